@@ -7,11 +7,11 @@
  * clock: rq->clock_task, which is local_clock() less interrupt and stolen time. That clock has to
  * be read *now*, but rq->clock itself is as old as sum_exec_runtime.
  *
- *  - perf's clock is local_clock() too. An event's `enabled` time is that clock since the event was
- *    enabled, so (enabled - rq->clock) is a constant of this CPU plus the age of rq->clock. Its
- *    minimum over all looks is the constant; no drift, both are one clock. The collector gets it
- *    right to a microsecond before the first sample: on each CPU it asks for its own CPU time,
- *    which sets rq->clock, and looks at once. Every later look can only better it.
+ *  - perf's clock is local_clock() too. An event's `enabled` time is that clock since the event was enabled, so
+ *    (enabled - rq->clock) is a constant of this CPU plus the age of rq->clock. Its minimum over all looks is the
+ *    constant; no drift, both are one clock. The collector gets it right to a microsecond before the first sample: on
+ *    each CPU it reads its own CPU time, which sets rq->clock, and looks at once. Every later look can only better
+ *    it.
  *  - rq->clock - rq->clock_task is the time taken out so far.
  *
  * So: now_task = (enabled - constant) - (rq->clock - rq->clock_task). Time that a hypervisor has

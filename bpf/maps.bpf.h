@@ -258,8 +258,8 @@ static __always_inline struct scratch *scratch(void)
 }
 
 /*
- * The current task. From 5.11 on the verifier knows its type and its fields are plain loads;
- * before, they are read by helper. TASK_READ() takes what there is, decided when loading.
+ * The current task. From 5.11 on its fields are plain loads, because the verifier has its type; before, they are read
+ * by a helper. TASK_READ() takes what there is, decided when loading.
  */
 static __always_inline struct task_struct *current_task(void)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Waking the collector before its next drain is due: a target has called execve, or a stack could not be
- * walked for want of mappings or tables. A record without content is put into a BPF ring buffer, which wakes
- * whoever polls it.
+ * Waking the collector before its next drain is due: a target has called execve, or a stack could not be walked for
+ * want of mappings or tables. A record without content is put into a BPF ring buffer, which wakes the poller.
  *
- * The interval between two wakes is the collector's to set: it knows what a drain costs.
+ * The collector sets the interval between two wakes, because it measures what a drain costs.
  *
  * The tick may run in an NMI and has a ring of its own: on some kernels (6.15 to 6.18) an NMI that meets the
  * lock of a ring buffer on its own CPU freezes for a quarter of a second.

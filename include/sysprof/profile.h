@@ -8,8 +8,8 @@
  * is a function and the executing line in it; a function has a definition site. Ids are typed, 0 is
  * none, and id n is element n of its table (element 0 of each table is an all-zero placeholder).
  *
- * Samples are columns, kept by thread and kind, so code that knows one kind (CPU, so far) reads the
- * columns of that kind and stays correct when a profile has others too.
+ * Samples are columns, kept by thread and kind, so code for one kind (CPU, so far) reads the columns of that kind and
+ * stays correct when a profile has others too.
  */
 #ifndef SYSPROF_PROFILE_H
 #define SYSPROF_PROFILE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every file is opened relative to one descriptor of the directory. The directory is ours and nobody else can write
+ * Every file is opened relative to one descriptor of the directory. The directory is ours and no other user can write
  * to it, so a name in it cannot be swapped, whatever happens to the path that led there. Files are opened without
  * following links and checked before they are read; a file that is not as we left it is deleted, and its content is
  * made again.

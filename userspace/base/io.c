@@ -20,7 +20,8 @@ int write_full(int fd, const void *data, size_t size)
 	while (size) {
 		ssize_t written = write(fd, p, size);
 
-		if (written < 0 && errno == EAGAIN) { /* a pipe that somebody made non-blocking */
+		if (written < 0 &&
+		    errno == EAGAIN) { /* a pipe that another process made non-blocking */
 			struct pollfd wait = {.fd = fd, .events = POLLOUT};
 
 			if (poll(&wait, 1, -1) < 0 && errno != EINTR)

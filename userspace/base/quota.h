@@ -143,7 +143,7 @@ void meter__take(struct meter *m, const struct quota_limit *limit, uint64_t amou
 
 /* ---- accounts of owners ---------------------------------------------------------------------- */
 
-#define QUOTA_OWNERS 1024u /* the last account is that of all for whom there is no other */
+#define QUOTA_OWNERS 1024u /* the last account is shared by all users without one */
 #define QUOTA_NOBODY                                                                               \
 	(UINT64_MAX - 1) /* an owner that has no account: counts for all together alone */
 #define QUOTA_ROOT 0ull
@@ -179,8 +179,8 @@ void quota__give(struct quota *q, uint64_t owner, uint64_t amount);
 uint64_t quota__used(const struct quota *q, uint64_t owner);
 
 /*
- * The account with the most, if that is more than `owner` would have with `amount` more. QUOTA_OWNERS: there is none. Users who have
- * less than others are served from what these have, so nobody is left without anything.
+ * The account with the most, if that is more than `owner` would have with `amount` more. QUOTA_OWNERS: there is none.
+ * Users who have less than others are served from what these have, so every user gets some.
  */
 uint32_t quota__most(const struct quota *q, uint64_t owner, uint64_t amount);
 /* Is that account the owner's? */

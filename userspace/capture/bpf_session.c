@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who owns what: the session owns the skeleton (programs, maps, hooks), and for each online CPU the
- * perf events and their rings (bpf_session_cpus.c). Here everything is loaded and attached.
+ * Ownership: the session owns the skeleton (programs, maps, hooks), and for each online CPU the perf events and their
+ * rings (bpf_session_cpus.c). Here everything is loaded and attached.
  *
- * Numbers that are asked for while recording (books, counters) are read from mmapped maps: a bpf()
- * call would keep the kernel from running programs on our CPU, and cost samples.
+ * Numbers that are needed while recording (books, counters) are read from mmapped maps, because a bpf() call would
+ * keep the kernel from running programs on our CPU, and cost samples.
  */
 #include "capture/bpf_session_private.h"
 
@@ -46,7 +46,7 @@ __attribute__((format(printf, 2, 0))) static int keep_message(enum libbpf_print_
 		return 0;
 	vsnprintf(text, sizeof(text), format, args);
 	text[strcspn(text, "\n")] = '\0';
-	/* the first says what is wrong, later ones who else fails because of it */
+	/* the first has the cause, later ones its consequences */
 	if (!libbpf_message[0])
 		snprintf(libbpf_message, sizeof(libbpf_message), "%s", text);
 	return 0;
@@ -432,7 +432,7 @@ int bpf_session__exclude_none(struct bpf_session *s)
 	uint64_t group;
 
 	__atomic_store_n(&s->skel->bss->any_excluded, 0, __ATOMIC_RELAXED);
-	/* nobody else adds any */
+	/* no other code adds any */
 	while (!bpf_map__get_next_key(map, NULL, &group, sizeof(group))) {
 		int err = bpf_map__delete_elem(map, &group, sizeof(group), 0);
 

@@ -137,13 +137,13 @@ struct cpu_change {
 typedef int (*cpu_change_fn)(void *context, const struct cpu_change *change);
 
 /*
- * Look which CPUs are online, some times a second while ticks are enabled. One that came is to be sampled, if it
- * is not excluded by target.cpus; it may be one that was there before, whose events the kernel has removed (it does
- * so for a suspend as well, which nobody sees in the list of CPUs). What an old ring still has goes to `sink`. Books
+ * Look which CPUs are online, some times a second while ticks are enabled. One that came is to be sampled, if it is
+ * not excluded by target.cpus; it may be one that was there before, whose events the kernel has removed (it does so
+ * for a suspend as well, which does not show in the list of CPUs). What an old ring still has goes to `sink`. Books
  * of a CPU go on where they were. info.cpus can grow. 0, or the first error of `sink` or `changed`, or -ENOMEM.
  *
- * Like at the start the side-band comes first: where *fresh is set the caller reads the processes, as what they did on
- * such a CPU before is lost, and then starts its ticks. CPUs that came are told by start_fresh_cpus.
+ * Like at the start the side-band comes first: where *fresh is set the caller reads the processes, as what they did
+ * on such a CPU before is lost, and then starts its ticks. start_fresh_cpus reports the CPUs that came.
  */
 int bpf_session__follow_cpus(struct bpf_session *session, event_push_fn sink, cpu_change_fn changed,
 			     void *context, bool *fresh);
@@ -197,7 +197,7 @@ void bpf_session__stats(struct bpf_session *session, struct bpf_session_stats *s
 
 struct bpf_program_info {
 	char name[32];
-	uint32_t verified_insns; /* the verifier's work; 0: the kernel does not tell (< 5.16) */
+	uint32_t verified_insns; /* the verifier's work; 0: not reported (kernels before 5.16) */
 	uint64_t runs, run_ns;	 /* 0 unless kernel.bpf_stats_enabled */
 };
 /*

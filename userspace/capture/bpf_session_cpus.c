@@ -566,8 +566,8 @@ static int deliver_sideband(void *context, struct perf_event_header *record)
 }
 
 /*
- * The kernel tells what did not fit into a ring with the next record that does, which may never
- * come. Any record of this CPU will do: that somebody there calls himself as he is called already.
+ * The kernel reports lost records with the next record that fits into the ring, which may never come. Any record of
+ * this CPU will do: set the name of this thread to the name that it has.
  */
 static void provoke_loss_report(struct session_cpu *c)
 {

@@ -2,14 +2,14 @@
 /*
  * CPUs that come and go while we record.
  *
- * With a CPU that goes offline the kernel takes away its perf events, and does not give them back when it returns: the
- * descriptors are good for reading what there was, and nothing else. So a CPU that comes gets new ones. A suspend takes
- * all CPUs but one offline and brings them back before anybody can look; what tells is that the time of the tick event
- * stands still.
+ * With a CPU that goes offline the kernel takes away its perf events, and does not give them back when it returns:
+ * the descriptors are good for reading what there was, and nothing else. So a CPU that comes gets new ones. A suspend
+ * takes all CPUs but one offline and brings them back before the list of CPUs can be read. It shows in the time of
+ * the tick event, which stands still.
  *
- * The books of a CPU are the program's, by its number, and go on; how long its events ran is summed up here. Of the time
- * in which a CPU is back and we do not know it yet there are neither samples nor side-band records; the caller reads the
- * processes again.
+ * The books of a CPU are the program's, by its number, and go on; how long its events ran is summed up here. There
+ * are neither samples nor side-band records of the time before the return of a CPU is noticed, so the caller reads
+ * the processes again.
  */
 #include "capture/bpf_session_private.h"
 

@@ -62,7 +62,7 @@ struct bpf_session {
 	size_t book_count, map_bytes;
 	struct unwind_memory unwind; /* all zero: no tables */
 	unsigned char *segments[UNWIND_SEGMENTS];
-	int segment_fd; /* the first segment, which also tells what segments are like; -1: none */
+	int segment_fd; /* the first segment, also the model of later ones; -1: none */
 	uint16_t runtime_slots[RUNTIME_SLOTS]; /* as the map of that name */
 	int epoll_fd;
 	struct ring_buffer *wakes;

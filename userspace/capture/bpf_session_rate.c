@@ -8,7 +8,8 @@
  * bpf/clock.bpf.h finds the ticks that ran no program.
  *
  * An event that is stopped does not count its time, so nothing is due meanwhile. Its clock stands still as well, and
- * with it the constant by which CPU times are told (bpf/cputime.bpf.h): that is found again as at the start.
+ * with it the constant by which CPU times are computed (bpf/cputime.bpf.h), which is determined again as at the
+ * start.
  */
 #include "capture/bpf_session_private.h"
 

@@ -39,7 +39,7 @@ struct idle_life {
 struct cpu_idle {
 	char *start, *now; /* /proc/stat then and now; NULL: not read */
 	VEC(struct idle_mark) marks;
-	VEC(struct idle_life) lives; /* of CPUs that were asked for */
+	VEC(struct idle_life) lives; /* of the requested CPUs */
 };
 
 struct cpu_idle *cpu_idle__new(void)
@@ -111,7 +111,7 @@ void cpu_idle_move(struct books_event *books, __u64 idle_time)
 		move_ticks(books, idle_time / books->period);
 }
 
-/* What was told as a loss, or as none, up to the mark remains so. */
+/* Ticks up to the mark stay reported as they were, as lost or as not lost. */
 static void keep_since_mark(const struct cpu_idle *idle, struct books_event *books)
 {
 	uint64_t not_run = books->count[BOOK_NOT_RUN] + books->count[BOOK_IDLE_NOT_RUN];

@@ -2,9 +2,8 @@
 /*
  * How long each CPU was idle, from /proc/stat.
  *
- * The kernel does not run perf's programs for some timers of an idle CPU (those it serves on the way
- * out of idle). The books have such ticks as not run; with the idle time one can tell those that
- * nobody missed from those that are a loss. The figure has a grain of 10 ms.
+ * The kernel does not run perf's programs for some timers of an idle CPU (those it serves on the way out of idle).
+ * The books have such ticks as not run; the idle time separates them from losses. The figure has a grain of 10 ms.
  */
 #ifndef CAPTURE_CPU_IDLE_H
 #define CAPTURE_CPU_IDLE_H

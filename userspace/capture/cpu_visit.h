@@ -10,7 +10,7 @@
 #define CPU_VISIT_MAX 8192 /* CPU numbers are below this */
 #define CPUS_ONLINE   "/sys/devices/system/cpu/online"
 
-/* The affinity of the calling thread, to be given back. NULL: it cannot be told; then do not move. */
+/* The affinity of the calling thread, to be restored. NULL: it cannot be read; then do not move. */
 cpu_set_t *save_affinity(void);
 /* Give it back, and free it. NULL is fine. */
 void restore_affinity(cpu_set_t *set);

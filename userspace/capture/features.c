@@ -409,7 +409,7 @@ static void probe_capabilities(struct features *f)
 }
 
 /*
- * Does kallsyms tell addresses? The first symbol of x86-64 may be at 0 (per-CPU), the text is not.
+ * Does kallsyms show addresses? The first symbol of x86-64 may be at 0 (per-CPU), the text is not.
  */
 static bool kallsyms_shows(void)
 {

@@ -40,10 +40,9 @@ const struct feature *features__find(const struct features *features, const char
 bool features__can_record(const struct features *features);
 
 /*
- * Why did this privileged call fail? Fills `failure` with `attempt` ("cannot load the eBPF
- * program"), the cause as far as it can be told (a missing capability by its name, lockdown,
- * perf_event_paranoid, a container's seccomp filter, the limit of open files, missing BTF) and the
- * remedy. Returns `error`.
+ * Why did this privileged call fail? Fills `failure` with `attempt` ("cannot load the eBPF program"), the cause if it
+ * can be determined (a missing capability by its name, lockdown, perf_event_paranoid, a container's seccomp filter,
+ * the limit of open files, missing BTF) and the remedy. Returns `error`.
  */
 int features_explain(struct failure *failure, int error, const char *attempt);
 

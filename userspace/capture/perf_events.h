@@ -43,8 +43,8 @@ int tick_event_open(const struct tick_source *source, int cpu, unsigned int hz);
  */
 int output_event_open(int cpu, uint32_t mark);
 /*
- * mmap2, comm, fork and exit of one CPU, and with `groups` new control groups, disabled. *build_ids: whether the kernel (5.12) tells
- * build-ids.
+ * mmap2, comm, fork and exit of one CPU, and with `groups` new control groups, disabled. *build_ids: whether the
+ * kernel reports build-ids (5.12).
  */
 int sideband_event_open(int cpu, uint32_t mark, bool groups, bool *build_ids);
 #define SIDEBAND_RECORD_MAX (8u * 1024) /* a mapping, with its path */
@@ -63,7 +63,7 @@ int perf_event_open_attr(struct perf_event_attr *attr, int pid, int cpu);
 struct sideband_decoder {
 	uint32_t cpu;
 	uint64_t last_time; /* CLOCK_MONOTONIC of the last record */
-	uint64_t now;	    /* as far as it was asked for */
+	uint64_t now;	    /* as far as it was requested */
 	uint64_t damaged;   /* records that made no sense */
 	union {
 		struct mmap_event mmap;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whom to sample, and whether that can be done at all. */
+/* The targets, and whether they can be sampled. */
 #ifndef CAPTURE_TARGET_H
 #define CAPTURE_TARGET_H
 
@@ -33,7 +33,7 @@ struct target {
 int target_check_process(pid_t pid, struct failure *failure);
 int target_check_thread(pid_t tid, struct failure *failure);
 
-/* Is it there, and not a zombie that nobody has waited for? */
+/* Does it exist, and is no zombie? */
 bool target_thread_runs(pid_t tid);
 
 #define CGROUP_ROOT "/sys/fs/cgroup" /* where they are by convention */

@@ -78,8 +78,8 @@ static bool dso_is_lib(const struct profile *p, struct dso_id id)
 }
 
 /*
- * Code that was made as it ran is in no library. Where its sources are known it is given one all the same:
- * the viewer asks a server for the source of an address in a library, and of nothing else.
+ * Code that was made as it ran is in no library. Where its sources are known it is given one all the same: the viewer
+ * requests sources only for addresses in a library.
  */
 static int collect_jit_libs(struct firefox_tables *t)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pprof messages, packed one after the other. The only file of this directory that knows protobuf-c.
+ * pprof messages, packed one after the other. The only file of this directory that uses protobuf-c.
  *
  * system_name stays empty: where it equals the name, pprof takes the name for a mangled one, and cuts arguments
  * and template arguments off it.

@@ -15,8 +15,8 @@
 struct entry {
 	struct code_words words;
 	bool is_chain;
-	uint32_t used; /* number of the window in which it was last looked for, or told */
-	bool is_cut;   /* more was told than is kept */
+	uint32_t used; /* number of the window in which it was last looked up or reported */
+	bool is_cut;   /* more was reported than is kept */
 	VEC(struct event_header *) told;
 };
 
@@ -94,7 +94,7 @@ static struct entry *find_entry(const struct code_functions *f, const struct ent
 	return entry;
 }
 
-/* Is it what was told last, but for the time at which it was read? Something new is that it is not in doubt any more. */
+/* Is it the last report, except for the time of the reading? A function that is not in doubt any more is different. */
 static bool says_the_same(const struct event_header *last, const struct event_header *event)
 {
 	if (last->flags & EVENT_DOUBTFUL && !(event->flags & EVENT_DOUBTFUL))
@@ -149,7 +149,7 @@ int code_functions__add(struct code_functions *f, uint64_t life,
 	return keep(f, &wanted, &event->header);
 }
 
-/* What comes one after the other at an address is told apart by what the chain ends with. */
+/* Chains that follow one another at an address are distinguished by their last call. */
 static uint64_t check_of_chain(const struct code_chain_event *event)
 {
 	return event->call_count ? event->calls[event->call_count - 1].check : 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is known of the functions of runtimes: by life of a process, runtime, and the words that a frame has. Outlives windows;
- * functions of processes that are gone are forgotten.
+ * The functions of runtimes, by life of a process, runtime, and words of the frame. They outlive windows; functions
+ * of processes that are gone are forgotten.
  *
- * Another function can come to lie at the same words (its memory was freed). What was told before stays known, by number:
- * 0 is what was told first.
+ * Another function can get the same words (after its memory was freed). Each report is a version with a number, 0 for
+ * the first one.
  */
 #ifndef PROCESS_CODE_FUNCTIONS_H
 #define PROCESS_CODE_FUNCTIONS_H
@@ -20,8 +20,8 @@
 #define CODE_LIFE_BYTES	     ((size_t)8 << 20)
 
 /*
- * Where more than half of that is in use, what no sample of so many windows has needed is forgotten. It is told again when it is
- * sampled: session/live_code forgets earlier that it was.
+ * If more than half of that is in use, functions that no sample of so many windows has needed are forgotten. When
+ * sampled again they are reported again, because session/live_code forgets them earlier.
  */
 #define CODE_WINDOWS_KEPT 6u
 
@@ -53,16 +53,16 @@ int code_functions__add_chain(struct code_functions *f, uint64_t life,
 			      const struct code_chain_event *event);
 
 /*
- * How often the function, or the chain, was told, each time another one. All that was not kept counts as one, the last: a name
- * that was told before may be another one's since.
+ * The number of versions of the function or chain. All that were not kept count as one, the last, because the words
+ * of an earlier name may be another function's by now.
  */
 size_t code_functions__versions(const struct code_functions *f, const struct code_words *words);
 size_t code_functions__chain_versions(const struct code_functions *f,
 				      const struct code_words *words);
-/* NULL: it was not told that often, or that is not kept. Valid until the next call that changes something. */
+/* NULL: there is no such version, or it is not kept. Valid until the next call that changes something. */
 const struct code_function_event *
 code_functions__get(const struct code_functions *f, const struct code_words *words, size_t version);
-/* The version that held at a time: the last one that was told until then and is kept, or the first. */
+/* The version at a time: the last one that was reported until then and is kept, or the first. */
 const struct code_function_event *code_functions__at(const struct code_functions *f,
 						     const struct code_words *words, uint64_t time);
 /*

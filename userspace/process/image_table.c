@@ -19,7 +19,7 @@
 #include "base/vec.h"
 
 #define LEFT_NAME "[unknown]" /* as for addresses outside of every mapping */
-#define LEAST	  1024	      /* images of a user who may have them in any case */
+#define LEAST	  1024	      /* images that each user may have in any case */
 
 struct slot {
 	struct image *image; /* NULL: free */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A place is an address of one process: one location in the profile until now. What lay there is a
- * history, of which each sample asks its own time. The first answer is given to the location itself,
- * every other one to a version of it, and the sample's stack is put together anew. Most places have
- * one answer for the whole recording; a stack that has only such places is done once.
+ * A place is an address of one process: one location in the profile until now. Its contents are a history; each
+ * sample looks up its own time. The first answer is given to the location itself, every other one to a version of it,
+ * and the sample's stack is put together anew. Most places have one answer for the whole recording; a stack that has
+ * only such places is done once.
  */
 #include "process/jit_names.h"
 
@@ -37,8 +37,8 @@ struct version {
 #define VERSIONS_COMPARED 64u /* the last ones; older ones may come twice */
 
 /*
- * Each process asks a file for the history of its places, which takes the time of all entries. A file is that of one
- * process; entries of files that are asked again and again are bounded, as are the changes that are kept.
+ * For each process the history of its places is taken from a file, which takes the time of all entries. A file
+ * belongs to one process; entries of files that are read repeatedly are bounded, as are the changes that are kept.
  */
 #define ASKED_AGAIN_MAX (16u << 20)
 #define CHANGES_MAX	(4u << 20)
@@ -219,7 +219,7 @@ static int ask_histories(struct jit_code *code, int kind, struct place *places, 
 	return err;
 }
 
-/* Where two locations have one address, the second one asks the first. */
+/* If two locations have one address, the second one uses the history of the first. */
 static const struct jit_history *history_of(const struct jit_names *j, const struct place *place,
 					    int kind)
 {
@@ -239,7 +239,7 @@ static bool is_constant(const struct jit_names *j, const struct place *place)
 	return true;
 }
 
-/* May it be asked once more? */
+/* May it be read once more? */
 static bool may_ask(struct jit_names *j, struct jit_source *source)
 {
 	size_t entries = jit_timeline__count(jit_code__timeline(source->code));
@@ -387,7 +387,7 @@ static void name_location(struct jit_names *j, struct location_id id, const stru
 	profile_builder__code(j->builder, id, name.tier, v->ambiguous);
 }
 
-/* A jitdump is exact, so it is asked first. */
+/* A jitdump is exact, so it comes first. */
 static struct version find_answer(const struct jit_names *j, const struct place *place,
 				  uint64_t time)
 {

@@ -4,7 +4,7 @@
  * window has ended, both by the same thread.
  *
  * What is kept is limited, for each user whose processes have such files and for all together. Beyond a limit room is
- * made in the largest file of the user who has the most: first of code that has ended, then of code that was not sampled
+ * made in the largest file of the user with the most: first of code that has ended, then of code that was not sampled
  * for the longest time; its names are counted as left. So the newest code always has names.
  */
 #ifndef PROCESS_JIT_SOURCES_H
@@ -37,12 +37,12 @@ struct jit_source {
 	enum jit_file_state
 		left; /* names were left out at left_at: why; NONE: none since the last horizon */
 	uint64_t left_at;
-	uint32_t user;	 /* to whom it is charged */
+	uint32_t user;	 /* the user that it is charged to */
 	uint64_t memory; /* of its code, as it was charged */
 };
 
 /*
- * A window is finished, and nothing older than `horizon` (CLOCK_MONOTONIC ns) will be asked for: forgets code that had
+ * A window is finished, and nothing older than `horizon` (CLOCK_MONOTONIC ns) will be requested: forget code that had
  * ended by then. 0 or -ENOMEM.
  */
 int jit_sources__forget(struct jit_sources *s, uint64_t horizon);

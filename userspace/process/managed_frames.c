@@ -17,7 +17,7 @@ struct place {
 	struct code_words words;
 	uint32_t place;
 	uint64_t address;  /* of compiled code; 0 */
-	uint32_t versions; /* how often its function had been told, */
+	uint32_t versions; /* of its function, when the sample was taken, */
 	uint32_t chains;   /* … and what is inlined at the address */
 	struct location_id location;
 	uint64_t frames; /* of samples */
@@ -126,7 +126,7 @@ static int intern(struct managed_frames *m, const struct place *place, struct pl
 	return 0;
 }
 
-/* What is asked about inlined functions. */
+/* The words by which inlined functions are looked up. */
 static struct code_words words_of_chain(const struct place *place)
 {
 	return (struct code_words){place->words.life, place->words.kind, place->words.function,
@@ -386,8 +386,8 @@ static bool is_one_function(const struct code_function_event *a,
 }
 
 /*
- * What was told last of a function that has a number: readings of it differ in what could be had. Those that name two functions
- * are of two isolates, which each count for themselves, and have had the same memory.
+ * The last confirmed version of a function that has a number; versions differ in how much could be read. If they name
+ * two functions, two isolates, which number their functions separately, have had the same memory.
  */
 static const struct code_function_event *numbered(const struct managed_frames *m,
 						  const struct code_words *words, bool *ambiguous)
@@ -410,9 +410,9 @@ static const struct code_function_event *numbered(const struct managed_frames *m
 }
 
 /*
- * Where a version is not what the next ones are, the words were another function's since, at a time that is not known. One
- * that was in doubt when it was read may never have been a function: its memory may have been freed by then. That it is read
- * again, and is not in doubt, tells that it is one.
+ * If a version differs from a later one, the words became another function's at an unknown time. A version that was
+ * in doubt when it was read may never have been a function, because its memory may have been freed by then. A later
+ * reading that is not in doubt confirms it.
  */
 static bool is_doubted(const struct managed_frames *m, const struct code_words *words,
 		       size_t version, const struct code_function_event *event)
@@ -431,7 +431,10 @@ static bool is_doubted(const struct managed_frames *m, const struct code_words *
 	return !is_sure;
 }
 
-/* What was told of the words in the place's time, and whether they may have been something else. NULL: nothing. */
+/*
+ * The version of the words at the place's time, and whether they may have been another function's. NULL: there is
+ * none.
+ */
 static const struct code_function_event *event_of(const struct managed_frames *m,
 						  const struct place *place, bool *ambiguous)
 {
@@ -532,7 +535,7 @@ static void resolve_cut(struct managed_frames *m, const struct place *place)
 
 /* ---- compiled code that is described once --------------------------------------------------- */
 
-/* What it is was told once, and for good: if it was told otherwise before or since, that was of the moment. */
+/* Compiled code is described once; other answers for the same code are ignored. */
 static const struct code_chain_event *confirmed_chain(const struct managed_frames *m,
 						      const struct place *place, bool *ambiguous)
 {

@@ -23,7 +23,7 @@ const struct mapping *mapping_table__get(const struct mapping_table *table, size
 /* All of them as a list, which the table keeps until it changes; none if there is no memory for it. */
 struct mappings mapping_table__all(struct mapping_table *table);
 /*
- * The same for who looks up a few addresses: of a table that has changed no list is made. Valid until the table changes.
+ * The same to look up a few addresses: no list is made of a table that has changed. Valid until the table changes.
  */
 struct mappings mapping_table__view(struct mapping_table *table);
 /* Visits all of them in their order until `visit` returns something else than 0, and returns that. */

@@ -48,10 +48,10 @@ struct process_life {
 	struct shared_text *program;
 	struct life_facts *facts; /* NULL: not read */
 	bool is_kernel, is_target;
-	bool asked; /* told by /proc as a target: it is in profiles even without samples */
+	bool asked; /* a target from /proc: it is in profiles even without samples */
 	struct mapping_table *maps;
 	uint64_t maps_version;			 /* changes with maps */
-	uint32_t jit_files[JIT_FILE_KIND_COUNT]; /* that tell of its code; 0: none */
+	uint32_t jit_files[JIT_FILE_KIND_COUNT]; /* that describe its code; 0: none */
 	bool tells_of_code;			 /* one of them is, or was, followed */
 	enum code_runtime_state unread; /* a runtime that is not read, as reported; READ: none */
 	enum frame_note_kind unread_kind;
@@ -83,7 +83,7 @@ struct thread_life {
 	char comm[LIFE_NAME_SIZE];
 	uint64_t start, end; /* as of a process */
 	uint64_t renamed;    /* when it was last given another name; 0: never */
-	bool told;	     /* by /proc */
+	bool told;	     /* reported by /proc */
 	bool counted;	     /* it is in a profile, of this window or one before, and remains */
 	struct thread_clock cpu;
 	uint64_t last_sample; /* time */
@@ -104,7 +104,7 @@ struct process_table;
 struct process_table *process_table__new(void); /* NULL: no memory */
 void process_table__free(struct process_table *table);
 
-/* Observers are told in the order in which they were added. 0 or -ENOMEM. */
+/* Observers are called in the order in which they were added. 0 or -ENOMEM. */
 int process_table__observe(struct process_table *table, const struct process_observer *observer);
 /* Removes the observer with this context. */
 void process_table__unobserve(struct process_table *table, const void *context);

@@ -43,7 +43,7 @@ struct recorder {
 	struct managed_frames *managed;
 	VEC(struct dso_id) dsos;       /* by image */
 	VEC(struct image_id) images;   /* by dso */
-	struct dso_id kernel, unknown; /* made when first asked for */
+	struct dso_id kernel, unknown; /* made when first needed */
 	VEC(struct jit_process) jit_processes;
 	struct gil_counts gil;
 	size_t runtime_looks; /* that are left: at mappings, for the runtimes of processes */
@@ -317,7 +317,7 @@ static int look_for_runtime(void *context, const struct mapping *mapping)
 	return 0;
 }
 
-/* Forks share their mappings, however many: after RUNTIME_LOOKS of them nobody's runtime is known. */
+/* Forks share their mappings, however many: after RUNTIME_LOOKS searches no runtime is looked for. */
 static const struct runtime *runtime_of(struct recorder *r, const struct mapping_table *table)
 {
 	struct runtime_search search = {.r = r};
@@ -342,7 +342,7 @@ static void note_jit_process(struct recorder *r, const struct process_life *life
 		entry->jit = r->jit_processes.count;
 }
 
-/* A process whose interpreter is not read is told of, if it is in the profile and does not write down its functions itself. */
+/* Report processes of the profile whose interpreter cannot be read, unless they write a perf map or jitdump. */
 static void note_refused(struct recorder *r, const struct process_life *first)
 {
 	for (const struct process_life *p = first; p; p = process_life__next(p)) {
@@ -487,7 +487,7 @@ static struct stack_id make_stack(struct recorder *r, struct process_life *proce
 	struct made_context made = {r, process};
 	const struct managed_process source = {
 		.life = process->number.serial,
-		/* who writes its functions down has frames of its own for each: trampolines, copies */
+		/* a process with a perf map has native frames for its functions: trampolines, copies */
 		.is_plain = process->tells_of_code,
 		.kin = process->kin,
 		.is_made = is_made_code,

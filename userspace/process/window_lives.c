@@ -28,7 +28,7 @@ struct window_process *window_lives__process(struct window_lives *w,
 	return entry;
 }
 
-/* NULL: no memory. Valid until another thread's is asked for. */
+/* NULL: no memory. Valid until the next call for another thread. */
 static struct window_thread *thread_entry(struct window_lives *w, const struct thread_life *life)
 {
 	struct window_thread *entry;

@@ -57,8 +57,8 @@ struct process_id window_lives__show_process(struct window_lives *w,
 void window_lives__set_facts(struct window_lives *w, const struct process_life *life);
 
 /*
- * This was mapped: if it is the program of a process that is in the profile, it is told. A process may be sampled in its
- * execve, before that is mapped. NULL: there is no such process.
+ * This file was mapped: if it is the program of a process in the profile, enter it there. A process may be sampled in
+ * its execve, before its program is mapped. NULL: there is no such process.
  */
 void window_lives__set_program(struct window_lives *w, const struct process_life *life,
 			       const char *mapped);

@@ -41,7 +41,7 @@ struct world {
 	struct process_table *processes;
 	struct image_table *images;
 	struct code_functions *code;
-	struct jit_frames *jit_frames; /* made when somebody wants them */
+	struct jit_frames *jit_frames; /* made at the first request */
 	struct outside_books *books;   /* or NULL */
 	uint32_t new_mappings;	       /* since their number was looked at */
 	uint64_t swept;
@@ -132,7 +132,7 @@ void world__ask_reread(struct world *w, uint32_t pid)
 		w->requests->reread_process(w->requests->context, pid);
 }
 
-/* ---- who is it ------------------------------------------------------------------------------- */
+/* ---- identity ----------------------------------------------------------------------------- */
 
 static bool same_birth(uint64_t a, uint64_t b)
 {
@@ -479,7 +479,7 @@ static void refuse_mapping(struct world *w, const struct process_life *process)
 	world__ask_reread(w, process->pid);
 }
 
-#define PATH_TOO_LONG "//toolong" /* what perf calls a file whose path it cannot tell */
+#define PATH_TOO_LONG "//toolong" /* perf's name for a file whose path is too long */
 
 static bool is_named_as_library(const char *path)
 {
@@ -489,8 +489,8 @@ static bool is_named_as_library(const char *path)
 }
 
 /*
- * The kernel maps a program before its loader and its libraries. /proc tells mappings by address, and there it is first as
- * well, but where its own path is too long to be told. 0 or -ENOMEM.
+ * The kernel maps a program before its loader and its libraries. /proc lists mappings by address, and the program is
+ * first as well, unless its path is too long. 0 or -ENOMEM.
  */
 static int note_program(struct process_life *process, const struct mmap_event *e)
 {
@@ -546,7 +546,7 @@ int world__maps_read(struct world *w, const struct maps_read_event *e)
 
 void world__lost_sideband(struct world *w)
 {
-	if (!w->requests) /* a replay: nobody can read anything again */
+	if (!w->requests) /* a replay cannot read anything again */
 		return;
 	for (const struct process_life *p = process_table__first_living(w->processes); p;
 	     p = process_life__next(p))

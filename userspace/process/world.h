@@ -71,7 +71,7 @@ struct thread_life *world__thread_at(struct world *w, uint32_t pid, uint32_t tid
 /* Requests that the mappings of this process are read again. */
 void world__ask_reread(struct world *w, uint32_t pid);
 
-/* Tells of each file in which a known process tells of its code. 0, or what `tell` returned. */
+/* Calls `tell` for each file in which a known process describes its code. 0, or what `tell` returned. */
 int world__each_jit_file(struct world *w, int (*tell)(void *context, uint32_t file), void *context);
 
 /*

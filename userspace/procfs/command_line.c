@@ -63,7 +63,7 @@ static const char multiple[] = " busybox toybox coreutils ";
 
 #define PHP_FPM "php-fpm"
 
-/* Names that many scripts have: the directory tells them apart. */
+/* Names that many scripts have: the directory is added to them. */
 static const char common_names[] = " main index app server run start cli __main__ manage worker ";
 
 static bool has_word(const char *words, const char *word, size_t length)

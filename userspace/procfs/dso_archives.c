@@ -158,7 +158,7 @@ int dso_archives__enter(struct dso_opener *o, uint32_t archive, const struct wan
 	return 1;
 }
 
-/* ---- asked for by identity ------------------------------------------------------------------- */
+/* ---- requested by identity ------------------------------------------------------------------- */
 
 /* Without a build-id it is identified by where it was mapped from, as sightings are. */
 static bool member_is(const struct member *m, const struct wanted *w)

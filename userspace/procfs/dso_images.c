@@ -7,9 +7,9 @@
  * the cap of images the image is forgotten with everything that refers to it, and its slot is reused.
  * Images that are held are in neither list.
  *
- * A build-id is what a file says of itself, and everybody can write a file. So it stands for all files that say
- * the same only if nobody but the administrator can have put them there; such files are one image, in whatever
- * container they lie. Every other file is an image of its own: device, inode, size and times.
+ * Any file can contain any build-id. So a build-id identifies a file only if only the administrator can have put it
+ * there; such files with the same one are one image, in all containers. Every other file is an image of its own:
+ * device, inode, size and times.
  *
  * A file that a user's program serves is kept as a copy in memory (file_search.c). Copies have a limit for each user and one
  * for all; those that were not used for a while are closed to make room.

@@ -32,7 +32,7 @@
 #define MEMBERS_MAX    4096u
 #define IDLE	       30000000000ull /* ns */
 #define FD_LIMIT_MAX   (1u << 20)     /* the kernel's own default maximum */
-#define FD_RESERVE     256u	      /* for everybody else in this process */
+#define FD_RESERVE     256u	      /* for the rest of this process */
 #define COMPAT_ADDRESS (1ULL << 32)
 
 /* ---- new and free ---------------------------------------------------------------------------- */
@@ -139,7 +139,7 @@ static uint32_t vdso_image(struct dso_opener *o)
 
 /* ---- mappings -------------------------------------------------------------------------------- */
 
-/* Of an answer that came while nobody asked. */
+/* The error of an answer that came outside of a call. */
 static int take_error(struct dso_opener *o)
 {
 	int err = o->err;

@@ -69,12 +69,11 @@ void dso_opener__original_limit(const struct dso_opener *o, struct rlimit *limit
 typedef int (*mapping_answer_fn)(void *context, struct mmap_event *event);
 
 /*
- * A mapping is about to enter the queue: find and open its file, and fill build_id, build_id_size
- * (with EVENT_BUILD_ID) and file_state. Where the same file was seen before without a build-id,
- * inode_generation becomes what it was then (/proc does not tell it, perf does), so that one file
- * has one identity. If the file is a zip archive and a library that lies in it uncompressed is what
- * is mapped, the answer is the event with the library as its file: "/x/app.apk!/lib/libx.so", its
- * build-id, and offsets that are its own.
+ * A mapping is about to enter the queue: find and open its file, and fill build_id, build_id_size (with
+ * EVENT_BUILD_ID) and file_state. Where the same file was seen before without a build-id, inode_generation becomes
+ * what it was then, because perf reports it and /proc does not, and one file has one identity. If the file is a zip
+ * archive and a library that lies in it uncompressed is what is mapped, the answer is the event with the library as
+ * its file: "/x/app.apk!/lib/libx.so", its build-id, and offsets that are its own.
  *
  * `event` is the caller's. `parent` is the pid of the parent process, 0 where it is unknown: its root is
  * tried when the process is gone. 0, -ENOMEM, or what `answer` returned: a file that cannot be had is
@@ -103,15 +102,15 @@ int dso_opener__step(struct dso_opener *o);
 /* The same until nothing is waited for, or for so long (ns). */
 int dso_opener__settle(struct dso_opener *o, uint64_t patience);
 /*
- * The same, and then whatever is left is answered with what is known, and so is all that is asked later: the readers
+ * The same; then all requests that are left, and all later ones, are answered with what is cached, and the readers
  * end (helper_pool__end()).
  */
 int dso_opener__finish(struct dso_opener *o, uint64_t patience);
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /*
- * What tells one image from another: the build-id alone where it is known and the file is not `unshared`
- * (EVENT_UNSHARED), else all the rest as well.
+ * The identity of an image: the build-id alone if it is known and the file is not `unshared` (EVENT_UNSHARED), else
+ * all fields.
  */
 struct dso_identity {
 	const char *path; /* as mapped, with or without " (deleted)" */
@@ -141,7 +140,7 @@ int dso_opener__request(struct dso_opener *o, const struct dso_identity *identit
 
 /* Is the file open, and has no name any more? Its place on the disk is not free until it is closed. */
 bool dso_opener__is_deleted(struct dso_opener *o, const struct dso_identity *identity);
-/* Nothing has it mapped any more, and nobody will ask for it: it is closed, unless somebody waits for it. */
+/* No process maps it any more, and no caller will request it: close it, unless a request for it waits. */
 void dso_opener__release(struct dso_opener *o, const struct dso_identity *identity);
 
 /*

@@ -37,7 +37,7 @@ struct dso_image {
 	char *path;
 	struct build_id build_id;
 	bool shared;		/* it stands for all files with its build-id: see dso_images.c */
-	uint64_t device, inode; /* of the file, as stat tells */
+	uint64_t device, inode; /* of the file, from stat */
 	uint64_t state;		/* of its size and times */
 	off_t size;		/* of what the descriptor leads to */
 	struct timespec modified;
@@ -55,7 +55,7 @@ struct member {
 	uint32_t archive; /* image */
 	uint64_t offset, size;
 	struct build_id build_id;
-	/* of the archive, as mappings tell it */
+	/* of the archive, from its mapping */
 	uint32_t major, minor;
 	uint64_t inode, generation;
 	char *path; /* the archive's, and "!/" and the name in there; NULL: a free place */
@@ -113,7 +113,7 @@ struct dso_opener {
 	uint64_t next_serial;
 	uint64_t next_sweep;
 	int own_root;
-	/* /proc tells all mappings of a process in one go: its root, for that long */
+	/* the root of the last process: /proc lists the mappings of a process one after the other */
 	uint32_t last_pid;
 	uint64_t last_time;
 	int last_root; /* or negative errno */
@@ -123,13 +123,13 @@ struct dso_opener {
 	/* for searches that are under way: dso_waits.c */
 	struct dso_wait *waits;
 	VEC(struct passed_event) passed; /* until they end */
-	int err; /* of an answer that nobody was there to take the error of */
+	int err;			 /* of an answer that came outside of a call */
 
 	struct dso_opener_options caps;
 	struct rlimit original_limit;
 	size_t fds;
 	struct quota root_quota, image_quota, fd_quota; /* the last: of images alone */
-	uint64_t now;					/* the latest time that was told */
+	uint64_t now;					/* the latest time of an event */
 	uint32_t vdso;					/* image, or HASHMAP_NONE */
 	uint64_t vdso_retry;				/* not before */
 	uint64_t vdso_length;
@@ -168,7 +168,7 @@ struct found {
 typedef void (*search_done_fn)(struct dso_opener *o, void *context, const struct found *found,
 			       enum file_state state);
 
-/* An image that is asked for, and where in it the dso begins. */
+/* The requested image, and where in it the dso begins. */
 struct located {
 	uint32_t image; /* or HASHMAP_NONE */
 	uint64_t base;
@@ -184,12 +184,12 @@ static inline bool begins_with(const char *path, const char *beginning)
 
 void dso_roots__init(struct dso_opener *o);
 void dso_roots__fini(struct dso_opener *o);
-/* The root of a live process (or thread), or negative errno. Valid as long as nothing later is told. */
+/* The root of a live process (or thread), or negative errno. Valid until the next call. */
 int dso_roots__of(struct dso_opener *o, pid_t pid);
 /* The root of the process that has the mapping; remembered as long as /proc is read. */
 int dso_roots__of_event(struct dso_opener *o, const struct wanted *w,
 			const struct mmap_event *event);
-/* What tells a root from all that were ever at its place; 0 for NO_ROOT and errors. */
+/* A number that no other root at its place ever had; 0 for NO_ROOT and errors. */
 uint64_t dso_roots__serial(const struct dso_opener *o, int root);
 void dso_roots__use(struct dso_opener *o, int root);
 void dso_roots__hold(struct dso_opener *o, int root);
@@ -205,7 +205,7 @@ void dso_roots__sweep(struct dso_opener *o);
  */
 int dso_searches__mapping(struct dso_opener *o, const struct wanted *w, int root,
 			  search_done_fn done, void *context);
-/* The same at once, in place, below our own root: for who reads a recording. 0 or negative errno. */
+/* The same at once, in this process, below our own root: for replays. 0 or negative errno. */
 int dso_searches__own(struct dso_opener *o, const struct wanted *w, struct found *found);
 
 /* ---- dso_waits.c ----------------------------------------------------------------------------- */
@@ -231,7 +231,7 @@ void dso_images__init(struct dso_opener *o);
 void dso_images__fini(struct dso_opener *o);
 /* The image that stands for a build-id, or HASHMAP_NONE. */
 uint32_t dso_images__with_build_id(const struct dso_opener *o, const struct build_id *id);
-/* The image of one file, as its events tell it; HASHMAP_NONE: it is not known, or has changed. */
+/* The image of one file by its events; HASHMAP_NONE: it is not known, or has changed. */
 uint32_t dso_images__of_file(const struct dso_opener *o, const struct wanted *w);
 /* Its identity in an event. */
 void dso_images__report(const struct dso_opener *o, uint32_t index, struct mmap_event *event);
@@ -268,8 +268,8 @@ void dso_images__forget_root(struct dso_opener *o, int root);
 /* How many of the `wanted` bytes a copy for this user may have. Makes room, if what is idle can be closed. */
 uint64_t dso_images__copy_room(struct dso_opener *o, uint32_t user, uint64_t wanted);
 /*
- * A file of the user is left, as there is no room, or (`by_itself`) never will be: to the books of the outside. It may be asked for
- * again and again.
+ * Enter a file of the user that was left out into the books of the outside: there is no room, or (`by_itself`) never
+ * will be. It may be requested again and again.
  */
 void dso_images__note_copy(struct dso_opener *o, uint32_t user, const struct file_finding *facts,
 			   bool by_itself);

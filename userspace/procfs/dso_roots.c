@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Root directories of processes, identified by inode and mount. Both are asked of the kernel without asking the
- * file system, which may be somebody's: O_PATH opens nothing, and AT_STATX_DONT_SYNC takes what is known.
+ * Root directories of processes, identified by inode and mount. The kernel reports both without a call to the file
+ * system, which may be a tenant's program: O_PATH opens nothing, and AT_STATX_DONT_SYNC returns what is cached.
  *
  * A root is kept open, because a closed file may have to be opened again below it after its process has
  * ended. An open root keeps its mount busy, so a root without images is closed after a while. When the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Searches that are under way. A reader makes them (file_search.c); until it answers, the search keeps what it
- * was asked for and holds the roots that it looks below.
+ * Searches that are under way. A reader makes them (file_search.c); until it answers, the search keeps the request
+ * and holds the roots that it looks below.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 struct search {
 	struct dso_opener *opener;
 	uint32_t user;
-	uint64_t copy_max;	 /* that was asked for */
+	uint64_t copy_max;	 /* that was allowed in the request */
 	int roots[SEARCH_ROOTS]; /* or NO_ROOT */
 	char *path;
 	size_t path_length;
@@ -65,8 +65,8 @@ static void add_other_roots(struct dso_opener *o, const struct wanted *w, int ro
 /* ---- the answer ------------------------------------------------------------------------------ */
 
 /*
- * A copy counts with all that its user has, which may be more than when it was asked for. *fd -1: it is left, or was
- * not made for that reason.
+ * Charge a copy to its user, who may have more copies by now than at the request. *fd -1: it is left out, or was not
+ * made for that reason.
  */
 static void judge_copy(const struct search *s, struct file_finding *facts, int *fd)
 {

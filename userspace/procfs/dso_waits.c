@@ -84,7 +84,7 @@ static int answer_first(struct dso_opener *o, struct dso_wait *wait, struct wait
 		     : 0;
 }
 
-/* The others are told what the first one was. */
+/* The other mappings get the answer of the first one. */
 static void report_other(struct dso_opener *o, const struct mmap_event *first,
 			 struct mmap_event *other, uint32_t image)
 {

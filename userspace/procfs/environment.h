@@ -14,7 +14,7 @@
 /* The list that is always looked for; NULL-ended. */
 extern const char *const environment_names[];
 
-/* A name that may be asked for: [A-Za-z_][A-Za-z0-9_]*, not too long. */
+/* A name that may be requested: [A-Za-z_][A-Za-z0-9_]*, not too long. */
 bool environment_name_is_valid(const char *name);
 
 /*

@@ -185,7 +185,7 @@ int file_search__find(const struct file_question *q, const int roots[SEARCH_ROOT
 	for (int i = SEARCH_PARENT; i < SEARCH_ROOTS && named && roots[SEARCH_PROCESS] < 0; i++) {
 		fd = roots[i] >= 0 ? try_below(q, roots[i], finding) : -1;
 		if (fd >= 0 && i >= SEARCH_OTHERS && !finding->shared) {
-			/* of that name there, and it says it is the one: somebody's word */
+			/* a file of that name with the right build-id, which its owner may have forged */
 			close(fd);
 			fd = note_failure(finding, -ESTALE);
 		}

@@ -36,9 +36,9 @@ static inline void build_id_set(struct build_id *id, const uint8_t *bytes, size_
 
 /* Below which directories it is looked for, in this order; each is a descriptor that comes with the question. */
 enum search_root {
-	SEARCH_PROCESS, /* the root of the process that has the mapping; then the mapping itself is asked */
-	SEARCH_PARENT, /* if that is gone */
-	SEARCH_OTHERS, /* from here on: files that are nobody's in particular, see file_finding.shared */
+	SEARCH_PROCESS, /* the root of the process that has the mapping, or its map_files */
+	SEARCH_PARENT,	/* if that is gone */
+	SEARCH_OTHERS,	/* from here on: only files of the administrator, see file_finding.shared */
 	SEARCH_ROOTS = 16,
 	SEARCH_MAPPED = SEARCH_ROOTS /* in a finding: none led to it, but the mapping did */
 };
@@ -63,8 +63,8 @@ struct file_finding {
 	uint8_t root;	   /* which of the roots; SEARCH_MAPPED */
 	bool shortened;	   /* the name without " (deleted)" led to it */
 	bool elf, archive; /* what it is; neither: something else */
-	bool copy_too_big; /* the last one that could not be copied: with more data than was asked for */
-	bool shared; /* nobody but the administrator can write it or could have put it there */
+	bool copy_too_big; /* the last one that could not be copied has more data than the request allows */
+	bool shared; /* only the administrator can write it and can have put it there */
 	struct build_id build_id;
 	/* of the file itself, also where a copy of it is what came */
 	uint64_t device, inode, size;
@@ -73,8 +73,8 @@ struct file_finding {
 };
 
 /*
- * `roots`: descriptors, -1: none. 0 and a descriptor, which nobody can hold up: of the file if it is on a local
- * file system, else of a copy in memory; or -1 and finding->err. May sleep for ever.
+ * `roots`: descriptors, -1: none. 0 and a descriptor, which no tenant can block: of the file if it is on a local file
+ * system, else of a copy in memory; or -1 and finding->err. May sleep for ever.
  */
 int file_search__find(const struct file_question *question, const int roots[SEARCH_ROOTS],
 		      struct file_finding *finding);

@@ -18,7 +18,7 @@ DEFINE_MAP_BY(group_map, struct known_group, uint64_t, id);
 
 struct group_paths {
 	char *root;
-	int root_fd; /* -1: the kernel is not asked */
+	int root_fd; /* -1: paths cannot be looked up */
 	struct group_map groups;
 	size_t bytes;
 	uint64_t uses;

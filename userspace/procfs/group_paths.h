@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Paths of control groups of the unified hierarchy by their ids, as the kernel's programs know them. A group that is
- * there is asked for by its id; a path that was told when its group was made is kept after the group is gone.
+ * Paths of control groups of the unified hierarchy by their ids, as the kernel's programs see them. An existing group
+ * is looked up by its id; a path that was reported when its group was made is kept after the group is gone.
  *
- * Whoever may make groups may make many, with long names: what was used last is kept, within limits.
+ * A user can make many groups with long names, so the paths used last are kept, within limits.
  */
 #ifndef PROCFS_GROUP_PATHS_H
 #define PROCFS_GROUP_PATHS_H
@@ -24,14 +24,14 @@ struct known_group {
 	bool excluded; /* the caller's */
 };
 
-/* `root`: where the hierarchy is mounted; NULL: nowhere, or nobody may look. 0 or -ENOMEM. */
+/* `root`: where the hierarchy is mounted; NULL: it is not mounted or not accessible. 0 or -ENOMEM. */
 int group_paths__new(const char *root, struct group_paths **paths);
 void group_paths__free(struct group_paths *p);
 
 /* What is known stays: no group is ever renamed. 0 or -ENOMEM. */
 int group_paths__add(struct group_paths *p, uint64_t id, const char *path);
 
-/* Asks the kernel if need be. NULL: nobody knows. Valid until the next call. */
+/* Looks it up if it is not cached. NULL: unknown. Valid until the next call. */
 struct known_group *group_paths__find(struct group_paths *p, uint64_t id);
 
 /* All that are known, in any order. */

@@ -15,7 +15,10 @@
 
 #define LIST_MAX (4u << 20) /* bytes */
 
-/* "NAME SIZE USERS USED_BY STATE ADDRESS": who uses it changes without anything having moved. */
+/*
+ * "NAME SIZE USERS USED_BY STATE ADDRESS": USERS and USED_BY are left out, because they change although no address
+ * does.
+ */
 static uint64_t hash_line(uint64_t hash, const char *line)
 {
 	for (int field = 0; *line && *line != '\n'; field++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The symbols of the kernel's modules, while they come and go. /proc/kallsyms is 5 MB and more of text, which takes the
- * kernel some 50 ms to write, so it is read again only when there is a reason: /proc/modules (a few KB) has changed, or
- * somebody has met kernel addresses without a name. The latter may never have one (net.core.bpf_jit_harden hides BPF
- * programs), so a reading for that reason doubles the wait for the next, up to an hour.
+ * The symbols of the kernel's modules, while they come and go. /proc/kallsyms is 5 MB and more of text, which takes
+ * the kernel some 50 ms to write, so it is read again only when there is a reason: /proc/modules (a few KB) has
+ * changed, or there were kernel addresses without a name. The latter may never have one (net.core.bpf_jit_harden
+ * hides BPF programs), so a reading for that reason doubles the wait for the next, up to an hour.
  */
 #ifndef PROCFS_KERNEL_MODULES_H
 #define PROCFS_KERNEL_MODULES_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The executable mappings of a process, from /proc/PID/maps. Whoever reads that file waits for the lock of the
- * process's memory, which can be held for ever by a mapping of a file that nobody serves. So a live session has it
- * read by a reader process (proc_maps__ask); without readers it is read in place.
+ * The executable mappings of a process, from /proc/PID/maps. Reading that file takes the lock of the process's
+ * memory, which a mapping of a file on a hanging file system can hold for ever. So in a live session a reader process
+ * reads it (proc_maps__ask); without readers it is read in this process.
  */
 #ifndef PROCFS_PROC_MAPS_H
 #define PROCFS_PROC_MAPS_H

@@ -2,11 +2,11 @@
 /*
  * Converts /proc to events.
  *
- * Each process is read through a descriptor of its directory, which never refers to another process: once
- * the process has ended, all files below give ESRCH, even if its pid was reused. Names and paths in /proc
- * are chosen by processes: the comm in stat ends at the last ')', and a path in maps may contain any byte
- * but NUL. The kernel escapes only the newline, as "\012", so a path that contains these four characters
- * looks the same; map_files then tells them apart.
+ * Each process is read through a descriptor of its directory, which never refers to another process: once the process
+ * has ended, all files below give ESRCH, even if its pid was reused. Names and paths in /proc are chosen by
+ * processes: the comm in stat ends at the last ')', and a path in maps may contain any byte but NUL. The kernel
+ * escapes only the newline, as "\012", so a path that contains these four characters looks the same; map_files then
+ * has the right one.
  *
  * Only small files are read here: what the kernel needs a process's memory lock for is read by proc_maps.c.
  */
@@ -299,7 +299,7 @@ static void unlink_source(struct maps_source *source)
 	*link = source->next;
 }
 
-/* A helper_answer_fn. What cannot be read is told as nothing. */
+/* A helper_answer_fn. Mappings that cannot be read cause no events. */
 static void take_maps(void *context, const struct helper_answer *answer)
 {
 	_cleanup_free_ struct maps_source *source = context;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What existed before we looked: processes, threads and mappings read from /proc, told as events.
+ * Processes, threads and mappings that existed before the recording, read from /proc and reported as events.
  *
- * Everything may vanish at any time. A process that is gone is told as nothing, or as far as it
- * could be read, and that is no error: errors are -ENOMEM, what `push` returned, and /proc itself
- * missing. Events carry EVENT_FROM_PROC and the CLOCK_MONOTONIC of just before their process was
- * read.
+ * Everything may vanish at any time. A process that is gone causes no events, or those of the part that could be
+ * read, which is no error: errors are -ENOMEM, what `push` returned, and /proc itself missing. Events carry
+ * EVENT_FROM_PROC and the CLOCK_MONOTONIC of just before their process was read.
  */
 #ifndef PROCFS_PROC_SNAPSHOT_H
 #define PROCFS_PROC_SNAPSHOT_H
@@ -26,7 +25,7 @@ void proc_snapshot__free(struct proc_snapshot *s);
 
 /*
  * From now on mappings are read by these processes, with proc_maps__serve as this service of theirs: a process can
- * hold up who reads them. Their events come later, when the pool's owner takes its answers; the pool must have ended
+ * block its reader. Their events come later, when the pool's owner takes its answers; the pool must have ended
  * (helper_pool__end()) before the snapshot is freed.
  */
 void proc_snapshot__use_readers(struct proc_snapshot *s, struct helper_pool *readers,

@@ -9,12 +9,12 @@
 #include "stream/event_queue.h"
 
 /*
- * `dir`, `path`: the file, e.g. the directory of the process and "cgroup". What has vanished or cannot be
- * read is told as nothing. 1: told; 0: not; -ENOMEM, -EMFILE, -ENFILE, or what `push` returned.
+ * `dir`, `path`: the file, e.g. the directory of the process and "cgroup". A file that has vanished or cannot be read
+ * causes no event. 1: an event was pushed; 0: none; -ENOMEM, -EMFILE, -ENFILE, or what `push` returned.
  */
 int process_facts__cgroup(int dir, const char *path, pid_t pid, uint64_t time, event_push_fn push,
 			  void *context);
-/* A process without memory of its own, such as a kernel thread, is told as nothing. */
+/* A process without memory of its own, such as a kernel thread, causes no event. */
 int process_facts__memory(int dir, const char *path, pid_t pid, uint16_t flags, uint64_t time,
 			  event_push_fn push, void *context);
 

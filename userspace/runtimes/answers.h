@@ -11,13 +11,19 @@ struct code_answers {
 	uint32_t pid;
 	size_t limit;
 	VEC(char) bytes;
-	/* functions that are told already with the compiled code that consists of them: HotSpot's, and WebAssembly */
+	/*
+	 * functions that are already reported, with the compiled code that consists of them: HotSpot's, and
+	 * WebAssembly
+	 */
 	VEC(struct code_question) methods;
 	struct target_pages *pages;	    /* NULL: none yet */
 	const struct found_runtimes *found; /* of the process */
 };
 
-/* Looks at what tells later whether a method is still the one that was sampled. Before the first question, and now and then. */
+/*
+ * Reads the state by which a later reading decides whether a method is still the sampled one. Before the first
+ * question, and now and then.
+ */
 void code_answers__begin(struct found_runtimes *found);
 /* 0; -E2BIG, -EDQUOT: a limit is reached, and this one has no answer; -ENOMEM. found->memory is what may be read. */
 int code_answers__add(struct code_answers *answers, struct found_runtimes *found,

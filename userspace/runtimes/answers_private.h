@@ -16,7 +16,7 @@ int code_answers__function(struct code_answers *answers, const struct code_quest
 /* Reads of `memory` keep pages from now on, until the caller sets memory->pages to NULL. */
 void code_answers__keep_pages(struct code_answers *answers, struct target_memory *memory);
 
-/* Is it among `methods`, told with code that consists of it? */
+/* Is it among `methods`, reported with code that consists of it? */
 bool code_answers__has(const struct code_answers *answers, const struct code_question *q);
 
 #endif

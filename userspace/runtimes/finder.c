@@ -51,8 +51,8 @@ bool runtime_finder__is_program(const char *path)
 }
 
 /*
- * The program that a process executes, by its path; "": by that of a file which is no library, since it was started by the
- * dynamic linker. Asks no file system.
+ * The program that a process executes, by its path; "": by that of a file which is no library, since it was started
+ * by the dynamic linker. Makes no call to a file system.
  */
 static void read_program(pid_t pid, char *path, size_t size)
 {
@@ -165,7 +165,7 @@ static bool same_file(const struct area *a, const struct area *b)
 	return a->inode == b->inode && a->major == b->major && a->minor == b->minor;
 }
 
-/* The first mapping of the file of this one: what is told of addresses is told by it. */
+/* The first mapping of the same file, which reported addresses are relative to. */
 static size_t first_of_file(const struct areas *areas, size_t i)
 {
 	size_t first = 0;

@@ -7,8 +7,9 @@
  * outside of it names that runtime, except bpf/ and the numbers in event.h and runtime_info.h. CONTRIBUTING.md, "a runtime",
  * says what to write.
  *
- * Memory is read in a reader process, where runtimes/finder.h and runtimes/answers.h call what `struct runtime_memory` has.
- * The collector only asks: `struct note_ops` says when, and what the words of a frame stand for.
+ * Memory is read in a reader process, where runtimes/finder.h and runtimes/answers.h call what `struct
+ * runtime_memory` has. The collector sends requests: `struct note_ops` has when, and what the words of a frame stand
+ * for.
  */
 #ifndef RUNTIMES_RUNTIME_H
 #define RUNTIMES_RUNTIME_H
@@ -32,15 +33,14 @@ struct stat;
 
 struct code_question {
 	uint64_t function, check; /* as in a note */
-	uint64_t address; /* in compiled code: whose functions are inlined there? 0: not asked */
-	uint64_t time;	  /* of the sample that it is asked for */
+	uint64_t address; /* in compiled code: whose functions are inlined there? 0: not needed */
+	uint64_t time;	  /* of the sample that needs it */
 	uint32_t kind;	  /* enum frame_note_kind */
 	uint16_t
 		is_leaf; /* the address is where the thread was; 0: the byte before a return address */
-	uint16_t
-		is_told; /* 1: its answer is known, and need not be told again while it is the same */
+	uint16_t is_told; /* 1: its answer is known, and is repeated only if it has changed */
 };
-/* What its words alone ask. */
+/* The question that consists of its words alone. */
 static inline struct code_question code_question(const struct sample_event *e,
 						 const struct frame_note *note)
 {

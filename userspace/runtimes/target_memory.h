@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The memory of a process that has a runtime in it, for those who read what the runtime knows of its code.
+ * The memory of a process that has a runtime in it.
  *
- * It is a tenant's: what is there may be anything, may change between two looks, may lead in circles, and may be held up
- * for ever by whoever answers page faults. So it is read in a process that can be left behind, and each request has a limit
- * of bytes and of reads: whatever loops over lengths and links that were read ends when that is used up.
+ * It is a tenant's: its contents may be anything, may change between two reads, may lead in circles, and a page fault
+ * may never be answered. So it is read in a process that can be abandoned, and each request has a limit of bytes and
+ * of reads, which ends every loop over lengths and links that were read.
  */
 #ifndef RUNTIMES_TARGET_MEMORY_H
 #define RUNTIMES_TARGET_MEMORY_H
@@ -33,9 +33,9 @@ struct target_memory {
 #define TARGET_PAGES_READ 1024u /* bytes: larger reads are not kept */
 
 /*
- * Pages of it that were read: for who follows links between small objects, which lie near one another. What is read of them
- * again is as old as the first look, so they are kept for one function, and whether that is still the same is looked at
- * without them. Zeroed, it has none. (For tables of thousands of entries, which are read once: target_blocks.h.)
+ * Pages that were read, for links between small objects, which lie near one another. A second read of a page returns
+ * the bytes of the first one, so pages are kept for one function, and the check whether it is still the same bypasses
+ * them. Zeroed, it has none. (For tables of thousands of entries, which are read once: target_blocks.h.)
  */
 struct target_pages {
 	uint64_t address[TARGET_PAGES]; /* 0: none */

@@ -18,8 +18,8 @@ struct loopback {
 };
 
 /*
- * Listen on `port`, 0: any that is free. 0 or negative errno with `failure` filled. [::1] is left out
- * where there is no IPv6, or where somebody else has the port there.
+ * Listen on `port`, 0: any that is free. 0 or negative errno with `failure` filled. [::1] is left out where there is
+ * no IPv6, or another process has the port there.
  */
 int loopback__open(struct loopback *loopback, uint16_t port, struct failure *failure);
 void loopback__close(struct loopback *loopback);

@@ -4,8 +4,8 @@
  * both at once and works on them without it. So events are never older than the windows behind them,
  * and what came after a window's end helps to name it, too: a jitdump is late by what its writer buffers.
  *
- * The collector never waits. If the thread is so far behind that the copies take PENDING_MAX, further
- * bytes of JIT files are dropped, and what the file has told by then is in doubt.
+ * The collector never waits. If the thread is so far behind that the copies take PENDING_MAX, further bytes of JIT
+ * files are dropped, and the entries of the file so far are in doubt.
  */
 #include "session/finisher.h"
 
@@ -53,7 +53,7 @@ struct finisher {
 	struct finisher_work waiting;
 	size_t working; /* windows that the thread has taken */
 	bool ending;
-	bool draining; /* somebody waits until nothing is left */
+	bool draining; /* a caller waits until nothing is left */
 	uint64_t cpu;
 
 	bool runs; /* the thread does */
@@ -169,7 +169,7 @@ static void finish_window(struct finisher *f, struct window *window)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Inside. Some bytes of a perf map can wait: nobody asks before a window ends. */
+/* Inside. Some bytes of a perf map can wait: they are needed when a window ends. */
 static bool has_work(const struct finisher *f)
 {
 	const struct finisher_work *waiting = &f->waiting;

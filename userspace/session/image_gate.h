@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How many files of a user the profile tells apart. Mappings pass here on their way out of the queue, before the
- * recording file and the world see them: a file too many is marked in its mapping (EVENT_LEFT), so that a replay,
- * which does not know the users, leaves the same ones.
+ * Limits how many files of a user the profile distinguishes. Mappings pass here on their way out of the queue, before
+ * the recording file and the world see them: a file too many is marked in its mapping (EVENT_LEFT), so a replay,
+ * which has no users, leaves out the same ones.
  */
 #ifndef SESSION_IMAGE_GATE_H
 #define SESSION_IMAGE_GATE_H

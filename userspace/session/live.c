@@ -288,7 +288,7 @@ static int take_sideband(void *context, struct event_header *event)
 
 /* ---- CPUs that come and go -------------------------------------------------------------------- */
 
-#define CPU_NOTES_MAX 2000 /* bytes; what comes later is not told one by one */
+#define CPU_NOTES_MAX 2000 /* bytes; later changes are not listed */
 
 /* "CPU 1 offline at 1.204 s, CPU 1 online at 2.310 s" */
 static int note_cpu(struct live *live, const struct cpu_change *change, uint64_t now)

@@ -42,8 +42,8 @@ struct live_options {
 	const char *command_line; /* of this run */
 	bool jvm_perfmap;	  /* ask HotSpot processes for their maps */
 	bool no_memory;		  /* how much memory processes have is of no interest */
-	bool facts;		  /* ask processes who they are: EVENT_FACTS */
-	/* Variables of their environment, beside those that are always asked for; copied. */
+	bool facts;		  /* read facts of processes: EVENT_FACTS */
+	/* Variables of their environment, beside those that are always read; copied. */
 	const char *const *fact_names;
 	size_t fact_name_count;
 	/* Of session.follow_groups: which control groups are sampled; NULL: all. Called by the collector. */
@@ -106,7 +106,7 @@ const struct event_source_requests *live__requests(struct live *live);
 /* CPU time that the targets have used since the start, from /proc, ns. To detect that samples are missing. */
 uint64_t live__target_cpu(const struct live *live);
 
-/* Have the threads that were asked for (-t) ended, all of them? One that calls execve goes on. */
+/* Have all requested threads (-t) ended? One that calls execve goes on. */
 bool live__threads_ended(struct live *live);
 
 struct dso_opener *live__dso_opener(struct live *live);

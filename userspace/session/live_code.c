@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Everything that a process can make us keep or ask is its own, with a limit, so that a process that lies about its runtime
- * takes nothing from another one: its questions, one request at a time, bytes that it may tell in a minute (session/told_budget).
+ * All work and memory that a process can cause has a limit of its own, so a process that lies about its runtime takes
+ * nothing from another one: its questions, one request at a time, bytes of answers in a minute (session/told_budget).
  */
 #include "session/live_code_private.h"
 
@@ -33,9 +33,9 @@
 	(5 * S)	  /* … of what is inlined in compiled code, and of a function that has a number */
 #define RESTART S /* ns between two series of looks */
 #define WINDOWS_ASKED                                                                              \
-	2u	/* a function that was not sampled for so many windows is asked again when it is */
+	2u /* a function that was not sampled for so many windows is requested again when it is */
 #define YOUNG S /* ns since its first sample: it may be gone soon, and its functions with it */
-#define SWEEP (10 * S) /* ns between two looks for those who have ended unseen */
+#define SWEEP (10 * S) /* ns between two searches for processes whose end was not reported */
 
 /*
  * How long after its first sample a process is looked at, and again while its runtime has not begun. At once, since many
@@ -158,7 +158,7 @@ int live_code__forked(struct live_code *c, uint32_t parent, uint32_t child, uint
 
 	if (!process)
 		return 0;
-	/* who only forks and waits has no samples, but its children have */
+	/* a process that only forks and waits has no samples, but its children have */
 	if (!process->first && !process->looks && !process->looked_at && !process->program)
 		process->wanted = true;
 	is_new = !live_code_find(c, child);
@@ -192,7 +192,7 @@ void live_code__forget(struct live_code *c, uint32_t pid)
 	free_process(c, process);
 }
 
-/* Makes room in the kernel: who was sampled longest ago gives way. False: nobody can. */
+/* Makes room in the kernel by evicting the process sampled longest ago. False: none can be evicted. */
 static bool make_room(struct live_code *c, const struct code_process *who)
 {
 	struct code_process *oldest = NULL;
@@ -225,7 +225,7 @@ static void publish(struct live_code *c, struct code_process *process,
 	process->inherits = false;
 }
 
-/* Of who writes down its functions itself nothing is noted, but its stacks are walked like others. */
+/* Processes with a perf map get no frame notes, but their stacks are walked like others. */
 static void publish_wanted(struct live_code *c, struct code_process *process,
 			   struct runtime_info *info)
 {
@@ -422,7 +422,7 @@ static uint64_t recheck_after(const struct live_code *c, const struct code_quest
 	return 0;
 }
 
-/* Is it to be asked once more? */
+/* Is another request due? */
 static bool is_due(const struct live_code *c, const struct asked *asked, uint64_t now)
 {
 	uint64_t after;
@@ -461,8 +461,8 @@ static int want_again(const struct live_code *c, struct code_process *process, u
 }
 
 /*
- * Functions that were sampled since they were read, and not again. Their words may have been another one's then, which only a
- * later reading tells. `all`: also those that were read a moment ago, since there will be no later one.
+ * Functions that were sampled since their last reading. Their words may have been another function's at that time,
+ * which only a later reading shows. `all`: also those read a moment ago, because there will be no later reading.
  */
 static int want_open(const struct live_code *c, struct code_process *process, uint64_t now,
 		     bool all)
@@ -603,7 +603,7 @@ int live_code__sampled(struct live_code *c, const struct sample_event *e)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* Those who have ended, and whose end was lost. */
+/* Processes that have ended, and whose exit record was lost. */
 static void sweep(struct live_code *c, uint64_t now)
 {
 	if (now < c->swept + SWEEP)
@@ -636,7 +636,8 @@ static bool is_outdated(const struct live_code *c, const struct asked *asked)
 }
 
 /*
- * What was not sampled in the last windows is asked again when it is, since no one keeps it for ever. 0 or -ENOMEM.
+ * Functions that were not sampled in the last windows are requested again when they are, because answers are not kept
+ * for ever. 0 or -ENOMEM.
  */
 static int forget_outdated(struct live_code *c, struct code_process *process)
 {

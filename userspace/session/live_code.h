@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which processes have a runtime whose functions can be named, and which of their functions are to be read.
+ * Processes with a runtime whose functions can be named, and their functions that are to be read.
  *
- * A process that maps such a runtime, or executes a program that may have one linked into it, is looked at by a reader when it is sampled; what it finds goes into the kernel, which
- * notes from then on which function each frame is of. What a note has for the first time is read at once: memory of functions
- * that are gone is used again within milliseconds. Functions that are known by an address alone are read again while they are sampled.
+ * If a sampled process maps such a runtime, or executes a program that may have one linked into it, a reader searches
+ * it. The result goes into the kernel, which notes the function of each frame from then on. A function in a note for
+ * the first time is read at once, because memory of functions is reused within milliseconds. Functions that are
+ * identified by an address alone are read again while they are sampled.
  */
 #ifndef SESSION_LIVE_CODE_H
 #define SESSION_LIVE_CODE_H
@@ -40,8 +41,8 @@ void live_code__free(struct live_code *c);
 /* A process mapped a file, as far as it is known. 0 or -ENOMEM. */
 int live_code__mapped(struct live_code *c, const struct mmap_event *mapping);
 /*
- * A child has what its parent had, at `time` (CLOCK_MONOTONIC): functions that were read of the parent until then are not read
- * again, others are asked of both, since many children are gone before they can be asked. 0 or -ENOMEM.
+ * A child has the functions of its parent at `time` (CLOCK_MONOTONIC): those that were read of the parent until then
+ * are not read again, others are requested of both, because many children end before they can be read. 0 or -ENOMEM.
  */
 int live_code__forked(struct live_code *c, uint32_t parent, uint32_t child, uint64_t time);
 /* What names a function, before the sample that has it first. 0, -ENOMEM, or what `push` has returned. */
@@ -57,19 +58,22 @@ bool live_code__keeps_frame_pointers(const struct live_code *c, uint32_t pid);
 /* Looks at the processes that are there before sampling begins, where they are few. 0 or -ENOMEM. */
 int live_code__begin(struct live_code *c);
 /*
- * A profile is about to end: functions that were sampled since they were read are to be asked about again, since their words may
- * have been another one's then. 0 or -ENOMEM.
+ * A profile is about to end: functions that were sampled since their last reading are to be read again, because their
+ * words may have been another function's at that time. 0 or -ENOMEM.
  */
 int live_code__close(struct live_code *c, uint64_t now);
-/* Is something to be asked, or asked and not answered, of a process that lives? */
+/* Is there a request to be made or without an answer, for a live process? */
 bool live_code__waits(const struct live_code *c);
 /* Is a process being looked at? Its samples have no names until that is answered. */
 bool live_code__looks(const struct live_code *c);
-/* When a function of a script was asked about last for the first time, CLOCK_MONOTONIC ns; 0: never. Where there was one, there is another. */
+/*
+ * Time of the last first request for a function of a script, CLOCK_MONOTONIC ns; 0: never. Such requests come in
+ * series.
+ */
 uint64_t live_code__met(const struct live_code *c);
 /* When something was met last in a process that had just begun: a runtime, or a function of it. The process may be gone soon. */
 uint64_t live_code__begun(const struct live_code *c);
-/* Asks what is to be asked. 0, -ENOMEM, or what `push` has returned. */
+/* Makes the requests that are due. 0, -ENOMEM, or what `push` has returned. */
 int live_code__run(struct live_code *c, uint64_t now);
 
 #endif

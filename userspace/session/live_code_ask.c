@@ -47,7 +47,7 @@ static struct code_question question_of(const struct event_header *event)
 		.kind = chain->kind};
 }
 
-/* A function that nobody asked for comes with code that it is inlined in; next time it is known. NULL: no room. */
+/* Enter a function that came without a request, with code that it is inlined in. NULL: no room. */
 static struct asked *note_told(struct live_code *c, struct code_process *process,
 			       const struct code_question *question, uint64_t now)
 {
@@ -62,7 +62,7 @@ static struct asked *note_told(struct live_code *c, struct code_process *process
 	return told;
 }
 
-/* What was told of it holds, whatever is at its address by now. */
+/* Does its answer hold, whatever is at its address by now? */
 static bool is_known_for_good(const struct live_code *c, const struct code_function_event *e)
 {
 	enum code_lasting lasting = live_code_lasting(c, e->kind, e->check);
@@ -71,8 +71,8 @@ static bool is_known_for_good(const struct live_code *c, const struct code_funct
 }
 
 /*
- * That something cannot be read now is no news, but for what will never be told otherwise, and for a method that had been
- * told: what was sampled since may be another one.
+ * A failed reading is not reported, with two exceptions: functions for which there will be no other answer, and
+ * methods that were reported before, because later samples may be of another one.
  */
 static bool is_news(const struct live_code *c, const struct asked *asked,
 		    const struct event_header *event, uint64_t hash)
@@ -90,7 +90,7 @@ static bool is_news(const struct live_code *c, const struct asked *asked,
 	return asked->doubtful && !(event->flags & EVENT_DOUBTFUL);
 }
 
-/* What may not be told now is asked for again, however often it has been. */
+/* A function over a limit is requested again, regardless of its number of tries. */
 static void give_another_try(struct asked *asked)
 {
 	if (asked && asked->tries == TRIES)
@@ -104,8 +104,8 @@ static bool is_confirmed(const struct event_header *event)
 }
 
 /*
- * What may not be told, of words that were told before: they may be another function's since. That is said in a few bytes, once
- * until something else is.
+ * If an answer is over a limit, and the words were reported before, they may be another function's since. Report that
+ * in a few bytes, once until the next answer.
  */
 static int report_change(struct live_code *c, struct asked *asked, const struct event_header *event)
 {
@@ -203,7 +203,7 @@ int live_code__copied(struct live_code *c, const struct code_copy_event *copy)
 	return err == -ENODATA ? 0 : err;
 }
 
-/* A helper_answer_fn. What waits is asked next. */
+/* A helper_answer_fn. Then requests what waits. */
 static void take_events(void *context, const struct helper_answer *answer)
 {
 	_cleanup_free_ struct code_request *request = context;

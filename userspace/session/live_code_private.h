@@ -11,20 +11,20 @@
 #include "session/plain_files.h"
 #include "session/told_budget.h"
 
-#define LOOKS	  11u	  /* at a process, in a series */
-#define ASKED_MAX 32768u  /* questions about one process; then all are asked again */
+#define LOOKS	  11u	 /* at a process, in a series */
+#define ASKED_MAX 32768u /* questions about one process; then all are dropped and requested again */
 #define ASKED_ALL 262144u /* about all of them */
 #define TRIES	  6u	  /* for a question without an answer */
 
-/* What was asked about, when, and what came of it: a changed answer is told, an equal one is not. */
+/* A question, its time, and its result: a changed answer is reported, an equal one is not. */
 struct asked {
 	struct code_question question;
 	uint64_t time, answer; /* answer: a hash of the last event */
 	uint64_t read;	       /* when it was confirmed; 0: it was not */
 	uint64_t open_since;   /* its first sample since it was read, if it is_open */
-	uint32_t window;       /* number of the window in which it was last sampled, or told */
+	uint32_t window;       /* number of the window in which it was last sampled or reported */
 	uint8_t tries;
-	bool waits, confirmed, doubtful; /* doubtful: as it was told */
+	bool waits, confirmed, doubtful; /* doubtful: the reported answer is in doubt */
 	bool is_open; /* it was sampled since it was read: it will be read once more, sampled again or not */
 };
 
@@ -54,7 +54,7 @@ struct forked_from {
 
 struct code_process {
 	uint32_t pid;
-	uint32_t has; /* RUNTIME_… that the kernel knows of */
+	uint32_t has; /* RUNTIME_… that the kernel has */
 	uint64_t life;
 	uint64_t first, last; /* when it was first sampled, in this series of looks, and last */
 	uint64_t restarted;
@@ -71,8 +71,7 @@ struct code_process {
 	bool has_open;		   /* some of `asked` are */
 	bool is_asked;		   /* a request about its functions is under way */
 	bool keeps_frame_pointers; /* its JIT code, as far as it is known */
-	struct runtime_info
-		info; /* what the kernel knows of it, while it `has` something, or inherits it */
+	struct runtime_info info;  /* the kernel's copy, while it `has` something, or inherits it */
 	struct runtime_layout layout; /* what copies of its functions are read by */
 	struct asked_map asked;
 	VEC(uint32_t) waiting; /* numbers of `asked` */
@@ -80,7 +79,7 @@ struct code_process {
 	struct meter told;     /* bytes */
 };
 
-/* Children that are gone already when their functions are asked about, by the end of their numbers. */
+/* Children that end before their functions are requested, by the last bits of their pids. */
 #define ORPHANS 1024u /* a power of two */
 struct gone_child {
 	uint32_t pid;
@@ -107,7 +106,7 @@ struct live_code {
 
 /* NULL: it is not known. */
 struct code_process *live_code_find(const struct live_code *c, uint32_t pid);
-/* NULL: it was not asked. */
+/* NULL: there was no such question. */
 struct asked *live_code_asked(const struct code_process *process,
 			      const struct code_question *question);
 

@@ -6,11 +6,11 @@
  * truncated because mappings were unknown: the kernel side needs the mappings of a new process before most of
  * its life is over. If such early ticks find nothing, the interval grows.
  *
- * A process that is not sampled needs no mappings, and a stack without them comes as a copy. So early ticks are
- * as far apart as samples of a CPU are, and below 500 Hz their share of a CPU is in proportion to the rate: from there on
- * a twentieth, at 99 Hz a hundredth. Who asks for fewer samples asks for less cost, too: then nobody is woken for an answer of
- * a reader that no event waits for (a name, a fact), and it is taken at the next tick. But for what a process has that has just
- * begun: it may be gone by then.
+ * A process that is not sampled needs no mappings, and a stack without them comes as a copy. So early ticks are as
+ * far apart as samples of a CPU are, and below 500 Hz their share of a CPU is in proportion to the rate: from there
+ * on a twentieth, at 99 Hz a hundredth. A lower rate should cost less, too: answers of readers that no event waits
+ * for (names, facts) then do not wake the collector, and are taken at the next tick. Answers about a process that has
+ * just begun do, because it may be gone by then.
  */
 #include <errno.h>
 #include <poll.h>
@@ -74,7 +74,7 @@ static uint64_t least_distance(const struct live *live, uint64_t cost)
 	return min_u64(least, WAKE_MAX);
 }
 
-/* What programs tell of code that they make is taken at ticks, and its stacks are cut until then. */
+/* Perf maps and jitdumps are taken at ticks, and stacks of JIT code are cut until then. */
 static uint64_t longest_distance(const struct live *live)
 {
 	uint64_t samples = JIT_SAMPLES * 1000000000ull / (live->hz ? live->hz : 1);

@@ -39,8 +39,8 @@ struct live {
 	enum target_mode mode;
 	bool everyone;		       /* there is no target list: -a, or a cgroup */
 	bool inherit;		       /* children are targets too */
-	struct pid_list roots;	       /* processes asked for, or those of the threads asked for */
-	struct thread_targets threads; /* -t: what was asked for */
+	struct pid_list roots;	       /* requested processes, or those of the requested threads */
+	struct thread_targets threads; /* -t: the requested threads */
 	char *target_text, *command_line;
 	uint64_t last_cpu_look;
 	uint64_t drained; /* the rings, before the first tick; ns */
@@ -60,7 +60,7 @@ struct live {
 	int wakes;	     /* an epoll set: what ends live__wait() */
 	bool awaits_readers; /* readers are in it now */
 	uint64_t due;	     /* the next tick; ns */
-	uint64_t earliest;   /* where something asks for it to be early; ns */
+	uint64_t earliest;   /* if a part requests an early tick; ns */
 	uint64_t woken_cpu;  /* CPU time of the thread when it was woken for the last one */
 	bool ticked;	     /* since the last plan */
 	uint64_t wake_interval;
@@ -73,12 +73,12 @@ struct live {
 	int found_err; /* of a mapping whose file was found between two ticks */
 };
 
-/* What was asked for: it is held by the kernel's side and by the family from now on. 0 or an error that is told. */
+/* Add the requested targets to the kernel's set and to live/tasks. 0 or an error that is reported. */
 int live_targets__add(struct live *live, const struct live_options *options,
 		      struct failure *failure);
 /* Existing children of targets; the kernel side adds new ones. */
 int live_targets__add_descendants(struct live *live, struct failure *failure);
-/* Everything that is a target. `first`: they were asked for, so they are in the profile, sampled or not. */
+/* Reads all targets from /proc. `first`: they were requested, so they are in the profile, sampled or not. */
 int live_targets__snapshot(struct live *live, bool first, event_push_fn push);
 /* CPU of every thread of every target, as of now, into the queue. `time` 0: that of each reading. */
 int live_targets__read_cpu(struct live *live, uint64_t time, uint64_t *threads);
@@ -91,7 +91,7 @@ uint64_t live_targets__cpu(const struct live *live);
 int live_pace__init(struct live *live);
 /* A target has called execve. */
 void live_pace__exec(struct live *live);
-/* At the end of a tick: what it has asked for is handed out, if the next one would do that too late. */
+/* At the end of a tick: its requests are sent now, if the next tick would be too late. */
 int live_pace__ask_readers(struct live *live);
 
 /* ---- live.c ---------------------------------------------------------------------------------- */
@@ -112,8 +112,8 @@ int live_drain_in_time(struct live *live);
 /* Takes all that is in the rings now. 0 or negative errno. */
 int live_read_rings(struct live *live);
 /*
- * Functions that were seen in the last moment of a window, or of all, have no names yet: what they are is asked, and
- * taken, within a tenth of a second. 0 or negative errno.
+ * Functions that were sampled in the last moment of a window, or of the recording, have no names yet: request them,
+ * and take the answers, within a tenth of a second. 0 or negative errno.
  */
 int live_settle_code(struct live *live);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who is recorded: what was asked for, who of them and of their children lives, and what CPU time they had. */
+/* The targets: those that were requested, the live ones of them and of their children, and their CPU time so far. */
 #include <errno.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "session/live_private.h"
 
-/* ---- what was asked for ---------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static int add_root(struct live *live, uint32_t id)
 {
@@ -72,7 +72,7 @@ int live_targets__add_descendants(struct live *live, struct failure *failure)
 	return err ? fail(failure, err, "cannot follow child processes: %s", strerror(-err)) : 0;
 }
 
-/* ---- who lives ------------------------------------------------------------------------------- */
+/* ---- live targets ---------------------------------------------------------------------------- */
 
 int live_targets__snapshot(struct live *live, bool first, event_push_fn push)
 {

@@ -22,10 +22,10 @@
 #include "helpers/owner.h"
 
 #define S	 1000000000ull
-#define DEADLINE (2 * S) /* of one thing that is asked */
+#define DEADLINE (2 * S) /* of one request */
 #define PATIENCE (8 * S) /* of all of them */
 #define READERS	 4u
-#define HANGS	 4u /* of files that do not answer; then no more are asked */
+#define HANGS	 4u /* of files that do not answer; then no more are requested */
 
 enum { ASK_MAPS, ASK_FILE, ASK_RUNTIMES, ASK_COUNT };
 
@@ -283,7 +283,7 @@ static int look_closer(struct process_survey *s, struct helper_pool *pool)
 	if (!err)
 		err = ask_about_files(s, pool);
 	helper_pool__settle(pool, PATIENCE);
-	helper_pool__end(pool); /* who has not answered now does not */
+	helper_pool__end(pool); /* readers without an answer by now are abandoned */
 	return err;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What of a process can be unwound and named, and what would help, without recording it.
+ * What can be unwound and named in a process, and how to improve it, without recording it.
  *
- * Its files and memory are read by reader processes of a pool of its own, its perf map and jitdumps by a watcher as in a recording:
- * what does not answer is said to, and holds up nobody for longer than a few seconds in all.
+ * Its files and memory are read by reader processes of a pool of its own, its perf map and jitdumps by a watcher as
+ * in a recording: a reader that does not answer is reported, and costs a few seconds at most in all.
  */
 #ifndef SESSION_PROCESS_SURVEY_H
 #define SESSION_PROCESS_SURVEY_H

@@ -4,10 +4,10 @@
  * A process decides how many mappings it has and how often it changes them, so it decides what publishing
  * them costs.
  *
- * Each has a credit that grows with time up to a limit. Who has used up his waits until there is some again.
- * Large and small publications have credits of their own, so that many users with large ones cannot keep
- * everybody else waiting. Who the user is costs more to find out than most publications, so he only
- * counts once half of the credit of all is used up.
+ * Each has a credit that grows with time up to a limit. If it is used up, publications wait until there is some
+ * again. Large and small publications have credits of their own, so users with large ones cannot delay those with
+ * small ones. Finding the user costs more than most publications, so users only count once half of the credit of all
+ * is used up.
  */
 #ifndef SESSION_PUBLISH_BUDGET_H
 #define SESSION_PUBLISH_BUDGET_H

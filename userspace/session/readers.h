@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The reader processes of a live session, and what they are asked for. */
+/* The reader processes of a live session, and their services. */
 #ifndef SESSION_READERS_H
 #define SESSION_READERS_H
 

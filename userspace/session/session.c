@@ -14,7 +14,7 @@
 #include "session/windows.h"
 
 #define TABLES_NS	1000000000ull /* longest wait of the first tick for the targets' unwind tables */
-#define BACKLOG_NS	2000000000ull /* … and for all that /proc has told, */
+#define BACKLOG_NS	2000000000ull /* … and for all events from /proc, */
 #define BACKLOG_EVENTS	5000	      /* … if that is so much */
 #define ANNOUNCE_MS	5	      /* between two steps while waiting */
 #define FLUSH_INTERVAL	250000000ull  /* ns: a chunk of the recording is at most this old */
@@ -121,7 +121,7 @@ void session__free(struct session *s)
 {
 	if (!s)
 		return;
-	/* what waits for a file is told that there is none, while it is there */
+	/* events that wait for a file get none, while the queue exists */
 	if (s->live)
 		dso_opener__finish(live__dso_opener(s->live), 0);
 	unwinding__free(s->unwinding);
@@ -177,7 +177,7 @@ static int await_tables(struct session *s, int cancel)
 	};
 	int err;
 
-	/* what /proc told just now */
+	/* events from /proc */
 	poll(NULL, 0, ANNOUNCE_MS);
 	err = live__announce(s->live, sink_event, s);
 	if (!err)

@@ -21,8 +21,8 @@
  *   finisher          session/finisher: closed windows, the contents of JIT files, the symbolizer;
  *                     calls options.finished
  *   children          the JIT watcher, which reads perf maps and jitdumps of processes (jitwatch/jit_tail), its
- *                     keeper, and its child that asks a JVM for its map (jitwatch/jvm_attach); sandboxed
- *                     readers of ELF and DWARF (symbolize/sealed); COMMAND is the caller's
+ *                     keeper, and its child that requests a JVM's map (jitwatch/jvm_attach); sandboxed readers of ELF
+ *                     and DWARF (symbolize/sealed); COMMAND is the caller's
  *
  * Threads hand over closed windows and copies of events: never an object that two of them change. All
  * functions are called by the collector, but for session__wait_fds' readers.
@@ -154,7 +154,7 @@ void session__stats(struct session *s, struct session_stats *stats);
 
 /* Bytes of BPF maps and rings. */
 size_t session__kernel_memory(const struct session *s);
-/* As bpf_session__run_statistics(): session__programs() tells run times while it is open. Needs no session. */
+/* As bpf_session__run_statistics(): session__programs() has run times while it is open. Needs no session. */
 int session__run_statistics(int fd);
 
 /* Samples lost so far, for all reasons in the books. */

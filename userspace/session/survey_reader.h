@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a survey asks of a process that may not answer: its files are looked at by reader processes (see
- * helpers/pool.h), one request for each thing that can hold a reader up.
+ * Requests of a survey about a process that may not answer: reader processes read its files (see helpers/pool.h), one
+ * request for each thing that can block a reader.
  */
 #ifndef SESSION_SURVEY_READER_H
 #define SESSION_SURVEY_READER_H

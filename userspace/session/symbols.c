@@ -18,7 +18,7 @@
 
 #define LOSSES_SIZE 4096
 
-/* What is asked of one dso. */
+/* The addresses of one dso. */
 struct symbol_task {
 	struct symbolizing *all;
 	struct dso_id dso;
@@ -28,7 +28,7 @@ struct symbol_task {
 struct symbolizing {
 	struct window *window;
 	struct event_handler handler; /* into the profile */
-	event_sink_fn sink;	      /* NULL: nobody else */
+	event_sink_fn sink;	      /* NULL: no other sink */
 	void *context;
 	struct symbol_task *tasks; /* by dso */
 	struct symbolizer_job *jobs;
@@ -118,14 +118,14 @@ static int emit_losses(struct symbolizing *s)
 	return meta_event__emit(pass_event, s, s->window->last_time, META_LINES_MISSING, text);
 }
 
-/* ---- what is asked --------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static bool can_be_symbolized(enum dso_kind kind)
 {
 	return kind == DSO_FILE || kind == DSO_VDSO || kind == DSO_KERNEL;
 }
 
-/* The addresses of every dso that has symbols to be asked for, by dso. */
+/* The addresses of every dso that can be symbolized, by dso. */
 static int collect_addresses(struct symbolizing *s)
 {
 	const struct profile_builder *builder = s->window->builder;

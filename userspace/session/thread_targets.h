@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The threads that were asked for, each by the number that it has now, and whether it has ended.
+ * The requested threads, each by its present number, and whether it has ended.
  *
  * A thread that calls execve gets the number of its process's leader: its own is gone, and it goes on. A number
  * that is gone is that of a thread that has ended only if an exit record was seen; since records arrive later than
@@ -33,8 +33,8 @@ int thread_targets__add(struct thread_targets *t, uint32_t tid, uint32_t pid);
 void thread_targets__fini(struct thread_targets *t);
 
 /*
- * Records come from now on: whatever does not run by now has ended. `runs` is asked for a thread by its number, here
- * and below: is it there, and no zombie?
+ * Records come from now on: a thread that does not run by now has ended. `runs`, here and below: does the thread with
+ * this number exist, and is no zombie?
  */
 void thread_targets__begin(struct thread_targets *t, bool (*runs)(pid_t tid));
 /* An exit record. */
@@ -46,7 +46,7 @@ void thread_targets__exit(struct thread_targets *t, const struct task_event *eve
 bool thread_targets__ended(struct thread_targets *t, bool (*runs)(pid_t tid), uint64_t now,
 			   uint64_t read_until);
 
-/* Is a thread asked for, by the number it has now? */
+/* Is a thread requested, by its present number? */
 bool thread_targets__has(const struct thread_targets *t, uint32_t tid);
 
 #endif

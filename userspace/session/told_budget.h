@@ -22,8 +22,8 @@ struct told_budget {
 void told_budget__init(struct told_budget *b);
 
 /*
- * May a copy of a function (EVENT_CODE_COPY) of so many bytes be looked at? Whatever many CPUs copy, one thread reads: so much a
- * second (QUOTA_CODE_COPIES), and then functions are asked about, as if there were no copies.
+ * May a copy of a function (EVENT_CODE_COPY) of so many bytes be read? Many CPUs copy, and one thread reads: so much
+ * a second (QUOTA_CODE_COPIES). Beyond it functions are requested, as if there were no copies.
  */
 bool told_budget__may_read(struct told_budget *b, size_t bytes, uint64_t now);
 

@@ -85,7 +85,7 @@ const struct image *unwinding__image(const struct unwinding *u, struct image_id 
 	return image_table__get(world__images(u->world), id);
 }
 
-/* ---- what the feed asks ---------------------------------------------------------------------- */
+/* ---- callbacks of the feed ------------------------------------------------------------------- */
 
 static struct dso_identity identity_of(const struct image *image)
 {

@@ -16,7 +16,7 @@ struct publication {
 	struct mapping_table *maps;
 };
 
-/* What the kernel side knows of a process life. */
+/* The kernel side's state of a process life. */
 struct known_process {
 	uint64_t serial;       /* of the life */
 	uint64_t published;    /* maps_version + 1; 0: nothing yet */
@@ -65,7 +65,7 @@ struct unwinding {
 	} settled;
 };
 
-/* What is known of a life. NULL: no memory. Valid until another one's is asked for. */
+/* The entry of a life. NULL: no memory. Valid until the next call for another one. */
 struct known_process *unwinding__known(struct unwinding *u, const struct process_life *life);
 const struct image *unwinding__image(const struct unwinding *u, struct image_id id);
 /* The process for the feed. Without memory for it its runtimes are those of none. */

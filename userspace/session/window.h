@@ -41,7 +41,7 @@ struct window {
 	struct profile_builder *builder;
 	VEC(struct jit_process) jit_processes;
 	VEC(uint32_t) jit_files;       /* of processes that were known at its end */
-	uint32_t last_jit_file;	       /* that was told by then */
+	uint32_t last_jit_file;	       /* reported by then */
 	VEC(struct window_file) files; /* by dso; those behind the last have none */
 	VEC(struct window_root) roots;
 	size_t unanswered; /* requested files; until they arrive the window must not be passed on or freed */

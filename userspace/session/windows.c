@@ -26,7 +26,7 @@ struct windows {
 	void *forget_context;
 	struct kernel_identity kernel;
 	uint64_t last_time;	/* of the stream */
-	uint32_t last_jit_file; /* number, that the stream has told */
+	uint32_t last_jit_file; /* number, of the stream so far */
 
 	/* the open window */
 	uint64_t number;
@@ -94,8 +94,8 @@ static int close_window(struct windows *w, uint64_t end, struct window **window)
 }
 
 /*
- * Those that have their files go to the finisher, in their order, and a moment after their end: what JIT
- * files tell of code that ran then may come that late.
+ * Closed windows that have their files go to the finisher, in their order, and a moment after their end: entries of
+ * JIT files about code that ran then may come that late.
  */
 static void hand_on_windows(struct windows *w)
 {

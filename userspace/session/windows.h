@@ -30,7 +30,7 @@ void windows__set_files(struct windows *w, struct dso_opener *opener,
 			enum window_file_source source);
 /* Also writes the stream to a file; not owned. NULL: does not. */
 void windows__set_writer(struct windows *w, struct recording_writer *writer);
-/* Asked before an image is forgotten; see image_table__forget(). */
+/* Called before an image is forgotten; see image_table__forget(). */
 void windows__set_forgetting(struct windows *w, image_forget_fn may_forget, void *context);
 
 /* An event_sink_fn whose context is the windows. */

@@ -7,9 +7,9 @@
  * the bracket of a reading (some 50 ns) an error of a few parts in 10^8; much longer lines would
  * lag behind when NTP changes the speed of CLOCK_MONOTONIC.
  *
- * TSC values order anchors within an epoch only. Which epoch a TSC belongs to is told by where it
- * lies: inside the range of an epoch, newest first, with some room behind its last anchor for what
- * comes before the next; else after the greatest anchor that is not above it.
+ * TSC values order anchors within an epoch only. The epoch of a TSC follows from its value: inside the range of an
+ * epoch, newest first, with some room behind its last anchor for what comes before the next; else after the greatest
+ * anchor that is not above it.
  */
 #include "stream/clock.h"
 

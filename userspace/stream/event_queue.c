@@ -314,7 +314,7 @@ static int report_late(struct event_queue *q, event_sink_fn sink, void *context)
 	return report_lost(q, LOST_LATE, count, q->late_since, q->last, sink, context);
 }
 
-/* What was dropped before `until`; a drop that reaches beyond it is told by a later release. */
+/* Report events dropped before `until`; a later release reports a drop that reaches beyond it. */
 static int report_drops(struct event_queue *q, uint64_t until, event_sink_fn sink, void *context)
 {
 	for (unsigned int kind = 0; kind < DROP_KINDS; kind++) {

@@ -25,9 +25,9 @@ typedef int (*event_push_fn)(void *context, struct event_header *event);
 typedef int (*event_sink_fn)(void *context, const struct event_header *event);
 
 /*
- * What is done with the event that comes next, before it is handed on: it may be exchanged for another one,
- * which is valid until the stage's next call, or may have to wait, and all behind it with it. A stage
- * is asked again about an event that waited. 0; STAGE_WAIT; or a negative errno, which ends the stream.
+ * Handles the next event before it is passed on. The stage may replace the event by another one, which is valid until
+ * the stage's next call, or make it wait, with all events behind it. For an event that waited the stage is called
+ * again. 0; STAGE_WAIT; or a negative errno, which ends the stream.
  */
 #define STAGE_WAIT 1
 typedef int (*event_stage_fn)(void *context, const struct event_header **event);
@@ -52,10 +52,9 @@ void event_queue__free(struct event_queue *q);
 void event_queue__set_stage(struct event_queue *q, event_stage_fn stage, void *context);
 
 /*
- * An event_push_fn whose context is the queue. 0; -EBADMSG: the header's size is impossible. An
- * event over the memory limit is dropped, counted, and told at the next release as LOST_SAMPLES or
- * LOST_SIDEBAND: the call still gives 0, so that the source goes on. The session's own events (ends of windows, books)
- * are kept all the same.
+ * An event_push_fn whose context is the queue. 0; -EBADMSG: the header's size is impossible. An event over the memory
+ * limit is dropped, counted, and reported at the next release as LOST_SAMPLES or LOST_SIDEBAND: the call still gives
+ * 0, so that the source goes on. The session's own events (ends of windows, books) are kept all the same.
  */
 int event_queue__push(void *queue, struct event_header *event);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* EVENT_OUTSIDE out: what has come into the books of the outside since they were told last. */
+/* Makes EVENT_OUTSIDE of the entries of the books of the outside since the last report. */
 #ifndef STREAM_OUTSIDE_EVENT_H
 #define STREAM_OUTSIDE_EVENT_H
 

@@ -14,9 +14,9 @@
  * thread it searches the bytes for the next chunk header, and these bytes hold names that any
  * process may have chosen; without the number one could plant a chunk.
  *
- * The reader believes nothing: sizes are bounded before memory is asked for, headers and payloads
- * have to match their checksums, and every event is checked although its chunk was sound. What is
- * missing is told where it is missed: as an EVENT_LOST before the first event behind the gap.
+ * The reader trusts nothing: sizes are bounded before memory is allocated, headers and payloads have to match their
+ * checksums, and every event is checked although its chunk was sound. A gap is reported as an EVENT_LOST before the
+ * first event behind it.
  */
 #include "stream/recording_file.h"
 
@@ -325,7 +325,7 @@ struct reader {
 	bool searched;	    /* bytes were skipped to find the current chunk */
 	uint64_t suspect;   /* inside a damaged chunk, whose length may be wrong too; 0 none */
 	uint64_t doubted;   /* bytes of such chunks */
-	uint64_t gap;	    /* chunks missing that were not told yet */
+	uint64_t gap;	    /* missing chunks that are not reported yet */
 	uint64_t gap_since; /* the last event before them */
 	uint64_t last_time; /* of the event handed on last */
 	bool have_anchor;
@@ -454,7 +454,7 @@ static int take_payload(struct reader *r, size_t size)
 		else
 			err = take_event(r, event, at == 0);
 		if (left < sizeof(*event) || step < sizeof(*event) || step % EVENT_ALIGN)
-			break; /* where the next one starts cannot be told */
+			break; /* the start of the next one is unknown */
 		at += min_u64(step, left);
 	}
 	return err;
@@ -662,7 +662,7 @@ bool recording_probe(int fd)
 
 int recording_open(const char *path, struct failure *failure)
 {
-	/* a pipe that nobody writes to would keep us waiting in open */
+	/* open of a pipe without a writer would block */
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct stat st;
 

@@ -73,9 +73,8 @@ struct recording_summary {
 };
 
 /*
- * Hand every event of a recording to the sink, checked and in time order. Damaged chunks are
- * skipped and told as EVENT_LOST of LOST_RECORDING, once for each gap. The chunks' repeated
- * clock anchors are handed on once.
+ * Pass every event of a recording to the sink, checked and in time order. Damaged chunks are skipped and reported as
+ * EVENT_LOST of LOST_RECORDING, once for each gap. The chunks' repeated clock anchors are handed on once.
  *
  * 0; what the sink returned; -ENOEXEC: not a recording; -EPROTONOSUPPORT: a newer version;
  * -ENOTSUP: of other byte order, or not seekable; -ENODATA: not one sound chunk; -EIO, -ENOMEM.

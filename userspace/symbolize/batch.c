@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many dsos at once: debug files are found (file_finder.h), the cache is asked, and what it does not know goes to
- * sealed children. No file that belongs to others is looked at in this process.
+ * Many dsos at once: debug files are found (file_finder.h), the cache is searched, and what it does not have goes to
+ * sealed children. This process reads no file of another user.
  *
- * Answers come from three places: from here (the kernel, files that are not to be had), from the
- * cache, and from the children, who answer in the order of their jobs. The caller gets
- * them in the order of its jobs and of their addresses all the same. So what the cache says is put aside, and
- * every answer of a child first lets out what comes before it.
+ * Answers come from three places: from here (the kernel, files that cannot be opened), from the cache, and from the
+ * children, which answer in the order of their jobs. The caller gets them in the order of its jobs and of their
+ * addresses. So answers of the cache are set aside, and before an answer of a child those that precede it are passed
+ * on.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +49,7 @@ struct part {
 	VEC(uint64_t) addresses;
 	VEC(size_t) indices;
 	struct sealed_job *sealed; /* NULL: no child is needed */
-	/* The kernel, if there is a vmlinux: how far it lies from that, and how many are told. */
+	/* The kernel, if there is a vmlinux: how far it is from there, and how many answers are passed on. */
 	bool has_vmlinux;
 	uint64_t shift;
 	size_t told;
@@ -64,7 +64,7 @@ struct batch {
 	struct symbol_cache *cache;
 	struct part *parts;
 	size_t count;
-	size_t finished; /* parts before this one have been told to their end */
+	size_t finished; /* all answers of the parts before this one were passed on */
 	struct sealed_job *sealed;
 	size_t sealed_count;
 	size_t done_before, total; /* addresses: those without a child, and all */
@@ -360,7 +360,7 @@ static void batch__fini(struct batch *b)
 	free(b->sealed);
 }
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- passing on ------------------------------------------------------------------------------- */
 
 /*
  * Answers of a whole file are worth keeping; those of half a file would hide the other half. That it has no symbols is
@@ -458,7 +458,7 @@ static int deliver_cached(struct part *part, size_t end)
 	return err;
 }
 
-/* A job that neither the cache nor a child knows anything of. */
+/* A job without an answer of the cache or of a child. */
 static int report_here(struct batch *b, const struct part *part)
 {
 	struct symbolizer_job *job = part->job;
@@ -493,7 +493,7 @@ static int report_rest(struct batch *b, struct part *part)
 	return err;
 }
 
-/* Everything of the part that has not been told. */
+/* All answers of the part that were not passed on yet. */
 static int finish_part(struct batch *b, struct part *part)
 {
 	struct symbolizer_job *job = part->job;

@@ -2,11 +2,10 @@
 /*
  * The search for debug files.
  *
- * Names come from files that a process chose, so no name is trusted: each is resolved inside a root
- * directory and cannot leave it, and what is found is used only if it proves to be the right file,
- * by the build-id in it, or, for .gnu_debuglink alone, by the CRC of all its bytes. The roots are
- * the process's own and then the host's. Where these are two, the host is asked for what is below
- * /usr/lib/debug only: what lies beside a path of the same name there means nothing.
+ * Names come from files that a process chose, so no name is trusted: each is resolved inside a root directory and
+ * cannot leave it, and what is found is used only if it proves to be the right file, by the build-id in it, or, for
+ * .gnu_debuglink alone, by the CRC of all its bytes. The roots are the process's own and then the host's. Where these
+ * are two, only /usr/lib/debug of the host is searched: a file beside a path of the same name there means nothing.
  *
  *   build-id        /usr/lib/debug/.build-id/xx/yyyy.debug
  *   .gnu_debuglink  beside the file, in .debug/ beside it, /usr/lib/debug/DIRECTORY/, and the same
@@ -126,7 +125,7 @@ static int pass_progress(void *context, uint64_t done, uint64_t total)
 	return r->progress(r->context, r->path, done, total);
 }
 
-/* Who answers for the module's debug files. */
+/* The user to charge for the module's debug files. */
 static uid_t user_of(const struct search *s)
 {
 	if (s->request->copied_for)
@@ -534,7 +533,7 @@ static const struct {
 	{DEBUG_DIRECTORY "/boot/vmlinux-", ""},	       /* Debian, Ubuntu */
 	{DEBUG_DIRECTORY "/lib/modules/", "/vmlinux"}, /* Fedora, Debian */
 	{DEBUG_DIRECTORY "/usr/lib/modules/", "/vmlinux"},
-	{"/usr/lib/modules/", "/build/vmlinux"}, /* Arch; who builds his own */
+	{"/usr/lib/modules/", "/build/vmlinux"}, /* Arch; a kernel built by its user */
 	{"/lib/modules/", "/build/vmlinux"},
 	{"/boot/vmlinux-", ""},
 };

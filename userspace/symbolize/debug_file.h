@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the debug information of a module is: a separate file by build-id or by .gnu_debuglink, the
- * dwz file by .gnu_debugaltlink, and debuginfod if the user asked for it. Hands on only what it verified.
+ * Where the debug information of a module is: a separate file by build-id or by .gnu_debuglink, the dwz file by
+ * .gnu_debugaltlink, and debuginfod with --debuginfod. Only verified files are passed on.
  */
 #ifndef SYMBOLIZE_DEBUG_FILE_H
 #define SYMBOLIZE_DEBUG_FILE_H
@@ -45,8 +45,10 @@ enum debug_refusal {
 struct debug_file_counts {
 	uint64_t by_build_id, by_link, by_debuginfod;
 	uint64_t wrong_build_id, wrong_crc; /* files that had the name and were not it */
-	/* Downloads that failed, other than by "no server has it"; after a few nobody is asked any
-	 * more. debuginfod_strerror() of the last one's errno says why. */
+	/*
+	 * Downloads that failed, other than by "no server has it"; after a few no server is queried any more.
+	 * debuginfod_strerror() of the last one's errno has the reason.
+	 */
 	uint64_t debuginfod_failures;
 	int debuginfod_error;
 	uint64_t crc_refused;	    /* files whose CRC was not calculated, or not to its end */
@@ -71,9 +73,9 @@ int debug_file_find_kernel(const struct debug_file_request *request, const char 
 			   int *debug_fd, int *alt_fd, struct debug_file_counts *counts);
 
 /*
- * A number for "the answers were made from exactly these files" (-1: none): device, inode, size and
- * time of the last change of each, and where in its file the module begins. Build-ids do not do: a process can give its file any build-id,
- * and must not answer for everybody else's file of that build-id. Never 0.
+ * A number for "the answers were made from exactly these files" (-1: none): device, inode, size and time of the last
+ * change of each, and where in its file the module begins. Build-ids are not enough: a process can give its file any
+ * build-id, and must not decide the names of other files with that build-id. Never 0.
  */
 uint64_t debug_file_identity(int elf_fd, uint64_t elf_base, int debug_fd, int alt_fd);
 

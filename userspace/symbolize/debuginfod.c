@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libdebuginfod is loaded when it is first wanted, never linked: it brings libcurl and what that
- * needs, thirty libraries that a profiler which was not asked to talk to the network should not
- * load as root. So a missing one costs this feature alone. Its cache, its servers
- * (DEBUGINFOD_URLS) and its limits are the user's, as for every other tool; where he set none, the
- * servers are those of /etc/debuginfod (what the system's login shells get, and sudo drops), and a
- * server that stalls is left sooner than the library would by itself.
+ * libdebuginfod is loaded when it is first wanted, never linked: it brings libcurl and what that needs, thirty
+ * libraries, which a profiler without --debuginfod should not load as root. So a missing one costs this feature
+ * alone. Its cache, its servers (DEBUGINFOD_URLS) and its limits are the user's, as for every other tool. Without
+ * DEBUGINFOD_URLS the servers are those of /etc/debuginfod (which login shells get, and sudo drops). A server that
+ * stalls is given up sooner than the library would.
  */
 #include "symbolize/debuginfod.h"
 

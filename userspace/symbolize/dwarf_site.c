@@ -3,9 +3,9 @@
  * Names and places: what a DIE is called, where it was defined, where it was called from, and which
  * line is executed at an address.
  *
- * An attribute may come from another DIE than the one asked (the abstract origin, the
- * declaration), and that from another unit, even another file. A file is a number in the table of
- * the unit that the attribute was found in, so the two always travel together.
+ * An attribute may come from another DIE than the given one (the abstract origin, the declaration), and that from
+ * another unit, even another file. A file is a number in the table of the unit that the attribute was found in, so
+ * the two always travel together.
  */
 #include "symbolize/dwarf_private.h"
 

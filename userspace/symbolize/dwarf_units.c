@@ -7,14 +7,13 @@
  * into it, and stay: all DIEs that can hold a function are walked, since functions are nested in
  * namespaces, types and other functions.
  *
- * A unit that does not say where its code is has its functions added to the units' ranges, but only
- * when an address is asked for that no other unit covers: most such units have no code at all.
+ * A unit that does not say where its code is has its functions added to the units' ranges, but only for an address
+ * that no other unit covers: most such units have no code at all.
  *
- * Ranges overlap. Linkers leave the ranges of what they removed at address 0 (GNU ld, 1 in lists)
- * or at the end of memory (lld): the first are dropped, the others are never asked for. GNU ld also
- * lets every copy of an inline function that it dropped claim the one it kept, which is that of the
- * first unit. So the shortest range of a unit counts, of equal ones the first; of functions the
- * last, which is the innermost.
+ * Ranges overlap. Linkers leave the ranges of what they removed at address 0 (GNU ld, 1 in lists) or at the end of
+ * memory (lld): the first are dropped, the others are never requested. GNU ld also lets every copy of an inline
+ * function that it dropped claim the one it kept, which is that of the first unit. So the shortest range of a unit
+ * counts, of equal ones the first; of functions the last, which is the innermost.
  */
 #include "symbolize/dwarf_private.h"
 

@@ -2,12 +2,11 @@
 /*
  * A walk over the DIEs below one, in the order they lie in.
  *
- * Asked for the next sibling of a DIE that has children, libdw reads all that is below it, unless
- * the compiler wrote where that ends (gcc does, clang and rustc do not). A walk that goes down, up,
- * and then asks for the parent's sibling reads everything once for each level. But at the end of a
- * list of siblings dwarf_siblingof() says where it found the null that ends it; behind that null
- * the parent's siblings go on. So every byte is read once, nothing but a depth has to be kept, and
- * each step moves on: a walk ends, whatever the unit says.
+ * To find the next sibling of a DIE with children, libdw reads all that is below it, unless the compiler wrote where
+ * that ends (gcc does, clang and rustc do not). A walk that goes down, up, and then to the parent's sibling reads
+ * everything once for each level. But at the end of a list of siblings dwarf_siblingof() says where it found the null
+ * that ends it; behind that null the parent's siblings go on. So every byte is read once, nothing but a depth has to
+ * be kept, and each step moves on: a walk ends, whatever the unit says.
  *
  * What is deeper than WALK_DEPTH_MAX is passed over.
  */

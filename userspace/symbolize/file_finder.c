@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The parent's side. It makes no system call here that waits for somebody's file system: whose a module is and on which
- * device comes from what the kernel has of it already (AT_STATX_DONT_SYNC).
+ * The parent's side. It makes no system call that waits for a file system: owner and device of a module come from the
+ * kernel's cache (AT_STATX_DONT_SYNC).
  *
- * Whose fault is it if a search hangs? The user's whose file the module is. Root's own files are in tenants' mount
- * namespaces too, where a tenant may have mounted something of his over /usr/lib/debug: so a root directory
- * on another mount than ours is a suspect of its own. And so is the module's device, unless it is ours.
+ * A search that hangs is charged to the owner of the module. Root's own files are in tenants' mount namespaces too,
+ * where a tenant may have mounted another file system over /usr/lib/debug: so a root directory on another mount than
+ * ours is charged as well, and so is the module's device, unless it is ours.
  */
 #include "symbolize/file_finder_private.h"
 

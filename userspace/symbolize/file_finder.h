@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The process that opens what profiled programs named: debug files, dwz files, packages, .dwo files.
+ * The process that opens files named by profiled programs: debug files, dwz files, packages, .dwo files.
  *
  * Looking up a name, opening, fstat and reading may take for ever where a file system does not answer (FUSE, or an
- * overlay above it), and no signal ends that. So a child does these, with no more privileges than
- * reading takes, and hands over open files. One that says nothing for some seconds is abandoned and replaced,
- * and its module's user and device are not asked again: so hanging costs each user one deadline. What a user's modules
- * may cost in all is bounded as well.
+ * overlay above it), and no signal ends that. So a child does these, with no more privileges than reading takes, and
+ * hands over open files. One that says nothing for some seconds is abandoned and replaced, and no more files of its
+ * module's user and device are searched: so hanging costs each user one deadline. What a user's modules may cost in
+ * all is bounded as well.
  *
  * The child is forked when it is first needed. Not thread-safe.
  */
@@ -36,10 +36,10 @@ struct found_files {
 };
 
 /*
- * debug_file_find(), or with `release` (see there) debug_file_find_kernel(), and what else has to be asked of the
- * files. 0 or negative errno, of which -ETIMEDOUT says that the module is not to be read either. In any
- * case counts->refusal says whether something was refused, and why. The request's progress is
- * called with 0 of 0 bytes while there is nothing to tell.
+ * debug_file_find(), or with `release` (see there) debug_file_find_kernel(), and everything else that is needed of
+ * the files. 0 or negative errno, of which -ETIMEDOUT says that the module is not to be read either. In any case
+ * counts->refusal says whether something was refused, and why. The request's progress is called with 0 of 0 bytes
+ * while there is nothing to report.
  */
 int file_finder__find(struct file_finder *f, const struct debug_file_request *request,
 		      const char *release, bool package, struct debug_file_counts *counts,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What tests may have otherwise: how long a file finder waits, and who it is. */
+/* Settings for tests: how long a file finder waits, and its user. */
 #ifndef SYMBOLIZE_FILE_FINDER_PRIVATE_H
 #define SYMBOLIZE_FILE_FINDER_PRIVATE_H
 

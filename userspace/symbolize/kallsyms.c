@@ -11,15 +11,14 @@
  *   1. a function's; next the padding before it (__pfx_, __cfi_). The linker's marks
  *      (__sched_text_start, _stext, …) and data only end what is before them and name nothing;
  *   2. a global one (T, W) before a local one (t, w), and T before W;
- *   3. the shortest, then the first in byte order.
- * Of BPF programs it is the one that was told last: it was loaded where the other one had been.
+ *   3. the shortest, then the first in byte order. Of BPF programs it is the last one reported: it was loaded where
+ * the other one had been.
  *
- * Every symbol that is not of the image has a tag: its module's name, "bpf" for programs and
- * trampolines, "__builtin__ftrace" and "__builtin__kprobes" for code that those make at run time. So
- * /proc/modules is not needed; it could not say more either, as since 6.4 a module lies in several
- * places and its line there has one address and the sum of their sizes. What it cannot say, the
- * space behind a module's last function, is nobody's after 64 KB: there may be code that the kernel
- * keeps out of this file (BPF programs, under net.core.bpf_jit_harden).
+ * Every symbol that is not of the image has a tag: its module's name, "bpf" for programs and trampolines,
+ * "__builtin__ftrace" and "__builtin__kprobes" for code that those make at run time. So /proc/modules is not needed;
+ * it could not say more either, as since 6.4 a module lies in several places and its line there has one address and
+ * the sum of their sizes. What it cannot say, the space behind a module's last function, has no owner after 64 KB:
+ * there may be code that the kernel keeps out of this file (BPF programs, under net.core.bpf_jit_harden).
  *
  * Names lie behind one another in one block, a symbol is 16 bytes: 5 MB for a kernel of 120,000
  * symbols.
@@ -419,7 +418,7 @@ static uint64_t extent_limit(const struct kallsyms *k, const struct kernel_symbo
 int kallsyms__find(struct kallsyms *k, uint64_t address, struct kernel_function *function)
 {
 	const struct kernel_symbol *symbol;
-	bool is_last; /* of its module: the next symbol does not tell where it ends */
+	bool is_last; /* of its module: the next symbol is not its end */
 	size_t count;
 
 	kallsyms__sort(k);

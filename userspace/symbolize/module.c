@@ -5,10 +5,9 @@
  * Three sources. A Go program's own function table has everything for its Go code and is taken
  * there, whether the program is stripped or not: go_frames.h has the reasons.
  *
- * Of the other two each knows what the other does not. DWARF has the chain of inlined calls, lines,
- * and one function for both parts of what a compiler split into a hot and a cold one. The symbol
- * tables have a name for code without DWARF (assembly, libraries linked in), and the mangled name
- * where DWARF has only the bare one (lambdas).
+ * Each of the other two has something that the other lacks. DWARF has the chain of inlined calls, lines, and one
+ * function for both parts of what a compiler split into a hot and a cold one. The symbol tables have a name for code
+ * without DWARF (assembly, libraries linked in), and the mangled name where DWARF has only the bare one (lambdas).
  *
  * Symbols come from the separate debug file first, whose table is whole; a mapped file is often
  * left with the dynamic one. Where there is no debug file, .gnu_debugdata stands in for its table.
@@ -215,7 +214,7 @@ static int take_addresses(struct module *m, const uint64_t *asked, size_t count)
 	return 0;
 }
 
-/* Is all that was asked for Go code? Then DWARF, which takes long to inflate, has nothing to add. */
+/* Are all requested addresses Go code? Then DWARF, which takes long to inflate, has nothing to add. */
 static bool is_all_go(const struct module *m)
 {
 	size_t number;
@@ -346,9 +345,9 @@ static const char *name_of_function(struct module *m, const char *symbol)
 }
 
 /*
- * The readable name of one level. That of the outermost is in the symbol table too, and better
- * there where DWARF has no mangled one: of a C function's aliases DWARF knows one, perhaps an
- * internal one ("__GI___libc_read"), and the table those that programs call ("read"). NULL: no memory.
+ * The readable name of one level. That of the outermost is in the symbol table too, and better there where DWARF has
+ * no mangled one: of a C function's aliases DWARF has one, perhaps an internal one ("__GI___libc_read"), and the
+ * table those that programs call ("read"). NULL: no memory.
  */
 static const char *frame_name(struct module *m, const struct dwarf_frame *frame,
 			      const struct symbol_match *symbol)

@@ -64,8 +64,8 @@ int module_resolve(const struct module_files *files, const uint64_t *addresses, 
 		   symbol_sink_fn sink, void *context, struct module_report *report);
 
 /*
- * The same for a module that is asked again: what was read of its files stays in memory. The descriptors stay the caller's,
- * and open until module__free(). After an error of module__resolve() it can only be freed.
+ * The same for a module with further requests: what was read of its files stays in memory. The descriptors stay the
+ * caller's, and open until module__free(). After an error of module__resolve() it can only be freed.
  */
 struct module;
 int module__open(const struct module_files *files, struct module **module);

@@ -2,10 +2,10 @@
 /*
  * Which symbol covers an address.
  *
- * All addresses of a file are known when it is asked, and they are few beside its symbols. So no
- * table of symbols is built: the symbols stream past once, each is tried on the addresses that it
- * covers, and each address keeps the best it has seen. Memory goes with the addresses, whatever a
- * file claims to hold; how many symbols and how long names there can be is bounded by elf_file.
+ * All addresses of a file are known at the request, and they are few beside its symbols. So no table of symbols is
+ * built: the symbols stream past once, each is tried on the addresses that it covers, and each address keeps the best
+ * it has seen. Memory goes with the addresses, whatever a file claims to hold; how many symbols and how long names
+ * there can be is bounded by elf_file.
  *
  * A symbol with a size covers [address, address + size): a range of the sorted addresses. It is
  * left at the O(log n) nodes of a segment tree which that range consists of, where the better one
@@ -129,8 +129,8 @@ static uint64_t unsized_end(const struct elf_symbol *symbol)
 }
 
 /*
- * Does it cover one of the addresses, or say where an answer ends? Few do, of a table that is asked for a few addresses.
- * Where it ends counts in any case.
+ * Does it cover one of the addresses, or say where an answer ends? Few do if there are few addresses. The end of a
+ * symbol counts in any case.
  */
 static bool is_wanted(void *context, const struct elf_symbol *symbol)
 {

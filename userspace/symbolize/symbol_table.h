@@ -12,7 +12,7 @@ struct symbol_match {
 	const char
 		*name; /* as in the file, until that is freed. NULL: no symbol covers the address */
 	uint64_t address, size; /* size 0: the file does not say */
-	/* the addresses from the one asked for up to this one have the same answer */
+	/* the addresses from the requested one up to this one have the same answer */
 	uint64_t until;
 };
 

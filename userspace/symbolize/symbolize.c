@@ -180,7 +180,7 @@ int symbolize_kernel_address(struct symbolizer *s, size_t index, uint64_t addres
 	size_t length;
 
 	if (!find_kernel_function(s, address, &function)) {
-		/* the kernel has Rust in it; and a module's name tells functions of one name apart */
+		/* the kernel has Rust in it; and the module distinguishes functions with one name */
 		length = demangle(function.name, name, sizeof(name));
 		if (function.module)
 			snprintf(name + length, sizeof(name) - length, " %s", function.module);

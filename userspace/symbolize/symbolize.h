@@ -23,10 +23,10 @@ struct symbol_cache *symbolize_cache(struct symbolizer *s);
 /* Are its addresses file offsets? */
 bool symbolize_is_file(enum dso_kind kind);
 
-/* Tell the sink that nothing is known of so many addresses. What the sink returned. */
+/* Report to the sink that so many addresses have no names. What the sink returned. */
 int symbolize_nothing(size_t count, symbol_sink_fn sink, void *context);
 
-/* Tell the sink what kallsyms has about one address. What the sink returned. */
+/* Report to the sink what kallsyms has about one address. What the sink returned. */
 int symbolize_kernel_address(struct symbolizer *s, size_t index, uint64_t address,
 			     symbol_sink_fn sink, void *context);
 enum symbol_state symbolize_kernel_state(const struct symbolizer *s);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What building one unwind table may take. Whoever is profiled writes the file that a table is built from, and a byte
- * of .eh_frame makes up to 6 of functions and rows. The budget is asked while these are collected, before each
- * is kept, and the first limit that is hit is the reason to show.
+ * What building one unwind table may take. A tenant writes the file that a table is built from, and a byte of
+ * .eh_frame makes up to 6 of functions and rows. The budget is checked before each function and row is kept, and the
+ * first limit that is hit is the reason to show.
  *
  * The limits are several times what large programs take: libLLVM 22 has 7.4 MB of .eh_frame, 1.2 million rows and
  * takes 25 MB and 0.09 s of CPU. The largest found is a Go program of 700 MB: 187 MB of Go's table, 5.9
@@ -52,7 +52,7 @@ struct build_budget {
 	uint64_t memory;  /* bytes in use */
 	uint64_t peak;	  /* the most of them at one time */
 	uint64_t cpu_end; /* thread_cpu_ns() */
-	uint32_t steps;	  /* until the clock is asked */
+	uint32_t steps;	  /* until the clock is read */
 	enum table_refusal refusal;
 };
 

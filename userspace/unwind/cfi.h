@@ -22,7 +22,7 @@ struct cfi_section {
 	uint64_t address; /* of the section, ELF virtual address */
 	bool is_eh_frame; /* else .debug_frame */
 	bool tracks_rbx;  /* rules say where the caller's rbx is */
-	/* Asked before anything is kept of it; NULL: the caller trusts its size. Its bytes are counted by him. */
+	/* Checked before anything of it is kept; NULL: the caller trusts its size. The caller counts its bytes. */
 	struct build_budget *budget;
 };
 

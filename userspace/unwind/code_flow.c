@@ -360,8 +360,7 @@ static bool goes_on(const struct flow *f, size_t i)
 }
 
 /*
- * Behind a jump that goes who knows where is another function, which is aligned, or one of the places that it
- * goes to.
+ * Behind a jump to an unknown address begins another function, which is aligned, or one of the jump's targets.
  */
 static bool jumps_by_table(const struct flow *f, size_t i)
 {

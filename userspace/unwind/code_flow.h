@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rules for code that nobody describes, from its instructions.
+ * Rules for code without CFI, from its instructions.
  *
- * Whoever returns pops its return address: so from any instruction on, what is pushed and popped up to a ret
- * says where the return address is now. That is followed backwards, from each ret to all that leads to
- * it. Where two ways disagree there is no rule, nor where the stack pointer becomes something that is not
- * followed. It needs no names and no starts of functions, and a jump to another function is one more way to
- * a ret.
+ * A function that returns pops its return address: so the pushes and pops from an instruction up to a ret give the
+ * place of the return address at that instruction. That is followed backwards, from each ret to all that leads to it.
+ * Where two ways disagree there is no rule, nor where the stack pointer becomes something that is not followed. It
+ * needs no names and no starts of functions, and a jump to another function is one more way to a ret.
  */
 #ifndef UNWIND_CODE_FLOW_H
 #define UNWIND_CODE_FLOW_H
@@ -23,7 +22,7 @@ struct code_flow {
 	const uint8_t *code; /* at virtual address `start` */
 	uint64_t start;
 	size_t size;
-	/* What holds at an address outside of it; false: nobody knows. */
+	/* The rule at an address outside of it; false: unknown. */
 	bool (*outside)(void *context, uint64_t address, struct unwind_rule *rule);
 	/* From this address on; ascending, the first at or behind the start. Nonzero stops. */
 	int (*row)(void *context, uint64_t address, const struct unwind_rule *rule);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What Go's linker says (pcsp) is exact at each instruction: the return address lies `depth` bytes above the
- * stack pointer. Three things it does not say, and the code tells them:
+ * What Go's linker says (pcsp) is exact at each instruction: the return address lies `depth` bytes above the stack
+ * pointer. Three things it does not have; they come from the code:
  *
  *   - Where the caller's frame pointer is. A function with a frame saves it right below its return
  *     address: "push %rbp; mov %rsp,%rbp" since Go 1.21, before that "sub $N,%rsp; mov
  *     %rbp,N-8(%rsp); lea N-8(%rsp),%rbp". Assembly without a frame does not save it.
- *   - Where a function that sets the stack pointer itself (the table has a flag for it) does so first. From
- *     there on the depth says nothing. If it has set up its frame by then, its frame pointer leads to
- *     its return address, whatever stack it is on (UNWIND_CFA_SWITCH). Up to Go 1.20 systemstack and
- *     asmcgocall have none; but what they need to go back tells the way, and that their code tells.
+ *   - Where a function that sets the stack pointer itself (the table has a flag for it) does so first. From there on
+ *     the depth says nothing. If it has set up its frame by then, its frame pointer leads to its return address,
+ *     whatever stack it is on (UNWIND_CFA_SWITCH). Up to Go 1.20 systemstack and asmcgocall have none; their code has
+ *     the registers that they need to go back.
  *   - Where a signal handler returns to, by its two instructions.
  *
- * Stacks end where Go's own traceback lets them end: in goexit, mstart and rt0_go, which nobody
- * returns from, and in mcall once it is on the scheduler's stack: the goroutine that called it has been put
- * aside and may run elsewhere by now. That of morestack is gone on with as long as it is this thread's.
+ * Stacks end where Go's own traceback lets them end: in goexit, mstart and rt0_go, which never return, and in mcall
+ * once it is on the scheduler's stack: the goroutine that called it has been put aside and may run elsewhere by now.
+ * That of morestack is gone on with as long as it is this thread's.
  *
  * Facts are from the sources of Go 1.18 to 1.26: runtime/asm_amd64.s, sys_linux_amd64.s, traceback.go,
  * cmd/internal/obj/x86/obj6.go.
@@ -64,14 +64,14 @@ static const unsigned char SIGRETURN_32[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05}; /* 
 
 enum kind {
 	ORDINARY,
-	ROOT,	     /* nobody called it */
+	ROOT,	     /* it has no caller */
 	INTERRUPTED, /* it looks as if it had been called from where a signal came */
-	LEFT,	     /* nobody called it any more, once it has set the stack pointer */
+	LEFT,	     /* it has no caller once it has set the stack pointer */
 	GROWING,     /* morestack: the same, but what it interrupted may be known */
 	SWITCH,	     /* it may set the stack pointer to another stack */
 };
 
-/* Where the runtime has what it saved of a goroutine, as the code of systemstack tells. */
+/* Where the runtime saves the registers of a goroutine, by the code of systemstack. */
 struct layout {
 	bool known;
 	int32_t tls;	    /* g, from the thread's base … */

@@ -22,11 +22,11 @@
 #include "base/vec.h"
 
 #define ASK_NS	      5000000ull   /* between two questions at least */
-#define ASK_IDLE_NS   200000000ull /* when nobody misses anything */
+#define ASK_IDLE_NS   200000000ull /* when no stack misses anything */
 #define ASK_VAIN_NS   1000000000ull
 #define ASK_DIVISOR   20 /* of the time may be spent on asking */
 #define FAILURES_MAX  16
-#define PROCESSES_MAX 256 /* the one that was not asked for longest makes room */
+#define PROCESSES_MAX 256 /* the one with the oldest request makes room */
 #define OFFSETS_ALIGN ((uint64_t)UNWIND_BUCKET_SIZE)
 
 /* Code in one area, from the first that is known up to the area's end or that of the code. */
@@ -36,12 +36,12 @@ struct made_range {
 
 struct made_process {
 	struct made_runtime runtime;
-	struct made_frame *frames; /* as it told them */
+	struct made_frame *frames; /* as in its answer */
 	size_t count;
 	VEC(struct made_range) ranges;
 	struct table_number number;
 	uint64_t next_question; /* not before */
-	unsigned int failures;	/* since it told of something new */
+	unsigned int failures;	/* since its last new answer */
 
 	/* the last question */
 	uint64_t ticket; /* 0: it is answered */

@@ -47,15 +47,15 @@ struct made_moment {
 };
 
 /*
- * Ask the process, unless it has been asked a moment ago. 1: it has answered, has other code than was known, and is
- * to be published again; 0; -ENOMEM.
+ * Request the frames of a process, unless there was a request a moment ago. 1: it has been answered at once, there is
+ * other code than before, and the process is to be published again; 0; -ENOMEM.
  */
 int made_code__ask(struct made_code *m, const struct made_moment *moment);
-/* The same of an answer. One of a process that is not known any more, or has been asked again, is ignored. */
+/* The same for an answer. It is ignored if the process is forgotten or there is a newer request. */
 int made_code__answer(struct made_code *m, const struct made_answer *answer);
 /* CPU time that all this took so far, ns. */
 uint64_t made_code__cpu(const struct made_code *m);
-/* Has this process code that may have changed since it was asked? Then it shall be. */
+/* May the code of this process have changed since the last request? Then another one is due. */
 bool made_code__is_due(const struct made_code *m, uint32_t tgid, uint64_t time);
 void made_code__forget(struct made_code *m, uint32_t tgid);
 

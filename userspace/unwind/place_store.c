@@ -21,7 +21,7 @@
 #define EVICTED_AT_ONCE	  64		/* so many processes give way … */
 #define EVICTED_BYTES                                                                              \
 	(UNWIND_PLACES_SIZE / 16) /* … until so much is free: waiting takes milliseconds */
-#define USERS_AT_ONCE 256	  /* that are asked for before somebody is chosen */
+#define USERS_AT_ONCE 256	  /* whose users are looked up before one is chosen */
 
 struct retired {
 	uint32_t offset, size;
@@ -35,7 +35,7 @@ struct holder {
 	bool user_known;
 };
 
-/* Who needs room. */
+/* A process that needs room. */
 struct claim {
 	uint32_t tgid, user;
 	bool user_known;
@@ -178,7 +178,7 @@ static void write_places(struct place_store *s, const struct unwind_placement *p
 
 /* ---- shares ---------------------------------------------------------------------------------- */
 
-/* Half of what there is has been given out: from here on it matters who has it. */
+/* Half of the room is in use: from here on the shares of users count. */
 static bool is_scarce(const struct place_store *s)
 {
 	return s->quota.total.used > ROOM / 2 || s->stats.processes > UNWIND_PROCESSES / 2;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The places of processes (sysprof/unwind_table.h), and whose turn it is to have some.
+ * The places of processes (sysprof/unwind_table.h), and the shares of users.
  *
- * The room is limited, and each process decides for itself how much of it it needs. So when a process needs
- * room and there is none, places are taken back: first of processes that were not sampled for IDLE, the
- * longest ago first; then of the user who has the most, as long as that is more than the one who asks has.
- * So nobody gets less than his share because of others, and who is alone may have all. A user's own processes
- * give way to one that needs less than half of what they have.
+ * The room is limited, and each process decides for itself how much of it it needs. So when a process needs room and
+ * there is none, places are taken back: first of processes that were not sampled for IDLE, the longest ago first;
+ * then of the user with the most, if that is more than the requesting user has. So no user gets less than a share
+ * because of others, and a single user may have all. A user's own processes give way to one that needs less than half
+ * of what they have.
  *
  * Used by table_store alone, on the same thread.
  */
@@ -30,7 +30,7 @@ struct place_store_options {
 	const struct unwind_memory *memory; /* copied; what it points to must outlive the store */
 	/* By number of a table: how many places have it. UNWIND_TABLES of them. */
 	uint32_t *table_uses;
-	/* The user of a process. It is asked only where room is scarce. NULL: all are one user's. */
+	/* The user of a process. Called only if room is scarce. NULL: all are one user's. */
 	uint32_t (*user_of)(void *context, uint32_t tgid);
 	void *context;
 	struct outside_books *books; /* or NULL */

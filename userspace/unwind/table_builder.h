@@ -33,11 +33,12 @@ enum table_effort {
 
 struct table_request {
 	uint32_t id;   /* returned with the table */
-	int fd;	       /* the caller's, who may close it at once */
+	int fd;	       /* the caller's, and may be closed at once */
 	uint64_t base; /* the ELF file begins at this offset of it; then the table is not cached */
 	enum build_kind kind; /* only tables of files are cached */
 	enum table_effort effort;
-	uint32_t owner; /* the user who asks: whose file it is, unless it is the administrator's */
+	uint32_t
+		owner; /* the owner of the file, unless it is the administrator's: the requesting user */
 };
 
 /* 0 or negative errno. */

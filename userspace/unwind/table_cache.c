@@ -4,18 +4,18 @@
  *
  * - Building 2,048 rows takes as long as writing a file does (0.2 ms): smaller tables are built anew.
  *   So are sparse ones, which are almost all index and no faster to read (chromium's has 77 bytes a row).
- * - A file that was changed less than two seconds ago may change again without its time telling so.
- *   It may also be what a build makes, runs once and deletes.
+ * - A file that was changed less than two seconds ago may change again without a change of its time. It may also be
+ *   what a build makes, runs once and deletes.
  * - A file without a name will not be opened again.
- * - Where a device number stands for no device (a major number of 0), another file system may get it
- *   after an unmount or a reboot, and it may be somebody's own: an overlay of FUSE, or a network
- *   file system, where others decide which inode and time a file has. Such files are not read either. btrfs
- *   has none but such numbers, and keeps inodes and times itself.
+ * - Where a device number stands for no device (a major number of 0), another file system may get it after an unmount
+ *   or a reboot, and it may be a user's own: an overlay of FUSE, or a network file system, where others decide which
+ *   inode and time a file has. Such files are not read either. btrfs has none but such numbers, and keeps inodes and
+ *   times itself.
  * - On FUSE, a user's program decides these, also when it has a device.
  *
- * Anybody who is profiled decides which files are read, so what is written is bounded: 64 MB at once,
- * 1 MB a second in the long run, and so is what waits in memory until it is written. When a write fails,
- * as on a full disk, nothing more is tried.
+ * Profiled users decide which files are read, so what is written is bounded: 64 MB at once, 1 MB a second in the long
+ * run, and so is what waits in memory until it is written. When a write fails, as on a full disk, nothing more is
+ * tried.
  */
 #include "unwind/table_cache.h"
 

@@ -23,11 +23,11 @@ struct table_cache;
 /* NULL: no cache can be had; everything works without. */
 struct table_cache *table_cache__open(void);
 /*
- * The same in a directory of the caller's choice; with `any_device` it takes files of all file systems, for
- * those who trust them.
+ * The same in a directory of the caller's choice; with `any_device` it takes files of all file systems, which the
+ * caller trusts.
  */
 struct table_cache *table_cache__open_at(const char *directory, uint64_t limit, bool any_device);
-/* Do stamps tell the files of such a file system (f_type, as statfs tells) apart, by this device (st_dev)? */
+/* Do stamps identify the files of such a file system (f_type of statfs) on this device (st_dev)? */
 bool table_cache__is_stable(uint64_t device, unsigned int file_system);
 /* What was to be kept and is not written yet is forgotten. */
 void table_cache__free(struct table_cache *c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where tables lie, who points to them, and when their room and numbers may be used again. */
+/* Where tables lie, what points to them, and when their room and numbers may be used again. */
 #include "unwind/table_store.h"
 
 #include <errno.h>
@@ -22,8 +22,8 @@ struct held_table {
 	uint64_t start,
 		size; /* of its bytes: segment * 2 * segment_size + offset; 0: it has none */
 	uint64_t rows;
-	uint32_t user;	 /* whose process asked for it, if it has bytes */
-	uint32_t holder; /* 0: nobody's */
+	uint32_t user;	 /* of the requesting process, if it has bytes */
+	uint32_t holder; /* 0: free */
 	bool is_unused;	 /* it is in `unused` */
 };
 
@@ -37,7 +37,7 @@ struct table_store {
 	struct extents free_tables;
 	VEC(struct held_table) held; /* by number */
 	struct quota quota;	     /* of their bytes */
-	VEC(uint32_t) unused;	     /* numbers that no program knows */
+	VEC(uint32_t) unused;	     /* numbers that no program can have read */
 	uint32_t last_holder;
 	uint64_t epoch_start;
 	struct table_store_stats stats;
@@ -100,13 +100,13 @@ static void unlink_table(struct table_store *s, uint32_t number)
 	__atomic_store_n(&s->memory.tables[number].number_size, 0, __ATOMIC_RELEASE);
 }
 
-/* Who was in a program before has left it. */
+/* Wait until all programs that run now have ended. */
 static int wait_for_programs(struct table_store *s)
 {
 	return s->memory.wait_for_programs(s->memory.context);
 }
 
-/* Its table is unlinked, and no program knows it any more. */
+/* Its table is unlinked, and no program reads it any more. */
 static void free_room(struct table_store *s, struct held_table *table)
 {
 	if (!table->size)
@@ -155,7 +155,7 @@ static int free_numbers(struct table_store *s, uint32_t tgid)
 		s->held.data[number].holder = 0;
 		s->held.data[number].is_unused = true;
 	}
-	/* also for whom a number was unpublished from just now */
+	/* also for programs that have just read the number */
 	err = s->unused.count ? wait_for_programs(s) : -ENOSPC;
 	for (size_t i = 0; i < s->unused.count && !err; i++)
 		free_room(s, &s->held.data[s->unused.data[i]]);
@@ -246,7 +246,7 @@ static int find_victim(const struct table_store *s, uint32_t richest, uint32_t *
 	return err;
 }
 
-/* The next one to go: idle ones first, then those of the user who has the most. */
+/* The next one to go: idle ones first, then those of the user with the most. */
 static int choose_victim(const struct table_store *s, uint32_t user, size_t size, uint32_t *number)
 {
 	uint32_t richest;

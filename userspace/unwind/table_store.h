@@ -23,8 +23,8 @@ struct table_store;
 struct table_store_options {
 	const struct unwind_memory *memory; /* copied; what it points to must outlive the store */
 	/*
-	 * The user of a process, by whom room is shared out. NULL: all are one user's. It is asked for those who ask
-	 * for tables, and, where places are scarce, for those who have some.
+	 * The user of a process: users share the room. NULL: all are one user's. Called for processes that request
+	 * tables, and, if places are scarce, for those that have some.
 	 */
 	uint32_t (*user_of)(void *context, uint32_t tgid);
 	void *context;
@@ -51,14 +51,14 @@ int table_store__take_number(struct table_store *s, uint32_t tgid, struct table_
 bool table_store__owns(const struct table_store *s, const struct table_number *number);
 
 /*
- * Loads a table, which the store owns then; a table without buckets means that the file describes no code.
- * `tgid` is the process that asked for it: its room is part of its user's share. -ENOSPC: refused, there is no room,
- * all other tables have just been used, and no other user has more of them.
+ * Loads a table, which the store owns then; a table without buckets means that the file describes no code. `tgid` is
+ * the requesting process: its room is part of its user's share. -ENOSPC: refused, there is no room, all other tables
+ * have just been used, and no other user has more of them.
  */
 int table_store__put(struct table_store *s, uint32_t number, uint32_t tgid,
 		     const struct unwind_table_image *image);
 
-/* The table that this process asked for is left, and never comes here: it was too much to build. */
+/* The table requested by this process never comes: building it would exceed a limit. */
 void table_store__leave(struct table_store *s, uint32_t tgid);
 
 /* The table, and its segment; NULL: it is not loaded. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A signal handler returns to "mov $__NR_rt_sigreturn,%rax; syscall". A program is entered where its
- * header says, with nobody to return to: it marks the outermost frame (xor %ebp,%ebp), aligns the
- * stack (and $-16,%rsp) and calls on (System V ABI, AMD64 supplement, 3.4.1). glibc's dynamic linker is entered
- * with mov %rsp,%rdi; call, and leaves to the program with jmp *%r12.
+ * A signal handler returns to "mov $__NR_rt_sigreturn,%rax; syscall". A program is entered where its header says,
+ * without a return address: it marks the outermost frame (xor %ebp,%ebp), aligns the stack (and $-16,%rsp) and calls
+ * on (System V ABI, AMD64 supplement, 3.4.1). glibc's dynamic linker is entered with mov %rsp,%rdi; call, and leaves
+ * to the program with jmp *%r12.
  */
 #include "unwind/trampoline.h"
 

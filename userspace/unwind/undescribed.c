@@ -17,7 +17,7 @@
 #define CODE_ALIGNMENT	16
 #define WINDOW_SIZE	(64u << 10) /* of the text that is read at once, at least */
 
-/* ---- what its bytes tell --------------------------------------------------------------------- */
+/* ---- rules from its bytes -------------------------------------------------------------------- */
 
 static int add_plt_row(struct unwind_rows *r, row_list *rows, uint64_t address, enum unwind_cfa cfa,
 		       int offset)

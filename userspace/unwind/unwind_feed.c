@@ -395,7 +395,7 @@ static int ask_process(struct unwind_feed *f, const struct fed_process *process,
 				     .registers = registers};
 	int err;
 
-	/* more mappings than that are no runtime's that would be asked */
+	/* no runtime whose frames are requested has more mappings */
 	if (moment.by == MADE_BY_OTHERS || process->maps.count > UNWIND_FEED_MAPPINGS)
 		return 0;
 	err = find_made_code(f, process);

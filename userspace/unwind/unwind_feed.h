@@ -45,7 +45,10 @@ struct unwind_feed_options {
 	struct fed_image (*describe)(void *context, struct image_id image);
 	/* As made_code_options.request; unwind_feed__answer_frames() is called. */
 	int (*request_frames)(void *context, const struct made_request *request);
-	/* What unwind_feed__describe() was told of the process is of use now: it must be published again. 0 or -ENOMEM. */
+	/*
+	 * The argument of unwind_feed__describe() has changed for this process: it must be published again. 0 or
+	 * -ENOMEM.
+	 */
 	int (*described)(void *context, uint32_t tgid);
 	void *context;
 };
@@ -63,7 +66,7 @@ int unwind_feed__answer_file(struct unwind_feed *f, struct image_id image, int f
 /* 1: the process is to be published again; 0; -ENOMEM. */
 int unwind_feed__answer_frames(struct unwind_feed *f, const struct made_answer *answer);
 
-/* Nobody has the image mapped any more: its number may be another's. False: not yet, it is being read. */
+/* No process maps the image any more: its number may be reused. False: not yet, it is being read. */
 bool unwind_feed__forget(struct unwind_feed *f, struct image_id image);
 
 /* The runtimes that may have made a process's JIT code. {}: none that matters. */
@@ -87,10 +90,9 @@ void unwind_feed__note_runtime(const struct unwind_feed *f, const struct mapping
 
 struct fed_process {
 	uint32_t tgid;
-	uint64_t born; /* 0: unknown */
-	uint64_t time; /* of the sample */
-	struct mappings
-		maps; /* that can only be found: where nothing is published, and no runtime is asked */
+	uint64_t born;	      /* 0: unknown */
+	uint64_t time;	      /* of the sample */
+	struct mappings maps; /* only found: nothing is published, and no runtime gets a request */
 	struct fed_runtimes runtimes; /* unwind_feed__note_runtime() of all of maps */
 };
 
@@ -130,8 +132,8 @@ int unwind_feed__await(struct unwind_feed *f, const struct fed_process *process,
 void unwind_feed__end(struct unwind_feed *f);
 
 /*
- * No table is built from now on (or again): those in the cache are read. What is asked for meanwhile is put off, and asked
- * for again when it is missed.
+ * No table is built from now on (or again): those in the cache are read. Requests meanwhile are deferred, and made
+ * again when a stack misses the table.
  */
 void unwind_feed__set_cached_only(struct unwind_feed *f, bool cached_only);
 

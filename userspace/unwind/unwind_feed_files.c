@@ -226,13 +226,12 @@ static void count_table(struct unwind_feed *f, const struct built_table *built)
 	meter__take(&f->building_cpu, &f->building_limit, built->cpu_ns, monotonic_ns());
 }
 
-/* When it is worth to try again: see is_of_use(). A builder may have been killed by somebody else, a disk
- * may have been slow. */
+/* When it is worth to try again: see is_of_use(). Another process may have killed the builder, or the disk was slow. */
 static uint64_t refused_since(struct fed_file *file, const struct built_table *built)
 {
 	switch (built->refusal) {
 	case TABLE_REFUSAL_NONE:
-	case TABLE_REFUSAL_BANNED: /* who asks next may be somebody else */
+	case TABLE_REFUSAL_BANNED: /* the next request may be another user's */
 		return monotonic_ns();
 	case TABLE_REFUSAL_DIED:
 	case TABLE_REFUSAL_HUNG:

@@ -13,7 +13,7 @@ enum table_state {
 	FILE_UNREAD,
 	FILE_REQUESTED, /* and not answered yet */
 	FILE_PLAIN,	/* it has no table; frame pointers have to do */
-	FILE_LATER,	/* not asked for yet */
+	FILE_LATER,	/* not requested yet */
 	FILE_ASKED,	/* being built */
 	FILE_THERE,	/* was put into the store, where it may have made room for others since */
 	FILE_REFUSED,	/* there was no room for it */
@@ -27,9 +27,9 @@ struct fed_file {
 	uint64_t used;	      /* the descriptor: the larger, the later */
 	bool recent;	      /* it was used since the hand came by */
 	struct table_number number;
-	uint32_t asker; /* the process for which the table was asked for */
+	uint32_t asker; /* the process for which the table was requested */
 	enum table_state state;
-	bool not_cached;     /* the cache has been asked */
+	bool not_cached;     /* the cache has been searched */
 	unsigned int deaths; /* of builders that read it */
 	uint64_t refused;    /* when; UINT64_MAX: for good */
 };
@@ -56,10 +56,10 @@ struct unwind_feed {
 	VEC(struct unwind_placement) placements, pieces;
 	VEC(struct made_area) areas;
 	VEC(struct fed_made) mades;
-	VEC(struct asked_made) asked_mades; /* one of a process: the last that it was asked for */
+	VEC(struct asked_made) asked_mades; /* one of a process: its last request */
 	uint32_t tickets;		    /* of these */
 	struct made_code *made_code;
-	size_t building; /* tables that were asked for and not taken yet */
+	size_t building; /* tables requested and not taken yet */
 	struct quota_limit building_limit;
 	struct meter building_cpu;
 	bool cached_only; /* nothing is built */
@@ -69,7 +69,7 @@ struct unwind_feed {
 
 /* ---- unwind_feed_files.c ---------------------------------------------------------------------- */
 
-/* The file of an image, which is asked for when it is asked for the first time. Valid until the next one. 0, -ENOMEM. */
+/* The file of an image; the first call requests it. Valid until the next one. 0, -ENOMEM. */
 int unwind_feed__file(struct unwind_feed *f, const struct fed_process *process,
 		      struct image_id image, struct fed_file **file);
 /* The file that is mapped there; NULL: none that was ever placed. */

@@ -23,7 +23,7 @@
 
 /* What is left out where the table would be too large with it. */
 struct extras {
-	bool follow_code; /* that nobody describes */
+	bool follow_code; /* without CFI */
 	bool track_rbx;
 };
 
@@ -317,7 +317,7 @@ static int build_with(const struct build *b, struct unwind_table_image *image)
 	return err;
 }
 
-/* Without what nobody describes there are fewer rows. */
+/* Without rules from instructions there are fewer rows. */
 static bool may_fit_without(const struct build_budget *budget)
 {
 	return budget->refusal != TABLE_REFUSAL_TIME && budget->refusal != TABLE_REFUSAL_INPUT;
@@ -357,7 +357,7 @@ int unwind_table__build(struct elf_file *file, size_t limit, struct unwind_table
 	return unwind_table__build_within(file, limit, &BUILD_LIMITS, image, &refusal);
 }
 
-/* Of all pieces of a process, which the thread that asks for them waits for; their sections are in memory already. */
+/* Of all pieces of a process: the requesting thread waits for them, and their sections are in memory already. */
 static const struct build_limits PIECES_LIMITS = {
 	.rows = UINT64_C(4) << 20,
 	.memory = UINT64_C(96) << 20,

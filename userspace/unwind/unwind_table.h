@@ -56,10 +56,10 @@ int unwind_table__build_frames(const struct made_frame *frames, size_t count, si
 void unwind_table_image__fini(struct unwind_table_image *image);
 
 /*
- * Is this a table as it is built here, whatever wrote it? For those that come from a file on disk or from
- * another process, which may be a tenant's by now. `bytes` is memory of the caller's own that nobody else writes, with
- * `size` bytes, of which the check does not leave any. Sizes and offsets follow from one another, rows are sorted, every
- * index is within its bounds, every rule is one that a builder can make. Whether the rules are those of the
+ * Is this a table as it is built here, whatever wrote it? For tables from a file on disk or from another process,
+ * which a tenant may control. `bytes` is private memory of the caller that no other thread or process writes, with
+ * `size` bytes, of which the check does not leave any. Sizes and offsets follow from one another, rows are sorted,
+ * every index is within its bounds, every rule is one that a builder can make. Whether the rules are those of the
  * file is not known. Takes time in proportion to the size. 0 or -EBADMSG.
  */
 int unwind_table_image__check(const struct unwind_table_image *image);

@@ -22,7 +22,7 @@
 
 #define S 1000000000ull
 
-/* How long after it was first asked a process is asked again. */
+/* Times of the requests about a process, after the first one. */
 static const uint64_t looks[] = {0, S, 10 * S, 60 * S};
 #define LOOKS (sizeof(looks) / sizeof(looks[0]))
 

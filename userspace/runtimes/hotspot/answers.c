@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Methods of HotSpot's. What is told of compiled code is so for sure: it is looked at before and after its methods are read, and
- * as long as it is there, so are they. Of an interpreted method the words may have come to be another one's since the sample.
+ * Methods of HotSpot's. Answers about compiled code are certain: it is checked before and after its methods are read,
+ * and its methods exist as long as it does. The words of an interpreted method may be another one's since the sample.
  */
 #include <errno.h>
 #include <stdio.h>

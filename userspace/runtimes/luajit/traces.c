@@ -5,11 +5,11 @@
  * spadjust); the interpreter's frame has one size (vm_x64.dasc: 80 bytes, and 16 more for the
  * registers that traces alone use).
  *
- * Nothing exported leads to the traces. But the interpreter and the traces keep the address of a
- * dispatch table in r14, and right below it, in one piece of memory (GG_State of lj_dispatch.h), lies the
- * compiler's state. Where its fields are differs between versions, so they are told by what they
- * have: four words describe the present area of machine code, and before them is the array of
- * traces, each of which has its own number. A word that only looks so leads to no trace.
+ * Nothing exported leads to the traces. But the interpreter and the traces keep the address of a dispatch table in
+ * r14, and right below it, in one piece of memory (GG_State of lj_dispatch.h), lies the compiler's state. The places
+ * of its fields differ between versions, so they are recognized by their contents: four words describe the present
+ * area of machine code, and before them is the array of traces, each of which has its own number. A word that only
+ * looks so leads to no trace.
  */
 #include "runtimes/luajit/traces.h"
 

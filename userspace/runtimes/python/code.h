@@ -16,8 +16,8 @@
 
 enum cpython_sureness {
 	CPYTHON_CONFIRMED, /* it is the code of that identity */
-	CPYTHON_STALE,	   /* it is gone, or going: nothing is told */
-	CPYTHON_UNKNOWN,   /* it could not be read: nothing is told */
+	CPYTHON_STALE,	   /* it is gone, or going: nothing is reported */
+	CPYTHON_UNKNOWN,   /* it could not be read: nothing is reported */
 };
 
 #define CPYTHON_LINETABLE_MAX (256u << 10) /* bytes; what is beyond has no lines */

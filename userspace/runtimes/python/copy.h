@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names of functions of CPython from what the kernel has copied of them at their first sample: no process is read, and who made
- * them may be gone. It is the reading of runtimes/python/code.h, of the few bytes that are there.
+ * Names of functions of CPython from the bytes that the kernel has copied at their first sample: no process is read,
+ * so it may have ended. It is the reading of runtimes/python/code.h, from these few bytes.
  */
 #ifndef RUNTIMES_PYTHON_COPY_H
 #define RUNTIMES_PYTHON_COPY_H

@@ -108,7 +108,7 @@ static uint64_t search(const struct cpython_image *image, struct target_memory *
 }
 
 /*
- * Of 3.12 and older. Where Py_Version is not exported the section's size tells: it differs by 300 KB between the two,
+ * Of 3.12 and older. If Py_Version is not exported, the section's size decides: it differs by 300 KB between the two,
  * and within each by less than a page.
  */
 static enum cpython_verdict version_of(const struct cpython_image *image, struct target_memory *m,

@@ -18,7 +18,7 @@
 
 #define CPYTHON_CODE_BYTES 64u
 
-/* Virtual addresses of the file; 0: it does not tell. */
+/* Virtual addresses of the file; 0: unknown. */
 struct cpython_symbols {
 	uint64_t runtime;      /* section .PyRuntime (3.11 on), or the symbol _PyRuntime */
 	uint64_t runtime_size; /* of the section; 0: by the symbol */
@@ -30,7 +30,7 @@ struct cpython_symbols {
 };
 
 /*
- * What a file tells of the CPython in it. 0; -ENOENT: nothing; -ENOEXEC: not 64-bit x86. Reads the section headers, the
+ * The symbols of the CPython in a file. 0; -ENOENT: nothing; -ENOEXEC: not 64-bit x86. Reads the section headers, the
  * exported objects (as elf_file__each_object() bounds them), and only where there is a runtime the functions.
  */
 int cpython_symbols__read(struct elf_file *file, struct cpython_symbols *symbols);
@@ -39,7 +39,7 @@ int cpython_symbols__read(struct elf_file *file, struct cpython_symbols *symbols
 struct cpython_image {
 	const struct cpython_symbols *symbols; /* of its file; NULL or empty: nothing is known */
 	uint64_t bias;			       /* what is added to addresses of the file */
-	/* its own writable mappings: searched for a table (3.13 on) where its file tells nothing. Up to 1 MB is read. */
+	/* its own writable mappings: searched for a table (3.13 on) if its file has no symbols. Up to 1 MB is read. */
 	const struct target_range *writable;
 	size_t writable_count;
 };

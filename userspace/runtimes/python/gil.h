@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The GIL: who holds it, in all versions; who waits for it, from 3.15 on. Threads are named by their PyThreadState. */
+/*
+ * The GIL: the thread that holds it, in all versions; threads that wait for it, from 3.15 on. Threads are named by
+ * their PyThreadState.
+ */
 #ifndef RUNTIMES_PYTHON_GIL_H
 #define RUNTIMES_PYTHON_GIL_H
 

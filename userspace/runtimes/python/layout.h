@@ -19,7 +19,7 @@ enum cpython_verdict {
 	CPYTHON_ABSENT,		 /* there is no CPython in this image */
 	CPYTHON_NOT_STARTED,	 /* what is to be read is not set up yet: ask again later */
 	CPYTHON_TOO_OLD,	 /* before 3.11 */
-	CPYTHON_NO_VERSION,	 /* 3.12 or older, and nothing tells which */
+	CPYTHON_NO_VERSION,	 /* 3.12 or older, not known which */
 	CPYTHON_FREE_THREADED,	 /* built without a GIL */
 	CPYTHON_UNKNOWN_VERSION, /* a minor or pre-release whose table does not check out */
 	CPYTHON_BAD_TABLE,	 /* a known version whose table is implausible */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An entry is a byte of which bit 7 is set, kind and length in it, and what the kind wants behind. Its length is in code
- * units of two bytes; lines are told as differences.
+ * An entry is a byte of which bit 7 is set, kind and length in it, and what the kind wants behind. Its length is in
+ * code units of two bytes; lines are differences.
  */
 #include "runtimes/python/lines.h"
 
@@ -49,7 +49,7 @@ static int64_t take_difference(struct reading *r)
 	return value & 1 ? -(int64_t)(value >> 1) : (int64_t)(value >> 1);
 }
 
-/* What the line changes by; what is told of columns is skipped. */
+/* The difference of the line; columns are skipped. */
 static int64_t take_line(struct reading *r, unsigned int kind)
 {
 	int64_t difference = 0;

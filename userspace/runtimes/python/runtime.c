@@ -248,7 +248,7 @@ static void judge(const struct runtime_finding *found, const struct runtime *run
 	}
 	surveyed_runtime__judge(judgement, SURVEY_BAD, "%s: %s", runtime->lacks,
 				cpython_verdict__text(found->verdict));
-	/* it is only to be asked again */
+	/* a later request may succeed */
 	judgement->remedy = found->verdict == CPYTHON_NOT_STARTED ? NULL : runtime->remedy;
 }
 

@@ -41,7 +41,7 @@ enum cpython_verdict cpython_thread_word__find(const struct cpython *py,
 int cpython_thread_word__state(const struct cpython_thread_word *word, struct target_memory *m,
 			       uint64_t fs, uint64_t *state);
 
-#define CPYTHON_THREADS_MAX 4096u /* that are told of all interpreters */
+#define CPYTHON_THREADS_MAX 4096u /* that are reported of all interpreters */
 
 struct cpython_thread {
 	uint64_t state, interpreter;

@@ -74,7 +74,7 @@ struct cpython_group {
 
 enum cpython_end {
 	CPYTHON_END_ROOT,
-	CPYTHON_END_LIMIT,	/* deeper than what was asked for */
+	CPYTHON_END_LIMIT,	/* deeper than requested */
 	CPYTHON_END_UNREADABLE, /* from there on */
 	CPYTHON_END_CUT, /* at a generator that was just being left: what it is called by is missing */
 	CPYTHON_END_TORN, /* what the chain leads to are no frames: nothing is kept */

@@ -12,7 +12,7 @@ static struct v8_told *answer_of(struct v8_found *found, uint64_t sfi)
 	return &found->told[(sfi >> 3 ^ sfi >> 9) & (V8_FUNCTIONS_TOLD - 1)];
 }
 
-/* One look at what was told already is enough, if it is the same function. What lacked something is read anew. */
+/* For a function that was reported already, checking that it is the same is enough. An incomplete one is read anew. */
 static bool is_unchanged(struct v8_found *found, const struct code_question *q)
 {
 	const struct v8_told *told = answer_of(found, q->function);
@@ -32,7 +32,7 @@ static void note_told(struct v8_found *found, const struct code_question *q,
 	*answer_of(found, q->function) = (struct v8_told){whole ? q->function : 0, about->identity};
 }
 
-/* Is the function that was sampled there? By its address alone nobody knows. */
+/* Is the function that was sampled there? Its address alone does not identify it. */
 static bool is_the_one(struct v8_reader *r, const struct code_question *q, uint64_t sfi)
 {
 	uint64_t number;

@@ -97,7 +97,7 @@ static int search_block(struct v8_reader *r, const unsigned char *block, uint64_
 	return -ENOENT;
 }
 
-/* A block, or where memory begins within it, its last page. `begin` is told. */
+/* A block, or where memory begins within it, its last page. `begin` is set. */
 static int read_block(struct v8_reader *r, unsigned char *block, uint64_t *begin, uint64_t end)
 {
 	const uint64_t page = (end - 1) & ~(uint64_t)(PAGE - 1);
@@ -247,7 +247,7 @@ static int find_recursion(struct v8_reader *r, struct v8_code *code)
 		err = v8_array__find(r, array, ARRAY_MAX * sizeof(*all), &address, &count);
 	if (err)
 		return err;
-	code->is_recursive = count > sizeof(all); /* nobody knows */
+	code->is_recursive = count > sizeof(all); /* unknown */
 	count = min_u64(count / sizeof(*all), INLININGS_SEEN);
 	err = target_memory__read(r->memory, all, count * sizeof(*all), address);
 	for (uint32_t id = 1; id <= count && !err; id++)

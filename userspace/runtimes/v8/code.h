@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Code that V8 has made, by an address in it: whose it is, and which functions are inlined there.
+ * Code that V8 has made, by an address in it: its function, and the functions that are inlined there.
  *
- * Code is thrown away and its memory used again within a second, so that it is to be asked about in the same moment as the
- * stack was walked, or not at all; and what is found counts only if it is code of the function that the frame is of.
+ * Code is thrown away and its memory used again within a second, so it has to be read right after the stack was
+ * walked, or not at all; and it counts only if it is code of the frame's function.
  *
- * A return address is looked for by the byte before it. For addresses outside of V8's own code (anonymous executable
- * mappings) all this is in vain, and slow: it is the caller's to know.
+ * A return address is looked for by the byte before it. The caller does not pass addresses outside of V8's own code
+ * (anonymous executable mappings), for which this is slow and finds nothing.
  */
 #ifndef RUNTIMES_V8_CODE_H
 #define RUNTIMES_V8_CODE_H
@@ -40,8 +40,8 @@ int v8_code__at(struct v8_reader *r, uint64_t pc, struct v8_code *code);
 
 enum v8_code_owner {
 	V8_OWNER_SAME,	  /* code of the function at the SFI */
-	V8_OWNER_OTHER,	  /* of another one: code->sfi or code->bytecode_array tells which */
-	V8_OWNER_UNKNOWN, /* not code of a function, or the function cannot be asked */
+	V8_OWNER_OTHER,	  /* of another one: code->sfi or code->bytecode_array has it */
+	V8_OWNER_UNKNOWN, /* not code of a function, or the function cannot be read */
 };
 
 /*
@@ -59,15 +59,16 @@ struct v8_chain {
 	/* A call may have the position of one before it: in Maglev's code, and where a function is inlined into itself. */
 	bool is_approximate;
 	bool is_blind; /* functions are inlined in it, and it does not say where */
-	bool is_cut;   /* deeper than can be told */
+	bool is_cut;   /* deeper than can be reported */
 	/* The code was given up while it was called: the address is where V8 leaves it. What was called there is lost. */
 	bool is_deoptimized;
 };
 
 /*
- * The functions at a return address of optimized code. In code that was not made to be measured only calls have positions, so
- * that for an innermost address nothing can be told but that code->inlined functions may be what runs. 0; -ENODATA: it is no
- * optimized code; -EAGAIN: what is there is not what must be; -ENOMEM; or as target_memory__read().
+ * The functions at a return address of optimized code. In code that was not made to be measured only calls have
+ * positions, so the only answer for an innermost address is that one of the code->inlined functions may run. 0;
+ * -ENODATA: it is no optimized code; -EAGAIN: what is there is not what must be; -ENOMEM; or as
+ * target_memory__read().
  */
 int v8_code__chain(struct v8_reader *r, const struct v8_code *code, uint64_t return_address,
 		   struct v8_chain *chain);

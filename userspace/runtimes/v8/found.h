@@ -15,7 +15,7 @@ struct v8_wasm;
 
 #define V8_FUNCTIONS_TOLD 1024u /* a power of two */
 
-/* A function that was told with all that is known of such ones. */
+/* A function that was reported completely. */
 struct v8_told {
 	uint64_t sfi; /* 0: none */
 	struct v8_identity identity;
@@ -32,7 +32,7 @@ struct v8_found {
 	struct v8_trust trust;
 	uint64_t seen[V8_TRUST_CANDIDATES]; /* what it was tried on */
 	struct v8_told *told;		    /* V8_FUNCTIONS_TOLD, by a few bits of their address */
-	struct v8_wasm *wasm;		    /* NULL: it was not asked about */
+	struct v8_wasm *wasm;		    /* NULL: it was not needed */
 };
 
 /* As runtime_memory.answer. found->reader.memory is set. */

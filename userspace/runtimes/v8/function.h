@@ -3,8 +3,9 @@
  * Functions of JavaScript, by their SharedFunctionInfo ("SFI"): the one object that all closures and all code of a function
  * share, and that is seldom moved. All words here are tagged, as they are in frames and in the heap.
  *
- * How it is used: a walk of stacks notes the SFI of a frame. The first time, soon after, it is read by v8_function__read(),
- * which gives its identity as well; each later time v8_function__check() tells whether that is still what is there.
+ * How it is used: a walk of stacks notes the SFI of a frame. The first time, soon after, it is read by
+ * v8_function__read(), which gives its identity as well; each later time v8_function__check() compares it with what
+ * is there.
  */
 #ifndef RUNTIMES_V8_FUNCTION_H
 #define RUNTIMES_V8_FUNCTION_H
@@ -47,7 +48,7 @@ enum v8_check {
 	V8_CONFIRMED, /* the same function, at the same place */
 	V8_MOVED,     /* the same function, elsewhere */
 	V8_STALE,     /* not there any more: freed, or another one in its place */
-	V8_UNKNOWN,   /* could not be told now */
+	V8_UNKNOWN,   /* could not be determined now */
 };
 
 /* `now_at`: where it is, if it is V8_MOVED; otherwise `sfi`. One read, seldom more. */
@@ -55,10 +56,11 @@ enum v8_check v8_function__check(struct v8_reader *r, uint64_t sfi,
 				 const struct v8_identity *identity, uint64_t *now_at);
 
 /*
- * What no other function at this address has, beside which it is noted by a walk of stacks: as frame_note.check. In the upper half
- * the number that V8 gives to each function of an isolate, or before it did (Node.js 20) its script's, which it gives to each script;
- * in the lower half the function's in its script. They are never changed, where the collector may move what lies beside them. 0: nobody
- * knows. It is read as the walk reads it, whatever is there. 0, or as target_memory__read().
+ * What no other function at this address has, beside which it is noted by a walk of stacks: as frame_note.check. In
+ * the upper half the number that V8 gives to each function of an isolate, or before it did (Node.js 20) its script's,
+ * which it gives to each script; in the lower half the function's in its script. They are never changed, where the
+ * collector may move what lies beside them. 0: unknown. It is read as the walk reads it, whatever is there. 0, or as
+ * target_memory__read().
  */
 int v8_function__number(struct v8_reader *r, uint64_t sfi, uint64_t *number);
 

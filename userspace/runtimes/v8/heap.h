@@ -23,9 +23,9 @@ struct v8_scripts;
 #define V8_CHUNKS_KNOWN 512u /* 1 MB each: a power of two */
 
 /*
- * Who reads the heaps of one process. The layout and the scripts (see v8_script.h) are the caller's; `memory` is the limit of
- * one request, and may be another for each. Maps of the kinds that are followed lie in memory that V8 never changes: which
- * types they have is remembered. One thread.
+ * A reader of the heaps of one process. The layout and the scripts (see v8_script.h) are the caller's; `memory` is
+ * the limit of one request, and may be another for each. Maps of the kinds that are followed lie in memory that V8
+ * never changes: which types they have is remembered. One thread.
  */
 struct v8_reader {
 	const struct v8_layout *layout;

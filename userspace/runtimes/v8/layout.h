@@ -54,7 +54,7 @@ struct v8_layout {
 	int32_t sfi_name, sfi_script, sfi_flags, sfi_literal_id;
 	int32_t sfi_unique_id; /* V8_NO_OFFSET before Node.js 22 */
 	bool has_number;       /* these are known for sure: see v8_function__number() */
-	int32_t sfi_size;      /* what is compared to tell whether it is still the same */
+	int32_t sfi_size;      /* bytes to compare: is it still the same? */
 
 	int32_t scope_locals, scope_first; /* slots of 8 bytes behind the map and the flags */
 	bool scope_flags_raw;	  /* u32; else a Smi. And positions in slots of their own */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Lines that a function runs: of its bytecodes, by which V8 itself knows them.
+ * Lines of a function, by its bytecodes, as in V8 itself.
  *
  * The offset of a row is one into the bytecodes, from 0 on. In the frame of an interpreted function, the upper half of the
  * word at off_bytecode_offset is v8_layout__bytecode_bias() more than it. In frames of other code there may be anything,
@@ -15,9 +15,9 @@ struct managed_function;
 struct v8_reader;
 
 /*
- * The rows of the function at an SFI; none where its bytecodes are gone, or V8 has not made its positions. What was in
- * f->rows is replaced. `bytecode_array`: the word by which code that is made of them knows them; 0: none.
- * 0; -ENOTSUP: positions of this version are not known; -ENOMEM; or as v8_function__read().
+ * The rows of the function at an SFI; none where its bytecodes are gone, or V8 has not made its positions. What was
+ * in f->rows is replaced. `bytecode_array`: the word by which code made of them refers to them; 0: none. 0; -ENOTSUP:
+ * positions of this version are not known; -ENOMEM; or as v8_function__read().
  */
 int v8_lines__read(struct v8_reader *r, uint64_t sfi, struct managed_function *f,
 		   uint64_t *bytecode_array);
@@ -33,8 +33,8 @@ int v8_lines__place(struct v8_reader *r, uint64_t sfi, int32_t position, uint32_
 		    uint32_t *column);
 
 /*
- * A table of positions, read whole; the caller frees. -ENODATA: there is none, as V8 makes them when somebody asks; -EAGAIN:
- * what is there is none; -ENOMEM; or as target_memory__read().
+ * A table of positions, read whole; the caller frees. -ENODATA: there is none, because V8 makes them on demand;
+ * -EAGAIN: what is there is none; -ENOMEM; or as target_memory__read().
  */
 int v8_lines__table(struct v8_reader *r, uint64_t word, unsigned char **bytes, uint32_t *size);
 

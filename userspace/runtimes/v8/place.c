@@ -124,8 +124,8 @@ static int leaf_of_optimized(const struct v8_code *code, struct v8_chain *chain)
 }
 
 /*
- * Code of another function than the frame's: it has no frame yet, or none any more. Or it was made since, where the frame's own
- * code had been, which nothing tells.
+ * Code of another function than the frame's: it has no frame yet, or none any more. Or it was made since, where the
+ * frame's own code had been, which cannot be detected.
  */
 static int leaf_without_frame(const struct v8_code *code, uint64_t sfi, struct v8_chain *chain)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What runs at an address of code that V8 has made: the function, those that are inlined there, and the lines, as far as they
- * can be told. See v8_code.h for when to ask.
+ * What runs at an address of code that V8 has made: the function, those that are inlined there, and the lines, if
+ * they can be determined. v8_code.h says when to read them.
  */
 #ifndef RUNTIMES_V8_PLACE_H
 #define RUNTIMES_V8_PLACE_H
@@ -22,15 +22,15 @@ struct v8_reader;
  * the frame's as its caller. At a return address, where that cannot be, the words of the frame were not its own: the chain
  * is_blind.
  *
- * 0; -ENODATA: nothing is to be told but the function itself; -ENOENT, -ENOTSUP, -EAGAIN, -ENOMEM as v8_code__at() and
+ * 0; -ENODATA: there is nothing but the function itself; -ENOENT, -ENOTSUP, -EAGAIN, -ENOMEM as v8_code__at() and
  * v8_code__chain().
  */
 int v8_place__chain(struct v8_reader *r, const struct v8_bytecodes *bytecodes, uint64_t sfi,
 		    uint64_t address, bool is_leaf, struct v8_chain *chain);
 
 /*
- * The position in its script that baseline code executes. `offset`: of the address from its start, as above.
- * 0; -ENODATA: it cannot be told; or another negative errno.
+ * The position in its script that baseline code executes. `offset`: of the address from its start, as above. 0;
+ * -ENODATA: it cannot be determined; or another negative errno.
  */
 int v8_place__baseline(struct v8_reader *r, const struct v8_bytecodes *bytecodes,
 		       const struct v8_code *code, uint64_t offset, int32_t *position);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * V8's tables of source positions: for places in code, ascending, which place of the source is run there. Each entry is two
- * differences to the one before, as integers of variable length. Up to V8 13.6 that of the code tells by its sign whether a
- * statement begins; from 14.1 on it has two bits for that below it.
+ * V8's tables of source positions: for places in code, ascending, which place of the source is run there. Each entry
+ * is two differences to the one before, as integers of variable length. Up to V8 13.6 the sign of the code's
+ * difference says whether a statement begins; from 14.1 on it has two bits for that below it.
  */
 #ifndef RUNTIMES_V8_POSITIONS_H
 #define RUNTIMES_V8_POSITIONS_H

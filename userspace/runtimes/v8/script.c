@@ -305,7 +305,7 @@ static int load_lines(struct v8_reader *r, struct v8_script *s)
 	return err;
 }
 
-/* In which line a place is, from 0 on; their number: in none. Most are asked for in their order. */
+/* In which line a place is, from 0 on; their number: in none. Most requests come in their order. */
 static size_t line_of(struct v8_script *s, uint32_t at)
 {
 	size_t i = s->last_line;

@@ -2,8 +2,8 @@
 /*
  * Scripts of V8: what they are called, and in which line a place of their source is.
  *
- * V8 itself looks for lines only when somebody asks it. So mostly they are counted in the source, once per script, and of
- * it the ends of lines are kept: of as many scripts as fit into the cache, those asked for last.
+ * V8 itself computes lines only on demand. So mostly they are counted in the source, once per script, and the ends of
+ * lines are kept: of as many scripts as fit into the cache, those used last.
  */
 #ifndef RUNTIMES_V8_SCRIPT_H
 #define RUNTIMES_V8_SCRIPT_H
@@ -25,14 +25,14 @@ struct v8_script {
 	char *url;	       /* "": it has none */
 	uint32_t *ends;	       /* positions of the ends of lines, ascending; NULL: not counted */
 	uint32_t line_count;
-	uint32_t last_line; /* that was asked for, from 0 on */
+	uint32_t last_line; /* that was looked up, from 0 on */
 	uint8_t counted;    /* it has been tried */
 	uint64_t last_use;
 };
 
 struct v8_scripts *v8_scripts__new(void); /* NULL: no memory */
 void v8_scripts__free(struct v8_scripts *scripts);
-/* Bytes of it, all told; 16 MB at most, beside one script. */
+/* Bytes of it in all; 16 MB at most, beside one script. */
 size_t v8_scripts__size(const struct v8_scripts *scripts);
 
 /*
@@ -42,8 +42,8 @@ size_t v8_scripts__size(const struct v8_scripts *scripts);
 int v8_script__find(struct v8_reader *r, uint64_t script, struct v8_script **found);
 
 /*
- * Where a place of its source is: 1-based, columns in units of UTF-16 as V8 counts them; 0, 0: nobody knows. 0; -ENOMEM, or
- * what kept it from being counted now.
+ * Where a place of its source is: 1-based, columns in units of UTF-16 as V8 counts them; 0, 0: unknown. 0; -ENOMEM,
+ * or what kept it from being counted now.
  */
 int v8_script__place(struct v8_reader *r, struct v8_script *s, int32_t position, uint32_t *line,
 		     uint32_t *column);

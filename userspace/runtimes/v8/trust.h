@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Is a process what its constants say? Of the first words that frames gave for SharedFunctionInfos, nine of ten must lead to
- * one that is sound as far as can be told. Otherwise nothing of this process is named: wrong constants would name everything,
+ * Do the constants fit this process? Of the first words of frames that should be SharedFunctionInfos, nine of ten
+ * must lead to a plausible one. Otherwise nothing of this process is named: wrong constants would name everything,
  * and wrongly.
  */
 #ifndef RUNTIMES_V8_TRUST_H

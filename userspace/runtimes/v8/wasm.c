@@ -237,7 +237,8 @@ static const struct wasm_code *find_fresh(const struct v8_wasm_module *module, u
 
 static const struct {
 	uint32_t size, index;
-	uint32_t inlined; /* bytes that tell what is inlined; 0: in such versions nothing is */
+	uint32_t
+		inlined; /* bytes that describe what is inlined; 0: these versions inline nothing */
 } code_layouts[] = {{24, 44, 0}, {32, 48, 0}, {32, 56, 44}};
 #define CODE_LAYOUTS (sizeof(code_layouts) / sizeof(code_layouts[0]))
 
@@ -296,7 +297,7 @@ static bool calibrate(struct v8_reader *r, struct v8_wasm_module *module,
 	return true;
 }
 
-/* ---- what is asked --------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* 0; -ENODATA: the code ends before the address, or is none of a function. */
 static int function_of(const struct v8_wasm_module *module, const struct code *code, uint64_t start,

@@ -2,11 +2,11 @@
 /*
  * WebAssembly in V8: which function of which module the code at an address is.
  *
- * A frame of it has the instance of the module. By types that V8 publishes it leads to the module's Script, which has the
- * URL, and by an offset that it publishes to the C++ object that owns the module's code (NativeModule). What that one looks
- * like is not published. It is recognized: by a tree of code whose nodes, code and owner refer to each other, by the table
- * that has the code of a function at the function's number, and by the bytes of the module, which have the magic number and
- * are read to their end. Where any of that is otherwise nothing is told.
+ * A frame of it has the instance of the module. By types that V8 publishes it leads to the module's Script, which has
+ * the URL, and by an offset that it publishes to the C++ object that owns the module's code (NativeModule). What that
+ * one looks like is not published. It is recognized: by a tree of code whose nodes, code and owner refer to each
+ * other, by the table that has the code of a function at the function's number, and by the bytes of the module, which
+ * have the magic number and are read to their end. If any of that is different, there is no answer.
  */
 #ifndef RUNTIMES_V8_WASM_H
 #define RUNTIMES_V8_WASM_H
@@ -30,8 +30,8 @@ struct v8_wasm_function {
 };
 
 /*
- * The function that code at an address is of, in the module of an instance (a tagged word). `is_leaf`: the address is where
- * the thread is, which may be in the jump that leads to the function. 0; -ENODATA: that cannot be told, or
+ * The function that code at an address is of, in the module of an instance (a tagged word). `is_leaf`: the address is
+ * where the thread is, which may be in the jump that leads to the function. 0; -ENODATA: it cannot be determined, or
  * it is no function of the module (stubs, calls of imports); -ENOMEM; or as target_memory__read().
  */
 int v8_wasm__function(struct v8_wasm *w, struct v8_reader *r, uint64_t instance, uint64_t address,

@@ -72,8 +72,8 @@ static bool has_word(struct v8_reader *r, uint64_t object, uint64_t word)
 }
 
 /*
- * The first field of an object that is an object of this type. How large the object is nobody knows: others may follow. So it has to
- * be the first one, or it has to refer back.
+ * The first field of an object that is an object of this type. The object's size is unknown: others may follow. So it
+ * has to be the first one, or it has to refer back.
  */
 static int find_field(struct v8_reader *r, uint64_t object, size_t bytes, int32_t type,
 		      bool refers_back, struct v8_wasm_module *module, uint64_t *found)
