@@ -47,6 +47,7 @@ static struct reading {
 static struct {
 	struct helper_pool *pool;
 	struct live_code *code;
+	struct outside_books *books;
 	size_t functions, chains, stale;
 	uint64_t now;
 } live;
@@ -162,6 +163,7 @@ static int set_up(void **state)
 	reading->state = CODE_STATE_CONFIRMED;
 	assert_int_equal(helper_pool__new(&pool, &live.pool), 0);
 	options.readers = live.pool;
+	options.books = live.books = outside_books__new();
 	assert_int_equal(live_code__new(&options, &live.code), 0);
 	mapping.m.pid = (uint32_t)getpid();
 	memcpy(mapping.m.path, "/usr/bin/node", sizeof("/usr/bin/node"));
@@ -175,6 +177,7 @@ static int tear_down(void **state)
 	(void)state;
 	helper_pool__free(live.pool);
 	live_code__free(live.code);
+	outside_books__free(live.books);
 	munmap(reading, sizeof(*reading));
 	return 0;
 }
@@ -324,6 +327,7 @@ static void test_methods_in_doubt(void **state)
 static void test_what_may_not_be_told(void **state)
 {
 	struct frame_note other = interpreted;
+	struct outside_row row;
 
 	(void)state;
 	sample(FRAME_IP, &interpreted);
@@ -335,6 +339,10 @@ static void test_what_may_not_be_told(void **state)
 		run();
 	}
 	assert_true(live.functions > 200 && live.functions < 1 + 8 * 1024 * 1024 / BIG);
+	assert_true(outside_books__take(live.books, &row));
+	assert_int_equal(row.user, getuid());
+	assert_int_equal(row.thing, OUTSIDE_FUNCTIONS);
+	assert_int_equal(row.reason, OUTSIDE_BY_ITSELF);
 	assert_int_equal(live.stale, 0);
 	reading->line = 5;
 	for (int i = 0; i < 3; i++) { /* it is read again, and is another one */

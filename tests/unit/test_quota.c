@@ -208,6 +208,167 @@ static void continue_test(void **state)
 	assert_int_equal(quota__refusal(&next, 1, 1, 0), OUTSIDE_BY_USER);
 }
 
+/* ---- claims of processes ---------------------------------------------------------------------- */
+
+#define SECOND QUOTA_SECOND
+#define MS     QUOTA_MS
+
+static unsigned int users_found;
+static int64_t scarce;
+
+static void begin_claims(enum quota_thing thing, unsigned int quarters)
+{
+	quota__init(&q, thing);
+	scarce = (int64_t)q.all.limit / 4 * quarters;
+}
+
+/* Users have a thousand processes each. */
+static uint32_t user_of(void *context, uint32_t pid)
+{
+	(void)context;
+	users_found++;
+	return pid / 1000;
+}
+
+/* How much of `amount` at a time a process can take, and why it cannot take more. */
+static uint64_t claim_all(struct meter *process, struct meter *all, uint32_t pid, uint64_t amount,
+			  uint64_t now, enum outside_reason *refusal)
+{
+	const struct quota_claim claim = {
+		.process = process,
+		.all = all,
+		.scarce = scarce,
+		.now = now,
+		.user_of = user_of,
+		.pid = pid,
+	};
+	uint64_t taken = 0;
+
+	while ((*refusal = quota__claim_refusal(&q, &claim, 1)) == OUTSIDE_REASON_COUNT) {
+		quota__claim(&q, &claim, amount);
+		taken += amount;
+	}
+	return taken;
+}
+
+static uint64_t publish_all(struct meter *process, uint32_t pid, uint64_t cost, uint64_t now)
+{
+	enum outside_reason refusal;
+
+	return claim_all(process, &q.total, pid, cost, now, &refusal);
+}
+
+static void process_claim_test(void **state)
+{
+	const struct quota_claim large = {.process = &(struct meter){}, .all = &q.total};
+	struct meter one = {}, other = {};
+	uint64_t now = SECOND, spent = 0;
+	enum outside_reason refusal;
+
+	(void)state;
+	begin_claims(QUOTA_PUBLISHING, 2);
+	assert_int_equal(claim_all(&one, &q.total, 1000, MS, now, &refusal), 50 * MS);
+	assert_int_equal(refusal, OUTSIDE_BY_ITSELF);
+	assert_int_equal(publish_all(&one, 1000, MS, now), 0);
+	assert_int_equal(publish_all(&other, 2000, MS, now), 50 * MS);
+	assert_int_equal(quota__claim_refusal(&q, &large, UINT64_MAX), OUTSIDE_BY_ITSELF);
+	/* a hundredth of the time, however often it tries */
+	for (int i = 0; i < 1000; i++)
+		spent += publish_all(&one, 1000, MS, now += 10 * MS);
+	assert_true(spent >= 99 * MS && spent <= 101 * MS);
+	/* if one claim takes too much, it is paid back */
+	now += 100 * SECOND;
+	assert_int_equal(publish_all(&one, 1000, 500 * MS, now), 500 * MS);
+	assert_int_equal(publish_all(&one, 1000, MS, now + 40 * SECOND), 0);
+	assert_true(publish_all(&one, 1000, MS, now + 50 * SECOND) > 0);
+}
+
+/* No user is looked up as long as there is enough for all. */
+static void user_claim_test(void **state)
+{
+	enum { MANY = 1000 };
+	struct meter credits[MANY] = {}, victim = {};
+	uint64_t now = SECOND, spent = 0, until;
+
+	(void)state;
+	begin_claims(QUOTA_PUBLISHING, 2);
+	users_found = 0;
+	assert_int_equal(publish_all(&victim, 9000, 10 * MS, now), 50 * MS);
+	assert_int_equal(users_found, 0);
+	now += 10 * SECOND;
+	for (until = now + 10 * SECOND; now < until; now += 10 * MS)
+		for (int i = 0; i < MANY; i++)
+			spent += publish_all(&credits[i], 1000 + i, MS, now);
+	/* a user may have all that comes in while no other wants any, and leaves half of what there was */
+	assert_true(users_found > 0);
+	assert_true(spent <= (200 + 100) * MS + 10 * SECOND / 20);
+	/* another user has enough */
+	spent = 0;
+	for (until = now + 10 * SECOND; now < until; now += 10 * MS) {
+		for (int i = 0; i < MANY; i++)
+			publish_all(&credits[i], 1000 + i, MS, now);
+		spent += publish_all(&victim, 9000, MS / 10, now);
+	}
+	assert_true(spent >= 50 * MS + 10 * SECOND / 100 - 5 * MS);
+}
+
+/* Each limit is reached: that of a process, that of its user, and that of all. */
+static void refusal_of_claim_test(void **state)
+{
+	const uint64_t now = 5 * quota_row(QUOTA_FUNCTIONS)->all.period;
+	struct meter processes[16] = {};
+	uint64_t first = 0, second = 0;
+	enum outside_reason refusal;
+
+	(void)state;
+	begin_claims(QUOTA_FUNCTIONS, 3);
+	for (uint32_t i = 0; i < 8; i++) {
+		first += claim_all(&processes[i], &q.total, 1000 + i, QUOTA_MB, now, &refusal);
+		assert_int_equal(refusal, i < 6 ? OUTSIDE_BY_ITSELF : OUTSIDE_BY_USER);
+	}
+	/* what was taken before users counted is nobody's */
+	assert_int_equal(first, q.all.limit / 4 + q.user.limit);
+	for (uint32_t i = 8; i < 16; i++)
+		second += claim_all(&processes[i], &q.total, 2000 + i, QUOTA_MB, now, &refusal);
+	assert_int_equal(first + second, q.all.limit);
+	assert_int_equal(claim_all(&(struct meter){}, &q.total, 3000, 1, now, &refusal), 0);
+	assert_int_equal(refusal, OUTSIDE_BY_ALL);
+}
+
+/* A thousand users with large publications do not hold up those with small ones: those have another meter. */
+static void claims_of_two_sizes_test(void **state)
+{
+	enum { MANY = 1000 };
+	struct meter credits[MANY] = {}, victim = {}, large = {};
+	uint64_t now = SECOND, spent = 0;
+	enum outside_reason refusal;
+
+	(void)state;
+	begin_claims(QUOTA_PUBLISHING, 2);
+	for (uint32_t i = 0; i < MANY; i++)
+		spent += claim_all(&credits[i], &large, 1000 * (i + 1), MS, now, &refusal);
+	assert_true(spent >= 200 * MS && spent < 202 * MS);
+	assert_int_equal(claim_all(&victim, &large, 2000000, MS, now, &refusal), 0);
+	assert_int_equal(publish_all(&victim, 2000000, MS, now), 50 * MS);
+}
+
+/* What is refused is not taken, and what was given again counts once. */
+static void spend_test(void **state)
+{
+	const struct quota_limit *limit = &quota_row(QUOTA_CODE_COPIES)->all;
+	const uint64_t now = 5 * limit->period;
+	struct meter m = {};
+
+	(void)state;
+	for (size_t i = 0; i < limit->limit / 1024; i++)
+		assert_true(meter__spend(&m, limit, 1024, now));
+	assert_false(meter__spend(&m, limit, 1024, now));
+	assert_false(meter__spend(&m, limit, limit->limit / 2 + 1, now + limit->period / 2));
+	assert_false(meter__spend(&m, limit, 1, now - 1)); /* CPUs are read one after the other */
+	assert_false(meter__spend(&m, limit, limit->limit + 1, now + limit->period + 1));
+	assert_true(meter__spend(&m, limit, limit->limit, now + limit->period + 1));
+}
+
 /* ---- docs/SECURITY.md ------------------------------------------------------------------------ */
 
 static const char *const units[] = {"KB", "MB", "GB"};
@@ -295,10 +456,19 @@ static void document_test(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(most_test),	 cmocka_unit_test(full_test),
-		cmocka_unit_test(limits_test),	 cmocka_unit_test(many_owners_test),
-		cmocka_unit_test(rate_test),	 cmocka_unit_test(rates_of_owners_test),
-		cmocka_unit_test(growth_test),	 cmocka_unit_test(continue_test),
+		cmocka_unit_test(most_test),
+		cmocka_unit_test(full_test),
+		cmocka_unit_test(limits_test),
+		cmocka_unit_test(many_owners_test),
+		cmocka_unit_test(rate_test),
+		cmocka_unit_test(rates_of_owners_test),
+		cmocka_unit_test(growth_test),
+		cmocka_unit_test(continue_test),
+		cmocka_unit_test(process_claim_test),
+		cmocka_unit_test(user_claim_test),
+		cmocka_unit_test(refusal_of_claim_test),
+		cmocka_unit_test(claims_of_two_sizes_test),
+		cmocka_unit_test(spend_test),
 		cmocka_unit_test(document_test),
 	};
 

@@ -86,11 +86,25 @@ void meter__take(struct meter *m, const struct quota_limit *l, uint64_t amount, 
 	m->used += (int64_t)amount;
 }
 
+static bool is_over(int64_t left, uint64_t amount)
+{
+	return left < 0 || amount > (uint64_t)left;
+}
+
+bool meter__spend(struct meter *m, const struct quota_limit *l, uint64_t amount, uint64_t now)
+{
+	if (is_over(meter__left(m, l, now), amount))
+		return false;
+	meter__take(m, l, amount, now);
+	return true;
+}
+
 /* ---- accounts of owners ---------------------------------------------------------------------- */
 
 void quota__init(struct quota *q, enum quota_thing thing)
 {
-	*q = (struct quota){.user = rows[thing].user, .all = rows[thing].all};
+	*q = (struct quota){
+		.each = rows[thing].each, .user = rows[thing].user, .all = rows[thing].all};
 }
 
 void quota__begin(struct quota *q, uint64_t now)
@@ -175,11 +189,6 @@ int64_t quota__left(const struct quota *q, uint64_t owner, uint64_t now)
 	return user < all ? user : all;
 }
 
-static bool is_over(int64_t left, uint64_t amount)
-{
-	return left < 0 || amount > (uint64_t)left;
-}
-
 enum outside_reason quota__refusal(const struct quota *q, uint64_t owner, uint64_t amount,
 				   uint64_t now)
 {
@@ -204,11 +213,10 @@ static void take_for_all(struct quota *q, uint64_t owner, int64_t amount, uint64
 		meter__take(&q->total, &q->all, (uint64_t)amount, now);
 }
 
-void quota__take(struct quota *q, uint64_t owner, uint64_t amount, uint64_t now)
+static void take_for_user(struct quota *q, uint64_t owner, uint64_t amount, uint64_t now)
 {
 	uint32_t vacant, at = find(q, owner, now, &vacant);
 
-	take_for_all(q, owner, (int64_t)amount, now);
 	if (owner == QUOTA_NOBODY)
 		return;
 	if (at == SHARED_ACCOUNT && vacant != SHARED_ACCOUNT) {
@@ -216,6 +224,12 @@ void quota__take(struct quota *q, uint64_t owner, uint64_t amount, uint64_t now)
 		q->accounts[at] = (struct quota_account){.key = owner + 1, .meter.as_of = q->began};
 	}
 	meter__take(&q->accounts[at].meter, &q->user, amount, now);
+}
+
+void quota__take(struct quota *q, uint64_t owner, uint64_t amount, uint64_t now)
+{
+	take_for_all(q, owner, (int64_t)amount, now);
+	take_for_user(q, owner, amount, now);
 }
 
 /* What was taken while there was no account for the owner is in the shared one. */
@@ -241,6 +255,31 @@ void quota__give(struct quota *q, uint64_t owner, uint64_t amount)
 uint64_t quota__used(const struct quota *q, uint64_t owner)
 {
 	return (uint64_t)meter_of(q, owner, 0).used;
+}
+
+static uint64_t claimant(const struct quota *q, const struct quota_claim *c)
+{
+	return c->user_of && meter__left(c->all, &q->all, c->now) <= c->scarce
+		       ? c->user_of(c->context, c->pid)
+		       : QUOTA_NOBODY;
+}
+
+enum outside_reason quota__claim_refusal(const struct quota *q, const struct quota_claim *c,
+					 uint64_t amount)
+{
+	if (is_over(meter__left(c->process, &q->each, c->now), amount))
+		return OUTSIDE_BY_ITSELF;
+	if (is_over(left_for_user(q, claimant(q, c), c->now), amount))
+		return OUTSIDE_BY_USER;
+	return is_over(meter__left(c->all, &q->all, c->now), amount) ? OUTSIDE_BY_ALL
+								     : OUTSIDE_REASON_COUNT;
+}
+
+void quota__claim(struct quota *q, const struct quota_claim *c, uint64_t amount)
+{
+	take_for_user(q, claimant(q, c), amount, c->now);
+	meter__take(c->process, &q->each, amount, c->now);
+	meter__take(c->all, &q->all, amount, c->now);
 }
 
 uint32_t quota__most(const struct quota *q, uint64_t owner, uint64_t amount)

@@ -55,12 +55,10 @@
 	X(FACT_READINGS, COUNT, NONE, NONE, RATE(256, 6400 * QUOTA_MS), DEFER, FACTS,              \
 	  "processes whose environment and command line are read")                                 \
 	X(PUBLISHING, CPU, RATE(50 * QUOTA_MS, 5 * QUOTA_SECOND),                                  \
-	  RATE(100 * QUOTA_MS, 5 * QUOTA_SECOND), NONE, DEFER, PUBLICATIONS,                       \
-	  "giving a process's mappings to the kernel")                                             \
-	X(PUBLISHING_SIZE, CPU, NONE, NONE, RATE(200 * QUOTA_MS, 4 * QUOTA_SECOND), DEFER,         \
+	  RATE(100 * QUOTA_MS, 5 * QUOTA_SECOND), RATE(200 * QUOTA_MS, 4 * QUOTA_SECOND), DEFER,   \
 	  PUBLICATIONS,                                                                            \
-	  "the same; processes with more than 1,024 mappings have a limit of "                     \
-	  "their own, of the same size")                                                           \
+	  "giving a process's mappings to the kernel; processes with more than 1,024 mappings "    \
+	  "have a limit for all of their own, of the same size")                                   \
 	X(TABLE_BUILDING, CPU, NONE, NONE, RATE(2 * QUOTA_SECOND, 40 * QUOTA_SECOND), DEFER, NONE, \
 	  "building unwind tables; only tables for processes younger than 1 s wait")               \
 	X(TABLE_CACHE, BYTES, NONE, NONE, RATE(64 * QUOTA_MB, 64 * QUOTA_SECOND), REFUSE, NONE,    \
@@ -140,6 +138,8 @@ struct meter {
 /* `now` is CLOCK_MONOTONIC ns, or anything for what is held. Below 0: more was taken than there was. */
 int64_t meter__left(const struct meter *m, const struct quota_limit *limit, uint64_t now);
 void meter__take(struct meter *m, const struct quota_limit *limit, uint64_t amount, uint64_t now);
+/* Takes it, if that much is left. False: it is not. */
+bool meter__spend(struct meter *m, const struct quota_limit *limit, uint64_t amount, uint64_t now);
 
 /* ---- accounts of owners ---------------------------------------------------------------------- */
 
@@ -149,8 +149,8 @@ void meter__take(struct meter *m, const struct quota_limit *limit, uint64_t amou
 #define QUOTA_ROOT 0ull
 
 struct quota {
-	struct quota_limit user, all; /* of the table, and may be changed */
-	uint64_t began;		      /* CLOCK_MONOTONIC ns, for limits that grow */
+	struct quota_limit each, user, all; /* of the table, and may be changed */
+	uint64_t began;			    /* CLOCK_MONOTONIC ns, for limits that grow */
 	struct meter total;
 	_Atomic int64_t *shared; /* instead of total.used: the sum of several quotas; or NULL */
 	struct quota_account {
@@ -177,6 +177,24 @@ void quota__take(struct quota *q, uint64_t owner, uint64_t amount, uint64_t now)
 /* Of what is held. */
 void quota__give(struct quota *q, uint64_t owner, uint64_t amount);
 uint64_t quota__used(const struct quota *q, uint64_t owner);
+
+/*
+ * What a process takes from its own meter, its user's account and what all may have. Finding the user takes system
+ * calls, so users count only while no more than `scarce` is left for all.
+ */
+struct quota_claim {
+	struct meter *process, *all; /* the latter: total, or another meter with the same limit */
+	int64_t scarce;
+	uint64_t now;
+	uint32_t (*user_of)(void *context, uint32_t pid); /* NULL: users do not count */
+	void *context;
+	uint32_t pid;
+};
+/* As quota__refusal(); OUTSIDE_BY_ITSELF: the process has its limit. */
+enum outside_reason quota__claim_refusal(const struct quota *q, const struct quota_claim *claim,
+					 uint64_t amount);
+/* Whether or not that much was left. */
+void quota__claim(struct quota *q, const struct quota_claim *claim, uint64_t amount);
 
 /*
  * The account with the most, if that is more than `owner` would have with `amount` more. QUOTA_OWNERS: there is none.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * All work and memory that a process can cause has a limit of its own, so a process that lies about its runtime takes
- * nothing from another one: its questions, one request at a time, bytes of answers in a minute (session/told_budget).
+ * nothing from another one: its questions, one request at a time, bytes of answers in a minute (QUOTA_FUNCTIONS).
  */
 #include "session/live_code_private.h"
 
@@ -60,7 +60,7 @@ int live_code__new(const struct live_code_options *options, struct live_code **c
 
 	if (!c)
 		return -ENOMEM;
-	told_budget__init(&c->told);
+	quota__init(&c->functions, QUOTA_FUNCTIONS);
 	c->options = *options;
 	note_table__init(&c->notes);
 	*code = c;

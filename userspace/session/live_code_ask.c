@@ -135,6 +135,35 @@ static int report_change(struct live_code *c, struct asked *asked, const struct 
 	return c->options.push(c->options.context, &gone.event.header);
 }
 
+static uint32_t user_of(void *books, uint32_t pid)
+{
+	return outside_books__user_of(books, (pid_t)pid);
+}
+
+/* May the process add this event to the recording? If not, the books have a row, if there are any. */
+static bool may_add(struct live_code *c, struct code_process *process,
+		    const struct event_header *event)
+{
+	struct outside_books *books = c->options.books;
+	const struct quota_claim claim = {
+		.process = &process->told,
+		.all = &c->functions.total,
+		.scarce = (int64_t)c->functions.all.limit / 4 * 3,
+		.now = event->time,
+		.user_of = books ? user_of : NULL,
+		.context = books,
+		.pid = process->pid,
+	};
+	enum outside_reason refusal = quota__claim_refusal(&c->functions, &claim, event->size);
+
+	if (refusal == OUTSIDE_REASON_COUNT) {
+		quota__claim(&c->functions, &claim, event->size);
+		return true;
+	}
+	outside_books__add(books, user_of(books, process->pid), OUTSIDE_FUNCTIONS, refusal, 1);
+	return false;
+}
+
 /* An event_push_fn. */
 static int take_event(void *context, struct event_header *event)
 {
@@ -146,8 +175,7 @@ static int take_event(void *context, struct event_header *event)
 
 	if (!is_news(c, asked, event, hash))
 		return 0;
-	if (!told_budget__spend(&c->told, &taking->process->told, c->options.books,
-				taking->process->pid, event->size, event->time)) {
+	if (!may_add(c, taking->process, event)) {
 		give_another_try(asked);
 		return report_change(c, asked, event);
 	}
@@ -191,7 +219,8 @@ int live_code__copied(struct live_code *c, const struct code_copy_event *copy)
 		return 0;
 	asked = live_code_asked(process, &question);
 	if ((asked && asked->confirmed) || live_code_is_inherited(c, process->from, &question) ||
-	    !told_budget__may_read(&c->told, copy->header.size, copy->header.time))
+	    !meter__spend(&c->copies, &quota_row(QUOTA_CODE_COPIES)->all, copy->header.size,
+			  copy->header.time)) /* rather as if there were no copy */
 		return 0;
 	err = memory->read_copy(&answers, copy, &process->layout);
 	if (!err) {

@@ -4,12 +4,12 @@
 #define SESSION_LIVE_CODE_PRIVATE_H
 
 #include "base/map.h"
+#include "base/quota.h"
 #include "base/vec.h"
 #include "jitwatch/code_reader.h"
 #include "session/early_functions.h"
 #include "session/live_code.h"
 #include "session/plain_files.h"
-#include "session/told_budget.h"
 
 #define LOOKS	  11u	 /* at a process, in a series */
 #define ASKED_MAX 32768u /* questions about one process; then all are dropped and requested again */
@@ -76,7 +76,7 @@ struct code_process {
 	struct asked_map asked;
 	VEC(uint32_t) waiting; /* numbers of `asked` */
 	uint64_t closed;       /* when those that were open were last looked for */
-	struct meter told;     /* bytes */
+	struct meter told;     /* bytes of events about its functions */
 };
 
 /* Children that end before their functions are requested, by the last bits of their pids. */
@@ -94,11 +94,12 @@ struct live_code {
 	struct plain_files plain;
 	struct note_table notes;
 	uint64_t lives, swept;
-	uint32_t window;     /* windows that have ended */
-	size_t asked;	     /* of all processes */
-	size_t looking;	     /* requests that look at a process */
-	uint64_t met, begun; /* live_code__met(), live_code__begun() */
-	struct told_budget told;
+	uint32_t window;	/* windows that have ended */
+	size_t asked;		/* of all processes */
+	size_t looking;		/* requests that look at a process */
+	uint64_t met, begun;	/* live_code__met(), live_code__begun() */
+	struct quota functions; /* bytes of events about them */
+	struct meter copies;	/* bytes */
 	struct early_functions early;
 	struct gone_child gone[ORPHANS];
 	int err;

@@ -6,7 +6,7 @@
  *
  * Changes are published once for each piece of the stream, not at each event, so that few of the samples in
  * transit were unwound with another publication. A process is published every PUBLISH_NS at most, but for the first
- * publications of its life, and within a budget of CPU time (publish_budget.h). Meanwhile its stacks are cut
+ * publications of its life, and within a budget of CPU time (QUOTA_PUBLISHING). Meanwhile its stacks are cut
  * where its mappings have changed. If there is no room for it, or it has too many mappings, nothing is
  * published of it, and its stacks come as copies.
  */
@@ -39,6 +39,7 @@
 #define REFUSED_NS  250000000ull  /* until it is tried again whether there is room */
 #define TOO_MANY_NS 1000000000ull /* until it is looked again whether mappings are still too many */
 #define UNASKED_MAX 1024	  /* mappings of a process that is published before it is sampled */
+#define LARGE	    1024	  /* mappings of a process whose publications count as large */
 #define KEPT_NS	    (2 * LIFE_GRACE_NS) /* publications, when the process has ended */
 
 static void forget_publications(struct known_process *known)
@@ -355,21 +356,34 @@ static uint64_t spent_so_far(const struct unwinding *u)
 	return thread_cpu_ns() + stats.store.places.waited_ns;
 }
 
-static int publish_within_budget(struct unwinding *u, const struct process_life *process,
-				 struct known_process *known, uint64_t now)
+/*
+ * A process decides how many mappings it has and how often it changes them, so it decides what publishing them costs.
+ * Many users with large publications keep none with small ones waiting.
+ */
+static struct quota_claim publishing_claim(struct unwinding *u, const struct process_life *process,
+					   struct known_process *known, uint64_t now)
 {
-	const struct publish_claim claim = {
+	bool large = mapping_table__count(process->maps) > LARGE;
+
+	return (struct quota_claim){
 		.process = &known->publishing,
-		.mappings = mapping_table__count(process->maps),
+		.all = large ? &u->large_publishing : &u->publishing.total,
+		.scarce = (int64_t)u->publishing.all.limit / 2,
 		.now = now,
 		.user_of = user_of_process,
 		.context = u,
-		.tgid = process->pid,
+		.pid = process->pid,
 	};
+}
+
+static int publish_within_budget(struct unwinding *u, const struct process_life *process,
+				 struct known_process *known, uint64_t now)
+{
+	const struct quota_claim claim = publishing_claim(u, process, known, now);
 	uint64_t begin;
 	int err;
 
-	if (!publish_budget__allows(&u->budget, &claim)) {
+	if (quota__claim_refusal(&u->publishing, &claim, 1) != OUTSIDE_REASON_COUNT) {
 		if (!known->waits) {
 			u->deferred++;
 			outside_books__add(u->books, user_of_process(u, process->pid),
@@ -387,7 +401,7 @@ static int publish_within_budget(struct unwinding *u, const struct process_life 
 	begin = u->spent;
 	err = publish(u, process, known, now);
 	u->spent = spent_so_far(u);
-	publish_budget__spend(&u->budget, &claim, u->spent - begin);
+	quota__claim(&u->publishing, &claim, u->spent - begin);
 	return err;
 }
 
@@ -600,7 +614,7 @@ int unwinding__new(const struct unwinding_options *options, struct world *world,
 
 	if (!u)
 		return -ENOMEM;
-	publish_budget__init(&u->budget);
+	quota__init(&u->publishing, QUOTA_PUBLISHING);
 	u->world = world;
 	u->opener = opener;
 	u->code = options->code;

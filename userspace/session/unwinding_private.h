@@ -3,8 +3,8 @@
 #ifndef SESSION_UNWINDING_PRIVATE_H
 #define SESSION_UNWINDING_PRIVATE_H
 
+#include "base/quota.h"
 #include "base/vec.h"
-#include "session/publish_budget.h"
 #include "session/unwinding.h"
 
 #define PUBLICATIONS 8 /* more often they do not change while a sample is on its way */
@@ -55,9 +55,10 @@ struct unwinding {
 	VEC(struct known_process) known; /* by slot of the life */
 	VEC(struct life_mark) changed;	 /* mappings have, since they were last published */
 	VEC(struct life_mark) ended;	 /* whose publications are kept a while */
-	struct publish_budget budget;
-	uint64_t deferred;	     /* publications that had to wait for credit */
-	uint64_t round_began, spent; /* what all had cost when a round began, and by now; ns */
+	struct quota publishing; /* CPU time; of all together it has that of small publications */
+	struct meter large_publishing; /* of all together, the large ones */
+	uint64_t deferred;	       /* publications that had to wait for credit */
+	uint64_t round_began, spent;   /* what all had cost when a round began, and by now; ns */
 	union {
 		struct sample_event sample;
 		char space[sizeof(struct sample_event) +

@@ -178,14 +178,8 @@ static bool is_lasting(const struct table_cache *c, int fd, const struct file_st
 
 static bool may_write(struct table_cache *c, size_t size)
 {
-	const struct quota_limit *limit = &quota_row(QUOTA_TABLE_CACHE)->all;
-	uint64_t now = monotonic_ns();
-
-	if ((int64_t)size > meter__left(&c->writes, limit, now) ||
-	    (c->unwritten.count && c->unwritten_size + size > UNWRITTEN_MAX))
-		return false;
-	meter__take(&c->writes, limit, size, now);
-	return true;
+	return (!c->unwritten.count || c->unwritten_size + size <= UNWRITTEN_MAX) &&
+	       meter__spend(&c->writes, &quota_row(QUOTA_TABLE_CACHE)->all, size, monotonic_ns());
 }
 
 void table_cache__keep(struct table_cache *c, int fd, const struct file_stamp *stamp,
