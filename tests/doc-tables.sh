@@ -7,7 +7,8 @@
 #   <!-- table: COMMAND -->
 #   <!-- end of table -->
 #
-# and must be what COMMAND prints, run at the top of the tree. --fix writes what it prints.
+# and must be what COMMAND prints, run at the top of the tree. --fix writes what it prints. If COMMAND is a unit test
+# (build/tests/unit/NAME --print), --fix builds it first; without --fix the test itself checks its table.
 set -euo pipefail
 
 cd "$(dirname -- "$0")/.."
@@ -25,6 +26,10 @@ with_tables() { # file
 		'<!-- table: '*' -->')
 			command=${line#<!-- table: }
 			command=${command% -->}
+			if [[ $command == build/* ]]; then
+				[ -n "$fix" ] || continue
+				make -s "${command%% *}" >&2
+			fi
 			skipping=yes
 			bash -c "$command" >"$scratch/table" && [ -s "$scratch/table" ] || {
 				echo "$1: the command of a table failed: $command" >&2
@@ -40,12 +45,14 @@ with_tables() { # file
 	}
 }
 
+fix=""
+[ "${1:-}" != --fix ] || fix=yes
 status=0 tables=0
 for document in ./*.md docs/*.md; do
 	grep -q '^<!-- table: ' "$document" || continue
 	tables=$((tables + 1))
 	with_tables "$document" >"$scratch/document"
-	if [ "${1:-}" = --fix ]; then
+	if [ -n "$fix" ]; then
 		cmp -s "$scratch/document" "$document" || cat "$scratch/document" >"$document"
 	else
 		diff -u "$document" "$scratch/document" || {

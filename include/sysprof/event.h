@@ -169,7 +169,7 @@ static inline __u64 frame_address(__u64 frame)
 #define STACK_ENDS(X)                                                                              \
 	X(ROOT, "root", 1, "the thread's entry point was reached")                                 \
 	X(NO_USER, "no-user", 1, "a kernel thread, which has no user stack")                       \
-	X(DISABLED, "disabled", 1, "user stacks were not asked for")                               \
+	X(DISABLED, "disabled", 1, "user stacks were not requested")                               \
 	X(DEPTH, "depth", 0, "deeper than --max-depth")                                            \
 	X(FAULT, "fault", 0, "a page of the stack could not be read")                              \
 	X(NO_FRAME, "no-frame", 0, "the frame pointer does not lead to a frame")                   \
@@ -373,7 +373,7 @@ struct group_made_event {
 	X(NO_ANSWER, "its file system did not answer")                                             \
 	X(NOT_ASKED, "not read: earlier files of this user did not answer")                        \
 	X(OVER_BUDGET, "not read: this user's files take too much to read")                        \
-	X(LATE, "not read in time: files of this user have kept others waiting")
+	X(LATE, "not read in time: files of this user were too slow")
 
 enum file_state {
 #define X(id, text) FILE_STATE_##id,
@@ -483,7 +483,7 @@ struct cgroup_event {
  */
 #define FACTS_STATES(X)                                                                            \
 	X(NONE, "not read")                                                                        \
-	X(FIRST, "what it cannot hold up was read")                                                \
+	X(FIRST, "read, except for its memory")                                                    \
 	X(WHOLE, "read")                                                                           \
 	X(REFUSED, "its memory was not read: it, or others of its user, did not answer")
 
@@ -629,15 +629,15 @@ enum jit_file_kind {
 	X(FOREIGN, 0, "it does not belong to the process's user")                                  \
 	X(OUTDATED, 0, "it is older than the process")                                             \
 	X(DENIED, 0, "it may not be opened")                                                       \
-	X(FUSE, 0, "on a FUSE file system, whose owner could keep us waiting")                     \
-	X(TOO_BIG, 1, "larger than we read: names are missing, or in doubt")                       \
-	X(BAD, 1, "not what its name says")                                                        \
+	X(FUSE, 0, "on a FUSE file system, which can block its readers")                           \
+	X(TOO_BIG, 1, "over the size limit: names are missing, or in doubt")                       \
+	X(BAD, 1, "neither a perf map nor a jitdump")                                              \
 	X(SHARED, 0, "another process has the same file")                                          \
 	X(TOO_MANY, 0, "too many of them at one time")                                             \
 	X(MOUNTED, 0, "it is a mount of its own")                                                  \
 	X(NO_DATA, 0, "on a file system that does not hold data, like /proc")                      \
 	X(UNREADABLE, 0, "the process's user may not read it")                                     \
-	X(WRITABLE, 0, "others than its owner may write to it")                                    \
+	X(WRITABLE, 0, "users other than its owner may write to it")                               \
 	X(USER_LIMIT, 1, "its user's files reached their limit: names are missing, or in doubt")   \
 	X(LIMIT, 1, "all files together reached their limit: names are missing, or in doubt")      \
 	X(HUNG, 1, "its user's files did not answer: they are not read any more")                  \

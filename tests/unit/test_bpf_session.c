@@ -234,7 +234,7 @@ static void exact_with_the_monotonic_clock(void **state)
 	options.clock = CLOCK_CHOICE_MONOTONIC;
 	r = open_recording(&options);
 	assert_false(bpf_session__info(r->session)->tsc);
-	assert_string_equal(bpf_session__info(r->session)->clock_reason, "asked for");
+	assert_string_equal(bpf_session__info(r->session)->clock_reason, "requested");
 	a_spinner_is_seen_exactly(r);
 	for (size_t i = 0; i < r->count; i++)
 		assert_int_equal(r->samples[i].tsc, 0);

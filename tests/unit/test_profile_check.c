@@ -254,7 +254,7 @@ static void fill(struct fixture *f)
 	X(f->p.memories = NULL, "array is missing")                                                \
 	X(f->memories[0].process.v = 2, "memory 0: process 2")                                     \
 	X(f->memories[1].process.v = 1, "memory 1: process 1")                                     \
-	X(f->memories[1].is_recorder = false, "memory 1: of nobody")                               \
+	X(f->memories[1].is_recorder = false, "memory 1: of no process")                           \
 	X(f->memories[0].readings = NULL, "memory 0: its readings")                                \
 	X(f->readings[0].time = 99, "memory 0: reading 0")                                         \
 	X(f->readings[1].time = 110, "memory 0: reading 1")                                        \

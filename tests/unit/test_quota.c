@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Accounts of users, who gives way, what time gives again, and the table of limits in docs/SECURITY.md, which --print prints.
+ * Accounts of users, eviction, rates, and the table of limits in docs/SECURITY.md, which --print prints.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,8 +15,8 @@
 #include "base/io.h"
 #include "base/quota.h"
 
-#define BEGIN "<!-- limits: build/tests/unit/test_quota --print -->\n"
-#define END   "<!-- end of limits -->\n"
+#define BEGIN "<!-- table: build/tests/unit/test_quota --print -->\n"
+#define END   "<!-- end of table -->\n"
 
 static struct quota q;
 
@@ -431,10 +431,9 @@ static void print_row(FILE *out, const struct quota_row *row)
 
 static void print_table(FILE *out)
 {
-	fprintf(out, BEGIN "| what | limit, and what is over it | counted as |\n|---|---|---|\n");
+	fprintf(out, "| what | limit, and what is over it | counted as |\n|---|---|---|\n");
 	for (int i = 0; i < QUOTA_THING_COUNT; i++)
 		print_row(out, quota_row(i));
-	fprintf(out, END);
 }
 
 static void document_test(void **state)
@@ -444,13 +443,14 @@ static void document_test(void **state)
 	FILE *out = open_memstream(&table, &length);
 
 	(void)state;
+	fprintf(out, BEGIN);
 	print_table(out);
+	fprintf(out, END);
 	fclose(out);
 	assert_int_equal(read_file_at(-100, "docs/SECURITY.md", 1 << 20, &text, &size), 0);
 	if (!strstr(text, table))
-		fail_msg("the limits in docs/SECURITY.md are not those of userspace/base/quota.h; "
-			 "replace them by:\n%s",
-			 table);
+		fail_msg("the limits in docs/SECURITY.md are not those of userspace/base/quota.h: "
+			 "make format");
 }
 
 int main(int argc, char **argv)

@@ -32,7 +32,7 @@
 	X(DEBUG_FILES, "debug-files", "files", "modules whose debug files were searched for")      \
 	X(SYMBOLS, "symbols", "files", "modules whose symbols were read")                          \
 	X(JIT_NAMES, "jit-names", "files", "names of JIT code, kept in memory")                    \
-	X(FACTS, "facts", "readings", "what processes say of themselves")                          \
+	X(FACTS, "facts", "readings", "environments and command lines of processes")               \
 	X(FUNCTIONS, "functions", "functions", "functions, read from memory of runtimes")
 
 enum outside_thing {
@@ -51,7 +51,7 @@ enum outside_thing {
 	X(BANNED, "banned", false, "not tried: earlier ones of this user had no answer")           \
 	X(GAVE_WAY, "gave-way", false, "made room for others")                                     \
 	X(TOO_OFTEN, "too-often", true, "came too often, and waited")                              \
-	X(TOO_SLOW, "too-slow", true, "too slow for others to wait for, and read again later")
+	X(TOO_SLOW, "too-slow", true, "timed out, will be retried")
 
 enum outside_reason {
 #define X(id, name, waited, text) OUTSIDE_BY_##id,

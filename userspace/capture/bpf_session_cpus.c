@@ -194,7 +194,7 @@ int bpf_session__choose_clock(struct bpf_session *s, enum clock_choice choice,
 	int err;
 
 	if (choice == CLOCK_CHOICE_MONOTONIC) {
-		snprintf(s->clock_reason, sizeof(s->clock_reason), "asked for");
+		snprintf(s->clock_reason, sizeof(s->clock_reason), "requested");
 		return 0;
 	}
 	err = open_tsc(s);
@@ -440,9 +440,8 @@ uint64_t bpf_session__written_until(const struct bpf_session *s, uint64_t now)
 /* ---- starting and stopping -------------------------------------------------------------------- */
 
 /*
- * Enable an event of CPU `c`, on that CPU if we may go there, and then look at the run queue's
- * clock right after it was set, which asking for our own CPU time does. The first tick is a period
- * away.
+ * Enable an event of CPU `c`, on that CPU if we may go there, and then look at the run queue's clock right after it
+ * was set, which reading our own CPU time does. The first tick is a period away.
  */
 static int start_event(struct bpf_session *s, const struct session_cpu *c, int fd, bool look)
 {

@@ -179,10 +179,9 @@ static int cannot_create(const char *path, int err, struct failure *failure)
 {
 	fail(failure, err, "cannot create %s: %s", path, strerror(-err));
 	if (err == -EACCES)
-		return fail_remedy(
-			failure, err,
-			"choose another path with -o (in a directory that everybody may write to, "
-			"links and pipes of other users are not used)");
+		return fail_remedy(failure, err,
+				   "choose another path with -o (in a world-writable directory, "
+				   "links and pipes of other users are not used)");
 	return fail_remedy(failure, err, "create the directory, or choose another path with -o");
 }
 

@@ -232,11 +232,11 @@ static void print_places(const struct place_store_stats *places)
 			UNWIND_PLACES_MAX, (unsigned long long)places->too_many);
 	if (places->refused)
 		fprintf(stderr,
-			"  mapping table full: %llu updates dropped of users who have their share of it\n",
+			"  mapping table full: dropped %llu updates of users over their share\n",
 			(unsigned long long)places->refused);
 	if (places->shared)
 		fprintf(stderr,
-			"  mapping table full: %llu processes made room for those of others\n",
+			"  mapping table full: evicted %llu processes for those of other users\n",
 			(unsigned long long)places->shared);
 }
 

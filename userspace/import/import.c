@@ -165,7 +165,7 @@ static int check_frames(struct profile_builder *b, struct import_failure *failur
 	return frames <= IMPORT_FRAMES_MAX
 		       ? 0
 		       : import_fail(failure, 0, -E2BIG,
-				     "its stacks have more than %llu frames, all told",
+				     "its stacks have more than %llu frames in all",
 				     IMPORT_FRAMES_MAX);
 }
 

@@ -467,7 +467,7 @@ static int check_memory(const struct checker *c, size_t i, bool *seen)
 		return report_broken(c, "memory %zu: process %u", i, m->process.v);
 	seen[m->process.v] = true;
 	if (!m->process.v && !m->is_recorder)
-		return report_broken(c, "memory %zu: of nobody", i);
+		return report_broken(c, "memory %zu: of no process", i);
 	if (m->count && !m->readings)
 		return report_broken(c, "memory %zu: its readings are missing", i);
 	for (size_t k = 0; k < m->count; k++)

@@ -418,7 +418,7 @@ int live__begin(struct live *live, struct failure *failure)
 	if (!err)
 		err = live_settle_readers(live, CODE_AT_START);
 	if (err)
-		return fail(failure, err, "cannot read what is there: %s", strerror(-err));
+		return fail(failure, err, "cannot read the live processes: %s", strerror(-err));
 	helper_pool__set_hurry(live->readers, true);
 	return 0;
 }

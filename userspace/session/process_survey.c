@@ -327,7 +327,7 @@ int process_survey__run(pid_t pid, struct process_survey *survey, struct failure
 	if (!proc_read_stat(AT_FDCWD, path, &stat))
 		survey->state = stat.state;
 	err = look(survey);
-	return err ? fail(failure, err, "cannot look at process %d: %s", pid, strerror(-err)) : 0;
+	return err ? fail(failure, err, "cannot inspect process %d: %s", pid, strerror(-err)) : 0;
 }
 
 void process_survey__fini(struct process_survey *survey)

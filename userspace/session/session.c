@@ -220,7 +220,7 @@ int session__start(struct session *s, bool wait, int cancel, struct failure *fai
 	s->flushed = monotonic_ns();
 	err = take_backlog(s, cancel);
 	if (err)
-		return fail(failure, err, "cannot take the processes in /proc: %s", strerror(-err));
+		return fail(failure, err, "cannot read the processes in /proc: %s", strerror(-err));
 	if (wait && s->unwinding) {
 		err = await_tables(s, cancel);
 		if (err)

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of classes of processes in docs/SECURITY.md, which --print prints. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <linux/capability.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "helpers/classes.h"
+
+#define BEGIN "<!-- table: build/tests/unit/test_classes --print -->\n"
+#define END   "<!-- end of table -->\n"
+
+static const char *const labels[HELPER_CLASS_COUNT] = {
+	[HELPER_KEEPER] = "keeper of readers, keeper of JIT watchers",
+	[HELPER_SEALED_KEEPER] = "keeper of builders, keeper of sandboxed readers",
+	[HELPER_READER] = "reader",
+	[HELPER_WATCHER] = "JIT watcher",
+	[HELPER_JVM_ASKER] = "JVM asker",
+	[HELPER_FINDER] = "file finder",
+	[HELPER_DOWNLOADER] = "file finder with `--debuginfod`",
+	[HELPER_BUILDER] = "builder",
+	[HELPER_SYMBOLS] = "sandboxed reader",
+	[HELPER_SERVER] = "server of `record --open`",
+};
+
+#define NAME_OF(name)                                                                              \
+	{                                                                                          \
+		CAP_##name, #name                                                                  \
+	}
+static const struct {
+	int capability;
+	const char *name;
+} capability_names[] = {
+	NAME_OF(DAC_OVERRIDE),
+	NAME_OF(DAC_READ_SEARCH),
+	NAME_OF(FOWNER),
+	NAME_OF(KILL),
+	NAME_OF(SETGID),
+	NAME_OF(SETUID),
+	NAME_OF(SYS_CHROOT),
+	NAME_OF(SYS_PTRACE),
+	NAME_OF(SYS_ADMIN),
+	NAME_OF(MAC_OVERRIDE),
+	NAME_OF(CHECKPOINT_RESTORE),
+};
+
+static void print_capabilities(FILE *out, const struct helper_class *class)
+{
+	uint64_t left = class->capabilities;
+	const char *separator = "";
+
+	if (class->as_parent)
+		fprintf(out, "drops them itself");
+	else if (!left)
+		fprintf(out, "none");
+	for (size_t i = 0; i < sizeof(capability_names) / sizeof(capability_names[0]); i++) {
+		uint64_t bit = 1ull << capability_names[i].capability;
+
+		if (!(left & bit))
+			continue;
+		fprintf(out, "%s%s", separator, capability_names[i].name);
+		separator = ", ";
+		left &= ~bit;
+	}
+	assert_int_equal(left, 0); /* each has a name above */
+}
+
+static void print_limits(FILE *out, const struct helper_class *class)
+{
+	const char *separator = "";
+
+	if (class->memory) {
+		fprintf(out, "%llu MB", (unsigned long long)class->memory >> 20);
+		separator = ", ";
+	}
+	if (class->cpu_seconds) {
+		fprintf(out, "%s%u s of CPU", separator, class->cpu_seconds);
+		separator = ", ";
+	}
+	if (class->files)
+		fprintf(out, "%s%u descriptors", separator, class->files);
+}
+
+static void print_class(FILE *out, enum helper_class_id id)
+{
+	static const char *const users[] = {
+		[HELPER_USER_SAME] = "the collector's",
+		[HELPER_USER_OWN] = "one of its own",
+		[HELPER_USER_GIVEN] = "the JVM's",
+	};
+	static const char *const filters[HELPER_FILTER_COUNT] = {
+		[HELPER_FILTER_NONE] = "all",
+		[HELPER_FILTER_WORKER] = "a list",
+		[HELPER_FILTER_SEALED] = "a list; the parent opens files",
+	};
+	const struct helper_class *class = &helper_classes[id];
+
+	fprintf(out, "| %s | ", labels[id]);
+	print_capabilities(out, class);
+	fprintf(out, " | %s | %s | %s | ", class->as_parent ? "SUDO_UID" : users[class->user],
+		class->empty_root ? "empty" : "the collector's", filters[class->filter]);
+	print_limits(out, class);
+	fprintf(out, " |\n");
+}
+
+static void print_table(FILE *out)
+{
+	fprintf(out, "| class | capabilities | user | root directory | system calls | limits |\n"
+		     "|---|---|---|---|---|---|\n");
+	for (int id = 0; id < HELPER_CLASS_COUNT; id++)
+		print_class(out, id);
+}
+
+static void document_test(void **state)
+{
+	_cleanup_free_ char *text = NULL, *table = NULL;
+	size_t size, length;
+	FILE *out = open_memstream(&table, &length);
+
+	(void)state;
+	fprintf(out, BEGIN);
+	print_table(out);
+	fprintf(out, END);
+	fclose(out);
+	assert_int_equal(read_file_at(-100, "docs/SECURITY.md", 1 << 20, &text, &size), 0);
+	if (!strstr(text, table))
+		fail_msg("the classes in docs/SECURITY.md are not those of "
+			 "userspace/helpers/classes.c: make format");
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(document_test)};
+
+	if (argc == 2 && !strcmp(argv[1], "--print")) {
+		print_table(stdout);
+		return 0;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
