@@ -95,7 +95,7 @@ struct symbolizer_options {
 	bool cache; /* look up and keep answers on disk, by the files they came from */
 	bool remember; /* keep some answers in memory, for other addresses of the same functions in the next call */
 	struct outside_books *outside; /* counts what limits leave out, or NULL */
-	bool debuginfod;	       /* ask the servers of DEBUGINFOD_URLS for debug files */
+	bool debuginfod;	       /* query the servers of DEBUGINFOD_URLS for debug files */
 	bool symbols_only; /* do not read debug information: names come from symbol tables, lines from the cache */
 	/* Called from time to time. Nonzero cancels: unresolved addresses become CANCELLED. May be NULL */
 	int (*progress)(void *context, const struct symbolizer_progress *progress);

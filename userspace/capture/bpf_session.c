@@ -121,8 +121,7 @@ static void set_knobs(struct bpf_session *s, const struct bpf_session_options *o
 }
 
 /*
- * What libbpf said helps where it is not about privileges: then it says what it tried to do about
- * them.
+ * libbpf's message helps, unless privileges are missing: then it only lists what libbpf tried.
  */
 static int explain_load(int err, struct failure *failure)
 {
@@ -381,8 +380,8 @@ static int count_runtime(struct bpf_session *s, uint32_t tgid, int change)
 }
 
 /*
- * What it had of its parent counts no more. A child whose number ends like this one's may come between the two calls, and lose
- * what it has: it is looked at later, like any other process.
+ * The functions of its parent do not count any more. A child whose number ends like this one's may come between the
+ * two calls and lose its entry: it is read later, like any other process.
  */
 static int forget_fork(struct bpf_session *s, uint32_t tgid)
 {

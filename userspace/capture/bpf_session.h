@@ -93,9 +93,9 @@ int bpf_session__enable_ticks(struct bpf_session *session, struct failure *failu
 void bpf_session__copy_stacks(struct bpf_session *session, bool copy);
 
 /*
- * Another rate of ticks: between pause and resume the books of all CPUs are complete, and whoever reads them then has
- * exactly what was due at the old rate. `hz` > 0; the old one: nothing changes. 0 or the first negative errno of a CPU,
- * which keeps its rate (its books say which); all of them tick again. Nothing without ticks.
+ * Another rate of ticks: between pause and resume the books of all CPUs are complete, so a reading has exactly what
+ * was due at the old rate. `hz` > 0; the old one: nothing changes. 0 or the first negative errno of a CPU, which
+ * keeps its rate (its books say which); all of them tick again. Nothing without ticks.
  */
 void bpf_session__pause_ticks(struct bpf_session *session);
 int bpf_session__resume_ticks(struct bpf_session *session, unsigned int hz);

@@ -44,7 +44,7 @@ struct features {
 	int error;
 };
 
-/* ---- what the system says -------------------------------------------------------------------- */
+/* ---- the state of the system ------------------------------------------------------------------ */
 
 /* Effective capabilities of this process, by number. */
 static uint64_t effective_capabilities(void)

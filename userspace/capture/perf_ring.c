@@ -5,9 +5,9 @@
  * head is loaded with acquire, so that the records up to it are whole, and the tail stored with
  * release, so that the kernel writes over nothing that is still being read.
  *
- * Records are copied out: one that wraps has to be made whole, and the others may be written to by
- * whoever reads them, while the ring itself is read-only to us in all but its first page. Nothing
- * is believed: a record whose size is out of bounds costs what is left in the ring, never more.
+ * Records are copied out: one that wraps has to be made whole, and consumers may write to the others, while the ring
+ * itself is read-only except for its first page. Nothing is trusted: a record whose size is out of bounds costs the
+ * rest of the ring, never more.
  */
 #include "capture/perf_ring.h"
 

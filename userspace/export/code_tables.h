@@ -6,10 +6,9 @@
  * A row is described when it is written, and describing it numbers what it refers to. So: locations first, then
  * mappings and functions, strings last.
  *
- * Addresses and mappings. A mapping stands for a file, whoever mapped it and where: addresses are those of the
- * ELF file, and file_offset is such that an address less start plus file_offset is the offset in the file. So
- * equal code of two processes is one location, and profiles of two machines merge. Kernel addresses are what
- * they are.
+ * Addresses and mappings. A mapping stands for a file, regardless of process and address: addresses are those of the
+ * ELF file, and file_offset is such that an address less start plus file_offset is the offset in the file. So equal
+ * code of two processes is one location, and profiles of two machines merge. Kernel addresses are what they are.
  *
  * Names. Readers take a mapping with has_functions as completely named, and one without as not named at all. A
  * function whose lines are in several files (headers expanded in it) is several functions, since a line has no
@@ -32,7 +31,7 @@ struct code_options {
 	bool split_unnamed;
 	bool name_all; /* with split_unnamed: code without a name is called "libfoo.so+0x1234" */
 	bool map_all;  /* also JIT code, and what is outside of every mapping, has a mapping */
-	/* Code with a name has no addresses: not for readers that know none of it. Needs split_unnamed. */
+	/* Code with a name has no addresses: not for readers that cannot use them. Needs split_unnamed. */
 	bool no_addresses;
 	/* By location: the one that stands for it; NULL: itself. Columns are left out then. */
 	const uint32_t *merged;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a format that has no place for it says of a recording in plain lines; and which program it is of. */
+/* Facts of a recording in plain lines, for formats that have no fields for them; and the program. */
 #ifndef EXPORT_COMMENTS_H
 #define EXPORT_COMMENTS_H
 

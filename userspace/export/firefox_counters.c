@@ -7,8 +7,8 @@
  *
  * Memory is given as differences, as the viewer wants it: it adds them up.
  *
- * The recorder's memory belongs to its own process. Where that is not in the file, as it was not sampled, it
- * is with the process that stands for the recording, under a name that says whose it is.
+ * The recorder's memory belongs to its own process. If that process is not in the file, because it was not sampled,
+ * the counter is with the process that stands for the recording, under a name of its own.
  */
 #include "export/firefox.h"
 

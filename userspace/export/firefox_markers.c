@@ -5,10 +5,10 @@
  * Beginnings and ends of processes are on the first track of the process, names and samples in doubt on
  * their thread's, and what concerns the whole recording on a track that the viewer shows at first.
  *
- * There may be a million samples in doubt, so samples with the same flaw that follow one another, without a
- * pause of the thread between, are one marker, and where that is not enough (RUNS_OF_FILE over all threads), those are joined that have fewer
- * and fewer others in between, whatever their flaw. Each says how many samples it stands for, so the sum
- * is always that of the profile.
+ * There may be a million samples in doubt, so samples with the same flaw that follow one another, without a pause of
+ * the thread between, are one marker, and where that is not enough (RUNS_OF_FILE over all threads), those are joined
+ * that have fewer and fewer others in between, whatever their flaw. Each has the number of its samples, so the sum is
+ * always that of the profile.
  */
 #include "export/firefox.h"
 
@@ -253,8 +253,8 @@ static int join_flaws(const struct profile *p, const struct profile_samples *sam
 }
 
 /*
- * A state lasts until the next sample, or for a period; a flaw is of its samples alone. The last row is not the end of the
- * recording, so that nothing is said of a time that was not sampled.
+ * A state lasts until the next sample, or for a period; a flaw is of its samples alone. The last row is not the end
+ * of the recording, because a time without samples has no state.
  */
 static uint64_t end_of_run(const struct profile *p, const struct profile_samples *samples,
 			   enum firefox_marker_kind kind, size_t last)

@@ -247,7 +247,7 @@ int firefox_tables__text(struct firefox_tables *t, const char *text, uint32_t *n
 	uint32_t at = 0;
 	int err;
 
-	/* every library may ask for the same one, and there may be many texts */
+	/* every library may need the same one, and there may be many texts */
 	for (size_t i = 0; i < t->own_names.count; i++) {
 		if (strcmp(t->own_names.data[i].text, text))
 			continue;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The profile in a page: a JSON text with what is said in words, then numbers in columns.
+ * The profile in a page: a JSON text with all words, then numbers in columns.
  *
  * Everything is in an order in which a reader needs no look ahead, and each column has equal things
  * beside each other, which deflate likes. Numbers are LEB128, differences zigzag-coded. docs/FORMATS.md
  * has the list.
  *
- * A frame is what two addresses must have in common to be one in the page: function, module, place in the
- * source, category. Stacks are merged by frames into one tree (call_tree.h), whose nodes are numbered in
- * preorder: so a parent is said by how many levels to go up from the node before, mostly 0.
+ * A frame is what two addresses must have in common to be one in the page: function, module, place in the source,
+ * category. Stacks are merged by frames into one tree (call_tree.h), whose nodes are numbered in preorder: so a
+ * parent is given as the number of levels to go up from the node before, mostly 0.
  */
 #include "export/html.h"
 
@@ -257,7 +257,7 @@ static int collect(struct page *page)
 	return 0;
 }
 
-/* ---- what is said in words ------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 static void write_losses(const struct figures *f, unsigned int first, unsigned int end,
 			 const char *ending, struct json_writer *w)

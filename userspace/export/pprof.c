@@ -103,7 +103,7 @@ static void add_gil_label(struct pprof *pp, struct pprof_labels *labels, enum gi
 			.text = code_tables__text(pp->code, gil_state_name(gil))};
 }
 
-/* What a sample says of its thread, whose name and state are those at the time. */
+/* Labels of a sample: the thread, with its name and state at that time. */
 static void fill_labels(struct pprof *pp, const struct profile_thread *thread,
 			struct string_id comm, enum gil_state gil, struct pprof_labels *labels)
 {

@@ -173,7 +173,7 @@ static void add_to_path(struct pprof_writer *w, uint32_t location)
 		note_error(w, -ENOMEM);
 }
 
-/* Of a stack that is too deep the leaf's side, on a root that says so. */
+/* Of a stack that is too deep, the leaf's side below a root frame for the rest. */
 static void collect_path(struct pprof_writer *w, struct stack_id stack)
 {
 	const struct profile_stack *stacks = w->p->stacks;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes one pprof message: which samples are in it, and what is said of them, is the caller's choice.
+ * Writes one pprof message; the caller chooses its samples and their labels.
  *
  *   sample types ─► samples ─► pprof_writer__tables() ─► pprof_writer__facts() ─► pprof_writer__finish()
  *

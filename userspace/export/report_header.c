@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a text report says above its rows: the recording, what was lost, how stacks end. */
+/* The header of a text report: the recording, losses, how stacks end. */
 #include <errno.h>
 #include <inttypes.h>
 #include <time.h>
@@ -14,7 +14,7 @@
 #define JITS_SHOWN    10
 #define JIT_TEXT_SIZE 1024
 
-/* The wall-clock start, in UTC: an exporter does not know its reader's time zone. */
+/* The wall-clock start, in UTC: an exporter has no time zone. */
 static void format_date(uint64_t realtime, char *text, size_t size)
 {
 	time_t seconds = (time_t)(realtime / 1000000000);

@@ -111,7 +111,7 @@ static bool is_same_place(const struct tree_text *t, const struct report_node *n
 	       node->row->place && !strcmp(node->row->place, above->row->place);
 }
 
-/* What stands behind the name: where the code is, or whose the thread is. NULL: no memory. */
+/* The text after the name: the place of the code, or the process of the thread. NULL: no memory. */
 static char *describe_place(const struct tree_text *t, const struct report_node *node)
 {
 	const struct report_row *row = node->row;

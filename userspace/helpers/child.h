@@ -39,7 +39,7 @@ struct child_plan {
 	const char *name; /* NULL: the class's */
 	child_run_fn run;
 	int type;	/* of its socket: SOCK_STREAM, SOCK_SEQPACKET */
-	const int *fds; /* the caller's, who keeps them; -1: that number stays free */
+	const int *fds; /* the caller's, and stay open; -1: that number stays free */
 	size_t fd_count;
 	const void *data; /* copied by the fork */
 	size_t size;

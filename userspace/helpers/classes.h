@@ -14,7 +14,7 @@ enum helper_class_id {
 	HELPER_SEALED_KEEPER, /* forks builders or sealed children */
 	HELPER_READER,	      /* calls that a tenant can hold up */
 	HELPER_WATCHER,	      /* follows perf maps and jitdumps */
-	HELPER_JVM_ASKER,     /* asks a JVM for its perf map */
+	HELPER_JVM_ASKER,     /* requests a JVM's perf map */
 	HELPER_FINDER,	      /* opens debug files */
 	HELPER_DOWNLOADER,    /* the same, with debug servers and their cache */
 	HELPER_BUILDER,	      /* builds an unwind table */
@@ -33,7 +33,7 @@ enum helper_user {
 enum helper_filter {
 	HELPER_FILTER_NONE,
 	HELPER_FILTER_WORKER, /* read an open file, write an answer */
-	HELPER_FILTER_SEALED, /* as that, and more memory files; opening a file asks the parent */
+	HELPER_FILTER_SEALED, /* as that, and more memory files; the parent opens files */
 	HELPER_FILTER_COUNT
 };
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A sealed process has two filters. The first has a listener, which asks the parent about
- * every open, and allows the rest: its descriptor has to be sent to the parent, which the second
- * filter forbids. A system call gets the strictest verdict of all filters, and "ask" is milder than
- * "refuse" but stricter than "allow": the second filter allows open where the first one asks.
+ * A sealed process has two filters. The first has a listener, which notifies the parent of every open, and allows the
+ * rest: its descriptor has to be sent to the parent, which the second filter forbids. A system call gets the
+ * strictest verdict of all filters, and "notify" is milder than "refuse" but stricter than "allow": the second filter
+ * allows open where the first one notifies.
  *
- * libdw tries paths that it does not need (it asks /proc/self/fd what its file is called), so paths
- * are refused and do not kill. What no library calls by chance (sockets, other programs, other
- * processes' memory, the kernel's settings) does.
+ * libdw tries paths that it does not need (it reads the name of its file from /proc/self/fd), so paths are refused
+ * and do not kill. Calls that no library makes by chance (sockets, other programs, other processes' memory, the
+ * kernel's settings) do.
  */
 #include "helpers/filter.h"
 

@@ -25,10 +25,9 @@ int filter__enter(const struct filter *filter);
 int filter__ask_for_files(int *listener);
 
 /*
- * Only what reading open files, memory and writing an answer take. `files`: filter__ask_for_files()
- * succeeded. Paths give EACCES, all else EPERM, and what has no innocent use ends the process.
- * `no_links`: every path is said to be no symbolic link (EINVAL), and so /proc/self/fd/N is the name
- * that libdw gives to a file that is open.
+ * Allows only reading open files, memory, and writing an answer. `files`: filter__ask_for_files() succeeded. Paths
+ * give EACCES, all else EPERM, and what has no innocent use ends the process. `no_links`: no path is a symbolic link
+ * (EINVAL), and so /proc/self/fd/N is the name that libdw gives to a file that is open.
  */
 int filter__seal(bool files, bool no_links);
 

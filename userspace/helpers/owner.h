@@ -10,8 +10,8 @@
 #define HELPER_OWNER_UNKNOWN TENANT_UNKNOWN
 
 /*
- * On whose account a process is read: its user (base/tenant_user.h); user 0 of another mount namespace than ours is
- * somebody else than user 0 here. Makes no system call that the process can hold up.
+ * The owner to whom reading a process is charged: its user (base/tenant_user.h); user 0 of another mount namespace is
+ * another owner than our user 0. Makes no system call that the process can hold up.
  */
 uint64_t helper_owner(pid_t pid);
 /* The user of an account, for the books of the outside. */

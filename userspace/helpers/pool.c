@@ -413,7 +413,7 @@ void helper_pool__free(struct helper_pool *p)
 	free(p);
 }
 
-/* The helpers of late requests continue: whether they come to an end says something about the owner. */
+/* The helpers of late requests continue: an end shows that the owner's files do not hang. */
 static void charge_requests(struct helper_pool *p, uint64_t now)
 {
 	struct request *serving[HELPERS_MAX];

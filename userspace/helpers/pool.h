@@ -92,13 +92,14 @@ struct helper_answer {
 	size_t fd_count;
 };
 
-/* May ask again, and must not free the pool. */
+/* May make requests, and must not free the pool. */
 typedef void (*helper_answer_fn)(void *context, const struct helper_answer *answer);
 
 struct helper_request {
 	unsigned int service; /* which of the pool's */
-	uint64_t owner; /* on whose account: see helpers/owner.h; QUOTA_NOBODY: has no limits */
-	bool holds;	/* others wait for the answer, see helper_pool__set_hurry() */
+	uint64_t
+		owner; /* the owner that it is charged to: see helpers/owner.h; QUOTA_NOBODY: has no limits */
+	bool holds; /* others wait for the answer, see helper_pool__set_hurry() */
 	const void *data;
 	size_t size;	/* 1 to MESSAGE_SIZE_MAX */
 	const int *fds; /* the caller's; a copy is sent */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The requests of a pool: whose turn is next, and what each owner may still take of CPU time, places in the list, time
- * for which the stream waits, and hangs. For helpers/pool.c alone.
+ * The requests of a pool: their order, and what is left to each owner of CPU time, places in the list, time for which
+ * the stream waits, and hangs. For helpers/pool.c alone.
  */
 #ifndef HELPERS_REQUESTS_H
 #define HELPERS_REQUESTS_H
@@ -18,7 +18,7 @@ struct request {
 	enum helper_refusal refusal; /* decided when it was made */
 	bool for_all;		     /* not its owner's requests are too many, but all */
 	bool holds, answered;	     /* the latter: its callback has been called */
-	helper_answer_fn answer;     /* NULL: nobody waits for it any more */
+	helper_answer_fn answer;     /* NULL: no caller waits for it any more */
 	void *context;
 	int fds[MESSAGE_FDS_MAX];
 	size_t fd_count, size;

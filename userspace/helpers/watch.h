@@ -14,19 +14,19 @@
 #define REAP_NS UINT64_C(1000000000)
 
 /*
- * Kill the child and wait for it, `wait_ns` at most. 0, and what wait4() says of it; -ETIMEDOUT: it is left
- * behind, and nobody may wait for it any more.
+ * Kill the child and wait for it, `wait_ns` at most. 0, and the results of wait4(); -ETIMEDOUT: it is abandoned, and
+ * must not be waited for any more.
  */
 int end_process(pid_t pid, uint64_t wait_ns, int *status, struct rusage *usage);
 
-/* Does it want a CPU? False of one that sleeps or has ended. */
+/* Is it runnable? False of one that sleeps or has ended. */
 bool process_is_runnable(pid_t pid);
 /* CPU time that it has used so far. False: it has gone. */
 bool process_cpu_time(pid_t pid, uint64_t *ns);
 
 /*
- * Does a child get on? `since` is when it was last seen to (CLOCK_MONOTONIC ns), 0 at first; whoever hears from it
- * sets it anew.
+ * Does a child make progress? `since` is the time of its last progress (CLOCK_MONOTONIC ns), 0 at first; the caller
+ * sets it after each message.
  */
 struct liveness {
 	uint64_t cpu_ns, since;

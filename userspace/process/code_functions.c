@@ -284,7 +284,7 @@ size_t code_functions__bytes(const struct code_functions *f)
 	return f->bytes;
 }
 
-/* ---- what such an event says ----------------------------------------------------------------- */
+/* ---- the fields of an event ------------------------------------------------------------------ */
 
 const char *code_function__name(const struct code_function_event *event)
 {

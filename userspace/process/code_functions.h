@@ -83,7 +83,7 @@ void code_functions__forget(struct code_functions *f,
 
 size_t code_functions__bytes(const struct code_functions *f);
 
-/* ---- what such an event says ----------------------------------------------------------------- */
+/* ---- the fields of an event ------------------------------------------------------------------ */
 
 const char *code_function__name(const struct code_function_event *event);
 const char *code_function__file(const struct code_function_event *event);

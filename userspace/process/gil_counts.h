@@ -14,7 +14,7 @@ struct gil_counts {
 
 void gil_counts__fini(struct gil_counts *g);
 
-/* What the sample says. */
+/* The state in a sample. */
 enum gil_state gil_state_of(const struct sample_event *e);
 
 /*

@@ -240,7 +240,7 @@ struct image_id image_table__add(struct image_table *t, const struct mmap_event 
 	return (struct image_id){slot};
 }
 
-/* ---- whose they are -------------------------------------------------------------------------- */
+/* ---- users ----------------------------------------------------------------------------------- */
 
 bool image_table__knows(const struct image_table *t, const struct mmap_event *event)
 {

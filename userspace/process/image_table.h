@@ -3,8 +3,8 @@
  * Everything that processes have mapped, each file once. An image outlives the processes that mapped it, and
  * the windows. In a profile it becomes a dso.
  *
- * Whoever is profiled decides how many files there are, so a live session admits them by user; what is not admitted is
- * one image all together (EVENT_LEFT), whose code has addresses and nothing else.
+ * Tenants decide how many files there are, so a live session admits them by user; all files that are not admitted are
+ * one image (EVENT_LEFT), whose code has addresses only.
  */
 #ifndef PROCESS_IMAGE_TABLE_H
 #define PROCESS_IMAGE_TABLE_H
@@ -47,7 +47,10 @@ void image_table__limit(struct image_table *t, size_t user, size_t all, size_t l
 
 /* Is it known what this maps? */
 bool image_table__knows(const struct image_table *t, const struct mmap_event *event);
-/* The user has mapped something that is not known: adds its image, which counts for the user. False: the user has enough; *refusal says of what. */
+/*
+ * The user has mapped a new file: add its image, which counts for the user. False: a limit is reached, which *refusal
+ * names.
+ */
 bool image_table__admit(struct image_table *t, const struct mmap_event *event, uint32_t user,
 			enum outside_reason *refusal);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a life says about itself, as an EVENT_FACTS had it: counted references, so that a fork copies nothing. */
+/* The facts of a life, from an EVENT_FACTS: counted references, so a fork copies nothing. */
 #ifndef PROCESS_LIFE_FACTS_H
 #define PROCESS_LIFE_FACTS_H
 

@@ -246,8 +246,8 @@ static bool has_no_file(const struct managed_frames *m, const struct managed_pro
 }
 
 /*
- * Code that has no frame yet, or none any more, was called by the frame behind it: what that is of can say what this may be.
- * The address says what it is.
+ * Code that has no frame yet, or none any more, was called by the frame behind it: that frame's function has the
+ * candidates, and the address selects one.
  */
 static const struct frame_note *note_of_leaf(const struct managed_frames *m,
 					     const struct managed_process *process,

@@ -9,8 +9,8 @@
  *
  * A process can have a hundred thousand mappings, and fork and map one more as often as it likes. So the tree is a
  * treap of counted nodes: a fork shares all of it, a change copies the nodes on the way to it, and whatever the order
- * of addresses, a change costs the logarithm. A node knows which readings its subtree is of, so what a reading drops
- * is found without a look at the rest. Priorities are hashes under a secret key; the shape of the tree is never
+ * of addresses, a change costs the logarithm. A node has the readings that its subtree is of, so a reading finds what
+ * it drops without visiting the rest. Priorities are hashes under a secret key; the shape of the tree is never
  * visible.
  *
  * Functions that change a tree take over the reference that they are given. Without memory they drop what they cannot
@@ -359,7 +359,7 @@ const struct mapping *mapping_table__find(const struct mapping_table *table, uin
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
-/* Does `m` say of every address in it what `old` says already? */
+/* Does `old` have the same for every address of `m`? */
 static bool says_the_same(const struct mapping *old, const struct mapping *m)
 {
 	return old->start <= m->start && m->end <= old->end && old->image.v == m->image.v &&

@@ -2,9 +2,9 @@
 /*
  * The executable mappings of one process: sorted, without overlaps.
  *
- * A fork shares the table and the first change after it makes another, so the functions that change
- * one take the address of the owner's pointer. NULL is an empty table. What is not said to be in the order of the
- * number of mappings is in the order of its logarithm.
+ * A fork shares the table and the first change after it makes another, so the functions that change one take the
+ * address of the owner's pointer. NULL is an empty table. Without another statement a function takes time in the
+ * order of the logarithm of the number of mappings.
  */
 #ifndef PROCESS_MAPPING_TABLE_H
 #define PROCESS_MAPPING_TABLE_H

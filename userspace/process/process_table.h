@@ -113,7 +113,7 @@ int process_table__announce_mapped(struct process_table *table, struct process_l
 int process_table__announce_jit_frames(struct process_table *table, struct process_life *process,
 				       uint64_t time, const struct jit_unwinding *list,
 				       size_t count);
-/* Does any observer want them? */
+/* Does any observer need them? */
 bool process_table__wants_jit_frames(const struct process_table *table);
 
 /* Frees ended lives whose grace period is over. */

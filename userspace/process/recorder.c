@@ -652,7 +652,7 @@ static int on_facts(void *context, const struct facts_event *e)
 	return result_of(r, err);
 }
 
-/* Whose memory is known is in the profile, sampled in this window or not. */
+/* A process with a reading of its memory is in the profile, sampled in this window or not. */
 static int on_memory(void *context, const struct memory_event *e)
 {
 	struct recorder *r = context;

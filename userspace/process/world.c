@@ -81,7 +81,7 @@ void world__count_in(struct world *w, struct outside_books *books)
 	w->books = books;
 }
 
-/* In a replay the recording says it. */
+/* In a replay the recording has it. */
 static void note_left(struct world *w, uint32_t pid, enum outside_reason reason, uint64_t count)
 {
 	if (w->books)
@@ -354,7 +354,7 @@ int world__facts(struct world *w, const struct facts_event *e)
 
 	if (!process || process->start > e->since)
 		return 0;
-	/* of a life that was read before, or whose parent was, less is no news */
+	/* if the life or its parent was read before, less is not reported */
 	if (process->facts && process->facts->state == FACTS_STATE_WHOLE &&
 	    e->state != FACTS_STATE_WHOLE)
 		return 0;

@@ -12,7 +12,7 @@
 #define COMMAND_LINE_SIZE_MAX (64u * 1024) /* bytes; what is behind is not looked at */
 #define COMMAND_SUBJECT_SIZE  256
 
-/* Is a program of this name (without its directory) an interpreter that we know? */
+/* Is a program of this name (without its directory) a supported interpreter? */
 bool command_is_interpreter(const char *program);
 
 /*

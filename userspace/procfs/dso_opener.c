@@ -252,7 +252,7 @@ static const char *const file_state_texts[] = {
 #undef X
 };
 
-/* What has a build-id and no file: whose that would be is not known, so it is not taken for another's. */
+/* A mapping with a build-id and no file: its file is unknown, so it is not merged with another one. */
 static void keep_apart(struct mmap_event *event)
 {
 	if (event->build_id_size)
@@ -272,7 +272,7 @@ static int adopt_found(struct dso_opener *o, const struct wanted *w, int root,
 		return 0;
 	}
 	err = dso_images__adopt(o, found, image);
-	/* the name of a process without a root may be anybody's */
+	/* the name of a process without a root may be of any file */
 	if (!err && (root >= 0 || w->build_id.size == 0 || o->images.data[*image].shared))
 		err = dso_sightings__add(o, w, root, *image);
 	return err;
@@ -320,7 +320,7 @@ static uint32_t image_of_the_gone(const struct dso_opener *o, const struct wante
 		       : HASHMAP_NONE;
 }
 
-/* Is all that is to be said about the file known? Then *image is what it is, HASHMAP_NONE: none. */
+/* Is the file known completely? Then *image is its image, HASHMAP_NONE: none. */
 static bool complete_at_once(struct dso_opener *o, struct mmap_event *event, const struct wanted *w,
 			     int root, uint32_t *image)
 {
@@ -578,7 +578,7 @@ int dso_opener__request(struct dso_opener *o, const struct dso_identity *identit
 	return answer_located(o, &w, &located, answer, context);
 }
 
-/* Searches below our own root: whose file it is does not matter, since the caller named the recording. */
+/* Searches below our own root: the owner does not matter, because the user named the recording. */
 static int open_by_identity(struct dso_opener *o, const struct wanted *w, struct located *located)
 {
 	struct found found = {};

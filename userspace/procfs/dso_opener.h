@@ -83,8 +83,8 @@ int dso_opener__see(struct dso_opener *o, struct mmap_event *event, pid_t parent
 		    mapping_answer_fn answer, void *context);
 
 /*
- * An event that says something about mappings seen before it, up to its time (EVENT_MAPS_READ): it is passed on when
- * they are answered; at once, if they are. What `push` returned, or -ENOMEM.
+ * An event about all mappings before it (EVENT_MAPS_READ): it is passed on when they are answered; at once, if they
+ * are. What `push` returned, or -ENOMEM.
  */
 int dso_opener__pass(struct dso_opener *o, struct event_header *event, event_push_fn push,
 		     void *context);

@@ -28,7 +28,7 @@ struct root {
 	int fd;		 /* -1: a free place */
 	uint32_t images; /* that refer to it */
 	uint32_t held;	 /* so often; then it stays */
-	uint64_t owner;	 /* whose process it was first seen of */
+	uint64_t owner;	 /* of the process that was first seen with it */
 };
 
 struct dso_image {
@@ -45,7 +45,7 @@ struct dso_image {
 	uint32_t held;	       /* so often; then it stays, open */
 	uint64_t copied;       /* bytes, if the descriptor is that of a copy in memory … */
 	uint32_t copied_for;   /* … of a file of this user */
-	uint64_t owner;	       /* whose process has mapped it first; 0 if it is `shared` */
+	uint64_t owner;	       /* of the process that mapped it first; 0 if it is `shared` */
 	bool archive;	       /* a zip, and no ELF file */
 	struct meter readings; /* of its directory */
 };
@@ -156,12 +156,12 @@ struct wanted {
 struct found {
 	int fd;
 	int root;
-	uint64_t owner; /* on whose account it was searched for */
+	uint64_t owner; /* the search was charged to */
 	struct file_finding facts;
 	const char *path; /* below the root; NULL: no name leads to it */
 	size_t path_length;
 	uint64_t copied; /* bytes, if it is a copy in memory */
-	uint32_t user;	 /* whose */
+	uint32_t user;	 /* of the process */
 };
 
 /* What has come of a search: 0 and what was found, whose descriptor is the callee's; or why nothing was. */

@@ -132,7 +132,7 @@ static int add_root(struct dso_opener *o, const struct root *root)
 	return place;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 int dso_roots__of(struct dso_opener *o, pid_t pid)
 {

@@ -23,7 +23,7 @@ struct search {
 	int roots[SEARCH_ROOTS]; /* or NO_ROOT */
 	char *path;
 	size_t path_length;
-	uint64_t owner; /* on whose account */
+	uint64_t owner; /* to charge */
 	search_done_fn done;
 	void *context;
 };

@@ -175,7 +175,7 @@ int dso_sightings__add(struct dso_opener *o, const struct wanted *w, int root, u
 	return 0;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- look-ups -------------------------------------------------------------------------------- */
 
 uint32_t dso_sightings__image(struct dso_opener *o, const struct wanted *w, int root,
 			      uint64_t *generation)

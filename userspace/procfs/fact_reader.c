@@ -88,7 +88,7 @@ void fact_reader__serve(struct helper_job *job)
 	answer->size = (uint32_t)facts.size;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 int fact_reader__ask(struct helper_pool *pool, unsigned int service, pid_t pid, int dir,
 		     const char *names, size_t names_size, bool with_context,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads what a process says about itself: environment, command line and OpenTelemetry context. All of it is the process's
- * own memory, which it can make anybody wait for (userfaultfd, files of FUSE), so a reader process reads it.
+ * Reads facts of a process: environment, command line and OpenTelemetry context. All of them are in the process's own
+ * memory, and a read of that can block (userfaultfd, files of FUSE), so a reader process reads it.
  */
 #ifndef PROCFS_FACT_READER_H
 #define PROCFS_FACT_READER_H

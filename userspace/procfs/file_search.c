@@ -6,8 +6,8 @@
  * deleted and replaced files; and, if the process has ended, the same path below its parent's root, ours and
  * those seen last, where only the administrator's files count.
  *
- * A descriptor of a file that a user's program serves is a trap for whoever has it: fstat, read, even close can
- * sleep for ever. Such a file is copied into memory, and the copy is what is passed on.
+ * A descriptor of a file that a user's program serves is a trap: fstat, read, even close can sleep for ever. Such a
+ * file is copied into memory, and the copy is passed on.
  */
 #include "procfs/file_search.h"
 

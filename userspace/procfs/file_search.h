@@ -59,7 +59,7 @@ struct file_question {
 
 struct file_finding {
 	int32_t err;	   /* 0, or why there is none: negative errno */
-	uint8_t state;	   /* enum file_state that says it */
+	uint8_t state;	   /* enum file_state */
 	uint8_t root;	   /* which of the roots; SEARCH_MAPPED */
 	bool shortened;	   /* the name without " (deleted)" led to it */
 	bool elf, archive; /* what it is; neither: something else */

@@ -102,9 +102,9 @@ int group_paths__add(struct group_paths *p, uint64_t id, const char *path)
 	return 0;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- look-ups -------------------------------------------------------------------------------- */
 
-/* The path below the root, from what the link of a descriptor says. NULL: it is elsewhere. */
+/* The path below the root, from the link of a descriptor. NULL: it is elsewhere. */
 static const char *below_root(const struct group_paths *p, char *link)
 {
 	static const char deleted[] = " (deleted)";

@@ -2,9 +2,9 @@
 /*
  * /proc/kallsyms, filtered while it is read: about 8 MB, of which code symbols are two thirds.
  *
- * The kernel returns a page at a time. Lines of code symbols are copied into the current event; a full
- * event is pushed. As long as all addresses are zero, only a few lines are kept: if that does not change,
- * they are sufficient to know that the symbols are hidden.
+ * The kernel returns a page at a time. Lines of code symbols are copied into the current event; a full event is
+ * pushed. As long as all addresses are zero, only a few lines are kept: if that does not change, they show that the
+ * symbols are hidden.
  */
 #include "procfs/kernel_snapshot.h"
 

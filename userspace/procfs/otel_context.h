@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The process context that OpenTelemetry's libraries publish (OTEP 4719): a mapping with a name, in it a header that
- * points at a protobuf message with attributes. Both are the process's own memory: whoever reads it can be held up, and
- * every size, pointer and byte may be forged.
+ * points at a protobuf message with attributes. Both are the process's own memory: a read may block, and every size,
+ * pointer and byte may be forged.
  */
 #ifndef PROCFS_OTEL_CONTEXT_H
 #define PROCFS_OTEL_CONTEXT_H

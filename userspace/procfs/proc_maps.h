@@ -24,7 +24,7 @@ struct proc_maps_result {
 
 /*
  * `dir`: of the process, below /proc. A leader that has ended has no mappings any more, but its other threads do:
- * *tid becomes whose they are. 0, -ENOMEM, -EMFILE, …; what cannot be read is no error.
+ * *tid becomes the thread that has them. 0, -ENOMEM, -EMFILE, …; what cannot be read is no error.
  */
 int proc_maps__read(int dir, pid_t pid, pid_t *tid, maps_line_fn take, void *context,
 		    struct proc_maps_result *result);

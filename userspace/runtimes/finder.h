@@ -21,7 +21,7 @@
 struct found_runtimes {
 	pid_t pid;
 	int mem;		     /* /proc/PID/mem; 0: it could not be opened */
-	uint32_t user;		     /* whose it is: tenant_user() */
+	uint32_t user;		     /* of the process: tenant_user() */
 	struct target_memory memory; /* for one request */
 	struct target_range
 		file_code[FOUND_FILE_CODE]; /* executable mappings of files: no code that is made */

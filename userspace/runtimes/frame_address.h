@@ -30,7 +30,7 @@ static inline uint64_t frame_user_address(uint64_t frame)
 	return address - (frame_is_return_address(frame) && address);
 }
 
-/* Of compiled code that a note says of where in it the frame is: the same, of what it says. */
+/* The same for a note that has the frame's place in compiled code. */
 static inline uint64_t note_code_address(const struct frame_note *note, uint64_t frame)
 {
 	return note->function + note->place - frame_is_return_address(frame);

@@ -33,7 +33,7 @@ struct stat;
 
 struct code_question {
 	uint64_t function, check; /* as in a note */
-	uint64_t address; /* in compiled code: whose functions are inlined there? 0: not needed */
+	uint64_t address; /* in compiled code: which functions are inlined there? 0: not needed */
 	uint64_t time;	  /* of the sample that needs it */
 	uint32_t kind;	  /* enum frame_note_kind */
 	uint16_t
@@ -77,7 +77,7 @@ enum note_order {
 struct note_placing {
 	uint64_t
 		address; /* of compiled code: the frame is known by that; 0: by its place in the function */
-	bool is_native; /* the native frame says more */
+	bool is_native; /* the native frame has more */
 	bool has_callee; /* the native frame as well, inside: called by a function that has a file, or is not known */
 };
 
@@ -90,10 +90,13 @@ struct note_ops {
 	enum note_order order;
 	bool is_urgent; /* memory of its functions is reused within milliseconds */
 	bool is_inherited; /* a child of fork has its parent's functions, and the kernel notes them from the fork on */
-	bool names_leaf; /* as the caller of code without a frame of its own it says what that may be */
+	bool names_leaf; /* as the caller of code without a frame of its own it has the candidates for that code */
 	enum code_lasting lasting; /* of a function with a check … */
 	bool needs_check;	   /* … without one its words can be another function's later */
-	/* What to ask about the note of a sample: their number, at most NOTE_QUESTIONS_MAX. NULL: the note's words. */
+	/*
+	 * The questions about the note of a sample: their number, at most NOTE_QUESTIONS_MAX. NULL: the note's
+	 * words.
+	 */
 	unsigned int (*ask)(const struct sample_event *e, const struct frame_note *note,
 			    struct code_question *questions);
 	/* `native`: the packed frame of the note. `is_made`: is that the address of code without a file? NULL: by its place. */
@@ -113,7 +116,7 @@ static inline enum code_lasting note_lasting(const struct note_ops *ops, uint64_
 struct runtime_lookup {
 	struct elf_file *file;
 	const struct stat *st;
-	uint32_t user; /* whose process it is: tenant_user() */
+	uint32_t user; /* of the process: tenant_user() */
 	bool has_bias;
 	uint64_t bias;			     /* what is added to addresses of the file */
 	const struct target_range *writable; /* its writable mappings */
@@ -191,7 +194,7 @@ struct runtime_memory {
 	void (*describe)(const void *state, struct runtime_findings *findings,
 			 struct runtime_finding *own);
 
-	/* In the collector. NULL: whatever `info` says is sound. */
+	/* In the collector. NULL: every `info` is sound. */
 	bool (*is_sound)(const struct runtime_info *info);
 	/* The EVENT_CODE_FUNCTION of a copy, added to `answers`. 0; -ENODATA: it is incomplete; -ENOMEM. NULL: there are no copies. */
 	int (*read_copy)(struct code_answers *answers, const struct code_copy_event *copy,
@@ -202,7 +205,7 @@ struct runtime_memory {
 	/* `version`: of the file that it was recognized by; "". Fills the mark, the text, the version and the remedy. */
 	void (*judge)(const struct runtime_finding *found, const struct runtime *runtime,
 		      const char *version, struct surveyed_runtime *judgement);
-	bool is_absent_unless_read; /* a file of its name alone says nothing */
+	bool is_absent_unless_read; /* a file of its name is not enough */
 	bool needs_walk; /* a perf map has its names, but does not make its stacks whole */
 };
 
@@ -232,7 +235,10 @@ struct runtime {
 	const char *
 		lacks; /* what a recording lacks if it was started without that: words for a list */
 	const struct runtime_memory *memory; /* NULL: its functions are not read */
-	/* The version of the one in a file that the process has mapped, in a reader process. NULL: its memory says it. */
+	/*
+	 * The version of the one in a file that the process has mapped, in a reader process. NULL: it is in its
+	 * memory.
+	 */
 	void (*read_version)(pid_t pid, const char *path, char *version, size_t size);
 	/* How its JIT code is unwound. */
 	bool has_own_walk; /* the kernel walks it by what was found, or it keeps frame pointers */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stranger too many drops the oldest, not the newest: the browser's connections are strangers for a
- * millisecond, until their request is read. To drop is to shut the socket down; whoever reads it sees the end
- * of the stream and closes it.
+ * A stranger too many drops the oldest, not the newest: the browser's connections are strangers for a millisecond,
+ * until their request is read. To drop is to shut the socket down; its reader gets the end of the stream and closes
+ * it.
  */
 #include "serve/peers.h"
 

@@ -290,7 +290,7 @@ static enum MHD_Result check_secret(struct server_request *request, const char *
 	return check_route(request, method, end + 1);
 }
 
-/* Checks it as the essay at the top says, before its body. */
+/* The checks of the essay at the top, before the body arrives. */
 static enum MHD_Result check_headers(struct server_request *request, const char *method,
 				     const char *url)
 {

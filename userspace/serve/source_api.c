@@ -65,7 +65,7 @@ static int read_source(const char *path, char **text)
 	return 0;
 }
 
-/* Of any other file than those listed nothing is said, not even whether it exists. */
+/* For any other file than those listed the answer does not even show whether it exists. */
 static const char *find_source(const struct source_list *sources, const cJSON *file, char **text)
 {
 	int err;

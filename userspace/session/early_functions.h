@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Functions in samples of processes that are not known yet, of runtimes whose functions a child of fork inherits: the kernel notes them for a child of fork from its first
- * sample on, and the fork is read after the samples. A table without a limit for anybody: another function takes the place,
- * and this one is noted again with its next sample.
+ * Functions in samples of processes that are not known yet, of runtimes whose functions a child of fork inherits: the
+ * kernel notes them for a child of fork from its first sample on, and the fork is read after the samples. The table
+ * has no limits of users: another function may take the place, and the first one is noted again with its next sample.
  */
 #ifndef SESSION_EARLY_FUNCTIONS_H
 #define SESSION_EARLY_FUNCTIONS_H

@@ -329,8 +329,8 @@ static int on_cpu_change(void *context, const struct cpu_change *change)
 }
 
 /*
- * Until we know that a CPU is back its side-band is lost: programs started there, and processes were renamed. So all that
- * we know is read again.
+ * Until the return of a CPU is noticed its side-band is lost: programs started there, and processes were renamed. So
+ * all processes are read again.
  */
 static int follow_cpus(struct live *live)
 {

@@ -40,7 +40,7 @@ struct live_options {
 	size_t id_count;
 	const char *target_text;  /* for the metadata: "-p 12" */
 	const char *command_line; /* of this run */
-	bool jvm_perfmap;	  /* ask HotSpot processes for their maps */
+	bool jvm_perfmap;	  /* request the maps of HotSpot processes */
 	bool no_memory;		  /* how much memory processes have is of no interest */
 	bool facts;		  /* read facts of processes: EVENT_FACTS */
 	/* Variables of their environment, beside those that are always read; copied. */

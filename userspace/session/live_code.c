@@ -332,8 +332,8 @@ static void take_info(void *context, const struct helper_answer *answer)
 }
 
 /*
- * Is it known that its program has no runtime in it? For each user anew: what a process maps does not have to be what a reader
- * finds there, and a user can be wrong about his own programs alone.
+ * Is it known that its program has no runtime in it? Separately for each user: a reader may find another file than
+ * the process maps, and so a user can only deceive us about the user's own programs.
  */
 static bool is_plain(struct live_code *c, struct code_process *process)
 {

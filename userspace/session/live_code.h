@@ -28,7 +28,7 @@ struct live_code_options {
 	struct outside_books *books; /* or NULL */
 	event_push_fn push;	     /* events that were read */
 	void *context;
-	/* What the kernel has to know of a process; NULL: nothing any more. 0, -ENOSPC or another negative errno. */
+	/* The kernel's entry of a process; NULL: removes it. 0, -ENOSPC or another negative errno. */
 	int (*set_runtime)(void *context, uint32_t tgid, const struct runtime_info *info);
 	void *runtime_context;
 };

@@ -44,7 +44,7 @@ struct live {
 	char *target_text, *command_line;
 	uint64_t last_cpu_look;
 	uint64_t drained; /* the rings, before the first tick; ns */
-	char *cpu_notes;  /* what META_CPU_CHANGES says so far; NULL: none came or went */
+	char *cpu_notes;  /* META_CPU_CHANGES so far; NULL: none came or went */
 	unsigned int hz;
 	unsigned int next_hz; /* from the next window on; 0: the same */
 

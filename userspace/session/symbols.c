@@ -33,7 +33,7 @@ struct symbolizing {
 	struct symbol_task *tasks; /* by dso */
 	struct symbolizer_job *jobs;
 	size_t job_count;
-	char losses[LOSSES_SIZE]; /* whose lines are missing, and why */
+	char losses[LOSSES_SIZE]; /* files with missing lines, and the reasons */
 	size_t losses_used, losses_untold;
 	union {
 		struct symbol_event event;

@@ -54,7 +54,7 @@ struct unwinding {
 	uint64_t last_time;		 /* of the stream */
 	VEC(struct known_process) known; /* by slot of the life */
 	VEC(struct life_mark) changed;	 /* mappings have, since they were last published */
-	VEC(struct life_mark) ended;	 /* whose publications are kept a while */
+	VEC(struct life_mark) ended;	 /* lives whose publications are kept a while */
 	struct quota publishing; /* CPU time; of all together it has that of small publications */
 	struct meter large_publishing; /* of all together, the large ones */
 	uint64_t deferred;	       /* publications that had to wait for credit */

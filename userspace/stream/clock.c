@@ -156,8 +156,8 @@ static bool is_dispensable(const struct clock *clock, uint32_t i)
 }
 
 /*
- * Makes room. Some anchors go in any case: the oldest, where there are nothing but ends of epochs. That is no machine's
- * doing, so it is several at once: whoever made it up has many more.
+ * Makes room. Some anchors go in any case: the oldest, where there are nothing but ends of epochs. No machine does
+ * that, so several go at once: a forged recording has many more.
  */
 static void thin_out(struct clock *clock)
 {

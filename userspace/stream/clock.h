@@ -45,9 +45,9 @@ struct clock {
 void clock__init(struct clock *clock, bool tsc);
 
 /*
- * Make the anchor event of a reading, and let the clock know it. The first two must be at least 20
- * ms apart and come before the first conversion (clock__start does so); after that at least one a
- * second, one before a chunk is begun, one at the end.
+ * Make the anchor event of a reading, and add it to the clock. The first two must be at least 20 ms apart and come
+ * before the first conversion (clock__start does so); after that at least one a second, one before a chunk is begun,
+ * one at the end.
  */
 void clock__add(struct clock *clock, const struct clock_reading *reading,
 		struct clock_anchor_event *event);

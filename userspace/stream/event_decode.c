@@ -104,7 +104,7 @@ static bool check_cgroup(const struct cgroup_event *e)
 	return e->path[0] && tail_ends(e, offsetof(struct cgroup_event, path), EVENT_PATH_MAX);
 }
 
-/* "key\0value\0", as many as it says; keys are not empty. */
+/* "key\0value\0", as many as its count; keys are not empty. */
 static bool check_facts(const struct facts_event *e)
 {
 	const char *at = e->text, *end = e->text + e->size;
@@ -262,7 +262,7 @@ static int decode_meta(const struct meta_event *e, const struct event_handler *h
 	X(SYMBOL, CALL(symbol), sizeof(struct symbol_event), check_symbol(e))                      \
 	X(SYMBOLS_END, CALL(symbols_end), sizeof(struct event_header), true)
 
-/* A type that we do not know has a header alone. */
+/* An unknown type has a header alone. */
 static size_t fixed_size(__u16 type)
 {
 	switch (type) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The one place that looks at an event's bytes before anybody believes them.
+ * The one place that checks an event's bytes before they are used.
  */
 #ifndef STREAM_EVENT_DECODE_H
 #define STREAM_EVENT_DECODE_H

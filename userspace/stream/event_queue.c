@@ -2,11 +2,10 @@
 /*
  * Time order out of many sources.
  *
- * Events lie one after the other in blocks; a binary heap of (time, number of arrival, event) says
- * which is next. A block is free again when the last event in it has been handed on, which, since
- * events leave nearly in the order in which they came, is soon; a few free blocks are kept, so that
- * a steady stream allocates nothing. Blocks are aligned to their size: the block of an event is
- * found by masking its address.
+ * Events lie one after the other in blocks; a binary heap of (time, number of arrival, event) has the next one on
+ * top. A block is free again when the last event in it has been handed on, which, since events leave nearly in the
+ * order in which they came, is soon; a few free blocks are kept, so that a steady stream allocates nothing. Blocks
+ * are aligned to their size: the block of an event is found by masking its address.
  *
  * The arrival number makes the order stable, and lets the sink push while a release is going on:
  * neither blocks nor their events ever move, only heap slots do.
@@ -128,7 +127,7 @@ static void block_recycle(struct event_queue *q, struct block *block)
 }
 
 /*
- * What the session itself says: few and small, and without them nothing goes on. A window whose end was dropped would
+ * Events of the session itself: few and small, and without them nothing goes on. A window whose end was dropped would
  * never end.
  */
 static bool is_of_session(const struct event_header *event)

@@ -31,17 +31,17 @@ struct symbol_cache *symbol_cache__open_at(const char *path, uint64_t limit);
 void symbol_cache__free(struct symbol_cache *c);
 
 /*
- * For callers that ask again and again for the same modules: from now on so many bytes of answers stay in memory, those that were
- * used last, and writing is put off until a quarter as many are to be written.
+ * For callers with repeated requests for the same modules: from now on so many bytes of answers stay in memory, those
+ * used last, and writing is deferred until a quarter as many are to be written.
  */
 void symbol_cache__keep(struct symbol_cache *c, size_t bytes);
 /* Writes everything and looks for the directory again, which may be another one by now. */
 void symbol_cache__reopen(struct symbol_cache *c);
 
 /*
- * Calls the sink for every address that is known, in order of the index; known[i] says for which. *state is what was added with
- * the answers. With key->symbols_only these are answers with lines as well, as long as there are no others; if they have none,
- * *without_lines is set. 0, or what the sink returned.
+ * Calls the sink for every address that is known, in order of the index; known[i] is set for them. *state is what was
+ * added with the answers. With key->symbols_only these are answers with lines as well, as long as there are no
+ * others; if they have none, *without_lines is set. 0, or what the sink returned.
  */
 int symbol_cache__read(struct symbol_cache *c, const struct symbol_key *key,
 		       const uint64_t *addresses, size_t count, unsigned char *known,

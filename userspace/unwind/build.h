@@ -2,9 +2,10 @@
 /*
  * Building a table in a helper (helpers/pool.h), and checking what comes back.
  *
- * A builder serves one request: whoever takes it over by a file has no other file. It has no capabilities, no file system,
- * a user of its own and a system call filter, and three descriptors: its socket, the file, and memory for the table. Nothing
- * that it sends is used before it was checked: the table is copied from memory that no process can write any more.
+ * A builder serves one request, so a file that takes it over gets no other file. It has no capabilities, no file
+ * system, a user of its own and a system call filter, and three descriptors: its socket, the file, and memory for the
+ * table. Nothing that it sends is used before it was checked: the table is copied from memory that no process can
+ * write any more.
  */
 #ifndef UNWIND_BUILD_H
 #define UNWIND_BUILD_H

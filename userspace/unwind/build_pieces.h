@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pieces of code that was made as it ran, and what a jitdump says of them, in memory that a builder can read: numbers
- * first, then the sections one after the other.
+ * Pieces of JIT code with their CFI from a jitdump, in memory that a builder can read: numbers first, then the
+ * sections one after the other.
  */
 #ifndef UNWIND_BUILD_PIECES_H
 #define UNWIND_BUILD_PIECES_H

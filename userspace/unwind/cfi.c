@@ -176,7 +176,7 @@ static void read_cie_body(const struct reader *r, struct cursor *c, struct cie *
 	cie->end = c->end;
 }
 
-/* What it says of all its functions. */
+/* The initial rules of all its functions. */
 static void run_cie(const struct reader *r, struct cie *cie)
 {
 	struct cfi_machine m = {.section = r->section, .cie = cie, .rbx = {.how = UNWIND_RBX_SAME}};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads little-endian bytes that anybody may have written: it never goes beyond its end, and once a
- * read has failed `bad` is set and everything reads as 0.
+ * Reads little-endian bytes from an untrusted source: it never goes beyond its end, and once a read has failed `bad`
+ * is set and everything reads as 0.
  */
 #ifndef UNWIND_CFI_CURSOR_H
 #define UNWIND_CFI_CURSOR_H

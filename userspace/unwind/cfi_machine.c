@@ -73,7 +73,7 @@ static void set_fp(struct unwind_rule *rule, enum unwind_fp how, int64_t offset)
 	rule->fp_offset = rule->fp == how ? offset : 0;
 }
 
-/* No return address that can be had, but one that is said to be: the frame cannot be unwound. */
+/* There is a rule for the return address, which cannot be computed: the frame cannot be unwound. */
 static void set_ra_unknown(struct cfi_machine *m)
 {
 	m->rule.ra = UNWIND_RA_NONE;

@@ -109,7 +109,7 @@ static struct state at_sp(int64_t offset)
 	return (struct state){.cfa = AT_SP, .offset = offset};
 }
 
-/* What a described function wants where it is jumped to. */
+/* The state that a function with CFI expects where it is jumped to. */
 static struct state state_of_rule(const struct unwind_rule *rule)
 {
 	struct state s = state_nowhere();
@@ -217,8 +217,8 @@ static struct state before_load(const struct step *step, struct state s)
 }
 
 /*
- * Whose frame pointer is loaded by itself keeps the chain of them: the caller's lies where a function that begins with
- * `push rbp` has put it (V8's builtins, where one leaves its frame and goes on to another).
+ * Code that loads the frame pointer through itself keeps the chain of frame pointers: the caller's lies where a
+ * function that begins with `push rbp` has put it (V8's builtins, where one leaves its frame and goes on to another).
  */
 static struct state before_load_of_fp(struct state s)
 {

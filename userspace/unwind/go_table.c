@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What Go's linker says (pcsp) is exact at each instruction: the return address lies `depth` bytes above the stack
- * pointer. Three things it does not have; they come from the code:
+ * Go's table of stack depths (pcsp) is exact at each instruction: the return address lies `depth` bytes above the
+ * stack pointer. Three things it does not have; they come from the code:
  *
  *   - Where the caller's frame pointer is. A function with a frame saves it right below its return
  *     address: "push %rbp; mov %rsp,%rbp" since Go 1.21, before that "sub $N,%rsp; mov
@@ -75,7 +75,7 @@ enum kind {
 struct layout {
 	bool known;
 	int32_t tls;	    /* g, from the thread's base … */
-	bool tls_in_memory; /* … or the address of a word that says so */
+	bool tls_in_memory; /* … or the address of a word that has it */
 	int32_t curg;	    /* m.curg */
 	int32_t saved_bp;   /* g.sched.bp */
 };

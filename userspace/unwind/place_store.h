@@ -37,13 +37,12 @@ struct place_store_options {
 };
 
 struct place_store_stats {
-	uint64_t processes; /* that have places now */
-	uint64_t
-		idle_evicted; /* whose places made room, as they had not been sampled for a while */
-	uint64_t shared;      /* whose places made room, as their user had the most */
-	uint64_t refused;     /* updates for which there was no room: their user had his share */
-	uint64_t too_many;    /* updates with more than UNWIND_PLACES_MAX places */
-	uint64_t waited_ns;   /* for programs that may have been reading what was taken back */
+	uint64_t processes;    /* that have places now */
+	uint64_t idle_evicted; /* processes evicted because they had not been sampled for a while */
+	uint64_t shared;       /* processes evicted because their user had the most */
+	uint64_t refused;      /* updates without room: their user had its share */
+	uint64_t too_many;     /* updates with more than UNWIND_PLACES_MAX places */
+	uint64_t waited_ns;    /* for programs that may have been reading what was taken back */
 };
 
 /* NULL: no memory. */

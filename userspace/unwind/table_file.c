@@ -2,9 +2,9 @@
 /*
  * The format: a header, and the image as it is in memory.
  *
- * It is read by the machine that wrote it and by the sources that wrote it, so everything is in the
- * machine's own order and width. TABLE_MAKER is a hash of these sources, which the Makefile computes:
- * whoever changes what is built, or what it looks like, makes the files of former builds invalid.
+ * It is read by the machine that wrote it and by the sources that wrote it, so everything is in the machine's own
+ * order and width. TABLE_MAKER is a hash of these sources, which the Makefile computes: a change of what is built, or
+ * of its form, makes the files of former builds invalid.
  *
  * The checksum finds torn and damaged files. It does not protect against a file that is wrong on
  * purpose, and the walk trusts the offsets of a table, so the image is checked as well.

@@ -17,7 +17,7 @@
 #define REUSED_AT_ONCE 64	    /* numbers */
 #define WAYS_MADE      8	    /* processes that lose their places for one number, at most */
 
-/* What the kernel need not know of a table. */
+/* The part of a table that the kernel does not need. */
 struct held_table {
 	uint64_t start,
 		size; /* of its bytes: segment * 2 * segment_size + offset; 0: it has none */

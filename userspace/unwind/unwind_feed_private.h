@@ -77,7 +77,7 @@ struct fed_file *unwind_feed__file_at(struct unwind_feed *f, const struct fed_pr
 				      uint64_t address, struct image_id *image);
 /* Its descriptor; -EAGAIN: it may come later; -ENOENT; -ENOMEM. */
 int unwind_feed__descriptor(struct unwind_feed *f, struct fed_file *file, struct image_id image);
-/* 0 or -ENOMEM; the file's state says what came of it. */
+/* 0 or -ENOMEM; the result is in the file's state. */
 int unwind_feed__ask_for_table(struct unwind_feed *f, const struct fed_process *process,
 			       struct fed_file *file, struct image_id image);
 void unwind_feed__close_file(struct unwind_feed *f, struct fed_file *file);

@@ -126,7 +126,7 @@ int unwind_rows__add_to(struct unwind_rows *r, row_list *rows, uint64_t address,
 	return vec_push(rows, row);
 }
 
-/* Of two rows for one address the one that says something stays, else the added one: it may say why not. */
+/* Of two rows for one address the one with a rule stays, else the added one, which may have the reason. */
 static bool keeps_own(const struct unwind_rows *r, const struct unwind_row *own,
 		      const struct unwind_row *added)
 {

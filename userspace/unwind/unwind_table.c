@@ -220,7 +220,7 @@ static void go_to(struct side *s, uint64_t address)
 		s->now = &s->of->rules.data[s->of->rows.data[s->next++].rule].rule;
 }
 
-/* What `lower` says where `upper` says nothing. */
+/* The rows of `lower` where `upper` has none. */
 static int overlay_rows(const struct unwind_rows *upper, const struct unwind_rows *lower,
 			struct unwind_rows *both)
 {
@@ -291,7 +291,8 @@ static int read_file(const struct build *b, struct unwind_rows *r, struct cfi_co
 	}
 	unwind_rows__fini(&debug);
 	if (!err && other == -EFBIG && b->budget->refusal == TABLE_REFUSAL_INPUT) {
-		b->budget->refusal = TABLE_REFUSAL_NONE; /* what .eh_frame says is something */
+		b->budget->refusal =
+			TABLE_REFUSAL_NONE; /* the rows of .eh_frame are a table, too */
 		return 0;
 	}
 	return other == -ENOMEM || (other == -EFBIG && b->extras->track_rbx) ? other : err;

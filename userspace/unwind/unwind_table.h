@@ -31,7 +31,7 @@ struct unwind_table_image {
  * than `limit` bytes, or building it takes more than BUILD_LIMITS; -EBADMSG; -ENOMEM; -EIO.
  */
 int unwind_table__build(struct elf_file *file, size_t limit, struct unwind_table_image *image);
-/* The same with other limits of what building may take; of -EFBIG *refusal says why. */
+/* The same with other limits; *refusal is the reason of -EFBIG. */
 int unwind_table__build_within(struct elf_file *file, size_t limit,
 			       const struct build_limits *limits, struct unwind_table_image *image,
 			       enum table_refusal *refusal);
@@ -43,8 +43,8 @@ struct unwind_piece {
 };
 
 /*
- * The same for such pieces, which are sorted and do not overlap; what is said of other addresses than a
- * piece's own is left out. -ENODATA, -EFBIG, -ENOMEM.
+ * The same for such pieces, which are sorted and do not overlap; rows for addresses outside of their piece are left
+ * out. -ENODATA, -EFBIG, -ENOMEM.
  */
 int unwind_table__build_pieces(const struct unwind_piece *pieces, size_t count, size_t limit,
 			       struct unwind_table_image *image);
@@ -64,7 +64,7 @@ void unwind_table_image__fini(struct unwind_table_image *image);
  */
 int unwind_table_image__check(const struct unwind_table_image *image);
 
-/* The rule for an ELF virtual address, in a segment at `segment`. Never NULL: there is one that says nothing. */
+/* The rule for an ELF virtual address, in a segment at `segment`. Never NULL: there is one without a rule. */
 const struct unwind_rule *unwind_table__find(const void *segment, const struct unwind_table *table,
 					     uint64_t address);
 

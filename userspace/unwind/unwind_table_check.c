@@ -76,7 +76,7 @@ static bool is_laid_out(const struct unwind_table_image *image)
 	return image->size == align_up(size + image->rows + UNWIND_SLACK, UNWIND_IMAGE_ALIGNMENT);
 }
 
-/* What a search may read behind the addresses says nothing. */
+/* The bytes behind the addresses, which a search may read, are empty. */
 static bool slack_is_empty(const struct unwind_table_image *image)
 {
 	const unsigned char *bytes = image->bytes;
@@ -132,7 +132,7 @@ static bool numbers_are_good(const struct unwind_table_image *image)
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
-/* Nothing but the kind, and what is said not to count. */
+/* Nothing but the kind, and fields that do not count. */
 static bool has_kind_only(const struct unwind_rule *rule)
 {
 	return !rule->cfa_register && !rule->fp && !rule->rbx && !rule->cfa_offset &&

@@ -152,7 +152,7 @@ static void add_call(struct compiled_code *e, const struct code_call *call)
 	e->calls[e->event.call_count++] = *call;
 }
 
-/* 1: it cannot be told. */
+/* 1: unknown. */
 static int add_scope(struct code_answers *answers, struct hotspot_found *found,
 		     const struct hotspot_scope *scope, uint64_t time, struct compiled_code *e)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where a HotSpot JVM has what, as it says itself: libjvm.so exports tables of its types, fields and constants for the
- * serviceability agent (hotspot/share/runtime/vmStructs.hpp). They are read once per process. Those of JDK 17, 21 and 25
- * are understood, and of others if what they publish is the same.
+ * The layout of a HotSpot JVM, from its own tables: libjvm.so exports tables of its types, fields and constants for
+ * the serviceability agent (hotspot/share/runtime/vmStructs.hpp). They are read once per process. Those of JDK 17, 21
+ * and 25 are understood, and of others if what they publish is the same.
  */
 #ifndef RUNTIMES_HOTSPOT_LAYOUT_H
 #define RUNTIMES_HOTSPOT_LAYOUT_H

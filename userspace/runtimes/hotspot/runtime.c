@@ -13,7 +13,7 @@
 
 /* ---- in a reader ----------------------------------------------------------------------------- */
 
-/* What a JVM says of itself. 0; -ENODATA: this is none. */
+/* The tables of a JVM. 0; -ENODATA: this is none. */
 static int read_exports(const struct elf_file *file, uint64_t bias,
 			uint64_t exports[HOTSPOT_EXPORTS])
 {
@@ -39,7 +39,7 @@ static void find(void *state, struct runtime_lookup *lookup)
 	    hotspot_layout__read(&found->layout, &lookup->memory, exports))
 		return;
 	if (!found->layout.can[HOTSPOT_CAN_UNWIND]) {
-		/* the flag may not be parsed yet, and nothing here says when it is */
+		/* the flag may not be parsed yet, and nothing here shows when it is */
 		lookup->may_come |= found->layout.frame_pointers == HOTSPOT_FLAG_OFF;
 		return;
 	}

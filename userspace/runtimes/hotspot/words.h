@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the walk in the kernel has to know of a process's code heaps: struct runtime_hotspot. With it alone, without a
- * table of rows, nearly all stacks are whole.
+ * What the walk in the kernel needs of a process's code heaps: struct runtime_hotspot. With it alone, without a table
+ * of rows, nearly all stacks are whole.
  */
 #ifndef RUNTIMES_HOTSPOT_WORDS_H
 #define RUNTIMES_HOTSPOT_WORDS_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CPython in an image of a process: where its _PyRuntime is, of which version, and how it is laid out.
+ * CPython in an image of a process: address, version and layout of its _PyRuntime.
  *
- * What the file says is one thing (cpython_symbols: it may be kept by the file's identity), what the process has of it
- * another. The runtime is recognized by content, never by a file's name: it may be in the program, in libpython, or in
- * anything that it was linked into.
+ * Symbols of the file (cpython_symbols) may be cached by the file's identity; addresses are those of one process. The
+ * runtime is recognized by content, never by a file's name: it may be in the program, in libpython, or in anything
+ * that it was linked into.
  */
 #ifndef RUNTIMES_PYTHON_FIND_H
 #define RUNTIMES_PYTHON_FIND_H

@@ -94,7 +94,7 @@ static const struct field {
 /* What a table has besides: the GIL of an interpreter, of which gil_holder and gil_locked are parts, and what it does not have. */
 static const struct tabled_version {
 	uint16_t gil;	    /* its place in the table */
-	uint16_t holds_gil; /* the offset of thread_holds_gil itself; 0: as the table says */
+	uint16_t holds_gil; /* the offset of thread_holds_gil itself; 0: the table's */
 	uint16_t tss_key;   /* the offset itself; 3.15 has a word of thread-local storage */
 	bool has_base_frame, has_str_other;
 } versions[] = {

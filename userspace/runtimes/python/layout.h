@@ -17,7 +17,7 @@
 enum cpython_verdict {
 	CPYTHON_OK,
 	CPYTHON_ABSENT,		 /* there is no CPython in this image */
-	CPYTHON_NOT_STARTED,	 /* what is to be read is not set up yet: ask again later */
+	CPYTHON_NOT_STARTED,	 /* its structures are not set up yet: try again later */
 	CPYTHON_TOO_OLD,	 /* before 3.11 */
 	CPYTHON_NO_VERSION,	 /* 3.12 or older, not known which */
 	CPYTHON_FREE_THREADED,	 /* built without a GIL */
@@ -103,8 +103,8 @@ enum cpython_verdict cpython_layout__of_table(const uint8_t *table, size_t size,
 					      unsigned int attempt, struct cpython_layout *layout);
 
 /*
- * Can objects be read by it, whoever says so: is each of the fields of code, str and bytes within what is read of them, and do they
- * not overlap?
+ * Can objects be read by this layout, which may come from another process: is each field of code, str and bytes
+ * within the bytes that are read, and do they not overlap?
  */
 bool cpython_layout__is_sound(const struct cpython_layout *layout);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An entry is a byte of which bit 7 is set, kind and length in it, and what the kind wants behind. Its length is in
- * code units of two bytes; lines are differences.
+ * An entry is a byte of which bit 7 is set, kind and length in it, and the operands of the kind behind. Its length is
+ * in code units of two bytes; lines are differences.
  */
 #include "runtimes/python/lines.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How long V8's bytecodes are: from the table that V8 has itself, which is not exported and in each version another one. It
- * is known by what it says: the bytecodes that all versions begin with, and that each operand which can be widened is twice,
- * and four times as long behind a prefix.
+ * How long V8's bytecodes are: from the table that V8 has itself, which is not exported and in each version another
+ * one. It is recognized by its contents: the bytecodes that all versions begin with, and each operand that can be
+ * widened, which is twice and four times as long behind a prefix.
  */
 #ifndef RUNTIMES_V8_BYTECODES_H
 #define RUNTIMES_V8_BYTECODES_H

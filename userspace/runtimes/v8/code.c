@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Instructions begin at multiples of 64 bytes, behind the header of the object that they are in. So the way back from an
- * address leads to it in steps of 64: to the first word there that is the map of such objects. The header names the Code
- * object, which says where its instructions are; instructions that only look like a header do not agree with it.
+ * Instructions begin at multiples of 64 bytes, behind the header of the object that they are in. So the way back from
+ * an address leads to it in steps of 64: to the first word there that is the map of such objects. The header names
+ * the Code object, which has the address of its instructions; instructions that only look like a header do not agree
+ * with it.
  */
 #include "runtimes/v8/code.h"
 
@@ -53,7 +54,7 @@ static enum v8_code_kind kind_of(const struct v8_layout *l, uint32_t flags)
 					: V8_CODE_OTHER;
 }
 
-/* The Code that a header names, if it says the same of where its instructions are. */
+/* The Code that a header names, if its instructions are there. */
 static int read_code(struct v8_reader *r, uint64_t word, uint64_t start, uint64_t pc,
 		     struct v8_code *code)
 {
@@ -151,7 +152,7 @@ static int search(struct v8_reader *r, uint64_t pc, struct v8_code *code)
 	return -ENOENT;
 }
 
-/* ---- whose it is ----------------------------------------------------------------------------- */
+/* ---- owners ---------------------------------------------------------------------------------- */
 
 /* The SFI that a word leads to, directly or in a wrapper. 0: to none. */
 static int follow_sfi(struct v8_reader *r, uint64_t word, uint64_t *sfi)

@@ -45,8 +45,8 @@ enum v8_code_owner {
 };
 
 /*
- * Whose code is it? Where `pc` is the innermost address, V8_OWNER_OTHER says that the frame pointer is still, or again, the
- * caller's: the function with this SFI is the caller, and the innermost one is that of the code.
+ * The owner of the code. If `pc` is the innermost address, V8_OWNER_OTHER means that the frame pointer is still, or
+ * again, the caller's: the function with this SFI is the caller, and the innermost one is that of the code.
  */
 enum v8_code_owner v8_code__owner(struct v8_reader *r, const struct v8_code *code, uint64_t sfi);
 

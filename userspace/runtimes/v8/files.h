@@ -16,8 +16,8 @@
 struct elf_file;
 
 /*
- * As v8_layout__read() and v8_bytecodes__read(). `st`: of the file. `user`: whose process has it mapped, as
- * tenant_user() says. What a file system says of its files is believed for him alone. By one thread.
+ * As v8_layout__read() and v8_bytecodes__read(). `st`: of the file. `user`: of the process that maps it, from
+ * tenant_user(). A file system's answers about its files count for this user only. By one thread.
  */
 bool v8_files__read(struct elf_file *file, const struct stat *st, uint32_t user,
 		    struct v8_layout *layout, struct v8_bytecodes *bytecodes);

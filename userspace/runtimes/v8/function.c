@@ -85,7 +85,7 @@ static int read_sfi(struct v8_reader *r, uint64_t sfi, struct v8_object *o)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* What the ScopeInfo says beside the variables, which come before it. */
+/* The ScopeInfo without the variables, which come before it. */
 struct scope {
 	uint64_t name, inferred; /* words; 0: it has none */
 	int32_t start;		 /* -1: it does not say */

@@ -3,8 +3,8 @@
  * Objects of V8's heap, read as they are there. Words are as V8 has them: a Smi has a number in its upper half and 0 in its
  * lower one, a pointer to an object is 1 more than its address.
  *
- * Nothing in it is to be trusted: an object may be none, may have been moved (its first word then is an address), and may
- * be changed while it is read. Wherever a link is followed, the object's type says whether it is one.
+ * Nothing in it is to be trusted: an object may be none, may have been moved (its first word then is an address), and
+ * may be changed while it is read. Each link that is followed is checked by the object's type.
  */
 #ifndef RUNTIMES_V8_HEAP_H
 #define RUNTIMES_V8_HEAP_H

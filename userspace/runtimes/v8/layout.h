@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where V8 keeps what, in one build of it: from the constants that V8 publishes for debuggers as symbols (v8dbg_*) of the
- * executable or library that it is linked into, stripped or not. What is not published is filled in by the version, for
- * versions in which it was looked at.
+ * The layout of one build of V8: from the constants that V8 publishes for debuggers as symbols (v8dbg_*) of the
+ * executable or library that it is linked into, stripped or not. What is not published is filled in by the version,
+ * for versions in which it was looked at.
  *
  * Offsets are in bytes from the start of an object, whose tagged pointer is 1 more. Types are those of the object's map.
  */
@@ -14,7 +14,7 @@
 
 struct elf_file;
 
-/* What can be had of a V8: enum, and the sentence that says it. */
+/* What can be read of a V8: enum, and the sentence for it. */
 #define V8_VERDICTS(X)                                                                             \
 	X(V8_WHOLE, "names, lines and inlined functions")                                          \
 	X(V8_NO_INLINED, "names and lines; where its V8 keeps what is inlined is not known")       \

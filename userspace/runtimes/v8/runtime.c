@@ -167,7 +167,7 @@ static bool ask_leaf(const struct sample_event *e, const struct frame_note *note
 	return true;
 }
 
-/* The instance of a module says nothing by itself. */
+/* The instance of a module alone identifies no function. */
 static unsigned int ask_wasm(const struct sample_event *e, const struct frame_note *note,
 			     struct code_question *questions)
 {

@@ -34,9 +34,9 @@ struct v8_trust {
 };
 
 /*
- * Looks at one more candidate while that is open, and says what holds now. Words that were seen before are the caller's to
- * leave out, as are those of frames that may be native code's: what lies there are saved registers. What could not be read
- * for want of time or rights does not count.
+ * Checks one more candidate while the state is open, and returns the state. Words that were seen before are the
+ * caller's to leave out, as are those of frames that may be native code's: what lies there are saved registers. What
+ * could not be read for want of time or rights does not count.
  */
 enum v8_trust_state v8_trust__see(struct v8_trust *t, struct v8_reader *r, uint64_t sfi);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A module of WebAssembly in its binary format, in the memory of whoever has loaded it: how many functions it has, and what
- * its name section calls them.
+ * A module of WebAssembly in its binary format, in the memory of the process that has loaded it: the number of its
+ * functions, and their names in its name section.
  *
  * The bytes are a tenant's. They are read through a window, front to back, and what has to be kept of them is bounded.
  */

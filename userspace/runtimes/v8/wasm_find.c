@@ -110,7 +110,7 @@ static int find_module_object(struct v8_reader *r, uint64_t instance, struct v8_
 
 /* ---- the NativeModule ------------------------------------------------------------------------ */
 
-/* Code that says that this module owns it. */
+/* Is it code whose owner is this module? */
 static bool owns(struct v8_reader *r, uint64_t native, uint64_t code)
 {
 	uint64_t owner;
