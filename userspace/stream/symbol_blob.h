@@ -65,8 +65,8 @@ size_t symbol_blob__size_of(const struct symbol_result *result);
 void symbol_blob__take(struct symbol_blob *b);
 
 /*
- * Check and decode the answer at *offset of a blob (aligned to 8) of anybody, and move *offset behind
- * it. 1; 0: there is none, or not all of it yet; -EBADMSG: the bytes are no answer.
+ * Check and decode the answer at *offset of an untrusted blob (aligned to 8), and move *offset behind it. 1; 0: there
+ * is none, or not all of it yet; -EBADMSG: the bytes are no answer.
  */
 int symbol_blob__next(const void *blob, size_t size, size_t *offset, struct symbol_answer *answer);
 

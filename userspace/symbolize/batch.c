@@ -45,7 +45,7 @@ struct part {
 	size_t delivered;	   /* … of which so many bytes were passed on */
 	enum symbol_state known_state;
 	bool known_without_lines;
-	/* What the cache does not know: addresses, and their indices in the job. */
+	/* Addresses without an answer in the cache, and their indices in the job. */
 	VEC(uint64_t) addresses;
 	VEC(size_t) indices;
 	struct sealed_job *sealed; /* NULL: no child is needed */
@@ -236,7 +236,7 @@ static int divide_addresses(struct batch *b, struct part *part)
 
 static int report_fresh(void *context, size_t number, const struct symbol_result *result);
 
-/* As the file finder sees it: whose the file is, from what the kernel has of it already. */
+/* The owner of the file as the file finder has it, from the kernel's cache. */
 static uint32_t user_of_file(const struct symbolizer_dso *dso)
 {
 	struct statx st;
@@ -513,7 +513,7 @@ static int finish_until(struct batch *b, const struct part *end)
 	return err;
 }
 
-/* What a child says of its address number `number`. */
+/* The answer of a child for its address number `number`. */
 static int report_fresh(void *context, size_t number, const struct symbol_result *result)
 {
 	struct part *part = context;

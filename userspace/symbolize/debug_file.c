@@ -16,7 +16,7 @@
  *
  * A module that has .debug_info itself needs no other file but dwz's.
  *
- * This runs in the process of file_finder.c: whoever is profiled decides what is opened here, and may let it
+ * This runs in the process of file_finder.c: profiled processes decide which files are opened here, and opening may
  * take for ever.
  */
 #include "symbolize/debug_file.h"
@@ -133,7 +133,7 @@ static uid_t user_of(const struct search *s)
 	return s->has_self ? s->self.st_uid : 0;
 }
 
-/* CRC of a whole file. -ECANCELED: the user does not want to wait. */
+/* CRC of a whole file. -ECANCELED: the user has cancelled. */
 static int calculate_crc(const struct search *s, int fd, uint32_t *crc)
 {
 	const struct debug_file_request *r = s->request;
@@ -383,7 +383,7 @@ static int find_alternate(const struct search *s, const struct debug_file *from,
 
 /* ---- the search ------------------------------------------------------------------------------ */
 
-/* What the module says of itself. */
+/* Facts of the module, from its own file. */
 struct module_facts {
 	bool has_debug_info, has_link;
 	char link[PATH_MAX];
@@ -564,7 +564,7 @@ int debug_file_find_kernel(const struct debug_file_request *request, const char 
 	counts->refusal = DEBUG_REFUSAL_NONE;
 	take_requested_id(&s);
 	s.roots[ROOT_TARGET] = -1;
-	/* the release may be what a recording says */
+	/* the release may come from a recording */
 	if (!err && s.id.size && !strchr(release, '/'))
 		err = find_vmlinux(&s, release, &found);
 	return err ? err : hand_over(&s, &found, found.fd, debug_fd, alt_fd);

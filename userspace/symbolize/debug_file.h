@@ -20,7 +20,7 @@ struct debug_file_request {
 	const char *path; /* as mapped; the directory of .gnu_debuglink is beside it */
 	uint8_t build_id_size;
 	const uint8_t *build_id;
-	bool debuginfod; /* ask the servers of DEBUGINFOD_URLS */
+	bool debuginfod; /* query the servers of DEBUGINFOD_URLS */
 	/* called now and then while a file is downloaded (`what` is its module's path) or its CRC
 	 * calculated; nonzero gives up. May be NULL */
 	int (*progress)(void *context, const char *what, uint64_t done, uint64_t total);

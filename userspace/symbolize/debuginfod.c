@@ -54,7 +54,7 @@ struct library {
 	void (*set_user_data)(struct debuginfod_client *client, void *data);
 };
 
-/* The same in every loaded library: the callback gets nothing but the client to ask with. */
+/* The same in every loaded library: the callback gets nothing but the client. */
 static void *(*client_user_data)(struct debuginfod_client *client);
 
 /* A download that goes on. */
@@ -72,7 +72,7 @@ static void library__fini(struct library *l)
 		dlclose(l->handle);
 }
 
-#ifdef SYSPROF_STATIC /* what a host has wants the host's C library */
+#ifdef SYSPROF_STATIC /* a library of the host needs the host's C library */
 static int library__init(struct library *l)
 {
 	(void)l;
@@ -116,7 +116,7 @@ static int append_servers(char *servers, size_t size, const char *path)
 	return 0;
 }
 
-/* DEBUGINFOD_URLS, from the system's files where the user said nothing. */
+/* DEBUGINFOD_URLS, from the system's files if the user has not set it. */
 static int choose_servers(void)
 {
 	const char *chosen = getenv("DEBUGINFOD_URLS");

@@ -2,11 +2,11 @@
 /*
  * Names made readable.
  *
- * A mangled name is a small program: its back references let a kilobyte ask for an output that no
- * machine can hold. So the printing goes through libiberty's callbacks into a buffer of fixed size,
- * and once that is full the demangler is left with a longjmp. That is sound because the demanglers
- * of C++ and Rust keep everything they need on the stack while they print to a callback. Their own
- * limit on recursion stays on, and names that are longer than any compiler's are left as they are.
+ * A mangled name is a small program: its back references let a kilobyte describe an output that no machine can hold.
+ * So the printing goes through libiberty's callbacks into a buffer of fixed size, and once that is full the demangler
+ * is left with a longjmp. That is sound because the demanglers of C++ and Rust keep everything they need on the stack
+ * while they print to a callback. Their own limit on recursion stays on, and names that are longer than any
+ * compiler's are left as they are.
  *
  * The D demangler has no callback. A name in D grows by its back references ('Q') only, at most
  * threefold for every three of them, so a name with many of those is left mangled.

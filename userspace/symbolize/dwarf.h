@@ -26,14 +26,13 @@ struct dwarf_options {
 	uint64_t memory_limit; /* bytes */
 };
 
-/* Does libdw know .dwp files? It looks for one called /proc/self/fd/NUMBER.dwp. */
+/* Does libdw read .dwp files? It looks for one called /proc/self/fd/NUMBER.dwp. */
 bool dwarf_reads_packages(void);
 
 /*
- * `fd`: a file with DWARF (the module itself or its debug file). It and the dwz file stay the
- * caller's, and are not read after this call. 0; -ENODATA: no DWARF; -EBADMSG: damaged beyond use;
- * -EFBIG: the sections claim more than the limit when inflated; -ENOTSUP: compressed in a way that
- * libelf does not know; -ENOMEM; -EIO.
+ * `fd`: a file with DWARF (the module itself or its debug file). It and the dwz file stay the caller's, and are not
+ * read after this call. 0; -ENODATA: no DWARF; -EBADMSG: damaged beyond use; -EFBIG: the sections claim more than the
+ * limit when inflated; -ENOTSUP: compressed by a method that libelf does not support; -ENOMEM; -EIO.
  */
 int dwarf_reader__open(int fd, const struct dwarf_options *options, struct dwarf_reader **reader);
 void dwarf_reader__free(struct dwarf_reader *r);

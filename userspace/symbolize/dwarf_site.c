@@ -120,7 +120,7 @@ struct dwarf_place dwarf_definition(struct memo *paths, Dwarf_Die *die)
 	struct dwarf_place place = declaration_of(paths, die);
 	Dwarf_Die class;
 
-	/* gcc says where a lambda is, not where its operator() is. */
+	/* gcc writes the place of a lambda, not of its operator(). */
 	if (!place.line && class_of_member(die, &class))
 		place = declaration_of(paths, &class);
 	return place;

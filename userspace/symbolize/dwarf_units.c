@@ -135,8 +135,8 @@ void dwarf_units__fini(struct dwarf_units *u)
 /* ---- the functions of a unit ----------------------------------------------------------------- */
 
 /*
- * Classes are most of a unit of C++. gcc writes the code of their members outside of them, but for
- * classes that are local to a function. And it says where a class ends, so passing over is free.
+ * Classes are most of a unit of C++. gcc writes the code of their members outside of them, but for classes that are
+ * local to a function. And it writes where a class ends, so passing over is free.
  */
 static bool code_is_outside_of_classes(Dwarf_Die *unit_die)
 {

@@ -4,9 +4,9 @@
  *
  * To find the next sibling of a DIE with children, libdw reads all that is below it, unless the compiler wrote where
  * that ends (gcc does, clang and rustc do not). A walk that goes down, up, and then to the parent's sibling reads
- * everything once for each level. But at the end of a list of siblings dwarf_siblingof() says where it found the null
- * that ends it; behind that null the parent's siblings go on. So every byte is read once, nothing but a depth has to
- * be kept, and each step moves on: a walk ends, whatever the unit says.
+ * everything once for each level. But at the end of a list of siblings dwarf_siblingof() returns the place of the
+ * null that ends it; behind that null the parent's siblings go on. So every byte is read once, nothing but a depth
+ * has to be kept, and each step moves on: a walk ends, whatever the unit contains.
  *
  * What is deeper than WALK_DEPTH_MAX is passed over.
  */
@@ -14,7 +14,7 @@
 
 #include <errno.h>
 
-/* Where the unit of a DIE ends in memory; NULL if libdw does not know. */
+/* Where the unit of a DIE ends in memory; NULL: unknown. */
 static const unsigned char *unit_end(Dwarf_Die *die)
 {
 	Dwarf_Off unit = dwarf_dieoffset(die) - dwarf_cuoffset(die), next;

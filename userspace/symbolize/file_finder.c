@@ -138,7 +138,7 @@ static int start_child(struct file_finder *f, bool debuginfod)
 	return 0;
 }
 
-/* ---- whose files ----------------------------------------------------------------------------- */
+/* ---- owners ---------------------------------------------------------------------------------- */
 
 static bool look_at(int fd, struct statx *st)
 {
@@ -245,7 +245,7 @@ void file_finder__count_in(struct file_finder *f, struct outside_books *books)
 	f->books = books;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void close_all(int fds[FINDER_FDS])
 {

@@ -4,9 +4,9 @@
  *
  * Looking up a name, opening, fstat and reading may take for ever where a file system does not answer (FUSE, or an
  * overlay above it), and no signal ends that. So a child does these, with no more privileges than reading takes, and
- * hands over open files. One that says nothing for some seconds is abandoned and replaced, and no more files of its
- * module's user and device are searched: so hanging costs each user one deadline. What a user's modules may cost in
- * all is bounded as well.
+ * hands over open files. A child without a message for some seconds is abandoned and replaced, and no more files of
+ * its module's user and device are searched: so hanging costs each user one deadline. What a user's modules may cost
+ * in all is bounded as well.
  *
  * The child is forked when it is first needed. Not thread-safe.
  */
@@ -37,9 +37,9 @@ struct found_files {
 
 /*
  * debug_file_find(), or with `release` (see there) debug_file_find_kernel(), and everything else that is needed of
- * the files. 0 or negative errno, of which -ETIMEDOUT says that the module is not to be read either. In any case
- * counts->refusal says whether something was refused, and why. The request's progress is called with 0 of 0 bytes
- * while there is nothing to report.
+ * the files. 0 or negative errno, of which -ETIMEDOUT: the module is not to be read either. In any case
+ * counts->refusal is the reason if something was refused. The request's progress is called with 0 of 0 bytes while
+ * there is nothing to report.
  */
 int file_finder__find(struct file_finder *f, const struct debug_file_request *request,
 		      const char *release, bool package, struct debug_file_counts *counts,

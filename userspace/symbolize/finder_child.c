@@ -56,7 +56,7 @@ struct work {
 	int elf_fd, root_fd; /* -1: none */
 };
 
-/* It is killed where the parent does not want to wait. */
+/* If the parent does not wait, it kills this process. */
 static int report_progress(void *context, const char *what, uint64_t done, uint64_t total)
 {
 	const struct finder_answer progress = {.is_progress = true, .done = done, .total = total};

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * How far the kernel whose text begins at `start` lies from where the ELF file says (modulo 2^64).
- * 0; -ENOENT: the file does not say; what reading it met.
+ * The distance between the address of the text in the ELF file and `start`, that of the running kernel (modulo 2^64).
+ * 0; -ENOENT: the file has no such address; or an error of reading it.
  */
 int kernel_image_shift(int fd, uint64_t start, uint64_t *shift);
 

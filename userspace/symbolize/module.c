@@ -145,7 +145,7 @@ static int open_debug_symbols(struct module *m)
 		return open_elf(m->files.debug_fd, 0, &m->debug);
 	err = minidebug_inflate(m->files.elf_fd, m->files.elf_base, MINIDEBUG_LIMIT,
 				&m->minidebug_fd);
-	if (err) /* one that wants too much memory does not cost the file's own table */
+	if (err) /* if it needs too much memory, the file's own table is still used */
 		return err == -ENOMEM ? -EFBIG : err;
 	return elf_file__open(m->minidebug_fd, &m->debug);
 }
@@ -293,7 +293,7 @@ static int match_symbols(struct module *m)
 
 /* ---- merging --------------------------------------------------------------------------------- */
 
-/* The readable form; neighbours and inlined calls ask for the same few again and again. */
+/* The readable form; neighbours and inlined calls need the same few repeatedly. */
 static const char *readable_name(struct module *m, const char *name)
 {
 	const char *known = memo__get(m->names, name);
@@ -518,7 +518,7 @@ int module__open(const struct module_files *files, struct module **module)
 	return 0;
 }
 
-/* What is said of the file's DWARF stays. */
+/* The state of the file's DWARF stays. */
 static int take_question(struct module *m, const uint64_t *addresses, size_t count)
 {
 	int err;

@@ -17,13 +17,12 @@
 
 struct module_files {
 	enum dso_kind kind;
-	int elf_fd;	   /* the mapped file, or -1: then debug_fd stands for it */
-	uint64_t elf_base; /* where the module begins in it */
-	int debug_fd;	   /* its separate debug file, already found to belong to it, or -1 */
-	int alt_fd;	   /* the dwz file its DWARF refers to, or -1 */
-	uint64_t
-		package_size; /* bytes of the .dwp file that libdw will ask for; 0: there is none */
-	bool symbols_only;    /* leave the DWARF alone: names from symbol tables */
+	int elf_fd;	       /* the mapped file, or -1: then debug_fd stands for it */
+	uint64_t elf_base;     /* where the module begins in it */
+	int debug_fd;	       /* its separate debug file, already found to belong to it, or -1 */
+	int alt_fd;	       /* the dwz file its DWARF refers to, or -1 */
+	uint64_t package_size; /* bytes of the .dwp file that libdw will read; 0: there is none */
+	bool symbols_only;     /* leave the DWARF alone: names from symbol tables */
 	uint64_t memory_limit; /* bytes that inflated DWARF may take; 0: a fixed default */
 };
 
