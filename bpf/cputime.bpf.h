@@ -2,10 +2,10 @@
 /*
  * The CPU time of the running thread, exact, without a hook on context switches.
  *
- * The scheduler brings se.sum_exec_runtime up to date at switches and at its own tick, up to 10 ms
- * ago, and notes in se.exec_start when that was. What is missing is the time since, in the same
- * clock: rq->clock_task, which is local_clock() less interrupt and stolen time. That clock has to
- * be read *now*, but rq->clock itself is as old as sum_exec_runtime.
+ * The scheduler brings se.sum_exec_runtime up to date at switches and at its own tick, up to 10 ms ago, and notes in
+ * se.exec_start when that was. The missing part is the time since, in the same clock: rq->clock_task, which is
+ * local_clock() less interrupt and stolen time. That clock has to be read *now*, but rq->clock itself is as old as
+ * sum_exec_runtime.
  *
  *  - perf's clock is local_clock() too. An event's `enabled` time is that clock since the event was enabled, so
  *    (enabled - rq->clock) is a constant of this CPU plus the age of rq->clock. Its minimum over all looks is the

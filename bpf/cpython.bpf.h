@@ -118,7 +118,7 @@ static __always_inline bool read_code(struct notes *n, __u64 code)
 				    (void *)(code + n->info.python.code_from));
 }
 
-/* The name of the file by its length and its last bytes. What cannot be read counts as 0. */
+/* The name of the file by its length and its last bytes. Bytes that cannot be read count as 0. */
 static __always_inline __u64 read_file(struct notes *n, __u64 filename)
 {
 	const struct runtime_python *python = &n->info.python;

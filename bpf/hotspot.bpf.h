@@ -60,7 +60,7 @@ enum hotspot_kind {
 	HOTSPOT_OTHER,
 };
 
-/* What the innermost frame has on the stack. */
+/* The words of the innermost frame on the stack. */
 enum hotspot_leaf {
 	HOTSPOT_WHOLE,
 	HOTSPOT_NOT_SAVED, /* the same, but for the caller's frame pointer, which is in its register */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the programs share with the collector: knobs (fixed at load), maps and counters. */
+/* Data shared with the collector: knobs (fixed at load), maps and counters. */
 #ifndef BPF_MAPS_BPF_H
 #define BPF_MAPS_BPF_H
 
@@ -169,7 +169,7 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } outputs SEC(".maps");
 
-/* What wakes the collector: the tick's own, and that of the hooks. See wake.bpf.h. */
+/* Rings that wake the collector: the tick's own, and that of the hooks. See wake.bpf.h. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
@@ -192,7 +192,7 @@ struct {
 	__type(value, struct unwind_table);
 } unwind_tables SEC(".maps");
 
-/* What unwind_epoch was when the table was last used. The kernel puts each value at a multiple of 8 bytes. */
+/* The value of unwind_epoch when the table was last used. The kernel puts each value at a multiple of 8 bytes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

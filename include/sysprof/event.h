@@ -589,8 +589,8 @@ struct meta_event {
 };
 
 /*
- * What limits left out of this recording, or deferred, since `since` and since the last event with the same user, thing
- * and reason: counts add up. base/outside_books.h in userspace defines the numbers.
+ * Input that limits left out of this recording, or deferred, since `since` and since the last event with the same
+ * user, thing and reason: counts add up. base/outside_books.h in userspace defines the numbers.
  */
 struct outside_event {
 	struct event_header header;

@@ -11,7 +11,7 @@
 
 #include <sysprof/profile.h>
 
-/* What a bound of docs/FORMATS.md left out of a file; all zero: nothing. */
+/* Counts of parts that a bound of docs/FORMATS.md left out of a file; all zero: none. */
 struct export_left_out {
 	uint64_t names;	     /* truncated names, … */
 	size_t name_size;    /* … and their size in bytes */

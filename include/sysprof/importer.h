@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A format that can be read. An importer gets the bytes of a file and fills a profile_builder; it opens
- * nothing else. What the file says is not trusted: every id is checked, and every count, size and depth
- * is bounded.
+ * A format that can be read. An importer gets the bytes of a file and fills a profile_builder; it opens nothing else.
+ * The file is not trusted: every id is checked, and every count, size and depth is bounded.
  */
 #ifndef SYSPROF_IMPORTER_H
 #define SYSPROF_IMPORTER_H
@@ -13,7 +12,7 @@
 
 #include <sysprof/profile_builder.h>
 
-/* What is wrong with a file, and where. */
+/* An error in a file, and its place. */
 struct import_failure {
 	char what[256];
 	uint64_t offset; /* byte offset in the file (uncompressed, if it was compressed) */

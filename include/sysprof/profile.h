@@ -109,7 +109,7 @@ enum symbol_state {
 };
 
 /*
- * What a sample measures. X(ENUM, name, unit), named as pprof's sample types; the unit is the unit of
+ * Kinds of samples by what they measure. X(ENUM, name, unit), named as pprof's sample types; the unit is the unit of
  * the weight.
  *
  * CPU: a tick found the thread running. The weight is the CPU time that the thread used since its
@@ -371,7 +371,7 @@ struct profile_lost_range {
 };
 
 /*
- * What a limit left out or deferred. Things, reasons and their texts are in userspace's base/outside_books.h.
+ * Input that a limit left out or deferred. Things, reasons and their texts are in userspace's base/outside_books.h.
  */
 struct profile_outside {
 	uint32_t user; /* a uid, or one of the OUTSIDE_USER_… */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the eBPF programs need about a process with a runtime: the locations of the words that identify the function of
- * a frame. runtimes/ finds them from the runtime's exported data, and the session stores them in the kernel.
+ * Data that the eBPF programs need about a process with a runtime: the locations of the words that identify the
+ * function of a frame. runtimes/ finds them from the runtime's exported data, and the session stores them in the
+ * kernel.
  */
 #ifndef SYSPROF_RUNTIME_INFO_H
 #define SYSPROF_RUNTIME_INFO_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a symbolizer answers about one address. stream/symbol_blob.h has it as bytes. */
+/* The answer of a symbolizer for one address. stream/symbol_blob.h has it as bytes. */
 #ifndef SYSPROF_SYMBOL_RESULT_H
 #define SYSPROF_SYMBOL_RESULT_H
 

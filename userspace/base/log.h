@@ -9,8 +9,8 @@
 #include <stdbool.h>
 
 /*
- * What was attempted, on what, why it failed, and the command or setting that fixes it. Filled by the function that
- * failed, printed by cli/. Both texts may be empty.
+ * A failure: the attempt, its object, the reason, and the command or setting that fixes it. Filled by the function
+ * that failed, printed by cli/. Both texts may be empty.
  */
 struct failure {
 	char what[512];
@@ -54,9 +54,9 @@ enum log_subsystem {
 };
 
 /*
- * What the program does and why, with -vv: "sysprof: [symbols] 1.204 s: text\n". From any thread; costs one branch,
- * and does not evaluate the arguments, if it is off. Strings of other users (paths, names) are allowed, because
- * control bytes are escaped; environments and contents of files are not.
+ * The debug log, with -vv: "sysprof: [symbols] 1.204 s: text\n". From any thread; costs one branch, and does not
+ * evaluate the arguments, if it is off. Strings of other users (paths, names) are allowed, because control bytes are
+ * escaped; environments and contents of files are not.
  */
 #define log_debug(subsystem, ...)                                                                  \
 	do {                                                                                       \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What users may have, and what they may spend: the one table of limits, and the one implementation.
+ * Limits of users, of things and of rates: the one table of limits, and the one implementation.
  *
  * A profiled program decides how many files, mappings and functions it has, and how often they change. So each thing that
  * costs the collector memory or time has a limit for each process or file, for each user, and for all users together.
@@ -165,7 +165,7 @@ void quota__begin(struct quota *q, uint64_t now);
 /* Accounts of a quota that a process which hangs may be writing to; limits and `shared` stay. */
 void quota__continue(struct quota *q, const struct quota *old);
 
-/* What is left for the owner; INT64_MAX: there is no limit. */
+/* The amount left for the owner; INT64_MAX: there is no limit. */
 int64_t quota__left(const struct quota *q, uint64_t owner, uint64_t now);
 /* Why the owner may not have that much more: OUTSIDE_BY_USER, OUTSIDE_BY_ALL; OUTSIDE_REASON_COUNT: nothing forbids it. */
 enum outside_reason quota__refusal(const struct quota *q, uint64_t owner, uint64_t amount,

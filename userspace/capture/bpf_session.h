@@ -53,7 +53,7 @@ struct bpf_session_options {
 	bool follow_groups; /* EVENT_IN_GROUP and EVENT_GROUP_MADE; groups can be excluded */
 };
 
-/* What was got, for the recording's metadata and the summary. Valid as long as the session. */
+/* The result, for the recording's metadata and the summary. Valid as long as the session. */
 struct bpf_session_info {
 	const char *event;	     /* name of the tick event */
 	uint64_t period;	     /* ns; 0: not a clock event */
@@ -104,8 +104,7 @@ int bpf_session__resume_ticks(struct bpf_session *session, unsigned int hz);
 bool bpf_session__unwind_memory(struct bpf_session *session, struct unwind_memory *memory);
 
 /*
- * Stop ticks, hooks and side-band, in this order. What is in the rings stays there for a last
- * drain.
+ * Stop ticks, hooks and side-band, in this order. The contents of the rings stay there for a last drain.
  */
 void bpf_session__disable(struct bpf_session *session);
 
@@ -139,8 +138,8 @@ typedef int (*cpu_change_fn)(void *context, const struct cpu_change *change);
 /*
  * Look which CPUs are online, some times a second while ticks are enabled. One that came is to be sampled, if it is
  * not excluded by target.cpus; it may be one that was there before, whose events the kernel has removed (it does so
- * for a suspend as well, which does not show in the list of CPUs). What an old ring still has goes to `sink`. Books
- * of a CPU go on where they were. info.cpus can grow. 0, or the first error of `sink` or `changed`, or -ENOMEM.
+ * for a suspend as well, which does not show in the list of CPUs). The rest of an old ring goes to `sink`. Books of a
+ * CPU go on where they were. info.cpus can grow. 0, or the first error of `sink` or `changed`, or -ENOMEM.
  *
  * Like at the start the side-band comes first: where *fresh is set the caller reads the processes, as what they did
  * on such a CPU before is lost, and then starts its ticks. start_fresh_cpus reports the CPUs that came.
@@ -181,8 +180,8 @@ int bpf_session__exclude_group(struct bpf_session *session, uint64_t group, bool
 int bpf_session__exclude_none(struct bpf_session *session);
 
 /*
- * What is noted beside the frames of this process from now on; NULL: nothing any more. 0, -E2BIG: there are too many, or
- * another negative errno.
+ * Selects the notes beside the frames of this process from now on; NULL: none any more. 0, -E2BIG: there are too
+ * many, or another negative errno.
  */
 int bpf_session__set_runtime(struct bpf_session *session, uint32_t tgid,
 			     const struct runtime_info *info);

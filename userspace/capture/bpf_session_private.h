@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files of bpf_session share: bpf_session.c loads and attaches, bpf_session_cpus.c has the CPUs with
- * their perf events and rings, bpf_session_unwind.c the maps of the unwind tables.
+ * Shared by the files of bpf_session: bpf_session.c loads and attaches, bpf_session_cpus.c has the CPUs with their
+ * perf events and rings, bpf_session_unwind.c the maps of the unwind tables.
  */
 #ifndef CAPTURE_BPF_SESSION_PRIVATE_H
 #define CAPTURE_BPF_SESSION_PRIVATE_H

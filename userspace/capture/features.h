@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What this kernel and these privileges allow. Everything is tried, nothing is concluded from a
- * version number.
+ * Features that this kernel and these privileges allow. Everything is tried, nothing is concluded from a version
+ * number.
  */
 #ifndef CAPTURE_FEATURES_H
 #define CAPTURE_FEATURES_H

@@ -19,7 +19,7 @@
 #include "capture/perf_ring.h"
 #include "stream/event_queue.h" /* event_push_fn */
 
-/* What drives the ticks. */
+/* The event that drives the ticks. */
 struct tick_source {
 	const char *name; /* "cpu-clock", …, as for -e */
 	uint32_t type;

@@ -22,7 +22,7 @@ struct stack_join {
 
 void stack_join__fini(struct stack_join *j);
 
-/* One more piece. What does not follow on the last one replaces it; without memory it is left out. */
+/* One more piece. If it does not follow on the last one, it replaces that; without memory it is left out. */
 void stack_join__piece(struct stack_join *j, const struct stack_piece *piece);
 
 /*

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What Chrome's formats take for a function: name, script and definition site. .cpuprofile and traces
- * share it.
+ * A function in Chrome's formats: name, script and definition site. .cpuprofile and traces share it.
  *
  * Each distinct one has a key, so that it can be used with call_tree.h. Its JSON is made once, however
  * many nodes have it.

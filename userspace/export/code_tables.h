@@ -25,7 +25,7 @@
 
 struct code_options {
 	/*
-	 * What has a name and what has none of one file are two mappings. Otherwise a file is one mapping: without
+	 * Code with and code without names of one file are two mappings. Otherwise a file is one mapping: without
 	 * names if it has a build id and no location of it has a name; its addresses are offsets in the file then.
 	 */
 	bool split_unnamed;

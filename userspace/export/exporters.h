@@ -24,7 +24,7 @@ const struct exporter *exporter_by_name(const char *name);
 const struct exporter *exporter_for_path(const char *path, const char **why);
 
 /*
- * What is wrong with a file that has become so many bytes long, before compression, or NULL: a sentence for the user.
+ * A sentence for the user about the problem of a file of so many bytes, before compression; NULL: there is none.
  */
 const char *export_size_problem(const struct exporter *exporter, uint64_t size);
 

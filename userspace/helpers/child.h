@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The one way from a fork to a confined process of a class (helpers/classes.h). A child has three standard streams that
- * lead nowhere, one socket to its owner, the descriptors that it is given, and nothing else of its parent's. It ends
- * with its parent. What a terminal sends does not reach it.
+ * The one way from a fork to a confined process of a class (helpers/classes.h). A child has three standard streams
+ * that lead nowhere, one socket to its owner, the descriptors that it is given, and nothing else of its parent's. It
+ * ends with its parent. Signals of a terminal do not reach it.
  */
 #ifndef HELPERS_CHILD_H
 #define HELPERS_CHILD_H
@@ -31,7 +31,7 @@ struct child_self {
 	pid_t parent;		     /* with which it ends */
 };
 
-/* What a child does; it ends with the status that is returned. */
+/* The function of a child, which ends with the status that is returned. */
 typedef int (*child_run_fn)(const struct child_self *self);
 
 struct child_plan {

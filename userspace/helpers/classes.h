@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What each kind of process beside the collector may do: one row a class. confine() applies a row; SECURITY.md describes
- * the rows, and tests/e2e/helper_classes.py compares them with /proc.
+ * The privileges and limits of each kind of process beside the collector: one row a class. confine() applies a row;
+ * SECURITY.md describes the rows, and tests/e2e/helper_classes.py compares them with /proc.
  */
 #ifndef HELPERS_CLASSES_H
 #define HELPERS_CLASSES_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a process gives up before it reads other users' files: the row of its class, but for the filter. */
+/* Drops the privileges of a process before it reads other users' files: the row of its class, but for the filter. */
 #ifndef HELPERS_CONFINE_H
 #define HELPERS_CONFINE_H
 

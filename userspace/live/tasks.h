@@ -13,7 +13,7 @@
  * for 2 s after the exit, because the last records may still be in transit, and while the process has other threads.
  * The end of a process whose exit record was lost is found by a sweep.
  *
- * An entry does not move, but tasks__sweep() and tasks__free() free it. What outlives a call holds a task_id.
+ * An entry does not move, but tasks__sweep() and tasks__free() free it. References that outlive a call are task_ids.
  */
 #ifndef LIVE_TASKS_H
 #define LIVE_TASKS_H

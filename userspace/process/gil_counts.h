@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the notes of a window's samples say of the GIL, added up by thread. */
+/* The states of the GIL in the notes of a window's samples, added up by thread. */
 #ifndef PROCESS_GIL_COUNTS_H
 #define PROCESS_GIL_COUNTS_H
 

@@ -3,7 +3,7 @@
  * The contents of perf maps and jitdumps, by file, over all windows. Filled from events and queried when a
  * window has ended, both by the same thread.
  *
- * What is kept is limited, for each user whose processes have such files and for all together. Beyond a limit room is
+ * Its memory is limited, for each user whose processes have such files and for all together. Beyond a limit room is
  * made in the largest file of the user with the most: first of code that has ended, then of code that was not sampled
  * for the longest time; its names are counted as left. So the newest code always has names.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a thread has used of a CPU, as weights of the samples of one window. See thread_accounts.c. */
+/* CPU time of threads, as weights of the samples of one window. See thread_accounts.c. */
 #ifndef PROCESS_THREAD_ACCOUNTS_H
 #define PROCESS_THREAD_ACCOUNTS_H
 

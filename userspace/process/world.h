@@ -37,7 +37,7 @@ void world__count_in(struct world *w, struct outside_books *books);
 
 struct process_table *world__processes(struct world *w);
 struct image_table *world__images(struct world *w);
-/* What is known of the functions of runtimes. */
+/* The functions of runtimes. */
 const struct code_functions *world__code(const struct world *w);
 
 /* Called first for every event of the recording: ended lives are freed after their grace period. */

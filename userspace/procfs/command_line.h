@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an interpreter runs: its script, module or main class. Of a command line nothing else is kept, since arguments
- * can be secrets.
+ * The program of an interpreter: its script, module or main class. Of a command line nothing else is kept, since
+ * arguments can be secrets.
  */
 #ifndef PROCFS_COMMAND_LINE_H
 #define PROCFS_COMMAND_LINE_H

@@ -4,10 +4,10 @@
  * after it was deleted or replaced or its process has ended. Every table has a cap; at the cap the least
  * recently used entry is evicted.
  *
- * Mappings and files are requests with a callback for the answer. What is known is answered before the call
- * returns. With readers (see the options) all else is answered later, by dso_opener__step(): the system calls that
- * a file's owner can hold up are made in other processes, and one that does not answer has an answer after a second.
- * Without readers they are made in place, before the call returns.
+ * Mappings and files are requests with a callback for the answer. Requests for known files are answered before the
+ * call returns. With readers (see the options) all else is answered later, by dso_opener__step(): the system calls
+ * that a file's owner can hold up are made in other processes, and one that does not answer has an answer after a
+ * second. Without readers they are made in place, before the call returns.
  */
 #ifndef PROCFS_DSO_OPENER_H
 #define PROCFS_DSO_OPENER_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the parts of the opener share: its tables, and a search. dso_opener.c has the essay. */
+/* Shared by the parts of the opener: its tables, and a search. dso_opener.c has the essay. */
 #ifndef PROCFS_DSO_OPENER_PRIVATE_H
 #define PROCFS_DSO_OPENER_PRIVATE_H
 
@@ -164,7 +164,7 @@ struct found {
 	uint32_t user;	 /* of the process */
 };
 
-/* What has come of a search: 0 and what was found, whose descriptor is the callee's; or why nothing was. */
+/* The result of a search: 0 and the finding, whose descriptor is the callee's; or the reason why there is none. */
 typedef void (*search_done_fn)(struct dso_opener *o, void *context, const struct found *found,
 			       enum file_state state);
 
@@ -312,7 +312,7 @@ void dso_archives__forget_image(struct dso_opener *o, uint32_t archive);
 void dso_event__set_build_id(struct mmap_event *event, const struct build_id *id);
 /* The event shows this image. */
 void dso_event__set_image(struct dso_opener *o, struct mmap_event *event, uint32_t index);
-/* What was found for it, whose descriptor is taken; *image as in dso_event__answer(). 0 or -ENOMEM. */
+/* Completes an event by a finding, whose descriptor is taken; *image as in dso_event__answer(). 0 or -ENOMEM. */
 int dso_event__complete(struct dso_opener *o, struct mmap_event *event, const struct wanted *w,
 			int root, const struct found *found, uint32_t *image);
 /* Nothing was found. */

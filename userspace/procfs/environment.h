@@ -18,8 +18,9 @@ extern const char *const environment_names[];
 bool environment_name_is_valid(const char *name);
 
 /*
- * From the text of /proc/PID/environ, "NAME=value\0" again and again, the variables of these names ("A\0B\0"), as facts
- * "env:NAME". The first of several with one name counts, as for getenv(). What does not end with a NUL was cut off.
+ * From the text of /proc/PID/environ, "NAME=value\0" again and again, the variables of these names ("A\0B\0"), as
+ * facts "env:NAME". The first of several with one name counts, as for getenv(). Text without a NUL at its end was
+ * truncated.
  */
 void environment__pick(const char *text, size_t size, const char *names, size_t names_size,
 		       struct fact_text *facts);

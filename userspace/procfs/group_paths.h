@@ -28,7 +28,7 @@ struct known_group {
 int group_paths__new(const char *root, struct group_paths **paths);
 void group_paths__free(struct group_paths *p);
 
-/* What is known stays: no group is ever renamed. 0 or -ENOMEM. */
+/* Known paths stay: no group is ever renamed. 0 or -ENOMEM. */
 int group_paths__add(struct group_paths *p, uint64_t id, const char *path);
 
 /* Looks it up if it is not cached. NULL: unknown. Valid until the next call. */

@@ -79,8 +79,8 @@ struct lru_owners {
 			     offsetof(__typeof__(*(vec).data), owner)})
 
 /*
- * What makes room for one place more of this owner's: the least recently used one if it is idle, else the least recently used of
- * the owner with the most. LRU_NONE: all are in use, and no owner has more than this one.
+ * The place to evict for one more of this owner's: the least recently used one if it is idle, else the least recently
+ * used of the owner with the most. LRU_NONE: all are in use, and no owner has more than this one.
  */
 uint32_t lru__to_evict(const struct lru *l, uint64_t now, uint64_t idle, const struct quota *quota,
 		       uint64_t owner, struct lru_owners owners);

@@ -7,7 +7,7 @@
 
 #include "stream/event_queue.h"
 
-/* What cannot be found out is left out. 0, or what `push` returned. */
+/* Unknown facts are left out. 0, or what `push` returned. */
 int machine_facts__emit(event_push_fn push, void *context, uint64_t time);
 
 #endif

@@ -18,7 +18,7 @@ bool otel_context_has_name(const char *path);
 
 /*
  * The attributes that a service is named by, as facts "otel:service.name", from a message: a Resource, or a
- * ProcessContext, whose first field is one. What is not sound is skipped.
+ * ProcessContext, whose first field is one. Invalid parts are skipped.
  */
 void otel_context__decode(const uint8_t *message, size_t size, struct fact_text *facts);
 

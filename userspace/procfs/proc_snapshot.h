@@ -32,7 +32,7 @@ void proc_snapshot__use_readers(struct proc_snapshot *s, struct helper_pool *rea
 				unsigned int service);
 /* The time of the oldest mappings that are being read, or UINT64_MAX: later events must wait for them. */
 uint64_t proc_snapshot__pending_since(const struct proc_snapshot *s);
-/* What `push` has returned, or -ENOMEM, since the last time. */
+/* The error of `push`, or -ENOMEM, since the last call. */
 int proc_snapshot__error(struct proc_snapshot *s);
 
 /* One process: EVENT_PROCESS, EVENT_CGROUP, EVENT_THREADs, EVENT_MMAPs, EVENT_MAPS_READ. Kernel threads

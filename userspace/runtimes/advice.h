@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a recording lacks, as several runtimes have it. */
+/* Sentences about what a recording lacks, for several runtimes. */
 #ifndef RUNTIMES_ADVICE_H
 #define RUNTIMES_ADVICE_H
 

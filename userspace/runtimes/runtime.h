@@ -59,7 +59,7 @@ enum code_lasting {
 	CODE_NUMBERED, /* no other function has these words, but more may be known of it later: read it again, seldom */
 };
 
-/* What the frames of one kind of note are named by. */
+/* The source of names of frames with one kind of note. */
 enum note_naming {
 	NAMED_BY_FUNCTION, /* the function of the note, or the chain at its address */
 	NAMED_BY_CODE, /* the chain of a piece of compiled code, which is described once and ends with the code itself */
@@ -125,7 +125,7 @@ struct runtime_lookup {
 	bool may_come; /* set: the runtime is there and has not begun, another look is worth it */
 };
 
-/* What was found of a runtime, as it goes to the collector and into the judgement of `check -p`. */
+/* Findings about a runtime, for the collector and for the judgement of `check -p`. */
 struct runtime_finding {
 	uint32_t is_seen;  /* it is in the process, read or not, */
 	uint32_t is_there; /* … and has begun */
@@ -135,7 +135,7 @@ struct runtime_finding {
 	uint32_t version[3];
 };
 
-/* What a copy of a function (EVENT_CODE_COPY) is read by, in the collector. */
+/* The layout by which the collector reads a copy of a function (EVENT_CODE_COPY). */
 #define RUNTIME_LAYOUT_MAX 256u
 struct runtime_layout {
 	uint32_t size; /* 0: none */
@@ -143,7 +143,7 @@ struct runtime_layout {
 	char bytes[RUNTIME_LAYOUT_MAX];
 };
 
-/* What a process has. It comes from another process: the collector checks it by `is_sound`. */
+/* Findings about a process. They come from another process: the collector checks them by `is_sound`. */
 #define RUNTIME_MEMORIES_MAX 8u
 struct runtime_findings {
 	struct runtime_info info; /* for the kernel; `has` is 0 if that is nothing */

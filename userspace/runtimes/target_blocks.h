@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The memory of a process in aligned blocks that are read once: for looking at many small things that lie near one
- * another. What it has is as old as the first look at it, so one is made for each request.
+ * another. Its bytes are as old as the first read, so one is made for each request.
  */
 #ifndef RUNTIMES_TARGET_BLOCKS_H
 #define RUNTIMES_TARGET_BLOCKS_H

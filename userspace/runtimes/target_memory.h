@@ -43,10 +43,10 @@ struct target_pages {
 	unsigned char bytes[TARGET_PAGES][TARGET_PAGE];
 };
 
-/* What is kept of it; nothing if nothing is to be kept. */
+/* Drop its cached pages, if it has any. */
 void target_memory__forget(struct target_memory *m);
 
-/* As target_read_fn; -EDQUOT: the limit is reached, and nothing more will be read. What was kept counts like what was not. */
+/* As target_read_fn; -EDQUOT: the limit is reached, and nothing more will be read. Cached bytes count like others. */
 int target_memory__read(struct target_memory *m, void *to, size_t size, uint64_t address);
 /* One value of 8, 4 or 2 bytes, in the byte order of this machine. */
 int target_memory__word(struct target_memory *m, uint64_t *value, uint64_t address);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What server.c (connections, waiting, life) and server_request.c (checks, answers) share. */
+/* Shared by server.c (connections, waiting, life) and server_request.c (checks, answers). */
 #ifndef SERVE_SERVER_PRIVATE_H
 #define SERVE_SERVER_PRIVATE_H
 

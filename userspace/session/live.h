@@ -65,7 +65,7 @@ bool live__is_behind(const struct live *live);
 /* Events that wait to be handed on. */
 size_t live__held(const struct live *live);
 int live__start(struct live *live, struct failure *failure);
-/* What a descriptor stands for that ends live__wait() when it is readable. */
+/* The meaning of a descriptor that ends live__wait() when it is readable. */
 enum live_wake {
 	LIVE_WAKE_KERNEL,  /* the kernel side needs the mappings of a process */
 	LIVE_WAKE_RINGS,   /* a ring is half full */
@@ -112,9 +112,9 @@ bool live__threads_ended(struct live *live);
 struct dso_opener *live__dso_opener(struct live *live);
 struct helper_pool *live__readers(struct live *live);
 struct helper_pool *live__builders(struct live *live);
-/* What is left out is noted there, and becomes events of the stream once a second, and at each window's end. */
+/* The books of the outside, which become events of the stream once a second, and at each window's end. */
 struct outside_books *live__books(struct live *live);
-/* What is known of the runtimes of each process. */
+/* The runtimes of each process. */
 const struct live_code *live__code(const struct live *live);
 struct bpf_session *live__session(struct live *live);
 

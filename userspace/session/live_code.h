@@ -45,7 +45,7 @@ int live_code__mapped(struct live_code *c, const struct mmap_event *mapping);
  * are not read again, others are requested of both, because many children end before they can be read. 0 or -ENOMEM.
  */
 int live_code__forked(struct live_code *c, uint32_t parent, uint32_t child, uint64_t time);
-/* What names a function, before the sample that has it first. 0, -ENOMEM, or what `push` has returned. */
+/* A copy of a function, before its first sample. 0, -ENOMEM, or what `push` has returned. */
 int live_code__copied(struct live_code *c, const struct code_copy_event *copy);
 /* 0 or -ENOMEM. */
 int live_code__sampled(struct live_code *c, const struct sample_event *sample);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What live_code.c, live_code_ask.c (requests) and live_code_kin.c (children of fork) share. */
+/* Shared by live_code.c, live_code_ask.c (requests) and live_code_kin.c (children of fork). */
 #ifndef SESSION_LIVE_CODE_PRIVATE_H
 #define SESSION_LIVE_CODE_PRIVATE_H
 
@@ -128,7 +128,7 @@ struct code_request {
 
 /* NULL: no memory. The caller frees it. */
 struct code_request *live_code_request(struct live_code *c, const struct code_process *process);
-/* What waits, as much as one request may have. 0 or negative errno. */
+/* Requests that wait, as many as one message may have. 0 or negative errno. */
 int live_code_ask(struct live_code *c, struct code_process *process, uint64_t now);
 
 /* ---- live_code_kin.c ------------------------------------------------------------------------- */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of the live stream share: live.c (ticks), live_open.c (up to the first one), live_pace.c (when ticks are) and
- * live_targets.c (what is recorded). */
+/*
+ * Shared by the files of the live stream: live.c (ticks), live_open.c (up to the first one), live_pace.c (when ticks
+ * are) and live_targets.c (what is recorded).
+ */
 #ifndef SESSION_LIVE_PRIVATE_H
 #define SESSION_LIVE_PRIVATE_H
 

@@ -98,7 +98,7 @@ void session__set_hz(struct session *s, unsigned int hz);
 /* The rate now. */
 unsigned int session__hz(const struct session *s);
 
-/* What a session may leave out, to cost less. All of it is allowed at the start. */
+/* Work that a session may leave out, to cost less. All of it is allowed at the start. */
 struct session_allowance {
 	bool debug_info; /* else names are from symbol tables, and lines only where the symbol cache has them */
 	bool table_builds; /* else unwind tables are read from the cache or not at all, and no stacks are copied */

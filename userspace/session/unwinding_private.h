@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What publishing (unwinding.c) and settling (settling.c) share. */
+/* Shared by publishing (unwinding.c) and settling (settling.c). */
 #ifndef SESSION_UNWINDING_PRIVATE_H
 #define SESSION_UNWINDING_PRIVATE_H
 

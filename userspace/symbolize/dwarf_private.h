@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files behind the door to libdw share. */
+/* Shared by the files that use libdw. */
 #ifndef DWARF_PRIVATE_H
 #define DWARF_PRIVATE_H
 

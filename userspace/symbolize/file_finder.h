@@ -5,8 +5,8 @@
  * Looking up a name, opening, fstat and reading may take for ever where a file system does not answer (FUSE, or an
  * overlay above it), and no signal ends that. So a child does these, with no more privileges than reading takes, and
  * hands over open files. A child without a message for some seconds is abandoned and replaced, and no more files of
- * its module's user and device are searched: so hanging costs each user one deadline. What a user's modules may cost
- * in all is bounded as well.
+ * its module's user and device are searched: so hanging costs each user one deadline. The cost of all modules of a
+ * user is bounded as well.
  *
  * The child is forked when it is first needed. Not thread-safe.
  */
@@ -24,7 +24,7 @@ struct file_finder;
 /* NULL: no memory. */
 struct file_finder *file_finder__new(void);
 void file_finder__free(struct file_finder *f);
-/* What is left is counted there, by the user whose file the module is; NULL: nowhere. */
+/* Files that are left out are counted there, by the owner of the module; NULL: nowhere. */
 void file_finder__count_in(struct file_finder *f, struct outside_books *books);
 
 struct found_files {

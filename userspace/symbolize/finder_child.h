@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a file finder and its child say to each other, over a socket of datagrams that carries descriptors. */
+/* The messages between a file finder and its child, over a socket of datagrams that carries descriptors. */
 #ifndef SYMBOLIZE_FINDER_CHILD_H
 #define SYMBOLIZE_FINDER_CHILD_H
 

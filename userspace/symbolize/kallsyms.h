@@ -22,8 +22,7 @@ struct kallsyms *kallsyms__new(void); /* NULL: no memory */
 void kallsyms__free(struct kallsyms *k);
 
 /*
- * Whole lines "ADDRESS TYPE NAME [MODULE]". What is no such line is counted and passed over.
- * 0, -ENOMEM.
+ * Whole lines "ADDRESS TYPE NAME [MODULE]". Other lines are counted and skipped. 0, -ENOMEM.
  */
 int kallsyms__add(struct kallsyms *k, const char *text, size_t size);
 

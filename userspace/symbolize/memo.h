@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What was worked out for a string once, by the place the string lies at: the readable form of a
- * mangled name, the whole path of a file. Equal texts are kept once.
+ * Results for strings, by the address of the string: the readable form of a mangled name, the whole path of a file.
+ * Equal texts are kept once.
  */
 #ifndef SYMBOLIZE_MEMO_H
 #define SYMBOLIZE_MEMO_H
@@ -11,7 +11,7 @@ struct memo;
 struct memo *memo__new(void); /* NULL: no memory */
 void memo__free(struct memo *m);
 
-/* What was put for this place, or NULL. Valid until the memo is freed. */
+/* The result for this address, or NULL. Valid until the memo is freed. */
 const char *memo__get(const struct memo *m, const void *place);
 /* Keep a copy of `text`; NULL: no memory. */
 const char *memo__put(struct memo *m, const void *place, const char *text);

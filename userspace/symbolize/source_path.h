@@ -8,8 +8,8 @@
 #define SOURCE_PATH_SIZE 4096
 
 /*
- * `name` in `directory` (NULL: not known) without ".", ".." and doubled slashes: "/a/b/../c" is
- * "/a/c". What stays relative is left as it is. 0, -ENAMETOOLONG.
+ * `name` in `directory` (NULL: not known) without ".", ".." and doubled slashes: "/a/b/../c" is "/a/c". A path
+ * that stays relative is not changed. 0, -ENAMETOOLONG.
  */
 int source_path(const char *directory, const char *name, char *buffer, size_t size);
 

@@ -11,7 +11,7 @@
 #define SYMBOL_BUILD_ID_MAX 64
 #define SYMBOL_FILE_LIMIT   (UINT64_C(64) << 20) /* bytes */
 
-/* What answers are made from. Compared as bytes: zeroed before it is filled in, and without padding. */
+/* The sources of answers. Compared as bytes: zeroed before it is filled in, and without padding. */
 struct symbol_key {
 	uint64_t
 		identity; /* of the files, as debug_file_identity(): a debug package installed later is another one */

@@ -50,7 +50,10 @@ int symbol_cache__read(struct symbol_cache *c, const struct symbol_key *key,
 /* Add one answer, to be written by symbol_cache__commit() if a file can have it. 0, -ENOMEM. */
 int symbol_cache__add(struct symbol_cache *c, const struct symbol_key *key, uint64_t address,
 		      const struct symbol_result *result, enum symbol_state state);
-/* Merge what was added with the files, the new before the old, and keep to the limits. What cannot be written is forgotten. */
+/*
+ * Merge what was added with the files, the new before the old, and keep to the limits. Answers that cannot be written
+ * are dropped.
+ */
 void symbol_cache__commit(struct symbol_cache *c);
 
 /* Bytes that stay in memory now. */

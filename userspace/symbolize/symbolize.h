@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of the symbolizer share. */
+/* Shared by the files of the symbolizer. */
 #ifndef SYMBOLIZE_SYMBOLIZE_H
 #define SYMBOLIZE_SYMBOLIZE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What building one unwind table may take. A tenant writes the file that a table is built from, and a byte of
+ * The budget of building one unwind table. A tenant writes the file that a table is built from, and a byte of
  * .eh_frame makes up to 6 of functions and rows. The budget is checked before each function and row is kept, and the
  * first limit that is hit is the reason to show.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the reader of the entries (cfi.c) and the machine that runs their instructions share. */
+/* Shared by the reader of the entries (cfi.c) and the machine that runs their instructions. */
 #ifndef UNWIND_CFI_PRIVATE_H
 #define UNWIND_CFI_PRIVATE_H
 
@@ -14,7 +14,7 @@ struct rbx {
 	int16_t offset;
 };
 
-/* What several functions have in common. */
+/* The common part of several functions. */
 struct cie {
 	uint64_t offset; /* of its length field in the section: its name */
 	uint64_t code_align;

@@ -27,7 +27,7 @@ struct code_flow {
 	/* From this address on; ascending, the first at or behind the start. Nonzero stops. */
 	int (*row)(void *context, uint64_t address, const struct unwind_rule *rule);
 	void *context;
-	/* Steps that may still be looked at, of all that share it. What it does not suffice for has no rules. */
+	/* Steps that may still be looked at, of all that share it. Code beyond it has no rules. */
 	uint64_t *work;
 };
 

@@ -7,9 +7,9 @@
 #include "unwind/cfi.h"
 
 /*
- * All rows in the order of their addresses, up to `limit` of them and some more. What is between functions
- * gets UNWIND_CFA_NONE. 0; -ENOENT: it is not a Go program, or cannot be read as one; -EFBIG: more than
- * `limit`, or than the budget allows (NULL: there is none); -ENOMEM; or what `row` returned.
+ * All rows in the order of their addresses, up to `limit` of them and some more. Code between functions gets
+ * UNWIND_CFA_NONE. 0; -ENOENT: it is not a Go program, or cannot be read as one; -EFBIG: more than `limit`, or than
+ * the budget allows (NULL: there is none); -ENOMEM; or what `row` returned.
  */
 int go_table__each_row(struct elf_file *file, uint64_t limit, struct build_budget *budget,
 		       cfi_row_fn row, void *context, struct cfi_counts *counts);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unwind tables of files: read from the cache, or built by processes without privileges (build.h), so that the collector can
- * read its rings meanwhile: the table of a big library takes a tenth of a second. All that may be in the cache is read before
- * any table is built. The cache is written when there is nothing else to do. Used by one thread.
+ * Unwind tables of files: read from the cache, or built by processes without privileges (build.h), so that the
+ * collector can read its rings meanwhile: the table of a big library takes a tenth of a second. Tables that may be in
+ * the cache are read before any table is built. The cache is written when there is nothing else to do. Used by one
+ * thread.
  */
 #ifndef UNWIND_TABLE_BUILDER_H
 #define UNWIND_TABLE_BUILDER_H

@@ -29,7 +29,7 @@ struct table_cache *table_cache__open(void);
 struct table_cache *table_cache__open_at(const char *directory, uint64_t limit, bool any_device);
 /* Do stamps identify the files of such a file system (f_type of statfs) on this device (st_dev)? */
 bool table_cache__is_stable(uint64_t device, unsigned int file_system);
-/* What was to be kept and is not written yet is forgotten. */
+/* Tables that are not written yet are dropped. */
 void table_cache__free(struct table_cache *c);
 
 /*

@@ -26,7 +26,7 @@ struct unwind_feed;
 struct helper_pool;
 struct table_cache;
 
-/* What an image is to unwinding. */
+/* An image, for unwinding. */
 struct fed_image {
 	bool is_made;		       /* JIT code */
 	const struct runtime *runtime; /* that is in the file, which makes such code; NULL: none */
@@ -98,7 +98,7 @@ struct fed_process {
 
 /*
  * Publishes its mappings at that time, and requests missing tables. 0; -ENOMEM; -E2BIG: it has too many; -ENOSPC:
- * there is no room for it. What was published of the process before is withdrawn in these cases.
+ * there is no room for it. In these cases the earlier publication of the process is withdrawn.
  */
 int unwind_feed__publish(struct unwind_feed *f, const struct fed_process *process);
 /* Takes that back; what else is known of the process is kept. */

@@ -49,7 +49,7 @@ struct unwind_piece {
 int unwind_table__build_pieces(const struct unwind_piece *pieces, size_t count, size_t limit,
 			       struct unwind_table_image *image);
 
-/* The same for frames of one size each. What lies between them is UNWIND_CFA_LATER. */
+/* The same for frames of one size each. Code between them is UNWIND_CFA_LATER. */
 int unwind_table__build_frames(const struct made_frame *frames, size_t count, size_t limit,
 			       struct unwind_table_image *image);
 

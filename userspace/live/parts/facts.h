@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The part that reads facts of processes (program, control group, environment): of a process that was sampled, once for each
- * program that it runs. What the process cannot hold up (the path of its program, its control group) is reported at once; the rest
- * comes from a reader process. OpenTelemetry's libraries publish their context after a program has begun, so one that is sampled
- * again later is read again, three times at most.
+ * The part that reads facts of processes (program, control group, environment): of a process that was sampled, once
+ * for each program that it runs. Facts that the process cannot block (the path of its program, its control group) are
+ * reported at once; the rest comes from a reader process. OpenTelemetry's libraries publish their context after a
+ * program has begun, so one that is sampled again later is read again, three times at most.
  *
  * The rates of both are limited (base/quota.h), whatever runs: in a storm of new processes most wait, and end before their turn.
  */

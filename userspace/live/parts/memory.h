@@ -2,10 +2,10 @@
 /*
  * The part that reads, from time to time, how much memory processes have and which control group they are in.
  *
- * What does not run does not change, so a round reads the processes that were sampled since the last
- * one, at most WATCH_MOST of them, the busiest first. The control group is read in the first round, after an
- * execve (a container's first process is moved before that) and then every WATCH_CGROUP_NS.
- * So the cost of a round is bounded, and a fork costs nothing.
+ * A process that does not run does not change, so a round reads the processes that were sampled since the last one,
+ * at most WATCH_MOST of them, the busiest first. The control group is read in the first round, after an execve (a
+ * container's first process is moved before that) and then every WATCH_CGROUP_NS. So the cost of a round is bounded,
+ * and a fork costs nothing.
  */
 #ifndef LIVE_MEMORY_H
 #define LIVE_MEMORY_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a JVM counts of itself in its PerfMemory, which jstat reads. */
+/* Counters of a JVM in its PerfMemory, which jstat reads. */
 #ifndef RUNTIMES_HOTSPOT_COUNTER_H
 #define RUNTIMES_HOTSPOT_COUNTER_H
 

@@ -36,8 +36,8 @@ enum hotspot_export {
 extern const char *const hotspot_export_names[HOTSPOT_EXPORTS];
 
 /*
- * What is known of them: the offset of a field, the address of a static one, the size of a type, the value of a
- * constant. X(name here)
+ * Their values: the offset of a field, the address of a static one, the size of a type, the value of a constant.
+ * X(name here)
  */
 #define HOTSPOT_FACTS(X)                                                                           \
 	X(HEAPS)                                                                                   \
@@ -115,7 +115,7 @@ enum hotspot_fact {
 		HOTSPOT_FACT_COUNT
 };
 
-/* What can be done with what it publishes. */
+/* The use of the published tables. */
 enum hotspot_part {
 	HOTSPOT_CAN_UNWIND, /* blobs, the interpreter */
 	HOTSPOT_CAN_NAME,   /* methods, inlined ones too */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a code object of CPython is: its name, file and lines; and whether it still is the one that was sampled.
+ * A code object of CPython: its name, file and lines; and whether it still is the one that was sampled.
  *
  * Code that is dropped leaves its memory to other objects within milliseconds, its name's first. So what a frame had of
  * it (its identity) is compared, each object that is read must be alive, and the code's head is read again at the end: as

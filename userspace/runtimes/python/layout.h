@@ -85,7 +85,7 @@ static inline unsigned int cpython_minor(uint32_t version)
 	return version >> 16 & 0xff;
 }
 
-/* What the table begins with: "xdebugpy", and PY_VERSION_HEX behind it. */
+/* The start of the table: "xdebugpy", and PY_VERSION_HEX behind it. */
 bool cpython_table__is(const uint8_t *table, size_t size, uint32_t *version);
 
 /*

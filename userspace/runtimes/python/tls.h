@@ -7,7 +7,7 @@
 
 #include "runtimes/python/thread.h"
 
-/* By the instructions of PyGILState_GetThisThreadState(). False: they are not known. What it gives is to be tried. */
+/* By the instructions of PyGILState_GetThisThreadState(). False: they are not known. The result has to be tried. */
 bool cpython_tls__by_code(const struct cpython_image *image, struct target_memory *m,
 			  struct cpython_thread_word *word);
 

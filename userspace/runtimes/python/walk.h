@@ -18,8 +18,8 @@
 #include "runtimes/target_memory.h"
 
 /*
- * What a code object has in its head, by which it is known again: the memory of one that is gone is used for the next one.
- * Words of the process, none of which is followed but those to 3.11's names.
+ * The head of a code object, by which it is recognized later: the memory of one that is gone is used for the next
+ * one. Words of the process, none of which is followed but those to 3.11's names.
  */
 struct cpython_identity {
 	uint32_t version; /* co_version; 3.11: runtime_python_version() */

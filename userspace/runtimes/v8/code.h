@@ -60,7 +60,10 @@ struct v8_chain {
 	bool is_approximate;
 	bool is_blind; /* functions are inlined in it, and it does not say where */
 	bool is_cut;   /* deeper than can be reported */
-	/* The code was given up while it was called: the address is where V8 leaves it. What was called there is lost. */
+	/*
+	 * The code was given up while it was called: the address is where V8 leaves it. The called function is
+	 * unknown.
+	 */
 	bool is_deoptimized;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What files say that V8 is linked into. Finding its bytecodes takes a look at all constants of a program, a millisecond or
- * more, so it is remembered for programs that are started again and again.
+ * The constants of files that V8 is linked into. Finding its bytecodes takes a look at all constants of a program, a
+ * millisecond or more, so it is remembered for programs that are started again and again.
  */
 #ifndef RUNTIMES_V8_FILES_H
 #define RUNTIMES_V8_FILES_H

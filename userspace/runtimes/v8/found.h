@@ -43,7 +43,7 @@ int v8_answers__wasm(struct code_answers *answers, struct v8_found *found,
 int v8_answers__frame(struct code_answers *answers, struct v8_found *found,
 		      const struct code_question *q);
 
-/* What the kernel reads of its frames. */
+/* The offsets by which the kernel reads its frames. */
 struct runtime_v8 v8_info(const struct v8_layout *v8);
 
 #endif

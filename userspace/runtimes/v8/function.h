@@ -18,8 +18,8 @@ struct v8_reader;
 struct v8_script;
 
 /*
- * What one SFI is known by. Of one that was moved the pointers may differ; the numbers stay. `number` is V8's unique_id from
- * Node.js 22 on (of its isolate), before that the number of the function in its script.
+ * The identity of one SFI. Of one that was moved the pointers may differ; the numbers stay. `number` is V8's
+ * unique_id from Node.js 22 on (of its isolate), before that the number of the function in its script.
  */
 struct v8_identity {
 	uint64_t map, name, script;
@@ -56,10 +56,10 @@ enum v8_check v8_function__check(struct v8_reader *r, uint64_t sfi,
 				 const struct v8_identity *identity, uint64_t *now_at);
 
 /*
- * What no other function at this address has, beside which it is noted by a walk of stacks: as frame_note.check. In
- * the upper half the number that V8 gives to each function of an isolate, or before it did (Node.js 20) its script's,
- * which it gives to each script; in the lower half the function's in its script. They are never changed, where the
- * collector may move what lies beside them. 0: unknown. It is read as the walk reads it, whatever is there. 0, or as
+ * A number that no other function at this address has: frame_note.check of a walk of stacks. In the upper half the
+ * number that V8 gives to each function of an isolate, or before it did (Node.js 20) its script's, which it gives to
+ * each script; in the lower half the function's in its script. They are never changed, where the collector may move
+ * what lies beside them. 0: unknown. It is read as the walk reads it, whatever is there. 0, or as
  * target_memory__read().
  */
 int v8_function__number(struct v8_reader *r, uint64_t sfi, uint64_t *number);

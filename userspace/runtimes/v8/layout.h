@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The layout of one build of V8: from the constants that V8 publishes for debuggers as symbols (v8dbg_*) of the
- * executable or library that it is linked into, stripped or not. What is not published is filled in by the version,
- * for versions in which it was looked at.
+ * executable or library that it is linked into, stripped or not. Values that are not published are filled in by the
+ * version, for versions in which it was looked at.
  *
  * Offsets are in bytes from the start of an object, whose tagged pointer is 1 more. Types are those of the object's map.
  */
@@ -41,7 +41,7 @@ struct v8_layout {
 	enum v8_verdict verdict;
 	uint32_t major, minor, build, patch;
 
-	/* What a walk of stacks needs: of the frame pointer, and of a JSFunction without its tag. */
+	/* Offsets for a walk of stacks: from the frame pointer, and from a JSFunction without its tag. */
 	int32_t off_context, off_function, off_bytecode_offset;
 	int32_t off_shared;
 

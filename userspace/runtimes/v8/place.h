@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What runs at an address of code that V8 has made: the function, those that are inlined there, and the lines, if
+ * The place of an address in code that V8 has made: the function, those that are inlined there, and the lines, if
  * they can be determined. v8_code.h says when to read them.
  */
 #ifndef RUNTIMES_V8_PLACE_H

@@ -18,7 +18,7 @@ struct v8_scripts;
 
 struct v8_script {
 	uint64_t address,
-		source; /* tagged. What it is known by: with its number, which each isolate counts for itself */
+		source; /* tagged. Its identity: with its number, which each isolate counts for itself */
 	int32_t id;
 	int32_t line_offset,
 		column_offset; /* of what is before the source, in a file of something else */

@@ -14,7 +14,7 @@ struct v8_reader;
 #define V8_TRUST_CANDIDATES 50u
 #define V8_TRUST_PERCENT    90u
 
-/* What was found at a candidate. */
+/* The object at a candidate. */
 #define V8_FINDINGS(X)                                                                             \
 	X(V8_SOUND, "sound")                                                                       \
 	X(V8_UNREADABLE, "not readable")                                                           \
