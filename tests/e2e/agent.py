@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
 # runs: alone long
-"""The agent as its user runs it: windows into a directory, signals, metrics, a profile for who asks, its configuration.
+"""The agent as its user runs it: windows into a directory, signals, metrics, a profile on request, its configuration.
 
-The busy program's CPU time, which it says itself, is compared with what the windows of its service add up to.
+The CPU time that the busy program prints is compared with the sum of its service's windows.
 """
 import glob
 import gzip

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # runs: beside
 # time-limit: 200
-"""What is sent to backends, byte for byte: stand-ins for them store it and answer with the totals of `report`.
+"""The requests to backends, byte for byte: stand-ins for them store it and answer with the totals of `report`.
 
 And Go's pprof reads the profiles inside. The stand-ins (backends/) refuse and lose what the real ones do.
 """
@@ -243,7 +243,7 @@ def test_otlp():
 
 
 def test_dir():
-    """Go's pprof opens the files and tells services by their labels; the line beside says what is in one."""
+    """Go's pprof opens the files and separates services by their labels; the line beside describes a file."""
     recording = os.path.join(TOP, "tests/golden/recordings/processes-over-time.sysprof")
     wanted = wanted_by_process(recording, "dir-wanted")
     profile, facts = encode("dir", "dir", recording, START="1700000000123456789")

@@ -47,12 +47,12 @@ def cpu_in(windows, pid):
 
 
 def filtered(windows):
-    """Ticks that were filtered when it was known what is."""
+    """Filtered ticks, once the groups to filter are known."""
     return sum(w["filtered"] for w in windows.windows[2:])
 
 
 def check_books(windows):
-    """Ticks of a CPU that is idle at the end of a window are told in the next one."""
+    """Ticks of a CPU that is idle at the end of a window are reported in the next one."""
     due, counted = (sum(w[key] for w in windows.windows) for key in ("due", "counted"))
     print(f"  ticks: {due} due, {counted} in the books, {filtered(windows)} filtered since")
     assert abs(due - counted) <= 0.02 * due + 100, (due, counted)
@@ -161,7 +161,7 @@ def cpu_of_process(pid):
 
 
 def test_processes_that_are_moved_and_end():
-    """They count where they were when they ended, although nobody reads their /proc in that time."""
+    """They count for the group in which they ended, although their /proc is not read in that time."""
     e.need_root()
     moved = []
     with Groups() as groups:
@@ -236,7 +236,7 @@ def test_groups_that_are_gone_at_once():
 
 
 def test_programs_that_are_gone_at_once():
-    """Of hundreds of programs a second that nobody had the time to look at, each has a service: its program."""
+    """Hundreds of programs a second, too short-lived to be read: each has a service, its program."""
     e.need_root()
     ran = []
     with Groups() as groups:

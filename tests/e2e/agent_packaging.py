@@ -199,7 +199,7 @@ def in_container(name, *command):
 
 
 def manager_socket():
-    """Where the manager is told what goes on, and what it was told."""
+    """The socket of the service manager, and the messages that it got."""
     s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     path = e.scratch("notify")
     s.bind(path)

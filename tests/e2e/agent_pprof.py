@@ -62,7 +62,7 @@ def go_asks_for_all(agent, programs):
 
 
 def scrape(agent, interval):
-    """As Parca does: a second more or less than the interval is no matter, three are too late unless more is asked for."""
+    """As Parca does: a second more or less than the interval is no matter, three are too late unless the request is for more."""
     url = f"{agent.url}/debug/pprof/profile?seconds={interval}"
     request = urllib.request.Request(url, headers={"User-Agent": "conprof/0.24", "Accept-Encoding": "gzip"})
     begin = time.monotonic()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # runs: servers
 # time-limit: 1800
-"""The agent and running servers: Grafana Pyroscope and an OpenTelemetry Collector, asked by their own API what has arrived.
+"""The agent and running servers: Grafana Pyroscope and an OpenTelemetry Collector, whose own API lists what has arrived.
 
 It is compared with the directory into which the same agent puts the same windows, and with `report` on recordings. Then the
 servers end, begin, refuse and lose answers. Last: what senders believe of these servers, and is otherwise.
@@ -380,7 +380,7 @@ FAULTS = (('"labelSelector"', '"labelSelektor"'), ('"drawStyle": "line"', '"draw
 
 
 def test_dashboards_by_their_schema():
-    """Grafana's own types, which find what is wrong with one that is."""
+    """Grafana's own types accept the dashboards, and reject a broken one."""
     directory = os.path.join(servers.SERVERS, "schema")
     os.symlink(os.path.join(directory, "node_modules"), e.scratch("node_modules"))
     boards = {}
@@ -558,7 +558,7 @@ def test_limits():
 
 
 def test_the_size_of_a_request_to_the_collector():
-    """20 MiB, not 64; and it does not wait for the end of what is larger."""
+    """20 MiB, not 64; it rejects a larger one without reading all of it."""
     with servers.Backend() as backend, servers.Collector(backend.url) as collector:
         answer = servers.post(collector.url + "/v1development/profiles", bytes(21 << 20), Content_Type="application/x-protobuf")
         print("  ", answer)

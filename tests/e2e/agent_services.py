@@ -5,7 +5,7 @@
 """Which services running processes are given (agent_services.c prints them, window by window).
 
 Processes of every kind run in control groups as systemd, Docker and kubelet make them, and files of container runtimes
-are in a directory of the test's own. One user holds up whoever reads his environment.
+are in a directory of the test's own. One user blocks readers of the environment of his processes.
 """
 import json
 import os
@@ -91,7 +91,7 @@ def test_services_of_processes():
             running["java"] = groups.start(user, "java", "-Xint", "-XX:TieredStopAtLevel=1", source)
         try:
             def enough(windows):
-                """All were asked, and what is published late was read."""
+                """All were read, also facts that are published late."""
                 return (all(windows.is_read(p.pid) for name, p in running.items() if name != "context") and
                         windows.count(running["context"].pid) > 2 and
                         windows.last(running["context"].pid)["service_source"] == "otel_ctx" and
@@ -148,7 +148,7 @@ def check_short_lives(windows):
 
 
 def check_lives(windows, running):
-    """As soon as a life was asked it stays what it is, but for what is published late."""
+    """Once a life was read its service stays, except for facts that are published late."""
     pids = {program.pid: name for name, program in running.items()}
     names = {}
     for window in windows.windows:
@@ -167,7 +167,7 @@ def as_user(uid):
 
 
 def test_memory_that_is_not_answered():
-    """Windows are named in time, and others are asked, while a user holds up who reads what he says about himself."""
+    """Windows are named in time, and other users are read, while one user blocks readers of his facts."""
     e.need_root()
     device = e.scratch("fuse")
     if not os.path.exists(device):
@@ -263,7 +263,7 @@ def test_programs_that_were_deleted():
 
 
 def test_readers_that_do_not_answer():
-    """As if everybody held them up: who is who is decided by what nobody can hold up, in time."""
+    """As if all users blocked them: services are decided in time, by facts that no user can block."""
     e.need_root()
     stopped = set()
     with Groups() as groups:

@@ -144,7 +144,7 @@ def free_port():
 # ---- the tool ------------------------------------------------------------------------------------
 
 class Sink:
-    """push_windows, which is asked line by line."""
+    """push_windows, which takes commands line by line."""
     count = 0
 
     def __init__(self, url, *options, wrap=(), spool=None, **environment):
@@ -359,7 +359,7 @@ def test_a_proxy_of_the_environment():
 
 
 def make_certificates(directory):
-    """A CA, a certificate for 127.0.0.1 by it, one for another name by it, and one that nobody vouches for."""
+    """A CA, a certificate for 127.0.0.1 by it, one for another name by it, and a self-signed one."""
     script = """
         openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 2 \
             -subj /CN=test-ca 2>&1
@@ -444,7 +444,7 @@ def test_names():
 # ---- outages and ends ----------------------------------------------------------------------------
 
 def test_an_outage():
-    """270 windows while nobody listens: none lost, none twice, and no memory. Then there is somebody."""
+    """270 windows while no backend listens: none lost, none twice, and no memory. Then there is one."""
     with Server() as server, Sink(server.url, "most=100") as sink:
         sink.put(30, 1, 60000)
         sink.wait(windows_sent=30)
@@ -509,7 +509,7 @@ def test_the_end_during_a_push():
 
 
 def test_killed():
-    """At moments that nobody chose: what was accepted is not sent again, what is doubled was ambiguous."""
+    """At random moments: what was accepted is not sent again, what is doubled was ambiguous."""
     accepted = collections.Counter()
     ambiguous = 0
     spool = e.scratch("killed")
@@ -639,7 +639,7 @@ def probe(url, *options):
 
 
 def test_without_libcurl():
-    """It is loaded by who has a sink, and its lack is said with the package's name."""
+    """It is loaded if there is a sink; if it is missing, the error names the package."""
     e.need_root()
     linked = e.run("ldd", e.SYSPROF, check=0).out
     assert "libmicrohttpd" in linked and "curl" not in linked, linked

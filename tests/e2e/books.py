@@ -25,7 +25,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 
 
 def imbalance(path, cpus=None):
-    """What is wrong with the books of a recording: a list of sentences."""
+    """Errors in the books of a recording: a list of sentences."""
     wrong = []
     books = e.recording_books(path)
     cpus = os.sched_getaffinity(0) if cpus is None else cpus
@@ -81,7 +81,7 @@ def quiet(program, path, seconds=3):
 
 
 def beside_a_storm(program, path, *target):
-    """`target` tells what to record, with the storm's pid for PID."""
+    """`target`: the options of the target, with the storm's pid for PID."""
     storm = e.Background(e.fixture("storm"), "fork", 100000, 500, e.scratch("storm.log"))
     with storm:
         pids = [str(storm.pid) if word == "PID" else word for word in target]
@@ -112,7 +112,7 @@ def beside_bpf_calls(program, path):
 
 
 def stopped(program, path, seconds):
-    """The deepest stacks, and many, fill a ring in half a second, which nobody reads for so long."""
+    """The deepest stacks, and many, fill a ring that is not read for half a second."""
     deep = [e.Background(e.fixture("deep"), "-c", cpu, 1100, 60)
             for cpu in os.sched_getaffinity(0)]
     try:

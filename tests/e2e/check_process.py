@@ -36,7 +36,7 @@ def runtime(told, name):
 
 
 def checked(*command, until):
-    """What is told of a command as soon as `until` holds of it."""
+    """The output for a command as soon as `until` holds for it."""
     with Background(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as program:
         for _ in range(200):
             told, text = check(program.pid)
@@ -69,7 +69,7 @@ def test_node():
 
 
 def test_node_with_a_map():
-    """What recording would follow is what is told to be followed; a map of somebody else is refused, with the reason."""
+    """Reports as followed what a recording would follow; the map of another user is refused, with the reason."""
     need_root()
     with Background(nodes()[0], "--perf-basic-prof", "-e", "setInterval(() => {}, 50)") as program:
         path = f"/tmp/perf-{program.pid}.map"
@@ -126,7 +126,7 @@ def test_deno():
 
 
 def test_other_names():
-    """A runtime is found by what is in a program, whatever it is called."""
+    """A runtime is found by the contents of a program, whatever its name."""
     need_root()
     program = scratch("myapp")
     shutil.copy(nodes()[0], program)
@@ -165,7 +165,7 @@ def state_of(pid):
 
 
 def test_stopped():
-    """It does not run, and all is told."""
+    """It does not run, and all of it is reported."""
     need_root()
     with Fixture("chain", 60) as program:
         os.kill(program.pid, signal.SIGSTOP)
@@ -222,7 +222,7 @@ while True:
 
 
 def check_beside_silence(*options):
-    """A process that has mapped files of a file system that nobody serves: it is told so, and the rest as well, within seconds."""
+    """A process that has mapped files of a file system without a server: this is reported within seconds, and so is the rest."""
     need_root()
     place = f"/dev/shm/sysprof-check-{os.getpid()}"
     os.makedirs(place)
@@ -256,7 +256,7 @@ def test_files_that_do_not_answer():
 
 
 def test_files_that_were_written_to_just_now():
-    """A perf map is read some time after it was written to: until then nobody knows that it does not answer."""
+    """A perf map is read some time after it was written to: until then it is unknown that it does not answer."""
     check_beside_silence("-n")
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
 # runs: beside long
-"""Other people's viewers load the files of real recordings, and see in them what is there."""
+"""Viewers of other projects load the files of real recordings, and show their contents."""
 import concurrent.futures
 import glob
 import json

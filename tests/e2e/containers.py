@@ -252,7 +252,7 @@ def test_whole_system_inside():
 
 
 def test_foreign_proc_is_refused():
-    """Without a /proc of the namespace its processes cannot be told from the host's."""
+    """Without a /proc of the namespace its processes cannot be separated from the host's."""
     path = scratch("refused.json.gz")
     result = run("unshare", "-p", "-f", SYSPROF, "record", "-o", path, "--", fixture("chain"),
                  "0.2", check=1)

@@ -4,7 +4,7 @@
 # runs: long
 """CPU time beside each sample, against what threads of known duty measured of themselves.
 
-duty's threads burn 100, 60, 25 and 5 % of a CPU. At the end each tells its CLOCK_THREAD_CPUTIME_ID, and when
+duty's threads burn 100, 60, 25 and 5 % of a CPU. At the end each prints its CLOCK_THREAD_CPUTIME_ID, and when
 it was kept from its CPU although it wanted it: on a busy machine that is not the profiler's fault.
 """
 import bisect
@@ -70,7 +70,7 @@ class Truth:
 
 
 class Thread:
-    """What one thread told of itself, and what the files tell of it."""
+    """The output of one thread, and its data in the files."""
 
     def __init__(self, fields, absences, firefox, chrome):
         self.tid, self.name = int(fields[0]), fields[1]

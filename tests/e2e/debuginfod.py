@@ -37,7 +37,7 @@ def build_id(path):
 
 def stripped_program():
     """A stripped copy, with its debug file in "served" and nowhere else. The build-id is new each
-    time, so that no cache knows it."""
+    time, so no cache has it."""
     directory, served = scratch("bin"), scratch("served")
     program, whole = os.path.join(directory, "inlined"), scratch("whole")
     if not os.path.exists(program):
@@ -123,7 +123,7 @@ def test_server_without_the_file():
 
 
 def test_no_server():
-    """Nobody listens: the profile comes all the same, soon, and with a word about it."""
+    """No server listens: the profile is written all the same, soon, with a note about it."""
     begin = time.monotonic()
     frames, err = profile("refused", "--debuginfod", servers=f"http://127.0.0.1:{free_port()}")
     assert frames and not has_lines(frames), frames

@@ -41,7 +41,7 @@ def mount(source, target, kind=None, data=None):
 
 
 def tree(path):
-    """Every file below, with what tells whether it was touched."""
+    """Every file below, with the times that show whether it was touched."""
     found = {}
     for directory, subdirectories, files in os.walk(path):
         for name in subdirectories + files:
@@ -562,7 +562,7 @@ def test_full_disk_keeps_the_recording():
 
 
 def test_no_directory_at_start():
-    """Told before a second of sampling was wasted."""
+    """Reported before a second of sampling was wasted."""
     need_root()
     place = Place()
     os.mkdir(place.file("dir"))
@@ -747,7 +747,7 @@ pwd; env | sort | cksum
 
 
 def test_attributes_of_command():
-    """Signal mask, ignored signals, limits and so on are those of who called us."""
+    """Signal mask, ignored signals, limits and so on are those of the caller."""
     need_root()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 

@@ -76,7 +76,7 @@ def test_memory_of_a_target_and_of_sysprof():
 
 
 def test_processes_and_names():
-    """Each child that was sampled began and ended; who was killed, too; names by their times."""
+    """Each sampled child has a begin and an end, also one that was killed; names by their times."""
     path, log = scratch("lives.json"), scratch("storm.log")
     script = f"{fixture('storm')} -n exec 6 30000 {log}; {fixture('rename')} 0.2 & " \
              f"{fixture('duty')} 9 100 & sleep 0.3; kill -9 $!; wait"

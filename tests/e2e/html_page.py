@@ -3,7 +3,7 @@
 # time-limit: 120
 # runs: beside
 """The page, in a browser: its figures are the report's, its folded stacks those of .folded, no name is ever
-more than text, nothing is asked of any network, and a link leads back to what was shown.
+more than text, there is no request to any network, and a link restores the view.
 
 The profiles are the golden recordings and peculiar ones (html_pages.c). One browser for all.
 """
@@ -47,7 +47,7 @@ def open_page(name, fragment=""):
 
 
 def close(page):
-    """Nothing was complained about, and nothing asked for but the page itself."""
+    """There were no errors, and no request but the one for the page."""
     assert page.messages() == [], (page.name, page.messages())
     asked = [url for url in page.requests() if not url.startswith(("data:", "about:", "blob:"))]
     assert asked and all(url.split("#")[0] == "file://" + file_of(page.name) for url in asked), asked

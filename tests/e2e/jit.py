@@ -87,7 +87,7 @@ def with_children(pid):
 
 
 def same_address(*options, seconds=2, hz=999, stop=None):
-    """The fixture from before the recording to after it, or all of it if it tells late."""
+    """The fixture from before the recording to after it, or all of it if it writes late."""
     need_root()
     path = scratch("jitreuse.json")
     with Fixture("jitreuse", *options, seconds + 0.6) as f:
@@ -114,7 +114,7 @@ def same_address(*options, seconds=2, hz=999, stop=None):
 
 
 def enough_at_same_address(least, *options, **more):
-    """Once more where somebody else had the CPU: so many samples are judged, of four recordings at most."""
+    """Again if other processes had the CPU: so many samples are judged, of four recordings at most."""
     judged = same_address(*options, **more)
     for _ in range(3):
         if judged.count > least:
@@ -153,7 +153,7 @@ def test_two_milliseconds_a_function():
 
 @alone
 def test_sysprof_is_stopped_for_a_second():
-    """Nobody knows when in that second a line was written."""
+    """It is unknown when in that second a line was written."""
     judged, path, facts, pid, (begin, end) = same_address("-p", 2, stop=1)
     assert judged.wrong == 0, judged
     spans = [s for s in spans_of(facts) if s[1] > begin + 10000000 and s[2] < end - 10000000]
@@ -196,7 +196,7 @@ def test_unwinding_by_jitdump():
 # ---- files that nobody should believe -----------------------------------------------------------
 
 class Elsewhere(Fixture):
-    """The fixture, whose real map lies where nobody looks, so that what lies in /tmp is ours to make."""
+    """The fixture, whose real map is not found, so the test makes the one in /tmp."""
 
     def __init__(self, *options, seconds=30):
         need_root()
@@ -312,7 +312,7 @@ def test_a_map_that_grows_without_end():
 
 
 def test_deleted_and_replaced():
-    """A file that is renamed over the old one is the map from then on; since when, nobody knows."""
+    """A file that is renamed over the old one is the map from then on, since an unknown time."""
     with Elsewhere() as f:
         with open(f.map, "w", encoding="utf-8") as out:
             out.write(f"{f.code():x} 1000 before\n")
@@ -331,7 +331,7 @@ def test_deleted_and_replaced():
 
 
 def test_namespaces():
-    """Three nested ones; and a number that somebody else has outside, in the same /tmp."""
+    """Three nested ones; and a pid that another process has outside, in the same /tmp."""
     need_root()
     nest = ["unshare", "-pf", "--kill-child", "--mount-proc"]
     with Fixture("jitreuse", "-p", 100, 8, wrap=[*nest, *nest, *nest]) as f:

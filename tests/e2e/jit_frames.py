@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
 # runs: long
-"""Engines that keep no frame pointers, or tell only when they are asked: whole stacks, and what the summary advises."""
+"""Engines that keep no frame pointers, or report their code only on request: whole stacks, and what the summary advises."""
 import os
 import shutil
 
@@ -29,7 +29,7 @@ def fetched(name):
 
 
 def stacks_of(*arguments, **options):
-    """(Firefox profile, folded stacks, what was told) of a command."""
+    """(Firefox profile, folded stacks, summary) of a command."""
     path, stacks = scratch("frames.json"), scratch("frames.folded")
     result = record("-F", 499, "-o", path, "-o", stacks, "--", *arguments, timeout=120, cwd=scratch(""), **options)
     return path, [(user_part(f), n) for f, n in folded(stacks)], result
@@ -129,7 +129,7 @@ def test_erlang():
 
 @long
 def test_erlang_without():
-    """Its own stack is where rsp points to, and nothing else tells of it: the summary has the flag."""
+    """Its own stack is where rsp points to, and nothing else describes it: the summary has the flag."""
     _, _, result = erlang()
     line = jit_line(result)
     assert "+JPperf true" in line and "stacks" in line, line

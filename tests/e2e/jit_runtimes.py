@@ -58,7 +58,7 @@ def innermost_of(pid, wanted):
 
 
 def profile_of(command, wanted, seconds=3, options=(), before=1.5):
-    """Attach to a command that runs already: ({format: path}, what was told, pid)."""
+    """Attach to a command that runs already: ({format: path}, the summary, pid)."""
     need_root()
     paths = {s: scratch(f"runtime{s}") for s in (".cpuprofile", ".json", ".folded", ".sysprof")}
     with Background(*command, seconds + before + 2, cwd=scratch("")) as program:
@@ -153,7 +153,7 @@ def fibonacci_by_jitdump(versions):
 
 
 def test_fibonacci_by_jitdump():
-    """[C4] Recorded to its end, it has all names, and executing lines; before that it says what is missing."""
+    """[C4] Recorded to its end, it has all names, and executing lines; before that it reports what is missing."""
     fibonacci_by_jitdump(nodes()[:1])
 
 

@@ -215,7 +215,7 @@ class Page:
         return texts
 
     def requests(self):
-        """The URLs that the page asked for."""
+        """The URLs that the page requested."""
         self.evaluate("0")
         return [e["params"]["request"]["url"] for e in self.browser.events
                 if e.get("sessionId") == self.session

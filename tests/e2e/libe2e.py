@@ -175,7 +175,7 @@ class NoIdleCpus:
 
 
 class Facts:
-    """What a fixture told: lines `key value…`."""
+    """The output of a fixture: lines `key value…`."""
 
     def __init__(self, text):
         self.rows = [line.split() for line in text.splitlines() if line.strip()]
@@ -192,7 +192,7 @@ class Facts:
 
 
 class Fixture(Background):
-    """A program that runs beside and tells facts, which go to a file: readable while it runs."""
+    """A program that runs beside and prints facts into a file, which is readable while it runs."""
 
     def __init__(self, program, *args, wrap=(), **options):
         path = program if os.sep in program else fixture(program)

@@ -78,7 +78,7 @@ def with_looks(samples):
 
 
 class Spans:
-    """What a program told: at each time, the stack of each of its threads."""
+    """The log of a program: at each time, the stack of each of its threads."""
 
     def __init__(self, pattern):
         self.of_thread = {}

@@ -130,13 +130,13 @@ def working(pid):
 
 
 def ours(path):
-    """As sysprof does: who called sudo owns what it made."""
+    """As sysprof does: the caller of sudo owns the files."""
     if "SUDO_UID" in os.environ:
         os.chown(path, int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", -1)))
 
 
 def record_once(name, path, seconds):
-    """Begins its programs and records them. (whether the recording has enough samples; pids; what the summary told)"""
+    """Begins its programs and records them. (whether the recording has enough samples; pids; the summary)"""
     commands, before, options = KINDS[name]
     running = {}
     try:
@@ -201,7 +201,7 @@ class Recorded:
         return self.made[wanted]
 
     def jit_line(self, key):
-        """What the summary told of the code that this process made."""
+        """The line of the summary about the JIT code of this process."""
         lines = [line.strip() for line in self.told.splitlines() if f"(pid {self.pid(key)}, " in line and "JIT code:" in line]
         assert len(lines) == 1, (key, self.pids, self.told)
         print("  " + lines[0])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Real backends, on ports of their own on the loopback address, and what they answer when they are asked by their own API.
+"""Real backends, on ports of their own on the loopback address, and their own APIs.
 
 Pyroscope and the collector are those of backends/fetch.sh, in build/servers; `make test-servers` puts them there.
 """
@@ -25,7 +25,7 @@ PUSH = "/push.v1.PusherService/Push"
 
 
 def free_ports(count):
-    """Ports that nobody listens on."""
+    """Free ports."""
     sockets = [socket.socket() for _ in range(count)]
     for s in sockets:
         s.bind(("127.0.0.1", 0))
@@ -42,7 +42,7 @@ def program(name):
 
 
 def post(url, body, timeout=60, **headers):
-    """(status, Content-Type, body); 0 if nobody is there."""
+    """(status, Content-Type, body); 0 if no server listens."""
     headers = {name.replace("_", "-"): value for name, value in headers.items()}
     try:
         with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=timeout) as answer:
@@ -180,7 +180,7 @@ class Pyroscope:
 # ---- the collector -------------------------------------------------------------------------------
 
 class Requests(http.server.BaseHTTPRequestHandler):
-    """Takes what is posted, and keeps it."""
+    """Stores posted requests."""
 
     def do_POST(self):  # pylint: disable=invalid-name
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -194,7 +194,7 @@ class Requests(http.server.BaseHTTPRequestHandler):
 
 
 class Backend(e.Listening):
-    """What is behind a collector: it gets what the collector has made of a request."""
+    """The backend of a collector: it gets the requests that the collector makes."""
 
     def __init__(self):
         self.got = []

@@ -106,7 +106,7 @@ class Windows:
         return seen[-1]
 
     def is_read(self, pid):
-        """Was it sampled after it had been asked who it is?"""
+        """Was it sampled after its facts had been read?"""
         return any(p["pid"] == pid and p["state"] == 2 for window in self.windows for p in window["processes"])
 
     def count(self, pid):

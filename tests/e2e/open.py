@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # runs: beside sanitized
-"""sysprof open: what is served, to whom, and what becomes of everybody else; record --open."""
+"""sysprof open: what is served, to which clients, and how all others are refused; record --open."""
 import gzip
 import http.client
 import http.server
@@ -306,7 +306,7 @@ def test_usage():
 
 
 def browser_script(directory):
-    """A browser that notes who starts it, and with which address."""
+    """A browser that logs the user that starts it, and the address."""
     path = os.path.join(directory, "browser")
     with open(path, "w", encoding="utf-8") as script:
         script.write("#!/bin/sh\n"

@@ -442,7 +442,7 @@ exit $status
 
 @long
 def test_stranger_with_the_number_of_a_target():
-    """It has ended, while another target goes on; who gets its number then is nobody's target."""
+    """It has ended, while another target goes on: a process that gets its number is no target."""
     if not os.path.exists("/proc/sys/kernel/ns_last_pid"):
         raise Skip("this kernel has no ns_last_pid (CONFIG_CHECKPOINT_RESTORE)")
     for wrap in [], ["unshare", "-p", "-f", "--kill-child", "--mount-proc"]:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
 # runs: beside long sanitized
-"""What `sysprof record` is asked for, and what comes: targets, known call chains, rates, clocks,
+"""Options of `sysprof record` and their results: targets, known call chains, rates, clocks,
 CPUs, depths, durations and files."""
 import glob
 import json
@@ -135,7 +135,7 @@ def test_threads_of_a_thread():
 @alone
 @natively
 def test_process_that_is_also_a_child():
-    """Asked for twice, sampled once."""
+    """Requested twice, sampled once."""
     path = scratch("twice.json.gz")
     with Fixture("/bin/sh", "-c", f"{fixture('loop')} 3 & echo child $!; wait") as shell:
         child = shell.wait_number("child")

@@ -330,7 +330,7 @@ def test_lies_with_good_checksums():
 # ---- converted ----------------------------------------------------------------------------------
 
 def elsewhere(*hidden):
-    """As on another machine: these directories are empty, /proc tells nothing, nobody is root."""
+    """As on another machine: these directories are empty, /proc has nothing, and the user is not root."""
     script = "; ".join(f"mount -t tmpfs none {d}" for d in hidden)
     return ("unshare", "-m", "sh", "-ec", script + '; exec "$@"', "sh")
 

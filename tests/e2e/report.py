@@ -43,7 +43,7 @@ def report(name, *options):
 
 
 def invalid(*documents):
-    """Those of the documents that do not keep the schema, by number, with what is wrong."""
+    """Those of the documents that do not keep the schema, by number, with the error."""
     paths = []
     for i, document in enumerate(documents):
         paths.append(scratch(f"{i}.json"))
@@ -98,7 +98,7 @@ def test_schema():
 
 
 def test_trees_and_tables():
-    """The same figures, whichever way they are asked for."""
+    """The same figures in trees and tables."""
     for name in NAMES:
         table = report(name, "--top", 1000000)
         tree = report(name, "--tree", "--min", "0")

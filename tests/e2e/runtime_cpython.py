@@ -331,7 +331,7 @@ os.read(0, 1)
 
 
 def test_gil():
-    """Of three threads one spins and two wait for bytes: it holds the GIL, they do not. Without it nobody does."""
+    """Of three threads one spins and two wait for bytes: it holds the GIL, they do not. Without it no thread does."""
     need_root()
     for version, command in pythons().items():
         p = start(command, "-c", SPINNER)

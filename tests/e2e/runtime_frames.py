@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 400
 # runs: beside soak
-"""Stacks of CPython in recordings, frame for frame, against two oracles that sysprof is not shown.
+"""Stacks of CPython in recordings, frame for frame, against two oracles that sysprof cannot see.
 
 Programs that spin at the bottom of a stack that they have told (tests/fixtures/cpython/spans.py): each sample from within such
 a time must have those functions, files and lines. And programs that run with -X perf, whose map is taken away: at any
@@ -86,7 +86,7 @@ def class_of(frames, told):
 
 
 def class_in_subinterpreter(frames, told):
-    """It tells its own frames. In 3.11 a thread has one state in its key, that of the interpreter that it began with."""
+    """It logs its own frames. In 3.11 a thread has one state in its key, that of the interpreter that it began with."""
     ours = [(f.name, f.file, f.line) for f in frames]
     told = [tuple(frame) for frame in told]
     if ours[-len(told):] == told:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 600
 # runs: beside soak
-"""Stacks of Java in recordings, frame for frame, against what the program says of itself, which sysprof is not shown.
+"""Stacks of Java in recordings, frame for frame, against the program's own log, which sysprof cannot see.
 
 Programs that spin at the bottom of a stack that they have told, by Throwable.getStackTrace (tests/fixtures/java/Spans.java): each
 sample from within such a time must have those methods, files and lines, compiled, inlined and interpreted. The JVM has one flag, which

@@ -92,7 +92,7 @@ int main(void)
 
 def recorded(command, name, least=100, chain=()):
     """
-    (folded stacks of a command that says when it runs, its pid, what the summary told, the JSON report's summary). Again and longer
+    (folded stacks of a command that says when it runs, its pid, the summary, the JSON report's summary). Again and longer
     where the host gives it little time, or `chain` is not in most of them: while the tables of its files are built there are no names.
     """
     need_root()
@@ -156,7 +156,7 @@ def test_python_in_a_library():
 
 
 def test_many_programs_without_a_runtime():
-    """Whoever has none is looked at once, and costs nothing further."""
+    """A program without one is searched once, and costs nothing further."""
     need_root()
     path = scratch("shells.folded")
     script = "for i in 1 2 3 4 5 6 7 8; do sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; done"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 240
 # runs: beside
-"""What is read of V8's memory, against what V8 itself says of the same process.
+"""Names read from V8's memory, against those of V8 itself in the same process.
 
 Threads of node are stopped at random moments (v8_oracle.c), their frames walked by frame pointer and named from the words
 that a walk would note. The first oracle is the perf map that node writes itself, which the reader is not shown: name, URL,
@@ -45,7 +45,7 @@ class Oracle:
         return self
 
     def __exit__(self, *_):
-        """Before what it traces is waited for: that is told of its end first."""
+        """Ends before its tracee is waited for, because a tracer gets the exit first."""
         if self.p.poll() is None:
             self.p.kill()
             self.p.communicate()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 120
 # runs: long
-"""All files of one run tell the same: by thread as many samples, and the same CPU time.
+"""All files of one run agree: by thread as many samples, and the same CPU time.
 
 And `convert` makes of the run's recording the very bytes that the run itself wrote.
 """
@@ -260,7 +260,7 @@ def test_threads_of_a_command():
 
 
 def test_lives_of_one_number():
-    """An execve makes a new life of the same pid and tid: it is told apart in every file."""
+    """An execve makes a new life of the same pid and tid: it is separate in every file."""
     run = Run("lives", "--", "sh", "-c",
               f"x=0; while [ $x -lt 100000 ]; do x=$((x+1)); done; exec {e.fixture('chain')} 0.5")
     firefox, _, _ = check(run)

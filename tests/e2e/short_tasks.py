@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 120
 # runs: long
-"""Tasks that live for less than a period: seen as often as their CPU time says, under their own names.
+"""Tasks that live for less than a period: sampled in proportion to their CPU time, under their own names.
 
-The storm logs of each of its tasks who it was, when it lived, when it changed its name and what CPU
-time it used; the profile is joined with that.
+The storm logs the name, life, renames and CPU time of each of its tasks; the profile is joined with that.
 """
 import math
 import os

@@ -65,7 +65,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 def get(path, url):
-    """Status and text; 0 where nobody listens yet."""
+    """Status and text; 0 if no server listens yet."""
     connection = UnixConnection(path)
     try:
         connection.request("GET", url)

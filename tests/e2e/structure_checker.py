@@ -3,8 +3,8 @@
 # runs: beside
 """The structural checker passes the golden files, and notices each of many ways to break them.
 
-A checker that says yes to everything is worth nothing, so every rule of it is broken here once, on
-a copy of a golden file, and must be what is complained about.
+A checker that accepts everything is worth nothing, so every rule of it is broken here once, on
+a copy of a golden file, and must be reported.
 """
 
 import copy

@@ -4,7 +4,7 @@
 # runs: long
 """Code that no FDE covers: callers are inferred from its instructions, and none of them is wrong.
 
-The truth is what a program does: single steps keep a stack of their own (unwind_steps.c), and what a
+The oracle is the program itself: single steps keep a stack of their own (unwind_steps.c), and what a
 function of somebody else's program returns to is its caller.
 """
 import os

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
 # runs: long
-"""Unwinding while what is mapped and which tables there are changes all the time: what is not known is cut, and said;
+"""Unwinding while mappings and tables change all the time: unknown frames are cut, and counted;
 a frame that was not there is never shown."""
 import glob
 import os

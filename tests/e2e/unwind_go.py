@@ -118,7 +118,7 @@ def test_shadow_position_independent():
 # ---- runtime/pprof ------------------------------------------------------------------------------
 
 def without_clock(stack):
-    """In the vDSO pprof begins with who called the clock."""
+    """In the vDSO pprof begins with the caller of the clock."""
     return stack[:stack.index("time.Now") + 1] if "time.Now" in stack else stack
 
 

@@ -31,7 +31,7 @@ def build(name, *flags, source="linked"):
 
 
 class Load:
-    """A PT_LOAD, as readelf tells it."""
+    """A PT_LOAD, from readelf."""
 
     def __init__(self, words):
         self.offset, self.address, self.size = int(words[0], 16), int(words[1], 16), int(words[3], 16)

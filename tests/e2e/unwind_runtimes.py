@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 200
-"""Runtimes and C libraries whose code describes no frames: what is there is followed, the rest has its reason."""
+"""Runtimes and C libraries whose code describes no frames: frames that can be found are followed, the rest has its reason."""
 import os
 import shutil
 import struct

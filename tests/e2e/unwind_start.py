@@ -107,7 +107,7 @@ def hash_of(pid):
 
 
 def exec_with_pid(pid):
-    """A program that runs under that number. False: somebody else got it."""
+    """A program that runs under that number. False: another process got it."""
     with open("/proc/sys/kernel/ns_last_pid", "w", encoding="utf-8") as f:
         f.write(str(pid - 1))
     child = os.fork()
