@@ -3,15 +3,27 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fd_message.h"
 #include "helpers/filter.h"
+#include "helpers/message.h"
 
 #define END_PATIENCE_MS 50
+#define FORK_SECONDS	2 /* that a sibling's fork may take */
+
+enum keeper_service { KEEPER_CHILD, KEEPER_SIBLING };
+
+/* The bytes of a request, or none. With descriptors: the helper's end of its socket, then its own. */
+struct order {
+	struct confine_options confine;
+	_Alignas(8) char data[KEEPER_DATA_MAX];
+};
 
 struct keeper {
 	struct child_plan helper;
@@ -27,30 +39,54 @@ static void await_helpers(void)
 		usleep(1000);
 }
 
+static pid_t fork_helper(const struct keeper *k, const struct message_buffer *request)
+{
+	const struct order *order = (const void *)request->bytes;
+	struct child_plan plan = k->helper;
+
+	if (request->frame.size >= offsetof(struct order, data)) {
+		plan.confine = order->confine;
+		plan.data = order->data;
+		plan.size = request->frame.size - offsetof(struct order, data);
+	}
+	plan.fds = request->fds + 1;
+	plan.fd_count = request->fd_count - 1;
+	return child__fork(
+		&plan, &(struct child_origin){.socket = request->fds[0],
+					      .sibling = request->frame.service == KEEPER_SIBLING,
+					      .filter = k->filter});
+}
+
+/* 0; negative errno: the collector has ended. */
+static int serve(const struct keeper *k, const struct message_buffer *request)
+{
+	int64_t pid = request->fd_count ? fork_helper(k, request) : -EBADMSG;
+
+	message__close_fds(request->fds, request->fd_count);
+	if (request->frame.service != KEEPER_SIBLING)
+		return 0;
+	return message__send(
+		CHILD_SOCKET,
+		&(struct message){.frame = {.flags = MESSAGE_DONE, .size = sizeof(pid)},
+				  .bytes = &pid},
+		0);
+}
+
 static int run_keeper(const struct child_self *self)
 {
 	struct keeper k = {.helper = *(const struct child_plan *)self->data};
 	enum helper_filter filter = helper_classes[k.helper.class].filter;
+	static struct message_buffer request;
+	int got;
 
 	signal(SIGCHLD, SIG_IGN); /* helpers that end need no wait */
 	if (filter != HELPER_FILTER_NONE && !(k.filter = filter__new(filter)))
 		return EXIT_FAILURE;
-	for (;;) {
-		size_t count = 1;
-		int socket;
-		char byte;
-		ssize_t got = fd_message__receive(CHILD_SOCKET, &byte, 1, &socket, &count, 0);
-
-		if (got <= 0) {
-			await_helpers();
-			return got < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-		}
-		if (!count)
-			continue;
-		child__fork(&k.helper,
-			    &(struct child_origin){.socket = socket, .filter = k.filter});
-		close(socket);
-	}
+	do
+		got = message__receive(CHILD_SOCKET, &request, 0);
+	while (got > 0 && !serve(&k, &request));
+	await_helpers();
+	return got < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /* ---- the collector --------------------------------------------------------------------------- */
@@ -63,26 +99,61 @@ int keeper__start(enum helper_class_id class, const struct child_plan *helper, p
 					.run = run_keeper,
 					.type = SOCK_SEQPACKET,
 					.data = helper};
+	const struct timeval patience = {.tv_sec = FORK_SECONDS};
 	pid_t pid = child__start(&plan, control);
 
 	if (pid < 0)
 		return pid;
+	setsockopt(*control, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	*keeper = pid;
 	return 0;
 }
 
-int keeper__fork(int control, int *socket)
+static int request_helper(int control, const struct child_plan *helper, bool sibling, int end)
+{
+	struct message message = {.frame = {.service = sibling ? KEEPER_SIBLING : KEEPER_CHILD}};
+	int fds[MESSAGE_FDS_MAX] = {end};
+	struct order order;
+
+	if (helper && (helper->size > sizeof(order.data) || helper->fd_count >= MESSAGE_FDS_MAX))
+		return -EMSGSIZE;
+	if (helper) {
+		order.confine = helper->confine;
+		memcpy(order.data, helper->data, helper->size);
+		memcpy(fds + 1, helper->fds, helper->fd_count * sizeof(*fds));
+		message.frame.size = offsetof(struct order, data) + helper->size;
+	}
+	message.bytes = &order;
+	message.fds = fds;
+	message.fd_count = 1 + (helper ? helper->fd_count : 0);
+	return message__send(control, &message, MSG_DONTWAIT);
+}
+
+static pid_t await_pid(int control)
+{
+	struct message_buffer answer;
+	int64_t pid;
+
+	if (message__receive(control, &answer, 0) != 1 || answer.frame.size != sizeof(pid))
+		return -EPIPE;
+	memcpy(&pid, answer.bytes, sizeof(pid));
+	return (pid_t)pid;
+}
+
+pid_t keeper__fork(int control, const struct child_plan *helper, bool sibling, int *socket)
 {
 	int ends[2];
-	ssize_t sent;
+	pid_t pid;
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+	if (socketpair(AF_UNIX, (helper ? helper->type : SOCK_SEQPACKET) | SOCK_CLOEXEC, 0, ends))
 		return -EAGAIN;
-	sent = fd_message__send(control, "", 1, NULL, 0, &ends[1], 1, MSG_DONTWAIT);
+	pid = request_helper(control, helper, sibling, ends[1]);
 	close(ends[1]);
-	if (sent < 0)
+	if (!pid && sibling)
+		pid = await_pid(control);
+	if (pid < 0)
 		close(ends[0]);
 	else
 		*socket = ends[0];
-	return sent < 0 ? (int)sent : 0;
+	return pid;
 }

@@ -102,7 +102,7 @@ static void drop_keeper(struct helper_pool *p)
 static int start_helper(struct helper_pool *p, struct helper *helper)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = helper};
-	int socket, err = keeper__fork(p->control, &socket);
+	int socket, err = keeper__fork(p->control, NULL, false, &socket);
 
 	if (err) {
 		if (err != -EAGAIN)

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A sealed child is a fork of its parent that keeps four descriptors, gives up everything else and
- * resolves one module.
- *
- * It is not a program of its own: nothing has to be found on disk, and the addresses are in memory
- * already. The price is that it starts with a copy of the parent's memory, of which it can tell
- * nobody but the parent. It never returns from here and ends with _exit(): what the parent wants to do
- * at its own end is none of its business.
+ * A sealed child keeps four descriptors, gives up everything else and resolves one module. It is a fork of its parent
+ * or of a keeper, not a program of its own, so nothing has to be found on disk. Without a keeper it starts with a copy of the
+ * parent's memory, which it can send to no process but the parent.
  */
 #include "symbolize/sealed_child.h"
 
@@ -14,6 +10,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,6 +19,7 @@
 #include "base/io.h"
 #include "elf/elf_file.h"
 #include "helpers/filter.h"
+#include "helpers/keeper.h"
 #include "symbolize/sealed_protocol.h"
 
 #define MEMORY_BASE (256ull << 20)
@@ -152,12 +150,16 @@ int sealed_child__ask(int socket, const uint64_t *addresses, size_t count)
 	return sent == size ? 0 : -EAGAIN;
 }
 
-/* The same descriptors in each of them. */
-static void use_places(struct module_files *files)
+/* Before it is sealed. */
+static const uint64_t *read_addresses(const struct sealed_child_request *request)
 {
-	files->elf_fd = files->elf_fd < 0 ? -1 : SEALED_ELF;
-	files->debug_fd = files->debug_fd < 0 ? -1 : SEALED_DEBUG;
-	files->alt_fd = files->alt_fd < 0 ? -1 : SEALED_ALT;
+	uint64_t *addresses = calloc(request->count + 1, sizeof(*addresses));
+	size_t size = request->count * sizeof(*addresses);
+
+	if (!addresses || pread_full(request->addresses_fd, addresses, size, 0) != (ssize_t)size)
+		_exit(EXIT_FAILURE);
+	close(request->addresses_fd);
+	return addresses;
 }
 
 static int run_sealed(const struct child_self *self)
@@ -165,30 +167,58 @@ static int run_sealed(const struct child_self *self)
 	struct sealed_child_request request = *(const struct sealed_child_request *)self->data;
 	bool sealed;
 
-	use_places(&request.files);
+	request.addresses = read_addresses(&request);
 	sealed = !seal(self, &request.files);
 	return work_on_module(&request, sealed);
 }
 
-struct child_plan sealed_child__plan(const struct sealed_child_request *request, int fds[3])
+/* ---- the parent ------------------------------------------------------------------------------ */
+
+static const struct child_plan PLAN = {
+	.class = HELPER_SYMBOLS, .run = run_sealed, .type = SOCK_STREAM};
+
+int sealed_child__start_keeper(pid_t *keeper, int *control)
 {
-	fds[0] = request->files.elf_fd;
-	fds[1] = request->files.debug_fd;
-	fds[2] = request->files.alt_fd;
-	return (struct child_plan){.class = HELPER_SYMBOLS,
-				   .run = run_sealed,
-				   .type = SOCK_STREAM,
-				   .fds = fds,
-				   .fd_count = 3,
-				   .data = request,
-				   .size = sizeof(*request),
-				   .confine = request->limits};
+	return keeper__start(HELPER_SEALED_KEEPER, &PLAN, keeper, control);
 }
 
-pid_t sealed_child__start(const struct sealed_child_request *request, int *socket)
+static int file_of_addresses(const struct sealed_child_request *request)
 {
-	int fds[3];
-	const struct child_plan plan = sealed_child__plan(request, fds);
+	_cleanup_close_ int fd = memfd_create("addresses", MFD_CLOEXEC);
+	int err;
 
-	return child__start(&plan, socket);
+	if (fd < 0)
+		return -errno;
+	err = write_full(fd, request->addresses, request->count * sizeof(*request->addresses));
+	return err ? err : steal_fd(fd);
+}
+
+/* A file gets the number that it will have in the child. */
+static void pass(int *file, int *fds, size_t *count)
+{
+	if (*file < 0)
+		return;
+	fds[*count] = *file;
+	*file = CHILD_FIRST_FD + (int)(*count)++;
+}
+
+pid_t sealed_child__start(const struct sealed_child_request *wanted, int keeper, int *socket)
+{
+	_cleanup_close_ int addresses = file_of_addresses(wanted);
+	struct sealed_child_request request = *wanted;
+	struct child_plan plan = PLAN;
+	int fds[4];
+
+	if (addresses < 0)
+		return addresses;
+	request.addresses_fd = addresses;
+	pass(&request.files.elf_fd, fds, &plan.fd_count);
+	pass(&request.files.debug_fd, fds, &plan.fd_count);
+	pass(&request.files.alt_fd, fds, &plan.fd_count);
+	pass(&request.addresses_fd, fds, &plan.fd_count);
+	plan.fds = fds;
+	plan.data = &request;
+	plan.size = sizeof(request);
+	plan.confine = request.limits;
+	return keeper < 0 ? child__start(&plan, socket) : keeper__fork(keeper, &plan, true, socket);
 }

@@ -18,21 +18,22 @@ typedef int (*sealed_resolve_fn)(const struct module_files *files, const uint64_
 
 struct sealed_child_request {
 	struct module_files files;
-	const uint64_t *addresses;
+	const uint64_t *addresses; /* read before the call returns … */
+	int addresses_fd;	   /* … and passed as a file in memory */
 	size_t count;
 	struct confine_options limits;
 	sealed_resolve_fn resolve;
 	bool keeps; /* by module__resolve(): then it waits for more questions (sealed_child__ask()) */
 };
 
+/* Forks a keeper (helpers/keeper.h). The thread that calls must outlive the children: they end with it. */
+int sealed_child__start_keeper(pid_t *keeper, int *control);
+
 /*
- * The child's pid; *socket is the caller's. Its first byte comes with the descriptor that asks for files
+ * The child's pid; *socket is the caller's. `keeper`: the control of one, or -1: this process forks. Its first byte comes with the descriptor that asks for files
  * (SCM_RIGHTS), if the kernel has such a thing; then follows what sealed_protocol.h says.
  */
-pid_t sealed_child__start(const struct sealed_child_request *request, int *socket);
-
-/* How to start one. `fds` and the request stay the caller's, until the fork. */
-struct child_plan sealed_child__plan(const struct sealed_child_request *request, int fds[3]);
+pid_t sealed_child__start(const struct sealed_child_request *request, int keeper, int *socket);
 
 /*
  * Ask a child that keeps its module, and has answered, for more. 0; -EAGAIN: there is no room for the question, of which
@@ -45,7 +46,7 @@ int sealed_child__ask(int socket, const uint64_t *addresses, size_t count);
 #define SEALED_GREETING_FILES 'f'
 #define SEALED_GREETING_ALONE 'a'
 
-/* Where a child has its descriptors. What it writes to SEALED_SOCKET, the parent reads. */
-enum { SEALED_SOCKET = CHILD_SOCKET, SEALED_ELF = CHILD_FIRST_FD, SEALED_DEBUG, SEALED_ALT };
+/* What a child writes to this one, the parent reads. */
+#define SEALED_SOCKET CHILD_SOCKET
 
 #endif

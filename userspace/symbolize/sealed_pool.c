@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "symbolize/sealed_pool.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,6 @@
 #include "base/log.h"
 #include "base/vec.h"
 #include "helpers/watch.h"
-#include "symbolize/sealed_keeper.h"
 
 #define KEPT_MAX  16
 #define KEPT_TIME UINT64_C(90000000000) /* ns without a question */
@@ -24,7 +24,8 @@ struct place {
 };
 
 struct sealed_pool {
-	struct sealed_keeper *keeper; /* NULL: there is none */
+	pid_t keeper;
+	int control; /* -1: there is no keeper */
 	size_t limit;
 	VEC(struct place) places; /* the one that was asked last is the last */
 };
@@ -36,7 +37,8 @@ struct sealed_pool *sealed_pool__new(size_t bytes)
 	if (!p)
 		return NULL;
 	p->limit = bytes;
-	p->keeper = sealed_keeper__new();
+	if (sealed_child__start_keeper(&p->keeper, &p->control))
+		p->control = -1;
 	return p;
 }
 
@@ -67,6 +69,18 @@ static void end_place(struct sealed_pool *p, size_t number)
 	sealed_pool__end(&child);
 }
 
+/* Its children continue. */
+static void end_keeper(struct sealed_pool *p)
+{
+	int status;
+
+	if (p->control < 0)
+		return;
+	close(p->control);
+	p->control = -1;
+	end_process(p->keeper, REAP_NS, &status, NULL);
+}
+
 void sealed_pool__free(struct sealed_pool *p)
 {
 	if (!p)
@@ -74,16 +88,20 @@ void sealed_pool__free(struct sealed_pool *p)
 	while (p->places.count)
 		end_place(p, p->places.count - 1);
 	vec_free(&p->places);
-	sealed_keeper__free(p->keeper);
+	end_keeper(p);
 	free(p);
 }
 
 pid_t sealed_pool__start(struct sealed_pool *p, const struct sealed_child_request *request,
 			 int *socket)
 {
-	pid_t pid = p ? sealed_keeper__start(p->keeper, request, socket) : -1;
+	pid_t pid = sealed_child__start(request, p ? p->control : -1, socket);
 
-	return pid > 0 ? pid : sealed_child__start(request, socket);
+	if (pid > 0 || !p || p->control < 0)
+		return pid;
+	if (pid == -EPIPE)
+		end_keeper(p);
+	return sealed_child__start(request, -1, socket);
 }
 
 bool sealed_pool__take(struct sealed_pool *p, const struct symbol_key *key,

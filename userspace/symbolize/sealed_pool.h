@@ -26,13 +26,13 @@ struct kept_child {
 	uint64_t opening; /* … of which until its first answer: what another one would cost */
 };
 
-/* With a process that forks children from now on (sealed_keeper.h), if that can be had. NULL: no memory. */
+/* With a keeper that forks children from now on, if one can be started. NULL: no memory. */
 struct sealed_pool *sealed_pool__new(size_t bytes);
 void sealed_pool__free(struct sealed_pool *p);
 /* Another limit; those beyond it end. */
 void sealed_pool__limit(struct sealed_pool *p, size_t bytes);
 
-/* As sealed_child__start(). `p` may be NULL. */
+/* As sealed_child__start(), by the keeper if it can. `p` may be NULL. */
 pid_t sealed_pool__start(struct sealed_pool *p, const struct sealed_child_request *request,
 			 int *socket);
 
