@@ -101,16 +101,35 @@ static int count_result(void *context, size_t index, const struct symbol_result 
 	return 0;
 }
 
+/* The end of the input as the last message. */
+static void try_report(struct sealed_answers *a, const char *blob, size_t size)
+{
+	static struct message_buffer message;
+
+	message.frame.flags = MESSAGE_DONE;
+	message.frame.size = 8 + sizeof(struct module_report);
+	if (size < message.frame.size)
+		return;
+	memcpy(message.bytes, blob + size - message.frame.size, message.frame.size);
+	MUST(!sealed_answers__take(a, &message) == a->finished);
+}
+
 /* From a child, in pieces. */
 static void try_wire(const char *blob, size_t size, size_t step)
 {
+	static struct message_buffer message;
 	struct sealed_answers a;
 	size_t count = 0;
 	int err = 0;
 
 	sealed_answers__init(&a, 64);
-	for (size_t at = 0; at < size && !err; at += step)
-		err = sealed_answers__feed(&a, blob + at, at + step < size ? step : size - at);
+	for (size_t at = 0; at < size && !err; at += step) {
+		message.frame.size = at + step < size ? step : size - at;
+		memcpy(message.bytes, blob + at, message.frame.size);
+		err = sealed_answers__take(&a, &message);
+	}
+	if (!err)
+		try_report(&a, blob, size);
 	MUST(a.results <= a.expected + 1 && a.checked <= a.bytes.count);
 	if (!err) {
 		MUST(!sealed_answers__deliver(&a, count_result, &count) && count == 64);

@@ -67,6 +67,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		try_again(&buffer);
 		message__close_fds(buffer.fds, buffer.fd_count);
 	}
+	if (!fd_count && size > CONTROL) {
+		MUST(write(ends[0], data + CONTROL, size - CONTROL) == (ssize_t)(size - CONTROL));
+		MUST(message__read(ends[1], &buffer) == got);
+	}
 	MUST(next_fd() == before);
 	return 0;
 }

@@ -140,6 +140,37 @@ static void what_is_none_is_refused(void **state)
 	assert_int_equal(receive(), 0);
 }
 
+static void read_and_write_do(void **state)
+{
+	static struct {
+		struct message_frame frame;
+		char bytes[MESSAGE_SIZE_MAX + 1];
+	} m = {.frame.size = MESSAGE_SIZE_MAX};
+	size_t before = open_fds();
+
+	(void)state;
+	buffer.frame = (struct message_frame){7, 3, MESSAGE_DONE, 5};
+	memcpy(buffer.bytes, "hello", 5);
+	assert_int_equal(message__write(ends[0], &buffer), 0);
+	buffer = (struct message_buffer){};
+	assert_int_equal(receive(), 1);
+	assert_true(buffer.frame.ticket == 7 && buffer.frame.size == 5);
+	assert_memory_equal(buffer.bytes, "hello", 5);
+	send_raw(&m, sizeof(m.frame) + MESSAGE_SIZE_MAX, 1);
+	assert_int_equal(message__read(ends[1], &buffer), 1);
+	assert_int_equal(buffer.frame.size, MESSAGE_SIZE_MAX);
+	send_raw(&m, sizeof(m.frame) + MESSAGE_SIZE_MAX + 1, 0);
+	assert_int_equal(message__read(ends[1], &buffer), -EBADMSG);
+	m.frame.size++;
+	send_raw(&m, sizeof(m.frame) + MESSAGE_SIZE_MAX + 1, 0);
+	assert_int_equal(message__read(ends[1], &buffer), -EBADMSG);
+	send_raw(&m, sizeof(m.frame) - 1, 0);
+	assert_int_equal(message__read(ends[1], &buffer), -EBADMSG);
+	assert_int_equal(open_fds(), before);
+	shutdown(ends[0], SHUT_WR);
+	assert_int_equal(message__read(ends[1], &buffer), 0);
+}
+
 static void memory_is_read_once_it_is_sealed(void **state)
 {
 	char bytes[16] = {}, more[17];
@@ -174,6 +205,7 @@ int main(void)
 		TEST(all_of_it_arrives),
 		TEST(too_much_is_not_sent),
 		TEST(what_is_none_is_refused),
+		TEST(read_and_write_do),
 		TEST(memory_is_read_once_it_is_sealed),
 	};
 

@@ -61,10 +61,19 @@ static bool is_bad(const struct module_files *files, const uint64_t *addresses)
 		return answer_all(files, addresses, count, sink, context, report);                 \
 	}
 
+static void say_message(uint32_t flags, const void *data, size_t size)
+{
+	static struct message_buffer message;
+
+	message.frame = (struct message_frame){.flags = flags, .size = size};
+	memcpy(message.bytes, data, size);
+	if (message__write(SEALED_SOCKET, &message))
+		_exit(1);
+}
+
 static void say(const void *data, size_t size)
 {
-	if (write_full(SEALED_SOCKET, data, size))
-		_exit(1);
+	say_message(0, data, size);
 }
 
 static void say_event(uint16_t type, uint32_t size, const void *body, size_t body_size)
@@ -97,6 +106,24 @@ static void say_noise(void)
 		noise[i] = (char)(i * 167 + 13);
 	for (;;)
 		say(noise, sizeof(noise));
+}
+
+static void say_packet(void)
+{
+	write_full(SEALED_SOCKET, "no message", 10);
+	pause();
+}
+
+static void say_nothing(void)
+{
+	for (;;)
+		say("", 0);
+}
+
+static void say_hello_again(void)
+{
+	say_message(MESSAGE_PROGRESS, "", 0);
+	pause();
 }
 
 /* Whole answers, one after the other, without end: the first of them is there already. */
@@ -144,7 +171,13 @@ static void say_early_end(void)
 {
 	char body[8 + sizeof(struct module_report)] = {};
 
-	say_event(0xffff, sizeof(struct event_header) + sizeof(body), body, sizeof(body));
+	say_message(MESSAGE_DONE, body, sizeof(body));
+	pause();
+}
+
+static void say_short_report(void)
+{
+	say_message(MESSAGE_DONE, "", 1);
 	pause();
 }
 
@@ -194,6 +227,10 @@ BAD_CHILD(wrong_index, say_wrong_index())
 BAD_CHILD(unknown_string, say_unknown_string())
 BAD_CHILD(too_many_frames, say_too_many_frames())
 BAD_CHILD(early_end, say_early_end())
+BAD_CHILD(short_report, say_short_report())
+BAD_CHILD(packet, say_packet())
+BAD_CHILD(nothing, say_nothing())
+BAD_CHILD(hello_again, say_hello_again())
 BAD_CHILD(no_size, say_record_without_size())
 BAD_CHILD(closes, close(SEALED_SOCKET); pause())
 BAD_CHILD(exits, _exit(0))
@@ -347,8 +384,8 @@ static void test_crash(void **state)
 static void test_lies(void **state)
 {
 	static const sealed_resolve_fn liars[] = {
-		noise,		 open_string, wrong_index, unknown_string,
-		too_many_frames, early_end,   no_size,	   flood};
+		noise,	 open_string, wrong_index,  unknown_string, too_many_frames, early_end,
+		no_size, flood,	      short_report, packet,	    nothing,	     hello_again};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(liars) / sizeof(liars[0]); i++)
@@ -439,8 +476,9 @@ static void test_too_much(void **state)
 	static struct {
 		struct symbol_event event;
 		struct symbol_event_frame frames[SYMBOL_CHAIN_MAX];
-		char rest[60000];
+		char rest[60008];
 	} answer;
+	static struct message_buffer message;
 	struct sealed_answers a;
 	uint64_t sent = 0;
 	int err = 0;
@@ -448,9 +486,12 @@ static void test_too_much(void **state)
 	(void)state;
 	answer.event.header = (struct event_header){.size = sizeof(answer), .type = EVENT_SYMBOL};
 	sealed_answers__init(&a, 2000);
-	for (; !err; sent += sizeof(answer)) {
+	_Static_assert(sizeof(answer) % 16 == 0, "it is sent in pieces");
+	message.frame.size = sizeof(answer) / 16;
+	for (; !err; sent += sizeof(answer) / 16) {
 		answer.event.address = a.results;
-		err = sealed_answers__feed(&a, &answer, sizeof(answer));
+		memcpy(message.bytes, (char *)&answer + sent % sizeof(answer), message.frame.size);
+		err = sealed_answers__take(&a, &message);
 	}
 	assert_int_equal(err, -EFBIG);
 	assert_in_range(sent, 64 << 20, 100 << 20);

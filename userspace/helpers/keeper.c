@@ -145,7 +145,7 @@ pid_t keeper__fork(int control, const struct child_plan *helper, bool sibling, i
 	int ends[2];
 	pid_t pid;
 
-	if (socketpair(AF_UNIX, (helper ? helper->type : SOCK_SEQPACKET) | SOCK_CLOEXEC, 0, ends))
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return -EAGAIN;
 	pid = request_helper(control, helper, sibling, ends[1]);
 	close(ends[1]);

@@ -20,7 +20,7 @@
 int keeper__start(enum helper_class_id class, const struct child_plan *helper, pid_t *keeper,
 		  int *control);
 /*
- * Requests a helper and does not wait for it: *socket is the caller's end, and is closed by the other side if no helper
+ * Requests a helper and does not wait for it: *socket (SOCK_SEQPACKET) is the caller's end, and is closed by the other side if no helper
  * can be had. `helper`: data (KEEPER_DATA_MAX bytes), descriptors and limits of this one; NULL: as in the keeper's plan.
  * 0; -EAGAIN: too many requests wait; negative errno: the keeper has ended.
  *

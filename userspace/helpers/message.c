@@ -51,6 +51,24 @@ int message__receive(int socket, struct message_buffer *buffer, int flags)
 	return got > 0 || got == -EMSGSIZE ? -EBADMSG : (int)got;
 }
 
+int message__write(int socket, const struct message_buffer *buffer)
+{
+	return write_full(socket, buffer, sizeof(buffer->frame) + buffer->frame.size);
+}
+
+int message__read(int socket, struct message_buffer *buffer)
+{
+	const ssize_t room = offsetof(struct message_buffer, fds);
+	ssize_t got;
+
+	do /* beyond the room, where more than a message shows */
+		got = read(socket, buffer, sizeof(*buffer));
+	while (got < 0 && errno == EINTR);
+	if (got > room || (got > 0 && !is_message(&buffer->frame, (size_t)got)))
+		return -EBADMSG;
+	return got < 0 ? -errno : got > 0;
+}
+
 /* ---- more than a packet ----------------------------------------------------------------------- */
 
 int sealed_memory__new(const char *name, size_t size)

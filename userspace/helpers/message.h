@@ -50,6 +50,12 @@ int message__send(int socket, const struct message *message, int flags);
  * descriptors stays open.
  */
 int message__receive(int socket, struct message_buffer *buffer, int flags);
+/*
+ * The same without descriptors: a process with a filter need not be allowed more than read() and write(). message__write()
+ * sends the frame and as many bytes as it says.
+ */
+int message__write(int socket, const struct message_buffer *buffer);
+int message__read(int socket, struct message_buffer *buffer);
 /* Closes those that are not -1. */
 void message__close_fds(const int *fds, size_t count);
 

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/io.h"
 #include "helpers/filter.h"
 #include "helpers/pool.h"
 
@@ -22,7 +21,6 @@ static int send_start(void)
 		0);
 }
 
-/* One write without descriptors: a filter need not allow more. */
 static int send_answer(const struct helper_job *job)
 {
 	answer.frame = (struct message_frame){.ticket = request.frame.ticket,
@@ -30,7 +28,7 @@ static int send_answer(const struct helper_job *job)
 					      .flags = MESSAGE_DONE,
 					      .size = job->answer_size};
 	if (!job->answer_fd_count)
-		return write_full(CHILD_SOCKET, &answer, sizeof(answer.frame) + job->answer_size);
+		return message__write(CHILD_SOCKET, &answer);
 	return message__send(CHILD_SOCKET,
 			     &(struct message){.frame = answer.frame,
 					       .bytes = answer.bytes,

@@ -43,7 +43,7 @@
 
 #define CHILDREN_MAX	 64
 #define POLL_MS		 100
-#define READ_SIZE	 (256u << 10)
+#define MESSAGES_AT_ONCE 32
 #define MEMORY_DEFAULT	 (1ull << 30) /* where /proc does not say what there is */
 #define CPU_SECONDS_BASE 30
 #define CPU_SECONDS_MAX	 600
@@ -93,7 +93,6 @@ struct run {
 	unsigned int parallel, fork_failures;
 	const struct sealed_work *work;
 	struct quota *cpu; /* of all children; what a running one may take counts as used */
-	char *buffer;
 };
 
 /* ---- how much, how many ---------------------------------------------------------------------- */
@@ -483,55 +482,33 @@ static void finish_child(struct run *r, struct child *child, int error, enum chi
 	task->state = TASK_WAITING;
 }
 
-/* The first byte, and the listener that comes with it. 0, or negative errno. */
-static int read_greeting(struct child *child)
+/* 1: there may be more; 0: the child has said its last; -EAGAIN: nothing yet; negative errno: it is worth nothing. */
+static int read_message(struct child *child, struct message_buffer *message)
 {
-	char greeting = 0;
-	struct iovec data = {.iov_base = &greeting, .iov_len = 1};
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = {};
-	struct msghdr message = {
-		.msg_iov = &data,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	ssize_t got = recvmsg(child->socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	const struct cmsghdr *header;
+	struct sealed_answers *answers = &child->task->answers;
+	int got = message__receive(child->socket, message, MSG_DONTWAIT), err = -EBADMSG;
 
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
-		return 0;
 	if (got <= 0)
-		return got ? -errno : -EPIPE;
-	header = CMSG_FIRSTHDR(&message);
-	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-	    header->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&child->listener, CMSG_DATA(header), sizeof(child->listener));
-	child->greeted = true;
-	return 0;
+		return got;
+	if (!child->greeted && message->frame.flags == MESSAGE_PROGRESS && message->fd_count <= 1) {
+		child->listener = message->fd_count ? message->fds[0] : -1;
+		child->greeted = true;
+		return 1;
+	}
+	message__close_fds(message->fds, message->fd_count);
+	if (child->greeted)
+		err = sealed_answers__take(answers, message);
+	return err ? err : !child->keeps || !answers->finished;
 }
 
-/* 1: there may be more; 0: the stream has ended; negative errno: it is worth nothing. */
-static int read_answers(struct run *r, struct child *child)
+static int read_messages(struct child *child)
 {
-	ssize_t got;
-	int err;
+	struct message_buffer message;
+	int more = 1;
 
-	if (!child->greeted) {
-		err = read_greeting(child);
-		return err ? err : 1;
-	}
-	got = recv(child->socket, r->buffer, READ_SIZE, MSG_DONTWAIT);
-	if (got < 0)
-		return errno == EAGAIN || errno == EINTR ? 1 : -errno;
-	if (!got)
-		return 0;
-	err = sealed_answers__feed(&child->task->answers, r->buffer, got);
-	if (!err && child->keeps && child->task->answers.finished)
-		return 0;
-	return err ? err : 1;
+	for (int i = 0; i < MESSAGES_AT_ONCE && more > 0; i++)
+		more = read_message(child, &message);
+	return more == -EAGAIN ? 1 : more;
 }
 
 /* Something has come for the child, or it has no time left. */
@@ -557,7 +534,7 @@ static int attend_child(struct run *r, struct child *child, const struct pollfd 
 		child->listener = -1;
 	}
 	if (fds[0].revents)
-		more = read_answers(r, child);
+		more = read_messages(child);
 	if (more == -ENOMEM)
 		return more;
 	if (more <= 0)
@@ -698,7 +675,6 @@ int sealed_run_work(struct sealed_job *jobs, size_t count, unsigned int parallel
 {
 	_cleanup_free_ struct task *tasks = calloc(count + 1, sizeof(*tasks));
 	_cleanup_free_ struct task **order = calloc(count + 1, sizeof(*order));
-	_cleanup_free_ char *buffer = malloc(READ_SIZE);
 	_cleanup_free_ struct quota *cpu = malloc(sizeof(*cpu));
 	struct run r = {
 		.tasks = tasks,
@@ -707,11 +683,10 @@ int sealed_run_work(struct sealed_job *jobs, size_t count, unsigned int parallel
 		.parallel = parallel,
 		.work = work,
 		.cpu = cpu,
-		.buffer = buffer,
 	};
 	int err;
 
-	if (!tasks || !order || !buffer || !cpu)
+	if (!tasks || !order || !cpu)
 		return -ENOMEM;
 	quota__init(cpu, QUOTA_SYMBOLS);
 	if (work->user_seconds)

@@ -15,11 +15,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/fd_message.h"
 #include "base/io.h"
+#include "base/minmax.h"
 #include "elf/elf_file.h"
 #include "helpers/filter.h"
 #include "helpers/keeper.h"
+#include "helpers/message.h"
 #include "symbolize/sealed_protocol.h"
 
 #define MEMORY_BASE (256ull << 20)
@@ -27,11 +28,11 @@
 /* The only message that carries a descriptor, and the last that may. */
 static int greet_parent(int listener)
 {
-	char greeting = listener < 0 ? SEALED_GREETING_ALONE : SEALED_GREETING_FILES;
-	ssize_t sent = fd_message__send(SEALED_SOCKET, &greeting, 1, NULL, 0, &listener,
-					listener >= 0, 0);
-
-	return sent < 0 ? (int)sent : 0;
+	return message__send(SEALED_SOCKET,
+			     &(struct message){.frame = {.flags = MESSAGE_PROGRESS},
+					       .fds = &listener,
+					       .fd_count = listener >= 0},
+			     0);
 }
 
 /* 0, or negative errno where something could not be given up. */
@@ -81,35 +82,34 @@ static void tighten_memory(const struct module_files *files, uint64_t memory)
 static int answer(const struct sealed_child_request *request, struct module *module, bool sealed)
 {
 	struct module_report report = {};
-	struct sealed_writer *writer = sealed_writer__new(SEALED_SOCKET);
+	struct sealed_writer writer = {};
 	int err;
 
-	if (!writer)
-		return -ENOMEM;
 	if (module)
 		err = module__resolve(module, request->addresses, request->count,
-				      sealed_writer__result, writer, &report);
+				      sealed_writer__result, &writer, &report);
 	else
 		err = request->resolve(&request->files, request->addresses, request->count,
-				       sealed_writer__result, writer, &report);
+				       sealed_writer__result, &writer, &report);
 	if (!sealed)
 		report.dwarf = DWARF_STATE_UNSEALED;
-	err = sealed_writer__report(writer, err, &report);
-	sealed_writer__free(writer);
-	return err;
+	return sealed_writer__end(&writer, err, &report);
 }
 
 /* False: the parent has gone. */
 static bool next_question(uint64_t *addresses, size_t *count)
 {
-	uint64_t number;
+	struct message_buffer part;
 
-	if (read_full(SEALED_SOCKET, &number, sizeof(number)) != sizeof(number) ||
-	    number > SEALED_QUESTION_MAX)
-		return false;
-	*count = number;
-	return read_full(SEALED_SOCKET, addresses, number * sizeof(*addresses)) ==
-	       (ssize_t)(number * sizeof(*addresses));
+	*count = 0;
+	do {
+		if (message__read(SEALED_SOCKET, &part) <= 0 ||
+		    part.frame.size / sizeof(*addresses) > SEALED_QUESTION_MAX - *count)
+			return false;
+		memcpy(addresses + *count, part.bytes, part.frame.size);
+		*count += part.frame.size / sizeof(*addresses);
+	} while (part.frame.ticket);
+	return true;
 }
 
 static int answer_all(struct sealed_child_request *request)
@@ -138,18 +138,6 @@ static int work_on_module(struct sealed_child_request *request, bool sealed)
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-int sealed_child__ask(int socket, const uint64_t *addresses, size_t count)
-{
-	uint64_t number = count;
-	ssize_t sent, size = (ssize_t)(sizeof(number) + count * sizeof(*addresses));
-
-	sent = fd_message__send(socket, &number, sizeof(number), addresses,
-				count * sizeof(*addresses), NULL, 0, MSG_DONTWAIT);
-	if (sent < 0)
-		return (int)sent;
-	return sent == size ? 0 : -EAGAIN;
-}
-
 /* Before it is sealed. */
 static const uint64_t *read_addresses(const struct sealed_child_request *request)
 {
@@ -175,7 +163,7 @@ static int run_sealed(const struct child_self *self)
 /* ---- the parent ------------------------------------------------------------------------------ */
 
 static const struct child_plan PLAN = {
-	.class = HELPER_SYMBOLS, .run = run_sealed, .type = SOCK_STREAM};
+	.class = HELPER_SYMBOLS, .run = run_sealed, .type = SOCK_SEQPACKET};
 
 int sealed_child__start_keeper(pid_t *keeper, int *control)
 {
@@ -200,6 +188,25 @@ static void pass(int *file, int *fds, size_t *count)
 		return;
 	fds[*count] = *file;
 	*file = CHILD_FIRST_FD + (int)(*count)++;
+}
+
+/* The ticket: addresses that follow. */
+int sealed_child__ask(int socket, const uint64_t *addresses, size_t count)
+{
+	int err;
+
+	do {
+		size_t part = min_u64(count, MESSAGE_SIZE_MAX / sizeof(*addresses));
+
+		count -= part;
+		err = message__send(socket,
+				    &(struct message){.frame = {.ticket = count,
+								.size = part * sizeof(*addresses)},
+						      .bytes = addresses},
+				    MSG_DONTWAIT);
+		addresses += part;
+	} while (count && !err);
+	return err;
 }
 
 pid_t sealed_child__start(const struct sealed_child_request *wanted, int keeper, int *socket)

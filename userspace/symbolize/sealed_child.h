@@ -30,21 +30,17 @@ struct sealed_child_request {
 int sealed_child__start_keeper(pid_t *keeper, int *control);
 
 /*
- * The child's pid; *socket is the caller's. `keeper`: the control of one, or -1: this process forks. Its first byte comes with the descriptor that asks for files
- * (SCM_RIGHTS), if the kernel has such a thing; then follows what sealed_protocol.h says.
+ * The child's pid; *socket is the caller's. `keeper`: the control of one, or -1: this process forks. Its first message (MESSAGE_PROGRESS) has the descriptor that requests
+ * files, if the kernel has such a thing; then follow those of sealed_protocol.h.
  */
 pid_t sealed_child__start(const struct sealed_child_request *request, int keeper, int *socket);
 
 /*
- * Ask a child that keeps its module, and has answered, for more. 0; -EAGAIN: there is no room for the question, of which
- * a part may have gone; negative errno.
+ * Ask a child that keeps its module, and has answered, for more. 0; negative errno, and a part of the question may have
+ * gone.
  */
 int sealed_child__ask(int socket, const uint64_t *addresses, size_t count);
 #define SEALED_QUESTION_MAX 8192u /* addresses; a child is not asked again for more */
-
-/* The first byte: it asks for files, or it will do without. */
-#define SEALED_GREETING_FILES 'f'
-#define SEALED_GREETING_ALONE 'a'
 
 /* What a child writes to this one, the parent reads. */
 #define SEALED_SOCKET CHILD_SOCKET

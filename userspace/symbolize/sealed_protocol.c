@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Answers of stream/symbol_blob.h, whose addresses are indices, and then a report with a header as theirs. */
+/* The addresses of the blob's answers are indices. */
 #include "symbolize/sealed_protocol.h"
 
 #include <errno.h>
@@ -7,18 +7,15 @@
 #include <string.h>
 
 #include "base/clocks.h"
-#include "base/io.h"
 #include "base/minmax.h"
+#include "helpers/child.h"
 
-#define SEALED_REPORT 0xffffu /* in the place of an event's type */
-
-struct report_record {
-	struct event_header header;
+struct sealed_report {
 	int64_t error;
 	struct module_report report;
 };
 
-#define BUFFER_SIZE (64u << 10)
+#define BUFFER_SIZE MESSAGE_SIZE_MAX
 #define PATIENCE    50000000ull /* ns after which an answer is not kept back */
 
 /* What all answers together may take: names of templates can be long, but not all of them are. */
@@ -28,33 +25,22 @@ struct report_record {
 
 /* ---- the child's side ------------------------------------------------------------------------ */
 
-struct sealed_writer {
-	int fd;
-	uint64_t flushed; /* when */
-	struct symbol_blob blob;
-};
-
-struct sealed_writer *sealed_writer__new(int fd)
+static int send_bytes(struct sealed_writer *w, uint32_t flags, const void *bytes, size_t size)
 {
-	struct sealed_writer *w = calloc(1, sizeof(*w));
-
-	if (w)
-		w->fd = fd;
-	return w;
-}
-
-void sealed_writer__free(struct sealed_writer *w)
-{
-	if (!w)
-		return;
-	symbol_blob__fini(&w->blob);
-	free(w);
+	w->message.frame = (struct message_frame){.flags = flags, .size = size};
+	memcpy(w->message.bytes, bytes, size);
+	return message__write(CHILD_SOCKET, &w->message);
 }
 
 static int flush_answers(struct sealed_writer *w)
 {
-	int err = write_full(w->fd, w->blob.bytes.data, w->blob.bytes.count);
+	size_t size = w->blob.bytes.count, part;
+	int err = 0;
 
+	for (size_t at = 0; at < size && !err; at += part) {
+		part = min_u64(size - at, MESSAGE_SIZE_MAX);
+		err = send_bytes(w, 0, w->blob.bytes.data + at, part);
+	}
 	symbol_blob__take(&w->blob);
 	w->flushed = monotonic_ns();
 	return err;
@@ -72,17 +58,17 @@ int sealed_writer__result(void *writer, size_t index, const struct symbol_result
 		       : 0;
 }
 
-int sealed_writer__report(struct sealed_writer *w, int error, const struct module_report *report)
+int sealed_writer__end(struct sealed_writer *w, int error, const struct module_report *report)
 {
-	struct report_record record;
-	int err = w->blob.bytes.count ? flush_answers(w) : 0;
+	struct sealed_report last;
+	int err = flush_answers(w);
 
 	/* padding too: nothing of our memory goes out by accident */
-	memset(&record, 0, sizeof(record));
-	record.header = (struct event_header){.size = sizeof(record), .type = SEALED_REPORT};
-	record.error = error;
-	record.report = *report;
-	return err ? err : write_full(w->fd, &record, sizeof(record));
+	memset(&last, 0, sizeof(last));
+	last.error = error;
+	last.report = *report;
+	symbol_blob__fini(&w->blob);
+	return err ? err : send_bytes(w, MESSAGE_DONE, &last, sizeof(last));
 }
 
 /* ---- the parent's side ----------------------------------------------------------------------- */
@@ -106,63 +92,52 @@ static uint64_t size_limit(const struct sealed_answers *a)
 	return min_u64(limit, ANSWERS_MAX);
 }
 
-/* 1: the report; 0: not all of it yet. */
-static int check_report(struct sealed_answers *a, const char *at, size_t left)
+static int take_report(struct sealed_answers *a, const struct message_buffer *message)
 {
-	struct report_record record;
+	struct sealed_report last;
 
-	if (left < sizeof(record))
-		return 0;
-	memcpy(&record, at, sizeof(record));
-	if (left != sizeof(record) || record.header.size != sizeof(record) ||
-	    (unsigned int)record.report.state >= SYMBOL_STATE_COUNT ||
-	    (unsigned int)record.report.dwarf >= DWARF_STATE_COUNT || record.error > 0 ||
-	    record.error < -4095 || (!record.error && a->results != a->expected))
+	if (message->frame.size != sizeof(last) || a->checked != a->bytes.count)
 		return -EBADMSG;
-	a->error = (int)record.error;
-	a->report = record.report;
+	memcpy(&last, message->bytes, sizeof(last));
+	if ((unsigned int)last.report.state >= SYMBOL_STATE_COUNT ||
+	    (unsigned int)last.report.dwarf >= DWARF_STATE_COUNT || last.error > 0 ||
+	    last.error < -4095 || (!last.error && a->results != a->expected))
+		return -EBADMSG;
+	a->error = (int)last.error;
+	a->report = last.report;
 	a->finished = true;
-	return 1;
+	return 0;
 }
 
-/* 1: the next answer, or the report; 0: not all of it yet. */
-static int check_next(struct sealed_answers *a)
+/* Checks the answers that are there as a whole. */
+static int check_answers(struct sealed_answers *a)
 {
-	const char *at = a->bytes.data + a->checked;
-	size_t left = a->bytes.count - a->checked;
 	struct symbol_answer answer;
-	struct event_header header;
 	int more;
 
-	if (left < sizeof(header))
-		return 0;
-	memcpy(&header, at, sizeof(header));
-	if (header.type == SEALED_REPORT)
-		return check_report(a, at, left);
-	more = symbol_blob__next(a->bytes.data, a->bytes.count, &a->checked, &answer);
-	if (more > 0 && (answer.address != a->results || a->results++ >= a->expected))
-		return -EBADMSG;
+	while ((more = symbol_blob__next(a->bytes.data, a->bytes.count, &a->checked, &answer)) > 0)
+		if (answer.address != a->results || a->results++ >= a->expected)
+			return -EBADMSG;
 	return more;
 }
 
-int sealed_answers__feed(struct sealed_answers *a, const void *data, size_t size)
+int sealed_answers__take(struct sealed_answers *a, const struct message_buffer *message)
 {
-	int more;
+	size_t size = message->frame.size;
 
-	if (!size)
-		return 0;
 	if (a->finished)
+		return -EBADMSG;
+	if (message->frame.flags == MESSAGE_DONE)
+		return take_report(a, message);
+	if (message->frame.flags || !size)
 		return -EBADMSG;
 	if (a->bytes.count + size > size_limit(a))
 		return -EFBIG;
 	if (vec_reserve(&a->bytes, a->bytes.count + size))
 		return -ENOMEM;
-	memcpy(a->bytes.data + a->bytes.count, data, size);
+	memcpy(a->bytes.data + a->bytes.count, message->bytes, size);
 	a->bytes.count += size;
-	do
-		more = check_next(a);
-	while (more > 0 && !a->finished);
-	return more < 0 ? more : 0;
+	return check_answers(a);
 }
 
 int sealed_answers__deliver(const struct sealed_answers *a, symbol_sink_fn sink, void *context)
