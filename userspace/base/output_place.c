@@ -151,7 +151,7 @@ static bool is_procfs(const struct directory *d)
 }
 
 /*
- * A link of procfs (/dev/stdout leads to one). What is no regular file can be opened through it alone; a regular
+ * A link of procfs (/dev/stdout leads to one). A file that is not regular can be opened through it only; a regular
  * one has a path, which is compared with it. 1: done, 0: a link like others.
  */
 static int resolve_magic(struct output_place *p)

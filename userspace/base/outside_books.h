@@ -82,7 +82,7 @@ struct outside_row {
 /* "user 1000: 3 files left: mapped files, searched for by a reader: over what a user may have" */
 #define OUTSIDE_TEXT_SIZE 256
 void outside_row__describe(char *text, size_t size, const struct outside_row *row);
-/* "user 1000", "user namespace 4026532567", "other users", "a user that could not be asked for" */
+/* "user 1000", "user namespace 4026532567", "other users", "users of processes that were gone" */
 void outside_user__describe(char *text, size_t size, uint32_t user);
 
 struct outside_books;

@@ -47,7 +47,7 @@ static uint64_t scaled(uint64_t value, uint64_t by, uint64_t divisor)
 	return (uint64_t)((unsigned __int128)value * by / divisor);
 }
 
-/* What was given again since. */
+/* The amount returned since. */
 static int64_t given_again(const struct meter *m, const struct quota_limit *l, uint64_t now)
 {
 	return l->period && now > m->as_of
@@ -232,7 +232,7 @@ void quota__take(struct quota *q, uint64_t owner, uint64_t amount, uint64_t now)
 	take_for_user(q, owner, amount, now);
 }
 
-/* What was taken while there was no account for the owner is in the shared one. */
+/* Amounts taken while there was no account for the owner are in the shared one. */
 void quota__give(struct quota *q, uint64_t owner, uint64_t amount)
 {
 	uint32_t vacant, at = find(q, owner, 0, &vacant);

@@ -220,7 +220,7 @@ static int open_tick(struct bpf_session *s, struct session_cpu *c)
 	return put_map_fd(s->skel->maps.ticks, c->cpu, c->fds.tick);
 }
 
-/* What all rings have now. */
+/* The memory of all rings. */
 static size_t ring_sum(const struct bpf_session *s)
 {
 	size_t sum = 0;

@@ -2,10 +2,10 @@
 /*
  * A change of the sampling rate while we record.
  *
- * The books have to be exact at both rates. What is due is time_running / period of the time at each period; so there
- * must be a reading between two periods, after the last tick of the one and before the first of the other. Hence all
- * events are stopped, the caller reads the books, and they start anew: each timer begins a grid of its own, on which
- * bpf/clock.bpf.h finds the ticks that ran no program.
+ * The books have to be exact at both rates. The ticks due are time_running / period of the time at each period; so
+ * there must be a reading between two periods, after the last tick of the one and before the first of the other.
+ * Hence all events are stopped, the caller reads the books, and they start anew: each timer begins a grid of its own,
+ * on which bpf/clock.bpf.h finds the ticks that ran no program.
  *
  * An event that is stopped does not count its time, so nothing is due meanwhile. Its clock stands still as well, and
  * with it the constant by which CPU times are computed (bpf/cputime.bpf.h), which is determined again as at the

@@ -141,7 +141,7 @@ static struct idle_life *life_of(struct cpu_idle *idle, uint32_t cpu)
 	return &idle->lives.data[idle->lives.count - 1];
 }
 
-/* What it has come to by now. /proc/stat has no line of a CPU that is offline. */
+/* The idle time by now. /proc/stat has no line of a CPU that is offline. */
 static uint64_t look(struct idle_life *life, const char *text)
 {
 	uint64_t now = cpu_idle_parse(text, life->cpu);

@@ -104,7 +104,7 @@ int output_event_open(int cpu, uint32_t mark)
 	return perf_event_open_attr(&attr, -1, cpu);
 }
 
-/* What follows each record of the side-band, in the order of perf's sample_id. */
+/* The words that follow each record of the side-band, in the order of perf's sample_id. */
 struct sample_id {
 	uint32_t pid, tid;
 	uint64_t time;
@@ -406,7 +406,7 @@ static size_t fixed_size(uint32_t type)
 
 /*
  * The sample_id. It ends the record, but for symbols: the kernel hands one record to all that listen on this CPU, and
- * makes it longer for each by the room of its sample_id. What follows ours then is what was in the ring before.
+ * makes it longer for each by the room of its sample_id. The bytes behind ours are then older contents of the ring.
  * (perf_event_ksymbol_output() in all kernels up to 6.18, while those of other records restore the size.)
  */
 static const struct sample_id *sample_id_of(const struct perf_event_header *record, size_t fixed,

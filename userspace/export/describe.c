@@ -73,8 +73,8 @@ static bool may_be_unwritten(const struct profile *p, const struct profile_jit *
 }
 
 /*
- * Its functions have names without a map. What is left are stubs of its compilers, functions that have just been entered, and samples
- * from before its tables were built: they are counted, and there is advice if they are many.
+ * Its functions have names without a map. The rest are stubs of its compilers, functions that have just been entered,
+ * and samples from before its tables were built: they are counted, and there is advice if they are many.
  */
 static bool is_read(const struct profile_jit *jit)
 {

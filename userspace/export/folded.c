@@ -242,7 +242,7 @@ static size_t line_end(const struct folded *f, const struct folded_item *item,
 }
 
 /*
- * What comes after the shorter field against the rest of the longer one. No field has a semicolon or a line end
+ * Compare the text behind the shorter field with the rest of the longer one. No field has a semicolon or a line end
  * in it, so they differ somewhere.
  */
 static int compare_ends(const struct folded *f, const struct folded_item *item, const char *rest)

@@ -12,8 +12,8 @@
  * Flags. pprof looks for the symbols of a mapping without flags, on its own machine, and replaces the lines of
  * all its locations; a mapping with any of the flags it leaves alone. There is nothing in between, so a mapping
  * is either
- *   - symbolized: has_functions, and every location has a line. What has no symbol is called "[name of the
- *     file]", as it is everywhere else;
+ *   - symbolized: has_functions, and every location has a line. Code without a symbol is called "[name of the file]",
+ *     as it is everywhere else;
  *   - or not at all: no flags and no lines. Only a file with a build id of which no location has a name: another
  *     tool may know the symbols, and can check that it has the right file. The addresses are offsets in the file
  *     then, since the program headers were not seen. pprof shows them as "[name of the file]".

@@ -39,7 +39,7 @@ static void write_share(struct json_writer *w, const struct profile *p, const ch
 	json_end_array(w);
 }
 
-/* What a row of a table, or a node of a tree, shows. */
+/* The fields of a row of a table, or of a node of a tree. */
 static void write_code(const struct report_row *row, enum report_by by, struct json_writer *w)
 {
 	json_key_string(w, by == REPORT_DSO ? "dso" : "function", row->name);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Both directions are one procedure. A *strand* is a number of samples and a place in a stack: a frame,
- * or one of the functions that were inlined into it. A node is a set of strands that are at the same code;
- * its children are the sets of those that go on with the same code. What is too small for a node is not
- * walked any further, so a tree takes no more time than what is shown of it.
+ * Both directions are one procedure. A *strand* is a number of samples and a place in a stack: a frame, or one of the
+ * functions that were inlined into it. A node is a set of strands that are at the same code; its children are the
+ * sets of those that go on with the same code. Code that is too small for a node is not walked any further, so a tree
+ * takes no more time than what is shown of it.
  *
  * Callers: a strand begins at the innermost frame and goes outwards, along the parents that the profile has;
  * strands that meet at the same place of the same stack become one. A call tree: a strand begins at a root and
@@ -183,7 +183,7 @@ static const struct profile_location *location_of(const struct builder *b, uint3
 	return &b->p->locations[b->p->stacks[stack].location.v];
 }
 
-/* What code it is at. */
+/* The code of its frame. */
 static int find_key(struct builder *b, struct strand *strand)
 {
 	const struct profile_location *location = location_of(b, strand->stack);

@@ -91,7 +91,7 @@ static void write_group(const struct figures *f, const char *key, unsigned int f
 	json_end_object(w);
 }
 
-/* What a bound has left out, and what is listed row by row. */
+/* Parts that a bound has left out, and lists with rows. */
 static void write_rest(const struct profile *p, const struct figures *f, enum key_style style,
 		       struct json_writer *w)
 {

@@ -272,7 +272,7 @@ static int add_rules(scmp_filter_ctx filter, bool files, bool no_links)
 
 /* ---- a filter for many processes ------------------------------------------------------------- */
 
-/* What reading an open file and writing an answer to another one take, and nothing beside. */
+/* System calls to read an open file and write an answer to another one, and no others. */
 static const char *const WORKERS[] = {
 	"read",		  "pread64",	 "write",
 	"pwrite64",	  "lseek",	 "close",

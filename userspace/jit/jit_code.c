@@ -313,7 +313,7 @@ int jit_code__lose(struct jit_code *c, uint64_t after, uint64_t before)
 	return err;
 }
 
-/* What comes after is not known. A jitdump has its own times: the rest has no names. */
+/* Later code is unknown. A jitdump has its own times: the rest has no names. */
 int jit_code__give_up(struct jit_code *c, uint64_t time)
 {
 	int err = 0;
@@ -820,7 +820,7 @@ uint32_t jit_code__name_number(const struct jit_code *c, uint32_t entry)
 	return name_of(c, entry);
 }
 
-/* All that two names must have in common, as one text. Its number, or negative errno. */
+/* The part that two names must have in common, as one text. Its number, or negative errno. */
 static int64_t make_function(struct jit_code *c, uint32_t name)
 {
 	const char *text = strtab__get(c->names, name);

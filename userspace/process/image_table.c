@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What kind of thing a mapping is, by the name that the kernel gives it.
+ * The kind of a mapping, by the name that the kernel gives it.
  *
  * Memory without an ELF file behind it (anonymous, heap, stack, shared memory, a memfd without a
  * build-id) can only be code that was made at run time: one image for each name, since device and

@@ -26,7 +26,7 @@ struct code_process {
 	uint64_t samples, unnamed, ambiguous, read;
 };
 
-/* What a place is called at a time. */
+/* The name of a place at a time. */
 struct version {
 	const struct jit_code *code; /* NULL: nothing is known */
 	uint32_t entry;
@@ -63,7 +63,7 @@ struct place {
 	VEC(struct version) versions;
 };
 
-/* What becomes of a stack without changing places. */
+/* The new stack of a stack without changing places. */
 struct done_stack {
 	bool is_done, has_code, changes, unnamed, ambiguous;
 	bool is_read; /* it has a frame whose function was read from the process's memory */
@@ -328,7 +328,7 @@ static struct string_id keep_text(struct jit_names *j, struct jit_text text)
 	return profile_builder__string(j->builder, copy);
 }
 
-/* What is known of the text with the same key as `text`, which is completed if nothing is. */
+/* The entry with the same key as `text`, filled if it is new. */
 static struct kept_text find_text(struct jit_names *j, struct kept_text text, const char *name)
 {
 	const struct kept_text *known = text_map__find(&j->texts, &text);
@@ -421,7 +421,7 @@ static bool same_version(const struct version *a, const struct version *b)
 		jit_code__name(a->code, a->entry) == jit_code__name(b->code, b->entry));
 }
 
-/* What the place is at that time. NULL: no memory. */
+/* The version of the place at that time. NULL: no memory. */
 static const struct version *version_at(struct jit_names *j, struct place *place, uint64_t time)
 {
 	struct version v;
@@ -540,7 +540,7 @@ static void name_samples(struct jit_names *j, struct thread_id thread)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* What is kept is bounded here, in a replay as well, so this row is in no recording. */
+/* The bound applies here, in a replay as well, so this row is in no recording. */
 static void note_left(const struct jit_names *j, struct jit_source *source)
 {
 	const struct profile_outside row = {

@@ -64,7 +64,7 @@ size_t jit_sources__count(const struct jit_sources *s)
 
 /* ---- budgets --------------------------------------------------------------------------------- */
 
-/* What it takes now. */
+/* Its present size. */
 static void charge(struct jit_sources *s, struct jit_source *source, uint64_t memory)
 {
 	quota__give(&s->memory, source->user, source->memory);

@@ -359,7 +359,7 @@ static struct function_id function_of(struct managed_frames *m, enum frame_note_
 	return profile_builder__function(m->builder, &function);
 }
 
-/* What was reported of the function before its process was forked, or since, of the parent: then that is in doubt. */
+/* The version of the function of the parent, before its process was forked; a later one is in doubt. */
 static const struct code_function_event *inherited(const struct managed_frames *m,
 						   const struct place *place, bool *ambiguous)
 {

@@ -366,7 +366,7 @@ static bool says_the_same(const struct mapping *old, const struct mapping *m)
 	       old->page_offset - old->start == m->page_offset - m->start;
 }
 
-/* What sticks out of the mappings under `m`. */
+/* The parts of the mappings under `m` that lie outside of it. */
 struct overlap {
 	bool has_left, has_right;
 	struct mapping left, right;

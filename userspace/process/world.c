@@ -694,7 +694,10 @@ static int add_lives(struct lives *lives, const struct process_life *life)
 	return err;
 }
 
-/* What is known of functions of processes that cannot be found any more, nor a child of theirs. Without memory for it: the next time. */
+/*
+ * Forget the functions of processes that cannot be found any more, and have no child that can. Without memory for it:
+ * the next time.
+ */
 static void forget_code(struct world *w)
 {
 	struct lives lives = {};

@@ -163,7 +163,7 @@ static bool set_script_or_launched(char *subject, const char *path, struct argum
 	return set_script(subject, word);
 }
 
-/* What an option is to its interpreter, if it takes the next word. */
+/* The kind of an option that takes the next word. */
 enum option { OPTION_ALONE, OPTION_VALUE, OPTION_CODE, OPTION_SUBJECT };
 
 /* A cluster of letters, "-Bm": *rest is what is left of the word behind the one that takes an argument. */
@@ -278,8 +278,8 @@ static bool applet_subject(const char *program, const char *first, struct argume
 }
 
 /*
- * What a process calls itself that has overwritten its command line: "gunicorn: worker [shop]" and "puma 5.6 (tcp://…)"
- * are gunicorn and puma, and "php-fpm: pool shop" is php-fpm/shop. Behind the first word anything may be.
+ * The name of a process that has overwritten its command line: "gunicorn: worker [shop]" and "puma 5.6 (tcp://…)" are
+ * gunicorn and puma, and "php-fpm: pool shop" is php-fpm/shop. Behind the first word anything may be.
  */
 static bool title_subject(const char *program, const char *title, const struct arguments *behind,
 			  char *subject)

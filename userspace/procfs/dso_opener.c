@@ -363,7 +363,7 @@ int dso_event__answer(struct dso_opener *o, struct mmap_event *event, const stru
 	return entered < 0 ? entered : answer(context, entered ? &inner.event : event);
 }
 
-/* What was not answered here is waited for. */
+/* Mappings without an answer here wait. */
 static int see_file(struct dso_opener *o, struct mmap_event *event, pid_t parent,
 		    mapping_answer_fn answer, void *context)
 {
@@ -552,7 +552,7 @@ static int reopen_file(struct dso_opener *o, const struct wanted *w, uint32_t im
 	return err;
 }
 
-/* What is known of it, once it was opened again if need be. */
+/* The file of an image, opened again if need be. */
 static int answer_located(struct dso_opener *o, const struct wanted *w, struct located *located,
 			  file_answer_fn answer, void *context)
 {

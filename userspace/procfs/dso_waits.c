@@ -40,7 +40,7 @@ static bool same_file(const struct wanted *a, const struct wanted *b)
 	       a->generation == b->generation;
 }
 
-/* What is not below a root is found by its process alone. */
+/* A file that is not below a root is found by its process alone. */
 static struct dso_wait *find_wait(struct dso_opener *o, const struct wanted *w, int root,
 				  uint64_t hash)
 {

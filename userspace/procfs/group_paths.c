@@ -55,7 +55,7 @@ void group_paths__free(struct group_paths *p)
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-/* What was used last is first. */
+/* The path used last comes first. */
 static int compare_uses(const void *a, const void *b)
 {
 	const struct known_group *x = a, *y = b;

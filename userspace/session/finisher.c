@@ -126,7 +126,7 @@ int finisher__finish(struct finisher *f, struct window *window, const struct pro
 	return err ? fail(failure, err, "cannot make the profile: %s", strerror(-err)) : 0;
 }
 
-/* What a window took goes back to the system: windows differ, and what the largest took would stay for ever. */
+/* Memory of a window goes back to the system: windows differ, and the memory of the largest would stay for ever. */
 static void give_back(void)
 {
 	if (mallinfo2().fordblks > FREE_KEPT)

@@ -2,11 +2,11 @@
 /*
  * Merges all sources into one stream.
  *
- * A tick reads every ring once. What it reads is complete up to the start of the tick, but for records
- * that were being written at that time. The eBPF programs publish since when they have been writing one
- * (bpf_session__written_until()); for the kernel's own records WRITING_TIME is enough. The queue passes on
- * everything older. A record that a hypervisor delays for longer is passed on late, and counted. Samples
- * get their time from the clock's anchors when they are read.
+ * A tick reads every ring once. The records are complete up to the start of the tick, but for records that were being
+ * written at that time. The eBPF programs publish since when they have been writing one
+ * (bpf_session__written_until()); for the kernel's own records WRITING_TIME is enough. The queue passes on everything
+ * older. A record that a hypervisor delays for longer is passed on late, and counted. Samples get their time from the
+ * clock's anchors when they are read.
  *
  * live_pace.c decides when ticks are.
  *
@@ -19,10 +19,10 @@
  * One thread does all of it, so no record can be older than an anchor that was taken after it was
  * read: the conversion of a TSC uses nothing that comes later.
  *
- * A process can map more in a moment than can be gone through in one. So a tick spends a slice of time on
- * what was set aside and another on what leaves the queue, and the rest waits for the next tick, which comes at
- * once: in between the caller looks at signals and the time, and all rings are read. What is set aside has a
- * limit; records beyond it are lost, and counted like those that did not fit into a ring.
+ * A process can map more in a moment than can be gone through in one. So a tick spends a slice of time on what was
+ * set aside and another on what leaves the queue, and the rest waits for the next tick, which comes at once: in
+ * between the caller looks at signals and the time, and all rings are read. Side-band that is set aside has a limit;
+ * records beyond it are lost, and counted like those that did not fit into a ring.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -29,7 +29,7 @@ static uint64_t hash_event(const struct event_header *event)
 	return hash_bytes((const char *)event + sizeof(*event), event->size - sizeof(*event));
 }
 
-/* What is answered by an event. */
+/* The question that an event answers. */
 static struct code_question question_of(const struct event_header *event)
 {
 	const struct code_chain_event *chain = (const struct code_chain_event *)event;

@@ -68,7 +68,7 @@ struct code_process {
 	bool inherits;		/* the kernel notes of it what its parent has: `info` */
 	bool is_like_parent;	/* … which is all that there is to be known */
 	struct forked_from from;
-	bool has_open;		   /* some of `asked` are */
+	bool has_open;		   /* some of its questions are */
 	bool is_asked;		   /* a request about its functions is under way */
 	bool keeps_frame_pointers; /* its JIT code, as far as it is known */
 	struct runtime_info info;  /* the kernel's copy, while it `has` something, or inherits it */

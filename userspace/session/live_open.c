@@ -109,7 +109,7 @@ static int finish_files(void *context, uint64_t time)
 	return live_settle_readers(live, FILES_AT_END);
 }
 
-/* What readers have answered; parts below it use them. */
+/* Takes answers of readers; parts below it use them. */
 static int add_files(struct live *live, const struct live_options *options, struct live_part *part)
 {
 	(void)options;

@@ -85,7 +85,7 @@ static int settle_window(struct live *live)
 	return err ? err : live_settle_code(live);
 }
 
-/* What was counted by then belongs to the window: its samples are older, or nearly so. */
+/* Counts up to then belong to the window: its samples are older, or nearly so. */
 int live__end_window(struct live *live)
 {
 	struct event_header window = {.size = sizeof(window), .type = EVENT_WINDOW};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the findings of a survey mean for the runtimes of the process: one line for each. */
+/* Judges the runtimes of the process by the findings of a survey: one line for each. */
 #include "session/process_survey.h"
 
 #include <stdio.h>

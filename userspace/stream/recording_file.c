@@ -259,7 +259,7 @@ int recording_writer__flush(struct recording_writer *w)
 	return w->stopped || w->events == 0 ? 0 : write_chunk(w);
 }
 
-/* What became of the file: whole, cut after a chunk, or nothing. */
+/* The state of the file: whole, cut after a chunk, or nothing. */
 static int close_file(struct recording_writer *w)
 {
 	if (!w->published) {

@@ -233,7 +233,7 @@ void symbol_blob__take(struct symbol_blob *b)
 
 /* ---- checking and decoding ------------------------------------------------------------------- */
 
-/* What is left of an answer; `blob` NULL: it stands alone. */
+/* The rest of an answer; `blob` NULL: it stands alone. */
 struct take {
 	const char *blob, *at, *end;
 };

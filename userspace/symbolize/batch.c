@@ -441,7 +441,7 @@ static int report_result(void *context, size_t index, const struct symbol_result
 	return part->job->sink(part->job->context, index, result);
 }
 
-/* What was known without a child about indices below `end`, as far as it was not passed on yet. */
+/* Answers without a child about indices below `end` that were not passed on yet. */
 static int deliver_cached(struct part *part, size_t end)
 {
 	size_t next = part->delivered;

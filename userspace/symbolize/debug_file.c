@@ -66,14 +66,14 @@ struct search {
 	struct identity id;
 };
 
-/* What makes a file the right one. */
+/* The proof that a file is the right one. */
 struct proof {
 	struct identity id; /* where both have one it decides */
 	bool has_crc;
 	uint32_t crc;
 };
 
-/* What was found: where, for names that are relative to it. */
+/* The file that was found, and its directory, for names that are relative to it. */
 struct debug_file {
 	int fd; /* -1: nothing */
 	uint64_t base;

@@ -11,8 +11,8 @@
  * The D demangler has no callback. A name in D grows by its back references ('Q') only, at most
  * threefold for every three of them, so a name with many of those is left mangled.
  *
- * What comes out is c++filt's output with --no-verbose, as perf shows it: `std::string` and not its
- * whole expansion, no hash behind names of Rust.
+ * The result is c++filt's output with --no-verbose, as perf shows it: `std::string` and not its whole expansion, no
+ * hash behind names of Rust.
  */
 #include "symbolize/demangle.h"
 

@@ -2,11 +2,10 @@
 /*
  * An address to its inline chain.
  *
- * What libdw offers for this is either wrong or slow: dwarf_getscopes() misses functions that are
- * not where it looks, and dwarf_addrdie() needs a table that clang does not write. So: an index of
- * the units' ranges, an index of a unit's functions when the first address falls into it
- * (dwarf_units), and the tree of inlined calls of the function at hand (dwarf_inlines). Addresses
- * come sorted, so that tree is built once for most functions and only one is kept.
+ * libdw's own functions for this are wrong or slow: dwarf_getscopes() misses functions that are not where it looks,
+ * and dwarf_addrdie() needs a table that clang does not write. So: an index of the units' ranges, an index of a
+ * unit's functions when the first address falls into it (dwarf_units), and the tree of inlined calls of the function
+ * at hand (dwarf_inlines). Addresses come sorted, so that tree is built once for most functions and only one is kept.
  *
  * Everything here reads an image in our own memory (dwarf_image), but for .dwo files, which libdw
  * opens by the names in the DWARF. All walks are bounded; a damaged unit is counted and gives what

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What libdw gets to see of a file: an image of the sections that are read, in our memory.
+ * The file as libdw gets it: an image of the sections that are read, in our memory.
  *
  * libdw walks the units of .debug_info by their headers, and one header that it does not like ends
  * the walk: whatever comes behind is out of reach. So the headers are checked here first. A unit

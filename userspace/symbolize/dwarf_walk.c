@@ -8,7 +8,7 @@
  * null that ends it; behind that null the parent's siblings go on. So every byte is read once, nothing but a depth
  * has to be kept, and each step moves on: a walk ends, whatever the unit contains.
  *
- * What is deeper than WALK_DEPTH_MAX is passed over.
+ * DIEs deeper than WALK_DEPTH_MAX are skipped.
  */
 #include "symbolize/dwarf_private.h"
 

@@ -229,7 +229,7 @@ static void note_copies(struct file_finder *f, const struct owner *o,
 	quota__take(&f->copies, o->user, min_u64(answer->copied, f->copies.user.limit), 0);
 }
 
-/* What was not even tried, or not to its end. */
+/* Searches that were not made, or not to their end. */
 static void note_left(struct file_finder *f, const struct owner *o, enum outside_reason reason)
 {
 	outside_books__add(f->books, o->user, OUTSIDE_DEBUG_FILES, reason, 1);
@@ -384,7 +384,7 @@ static struct finder_request request_of(const struct debug_file_request *r, cons
 	return request;
 }
 
-/* What the child has counted, all the time; of one that was killed as well. */
+/* The counts of the child, at any time; of one that was killed as well. */
 static void take_counts(const struct file_finder *f, struct debug_file_counts *counts, int err)
 {
 	*counts = *f->counts;

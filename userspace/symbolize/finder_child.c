@@ -2,8 +2,8 @@
 /*
  * The child's side: a loop that answers one question after the other, and both sides' way of passing messages.
  *
- * It stays what its parent is but for privileges, signals and descriptors: it has no sandbox, since it opens files
- * by name. What it reads of files that it opens is headers, names of sections, and CRCs.
+ * It stays what its parent is but for privileges, signals and descriptors: it has no sandbox, since it opens files by
+ * name. Of files that it opens it reads headers, names of sections, and CRCs.
  */
 #include "symbolize/finder_child.h"
 
@@ -131,7 +131,10 @@ static int open_named(const struct work *w)
 	return fd >= 0 ? fd : open_below(own, w->request);
 }
 
-/* What the parent gets cannot hold it up, when it is closed neither. What is too big for that is not there. */
+/*
+ * A descriptor that the parent gets cannot block it, not even in close(). A file that is too big for a copy counts as
+ * missing.
+ */
 static void keep_safe_files(int fds[FINDER_FDS], uint64_t copy_max, struct finder_answer *answer)
 {
 	for (size_t i = 0; i < FINDER_FDS; i++) {

@@ -17,7 +17,7 @@
  * Every symbol that is not of the image has a tag: its module's name, "bpf" for programs and trampolines,
  * "__builtin__ftrace" and "__builtin__kprobes" for code that those make at run time. So /proc/modules is not needed;
  * it could not say more either, as since 6.4 a module lies in several places and its line there has one address and
- * the sum of their sizes. What it cannot say, the space behind a module's last function, has no owner after 64 KB:
+ * the sum of their sizes. The space behind a module's last function, whose end is unknown, has no owner after 64 KB:
  * there may be code that the kernel keeps out of this file (BPF programs, under net.core.bpf_jit_harden).
  *
  * Names lie behind one another in one block, a symbol is 16 bytes: 5 MB for a kernel of 120,000

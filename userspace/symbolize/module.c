@@ -179,7 +179,7 @@ static int compare_places(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* What the caller names by file offset, or in the kernel by address, is an ELF virtual address. */
+/* Converts file offsets, or addresses of the kernel, to ELF virtual addresses. */
 static int elf_address(const struct module *m, uint64_t asked, uint64_t *address)
 {
 	const struct elf_file *file = m->elf ? m->elf : m->debug;

@@ -150,7 +150,7 @@ static bool goes_to_file(const struct symbol_cache *c, const struct module_answe
 	return may_have_file(c, &m->key) && m->state == SYMBOL_STATE_RESOLVED;
 }
 
-/* What was added is the file then, or is forgotten. */
+/* Writes the added answers as the file of the module, or drops them. */
 static void write_module(struct symbol_cache *c, struct module_answers *m)
 {
 	const void *data;
@@ -223,7 +223,7 @@ static void write_most(struct symbol_cache *c, size_t limit)
 	}
 }
 
-/* What is to be written stays. */
+/* Answers that are to be written stay. */
 static void evict(struct symbol_cache *c, struct module_answers *m)
 {
 	symbol_answers__free(m->file);

@@ -12,11 +12,11 @@
  * stays; an address has the best of the nodes above it. So a file in which every symbol covers
  * everything costs no more than another.
  *
- * A symbol without a size (hand-written assembly) reaches to the next symbol, to the end of its
- * section, or 64 KB, whichever comes first. Only the last one at or before an address can be its
- * answer, and only if no symbol with a size reaches beyond that one's start: either it covers the
- * address and is the better answer, or it lies between the two. What lies between two symbols with
- * sizes (padding, stubs of the linker) has no answer, rather than its neighbour's name.
+ * A symbol without a size (hand-written assembly) reaches to the next symbol, to the end of its section, or 64 KB,
+ * whichever comes first. Only the last one at or before an address can be its answer, and only if no symbol with a
+ * size reaches beyond that one's start: either it covers the address and is the better answer, or it lies between the
+ * two. Code between two symbols with sizes (padding, stubs of the linker) has no answer, rather than its neighbour's
+ * name.
  *
  * Of all symbols that cover an address one is taken, always the same whatever their order:
  *   1. one with a size before one without;

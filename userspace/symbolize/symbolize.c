@@ -76,7 +76,7 @@ struct sealed_pool *symbolize_pool(struct symbolizer *s)
 	return s->pool;
 }
 
-/* What a reading does not show must not be shown by an addition: kptr_restrict. */
+/* Addresses that kallsyms hides must not be shown by an addition: kptr_restrict. */
 static int add_later(struct symbolizer *s, const struct kallsyms_piece *piece)
 {
 	int err = 0;

@@ -4,7 +4,7 @@
  * one function after the other are run (cfi_machine.c). In .debug_frame a function may refer to a common
  * entry that comes later; such functions are set aside until all common entries are there.
  *
- * What is kept of a function is small, for there may be as many as fit into the section.
+ * The entry of a function is small, because there may be as many as fit into the section.
  */
 #include "unwind/cfi.h"
 
@@ -358,8 +358,8 @@ static int sort_fdes(struct reader *r)
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 /*
- * What a signal handler returns to was never called: a return address that points to its first byte
- * is looked for one byte before that, so there it begins.
+ * The code that a signal handler returns to was never called: a return address that points to its first byte is
+ * looked up one byte before it, so the function begins there.
  */
 static int describe_signal_return(struct cfi_machine *m, const struct fde *fde)
 {

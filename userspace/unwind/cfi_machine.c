@@ -235,7 +235,7 @@ static void save_register_by_expression(struct cfi_machine *m, uint64_t reg, str
 
 /* ---- instructions ---------------------------------------------------------------------------- */
 
-/* What a consumer needs, every meaning written in one way. */
+/* The rule for a consumer, in its only form. */
 static struct unwind_rule normalized_rule(const struct unwind_rule *rule)
 {
 	if (rule->cfa == UNWIND_CFA_NONE || rule->cfa == UNWIND_CFA_UNKNOWN)

@@ -185,7 +185,7 @@ static struct state before_writing(uint8_t reg, int64_t at, struct state s)
 	return s;
 }
 
-/* What is pushed is at rsp behind it. */
+/* The pushed word is at rsp behind it. */
 static struct state before_push(const struct step *step, struct state s)
 {
 	return moved_state(before_writing(step->reg, 0, s), -WORD);
@@ -346,7 +346,7 @@ static struct state state_of_both(struct state a, struct state b)
 	return a;
 }
 
-/* What lies behind a call that never returns is padding, or another function. */
+/* Bytes behind a call that never returns are padding, or another function. */
 static bool goes_on(const struct flow *f, size_t i)
 {
 	const struct step *s = &f->steps.data[i], *next = s + 1;
@@ -385,7 +385,7 @@ static struct state state_behind(const struct flow *f, size_t i)
 	return state;
 }
 
-/* Whether what holds before this step is other than it was thought to be. */
+/* Has the state before this step changed? */
 static bool update_state(struct flow *f, size_t i)
 {
 	struct step *s = &f->steps.data[i];

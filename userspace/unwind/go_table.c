@@ -434,7 +434,7 @@ static int add_switched(struct walker *w, uint64_t start, uint64_t end, int32_t 
 	return err;
 }
 
-/* What the table does not reach is not taken for what is before it, but for padding at the end. */
+/* A gap in the table does not belong to the function before it, unless it is as short as padding. */
 static int describe_to(struct walker *w, uint64_t address)
 {
 	if (w->reached >= address ||

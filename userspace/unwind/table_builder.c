@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A request is first looked up in the cache. What has to be built waits in the same list; as many requests as builders can
- * work on are in the pool, so that one that is needed at once can still be moved ahead of the others.
+ * A request is first looked up in the cache. Tables that have to be built wait in the same list; as many requests as
+ * builders can work on are in the pool, so that one that is needed at once can still be moved ahead of the others.
  */
 #include "unwind/table_builder.h"
 
@@ -294,7 +294,10 @@ void table_builder__hurry(struct table_builder *b, uint32_t id)
 	TAILQ_INSERT_HEAD(&b->asked, build, link);
 }
 
-/* What may be in the cache comes before what has to be built; the cache is written when there is nothing else to do. */
+/*
+ * Tables that may be in the cache come before those that have to be built; the cache is written when there is nothing
+ * else to do.
+ */
 static struct build *take_done(struct table_builder *b, bool wait)
 {
 	for (;;) {

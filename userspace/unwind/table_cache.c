@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is kept, and what is not:
+ * Tables that are stored, and tables that are not:
  *
  * - Building 2,048 rows takes as long as writing a file does (0.2 ms): smaller tables are built anew.
  *   So are sparse ones, which are almost all index and no faster to read (chromium's has 77 bytes a row).

@@ -126,7 +126,7 @@ struct code_rows {
 	struct code_window window;
 };
 
-/* The code at [start, end); NULL: it cannot be read. What lies behind it is read as well, for the next ones. */
+/* The code at [start, end); NULL: it cannot be read. Bytes behind it are read as well, for the next ones. */
 static const uint8_t *read_stretch(struct code_window *w, uint64_t start, uint64_t end)
 {
 	size_t size = max_u64(end - start, WINDOW_SIZE);

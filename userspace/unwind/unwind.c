@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the walk needs of its surroundings, where these are not the kernel's. */
+/* The environment of the walk outside of the kernel. */
 #include "unwind/unwind.h"
 
 #include <stdbool.h>

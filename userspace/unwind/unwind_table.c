@@ -21,7 +21,7 @@
 #define FEW_FUNCTIONS 8 /* what the C runtime's start files have */
 #define CODE_SIZE_MAX (UINT64_C(4) << 30)
 
-/* What is left out where the table would be too large with it. */
+/* Parts that are left out if the table would be too large with them. */
 struct extras {
 	bool follow_code; /* without CFI */
 	bool track_rbx;

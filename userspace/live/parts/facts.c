@@ -144,7 +144,7 @@ static void take_answer(void *context, const struct helper_answer *answer)
 	f->err = f->err ? f->err : err;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static int request_reader(struct facts *f, pid_t pid, uint64_t since, const char *path,
 			  bool with_context)
@@ -204,7 +204,7 @@ static int report_first(struct facts *f, pid_t pid, uint64_t since, const char *
 	return report(f, pid, since, FACTS_STATE_FIRST, &facts);
 }
 
-/* What the process cannot hold up; then it waits for a reader. */
+/* Reads the facts that the process cannot block; then it waits for a reader. */
 static int read_at_once(struct facts *f, struct task *task)
 {
 	uint64_t since = monotonic_ns();

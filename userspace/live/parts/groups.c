@@ -65,7 +65,7 @@ struct baseline {
 };
 
 /*
- * What a thread has used when the process left its group, by a later reading: it has not run for longer than has passed
+ * CPU time of a thread when the process left its group, by a later reading: it has not run for longer than has passed
  * since. An event_push_fn.
  */
 static int push_baseline(void *context, struct event_header *event)

@@ -200,7 +200,7 @@ static int read_chain(struct hotspot_found *found, const struct hotspot_blob *bl
 	return 0;
 }
 
-/* 0; 1: it cannot be told; negative errno. */
+/* 0; 1: unknown; negative errno. */
 static int add_scopes(struct code_answers *answers, struct hotspot_found *found,
 		      const struct code_question *q, const struct hotspot_blob *blob,
 		      struct compiled_code *e)
@@ -248,7 +248,7 @@ static int add_code(struct code_answers *answers, const struct code_question *q,
 	return code_answers__append(answers, e, e->event.header.size);
 }
 
-/* What it consists of at an address, if it is the same before and after that was read. */
+/* Its methods at an address, if the code is the same before and after they were read. */
 int hotspot_answers__code(struct code_answers *answers, struct hotspot_found *found,
 			  const struct code_question *q)
 {

@@ -176,7 +176,7 @@ static int read_texts(const struct hotspot_layout *l, struct target_memory *memo
 
 /* ---- as HotSpot writes them ------------------------------------------------------------------ */
 
-/* What does not fit is left out. */
+/* Text that does not fit is left out. */
 struct line {
 	char *text;
 	size_t size, used;

@@ -153,7 +153,7 @@ static size_t find_return(const struct search *s, size_t at)
 	return 0;
 }
 
-/* What a helper does from here on, if it is one: [*start, *end) of its code has that frame. */
+/* The frame of a helper from here on, if it is one: [*start, *end) of its code has that frame. */
 static bool is_helper(const struct search *s, size_t at, const struct kind *kind, size_t *start,
 		      size_t *end, struct made_frame *frame)
 {

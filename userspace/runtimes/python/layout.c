@@ -91,7 +91,10 @@ static const struct field {
 };
 #define FIELD_COUNT (sizeof(fields) / sizeof(fields[0]))
 
-/* What a table has besides: the GIL of an interpreter, of which gil_holder and gil_locked are parts, and what it does not have. */
+/*
+ * Other fields of a table: the GIL of an interpreter, of which gil_holder and gil_locked are parts, and what it does
+ * not have.
+ */
 static const struct tabled_version {
 	uint16_t gil;	    /* its place in the table */
 	uint16_t holds_gil; /* the offset of thread_holds_gil itself; 0: the table's */

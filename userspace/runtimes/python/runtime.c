@@ -57,7 +57,7 @@ static void find(void *state, struct runtime_lookup *lookup)
 	lookup->may_come |= found->verdict == CPYTHON_NOT_STARTED;
 }
 
-/* What the code has now, if that is what the note had. */
+/* The present state of the code, if it is that of the note. */
 static enum code_state python_identity(const struct cpython *py, struct target_memory *m,
 				       const struct code_question *q,
 				       struct cpython_identity *identity)
@@ -96,7 +96,7 @@ static int answer(void *state_of, struct code_answers *answers, struct target_me
 	return err;
 }
 
-/* What the kernel reads of a code object in one piece. False: it lies too far apart. */
+/* The part of a code object that the kernel reads in one piece. False: its fields lie too far apart. */
 static bool set_code_range(struct runtime_python *info)
 {
 	uint32_t first = min_u64(info->code_line, info->code_version);

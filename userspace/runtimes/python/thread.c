@@ -71,7 +71,7 @@ int cpython_thread_word__state(const struct cpython_thread_word *word, struct ta
 	return 0;
 }
 
-/* What a word gives for the threads that are listed. */
+/* The results of a word for the threads that are listed. */
 struct trial {
 	const struct cpython *py;
 	struct target_memory *m;

@@ -103,7 +103,7 @@ static int find_chain(struct code_answers *answers, struct v8_found *found,
 	return 0;
 }
 
-/* What runs at an address, inlined functions as well, and what they are. */
+/* The functions at an address, inlined ones as well, with their names. */
 static int add_v8_chain(struct code_answers *answers, struct v8_found *found,
 			const struct code_question *q)
 {

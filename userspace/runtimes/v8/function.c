@@ -183,7 +183,7 @@ static int read_either_name(struct v8_reader *r, uint64_t own, uint64_t inferred
 	return err;
 }
 
-/* What the parser left of a function that was not compiled; nothing if it was. */
+/* The parser's data about a function that was not compiled; none if it was. */
 static int read_uncompiled(struct v8_reader *r, const struct v8_object *sfi, struct scope *scope)
 {
 	const struct v8_layout *l = r->layout;

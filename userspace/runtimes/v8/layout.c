@@ -112,7 +112,7 @@ static const struct constant constants[] = {
 	{FIELD(frame_wasm), {"frametype_WasmFrame"}, true},
 };
 
-/* What no V8 on a 64-bit machine has otherwise. */
+/* Values that every V8 on a 64-bit machine has. */
 static const struct {
 	const char *name;
 	int32_t value;
@@ -346,7 +346,7 @@ static void fill_code(struct v8_layout *l, struct source *s)
 		      l->deopt_inlining >= 0 && l->deopt_sfi >= 0;
 }
 
-/* What must lie in an object must be an offset in one. */
+/* Offsets in an object must be within its size. */
 static bool is_sound(const struct v8_layout *l)
 {
 	const int32_t offsets[] = {

@@ -133,7 +133,7 @@ static bool returns_to(uint64_t frame)
 	       kind == FRAME_LEAF_PEEK;
 }
 
-/* What runs in the code of the frame. False: what its address is is not known. */
+/* The place in the code of the frame. False: its address is unknown. */
 static bool ask_code(const struct sample_event *e, const struct frame_note *note,
 		     struct code_question *question)
 {

@@ -182,7 +182,7 @@ static int add_mark(struct wasm_bytes *w, size_t *capacity, uint32_t function, u
 	return err;
 }
 
-/* They ascend by function; where they do not they end. What is wrong with names is no fault of the module's. */
+/* They ascend by function, and end where they do not. The module is valid even if its names are not. */
 static int mark_names(struct wasm_bytes *w, struct cursor *c)
 {
 	uint32_t count = read_u32(c), last = 0;

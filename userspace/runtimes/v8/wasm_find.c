@@ -187,7 +187,7 @@ static int try_native(struct v8_reader *r, uint64_t native, struct v8_wasm_modul
 	return r->memory->reads_left ? -ENODATA : -EDQUOT;
 }
 
-/* What a Managed<NativeModule> refers to has the address of a shared_ptr, which has the module's. */
+/* The object of a Managed<NativeModule> has the address of a shared_ptr, which has the module's. */
 static int find_native(struct v8_reader *r, uint64_t managed, struct v8_wasm_module *module)
 {
 	uint64_t words[PAIR_WORDS], owner, native;
