@@ -33,7 +33,7 @@ struct agent_service {
 	bool excluded; /* by the user's filters: nothing of it is sent */
 };
 
-/* Owned by whoever made it, valid during the call that gets it. */
+/* Owned by its maker, valid during the call that gets it. */
 struct agent_window {
 	const struct profile *profile;
 	uint64_t number;		       /* of the session's window */
@@ -46,7 +46,7 @@ struct agent_window {
 
 /* ---- sealed ---------------------------------------------------------------------------------- */
 
-/* One request: its bytes never change, so that a backend knows one that comes twice. */
+/* One request: its bytes never change, so a backend recognizes one that comes twice. */
 struct sink_request {
 	char *path; /* below the sink's URL, "/push.v1.PusherService/Push"; dir: a file's name */
 	char *content_type;

@@ -9,7 +9,7 @@
 
 /*
  * By the status, as HTTP has it, and proxies. 500 is also what a Pyroscope answers that starts or stops, for half a
- * minute. Never ACCEPTED: a backend says that in its own way.
+ * minute. Never ACCEPTED: each backend has its own sign of success.
  */
 enum sink_verdict answer__judge(const struct sink_answer *a);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Keeps the agent within what it may cost: a controller that gets measurements and says what is done without.
+ * Keeps the agent within its budget: a controller that gets measurements and decides what is left out.
  *
  * It stands on one of a row of steps. Each step down leaves out one more thing, in the order of BUDGET_STEPS; each
  * step back takes the last of them up again. It does nothing itself: no clock, no file, no session.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the path of a control group says: which container, pod and systemd unit it belongs to. Runtimes, kubelet and
- * systemd each have a grammar of their own, and they are nested in each other (docker in docker, systemd in a container),
- * so the last one that is found counts. A user may name groups of his own below those that are his.
+ * Container, pod and systemd unit from the path of a control group. Runtimes, kubelet and systemd each have a grammar
+ * of their own, and they are nested in each other (docker in docker, systemd in a container), so the last one that is
+ * found counts. Users may name groups below their own.
  */
 #ifndef AGENT_CGROUP_PATH_H
 #define AGENT_CGROUP_PATH_H

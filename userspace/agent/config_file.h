@@ -17,8 +17,8 @@
 #include "agent/settings.h"
 
 /*
- * Adds what the file says. Unknown sections and keys are errors, with the number of their line. 0 or negative errno
- * with `failure` filled; `settings` may have a part of it then.
+ * Adds the settings of the file. Unknown sections and keys are errors, with the number of their line. 0 or negative
+ * errno with `failure` filled; `settings` may have a part of it then.
  */
 int config_file__read(const char *path, struct agent_settings *settings, struct failure *failure);
 

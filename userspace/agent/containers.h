@@ -22,7 +22,7 @@ struct container_names {
 	const char *pod, *pod_namespace, *container; /* Kubernetes */
 	const char *name;    /* Docker's, Podman's or of a Compose or Swarm service */
 	const char *image;   /* "registry/shop:1.2" */
-	const char *service; /* the pod's or container's own label or annotation says so */
+	const char *service; /* from the pod's or container's own label or annotation */
 };
 
 /* `root`: where the host's files are, "/". 0, -ENOMEM, or why it cannot be opened. */

@@ -15,7 +15,7 @@
 #include "base/minmax.h"
 
 #define FILE_MAX  8192
-#define PIECE_MAX 8 /* bytes of a secret that are enough to know it by */
+#define PIECE_MAX 8 /* bytes of a secret that are enough to recognize it */
 
 /* ---- files ----------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a backend wants to know us by. Read from files each time it is used, for tokens are rotated; kept in memory that
- * no dump shows, and only as long as a request takes.
+ * Credentials for a backend. Read from files each time it is used, for tokens are rotated; kept in memory that no
+ * dump shows, and only as long as a request takes.
  */
 #ifndef AGENT_CREDENTIALS_H
 #define AGENT_CREDENTIALS_H
@@ -27,7 +27,7 @@ struct credentials {
 	size_t secret_count;
 };
 
-/* 0 or negative errno: `failure` says which file is at fault, and never what is in it. */
+/* 0 or negative errno: `failure` names the file, and never its contents. */
 int credentials__read(const struct credential_files *files, struct credentials *c,
 		      struct failure *failure);
 void credentials__fini(struct credentials *c);

@@ -2,9 +2,9 @@
 /*
  * Grafana Pyroscope: Push of pprof, a series a service.
  *
- * Series of a request are taken or refused one by one, but only one failure is reported, without saying of which. So a
- * request that was refused is never sent again, and one that may have been taken is sent again byte for byte:
- * Pyroscope knows a profile by its labels and its time.
+ * Series of a request are taken or refused one by one, but only one failure is reported, without saying of which. So
+ * a request that was refused is never sent again, and one that may have been taken is sent again byte for byte:
+ * Pyroscope identifies a profile by its labels and its time.
  *
  * The profiles in the request are plain, and the request as a whole is compressed: names that services have in
  * common cost their bytes once then. Files, lines of calls and lines of definitions are half of what is left, and

@@ -350,7 +350,7 @@ static bool set_options(struct http_client *c)
 		bad |= set(e, CURLOPT_CAINFO, c->ca_file);
 		bad |= set(e, CURLOPT_CAPATH, NULL); /* it alone is trusted */
 	}
-#ifdef SYSPROF_STATIC /* a libcurl of the system's knows where the system has them */
+#ifdef SYSPROF_STATIC /* a libcurl of the system has the system's path */
 	else if (ca_file__of_system())
 		bad |= set(e, CURLOPT_CAINFO, ca_file__of_system());
 #endif
@@ -520,7 +520,7 @@ __attribute__((format(printf, 2, 3))) static void describe(struct http_answer *a
 	utf8_sanitize(a->text, sizeof(a->text), text);
 }
 
-/* An error says what is wrong in its first line or two. Never what a secret could be in. */
+/* The first line or two of an error; never a text that could have a secret. */
 static void describe_error(struct http_answer *a, const struct credentials *credentials)
 {
 	int length = min_u64(a->size, QUOTE_MAX);

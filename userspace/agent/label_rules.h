@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Labels of the user's own: "NAME = SOURCE ~ REGEX". SOURCE is what is looked at: cgroup (the path of the control group),
- * exe (the path of the program) or env:VARIABLE. REGEX is POSIX's extended kind; its first group is the value, or, if it
- * has none, all that it matches. Without "~ REGEX" the value is the whole text. A rule that does not match gives no
- * label; of several with one name the first that matches counts.
+ * Labels of the user's own: "NAME = SOURCE ~ REGEX". SOURCE is cgroup (the path of the control group), exe (the path
+ * of the program) or env:VARIABLE. REGEX is POSIX's extended kind; its first group is the value, or, if it has none,
+ * all that it matches. Without "~ REGEX" the value is the whole text. A rule that does not match gives no label; of
+ * several with one name the first that matches counts.
  *
  *   team = cgroup ~ ^/kubepods.*team-([a-z]+)
  *   job  = env:SLURM_JOB_ID
  *
- * A rule may be named as one of the labels that there are anyway, and then stands above what would be found; one named
- * service_name ranks behind what a process says itself.
+ * A rule may be named as one of the labels that there are anyway, and then stands above what would be found; one
+ * named service_name ranks behind the process's own facts.
  */
 #ifndef AGENT_LABEL_RULES_H
 #define AGENT_LABEL_RULES_H
@@ -23,7 +23,7 @@
 
 struct label_rules;
 
-/* 0, -EINVAL (`failure` says which rule, and why), -E2BIG: too many, -ENOMEM. */
+/* 0, -EINVAL (`failure` has the rule and the reason), -E2BIG: too many, -ENOMEM. */
 int label_rules__new(const char *const *texts, size_t count, struct label_rules **rules,
 		     struct failure *failure);
 void label_rules__free(struct label_rules *rules);

@@ -10,7 +10,7 @@
 
 #include <sysprof/profile.h>
 
-/* The first one that says the same, by id. Frames that differ only in their address stay separate. */
+/* The first equal one, by id. Frames that differ only in their address stay separate. */
 struct merged_code {
 	uint32_t *locations;
 	uint32_t *stacks;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The agent's books in public: the text that Prometheus reads (format 0.0.4). Every figure is from one plain struct, which
- * whoever owns the session fills once a window and publishes as text (agent/endpoint.h).
+ * The agent's books in public: the text that Prometheus reads (format 0.0.4). Every figure is from one plain struct,
+ * which the owner of the session fills once a window and publishes as text (agent/endpoint.h).
  *
  * The number of series does not depend on what runs on the machine: no service, process or error text is a label. What
  * a label can be is one of a list, but for the names of sinks, which are the configuration's.

@@ -29,7 +29,7 @@ struct naming {
 	bool synthetic_names;
 };
 
-/* Somebody waits for a profile. */
+/* A request for a profile that waits. */
 struct wanted_profile {
 	struct endpoint *endpoint; /* NULL: none */
 	struct endpoint_wish wish;
@@ -165,7 +165,7 @@ void publisher__free(struct publisher *p, uint64_t patience)
 	free(p);
 }
 
-/* ---- a profile for somebody ------------------------------------------------------------------ */
+/* ---- a requested profile -------------------------------------------------------------------- */
 
 static const char *label_of(const struct agent_service *service, const char *name)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What becomes of a finished window: its services, what each sink is to send of it, a profile for a request, and
- * sums for the metrics.
+ * Publishes a finished window: its services, the requests of each sink, a profile for a request, and sums for the
+ * metrics.
  *
- * The finisher's thread hands windows in; the collector configures it and reads the sums. Handing in may take as long as a
- * disk does, and the collector must not wait for that: its functions have "try" in their names, and do nothing while
- * somebody else is inside.
+ * The finisher's thread hands windows in; the collector configures it and reads the sums. Handing in may take as long
+ * as a disk does, and the collector must not wait for that: its functions have "try" in their names, and do nothing
+ * while another thread is inside.
  */
 #ifndef AGENT_PUBLISHER_H
 #define AGENT_PUBLISHER_H
@@ -38,7 +38,7 @@ int publisher__try_configure(struct publisher *p, const struct agent_settings *s
 			     struct failure *failure);
 
 /*
- * Variables of environments that its rules ask for. Only before there are other threads; valid until it is configured
+ * Variables of environments that its rules need. Only before there are other threads; valid until it is configured
  * again.
  */
 const char *const *publisher__variables(const struct publisher *p, size_t *count);

@@ -9,9 +9,9 @@
 	(300 * UINT64_C(1000000000)) /* a backend that requests more is tried before */
 
 /*
- * Nanoseconds that a Retry-After header asks for: seconds, or an HTTP date. `date`: the answer's own Date header, which
- * a date is compared with, since the two clocks may differ; NULL or not a date: `now` (ns since the epoch) is. 0: it
- * says nothing, or its time has come. RETRY_AFTER_MAX at most.
+ * Nanoseconds of a Retry-After header: seconds, or an HTTP date. `date`: the answer's own Date header, which a date
+ * is compared with, since the two clocks may differ; NULL or not a date: `now` (ns since the epoch) is. 0: it is
+ * empty, or its time has come. RETRY_AFTER_MAX at most.
  */
 uint64_t retry_after(const char *value, const char *date, uint64_t now);
 
@@ -20,7 +20,7 @@ int parse_http_date(const char *text, int64_t *seconds);
 
 struct retry_pace {
 	uint64_t least, most; /* ns: of the first back-off, and of all */
-	uint64_t slow;	      /* ns: where only somebody's hand helps */
+	uint64_t slow;	      /* ns: if only an administrator can help */
 };
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A sink's thread: the oldest window first, request by request. What a request has come to is written down before and
- * after it is sent, so that the sender after a crash goes on where this one was, and has the request that may have arrived
- * already.
+ * A sink's thread: the oldest window first, request by request. The state of a request is written down before and
+ * after it is sent, so after a crash the next sender continues there, and recognizes the request that may have
+ * arrived already.
  *
  * A request that is sent again has the same bytes. One whose answer was lost may arrive twice: it is counted as ambiguous
  * when it is sent again, and once more only if that answer is lost as well.
@@ -136,7 +136,7 @@ static void note_sending(void *context)
 
 struct attempt {
 	enum sink_verdict verdict;
-	uint64_t after; /* ns that the backend wants us to wait */
+	uint64_t after; /* ns to wait, from the backend */
 	bool sent;	/* a part of it at least */
 	bool unsure;	/* it may have been taken, though there is no word of it */
 };

@@ -89,7 +89,7 @@ static void program_name(const struct service_question *q, char *name, size_t si
 	snprintf(name, size, "%.*s", (int)length, begin);
 }
 
-/* ---- what a process says --------------------------------------------------------------------- */
+/* ---- facts of a process ---------------------------------------------------------------------- */
 
 static bool attribute(const struct service_question *q, const char *name, char *label, size_t size)
 {
@@ -176,7 +176,7 @@ static void name_by_program(const struct service_question *q, struct service_dec
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
-/* The tag, where it says something. */
+/* The tag, if it is a version. */
 static void version_of_image(const char *image, char *label, size_t size)
 {
 	const char *name = last_part(image);
@@ -213,7 +213,7 @@ static void set_pod(const struct service_question *q, struct service_decision *d
 		SET(d->pod, fact(q, "env:HOSTNAME"));
 }
 
-/* Of one without a name the beginning of its id, as everybody shows it. */
+/* Of one without a name the beginning of its id, as other tools show it. */
 static void set_container(const struct service_question *q, struct service_decision *d)
 {
 	char id[13];

@@ -16,7 +16,7 @@
 
 struct service_filter;
 
-/* 0, -EINVAL (`failure` says which rule, and why), -E2BIG, -ENOMEM. */
+/* 0, -EINVAL (`failure` has the rule and the reason), -E2BIG, -ENOMEM. */
 int service_filter__new(const char *const *include, size_t include_count,
 			const char *const *exclude, size_t exclude_count,
 			struct service_filter **filter, struct failure *failure);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is known about processes from earlier windows: which service a life was given, and what the busiest process of a
- * control group said that it is. Both have a limit; the half that was used last stays.
+ * Decisions of earlier windows: the service of a life, and that of the busiest process of a control group. Both have
+ * a limit; the half that was used last stays.
  */
 #ifndef AGENT_SERVICE_MEMORY_H
 #define AGENT_SERVICE_MEMORY_H
@@ -42,7 +42,7 @@ struct kept_life *service_memory__pid(struct service_memory *m, uint32_t pid);
 int service_memory__keep_life(struct service_memory *m, const struct kept_life *life);
 
 struct kept_group *service_memory__group(struct service_memory *m, const char *path);
-/* Unless a busier process has said in this window what it is. 0 or -ENOMEM. */
+/* Unless a busier process has decided it in this window. 0 or -ENOMEM. */
 int service_memory__keep_group(struct service_memory *m, const struct kept_group *group);
 
 /* After a window: evicts lives that were not in the last few. */

@@ -3,9 +3,9 @@
  * The services of a window, by the facts in its profile, by the paths of control groups and by the files of
  * container runtimes.
  *
- * A process whose facts are not read yet, or that was gone before, belongs to what its control group is, or to what its
- * other processes say that they are. What was decided about a life stays, unless something more certain becomes known:
- * then it moves up, never down. All that is kept from window to window has a limit; what was used last stays.
+ * A process whose facts are not read yet, or that was gone before, belongs to the service of its control group, or of
+ * the group's other processes. What was decided about a life stays, unless something more certain becomes known: then
+ * it moves up, never down. All that is kept from window to window has a limit; what was used last stays.
  *
  * One thread uses it. It reads files of the administrator, so it may take some milliseconds where many containers are new.
  */
@@ -23,7 +23,7 @@
 #include "agent/service_filter.h"
 #include "base/log.h"
 
-#define SERVICES_MAX  1000 /* series of a window, if nothing else is said */
+#define SERVICES_MAX  1000 /* series of a window, by default */
 #define SERVICE_OTHER "_other"
 
 struct services;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A sink: where windows go. It keeps sealed windows, on disk or, where that fails, in memory, and a thread sends them,
- * the oldest first. Whoever hands it a window never waits for a network.
+ * A sink: where windows go. It keeps sealed windows, on disk or, where that fails, in memory, and a thread sends
+ * them, the oldest first. Passing it a window never waits for a network.
  */
 #ifndef AGENT_SINK_H
 #define AGENT_SINK_H

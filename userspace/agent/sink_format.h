@@ -10,7 +10,7 @@
 #include "agent/agent_window.h"
 
 struct sink_encoding_options {
-	const char *node; /* the host's name, for formats that want it beside the labels */
+	const char *node; /* the host's name, for formats that have it beside the labels */
 	bool name_all;	  /* frames without a name get one, "libfoo.so+0x1234" */
 };
 
@@ -33,7 +33,7 @@ struct sink_answer {
 	X(REJECTED, "rejected")		  /* invalid: never again */                               \
 	X(TOO_OLD, "too_old")		  /* outside of the time that the backend takes */         \
 	X(TOO_BIG, "too_big")		  /* never again */                                        \
-	X(UNAUTHORIZED, "unauthorized")	  /* again, slowly: somebody may mend the token */         \
+	X(UNAUTHORIZED, "unauthorized")	  /* again, slowly: the token may be renewed */            \
 	X(NOT_A_BACKEND, "not_a_backend") /* what answers is something else; again, slowly */
 
 enum sink_verdict {

@@ -6,9 +6,8 @@
  *   strings     path, type and encoding of each request
  *   bodies
  *
- * A file has exactly the length that its head says, so one that was cut anywhere is known when it is opened. A body is
- * compared with its hash when it is read. A change of this layout changes the magic: files of another version
- * are not ours.
+ * A file has exactly the length in its head, so a truncated one is recognized when it is opened. A body is compared
+ * with its hash when it is read. A change of this layout changes the magic: files of another version are not ours.
  */
 #include "agent/spool_file.h"
 

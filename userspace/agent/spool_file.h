@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A sealed window in a file, with a byte for each of its requests that says how far it has come. It is read request by
- * request, so that only one body is in memory. All that it says of itself is checked: it may be torn, or not ours.
+ * A sealed window in a file, with a byte for the state of each of its requests. It is read request by request, so
+ * that only one body is in memory. All of it is checked: it may be torn, or not ours.
  */
 #ifndef AGENT_SPOOL_FILE_H
 #define AGENT_SPOOL_FILE_H
@@ -14,7 +14,7 @@
 /* Of a request. Numbers are in files. */
 enum request_state {
 	REQUEST_UNSENT,
-	REQUEST_UNSURE, /* sent, perhaps: there was no answer that says what became of it */
+	REQUEST_UNSURE, /* sent, perhaps: there was no answer */
 	REQUEST_ACCEPTED,
 	REQUEST_RESENT, /* was unsure, and was sent again since, in vain: it did not arrive a second time */
 	REQUEST_DROPPED = 16, /* and the verdict */

@@ -29,7 +29,7 @@ struct pprof_sums {
 /* Valid UTF-8, not empty, of a length that all take. */
 bool validate_label_value(const char *value);
 
-/* *why (text of why_size bytes) says what is wrong. */
+/* *why (text of why_size bytes) is the reason. */
 bool validate_labels(const struct service_label *labels, size_t count, char *why, size_t why_size);
 
 /* A profile that is not compressed, without labels at its samples. *sums, which may be NULL, is filled in if it is good. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the user should know about a recording that was read: damage, a missing end, missing names. */
+/* Notes for the user about a recording that was read: damage, a missing end, missing names. */
 #ifndef CLI_RECORDING_NOTES_H
 #define CLI_RECORDING_NOTES_H
 

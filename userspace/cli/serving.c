@@ -216,7 +216,7 @@ int serving__start(const struct profile *profile, const struct serving_options *
 	pid_t pid;
 	int socket;
 
-	/* whoever reads the address may end us before we wait for the child */
+	/* a reader of the address may end us before we wait for the child */
 	give_up__nothing_to_lose();
 	fflush(NULL);
 	pid = child__start(&plan, &socket);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which reader a file is for, and what is said of files that none of them is for. */
+/* Selects the reader of a file, and describes files that have none. */
 #include "import/import.h"
 
 #include <errno.h>

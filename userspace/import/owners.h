@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Processes and threads of samples that only say by labels whose they are. */
+/* Processes and threads of samples whose owners are in labels only. */
 #ifndef IMPORT_OWNERS_H
 #define IMPORT_OWNERS_H
 
@@ -8,8 +8,8 @@
 #include "base/map.h"
 
 /*
- * What a sample says; 0 where it says nothing. A thread with a tid may change its name: then `thread` is its
- * name at the time, and does not separate threads.
+ * The labels of a sample; 0: none. A thread with a tid may change its name: then `thread` is its name at the time,
+ * and does not separate threads.
  */
 struct owner {
 	uint32_t pid, tid;

@@ -20,7 +20,7 @@
 
 struct code_request {
 	uint32_t pid, count;
-	uint64_t started; /* tells apart who had the number */
+	uint64_t started; /* distinguishes processes that had the number */
 	struct code_question questions[CODE_QUESTIONS_MAX];
 };
 _Static_assert(sizeof(struct code_request) <= MESSAGE_SIZE_MAX, "it is one request");
@@ -30,7 +30,7 @@ struct code_answer {
 	int32_t result;
 };
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 int code_reader__ask(struct helper_pool *pool, unsigned int service, uint32_t pid, uint64_t started,
 		     const struct code_question *questions, size_t count, helper_answer_fn answer,
@@ -55,7 +55,7 @@ int code_reader__ask(struct helper_pool *pool, unsigned int service, uint32_t pi
 
 /* ---- in a reader ----------------------------------------------------------------------------- */
 
-/* Who was asked about last; a reader has one thread. */
+/* The process of the last request; a reader has one thread. */
 struct known_process {
 	uint64_t started, used;
 	struct found_runtimes found; /* pid 0: free */
@@ -73,7 +73,7 @@ static struct known_process *forget_oldest(struct known_process *known)
 	return oldest;
 }
 
-/* NULL: nothing can be told of it. `again`: what was found before may have changed. */
+/* NULL: nothing can be found. `again`: earlier findings may have changed. */
 static struct found_runtimes *runtimes_of(const struct code_request *request, bool again)
 {
 	static struct known_process known[KNOWN_MAX];

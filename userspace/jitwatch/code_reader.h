@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the memory of a process says about the functions of its runtimes: asked for by the words that frames have, answered
- * by a reader process as events.
+ * Functions of runtimes from the memory of a process: requested by the words of frames, answered by a reader process
+ * as events.
  */
 #ifndef JITWATCH_CODE_READER_H
 #define JITWATCH_CODE_READER_H

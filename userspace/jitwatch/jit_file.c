@@ -209,14 +209,14 @@ static bool is_last_write(const struct jit_file *f, bool whole, const char *byte
 	       f->last_write.time && memchr(bytes, '\n', size) == bytes + size - 1;
 }
 
-/* Is it held? Otherwise it is told as the reading says. */
+/* Is it held? Otherwise it gets the times of the reading. */
 static bool hold_line(struct reading *r, const char *line, size_t size)
 {
 	struct jit_file *f = r->f;
 	uint64_t now = monotonic_ns(), time = f->last_write.time;
 
 	if (time <= r->after || time > now || size > JIT_FILE_LINE_MAX)
-		return false; /* what is to come somebody has set by hand */
+		return false; /* a user has set a time in the future */
 	if (now > time + WRITE_PATIENCE) {
 		r->after = time;
 		return false;
@@ -328,7 +328,7 @@ static int begin_anew(struct jit_file *f, uint64_t now, const struct jit_file_si
 	return err;
 }
 
-#define CLOCK_STEP 100000 /* ns: somebody has set CLOCK_REALTIME */
+#define CLOCK_STEP 100000 /* ns: CLOCK_REALTIME was set */
 
 static void note_write(struct jit_file *f, const struct stat *st)
 {

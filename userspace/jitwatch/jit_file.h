@@ -70,7 +70,7 @@ struct jit_file {
 	unsigned int tail_size;
 };
 
-/* What inotify has told of a file. */
+/* Events of inotify about a file. */
 struct jit_signs {
 	bool opened, modified, closed; /* closed: by a writer */
 };

@@ -69,8 +69,8 @@ static bool is_own_file(const struct jit_owner *owner, const struct stat *st)
 }
 
 /*
- * What programs write to. Everything else is left: files of /proc, /sys and their like do things when they are
- * opened or read, and FUSE is somebody's program. Network file systems are mounted by the administrator.
+ * File systems that programs write to. All others are left out: opening or reading files of /proc, /sys and their
+ * like has effects, and FUSE is a user's program. Network file systems are mounted by the administrator.
  */
 static bool holds_data(uint32_t type)
 {
@@ -110,8 +110,8 @@ static bool holds_data(uint32_t type)
 }
 
 /*
- * Was this file mounted where it is? In a mount namespace of his own a user may mount any file over any name. A
- * directory may be a mount: then the file in it has its name from who could write there.
+ * Was this file mounted where it is? In a mount namespace of their own users may mount any file over any name. A
+ * directory may be a mount: then a user who could write there has named the file in it.
  */
 static bool is_mounted_itself(int path_fd)
 {
@@ -129,7 +129,7 @@ static enum jit_file_state judge_pinned(const struct jit_owner *owner, int path_
 	struct statfs fs;
 	struct stat st;
 
-	/* not by asking the file: what is mounted says enough of who would answer */
+	/* not a call to the file: the type of the mounted file system is enough */
 	if (fstatfs(path_fd, &fs))
 		return JIT_FILE_STATE_DENIED;
 	if ((uint32_t)fs.f_type == FUSE_SUPER_MAGIC)
@@ -146,7 +146,7 @@ static enum jit_file_state judge_pinned(const struct jit_owner *owner, int path_
 		return JIT_FILE_STATE_NO_DATA;
 	if (!is_own_file(owner, &st))
 		return JIT_FILE_STATE_FOREIGN;
-	/* whoever may could give the process's code other names, and use up its user's budget */
+	/* other writers could give the process's code other names, and use up its user's budget */
 	return st.st_mode & S_IWOTH ? JIT_FILE_STATE_WRITABLE : JIT_FILE_STATE_FOLLOWED;
 }
 
@@ -207,7 +207,7 @@ static int pin_as_owner(const struct jit_owner *owner, int root, const char *pat
 	return path_fd;
 }
 
-/* ---- is it somebody else's? ------------------------------------------------------------------ */
+/* ---- is it another process's? ---------------------------------------------------------------- */
 
 bool jit_has_open(pid_t pid, const struct stat *file)
 {
@@ -239,8 +239,8 @@ static bool have_one_tmp(pid_t a, pid_t b)
 
 /*
  * A process in its own pid namespace may share /tmp with a process outside that has the same pid there. The file
- * belongs to the latter, unless our process has it open. Somebody else's process cannot have made it: nothing of that
- * one is touched, since it would be our process's user who answers for it if it hangs.
+ * belongs to the latter, unless our process has it open. A process of another user cannot have made it: its files are
+ * not touched, because a hang would be charged to our process's user.
  */
 static bool is_taken(const struct jit_owner *owner, pid_t number, const struct stat *file)
 {
@@ -304,7 +304,7 @@ int jit_find_map(const struct jit_owner *owner, struct jit_found *found)
 }
 
 /*
- * A jitdump lies where its runtime was told to write it: in /tmp, in the working directory, at home. So it may be on
+ * A jitdump lies where the options of its runtime put it: in /tmp, in the working directory, at home. So it may be on
  * any mount of data.
  */
 int jit_open_dump(const struct jit_owner *owner, const char *path, uint64_t start, uint64_t end,

@@ -3,9 +3,9 @@
  * Finds the perf map and jitdump of a process. A perf map is /tmp/perf-PID.map: by the process's own pid in
  * its own root, by our pid for it there, or by our pid on the host.
  *
- * The process may be hostile. So the file must be a regular file of its own user, not a link, not mounted there
- * by itself, on a file system that holds data; and it is opened with what the process may read (jit_rights.h).
- * All of that is asked of the file that was found, before anything is opened.
+ * The process may be hostile. So the file must be a regular file of its own user, not a link, not mounted there by
+ * itself, on a file system that holds data; and it is opened with what the process may read (jit_rights.h). All of
+ * that is checked on the file that was found, before anything is opened.
  */
 #ifndef JITWATCH_JIT_FIND_H
 #define JITWATCH_JIT_FIND_H
@@ -27,10 +27,10 @@ struct jit_owner {
 	uid_t uid;	/* real */
 	uid_t euid;	/* effective */
 	uint64_t start; /* CLOCK_MONOTONIC ns, 10 ms grain */
-	bool apart; /* it is in another user namespace than we: its root is nobody's root here */
+	bool apart;	/* it is in another user namespace: its root is not root here */
 	/*
-	 * Whose work it is, for budgets: its real uid here. In another user namespace the uid of who made that, or,
-	 * where that is root, the number of the namespace.
+	 * The user to charge: its real uid here. In another user namespace the uid of its creator, or, if that is
+	 * root, the number of the namespace.
 	 */
 	uint32_t user;
 	struct jit_rights rights;
@@ -41,11 +41,11 @@ bool jit_owner__is_same(const struct jit_owner *a, const struct jit_owner *b);
 
 /* 0 or negative errno: -ESRCH, … */
 int jit_owner__read(pid_t pid, struct jit_owner *owner);
-/* If its users have changed since, everything is read again: a daemon may have become somebody else's. As above. */
+/* If its users have changed since, everything is read again: a daemon may have become another user's. As above. */
 int jit_owner__refresh(struct jit_owner *owner);
 
 struct jit_found {
-	int fd;			   /* -1: it must not be read, `state` says why */
+	int fd;			   /* -1: it must not be read, for the reason in `state` */
 	enum jit_file_state state; /* FOLLOWED, or why not; OUTDATED has a descriptor */
 	struct stat st;
 	uint64_t modified;   /* CLOCK_MONOTONIC ns; 0: before that began */

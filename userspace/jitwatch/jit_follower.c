@@ -306,10 +306,11 @@ static struct followed *find_file(const struct jit_follower *r, pid_t pid, enum 
 }
 
 /*
- * Of two processes with one file. Two processes in different pid namespaces can have the same pid and share /tmp: the
- * file is that one's who has it open. A file that both have open is nobody's: whose lines it has cannot be told. So a
- * file with many names is read once. Of two users' processes (one is a setuid program's) it is his whose file it is:
- * what the other one has open is not looked at, since looking can hang, and it would not be he who answers for it.
+ * The owner of a file that two processes may have. Two processes in different pid namespaces can have the same pid
+ * and share /tmp: the file belongs to the process that has it open. A file that both have open belongs to neither,
+ * because the owner of its lines is unknown. So a file with many names is read once. Of two users' processes (one is
+ * a setuid program's) the owner's process has the file: the open files of the other one are not searched, because
+ * that can hang and would be charged to the wrong user.
  */
 static bool belongs_to_other(const struct jit_owner *owner, const struct jit_owner *other,
 			     const struct stat *st)
@@ -415,11 +416,11 @@ static void begin_unread(struct jit_follower *r, const struct jit_owner *owner,
 	begin_file(r, owner, kind, &found);
 }
 
-/* ---- what is asked for ----------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /*
- * Whose a file is was decided by what was known of the process. It may have taken another identity before, or
- * meanwhile; then all is done again.
+ * The owner of a file was decided by the state of the process at that time. It may have taken another identity
+ * before, or meanwhile; then all is done again.
  */
 static int find_surely(struct jit_owner *owner, struct jit_found *found)
 {

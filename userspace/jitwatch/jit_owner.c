@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who a process is, by /proc: as far as that decides which files are its own. */
+/* The identity of a process from /proc, by which its own files are recognized. */
 #include "jitwatch/jit_find.h"
 
 #include <errno.h>

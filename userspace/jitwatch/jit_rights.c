@@ -55,7 +55,7 @@ static int limit_capabilities(uint64_t capabilities)
 	return set_capabilities(data);
 }
 
-/* setfsuid() and setfsgid() do not say whether they did it: a call that can do nothing tells the value. */
+/* setfsuid() and setfsgid() do not report errors: a second call that changes nothing returns the value. */
 static bool become(const struct jit_rights *rights)
 {
 	setfsgid(rights->gid);
@@ -90,6 +90,6 @@ void jit_rights__give_back(const struct jit_own_rights *own)
 		setfsgid(own->gid);
 	}
 	set_capabilities(own->capabilities);
-	if (own->identity) /* who cannot set groups has not lost them either */
+	if (own->identity) /* without the right to set groups they were not lost either */
 		(void)!syscall(SYS_setgroups, own->group_count, own->groups);
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a process may read, borrowed for the moment in which one of its files is opened.
+ * The rights of a process, borrowed for the moment in which one of its files is opened.
  *
- * Its files are named by their owner, who chooses what lies there: a hard link to a file of root's, or one that
- * was mounted over the name in a namespace of his own. An owner and a mode that were looked at can be argued
- * away; the kernel's own check, with the process's own identity, cannot. So a process never has us read what it
- * could not have read by itself.
+ * A user chooses which file lies at such a name: a hard link to a file of root's, or one that was mounted over the
+ * name in a private namespace. A check of owner and mode can be circumvented; the kernel's own check, with the
+ * process's own identity, cannot. So no file is read that the process could not read itself.
  *
- * It is the real user's identity: a setuid program runs for the one who started it. Capabilities over files
- * count only where the process has them in our user namespace.
+ * It is the real user's identity: a setuid program runs for the user who started it. Capabilities over files count
+ * only where the process has them in our user namespace.
  */
 #ifndef JITWATCH_JIT_RIGHTS_H
 #define JITWATCH_JIT_RIGHTS_H
@@ -39,7 +38,7 @@ struct jit_own_rights {
 
 /*
  * For the calling thread, until jit_rights__give_back(). 0; -EPERM: that is not allowed to us, and nothing has
- * changed. If we are not root ourselves we stay who we are, without capabilities that the process has not.
+ * changed. Without root the identity stays, without capabilities that the process does not have.
  */
 int jit_rights__borrow(const struct jit_rights *rights, struct jit_own_rights *own);
 void jit_rights__give_back(const struct jit_own_rights *own);

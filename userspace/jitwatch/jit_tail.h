@@ -8,10 +8,10 @@
  * file is checked after 5 ms and then whenever it has been quiet for a 64th longer. There is at most one
  * round of reading in 200 us, and 20 ms of CPU per second for one file.
  *
- * Each user has a watcher of his own. One that has been at somebody's files for a second is left, and that user is not
- * read any more; nobody else is concerned. There are 32 watchers in a recording: users beyond that share one, and there
- * another watcher begins, which reads all files of the line anew but those of that user. That can happen three times to
- * a line; then its files are not read any more. Files say so by their state.
+ * Each user has a separate watcher. One that makes no progress in a user's files for a second is abandoned, and files
+ * of that user are not read any more; other users are not affected. There are 32 watchers in a recording: users
+ * beyond that share one, and there another watcher begins, which reads all files of the line anew but those of that
+ * user. That can happen three times to a line; then its files are not read any more. Files say so by their state.
  */
 #ifndef JITWATCH_JIT_TAIL_H
 #define JITWATCH_JIT_TAIL_H
@@ -26,8 +26,8 @@
 struct jit_tail;
 
 /*
- * `ask_jvms`: HotSpot processes write their map when they are asked: when they are followed, each ten
- * seconds, and at the end. 0 or negative errno. It forks, so it comes early. By one thread; nothing blocks, but for
+ * `ask_jvms`: request the maps of HotSpot processes: when they are followed, each ten seconds, and at the end. 0 or
+ * negative errno. It forks, so it comes early. By one thread; nothing blocks, but for
  * what has a timeout. */
 int jit_tail__new(bool ask_jvms, struct jit_tail **tail);
 /* Takes a second at most. NULL is fine. */
@@ -44,7 +44,7 @@ int jit_tail__follow_dump(struct jit_tail *t, pid_t pid, const char *path, uint6
 /* The process has ended or called execve: its files are read once more. */
 int jit_tail__gone(struct jit_tail *t, pid_t pid);
 
-/* Is there anybody who may tell something? */
+/* Is any file followed, or a process that may have one? */
 bool jit_tail__follows(const struct jit_tail *t);
 
 /*

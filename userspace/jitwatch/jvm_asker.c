@@ -30,8 +30,8 @@ void jvm_asker__forget(struct jvm_asker *a, pid_t pid)
 }
 
 /*
- * The child has ended, or has taken too long. Who does not answer is not asked again. A child that does not even end
- * when it is killed hangs in a file of the JVM: it is left. True: no child is asking any more.
+ * The child has ended, or has taken too long. A JVM without an answer gets no further request. A child that does not
+ * end when it is killed hangs in a file of the JVM: it is abandoned. True: no child is left.
  */
 static bool reap_child(struct asked_jvm *jvm, uint64_t now)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Asks HotSpot processes to write their perf maps: when they are first seen, every ten seconds, and at the end. A
- * child process does the asking (jvm_attach.h). Used by one thread.
+ * Requests perf maps of HotSpot processes: when they are first seen, every ten seconds, and at the end. A child
+ * process sends the request (jvm_attach.h). Used by one thread.
  */
 #ifndef JITWATCH_JVM_ASKER_H
 #define JITWATCH_JVM_ASKER_H
@@ -16,7 +16,7 @@
 struct asked_jvm {
 	struct jit_owner owner;
 	uint64_t next;
-	pid_t child; /* the process that is asking; 0: none */
+	pid_t child; /* the process that sends the request; 0: none */
 	uint64_t began;
 	unsigned int tries; /* failed */
 	bool gone;
@@ -28,7 +28,7 @@ struct jvm_asker {
 	bool asked_at_end;
 };
 
-/* The process is asked from the next round on, if it is a JVM. 0 or -ENOMEM. */
+/* The process gets requests from the next round on, if it is a JVM. 0 or -ENOMEM. */
 int jvm_asker__add(struct jvm_asker *a, const struct jit_owner *owner);
 /* It has ended, or has become another program. */
 void jvm_asker__forget(struct jvm_asker *a, pid_t pid);
@@ -40,14 +40,14 @@ struct jvm_asker_caller {
 	void *context;
 };
 
-/* Ask those that are due; `at_end`: once more. */
+/* Send the requests that are due; `at_end`: once more. */
 void jvm_asker__ask_due(struct jvm_asker *a, bool at_end, const struct jvm_asker_caller *caller);
-/* Is one being asked? */
+/* Is a request under way? */
 bool jvm_asker__is_asking(const struct jvm_asker *a);
 /* When there is something to do; UINT64_MAX: never. */
 uint64_t jvm_asker__next_due(const struct jvm_asker *a, uint64_t now);
 
-/* Kill the children. One that hangs in somebody's file is not waited for. */
+/* Kill the children. One that hangs in a file is not waited for. */
 void jvm_asker__stop(struct jvm_asker *a);
 void jvm_asker__fini(struct jvm_asker *a);
 

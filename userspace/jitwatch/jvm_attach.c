@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The attach protocol (OpenJDK, src/hotspot/os/posix/attachListener_posix.cpp): beside
- * .attach_pidNUMBER in its /tmp, SIGQUIT makes a JVM listen on .java_pidNUMBER there. It takes "1",
- * a command and three arguments, each ended by NUL, and answers with a status line. It speaks only to
- * its own user. Without that file SIGQUIT makes it print its threads; somebody who does not catch
- * SIGQUIT it would kill, so that is looked at first.
+ * The attach protocol (OpenJDK, src/hotspot/os/posix/attachListener_posix.cpp): beside .attach_pidNUMBER in its /tmp,
+ * SIGQUIT makes a JVM listen on .java_pidNUMBER there. It takes "1", a command and three arguments, each ended by
+ * NUL, and answers with a status line. It speaks only to its own user. Without that file SIGQUIT makes it print its
+ * threads. A process that does not catch SIGQUIT would be killed, so that is checked first.
  */
 #include "jitwatch/jvm_attach.h"
 
@@ -34,7 +33,7 @@
 #define START_GRAIN_NS 10000000ull
 #define ASK_SECONDS    5 /* all of it */
 
-/* ---- may it be asked? ------------------------------------------------------------------------ */
+/* ---- may it get a request? ------------------------------------------------------------------- */
 
 static bool file_has(pid_t pid, const char *name, size_t limit, const char *text)
 {
@@ -175,7 +174,7 @@ static gid_t group_of(pid_t pid)
 	return gids && sscanf(gids + 5, "%u %u", &real, &effective) == 2 ? effective : (gid_t)-1;
 }
 
-/* They are told in ticks of 10 ms, less a difference of two clocks that is measured each time. */
+/* They have ticks of 10 ms, less a difference of two clocks that is measured each time. */
 static bool same_start(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b < START_GRAIN_NS : b - a < START_GRAIN_NS;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Asks a HotSpot process for its perf map, as `jcmd PID Compiler.perfmap` does: through the socket that
- * it opens on SIGQUIT if a file of a certain name exists. No program is run. A child process of ours does
- * it, as the user of the target process, so that a hang or crash affects only that child.
+ * Requests the perf map of a HotSpot process, as `jcmd PID Compiler.perfmap` does: through the socket that it opens
+ * on SIGQUIT if a file of a certain name exists. No program is run. A child process of ours does it, as the user of
+ * the target process, so that a hang or crash affects only that child.
  */
 #ifndef JITWATCH_JVM_ATTACH_H
 #define JITWATCH_JVM_ATTACH_H
@@ -14,12 +14,12 @@
 
 /* Does the process run HotSpot? */
 bool jvm_is_one(const struct jit_owner *owner);
-/* ... and would it survive being asked? It does once it has started. */
+/* ... and would it survive a request? It does once it has started. */
 bool jvm_can_be_asked(const struct jit_owner *owner);
 
 /*
- * Starts the child. Returns its pid, for which the caller waits: its status is 0 if the map was written. Or
- * negative errno; -ESRCH: the process cannot be asked (any more, or yet).
+ * Starts the child. Returns its pid, for which the caller waits: its status is 0 if the map was written. Or negative
+ * errno; -ESRCH: the process takes no requests (any more, or yet).
  */
 pid_t jvm_attach__begin(const struct jit_owner *owner);
 

@@ -107,7 +107,7 @@ void runtime_reader__serve(struct helper_job *job)
 	answer->count = count;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* What the answer needs of its request. */
 struct asked_runtime {

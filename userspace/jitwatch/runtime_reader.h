@@ -17,7 +17,7 @@
 struct helper_job;
 struct helper_pool;
 
-/* May ask again. */
+/* May make further requests. */
 typedef void (*made_answer_fn)(void *context, const struct made_answer *answer);
 
 /*

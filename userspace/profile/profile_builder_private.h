@@ -23,7 +23,7 @@ struct row_range {
 
 /*
  * The samples of one kind of one thread. `taken` are ranges of rows whose weight is 0, in order, without others
- * between them that are known: whoever takes weights back passes over each in one step.
+ * between them that are known: taking weights back passes over each in one step.
  */
 struct sample_columns {
 	VEC(uint64_t) time;
