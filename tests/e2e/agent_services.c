@@ -70,8 +70,7 @@ static void put_service(struct json_writer *w, const struct agent_window *window
 		cpu += profile_thread__cpu(t);
 	}
 	json_begin_object(w);
-	json_key(w, "labels");
-	json_begin_object(w);
+	json_key_object(w, "labels");
 	for (size_t i = 0; i < service->label_count; i++)
 		json_key_string(w, service->labels[i].name, service->labels[i].value);
 	json_end_object(w);
@@ -93,8 +92,7 @@ static void put_processes(struct json_writer *w, const struct agent_window *wind
 		samples[p->threads[i].process.v] += p->threads[i].samples[SAMPLE_CPU].tick_sum;
 		cpu[p->threads[i].process.v] += profile_thread__cpu(&p->threads[i]);
 	}
-	json_key(w, "processes");
-	json_begin_array(w);
+	json_key_array(w, "processes");
 	for (size_t i = 1; i < p->process_count; i++) {
 		if (!samples[i])
 			continue;
@@ -155,8 +153,7 @@ static void print_window(struct tool *tool, const struct profile *p, uint64_t nu
 	json_key_uint(&w, "name_us", cost / 1000);
 	json_key_uint(&w, "samples", p->sample_count);
 	put_books(&w, p);
-	json_key(&w, "services");
-	json_begin_array(&w);
+	json_key_array(&w, "services");
 	for (size_t i = 0; i < window.service_count; i++)
 		put_service(&w, &window, i);
 	json_end_array(&w);

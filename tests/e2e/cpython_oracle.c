@@ -334,8 +334,7 @@ static void on_again(void)
 static void put_groups(const struct cpython_stack *s)
 {
 	cpython__merge(natives.frames, natives.count, groups, s->group_count, places);
-	json_key(&json, "groups");
-	json_begin_array(&json);
+	json_key_array(&json, "groups");
 	for (size_t i = 0; i < s->group_count; i++) {
 		json_begin_object(&json);
 		json_key_uint(&json, "count", groups[i].count);
@@ -348,8 +347,7 @@ static void put_groups(const struct cpython_stack *s)
 		json_end_object(&json);
 	}
 	json_end_array(&json);
-	json_key(&json, "loops"); /* native frames that are loops by their symbol */
-	json_begin_array(&json);
+	json_key_array(&json, "loops"); /* native frames that are loops by their symbol */
 	for (size_t i = 0; i < natives.count; i++)
 		if (natives.is_loop[i])
 			json_uint(&json, i);
@@ -381,8 +379,7 @@ static void put_stack(pid_t tid, uint64_t fs)
 	json_key_bool(&json, "state", state != 0);
 	json_key_string(&json, "end", ends[s.end]);
 	json_key_bool(&json, "restarted", s.restarted);
-	json_key(&json, "frames");
-	json_begin_array(&json);
+	json_key_array(&json, "frames");
 	for (size_t i = 0; i < s.frame_count; i++)
 		put_frame(i, &reads, &ns);
 	frame_count = s.frame_count;
@@ -525,8 +522,7 @@ static void on_gil(void)
 
 	begin_line("command", "gil");
 	stop_all();
-	json_key(&json, "threads");
-	json_begin_array(&json);
+	json_key_array(&json, "threads");
 	for (size_t i = 0; i < threads.count; i++) {
 		struct stopped *t = &threads.data[i];
 		bool holds = false, waits = false;

@@ -287,8 +287,7 @@ static void report_chain(const struct v8_chain *chain)
 	json_key_bool(&out, "approximate", chain->is_approximate);
 	json_key_bool(&out, "blind", chain->is_blind);
 	json_key_bool(&out, "deoptimized", chain->is_deoptimized);
-	json_key(&out, "chain");
-	json_begin_array(&out);
+	json_key_array(&out, "chain");
 	for (unsigned int i = 0; i < chain->count; i++) {
 		const struct known *k = find_function(chain->at[i].sfi);
 		uint32_t line = 0, column = 0;
@@ -386,8 +385,7 @@ static void report_stop(const struct user_regs_struct *r)
 	json_key_uint(&out, "map_size", map_size());
 	json_key_bool(&out, "native", is_native);
 	json_key_uint(&out, "ip", r->rip);
-	json_key(&out, "frames");
-	json_begin_array(&out);
+	json_key_array(&out, "frames");
 	for (size_t i = 0; i < count; i++)
 		report_frame(&frames[i]);
 	json_end_array(&out);

@@ -169,8 +169,7 @@ static void json_nesting(void **state)
 
 	(void)state;
 	json_begin_object(w);
-	json_key(w, "a");
-	json_begin_array(w);
+	json_key_array(w, "a");
 	json_begin_array(w);
 	json_end_array(w);
 	json_begin_object(w);
@@ -185,8 +184,7 @@ static void json_nesting(void **state)
 	json_key_uint(w, "d", 5);
 	json_key_bool(w, "e", true);
 	json_key_null(w, "f");
-	json_key(w, "g");
-	json_begin_object(w);
+	json_key_object(w, "g");
 	json_key_int(w, "h", 0);
 	json_end_object(w);
 	json_end_object(w);

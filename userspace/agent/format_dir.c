@@ -162,8 +162,7 @@ static void write_service_facts(const struct dir *d, size_t service, struct json
 	if (!count)
 		return;
 	json_begin_object(w);
-	json_key(w, "labels");
-	json_begin_object(w);
+	json_key_object(w, "labels");
 	for (size_t i = 0; i < s->label_count; i++)
 		json_key_string(w, s->labels[i].name, s->labels[i].value);
 	json_end_object(w);
@@ -187,8 +186,7 @@ static int write_facts(void *context, FILE *out)
 	json_key_string(&w, "node", d->options->node ? d->options->node : "");
 	json_key_uint(&w, "samples", d->ticks);
 	json_key_uint(&w, "cpu_ns", d->cpu);
-	json_key(&w, "services");
-	json_begin_array(&w);
+	json_key_array(&w, "services");
 	for (size_t i = 0; i < d->window->service_count; i++)
 		write_service_facts(d, i, &w);
 	json_end_array(&w);

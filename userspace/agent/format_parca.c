@@ -33,8 +33,7 @@ static int write_labels(const struct series_part *part, FILE *out)
 
 	json_writer__init(&w, out);
 	json_begin_object(&w);
-	json_key(&w, "labels");
-	json_begin_array(&w);
+	json_key_array(&w, "labels");
 	for (size_t i = 0; i < part->label_count; i++) {
 		json_begin_object(&w);
 		json_key_string(&w, "name", part->labels[i].name);

@@ -331,3 +331,21 @@ void json_key_null(struct json_writer *w, const char *key)
 	json_key(w, key);
 	json_null(w);
 }
+
+void json_key_object(struct json_writer *w, const char *key)
+{
+	json_key(w, key);
+	json_begin_object(w);
+}
+
+void json_key_array(struct json_writer *w, const char *key)
+{
+	json_key(w, key);
+	json_begin_array(w);
+}
+
+void json_key_empty_array(struct json_writer *w, const char *key)
+{
+	json_key_array(w, key);
+	json_end_array(w);
+}

@@ -57,5 +57,18 @@ void json_key_int(struct json_writer *w, const char *key, int64_t value);
 void json_key_uint(struct json_writer *w, const char *key, uint64_t value);
 void json_key_bool(struct json_writer *w, const char *key, bool value);
 void json_key_null(struct json_writer *w, const char *key);
+void json_key_object(struct json_writer *w, const char *key); /* begins it */
+void json_key_array(struct json_writer *w, const char *key);  /* begins it */
+void json_key_empty_array(struct json_writer *w, const char *key);
+
+/* An array: `write` is done for each row `i`. */
+#define JSON_COLUMN(w, key, rows, write)                                                           \
+	do {                                                                                       \
+		json_key_array((w), (key));                                                        \
+		for (size_t i = 0; i < (rows); i++) {                                              \
+			write;                                                                     \
+		}                                                                                  \
+		json_end_array(w);                                                                 \
+	} while (0)
 
 #endif

@@ -184,8 +184,7 @@ void print_process(const struct process_survey *s, const struct failure *stops)
 
 static void write_runtimes(const struct process_survey *s, struct json_writer *w)
 {
-	json_key(w, "runtimes");
-	json_begin_array(w);
+	json_key_array(w, "runtimes");
 	for (size_t i = 0; i < s->runtimes.count; i++) {
 		const struct surveyed_runtime *r = &s->runtimes.data[i];
 
@@ -202,8 +201,7 @@ static void write_runtimes(const struct process_survey *s, struct json_writer *w
 
 static void write_maps(const struct process_survey *s, struct json_writer *w)
 {
-	json_key(w, "maps");
-	json_begin_array(w);
+	json_key_array(w, "maps");
 	for (size_t i = 0; i < s->maps.count; i++) {
 		const struct surveyed_map *map = &s->maps.data[i];
 
@@ -219,8 +217,7 @@ static void write_maps(const struct process_survey *s, struct json_writer *w)
 
 static void write_files(const struct process_survey *s, struct json_writer *w)
 {
-	json_key(w, "files");
-	json_begin_array(w);
+	json_key_array(w, "files");
 	for (size_t i = 0; i < s->files.count; i++) {
 		const struct surveyed_file *file = &s->files.data[i];
 		const char *trouble = file_trouble(file);
@@ -242,8 +239,7 @@ void write_process(const struct process_survey *s, const struct failure *stops,
 {
 	const char *lacks = hindrance(s);
 
-	json_key(w, "process");
-	json_begin_object(w);
+	json_key_object(w, "process");
 	json_key_int(w, "pid", s->pid);
 	json_key_string(w, "name", s->comm);
 	json_key_string(w, "program", s->program ? s->program : "");

@@ -34,8 +34,7 @@ static const char *level_name(enum feature_level level)
 /* `census` is NULL where recording is impossible. */
 static void json_stacks(const struct stack_census *census, struct json_writer *w)
 {
-	json_key(w, "stacks");
-	json_begin_object(w);
+	json_key_object(w, "stacks");
 	if (census) {
 		json_key_uint(w, "samples", census->samples);
 		json_key(w, "complete");
@@ -55,8 +54,7 @@ static int print_json(const struct features *features, const struct stack_census
 	json_writer__init(&w, stdout);
 	json_begin_object(&w);
 	json_key_bool(&w, "can_record", features__can_record(features));
-	json_key(&w, "features");
-	json_begin_array(&w);
+	json_key_array(&w, "features");
 	for (size_t i = 0; i < count; i++) {
 		json_begin_object(&w);
 		json_key_string(&w, "group", list[i].group);

@@ -228,8 +228,7 @@ static int number_nodes(struct cpuprofile *c)
 
 static void write_children(struct cpuprofile *c, const struct call_node *node)
 {
-	json_key(&c->w, "children");
-	json_begin_array(&c->w);
+	json_key_array(&c->w, "children");
 	for (uint32_t child = node->first_child; child;
 	     child = c->tree.nodes.data[child].next_sibling)
 		json_uint(&c->w, c->id_of_node[child]);
@@ -241,8 +240,7 @@ static void write_ticks(struct cpuprofile *c, uint32_t id, size_t *next)
 {
 	if (*next == c->ticks.count || c->ticks.data[*next].node != id)
 		return;
-	json_key(&c->w, "positionTicks");
-	json_begin_array(&c->w);
+	json_key_array(&c->w, "positionTicks");
 	for (; *next < c->ticks.count && c->ticks.data[*next].node == id; ++*next) {
 		json_begin_object(&c->w);
 		json_key_uint(&c->w, "line", c->ticks.data[*next].line);
@@ -258,8 +256,7 @@ static int write_nodes(struct cpuprofile *c)
 	size_t next_tick = 0;
 	int err = 0;
 
-	json_key(&c->w, "nodes");
-	json_begin_array(&c->w);
+	json_key_array(&c->w, "nodes");
 	do {
 		const struct call_node *node = &c->tree.nodes.data[at];
 
@@ -282,13 +279,9 @@ static void write_columns(struct cpuprofile *c)
 {
 	uint64_t before = row_times_start(c->p, c->thread) / 1000;
 
-	json_key(&c->w, "samples");
-	json_begin_array(&c->w);
-	for (size_t i = 0; i < c->samples.count; i++)
-		json_uint(&c->w, c->id_of_node[c->samples.data[i].node]);
-	json_end_array(&c->w);
-	json_key(&c->w, "timeDeltas");
-	json_begin_array(&c->w);
+	JSON_COLUMN(&c->w, "samples", c->samples.count,
+		    json_uint(&c->w, c->id_of_node[c->samples.data[i].node]));
+	json_key_array(&c->w, "timeDeltas");
 	for (size_t i = 0; i < c->samples.count; i++) {
 		uint64_t now = c->samples.data[i].time / 1000;
 
@@ -319,11 +312,7 @@ static void write_identity(struct cpuprofile *c)
 	json_key_uint(w, "cpuTimeNs", profile_thread__cpu(c->thread));
 	if (c->p->weight_ahead) /* each is of the time until the next sample, not since the last */
 		json_key_bool(w, "cpuDeltasAhead", true);
-	json_key(w, "threadCPUDeltas");
-	json_begin_array(w);
-	for (size_t i = 0; i < c->samples.count; i++)
-		json_uint(w, c->samples.data[i].cpu);
-	json_end_array(w);
+	JSON_COLUMN(w, "threadCPUDeltas", c->samples.count, json_uint(w, c->samples.data[i].cpu));
 }
 
 /* us. The last sample, at `last` ns, may be an idle one. */
@@ -348,8 +337,7 @@ static int write_file(struct cpuprofile *c, FILE *out)
 	json_key_uint(&c->w, "startTime", start / 1000);
 	json_key_uint(&c->w, "endTime", end_time(c, last));
 	write_columns(c);
-	json_key(&c->w, "$sysprof");
-	json_begin_object(&c->w);
+	json_key_object(&c->w, "$sysprof");
 	write_identity(c);
 	write_recording(c->p, &c->w);
 	json_end_object(&c->w);

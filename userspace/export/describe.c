@@ -140,8 +140,7 @@ void write_runtimes(const struct profile *p, struct json_writer *w)
 {
 	if (!p->runtime_count)
 		return;
-	json_key(w, "runtimes");
-	json_begin_array(w);
+	json_key_array(w, "runtimes");
 	for (size_t i = 0; i < p->runtime_count; i++) {
 		const struct profile_runtime *runtime = &p->runtimes[i];
 
@@ -195,8 +194,7 @@ void write_jits(const struct profile *p, struct json_writer *w)
 
 	if (count < p->jit_count)
 		json_key_uint(w, "jit_left_out", p->jit_count - count);
-	json_key(w, "jit");
-	json_begin_array(w);
+	json_key_array(w, "jit");
 	for (size_t i = 0; i < count; i++) {
 		const struct profile_jit *jit = &p->jits[i];
 		const struct profile_process *process = &p->processes[jit->process.v];
@@ -258,8 +256,7 @@ void write_outside(const struct profile *p, struct json_writer *w)
 {
 	if (!p->outside_count)
 		return;
-	json_key(w, "outside");
-	json_begin_array(w);
+	json_key_array(w, "outside");
 	for (size_t i = 0; i < p->outside_count; i++)
 		write_outside_row(p, &p->outside[i], w);
 	json_end_array(w);

@@ -111,8 +111,8 @@ static void write_weights(const struct firefox *f, const struct profile_samples 
 		json_key_null(w, "weight");
 		return;
 	}
-	FIREFOX_COLUMN(w, "weight", f->entries.count,
-		       json_uint(w, entries[i].stack.v ? samples->ticks[entries[i].sample] : 1));
+	JSON_COLUMN(w, "weight", f->entries.count,
+		    json_uint(w, entries[i].stack.v ? samples->ticks[entries[i].sample] : 1));
 }
 
 static void write_stack(const struct firefox *f, struct stack_id stack)
@@ -128,15 +128,14 @@ static void write_samples(const struct firefox *f, const struct profile_samples 
 	struct json_writer *w = f->w;
 	const struct timeline_entry *entries = f->entries.data;
 
-	json_key(w, "samples");
-	json_begin_object(w);
+	json_key_object(w, "samples");
 	json_key_uint(w, "length", f->entries.count);
 	json_key_string(w, "weightType", "samples");
-	FIREFOX_COLUMN(w, "stack", f->entries.count, write_stack(f, entries[i].stack));
-	FIREFOX_COLUMN(w, "time", f->entries.count,
-		       json_ns_as_ms(w, (int64_t)(entries[i].time - f->p->start)));
+	JSON_COLUMN(w, "stack", f->entries.count, write_stack(f, entries[i].stack));
+	JSON_COLUMN(w, "time", f->entries.count,
+		    json_ns_as_ms(w, (int64_t)(entries[i].time - f->p->start)));
 	write_weights(f, samples);
-	FIREFOX_COLUMN(w, "threadCPUDelta", f->entries.count, json_uint(w, entries[i].cpu_delta));
+	JSON_COLUMN(w, "threadCPUDelta", f->entries.count, json_uint(w, entries[i].cpu_delta));
 	json_end_object(w);
 }
 
@@ -201,8 +200,7 @@ static int write_threads(struct firefox *f)
 {
 	int err = 0;
 
-	json_key(f->w, "threads");
-	json_begin_array(f->w);
+	json_key_array(f->w, "threads");
 	for (size_t i = 0; i < f->tracks.count && !err; i++)
 		err = write_thread(f, i);
 	if (!f->tracks.count)

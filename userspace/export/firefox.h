@@ -68,24 +68,6 @@ void firefox_tables__write_shared(const struct firefox_tables *t, struct json_wr
 #define FIREFOX_CATEGORY_GIL CATEGORY_COUNT
 bool firefox_has_gil(const struct profile *p);
 
-static inline void json_key_empty_array(struct json_writer *w, const char *key)
-{
-	json_key(w, key);
-	json_begin_array(w);
-	json_end_array(w);
-}
-
-/* A column of a table: `write` is done for each row `i`. */
-#define FIREFOX_COLUMN(w, name, rows, write)                                                       \
-	do {                                                                                       \
-		json_key((w), (name));                                                             \
-		json_begin_array(w);                                                               \
-		for (size_t i = 0; i < (rows); i++) {                                              \
-			write;                                                                     \
-		}                                                                                  \
-		json_end_array(w);                                                                 \
-	} while (0)
-
 /* ---- the whole file -------------------------------------------------------------------------- */
 
 #define TRACK_NAME_SIZE 24

@@ -70,14 +70,12 @@ static const struct counter_kind recorder_counter = {
 
 static void write_rows(const struct counter_kind *kind, struct json_writer *w)
 {
-	json_key(w, "tooltipRows");
-	json_begin_array(w);
+	json_key_array(w, "tooltipRows");
 	for (size_t i = 0; i < 2 && kind->rows[i].source; i++) {
 		json_begin_object(w);
 		json_key_string(w, "type", "value");
 		json_key_string(w, "source", kind->rows[i].source);
-		json_key(w, "format");
-		json_begin_object(w);
+		json_key_object(w, "format");
 		json_key_string(w, "unit", kind->rows[i].unit);
 		json_end_object(w);
 		json_key_string(w, "label", kind->rows[i].label);
@@ -98,8 +96,7 @@ static void begin_counter(const struct firefox *f, const struct counter_kind *ki
 	json_key_string(w, "description", kind->description);
 	json_key_string(w, "pid", firefox__pid(f, track, pid));
 	json_key_uint(w, "mainThreadIndex", track);
-	json_key(w, "display");
-	json_begin_object(w);
+	json_key_object(w, "display");
 	json_key_string(w, "graphType", kind->graph);
 	json_key_string(w, "unit", kind->unit);
 	json_key_string(w, "color", kind->color);
@@ -108,8 +105,7 @@ static void begin_counter(const struct firefox *f, const struct counter_kind *ki
 	json_key_string(w, "label", kind->label);
 	write_rows(kind, w);
 	json_end_object(w);
-	json_key(w, "samples");
-	json_begin_object(w);
+	json_key_object(w, "samples");
 }
 
 static void end_counter(struct json_writer *w)
@@ -226,9 +222,9 @@ static void write_rates(const struct firefox *f, const cpu_rows *rows, size_t tr
 
 	begin_counter(f, &cpu_counter, track);
 	json_key_uint(w, "length", rows->count);
-	FIREFOX_COLUMN(w, "time", rows->count,
-		       json_ns_as_ms(w, (int64_t)(rows->data[i].time - f->p->start)));
-	FIREFOX_COLUMN(w, "count", rows->count, json_uint(w, rows->data[i].cpu));
+	JSON_COLUMN(w, "time", rows->count,
+		    json_ns_as_ms(w, (int64_t)(rows->data[i].time - f->p->start)));
+	JSON_COLUMN(w, "count", rows->count, json_uint(w, rows->data[i].cpu));
 	end_counter(w);
 }
 
@@ -270,10 +266,9 @@ static void write_memory(const struct firefox *f, const struct profile_memory *m
 
 	begin_counter(f, kind, track);
 	json_key_uint(w, "length", memory->count);
-	FIREFOX_COLUMN(w, "time", memory->count,
-		       json_ns_as_ms(w, (int64_t)(r[i].time - f->p->start)));
-	FIREFOX_COLUMN(w, "count", memory->count,
-		       json_int(w, (int64_t)(r[i].bytes - (i ? r[i - 1].bytes : 0))));
+	JSON_COLUMN(w, "time", memory->count, json_ns_as_ms(w, (int64_t)(r[i].time - f->p->start)));
+	JSON_COLUMN(w, "count", memory->count,
+		    json_int(w, (int64_t)(r[i].bytes - (i ? r[i - 1].bytes : 0))));
 	end_counter(w);
 }
 
@@ -296,8 +291,7 @@ int firefox_write_counters(struct firefox *f)
 {
 	int err;
 
-	json_key(f->w, "counters");
-	json_begin_array(f->w);
+	json_key_array(f->w, "counters");
 	err = write_cpu_counters(f);
 	if (!err)
 		write_memory_counters(f);

@@ -153,8 +153,7 @@ bool firefox_has_gil(const struct profile *p)
 
 static void write_displays(const struct marker_kind *kind, struct json_writer *w)
 {
-	json_key(w, "display");
-	json_begin_array(w);
+	json_key_array(w, "display");
 	json_string(w, "marker-chart");
 	json_string(w, "marker-table");
 	if (kind->overview)
@@ -171,8 +170,7 @@ static void write_schema(const struct marker_kind *kind, struct json_writer *w)
 	json_key_string(w, "chartLabel", kind->table);
 	json_key_string(w, "description", kind->description);
 	write_displays(kind, w);
-	json_key(w, "fields");
-	json_begin_array(w);
+	json_key_array(w, "fields");
 	for (size_t i = 0; i < FIELDS_MAX && kind->fields[i].key; i++) {
 		json_begin_object(w);
 		json_key_string(w, "key", kind->fields[i].key);
@@ -194,8 +192,7 @@ static bool is_of_use(const struct profile *p, enum firefox_marker_kind kind)
 
 void firefox_write_marker_schema(const struct profile *p, struct json_writer *w)
 {
-	json_key(w, "markerSchema");
-	json_begin_array(w);
+	json_key_array(w, "markerSchema");
 	for (unsigned int i = 0; i < MARKER_KIND_COUNT; i++)
 		if (is_of_use(p, i) && (!i || strcmp(kinds[i].schema, kinds[i - 1].schema)))
 			write_schema(&kinds[i], w);
@@ -674,16 +671,15 @@ void firefox_write_markers(const struct firefox *f, size_t track)
 	const struct firefox_marker *m = markers.first;
 	struct json_writer *w = f->w;
 
-	json_key(w, "markers");
-	json_begin_object(w);
+	json_key_object(w, "markers");
 	json_key_uint(w, "length", markers.count);
-	FIREFOX_COLUMN(w, "data", markers.count, write_data(f, &m[i], w));
-	FIREFOX_COLUMN(w, "name", markers.count, json_uint(w, f->marker_name[m[i].kind]));
-	FIREFOX_COLUMN(w, "startTime", markers.count,
-		       json_ns_as_ms(w, (int64_t)(m[i].start - f->p->start)));
-	FIREFOX_COLUMN(w, "endTime", markers.count, write_end_time(f, &m[i]));
+	JSON_COLUMN(w, "data", markers.count, write_data(f, &m[i], w));
+	JSON_COLUMN(w, "name", markers.count, json_uint(w, f->marker_name[m[i].kind]));
+	JSON_COLUMN(w, "startTime", markers.count,
+		    json_ns_as_ms(w, (int64_t)(m[i].start - f->p->start)));
+	JSON_COLUMN(w, "endTime", markers.count, write_end_time(f, &m[i]));
 	/* 0: instant, 1: interval */
-	FIREFOX_COLUMN(w, "phase", markers.count, json_uint(w, m[i].end > m[i].start));
-	FIREFOX_COLUMN(w, "category", markers.count, json_uint(w, category_of_marker(m[i].kind)));
+	JSON_COLUMN(w, "phase", markers.count, json_uint(w, m[i].end > m[i].start));
+	JSON_COLUMN(w, "category", markers.count, json_uint(w, category_of_marker(m[i].kind)));
 	json_end_object(w);
 }

@@ -50,14 +50,12 @@ static void write_categories(const struct profile *p, struct json_writer *w)
 	};
 	unsigned int count = CATEGORY_COUNT + firefox_has_gil(p);
 
-	json_key(w, "categories");
-	json_begin_array(w);
+	json_key_array(w, "categories");
 	for (unsigned int i = 0; i < count; i++) {
 		json_begin_object(w);
 		json_key_string(w, "name", categories[i].name);
 		json_key_string(w, "color", categories[i].color);
-		json_key(w, "subcategories");
-		json_begin_array(w);
+		json_key_array(w, "subcategories");
 		json_string(w, "Other");
 		if (i == CATEGORY_JIT)
 			write_tiers(w);
@@ -107,14 +105,12 @@ static int write_visible_threads(const struct firefox *f)
 		visible[firefox__first_of_process(f, busy[i].track)] = true;
 	}
 	visible[0] |= !count; /* the stand-in of an empty profile */
-	json_key(f->w, "initialVisibleThreads");
-	json_begin_array(f->w);
+	json_key_array(f->w, "initialVisibleThreads");
 	for (size_t i = 0; i < count || !i; i++)
 		if (visible[i])
 			json_uint(f->w, i);
 	json_end_array(f->w);
-	json_key(f->w, "initialSelectedThreads");
-	json_begin_array(f->w);
+	json_key_array(f->w, "initialSelectedThreads");
 	json_uint(f->w, busy[0].track);
 	json_end_array(f->w);
 	return 0;
@@ -126,8 +122,7 @@ static void begin_section(struct json_writer *w, const char *label)
 {
 	json_begin_object(w);
 	json_key_string(w, "label", label);
-	json_key(w, "entries");
-	json_begin_array(w);
+	json_key_array(w, "entries");
 }
 
 static void end_section(struct json_writer *w)
@@ -357,8 +352,7 @@ static void write_extra(const struct profile *p, struct json_writer *w)
 	struct figures f;
 
 	figures__init(&f, p);
-	json_key(w, "extra");
-	json_begin_array(w);
+	json_key_array(w, "extra");
 	write_recording_section(p, &f, w);
 	write_clock_section(p, &f, w);
 	write_books_section(p, &f, w);
@@ -398,25 +392,15 @@ static void write_conventions(const struct profile *p, struct json_writer *w)
 	json_key_uint(w, "processType", 0);
 	json_key_uint(w, "stackwalk", 1);
 	json_key_bool(w, "debug", false);
-	json_key(w, "extensions");
-	json_begin_object(w);
+	json_key_object(w, "extensions");
 	json_key_uint(w, "length", 0);
-	json_key(w, "baseURL");
-	json_begin_array(w);
-	json_end_array(w);
-	json_key(w, "id");
-	json_begin_array(w);
-	json_end_array(w);
-	json_key(w, "name");
-	json_begin_array(w);
-	json_end_array(w);
+	json_key_empty_array(w, "baseURL");
+	json_key_empty_array(w, "id");
+	json_key_empty_array(w, "name");
 	json_end_object(w);
 	firefox_write_marker_schema(p, w);
-	json_key(w, "pausedRanges");
-	json_begin_array(w);
-	json_end_array(w);
-	json_key(w, "sampleUnits");
-	json_begin_object(w);
+	json_key_empty_array(w, "pausedRanges");
+	json_key_object(w, "sampleUnits");
 	json_key_string(w, "time", "ms");
 	json_key_string(w, "eventDelay", "ms");
 	json_key_string(w, "threadCPUDelta", "ns");

@@ -409,8 +409,7 @@ static void index_or_null(struct json_writer *w, uint32_t number)
 /* A column of the frame table: `write` is done for each inline level of each location, outermost first. */
 #define FRAME_COLUMN(t, w, name, write)                                                            \
 	do {                                                                                       \
-		json_key((w), (name));                                                             \
-		json_begin_array(w);                                                               \
+		json_key_array((w), (name));                                                       \
 		for (size_t i = 1; i < (t)->p->location_count; i++) {                              \
 			const struct profile_location *location = &(t)->p->locations[i];           \
                                                                                                    \
@@ -461,8 +460,7 @@ static uint32_t function_row(const struct firefox_tables *t, const struct profil
 
 static void write_frames(const struct firefox_tables *t, struct json_writer *w)
 {
-	json_key(w, "frameTable");
-	json_begin_object(w);
+	json_key_object(w, "frameTable");
 	json_key_uint(w, "length", t->frame_count);
 	FRAME_COLUMN(t, w, "address", json_int(w, library_address(t, location)));
 	FRAME_COLUMN(t, w, "inlineDepth", json_uint(w, depth));
@@ -471,10 +469,10 @@ static void write_frames(const struct firefox_tables *t, struct json_writer *w)
 	FRAME_COLUMN(t, w, "func", json_uint(w, function_row(t, line_at(t, location, depth))));
 	FRAME_COLUMN(t, w, "nativeSymbol",
 		     index_or_null(w, t->natives.number[outermost_function(t->p, location).v]));
-	FIREFOX_COLUMN(w, "innerWindowID", t->frame_count, json_int(w, 0));
+	JSON_COLUMN(w, "innerWindowID", t->frame_count, json_int(w, 0));
 	FRAME_COLUMN(t, w, "line", number_or_null(w, line_at(t, location, depth)->line));
 	FRAME_COLUMN(t, w, "column", number_or_null(w, line_at(t, location, depth)->column));
-	FIREFOX_COLUMN(w, "originalLocation", t->frame_count, json_null(w));
+	JSON_COLUMN(w, "originalLocation", t->frame_count, json_null(w));
 	json_end_object(w);
 }
 
@@ -482,11 +480,9 @@ static void write_stacks(const struct firefox_tables *t, struct json_writer *w)
 {
 	const struct profile *p = t->p;
 
-	json_key(w, "stackTable");
-	json_begin_object(w);
+	json_key_object(w, "stackTable");
 	json_key_uint(w, "length", t->stack_count);
-	json_key(w, "frame");
-	json_begin_array(w);
+	json_key_array(w, "frame");
 	for (size_t i = 1; i < p->stack_count; i++) {
 		uint32_t location = p->stacks[i].location.v;
 
@@ -496,8 +492,7 @@ static void write_stacks(const struct firefox_tables *t, struct json_writer *w)
 			json_uint(w, t->frame_base[location] + depth);
 	}
 	json_end_array(w);
-	json_key(w, "prefixOffset"); /* 0: a root; else how far up the parent is */
-	json_begin_array(w);
+	json_key_array(w, "prefixOffset"); /* 0: a root; else how far up the parent is */
 	for (size_t i = 1; i < p->stack_count; i++) {
 		struct stack_id parent = p->stacks[i].parent;
 
@@ -532,20 +527,17 @@ static void write_functions(const struct firefox_tables *t, struct json_writer *
 	const uint32_t *used = t->functions.used.data;
 	size_t count = t->functions.used.count;
 
-	json_key(w, "funcTable");
-	json_begin_object(w);
+	json_key_object(w, "funcTable");
 	json_key_uint(w, "length", count);
-	FIREFOX_COLUMN(w, "name", count,
-		       json_uint(w, t->strings.number[functions[used[i]].name.v]));
-	FIREFOX_COLUMN(w, "isJS", count, json_bool(w, false));
-	FIREFOX_COLUMN(w, "relevantForJS", count, json_bool(w, false));
-	FIREFOX_COLUMN(w, "resource", count, json_int(w, resource_of(t, used[i])));
-	FIREFOX_COLUMN(w, "source", count, index_or_null(w, source_of(t, used[i])));
-	FIREFOX_COLUMN(w, "lineNumber", count,
-		       number_or_null(w, functions[used[i]].definition_line));
-	FIREFOX_COLUMN(w, "columnNumber", count,
-		       number_or_null(w, functions[used[i]].definition_column));
-	FIREFOX_COLUMN(w, "originalLocation", count, json_null(w));
+	JSON_COLUMN(w, "name", count, json_uint(w, t->strings.number[functions[used[i]].name.v]));
+	JSON_COLUMN(w, "isJS", count, json_bool(w, false));
+	JSON_COLUMN(w, "relevantForJS", count, json_bool(w, false));
+	JSON_COLUMN(w, "resource", count, json_int(w, resource_of(t, used[i])));
+	JSON_COLUMN(w, "source", count, index_or_null(w, source_of(t, used[i])));
+	JSON_COLUMN(w, "lineNumber", count, number_or_null(w, functions[used[i]].definition_line));
+	JSON_COLUMN(w, "columnNumber", count,
+		    number_or_null(w, functions[used[i]].definition_column));
+	JSON_COLUMN(w, "originalLocation", count, json_null(w));
 	json_end_object(w);
 }
 
@@ -553,13 +545,12 @@ static void write_resources(const struct firefox_tables *t, struct json_writer *
 {
 	size_t count = t->libs.used.count;
 
-	json_key(w, "resourceTable");
-	json_begin_object(w);
+	json_key_object(w, "resourceTable");
 	json_key_uint(w, "length", count);
-	FIREFOX_COLUMN(w, "lib", count, json_uint(w, i));
-	FIREFOX_COLUMN(w, "name", count, json_uint(w, t->lib_names.data[i]));
-	FIREFOX_COLUMN(w, "host", count, json_null(w));
-	FIREFOX_COLUMN(w, "type", count, json_int(w, 1));
+	JSON_COLUMN(w, "lib", count, json_uint(w, i));
+	JSON_COLUMN(w, "name", count, json_uint(w, t->lib_names.data[i]));
+	JSON_COLUMN(w, "host", count, json_null(w));
+	JSON_COLUMN(w, "type", count, json_int(w, 1));
 	json_end_object(w);
 }
 
@@ -569,16 +560,13 @@ static void write_natives(const struct firefox_tables *t, struct json_writer *w)
 	const uint32_t *used = t->natives.used.data;
 	size_t count = t->natives.used.count;
 
-	json_key(w, "nativeSymbols");
-	json_begin_object(w);
+	json_key_object(w, "nativeSymbols");
 	json_key_uint(w, "length", count);
-	FIREFOX_COLUMN(w, "libIndex", count,
-		       json_uint(w, t->libs.number[functions[used[i]].dso.v]));
-	FIREFOX_COLUMN(w, "address", count,
-		       json_uint(w, functions[used[i]].address & KERNEL_ADDRESS_MASK));
-	FIREFOX_COLUMN(w, "name", count,
-		       json_uint(w, t->strings.number[functions[used[i]].name.v]));
-	FIREFOX_COLUMN(w, "functionSize", count, number_or_null(w, functions[used[i]].size));
+	JSON_COLUMN(w, "libIndex", count, json_uint(w, t->libs.number[functions[used[i]].dso.v]));
+	JSON_COLUMN(w, "address", count,
+		    json_uint(w, functions[used[i]].address & KERNEL_ADDRESS_MASK));
+	JSON_COLUMN(w, "name", count, json_uint(w, t->strings.number[functions[used[i]].name.v]));
+	JSON_COLUMN(w, "functionSize", count, number_or_null(w, functions[used[i]].size));
 	json_end_object(w);
 }
 
@@ -587,18 +575,16 @@ static void write_sources(const struct firefox_tables *t, struct json_writer *w)
 	static const char *const empty[] = {"source", "line", "column"};
 	size_t count = t->sources.used.count;
 
-	json_key(w, "sources");
-	json_begin_object(w);
+	json_key_object(w, "sources");
 	json_key_uint(w, "length", count);
-	FIREFOX_COLUMN(w, "id", count, json_null(w));
-	FIREFOX_COLUMN(w, "filename", count, json_uint(w, t->source_names.data[i]));
-	FIREFOX_COLUMN(w, "startLine", count, json_int(w, 1));
-	FIREFOX_COLUMN(w, "startColumn", count, json_int(w, 1));
-	FIREFOX_COLUMN(w, "sourceMapURL", count, json_null(w));
-	FIREFOX_COLUMN(w, "content", count, json_null(w));
+	JSON_COLUMN(w, "id", count, json_null(w));
+	JSON_COLUMN(w, "filename", count, json_uint(w, t->source_names.data[i]));
+	JSON_COLUMN(w, "startLine", count, json_int(w, 1));
+	JSON_COLUMN(w, "startColumn", count, json_int(w, 1));
+	JSON_COLUMN(w, "sourceMapURL", count, json_null(w));
+	JSON_COLUMN(w, "content", count, json_null(w));
 	json_end_object(w);
-	json_key(w, "sourceLocationTable");
-	json_begin_object(w);
+	json_key_object(w, "sourceLocationTable");
 	json_key_uint(w, "length", 0);
 	for (size_t i = 0; i < sizeof(empty) / sizeof(empty[0]); i++)
 		json_key_empty_array(w, empty[i]);
@@ -614,6 +600,6 @@ void firefox_tables__write_shared(const struct firefox_tables *t, struct json_wr
 	write_resources(t, w);
 	write_natives(t, w);
 	write_sources(t, w);
-	FIREFOX_COLUMN(w, "stringArray", t->texts.count, json_string(w, t->texts.data[i]));
+	JSON_COLUMN(w, "stringArray", t->texts.count, json_string(w, t->texts.data[i]));
 	json_end_object(w);
 }

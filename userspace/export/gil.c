@@ -140,8 +140,7 @@ static void write_process(const struct profile *p, const struct gil_of_process *
 	json_key_uint(w, "samples", gil->samples);
 	json_key_uint(w, "held", gil->held);
 	json_key_uint(w, "waiting", gil->waiting);
-	json_key(w, "threads");
-	json_begin_array(w);
+	json_key_array(w, "threads");
 	for (size_t i = 0; i < gil->count && i < ROWS_MAX; i++) {
 		const struct profile_gil *row = &gil->rows[i];
 
@@ -165,8 +164,7 @@ void write_gils(const struct profile *p, struct json_writer *w)
 	if (!p->gil_count)
 		return;
 	gil_table__init(&table, p);
-	json_key(w, "gil");
-	json_begin_array(w);
+	json_key_array(w, "gil");
 	for (size_t i = 0; i < table.count && i < ROWS_MAX; i++)
 		write_process(p, &table.processes[i], w);
 	json_end_array(w);

@@ -277,13 +277,11 @@ static void write_losses(const struct figures *f, unsigned int first, unsigned i
 
 static void write_lost(const struct profile *p, const struct figures *f, struct json_writer *w)
 {
-	json_key(w, "lost");
-	json_begin_array(w);
+	json_key_array(w, "lost");
 	write_losses(f, FIGURE_BOOKS, FIGURE_BOOKS_END, "", w);
 	write_losses(f, FIGURE_LOST, FIGURE_LOST_END, "", w);
 	json_end_array(w);
-	json_key(w, "lost_ranges");
-	json_begin_array(w);
+	json_key_array(w, "lost_ranges");
 	for (size_t i = 0; i < p->lost_range_count; i++) {
 		json_begin_array(w);
 		json_ns_as_us(w, (int64_t)(p->lost_ranges[i].since - p->start));
@@ -295,8 +293,7 @@ static void write_lost(const struct profile *p, const struct figures *f, struct 
 
 static void write_cut(const struct figures *f, struct json_writer *w)
 {
-	json_key(w, "cut");
-	json_begin_array(w);
+	json_key_array(w, "cut");
 	write_losses(f, FIGURE_ENDS, FIGURE_ENDS_END, "", w);
 	write_losses(f, FIGURE_LEFT_OUT, FIGURE_LEFT_OUT_END, " left out", w);
 	json_end_array(w);
@@ -307,8 +304,7 @@ static void write_modules(const struct page *page, struct json_writer *w)
 {
 	const struct profile *p = page->p;
 
-	json_key(w, "modules");
-	json_begin_array(w);
+	json_key_array(w, "modules");
 	for (uint32_t i = 1; i < p->dso_count; i++) {
 		if (!page->dso_used[i] || p->dsos[i].symbol_state == SYMBOL_STATE_RESOLVED ||
 		    (p->dsos[i].kind != DSO_FILE && p->dsos[i].kind != DSO_KERNEL))
@@ -326,8 +322,7 @@ static void write_jit_texts(const struct profile *p, struct json_writer *w)
 {
 	char text[JIT_TEXT];
 
-	json_key(w, "jit_texts");
-	json_begin_array(w);
+	json_key_array(w, "jit_texts");
 	for (size_t i = 0; i < p->jit_count; i++) {
 		describe_jit(text, sizeof(text), p, &p->jits[i]);
 		json_string(w, text);
@@ -344,8 +339,7 @@ static void write_jit_texts(const struct profile *p, struct json_writer *w)
 
 static void write_counts(const struct page *page, struct json_writer *w)
 {
-	json_key(w, "counts");
-	json_begin_object(w);
+	json_key_object(w, "counts");
 	json_key_uint(w, "strings", strtab__count(page->strings));
 	json_key_uint(w, "functions", page->functions.count);
 	json_key_uint(w, "frames", page->frames.count);

@@ -32,8 +32,7 @@ static void write_share(struct json_writer *w, const struct profile *p, const ch
 	json_key(w, name);
 	json_fixed(w, share_of(samples, p->sample_count), SHARE_DIGITS);
 	snprintf(name, sizeof(name), "%s_interval", key);
-	json_key(w, name);
-	json_begin_array(w);
+	json_key_array(w, name);
 	json_fixed(w, range.low, SHARE_DIGITS);
 	json_fixed(w, range.high, SHARE_DIGITS);
 	json_end_array(w);
@@ -117,8 +116,7 @@ static void begin(struct json_writer *w, const struct profile *p,
 	json_key(w, "min_share");
 	json_fixed(w, options->min_share, SHARE_DIGITS);
 	json_key_uint(w, "row_count", count);
-	json_key(w, "rows");
-	json_begin_array(w);
+	json_key_array(w, "rows");
 }
 
 static int end(struct json_writer *w, FILE *out)

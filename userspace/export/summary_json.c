@@ -85,8 +85,7 @@ static void write_counts(const struct figures *f, unsigned int first, unsigned i
 static void write_group(const struct figures *f, const char *key, unsigned int first,
 			unsigned int end, struct json_writer *w)
 {
-	json_key(w, key);
-	json_begin_object(w);
+	json_key_object(w, key);
 	write_counts(f, first, end, w);
 	json_end_object(w);
 }
@@ -121,8 +120,7 @@ void write_summary(const struct profile *p, const struct figures *f, struct json
 	write_group(f, "books", FIGURE_BOOKS, FIGURE_BOOKS_END, w);
 	write_figure(f, FIGURE_DUE, SNAKE_CASE, w);
 	write_figure(f, FIGURE_UNEXPLAINED, SNAKE_CASE, w);
-	json_key(w, "meta");
-	json_begin_object(w);
+	json_key_object(w, "meta");
 	for (size_t i = 0; i < p->meta_count; i++)
 		json_key_string(w, profile__string(p, p->meta[i].key),
 				profile__string(p, p->meta[i].value));
@@ -139,8 +137,7 @@ void write_recording(const struct profile *p, struct json_writer *w)
 	struct figures f;
 
 	figures__init(&f, p);
-	json_key(w, "recording");
-	json_begin_object(w);
+	json_key_object(w, "recording");
 	json_key_uint(w, "startTime", p->start / 1000);
 	json_key_uint(w, "endTime", p->end / 1000);
 	write_list(&f, ids, COUNT(ids), CAMEL_CASE, w);
@@ -148,14 +145,12 @@ void write_recording(const struct profile *p, struct json_writer *w)
 	write_group(&f, "framesFound", FIGURE_FRAMES + FRAME_IP, FIGURE_FRAMES_END, w);
 	write_figure(&f, FIGURE_NAMED_SHARE, CAMEL_CASE, w);
 	write_rest(p, &f, CAMEL_CASE, w);
-	json_key(w, "books");
-	json_begin_object(w);
+	json_key_object(w, "books");
 	write_figure(&f, FIGURE_DUE, CAMEL_CASE, w);
 	write_counts(&f, FIGURE_BOOKS, FIGURE_BOOKS_END, w);
 	write_figure(&f, FIGURE_UNEXPLAINED, CAMEL_CASE, w);
 	json_end_object(w);
-	json_key(w, "lost");
-	json_begin_object(w);
+	json_key_object(w, "lost");
 	write_counts(&f, FIGURE_LOST, FIGURE_LOST + LOST_RECORDING, w);
 	json_key_uint(w, "recordingChunks", p->lost[LOST_RECORDING]);
 	write_counts(&f, FIGURE_LOST + LOST_RECORDING + 1, FIGURE_LOST_END, w);

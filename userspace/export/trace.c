@@ -105,8 +105,7 @@ static void begin_event(struct trace *t, const char *name, const char *phase, co
 static void begin_metadata(struct trace *t, const char *name)
 {
 	begin_event(t, name, "M", CATEGORY_METADATA, 0);
-	json_key(&t->w, "args");
-	json_begin_object(&t->w);
+	json_key_object(&t->w, "args");
 }
 
 static void end_metadata(struct trace *t)
@@ -184,8 +183,7 @@ static int write_span(struct trace *t, const struct profile_thread *thread, uint
 	begin_event(t, name, "X", CATEGORY_TIMELINE, start);
 	free(name);
 	json_key_uint(w, "dur", max_u64(end - start, 1));
-	json_key(w, "args");
-	json_begin_object(w);
+	json_key_object(w, "args");
 	json_key_uint(w, "pid", t->p->processes[thread->process.v].pid);
 	json_key_uint(w, "tid", thread->tid);
 	json_key_uint(w, "samples", thread->samples[SAMPLE_CPU].tick_sum);
@@ -202,10 +200,8 @@ static void begin_profile_event(struct trace *t, const char *name, uint64_t time
 	snprintf(id, sizeof(id), "0x%" PRIx64, t->id);
 	begin_event(t, name, "P", CATEGORY_PROFILER, time);
 	json_key_string(&t->w, "id", id);
-	json_key(&t->w, "args");
-	json_begin_object(&t->w);
-	json_key(&t->w, "data");
-	json_begin_object(&t->w);
+	json_key_object(&t->w, "args");
+	json_key_object(&t->w, "data");
 }
 
 static void end_profile_event(struct trace *t)
@@ -231,8 +227,7 @@ static int write_new_nodes(struct trace *t)
 	struct json_writer *w = &t->w;
 	int err = 0;
 
-	json_key(w, "nodes");
-	json_begin_array(w);
+	json_key_array(w, "nodes");
 	for (; t->nodes_written < t->tree.nodes.count && !err; t->nodes_written++) {
 		const struct call_node *node = &t->tree.nodes.data[t->nodes_written];
 		bool is_root = t->nodes_written == CALL_TREE_ROOT;
@@ -255,27 +250,17 @@ static int write_chunk(struct trace *t)
 	int err;
 
 	begin_profile_event(t, "ProfileChunk", samples[0].time);
-	json_key(w, "cpuProfile");
-	json_begin_object(w);
+	json_key_object(w, "cpuProfile");
 	err = write_new_nodes(t);
-	json_key(w, "samples");
-	json_begin_array(w);
-	for (size_t i = 0; i < t->samples.count; i++)
-		json_uint(w, t->first_node + samples[i].node);
-	json_end_array(w);
+	JSON_COLUMN(w, "samples", t->samples.count, json_uint(w, t->first_node + samples[i].node));
 	json_end_object(w);
-	json_key(w, "timeDeltas");
-	json_begin_array(w);
+	json_key_array(w, "timeDeltas");
 	for (size_t i = 0; i < t->samples.count; i++) {
 		json_uint(w, samples[i].time - t->time);
 		t->time = samples[i].time;
 	}
 	json_end_array(w);
-	json_key(w, "lines");
-	json_begin_array(w);
-	for (size_t i = 0; i < t->samples.count; i++)
-		json_uint(w, samples[i].line);
-	json_end_array(w);
+	JSON_COLUMN(w, "lines", t->samples.count, json_uint(w, samples[i].line));
 	end_profile_event(t);
 	t->samples.count = 0;
 	return err;
@@ -376,8 +361,7 @@ static int write_events(struct trace *t)
 	const struct profile_thread no_thread = {.start = t->p->start, .end = t->p->end};
 	int err = 0;
 
-	json_key(&t->w, "traceEvents");
-	json_begin_array(&t->w);
+	json_key_array(&t->w, "traceEvents");
 	write_names(t);
 	for (size_t i = 0; i < t->tracks.count && !err; i++) {
 		choose_numbers(t, &t->tracks.data[i]);
@@ -399,10 +383,8 @@ static int write_file(struct trace *t)
 
 	json_begin_object(w);
 	err = write_events(t);
-	json_key(w, "metadata");
-	json_begin_object(w);
-	json_key(w, "$sysprof");
-	json_begin_object(w);
+	json_key_object(w, "metadata");
+	json_key_object(w, "$sysprof");
 	json_key_uint(w, "startTimeRealtime", t->p->start_realtime / 1000);
 	json_key_uint(w, "periodNs", t->p->period);
 	write_recording(t->p, w);
