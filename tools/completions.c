@@ -3,7 +3,6 @@
  * completions bash|zsh|fish: a shell's completions of the command line, from the tables that the program itself
  * parses it by. What an option does is taken from its line of the help.
  */
-#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,13 +53,6 @@ typedef void (*flag_fn)(const struct command *command, const struct flag *flag);
 
 static void each_setting(const struct command *command, flag_fn show)
 {
-	static const struct flag others[] = {
-		{.name = "config", .has_value = true},
-		{.name = "check"},
-		{.name = "dry-run"},
-		{.name = "verbose", .letter = 'v', .repeats = true},
-	};
-
 	for (const struct setting *s = agent_settings__table(); s->key; s++) {
 		struct flag flag = {.name = s->key,
 				    .letter = s->flag,
@@ -70,12 +62,6 @@ static void each_setting(const struct command *command, flag_fn show)
 
 		snprintf(line, sizeof(line), "--%s  %s\n", s->key, s->help);
 		find_text(line, &flag);
-		show(command, &flag);
-	}
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		struct flag flag = others[i];
-
-		find_text(command->help, &flag);
 		show(command, &flag);
 	}
 }
@@ -94,20 +80,17 @@ static const char *words_of(const struct command *command)
 static void each_flag(const struct command *command, flag_fn show)
 {
 	if (command == &cmd_agent)
-		return each_setting(command, show);
+		each_setting(command, show);
 	if (command == &cmd_perf_map)
 		return each_of_perf_map(command, show);
-	for (const struct option *o = command->options; o && o->name; o++) {
+	for (const struct cli_option *o = command->options; o->name; o++) {
 		struct flag flag = {
 			.name = o->name,
-			/* a letter that is only a number of the table is none that is taken */
-			.letter = 0,
-			.has_value = o->has_arg == required_argument};
-		char with_letter[80];
+			.letter = o->letter,
+			.has_value = o->has_value,
+			.repeats = command == &cmd_agent && !strcmp(o->name, "verbose"),
+		};
 
-		snprintf(with_letter, sizeof(with_letter), "-%c, --%s", o->val & 127, o->name);
-		if (o->val < 128 && isalpha(o->val) && strstr(command->help, with_letter))
-			flag.letter = (char)o->val;
 		find_text(command->help, &flag);
 		show(command, &flag);
 	}

@@ -32,6 +32,14 @@ static int read_text(const char *text, struct agent_settings *settings, struct f
 	return err;
 }
 
+static int set(struct agent_settings *settings, const char *key, const char *value,
+	       struct failure *failure)
+{
+	const struct setting *setting = agent_settings__find(key);
+
+	return setting->set(settings, setting, value, failure);
+}
+
 static void whole_file_test(void **state)
 {
 	struct agent_settings s;
@@ -153,11 +161,11 @@ static void flags_test(void **state)
 	agent_settings__clear(&s, agent_settings__find("sink"));
 	agent_settings__clear(&s, agent_settings__find("window"));
 	assert_int_equal(s.labels.count + s.sinks.count, 0);
-	assert_int_equal(agent_settings__find("tenant")->set(&s, "t", &failure), -EINVAL);
-	assert_int_equal(agent_settings__add_sink(&s, "dir:/y", &failure), 0);
-	assert_int_equal(agent_settings__find("tenant")->set(&s, "t", &failure), 0);
+	assert_int_equal(set(&s, "tenant", "t", &failure), -EINVAL);
+	assert_int_equal(set(&s, "sink", "dir:/y", &failure), 0);
+	assert_int_equal(set(&s, "tenant", "t", &failure), 0);
 	assert_int_equal(agent_settings__check(&s, &failure), 0);
-	assert_int_equal(agent_settings__add_sink(&s, "dir:/y", &failure), 0);
+	assert_int_equal(set(&s, "sink", "dir:/y", &failure), 0);
 	assert_int_equal(agent_settings__check(&s, &failure), -EINVAL);
 	agent_settings__fini(&s);
 }

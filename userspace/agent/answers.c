@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "agent/answers.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

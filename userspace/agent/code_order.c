@@ -2,7 +2,6 @@
 #include "agent/code_order.h"
 
 #include <stdbool.h>
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/vec.h"

@@ -55,7 +55,7 @@ static void enter_section(struct config *c, const char *section)
 static int set(struct config *c, const struct setting *setting, const char *key, const char *value)
 {
 	struct failure why = {};
-	int err = setting->set(c->settings, value, &why);
+	int err = setting->set(c->settings, setting, value, &why);
 
 	if (!err)
 		return 1;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "agent/dry_run.h"
 
-#include <errno.h>
 #include <inttypes.h>
 
 #include "agent/service_samples.h"

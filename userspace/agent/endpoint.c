@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "agent/metrics.h"
 #include "base/cleanup.h"

@@ -27,7 +27,9 @@ static int expected(struct failure *failure, const char *what)
 	return fail(failure, -EINVAL, "expected %s", what);
 }
 
-static int set_text(char **text, const char *value)
+#define FIELD(s, setting, type) ((type *)((char *)(s) + (setting)->field))
+
+static int copy_text(char **text, const char *value)
 {
 	char *copy = strdup(value);
 
@@ -38,56 +40,71 @@ static int set_text(char **text, const char *value)
 	return 0;
 }
 
-static int set_number(unsigned int *number, const char *value, unsigned int min, unsigned int max,
+static int set_text(struct agent_settings *s, const struct setting *setting, const char *value,
+		    struct failure *failure)
+{
+	(void)failure;
+	return copy_text(FIELD(s, setting, char *), value);
+}
+
+static int set_number(struct agent_settings *s, const struct setting *setting, const char *value,
 		      struct failure *failure)
 {
 	uint64_t parsed;
 
-	if (parse_u64(value, min, max, &parsed))
-		return fail(failure, -EINVAL, "expected a whole number from %u to %u", min, max);
-	*number = (unsigned int)parsed;
+	if (parse_u64(value, 1, setting->max, &parsed))
+		return fail(failure, -EINVAL, "expected a whole number from 1 to %u", setting->max);
+	*FIELD(s, setting, unsigned int) = (unsigned int)parsed;
 	return 0;
 }
 
-static int set_bool(bool *flag, const char *value, struct failure *failure)
+static int set_bool(struct agent_settings *s, const struct setting *setting, const char *value,
+		    struct failure *failure)
 {
 	if (strcmp(value, "yes") && strcmp(value, "no"))
 		return expected(failure, "yes or no");
-	*flag = !strcmp(value, "yes");
+	*FIELD(s, setting, bool) = !strcmp(value, "yes") != setting->negated;
 	return 0;
 }
 
-static struct sink_settings *last_sink(struct agent_settings *s)
-{
-	return s->sinks.count ? &s->sinks.data[s->sinks.count - 1] : NULL;
-}
-
-static int set_of_sink(struct agent_settings *s, size_t offset, const char *value,
+static int set_of_sink(struct agent_settings *s, const struct setting *setting, const char *value,
 		       struct failure *failure)
 {
-	struct sink_settings *sink = last_sink(s);
-
-	if (!sink)
+	if (!s->sinks.count)
 		return fail(failure, -EINVAL, "a sink has to come before it");
-	return set_text((char **)((char *)sink + offset), value);
+	return copy_text(FIELD(&s->sinks.data[s->sinks.count - 1], setting, char *), value);
+}
+
+static int add_rule(struct agent_settings *s, const struct setting *setting, const char *value,
+		    struct failure *failure)
+{
+	char *rule = strdup(value);
+	int err = rule ? vec_push(FIELD(s, setting, agent_rules), rule) : -ENOMEM;
+
+	(void)failure;
+	if (err)
+		free(rule);
+	return err;
 }
 
 /* ---- the settings ---------------------------------------------------------------------------- */
 
-int agent_settings__add_sink(struct agent_settings *s, const char *to, struct failure *failure)
+static int add_sink(struct agent_settings *s, const struct setting *setting, const char *to,
+		    struct failure *failure)
 {
 	const char *colon = strchr(to, ':');
 	struct sink_settings sink = {};
 	char name[32];
 	int err;
 
+	(void)setting;
 	if (!colon || !colon[1] || (size_t)(colon - to) >= sizeof(name))
 		return expected(failure, "TYPE:URL, as in pyroscope:http://127.0.0.1:4040");
 	memcpy(name, to, colon - to);
 	name[colon - to] = '\0';
 	if (!sink_format__find(name))
 		return expected(failure, "pyroscope:URL, parca:URL, otlp:URL or dir:PATH");
-	err = set_text(&sink.to, to);
+	err = copy_text(&sink.to, to);
 	if (!err)
 		err = vec_push(&s->sinks, sink);
 	if (err)
@@ -95,146 +112,103 @@ int agent_settings__add_sink(struct agent_settings *s, const char *to, struct fa
 	return err;
 }
 
-/* Of a list of rules. */
-#define ADD_RULE(key, list)                                                                        \
-	static int set_##key(struct agent_settings *s, const char *value, struct failure *failure) \
-	{                                                                                          \
-		char *rule = strdup(value);                                                        \
-		int err = rule ? vec_push(&s->list, rule) : -ENOMEM;                               \
-                                                                                                   \
-		(void)failure;                                                                     \
-		if (err)                                                                           \
-			free(rule);                                                                \
-		return err;                                                                        \
-	}
-
-ADD_RULE(include, includes)
-ADD_RULE(exclude, excludes)
-ADD_RULE(label, labels)
-
-static int set_window(struct agent_settings *s, const char *value, struct failure *failure)
+static int set_window(struct agent_settings *s, const struct setting *setting, const char *value,
+		      struct failure *failure)
 {
 	uint64_t window;
 
+	(void)setting;
 	if (parse_seconds(value, &window) || window < WINDOW_MIN || window > WINDOW_MAX)
 		return expected(failure, "a number of seconds from 10 to 60");
 	s->window = window;
 	return 0;
 }
 
-static int set_hz(struct agent_settings *s, const char *value, struct failure *failure)
+static int set_cpu(struct agent_settings *s, const struct setting *setting, const char *value,
+		   struct failure *failure)
 {
-	return set_number(&s->hz, value, 1, HZ_MAX, failure);
-}
-
-static int set_cpu(struct agent_settings *s, const char *value, struct failure *failure)
-{
+	(void)setting;
 	if (parse_share(value, &s->cpu))
 		return expected(failure, "a share of one CPU, as in 0.5%, or 0 for no limit");
 	return 0;
 }
 
-static int set_memory(struct agent_settings *s, const char *value, struct failure *failure)
+static int set_memory(struct agent_settings *s, const struct setting *setting, const char *value,
+		      struct failure *failure)
 {
 	uint64_t bytes;
 
+	(void)setting;
 	if (parse_size(value, &bytes) || (bytes && bytes < MEMORY_MIN))
 		return expected(failure, "a size of 32M or more, as in 100M, or 0 for no limit");
 	s->memory = bytes;
 	return 0;
 }
 
-static int set_spool(struct agent_settings *s, const char *value, struct failure *failure)
+static int set_spool(struct agent_settings *s, const struct setting *setting, const char *value,
+		     struct failure *failure)
 {
-	if (*value != '/')
-		return expected(failure, "a directory's path from the root");
-	return set_text(&s->spool, value);
+	return *value == '/' ? set_text(s, setting, value, failure)
+			     : expected(failure, "a directory's path from the root");
 }
 
-static int set_listen(struct agent_settings *s, const char *value, struct failure *failure)
+static int set_listen(struct agent_settings *s, const struct setting *setting, const char *value,
+		      struct failure *failure)
 {
-	if (!strchr(value, ':') && strcmp(value, "none"))
-		return expected(failure, "ADDRESS:PORT, unix:PATH or none");
-	return set_text(&s->listen, value);
+	return strchr(value, ':') || !strcmp(value, "none")
+		       ? set_text(s, setting, value, failure)
+		       : expected(failure, "ADDRESS:PORT, unix:PATH or none");
 }
 
-static int set_node(struct agent_settings *s, const char *value, struct failure *failure)
+static int set_node(struct agent_settings *s, const struct setting *setting, const char *value,
+		    struct failure *failure)
 {
-	if (!*value)
-		return expected(failure, "a name");
-	return set_text(&s->node, value);
+	return *value ? set_text(s, setting, value, failure) : expected(failure, "a name");
 }
 
-static int set_pods(struct agent_settings *s, const char *value, struct failure *failure)
-{
-	return set_bool(&s->pods, value, failure);
-}
-
-static int set_raw_names(struct agent_settings *s, const char *value, struct failure *failure)
-{
-	bool raw = false;
-	int err = set_bool(&raw, value, failure);
-
-	if (!err)
-		s->synthetic_names = !raw;
-	return err;
-}
-
-static int set_series(struct agent_settings *s, const char *value, struct failure *failure)
-{
-	return set_number(&s->series, value, 1, SERIES_MAX, failure);
-}
-
-#define SET_OF_SINK(field)                                                                         \
-	static int set_##field(struct agent_settings *s, const char *value,                        \
-			       struct failure *failure)                                            \
-	{                                                                                          \
-		return set_of_sink(s, offsetof(struct sink_settings, field), value, failure);      \
-	}
-SET_OF_SINK(bearer_file)
-SET_OF_SINK(basic_file)
-SET_OF_SINK(header_file)
-SET_OF_SINK(ca_file)
-SET_OF_SINK(tenant)
+#undef FIELD
+#define FIELD(name) .field = offsetof(struct agent_settings, name)
+#define OF_SINK(name)                                                                              \
+	.of_sink = true, .set = set_of_sink, .field = offsetof(struct sink_settings, name)
 
 /* clang-format off */
 static const struct setting table[] = {
-	{.key = "sink", .argument = "TYPE:URL", .is_list = true, .set = agent_settings__add_sink,
+	{.key = "sink", .argument = "TYPE:URL", .is_list = true, .set = add_sink,
 	 .help = "where profiles go: pyroscope:URL, parca:URL, otlp:URL or dir:PATH; several are allowed"},
-	{.key = "bearer-file", .argument = "FILE", .of_sink = true, .set = set_bearer_file,
+	{.key = "bearer-file", .argument = "FILE", OF_SINK(bearer_file),
 	 .help = "bearer token of the sink before it; read for each request"},
-	{.key = "basic-file", .argument = "FILE", .of_sink = true, .set = set_basic_file,
+	{.key = "basic-file", .argument = "FILE", OF_SINK(basic_file),
 	 .help = "USER:PASSWORD for it"},
-	{.key = "header-file", .argument = "FILE", .of_sink = true, .set = set_header_file,
+	{.key = "header-file", .argument = "FILE", OF_SINK(header_file),
 	 .help = "headers, one per line, as in X-Api-Key: KEY"},
-	{.key = "ca-file", .argument = "FILE", .of_sink = true, .set = set_ca_file,
+	{.key = "ca-file", .argument = "FILE", OF_SINK(ca_file),
 	 .help = "CA certificates for it"},
-	{.key = "tenant", .argument = "NAME", .of_sink = true, .set = set_tenant,
+	{.key = "tenant", .argument = "NAME", OF_SINK(tenant),
 	 .help = "X-Scope-OrgID"},
 	{.key = "window", .argument = "SECONDS", .set = set_window,
 	 .help = "length of a window, 10 to 60, default 15"},
-	{.key = "frequency", .flag = 'F', .argument = "HZ", .set = set_hz,
+	{.key = "frequency", .flag = 'F', .argument = "HZ", .set = set_number, FIELD(hz), .max = HZ_MAX,
 	 .help = "samples per second and CPU, default 97"},
 	{.key = "cpu", .argument = "SHARE", .set = set_cpu,
 	 .help = "CPU limit of the agent, of one CPU, default 0.5%; 0: none"},
 	{.key = "memory", .argument = "SIZE", .set = set_memory,
 	 .help = "memory limit of the agent, default 100M; 0: none"},
-	{.key = "spool", .argument = "DIR", .set = set_spool,
+	{.key = "spool", .argument = "DIR", .set = set_spool, FIELD(spool),
 	 .help = "keeps up to 64 MiB and 50 min of windows per sink; default: four in memory"},
-	{.key = "listen", .argument = "ADDRESS", .set = set_listen,
+	{.key = "listen", .argument = "ADDRESS", .set = set_listen, FIELD(listen),
 	 .help = "serve /metrics and /healthz at ADDRESS:PORT, unix:PATH or none; default 127.0.0.1:4041"},
-	{.key = "include", .argument = "RULE", .is_list = true, .set = set_include,
+	{.key = "include", .argument = "RULE", .is_list = true, .set = add_rule, FIELD(includes),
 	 .help = "only cgroup=PATTERN, unit=PATTERN or service=PATTERN; several are allowed"},
-	{.key = "exclude", .argument = "RULE", .is_list = true, .set = set_exclude,
+	{.key = "exclude", .argument = "RULE", .is_list = true, .set = add_rule, FIELD(excludes),
 	 .help = "all but these"},
-	{.key = "label", .argument = "RULE", .is_list = true, .set = set_label,
+	{.key = "label", .argument = "RULE", .is_list = true, .set = add_rule, FIELD(labels),
 	 .help = "a label: NAME = SOURCE ~ REGEX; SOURCE is cgroup, exe or env:VARIABLE"},
-	{.key = "node", .argument = "NAME", .set = set_node,
+	{.key = "node", .argument = "NAME", .set = set_node, FIELD(node),
 	 .help = "the label `node`, default: the host name"},
-	{.key = "pods", .set = set_pods, .help = "the label `pod`: a series for each pod"},
-	{.key = "raw-names", .set = set_raw_names,
+	{.key = "pods", .set = set_bool, FIELD(pods), .help = "the label `pod`: a series for each pod"},
+	{.key = "raw-names", .set = set_bool, FIELD(synthetic_names), .negated = true,
 	 .help = "send unnamed code by build-id and address, for the backend to symbolize"},
-	{.key = "series", .argument = "N", .set = set_series,
+	{.key = "series", .argument = "N", .set = set_number, FIELD(series), .max = SERIES_MAX,
 	 .help = "series per window at most, default 1000; the others become service _other"},
 	{},
 };
@@ -276,12 +250,12 @@ static void sink_settings__fini(struct sink_settings *sink)
 	free(sink->tenant);
 }
 
-#define FREE_RULES(list)                                                                           \
-	do {                                                                                       \
-		for (size_t i_ = 0; i_ < (list)->count; i_++)                                      \
-			free((list)->data[i_]);                                                    \
-		vec_free(list);                                                                    \
-	} while (0)
+static void free_rules(agent_rules *rules)
+{
+	for (size_t i = 0; i < rules->count; i++)
+		free(rules->data[i]);
+	vec_free(rules);
+}
 
 static void free_sinks(struct agent_settings *s)
 {
@@ -292,14 +266,10 @@ static void free_sinks(struct agent_settings *s)
 
 void agent_settings__clear(struct agent_settings *s, const struct setting *setting)
 {
-	if (setting->set == agent_settings__add_sink)
+	if (setting->set == add_sink)
 		free_sinks(s);
-	else if (setting->set == set_include)
-		FREE_RULES(&s->includes);
-	else if (setting->set == set_exclude)
-		FREE_RULES(&s->excludes);
-	else if (setting->set == set_label)
-		FREE_RULES(&s->labels);
+	else
+		free_rules((agent_rules *)((char *)s + setting->field));
 }
 
 int agent_settings__check(const struct agent_settings *s, struct failure *failure)
@@ -321,9 +291,9 @@ int agent_settings__check(const struct agent_settings *s, struct failure *failur
 void agent_settings__fini(struct agent_settings *s)
 {
 	free_sinks(s);
-	FREE_RULES(&s->includes);
-	FREE_RULES(&s->excludes);
-	FREE_RULES(&s->labels);
+	free_rules(&s->includes);
+	free_rules(&s->excludes);
+	free_rules(&s->labels);
 	free(s->spool);
 	free(s->listen);
 	free(s->node);

@@ -20,10 +20,12 @@ struct sink_settings {
 	char *bearer_file, *basic_file, *header_file, *ca_file, *tenant;
 };
 
+typedef VEC(char *) agent_rules; /* as they were written */
+
 struct agent_settings {
 	VEC(struct sink_settings) sinks;
-	VEC(char *) includes, excludes, labels; /* rules, as they were written */
-	uint64_t window;			/* ns */
+	agent_rules includes, excludes, labels;
+	uint64_t window; /* ns */
 	unsigned int hz;
 	double cpu;	 /* share of one CPU that the agent may use; 0: no limit */
 	uint64_t memory; /* bytes that it may use; 0: no limit */
@@ -44,7 +46,11 @@ struct setting {
 	bool of_sink;	      /* belongs to the sink given before it; in the file: to its section */
 	const char *help;
 	/* -EINVAL with `failure` filled (what is expected), -ENOMEM. */
-	int (*set)(struct agent_settings *settings, const char *value, struct failure *failure);
+	int (*set)(struct agent_settings *settings, const struct setting *setting,
+		   const char *value, struct failure *failure);
+	size_t field;	  /* offset of what is set */
+	unsigned int max; /* of a number, which is at least 1 */
+	bool negated;	  /* "yes" sets false */
 };
 
 /* Ends with a key of NULL. */
@@ -53,10 +59,6 @@ const struct setting *agent_settings__find(const char *key);
 
 void agent_settings__init(struct agent_settings *settings);
 void agent_settings__fini(struct agent_settings *settings);
-
-/* A further sink: "TYPE:URL". 0, -EINVAL with `failure` filled, -ENOMEM. */
-int agent_settings__add_sink(struct agent_settings *settings, const char *to,
-			     struct failure *failure);
 
 /* Of a setting that may be given several times: none is left of it. */
 void agent_settings__clear(struct agent_settings *settings, const struct setting *setting);

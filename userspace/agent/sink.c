@@ -14,7 +14,6 @@
 #include <time.h>
 
 #include "agent/sink_private.h"
-#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/minmax.h"
 

@@ -4,123 +4,73 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "agent/config_file.h"
 #include "cli/commands.h"
 
 #define CONFIG_DEFAULT "/etc/sysprof/agent.conf"
-#define OPT_SETTING    256 /* and the row */
 
-enum { OPT_CONFIG = 'c', OPT_CHECK = 'k', OPT_DRY_RUN = 'n' };
-
-static const struct option own_options[] = {
-	{"config", required_argument, NULL, OPT_CONFIG},
-	{"check", no_argument, NULL, OPT_CHECK},
-	{"dry-run", no_argument, NULL, OPT_DRY_RUN},
-	{"verbose", no_argument, NULL, 'v'},
-	{NULL, 0, NULL, 0},
-};
-#define OWN_COUNT (sizeof(own_options) / sizeof(own_options[0]))
-
-struct flags {
-	struct option options[AGENT_SETTINGS_MAX + OWN_COUNT];
-	char letters[2 * AGENT_SETTINGS_MAX + 4]; /* as getopt wants them */
-};
-
-static void make_flags(struct flags *f)
+static int take_verbose(const struct given_option *given)
 {
-	const struct setting *table = agent_settings__table();
-	size_t count = 0, used = 0;
+	struct agent_options *o = given->fields;
 
-	f->letters[used++] = ':';
-	f->letters[used++] = 'v';
-	for (const struct setting *s = table; s->key; s++) {
-		f->options[count++] =
-			(struct option){s->key, s->argument ? required_argument : no_argument, NULL,
-					s->flag ? s->flag : OPT_SETTING + (int)(s - table)};
-		if (s->flag) {
-			f->letters[used++] = s->flag;
-			f->letters[used++] = ':';
-		}
-	}
-	f->letters[used] = '\0';
-	memcpy(f->options + count, own_options, sizeof(own_options));
+	o->debug = o->verbose;
+	o->verbose = true;
+	return 0;
 }
 
-static const struct setting *setting_of(int option)
-{
-	const struct setting *table = agent_settings__table();
+#define FIELD(name) .field = offsetof(struct agent_options, name)
 
-	if (option >= OPT_SETTING)
-		return &table[option - OPT_SETTING];
-	for (const struct setting *s = table; s->key; s++)
-		if (s->flag && s->flag == option)
-			return s;
-	return NULL;
-}
+const struct cli_option agent_option_rows[] = {
+	{"config", 0, true, option_text, FIELD(config)},
+	{"check", 0, false, option_choose, FIELD(mode), AGENT_CHECK},
+	{"dry-run", 0, false, option_choose, FIELD(mode), AGENT_DRY_RUN},
+	{"verbose", 'v', .take = take_verbose},
+	{},
+};
 
-static int take_setting(struct agent_settings *settings, const struct setting *setting, bool *given,
-			struct failure *failure)
+struct settings_pass {
+	struct agent_settings *settings;
+	bool given[AGENT_SETTINGS_MAX];
+};
+
+static int take_setting(const struct given_option *o)
 {
-	const char *value = setting->argument ? optarg : "yes";
+	const struct setting *setting = agent_settings__find(o->row->name);
+	struct settings_pass *pass = o->fields;
+	bool *given = &pass->given[setting - agent_settings__table()];
+	const char *value = o->value ? o->value : "yes";
 	struct failure why = {};
 	int err;
 
 	if (setting->is_list && !*given)
-		agent_settings__clear(settings, setting);
+		agent_settings__clear(pass->settings, setting);
 	*given = true;
-	err = setting->set(settings, value, &why);
+	err = setting->set(pass->settings, setting, value, &why);
 	if (err == -ENOMEM)
-		return fail(failure, err, "out of memory");
-	return err ? fail(failure, err, "--%s %s: %s", setting->key, value, why.what) : 0;
-}
-
-static int take_own(struct agent_options *o, int option)
-{
-	switch (option) {
-	case OPT_CONFIG:
-		o->config = optarg;
-		return 0;
-	case OPT_CHECK:
-		o->mode = AGENT_CHECK;
-		return 0;
-	case OPT_DRY_RUN:
-		o->mode = AGENT_DRY_RUN;
-		return 0;
-	case 'v':
-		o->debug = o->verbose;
-		o->verbose = true;
-		return 0;
-	}
-	return -EINVAL;
+		return fail(o->failure, err, "out of memory");
+	return err ? fail(o->failure, err, "--%s %s: %s", setting->key, value, why.what) : 0;
 }
 
 /* All flags; with `settings` NULL only those that are none of its. */
 static int take_flags(struct agent_options *o, struct agent_settings *settings,
 		      struct failure *failure)
 {
-	bool given[AGENT_SETTINGS_MAX] = {};
-	struct flags flags;
-	int option, err = 0;
+	struct settings_pass pass = {.settings = settings};
+	struct cli_option rows[OPTIONS_MAX] = {}, *row = rows;
+	int err;
 
-	make_flags(&flags);
-	optind = 1;
-	while (!err &&
-	       (option = getopt_long(o->argc, o->argv, flags.letters, flags.options, NULL)) != -1) {
-		const struct setting *setting = setting_of(option);
-
-		if (option == ':')
-			return fail(failure, -EINVAL, "%s requires a value", o->argv[optind - 1]);
-		if (option == '?')
-			return fail(failure, -EINVAL, "unknown option '%s'", o->argv[optind - 1]);
-		if (!setting && !settings)
-			err = take_own(o, option);
-		else if (setting && settings)
-			err = take_setting(settings, setting,
-					   &given[setting - agent_settings__table()], failure);
+	for (const struct cli_option *own = agent_option_rows; own->name; own++) {
+		*row = *own;
+		row++->take = settings ? NULL : own->take;
 	}
+	for (const struct setting *s = agent_settings__table(); s->key; s++)
+		*row++ = (struct cli_option){.name = s->key,
+					     .letter = s->flag,
+					     .has_value = s->argument != NULL,
+					     .take = settings ? take_setting : NULL};
+	err = options__take(rows, false, settings ? (void *)&pass : o, o->argc, o->argv, failure);
 	if (!err && optind < o->argc)
 		return fail(failure, -EINVAL, "unexpected argument '%s'", o->argv[optind]);
 	return err;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "agent/settings.h"
+#include "cli/options.h"
 
 enum agent_mode { AGENT_RUN, AGENT_CHECK, AGENT_DRY_RUN };
 
@@ -18,6 +19,8 @@ struct agent_options {
 	bool verbose, debug;
 	struct agent_settings settings;
 };
+
+extern const struct cli_option agent_option_rows[]; /* those that are no settings */
 
 /* 0, or an exit code after telling the user what is wrong. */
 int agent_options__parse(struct agent_options *options, int argc, char **argv);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/check_stacks.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/clocks.h"

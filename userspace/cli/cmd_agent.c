@@ -16,7 +16,6 @@
 #include "agent/agent.h"
 #include "agent/notify.h"
 #include "agent/start_log.h"
-#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "capture/features.h"
 #include "cli/agent_check.h"
@@ -227,5 +226,6 @@ const struct command cmd_agent = {
 		"\n"
 		"Settings, also keys of the file:\n",
 	.run = run_agent,
+	.options = agent_option_rows,
 	.print_options = agent_options__print,
 };

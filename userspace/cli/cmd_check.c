@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/json_writer.h"
-#include "base/parse.h"
 #include "capture/features.h"
 #include "cli/check_process.h"
 #include "cli/check_stacks.h"
@@ -191,10 +190,17 @@ static int check_process(pid_t pid, bool json)
 
 #define PID_LIMIT 4194304 /* PID_MAX_LIMIT of 64-bit kernels */
 
-static const struct option long_options[] = {
-	{"pid", required_argument, NULL, 'p'},
-	{"json", no_argument, NULL, 'j'},
-	{NULL, 0, NULL, 0},
+struct arguments {
+	unsigned int pid; /* 0: the system */
+	bool json;
+};
+
+static const struct cli_option rows[] = {
+	{"pid", 'p', .has_value = true, .take = option_number,
+	 .field = offsetof(struct arguments, pid), .min = 1, .max = PID_LIMIT,
+	 .expected = "one process id"},
+	{"json", .take = option_set, .field = offsetof(struct arguments, json)},
+	{},
 };
 
 static int check_system(bool json)
@@ -225,24 +231,15 @@ static int check_system(bool json)
 
 static int run_check(int argc, char **argv)
 {
-	uint64_t pid = 0;
-	bool json = false;
-	int option;
+	struct arguments arguments = {};
+	int status = options__parse(&cmd_check, &arguments, argc, argv);
 
-	optind = 1;
-	while ((option = getopt_long(argc, argv, ":p:", long_options, NULL)) != -1) {
-		if (option == ':')
-			return usage_error(&cmd_check, "%s requires a process id",
-					   argv[optind - 1]);
-		if (option == 'p' && parse_u64(optarg, 1, PID_LIMIT, &pid))
-			return usage_error(&cmd_check, "-p %s: expected one process id", optarg);
-		if (option != 'p' && option != 'j')
-			return usage_error(&cmd_check, "unknown option '%s'", argv[optind - 1]);
-		json |= option == 'j';
-	}
+	if (status)
+		return status;
 	if (optind < argc)
 		return usage_error(&cmd_check, "unexpected argument '%s'", argv[optind]);
-	return pid ? check_process((pid_t)pid, json) : check_system(json);
+	return arguments.pid ? check_process((pid_t)arguments.pid, arguments.json)
+			     : check_system(arguments.json);
 }
 
 const struct command cmd_check = {
@@ -257,5 +254,5 @@ const struct command cmd_check = {
 		"\n"
 		"With -p nothing is recorded, and the process is not stopped. Exits with status 1 if recording is impossible.\n",
 	.run = run_check,
-	.options = long_options,
+	.options = rows,
 };

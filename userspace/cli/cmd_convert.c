@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sysprof convert: a recording or a profile into any format, without root, on any machine. */
-#include <errno.h>
 #include <getopt.h>
 #include <string.h>
 
-#include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/give_up.h"
 #include "cli/inputs.h"
@@ -18,54 +16,27 @@ struct convert_options {
 	struct replay_options replay;
 };
 
-static const struct option long_options[] = {
-	{"output", required_argument, NULL, 'o'},    {"thread", required_argument, NULL, 't'},
-	{"lines", no_argument, NULL, 'l'},	     {"debuginfod", no_argument, NULL, 'd'},
-	{"no-symbol-cache", no_argument, NULL, 'c'}, {NULL, 0, NULL, 0},
+static const struct cli_option rows[] = {
+	{"output", 'o', .has_value = true, .take = outputs__take,
+	 .field = offsetof(struct convert_options, outputs)},
+	{"thread", .has_value = true, .take = option_number,
+	 .field = offsetof(struct convert_options, outputs.thread), .min = 1, .max = UINT32_MAX,
+	 .expected = "a thread id"},
+	{"lines", .take = option_set, .field = offsetof(struct convert_options, outputs.lines)},
+	{"debuginfod", .take = option_set,
+	 .field = offsetof(struct convert_options, replay.symbols.debuginfod)},
+	{"no-symbol-cache", .take = option_clear,
+	 .field = offsetof(struct convert_options, replay.symbols.cache)},
+	{},
 };
-
-static int parse_option(struct convert_options *options, int option, char **argv)
-{
-	struct failure failure = {};
-	uint64_t tid;
-
-	switch (option) {
-	case 'o':
-		if (outputs__add(&options->outputs, optarg, &failure))
-			return usage_error(&cmd_convert, "%s", failure.what);
-		return 0;
-	case 't':
-		if (parse_u64(optarg, 1, UINT32_MAX, &tid))
-			return usage_error(&cmd_convert, "--thread %s: expected a thread id",
-					   optarg);
-		options->outputs.thread = tid;
-		return 0;
-	case 'l':
-		options->outputs.lines = true;
-		return 0;
-	case 'd':
-		options->replay.symbols.debuginfod = true;
-		return 0;
-	case 'c':
-		options->replay.symbols.cache = false;
-		return 0;
-	case ':':
-		return usage_error(&cmd_convert, "%s requires a value", argv[optind - 1]);
-	}
-	return usage_error(&cmd_convert, "unknown option '%s'", argv[optind - 1]);
-}
 
 static int parse_options(struct convert_options *options, int argc, char **argv)
 {
-	int option, status;
-
-	optind = 1;
 	/* IN and -o come in any order */
-	while ((option = getopt_long(argc, argv, ":o:", long_options, NULL)) != -1) {
-		status = parse_option(options, option, argv);
-		if (status)
-			return status;
-	}
+	int status = options__parse(&cmd_convert, options, argc, argv);
+
+	if (status)
+		return status;
 	if (argc - optind != 1)
 		return usage_error(&cmd_convert,
 				   argc - optind ? "more than one input"
@@ -126,5 +97,5 @@ const struct command cmd_convert = {
 		"      --debuginfod       fetch debug files from the servers of DEBUGINFOD_URLS\n"
 		"      --no-symbol-cache  do not use the on-disk cache of symbols\n",
 	.run = run_convert,
-	.options = long_options,
+	.options = rows,
 };

@@ -3,38 +3,19 @@
 #include <getopt.h>
 #include <stdint.h>
 
-#include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/serving.h"
 #include "cli/summary.h"
 #include "session/session.h"
 
-static const struct option long_options[] = {
-	{"port", required_argument, NULL, 'p'},
-	{"no-browser", no_argument, NULL, 'n'},
-	{NULL, 0, NULL, 0},
+static const struct cli_option rows[] = {
+	{"port", .has_value = true, .take = option_number,
+	 .field = offsetof(struct serving_options, port), .min = 1, .max = UINT16_MAX,
+	 .expected = "a number from 1 to 65535"},
+	{"no-browser", .take = option_clear, .field = offsetof(struct serving_options, browser)},
+	{},
 };
-
-static int parse_option(struct serving_options *options, int option, char **argv)
-{
-	uint64_t port;
-
-	switch (option) {
-	case 'p':
-		if (parse_u64(optarg, 1, UINT16_MAX, &port))
-			return usage_error(&cmd_open, "--port %s: expected a number from 1 to %d",
-					   optarg, UINT16_MAX);
-		options->port = port;
-		return 0;
-	case 'n':
-		options->browser = false;
-		return 0;
-	case ':':
-		return usage_error(&cmd_open, "%s requires a value", argv[optind - 1]);
-	}
-	return usage_error(&cmd_open, "unknown option '%s'", argv[optind - 1]);
-}
 
 static int open_input(const char *path, const struct serving_options *options)
 {
@@ -55,14 +36,10 @@ static int open_input(const char *path, const struct serving_options *options)
 static int run_open(int argc, char **argv)
 {
 	struct serving_options options = {.browser = true};
-	int option, status;
+	int status = options__parse(&cmd_open, &options, argc, argv);
 
-	optind = 1;
-	while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
-		status = parse_option(&options, option, argv);
-		if (status)
-			return status;
-	}
+	if (status)
+		return status;
 	if (argc - optind != 1)
 		return usage_error(&cmd_open,
 				   argc - optind ? "more than one input" : "no input given");
@@ -86,5 +63,5 @@ const struct command cmd_open = {
 		"\n"
 		"Set BROWSER for another browser, PROFILER_URL for another Firefox Profiler.\n",
 	.run = run_open,
-	.options = long_options,
+	.options = rows,
 };

@@ -554,5 +554,6 @@ const struct command cmd_record = {
 		"  -q, --quiet               errors only\n"
 		"  -v, --verbose             more details; -vv: debug log\n",
 	.run = run_record,
-	.options = record_long_options,
+	.options = record_option_rows,
+	.stops = true,
 };

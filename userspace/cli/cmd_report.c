@@ -16,72 +16,44 @@
 
 #define TOP_MAX 1000000
 
-static const struct option long_options[] = {
-	{"by", required_argument, NULL, 'b'},
-	{"tree", no_argument, NULL, 't'},
-	{"callers", no_argument, NULL, 'c'},
-	{"min", required_argument, NULL, 'm'},
-	{"top", required_argument, NULL, 'n'},
-	{"json", no_argument, NULL, 'j'},
-	{NULL, 0, NULL, 0},
-};
-
 struct arguments {
 	struct report_options report;
 	bool tree, callers, min_given;
 	unsigned int top;
 };
 
-static int parse_option(struct arguments *arguments, int option, char **argv)
+static int take_by(const struct given_option *o)
 {
-	uint64_t rows;
-
-	switch (option) {
-	case 'b':
-		if (report_by_parse(optarg, &arguments->report.by))
-			return usage_error(
-				&cmd_report,
-				"--by %s: expected function, thread, process, dso or line", optarg);
-		return 0;
-	case 't':
-		arguments->tree = true;
-		return 0;
-	case 'c':
-		arguments->callers = true;
-		return 0;
-	case 'm':
-		if (parse_share(optarg, &arguments->report.min_share))
-			return usage_error(&cmd_report,
-					   "--min %s: expected a share, as in 0.5%% or 0.005",
-					   optarg);
-		arguments->min_given = true;
-		return 0;
-	case 'n':
-		if (parse_u64(optarg, 1, TOP_MAX, &rows))
-			return usage_error(&cmd_report, "--top %s: expected a number of rows",
-					   optarg);
-		arguments->top = rows;
-		return 0;
-	case 'j':
-		arguments->report.json = true;
-		return 0;
-	case ':':
-		return usage_error(&cmd_report, "%s requires a value", argv[optind - 1]);
-	}
-	return usage_error(&cmd_report, "unknown option '%s'", argv[optind - 1]);
+	return report_by_parse(o->value, &((struct arguments *)o->fields)->report.by);
 }
+
+static int take_min(const struct given_option *o)
+{
+	struct arguments *arguments = o->fields;
+
+	arguments->min_given = true;
+	return parse_share(o->value, &arguments->report.min_share);
+}
+
+static const struct cli_option rows[] = {
+	{"by", .has_value = true, .take = take_by,
+	 .expected = "function, thread, process, dso or line"},
+	{"tree", .take = option_set, .field = offsetof(struct arguments, tree)},
+	{"callers", .take = option_set, .field = offsetof(struct arguments, callers)},
+	{"min", .has_value = true, .take = take_min, .expected = "a share, as in 0.5% or 0.005"},
+	{"top", .has_value = true, .take = option_number, .field = offsetof(struct arguments, top),
+	 .min = 1, .max = TOP_MAX, .expected = "a number of rows"},
+	{"json", .take = option_set, .field = offsetof(struct arguments, report.json)},
+	{},
+};
 
 static int parse_options(struct arguments *arguments, int argc, char **argv)
 {
 	struct terminal terminal;
-	int option, status;
+	int status = options__parse(&cmd_report, arguments, argc, argv);
 
-	optind = 1;
-	while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
-		status = parse_option(arguments, option, argv);
-		if (status)
-			return status;
-	}
+	if (status)
+		return status;
 	if (argc - optind != 1)
 		return usage_error(&cmd_report,
 				   argc - optind ? "more than one input" : "no input given");
@@ -152,5 +124,5 @@ const struct command cmd_report = {
 		"The range, or +/-, is a 95 % confidence interval of the share. On a terminal, names of kernel\n"
 		"functions, libraries and JIT code have colours (NO_COLOR=1: none).\n",
 	.run = run_report,
-	.options = long_options,
+	.options = rows,
 };

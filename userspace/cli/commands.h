@@ -3,8 +3,9 @@
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
-#include <getopt.h>
 #include <stdio.h>
+
+#include "cli/options.h"
 
 /* Exit codes of the contract. COMMAND's own status may come instead of EXIT_DONE. */
 enum {
@@ -22,7 +23,8 @@ struct command {
 	const char *summary;		   /* one line */
 	const char *help;		   /* examples first, then the options */
 	int (*run)(int argc, char **argv); /* argv[0] is the command; returns an exit code */
-	const struct option *options;	   /* of getopt_long(); for the shells' completions */
+	const struct cli_option *options;  /* NULL: none in a table */
+	bool stops;			   /* options end at the first word that is none */
 	void (*print_options)(FILE *out);  /* behind the help; NULL: it has them */
 };
 

@@ -118,6 +118,11 @@ int outputs__add(struct outputs *outputs, const char *argument, struct failure *
 	return 0;
 }
 
+int outputs__take(const struct given_option *o)
+{
+	return outputs__add(option_field(o, struct outputs), o->value, o->failure);
+}
+
 int outputs__add_default(struct outputs *outputs, const char *name, struct failure *failure)
 {
 	int err = outputs__add(outputs, name, failure);
@@ -163,14 +168,6 @@ void outputs__recording_is_at(struct outputs *outputs, char *path)
 		return;
 	}
 	free(path);
-}
-
-bool outputs__any_profile(const struct outputs *outputs)
-{
-	for (size_t i = 0; i < outputs->count; i++)
-		if (outputs->items[i].exporter)
-			return true;
-	return false;
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */

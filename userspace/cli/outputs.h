@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "base/output_file.h"
+#include "cli/options.h"
 
 struct output {
 	char *path;
@@ -38,6 +39,7 @@ struct outputs {
  * without a format, the recording requested twice, a path given twice.
  */
 int outputs__add(struct outputs *outputs, const char *argument, struct failure *failure);
+take_option_fn outputs__take; /* -o of a command: its field is the outputs */
 /* What there is without -o: a file of that name, which another user may not have made into a link. */
 int outputs__add_default(struct outputs *outputs, const char *name, struct failure *failure);
 void outputs__fini(struct outputs *outputs);
@@ -46,8 +48,6 @@ void outputs__fini(struct outputs *outputs);
 const char *outputs__recording(const struct outputs *outputs);
 /* It is at another path than requested, which is the outputs' from now on; said in a warning. */
 void outputs__recording_is_at(struct outputs *outputs, char *path);
-/* Is there a file to be made from the profile? */
-bool outputs__any_profile(const struct outputs *outputs);
 
 /*
  * Can every file be created where it is wanted? Tried before sampling: a typo must not cost a recording. From

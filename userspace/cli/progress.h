@@ -4,7 +4,6 @@
 #define CLI_PROGRESS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include <sysprof/symbolizer.h>
 

@@ -3,7 +3,6 @@
 #ifndef CLI_RECORD_OPTIONS_H
 #define CLI_RECORD_OPTIONS_H
 
-#include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,8 +39,7 @@ struct record_options {
 	enum verbosity verbosity;
 };
 
-/* Its table for getopt_long(). */
-extern const struct option record_long_options[];
+extern const struct cli_option record_option_rows[];
 
 /* 0, or EXIT_USAGE after telling the user what is wrong. */
 int record_options__parse(struct record_options *options, int argc, char **argv);

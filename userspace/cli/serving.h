@@ -17,10 +17,10 @@
 #include "base/log.h"
 
 struct serving_options {
-	const char *what; /* that is shown, for people: a file, or "the recording" */
-	uint16_t port;	  /* 0: any that is free */
-	bool browser;	  /* open one, where there is a display */
-	bool quiet;	  /* only print the address if no browser was opened */
+	const char *what;  /* that is shown, for people: a file, or "the recording" */
+	unsigned int port; /* 0: any that is free */
+	bool browser;	   /* open one, where there is a display */
+	bool quiet;	   /* only print the address if no browser was opened */
 };
 
 /* Serves until SIGINT, SIGTERM or SIGHUP. 0 or negative errno with `failure` filled. */

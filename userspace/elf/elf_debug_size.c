@@ -2,7 +2,6 @@
 /* The size of the data besides the program itself, once compressed sections are inflated. */
 #include <string.h>
 
-#include "base/io.h"
 #include "elf/elf_file.h"
 #include "elf/elf_private.h"
 

@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/cleanup.h"
 #include "base/io.h"
 #include "base/minmax.h"
 #include "elf/elf_build_id.h"

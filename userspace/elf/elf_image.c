@@ -25,7 +25,6 @@
 #include "base/align.h"
 #include "base/cleanup.h"
 #include "base/gzip.h"
-#include "base/io.h"
 #include "elf/elf_private.h"
 
 #define MAX_IMAGE_SECTIONS 64

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "elf/elf_private.h"
 
 #define MAX_SECTION_NAMES (64 << 20) /* -ffunction-sections names a section after each function */

@@ -18,7 +18,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "elf/elf_private.h"
 
 #define MAX_STRINGS (UINT64_C(1) << 30)

@@ -12,7 +12,6 @@
  */
 #include <errno.h>
 
-#include "base/io.h"
 #include "elf/elf_private.h"
 #include "elf/gopclntab_private.h"
 

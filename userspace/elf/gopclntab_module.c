@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "base/minmax.h"
 #include "elf/gopclntab_opening.h"
 

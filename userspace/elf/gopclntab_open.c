@@ -20,7 +20,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/io.h"
 #include "base/minmax.h"
 #include "elf/gopclntab_opening.h"
 

@@ -19,7 +19,6 @@
 #include "export/exporters.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

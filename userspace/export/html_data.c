@@ -20,7 +20,6 @@
 #include "base/json_writer.h"
 #include "base/map.h"
 #include "base/strtab.h"
-#include "base/vec.h"
 #include "export/call_tree.h"
 #include "export/describe.h"
 #include "export/summary_json.h"

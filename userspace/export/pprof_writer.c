@@ -13,7 +13,6 @@
 
 #include <pprof.pb-c.h>
 
-#include "base/cleanup.h"
 #include "base/vec.h"
 
 /* Numbers of the fields of a profile. */

@@ -19,8 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
-
 struct strand {
 	uint32_t stack; /* 0: there is no other caller */
 	uint32_t line;	/* of the stack's location: 0 is the innermost */

@@ -4,7 +4,6 @@
 #define EXPORT_REPORT_TREE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "export/report_code.h"

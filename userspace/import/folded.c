@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/map.h"
 #include "base/parse.h"
 #include "base/vec.h"

@@ -11,7 +11,6 @@
 #define PROFILE_FIGURES_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include <sysprof/profile.h>

@@ -4,7 +4,6 @@
 #define SERVE_LOOPBACK_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/log.h"

@@ -14,7 +14,6 @@
  * Then the connection is suspended. The route's answer() is called between two runs of libmicrohttpd, so that a slow
  * one does not count as idleness of its client, and an early and a late answer take the same way.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
