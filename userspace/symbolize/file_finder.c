@@ -20,10 +20,12 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/quota.h"
+#include "helpers/message.h"
 #include "helpers/watch.h"
 #include "symbolize/finder_child.h"
 
@@ -215,7 +217,7 @@ static uint64_t copies_allowed(const struct file_finder *f, const struct owner *
 	return is_ours(o) ? f->copies.user.limit : left > 0 ? (uint64_t)left : 0;
 }
 
-static void note_copies(struct file_finder *f, const struct owner *o,
+static void note_copies(struct file_finder *f, const struct owner *o, enum finder_question question,
 			const struct finder_request *request, const struct finder_answer *answer)
 {
 	if (answer->copies_left)
@@ -224,7 +226,7 @@ static void note_copies(struct file_finder *f, const struct owner *o,
 									    : OUTSIDE_BY_ITSELF,
 				   answer->copies_left);
 	/* what is opened for a child is closed with it */
-	if (is_ours(o) || request->question == FINDER_OPEN)
+	if (is_ours(o) || question == FINDER_OPEN)
 		return;
 	quota__take(&f->copies, o->user, min_u64(answer->copied, f->copies.user.limit), 0);
 }
@@ -247,20 +249,13 @@ void file_finder__count_in(struct file_finder *f, struct outside_books *books)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-static void close_all(int fds[FINDER_FDS])
-{
-	for (size_t i = 0; i < FINDER_FDS; i++) {
-		if (fds[i] >= 0)
-			close(fds[i]);
-		fds[i] = -1;
-	}
-}
-
 struct asking {
 	int (*progress)(void *context, const char *what, uint64_t done, uint64_t total);
 	void *context;
 	const char *what;
 	uint64_t deadline, silence;
+	struct message_buffer buffer; /* its descriptors are the answer's */
+	struct finder_answer answer;
 };
 
 static int pass_progress(const struct asking *a, uint64_t done, uint64_t total)
@@ -268,50 +263,69 @@ static int pass_progress(const struct asking *a, uint64_t done, uint64_t total)
 	return a->progress && a->progress(a->context, a->what, done, total) ? -ECANCELED : 0;
 }
 
+static int take_message(struct asking *a)
+{
+	const struct message_frame *frame = &a->buffer.frame;
+	struct finder_progress progress;
+
+	if (frame->flags == MESSAGE_DONE && frame->size == sizeof(a->answer)) {
+		memcpy(&a->answer, a->buffer.bytes, sizeof(a->answer));
+		return 1;
+	}
+	message__close_fds(a->buffer.fds, a->buffer.fd_count);
+	a->buffer.fd_count = 0;
+	if (frame->flags != MESSAGE_PROGRESS || frame->size != sizeof(progress))
+		return -EBADMSG;
+	memcpy(&progress, a->buffer.bytes, sizeof(progress));
+	a->deadline = monotonic_ns() + a->silence;
+	return pass_progress(a, progress.done, progress.total);
+}
+
 /* 1: the answer; 0: nothing, or progress; negative errno. */
-static int listen_once(struct file_finder *f, struct asking *a, struct finder_answer *answer,
-		       int fds[FINDER_FDS])
+static int listen_once(struct file_finder *f, struct asking *a)
 {
 	struct pollfd poll_fd = {.fd = f->socket, .events = POLLIN};
 	uint64_t now = monotonic_ns();
-	ssize_t got;
+	int got;
 
 	if (now >= a->deadline)
 		return -ETIMEDOUT;
 	if (poll(&poll_fd, 1, (int)(min_u64(POLL_NS, a->deadline - now) / MS_NS) + 1) <= 0)
 		return pass_progress(a, 0, 0);
-	got = finder_receive(f->socket, answer, sizeof(*answer), MSG_DONTWAIT, fds);
+	got = message__receive(f->socket, &a->buffer, MSG_DONTWAIT);
 	if (got == -EAGAIN)
 		return 0;
-	if (got != sizeof(*answer)) {
-		close_all(fds);
-		return got < 0 ? (int)got : -EPIPE;
-	}
-	if (!answer->is_progress)
-		return 1;
-	close_all(fds);
-	a->deadline = monotonic_ns() + a->silence;
-	return pass_progress(a, answer->done, answer->total);
+	return got > 0 ? take_message(a) : got ? got : -EPIPE;
 }
 
-static int await_answer(struct file_finder *f, struct asking *a, struct finder_answer *answer,
-			int fds[FINDER_FDS])
+static int await_answer(struct file_finder *f, struct asking *a)
 {
 	int result = 0;
 
 	while (!result)
-		result = listen_once(f, a, answer, fds);
+		result = listen_once(f, a);
 	return result < 0 ? result : 0;
 }
 
-/*
- * For the module `elf_fd`. 0: an answer has come, and fds[] are the caller's. The child is gone otherwise.
- */
-static int ask(struct file_finder *f, struct finder_request *request, int elf_fd, int root_fd,
-	       struct asking *a, struct finder_answer *answer, int fds[FINDER_FDS])
+static int send_request(struct file_finder *f, enum finder_question question,
+			const struct finder_request *request, int elf_fd, int root_fd)
+{
+	const int fds[FINDER_FDS] = {elf_fd, root_fd};
+
+	return message__send(
+		f->socket,
+		&(struct message){.frame = {.service = question, .size = sizeof(*request)},
+				  .bytes = request,
+				  .fds = fds + !request->has_elf,
+				  .fd_count = request->has_elf + request->has_root},
+		0);
+}
+
+/* For the module `elf_fd`. 0: an answer has come, and a->buffer has its descriptors. The child is gone otherwise. */
+static int ask(struct file_finder *f, enum finder_question question, struct finder_request *request,
+	       int elf_fd, int root_fd, struct asking *a)
 {
 	const struct owner owner = owner_of(f, elf_fd, root_fd, request->copied_for);
-	const int sent[FINDER_FDS] = {request->has_elf ? elf_fd : -1, root_fd};
 	enum outside_reason refusal = OUTSIDE_REASON_COUNT;
 	uint64_t begin = monotonic_ns();
 	int err;
@@ -333,9 +347,9 @@ static int ask(struct file_finder *f, struct finder_request *request, int elf_fd
 		return err;
 	a->silence = f->limits.silence_ns;
 	a->deadline = begin + a->silence;
-	err = finder_send(f->socket, request, sizeof(*request), sent);
+	err = send_request(f, question, request, elf_fd, root_fd);
 	if (!err)
-		err = await_answer(f, a, answer, fds);
+		err = await_answer(f, a);
 	if (!request->debuginfod && !is_ours(&owner)) /* a server may take its time */
 		quota__take(&f->time, owner.user, monotonic_ns() - begin, 0);
 	if (err == -ETIMEDOUT) {
@@ -346,7 +360,7 @@ static int ask(struct file_finder *f, struct finder_request *request, int elf_fd
 		end_child(f);
 		return err;
 	}
-	note_copies(f, &owner, request, answer);
+	note_copies(f, &owner, question, request, &a->answer);
 	if (f->counts->refusal == DEBUG_REFUSAL_BUDGET ||
 	    f->counts->refusal == DEBUG_REFUSAL_TOO_LARGE)
 		note_left(f, &owner, reason_of_refusal(f->counts->refusal));
@@ -364,7 +378,6 @@ static struct finder_request request_of(const struct debug_file_request *r, cons
 					bool package)
 {
 	struct finder_request request = {
-		.question = release ? FINDER_KERNEL : FINDER_MODULE,
 		.has_elf = r->elf_fd >= 0,
 		.has_root = r->root_fd >= 0,
 		.debuginfod = r->debuginfod,
@@ -398,14 +411,13 @@ static void take_counts(const struct file_finder *f, struct debug_file_counts *c
 		counts->refusal = DEBUG_REFUSAL_NONE;
 }
 
-/* The next descriptor that has come with an answer. */
-static int take_next(int fds[FINDER_FDS])
+/* The next descriptor of the answer. */
+static int take_next(struct message_buffer *buffer)
 {
-	int fd = fds[0];
-
-	fds[0] = fds[1];
-	fds[1] = -1;
-	return fd;
+	for (size_t i = 0; i < buffer->fd_count; i++)
+		if (buffer->fds[i] >= 0)
+			return steal_fd(buffer->fds[i]);
+	return -1;
 }
 
 int file_finder__find(struct file_finder *f, const struct debug_file_request *r,
@@ -414,53 +426,45 @@ int file_finder__find(struct file_finder *f, const struct debug_file_request *r,
 {
 	struct finder_request request = request_of(r, release, package);
 	struct asking a = {.progress = r->progress, .context = r->context, .what = r->path};
-	struct finder_answer answer = {};
-	int fds[FINDER_FDS] = {-1, -1};
-	int err = ask(f, &request, r->elf_fd, r->root_fd, &a, &answer, fds);
+	enum finder_question question = release ? FINDER_KERNEL : FINDER_MODULE;
+	int err = ask(f, question, &request, r->elf_fd, r->root_fd, &a);
 
 	take_counts(f, counts, err);
 	if (err)
 		log_debug(LOG_SYMBOLS, "%s: no debug file sought: %s", r->path ? r->path : "",
 			  strerror(-err));
-	if (!err)
-		err = answer.err;
-	if (err) {
-		close_all(fds);
-		return err;
-	}
-	*found = (struct found_files){
-		.debug_fd = answer.has_debug ? take_next(fds) : -1,
-		.alt_fd = answer.has_alt ? take_next(fds) : -1,
-		.package_size = answer.package_size,
-		.total_size = answer.total_size,
-		.identity = answer.identity,
-	};
-	close_all(fds);
-	return 0;
+	if (!err && !a.answer.err)
+		*found = (struct found_files){
+			.debug_fd = a.answer.has_debug ? take_next(&a.buffer) : -1,
+			.alt_fd = a.answer.has_alt ? take_next(&a.buffer) : -1,
+			.package_size = a.answer.package_size,
+			.total_size = a.answer.total_size,
+			.identity = a.answer.identity,
+		};
+	message__close_fds(a.buffer.fds, a.buffer.fd_count);
+	return err ? err : a.answer.err;
 }
 
 int file_finder__open(struct file_finder *f, int elf_fd, int root_fd, const char *path,
 		      uint64_t size_limit)
 {
 	struct finder_request request = {
-		.question = FINDER_OPEN,
 		.has_root = root_fd >= 0,
 		.size_limit = size_limit,
 	};
 	struct asking a = {.what = path};
-	struct finder_answer answer = {};
-	int fds[FINDER_FDS] = {-1, -1}, err, fd;
+	int err, fd;
 
 	set_path(&request, path);
 	if (!request.has_path)
 		return -ENAMETOOLONG;
-	err = ask(f, &request, elf_fd, root_fd, &a, &answer, fds);
+	err = ask(f, FINDER_OPEN, &request, elf_fd, root_fd, &a);
 	if (!err)
-		err = answer.err;
-	if (!err && fds[0] < 0)
+		err = a.answer.err;
+	if (!err && !a.buffer.fd_count)
 		err = -EBADMSG;
-	fd = err ? err : take_next(fds);
-	close_all(fds);
+	fd = err ? err : take_next(&a.buffer);
+	message__close_fds(a.buffer.fds, a.buffer.fd_count);
 	return fd;
 }
 

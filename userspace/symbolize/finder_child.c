@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The child's side: a loop that answers one question after the other, and both sides' way of passing messages.
+ * The child's side: a loop that answers one question after the other.
  *
  * It stays what its parent is but for privileges, signals and descriptors: it has no sandbox, since it opens files by
  * name. Of files that it opens it reads headers, names of sections, and CRCs.
@@ -17,40 +17,15 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/fd_message.h"
 #include "base/file_system.h"
 #include "base/log.h"
 #include "base/tenant_open.h"
 #include "helpers/child.h"
-
-/* ---- messages -------------------------------------------------------------------------------- */
-
-int finder_send(int socket, const void *message, size_t size, const int fds[FINDER_FDS])
-{
-	int sent[FINDER_FDS];
-	size_t count = 0;
-	ssize_t got;
-
-	for (size_t i = 0; fds && i < FINDER_FDS; i++)
-		if (fds[i] >= 0)
-			sent[count++] = fds[i];
-	got = fd_message__send(socket, message, size, NULL, 0, sent, count, 0);
-	return got < 0 ? (int)got : 0;
-}
-
-ssize_t finder_receive(int socket, void *message, size_t size, int flags, int fds[FINDER_FDS])
-{
-	size_t count = FINDER_FDS;
-
-	for (size_t i = 0; i < FINDER_FDS; i++)
-		fds[i] = -1;
-	return fd_message__receive(socket, message, size, fds, &count, flags);
-}
-
-/* ---- the child ------------------------------------------------------------------------------- */
+#include "helpers/message.h"
 
 /* One question being worked on. */
 struct work {
+	enum finder_question question;
 	const struct finder_request *request;
 	struct debug_file_counts *counts;
 	int elf_fd, root_fd; /* -1: none */
@@ -59,11 +34,15 @@ struct work {
 /* If the parent does not wait, it kills this process. */
 static int report_progress(void *context, const char *what, uint64_t done, uint64_t total)
 {
-	const struct finder_answer progress = {.is_progress = true, .done = done, .total = total};
+	const struct finder_progress progress = {.done = done, .total = total};
 
 	(void)context;
 	(void)what;
-	return finder_send(CHILD_SOCKET, &progress, sizeof(progress), NULL);
+	return message__send(
+		CHILD_SOCKET,
+		&(struct message){.frame = {.flags = MESSAGE_PROGRESS, .size = sizeof(progress)},
+				  .bytes = &progress},
+		0);
 }
 
 static uint64_t size_of(int fd)
@@ -105,7 +84,7 @@ static void find_files(const struct work *w, struct finder_answer *answer, int f
 		.progress = r->wants_progress ? report_progress : NULL,
 	};
 
-	answer->err = r->question == FINDER_KERNEL
+	answer->err = w->question == FINDER_KERNEL
 			      ? debug_file_find_kernel(&request, r->release, &fds[0], &fds[1],
 						       w->counts)
 			      : debug_file_find(&request, &fds[0], &fds[1], w->counts);
@@ -157,48 +136,46 @@ static int answer_question(const struct work *w)
 	struct finder_answer answer = {};
 	int fds[FINDER_FDS] = {-1, -1}, err;
 
-	if (w->request->question == FINDER_OPEN) {
+	if (w->question == FINDER_OPEN) {
 		fds[0] = open_named(w);
 		answer.err = fds[0] < 0 ? fds[0] : 0;
 	} else {
 		find_files(w, &answer, fds);
 	}
 	keep_safe_files(fds, w->request->copy_max, &answer);
-	if (w->request->question == FINDER_OPEN && !answer.err && fds[0] < 0)
+	if (w->question == FINDER_OPEN && !answer.err && fds[0] < 0)
 		answer.err = -EFBIG;
 	answer.has_debug = fds[0] >= 0;
 	answer.has_alt = fds[1] >= 0;
-	err = finder_send(CHILD_SOCKET, &answer, sizeof(answer), fds);
-	for (size_t i = 0; i < FINDER_FDS; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
-	return err;
-}
-
-static int serve(struct debug_file_counts *counts)
-{
-	struct finder_request request;
-	int fds[FINDER_FDS], err = 0;
-
-	while (!err) {
-		struct work w = {.request = &request, .counts = counts};
-
-		if (finder_receive(CHILD_SOCKET, &request, sizeof(request), 0, fds) !=
-		    sizeof(request))
-			return -EPIPE;
-		w.elf_fd = request.has_elf ? fds[0] : -1;
-		w.root_fd = request.has_root ? fds[request.has_elf] : -1;
-		err = answer_question(&w);
-		for (size_t i = 0; i < FINDER_FDS; i++)
-			if (fds[i] >= 0)
-				close(fds[i]);
-	}
+	err = message__send(
+		CHILD_SOCKET,
+		&(struct message){.frame = {.flags = MESSAGE_DONE, .size = sizeof(answer)},
+				  .bytes = &answer,
+				  .fds = fds + !answer.has_debug,
+				  .fd_count = answer.has_debug + answer.has_alt},
+		0);
+	message__close_fds(fds, FINDER_FDS);
 	return err;
 }
 
 static int run_finder(const struct child_self *self)
 {
-	return serve(*(struct debug_file_counts *const *)self->data) ? EXIT_FAILURE : EXIT_SUCCESS;
+	static struct message_buffer buffer;
+	const struct finder_request *request = (const void *)buffer.bytes;
+	int err = 0;
+
+	while (!err && message__receive(CHILD_SOCKET, &buffer, 0) == 1) {
+		const struct work w = {.question = buffer.frame.service,
+				       .request = request,
+				       .counts = *(struct debug_file_counts *const *)self->data,
+				       .elf_fd = request->has_elf ? buffer.fds[0] : -1,
+				       .root_fd = request->has_root ? buffer.fds[request->has_elf]
+								    : -1};
+
+		err = answer_question(&w);
+		message__close_fds(buffer.fds, buffer.fd_count);
+	}
+	return EXIT_FAILURE;
 }
 
 pid_t finder_child__start(struct debug_file_counts *shared_counts, bool debuginfod, int *socket)
