@@ -11,6 +11,7 @@
 
 #include "fuzz.h"
 #include "helpers/message.h"
+#include "unit/raw_packet.h"
 
 #define CONTROL	      8
 #define SIZE_MAX_SENT (2 * MESSAGE_SIZE_MAX)
@@ -44,18 +45,18 @@ static void try_again(const struct message_buffer *got)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct message_buffer buffer;
-	int fds[FD_MESSAGE_MAX], before, got;
+	int fds[RAW_FDS_MAX], before, got;
 	size_t fd_count;
 
 	if (size < CONTROL || size > SIZE_MAX_SENT)
 		return 0;
 	if (ends[0] < 0)
 		MUST(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends));
-	fd_count = data[0] % (FD_MESSAGE_MAX + 1);
+	fd_count = data[0] % (RAW_FDS_MAX + 1);
 	for (size_t i = 0; i < fd_count; i++)
 		fds[i] = ends[i % 2];
 	before = next_fd();
-	MUST(fd_message__send(ends[0], data + CONTROL, size - CONTROL, NULL, 0, fds, fd_count, 0) ==
+	MUST(send_packet(ends[0], data + CONTROL, size - CONTROL, fds, fd_count) ==
 	     (ssize_t)(size - CONTROL));
 	got = message__receive(ends[1], &buffer, MSG_DONTWAIT);
 	MUST(got == 1 || got == -EBADMSG || (!got && size == CONTROL));

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "helpers/message.h"
+#include "unit/raw_packet.h"
 
 static int ends[2];
 static struct message_buffer buffer;
@@ -93,11 +94,11 @@ static void too_much_is_not_sent(void **state)
 
 static void send_raw(const void *bytes, size_t size, size_t fd_count)
 {
-	int fds[FD_MESSAGE_MAX];
+	int fds[RAW_FDS_MAX];
 
 	for (size_t i = 0; i < fd_count; i++)
 		fds[i] = ends[0];
-	assert_int_equal(fd_message__send(ends[0], bytes, size, NULL, 0, fds, fd_count, 0), size);
+	assert_int_equal(send_packet(ends[0], bytes, size, fds, fd_count), size);
 }
 
 static void what_is_none_is_refused(void **state)

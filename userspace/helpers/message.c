@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,16 +19,35 @@ void message__close_fds(const int *fds, size_t count)
 			close(fds[i]);
 }
 
+union fd_space {
+	struct cmsghdr header;
+	char space[CMSG_SPACE(MESSAGE_FDS_MAX * sizeof(int))];
+};
+
 int message__send(int socket, const struct message *message, int flags)
 {
 	const struct message_frame *frame = &message->frame;
+	struct iovec parts[2] = {{(void *)frame, sizeof(*frame)},
+				 {(void *)message->bytes, frame->size}};
+	struct msghdr packet = {.msg_iov = parts, .msg_iovlen = 2};
+	size_t size = message->fd_count * sizeof(int);
+	union fd_space control = {};
 	ssize_t sent;
 
 	if (frame->size > MESSAGE_SIZE_MAX || message->fd_count > MESSAGE_FDS_MAX)
 		return -EMSGSIZE;
-	sent = fd_message__send(socket, frame, sizeof(*frame), message->bytes, frame->size,
-				message->fds, message->fd_count, flags);
-	return sent < 0 ? (int)sent : 0;
+	if (size) {
+		packet.msg_control = &control;
+		packet.msg_controllen = CMSG_SPACE(size);
+		control.header.cmsg_level = SOL_SOCKET;
+		control.header.cmsg_type = SCM_RIGHTS;
+		control.header.cmsg_len = CMSG_LEN(size);
+		memcpy(CMSG_DATA(&control.header), message->fds, size);
+	}
+	do
+		sent = sendmsg(socket, &packet, flags | MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent < 0 ? -errno : 0;
 }
 
 static bool is_message(const struct message_frame *frame, size_t size)
@@ -36,19 +56,42 @@ static bool is_message(const struct message_frame *frame, size_t size)
 	       !(frame->flags & ~(uint32_t)MESSAGE_FLAGS);
 }
 
+static size_t fds_of(struct msghdr *packet, int *fds)
+{
+	struct cmsghdr *header = CMSG_FIRSTHDR(packet);
+	size_t size;
+
+	if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+		return 0;
+	size = header->cmsg_len - CMSG_LEN(0);
+	memcpy(fds, CMSG_DATA(header), size);
+	return size / sizeof(int);
+}
+
 int message__receive(int socket, struct message_buffer *buffer, int flags)
 {
-	const size_t room = offsetof(struct message_buffer, fds);
+	struct iovec part = {buffer, offsetof(struct message_buffer, fds)};
+	union fd_space control;
+	struct msghdr packet = {.msg_iov = &part,
+				.msg_iovlen = 1,
+				.msg_control = &control,
+				.msg_controllen = sizeof(control)};
 	ssize_t got;
 
-	buffer->fd_count = MESSAGE_FDS_MAX;
-	got = fd_message__receive(socket, buffer, room, buffer->fds, &buffer->fd_count, flags);
-	if (got > 0 && is_message(&buffer->frame, (size_t)got))
-		return 1;
-	if (got >= 0) /* an empty packet may have descriptors, too */
-		message__close_fds(buffer->fds, buffer->fd_count);
 	buffer->fd_count = 0;
-	return got > 0 || got == -EMSGSIZE ? -EBADMSG : (int)got;
+	do
+		got = recvmsg(socket, &packet, flags | MSG_CMSG_CLOEXEC);
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return -errno;
+	buffer->fd_count = fds_of(&packet, buffer->fds);
+	if (!(packet.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) &&
+	    is_message(&buffer->frame, (size_t)got))
+		return 1;
+	/* an empty packet may have descriptors, too */
+	message__close_fds(buffer->fds, buffer->fd_count);
+	buffer->fd_count = 0;
+	return got ? -EBADMSG : 0;
 }
 
 int message__write(int socket, const struct message_buffer *buffer)

@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/fd_message.h"
-
 #define MESSAGE_SIZE_MAX 8192 /* bytes after the frame */
 #define MESSAGE_FDS_MAX	 16   /* root directories of one search (procfs/file_search.h) */
 
