@@ -23,6 +23,7 @@
 #include "unit/sealed_support.h"
 
 static char dwo_path[256], secret_path[256];
+static struct file_finder *finder;
 
 #define MUST(condition)                                                                            \
 	do {                                                                                       \
@@ -143,6 +144,7 @@ static void test_paths_are_refused(void **state)
 	write_file(dwo_path, "split");
 	write_file(secret_path, "secret");
 	make_jobs(&job, &test, 1);
+	job.finder = finder;
 	assert_int_equal(sealed_run_work(&job, 1, 1, NULL, NULL,
 					 &(struct sealed_work){.resolve = try_paths}),
 			 0);
@@ -164,6 +166,7 @@ static void test_split_files_are_handed_in(void **state)
 	snprintf(dwo_path, sizeof(dwo_path), "%s/x.dwo", scratch_directory());
 	write_file(dwo_path, "of the host");
 	make_jobs(&job, &test, 1);
+	job.finder = finder;
 	job.count = 1;
 	assert_int_equal(sealed_run_work(&job, 1, 1, NULL, NULL, &work), 0);
 	assert_int_equal(job.report.dwarf, DWARF_STATE_READ);
@@ -175,6 +178,7 @@ static void test_split_files_are_handed_in(void **state)
 	assert_int_equal(system(inside), 0);
 	root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	make_jobs(&job, &test, 1);
+	job.finder = finder;
 	job.count = 1;
 	job.root_fd = root_fd;
 	assert_int_equal(sealed_run_work(&job, 1, 1, NULL, NULL, &work), 0);
@@ -201,6 +205,7 @@ static void test_packages_are_beside_the_module(void **state)
 	root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	for (int packaged = 0; packaged < 2; packaged++) {
 		make_jobs(&job, &test, 1);
+		job.finder = finder;
 		job.count = 1;
 		job.root_fd = root_fd;
 		job.path = "/bin/prog";
@@ -213,6 +218,20 @@ static void test_packages_are_beside_the_module(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+static int start_finder(void **state)
+{
+	(void)state;
+	finder = file_finder__new();
+	return !finder;
+}
+
+static int end_finder(void **state)
+{
+	(void)state;
+	file_finder__free(finder);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -221,5 +240,5 @@ int main(void)
 		cmocka_unit_test(test_packages_are_beside_the_module),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, start_finder, end_finder);
 }

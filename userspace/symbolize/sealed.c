@@ -514,18 +514,13 @@ static int read_messages(struct child *child)
 /* Something has come for the child, or it has no time left. */
 static int attend_child(struct run *r, struct child *child, const struct pollfd *fds, uint64_t now)
 {
-	const struct sealed_job *job = child->task->job;
-	const struct sealed_place place = {.finder = job->finder,
-					   .elf_fd = job->files.elf_fd,
-					   .root_fd = job->root_fd,
-					   .module = job->path};
 	uint64_t stuck = r->work->stuck_time ? r->work->stuck_time : STUCK_NS;
 	int more = 1, gone = 0;
 
 	if (fds[0].revents || fds[1].revents)
 		child->liveness.since = now;
 	if (fds[1].revents & POLLIN)
-		gone = sealed_files__answer(child->listener, &place);
+		gone = sealed_files__answer(child->listener, child->task->job);
 	else if (fds[1].revents)
 		gone = -EPIPE;
 	if (gone) {

@@ -21,7 +21,7 @@
 struct sealed_job {
 	struct module_files files;
 	uint64_t size; /* bytes of them; 0: fstat() says, which is for files that nobody else has */
-	struct file_finder *finder; /* opens what the child asks for; NULL: this process */
+	struct file_finder *finder; /* opens the files that the child requests; NULL: none */
 	int root_fd;		    /* for the .dwo files its DWARF names, or -1 */
 	const char *path;	    /* of the module in there; NULL: it has none */
 	uint32_t copied_for;	    /* as in struct symbolizer_dso */

@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/tenant_open.h"
 
 #define PATH_SIZE     4096
 #define PAGE_SIZE     4096u
@@ -87,36 +86,9 @@ static int place_beside(const char *module, char path[PATH_SIZE])
 	return length < PATH_SIZE ? 0 : -ENAMETOOLONG;
 }
 
-static int open_below(int root_fd, const char *path)
-{
-	struct stat st;
-
-	return tenant_open(root_fd, path, 0, FILE_SIZE_MAX, &st);
-}
-
-/* For tests, whose files are their own. */
-static int open_here(int root_fd, const char *path)
-{
-	_cleanup_close_ int own = -1;
-	int fd = root_fd < 0 ? -ENOENT : open_below(root_fd, path);
-
-	if (fd >= 0)
-		return fd;
-	own = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return own < 0 ? -errno : open_below(own, path);
-}
-
-static int open_for_child(const struct sealed_place *place, const char *path)
-{
-	if (place->finder)
-		return file_finder__open(place->finder, place->elf_fd, place->root_fd, path,
-					 FILE_SIZE_MAX);
-	return open_here(place->root_fd, path);
-}
-
 /* The descriptor that answers the question, ours; or negative errno. */
 static int judge_open(int listener, const struct seccomp_notif *question,
-		      const struct sealed_place *place)
+		      const struct sealed_job *job)
 {
 	bool at = question->data.nr == SYS_openat;
 	uint64_t flags = question->data.args[at ? 2 : 1];
@@ -132,8 +104,12 @@ static int judge_open(int listener, const struct seccomp_notif *question,
 		return -ENOENT;
 	if (!may_be_asked_for(path))
 		return -EACCES;
-	err = place_beside(place->module, path);
-	return err ? err : open_for_child(place, path);
+	err = place_beside(job->path, path);
+	if (err)
+		return err;
+	if (!job->finder)
+		return -ENOENT;
+	return file_finder__open(job->finder, job->files.elf_fd, job->root_fd, path, FILE_SIZE_MAX);
 }
 
 /* Put our descriptor into the child: its number there, or negative errno. */
@@ -157,7 +133,7 @@ static bool messages_fit(void)
 	       sizes.seccomp_notif <= MESSAGE_SIZE && sizes.seccomp_notif_resp <= MESSAGE_SIZE;
 }
 
-int sealed_files__answer(int listener, const struct sealed_place *place)
+int sealed_files__answer(int listener, const struct sealed_job *job)
 {
 	union {
 		struct seccomp_notif message;
@@ -174,7 +150,7 @@ int sealed_files__answer(int listener, const struct sealed_place *place)
 		return -ENOTSUP;
 	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &question))
 		return errno == EINTR || errno == ENOENT ? 0 : -errno; /* it has died meanwhile */
-	number = fd = judge_open(listener, &question.message, place);
+	number = fd = judge_open(listener, &question.message, job);
 	if (fd >= 0)
 		number = hand_over(listener, question.message.id, fd);
 	answer.message.id = question.message.id;
