@@ -131,7 +131,7 @@ def test_windows_signals_and_questions():
     due = metric(metrics, "sysprof_ticks_due_total")
     told = sum(float(line.rpartition(" ")[2]) for line in metrics.decode().splitlines()
                if line.startswith("sysprof_ticks_total{"))
-    # those of a CPU that has been idle since are told when it wakes
+    # a CPU that is idle reports its ticks when it wakes
     assert due == told + metric(metrics, "sysprof_ticks_unexplained"), metrics.decode()
 
 

@@ -123,16 +123,15 @@ static void write_samples(FILE *out, const struct agent_metrics *m)
 	int64_t unexplained = (int64_t)m->ticks_due;
 
 	one_count(out, "ticks_due_total", "counter",
-		  "Ticks that the kernel's own account of the timers says there were.",
-		  m->ticks_due);
-	head(out, "ticks_total", "counter", "Ticks by what became of them.");
+		  "Ticks due by the kernel's own account of the timers.", m->ticks_due);
+	head(out, "ticks_total", "counter", "Ticks by their result.");
 	for (int i = 0; i < BOOK_COUNT; i++) {
 		count(out, "ticks_total", LABELS({"state", state_of(i)}, {"reason", reason_of(i)}),
 		      m->ticks[i]);
 		unexplained -= (int64_t)m->ticks[i];
 	}
 	head(out, "ticks_unexplained", "gauge",
-	     "Ticks due less ticks of all states: those of a CPU that has been idle since are told when it wakes.");
+	     "Ticks due less ticks of all states: a CPU that is idle reports its ticks when it wakes.");
 	fprintf(out, "sysprof_ticks_unexplained %lld\n", (long long)unexplained);
 	one_count(out, "sideband_lost_total", "counter", "Lost records of mappings and processes.",
 		  m->sideband_lost);
@@ -154,7 +153,7 @@ static void write_samples(FILE *out, const struct agent_metrics *m)
 static void write_windows(FILE *out, const struct agent_metrics *m)
 {
 	head(out, "session_windows_total", "counter",
-	     "Windows by how they ended; put_off: it went on, since earlier ones were not finished.");
+	     "Windows by how they ended; put_off: extended, because earlier ones were not finished.");
 	count(out, "session_windows_total", LABELS({"result", "finished"}), m->windows_finished);
 	count(out, "session_windows_total", LABELS({"result", "failed"}), m->windows_failed);
 	count(out, "session_windows_total", LABELS({"result", "put_off"}), m->windows_put_off);
@@ -198,7 +197,7 @@ static void write_cost(FILE *out, const struct agent_metrics *m)
 	for (int i = 0; i < USAGE_MEMORY_PART_COUNT; i++)
 		count(out, "memory_bytes", LABELS({"part", MEMORY[i]}), u->memory_by[i]);
 	one_count(out, "memory_used_bytes", "gauge",
-		  "Memory of the agent in all: of its control group, if nobody else is in it.",
+		  "Memory of the agent in all: of its control group, if no other process is in it.",
 		  u->memory);
 	one_count(out, "memory_limit_bytes", "gauge", "Its budget; 0: none.", m->memory_limit);
 	one_count(out, "agent_processes", "gauge", "Processes that descend from the agent.",
@@ -212,7 +211,7 @@ static void write_budget(FILE *out, const struct agent_metrics *m)
 	const struct budget_stats *s = &m->budget_stats;
 
 	head(out, "budget_throttle_total", "counter",
-	     "Steps down, by what is done without from there on.");
+	     "Steps down, by the work that is left out from there on.");
 	for (int i = 0; i < BUDGET_STEP_COUNT; i++)
 		count(out, "budget_throttle_total", LABELS({"step", budget_step_label(i)}),
 		      s->down[i]);
@@ -223,7 +222,7 @@ static void write_budget(FILE *out, const struct agent_metrics *m)
 	one_count(out, "budget_level", "gauge", "Steps that are taken now.", m->budget.level);
 	one_count(out, "budget_levels", "gauge", "Steps that there are.", m->budget.levels);
 	head(out, "budget_over_total", "counter",
-	     "Measurements over the budget; floor: with nothing left to do without.");
+	     "Measurements over the budget; floor: with nothing left to leave out.");
 	count(out, "budget_over_total", LABELS({"at", "above_floor"}),
 	      s->over - min_u64(s->over, s->over_at_floor));
 	count(out, "budget_over_total", LABELS({"at", "floor"}), s->over_at_floor);
@@ -235,7 +234,8 @@ static void write_state(FILE *out, const struct agent_metrics *m)
 	count(out, "build_info", LABELS({"version", m->version}, {"kernel", m->kernel}), 1);
 	one_number(out, "start_time_seconds", "gauge", "When the agent started, Unix time.",
 		   seconds(m->started));
-	one_count(out, "healthy", "gauge", "1: /healthz says so; 0: it says why not.", m->healthy);
+	one_count(out, "healthy", "gauge", "1: /healthz is 200; 0: it is 503, with the reason.",
+		  m->healthy);
 	one_count(out, "safe_mode", "gauge",
 		  "1: frame pointers alone and no files of others, after repeated crashes.",
 		  m->safe_mode);

@@ -44,8 +44,9 @@
 static const uint64_t looks[LOOKS] = {0,     S / 128, S / 64, S / 32, S / 16, S / 8,
 				      S / 4, S / 2,   S,      2 * S,  10 * S};
 
-_Static_assert(WINDOWS_ASKED + 2 < CODE_WINDOWS_KEPT,
-	       "what is not kept any more must be told again, windows that wait included");
+_Static_assert(
+	WINDOWS_ASKED + 2 < CODE_WINDOWS_KEPT,
+	"functions that are not kept any more are reported again, windows that wait included");
 
 /* A child of fork has what its parent has, and needs nothing of its own unless it stays. */
 #define STAYS (S / 32)
