@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/vec.h"
 
 struct place {
@@ -84,14 +85,7 @@ int code_order__add_stack(struct code_order *o, struct stack_id stack, uint32_t 
 	return err;
 }
 
-static int compare_places(const void *a, const void *b)
-{
-	const struct place *x = a, *y = b;
-
-	if (x->file != y->file)
-		return x->file < y->file ? -1 : 1;
-	return x->use < y->use ? -1 : x->use > y->use;
-}
+DEFINE_ORDER(compare_places, struct place, ASCENDING(file) ?: ASCENDING(use));
 
 void code_order__number(struct code_order *o, struct code_tables *code)
 {

@@ -199,13 +199,10 @@ static int read_containerd(int root_fd, const char *id, struct container_texts *
 			   struct container_files_stats *stats)
 {
 	static const char place[] = "run/containerd/io.containerd.runtime.v2.task";
-	int fd = openat(root_fd, place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_closedir_ DIR *dir = open_names(root_fd, place);
 	struct dirent *entry;
 	int err = 0;
 
-	if (!dir && fd >= 0)
-		close(fd);
 	for (int i = 0; dir && i < NAMESPACES_MAX && !err && (entry = readdir(dir)); i++) {
 		char path[512];
 

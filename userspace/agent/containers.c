@@ -15,7 +15,9 @@
 
 #include "agent/container_files.h"
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/map.h"
+#include "base/order.h"
 
 #define S	       1000000000ull
 #define INDEX_INTERVAL (10 * S)
@@ -151,12 +153,10 @@ static int add_logged(struct containers *c, const char *name,
 static int index_directory(struct containers *c, const char *path,
 			   bool (*parse)(struct logged_pod *entry))
 {
-	int fd = openat(c->root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
-	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_closedir_ DIR *dir = open_names(c->root_fd, path);
 	struct dirent *entry;
+	int err = 0;
 
-	if (!dir && fd >= 0)
-		close(fd);
 	while (dir && !err && c->logged.count < INDEX_MAX && (entry = readdir(dir)))
 		err = add_logged(c, entry->d_name, parse);
 	return err;
@@ -235,12 +235,7 @@ static int look_up(struct containers *c, struct known_container *known, const ch
 	return err;
 }
 
-static int compare_used(const void *a, const void *b)
-{
-	const struct known_container *x = a, *y = b;
-
-	return x->used < y->used ? 1 : x->used > y->used ? -1 : 0;
-}
+DEFINE_ORDER(compare_used, struct known_container, DESCENDING(used));
 
 /* Evicts the half that was not used lately. */
 static void make_room(struct containers *c)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/order.h"
 
 static bool same_labels(const struct agent_service *a, const struct agent_service *b)
 {
@@ -71,12 +72,7 @@ const char *label_list__get(const struct label_list *list, const char *name)
 	return NULL;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	const struct service_label *x = a, *y = b;
-
-	return strcmp(x->name, y->name);
-}
+DEFINE_ORDER(compare_names, struct service_label, strcmp(x->name, y->name));
 
 static const char *copy_text(char **at, const char *text)
 {

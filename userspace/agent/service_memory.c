@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/order.h"
 
 #define IDLE_WINDOWS                                                                               \
 	240 /* an hour of 15-s windows: a life that did not run for so long is decided anew */
@@ -85,12 +86,7 @@ static void drop_lives(struct service_memory *m, uint64_t before)
 			pid_map__remove(&m->pids, &m->pids.data[i]);
 }
 
-static int compare_windows(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
+DEFINE_ORDER(compare_windows, uint64_t, order_of(*x, *y));
 
 /* The window so that half of the lives were not used since. */
 static int median_window(const struct service_memory *m, uint64_t *window)
@@ -151,12 +147,7 @@ struct kept_group *service_memory__group(struct service_memory *m, const char *p
 	return group_map__find(&m->groups, path);
 }
 
-static int compare_groups(const void *a, const void *b)
-{
-	const struct kept_group *x = a, *y = b;
-
-	return x->used < y->used ? 1 : x->used > y->used ? -1 : 0;
-}
+DEFINE_ORDER(compare_groups, struct kept_group, DESCENDING(used));
 
 static void make_group_room(struct service_memory *m)
 {

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/map.h"
+#include "base/order.h"
 
 /* Where the sample of a stack is. */
 struct place {
@@ -121,7 +122,7 @@ static int compare_places(const void *a, const void *b, void *context)
 	const struct service_sample *x = a, *y = b;
 	const uint32_t *place = context;
 
-	return place[x->stack.v] < place[y->stack.v] ? -1 : place[x->stack.v] > place[y->stack.v];
+	return order_of(place[x->stack.v], place[y->stack.v]);
 }
 
 static int collect_service(struct service_samples *s, const uint32_t *threads, size_t count)

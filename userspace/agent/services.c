@@ -12,6 +12,7 @@
 
 #include "agent/label_set.h"
 #include "agent/service_memory.h"
+#include "base/order.h"
 #include "base/search.h"
 #include "base/vec.h"
 
@@ -322,14 +323,7 @@ static int ask_neighbours(struct services *s, const struct profile *p)
 	return 0;
 }
 
-static int compare_pids(const void *a, const void *b)
-{
-	const struct numbered_pid *x = a, *y = b;
-
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	return x->number < y->number ? -1 : x->number > y->number;
-}
+DEFINE_ORDER(compare_pids, struct numbered_pid, ASCENDING(pid) ?: ASCENDING(number));
 
 /* Of all active processes, in order. */
 static int list_pids(struct services *s, const struct profile *p)

@@ -31,6 +31,7 @@
 #include "base/clocks.h"
 #include "base/io.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "base/parse.h"
 #include "base/vec.h"
 
@@ -295,12 +296,7 @@ static int note_file(struct spool *s, const char *name)
 	return vec_push(&s->entries, e);
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-	const struct entry *x = a, *y = b;
-
-	return (x->number > y->number) - (x->number < y->number);
-}
+DEFINE_ORDER(compare_numbers, struct entry, ASCENDING(number));
 
 /* Those in memory came while the directory could not be opened: they are newer than all files. */
 static void renumber(struct spool *s, size_t count)
@@ -314,8 +310,8 @@ static void renumber(struct spool *s, size_t count)
 static int list_directory(struct spool *s)
 {
 	size_t in_memory = s->entries.count;
-	_cleanup_closedir_ DIR *entries = NULL;
-	int err = read_names(s->directory, &entries);
+	_cleanup_closedir_ DIR *entries = open_names(s->directory, ".");
+	int err = entries ? 0 : -errno;
 
 	for (struct dirent *e; !err && (e = readdir(entries));)
 		err = note_file(s, e->d_name);

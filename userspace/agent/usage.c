@@ -165,14 +165,11 @@ static void look_below(struct usage *u, int process, pid_t tid, enum usage_cpu_p
 /* Calls look_below() for each task of the process; returns their CPU time, ns. */
 static uint64_t look_at_tasks(struct usage *u, int process, enum usage_cpu_part part, bool direct)
 {
-	int fd = openat(process, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_closedir_ DIR *tasks = fd >= 0 ? fdopendir(fd) : NULL;
+	_cleanup_closedir_ DIR *tasks = open_names(process, "task");
 	struct dirent *entry;
 	uint64_t cpu = 0;
 	pid_t tid;
 
-	if (!tasks && fd >= 0)
-		close(fd);
 	while (tasks && (entry = readdir(tasks))) {
 		tid = task_number(entry->d_name);
 		if (!tid)
@@ -291,12 +288,9 @@ static enum usage_cpu_part part_of_thread(int self, pid_t tid)
 static void measure_threads(int self, uint64_t cpu[USAGE_CPU_PART_COUNT], unsigned int *threads)
 {
 	uint64_t all = process_cpu_ns(), named = 0;
-	int fd = openat(self, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_closedir_ DIR *tasks = fd >= 0 ? fdopendir(fd) : NULL;
+	_cleanup_closedir_ DIR *tasks = open_names(self, "task");
 	struct dirent *entry;
 
-	if (!tasks && fd >= 0)
-		close(fd);
 	*threads = 0;
 	while (tasks && (entry = readdir(tasks))) {
 		pid_t tid = task_number(entry->d_name);

@@ -28,6 +28,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/order.h"
 #include "base/vec.h"
 
 #define ROOT_DIRECTORY	"/var/cache"
@@ -258,23 +259,15 @@ static int note_file(int directory, const char *name, struct file_list *list)
 
 static int list_files(int directory, struct file_list *list)
 {
-	_cleanup_closedir_ DIR *entries = NULL;
-	int err = read_names(directory, &entries);
+	_cleanup_closedir_ DIR *entries = open_names(directory, ".");
+	int err = entries ? 0 : -errno;
 
 	for (struct dirent *e; !err && (e = readdir(entries));)
 		err = note_file(directory, e->d_name, list);
 	return err;
 }
 
-static int compare_use(const void *a, const void *b)
-{
-	const struct timespec *x = &((const struct cached_file *)a)->used;
-	const struct timespec *y = &((const struct cached_file *)b)->used;
-
-	if (x->tv_sec != y->tv_sec)
-		return x->tv_sec < y->tv_sec ? -1 : 1;
-	return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
-}
+DEFINE_ORDER(compare_use, struct cached_file, ASCENDING(used.tv_sec) ?: ASCENDING(used.tv_nsec));
 
 /* Deletes files until the directory is below its limit, and sums their sizes. */
 static int tidy_directory(struct disk_cache *c)

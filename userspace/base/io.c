@@ -111,19 +111,14 @@ int read_file_at(int dirfd, const char *path, size_t limit, char **data, size_t 
 	return 0;
 }
 
-int read_names(int directory, DIR **names)
+DIR *open_names(int dirfd, const char *path)
 {
-	_cleanup_close_ int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *opened;
+	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *names = fd < 0 ? NULL : fdopendir(fd);
 
-	if (fd < 0)
-		return -errno;
-	opened = fdopendir(fd);
-	if (!opened)
-		return -errno;
-	fd = -1; /* closedir() closes it */
-	*names = opened;
-	return 0;
+	if (names)
+		fd = -1; /* closedir() closes it */
+	return names;
 }
 
 int read_line(const char *path, char *buffer, size_t size)

@@ -20,8 +20,8 @@ ssize_t read_full(int fd, void *data, size_t size);
  * -EFBIG. `dirfd`/`path` as openat. Caller frees.
  */
 int read_file_at(int dirfd, const char *path, size_t limit, char **data, size_t *size);
-/* The names in a directory that is open already, from the first one on. 0 or negative errno. */
-int read_names(int directory, DIR **names);
+/* The names in a directory (".": in `dirfd`), from the first one on. NULL: errno says why. */
+DIR *open_names(int dirfd, const char *path);
 /* First line of a small file, without its newline, into buffer. 0 or negative errno. */
 int read_line(const char *path, char *buffer, size_t size);
 

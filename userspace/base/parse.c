@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "base/vec.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
@@ -157,12 +158,7 @@ struct range {
 	uint32_t first, last;
 };
 
-static int compare_ranges(const void *a, const void *b)
-{
-	const struct range *x = a, *y = b;
-
-	return x->first < y->first ? -1 : x->first > y->first;
-}
+DEFINE_ORDER(compare_ranges, struct range, ASCENDING(first));
 
 static int take_range(const char **cursor, uint32_t max, struct range *range)
 {

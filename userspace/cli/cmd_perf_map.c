@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "base/output_file.h"
 #include "base/search.h"
 #include "base/utf8.h"
@@ -192,11 +193,9 @@ struct fresh_index {
 static int compare_starts(const void *a, const void *b, void *context)
 {
 	const struct code_range *ranges = context;
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	const uint32_t *x = a, *y = b;
 
-	if (ranges[x].start != ranges[y].start)
-		return ranges[x].start < ranges[y].start ? -1 : 1;
-	return x < y ? -1 : 1;
+	return order_of(ranges[*x].start, ranges[*y].start) ?: order_of(*x, *y);
 }
 
 static int index_fresh(struct fresh_index *index)

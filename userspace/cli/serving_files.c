@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "base/log.h"
+#include "base/order.h"
 #include "base/utf8.h"
 #include "export/exporters.h"
 #include "serve/source_api.h"
@@ -264,10 +265,7 @@ static int list_files(struct serving_files *f)
 	return 0;
 }
 
-static int compare_paths(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
+DEFINE_ORDER(compare_paths, char *, strcmp(*x, *y));
 
 /* Every absolute path of a definition or an executing line, each once. */
 static int list_sources(struct serving_files *f)

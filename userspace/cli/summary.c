@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/order.h"
 #include "base/outside_books.h"
 #include "base/utf8.h"
 #include "export/describe.h"
@@ -166,14 +167,8 @@ static void print_files(const struct summary *s)
 	}
 }
 
-static int compare_jits(const void *a, const void *b)
-{
-	const struct profile_jit *const *x = a, *const *y = b;
-
-	if ((*x)->samples != (*y)->samples)
-		return (*x)->samples > (*y)->samples ? -1 : 1;
-	return *x < *y ? -1 : *x > *y;
-}
+DEFINE_ORDER(compare_jits, const struct profile_jit *,
+	     order_of((*y)->samples, (*x)->samples) ?: order_of(*x, *y));
 
 /* Processes that make code as they run, those with the most samples first. */
 static void print_jits(const struct profile *p)

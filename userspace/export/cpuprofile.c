@@ -24,6 +24,7 @@
 
 #include "base/json_writer.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "base/vec.h"
 #include "export/call_frames.h"
 #include "export/call_tree.h"
@@ -180,14 +181,7 @@ static int collect_samples(struct cpuprofile *c)
 	return err;
 }
 
-static int compare_ticks(const void *a, const void *b)
-{
-	const struct tick *x = a, *y = b;
-
-	if (x->node != y->node)
-		return x->node < y->node ? -1 : 1;
-	return x->line < y->line ? -1 : x->line > y->line;
-}
+DEFINE_ORDER(compare_ticks, struct tick, ASCENDING(node) ?: ASCENDING(line));
 
 /* One tick for each node and line, in the order in which the nodes are written. */
 static void merge_ticks(struct cpuprofile *c)

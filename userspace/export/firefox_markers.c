@@ -18,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "base/outside_books.h"
 #include "export/describe.h"
 
@@ -469,20 +470,7 @@ static int collect_epochs(struct firefox *f)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static int compare_markers(const void *a, const void *b)
-{
-	const struct firefox_marker *x = a, *y = b;
-
-	if (x->track != y->track)
-		return x->track < y->track ? -1 : 1;
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	if (x->kind != y->kind)
-		return x->kind < y->kind ? -1 : 1;
-	if (x->end != y->end)
-		return x->end < y->end ? -1 : 1;
-	return x->what < y->what ? -1 : x->what > y->what;
-}
+DEFINE_ORDER(compare_markers, struct firefox_marker, ASCENDING(track) ?: ASCENDING(start) ?: ASCENDING(kind) ?: ASCENDING(end) ?: ASCENDING(what));
 
 /* Sort by track, and add the names to the string table. */
 static int order_markers(struct firefox *f)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/order.h"
 #include "base/outside_books.h"
 #include "base/parse.h"
 #include "export/describe.h"
@@ -72,14 +73,7 @@ struct busy {
 	uint32_t track;
 };
 
-static int compare_busy(const void *a, const void *b)
-{
-	const struct busy *x = a, *y = b;
-
-	if (x->samples != y->samples)
-		return x->samples > y->samples ? -1 : 1;
-	return x->track < y->track ? -1 : x->track > y->track;
-}
+DEFINE_ORDER(compare_busy, struct busy, DESCENDING(samples) ?: ASCENDING(track));
 
 /*
  * Visible initially: the busiest threads, if they did a noticeable part of what the busiest one did, and

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "export/describe.h"
 
 /* A JavaScript number can hold a kernel address exactly without its sign bits. */
@@ -159,26 +160,17 @@ static bool has_native_symbol(const struct profile *p, struct function_id id)
 }
 
 /* By all that is shown of a function. Only for functions with a definition site. */
-static int compare_functions(const struct profile_function *a, const struct profile_function *b)
+static int compare_functions(const struct profile_function *x, const struct profile_function *y)
 {
-	const uint64_t x[] = {a->dso.v, a->name.v, a->definition_file.v, a->definition_line,
-			      a->definition_column};
-	const uint64_t y[] = {b->dso.v, b->name.v, b->definition_file.v, b->definition_line,
-			      b->definition_column};
-
-	for (size_t i = 0; i < sizeof(x) / sizeof(x[0]); i++)
-		if (x[i] != y[i])
-			return x[i] < y[i] ? -1 : 1;
-	return 0;
+	return ASCENDING(dso.v) ?: ASCENDING(name.v) ?: ASCENDING(definition_file.v) ?: ASCENDING(definition_line) ?: ASCENDING(definition_column);
 }
 
 static int compare_by_function(const void *a, const void *b, void *functions)
 {
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 	const struct profile_function *table = functions;
-	int order = compare_functions(&table[x], &table[y]);
+	const uint32_t *x = a, *y = b;
 
-	return order ? order : x < y ? -1 : x > y;
+	return compare_functions(&table[*x], &table[*y]) ?: order_of(*x, *y);
 }
 
 /*

@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "base/strtab.h"
 #include "base/utf8.h"
 #include "base/vec.h"
@@ -141,12 +142,7 @@ static void folded__fini(struct folded *f)
 	vec_free(&f->text);
 }
 
-static int compare_stacks(const void *a, const void *b)
-{
-	const struct comm_stack *x = a, *y = b;
-
-	return x->key < y->key ? -1 : x->key > y->key;
-}
+DEFINE_ORDER(compare_stacks, struct comm_stack, ASCENDING(key));
 
 static int count_ticks(struct folded *f, uint64_t key, uint64_t ticks)
 {

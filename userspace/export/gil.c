@@ -7,6 +7,7 @@
 
 #include "base/json_writer.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "export/text_line.h"
 
 #define THREADS_SHOWN 3u
@@ -14,25 +15,9 @@
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-static int compare_rows(const void *a, const void *b)
-{
-	const struct profile_gil *x = a, *y = b;
+DEFINE_ORDER(compare_rows, struct profile_gil, ASCENDING(process.v) ?: DESCENDING(held_time) ?: ASCENDING(thread.v));
 
-	if (x->process.v != y->process.v)
-		return x->process.v < y->process.v ? -1 : 1;
-	if (x->held_time != y->held_time)
-		return x->held_time > y->held_time ? -1 : 1;
-	return x->thread.v < y->thread.v ? -1 : x->thread.v > y->thread.v;
-}
-
-static int compare_processes(const void *a, const void *b)
-{
-	const struct gil_of_process *x = a, *y = b;
-
-	if (x->share > y->share || x->share < y->share)
-		return x->share > y->share ? -1 : 1;
-	return x->rows < y->rows ? -1 : x->rows > y->rows;
-}
+DEFINE_ORDER(compare_processes, struct gil_of_process, DESCENDING(share) ?: ASCENDING(rows));
 
 /* How long the process was recorded, ns. */
 static uint64_t time_of(const struct profile *p, struct process_id id)

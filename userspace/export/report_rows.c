@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/order.h"
 #include "base/vec.h"
 #include "export/report_code.h"
 
@@ -18,20 +19,7 @@ struct counting {
 	VEC(uint32_t) stamps; /* by row: the last stack that counted it */
 };
 
-static int compare_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
-static int compare_rows(const void *a, const void *b)
-{
-	const struct report_row *x = a, *y = b;
-	int order = compare_u64(y->self, x->self);
-
-	order = order ? order : compare_u64(y->total, x->total);
-	order = order ? order : compare_u64(y->cpu, x->cpu);
-	return order ? order : report_row__compare_texts(x, y);
-}
+DEFINE_ORDER(compare_rows, struct report_row, DESCENDING(self) ?: DESCENDING(total) ?: DESCENDING(cpu) ?: report_row__compare_texts(x, y));
 
 /* ---- code ------------------------------------------------------------------------------------ */
 

@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
+
 struct strand {
 	uint32_t stack; /* 0: there is no other caller */
 	uint32_t line;	/* of the stack's location: 0 is the innermost */
@@ -79,23 +81,17 @@ static uint32_t group_of(const struct builder *b, uint32_t thread)
 static int compare_threads(const void *a, const void *b, void *context)
 {
 	const uint32_t *x = a, *y = b;
-	uint32_t group_x = group_of(context, *x), group_y = group_of(context, *y);
 
-	if (group_x != group_y)
-		return group_x < group_y ? -1 : 1;
-	return *x < *y ? -1 : *x > *y;
+	return order_of(group_of(context, *x), group_of(context, *y)) ?: order_of(*x, *y);
 }
 
 /* The largest first. */
 static int compare_groups(const void *a, const void *b, void *context)
 {
-	const struct builder *builder = context;
+	const struct report_row *rows = ((const struct builder *)context)->tree->groups;
 	const struct group *x = a, *y = b;
 
-	if (x->total != y->total)
-		return x->total > y->total ? -1 : 1;
-	return report_row__compare_texts(&builder->tree->groups[x->number],
-					 &builder->tree->groups[y->number]);
+	return DESCENDING(total) ?: report_row__compare_texts(&rows[x->number], &rows[y->number]);
 }
 
 static void describe_group(struct builder *b, uint32_t number, uint32_t thread_number)
@@ -220,12 +216,7 @@ static struct strand outermost(const struct builder *b, uint32_t stack)
 	};
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-	const uint32_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
+DEFINE_ORDER(compare_numbers, uint32_t, order_of(*x, *y));
 
 /* Puts all parents of b->stacks there as well. `total` marks them. */
 static int add_parents(struct builder *b)
@@ -343,16 +334,7 @@ static int take_strands(struct builder *b, const struct candidate *candidate, ui
 
 /* ---- candidates ------------------------------------------------------------------------------ */
 
-static int compare_strands(const void *a, const void *b)
-{
-	const struct strand *x = a, *y = b;
-
-	if (x->key != y->key)
-		return x->key < y->key ? -1 : 1;
-	if (x->stack != y->stack)
-		return x->stack < y->stack ? -1 : 1;
-	return x->line < y->line ? -1 : x->line > y->line;
-}
+DEFINE_ORDER(compare_strands, struct strand, ASCENDING(key) ?: ASCENDING(stack) ?: ASCENDING(line));
 
 /* b->strands by the code that they are at. */
 static int split_strands(struct builder *b, uint32_t parent)
@@ -381,13 +363,10 @@ static int split_strands(struct builder *b, uint32_t parent)
 /* The smallest first: they are taken from the end. */
 static int compare_candidates(const void *a, const void *b, void *context)
 {
-	const struct builder *builder = context;
-	const struct report_row *rows = builder->tree->code.rows.data;
+	const struct report_row *rows = ((const struct builder *)context)->tree->code.rows.data;
 	const struct candidate *x = a, *y = b;
 
-	if (x->total != y->total)
-		return x->total < y->total ? -1 : 1;
-	return report_row__compare_texts(&rows[y->key], &rows[x->key]);
+	return ASCENDING(total) ?: report_row__compare_texts(&rows[y->key], &rows[x->key]);
 }
 
 /* Those from `first` on are the children of one node, or the roots: sorts them, and drops what is too small. */

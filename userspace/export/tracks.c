@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/order.h"
 #include "base/vec.h"
 
 static bool is_target(const struct profile *p, const struct profile_thread *thread)
@@ -32,14 +33,9 @@ static int choose_threads(struct tracks *tracks, const struct profile *p)
 static int compare_tracks(const void *a, const void *b, void *context)
 {
 	const struct track *x = a, *y = b;
-	const struct profile *p = context;
-	bool x_main = p->threads[x->thread].is_main, y_main = p->threads[y->thread].is_main;
+	const struct profile_thread *threads = ((const struct profile *)context)->threads;
 
-	if (x->group != y->group)
-		return x->group < y->group ? -1 : 1;
-	if (x_main != y_main)
-		return x_main ? -1 : 1;
-	return x->thread < y->thread ? -1 : x->thread > y->thread;
+	return ASCENDING(group) ?: order_of(threads[y->thread].is_main, threads[x->thread].is_main) ?: ASCENDING(thread);
 }
 
 static int order_threads(struct tracks *tracks, const struct profile *p)
@@ -66,14 +62,7 @@ struct life {
 	uint32_t number, owner, track;
 };
 
-static int compare_lives(const void *a, const void *b)
-{
-	const struct life *x = a, *y = b;
-
-	if (x->number != y->number)
-		return x->number < y->number ? -1 : 1;
-	return x->track < y->track ? -1 : x->track > y->track;
-}
+DEFINE_ORDER(compare_lives, struct life, ASCENDING(number) ?: ASCENDING(track));
 
 static int number_lives(struct tracks *tracks, const struct profile *p)
 {

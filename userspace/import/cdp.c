@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "import/import.h"
 
 #define ID_MAX	   ((1LL << 53) - 1) /* what a JavaScript number holds */
@@ -318,14 +319,7 @@ struct order {
 };
 
 /* By time; those of one time stay in the order of the file. */
-static int compare_order(const void *a, const void *b)
-{
-	const struct order *x = a, *y = b;
-
-	if (x->time != y->time)
-		return x->time < y->time ? -1 : 1;
-	return x->index < y->index ? -1 : x->index > y->index;
-}
+DEFINE_ORDER(compare_order, struct order, ASCENDING(time) ?: ASCENDING(index));
 
 static bool is_sorted(const struct cdp *c)
 {
@@ -366,12 +360,7 @@ int cdp__settle(struct cdp *c)
 	return err ? err : sort_samples(c);
 }
 
-static int compare_u64(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
+DEFINE_ORDER(compare_u64, uint64_t, order_of(*x, *y));
 
 uint64_t cdp__period(const struct cdp *c)
 {

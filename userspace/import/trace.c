@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "import/cdp.h"
 #include "import/import.h"
 
@@ -346,17 +347,11 @@ static int read_text(struct trace *t)
 
 static int compare_chunks(const void *a, const void *b, void *context)
 {
-	const struct trace *t = context;
+	const struct head *heads = ((const struct trace *)context)->heads.data;
 	const struct chunk *x = a, *y = b;
-	int64_t x_start = t->heads.data[x->head].start, y_start = t->heads.data[y->head].start;
 
-	if (x_start != y_start)
-		return x_start < y_start ? -1 : 1;
-	if (x->head != y->head)
-		return x->head < y->head ? -1 : 1;
-	if (x->time != y->time)
-		return x->time < y->time ? -1 : 1;
-	return x->order < y->order ? -1 : x->order > y->order;
+	return order_of(heads[x->head].start, heads[y->head].start) ?: ASCENDING(head)
+	       ?: ASCENDING(time) ?: ASCENDING(order);
 }
 
 static uint32_t number_of(const struct name *name, int64_t number)

@@ -10,14 +10,10 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/order.h"
 #include "base/search.h"
 
-static int compare_edges(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
+DEFINE_ORDER(compare_edges, uint64_t, order_of(*x, *y));
 
 static size_t sort_edges(const struct code_range *ranges, size_t count, uint64_t *edges)
 {

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/hashmap.h"
 #include "base/log.h"
+#include "base/order.h"
 #include "base/search.h"
 #include "base/strtab.h"
 #include "jit/jit_name.h"
@@ -369,12 +370,7 @@ static int take_kept(struct jit_code *c, struct jit_code *kept, int err)
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-static int compare_unwinding(const void *a, const void *b)
-{
-	const struct jit_unwinding *x = a, *y = b;
-
-	return x->address < y->address ? -1 : x->address > y->address;
-}
+DEFINE_ORDER(compare_unwinding, struct jit_unwinding, ASCENDING(address));
 
 /* Its references are as if it lay behind the code, at the next multiple of eight. */
 static struct jit_unwinding unwinding_of(const struct jit_code *c, const struct dump_record *r)
@@ -457,21 +453,9 @@ int jit_code__unwinding(struct jit_code *c, struct jit_unwinding **list, size_t 
 
 /* ---- from records to entries ----------------------------------------------------------------- */
 
-static int compare_records(const void *a, const void *b)
-{
-	const struct dump_record *x = a, *y = b;
+DEFINE_ORDER(compare_records, struct dump_record, ASCENDING(time) ?: ASCENDING(order));
 
-	if (x->time != y->time)
-		return x->time < y->time ? -1 : 1;
-	return x->order < y->order ? -1 : x->order > y->order;
-}
-
-static int compare_lines(const void *a, const void *b)
-{
-	const struct dump_line *x = a, *y = b;
-
-	return x->offset < y->offset ? -1 : x->offset > y->offset;
-}
+DEFINE_ORDER(compare_lines, struct dump_line, ASCENDING(offset));
 
 /* A record's code is there at its time. */
 static int add_range(struct jit_code *c, uint64_t time, uint64_t start, uint64_t end, uint32_t name)

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "base/search.h"
 
 #define BLOCK_MAX 512u
@@ -560,14 +561,7 @@ struct use {
 	uint32_t used, entry;
 };
 
-static int compare_uses(const void *a, const void *b)
-{
-	const struct use *x = a, *y = b;
-
-	if (x->used != y->used)
-		return x->used < y->used ? -1 : 1;
-	return x->entry < y->entry ? -1 : x->entry > y->entry;
-}
+DEFINE_ORDER(compare_uses, struct use, ASCENDING(used) ?: ASCENDING(entry));
 
 int jit_timeline__shed(struct jit_timeline *t, size_t part)
 {

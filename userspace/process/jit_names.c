@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/map.h"
+#include "base/order.h"
 #include "base/outside_books.h"
 #include "base/search.h"
 #include "base/vec.h"
@@ -113,12 +114,7 @@ static void jit_names__fini(struct jit_names *j)
 	free(j->processes);
 }
 
-static int compare_processes(const void *a, const void *b)
-{
-	const struct code_process *x = a, *y = b;
-
-	return x->process->id.v < y->process->id.v ? -1 : x->process->id.v > y->process->id.v;
-}
+DEFINE_ORDER(compare_processes, struct code_process, ASCENDING(process->id.v));
 
 static int sort_processes(struct jit_names *j, const struct jit_process *processes, size_t count)
 {
@@ -143,16 +139,7 @@ static struct code_process *find_process(const struct jit_names *j, struct proce
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-static int compare_places(const void *a, const void *b)
-{
-	const struct place *x = a, *y = b;
-
-	if (x->process != y->process)
-		return x->process < y->process ? -1 : 1;
-	if (x->address != y->address)
-		return x->address < y->address ? -1 : 1;
-	return x->location.v < y->location.v ? -1 : x->location.v > y->location.v;
-}
+DEFINE_ORDER(compare_places, struct place, ASCENDING(process) ?: ASCENDING(address) ?: ASCENDING(location.v));
 
 /* Every location in code of a process that is known to make some, by process and address. */
 static int collect_places(struct jit_names *j)

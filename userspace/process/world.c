@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/search.h"
 #include "base/vec.h"
 #include "process/jit_frames.h"
@@ -666,12 +667,7 @@ struct lives {
 	VEC(uint64_t) serials;
 };
 
-static int compare_serials(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
+DEFINE_ORDER(compare_serials, uint64_t, order_of(*x, *y));
 
 static bool is_life(void *context, uint64_t life)
 {

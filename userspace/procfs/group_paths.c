@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/map.h"
+#include "base/order.h"
 
 #define HANDLE_OF_KERNFS 0xfe /* FILEID_KERNFS: what follows is the id */
 
@@ -56,12 +57,7 @@ void group_paths__free(struct group_paths *p)
 /* ---- limits ---------------------------------------------------------------------------------- */
 
 /* The path used last comes first. */
-static int compare_uses(const void *a, const void *b)
-{
-	const struct known_group *x = a, *y = b;
-
-	return x->used > y->used ? -1 : x->used < y->used;
-}
+DEFINE_ORDER(compare_uses, struct known_group, DESCENDING(used));
 
 /* Half of them go, and half of their bytes. */
 static void make_room(struct group_paths *p)

@@ -129,12 +129,10 @@ static int read_text(struct maps_text *t, const char *path)
 /* Of the first thread that has any. */
 static int read_threads(struct maps_text *t, pid_t *tid)
 {
-	int fd = openat(t->dir, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
-	_cleanup_closedir_ DIR *tasks = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_closedir_ DIR *tasks = open_names(t->dir, "task");
 	struct dirent *entry;
+	int err = 0;
 
-	if (!tasks && fd >= 0)
-		close(fd);
 	for (int i = 0; tasks && i < THREADS_TRIED && !err && !t->result->lines; i++) {
 		char path[64];
 

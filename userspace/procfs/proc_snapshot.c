@@ -26,7 +26,9 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "base/io.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "base/parse.h"
 #include "base/proc_task.h"
 #include "base/search.h"
@@ -124,19 +126,6 @@ static bool is_fatal(int err)
 
 /* ---- directories of numbers ------------------------------------------------------------------ */
 
-static int open_numbers(int dir, const char *path, DIR **numbers)
-{
-	_cleanup_close_ int fd = openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	*numbers = fdopendir(fd);
-	if (!*numbers)
-		return -errno;
-	fd = -1;
-	return 0;
-}
-
 /* The next name that is a number, or 0 at the end. */
 static pid_t next_number(DIR *numbers)
 {
@@ -207,8 +196,8 @@ static int push_thread(struct proc_snapshot *s, int dir, pid_t pid, pid_t tid, u
 /* All living threads into s->tids. */
 static int list_threads(struct proc_snapshot *s, int dir)
 {
-	_cleanup_closedir_ DIR *tasks = NULL;
-	int err = open_numbers(dir, "task", &tasks);
+	_cleanup_closedir_ DIR *tasks = open_names(dir, "task");
+	int err = tasks ? 0 : -errno;
 	pid_t tid;
 
 	s->tids.count = 0;
@@ -387,8 +376,8 @@ int proc_snapshot__process(struct proc_snapshot *s, pid_t pid, bool is_target, e
 
 int proc_snapshot__all(struct proc_snapshot *s, bool is_target, event_push_fn push, void *context)
 {
-	_cleanup_closedir_ DIR *processes = NULL;
-	int err = open_numbers(s->proc_fd, ".", &processes);
+	_cleanup_closedir_ DIR *processes = open_names(s->proc_fd, ".");
+	int err = processes ? 0 : -errno;
 	pid_t pid;
 
 	while (!err && (pid = next_number(processes)))
@@ -422,8 +411,8 @@ int proc_snapshot__thread_cpu(struct proc_snapshot *s, pid_t pid, event_push_fn 
 
 int proc_snapshot__thread_cpu_all(struct proc_snapshot *s, event_push_fn push, void *context)
 {
-	_cleanup_closedir_ DIR *processes = NULL;
-	int err = open_numbers(s->proc_fd, ".", &processes);
+	_cleanup_closedir_ DIR *processes = open_names(s->proc_fd, ".");
+	int err = processes ? 0 : -errno;
 	pid_t pid;
 
 	while (!err && (pid = next_number(processes)))
@@ -438,14 +427,7 @@ struct kinship {
 	bool taken;
 };
 
-static int compare_parents(const void *a, const void *b)
-{
-	const struct kinship *x = a, *y = b;
-
-	if (x->parent != y->parent)
-		return x->parent < y->parent ? -1 : 1;
-	return x->pid < y->pid ? -1 : x->pid > y->pid;
-}
+DEFINE_ORDER(compare_parents, struct kinship, ASCENDING(parent) ?: ASCENDING(pid));
 
 typedef VEC(struct kinship) kinships;
 typedef VEC(pid_t) pids;
@@ -453,8 +435,8 @@ typedef VEC(pid_t) pids;
 /* Every process and its parent, by parent. */
 static int list_kinships(struct proc_snapshot *s, kinships *all)
 {
-	_cleanup_closedir_ DIR *processes = NULL;
-	int err = open_numbers(s->proc_fd, ".", &processes);
+	_cleanup_closedir_ DIR *processes = open_names(s->proc_fd, ".");
+	int err = processes ? 0 : -errno;
 	pid_t pid;
 
 	if (err)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/minmax.h"
+#include "base/order.h"
 #include "base/outside_books.h"
 #include "profile/profile.h"
 
@@ -213,16 +214,7 @@ void profile_builder__outside(struct profile_builder *b, const struct profile_ou
 	sum->since = min_u64(sum->since, row->since);
 }
 
-static int compare_outside(const void *a, const void *b)
-{
-	const struct profile_outside *x = a, *y = b;
-
-	if (x->user != y->user)
-		return x->user < y->user ? -1 : 1;
-	if (x->thing != y->thing)
-		return x->thing < y->thing ? -1 : 1;
-	return (x->reason > y->reason) - (x->reason < y->reason);
-}
+DEFINE_ORDER(compare_outside, struct profile_outside, ASCENDING(user) ?: ASCENDING(thing) ?: ASCENDING(reason));
 
 static void settle_outside(struct profile_builder *b)
 {

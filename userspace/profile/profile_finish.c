@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "profile/profile.h"
 #include "profile/profile_check.h"
 
@@ -148,12 +149,7 @@ static void settle_lives(struct profile_builder *b)
 	}
 }
 
-static int compare_books(const void *a, const void *b)
-{
-	const struct profile_cpu_books *x = a, *y = b;
-
-	return x->cpu < y->cpu ? -1 : x->cpu > y->cpu;
-}
+DEFINE_ORDER(compare_books, struct profile_cpu_books, ASCENDING(cpu));
 
 /* By cpu; nothing finds them by number any more. */
 static void sort_books(struct profile_builder *b)

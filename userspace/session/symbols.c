@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/order.h"
 #include "process/profile_symbols.h"
 #include "stream/event_decode.h"
 #include "stream/meta.h"
@@ -146,12 +147,7 @@ static int collect_addresses(struct symbolizing *s)
 	return 0;
 }
 
-static int compare_addresses(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
+DEFINE_ORDER(compare_addresses, uint64_t, order_of(*x, *y));
 
 static void add_job(struct symbolizing *s, struct dso_id id)
 {

@@ -21,6 +21,7 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
 #include "elf/gopclntab.h"
@@ -170,14 +171,7 @@ static int open_files(struct module *m)
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-static int compare_places(const void *a, const void *b)
-{
-	const struct place *x = a, *y = b;
-
-	if (x->address != y->address)
-		return x->address < y->address ? -1 : 1;
-	return x->index < y->index ? -1 : x->index > y->index;
-}
+DEFINE_ORDER(compare_places, struct place, ASCENDING(address) ?: ASCENDING(index));
 
 /* Converts file offsets, or addresses of the kernel, to ELF virtual addresses. */
 static int elf_address(const struct module *m, uint64_t asked, uint64_t *address)

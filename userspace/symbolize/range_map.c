@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/order.h"
 #include "base/search.h"
 
 struct range {
@@ -59,14 +60,7 @@ int range_map__add(struct range_map *map, uint64_t start, uint64_t end, uint32_t
 				      });
 }
 
-static int compare_ranges(const void *a, const void *b)
-{
-	const struct range *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->number < y->number ? -1 : x->number > y->number;
-}
+DEFINE_ORDER(compare_ranges, struct range, ASCENDING(start) ?: ASCENDING(number));
 
 static bool counts_more(const struct sweep *s, uint32_t a, uint32_t b)
 {

@@ -16,6 +16,7 @@
 #include "base/gzip.h"
 #include "base/hashmap.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "base/search.h"
 #include "base/vec.h"
 #include "stream/symbol_blob.h"
@@ -102,14 +103,7 @@ int symbol_answers__add(struct symbol_answers *a, uint64_t address,
 }
 
 /* Of two answers for an address the later one comes first. */
-static int compare_places(const void *a, const void *b)
-{
-	const struct answer_place *x = a, *y = b;
-
-	if (x->address != y->address)
-		return x->address < y->address ? -1 : 1;
-	return (x->offset < y->offset) - (x->offset > y->offset);
-}
+DEFINE_ORDER(compare_places, struct answer_place, ASCENDING(address) ?: DESCENDING(offset));
 
 static void sort_places(struct symbol_answers *a)
 {

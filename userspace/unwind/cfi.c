@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/search.h"
 #include "base/vec.h"
 #include "unwind/build_budget.h"
@@ -309,14 +310,7 @@ static int read_entries(struct reader *r)
 	return err;
 }
 
-static int compare_fdes(const void *a, const void *b)
-{
-	const struct fde *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->instructions < y->instructions ? -1 : x->instructions > y->instructions;
-}
+DEFINE_ORDER(compare_fdes, struct fde, ASCENDING(start) ?: ASCENDING(instructions));
 
 static int add_set_aside(struct reader *r)
 {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/minmax.h"
+#include "base/order.h"
 #include "unwind/code_flow.h"
 #include "unwind/plt.h"
 #include "unwind/trampoline.h"
@@ -57,12 +58,7 @@ static int add_plt(struct unwind_rows *r, const struct plt *plt, row_list *rows)
 	return err ? err : add_plt_row(r, rows, plt->end, UNWIND_CFA_NONE, 0);
 }
 
-static int compare_rows(const void *a, const void *b)
-{
-	const struct unwind_row *x = a, *y = b;
-
-	return x->address < y->address ? -1 : x->address > y->address;
-}
+DEFINE_ORDER(compare_rows, struct unwind_row, ASCENDING(address));
 
 /*
  * A handler returns to the first byte of its trampoline, and a return address is looked for one byte

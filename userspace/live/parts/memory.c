@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/order.h"
 #include "base/vec.h"
 #include "procfs/process_facts.h"
 
@@ -70,14 +71,9 @@ static int read_process(struct memory *m, struct task *task, uint64_t time)
 	return pushed < 0 ? pushed : 0;
 }
 
-static int compare_busy(const void *a, const void *b)
-{
-	const struct task *x = *(struct task *const *)a, *y = *(struct task *const *)b;
-
-	if (x->slots.samples != y->slots.samples)
-		return x->slots.samples > y->slots.samples ? -1 : 1;
-	return x->id.pid < y->id.pid ? -1 : x->id.pid > y->id.pid;
-}
+DEFINE_ORDER(compare_busy, struct task *,
+	     order_of((*y)->slots.samples, (*x)->slots.samples)
+		     ?: order_of((*x)->id.pid, (*y)->id.pid));
 
 /* A pid that was reused since it was sampled is in the list twice; without samples a task was read already. */
 static int find_busy(struct memory *m)

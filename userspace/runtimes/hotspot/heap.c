@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "base/search.h"
 
 #define SHIFT_MAX	22u
@@ -52,12 +53,7 @@ static int read_heap(struct hotspot_code *code, struct target_memory *memory, ui
 	return 0;
 }
 
-static int compare_heaps(const void *a, const void *b)
-{
-	const struct hotspot_heap *x = a, *y = b;
-
-	return x->low < y->low ? -1 : x->low > y->low;
-}
+DEFINE_ORDER(compare_heaps, struct hotspot_heap, ASCENDING(low));
 
 /* Ascending, and none within another. */
 static int sort_heaps(struct hotspot_code *code)

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "base/utf8.h"
 
 #define HAS_LINES      1u
@@ -343,12 +344,7 @@ static bool take_line(struct line_table *t, unsigned int excluded, uint32_t *ind
 	return true;
 }
 
-static int compare_rows(const void *a, const void *b)
-{
-	const struct managed_row *x = a, *y = b;
-
-	return x->offset < y->offset ? -1 : x->offset > y->offset;
-}
+DEFINE_ORDER(compare_rows, struct managed_row, ASCENDING(offset));
 
 static int read_lines(const struct hotspot_layout *l, struct target_memory *memory,
 		      const struct hotspot_method *m, struct managed_function *f)

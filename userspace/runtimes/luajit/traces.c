@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/order.h"
 #include "base/search.h"
 #include "base/vec.h"
 #include "runtimes/process_memory.h"
@@ -201,12 +202,7 @@ static int read_traces(struct reader *r, uint64_t dispatch)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static int compare_frames(const void *a, const void *b)
-{
-	const struct made_frame *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
+DEFINE_ORDER(compare_frames, struct made_frame, ASCENDING(start));
 
 /* Sorted, and without those that begin in another one. */
 static void put_in_order(frame_vec *frames)

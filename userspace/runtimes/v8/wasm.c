@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/minmax.h"
+#include "base/order.h"
 #include "base/search.h"
 #include "base/x86_code.h"
 #include "runtimes/v8/wasm_private.h"
@@ -161,12 +162,7 @@ static int find_node(struct v8_reader *r, const struct v8_wasm_module *module,
 
 /* ---- code that is not in the tree yet -------------------------------------------------------- */
 
-static int by_start(const void *a, const void *b)
-{
-	const struct wasm_code *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
+DEFINE_ORDER(by_start, struct wasm_code, ASCENDING(start));
 
 static int add_fresh(struct v8_reader *r, struct v8_wasm_module *module, const uint64_t *objects,
 		     size_t count)
