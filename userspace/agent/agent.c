@@ -56,7 +56,7 @@ struct agent {
 
 	struct endpoint *endpoint; /* NULL: no listener */
 	uint64_t metrics_next;
-	uint64_t wish_until;	   /* the open window is somebody's: it ends then; 0: it is not */
+	uint64_t wish_until;	   /* a request for a profile: the open window ends then; 0: none */
 	struct endpoint_wish wish; /* waits for its window, or for the publisher; id 0: none does */
 	uint64_t wish_since;	   /* its window began; 0: not yet */
 	uint64_t wish_patience;
@@ -201,7 +201,7 @@ static int keep_settings(struct agent *a, const struct agent_settings *settings)
 	return a->listen && a->spool && a->usage && a->budget ? 0 : -ENOMEM;
 }
 
-/* The rules say what the session asks processes for; its sinks' threads come after all that it forks. */
+/* The rules decide which facts of processes the session reads; threads of sinks start after all forks. */
 static int open_all(struct agent *a, const struct agent_settings *settings, struct failure *failure)
 {
 	struct agent_settings without_sinks = *settings;
@@ -384,9 +384,9 @@ static const char *find_complaint(const struct agent *a, const struct agent_metr
 				  uint64_t now)
 {
 	if (!m->healthy)
-		return "samples were taken, and no sink has sent a window for three windows";
+		return "no sink accepted any of the last three windows with samples";
 	if (a->put_off_since && now - a->put_off_since > HEALTH_SILENT_WINDOWS * a->clock.length)
-		return "a window should have ended for three windows, and those before it are not finished";
+		return "the window is overdue: earlier windows are still being processed";
 	return NULL;
 }
 
@@ -438,7 +438,7 @@ static void take_wish(struct agent *a, uint64_t now)
 		if (a->wish_since)
 			a->wish_until = 0;
 		endpoint__refuse(a->endpoint, a->wish.id, 503,
-				 "windows are being finished: ask again in some seconds");
+				 "windows are being finished: try again in some seconds");
 	}
 	a->wish.id = 0;
 }
@@ -489,7 +489,7 @@ int agent__configure(struct agent *a, const struct agent_settings *settings, con
 	a->filter = filter;
 	err = session__judge_groups(a->session);
 	if (err)
-		return fail(failure, err, "cannot look at the control groups again: %s",
+		return fail(failure, err, "cannot read the control groups again: %s",
 			    strerror(-err));
 	*remark = strcmp(listen, a->listen) || strcmp(spool, a->spool)
 			  ? "another spool or address takes a restart"
