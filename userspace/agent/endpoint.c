@@ -32,7 +32,7 @@
 enum wish_state {
 	WISH_NONE,
 	WISH_NEW,
-	WISH_TAKEN, /* whoever owns the session works on it */
+	WISH_TAKEN, /* the owner of the session works on it */
 	WISH_ANSWERED,
 };
 
@@ -294,7 +294,7 @@ int endpoint__publish(struct endpoint *e, char *metrics, size_t size, const char
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Passes on an answer that has come, or says that none did. Returns when to look again. */
+/* Passes on an answer that has come, or answers that none did. Returns when to look again. */
 static uint64_t settle_wish(struct endpoint *e)
 {
 	struct server_request *request = NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A directory: what is written there is for `go tool pprof`, and for whoever collects files.
+ * A directory: files for `go tool pprof`, and for collectors of files.
  *
- * One file a window, with the labels of services at its samples, and not one for each service: a day of windows
- * of 15 s is 5,760 files whatever runs, names have no tenant's text in them, and pprof merges files of any span and
- * picks a service out of them (-tagfocus=service_name=…). Beside each lies a line of JSON that says what is in it:
- * all of these together are the index.
+ * One file a window, with the labels of services at its samples, and not one for each service: a day of windows of 15
+ * s is 5,760 files whatever runs, names have no tenant's text in them, and pprof merges files of any span and picks a
+ * service out of them (-tagfocus=service_name=…). Beside each lies a line of JSON that describes it: all of these
+ * together are the index.
  *
  * Names are those of times, to the nanosecond, so that they sort and never meet.
  */

@@ -115,7 +115,7 @@ static int encode(const struct agent_window *window, const struct sink_encoding_
 	return series__seal(window, &series_options, &kind, sealed);
 }
 
-/* Any path and any type that it does not know is answered 200 with its page. */
+/* Requests with an unknown path or type get 200 with its page. */
 static enum sink_verdict judge_200(const struct sink_answer *a)
 {
 	const char *body = a->body;
@@ -131,7 +131,7 @@ static enum sink_verdict judge_failure(const struct sink_answer *a)
 	switch (a->status) {
 	case 400: /* the body trickled for longer than it waits */
 		return answer__says(a, "i/o timeout") ? SINK_RETRY : SINK_REJECTED;
-	case 429: /* its own, code 8, says that the message is too large; a proxy's, that there are too many */
+	case 429: /* its own, with code 8: the message is too large; a proxy's: there are too many */
 		return answer__says(a, "\"code\":8") && !a->retry_after ? SINK_TOO_BIG : SINK_RETRY;
 	case 500: /* code 2 is for what it could not read as well */
 		return answer__says(a, "invalid profile type") || answer__says(a, "unexpected EOF")

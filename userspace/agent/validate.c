@@ -336,8 +336,8 @@ static bool take_location_field(struct check *c, const struct wire *field, void 
 }
 
 /*
- * A frame without a name is left out by Pyroscope, and with it the time of a stack that has no other. It stays in
- * a mapping that says that names are missing, and whose file can be found.
+ * A frame without a name is left out by Pyroscope, and with it the time of a stack that has no other. It stays in a
+ * mapping with the flag that names are missing, and whose file can be found.
  */
 static bool check_location(struct check *c, const struct wire *field, uint64_t expected)
 {

@@ -470,7 +470,7 @@ static size_t stem_size(const struct exporter *exporter, const char *name)
 	return dot ? (size_t)(dot - name) : size;
 }
 
-/* Somebody has made a directory of that name meanwhile: that is no reason to lose what was recorded. */
+/* A directory of that name was made meanwhile: that is no reason to lose the recording. */
 static int put_elsewhere(struct pending_file *file)
 {
 	_cleanup_free_ char *path = output_file__path(file->file);

@@ -35,8 +35,8 @@ struct outputs {
 };
 
 /*
- * Add what one -o says: PATH, or FORMAT:PATH. -EINVAL with a sentence: no format has that suffix, "-"
- * without a format, the recording requested twice, a path given twice.
+ * Add the argument of one -o: PATH, or FORMAT:PATH. -EINVAL with a sentence: no format has that suffix, "-" without a
+ * format, the recording requested twice, a path given twice.
  */
 int outputs__add(struct outputs *outputs, const char *argument, struct failure *failure);
 take_option_fn outputs__take; /* -o of a command: its field is the outputs */

@@ -357,7 +357,7 @@ static int next_time(struct sample_columns *c)
 	return 0;
 }
 
-/* CPU time of a row, ns or cycles. What the first one says is of before the recording, but in our files. */
+/* CPU time of a row, ns or cycles. That of the first one is from before the recording, except in our files. */
 static int next_cpu(const struct firefox_reader *r, struct sample_columns *c, int64_t elapsed)
 {
 	struct json_number number;

@@ -3,9 +3,9 @@
  * Folded stacks: ours, and those of stackcollapse-perf.pl, inferno, async-profiler, py-spy and others. A line
  * is frames, root first, with semicolons between them, a space and a count.
  *
- * The first field is the thread's name, as in our files and perf's. It is a frame all the same where some
- * line of the file has but one field, or a first field says that it is a frame: by an annotation ("_[k]")
- * or by a line ("(app.py:3)"). async-profiler's "[name tid=12]" is a thread either way.
+ * The first field is the thread's name, as in our files and perf's. It is a frame all the same where some line of the
+ * file has but one field, or a first field is marked as a frame: by an annotation ("_[k]") or by a line
+ * ("(app.py:3)"). async-profiler's "[name tid=12]" is a thread either way.
  *
  * Annotations: _[k] kernel; _[j], _[0], _[1] code of a JIT compiler; _[i] inlined; _[?] ours: perhaps
  * another function. ":12" behind a name is its line, as in our files with --lines. There are no times, and

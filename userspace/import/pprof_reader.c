@@ -507,7 +507,7 @@ static int location_field(struct pprof *p, const struct wire *w)
 	return err;
 }
 
-/* ---- whose samples --------------------------------------------------------------------------- */
+/* ---- owners of samples ----------------------------------------------------------------------- */
 
 /* A number, or digits as a string. */
 static uint32_t label_number(const struct pprof *p, const Pprof__Label *l)

@@ -7,12 +7,12 @@
  * files' sizes, so that the longest is not the last; answers are kept until all jobs before have
  * been delivered, so that the order of what comes out is that of the jobs.
  *
- * One poll() waits for all of it: what children say, files they ask for, the time they have. A child is
- * done when its socket ends. Whatever it is doing by then, it is killed and waited for: it is good if a whole
- * report has come, else its status says why not.
+ * One poll() waits for everything: answers of children, their requests for files, their deadlines. A child is done
+ * when its socket ends. It is then killed and waited for: it has succeeded if a whole report has come, else its
+ * status has the reason.
  *
- * A child whose file is on a file system that does not answer neither gets on nor ends. After some seconds in which
- * it has done nothing it is given up, and left behind if it outlives SIGKILL by a second.
+ * A child whose file is on a file system that does not answer neither makes progress nor ends. After some seconds
+ * without progress it is killed, and abandoned if it outlives SIGKILL by a second.
  */
 #include "symbolize/sealed.h"
 
@@ -48,7 +48,7 @@
 #define CPU_SECONDS_BASE 30
 #define CPU_SECONDS_MAX	 600
 #define BYTES_PER_SECOND (8ull << 20) /* of a file, at the least */
-#define WALL_PER_CPU	 4	      /* other processes want the CPU as well */
+#define WALL_PER_CPU	 4	      /* other processes use the CPU as well */
 #define FORK_TRIES	 20
 #define STUCK_NS	 10000000000ull
 #define ROOT		 0
@@ -56,7 +56,7 @@
 
 enum task_state { TASK_WAITING, TASK_RUNNING, TASK_DONE };
 
-/* Why a child is ended: it has said its last, its time is over, it does not get on. */
+/* Why a child is ended: its report is complete, its time is over, it makes no progress. */
 enum child_end { CHILD_ENDED, CHILD_TOO_LATE, CHILD_STUCK };
 
 struct task {
@@ -116,7 +116,7 @@ static uint64_t memory_available(void)
 	return 4 * MEMORY_DEFAULT;
 }
 
-/* CPUs that nobody but us and our children wants right now; at least one. */
+/* CPUs that no other process uses right now; at least one. */
 static unsigned int idle_cpus(size_t children)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/loadavg", "re");
@@ -257,7 +257,7 @@ static uint64_t deadline_of(const struct run *r, unsigned int seconds)
 	       (r->work->wall_time ? r->work->wall_time : seconds * WALL_PER_CPU * SECOND_NS);
 }
 
-/* May its child be asked again in a later run? What it asks for itself would have to be at hand then. */
+/* May its child get requests in a later run? The files that it opens would have to be available then. */
 static bool may_keep(const struct run *r, const struct task *task)
 {
 	const struct sealed_job *job = task->job;
@@ -360,7 +360,7 @@ static bool is_used_up(const struct run *r, uint32_t user, bool *by_all)
 	return *by_all ? r->child_count == children_of(r, ROOT) : !children_of(r, user);
 }
 
-/* The next one of a user who has the fewest children; what its user has no CPU time left for is done. */
+/* The next one of a user with the fewest children; tasks of users without CPU time left are done. */
 static struct task *next_task(struct run *r)
 {
 	struct task *best = NULL;
@@ -443,7 +443,7 @@ static void note_limit(const struct task *task)
 		note_left(task, OUTSIDE_BY_ITSELF);
 }
 
-/* The child has said its last. `error`: what its stream was worth. */
+/* The child's report has ended. `error`: of its stream. */
 static void finish_child(struct run *r, struct child *child, int error, enum child_end end)
 {
 	struct task *task = child->task;
@@ -524,7 +524,7 @@ static int attend_child(struct run *r, struct child *child, const struct pollfd 
 	else if (fds[1].revents)
 		gone = -EPIPE;
 	if (gone) {
-		/* what it still asks for fails with ENOSYS */
+		/* its further requests fail with ENOSYS */
 		close(child->listener);
 		child->listener = -1;
 	}

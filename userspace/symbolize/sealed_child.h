@@ -36,11 +36,11 @@ int sealed_child__start_keeper(pid_t *keeper, int *control);
 pid_t sealed_child__start(const struct sealed_child_request *request, int keeper, int *socket);
 
 /*
- * Ask a child that keeps its module, and has answered, for more. 0; negative errno, and a part of the question may have
- * gone.
+ * Send another request to a child that keeps its module and has answered. 0; negative errno, and a part of the
+ * question may have gone.
  */
 int sealed_child__ask(int socket, const uint64_t *addresses, size_t count);
-#define SEALED_QUESTION_MAX 8192u /* addresses; a child is not asked again for more */
+#define SEALED_QUESTION_MAX 8192u /* addresses, at most, of a further request */
 
 /* What a child writes to this one, the parent reads. */
 #define SEALED_SOCKET CHILD_SOCKET

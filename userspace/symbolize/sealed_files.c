@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A child's open() stops in the kernel until we have answered it. Its path is in the child's memory,
- * which the child can change at any time: we read it once, judge that copy, have it opened and put the
- * descriptor into the child. What the child's memory says by then does not matter.
+ * A child's open() stops in the kernel until we have answered it. Its path is in the child's memory, which the child
+ * can change at any time: we read it once, judge that copy, have it opened and put the descriptor into the child.
+ * Later changes of the child's memory do not matter.
  *
- * Before the copy is believed the question must still stand: if the child has died, its pid may be
- * another process by now, and the memory that we read too.
+ * Before the copy is used the request must still be valid: if the child has died, its pid may be another process by
+ * now, and the memory that we read too.
  */
 #include "symbolize/sealed_files.h"
 
@@ -65,7 +65,7 @@ static bool may_be_asked_for(const char *path)
 	return path[0] == '/' && (ends_with(path, ".dwo") || ends_with(path, ".dwp"));
 }
 
-/* The child knows its files by their numbers alone, and libdw looks for others beside them. */
+/* The child has its files as numbers only, and libdw looks for others beside them. */
 static int place_beside(const char *module, char path[PATH_SIZE])
 {
 	static const char OPEN_FILES[] = "/proc/self/fd/";

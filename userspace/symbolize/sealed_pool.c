@@ -27,7 +27,7 @@ struct sealed_pool {
 	pid_t keeper;
 	int control; /* -1: there is no keeper */
 	size_t limit;
-	VEC(struct place) places; /* the one that was asked last is the last */
+	VEC(struct place) places; /* in the order of their last request */
 };
 
 struct sealed_pool *sealed_pool__new(size_t bytes)
@@ -115,7 +115,7 @@ bool sealed_pool__take(struct sealed_pool *p, const struct symbol_key *key,
 	return false;
 }
 
-/* That nobody else has: not the pages of its files, nor those that it shares with us. */
+/* Private pages: not those of its files, nor those that it shares with us. */
 static size_t own_bytes(pid_t pid)
 {
 	char path[64], line[128];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sealed children that have answered and wait to be asked again: opening a module, which is to read all its debug
- * information, takes them many times as long as a few more addresses. A child is still of one module alone. What they
- * may have in memory together is limited: they are asked in each window, so who has more memory for less time that it
- * saves ends first, not who was asked first.
+ * Sealed children that have answered and wait for further requests: opening a module, which reads all its debug
+ * information, takes many times as long as a few more addresses. A child is still of one module alone. The memory of
+ * all of them is limited. There are requests in each window, so the child that saves the least time for its memory
+ * ends first, not the one with the oldest request.
  */
 #ifndef SYMBOLIZE_SEALED_POOL_H
 #define SYMBOLIZE_SEALED_POOL_H
@@ -44,7 +44,7 @@ void sealed_pool__put(struct sealed_pool *p, const struct symbol_key *key,
 		      const struct kept_child *child);
 /* Ends a child that was taken. */
 void sealed_pool__end(const struct kept_child *child);
-/* Ends those that were not asked for some time. */
+/* Ends those without a request for some time. */
 void sealed_pool__tidy(struct sealed_pool *p);
 
 #endif

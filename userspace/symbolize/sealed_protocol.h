@@ -33,7 +33,7 @@ int sealed_writer__end(struct sealed_writer *w, int error, const struct module_r
 /* ---- the parent's side ----------------------------------------------------------------------- */
 
 struct sealed_answers {
-	size_t expected; /* addresses that were asked for */
+	size_t expected; /* requested addresses */
 	size_t results;	 /* … and are answered */
 	VEC(char) bytes; /* checked answers, then what came of the next one */
 	size_t checked;	 /* so many of the bytes are */
@@ -46,8 +46,8 @@ void sealed_answers__init(struct sealed_answers *a, size_t expected);
 void sealed_answers__fini(struct sealed_answers *a);
 
 /*
- * Take the next message. 0; -EBADMSG: no child of ours says that; -EFBIG: more than the
- * answers to so many addresses can be; -ENOMEM. After an error it is of no use but to be freed.
+ * Take the next message. 0; -EBADMSG: no child sends that; -EFBIG: more than the answers to so many addresses can be;
+ * -ENOMEM. After an error it is of no use but to be freed.
  */
 int sealed_answers__take(struct sealed_answers *a, const struct message_buffer *message);
 
