@@ -493,6 +493,9 @@ bool stack_end_is_complete(enum stack_end end);
 /* CPU time of a thread over the whole recording, ns: the weights of its CPU samples and its tail. */
 uint64_t profile_thread__cpu(const struct profile_thread *thread);
 
+/* Add the ticks of the CPU samples of all threads to `ticks`, by stack. */
+void profile__count_stacks(const struct profile *p, uint64_t *ticks);
+
 /* Share of CPU samples whose stack is complete, 0..1; 1 if there is no sample. */
 double profile__complete_share(const struct profile *p);
 

@@ -11,7 +11,6 @@
 #define AGENT_AGENT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 
 #include "agent/settings.h"

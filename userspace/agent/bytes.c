@@ -10,12 +10,7 @@
 
 int bytes__add(struct bytes *b, const void *data, size_t size)
 {
-	if (size > SIZE_MAX - b->count || vec_reserve(b, b->count + size))
-		return -ENOMEM;
-	if (size)
-		memcpy(b->data + b->count, data, size);
-	b->count += size;
-	return 0;
+	return size > SIZE_MAX - b->count ? -ENOMEM : vec_append(b, data, size);
 }
 
 int bytes__write(int (*write)(void *context, FILE *out), void *context, struct bytes *out)

@@ -89,8 +89,7 @@ DEFINE_ORDER(compare_places, struct place, ASCENDING(file) ?: ASCENDING(use));
 
 void code_order__number(struct code_order *o, struct code_tables *code)
 {
-	if (o->places.count)
-		qsort(o->places.data, o->places.count, sizeof(*o->places.data), compare_places);
+	vec_sort(&o->places, compare_places);
 	for (size_t i = 0; i < o->places.count; i++)
 		code_tables__location(code, (struct location_id){o->places.data[i].location});
 	o->places.count = 0;

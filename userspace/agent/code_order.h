@@ -7,7 +7,6 @@
 #ifndef AGENT_CODE_ORDER_H
 #define AGENT_CODE_ORDER_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include <sysprof/profile.h>

@@ -333,8 +333,7 @@ static int list_pids(struct services *s, const struct profile *p)
 		if (s->active.data[i].set &&
 		    vec_push(&s->pids, (struct numbered_pid){p->processes[i].pid, i}))
 			return -ENOMEM;
-	if (s->pids.count)
-		qsort(s->pids.data, s->pids.count, sizeof(s->pids.data[0]), compare_pids);
+	vec_sort(&s->pids, compare_pids);
 	return 0;
 }
 
@@ -441,8 +440,7 @@ static int list_used(struct services *s)
 		if (!a->set->number++ && vec_push(&s->used, a->set))
 			return -ENOMEM;
 	}
-	if (s->used.count)
-		qsort(s->used.data, s->used.count, sizeof(s->used.data[0]), compare_cpu);
+	vec_sort(&s->used, compare_cpu);
 	return 0;
 }
 

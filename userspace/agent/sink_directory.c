@@ -2,7 +2,6 @@
 /* A sink that is a directory: a file for each request. Nothing in it is ever deleted: that is its owner's affair. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/sink_private.h"

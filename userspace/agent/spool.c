@@ -316,8 +316,7 @@ static int list_directory(struct spool *s)
 	for (struct dirent *e; !err && (e = readdir(entries));)
 		err = note_file(s, e->d_name);
 	renumber(s, in_memory);
-	if (s->entries.count)
-		qsort(s->entries.data, s->entries.count, sizeof(*s->entries.data), compare_numbers);
+	vec_sort(&s->entries, compare_numbers);
 	s->listed = true;
 	make_room(s, 0);
 	drop_old(s);

@@ -16,7 +16,6 @@
 #define AGENT_USAGE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct session;

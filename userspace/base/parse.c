@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/order.h"
 #include "base/vec.h"

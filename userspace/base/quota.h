@@ -14,7 +14,6 @@
 #define BASE_QUOTA_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/outside_books.h"

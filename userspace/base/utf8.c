@@ -3,7 +3,6 @@
 #include "base/utf8.h"
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
 static bool in_range(unsigned char byte, unsigned char first, unsigned char last)

@@ -2,12 +2,14 @@
 /*
  * A growing array. `VEC(int) v = {}; vec_push(&v, 3); v.data[0]; v.count; vec_free(&v);`
  *
- * vec_push and vec_reserve evaluate to 0 or -ENOMEM and leave the vector as it was on failure.
+ * vec_push, vec_append and vec_reserve evaluate to 0 or -ENOMEM and leave the vector as it was on failure.
  */
 #ifndef BASE_VEC_H
 #define BASE_VEC_H
 
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define VEC(type)                                                                                  \
 	struct {                                                                                   \
@@ -30,6 +32,31 @@ int vec_grow(void **data, size_t *capacity, size_t want, size_t size);
 			(v)->data[(v)->count++] = (__VA_ARGS__);                                   \
 		vec_err_;                                                                          \
 	})
+
+/* Add `n` elements that lie one behind the other at `from`. */
+#define vec_append(v, from, n)                                                                     \
+	({                                                                                         \
+		size_t vec_n_ = (n);                                                               \
+		int vec_err_ = vec_reserve((v), (v)->count + vec_n_);                              \
+		if (!vec_err_ && vec_n_) {                                                         \
+			memcpy((v)->data + (v)->count, (from), vec_n_ * sizeof(*(v)->data));       \
+			(v)->count += vec_n_;                                                      \
+		}                                                                                  \
+		vec_err_;                                                                          \
+	})
+
+/* qsort() and qsort_r() of all elements, which may be none. */
+#define vec_sort(v, compare)                                                                       \
+	do {                                                                                       \
+		if ((v)->count)                                                                    \
+			qsort((v)->data, (v)->count, sizeof(*(v)->data), (compare));               \
+	} while (0)
+
+#define vec_sort_r(v, compare, context)                                                            \
+	do {                                                                                       \
+		if ((v)->count)                                                                    \
+			qsort_r((v)->data, (v)->count, sizeof(*(v)->data), (compare), (context));  \
+	} while (0)
 
 #define vec_free(v)                                                                                \
 	do {                                                                                       \

@@ -9,7 +9,6 @@
 #define CAPTURE_PERF_EVENTS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <linux/perf_event.h>
 

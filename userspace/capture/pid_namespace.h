@@ -9,7 +9,6 @@
 #ifndef CAPTURE_PID_NAMESPACE_H
 #define CAPTURE_PID_NAMESPACE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/log.h"

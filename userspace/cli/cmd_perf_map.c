@@ -61,12 +61,8 @@ static int keep_entry(void *context, const struct perf_map_entry *entry)
 	if (!err)
 		err = vec_push(&m->names, name);
 	if (!err)
-		err = vec_reserve(&m->text, m->text.count + entry->name_size);
-	if (err)
-		return err;
-	memcpy(m->text.data + m->text.count, entry->name, entry->name_size);
-	m->text.count += entry->name_size;
-	return 0;
+		err = vec_append(&m->text, entry->name, entry->name_size);
+	return err;
 }
 
 static int read_entries(struct map *m, int fd)
@@ -206,9 +202,7 @@ static int index_fresh(struct fresh_index *index)
 		if (m->fresh[i] && vec_push(&index->entries, i))
 			return -ENOMEM;
 	}
-	if (index->entries.count)
-		qsort_r(index->entries.data, index->entries.count, sizeof(uint32_t), compare_starts,
-			m->ranges.data);
+	vec_sort_r(&index->entries, compare_starts, m->ranges.data);
 	return 0;
 }
 

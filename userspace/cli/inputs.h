@@ -8,7 +8,6 @@
 
 #include <sysprof/profile.h>
 
-#include "base/log.h"
 #include "session/session.h"
 
 /* A profile that was read, and what owns it. */

@@ -106,12 +106,7 @@ struct dso_id export_main_program(const struct profile *p)
 
 	if (!of_stack || !of_dso || !below)
 		return best;
-	for (size_t i = 1; i < p->thread_count; i++) {
-		const struct profile_samples *rows = &p->threads[i].samples[SAMPLE_CPU];
-
-		for (size_t j = 0; j < rows->count; j++)
-			of_stack[rows->stack[j].v] += profile_samples__ticks(rows, j);
-	}
+	profile__count_stacks(p, of_stack);
 	for (size_t i = p->stack_count; i-- > 1;)
 		of_stack[p->stacks[i].parent.v] += of_stack[i];
 	for (size_t i = 1; i < p->stack_count; i++) {

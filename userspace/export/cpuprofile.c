@@ -374,11 +374,9 @@ static int write_cpuprofile(const struct export_request *request)
 	return err;
 }
 
-static const char *const suffixes[] = {".cpuprofile", NULL};
-
 const struct exporter cpuprofile_exporter = {
 	.name = "cpuprofile",
-	.suffixes = suffixes,
+	.suffixes = (const char *const[]){".cpuprofile", NULL},
 	.description = "Chrome CPU profile, one thread a file",
 	.how_to_open = "open %s in Chrome DevTools (Performance, \"Load profile…\"), VS Code or "
 		       "speedscope",

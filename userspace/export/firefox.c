@@ -271,11 +271,9 @@ static int write_firefox(const struct export_request *request)
 	return err;
 }
 
-static const char *const suffixes[] = {".json", ".json.gz", NULL};
-
 const struct exporter firefox_exporter = {
 	.name = "firefox",
-	.suffixes = suffixes,
+	.suffixes = (const char *const[]){".json", ".json.gz", NULL},
 	.description = "Firefox Profiler, processed format 66",
 	.how_to_open = "open https://profiler.firefox.com/from-file/ and choose %s "
 		       "(or drag it into profiler.firefox.com)",

@@ -482,8 +482,7 @@ static int order_markers(struct firefox *f)
 	f->marker_end = calloc(f->tracks.count + 1, sizeof(*f->marker_end));
 	if (!f->marker_end || f->markers.count >= UINT32_MAX)
 		return -ENOMEM;
-	if (f->markers.count)
-		qsort(f->markers.data, f->markers.count, sizeof(*f->markers.data), compare_markers);
+	vec_sort(&f->markers, compare_markers);
 	for (size_t track = 0; track < f->tracks.count || !track; track++) {
 		while (at < f->markers.count && f->markers.data[at].track == track)
 			used[f->markers.data[at++].kind] = true;

@@ -188,9 +188,8 @@ static int merge_functions(struct firefox_tables *t)
 		if (functions[i].definition_file.v && functions[i].definition_line)
 			err = vec_push(&defined, i);
 	}
-	if (!err && defined.count)
-		qsort_r(defined.data, defined.count, sizeof(*defined.data), compare_by_function,
-			(void *)functions);
+	if (!err)
+		vec_sort_r(&defined, compare_by_function, (void *)functions);
 	for (size_t i = 1; i < defined.count && !err; i++) {
 		uint32_t before = defined.data[i - 1], here = defined.data[i];
 

@@ -168,8 +168,7 @@ static int collect_stacks(struct folded *f)
 					  (uint64_t)samples->comm[j].v << 32 | samples->stack[j].v,
 					  profile_samples__ticks(samples, j));
 	}
-	if (f->stacks.count)
-		qsort(f->stacks.data, f->stacks.count, sizeof(*f->stacks.data), compare_stacks);
+	vec_sort(&f->stacks, compare_stacks);
 	return err;
 }
 
@@ -303,15 +302,6 @@ static int push_children(struct folded *f, uint32_t parent)
 	return 0;
 }
 
-static int append_text(struct folded *f, const char *text, size_t size)
-{
-	if (vec_reserve(&f->text, f->text.count + size))
-		return -ENOMEM;
-	memcpy(f->text.data + f->text.count, text, size);
-	f->text.count += size;
-	return 0;
-}
-
 static int write_item(struct folded *f, const struct folded_item *item, FILE *out)
 {
 	const char *field = field_of(f, item);
@@ -319,14 +309,14 @@ static int write_item(struct folded *f, const struct folded_item *item, FILE *ou
 	int err;
 
 	f->text.count = item->prefix;
-	err = append_text(f, field, strlen(field));
+	err = vec_append(&f->text, field, strlen(field));
 	if (err)
 		return err;
 	if (!item->is_line) {
-		err = append_text(f, ";", 1);
+		err = vec_append(&f->text, ";", 1);
 		return err ? err : push_children(f, item->node);
 	}
-	err = append_text(f, end, line_end(f, item, end));
+	err = vec_append(&f->text, end, line_end(f, item, end));
 	if (!err && fwrite(f->text.data, 1, f->text.count, out) != f->text.count)
 		err = -EIO;
 	return err;
@@ -355,11 +345,9 @@ static int write_folded(const struct export_request *request)
 	return err;
 }
 
-static const char *const suffixes[] = {".folded", NULL};
-
 const struct exporter folded_exporter = {
 	.name = "folded",
-	.suffixes = suffixes,
+	.suffixes = (const char *const[]){".folded", NULL},
 	.description = "folded stacks, for flame graphs",
 	.how_to_open = "give %s to flamegraph.pl, inferno-flamegraph or speedscope",
 	.write = write_folded,

@@ -53,11 +53,9 @@ static int write_html(const struct export_request *request)
 	return fwrite(page_tail, 1, sizeof(page_tail), out) == sizeof(page_tail) ? 0 : -EIO;
 }
 
-static const char *const suffixes[] = {".html", NULL};
-
 const struct exporter html_exporter = {
 	.name = "html",
-	.suffixes = suffixes,
+	.suffixes = (const char *const[]){".html", NULL},
 	.description = "one page: flame graph, timeline, search; needs no network",
 	.how_to_open = "open %s in a browser",
 	.write = write_html,

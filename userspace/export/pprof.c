@@ -21,7 +21,6 @@
 #include "export/exporters.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/map.h"
@@ -251,11 +250,9 @@ static int write_pprof(const struct export_request *request)
 	return pp.error;
 }
 
-static const char *const suffixes[] = {".pb.gz", NULL};
-
 const struct exporter pprof_exporter = {
 	.name = "pprof",
-	.suffixes = suffixes,
+	.suffixes = (const char *const[]){".pb.gz", NULL},
 	.description = "pprof, every process and thread as labels",
 	.how_to_open = "run go tool pprof -http=: %s, or send it to Pyroscope or Parca",
 	.may_gzip = true,

@@ -59,13 +59,6 @@ static int count_stack(struct counting *c, uint32_t stack, uint64_t samples)
 	return 0;
 }
 
-/* `hits`: by stack */
-static void count_samples(const struct profile_samples *samples, uint64_t *hits)
-{
-	for (size_t i = 0; i < samples->count; i++)
-		hits[samples->stack[i].v] += profile_samples__ticks(samples, i);
-}
-
 static int count_code(struct counting *c)
 {
 	const struct profile *p = c->code.p;
@@ -74,8 +67,7 @@ static int count_code(struct counting *c)
 
 	if (!hits)
 		return -ENOMEM;
-	for (size_t i = 1; i < p->thread_count; i++)
-		count_samples(&p->threads[i].samples[SAMPLE_CPU], hits);
+	profile__count_stacks(p, hits);
 	for (uint32_t i = 1; i < p->stack_count && !err; i++)
 		if (hits[i])
 			err = count_stack(c, i, hits[i]);

@@ -139,14 +139,10 @@ static int list_groups(struct builder *b)
 	for (uint32_t i = 1; i < p->thread_count && !err; i++)
 		if (p->threads[i].samples[SAMPLE_CPU].tick_sum)
 			err = vec_push(&b->threads, i);
-	if (b->threads.count)
-		qsort_r(b->threads.data, b->threads.count, sizeof(*b->threads.data),
-			compare_threads, b);
+	vec_sort_r(&b->threads, compare_threads, b);
 	for (uint32_t i = 0; i < b->threads.count && !err; i++)
 		err = add_to_group(b, i);
-	if (b->groups.count)
-		qsort_r(b->groups.data, b->groups.count, sizeof(*b->groups.data), compare_groups,
-			b);
+	vec_sort_r(&b->groups, compare_groups, b);
 	return err;
 }
 
@@ -242,8 +238,7 @@ static int begin_calls(struct builder *b)
 {
 	int err = add_parents(b);
 
-	if (b->stacks.count)
-		qsort(b->stacks.data, b->stacks.count, sizeof(*b->stacks.data), compare_numbers);
+	vec_sort(&b->stacks, compare_numbers);
 	for (size_t i = b->stacks.count; i-- > 0 && !err;) {
 		uint32_t stack = b->stacks.data[i], parent = b->p->stacks[stack].parent.v;
 		struct links *links = &b->forest[stack];

@@ -10,11 +10,9 @@ static int write_text(const struct export_request *request)
 	return report_write(request, &options);
 }
 
-static const char *const suffixes[] = {".txt", NULL};
-
 const struct exporter text_exporter = {
 	.name = "text",
-	.suffixes = suffixes,
+	.suffixes = (const char *const[]){".txt", NULL},
 	.description = "the functions with the most samples, as text",
 	.how_to_open = "read %s",
 	.write = write_text,

@@ -432,11 +432,9 @@ static int write_trace(const struct export_request *request)
 	return err;
 }
 
-static const char *const suffixes[] = {".trace.json", ".trace.json.gz", NULL};
-
 const struct exporter trace_exporter = {
 	.name = "trace",
-	.suffixes = suffixes,
+	.suffixes = (const char *const[]){".trace.json", ".trace.json.gz", NULL},
 	.description = "Chrome trace, every process and thread",
 	.how_to_open =
 		"open %s in Chrome DevTools (Performance, \"Load profile…\"), ui.perfetto.dev or "

@@ -52,9 +52,7 @@ static int order_threads(struct tracks *tracks, const struct profile *p)
 			*first = track->thread;
 		track->group = *first;
 	}
-	if (tracks->count)
-		qsort_r(tracks->data, tracks->count, sizeof(*tracks->data), compare_tracks,
-			(void *)p);
+	vec_sort_r(tracks, compare_tracks, (void *)p);
 	return 0;
 }
 

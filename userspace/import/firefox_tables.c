@@ -3,7 +3,6 @@
 #include "import/firefox.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

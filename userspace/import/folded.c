@@ -12,7 +12,6 @@
  * no CPU time: counts become ticks.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/map.h"

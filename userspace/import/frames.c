@@ -2,7 +2,6 @@
 /* Frames of imported files as locations of a profile. */
 #include "import/frames.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -3,7 +3,6 @@
 #include "import/owners.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 static bool same_owner(const struct owner *a, const struct owner *b)
 {

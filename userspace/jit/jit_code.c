@@ -227,13 +227,9 @@ static int keep_unwinding(struct jit_code *c, const struct jitdump_load *load,
 		c->unwinding_full = true;
 		return 0;
 	}
-	if (vec_reserve(&c->unwinding, c->unwinding.count + size))
-		return -ENOMEM;
 	record->unwinding = c->unwinding.count;
 	record->unwinding_size = size;
-	memcpy(c->unwinding.data + c->unwinding.count, load->unwinding, size);
-	c->unwinding.count += size;
-	return 0;
+	return vec_append(&c->unwinding, load->unwinding, size);
 }
 
 /* The requested data: frames, or names and lines. */

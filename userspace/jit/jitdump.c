@@ -6,7 +6,6 @@
 #include "jit/jitdump.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/minmax.h"
@@ -103,12 +102,8 @@ static int keep_file(struct jitdump_reader *r, const char *file, size_t *offset)
 {
 	size_t size = strlen(file) + 1;
 
-	if (vec_reserve(&r->files, r->files.count + size))
-		return -ENOMEM;
 	*offset = r->files.count;
-	memcpy(r->files.data + r->files.count, file, size);
-	r->files.count += size;
-	return 0;
+	return vec_append(&r->files, file, size);
 }
 
 #define CODE_SIZE_MAX	(1u << 30) /* of one function, for what is taken for its lines */
@@ -416,10 +411,8 @@ int jitdump_reader__feed(struct jitdump_reader *r, const void *bytes, size_t siz
 	if (!r->rest.count) {
 		done = take_all(r, bytes, size, handler);
 	} else {
-		if (vec_reserve(&r->rest, r->rest.count + size))
+		if (vec_append(&r->rest, bytes, size))
 			return -ENOMEM;
-		memcpy(r->rest.data + r->rest.count, bytes, size);
-		r->rest.count += size;
 		done = take_all(r, r->rest.data, r->rest.count, handler);
 	}
 	if (done < 0)

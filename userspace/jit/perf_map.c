@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "jit/perf_map.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define USER_ADDRESS_END (UINT64_C(1) << 56) /* with 5 page-table levels */
@@ -78,11 +76,7 @@ static int keep_rest(struct perf_map_reader *r, const char *bytes, size_t size)
 		r->rest.count = 0;
 		return 0;
 	}
-	if (vec_reserve(&r->rest, r->rest.count + size))
-		return -ENOMEM;
-	memcpy(r->rest.data + r->rest.count, bytes, size);
-	r->rest.count += size;
-	return 0;
+	return vec_append(&r->rest, bytes, size);
 }
 
 static int end_line(struct perf_map_reader *r, const char *bytes, size_t size,

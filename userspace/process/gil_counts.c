@@ -2,7 +2,6 @@
 #include "process/gil_counts.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 void gil_counts__fini(struct gil_counts *g)
 {

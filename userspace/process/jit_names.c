@@ -160,8 +160,7 @@ static int collect_places(struct jit_names *j)
 		if (vec_push(&j->places, place))
 			return -ENOMEM;
 	}
-	if (j->places.count)
-		qsort(j->places.data, j->places.count, sizeof(struct place), compare_places);
+	vec_sort(&j->places, compare_places);
 	for (size_t i = 0; i < j->places.count; i++) {
 		struct place *place = &j->places.data[i];
 		bool repeated = i && place[-1].process == place->process &&

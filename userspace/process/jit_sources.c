@@ -9,7 +9,6 @@
 #include "base/map.h"
 #include "base/log.h"
 #include "base/quota.h"
-#include "base/vec.h"
 #include "process/jit_piece.h"
 #include "stream/clock.h"
 

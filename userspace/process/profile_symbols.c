@@ -2,7 +2,6 @@
 #include "process/profile_symbols.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "process/outside_rows.h"
 #include "stream/symbol_blob.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "process/window_lives.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 void window_lives__fini(struct window_lives *w)

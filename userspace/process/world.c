@@ -701,9 +701,7 @@ static void forget_code(struct world *w)
 	if (code_functions__bytes(w->code) &&
 	    !add_lives(&lives, process_table__first_living(w->processes)) &&
 	    !add_lives(&lives, process_table__first_dead(w->processes))) {
-		if (lives.serials.count)
-			qsort(lives.serials.data, lives.serials.count, sizeof(uint64_t),
-			      compare_serials);
+		vec_sort(&lives.serials, compare_serials);
 		code_functions__forget(w->code, is_life, &lives);
 	}
 	vec_free(&lives.serials);

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/log.h"
 #include "procfs/dso_opener_private.h"
 #include "helpers/owner.h"
 #include "helpers/pool.h"

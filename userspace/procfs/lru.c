@@ -2,7 +2,6 @@
 #include "procfs/lru.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/minmax.h"
 

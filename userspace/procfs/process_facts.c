@@ -2,7 +2,6 @@
 #include "procfs/process_facts.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -52,6 +52,16 @@ uint64_t profile_thread__cpu(const struct profile_thread *thread)
 	return sum;
 }
 
+void profile__count_stacks(const struct profile *p, uint64_t *ticks)
+{
+	for (size_t i = 1; i < p->thread_count; i++) {
+		const struct profile_samples *samples = &p->threads[i].samples[SAMPLE_CPU];
+
+		for (size_t k = 0; k < samples->count; k++)
+			ticks[samples->stack[k].v] += profile_samples__ticks(samples, k);
+	}
+}
+
 bool stack_end_is_complete(enum stack_end end)
 {
 	return !figure_table[FIGURE_ENDS + end].is_loss;

@@ -8,6 +8,28 @@
 /* Times and sums stay below this, so that differences fit into signed 64 bits. */
 #define PROFILE_TIME_MAX (UINT64_MAX >> 2)
 
+/* The arrays of a profile, and of its builder: X(array, count). Element 0 of a table is the placeholder. */
+#define PROFILE_TABLES(X)                                                                          \
+	X(dsos, dso_count)                                                                         \
+	X(functions, function_count)                                                               \
+	X(locations, location_count)                                                               \
+	X(stacks, stack_count)                                                                     \
+	X(processes, process_count)                                                                \
+	X(threads, thread_count)
+#define PROFILE_LISTS(X)                                                                           \
+	X(sample_types, sample_type_count)                                                         \
+	X(lines, line_count)                                                                       \
+	X(facts, fact_count)                                                                       \
+	X(books, books_count)                                                                      \
+	X(jits, jit_count)                                                                         \
+	X(runtimes, runtime_count)                                                                 \
+	X(gils, gil_count)                                                                         \
+	X(meta, meta_count)                                                                        \
+	X(lost_ranges, lost_range_count)                                                           \
+	X(outside, outside_count)                                                                  \
+	X(memories, memory_count)                                                                  \
+	X(epochs, epoch_count)
+
 /* Are addresses of such a dso valid in one process only? */
 static inline bool dso_kind_is_private(enum dso_kind kind)
 {

@@ -180,21 +180,16 @@ void profile_builder__free(struct profile_builder *b)
 	for (size_t i = 0; i < b->columns.count; i++)
 		free_columns(&b->columns.data[i]);
 	vec_free(&b->columns);
-	vec_free(&b->sample_types);
-	vec_free(&b->threads);
-	vec_free(&b->processes);
-	vec_free(&b->books);
 	vec_free(&b->books_of);
-	vec_free(&b->jits);
-	vec_free(&b->runtimes);
-	vec_free(&b->gils);
 	meta_table__fini(&b->meta);
-	vec_free(&b->lost_ranges);
 	builder_free_events(b);
+#define X(array, number) vec_free(&b->array);
+	PROFILE_TABLES(X)
+	PROFILE_LISTS(X)
+#undef X
 	stack_table__fini(&b->stacks);
 	dso_table__fini(&b->dsos);
 	function_table__fini(&b->functions);
-	vec_free(&b->lines);
 	location_table__fini(&b->locations);
 	strtab__free(b->strings);
 	free(b);

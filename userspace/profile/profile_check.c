@@ -59,24 +59,17 @@ static int check_tables(const struct checker *c)
 	const struct profile *p = c->p;
 	int err;
 
-#define TABLE(array, count)                                                                        \
-	err = check_table(c, #array, p->array, p->count, sizeof(*p->array));                       \
+#define X(array, number)                                                                           \
+	err = check_table(c, #array, p->array, p->number, sizeof(*p->array));                      \
 	if (err)                                                                                   \
-	return err
-	TABLE(dsos, dso_count);
-	TABLE(functions, function_count);
-	TABLE(locations, location_count);
-	TABLE(stacks, stack_count);
-	TABLE(processes, process_count);
-	TABLE(threads, thread_count);
-#undef TABLE
-	if ((p->sample_type_count && !p->sample_types) || (p->line_count && !p->lines) ||
-	    (p->books_count && !p->books) || (p->meta_count && !p->meta) ||
-	    (p->jit_count && !p->jits) || (p->runtime_count && !p->runtimes) ||
-	    (p->gil_count && !p->gils) || (p->lost_range_count && !p->lost_ranges) ||
-	    (p->outside_count && !p->outside) || (p->memory_count && !p->memories) ||
-	    (p->epoch_count && !p->epochs))
+		return err;
+	PROFILE_TABLES(X)
+#undef X
+#define X(array, number)                                                                           \
+	if (p->number && !p->array)                                                                \
 		return report_broken(c, "an array is missing");
+	PROFILE_LISTS(X)
+#undef X
 	return 0;
 }
 

@@ -152,12 +152,8 @@ void builder_free_events(struct profile_builder *b)
 		vec_free(&b->memory_columns.data[i].readings);
 	vec_free(&b->memory_columns);
 	vec_free(&b->memory_of);
-	vec_free(&b->memories);
-	vec_free(&b->epochs);
-	vec_free(&b->outside);
 	vec_free(&b->outside_users);
 	free(b->outside_of);
-	vec_free(&b->facts);
 	fact_set_table__fini(&b->fact_sets);
 }
 
@@ -220,8 +216,7 @@ static void settle_outside(struct profile_builder *b)
 {
 	const struct profile *p = &b->profile;
 
-	if (b->outside.count)
-		qsort(b->outside.data, b->outside.count, sizeof(*b->outside.data), compare_outside);
+	vec_sort(&b->outside, compare_outside);
 	for (size_t i = 0; i < b->outside.count; i++) {
 		struct profile_outside *row = &b->outside.data[i];
 
@@ -291,8 +286,6 @@ static void freeze_thread(struct profile_thread *t, const struct thread_columns 
 
 void builder_freeze_events(struct profile_builder *b)
 {
-	struct profile *p = &b->profile;
-
 	for (size_t i = 1; i < b->threads.count; i++)
 		freeze_thread(&b->threads.data[i], &b->columns.data[i]);
 	for (size_t i = 0; i < b->memory_columns.count; i++) {
@@ -303,8 +296,4 @@ void builder_freeze_events(struct profile_builder *b)
 		if (builder_has_failed(b, vec_push(&b->memories, memory)))
 			return;
 	}
-	p->memories = b->memories.data;
-	p->memory_count = b->memories.count;
-	p->epochs = b->epochs.data;
-	p->epoch_count = b->epochs.count;
 }

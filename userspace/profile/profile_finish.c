@@ -154,8 +154,7 @@ DEFINE_ORDER(compare_books, struct profile_cpu_books, ASCENDING(cpu));
 /* By cpu; nothing finds them by number any more. */
 static void sort_books(struct profile_builder *b)
 {
-	if (b->books.count)
-		qsort(b->books.data, b->books.count, sizeof(*b->books.data), compare_books);
+	vec_sort(&b->books, compare_books);
 	vec_free(&b->books_of);
 }
 
@@ -183,40 +182,14 @@ static void freeze_tables(struct profile_builder *b)
 
 	for (size_t i = 1; i < b->threads.count; i++)
 		freeze_samples(&b->threads.data[i], &b->columns.data[i]);
-	p->sample_types = b->sample_types.data;
-	p->sample_type_count = b->sample_types.count;
 	p->strings = strtab__array(b->strings);
 	p->string_count = strtab__count(b->strings);
-	p->dsos = b->dsos.data;
-	p->dso_count = b->dsos.count;
-	p->functions = b->functions.data;
-	p->function_count = b->functions.count;
-	p->lines = b->lines.data;
-	p->line_count = b->lines.count;
-	p->locations = b->locations.data;
-	p->location_count = b->locations.count;
-	p->stacks = b->stacks.data;
-	p->stack_count = b->stacks.count;
-	p->processes = b->processes.data;
-	p->process_count = b->processes.count;
-	p->facts = b->facts.data;
-	p->fact_count = b->facts.count;
-	p->threads = b->threads.data;
-	p->thread_count = b->threads.count;
-	p->books = b->books.data;
-	p->books_count = b->books.count;
-	p->jits = b->jits.data;
-	p->jit_count = b->jits.count;
-	p->runtimes = b->runtimes.data;
-	p->runtime_count = b->runtimes.count;
-	p->gils = b->gils.data;
-	p->gil_count = b->gils.count;
-	p->meta = b->meta.data;
-	p->meta_count = b->meta.count;
-	p->lost_ranges = b->lost_ranges.data;
-	p->lost_range_count = b->lost_ranges.count;
-	p->outside = b->outside.data;
-	p->outside_count = b->outside.count;
+#define X(array, number)                                                                           \
+	p->array = b->array.data;                                                                  \
+	p->number = b->array.count;
+	PROFILE_TABLES(X)
+	PROFILE_LISTS(X)
+#undef X
 }
 
 int profile_builder__finish(struct profile_builder *b, const struct profile **profile, char *why,
@@ -233,8 +206,8 @@ int profile_builder__finish(struct profile_builder *b, const struct profile **pr
 		settle_session(b);
 		settle_lives(b);
 		builder_settle_events(b);
-		freeze_tables(b);
 		builder_freeze_events(b);
+		freeze_tables(b);
 		if (b->error)
 			return b->error;
 		b->finished = true;

@@ -16,11 +16,7 @@ int code_answers__append(struct code_answers *answers, const void *data, size_t 
 {
 	if (answers->bytes.count + size > answers->limit)
 		return -E2BIG;
-	if (vec_reserve(&answers->bytes, answers->bytes.count + size))
-		return -ENOMEM;
-	memcpy(answers->bytes.data + answers->bytes.count, data, size);
-	answers->bytes.count += size;
-	return 0;
+	return vec_append(&answers->bytes, data, size);
 }
 
 /* Rows ascend in an event; of two at one offset the last one counts. */

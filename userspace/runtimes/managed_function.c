@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "runtimes/managed_function.h"
 
-#include <stdlib.h>
-
 #include "base/search.h"
 
 void managed_function__fini(struct managed_function *f)

@@ -320,11 +320,7 @@ static void say_lost(struct jit_bytes_event *e, const struct event_header *event
 
 static int append_event(struct finisher *f, const struct event_header *event)
 {
-	if (vec_reserve(&f->waiting.events, f->waiting.events.count + event->size))
-		return -ENOMEM;
-	memcpy(f->waiting.events.data + f->waiting.events.count, event, event->size);
-	f->waiting.events.count += event->size;
-	return 0;
+	return vec_append(&f->waiting.events, event, event->size);
 }
 
 /* Where little may be kept, little may wait to be. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "session/thread_targets.h"
 
-#include <stdlib.h>
-
 int thread_targets__add(struct thread_targets *t, uint32_t tid, uint32_t pid)
 {
 	const struct thread_target thread = {.tid = tid, .pid = pid};

@@ -10,7 +10,6 @@
 #define SESSION_THREAD_TARGETS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 

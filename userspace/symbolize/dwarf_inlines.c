@@ -10,7 +10,6 @@
 
 #include <dwarf.h>
 #include <errno.h>
-#include <stdlib.h>
 
 #define FUNCTION_DIES_MAX   (UINT64_C(1) << 24)
 #define FUNCTION_RANGES_MAX (UINT64_C(1) << 20)

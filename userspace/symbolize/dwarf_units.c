@@ -20,7 +20,6 @@
 #include <dwarf.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define UNITS_MAX	    (1U << 22)

@@ -18,7 +18,6 @@
 
 #include "base/cleanup.h"
 #include "base/file_system.h"
-#include "base/log.h"
 #include "base/tenant_open.h"
 #include "helpers/child.h"
 #include "helpers/message.h"

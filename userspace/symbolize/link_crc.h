@@ -8,7 +8,6 @@
 #ifndef SYMBOLIZE_LINK_CRC_H
 #define SYMBOLIZE_LINK_CRC_H
 
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 

@@ -6,7 +6,6 @@
 
 #include "base/map.h"
 #include "base/strtab.h"
-#include "base/vec.h"
 
 struct memo_entry {
 	const void *place;

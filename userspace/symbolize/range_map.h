@@ -4,7 +4,6 @@
 #define SYMBOLIZE_RANGE_MAP_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/vec.h"

@@ -3,7 +3,6 @@
 #include "symbolize/source_path.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
 struct path {

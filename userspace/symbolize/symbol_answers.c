@@ -111,8 +111,7 @@ static void sort_places(struct symbol_answers *a)
 
 	if (a->sorted)
 		return;
-	if (a->places.count)
-		qsort(a->places.data, a->places.count, sizeof(*a->places.data), compare_places);
+	vec_sort(&a->places, compare_places);
 	for (size_t i = 0; i < a->places.count; i++)
 		if (!kept || a->places.data[kept - 1].address != a->places.data[i].address)
 			a->places.data[kept++] = a->places.data[i];

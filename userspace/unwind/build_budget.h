@@ -11,7 +11,6 @@
 #ifndef UNWIND_BUILD_BUDGET_H
 #define UNWIND_BUILD_BUDGET_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 /* Why there is no table. X(ENUM, clause) */

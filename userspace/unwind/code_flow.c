@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "unwind/code_flow.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/align.h"
-#include "base/cleanup.h"
 #include "base/search.h"
 #include "base/vec.h"
 #include "base/x86_code.h"

@@ -17,7 +17,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/file_stamp.h"
 #include "base/log.h"

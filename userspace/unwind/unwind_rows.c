@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "unwind/unwind_rows.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "base/minmax.h"
 #include "base/search.h"
 

@@ -88,8 +88,7 @@ static int find_busy(struct memory *m)
 			err = vec_push(&m->busy, task);
 	}
 	m->sampled.count = 0;
-	if (m->busy.count)
-		qsort(m->busy.data, m->busy.count, sizeof(*m->busy.data), compare_busy);
+	vec_sort(&m->busy, compare_busy);
 	return err;
 }
 

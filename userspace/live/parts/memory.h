@@ -11,7 +11,6 @@
 #define LIVE_MEMORY_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "live/part.h"

@@ -209,8 +209,7 @@ static void put_in_order(frame_vec *frames)
 {
 	size_t kept = 0;
 
-	if (frames->count)
-		qsort(frames->data, frames->count, sizeof(*frames->data), compare_frames);
+	vec_sort(frames, compare_frames);
 	for (size_t i = 0; i < frames->count; i++)
 		if (!kept || frames->data[i].start >= frames->data[kept - 1].end)
 			frames->data[kept++] = frames->data[i];

@@ -8,7 +8,6 @@
 #include "runtimes/v8/code.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

@@ -2,7 +2,6 @@
 /* Frames of V8 that are no functions of JavaScript: WebAssembly, and what V8 has made besides. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "runtimes/v8/found.h"
 #include "runtimes/v8/wasm.h"

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/minmax.h"
 #include "runtimes/managed_function.h"
 #include "runtimes/v8/heap.h"
 #include "runtimes/v8/script.h"

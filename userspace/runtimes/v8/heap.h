@@ -10,7 +10,6 @@
 #define RUNTIMES_V8_HEAP_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "runtimes/target_memory.h"

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/search.h"
 #include "base/vec.h"

@@ -208,9 +208,7 @@ static int read_fresh(struct v8_reader *r, struct v8_wasm_module *module,
 	}
 	if (err)
 		return err;
-	if (module->fresh.count)
-		qsort(module->fresh.data, module->fresh.count, sizeof(*module->fresh.data),
-		      by_start);
+	vec_sort(&module->fresh, by_start);
 	return 0;
 }
 

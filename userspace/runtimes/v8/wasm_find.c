@@ -4,10 +4,8 @@
  * be, or if what lies there refers back.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/minmax.h"
 #include "runtimes/v8/string.h"
 #include "runtimes/v8/wasm_private.h"
 
