@@ -267,27 +267,15 @@ static void name_sinks(struct sinks *s)
 	}
 }
 
-/* One figure of each sink. */
-#define EACH_SINK(out, s, write, name, type, help, field)                                          \
+/* One figure of each sink: `value` is made of its `stats`. */
+#define EACH_SINK(out, s, write, name, type, help, value)                                          \
 	do {                                                                                       \
 		head(out, name, type, help);                                                       \
 		for (size_t i_ = 0; i_ < (s)->count; i_++) {                                       \
-			const struct sink_stats *stats_ = &(s)->list[i_].stats;                    \
-			write(out, name, LABELS({"sink", (s)->names[i_]}), field(stats_));         \
+			const struct sink_stats *stats = &(s)->list[i_].stats;                     \
+			write(out, name, LABELS({"sink", (s)->names[i_]}), value);                 \
 		}                                                                                  \
 	} while (0)
-
-#define PUT(s)	       (s)->windows_put
-#define REQUESTS(s)    (s)->requests
-#define FAILURES(s)    (s)->failures
-#define BYTES(s)       (s)->bytes
-#define SAMPLES(s)     (s)->samples_sent
-#define CPU_SENT(s)    seconds((s)->cpu_ns_sent)
-#define AMBIGUOUS(s)   (s)->ambiguous
-#define TORN(s)	       (s)->torn_files
-#define SPOOLED(s)     (s)->spool_windows
-#define SPOOL_BYTES(s) (s)->spool_bytes
-#define FAILED(s)      (s)->spool_failed
 
 static void write_results(FILE *out, const struct sinks *s)
 {
@@ -326,41 +314,38 @@ static void write_push_seconds(FILE *out, const struct sinks *s)
 	}
 }
 
-static void write_spool_age(FILE *out, const struct sinks *s, uint64_t now)
+static double age(uint64_t time, uint64_t now)
 {
-	head(out, "spool_oldest_seconds", "gauge", "Age of the oldest window in a spool; 0: none.");
-	for (size_t i = 0; i < s->count; i++) {
-		uint64_t oldest = s->list[i].stats.spool_oldest;
-
-		number(out, "spool_oldest_seconds", LABELS({"sink", s->names[i]}),
-		       oldest && now > oldest ? seconds(now - oldest) : 0);
-	}
+	return time && now > time ? seconds(now - time) : 0;
 }
 
 static void write_sinks(FILE *out, const struct sinks *s, uint64_t now)
 {
 	EACH_SINK(out, s, count, "windows_taken_total", "counter", "Windows that a sink was given.",
-		  PUT);
+		  stats->windows_put);
 	write_results(out, s);
 	EACH_SINK(out, s, count, "samples_sent_total", "counter", "Samples that were sent.",
-		  SAMPLES);
+		  stats->samples_sent);
 	EACH_SINK(out, s, number, "cpu_sent_seconds_total", "counter", "CPU time that was sent.",
-		  CPU_SENT);
+		  seconds(stats->cpu_ns_sent));
 	write_push_seconds(out, s);
-	EACH_SINK(out, s, count, "push_requests_total", "counter", "Requests.", REQUESTS);
+	EACH_SINK(out, s, count, "push_requests_total", "counter", "Requests.", stats->requests);
 	EACH_SINK(out, s, count, "push_failures_total", "counter", "Requests that failed.",
-		  FAILURES);
+		  stats->failures);
 	EACH_SINK(out, s, count, "push_bytes_total", "counter", "Bytes of bodies, compressed.",
-		  BYTES);
+		  stats->bytes);
 	EACH_SINK(out, s, count, "push_ambiguous_total", "counter",
-		  "Requests that may have arrived twice: their answer was lost.", AMBIGUOUS);
-	EACH_SINK(out, s, count, "spool_windows", "gauge", "Windows that wait.", SPOOLED);
-	EACH_SINK(out, s, count, "spool_bytes", "gauge", "Bytes that wait.", SPOOL_BYTES);
-	write_spool_age(out, s, now);
+		  "Requests that may have arrived twice: their answer was lost.", stats->ambiguous);
+	EACH_SINK(out, s, count, "spool_windows", "gauge", "Windows that wait.",
+		  stats->spool_windows);
+	EACH_SINK(out, s, count, "spool_bytes", "gauge", "Bytes that wait.", stats->spool_bytes);
+	EACH_SINK(out, s, number, "spool_oldest_seconds", "gauge",
+		  "Age of the oldest window in a spool; 0: none.", age(stats->spool_oldest, now));
 	EACH_SINK(out, s, count, "spool_torn_files_total", "counter",
-		  "Damaged files in a spool, skipped.", TORN);
+		  "Damaged files in a spool, skipped.", stats->torn_files);
 	EACH_SINK(out, s, count, "spool_failed", "gauge",
-		  "1: the directory cannot be written to, windows wait in memory.", FAILED);
+		  "1: the directory cannot be written to, windows wait in memory.",
+		  stats->spool_failed);
 }
 
 int metrics__text(const struct agent_metrics *m, char **text, size_t *size)
