@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A window goes through four steps. Activity: the CPU time and samples of each process. Decisions: each active process
- * by what is known about it alone. Neighbours: those of whom too little is known, by the others of their control group.
- * Series: which sets of labels there are, and which are too many.
+ * A window goes through four steps. Activity: the CPU time and samples of each process. Decisions: each active
+ * process by what is known about it alone. Neighbours: processes of which too little is known, by the others of their
+ * control group. Series: which sets of labels there are, and which are too many.
  */
 #include "agent/services.h"
 
@@ -246,7 +246,7 @@ static const char *program_of(const struct services *s, const struct profile *p,
 	return *exe || !s->active.data[number].program ? exe : s->active.data[number].program;
 }
 
-/* Those that have said all they have to say stand for their control groups. 0 or -ENOMEM. */
+/* Processes with all of their facts stand for their control groups. 0 or -ENOMEM. */
 static int note_groups(struct services *s, const struct profile *p)
 {
 	int err = 0;
@@ -271,7 +271,7 @@ static int note_groups(struct services *s, const struct profile *p)
 }
 
 /*
- * A process of which not all is known, and another of its control group that has said more: it is taken for the same if
+ * A process of which not all is known, and another of its control group with more facts: it is taken for the same if
  * it is unknown which program it runs, or if it is the same one and has been given a name (many scripts have one
  * interpreter).
  */
@@ -358,7 +358,7 @@ static struct label_set *set_of_pid(const struct services *s, uint32_t pid)
 	return kept && kept->source != SERVICE_FROM_KERNEL ? kept->set : NULL;
 }
 
-/* Of those of whom nothing is known: what started them, if that is known. 0 or -ENOMEM. */
+/* For processes of which nothing is known: the service of their parent, if that is known. 0 or -ENOMEM. */
 static int ask_parents(struct services *s, const struct profile *p)
 {
 	bool listed = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sysprof perf-map: what a perf map says about an address, and what of it is still true. A map is
- * written in the order of time: an entry is stale once a later one has a part of its addresses.
+ * sysprof perf-map: the entries of a perf map for an address, and those that are not stale. A map is written in the
+ * order of time: an entry is stale once a later one has a part of its addresses.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -218,7 +218,7 @@ static void print_gils(const struct profile *p)
 	gil_table__fini(&table);
 }
 
-/* Whose stacks were copied instead of walked in the kernel. */
+/* Processes with stacks copied instead of walked in the kernel. */
 static void print_places(const struct place_store_stats *places)
 {
 	if (places->too_many)

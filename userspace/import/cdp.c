@@ -459,8 +459,8 @@ static int stack_of(struct cdp *c, uint32_t index)
 }
 
 /*
- * Which line the next sample of a node executed: the file says how many samples executed each, not which.
- * So the first ones get the first line. 0: unknown.
+ * The line that the next sample of a node executed: the file has the number of samples of each line, not which. So
+ * the first ones get the first line. 0: unknown.
  */
 static uint32_t take_tick(const struct cdp *c, struct cdp_node *node)
 {
