@@ -264,27 +264,53 @@ static void test_budget(void **state)
 	file_finder__free(f);
 }
 
-/* A child that neither runs nor wants to; and one that does. */
+/* Looks four times a second. */
+static bool is_stuck_until(struct liveness *l, pid_t pid, uint64_t from, uint64_t until)
+{
+	for (; from < until; from += SECOND / 4)
+		if (liveness__is_stuck(l, pid, from, SECOND))
+			return true;
+	return false;
+}
+
+/* A child that runs, then one that is stopped, and one that sleeps. */
 static void test_liveness(void **state)
 {
-	struct liveness l = {};
+	struct liveness l = {}, other = {};
 	struct rusage usage;
 	int status;
-	pid_t pid = fork();
+	pid_t pid = fork(), sleeper;
 
 	(void)state;
 	assert_true(pid >= 0);
 	if (!pid)
 		for (;;)
 			;
-	assert_false(liveness__is_stuck(&l, pid, SECOND, SECOND));
-	assert_false(liveness__is_stuck(&l, pid, 3 * SECOND, SECOND));
+	assert_false(is_stuck_until(&l, pid, SECOND, 4 * SECOND));
 	assert_int_equal(kill(pid, SIGSTOP), 0);
 	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
-	(void)liveness__is_stuck(&l, pid, 5 * SECOND, SECOND);
-	assert_true(liveness__is_stuck(&l, pid, 7 * SECOND, SECOND));
+	assert_true(process_is_runnable(pid));
+	assert_false(is_stuck_until(&l, pid, 4 * SECOND, 20 * SECOND));
 	assert_int_equal(end_process(pid, 60 * SECOND, &status, &usage), 0);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	sleeper = fork();
+	if (!sleeper)
+		for (;;)
+			pause();
+	while (process_is_runnable(sleeper))
+		usleep(1000);
+	/* what it took to begin */
+	assert_true(process_cpu_time(sleeper, &l.cpu_ns));
+	other.cpu_ns = l.cpu_ns;
+	l.since = 20 * SECOND;
+	assert_false(is_stuck_until(&l, sleeper, 20 * SECOND, 21 * SECOND));
+	assert_true(is_stuck_until(&l, sleeper, 21 * SECOND, 21 * SECOND + 1));
+	/* of a minute in which nothing looked at it a quarter of a second counts */
+	assert_false(is_stuck_until(&other, sleeper, 20 * SECOND, 20 * SECOND + 1));
+	for (uint64_t i = 1; i < 4; i++)
+		assert_false(liveness__is_stuck(&other, sleeper, (20 + 60 * i) * SECOND, SECOND));
+	assert_true(liveness__is_stuck(&other, sleeper, (20 + 60 * 4) * SECOND, SECOND));
+	assert_int_equal(end_process(sleeper, 60 * SECOND, &status, &usage), 0);
 }
 
 int main(void)

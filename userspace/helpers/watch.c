@@ -15,9 +15,11 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
+#include "base/minmax.h"
 
 #define MS_NS	    UINT64_C(1000000)
 #define CPU_GETS_ON MS_NS /* of CPU time: it has done something */
+#define LOOKS	    4	  /* at a child, at least, before it is stuck */
 
 /* 1: reaped, 0: not yet, negative errno: it is not ours. */
 static int try_reap(pid_t pid, int *status, struct rusage *usage)
@@ -67,7 +69,6 @@ bool process_cpu_time(pid_t pid, uint64_t *ns)
 	return true;
 }
 
-/* On a busy host it may wait for a CPU for long. */
 bool process_is_runnable(pid_t pid)
 {
 	char path[32], line[512];
@@ -77,15 +78,18 @@ bool process_is_runnable(pid_t pid)
 	if (read_line(path, line, sizeof(line)))
 		return false;
 	state = strrchr(line, ')');
-	return state && state[1] == ' ' && state[2] == 'R';
+	return state && state[1] == ' ' && !strchr("SDZX", state[2]);
 }
 
 bool liveness__is_stuck(struct liveness *l, pid_t pid, uint64_t now, uint64_t wait_ns)
 {
-	uint64_t cpu = l->cpu_ns;
+	uint64_t cpu = l->cpu_ns, pause = now - max_u64(l->looked, l->since);
 
 	if (!l->since)
 		l->since = now;
+	else if (pause > wait_ns / LOOKS)
+		l->since += pause - wait_ns / LOOKS;
+	l->looked = now;
 	if (now - l->since < wait_ns)
 		return false;
 	if (process_cpu_time(pid, &cpu) && cpu <= l->cpu_ns + CPU_GETS_ON &&
