@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/clocks.h"
@@ -29,12 +30,13 @@ static char map_path[64];
 
 static void ring_test(void **state)
 {
-	struct jit_channel *c = jit_channel__new();
+	struct jit_channels *channels = jit_channels__new();
+	struct jit_channel *c = &channels->of[0];
 	static char record[60000], heard[60000];
 	unsigned int told = 0, got = 0;
 
 	(void)state;
-	assert_non_null(c);
+	assert_non_null(channels);
 	assert_int_equal(jit_channel__take_event(c, heard, sizeof(heard)), 0);
 	/* around the end, several times */
 	for (unsigned int i = 0; i < 2000; i++) {
@@ -55,13 +57,14 @@ static void ring_test(void **state)
 	while (jit_channel__take_event(c, heard, sizeof(heard)) > 0)
 		got++;
 	assert_int_equal(told, got);
-	jit_channel__free(c);
+	jit_channels__free(channels);
 }
 
 /* The other side is not believed. */
 static void nonsense_test(void **state)
 {
-	struct jit_channel *c = jit_channel__new();
+	struct jit_channels *channels = jit_channels__new();
+	struct jit_channel *c = &channels->of[0];
 	char heard[64];
 
 	(void)state;
@@ -73,12 +76,29 @@ static void nonsense_test(void **state)
 	assert_int_equal(jit_channel__take_event(c, heard, sizeof(heard)), -EPROTO);
 	*(uint64_t *)c->event_bytes = 40; /* more than was written */
 	assert_int_equal(jit_channel__take_event(c, heard, sizeof(heard)), -EPROTO);
-	c->events.written = 7;
+	c->written = 7;
 	assert_int_equal(jit_channel__take_event(c, heard, sizeof(heard)), -EPROTO);
-	c->events.written = UINT64_MAX;
+	c->written = UINT64_MAX;
 	assert_int_equal(jit_channel__take_event(c, heard, sizeof(heard)), -EPROTO);
 	assert_false(jit_channel__send_event(c, "1", 1));
-	jit_channel__free(c);
+	jit_channels__free(channels);
+}
+
+/* A watcher has its own channel and the sum of all, and no other channel. */
+static void keep_test(void **state)
+{
+	struct jit_channels *channels = jit_channels__new();
+	struct jit_channel *own = jit_channels__keep(channels, 3);
+
+	(void)state;
+	assert_ptr_equal(own, &channels->of[3]);
+	assert_true(jit_channel__send_event(own, "1", 1));
+	assert_ptr_equal(own->bytes.shared, &channels->bytes_read);
+	channels->bytes_read = 1;
+	own->event_bytes[JIT_EVENT_BYTES - 1] = 1;
+	for (unsigned int i = 0; i < JIT_WATCHERS_MAX; i++)
+		assert_int_equal(msync(&channels->of[i], JIT_PAGE, MS_ASYNC), i == 3 ? 0 : -1);
+	jit_channels__free(channels);
 }
 
 /* ---- the watcher ----------------------------------------------------------------------------- */
@@ -271,6 +291,8 @@ static void ended_test(void **state)
 		assert_int_equal(h.files, i);
 		assert_true(h.last_file > last);
 		last = h.last_file;
+		/* in the middle of a file its end is that user's hang */
+		assert_true(jit_tail__settle(t, PATIENCE));
 		assert_int_equal(kill(find_watcher(), SIGKILL), 0);
 	}
 	for (uint64_t until = monotonic_ns() + PATIENCE;
@@ -452,9 +474,9 @@ static void crowd_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(ring_test),  test(nonsense_test), test(follow_test),
-		test(ended_test), test(denied_test),   test(users_test),
-		test(crowd_test), test(pause_test),    test(large_test),
+		test(ring_test),  test(keep_test),   test(nonsense_test), test(follow_test),
+		test(ended_test), test(denied_test), test(users_test),	  test(crowd_test),
+		test(pause_test), test(large_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,10 +11,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "helpers/filter.h"
 #include "helpers/message.h"
 
-#define END_PATIENCE_MS 50
+#define END_PATIENCE_MS 200
 #define FORK_SECONDS	2 /* that a sibling's fork may take */
 
 enum keeper_service { KEEPER_CHILD, KEEPER_SIBLING };
@@ -120,7 +121,8 @@ static int request_helper(int control, const struct child_plan *helper, bool sib
 	if (helper) {
 		order.confine = helper->confine;
 		memcpy(order.data, helper->data, helper->size);
-		memcpy(fds + 1, helper->fds, helper->fd_count * sizeof(*fds));
+		if (helper->fd_count)
+			memcpy(fds + 1, helper->fds, helper->fd_count * sizeof(*fds));
 		message.frame.size = offsetof(struct order, data) + helper->size;
 	}
 	message.bytes = &order;
@@ -156,4 +158,13 @@ pid_t keeper__fork(int control, const struct child_plan *helper, bool sibling, i
 	else
 		*socket = ends[0];
 	return pid;
+}
+
+void keeper__stop(pid_t keeper, int *control)
+{
+	cleanup_close(control);
+	*control = -1;
+	if (keeper > 0)
+		while (waitpid(keeper, NULL, 0) < 0 && errno == EINTR)
+			;
 }

@@ -29,5 +29,10 @@ int keeper__start(enum helper_class_id class, const struct child_plan *helper, p
  */
 pid_t keeper__fork(int control, const struct child_plan *helper, bool sibling, int *socket);
 #define KEEPER_DATA_MAX 512
+/*
+ * Closes *control, if it is not -1, and waits for the keeper, which ends at once, but for a moment in which helpers may.
+ * Those that do not are killed. A pid of 0 is fine.
+ */
+void keeper__stop(pid_t keeper, int *control);
 
 #endif

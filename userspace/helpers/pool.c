@@ -15,7 +15,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clocks.h"
@@ -394,12 +393,7 @@ void helper_pool__end(struct helper_pool *p)
 
 	p->control = -1;
 	end_helpers(p);
-	if (control >= 0)
-		close(control);
-	/* it waits for nothing but its socket, and a moment for helpers that end */
-	if (p->keeper > 0)
-		while (waitpid(p->keeper, NULL, 0) < 0 && errno == EINTR)
-			;
+	keeper__stop(p->keeper, &control);
 	p->keeper = 0;
 }
 

@@ -19,7 +19,7 @@
 
 #define MS_NS	    UINT64_C(1000000)
 #define CPU_GETS_ON MS_NS /* of CPU time: it has done something */
-#define LOOKS	    4	  /* at a child, at least, before it is stuck */
+#define LOOKS	    4	  /* at a child at least before it is stuck */
 
 /* 1: reaped, 0: not yet, negative errno: it is not ours. */
 static int try_reap(pid_t pid, int *status, struct rusage *usage)

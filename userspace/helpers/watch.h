@@ -20,23 +20,22 @@
 int end_process(pid_t pid, uint64_t wait_ns, int *status, struct rusage *usage);
 
 /*
- * Would it run if it got a CPU, or if it were continued? On a busy host it may wait for a CPU for long. False of one that
- * sleeps or has ended.
+ * Is it runnable, or stopped? On a busy host it may wait for a CPU for long. False of one that sleeps or has ended.
  */
 bool process_is_runnable(pid_t pid);
 /* CPU time that it has used so far. False: it has gone. */
 bool process_cpu_time(pid_t pid, uint64_t *ns);
 
 /*
- * Does a child make progress? The caller looks at it repeatedly. `since` is when it last did (CLOCK_MONOTONIC ns), 0 at
- * first; a caller that receives something from it sets it anew.
+ * Does a child make progress? The caller checks repeatedly. `since` is the time of the child's last progress
+ * (CLOCK_MONOTONIC ns), 0 at first; the caller sets it after each message.
  */
 struct liveness {
 	uint64_t cpu_ns, since, looked;
 };
 /*
- * True: for `wait_ns` it has neither run nor been runnable. Of the time between two looks a quarter of that counts at
- * most: if the machine stood still, the child had no time either.
+ * True: for `wait_ns` it has neither run nor been runnable. The time between two calls counts as a quarter of that at
+ * most: if the machine stood still, the child could not run either.
  */
 bool liveness__is_stuck(struct liveness *l, pid_t pid, uint64_t now, uint64_t wait_ns);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory that the collector shares with a JIT watcher, which is a process of its own: a ring of commands, a ring of
- * events, and what either says of itself. Neither waits for the other. The watcher is less trusted than the
- * collector: what comes from it is copied first and checked then.
+ * Memory that the collector shares with its JIT watchers, a channel for each: a ring of events, and what either reports of
+ * itself. Neither waits for the other. The watcher is less trusted than the collector: what comes from it is copied first
+ * and checked then. Commands are messages (helpers/message.h).
  */
 #ifndef JITWATCH_JIT_CHANNEL_H
 #define JITWATCH_JIT_CHANNEL_H
@@ -14,22 +14,16 @@
 
 #include "base/quota.h"
 
-#define JIT_EVENT_BYTES	  (8u << 20) /* powers of two */
-#define JIT_COMMAND_BYTES (256u << 10)
-#define JIT_WATCHERS_MAX  32 /* of one recording */
-#define JIT_LINE_WATCHERS 4  /* of one user, or those who share one: one after the other */
-
-/* One writes, one reads. */
-struct jit_ring {
-	_Atomic uint64_t written, read; /* bytes */
-};
+#define JIT_EVENT_BYTES	  (8u << 20) /* a power of two */
+#define JIT_WATCHERS_MAX  32	     /* of one recording */
+#define JIT_LINE_WATCHERS 4	     /* of one user, or those who share one: one after the other */
+#define JIT_PAGE	  4096	     /* where pages are larger, other channels stay mapped */
 
 struct jit_channel {
 	/* by the collector */
-	_Atomic uint32_t asked; /* the number of the last request to have all done */
-	_Atomic bool settling;	/* ... at the end: without waiting for writers */
-	_Atomic bool ending;
-	_Atomic bool paused; /* no files are read */
+	_Alignas(JIT_PAGE) _Atomic uint32_t asked; /* number of the last request to do all */
+	_Atomic bool settling;			   /* ... at the end: without waiting for writers */
+	_Atomic bool paused;			   /* no files are read */
 	bool ask_jvms;
 	uint32_t denied[JIT_WATCHERS_MAX]; /* users whose files hung a watcher before */
 	uint32_t denied_count;
@@ -42,24 +36,26 @@ struct jit_channel {
 	_Atomic uint64_t touched_at;
 	_Atomic uint32_t touched_user;
 	struct quota bytes; /* read of each user's files; begins with what the watcher before had */
-	_Atomic bool backlogged;    /* it has more events than there was room for */
-	_Atomic int64_t bytes_read; /* of the first channel: by all watchers */
+	_Atomic bool backlogged; /* it has more events than there was room for */
 
-	struct jit_ring commands, events;
-	char command_bytes[JIT_COMMAND_BYTES];
+	_Atomic uint64_t written, read; /* bytes of events; one writes, one reads */
 	char event_bytes[JIT_EVENT_BYTES];
 };
 
+struct jit_channels {
+	_Atomic int64_t bytes_read; /* by all watchers */
+	_Alignas(JIT_PAGE) struct jit_channel of[JIT_WATCHERS_MAX];
+};
+
 /* Shared with children that are forked later; NULL: no memory. Untouched pages take none. */
-struct jit_channel *jit_channel__new(void);
-void jit_channel__free(struct jit_channel *channel);
+struct jit_channels *jit_channels__new(void);
+void jit_channels__free(struct jit_channels *channels);
+/* In a watcher: the other channels are not mapped any more. */
+struct jit_channel *jit_channels__keep(struct jit_channels *channels, unsigned int number);
 
 /* `size` bytes that come out whole; false: there is no room now. */
 bool jit_channel__send_event(struct jit_channel *channel, const void *event, size_t size);
-bool jit_channel__send_command(struct jit_channel *channel, const void *command, size_t size);
-
-/* The next ones into a buffer of `room` bytes: their size; 0: there is none; -EPROTO: nonsense. */
+/* The next one into a buffer of `room` bytes: its size; 0: there is none; -EPROTO: nonsense. */
 long jit_channel__take_event(struct jit_channel *channel, void *event, size_t room);
-long jit_channel__take_command(struct jit_channel *channel, void *command, size_t room);
 
 #endif

@@ -11,27 +11,29 @@
 #include "jitwatch/jit_tail.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
+#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/outside_books.h"
 #include "base/tenant_user.h"
 #include "base/vec.h"
-#include "jitwatch/jit_keeper.h"
+#include "helpers/keeper.h"
+#include "helpers/message.h"
+#include "helpers/watch.h"
 #include "jitwatch/jit_watcher.h"
 
-#define UNTAKEN_MAX   (8u << 20)    /* bytes of events not taken yet, but for the end */
-#define HANG_NS	      1000000000ull /* at one user's files, without any progress */
-#define HANG_LOOKS    5 /* that found the same: we have run meanwhile, and it could have */
-#define LOOK_DISTANCE 10000000ull  /* ns between two of these */
-#define LOOK_WELL     200000000ull /* ns between looks whether one that gets on has ended */
-#define WAIT_STEP     500000	   /* ns */
-#define NUMBERS_MAX   (1u << 24)   /* files of one watcher */
+#define UNTAKEN_MAX (8u << 20)	  /* bytes of events not taken yet, but for the end */
+#define HANG_NS	    1000000000ull /* at one user's files, without any progress */
+#define WAIT_STEP   500000	  /* ns */
+#define NUMBERS_MAX (1u << 24)	  /* files of one watcher */
 
 /* What was asked for, without the room for a path. */
 struct asked {
@@ -51,6 +53,7 @@ struct known_file {
 
 struct jit_line {
 	struct jit_tail *tail;
+	int socket;	       /* of its watcher; -1: there is none */
 	unsigned int current;  /* number of the watcher; JIT_WATCHERS_MAX: there is none any more */
 	unsigned int watchers; /* that it has had */
 	VEC(uint32_t) users;   /* whose files it is for */
@@ -62,13 +65,14 @@ struct jit_line {
 	uint32_t denied[JIT_WATCHERS_MAX];
 	uint32_t denied_count;
 
-	/* what the watcher was seen at */
-	uint64_t seen_at, looked_at;
-	unsigned int seen;
+	uint64_t seen_at; /* what the watcher was seen at, and since then */
+	struct liveness liveness;
 };
 
 struct jit_tail {
-	struct jit_keeper keeper;
+	pid_t keeper;
+	int control; /* of it */
+	struct jit_channels *channels;
 	struct outside_books *books; /* or NULL */
 	bool ask_jvms, settling, finished, paused;
 	uint32_t asked; /* requests to have all done, of all watchers */
@@ -85,7 +89,13 @@ struct jit_tail {
 
 static struct jit_channel *channel_of(const struct jit_line *l)
 {
-	return l->current < JIT_WATCHERS_MAX ? l->tail->keeper.channels[l->current] : NULL;
+	return l->current < JIT_WATCHERS_MAX ? &l->tail->channels->of[l->current] : NULL;
+}
+
+/* If there is no room for the message, the watcher has others to read. */
+static void wake(const struct jit_line *l)
+{
+	message__send(l->socket, &(struct message){.frame.service = JIT_WAKE}, MSG_DONTWAIT);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -205,7 +215,7 @@ static bool handle_events(struct jit_line *l, bool all)
 		t->err = t->err ? t->err : keep_event(t, event);
 	}
 	if (heard && channel->backlogged)
-		jit_keeper__wake(&t->keeper, l->current);
+		wake(l);
 	return size >= 0;
 }
 
@@ -240,36 +250,34 @@ static void forget_files(struct jit_line *l, pid_t pid)
 			l->files.data[i] = l->files.data[--l->files.count];
 }
 
-static bool send_one(struct jit_channel *channel, const struct asked *asked)
+static bool send_one(const struct jit_line *l, const struct asked *asked)
 {
-	struct jit_command command = {
-		.kind = asked->kind, .pid = asked->pid, .start = asked->start, .end = asked->end};
+	struct jit_command command = {.pid = asked->pid, .start = asked->start, .end = asked->end};
 	size_t length = asked->path ? strnlen(asked->path, PATH_MAX - 1) : 0;
 
 	if (length)
 		memcpy(command.path, asked->path, length);
-	return jit_channel__send_command(channel, &command,
-					 offsetof(struct jit_command, path) + length + 1);
+	return !message__send(
+		l->socket,
+		&(struct message){
+			.frame = {.service = asked->kind,
+				  .size = offsetof(struct jit_command, path) + length + 1},
+			.bytes = &command},
+		MSG_DONTWAIT);
 }
 
 /* As many as there is room for; the others at the next opportunity. */
 static void send_commands(struct jit_line *l)
 {
-	struct jit_channel *channel = channel_of(l);
-	bool any = false;
-
-	while (channel && l->sent < l->log.count) {
+	while (channel_of(l) && l->sent < l->log.count) {
 		const struct asked asked = l->log.data[l->sent];
 
-		if (!send_one(channel, &asked))
+		if (!send_one(l, &asked))
 			break;
-		any = true;
 		l->sent++;
 		if (asked.kind == JIT_GONE)
 			forget_asked(l, asked.pid, l->sent);
 	}
-	if (any)
-		jit_keeper__wake(&l->tail->keeper, l->current);
 }
 
 /* There is no watcher for it any more. */
@@ -303,16 +311,33 @@ static int say_unread(struct jit_tail *t, const struct asked *asked, enum jit_fi
 
 /* ---- one watcher after the other ------------------------------------------------------------- */
 
+/* It sends nothing. */
+static bool has_ended(const struct jit_line *l)
+{
+	char byte;
+
+	return recv(l->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
+}
+
+/* It ends, unless it hangs. */
+static void close_watcher(struct jit_line *l)
+{
+	cleanup_close(&l->socket);
+	l->socket = -1;
+}
+
 static int begin_watcher(struct jit_line *l)
 {
 	struct jit_tail *t = l->tail;
 	const struct jit_channel *before = channel_of(l);
+	struct jit_begin begin = {.channels = t->channels};
+	const struct child_plan plan = {.data = &begin, .size = sizeof(begin)};
 	struct jit_channel *channel;
 
 	l->current = JIT_WATCHERS_MAX;
 	if (t->next >= JIT_WATCHERS_MAX || l->watchers >= JIT_LINE_WATCHERS)
 		return -ENOSPC;
-	l->current = t->next++;
+	l->current = begin.number = t->next++;
 	l->watchers++;
 	channel = channel_of(l);
 	channel->ask_jvms = t->ask_jvms;
@@ -324,8 +349,8 @@ static int begin_watcher(struct jit_line *l)
 	if (before)
 		quota__continue(&channel->bytes, &before->bytes);
 	l->sent = l->numbers.count = 0;
-	l->seen_at = l->seen = 0;
-	return jit_keeper__begin(&t->keeper, l->current);
+	l->seen_at = 0;
+	return keeper__fork(t->control, &plan, false, &l->socket);
 }
 
 /* From `time` on the entries of a map are in doubt, as for every file that is left (jit_file.c). */
@@ -401,6 +426,7 @@ static void give_up(struct jit_line *l)
 	struct jit_tail *t = l->tail;
 	uint64_t now = monotonic_ns();
 
+	close_watcher(l);
 	l->current = JIT_WATCHERS_MAX;
 	for (size_t i = 0; i < l->log.count; i++) {
 		bool known = false;
@@ -425,9 +451,9 @@ static void leave_watcher(struct jit_line *l)
 
 	log_debug(LOG_JIT, "watcher %u of %u %s", l->current + 1, JIT_WATCHERS_MAX,
 		  touched ? "hangs in somebody's file, and is left" : "has ended");
-	channel->ending = true;
-	jit_keeper__wake(&t->keeper, l->current);
-	jit_keeper__kill(&t->keeper, l->current);
+	if (!has_ended(l) && channel->pid > 0)
+		kill(channel->pid, SIGKILL);
+	close_watcher(l);
 	t->cpu += channel->cpu;
 	if (touched)
 		deny_user(l, channel->touched_user, touched);
@@ -438,30 +464,18 @@ static void leave_watcher(struct jit_line *l)
 		send_commands(l);
 }
 
-/*
- * It hangs if it has been at one user's files for a second, without progress, although it was seen to wait and not to
- * want a CPU. A machine that stood still is no hang: then we have not looked either.
- */
+/* It hangs if it has been at one user's files for a second without progress. */
 static bool is_hanging(struct jit_line *l, uint64_t now)
 {
-	struct jit_channel *channel = channel_of(l);
+	const struct jit_channel *channel = channel_of(l);
 	uint64_t at = channel->touched_at;
-	bool gets_on = !at || at != l->seen_at;
-	enum jit_watcher_state state;
 
-	if (gets_on)
-		l->seen = 0;
+	if (at && at != l->seen_at) {
+		l->liveness = (struct liveness){.since = now};
+		process_cpu_time(channel->pid, &l->liveness.cpu_ns);
+	}
 	l->seen_at = at;
-	if (now < l->looked_at + (gets_on ? LOOK_WELL : LOOK_DISTANCE))
-		return false;
-	l->looked_at = now;
-	state = jit_keeper__look(&l->tail->keeper, l->current);
-	if (state == JIT_WATCHER_ENDED)
-		return true;
-	if (state != JIT_WATCHER_WAITS)
-		l->seen = 0;
-	l->seen++;
-	return at && now > at + HANG_NS && l->seen > HANG_LOOKS;
+	return at && liveness__is_stuck(&l->liveness, channel->pid, now, HANG_NS);
 }
 
 static void look_after_watcher(struct jit_line *l)
@@ -471,7 +485,7 @@ static void look_after_watcher(struct jit_line *l)
 
 	if (t->finished)
 		return;
-	if (channel_of(l) && (!sound || is_hanging(l, monotonic_ns()))) {
+	if (channel_of(l) && (!sound || has_ended(l) || is_hanging(l, monotonic_ns()))) {
 		if (sound)
 			handle_events(l, true);
 		leave_watcher(l);
@@ -496,7 +510,7 @@ static struct jit_line *add_line(struct jit_tail *t, uint32_t user)
 	if (t->next >= JIT_WATCHERS_MAX || t->line_count >= JIT_WATCHERS_MAX)
 		return NULL;
 	l = &t->lines[t->line_count];
-	*l = (struct jit_line){.tail = t, .current = JIT_WATCHERS_MAX};
+	*l = (struct jit_line){.tail = t, .current = JIT_WATCHERS_MAX, .socket = -1};
 	if (vec_push(&l->users, user)) {
 		t->err = -ENOMEM;
 		return NULL;
@@ -623,7 +637,7 @@ void jit_tail__pause(struct jit_tail *t, bool pause)
 		if (!channel)
 			continue;
 		channel->paused = pause;
-		jit_keeper__wake(&t->keeper, t->lines[i].current);
+		wake(&t->lines[i]);
 	}
 }
 
@@ -665,7 +679,7 @@ static void ask_for_all(struct jit_tail *t)
 			continue;
 		channel->settling = t->settling;
 		channel->asked = t->asked;
-		jit_keeper__wake(&t->keeper, t->lines[i].current);
+		wake(&t->lines[i]);
 	}
 }
 
@@ -728,7 +742,7 @@ static void leave_at_end(struct jit_line *l)
 	struct jit_channel *channel = channel_of(l);
 	uint64_t touched = channel ? channel->touched_at : 0;
 
-	if (touched && jit_keeper__look(&l->tail->keeper, l->current) == JIT_WATCHER_WAITS)
+	if (touched && !process_is_runnable(channel->pid))
 		deny_user(l, channel->touched_user, touched);
 }
 
@@ -765,6 +779,13 @@ uint64_t jit_tail__cpu(const struct jit_tail *t)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+static int start_keeper(struct jit_tail *t)
+{
+	const struct child_plan plan = {.class = HELPER_WATCHER, .run = jit_watcher__run};
+
+	return keeper__start(HELPER_KEEPER, &plan, &t->keeper, &t->control);
+}
+
 int jit_tail__new(bool ask_jvms, struct jit_tail **tail)
 {
 	struct jit_tail *t = calloc(1, sizeof(*t));
@@ -773,7 +794,9 @@ int jit_tail__new(bool ask_jvms, struct jit_tail **tail)
 	if (!t)
 		return -ENOMEM;
 	t->ask_jvms = ask_jvms;
-	err = jit_keeper__start(&t->keeper);
+	t->control = -1;
+	t->channels = jit_channels__new();
+	err = t->channels ? start_keeper(t) : -ENOMEM;
 	if (err) {
 		jit_tail__free(t);
 		return err;
@@ -784,6 +807,7 @@ int jit_tail__new(bool ask_jvms, struct jit_tail **tail)
 
 static void free_line(struct jit_line *l)
 {
+	close_watcher(l);
 	for (size_t i = 0; i < l->log.count; i++)
 		free_asked(l, i);
 	vec_free(&l->users);
@@ -796,9 +820,10 @@ void jit_tail__free(struct jit_tail *t)
 {
 	if (!t)
 		return;
-	jit_keeper__stop(&t->keeper);
 	for (unsigned int i = 0; i < t->line_count; i++)
 		free_line(&t->lines[i]);
+	keeper__stop(t->keeper, &t->control);
+	jit_channels__free(t->channels);
 	vec_free(&t->denied);
 	vec_free(&t->untaken);
 	free(t);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,6 +19,7 @@
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "base/vec.h"
+#include "helpers/message.h"
 #include "jitwatch/jit_follower.h"
 #include "jitwatch/jvm_asker.h"
 
@@ -31,12 +32,13 @@
 
 struct watcher {
 	struct jit_channel *channel;
-	int wake_fd, epoll;
+	int epoll;
 	VEC(char) backlog; /* events that have found no room, whole */
 	size_t backlog_sent;
 	size_t settled; /* bytes of events since the end was asked for */
 	struct jit_follower *follower;
 	struct jvm_asker asker;
+	uint32_t asked; /* of the channel, when this round began */
 	bool orphaned;
 	int err;
 };
@@ -115,9 +117,11 @@ static void follow_process(struct watcher *w, pid_t pid)
 	jit_follower__follow_map(w->follower, &owner);
 }
 
-static void run_command(struct watcher *w, const struct jit_command *command)
+static void run_command(struct watcher *w, const struct message_buffer *message)
 {
-	switch (command->kind) {
+	const struct jit_command *command = (const void *)message->bytes;
+
+	switch (message->frame.service) {
 	case JIT_FOLLOW:
 		follow_process(w, command->pid);
 		break;
@@ -134,12 +138,12 @@ static void run_command(struct watcher *w, const struct jit_command *command)
 
 static void take_commands(struct watcher *w)
 {
-	struct jit_command command;
-	eventfd_t count;
+	static _Alignas(8) struct message_buffer message;
+	int got;
 
-	eventfd_read(w->wake_fd, &count);
-	while (jit_channel__take_command(w->channel, &command, sizeof(command)) > 0)
-		run_command(w, &command);
+	while ((got = message__receive(CHILD_SOCKET, &message, MSG_DONTWAIT)) > 0)
+		run_command(w, &message);
+	w->orphaned = got != -EAGAIN;
 }
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
@@ -158,6 +162,8 @@ static int time_to_wait(struct watcher *w)
 	uint64_t now = monotonic_ns(), next;
 	bool full = is_full(w, false);
 
+	if (w->channel->asked != w->asked) /* its message was taken in the round before */
+		return 0;
 	if (w->channel->paused) /* until somebody wakes us, who may have overlooked a backlog */
 		return full ? PAUSED_ROUND / 1000000 : -1;
 	if (jit_follower__has_more(w->follower, false) && !full)
@@ -187,7 +193,7 @@ static void keep_distance(const struct watcher *w)
 }
 
 /* What was asked for by the beginning of the round is done, if nothing is left to do. */
-static void say_done(struct watcher *w, uint32_t asked, bool settle, bool settled)
+static void say_done(struct watcher *w, bool settle, bool settled)
 {
 	bool idle;
 
@@ -196,7 +202,7 @@ static void say_done(struct watcher *w, uint32_t asked, bool settle, bool settle
 	idle = !w->backlog.count && !jit_follower__has_more(w->follower, settled) &&
 	       (settled || (!settle && !jvm_asker__is_asking(&w->asker)));
 	if (idle)
-		w->channel->done = asked;
+		w->channel->done = w->asked;
 }
 
 static void wait_for_events(struct watcher *w, bool settle)
@@ -204,10 +210,8 @@ static void wait_for_events(struct watcher *w, bool settle)
 	struct epoll_event events[3];
 	bool hurry = settle && w->channel->done != w->channel->asked && !w->backlog.count &&
 		     !jvm_asker__is_asking(&w->asker);
-	int count = epoll_wait(w->epoll, events, 3, hurry ? 0 : time_to_wait(w));
 
-	for (int i = 0; i < count; i++)
-		w->orphaned |= events[i].events & EPOLLHUP ? true : false;
+	epoll_wait(w->epoll, events, 3, hurry ? 0 : time_to_wait(w));
 }
 
 static int run_rounds(struct watcher *w)
@@ -217,13 +221,11 @@ static int run_rounds(struct watcher *w)
 	uint64_t settle_began = 0;
 	bool settle = false;
 
-	while (!w->channel->ending && !w->orphaned && !w->err &&
-	       !jit_follower__error(w->follower)) {
-		uint32_t asked;
+	while (!w->orphaned && !w->err && !jit_follower__error(w->follower)) {
 		bool last;
 
 		wait_for_events(w, settle);
-		asked = w->channel->asked;
+		w->asked = w->channel->asked;
 		settle = w->channel->settling;
 		take_commands(w);
 		settle_began = settle && !settle_began ? monotonic_ns() : settle_began;
@@ -239,7 +241,7 @@ static int run_rounds(struct watcher *w)
 		last = settle && (!jvm_asker__is_asking(&w->asker) ||
 				  monotonic_ns() > settle_began + SETTLE_PATIENCE);
 		jit_follower__read_due(w->follower, last);
-		say_done(w, asked, settle, last);
+		say_done(w, settle, last);
 		if (!settle)
 			keep_distance(w);
 	}
@@ -248,29 +250,27 @@ static int run_rounds(struct watcher *w)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static int add_to_epoll(struct watcher *w, int fd, uint32_t events)
+static int add_to_epoll(struct watcher *w, int fd)
 {
-	struct epoll_event event = {.events = events};
+	struct epoll_event event = {.events = EPOLLIN};
 
 	return epoll_ctl(w->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-static int open_descriptors(struct watcher *w, int life_fd)
+static int open_descriptors(struct watcher *w)
 {
 	int err, signs_fd = jit_follower__signs_fd(w->follower);
 
 	w->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (w->epoll < 0)
 		return -errno;
-	err = add_to_epoll(w, w->wake_fd, EPOLLIN);
-	if (!err)
-		err = add_to_epoll(w, life_fd, 0); /* a hang-up is told always */
-	return err || signs_fd < 0 ? err : add_to_epoll(w, signs_fd, EPOLLIN);
+	err = add_to_epoll(w, CHILD_SOCKET);
+	return err || signs_fd < 0 ? err : add_to_epoll(w, signs_fd);
 }
 
-int jit_watcher__run(struct jit_channel *channel, int wake_fd, int life_fd)
+static int follow(struct jit_channel *channel)
 {
-	struct watcher w = {.channel = channel, .wake_fd = wake_fd, .epoll = -1};
+	struct watcher w = {.channel = channel, .epoll = -1};
 	const struct jit_follower_output output = {
 		.push = keep_event, .is_full = is_full, .touch = touch, .context = &w};
 	int err = jit_follower__new(&output, &channel->bytes, &w.follower);
@@ -278,7 +278,7 @@ int jit_watcher__run(struct jit_channel *channel, int wake_fd, int life_fd)
 	for (uint32_t i = 0; i < channel->denied_count && !err; i++)
 		err = jit_follower__deny(w.follower, channel->denied[i]);
 	if (!err)
-		err = open_descriptors(&w, life_fd);
+		err = open_descriptors(&w);
 	if (!err)
 		err = run_rounds(&w);
 	jvm_asker__stop(&w.asker);
@@ -287,4 +287,13 @@ int jit_watcher__run(struct jit_channel *channel, int wake_fd, int life_fd)
 	vec_free(&w.backlog);
 	cleanup_close(&w.epoll);
 	return err;
+}
+
+int jit_watcher__run(const struct child_self *self)
+{
+	const struct jit_begin *begin = self->data;
+	struct jit_channel *channel = jit_channels__keep(begin->channels, begin->number);
+
+	channel->pid = getpid();
+	return follow(channel) ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the JIT watcher does, a process of its own (jit_keeper.h): it obeys commands, asks JVMs, follows files, and
- * gives what it has read to the collector, by a channel.
+ * What a JIT watcher does, a process of its own: it runs commands, sends requests to JVMs, follows files, and passes what
+ * it has read to the collector by a channel. The owner of a file can make reading it slow, or never end, so no thread of
+ * the collector reads such files, and nothing waits for a watcher that hangs.
  */
 #ifndef JITWATCH_JIT_WATCHER_H
 #define JITWATCH_JIT_WATCHER_H
@@ -10,21 +11,26 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "helpers/child.h"
 #include "jitwatch/jit_channel.h"
 
-enum jit_command_kind { JIT_FOLLOW, JIT_FOLLOW_DUMP, JIT_GONE };
+/* The data of its fork. */
+struct jit_begin {
+	struct jit_channels *channels; /* at the same address in all processes */
+	unsigned int number;	       /* of its own */
+};
 
+/* The services of messages to a watcher. */
+enum jit_command_kind { JIT_WAKE, JIT_FOLLOW, JIT_FOLLOW_DUMP, JIT_GONE };
+
+/* The bytes of the last three. */
 struct jit_command {
-	uint32_t kind;
 	pid_t pid;
 	uint64_t start, end;
 	char path[PATH_MAX]; /* of a dump; the bytes behind its NUL are not sent */
 };
 
-/*
- * Until the channel says so, or nobody has the other end of `life_fd` any more. `wake_fd`, an eventfd: there is
- * something new in the channel. 0 or negative errno.
- */
-int jit_watcher__run(struct jit_channel *channel, int wake_fd, int life_fd);
+/* A child_run_fn. It runs until the collector closes its socket. */
+int jit_watcher__run(const struct child_self *self);
 
 #endif
