@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A record in a ring is its size and its bytes, rounded up. Both counters only grow; each is written by one side. The
- * reader takes what the other side says for a claim: a size that does not fit into what was written is nonsense.
+ * reader does not trust the other side: a size beyond the written bytes is an error.
  */
 #include "jitwatch/jit_channel.h"
 

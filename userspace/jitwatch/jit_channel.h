@@ -16,8 +16,8 @@
 
 #define JIT_EVENT_BYTES	  (8u << 20) /* a power of two */
 #define JIT_WATCHERS_MAX  32	     /* of one recording */
-#define JIT_LINE_WATCHERS 4	     /* of one user, or those who share one: one after the other */
-#define JIT_PAGE	  4096	     /* where pages are larger, other channels stay mapped */
+#define JIT_LINE_WATCHERS 4    /* of one user, or of users that share one: one after the other */
+#define JIT_PAGE	  4096 /* where pages are larger, other channels stay mapped */
 
 struct jit_channel {
 	/* by the collector */
@@ -32,7 +32,7 @@ struct jit_channel {
 	_Atomic int32_t pid;
 	_Atomic uint32_t done; /* the last request that is fulfilled */
 	_Atomic uint64_t cpu;  /* ns */
-	/* At somebody's files since then, CLOCK_MONOTONIC ns; 0: at nobody's. Renewed as reading goes on. */
+	/* Reads files of a user since then, CLOCK_MONOTONIC ns; 0: reads none. Renewed as reading goes on. */
 	_Atomic uint64_t touched_at;
 	_Atomic uint32_t touched_user;
 	struct quota bytes; /* read of each user's files; begins with what the watcher before had */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The collector's side of the watchers. Each user has a watcher of his own: one that hangs in his files holds up nobody
- * else, and nobody's files are read again for it. A line is one watcher after the other, and what they were asked for: it
- * keeps that, so that a new watcher can be asked the same, and what it has been told of files, so that they can be
- * declared left when their user's turn out to hang.
+ * The collector's side of the watchers. Each user has a separate watcher: one that hangs in the user's files delays
+ * no other user, and no other user's files are read again for it. A line is a sequence of watchers and their
+ * requests: it keeps the requests for the next watcher, and the reported files, which it declares left out if their
+ * user's files hang.
  *
- * When there are more users than watchers, those that come last share a line. Only then, or when a watcher dies, does
- * another one take its place and read everything anew.
+ * If there are more users than watchers, the last ones share a line. Only then, or when a watcher dies, does another
+ * one take its place and read everything anew.
  */
 #include "jitwatch/jit_tail.h"
 
@@ -35,7 +35,7 @@
 #define WAIT_STEP   500000	  /* ns */
 #define NUMBERS_MAX (1u << 24)	  /* files of one watcher */
 
-/* What was asked for, without the room for a path. */
+/* A request, without the room for a path. */
 struct asked {
 	enum jit_command_kind kind;
 	pid_t pid;
@@ -56,11 +56,11 @@ struct jit_line {
 	int socket;	       /* of its watcher; -1: there is none */
 	unsigned int current;  /* number of the watcher; JIT_WATCHERS_MAX: there is none any more */
 	unsigned int watchers; /* that it has had */
-	VEC(uint32_t) users;   /* whose files it is for */
+	VEC(uint32_t) users;   /* the users of its files */
 	VEC(struct asked) log;
 	size_t sent; /* of the log */
 	VEC(uint32_t)
-	numbers; /* of the files that this watcher has told of, for everybody else; 0: none */
+	numbers; /* of the files that this watcher has reported, outside of it; 0: none */
 	VEC(struct known_file) files;
 	uint32_t denied[JIT_WATCHERS_MAX];
 	uint32_t denied_count;
@@ -124,7 +124,7 @@ static int note_file(struct jit_line *l, const struct jit_file_event *e)
 	return 0;
 }
 
-/* To the books of the outside, if the state says that there was a limit. */
+/* Enters it into the books of the outside, if its state is that of a limit. */
 static void note_left(struct jit_tail *t, uint32_t user, enum jit_file_state state)
 {
 	enum outside_reason reason;
@@ -150,7 +150,7 @@ static void note_left(struct jit_tail *t, uint32_t user, enum jit_file_state sta
 	outside_books__add(t->books, user, OUTSIDE_JIT_FILES, reason, 1);
 }
 
-/* What a watcher has told is one of two things, and in itself consistent. */
+/* Is an event of a watcher one of two types, and consistent? */
 static bool is_sound(const struct event_header *event, long size)
 {
 	const struct jit_file_event *file = (const void *)event;
@@ -166,7 +166,7 @@ static bool is_sound(const struct event_header *event, long size)
 	       bytes->after <= bytes->before && bytes->size <= (size_t)size - sizeof(*bytes);
 }
 
-/* Watchers count for themselves. False: it speaks of a file that it has not told of. */
+/* Watchers number files separately. False: an event of a file that was not reported. */
 static bool translate_number(struct jit_line *l, struct event_header *event)
 {
 	uint32_t *file = event->type == EVENT_JIT_FILE ? &((struct jit_file_event *)event)->file
@@ -189,8 +189,8 @@ static bool translate_number(struct jit_line *l, struct event_header *event)
 }
 
 /*
- * All that the watcher has told by now. `all`: no more of it is taken later (the watcher itself has limits). False:
- * it tells nonsense.
+ * Takes all events of the watcher so far. `all`: none are taken later (the watcher itself has limits). False: one is
+ * invalid.
  */
 static bool handle_events(struct jit_line *l, bool all)
 {
@@ -389,7 +389,7 @@ static bool has_user(const uint32_t *users, size_t count, uint32_t user)
 	return false;
 }
 
-/* What was read of this user's files stays as it is, and they are not asked for any more. */
+/* The bytes read of this user's files stay, and the files are not requested any more. */
 static void deny_user(struct jit_line *l, uint32_t user, uint64_t time)
 {
 	struct jit_tail *t = l->tail;
@@ -457,7 +457,7 @@ static void leave_watcher(struct jit_line *l)
 	t->cpu += channel->cpu;
 	if (touched)
 		deny_user(l, channel->touched_user, touched);
-	/* most often there is nobody else, and then no other is needed */
+	/* most often there is no other user, and then no other watcher is needed */
 	if ((touched && !l->log.count) || begin_watcher(l))
 		give_up(l);
 	else
@@ -501,7 +501,7 @@ static void look_after_all(struct jit_tail *t)
 		look_after_watcher(&t->lines[(t->first + i) % t->line_count]);
 }
 
-/* ---- whose line it is ------------------------------------------------------------------------ */
+/* ---- lines of users -------------------------------------------------------------------------- */
 
 static struct jit_line *add_line(struct jit_tail *t, uint32_t user)
 {
@@ -537,7 +537,7 @@ static struct jit_line *share_line(struct jit_tail *t, uint32_t user)
 	return best;
 }
 
-/* NULL: there is none for him. */
+/* NULL: there is none for the user. */
 static struct jit_line *line_of(struct jit_tail *t, uint32_t user)
 {
 	struct jit_line *l = NULL;
@@ -683,7 +683,7 @@ static void ask_for_all(struct jit_tail *t)
 	}
 }
 
-/* One look. True: all is done, and all that was told has been heard. */
+/* One look. True: all is done, and all events were taken. */
 static bool is_line_done(struct jit_line *l)
 {
 	const struct jit_channel *channel = channel_of(l);
@@ -736,7 +736,7 @@ bool jit_tail__settle(struct jit_tail *t, uint64_t timeout)
 	return wait_until_done(t, timeout);
 }
 
-/* There is no time for another watcher: whose files it is at is said all the same. */
+/* There is no time for another watcher: only report the user of the files that it reads. */
 static void leave_at_end(struct jit_line *l)
 {
 	struct jit_channel *channel = channel_of(l);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A round is: wait, take commands, ask JVMs, take inotify events, read the files that have some or are due
- * (jit_follower.c). Before anything of a process is touched, the channel says whose it is: if that never comes to
- * an end, the collector knows by whom.
+ * A round is: wait, take commands, send requests to JVMs, take inotify events, read the files that have some or are
+ * due (jit_follower.c). Before a file of a process is touched, its user is noted in the channel: if the read never
+ * ends, the collector charges that user.
  */
 #include "jitwatch/jit_watcher.h"
 
@@ -35,7 +35,7 @@ struct watcher {
 	int epoll;
 	VEC(char) backlog; /* events that have found no room, whole */
 	size_t backlog_sent;
-	size_t settled; /* bytes of events since the end was asked for */
+	size_t settled; /* bytes of events since the end was requested */
 	struct jit_follower *follower;
 	struct jvm_asker asker;
 	uint32_t asked; /* of the channel, when this round began */
@@ -62,7 +62,7 @@ static void send_backlog(struct watcher *w)
 	w->channel->backlogged = w->backlog.count > 0;
 }
 
-/* An event_push_fn. There is progress: who reads slowly does not hang. */
+/* An event_push_fn. There is progress: a slow reading is no hang. */
 static int keep_event(void *context, struct event_header *event)
 {
 	struct watcher *w = context;
@@ -148,7 +148,7 @@ static void take_commands(struct watcher *w)
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
-/* A JVM was asked: its map may exist now. An `answered` of jvm_asker__ask_due(). */
+/* A JVM got a request: its map may exist now. An `answered` of jvm_asker__ask_due(). */
 static void note_answer(void *context, pid_t pid)
 {
 	struct watcher *w = context;
@@ -164,13 +164,13 @@ static int time_to_wait(struct watcher *w)
 
 	if (w->channel->asked != w->asked) /* its message was taken in the round before */
 		return 0;
-	if (w->channel->paused) /* until somebody wakes us, who may have overlooked a backlog */
+	if (w->channel->paused) /* until a wake-up, which may have overlooked a backlog */
 		return full ? PAUSED_ROUND / 1000000 : -1;
 	if (jit_follower__has_more(w->follower, false) && !full)
 		return 0;
 	next = min_u64(jit_follower__next_due(w->follower, full),
 		       jvm_asker__next_due(&w->asker, now));
-	if (full) /* whoever takes events does not always say so */
+	if (full) /* the consumer of events does not always wake this process */
 		next = min_u64(next, now + BACKLOG_ROUND * 1000000ull);
 	if (next == UINT64_MAX)
 		return -1;
@@ -192,7 +192,7 @@ static void keep_distance(const struct watcher *w)
 	nanosleep(&rest, NULL);
 }
 
-/* What was asked for by the beginning of the round is done, if nothing is left to do. */
+/* The requests by the beginning of the round are done, if nothing is left to do. */
 static void say_done(struct watcher *w, bool settle, bool settled)
 {
 	bool idle;
@@ -237,7 +237,7 @@ static int run_rounds(struct watcher *w)
 		}
 		jvm_asker__ask_due(&w->asker, settle, &caller);
 		jit_follower__look_for_files(w->follower);
-		/* an asked JVM writes a snapshot, which is complete when the file is closed */
+		/* a JVM writes a snapshot on request, which is complete when the file is closed */
 		last = settle && (!jvm_asker__is_asking(&w->asker) ||
 				  monotonic_ns() > settle_began + SETTLE_PATIENCE);
 		jit_follower__read_due(w->follower, last);
