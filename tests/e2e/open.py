@@ -441,7 +441,7 @@ def test_in_browser():
     with Server() as server, Browser() as browser:
         for name in "", "formats":
             page = browser.page(server.page + name)
-            assert page.evaluate("document.body.innerText.length") > 20
+            page.wait("document.body.innerText.length > 20")
             assert page.messages() == [], page.messages()
             assert all(url.startswith((server.page, "data:", "blob:"))
                        for url in page.requests()), page.requests()
