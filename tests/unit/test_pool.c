@@ -288,6 +288,26 @@ static void too_many_wait(void **state)
 	helper_pool__free(pool);
 }
 
+/* Requests of one owner that wait together are served by both helpers, once both have started. */
+static void both_serve(void **state)
+{
+	struct helper_pool *pool = make_pool(&(struct helper_pool_options){.deadline = LONG});
+	unsigned int differing = 0;
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		struct told first = {}, second = {};
+
+		ask(pool, 3, WHO, 0, &first);
+		ask(pool, 3, WHO, 0, &second);
+		assert_true(helper_pool__settle(pool, LONG));
+		differing += first.value != second.value;
+		usleep(10000);
+	}
+	assert_true(differing >= 50);
+	helper_pool__free(pool);
+}
+
 static void the_end_answers_all(void **state)
 {
 	struct helper_pool *pool = make_pool(NULL);
@@ -439,6 +459,7 @@ int main(void)
 		cmocka_unit_test(who_dies_is_replaced),
 		cmocka_unit_test(cpu_time_is_an_owners),
 		cmocka_unit_test(too_many_wait),
+		cmocka_unit_test(both_serve),
 		cmocka_unit_test(the_end_answers_all),
 		cmocka_unit_test(bad_requests),
 		cmocka_unit_test(slow_ones_are_replaced),

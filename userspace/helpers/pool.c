@@ -249,9 +249,10 @@ static bool take_message(struct helper_pool *p, struct helper *helper)
 
 /* ---- handing out ----------------------------------------------------------------------------- */
 
+/* `now` is the beginning of the step: a helper that was given a request in it is busy since a later time. */
 static bool is_slow(const struct helper *helper, uint64_t now)
 {
-	return helper->state == HELPER_BUSY && now - helper->since > REQUEST_SLOW;
+	return helper->state == HELPER_BUSY && now > helper->since + REQUEST_SLOW;
 }
 
 static struct request *next_request(struct helper_pool *p, uint64_t now)
