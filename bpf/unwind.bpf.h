@@ -23,7 +23,7 @@ static __always_inline const unsigned char *unwind_segment(struct unwind_state *
 static __always_inline const struct unwind_table *unwind_table_at(struct unwind_state *s,
 								  __u32 number);
 static __always_inline bool unwind_find_mapping(struct unwind_state *s, __u64 address);
-static __always_inline bool unwind_knows_mappings(struct unwind_state *s);
+static __always_inline bool unwind_has_mappings(struct unwind_state *s);
 static __always_inline int unwind_find_room(struct unwind_state *s);
 static __always_inline int unwind_across(struct unwind_state *s);
 static __always_inline long unwind_thread_base(struct unwind_state *s, __u64 *base);
@@ -83,7 +83,7 @@ unwind_table_at(struct unwind_state *s __attribute__((unused)), __u32 number)
 	return bpf_map_lookup_elem(&unwind_tables, &number);
 }
 
-static __always_inline bool unwind_knows_mappings(struct unwind_state *s)
+static __always_inline bool unwind_has_mappings(struct unwind_state *s)
 {
 	return s->place_count > 0;
 }

@@ -73,7 +73,7 @@ windows__set_forgetting : session
 dso_opener__see        : session
 dso_opener__request    : session
 dso_opener__request_by_identity : session
-runtime_reader__ask    : session
+runtime_reader__request    : session
 unwind_feed__new       : session
 finisher__new          : session
 jit_tail__new          : session

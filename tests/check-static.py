@@ -61,7 +61,7 @@ class Names(threading.Thread):
         super().__init__(daemon=True)
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("127.0.0.1", 53))
-        self.asked = []
+        self.requested = []
 
     def run(self):
         while True:
@@ -71,8 +71,8 @@ class Names(threading.Thread):
                 labels.append(query[at + 1:at + 1 + query[at]].decode())
                 at += 1 + query[at]
             question, kind = query[12:at + 5], query[at + 2]
-            self.asked.append(".".join(labels))
-            known = self.asked[-1] == NAME
+            self.requested.append(".".join(labels))
+            known = self.requested[-1] == NAME
             answer = struct.pack("!HHHIH4s", 0xc00c, 1, 1, 60, 4, bytes([127, 0, 0, 1])) if known and kind == 1 else b""
             head = query[:2] + struct.pack("!HHHHH", 0x8180 | (0 if known else 3), 1, bool(answer), 0, 0)
             self.socket.sendto(head + question + answer, address)
@@ -185,7 +185,7 @@ def test_pushes_by_name_over_tls():
     check = e.run(*inside(root, "agent", "--check", "--sink", server.url()))
     print(check)
     assert "certificate" in check.out and check.status == 1, check
-    assert NAME in names.asked, names.asked
+    assert NAME in names.requested, names.requested
     for place in ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
                   "/etc/ssl/cert.pem"):
         put(root, place, open(server.certificate, encoding="utf-8").read())

@@ -76,10 +76,10 @@ def differences(number, path):
         return [str(expired)]
     finally:
         shutil.rmtree(folder)
-    wrong = [f"{command}: exit status {status}, {other} expected: {told.decode(errors='replace')[-2000:]}"
-             for (command, other, _), (_, status, told) in zip(expected, seen) if status != other]
-    wrong += [f"{command}: {told[-500:]!r}, expected is {other[-500:]!r}"
-              for (command, status, other), (_, again, told) in zip(expected, seen) if status == again and told != other]
+    wrong = [f"{command}: exit status {status}, {other} expected: {reported.decode(errors='replace')[-2000:]}"
+             for (command, other, _), (_, status, reported) in zip(expected, seen) if status != other]
+    wrong += [f"{command}: {reported[-500:]!r}, expected is {other[-500:]!r}"
+              for (command, status, other), (_, again, reported) in zip(expected, seen) if status == again and reported != other]
     wrong += [f"{name} differs" for name in sorted(set(files) | set(others)) if files.get(name) != others.get(name)]
     return wrong
 

@@ -371,7 +371,7 @@ struct group_made_event {
 	X(DENIED, "permission denied")                                                             \
 	X(NO_FDS, "no file descriptor left")                                                       \
 	X(NO_ANSWER, "its file system did not answer")                                             \
-	X(NOT_ASKED, "not read: earlier files of this user did not answer")                        \
+	X(BANNED, "not read: earlier files of this user did not answer")                           \
 	X(OVER_BUDGET, "not read: this user's files take too much to read")                        \
 	X(LATE, "not read in time: files of this user were too slow")
 

@@ -13,7 +13,7 @@
  *	NULL: the number is no table but one of the special numbers
  *   bool unwind_find_mapping(struct unwind_state *s, __u64 address)
  *	sets s->mapping to the executable mapping of this address; false: there is none
- *   bool unwind_knows_mappings(struct unwind_state *s)
+ *   bool unwind_has_mappings(struct unwind_state *s)
  *	false: nothing is known of this process
  *   int unwind_find_room(struct unwind_state *s)
  *	unwind_room_at(s)
@@ -254,7 +254,7 @@ static __always_inline __u64 unwind_general(const struct unwind_state *s, __u64 
 /* If nothing is known of the process, every address may be code. */
 static __always_inline bool unwind_may_return_to(struct unwind_state *s, __u64 ra)
 {
-	return unwind_is_code(ra) && (!unwind_knows_mappings(s) || unwind_in_mapping(s, ra - 1));
+	return unwind_is_code(ra) && (!unwind_has_mappings(s) || unwind_in_mapping(s, ra - 1));
 }
 
 /* Step to the caller; its other registers are unknown. */
@@ -591,7 +591,7 @@ static __always_inline int unwind_across_at(struct unwind_state *s)
  */
 static __always_inline int unwind_undescribed(struct unwind_state *s)
 {
-	bool innermost = s->all_known && !s->after_call && unwind_knows_mappings(s), searches, made;
+	bool innermost = s->all_known && !s->after_call && unwind_has_mappings(s), searches, made;
 	int end;
 
 	searches = innermost && !s->was_followed && unwind_in_mapping(s, s->ip) &&

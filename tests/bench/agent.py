@@ -119,26 +119,26 @@ def outage():
     tool = Program(os.path.join(BUILD, "tests/e2e/push_windows"), f"url=http://127.0.0.1:{port}", f"spool={spool}",
                    stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def tell(line):
+    def report(line):
         tool.p.stdin.write(f"{line}\n".encode())
         tool.p.stdin.flush()
         return json.loads(tool.p.stdout.readline() or b"{}")
 
     with tool:
-        tell(f"put {before} 1 {size}")
-        wait_until(lambda: tell("stats")["windows_sent"] == before, 60, "the first windows")
-        at_first = tell("memory")["bytes"]
+        report(f"put {before} 1 {size}")
+        wait_until(lambda: report("stats")["windows_sent"] == before, 60, "the first windows")
+        at_first = report("memory")["bytes"]
         server.shutdown()
         server.server_close()
-        tell(f"put {windows} 1 {size}")
-        waiting, during = tell("stats"), tell("memory")["bytes"]
+        report(f"put {windows} 1 {size}")
+        waiting, during = report("stats"), report("memory")["bytes"]
         again = http.server.ThreadingHTTPServer(("127.0.0.1", port), Backend)
         again.seen = server.seen
         threading.Thread(target=again.serve_forever, daemon=True).start()
         begin = time.monotonic()
-        wait_until(lambda: tell("stats")["windows_sent"] >= before + windows, 120, "all windows")
-        took, stats, at_last = time.monotonic() - begin, tell("stats"), tell("memory")["bytes"]
-        tell("free 1000")
+        wait_until(lambda: report("stats")["windows_sent"] >= before + windows, 120, "all windows")
+        took, stats, at_last = time.monotonic() - begin, report("stats"), report("memory")["bytes"]
+        report("free 1000")
     again.shutdown()
     again.server_close()
     lost = before + windows - len(server.seen)

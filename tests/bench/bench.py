@@ -279,7 +279,7 @@ def memory():
                 row = [f"{p.name}, {hz} Hz", f"{resident:.0f}", f"{share:.0f}", f"{twice:.0f}", "",
                        f"{p.usage.ru_maxrss / 1024:.0f}"]
                 if profiler is Sysprof:
-                    row[4] = int(p.told(r"(\d+) MB of rings and maps")[1])
+                    row[4] = int(p.reported(r"(\d+) MB of rings and maps")[1])
                     notes.append(budget(f"memory at {hz} Hz, with rings and maps",
                                         resident - twice + row[4], 100, "MB", 0))
                 rows.append(row)
@@ -327,7 +327,7 @@ def stop_to_file():
             os.sync()
             s.stop(drop_caches)
             size = os.path.getsize(s.profile)
-            samples = int(s.told(r"sysprof: (\d+) samples")[1])
+            samples = int(s.reported(r"sysprof: (\d+) samples")[1])
             rows.append(["sysprof", f"{samples:,}", f"{s.seconds_to_stop:.2f}", "",
                          f"{s.seconds_to_stop:.2f}", f"{s.cpu_to_stop:.2f}", f"{size:,}"])
             took = s.seconds_to_stop
@@ -414,11 +414,11 @@ def idle_cpus():
                 now = idle_share()
                 timers[name].append((interrupts() - count) / (time.monotonic() - at) / len(CPUS))
                 idle[name].append(100 * (now[0] - spare[0]) / (now[1] - spare[1]))
-                told = dict(line.split() for line in subprocess.run(
+                reported = dict(line.split() for line in subprocess.run(
                     [bench("wakeups"), str(seconds)], capture_output=True, text=True,
                     check=True).stdout.splitlines())
-                p50[name].append(int(told["p50_ns"]) / 1000)
-                p99[name].append(int(told["p99_ns"]) / 1000)
+                p50[name].append(int(reported["p50_ns"]) / 1000)
+                p99[name].append(int(reported["p99_ns"]) / 1000)
                 profiler.stop()
     table(f"Idle CPUs: what the timer does there ({rounds} rounds of 2 × {seconds} s)",
           ["sysprof record, perf record -B -g -e cpu-clock, bare_timer HZ",

@@ -143,8 +143,8 @@ class Crowd:
                 environment = ENVIRONMENTS[i // 10 % len(ENVIRONMENTS)] if hostile else {}
                 self.running.append(start(at, environment, says, names[i % PROGRAMS], each, pause_ms, BURST_US))
             os.close(says)
-            with os.fdopen(out, encoding="ascii") as told:
-                self.ready = groups + sum(int(told.readline() or 0) for _ in range(groups))
+            with os.fdopen(out, encoding="ascii") as reported:
+                self.ready = groups + sum(int(reported.readline() or 0) for _ in range(groups))
             self.groups = len(self.group.made)
         except BaseException:
             self.close()

@@ -86,7 +86,7 @@ static int compare(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-static double ask(struct jit_code *code, size_t count)
+static double request(struct jit_code *code, size_t count)
 {
 	struct jit_history *histories = calloc(count, sizeof(*histories));
 	uint64_t *addresses = calloc(count, sizeof(*addresses));
@@ -132,7 +132,7 @@ int main(int argc, char **argv)
 	each = used() - before;
 	printf("feed %.3f\nentry %.1f\nname %.1f\n", seconds, (double)one / (double)entries,
 	       ((double)each - (double)one) / (double)entries);
-	printf("ask %.3f\n", ask(code, addresses));
+	printf("ask %.3f\n", request(code, addresses));
 	jit_code__free(code);
 	free(map);
 	return 0;

@@ -22,7 +22,7 @@ def free_port():
         return s.getsockname()[1]
 
 
-def ask(port, path, data=None):
+def send_request(port, path, data=None):
     with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", data, timeout=60) as answer:
         return answer.read()
 
@@ -42,15 +42,15 @@ class StandIn(Program):
             return False
 
     def log(self):
-        return json.loads(ask(self.port, "/standin/log"))
+        return json.loads(send_request(self.port, "/standin/log"))
 
     def labels(self):
-        return json.loads(ask(self.port, "/standin/labels"))
+        return json.loads(send_request(self.port, "/standin/labels"))
 
     def totals(self):
         """Of Pyroscope 2 after it has dropped what came twice."""
-        ask(self.port, "/standin/compact", b"")
-        return json.loads(ask(self.port, "/standin/totals"))
+        send_request(self.port, "/standin/compact", b"")
+        return json.loads(send_request(self.port, "/standin/totals"))
 
 
 class Costs:
@@ -165,7 +165,7 @@ class Agent(Measured):
 
     def metrics(self):
         """{name or name{labels}: value}"""
-        lines = ask(self.port, "/metrics").decode().splitlines()
+        lines = send_request(self.port, "/metrics").decode().splitlines()
         return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line and line[0] != "#"}
 
     def sum(self, name, *labels):

@@ -292,7 +292,7 @@ class Sysprof(Profiler):
         if not books:
             raise Broken(f"no books in {self.profile}")
 
-    def told(self, pattern):
+    def reported(self, pattern):
         for line in self.lines:
             match = re.search(pattern, line)
             if match:
@@ -423,9 +423,9 @@ class BpfMaps(Program):
 
     def __init__(self):
         super().__init__(bench("bpf_maps"), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.ask_line()
+        self.query_line()
 
-    def ask_line(self, *words):
+    def query_line(self, *words):
         if words:
             self.p.stdin.write((" ".join(map(str, words)) + "\n").encode())
             self.p.stdin.flush()
@@ -436,16 +436,16 @@ class BpfMaps(Program):
 
     def named(self, numbers):
         """{name: number}"""
-        return {self.ask_line("name", n)[1:]: n for n in numbers}
+        return {self.query_line("name", n)[1:]: n for n in numbers}
 
     def words(self, number, key):
-        return [int(w) for w in self.ask_line("words", number, key).split()]
+        return [int(w) for w in self.query_line("words", number, key).split()]
 
     def aside(self, number):
-        return int(self.ask_line("aside", number))
+        return int(self.query_line("aside", number))
 
     def back(self, number):
-        return int(self.ask_line("back", number))
+        return int(self.query_line("back", number))
 
 
 class BareTimer(Program):

@@ -150,7 +150,7 @@ def programs():
     rows, notes, missing, failed = [], [], [], []
     for name, make in PROGRAMS.items():
         try:
-            more, told = rows_of(name, make)
+            more, reported = rows_of(name, make)
         except Missing as e:
             missing.append(f"left out: {name}: {e}")
             continue
@@ -158,7 +158,7 @@ def programs():
             failed.append(f"{name}: {e}")
             continue
         rows += more
-        notes += told
+        notes += reported
     notes += [
         "The cache of unwind tables and symbols is empty. Again: with what the run before has left in it.",
         "Whole: the stack ended at its root, as the recording says of each sample; its sums are those of",

@@ -58,13 +58,13 @@ static int take_mapping(void *context, const struct proc_mapping *mapping)
 	return 0;
 }
 
-static void ask(enum service service)
+static void send_request(enum service service)
 {
 	struct helper_request request = {.service = service, .data = "", .size = 1, .answer = take};
 	int err;
 
 	if (service == MAPS) {
-		err = proc_maps__ask(pool, MAPS, getpid(), directory, take, NULL);
+		err = proc_maps__request(pool, MAPS, getpid(), directory, take, NULL);
 	} else {
 		if (service == FILES) {
 			request.data = &question;
@@ -72,7 +72,7 @@ static void ask(enum service service)
 			request.fds = &root;
 			request.fd_count = 1;
 		}
-		err = helper_pool__ask(pool, &request);
+		err = helper_pool__request(pool, &request);
 	}
 	if (err || !helper_pool__waiting(pool)) {
 		fprintf(stderr, "it cannot be asked: %d\n", err);
@@ -109,7 +109,7 @@ static uint64_t time_turn(enum service service, int how, unsigned int rounds)
 		if (how == 2)
 			do_in_place(service);
 		else
-			ask(service);
+			send_request(service);
 		if (how == 0)
 			helper_pool__settle(pool, PATIENCE);
 	}

@@ -164,9 +164,9 @@ def deepest(path, prefix):
 def reading_ns():
     """bpf_probe_read_user() of what is in the cache; nothing does without."""
     with First(fixture("loop"), 60):
-        told = [subprocess.run([bench("helper_cost"), str(CPU), str(pick(0.5, 0.2)), "3", str(HZ), name], capture_output=True,
+        reported = [subprocess.run([bench("helper_cost"), str(CPU), str(pick(0.5, 0.2)), "3", str(HZ), name], capture_output=True,
                                text=True, check=True).stdout.split()[1:] for name in ("read-user", "empty")]
-    read_user, empty = (median([float(ns) for ns in figures]) for figures in told)
+    read_user, empty = (median([float(ns) for ns in figures]) for figures in reported)
     return read_user - empty
 
 
@@ -216,7 +216,7 @@ def notes_in_ticks(stats, maps):
           ["program, frames of the runtime", "ns without", "ns with", "more", "a frame", "ratio", "named"], rows, notes)
 
 
-def knows_runtimes(maps, s):
+def has_runtimes(maps, s):
     switch = maps.named(s.maps())[SWITCH]
     known = maps.aside(switch)
     maps.back(switch)
@@ -229,7 +229,7 @@ def side_by_side(stats, maps, targets, turns, seconds, ns):
         recordings = {name: stack.enter_context(Sysprof("-p", pids, "-F", HZ, "-C", CPU, cpus=OTHERS))
                       for name, pids in targets}
         time.sleep(1.5)
-        if [name for name, s in recordings.items() if knows_runtimes(maps, s)] != ["beside"]:
+        if [name for name, s in recordings.items() if has_runtimes(maps, s)] != ["beside"]:
             raise Broken("a runtime is known where there is none, or the other way round")
         ticks = {name: Ticks(stats, maps, s) for name, s in recordings.items()}
         for _ in range(turns):

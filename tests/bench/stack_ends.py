@@ -87,8 +87,8 @@ def _summary(path):
 
 def of_recording(path):
     """The Ends of a recording. A process begins with its fork, and anew with each execve."""
-    told = _summary(path)
-    names, ends, begun = list(told["stack_ends"]), Ends(), {}
+    reported = _summary(path)
+    names, ends, begun = list(reported["stack_ends"]), Ends(), {}
     for kind, flags, when, body in _events(path):
         if kind == FORK:
             pid, parent = struct.unpack_from("<II", body)
@@ -103,10 +103,10 @@ def of_recording(path):
             ends.all[end] += 1
             if when - begun.get(tgid, when) >= FIRST_NS:
                 ends.late[end] += 1
-    if {name: ends.all[name] for name in names} != told["stack_ends"]:
-        raise Broken(f"{path}: report --json has {told['stack_ends']}, the events {dict(ends.all)}")
-    if abs(ends.whole() - 100 * told["complete_share"]) > 0.001:
-        raise Broken(f"{path}: {100 * told['complete_share']} % complete by report --json, "
+    if {name: ends.all[name] for name in names} != reported["stack_ends"]:
+        raise Broken(f"{path}: report --json has {reported['stack_ends']}, the events {dict(ends.all)}")
+    if abs(ends.whole() - 100 * reported["complete_share"]) > 0.001:
+        raise Broken(f"{path}: {100 * reported['complete_share']} % complete by report --json, "
                      f"{ends.whole()} % by its events")
     return ends
 

@@ -77,10 +77,10 @@ class Binary:
 
 def ours(binary, root, *options):
     """(seconds, peak MB, levels with a line, was it cached?)"""
-    told = run(bench("symbolize"), *options, binary.path, root, input=binary.addresses, text=True)
-    if told.stderr:
-        raise Broken(told.stderr)
-    words = told.stdout.split()
+    reported = run(bench("symbolize"), *options, binary.path, root, input=binary.addresses, text=True)
+    if reported.stderr:
+        raise Broken(reported.stderr)
+    words = reported.stdout.split()
     figures = dict(zip(words[::2], words[1::2]))
     return (float(figures["wall"]) / 1000, int(figures["peak"]) / 1024, int(figures["lines"]),
             figures["cached"] == "1")

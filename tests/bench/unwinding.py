@@ -45,7 +45,7 @@ def sample_cost(hz, seconds, stats, pid):
         time.sleep(seconds)
         after = stats.of(s.programs())["tick"]
         s.stop()
-        complete = float(s.told(r"complete stacks: ([0-9.]+)")[1])
+        complete = float(s.reported(r"complete stacks: ([0-9.]+)")[1])
         return (after[1] - before[1]) / max(1, after[0] - before[0]), s.mean_depth(), complete
 
 
@@ -124,14 +124,14 @@ def deferred_work():
     if done.returncode:
         raise Broken(f"task_work: {done.stderr}")
     words = done.stdout.split()
-    told = {k: int(v) for k, v in zip(words[::2], words[1::2])}
+    reported = {k: int(v) for k, v in zip(words[::2], words[1::2])}
     table("Work at the return to user space (bpf_task_work), one slot a CPU", f"task_work {CPU} {seconds}",
           ["", ""],
-          [["ticks that scheduled it", f"{told['scheduled']:,}"],
-           ["ticks that were refused", f"{told['refused']:,}"],
-           ["ns to schedule it", f"{told['schedule_ns']:,}"],
-           ["ns until it runs", f"{told['wait_ns']:,}"],
-           ["ns to copy 256 bytes there, bpf_copy_from_user()", f"{told['read_ns']:,}"]],
+          [["ticks that scheduled it", f"{reported['scheduled']:,}"],
+           ["ticks that were refused", f"{reported['refused']:,}"],
+           ["ns to schedule it", f"{reported['schedule_ns']:,}"],
+           ["ns until it runs", f"{reported['wait_ns']:,}"],
+           ["ns to copy 256 bytes there, bpf_copy_from_user()", f"{reported['read_ns']:,}"]],
           ["The walk would be the same; only stacks that end at a page that is not there would go on."])
 
 

@@ -43,7 +43,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void tell(uint64_t *late, uint64_t count)
+static void report(uint64_t *late, uint64_t count)
 {
 	qsort(late, count, sizeof(*late), compare);
 	fact("p50_ns %llu", (unsigned long long)late[count / 2]);
@@ -82,6 +82,6 @@ int main(int argc, char **argv)
 	}
 	for (unsigned int i = 0; i < count; i++)
 		pthread_join(sleepers[i].thread, NULL);
-	tell(late, count * each);
+	report(late, count * each);
 	return 0;
 }

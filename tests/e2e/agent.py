@@ -42,14 +42,14 @@ class Agent:
                    "--listen", f"127.0.0.1:{self.port}", "--window", str(WINDOW), *args]
         self.p = subprocess.Popen(command, stderr=self.log, stdout=self.log, **options)
 
-    def ask(self, path, timeout=90):
+    def send_request(self, path, timeout=90):
         return urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=timeout).read()
 
     def wait_until_it_answers(self):
         def answers():
             assert self.p.poll() is None, self.said()
             try:
-                return bool(self.ask("/metrics"))
+                return bool(self.send_request("/metrics"))
             except (urllib.error.URLError, ConnectionError, OSError):
                 return False
         e.wait_for(answers, timeout=30, what="metrics")
@@ -100,15 +100,15 @@ def test_windows_signals_and_questions():
         agent.wait_until_it_answers()
         programs = [busy(14, f"shop-{i}") for i in range(2)]
         # a profile of one service, over five seconds, in the middle of a window
-        profile = agent.ask("/debug/pprof/profile?seconds=5&service=shop-1")
+        profile = agent.send_request("/debug/pprof/profile?seconds=5&service=shop-1")
         path = e.scratch("asked.pb.gz")
         with open(path, "wb") as f:
             f.write(profile)
         top = json.loads(e.run(e.SYSPROF, "report", path, "--json", check=0).out)
         used = [float(p.communicate()[0]) for p in programs]
         time.sleep(WINDOW)
-        metrics = agent.ask("/metrics")
-        assert agent.ask("/healthz").strip() == b"ok"
+        metrics = agent.send_request("/metrics")
+        assert agent.send_request("/healthz").strip() == b"ok"
         status, took = agent.end()
     finally:
         agent.p.kill()
@@ -129,10 +129,10 @@ def test_windows_signals_and_questions():
         assert seconds - 0.02 <= sampled <= seconds + 0.5, (seconds, sampled)
     assert all(s["labels"]["service_name"] for w in windows for s in w["services"])
     due = metric(metrics, "sysprof_ticks_due_total")
-    told = sum(float(line.rpartition(" ")[2]) for line in metrics.decode().splitlines()
+    reported = sum(float(line.rpartition(" ")[2]) for line in metrics.decode().splitlines()
                if line.startswith("sysprof_ticks_total{"))
     # a CPU that is idle reports its ticks when it wakes
-    assert due == told + metric(metrics, "sysprof_ticks_unexplained"), metrics.decode()
+    assert due == reported + metric(metrics, "sysprof_ticks_unexplained"), metrics.decode()
 
 
 @e.long

@@ -121,7 +121,7 @@ static void write_file(const char *path, const struct sink_request *request)
 		die(path, strerror(errno));
 }
 
-static void tell(const char *path, const struct sink_request *request)
+static void report(const char *path, const struct sink_request *request)
 {
 	struct json_writer w;
 
@@ -159,7 +159,7 @@ static int encode_recording(char **arguments, int count)
 	for (size_t i = 0; i < sealed.request_count; i++) {
 		snprintf(path, sizeof(path), "%s.%zu", arguments[1], i);
 		write_file(path, &sealed.requests[i]);
-		tell(path, &sealed.requests[i]);
+		report(path, &sealed.requests[i]);
 	}
 	sealed_window__fini(&sealed);
 	session__free(session);
@@ -320,7 +320,7 @@ static void measure(const char *format, const struct agent_window *window, const
 			continue;
 		snprintf(path, sizeof(path), "%s.%s.%zu", output, format, i);
 		write_file(path, &sealed.requests[i]);
-		tell(path, &sealed.requests[i]);
+		report(path, &sealed.requests[i]);
 	}
 	if (!output)
 		printf("%s requests %zu bytes %llu series %llu cpu_ms %.1f\n", format,

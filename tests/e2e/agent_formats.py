@@ -72,9 +72,9 @@ def send(server, request, **headers):
         connection.close()
 
 
-def ask(server, method, **asked):
+def send_request(server, method, **requested):
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
-    connection.request("POST", "/querier.v1.QuerierService/" + method, json.dumps(asked), {"Content-Type": "application/json"})
+    connection.request("POST", "/querier.v1.QuerierService/" + method, json.dumps(requested), {"Content-Type": "application/json"})
     answer = json.loads(connection.getresponse().read())
     connection.close()
     return answer
@@ -127,7 +127,7 @@ def check_functions(server, recording):
     for row in report(recording)["rows"]:
         if row["self"]:
             wanted[row["function"]] = wanted.get(row["function"], 0) + row["self"]
-    flame = ask(server, "SelectMergeStacktraces", profileTypeID=SAMPLES, labelSelector='{service_name="_rest"}')["flamegraph"]
+    flame = send_request(server, "SelectMergeStacktraces", profileTypeID=SAMPLES, labelSelector='{service_name="_rest"}')["flamegraph"]
     own, total = self_times(flame)
     assert by_reported_name(own) == wanted, (own, wanted)
     assert total == sum(wanted.values())
@@ -148,7 +148,7 @@ def test_pyroscope():
             for i, kind in enumerate((SAMPLES, CPU)):
                 found = {name: value for name, value in totals.get(kind, {}).items() if value}
                 assert found == {name: values[i] for name, values in wanted.items() if values[i]}, (recording, found, wanted)
-            names = ask(server, "LabelValues", name="service_name")["names"]
+            names = send_request(server, "LabelValues", name="service_name")["names"]
             assert names == sorted(name for name, values in wanted.items() if any(values)), names
 
 
@@ -255,9 +255,9 @@ def test_dir():
         if ticks:
             shown = pprof("-top", "-sample_index=samples", f"-tagfocus=service_name=^{re.escape(name)}$", path)
             assert re.search(rf"Showing nodes accounting for {ticks}, .* of {profile.samples} total", shown), shown
-    told = json.loads(facts.body)
-    assert told["file"] == profile.path and told["samples"] == profile.samples
-    services = {s["labels"]["service_name"]: (s["samples"], s["cpu_ns"]) for s in told["services"]}
+    reported = json.loads(facts.body)
+    assert reported["file"] == profile.path and reported["samples"] == profile.samples
+    services = {s["labels"]["service_name"]: (s["samples"], s["cpu_ns"]) for s in reported["services"]}
     assert services == {name: values for name, values in wanted.items() if any(values)}, services
 
 

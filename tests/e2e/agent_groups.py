@@ -84,7 +84,7 @@ def test_groups_that_are_left_out():
             assert service["excluded"] == (service["labels"].get("unit") == "out.service"), service
 
 
-def test_groups_that_are_asked_for():
+def test_requested_groups():
     """A new one is sampled at once, although others are filtered."""
     e.need_root()
     began = []
@@ -191,7 +191,7 @@ def spin_in(group, ns):
 
     A process that joins the group itself would be outside of it for its first moments, and rightly sampled there.
     """
-    its_pid, told = os.pipe()
+    its_pid, reported = os.pipe()
     joining = os.fork()
     if not joining:
         try:
@@ -199,13 +199,13 @@ def spin_in(group, ns):
             pid = os.fork()
             if pid:
                 os.waitpid(pid, 0)
-                os.write(told, str(pid).encode())
+                os.write(reported, str(pid).encode())
             end = time.thread_time_ns() + ns
             while not pid and time.thread_time_ns() < end:
                 pass
         finally:
             os._exit(0)
-    os.close(told)
+    os.close(reported)
     os.waitpid(joining, 0)
     with open(its_pid, encoding="ascii") as f:
         return int(f.read())

@@ -208,7 +208,7 @@ def manager_socket():
     return s, path
 
 
-def told(s):
+def reported(s):
     texts = []
     while True:
         try:
@@ -310,7 +310,7 @@ def test_it_sees_what_root_sees():
         confined.start(*confined.arguments[1:], "--config", config, NOTIFY_SOCKET=notify, WATCHDOG_USEC="2000000")
 
         def has_window():
-            messages.extend(told(manager))  # a socket holds ten
+            messages.extend(reported(manager))  # a socket holds ten
             assert confined.p.poll() is None, (confined.p.returncode, confined.said())
             new = set(glob.glob(state + "/out/*.pb.gz")) - looked_at
             looked_at.update(new)
@@ -343,7 +343,7 @@ def test_it_sees_what_root_sees():
         # one that a filter killed is a zombie
         assert any(h["Name"] == name and h["State"][0] != "Z" for h in below), (name, below)
     assert all(int(h["CapEff"], 16) == 0 for h in below if h["Name"] == "sysprof-builder"), below
-    messages += told(manager)
+    messages += reported(manager)
     assert messages[0] == "READY=1" and messages[-1] == "STOPPING=1", messages
     assert messages.count("WATCHDOG=1") >= 3, messages
     # what it saw

@@ -29,9 +29,9 @@ def spin(service):
     return subprocess.Popen(["python3", "-c", SPIN], env={**os.environ, "OTEL_SERVICE_NAME": service})
 
 
-def go_asks(agent, *arguments, **asked):
+def go_lookups(agent, *arguments, **requested):
     """What Go's pprof says of the profile that it has fetched."""
-    query = "&".join(f"{name}={value}" for name, value in {"seconds": 2, **asked}.items())
+    query = "&".join(f"{name}={value}" for name, value in {"seconds": 2, **requested}.items())
     url = f"{agent.url}/debug/pprof/profile?{query}"
     return pprof("-sample_index=samples", "-timeout=200", *arguments, url)
 
@@ -48,15 +48,15 @@ def services(text):
     return found
 
 
-def go_asks_for_all(agent, programs):
-    everything = services(go_asks(agent, "-tags"))
+def go_looks_up_all(agent, programs):
+    everything = services(go_lookups(agent, "-tags"))
     assert {"asked", "other"} <= set(everything), everything
-    one = services(go_asks(agent, "-tags", service="asked"))
+    one = services(go_lookups(agent, "-tags", service="asked"))
     assert set(one) == {"asked"} and one["asked"] > 0, one
     # and one that is of no service but by its number
-    text = go_asks(agent, "-traces", pid=programs[1].pid)
+    text = go_lookups(agent, "-traces", pid=programs[1].pid)
     assert set(re.findall(r"service_name: +(.*)", text)) == {"other"}, text[:2000]
-    text = go_asks(agent, "-top", service="asked")
+    text = go_lookups(agent, "-top", service="asked")
     assert "Type: samples" in text and re.search(r"Duration: \d", text), text[:500]
     assert re.search(r"_PyEval_EvalFrameDefault|long_|range", text), text[:2000]
 
@@ -113,7 +113,7 @@ def test_profiles_for_others():
     try:
         with servers.Agent("--cpu", "0", "--memory", "0") as agent:
             agent.wait_until_it_answers()
-            go_asks_for_all(agent, programs)
+            go_looks_up_all(agent, programs)
             scraped_by_parca(agent)
             # whoever asked: the windows of the sinks are whole
             agent.wait_for_windows(len(agent.windows()) + 1)

@@ -113,7 +113,7 @@ def test_alerts():
 def check_alerts(prometheus, text):
     """They are loaded, every metric of them is there, and none fires for an agent that is well."""
     names = {name.split("{")[0] for name in parse(text)} | {"up"}
-    (group,) = prometheus.ask("rules")["groups"]
+    (group,) = prometheus.send_request("rules")["groups"]
     assert len(group["rules"]) >= 10 and all(rule["health"] == "ok" for rule in group["rules"]), group
     for rule in group["rules"]:
         used = set(re.findall(r"\b(?:sysprof_\w+|up)\b", rule["query"]))

@@ -155,7 +155,7 @@ class Sink:
             self.p = subprocess.Popen(  # pylint: disable=consider-using-with
                 [*wrap, TOOL, f"url={url}", f"spool={self.spool}", *options], text=True, stderr=log,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**ENVIRONMENT, **environment})
-        self.told = ""
+        self.reported = ""
 
     def __enter__(self):
         return self
@@ -164,19 +164,19 @@ class Sink:
         self.p.kill()
         self.p.communicate()
 
-    def ask(self, line):
+    def send_request(self, line):
         self.p.stdin.write(line + "\n")
         self.p.stdin.flush()
         answer = self.p.stdout.readline()
-        self.told += answer
+        self.reported += answer
         assert answer, (line, self.errors())
         return json.loads(answer)
 
     def put(self, count, requests=1, size=500):
-        self.ask(f"put {count} {requests} {size}")
+        self.send_request(f"put {count} {requests} {size}")
 
     def stats(self):
-        return self.ask("stats")
+        return self.send_request("stats")
 
     def errors(self):
         with open(self.log, encoding="utf-8", errors="replace") as f:
@@ -195,7 +195,7 @@ class Sink:
         return stats
 
     def end(self, milliseconds):
-        return self.ask(f"free {milliseconds}")["seconds"]
+        return self.send_request(f"free {milliseconds}")["seconds"]
 
 
 # ---- answers -------------------------------------------------------------------------------------
@@ -258,10 +258,10 @@ def test_answers_without_end():
             handler.wfile.write(begin)
             for _ in range(2000):
                 handler.wfile.write(piece)
-                heard.append(len(piece))
+                received.append(len(piece))
         return answer
 
-    heard, over = [], threading.Event()
+    received, over = [], threading.Event()
 
     plan = [lambda h: over.wait(60), good, trickle, good,
             endless(b"HTTP/1.1 200 OK\r\n", b"X-Y: " + b"z" * 1000 + b"\r\n"), good,
@@ -274,7 +274,7 @@ def test_answers_without_end():
         assert stats["ambiguous"] >= 3 and stats["failures"] == stats["ambiguous"] + 1, stats
         assert not server.plan and "no! no!" in sink.errors(), stats
         assert "the headers of its answer do not end" in sink.errors()
-        assert sum(heard) < 50 << 20, "all was read"
+        assert sum(received) < 50 << 20, "all was read"
         over.set()
 
 
@@ -406,14 +406,14 @@ def test_certificates():
 def test_names():
     """A name server that says no, and one that says nothing: the end does not wait for it."""
     e.need_root()
-    asked = []
+    requested = []
     names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     names.bind(("127.0.0.253", 53))
 
     def answer():
         while True:
             question, client = names.recvfrom(512)
-            asked.append(question)
+            requested.append(question)
             if b"nowhere" in question:  # NXDOMAIN
                 names.sendto(question[:2] + struct.pack(">HHHHH", 0x8183, 1, 0, 0, 0) + question[12:], client)
 
@@ -431,7 +431,7 @@ def test_names():
         assert sink.end(100) < 2
     with Sink("http://silent.example:4040", wrap=wrap) as sink:
         sink.put(2)
-        e.wait_for(lambda: any(b"silent" in question for question in asked))
+        e.wait_for(lambda: any(b"silent" in question for question in requested))
         seconds = sink.end(100)
         print(f"a name server that hangs: ended after {seconds} s")
         assert seconds < 2, seconds
@@ -450,19 +450,19 @@ def test_an_outage():
         sink.wait(windows_sent=30)
         server.check_bodies(60000)
         port = server.port
-        before = sink.ask("memory")["bytes"]
+        before = sink.send_request("memory")["bytes"]
         server.__exit__()
         sink.put(270, 1, 60000)
         stats = sink.stats()
         assert stats["spool_windows"] == 270 and stats["windows_sent"] == 30, stats
         assert not stats["spool_failed"], stats
         e.wait_for(lambda: sink.stats()["failures"] > 3)
-        during = sink.ask("memory")["bytes"]
+        during = sink.send_request("memory")["bytes"]
         with Server(port=port) as back:
             end = time.monotonic() + 30
             after = 0
             while sink.stats()["windows_sent"] < 300:
-                after = max(after, sink.ask("memory")["bytes"])
+                after = max(after, sink.send_request("memory")["bytes"])
                 assert time.monotonic() < end, sink.stats()
                 time.sleep(0.02)
             sink.wait(windows_sent=300, dropped=0, windows_no_room=0, windows_too_old=0, spool_windows=0)
@@ -588,7 +588,7 @@ def test_secrets():
             hold.set()
             stats = sink.wait(rejected=1)
             assert "repeats the credentials" in stats["error"], stats
-            left += dumped_memory(sink.p.pid) + sink.told.encode() + sink.errors().encode()
+            left += dumped_memory(sink.p.pid) + sink.reported.encode() + sink.errors().encode()
             sink.end(100)
             left += dumped_memory(sink.p.pid)
             for name in os.listdir(sink.spool):

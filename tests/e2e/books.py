@@ -53,12 +53,12 @@ def check_profile(path):
     in_folded = sum(count for _, count in e.folded(folded_path))
     assert delivered == in_firefox == in_folded, (delivered, in_firefox, in_folded)
 
-    told = next(section for label, section in e.firefox_extra(json_path).items()
+    reported = next(section for label, section in e.firefox_extra(json_path).items()
                 if label.startswith("Books"))
     for b in books.values():
-        match = re.match(r"(\d+) = (.*); unexplained (-?\d+)$", told[f"CPU {b.cpu}"])
+        match = re.match(r"(\d+) = (.*); unexplained (-?\d+)$", reported[f"CPU {b.cpu}"])
         counts = {name: int(n) for n, name in (x.split(" ") for x in match[2].split(" + "))}
-        assert int(match[1]) == int(b.due) and counts == b.count, (told, b)
+        assert int(match[1]) == int(b.due) and counts == b.count, (reported, b)
     for file in (json_path, folded_path):
         os.unlink(file)
 

@@ -32,7 +32,7 @@
 #define REGISTERS   17
 #define PADDING	    16
 #define ENTRY_MAX   128 /* of what runs before anything is called */
-#define TOLD_MAX    50	/* differences that are printed */
+#define PRINTED_MAX 50	/* differences that are printed */
 
 struct sums {
 	uint64_t files, skipped, addresses, compared, undescribed, inferred, go, padding, roots,
@@ -261,7 +261,7 @@ struct subject {
 static void differs(const struct subject *s, uint64_t address, const char *what, uint64_t our,
 		    uint64_t libdw)
 {
-	if (sums.differing++ < TOLD_MAX)
+	if (sums.differing++ < PRINTED_MAX)
 		printf("differs %s %#" PRIx64 " %s %#" PRIx64 " %#" PRIx64 "\n", s->path, address,
 		       what, our, libdw);
 }

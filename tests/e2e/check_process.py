@@ -20,17 +20,17 @@ SLEEPER = "import time\nprint('up', flush=True)\nwhile True: time.sleep(0.05)"
 
 def check(pid, status=0):
     """(what it says as JSON, what it says in words)"""
-    told = sysprof("check", "--json", "-p", pid)
-    assert told.status == status, told
+    reported = sysprof("check", "--json", "-p", pid)
+    assert reported.status == status, reported
     # in this order: what has begun has begun
     text = sysprof("check", "-p", pid)
     assert text.status == status, text
-    return json.loads(told.out)["process"], text.out
+    return json.loads(reported.out)["process"], text.out
 
 
-def runtime(told, name):
-    rows = [row for row in told["runtimes"] if row["name"] == name]
-    assert len(rows) == 1, told["runtimes"]
+def runtime(reported, name):
+    rows = [row for row in reported["runtimes"] if row["name"] == name]
+    assert len(rows) == 1, reported["runtimes"]
     print(f"  {rows[0]}")
     return rows[0]
 
@@ -39,33 +39,33 @@ def checked(*command, until):
     """The output for a command as soon as `until` holds for it."""
     with Background(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as program:
         for _ in range(200):
-            told, text = check(program.pid)
-            if until(told):
-                return told, text
+            reported, text = check(program.pid)
+            if until(reported):
+                return reported, text
             time.sleep(0.1)
-    raise AssertionError((command, told))
+    raise AssertionError((command, reported))
 
 
-def is_named(told):
-    return any(row["state"] == "named" for row in told["runtimes"])
+def is_named(reported):
+    return any(row["state"] == "named" for row in reported["runtimes"])
 
 
 def test_python():
     need_root()
     for python in sys.executable, newer_python():
-        told, text = checked(python, "-c", SLEEPER, until=is_named)
+        reported, text = checked(python, "-c", SLEEPER, until=is_named)
         version = run(python, "-V").out.split()[1]
-        assert runtime(told, "Python")["version"] == version and not runtime(told, "Python")["remedy"]
+        assert runtime(reported, "Python")["version"] == version and not runtime(reported, "Python")["remedy"]
         assert version in text and "try:" not in text, text
-        assert told["can_record"] and not told["maps"], told
-        libc = [row for row in told["files"] if os.path.basename(row["path"]).startswith("libc.so")]
-        assert len(libc) == 1 and libc[0]["unwind"] == "CFI", told["files"]
+        assert reported["can_record"] and not reported["maps"], reported
+        libc = [row for row in reported["files"] if os.path.basename(row["path"]).startswith("libc.so")]
+        assert len(libc) == 1 and libc[0]["unwind"] == "CFI", reported["files"]
 
 
 def test_node():
     need_root()
-    told, _ = checked(nodes()[-1], "-e", "setInterval(() => {}, 50)", until=is_named)
-    assert runtime(told, "Node.js")["version"].startswith("V8 ") and told["can_record"]
+    reported, _ = checked(nodes()[-1], "-e", "setInterval(() => {}, 50)", until=is_named)
+    assert runtime(reported, "Node.js")["version"].startswith("V8 ") and reported["can_record"]
 
 
 def test_node_with_a_map():
@@ -75,13 +75,13 @@ def test_node_with_a_map():
         path = f"/tmp/perf-{program.pid}.map"
         try:
             wait_for(lambda: os.path.exists(path), 20, "a map")
-            told, _ = check(program.pid)
-            assert [(row["kind"], row["path"], row["followed"]) for row in told["maps"]] == [("perf map", path, True)], told
-            assert "perf map" in runtime(told, "Node.js")["detail"]
+            reported, _ = check(program.pid)
+            assert [(row["kind"], row["path"], row["followed"]) for row in reported["maps"]] == [("perf map", path, True)], reported
+            assert "perf map" in runtime(reported, "Node.js")["detail"]
             os.chown(path, ATTACKER, ATTACKER)
-            told, text = check(program.pid)
-            assert not told["maps"][0]["followed"] and "belong" in told["maps"][0]["detail"], told
-            assert "belong" in text and "memory" in runtime(told, "Node.js")["detail"], text
+            reported, text = check(program.pid)
+            assert not reported["maps"][0]["followed"] and "belong" in reported["maps"][0]["detail"], reported
+            assert "belong" in text and "memory" in runtime(reported, "Node.js")["detail"], text
         finally:
             if os.path.exists(path):
                 os.unlink(path)
@@ -91,8 +91,8 @@ def test_java():
     need_root()
     plain = [word for word in java_command() if "PreserveFramePointer" not in word]
     # its code heaps come with its first thread
-    told, text = checked(*plain, "60", until=lambda told: told["runtimes"] and told["runtimes"][0]["state"] == "named")
-    row = runtime(told, "Java")
+    reported, text = checked(*plain, "60", until=lambda reported: reported["runtimes"] and reported["runtimes"][0]["state"] == "named")
+    row = runtime(reported, "Java")
     assert row["version"] and "from its memory" in row["detail"] and not row["remedy"], row
     assert row["detail"] in text
 
@@ -110,8 +110,8 @@ def test_others():
         if not shutil.which(program):
             continue
         seen += 1
-        told, text = checked(program, *arguments, until=lambda told: told["runtimes"])
-        assert remedy in runtime(told, name)["remedy"] and remedy in text, told
+        reported, text = checked(program, *arguments, until=lambda reported: reported["runtimes"])
+        assert remedy in runtime(reported, name)["remedy"] and remedy in text, reported
     assert seen, "none of them is installed"
 
 
@@ -121,8 +121,8 @@ def test_deno():
     deno = os.path.join(os.path.dirname(nodes()[-1]), "../../deno/deno")
     if not os.path.exists(deno):
         return
-    told, _ = checked(deno, "eval", "setInterval(() => {}, 50)", until=lambda told: told["runtimes"])
-    assert "constants" in runtime(told, "Deno")["detail"] and "--v8-flags" in runtime(told, "Deno")["remedy"]
+    reported, _ = checked(deno, "eval", "setInterval(() => {}, 50)", until=lambda reported: reported["runtimes"])
+    assert "constants" in runtime(reported, "Deno")["detail"] and "--v8-flags" in runtime(reported, "Deno")["remedy"]
 
 
 def test_other_names():
@@ -130,27 +130,27 @@ def test_other_names():
     need_root()
     program = scratch("myapp")
     shutil.copy(nodes()[0], program)
-    told, _ = checked(program, "-e", "setInterval(() => {}, 50)", until=is_named)
-    assert runtime(told, "Node.js")
+    reported, _ = checked(program, "-e", "setInterval(() => {}, 50)", until=is_named)
+    assert runtime(reported, "Node.js")
     os.unlink(program)
     if os.path.exists("/usr/bin/python3"):
         shutil.copy(os.path.realpath("/usr/bin/python3"), program)
-        told, _ = checked(program, "-c", SLEEPER, until=is_named)
-        assert runtime(told, "Python")
+        reported, _ = checked(program, "-c", SLEEPER, until=is_named)
+        assert runtime(reported, "Python")
 
 
 def test_what_cannot_be_recorded():
     need_root()
-    told, text = check(2, status=1)
-    assert not told["can_record"] and "kernel thread" in told["detail"] and "kernel thread" in text, told
+    reported, text = check(2, status=1)
+    assert not reported["can_record"] and "kernel thread" in reported["detail"] and "kernel thread" in text, reported
     with Background("true") as gone:
         gone.p.wait()
-    told, text = check(gone.pid, status=1)
-    assert not told["can_record"] and "no such process" in text, told
+    reported, text = check(gone.pid, status=1)
+    assert not reported["can_record"] and "no such process" in text, reported
     with Fixture("zombie", 30) as parent:
         zombies = wait_for(lambda: [pid for pid in children(parent.pid) if state_of(pid) == "Z"], 10, "a zombie")
-        told, _ = check(zombies[0], status=1)
-        assert "zombie" in told["detail"], told
+        reported, _ = check(zombies[0], status=1)
+        assert "zombie" in reported["detail"], reported
     assert sysprof("check", "-p", "x").status == 2 and sysprof("check", "-p", "0").status == 2
 
 
@@ -171,12 +171,12 @@ def test_stopped():
         os.kill(program.pid, signal.SIGSTOP)
         try:
             wait_for(lambda: state_of(program.pid) == "T", 10, "a stopped process")
-            told, _ = check(program.pid)
+            reported, _ = check(program.pid)
         finally:
             os.kill(program.pid, signal.SIGCONT)
-    assert "stopped" in told["detail"] and told["can_record"], told
-    chain = [row for row in told["files"] if row["path"] == fixture("chain")]
-    assert chain and chain[0]["unwind"] == "CFI" and chain[0]["symbols"] == "symbols", told["files"]
+    assert "stopped" in reported["detail"] and reported["can_record"], reported
+    chain = [row for row in reported["files"] if row["path"] == fixture("chain")]
+    assert chain and chain[0]["unwind"] == "CFI" and chain[0]["symbols"] == "symbols", reported["files"]
 
 
 def test_stripped_and_without_unwind_information():
@@ -188,9 +188,9 @@ def test_stripped_and_without_unwind_information():
         program + ".c", check=0)
     with Background(program) as process:
         wait_for(lambda: os.readlink(f"/proc/{process.pid}/exe") == program, 10, "the program")
-        told, _ = check(process.pid)
-    assert [(row["path"], row["symbols"]) for row in told["files"]] == [(program, "no symbols")], told["files"]
-    assert told["files"][0]["unwind"].startswith("no unwind information") and not told["runtimes"], told
+        reported, _ = check(process.pid)
+    assert [(row["path"], row["symbols"]) for row in reported["files"]] == [(program, "no symbols")], reported["files"]
+    assert reported["files"][0]["unwind"].startswith("no unwind information") and not reported["runtimes"], reported
 
 
 def test_another_mount_and_pid_namespace():
@@ -199,9 +199,9 @@ def test_another_mount_and_pid_namespace():
     script = f"mount -t tmpfs none /mnt && cp '{fixture('chain')}' /mnt/inside && exec /mnt/inside 60"
     with Background("unshare", "-p", "-f", "-m", "--kill-child", "--mount-proc", "sh", "-c", script) as outer:
         inner = wait_for(lambda: [pid for pid in children(outer.pid) if comm_of(pid) == "inside"], 20, "the program")[0]
-        told, _ = check(inner)
-    rows = [row for row in told["files"] if row["path"] == "/mnt/inside"]
-    assert rows and not rows[0]["error"] and rows[0]["symbols"] == "symbols", told
+        reported, _ = check(inner)
+    rows = [row for row in reported["files"] if row["path"] == "/mnt/inside"]
+    assert rows and not rows[0]["error"] and rows[0]["symbols"] == "symbols", reported
 
 
 def comm_of(pid):
@@ -236,18 +236,18 @@ def check_beside_silence(*options):
                         device, place, "/usr/bin/python3", "-c", MAPPER) as attacker:
             wait_for(lambda: comm_of(attacker.pid) == "mapped", 20, "the mappings")
             begin = time.monotonic()
-            told, text = check(attacker.pid)
+            reported, text = check(attacker.pid)
             took = time.monotonic() - begin
     finally:
         shutil.rmtree(place, ignore_errors=True)
-    silent = [row for row in told["files"] if "not answer" in row["error"]]
-    print(f"  {told['maps']}")
+    silent = [row for row in reported["files"] if "not answer" in row["error"]]
+    print(f"  {reported['maps']}")
     print(f"  {len(silent)} files that do not answer, two checks took {took:.1f} s")
-    assert [row["path"] for row in silent] == ["/tmp/perf-5.map"] and "not answer" in text, told["files"]
+    assert [row["path"] for row in silent] == ["/tmp/perf-5.map"] and "not answer" in text, reported["files"]
     # it keeps nobody from what can be read
-    assert any(row["path"] == "/usr/bin/python3.11" and row["unwind"] == "CFI" for row in told["files"]), told["files"]
+    assert any(row["path"] == "/usr/bin/python3.11" and row["unwind"] == "CFI" for row in reported["files"]), reported["files"]
     # its perf map is one of these files
-    assert runtime(told, "Python")["state"] == "partly"
+    assert runtime(reported, "Python")["state"] == "partly"
     assert took < 40, took
 
 

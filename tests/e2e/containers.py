@@ -216,9 +216,9 @@ def test_process_inside():
         threads = firefox_threads(path)
         seen = {t.process: t.pid for t in threads if t.count >= 20}
         assert set(seen) == {"chain", "loop"}, seen
-        told = {int(row[0]) for row in Facts(result.out).all("pid")}
+        reported = {int(row[0]) for row in Facts(result.out).all("pid")}
         if not wrap:
-            assert set(seen.values()) == told, (seen, told)
+            assert set(seen.values()) == reported, (seen, reported)
         # in the lower one they are called otherwise than they are called here
         assert max(seen.values()) < 100, seen
         assert all(thread.pid > 0 for thread in threads), threads

@@ -103,7 +103,7 @@ class Run:
         json_path, chrome_path = e.scratch(name + ".json"), e.scratch(name + ".cpuprofile")
         threads = [f"{duty}@{cpus[0 if duty == 100 else 1]}" for duty in DUTY]
         with e.NoIdleCpus():
-            told = e.record("-F", HZ, "-o", recording, "-o", json_path, "-o", chrome_path, "--",
+            reported = e.record("-F", HZ, "-o", recording, "-o", json_path, "-o", chrome_path, "--",
                             e.fixture("duty"), "-a", absences, SECONDS, *threads,
                             timeout=SECONDS + 60)
         with open(absences, encoding="utf-8") as f:
@@ -116,8 +116,8 @@ class Run:
                 chrome[profile["$sysprof"]["tid"]] = profile
         firefox = e.firefox_threads(json_path)
         self.threads = [Thread(line.split(), away, firefox, chrome)
-                        for key, line in e.key_values(told.out) if key == "thread"]
-        assert [t.duty for t in self.threads] == list(DUTY), told
+                        for key, line in e.key_values(reported.out) if key == "thread"]
+        assert [t.duty for t in self.threads] == list(DUTY), reported
         self.lost = e.lost_ticks(recording)
 
 
@@ -243,15 +243,15 @@ def check_idle(run):
         markers = t.track.stacks.count(None)
         idle = 1 - t.cpu_ns / (t.end - t.start)
         unseen = sum(max(0, cpu - PERIOD) for cpu in between_samples(t.track))
-        told = (f"{t.name}: {gaps / (t.end - t.start):.3f} of the time in long gaps, off CPU for "
+        reported = (f"{t.name}: {gaps / (t.end - t.start):.3f} of the time in long gaps, off CPU for "
                 f"{idle:.3f}; of the CPU time {gap_cpu / t.cpu_ns:.4f} is in them, {unseen / t.cpu_ns:.4f} "
                 f"unseen, and {busy_cpu / t.cpu_ns:.3f} at full rate; {markers} rows without a stack")
-        print("  " + told)
-        assert markers > SECONDS * 10, told
-        assert gap_cpu <= unseen + 0.02 * t.cpu_ns, told
-        assert busy_cpu >= 0.9 * (t.cpu_ns - unseen), told
+        print("  " + reported)
+        assert markers > SECONDS * 10, reported
+        assert gap_cpu <= unseen + 0.02 * t.cpu_ns, reported
+        assert busy_cpu >= 0.9 * (t.cpu_ns - unseen), reported
         if t.duty == 25:  # each burst of it is longer than two periods
-            assert gap_cpu < 0.25 * t.cpu_ns, told
+            assert gap_cpu < 0.25 * t.cpu_ns, reported
 
 
 def check_chrome(run):
@@ -270,16 +270,16 @@ def check_chrome(run):
         until_next = 1000 * sum(d for d, b in zip(deltas, busy) if b)
         by_count = PERIOD * sum(busy)
         assert sum(busy) == t.count, (t.name, sum(busy), t.count)
-        told = (f"{t.name}: {until_next / 1e9:.4f} s until the next sample, {by_count / 1e9:.4f} s "
+        reported = (f"{t.name}: {until_next / 1e9:.4f} s until the next sample, {by_count / 1e9:.4f} s "
                 f"by count, {t.cpu_ns / 1e9:.4f} s of CPU")
-        print("  " + told)
+        print("  " + reported)
         allowed = PERIOD * (3 * math.sqrt(t.met_ns / PERIOD) + run.lost + favours(run))
         hidden = sum(t.truth.absent(begin, end) for begin, end, _, samples in t.intervals()
                      if samples and end - begin <= 1.5 * PERIOD)
-        assert t.cpu_ns - allowed <= by_count <= t.met_ns + allowed, (told, t.met_ns, allowed)
+        assert t.cpu_ns - allowed <= by_count <= t.met_ns + allowed, (reported, t.met_ns, allowed)
         unseen = sum(cpu for cpu in between_samples(t.track) if cpu >= LOST_PERIODS * PERIOD)
         hidden += unseen
-        assert t.cpu_ns - allowed <= until_next <= t.met_ns + allowed + hidden, (told, t.met_ns, allowed,
+        assert t.cpu_ns - allowed <= until_next <= t.met_ns + allowed + hidden, (reported, t.met_ns, allowed,
                                                                                  hidden)
         life = (p["endTime"] - p["startTime"]) * 1000
         # a tick that met an absence of less than half a period is no gap, so it has no sample either;
@@ -288,7 +288,7 @@ def check_chrome(run):
                     and 0 < t.truth.absent(begin, end) < 0.6 * PERIOD
                     for begin, end, _, samples in t.intervals())
         allowed = 0.01 * life + PERIOD * (run.lost + short) + unseen
-        assert abs(len(busy) * PERIOD - life) <= allowed, (told, len(busy), life, short, unseen)
+        assert abs(len(busy) * PERIOD - life) <= allowed, (reported, len(busy), life, short, unseen)
 
 
 def record_fairly(number):

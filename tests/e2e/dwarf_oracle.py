@@ -333,7 +333,7 @@ def compare(program):
     return len(addresses), levels, differing
 
 
-def tell_missing():
+def report_missing():
     """What build.sh could not make. Where everything is due, that is a failure."""
     with open(os.path.join(PROGRAMS, "missing"), encoding="utf-8") as f:
         missing = f.read().strip()
@@ -343,7 +343,7 @@ def tell_missing():
 
 
 def main():
-    tell_missing()
+    report_missing()
     with open(os.path.join(PROGRAMS, "programs"), encoding="utf-8") as f:
         programs = [Program(*(line.rstrip("\n").split("\t") + [""] * 6)[:6]) for line in f]
     wanted = sys.argv[1:]

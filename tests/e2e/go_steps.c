@@ -31,7 +31,7 @@
 #define CALLS	    (1u << 20) /* slots of the table of calls, a power of two */
 #define PROBES	    64
 #define FRAME_MAX   65536 /* further up no return address is looked for */
-#define TOLD_MAX    20
+#define PRINTED_MAX 20
 #define PLACES	    4096
 
 struct call {
@@ -146,7 +146,7 @@ static void note(const struct user_regs_struct *old, const struct user_regs_stru
 
 static void differs(uint64_t pc, const char *what, uint64_t expected, uint64_t found)
 {
-	if (differing++ < TOLD_MAX)
+	if (differing++ < PRINTED_MAX)
 		printf("differs %#" PRIx64 " %s %#" PRIx64 " %#" PRIx64 "\n", pc - bias, what,
 		       expected, found);
 }

@@ -97,7 +97,7 @@ def test_the_whole_system():
 
             def during(recorder, watch):
                 end = time.monotonic() + 8
-                while "JVM asker" not in watch.seen and time.monotonic() < end:
+                while "JVM client" not in watch.seen and time.monotonic() < end:
                     time.sleep(0.05)
                 all_known(watch)
                 recorder.signal(signal.SIGINT)
@@ -105,7 +105,7 @@ def test_the_whole_system():
             return recorded("-a", "--jvm-perfmap", "-d", "30", "-o", scratch("system.json"), during=during,
                             targets=[(user, user) for user in (JIT_USER, JVM_USER)])
 
-    watched(session, ("keeper of readers", "reader", "JIT keeper", "JIT watcher", "JVM asker", "keeper of builders",
+    watched(session, ("keeper of readers", "reader", "JIT keeper", "JIT watcher", "JVM client", "keeper of builders",
                       "builder that waits", "builder", "file finder", "sandboxed reader"))
 
 

@@ -59,9 +59,9 @@ def assert_clean(path):
     result = sysprof("convert", f"{path}/x.sysprof", *outputs(converted)[:-2], check=0,
                      timeout=LIMIT)
     # damage of their debug information is told, what was over a limit, and nothing else
-    told = [line for line in result.err.splitlines()
+    reported = [line for line in result.err.splitlines()
             if "lines are missing" not in line and "left out: " not in line]
-    assert not told, result
+    assert not reported, result
     for suffix in FORMATS[:-1]:
         with open(f"{path}/x.{suffix}", "rb") as a, open(f"{converted}/x.{suffix}", "rb") as b:
             assert a.read() == b.read(), f"x.{suffix} differs after convert"

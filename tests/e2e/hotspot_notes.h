@@ -39,7 +39,7 @@ struct naming {
 			   FRAME_NOTES_MAX * sizeof(struct frame_note)];
 	} sample;
 	__u64 frames[NOTED_FRAMES];
-	uint64_t asked, stale, unanswered;
+	uint64_t requested, stale, unanswered;
 	uint64_t cpu_ns; /* of answering */
 	/* of methods: with that name, with another one, with none, flagged */
 	uint64_t methods, right, other, unnamed, ambiguous, lines, lines_right;
@@ -165,7 +165,7 @@ static inline struct code_question question_of_note(const struct sample_event *e
 	return q;
 }
 
-static inline void tell(struct naming *n, struct event_header *event)
+static inline void report(struct naming *n, struct event_header *event)
 {
 	const struct code_function_event *f = (void *)event;
 	const struct code_chain_event *c = (void *)event;
@@ -195,7 +195,7 @@ static inline void naming__read(struct naming *n, struct target_memory memory, u
 	for (size_t i = 0; i < e->notes; i++) {
 		struct code_question q = question_of_note(e, &sample_notes(e)[i]);
 
-		n->asked++;
+		n->requested++;
 		n->unanswered += java_runtime.memory->answer(&n->found, &answers, &memory, &q) != 0;
 	}
 	n->cpu_ns += thread_cpu_ns() - start;
@@ -206,7 +206,7 @@ static inline void naming__read(struct naming *n, struct target_memory memory, u
 			abort();
 		event->time = now;
 		at += event->size;
-		tell(n, event);
+		report(n, event);
 	}
 	code_answers__fini(&answers);
 }
@@ -344,7 +344,7 @@ static inline void naming__print(const struct naming *n)
 	       n->lines, n->lines_right, n->stubs, n->stubs_named);
 	printf("total notes_asked %" PRIu64 "\ntotal notes_stale %" PRIu64
 	       "\ntotal notes_unanswered %" PRIu64 "\ntotal note_ns %" PRIu64 "\n",
-	       n->asked, n->stale, n->unanswered, n->asked ? n->cpu_ns / n->asked : 0);
+	       n->requested, n->stale, n->unanswered, n->requested ? n->cpu_ns / n->requested : 0);
 }
 
 static inline void naming__end(struct naming *n)

@@ -218,7 +218,7 @@ static void show_stack(const char *what, const struct stack *stack)
 
 /* ---- against AsyncGetCallTrace --------------------------------------------------------------- */
 
-static uint64_t asked, answered, equal, equal_callers, equal_sure, differing, indices,
+static uint64_t requested, answered, equal, equal_callers, equal_sure, differing, indices,
 	equal_indices, names, equal_names, lines, equal_lines, file_names, equal_files;
 
 /* "La/b/C;.name" as "a.b.C.name"; of hidden classes without the address. */
@@ -488,7 +488,7 @@ static bool one_stop(void)
 			note_stack(&stack, frames, count);
 	}
 	if (trace && !sig && stack.java_count) {
-		asked++;
+		requested++;
 		/* it takes it before it goes on */
 		syscall(SYS_tgkill, pid, tid, SIGPROF);
 		ptrace(PTRACE_DETACH, tid, NULL, 0);
@@ -731,7 +731,7 @@ static void print_totals(void)
 		{"by_row", by_row},
 		{"by_header", by_header},
 		{"failed", failed},
-		{"asked", asked},
+		{"asked", requested},
 		{"answered", answered},
 		{"equal", equal},
 		{"equal_callers", equal_callers},

@@ -49,8 +49,8 @@ def open_page(name, fragment=""):
 def close(page):
     """There were no errors, and no request but the one for the page."""
     assert page.messages() == [], (page.name, page.messages())
-    asked = [url for url in page.requests() if not url.startswith(("data:", "about:", "blob:"))]
-    assert asked and all(url.split("#")[0] == "file://" + file_of(page.name) for url in asked), asked
+    requested = [url for url in page.requests() if not url.startswith(("data:", "about:", "blob:"))]
+    assert requested and all(url.split("#")[0] == "file://" + file_of(page.name) for url in requested), requested
     page.close()
 
 
@@ -289,7 +289,7 @@ def test_the_timeline_and_the_heat_map_are_exact():
         close(page)
 
 
-def test_search_tells_the_matched_share():
+def test_search_shows_the_matched_share():
     make_files()
     with open(file_of("recursion", ".folded"), encoding="utf-8") as file:
         lines = [line.rsplit(" ", 1) for line in file.read().splitlines()]
@@ -430,7 +430,7 @@ def test_light_and_dark():
     close(page)
 
 
-def test_what_was_lost_is_told():
+def test_what_was_lost_is_reported():
     make_files()
     page = open_page("lost-records")
     summary = report_of("lost-records")["summary"]

@@ -169,10 +169,10 @@ def test_node_round_trip():
 
 def test_node_report():
     profile = CpuProfile(node_profile())
-    told = report(node_profile())
+    reported = report(node_profile())
     samples = [s for s in profile.samples if s[-1][0] != "(idle)"]
-    assert told["summary"]["samples"] == len(samples)
-    assert told["summary"]["cpu_ns"] == sum(profile.cpu.values())
+    assert reported["summary"]["samples"] == len(samples)
+    assert reported["summary"]["cpu_ns"] == sum(profile.cpu.values())
     expected = collections.Counter(s[-1][0] or "(anonymous)" for s in samples)
     assert self_of(node_profile()) == expected
 
@@ -224,8 +224,8 @@ def test_node_to_pprof():
     assert match and abs(float(match[1]) / (duration / (1e3 if duration < 1e6 else 1e6)) - 1) < 1e-2, head
     for name in ("fibonacci", "hot", "(garbage collector)", "(program)"):
         expected = sum(ns for function, ns in profile.cpu.items() if function[0] == name)
-        told = sum(row[1] for row in rows if row[2][0][0].split(" ")[0] == name.split(" ")[0])
-        assert told == expected, (name, told, expected)
+        reported = sum(row[1] for row in rows if row[2][0][0].split(" ")[0] == name.split(" ")[0])
+        assert reported == expected, (name, reported, expected)
     assert self_of(out) == self_of(path)
 
 
@@ -259,9 +259,9 @@ def test_go():
         if match:
             expected[re.sub(r" \((partial-)?inline\)$", "", match[3])] = (int(match[1]), int(match[2]))
     assert expected, out
-    told = {row["function"]: (row["self"], row["total"]) for row in report(path)["rows"]}
-    assert told == expected
-    assert "main.(*T).Spin" in told
+    reported = {row["function"]: (row["self"], row["total"]) for row in report(path)["rows"]}
+    assert reported == expected
+    assert "main.(*T).Spin" in reported
     sysprof("convert", path, "-o", scratch("go.folded"), "-o", scratch("go.json.gz"), check=0)
     assert self_of(scratch("go.json.gz")) == self_of(path) == self_of(scratch("go.folded"))
 

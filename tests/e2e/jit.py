@@ -134,7 +134,7 @@ def test_two_functions_at_one_address():
 
 
 @alone
-def test_the_same_told_by_a_jitdump():
+def test_the_same_reported_by_a_jitdump():
     """Its times are exact: 0 wrong and 0 flagged of at least 2000 samples, told when the process ends."""
     judged = enough_at_same_address(2000, "-d", "-p", 100, "-f", scratch(""), seconds=3)
     assert judged.wrong == judged.unnamed == judged.flagged == 0, judged

@@ -262,7 +262,7 @@ def check_java(paths, line):
     assert with_fib >= 0.5 and nameless <= 0.02 and rooted >= 0.97, (with_fib, nameless, rooted)
 
 
-def test_java_that_is_asked():
+def test_java_that_gets_requests():
     """Beside one without frame pointers, whose stacks do not get to JavaMain."""
     recording = recorded("java")
     check_java(shared_paths("java", recording.pid("java")), recording.jit_line("java"))

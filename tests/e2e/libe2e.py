@@ -247,13 +247,13 @@ def wait_for(condition, timeout=10, what="a condition"):
 
 def started_sampling(recorder, path):
     """A running `record -o PATH.sysprof` samples by now: it has written so."""
-    def told():
+    def reported():
         if not os.path.exists(path):
             return False
         with open(path, "rb") as f:
             return b"\0sampling_start\0" in f.read()
 
-    wait_for(lambda: told() or recorder.p.poll() is not None, 30, path)
+    wait_for(lambda: reported() or recorder.p.poll() is not None, 30, path)
     assert recorder.p.poll() is None, recorder.finish()
 
 

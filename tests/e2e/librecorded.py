@@ -146,7 +146,7 @@ def record_once(name, path, seconds):
         pids = {key: working(program.pid) for key, program in running.items()}
         # pages that were in nobody's memory: a program that had to wait for the disk has hardly begun
         wait_for(lambda: all(program.p.poll() is None for program in running.values()), what="programs that run")
-        told = run(SYSPROF, "record", "-p", ",".join(map(str, pids.values())), "-d", seconds, *options, "-o", path, check=0,
+        reported = run(SYSPROF, "record", "-p", ",".join(map(str, pids.values())), "-d", seconds, *options, "-o", path, check=0,
                    timeout=120)
     finally:
         for program in running.values():
@@ -155,7 +155,7 @@ def record_once(name, path, seconds):
         if os.path.exists(f"/tmp/perf-{pid}.map"):
             os.unlink(f"/tmp/perf-{pid}.map")
     due = 0.6 * 999 * SECONDS * min(len(pids), len(os.sched_getaffinity(0)))
-    return int(re.search(r"sysprof: (\d+) samples", told.err)[1]) >= due, pids, told.err
+    return int(re.search(r"sysprof: (\d+) samples", reported.err)[1]) >= due, pids, reported.err
 
 
 def make(name):
@@ -166,11 +166,11 @@ def make(name):
         ours(RECORDINGS)
     path, half = os.path.join(RECORDINGS, name + ".sysprof"), os.path.join(RECORDINGS, f".{name}.sysprof")
     for seconds in SECONDS, 2 * SECONDS, 4 * SECONDS:
-        enough, pids, told = record_once(name, half, seconds)
+        enough, pids, reported = record_once(name, half, seconds)
         if enough:
             break
     with open(path + ".facts", "w", encoding="utf-8") as f:
-        json.dump({"pids": pids, "told": told}, f)
+        json.dump({"pids": pids, "told": reported}, f)
     os.rename(half, path)
     ours(path + ".facts")
 
@@ -184,7 +184,7 @@ class Recorded:
             make(name)
         with open(self.path + ".facts", encoding="utf-8") as f:
             facts = json.load(f)
-        self.pids, self.told, self.made = facts["pids"], facts["told"], {}
+        self.pids, self.reported, self.made = facts["pids"], facts["told"], {}
 
     def pid(self, key):
         if key not in self.pids:
@@ -202,8 +202,8 @@ class Recorded:
 
     def jit_line(self, key):
         """The line of the summary about the JIT code of this process."""
-        lines = [line.strip() for line in self.told.splitlines() if f"(pid {self.pid(key)}, " in line and "JIT code:" in line]
-        assert len(lines) == 1, (key, self.pids, self.told)
+        lines = [line.strip() for line in self.reported.splitlines() if f"(pid {self.pid(key)}, " in line and "JIT code:" in line]
+        assert len(lines) == 1, (key, self.pids, self.reported)
         print("  " + lines[0])
         return lines[0]
 

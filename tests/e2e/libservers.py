@@ -153,23 +153,23 @@ class Pyroscope:
             headers["X-Scope-OrgID"] = tenant or self.tenant
         return post(self.url + PUSH, body, Content_Type=content_type, **headers)
 
-    def ask(self, method, tenant=None, **asked):
+    def send_request(self, method, tenant=None, **requested):
         """The answer to one question, from two hours ago to in ten minutes unless it says when."""
         now = int(time.time() * 1000)
-        asked = {"start": now - 7200 * 1000, "end": now + 600 * 1000, **asked}
+        requested = {"start": now - 7200 * 1000, "end": now + 600 * 1000, **requested}
         headers = {"X-Scope-OrgID": tenant or self.tenant} if tenant or self.tenant else {}
-        status, _, body = post(f"{self.url}/querier.v1.QuerierService/{method}", json.dumps(asked).encode(),
+        status, _, body = post(f"{self.url}/querier.v1.QuerierService/{method}", json.dumps(requested).encode(),
                                Content_Type="application/json", **headers)
-        assert status == 200, (method, asked, status, body)
+        assert status == 200, (method, requested, status, body)
         return json.loads(body)
 
     def services(self, **when):
-        return self.ask("LabelValues", name="service_name", **when).get("names", [])
+        return self.send_request("LabelValues", name="service_name", **when).get("names", [])
 
     def flame(self, kind=CPU, service=None, **when):
         """{function: own value} and their sum, of a service or of all."""
         selector = "{service_name=%s}" % json.dumps(service) if service else "{}"
-        flame = self.ask("SelectMergeStacktraces", profileTypeID=kind, labelSelector=selector, maxNodes=1 << 20,
+        flame = self.send_request("SelectMergeStacktraces", profileTypeID=kind, labelSelector=selector, maxNodes=1 << 20,
                          **when).get("flamegraph", {})
         return own_values(flame), int(flame.get("total", 0))
 
@@ -269,7 +269,7 @@ class Prometheus(Program):
                          f"--storage.tsdb.path={e.scratch('prometheus.data')}", f"--web.listen-address=127.0.0.1:{self.port}")
         self.wait_until(lambda: get(self.url + "/-/ready")[0] == 200, "Prometheus")
 
-    def ask(self, path, **parameters):
+    def send_request(self, path, **parameters):
         status, _, body = get(f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}")
         answer = json.loads(body)
         assert status == 200 and answer["status"] == "success", (path, parameters, status, body)
@@ -277,7 +277,7 @@ class Prometheus(Program):
 
     def query(self, expression, **more):
         """[(labels, value)] of now."""
-        data = self.ask("query", query=expression, **more)
+        data = self.send_request("query", query=expression, **more)
         assert data["resultType"] == "vector", data
         return [(row["metric"], float(row["value"][1])) for row in data["result"]]
 

@@ -95,7 +95,7 @@ class Server(Background):
         assert b"Firefox Profiler" in body
         return headers
 
-    def ask(self, name, **request):
+    def send_request(self, name, **request):
         status, headers, body = self.request("POST", name, json.dumps(request))
         assert status == 200 and headers["Content-Type"] == "application/json"
         assert headers["Access-Control-Allow-Origin"] == "*"
@@ -151,21 +151,21 @@ def test_files():
 
 
 def test_preflight():
-    asked = {"Origin": "https://profiler.firefox.com", "Access-Control-Request-Method": "POST",
+    requested = {"Origin": "https://profiler.firefox.com", "Access-Control-Request-Method": "POST",
              "Access-Control-Request-Headers": "content-type,x-a",
              "Access-Control-Request-Private-Network": "true"}
     with Server() as server:
         for name in "profile.json", "source/v1", "nothing":
-            status, headers, body = server.request("OPTIONS", name, headers=asked)
+            status, headers, body = server.request("OPTIONS", name, headers=requested)
             assert status == 204 and not body
             assert headers["Access-Control-Allow-Origin"] == "*"
             assert headers["Access-Control-Allow-Headers"] == "content-type,x-a"
             assert headers["Access-Control-Allow-Private-Network"] == "true"
             assert "POST" in headers["Access-Control-Allow-Methods"]
             assert headers["Access-Control-Max-Age"] == "86400"
-        asked["Access-Control-Request-Headers"] = "a<script>"
+        requested["Access-Control-Request-Headers"] = "a<script>"
         assert "Access-Control-Allow-Headers" not in server.request("OPTIONS", "",
-                                                                    headers=asked)[1]
+                                                                    headers=requested)[1]
         # who knows the token is told what is wrong, and can read that, too
         for method, name, wanted in (("PUT", "profile.json", 405), ("DELETE", "", 405),
                                      ("POST", "", 405), ("GET", "source/v1", 405),
@@ -182,7 +182,7 @@ def test_strangers():
     with Server() as server:
         host, token = f"127.0.0.1:{server.port}", server.token
         other = ("0" if token[0] != "0" else "1") + token[1:]
-        asked = [("GET", "/", host), ("GET", "/favicon.ico", host), ("POST", "/", host),
+        requested = [("GET", "/", host), ("GET", "/favicon.ico", host), ("POST", "/", host),
                  ("PUT", "/x", host), ("OPTIONS", "/", host), ("OPTIONS", "*", host),
                  ("DELETE", "/profile.json", host), ("BREW", "/", host),
                  ("GET", f"/{other}/", host), ("GET", f"/{other}/profile.json", host),
@@ -195,10 +195,10 @@ def test_strangers():
         for name in ("evil.example", f"evil.example:{server.port}", "127.0.0.1",
                      f"127.0.0.1:{server.port + 1}", "localhost",
                      f"{host}.evil.example", ""):
-            asked.append(("GET", f"/{token}/profile.json", name))
-            asked.append(("OPTIONS", f"/{token}/profile.json", name))
+            requested.append(("GET", f"/{token}/profile.json", name))
+            requested.append(("OPTIONS", f"/{token}/profile.json", name))
         requests = [f"{m} {path} HTTP/1.1\r\nHost: {name}\r\nOrigin: http://a.example\r\n\r\n"
-                    for m, path, name in asked]
+                    for m, path, name in requested]
         requests.append(f"GET /{token}/ HTTP/1.1\r\nHost: {host}\r\nHost: evil.example\r\n\r\n")
         requests.append(f"GET /{token}/ HTTP/1.0\r\n\r\n")
         seen = set()
@@ -411,15 +411,15 @@ def test_sources():
         shared = profile["shared"]
         names = {shared["stringArray"][i] for i in shared["sources"]["filename"]}
         (name,) = [n for n in names if n.endswith("/tests/fixtures/chain.c")]
-        answer = server.ask("source/v1", file=name, debugName="chain", debugId="0" * 33,
+        answer = server.send_request("source/v1", file=name, debugName="chain", debugId="0" * 33,
                             moduleOffset="0x1000")
         with open(name, encoding="utf-8") as file:
             assert answer["source"] == file.read() and answer["file"] == name
         for other in "/etc/passwd", "/etc/shadow", name + "/../chain.c", "chain.c", "":
-            answer = server.ask("source/v1", file=other)
+            answer = server.send_request("source/v1", file=other)
             assert "source" not in answer and "does not refer" in answer["error"], answer
-        assert "error" in server.ask("symbolicate/v5", jobs=[])
-        assert "error" in server.ask("asm/v1")
+        assert "error" in server.send_request("symbolicate/v5", jobs=[])
+        assert "error" in server.send_request("asm/v1")
         server.end()
 
 

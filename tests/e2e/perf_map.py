@@ -31,9 +31,9 @@ def perf_map(*args, status=0):
 
 def test_find():
     path = write("four.map", "\n".join(FOUR) + "\n")
-    told = perf_map("find", path, "227bbdff955b").out
-    assert told.splitlines() == ["Total: 4 entries", "Fresh: 1 entries", "All Matches: 4 entries",
-                                 *("  " + line for line in FOUR), "Fresh Matches: 1 entries", "  " + FOUR[3]], told
+    reported = perf_map("find", path, "227bbdff955b").out
+    assert reported.splitlines() == ["Total: 4 entries", "Fresh: 1 entries", "All Matches: 4 entries",
+                                 *("  " + line for line in FOUR), "Fresh Matches: 1 entries", "  " + FOUR[3]], reported
     assert "All Matches: 0 entries" in perf_map("find", path, "0x1").out
 
 
@@ -78,8 +78,8 @@ def test_odd_lines():
            b"2000 10 name  with  spaces \n3000 10 \x1b[31mred\xff\n4000 10 " + b"n" * 100000 + b"\n"
            b"ffffffffffffffff 2 overflow\nffffffff81000000 10 kernel\n5000 10 last")
     path = write("odd.map", odd)
-    told = perf_map("tidy", path, "-o", scratch("odd.tidy"))
-    assert "4 malformed lines" in told.err, told.err
+    reported = perf_map("tidy", path, "-o", scratch("odd.tidy"))
+    assert "4 malformed lines" in reported.err, reported.err
     with open(scratch("odd.tidy"), "rb") as f:
         assert f.read() == (b"7fd0e8a1c2c0 158 void Fib.run(int)\n2000 10 name  with  spaces \n"
                             b"3000 10 \x1b[31mred\xff\n5000 10 last\n")

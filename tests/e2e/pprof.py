@@ -100,9 +100,9 @@ def test_mappings_without_symbols():
 
 def inlined(compiler, folder, profile):
     """The calls that this profile makes the compiler inline."""
-    told = run(compiler, "build", f"-pgo={profile}", "-gcflags=-m", "-o", scratch("optimized"), ".", cwd=folder, check=0,
+    reported = run(compiler, "build", f"-pgo={profile}", "-gcflags=-m", "-o", scratch("optimized"), ".", cwd=folder, check=0,
                timeout=300, env=environment())
-    return sorted(line for line in told.err.splitlines() if re.match(r"\./\S+ (inlining call to|can inline)", line))
+    return sorted(line for line in reported.err.splitlines() if re.match(r"\./\S+ (inlining call to|can inline)", line))
 
 
 @long

@@ -72,9 +72,9 @@ def assert_chain(rows, at_least=20):
 
 def test_libraries_in_turns_at_one_address():
     path = scratch("dl.json.gz")
-    told = Facts(record("-g", "fp", "-o", path, "--", fixture("dl"), "50", "1.5").out)
-    turns = [(row[0], *map(int, row[1:4])) for row in told.all("turn")]
-    assert len(turns) >= 20 and told.number("addresses") < len(turns), "no address was reused"
+    reported = Facts(record("-g", "fp", "-o", path, "--", fixture("dl"), "50", "1.5").out)
+    turns = [(row[0], *map(int, row[1:4])) for row in reported.all("turn")]
+    assert len(turns) >= 20 and reported.number("addresses") < len(turns), "no address was reused"
     thread = max(firefox_threads(path), key=lambda t: t.count)  # not what it was before exec
     seen = {"libdl_one": 0, "libdl_two": 0}
     for when, frames in thread.samples():
@@ -199,7 +199,7 @@ def test_exec_replaces_name_and_mappings():
     before, after = compiled("before", BEFORE, "-no-pie"), compiled("after", AFTER, "-no-pie")
     for who in "main", "thread":
         path, firefox = scratch("exec.folded"), scratch("exec.json.gz")
-        told = Facts(record("-o", path, "-o", firefox, "--", before, who, after).out)
+        reported = Facts(record("-o", path, "-o", firefox, "--", before, who, after).out)
         rows = folded(path)
         assert_known(rows)
         assert set(comms(rows)) == {"before", "after"}, comms(rows)
@@ -209,7 +209,7 @@ def test_exec_replaces_name_and_mappings():
         for name in "before", "after":
             own = [row for row in rows if row[0][0] == name]
             assert total(own) >= 20 and share(own, lambda f: name + "_exec" in f) >= 0.9, own
-        when_exec, pids = told.number("exec"), set()
+        when_exec, pids = reported.number("exec"), set()
         for thread in firefox_threads(firefox):
             pids.add(thread.pid)
             for when, frames in thread.samples():
@@ -227,12 +227,12 @@ def test_exec_replaces_name_and_mappings():
 @alone
 def test_names_at_the_time():
     path, firefox = scratch("rename.folded"), scratch("rename.json.gz")
-    told = Facts(record("-o", path, "-o", firefox, "--", fixture("rename"), "0.15").out)
+    reported = Facts(record("-o", path, "-o", firefox, "--", fixture("rename"), "0.15").out)
     rows, missing = folded(path), lost(firefox)
     # control bytes and what is no UTF-8 is escaped; ; and line ends would be separators
     names = ["name-one", "name-two", "new line", "quo\"te", "back\\slash", "\\xff\\xfe\\x80 bad",
              "semi:colon 7", "esc\\x1b[31mred", "café", "cut-in-a-chara\\xc3"]
-    phases = told.all("phase")
+    phases = reported.all("phase")
     assert len(phases) == len(names)
     assert set(comms(rows)) <= {"rename", *names}, comms(rows)
     for name, (_, function, _, _, cpu) in zip(names, phases):
@@ -462,12 +462,12 @@ def test_stranger_with_the_number_of_a_target():
 
 def test_leader_that_exits_first():
     path = scratch("leader.json.gz")
-    told = Facts(record("-o", path, "--", fixture("exits_leader"), "0.6").out)
-    tids = {int(row[0]) for row in told.all("tid")}
+    reported = Facts(record("-o", path, "--", fixture("exits_leader"), "0.6").out)
+    tids = {int(row[0]) for row in reported.all("tid")}
     seen = {t.tid: t for t in firefox_threads(path) if t.count >= 20}
     assert set(seen) == tids, seen
     for thread in seen.values():
-        assert thread.pid == told.number("pid") and thread.process == "exits_leader"
+        assert thread.pid == reported.number("pid") and thread.process == "exits_leader"
         assert thread.functions()["others_go_on"] >= 0.9 * thread.count
 
     with Fixture("exits_leader", "30") as target:  # and when we come, it has gone already
@@ -553,13 +553,13 @@ def test_vfork_and_posix_spawn():
     program = compiled("spawn", SPAWN)
     for how in "vfork", "spawn":
         path, firefox = scratch("spawn.folded"), scratch("spawn.json.gz")
-        told = Facts(record("-o", path, "-o", firefox, "--", program, how, fixture("chain"),
+        reported = Facts(record("-o", path, "-o", firefox, "--", program, how, fixture("chain"),
                             "0.5").out)
         rows = folded(path)
         assert_known(rows)
         assert_chain([row for row in rows if row[0][0] == "chain"])
         # before it execs a child of vfork is its parent once more, in a track of its own
-        (child,) = [t for t in firefox_threads(firefox) if t.tid == told.number("child")
+        (child,) = [t for t in firefox_threads(firefox) if t.tid == reported.number("child")
                     and t.process == "chain"]
         assert child.functions()["leaf"] >= 20
         parent = [row for row in rows if row[0][0] == "spawn"]

@@ -222,7 +222,7 @@ static void take_option(struct options *o, const char *a)
 	s->format = &written;
 }
 
-static void obey(struct options *o, struct sink **s, const char *line)
+static void apply(struct options *o, struct sink **s, const char *line)
 {
 	uint64_t count, begin;
 	unsigned int requests, milliseconds;
@@ -267,7 +267,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	while (!o.probe && fgets(line, sizeof(line), stdin) && (s || !strcmp(line, "memory\n")))
-		obey(&o, &s, line);
+		apply(&o, &s, line);
 	fflush(stdout);
 	_exit(0);
 }

@@ -60,8 +60,8 @@ def test_command_has_its_known_chain():
 
 def test_command_with_threads():
     path = scratch("threads.json.gz")
-    told = Facts(record("-o", path, "--", fixture("chain"), "-t", "3", "0.9").out)
-    tids = {int(row[0]) for row in told.all("tid")}
+    reported = Facts(record("-o", path, "--", fixture("chain"), "-t", "3", "0.9").out)
+    tids = {int(row[0]) for row in reported.all("tid")}
     threads = {t.tid: t for t in firefox_threads(path)}
     assert len(tids) == 3 and tids <= set(threads), f"{tids} are not all in {set(threads)}"
     for tid in tids:
@@ -70,7 +70,7 @@ def test_command_with_threads():
                    for _, frames in samples)
         assert len(samples) >= 20 and good >= 0.95 * len(samples), \
             f"thread {tid}: {good} of {len(samples)}"
-        assert threads[tid].pid == told.number("pid") and threads[tid].process == "chain"
+        assert threads[tid].pid == reported.number("pid") and threads[tid].process == "chain"
 
 
 def test_process_and_all_its_threads():
@@ -93,8 +93,8 @@ def test_process_and_threads_to_come():
     with Fixture("chain", "-w", "1.5", "-t", "2", "0.5") as chain:
         chain.wait_facts("pid")
         record("-p", chain.pid, "-o", path)
-        told = chain.finish(check=0)
-    tids = {int(row[0]) for row in told.all("tid")}
+        reported = chain.finish(check=0)
+    tids = {int(row[0]) for row in reported.all("tid")}
     assert {t.tid for t in firefox_threads(path) if t.count >= 20} == tids
 
 
@@ -110,7 +110,7 @@ def test_two_processes():
 
 
 @natively
-def test_only_the_thread_that_was_asked_for():
+def test_only_the_requested_thread():
     path = scratch("tid.json.gz")
     with Fixture("chain", "-t", "3", "30") as chain:
         tid = int(chain.wait_facts("tid", 3)[1][0])
@@ -176,10 +176,10 @@ def test_children_that_are_there_and_that_come():
                         own) as other:
             record("-p", shell.pid, "-d", "2.3", "-o", path)
             other.finish(check=0)
-    told = shell.facts()
+    reported = shell.facts()
     seen = {t.pid: t.count for t in firefox_threads(path)}
     for who in "existing", "future", "grandchild":
-        assert seen.get(told.number(who), 0) >= 20, f"{who} {told.number(who)}: {seen}"
+        assert seen.get(reported.number(who), 0) >= 20, f"{who} {reported.number(who)}: {seen}"
     others = {t.pid for t in firefox_threads(own)} - {shell.pid}
     assert not others, f"--no-inherit: {others}"
 
@@ -310,10 +310,10 @@ def test_max_depth():
 def test_rates():
     for hz in 49, 999, 4999:
         path = scratch("rate.json.gz")
-        told = Facts(record("-F", hz, "-o", path, "--", fixture("loop"), "1").out)
+        reported = Facts(record("-F", hz, "-o", path, "--", fixture("loop"), "1").out)
         samples = sum(t.count for t in firefox_threads(path))
         assert load_json(path)["meta"]["interval"] - 1000 / hz < 0.001
-        assert_sample_count(samples, told.number("cpu_ns"), 1e9 / hz, lost(path), f"-F {hz}")
+        assert_sample_count(samples, reported.number("cpu_ns"), 1e9 / hz, lost(path), f"-F {hz}")
 
 
 @alone
@@ -344,11 +344,11 @@ def test_clocks():
     """Either clock puts each sample into the phase in which its function ran."""
     for clock, source in ("tsc", "TSC"), ("monotonic", "CLOCK_MONOTONIC"):
         path = scratch("clock.json.gz")
-        told = Facts(record("--clock", clock, "-o", path, "--", fixture("rename"), "0.12").out)
+        reported = Facts(record("--clock", clock, "-o", path, "--", fixture("rename"), "0.12").out)
         assert source in firefox_extra(path)["Clock"]["Timestamps from"], firefox_extra(path)
-        phases = [(row[1], int(row[2]), int(row[3])) for row in told.all("phase")]
+        phases = [(row[1], int(row[2]), int(row[3])) for row in reported.all("phase")]
         assert len(phases) == 10
-        (thread,) = [t for t in firefox_threads(path) if t.tid == told.number("tid")]
+        (thread,) = [t for t in firefox_threads(path) if t.tid == reported.number("tid")]
         seen = 0
         for when, frames in thread.samples():
             names = {name for name, _ in frames} & {"f_one", "f_two"}
@@ -388,8 +388,8 @@ def test_duration_ends_the_recording_and_not_the_command():
                               "2"], stdout=out, stderr=subprocess.DEVNULL)
         assert p.wait(20) == 0
     with open(facts, encoding="utf-8") as f:
-        told = f.read()
-    assert "start" in told and "end" not in told, told
+        reported = f.read()
+    assert "start" in reported and "end" not in reported, reported
     assert share(folded(path), lambda f: has_chain(f, *CHAIN)) > 0.9
 
     def ended():

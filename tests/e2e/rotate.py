@@ -41,49 +41,49 @@ def rotate(seconds, milliseconds, *more):
             (line.split() for line in result.out.splitlines() if line.count(" ") == 1)}
 
 
-def check(told, seconds, milliseconds):
+def check(reported, seconds, milliseconds):
     windows = seconds * 1000 // milliseconds
-    assert told["windows"] + told["refused_rotations"] >= windows - 1, told
+    assert reported["windows"] + reported["refused_rotations"] >= windows - 1, reported
     # names that had not come when their window was named
-    assert told["other_jit_names"] <= told["samples"] / 100, told
-    assert told["samples"] > 100, told
+    assert reported["other_jit_names"] <= reported["samples"] / 100, reported
+    assert reported["samples"] > 100, reported
     # of this program and of what ran beside it, at the start, every second and at the end
-    assert told["memory_readings"] > 2 * seconds, told
+    assert reported["memory_readings"] > 2 * seconds, reported
 
 
 def test_windows_add_up():
-    told = rotate(6, 250)
-    check(told, 6, 250)
+    reported = rotate(6, 250)
+    check(reported, 6, 250)
 
 
 def test_rates_add_up():
     """Each window has another rate: the books are exact all the same, and the CPU time is what it was."""
-    told = rotate(8, 500, "499,97,47,19,7")
+    reported = rotate(8, 500, "499,97,47,19,7")
     # where the machine is very busy, a window takes longer
-    assert told["windows"] + told["refused_rotations"] >= 15 and told["windows"] >= 2, told
-    assert told["samples"] > 10, told
-    changes, cpus = told["windows"], os.cpu_count()
+    assert reported["windows"] + reported["refused_rotations"] >= 15 and reported["windows"] >= 2, reported
+    assert reported["samples"] > 10, reported
+    changes, cpus = reported["windows"], os.cpu_count()
     # at each end of a stretch a tick may be cut, as at the ends of a recording
-    assert abs(told["unexplained_ticks"]) <= 2 * cpus * (changes + 1), told
-    assert 0.5 * cpus * 8 * 7 < told["due"] < 2 * cpus * 8 * 499, told
+    assert abs(reported["unexplained_ticks"]) <= 2 * cpus * (changes + 1), reported
+    assert 0.5 * cpus * 8 * 7 < reported["due"] < 2 * cpus * 8 * 499, reported
 
 
 def test_shedding_adds_up():
     """What a session leaves out for a while changes names and stacks, never samples, CPU time or books."""
-    told = rotate(8, 400, "199,97", "shed")
-    assert told["windows"] + told["refused_rotations"] >= 19 and told["windows"] >= 2, told
-    assert told["samples"] > 10, told
-    assert abs(told["unexplained_ticks"]) <= 2 * os.cpu_count() * (told["windows"] + 1), told
+    reported = rotate(8, 400, "199,97", "shed")
+    assert reported["windows"] + reported["refused_rotations"] >= 19 and reported["windows"] >= 2, reported
+    assert reported["samples"] > 10, reported
+    assert abs(reported["unexplained_ticks"]) <= 2 * os.cpu_count() * (reported["windows"] + 1), reported
 
 
 @e.long
 def test_nothing_grows():
-    told = rotate(60, 500)
-    check(told, 60, 500)
+    reported = rotate(60, 500)
+    check(reported, 60, 500)
     # others may start programs meanwhile, whose files are kept open for a while
     for what, more in (("descriptors", 64), ("memory", 16 << 20), ("processes", 500),
                        ("threads", 500), ("images", 64)):
-        early, late = told[what + "_early"], told[what + "_late"]
+        early, late = reported[what + "_early"], reported[what + "_late"]
         assert late <= 1.25 * early + more, f"{what}: {early} after ten windows, {late} at the end"
 
 

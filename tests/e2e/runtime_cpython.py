@@ -55,7 +55,7 @@ class Oracle:
         self.p = subprocess.Popen([ORACLE, str(pid), *more], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.found = json.loads(self.p.stdout.readline())
 
-    def ask(self, command):
+    def send_request(self, command):
         self.p.stdin.write(command.encode() + b"\n")
         self.p.stdin.flush()
         line = self.p.stdout.readline()
@@ -132,18 +132,18 @@ def compare_waiting(version, command, seed):
     frames = early = reads = ns = 0
     p = start(command, "reporting.py", seed)
     try:
-        told = json.loads(p.stdout.readline())
+        reported = json.loads(p.stdout.readline())
         with Oracle(p.pid) as oracle:
             assert oracle.found["verdict"] == "ok", oracle.found
             for _ in range(STOPS):
-                wait_for_read(p.pid, told["tid"])
-                answer = oracle.ask(f"stop {told['tid']}")
+                wait_for_read(p.pid, reported["tid"])
+                answer = oracle.send_request(f"stop {reported['tid']}")
                 ours = [[f["name"], f["file"], f["line"]] for f in answer["frames"]]
-                assert ours == told["stack"], (version, [(a, b) for a, b in zip(ours, told["stack"]) if a != b][:3],
-                                               len(ours), len(told["stack"]), answer["end"])
+                assert ours == reported["stack"], (version, [(a, b) for a, b in zip(ours, reported["stack"]) if a != b][:3],
+                                               len(ours), len(reported["stack"]), answer["end"])
                 assert answer["end"] == "root" and all(f["sure"] == "confirmed" for f in answer["frames"])
                 last = boundaries(answer)
-                for (name, _, _), is_last in zip(told["stack"], last):
+                for (name, _, _), is_last in zip(reported["stack"], last):
                     own = name.rpartition(".")[2]
                     assert own[:2] != "c_" or is_last, (version, name)
                     assert own[:2] != "d_" or not is_last or own == "d_run", (version, name)
@@ -153,7 +153,7 @@ def compare_waiting(version, command, seed):
                 frames, reads, ns = frames + len(ours), reads + answer["reads"], ns + answer["ns"]
                 p.stdin.write(b"x")
                 p.stdin.flush()
-                told = json.loads(p.stdout.readline())
+                reported = json.loads(p.stdout.readline())
     finally:
         stop(p)
     return STOPS, frames, early, reads, ns
@@ -231,7 +231,7 @@ def compare_running(command, program, stops, result):
             assert oracle.found["verdict"] == "ok", oracle.found
             for done in range(stops):
                 select.select([], [], [], random.random() * 0.003)
-                answer = oracle.ask(f"dump {random.choice(threads_of(p.pid))}")
+                answer = oracle.send_request(f"dump {random.choice(threads_of(p.pid))}")
                 if not answer["stopped"]:
                     continue
                 dump, text = read_dump(receive)
@@ -298,9 +298,9 @@ def test_dropped():
                 assert oracle.found["verdict"] == "ok", oracle.found
                 for _ in range(2 * STOPS):
                     select.select([], [], [], random.random() * 0.003)
-                    assert oracle.ask(f"stop {p.pid}")["stopped"]
+                    assert oracle.send_request(f"stop {p.pid}")["stopped"]
                     select.select([], [], [], random.choice([0, 0.002, 0.02]))
-                    answer = oracle.ask("again")
+                    answer = oracle.send_request("again")
                     total = {key: n + answer[key] for key, n in total.items()}
         finally:
             stop(p)
@@ -341,7 +341,7 @@ def test_gil():
             with Oracle(p.pid) as oracle:
                 assert oracle.found["verdict"] == "ok", oracle.found
                 for _ in range(10):
-                    answer = oracle.ask("gil")
+                    answer = oracle.send_request("gil")
                     spinner = sorted(threads_of(p.pid))[1]
                     assert answer["holder"] == spinner, (version, answer)
                     assert [t["tid"] for t in answer["threads"] if t["holds"]] == [spinner], (version, answer)
@@ -351,7 +351,7 @@ def test_gil():
                 p.stdin.flush()
                 assert p.stdout.readline() == b"stopped\n"
                 select.select([], [], [], 0.2)
-                answer = oracle.ask("gil")
+                answer = oracle.send_request("gil")
                 assert answer["holder"] is None and not any(t["holds"] for t in answer["threads"]), (version, answer)
         finally:
             stop(p)
@@ -364,15 +364,15 @@ def test_by_its_table():
     for version, command in pythons().items():
         p = start(command, "reporting.py", 1)
         try:
-            told = json.loads(p.stdout.readline())
-            wait_for_read(p.pid, told["tid"])
+            reported = json.loads(p.stdout.readline())
+            wait_for_read(p.pid, reported["tid"])
             with Oracle(p.pid, "table") as oracle:
                 if version < "3.13":
                     assert oracle.found["verdict"] == "not CPython", oracle.found
                     continue
                 assert oracle.found["verdict"] == "ok", oracle.found
-                answer = oracle.ask(f"stop {told['tid']}")
-                assert [f["name"] for f in answer["frames"]] == [name for name, _, _ in told["stack"]], answer
+                answer = oracle.send_request(f"stop {reported['tid']}")
+                assert [f["name"] for f in answer["frames"]] == [name for name, _, _ in reported["stack"]], answer
         finally:
             stop(p)
     need_all()

@@ -66,37 +66,37 @@ class Result:
 
 # ---- stacks that are told ----------------------------------------------------------------------------------
 
-def class_of(frames, told):
+def class_of(frames, reported):
     ours = [(f.name, f.file, f.line) for f in frames]
-    told = [tuple(frame) for frame in told]
-    if ours == told:
+    reported = [tuple(frame) for frame in reported]
+    if ours == reported:
         return "equal"
     if not ours:
         return "without frames of Python"
     if ours[0][0] == "[truncated]":
         ours = ours[1:]
-        if told[len(told) - len(ours):] == ours:
+        if reported[len(reported) - len(ours):] == ours:
             return EQUAL[1]
-    if len(ours) == len(told):
-        if all(a == b or not f.named or f.ambiguous for a, b, f in zip(ours, told, frames)):
+    if len(ours) == len(reported):
+        if all(a == b or not f.named or f.ambiguous for a, b, f in zip(ours, reported, frames)):
             return UNNAMED
-        if [a[:2] for a in ours] == [b[:2] for b in told]:
+        if [a[:2] for a in ours] == [b[:2] for b in reported]:
             return "another line"
     return "wrong"
 
 
-def class_in_subinterpreter(frames, told):
+def class_in_subinterpreter(frames, reported):
     """It logs its own frames. In 3.11 a thread has one state in its key, that of the interpreter that it began with."""
     ours = [(f.name, f.file, f.line) for f in frames]
-    told = [tuple(frame) for frame in told]
-    if ours[-len(told):] == told:
+    reported = [tuple(frame) for frame in reported]
+    if ours[-len(reported):] == reported:
         return "equal"
     if ours and not any(f.file == "<string>" for f in frames):
         return "the frames around it alone"
-    return class_of(frames, told)
+    return class_of(frames, reported)
 
 
-def compare_told(command, processes, seconds, classify=class_of, result=None):
+def compare_reported(command, processes, seconds, classify=class_of, result=None):
     """`processes`: the programs of each."""
     result = result or Result()
     for group in groups(processes):
@@ -110,9 +110,9 @@ def compare_told(command, processes, seconds, classify=class_of, result=None):
         finally:
             for p in running:
                 end(p)
-        told = [(programs, Spans(log + ".*")) for programs, log in zip(group, logs)]
+        reported = [(programs, Spans(log + ".*")) for programs, log in zip(group, logs)]
         for sample, known in with_looks(samples):
-            for programs, spans in told:
+            for programs, spans in reported:
                 stack = spans.at(sample.tid, sample.when)
                 if stack:
                     frames = sample.of_runtime()
@@ -120,12 +120,12 @@ def compare_told(command, processes, seconds, classify=class_of, result=None):
     return result
 
 
-def check_told(processes, seconds, least):
+def check_reported(processes, seconds, least):
     need_root()
     for version, command in pythons().items():
         result = None
         for _ in range(4):  # where others have the CPU
-            result = compare_told(command.split(), processes, seconds, result=result)
+            result = compare_reported(command.split(), processes, seconds, result=result)
             if result.total() > least:
                 break
         total = result.show(f"{version}, {', '.join(sum(processes, []))}")
@@ -138,21 +138,21 @@ def check_told(processes, seconds, least):
         raise Skip(f"only {list(pythons())}")
 
 
-TOLD = ["forks", "recursion", "closures", "coroutines", "generators", "exceptions", "through_c", "collecting", "threads"]
+REPORTED = ["forks", "recursion", "closures", "coroutines", "generators", "exceptions", "through_c", "collecting", "threads"]
 
 
-def test_told():
-    check_told([TOLD], SECONDS, 300)
+def test_reported():
+    check_reported([REPORTED], SECONDS, 300)
 
 
 @soak
-def test_told_for_long():
-    check_told([[program] for program in TOLD], 3 * SECONDS, 2000)
+def test_reported_for_long():
+    check_reported([[program] for program in REPORTED], 3 * SECONDS, 2000)
 
 
 def test_long_chains():
     """What does not fit is said, where it is missing."""
-    check_told([["deep"]], SECONDS / 2, 50)
+    check_reported([["deep"]], SECONDS / 2, 50)
 
 
 def test_subinterpreters():
@@ -160,7 +160,7 @@ def test_subinterpreters():
     for version, command in pythons().items():
         result = None
         for _ in range(6):  # where others have the CPU
-            result = compare_told(command.split(), [["subinterpreters"]], SECONDS / 2, class_in_subinterpreter, result)
+            result = compare_reported(command.split(), [["subinterpreters"]], SECONDS / 2, class_in_subinterpreter, result)
             if result.total() > 10:
                 break
         total = result.show(f"{version}, subinterpreters")

@@ -103,12 +103,12 @@ def stacks_of(pid):
 
 def check_counts(runtime, rows):
     """The profile's own count of the frames of its only runtime."""
-    told = json.loads(sysprof("report", scratch("names.sysprof"), "--json").out)["summary"]["runtimes"]
-    print(f"  {told}")
-    assert [row["name"] for row in told] == [runtime], told
+    reported = json.loads(sysprof("report", scratch("names.sysprof"), "--json").out)["summary"]["runtimes"]
+    print(f"  {reported}")
+    assert [row["name"] for row in reported] == [runtime], reported
     unnamed = sum(count * frames.count(f"[{runtime}]") for frames, count in rows)
-    assert told[0]["stale"] + told[0]["unknown"] == unnamed, unnamed
-    assert told[0]["frames"] > sum(count for _, count in rows) / 2
+    assert reported[0]["stale"] + reported[0]["unknown"] == unnamed, unnamed
+    assert reported[0]["frames"] > sum(count for _, count in rows) / 2
 
 
 def named(rows, name):

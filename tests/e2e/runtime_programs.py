@@ -102,7 +102,7 @@ def recorded(command, name, least=100, chain=()):
         # its tables are built when they are first needed
         sysprof("record", "-p", program.pid, "-d", 1, "-o", paths[0], check=0)
         for seconds in 2, 4, 8:
-            told = sysprof("record", "-p", program.pid, "-d", seconds, *[word for path in paths for word in ("-o", path)], check=0).err
+            reported = sysprof("record", "-p", program.pid, "-d", seconds, *[word for path in paths for word in ("-o", path)], check=0).err
             rows = folded(paths[0])
             if total(rows) >= least and share(rows, lambda frames: has_chain(frames, *chain)) > 0.8:
                 break
@@ -111,7 +111,7 @@ def recorded(command, name, least=100, chain=()):
     sysprof("convert", paths[1], "-o", again, check=0)
     assert sorted(folded(again)) == sorted(rows), "a replay has other names"
     report = json.loads(sysprof("report", paths[1], "--json", check=0).out)["summary"]
-    return rows, program.pid, told, report
+    return rows, program.pid, reported, report
 
 
 def check_names(rows, *chain):
@@ -160,10 +160,10 @@ def test_many_programs_without_a_runtime():
     need_root()
     path = scratch("shells.folded")
     script = "for i in 1 2 3 4 5 6 7 8; do sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; done"
-    told = sysprof("record", "-vv", "-o", path, "--", "sh", "-c", script, check=0).err
-    looked = re.findall(r"process (\d+): runtimes 0", told)
+    reported = sysprof("record", "-vv", "-o", path, "--", "sh", "-c", script, check=0).err
+    looked = re.findall(r"process (\d+): runtimes 0", reported)
     print(f"  {len(looked)} of 9 shells were looked at")
-    assert 1 <= len(looked) <= 4, told
+    assert 1 <= len(looked) <= 4, reported
 
 
 def test_subinterpreter():
@@ -176,7 +176,7 @@ def test_subinterpreter():
 
 
 def check_gil(python):
-    rows, pid, told, report = recorded([python, "-c", THREADS], "gil", least=200)
+    rows, pid, reported, report = recorded([python, "-c", THREADS], "gil", least=200)
     processes = [row for row in report["gil"] if row["pid"] == pid]
     assert len(processes) == 1, report["gil"]
     threads = {row["tid"]: row for row in processes[0]["threads"]}
@@ -188,8 +188,8 @@ def check_gil(python):
     assert hashing["held"] < 0.1 * hashing["samples"] and hashing["samples"] > 30, hashing
     assert 0 < processes[0]["held_time_share"] <= 1
     assert main_thread["held_ns"] > 0
-    line = [line for line in told.splitlines() if line.strip().startswith("GIL: ")]
-    assert len(line) == 1 and f"(pid {pid}): held in " in line[0] and f"(tid {pid})" in line[0], told
+    line = [line for line in reported.splitlines() if line.strip().startswith("GIL: ")]
+    assert len(line) == 1 and f"(pid {pid}): held in " in line[0] and f"(tid {pid})" in line[0], reported
     print(line[0])
     check_gil_of_samples(scratch("gil.sysprof"), processes[0])
 
@@ -206,12 +206,12 @@ def pprof_labels(path):
     return rows
 
 
-def check_gil_of_samples(recording, told):
+def check_gil_of_samples(recording, reported):
     """The state is with each sample: a label of pprof's, markers of Firefox's with a category of their own."""
     paths = [scratch("gil.pb.gz"), scratch("gil.json")]
     sysprof("convert", recording, "-o", paths[0], "-o", paths[1], check=0)
     rows = pprof_labels(paths[0])
-    for thread in told["threads"]:
+    for thread in reported["threads"]:
         counts = {}
         for count, labels in rows:
             if labels["tid"] == thread["tid"]:
@@ -227,7 +227,7 @@ def check_gil_of_samples(recording, told):
     with open(paths[1], encoding="utf-8") as f:
         profile = json.load(f)
     category = [c["name"] for c in profile["meta"]["categories"]].index("GIL")
-    for thread in told["threads"]:
+    for thread in reported["threads"]:
         (track,) = [t for t in profile["threads"] if t["tid"] == str(thread["tid"])]
         markers = track["markers"]
         held = sum(data["samples"] for data, name, of in zip(markers["data"], markers["name"], markers["category"])
@@ -245,10 +245,10 @@ def test_gil_of_newer_python():
 
 def test_summary_of_node():
     """Its functions are read from its memory: no advice to write a map."""
-    told = recorded([nodes()[-1], "-e", NODE], "advice")[2]
-    lines = [line for line in told.splitlines() if "JIT code:" in line]
+    reported = recorded([nodes()[-1], "-e", NODE], "advice")[2]
+    lines = [line for line in reported.splitlines() if "JIT code:" in line]
     print(lines)
-    assert all("no perf map" not in line and "--perf-basic-prof" not in line for line in lines), told
+    assert all("no perf map" not in line and "--perf-basic-prof" not in line for line in lines), reported
 
 
 def test_free_threaded_build():
@@ -257,10 +257,10 @@ def test_free_threaded_build():
     with open(source, "w", encoding="utf-8") as f:
         f.write(FREE_THREADED)
     run("cc", "-O1", "-o", program, source, check=0)
-    _, pid, told, report = recorded([program], "free")
-    lines = [line for line in told.splitlines() if f"(pid {pid}, Python)" in line]
+    _, pid, reported, report = recorded([program], "free")
+    lines = [line for line in reported.splitlines() if f"(pid {pid}, Python)" in line]
     print(lines)
-    assert len(lines) == 1 and "free-threaded" in lines[0] and "-X perf" in lines[0], told
+    assert len(lines) == 1 and "free-threaded" in lines[0] and "-X perf" in lines[0], reported
     rows = [row for row in report["jit"] if row["pid"] == pid]
     assert len(rows) == 1 and "free-threaded" in rows[0]["refusal"] and "-X perf" in rows[0]["remedy"], report["jit"]
     with Background(program) as free:

@@ -22,7 +22,7 @@ from libv8 import ENTRY, FLAGS, PROGRAM, PROGRAMS, PerfMap
 
 STEPPED = ["closures", "classes", "recursion", "asynchronous"]
 STEP_ROUNDS = int(os.environ.get("V8_ROUNDS", "3"))
-ASKED = ["recursion", "classes", "exceptions", "inlining", "churn", "asynchronous"]
+REQUESTED = ["recursion", "classes", "exceptions", "inlining", "churn", "asynchronous"]
 STOPS = int(os.environ.get("V8_STOPS", "20"))  # of each program
 ASKS = int(os.environ.get("V8_ASKS", "15"))
 
@@ -76,11 +76,11 @@ def shown(frame, with_column):
 
 
 def compare_map(counts, frame, perf_map, with_column):
-    told = perf_map.name(frame["pc"] - (0 if frame["leaf"] else 1))
-    match = ENTRY.match(told) if told else None
+    reported = perf_map.name(frame["pc"] - (0 if frame["leaf"] else 1))
+    match = ENTRY.match(reported) if reported else None
     kind = "leaf" if frame["leaf"] else "frame"
     if not match:
-        counts[f"{kind} not in the map" if not told else f"{kind} of {told.split(':')[0]}"] += 1
+        counts[f"{kind} not in the map" if not reported else f"{kind} of {reported.split(':')[0]}"] += 1
         return
     ours = shown(frame, with_column) if "name" in frame else "(not read)"
     theirs = match[2]
@@ -100,15 +100,15 @@ def against_map(binary, name, stops, counts):
         for _ in range(3 if name == "workers" else 1):  # once most of it is compiled
             assert program.p.stdout.readline() == "ready\n", name
         tids = busy_threads(program.pid) if name == "workers" else [program.pid]
-        told = []
+        reported = []
         with Oracle(program.pid, binary) as oracle:
             for _ in range(stops):
                 time.sleep(random.uniform(0.001, 0.02))
-                told.append(oracle.stop(random.choice(tids)))
+                reported.append(oracle.stop(random.choice(tids)))
             totals = oracle.finish()
         perf_map = PerfMap(f"/tmp/perf-{program.pid}.map")
     os.unlink(perf_map.path)
-    for stop in told:
+    for stop in reported:
         perf_map.up_to(stop["map_size"])
         counts["stops in native code" if stop["native"] else "stops"] += 1
         for frame in stop["frames"]:
@@ -217,11 +217,11 @@ def compare_stack(counts, ours, theirs):
             break  # inlined functions may be missing: what follows can be one off
 
 
-def against_stacks(binary, name, asks, counts):
+def against_stacks(binary, name, requests, counts):
     program = subprocess.Popen([binary, PROGRAM, name, "ask"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         with Oracle(program.pid, binary) as oracle:
-            for _ in range(asks):
+            for _ in range(requests):
                 theirs = json.loads(program.stdout.readline())
                 for _ in range(20):  # until it spins
                     time.sleep(0.001)
@@ -239,20 +239,20 @@ def against_stacks(binary, name, asks, counts):
         program.stdout.close()
 
 
-def check_stacks(binary, programs, asks):
+def check_stacks(binary, programs, requests):
     counts, sums = collections.Counter(), collections.Counter()
     for name in programs:
-        totals = against_stacks(binary, name, asks, counts)
+        totals = against_stacks(binary, name, requests, counts)
         add_up(sums, totals)
     print(f"  {version_of(binary)} stacks: {summary(counts)}\n    {costs(sums)}")
-    told = {verdict: sum(value for key, value in counts.items() if key.endswith(f": {verdict}"))
+    reported = {verdict: sum(value for key, value in counts.items() if key.endswith(f": {verdict}"))
             for verdict in ("exact", "other function", "other line", "other column")}
-    assert counts["stops"] >= 0.9 * asks * len(programs), counts
+    assert counts["stops"] >= 0.9 * requests * len(programs), counts
     baseline = sum(value for key, value in counts.items() if key.startswith("baseline: "))
     assert counts["baseline: exact"] >= 0.95 * baseline, counts
     assert counts["interpreted: exact"] and counts["turbofan: exact"] + counts["maglev: exact"], counts
-    assert told["other function"] == 0, counts  # but for what is flagged
-    assert told["other line"] + told["other column"] <= 0.01 * told["exact"], counts
+    assert reported["other function"] == 0, counts  # but for what is flagged
+    assert reported["other line"] + reported["other column"] <= 0.01 * reported["exact"], counts
     return counts
 
 
@@ -265,15 +265,15 @@ def check_steps(binary, name):
     program = subprocess.Popen([binary, PROGRAM, name], stdout=subprocess.PIPE, text=True)
     try:
         assert program.stdout.readline() == "ready\n", name
-        told = subprocess.run([os.path.join(BUILD, "tests/e2e/v8_steps"), str(program.pid), "3000", str(STEP_ROUNDS)],
+        reported = subprocess.run([os.path.join(BUILD, "tests/e2e/v8_steps"), str(program.pid), "3000", str(STEP_ROUNDS)],
                               capture_output=True, text=True, check=True, timeout=100).stdout
     finally:
         program.kill()
         program.wait()
         program.stdout.close()
     if os.environ.get("V8_SHOW"):
-        print(told)
-    return {row[1]: int(row[2]) for row in (line.split() for line in told.splitlines()) if row[0] == "total"}
+        print(reported)
+    return {row[1]: int(row[2]) for row in (line.split() for line in reported.splitlines()) if row[0] == "total"}
 
 
 @alone
@@ -298,7 +298,7 @@ def test_perf_map():
 def test_error_stacks():
     need_root()
     for binary in all_nodes():
-        check_stacks(os.path.realpath(binary), ASKED, ASKS)
+        check_stacks(os.path.realpath(binary), REQUESTED, ASKS)
 
 
 main(globals())

@@ -151,9 +151,9 @@ def texts(frame, with_column):
     return f"{name} {file}:{place}".strip(), f"{name} :{place}".strip()  # sourceURL, which not all of its entries have
 
 
-def compare(counts, told, frame, leaf, with_column):
+def compare(counts, reported, frame, leaf, with_column):
     kind = "leaf" if leaf else "frame"
-    entries = [ENTRY.match(name) if name else None for name in told]
+    entries = [ENTRY.match(name) if name else None for name in reported]
     if not any(entries):
         counts[f"{kind}: no JavaScript"] += 1
         return

@@ -31,8 +31,8 @@ def entry(name):
     return (match[1], match[3]) if match and not match[1].startswith("wasm-to-js") else None
 
 
-def verdict_of(frame, told):
-    entries = [entry(name) for name in told]
+def verdict_of(frame, reported):
+    entries = [entry(name) for name in reported]
     if not any(entries):
         return "nameless in both" if frame[0] == "[WebAssembly]" else None
     name, file = frame[:2]
@@ -74,14 +74,14 @@ def check_program(binary, name, wanted):
         after.up_to(sizes[1])
         for i in range(kernel, len(raw)):
             address = (raw[i] & 0xffffffffffffff) - (i > kernel)
-            told = before.name(address), after.name(address)
-            verdict = verdict_of(stack[i][-1], told)
+            reported = before.name(address), after.name(address)
+            verdict = verdict_of(stack[i][-1], reported)
             if not verdict:
                 continue
             kind = "innermost" if i == kernel else "frame"
             counts[f"{kind}: {verdict}"] += 1
             if not verdict.startswith("equal") and counts[f"{kind}: {verdict}"] <= SHOWN:
-                print(f"    {kind} {verdict}: ours {stack[i][-1]} theirs {told} at {raw[i]:#x}")
+                print(f"    {kind} {verdict}: ours {stack[i][-1]} theirs {reported} at {raw[i]:#x}")
     return counts
 
 

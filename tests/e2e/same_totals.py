@@ -45,7 +45,7 @@ class Run:
         self.recording = os.path.join(self.folder, "x.sysprof")
         running = [e.Background(*command) for command in beside]
         try:
-            self.told = e.record("-o", self.recording, *self.outputs(self.folder), *target)
+            self.reported = e.record("-o", self.recording, *self.outputs(self.folder), *target)
         finally:
             for process in running:
                 process.__exit__()
@@ -206,7 +206,7 @@ def check_folded(run, firefox):
 
 def check_text(run, firefox):
     total = sum(samples for lives in firefox.values() for samples, _ in lives)
-    for text in (run.told.err, open(os.path.join(run.folder, "x.txt"), encoding="utf-8").read()):
+    for text in (run.reported.err, open(os.path.join(run.folder, "x.txt"), encoding="utf-8").read()):
         assert re.search(rf"\b{total}\b", text), (total, text)
 
 

@@ -60,16 +60,16 @@ class Storm:
         stolen = e.stolen_ns()
         outputs = ["-F", HZ, "-o", self.recording, "-o", json_path, "-o", folded_path]
         if target is None:
-            told = e.record(*outputs, "--", program, *options, log).out
+            reported = e.record(*outputs, "--", program, *options, log).out
         else:
             with e.Background(e.SYSPROF, "record", *target, *outputs) as recorder:
                 e.started_sampling(recorder, self.recording)
-                told = e.run(program, *options, log, check=0).out
+                reported = e.run(program, *options, log, check=0).out
                 recorder.signal(e.signal.SIGINT)
                 recorder.finish(check=0)
         self.stolen = (e.stolen_ns() - stolen) / PERIOD
-        self.told = dict(e.key_values(told))
-        self.main_pid = int(self.told["pid"])
+        self.reported = dict(e.key_values(reported))
+        self.main_pid = int(self.reported["pid"])
         with open(log, encoding="utf-8") as f:
             rows = [line.split()[1:] for line in f]
         self.tasks = [Task(row) for row in rows]
@@ -116,10 +116,10 @@ class Storm:
         expected = cpu_ns / PERIOD
         seen = sum(t.samples for t in self.tasks)
         sigma = math.sqrt(expected)
-        told = (f"{seen} samples of {len(self.tasks)} tasks, expected {expected:.1f} ± {sigma:.1f}, "
+        reported = (f"{seen} samples of {len(self.tasks)} tasks, expected {expected:.1f} ± {sigma:.1f}, "
                 f"{self.lost} ticks lost, {self.stolen:.0f} stolen")
-        print(f"  {told}: {(seen - expected) / sigma:+.2f} σ")
-        assert expected - 4 * sigma - self.lost <= seen <= expected + 4 * sigma + self.stolen, told
+        print(f"  {reported}: {(seen - expected) / sigma:+.2f} σ")
+        assert expected - 4 * sigma - self.lost <= seen <= expected + 4 * sigma + self.stolen, reported
 
     # ---- who -------------------------------------------------------------------------------------
 
@@ -245,7 +245,7 @@ def test_thousand_execs():
 
 
 def test_thousand_threads():
-    check_thousand("thread", lambda storm: int(storm.told["threads_cpu"]))
+    check_thousand("thread", lambda storm: int(storm.reported["threads_cpu"]))
 
 
 def test_thousand_in_the_whole_system():

@@ -143,7 +143,7 @@ static void note_figures(struct soak *s, const struct usage_report *u, struct fi
 		keep_most(&s->late, now);
 }
 
-static void obey(struct soak *s, const struct budget_state *state)
+static void apply(struct soak *s, const struct budget_state *state)
 {
 	const struct session_allowance allowance = {.debug_info = state->debug_info,
 						    .table_builds = state->table_builds,
@@ -176,7 +176,7 @@ static void measure(struct soak *s, const struct usage_report *report)
 		fprintf(s->log, "budget: %s\n", budget_step_text(step));
 	budget__state(s->budget, &s->metrics.budget);
 	budget__stats(s->budget, &s->metrics.budget_stats);
-	obey(s, &s->metrics.budget);
+	apply(s, &s->metrics.budget);
 	if (s->measurements++)
 		s->most_cpu = report->cpu > s->most_cpu ? report->cpu : s->most_cpu;
 	note_figures(s, report, &now);

@@ -77,7 +77,7 @@ def get(path, url):
         connection.close()
 
 
-def told(out):
+def reported(out):
     return {name: float(value) for name, value in
             (line.split() for line in out.splitlines() if line.count(" ") == 1)}
 
@@ -89,7 +89,7 @@ def soak(seconds, log, cpu="0", memory="0", window=2000):
         print("".join(f.readlines()[-80:]))
     print(result.out, result.err)
     assert result.status == 0, result
-    return told(result.out)
+    return reported(result.out)
 
 
 def check(t, seconds):
@@ -142,7 +142,7 @@ def test_over_the_budget():
     assert t["failed"] == 0 and t["delivered"] > 0, t
 
 
-def test_what_it_tells():
+def test_what_it_reports():
     """A scrape beside it: what promtool says nothing about, with the figures of the kernel's side."""
     e.need_root()
     path = e.scratch("agent.sock")
@@ -160,7 +160,7 @@ def test_what_it_tells():
         assert health == (200, "ok\n"), health
         assert get(path, "/debug/pprof/profile?seconds=x")[0] == 400
         out, err = soaking.p.communicate(timeout=120)
-    t = told(out)
+    t = reported(out)
     print(out, err)
     # counted for one second of ten, and not by any other way
     assert t["bpf_known"] == 1 and t["bpf_us"] > 0, t

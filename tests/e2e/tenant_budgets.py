@@ -184,9 +184,9 @@ def test_books():
     for user, words in (GREEDY, "over what a user may have"), (GREEDY, "too much by itself"), (SILENT, "no answer"):
         assert any(f"left out: user {user}: " in line and words in line for line in result.err.splitlines()), result.err
     run(SYSPROF, "convert", recording, "-o", replayed, check=0)
-    told = firefox_book(live)
-    assert told == firefox_book(replayed) and len(told) == len(book), (told, book)
-    assert any(row.startswith(f"user {GREEDY}: 1 files left") for row in told), told
+    reported = firefox_book(live)
+    assert reported == firefox_book(replayed) and len(reported) == len(book), (reported, book)
+    assert any(row.startswith(f"user {GREEDY}: 1 files left") for row in reported), reported
     victim_is_named(live, victim)
 
 

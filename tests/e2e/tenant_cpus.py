@@ -51,7 +51,7 @@ def test_cpu_comes_goes_and_comes_back():
     online, path, stacks, firefox = (OnlineCpus(first), scratch("cpus.sysprof"), scratch("cpus.folded"),
                                      scratch("cpus.json.gz"))
 
-    def told(word, count):
+    def reported(word, count):
         with open(path, "rb") as f:
             return len(re.findall(rb"CPU %d %s at" % (second, word), f.read().rpartition(b"cpu_changes")[2])) >= count
 
@@ -60,11 +60,11 @@ def test_cpu_comes_goes_and_comes_back():
         with online.record("-p", loop.pid, "-d", "30", "-o", path, "-o", stacks, "-o", firefox) as recorder:
             started_sampling(recorder, path)
             online.set(first, second)
-            wait_for(lambda: told(b"online", 1), LIMIT, "the CPU that came")
+            wait_for(lambda: reported(b"online", 1), LIMIT, "the CPU that came")
             online.set(first)
-            wait_for(lambda: told(b"offline", 1), LIMIT, "the CPU that went")
+            wait_for(lambda: reported(b"offline", 1), LIMIT, "the CPU that went")
             online.set(first, second)
-            wait_for(lambda: told(b"online", 2), LIMIT, "the CPU that came back")
+            wait_for(lambda: reported(b"online", 2), LIMIT, "the CPU that came back")
             wait_for(lambda: samples_of(path, second) > 100, LIMIT, "samples of it")
             recorder.signal(signal.SIGINT)
             result = recorder.finish(timeout=LIMIT, check=0)

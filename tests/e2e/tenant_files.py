@@ -173,10 +173,10 @@ def test_many_frames():
                                (60, 450, "unwind table")):
         file = many_frames(f"{directory}/frames{size}", size * MB)
         seconds, cpu, memory, _, said = record("-o", scratch("x.folded"), "--", *map_file(file))
-        told = [line for line in said.splitlines() if f"frames{size}" in line]
+        reported = [line for line in said.splitlines() if f"frames{size}" in line]
         os.unlink(file)
         assert memory < most and seconds < 30 and cpu < 20, (size, seconds, cpu, memory)
-        assert any(reason in line for line in told), (size, told)
+        assert any(reason in line for line in reported), (size, reported)
         if size == 150:
             assert f"files without an unwind table: 1: {reason}" in said, said[-2000:]
 
@@ -265,7 +265,7 @@ class SilentFiles:
     HEADER = struct.Struct("<IIQQIIII")  # length, opcode, unique, node, uid, gid, pid, padding
 
     def __init__(self, path):
-        self.path, self.asked = path, 0
+        self.path, self.requested = path, 0
         os.mkdir(path)
         self.fd = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
         options = f"fd={self.fd},rootmode=40000,user_id=0,group_id=0,allow_other".encode()
@@ -291,7 +291,7 @@ class SilentFiles:
                 answer += bytes(64 - len(answer))
                 os.write(self.fd, struct.pack("<IiQ", 16 + len(answer), 0, unique) + answer)
             else:
-                self.asked += 1
+                self.requested += 1
 
     def __enter__(self):
         return self
@@ -346,7 +346,7 @@ def test_silent_file_system():
         folded_file = scratch("x.folded")
         result = run(SYSPROF, "record", "-o", folded_file, "--", *AS_TENANT, "sh", "-c", script,
                      timeout=60, check=0)
-        assert files.asked >= 1 and time.monotonic() - begin < PATIENCE, result
+        assert files.requested >= 1 and time.monotonic() - begin < PATIENCE, result
     assert re.search("processes abandoned, .*: 1$", result.err, re.M), result
     assert result.err.count("does not answer") > 1, result  # why names are missing
     assert share(folded(folded_file), lambda frames: "main" in frames) > 0.2, result

@@ -101,12 +101,12 @@ def record_beside(seconds, *pids, enough=None):
     return result, folded(path), binary
 
 
-def told_of(result, pid, default=None):
+def reported_of(result, pid, default=None):
     """What the profile says of the files of a process that was sampled; the summary names ten processes only."""
     for section in firefox_extra(scratch("x.json")).values():
-        for told in section.values():
-            if f"pid {pid}" in str(told):
-                return told
+        for reported in section.values():
+            if f"pid {pid}" in str(reported):
+                return reported
     if default is not None:
         return default
     raise AssertionError(f"nothing is told of {pid}: {result}")
@@ -149,8 +149,8 @@ def test_what_is_not_ours_to_read():
         reader = deepest(kmsg.pid)
         result, rows, binary = record_beside(1, over.pid, proc.pid, reader, link.pid, victim.pid)
         for pid in over.pid, proc.pid, reader:
-            assert "not read: it is a mount of its own" in told_of(result, pid), (pid, told_of(result, pid))
-        assert "not read: it does not belong to the process's user" in told_of(result, link.pid), result
+            assert "not read: it is a mount of its own" in reported_of(result, pid), (pid, reported_of(result, pid))
+        assert "not read: it does not belong to the process's user" in reported_of(result, link.pid), result
         assert_no_secret(binary)
         assert SECRET not in str(rows), rows
         assert_victim(rows)
@@ -173,11 +173,11 @@ def test_a_setuid_program():
         try:
             secret_file(name)
             result, rows, binary = record_beside(1, f.pid)
-            assert "the process's user may not read it" in told_of(result, f.pid), result
+            assert "the process's user may not read it" in reported_of(result, f.pid), result
             assert_no_secret(binary)
             os.chmod(name, 0o644)  # as the program itself would make it
             result, rows, binary = record_beside(1, f.pid)
-            assert "1 entry" in told_of(result, f.pid), result
+            assert "1 entry" in reported_of(result, f.pid), result
         finally:
             os.unlink(name)
     remove_places()
@@ -221,9 +221,9 @@ def test_one_file_many_names():
             os.link(shared, process.map)
         os.unlink(shared)
         result, rows, binary = record_beside(2, *[p.pid for p in crowd], victim.pid)
-        told = [line for line in (told_of(result, p.pid, default="") for p in crowd) if line]
-        assert len(told) >= 3, result
-        assert sum("another process has the same file" in line for line in told) >= len(told) - 1, told
+        reported = [line for line in (reported_of(result, p.pid, default="") for p in crowd) if line]
+        assert len(reported) >= 3, result
+        assert sum("another process has the same file" in line for line in reported) >= len(reported) - 1, reported
         assert os.path.getsize(binary) < 48 << 20, os.path.getsize(binary)
         assert_victim(rows)
 
@@ -240,8 +240,8 @@ def test_many_files():
             shutil.copy(first, other.map)
             os.chown(other.map, ATTACKER, ATTACKER)
         result, rows, binary = record_beside(60, *[p.pid for p in crowd], victim.pid, enough=enough)
-        told = [told_of(result, p.pid) for p in crowd]
-        assert sum("its user's files reached their limit" in line for line in told) >= 1, told
+        reported = [reported_of(result, p.pid) for p in crowd]
+        assert sum("its user's files reached their limit" in line for line in reported) >= 1, reported
         # 256 MB, what the last readings go beyond, and what it grows by in some seconds
         assert os.path.getsize(binary) < 320 << 20, os.path.getsize(binary)
         assert peak_of(result) < 800, result
@@ -287,9 +287,9 @@ def test_silent_files():
         result, rows, _ = record_beside(5, *[f.pid for f in silent], victim.pid)
         print(f"  {time.monotonic() - begin:.1f} s for 5 s")
         for f in silent:
-            print(f"  {told_of(result, f.pid)}")
+            print(f"  {reported_of(result, f.pid)}")
             assert f.facts().all("silent"), f.facts().rows
-            assert "did not answer" in told_of(result, f.pid), result
+            assert "did not answer" in reported_of(result, f.pid), result
             assert any(f"left out: user {f.uid}: " in line and "perf maps" in line and "no answer" in line
                        for line in result.err.splitlines()), (f.uid, result)
         assert_victim(rows)
@@ -300,7 +300,7 @@ def test_silence_at_the_end():
     """It answers until the recording is nearly over."""
     with Silent("-w", "read", "-c", 2.9) as f, Victim() as victim:
         result, rows, _ = record_beside(3, f.pid, victim.pid)
-        print(f"  {told_of(result, f.pid)}")
+        print(f"  {reported_of(result, f.pid)}")
         assert_victim(rows)
 
 
@@ -313,9 +313,9 @@ def test_the_others_of_that_user_are_left_and_nobody_else():
         os.chown(before.map, ATTACKER, ATTACKER)
         with Silent() as f:
             result, rows, _ = record_beside(3, before.pid, f.pid, victim.pid)
-            told = told_of(result, before.pid)
-            print(f"  {told}")
-            assert "did not answer" in told, told
+            reported = reported_of(result, before.pid)
+            print(f"  {reported}")
+            assert "did not answer" in reported, reported
             assert_victim(rows)
 
 

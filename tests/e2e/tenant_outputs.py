@@ -139,11 +139,11 @@ def test_names_that_are_taken_while_recording():
         assert is_regular(f"{path}/{name}"), name
     load_json(f"{path}/out.cpuprofile")
     assert total(folded(f"{path}/out.folded")) > 0
-    told = re.findall(r"(\S+) is a directory: wrote (\S+)", result.err)
-    assert len(told) >= 3 and f"{path}/out.json.gz" in {name for name, _ in told}, result
-    for name, other in told:
+    reported = re.findall(r"(\S+) is a directory: wrote (\S+)", result.err)
+    assert len(reported) >= 3 and f"{path}/out.json.gz" in {name for name, _ in reported}, result
+    for name, other in reported:
         stem, dot, suffix = os.path.basename(name).partition(".json.gz" if "json" in name else ".cpuprofile")
-        assert re.fullmatch(re.escape(stem) + r"-\w{8}" + re.escape(dot + suffix), os.path.basename(other)), told
+        assert re.fullmatch(re.escape(stem) + r"-\w{8}" + re.escape(dot + suffix), os.path.basename(other)), reported
         load_json(other)
     assert not [n for n in os.listdir(path) if n.startswith(".")], os.listdir(path)
 
@@ -161,10 +161,10 @@ def test_recording_whose_name_becomes_a_directory():
         # the first such name is there to see whether it can be: if that was still so, it is said at once
         if "cannot create" not in result.err:
             break
-    told = re.search(r"x\.sysprof is a directory: wrote (\S+)", result.err)
-    assert told and re.fullmatch(r"x-\w{8}\.sysprof", os.path.basename(told[1])), result
-    assert result.status == 0 and f"sysprof report {told[1]}" in result.err, result
-    sysprof("report", told[1], check=0)
+    reported = re.search(r"x\.sysprof is a directory: wrote (\S+)", result.err)
+    assert reported and re.fullmatch(r"x-\w{8}\.sysprof", os.path.basename(reported[1])), result
+    assert result.status == 0 and f"sysprof report {reported[1]}" in result.err, result
+    sysprof("report", reported[1], check=0)
 
 
 def test_directory_is_swapped_while_recording():

@@ -52,17 +52,17 @@ class Tenants:
 
 def wait_for_samples(recorder, path):
     """Until it has written that it samples. Thousands of mappings come before that, so each byte is read once."""
-    def told():
+    def reported():
         if os.path.exists(path):
             with open(path, "rb") as f:
-                f.seek(max(0, told.read - 64))
+                f.seek(max(0, reported.read - 64))
                 data = f.read()
-                told.read += len(data) - min(64, told.read)
+                reported.read += len(data) - min(64, reported.read)
             return b"\0sampling_start\0" in data
         return False
 
-    told.read = 0
-    wait_for(lambda: told() or recorder.p.poll() is not None, 60, path)
+    reported.read = 0
+    wait_for(lambda: reported() or recorder.p.poll() is not None, 60, path)
     assert recorder.p.poll() is None, recorder.finish()
 
 
@@ -113,10 +113,10 @@ class Recording:
                 victim.finish(check=0)
             stopped = time.monotonic()
             recorder.signal(signal.SIGINT)
-            self.told = recorder.finish(timeout=120, check=0)
+            self.reported = recorder.finish(timeout=120, check=0)
             self.stopping = time.monotonic() - stopped
         self.stolen = (stolen_ns() - stolen) * HZ / 1e9
-        cost = re.search(r"sysprof itself: ([\d.]+) s CPU for ([\d.]+) s", self.told.err)
+        cost = re.search(r"sysprof itself: ([\d.]+) s CPU for ([\d.]+) s", self.reported.err)
         print(f"  {cost[2]} s recorded for {cost[1]} s of CPU, {self.stopping:.1f} s from Ctrl-C to the end")
 
     def check_victims(self):
@@ -134,18 +134,18 @@ class Recording:
             walked = sum(tag != 0 for tag in tags)
             print(f"  {os.path.basename(victim.p.args[-2])}: {whole} of {count} stacks are whole, {walked} of {len(tags)} "
                   f"walked in the kernel; { {end: ends.count(end) for end in set(ends)} }")
-            assert len(tags) >= 5, (count, self.told)
-            assert later.count(stack_ends()[0]) >= 0.99 * len(later) - 1, self.told
+            assert len(tags) >= 5, (count, self.reported)
+            assert later.count(stack_ends()[0]) >= 0.99 * len(later) - 1, self.reported
             # the first ones are copies, which may be too many at a time
-            assert whole >= 0.9 * count - 3, self.told
-            assert walked >= 0.9 * len(tags), self.told
+            assert whole >= 0.9 * count - 3, self.reported
+            assert walked >= 0.9 * len(tags), self.reported
 
     def check_ticks(self):
         books = recording_books(self.path).values()
         due = sum(b.due for b in books)
         lost = {name: sum(b.count[name] for b in books) for name in LOST}
         print(f"  of {due:.0f} ticks {lost} were lost, {self.stolen:.0f} were stolen")
-        assert sum(lost.values()) <= 0.01 * due + self.stolen, (lost, due, self.told)
+        assert sum(lost.values()) <= 0.01 * due + self.stolen, (lost, due, self.reported)
 
 
     def check_publications(self, pids):
@@ -158,7 +158,7 @@ class Recording:
             assert len(samples) >= 5 and len(tags) <= 20 + 11 * seconds, (len(samples), len(tags), seconds)
 
     def check_end(self):
-        assert self.stopping <= 10, self.told
+        assert self.stopping <= 10, self.reported
 
 
 def test_places_are_shared():
@@ -171,7 +171,7 @@ def test_places_are_shared():
         recording = Recording("places")
     recording.check_victims()
     recording.check_ticks()
-    assert "executable mappings: their stacks were copied" in recording.told.err, recording.told
+    assert "executable mappings: their stacks were copied" in recording.reported.err, recording.reported
 
 
 def test_mappings_that_change():
@@ -199,13 +199,13 @@ def test_mappings_that_change_in_the_whole_system():
     path, seconds = scratch("whole.sysprof"), 3
     stolen = stolen_ns()
     with Tenants(*[("-r", 1000, 60000, 60)] * 2):
-        told = run(SYSPROF, "record", "-a", "-d", seconds, "-F", HZ, "-o", path, timeout=120, check=0)
+        reported = run(SYSPROF, "record", "-a", "-d", seconds, "-F", HZ, "-o", path, timeout=120, check=0)
     books = recording_books(path).values()
     due, lost = sum(b.due for b in books), sum(b.count[name] for b in books for name in LOST)
     longest = max(b.due for b in books) / HZ
     print(f"  {seconds} s were {longest:.2f} s; of {due:.0f} ticks {lost} were lost")
-    assert longest <= seconds + 3, told
-    assert lost <= 0.01 * due + (stolen_ns() - stolen) * HZ / 1e9, told
+    assert longest <= seconds + 3, reported
+    assert lost <= 0.01 * due + (stolen_ns() - stolen) * HZ / 1e9, reported
 
 
 def test_a_storm_ends_with_its_time():

@@ -310,7 +310,7 @@ class Recording:
                 attack.begin()
                 victims.thread.start()
                 try:
-                    self.told = recorder.finish(timeout=SECONDS + 90, check=0)
+                    self.reported = recorder.finish(timeout=SECONDS + 90, check=0)
                 except subprocess.TimeoutExpired:
                     attack.stack.close()  # who waits for one of them ends only now
                     raise
@@ -323,17 +323,17 @@ class Recording:
 
     def wait_for_samples(self, recorder):
         """It has written that it samples. There is much before that, so each byte is read once."""
-        def told():
+        def reported():
             if not os.path.exists(self.path):
                 return False
             with open(self.path, "rb") as f:
-                f.seek(max(0, told.read - 64))
+                f.seek(max(0, reported.read - 64))
                 data = f.read()
-                told.read += len(data) - min(64, told.read)
+                reported.read += len(data) - min(64, reported.read)
             return b"\0sampling_start\0" in data
 
-        told.read = 0
-        wait_for(lambda: told() or recorder.p.poll() is not None, 60, "samples")
+        reported.read = 0
+        wait_for(lambda: reported() or recorder.p.poll() is not None, 60, "samples")
         assert recorder.p.poll() is None, recorder.finish()
 
     def lost(self):
@@ -346,9 +346,9 @@ class Recording:
 
     def check_ends(self):
         assert (self.ended - self.began) / 1e9 <= SECONDS + 5, (self.began, self.ended)
-        peaks = [int(n) for n in re.findall(r"(\d+) MB peak memory", self.told.err)]
+        peaks = [int(n) for n in re.findall(r"(\d+) MB peak memory", self.reported.err)]
         print(f"  {peaks} MB of memory")
-        assert peaks and max(peaks) < 600, self.told
+        assert peaks and max(peaks) < 600, self.reported
 
     def whole(self, process, begin):
         ends = [end for when, end in self.samples.get(process.pid, []) if when > begin]
@@ -367,7 +367,7 @@ class Recording:
             whole, count = sum(row[0] for row in rows), sum(row[1] for row in rows)
             others = [row[2] for row in rows if row[0] != row[1]]
             print(f"  {name}: {whole} of {count} stacks are whole {others}")
-            assert count >= 100, (name, rows, self.told)
+            assert count >= 100, (name, rows, self.reported)
             yield whole, count, others
 
     def check_names(self):
@@ -410,8 +410,8 @@ class Recording:
         # that a file has too much unwind information is said if its user's other files leave time to look at it; see
         # tenant_files.py
         for fact in "their stacks were copied", "no answer from what serves it":
-            assert fact in self.told.err, (fact, self.told)
-        assert "\x1b" not in self.told.err, self.told
+            assert fact in self.reported.err, (fact, self.reported)
+        assert "\x1b" not in self.reported.err, self.reported
 
     def check_replay(self):
         """What passed on without an answer is the same for who reads it."""
@@ -430,7 +430,7 @@ def test_all_together():
         # a host, or others on it, that take the CPUs away do not always say so
         if recording.lost() <= 0.01 and all(whole >= 0.99 * count for whole, count, _ in recording.stacks()):
             break
-        assert turn + 1 < TRIES, recording.told
+        assert turn + 1 < TRIES, recording.reported
     recording.check_ends()
     recording.check_names()
     recording.check_secrets()

@@ -74,7 +74,7 @@ def test_every_step_through_the_plt():
     check_every_step(through_plt())
 
 
-def test_what_cannot_be_told():
+def test_what_cannot_be_reported():
     """A stack or frame pointer that is kept elsewhere, room above which nothing is known: cut."""
     count, _ = steps("every-step", undescribed(), "lost")
     assert count["undescribed"] > 300 and count["cut"] + count["cut_later"] > 100, count

@@ -81,13 +81,13 @@ def test_second_recording_reads():
 
 def test_not_wanted():
     home = fresh("unwanted")
-    told, _, _ = recorded(home, "--no-symbol-cache")
-    assert told.built > 0 and told.cached == 0, told
+    reported, _, _ = recorded(home, "--no-symbol-cache")
+    assert reported.built > 0 and reported.cached == 0, reported
     assert not os.path.exists(os.path.join(home, CACHE))
     recorded(home)
     assert kept(home)
-    told, _, _ = recorded(home, "--no-symbol-cache")
-    assert told.built > 0 and told.cached == 0, told
+    reported, _, _ = recorded(home, "--no-symbol-cache")
+    assert reported.built > 0 and reported.cached == 0, reported
 
 
 def test_damaged():
@@ -102,11 +102,11 @@ def test_damaged():
                 f.truncate()
             else:
                 f.write(bytes(64 * [0xa5]))
-    told, _, _ = recorded(home)
-    assert told.built > 0 and told.cached == 0, told
+    reported, _, _ = recorded(home)
+    assert reported.built > 0 and reported.cached == 0, reported
     assert kept(home), "nothing was written again"
-    told, _, _ = recorded(home)
-    assert told.cached > 0, told
+    reported, _, _ = recorded(home)
+    assert reported.cached > 0, reported
 
 
 def test_foreign_directory():
@@ -115,19 +115,19 @@ def test_foreign_directory():
     directory = os.path.join(home, CACHE)
     for change in (lambda: os.chmod(directory, 0o777), lambda: os.chown(directory, 12345, 12345)):
         change()
-        told, _, _ = recorded(home)
-        assert told.built > 0 and told.cached == 0, told
+        reported, _, _ = recorded(home)
+        assert reported.built > 0 and reported.cached == 0, reported
         os.chmod(directory, 0o700)
         os.chown(directory, 0, 0)
-    told, _, _ = recorded(home)
-    assert told.cached > 0, told
+    reported, _, _ = recorded(home)
+    assert reported.cached > 0, reported
 
 
 def test_full_disk():
     """What does not fit is built each time, and no part of it is left behind."""
-    told, listed, stacks = recorded(fresh("full"), mount="mount -t tmpfs -o size=16k tmpfs /var/cache",
+    reported, listed, stacks = recorded(fresh("full"), mount="mount -t tmpfs -o size=16k tmpfs /var/cache",
                                     after=f"ls -A /var/cache/{CACHE}")
-    assert told.built > 0 and told.cached == 0, told
+    assert reported.built > 0 and reported.cached == 0, reported
     assert ".writing-" not in listed, listed
     assert stacks
 

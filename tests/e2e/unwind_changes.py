@@ -80,9 +80,9 @@ def test_short_processes_and_little_room():
                 "exec sleep 60\n")
     # and nobody else's: what others run on this machine wants tables as well
     with Background("sh", scratch("storm.sh")) as storm, Background("sh", scratch("turns.sh")) as turns:
-        told = record("-p", f"{storm.pid},{turns.pid}", "-F", "499", "-d", "13", "--unwind-mem", "4", "-o", path,
+        reported = record("-p", f"{storm.pid},{turns.pid}", "-F", "499", "-d", "13", "--unwind-mem", "4", "-o", path,
                       timeout=120).err
-    found = re.search(r"evicted (\d+) unwind tables, refused (\d+)", told)
+    found = re.search(r"evicted (\d+) unwind tables, refused (\d+)", reported)
     processes, rooted, node = set(), 0, []
     for thread, when, frames in all_stacks(path):
         if thread.process == "chain-no-fp":
@@ -95,7 +95,7 @@ def test_short_processes_and_little_room():
     print(f"  {len(processes)} short processes were sampled, {rooted} of their stacks reach the root; "
           f"{found.group(1) if found else 0} tables evicted, {found.group(2) if found else 0} refused; "
           f"node's last: {sum(late)} of {len(late)} reach the root")
-    assert found and int(found.group(1)) >= 1, told
+    assert found and int(found.group(1)) >= 1, reported
     assert len(processes) > 200 and rooted > 100, (len(processes), rooted)
     assert len(late) > 50 and sum(late) >= 0.95 * len(late), (sum(late), len(late))
     missing = next((v for k, v in firefox_extra(path)["Stacks"].items() if "was not in memory" in k), 0)

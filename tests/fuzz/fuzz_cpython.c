@@ -85,15 +85,15 @@ static void report_copies(const struct cpython *py, struct forged *f, const stru
 		const struct cpython_identity *identity = &s->frames[i].identity;
 		uint64_t check = (uint64_t)identity->version << 32 | identity->firstline;
 		struct code_answers answers = {.pid = 1, .limit = EVENT_SIZE_MAX};
-		const struct event_header *told;
+		const struct event_header *reported;
 
 		if (!forged_copy(f, &py->layout, s->frames[i].code, check, &e.copy))
 			continue;
 		MUST(!event_check(&e.copy.header, sizeof(e)));
 		if (!code_copy__send(&answers, &e.copy, &py->layout)) {
-			told = (const struct event_header *)answers.bytes.data;
-			MUST(told->size == answers.bytes.count &&
-			     !event_check(told, answers.bytes.count));
+			reported = (const struct event_header *)answers.bytes.data;
+			MUST(reported->size == answers.bytes.count &&
+			     !event_check(reported, answers.bytes.count));
 		}
 		code_answers__fini(&answers);
 	}

@@ -182,12 +182,12 @@ static int read_result(void *context, size_t index, const struct symbol_result *
 static void resolve(const struct module_files *files, const struct addresses *a)
 {
 	struct module_report report;
-	size_t told = 0;
+	size_t reported = 0;
 
-	if (module_resolve(files, a->data, a->count, read_result, &told, &report))
+	if (module_resolve(files, a->data, a->count, read_result, &reported, &report))
 		return;
-	MUST(told == a->count && report.addresses == told);
-	MUST(report.with_symbol <= told && report.with_lines <= told);
+	MUST(reported == a->count && report.addresses == reported);
+	MUST(report.with_symbol <= reported && report.with_lines <= reported);
 	MUST(report.state < SYMBOL_STATE_COUNT && report.dwarf < DWARF_STATE_COUNT);
 }
 

@@ -13,7 +13,7 @@
 
 #define ENTRIES_MAX 4096
 
-struct told {
+struct reported {
 	struct code_range ranges[ENTRIES_MAX];
 	size_t count;
 	uint64_t hash;
@@ -25,9 +25,9 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 	return LLVMFuzzerMutate(data, size, max_size);
 }
 
-static int tell(void *context, const struct perf_map_entry *e)
+static int report(void *context, const struct perf_map_entry *e)
 {
-	struct told *t = context;
+	struct reported *t = context;
 
 	MUST(e->start <= e->end && e->end <= UINT64_C(1) << 56);
 	MUST(e->name_size && e->name_size < PERF_MAP_LINE_MAX);
@@ -38,15 +38,16 @@ static int tell(void *context, const struct perf_map_entry *e)
 	return 0;
 }
 
-static void read_map(const char *bytes, size_t size, size_t piece, struct told *told)
+static void read_map(const char *bytes, size_t size, size_t piece, struct reported *reported)
 {
 	struct perf_map_reader reader = {};
 
 	for (size_t at = 0; at < size; at += piece)
 		MUST(!perf_map_reader__feed(&reader, bytes + at,
-					    size - at < piece ? size - at : piece, tell, told));
-	MUST(!perf_map_reader__finish(&reader, tell, told));
-	MUST(reader.entries >= told->count && reader.entries + reader.bad_lines <= size + 1);
+					    size - at < piece ? size - at : piece, report,
+					    reported));
+	MUST(!perf_map_reader__finish(&reader, report, reported));
+	MUST(reader.entries >= reported->count && reader.entries + reader.bad_lines <= size + 1);
 	perf_map_reader__fini(&reader);
 }
 
@@ -57,25 +58,25 @@ static int compare(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static void check_fresh(struct told *told)
+static void check_fresh(struct reported *reported)
 {
 	static bool fresh[ENTRIES_MAX];
 	size_t kept = 0;
 
-	MUST(!find_fresh(told->ranges, told->count, fresh));
-	MUST(!told->count || fresh[told->count - 1]);
-	for (size_t i = 0; i < told->count; i++)
-		if (fresh[i] && told->ranges[i].start != told->ranges[i].end)
-			told->ranges[kept++] = told->ranges[i];
+	MUST(!find_fresh(reported->ranges, reported->count, fresh));
+	MUST(!reported->count || fresh[reported->count - 1]);
+	for (size_t i = 0; i < reported->count; i++)
+		if (fresh[i] && reported->ranges[i].start != reported->ranges[i].end)
+			reported->ranges[kept++] = reported->ranges[i];
 	if (kept)
-		qsort(told->ranges, kept, sizeof(told->ranges[0]), compare);
+		qsort(reported->ranges, kept, sizeof(reported->ranges[0]), compare);
 	for (size_t i = 1; i < kept; i++)
-		MUST(told->ranges[i - 1].end <= told->ranges[i].start);
+		MUST(reported->ranges[i - 1].end <= reported->ranges[i].start);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct told whole, pieces;
+	static struct reported whole, pieces;
 
 	if (!size)
 		return 0;

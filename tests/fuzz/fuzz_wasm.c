@@ -70,7 +70,7 @@ static void change(size_t first, const uint8_t *c)
 		memcpy(heap->bytes + offset, &value, (c[2] & 4) ? 4 : 8);
 }
 
-static void ask(struct v8_wasm *w, uint64_t instance, uint64_t address)
+static void request(struct v8_wasm *w, uint64_t instance, uint64_t address)
 {
 	static struct managed_function f;
 	struct v8_wasm_function function;
@@ -101,8 +101,8 @@ static void fuzz_heap(uint8_t version, const struct input *input)
 			change(first, input->data + at);
 		v8_wasm__begin(w);
 		for (unsigned int i = 0; i < WASM_CODES; i++)
-			ask(w, forged.instance, WASM_CODE + i * WASM_CODE_BYTES + 4);
-		ask(w, forged.seen, WASM_CODE + WASM_CODE_2 * WASM_CODE_BYTES);
+			request(w, forged.instance, WASM_CODE + i * WASM_CODE_BYTES + 4);
+		request(w, forged.seen, WASM_CODE + WASM_CODE_2 * WASM_CODE_BYTES);
 		if (!heap->memory.reads_left)
 			break;
 	}

@@ -117,7 +117,7 @@ static inline void name_of(int fd, char *name, size_t size)
 	close(fd);
 }
 
-static inline struct answer ask(struct debug_file_request *request)
+static inline struct answer send_request(struct debug_file_request *request)
 {
 	struct answer a = {};
 	int debug = -7, alternate = -7;
@@ -134,14 +134,14 @@ static inline struct answer ask(struct debug_file_request *request)
 }
 
 /* The debug file of a module of the scratch directory, mapped as `path` of "root". */
-static inline struct answer ask_for(const char *module, const char *path)
+static inline struct answer request_of(const char *module, const char *path)
 {
 	struct debug_file_request request = {
 		.elf_fd = open_scratch(module, O_RDONLY),
 		.root_fd = open_scratch("root", O_PATH | O_DIRECTORY),
 		.path = path,
 	};
-	struct answer a = ask(&request);
+	struct answer a = send_request(&request);
 
 	close(request.elf_fd);
 	close(request.root_fd);
@@ -150,7 +150,7 @@ static inline struct answer ask_for(const char *module, const char *path)
 
 static inline void assert_found(const char *module, const char *path, const char *where)
 {
-	struct answer a = ask_for(module, path);
+	struct answer a = request_of(module, path);
 
 	assert_int_equal(a.error, 0);
 	assert_string_equal(a.debug, where);

@@ -13,8 +13,8 @@
 static uint64_t cpu_used; /* by the process */
 static uint32_t who = 10; /* whose samples and functions they are */
 static unsigned int nth_life;
-static uint16_t told_flags;
-static uint32_t told_line_offset; /* of rows */
+static uint16_t reported_flags;
+static uint32_t reported_line_offset; /* of rows */
 
 /* A sample of process `who` whose native frames are 0x10010, 0x10020 … of "prog", leaf first; number 2 is in code that was made. */
 static inline void noted_sample(unsigned int frames, const struct frame_note *notes, size_t count)
@@ -42,8 +42,8 @@ static inline void noted_sample(unsigned int frames, const struct frame_note *no
 }
 
 /* `line` of the row at offset 0, one more each 10 bytes. */
-static inline void tell(uint8_t kind, uint64_t function, uint64_t check, enum code_state state,
-			const char *name, uint32_t line)
+static inline void report(uint8_t kind, uint64_t function, uint64_t check, enum code_state state,
+			  const char *name, uint32_t line)
 {
 	struct {
 		struct code_function_event e;
@@ -51,7 +51,7 @@ static inline void tell(uint8_t kind, uint64_t function, uint64_t check, enum co
 		char text[64];
 	} f = {};
 
-	f.e.header = header(told_flags);
+	f.e.header = header(reported_flags);
 	f.e.header.type = EVENT_CODE_FUNCTION;
 	f.e.pid = who;
 	f.e.kind = kind;
@@ -63,7 +63,7 @@ static inline void tell(uint8_t kind, uint64_t function, uint64_t check, enum co
 	f.e.base = 100;
 	for (unsigned int i = 0; i < 3; i++)
 		f.rows[i] = (struct code_row){
-			.offset = 10 * i, .line = line + i + told_line_offset, .column = 1};
+			.offset = 10 * i, .line = line + i + reported_line_offset, .column = 1};
 	f.e.name_size = strlen(name) + 1;
 	f.e.file_size = sizeof("app");
 	strcpy(f.text, name);

@@ -25,7 +25,7 @@ struct answer {
 struct test_job {
 	uint64_t addresses[ADDRESSES];
 	struct answer answers[ADDRESSES];
-	size_t told;
+	size_t reported;
 	int stop_with; /* the sink returns it at the first address */
 	unsigned int *turn, came;
 };
@@ -35,8 +35,8 @@ static inline int keep(void *context, size_t index, const struct symbol_result *
 	struct test_job *job = context;
 	struct answer *answer = &job->answers[index];
 
-	assert_int_equal(index, job->told);
-	if (!job->told++ && job->turn)
+	assert_int_equal(index, job->reported);
+	if (!job->reported++ && job->turn)
 		job->came = ++*job->turn;
 	answer->frames = result->frame_count;
 	answer->elf_address = result->elf_address;
@@ -103,7 +103,7 @@ static inline int answer_all(const struct module_files *files, const uint64_t *a
 
 static inline void assert_answered(const struct test_job *job, bool with_lines)
 {
-	assert_int_equal(job->told, ADDRESSES);
+	assert_int_equal(job->reported, ADDRESSES);
 	for (size_t i = 0; i < ADDRESSES; i++) {
 		char name[64];
 

@@ -55,7 +55,7 @@ static void say(int fd, const char *text)
 }
 
 /* What comes until the server closes, within PATIENCE_MS. Its status; 0: nothing that is one. */
-static int hear(int fd, char *buffer, size_t size)
+static int receive(int fd, char *buffer, size_t size)
 {
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 	size_t used = 0;
@@ -86,7 +86,7 @@ static int begin(const struct endpoint *e, const char *path)
 
 static int get(const struct endpoint *e, const char *path, char *buffer, size_t size)
 {
-	return hear(begin(e, path), buffer, size);
+	return receive(begin(e, path), buffer, size);
 }
 
 static struct endpoint *start_with(struct endpoint_options options)
@@ -217,7 +217,7 @@ static void test_a_profile(void **state)
 	publish(e, NULL);
 	assert_int_equal(get(e, "/metrics", buffer, sizeof(buffer)), 200);
 	endpoint__grant(e, wish.id, memcpy(malloc(5), "a\0b\0c", 5), 5);
-	assert_int_equal(hear(fd, buffer, sizeof(buffer)), 200);
+	assert_int_equal(receive(fd, buffer, sizeof(buffer)), 200);
 	assert_non_null(strstr(buffer, "application/octet-stream"));
 	assert_non_null(strstr(buffer, "Content-Length: 5\r\n"));
 	assert_memory_equal(strstr(buffer, "\r\n\r\n") + 4, "a\0b\0c", 5);
@@ -229,7 +229,7 @@ static void test_a_profile(void **state)
 	assert_string_equal(wish.service, "a shop/cart");
 	endpoint__refuse(e, wish.id + 1, 404, "another's");
 	endpoint__refuse(e, wish.id, 404, "no such service");
-	assert_int_equal(hear(fd, buffer, sizeof(buffer)), 404);
+	assert_int_equal(receive(fd, buffer, sizeof(buffer)), 404);
 	assert_non_null(strstr(buffer, "\r\n\r\nno such service\n"));
 	endpoint__free(e);
 }
@@ -286,13 +286,13 @@ static void test_a_client_that_goes(void **state)
 	fd = begin(e, "/debug/pprof/profile");
 	wish = await_wish(e);
 	endpoint__grant(e, wish.id, strdup("mine"), 4);
-	assert_int_equal(hear(fd, buffer, sizeof(buffer)), 200);
+	assert_int_equal(receive(fd, buffer, sizeof(buffer)), 200);
 	assert_non_null(strstr(buffer, "\r\n\r\nmine"));
 	/* whoever waits at the end is told */
 	fd = begin(e, "/debug/pprof/profile");
 	await_wish(e);
 	endpoint__free(e);
-	assert_int_equal(hear(fd, buffer, sizeof(buffer)), 503);
+	assert_int_equal(receive(fd, buffer, sizeof(buffer)), 503);
 }
 
 /* ---- nonsense and crowds --------------------------------------------------------------------- */
@@ -323,7 +323,7 @@ static void test_garbage(void **state)
 
 			say(fd, NONSENSE[i]);
 			shutdown(fd, SHUT_WR);
-			status = hear(fd, buffer, sizeof(buffer));
+			status = receive(fd, buffer, sizeof(buffer));
 			if (status == 200)
 				fail_msg("%s: %s", NONSENSE[i], buffer);
 			assert_null(strstr(buffer, "a 1\n"));
@@ -340,7 +340,7 @@ static void test_garbage(void **state)
 
 			say(fd, kind ? "GET /metrics HTTP/1.1\r\nX: " : "GET /");
 			send(fd, huge, sizeof(huge) - 1, MSG_NOSIGNAL);
-			assert_int_not_equal(hear(fd, buffer, sizeof(buffer)), 200);
+			assert_int_not_equal(receive(fd, buffer, sizeof(buffer)), 200);
 		}
 		assert_int_equal(get(e, "/metrics", buffer, sizeof(buffer)), 200);
 	}
@@ -359,8 +359,8 @@ static void test_slow_clients(void **state)
 	say(empty, "\r\n\r\n");
 	say(half, "GET /metrics HTTP/1.1\r\nHo");
 	assert_int_equal(get(e, "/metrics", buffer, sizeof(buffer)), 200);
-	assert_int_equal(hear(empty, buffer, sizeof(buffer)), 0);
-	assert_int_not_equal(hear(half, buffer, sizeof(buffer)), 200);
+	assert_int_equal(receive(empty, buffer, sizeof(buffer)), 0);
+	assert_int_not_equal(receive(half, buffer, sizeof(buffer)), 200);
 	endpoint__free(e);
 }
 
@@ -391,7 +391,7 @@ static void test_crowd(void **state)
 	/* nobody was in the way of whoever waits for a profile */
 	assert_true(endpoint__is_wanted(e, wish.id));
 	endpoint__grant(e, wish.id, strdup("mine"), 4);
-	assert_int_equal(hear(waiting, buffer, sizeof(buffer)), 200);
+	assert_int_equal(receive(waiting, buffer, sizeof(buffer)), 200);
 	for (int i = 0; i < HELD; i++)
 		close(held[i]);
 	endpoint__free(e);
@@ -420,7 +420,7 @@ static void test_unix_socket(void **state)
 	assert_int_equal(file.st_mode & 07777, 0660);
 	fd = connect_to(e);
 	say(fd, "GET /metrics HTTP/1.1\r\nHost: any.name\r\nConnection: close\r\n\r\n");
-	assert_int_equal(hear(fd, buffer, sizeof(buffer)), 200);
+	assert_int_equal(receive(fd, buffer, sizeof(buffer)), 200);
 	/* a living one is not replaced */
 	assert_int_equal(endpoint__new(&options, &second, &failure), -EADDRINUSE);
 	assert_non_null(strstr(failure.what, path));
@@ -482,7 +482,7 @@ static void test_addresses(void **state)
 	publish(e, NULL);
 	fd = connect_to(e);
 	say(fd, "GET /metrics HTTP/1.1\r\nHost: node-7:9090\r\nConnection: close\r\n\r\n");
-	assert_int_equal(hear(fd, buffer, sizeof(buffer)), 200);
+	assert_int_equal(receive(fd, buffer, sizeof(buffer)), 200);
 	endpoint__free(e);
 }
 

@@ -63,7 +63,7 @@ static struct agent_metrics full(size_t sink_count)
 }
 
 /* promtool's opinion of the text: its exit status; what it says, if anything, is shown. */
-static int ask_promtool(const char *text, size_t size)
+static int run_promtool(const char *text, size_t size)
 {
 	int ends[2], status;
 	pid_t pid;
@@ -143,7 +143,7 @@ static void check(const struct agent_metrics *m)
 	_cleanup_free_ char *text = text_of(m);
 
 	check_structure(text);
-	assert_int_equal(ask_promtool(text, strlen(text)), 0);
+	assert_int_equal(run_promtool(text, strlen(text)), 0);
 }
 
 static void test_promtool_says_nothing(void **state)
@@ -168,8 +168,8 @@ static void test_promtool_finds_faults(void **state)
 	static const char NO_NEWLINE[] = "# HELP a b\n# TYPE a gauge\na 1";
 
 	(void)state;
-	assert_int_equal(ask_promtool(NO_TOTAL, sizeof(NO_TOTAL) - 1), 3);
-	assert_int_equal(ask_promtool(NO_NEWLINE, sizeof(NO_NEWLINE) - 1), 1);
+	assert_int_equal(run_promtool(NO_TOTAL, sizeof(NO_TOTAL) - 1), 3);
+	assert_int_equal(run_promtool(NO_NEWLINE, sizeof(NO_NEWLINE) - 1), 1);
 }
 
 static void test_hostile_names(void **state)

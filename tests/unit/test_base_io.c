@@ -611,7 +611,7 @@ static void gzip_of_pieces(void **state)
 	free(data);
 }
 
-static void gzip_tells_errors(void **state)
+static void gzip_reports_errors(void **state)
 {
 	FILE *out = fopen("/dev/full", "we"), *gz = gzip_writer(out, NULL);
 
@@ -684,7 +684,7 @@ int main(void)
 		cmocka_unit_test(gzip_round_trip),
 		cmocka_unit_test(gzip_of_bytes),
 		cmocka_unit_test(gzip_of_pieces),
-		cmocka_unit_test(gzip_tells_errors),
+		cmocka_unit_test(gzip_reports_errors),
 		in_directory(gzip_into_an_output_file),
 		cmocka_unit_test(crc_is_the_usual_one),
 	};

@@ -28,7 +28,7 @@
 #define KERNEL_ADDRESSES 3
 
 /* Everything that a sink is told, as text. */
-struct told {
+struct reported {
 	char *text;
 	size_t size;
 	FILE *stream;
@@ -37,22 +37,22 @@ struct told {
 	unsigned int *turn, came;
 };
 
-static void told__init(struct told *t)
+static void reported__init(struct reported *t)
 {
-	*t = (struct told){};
+	*t = (struct reported){};
 	t->stream = open_memstream(&t->text, &t->size);
 	assert_non_null(t->stream);
 }
 
-static void told__fini(struct told *t)
+static void reported__fini(struct reported *t)
 {
 	fclose(t->stream);
 	free(t->text);
 }
 
-static int tell(void *context, size_t index, const struct symbol_result *result)
+static int report(void *context, size_t index, const struct symbol_result *result)
 {
-	struct told *t = context;
+	struct reported *t = context;
 
 	assert_int_equal(index, t->count);
 	assert_false(t->done);
@@ -72,7 +72,7 @@ static int tell(void *context, size_t index, const struct symbol_result *result)
 
 static int on_done(void *context, const struct symbolizer_job *job)
 {
-	struct told *t = context;
+	struct reported *t = context;
 
 	assert_int_equal(t->count, job->count);
 	assert_false(t->done);
@@ -124,7 +124,7 @@ struct world {
 	uint64_t offsets[ADDRESSES], kernel[KERNEL_ADDRESSES];
 	int own, text;
 	struct symbolizer_job jobs[JOBS];
-	struct told told[JOBS];
+	struct reported reported[JOBS];
 	unsigned int turn;
 	size_t polls, cancel_at; /* the poll that does not wait any more; 0: none */
 };
@@ -142,8 +142,8 @@ static void world__init(struct world *w)
 	for (size_t i = 0; i < JOBS; i++) {
 		bool own = i == OWN || i == OWN_AGAIN || i == EMPTY;
 
-		told__init(&w->told[i]);
-		w->told[i].turn = &w->turn;
+		reported__init(&w->reported[i]);
+		w->reported[i].turn = &w->turn;
 		w->jobs[i] = (struct symbolizer_job){
 			.dso = {.kind = kinds[i],
 				.fd = own	  ? w->own
@@ -155,9 +155,9 @@ static void world__init(struct world *w)
 			.count = i == KERNEL  ? KERNEL_ADDRESSES
 				 : i == EMPTY ? 0
 					      : ADDRESSES,
-			.sink = tell,
+			.sink = report,
 			.done = on_done,
-			.context = &w->told[i],
+			.context = &w->reported[i],
 		};
 	}
 }
@@ -165,7 +165,7 @@ static void world__init(struct world *w)
 static void world__fini(struct world *w)
 {
 	for (size_t i = 0; i < JOBS; i++)
-		told__fini(&w->told[i]);
+		reported__fini(&w->reported[i]);
 	close(w->own);
 	close(w->text);
 	symbolizer__free(w->symbolizer);
@@ -188,9 +188,9 @@ static void resolve_world(struct world *w, struct symbolizer_counts *counts)
 	assert_int_equal(symbolizer__resolve_all(w->symbolizer, w->jobs, JOBS, &options, counts),
 			 0);
 	for (size_t i = 0; i < JOBS; i++) {
-		assert_true(w->told[i].done);
-		assert_int_equal(w->told[i].came, i + 1);
-		fflush(w->told[i].stream);
+		assert_true(w->reported[i].done);
+		assert_int_equal(w->reported[i].came, i + 1);
+		fflush(w->reported[i].stream);
 	}
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	assert_int_equal(errno, ECHILD);
@@ -207,23 +207,23 @@ static void test_same_answers_as_one_by_one(void **state)
 	for (size_t i = 0; i < JOBS; i++) {
 		const struct symbolizer_job *job = &w.jobs[i];
 		enum symbol_state alone;
-		struct told told;
+		struct reported reported;
 
 		if (!job->count)
 			continue;
-		told__init(&told);
+		reported__init(&reported);
 		assert_int_equal(symbolizer__resolve(w.symbolizer, &job->dso, job->addresses,
-						     job->count, tell, &told, &alone),
+						     job->count, report, &reported, &alone),
 				 0);
-		fflush(told.stream);
-		assert_string_equal(w.told[i].text, told.text);
+		fflush(reported.stream);
+		assert_string_equal(w.reported[i].text, reported.text);
 		assert_int_equal(job->state, alone);
 		assert_null(job->lines_lost);
-		told__fini(&told);
+		reported__fini(&reported);
 	}
-	assert_non_null(strstr(w.told[OWN].text, "test_batch.c:"));
-	assert_non_null(strstr(w.told[KERNEL].text, "  two "));
-	assert_non_null(strstr(w.told[KERNEL].text, "  read_block [ext4] "));
+	assert_non_null(strstr(w.reported[OWN].text, "test_batch.c:"));
+	assert_non_null(strstr(w.reported[KERNEL].text, "  two "));
+	assert_non_null(strstr(w.reported[KERNEL].text, "  read_block [ext4] "));
 	assert_int_equal(w.jobs[OWN].state, SYMBOL_STATE_RESOLVED);
 	assert_int_equal(w.jobs[MISSING].state, SYMBOL_STATE_NO_FILE);
 	assert_int_equal(w.jobs[TEXT].state, SYMBOL_STATE_NOT_ELF);
@@ -248,7 +248,7 @@ static void test_the_user_does_not_wait(void **state)
 		assert_true(counts.cancelled);
 		assert_int_equal(w.jobs[KERNEL].state, SYMBOL_STATE_RESOLVED);
 		assert_int_equal(w.jobs[MISSING].state, SYMBOL_STATE_NO_FILE);
-		assert_int_equal(w.told[OWN].count, ADDRESSES);
+		assert_int_equal(w.reported[OWN].count, ADDRESSES);
 		if (at == 1) {
 			assert_int_equal(w.jobs[OWN].state, SYMBOL_STATE_CANCELLED);
 			assert_int_equal(w.jobs[OWN_AGAIN].state, SYMBOL_STATE_CANCELLED);
@@ -267,11 +267,11 @@ static void test_symbols_only(void **state)
 	(void)state;
 	world__init(&w);
 	assert_int_equal(symbolizer__resolve_all(w.symbolizer, w.jobs, JOBS, &options, &counts), 0);
-	fflush(w.told[OWN].stream);
-	fflush(w.told[KERNEL].stream);
-	assert_non_null(strstr(w.told[OWN].text, "  test_symbols_only "));
-	assert_null(strstr(w.told[OWN].text, "test_batch.c:"));
-	assert_non_null(strstr(w.told[KERNEL].text, "  two "));
+	fflush(w.reported[OWN].stream);
+	fflush(w.reported[KERNEL].stream);
+	assert_non_null(strstr(w.reported[OWN].text, "  test_symbols_only "));
+	assert_null(strstr(w.reported[OWN].text, "test_batch.c:"));
+	assert_non_null(strstr(w.reported[KERNEL].text, "  two "));
 	assert_int_equal(w.jobs[OWN].state, SYMBOL_STATE_RESOLVED);
 	assert_non_null(w.jobs[OWN].lines_lost);
 	assert_non_null(strstr(w.jobs[OWN].lines_lost, "not read"));
@@ -355,7 +355,7 @@ static void test_lines_of_the_kernel(void **state)
 	char kallsyms[256], path[128], hex[41], place[128];
 	const uint32_t pid = getpid();
 	struct symbolizer_job job;
-	struct told told;
+	struct reported reported;
 	FILE *source;
 
 	(void)state;
@@ -386,7 +386,7 @@ static void test_lines_of_the_kernel(void **state)
 	addresses[0] = VMLINUX + SHIFT;
 	addresses[1] = outer + SHIFT;
 	addresses[2] = 0xffffffffc0000000;
-	told__init(&told);
+	reported__init(&reported);
 	job = (struct symbolizer_job){
 		.dso = {.kind = DSO_KERNEL,
 			.fd = -1,
@@ -397,22 +397,22 @@ static void test_lines_of_the_kernel(void **state)
 			.release = "0.0.0-test"},
 		.addresses = addresses,
 		.count = 3,
-		.sink = tell,
+		.sink = report,
 		.done = on_done,
-		.context = &told,
+		.context = &reported,
 	};
 	assert_int_equal(symbolizer__resolve_all(s, &job, 1, &options, &counts), 0);
 	unlink(place);
-	fflush(told.stream);
+	fflush(reported.stream);
 	assert_int_equal(counts.modules, 1);
 	assert_int_equal(job.state, SYMBOL_STATE_RESOLVED);
-	assert_non_null(strstr(told.text, "  first "));
-	assert_non_null(strstr(told.text, "/k.c:8"));
-	assert_non_null(strstr(told.text, "/k.c:6:"));
+	assert_non_null(strstr(reported.text, "  first "));
+	assert_non_null(strstr(reported.text, "/k.c:8"));
+	assert_non_null(strstr(reported.text, "/k.c:6:"));
 	snprintf(path, sizeof(path), "  outer %llx+", outer + SHIFT);
-	assert_non_null(strstr(told.text, path));
-	assert_non_null(strstr(told.text, "  f [m] "));
-	told__fini(&told);
+	assert_non_null(strstr(reported.text, path));
+	assert_non_null(strstr(reported.text, "  f [m] "));
+	reported__fini(&reported);
 	symbolizer__free(s);
 }
 

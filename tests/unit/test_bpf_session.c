@@ -361,7 +361,7 @@ static void short_children_are_seen(void **state)
 	close_recording(r);
 }
 
-static void children_are_not_followed_unasked(void **state)
+static void children_are_not_followed_by_default(void **state)
 {
 	struct bpf_session_options options = defaults();
 	struct recording *r;
@@ -523,7 +523,7 @@ int main(void)
 		cmocka_unit_test(times_are_ours),
 		cmocka_unit_test(depth_is_limited),
 		cmocka_unit_test(short_children_are_seen),
-		cmocka_unit_test(children_are_not_followed_unasked),
+		cmocka_unit_test(children_are_not_followed_by_default),
 		cmocka_unit_test(the_whole_system_but_us),
 		cmocka_unit_test(a_full_ring_is_counted),
 		cmocka_unit_test(failures_have_words),

@@ -96,7 +96,7 @@ static struct built build_kind(struct helper_pool *pool, int fd, uint64_t limit,
 					       .context = &order};
 
 	assert_true(order.memory >= 0);
-	assert_int_equal(helper_pool__ask(pool, &request), 0);
+	assert_int_equal(helper_pool__request(pool, &request), 0);
 	assert_true(helper_pool__settle(pool, 60 * SECOND));
 	close(order.memory);
 	return order.built;
@@ -512,12 +512,12 @@ static void hanging_test(void **state)
 	helper_pool__free(s);
 }
 
-static enum table_refusal ask_for_table(struct table_builder *b, int fd)
+static enum table_refusal request_table(struct table_builder *b, int fd)
 {
 	const struct table_request request = {.fd = fd, .effort = TABLE_BUILD, .owner = OWNER};
 	struct built_table built;
 
-	assert_int_equal(table_builder__ask(b, &request), 0);
+	assert_int_equal(table_builder__request(b, &request), 0);
 	assert_true(table_builder__take(b, true, &built));
 	assert_true(built.err || built.cpu_ns >= built.builder_ns);
 	unwind_table_image__fini(&built.image);
@@ -537,11 +537,11 @@ static void owners_test(void **state)
 	if (fstat(library, &st) || st.st_uid || st.st_mode & (S_IWGRP | S_IWOTH))
 		fail_msg("the C library is not the administrator's");
 	assert_int_equal(table_builder__new(LIMIT, s, NULL, &b), 0);
-	assert_int_equal(ask_for_table(b, good), TABLE_REFUSAL_NONE);
+	assert_int_equal(request_table(b, good), TABLE_REFUSAL_NONE);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(ask_for_table(b, bad), TABLE_REFUSAL_HUNG);
-	assert_int_equal(ask_for_table(b, good), TABLE_REFUSAL_BANNED);
-	assert_int_equal(ask_for_table(b, library), TABLE_REFUSAL_NONE);
+		assert_int_equal(request_table(b, bad), TABLE_REFUSAL_HUNG);
+	assert_int_equal(request_table(b, good), TABLE_REFUSAL_BANNED);
+	assert_int_equal(request_table(b, library), TABLE_REFUSAL_NONE);
 	table_builder__free(b);
 	helper_pool__free(s);
 }

@@ -19,7 +19,7 @@
 #define CODE	 0x400000
 #define ROWS_MAX 64
 
-struct told {
+struct reported {
 	uint64_t address[ROWS_MAX];
 	struct unwind_rule rule[ROWS_MAX];
 	size_t count, all;
@@ -27,13 +27,13 @@ struct told {
 
 static int keep(void *context, uint64_t address, const struct unwind_rule *rule)
 {
-	struct told *told = context;
+	struct reported *reported = context;
 
-	if (told->count < ROWS_MAX) {
-		told->address[told->count] = address;
-		told->rule[told->count++] = *rule;
+	if (reported->count < ROWS_MAX) {
+		reported->address[reported->count] = address;
+		reported->rule[reported->count++] = *rule;
 	}
-	told->all++;
+	reported->all++;
 	return 0;
 }
 
@@ -91,7 +91,7 @@ static void add_fde(struct forge *f, size_t cie, uint64_t address, uint32_t leng
 	set_length(f, start);
 }
 
-static struct told read_as(const struct forge *f, bool is_eh_frame, struct cfi_counts *counts)
+static struct reported read_as(const struct forge *f, bool is_eh_frame, struct cfi_counts *counts)
 {
 	const struct cfi_section section = {
 		.data = (const uint8_t *)f->data,
@@ -99,13 +99,13 @@ static struct told read_as(const struct forge *f, bool is_eh_frame, struct cfi_c
 		.address = SECTION,
 		.is_eh_frame = is_eh_frame,
 	};
-	struct told told = {};
+	struct reported reported = {};
 
-	assert_int_equal(cfi_each_row(&section, keep, &told, counts), 0);
-	return told;
+	assert_int_equal(cfi_each_row(&section, keep, &reported, counts), 0);
+	return reported;
 }
 
-static struct told read_forged(const struct forge *f)
+static struct reported read_forged(const struct forge *f)
 {
 	struct cfi_counts counts;
 
@@ -113,15 +113,15 @@ static struct told read_forged(const struct forge *f)
 }
 
 /* What one function's instructions make, after the CIE above. */
-static struct told rows_of(const void *instructions, size_t size)
+static struct reported rows_of(const void *instructions, size_t size)
 {
 	struct forge f = {};
-	struct told told;
+	struct reported reported;
 
 	add_fde(&f, add_cie(&f, "zR", NULL, 0), CODE, 0x100, instructions, size);
-	told = read_forged(&f);
+	reported = read_forged(&f);
 	forge_free(&f);
-	return told;
+	return reported;
 }
 
 #define ROWS_OF(...)                                                                               \
@@ -132,12 +132,12 @@ static struct told rows_of(const void *instructions, size_t size)
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
-static void assert_row(const struct told *told, size_t row, uint64_t address,
+static void assert_row(const struct reported *reported, size_t row, uint64_t address,
 		       struct unwind_rule rule)
 {
-	assert_true(row < told->count);
-	assert_int_equal(told->address[row], address);
-	assert_memory_equal(&told->rule[row], &rule, sizeof(rule));
+	assert_true(row < reported->count);
+	assert_int_equal(reported->address[row], address);
+	assert_memory_equal(&reported->rule[row], &rule, sizeof(rule));
 }
 
 #define AT_CFA_8 .ra = UNWIND_RA_AT_CFA, .ra_offset = -8
@@ -158,10 +158,10 @@ static void assert_row(const struct told *told, size_t row, uint64_t address,
 
 static void prologue_test(void **state)
 {
-	struct told told = ROWS_OF(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 16,
-				   DW_CFA_offset | 6, 2, DW_CFA_advance_loc | 3,
-				   DW_CFA_def_cfa_register, 6, DW_CFA_advance_loc1, 0x80,
-				   DW_CFA_restore | 6, DW_CFA_def_cfa, 7, 8);
+	struct reported reported = ROWS_OF(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 16,
+					   DW_CFA_offset | 6, 2, DW_CFA_advance_loc | 3,
+					   DW_CFA_def_cfa_register, 6, DW_CFA_advance_loc1, 0x80,
+					   DW_CFA_restore | 6, DW_CFA_def_cfa, 7, 8);
 	struct unwind_rule pushed = SP(16), framed = pushed;
 
 	(void)state;
@@ -169,89 +169,89 @@ static void prologue_test(void **state)
 	pushed.fp_offset = framed.fp_offset = -16;
 	framed.cfa = UNWIND_CFA_FP;
 	framed.cfa_register = 6;
-	assert_int_equal(told.count, 5);
-	assert_row(&told, 0, CODE, SP(8));
-	assert_row(&told, 1, CODE + 1, pushed);
-	assert_row(&told, 2, CODE + 4, framed);
-	assert_row(&told, 3, CODE + 0x84, SP(8));
-	assert_row(&told, 4, CODE + 0x100, NONE);
+	assert_int_equal(reported.count, 5);
+	assert_row(&reported, 0, CODE, SP(8));
+	assert_row(&reported, 1, CODE + 1, pushed);
+	assert_row(&reported, 2, CODE + 4, framed);
+	assert_row(&reported, 3, CODE + 0x84, SP(8));
+	assert_row(&reported, 4, CODE + 0x100, NONE);
 }
 
 static void remember_test(void **state)
 {
-	struct told told = ROWS_OF(DW_CFA_def_cfa_offset, 64, DW_CFA_advance_loc | 8,
-				   DW_CFA_remember_state, DW_CFA_def_cfa_offset, 8,
-				   DW_CFA_advance_loc | 1, DW_CFA_restore_state);
+	struct reported reported = ROWS_OF(DW_CFA_def_cfa_offset, 64, DW_CFA_advance_loc | 8,
+					   DW_CFA_remember_state, DW_CFA_def_cfa_offset, 8,
+					   DW_CFA_advance_loc | 1, DW_CFA_restore_state);
 
 	(void)state;
-	assert_row(&told, 0, CODE, SP(64));
-	assert_row(&told, 1, CODE + 8, SP(8));
-	assert_row(&told, 2, CODE + 9, SP(64));
+	assert_row(&reported, 0, CODE, SP(64));
+	assert_row(&reported, 1, CODE + 8, SP(8));
+	assert_row(&reported, 2, CODE + 9, SP(64));
 }
 
 static void expressions_test(void **state)
 {
-	struct told told = ROWS_OF(DW_CFA_def_cfa_expression, 11, DW_OP_breg7, 8, DW_OP_breg16, 0,
-				   DW_OP_lit15, DW_OP_and, DW_OP_lit11, DW_OP_ge, DW_OP_lit3,
-				   DW_OP_shl, DW_OP_plus);
+	struct reported reported = ROWS_OF(DW_CFA_def_cfa_expression, 11, DW_OP_breg7, 8,
+					   DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and, DW_OP_lit11,
+					   DW_OP_ge, DW_OP_lit3, DW_OP_shl, DW_OP_plus);
 	struct unwind_rule rule = SP(11);
 
 	(void)state;
 	rule.cfa = UNWIND_CFA_PLT;
-	assert_row(&told, 0, CODE, rule);
+	assert_row(&reported, 0, CODE, rule);
 
-	told = ROWS_OF(DW_CFA_def_cfa_expression, 3, DW_OP_breg6, 0x78, DW_OP_deref,
-		       DW_CFA_expression, 6, 2, DW_OP_breg6, 0);
+	reported = ROWS_OF(DW_CFA_def_cfa_expression, 3, DW_OP_breg6, 0x78, DW_OP_deref,
+			   DW_CFA_expression, 6, 2, DW_OP_breg6, 0);
 	rule = (struct unwind_rule){.cfa = UNWIND_CFA_DEREF,
 				    .cfa_register = 6,
 				    .cfa_offset = -8,
 				    .fp = UNWIND_FP_AT_FP,
 				    AT_CFA_8};
-	assert_row(&told, 0, CODE, rule);
+	assert_row(&reported, 0, CODE, rule);
 
-	told = ROWS_OF(DW_CFA_def_cfa_expression, 6, DW_OP_breg7, 0xc0, 0x00, DW_OP_deref,
-		       DW_OP_plus_uconst, 8);
+	reported = ROWS_OF(DW_CFA_def_cfa_expression, 6, DW_OP_breg7, 0xc0, 0x00, DW_OP_deref,
+			   DW_OP_plus_uconst, 8);
 	rule = (struct unwind_rule){.cfa = UNWIND_CFA_DEREF,
 				    .cfa_register = 7,
 				    .cfa_offset = 64,
 				    .cfa_addend = 8,
 				    AT_CFA_8};
-	assert_row(&told, 0, CODE, rule);
+	assert_row(&reported, 0, CODE, rule);
 
 	/* a form that nobody writes, and what can follow it only by mistake */
-	told = ROWS_OF(DW_CFA_def_cfa_expression, 2, DW_OP_breg7, 8);
-	assert_row(&told, 0, CODE, UNKNOWN);
-	told = ROWS_OF(DW_CFA_def_cfa_expression, 3, DW_OP_breg6, 0x78, DW_OP_deref,
-		       DW_CFA_def_cfa_offset, 8);
-	assert_row(&told, 0, CODE, UNKNOWN);
+	reported = ROWS_OF(DW_CFA_def_cfa_expression, 2, DW_OP_breg7, 8);
+	assert_row(&reported, 0, CODE, UNKNOWN);
+	reported = ROWS_OF(DW_CFA_def_cfa_expression, 3, DW_OP_breg6, 0x78, DW_OP_deref,
+			   DW_CFA_def_cfa_offset, 8);
+	assert_row(&reported, 0, CODE, UNKNOWN);
 }
 
 static void registers_test(void **state)
 {
-	struct told told = ROWS_OF(DW_CFA_def_cfa, 10, 0);
+	struct reported reported = ROWS_OF(DW_CFA_def_cfa, 10, 0);
 	struct unwind_rule rule = {.cfa = UNWIND_CFA_REGISTER, .cfa_register = 10, AT_CFA_8};
 
 	(void)state;
-	assert_row(&told, 0, CODE, rule);
-	told = ROWS_OF(DW_CFA_register, 16, 5);
+	assert_row(&reported, 0, CODE, rule);
+	reported = ROWS_OF(DW_CFA_register, 16, 5);
 	rule = SP(8);
 	rule.ra = UNWIND_RA_REGISTER;
 	rule.ra_offset = 5;
-	assert_row(&told, 0, CODE, rule);
-	told = ROWS_OF(DW_CFA_undefined, 16);
-	assert_row(&told, 0, CODE, (struct unwind_rule){.cfa = UNWIND_CFA_ROOT});
-	told = ROWS_OF(DW_CFA_register, 6, 0);
+	assert_row(&reported, 0, CODE, rule);
+	reported = ROWS_OF(DW_CFA_undefined, 16);
+	assert_row(&reported, 0, CODE, (struct unwind_rule){.cfa = UNWIND_CFA_ROOT});
+	reported = ROWS_OF(DW_CFA_register, 6, 0);
 	rule = SP(8);
 	rule.fp = UNWIND_FP_UNKNOWN;
-	assert_row(&told, 0, CODE, rule);
-	told = ROWS_OF(DW_CFA_val_offset, 16, 2);
-	assert_row(&told, 0, CODE, UNKNOWN);
-	told = ROWS_OF(DW_CFA_def_cfa, 99, 8);
-	assert_row(&told, 0, CODE, UNKNOWN);
+	assert_row(&reported, 0, CODE, rule);
+	reported = ROWS_OF(DW_CFA_val_offset, 16, 2);
+	assert_row(&reported, 0, CODE, UNKNOWN);
+	reported = ROWS_OF(DW_CFA_def_cfa, 99, 8);
+	assert_row(&reported, 0, CODE, UNKNOWN);
 	/* callee-saved registers that are of no interest here */
-	told = ROWS_OF(DW_CFA_offset | 3, 4, DW_CFA_offset_extended, 12, 5, DW_CFA_GNU_args_size,
-		       32, DW_CFA_val_expression, 12, 1, DW_OP_lit0);
-	assert_row(&told, 0, CODE, SP(8));
+	reported = ROWS_OF(DW_CFA_offset | 3, 4, DW_CFA_offset_extended, 12, 5,
+			   DW_CFA_GNU_args_size, 32, DW_CFA_val_expression, 12, 1, DW_OP_lit0);
+	assert_row(&reported, 0, CODE, SP(8));
 }
 
 /* What a CIE says about rbx holds for its functions, and comes back with DW_CFA_restore. */
@@ -263,7 +263,7 @@ static void rbx_test(void **state)
 	struct unwind_rule rule = SP(8);
 	struct cfi_section section = {.address = SECTION, .is_eh_frame = true, .tracks_rbx = true};
 	struct cfi_counts counts;
-	struct told told = {};
+	struct reported reported = {};
 	struct forge f = {};
 
 	(void)state;
@@ -272,17 +272,17 @@ static void rbx_test(void **state)
 	add_fde(&f, add_cie(&f, "zR", NULL, 0), CODE + 0x20, 0x10, BODY, sizeof(BODY));
 	section.data = (const uint8_t *)f.data;
 	section.size = f.size;
-	assert_int_equal(cfi_each_row(&section, keep, &told, &counts), 0);
+	assert_int_equal(cfi_each_row(&section, keep, &reported, &counts), 0);
 	rule.rbx = UNWIND_RBX_AT_CFA;
 	rule.cfa_addend = -16;
-	assert_row(&told, 0, CODE, rule);
-	assert_row(&told, 2, CODE + 8, rule);
+	assert_row(&reported, 0, CODE, rule);
+	assert_row(&reported, 2, CODE + 8, rule);
 	rule.rbx = UNWIND_RBX_SAME;
 	rule.cfa_addend = 0;
-	assert_row(&told, 1, CODE + 4, rule);
-	assert_row(&told, 4, CODE + 0x20, rule);
+	assert_row(&reported, 1, CODE + 4, rule);
+	assert_row(&reported, 4, CODE + 0x20, rule);
 	rule.rbx = UNWIND_RBX_UNTOLD;
-	assert_row(&told, 3, CODE + 0x10, rule);
+	assert_row(&reported, 3, CODE + 0x10, rule);
 	forge_free(&f);
 }
 
@@ -295,14 +295,14 @@ static void signal_test(void **state)
 		DW_CFA_expression,	   6,  3,	    DW_OP_breg7, 0xf8, 0x00,
 	};
 	struct forge f = {};
-	struct told told;
+	struct reported reported;
 
 	(void)state;
 	add_fde(&f, add_cie(&f, "zRS", NULL, 0), CODE, 9, RETURN, sizeof(RETURN));
-	told = read_forged(&f);
-	assert_int_equal(told.count, 2);
-	assert_row(&told, 0, CODE - 1, (struct unwind_rule){.cfa = UNWIND_CFA_SIGNAL});
-	assert_row(&told, 1, CODE + 9, NONE);
+	reported = read_forged(&f);
+	assert_int_equal(reported.count, 2);
+	assert_row(&reported, 0, CODE - 1, (struct unwind_rule){.cfa = UNWIND_CFA_SIGNAL});
+	assert_row(&reported, 1, CODE + 9, NONE);
 	forge_free(&f);
 }
 
@@ -314,7 +314,7 @@ static void functions_test(void **state)
 	static const uint8_t DEEP[] = {DW_CFA_def_cfa_offset, 32};
 	struct forge f = {};
 	struct cfi_counts counts;
-	struct told told;
+	struct reported reported;
 	size_t cie;
 
 	(void)state;
@@ -325,16 +325,16 @@ static void functions_test(void **state)
 	add_fde(&f, cie, CODE + 0x20, 0x20, DEEP, sizeof(DEEP));
 	add_fde(&f, cie, CODE + 0x30, 0x20, NULL, 0);
 	add_fde(&f, cie, CODE + 0x80, 0, DEEP, sizeof(DEEP));
-	told = read_as(&f, true, &counts);
+	reported = read_as(&f, true, &counts);
 	assert_int_equal(counts.functions, 3);
 	assert_int_equal(counts.overlapping, 1);
 	assert_int_equal(counts.damaged, 0);
-	assert_int_equal(told.count, 5);
-	assert_row(&told, 0, CODE, SP(8));
-	assert_row(&told, 1, CODE + 0x20, SP(32));
-	assert_row(&told, 2, CODE + 0x40, NONE);
-	assert_row(&told, 3, CODE + 0x200, SP(32));
-	assert_row(&told, 4, CODE + 0x210, NONE);
+	assert_int_equal(reported.count, 5);
+	assert_row(&reported, 0, CODE, SP(8));
+	assert_row(&reported, 1, CODE + 0x20, SP(32));
+	assert_row(&reported, 2, CODE + 0x40, NONE);
+	assert_row(&reported, 3, CODE + 0x200, SP(32));
+	assert_row(&reported, 4, CODE + 0x210, NONE);
 	forge_free(&f);
 }
 
@@ -348,7 +348,7 @@ static void debug_frame_test(void **state)
 	struct forge f = {};
 	struct cfi_counts counts;
 	uint64_t address = CODE, length = 0x40;
-	struct told told;
+	struct reported reported;
 
 	(void)state;
 	put_32(&f, 20);
@@ -357,10 +357,10 @@ static void debug_frame_test(void **state)
 	forge_bytes(&f, &length, 8);
 	put_32(&f, sizeof(CIE));
 	forge_bytes(&f, CIE, sizeof(CIE));
-	told = read_as(&f, false, &counts);
+	reported = read_as(&f, false, &counts);
 	assert_int_equal(counts.functions, 1);
-	assert_row(&told, 0, CODE, SP(8));
-	assert_row(&told, 1, CODE + 0x40, NONE);
+	assert_row(&reported, 0, CODE, SP(8));
+	assert_row(&reported, 1, CODE + 0x40, NONE);
 	forge_free(&f);
 }
 
@@ -369,22 +369,22 @@ static void debug_frame_test(void **state)
 static void damaged_functions_test(void **state)
 {
 	/* backwards, over the end, no state to restore, an instruction that there is not, cut short */
-	struct told told = ROWS_OF(DW_CFA_advance_loc | 4, DW_CFA_set_loc, 0, 0, 0, 0);
+	struct reported reported = ROWS_OF(DW_CFA_advance_loc | 4, DW_CFA_set_loc, 0, 0, 0, 0);
 
 	(void)state;
-	assert_row(&told, 1, CODE + 4, UNKNOWN);
-	told = ROWS_OF(DW_CFA_advance_loc4, 0xff, 0xff, 0xff, 0xff);
-	assert_row(&told, 0, CODE, UNKNOWN);
-	told = ROWS_OF(DW_CFA_advance_loc | 4, DW_CFA_restore_state);
-	assert_row(&told, 0, CODE, SP(8));
-	assert_row(&told, 1, CODE + 4, UNKNOWN);
-	told = ROWS_OF(0x3e);
-	assert_row(&told, 0, CODE, UNKNOWN);
-	told = ROWS_OF(DW_CFA_def_cfa, 7);
-	assert_row(&told, 0, CODE, UNKNOWN);
-	told = ROWS_OF(DW_CFA_def_cfa_expression, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-		       0xff, 1);
-	assert_row(&told, 0, CODE, UNKNOWN);
+	assert_row(&reported, 1, CODE + 4, UNKNOWN);
+	reported = ROWS_OF(DW_CFA_advance_loc4, 0xff, 0xff, 0xff, 0xff);
+	assert_row(&reported, 0, CODE, UNKNOWN);
+	reported = ROWS_OF(DW_CFA_advance_loc | 4, DW_CFA_restore_state);
+	assert_row(&reported, 0, CODE, SP(8));
+	assert_row(&reported, 1, CODE + 4, UNKNOWN);
+	reported = ROWS_OF(0x3e);
+	assert_row(&reported, 0, CODE, UNKNOWN);
+	reported = ROWS_OF(DW_CFA_def_cfa, 7);
+	assert_row(&reported, 0, CODE, UNKNOWN);
+	reported = ROWS_OF(DW_CFA_def_cfa_expression, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+			   0xff, 0xff, 1);
+	assert_row(&reported, 0, CODE, UNKNOWN);
 }
 
 static double seconds(void)
@@ -450,12 +450,12 @@ static void truncation_test(void **state)
 	add_fde(&f, cie, CODE + 0x40, 0x40, BODY, sizeof(BODY));
 	for (size_t size = 0; size < f.size; size++) {
 		struct forge cut = {};
-		struct told told;
+		struct reported reported;
 
 		forge_bytes(&cut, f.data, size);
-		told = read_forged(&cut);
-		for (size_t i = 1; i < told.count; i++)
-			assert_true(told.address[i - 1] <= told.address[i]);
+		reported = read_forged(&cut);
+		for (size_t i = 1; i < reported.count; i++)
+			assert_true(reported.address[i - 1] <= reported.address[i]);
 		forge_free(&cut);
 	}
 	forge_free(&f);
@@ -467,14 +467,14 @@ static void long_length_test(void **state)
 	(void)state;
 	for (size_t rest = 0; rest < 12; rest++) {
 		struct forge f = {};
-		struct told told;
+		struct reported reported;
 
 		add_fde(&f, add_cie(&f, "zR", NULL, 0), CODE, 0x40, NULL, 0);
 		put_32(&f, UINT32_MAX);
 		for (size_t i = 0; i < rest; i++)
 			put_8(&f, 0);
-		told = read_forged(&f);
-		assert_row(&told, 0, CODE, SP(8));
+		reported = read_forged(&f);
+		assert_row(&reported, 0, CODE, SP(8));
 		forge_free(&f);
 	}
 }

@@ -46,7 +46,7 @@ static void close_scene(struct scene *s)
 	free(s);
 }
 
-static int ask(struct scene *s, const struct code_question *q)
+static int request(struct scene *s, const struct code_question *q)
 {
 	return s->memory.reads_left
 		       ? java_runtime.memory->answer(&s->found, &s->answers, &s->memory, q)
@@ -105,7 +105,7 @@ static void test_interpreted_method(void **state)
 		const struct code_function_event *e;
 		size_t at = 0;
 
-		assert_int_equal(ask(s, &q), 0);
+		assert_int_equal(request(s, &q), 0);
 		e = next_event(s, &at, EVENT_CODE_FUNCTION);
 		assert_int_equal(e->state, CODE_STATE_CONFIRMED);
 		assert_int_equal(e->kind, FRAME_NOTE_HOTSPOT);
@@ -128,7 +128,7 @@ static void assert_state(struct scene *s, const struct code_question *q, enum co
 	const struct code_function_event *e;
 	size_t at = s->answers.bytes.count;
 
-	assert_int_equal(ask(s, q), 0);
+	assert_int_equal(request(s, q), 0);
 	e = next_event(s, &at, EVENT_CODE_FUNCTION);
 	assert_int_equal(e->state, state);
 	assert_string_equal(code_function__name(e), "");
@@ -160,15 +160,15 @@ static void test_method_of_an_unloaded_class(void **state)
 
 	(void)state;
 	q.time = monotonic_ns(); /* before the first look */
-	assert_int_equal(ask(s, &q), 0);
+	assert_int_equal(request(s, &q), 0);
 	e = next_event(s, &at, EVENT_CODE_FUNCTION);
 	assert_int_equal(e->header.flags, EVENT_DOUBTFUL);
 	q.time = monotonic_ns();
-	assert_int_equal(ask(s, &q), 0);
+	assert_int_equal(request(s, &q), 0);
 	e = next_event(s, &at, EVENT_CODE_FUNCTION);
 	assert_int_equal(e->header.flags, 0);
 	image_put(&s->image, IMAGE_UNLOADS, 6, 8);
-	assert_int_equal(ask(s, &q), 0);
+	assert_int_equal(request(s, &q), 0);
 	e = next_event(s, &at, EVENT_CODE_FUNCTION);
 	assert_int_equal(e->state, CODE_STATE_CONFIRMED);
 	assert_int_equal(e->header.flags, EVENT_DOUBTFUL);
@@ -178,11 +178,11 @@ static void test_method_of_an_unloaded_class(void **state)
 	java_runtime.memory->begin(&s->found, &s->memory);
 	q.time = monotonic_ns();
 	at = 0;
-	assert_int_equal(ask(s, &q), 0);
+	assert_int_equal(request(s, &q), 0);
 	e = next_event(s, &at, EVENT_CODE_FUNCTION);
 	assert_int_equal(e->header.flags, EVENT_DOUBTFUL);
-	q.is_told = 1; /* what has not changed has to do */
-	assert_int_equal(ask(s, &q), 0);
+	q.is_answered = 1; /* what has not changed has to do */
+	assert_int_equal(request(s, &q), 0);
 	e = next_event(s, &at, EVENT_CODE_FUNCTION);
 	assert_int_equal(e->header.flags, 0);
 	close_scene(s);
@@ -207,7 +207,7 @@ static void test_compiled_code(void **state)
 		const struct code_chain_event *e;
 		size_t at = 0;
 
-		assert_int_equal(ask(s, &q), 0);
+		assert_int_equal(request(s, &q), 0);
 		assert_string_equal(function_of(s, &at), "long a.W$$Lambda.call()");
 		assert_string_equal(function_of(s, &at),
 				    "void a.b.Outer.run(int, java.lang.String[][])");
@@ -225,7 +225,7 @@ static void test_compiled_code(void **state)
 		assert_int_equal(e->calls[2].check, q.check);
 		/* elsewhere nothing is inlined; what was told of methods is not told again */
 		q = about_code(s, 0x60);
-		assert_int_equal(ask(s, &q), 0);
+		assert_int_equal(request(s, &q), 0);
 		e = next_event(s, &at, EVENT_CODE_CHAIN);
 		assert_int_equal(e->call_count, 2);
 		assert_int_equal(e->calls[0].function, s->image.method);
@@ -240,7 +240,7 @@ static void assert_stale(struct scene *s, const struct code_question *q)
 	const struct code_chain_event *e;
 	size_t at = s->answers.bytes.count;
 
-	assert_int_equal(ask(s, q), 0);
+	assert_int_equal(request(s, q), 0);
 	e = next_event(s, &at, EVENT_CODE_CHAIN);
 	assert_int_equal(e->state, CODE_STATE_STALE);
 	assert_int_equal(e->call_count, 1);
@@ -294,7 +294,7 @@ static void test_code_that_is_replaced_meanwhile(void **state)
 
 	(void)state;
 	s->memory.read = change_while_reading;
-	assert_int_equal(ask(s, &q), 0);
+	assert_int_equal(request(s, &q), 0);
 	assert_int_equal(s->answers.bytes.count, 0);
 	assert_int_equal(s->answers.methods.count, 0);
 	close_scene(s);
@@ -310,13 +310,13 @@ static void test_bad_scopes(void **state)
 
 	(void)state;
 	s->image.bytes[IMAGE_DEBUG + 32 + 4] = 4 + 1;
-	assert_int_equal(ask(s, &q), 0);
+	assert_int_equal(request(s, &q), 0);
 	assert_string_equal(function_of(s, &at), "void a.b.Outer.run(int, java.lang.String[][])");
 	e = next_event(s, &at, EVENT_CODE_CHAIN);
 	assert_int_equal(e->call_count, 2);
 	s->image.bytes[IMAGE_DEBUG + 32 + 4] = 1 + 1;
 	image_put(&s->image, IMAGE_DEBUG + 0x80 + 8, 0x1234567, 8);
-	assert_int_equal(ask(s, &q), 0);
+	assert_int_equal(request(s, &q), 0);
 	assert_null(next_event(s, &at, 0));
 	close_scene(s);
 }
@@ -333,7 +333,7 @@ static void test_stub(void **state)
 	size_t at = 0;
 
 	(void)state;
-	assert_int_equal(ask(s, &q), 0);
+	assert_int_equal(request(s, &q), 0);
 	f = next_event(s, &at, EVENT_CODE_FUNCTION);
 	assert_int_equal(f->kind, FRAME_NOTE_HOTSPOT_CODE);
 	assert_string_equal(code_function__name(f), "[StubRoutines (1)]");
@@ -343,7 +343,7 @@ static void test_stub(void **state)
 	/* the words that a method has there are of its code; they count if they were noted */
 	image_put(&s->image, blob - IMAGE_BASE + 72, 0x99, 4);
 	q.check = UINT64_C(0x99) << 32;
-	assert_int_equal(ask(s, &q), 0);
+	assert_int_equal(request(s, &q), 0);
 	next_event(s, &at, EVENT_CODE_FUNCTION);
 	next_event(s, &at, EVENT_CODE_CHAIN);
 	q.check++;
@@ -358,16 +358,16 @@ static void test_limits(void **state)
 
 	(void)state;
 	s->answers.limit = 400; /* for a function, and no more */
-	assert_int_equal(ask(s, &q), -E2BIG);
+	assert_int_equal(request(s, &q), -E2BIG);
 	assert_int_equal(s->answers.bytes.count, 0);
 	s->answers.limit = LIMIT;
 	for (uint32_t left = 1; left < 40; left++) {
 		s->memory.reads_left = left;
 		s->answers.bytes.count = s->answers.methods.count = 0;
-		assert_int_equal(ask(s, &q), 0);
+		assert_int_equal(request(s, &q), 0);
 	}
 	s->memory.reads_left = 0;
-	assert_int_equal(ask(s, &q), -EDQUOT);
+	assert_int_equal(request(s, &q), -EDQUOT);
 	close_scene(s);
 }
 

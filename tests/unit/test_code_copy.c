@@ -57,20 +57,20 @@ static void free_copy(struct copied *c)
 	free(c);
 }
 
-static int tell(struct copied *c)
+static int report(struct copied *c)
 {
 	c->answers.bytes.count = 0;
 	return code_copy__send(&c->answers, &c->copy, &c->f.py.layout);
 }
 
-static void told_test(void **state)
+static void reported_test(void **state)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		struct copied *c = new_copy(versions[v]);
 		const struct code_function_event *e;
 
 		(void)state;
-		assert_int_equal(tell(c), 0);
+		assert_int_equal(report(c), 0);
 		e = (const struct code_function_event *)c->answers.bytes.data;
 		assert_int_equal(event_check(&e->header, c->answers.bytes.count), 0);
 		assert_int_equal(e->header.size, c->answers.bytes.count);
@@ -109,8 +109,8 @@ static void cut_test(void **state)
 			uint16_t was = *sizes[i];
 
 			for (*sizes[i] = 0; *sizes[i] < enough[i]; ++*sizes[i])
-				assert_int_equal(tell(c), -ENODATA);
-			assert_int_equal(tell(c), 0);
+				assert_int_equal(report(c), -ENODATA);
+			assert_int_equal(report(c), 0);
 			*sizes[i] = was;
 		}
 		free_copy(c);
@@ -126,15 +126,15 @@ static void other_test(void **state)
 
 	(void)state;
 	c->copy.check++;
-	assert_int_equal(tell(c), -ENODATA);
+	assert_int_equal(report(c), -ENODATA);
 	c->copy.check--;
-	assert_int_equal(tell(c), 0);
+	assert_int_equal(report(c), 0);
 	memset(c->copy.name_bytes, 0, 8); /* its name is gone */
-	assert_int_equal(tell(c), -ENODATA);
+	assert_int_equal(report(c), -ENODATA);
 	memset(c->copy.name_bytes, 1, 1);
-	assert_int_equal(tell(c), 0);
+	assert_int_equal(report(c), 0);
 	memcpy(c->copy.name_bytes + l->str_length, &length, sizeof(length));
-	assert_int_equal(tell(c), -ENODATA);
+	assert_int_equal(report(c), -ENODATA);
 	free_copy(c);
 }
 
@@ -147,12 +147,12 @@ static void hash_test(void **state)
 	c->copy.hash_at += 0x1000; /* of another str than that of its qualified name */
 	forged_word(&c->f, LEAF + c->f.py.layout.code_name, c->copy.hash_at - 24);
 	memcpy(c->copy.head, c->f.bytes + LEAF, c->copy.head_size);
-	assert_int_equal(tell(c), 0);
+	assert_int_equal(report(c), 0);
 	c->copy.hash++;
-	assert_int_equal(tell(c), -ENODATA);
+	assert_int_equal(report(c), -ENODATA);
 	c->copy.hash--;
 	c->copy.hash_at = 0;
-	assert_int_equal(tell(c), -ENODATA);
+	assert_int_equal(report(c), -ENODATA);
 	free_copy(c);
 }
 
@@ -183,10 +183,10 @@ static void layout_test(void **state)
 
 			*fields[i] = UINT32_MAX - 7;
 			assert_false(cpython_layout__is_sound(l));
-			assert_int_equal(tell(c), -ENODATA);
+			assert_int_equal(report(c), -ENODATA);
 			*fields[i] = was;
 		}
-		assert_int_equal(tell(c), 0);
+		assert_int_equal(report(c), 0);
 		free_copy(c);
 	}
 }
@@ -194,8 +194,8 @@ static void layout_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(told_test),   cmocka_unit_test(cut_test),
-		cmocka_unit_test(other_test),  cmocka_unit_test(hash_test),
+		cmocka_unit_test(reported_test), cmocka_unit_test(cut_test),
+		cmocka_unit_test(other_test),	 cmocka_unit_test(hash_test),
 		cmocka_unit_test(layout_test),
 	};
 

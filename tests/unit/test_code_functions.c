@@ -30,20 +30,20 @@ static void report_line(struct code_functions *f, uint64_t life, uint64_t functi
 	static union {
 		struct code_function_event e;
 		char bytes[SIZE];
-	} told;
+	} reported;
 
-	told.e = (struct code_function_event){
-		.header = {.type = EVENT_CODE_FUNCTION, .size = sizeof(told), .time = 1},
+	reported.e = (struct code_function_event){
+		.header = {.type = EVENT_CODE_FUNCTION, .size = sizeof(reported), .time = 1},
 		.kind = FRAME_NOTE_PYTHON,
 		.state = CODE_STATE_CONFIRMED,
 		.function = function,
 		.check = 1,
 		.line = line,
 	};
-	assert_int_equal(code_functions__add(f, life, &told.e), 0);
+	assert_int_equal(code_functions__add(f, life, &reported.e), 0);
 }
 
-static void tell(struct code_functions *f, uint64_t life, uint64_t function)
+static void report(struct code_functions *f, uint64_t life, uint64_t function)
 {
 	report_line(f, life, function, 0);
 }
@@ -73,7 +73,7 @@ static void test_what_is_not_sampled_any_more_gives_way(void **state)
 	/* for ever: each window has functions of its own, and one that is always there */
 	for (unsigned int window = 0; window < 40; window++) {
 		for (uint64_t i = 0; i < most / 10; i++)
-			tell(f, LIFE, ++count);
+			report(f, LIFE, ++count);
 		assert_true(has(f, LIFE, count));
 		let_pass(f, 1, 1);
 		assert_true(code_functions__bytes(f) <= CODE_LIFE_BYTES);
@@ -96,12 +96,12 @@ static void test_what_has_room_stays(void **state)
 
 	(void)state;
 	for (uint64_t i = 1; i < most / 3; i++)
-		tell(f, LIFE, i);
-	tell(f, OTHER, 1);
+		report(f, LIFE, i);
+	report(f, OTHER, 1);
 	let_pass(f, 10 * CODE_WINDOWS_KEPT, 1);
 	assert_true(has(f, LIFE, 2) && has(f, OTHER, 1));
 	for (uint64_t i = most / 3; i < most * 2 / 3; i++)
-		tell(f, LIFE, i);
+		report(f, LIFE, i);
 	let_pass(f, CODE_WINDOWS_KEPT - 1, 1);
 	assert_true(has(f, LIFE, most / 3 + 1));
 	let_pass(f, 1, 1);
@@ -117,11 +117,11 @@ static void test_what_is_not_kept_counts(void **state)
 	uint64_t count = 0;
 
 	(void)state;
-	tell(f, LIFE, 1);
+	report(f, LIFE, 1);
 	assert_int_equal(code_functions__versions(f, &words), 1);
 	while (++count < CODE_LIFE_BYTES / SIZE + 1)
-		tell(f, LIFE, 1 + count);
-	tell(f, LIFE, 1); /* the same */
+		report(f, LIFE, 1 + count);
+	report(f, LIFE, 1); /* the same */
 	assert_int_equal(code_functions__versions(f, &words), 1);
 	for (int i = 0; i < 2; i++) {
 		report_line(f, LIFE, 1, 5);

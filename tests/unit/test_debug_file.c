@@ -32,7 +32,7 @@ static void test_by_build_id(void **state)
 
 	(void)state;
 	place_for("root", "id1", "id1.debug");
-	a = ask_for("id1.stripped", "/opt/app/prog");
+	a = request_of("id1.stripped", "/opt/app/prog");
 	assert_int_equal(a.error, 0);
 	assert_non_null(strstr(a.debug, "root/usr/lib/debug/.build-id/"));
 	assert_int_equal(a.counts.by_build_id, 1);
@@ -48,15 +48,15 @@ static void test_wrong_build_id(void **state)
 
 	(void)state;
 	place_for("root", "id1", "id2.debug");
-	a = ask_for("id1.stripped", "/opt/app/prog");
+	a = request_of("id1.stripped", "/opt/app/prog");
 	assert_string_equal(a.debug, "");
 	assert_int_equal(a.counts.wrong_build_id, 1);
 	place_for("root", "id1", "plain1.debug"); /* has none */
-	a = ask_for("id1.stripped", "/opt/app/prog");
+	a = request_of("id1.stripped", "/opt/app/prog");
 	assert_string_equal(a.debug, "");
 	assert_int_equal(a.counts.wrong_build_id, 1);
 	place_for("root", "id1", "prog.c");
-	a = ask_for("id1.stripped", "/opt/app/prog");
+	a = request_of("id1.stripped", "/opt/app/prog");
 	assert_string_equal(a.debug, "");
 	assert_int_equal(a.counts.wrong_build_id, 1);
 }
@@ -72,21 +72,21 @@ static void test_build_id_of_request(void **state)
 	(void)state;
 	place_for("root", "id1", "id1.debug");
 	request.root_fd = open_scratch("root", O_PATH | O_DIRECTORY);
-	a = ask(&request);
+	a = send_request(&request);
 	assert_int_equal(a.counts.by_build_id, 1);
 	request.build_id_size = 1;
-	a = ask(&request);
+	a = send_request(&request);
 	assert_string_equal(a.debug, "");
 	request.build_id_size = size - 1;
-	a = ask(&request);
+	a = send_request(&request);
 	assert_string_equal(a.debug, "");
 	request.elf_fd = open_scratch("id1.stripped", O_RDONLY);
-	a = ask(&request);
+	a = send_request(&request);
 	assert_int_equal(a.counts.by_build_id, 1);
 	close(request.elf_fd);
 	request.elf_fd = open_scratch("prog.c", O_RDONLY); /* no ELF file: the record's counts */
 	request.build_id_size = size;
-	a = ask(&request);
+	a = send_request(&request);
 	assert_int_equal(a.counts.by_build_id, 1);
 	close(request.elf_fd);
 	close(request.root_fd);
@@ -109,17 +109,17 @@ static void test_odd_build_ids(void **state)
 	memset(id, 0xab, sizeof(id));
 	make_with_build_id("long", 64);
 	place_by_build_id("root", id, 64, "long");
-	assert_int_equal(ask_for("long", "/opt/app/prog").counts.by_build_id, 1);
+	assert_int_equal(request_of("long", "/opt/app/prog").counts.by_build_id, 1);
 	make_with_build_id("too-long", 65);
 	place_by_build_id("root", id, 64, "too-long");
-	assert_string_equal(ask_for("too-long", "/opt/app/prog").debug, "");
+	assert_string_equal(request_of("too-long", "/opt/app/prog").debug, "");
 	make_with_build_id("huge", 4096);
-	assert_string_equal(ask_for("huge", "/opt/app/prog").debug, "");
+	assert_string_equal(request_of("huge", "/opt/app/prog").debug, "");
 	make_with_build_id("byte", 1);
-	assert_string_equal(ask_for("byte", "/opt/app/prog").debug, "");
+	assert_string_equal(request_of("byte", "/opt/app/prog").debug, "");
 	struct debug_file_request request = {
 		.elf_fd = -1, .root_fd = -1, .build_id = id, .build_id_size = 255};
-	assert_string_equal(ask(&request).debug, "");
+	assert_string_equal(send_request(&request).debug, "");
 }
 
 /* ---- by link --------------------------------------------------------------------------------- */
@@ -158,12 +158,12 @@ static void test_wrong_link(void **state)
 	run("cp plain2.debug root/opt/app/plain1.debug");
 	run("mkdir root/opt/app/.debug && cp plain1.debug root/opt/app/.debug/ && "
 	    "printf x >>root/opt/app/.debug/plain1.debug");
-	a = ask_for("plain1.linked", "/opt/app/prog");
+	a = request_of("plain1.linked", "/opt/app/prog");
 	assert_string_equal(a.debug, "");
 	assert_int_equal(a.counts.wrong_crc, 2);
 	/* of another build: the CRC is not even looked at */
 	run("cp id2.debug root/opt/app/id1.debug");
-	a = ask_for("id1.linked", "/opt/app/prog");
+	a = request_of("id1.linked", "/opt/app/prog");
 	assert_string_equal(a.debug, "");
 	assert_int_equal(a.counts.wrong_build_id, 1);
 	assert_int_equal(a.counts.wrong_crc, 0);
@@ -181,7 +181,7 @@ static void test_link_to_itself(void **state)
 	run("cp plain1.linked root/opt/app/plain1.debug && "
 	    "ln -s plain1.debug root/opt/app/prog && mkdir root/opt/app/.debug && "
 	    "ln root/opt/app/plain1.debug root/opt/app/.debug/plain1.debug");
-	a = ask_for("root/opt/app/plain1.debug", "/opt/app/plain1.debug");
+	a = request_of("root/opt/app/plain1.debug", "/opt/app/plain1.debug");
 	assert_int_equal(a.error, 0);
 	assert_string_equal(a.debug, "");
 	assert_int_equal(a.counts.wrong_build_id + a.counts.wrong_crc, 0);
@@ -296,7 +296,7 @@ static void test_damaged(void **state)
 		for (int i = 0; i < 20; i++) /* mostly in headers */
 			copy[next_random(&seed) % (i < 10 ? 64 : module_size)] = next_random(&seed);
 		write_scratch("mutated", copy, cut);
-		assert_int_equal(ask_for("mutated", "/opt/app/prog").error, 0);
+		assert_int_equal(request_of("mutated", "/opt/app/prog").error, 0);
 		free(copy);
 	}
 	free(debug);
@@ -322,10 +322,10 @@ static void test_progress(void **state)
 	run("cp plain1.debug root/opt/app/");
 	request.elf_fd = open_scratch("plain1.linked", O_RDONLY);
 	request.root_fd = open_scratch("root", O_PATH | O_DIRECTORY);
-	assert_string_equal(ask(&request).debug, "root/opt/app/plain1.debug");
+	assert_string_equal(send_request(&request).debug, "root/opt/app/plain1.debug");
 	assert_true(calls > 0);
 	calls = -1000; /* give up */
-	assert_string_equal(ask(&request).debug, "");
+	assert_string_equal(send_request(&request).debug, "");
 	close(request.elf_fd);
 	close(request.root_fd);
 }
@@ -344,11 +344,11 @@ static void test_no_descriptors(void **state)
 	none = limit;
 	for (none.rlim_cur = 3; none.rlim_cur < (rlim_t)request.root_fd + 3; none.rlim_cur++) {
 		assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-		a = ask(&request);
+		a = send_request(&request);
 		assert_true(a.error == -EMFILE || a.counts.by_build_id == 1);
 	}
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	assert_int_equal(ask(&request).counts.by_build_id, 1);
+	assert_int_equal(send_request(&request).counts.by_build_id, 1);
 	close(request.elf_fd);
 	close(request.root_fd);
 }
@@ -385,7 +385,7 @@ static void make_dwz(const char *name)
 
 static void assert_alternate(const char *where)
 {
-	struct answer a = ask_for("id1.stripped", "/opt/app/prog");
+	struct answer a = request_of("id1.stripped", "/opt/app/prog");
 
 	assert_int_equal(a.error, 0);
 	assert_int_equal(a.counts.by_build_id, 1);
@@ -406,11 +406,11 @@ static void test_dwz(void **state)
 	assert_alternate("root/usr/lib/debug/.dwz/x/common");
 	/* another file of that name */
 	run("cp id2.debug root/usr/lib/debug/.dwz/x/common");
-	assert_int_equal(ask_for("id1.stripped", "/opt/app/prog").counts.wrong_build_id, 1);
+	assert_int_equal(request_of("id1.stripped", "/opt/app/prog").counts.wrong_build_id, 1);
 	assert_alternate("");
 	/* by its build-id */
 	place_for("root", "common", "common");
-	assert_true(*ask_for("id1.stripped", "/opt/app/prog").alternate);
+	assert_true(*request_of("id1.stripped", "/opt/app/prog").alternate);
 	/* relative to where the debug file is, or was before links led to it */
 	empty_root(NULL);
 	make_dwz("../../.dwz/y/common");
@@ -440,7 +440,7 @@ static void test_dwz_of_module(void **state)
 		skip();
 	run("cp id1 id1.whole && cp id2 id2.whole && "
 	    "dwz -m common -M common.dwz id1.whole id2.whole && cp common root/opt/app/common.dwz");
-	a = ask_for("id1.whole", "/opt/app/prog");
+	a = request_of("id1.whole", "/opt/app/prog");
 	assert_int_equal(a.error, 0);
 	assert_string_equal(a.debug, "");
 	assert_string_equal(a.alternate, "root/opt/app/common.dwz");

@@ -153,7 +153,7 @@ static int cancel_later(void *context, const char *what, uint64_t done, uint64_t
 	return (*left)-- <= 0;
 }
 
-static struct answer ask_servers(struct debug_file_counts counts, int *patience)
+static struct answer query_servers(struct debug_file_counts counts, int *patience)
 {
 	struct debug_file_request request = {
 		.elf_fd = open_scratch("id1.stripped", O_RDONLY),
@@ -173,10 +173,10 @@ static struct answer ask_servers(struct debug_file_counts counts, int *patience)
 	return a;
 }
 
-static struct answer ask_server(enum server_mode mode)
+static struct answer query_server(enum server_mode mode)
 {
 	struct server server = start_server(mode);
-	struct answer a = ask_servers((struct debug_file_counts){}, NULL);
+	struct answer a = query_servers((struct debug_file_counts){}, NULL);
 
 	stop_server(&server);
 	assert_int_equal(a.error, 0);
@@ -214,16 +214,16 @@ static void test_server(void **state)
 	if (!prepare_client())
 		skip();
 	run("cp id1.debug served");
-	a = ask_server(SERVE_FILE);
+	a = query_server(SERVE_FILE);
 	assert_int_equal(a.counts.by_debuginfod, 1);
 	assert_int_equal(a.counts.debuginfod_failures, 0);
 	assert_non_null(strstr(a.debug, "client/"));
 	/* from its cache, without a server */
-	a = ask_servers((struct debug_file_counts){}, NULL);
+	a = query_servers((struct debug_file_counts){}, NULL);
 	assert_int_equal(a.counts.by_debuginfod, 1);
 	/* what is there already is not asked for */
 	place_for("root", "id1", "id1.debug");
-	a = ask_server(SERVE_404);
+	a = query_server(SERVE_404);
 	assert_int_equal(a.counts.by_debuginfod, 0);
 	assert_int_equal(a.counts.by_build_id, 1);
 }
@@ -235,29 +235,29 @@ static void test_bad_servers(void **state)
 	(void)state;
 	if (!prepare_client())
 		skip();
-	a = ask_server(SERVE_404);
+	a = query_server(SERVE_404);
 	assert_string_equal(a.debug, "");
 	assert_int_equal(a.counts.debuginfod_failures, 0);
-	a = ask_server(SERVE_500);
+	a = query_server(SERVE_500);
 	assert_string_equal(a.debug, "");
 	run("cp id2.debug served");
-	a = ask_server(SERVE_FILE);
+	a = query_server(SERVE_FILE);
 	assert_string_equal(a.debug, "");
 	assert_int_equal(a.counts.wrong_build_id, 1);
 	assert_int_equal(a.counts.by_debuginfod, 0);
-	a = ask_server(SERVE_HTML);
+	a = query_server(SERVE_HTML);
 	assert_string_equal(a.debug, "");
 	assert_int_equal(a.counts.wrong_build_id, 1);
 	run("cp id1.debug served");
-	a = ask_server(SERVE_CUT);
+	a = query_server(SERVE_CUT);
 	assert_string_equal(a.debug, "");
 	assert_int_equal(a.counts.by_debuginfod, 0);
-	a = ask_server(SERVE_NOTHING);
+	a = query_server(SERVE_NOTHING);
 	assert_string_equal(a.debug, "");
 	assert_int_equal(a.counts.debuginfod_failures, 1);
 	assert_int_equal(a.counts.debuginfod_error, -ETIME);
 	setenv("DEBUGINFOD_MAXSIZE", "1000000", 1);
-	a = ask_server(SERVE_ENDLESS);
+	a = query_server(SERVE_ENDLESS);
 	assert_string_equal(a.debug, "");
 	assert_int_equal(a.counts.debuginfod_error, -EFBIG);
 }
@@ -272,7 +272,7 @@ static void test_impatience(void **state)
 	if (!prepare_client())
 		skip();
 	server = start_server(SERVE_NOTHING);
-	a = ask_servers((struct debug_file_counts){}, &patience);
+	a = query_servers((struct debug_file_counts){}, &patience);
 	stop_server(&server);
 	assert_int_equal(a.error, 0);
 	assert_string_equal(a.debug, "");
@@ -292,16 +292,16 @@ static void test_no_server(void **state)
 	run("rm -rf client");
 	for (int i = 1; i <= 3; i++) {
 		setenv("DEBUGINFOD_URLS", "http://127.0.0.1:1/", 1);
-		a = ask_servers(a.counts, NULL);
+		a = query_servers(a.counts, NULL);
 		assert_int_equal(a.counts.debuginfod_failures, i);
 		assert_true(a.counts.debuginfod_error < 0);
 		assert_true(*debuginfod_strerror(a.counts.debuginfod_error));
 	}
 	run("cp id1.debug served");
 	server = start_server(SERVE_FILE);
-	a = ask_servers(a.counts, NULL);
+	a = query_servers(a.counts, NULL);
 	assert_string_equal(a.debug, "");
-	a = ask_servers((struct debug_file_counts){}, NULL);
+	a = query_servers((struct debug_file_counts){}, NULL);
 	assert_int_equal(a.counts.by_debuginfod, 1);
 	stop_server(&server);
 }

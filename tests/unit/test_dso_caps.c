@@ -544,7 +544,7 @@ static int refuse_file(void *context, const struct file_answer *answer)
 	return -EXDEV;
 }
 
-struct asker {
+struct requester {
 	struct dso_opener *o;
 	struct mapping *m;
 	uint64_t time;
@@ -552,25 +552,27 @@ struct asker {
 };
 
 /* Asks for more in the middle of an answer, whose descriptor stays what it is. */
-static int ask_more(void *context, const struct file_answer *answer)
+static int request_more(void *context, const struct file_answer *answer)
 {
-	struct asker *asker = context, deeper = *asker;
+	struct requester *requester = context, deeper = *requester;
 	uint8_t id[BUILD_ID_SIZE];
 	struct dso_identity identity;
 	struct mapping m;
 
-	if (asker->depth < FEW) {
+	if (requester->depth < FEW) {
 		deeper.m++;
 		deeper.depth++;
 		identity = identity_of(deeper.m);
-		assert_int_equal(dso_opener__request(asker->o, &identity, ask_more, &deeper), 0);
+		assert_int_equal(
+			dso_opener__request(requester->o, &identity, request_more, &deeper), 0);
 		for (uint32_t i = MANY; i < MANY + 5; i++)
-			see_program(asker->o, i,
-				    asker->time + (asker->depth * FEW + i) * 2 * MINUTE, &m);
+			see_program(requester->o, i,
+				    requester->time + (requester->depth * FEW + i) * 2 * MINUTE,
+				    &m);
 	}
 	assert_true(answer->fd >= 0);
 	assert_int_equal(build_id_of(answer->fd, id), BUILD_ID_SIZE);
-	assert_memory_equal(id, asker->m->event.build_id, BUILD_ID_SIZE);
+	assert_memory_equal(id, requester->m->event.build_id, BUILD_ID_SIZE);
 	return 0;
 }
 
@@ -580,7 +582,7 @@ static void test_answers(void **state)
 	struct dso_opener *o = open_capped(options);
 	static struct mapping m[MANY];
 	struct dso_identity identity;
-	struct asker asker = {.o = o, .m = m};
+	struct requester requester = {.o = o, .m = m};
 	unsigned int answers = 0;
 	uint64_t time = monotonic_ns();
 
@@ -596,10 +598,10 @@ static void test_answers(void **state)
 	assert_int_equal(answers, 3);
 	for (uint32_t i = 0; i < MANY; i++) /* all but fresh */
 		assert_int_equal(see_program(o, i, time += 2 * MINUTE, &m[i]), FILE_STATE_RIGHT);
-	asker.time = time;
-	asker.m = m + MANY - FEW - 1;
-	identity = identity_of(asker.m);
-	assert_int_equal(dso_opener__request(o, &identity, ask_more, &asker), 0);
+	requester.time = time;
+	requester.m = m + MANY - FEW - 1;
+	identity = identity_of(requester.m);
+	assert_int_equal(dso_opener__request(o, &identity, request_more, &requester), 0);
 	close_opener(o);
 }
 

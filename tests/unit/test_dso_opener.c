@@ -373,7 +373,7 @@ static void test_memory_files(void **state)
 
 /* ---- files without a build-id ---------------------------------------------------------------- */
 
-static void test_one_identity_whoever_tells(void **state)
+static void test_one_identity_by_any_source(void **state)
 {
 	struct dso_opener *o = open_opener();
 	char *path = in_directory("plain");
@@ -517,7 +517,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_no_file),
 		cmocka_unit_test(test_files_that_cannot_be_read),
 		cmocka_unit_test(test_memory_files),
-		cmocka_unit_test(test_one_identity_whoever_tells),
+		cmocka_unit_test(test_one_identity_by_any_source),
 		cmocka_unit_test(test_files_that_are_written_over),
 		cmocka_unit_test(test_by_identity),
 	};

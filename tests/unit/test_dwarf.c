@@ -659,7 +659,7 @@ static unsigned char *read_all(int fd, size_t *size)
 	return data;
 }
 
-static void ask_everything(int fd)
+static void request_everything(int fd)
 {
 	struct dwarf_reader *reader = NULL;
 	const struct dwarf_frame *frames;
@@ -690,7 +690,7 @@ static void truncated_test(void **state)
 	free(read_all(fd, &size));
 	while (size--) {
 		assert_int_equal(ftruncate(fd, size), 0);
-		ask_everything(fd);
+		request_everything(fd);
 	}
 	close(fd);
 }
@@ -714,7 +714,7 @@ static void mutated_test(void **state)
 			/* the headers are test_elf_file's */
 			assert_int_equal(pwrite(fd, &byte, 1, 120 + random() % (size - 120)), 1);
 		}
-		ask_everything(fd);
+		request_everything(fd);
 	}
 	free(good);
 	close(fd);

@@ -32,7 +32,7 @@ static uint64_t bytes_read(void)
 	return bytes;
 }
 
-static int ask(int fd, uint8_t *id)
+static int request(int fd, uint8_t *id)
 {
 	uint64_t before = bytes_read();
 	int result = elf_read_build_id(fd, 0, id, 20);
@@ -51,7 +51,7 @@ static void variants_test(void **state)
 
 		forge(&im, variants[i].is_64, variants[i].big);
 		fd = make_file(im.bytes, im.size);
-		assert_int_equal(ask(fd, id), 20);
+		assert_int_equal(request(fd, id), 20);
 		assert_memory_equal(id, BUILD_ID, 20);
 		assert_int_equal(elf_read_build_id(fd, 0, id, 5), 5);
 		behind = make_file("0123456789", 10);
@@ -71,7 +71,7 @@ static void cut_test(void **state)
 	forge(&im, true, false);
 	for (size_t size = 0; size < im.size; size += 3) {
 		_cleanup_close_ int fd = make_file(im.bytes, size);
-		int result = ask(fd, id);
+		int result = request(fd, id);
 
 		assert_true(result == 20 || result == -ENOENT || result == -ENOEXEC ||
 			    result == -EBADMSG);
@@ -103,7 +103,7 @@ static void endless_test(void **state)
 	fd = make_file(bytes, 2 * MB);
 	assert_int_equal(ftruncate(fd, 2 * MB + (64 << 18)), 0);
 	assert_int_equal(pwrite(fd, &(Elf64_Shdr){.sh_size = 1 << 18}, 64, 2 * MB), 64);
-	assert_int_equal(ask(fd, id), -ENOENT);
+	assert_int_equal(request(fd, id), -ENOENT);
 	close(fd);
 }
 
@@ -125,7 +125,7 @@ static void scattered_test(void **state)
 	header(&im, 40, 0);
 	fd = make_file(im.bytes, im.size);
 	assert_int_equal(ftruncate(fd, 64 * MB), 0);
-	assert_int_equal(ask(fd, id), -ENOENT);
+	assert_int_equal(request(fd, id), -ENOENT);
 	close(fd);
 }
 

@@ -375,7 +375,7 @@ static int symbols_error(const struct image *im, size_t expected_count)
 	return err;
 }
 
-static void tells_damaged_symbol_tables(void **state)
+static void detects_damaged_symbol_tables(void **state)
 {
 	struct image im;
 
@@ -653,7 +653,7 @@ int main(void)
 		cmocka_unit_test(without_sections_the_note_segment_counts),
 		cmocka_unit_test(without_segments_the_note_section_counts),
 		cmocka_unit_test(extended_numbering),
-		cmocka_unit_test(tells_damaged_symbol_tables),
+		cmocka_unit_test(detects_damaged_symbol_tables),
 		cmocka_unit_test(overlapping_segments_prefer_code),
 		cmocka_unit_test(build_ids_of_many_kinds),
 		cmocka_unit_test(endless_names_are_cut_short),

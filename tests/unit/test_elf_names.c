@@ -67,7 +67,7 @@ static int make_large_file(size_t cut)
 }
 
 struct walk {
-	unsigned int step, told, wanted; /* one of so many is wanted */
+	unsigned int step, reported, wanted; /* one of so many is wanted */
 };
 
 static bool want(void *context, const struct elf_symbol *s)
@@ -85,7 +85,7 @@ static int check_name(void *context, const struct elf_symbol *s)
 	struct walk *w = context;
 	char text[NAME_ROOM];
 
-	w->told++;
+	w->reported++;
 	if (i == LONG)
 		assert_int_equal(strlen(s->name), 2000);
 	else if (i == VERSIONED)
@@ -105,7 +105,7 @@ static void few_names_are_read_alone(void **state)
 	assert_int_equal(elf_file__open(fd, &file), 0);
 	for (int again = 0; again < 3; again++)
 		assert_int_equal(elf_file__each_wanted_symbol(file, want, check_name, &w), 0);
-	assert_int_equal(w.told, 3 * 5);
+	assert_int_equal(w.reported, 3 * 5);
 	assert_null(file->symbol_names.data);
 	assert_int_equal(file->symbol_names.names.count, 5);
 	w = (struct walk){.step = LONG * VERSIONED};
@@ -115,7 +115,7 @@ static void few_names_are_read_alone(void **state)
 	w = (struct walk){.step = 1};
 	assert_int_equal(elf_file__each_wanted_symbol(file, want, check_name, &w), -EBADMSG);
 	assert_non_null(file->symbol_names.data);
-	assert_int_equal(w.told, SYMBOLS - 1);
+	assert_int_equal(w.reported, SYMBOLS - 1);
 	elf_file__free(file);
 	close(fd);
 }
@@ -152,7 +152,7 @@ static void a_table_that_is_cut(void **state)
 	assert_int_equal(elf_file__open(fd, &file), 0);
 	assert_int_equal(elf_file__each_wanted_symbol(file, want, check_name, &w), -EBADMSG);
 	assert_int_equal(w.wanted, 5);
-	assert_int_equal(w.told, 4); /* of 3,988 there is none */
+	assert_int_equal(w.reported, 4); /* of 3,988 there is none */
 	elf_file__free(file);
 	close(fd);
 }
@@ -166,7 +166,7 @@ static void all_without_a_choice(void **state)
 	(void)state;
 	assert_int_equal(elf_file__open(fd, &file), 0);
 	assert_int_equal(elf_file__each_symbol(file, check_name, &w), -EBADMSG);
-	assert_int_equal(w.told, SYMBOLS - 1);
+	assert_int_equal(w.reported, SYMBOLS - 1);
 	elf_file__free(file);
 	close(fd);
 }

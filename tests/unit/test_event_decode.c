@@ -228,7 +228,7 @@ struct calls {
 };
 
 #define CALLBACK(name, event_type, kind)                                                           \
-	static int heard_##name(void *context, const struct kind *event)                           \
+	static int received_##name(void *context, const struct kind *event)                        \
 	{                                                                                          \
 		struct calls *calls = context;                                                     \
                                                                                                    \
@@ -261,7 +261,7 @@ CALLBACK(symbol_dso, EVENT_SYMBOL_DSO, symbol_dso_event)
 CALLBACK(symbol, EVENT_SYMBOL, symbol_event)
 CALLBACK(symbols_end, EVENT_SYMBOLS_END, event_header)
 
-static int heard_meta(void *context, const char *key, const char *value)
+static int received_meta(void *context, const char *key, const char *value)
 {
 	struct calls *calls = context;
 
@@ -275,30 +275,30 @@ static struct event_handler handler_for(struct calls *calls)
 {
 	return (struct event_handler){
 		.context = calls,
-		.sample = heard_sample,
-		.thread_cpu = heard_thread_cpu,
-		.mmap = heard_mmap,
-		.comm = heard_comm,
-		.fork = heard_fork,
-		.exit = heard_exit,
-		.lost = heard_lost,
-		.process = heard_process,
-		.thread = heard_thread,
-		.maps_read = heard_maps_read,
-		.memory = heard_memory,
-		.cgroup = heard_cgroup,
-		.outside = heard_outside,
-		.facts = heard_facts,
-		.clock_anchor = heard_clock_anchor,
-		.books = heard_books,
-		.meta = heard_meta,
-		.kallsyms = heard_kallsyms,
-		.end = heard_end,
-		.jit_file = heard_jit_file,
-		.jit_bytes = heard_jit_bytes,
-		.symbol_dso = heard_symbol_dso,
-		.symbol = heard_symbol,
-		.symbols_end = heard_symbols_end,
+		.sample = received_sample,
+		.thread_cpu = received_thread_cpu,
+		.mmap = received_mmap,
+		.comm = received_comm,
+		.fork = received_fork,
+		.exit = received_exit,
+		.lost = received_lost,
+		.process = received_process,
+		.thread = received_thread,
+		.maps_read = received_maps_read,
+		.memory = received_memory,
+		.cgroup = received_cgroup,
+		.outside = received_outside,
+		.facts = received_facts,
+		.clock_anchor = received_clock_anchor,
+		.books = received_books,
+		.meta = received_meta,
+		.kallsyms = received_kallsyms,
+		.end = received_end,
+		.jit_file = received_jit_file,
+		.jit_bytes = received_jit_bytes,
+		.symbol_dso = received_symbol_dso,
+		.symbol = received_symbol,
+		.symbols_end = received_symbols_end,
 	};
 }
 

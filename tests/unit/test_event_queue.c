@@ -29,7 +29,7 @@ struct output {
 	uint64_t fail_at;   /* event number to fail at, 0 none */
 	uint64_t wait_at;   /* event number that has to wait, 0 none */
 	uint64_t refuse_at; /* that the stage refuses, 0 none */
-	size_t asked;	    /* times that the stage was */
+	size_t requested;   /* times that the stage was */
 	struct event_queue *push_into;
 	uint64_t pushes_left;
 };
@@ -71,7 +71,7 @@ static int settle(void *context, const struct event_header **event)
 
 	if (sample->header.type != EVENT_SAMPLE)
 		return 0;
-	out->asked++;
+	out->requested++;
 	if (out->wait_at && sample->cpu_time == out->wait_at)
 		return STAGE_WAIT;
 	if (sample->cpu_time == out->refuse_at)
@@ -167,7 +167,7 @@ static void test_a_burst_comes_out_in_order(void **state)
 	event_queue__free(q);
 }
 
-static void test_late_events_are_moved_and_told(void **state)
+static void test_late_events_are_moved_and_counted(void **state)
 {
 	struct event_queue *q = event_queue__new(0);
 	struct event_queue_stats stats;
@@ -347,7 +347,7 @@ static void test_a_stage_that_waits(void **state)
 	assert_int_equal(out.numbers.data[4], 3);
 	assert_int_equal(out.numbers.data[5], 101);
 	assert_int_equal(out.numbers.data[7], 555); /* exchanged */
-	assert_int_equal(out.asked, 8 + 3);
+	assert_int_equal(out.requested, 8 + 3);
 	assert_int_equal(stats.released, 8);
 	assert_int_equal(stats.late, 0);
 	assert_int_equal(stats.held, 0);
@@ -424,7 +424,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order_is_by_time_and_stable),
 		cmocka_unit_test(test_a_burst_comes_out_in_order),
-		cmocka_unit_test(test_late_events_are_moved_and_told),
+		cmocka_unit_test(test_late_events_are_moved_and_counted),
 		cmocka_unit_test(test_over_the_limit_events_are_counted),
 		cmocka_unit_test(test_ends_of_windows_are_never_dropped),
 		cmocka_unit_test(test_the_sink_may_push),

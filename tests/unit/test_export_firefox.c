@@ -493,7 +493,7 @@ static void test_markers_are_bounded(void **state)
 	struct location_id code;
 	struct thread_id thread;
 	const cJSON *marker, *markers;
-	uint64_t told = 0, cut = 0;
+	uint64_t reported = 0, cut = 0;
 	cJSON *file;
 
 	(void)state;
@@ -516,8 +516,8 @@ static void test_markers_are_bounded(void **state)
 	assert_true(number(markers, "length") > 2 && number(markers, "length") < 256 + 2100);
 	cJSON_ArrayForEach(marker,
 			   get(markers, "data")) if (!strcmp(string(marker, "type"), "CutStacks"))
-		told += (uint64_t)number(marker, "samples");
-	assert_true(told == cut);
+		reported += (uint64_t)number(marker, "samples");
+	assert_true(reported == cut);
 	cJSON_Delete(file);
 	profile_builder__free(f.b);
 }

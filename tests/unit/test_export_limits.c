@@ -10,7 +10,7 @@
 
 static struct export_left_out left_out;
 
-static const struct export_request *asking(void)
+static const struct export_request *requesting(void)
 {
 	static struct export_request request;
 
@@ -98,8 +98,8 @@ static void names_that_fit_are_whole(void **state)
 
 	(void)state;
 	for (const struct exporter *const *e = exporters(); *e; e++)
-		free(export_bytes(*e, p, asking(), &size));
-	free(export_bytes(&folded_exporter, p, asking(), &size));
+		free(export_bytes(*e, p, requesting(), &size));
+	free(export_bytes(&folded_exporter, p, requesting(), &size));
 	assert_true(size > DEPTH * NAME_SIZE);
 	assert_int_equal(left_out.names, 0);
 	profile_builder__free(f.b);
@@ -109,7 +109,7 @@ static void folded_names_are_cut(void **state)
 {
 	struct fixture f;
 	const struct profile *p = build_deep(&f, 1, 3, NAME_SIZE);
-	char *out = export_text(&folded_exporter, p, asking());
+	char *out = export_text(&folded_exporter, p, requesting());
 
 	(void)state;
 	assert_int_equal(left_out.names, 3);
@@ -146,7 +146,7 @@ static void folded_names_are_cut_as_short_as_is_needed(void **state)
 			"t", STACK_END_ROOT);
 	p = finish(&f);
 	assert_int_equal(p->inlined_left_out, 0);
-	out = export_text(&folded_exporter, p, asking());
+	out = export_text(&folded_exporter, p, requesting());
 	assert_int_equal(left_out.name_size, 64);
 	assert_int_equal(left_out.names, 64);
 	free(out);
@@ -161,7 +161,7 @@ static void names_of_trees_are_cut(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
-		cJSON *json = export_json(trees[i], p, asking());
+		cJSON *json = export_json(trees[i], p, requesting());
 
 		assert_non_null(json);
 		assert_int_equal(left_out.name_size, 1024);
@@ -175,7 +175,7 @@ static size_t report_size(const struct profile *p, bool callers, bool json)
 {
 	const struct report_options options = {.shape = callers ? REPORT_CALLERS : REPORT_TREE,
 					       .json = json};
-	struct export_request request = *asking();
+	struct export_request request = *requesting();
 	char *data = NULL;
 	size_t size;
 
@@ -224,7 +224,7 @@ static void idle_samples_stand_for_several_periods(void **state)
 	add_cut_sample(&f, thread, 2 + (double)periods, STACK(&f, location), 1, "t",
 		       STACK_END_ROOT);
 	p = finish(&f);
-	json = export_json(&cpuprofile_exporter, p, asking());
+	json = export_json(&cpuprofile_exporter, p, requesting());
 	assert_int_equal(left_out.idle_ticks, 10);
 	assert_int_equal(number(get(json, "$sysprof"), "periodsPerIdleSample"), 10);
 	count = (size_t)cJSON_GetArraySize(get(json, "samples"));
@@ -259,7 +259,7 @@ static void many_names_of_one_stack(void **state)
 		add_cut_sample(&f, thread, 1 + i, stack, 1, comm, STACK_END_ROOT);
 	}
 	p = finish(&f);
-	free(export_bytes(&pprof_exporter, p, asking(), &size));
+	free(export_bytes(&pprof_exporter, p, requesting(), &size));
 	assert_true(size > 0);
 	profile_builder__free(f.b);
 }

@@ -42,7 +42,7 @@ static void begin(size_t room)
 }
 
 /* "key=value|" of each */
-static const char *told(void)
+static const char *reported(void)
 {
 	static char text[16384];
 	const char *at = facts.text;
@@ -68,7 +68,7 @@ static void the_list_of_facts(void **state)
 	assert_true(fact_text__add(&facts, "", "value", "is no key", 2));
 	assert_false(fact_text__add(&facts, "", "", "x", 1));
 	assert_false(fact_text__add(&facts, "c", "", "01234567890", 11));
-	assert_string_equal(told(), "a:b=value|value=is|");
+	assert_string_equal(reported(), "a:b=value|value=is|");
 	assert_true(fact_text__add(&facts, "c", "", "0123456789", 10));
 	assert_int_equal(facts.size, 32);
 	assert_false(fact_text__add(&facts, "d", "", "", 0));
@@ -94,21 +94,21 @@ static void only_what_is_on_the_list(void **state)
 	(void)state;
 	PICK("PATH=/bin\0AWS_SECRET=x\0DD_SERVICE=shop\0DD_SERVICE_X=1\0XDD_SERVICE=2\0",
 	     "DD_SERVICE\0DD_VERSION");
-	assert_string_equal(told(), "env:DD_SERVICE=shop|");
+	assert_string_equal(reported(), "env:DD_SERVICE=shop|");
 	/* the first counts; an empty value is one; equal signs in a value are its own */
 	PICK("A=1\0A=2\0B=\0C=x=y=\0", "A\0B\0C");
-	assert_string_equal(told(), "env:A=1|env:B=|env:C=x=y=|");
+	assert_string_equal(reported(), "env:A=1|env:B=|env:C=x=y=|");
 	/* cut off, without an equal sign, without a name, empty */
 	PICK("A\0=1\0\0\0\0B=cut", "A\0B");
-	assert_string_equal(told(), "");
+	assert_string_equal(reported(), "");
 	PICK("A=1\0", "");
-	assert_string_equal(told(), "");
+	assert_string_equal(reported(), "");
 	pick("A=1\0", 4, "A", 1); /* a list without its end */
-	assert_string_equal(told(), "");
+	assert_string_equal(reported(), "");
 	pick("A=1\0", 4, NULL, 0);
-	assert_string_equal(told(), "");
+	assert_string_equal(reported(), "");
 	PICK("A=\xff\xfe\n\x1b[31m\0", "A"); /* as it is: whoever shows it makes it fit */
-	assert_string_equal(told(), "env:A=\xff\xfe\n\x1b[31m|");
+	assert_string_equal(reported(), "env:A=\xff\xfe\n\x1b[31m|");
 }
 
 static void environments_that_are_large(void **state)
@@ -121,18 +121,18 @@ static void environments_that_are_large(void **state)
 	memcpy(text, "A=", 2);
 	text[size - 1] = '\0';
 	pick(text, size, "A", 2); /* a megabyte in one variable */
-	assert_string_equal(told(), "");
+	assert_string_equal(reported(), "");
 	for (size_t i = 0; i + 4 <= size; i += 4)
 		memcpy(text + i, "A=1", 4);
 	pick(text, size, "A", 2); /* 262,144 of them */
-	assert_string_equal(told(), "env:A=1|");
+	assert_string_equal(reported(), "env:A=1|");
 	memset(text, 0, size);
 	pick(text, size, "A", 2);
-	assert_string_equal(told(), "");
+	assert_string_equal(reported(), "");
 	free(text);
 }
 
-static void names_that_may_be_asked_for(void **state)
+static void names_that_may_be_requested(void **state)
 {
 	char name[ENVIRONMENT_NAME_MAX + 1];
 
@@ -347,12 +347,12 @@ static void contexts(void **state)
 
 	(void)state;
 	decode(resource, size);
-	assert_string_equal(told(), "otel:service.name=shop|otel:service.version=1.2|");
+	assert_string_equal(reported(), "otel:service.name=shop|otel:service.version=1.2|");
 	whole = put_field(message, 1, resource, size);
 	whole += put_attribute(message + whole, 2, "k8s.pod.name", "shop-0");
 	decode(message, whole);
 	assert_string_equal(
-		told(),
+		reported(),
 		"otel:service.name=shop|otel:service.version=1.2|otel:k8s.pod.name=shop-0|");
 	/* cut anywhere, it is read as far as it goes */
 	for (size_t i = 0; i < whole; i++)
@@ -369,7 +369,7 @@ static void contexts(void **state)
 	/* messages in messages in messages */
 	memset(message, 0x0a, sizeof(message));
 	decode(message, sizeof(message));
-	assert_string_equal(told(), "");
+	assert_string_equal(reported(), "");
 	assert_true(otel_context_has_name("[anon:OTEL_CTX]"));
 	assert_true(otel_context_has_name("/memfd:OTEL_CTX (deleted)"));
 	assert_false(otel_context_has_name("/tmp/OTEL_CTX"));
@@ -377,33 +377,33 @@ static void contexts(void **state)
 
 /* ---- real processes -------------------------------------------------------------------------- */
 
-struct heard {
+struct received {
 	VEC(struct facts_event *) events;
 	unsigned int cgroups;
 };
 
 /* An event_push_fn. */
-static int hear(void *context, struct event_header *event)
+static int receive(void *context, struct event_header *event)
 {
-	struct heard *heard = context;
+	struct received *received = context;
 	struct facts_event *copy;
 
 	assert_int_equal(event_check(event, event->size), 0);
 	if (event->type == EVENT_CGROUP) {
-		heard->cgroups++;
+		received->cgroups++;
 		return 0;
 	}
 	assert_int_equal(event->type, EVENT_FACTS);
 	copy = malloc(event->size);
 	memcpy(copy, event, event->size);
-	return vec_push(&heard->events, copy);
+	return vec_push(&received->events, copy);
 }
 
-static void unhear(struct heard *heard)
+static void unhear(struct received *received)
 {
-	for (size_t i = 0; i < heard->events.count; i++)
-		free(heard->events.data[i]);
-	vec_free(&heard->events);
+	for (size_t i = 0; i < received->events.count; i++)
+		free(received->events.data[i]);
+	vec_free(&received->events);
 }
 
 static bool says(const struct facts_event *e, const char *key, const char *value)
@@ -472,13 +472,13 @@ static void end_child(pid_t pid)
 }
 
 /* The part, with a table and readers of its own. */
-struct asker {
+struct requester {
 	struct tasks *tasks;
 	struct helper_pool *pool;
 	struct live_part part;
 };
 
-static void new_asker(struct asker *a, struct heard *heard)
+static void new_requester(struct requester *a, struct received *received)
 {
 	const struct helper_pool_options options = {.services = services,
 						    .service_count = 1,
@@ -493,21 +493,21 @@ static void new_asker(struct asker *a, struct heard *heard)
 								 .readers = a->pool,
 								 .names = names,
 								 .name_count = 1,
-								 .push = hear,
-								 .context = heard},
+								 .push = receive,
+								 .context = received},
 					 &a->part),
 			 0);
 }
 
-static void end_asker(struct asker *a, struct heard *heard)
+static void end_requester(struct requester *a, struct received *received)
 {
 	helper_pool__free(a->pool);
 	a->part.free(a->part.object);
 	tasks__free(a->tasks);
-	unhear(heard);
+	unhear(received);
 }
 
-static void sampled(struct asker *a, pid_t pid, uint64_t time)
+static void sampled(struct requester *a, pid_t pid, uint64_t time)
 {
 	struct sample_event sample = {.header.time = time};
 	struct task *task = tasks__need(a->tasks, pid);
@@ -516,7 +516,7 @@ static void sampled(struct asker *a, pid_t pid, uint64_t time)
 	assert_int_equal(a->part.sampled(a->part.object, task, &sample), 0);
 }
 
-static void ask(struct asker *a, pid_t pid, uint64_t time)
+static void request(struct requester *a, pid_t pid, uint64_t time)
 {
 	sampled(a, pid, time);
 	assert_int_equal(a->part.tick(a->part.object, time), 0);
@@ -524,59 +524,61 @@ static void ask(struct asker *a, pid_t pid, uint64_t time)
 	assert_int_equal(a->part.tick(a->part.object, time), 0);
 }
 
-static void a_process_is_asked_once(void **state)
+static void a_process_gets_one_request(void **state)
 {
 	char *arguments[] = {"/bin/sh", "-c", "kill -STOP $$; :", NULL};
 	char *environment[] = {"DD_SERVICE=shop", "TEAM=red", "PASSWORD=secret", NULL};
-	struct heard heard = {};
-	struct asker asker;
+	struct received received = {};
+	struct requester requester;
 	pid_t pid = start_child(arguments, environment);
 	struct facts_stats stats;
 
 	(void)state;
-	new_asker(&asker, &heard);
-	ask(&asker, pid, S);
-	assert_int_equal(heard.events.count, 2);
-	assert_int_equal(heard.cgroups, 1);
-	assert_int_equal(heard.events.data[0]->state, FACTS_STATE_FIRST);
-	assert_int_equal(heard.events.data[0]->count, 1);
-	assert_int_equal(heard.events.data[1]->state, FACTS_STATE_WHOLE);
-	assert_true(says(heard.events.data[1], "env:DD_SERVICE", "shop"));
-	assert_true(says(heard.events.data[1], "env:TEAM", "red"));
-	assert_null(memmem(heard.events.data[1]->text, heard.events.data[1]->size, "secret", 6));
-	assert_null(memmem(heard.events.data[1]->text, heard.events.data[1]->size, "script", 6));
+	new_requester(&requester, &received);
+	request(&requester, pid, S);
+	assert_int_equal(received.events.count, 2);
+	assert_int_equal(received.cgroups, 1);
+	assert_int_equal(received.events.data[0]->state, FACTS_STATE_FIRST);
+	assert_int_equal(received.events.data[0]->count, 1);
+	assert_int_equal(received.events.data[1]->state, FACTS_STATE_WHOLE);
+	assert_true(says(received.events.data[1], "env:DD_SERVICE", "shop"));
+	assert_true(says(received.events.data[1], "env:TEAM", "red"));
+	assert_null(
+		memmem(received.events.data[1]->text, received.events.data[1]->size, "secret", 6));
+	assert_null(
+		memmem(received.events.data[1]->text, received.events.data[1]->size, "script", 6));
 	/* not again, until a second later: then without the first one */
-	ask(&asker, pid, S + 1);
-	assert_int_equal(heard.events.count, 2);
-	ask(&asker, pid, 2 * S);
-	assert_int_equal(heard.events.count, 3);
+	request(&requester, pid, S + 1);
+	assert_int_equal(received.events.count, 2);
+	request(&requester, pid, 2 * S);
+	assert_int_equal(received.events.count, 3);
 	for (uint64_t i = 0; i < 100; i++)
-		ask(&asker, pid, (3 + 10 * i) * S);
-	assert_int_equal(heard.events.count, 5);
+		request(&requester, pid, (3 + 10 * i) * S);
+	assert_int_equal(received.events.count, 5);
 	/* another life is asked anew */
-	assert_int_equal(tasks__exec(asker.tasks, pid), 0);
-	ask(&asker, pid, 2000 * S);
-	assert_int_equal(heard.events.count, 7);
-	assert_int_equal(tasks__exec(asker.tasks, pid), 0);
+	assert_int_equal(tasks__exec(requester.tasks, pid), 0);
+	request(&requester, pid, 2000 * S);
+	assert_int_equal(received.events.count, 7);
+	assert_int_equal(tasks__exec(requester.tasks, pid), 0);
 	end_child(pid);
-	ask(&asker, pid, 3000 * S); /* it is gone */
-	assert_int_equal(heard.events.count, 7);
-	facts_part__stats(&asker.part, &stats);
-	assert_int_equal(stats.asked, 5);
+	request(&requester, pid, 3000 * S); /* it is gone */
+	assert_int_equal(received.events.count, 7);
+	facts_part__stats(&requester.part, &stats);
+	assert_int_equal(stats.requested, 5);
 	assert_int_equal(stats.answered, 5);
-	end_asker(&asker, &heard);
+	end_requester(&requester, &received);
 }
 
 static void a_context_is_found(void **state)
 {
-	struct heard heard = {};
-	struct asker asker;
+	struct received received = {};
+	struct requester requester;
 	int ends[2];
 	char byte;
 	pid_t pid;
 
 	(void)state;
-	new_asker(&asker, &heard);
+	new_requester(&requester, &received);
 	assert_int_equal(pipe(ends), 0);
 	pid = fork();
 	if (!pid) {
@@ -587,60 +589,60 @@ static void a_context_is_found(void **state)
 			pause();
 	}
 	assert_int_equal(read(ends[0], &byte, 1), 1);
-	ask(&asker, pid, S);
-	assert_false(says(heard.events.data[1], "otel:service.name", "shop")); /* not at first */
-	ask(&asker, pid, 2 * S);
-	assert_int_equal(heard.events.count, 3);
-	assert_true(says(heard.events.data[2], "otel:service.name", "shop"));
-	assert_true(says(heard.events.data[2], "otel:service.version", "1.2"));
+	request(&requester, pid, S);
+	assert_false(says(received.events.data[1], "otel:service.name", "shop")); /* not at first */
+	request(&requester, pid, 2 * S);
+	assert_int_equal(received.events.count, 3);
+	assert_true(says(received.events.data[2], "otel:service.name", "shop"));
+	assert_true(says(received.events.data[2], "otel:service.version", "1.2"));
 	end_child(pid);
 	close(ends[0]);
 	close(ends[1]);
-	end_asker(&asker, &heard);
+	end_requester(&requester, &received);
 }
 
 /* 10,000 pids that are gone, and who was sampled last is asked all the same. */
-static void a_storm_is_not_asked(void **state)
+static void a_storm_gets_no_requests(void **state)
 {
-	struct heard heard = {};
-	struct asker asker;
+	struct received received = {};
+	struct requester requester;
 	struct facts_stats stats;
 
 	(void)state;
-	new_asker(&asker, &heard);
+	new_requester(&requester, &received);
 	for (pid_t pid = 5000000; pid < 5010000; pid++)
-		sampled(&asker, pid, S);
-	facts_part__stats(&asker.part, &stats);
+		sampled(&requester, pid, S);
+	facts_part__stats(&requester.part, &stats);
 	assert_int_equal(stats.dropped, 10000 - FACT_WAITING_MAX);
 	for (pid_t pid = 5000000; pid < 5010000; pid++)
-		assert_int_equal(tasks__exec(asker.tasks, pid), 0);
-	assert_int_equal(asker.part.tick(asker.part.object, S), 0);
-	ask(&asker, getpid(), S);
-	assert_int_equal(heard.events.count, 2);
+		assert_int_equal(tasks__exec(requester.tasks, pid), 0);
+	assert_int_equal(requester.part.tick(requester.part.object, S), 0);
+	request(&requester, getpid(), S);
+	assert_int_equal(received.events.count, 2);
 	/* those that live are asked, so many at once and so many a second */
 	for (uint64_t i = 0; i < 2 * quota_row(QUOTA_FACT_READINGS)->all.limit; i++) {
-		assert_int_equal(tasks__exec(asker.tasks, getpid()), 0);
-		ask(&asker, getpid(), S + i);
+		assert_int_equal(tasks__exec(requester.tasks, getpid()), 0);
+		request(&requester, getpid(), S + i);
 	}
-	facts_part__stats(&asker.part, &stats);
-	assert_true(stats.asked <= quota_row(QUOTA_FACT_READINGS)->all.limit);
-	assert_true(stats.asked >= quota_row(QUOTA_FACT_LOOKS)->all.limit);
-	assert_int_equal(tasks__exec(asker.tasks, getpid()), 0);
-	ask(&asker, getpid(), 3 * S);
+	facts_part__stats(&requester.part, &stats);
+	assert_true(stats.requested <= quota_row(QUOTA_FACT_READINGS)->all.limit);
+	assert_true(stats.requested >= quota_row(QUOTA_FACT_LOOKS)->all.limit);
+	assert_int_equal(tasks__exec(requester.tasks, getpid()), 0);
+	request(&requester, getpid(), 3 * S);
 	for (uint64_t i = 0; i < 100; i++) {
-		assert_int_equal(tasks__exec(asker.tasks, getpid()), 0);
-		ask(&asker, getpid(), 3 * S);
+		assert_int_equal(tasks__exec(requester.tasks, getpid()), 0);
+		request(&requester, getpid(), 3 * S);
 	}
-	facts_part__stats(&asker.part, &stats);
-	assert_true(stats.asked <= quota_row(QUOTA_FACT_READINGS)->all.limit + 80);
-	end_asker(&asker, &heard);
+	facts_part__stats(&requester.part, &stats);
+	assert_true(stats.requested <= quota_row(QUOTA_FACT_READINGS)->all.limit + 80);
+	end_requester(&requester, &received);
 }
 
 static void bad_names_are_refused(void **state)
 {
 	static const char *const names[] = {"A=B"};
 	struct live_part part = {};
-	struct facts_options options = {.names = names, .name_count = 1, .push = hear};
+	struct facts_options options = {.names = names, .name_count = 1, .push = receive};
 
 	(void)state;
 	assert_int_equal(facts_part__new(&options, &part), -EINVAL);
@@ -660,7 +662,7 @@ static void answers_that_are_not_sound(void **state)
 	counts[0] = 1;
 	counts[1] = 4;
 	assert_true(fact_reader__take(&answer, &facts));
-	assert_string_equal(told(), "a=b|");
+	assert_string_equal(reported(), "a=b|");
 	for (uint32_t size = 0; size < 4; size++) {
 		counts[1] = size;
 		assert_false(fact_reader__take(&answer, &facts));
@@ -686,13 +688,13 @@ int main(void)
 		cmocka_unit_test(the_list_of_facts),
 		cmocka_unit_test(only_what_is_on_the_list),
 		cmocka_unit_test(environments_that_are_large),
-		cmocka_unit_test(names_that_may_be_asked_for),
+		cmocka_unit_test(names_that_may_be_requested),
 		cmocka_unit_test(subjects_of_command_lines),
 		cmocka_unit_test(command_lines_that_are_forged),
 		cmocka_unit_test(contexts),
-		cmocka_unit_test(a_process_is_asked_once),
+		cmocka_unit_test(a_process_gets_one_request),
 		cmocka_unit_test(a_context_is_found),
-		cmocka_unit_test(a_storm_is_not_asked),
+		cmocka_unit_test(a_storm_gets_no_requests),
 		cmocka_unit_test(bad_names_are_refused),
 		cmocka_unit_test(answers_that_are_not_sound),
 	};

@@ -57,7 +57,7 @@ static void close_question(struct question *q)
 		close(q->found.alt_fd);
 }
 
-static int ask_finder(struct file_finder *f, struct question *q)
+static int request_finder(struct file_finder *f, struct question *q)
 {
 	return file_finder__find(f, &q->request, NULL, true, &q->counts, &q->found);
 }
@@ -73,7 +73,7 @@ static void test_finds(void **state)
 	place_for("root", "id1", "id1.debug");
 	run("cp plain1.debug root/opt/app/; printf 12345 >root/opt/app/prog.dwp");
 	open_question(&q, "id1.stripped");
-	assert_int_equal(ask_finder(f, &q), 0);
+	assert_int_equal(request_finder(f, &q), 0);
 	assert_int_equal(q.counts.by_build_id, 1);
 	assert_int_equal(q.found.package_size, 5);
 	assert_int_equal(q.found.identity,
@@ -86,12 +86,12 @@ static void test_finds(void **state)
 	close_question(&q);
 	/* the same process, another module, what was counted goes on */
 	open_question(&q, "plain1.linked");
-	assert_int_equal(ask_finder(f, &q), 0);
+	assert_int_equal(request_finder(f, &q), 0);
 	assert_true(q.found.debug_fd >= 0 && q.found.alt_fd < 0);
 	assert_int_equal(q.counts.by_build_id + q.counts.by_link, 2);
 	close_question(&q);
 	open_question(&q, "plain2.linked");
-	assert_int_equal(ask_finder(f, &q), 0);
+	assert_int_equal(request_finder(f, &q), 0);
 	assert_int_equal(q.found.debug_fd, -1);
 	close_question(&q);
 	assert_int_equal(file_finder__abandoned(f), 0);
@@ -143,7 +143,7 @@ static void test_privileges(void **state)
 
 	(void)state;
 	open_question(&q, "id1.stripped");
-	assert_int_equal(ask_finder(f, &q), 0);
+	assert_int_equal(request_finder(f, &q), 0);
 	close_question(&q);
 	child = file_finder__child(f);
 	assert_int_equal(status_of(child, "CapEff:"), geteuid() ? 0 : reads);
@@ -160,7 +160,7 @@ static void stop_child(struct file_finder *f, const char *module)
 	struct question q;
 
 	open_question(&q, module);
-	assert_int_equal(ask_finder(f, &q), 0);
+	assert_int_equal(request_finder(f, &q), 0);
 	close_question(&q);
 	assert_true(file_finder__child(f) > 0);
 	assert_int_equal(kill(file_finder__child(f), SIGSTOP), 0);
@@ -179,18 +179,18 @@ static void test_hangs(void **state)
 	child = file_finder__child(f);
 	open_question(&q, "tenants");
 	begin = monotonic_ns();
-	assert_int_equal(ask_finder(f, &q), -ETIMEDOUT);
+	assert_int_equal(request_finder(f, &q), -ETIMEDOUT);
 	assert_true(monotonic_ns() - begin >= SECOND / 5);
 	assert_int_equal(q.counts.refusal, DEBUG_REFUSAL_HUNG);
 	assert_int_equal(file_finder__abandoned(f), 1);
 	assert_int_equal(kill(child, 0), -1); /* it could be ended, and was waited for */
 	/* its user is not asked again, by no process */
-	assert_int_equal(ask_finder(f, &q), -ETIMEDOUT);
+	assert_int_equal(request_finder(f, &q), -ETIMEDOUT);
 	assert_int_equal(file_finder__child(f), 0);
 	close_question(&q);
 	if (!geteuid()) { /* root's files are */
 		open_question(&q, "id1.stripped");
-		assert_int_equal(ask_finder(f, &q), 0);
+		assert_int_equal(request_finder(f, &q), 0);
 		assert_true(file_finder__child(f) > 0);
 		close_question(&q);
 	}
@@ -206,9 +206,9 @@ static void test_dies(void **state)
 	stop_child(f, "id1.stripped");
 	assert_int_equal(kill(file_finder__child(f), SIGKILL), 0);
 	open_question(&q, "id1.stripped");
-	assert_true(ask_finder(f, &q) < 0);
+	assert_true(request_finder(f, &q) < 0);
 	assert_int_equal(file_finder__child(f), 0);
-	assert_int_equal(ask_finder(f, &q), 0);
+	assert_int_equal(request_finder(f, &q), 0);
 	close_question(&q);
 	file_finder__free(f);
 }
@@ -234,7 +234,7 @@ static void test_cancel(void **state)
 	open_question(&q, "id1.stripped");
 	q.request.progress = give_up;
 	q.request.context = &calls;
-	assert_int_equal(ask_finder(f, &q), -ECANCELED);
+	assert_int_equal(request_finder(f, &q), -ECANCELED);
 	assert_int_equal(calls, 3);
 	assert_int_equal(file_finder__abandoned(f), 0);
 	close_question(&q);
@@ -253,13 +253,13 @@ static void test_budget(void **state)
 		skip();
 	run("cp id1.stripped tenants; chown %d tenants", TENANT);
 	open_question(&q, "tenants");
-	assert_int_equal(ask_finder(f, &q), 0);
-	assert_int_equal(ask_finder(f, &q), -EDQUOT);
+	assert_int_equal(request_finder(f, &q), 0);
+	assert_int_equal(request_finder(f, &q), -EDQUOT);
 	assert_int_equal(q.counts.refusal, DEBUG_REFUSAL_BUDGET);
 	close_question(&q);
 	open_question(&q, "id1.stripped");
-	assert_int_equal(ask_finder(f, &q), 0);
-	assert_int_equal(ask_finder(f, &q), 0);
+	assert_int_equal(request_finder(f, &q), 0);
+	assert_int_equal(request_finder(f, &q), 0);
 	close_question(&q);
 	file_finder__free(f);
 }

@@ -239,13 +239,13 @@ static void test_dwarf(void **state)
 
 /* ---- the whole way --------------------------------------------------------------------------- */
 
-struct told {
+struct reported {
 	VEC(char *) lines;
 };
 
-static int tell(void *context, size_t index, const struct symbol_result *result)
+static int push(void *context, size_t index, const struct symbol_result *result)
 {
-	struct told *t = context;
+	struct reported *t = context;
 	char text[8192];
 
 	for (size_t i = 0; i < result->frame_count; i++) {
@@ -259,12 +259,12 @@ static int tell(void *context, size_t index, const struct symbol_result *result)
 	return 0;
 }
 
-static struct told resolve(const char *name, bool symbols_only, struct module_report *report)
+static struct reported resolve(const char *name, bool symbols_only, struct module_report *report)
 {
 	VEC(uint64_t) offsets = {};
 	struct module_files files = {
 		.kind = DSO_FILE, .debug_fd = -1, .alt_fd = -1, .symbols_only = symbols_only};
-	struct told told = {};
+	struct reported reported = {};
 	struct opened o;
 
 	open_table(name, &o);
@@ -275,23 +275,23 @@ static struct told resolve(const char *name, bool symbols_only, struct module_re
 		assert_int_equal(elf_file__offset_of_address(o.file, address, &offset), 0);
 		assert_int_equal(vec_push(&offsets, offset), 0);
 	}
-	assert_int_equal(module_resolve(&files, offsets.data, offsets.count, tell, &told, report),
-			 0);
+	assert_int_equal(
+		module_resolve(&files, offsets.data, offsets.count, push, &reported, report), 0);
 	assert_int_equal(report->state, SYMBOL_STATE_RESOLVED);
 	assert_int_equal(report->addresses, offsets.count);
 	assert_true(report->with_lines > offsets.count * 9 / 10);
 	assert_int_equal(report->dwarf, DWARF_STATE_NONE); /* was not needed */
 	vec_free(&offsets);
 	close_table(&o);
-	return told;
+	return reported;
 }
 
 static void assert_same(const char *whole, const char *stripped)
 {
 	struct module_report report = {}, stripped_report = {}, only_report = {};
-	struct told a = resolve(whole, false, &report);
-	struct told b = resolve(stripped, false, &stripped_report);
-	struct told c = resolve(stripped, true, &only_report);
+	struct reported a = resolve(whole, false, &report);
+	struct reported b = resolve(stripped, false, &stripped_report);
+	struct reported c = resolve(stripped, true, &only_report);
 
 	assert_int_equal(a.lines.count, b.lines.count);
 	assert_int_equal(a.lines.count, c.lines.count);

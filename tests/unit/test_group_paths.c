@@ -21,7 +21,7 @@ static struct group_paths *paths_of(const char *root)
 	return p;
 }
 
-static void told_paths_are_kept(void **state)
+static void reported_paths_are_kept(void **state)
 {
 	struct group_paths *p = paths_of(NULL);
 	size_t count;
@@ -92,7 +92,7 @@ static void number_and_bytes_are_limited(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(told_paths_are_kept),
+		cmocka_unit_test(reported_paths_are_kept),
 		cmocka_unit_test(groups_that_are_there),
 		cmocka_unit_test(number_and_bytes_are_limited),
 	};

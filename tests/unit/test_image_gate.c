@@ -49,8 +49,8 @@ static void limits_test(void **state)
 		assert_true(image_table__admit(t, mapping(&s, i, 0), 1, &refusal));
 	assert_false(image_table__admit(t, mapping(&s, 5, 0), 1, &refusal));
 	assert_int_equal(refusal, OUTSIDE_BY_USER);
-	assert_false(image_table__knows(t, mapping(&s, 5, 0)));
-	assert_true(image_table__knows(t, mapping(&s, 4, 0)));
+	assert_false(image_table__has(t, mapping(&s, 5, 0)));
+	assert_true(image_table__has(t, mapping(&s, 4, 0)));
 	for (uint32_t i = 10; i < 13; i++)
 		assert_true(image_table__admit(t, mapping(&s, i, 0), 2, &refusal));
 	/* all have enough: some for everybody, and root is not kept waiting */

@@ -54,7 +54,7 @@ static void settle(struct jit_code *c)
 	assert_int_equal(jit_code__settle(c, NULL, NULL), 0);
 }
 
-static struct jit_answer ask(struct jit_code *c, uint64_t address, uint64_t time)
+static struct jit_answer request(struct jit_code *c, uint64_t address, uint64_t time)
 {
 	struct jit_history history = {};
 	struct jit_answer answer;
@@ -69,7 +69,7 @@ static struct jit_answer ask(struct jit_code *c, uint64_t address, uint64_t time
 static void assert_answer(struct jit_code *c, uint64_t address, uint64_t time, const char *name,
 			  bool ambiguous)
 {
-	struct jit_answer answer = ask(c, address, time);
+	struct jit_answer answer = request(c, address, time);
 
 	if (name) {
 		assert_int_not_equal(answer.entry, JIT_NO_ENTRY);
@@ -226,8 +226,8 @@ static bool are_same(const char *name, const char *other)
 	feed_text(c, 0, 1, other);
 	feed_text(c, 0, 1, "\n");
 	settle(c);
-	a = ask(c, 0x1000, 2);
-	b = ask(c, 0x2000, 2);
+	a = request(c, 0x1000, 2);
+	b = request(c, 0x2000, 2);
 	assert_string_equal(jit_code__name(c, a.entry), name);
 	assert_string_equal(jit_code__name(c, b.entry), other);
 	same = jit_code__same_function(c, a.entry, b.entry);
@@ -499,7 +499,7 @@ static void assert_line(struct jit_code *c, uint64_t address, uint64_t time, con
 			uint32_t line, uint32_t column)
 {
 	struct jit_line found;
-	uint32_t entry = ask(c, address, time).entry;
+	uint32_t entry = request(c, address, time).entry;
 
 	assert_int_not_equal(entry, JIT_NO_ENTRY);
 	assert_int_equal(jit_code__line(c, entry, address, &found), file != NULL);

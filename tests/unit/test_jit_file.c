@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "unit/heard_file.h"
+#include "unit/jit_file_support.h"
 
 /* ---- it is found ----------------------------------------------------------------------------- */
 
@@ -17,20 +17,20 @@ static void found_test(void **state)
 	(void)state;
 	write_new_map("1000 10 f\n2000 10 to");
 	begin_as(&f, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED, 0);
-	assert_int_equal(f.heard.states, 1);
-	assert_int_equal(f.heard.state.pid, 4711);
-	assert_int_equal(f.heard.state.process_start, 815);
-	assert_int_equal(f.heard.state.kind, JIT_FILE_MAP);
-	assert_int_equal(f.heard.state.state, JIT_FILE_STATE_FOLLOWED);
-	assert_string_equal(f.heard.path, "/tmp/" FILENAME);
-	assert_int_equal(f.heard.pieces.count, 0);
+	assert_int_equal(f.received.states, 1);
+	assert_int_equal(f.received.state.pid, 4711);
+	assert_int_equal(f.received.state.process_start, 815);
+	assert_int_equal(f.received.state.kind, JIT_FILE_MAP);
+	assert_int_equal(f.received.state.state, JIT_FILE_STATE_FOLLOWED);
+	assert_string_equal(f.received.path, "/tmp/" FILENAME);
+	assert_int_equal(f.received.pieces.count, 0);
 	read_all(&f, &NO_SIGNS);
 	/* of unknown age, whatever the caller knows */
-	assert_int_equal(the_piece(&f.heard, "1000 10 f\n2000 10 to")->after, 0);
-	assert_in_range(f.heard.pieces.data[0].before, f.began, f.read_at);
-	forget_heard(&f.heard);
+	assert_int_equal(the_piece(&f.received, "1000 10 f\n2000 10 to")->after, 0);
+	assert_in_range(f.received.pieces.data[0].before, f.began, f.read_at);
+	forget_received(&f.received);
 	read_all(&f, &NO_SIGNS);
-	assert_int_equal(f.heard.pieces.count + f.heard.states, 0);
+	assert_int_equal(f.received.pieces.count + f.received.states, 0);
 	end_map(&f);
 }
 
@@ -38,8 +38,8 @@ static void found_test(void **state)
 static void path_test(void **state)
 {
 	const struct jit_owner owner = {.pid = 1};
-	struct heard heard = {};
-	const struct jit_file_sink sink = {hear_event, &heard};
+	struct received received = {};
+	const struct jit_file_sink sink = {receive_event, &received};
 
 	(void)state;
 	for (size_t length = 0; length < PATH_MAX; length += length < 20 ? 1 : 509) {
@@ -49,7 +49,7 @@ static void path_test(void **state)
 		memset(found.path, 'x', length);
 		assert_int_equal(
 			jit_file__begin(&f, NUMBER, JIT_FILE_MAP, &owner, &found, 1, &sink), 0);
-		assert_string_equal(heard.path, found.path);
+		assert_string_equal(received.path, found.path);
 	}
 }
 
@@ -59,17 +59,17 @@ static void not_followed_test(void **state)
 	const struct jit_owner owner = {.pid = 4711};
 	struct jit_found found = {.fd = -1, .state = JIT_FILE_STATE_NOT_REGULAR, .path = "/p"};
 	struct followed f = {};
-	const struct jit_file_sink sink = {hear_event, &f.heard};
+	const struct jit_file_sink sink = {receive_event, &f.received};
 
 	(void)state;
 	assert_int_equal(jit_file__begin(&f.file, NUMBER, JIT_FILE_MAP, &owner, &found, 5, &sink),
 			 0);
-	assert_int_equal(f.heard.state.state, JIT_FILE_STATE_NOT_REGULAR);
+	assert_int_equal(f.received.state.state, JIT_FILE_STATE_NOT_REGULAR);
 	assert_int_equal(jit_file__wakes_at(&f.file), 0);
 	read_all(&f, &CLOSED);
 	assert_int_equal(read_as(&f, &CLOSED, true), 0);
-	assert_int_equal(f.heard.pieces.count, 0);
-	assert_int_equal(f.heard.states, 1);
+	assert_int_equal(f.received.pieces.count, 0);
+	assert_int_equal(f.received.states, 1);
 	end_map(&f);
 }
 
@@ -83,38 +83,38 @@ static void found_young_test(void **state)
 	begin_as(&f, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED, 0);
 	append_to_map("1000 10 f\n");
 	read_all(&f, &MODIFIED);
-	assert_int_equal(f.heard.pieces.count, 0);
+	assert_int_equal(f.received.pieces.count, 0);
 	assert_in_range(jit_file__wakes_at(&f.file), f.began, f.began + PATIENCE);
 	sleep_ns(PATIENCE);
 	assert_true(jit_file__wakes_at(&f.file) <= monotonic_ns());
 	append_to_map("2000 10 g\n");
 	read_all(&f, &NO_SIGNS);
-	assert_int_equal(the_piece(&f.heard, "1000 10 f\n2000 10 g\n")->after, 0);
+	assert_int_equal(the_piece(&f.received, "1000 10 f\n2000 10 g\n")->after, 0);
 	assert_int_equal(jit_file__wakes_at(&f.file), 0);
 	end_map(&f);
 
 	write_new_map("1000 10 f\n");
 	begin_as(&f, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED, monotonic_ns());
 	read_all(&f, &MODIFIED);
-	assert_int_equal(f.heard.pieces.count, 0);
+	assert_int_equal(f.received.pieces.count, 0);
 	read_all(&f, &CLOSED);
-	assert_int_equal(the_piece(&f.heard, "1000 10 f\n")->after, 0);
+	assert_int_equal(the_piece(&f.received, "1000 10 f\n")->after, 0);
 	end_map(&f);
 
 	write_new_map("1000 10 f\n");
 	begin_as(&f, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED, monotonic_ns());
 	assert_int_equal(read_as(&f, &NO_SIGNS, true), 0);
-	assert_int_equal(the_piece(&f.heard, "1000 10 f\n")->after, 0);
+	assert_int_equal(the_piece(&f.received, "1000 10 f\n")->after, 0);
 	end_map(&f);
 
 	/* a dump tells its times itself */
 	write_new_map("");
 	begin_as(&f, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED, monotonic_ns());
-	assert_int_equal(f.heard.state.kind, JIT_FILE_DUMP);
+	assert_int_equal(f.received.state.kind, JIT_FILE_DUMP);
 	assert_int_equal(jit_file__wakes_at(&f.file), 0);
 	append_to_map("bytes");
 	read_all(&f, &MODIFIED);
-	the_piece(&f.heard, "bytes");
+	the_piece(&f.received, "bytes");
 	end_map(&f);
 }
 
@@ -127,21 +127,21 @@ static void outdated_test(void **state)
 	(void)state;
 	write_new_map("1000 10 old\n");
 	begin_as(&f, JIT_FILE_MAP, JIT_FILE_STATE_OUTDATED, 0);
-	assert_int_equal(f.heard.state.state, JIT_FILE_STATE_OUTDATED);
+	assert_int_equal(f.received.state.state, JIT_FILE_STATE_OUTDATED);
 	read_all(&f, &ONLY_OPENED);
 	assert_int_equal(read_as(&f, &NO_SIGNS, true), 0);
-	assert_int_equal(f.heard.pieces.count, 0);
-	assert_int_equal(f.heard.states, 1);
+	assert_int_equal(f.received.pieces.count, 0);
+	assert_int_equal(f.received.states, 1);
 	rewrite_map("1000 10 new\n");
 	read_all(&f, &CLOSED);
-	assert_int_equal(f.heard.states, 2);
-	assert_int_equal(f.heard.state.state, JIT_FILE_STATE_FOLLOWED);
-	assert_string_equal(f.heard.path, "");
-	the_piece(&f.heard, "1000 10 new\n");
-	forget_heard(&f.heard);
+	assert_int_equal(f.received.states, 2);
+	assert_int_equal(f.received.state.state, JIT_FILE_STATE_FOLLOWED);
+	assert_string_equal(f.received.path, "");
+	the_piece(&f.received, "1000 10 new\n");
+	forget_received(&f.received);
 	append_to_map("2000 10 more\n");
 	read_held(&f, &MODIFIED);
-	the_piece(&f.heard, "2000 10 more\n");
+	the_piece(&f.received, "2000 10 more\n");
 	end_map(&f);
 }
 
@@ -159,9 +159,9 @@ static void appended_test(void **state)
 	ended = f.read_at;
 	append_to_map(TWO_LINES);
 	read_all(&f, &MODIFIED);
-	assert_in_range(the_piece(&f.heard, TWO_LINES)->after, began, ended);
-	assert_in_range(f.heard.pieces.data[0].before, f.began, f.read_at);
-	forget_heard(&f.heard);
+	assert_in_range(the_piece(&f.received, TWO_LINES)->after, began, ended);
+	assert_in_range(f.received.pieces.data[0].before, f.began, f.read_at);
+	forget_received(&f.received);
 	sleep_ns(1000000);
 	began = monotonic_ns();
 	jit_file__glance(&f.file);
@@ -169,12 +169,12 @@ static void appended_test(void **state)
 	append_to_map(TWO_LINES);
 	jit_file__glance(&f.file); /* it is too late now */
 	read_all(&f, &MODIFIED);
-	assert_in_range(the_piece(&f.heard, TWO_LINES)->after, began, ended);
-	forget_heard(&f.heard);
+	assert_in_range(the_piece(&f.received, TWO_LINES)->after, began, ended);
+	forget_received(&f.received);
 	began = f.began;
 	append_to_map(TWO_LINES);
 	read_all(&f, &MODIFIED);
-	assert_true(the_piece(&f.heard, TWO_LINES)->after >= began);
+	assert_true(the_piece(&f.received, TWO_LINES)->after >= began);
 	end_map(&f);
 }
 
@@ -193,9 +193,10 @@ static void glance_at_rewriting_test(void **state)
 	rewrite_map("1000 10 x\n2000 10 y\n3000 10 z\n");
 	jit_file__glance(&f.file);
 	assert_true(f.file.silent <= silent);
-	forget_heard(&f.heard);
+	forget_received(&f.received);
 	read_all(&f, &CLOSED);
-	assert_true(the_snapshot(&f.heard, "1000 10 x\n2000 10 y\n3000 10 z\n")->after <= silent);
+	assert_true(the_snapshot(&f.received, "1000 10 x\n2000 10 y\n3000 10 z\n")->after <=
+		    silent);
 	end_map(&f);
 }
 
@@ -212,9 +213,9 @@ static void torn_test(void **state)
 	read_all(&f, &MODIFIED);
 	append_to_map("0 third\n");
 	read_held(&f, &MODIFIED);
-	assert_bytes(&f.heard, "1000 10 first\n2000 10 second\n3000 10 third\n");
-	for (size_t i = 0; i < f.heard.pieces.count; i++)
-		assert_int_equal(f.heard.pieces.data[i].flags, 0);
+	assert_bytes(&f.received, "1000 10 first\n2000 10 second\n3000 10 third\n");
+	for (size_t i = 0; i < f.received.pieces.count; i++)
+		assert_int_equal(f.received.pieces.data[i].flags, 0);
 	end_map(&f);
 }
 
@@ -229,7 +230,7 @@ static void single_line_test(void **state)
 	read_all(&f, &MODIFIED);
 	for (int i = 0; i < 10; i++) {
 		uint64_t silent = f.began, began, ended, seen;
-		const struct told *told;
+		const struct report *report;
 
 		sleep_ns(30000000);
 		began = monotonic_ns();
@@ -238,11 +239,11 @@ static void single_line_test(void **state)
 		sleep_ns(i * 10000000);
 		seen = monotonic_ns();
 		read_held(&f, &MODIFIED);
-		told = the_piece(&f.heard, "2000 10 g\n");
-		assert_true(told->after >= silent && told->after <= ended);
-		assert_true(told->before >= seen);
-		close += told->after + TICK >= began;
-		forget_heard(&f.heard);
+		report = the_piece(&f.received, "2000 10 g\n");
+		assert_true(report->after >= silent && report->after <= ended);
+		assert_true(report->before >= seen);
+		close += report->after + TICK >= began;
+		forget_received(&f.received);
 	}
 	/* where the clocks could not be compared, it is as old as the last reading */
 	assert_true(close >= 8);
@@ -285,19 +286,20 @@ static void write_under_way_test(void **state)
 		written = monotonic_ns();
 		begin_write();
 		read_all(&f, &MODIFIED);
-		assert_int_equal(f.heard.pieces.count, 0);
+		assert_int_equal(f.received.pieces.count, 0);
 		assert_in_range(jit_file__wakes_at(&f.file), f.began, f.read_at + PATIENCE);
 		if (*behind[i]) {
 			end_write(behind[i]);
 			read_held(&f, &MODIFIED);
-			assert_int_equal(f.heard.pieces.count, 2);
-			assert_true(piece_at(&f.heard, 1)->after >= f.heard.pieces.data[0].before);
+			assert_int_equal(f.received.pieces.count, 2);
+			assert_true(piece_at(&f.received, 1)->after >=
+				    f.received.pieces.data[0].before);
 		} else { /* how it ends is not waited for */
 			assert_int_equal(read_as(&f, &NO_SIGNS, true), 0);
-			the_piece(&f.heard, "2000 10 g\n");
+			the_piece(&f.received, "2000 10 g\n");
 		}
-		assert_true(f.heard.pieces.data[0].after <= silent);
-		assert_true(f.heard.pieces.data[0].before >= written);
+		assert_true(f.received.pieces.data[0].after <= silent);
+		assert_true(f.received.pieces.data[0].before >= written);
 		assert_int_equal(jit_file__wakes_at(&f.file), 0);
 		end_map(&f);
 	}
@@ -315,18 +317,18 @@ static void next_line_test(void **state)
 	began = monotonic_ns();
 	append_to_map("2000 10 g\n");
 	read_all(&f, &MODIFIED);
-	assert_int_equal(f.heard.pieces.count, 0);
+	assert_int_equal(f.received.pieces.count, 0);
 	sleep_ns(TICK);
 	append_to_map("3000 10 h\n");
 	read_all(&f, &MODIFIED);
-	assert_true(the_piece(&f.heard, "2000 10 g\n")->after + TICK >= began);
+	assert_true(the_piece(&f.received, "2000 10 g\n")->after + TICK >= began);
 	/* what is held when it is written anew is told before that */
 	rewrite_map("");
 	read_all(&f, &CLOSED);
-	assert_bytes(&f.heard, TWO_LINES);
-	assert_int_equal(f.heard.pieces.count, 3);
-	assert_int_equal(f.heard.pieces.data[1].flags, 0);
-	assert_int_equal(f.heard.pieces.data[2].flags, JIT_SNAPSHOT_BEGIN | JIT_SNAPSHOT_END);
+	assert_bytes(&f.received, TWO_LINES);
+	assert_int_equal(f.received.pieces.count, 3);
+	assert_int_equal(f.received.pieces.data[1].flags, 0);
+	assert_int_equal(f.received.pieces.data[2].flags, JIT_SNAPSHOT_BEGIN | JIT_SNAPSHOT_END);
 	end_map(&f);
 }
 
@@ -335,7 +337,7 @@ static void exact_time_test(void **state)
 {
 	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}};
 	uint64_t real, wanted;
-	const struct told *told;
+	const struct report *report;
 	struct followed f;
 	int64_t offset;
 
@@ -350,29 +352,29 @@ static void exact_time_test(void **state)
 	times[1] = (struct timespec){.tv_sec = real / 1000000000, .tv_nsec = real % 1000000000};
 	assert_int_equal(utimensat(AT_FDCWD, FILENAME, times, 0), 0);
 	read_held(&f, &MODIFIED);
-	told = the_piece(&f.heard, "2000 10 g\n");
-	assert_in_range(told->after, wanted - 100000, wanted + 100000);
-	forget_heard(&f.heard);
+	report = the_piece(&f.received, "2000 10 g\n");
+	assert_in_range(report->after, wanted - 100000, wanted + 100000);
+	forget_received(&f.received);
 	/* older than the last reading, or of two lines, it says nothing */
 	append_to_map("3000 10 h\n");
 	assert_int_equal(utimensat(AT_FDCWD, FILENAME, times, 0), 0);
 	real = f.began;
 	read_held(&f, &MODIFIED);
-	assert_true(the_piece(&f.heard, "3000 10 h\n")->after >= real);
-	forget_heard(&f.heard);
+	assert_true(the_piece(&f.received, "3000 10 h\n")->after >= real);
+	forget_received(&f.received);
 	/* nor does it of what is to come */
 	append_to_map("4000 10 i\n");
 	times[1].tv_sec += 3600;
 	assert_int_equal(utimensat(AT_FDCWD, FILENAME, times, 0), 0);
 	real = f.read_at;
 	read_all(&f, &MODIFIED);
-	assert_true(the_piece(&f.heard, "4000 10 i\n")->after <= real);
-	forget_heard(&f.heard);
+	assert_true(the_piece(&f.received, "4000 10 i\n")->after <= real);
+	forget_received(&f.received);
 	real = f.read_at;
 	sleep_ns(30000000);
 	append_to_map(TWO_LINES);
 	read_all(&f, &MODIFIED);
-	assert_true(the_piece(&f.heard, TWO_LINES)->after <= real);
+	assert_true(the_piece(&f.received, TWO_LINES)->after <= real);
 	end_map(&f);
 }
 
@@ -386,11 +388,11 @@ static void looked_at_test(void **state)
 	begin_map(&f, "1000 10 f\n");
 	read_all(&f, &LOOKED_AT);
 	read_all(&f, &NO_SIGNS);
-	assert_int_equal(f.heard.pieces.count, 0);
+	assert_int_equal(f.received.pieces.count, 0);
 	assert_int_equal(jit_file__wakes_at(&f.file), 0);
 	append_to_map("2000 10 g\n");
 	read_held(&f, &CLOSED); /* opened for each line */
-	the_piece(&f.heard, "2000 10 g\n");
+	the_piece(&f.received, "2000 10 g\n");
 	end_map(&f);
 }
 

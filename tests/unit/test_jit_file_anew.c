@@ -7,14 +7,14 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "unit/heard_file.h"
+#include "unit/jit_file_support.h"
 
 /* ---- it is written anew ---------------------------------------------------------------------- */
 
 static void snapshot_test(void **state)
 {
 	uint64_t listed_from, listed_to, closed;
-	const struct told *told;
+	const struct report *report;
 	struct followed f;
 	int fd;
 
@@ -27,34 +27,34 @@ static void snapshot_test(void **state)
 	fd = open(FILENAME, O_WRONLY | O_TRUNC | O_CLOEXEC);
 	assert_int_equal(write(fd, "1000 10 ", 8), 8);
 	read_all(&f, &OPENED);
-	assert_int_equal(f.heard.pieces.count, 0);
+	assert_int_equal(f.received.pieces.count, 0);
 	assert_in_range(jit_file__wakes_at(&f.file), f.began, f.read_at + PATIENCE);
 	assert_int_equal(write(fd, "new\n", 4), 4);
 	close(fd);
 	closed = monotonic_ns();
 	read_all(&f, &CLOSED);
-	told = the_snapshot(&f.heard, "1000 10 new\n");
-	assert_in_range(told->after, listed_from, listed_to);
-	assert_in_range(told->before, closed, f.read_at);
+	report = the_snapshot(&f.received, "1000 10 new\n");
+	assert_in_range(report->after, listed_from, listed_to);
+	assert_in_range(report->before, closed, f.read_at);
 	assert_int_equal(jit_file__wakes_at(&f.file), 0);
-	forget_heard(&f.heard);
+	forget_received(&f.received);
 	/* the next one's time begins with the last */
 	listed_from = closed;
 	listed_to = f.read_at;
 	rewrite_map("7000 10 next\n");
 	read_all(&f, &CLOSED);
-	assert_in_range(the_snapshot(&f.heard, "7000 10 next\n")->after, listed_from, listed_to);
-	forget_heard(&f.heard);
+	assert_in_range(the_snapshot(&f.received, "7000 10 next\n")->after, listed_from, listed_to);
+	forget_received(&f.received);
 	/* and it is appended to, which the next one has to follow */
 	append_to_map("8000 10 added\n");
 	read_held(&f, &CLOSED);
-	the_piece(&f.heard, "8000 10 added\n");
+	the_piece(&f.received, "8000 10 added\n");
 	listed_from = f.began;
 	listed_to = f.read_at;
-	forget_heard(&f.heard);
+	forget_received(&f.received);
 	rewrite_map("9000 10 last\n");
 	read_all(&f, &CLOSED);
-	assert_in_range(the_snapshot(&f.heard, "9000 10 last\n")->after, listed_from, listed_to);
+	assert_in_range(the_snapshot(&f.received, "9000 10 last\n")->after, listed_from, listed_to);
 	end_map(&f);
 }
 
@@ -66,11 +66,11 @@ static void emptied_test(void **state)
 	begin_map(&f, "1000 10 f\n");
 	rewrite_map("");
 	read_all(&f, &CLOSED);
-	the_snapshot(&f.heard, "");
-	forget_heard(&f.heard);
+	the_snapshot(&f.received, "");
+	forget_received(&f.received);
 	append_to_map("1000 10 g\n");
 	read_held(&f, &CLOSED);
-	the_piece(&f.heard, "1000 10 g\n");
+	the_piece(&f.received, "1000 10 g\n");
 	end_map(&f);
 }
 
@@ -91,10 +91,10 @@ static void replaced_content_test(void **state)
 		rewrite_map(contents[i]);
 		read_held(&f, &CLOSED);
 		if (i == 1)
-			the_piece(&f.heard, "2000 10 g\n");
+			the_piece(&f.received, "2000 10 g\n");
 		else
-			the_snapshot(&f.heard, contents[i]);
-		forget_heard(&f.heard);
+			the_snapshot(&f.received, contents[i]);
+		forget_received(&f.received);
 	}
 	end_map(&f);
 }
@@ -120,7 +120,7 @@ static void changed_early_test(void **state)
 	begin_map(&f, old);
 	rewrite_map(new);
 	read_all(&f, &CLOSED);
-	the_snapshot(&f.heard, new);
+	the_snapshot(&f.received, new);
 	end_map(&f);
 	free(old);
 	free(new);
@@ -141,21 +141,21 @@ static void not_closed_test(void **state)
 	read_all(&f, &OPENED);
 	assert_int_equal(write(fd, "3000 10 h\n", 10), 10);
 	read_all(&f, &MODIFIED);
-	assert_int_equal(f.heard.pieces.count, 0);
+	assert_int_equal(f.received.pieces.count, 0);
 	sleep_ns(PATIENCE);
 	read_all(&f, &NO_SIGNS);
-	assert_bytes(&f.heard, "3000 10 h\n");
-	assert_int_equal(f.heard.pieces.count, 2);
-	assert_int_equal(f.heard.pieces.data[0].size, 0);
-	assert_int_equal(f.heard.pieces.data[0].flags, JIT_SNAPSHOT_BEGIN | JIT_SNAPSHOT_END);
-	assert_in_range(f.heard.pieces.data[0].after, listed_from, listed_to);
-	assert_int_equal(f.heard.pieces.data[1].flags, 0);
-	assert_true(f.heard.pieces.data[1].after <= listed_to);
-	forget_heard(&f.heard);
+	assert_bytes(&f.received, "3000 10 h\n");
+	assert_int_equal(f.received.pieces.count, 2);
+	assert_int_equal(f.received.pieces.data[0].size, 0);
+	assert_int_equal(f.received.pieces.data[0].flags, JIT_SNAPSHOT_BEGIN | JIT_SNAPSHOT_END);
+	assert_in_range(f.received.pieces.data[0].after, listed_from, listed_to);
+	assert_int_equal(f.received.pieces.data[1].flags, 0);
+	assert_true(f.received.pieces.data[1].after <= listed_to);
+	forget_received(&f.received);
 	assert_int_equal(write(fd, "4000 10 i\n", 10), 10);
 	close(fd);
 	read_held(&f, &CLOSED);
-	the_piece(&f.heard, "4000 10 i\n");
+	the_piece(&f.received, "4000 10 i\n");
 	end_map(&f);
 }
 
@@ -179,11 +179,11 @@ static void not_closed_appended_test(void **state)
 	read_all(&f, &OPENED);
 	assert_int_equal(write(fd, "4000 10 i\n", 10), 10);
 	sleep_ns(PATIENCE);
-	forget_heard(&f.heard);
+	forget_received(&f.received);
 	read_all(&f, &NO_SIGNS);
-	assert_bytes(&f.heard, "3000 10 h\n4000 10 i\n");
-	assert_in_range(f.heard.pieces.data[0].after, glance_from, glance_to);
-	assert_true(f.heard.pieces.data[1].after >= f.heard.pieces.data[0].after);
+	assert_bytes(&f.received, "3000 10 h\n4000 10 i\n");
+	assert_in_range(f.received.pieces.data[0].after, glance_from, glance_to);
+	assert_true(f.received.pieces.data[1].after >= f.received.pieces.data[0].after);
 	close(fd);
 	end_map(&f);
 }
@@ -197,10 +197,10 @@ static void settled_rewriting_test(void **state)
 	begin_map(&f, "1000 10 f\n");
 	rewrite_map("2 1 g\n");
 	read_all(&f, &OPENED);
-	assert_int_equal(f.heard.pieces.count, 0);
+	assert_int_equal(f.received.pieces.count, 0);
 	assert_int_equal(read_as(&f, &NO_SIGNS, true), 0);
-	assert_bytes(&f.heard, "2 1 g\n");
-	assert_int_equal(piece_at(&f.heard, 0)->flags, JIT_SNAPSHOT_BEGIN | JIT_SNAPSHOT_END);
+	assert_bytes(&f.received, "2 1 g\n");
+	assert_int_equal(piece_at(&f.received, 0)->flags, JIT_SNAPSHOT_BEGIN | JIT_SNAPSHOT_END);
 	end_map(&f);
 }
 
@@ -216,13 +216,13 @@ static void replaced_file_test(void **state)
 	fd = open(FILENAME, O_RDONLY | O_CLOEXEC);
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_int_equal(jit_file__replace(&f.file, fd, &st, monotonic_ns(),
-					   &(struct jit_file_sink){hear_event, &f.heard}),
+					   &(struct jit_file_sink){receive_event, &f.received}),
 			 0);
 	assert_int_equal(f.file.fd, fd);
 	assert_int_equal(f.file.inode, st.st_ino);
 	assert_true(jit_file__wakes_at(&f.file) > 0);
 	read_all(&f, &CLOSED);
-	the_snapshot(&f.heard, "1000 10 f\n2000 10 another\n");
+	the_snapshot(&f.received, "1000 10 f\n2000 10 another\n");
 	end_map(&f);
 }
 
@@ -251,25 +251,25 @@ static void big_test(void **state)
 	write_new_map(text);
 	begin_as(&f, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED, 0);
 	assert_int_equal(read_much(&f, &NO_SIGNS), 2);
-	assert_bytes(&f.heard, text);
-	for (size_t i = 0; i < f.heard.pieces.count; i++) {
-		assert_int_equal(f.heard.pieces.data[i].flags, 0);
-		assert_int_equal(f.heard.pieces.data[i].after, 0);
+	assert_bytes(&f.received, text);
+	for (size_t i = 0; i < f.received.pieces.count; i++) {
+		assert_int_equal(f.received.pieces.data[i].flags, 0);
+		assert_int_equal(f.received.pieces.data[i].after, 0);
 	}
 	/* what is read in two rounds was written since the last that came to the end */
-	forget_heard(&f.heard);
+	forget_received(&f.received);
 	silent = f.read_at;
 	append_to_map(text);
 	assert_int_equal(read_much(&f, &MODIFIED), 2);
-	assert_bytes(&f.heard, text);
-	for (size_t i = 0; i < f.heard.pieces.count; i++)
-		assert_int_equal(f.heard.pieces.data[i].after, f.heard.pieces.data[0].after);
-	assert_true(f.heard.pieces.data[0].after <= silent);
+	assert_bytes(&f.received, text);
+	for (size_t i = 0; i < f.received.pieces.count; i++)
+		assert_int_equal(f.received.pieces.data[i].after, f.received.pieces.data[0].after);
+	assert_true(f.received.pieces.data[0].after <= silent);
 	/* a snapshot is read in one */
-	forget_heard(&f.heard);
+	forget_received(&f.received);
 	rewrite_map(text);
 	assert_int_equal(read_much(&f, &CLOSED), 1);
-	the_snapshot(&f.heard, text);
+	the_snapshot(&f.received, text);
 	end_map(&f);
 	free(text);
 }
@@ -286,9 +286,9 @@ static void hole_test(void **state)
 	append_to_map(LINE);
 	while (read_as(&f, &MODIFIED, false) == 1)
 		;
-	assert_true(f.heard.bytes.count < EVENT_SIZE_MAX);
-	assert_true(f.heard.bytes.count >= strlen(LINE));
-	assert_memory_equal(f.heard.bytes.data + f.heard.bytes.count - strlen(LINE), LINE,
+	assert_true(f.received.bytes.count < EVENT_SIZE_MAX);
+	assert_true(f.received.bytes.count >= strlen(LINE));
+	assert_memory_equal(f.received.bytes.data + f.received.bytes.count - strlen(LINE), LINE,
 			    strlen(LINE));
 	end_map(&f);
 }
@@ -305,15 +305,15 @@ static void refused_test(void **state)
 	(void)state;
 	begin_map(&f, "1000 10 f\n");
 	append_to_map(TWO_LINES);
-	f.heard.refusal = -ENOSPC;
+	f.received.refusal = -ENOSPC;
 	assert_int_equal(read_as(&f, &MODIFIED, false), -ENOSPC);
 	rewrite_map("");
 	assert_int_equal(read_as(&f, &CLOSED, false), -ENOSPC);
 	assert_int_equal(jit_file__give_up(&f.file, JIT_FILE_STATE_TOO_BIG,
-					   &(struct jit_file_sink){hear_event, &f.heard}),
+					   &(struct jit_file_sink){receive_event, &f.received}),
 			 -ENOSPC);
 	assert_int_equal(jit_file__begin(&other, NUMBER, JIT_FILE_MAP, &owner, &found, 1,
-					 &(struct jit_file_sink){hear_event, &f.heard}),
+					 &(struct jit_file_sink){receive_event, &f.received}),
 			 -ENOSPC);
 	end_map(&f);
 }
@@ -329,25 +329,25 @@ static void give_up_test(void **state)
 	silent = f.read_at;
 	append_to_map(TWO_LINES);
 	assert_int_equal(jit_file__give_up(&f.file, JIT_FILE_STATE_USER_LIMIT,
-					   &(struct jit_file_sink){hear_event, &f.heard}),
+					   &(struct jit_file_sink){receive_event, &f.received}),
 			 0);
-	assert_int_equal(the_snapshot(&f.heard, "")->before, UINT64_MAX);
-	assert_true(f.heard.pieces.data[0].after <= silent);
-	assert_int_equal(f.heard.state.state, JIT_FILE_STATE_USER_LIMIT);
-	forget_heard(&f.heard);
+	assert_int_equal(the_snapshot(&f.received, "")->before, UINT64_MAX);
+	assert_true(f.received.pieces.data[0].after <= silent);
+	assert_int_equal(f.received.state.state, JIT_FILE_STATE_USER_LIMIT);
+	forget_received(&f.received);
 	read_all(&f, &CLOSED);
-	assert_int_equal(f.heard.pieces.count + f.heard.states, 0);
+	assert_int_equal(f.received.pieces.count + f.received.states, 0);
 	end_map(&f);
 	/* a dump tells its times itself */
 	write_new_map("bytes");
 	begin_as(&f, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED, 0);
-	forget_heard(&f.heard);
+	forget_received(&f.received);
 	assert_int_equal(jit_file__give_up(&f.file, JIT_FILE_STATE_USER_LIMIT,
-					   &(struct jit_file_sink){hear_event, &f.heard}),
+					   &(struct jit_file_sink){receive_event, &f.received}),
 			 0);
-	assert_int_equal(f.heard.pieces.count, 0);
-	assert_int_equal(f.heard.states, 1);
-	assert_int_equal(f.heard.state.state, JIT_FILE_STATE_USER_LIMIT);
+	assert_int_equal(f.received.pieces.count, 0);
+	assert_int_equal(f.received.states, 1);
+	assert_int_equal(f.received.state.state, JIT_FILE_STATE_USER_LIMIT);
 	end_map(&f);
 }
 

@@ -32,12 +32,12 @@ static void ring_test(void **state)
 {
 	struct jit_channels *channels = jit_channels__new();
 	struct jit_channel *c = &channels->of[0];
-	static char record[60000], heard[60000];
-	unsigned int told = 0, got = 0;
+	static char record[60000], received[60000];
+	unsigned int reported = 0, got = 0;
 
 	(void)state;
 	assert_non_null(channels);
-	assert_int_equal(jit_channel__take_event(c, heard, sizeof(heard)), 0);
+	assert_int_equal(jit_channel__take_event(c, received, sizeof(received)), 0);
 	/* around the end, several times */
 	for (unsigned int i = 0; i < 2000; i++) {
 		size_t size = 1 + i * 7919 % sizeof(record);
@@ -46,17 +46,17 @@ static void ring_test(void **state)
 		while (!jit_channel__send_event(c, record, size)) {
 			size_t expected = 1 + got * 7919 % sizeof(record);
 
-			assert_int_equal(jit_channel__take_event(c, heard, sizeof(heard)),
+			assert_int_equal(jit_channel__take_event(c, received, sizeof(received)),
 					 expected);
-			assert_int_equal((unsigned char)heard[0], got % 256);
-			assert_int_equal((unsigned char)heard[expected - 1], got % 256);
+			assert_int_equal((unsigned char)received[0], got % 256);
+			assert_int_equal((unsigned char)received[expected - 1], got % 256);
 			got++;
 		}
-		told++;
+		reported++;
 	}
-	while (jit_channel__take_event(c, heard, sizeof(heard)) > 0)
+	while (jit_channel__take_event(c, received, sizeof(received)) > 0)
 		got++;
-	assert_int_equal(told, got);
+	assert_int_equal(reported, got);
 	jit_channels__free(channels);
 }
 
@@ -65,21 +65,22 @@ static void nonsense_test(void **state)
 {
 	struct jit_channels *channels = jit_channels__new();
 	struct jit_channel *c = &channels->of[0];
-	char heard[64];
+	char received[64];
 
 	(void)state;
 	assert_true(jit_channel__send_event(c, "123456789", 9));
-	assert_int_equal(jit_channel__take_event(c, heard, 8), -EPROTO); /* larger than any event */
+	assert_int_equal(jit_channel__take_event(c, received, 8),
+			 -EPROTO); /* larger than any event */
 	*(uint64_t *)c->event_bytes = UINT64_MAX - 7;
-	assert_int_equal(jit_channel__take_event(c, heard, sizeof(heard)), -EPROTO);
+	assert_int_equal(jit_channel__take_event(c, received, sizeof(received)), -EPROTO);
 	*(uint64_t *)c->event_bytes = 0;
-	assert_int_equal(jit_channel__take_event(c, heard, sizeof(heard)), -EPROTO);
+	assert_int_equal(jit_channel__take_event(c, received, sizeof(received)), -EPROTO);
 	*(uint64_t *)c->event_bytes = 40; /* more than was written */
-	assert_int_equal(jit_channel__take_event(c, heard, sizeof(heard)), -EPROTO);
+	assert_int_equal(jit_channel__take_event(c, received, sizeof(received)), -EPROTO);
 	c->written = 7;
-	assert_int_equal(jit_channel__take_event(c, heard, sizeof(heard)), -EPROTO);
+	assert_int_equal(jit_channel__take_event(c, received, sizeof(received)), -EPROTO);
 	c->written = UINT64_MAX;
-	assert_int_equal(jit_channel__take_event(c, heard, sizeof(heard)), -EPROTO);
+	assert_int_equal(jit_channel__take_event(c, received, sizeof(received)), -EPROTO);
 	assert_false(jit_channel__send_event(c, "1", 1));
 	jit_channels__free(channels);
 }
@@ -103,16 +104,16 @@ static void keep_test(void **state)
 
 /* ---- the watcher ----------------------------------------------------------------------------- */
 
-struct heard {
+struct received {
 	unsigned int files; /* that are followed */
 	uint32_t last_file;
 	enum jit_file_state state;
 	VEC(char) bytes;
 };
 
-static int hear(void *context, struct event_header *event)
+static int receive(void *context, struct event_header *event)
 {
-	struct heard *h = context;
+	struct received *h = context;
 
 	if (event->type == EVENT_JIT_FILE) {
 		const struct jit_file_event *e = (const void *)event;
@@ -149,9 +150,9 @@ static void refuse_touch(void *context, const struct jit_owner *owner)
 static void denied_test(void **state)
 {
 	static struct quota bytes;
-	struct heard h = {};
+	struct received h = {};
 	const struct jit_follower_output output = {
-		.push = hear, .is_full = never_full, .touch = refuse_touch, .context = &h};
+		.push = receive, .is_full = never_full, .touch = refuse_touch, .context = &h};
 	struct jit_follower *r;
 	struct jit_owner owner;
 
@@ -180,12 +181,12 @@ static void append(const char *text)
 	close(fd);
 }
 
-static void wait_for_bytes(struct jit_tail *t, struct heard *h, size_t count)
+static void wait_for_bytes(struct jit_tail *t, struct received *h, size_t count)
 {
 	uint64_t until = monotonic_ns() + PATIENCE;
 
 	while (h->bytes.count < count && monotonic_ns() < until) {
-		assert_int_equal(jit_tail__take(t, monotonic_ns(), hear, h), 0);
+		assert_int_equal(jit_tail__take(t, monotonic_ns(), receive, h), 0);
 		usleep(1000);
 	}
 	assert_int_equal(h->bytes.count, count);
@@ -202,7 +203,7 @@ static int remove_map(void **state)
 static void follow_test(void **state)
 {
 	struct jit_tail *t = NULL;
-	struct heard h = {};
+	struct received h = {};
 
 	(void)state;
 	append("1000 10 f\n");
@@ -215,7 +216,7 @@ static void follow_test(void **state)
 	wait_for_bytes(t, &h, 20);
 	append("3000 10 h\n");
 	assert_true(jit_tail__finish(t, PATIENCE));
-	assert_int_equal(jit_tail__take(t, monotonic_ns(), hear, &h), 0);
+	assert_int_equal(jit_tail__take(t, monotonic_ns(), receive, &h), 0);
 	assert_int_equal(h.bytes.count, 30);
 	assert_memory_equal(h.bytes.data, "1000 10 f\n2000 10 g\n3000 10 h\n", 30);
 	assert_true(jit_tail__cpu(t) > 0);
@@ -227,7 +228,7 @@ static void follow_test(void **state)
 static void pause_test(void **state)
 {
 	struct jit_tail *t = NULL;
-	struct heard h = {};
+	struct received h = {};
 
 	(void)state;
 	append("1000 10 f\n");
@@ -240,7 +241,7 @@ static void pause_test(void **state)
 	append("2000 10 g\n");
 	for (int i = 0; i < 30; i++) {
 		usleep(10000);
-		assert_int_equal(jit_tail__take(t, monotonic_ns(), hear, &h), 0);
+		assert_int_equal(jit_tail__take(t, monotonic_ns(), receive, &h), 0);
 	}
 	assert_int_equal(h.bytes.count, 10);
 	jit_tail__pause(t, false);
@@ -249,7 +250,7 @@ static void pause_test(void **state)
 	usleep(300000);
 	append("3000 10 h\n");
 	assert_true(jit_tail__finish(t, PATIENCE));
-	assert_int_equal(jit_tail__take(t, monotonic_ns(), hear, &h), 0);
+	assert_int_equal(jit_tail__take(t, monotonic_ns(), receive, &h), 0);
 	assert_int_equal(h.bytes.count, 30);
 	assert_memory_equal(h.bytes.data, "1000 10 f\n2000 10 g\n3000 10 h\n", 30);
 	jit_tail__free(t);
@@ -279,7 +280,7 @@ static pid_t find_watcher(void)
 static void ended_test(void **state)
 {
 	struct jit_tail *t = NULL;
-	struct heard h = {};
+	struct received h = {};
 	uint32_t last = 0;
 
 	(void)state;
@@ -297,14 +298,14 @@ static void ended_test(void **state)
 	}
 	for (uint64_t until = monotonic_ns() + PATIENCE;
 	     h.state != JIT_FILE_STATE_NO_READER && monotonic_ns() < until;) {
-		assert_int_equal(jit_tail__take(t, monotonic_ns(), hear, &h), 0);
+		assert_int_equal(jit_tail__take(t, monotonic_ns(), receive, &h), 0);
 		usleep(1000);
 	}
 	assert_int_equal(h.state, JIT_FILE_STATE_NO_READER);
 	assert_int_equal(h.last_file, last);
 	/* who comes now is told so */
 	assert_int_equal(jit_tail__follow(t, getppid()), 0);
-	assert_int_equal(jit_tail__take(t, monotonic_ns(), hear, &h), 0);
+	assert_int_equal(jit_tail__take(t, monotonic_ns(), receive, &h), 0);
 	assert_int_equal(h.last_file, last + 1);
 	assert_int_equal(jit_tail__gone(t, getppid()), 0);
 	assert_false(jit_tail__settle(t, SECOND / 10));
@@ -360,7 +361,7 @@ static pid_t other_user(char *map, size_t size, uid_t uid)
 static void users_test(void **state)
 {
 	struct jit_tail *t = NULL;
-	struct heard h = {};
+	struct received h = {};
 	pid_t watchers[4], child;
 	char map[64];
 
@@ -384,7 +385,7 @@ static void users_test(void **state)
 	wait_for_bytes(t, &h, 40);
 	assert_int_equal(h.files, 3);
 	assert_true(jit_tail__finish(t, PATIENCE));
-	assert_int_equal(jit_tail__take(t, monotonic_ns(), hear, &h), 0);
+	assert_int_equal(jit_tail__take(t, monotonic_ns(), receive, &h), 0);
 	assert_memory_equal(h.bytes.data + 20, "9000 10 o\n2000 10 g\n", 20);
 	assert_int_equal(h.bytes.count, 40);
 	jit_tail__free(t);
@@ -421,7 +422,7 @@ static void large_test(void **state)
 	enum { LINES = 24000, LINE = 1000 };
 	static char text[LINE + 1];
 	struct jit_tail *t = NULL;
-	struct heard h = {};
+	struct received h = {};
 	uint64_t until;
 
 	(void)state;
@@ -447,7 +448,7 @@ static void large_test(void **state)
 static void crowd_test(void **state)
 {
 	struct jit_tail *t = NULL;
-	struct heard h = {};
+	struct received h = {};
 	pid_t watcher;
 
 	(void)state;

@@ -25,7 +25,7 @@ static bool same_function(void *context, uint32_t a, uint32_t b)
 	return jit_timeline__name(context, a) / 10 == jit_timeline__name(context, b) / 10;
 }
 
-static struct jit_answer ask(struct jit_timeline *t, uint64_t address, uint64_t time)
+static struct jit_answer request(struct jit_timeline *t, uint64_t address, uint64_t time)
 {
 	struct jit_history history = {};
 	struct jit_answer answer;
@@ -39,7 +39,7 @@ static struct jit_answer ask(struct jit_timeline *t, uint64_t address, uint64_t 
 static void assert_answer(struct jit_timeline *t, uint64_t address, uint64_t time, uint32_t entry,
 			  bool ambiguous)
 {
-	struct jit_answer answer = ask(t, address, time);
+	struct jit_answer answer = request(t, address, time);
 
 	assert_int_equal(answer.entry, entry);
 	assert_int_equal(answer.ambiguous, ambiguous);
@@ -309,10 +309,10 @@ static int compare_u64(const void *a, const void *b)
 /* Many entries at random addresses: blocks split and go away. */
 static void many_test(void **state)
 {
-	enum { COUNT = 200000, ASKED = 1000 };
-	struct jit_history *histories = calloc(ASKED, sizeof(*histories));
+	enum { COUNT = 200000, REQUESTED = 1000 };
+	struct jit_history *histories = calloc(REQUESTED, sizeof(*histories));
 	struct jit_timeline *t = jit_timeline__new();
-	uint64_t *starts = calloc(COUNT, sizeof(*starts)), addresses[ASKED];
+	uint64_t *starts = calloc(COUNT, sizeof(*starts)), addresses[REQUESTED];
 
 	(void)state;
 	srandom(12);
@@ -320,14 +320,14 @@ static void many_test(void **state)
 		starts[i] = ((uint64_t)random() << 20 ^ (uint64_t)random()) & ~63ull;
 		add(t, starts[i], 64, i * 10, i * 10 + 9, i);
 	}
-	for (uint32_t i = 0; i < ASKED; i++)
-		addresses[i] = starts[COUNT - ASKED + i] + i % 64;
-	qsort(addresses, ASKED, sizeof(*addresses), compare_u64);
-	assert_int_equal(jit_timeline__histories(t, addresses, ASKED, histories), 0);
-	for (uint32_t i = 0; i < ASKED; i++) {
+	for (uint32_t i = 0; i < REQUESTED; i++)
+		addresses[i] = starts[COUNT - REQUESTED + i] + i % 64;
+	qsort(addresses, REQUESTED, sizeof(*addresses), compare_u64);
+	assert_int_equal(jit_timeline__histories(t, addresses, REQUESTED, histories), 0);
+	for (uint32_t i = 0; i < REQUESTED; i++) {
 		uint32_t entry = jit_history__at(&histories[i], UINT64_MAX, same_function, t).entry;
 
-		assert_true(entry >= COUNT - ASKED && entry < COUNT);
+		assert_true(entry >= COUNT - REQUESTED && entry < COUNT);
 		assert_int_equal(starts[entry], addresses[i] & ~63ull);
 		jit_history__fini(&histories[i]);
 	}
@@ -394,8 +394,8 @@ static void forget_test(void **state)
 		forgotten += jit_timeline__count(all) - jit_timeline__count(some);
 		for (uint64_t address = 0; address < 115; address++)
 			for (uint64_t at = horizon; at < time + 5; at += 5) {
-				struct jit_answer a = ask(all, address, at);
-				struct jit_answer b = ask(some, address, at);
+				struct jit_answer a = request(all, address, at);
+				struct jit_answer b = request(some, address, at);
 
 				assert_int_equal(name_of(all, a), name_of(some, b));
 				assert_int_equal(a.ambiguous, b.ambiguous);
@@ -423,7 +423,7 @@ static void steady_test(void **state)
 	}
 	assert_true(most < 1100 * 2 * 64);
 	/* what is there is known, and since when */
-	assert_int_equal(name_of(t, ask(t, 0x1000, 10 * 199900 + 20)), 199900);
+	assert_int_equal(name_of(t, request(t, 0x1000, 10 * 199900 + 20)), 199900);
 	jit_timeline__free(t);
 }
 
@@ -438,19 +438,19 @@ static void forget_all_ended_test(void **state)
 	add(t, 0x1000, 0x100, 40, 50, 30);
 	assert_int_equal(jit_timeline__forget(t, UINT64_MAX), 0);
 	assert_int_equal(jit_timeline__count(t), 2);
-	assert_int_equal(name_of(t, ask(t, 0x2010, 35)), 20);
-	assert_int_equal(name_of(t, ask(t, 0x1010, 35)), JIT_NO_ENTRY);
-	assert_int_equal(name_of(t, ask(t, 0x1010, 51)), 30);
+	assert_int_equal(name_of(t, request(t, 0x2010, 35)), 20);
+	assert_int_equal(name_of(t, request(t, 0x1010, 35)), JIT_NO_ENTRY);
+	assert_int_equal(name_of(t, request(t, 0x1010, 51)), 30);
 	assert_int_equal(jit_timeline__after(t, 0), 20);
 	assert_int_equal(jit_timeline__after(t, 1), 40);
 	/* a snapshot that is being read ends nothing yet */
 	assert_int_equal(jit_timeline__begin_snapshot(t, 60, 70), 0);
 	add(t, 0x3000, 0x100, 60, 70, 40);
 	assert_int_equal(jit_timeline__forget(t, UINT64_MAX), 0);
-	assert_int_equal(name_of(t, ask(t, 0x2010, 80)), 20);
+	assert_int_equal(name_of(t, request(t, 0x2010, 80)), 20);
 	jit_timeline__end_snapshot(t);
-	assert_int_equal(name_of(t, ask(t, 0x2010, 80)), JIT_NO_ENTRY);
-	assert_int_equal(name_of(t, ask(t, 0x3010, 80)), 40);
+	assert_int_equal(name_of(t, request(t, 0x2010, 80)), JIT_NO_ENTRY);
+	assert_int_equal(name_of(t, request(t, 0x3010, 80)), 40);
 	jit_timeline__free(t);
 }
 
@@ -481,14 +481,14 @@ static void shed_test(void **state)
 /* Moments come from a file that somebody else may have made: beginnings are put in order. */
 static void unordered_beginnings_test(void **state)
 {
-	static const uint64_t told[] = {10, 40, 30, 20, 50}, wanted[] = {10, 20, 20, 20, 50};
+	static const uint64_t reported[] = {10, 40, 30, 20, 50}, wanted[] = {10, 20, 20, 20, 50};
 	struct jit_timeline *t = jit_timeline__new();
 	struct jit_history history = {};
 	uint64_t address = 0x1000;
 
 	(void)state;
 	for (uint32_t i = 0; i < 5; i++)
-		add(t, 0x1000, 0x10, told[i], 100 + i, 10 * (i + 1));
+		add(t, 0x1000, 0x10, reported[i], 100 + i, 10 * (i + 1));
 	assert_int_equal(jit_timeline__histories(t, &address, 1, &history), 0);
 	assert_int_equal(history.changes.count, 5);
 	for (uint32_t i = 0; i < 5; i++) {

@@ -16,12 +16,12 @@
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
-struct told {
+struct reported {
 	char text[4096];
 	size_t used;
 };
 
-static void say(struct told *t, const char *format, ...)
+static void say(struct reported *t, const char *format, ...)
 {
 	va_list args;
 
@@ -32,7 +32,7 @@ static void say(struct told *t, const char *format, ...)
 
 static int on_load(void *context, const struct jitdump_load *l)
 {
-	struct told *t = context;
+	struct reported *t = context;
 
 	say(t, "load %llu %llx+%llx %s", (unsigned long long)l->time,
 	    (unsigned long long)l->address, (unsigned long long)l->size, l->name);
@@ -60,13 +60,14 @@ static int on_close(void *context, uint64_t time)
 }
 
 /* In pieces; the first error. */
-static int feed(struct jitdump_reader *r, const struct dump *d, size_t piece, struct told *told)
+static int feed(struct jitdump_reader *r, const struct dump *d, size_t piece,
+		struct reported *reported)
 {
-	const struct jitdump_handler handler = {told, on_load, on_move, on_close};
+	const struct jitdump_handler handler = {reported, on_load, on_move, on_close};
 	int err = 0;
 
-	told->used = 0;
-	told->text[0] = 0;
+	reported->used = 0;
+	reported->text[0] = 0;
 	for (size_t at = 0; at < d->size && !err; at += piece) {
 		size_t left = d->size - at, size = left < piece ? left : piece;
 		void *copy = malloc(size);
@@ -130,10 +131,10 @@ static void pieces_test(void **state)
 	make_sound(&d);
 	for (size_t piece = 1; piece <= d.size; piece++) {
 		struct jitdump_reader r = {};
-		struct told told;
+		struct reported reported;
 
-		assert_int_equal(feed(&r, &d, piece, &told), 0);
-		assert_string_equal(told.text, sound);
+		assert_int_equal(feed(&r, &d, piece, &reported), 0);
+		assert_string_equal(reported.text, sound);
 		assert_true(r.header.tsc && r.closed);
 		assert_int_equal(r.header.machine, 62);
 		assert_int_equal(r.header.pid, 1234);
@@ -156,23 +157,24 @@ static void torn_test(void **state)
 	for (size_t cut = 0; cut <= d.size; cut++) {
 		struct dump first = d, second = d;
 		struct jitdump_reader r = {};
-		struct told told, rest;
+		struct reported reported, rest;
 
 		first.size = cut;
 		second.size = d.size - cut;
 		memmove(second.bytes, d.bytes + cut, second.size);
-		assert_int_equal(feed(&r, &first, sizeof(d.bytes), &told), 0);
-		assert_memory_equal(told.text, sound, told.used);
+		assert_int_equal(feed(&r, &first, sizeof(d.bytes), &reported), 0);
+		assert_memory_equal(reported.text, sound, reported.used);
 		assert_int_equal(feed(&r, &second, sizeof(d.bytes), &rest), 0);
-		assert_string_equal(rest.text, sound + told.used);
+		assert_string_equal(rest.text, sound + reported.used);
 		jitdump_reader__fini(&r);
 	}
 }
 
-static int feed_whole(const struct dump *d, struct told *told, struct jitdump_counts *counts)
+static int feed_whole(const struct dump *d, struct reported *reported,
+		      struct jitdump_counts *counts)
 {
 	struct jitdump_reader r = {};
-	int err = feed(&r, d, sizeof(d->bytes), told);
+	int err = feed(&r, d, sizeof(d->bytes), reported);
 
 	*counts = r.counts;
 	jitdump_reader__fini(&r);
@@ -183,7 +185,7 @@ static int feed_whole(const struct dump *d, struct told *told, struct jitdump_co
 static void before_code_test(void **state)
 {
 	struct jitdump_counts counts;
-	struct told told;
+	struct reported reported;
 	struct dump d = {};
 	size_t at;
 
@@ -203,31 +205,31 @@ static void before_code_test(void **state)
 	put_line(&d, 0x2fff, 5, 0, "a.erl"); /* too far to be of this code */
 	end_record(&d, at);
 	put_load_cut(&d, 120, 0x4000, 32, 32, "$a:c/1");
-	assert_int_equal(feed_whole(&d, &told, &counts), 0);
-	assert_string_equal(told.text, "load 100 2000+20 $a:b/1 2000=a.erl:5:0 2008=a.erl:6:0 "
-				       "2010=:0:0\nload 120 4000+20 $a:c/1\n");
+	assert_int_equal(feed_whole(&d, &reported, &counts), 0);
+	assert_string_equal(reported.text, "load 100 2000+20 $a:b/1 2000=a.erl:5:0 2008=a.erl:6:0 "
+					   "2010=:0:0\nload 120 4000+20 $a:c/1\n");
 	assert_int_equal(counts.bad_records, 1);
 }
 
 static void refused_test(void **state)
 {
 	struct jitdump_counts counts;
-	struct told told;
+	struct reported reported;
 	struct dump d;
 
 	(void)state;
 	d.size = 0;
 	put_header_as(&d, 0x4454694a, 1, 40, 0);
-	assert_int_equal(feed_whole(&d, &told, &counts), -ENOTSUP);
+	assert_int_equal(feed_whole(&d, &reported, &counts), -ENOTSUP);
 	d.size = 0;
 	put_header_as(&d, 0x4a695444, 2, 40, 0);
-	assert_int_equal(feed_whole(&d, &told, &counts), -ENOTSUP);
+	assert_int_equal(feed_whole(&d, &reported, &counts), -ENOTSUP);
 	d.size = 0;
 	put_header_as(&d, 0x4a695444, 1, 39, 0);
-	assert_int_equal(feed_whole(&d, &told, &counts), -EBADMSG);
+	assert_int_equal(feed_whole(&d, &reported, &counts), -EBADMSG);
 	d.size = 0;
 	put_header_as(&d, 0x464c457f, 1, 40, 0);
-	assert_int_equal(feed_whole(&d, &told, &counts), -EBADMSG);
+	assert_int_equal(feed_whole(&d, &reported, &counts), -EBADMSG);
 	/* a record that is smaller than its own prefix */
 	d.size = 0;
 	put_header_as(&d, 0x4a695444, 1, 40, 0);
@@ -235,15 +237,15 @@ static void refused_test(void **state)
 	put32(&d, 0);
 	put32(&d, 15);
 	put64(&d, 2);
-	assert_int_equal(feed_whole(&d, &told, &counts), -EBADMSG);
-	assert_string_equal(told.text, "load 1 1000+4 good\n");
+	assert_int_equal(feed_whole(&d, &reported, &counts), -EBADMSG);
+	assert_string_equal(reported.text, "load 1 1000+4 good\n");
 }
 
 /* What contradicts itself is counted and costs nothing else. */
 static void damaged_test(void **state)
 {
 	struct jitdump_counts counts;
-	struct told told;
+	struct reported reported;
 	struct dump d = {};
 	size_t at;
 
@@ -281,8 +283,8 @@ static void damaged_test(void **state)
 	put32(&d, 0); /* too large to be kept, passed over and never whole */
 	put32(&d, JITDUMP_RECORD_MAX + 1);
 	put64(&d, 11);
-	assert_int_equal(feed_whole(&d, &told, &counts), 0);
-	assert_string_equal(told.text, "load 8 1000+4 good\nload 10 2000+4 good too\n");
+	assert_int_equal(feed_whole(&d, &reported, &counts), 0);
+	assert_string_equal(reported.text, "load 8 1000+4 good\nload 10 2000+4 good too\n");
 	assert_int_equal(counts.bad_records, 8);
 }
 

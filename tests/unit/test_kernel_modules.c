@@ -15,7 +15,7 @@
 
 #define S 1000000000ull
 
-struct told {
+struct reported {
 	char text[4096];
 	unsigned int events, last;
 };
@@ -23,14 +23,14 @@ struct told {
 static int take(void *context, struct event_header *event)
 {
 	const struct kallsyms_event *e = (const void *)event;
-	struct told *told = context;
+	struct reported *reported = context;
 
 	assert_int_equal(event_check(event, event->size), 0);
 	assert_int_equal(event->type, EVENT_KALLSYMS);
 	assert_true(event->flags & EVENT_KALLSYMS_MODULES);
-	assert_int_equal(e->piece, told->events++);
-	told->last += (event->flags & EVENT_KALLSYMS_LAST) != 0;
-	strncat(told->text, e->text, e->text_size);
+	assert_int_equal(e->piece, reported->events++);
+	reported->last += (event->flags & EVENT_KALLSYMS_LAST) != 0;
+	strncat(reported->text, e->text, e->text_size);
 	return 0;
 }
 
@@ -43,13 +43,13 @@ static void write_text(const char *path, const char *text)
 	fclose(file);
 }
 
-static struct told look(struct kernel_modules *m, uint64_t now)
+static struct reported look(struct kernel_modules *m, uint64_t now)
 {
-	struct told told = {};
+	struct reported reported = {};
 
-	assert_int_equal(kernel_modules__look(m, now, take, &told), 0);
-	assert_int_equal(told.last, told.events ? 1 : 0);
-	return told;
+	assert_int_equal(kernel_modules__look(m, now, take, &reported), 0);
+	assert_int_equal(reported.last, reported.events ? 1 : 0);
+	return reported;
 }
 
 static void test_readings(void **state)
@@ -111,14 +111,14 @@ static void test_readings(void **state)
 static void test_this_kernel(void **state)
 {
 	struct kernel_modules m;
-	struct told *told = calloc(1, sizeof(*told));
+	struct reported *reported = calloc(1, sizeof(*reported));
 
 	(void)state;
 	kernel_modules__init(&m, 1000 * S);
 	assert_int_equal(m.loaded == 0, access("/proc/modules", R_OK) != 0);
-	assert_int_equal(kernel_modules__look(&m, 2000 * S, take, told), 0);
+	assert_int_equal(kernel_modules__look(&m, 2000 * S, take, reported), 0);
 	assert_int_equal(m.readings, 0);
-	free(told);
+	free(reported);
 }
 
 int main(void)

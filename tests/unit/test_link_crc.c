@@ -62,7 +62,7 @@ static uint32_t plain_crc(int fd, size_t size)
 	return crc32_update(0, bytes, size);
 }
 
-static int ask(struct crc_ledger *ledger, uid_t user, int fd, uint32_t *crc)
+static int request(struct crc_ledger *ledger, uid_t user, int fd, uint32_t *crc)
 {
 	return link_crc(ledger, user, fd, NULL, NULL, crc);
 }
@@ -93,15 +93,15 @@ static void holes_test(void **state)
 	fill(fd, 2 * MB, 10, 'b');
 	fill(fd, 3 * MB + 4, 1, 'c');
 	expected = plain_crc(fd, 3 * MB + 5);
-	assert_int_equal(ask(ledger, ANN, fd, &crc), 0);
+	assert_int_equal(request(ledger, ANN, fd, &crc), 0);
 	assert_int_equal(crc, expected);
 	assert_in_range(quota__used(&ledger->bytes, ANN), 3, 64 << 10); /* whole pages */
-	assert_int_equal(ask(ledger, ANN, empty, &crc), 0);
+	assert_int_equal(request(ledger, ANN, empty, &crc), 0);
 	assert_int_equal(crc, 0);
 	/* nothing of this is read */
 	fill(endless, 7, 1, 'x');
 	expected = crc32_zeros(crc32_update(0, "\0\0\0\0\0\0\0x", 8), (UINT64_C(1) << 40) - 8);
-	assert_int_equal(ask(ledger, ANN, endless, &crc), 0);
+	assert_int_equal(request(ledger, ANN, endless, &crc), 0);
 	assert_int_equal(crc, expected);
 	assert_in_range(quota__used(&ledger->bytes, ANN), 3, 64 << 10);
 }
@@ -115,11 +115,11 @@ static void once_test(void **state)
 	(void)state;
 	fill(fd, 0, MB, 'a');
 	for (int i = 0; i < 100; i++)
-		assert_int_equal(ask(ledger, i % 2 ? ANN : BOB, fd, &crc), 0);
+		assert_int_equal(request(ledger, i % 2 ? ANN : BOB, fd, &crc), 0);
 	assert_int_equal(ledger->bytes.total.used, MB);
 	first = crc;
 	fill(fd, MB, 1, 'b'); /* it is another one now */
-	assert_int_equal(ask(ledger, ANN, fd, &crc), 0);
+	assert_int_equal(request(ledger, ANN, fd, &crc), 0);
 	assert_true(crc != first);
 	assert_int_equal(ledger->bytes.total.used, 2 * MB + 1);
 }
@@ -137,19 +137,19 @@ static void limits_test(void **state)
 	fill(b, 0, 2 * MB, 'b');
 	fill(c, 0, 2 * MB, 'c');
 	/* too large: not a byte of it is read */
-	assert_int_equal(ask(ledger, ANN, big, &crc), -EFBIG);
-	assert_int_equal(ask(ledger, ANN, big, &crc), -EFBIG);
+	assert_int_equal(request(ledger, ANN, big, &crc), -EFBIG);
+	assert_int_equal(request(ledger, ANN, big, &crc), -EFBIG);
 	assert_int_equal(quota__used(&ledger->bytes, ANN), 0);
-	assert_int_equal(ask(ledger, ANN, a, &crc), 0);
+	assert_int_equal(request(ledger, ANN, a, &crc), 0);
 	crc = 7;
 	/* a user's share, and that of all */
-	assert_int_equal(ask(ledger, ANN, b, &crc), -EDQUOT);
+	assert_int_equal(request(ledger, ANN, b, &crc), -EDQUOT);
 	assert_int_equal(crc, 7);
-	assert_int_equal(ask(ledger, BOB, b, &crc), 0);
-	assert_int_equal(ask(ledger, BOB + 1, c, &crc), -EDQUOT);
-	assert_int_equal(ask(ledger, ROOT, c, &crc), 0);
+	assert_int_equal(request(ledger, BOB, b, &crc), 0);
+	assert_int_equal(request(ledger, BOB + 1, c, &crc), -EDQUOT);
+	assert_int_equal(request(ledger, ROOT, c, &crc), 0);
 	/* what is known costs nothing */
-	assert_int_equal(ask(ledger, BOB + 1, c, &crc), 0);
+	assert_int_equal(request(ledger, BOB + 1, c, &crc), 0);
 }
 
 /* One that is nothing but holes and bytes by turns is not followed to its end. */

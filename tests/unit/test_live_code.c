@@ -214,7 +214,7 @@ static const struct frame_note compiled = {
 static const struct frame_note interpreted = {
 	.kind = FRAME_NOTE_HOTSPOT, .place = 0x40, .function = 0xa00, .check = 0xb00};
 
-static void test_compiled_code_is_asked_about_once(void **state)
+static void test_compiled_code_is_requested_once(void **state)
 {
 	(void)state;
 	sample(FRAME_TABLE, &compiled);
@@ -264,7 +264,7 @@ static void test_a_process_is_looked_at_with_its_first_sample(void **state)
 	assert_true(live_code__begun(live.code) >= live.now); /* a function was asked about */
 }
 
-static void test_methods_are_asked_about_again(void **state)
+static void test_methods_are_requested_again(void **state)
 {
 	(void)state;
 	sample(FRAME_IP, &interpreted);
@@ -324,7 +324,7 @@ static void test_methods_in_doubt(void **state)
 }
 
 /* A process that has told all that it may: a method that may be another one by now is not under its old name from then on. */
-static void test_what_may_not_be_told(void **state)
+static void test_what_may_not_be_reported(void **state)
 {
 	struct frame_note other = interpreted;
 	struct outside_row row;
@@ -439,7 +439,7 @@ static void fork_child(uint32_t child)
 }
 
 /* What was read of the parent before is not read of the child. */
-static void test_children_are_not_asked_what_is_known(void **state)
+static void test_children_get_no_request_for_known_functions(void **state)
 {
 	(void)state;
 	sample(FRAME_IP, &python[0]);
@@ -578,16 +578,16 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		T(test_compiled_code_is_asked_about_once),
+		T(test_compiled_code_is_requested_once),
 		T(test_a_process_is_looked_at_with_its_first_sample),
 		T(test_frame_pointers),
-		T(test_methods_are_asked_about_again),
+		T(test_methods_are_requested_again),
 		T(test_methods_in_doubt),
-		T(test_what_may_not_be_told),
+		T(test_what_may_not_be_reported),
 		T(test_methods_are_read_at_the_end),
 		T(test_methods_that_are_gone_at_once),
 		T(test_what_was_not_sampled_for_some_windows),
-		T(test_children_are_not_asked_what_is_known),
+		T(test_children_get_no_request_for_known_functions),
 		T(test_children_that_are_gone_when_they_are_known),
 		T(test_children_of_nobody),
 		T(test_functions_of_v8_by_address),

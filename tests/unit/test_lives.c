@@ -232,7 +232,7 @@ static void tid_reuse_in_another_process(void **state)
 }
 
 /* /proc was being read when the thread was born: it is told first, the record comes after. */
-static void told_before_its_fork_record(void **state)
+static void reported_before_its_fork_record(void **state)
 {
 	(void)state;
 	prog();
@@ -389,7 +389,7 @@ static const char *facts_text(const struct profile_process *process)
 	return text;
 }
 
-#define TELL(pid, since, state, text) facts(pid, since, FACTS_STATE_##state, text, sizeof(text))
+#define REPORT(pid, since, state, text) facts(pid, since, FACTS_STATE_##state, text, sizeof(text))
 
 static void facts_about_processes(void **state)
 {
@@ -399,11 +399,11 @@ static void facts_about_processes(void **state)
 	prog();
 	sample(10, 10, 5 * S, HERE);
 	ev.now += MS;
-	TELL(10, ev.now - 1, FIRST, "exe\0/bin/prog");
-	TELL(10, ev.now - 1, WHOLE, "exe\0/bin/prog\0env:A\0one\0env:B\0");
-	TELL(10, ev.now - 1, FIRST,
-	     "exe\0/bin/prog"); /* it is read anew, and what is known stays */
-	TELL(77, ev.now, FIRST, "exe\0/of/nobody");
+	REPORT(10, ev.now - 1, FIRST, "exe\0/bin/prog");
+	REPORT(10, ev.now - 1, WHOLE, "exe\0/bin/prog\0env:A\0one\0env:B\0");
+	REPORT(10, ev.now - 1, FIRST,
+	       "exe\0/bin/prog"); /* it is read anew, and what is known stays */
+	REPORT(77, ev.now, FIRST, "exe\0/of/nobody");
 	/* a fork says the same, until it is another program */
 	fork_(10, 10, 11, 11);
 	sample(11, 11, MS, HERE);
@@ -411,11 +411,11 @@ static void facts_about_processes(void **state)
 	comm(11, 11, "tool", EVENT_COMM_EXEC);
 	sample(11, 11, 2 * MS, HERE);
 	/* read before the execve: of another life */
-	TELL(11, ev.now - 5, WHOLE, "exe\0/bin/old\0");
+	REPORT(11, ev.now - 5, WHOLE, "exe\0/bin/old\0");
 	ev.now += 10;
 	comm(11, 11, "next", EVENT_COMM_EXEC);
 	ev.now += 10;
-	TELL(11, ev.now - 5, REFUSED, "exe\0/bin/next");
+	REPORT(11, ev.now - 5, REFUSED, "exe\0/bin/next");
 	sample(11, 11, 3 * MS, HERE);
 	finish();
 	p = process_of(thread_of(10, 0));
@@ -480,7 +480,7 @@ static void facts_outlive_windows(void **state)
 
 	(void)state;
 	prog();
-	TELL(10, ev.now, WHOLE, "exe\0/bin/prog");
+	REPORT(10, ev.now, WHOLE, "exe\0/bin/prog");
 	sample(10, 10, 5 * S, HERE);
 	ev.now += MS;
 	next_window();
@@ -593,7 +593,7 @@ int main(void)
 		STORY(a_sign_of_life_after_the_end),
 		STORY(pid_reuse),
 		STORY(tid_reuse_in_another_process),
-		STORY(told_before_its_fork_record),
+		STORY(reported_before_its_fork_record),
 		STORY(ended_lives_are_forgotten),
 		STORY(names_as_they_were),
 		STORY(how_lives_begin_and_end),

@@ -12,7 +12,7 @@
 #include "runtimes/luajit/traces.h"
 #include "unit/luajit_state.h"
 
-static int ask(struct luajit_state *w, const void *dispatch)
+static int request(struct luajit_state *w, const void *dispatch)
 {
 	free(w->frames);
 	return luajit__frames(&w->runtime, address_of(dispatch), &w->area, 1, &w->frames,
@@ -36,22 +36,22 @@ static void traces_test(void **state)
 
 	(void)state;
 	luajit_state__init(&w);
-	assert_int_equal(ask(&w, NULL), -ENODATA);
-	assert_int_equal(ask(&w, w.dispatch), 0);
+	assert_int_equal(request(&w, NULL), -ENODATA);
+	assert_int_equal(request(&w, w.dispatch), 0);
 	assert_int_equal(w.count, 3);
 	assert_frame(&w, 0, 0x8000, 0x8100, 112);
 	assert_frame(&w, 1, 0xe000, 0xe400, 256);
 	assert_frame(&w, 2, 0xf000, 0xf800, 96);
 	/* it is known from then on, and what it has made since is found */
 	make_trace(&w, 6, 0x7000, 0x100, 0);
-	assert_int_equal(ask(&w, NULL), 0);
+	assert_int_equal(request(&w, NULL), 0);
 	assert_int_equal(w.count, 4);
 	assert_int_equal(w.runtime.state_count, 1);
-	assert_int_equal(ask(&w, w.dispatch), 0);
+	assert_int_equal(request(&w, w.dispatch), 0);
 	assert_int_equal(w.runtime.state_count, 1);
 	/* all were freed, and the state may be gone as well */
 	memset(w.array, 0, sizeof(w.array));
-	assert_int_equal(ask(&w, NULL), -ENODATA);
+	assert_int_equal(request(&w, NULL), -ENODATA);
 	assert_int_equal(w.runtime.state_count, 0);
 	luajit_state__fini(&w);
 }
@@ -65,7 +65,7 @@ static void bad_traces_test(void **state)
 	luajit_state__init(&w);
 	w.traces[1].number = 2;
 	w.traces[2].spadjust = 8192;
-	assert_int_equal(ask(&w, w.dispatch), 0);
+	assert_int_equal(request(&w, w.dispatch), 0);
 	assert_int_equal(w.count, 1);
 	make_trace(&w, 1, 0xff00, 0x101, 0); /* beyond the area */
 	make_trace(&w, 2, 0x8080, 0x100, 0); /* over another one */
@@ -75,11 +75,11 @@ static void bad_traces_test(void **state)
 	make_trace(&w, 6, 0x6000, 0x100, 0);
 	w.traces[6].loop = 0x101;
 	w.array[7] = 0x7fffffff0000; /* nothing is there */
-	assert_int_equal(ask(&w, w.dispatch), 0);
+	assert_int_equal(request(&w, w.dispatch), 0);
 	assert_int_equal(w.count, 1);
 	assert_frame(&w, 0, 0x8000, 0x8100, 112);
 	w.array[0] = w.array[1]; /* no trace has number 0, so this is no such array */
-	assert_int_equal(ask(&w, w.dispatch), -ENODATA);
+	assert_int_equal(request(&w, w.dispatch), -ENODATA);
 	luajit_state__fini(&w);
 }
 
@@ -97,19 +97,19 @@ static void bad_state_test(void **state)
 			uint64_t before = w.dispatch[at[i]];
 
 			w.dispatch[at[i]] = values[k];
-			if (!ask(&w, w.dispatch)) /* an end of the area may be anywhere in it */
+			if (!request(&w, w.dispatch)) /* an end of the area may be anywhere in it */
 				assert_int_equal(w.count, 3);
 			w.runtime.state_count = 0;
 			w.dispatch[at[i]] = before;
 		}
 	}
-	assert_int_equal(ask(&w, w.dispatch + 1), 0); /* it need not be that very address */
+	assert_int_equal(request(&w, w.dispatch + 1), 0); /* it need not be that very address */
 	w.runtime.state_count = 0;
-	assert_int_equal(ask(&w, (char *)w.dispatch + 1), -ENODATA);
-	assert_int_equal(ask(&w, (void *)8), -ENODATA);
-	assert_int_equal(ask(&w, (void *)-8), -ENODATA);
+	assert_int_equal(request(&w, (char *)w.dispatch + 1), -ENODATA);
+	assert_int_equal(request(&w, (void *)8), -ENODATA);
+	assert_int_equal(request(&w, (void *)-8), -ENODATA);
 	w.area.end = w.area.start + PAGE; /* such code is not mapped */
-	assert_int_equal(ask(&w, w.dispatch), -ENODATA);
+	assert_int_equal(request(&w, w.dispatch), -ENODATA);
 	luajit_state__fini(&w);
 }
 
@@ -124,13 +124,13 @@ static void hostile_test(void **state)
 		word[0] = address_of(w.memory);
 		word[1] = 1 | 400ull << 32;
 	}
-	assert_int_equal(ask(&w, w.dispatch), -ENODATA);
+	assert_int_equal(request(&w, w.dispatch), -ENODATA);
 	srand(1);
 	for (int turn = 0; turn < 300; turn++) {
 		for (uint64_t *word = w.memory; word < w.dispatch - AT_CODE; word++)
 			*word = rand() % 4 ? address_of(w.memory) + (unsigned)rand() % PAGE
 					   : (unsigned)rand();
-		(void)ask(&w, w.dispatch);
+		(void)request(&w, w.dispatch);
 	}
 	luajit_state__fini(&w);
 }

@@ -24,7 +24,7 @@ struct scene {
 	/* what the process has */
 	struct made_frame frames[4];
 	size_t count;
-	unsigned int asked;
+	unsigned int requested;
 };
 
 /* between the first two a trace was freed */
@@ -46,7 +46,7 @@ static int request_frames(void *context, const struct made_request *request)
 	assert_int_equal(request->area_count, 2);
 	assert_memory_equal(request->areas, areas, sizeof(areas));
 	assert_true(!request->registers || request->registers == registers);
-	w->asked++;
+	w->requested++;
 	return made_code__answer(w->made, &answer) < 0 ? -ENOMEM : 0;
 }
 
@@ -86,7 +86,7 @@ static void tear_down(struct scene *w)
 }
 
 /* missed: 0: it is only due */
-static int ask(struct scene *w, enum made_by by, uint64_t time, uint64_t missed)
+static int send_request(struct scene *w, enum made_by by, uint64_t time, uint64_t missed)
 {
 	const struct made_moment moment = {
 		.tgid = TGID,
@@ -98,7 +98,7 @@ static int ask(struct scene *w, enum made_by by, uint64_t time, uint64_t missed)
 		.registers = missed ? registers : NULL,
 	};
 
-	return made_code__ask(w->made, &moment);
+	return made_code__request(w->made, &moment);
 }
 
 /* How the code at an address is walked; NULL: by no table. */
@@ -154,7 +154,7 @@ static void places_test(void **state)
 	(void)state;
 	set_up(&w);
 	assert_instead(&w, 0x11010, UNWIND_LATER);
-	assert_int_equal(ask(&w, MADE_BY_LUAJIT, 1000 * MS, 0x11010), 1);
+	assert_int_equal(send_request(&w, MADE_BY_LUAJIT, 1000 * MS, 0x11010), 1);
 	assert_instead(&w, 0x10000, UNWIND_LATER);
 	assert_instead(&w, 0x1100f, UNWIND_LATER);
 	assert_size(&w, 0x11010, 96);
@@ -187,23 +187,23 @@ static void questions_test(void **state)
 	(void)state;
 	set_up(&w);
 	assert_false(made_code__is_due(w.made, TGID, 1000 * MS));
-	assert_int_equal(ask(&w, MADE_BY_LUAJIT, 1000 * MS, 0x11010), 1);
+	assert_int_equal(send_request(&w, MADE_BY_LUAJIT, 1000 * MS, 0x11010), 1);
 	/* known by now, or asked a moment ago */
-	assert_int_equal(ask(&w, MADE_BY_LUAJIT, 5000 * MS, 0x11010), 0);
-	assert_int_equal(ask(&w, MADE_BY_LUAJIT, 1001 * MS, 0x12000), 0);
-	assert_int_equal(w.asked, 1);
+	assert_int_equal(send_request(&w, MADE_BY_LUAJIT, 5000 * MS, 0x11010), 0);
+	assert_int_equal(send_request(&w, MADE_BY_LUAJIT, 1001 * MS, 0x12000), 0);
+	assert_int_equal(w.requested, 1);
 	assert_false(made_code__is_due(w.made, TGID, 1100 * MS));
 	assert_true(made_code__is_due(w.made, TGID, 3000 * MS));
-	assert_int_equal(ask(&w, MADE_BY_LUAJIT, 3000 * MS, 0), 0);
-	assert_int_equal(w.asked, 2);
+	assert_int_equal(send_request(&w, MADE_BY_LUAJIT, 3000 * MS, 0), 0);
+	assert_int_equal(w.requested, 2);
 	/* it has freed all and made others in the same place */
 	w.count = 1;
 	w.frames[0].size = 256;
-	assert_int_equal(ask(&w, MADE_BY_LUAJIT, 6000 * MS, 0), 1);
+	assert_int_equal(send_request(&w, MADE_BY_LUAJIT, 6000 * MS, 0), 1);
 	assert_size(&w, 0x11010, 256);
 	assert_instead(&w, 0x11110, UNWIND_LATER);
 	w.count = 0;
-	assert_int_equal(ask(&w, MADE_BY_LUAJIT, 9000 * MS, 0), 1);
+	assert_int_equal(send_request(&w, MADE_BY_LUAJIT, 9000 * MS, 0), 1);
 	assert_instead(&w, 0x11010, UNWIND_LATER);
 	assert_false(made_code__is_due(w.made, TGID, 20000 * MS));
 	tear_down(&w);
@@ -216,7 +216,7 @@ static void pypy_test(void **state)
 
 	(void)state;
 	set_up(&w);
-	assert_int_equal(ask(&w, MADE_BY_PYPY, 1000 * MS, 0x11010), 1);
+	assert_int_equal(send_request(&w, MADE_BY_PYPY, 1000 * MS, 0x11010), 1);
 	assert_false(made_code__is_due(w.made, TGID, 100000 * MS));
 	tear_down(&w);
 }
@@ -225,24 +225,24 @@ static void pypy_test(void **state)
 static void no_answer_test(void **state)
 {
 	uint64_t time = 1000 * MS;
-	unsigned int asked;
+	unsigned int requested;
 	struct scene w;
 	int changed = 0;
 
 	(void)state;
 	set_up(&w);
 	w.count = 0;
-	for (; w.asked < 100 && changed == 0; time += 100 * MS)
-		changed = ask(&w, MADE_BY_LUAJIT, time, 0x11010);
+	for (; w.requested < 100 && changed == 0; time += 100 * MS)
+		changed = send_request(&w, MADE_BY_LUAJIT, time, 0x11010);
 	assert_int_equal(changed, 1);
-	assert_true(w.asked > 4 && w.asked < 100);
+	assert_true(w.requested > 4 && w.requested < 100);
 	assert_instead(&w, 0x11010, UNWIND_NO_TABLE);
-	asked = w.asked;
+	requested = w.requested;
 	for (int i = 0; i < 100; i++)
-		assert_int_equal(ask(&w, MADE_BY_LUAJIT, time + i * 5 * MS, 0x11010), 0);
-	assert_int_equal(w.asked, asked);
+		assert_int_equal(send_request(&w, MADE_BY_LUAJIT, time + i * 5 * MS, 0x11010), 0);
+	assert_int_equal(w.requested, requested);
 	w.count = 3;
-	assert_int_equal(ask(&w, MADE_BY_LUAJIT, time + 5000 * MS, 0x11010), 1);
+	assert_int_equal(send_request(&w, MADE_BY_LUAJIT, time + 5000 * MS, 0x11010), 1);
 	assert_size(&w, 0x11010, 96);
 	assert_instead(&w, 0x10000, UNWIND_LATER);
 	tear_down(&w);
@@ -261,7 +261,7 @@ static void too_large_test(void **state)
 	made_code__free(w.made);
 	w.made = made_code__new(&options);
 	assert_non_null(w.made);
-	assert_int_equal(ask(&w, MADE_BY_LUAJIT, 1000 * MS, 0x11010), 0);
+	assert_int_equal(send_request(&w, MADE_BY_LUAJIT, 1000 * MS, 0x11010), 0);
 	assert_instead(&w, 0x11010, UNWIND_LATER);
 	tear_down(&w);
 }

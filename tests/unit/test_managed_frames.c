@@ -19,8 +19,8 @@ static void test_frames_take_the_place_of_native_ones(void **state)
 	(void)state;
 	begin();
 	noted_sample(4, v8, COUNT(v8));
-	tell(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "inner", 10);
-	tell(FRAME_NOTE_V8, 0x601, 0, CODE_STATE_CONFIRMED, "outer", 30);
+	report(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "inner", 10);
+	report(FRAME_NOTE_V8, 0x601, 0, CODE_STATE_CONFIRMED, "outer", 30);
 	noted_sample(4, v8, COUNT(v8));
 	finish();
 	/* the second row covers offset 11; of compiled code no line is known */
@@ -39,8 +39,8 @@ static void test_compiled_code_has_a_chain(void **state)
 	(void)state;
 	begin();
 	noted_sample(4, v8, COUNT(v8));
-	tell(FRAME_NOTE_V8, 0x601, 0, CODE_STATE_CONFIRMED, "outer", 30);
-	tell(FRAME_NOTE_V8, 0x701, 0, CODE_STATE_CONFIRMED, "inlined", 40);
+	report(FRAME_NOTE_V8, 0x601, 0, CODE_STATE_CONFIRMED, "outer", 30);
+	report(FRAME_NOTE_V8, 0x701, 0, CODE_STATE_CONFIRMED, "inlined", 40);
 	chain.e.header = header(0);
 	chain.e.header.type = EVENT_CODE_CHAIN;
 	chain.e.header.size = sizeof(chain);
@@ -69,7 +69,7 @@ static void test_innermost_frames(void **state)
 	(void)state;
 	begin();
 	noted_sample(2, &leaf, 1);
-	tell(FRAME_NOTE_V8, 0x601, 0, CODE_STATE_CONFIRMED, "outer", 30);
+	report(FRAME_NOTE_V8, 0x601, 0, CODE_STATE_CONFIRMED, "outer", 30);
 	noted_sample(2, &leaf, 1);
 	unmap_and_map_made();
 	noted_sample(2, &leaf, 1);
@@ -100,9 +100,9 @@ static const struct frame_note python[] = {
 
 static void report_python(void)
 {
-	tell(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_CONFIRMED, "a", 10);
-	tell(FRAME_NOTE_PYTHON, 0xb0, 1, CODE_STATE_CONFIRMED, "b", 20);
-	tell(FRAME_NOTE_PYTHON, 0xc0, 1, CODE_STATE_CONFIRMED, "main", 30);
+	report(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_CONFIRMED, "a", 10);
+	report(FRAME_NOTE_PYTHON, 0xb0, 1, CODE_STATE_CONFIRMED, "b", 20);
+	report(FRAME_NOTE_PYTHON, 0xc0, 1, CODE_STATE_CONFIRMED, "main", 30);
 }
 
 static void test_python_stands_where_its_loops_are(void **state)
@@ -175,18 +175,18 @@ static void test_children_begin_with_the_names_of_their_parents(void **state)
 	(void)state;
 	begin();
 	noted_sample(1, python, 1);
-	tell(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_CONFIRMED, "a", 10);
-	tell(FRAME_NOTE_PYTHON, 0xc0, 1, CODE_STATE_STALE, "", 0);
+	report(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_CONFIRMED, "a", 10);
+	report(FRAME_NOTE_PYTHON, 0xc0, 1, CODE_STATE_STALE, "", 0);
 	fork_to(11);
 	noted_sample(1, python, 3);
 	fork_to(12);
 	noted_sample(1, python, 3);
 	/* the parent has such a function now: its child may have had another one, and says what it has */
 	who = 10;
-	tell(FRAME_NOTE_PYTHON, 0xb0, 1, CODE_STATE_CONFIRMED, "b", 20);
+	report(FRAME_NOTE_PYTHON, 0xb0, 1, CODE_STATE_CONFIRMED, "b", 20);
 	who = 12;
-	tell(FRAME_NOTE_PYTHON, 0xb0, 1, CODE_STATE_CONFIRMED, "own", 40);
-	tell(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_STALE, "", 0);
+	report(FRAME_NOTE_PYTHON, 0xb0, 1, CODE_STATE_CONFIRMED, "own", 40);
+	report(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_STALE, "", 0);
 	/* another program */
 	comm(12, 12, "next", EVENT_COMM_EXEC);
 	map(12, 0x10000, 0x1000, 0, "/prog", 0);
@@ -208,7 +208,7 @@ static void test_names_of_parents_that_are_gone(void **state)
 	(void)state;
 	begin();
 	noted_sample(1, python, 1);
-	tell(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_CONFIRMED, "a", 10);
+	report(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_CONFIRMED, "a", 10);
 	for (uint32_t child = 11; child <= 10 + CODE_KIN_MAX; child++) {
 		uint32_t parent = who;
 
@@ -304,8 +304,8 @@ static void test_functions_that_could_not_be_read(void **state)
 	(void)state;
 	begin();
 	noted_sample(5, python, COUNT(python));
-	tell(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_STALE, "", 0);
-	tell(FRAME_NOTE_PYTHON, 0xb0, 2, CODE_STATE_CONFIRMED, "another", 20); /* other words */
+	report(FRAME_NOTE_PYTHON, 0xa0, 1, CODE_STATE_STALE, "", 0);
+	report(FRAME_NOTE_PYTHON, 0xb0, 2, CODE_STATE_CONFIRMED, "another", 20); /* other words */
 	finish();
 	assert_string_equal(lines_of(0), "[prog] [CPython] 0x50030 [CPython] [CPython] [prog]");
 	assert_string_equal(counted(), "CPython 3 0 1 2");
@@ -316,9 +316,9 @@ static void test_another_function_at_the_same_words(void **state)
 	(void)state;
 	begin();
 	noted_sample(4, v8, 1);
-	tell(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "first", 10);
+	report(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "first", 10);
 	noted_sample(4, v8, 1); /* it may be the next one already */
-	tell(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "second", 50);
+	report(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "second", 50);
 	noted_sample(4, v8, 1);
 	finish();
 	assert_string_equal(lines_of(0), "[prog] 0x50030 [prog] first:11");
@@ -340,9 +340,9 @@ static void test_functions_with_numbers(void **state)
 	begin();
 	for (size_t i = 0; i < 3; i++)
 		noted_sample(2, &numbered[i], 1);
-	tell(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "first", 10);
-	tell(FRAME_NOTE_V8, 0x501, 8, CODE_STATE_CONFIRMED, "second", 50);
-	tell(FRAME_NOTE_V8, 0x501, 9, CODE_STATE_STALE, "", 0);
+	report(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "first", 10);
+	report(FRAME_NOTE_V8, 0x501, 8, CODE_STATE_CONFIRMED, "second", 50);
+	report(FRAME_NOTE_V8, 0x501, 9, CODE_STATE_STALE, "", 0);
 	for (size_t i = 0; i < 3; i++)
 		noted_sample(2, &numbered[i], 1);
 	finish();
@@ -355,19 +355,19 @@ static void test_functions_with_numbers(void **state)
 }
 
 /* One function, read again and again: what is said of it changes, but not which one it is. */
-static void test_a_number_that_is_told_again(void **state)
+static void test_a_number_that_is_reported_again(void **state)
 {
 	(void)state;
 	begin();
 	noted_sample(2, numbered, 1);
-	tell(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_STALE, "", 0); /* while it was moved */
+	report(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_STALE, "", 0); /* while it was moved */
 	noted_sample(2, numbered, 1);
-	tell(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "first", 10);
-	told_line_offset = 5; /* other rows of the same function */
-	tell(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "first", 10);
-	told_line_offset = 0;
+	report(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "first", 10);
+	reported_line_offset = 5; /* other rows of the same function */
+	report(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "first", 10);
+	reported_line_offset = 0;
 	noted_sample(2, numbered, 1);
-	tell(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_STALE, "", 0);
+	report(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_STALE, "", 0);
 	finish();
 	for (size_t i = 0; i < 3; i++)
 		assert_string_equal(lines_of(i), "[prog] first:16");
@@ -380,8 +380,8 @@ static void test_a_number_of_two_functions(void **state)
 	(void)state;
 	begin();
 	noted_sample(2, numbered, 1);
-	tell(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "first", 10);
-	tell(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "other", 50);
+	report(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "first", 10);
+	report(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "other", 50);
 	noted_sample(2, numbered, 1);
 	finish();
 	assert_string_equal(lines_of(0), "[prog] other:51?");
@@ -405,10 +405,10 @@ static void test_numbers_in_chains(void **state)
 	begin();
 	noted_sample(4, &notes[0], 1);
 	noted_sample(4, &notes[1], 1);
-	tell(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "first", 10);
-	tell(FRAME_NOTE_V8, 0x501, 8, CODE_STATE_CONFIRMED, "second", 50);
-	tell(FRAME_NOTE_V8, 0x701, 5, CODE_STATE_CONFIRMED, "inlined", 40);
-	tell(FRAME_NOTE_V8, 0x701, 6, CODE_STATE_CONFIRMED, "another", 60);
+	report(FRAME_NOTE_V8, 0x501, 7, CODE_STATE_CONFIRMED, "first", 10);
+	report(FRAME_NOTE_V8, 0x501, 8, CODE_STATE_CONFIRMED, "second", 50);
+	report(FRAME_NOTE_V8, 0x701, 5, CODE_STATE_CONFIRMED, "inlined", 40);
+	report(FRAME_NOTE_V8, 0x701, 6, CODE_STATE_CONFIRMED, "another", 60);
 	for (uint64_t check = 7; check < 9; check++) {
 		chain.e.header = header(0);
 		chain.e.header.type = EVENT_CODE_CHAIN;
@@ -434,7 +434,7 @@ static void test_names_outlive_windows_and_no_lives(void **state)
 	(void)state;
 	begin();
 	noted_sample(4, v8, 1);
-	tell(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "first", 10);
+	report(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "first", 10);
 	next_window();
 	world__forget(ev.world, NULL, NULL);
 	noted_sample(4, v8, 1);
@@ -507,8 +507,8 @@ static void test_wasm_has_the_name_of_its_code(void **state)
 	(void)state;
 	begin();
 	noted_sample(4, notes, COUNT(notes));
-	tell(FRAME_NOTE_V8_WASM, 0x901, 5, CODE_STATE_CONFIRMED, "four", 0);
-	tell(FRAME_NOTE_V8_WASM, 0x901, 6, CODE_STATE_CONFIRMED, "five", 0);
+	report(FRAME_NOTE_V8_WASM, 0x901, 5, CODE_STATE_CONFIRMED, "four", 0);
+	report(FRAME_NOTE_V8_WASM, 0x901, 6, CODE_STATE_CONFIRMED, "five", 0);
 	report_wasm(MADE + 0x30, 4, CODE_STATE_CONFIRMED);
 	noted_sample(4, notes, COUNT(notes)); /* it may be the next one already */
 	report_wasm(MADE + 0x30, 5, CODE_STATE_CONFIRMED);
@@ -548,9 +548,9 @@ static void test_wasm_that_is_just_entered(void **state)
 	unmap_and_map_made();
 	noted_sample(2, notes, COUNT(notes));
 	noted_sample(2, notes + 1, 1);
-	tell(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "wrong", 10);
-	tell(FRAME_NOTE_V8_WASM, 0x901, 5, CODE_STATE_CONFIRMED, "four", 0);
-	tell(FRAME_NOTE_V8_WASM, 0x901, 6, CODE_STATE_CONFIRMED, "five", 0);
+	report(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "wrong", 10);
+	report(FRAME_NOTE_V8_WASM, 0x901, 5, CODE_STATE_CONFIRMED, "four", 0);
+	report(FRAME_NOTE_V8_WASM, 0x901, 6, CODE_STATE_CONFIRMED, "five", 0);
 	report_wasm(0x10010, 4, CODE_STATE_INFERRED);
 	report_wasm(0x10020, 5, CODE_STATE_CONFIRMED);
 	finish();
@@ -568,7 +568,7 @@ static void test_frames_with_a_type(void **state)
 	(void)state;
 	begin();
 	noted_sample(4, notes, COUNT(notes));
-	tell(FRAME_NOTE_V8_FRAME, 5, 0, CODE_STATE_CONFIRMED, "[calls out]", 0);
+	report(FRAME_NOTE_V8_FRAME, 5, 0, CODE_STATE_CONFIRMED, "[calls out]", 0);
 	finish();
 	assert_string_equal(lines_of(0), "[prog] [calls out] [prog] [prog]");
 	assert_string_equal(counted(), "V8 1 0 0 0");
@@ -595,7 +595,7 @@ int main(void)
 		T(test_functions_that_could_not_be_read),
 		T(test_another_function_at_the_same_words),
 		T(test_functions_with_numbers),
-		T(test_a_number_that_is_told_again),
+		T(test_a_number_that_is_reported_again),
 		T(test_a_number_of_two_functions),
 		T(test_numbers_in_chains),
 		T(test_names_outlive_windows_and_no_lives),

@@ -7,7 +7,7 @@
 
 #include "managed_support.h"
 
-static uint32_t told_sure; /* of inlined functions, where it is inferred */
+static uint32_t reported_sure; /* of inlined functions, where it is inferred */
 
 #define BLOB  0x7f0000001000
 #define CHECK (77ull << 32 | 0x5678)
@@ -41,7 +41,7 @@ static void report_code(uint64_t blob, uint64_t check, uint64_t address, enum co
 	for (size_t i = 0; i < count; i++)
 		chain.calls[i] = calls[i];
 	chain.calls[count] =
-		(struct code_call){.function = blob, .check = check, .line = told_sure};
+		(struct code_call){.function = blob, .check = check, .line = reported_sure};
 	chain.e.call_count = count + 1;
 	chain.e.header.size = sizeof(chain.e) + (count + 1) * sizeof(chain.calls[0]);
 	assert_int_equal(event_decode(&chain.e.header, &ev.h), 0);
@@ -55,16 +55,16 @@ static const struct code_call java_calls[] = {
 
 static void report_java(void)
 {
-	tell(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "leaf", 10);
-	tell(FRAME_NOTE_HOTSPOT, 0xc00, 0xd00, CODE_STATE_CONFIRMED, "inlined", 40);
-	tell(FRAME_NOTE_HOTSPOT, 0xe00, 0xf00, CODE_STATE_CONFIRMED, "outer", 30);
+	report(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "leaf", 10);
+	report(FRAME_NOTE_HOTSPOT, 0xc00, 0xd00, CODE_STATE_CONFIRMED, "inlined", 40);
+	report(FRAME_NOTE_HOTSPOT, 0xe00, 0xf00, CODE_STATE_CONFIRMED, "outer", 30);
 }
 
 static void report_java_code(void)
 {
 	report_code(BLOB, CHECK, BLOB + 0x40 - 1, CODE_STATE_CONFIRMED, java_calls,
 		    COUNT(java_calls));
-	tell(FRAME_NOTE_HOTSPOT_CODE, BLOB + 0x1000, 0, CODE_STATE_CONFIRMED, "[stub]", 0);
+	report(FRAME_NOTE_HOTSPOT_CODE, BLOB + 0x1000, 0, CODE_STATE_CONFIRMED, "[stub]", 0);
 	report_code(BLOB + 0x1000, 0, BLOB + 0x1000 + 8 - 1, CODE_STATE_CONFIRMED, NULL, 0);
 }
 
@@ -134,7 +134,7 @@ static void test_java_that_was_replaced(void **state)
 		    2);
 	report_code(BLOB, CHECK, BLOB + 0x40, CODE_STATE_CONFIRMED, java_calls, 2); /* elsewhere */
 	report_code(BLOB, CHECK, BLOB + 0x40 - 1, CODE_STATE_STALE, NULL, 0);
-	tell(FRAME_NOTE_HOTSPOT, 0xa00, 0xb08, CODE_STATE_CONFIRMED, "redefined", 10);
+	report(FRAME_NOTE_HOTSPOT, 0xa00, 0xb08, CODE_STATE_CONFIRMED, "redefined", 10);
 	finish();
 	assert_string_equal(lines_of(0), "[prog] [HotSpot] 0x50030 [HotSpot] leaf:11");
 }
@@ -146,7 +146,7 @@ static void test_java_that_is_gone(void **state)
 	begin();
 	report_java();
 	report_java_code();
-	tell(FRAME_NOTE_HOTSPOT, 0xc00, 0xd00, CODE_STATE_CONFIRMED, "another", 40);
+	report(FRAME_NOTE_HOTSPOT, 0xc00, 0xd00, CODE_STATE_CONFIRMED, "another", 40);
 	noted_sample(5, java, COUNT(java));
 	report_code(BLOB, CHECK, BLOB + 0x40 - 1, CODE_STATE_STALE, NULL, 0);
 	noted_sample(5, java, COUNT(java));
@@ -158,7 +158,7 @@ static void test_java_that_is_gone(void **state)
 /* Between two places that the compiler has described: of what is inlined at the next the outermost is sure. */
 static void test_java_between_places(void **state)
 {
-	for (told_sure = 0; told_sure < 5; told_sure++) {
+	for (reported_sure = 0; reported_sure < 5; reported_sure++) {
 		tear_down(state);
 		set_up(state);
 		begin();
@@ -168,11 +168,11 @@ static void test_java_between_places(void **state)
 		noted_sample(3, java, 2);
 		finish();
 		assert_string_equal(lines_of(0),
-				    told_sure == 0   ? "0x50030 outer:33? inlined:44? leaf:11"
-				    : told_sure == 1 ? "0x50030 outer:33 inlined:44? leaf:11"
-						     : "0x50030 outer:33 inlined:44 leaf:11");
+				    reported_sure == 0	 ? "0x50030 outer:33? inlined:44? leaf:11"
+				    : reported_sure == 1 ? "0x50030 outer:33 inlined:44? leaf:11"
+							 : "0x50030 outer:33 inlined:44 leaf:11");
 	}
-	told_sure = 0;
+	reported_sure = 0;
 }
 
 static void test_java_that_is_in_doubt(void **state)
@@ -180,11 +180,11 @@ static void test_java_that_is_in_doubt(void **state)
 	(void)state;
 	begin();
 	noted_sample(2, java, 1);
-	told_flags = EVENT_DOUBTFUL;
-	tell(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "leaf", 10);
-	told_flags = 0;
+	reported_flags = EVENT_DOUBTFUL;
+	report(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "leaf", 10);
+	reported_flags = 0;
 	noted_sample(2, java, 1);
-	tell(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "leaf", 10);
+	report(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "leaf", 10);
 	noted_sample(2, java, 1);
 	finish();
 	assert_string_equal(lines_of(0), "[prog] leaf:11?");
@@ -198,11 +198,11 @@ static void test_java_that_stays_in_doubt(void **state)
 	(void)state;
 	begin();
 	noted_sample(2, java, 1);
-	told_flags = EVENT_DOUBTFUL;
-	tell(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "freed", 10);
+	reported_flags = EVENT_DOUBTFUL;
+	report(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "freed", 10);
 	noted_sample(2, java, 1);
-	tell(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "freed", 10);
-	told_flags = 0;
+	report(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "freed", 10);
+	reported_flags = 0;
 	finish();
 	assert_string_equal(lines_of(0), "[prog] freed:11?");
 	assert_string_equal(lines_of(1), "[prog] freed:11?");
@@ -214,11 +214,11 @@ static void test_java_that_is_the_same(void **state)
 	(void)state;
 	begin();
 	noted_sample(2, java, 1);
-	tell(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "leaf", 10);
+	report(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "leaf", 10);
 	noted_sample(2, java, 1);
-	told_flags = EVENT_DOUBTFUL;
-	tell(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "leaf", 10);
-	told_flags = 0;
+	reported_flags = EVENT_DOUBTFUL;
+	report(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "leaf", 10);
+	reported_flags = 0;
 	noted_sample(2, java, 1);
 	finish();
 	for (size_t i = 0; i < 3; i++)

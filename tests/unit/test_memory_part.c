@@ -74,7 +74,7 @@ static void the_right_hierarchy(void **state)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-struct told {
+struct reported {
 	VEC(struct memory_event) memory;
 	VEC(uint32_t) cgroups; /* pids */
 	char path[EVENT_PATH_MAX];
@@ -83,26 +83,26 @@ struct told {
 
 static int take(void *context, struct event_header *event)
 {
-	struct told *told = context;
+	struct reported *reported = context;
 
 	assert_int_equal(event->flags & EVENT_FROM_PROC, EVENT_FROM_PROC);
 	assert_int_equal(event->size % EVENT_ALIGN, 0);
 	if (event->type == EVENT_MEMORY) {
-		assert_int_equal(vec_push(&told->memory, *(struct memory_event *)event), 0);
+		assert_int_equal(vec_push(&reported->memory, *(struct memory_event *)event), 0);
 	} else {
 		const struct cgroup_event *cgroup = (void *)event;
 
 		assert_int_equal(event->type, EVENT_CGROUP);
-		assert_int_equal(vec_push(&told->cgroups, cgroup->pid), 0);
-		snprintf(told->path, sizeof(told->path), "%s", cgroup->path);
+		assert_int_equal(vec_push(&reported->cgroups, cgroup->pid), 0);
+		snprintf(reported->path, sizeof(reported->path), "%s", cgroup->path);
 	}
-	return told->answer;
+	return reported->answer;
 }
 
-static void forget_told(struct told *told)
+static void forget_reported(struct reported *reported)
 {
-	vec_free(&told->memory);
-	vec_free(&told->cgroups);
+	vec_free(&reported->memory);
+	vec_free(&reported->cgroups);
 }
 
 /* The part, with a table of its own. */
@@ -117,14 +117,14 @@ static bool process_exists(pid_t pid)
 	return !kill(pid, 0) || errno == EPERM;
 }
 
-static void new_watch(struct watch *w, bool groups_only, struct told *told)
+static void new_watch(struct watch *w, bool groups_only, struct reported *reported)
 {
 	const struct memory_options options = {
 		.tasks = tasks__new(&(struct tasks_options){.exists = process_exists}),
 		.groups_only = groups_only,
 		.always = &w->always,
 		.push = take,
-		.context = told};
+		.context = reported};
 
 	assert_non_null(options.tasks);
 	*w = (struct watch){.tasks = options.tasks};
@@ -180,27 +180,27 @@ static void this_program_is_looked_at(void **state)
 {
 	struct watch w;
 	const size_t more = 64 << 20;
-	struct told told = {};
+	struct reported reported = {};
 	char *memory;
 
 	(void)state;
-	new_watch(&w, false, &told);
+	new_watch(&w, false, &reported);
 	assert_int_equal(look(&w, 5 * S), 0);
-	assert_int_equal(told.memory.count, 1);
-	assert_int_equal(told.memory.data[0].pid, getpid());
-	assert_int_equal(told.memory.data[0].header.flags, EVENT_FROM_PROC | EVENT_RECORDER);
-	assert_true(told.memory.data[0].header.time == 5 * S);
-	assert_int_equal(told.cgroups.count, 1);
+	assert_int_equal(reported.memory.count, 1);
+	assert_int_equal(reported.memory.data[0].pid, getpid());
+	assert_int_equal(reported.memory.data[0].header.flags, EVENT_FROM_PROC | EVENT_RECORDER);
+	assert_true(reported.memory.data[0].header.time == 5 * S);
+	assert_int_equal(reported.cgroups.count, 1);
 	memory = malloc(more);
 	assert_non_null(memory);
 	memset(memory, 1, more);
 	assert_int_equal(look(&w, 6 * S), 0);
-	assert_int_equal(told.memory.count, 2);
-	assert_true(told.memory.data[1].resident > told.memory.data[0].resident + more / 2);
-	assert_int_equal(told.cgroups.count, 1); /* not every time */
+	assert_int_equal(reported.memory.count, 2);
+	assert_true(reported.memory.data[1].resident > reported.memory.data[0].resident + more / 2);
+	assert_int_equal(reported.cgroups.count, 1); /* not every time */
 	assert_int_equal(memory[more / 2], 1);
 	free(memory);
-	forget_told(&told);
+	forget_reported(&reported);
 	free_watch(&w);
 }
 
@@ -209,10 +209,10 @@ static void those_that_ran(void **state)
 {
 	pid_t one = start_child(), two = start_child(), always[] = {two};
 	struct watch w;
-	struct told told = {};
+	struct reported reported = {};
 
 	(void)state;
-	new_watch(&w, false, &told);
+	new_watch(&w, false, &reported);
 	for (int i = 0; i < 3; i++)
 		sampled(&w, one);
 	sampled(&w, getpid());
@@ -222,43 +222,43 @@ static void those_that_ran(void **state)
 	w.always.count = 1;
 	assert_int_equal(look(&w, 5 * S), 0);
 	w.always.count = 0;
-	assert_int_equal(told.memory.count, 3);
-	assert_int_equal(told.memory.data[1].pid, two);
-	assert_int_equal(told.memory.data[1].header.flags, EVENT_FROM_PROC);
-	assert_int_equal(told.memory.data[2].pid, one);
-	assert_int_equal(told.cgroups.count, 3);
+	assert_int_equal(reported.memory.count, 3);
+	assert_int_equal(reported.memory.data[1].pid, two);
+	assert_int_equal(reported.memory.data[1].header.flags, EVENT_FROM_PROC);
+	assert_int_equal(reported.memory.data[2].pid, one);
+	assert_int_equal(reported.cgroups.count, 3);
 	assert_int_equal(look(&w, 6 * S), 0);
-	assert_int_equal(told.memory.count, 4); /* nobody ran */
+	assert_int_equal(reported.memory.count, 4); /* nobody ran */
 
 	sampled(&w, one);
 	assert_int_equal(look(&w, 7 * S), 0);
-	assert_int_equal(told.memory.count, 6);
-	assert_int_equal(told.cgroups.count, 3);
+	assert_int_equal(reported.memory.count, 6);
+	assert_int_equal(reported.cgroups.count, 3);
 	assert_int_equal(tasks__exec(w.tasks, one), 0);
 	sampled(&w, one);
 	assert_int_equal(look(&w, 8 * S), 0);
-	assert_int_equal(told.cgroups.count, 4);
+	assert_int_equal(reported.cgroups.count, 4);
 	sampled(&w, one);
 	assert_int_equal(look(&w, 8 * S + WATCH_CGROUP_NS), 0);
-	assert_int_equal(told.cgroups.count, 4 + 2);
+	assert_int_equal(reported.cgroups.count, 4 + 2);
 
 	/* a number that is used again is another process */
-	told.memory.count = told.cgroups.count = 0;
+	reported.memory.count = reported.cgroups.count = 0;
 	sampled(&w, one);
 	ends(&w, one);
 	ends(&w, one);
 	assert_int_equal(look(&w, 30 * S), 0);
-	assert_int_equal(told.memory.count, 1);
+	assert_int_equal(reported.memory.count, 1);
 	sampled(&w, one);
 	assert_int_equal(look(&w, 31 * S), 0);
-	assert_int_equal(told.memory.count, 3);
-	assert_int_equal(told.cgroups.count, 1);
+	assert_int_equal(reported.memory.count, 3);
+	assert_int_equal(reported.cgroups.count, 1);
 
-	told.answer = -ECANCELED;
+	reported.answer = -ECANCELED;
 	assert_int_equal(look(&w, 32 * S), -ECANCELED);
 	end_child(one);
 	end_child(two);
-	forget_told(&told);
+	forget_reported(&reported);
 	free_watch(&w);
 }
 
@@ -267,26 +267,26 @@ static void groups_only(void **state)
 {
 	pid_t child = start_child();
 	struct watch w;
-	struct told told = {};
+	struct reported reported = {};
 
 	(void)state;
-	new_watch(&w, true, &told);
+	new_watch(&w, true, &reported);
 	for (uint64_t i = 0; i < 4; i++) {
 		sampled(&w, child);
 		assert_int_equal(look(&w, (5 + i) * S), 0);
-		assert_int_equal(told.cgroups.count, 2);
-		assert_int_equal(told.memory.count, 2);
+		assert_int_equal(reported.cgroups.count, 2);
+		assert_int_equal(reported.memory.count, 2);
 	}
 	assert_int_equal(tasks__exec(w.tasks, child), 0);
 	sampled(&w, child);
 	assert_int_equal(look(&w, 10 * S), 0);
-	assert_int_equal(told.cgroups.count, 3);
-	assert_int_equal(told.cgroups.data[2], child);
+	assert_int_equal(reported.cgroups.count, 3);
+	assert_int_equal(reported.cgroups.data[2], child);
 	sampled(&w, child);
 	assert_int_equal(look(&w, 10 * S + WATCH_CGROUP_NS), 0);
-	assert_int_equal(told.cgroups.count, 5);
+	assert_int_equal(reported.cgroups.count, 5);
 	end_child(child);
-	forget_told(&told);
+	forget_reported(&reported);
 	free_watch(&w);
 }
 
@@ -295,22 +295,23 @@ static void the_busiest_of_many(void **state)
 {
 	struct watch w;
 	pid_t children[WATCH_MOST + 8];
-	struct told told = {};
+	struct reported reported = {};
 
 	(void)state;
-	new_watch(&w, false, &told);
+	new_watch(&w, false, &reported);
 	for (size_t i = 0; i < COUNT(children); i++) {
 		children[i] = start_child();
 		for (size_t k = 0; k <= i; k++)
 			sampled(&w, children[i]);
 	}
 	assert_int_equal(look(&w, 5 * S), 0);
-	assert_int_equal(told.memory.count, 1 + WATCH_MOST);
+	assert_int_equal(reported.memory.count, 1 + WATCH_MOST);
 	for (size_t i = 0; i < WATCH_MOST; i++)
-		assert_int_equal(told.memory.data[1 + i].pid, children[COUNT(children) - 1 - i]);
+		assert_int_equal(reported.memory.data[1 + i].pid,
+				 children[COUNT(children) - 1 - i]);
 	for (size_t i = 0; i < COUNT(children); i++)
 		end_child(children[i]);
-	forget_told(&told);
+	forget_reported(&reported);
 	free_watch(&w);
 }
 
@@ -318,11 +319,11 @@ static void the_busiest_of_many(void **state)
 static void a_million_processes(void **state)
 {
 	struct watch w;
-	struct told told = {};
+	struct reported reported = {};
 	uint64_t now = 0;
 
 	(void)state;
-	new_watch(&w, false, &told);
+	new_watch(&w, false, &reported);
 	for (pid_t pid = 1 << 22; pid < (1 << 22) + 1000000; pid++) {
 		sampled(&w, pid);
 		if (pid % 3 == 0)
@@ -336,10 +337,10 @@ static void a_million_processes(void **state)
 		assert_null(tasks__find(w.tasks, pid));
 		assert_non_null(tasks__need(w.tasks, pid));
 	}
-	assert_true(told.memory.count >= 10);
-	for (size_t i = 0; i < told.memory.count; i++)
-		assert_int_equal(told.memory.data[i].pid, getpid());
-	forget_told(&told);
+	assert_true(reported.memory.count >= 10);
+	for (size_t i = 0; i < reported.memory.count; i++)
+		assert_int_equal(reported.memory.data[i].pid, getpid());
+	forget_reported(&reported);
 	free_watch(&w);
 }
 
@@ -360,7 +361,7 @@ static void odd_texts(void **state)
 		      {"9 9223372036854775807 1\n", 0}};
 	char path[] = "/tmp/memory_part.XXXXXX";
 	int fd = mkstemp(path);
-	struct told told = {};
+	struct reported reported = {};
 	char big[20000];
 
 	(void)state;
@@ -370,29 +371,29 @@ static void odd_texts(void **state)
 
 		assert_int_equal(ftruncate(fd, 0), 0);
 		assert_int_equal(pwrite(fd, statms[i].text, size, 0), size);
-		told.memory.count = 0;
-		assert_int_equal(process_facts__memory(AT_FDCWD, path, 7, 0, S, take, &told),
+		reported.memory.count = 0;
+		assert_int_equal(process_facts__memory(AT_FDCWD, path, 7, 0, S, take, &reported),
 				 statms[i].pages > 0);
-		assert_int_equal(told.memory.count, statms[i].pages > 0);
+		assert_int_equal(reported.memory.count, statms[i].pages > 0);
 		if (statms[i].pages)
-			assert_int_equal(told.memory.data[0].resident,
+			assert_int_equal(reported.memory.data[0].resident,
 					 statms[i].pages * sysconf(_SC_PAGESIZE));
 	}
 	/* a path longer than any event's, and one beyond what is read */
 	memset(big, 'x', sizeof(big));
 	memcpy(big, "4:cpu:/short\n0::/", 17);
 	assert_int_equal(pwrite(fd, big, sizeof(big), 0), sizeof(big));
-	assert_int_equal(process_facts__cgroup(AT_FDCWD, path, 7, S, take, &told), 1);
-	assert_string_equal(told.path, "/short");
+	assert_int_equal(process_facts__cgroup(AT_FDCWD, path, 7, S, take, &reported), 1);
+	assert_string_equal(reported.path, "/short");
 	memset(big, 'x', sizeof(big));
 	memcpy(big, "0::/", 4);
 	big[EVENT_PATH_MAX + 3] = '\n';
 	assert_int_equal(pwrite(fd, big, sizeof(big), 0), sizeof(big));
-	assert_int_equal(process_facts__cgroup(AT_FDCWD, path, 7, S, take, &told), 0);
-	assert_int_equal(process_facts__cgroup(AT_FDCWD, "/nowhere", 7, S, take, &told), 0);
+	assert_int_equal(process_facts__cgroup(AT_FDCWD, path, 7, S, take, &reported), 0);
+	assert_int_equal(process_facts__cgroup(AT_FDCWD, "/nowhere", 7, S, take, &reported), 0);
 	close(fd);
 	unlink(path);
-	forget_told(&told);
+	forget_reported(&reported);
 }
 
 int main(void)

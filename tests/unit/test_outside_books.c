@@ -259,21 +259,21 @@ static void report_shows_it(void **state)
 static void firefox_shows_it(void **state)
 {
 	const cJSON *section, *entry, *marker, *schema;
-	bool told = false, marked = false, described = false;
+	bool reported = false, marked = false, described = false;
 	struct fixture f;
 	cJSON *file = export_json(&firefox_exporter, with_a_row(&f), NULL);
 
 	(void)state;
 	cJSON_ArrayForEach(section, get(get(file, "meta"), "extra"))
 		cJSON_ArrayForEach(entry, get(section, "entries"))
-			told |= !strcmp(string(entry, "label"), "Left outside") &&
-				!strcmp(string(entry, "value"), ROW);
+			reported |= !strcmp(string(entry, "label"), "Left outside") &&
+				    !strcmp(string(entry, "value"), ROW);
 	cJSON_ArrayForEach(marker, get(get(element(get(file, "threads"), 0), "markers"), "data"))
 		marked |= !strcmp(string(marker, "type"), "LeftOut") &&
 			  !strcmp(string(marker, "text"), ROW);
 	cJSON_ArrayForEach(schema, get(get(file, "meta"), "markerSchema"))
 		described |= !strcmp(string(schema, "name"), "LeftOut");
-	assert_true(told && marked && described);
+	assert_true(reported && marked && described);
 	cJSON_Delete(file);
 	profile_builder__free(f.b);
 }

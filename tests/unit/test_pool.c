@@ -96,7 +96,7 @@ static struct helper_pool *make_pool(const struct helper_pool_options *more)
 	return pool;
 }
 
-struct told {
+struct reported {
 	unsigned int answers, count[HELPER_ENDED + 1];
 	uint32_t value;
 	size_t fd_count;
@@ -105,27 +105,27 @@ struct told {
 
 static void take(void *context, const struct helper_answer *answer)
 {
-	struct told *told = context;
+	struct reported *reported = context;
 
-	told->answers++;
-	told->count[answer->refusal]++;
+	reported->answers++;
+	reported->count[answer->refusal]++;
 	if (answer->refusal) {
 		assert_int_equal(answer->size, 0);
 		return;
 	}
-	assert_int_equal(answer->size, sizeof(told->value));
-	memcpy(&told->value, answer->data, sizeof(told->value));
-	told->fd_count = answer->fd_count;
+	assert_int_equal(answer->size, sizeof(reported->value));
+	memcpy(&reported->value, answer->data, sizeof(reported->value));
+	reported->fd_count = answer->fd_count;
 	if (answer->fd_count) {
-		told->fd = answer->fds[0];
+		reported->fd = answer->fds[0];
 		answer->fds[0] = -1;
 	}
 }
 
 static bool others_wait; /* for what is asked from now on */
 
-static void ask_with(struct helper_pool *pool, uint64_t owner, enum kind kind, uint32_t value,
-		     const int *fds, size_t fd_count, struct told *told)
+static void request_with(struct helper_pool *pool, uint64_t owner, enum kind kind, uint32_t value,
+			 const int *fds, size_t fd_count, struct reported *reported)
 {
 	struct question q = {kind, value};
 	struct helper_request request = {.owner = owner,
@@ -135,31 +135,31 @@ static void ask_with(struct helper_pool *pool, uint64_t owner, enum kind kind, u
 					 .fds = fds,
 					 .fd_count = fd_count,
 					 .answer = take,
-					 .context = told};
+					 .context = reported};
 
-	assert_int_equal(helper_pool__ask(pool, &request), 0);
+	assert_int_equal(helper_pool__request(pool, &request), 0);
 }
 
-static void ask(struct helper_pool *pool, uint64_t owner, enum kind kind, uint32_t value,
-		struct told *told)
+static void send_request(struct helper_pool *pool, uint64_t owner, enum kind kind, uint32_t value,
+			 struct reported *reported)
 {
-	ask_with(pool, owner, kind, value, NULL, 0, told);
+	request_with(pool, owner, kind, value, NULL, 0, reported);
 }
 
 static void answers_come(void **state)
 {
 	struct helper_pool *pool = make_pool(NULL);
-	struct told told[300] = {};
+	struct reported reported[300] = {};
 
 	(void)state;
 	for (uint32_t i = 0; i < 300; i++)
-		ask(pool, i % 7, ECHO, i, &told[i]);
-	assert_int_equal(told[0].answers, 0);
+		send_request(pool, i % 7, ECHO, i, &reported[i]);
+	assert_int_equal(reported[0].answers, 0);
 	assert_int_equal(helper_pool__waiting(pool), 300);
 	assert_true(helper_pool__settle(pool, LONG));
 	for (uint32_t i = 0; i < 300; i++) {
-		assert_int_equal(told[i].answers, 1);
-		assert_int_equal(told[i].value, i);
+		assert_int_equal(reported[i].answers, 1);
+		assert_int_equal(reported[i].value, i);
 	}
 	helper_pool__free(pool);
 }
@@ -167,7 +167,7 @@ static void answers_come(void **state)
 static void descriptors_pass(void **state)
 {
 	struct helper_pool *pool = make_pool(NULL);
-	struct told told = {};
+	struct reported reported = {};
 	int ends[2][2], fds[2];
 	char byte;
 
@@ -178,20 +178,20 @@ static void descriptors_pass(void **state)
 		assert_int_equal(write(ends[i][1], &byte, 1), 1);
 		fds[i] = ends[i][0];
 	}
-	ask_with(pool, 1, READ_FD, 0, fds, 2, &told);
+	request_with(pool, 1, READ_FD, 0, fds, 2, &reported);
 	for (int i = 0; i < 2; i++) { /* a copy was taken */
 		close(ends[i][0]);
 		close(ends[i][1]);
 	}
 	assert_true(helper_pool__settle(pool, LONG));
-	assert_int_equal(told.value, 45);
-	ask(pool, 1, GIVE_FD, 0, &told);
+	assert_int_equal(reported.value, 45);
+	send_request(pool, 1, GIVE_FD, 0, &reported);
 	assert_true(helper_pool__settle(pool, LONG));
-	assert_int_equal(told.fd_count, 1);
-	assert_int_equal(read(told.fd, &byte, 1), 1);
+	assert_int_equal(reported.fd_count, 1);
+	assert_int_equal(read(reported.fd, &byte, 1), 1);
 	assert_int_equal(byte, 'x');
-	assert_true(fcntl(told.fd, F_GETFD) & FD_CLOEXEC);
-	close(told.fd);
+	assert_true(fcntl(reported.fd, F_GETFD) & FD_CLOEXEC);
+	close(reported.fd);
 	helper_pool__free(pool);
 }
 
@@ -204,13 +204,13 @@ static void who_hangs_is_left(void **state)
 		.deadline = DEADLINE, .books = books, .things = things};
 	struct helper_pool *pool = make_pool(&counting);
 	struct outside_row row;
-	struct told bad = {}, good = {};
+	struct reported bad = {}, good = {};
 	struct helper_pool_stats stats;
 
 	(void)state;
 	for (int i = 0; i < 50; i++) {
-		ask(pool, 1, HANG, 0, &bad);
-		ask(pool, 2, ECHO, 5, &good);
+		send_request(pool, 1, HANG, 0, &bad);
+		send_request(pool, 2, ECHO, 5, &good);
 	}
 	assert_true(helper_pool__settle(pool, LONG));
 	assert_int_equal(good.count[HELPER_ANSWERED], 50);
@@ -220,7 +220,7 @@ static void who_hangs_is_left(void **state)
 	helper_pool__stats(pool, &stats);
 	assert_int_equal(stats.owners_banned, 1);
 	assert_int_equal(stats.hung, bad.count[HELPER_HUNG]);
-	ask(pool, 1, ECHO, 0, &bad);
+	send_request(pool, 1, ECHO, 0, &bad);
 	assert_true(helper_pool__settle(pool, LONG));
 	assert_int_equal(bad.count[HELPER_ANSWERED], 0);
 	/* who it was, is in the books */
@@ -240,15 +240,15 @@ static void who_dies_is_replaced(void **state)
 {
 	const struct helper_pool_options many = {.deadline = DEADLINE, .hangs = 100};
 	struct helper_pool *pool = make_pool(&many);
-	struct told dead = {}, told = {};
+	struct reported dead = {}, reported = {};
 
 	(void)state;
 	for (int i = 0; i < 10; i++)
-		ask(pool, 1, DIE, 0, &dead);
-	ask(pool, 1, ECHO, 7, &told);
+		send_request(pool, 1, DIE, 0, &dead);
+	send_request(pool, 1, ECHO, 7, &reported);
 	assert_true(helper_pool__settle(pool, LONG));
 	assert_int_equal(dead.count[HELPER_DIED], 10);
-	assert_int_equal(told.value, 7);
+	assert_int_equal(reported.value, 7);
 	helper_pool__free(pool);
 }
 
@@ -257,13 +257,13 @@ static void cpu_time_is_an_owners(void **state)
 {
 	const struct helper_pool_options options = {.deadline = 200000000, .credit = 50000000};
 	struct helper_pool *pool = make_pool(&options);
-	struct told bad = {}, good = {};
+	struct reported bad = {}, good = {};
 
 	(void)state;
 	for (int i = 0; i < 20; i++)
-		ask(pool, 1, BURN, 60, &bad);
+		send_request(pool, 1, BURN, 60, &bad);
 	for (int i = 0; i < 20; i++)
-		ask(pool, 2, ECHO, 3, &good);
+		send_request(pool, 2, ECHO, 3, &good);
 	assert_true(helper_pool__settle(pool, LONG));
 	assert_int_equal(good.count[HELPER_ANSWERED], 20);
 	assert_int_equal(bad.answers, 20);
@@ -276,15 +276,15 @@ static void cpu_time_is_an_owners(void **state)
 static void too_many_wait(void **state)
 {
 	struct helper_pool *pool = make_pool(NULL);
-	struct told told = {};
+	struct reported reported = {};
 
 	(void)state;
 	for (int i = 0; i < 10000; i++)
-		ask(pool, 1, ECHO, 1, &told);
+		send_request(pool, 1, ECHO, 1, &reported);
 	assert_true(helper_pool__settle(pool, LONG));
-	assert_int_equal(told.answers, 10000);
-	assert_true(told.count[HELPER_OVER_BUDGET] > 0);
-	assert_true(told.count[HELPER_ANSWERED] >= 4096);
+	assert_int_equal(reported.answers, 10000);
+	assert_true(reported.count[HELPER_OVER_BUDGET] > 0);
+	assert_true(reported.count[HELPER_ANSWERED] >= 4096);
 	helper_pool__free(pool);
 }
 
@@ -296,10 +296,10 @@ static void both_serve(void **state)
 
 	(void)state;
 	for (int i = 0; i < 100; i++) {
-		struct told first = {}, second = {};
+		struct reported first = {}, second = {};
 
-		ask(pool, 3, WHO, 0, &first);
-		ask(pool, 3, WHO, 0, &second);
+		send_request(pool, 3, WHO, 0, &first);
+		send_request(pool, 3, WHO, 0, &second);
 		assert_true(helper_pool__settle(pool, LONG));
 		differing += first.value != second.value;
 		usleep(10000);
@@ -311,19 +311,19 @@ static void both_serve(void **state)
 static void the_end_answers_all(void **state)
 {
 	struct helper_pool *pool = make_pool(NULL);
-	struct told told = {}, who = {};
+	struct reported reported = {}, who = {};
 	uint64_t begin;
 
 	(void)state;
-	ask(pool, 3, WHO, 0, &who);
+	send_request(pool, 3, WHO, 0, &who);
 	assert_true(helper_pool__settle(pool, LONG));
 	for (int i = 0; i < 5; i++)
-		ask(pool, (uint64_t)i, HANG, 0, &told);
+		send_request(pool, (uint64_t)i, HANG, 0, &reported);
 	helper_pool__step(pool);
 	begin = monotonic_ns();
 	helper_pool__free(pool);
 	assert_true(monotonic_ns() - begin < LONG);
-	assert_int_equal(told.count[HELPER_ENDED], 5);
+	assert_int_equal(reported.count[HELPER_ENDED], 5);
 	/* nobody is left: neither one that was idle nor one that hung */
 	for (int i = 0; i < 500 && !kill((pid_t)who.value, 0); i++)
 		usleep(10000);
@@ -338,15 +338,15 @@ static void bad_requests(void **state)
 	struct helper_request request = {.data = data, .size = sizeof(data), .answer = take};
 
 	(void)state;
-	assert_int_equal(helper_pool__ask(pool, &request), -EINVAL);
+	assert_int_equal(helper_pool__request(pool, &request), -EINVAL);
 	request.size = 0;
-	assert_int_equal(helper_pool__ask(pool, &request), -EINVAL);
+	assert_int_equal(helper_pool__request(pool, &request), -EINVAL);
 	request.size = 1;
 	request.service = 1;
-	assert_int_equal(helper_pool__ask(pool, &request), -EINVAL);
+	assert_int_equal(helper_pool__request(pool, &request), -EINVAL);
 	request.service = 0;
 	request.fd_count = MESSAGE_FDS_MAX + 1;
-	assert_int_equal(helper_pool__ask(pool, &request), -EINVAL);
+	assert_int_equal(helper_pool__request(pool, &request), -EINVAL);
 	assert_int_equal(helper_pool__waiting(pool), 0);
 	helper_pool__free(pool);
 }
@@ -354,13 +354,14 @@ static void bad_requests(void **state)
 /* ---- those who are slow ---------------------------------------------------------------------- */
 
 /* Until so many answers have come. */
-static void settle_for(struct helper_pool *pool, const struct told *told, unsigned int answers)
+static void settle_for(struct helper_pool *pool, const struct reported *reported,
+		       unsigned int answers)
 {
 	uint64_t until = monotonic_ns() + LONG;
 
-	while (told->answers < answers && monotonic_ns() < until)
+	while (reported->answers < answers && monotonic_ns() < until)
 		helper_pool__settle(pool, 5000000);
-	assert_int_equal(told->answers, answers);
+	assert_int_equal(reported->answers, answers);
 }
 
 /* More of them than there are readers: the others are served. */
@@ -368,13 +369,13 @@ static void slow_ones_are_replaced(void **state)
 {
 	struct helper_pool *pool =
 		make_pool(&(struct helper_pool_options){.deadline = LONG, .at_once = 2});
-	struct told slow = {}, other = {};
+	struct reported slow = {}, other = {};
 
 	(void)state;
 	for (uint64_t owner = 1; owner <= 5; owner++)
-		ask(pool, owner, HANG, 0, &slow);
+		send_request(pool, owner, HANG, 0, &slow);
 	for (uint32_t i = 0; i < 20; i++)
-		ask(pool, 6, ECHO, i, &other);
+		send_request(pool, 6, ECHO, i, &other);
 	settle_for(pool, &other, 20);
 	assert_int_equal(other.count[HELPER_ANSWERED], 20);
 	assert_int_equal(slow.answers, 0);
@@ -387,16 +388,16 @@ static void a_slow_owner_has_one_reader(void **state)
 {
 	struct helper_pool *pool =
 		make_pool(&(struct helper_pool_options){.deadline = LONG, .at_once = 2});
-	struct told slow = {}, other = {};
+	struct reported slow = {}, other = {};
 
 	(void)state;
-	ask(pool, 1, HANG, 0, &slow);
+	send_request(pool, 1, HANG, 0, &slow);
 	for (uint64_t until = monotonic_ns() + DEADLINE; monotonic_ns() < until;)
 		helper_pool__settle(pool, 5000000);
 	for (unsigned int i = 0; i < 20; i++)
-		ask(pool, 1, HANG, 0, &slow);
+		send_request(pool, 1, HANG, 0, &slow);
 	for (unsigned int i = 0; i < 20; i++)
-		ask(pool, 2, ECHO, i, &other);
+		send_request(pool, 2, ECHO, i, &other);
 	settle_for(pool, &other, 20);
 	assert_int_equal(slow.answers, 0);
 	helper_pool__free(pool);
@@ -407,21 +408,21 @@ static void patience_ends(void **state)
 {
 	struct helper_pool *pool = make_pool(
 		&(struct helper_pool_options){.deadline = 10 * DEADLINE, .patience = DEADLINE});
-	struct told slow = {}, queued = {}, trusted = {}, nobody_waits = {};
+	struct reported slow = {}, queued = {}, trusted = {}, nobody_waits = {};
 	struct helper_pool_stats stats;
 
 	(void)state;
 	others_wait = true;
 	helper_pool__set_hurry(pool, true);
-	ask(pool, 1, HANG, 0, &slow);
+	send_request(pool, 1, HANG, 0, &slow);
 	settle_for(pool, &slow, 1);
 	assert_int_equal(slow.count[HELPER_LATE], 1);
-	ask(pool, 1, ECHO, 0, &queued); /* his reader still hangs */
+	send_request(pool, 1, ECHO, 0, &queued); /* his reader still hangs */
 	settle_for(pool, &queued, 1);
 	assert_int_equal(queued.count[HELPER_LATE], 1);
-	ask(pool, 0, HANG, 0, &trusted);
+	send_request(pool, 0, HANG, 0, &trusted);
 	others_wait = false;
-	ask(pool, 2, HANG, 0, &nobody_waits);
+	send_request(pool, 2, HANG, 0, &nobody_waits);
 	settle_for(pool, &trusted, 1);
 	settle_for(pool, &nobody_waits, 1);
 	assert_int_equal(trusted.count[HELPER_HUNG], 1);
@@ -439,11 +440,11 @@ static void patience_without_hurry(void **state)
 {
 	struct helper_pool *pool =
 		make_pool(&(struct helper_pool_options){.deadline = DEADLINE, .patience = 1000});
-	struct told slow = {};
+	struct reported slow = {};
 
 	(void)state;
 	others_wait = true;
-	ask(pool, 1, HANG, 0, &slow);
+	send_request(pool, 1, HANG, 0, &slow);
 	settle_for(pool, &slow, 1);
 	others_wait = false;
 	assert_int_equal(slow.count[HELPER_HUNG], 1);

@@ -36,7 +36,7 @@
 
 /* ---- what was told --------------------------------------------------------------------------- */
 
-struct told {
+struct reported {
 	VEC(struct event_header *) events;
 	unsigned int of_type[64];
 	int answer;
@@ -45,32 +45,32 @@ struct told {
 
 static int take(void *context, struct event_header *event)
 {
-	struct told *told = context;
+	struct reported *reported = context;
 	struct event_header *copy;
 
 	assert_int_equal(event_check(event, event->size), 0);
 	assert_true(event->flags & EVENT_FROM_PROC);
-	told->of_type[event->type]++;
-	if (told->ignore || told->answer)
-		return told->answer;
+	reported->of_type[event->type]++;
+	if (reported->ignore || reported->answer)
+		return reported->answer;
 	copy = malloc(event->size);
 	memcpy(copy, event, event->size);
-	assert_int_equal(vec_push(&told->events, copy), 0);
+	assert_int_equal(vec_push(&reported->events, copy), 0);
 	return 0;
 }
 
-static void told_fini(struct told *told)
+static void reported_fini(struct reported *reported)
 {
-	for (size_t i = 0; i < told->events.count; i++)
-		free(told->events.data[i]);
-	vec_free(&told->events);
-	memset(told, 0, sizeof(*told));
+	for (size_t i = 0; i < reported->events.count; i++)
+		free(reported->events.data[i]);
+	vec_free(&reported->events);
+	memset(reported, 0, sizeof(*reported));
 }
 
-static const struct thread_event *told_thread(const struct told *told, pid_t tid)
+static const struct thread_event *reported_thread(const struct reported *reported, pid_t tid)
 {
-	for (size_t i = 0; i < told->events.count; i++) {
-		const struct thread_event *e = (void *)told->events.data[i];
+	for (size_t i = 0; i < reported->events.count; i++) {
+		const struct thread_event *e = (void *)reported->events.data[i];
 
 		if (e->header.type == EVENT_THREAD && e->tid == (uint32_t)tid)
 			return e;
@@ -78,10 +78,11 @@ static const struct thread_event *told_thread(const struct told *told, pid_t tid
 	return NULL;
 }
 
-static const struct mmap_event *told_mapping(const struct told *told, const void *address)
+static const struct mmap_event *reported_mapping(const struct reported *reported,
+						 const void *address)
 {
-	for (size_t i = 0; i < told->events.count; i++) {
-		const struct mmap_event *e = (void *)told->events.data[i];
+	for (size_t i = 0; i < reported->events.count; i++) {
+		const struct mmap_event *e = (void *)reported->events.data[i];
 
 		if (e->header.type == EVENT_MMAP && (uintptr_t)address >= e->start &&
 		    (uintptr_t)address - e->start < e->length)
@@ -236,7 +237,7 @@ static void test_this_process(void **state)
 	const struct process_event *process;
 	const struct mmap_event *mapping;
 	const struct thread_event *thread;
-	struct told told = {};
+	struct reported reported = {};
 	pthread_t helper;
 	char path[4096] = "";
 
@@ -244,11 +245,11 @@ static void test_this_process(void **state)
 	pthread_barrier_init(&barrier, NULL, 2);
 	assert_int_equal(pthread_create(&helper, NULL, helper_thread, NULL), 0);
 	pthread_barrier_wait(&barrier);
-	assert_int_equal(proc_snapshot__process(s, getpid(), true, take, &told), 0);
+	assert_int_equal(proc_snapshot__process(s, getpid(), true, take, &reported), 0);
 	pthread_barrier_wait(&barrier);
 	pthread_join(helper, NULL);
 
-	process = (void *)told.events.data[0];
+	process = (void *)reported.events.data[0];
 	assert_int_equal(process->header.type, EVENT_PROCESS);
 	assert_int_equal(process->pid, getpid());
 	assert_int_equal(process->ppid, getppid());
@@ -258,37 +259,37 @@ static void test_this_process(void **state)
 	assert_true(process->start_time > 0 && process->start_time < before);
 	assert_true(before - process->start_time < 3600 * 1000 * MS);
 
-	assert_int_equal(told.of_type[EVENT_PROCESS], 1);
-	assert_int_equal(told.of_type[EVENT_THREAD], 2);
-	assert_int_equal(told.of_type[EVENT_MAPS_READ], 1);
-	thread = told_thread(&told, getpid());
+	assert_int_equal(reported.of_type[EVENT_PROCESS], 1);
+	assert_int_equal(reported.of_type[EVENT_THREAD], 2);
+	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 1);
+	thread = reported_thread(&reported, getpid());
 	assert_non_null(thread);
 	assert_true(thread->cpu_time > 0 && thread->cpu_time != UINT64_MAX);
-	thread = told_thread(&told, helper_tid);
+	thread = reported_thread(&reported, helper_tid);
 	assert_non_null(thread);
 	assert_string_equal(thread->comm, "a)\n(\xff S 1 2 3");
 	assert_true(thread->start_time + 20 * MS >= before);
 	assert_true(thread->start_time <= monotonic_ns());
 
-	mapping = told_mapping(&told, (void *)(uintptr_t)test_this_process);
+	mapping = reported_mapping(&reported, (void *)(uintptr_t)test_this_process);
 	assert_non_null(mapping);
 	assert_true(readlink("/proc/self/exe", path, sizeof(path) - 1) > 0);
 	assert_string_equal(mapping->path, path);
 	assert_true(mapping->inode != 0);
 	assert_int_equal(mapping->protection, PROT_READ | PROT_EXEC);
 	assert_int_equal(mapping->file_state, FILE_STATE_UNOPENED);
-	assert_null(told_mapping(&told, &told)); /* the stack is no code */
-	assert_int_equal(told.events.data[told.events.count - 1]->type, EVENT_MAPS_READ);
-	for (size_t i = 0; i < told.events.count; i++) {
-		assert_true(told.events.data[i]->time == told.events.data[0]->time);
-		assert_true(told.events.data[i]->time >= before);
+	assert_null(reported_mapping(&reported, &reported)); /* the stack is no code */
+	assert_int_equal(reported.events.data[reported.events.count - 1]->type, EVENT_MAPS_READ);
+	for (size_t i = 0; i < reported.events.count; i++) {
+		assert_true(reported.events.data[i]->time == reported.events.data[0]->time);
+		assert_true(reported.events.data[i]->time >= before);
 	}
-	told_fini(&told);
+	reported_fini(&reported);
 
-	told.answer = -ECANCELED;
-	assert_int_equal(proc_snapshot__process(s, getpid(), true, take, &told), -ECANCELED);
-	assert_int_equal(proc_snapshot__all(s, true, take, &told), -ECANCELED);
-	told_fini(&told);
+	reported.answer = -ECANCELED;
+	assert_int_equal(proc_snapshot__process(s, getpid(), true, take, &reported), -ECANCELED);
+	assert_int_equal(proc_snapshot__all(s, true, take, &reported), -ECANCELED);
+	reported_fini(&reported);
 	proc_snapshot__free(s);
 	proc_snapshot__free(NULL);
 }
@@ -299,7 +300,7 @@ static void expect_exact_path(const char *path, bool deleted)
 	struct proc_snapshot *s = open_snapshot();
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
 	const struct mmap_event *mapping;
-	struct told told = {};
+	struct reported reported = {};
 	struct stat st;
 	void *page;
 
@@ -310,13 +311,13 @@ static void expect_exact_path(const char *path, bool deleted)
 	assert_true(page != MAP_FAILED);
 	if (deleted)
 		unlink(path);
-	assert_int_equal(proc_snapshot__process(s, getpid(), false, take, &told), 0);
-	mapping = told_mapping(&told, page);
+	assert_int_equal(proc_snapshot__process(s, getpid(), false, take, &reported), 0);
+	mapping = reported_mapping(&reported, page);
 	assert_non_null(mapping);
 	assert_memory_equal(mapping->path, path, strlen(path));
 	assert_string_equal(mapping->path + strlen(path), deleted ? " (deleted)" : "");
 	assert_int_equal(mapping->inode, st.st_ino);
-	told_fini(&told);
+	reported_fini(&reported);
 	munmap(page, 4096);
 	unlink(path);
 	close(fd);
@@ -405,24 +406,24 @@ static void map_much(void)
 static void test_many_mappings(void **state)
 {
 	struct proc_snapshot *s = open_snapshot();
-	struct told told = {.ignore = true};
+	struct reported reported = {.ignore = true};
 	pid_t pid = start_child(map_much);
 
 	(void)state;
-	assert_int_equal(proc_snapshot__process(s, pid, false, take, &told), 0);
-	assert_in_range(told.of_type[EVENT_MMAP], MANY / 2 + 1, MANY / 2 + 100);
-	assert_int_equal(told.of_type[EVENT_MAPS_READ], 1);
+	assert_int_equal(proc_snapshot__process(s, pid, false, take, &reported), 0);
+	assert_in_range(reported.of_type[EVENT_MMAP], MANY / 2 + 1, MANY / 2 + 100);
+	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 1);
 	stop_child(pid);
 	/* and now it is gone */
-	told_fini(&told);
-	assert_int_equal(proc_snapshot__process(s, pid, false, take, &told), 0);
-	assert_int_equal(proc_snapshot__thread_cpu(s, pid, take, &told), 0);
-	assert_int_equal(told.events.count, 0);
+	reported_fini(&reported);
+	assert_int_equal(proc_snapshot__process(s, pid, false, take, &reported), 0);
+	assert_int_equal(proc_snapshot__thread_cpu(s, pid, take, &reported), 0);
+	assert_int_equal(reported.events.count, 0);
 	proc_snapshot__free(s);
 }
 
 /* The mappings that were told, with MAPS_READ behind them. */
-static size_t count_same(const struct told *a, const struct told *b)
+static size_t count_same(const struct reported *a, const struct reported *b)
 {
 	size_t same = 0;
 
@@ -431,7 +432,7 @@ static size_t count_same(const struct told *a, const struct told *b)
 
 		if (x->header.type != EVENT_MMAP)
 			continue;
-		y = told_mapping(b, (void *)(uintptr_t)x->start);
+		y = reported_mapping(b, (void *)(uintptr_t)x->start);
 		same += y && y->header.size == x->header.size &&
 			!memcmp(&x->pid, &y->pid, x->header.size - sizeof(x->header));
 	}
@@ -439,14 +440,14 @@ static size_t count_same(const struct told *a, const struct told *b)
 }
 
 /* The same, whoever reads it: a process that a reader reads, one with more than fits a message, one that is gone. */
-static void test_readers_tell_the_same(void **state)
+static void test_readers_report_the_same(void **state)
 {
 	static const helper_serve_fn services[] = {proc_maps__serve};
 	const struct helper_pool_options options = {.services = services,
 						    .service_count = 1,
 						    .class = HELPER_READER,
 						    .keeper = HELPER_KEEPER};
-	struct told here = {}, there = {};
+	struct reported here = {}, there = {};
 	struct proc_snapshot *s = open_snapshot();
 	struct helper_pool *pool;
 	const struct event_header *last;
@@ -468,14 +469,14 @@ static void test_readers_tell_the_same(void **state)
 	last = (const void *)there.events.data[there.events.count - 1];
 	assert_int_equal(last->type, EVENT_MAPS_READ);
 	/* it ends after it was asked for: nothing, or all of it */
-	told_fini(&there);
+	reported_fini(&there);
 	assert_int_equal(proc_snapshot__process(s, pid, false, take, &there), 0);
 	stop_child(pid);
 	helper_pool__end(pool);
 	assert_true(proc_snapshot__pending_since(s) == UINT64_MAX);
 	assert_int_equal(there.of_type[EVENT_MAPS_READ], 0);
-	told_fini(&here);
-	told_fini(&there);
+	reported_fini(&here);
+	reported_fini(&there);
 	proc_snapshot__free(s);
 	helper_pool__free(pool);
 }
@@ -507,7 +508,7 @@ static void *signal_and_sleep(void *fd)
 static void test_a_leader_that_has_ended(void **state)
 {
 	struct proc_snapshot *s = open_snapshot();
-	struct told told = {};
+	struct reported reported = {};
 	int ready[2];
 	char byte;
 	pid_t pid;
@@ -524,14 +525,14 @@ static void test_a_leader_that_has_ended(void **state)
 	}
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	assert_int_equal(proc_process_state(pid, NULL), PROC_ALIVE);
-	assert_int_equal(proc_snapshot__process(s, pid, false, take, &told), 0);
-	assert_int_equal(told.of_type[EVENT_PROCESS], 1);
-	assert_int_equal(told.of_type[EVENT_THREAD], 1); /* the dead one is not told */
-	assert_int_equal(told.of_type[EVENT_MAPS_READ], 1);
-	assert_non_null(told_mapping(&told, (void *)(uintptr_t)test_this_process));
-	assert_true(told_mapping(&told, (void *)(uintptr_t)test_this_process)->tid !=
+	assert_int_equal(proc_snapshot__process(s, pid, false, take, &reported), 0);
+	assert_int_equal(reported.of_type[EVENT_PROCESS], 1);
+	assert_int_equal(reported.of_type[EVENT_THREAD], 1); /* the dead one is not told */
+	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 1);
+	assert_non_null(reported_mapping(&reported, (void *)(uintptr_t)test_this_process));
+	assert_true(reported_mapping(&reported, (void *)(uintptr_t)test_this_process)->tid !=
 		    (uint32_t)pid);
-	told_fini(&told);
+	reported_fini(&reported);
 	stop_child(pid);
 	close(ready[0]);
 	close(ready[1]);
@@ -542,7 +543,7 @@ static void test_process_states(void **state)
 {
 	struct proc_snapshot *s = open_snapshot();
 	struct proc_identity identity = {};
-	struct told told = {};
+	struct reported reported = {};
 	pthread_t helper;
 	siginfo_t info;
 	pid_t pid = start_child(nothing);
@@ -557,8 +558,8 @@ static void test_process_states(void **state)
 	kill(pid, SIGKILL);
 	assert_int_equal(waitid(P_PID, pid, &info, WEXITED | WNOWAIT), 0);
 	assert_int_equal(proc_process_state(pid, &identity), PROC_ZOMBIE);
-	assert_int_equal(proc_snapshot__process(s, pid, false, take, &told), 0);
-	assert_int_equal(told.events.count, 0);
+	assert_int_equal(proc_snapshot__process(s, pid, false, take, &reported), 0);
+	assert_int_equal(reported.events.count, 0);
 	stop_child(pid);
 	assert_int_equal(proc_process_state(pid, NULL), PROC_NONE);
 	assert_int_equal(proc_process_state(0, NULL), PROC_NONE);
@@ -577,13 +578,13 @@ static void test_process_states(void **state)
 		print_message("kernel threads are not visible here: not tested\n");
 	} else {
 		assert_int_equal(proc_process_state(2, &identity), PROC_KERNEL);
-		assert_int_equal(proc_snapshot__process(s, 2, false, take, &told), 0);
-		assert_int_equal(((struct process_event *)told.events.data[0])->is_kernel, 1);
-		assert_int_equal(told.of_type[EVENT_THREAD], 1);
-		assert_int_equal(told.of_type[EVENT_MMAP], 0);
-		assert_int_equal(told.of_type[EVENT_MAPS_READ], 0);
+		assert_int_equal(proc_snapshot__process(s, 2, false, take, &reported), 0);
+		assert_int_equal(((struct process_event *)reported.events.data[0])->is_kernel, 1);
+		assert_int_equal(reported.of_type[EVENT_THREAD], 1);
+		assert_int_equal(reported.of_type[EVENT_MMAP], 0);
+		assert_int_equal(reported.of_type[EVENT_MAPS_READ], 0);
 	}
-	told_fini(&told);
+	reported_fini(&reported);
 	proc_snapshot__free(s);
 }
 
@@ -650,25 +651,25 @@ static void test_thread_cpu(void **state)
 {
 	struct proc_snapshot *s = open_snapshot();
 	const struct thread_cpu_event *e;
-	struct told told = {};
+	struct reported reported = {};
 	uint64_t start = thread_cpu_now(), before, after;
 
 	(void)state;
 	while (thread_cpu_now() < start + 50 * MS)
 		;
 	before = thread_cpu_now();
-	assert_int_equal(proc_snapshot__thread_cpu(s, getpid(), take, &told), 0);
+	assert_int_equal(proc_snapshot__thread_cpu(s, getpid(), take, &reported), 0);
 	after = thread_cpu_now();
-	assert_int_equal(told.events.count, 1);
-	e = (void *)told.events.data[0];
+	assert_int_equal(reported.events.count, 1);
+	e = (void *)reported.events.data[0];
 	assert_int_equal(e->header.type, EVENT_THREAD_CPU);
 	assert_int_equal(e->tgid, getpid());
 	assert_int_equal(e->tid, getpid());
 	assert_true(e->cpu_time + 20 * MS >= before && e->cpu_time <= after);
-	told_fini(&told);
-	assert_int_equal(proc_snapshot__thread_cpu_all(s, take, &told), 0);
-	assert_true(told.events.count > 1);
-	told_fini(&told);
+	reported_fini(&reported);
+	assert_int_equal(proc_snapshot__thread_cpu_all(s, take, &reported), 0);
+	assert_true(reported.events.count > 1);
+	reported_fini(&reported);
 	proc_snapshot__free(s);
 }
 
@@ -690,21 +691,21 @@ static void fork_storm(void)
 static void test_the_whole_system_while_it_changes(void **state)
 {
 	struct proc_snapshot *s = open_snapshot();
-	struct told told = {};
+	struct reported reported = {};
 	pid_t storm = start_child(fork_storm);
 	uint64_t end = monotonic_ns() + 300 * MS;
 	unsigned int kernel = 0;
 
 	(void)state;
 	do {
-		told_fini(&told);
-		assert_int_equal(proc_snapshot__all(s, false, take, &told), 0);
-		assert_int_equal(proc_snapshot__thread_cpu_all(s, take, &told), 0);
+		reported_fini(&reported);
+		assert_int_equal(proc_snapshot__all(s, false, take, &reported), 0);
+		assert_int_equal(proc_snapshot__thread_cpu_all(s, take, &reported), 0);
 	} while (monotonic_ns() < end);
-	assert_non_null(told_thread(&told, getpid()));
-	assert_non_null(told_thread(&told, 1));
-	for (size_t i = 0; i < told.events.count; i++) {
-		const struct process_event *e = (void *)told.events.data[i];
+	assert_non_null(reported_thread(&reported, getpid()));
+	assert_non_null(reported_thread(&reported, 1));
+	for (size_t i = 0; i < reported.events.count; i++) {
+		const struct process_event *e = (void *)reported.events.data[i];
 
 		if (e->header.type == EVENT_PROCESS && e->is_kernel) {
 			kernel++;
@@ -713,7 +714,7 @@ static void test_the_whole_system_while_it_changes(void **state)
 		}
 	}
 	assert_true(kernel == 0 || kernel > 5);
-	told_fini(&told);
+	reported_fini(&reported);
 	stop_child(storm);
 	proc_snapshot__free(s);
 }
@@ -723,34 +724,35 @@ static void test_the_whole_system_while_it_changes(void **state)
 static void test_rereading_is_limited(void **state)
 {
 	struct proc_snapshot *s = open_snapshot();
-	struct told told = {.ignore = true};
+	struct reported reported = {.ignore = true};
 	struct tasks *tasks = tasks__new(&(struct tasks_options){});
 	struct live_part r;
 	uint64_t start;
 
 	(void)state;
 	assert_non_null(tasks);
-	assert_int_equal(reread_part__new(&(struct reread_options){tasks, s, take, &told}, &r), 0);
+	assert_int_equal(reread_part__new(&(struct reread_options){tasks, s, take, &reported}, &r),
+			 0);
 	assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
 	reread_part__request(r.object, getpid());
 	reread_part__request(r.object, getpid());
-	assert_int_equal(told.of_type[EVENT_MAPS_READ], 0); /* not yet */
+	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 0); /* not yet */
 	start = monotonic_ns();
 	assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
-	assert_int_equal(told.of_type[EVENT_MAPS_READ], 1);
-	assert_true(told.of_type[EVENT_MMAP] > 2);
-	assert_int_equal(told.of_type[EVENT_PROCESS], 1);
+	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 1);
+	assert_true(reported.of_type[EVENT_MMAP] > 2);
+	assert_int_equal(reported.of_type[EVENT_PROCESS], 1);
 	assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
-	assert_int_equal(told.of_type[EVENT_MAPS_READ], 1); /* not asked for */
+	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 1); /* not asked for */
 	reread_part__request(r.object, getpid());
-	while (told.of_type[EVENT_MAPS_READ] == 1) {
+	while (reported.of_type[EVENT_MAPS_READ] == 1) {
 		assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
 		usleep(1000);
 	}
 	assert_true(monotonic_ns() - start >= 100 * MS);
 	start = monotonic_ns();
 	reread_part__request(r.object, getpid());
-	while (told.of_type[EVENT_MAPS_READ] == 2) {
+	while (reported.of_type[EVENT_MAPS_READ] == 2) {
 		assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
 		usleep(1000);
 	}
@@ -759,12 +761,12 @@ static void test_rereading_is_limited(void **state)
 	assert_int_equal(tasks__exec(tasks, 1), 0);
 	reread_part__request(r.object, getpid());
 	assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
-	assert_int_equal(told.of_type[EVENT_MAPS_READ], 4);
+	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 4);
 	/* more processes than are remembered, none of which exists */
 	for (uint32_t pid = 5000000; pid < 5150000; pid++)
 		reread_part__request(r.object, pid);
 	assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
-	assert_int_equal(told.of_type[EVENT_MAPS_READ], 4);
+	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 4);
 	r.free(r.object);
 	tasks__free(tasks);
 	proc_snapshot__free(s);
@@ -777,7 +779,7 @@ int main(void)
 		cmocka_unit_test(test_mapping_lines),
 		cmocka_unit_test(test_this_process),
 		cmocka_unit_test(test_paths_are_exact),
-		cmocka_unit_test(test_readers_tell_the_same),
+		cmocka_unit_test(test_readers_report_the_same),
 		cmocka_unit_test(test_many_mappings),
 		cmocka_unit_test(test_a_leader_that_has_ended),
 		cmocka_unit_test(test_process_states),

@@ -44,7 +44,7 @@ static struct code make_code(size_t size)
 	return c;
 }
 
-static int ask(struct code *c)
+static int request(struct code *c)
 {
 	free(c->frames);
 	return pypy__frames(getpid(), &c->area, 1, &c->frames, &c->count);
@@ -74,11 +74,11 @@ static void traces_test(void **state)
 	struct code c = make_code(4 * PAGE);
 
 	(void)state;
-	assert_int_equal(ask(&c), -ENODATA);
+	assert_int_equal(request(&c), -ENODATA);
 	PUT(c.bytes + 100, END);
 	PUT(c.bytes + 4 * PAGE - sizeof(END) + 1, END); /* at the very end */
 	PUT(c.bytes + 200, OTHER_END);			/* a constant that looks so */
-	assert_int_equal(ask(&c), 0);
+	assert_int_equal(request(&c), 0);
 	assert_int_equal(c.count, 1);
 	assert_frame(&c, 0, 0, 4 * PAGE, 0xc0, -8, -0x60);
 	free_code(&c);
@@ -91,7 +91,7 @@ static void small_frame_test(void **state)
 
 	(void)state;
 	PUT(c.bytes + 64, OTHER_END);
-	assert_int_equal(ask(&c), 0);
+	assert_int_equal(request(&c), 0);
 	assert_frame(&c, 0, 0, PAGE, 0x60, -8, -0x38);
 	free_code(&c);
 }
@@ -111,7 +111,7 @@ static void helpers_test(void **state)
 	PUT(c.bytes + 400, "\x48\x83\xec\x10"); /* calls from there would not be aligned */
 	PUT(c.bytes + 450, "\x48\x83\xc4\x10");
 	PUT(c.bytes + 500, MAKE_ROOM); /* which nobody gives back near */
-	assert_int_equal(ask(&c), 0);
+	assert_int_equal(request(&c), 0);
 	assert_int_equal(c.count, 7);
 	assert_frame(&c, 0, 0, 104, 0xc0, -8, -0x60);
 	assert_frame(&c, 1, 104, 150, 16, -8, 0);
@@ -152,7 +152,7 @@ static void any_bytes_test(void **state)
 
 			memcpy(c.bytes + i, piece, strlen(piece) + 1);
 		}
-		if (ask(&c))
+		if (request(&c))
 			continue;
 		for (size_t i = 0; i < c.count; i++) {
 			assert_true(c.frames[i].start < c.frames[i].end);

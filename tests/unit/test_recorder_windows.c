@@ -249,7 +249,7 @@ static void cpu_is_taken_back(void **state)
 }
 
 /* Names, mappings and what was asked for hold on; ids do not. */
-static void what_was_told_before(void **state)
+static void what_was_reported_before(void **state)
 {
 	(void)state;
 	prog();
@@ -347,7 +347,7 @@ int main(void)
 		STORY(due_at_two_rates),
 		STORY(cpu_goes_on),
 		STORY(cpu_is_taken_back),
-		STORY(what_was_told_before),
+		STORY(what_was_reported_before),
 		STORY(the_time_of_a_window),
 		STORY(images_are_forgotten),
 	};

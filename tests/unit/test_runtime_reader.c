@@ -95,34 +95,34 @@ static void ended_test(void **state)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-struct asking {
+struct requesting {
 	struct helper_pool *pool;
 	struct made_runtime runtime;
 	struct made_area areas[1];
 	unsigned int count;
 };
 
-static void ask_again(void *context, const struct made_answer *answer);
+static void request_again(void *context, const struct made_answer *answer);
 
-static int ask(struct asking *a)
+static int send_request(struct requesting *a)
 {
 	const struct made_request request = {
 		.ticket = a->count, .runtime = &a->runtime, .areas = a->areas, .area_count = 1};
 
-	return runtime_reader__ask(a->pool, 0, &request, ask_again, a);
+	return runtime_reader__request(a->pool, 0, &request, request_again, a);
 }
 
 /* A made_answer_fn. */
-static void ask_again(void *context, const struct made_answer *answer)
+static void request_again(void *context, const struct made_answer *answer)
 {
-	struct asking *a = context;
+	struct requesting *a = context;
 
 	assert_int_equal(answer->ticket, a->count);
 	assert_true(answer->result < 0 && answer->result != -ETIMEDOUT);
 	assert_int_equal(answer->runtime->tgid, UINT32_MAX);
 	assert_int_equal(answer->count, 0);
 	if (++a->count < 3)
-		assert_int_equal(ask(a), 0);
+		assert_int_equal(send_request(a), 0);
 }
 
 /* A callback may ask, and what a request has may change as soon as it was asked. */
@@ -133,12 +133,12 @@ static void again_test(void **state)
 						    .keeper = HELPER_KEEPER,
 						    .services = services,
 						    .service_count = 1};
-	struct asking a = {.runtime = {.tgid = UINT32_MAX, .by = MADE_BY_PYPY},
-			   .areas = {{0, 4096}}};
+	struct requesting a = {.runtime = {.tgid = UINT32_MAX, .by = MADE_BY_PYPY},
+			       .areas = {{0, 4096}}};
 
 	(void)state;
 	assert_int_equal(helper_pool__new(&options, &a.pool), 0);
-	assert_int_equal(ask(&a), 0);
+	assert_int_equal(send_request(&a), 0);
 	memset(a.areas, 0xff, sizeof(a.areas));
 	assert_true(helper_pool__settle(a.pool, 20000000000ull));
 	assert_int_equal(a.count, 3);
@@ -150,12 +150,12 @@ static void bad_request_test(void **state)
 {
 	static char answer[MESSAGE_SIZE_MAX];
 	struct helper_job job = {.request = "x", .request_size = 1, .answer = answer};
-	struct asking a = {.runtime = {.state_count = MADE_STATES_MAX + 1}};
+	struct requesting a = {.runtime = {.state_count = MADE_STATES_MAX + 1}};
 	struct made_frame *frames = NULL;
 	size_t count = 0;
 
 	(void)state;
-	assert_int_equal(ask(&a), -EINVAL);
+	assert_int_equal(send_request(&a), -EINVAL);
 	a.runtime.state_count = 0;
 	assert_int_equal(read_frames(&a.runtime, NULL, a.areas, &frames, &count), -EINVAL);
 	runtime_reader__serve(&job);

@@ -297,7 +297,7 @@ static void test_answers(void **state)
 			assert_answered(&tests[i], true);
 			assert_int_equal(jobs[i].report.with_lines, ADDRESSES);
 		}
-		assert_int_equal(tests[3].told, 0);
+		assert_int_equal(tests[3].reported, 0);
 		assert_int_equal(jobs[3].report.state, SYMBOL_STATE_RESOLVED);
 	}
 	assert_int_equal(sealed_run_work(NULL, 0, 0, NULL, NULL, &work), 0);
@@ -367,7 +367,7 @@ static void test_long_answers_are_cut(void **state)
 	(void)state;
 	make_jobs(&job, &test, 1);
 	assert_int_equal(sealed_run_work(&job, 1, 1, NULL, NULL, &work), 0);
-	assert_int_equal(test.told, ADDRESSES);
+	assert_int_equal(test.reported, ADDRESSES);
 	assert_int_equal(test.answers[7].frames, SYMBOL_CHAIN_MAX);
 	assert_int_equal(strlen(test.answers[7].name), sizeof(test.answers[7].name) - 1);
 }
@@ -421,7 +421,7 @@ static void test_stuck(void **state)
 	assert_int_equal(sealed_run_work(jobs, 3, 2, NULL, NULL, &work), 0);
 	assert_answered(&tests[0], true);
 	assert_answered(&tests[2], true);
-	assert_true(tests[1].told == ADDRESSES && !tests[1].answers[0].frames);
+	assert_true(tests[1].reported == ADDRESSES && !tests[1].answers[0].frames);
 	assert_int_equal(jobs[1].report.dwarf, DWARF_STATE_HUNG);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
@@ -447,7 +447,7 @@ static void test_crash_of_both_children(void **state)
 	assert_int_equal(sealed_run_work(jobs, 3, 1, NULL, NULL, &work), 0);
 	assert_answered(&tests[0], true);
 	assert_answered(&tests[2], true);
-	assert_int_equal(tests[1].told, ADDRESSES);
+	assert_int_equal(tests[1].reported, ADDRESSES);
 	assert_int_equal(tests[1].answers[0].frames, 0);
 	assert_true(tests[1].answers[0].elf_address == PROFILE_UNKNOWN_ADDRESS);
 	assert_int_equal(jobs[1].report.state, SYMBOL_STATE_DAMAGED);
@@ -465,8 +465,8 @@ static void test_error_of_a_sink(void **state)
 	tests[1].stop_with = -ENOSPC;
 	assert_int_equal(sealed_run_work(jobs, 3, 1, NULL, NULL, &work), -ENOSPC);
 	assert_answered(&tests[0], true);
-	assert_int_equal(tests[1].told, 1);
-	assert_int_equal(tests[2].told, 0);
+	assert_int_equal(tests[1].reported, 1);
+	assert_int_equal(tests[2].reported, 0);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
@@ -602,7 +602,7 @@ static void test_cancel(void **state)
 	assert_int_equal(sealed_run_work(jobs, 3, 2, watch, &w, &work), 0);
 	assert_answered(&tests[0], true);
 	assert_answered(&tests[2], true);
-	assert_int_equal(tests[1].told, ADDRESSES);
+	assert_int_equal(tests[1].reported, ADDRESSES);
 	assert_int_equal(jobs[0].report.state, SYMBOL_STATE_RESOLVED);
 	assert_int_equal(jobs[1].report.state, SYMBOL_STATE_CANCELLED);
 	assert_string_equal(tests[1].answers[0].name, "f_2000");

@@ -18,7 +18,7 @@
 
 struct test_job {
 	uint64_t addresses[ADDRESSES];
-	size_t told, named;
+	size_t reported, named;
 };
 
 static int keep(void *context, size_t index, const struct symbol_result *result)
@@ -26,7 +26,7 @@ static int keep(void *context, size_t index, const struct symbol_result *result)
 	struct test_job *job = context;
 
 	(void)index;
-	job->told++;
+	job->reported++;
 	job->named += result->frame_count > 0;
 	return 0;
 }
@@ -88,7 +88,7 @@ static void test_sum_of_a_user(void **state)
 
 		assert_int_equal(jobs[i].report.state,
 				 greedy ? SYMBOL_STATE_LEFT : SYMBOL_STATE_RESOLVED);
-		assert_int_equal(tests[i].told, ADDRESSES);
+		assert_int_equal(tests[i].reported, ADDRESSES);
 		assert_int_equal(tests[i].named, greedy ? 0 : ADDRESSES);
 		cpu += greedy ? jobs[i].cpu_time : 0;
 	}

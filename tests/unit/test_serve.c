@@ -248,7 +248,7 @@ static int tear_down_sources(void **state)
 	return 0;
 }
 
-static cJSON *ask(const struct source_list *list, const char *name, const char *request)
+static cJSON *send_request(const struct source_list *list, const char *name, const char *request)
 {
 	char *answer;
 	size_t size;
@@ -265,7 +265,7 @@ static cJSON *ask(const struct source_list *list, const char *name, const char *
 
 static void assert_refused(const struct source_list *list, const char *request, const char *why)
 {
-	cJSON *json = ask(list, "source/v1", request);
+	cJSON *json = send_request(list, "source/v1", request);
 	const char *error = cJSON_GetStringValue(cJSON_GetObjectItem(json, "error"));
 
 	assert_null(cJSON_GetObjectItem(json, "source"));
@@ -292,7 +292,7 @@ static void test_sources(void **state)
 	cJSON *json;
 
 	snprintf(request, sizeof(request), "{\"file\":\"%s\"}", s->paths[TEXT]);
-	json = ask(&s->list, "source/v1", request);
+	json = send_request(&s->list, "source/v1", request);
 	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(json, "file")),
 			    s->paths[TEXT]);
 	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(json, "source")),
@@ -341,15 +341,15 @@ static void test_proc(void **state)
 static void test_other_requests(void **state)
 {
 	const struct source_list none = {};
-	cJSON *json = ask(&none, "symbolicate/v5", "{\"jobs\":[]}");
+	cJSON *json = send_request(&none, "symbolicate/v5", "{\"jobs\":[]}");
 
 	(void)state;
 	assert_true(cJSON_IsString(cJSON_GetObjectItem(json, "error")));
 	cJSON_Delete(json);
-	assert_true(source_api__knows("source/v1"));
-	assert_true(source_api__knows("asm/v1"));
-	assert_false(source_api__knows("source/v2"));
-	assert_false(source_api__knows(""));
+	assert_true(source_api__has_request("source/v1"));
+	assert_true(source_api__has_request("asm/v1"));
+	assert_false(source_api__has_request("source/v2"));
+	assert_false(source_api__has_request(""));
 }
 
 /* As deep as a request can be: an error, and no crash. */

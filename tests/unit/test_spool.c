@@ -332,13 +332,13 @@ static void test_every_length_that_is_written(void **state)
 #define CRASH_WINDOWS 3
 
 /* What a process told before it was killed. */
-struct told {
+struct reported {
 	volatile uint32_t put, accepted, deleted;
 	volatile uint32_t began; /* requests that were marked before they were sent */
 };
 
 /* Three windows of two requests are put, and two of them sent. */
-static void put_and_send(struct told *told)
+static void put_and_send(struct reported *reported)
 {
 	const struct spool_options options = {
 		.directory = directory, .bytes = MEGABYTE, .age = 3000 * NS_PER_SECOND};
@@ -351,7 +351,7 @@ static void put_and_send(struct told *told)
 
 		if (spool__put(s, &w))
 			_exit(2);
-		told->put++;
+		reported->put++;
 	}
 	for (int i = 0; i < 2; i++) {
 		struct spool_window *w;
@@ -360,18 +360,18 @@ static void put_and_send(struct told *told)
 			_exit(3);
 		for (size_t j = 0; j < 2; j++) {
 			spool_window__set_state(w, j, REQUEST_UNSURE);
-			told->began++;
+			reported->began++;
 			spool_window__set_state(w, j, REQUEST_ACCEPTED);
-			told->accepted++;
+			reported->accepted++;
 		}
 		spool__give_back(s, w, true);
-		told->deleted++;
+		reported->deleted++;
 	}
 	_exit(0);
 }
 
 /* Killed before or after its system call number `at`. Did it get so far? */
-static bool crash_at(struct told *told, int at)
+static bool crash_at(struct reported *reported, int at)
 {
 	pid_t pid = fork();
 	int status;
@@ -379,7 +379,7 @@ static bool crash_at(struct told *told, int at)
 	if (!pid) {
 		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
 		raise(SIGSTOP);
-		put_and_send(told);
+		put_and_send(reported);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	for (int i = 0; i < at; i++) {
@@ -396,19 +396,19 @@ static bool crash_at(struct told *told, int at)
 	return true;
 }
 
-static void check_after_crash(const struct told *told)
+static void check_after_crash(const struct reported *reported)
 {
 	struct spool *s = open_spool(MEGABYTE, 3000 * NS_PER_SECOND);
-	uint64_t next = told->deleted;
+	uint64_t next = reported->deleted;
 	struct spool_window *w;
-	uint32_t accepted = told->deleted * 2, unsure = 0;
+	uint32_t accepted = reported->deleted * 2, unsure = 0;
 
 	assert_int_equal(stats_of(s).strange, 0);
 	while (!spool__take(s, &w)) {
 		uint64_t number = number_of(w);
 
 		/* in order; one that was just being deleted may be gone */
-		assert_true(number == next || (number == next + 1 && next == told->deleted));
+		assert_true(number == next || (number == next + 1 && next == reported->deleted));
 		if (number == next + 1)
 			accepted += 2;
 		next = number + 1;
@@ -420,10 +420,10 @@ static void check_after_crash(const struct told *told)
 		spool__give_back(s, w, true);
 	}
 	/* each that was put, and one more if it was just being put */
-	assert_in_range(next, told->put, told->put + 1);
+	assert_in_range(next, reported->put, reported->put + 1);
 	/* nothing that was accepted is sent again, but for one that is known to be unsure */
-	assert_in_range(accepted, told->accepted, told->accepted + 1);
-	assert_in_range(accepted + unsure, told->began, told->began + 1);
+	assert_in_range(accepted, reported->accepted, reported->accepted + 1);
+	assert_in_range(accepted + unsure, reported->began, reported->began + 1);
 	assert_true(unsure <= 1);
 	spool__free(s);
 	assert_int_equal(count_files(NULL), 0);
@@ -431,20 +431,20 @@ static void check_after_crash(const struct told *told)
 
 static void test_killed_at_every_step(void **state)
 {
-	struct told *told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE,
-				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct reported *reported = mmap(NULL, sizeof(*reported), PROT_READ | PROT_WRITE,
+					 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int at;
 
 	(void)state;
-	assert_ptr_not_equal(told, MAP_FAILED);
-	for (at = 1; crash_at(told, at); at++) {
+	assert_ptr_not_equal(reported, MAP_FAILED);
+	for (at = 1; crash_at(reported, at); at++) {
 		assert_true(at < 5000);
-		check_after_crash(told);
-		*told = (struct told){};
+		check_after_crash(reported);
+		*reported = (struct reported){};
 	}
-	assert_int_equal(told->deleted, 2);
+	assert_int_equal(reported->deleted, 2);
 	assert_true(at > 100); /* it was stopped where it works */
-	munmap(told, sizeof(*told));
+	munmap(reported, sizeof(*reported));
 }
 
 int main(void)

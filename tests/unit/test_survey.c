@@ -127,7 +127,7 @@ static void test_maps(void **state)
 	s.maps.data[0].state = JIT_FILE_STATE_FOLLOWED;
 	s.runtimes.count = 0;
 	assert_says(judged(), SURVEY_BAD, "no names", "--yjit-perf");
-	s.maps.data[0].heard = true;
+	s.maps.data[0].was_read = true;
 	s.runtimes.count = 0;
 	assert_says(judged(), SURVEY_GOOD, "perf map", NULL);
 	s.maps.data[0].state = JIT_FILE_STATE_HUNG;

@@ -105,7 +105,7 @@ static void assert_same(const struct symbol_result *a, const struct symbol_resul
 
 struct reading {
 	const uint64_t *addresses;
-	size_t told, stop_at;
+	size_t reported, stop_at;
 	int64_t last;
 	int salt; /* -1: whichever the answer says */
 	bool forged;
@@ -119,7 +119,7 @@ static int check_answer(void *context, size_t index, const struct symbol_result 
 
 	assert_true((int64_t)index > r->last);
 	r->last = index;
-	r->told++;
+	r->reported++;
 	if (r->forged) {
 		/* whatever it says, it can be read */
 		for (size_t i = 0; i < result->frame_count; i++)
@@ -130,7 +130,7 @@ static int check_answer(void *context, size_t index, const struct symbol_result 
 		salt = result->frame_count ? strrchr(result->frames[0].function, '_')[1] - '0' : 0;
 	if (r->salt >= 0 || result->frame_count)
 		assert_same(result, make_answer(&expected, r->addresses[index], salt));
-	return r->told == r->stop_at ? -EINTR : 0;
+	return r->reported == r->stop_at ? -EINTR : 0;
 }
 
 /* How many of the addresses are known; each is checked. */
@@ -149,8 +149,8 @@ static size_t read_cache(struct symbol_cache *c, const struct symbol_key *key,
 		assert_true(known[i] <= 1);
 		marked += known[i];
 	}
-	assert_int_equal(marked, r.told);
-	return r.told;
+	assert_int_equal(marked, r.reported);
+	return r.reported;
 }
 
 static void add_answers(struct symbol_cache *c, const struct symbol_key *key,
@@ -294,7 +294,7 @@ static void test_sink_stops(void **state)
 	assert_int_equal(symbol_cache__read(c, &KEY, addresses, 10, known, check_answer, &r, &found,
 					    &without_lines),
 			 -EINTR);
-	assert_int_equal(r.told, 3);
+	assert_int_equal(r.reported, 3);
 	symbol_cache__free(c);
 }
 
@@ -454,7 +454,7 @@ static void test_too_much(void **state)
 	assert_int_equal(symbol_cache__read(c, &KEY, addresses, COUNT, known, check_answer, &r,
 					    &found, &without_lines),
 			 0);
-	assert_in_range(r.told, 1080, 1118); /* 64 MB / 60 KB */
+	assert_in_range(r.reported, 1080, 1118); /* 64 MB / 60 KB */
 	/* and more of it does not replace what is there */
 	assert_int_equal(symbol_cache__add(c, &KEY, COUNT - 1, &result, SYMBOL_STATE_RESOLVED), 0);
 	symbol_cache__commit(c);
@@ -462,7 +462,7 @@ static void test_too_much(void **state)
 	assert_int_equal(symbol_cache__read(c, &KEY, addresses, COUNT, known, check_answer, &r,
 					    &found, &without_lines),
 			 0);
-	assert_in_range(r.told, 1080, 1118);
+	assert_in_range(r.reported, 1080, 1118);
 	assert_true(known[COUNT - 1]);
 	symbol_cache__free(c);
 }
@@ -556,7 +556,7 @@ static void test_forged(void **state)
 		assert_int_equal(symbol_cache__read(c, &KEY, addresses, 20, known, check_answer, &r,
 						    &found, &without_lines),
 				 0);
-		r.told ? taken++ : refused++;
+		r.reported ? taken++ : refused++;
 		/* what was taken can be merged with as well */
 		add_answers(c, &KEY, addresses, 3, 1);
 		symbol_cache__commit(c);

@@ -30,31 +30,31 @@ static struct symbol_cache *memory(size_t bytes)
 }
 
 /* One answer, told in a line. */
-struct told {
+struct reported {
 	char text[400];
 	uint64_t elf_address, same_until;
 };
 
 static int take(void *context, size_t index, const struct symbol_result *result)
 {
-	struct told *told = (struct told *)context + index;
+	struct reported *reported = (struct reported *)context + index;
 	const struct symbol_frame *frame = result->frames;
 
-	told->elf_address = result->elf_address;
-	told->same_until = result->same_until;
+	reported->elf_address = result->elf_address;
+	reported->same_until = result->same_until;
 	assert_true(result->frame_count <= 1);
 	if (!result->frame_count)
-		snprintf(told->text, sizeof(told->text), "%llx: nothing",
+		snprintf(reported->text, sizeof(reported->text), "%llx: nothing",
 			 (unsigned long long)result->elf_address);
 	else
-		snprintf(told->text, sizeof(told->text), "%llx: %s %llx %llx",
+		snprintf(reported->text, sizeof(reported->text), "%llx: %s %llx %llx",
 			 (unsigned long long)result->elf_address, frame->function,
 			 (unsigned long long)frame->function_address,
 			 (unsigned long long)frame->function_size);
 	return 0;
 }
 
-static void resolve(int fd, const uint64_t *addresses, size_t count, struct told *told)
+static void resolve(int fd, const uint64_t *addresses, size_t count, struct reported *reported)
 {
 	const struct module_files files = {
 		.kind = DSO_FILE,
@@ -65,7 +65,7 @@ static void resolve(int fd, const uint64_t *addresses, size_t count, struct told
 	};
 	struct module_report report;
 
-	assert_int_equal(module_resolve(&files, addresses, count, take, told, &report), 0);
+	assert_int_equal(module_resolve(&files, addresses, count, take, reported, &report), 0);
 }
 
 static int open_libc(void)
@@ -103,30 +103,31 @@ static void memory_says_what_the_file_says(void **state)
 	uint64_t *addresses = calloc(ADDRESSES, sizeof(*addresses));
 	uint64_t *probes = calloc(ADDRESSES * PROBES, sizeof(*probes));
 	unsigned char *known = calloc(ADDRESSES * PROBES, 1);
-	struct told *told = calloc(ADDRESSES, sizeof(*told));
-	struct told *here = calloc(ADDRESSES * PROBES, sizeof(*here));
-	struct told *there = calloc(ADDRESSES * PROBES, sizeof(*there));
+	struct reported *reported = calloc(ADDRESSES, sizeof(*reported));
+	struct reported *here = calloc(ADDRESSES * PROBES, sizeof(*here));
+	struct reported *there = calloc(ADDRESSES * PROBES, sizeof(*there));
 	size_t count, probe_count = 0, hits = 0, named = 0;
 	enum symbol_state found = SYMBOL_STATE_PENDING;
 	bool without_lines = true;
 	int fd = open_libc();
 
 	(void)state;
-	assert_true(m && addresses && probes && known && told && here && there);
+	assert_true(m && addresses && probes && known && reported && here && there);
 	count = spread(fd, addresses, ADDRESSES);
-	resolve(fd, addresses, count, told);
+	resolve(fd, addresses, count, reported);
 	/* backwards: spans grow at both ends */
 	for (size_t i = count; i-- > 0;) {
 		char name[400] = "";
 		unsigned long long elf, start, size;
 		struct symbol_frame frame = {.function = name};
 		struct symbol_result result = {
-			.elf_address = told[i].elf_address,
-			.same_until = told[i].same_until,
+			.elf_address = reported[i].elf_address,
+			.same_until = reported[i].same_until,
 			.frames = &frame,
 		};
 
-		if (sscanf(told[i].text, "%llx: %399s %llx %llx", &elf, name, &start, &size) == 4) {
+		if (sscanf(reported[i].text, "%llx: %399s %llx %llx", &elf, name, &start, &size) ==
+		    4) {
 			result.frame_count = 1;
 			frame.function_address = start;
 			frame.function_size = size;
@@ -158,7 +159,7 @@ static void memory_says_what_the_file_says(void **state)
 	free(addresses);
 	free(probes);
 	free(known);
-	free(told);
+	free(reported);
 	free(here);
 	free(there);
 }
@@ -184,13 +185,13 @@ static bool knows(struct symbol_cache *m, uint64_t identity, uint64_t address)
 	enum symbol_state state = SYMBOL_STATE_PENDING;
 	bool without_lines;
 	unsigned char known = 0;
-	struct told told;
+	struct reported reported;
 
-	assert_int_equal(symbol_cache__read(m, &key, &address, 1, &known, take, &told, &state,
+	assert_int_equal(symbol_cache__read(m, &key, &address, 1, &known, take, &reported, &state,
 					    &without_lines),
 			 0);
 	if (known) {
-		assert_true(told.elf_address == address + 0x400000);
+		assert_true(reported.elf_address == address + 0x400000);
 		assert_int_equal(state, SYMBOL_STATE_NO_SYMBOLS);
 	}
 	return known;

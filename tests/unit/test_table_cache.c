@@ -629,12 +629,12 @@ static void test_same_build_id(void **state)
 
 /* ---- with builders ---------------------------------------------------------------------------- */
 
-static void ask(struct table_builder *b, int fd, enum table_effort effort,
-		struct built_table *built)
+static void request(struct table_builder *b, int fd, enum table_effort effort,
+		    struct built_table *built)
 {
-	assert_int_equal(
-		table_builder__ask(b, &(struct table_request){.id = 7, .fd = fd, .effort = effort}),
-		0);
+	assert_int_equal(table_builder__request(
+				 b, &(struct table_request){.id = 7, .fd = fd, .effort = effort}),
+			 0);
 	assert_true(table_builder__take(b, true, built));
 	assert_int_equal(built->id, 7);
 }
@@ -649,19 +649,19 @@ static void test_builder(void **state)
 	(void)state;
 	assert_int_equal(helper_pool__new(&builder_options, &builders), 0);
 	assert_int_equal(table_builder__new(LIMIT, builders, open_cache(), &b), 0);
-	ask(b, fd, TABLE_READ, &first);
+	request(b, fd, TABLE_READ, &first);
 	assert_int_equal(first.err, -ENOENT);
 	assert_false(first.cached);
-	ask(b, fd, TABLE_BUILD, &first);
+	request(b, fd, TABLE_BUILD, &first);
 	assert_int_equal(first.err, 0);
 	assert_false(first.cached);
-	ask(b, null, TABLE_BUILD, &second);
+	request(b, null, TABLE_BUILD, &second);
 	assert_true(second.err && !second.cached);
 	table_builder__free(b); /* writes it, if it has not yet */
 	assert_int_equal(list_directory(NULL, 0), 1);
 	assert_int_equal(table_builder__new(LIMIT, builders, open_cache(), &b), 0);
 	for (int i = 0; i < 2; i++) {
-		ask(b, fd, i ? TABLE_BUILD : TABLE_READ, &second);
+		request(b, fd, i ? TABLE_BUILD : TABLE_READ, &second);
 		assert_int_equal(second.err, 0);
 		assert_true(second.cached);
 		assert_same(&first.image, &second.image);
@@ -669,7 +669,7 @@ static void test_builder(void **state)
 	}
 	/* what is not taken is freed */
 	for (int i = 0; i < 20; i++)
-		assert_int_equal(table_builder__ask(
+		assert_int_equal(table_builder__request(
 					 b, &(struct table_request){.id = i,
 								    .fd = fd,
 								    .effort = i % 2 ? TABLE_BUILD
@@ -692,7 +692,7 @@ static void test_refusals(void **state)
 	assert_int_equal(helper_pool__new(&builder_options, &builders), 0);
 	assert_int_equal(table_builder__new(1000, builders, NULL, &b), 0);
 	for (int i = 0; i < 3; i++) {
-		ask(b, fd, TABLE_BUILD, &built);
+		request(b, fd, TABLE_BUILD, &built);
 		assert_int_equal(built.err, -EFBIG);
 		assert_int_equal(built.refusal, TABLE_REFUSAL_ROWS);
 	}

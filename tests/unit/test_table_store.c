@@ -254,10 +254,10 @@ static void builder_test(void **state)
 	assert_false(table_builder__take(builder, true, &built));
 	for (uint32_t id = 0; id < 6; id++)
 		assert_int_equal(
-			table_builder__ask(builder,
-					   &(struct table_request){.id = id,
-								   .fd = id % 3 ? library : null,
-								   .effort = TABLE_BUILD}),
+			table_builder__request(
+				builder, &(struct table_request){.id = id,
+								 .fd = id % 3 ? library : null,
+								 .effort = TABLE_BUILD}),
 			0);
 	for (uint32_t i = 0; i < 6; i++) {
 		struct pollfd done = {.fd = table_builder__fd(builder), .events = POLLIN};
@@ -275,16 +275,16 @@ static void builder_test(void **state)
 		unwind_table_image__fini(&built.image);
 	}
 	assert_false(table_builder__take(builder, false, &built));
-	assert_int_equal(table_builder__ask(
+	assert_int_equal(table_builder__request(
 				 builder, &(struct table_request){.fd = -1, .effort = TABLE_BUILD}),
 			 -EBADF);
 	/* what is not taken is freed */
 	for (uint32_t id = 0; id < 20; id++)
-		assert_int_equal(
-			table_builder__ask(builder, &(struct table_request){.id = id,
-									    .fd = library,
-									    .effort = TABLE_BUILD}),
-			0);
+		assert_int_equal(table_builder__request(
+					 builder, &(struct table_request){.id = id,
+									  .fd = library,
+									  .effort = TABLE_BUILD}),
+				 0);
 	table_builder__free(builder);
 	helper_pool__free(builders);
 	unwind_table_image__fini(&image);

@@ -117,7 +117,7 @@ static void everyone_is_a_target_and_has_a_parent(void **state)
 	tasks__free(t);
 }
 
-static void parents_that_are_told_change_no_membership(void **state)
+static void reported_parents_change_no_membership(void **state)
 {
 	struct tasks *t = new_tasks(false, true, NULL);
 
@@ -407,7 +407,7 @@ int main(void)
 		cmocka_unit_test(children_of_targets_are_targets_from_their_birth_on),
 		cmocka_unit_test(without_inherit_children_are_none),
 		cmocka_unit_test(everyone_is_a_target_and_has_a_parent),
-		cmocka_unit_test(parents_that_are_told_change_no_membership),
+		cmocka_unit_test(reported_parents_change_no_membership),
 		cmocka_unit_test(a_number_that_goes_to_a_stranger),
 		cmocka_unit_test(a_number_that_comes_back_into_the_family),
 		cmocka_unit_test(an_exit_that_is_older_than_the_life),

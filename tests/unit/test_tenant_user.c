@@ -81,7 +81,7 @@ static void namespace_test(void **state)
 {
 	uid_t user = getuid() ? getuid() : NOBODY;
 	int ready[2];
-	uint32_t told;
+	uint32_t reported;
 	char byte = 0;
 	bool apart;
 	pid_t child;
@@ -99,8 +99,8 @@ static void namespace_test(void **state)
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	if (!byte) {
 		assert_int_equal(tenant_user(child), user);
-		assert_int_equal(tenant_user__of(child, 12345, &told, &apart), 0);
-		assert_int_equal(told, user);
+		assert_int_equal(tenant_user__of(child, 12345, &reported, &apart), 0);
+		assert_int_equal(reported, user);
 		assert_true(apart);
 	}
 	kill(child, SIGKILL);

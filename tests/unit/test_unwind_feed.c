@@ -35,7 +35,7 @@ struct scene {
 	int fds[FILES + 1]; /* by image, from 1 on */
 	struct mapping mappings[FILES + 1];
 	bool jvm, pypy;
-	unsigned int asked, requests;
+	unsigned int requested, requests;
 	bool late; /* nothing is told at once */
 	struct image_id pending;
 	/* of the last requests */
@@ -78,7 +78,7 @@ static int request_frames(void *context, const struct made_request *request)
 	assert_int_equal(request->area_count, 1);
 	assert_int_equal(request->areas[0].start, 0x10000);
 	assert_true(request->registers && request->registers[14] == 14);
-	w->asked++;
+	w->requested++;
 	frame.start = request->areas[0].start;
 	frame.end = request->areas[0].end;
 	if (!w->late)
@@ -306,7 +306,7 @@ static void waiting_test(void **state)
 	assert_int_equal(await(&w, &process, 2), 1);
 	assert_true(is_there(&w, published(&w, 10, 2)));
 	assert_false(unwind_feed__is_building(w.feed));
-	assert_true(unwind_feed__knows(w.feed, maps));
+	assert_true(unwind_feed__has_tables(w.feed, maps));
 	/* the next process has them at once */
 	process.tgid = 11;
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
@@ -367,7 +367,7 @@ static void storm_test(void **state)
 	young.born = young.time - SECOND / 10;
 	assert_int_equal(unwind_feed__publish(w.feed, &young), 0);
 	assert_int_equal(published(&w, 11, 2), UNWIND_LATER);
-	assert_false(unwind_feed__knows(w.feed, second));
+	assert_false(unwind_feed__has_tables(w.feed, second));
 	assert_int_equal(await(&w, &young, 2), 0);
 	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[2].start, NULL), 0);
 	unwind_feed__stats(w.feed, &stats);
@@ -498,7 +498,7 @@ static void jvm_test(void **state)
 	process = process_with(&w, 11, plain);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_int_equal(published(&w, 11, MADE_CODE), UNWIND_NO_TABLE);
-	assert_int_equal(w.asked, 0);
+	assert_int_equal(w.requested, 0);
 	tear_down(&w);
 }
 
@@ -519,10 +519,10 @@ static void made_frames_test(void **state)
 	process = process_with(&w, 10, maps);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_LATER);
-	assert_int_equal(w.asked, 0);
+	assert_int_equal(w.requested, 0);
 	assert_int_equal(unwind_feed__refresh(w.feed, &process), 0);
 	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x10100, &copy), 1);
-	assert_int_equal(w.asked, 1);
+	assert_int_equal(w.requested, 1);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_true(is_there(&w, published(&w, 10, MADE_CODE)));
 	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x10100, &copy), 0);
@@ -535,7 +535,7 @@ static void made_frames_test(void **state)
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_int_equal(published(&w, 11, MADE_CODE), UNWIND_NO_TABLE);
 	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x10100, &copy), 0);
-	assert_int_equal(w.asked, 1);
+	assert_int_equal(w.requested, 1);
 	tear_down(&w);
 }
 
@@ -603,7 +603,7 @@ static void late_file_test(void **state)
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_int_equal(w.requests, 1);
 	assert_int_equal(published(&w, 10, 1), UNWIND_LATER);
-	assert_false(unwind_feed__knows(w.feed, maps));
+	assert_false(unwind_feed__has_tables(w.feed, maps));
 	assert_false(unwind_feed__forget(w.feed, w.pending));
 	assert_int_equal(await(&w, &process, 1), 0);
 	assert_int_equal(unwind_feed__missed(w.feed, &process, w.mappings[1].start, NULL), 0);
@@ -728,10 +728,10 @@ static void late_runtime_test(void **state)
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	w.late = true;
 	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x10100, &copy), 0);
-	assert_int_equal(w.asked, 1);
+	assert_int_equal(w.requested, 1);
 	/* it is not asked again so soon */
 	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x10100, &copy), 0);
-	assert_int_equal(w.asked, 1);
+	assert_int_equal(w.requested, 1);
 	answer.ticket = w.ticket + 1;
 	answer.runtime = &w.runtime;
 	assert_int_equal(unwind_feed__answer_frames(w.feed, &answer), 0);

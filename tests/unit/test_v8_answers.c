@@ -58,8 +58,8 @@ static struct scene *open_scene(enum v8_version version)
 	s->memory = h->memory;
 	v8_reader__init(&s->found.reader, &s->found.layout, h->scripts);
 	s->found.trust.state = V8_TRUSTED;
-	s->found.told = calloc(V8_FUNCTIONS_TOLD, sizeof(*s->found.told));
-	assert_non_null(s->found.told);
+	s->found.reported = calloc(V8_FUNCTIONS_REPORTED, sizeof(*s->found.reported));
+	assert_non_null(s->found.reported);
 	s->answers = (struct code_answers){.pid = 10, .limit = 1u << 20, .found = &s->process};
 	s->script = v8_heap_script(h, v8_heap_string(h, "function first() {}"),
 				   v8_heap_string(h, "app.js"), SCRIPT);
@@ -78,7 +78,7 @@ static struct scene *open_scene(enum v8_version version)
 static void close_scene(struct scene *s)
 {
 	code_answers__fini(&s->answers);
-	free(s->found.told);
+	free(s->found.reported);
 	v8_heap__fini(&s->heap);
 	free(s);
 }
@@ -89,10 +89,12 @@ static uint64_t number_of(const struct scene *s)
 }
 
 /* The answer, or NULL. */
-static const struct code_function_event *ask(struct scene *s, uint64_t check, bool is_told)
+static const struct code_function_event *request(struct scene *s, uint64_t check, bool is_answered)
 {
-	const struct code_question q = {
-		.kind = FRAME_NOTE_V8, .function = s->sfi, .check = check, .is_told = is_told};
+	const struct code_question q = {.kind = FRAME_NOTE_V8,
+					.function = s->sfi,
+					.check = check,
+					.is_answered = is_answered};
 	const struct code_function_event *e;
 
 	s->answers.bytes.count = 0;
@@ -108,7 +110,7 @@ static const struct code_function_event *ask(struct scene *s, uint64_t check, bo
 
 static void assert_named(struct scene *s, uint64_t check, const char *name)
 {
-	const struct code_function_event *e = ask(s, check, false);
+	const struct code_function_event *e = request(s, check, false);
 
 	assert_non_null(e);
 	assert_int_equal(e->state, CODE_STATE_CONFIRMED);
@@ -120,7 +122,7 @@ static void assert_named(struct scene *s, uint64_t check, const char *name)
 
 static void assert_stale(struct scene *s, uint64_t check)
 {
-	const struct code_function_event *e = ask(s, check, false);
+	const struct code_function_event *e = request(s, check, false);
 
 	assert_non_null(e);
 	assert_int_equal(e->state, CODE_STATE_STALE);
@@ -199,7 +201,7 @@ static void same_function_test(void **state)
 		assert_named(s, number_of(s), "first");
 		/* not compiled yet, when it is inlined: the name itself */
 		v8_heap_word(&s->heap, s->sfi, s->found.layout.sfi_name, s->name);
-		assert_string_equal(code_function__name(ask(s, number_of(s), false)), "first");
+		assert_string_equal(code_function__name(request(s, number_of(s), false)), "first");
 		close_scene(s);
 	}
 }
@@ -261,7 +263,7 @@ static void meanwhile_test(void **state)
 
 			s->memory.read = read_changing;
 			s->memory.context = &c;
-			e = ask(s, number_of(s), false);
+			e = request(s, number_of(s), false);
 			assert_non_null(e);
 			if (e->state == CODE_STATE_CONFIRMED) {
 				assert_string_equal(code_function__name(e), "first");

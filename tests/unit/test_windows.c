@@ -24,7 +24,7 @@
 #define NAMES_MAX 64
 
 /* What the finisher has told. */
-struct told {
+struct reported {
 	pthread_mutex_t lock;
 	uint64_t numbers[WINDOWS];
 	uint64_t samples[WINDOWS], unnamed[WINDOWS];
@@ -36,7 +36,7 @@ struct told {
 
 struct scene {
 	struct windows *windows;
-	struct told told;
+	struct reported reported;
 	uint64_t now;
 };
 
@@ -51,23 +51,23 @@ static const char *leaf_name(const struct profile *p, const struct profile_threa
 
 static void note_window(void *context, const struct finished_window *window)
 {
-	struct told *told = context;
+	struct reported *reported = context;
 	const struct profile *p = window->profile;
-	size_t i = told->count;
+	size_t i = reported->count;
 
 	assert_int_equal(window->err, 0);
-	pthread_mutex_lock(&told->lock);
-	told->numbers[i] = window->number;
-	told->samples[i] = p->sample_count;
-	told->unnamed[i] = p->jit_count ? p->jits[0].unnamed : 0;
-	told->starts[i] = p->start;
-	told->ends[i] = p->end;
+	pthread_mutex_lock(&reported->lock);
+	reported->numbers[i] = window->number;
+	reported->samples[i] = p->sample_count;
+	reported->unnamed[i] = p->jit_count ? p->jits[0].unnamed : 0;
+	reported->starts[i] = p->start;
+	reported->ends[i] = p->end;
 	for (size_t t = 1; t < p->thread_count; t++)
 		if (p->threads[t].samples[SAMPLE_CPU].count)
-			snprintf(told->names[i], NAMES_MAX, "%s", leaf_name(p, &p->threads[t]));
-	told->thread = pthread_self();
-	told->count++;
-	pthread_mutex_unlock(&told->lock);
+			snprintf(reported->names[i], NAMES_MAX, "%s", leaf_name(p, &p->threads[t]));
+	reported->thread = pthread_self();
+	reported->count++;
+	pthread_mutex_unlock(&reported->lock);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -79,7 +79,7 @@ static int push_event(void *context, struct event_header *event)
 	return windows__event(s->windows, event);
 }
 
-static void tell(struct scene *s, void *event, size_t size, enum event_type type, uint16_t flags)
+static void report(struct scene *s, void *event, size_t size, enum event_type type, uint16_t flags)
 {
 	struct event_header *header = event;
 
@@ -115,9 +115,9 @@ static void report_process(struct scene *s)
 
 	strcpy(process.event.name, "prog");
 	strcpy(map.event.path, "//anon");
-	tell(s, &process, sizeof(struct process_event) + 8, EVENT_PROCESS, EVENT_FROM_PROC);
-	tell(s, &thread, sizeof(thread), EVENT_THREAD, EVENT_FROM_PROC);
-	tell(s, &map, sizeof(struct mmap_event) + 8, EVENT_MMAP, EVENT_FROM_PROC);
+	report(s, &process, sizeof(struct process_event) + 8, EVENT_PROCESS, EVENT_FROM_PROC);
+	report(s, &thread, sizeof(thread), EVENT_THREAD, EVENT_FROM_PROC);
+	report(s, &map, sizeof(struct mmap_event) + 8, EVENT_MMAP, EVENT_FROM_PROC);
 }
 
 static void report_sample(struct scene *s, uint64_t address)
@@ -132,7 +132,7 @@ static void report_sample(struct scene *s, uint64_t address)
 			      .cpu_time = s->now}};
 
 	sample.event.frames[0] = frame_pack(FRAME_IP, address);
-	tell(s, &sample, sizeof(struct sample_event) + 8, EVENT_SAMPLE, 0);
+	report(s, &sample, sizeof(struct sample_event) + 8, EVENT_SAMPLE, 0);
 }
 
 static void report_map(struct scene *s, uint32_t file)
@@ -143,7 +143,7 @@ static void report_map(struct scene *s, uint32_t file)
 	} e = {.event = {.pid = PID, .file = file, .state = JIT_FILE_STATE_FOLLOWED}};
 
 	strcpy(e.event.path, "/tmp/perf-10.map");
-	tell(s, &e, sizeof(struct jit_file_event) + 24, EVENT_JIT_FILE, 0);
+	report(s, &e, sizeof(struct jit_file_event) + 24, EVENT_JIT_FILE, 0);
 }
 
 /* A line, which is as old as `written` says. */
@@ -158,21 +158,21 @@ static void report_line(struct scene *s, uint32_t file, uint64_t written, const 
 			 .size = strlen(line)}};
 
 	strcpy(e.event.bytes, line);
-	tell(s, &e, sizeof(struct jit_bytes_event) + strlen(line), EVENT_JIT_BYTES, 0);
+	report(s, &e, sizeof(struct jit_bytes_event) + strlen(line), EVENT_JIT_BYTES, 0);
 }
 
 static void report_window(struct scene *s)
 {
 	struct event_header e;
 
-	tell(s, &e, sizeof(e), EVENT_WINDOW, 0);
+	report(s, &e, sizeof(e), EVENT_WINDOW, 0);
 }
 
 static void report_end(struct scene *s)
 {
 	struct event_header e;
 
-	tell(s, &e, sizeof(e), EVENT_END, 0);
+	report(s, &e, sizeof(e), EVENT_END, 0);
 }
 
 /* ---- scenes ---------------------------------------------------------------------------------- */
@@ -181,11 +181,13 @@ static void set_up(struct scene *s, bool threaded, bool split)
 {
 	struct windows_options options = {
 		.split = split,
-		.finisher = {.threaded = threaded, .finished = note_window, .context = &s->told},
+		.finisher = {.threaded = threaded,
+			     .finished = note_window,
+			     .context = &s->reported},
 	};
 
 	memset(s, 0, sizeof(*s));
-	pthread_mutex_init(&s->told.lock, NULL);
+	pthread_mutex_init(&s->reported.lock, NULL);
 	s->now = S;
 	assert_int_equal(windows__new(&options, &s->windows), 0);
 	report_process(s);
@@ -228,17 +230,17 @@ static void report_three_windows(struct scene *s)
 
 static void check_three_windows(const struct scene *s)
 {
-	assert_int_equal(s->told.count, 3);
+	assert_int_equal(s->reported.count, 3);
 	for (size_t i = 0; i < 3; i++) {
 		char name[32];
 
 		snprintf(name, sizeof(name), "function_%zu", i);
-		assert_int_equal(s->told.numbers[i], i + 1);
-		assert_int_equal(s->told.samples[i], 1);
-		assert_string_equal(s->told.names[i], name);
-		assert_int_equal(s->told.unnamed[i], 0);
+		assert_int_equal(s->reported.numbers[i], i + 1);
+		assert_int_equal(s->reported.samples[i], 1);
+		assert_string_equal(s->reported.names[i], name);
+		assert_int_equal(s->reported.unnamed[i], 0);
 		if (i)
-			assert_int_equal(s->told.starts[i], s->told.ends[i - 1]);
+			assert_int_equal(s->reported.starts[i], s->reported.ends[i - 1]);
 	}
 }
 
@@ -253,9 +255,9 @@ static void windows_test(void **state)
 		report_three_windows(&s);
 		last = finish(&s);
 		check_three_windows(&s);
-		assert_int_equal(pthread_equal(s.told.thread, pthread_self()), !threaded);
+		assert_int_equal(pthread_equal(s.reported.thread, pthread_self()), !threaded);
 		assert_int_equal(last->sample_count, 1);
-		assert_int_equal(last->start, s.told.ends[2]);
+		assert_int_equal(last->start, s.reported.ends[2]);
 		assert_int_equal(windows__stats(s.windows).windows, 4);
 		windows__free(s.windows);
 	}
@@ -271,7 +273,7 @@ static void one_window_test(void **state)
 	set_up(&s, false, false);
 	report_three_windows(&s);
 	p = finish(&s);
-	assert_int_equal(s.told.count, 0);
+	assert_int_equal(s.reported.count, 0);
 	assert_int_equal(p->sample_count, 4);
 	assert_int_equal(windows__stats(s.windows).windows, 1);
 	windows__free(s.windows);
@@ -287,14 +289,14 @@ static void not_too_early_test(void **state)
 	s.now += MS;
 	report_sample(&s, CODE + 0x10);
 	report_window(&s);
-	assert_int_equal(s.told.count, 0);
+	assert_int_equal(s.reported.count, 0);
 	s.now += 100 * MS;
 	report_sample(&s, CODE + 0x10);
-	assert_int_equal(s.told.count, 0);
+	assert_int_equal(s.reported.count, 0);
 	s.now += 200 * MS;
 	report_sample(&s, CODE + 0x10);
 	report_sample(&s, CODE + 0x10);
-	assert_int_equal(s.told.count, 1);
+	assert_int_equal(s.reported.count, 1);
 	windows__free(s.windows);
 }
 
@@ -308,7 +310,7 @@ static void left_early_test(void **state)
 		set_up(&s, true, true);
 		report_three_windows(&s);
 		windows__free(s.windows);
-		assert_true(s.told.count <= 3);
+		assert_true(s.reported.count <= 3);
 	}
 }
 

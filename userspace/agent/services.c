@@ -303,7 +303,7 @@ static struct label_set *set_by_other(struct services *s, const struct label_set
 	return label_sets__find(s->sets, &list, known->excluded, s->window);
 }
 
-static int ask_neighbours(struct services *s, const struct profile *p)
+static int inherit_from_neighbours(struct services *s, const struct profile *p)
 {
 	for (uint32_t i = 1; i < p->process_count; i++) {
 		struct active *a = &s->active.data[i];
@@ -359,7 +359,7 @@ static struct label_set *set_of_pid(const struct services *s, uint32_t pid)
 }
 
 /* For processes of which nothing is known: the service of their parent, if that is known. 0 or -ENOMEM. */
-static int ask_parents(struct services *s, const struct profile *p)
+static int inherit_from_parents(struct services *s, const struct profile *p)
 {
 	bool listed = false;
 
@@ -520,9 +520,9 @@ int services__name(struct services *s, struct agent_window *window, uint64_t now
 	if (!err)
 		err = note_groups(s, p);
 	if (!err)
-		err = ask_neighbours(s, p);
+		err = inherit_from_neighbours(s, p);
 	if (!err)
-		err = ask_parents(s, p);
+		err = inherit_from_parents(s, p);
 	if (!err)
 		err = keep_lives(s, p);
 	if (!err)

@@ -257,7 +257,7 @@ static int list_files(struct serving_files *f)
 		f->routes[i].answer = answer_file;
 		f->made[i].fd = -1;
 	}
-	f->routes[f->file_count] = (struct route){.has_path = source_api__knows,
+	f->routes[f->file_count] = (struct route){.has_path = source_api__has_request,
 						  .post = true,
 						  .type = "application/json",
 						  .answer = answer_source_api};

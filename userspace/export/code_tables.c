@@ -28,7 +28,7 @@ struct mapping_row {
 
 struct dso_facts {
 	bool is_named;		/* a location of it has a name from a symbol */
-	bool knows_addresses;	/* of the ELF file, for a location of it */
+	bool has_addresses;	/* of the ELF file, for a location of it */
 	uint64_t address_delta; /* such an address less the offset in the file, modulo 2^64 */
 };
 
@@ -73,9 +73,9 @@ static void describe_dsos(struct code_tables *t)
 
 		if (!dso->is_named)
 			dso->is_named = !l->unnamed;
-		if (dso->knows_addresses || l->elf_address == PROFILE_UNKNOWN_ADDRESS)
+		if (dso->has_addresses || l->elf_address == PROFILE_UNKNOWN_ADDRESS)
 			continue;
-		dso->knows_addresses = true;
+		dso->has_addresses = true;
 		dso->address_delta = l->elf_address - l->address;
 	}
 }
@@ -379,9 +379,9 @@ size_t code_tables__location_count(const struct code_tables *t)
 	return t->locations.count;
 }
 
-static bool knows_address(const struct code_tables *t, const struct profile_location *l)
+static bool has_address(const struct code_tables *t, const struct profile_location *l)
 {
-	return l->elf_address != PROFILE_UNKNOWN_ADDRESS || t->dsos[l->dso.v].knows_addresses;
+	return l->elf_address != PROFILE_UNKNOWN_ADDRESS || t->dsos[l->dso.v].has_addresses;
 }
 
 /* Is it left to others to name it? They need its address in a file that they can find. */
@@ -389,7 +389,7 @@ static bool goes_unnamed(const struct code_tables *t, const struct profile_locat
 {
 	if (!t->options.split_unnamed)
 		return !file_is_named(t, l->dso);
-	return l->unnamed && !t->options.name_all && knows_address(t, l) &&
+	return l->unnamed && !t->options.name_all && has_address(t, l) &&
 	       may_be_named_elsewhere(&t->p->dsos[l->dso.v]);
 }
 

@@ -10,7 +10,7 @@
 
 #define YEAR_2000 946684800000000000ull /* ns since the epoch */
 
-bool export_knows_realtime(const struct profile *p)
+bool export_has_realtime(const struct profile *p)
 {
 	return p->start_realtime >= YEAR_2000;
 }

@@ -13,7 +13,7 @@
 #include "profile/figures.h"
 
 /* Is the wall clock at the start of the profile known? Engines write other clocks into their files. */
-bool export_knows_realtime(const struct profile *p);
+bool export_has_realtime(const struct profile *p);
 
 /* "TSC at 2100.000 MHz" or "CLOCK_MONOTONIC" */
 #define CLOCK_TEXT_SIZE 64

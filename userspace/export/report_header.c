@@ -137,7 +137,7 @@ int report_header(const struct profile *p, FILE *out)
 		return err;
 	if (!p->untimed)
 		fprintf(out, "# started    %s, for %.3f s%s\n",
-			export_knows_realtime(p) ? date : "at an unknown time",
+			export_has_realtime(p) ? date : "at an unknown time",
 			(double)f.value[FIGURE_DURATION] / 1e9,
 			p->cut_short ? " (cut short: the recording has no end)" : "");
 	fprintf(out, "# samples    %" PRIu64 " from %" PRIu64 " thread%s", p->sample_count,

@@ -26,7 +26,7 @@ const struct helper_class helper_classes[HELPER_CLASS_COUNT] = {
 			   .capabilities = OF_READERS,
 			   .memory = 1536ull << 20},
 	[HELPER_WATCHER] = {.name = "sysprof-jit", .capabilities = OF_WATCHERS, .files = 2048},
-	[HELPER_JVM_ASKER] = {.name = "sysprof-jvm", .user = HELPER_USER_GIVEN},
+	[HELPER_JVM_CLIENT] = {.name = "sysprof-jvm", .user = HELPER_USER_GIVEN},
 	[HELPER_FINDER] = {.name = "sysprof-files",
 			   .capabilities = BIT(CAP_DAC_READ_SEARCH),
 			   .shows_debug = true},

@@ -14,7 +14,7 @@ enum helper_class_id {
 	HELPER_SEALED_KEEPER, /* forks builders or sealed children */
 	HELPER_READER,	      /* calls that a tenant can hold up */
 	HELPER_WATCHER,	      /* follows perf maps and jitdumps */
-	HELPER_JVM_ASKER,     /* requests a JVM's perf map */
+	HELPER_JVM_CLIENT,    /* requests a JVM's perf map */
 	HELPER_FINDER,	      /* opens debug files */
 	HELPER_DOWNLOADER,    /* the same, with debug servers and their cache */
 	HELPER_BUILDER,	      /* builds an unwind table */

@@ -366,7 +366,7 @@ int filter__enter(const struct filter *f)
 
 /* ---- a filter for this process --------------------------------------------------------------- */
 
-int filter__ask_for_files(int *listener)
+int filter__notify_opens(int *listener)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 	int err = filter ? 0 : -ENOMEM;

@@ -22,10 +22,10 @@ int filter__enter(const struct filter *filter);
  * From now on opening a file notifies the owner of *listener. Negative errno: the kernel cannot, or there is a listener
  * already; then opening is refused once the process is sealed.
  */
-int filter__ask_for_files(int *listener);
+int filter__notify_opens(int *listener);
 
 /*
- * Allows only reading open files, memory, and writing an answer. `files`: filter__ask_for_files() succeeded. Paths
+ * Allows only reading open files, memory, and writing an answer. `files`: filter__notify_opens() succeeded. Paths
  * give EACCES, all else EPERM, and what has no innocent use ends the process. `no_links`: no path is a symbolic link
  * (EINVAL), and so /proc/self/fd/N is the name that libdw gives to a file that is open.
  */

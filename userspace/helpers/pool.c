@@ -59,7 +59,7 @@ struct helper_pool {
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-int helper_pool__ask(struct helper_pool *p, const struct helper_request *request)
+int helper_pool__request(struct helper_pool *p, const struct helper_request *request)
 {
 	if (request->size > MESSAGE_SIZE_MAX || !request->size ||
 	    request->fd_count > MESSAGE_FDS_MAX || request->service >= p->options.service_count)

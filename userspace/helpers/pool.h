@@ -11,7 +11,7 @@
  * A pool has helpers of one class and a keeper that forks them (helpers/keeper.h), started early by helper_pool__new().
  *
  * One thread uses a pool. An answer comes through the callback of its request, exactly once, within helper_pool__step(),
- * helper_pool__settle(), helper_pool__end() or helper_pool__free(), never within helper_pool__ask().
+ * helper_pool__settle(), helper_pool__end() or helper_pool__free(), never within helper_pool__request().
  */
 #ifndef HELPERS_POOL_H
 #define HELPERS_POOL_H
@@ -40,7 +40,7 @@ struct helper_job {
 	size_t answer_fd_count;
 };
 
-/* Serves one request. It comes from the pool's user and is as it was passed to helper_pool__ask(). */
+/* Serves one request. It comes from the pool's user and is as it was passed to helper_pool__request(). */
 typedef void (*helper_serve_fn)(struct helper_job *job);
 
 /* ---- the pool -------------------------------------------------------------------------------- */
@@ -123,7 +123,7 @@ void helper_pool__end(struct helper_pool *pool);
 void helper_pool__free(struct helper_pool *pool);
 
 /* 0: there will be an answer. -EINVAL, -ENOMEM: there will be none. */
-int helper_pool__ask(struct helper_pool *pool, const struct helper_request *request);
+int helper_pool__request(struct helper_pool *pool, const struct helper_request *request);
 /* Requests with this context get no answer any more. */
 void helper_pool__forget(struct helper_pool *pool, const void *context);
 

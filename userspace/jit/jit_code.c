@@ -62,7 +62,7 @@ struct jit_code {
 	VEC(struct dump_record) records;
 	VEC(struct dump_line) lines;
 	VEC(unsigned char) unwinding;
-	size_t unwinding_told;	   /* of it */
+	size_t unwinding_reported; /* of it */
 	bool unwinding_full;	   /* some records were left out since */
 	struct strtab *functions;  /* what names are without their tiers */
 	VEC(uint32_t) function_of; /* by name: its number there + 1; 0: not requested yet */
@@ -425,7 +425,7 @@ int jit_code__unwinding(struct jit_code *c, struct jit_unwinding **list, size_t 
 	_cleanup_free_ bool *fresh = NULL;
 	int err;
 
-	if (c->unwinding.count <= c->unwinding_told + c->unwinding_told / 16 &&
+	if (c->unwinding.count <= c->unwinding_reported + c->unwinding_reported / 16 &&
 	    !(worth_it && c->unwinding_full))
 		return 1;
 	fresh = calloc(c->records.count + 1, sizeof(*fresh));
@@ -434,7 +434,7 @@ int jit_code__unwinding(struct jit_code *c, struct jit_unwinding **list, size_t 
 		err = drop_overwritten(c, fresh);
 	if (err)
 		return err;
-	c->unwinding_told = c->unwinding.count;
+	c->unwinding_reported = c->unwinding.count;
 	*list = calloc(c->records.count + 1, sizeof(**list));
 	*count = 0;
 	if (!*list)

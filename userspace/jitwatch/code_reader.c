@@ -32,9 +32,9 @@ struct code_answer {
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-int code_reader__ask(struct helper_pool *pool, unsigned int service, uint32_t pid, uint64_t started,
-		     const struct code_question *questions, size_t count, helper_answer_fn answer,
-		     void *context)
+int code_reader__request(struct helper_pool *pool, unsigned int service, uint32_t pid,
+			 uint64_t started, const struct code_question *questions, size_t count,
+			 helper_answer_fn answer, void *context)
 {
 	struct code_request request = {.pid = pid, .count = count, .started = started};
 
@@ -42,15 +42,15 @@ int code_reader__ask(struct helper_pool *pool, unsigned int service, uint32_t pi
 		return -EINVAL;
 	if (count)
 		memcpy(request.questions, questions, count * sizeof(*questions));
-	return helper_pool__ask(pool, &(struct helper_request){
-					      .service = service,
-					      .owner = helper_owner((pid_t)pid),
-					      .data = &request,
-					      .size = offsetof(struct code_request, questions) +
-						      count * sizeof(*questions),
-					      .answer = answer,
-					      .context = context,
-				      });
+	return helper_pool__request(pool, &(struct helper_request){
+						  .service = service,
+						  .owner = helper_owner((pid_t)pid),
+						  .data = &request,
+						  .size = offsetof(struct code_request, questions) +
+							  count * sizeof(*questions),
+						  .answer = answer,
+						  .context = context,
+					  });
 }
 
 /* ---- in a reader ----------------------------------------------------------------------------- */

@@ -21,9 +21,9 @@
  * `count` 0: which runtimes does it have? A helper_request goes out in the name of `pid`'s user. 0, -EINVAL, -ENOMEM: there
  * will be no answer.
  */
-int code_reader__ask(struct helper_pool *pool, unsigned int service, uint32_t pid, uint64_t started,
-		     const struct code_question *questions, size_t count, helper_answer_fn answer,
-		     void *context);
+int code_reader__request(struct helper_pool *pool, unsigned int service, uint32_t pid,
+			 uint64_t started, const struct code_question *questions, size_t count,
+			 helper_answer_fn answer, void *context);
 /* A helper_serve_fn. */
 void code_reader__serve(struct helper_job *job);
 

@@ -21,10 +21,10 @@
 
 struct jit_channel {
 	/* by the collector */
-	_Alignas(JIT_PAGE) _Atomic uint32_t asked; /* number of the last request to do all */
-	_Atomic bool settling;			   /* ... at the end: without waiting for writers */
-	_Atomic bool paused;			   /* no files are read */
-	bool ask_jvms;
+	_Alignas(JIT_PAGE) _Atomic uint32_t requested; /* number of the last request to do all */
+	_Atomic bool settling; /* ... at the end: without waiting for writers */
+	_Atomic bool paused;   /* no files are read */
+	bool attach_jvms;
 	uint32_t denied[JIT_WATCHERS_MAX]; /* users whose files hung a watcher before */
 	uint32_t denied_count;
 

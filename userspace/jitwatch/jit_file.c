@@ -284,7 +284,7 @@ static int read_on(struct reading *r)
 		}
 		f->at_end = false;
 		f->offset += size;
-		f->told += size;
+		f->reported += size;
 		done += size;
 		whole = !f->tail_size || f->tail[f->tail_size - 1] == '\n';
 		keep_tail(f, piece.event.bytes, size);
@@ -295,7 +295,7 @@ static int read_on(struct reading *r)
 			err = report_piece(r, &piece, size, monotonic_ns());
 		if (err)
 			return err;
-		if (f->told > most_of(f, began))
+		if (f->reported > most_of(f, began))
 			return stop_at_limit(r, JIT_FILE_STATE_TOO_BIG);
 	}
 	return 1;

@@ -54,10 +54,10 @@ struct jit_file {
 	bool at_end;	    /* ... was all when it was last read, ... */
 	uint64_t end_mtime; /* ... its mtime then */
 	uint64_t silent;    /* up to this time all written bytes were read; 0: unknown */
-	uint64_t listed; /* the last snapshot or first reading, which had all code of that time */
-	bool appended;	 /* ... and has grown since */
-	uint64_t told;	 /* bytes, of all snapshots */
-	uint64_t began;	 /* it is followed since then */
+	uint64_t listed;   /* the last snapshot or first reading, which had all code of that time */
+	bool appended;	   /* ... and has grown since */
+	uint64_t reported; /* bytes, of all snapshots */
+	uint64_t began;	   /* it is followed since then */
 	uint64_t found_size;  /* of the file when it was found */
 	uint64_t found_mtime; /* ... and its mtime */
 	uint64_t named_at;    /* it was known to have its name then */

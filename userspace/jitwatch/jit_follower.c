@@ -255,7 +255,7 @@ static void charge_file(struct jit_follower *r, struct followed *f, uint64_t byt
 static void read_file(struct jit_follower *r, struct followed *f, bool settle)
 {
 	const struct jit_file_sink sink = sink_of(r);
-	uint64_t began = thread_cpu_ns(), told = f->file.told;
+	uint64_t began = thread_cpu_ns(), reported = f->file.reported;
 	int more;
 
 	if (f->slow_until) { /* from here on there are signs again */
@@ -269,18 +269,18 @@ static void read_file(struct jit_follower *r, struct followed *f, bool settle)
 		f->signs = (struct jit_signs){.opened = true, .modified = true};
 	}
 	more = jit_file__read(&f->file, &f->signs, settle, &sink);
-	if (f->file.told != told || !f->grown_at)
+	if (f->file.reported != reported || !f->grown_at)
 		f->grown_at = monotonic_ns();
 	plan_glance(r, f);
 	f->signs = (struct jit_signs){};
 	f->more = more > 0;
 	if (more < 0)
 		r->err = more;
-	charge_file(r, f, f->file.told - told);
+	charge_file(r, f, f->file.reported - reported);
 	/* what was there before counts only as far as reading goes */
-	told = max_u64(told, f->file.found_size);
+	reported = max_u64(reported, f->file.found_size);
 	account_reading(r, f, thread_cpu_ns() - began,
-			f->file.told > told ? f->file.told - told : 0);
+			f->file.reported > reported ? f->file.reported - reported : 0);
 }
 
 static bool is_due(const struct followed *f, uint64_t now)
@@ -469,7 +469,7 @@ static size_t find_waiting(const struct jit_follower *r, pid_t pid)
 	return r->waiting.count;
 }
 
-bool jit_follower__knows_map(const struct jit_follower *r, pid_t pid)
+bool jit_follower__has_map(const struct jit_follower *r, pid_t pid)
 {
 	return find_file(r, pid, JIT_FILE_MAP) || find_waiting(r, pid) < r->waiting.count;
 }

@@ -39,7 +39,7 @@ int jit_follower__deny(struct jit_follower *r, uint32_t user);
 int jit_follower__signs_fd(const struct jit_follower *r);
 
 /* Is the process's map followed already, or searched for? */
-bool jit_follower__knows_map(const struct jit_follower *r, pid_t pid);
+bool jit_follower__has_map(const struct jit_follower *r, pid_t pid);
 void jit_follower__follow_map(struct jit_follower *r, const struct jit_owner *owner);
 /* There may be a map now. */
 void jit_follower__expect_map(struct jit_follower *r, pid_t pid);

@@ -36,7 +36,7 @@
 #define NUMBERS_MAX (1u << 24)	  /* files of one watcher */
 
 /* A request, without the room for a path. */
-struct asked {
+struct watcher_request {
 	enum jit_command_kind kind;
 	pid_t pid;
 	uint32_t user;
@@ -57,7 +57,7 @@ struct jit_line {
 	unsigned int current;  /* number of the watcher; JIT_WATCHERS_MAX: there is none any more */
 	unsigned int watchers; /* that it has had */
 	VEC(uint32_t) users;   /* the users of its files */
-	VEC(struct asked) log;
+	VEC(struct watcher_request) log;
 	size_t sent; /* of the log */
 	VEC(uint32_t)
 	numbers; /* of the files that this watcher has reported, outside of it; 0: none */
@@ -74,11 +74,11 @@ struct jit_tail {
 	int control; /* of it */
 	struct jit_channels *channels;
 	struct outside_books *books; /* or NULL */
-	bool ask_jvms, settling, finished, paused;
-	uint32_t asked; /* requests to have all done, of all watchers */
+	bool attach_jvms, settling, finished, paused;
+	uint32_t requested; /* requests to have all done, of all watchers */
 	struct jit_line lines[JIT_WATCHERS_MAX];
 	unsigned int line_count;
-	unsigned int first;   /* that is heard next */
+	unsigned int first;   /* that is read next */
 	unsigned int next;    /* watcher that was never begun */
 	VEC(uint32_t) denied; /* users */
 	VEC(char) untaken;    /* events */
@@ -199,11 +199,11 @@ static bool handle_events(struct jit_line *l, bool all)
 	struct jit_channel *channel = channel_of(l);
 	struct event_header *event = (void *)buffer;
 	long size = 0;
-	bool heard = false;
+	bool received = false;
 
 	while (channel && (all || t->untaken.count < UNTAKEN_MAX) && !t->err &&
 	       (size = jit_channel__take_event(channel, buffer, sizeof(buffer))) > 0) {
-		heard = true;
+		received = true;
 		if (!is_sound(event, size) || !translate_number(l, event))
 			return false;
 		if (!t->err && event->type == EVENT_JIT_FILE) {
@@ -214,26 +214,26 @@ static bool handle_events(struct jit_line *l, bool all)
 		}
 		t->err = t->err ? t->err : keep_event(t, event);
 	}
-	if (heard && channel->backlogged)
+	if (received && channel->backlogged)
 		wake(l);
 	return size >= 0;
 }
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
-static void free_asked(struct jit_line *l, size_t i)
+static void free_request(struct jit_line *l, size_t i)
 {
 	free(l->log.data[i].path);
 }
 
 /* The process's commands up to `end` are of no use any more: it is gone. */
-static void forget_asked(struct jit_line *l, pid_t pid, size_t end)
+static void forget_requests(struct jit_line *l, pid_t pid, size_t end)
 {
 	size_t kept = 0, sent = 0;
 
 	for (size_t i = 0; i < l->log.count; i++) {
 		if (i < end && l->log.data[i].pid == pid) {
-			free_asked(l, i);
+			free_request(l, i);
 			continue;
 		}
 		sent += i < l->sent;
@@ -250,17 +250,18 @@ static void forget_files(struct jit_line *l, pid_t pid)
 			l->files.data[i] = l->files.data[--l->files.count];
 }
 
-static bool send_one(const struct jit_line *l, const struct asked *asked)
+static bool send_one(const struct jit_line *l, const struct watcher_request *request)
 {
-	struct jit_command command = {.pid = asked->pid, .start = asked->start, .end = asked->end};
-	size_t length = asked->path ? strnlen(asked->path, PATH_MAX - 1) : 0;
+	struct jit_command command = {
+		.pid = request->pid, .start = request->start, .end = request->end};
+	size_t length = request->path ? strnlen(request->path, PATH_MAX - 1) : 0;
 
 	if (length)
-		memcpy(command.path, asked->path, length);
+		memcpy(command.path, request->path, length);
 	return !message__send(
 		l->socket,
 		&(struct message){
-			.frame = {.service = asked->kind,
+			.frame = {.service = request->kind,
 				  .size = offsetof(struct jit_command, path) + length + 1},
 			.bytes = &command},
 		MSG_DONTWAIT);
@@ -270,42 +271,43 @@ static bool send_one(const struct jit_line *l, const struct asked *asked)
 static void send_commands(struct jit_line *l)
 {
 	while (channel_of(l) && l->sent < l->log.count) {
-		const struct asked asked = l->log.data[l->sent];
+		const struct watcher_request request = l->log.data[l->sent];
 
-		if (!send_one(l, &asked))
+		if (!send_one(l, &request))
 			break;
 		l->sent++;
-		if (asked.kind == JIT_GONE)
-			forget_asked(l, asked.pid, l->sent);
+		if (request.kind == JIT_GONE)
+			forget_requests(l, request.pid, l->sent);
 	}
 }
 
 /* There is no watcher for it any more. */
-static int say_unread(struct jit_tail *t, const struct asked *asked, enum jit_file_state why)
+static int say_unread(struct jit_tail *t, const struct watcher_request *request,
+		      enum jit_file_state why)
 {
 	union {
 		struct jit_file_event event;
 		char room[sizeof(struct jit_file_event) + PATH_MAX + EVENT_ALIGN];
 	} e = {};
 	char map[64];
-	const char *path = asked->path ? asked->path : map;
+	const char *path = request->path ? request->path : map;
 	size_t length;
 
-	if (asked->kind == JIT_GONE)
+	if (request->kind == JIT_GONE)
 		return 0;
-	snprintf(map, sizeof(map), "/tmp/perf-%d.map", asked->pid);
+	snprintf(map, sizeof(map), "/tmp/perf-%d.map", request->pid);
 	length = strnlen(path, PATH_MAX - 1);
 	e.event = (struct jit_file_event){
 		.header = {.size = event_aligned(sizeof(e.event) + length + 1),
 			   .type = EVENT_JIT_FILE},
-		.pid = (uint32_t)asked->pid,
+		.pid = (uint32_t)request->pid,
 		.file = ++t->last_number,
-		.kind = asked->kind == JIT_FOLLOW ? JIT_FILE_MAP : JIT_FILE_DUMP,
+		.kind = request->kind == JIT_FOLLOW ? JIT_FILE_MAP : JIT_FILE_DUMP,
 		.state = (uint8_t)why,
-		.user = asked->user,
+		.user = request->user,
 	};
 	memcpy(e.event.path, path, length);
-	note_left(t, asked->user, why);
+	note_left(t, request->user, why);
 	return keep_event(t, &e.event.header);
 }
 
@@ -340,8 +342,8 @@ static int begin_watcher(struct jit_line *l)
 	l->current = begin.number = t->next++;
 	l->watchers++;
 	channel = channel_of(l);
-	channel->ask_jvms = t->ask_jvms;
-	channel->asked = t->asked;
+	channel->attach_jvms = t->attach_jvms;
+	channel->requested = t->requested;
 	channel->settling = t->settling;
 	channel->paused = t->paused;
 	memcpy(channel->denied, l->denied, sizeof(channel->denied));
@@ -405,7 +407,7 @@ static void deny_user(struct jit_line *l, uint32_t user, uint64_t time)
 		if (file.user != user)
 			continue;
 		t->err = t->err ? t->err : leave_file(t, &file, time, JIT_FILE_STATE_HUNG);
-		forget_asked(l, file.pid, l->log.count);
+		forget_requests(l, file.pid, l->log.count);
 		forget_files(l, file.pid);
 		i = i < l->files.count ? i : l->files.count;
 	}
@@ -413,7 +415,7 @@ static void deny_user(struct jit_line *l, uint32_t user, uint64_t time)
 		if (l->log.data[i].user != user)
 			continue;
 		t->err = t->err ? t->err : say_unread(t, &l->log.data[i], JIT_FILE_STATE_HUNG);
-		free_asked(l, i);
+		free_request(l, i);
 		memmove(&l->log.data[i], &l->log.data[i + 1],
 			(--l->log.count - i) * sizeof(*l->log.data));
 		l->sent -= l->sent > i;
@@ -435,7 +437,7 @@ static void give_up(struct jit_line *l)
 			known |= l->files.data[j].pid == l->log.data[i].pid;
 		if (!known && !t->err)
 			t->err = say_unread(t, &l->log.data[i], JIT_FILE_STATE_NO_READER);
-		free_asked(l, i);
+		free_request(l, i);
 	}
 	l->log.count = l->sent = 0;
 	for (size_t i = 0; i < l->files.count && !t->err; i++)
@@ -552,56 +554,56 @@ static struct jit_line *line_of(struct jit_tail *t, uint32_t user)
 	return l ? l : share_line(t, user);
 }
 
-static int ask_line(struct jit_line *l, const struct asked *asked)
+static int add_request(struct jit_line *l, const struct watcher_request *request)
 {
-	int err = vec_push(&l->log, *asked);
+	int err = vec_push(&l->log, *request);
 
 	if (err)
-		free(asked->path);
+		free(request->path);
 	else
 		send_commands(l);
 	return err;
 }
 
-static int ask(struct jit_tail *t, struct asked *asked)
+static int request_file(struct jit_tail *t, struct watcher_request *request)
 {
 	struct jit_line *l;
 	int err;
 
-	asked->user = tenant_user(asked->pid);
-	if (has_user(t->denied.data, t->denied.count, asked->user)) {
-		err = say_unread(t, asked, JIT_FILE_STATE_HUNG);
-		free(asked->path);
+	request->user = tenant_user(request->pid);
+	if (has_user(t->denied.data, t->denied.count, request->user)) {
+		err = say_unread(t, request, JIT_FILE_STATE_HUNG);
+		free(request->path);
 		return err;
 	}
-	l = line_of(t, asked->user);
+	l = line_of(t, request->user);
 	if (l && channel_of(l))
-		return ask_line(l, asked);
-	err = say_unread(t, asked, JIT_FILE_STATE_NO_READER);
-	free(asked->path);
+		return add_request(l, request);
+	err = say_unread(t, request, JIT_FILE_STATE_NO_READER);
+	free(request->path);
 	return err;
 }
 
 int jit_tail__follow(struct jit_tail *t, pid_t pid)
 {
-	struct asked asked = {.kind = JIT_FOLLOW, .pid = pid};
+	struct watcher_request request = {.kind = JIT_FOLLOW, .pid = pid};
 
-	return ask(t, &asked);
+	return request_file(t, &request);
 }
 
 int jit_tail__follow_dump(struct jit_tail *t, pid_t pid, const char *path, uint64_t start,
 			  uint64_t end)
 {
-	struct asked asked = {.kind = JIT_FOLLOW_DUMP,
-			      .pid = pid,
-			      .start = start,
-			      .end = end,
-			      .path = strdup(path)};
+	struct watcher_request request = {.kind = JIT_FOLLOW_DUMP,
+					  .pid = pid,
+					  .start = start,
+					  .end = end,
+					  .path = strdup(path)};
 
-	return asked.path ? ask(t, &asked) : -ENOMEM;
+	return request.path ? request_file(t, &request) : -ENOMEM;
 }
 
-static bool has_asked(const struct jit_line *l, pid_t pid)
+static bool has_requests(const struct jit_line *l, pid_t pid)
 {
 	for (size_t i = 0; i < l->log.count; i++)
 		if (l->log.data[i].pid == pid)
@@ -612,16 +614,16 @@ static bool has_asked(const struct jit_line *l, pid_t pid)
 /* Its user may be another by now, or unknown. */
 int jit_tail__gone(struct jit_tail *t, pid_t pid)
 {
-	const struct asked asked = {.kind = JIT_GONE, .pid = pid};
+	const struct watcher_request request = {.kind = JIT_GONE, .pid = pid};
 	int err = 0;
 
 	for (unsigned int i = 0; i < t->line_count && !err; i++) {
 		struct jit_line *l = &t->lines[i];
 
-		if (!channel_of(l) || !has_asked(l, pid))
+		if (!channel_of(l) || !has_requests(l, pid))
 			continue;
 		forget_files(l, pid);
-		err = ask_line(l, &asked);
+		err = add_request(l, &request);
 	}
 	return err;
 }
@@ -669,16 +671,16 @@ int jit_tail__take(struct jit_tail *t, uint64_t now, event_push_fn push, void *c
 }
 
 /* The watchers are to have done all that they have been sent by now. */
-static void ask_for_all(struct jit_tail *t)
+static void request_completion(struct jit_tail *t)
 {
-	t->asked++;
+	t->requested++;
 	for (unsigned int i = 0; i < t->line_count; i++) {
 		struct jit_channel *channel = channel_of(&t->lines[i]);
 
 		if (!channel)
 			continue;
 		channel->settling = t->settling;
-		channel->asked = t->asked;
+		channel->requested = t->requested;
 		wake(&t->lines[i]);
 	}
 }
@@ -687,12 +689,12 @@ static void ask_for_all(struct jit_tail *t)
 static bool is_line_done(struct jit_line *l)
 {
 	const struct jit_channel *channel = channel_of(l);
-	bool done = !channel || (l->sent == l->log.count && channel->done == l->tail->asked);
+	bool done = !channel || (l->sent == l->log.count && channel->done == l->tail->requested);
 	size_t sent = l->sent;
 
 	look_after_watcher(l);
 	if (l->sent != sent)
-		ask_for_all(l->tail);
+		request_completion(l->tail);
 	return done && channel == channel_of(l) && l->sent == sent;
 }
 
@@ -720,7 +722,7 @@ static bool wait_until_done(struct jit_tail *t, uint64_t timeout)
 
 	for (unsigned int i = 0; i < t->line_count; i++)
 		send_commands(&t->lines[i]);
-	ask_for_all(t);
+	request_completion(t);
 	while (has_watcher(t)) {
 		if (is_done(t))
 			return true;
@@ -786,14 +788,14 @@ static int start_keeper(struct jit_tail *t)
 	return keeper__start(HELPER_KEEPER, &plan, &t->keeper, &t->control);
 }
 
-int jit_tail__new(bool ask_jvms, struct jit_tail **tail)
+int jit_tail__new(bool attach_jvms, struct jit_tail **tail)
 {
 	struct jit_tail *t = calloc(1, sizeof(*t));
 	int err;
 
 	if (!t)
 		return -ENOMEM;
-	t->ask_jvms = ask_jvms;
+	t->attach_jvms = attach_jvms;
 	t->control = -1;
 	t->channels = jit_channels__new();
 	err = t->channels ? start_keeper(t) : -ENOMEM;
@@ -809,7 +811,7 @@ static void free_line(struct jit_line *l)
 {
 	close_watcher(l);
 	for (size_t i = 0; i < l->log.count; i++)
-		free_asked(l, i);
+		free_request(l, i);
 	vec_free(&l->users);
 	vec_free(&l->log);
 	vec_free(&l->numbers);

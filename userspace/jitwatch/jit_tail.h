@@ -26,10 +26,10 @@
 struct jit_tail;
 
 /*
- * `ask_jvms`: request the maps of HotSpot processes: when they are followed, each ten seconds, and at the end. 0 or
+ * `attach_jvms`: request the maps of HotSpot processes: when they are followed, each ten seconds, and at the end. 0 or
  * negative errno. It forks, so it comes early. By one thread; nothing blocks, but for
  * what has a timeout. */
-int jit_tail__new(bool ask_jvms, struct jit_tail **tail);
+int jit_tail__new(bool attach_jvms, struct jit_tail **tail);
 /* Takes a second at most. NULL is fine. */
 void jit_tail__free(struct jit_tail *t);
 

@@ -21,7 +21,7 @@
 #include "base/vec.h"
 #include "helpers/message.h"
 #include "jitwatch/jit_follower.h"
-#include "jitwatch/jvm_asker.h"
+#include "jitwatch/jvm_requests.h"
 
 #define SETTLE_MAX	(64u << 20) /* bytes of events, at the end and of a process that has ended */
 #define BACKLOG_KEPT	(1u << 20)  /* bytes of room for events, if there are none */
@@ -37,8 +37,8 @@ struct watcher {
 	size_t backlog_sent;
 	size_t settled; /* bytes of events since the end was requested */
 	struct jit_follower *follower;
-	struct jvm_asker asker;
-	uint32_t asked; /* of the channel, when this round began */
+	struct jvm_requests jvms;
+	uint32_t requested; /* of the channel, when this round began */
 	bool orphaned;
 	int err;
 };
@@ -106,11 +106,11 @@ static void follow_process(struct watcher *w, pid_t pid)
 {
 	struct jit_owner owner;
 
-	if (jit_follower__knows_map(w->follower, pid) || jit_owner__read(pid, &owner))
+	if (jit_follower__has_map(w->follower, pid) || jit_owner__read(pid, &owner))
 		return;
-	if (w->channel->ask_jvms) {
+	if (w->channel->attach_jvms) {
 		touch(w, &owner);
-		if (jvm_asker__add(&w->asker, &owner))
+		if (jvm_requests__add(&w->jvms, &owner))
 			w->err = -ENOMEM;
 		touch(w, NULL);
 	}
@@ -130,7 +130,7 @@ static void run_command(struct watcher *w, const struct message_buffer *message)
 					  command->end);
 		break;
 	case JIT_GONE:
-		jvm_asker__forget(&w->asker, command->pid);
+		jvm_requests__forget(&w->jvms, command->pid);
 		jit_follower__let_go(w->follower, command->pid);
 		break;
 	}
@@ -148,7 +148,7 @@ static void take_commands(struct watcher *w)
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
-/* A JVM got a request: its map may exist now. An `answered` of jvm_asker__ask_due(). */
+/* A JVM got a request: its map may exist now. An `answered` of jvm_requests__send_due(). */
 static void note_answer(void *context, pid_t pid)
 {
 	struct watcher *w = context;
@@ -162,14 +162,14 @@ static int time_to_wait(struct watcher *w)
 	uint64_t now = monotonic_ns(), next;
 	bool full = is_full(w, false);
 
-	if (w->channel->asked != w->asked) /* its message was taken in the round before */
+	if (w->channel->requested != w->requested) /* its message was taken in the round before */
 		return 0;
 	if (w->channel->paused) /* until a wake-up, which may have overlooked a backlog */
 		return full ? PAUSED_ROUND / 1000000 : -1;
 	if (jit_follower__has_more(w->follower, false) && !full)
 		return 0;
 	next = min_u64(jit_follower__next_due(w->follower, full),
-		       jvm_asker__next_due(&w->asker, now));
+		       jvm_requests__next_due(&w->jvms, now));
 	if (full) /* the consumer of events does not always wake this process */
 		next = min_u64(next, now + BACKLOG_ROUND * 1000000ull);
 	if (next == UINT64_MAX)
@@ -200,23 +200,23 @@ static void say_done(struct watcher *w, bool settle, bool settled)
 	send_backlog(w);
 	w->channel->cpu = process_cpu_ns();
 	idle = !w->backlog.count && !jit_follower__has_more(w->follower, settled) &&
-	       (settled || (!settle && !jvm_asker__is_asking(&w->asker)));
+	       (settled || (!settle && !jvm_requests__are_pending(&w->jvms)));
 	if (idle)
-		w->channel->done = w->asked;
+		w->channel->done = w->requested;
 }
 
 static void wait_for_events(struct watcher *w, bool settle)
 {
 	struct epoll_event events[3];
-	bool hurry = settle && w->channel->done != w->channel->asked && !w->backlog.count &&
-		     !jvm_asker__is_asking(&w->asker);
+	bool hurry = settle && w->channel->done != w->channel->requested && !w->backlog.count &&
+		     !jvm_requests__are_pending(&w->jvms);
 
 	epoll_wait(w->epoll, events, 3, hurry ? 0 : time_to_wait(w));
 }
 
 static int run_rounds(struct watcher *w)
 {
-	const struct jvm_asker_caller caller = {
+	const struct jvm_requests_caller caller = {
 		.answered = note_answer, .touch = touch, .context = w};
 	uint64_t settle_began = 0;
 	bool settle = false;
@@ -225,7 +225,7 @@ static int run_rounds(struct watcher *w)
 		bool last;
 
 		wait_for_events(w, settle);
-		w->asked = w->channel->asked;
+		w->requested = w->channel->requested;
 		settle = w->channel->settling;
 		take_commands(w);
 		settle_began = settle && !settle_began ? monotonic_ns() : settle_began;
@@ -235,10 +235,10 @@ static int run_rounds(struct watcher *w)
 			keep_distance(w);
 			continue;
 		}
-		jvm_asker__ask_due(&w->asker, settle, &caller);
+		jvm_requests__send_due(&w->jvms, settle, &caller);
 		jit_follower__look_for_files(w->follower);
 		/* a JVM writes a snapshot on request, which is complete when the file is closed */
-		last = settle && (!jvm_asker__is_asking(&w->asker) ||
+		last = settle && (!jvm_requests__are_pending(&w->jvms) ||
 				  monotonic_ns() > settle_began + SETTLE_PATIENCE);
 		jit_follower__read_due(w->follower, last);
 		say_done(w, settle, last);
@@ -281,9 +281,9 @@ static int follow(struct jit_channel *channel)
 		err = open_descriptors(&w);
 	if (!err)
 		err = run_rounds(&w);
-	jvm_asker__stop(&w.asker);
+	jvm_requests__stop(&w.jvms);
 	jit_follower__free(w.follower);
-	jvm_asker__fini(&w.asker);
+	jvm_requests__fini(&w.jvms);
 	vec_free(&w.backlog);
 	cleanup_close(&w.epoll);
 	return err;

@@ -25,13 +25,13 @@
 #include "base/tenant_open.h"
 #include "helpers/child.h"
 
-#define MAPS_MAX       (64u << 20)
-#define STATUS_MAX     (64u << 10)
-#define LISTEN_TRIES   50
-#define TRY_MS	       20
-#define ANSWER_MS      3000
-#define START_GRAIN_NS 10000000ull
-#define ASK_SECONDS    5 /* all of it */
+#define MAPS_MAX	(64u << 20)
+#define STATUS_MAX	(64u << 10)
+#define LISTEN_TRIES	50
+#define TRY_MS		20
+#define ANSWER_MS	3000
+#define START_GRAIN_NS	10000000ull
+#define REQUEST_SECONDS 5 /* all of it */
 
 /* ---- may it get a request? ------------------------------------------------------------------- */
 
@@ -64,7 +64,7 @@ bool jvm_is_one(const struct jit_owner *owner)
 	return file_has(owner->pid, "maps", MAPS_MAX, "/libjvm.so\n");
 }
 
-bool jvm_can_be_asked(const struct jit_owner *owner)
+bool jvm_is_attachable(const struct jit_owner *owner)
 {
 	return jvm_is_one(owner) && catches_sigquit(owner->pid);
 }
@@ -74,7 +74,7 @@ bool jvm_can_be_asked(const struct jit_owner *owner)
 /* Its descriptors: the process's /tmp, and a pidfd of it. */
 enum { JVM_TMP = CHILD_FIRST_FD, JVM_PIDFD };
 
-struct asking {
+struct attach_names {
 	char trigger[32]; /* names in /tmp */
 	char socket[32];
 };
@@ -82,7 +82,7 @@ struct asking {
 static const char REQUEST[] = "1\0jcmd\0Compiler.perfmap\0\0";
 
 /* The socket itself, wherever a link of that name would lead. */
-static int connect_to(const struct asking *a)
+static int connect_to(const struct attach_names *a)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int at = openat(JVM_TMP, a->socket, O_PATH | O_NOFOLLOW | O_CLOEXEC), fd = -1;
@@ -102,7 +102,7 @@ static int connect_to(const struct asking *a)
 }
 
 /* It listens already, or is made to. */
-static int reach_listener(const struct asking *a)
+static int reach_listener(const struct attach_names *a)
 {
 	int fd = connect_to(a), trigger;
 
@@ -121,7 +121,7 @@ static int reach_listener(const struct asking *a)
 	return fd;
 }
 
-static bool ask_for_map(int fd)
+static bool request_map(int fd)
 {
 	struct pollfd ready = {.fd = fd, .events = POLLIN};
 	char status = 0, rest[512];
@@ -138,12 +138,12 @@ static bool ask_for_map(int fd)
 
 static int talk_to_jvm(const struct child_self *self)
 {
-	const struct asking *a = self->data;
+	const struct attach_names *a = self->data;
 	int fd;
 
-	alarm(ASK_SECONDS);
+	alarm(REQUEST_SECONDS);
 	fd = reach_listener(a);
-	return fd >= 0 && ask_for_map(fd) ? 0 : 1;
+	return fd >= 0 && request_map(fd) ? 0 : 1;
 }
 
 /* ---- the parent ------------------------------------------------------------------------------ */
@@ -186,8 +186,8 @@ pid_t jvm_attach__begin(const struct jit_owner *owner)
 	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, owner->pid, 0);
 	gid_t group = group_of(owner->pid);
 	const int fds[] = {tmp, pidfd};
-	struct asking a = {};
-	const struct child_plan plan = {.class = HELPER_JVM_ASKER,
+	struct attach_names a = {};
+	const struct child_plan plan = {.class = HELPER_JVM_CLIENT,
 					.run = talk_to_jvm,
 					.type = SOCK_STREAM,
 					.fds = fds,
@@ -204,7 +204,7 @@ pid_t jvm_attach__begin(const struct jit_owner *owner)
 		return -errno;
 	/* the number may be another process's by now, or the same one's that is another program */
 	if (jit_owner__read(owner->pid, &now) || !same_start(now.start, owner->start) ||
-	    !jvm_can_be_asked(owner))
+	    !jvm_is_attachable(owner))
 		return -ESRCH;
 	if (group == (gid_t)-1)
 		return -ESRCH;

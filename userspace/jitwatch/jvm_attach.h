@@ -15,7 +15,7 @@
 /* Does the process run HotSpot? */
 bool jvm_is_one(const struct jit_owner *owner);
 /* ... and would it survive a request? It does once it has started. */
-bool jvm_can_be_asked(const struct jit_owner *owner);
+bool jvm_is_attachable(const struct jit_owner *owner);
 
 /*
  * Starts the child. Returns its pid, for which the caller waits: its status is 0 if the map was written. Or negative

@@ -110,7 +110,7 @@ void runtime_reader__serve(struct helper_job *job)
 /* ---- requests -------------------------------------------------------------------------------- */
 
 /* What the answer needs of its request. */
-struct asked_runtime {
+struct pending_request {
 	uint64_t ticket;
 	struct made_runtime runtime;
 	made_answer_fn answer;
@@ -149,32 +149,33 @@ static int take_frames(const struct helper_answer *from, struct frames_answer *a
 }
 
 /* A helper_answer_fn. */
-static void answer_asked(void *context, const struct helper_answer *from)
+static void deliver_answer(void *context, const struct helper_answer *from)
 {
-	_cleanup_free_ struct asked_runtime *asked = context;
+	_cleanup_free_ struct pending_request *pending = context;
 	_cleanup_free_ void *frames = NULL;
 	struct frames_answer taken = {};
-	struct made_answer answer = {.ticket = asked->ticket, .runtime = &asked->runtime};
+	struct made_answer answer = {.ticket = pending->ticket, .runtime = &pending->runtime};
 
 	answer.result = take_frames(from, &taken, &frames);
 	answer.cpu_ns = taken.cpu_ns;
 	answer.elapsed_ns = taken.elapsed_ns;
 	if (!answer.result) {
-		taken.runtime.tgid = asked->runtime.tgid;
-		taken.runtime.by = asked->runtime.by;
+		taken.runtime.tgid = pending->runtime.tgid;
+		taken.runtime.by = pending->runtime.by;
 		answer.runtime = &taken.runtime;
 		answer.frames = frames;
 		answer.count = taken.count;
 	}
-	asked->answer(asked->context, &answer);
+	pending->answer(pending->context, &answer);
 }
 
-int runtime_reader__ask(struct helper_pool *pool, unsigned int service,
-			const struct made_request *request, made_answer_fn answer, void *context)
+int runtime_reader__request(struct helper_pool *pool, unsigned int service,
+			    const struct made_request *request, made_answer_fn answer,
+			    void *context)
 {
 	struct frames_request sent = {.runtime = *request->runtime,
 				      .area_count = request->area_count};
-	_cleanup_free_ struct asked_runtime *asked = NULL;
+	_cleanup_free_ struct pending_request *pending = NULL;
 	_cleanup_close_ int areas = -1;
 	int err;
 
@@ -183,21 +184,22 @@ int runtime_reader__ask(struct helper_pool *pool, unsigned int service,
 	if (request->registers)
 		memcpy(sent.registers, request->registers, sizeof(sent.registers));
 	areas = share_bytes(request->areas, request->area_count * sizeof(*request->areas));
-	asked = areas < -1 ? NULL : malloc(sizeof(*asked));
-	if (!asked)
+	pending = areas < -1 ? NULL : malloc(sizeof(*pending));
+	if (!pending)
 		return -ENOMEM;
-	*asked = (struct asked_runtime){request->ticket, *request->runtime, answer, context};
-	err = helper_pool__ask(pool, &(struct helper_request){
-					     .service = service,
-					     .owner = helper_owner((pid_t)request->runtime->tgid),
-					     .data = &sent,
-					     .size = sizeof(sent),
-					     .fds = &areas,
-					     .fd_count = areas >= 0,
-					     .answer = answer_asked,
-					     .context = asked,
-				     });
+	*pending = (struct pending_request){request->ticket, *request->runtime, answer, context};
+	err = helper_pool__request(pool,
+				   &(struct helper_request){
+					   .service = service,
+					   .owner = helper_owner((pid_t)request->runtime->tgid),
+					   .data = &sent,
+					   .size = sizeof(sent),
+					   .fds = &areas,
+					   .fd_count = areas >= 0,
+					   .answer = deliver_answer,
+					   .context = pending,
+				   });
 	if (!err)
-		steal_ptr(asked);
+		steal_ptr(pending);
 	return err;
 }

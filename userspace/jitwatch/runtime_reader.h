@@ -24,8 +24,9 @@ typedef void (*made_answer_fn)(void *context, const struct made_answer *answer);
  * Sends the request, with copies of all that it points to, to this service of the pool. 0: there will be one answer, when
  * the owner of the pool takes answers, in any order; -EINVAL, -ENOMEM: there will be none. The process may have ended by then.
  */
-int runtime_reader__ask(struct helper_pool *pool, unsigned int service,
-			const struct made_request *request, made_answer_fn answer, void *context);
+int runtime_reader__request(struct helper_pool *pool, unsigned int service,
+			    const struct made_request *request, made_answer_fn answer,
+			    void *context);
 /* A helper_serve_fn. */
 void runtime_reader__serve(struct helper_job *job);
 

@@ -17,7 +17,7 @@ struct entry {
 	bool is_chain;
 	uint32_t used; /* number of the window in which it was last looked up or reported */
 	bool is_cut;   /* more was reported than is kept */
-	VEC(struct event_header *) told;
+	VEC(struct event_header *) versions;
 };
 
 struct life_bytes {
@@ -60,17 +60,17 @@ static size_t bytes_of(const struct entry *entry)
 {
 	size_t bytes = ENTRY_BYTES;
 
-	for (size_t i = 0; i < entry->told.count; i++)
-		bytes += entry->told.data[i]->size;
+	for (size_t i = 0; i < entry->versions.count; i++)
+		bytes += entry->versions.data[i]->size;
 	return bytes;
 }
 
 static void free_entry(struct code_functions *f, struct entry *entry)
 {
 	f->bytes -= bytes_of(entry);
-	for (size_t i = 0; i < entry->told.count; i++)
-		free(entry->told.data[i]);
-	vec_free(&entry->told);
+	for (size_t i = 0; i < entry->versions.count; i++)
+		free(entry->versions.data[i]);
+	vec_free(&entry->versions);
 }
 
 void code_functions__free(struct code_functions *f)
@@ -115,11 +115,11 @@ static int keep(struct code_functions *f, const struct entry *wanted,
 
 	if (!life)
 		return -ENOMEM;
-	if (entry && entry->told.count &&
-	    says_the_same(entry->told.data[entry->told.count - 1], event))
+	if (entry && entry->versions.count &&
+	    says_the_same(entry->versions.data[entry->versions.count - 1], event))
 		return 0;
 	if (f->bytes + size > CODE_FUNCTIONS_BYTES || life->bytes + size > CODE_LIFE_BYTES ||
-	    (entry && entry->told.count == VERSIONS_MAX)) {
+	    (entry && entry->versions.count == VERSIONS_MAX)) {
 		if (entry)
 			entry->is_cut = true;
 		return 0;
@@ -131,7 +131,7 @@ static int keep(struct code_functions *f, const struct entry *wanted,
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy, event, event->size);
-	if (vec_push(&entry->told, copy)) {
+	if (vec_push(&entry->versions, copy)) {
 		free(copy);
 		return -ENOMEM;
 	}
@@ -172,7 +172,7 @@ static size_t versions(const struct code_functions *f, const struct code_words *
 	const struct entry *entry =
 		find_entry(f, &(struct entry){.words = *words, .is_chain = is_chain});
 
-	return entry ? entry->told.count + entry->is_cut : 0;
+	return entry ? entry->versions.count + entry->is_cut : 0;
 }
 
 size_t code_functions__versions(const struct code_functions *f, const struct code_words *words)
@@ -192,10 +192,10 @@ const struct code_function_event *code_functions__at(const struct code_functions
 	const struct entry *entry = find_entry(f, &(struct entry){.words = *words});
 	size_t at;
 
-	if (!entry || !entry->told.count)
+	if (!entry || !entry->versions.count)
 		return NULL;
-	at = partition_point(entry->told.data, entry->told.count, told, (*told)->time <= time);
-	return (const struct code_function_event *)entry->told.data[at ? at - 1 : 0];
+	at = partition_point(entry->versions.data, entry->versions.count, v, (*v)->time <= time);
+	return (const struct code_function_event *)entry->versions.data[at ? at - 1 : 0];
 }
 
 const struct code_function_event *code_functions__inherited(const struct code_functions *f,
@@ -229,8 +229,8 @@ code_functions__get(const struct code_functions *f, const struct code_words *wor
 {
 	const struct entry *entry = find_entry(f, &(struct entry){.words = *words});
 
-	return entry && version < entry->told.count
-		       ? (const struct code_function_event *)entry->told.data[version]
+	return entry && version < entry->versions.count
+		       ? (const struct code_function_event *)entry->versions.data[version]
 		       : NULL;
 }
 
@@ -240,8 +240,8 @@ const struct code_chain_event *code_functions__chain(const struct code_functions
 	const struct entry *entry = find_entry(f,
 					       &(struct entry){.words = *words, .is_chain = true});
 
-	return entry && version < entry->told.count
-		       ? (const struct code_chain_event *)entry->told.data[version]
+	return entry && version < entry->versions.count
+		       ? (const struct code_chain_event *)entry->versions.data[version]
 		       : NULL;
 }
 

@@ -242,7 +242,7 @@ struct image_id image_table__add(struct image_table *t, const struct mmap_event 
 
 /* ---- users ----------------------------------------------------------------------------------- */
 
-bool image_table__knows(const struct image_table *t, const struct mmap_event *event)
+bool image_table__has(const struct image_table *t, const struct mmap_event *event)
 {
 	char path[EVENT_PATH_MAX];
 	struct image key = describe_image(event, path);

@@ -46,7 +46,7 @@ struct image_id image_table__add(struct image_table *t, const struct mmap_event 
 void image_table__limit(struct image_table *t, size_t user, size_t all, size_t least);
 
 /* Is it known what this maps? */
-bool image_table__knows(const struct image_table *t, const struct mmap_event *event);
+bool image_table__has(const struct image_table *t, const struct mmap_event *event);
 /*
  * The user has mapped a new file: add its image, which counts for the user. False: a limit is reached, which *refusal
  * names.

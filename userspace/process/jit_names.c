@@ -41,8 +41,8 @@ struct version {
  * For each process the history of its places is taken from a file, which takes the time of all entries. A file
  * belongs to one process; entries of files that are read repeatedly are bounded, as are the changes that are kept.
  */
-#define ASKED_AGAIN_MAX (16u << 20)
-#define CHANGES_MAX	(4u << 20)
+#define REPEATED_MAX (16u << 20)
+#define CHANGES_MAX  (4u << 20)
 
 /* A name as it was parsed, or the file of a line. */
 struct kept_text {
@@ -95,7 +95,7 @@ struct jit_names {
 	struct done_stack *done; /* by stack; the same */
 	size_t stack_count;
 	struct text_map texts; /* what was parsed: it may be long, and many places have it */
-	uint64_t asked_again, changes, changes_most;
+	uint64_t repeated, changes, changes_most;
 };
 
 static void jit_names__fini(struct jit_names *j)
@@ -182,7 +182,7 @@ static struct jit_code *code_of(const struct jit_names *j, const struct code_pro
 }
 
 /* The histories of one process's places, by one of its files. Two locations can have one address. */
-static int ask_histories(struct jit_code *code, int kind, struct place *places, size_t count)
+static int read_histories(struct jit_code *code, int kind, struct place *places, size_t count)
 {
 	_cleanup_free_ uint64_t *addresses = calloc(count, sizeof(*addresses));
 	_cleanup_free_ struct jit_history *histories = calloc(count, sizeof(*histories));
@@ -226,16 +226,16 @@ static bool is_constant(const struct jit_names *j, const struct place *place)
 }
 
 /* May it be read once more? */
-static bool may_ask(struct jit_names *j, struct jit_source *source)
+static bool may_read(struct jit_names *j, struct jit_source *source)
 {
 	size_t entries = jit_timeline__count(jit_code__timeline(source->code));
 
-	if (source->asked)
-		j->asked_again += entries;
+	if (source->was_read)
+		j->repeated += entries;
 	else
 		j->changes_most += (uint64_t)entries * JIT_CHANGES_EACH;
-	source->asked = true;
-	return j->asked_again <= ASKED_AGAIN_MAX;
+	source->was_read = true;
+	return j->repeated <= REPEATED_MAX;
 }
 
 /* Are there too many changes with these? Then these are dropped. */
@@ -253,7 +253,7 @@ static bool too_many_changes(struct jit_names *j, int kind, struct place *places
 }
 
 /* Too many changes to be kept: the file counts as bad, and gives no names. */
-static int ask_process(struct jit_names *j, uint32_t number, struct place *places, size_t count)
+static int read_process(struct jit_names *j, uint32_t number, struct place *places, size_t count)
 {
 	const struct code_process *process = &j->processes[number];
 
@@ -264,8 +264,8 @@ static int ask_process(struct jit_names *j, uint32_t number, struct place *place
 
 		if (!source || !source->code)
 			continue;
-		err = may_ask(j, source) ? ask_histories(source->code, kind, places, count)
-					 : -E2BIG;
+		err = may_read(j, source) ? read_histories(source->code, kind, places, count)
+					  : -E2BIG;
 		if (err == -ENOMEM)
 			return err;
 		if (err || too_many_changes(j, kind, places, count))
@@ -274,7 +274,7 @@ static int ask_process(struct jit_names *j, uint32_t number, struct place *place
 	return 0;
 }
 
-static int ask_all(struct jit_names *j)
+static int read_all(struct jit_names *j)
 {
 	size_t end;
 	int err = jit_sources__settle(j->sources);
@@ -285,7 +285,7 @@ static int ask_all(struct jit_names *j)
 
 		for (end = i; end < j->places.count && j->places.data[end].process == process;)
 			end++;
-		err = ask_process(j, process, &j->places.data[i], end - i);
+		err = read_process(j, process, &j->places.data[i], end - i);
 	}
 	for (size_t i = 0; i < j->places.count && !err; i++)
 		j->places.data[i].constant = is_constant(j, &j->places.data[i]);
@@ -606,7 +606,7 @@ int name_jit_code(struct profile_builder *builder, struct jit_sources *sources,
 	if (!err)
 		err = collect_places(&j);
 	if (!err)
-		err = ask_all(&j);
+		err = read_all(&j);
 	if (!err)
 		err = look_at_stacks(&j);
 	for (uint32_t i = 1; i <= profile_builder__thread_count(builder) && !err; i++)

@@ -290,7 +290,7 @@ int jit_sources__settle(struct jit_sources *s)
 	int err = 0;
 
 	for (size_t i = 0; i < s->files.count && !err; i++) {
-		s->files.data[i].asked = s->files.data[i].noted = false;
+		s->files.data[i].was_read = s->files.data[i].noted = false;
 		if (s->files.data[i].code)
 			err = jit_code__settle(s->files.data[i].code, tsc_to_monotonic, s);
 	}

@@ -32,7 +32,7 @@ struct jit_source {
 	struct jit_code *code; /* NULL: it was not followed */
 	char *path;	       /* NULL: not reported */
 	enum jit_file_state state;
-	bool asked; /* the asker's own, as the next one; false again after jit_sources__settle() */
+	bool was_read; /* the caller's own, like the next one; false again after jit_sources__settle() */
 	bool noted; /* that it was left */
 	enum jit_file_state
 		left; /* names were left out at left_at: why; NONE: none since the last horizon */

@@ -69,7 +69,7 @@ struct process_table {
 	bool whole_system;
 };
 
-#define tell(table, callback, ...)                                                                 \
+#define notify_observers(table, callback, ...)                                                     \
 	do {                                                                                       \
 		for (size_t i_ = 0; i_ < (table)->observers.count; i_++) {                         \
 			const struct process_observer *o_ = &(table)->observers.data[i_];          \
@@ -250,7 +250,7 @@ static void end_thread(struct process_table *table, struct thread_life *thread, 
 	thread->end = time;
 	thread->process->living--;
 	TAILQ_INSERT_TAIL(&table->dead_threads, thread, link);
-	tell(table, thread_ended, thread, how);
+	notify_observers(table, thread_ended, thread, how);
 }
 
 static void end_process(struct process_table *table, struct process_life *process,
@@ -268,7 +268,7 @@ static void end_process(struct process_table *table, struct process_life *proces
 	process->end = time;
 	TAILQ_REMOVE(&table->living, process, link);
 	TAILQ_INSERT_TAIL(&table->dead, process, link);
-	tell(table, process_ended, process, how);
+	notify_observers(table, process_ended, process, how);
 }
 
 void process_table__exit(struct process_table *table, struct process_life *process, uint64_t time)
@@ -292,7 +292,7 @@ static void revive_process(struct process_table *table, struct process_life *pro
 	process->end = 0;
 	TAILQ_REMOVE(&table->dead, process, link);
 	TAILQ_INSERT_TAIL(&table->living, process, link);
-	tell(table, process_revived, process);
+	notify_observers(table, process_revived, process);
 }
 
 static bool grace_is_over(uint64_t end, uint64_t now)
@@ -302,7 +302,7 @@ static bool grace_is_over(uint64_t end, uint64_t now)
 
 static void bury_thread(struct process_table *table, struct thread_life *thread)
 {
-	tell(table, thread_forgotten, thread);
+	notify_observers(table, thread_forgotten, thread);
 	free_thread(table, thread);
 }
 
@@ -425,25 +425,24 @@ struct process_life *process_table__exec(struct process_table *table, struct pro
 	process->ppid = old->ppid;
 	process->is_target = old->is_target;
 	process->is_kernel = false;
-	process->asked = old->asked;
+	process->is_requested = old->is_requested;
 	process->began = PROCESS_EXECED;
 	process->cgroup = shared_text__ref(old->cgroup);
 	process->maps_version = old->maps_version + 1;
 	return process;
 }
 
-void process_table__ask(struct process_table *table, struct process_life *process)
+void process_table__set_target(struct process_table *table, struct process_life *process)
 {
 	process->is_target = true;
-	process->asked = true;
+	process->is_requested = true;
 	if (process->is_kernel)
 		table->whole_system = true;
 }
 
-bool process_table__is_asked_for(const struct process_table *table,
-				 const struct thread_life *thread)
+bool process_table__is_target(const struct process_table *table, const struct thread_life *thread)
 {
-	return thread->told && thread->process->asked && !table->whole_system;
+	return thread->from_proc && thread->process->is_requested && !table->whole_system;
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -452,7 +451,7 @@ void process_table__rename(struct process_table *table, struct process_life *pro
 			   const char *name)
 {
 	set_name(process->name, name);
-	tell(table, process_renamed, process);
+	notify_observers(table, process_renamed, process);
 }
 
 void process_table__rename_thread(struct process_table *table, struct thread_life *thread,
@@ -461,7 +460,7 @@ void process_table__rename_thread(struct process_table *table, struct thread_lif
 	if (strcmp(thread->comm, comm))
 		thread->renamed = time;
 	set_name(thread->comm, comm);
-	tell(table, thread_renamed, thread);
+	notify_observers(table, thread_renamed, thread);
 	if (thread_life__is_main(thread))
 		process_table__rename(table, thread->process, comm);
 }

@@ -48,11 +48,11 @@ struct process_life {
 	struct shared_text *program;
 	struct life_facts *facts; /* NULL: not read */
 	bool is_kernel, is_target;
-	bool asked; /* a target from /proc: it is in profiles even without samples */
+	bool is_requested; /* a target from /proc: it is in profiles even without samples */
 	struct mapping_table *maps;
 	uint64_t maps_version;			 /* changes with maps */
 	uint32_t jit_files[JIT_FILE_KIND_COUNT]; /* that describe its code; 0: none */
-	bool tells_of_code;			 /* one of them is, or was, followed */
+	bool has_followed_file;			 /* one of them is, or was, followed */
 	enum code_runtime_state unread; /* a runtime that is not read, as reported; READ: none */
 	enum frame_note_kind unread_kind;
 	struct code_kin kin[CODE_KIN_MAX]; /* whose functions it has had since its fork */
@@ -83,7 +83,7 @@ struct thread_life {
 	char comm[LIFE_NAME_SIZE];
 	uint64_t start, end; /* as of a process */
 	uint64_t renamed;    /* when it was last given another name; 0: never */
-	bool told;	     /* reported by /proc */
+	bool from_proc;	     /* reported by /proc */
 	bool counted;	     /* it is in a profile, of this window or one before, and remains */
 	struct thread_clock cpu;
 	uint64_t last_sample; /* time */
@@ -147,10 +147,9 @@ void process_table__exit(struct process_table *table, struct process_life *proce
  * sample. This has no effect once a kernel thread was marked, which happens only in recordings of the whole
  * system: their profiles contain what ran, not everything that exists.
  */
-void process_table__ask(struct process_table *table, struct process_life *process);
+void process_table__set_target(struct process_table *table, struct process_life *process);
 /* Is this thread in every profile of its lifetime, sampled or not? */
-bool process_table__is_asked_for(const struct process_table *table,
-				 const struct thread_life *thread);
+bool process_table__is_target(const struct process_table *table, const struct thread_life *thread);
 
 /* The name of the main thread is also that of its process. */
 void process_table__rename(struct process_table *table, struct process_life *process,

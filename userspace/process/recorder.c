@@ -164,7 +164,7 @@ static void on_thread_ended(void *context, struct thread_life *thread, enum life
 	struct window_thread *entry;
 
 	thread->counted |= how == LIFE_EXIT &&
-			   process_table__is_asked_for(world__processes(r->world), thread);
+			   process_table__is_target(world__processes(r->world), thread);
 	if (thread->counted && !window_lives__show(&r->lives, thread, thread->end, 0))
 		r->failed = true;
 	entry = window_lives__thread(&r->lives, thread);
@@ -349,7 +349,7 @@ static void note_refused(struct recorder *r, const struct process_life *first)
 		struct jit_process process = {.refused = p->unread};
 		struct window_process *entry;
 
-		if (p->unread == CODE_RUNTIME_READ || p->tells_of_code)
+		if (p->unread == CODE_RUNTIME_READ || p->has_followed_file)
 			continue;
 		process.id = window_lives__process_id(&r->lives, p);
 		entry = process.id.v ? window_lives__process(&r->lives, p) : NULL;
@@ -488,7 +488,7 @@ static struct stack_id make_stack(struct recorder *r, struct process_life *proce
 	const struct managed_process source = {
 		.life = process->number.serial,
 		/* a process with a perf map has native frames for its functions: trampolines, copies */
-		.is_plain = process->tells_of_code,
+		.is_plain = process->has_followed_file,
 		.kin = process->kin,
 		.is_made = is_made_code,
 		.context = &made};
@@ -520,7 +520,7 @@ static struct stack_id make_stack(struct recorder *r, struct process_life *proce
 	}
 	if (unmapped) {
 		r->session->unmapped_frames += unmapped;
-		world__ask_reread(r->world, process->pid);
+		world__request_reread(r->world, process->pid);
 	}
 	return stack;
 }
@@ -834,7 +834,7 @@ static void settle_threads(struct recorder *r, const struct process_life *first,
 	for (const struct process_life *p = first; p; p = process_life__next(p)) {
 		TAILQ_FOREACH(thread, &p->threads, sibling)
 		{
-			if (!thread->ended && process_table__is_asked_for(table, thread))
+			if (!thread->ended && process_table__is_target(table, thread))
 				window_lives__show(&r->lives, thread, r->session->end, 0);
 			if (final)
 				thread_accounts__settle(&r->accounts, thread, r->last_time);

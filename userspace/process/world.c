@@ -126,7 +126,7 @@ void world__advance(struct world *w, uint64_t time)
 	jit_frames__forget(w->jit_frames, process_is_known, w);
 }
 
-void world__ask_reread(struct world *w, uint32_t pid)
+void world__request_reread(struct world *w, uint32_t pid)
 {
 	w->stats.rereads++;
 	if (w->requests && w->requests->reread_process)
@@ -149,7 +149,7 @@ static struct process_life *need_process(struct world *w, uint32_t pid, uint64_t
 		return process;
 	process = process_table__add(w->processes, pid, LIFE_UNKNOWN_NAME, 0, time);
 	if (process)
-		world__ask_reread(w, pid);
+		world__request_reread(w, pid);
 	return process;
 }
 
@@ -205,7 +205,7 @@ int world__process(struct world *w, const struct process_event *e)
 	process->ppid = e->ppid;
 	process->is_kernel = e->is_kernel;
 	if (e->is_target)
-		process_table__ask(w->processes, process);
+		process_table__set_target(w->processes, process);
 	return 0;
 }
 
@@ -228,7 +228,7 @@ int world__thread(struct world *w, const struct thread_event *e)
 		return -ENOMEM;
 	if (!is_new)
 		process_table__rename_thread(w->processes, thread, e->comm, e->header.time);
-	thread->told = true;
+	thread->from_proc = true;
 	if (!thread->cpu.known && e->cpu_time != UINT64_MAX) {
 		thread->cpu.last = thread->cpu.seen = e->cpu_time;
 		thread->cpu.known = true;
@@ -247,7 +247,7 @@ static bool fork_is_known(struct world *w, const struct task_event *e)
 {
 	struct thread_life *thread = process_table__find_thread(w->processes, e->tid);
 
-	return thread && !thread->end && thread->told && thread->process->pid == e->pid &&
+	return thread && !thread->end && thread->from_proc && thread->process->pid == e->pid &&
 	       same_birth(thread->start, e->header.time);
 }
 
@@ -391,12 +391,12 @@ static int exec_process(struct world *w, struct process_life *old, const struct 
 	struct thread_life *caller = caller_of_exec(old, leader);
 	struct thread_clock clock = {};
 	struct process_life *process;
-	bool told = false;
+	bool from_proc = false;
 
 	if (caller) {
 		clock = caller->cpu;
 		clock.excess = 0;
-		told = caller->told;
+		from_proc = caller->from_proc;
 		caller->cpu.seen = caller->cpu.last; /* the rest goes to the next life */
 	}
 	process = process_table__exec(w->processes, old, e->comm, e->header.time);
@@ -405,7 +405,7 @@ static int exec_process(struct world *w, struct process_life *old, const struct 
 			 : NULL;
 	if (!thread)
 		return -ENOMEM;
-	thread->told = told;
+	thread->from_proc = from_proc;
 	thread->cpu = clock;
 	return 0;
 }
@@ -468,7 +468,7 @@ static int bound_mappings(struct world *w)
 	mapping_table__unref(most->maps);
 	most->maps = NULL;
 	err = note_new_mappings(w, most, NULL);
-	world__ask_reread(w, most->pid);
+	world__request_reread(w, most->pid);
 	return err;
 }
 
@@ -477,7 +477,7 @@ static void refuse_mapping(struct world *w, const struct process_life *process)
 {
 	w->stats.refused_mappings++;
 	note_left(w, process->pid, OUTSIDE_BY_ITSELF, 1);
-	world__ask_reread(w, process->pid);
+	world__request_reread(w, process->pid);
 }
 
 #define PATH_TOO_LONG "//toolong" /* perf's name for a file whose path is too long */
@@ -552,7 +552,7 @@ void world__lost_sideband(struct world *w)
 	for (const struct process_life *p = process_table__first_living(w->processes); p;
 	     p = process_life__next(p))
 		if (!p->is_kernel)
-			world__ask_reread(w, p->pid);
+			world__request_reread(w, p->pid);
 }
 
 /* ---- code that is made as it runs ------------------------------------------------------------ */
@@ -567,7 +567,7 @@ int world__jit_file(struct world *w, const struct jit_file_event *e)
 	if (process)
 		process->jit_files[e->kind] = e->file;
 	if (process && jit_file_state_is_followed(e->state))
-		process->tells_of_code = true;
+		process->has_followed_file = true;
 	if (e->kind != JIT_FILE_DUMP || !process_table__wants_jit_frames(w->processes))
 		return 0;
 	if (!w->jit_frames)
@@ -613,21 +613,22 @@ static void mark_images(struct world *w, const struct process_life *first)
 }
 
 static int report_jit_files(const struct process_life *first,
-			    int (*tell)(void *context, uint32_t file), void *context)
+			    int (*visit)(void *context, uint32_t file), void *context)
 {
 	int err = 0;
 
 	for (const struct process_life *p = first; p && !err; p = process_life__next(p))
 		for (int kind = 0; kind < JIT_FILE_KIND_COUNT && !err; kind++)
-			err = p->jit_files[kind] ? tell(context, p->jit_files[kind]) : 0;
+			err = p->jit_files[kind] ? visit(context, p->jit_files[kind]) : 0;
 	return err;
 }
 
-int world__each_jit_file(struct world *w, int (*tell)(void *context, uint32_t file), void *context)
+int world__each_jit_file(struct world *w, int (*visit)(void *context, uint32_t file), void *context)
 {
-	int err = report_jit_files(process_table__first_living(w->processes), tell, context);
+	int err = report_jit_files(process_table__first_living(w->processes), visit, context);
 
-	return err ? err : report_jit_files(process_table__first_dead(w->processes), tell, context);
+	return err ? err
+		   : report_jit_files(process_table__first_dead(w->processes), visit, context);
 }
 
 /* The life that a reading at this time is of; 0: the process has ended, or has executed something else. */

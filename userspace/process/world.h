@@ -69,10 +69,11 @@ int world__code_runtime(struct world *w, const struct code_runtime_event *e);
 struct thread_life *world__thread_at(struct world *w, uint32_t pid, uint32_t tid, uint64_t time);
 
 /* Requests that the mappings of this process are read again. */
-void world__ask_reread(struct world *w, uint32_t pid);
+void world__request_reread(struct world *w, uint32_t pid);
 
-/* Calls `tell` for each file in which a known process describes its code. 0, or what `tell` returned. */
-int world__each_jit_file(struct world *w, int (*tell)(void *context, uint32_t file), void *context);
+/* Calls `visit` for each file in which a known process describes its code. 0, or what `visit` returned. */
+int world__each_jit_file(struct world *w, int (*visit)(void *context, uint32_t file),
+			 void *context);
 
 /*
  * Called between two windows: frees what belongs to ended processes. Images are freed if no process has

@@ -479,21 +479,21 @@ static void locate_file(struct dso_opener *o, const struct wanted *w, struct loc
 static int answer_about(struct dso_opener *o, const struct located *located, file_answer_fn answer,
 			void *context)
 {
-	struct file_answer told = {.fd = located->fd, .root_fd = -1, .base = located->base};
+	struct file_answer reply = {.fd = located->fd, .root_fd = -1, .base = located->base};
 	uint32_t image = located->image;
 	int root, err;
 
 	if (image == HASHMAP_NONE)
-		return answer(context, &told);
+		return answer(context, &reply);
 	root = o->images.data[image].root;
 	if (o->images.data[image].copied)
-		told.copied_for = o->images.data[image].copied_for;
+		reply.copied_for = o->images.data[image].copied_for;
 	dso_images__hold(o, image);
 	if (root >= 0) {
 		dso_roots__hold(o, root);
-		told.root_fd = o->roots.data[root].fd;
+		reply.root_fd = o->roots.data[root].fd;
 	}
-	err = answer(context, &told);
+	err = answer(context, &reply);
 	if (root >= 0)
 		dso_roots__unhold(o, root);
 	dso_images__unhold(o, image);

@@ -28,7 +28,7 @@ struct search {
 
 /* ---- the question ---------------------------------------------------------------------------- */
 
-static void ask_about(struct file_question *q, const struct wanted *w)
+static void fill_question(struct file_question *q, const struct wanted *w)
 {
 	*q = (struct file_question){
 		.pid = w->pid,
@@ -119,7 +119,7 @@ static enum file_state state_of_refusal(enum helper_refusal refusal)
 	case HELPER_FORGED:
 		return FILE_STATE_NO_ANSWER;
 	case HELPER_BANNED:
-		return FILE_STATE_NOT_ASKED;
+		return FILE_STATE_BANNED;
 	case HELPER_OVER_BUDGET:
 		return FILE_STATE_OVER_BUDGET;
 	case HELPER_LATE:
@@ -160,7 +160,7 @@ static uint64_t owner_of(const struct wanted *w)
 	return owner == HELPER_OWNER_UNKNOWN ? helper_owner(w->parent) : owner;
 }
 
-static int ask_reader(struct search *s, struct file_question *q)
+static int send_question(struct search *s, struct file_question *q)
 {
 	struct dso_opener *o = s->opener;
 	int fds[SEARCH_ROOTS];
@@ -180,7 +180,7 @@ static int ask_reader(struct search *s, struct file_question *q)
 		if (q->has_root[i])
 			fds[request.fd_count++] = o->roots.data[s->roots[i]].fd;
 	}
-	return helper_pool__ask(o->pool, &request);
+	return helper_pool__request(o->pool, &request);
 }
 
 static void search_in_place(struct search *s, const struct file_question *q)
@@ -218,14 +218,14 @@ static int start_search(struct dso_opener *o, const struct wanted *w, const char
 		if (roots[i] >= 0)
 			dso_roots__hold(o, roots[i]);
 	}
-	ask_about(&q, w);
+	fill_question(&q, w);
 	s->user = helper_owner_user(s->owner);
 	s->copy_max = q.copy_max = dso_images__copy_room(o, s->user, COPY_MAX);
 	if (!o->pool) {
 		search_in_place(s, &q);
 		return 0;
 	}
-	err = ask_reader(s, &q);
+	err = send_question(s, &q);
 	if (!err)
 		return 0;
 	for (int i = 0; i < SEARCH_ROOTS; i++)
@@ -264,7 +264,7 @@ int dso_searches__own(struct dso_opener *o, const struct wanted *w, struct found
 		return o->own_root;
 	no_roots(roots);
 	roots[SEARCH_PROCESS] = o->roots.data[o->own_root].fd;
-	ask_about(&q, w);
+	fill_question(&q, w);
 	q.copy_max = dso_images__copy_room(o, 0, COPY_MAX);
 	*found = (struct found){.root = o->own_root, .path = w->path};
 	fd = file_search__find(&q, roots, &found->facts);

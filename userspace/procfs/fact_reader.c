@@ -90,9 +90,9 @@ void fact_reader__serve(struct helper_job *job)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-int fact_reader__ask(struct helper_pool *pool, unsigned int service, pid_t pid, int dir,
-		     const char *names, size_t names_size, bool with_context,
-		     helper_answer_fn answer, void *context)
+int fact_reader__request(struct helper_pool *pool, unsigned int service, pid_t pid, int dir,
+			 const char *names, size_t names_size, bool with_context,
+			 helper_answer_fn answer, void *context)
 {
 	_cleanup_free_ struct facts_question *q = calloc(1, sizeof(*q));
 	struct helper_request request;
@@ -114,7 +114,7 @@ int fact_reader__ask(struct helper_pool *pool, unsigned int service, pid_t pid, 
 		.answer = answer,
 		.context = context,
 	};
-	return helper_pool__ask(pool, &request);
+	return helper_pool__request(pool, &request);
 }
 
 bool fact_reader__take(const struct helper_answer *from, struct fact_text *facts)

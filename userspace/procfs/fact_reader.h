@@ -20,9 +20,9 @@ void fact_program_path(char *path);
  * `dir`: of the process, below /proc. `names`: variables that are wanted, "A\0B\0". `with_context`: the OpenTelemetry
  * context as well, for which all mappings are looked through. 0, -EINVAL or -ENOMEM.
  */
-int fact_reader__ask(struct helper_pool *pool, unsigned int service, pid_t pid, int dir,
-		     const char *names, size_t names_size, bool with_context,
-		     helper_answer_fn answer, void *context);
+int fact_reader__request(struct helper_pool *pool, unsigned int service, pid_t pid, int dir,
+			 const char *names, size_t names_size, bool with_context,
+			 helper_answer_fn answer, void *context);
 /* A helper_serve_fn. */
 void fact_reader__serve(struct helper_job *job);
 /* Adds the facts of an answer. False: it is none, or not sound. */

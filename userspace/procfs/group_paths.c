@@ -115,7 +115,7 @@ static const char *below_root(const struct group_paths *p, char *link)
 	return link[root] == '/' ? link + root : NULL;
 }
 
-static const char *ask_kernel(const struct group_paths *p, uint64_t id, char link[PATH_MAX])
+static const char *path_by_handle(const struct group_paths *p, uint64_t id, char link[PATH_MAX])
 {
 	union {
 		struct file_handle handle;
@@ -146,7 +146,7 @@ struct known_group *group_paths__find(struct group_paths *p, uint64_t id)
 	const char *path;
 
 	if (!known) {
-		path = ask_kernel(p, id, link);
+		path = path_by_handle(p, id, link);
 		if (!path || group_paths__add(p, id, path))
 			return NULL;
 		known = &p->groups.data[p->groups.count - 1];

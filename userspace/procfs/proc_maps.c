@@ -248,8 +248,8 @@ void proc_maps__serve(struct helper_job *job)
 	vec_free(&bytes);
 }
 
-int proc_maps__ask(struct helper_pool *pool, unsigned int service, pid_t pid, int dir,
-		   helper_answer_fn answer, void *context)
+int proc_maps__request(struct helper_pool *pool, unsigned int service, pid_t pid, int dir,
+		       helper_answer_fn answer, void *context)
 {
 	const struct maps_question question = {.pid = pid};
 	const struct helper_request request = {
@@ -264,7 +264,7 @@ int proc_maps__ask(struct helper_pool *pool, unsigned int service, pid_t pid, in
 		.context = context,
 	};
 
-	return helper_pool__ask(pool, &request);
+	return helper_pool__request(pool, &request);
 }
 
 /* The record there, if it is sound. */

@@ -2,7 +2,7 @@
 /*
  * The executable mappings of a process, from /proc/PID/maps. Reading that file takes the lock of the process's
  * memory, which a mapping of a file on a hanging file system can hold for ever. So in a live session a reader process
- * reads it (proc_maps__ask); without readers it is read in this process.
+ * reads it (proc_maps__request); without readers it is read in this process.
  */
 #ifndef PROCFS_PROC_MAPS_H
 #define PROCFS_PROC_MAPS_H
@@ -30,8 +30,8 @@ int proc_maps__read(int dir, pid_t pid, pid_t *tid, maps_line_fn take, void *con
 		    struct proc_maps_result *result);
 
 /* The same by a reader: the pool's answer is for proc_maps__take(). 0, -EINVAL or -ENOMEM. */
-int proc_maps__ask(struct helper_pool *pool, unsigned int service, pid_t pid, int dir,
-		   helper_answer_fn answer, void *context);
+int proc_maps__request(struct helper_pool *pool, unsigned int service, pid_t pid, int dir,
+		       helper_answer_fn answer, void *context);
 /* A helper_serve_fn. */
 void proc_maps__serve(struct helper_job *job);
 /* -ENOMEM, or as above. */

@@ -50,8 +50,8 @@ struct proc_snapshot {
 	VEC(pid_t) tids;	     /* of the process being read */
 	struct helper_pool *readers; /* of mappings, or NULL */
 	unsigned int service;
-	struct maps_source *asked; /* mappings that they are reading */
-	int err;		   /* of an answer */
+	struct maps_source *pending; /* mappings that they are reading */
+	int err;		     /* of an answer */
 	/* the event being made */
 	union {
 		struct event_header header;
@@ -281,7 +281,7 @@ static int push_maps_in_place(struct maps_source *source, int dir)
 
 static void unlink_source(struct maps_source *source)
 {
-	struct maps_source **link = &source->snapshot->asked;
+	struct maps_source **link = &source->snapshot->pending;
 
 	while (*link != source)
 		link = &(*link)->next;
@@ -303,22 +303,22 @@ static void take_maps(void *context, const struct helper_answer *answer)
 		source->snapshot->err = err;
 }
 
-static int ask_for_maps(const struct maps_source *source, int dir)
+static int request_maps(const struct maps_source *source, int dir)
 {
 	struct proc_snapshot *s = source->snapshot;
-	struct maps_source *asked = malloc(sizeof(*asked));
+	struct maps_source *pending = malloc(sizeof(*pending));
 	int err;
 
-	if (!asked)
+	if (!pending)
 		return -ENOMEM;
-	*asked = *source;
-	asked->next = s->asked;
-	s->asked = asked;
-	err = proc_maps__ask(s->readers, s->service, source->pid, dir, take_maps, asked);
+	*pending = *source;
+	pending->next = s->pending;
+	s->pending = pending;
+	err = proc_maps__request(s->readers, s->service, source->pid, dir, take_maps, pending);
 	if (!err)
 		return 0;
-	s->asked = asked->next;
-	free(asked);
+	s->pending = pending->next;
+	free(pending);
 	return err == -ENOMEM ? err : 0;
 }
 
@@ -326,8 +326,8 @@ uint64_t proc_snapshot__pending_since(const struct proc_snapshot *s)
 {
 	uint64_t since = UINT64_MAX;
 
-	for (const struct maps_source *asked = s->asked; asked; asked = asked->next)
-		since = min_u64(since, asked->time);
+	for (const struct maps_source *pending = s->pending; pending; pending = pending->next)
+		since = min_u64(since, pending->time);
 	return since;
 }
 
@@ -371,7 +371,7 @@ int proc_snapshot__process(struct proc_snapshot *s, pid_t pid, bool is_target, e
 		err = push_threads(s, dir, pid, time, push, context);
 	if (err || (stat.flags & PROC_FLAG_KTHREAD))
 		return err;
-	return s->readers ? ask_for_maps(&source, dir) : push_maps_in_place(&source, dir);
+	return s->readers ? request_maps(&source, dir) : push_maps_in_place(&source, dir);
 }
 
 int proc_snapshot__all(struct proc_snapshot *s, bool is_target, event_push_fn push, void *context)

@@ -14,7 +14,7 @@ static int fatal_or_nothing(ssize_t err)
 	return err == -ENOMEM || err == -EMFILE || err == -ENFILE ? (int)err : 0;
 }
 
-static int tell(struct event_header *event, event_push_fn push, void *context)
+static int finish_event(struct event_header *event, event_push_fn push, void *context)
 {
 	int err = push(context, event);
 
@@ -45,7 +45,7 @@ int process_facts__cgroup(int dir, const char *path, pid_t pid, uint64_t time, e
 	};
 	e.event.pid = pid;
 	memcpy(e.event.path, group, length);
-	return tell(&e.event.header, push, context);
+	return finish_event(&e.event.header, push, context);
 }
 
 /* "size resident shared …", in pages */
@@ -79,5 +79,5 @@ int process_facts__memory(int dir, const char *path, pid_t pid, uint16_t flags, 
 	    __builtin_mul_overflow(pages, (uint64_t)sysconf(_SC_PAGESIZE), &bytes))
 		return 0;
 	e.resident = bytes;
-	return tell(&e.header, push, context);
+	return finish_event(&e.header, push, context);
 }

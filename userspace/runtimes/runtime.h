@@ -38,7 +38,7 @@ struct code_question {
 	uint32_t kind;	  /* enum frame_note_kind */
 	uint16_t
 		is_leaf; /* the address is where the thread was; 0: the byte before a return address */
-	uint16_t is_told; /* 1: its answer is known, and is repeated only if it has changed */
+	uint16_t is_answered; /* 1: its answer is known, and is repeated only if it has changed */
 };
 /* The question that consists of its words alone. */
 static inline struct code_question code_question(const struct sample_event *e,
@@ -97,8 +97,8 @@ struct note_ops {
 	 * The questions about the note of a sample: their number, at most NOTE_QUESTIONS_MAX. NULL: the note's
 	 * words.
 	 */
-	unsigned int (*ask)(const struct sample_event *e, const struct frame_note *note,
-			    struct code_question *questions);
+	unsigned int (*questions)(const struct sample_event *e, const struct frame_note *note,
+				  struct code_question *questions);
 	/* `native`: the packed frame of the note. `is_made`: is that the address of code without a file? NULL: by its place. */
 	struct note_placing (*place)(const struct frame_note *note, uint64_t native,
 				     bool (*is_made)(const void *context, uint64_t address),

@@ -18,7 +18,7 @@
 
 static const char *const requests[] = {SOURCE_REQUEST, "symbolicate/v5", "asm/v1"};
 
-bool source_api__knows(const char *name)
+bool source_api__has_request(const char *name)
 {
 	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
 		if (!strcmp(requests[i], name))

@@ -22,7 +22,7 @@ struct source_list {
 };
 
 /* Is there a request of that name ("source/v1")? */
-bool source_api__knows(const char *name);
+bool source_api__has_request(const char *name);
 
 /*
  * The answer to a request: JSON of *size bytes, which the caller frees. What is wrong with the request

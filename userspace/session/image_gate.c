@@ -24,7 +24,7 @@ void image_gate__pass(struct image_gate *g, const struct event_header **event)
 	uint32_t user;
 
 	if ((*event)->type != EVENT_MMAP || (*event)->size > sizeof(g->marked) ||
-	    image_table__knows(images, mmap))
+	    image_table__has(images, mmap))
 		return;
 	user = user_of(g, mmap->pid);
 	if (image_table__admit(images, mmap, user, &refusal))

@@ -155,7 +155,7 @@ int live_push_from_proc(void *context, struct event_header *event)
  */
 static int refine_time(struct live *live, struct sample_event *sample)
 {
-	uint64_t told = sample->header.time, time, *lag;
+	uint64_t reading = sample->header.time, time, *lag;
 
 	if (!sample->tsc)
 		return 0;
@@ -167,10 +167,10 @@ static int refine_time(struct live *live, struct sample_event *sample)
 	}
 	lag = &live->tsc_lags.data[sample->cpu];
 	time = clock__to_monotonic(&live->clock, sample->tsc) + *lag;
-	if (time + TSC_ERROR_MAX < told)
-		*lag += told - time;
-	else if (time > told + TSC_ERROR_MAX)
-		*lag -= time - told < *lag ? time - told : *lag;
+	if (time + TSC_ERROR_MAX < reading)
+		*lag += reading - time;
+	else if (time > reading + TSC_ERROR_MAX)
+		*lag -= time - reading < *lag ? time - reading : *lag;
 	else
 		sample->header.time = time;
 	return 0;
@@ -380,7 +380,7 @@ static int read_everything(struct live *live, uint64_t before)
 							aside__oldest(&live->sideband)));
 	if (!err)
 		err = tick_parts(live);
-	return err ? err : live_pace__ask_readers(live);
+	return err ? err : live_pace__use_readers(live);
 }
 
 int live_read_rings(struct live *live)

@@ -32,7 +32,7 @@
 #define RECHECK_SELDOM                                                                             \
 	(5 * S)	  /* … of what is inlined in compiled code, and of a function that has a number */
 #define RESTART S /* ns between two series of looks */
-#define WINDOWS_ASKED                                                                              \
+#define QUERY_WINDOWS                                                                              \
 	2u /* a function that was not sampled for so many windows is requested again when it is */
 #define YOUNG S /* ns since its first sample: it may be gone soon, and its functions with it */
 #define SWEEP (10 * S) /* ns between two searches for processes whose end was not reported */
@@ -45,7 +45,7 @@ static const uint64_t looks[LOOKS] = {0,     S / 128, S / 64, S / 32, S / 16, S 
 				      S / 4, S / 2,   S,      2 * S,  10 * S};
 
 _Static_assert(
-	WINDOWS_ASKED + 2 < CODE_WINDOWS_KEPT,
+	QUERY_WINDOWS + 2 < CODE_WINDOWS_KEPT,
 	"functions that are not kept any more are reported again, windows that wait included");
 
 /* A child of fork has what its parent has, and needs nothing of its own unless it stays. */
@@ -70,8 +70,8 @@ int live_code__new(const struct live_code_options *options, struct live_code **c
 
 static void free_process(struct live_code *c, struct code_process *process)
 {
-	c->asked -= process->asked.count;
-	asked_map__fini(&process->asked);
+	c->query_count -= process->queries.count;
+	query_map__fini(&process->queries);
 	vec_free(&process->waiting);
 	free(process);
 }
@@ -230,7 +230,7 @@ static void publish(struct live_code *c, struct code_process *process,
 static void publish_wanted(struct live_code *c, struct code_process *process,
 			   struct runtime_info *info)
 {
-	if (process->tells)
+	if (process->writes_map)
 		info->has &= RUNTIME_WALKED;
 	if (info->has)
 		publish(c, process, info);
@@ -243,9 +243,9 @@ void live_code__reports(struct live_code *c, uint32_t pid)
 	struct code_process *process = live_code_find(c, pid);
 	struct runtime_info info;
 
-	if (!process || process->tells)
+	if (!process || process->writes_map)
 		return;
-	process->tells = true;
+	process->writes_map = true;
 	info = process->info;
 	if (process->has || process->inherits)
 		publish_wanted(c, process, &info);
@@ -377,8 +377,8 @@ static int look_at(struct live_code *c, struct code_process *process)
 	process->looks++;
 	process->looked_at = true;
 	c->looking++;
-	err = code_reader__ask(c->options.readers, c->options.service, process->pid, process->life,
-			       NULL, 0, take_info, request);
+	err = code_reader__request(c->options.readers, c->options.service, process->pid,
+				   process->life, NULL, 0, take_info, request);
 	if (err) {
 		c->looking--;
 		free(request);
@@ -390,8 +390,8 @@ static int look_at(struct live_code *c, struct code_process *process)
 
 static void forget_questions(struct live_code *c, struct code_process *process)
 {
-	c->asked -= process->asked.count;
-	asked_map__clear(&process->asked);
+	c->query_count -= process->queries.count;
+	query_map__clear(&process->queries);
 	process->waiting.count = 0;
 	process->has_open = false;
 }
@@ -424,41 +424,41 @@ static uint64_t recheck_after(const struct live_code *c, const struct code_quest
 }
 
 /* Is another request due? */
-static bool is_due(const struct live_code *c, const struct asked *asked, uint64_t now)
+static bool is_due(const struct live_code *c, const struct query *query, uint64_t now)
 {
 	uint64_t after;
 
-	if (asked->waits)
+	if (query->waits)
 		return false;
-	if (!asked->confirmed)
-		return asked->tries < TRIES && now >= asked->time + (RECHECK << asked->tries);
-	after = recheck_after(c, &asked->question);
-	return after && now >= asked->time + after;
+	if (!query->confirmed)
+		return query->tries < TRIES && now >= query->time + (RECHECK << query->tries);
+	after = recheck_after(c, &query->question);
+	return after && now >= query->time + after;
 }
 
-static int ask_again(struct code_process *process, uint32_t known, uint64_t now)
+static int repeat_query(struct code_process *process, uint32_t known, uint64_t now)
 {
-	struct asked *asked = &process->asked.data[known];
+	struct query *query = &process->queries.data[known];
 
-	if (asked->confirmed)
-		asked->question.time = asked->is_open ? asked->open_since : now;
-	asked->waits = true;
+	if (query->confirmed)
+		query->question.time = query->is_open ? query->open_since : now;
+	query->waits = true;
 	return vec_push(&process->waiting, known);
 }
 
 static int want_again(const struct live_code *c, struct code_process *process, uint32_t known,
 		      uint64_t now)
 {
-	struct asked *asked = &process->asked.data[known];
+	struct query *query = &process->queries.data[known];
 
-	if (!is_due(c, asked, now)) {
-		asked->open_since = asked->is_open ? asked->open_since : now;
-		asked->is_open = asked->confirmed && !asked->question.address &&
-				 lasting(c, &asked->question) == CODE_MOVES;
-		process->has_open |= asked->is_open;
+	if (!is_due(c, query, now)) {
+		query->open_since = query->is_open ? query->open_since : now;
+		query->is_open = query->confirmed && !query->question.address &&
+				 lasting(c, &query->question) == CODE_MOVES;
+		process->has_open |= query->is_open;
 		return 0;
 	}
-	return ask_again(process, known, now);
+	return repeat_query(process, known, now);
 }
 
 /*
@@ -474,13 +474,13 @@ static int want_open(const struct live_code *c, struct code_process *process, ui
 		return 0;
 	process->closed = now;
 	process->has_open = false;
-	for (size_t i = 0; i < process->asked.count && !err; i++) {
-		const struct asked *asked = &process->asked.data[i];
+	for (size_t i = 0; i < process->queries.count && !err; i++) {
+		const struct query *query = &process->queries.data[i];
 
-		if (!asked->is_open || asked->waits)
+		if (!query->is_open || query->waits)
 			continue;
-		if (process->waiting.count < WAITING_MAX && (all || is_due(c, asked, now)))
-			err = ask_again(process, i, now);
+		if (process->waiting.count < WAITING_MAX && (all || is_due(c, query, now)))
+			err = repeat_query(process, i, now);
 		else
 			process->has_open = true;
 	}
@@ -490,29 +490,29 @@ static int want_open(const struct live_code *c, struct code_process *process, ui
 static int want_own(struct live_code *c, struct code_process *process,
 		    const struct code_question *question, uint64_t now)
 {
-	struct asked *known = live_code_asked(process, question);
+	struct query *known = live_code_find_query(process, question);
 
 	if (process->waiting.count >= WAITING_MAX)
 		return 0;
 	if (known) {
 		known->window = c->window;
-		return want_again(c, process, known - process->asked.data, now);
+		return want_again(c, process, known - process->queries.data, now);
 	}
-	if (process->asked.count >= ASKED_MAX || c->asked >= ASKED_ALL)
+	if (process->queries.count >= QUERIES_MAX || c->query_count >= QUERIES_ALL)
 		forget_questions(c, process);
-	known = asked_map__need(
-		&process->asked,
-		&(struct asked){.question = *question, .waits = true, .window = c->window}, NULL);
+	known = query_map__need(
+		&process->queries,
+		&(struct query){.question = *question, .waits = true, .window = c->window}, NULL);
 	if (!known)
 		return -ENOMEM;
-	c->asked++;
-	return vec_push(&process->waiting, process->asked.count - 1);
+	c->query_count++;
+	return vec_push(&process->waiting, process->queries.count - 1);
 }
 
-struct asked *live_code_asked(const struct code_process *process,
-			      const struct code_question *question)
+struct query *live_code_find_query(const struct code_process *process,
+				   const struct code_question *question)
 {
-	return asked_map__find(&process->asked, &(struct asked){.question = *question});
+	return query_map__find(&process->queries, &(struct query){.question = *question});
 }
 
 /* A function of a child of fork: most are its parent's as well, which lives longer. */
@@ -530,7 +530,7 @@ static int want(struct live_code *c, struct code_process *process,
 	int err = 0;
 
 	if (process->from.life && c->notes.of[question->kind]->is_inherited &&
-	    !live_code_asked(process, question)) {
+	    !live_code_find_query(process, question)) {
 		if (live_code_is_inherited(c, process->from, question))
 			return 0;
 		err = want_of_parent(c, &process->from, question, now);
@@ -547,7 +547,7 @@ static int want_early(void *context, const struct early_function *early)
 	struct code_process *process = live_code_find(c, early->pid);
 
 	if (process)
-		return process->tells ? 0 : want(c, process, q, q->time);
+		return process->writes_map ? 0 : want(c, process, q, q->time);
 	if (gone->pid != early->pid || gone->from.time > q->time)
 		return EARLY_STILL;
 	return live_code_is_inherited(c, gone->from, q)
@@ -561,8 +561,8 @@ static int want_note(struct live_code *c, struct code_process *process,
 	const struct note_ops *ops = c->notes.of[note->kind];
 	struct code_question questions[NOTE_QUESTIONS_MAX] = {code_question(e, note)};
 	unsigned int count = !ops || ops->order == NOTE_PLACES_GROUP ? 0
-			     : ops->ask				     ? ops->ask(e, note, questions)
-								     : 1;
+			     : ops->questions ? ops->questions(e, note, questions)
+					      : 1;
 	int err = 0;
 
 	for (unsigned int i = 0; i < count && !err; i++)
@@ -587,7 +587,7 @@ int live_code__sampled(struct live_code *c, const struct sample_event *e)
 		early_functions__note(&c->early, &c->notes, e);
 		return 0;
 	}
-	if (process->tells || e->header.flags & EVENT_STACK_COPY || !e->notes)
+	if (process->writes_map || e->header.flags & EVENT_STACK_COPY || !e->notes)
 		notes = NULL;
 	else
 		notes = sample_notes(e);
@@ -631,9 +631,9 @@ int live_code__begin(struct live_code *c)
 	return err;
 }
 
-static bool is_outdated(const struct live_code *c, const struct asked *asked)
+static bool is_outdated(const struct live_code *c, const struct query *query)
 {
-	return !asked->waits && !asked->is_open && c->window - asked->window >= WINDOWS_ASKED;
+	return !query->waits && !query->is_open && c->window - query->window >= QUERY_WINDOWS;
 }
 
 /*
@@ -642,21 +642,21 @@ static bool is_outdated(const struct live_code *c, const struct asked *asked)
  */
 static int forget_outdated(struct live_code *c, struct code_process *process)
 {
-	_cleanup_free_ uint32_t *numbers = calloc(process->asked.count + 1, sizeof(*numbers));
+	_cleanup_free_ uint32_t *numbers = calloc(process->queries.count + 1, sizeof(*numbers));
 	size_t kept = 0;
 
 	if (!numbers)
 		return -ENOMEM;
-	for (size_t i = 0; i < process->asked.count; i++) {
+	for (size_t i = 0; i < process->queries.count; i++) {
 		numbers[i] = kept;
-		if (!is_outdated(c, &process->asked.data[i]))
-			process->asked.data[kept++] = process->asked.data[i];
+		if (!is_outdated(c, &process->queries.data[i]))
+			process->queries.data[kept++] = process->queries.data[i];
 	}
-	if (kept == process->asked.count)
+	if (kept == process->queries.count)
 		return 0;
-	c->asked -= process->asked.count - kept;
-	process->asked.count = kept;
-	asked_map__reindex(&process->asked);
+	c->query_count -= process->queries.count - kept;
+	process->queries.count = kept;
+	query_map__reindex(&process->queries);
 	for (size_t i = 0; i < process->waiting.count; i++)
 		process->waiting.data[i] = numbers[process->waiting.data[i]];
 	return 0;
@@ -678,7 +678,7 @@ int live_code__close(struct live_code *c, uint64_t now)
 bool live_code__waits(const struct live_code *c)
 {
 	for (size_t i = 0; i < c->processes.count; i++)
-		if (c->processes.data[i]->waiting.count || c->processes.data[i]->is_asked)
+		if (c->processes.data[i]->waiting.count || c->processes.data[i]->has_request)
 			return true;
 	return false;
 }
@@ -712,8 +712,8 @@ int live_code__run(struct live_code *c, uint64_t now)
 			err = look_at(c, process);
 		if (!err)
 			err = want_open(c, process, now, false);
-		if (!err && process->waiting.count && !process->is_asked)
-			err = live_code_ask(c, process, now);
+		if (!err && process->waiting.count && !process->has_request)
+			err = live_code_send_queries(c, process, now);
 	}
 	c->err = 0;
 	return err;

@@ -37,10 +37,10 @@ bool live_code_is_inherited(const struct live_code *c, struct forked_from from,
 	struct code_process *parent;
 
 	for (unsigned int i = 0; i < CODE_KIN_MAX && (parent = live_code_parent(c, &from)); i++) {
-		struct asked *asked = live_code_asked(parent, question);
+		struct query *query = live_code_find_query(parent, question);
 
-		if (asked && asked->read && asked->read <= from.time) {
-			asked->window = c->window;
+		if (query && query->read && query->read <= from.time) {
+			query->window = c->window;
 			return true;
 		}
 		from = parent->from;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by live_code.c, live_code_ask.c (requests) and live_code_kin.c (children of fork). */
+/* Shared by live_code.c, live_code_requests.c (requests) and live_code_kin.c (children of fork). */
 #ifndef SESSION_LIVE_CODE_PRIVATE_H
 #define SESSION_LIVE_CODE_PRIVATE_H
 
@@ -11,13 +11,14 @@
 #include "session/live_code.h"
 #include "session/plain_files.h"
 
-#define LOOKS	  11u	 /* at a process, in a series */
-#define ASKED_MAX 32768u /* questions about one process; then all are dropped and requested again */
-#define ASKED_ALL 262144u /* about all of them */
-#define TRIES	  6u	  /* for a question without an answer */
+#define LOOKS 11u /* at a process, in a series */
+#define QUERIES_MAX                                                                                \
+	32768u /* questions about one process; then all are dropped and requested again */
+#define QUERIES_ALL 262144u /* about all of them */
+#define TRIES	    6u	    /* for a question without an answer */
 
 /* A question, its time, and its result: a changed answer is reported, an equal one is not. */
-struct asked {
+struct query {
 	struct code_question question;
 	uint64_t time, answer; /* answer: a hash of the last event */
 	uint64_t read;	       /* when it was confirmed; 0: it was not */
@@ -28,15 +29,15 @@ struct asked {
 	bool is_open; /* it was sampled since it was read: it will be read once more, sampled again or not */
 };
 
-static inline uint64_t asked_hash(const struct asked *asked)
+static inline uint64_t query_hash(const struct query *query)
 {
-	const struct code_question *q = &asked->question;
+	const struct code_question *q = &query->question;
 
 	return hash_combine(hash_combine(hash_u64(q->function), hash_u64(q->check)),
 			    hash_u64(q->address + q->kind));
 }
 
-static inline bool asked_equal(const struct asked *x, const struct asked *y)
+static inline bool query_equal(const struct query *x, const struct query *y)
 {
 	const struct code_question *a = &x->question, *b = &y->question;
 
@@ -44,7 +45,7 @@ static inline bool asked_equal(const struct asked *x, const struct asked *y)
 	       a->address == b->address;
 }
 
-DEFINE_MAP_OF(asked_map, struct asked, asked_hash, asked_equal);
+DEFINE_MAP_OF(query_map, struct query, query_hash, query_equal);
 
 /* The process that another one was forked from; life 0: none. */
 struct forked_from {
@@ -64,19 +65,19 @@ struct code_process {
 	/* The file that it executes, if nothing but that may have a runtime in it, and that of this user; else 0 */
 	uint64_t program, plain_key;
 	bool wanted, looked_at; /* it is to be looked at; a look is under way */
-	bool tells;		/* it writes down its functions itself */
+	bool writes_map;	/* it writes down its functions itself */
 	bool inherits;		/* the kernel notes of it what its parent has: `info` */
 	bool is_like_parent;	/* … which is all that there is to be known */
 	struct forked_from from;
 	bool has_open;		   /* some of its questions are */
-	bool is_asked;		   /* a request about its functions is under way */
+	bool has_request;	   /* a request about its functions is under way */
 	bool keeps_frame_pointers; /* its JIT code, as far as it is known */
 	struct runtime_info info;  /* the kernel's copy, while it `has` something, or inherits it */
 	struct runtime_layout layout; /* what copies of its functions are read by */
-	struct asked_map asked;
-	VEC(uint32_t) waiting; /* numbers of `asked` */
+	struct query_map queries;
+	VEC(uint32_t) waiting; /* numbers of `queries` */
 	uint64_t closed;       /* when those that were open were last looked for */
-	struct meter told;     /* bytes of events about its functions */
+	struct meter events;   /* bytes of events about its functions */
 };
 
 /* Children that end before their functions are requested, by the last bits of their pids. */
@@ -95,7 +96,7 @@ struct live_code {
 	struct note_table notes;
 	uint64_t lives, swept;
 	uint32_t window;	/* windows that have ended */
-	size_t asked;		/* of all processes */
+	size_t query_count;	/* of all processes */
 	size_t looking;		/* requests that look at a process */
 	uint64_t met, begun;	/* live_code__met(), live_code__begun() */
 	struct quota functions; /* bytes of events about them */
@@ -108,8 +109,8 @@ struct live_code {
 /* NULL: it is not known. */
 struct code_process *live_code_find(const struct live_code *c, uint32_t pid);
 /* NULL: there was no such question. */
-struct asked *live_code_asked(const struct code_process *process,
-			      const struct code_question *question);
+struct query *live_code_find_query(const struct code_process *process,
+				   const struct code_question *question);
 
 /* How long what is read of a function of this kind holds. */
 enum code_lasting live_code_lasting(const struct live_code *c, uint32_t kind, uint64_t check);
@@ -117,7 +118,7 @@ enum code_lasting live_code_lasting(const struct live_code *c, uint32_t kind, ui
 /* Something was met in it that it takes with it when it ends. */
 void live_code_begins(struct live_code *c, const struct code_process *process, uint64_t now);
 
-/* ---- live_code_ask.c ------------------------------------------------------------------------- */
+/* ---- live_code_requests.c ------------------------------------------------------------------------- */
 
 /* A request under way. */
 struct code_request {
@@ -129,7 +130,7 @@ struct code_request {
 /* NULL: no memory. The caller frees it. */
 struct code_request *live_code_request(struct live_code *c, const struct code_process *process);
 /* Requests that wait, as many as one message may have. 0 or negative errno. */
-int live_code_ask(struct live_code *c, struct code_process *process, uint64_t now);
+int live_code_send_queries(struct live_code *c, struct code_process *process, uint64_t now);
 
 /* ---- live_code_kin.c ------------------------------------------------------------------------- */
 

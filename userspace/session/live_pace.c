@@ -133,7 +133,7 @@ static void take_found_files(struct live *live)
 		live__hasten(live);
 }
 
-int live_pace__ask_readers(struct live *live)
+int live_pace__use_readers(struct live *live)
 {
 	return is_calm(live) && helper_pool__queues(live->readers) ? dso_opener__step(live->opener)
 								   : 0;

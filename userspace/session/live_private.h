@@ -94,7 +94,7 @@ int live_pace__init(struct live *live);
 /* A target has called execve. */
 void live_pace__exec(struct live *live);
 /* At the end of a tick: its requests are sent now, if the next tick would be too late. */
-int live_pace__ask_readers(struct live *live);
+int live_pace__use_readers(struct live *live);
 
 /* ---- live.c ---------------------------------------------------------------------------------- */
 

@@ -27,20 +27,20 @@
 #define READERS	 4u
 #define HANGS	 4u /* of files that do not answer; then no more are requested */
 
-enum { ASK_MAPS, ASK_FILE, ASK_RUNTIMES, ASK_COUNT };
+enum { SERVICE_MAPS, SERVICE_FILE, SERVICE_RUNTIMES, SERVICE_COUNT };
 
 static int new_pool(struct helper_pool **pool)
 {
-	static const helper_serve_fn services[ASK_COUNT] = {
-		[ASK_MAPS] = proc_maps__serve,
-		[ASK_FILE] = survey_file__serve,
-		[ASK_RUNTIMES] = code_reader__serve,
+	static const helper_serve_fn services[SERVICE_COUNT] = {
+		[SERVICE_MAPS] = proc_maps__serve,
+		[SERVICE_FILE] = survey_file__serve,
+		[SERVICE_RUNTIMES] = code_reader__serve,
 	};
 	const struct helper_pool_options options = {
 		.class = HELPER_READER,
 		.keeper = HELPER_KEEPER,
 		.services = services,
-		.service_count = ASK_COUNT,
+		.service_count = SERVICE_COUNT,
 		.at_once = READERS,
 		.deadline = DEADLINE,
 		.hangs = HANGS,
@@ -108,7 +108,7 @@ static int read_maps(struct process_survey *s, struct helper_pool *pool)
 	dir = proc < 0 ? -errno : proc_open_process(proc, s->pid);
 	if (dir < 0)
 		return dir;
-	err = proc_maps__ask(pool, ASK_MAPS, s->pid, dir, take_maps, s);
+	err = proc_maps__request(pool, SERVICE_MAPS, s->pid, dir, take_maps, s);
 	if (!err)
 		helper_pool__settle(pool, PATIENCE);
 	return err;
@@ -132,7 +132,7 @@ static void take_runtimes(void *context, const struct helper_answer *answer)
 	s->memory_answered = !code_reader__take_info(answer, &s->found);
 }
 
-static int ask_about_files(struct process_survey *s, struct helper_pool *pool)
+static int request_files(struct process_survey *s, struct helper_pool *pool)
 {
 	int err = 0;
 
@@ -140,14 +140,14 @@ static int ask_about_files(struct process_survey *s, struct helper_pool *pool)
 		struct survey_mapping at = s->files.data[i].at;
 
 		snprintf(at.path, sizeof(at.path), "%s", s->files.data[i].path);
-		err = helper_pool__ask(pool, &(struct helper_request){
-						     .service = ASK_FILE,
-						     .owner = helper_owner(s->pid),
-						     .data = &at,
-						     .size = sizeof(at),
-						     .answer = take_file,
-						     .context = &s->files.data[i],
-					     });
+		err = helper_pool__request(pool, &(struct helper_request){
+							 .service = SERVICE_FILE,
+							 .owner = helper_owner(s->pid),
+							 .data = &at,
+							 .size = sizeof(at),
+							 .answer = take_file,
+							 .context = &s->files.data[i],
+						 });
 	}
 	return err;
 }
@@ -168,7 +168,7 @@ static struct surveyed_map *map_of(struct process_survey *s, const struct jit_fi
 static void handle_map_event(struct process_survey *s, uint32_t number)
 {
 	for (size_t i = 0; i < s->maps.count; i++)
-		s->maps.data[i].heard |= s->maps.data[i].number == number;
+		s->maps.data[i].was_read |= s->maps.data[i].number == number;
 }
 
 /* An event_push_fn. */
@@ -195,7 +195,7 @@ static int take_map(void *context, struct event_header *event)
 static bool has_unread_map(const struct process_survey *s)
 {
 	for (size_t i = 0; i < s->maps.count; i++)
-		if (s->maps.data[i].state == JIT_FILE_STATE_FOLLOWED && !s->maps.data[i].heard)
+		if (s->maps.data[i].state == JIT_FILE_STATE_FOLLOWED && !s->maps.data[i].was_read)
 			return true;
 	return false;
 }
@@ -203,7 +203,7 @@ static bool has_unread_map(const struct process_survey *s)
 static void give_up_unheard(struct process_survey *s)
 {
 	for (size_t i = 0; i < s->maps.count; i++)
-		if (s->maps.data[i].state == JIT_FILE_STATE_FOLLOWED && !s->maps.data[i].heard)
+		if (s->maps.data[i].state == JIT_FILE_STATE_FOLLOWED && !s->maps.data[i].was_read)
 			s->maps.data[i].state = JIT_FILE_STATE_HUNG;
 }
 
@@ -277,11 +277,11 @@ static void see_program(struct process_survey *s)
 static int look_closer(struct process_survey *s, struct helper_pool *pool)
 {
 	/* first: the files of its runtimes may not answer later */
-	int err = code_reader__ask(pool, ASK_RUNTIMES, (uint32_t)s->pid, 0, NULL, 0, take_runtimes,
-				   s);
+	int err = code_reader__request(pool, SERVICE_RUNTIMES, (uint32_t)s->pid, 0, NULL, 0,
+				       take_runtimes, s);
 
 	if (!err)
-		err = ask_about_files(s, pool);
+		err = request_files(s, pool);
 	helper_pool__settle(pool, PATIENCE);
 	helper_pool__end(pool); /* readers without an answer by now are abandoned */
 	return err;

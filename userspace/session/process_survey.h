@@ -37,7 +37,7 @@ struct surveyed_map {
 	enum jit_file_kind kind;
 	enum jit_file_state state; /* NONE: it does not answer */
 	uint32_t number;	   /* of the watcher */
-	bool heard;		   /* something of it was read */
+	bool was_read;		   /* something of it was read */
 	char *path;		   /* any bytes */
 };
 

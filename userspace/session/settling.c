@@ -159,7 +159,7 @@ static int walk_copy(struct unwinding *u, struct process_life *process,
 		     const struct sample_event *sample, size_t max, struct sample_event *to)
 {
 	struct fed_process now = unwinding__fed(u, process, sample->header.time);
-	bool asked = false;
+	bool requested = false;
 	int again;
 
 	do {
@@ -167,9 +167,9 @@ static int walk_copy(struct unwinding *u, struct process_life *process,
 		again = to->user_end == STACK_END_NO_TABLE
 				? unwind_feed__await(u->feed, &now, last_address(to))
 				: 0;
-		if (!again && !asked && to->user_end == STACK_END_NO_TABLE &&
+		if (!again && !requested && to->user_end == STACK_END_NO_TABLE &&
 		    ends_in_made_code(u, process, to)) {
-			asked = true;
+			requested = true;
 			again = note_missing(u, process, to, copy_of(sample));
 		}
 	} while (again > 0);

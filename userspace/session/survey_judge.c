@@ -12,7 +12,7 @@ static const struct surveyed_map *followed_map(const struct process_survey *s)
 {
 	for (size_t i = 0; i < s->maps.count; i++)
 		if (s->maps.data[i].state == JIT_FILE_STATE_FOLLOWED
-			    ? s->maps.data[i].heard
+			    ? s->maps.data[i].was_read
 			    : jit_file_state_is_followed(s->maps.data[i].state))
 			return &s->maps.data[i];
 	return NULL;

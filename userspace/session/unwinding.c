@@ -159,7 +159,7 @@ static int request_frames(void *context, const struct made_request *made)
 {
 	struct unwinding *u = context;
 
-	return runtime_reader__ask(u->readers, SERVICE_RUNTIMES, made, take_frames, u);
+	return runtime_reader__request(u->readers, SERVICE_RUNTIMES, made, take_frames, u);
 }
 
 /* Its jitdump's table has been built. */
@@ -412,7 +412,7 @@ static bool is_wanted(const struct unwinding *u, const struct process_life *proc
 	if (known->wanted || known->published)
 		return true;
 	return mapping_table__count(process->maps) <= UNASKED_MAX &&
-	       unwind_feed__knows(u->feed, mapping_table__all(process->maps));
+	       unwind_feed__has_tables(u->feed, mapping_table__all(process->maps));
 }
 
 /* known->changed says afterwards whether it has to wait. */

@@ -40,7 +40,7 @@ struct part {
 	enum debug_refusal refusal;
 	struct symbol_key key;
 	bool in_cache;		   /* its answers have a key, and a place */
-	bool was_asked;		   /* was looked up in the cache: */
+	bool was_looked_up;	   /* was looked up in the cache: */
 	struct symbol_blob cached; /* answers from there, by index … */
 	size_t delivered;	   /* … of which so many bytes were passed on */
 	enum symbol_state known_state;
@@ -52,7 +52,7 @@ struct part {
 	/* The kernel, if there is a vmlinux: how far it is from there, and how many answers are passed on. */
 	bool has_vmlinux;
 	uint64_t shift;
-	size_t told;
+	size_t reported;
 };
 
 struct batch {
@@ -194,10 +194,10 @@ static bool make_key(const struct batch *b, const struct part *part, struct symb
 	return true;
 }
 
-static int ask_cache(struct batch *b, struct part *part, const uint64_t *addresses,
-		     unsigned char *known)
+static int look_up_in_cache(struct batch *b, struct part *part, const uint64_t *addresses,
+			    unsigned char *known)
 {
-	part->was_asked = true;
+	part->was_looked_up = true;
 	part->known_state = SYMBOL_STATE_RESOLVED;
 	part->in_cache = b->cache && make_key(b, part, &part->key);
 	if (!part->in_cache)
@@ -219,7 +219,7 @@ static int divide_addresses(struct batch *b, struct part *part)
 	for (size_t i = 0; i < job->count && !err; i++)
 		addresses[i] = job->addresses[i] - part->shift;
 	if (!err)
-		err = ask_cache(b, part, addresses, known);
+		err = look_up_in_cache(b, part, addresses, known);
 	for (size_t i = 0; i < job->count && !err; i++) {
 		cached += known[i];
 		if (known[i] || (part->has_vmlinux &&
@@ -310,7 +310,7 @@ static int prepare_part(struct batch *b, struct part *part)
 	err = divide_addresses(b, part);
 	if (!err && part->addresses.count)
 		hand_to_child(b, part);
-	else if (!err && part->was_asked)
+	else if (!err && part->was_looked_up)
 		b->counts->modules_cached++;
 	return err;
 }
@@ -402,9 +402,10 @@ static int report_kernel_until(struct part *part, size_t end)
 	const struct symbolizer_job *job = part->job;
 	int err = 0;
 
-	for (; part->told < end && !err; part->told++)
-		err = symbolize_kernel_address(part->batch->symbolizer, part->told,
-					       job->addresses[part->told], job->sink, job->context);
+	for (; part->reported < end && !err; part->reported++)
+		err = symbolize_kernel_address(part->batch->symbolizer, part->reported,
+					       job->addresses[part->reported], job->sink,
+					       job->context);
 	return err;
 }
 
@@ -427,7 +428,7 @@ static int report_kernel(struct part *part, size_t index, const struct symbol_re
 	}
 	moved.elf_address = job->addresses[index];
 	moved.frames = frames;
-	part->told = index + 1;
+	part->reported = index + 1;
 	return job->sink(job->context, index, &moved);
 }
 
@@ -482,7 +483,7 @@ static int report_rest(struct batch *b, struct part *part)
 	struct symbolizer_job *job = part->job;
 	int err;
 
-	if (!part->sealed && !part->was_asked)
+	if (!part->sealed && !part->was_looked_up)
 		return report_here(b, part);
 	fill_in(part);
 	err = deliver_cached(part, job->count);

@@ -249,7 +249,7 @@ void file_finder__count_in(struct file_finder *f, struct outside_books *books)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-struct asking {
+struct pending_request {
 	int (*progress)(void *context, const char *what, uint64_t done, uint64_t total);
 	void *context;
 	const char *what;
@@ -258,12 +258,12 @@ struct asking {
 	struct finder_answer answer;
 };
 
-static int pass_progress(const struct asking *a, uint64_t done, uint64_t total)
+static int pass_progress(const struct pending_request *a, uint64_t done, uint64_t total)
 {
 	return a->progress && a->progress(a->context, a->what, done, total) ? -ECANCELED : 0;
 }
 
-static int take_message(struct asking *a)
+static int take_message(struct pending_request *a)
 {
 	const struct message_frame *frame = &a->buffer.frame;
 	struct finder_progress progress;
@@ -282,7 +282,7 @@ static int take_message(struct asking *a)
 }
 
 /* 1: the answer; 0: nothing, or progress; negative errno. */
-static int listen_once(struct file_finder *f, struct asking *a)
+static int listen_once(struct file_finder *f, struct pending_request *a)
 {
 	struct pollfd poll_fd = {.fd = f->socket, .events = POLLIN};
 	uint64_t now = monotonic_ns();
@@ -298,7 +298,7 @@ static int listen_once(struct file_finder *f, struct asking *a)
 	return got > 0 ? take_message(a) : got ? got : -EPIPE;
 }
 
-static int await_answer(struct file_finder *f, struct asking *a)
+static int await_answer(struct file_finder *f, struct pending_request *a)
 {
 	int result = 0;
 
@@ -322,8 +322,9 @@ static int send_request(struct file_finder *f, enum finder_question question,
 }
 
 /* For the module `elf_fd`. 0: an answer has come, and a->buffer has its descriptors. The child is gone otherwise. */
-static int ask(struct file_finder *f, enum finder_question question, struct finder_request *request,
-	       int elf_fd, int root_fd, struct asking *a)
+static int request_answer(struct file_finder *f, enum finder_question question,
+			  struct finder_request *request, int elf_fd, int root_fd,
+			  struct pending_request *a)
 {
 	const struct owner owner = owner_of(f, elf_fd, root_fd, request->copied_for);
 	enum outside_reason refusal = OUTSIDE_REASON_COUNT;
@@ -425,9 +426,10 @@ int file_finder__find(struct file_finder *f, const struct debug_file_request *r,
 		      struct found_files *found)
 {
 	struct finder_request request = request_of(r, release, package);
-	struct asking a = {.progress = r->progress, .context = r->context, .what = r->path};
+	struct pending_request a = {
+		.progress = r->progress, .context = r->context, .what = r->path};
 	enum finder_question question = release ? FINDER_KERNEL : FINDER_MODULE;
-	int err = ask(f, question, &request, r->elf_fd, r->root_fd, &a);
+	int err = request_answer(f, question, &request, r->elf_fd, r->root_fd, &a);
 
 	take_counts(f, counts, err);
 	if (err)
@@ -452,13 +454,13 @@ int file_finder__open(struct file_finder *f, int elf_fd, int root_fd, const char
 		.has_root = root_fd >= 0,
 		.size_limit = size_limit,
 	};
-	struct asking a = {.what = path};
+	struct pending_request a = {.what = path};
 	int err, fd;
 
 	set_path(&request, path);
 	if (!request.has_path)
 		return -ENAMETOOLONG;
-	err = ask(f, FINDER_OPEN, &request, elf_fd, root_fd, &a);
+	err = request_answer(f, FINDER_OPEN, &request, elf_fd, root_fd, &a);
 	if (!err)
 		err = a.answer.err;
 	if (!err && !a.buffer.fd_count)

@@ -174,18 +174,18 @@ static int open_files(struct module *m)
 DEFINE_ORDER(compare_places, struct place, ASCENDING(address) ?: ASCENDING(index));
 
 /* Converts file offsets, or addresses of the kernel, to ELF virtual addresses. */
-static int elf_address(const struct module *m, uint64_t asked, uint64_t *address)
+static int elf_address(const struct module *m, uint64_t requested, uint64_t *address)
 {
 	const struct elf_file *file = m->elf ? m->elf : m->debug;
 
 	if (m->files.kind == DSO_KERNEL) {
-		*address = asked;
+		*address = requested;
 		return 0;
 	}
-	return file ? elf_file__address_of_offset(file, asked, address) : -ENOENT;
+	return file ? elf_file__address_of_offset(file, requested, address) : -ENOENT;
 }
 
-static int take_addresses(struct module *m, const uint64_t *asked, size_t count)
+static int take_addresses(struct module *m, const uint64_t *requested, size_t count)
 {
 	m->places = calloc(count + 1, sizeof(*m->places));
 	m->addresses = calloc(count + 1, sizeof(*m->addresses));
@@ -197,7 +197,7 @@ static int take_addresses(struct module *m, const uint64_t *asked, size_t count)
 		struct place place = {.index = i};
 
 		m->order[i] = NOT_COVERED;
-		if (!elf_address(m, asked[i], &place.address))
+		if (!elf_address(m, requested[i], &place.address))
 			m->places[m->covered++] = place;
 	}
 	qsort(m->places, m->covered, sizeof(*m->places), compare_places);
@@ -442,18 +442,18 @@ static int merge_frames(struct module *m, uint64_t address, const struct symbol_
  * How far the answer for an address holds: as far as the symbols say, within its segment. Lines change from one
  * instruction to the next.
  */
-static uint64_t same_until(const struct module *m, uint64_t asked, size_t number)
+static uint64_t same_until(const struct module *m, uint64_t requested, size_t number)
 {
 	const struct elf_file *file = m->elf ? m->elf : m->debug;
 	uint64_t address = m->addresses[number], until = m->matches[number].until, end;
 
 	if (m->go || m->dwarf || until <= address || m->files.kind == DSO_KERNEL)
 		return 0;
-	end = elf_file__segment_end(file, asked);
-	return end > asked ? address + min_u64(until - address, end - asked) : 0;
+	end = elf_file__segment_end(file, requested);
+	return end > requested ? address + min_u64(until - address, end - requested) : 0;
 }
 
-static int deliver_results(struct module *m, const uint64_t *asked, size_t count,
+static int deliver_results(struct module *m, const uint64_t *requested, size_t count,
 			   symbol_sink_fn sink, void *context)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -468,7 +468,7 @@ static int deliver_results(struct module *m, const uint64_t *asked, size_t count
 				return err;
 			result.frames = m->frames.data;
 			result.frame_count = m->frames.count;
-			result.same_until = same_until(m, asked[i], number);
+			result.same_until = same_until(m, requested[i], number);
 		}
 		err = sink(context, i, &result);
 		if (err)

@@ -266,7 +266,7 @@ static bool may_keep(const struct run *r, const struct task *task)
 }
 
 /* A child that was kept. False: there is none, or it does not take the question. */
-static bool ask_kept_child(struct run *r, struct task *task, unsigned int seconds)
+static bool use_kept_child(struct run *r, struct task *task, unsigned int seconds)
 {
 	const struct sealed_job *job = task->job;
 	struct kept_child kept;
@@ -274,7 +274,7 @@ static bool ask_kept_child(struct run *r, struct task *task, unsigned int second
 	if (!may_keep(r, task) || job->count > SEALED_QUESTION_MAX ||
 	    !sealed_pool__take(r->work->pool, job->key, &kept))
 		return false;
-	if (sealed_child__ask(kept.socket, job->addresses, job->count)) {
+	if (sealed_child__request(kept.socket, job->addresses, job->count)) {
 		sealed_pool__end(&kept);
 		return false;
 	}
@@ -331,7 +331,7 @@ static int start_child(struct run *r, struct task *task, unsigned int seconds)
 
 static int begin_task(struct run *r, struct task *task, unsigned int seconds)
 {
-	return ask_kept_child(r, task, seconds) ? 0 : start_child(r, task, seconds);
+	return use_kept_child(r, task, seconds) ? 0 : start_child(r, task, seconds);
 }
 
 static size_t children_of(const struct run *r, uint32_t user)

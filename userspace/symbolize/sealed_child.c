@@ -41,7 +41,7 @@ static int seal(const struct child_self *self, const struct module_files *files)
 	_cleanup_close_ int listener = -1;
 	int sent;
 
-	if (!self->confined && filter__ask_for_files(&listener))
+	if (!self->confined && filter__notify_opens(&listener))
 		listener = -1;
 	sent = greet_parent(listener);
 	if (sent)
@@ -191,7 +191,7 @@ static void pass(int *file, int *fds, size_t *count)
 }
 
 /* The ticket: addresses that follow. */
-int sealed_child__ask(int socket, const uint64_t *addresses, size_t count)
+int sealed_child__request(int socket, const uint64_t *addresses, size_t count)
 {
 	int err;
 

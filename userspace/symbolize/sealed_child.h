@@ -23,7 +23,7 @@ struct sealed_child_request {
 	size_t count;
 	struct confine_options limits;
 	sealed_resolve_fn resolve;
-	bool keeps; /* by module__resolve(): then it waits for more questions (sealed_child__ask()) */
+	bool keeps; /* by module__resolve(): then it waits for more questions (sealed_child__request()) */
 };
 
 /* Forks a keeper (helpers/keeper.h). The thread that calls must outlive the children: they end with it. */
@@ -39,7 +39,7 @@ pid_t sealed_child__start(const struct sealed_child_request *request, int keeper
  * Send another request to a child that keeps its module and has answered. 0; negative errno, and a part of the
  * question may have gone.
  */
-int sealed_child__ask(int socket, const uint64_t *addresses, size_t count);
+int sealed_child__request(int socket, const uint64_t *addresses, size_t count);
 #define SEALED_QUESTION_MAX 8192u /* addresses, at most, of a further request */
 
 /* What a child writes to this one, the parent reads. */

@@ -60,7 +60,7 @@ static bool ends_with(const char *path, const char *suffix)
 	return length > end && !strcmp(path + length - end, suffix);
 }
 
-static bool may_be_asked_for(const char *path)
+static bool may_be_opened(const char *path)
 {
 	return path[0] == '/' && (ends_with(path, ".dwo") || ends_with(path, ".dwp"));
 }
@@ -102,7 +102,7 @@ static int judge_open(int listener, const struct seccomp_notif *question,
 		return -EACCES;
 	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &question->id))
 		return -ENOENT;
-	if (!may_be_asked_for(path))
+	if (!may_be_opened(path))
 		return -EACCES;
 	err = place_beside(job->path, path);
 	if (err)

@@ -20,7 +20,7 @@ struct place {
 	struct symbol_key key;
 	struct kept_child child;
 	size_t bytes;
-	uint64_t asked; /* CLOCK_MONOTONIC ns */
+	uint64_t used_at; /* CLOCK_MONOTONIC ns */
 };
 
 struct sealed_pool {
@@ -169,7 +169,7 @@ void sealed_pool__put(struct sealed_pool *p, const struct symbol_key *key,
 	struct place place = {.key = *key,
 			      .child = *child,
 			      .bytes = own_bytes(child->pid),
-			      .asked = monotonic_ns()};
+			      .used_at = monotonic_ns()};
 
 	log_debug(LOG_SYMBOLS, "sealed child %d is kept: %.1f MB", child->pid,
 		  place.bytes / 1048576.0);
@@ -184,6 +184,6 @@ void sealed_pool__tidy(struct sealed_pool *p)
 {
 	uint64_t now = monotonic_ns();
 
-	while (p && p->places.count && now - p->places.data[0].asked > KEPT_TIME)
+	while (p && p->places.count && now - p->places.data[0].used_at > KEPT_TIME)
 		end_place(p, 0);
 }

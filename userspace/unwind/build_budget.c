@@ -62,7 +62,7 @@ void build_budget__give_back(struct build_budget *b, uint64_t bytes)
 		b->memory -= bytes < b->memory ? bytes : b->memory;
 }
 
-int build_budget__ask_clock(struct build_budget *b)
+int build_budget__check_clock(struct build_budget *b)
 {
 	b->steps = CLOCK_STEP;
 	return thread_cpu_ns() > b->cpu_end ? build_budget__refuse(b, TABLE_REFUSAL_TIME) : 0;

@@ -64,7 +64,7 @@ int build_budget__refuse(struct build_budget *b, enum table_refusal refusal);
 /* All of these take NULL, which is no limit, and return 0 or -EFBIG. */
 int build_budget__take(struct build_budget *b, uint64_t bytes);
 void build_budget__give_back(struct build_budget *b, uint64_t bytes);
-int build_budget__ask_clock(struct build_budget *b);
+int build_budget__check_clock(struct build_budget *b);
 
 /* Some work was done, of `steps` times 10 ns or so. */
 static inline int build_budget__step(struct build_budget *b, uint32_t steps)
@@ -75,7 +75,7 @@ static inline int build_budget__step(struct build_budget *b, uint32_t steps)
 		b->steps -= steps;
 		return 0;
 	}
-	return build_budget__ask_clock(b);
+	return build_budget__check_clock(b);
 }
 
 #endif

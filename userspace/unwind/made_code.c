@@ -21,13 +21,13 @@
 #include "base/search.h"
 #include "base/vec.h"
 
-#define ASK_NS	      5000000ull   /* between two questions at least */
-#define ASK_IDLE_NS   200000000ull /* when no stack misses anything */
-#define ASK_VAIN_NS   1000000000ull
-#define ASK_DIVISOR   20 /* of the time may be spent on asking */
-#define FAILURES_MAX  16
-#define PROCESSES_MAX 256 /* the one with the oldest request makes room */
-#define OFFSETS_ALIGN ((uint64_t)UNWIND_BUCKET_SIZE)
+#define REQUEST_NS	5000000ull   /* between two questions at least */
+#define REQUEST_IDLE_NS 200000000ull /* when no stack misses anything */
+#define REQUEST_VAIN_NS 1000000000ull
+#define REQUEST_DIVISOR 20 /* of the time may be spent on requests */
+#define FAILURES_MAX	16
+#define PROCESSES_MAX	256 /* the one with the oldest request makes room */
+#define OFFSETS_ALIGN	((uint64_t)UNWIND_BUCKET_SIZE)
 
 /* Code in one area, from the first that is known up to the area's end or that of the code. */
 struct made_range {
@@ -44,8 +44,8 @@ struct made_process {
 	unsigned int failures;	/* since its last new answer */
 
 	/* the last question */
-	uint64_t ticket; /* 0: it is answered */
-	uint64_t asked;	 /* when */
+	uint64_t ticket;    /* 0: it is answered */
+	uint64_t requested; /* when */
 	VEC(struct made_area) areas;
 	uint64_t missed;
 	bool was_missed;
@@ -229,7 +229,7 @@ bool made_code__is_due(const struct made_code *m, uint32_t tgid, uint64_t time)
 	const struct made_process *p = m->processes.count ? find_process(m, tgid) : NULL;
 
 	return p && p->count && p->runtime.by == MADE_BY_LUAJIT && time >= p->next_question &&
-	       time - p->asked >= ASK_IDLE_NS;
+	       time - p->requested >= REQUEST_IDLE_NS;
 }
 
 static void forget_oldest(struct made_code *m)
@@ -237,7 +237,7 @@ static void forget_oldest(struct made_code *m)
 	const struct made_process *oldest = &m->processes.data[0];
 
 	for (size_t i = 1; i < m->processes.count; i++)
-		if (m->processes.data[i].asked < oldest->asked)
+		if (m->processes.data[i].requested < oldest->requested)
 			oldest = &m->processes.data[i];
 	made_code__forget(m, oldest->runtime.tgid);
 }
@@ -321,12 +321,12 @@ static int take_frames(struct made_code *m, struct made_process *p, const struct
 /* `spent`: CPU time. */
 static void plan_next_question(struct made_process *p, uint64_t spent)
 {
-	spent *= ASK_DIVISOR;
+	spent *= REQUEST_DIVISOR;
 	if (p->failures >= FAILURES_MAX)
-		spent += ASK_VAIN_NS;
-	else if (spent < ASK_NS)
-		spent = ASK_NS;
-	p->next_question = p->asked + spent;
+		spent += REQUEST_VAIN_NS;
+	else if (spent < REQUEST_NS)
+		spent = REQUEST_NS;
+	p->next_question = p->requested + spent;
 }
 
 static struct made_process *find_ticket(const struct made_code *m, uint64_t ticket)
@@ -351,7 +351,8 @@ int made_code__answer(struct made_code *m, const struct made_answer *answer)
 	cpu = thread_cpu_ns() - cpu;
 	m->cpu_ns += cpu;
 	/* of all processes together, and by the clock: their memory may be slow to come */
-	m->next_question = p->asked + ASK_DIVISOR * (answer->elapsed_ns + monotonic_ns() - begun);
+	m->next_question = p->requested +
+			   REQUEST_DIVISOR * (answer->elapsed_ns + monotonic_ns() - begun);
 	plan_next_question(p, answer->cpu_ns + cpu);
 	return p->result;
 }
@@ -366,15 +367,15 @@ static int note_question(struct made_code *m, struct made_process *p,
 	p->areas.count = moment->area_count;
 	p->missed = moment->missed;
 	p->was_missed = moment->registers != NULL;
-	p->asked = moment->time;
+	p->requested = moment->time;
 	p->ticket = ++m->tickets;
 	p->result = 0;
 	/* until it answers */
-	p->next_question = moment->time + ASK_VAIN_NS;
+	p->next_question = moment->time + REQUEST_VAIN_NS;
 	return 0;
 }
 
-int made_code__ask(struct made_code *m, const struct made_moment *moment)
+int made_code__request(struct made_code *m, const struct made_moment *moment)
 {
 	struct made_request request;
 	struct made_process *p;

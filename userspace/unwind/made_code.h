@@ -50,7 +50,7 @@ struct made_moment {
  * Request the frames of a process, unless there was a request a moment ago. 1: it has been answered at once, there is
  * other code than before, and the process is to be published again; 0; -ENOMEM.
  */
-int made_code__ask(struct made_code *m, const struct made_moment *moment);
+int made_code__request(struct made_code *m, const struct made_moment *moment);
 /* The same for an answer. It is ignored if the process is forgotten or there is a newer request. */
 int made_code__answer(struct made_code *m, const struct made_answer *answer);
 /* CPU time that all this took so far, ns. */

@@ -230,15 +230,15 @@ static void take_back(struct place_store *s, uint32_t word)
 /* Processes that got their places while there was enough for all. */
 static void learn_users(struct place_store *s, uint32_t first, uint32_t count)
 {
-	unsigned int asked = 0;
+	unsigned int learned = 0;
 
-	for (uint32_t i = 0; i < count && asked < USERS_AT_ONCE; i++) {
+	for (uint32_t i = 0; i < count && learned < USERS_AT_ONCE; i++) {
 		uint32_t word = (first + i) & (UNWIND_PROCESSES - 1);
 		struct holder *h = &s->holders[word];
 
 		if (!s->memory.processes[word] || h->user_known)
 			continue;
-		asked++;
+		learned++;
 		h->user_known = true;
 		quota__give(&s->quota, h->user, h->size);
 		h->user = user_of(s, unwind_word_tgid(s->memory.processes[word]));

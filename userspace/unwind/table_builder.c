@@ -48,7 +48,7 @@ struct table_builder {
 	struct helper_pool *pool;
 	struct table_cache *cache;
 	bool unwritten; /* the cache may have something to write */
-	struct build_list asked, done;
+	struct build_list requested, done;
 	uint64_t tickets;
 	struct table_refusals refusals;
 	int epoll,
@@ -103,7 +103,7 @@ static void log_build(const struct build *build)
 
 static void finish_build(struct table_builder *b, struct build *build)
 {
-	TAILQ_REMOVE(&b->asked, build, link);
+	TAILQ_REMOVE(&b->requested, build, link);
 	TAILQ_INSERT_TAIL(&b->done, build, link);
 	b->refusals.count[build->result.refusal]++;
 	if (log_debug_wanted && build->result.kind == BUILD_FILE)
@@ -132,7 +132,7 @@ static void look_up(struct table_builder *b, struct build *build)
 
 static struct build *first_in(const struct table_builder *b, enum build_state state)
 {
-	struct build *build = TAILQ_FIRST(&b->asked);
+	struct build *build = TAILQ_FIRST(&b->requested);
 
 	while (build && build->state != state)
 		build = TAILQ_NEXT(build, link);
@@ -172,7 +172,7 @@ static void take_reply(void *context, const struct helper_answer *answer)
 {
 	struct table_builder *b = context;
 	uint64_t begin = thread_cpu_ns();
-	struct build *build = TAILQ_FIRST(&b->asked);
+	struct build *build = TAILQ_FIRST(&b->requested);
 	struct built_table *t;
 
 	while (build && build->ticket != answer->ticket)
@@ -196,7 +196,7 @@ static void take_reply(void *context, const struct helper_answer *answer)
 	finish_build(b, build);
 }
 
-static int ask_pool(struct table_builder *b, struct build *build)
+static int request_build(struct table_builder *b, struct build *build)
 {
 	const struct build_question question = {
 		.base = build->base, .limit = b->limit, .kind = build->result.kind};
@@ -209,14 +209,14 @@ static int ask_pool(struct table_builder *b, struct build *build)
 				       &build->stamp); /* else the zeros are not the file's */
 	build->ticket = ++b->tickets;
 	build->state = BUILD_IN_POOL;
-	return helper_pool__ask(b->pool, &(struct helper_request){.owner = owner_of(build),
-								  .data = &question,
-								  .size = sizeof(question),
-								  .fds = fds,
-								  .fd_count = 2,
-								  .answer = take_reply,
-								  .context = b,
-								  .ticket = build->ticket});
+	return helper_pool__request(b->pool, &(struct helper_request){.owner = owner_of(build),
+								      .data = &question,
+								      .size = sizeof(question),
+								      .fds = fds,
+								      .fd_count = 2,
+								      .answer = take_reply,
+								      .context = b,
+								      .ticket = build->ticket});
 }
 
 static void hand_over(struct table_builder *b)
@@ -224,7 +224,7 @@ static void hand_over(struct table_builder *b)
 	struct build *build;
 
 	while (helper_pool__waiting(b->pool) < AHEAD && (build = first_in(b, BUILD_TO_DO))) {
-		build->result.err = ask_pool(b, build);
+		build->result.err = request_build(b, build);
 		if (build->result.err)
 			finish_build(b, build);
 	}
@@ -257,7 +257,7 @@ static void set_awake(struct table_builder *b)
 		eventfd_read(b->wake, &count);
 }
 
-int table_builder__ask(struct table_builder *b, const struct table_request *request)
+int table_builder__request(struct table_builder *b, const struct table_request *request)
 {
 	struct build *build = calloc(1, sizeof(*build));
 
@@ -276,21 +276,21 @@ int table_builder__ask(struct table_builder *b, const struct table_request *requ
 		free_build(build);
 		return err;
 	}
-	TAILQ_INSERT_TAIL(&b->asked, build, link);
+	TAILQ_INSERT_TAIL(&b->requested, build, link);
 	set_awake(b);
 	return 0;
 }
 
 void table_builder__hurry(struct table_builder *b, uint32_t id)
 {
-	struct build *build = TAILQ_FIRST(&b->asked);
+	struct build *build = TAILQ_FIRST(&b->requested);
 
 	while (build && (build->result.id != id || build->result.kind != BUILD_FILE))
 		build = TAILQ_NEXT(build, link);
 	if (!build)
 		return;
-	TAILQ_REMOVE(&b->asked, build, link);
-	TAILQ_INSERT_HEAD(&b->asked, build, link);
+	TAILQ_REMOVE(&b->requested, build, link);
+	TAILQ_INSERT_HEAD(&b->requested, build, link);
 }
 
 /*
@@ -315,7 +315,7 @@ static struct build *take_done(struct table_builder *b, bool wait)
 			look_up(b, build);
 			continue;
 		}
-		if (wait && TAILQ_FIRST(&b->asked)) {
+		if (wait && TAILQ_FIRST(&b->requested)) {
 			helper_pool__settle(b->pool, WAIT_NS);
 			continue;
 		}
@@ -376,7 +376,7 @@ int table_builder__new(size_t limit, struct helper_pool *pool, struct table_cach
 	b->limit = limit;
 	b->pool = pool;
 	b->cache = cache;
-	TAILQ_INIT(&b->asked);
+	TAILQ_INIT(&b->requested);
 	TAILQ_INIT(&b->done);
 	err = open_poll(b);
 	if (err) {
@@ -403,7 +403,7 @@ void table_builder__free(struct table_builder *b)
 		return;
 	helper_pool__forget(b->pool, b);
 	write_rest(b);
-	free_list(&b->asked);
+	free_list(&b->requested);
 	free_list(&b->done);
 	if (b->wake >= 0)
 		close(b->wake);

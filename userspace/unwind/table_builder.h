@@ -43,7 +43,7 @@ struct table_request {
 };
 
 /* 0 or negative errno. */
-int table_builder__ask(struct table_builder *b, const struct table_request *request);
+int table_builder__request(struct table_builder *b, const struct table_request *request);
 
 /* Moves this file before all other requests. */
 void table_builder__hurry(struct table_builder *b, uint32_t id);

@@ -19,7 +19,7 @@ static const unsigned char *unwind_segment(struct unwind_state *s,
 					   const struct unwind_table *table);
 static const struct unwind_table *unwind_table_at(struct unwind_state *s, __u32 number);
 static bool unwind_find_mapping(struct unwind_state *s, __u64 address);
-static bool unwind_knows_mappings(struct unwind_state *s);
+static bool unwind_has_mappings(struct unwind_state *s);
 static int unwind_find_room(struct unwind_state *s);
 static int unwind_across(struct unwind_state *s);
 static long unwind_thread_base(struct unwind_state *s, __u64 *base);
@@ -68,7 +68,7 @@ static const struct unwind_table *unwind_table_at(struct unwind_state *s, __u32 
 	return number ? NULL : ((struct walk *)s)->range.table;
 }
 
-static bool unwind_knows_mappings(struct unwind_state *s)
+static bool unwind_has_mappings(struct unwind_state *s)
 {
 	return space_of(s)->count > 0;
 }

@@ -86,7 +86,7 @@ void unwind_feed__free(struct unwind_feed *f)
 	vec_free(&f->pieces);
 	vec_free(&f->areas);
 	vec_free(&f->mades);
-	vec_free(&f->asked_mades);
+	vec_free(&f->made_requests);
 	free(f);
 }
 
@@ -347,20 +347,20 @@ static void forget_made(struct unwind_feed *f, uint32_t tgid)
 		f->mades.data[i] = f->mades.data[--f->mades.count];
 }
 
-static struct asked_made *find_asked(struct unwind_feed *f, uint32_t tgid)
+static struct made_request_note *find_request(struct unwind_feed *f, uint32_t tgid)
 {
-	for (size_t i = 0; i < f->asked_mades.count; i++)
-		if (f->asked_mades.data[i].tgid == tgid)
-			return &f->asked_mades.data[i];
+	for (size_t i = 0; i < f->made_requests.count; i++)
+		if (f->made_requests.data[i].tgid == tgid)
+			return &f->made_requests.data[i];
 	return NULL;
 }
 
-static void forget_asked(struct unwind_feed *f, uint32_t tgid)
+static void forget_request(struct unwind_feed *f, uint32_t tgid)
 {
-	struct asked_made *asked = find_asked(f, tgid);
+	struct made_request_note *request = find_request(f, tgid);
 
-	if (asked)
-		*asked = f->asked_mades.data[--f->asked_mades.count];
+	if (request)
+		*request = f->made_requests.data[--f->made_requests.count];
 }
 
 static bool is_of_use(const struct fed_file *file)
@@ -385,8 +385,8 @@ static int find_made_code(struct unwind_feed *f, const struct fed_process *proce
 }
 
 /* Reads the frames of its JIT code again. `registers` NULL: no stack was truncated there. */
-static int ask_process(struct unwind_feed *f, const struct fed_process *process, uint64_t missed,
-		       const uint64_t *registers)
+static int reread_frames(struct unwind_feed *f, const struct fed_process *process, uint64_t missed,
+			 const uint64_t *registers)
 {
 	struct made_moment moment = {.tgid = process->tgid,
 				     .by = process->runtimes.by,
@@ -403,7 +403,7 @@ static int ask_process(struct unwind_feed *f, const struct fed_process *process,
 		return err;
 	moment.areas = f->areas.data;
 	moment.area_count = f->areas.count;
-	return made_code__ask(f->made_code, &moment);
+	return made_code__request(f->made_code, &moment);
 }
 
 int unwind_feed__answer_frames(struct unwind_feed *f, const struct made_answer *answer)
@@ -414,7 +414,7 @@ int unwind_feed__answer_frames(struct unwind_feed *f, const struct made_answer *
 int unwind_feed__refresh(struct unwind_feed *f, const struct fed_process *process)
 {
 	return made_code__is_due(f->made_code, process->tgid, monotonic_ns())
-		       ? ask_process(f, process, 0, NULL)
+		       ? reread_frames(f, process, 0, NULL)
 		       : 0;
 }
 
@@ -429,7 +429,7 @@ static int missed_made_code(struct unwind_feed *f, const struct fed_process *pro
 	}
 	if (copy)
 		memcpy(registers, copy->general, sizeof(registers));
-	return ask_process(f, process, address, registers);
+	return reread_frames(f, process, address, registers);
 }
 
 int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process, uint64_t address,
@@ -444,7 +444,7 @@ int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process
 	if (!file)
 		return 0;
 	later = file->state == FILE_LATER;
-	if (file->state == FILE_ASKED)
+	if (file->state == FILE_BUILDING)
 		table_builder__hurry(f->builder, image.v);
 	if (file->is_made)
 		return missed_made_code(f, process, address, copy);
@@ -454,17 +454,17 @@ int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process
 	if (file->state == FILE_THERE && table_store__owns(f->options.store, &file->number) &&
 	    table_store__get(f->options.store, file->number.number, &segment))
 		return 0;
-	err = unwind_feed__ask_for_table(f, process, file, image);
+	err = unwind_feed__request_table(f, process, file, image);
 	if (err)
 		return err;
-	return later && file->state == FILE_ASKED;
+	return later && file->state == FILE_BUILDING;
 }
 
 void unwind_feed__withdraw(struct unwind_feed *f, uint32_t tgid)
 {
 	table_store__withdraw(f->options.store, tgid);
 	forget_made(f, tgid);
-	forget_asked(f, tgid);
+	forget_request(f, tgid);
 	made_code__forget(f->made_code, tgid);
 }
 
@@ -486,14 +486,14 @@ static size_t choose_pieces(struct unwind_feed *f, const struct fed_process *pro
 	return kept;
 }
 
-static int note_asked(struct unwind_feed *f, uint32_t tgid)
+static int note_request(struct unwind_feed *f, uint32_t tgid)
 {
-	const struct asked_made now = {.tgid = tgid, .ticket = ++f->tickets};
-	struct asked_made *asked = find_asked(f, tgid);
+	const struct made_request_note now = {.tgid = tgid, .ticket = ++f->tickets};
+	struct made_request_note *request = find_request(f, tgid);
 
-	if (!asked)
-		return vec_push(&f->asked_mades, now);
-	*asked = now;
+	if (!request)
+		return vec_push(&f->made_requests, now);
+	*request = now;
 	return 0;
 }
 
@@ -520,18 +520,18 @@ int unwind_feed__put_made(struct unwind_feed *f, const struct built_table *built
 
 	f->stats.build_ns += built->cpu_ns;
 	f->stats.builder_ns += built->builder_ns;
-	for (size_t i = 0; i < f->asked_mades.count; i++) {
-		if (f->asked_mades.data[i].ticket != built->id)
+	for (size_t i = 0; i < f->made_requests.count; i++) {
+		if (f->made_requests.data[i].ticket != built->id)
 			continue;
-		tgid = f->asked_mades.data[i].tgid;
-		f->asked_mades.data[i] = f->asked_mades.data[--f->asked_mades.count];
+		tgid = f->made_requests.data[i].tgid;
+		f->made_requests.data[i] = f->made_requests.data[--f->made_requests.count];
 		return built->err ? 0 : load_made(f, tgid, &built->image);
 	}
 	return 0; /* the process has ended, or made more code since */
 }
 
-static int ask_for_made(struct unwind_feed *f, uint32_t tgid, const struct unwind_piece *pieces,
-			size_t count)
+static int request_made_table(struct unwind_feed *f, uint32_t tgid,
+			      const struct unwind_piece *pieces, size_t count)
 {
 	struct table_request request = {
 		.kind = BUILD_PIECES,
@@ -539,12 +539,12 @@ static int ask_for_made(struct unwind_feed *f, uint32_t tgid, const struct unwin
 		.owner = table_store__user(f->options.store, tgid),
 	};
 	_cleanup_close_ int fd = build_pieces__write(pieces, count);
-	int err = fd < 0 ? fd : note_asked(f, tgid);
+	int err = fd < 0 ? fd : note_request(f, tgid);
 
 	request.fd = fd;
 	request.id = f->tickets;
 	if (!err)
-		err = table_builder__ask(f->builder, &request);
+		err = table_builder__request(f->builder, &request);
 	if (!err)
 		f->building++;
 	return err == -ENOMEM ? err : 0;
@@ -558,5 +558,5 @@ int unwind_feed__describe(struct unwind_feed *f, const struct fed_process *proce
 	if (!chosen)
 		return -ENOMEM;
 	count = choose_pieces(f, process, pieces, count, chosen);
-	return count ? ask_for_made(f, process->tgid, chosen, count) : 0;
+	return count ? request_made_table(f, process->tgid, chosen, count) : 0;
 }

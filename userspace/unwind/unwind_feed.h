@@ -107,7 +107,7 @@ void unwind_feed__unpublish(struct unwind_feed *f, uint32_t tgid);
 void unwind_feed__sampled(struct unwind_feed *f, uint32_t tgid);
 
 /* Are all these mappings known, so that publishing them reads no file? */
-bool unwind_feed__knows(const struct unwind_feed *f, struct mappings maps);
+bool unwind_feed__has_tables(const struct unwind_feed *f, struct mappings maps);
 /* Is a table being built? */
 bool unwind_feed__is_building(const struct unwind_feed *f);
 

@@ -38,7 +38,7 @@ void unwind_feed__close_file(struct unwind_feed *f, struct fed_file *file)
 /* Its table is being built, or the file is requested. */
 static bool is_busy(const struct fed_file *file)
 {
-	return file->state == FILE_ASKED || file->state == FILE_REQUESTED;
+	return file->state == FILE_BUILDING || file->state == FILE_REQUESTED;
 }
 
 /* A file that was not used for a while is as if it had never been seen. */
@@ -135,7 +135,7 @@ bool unwind_feed__forget(struct unwind_feed *f, struct image_id image)
 
 	if (!file)
 		return true;
-	if (file->state == FILE_ASKED || file->state == FILE_REQUESTED)
+	if (file->state == FILE_BUILDING || file->state == FILE_REQUESTED)
 		return false;
 	unwind_feed__close_file(f, file);
 	*file = (struct fed_file){};
@@ -157,7 +157,7 @@ void unwind_feed__set_cached_only(struct unwind_feed *f, bool cached_only)
 	f->cached_only = cached_only;
 }
 
-int unwind_feed__ask_for_table(struct unwind_feed *f, const struct fed_process *process,
+int unwind_feed__request_table(struct unwind_feed *f, const struct fed_process *process,
 			       struct fed_file *file, struct image_id image)
 {
 	enum table_effort effort = is_put_off(f, process) ? TABLE_READ : TABLE_BUILD;
@@ -179,10 +179,10 @@ int unwind_feed__ask_for_table(struct unwind_feed *f, const struct fed_process *
 	if (!table_store__owns(f->options.store, &file->number))
 		err = table_store__take_number(f->options.store, process->tgid, &file->number);
 	if (!err)
-		err = table_builder__ask(f->builder, &request);
+		err = table_builder__request(f->builder, &request);
 	if (!err) {
-		file->asker = process->tgid;
-		file->state = FILE_ASKED;
+		file->requester = process->tgid;
+		file->state = FILE_BUILDING;
 		f->building++;
 	}
 	return err == -ENOMEM ? err : 0;
@@ -211,7 +211,7 @@ int unwind_feed__file(struct unwind_feed *f, const struct fed_process *process,
 	/* no process had it for a while, and its number is another's */
 	if (file->state == FILE_LATER ||
 	    (file->state == FILE_THERE && !table_store__owns(f->options.store, &file->number)))
-		return unwind_feed__ask_for_table(f, process, file, image);
+		return unwind_feed__request_table(f, process, file, image);
 	return 0;
 }
 
@@ -254,10 +254,10 @@ static int put_table(struct unwind_feed *f, struct fed_file *file, struct built_
 	file->refused = refused_since(file, built);
 	f->stats.too_big += err == -EFBIG;
 	if (built->refusal)
-		table_store__leave(f->options.store, file->asker);
+		table_store__leave(f->options.store, file->requester);
 	if (err == -ENOMEM || built->refusal)
 		return err == -ENOMEM ? err : 0;
-	err = table_store__put(f->options.store, file->number.number, file->asker,
+	err = table_store__put(f->options.store, file->number.number, file->requester,
 			       err ? &NOTHING : &built->image);
 	if (!err)
 		file->state = FILE_THERE;
@@ -298,7 +298,7 @@ bool unwind_feed__is_building(const struct unwind_feed *f)
 	return f->building > 0;
 }
 
-bool unwind_feed__knows(const struct unwind_feed *f, struct mappings maps)
+bool unwind_feed__has_tables(const struct unwind_feed *f, struct mappings maps)
 {
 	struct mapping_cursor at = {};
 
@@ -332,12 +332,12 @@ int unwind_feed__await(struct unwind_feed *f, const struct fed_process *process,
 	bool took = true;
 	int err = 0;
 
-	if (!file || file->state != FILE_ASKED)
+	if (!file || file->state != FILE_BUILDING)
 		return 0;
 	table_builder__hurry(f->builder, image.v);
 	if (!f->ending)
 		return monotonic_ns() - process->time < WAIT_NS ? -EAGAIN : 0;
-	while (file->state == FILE_ASKED && took && !err)
+	while (file->state == FILE_BUILDING && took && !err)
 		err = take_table(f, true, &took);
 	return err ? err : file->state == FILE_THERE;
 }

@@ -14,7 +14,7 @@ enum table_state {
 	FILE_REQUESTED, /* and not answered yet */
 	FILE_PLAIN,	/* it has no table; frame pointers have to do */
 	FILE_LATER,	/* not requested yet */
-	FILE_ASKED,	/* being built */
+	FILE_BUILDING,	/* being built */
 	FILE_THERE,	/* was put into the store, where it may have made room for others since */
 	FILE_REFUSED,	/* there was no room for it */
 };
@@ -27,7 +27,7 @@ struct fed_file {
 	uint64_t used;	      /* the descriptor: the larger, the later */
 	bool recent;	      /* it was used since the hand came by */
 	struct table_number number;
-	uint32_t asker; /* the process for which the table was requested */
+	uint32_t requester; /* the process for which the table was requested */
 	enum table_state state;
 	bool not_cached;     /* the cache has been searched */
 	unsigned int deaths; /* of builders that read it */
@@ -41,7 +41,7 @@ struct fed_made {
 };
 
 /* One that is being built. */
-struct asked_made {
+struct made_request_note {
 	uint32_t tgid, ticket;
 };
 
@@ -56,8 +56,8 @@ struct unwind_feed {
 	VEC(struct unwind_placement) placements, pieces;
 	VEC(struct made_area) areas;
 	VEC(struct fed_made) mades;
-	VEC(struct asked_made) asked_mades; /* one of a process: its last request */
-	uint32_t tickets;		    /* of these */
+	VEC(struct made_request_note) made_requests; /* one of a process: its last request */
+	uint32_t tickets;			     /* of these */
 	struct made_code *made_code;
 	size_t building; /* tables requested and not taken yet */
 	struct quota_limit building_limit;
@@ -78,7 +78,7 @@ struct fed_file *unwind_feed__file_at(struct unwind_feed *f, const struct fed_pr
 /* Its descriptor; -EAGAIN: it may come later; -ENOENT; -ENOMEM. */
 int unwind_feed__descriptor(struct unwind_feed *f, struct fed_file *file, struct image_id image);
 /* 0 or -ENOMEM; the result is in the file's state. */
-int unwind_feed__ask_for_table(struct unwind_feed *f, const struct fed_process *process,
+int unwind_feed__request_table(struct unwind_feed *f, const struct fed_process *process,
 			       struct fed_file *file, struct image_id image);
 void unwind_feed__close_file(struct unwind_feed *f, struct fed_file *file);
 

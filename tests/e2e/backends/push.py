@@ -28,8 +28,8 @@ def post(url, body, headers):
 def find(url, kind):
     """The total of all services in the last two minutes."""
     now = int(time.time() * 1000)
-    asked = {"profileTypeID": kind, "labelSelector": '{service_name=~".+"}', "start": now - 120000, "end": now + 60000}
-    status, _, body = post(url + "/querier.v1.QuerierService/SelectMergeStacktraces", json.dumps(asked).encode(),
+    requested = {"profileTypeID": kind, "labelSelector": '{service_name=~".+"}', "start": now - 120000, "end": now + 60000}
+    status, _, body = post(url + "/querier.v1.QuerierService/SelectMergeStacktraces", json.dumps(requested).encode(),
                            {"Content-Type": "application/json"})
     assert status == 200, (status, body)
     return int(json.loads(body).get("flamegraph", {}).get("total", 0))

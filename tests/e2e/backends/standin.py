@@ -171,8 +171,8 @@ class Handler(BaseHTTPRequestHandler):
             self.store.compact()
         elif path not in ("totals", "log", "labels"):
             return self.answer(404)
-        told = {"totals": self.store.totals, "labels": self.store.labels, "log": lambda: self.store.log}
-        return self.answer(200, told.get(path, dict)())
+        reported = {"totals": self.store.totals, "labels": self.store.labels, "log": lambda: self.store.log}
+        return self.answer(200, reported.get(path, dict)())
 
     def mode(self):
         """Of this push."""
@@ -406,16 +406,16 @@ class Pyroscope(Handler):
             return self.answer(refused.status, refused.message.encode(), "text/plain; charset=utf-8")
         return super().refuse(refused)
 
-    def query(self, method, asked):
-        start, end = int(asked.get("start", 0)) * 10**6, int(asked.get("end", 2**43)) * 10**6
+    def query(self, method, requested):
+        start, end = int(requested.get("start", 0)) * 10**6, int(requested.get("end", 2**43)) * 10**6
         if method == "SelectMergeStacktraces":
-            rows = self.store.find(asked["profileTypeID"], asked.get("labelSelector", "{}"), start, end)
+            rows = self.store.find(requested["profileTypeID"], requested.get("labelSelector", "{}"), start, end)
             return self.answer(200, {"flamegraph": flame_graph(rows)})
         if method == "ProfileTypes":
             return self.answer(200, {"profileTypes": [{"ID": kind} for kind in self.store.types()]})
         if method == "LabelValues":
             with self.store.lock:
-                values = {row[0][asked["name"]] for row in self.store.rows if asked["name"] in row[0]}
+                values = {row[0][requested["name"]] for row in self.store.rows if requested["name"] in row[0]}
             return self.answer(200, {"names": sorted(values)})
         return self.answer(404)
 

@@ -188,16 +188,16 @@ class Firefox(Checker):
                 label = entry["label"].split(":")[0]
                 if label in ("Cut", "Epochs", "Something was lost in"):
                     extra[label] = extra.get(label, 0) + (entry["value"] if is_int(entry["value"]) else 1)
-        told = {}
+        reported = {}
         for thread in self.threads:
             for kind, count in thread.pop("told", {}).items():
-                told[kind] = told.get(kind, 0) + count
+                reported[kind] = reported.get(kind, 0) + count
         if not any(thread["samples"] for thread in self.threads):
             return
-        self.check(told.get("CutStacks", 0) == extra.get("Cut", 0), "%d cut stacks are told of, there are %d" % (
-            told.get("CutStacks", 0), extra.get("Cut", 0)))
-        self.check(told.get("Lost", 0) == extra.get("Something was lost in", 0), "lost ranges without markers")
-        self.check(told.get("ClockEpoch", 0) == max(extra.get("Epochs", 0) - 1, 0), "clock epochs without markers")
+        self.check(reported.get("CutStacks", 0) == extra.get("Cut", 0), "%d cut stacks are told of, there are %d" % (
+            reported.get("CutStacks", 0), extra.get("Cut", 0)))
+        self.check(reported.get("Lost", 0) == extra.get("Something was lost in", 0), "lost ranges without markers")
+        self.check(reported.get("ClockEpoch", 0) == max(extra.get("Epochs", 0) - 1, 0), "clock epochs without markers")
 
     def check_counters(self):
         first, cpu = {}, {}
@@ -372,13 +372,13 @@ class Firefox(Checker):
                 self.check(thread.get(key, 0) is None or is_number(thread.get(key)),
                            "%s: %s" % (what, key))
             self.check(thread.get("pausedRanges") == [], what + ": pausedRanges")
-            counts = told = {}
+            counts = reported = {}
             if self.check(isinstance(thread.get("markers"), dict), what + ": no markers"):
-                counts, told = self.check_markers(what, thread)
+                counts, reported = self.check_markers(what, thread)
             known = len(self.threads)
             self.check_samples(what, thread)
             for seen in self.threads[known:]:
-                seen.update(markers=counts, told=told)
+                seen.update(markers=counts, reported=reported)
 
     def check_samples(self, what, thread):
         samples = thread.get("samples")

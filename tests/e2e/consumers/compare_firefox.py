@@ -15,7 +15,7 @@ MOST_TREES = 12  # a call costs the viewer a fifth of a second
 MOST_MARKERS = 12
 
 
-def ask(node, cli, *arguments):
+def send_request(node, cli, *arguments):
     out = subprocess.run([node, cli, *arguments, "--json"], check=True, stdout=subprocess.PIPE)
     return json.loads(out.stdout)
 
@@ -46,7 +46,7 @@ def main():
     path, node, cli = sys.argv[1:]
     wanted = check_structure.check_file(path)
     errors = list(wanted["errors"])
-    threads = ask(node, cli, "thread", "list", "--sort", "index")["threads"]
+    threads = send_request(node, cli, "thread", "list", "--sort", "index")["threads"]
     if len(threads) != len(wanted["threads"]):
         errors.append("%d threads are shown, %d were written" % (len(threads),
                                                                  len(wanted["threads"])))
@@ -63,7 +63,7 @@ def main():
     for seen, written in busiest[:MOST_TREES]:
         if not written["samples"]:
             continue
-        tree = ask(node, cli, "thread", "samples-top-down", "--thread", seen["threadHandle"],
+        tree = send_request(node, cli, "thread", "samples-top-down", "--thread", seen["threadHandle"],
                    "--include-idle")["regularCallTree"]
         if tree["totalSamples"] != written["samples"]:
             errors.append("thread %s/%s: its tree has %r samples, not %d" % (
@@ -72,8 +72,8 @@ def main():
             errors.append("thread %s/%s: the roots have more than all" % (written["pid"],
                                                                          written["tid"]))
     errors += compare_markers(threads, wanted["threads"],
-                              lambda *arguments: ask(node, cli, *arguments))
-    errors += compare_counters(wanted["counters"], ask(node, cli, "counter", "list")["counters"])
+                              lambda *arguments: send_request(node, cli, *arguments))
+    errors += compare_counters(wanted["counters"], send_request(node, cli, "counter", "list")["counters"])
     for error in errors:
         print("%s: %s" % (path, error), file=sys.stderr)
     print("%s: %d threads, %d samples, %.6f s CPU, %d markers, %d counters as the viewer sees it" % (

@@ -161,11 +161,11 @@ static int request_reader(struct facts *f, pid_t pid, uint64_t since, const char
 		return -ENOMEM;
 	*request = (struct facts_request){f, pid, since};
 	memcpy(request->path, path, size);
-	err = fact_reader__ask(f->options.readers, f->options.service, pid, dir, f->names,
-			       f->names_size, with_context, take_answer, request);
+	err = fact_reader__request(f->options.readers, f->options.service, pid, dir, f->names,
+				   f->names_size, with_context, take_answer, request);
 	if (err)
 		free(request);
-	f->stats.asked += !err;
+	f->stats.requested += !err;
 	return err;
 }
 

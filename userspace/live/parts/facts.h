@@ -37,7 +37,7 @@ struct facts_options {
 int facts_part__new(const struct facts_options *options, struct live_part *part);
 
 struct facts_stats {
-	uint64_t asked, answered;
+	uint64_t requested, answered;
 	uint64_t refused; /* without an answer */
 	uint64_t dropped; /* too many waited */
 };

@@ -58,7 +58,7 @@ static enum code_state describe_method(struct hotspot_found *found, const struct
  */
 static bool is_doubtful(const struct hotspot_unloads *unloads, const struct code_question *q)
 {
-	return unloads->is_known ? !hotspot_unloads__none_since(unloads, q->time) : !q->is_told;
+	return unloads->is_known ? !hotspot_unloads__none_since(unloads, q->time) : !q->is_answered;
 }
 
 static int add_method(struct code_answers *answers, struct hotspot_found *found,
@@ -160,7 +160,7 @@ static int add_scope(struct code_answers *answers, struct hotspot_found *found,
 	struct hotspot_method m;
 	struct code_question q = {
 		.kind = FRAME_NOTE_HOTSPOT, .function = scope->method, .time = time};
-	bool is_told;
+	bool is_answered;
 	int err = hotspot_method__read(&found->layout, found->memory, scope->method, &m);
 
 	if (err)
@@ -170,13 +170,13 @@ static int add_scope(struct code_answers *answers, struct hotspot_found *found,
 		managed_function__fini(&f);
 		return 1;
 	}
-	is_told = code_answers__has(answers, &q);
+	is_answered = code_answers__has(answers, &q);
 	if (scope->index >= 0)
 		row = managed_function__row(&f, (uint32_t)scope->index);
 	add_call(e, &(struct code_call){q.function, q.check, row ? row->line : 0, 0});
-	if (!is_told)
+	if (!is_answered)
 		err = add_method(answers, found, &q, CODE_STATE_CONFIRMED, &f);
-	if (!is_told && !err)
+	if (!is_answered && !err)
 		err = vec_push(&answers->methods, q);
 	managed_function__fini(&f);
 	return err;

@@ -97,8 +97,8 @@ static void describe(const void *state, struct runtime_findings *findings,
 
 /* ---- in the collector ------------------------------------------------------------------------ */
 
-static unsigned int ask_code(const struct sample_event *e, const struct frame_note *note,
-			     struct code_question *questions)
+static unsigned int place_question(const struct sample_event *e, const struct frame_note *note,
+				   struct code_question *questions)
 {
 	*questions = code_question(e, note);
 	questions->address = note_code_address(note, e->frames[e->kernel_frames + note->frame]);
@@ -121,7 +121,7 @@ static const struct note_ops notes[] = {
 	 .calls = FRAME_NOTE_HOTSPOT,
 	 .naming = NAMED_BY_CODE,
 	 .lasting = CODE_STAYS,
-	 .ask = ask_code,
+	 .questions = place_question,
 	 .place = place_code},
 };
 

@@ -158,11 +158,11 @@ enum cpython_verdict cpython__find(const struct cpython_image *image, struct tar
 				   struct cpython *py)
 {
 	const struct cpython_symbols *s = image->symbols;
-	bool told = s && s->runtime;
+	bool has_symbol = s && s->runtime;
 	uint8_t table[CPYTHON_TABLE_MAX];
 	enum cpython_verdict verdict;
 
-	*py = (struct cpython){.runtime = told ? s->runtime + image->bias : search(image, m)};
+	*py = (struct cpython){.runtime = has_symbol ? s->runtime + image->bias : search(image, m)};
 	if (!py->runtime)
 		return CPYTHON_ABSENT;
 	if (s && s->code_type)

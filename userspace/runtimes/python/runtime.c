@@ -216,8 +216,8 @@ static int read_copy(struct code_answers *answers, const struct code_copy_event 
  * From 3.13 on the interpreter has a frame of no function before each __init__. Its code, a constant, has no line and no
  * version; any other code has a version.
  */
-static unsigned int ask(const struct sample_event *e, const struct frame_note *note,
-			struct code_question *questions)
+static unsigned int list_questions(const struct sample_event *e, const struct frame_note *note,
+				   struct code_question *questions)
 {
 	*questions = code_question(e, note);
 	return note->function && note->check;
@@ -231,7 +231,7 @@ static const struct note_ops notes[] = {
 	 .is_urgent = true,
 	 .is_inherited = true,
 	 .lasting = CODE_LASTS,
-	 .ask = ask},
+	 .questions = list_questions},
 	{.kind = FRAME_NOTE_PYTHON_LOOP, .order = NOTE_PLACES_GROUP},
 };
 

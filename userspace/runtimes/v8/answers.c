@@ -7,29 +7,30 @@
 #include "runtimes/v8/lines.h"
 #include "runtimes/v8/place.h"
 
-static struct v8_told *answer_of(struct v8_found *found, uint64_t sfi)
+static struct v8_reported *answer_of(struct v8_found *found, uint64_t sfi)
 {
-	return &found->told[(sfi >> 3 ^ sfi >> 9) & (V8_FUNCTIONS_TOLD - 1)];
+	return &found->reported[(sfi >> 3 ^ sfi >> 9) & (V8_FUNCTIONS_REPORTED - 1)];
 }
 
 /* For a function that was reported already, checking that it is the same is enough. An incomplete one is read anew. */
 static bool is_unchanged(struct v8_found *found, const struct code_question *q)
 {
-	const struct v8_told *told = answer_of(found, q->function);
+	const struct v8_reported *reported = answer_of(found, q->function);
 	uint64_t now_at;
 
-	return q->is_told && told->sfi == q->function &&
-	       v8_function__check(&found->reader, q->function, &told->identity, &now_at) ==
+	return q->is_answered && reported->sfi == q->function &&
+	       v8_function__check(&found->reader, q->function, &reported->identity, &now_at) ==
 		       V8_CONFIRMED;
 }
 
-static void note_told(struct v8_found *found, const struct code_question *q,
-		      const struct v8_function *about, const struct managed_function *f)
+static void note_reported(struct v8_found *found, const struct code_question *q,
+			  const struct v8_function *about, const struct managed_function *f)
 {
 	bool whole = about->sfi == q->function && !about->lost_script &&
 		     (about->is_builtin || f->rows.count);
 
-	*answer_of(found, q->function) = (struct v8_told){whole ? q->function : 0, about->identity};
+	*answer_of(found, q->function) = (struct v8_reported){whole ? q->function : 0,
+							      about->identity};
 }
 
 /* Is the function that was sampled there? Its address alone does not identify it. */
@@ -71,7 +72,7 @@ static int add_v8_function(struct code_answers *answers, struct v8_found *found,
 		return 0;
 	err = read_v8_function(answers, r, q, &f, &about);
 	if (!err)
-		note_told(found, q, &about, &f);
+		note_reported(found, q, &about, &f);
 	err = err ? code_answers__function(answers, q,
 					   err == -ENODATA ? CODE_STATE_STALE : CODE_STATE_UNKNOWN,
 					   0, NULL, 0)

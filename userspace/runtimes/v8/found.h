@@ -13,10 +13,10 @@ extern const struct runtime node_runtime;
 
 struct v8_wasm;
 
-#define V8_FUNCTIONS_TOLD 1024u /* a power of two */
+#define V8_FUNCTIONS_REPORTED 1024u /* a power of two */
 
 /* A function that was reported completely. */
-struct v8_told {
+struct v8_reported {
 	uint64_t sfi; /* 0: none */
 	struct v8_identity identity;
 };
@@ -31,8 +31,8 @@ struct v8_found {
 	struct v8_reader reader;
 	struct v8_trust trust;
 	uint64_t seen[V8_TRUST_CANDIDATES]; /* what it was tried on */
-	struct v8_told *told;		    /* V8_FUNCTIONS_TOLD, by a few bits of their address */
-	struct v8_wasm *wasm;		    /* NULL: it was not needed */
+	struct v8_reported *reported; /* V8_FUNCTIONS_REPORTED, by a few bits of their address */
+	struct v8_wasm *wasm;	      /* NULL: it was not needed */
 };
 
 /* As runtime_memory.answer. found->reader.memory is set. */

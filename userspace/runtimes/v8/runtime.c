@@ -29,8 +29,8 @@ static void find(void *state, struct runtime_lookup *lookup)
 	if (!readable)
 		return;
 	found->scripts = v8_scripts__new();
-	found->told = calloc(V8_FUNCTIONS_TOLD, sizeof(*found->told));
-	if (!found->scripts || !found->told)
+	found->reported = calloc(V8_FUNCTIONS_REPORTED, sizeof(*found->reported));
+	if (!found->scripts || !found->reported)
 		return;
 	v8_reader__init(&found->reader, &found->layout, found->scripts);
 	found->is_read = true;
@@ -41,7 +41,7 @@ static void fini(void *state)
 	struct v8_found *found = state;
 
 	v8_scripts__free(found->scripts);
-	free(found->told);
+	free(found->reported);
 	v8_wasm__free(found->wasm);
 }
 
@@ -134,8 +134,8 @@ static bool returns_to(uint64_t frame)
 }
 
 /* The place in the code of the frame. False: its address is unknown. */
-static bool ask_code(const struct sample_event *e, const struct frame_note *note,
-		     struct code_question *question)
+static bool place_question(const struct sample_event *e, const struct frame_note *note,
+			   struct code_question *question)
 {
 	uint64_t frame = e->frames[e->kernel_frames + note->frame];
 
@@ -145,16 +145,16 @@ static bool ask_code(const struct sample_event *e, const struct frame_note *note
 	return question->is_leaf || returns_to(frame);
 }
 
-static unsigned int ask(const struct sample_event *e, const struct frame_note *note,
-			struct code_question *questions)
+static unsigned int list_questions(const struct sample_event *e, const struct frame_note *note,
+				   struct code_question *questions)
 {
 	questions[0] = code_question(e, note);
-	return 1 + ask_code(e, note, &questions[1]);
+	return 1 + place_question(e, note, &questions[1]);
 }
 
 /* The innermost frame, if it is not known as WebAssembly: the one that called it is, and it may be another function of its module. */
-static bool ask_leaf(const struct sample_event *e, const struct frame_note *note,
-		     struct code_question *question)
+static bool leaf_question(const struct sample_event *e, const struct frame_note *note,
+			  struct code_question *question)
 {
 	const struct frame_note *notes = sample_notes(e);
 
@@ -168,12 +168,12 @@ static bool ask_leaf(const struct sample_event *e, const struct frame_note *note
 }
 
 /* The instance of a module alone identifies no function. */
-static unsigned int ask_wasm(const struct sample_event *e, const struct frame_note *note,
-			     struct code_question *questions)
+static unsigned int wasm_questions(const struct sample_event *e, const struct frame_note *note,
+				   struct code_question *questions)
 {
-	unsigned int count = note->frame == 1 && ask_leaf(e, note, &questions[0]);
+	unsigned int count = note->frame == 1 && leaf_question(e, note, &questions[0]);
 
-	return count + ask_code(e, note, &questions[count]);
+	return count + place_question(e, note, &questions[count]);
 }
 
 /*
@@ -213,14 +213,14 @@ static const struct note_ops notes[] = {
 	 .is_urgent = true,
 	 .lasting = CODE_NUMBERED,
 	 .needs_check = true, /* old recordings have functions by their addresses alone */
-	 .ask = ask,
+	 .questions = list_questions,
 	 .place = place},
 	{.kind = FRAME_NOTE_V8_WASM,
 	 .counted_as = FRAME_NOTE_V8_WASM,
 	 .calls = FRAME_NOTE_V8_WASM,
 	 .naming = NAMED_BY_MODULE,
 	 .names_leaf = true,
-	 .ask = ask_wasm,
+	 .questions = wasm_questions,
 	 .place = place},
 	{.kind = FRAME_NOTE_V8_FRAME,
 	 .counted_as = FRAME_NOTE_V8,

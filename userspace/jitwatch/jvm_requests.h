@@ -3,8 +3,8 @@
  * Requests perf maps of HotSpot processes: when they are first seen, every ten seconds, and at the end. A child
  * process sends the request (jvm_attach.h). Used by one thread.
  */
-#ifndef JITWATCH_JVM_ASKER_H
-#define JITWATCH_JVM_ASKER_H
+#ifndef JITWATCH_JVM_REQUESTS_H
+#define JITWATCH_JVM_REQUESTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #include "base/vec.h"
 #include "jitwatch/jit_find.h"
 
-struct asked_jvm {
+struct jvm_request {
 	struct jit_owner owner;
 	uint64_t next;
 	pid_t child; /* the process that sends the request; 0: none */
@@ -23,17 +23,17 @@ struct asked_jvm {
 };
 
 /* Zero-initialised. */
-struct jvm_asker {
-	VEC(struct asked_jvm) jvms;
-	bool asked_at_end;
+struct jvm_requests {
+	VEC(struct jvm_request) jvms;
+	bool sent_at_end;
 };
 
 /* The process gets requests from the next round on, if it is a JVM. 0 or -ENOMEM. */
-int jvm_asker__add(struct jvm_asker *a, const struct jit_owner *owner);
+int jvm_requests__add(struct jvm_requests *a, const struct jit_owner *owner);
 /* It has ended, or has become another program. */
-void jvm_asker__forget(struct jvm_asker *a, pid_t pid);
+void jvm_requests__forget(struct jvm_requests *a, pid_t pid);
 
-struct jvm_asker_caller {
+struct jvm_requests_caller {
 	void (*answered)(void *context, pid_t pid); /* a child has ended */
 	/* Files of this process are about to be used, which may never return; NULL: no more. */
 	void (*touch)(void *context, const struct jit_owner *owner);
@@ -41,14 +41,15 @@ struct jvm_asker_caller {
 };
 
 /* Send the requests that are due; `at_end`: once more. */
-void jvm_asker__ask_due(struct jvm_asker *a, bool at_end, const struct jvm_asker_caller *caller);
+void jvm_requests__send_due(struct jvm_requests *a, bool at_end,
+			    const struct jvm_requests_caller *caller);
 /* Is a request under way? */
-bool jvm_asker__is_asking(const struct jvm_asker *a);
+bool jvm_requests__are_pending(const struct jvm_requests *a);
 /* When there is something to do; UINT64_MAX: never. */
-uint64_t jvm_asker__next_due(const struct jvm_asker *a, uint64_t now);
+uint64_t jvm_requests__next_due(const struct jvm_requests *a, uint64_t now);
 
 /* Kill the children. One that hangs in a file is not waited for. */
-void jvm_asker__stop(struct jvm_asker *a);
-void jvm_asker__fini(struct jvm_asker *a);
+void jvm_requests__stop(struct jvm_requests *a);
+void jvm_requests__fini(struct jvm_requests *a);
 
 #endif

@@ -48,18 +48,18 @@ static struct code_question question_of(const struct event_header *event)
 }
 
 /* Enter a function that came without a request, with code that it is inlined in. NULL: no room. */
-static struct asked *note_told(struct live_code *c, struct code_process *process,
+static struct query *add_query(struct live_code *c, struct code_process *process,
 			       const struct code_question *question, uint64_t now)
 {
-	struct asked *told;
+	struct query *query;
 
-	if (process->asked.count >= ASKED_MAX || c->asked >= ASKED_ALL)
+	if (process->queries.count >= QUERIES_MAX || c->query_count >= QUERIES_ALL)
 		return NULL;
-	told = asked_map__need(
-		&process->asked,
-		&(struct asked){.question = *question, .time = now, .window = c->window}, NULL);
-	c->asked += told != NULL;
-	return told;
+	query = query_map__need(
+		&process->queries,
+		&(struct query){.question = *question, .time = now, .window = c->window}, NULL);
+	c->query_count += query != NULL;
+	return query;
 }
 
 /* Does its answer hold, whatever is at its address by now? */
@@ -74,27 +74,27 @@ static bool is_known_for_good(const struct live_code *c, const struct code_funct
  * A failed reading is not reported, with two exceptions: functions for which there will be no other answer, and
  * methods that were reported before, because later samples may be of another one.
  */
-static bool is_news(const struct live_code *c, const struct asked *asked,
+static bool is_news(const struct live_code *c, const struct query *query,
 		    const struct event_header *event, uint64_t hash)
 {
 	const struct code_function_event *e = (const struct code_function_event *)event;
-	bool was_told = asked && asked->confirmed;
-	bool tells = event->type == EVENT_CODE_CHAIN || e->state == CODE_STATE_CONFIRMED;
+	bool was_answered = query && query->confirmed;
+	bool reports = event->type == EVENT_CODE_CHAIN || e->state == CODE_STATE_CONFIRMED;
 
-	if (!tells && e->state == CODE_STATE_STALE && is_known_for_good(c, e))
-		tells = !was_told;
-	else if (!tells && e->state == CODE_STATE_STALE)
-		tells = was_told;
-	if (!tells || !was_told || asked->answer != hash)
-		return tells;
-	return asked->doubtful && !(event->flags & EVENT_DOUBTFUL);
+	if (!reports && e->state == CODE_STATE_STALE && is_known_for_good(c, e))
+		reports = !was_answered;
+	else if (!reports && e->state == CODE_STATE_STALE)
+		reports = was_answered;
+	if (!reports || !was_answered || query->answer != hash)
+		return reports;
+	return query->doubtful && !(event->flags & EVENT_DOUBTFUL);
 }
 
 /* A function over a limit is requested again, regardless of its number of tries. */
-static void give_another_try(struct asked *asked)
+static void give_another_try(struct query *query)
 {
-	if (asked && asked->tries == TRIES)
-		asked->tries--;
+	if (query && query->tries == TRIES)
+		query->tries--;
 }
 
 static bool is_confirmed(const struct event_header *event)
@@ -107,7 +107,7 @@ static bool is_confirmed(const struct event_header *event)
  * If an answer is over a limit, and the words were reported before, they may be another function's since. Report that
  * in a few bytes, once until the next answer.
  */
-static int report_change(struct live_code *c, struct asked *asked, const struct event_header *event)
+static int report_change(struct live_code *c, struct query *query, const struct event_header *event)
 {
 	const struct code_function_event *e = (const struct code_function_event *)event;
 	struct {
@@ -116,7 +116,7 @@ static int report_change(struct live_code *c, struct asked *asked, const struct 
 	} gone = {};
 	uint64_t hash;
 
-	if (!asked || !asked->confirmed || !is_confirmed(event) || is_known_for_good(c, e))
+	if (!query || !query->confirmed || !is_confirmed(event) || is_known_for_good(c, e))
 		return 0;
 	gone.event = (struct code_function_event){
 		.header = {.size = sizeof(gone), .type = EVENT_CODE_FUNCTION, .time = event->time},
@@ -129,9 +129,9 @@ static int report_change(struct live_code *c, struct asked *asked, const struct 
 		.check = e->check,
 	};
 	hash = hash_event(&gone.event.header);
-	if (asked->answer == hash)
+	if (query->answer == hash)
 		return 0;
-	asked->answer = hash;
+	query->answer = hash;
 	return c->options.push(c->options.context, &gone.event.header);
 }
 
@@ -146,7 +146,7 @@ static bool may_add(struct live_code *c, struct code_process *process,
 {
 	struct outside_books *books = c->options.books;
 	const struct quota_claim claim = {
-		.process = &process->told,
+		.process = &process->events,
 		.all = &c->functions.total,
 		.scarce = (int64_t)c->functions.all.limit / 4 * 3,
 		.now = event->time,
@@ -170,22 +170,22 @@ static int take_event(void *context, struct event_header *event)
 	struct taking *taking = context;
 	struct live_code *c = taking->code;
 	struct code_question question = question_of(event);
-	struct asked *asked = live_code_asked(taking->process, &question);
+	struct query *query = live_code_find_query(taking->process, &question);
 	uint64_t hash = hash_event(event);
 
-	if (!is_news(c, asked, event, hash))
+	if (!is_news(c, query, event, hash))
 		return 0;
 	if (!may_add(c, taking->process, event)) {
-		give_another_try(asked);
-		return report_change(c, asked, event);
+		give_another_try(query);
+		return report_change(c, query, event);
 	}
-	if (!asked)
-		asked = note_told(c, taking->process, &question, event->time);
-	if (asked) {
-		asked->confirmed = true;
-		asked->answer = hash;
-		asked->doubtful = event->flags & EVENT_DOUBTFUL;
-		asked->read = is_confirmed(event) ? event->time : 0;
+	if (!query)
+		query = add_query(c, taking->process, &question, event->time);
+	if (query) {
+		query->confirmed = true;
+		query->answer = hash;
+		query->doubtful = event->flags & EVENT_DOUBTFUL;
+		query->read = is_confirmed(event) ? event->time : 0;
 	}
 	return c->options.push(c->options.context, event);
 }
@@ -212,13 +212,13 @@ int live_code__copied(struct live_code *c, const struct code_copy_event *copy)
 	struct code_process *process = taking.process;
 	struct code_answers answers = {.pid = copy->tgid, .limit = EVENT_SIZE_MAX};
 	struct event_header *event;
-	struct asked *asked;
+	struct query *query;
 	int err;
 
-	if (!memory || !process || process->tells || !process->layout.size)
+	if (!memory || !process || process->writes_map || !process->layout.size)
 		return 0;
-	asked = live_code_asked(process, &question);
-	if ((asked && asked->confirmed) || live_code_is_inherited(c, process->from, &question) ||
+	query = live_code_find_query(process, &question);
+	if ((query && query->confirmed) || live_code_is_inherited(c, process->from, &question) ||
 	    !meter__spend(&c->copies, &quota_row(QUOTA_CODE_COPIES)->all, copy->header.size,
 			  copy->header.time)) /* rather as if there were no copy */
 		return 0;
@@ -242,22 +242,22 @@ static void take_events(void *context, const struct helper_answer *answer)
 
 	if (!taking.process || taking.process->life != request->life)
 		return;
-	taking.process->is_asked = false;
+	taking.process->has_request = false;
 	err = code_reader__take_events(answer, request->pid, monotonic_ns(), take_event, &taking);
 	if (!err && taking.process->waiting.count && !answer->refusal)
-		err = live_code_ask(c, taking.process, monotonic_ns());
+		err = live_code_send_queries(c, taking.process, monotonic_ns());
 	c->err = c->err ? c->err : err;
 }
 
 /* Of these the memory may be used again within milliseconds. */
-static bool is_of_a_new_function(const struct live_code *c, const struct asked *asked)
+static bool is_of_a_new_function(const struct live_code *c, const struct query *query)
 {
-	const struct code_question *q = &asked->question;
+	const struct code_question *q = &query->question;
 
-	return !asked->tries && !q->address && c->notes.of[q->kind]->is_urgent;
+	return !query->tries && !q->address && c->notes.of[q->kind]->is_urgent;
 }
 
-int live_code_ask(struct live_code *c, struct code_process *process, uint64_t now)
+int live_code_send_queries(struct live_code *c, struct code_process *process, uint64_t now)
 {
 	struct code_question questions[CODE_QUESTIONS_MAX];
 	struct code_request *request;
@@ -265,17 +265,17 @@ int live_code_ask(struct live_code *c, struct code_process *process, uint64_t no
 	int err;
 
 	while (count < CODE_QUESTIONS_MAX && count < process->waiting.count) {
-		struct asked *asked = &process->asked.data[process->waiting.data[count]];
+		struct query *query = &process->queries.data[process->waiting.data[count]];
 
-		if (!asked->tries)
+		if (!query->tries)
 			live_code_begins(c, process, now);
-		if (is_of_a_new_function(c, asked))
+		if (is_of_a_new_function(c, query))
 			c->met = now;
-		asked->waits = asked->is_open = false;
-		asked->time = now;
-		asked->tries += asked->tries < TRIES;
-		questions[count] = asked->question;
-		questions[count++].is_told = asked->confirmed;
+		query->waits = query->is_open = false;
+		query->time = now;
+		query->tries += query->tries < TRIES;
+		questions[count] = query->question;
+		questions[count++].is_answered = query->confirmed;
 	}
 	process->waiting.count -= count;
 	memmove(process->waiting.data, process->waiting.data + count,
@@ -283,9 +283,9 @@ int live_code_ask(struct live_code *c, struct code_process *process, uint64_t no
 	request = live_code_request(c, process);
 	if (!request)
 		return -ENOMEM;
-	process->is_asked = true;
-	err = code_reader__ask(c->options.readers, c->options.service, process->pid, process->life,
-			       questions, count, take_events, request);
+	process->has_request = true;
+	err = code_reader__request(c->options.readers, c->options.service, process->pid,
+				   process->life, questions, count, take_events, request);
 	if (err)
 		free(request);
 	return err;

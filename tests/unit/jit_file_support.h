@@ -3,8 +3,8 @@
  * For tests of jit_file: a file that is written in a directory of its own, and what is told of it. To be included
  * after cmocka.h.
  */
-#ifndef TESTS_UNIT_HEARD_FILE_H
-#define TESTS_UNIT_HEARD_FILE_H
+#ifndef TESTS_UNIT_JIT_FILE_SUPPORT_H
+#define TESTS_UNIT_JIT_FILE_SUPPORT_H
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -47,22 +47,22 @@ static inline int remove_directory(void **state)
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
-struct told {
+struct report {
 	uint64_t after, before;
 	uint32_t flags;
 	size_t first, size; /* in bytes */
 };
 
-struct heard {
-	VEC(struct told) pieces;
+struct received {
+	VEC(struct report) pieces;
 	VEC(char) bytes;
 	unsigned int states;
 	struct jit_file_event state; /* the last one */
 	char path[PATH_MAX];	     /* its */
-	int refusal;		     /* what hear_event() returns */
+	int refusal;		     /* what receive_event() returns */
 };
 
-static inline void hear_state(struct heard *h, const struct event_header *event)
+static inline void receive_state(struct received *h, const struct event_header *event)
 {
 	const struct jit_file_event *e = (const void *)event;
 
@@ -74,10 +74,10 @@ static inline void hear_state(struct heard *h, const struct event_header *event)
 	h->states++;
 }
 
-static inline void check_order(const struct heard *h, const struct told *new)
+static inline void check_order(const struct received *h, const struct report *new)
 {
-	const struct told *last = h->pieces.count ? &h->pieces.data[h->pieces.count - 1]
-						  : &(struct told){};
+	const struct report *last = h->pieces.count ? &h->pieces.data[h->pieces.count - 1]
+						    : &(struct report){};
 
 	assert_true(new->after <= new->before);
 	assert_true(new->before >= last->before);
@@ -87,51 +87,51 @@ static inline void check_order(const struct heard *h, const struct told *new)
 		assert_true(new->after >= last->before);
 }
 
-static inline void hear_bytes(struct heard *h, const struct event_header *event)
+static inline void receive_bytes(struct received *h, const struct event_header *event)
 {
 	const struct jit_bytes_event *e = (const void *)event;
-	struct told told = {.after = e->after,
-			    .before = e->before,
-			    .flags = e->flags,
-			    .first = h->bytes.count,
-			    .size = e->size};
+	struct report report = {.after = e->after,
+				.before = e->before,
+				.flags = e->flags,
+				.first = h->bytes.count,
+				.size = e->size};
 
 	assert_int_equal(e->file, NUMBER);
 	assert_true(e->size <= event->size - sizeof(*e));
 	for (size_t i = e->size; i < event->size - sizeof(*e); i++)
 		assert_int_equal(e->bytes[i], 0);
 	assert_true(e->before == UINT64_MAX || e->before <= event->time);
-	check_order(h, &told);
-	assert_int_equal(vec_push(&h->pieces, told), 0);
+	check_order(h, &report);
+	assert_int_equal(vec_push(&h->pieces, report), 0);
 	assert_int_equal(vec_reserve(&h->bytes, h->bytes.count + e->size), 0);
 	if (e->size)
 		memcpy(h->bytes.data + h->bytes.count, e->bytes, e->size);
 	h->bytes.count += e->size;
 }
 
-static inline int hear_event(void *context, struct event_header *event)
+static inline int receive_event(void *context, struct event_header *event)
 {
-	struct heard *h = context;
+	struct received *h = context;
 
 	if (h->refusal)
 		return h->refusal;
 	assert_true(event->size <= EVENT_SIZE_MAX);
 	assert_int_equal(event->size % EVENT_ALIGN, 0);
 	if (event->type == EVENT_JIT_FILE)
-		hear_state(h, event);
+		receive_state(h, event);
 	else
-		hear_bytes(h, event);
+		receive_bytes(h, event);
 	return 0;
 }
 
-static inline void forget_heard(struct heard *h)
+static inline void forget_received(struct received *h)
 {
 	h->pieces.count = h->bytes.count = 0;
 	h->states = 0;
 }
 
-/* The bytes since the last forget_heard(), of all pieces. */
-static inline void assert_bytes(const struct heard *h, const char *wanted)
+/* The bytes since the last forget_received(), of all pieces. */
+static inline void assert_bytes(const struct received *h, const char *wanted)
 {
 	if (h->bytes.count != strlen(wanted) ||
 	    (h->bytes.count && memcmp(h->bytes.data, wanted, h->bytes.count)))
@@ -139,14 +139,14 @@ static inline void assert_bytes(const struct heard *h, const char *wanted)
 			 h->bytes.count ? h->bytes.data : "", wanted);
 }
 
-static inline const struct told *piece_at(const struct heard *h, size_t i)
+static inline const struct report *piece_at(const struct received *h, size_t i)
 {
 	assert_true(i < h->pieces.count);
 	return &h->pieces.data[i];
 }
 
 /* One appended piece, and no snapshot. */
-static inline const struct told *the_piece(const struct heard *h, const char *wanted)
+static inline const struct report *the_piece(const struct received *h, const char *wanted)
 {
 	assert_bytes(h, wanted);
 	assert_int_equal(h->pieces.count, 1);
@@ -155,9 +155,9 @@ static inline const struct told *the_piece(const struct heard *h, const char *wa
 }
 
 /* One snapshot that begins and ends, of a single moment. */
-static inline const struct told *the_snapshot(const struct heard *h, const char *wanted)
+static inline const struct report *the_snapshot(const struct received *h, const char *wanted)
 {
-	const struct told *first, *last;
+	const struct report *first, *last;
 
 	assert_bytes(h, wanted);
 	first = piece_at(h, 0);
@@ -165,7 +165,7 @@ static inline const struct told *the_snapshot(const struct heard *h, const char 
 	assert_true(first->flags & JIT_SNAPSHOT_BEGIN);
 	assert_true(last->flags & JIT_SNAPSHOT_END);
 	for (size_t i = 0; i < h->pieces.count; i++) {
-		const struct told *p = piece_at(h, i);
+		const struct report *p = piece_at(h, i);
 
 		assert_int_equal(p->after, first->after);
 		assert_int_equal(p->before, first->before);
@@ -209,13 +209,13 @@ static inline void sleep_ns(uint64_t ns)
 
 struct followed {
 	struct jit_file file;
-	struct heard heard;
+	struct received received;
 	uint64_t began, read_at; /* before the last reading, and behind it */
 };
 
 static inline int read_as(struct followed *f, const struct jit_signs *signs, bool settle)
 {
-	const struct jit_file_sink sink = {hear_event, &f->heard};
+	const struct jit_file_sink sink = {receive_event, &f->received};
 	int more;
 
 	f->began = monotonic_ns();
@@ -244,7 +244,7 @@ static inline void begin_as(struct followed *f, enum jit_file_kind kind, enum ji
 			    uint64_t modified)
 {
 	const struct jit_owner owner = {.pid = 4711, .own_pid = 11, .start = 815};
-	const struct jit_file_sink sink = {hear_event, &f->heard};
+	const struct jit_file_sink sink = {receive_event, &f->received};
 	struct jit_found found = {.state = state, .modified = modified, .path = "/tmp/" FILENAME};
 
 	*f = (struct followed){};
@@ -263,7 +263,7 @@ static inline void begin_map(struct followed *f, const char *text)
 	begin_as(f, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED, 0);
 	assert_int_equal(jit_file__wakes_at(&f->file), 0);
 	read_all(f, &NO_SIGNS);
-	forget_heard(&f->heard);
+	forget_received(&f->received);
 }
 
 static inline void end_map(struct followed *f)
@@ -271,8 +271,8 @@ static inline void end_map(struct followed *f)
 	jit_file__close(&f->file);
 	assert_int_equal(f->file.fd, -1);
 	jit_file__close(&f->file);
-	vec_free(&f->heard.pieces);
-	vec_free(&f->heard.bytes);
+	vec_free(&f->received.pieces);
+	vec_free(&f->received.bytes);
 	unlink(FILENAME);
 }
 

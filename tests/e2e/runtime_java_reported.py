@@ -53,21 +53,21 @@ def is_same(ours, theirs):
     return ours[0] == theirs[0] and (ours[1:3] == theirs[1:] or not theirs[2])
 
 
-def class_of(ours, told):
+def class_of(ours, reported):
     if not ours:
         return "without frames of Java"
-    if ours[-1][:2] == told[-1][:2] and ours[-1][2] == told[-1][2] + 1:
+    if ours[-1][:2] == reported[-1][:2] and ours[-1][2] == reported[-1][2] + 1:
         # between two places that the compiler has written down: the next one is the call behind the loop
-        ours = ours[:-1] + [(*told[-1], ours[-1][3])]
-    if len(ours) == len(told) and all(map(is_same, ours, told)):
+        ours = ours[:-1] + [(*reported[-1], ours[-1][3])]
+    if len(ours) == len(reported) and all(map(is_same, ours, reported)):
         return "equal"
     if any(frame[0] == "[HotSpot]" for frame in ours):
         return "without a name"
-    if len(ours) < len(told) and all(map(is_same, ours[::-1], told[::-1])):
+    if len(ours) < len(reported) and all(map(is_same, ours[::-1], reported[::-1])):
         return "cut"
     if any(frame[3] for frame in ours):
         return "marked"
-    if [frame[0] for frame in ours] == [frame[0] for frame in told]:
+    if [frame[0] for frame in ours] == [frame[0] for frame in reported]:
         return "another line"
     return "wrong"
 
@@ -93,19 +93,19 @@ def compare(home, processes, seconds, classes, examples):
     for log, programs in logs.items():
         spans, first = Spans(log + ".*"), None
         for sample in samples:
-            told = spans.at(sample.tid, sample.when)
-            if not told:
+            reported = spans.at(sample.tid, sample.when)
+            if not reported:
                 continue
             first = first or sample.when
             if sample.when < first + WARM * 1e9:
                 continue
-            told = [(without_address(name), file, at) for name, file, at in told]
-            told[-1] = *told[-1][:2], line
+            reported = [(without_address(name), file, at) for name, file, at in reported]
+            reported[-1] = *reported[-1][:2], line
             ours = of_java(sample.frames)
-            kind = class_of(ours, told)
+            kind = class_of(ours, reported)
             classes[programs[-1]][kind] += 1
             if kind != "equal" and len(examples) < SHOW:
-                examples.append((kind, programs, ours, told, sample.frames))
+                examples.append((kind, programs, ours, reported, sample.frames))
 
 
 def check(major, home, processes, seconds, least):
@@ -125,13 +125,13 @@ def check(major, home, processes, seconds, least):
     assert classes["equal"] >= 0.99 * total, classes
 
 
-def test_told():
+def test_reported():
     for major, home in jdks().items():
         check(major, home, [PROGRAMS], SECONDS, 200)
 
 
 @soak
-def test_told_for_long():
+def test_reported_for_long():
     for major, home in jdks().items():
         check(major, home, [[program] for program in PROGRAMS], SECONDS, 2000)
 
