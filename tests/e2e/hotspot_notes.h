@@ -151,7 +151,7 @@ static inline void naming__sample(struct naming *n, struct target_memory *memory
 	memcpy(n->frames, frames.frames, frames.count * sizeof(n->frames[0]));
 }
 
-/* As session/live_code asks. */
+/* As live/parts/code asks. */
 static inline struct code_question question_of_note(const struct sample_event *e,
 						    const struct frame_note *note)
 {
@@ -178,7 +178,7 @@ static inline void report(struct naming *n, struct event_header *event)
 		return;
 	}
 	n->stale += f->state == CODE_STATE_STALE;
-	/* as session/live_code tells it: that something is gone counts where it had been there */
+	/* as live/parts/code tells it: that something is gone counts where it had been there */
 	if (f->state == CODE_STATE_CONFIRMED ||
 	    (f->state == CODE_STATE_STALE && code_functions__versions(n->functions, &words)))
 		code_functions__add(n->functions, 1, f);

@@ -13,7 +13,7 @@
 #include "base/clocks.h"
 #include "base/io.h"
 #include "jitwatch/code_reader.h"
-#include "session/live_code.h"
+#include "live/parts/code.h"
 
 #define S     1000000000ull
 #define BLOB  0x7f0000001000
@@ -46,7 +46,8 @@ static struct reading {
 
 static struct {
 	struct helper_pool *pool;
-	struct live_code *code;
+	struct tasks *tasks;
+	struct live_part code;
 	struct outside_books *books;
 	size_t functions, chains, stale;
 	uint64_t now;
@@ -143,6 +144,14 @@ static int count_event(void *context, struct event_header *event)
 	return 0;
 }
 
+/* tasks_options.released. */
+static int end_program(void *context, struct task *task, enum task_end how)
+{
+	(void)context;
+	return how == TASK_EXECED ? live.code.execed(live.code.object, task)
+				  : live.code.exited(live.code.object, task);
+}
+
 static int set_up(void **state)
 {
 	const struct helper_pool_options pool = {.services = services,
@@ -150,7 +159,7 @@ static int set_up(void **state)
 						 .class = HELPER_READER,
 						 .keeper = HELPER_KEEPER,
 						 .deadline = S};
-	struct live_code_options options = {.push = count_event};
+	struct code_options options = {.push = count_event};
 	union {
 		struct mmap_event m;
 		char bytes[sizeof(struct mmap_event) + 64];
@@ -164,10 +173,15 @@ static int set_up(void **state)
 	assert_int_equal(helper_pool__new(&pool, &live.pool), 0);
 	options.readers = live.pool;
 	options.books = live.books = outside_books__new();
-	assert_int_equal(live_code__new(&options, &live.code), 0);
+	options.tasks = live.tasks = tasks__new(&(struct tasks_options){
+		.everyone = true, .inherit = true, .released = end_program});
+	assert_non_null(live.tasks);
+	assert_int_equal(code_part__new(&options, &live.code), 0);
 	mapping.m.pid = (uint32_t)getpid();
 	memcpy(mapping.m.path, "/usr/bin/node", sizeof("/usr/bin/node"));
-	assert_int_equal(live_code__mapped(live.code, &mapping.m), 0);
+	assert_int_equal(
+		live.code.mapped(live.code.object, tasks__need(live.tasks, getpid()), &mapping.m),
+		0);
 	live.now = monotonic_ns();
 	return 0;
 }
@@ -176,7 +190,8 @@ static int tear_down(void **state)
 {
 	(void)state;
 	helper_pool__free(live.pool);
-	live_code__free(live.code);
+	live.code.free(live.code.object);
+	tasks__free(live.tasks);
 	outside_books__free(live.books);
 	munmap(reading, sizeof(*reading));
 	return 0;
@@ -195,7 +210,8 @@ static void sample_of(uint32_t pid, enum frame_kind kind, const struct frame_not
 	       .frame = frame_pack(kind, 0x1000),
 	       .note = *note};
 
-	assert_int_equal(live_code__sampled(live.code, &s.e), 0);
+	assert_int_equal(
+		live.code.sampled(live.code.object, tasks__need(live.tasks, (pid_t)pid), &s.e), 0);
 }
 
 static void sample(enum frame_kind kind, const struct frame_note *note)
@@ -205,7 +221,7 @@ static void sample(enum frame_kind kind, const struct frame_note *note)
 
 static void run(void)
 {
-	assert_int_equal(live_code__run(live.code, live.now), 0);
+	assert_int_equal(live.code.tick(live.code.object, live.now), 0);
 	assert_true(helper_pool__settle(live.pool, 5 * S));
 }
 
@@ -255,13 +271,13 @@ static void test_a_process_is_looked_at_with_its_first_sample(void **state)
 	run();
 	assert_int_equal(reading->looks, 0);
 	sample(FRAME_IP, &interpreted);
-	assert_false(live_code__looks(live.code));
-	assert_int_equal(live_code__run(live.code, live.now), 0);
-	assert_true(live_code__looks(live.code));
+	assert_false(code_part__looks(&live.code));
+	assert_int_equal(live.code.tick(live.code.object, live.now), 0);
+	assert_true(code_part__looks(&live.code));
 	assert_true(helper_pool__settle(live.pool, 5 * S));
-	assert_false(live_code__looks(live.code));
+	assert_false(code_part__looks(&live.code));
 	assert_int_equal(reading->looks, 1);
-	assert_true(live_code__begun(live.code) >= live.now); /* a function was asked about */
+	assert_true(code_part__begun(&live.code) >= live.now); /* a function was asked about */
 }
 
 static void test_methods_are_requested_again(void **state)
@@ -363,15 +379,15 @@ static void test_methods_are_read_at_the_end(void **state)
 	(void)state;
 	sample(FRAME_IP, &interpreted);
 	run();
-	assert_int_equal(live_code__close(live.code, live.now), 0);
+	assert_int_equal(code_part__close(&live.code, live.now), 0);
 	run();
 	assert_int_equal(reading->methods, 1); /* not sampled since */
 	live.now += S / 10;
 	sample(FRAME_IP, &interpreted);
 	run();
 	assert_int_equal(reading->methods, 1);
-	assert_int_equal(live_code__close(live.code, live.now), 0);
-	assert_true(live_code__waits(live.code));
+	assert_int_equal(code_part__close(&live.code, live.now), 0);
+	assert_true(code_part__waits(&live.code));
 	run();
 	assert_int_equal(reading->methods, 2);
 }
@@ -404,7 +420,7 @@ static void test_what_was_not_sampled_for_some_windows(void **state)
 	for (int window = 0; window < 4; window++) {
 		sample(FRAME_IP, &always);
 		run();
-		assert_int_equal(live_code__close(live.code, live.now), 0);
+		assert_int_equal(code_part__close(&live.code, live.now), 0);
 	}
 	assert_int_equal(reading->methods, 2);
 	assert_int_equal(live.functions, 2);
@@ -416,11 +432,11 @@ static void test_what_was_not_sampled_for_some_windows(void **state)
 	/* what waits keeps its place */
 	sample(FRAME_IP, &interpreted);
 	for (int window = 0; window < 4; window++)
-		assert_int_equal(live_code__close(live.code, live.now), 0);
+		assert_int_equal(code_part__close(&live.code, live.now), 0);
 	run();
 	assert_int_equal(reading->methods, 4);
 	assert_int_equal(live.functions, 4);
-	assert_false(live_code__waits(live.code));
+	assert_false(code_part__waits(&live.code));
 }
 
 /* ---- children of fork ------------------------------------------------------------------------ */
@@ -434,8 +450,13 @@ static const struct frame_note python[] = {
 
 static void fork_child(uint32_t child)
 {
-	assert_int_equal(live_code__forked(live.code, (uint32_t)getpid(), child, monotonic_ns()),
-			 0);
+	const struct task_event fork = {.header = {.type = EVENT_FORK, .time = monotonic_ns()},
+					.pid = child,
+					.tid = child,
+					.ppid = (uint32_t)getpid()};
+
+	assert_int_equal(tasks__fork(live.tasks, &fork), 0);
+	assert_int_equal(live.code.forked(live.code.object, &fork), 0);
 }
 
 /* What was read of the parent before is not read of the child. */
@@ -469,7 +490,11 @@ static void test_children_that_are_gone_when_they_are_known(void **state)
 	live.now = monotonic_ns() + S;
 	sample_of(CHILD, FRAME_IP, &python[0]);
 	fork_child(CHILD);
-	live_code__forget(live.code, CHILD);
+	assert_int_equal(tasks__exit(live.tasks, &(struct task_event){.header = {.type = EVENT_EXIT,
+										 .time = live.now},
+								      .pid = CHILD,
+								      .tid = CHILD}),
+			 0);
 	run();
 	assert_int_equal(reading->methods, 1);
 	assert_int_equal(reading->pid, getpid());
@@ -525,8 +550,8 @@ static void test_functions_of_v8_with_a_number(void **state)
 	assert_int_equal(live.functions, 1);
 	/* it was sampled since it was read, but that does not matter */
 	live.now -= S;
-	assert_int_equal(live_code__close(live.code, live.now), 0);
-	assert_false(live_code__waits(live.code));
+	assert_int_equal(code_part__close(&live.code, live.now), 0);
+	assert_false(code_part__waits(&live.code));
 	/* another one at its address is a question of its own */
 	sample(FRAME_IP, &next);
 	run();
@@ -564,14 +589,14 @@ static void test_frame_pointers(void **state)
 
 	(void)state;
 	reading->keeps_frame_pointers = true;
-	assert_false(live_code__keeps_frame_pointers(live.code, pid));
+	assert_false(code_keeps_frame_pointers(live.tasks, (pid_t)pid));
 	sample(FRAME_IP, &interpreted);
 	run();
 	assert_true(reading->looks > 0);
-	assert_true(live_code__keeps_frame_pointers(live.code, pid));
-	assert_false(live_code__keeps_frame_pointers(live.code, pid + 1));
-	live_code__forget(live.code, pid);
-	assert_false(live_code__keeps_frame_pointers(live.code, pid));
+	assert_true(code_keeps_frame_pointers(live.tasks, (pid_t)pid));
+	assert_false(code_keeps_frame_pointers(live.tasks, (pid_t)pid + 1));
+	assert_int_equal(tasks__exec(live.tasks, (pid_t)pid), 0);
+	assert_false(code_keeps_frame_pointers(live.tasks, (pid_t)pid));
 }
 
 int main(void)

@@ -22,7 +22,7 @@
 #include "base/clocks.h"
 #include "elf/elf_file.h"
 #include "jitwatch/code_reader.h"
-#include "session/live_code.h"
+#include "live/parts/code.h"
 #include "session/process_survey.h"
 
 static struct madeup_heap heap __attribute__((aligned(64))) = {
@@ -33,7 +33,8 @@ static struct madeup_heap heap __attribute__((aligned(64))) = {
 
 static struct {
 	struct helper_pool *pool;
-	struct live_code *code;
+	struct tasks *tasks;
+	struct live_part code;
 	uint64_t now;
 	size_t functions;
 	uint32_t has; /* as the kernel gets it */
@@ -158,7 +159,7 @@ static void start_session(void)
 						 .class = HELPER_READER,
 						 .keeper = HELPER_KEEPER,
 						 .deadline = S};
-	struct live_code_options options = {.push = take_event, .set_runtime = set_runtime};
+	struct code_options options = {.push = take_event, .set_runtime = set_runtime};
 	union {
 		struct mmap_event m;
 		char bytes[sizeof(struct mmap_event) + 64];
@@ -167,22 +168,27 @@ static void start_session(void)
 	memset(&live, 0, sizeof(live));
 	assert_int_equal(helper_pool__new(&pool, &live.pool), 0);
 	options.readers = live.pool;
-	assert_int_equal(live_code__new(&options, &live.code), 0);
+	options.tasks = live.tasks = tasks__new(&(struct tasks_options){.everyone = true});
+	assert_non_null(live.tasks);
+	assert_int_equal(code_part__new(&options, &live.code), 0);
 	mapping.m.pid = (uint32_t)getpid();
 	strcpy(mapping.m.path, "/usr/bin/madeup");
-	assert_int_equal(live_code__mapped(live.code, &mapping.m), 0);
+	assert_int_equal(
+		live.code.mapped(live.code.object, tasks__need(live.tasks, getpid()), &mapping.m),
+		0);
 	live.now = monotonic_ns();
 }
 
 static void end_session(void)
 {
 	helper_pool__free(live.pool);
-	live_code__free(live.code);
+	live.code.free(live.code.object);
+	tasks__free(live.tasks);
 }
 
 static void run(void)
 {
-	assert_int_equal(live_code__run(live.code, live.now), 0);
+	assert_int_equal(live.code.tick(live.code.object, live.now), 0);
 	assert_true(helper_pool__settle(live.pool, 5 * S));
 }
 
@@ -208,7 +214,8 @@ static void sample_of(unsigned int number)
 		     .notes = 1},
 	       .note = note};
 
-	assert_int_equal(live_code__sampled(live.code, &s.e), 0);
+	assert_int_equal(
+		live.code.sampled(live.code.object, tasks__need(live.tasks, getpid()), &s.e), 0);
 	noted_sample(2, &note, 1);
 	run();
 }

@@ -115,7 +115,8 @@ int tasks__add_parent(struct tasks *t, pid_t pid, pid_t parent)
 	if (!task)
 		return -ENOMEM;
 	set_known(t, task);
-	task->parent = parent;
+	if (task->parent.pid != parent)
+		task->parent = (struct task_id){.pid = parent};
 	return 0;
 }
 
@@ -135,7 +136,7 @@ pid_t tasks__parent(const struct tasks *t, pid_t pid)
 {
 	const struct task *task = tasks__find(t, pid);
 
-	return task ? task->parent : 0;
+	return task ? task->parent.pid : 0;
 }
 
 int tasks__living_targets(const struct tasks *t, pid_t **pids, size_t *count)
@@ -161,6 +162,7 @@ int tasks__living_targets(const struct tasks *t, pid_t **pids, size_t *count)
 int tasks__fork(struct tasks *t, const struct task_event *event)
 {
 	pid_t pid = (pid_t)event->pid, parent = (pid_t)event->ppid;
+	const struct task *known;
 	bool is_target;
 	struct task *task;
 
@@ -177,7 +179,8 @@ int tasks__fork(struct tasks *t, const struct task_event *event)
 	if (!task)
 		return -ENOMEM;
 	set_known(t, task);
-	task->parent = parent;
+	known = tasks__find(t, parent);
+	task->parent = (struct task_id){parent, known ? known->id.serial : 0};
 	task->is_target = is_target;
 	task->since = event->header.time;
 	task->until = task->ended = NEVER;

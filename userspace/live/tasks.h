@@ -34,9 +34,11 @@ struct task_id {
 	uint64_t serial; /* never 0 */
 };
 
+struct code_process;
+
 struct task {
 	struct task_id id;
-	pid_t parent; /* 0: unknown */
+	struct task_id parent; /* pid 0: unknown; serial 0: it was there before, or is unknown */
 	bool is_target, is_unknown;
 	uint64_t since, until; /* it is a target in [since, until), CLOCK_MONOTONIC ns */
 	uint64_t ended;	       /* UINT64_MAX while it lives */
@@ -55,6 +57,8 @@ struct task {
 			uint8_t facts_looks;  /* facts: requests so far */
 			uint64_t facts_first; /* facts: the time of the first request to a reader */
 			bool has_jit;	      /* jit: it is followed */
+			struct code_process
+				*code; /* code: it may have a runtime; owned by the part */
 		} program;
 	} slots;
 };

@@ -15,15 +15,11 @@
 
 #include <sysprof/event.h>
 
+#include "runtimes/runtime.h"
+
 /* Of all, and of one life; what comes then is not kept. */
 #define CODE_FUNCTIONS_BYTES ((size_t)32 << 20)
 #define CODE_LIFE_BYTES	     ((size_t)8 << 20)
-
-/*
- * If more than half of that is in use, functions that no sample of so many windows has needed are forgotten. When
- * sampled again they are reported again, because session/live_code forgets them earlier.
- */
-#define CODE_WINDOWS_KEPT 6u
 
 struct code_functions;
 
@@ -41,7 +37,6 @@ struct code_words {
 struct code_kin {
 	uint64_t life, until; /* life 0: none; until: CLOCK_MONOTONIC */
 };
-#define CODE_KIN_MAX 4u /* generations, the nearest first */
 
 struct code_functions *code_functions__new(void); /* NULL: no memory */
 void code_functions__free(struct code_functions *f);

@@ -51,6 +51,13 @@ static inline struct code_question code_question(const struct sample_event *e,
 }
 #define NOTE_QUESTIONS_MAX 3u /* of one note */
 
+#define CODE_KIN_MAX	   4u /* generations whose functions a child of fork has, the nearest first */
+/*
+ * Functions that no sample of so many windows has needed are not kept if there are many. When sampled again they are
+ * reported again, because the requests for them are forgotten earlier.
+ */
+#define CODE_WINDOWS_KEPT 6u
+
 /* How long an answer about a function holds: that with these words in its note. */
 enum code_lasting {
 	CODE_MOVES, /* the words can be another function's later: read it again while it is sampled */

@@ -391,10 +391,10 @@ int live_read_rings(struct live *live)
 int live_settle_code(struct live *live)
 {
 	uint64_t now = monotonic_ns(), until = now + CODE_AT_END;
-	int err = live_code__close(live->code, now);
+	int err = code_part__close(live->code, now);
 
-	while (!err && live_code__waits(live->code) && now < until) {
-		err = live_code__run(live->code, now);
+	while (!err && code_part__waits(live->code) && now < until) {
+		err = live->code->tick(live->code->object, now);
 		if (!err)
 			helper_pool__settle(live->readers, until - now);
 		now = monotonic_ns();
@@ -559,9 +559,9 @@ struct helper_pool *live__builders(struct live *live)
 	return live->builders;
 }
 
-const struct live_code *live__code(const struct live *live)
+const struct tasks *live__tasks(const struct live *live)
 {
-	return live->code;
+	return live->tasks;
 }
 
 struct outside_books *live__books(struct live *live)

@@ -32,7 +32,6 @@
 
 struct helper_pool;
 struct live;
-struct live_code;
 
 struct live_options {
 	struct bpf_session_options session;
@@ -114,8 +113,7 @@ struct helper_pool *live__readers(struct live *live);
 struct helper_pool *live__builders(struct live *live);
 /* The books of the outside, which become events of the stream once a second, and at each window's end. */
 struct outside_books *live__books(struct live *live);
-/* The runtimes of each process. */
-const struct live_code *live__code(const struct live *live);
+const struct tasks *live__tasks(const struct live *live);
 struct bpf_session *live__session(struct live *live);
 
 struct live_stats {

@@ -75,7 +75,7 @@ static int push_jit_event(void *context, struct event_header *event)
 	const struct jit_file_event *file = (const struct jit_file_event *)event;
 
 	if (event->type == EVENT_JIT_FILE && jit_file_state_is_followed(file->state))
-		live_code__reports(live->code, file->pid);
+		code_part__reports(live->code, (pid_t)file->pid);
 	return event_queue__push(live->queue, event);
 }
 
@@ -138,76 +138,20 @@ static int set_runtime(void *context, uint32_t tgid, const struct runtime_info *
 	return bpf_session__set_runtime(live->session, tgid, info);
 }
 
-static int code_sampled(void *code, struct task *task, const struct sample_event *sample)
-{
-	(void)task;
-	return live_code__sampled(code, sample);
-}
-
-static int code_reported(void *code, const struct event_header *event)
-{
-	return event->type == EVENT_CODE_COPY
-		       ? live_code__copied(code, (const struct code_copy_event *)event)
-		       : 0;
-}
-
-static int code_forked(void *code, const struct task_event *fork)
-{
-	return live_code__forked(code, fork->ppid, fork->pid, fork->header.time);
-}
-
-static int code_mapped(void *code, struct task *task, const struct mmap_event *mapping)
-{
-	(void)task;
-	return live_code__mapped(code, mapping);
-}
-
-static int code_ended(void *code, struct task *task)
-{
-	live_code__forget(code, (uint32_t)task->id.pid);
-	return 0;
-}
-
-static int code_begin(void *code)
-{
-	return live_code__begin(code);
-}
-
-static int code_tick(void *code, uint64_t now)
-{
-	return live_code__run(code, now);
-}
-
-static void code_free(void *code)
-{
-	live_code__free(code);
-}
-
 static int add_code(struct live *live, const struct live_options *options, struct live_part *part)
 {
-	int err = live_code__new(&(struct live_code_options){.readers = live->readers,
-							     .service = SERVICE_CODE,
-							     .books = live->books,
-							     .push = event_queue__push,
-							     .context = live->queue,
-							     .set_runtime = set_runtime,
-							     .runtime_context = live},
-				 &live->code);
+	const struct code_options code = {.tasks = live->tasks,
+					  .readers = live->readers,
+					  .service = SERVICE_CODE,
+					  .books = live->books,
+					  .push = event_queue__push,
+					  .context = live->queue,
+					  .set_runtime = set_runtime,
+					  .runtime_context = live};
 
 	(void)options;
-	*part = (struct live_part){
-		.object = live->code,
-		.sampled = code_sampled,
-		.reported = code_reported,
-		.forked = code_forked,
-		.mapped = code_mapped,
-		.execed = code_ended,
-		.exited = code_ended,
-		.begin = code_begin,
-		.tick = code_tick,
-		.free = code_free,
-	};
-	return err;
+	live->code = part;
+	return code_part__new(&code, part);
 }
 
 static int add_parts(struct live *live, const struct live_options *options)

@@ -58,8 +58,8 @@ static bool hurries(const struct live *live)
 /* Functions that are dropped soon, and those of processes that end soon, are to be read before that. */
 static bool expects_functions(const struct live *live, uint64_t now)
 {
-	uint64_t met = max_u64(live_code__begun(live->code),
-			       is_calm(live) ? 0 : live_code__met(live->code));
+	uint64_t met = max_u64(code_part__begun(live->code),
+			       is_calm(live) ? 0 : code_part__met(live->code));
 
 	return met && now < met + FUNCTIONS_COME;
 }
@@ -142,7 +142,7 @@ int live_pace__use_readers(struct live *live)
 static bool can_readers_wait(const struct live *live)
 {
 	return is_calm(live) && !is_held_up(live) && !helper_pool__queues(live->readers) &&
-	       !live_code__looks(live->code);
+	       !code_part__looks(live->code);
 }
 
 static int control_wakes(struct live *live, int operation, int fd, uint32_t events, uint32_t wake)

@@ -7,13 +7,13 @@
 #define SESSION_LIVE_PRIVATE_H
 
 #include "base/vec.h"
+#include "live/parts/code.h"
 #include "live/parts/memory.h"
 #include "live/part.h"
 #include "procfs/kernel_modules.h"
 #include "procfs/proc_snapshot.h"
 #include "session/aside.h"
 #include "session/live.h"
-#include "session/live_code.h"
 #include "session/thread_targets.h"
 #include "stream/clock.h"
 
@@ -33,7 +33,7 @@ struct live {
 	struct cpu_idle *idle;
 	struct proc_snapshot *proc;
 	struct kernel_modules modules;
-	struct live_code *code;	  /* names of runtimes' functions */
+	struct live_part *code;	  /* names of runtimes' functions */
 	struct live_part *groups; /* NULL: the kernel side does not report them */
 	struct event_source_requests requests;
 	struct jit_tail *jit;

@@ -71,7 +71,7 @@ static int new_unwinding(const struct session_options *options, struct session *
 		.cache = options->table_cache,
 		.readers = live__readers(s->live),
 		.builders = live__builders(s->live),
-		.code = live__code(s->live),
+		.tasks = live__tasks(s->live),
 		.books = live__books(s->live),
 	};
 	int err;

@@ -22,7 +22,7 @@
 #include "base/vec.h"
 #include "jit/jit_code.h"
 #include "jitwatch/runtime_reader.h"
-#include "session/live_code.h"
+#include "live/parts/code.h"
 #include "session/readers.h"
 #include "session/unwinding_private.h"
 #include "unwind/table_cache.h"
@@ -228,7 +228,7 @@ static void find_frame_pointers(const struct unwinding *u, const struct process_
 	struct fed_runtimes *runtimes = &known->runtimes;
 
 	if (!runtimes->has_own_walk || runtimes->keeps_frame_pointers ||
-	    !live_code__keeps_frame_pointers(u->code, process->pid))
+	    !code_keeps_frame_pointers(u->tasks, (pid_t)process->pid))
 		return;
 	runtimes->keeps_frame_pointers = true;
 	known->urgent = known->published != 0;
@@ -617,7 +617,7 @@ int unwinding__new(const struct unwinding_options *options, struct world *world,
 	quota__init(&u->publishing, QUOTA_PUBLISHING);
 	u->world = world;
 	u->opener = opener;
-	u->code = options->code;
+	u->tasks = options->tasks;
 	u->books = options->books;
 	u->max_depth = options->max_depth;
 	u->tables = feed.store = table_store__new(&store);

@@ -16,7 +16,7 @@
 #include "procfs/dso_opener.h"
 #include "unwind/unwind_feed.h"
 
-struct live_code;
+struct tasks;
 struct unwinding;
 
 struct unwinding_options {
@@ -25,7 +25,7 @@ struct unwinding_options {
 	bool cache;			    /* use the on-disk cache of tables */
 	struct helper_pool *readers;	    /* with the services of session/readers.h */
 	struct helper_pool *builders;	    /* of unwind tables */
-	const struct live_code *code;	    /* reads the memory of JVMs; outlives it */
+	const struct tasks *tasks;	    /* live/parts/code: the memory of JVMs; outlives it */
 	struct outside_books *books;	    /* for what is left out; outlive it. Or NULL */
 };
 

@@ -48,7 +48,7 @@ struct unwinding {
 	struct table_store *tables;
 	struct unwind_feed *feed;
 	struct helper_pool *readers; /* those of the session */
-	const struct live_code *code;
+	const struct tasks *tasks;
 	unsigned int max_depth;
 	int err;			 /* of an answer */
 	uint64_t last_time;		 /* of the stream */

@@ -3,8 +3,8 @@
  * Files that have no runtime in them whose functions could be read: each program is looked into once, however many processes
  * run it. Bounded: when it is full all are forgotten, and looked into again.
  */
-#ifndef SESSION_PLAIN_FILES_H
-#define SESSION_PLAIN_FILES_H
+#ifndef LIVE_PLAIN_FILES_H
+#define LIVE_PLAIN_FILES_H
 
 #include <stdbool.h>
 #include <stdint.h>

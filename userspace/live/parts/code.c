@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * All work and memory that a process can cause has a limit of its own, so a process that lies about its runtime takes
+ * nothing from another one: its questions, one request at a time, bytes of answers in a minute (QUOTA_FUNCTIONS).
+ */
+#include "live/parts/code_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/cleanup.h"
+#include "base/clocks.h"
+#include "base/log.h"
+#include "base/minmax.h"
+#include "runtimes/finder.h"
+#include "helpers/owner.h"
+
+#define S	      1000000000ull
+#define PROCESSES_MAX 16384u
+/* that are only looked at because any program may have a runtime in it */
+#define PROGRAMS_MAX (PROCESSES_MAX / 2)
+#define AT_FIRST     16u /* processes that are looked at before the first tick */
+#define RESTART	     S	 /* ns between two series of looks */
+#define YOUNG	     S /* ns since its first sample: it may be gone soon, and its functions with it */
+
+/*
+ * How long after its first sample a process is looked at, and again while its runtime has not begun. At once, since many
+ * processes are gone after some ticks; what writes down its functions itself is left to that when it does.
+ */
+static const uint64_t looks[LOOKS] = {0,     S / 128, S / 64, S / 32, S / 16, S / 8,
+				      S / 4, S / 2,   S,      2 * S,  10 * S};
+
+/* A child of fork has what its parent has, and needs nothing of its own unless it stays. */
+#define STAYS (S / 32)
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+struct code_process *code_find(const struct code_part *c, pid_t pid)
+{
+	const struct task *task = tasks__find(c->options.tasks, pid);
+
+	return task ? task->slots.program.code : NULL;
+}
+
+static int add_process(struct code_part *c, struct task *task, uint64_t program)
+{
+	struct code_process *process;
+
+	if (c->processes.count >= (program ? PROGRAMS_MAX : PROCESSES_MAX))
+		return 0;
+	process = calloc(1, sizeof(*process));
+	if (!process)
+		return -ENOMEM;
+	process->task = task;
+	process->index = c->processes.count;
+	process->program = program;
+	if (vec_push(&c->processes, process)) {
+		free(process);
+		return -ENOMEM;
+	}
+	task->slots.program.code = process;
+	return 0;
+}
+
+/* Schedules a look; restarts the series if the last one is old. */
+static int note_candidate(struct code_part *c, struct task *task, uint64_t program)
+{
+	struct code_process *process = task->slots.program.code;
+	uint64_t now;
+
+	if (!process)
+		return add_process(c, task, program);
+	if (!program)
+		process->program = 0;
+	now = process->looks ? monotonic_ns() : 0;
+	if (now >= process->restarted + RESTART && process->looks) {
+		process->restarted = now;
+		process->looks = 0;
+		process->first = 0;
+	}
+	return 0;
+}
+
+/* Any program may have a runtime linked into it. */
+static int code__mapped(void *code, struct task *task, const struct mmap_event *mapping)
+{
+	if (runtime_may_be_in(mapping->path))
+		return note_candidate(code, task, 0);
+	if (mapping->protection & PROT_EXEC && runtime_finder__is_program(mapping->path) &&
+	    !task->slots.program.code)
+		return note_candidate(code, task, plain_files__identity(mapping));
+	return 0;
+}
+
+/* As the kernel has done when it was forked; see inherited_runtimes() there. */
+static void inherit(struct code_process *child, const struct code_process *parent)
+{
+	uint32_t has = parent->has | (parent->inherits ? RUNTIME_FORKED : 0);
+
+	child->is_forked = true;
+	memcpy(child->reported, parent->reported, sizeof(child->reported));
+	child->inherits = has & RUNTIME_FORKED;
+	if (!child->inherits)
+		return;
+	child->is_like_parent = has == RUNTIME_FORKED && !parent->looked_at &&
+				(parent->looks == LOOKS || parent->is_like_parent);
+	child->layout = parent->layout;
+	child->info = parent->info;
+	child->info.as_of = child->task->since;
+	child->info.has = RUNTIME_FORKED;
+}
+
+static int code__forked(void *code, const struct task_event *fork)
+{
+	struct code_part *c = code;
+	struct code_process *parent = code_find(c, (pid_t)fork->ppid);
+	struct task *task = tasks__find(c->options.tasks, (pid_t)fork->pid);
+	bool is_new;
+	int err;
+
+	if (fork->pid == fork->ppid || !parent || !task)
+		return 0;
+	/* a process that only forks and waits has no samples, but its children have */
+	if (!parent->first && !parent->looks && !parent->looked_at && !parent->program)
+		parent->wanted = true;
+	is_new = !task->slots.program.code;
+	err = note_candidate(c, task, parent->program);
+	if (is_new && task->slots.program.code)
+		inherit(task->slots.program.code, parent);
+	return err;
+}
+
+/* The kernel notes nothing of it any more. */
+static void withdraw(struct code_part *c, struct code_process *process)
+{
+	if (process->has || process->inherits)
+		c->options.set_runtime(c->options.runtime_context, process->task->id.pid, NULL);
+	process->has = 0;
+	process->inherits = process->is_like_parent = false;
+}
+
+static void free_process(struct code_part *c, struct code_process *process)
+{
+	code_free_questions(c, process);
+	free(process);
+}
+
+static void forget(struct code_part *c, struct code_process *process)
+{
+	struct code_process *last = c->processes.data[--c->processes.count];
+
+	last->index = process->index;
+	c->processes.data[last->index] = last;
+	process->task->slots.program.code = NULL;
+	withdraw(c, process);
+	free_process(c, process);
+}
+
+static int code__ended(void *code, struct task *task)
+{
+	if (task->slots.program.code)
+		forget(code, task->slots.program.code);
+	return 0;
+}
+
+/* ---- the kernel's copy ----------------------------------------------------------------------- */
+
+/* Makes room in the kernel by evicting the process sampled longest ago. False: none can be evicted. */
+static bool make_room(struct code_part *c, const struct code_process *who)
+{
+	struct code_process *oldest = NULL;
+
+	for (size_t i = 0; i < c->processes.count; i++) {
+		struct code_process *process = c->processes.data[i];
+
+		if (process->has && process != who && (!oldest || process->last < oldest->last))
+			oldest = process;
+	}
+	if (!oldest || oldest->last + S > who->last)
+		return false;
+	withdraw(c, oldest);
+	oldest->looks = 0; /* should it be sampled again */
+	oldest->first = 0;
+	return true;
+}
+
+static void publish(struct code_part *c, struct code_process *process,
+		    const struct runtime_info *info)
+{
+	int err = c->options.set_runtime(c->options.runtime_context, process->task->id.pid, info);
+
+	if (err == -E2BIG && make_room(c, process))
+		err = c->options.set_runtime(c->options.runtime_context, process->task->id.pid,
+					     info);
+	if (err)
+		return;
+	process->has = info->has;
+	process->info = *info;
+	process->inherits = false;
+}
+
+/* Processes with a perf map get no frame notes, but their stacks are walked like others. */
+static void publish_wanted(struct code_part *c, struct code_process *process,
+			   struct runtime_info *info)
+{
+	if (process->writes_map)
+		info->has &= RUNTIME_WALKED;
+	if (info->has)
+		publish(c, process, info);
+	else
+		withdraw(c, process);
+}
+
+void code_part__reports(const struct live_part *part, pid_t pid)
+{
+	struct code_part *c = part->object;
+	struct code_process *process = code_find(c, pid);
+	struct runtime_info info;
+
+	if (!process || process->writes_map)
+		return;
+	process->writes_map = true;
+	info = process->info;
+	if (process->has || process->inherits)
+		publish_wanted(c, process, &info);
+}
+
+bool code_keeps_frame_pointers(const struct tasks *tasks, pid_t pid)
+{
+	const struct task *task = tasks__find(tasks, pid);
+
+	return task && task->slots.program.code && task->slots.program.code->keeps_frame_pointers;
+}
+
+/* ---- looks ----------------------------------------------------------------------------------- */
+
+/* A runtime that is not read is reported; and if it is after all. True: the process has one that is or would be. */
+static bool report_states(struct code_part *c, struct code_process *process,
+			  const struct runtime_findings *findings)
+{
+	const struct runtime_memory *memory;
+	bool any = false;
+
+	for (unsigned int i = 0; (memory = runtime_memory(i)); i++) {
+		const struct runtime_finding *found = &findings->of[i];
+		struct code_runtime_event event = {
+			.header = {.size = sizeof(event),
+				   .type = EVENT_CODE_RUNTIME,
+				   .time = monotonic_ns()},
+			.pid = (uint32_t)process->task->id.pid,
+			.kind = memory->reports,
+			.state = found->state,
+		};
+		int err;
+
+		if (!memory->reports || !found->is_there)
+			continue;
+		any = true;
+		if (process->reported[i] == found->state)
+			continue;
+		process->reported[i] = found->state;
+		err = c->options.push(c->options.context, &event.header);
+		c->err = c->err ? c->err : err;
+	}
+	return any;
+}
+
+void code_begins(struct code_part *c, const struct code_process *process, uint64_t now)
+{
+	if (process->first && now < process->first + YOUNG)
+		c->begun = now;
+}
+
+/* A helper_answer_fn. */
+static void take_info(void *context, const struct helper_answer *answer)
+{
+	_cleanup_free_ struct code_request *request = context;
+	struct code_part *c = request->code;
+	struct code_process *process = code_requested(request);
+	struct runtime_findings found;
+	bool is_reported;
+
+	c->looking--;
+	if (!process)
+		return;
+	process->looked_at = false;
+	if (code_reader__take_info(answer, &found)) {
+		process->looks = answer->refusal == HELPER_LATE ? process->looks : LOOKS;
+		return;
+	}
+	log_debug(LOG_SYMBOLS, "process %u: runtimes %x%s", request->id.pid, found.info.has,
+		  found.may_come ? ", more may come" : "");
+	process->keeps_frame_pointers = found.keeps_frame_pointers;
+	is_reported = report_states(c, process, &found);
+	if (!found.info.has && !found.may_come && process->program && !is_reported) {
+		plain_files__add(&c->plain, process->plain_key);
+		forget(c, process);
+		return;
+	}
+	if (!found.may_come)
+		process->looks = LOOKS;
+	if (found.may_come || found.info.has)
+		code_begins(c, process, monotonic_ns());
+	found.info.as_of = request->since;
+	if (!found.info.has)
+		return;
+	process->layout = found.layout;
+	publish_wanted(c, process, &found.info);
+}
+
+/*
+ * Is it known that its program has no runtime in it? Separately for each user: a reader may find another file than
+ * the process maps, and so a user can only deceive us about the user's own programs.
+ */
+static bool is_plain(struct code_part *c, struct code_process *process)
+{
+	if (!process->program)
+		return false;
+	process->plain_key = plain_files__of_owner(process->program,
+						   helper_owner(process->task->id.pid));
+	return plain_files__has(&c->plain, process->plain_key);
+}
+
+/* A child that has lived long enough to have an entry of its own in the kernel. False: it has to be looked at. */
+static bool take_as_parent(struct code_part *c, struct code_process *process)
+{
+	struct runtime_info info = process->info;
+
+	if (!process->inherits || !process->is_like_parent)
+		return false;
+	publish_wanted(c, process, &info);
+	process->wanted = false;
+	process->looks = process->has ? LOOKS : process->looks + 1;
+	return true;
+}
+
+static int look_at(struct code_part *c, struct code_process *process)
+{
+	int err;
+
+	if (take_as_parent(c, process))
+		return 0;
+	process->wanted = false;
+	if (is_plain(c, process)) {
+		process->looks = LOOKS;
+		return 0;
+	}
+	process->looks++;
+	process->looked_at = true;
+	c->looking++;
+	err = code_request(c, process, NULL, 0, take_info);
+	c->looking -= err != 0;
+	return err;
+}
+
+static uint64_t next_look(const struct code_process *process)
+{
+	uint64_t after = looks[process->looks];
+
+	return process->inherits && process->is_like_parent ? max_u64(after, STAYS) : after;
+}
+
+static int code__sampled(void *code, struct task *task, const struct sample_event *e)
+{
+	struct code_process *process = task->slots.program.code;
+
+	if (!process)
+		return code_want_notes(code, NULL, e);
+	process->last = e->header.time;
+	if (!process->first)
+		process->first = e->header.time;
+	if (process->looks < LOOKS && !process->looked_at &&
+	    e->header.time >= process->first + next_look(process))
+		process->wanted = true;
+	return process->writes_map ? 0 : code_want_notes(code, process, e);
+}
+
+static int code__reported(void *code, const struct event_header *event)
+{
+	return event->type == EVENT_CODE_COPY
+		       ? code_take_copy(code, (const struct code_copy_event *)event)
+		       : 0;
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+int code_request(struct code_part *c, const struct code_process *process,
+		 const struct code_question *questions, size_t count, helper_answer_fn answer)
+{
+	struct code_request *request = malloc(sizeof(*request));
+	struct task_id id = process->task->id;
+	int err;
+
+	if (!request)
+		return -ENOMEM;
+	*request = (struct code_request){c, id, monotonic_ns()};
+	err = code_reader__request(c->options.readers, c->options.service, (uint32_t)id.pid,
+				   id.serial, questions, count, answer, request);
+	if (err)
+		free(request);
+	return err;
+}
+
+struct code_process *code_requested(const struct code_request *request)
+{
+	const struct task *task = tasks__get(request->code->options.tasks, request->id);
+
+	return task ? task->slots.program.code : NULL;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static int code__begin(void *code)
+{
+	struct code_part *c = code;
+	bool all = c->processes.count <= AT_FIRST;
+	size_t sure = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < c->processes.count; i++)
+		sure += !c->processes.data[i]->program;
+	if (sure > AT_FIRST)
+		return 0;
+	for (size_t i = 0; i < c->processes.count && !err; i++)
+		if (all || !c->processes.data[i]->program)
+			err = look_at(c, c->processes.data[i]);
+	return err;
+}
+
+int code_part__close(const struct live_part *part, uint64_t now)
+{
+	struct code_part *c = part->object;
+	int err = 0;
+
+	c->window++;
+	for (size_t i = 0; i < c->processes.count && !err; i++) {
+		err = code_forget_outdated(c, c->processes.data[i]);
+		if (!err)
+			err = code_want_open(c, c->processes.data[i], now, true);
+	}
+	return err;
+}
+
+bool code_part__waits(const struct live_part *part)
+{
+	const struct code_part *c = part->object;
+
+	for (size_t i = 0; i < c->processes.count; i++)
+		if (c->processes.data[i]->waiting.count || c->processes.data[i]->has_request)
+			return true;
+	return false;
+}
+
+bool code_part__looks(const struct live_part *part)
+{
+	return ((const struct code_part *)part->object)->looking > 0;
+}
+
+uint64_t code_part__begun(const struct live_part *part)
+{
+	return ((const struct code_part *)part->object)->begun;
+}
+
+uint64_t code_part__met(const struct live_part *part)
+{
+	return ((const struct code_part *)part->object)->met;
+}
+
+static int code__tick(void *code, uint64_t now)
+{
+	struct code_part *c = code;
+	int err = c->err ? c->err : code_want_early(c);
+
+	for (size_t i = 0; i < c->processes.count && !err; i++) {
+		struct code_process *process = c->processes.data[i];
+
+		if (process->wanted)
+			err = look_at(c, process);
+		if (!err)
+			err = code_want_open(c, process, now, false);
+		if (!err && process->waiting.count && !process->has_request)
+			err = code_send_queries(c, process, now);
+	}
+	c->err = 0;
+	return err;
+}
+
+static void code__free(void *code)
+{
+	struct code_part *c = code;
+
+	for (size_t i = 0; i < c->processes.count; i++)
+		free_process(c, c->processes.data[i]);
+	vec_free(&c->processes);
+	vec_free(&c->early);
+	plain_files__fini(&c->plain);
+	free(c);
+}
+
+int code_part__new(const struct code_options *options, struct live_part *part)
+{
+	struct code_part *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	quota__init(&c->functions, QUOTA_FUNCTIONS);
+	c->options = *options;
+	note_table__init(&c->notes);
+	*part = (struct live_part){.object = c,
+				   .sampled = code__sampled,
+				   .reported = code__reported,
+				   .forked = code__forked,
+				   .mapped = code__mapped,
+				   .execed = code__ended,
+				   .exited = code__ended,
+				   .begin = code__begin,
+				   .tick = code__tick,
+				   .free = code__free};
+	return 0;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared by code.c (processes, and looking at them) and code_queries.c (questions about functions, and answers). */
+#ifndef LIVE_CODE_PRIVATE_H
+#define LIVE_CODE_PRIVATE_H
+
+#include "base/map.h"
+#include "base/quota.h"
+#include "base/vec.h"
+#include "jitwatch/code_reader.h"
+#include "live/parts/code.h"
+#include "live/parts/plain_files.h"
+
+#define LOOKS 11u /* at a process, in a series */
+
+/* A question, its time, and its result: a changed answer is reported, an equal one is not. */
+struct query {
+	struct code_question question;
+	uint64_t time, answer; /* answer: a hash of the last event */
+	uint64_t read;	       /* when it was confirmed; 0: it was not */
+	uint64_t open_since;   /* its first sample since it was read, if it is_open */
+	uint32_t window;       /* number of the window in which it was last sampled or reported */
+	uint8_t tries;
+	bool waits, confirmed, doubtful; /* doubtful: the reported answer is in doubt */
+	bool is_open; /* it was sampled since it was read: it will be read once more, sampled again or not */
+};
+
+MAP_TYPE(query_map, struct query);
+
+/* The slot of a process that may have a runtime. */
+struct code_process {
+	struct task *task;
+	size_t index;	      /* in the part's list */
+	uint32_t has;	      /* RUNTIME_… that the kernel has */
+	uint64_t first, last; /* when it was first sampled, in this series of looks, and last */
+	uint64_t restarted;
+	uint32_t looks;
+	/* of each runtime_memory(), as it was reported */
+	uint8_t reported[RUNTIME_MEMORIES_MAX]; /* enum code_runtime_state */
+	/* The file that it executes, if nothing but that may have a runtime in it, and that of this user; else 0 */
+	uint64_t program, plain_key;
+	bool wanted, looked_at; /* it is to be looked at; a look is under way */
+	bool writes_map;	/* it writes down its functions itself */
+	bool is_forked; /* it runs its parent's program: task->parent and task->since hold for it */
+	bool inherits;	/* the kernel notes of it what its parent has: `info` */
+	bool is_like_parent;	   /* … which is all that there is to be known */
+	bool has_open;		   /* some of its questions are */
+	bool has_request;	   /* a request about its functions is under way */
+	bool keeps_frame_pointers; /* its JIT code, as far as it is known */
+	struct runtime_info info;  /* the kernel's copy, while it `has` something, or inherits it */
+	struct runtime_layout layout; /* what copies of its functions are read by */
+	struct query_map queries;
+	VEC(uint32_t) waiting; /* numbers of `queries` */
+	uint64_t closed;       /* when those that were open were last looked for */
+	struct meter events;   /* bytes of events about its functions */
+};
+
+/* A function in a sample of a process that is not known yet: forks are read after the samples. */
+struct early_function {
+	pid_t pid;
+	unsigned int turns; /* that it has waited */
+	struct code_question question;
+};
+
+struct code_part {
+	struct code_options options;
+	VEC(struct code_process *) processes;
+	struct plain_files plain;
+	struct note_table notes;
+	uint32_t window;	/* windows that have ended */
+	size_t query_count;	/* of all processes */
+	size_t looking;		/* requests that look at a process */
+	uint64_t met, begun;	/* code_part__met(), code_part__begun() */
+	struct quota functions; /* bytes of events about them */
+	struct meter copies;	/* bytes */
+	VEC(struct early_function) early;
+	int err;
+};
+
+/* NULL: it has none. */
+struct code_process *code_find(const struct code_part *c, pid_t pid);
+/* Something was met in it that it takes with it when it ends. */
+void code_begins(struct code_part *c, const struct code_process *process, uint64_t now);
+
+/* A request under way. */
+struct code_request {
+	struct code_part *code;
+	struct task_id id;
+	uint64_t since;
+};
+
+/* The caller frees the request. 0 or negative errno: there will be no answer. */
+int code_request(struct code_part *c, const struct code_process *process,
+		 const struct code_question *questions, size_t count, helper_answer_fn answer);
+/* NULL: the program has ended. */
+struct code_process *code_requested(const struct code_request *request);
+
+/* ---- code_queries.c ------------------------------------------------------------------------------ */
+
+/* The notes of a sample; `process` NULL: it is not known yet. 0 or -ENOMEM, as the next ones. */
+int code_want_notes(struct code_part *c, struct code_process *process,
+		    const struct sample_event *e);
+/* Those that came before their processes. */
+int code_want_early(struct code_part *c);
+/*
+ * Functions that were sampled since their last reading. Their words may have been another function's at that time,
+ * which only a later reading shows. `all`: also those read a moment ago, because there will be no later reading.
+ */
+int code_want_open(struct code_part *c, struct code_process *process, uint64_t now, bool all);
+/* Requests that wait, as many as one message may have. 0 or negative errno. */
+int code_send_queries(struct code_part *c, struct code_process *process, uint64_t now);
+/*
+ * Functions that were not sampled in the last windows are requested again when they are, because answers are not kept
+ * for ever.
+ */
+int code_forget_outdated(struct code_part *c, struct code_process *process);
+void code_free_questions(struct code_part *c, struct code_process *process);
+/* A copy of a function, before its first sample. 0, -ENOMEM, or what `push` has returned. */
+int code_take_copy(struct code_part *c, const struct code_copy_event *copy);
+
+#endif
