@@ -17,6 +17,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "jit/jit_code.h"
 
 /* ---- pid or tid -> life ---------------------------------------------------------------------- */
 
@@ -64,7 +65,7 @@ struct process_table {
 	VEC(struct process_observer) observers;
 	struct id_map pids, tids;
 	struct life_numbers process_numbers, thread_numbers;
-	struct process_list living, dead;
+	struct process_list living, dead, dumps;
 	struct thread_list dead_threads;
 	bool whole_system;
 };
@@ -78,6 +79,17 @@ struct process_table {
 		}                                                                                  \
 	} while (0)
 
+/* The same of callbacks that may fail: up to the first error, which it returns. */
+#define announce(table, callback, ...)                                                             \
+	({                                                                                         \
+		int err_ = 0;                                                                      \
+		for (size_t i_ = 0; i_ < (table)->observers.count && !err_; i_++) {                \
+			const struct process_observer *o_ = &(table)->observers.data[i_];          \
+			err_ = o_->callback ? o_->callback(o_->context, __VA_ARGS__) : 0;          \
+		}                                                                                  \
+		err_;                                                                              \
+	})
+
 struct process_table *process_table__new(void)
 {
 	struct process_table *table = calloc(1, sizeof(*table));
@@ -86,6 +98,7 @@ struct process_table *process_table__new(void)
 		return NULL;
 	TAILQ_INIT(&table->living);
 	TAILQ_INIT(&table->dead);
+	TAILQ_INIT(&table->dumps);
 	TAILQ_INIT(&table->dead_threads);
 	return table;
 }
@@ -121,6 +134,15 @@ static void free_thread(struct process_table *table, struct thread_life *thread)
 	free(thread);
 }
 
+static void end_dump(struct process_table *table, struct process_life *process)
+{
+	if (!process->dump)
+		return;
+	TAILQ_REMOVE(&table->dumps, process, dump_link);
+	jit_code__free(process->dump);
+	process->dump = NULL;
+}
+
 static void free_process(struct process_table *table, struct process_life *process)
 {
 	struct thread_life *thread;
@@ -130,6 +152,7 @@ static void free_process(struct process_table *table, struct process_life *proce
 	if (process->indexed)
 		remove_life(&table->pids, process->pid);
 	TAILQ_REMOVE(process->ended ? &table->dead : &table->living, process, link);
+	end_dump(table, process);
 	mapping_table__unref(process->maps);
 	shared_text__unref(process->cgroup);
 	shared_text__unref(process->program);
@@ -207,14 +230,7 @@ void process_table__unobserve(struct process_table *table, const void *context)
 int process_table__announce_mapped(struct process_table *table, struct process_life *process,
 				   const struct mapping *mapping)
 {
-	int err = 0;
-
-	for (size_t i = 0; i < table->observers.count && !err; i++) {
-		const struct process_observer *o = &table->observers.data[i];
-
-		err = o->mapped ? o->mapped(o->context, process, mapping) : 0;
-	}
-	return err;
+	return announce(table, mapped, process, mapping);
 }
 
 bool process_table__wants_jit_frames(const struct process_table *table)
@@ -229,14 +245,27 @@ int process_table__announce_jit_frames(struct process_table *table, struct proce
 				       uint64_t time, const struct jit_unwinding *list,
 				       size_t count)
 {
-	int err = 0;
+	return announce(table, jit_frames, process, time, list, count);
+}
 
-	for (size_t i = 0; i < table->observers.count && !err; i++) {
-		const struct process_observer *o = &table->observers.data[i];
+int process_table__follow_dump(struct process_table *table, struct process_life *process)
+{
+	end_dump(table, process);
+	process->dump = jit_code__new(JIT_CODE_FRAMES);
+	if (!process->dump)
+		return -ENOMEM;
+	TAILQ_INSERT_TAIL(&table->dumps, process, dump_link);
+	return 0;
+}
 
-		err = o->jit_frames ? o->jit_frames(o->context, process, time, list, count) : 0;
-	}
-	return err;
+struct process_life *process_table__find_dump(const struct process_table *table, uint32_t file)
+{
+	struct process_life *process;
+
+	TAILQ_FOREACH(process, &table->dumps, dump_link)
+	if (process->jit_files[JIT_FILE_DUMP] == file)
+		break;
+	return process;
 }
 
 /* ---- ends ------------------------------------------------------------------------------------ */

@@ -53,15 +53,17 @@ struct process_life {
 	uint64_t maps_version;			 /* changes with maps */
 	uint32_t jit_files[JIT_FILE_KIND_COUNT]; /* that describe its code; 0: none */
 	bool has_followed_file;			 /* one of them is, or was, followed */
+	struct jit_code *dump;			 /* the jitdump's CFI; NULL: not needed */
 	enum code_runtime_state unread; /* a runtime that is not read, as reported; READ: none */
 	enum frame_note_kind unread_kind;
 	struct code_kin kin[CODE_KIN_MAX]; /* whose functions it has had since its fork */
 
 	/* process_table's own */
 	bool ended, indexed;
-	uint32_t living;		   /* threads that have not ended */
-	TAILQ_HEAD(, thread_life) threads; /* all that can be found */
-	TAILQ_ENTRY(process_life) link;	   /* in living or dead of the table */
+	uint32_t living;		     /* threads that have not ended */
+	TAILQ_HEAD(, thread_life) threads;   /* all that can be found */
+	TAILQ_ENTRY(process_life) link;	     /* in living or dead of the table */
+	TAILQ_ENTRY(process_life) dump_link; /* in dumps of the table, if it has one */
 };
 
 /*
@@ -115,6 +117,10 @@ int process_table__announce_jit_frames(struct process_table *table, struct proce
 				       size_t count);
 /* Does any observer need them? */
 bool process_table__wants_jit_frames(const struct process_table *table);
+/* A new `dump`, in place of the last one. 0 or -ENOMEM. */
+int process_table__follow_dump(struct process_table *table, struct process_life *process);
+/* The life whose dump this file is; NULL: none. */
+struct process_life *process_table__find_dump(const struct process_table *table, uint32_t file);
 
 /* Frees ended lives whose grace period is over. */
 void process_table__advance(struct process_table *table, uint64_t now);

@@ -42,7 +42,6 @@ struct recorder {
 	struct thread_accounts accounts;
 	struct managed_frames *managed;
 	VEC(struct dso_id) dsos;       /* by image */
-	VEC(struct image_id) images;   /* by dso */
 	struct dso_id kernel, unknown; /* made when first needed */
 	VEC(struct jit_process) jit_processes;
 	struct gil_counts gil;
@@ -92,7 +91,6 @@ void recorder__free(struct recorder *r)
 	window_lives__fini(&r->lives);
 	managed_frames__free(r->managed);
 	vec_free(&r->dsos);
-	vec_free(&r->images);
 	vec_free(&r->jit_processes);
 	gil_counts__fini(&r->gil);
 	free(r);
@@ -215,16 +213,6 @@ static struct dso_id add_dso(struct recorder *r, const struct image *image)
 	return profile_builder__dso(r->builder, &dso);
 }
 
-/* Which image a dso is. */
-static int note_image(struct recorder *r, struct dso_id dso, struct image_id image)
-{
-	while (r->images.count <= dso.v)
-		if (vec_push(&r->images, (struct image_id){}))
-			return -ENOMEM;
-	r->images.data[dso.v] = image;
-	return 0;
-}
-
 /* The dso of an image in this profile; 0: out of memory. */
 static struct dso_id dso_of_image(struct recorder *r, struct image_id id)
 {
@@ -239,14 +227,8 @@ static struct dso_id dso_of_image(struct recorder *r, struct image_id id)
 		}
 	}
 	dso = add_dso(r, image_table__get(world__images(r->world), id));
-	r->failed |= note_image(r, dso, id) != 0;
 	r->dsos.data[id.v] = dso;
 	return dso;
-}
-
-struct image_id recorder__image_of(const struct recorder *r, struct dso_id dso)
-{
-	return dso.v < r->images.count ? r->images.data[dso.v] : (struct image_id){0};
 }
 
 static struct dso_id add_special_dso(struct recorder *r, enum dso_kind kind, const char *path,

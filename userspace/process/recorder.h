@@ -47,7 +47,4 @@ struct jit_process {
 /* All of the window's, in the order in which they were seen. */
 const struct jit_process *recorder__jit_processes(const struct recorder *r, size_t *count);
 
-/* The image of a dso of the window; 0: none, or no longer known. */
-struct image_id recorder__image_of(const struct recorder *r, struct dso_id dso);
-
 #endif

@@ -19,7 +19,7 @@
 #include "base/order.h"
 #include "base/search.h"
 #include "base/vec.h"
-#include "process/jit_frames.h"
+#include "process/jit_piece.h"
 
 /* /proc has start times in ticks of 10 ms, converted from another clock. */
 #define BIRTH_SLACK_NS 100000000ull
@@ -35,17 +35,13 @@
 #define MAPPINGS_LOOK  65536u /* new ones, from one look at their number to the next */
 #define MAPPINGS_SMALL 16384u /* of one process; it is left alone */
 
-#define SWEEP_NS       1000000000ull /* from one look for what dead processes left to the next */
-
 struct world {
 	const struct event_source_requests *requests;
 	struct process_table *processes;
 	struct image_table *images;
 	struct code_functions *code;
-	struct jit_frames *jit_frames; /* made at the first request */
-	struct outside_books *books;   /* or NULL */
-	uint32_t new_mappings;	       /* since their number was looked at */
-	uint64_t swept;
+	struct outside_books *books; /* or NULL */
+	uint32_t new_mappings;	     /* since their number was looked at */
 	struct world_stats stats;
 };
 
@@ -73,7 +69,6 @@ void world__free(struct world *w)
 	process_table__free(w->processes);
 	image_table__free(w->images);
 	code_functions__free(w->code);
-	jit_frames__free(w->jit_frames);
 	free(w);
 }
 
@@ -110,20 +105,9 @@ struct world_stats world__stats(const struct world *w)
 	return w->stats;
 }
 
-static bool process_is_known(void *world, uint32_t pid)
-{
-	struct world *w = world;
-
-	return process_table__find(w->processes, pid) != NULL;
-}
-
 void world__advance(struct world *w, uint64_t time)
 {
 	process_table__advance(w->processes, time);
-	if (!w->jit_frames || time < w->swept + SWEEP_NS)
-		return;
-	w->swept = time;
-	jit_frames__forget(w->jit_frames, process_is_known, w);
 }
 
 void world__request_reread(struct world *w, uint32_t pid)
@@ -560,36 +544,38 @@ void world__lost_sideband(struct world *w)
 int world__jit_file(struct world *w, const struct jit_file_event *e)
 {
 	struct process_life *process = process_table__find(w->processes, e->pid);
+	bool is_new;
 
-	if (process && process->born && e->process_start &&
-	    !same_birth(process->born, e->process_start))
-		process = NULL;
-	if (process)
-		process->jit_files[e->kind] = e->file;
-	if (process && jit_file_state_is_followed(e->state))
-		process->has_followed_file = true;
-	if (e->kind != JIT_FILE_DUMP || !process_table__wants_jit_frames(w->processes))
+	if (!process ||
+	    (process->born && e->process_start && !same_birth(process->born, e->process_start)))
 		return 0;
-	if (!w->jit_frames)
-		w->jit_frames = jit_frames__new();
-	return w->jit_frames ? jit_frames__file(w->jit_frames, e) : -ENOMEM;
+	is_new = process->jit_files[e->kind] != e->file;
+	process->jit_files[e->kind] = e->file;
+	if (!jit_file_state_is_followed(e->state))
+		return 0;
+	process->has_followed_file = true;
+	if (e->kind != JIT_FILE_DUMP || (process->dump && !is_new) ||
+	    !process_table__wants_jit_frames(w->processes))
+		return 0;
+	return process_table__follow_dump(w->processes, process);
 }
 
 int world__jit_bytes(struct world *w, const struct jit_bytes_event *e)
 {
+	struct process_life *process = process_table__find_dump(w->processes, e->file);
+	const struct jit_piece piece = jit_piece_of(e);
 	struct jit_unwinding *list;
-	struct process_life *process;
-	uint32_t pid;
 	size_t count;
 	int err;
 
-	if (!w->jit_frames)
+	if (!process)
 		return 0;
-	err = jit_frames__bytes(w->jit_frames, e, &pid, &list, &count);
+	err = jit_code__feed(process->dump, &piece);
+	if (!err)
+		err = jit_code__unwinding(process->dump, &list, &count);
 	if (err)
 		return err == -ENOMEM ? err : 0;
-	process = process_table__find(w->processes, pid);
-	if (process && process->jit_files[JIT_FILE_DUMP] == e->file && process->maps)
+	if (process->maps && process_table__find(w->processes, process->pid) == process)
 		err = process_table__announce_jit_frames(w->processes, process, e->header.time,
 							 list, count);
 	free(list);
@@ -710,8 +696,6 @@ static void forget_code(struct world *w)
 
 void world__forget(struct world *w, image_forget_fn may_forget, void *context)
 {
-	if (w->jit_frames)
-		jit_frames__forget(w->jit_frames, process_is_known, w);
 	forget_code(w);
 	mark_images(w, process_table__first_living(w->processes));
 	mark_images(w, process_table__first_dead(w->processes));
