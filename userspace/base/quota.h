@@ -58,6 +58,8 @@
 	  PUBLICATIONS,                                                                            \
 	  "giving a process's mappings to the kernel; processes with more than 1,024 mappings "    \
 	  "have a limit for all of their own, of the same size")                                   \
+	X(EARLY_TICKS, CPU, NONE, NONE, RATE(20 * QUOTA_MS, 400 * QUOTA_MS), DEFER, NONE,          \
+	  "ticks of the collector before their time; below 500 Hz the share falls with the rate")  \
 	X(TABLE_BUILDING, CPU, NONE, NONE, RATE(2 * QUOTA_SECOND, 40 * QUOTA_SECOND), DEFER, NONE, \
 	  "building unwind tables; only tables for processes younger than 1 s wait")               \
 	X(TABLE_CACHE, BYTES, NONE, NONE, RATE(64 * QUOTA_MB, 64 * QUOTA_SECOND), REFUSE, NONE,    \

@@ -414,14 +414,6 @@ int live__announce(struct live *live, event_sink_fn sink, void *context)
 	return err ? err : release_until(live, began - WRITING_TIME, sink, context);
 }
 
-size_t live__held(const struct live *live)
-{
-	struct event_queue_stats stats;
-
-	event_queue__stats(live->queue, &stats);
-	return stats.held;
-}
-
 bool live__is_behind(const struct live *live)
 {
 	return live->unfinished || dso_opener__pending_since(live->opener) != UINT64_MAX ||
@@ -453,6 +445,7 @@ int live__tick(struct live *live, event_sink_fn sink, void *context)
 	if (!err)
 		err = release_until(live, until, sink, context);
 	live->ticked = true;
+	live->ticked_early = began < live->on_timer;
 	return err;
 }
 

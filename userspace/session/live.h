@@ -61,8 +61,6 @@ int live__begin(struct live *live, struct failure *failure);
 int live__announce(struct live *live, event_sink_fn sink, void *context);
 /* There is more to announce. */
 bool live__is_behind(const struct live *live);
-/* Events that wait to be handed on. */
-size_t live__held(const struct live *live);
 int live__start(struct live *live, struct failure *failure);
 /* The meaning of a descriptor that ends live__wait() when it is readable. */
 enum live_wake {

@@ -8,7 +8,8 @@
  *
  * A process that is not sampled needs no mappings, and a stack without them comes as a copy. So early ticks are as
  * far apart as samples of a CPU are, and below 500 Hz their share of a CPU is in proportion to the rate: from there
- * on a twentieth, at 99 Hz a hundredth. A lower rate should cost less, too: answers of readers that no event waits
+ * on a twentieth, at 99 Hz a hundredth. They are charged with what they take, and ticks on the timer or for a full ring
+ * are not; what was not used before lets the first ticks after an execve be close together. A lower rate should cost less, too: answers of readers that no event waits
  * for (names, facts) then do not wake the collector, and are taken at the next tick. Answers about a process that has
  * just begun do, because it may be gone by then.
  */
@@ -21,15 +22,13 @@
 #include "jitwatch/jit_tail.h"
 #include "session/live_private.h"
 
-#define TICK	     200000000ull /* ns from one to the next, at most */
-#define TICK_OF_JIT  100000000ull /* where code is made, and at most so many … */
-#define JIT_SAMPLES  100	  /* … samples of it come between two */
-#define WAKE_SETTLES 1200000ull	  /* ns: from a wake to the tick that finds its cause written */
-#define WAKE_MIN     2000000ull	  /* ns between ticks that are not on the timer */
-#define WAKE_MAX     100000000ull
-/* A tick's CPU time is at most such a part of the time to the next. */
-#define WAKE_COST      20
-#define WAKE_COST_HZ   10000u	   /* so many divided by the rate, where that is more */
+#define TICK	       200000000ull /* ns from one to the next, at most */
+#define TICK_OF_JIT    100000000ull /* where code is made, and at most so many … */
+#define JIT_SAMPLES    100	    /* … samples of it come between two */
+#define WAKE_SETTLES   1200000ull   /* ns: from a wake to the tick that finds its cause written */
+#define WAKE_MIN       2000000ull   /* ns between ticks that are not on the timer */
+#define WAKE_MAX       100000000ull
+#define FULL_RATE_HZ   500u	   /* from here on early ticks have their whole share */
 #define MAPS_LIBRARIES 16000000ull /* ns: from an execve to the last library, mostly */
 #define HELD_UP	       20000000ull /* ns: from a tick to the next while all wait for a file */
 #define FUNCTIONS_COME                                                                             \
@@ -64,13 +63,36 @@ static bool expects_functions(const struct live *live, uint64_t now)
 	return met && now < met + FUNCTIONS_COME;
 }
 
-/* From a tick that took so much CPU time to one that is early. All ns. */
-static uint64_t least_distance(const struct live *live, uint64_t cost)
+/* What early ticks may take: the same in a longer time where the rate is lower. */
+static struct quota_limit early_limit(const struct live *live)
 {
+	struct quota_limit limit = quota_row(QUOTA_EARLY_TICKS)->all;
 	unsigned int hz = live->hz ? live->hz : 1;
-	uint64_t least = max_u64(WAKE_MIN, 1000000000ull / hz);
 
-	least = max_u64(least, cost * max_u64(WAKE_COST, WAKE_COST_HZ / hz));
+	if (hz < FULL_RATE_HZ)
+		limit.period = limit.period * FULL_RATE_HZ / hz;
+	return limit;
+}
+
+/* A tick that took so much CPU time (ns) has ended. What is owed is given again within WAKE_MAX. */
+static void charge_early(struct live *live, uint64_t cpu, uint64_t now)
+{
+	const struct quota_limit limit = early_limit(live);
+	int64_t most = meter__left(&live->early, &limit, now) +
+		       (int64_t)(WAKE_MAX * limit.limit / limit.period);
+
+	meter__take(&live->early, &limit, min_u64(cpu, most > 0 ? (uint64_t)most : 0), now);
+}
+
+/* From a tick to one that is early; ns. */
+static uint64_t least_distance(const struct live *live, uint64_t now)
+{
+	const struct quota_limit limit = early_limit(live);
+	int64_t left = meter__left(&live->early, &limit, now);
+	uint64_t least = max_u64(WAKE_MIN, 1000000000ull / (live->hz ? live->hz : 1));
+
+	if (left < 0)
+		least = max_u64(least, (uint64_t)-left * limit.period / limit.limit);
 	return min_u64(least, WAKE_MAX);
 }
 
@@ -85,13 +107,16 @@ static uint64_t longest_distance(const struct live *live)
 /* When the next tick is due, after one and what the caller did with it. */
 static void plan_next(struct live *live, uint64_t now)
 {
-	uint64_t least = least_distance(live, thread_cpu_ns() - live->woken_cpu);
+	uint64_t least;
 
+	if (live->ticked_early)
+		charge_early(live, thread_cpu_ns() - live->woken_cpu, now);
+	least = least_distance(live, now);
 	live->wake_interval = live->changed ? least : max_u64(least, 2 * live->wake_interval);
 	live->wake_interval = min_u64(live->wake_interval, WAKE_MAX);
 	bpf_session__set_wake_interval(live->session, live->wake_interval);
 	live->earliest = now + least;
-	live->due = now + longest_distance(live);
+	live->due = live->on_timer = now + longest_distance(live);
 	if (live->soon) {
 		live->due = min_u64(live->due, now + max_u64(live->soon, least));
 		live->soon = live->soon < MAPS_LIBRARIES ? 2 * max_u64(live->soon, least) : 0;
@@ -99,8 +124,8 @@ static void plan_next(struct live *live, uint64_t now)
 	if (hurries(live) || expects_functions(live, now))
 		live->due = min_u64(live->due, now + max_u64(HELD_UP, least));
 	if (live->unfinished)
-		live->due = now;
-	live->changed = live->ticked = live->unfinished = false;
+		live->due = live->on_timer = now;
+	live->changed = live->ticked = live->ticked_early = live->unfinished = false;
 }
 
 void live_pace__exec(struct live *live)
@@ -191,7 +216,7 @@ static bool take_wakes(struct live *live)
 			live__hasten(live);
 			break;
 		case LIVE_WAKE_RINGS:
-			live->due = 0;
+			live->due = live->on_timer = 0;
 			break;
 		case LIVE_WAKE_READERS:
 			take_found_files(live);

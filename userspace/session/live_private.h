@@ -6,6 +6,7 @@
 #ifndef SESSION_LIVE_PRIVATE_H
 #define SESSION_LIVE_PRIVATE_H
 
+#include "base/quota.h"
 #include "base/vec.h"
 #include "live/parts/code.h"
 #include "live/parts/memory.h"
@@ -62,9 +63,12 @@ struct live {
 	int wakes;	     /* an epoll set: what ends live__wait() */
 	bool awaits_readers; /* readers are in it now */
 	uint64_t due;	     /* the next tick; ns */
+	uint64_t on_timer;   /* a tick before this time is early; 0: it has another reason; ns */
+	struct meter early;  /* CPU time of early ticks, from their wake on */
 	uint64_t earliest;   /* if a part requests an early tick; ns */
 	uint64_t woken_cpu;  /* CPU time of the thread when it was woken for the last one */
 	bool ticked;	     /* since the last plan */
+	bool ticked_early;   /* … before on_timer */
 	uint64_t wake_interval;
 	uint64_t soon; /* after an execve: until the next look at its libraries, 0: not any more */
 	bool changed;  /* side-band of targets has come since the last tick */

@@ -15,7 +15,6 @@
 
 #define TABLES_NS	1000000000ull /* longest wait of the first tick for the targets' unwind tables */
 #define BACKLOG_NS	2000000000ull /* … and for all events from /proc, */
-#define BACKLOG_EVENTS	5000	      /* … if that is so much */
 #define ANNOUNCE_MS	5	      /* between two steps while waiting */
 #define FLUSH_INTERVAL	250000000ull  /* ns: a chunk of the recording is at most this old */
 #define WAITING_WINDOWS 4	      /* closed ones at most, before rotation has to wait */
@@ -160,7 +159,7 @@ static int flush_recording(struct session *s)
 {
 	uint64_t now = monotonic_ns();
 
-	if (!s->writer || now - s->flushed < FLUSH_INTERVAL)
+	if (!s->writer || now < s->flushed + FLUSH_INTERVAL)
 		return 0;
 	s->flushed = now;
 	return recording_writer__flush(s->writer);
@@ -193,9 +192,9 @@ static int await_tables(struct session *s, int cancel)
 }
 
 /*
- * Hundreds of thousands of mappings take a second. Samples that come meanwhile would have to wait for them, and stacks
- * that are copied have not the room for that. Where there are few, nothing is recorded before the first tick: whatever
- * fails at the start leaves an older recording alone.
+ * Records what has come before the first tick: the kernel's symbols, which take 17 ms, and all of /proc, where hundreds
+ * of thousands of mappings take a second. A tick that finds them waiting is late, and samples that come meanwhile are
+ * copied. The recording has no name before its first flush, so whatever fails at the start leaves an older one alone.
  */
 static int take_backlog(struct session *s, int cancel)
 {
@@ -203,8 +202,6 @@ static int take_backlog(struct session *s, int cancel)
 	struct pollfd wake = {.fd = cancel, .events = POLLIN};
 	int err;
 
-	if (live__held(s->live) < BACKLOG_EVENTS && !live__is_behind(s->live))
-		return 0;
 	err = live__announce(s->live, sink_event, s);
 	while (!err && live__is_behind(s->live) && monotonic_ns() < until && poll(&wake, 1, 0) <= 0)
 		err = live__announce(s->live, sink_event, s);
@@ -217,7 +214,6 @@ int session__start(struct session *s, bool wait, int cancel, struct failure *fai
 
 	if (err)
 		return err;
-	s->flushed = monotonic_ns();
 	err = take_backlog(s, cancel);
 	if (err)
 		return fail(failure, err, "cannot read the processes in /proc: %s", strerror(-err));

@@ -213,10 +213,6 @@ static int write_chunk(struct recording_writer *w)
 	memcpy(w->buffer + w->used, &trailer, sizeof(trailer));
 
 	err = write_full(w->fd, w->buffer, w->used + sizeof(trailer));
-	if (!err && !w->published) {
-		err = output_file__publish(w->file);
-		w->published = !err;
-	}
 	if (err)
 		return stop_writing(w, err);
 	w->bytes += w->used + sizeof(trailer);
@@ -254,9 +250,24 @@ int recording_writer__append(struct recording_writer *w, const struct event_head
 	return write_chunk(w);
 }
 
+static int publish(struct recording_writer *w)
+{
+	int err = w->published || !w->bytes ? 0 : output_file__publish(w->file);
+
+	if (err)
+		return stop_writing(w, err);
+	w->published = w->bytes != 0;
+	return 0;
+}
+
 int recording_writer__flush(struct recording_writer *w)
 {
-	return w->stopped || w->events == 0 ? 0 : write_chunk(w);
+	int err;
+
+	if (w->stopped)
+		return 0;
+	err = w->events ? write_chunk(w) : 0;
+	return err ? err : publish(w);
 }
 
 /* The state of the file: whole, cut after a chunk, or nothing. */

@@ -18,8 +18,8 @@
 struct recording_writer;
 
 /*
- * Begin a recording at `path`. The file appears under its name with its first whole chunk, and only
- * then replaces an older one; it stays whatever happens later. "-" is standard output; what exists
+ * Begin a recording at `path`. The file appears under its name with the first flush, and only then replaces an older
+ * one; it stays whatever happens later. "-" is standard output; what exists
  * and is not a regular file is written to as it is. 0 or negative errno with `failure` filled.
  */
 int recording_writer__open(const char *path, struct recording_writer **writer,
@@ -32,7 +32,10 @@ int recording_writer__open(const char *path, struct recording_writer **writer,
  */
 int recording_writer__append(struct recording_writer *w, const struct event_header *event);
 
-/* End the current chunk, if it has events, and write it: to be called every 250 ms. As append. */
+/*
+ * End the current chunk, if it has events, and write it: to be called when the recording has begun, and every 250 ms.
+ * As append.
+ */
 int recording_writer__flush(struct recording_writer *w);
 
 /*
