@@ -14,6 +14,7 @@ import http.server
 import json
 import os
 import re
+import resource
 import signal
 import struct
 import subprocess
@@ -409,8 +410,8 @@ BOOK_NAMES = ("delivered", "idle", "filtered", "ring-full", "re-entry", "interna
 
 
 def recording_events(path):
-    """(type, flags, time, bytes behind the header) of every event of a sound recording."""
-    with open(path, "rb") as f:
+    """(type, flags, time, bytes behind the header) of every event of a sound recording, which may be compressed."""
+    with (gzip.open if path.endswith(".gz") else open)(path, "rb") as f:
         data = f.read()
     assert data[:8] == b"SYSPROF\n", f"{path} is not a recording"
     at = struct.unpack_from("<I", data, 16)[0]
@@ -542,12 +543,18 @@ def is_wanted(name, test):
     return len(CASES) < 2 or getattr(test, "is_alone", False) == ("alone" in CASES)
 
 
+def cpu_time():
+    """Of this test and of the processes that it has waited for, in s."""
+    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(u.ru_utime + u.ru_stime for u in usage)
+
+
 def main(scope):
     tests = [(n, f) for n, f in scope.items() if n.startswith("test_") and callable(f) and is_wanted(n, f)]
     failed = skipped = passed = 0
     reason = ""
     for name, test in tests:
-        begin = time.monotonic()
+        begin, cpu = time.monotonic(), cpu_time()
         if keeper:
             keeper.case = name.removeprefix("test_")
         try:
@@ -561,7 +568,7 @@ def main(scope):
             traceback.print_exc(file=sys.stdout)
         else:
             passed += 1
-            print(f"ok   {name} ({time.monotonic() - begin:.1f} s)", flush=True)
+            print(f"ok   {name} ({time.monotonic() - begin:.1f} s, CPU {cpu_time() - cpu:.1f} s)", flush=True)
         if keeper:
             keeper.keep_all()
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
