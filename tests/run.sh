@@ -8,7 +8,7 @@
 #   e2e        .sh and .py of tests/e2e, but "lib*"        format   tests/check-format.sh
 #   long       the long cases of those that have some (test-all)
 #   soak       cases that repeat others for longer (make soak)
-#   sanitized  those of e2e that are repeated with the sanitizers
+#   sanitized  those of e2e that are repeated with the sanitizers, long cases included, but for those marked @natively
 #   servers    those of e2e that want running backends (test-servers); no other suite has them
 #   replay     what e2e and long recorded, read by this build; see tests/replay.py
 #
@@ -213,16 +213,24 @@ says() { # source, word
 	sed -n '1,40s/^[^[:alnum:]]*runs://p' "$1" | grep -w -- "$2" >/dev/null
 }
 
-# Whether this suite has cases of a test that are long, or not (short), or for `make soak`, and run alone, or not (beside).
-has_cases() { # source, short|long|soak, alone|beside
-	awk -v wanted="$2 $3" -v suite="$suite" '
+# Whether this suite has cases of a test that are long, or not (short), or for `make soak` (all: of both but these), and
+# run alone, or not (beside).
+has_cases() { # source, short|long|soak|all, alone|beside
+	awk -v wanted="$2" -v place="$3" -v suite="$suite" '
 		/^@/ { marks = marks " " $0 }
 		/^def test_/ {
-			kind = (marks ~ /@(e\.)?soak/ ? "soak" : marks ~ /@(e\.)?long/ ? "long" : "short") (marks ~ /@(e\.)?alone/ ? " alone" : " beside")
-			found += kind == wanted && !(suite == "sanitized" && marks ~ /@(e\.)?natively/)
+			kind = marks ~ /@(e\.)?soak/ ? "soak" : marks ~ /@(e\.)?long/ ? "long" : "short"
+			found += (wanted == "all" ? kind != "soak" : kind == wanted) &&
+				(marks ~ /@(e\.)?alone/ ? "alone" : "beside") == place &&
+				!(suite == "sanitized" && marks ~ /@(e\.)?natively/)
 		}
 		!/^@/ { marks = "" }
 		END { exit !found }' "$1"
+}
+
+# Whether all cases of a test are for other suites.
+has_no_case() { # source, short|long|soak|all
+	[[ $1 == *.py ]] && grep -q '^def test_' "$1" && ! has_cases "$1" "$2" beside && ! has_cases "$1" "$2" alone
 }
 
 # The sources of a suite's tests, one a line.
@@ -283,9 +291,10 @@ plan_suite() {
 	[ -n "$found" ] || { result FAIL "$dir:$1" "" "no test found" >"$results/none"; show "$results/none"; }
 	[ "$dir:$suite/$only" != build:e2e/ ] || "${as_root[@]}" rm -rf build/tests/recordings
 	[[ $suite != long && $suite != soak ]] || wanted=$suite
-	[ "$suite" != servers ] || wanted=all
+	[[ $suite != servers && $suite != sanitized ]] || wanted=all
 
 	for source in $found; do
+		! has_no_case "$source" "$wanted" || continue
 		label=$suite/$(basename "${source%.*}") place=beside
 		[[ $suite == layers || $suite == format || $suite == replay ]] && label=${label#*/}
 		# a second build of the same tests has its name in front

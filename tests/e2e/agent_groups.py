@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 200
-# runs: beside
+# runs: beside long
 """In which control group a process was sampled, by what the kernel says (agent_services.c prints it, window by window):
 of processes that are moved and end, of groups that are gone at once; and groups that are not sampled at all.
 """
@@ -84,6 +84,7 @@ def test_groups_that_are_left_out():
             assert service["excluded"] == (service["labels"].get("unit") == "out.service"), service
 
 
+@e.long
 def test_requested_groups():
     """A new one is sampled at once, although others are filtered."""
     e.need_root()
@@ -113,6 +114,7 @@ def test_requested_groups():
     assert filtered(windows) > 100
 
 
+@e.long
 def test_out_of_a_group_that_is_left_out():
     """What a process used while it was filtered is not in its first sample elsewhere."""
     e.need_root()
@@ -287,6 +289,7 @@ os.execve("./far", ["x", "-c", "while :; do :; done"], {"DD_SERVICE": "far-away"
 """
 
 
+@e.long
 def test_programs_without_a_file():
     """In memory alone, deleted, with names that are no text, and with paths that are too long for anybody to read."""
     e.need_root()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 420
-# runs: alone long
+# runs: beside long
 """The agent under its systemd unit: what packaging/sysprof-agent.service says is read from the file and applied by hand.
 
 Its user, its capabilities, its mounts, its system call filters, its environment. A directive that this does not apply and
@@ -292,6 +292,7 @@ def test_each_missing_capability_is_named():
         assert (result.status != 0) == (capability in NEEDED), (capability, result)
 
 
+@e.long
 def test_it_sees_what_root_sees():
     """Whole stacks and names of another user's container, code of a JIT, services, the kernel's names."""
     e.need_root()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 200
-# runs: beside
+# runs: beside long
 """Which services running processes are given (agent_services.c prints them, window by window).
 
 Processes of every kind run in control groups as systemd, Docker and kubelet make them, and files of container runtimes
@@ -219,6 +219,7 @@ def deleted_files(pid, below):
     return found
 
 
+@e.long
 def test_programs_that_were_deleted():
     """Their files are read as long as they run, and closed when they have ended: else their place on the disk would be kept."""
     e.need_root()
@@ -262,6 +263,7 @@ def test_programs_that_were_deleted():
     assert windows.last(kept.pid)["service_name"] == "program5"
 
 
+@e.long
 def test_readers_that_do_not_answer():
     """As if all users blocked them: services are decided in time, by facts that no user can block."""
     e.need_root()

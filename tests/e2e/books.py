@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 180
-# runs: long
+# runs: beside long
 """The books: every tick that was due is in the profile, or there is a reason why not.
 
 What was due is the kernel's own account of the timer (time_running of each CPU's event), what became of
@@ -179,6 +179,7 @@ def test_stopped_collector():
     assert re.search(rf"^  lost: {everything}$", result.err, re.M), (everything, result)
 
 
+@e.alone
 def test_bpf_calls():
     e.need_root()
     path = e.scratch("bpfcalls.sysprof")
@@ -254,6 +255,7 @@ class Mutants:
         return shutil.copy2(program, os.path.join(self.tree, "sysprof-without-" + name))
 
 
+@e.alone
 @e.long
 def test_uncounted_lines_are_noticed():
     e.need_root()

@@ -95,6 +95,7 @@ def test_rich_command():
 
 
 @alone
+@long
 def test_runtimes():
     """Code that is made while it runs, inlined functions and lines, thousands of functions."""
     recordings = {name: recorded(name) for name in ("python", "node", "clang", "java")}

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
-# runs: long sanitized
+# runs: beside long sanitized
 """Targets in namespaces and roots of their own, and sysprof in a pid namespace."""
 import os
 import re
 import shutil
 
-from libe2e import (SYSPROF, Facts, Fixture, Skip, children_of, firefox_threads, fixture, folded, has_chain,
-                    kernel_part, long, main, record, run, scratch, share, total, wait_for)
+from libe2e import (SYSPROF, Facts, Fixture, Skip, children_of, firefox_threads, fixture, folded, has_chain, kernel_part,
+                    long, main, natively, record, run, scratch, share, total, wait_for)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CHAIN = ("outer", "middle", "inner", "leaf")
@@ -92,6 +92,7 @@ def test_symbols_from_inside_the_targets_root():
         assert_chain(folded(path), "inside"), number
 
 
+@natively
 @long
 def test_another_file_at_the_same_path_on_the_host():
     """With and without build-ids: the host's file is not taken for the container's."""

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 200
-# runs: beside
+# runs: beside long
 """Definition sites against the source text: file, line and, from gcc, column of every function.
 
 The sources are written here, a few dozen functions of each kind, and searched again for the places
@@ -12,6 +12,8 @@ import os
 import re
 import shutil
 import subprocess
+
+from libe2e import Skip, long, main
 
 SCRATCH = os.environ["SCRATCH"]
 RESOLVE = os.path.join(os.environ.get("BUILD", "build"), "tests/e2e/resolve")
@@ -198,29 +200,43 @@ def build(program, *command):
     return program
 
 
-def main():
-    sites, rust_sites, wrong = {}, {}, 0
+def compare_cxx(builds):
+    sites, wrong = {}, 0
     cxx_sources(sites)
-    for compiler, name, flags in (("g++", "gcc-5", ["-gdwarf-5"]), ("g++", "gcc-4", ["-gdwarf-4"]),
-                                  ("g++", "gcc-lto", ["-flto"]), ("g++", "gcc-split", ["-gsplit-dwarf"]),
-                                  ("clang++", "clang-5", ["-gdwarf-5"]),
-                                  ("clang++", "clang-4", ["-gdwarf-4"]),
-                                  ("clang++", "clang-split", ["-gdwarf-5", "-gsplit-dwarf"])):
+    for compiler, name, flags in builds:
         program = os.path.join(SCRATCH, name)
         # equal functions stay apart
         apart = ["-fno-ipa-icf"] if compiler == "g++" else []
         build(program, compiler, "-std=c++17", "-O2", "-g", *apart, *flags, "-o", program, "a.cc", "b.cc")
         wrong += compare(name, program, sites, compiler == "g++")
-    if shutil.which("rustc"):
-        source = rust_source(rust_sites)
-        program = os.path.join(SCRATCH, "rust")
-        build(program, "rustc", "-O", "-g", "-C", "codegen-units=1", "-C", "symbol-mangling-version=v0",
-              "-o", program, source)
-        wrong += compare("rustc", program, rust_sites, False)
-    else:
-        print("rustc is not installed: Rust was left out")
+    assert not wrong, f"{wrong} definitions are elsewhere"
+
+
+def test_dwarf_5():
+    compare_cxx([("g++", "gcc-5", ["-gdwarf-5"]), ("clang++", "clang-5", ["-gdwarf-5"])])
+
+
+@long
+def test_dwarf_4():
+    compare_cxx([("g++", "gcc-4", ["-gdwarf-4"]), ("clang++", "clang-4", ["-gdwarf-4"])])
+
+
+@long
+def test_split_and_link_time():
+    compare_cxx([("g++", "gcc-lto", ["-flto"]), ("g++", "gcc-split", ["-gsplit-dwarf"]),
+                 ("clang++", "clang-split", ["-gdwarf-5", "-gsplit-dwarf"])])
+
+
+@long
+def test_rust():
+    if not shutil.which("rustc"):
+        raise Skip("rustc is not installed")
+    sites = {}
+    source, program = rust_source(sites), os.path.join(SCRATCH, "rust")
+    build(program, "rustc", "-O", "-g", "-C", "codegen-units=1", "-C", "symbol-mangling-version=v0", "-o", program, source)
+    wrong = compare("rustc", program, sites, False)
     assert not wrong, f"{wrong} definitions are elsewhere"
 
 
 if __name__ == "__main__":
-    main()
+    main(globals())

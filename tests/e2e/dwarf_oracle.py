@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 900
-# runs: beside
+# runs: beside long
 """Inline chains against llvm-symbolizer: every level of random addresses of real programs.
 
 Depth, file, line and linkage name of every level are equal, whatever compiler, version of DWARF
@@ -16,13 +16,15 @@ import random
 import re
 import struct
 import subprocess
-import sys
+
+from libe2e import long, main
 
 BUILD = os.environ.get("BUILD", "build")
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(BUILD)), "build", "oracle")
 RESOLVE = os.path.join(BUILD, "tests/e2e/resolve")
 COUNT = int(os.environ.get("ORACLE_ADDRESSES", 8000))
 LEAST = 5000
+FEW = {"gcc-5", "clang-split-5", "dwz"}  # of `make test`; `make test-all` compares the others
 # What addr2line reads whole. It loses levels on clang's output, reads no .dwo, and takes wrong files out of what
 # dwz has rearranged (libc's).
 SECOND_JUDGE = {"gcc-4", "gcc-5", "gcc-lto", "sqlite-gcc", "rust"}
@@ -342,16 +344,15 @@ def report_missing():
     assert not missing or os.environ.get("CI") != "true", "programs are missing"
 
 
-def main():
+def compare_those(is_wanted):
     report_missing()
     with open(os.path.join(PROGRAMS, "programs"), encoding="utf-8") as f:
         programs = [Program(*(line.rstrip("\n").split("\t") + [""] * 6)[:6]) for line in f]
-    wanted = sys.argv[1:]
     assert SECOND_JUDGE & {program.name for program in programs}, "nothing for addr2line to judge"
     total = total_levels = 0
     failed = []
     for program in programs:
-        if wanted and program.name not in wanted:
+        if not is_wanted(program.name):
             continue
         count, levels, differing = compare(program)
         total += count
@@ -363,5 +364,15 @@ def main():
     assert not failed, f"different: {', '.join(failed)}"
 
 
+def test_few():
+    """Of both compilers, with .dwo files, and what dwz has rearranged."""
+    compare_those(lambda name: name in FEW)
+
+
+@long
+def test_others():
+    compare_those(lambda name: name not in FEW)
+
+
 if __name__ == "__main__":
-    main()
+    main(globals())

@@ -277,6 +277,7 @@ def test_thread_is_no_process():
         assert f"-t {facts['tid']}" in result.err, result
 
 
+@natively
 @long
 def test_target_ends_during_attach():
     """Killed at any moment of the start: a clean error or a complete file, reaped or a zombie."""
@@ -608,6 +609,7 @@ def kill_children():
     no_children()
 
 
+@natively
 @long
 def test_vanished_directory():
     need_root()

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 400
-# runs: beside
+# runs: beside long
 """Names, lines and inlined calls of Go programs in every form they come in: whole, without DWARF,
 stripped, position-independent, without section headers, with C, as a library of a C program."""
 import os
 import struct
 
-from libe2e import folded, main, record, run, scratch, share, user_part
+from libe2e import folded, long, main, record, run, scratch, share, user_part
 from libgo import SOURCES, go_build
 
 LINES = os.path.join(SOURCES, "lines/main.go")
@@ -72,6 +72,7 @@ def test_whole():
     assert_lines(go_build("lines", "whole"))
 
 
+@long
 def test_without_dwarf():
     assert_lines(go_build("lines", "no-dwarf", "-ldflags=-w"))
 
@@ -80,10 +81,12 @@ def test_stripped():
     assert_lines(go_build("lines", "stripped", "-ldflags=-s -w"))
 
 
+@long
 def test_pie():
     assert_lines(go_build("lines", "pie", "-buildmode=pie", "-ldflags=-s -w", cgo=True))
 
 
+@long
 def test_without_section_headers():
     stripped = go_build("lines", "bare-stripped", "-ldflags=-s -w")
     assert_lines(drop_section_headers(stripped, "bare"))
@@ -113,6 +116,7 @@ def test_cgo():
     assert_mixed(go_build("lines_cgo", "cgo", cgo=True), c_lines=True)
 
 
+@long
 def test_cgo_stripped():
     assert_mixed(go_build("lines_cgo", "cgo-stripped", "-ldflags=-s -w", cgo=True), c_lines=False)
     assert_mixed(go_build("lines_cgo", "cgo-pie", "-buildmode=pie", "-ldflags=-s -w", cgo=True),
@@ -126,6 +130,7 @@ def library(name, *options):
     return host
 
 
+@long
 def test_library():
     assert_mixed(library("libwhole.so"), c_lines=True)
     assert_mixed(library("libstripped.so", "-ldflags=-s -w"), c_lines=False)

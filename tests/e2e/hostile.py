@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 600
-# runs: beside sanitized
+# runs: beside long sanitized
 """Names, files and numbers that a profiled program chose to hurt us with.
 
 Each time: status 0 and whole files, samples not lost, names shown escaped, and where a file is good
@@ -367,6 +367,7 @@ def swaps():
     }
 
 
+@e.long
 def test_swapped_files():
     """Deleted, emptied, or replaced by what must not be opened: before recording and while."""
     need_root()
@@ -422,6 +423,7 @@ def test_swapped_under_samples():
         assert sum(mine) >= 10, (name, found)
 
 
+@e.long
 def test_truncated_while_read():
     """A big library that shrinks and grows while its symbols are read."""
     need_root()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 400
-# runs: beside sanitized
+# runs: beside long sanitized
 """Code that is made as it runs has the name that it had when the sample was taken.
 
 A fixture makes one function after the other at one address and knows when each ran: its log is the judge.
@@ -12,8 +12,8 @@ import signal
 import socket
 import time
 
-from libe2e import (SANITIZED, SYSPROF, Background, FirefoxThread, Fixture, Skip, alone, children_of, deepest,
-                    folded, load_json, main, need_root, record, scratch, share)
+from libe2e import (SANITIZED, SYSPROF, Background, FirefoxThread, Fixture, Skip, alone, children_of, deepest, folded,
+                    load_json, long, main, need_root, record, scratch, share)
 
 TIERS = 8  # include/sysprof/profile.h; behind them are the same tiers with a doubt
 
@@ -162,6 +162,7 @@ def test_sysprof_is_stopped_for_a_second():
     assert during.count == during.flagged and during.count > 100, during
 
 
+@long
 @alone
 def test_code_in_a_deleted_file():
     """As libffi and others have it where anonymous memory may not be executed."""
@@ -170,6 +171,7 @@ def test_code_in_a_deleted_file():
     assert judged.unnamed <= 0.01 * judged.count and judged.flagged <= 0.05 * judged.count, judged
 
 
+@long
 @alone
 def test_snapshots():
     """Each line replaces the file: what it has holds back to the one before, and is in doubt there."""
@@ -288,6 +290,7 @@ def test_what_is_no_map():
         assert "its user's files reached their limit" in result.err, result.err
 
 
+@long
 @alone
 def test_a_map_that_grows_without_end():
     """A writer at full speed: bounded in CPU and memory, and no wrong name."""

@@ -184,6 +184,7 @@ def functions_come_and_go(versions):
         assert judged.flagged < 0.02 * judged.count, judged
 
 
+@long
 def test_functions_come_and_go():
     """Judged by the program's own log: no unflagged sample is wrong."""
     functions_come_and_go(nodes()[:1])
@@ -273,6 +274,7 @@ def check_own_java(*command):
     check_java(paths, jit_line(result))
 
 
+@long
 def test_java_in_a_namespace():
     check_own_java(*IN_NAMESPACE, *java_command())
 

@@ -307,6 +307,7 @@ def test_processes_of_10_ms():
     assert_briefs(directory, rows, firefox, count)
 
 
+@long
 @alone
 def test_processes_of_10_ms_in_the_whole_system():
     count, directory = 100, scratch("system-briefs")
@@ -440,6 +441,7 @@ exit $status
 """
 
 
+@natively
 @long
 def test_stranger_with_the_number_of_a_target():
     """It has ended, while another target goes on: a process that gets its number is no target."""

@@ -491,6 +491,7 @@ BIG_SOURCE = "#include <stdio.h>\n" + "".join(
     f"x += s[i].a[i % {i % 7 + 1}] * {i}; return x + printf(\"%d\", x); }}\n" for i in range(1500))
 
 
+@long
 @alone
 def test_whole_system_beside_a_compiler_and_a_storm():
     source, base = scratch("big.c"), scratch("busy")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 400
-# runs: long
+# runs: beside long
 """Windows of a session add up to one recording of the same stream, and do not grow.
 
 rotate.c records the whole system in windows, and the same stream into a file, which it then reads as one
@@ -51,6 +51,7 @@ def check(reported, seconds, milliseconds):
     assert reported["memory_readings"] > 2 * seconds, reported
 
 
+@e.alone
 def test_windows_add_up():
     reported = rotate(6, 250)
     check(reported, 6, 250)
@@ -76,6 +77,7 @@ def test_shedding_adds_up():
     assert abs(reported["unexplained_ticks"]) <= 2 * os.cpu_count() * (reported["windows"] + 1), reported
 
 
+@e.alone
 @e.long
 def test_nothing_grows():
     reported = rotate(60, 500)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
-# runs: beside
+# runs: beside long
 """Functions that are made and dropped all the time, and whose memory is used again, in runtimes without a flag.
 
 The program says when each one ran. A sample within that time has its name, or says that it does not know: another name
@@ -11,7 +11,7 @@ Node.js than those of the tests, and CALLS=1 has their functions call one that V
 import os
 import time
 
-from libe2e import main, need_root, record, scratch, sysprof
+from libe2e import long, main, need_root, record, scratch, sysprof
 from libframes import Spans, end, fresh, samples_of, start, wait_for_word, with_looks
 from librecorded import FIXTURES, newer_python, nodes
 from runtime_cpython import PROGRAMS
@@ -113,6 +113,7 @@ def test_python():
     check(python(["/usr/bin/python3"], SECONDS))
 
 
+@long
 def test_newer_python():
     check(python([newer_python()], SECONDS))
 
@@ -123,8 +124,12 @@ GONE = 0.03  # of the samples of such functions may have no name: a copy finds n
 
 
 def test_functions_of_a_moment():
-    for command in ["/usr/bin/python3"], [newer_python()]:
-        check(python(command, min(SECONDS, 5), MOMENT), unnamed=GONE)
+    check(python(["/usr/bin/python3"], min(SECONDS, 5), MOMENT), unnamed=GONE)
+
+
+@long
+def test_functions_of_a_moment_in_newer_python():
+    check(python([newer_python()], min(SECONDS, 5), MOMENT), unnamed=GONE)
 
 
 MODULE = """
@@ -201,10 +206,12 @@ def test_node():
         check_node(command)
 
 
+@long
 def test_newer_node():
     check_node(nodes()[-1])
 
 
+@long
 def test_node_that_compacts():
     for command in NODES or nodes():
         check_node(command, *COMPACT)

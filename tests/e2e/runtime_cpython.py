@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# runs: beside
+# runs: beside long
 """CPython's stacks, names and lines, read from outside, against what the interpreter says itself.
 
 Two oracles. A program that waits where it has just said its own stack: all names, files, lines must be equal, and each
@@ -17,7 +17,7 @@ import select
 import subprocess
 import sys
 
-from libe2e import BUILD, SANITIZED, Background, Skip, main, need_root, scratch
+from libe2e import BUILD, SANITIZED, Background, Skip, long, main, need_root, scratch
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAMS = os.path.join(TOP, "tests/fixtures/cpython")
@@ -263,10 +263,9 @@ def merge_class(answer):
     return merge_problem(answer) or ("each in its loop" if answer["native_root"] else "libdwfl ended early")
 
 
-def test_running():
-    """At any instant: no frame is wrong, and what differs is one of the named transitions."""
+def check_running(versions):
     need_root()
-    for version, command in pythons().items():
+    for version, command in versions:
         result = Result()
         for program in RUNNING:
             left = STOPS
@@ -283,6 +282,16 @@ def test_running():
         assert classes.get("different", 0) <= 0.01 * stops, (version, classes)
         assert merges["each in its loop"] + merges.get("libdwfl ended early", 0) >= 0.98 * stops, (version, merges)
     need_all()
+
+
+def test_running():
+    """At any instant: no frame is wrong, and what differs is one of the named transitions."""
+    check_running(list(pythons().items())[:1])
+
+
+@long
+def test_running_in_others():
+    check_running(list(pythons().items())[1:])
 
 
 def test_dropped():

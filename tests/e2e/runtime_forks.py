@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 200
-# runs: beside
+# runs: beside long
 """Children of fork live for some milliseconds: they have the names of their parents' functions from their first sample on."""
 import os
 import sys
 import time
 
-from libe2e import (Background, comms, firefox_threads, folded, main, need_root, record, scratch, sysprof, user_part)
+from libe2e import Background, comms, firefox_threads, folded, long, main, need_root, record, scratch, sysprof, user_part
 from librecorded import newer_python
 
 # One child after the other, each of them for 20 to 50 ms; what they run their parent never does. Each makes a function of its own at the
@@ -155,6 +155,7 @@ def test_prefork():
     check_prefork([sys.executable])
 
 
+@long
 def test_newer_prefork():
     check_prefork([newer_python()])
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 400
-# runs: beside soak
+# runs: beside long soak
 """Stacks of CPython in recordings, frame for frame, against two oracles that sysprof cannot see.
 
 Programs that spin at the bottom of a stack that they have told (tests/fixtures/cpython/spans.py): each sample from within such
@@ -13,7 +13,7 @@ PYTHONS="NAME=COMMAND …" and SECONDS=N measure others, and more.
 import bisect
 import os
 
-from libe2e import Skip, main, need_root, record, soak, sysprof
+from libe2e import Skip, long, main, need_root, record, soak, sysprof
 from libframes import Spans, end, fresh, samples_of, start, wait_for_word, with_looks
 from runtime_cpython import PROGRAMS, pythons
 
@@ -150,6 +150,7 @@ def test_reported_for_long():
     check_reported([[program] for program in REPORTED], 3 * SECONDS, 2000)
 
 
+@long
 def test_long_chains():
     """What does not fit is said, where it is missing."""
     check_reported([["deep"]], SECONDS / 2, 50)

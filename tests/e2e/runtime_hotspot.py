@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 400
-# runs: beside
+# runs: beside long
 """Stacks of JVMs that were started without a flag, by what their memory says: whole, and the same as the JVM's own walk at the
 same instruction (AsyncGetCallTrace), with names, files and lines. SECONDS=600 goes on for so long with classes that are unloaded."""
 import contextlib
@@ -10,7 +10,7 @@ import re
 import shutil
 import time
 
-from libe2e import BUILD, Background, main, need_root, run, scratch, wait_for
+from libe2e import BUILD, Background, long, main, need_root, run, scratch, wait_for
 from libjava import SOURCES, jdk
 
 ORACLE = os.path.join(BUILD, "tests/e2e/hotspot_oracle")
@@ -91,10 +91,18 @@ def check_notes(name, *flags, milliseconds=0, stops=STOPS):
     return total, result
 
 
+def check_names_of_notes(name):
+    total, result = check_notes(name, milliseconds=20)
+    assert total["noted_right"] >= 0.99 * total["noted"], result
+
+
 def test_names_of_notes():
-    for name in "mixed", "recursion":
-        total, result = check_notes(name, milliseconds=20)
-        assert total["noted_right"] >= 0.99 * total["noted"], result
+    check_names_of_notes("mixed")
+
+
+@long
+def test_names_of_notes_of_recursion():
+    check_names_of_notes("recursion")
 
 
 def test_interpreted_names_of_notes():
@@ -102,6 +110,7 @@ def test_interpreted_names_of_notes():
     assert total["noted_right"] >= 0.99 * total["noted"], result
 
 
+@long
 def test_names_of_classes_that_are_gone():
     """Each class gets the addresses of one that was unloaded: what is read too late is marked, or has no name."""
     until, sums = time.monotonic() + SECONDS, {}
@@ -155,6 +164,7 @@ def test_mixed():
     check_stops("mixed", seconds=1.5)
 
 
+@long
 def test_threads():
     check_stops("threads", thread="worker")
 

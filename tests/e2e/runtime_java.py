@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 600
-# runs: beside
+# runs: beside long
 """Stacks of JVMs that were started without a flag: walked whole to where each thread began, with the words of their functions."""
 import collections
 import contextlib
 import os
 import struct
 
-from libe2e import EVENT_SAMPLE, Background, Skip, main, need_root, record, recording_events, run, scratch, wait_for
+from libe2e import EVENT_SAMPLE, Background, Skip, long, main, need_root, record, recording_events, run, scratch, wait_for
 from libjava import MAJOR, SOURCES, compiled, jdk, jdks
 
 ENDS = ("root no-user disabled depth fault no-frame compat user-worker no-regs budget no-caller no-rule copy stale no-table java "
@@ -85,15 +85,15 @@ INTERPRETED = ["-XX:CompileCommand=quiet", "-XX:CompileCommand=exclude,Shapes.in
 
 
 def groups():
-    """The JVMs that are recorded at a time, as (case, JDK, shape, flags…)."""
-    return [[("recursion", MAJOR, "recursion"), ("inlining", MAJOR, "inlining"), ("interpreter", MAJOR, "mixed", "-Xint"),
-             ("interpreted method", MAJOR, "interpreted", *INTERPRETED),
-             ("frame pointers", MAJOR, "mixed", "-XX:+PreserveFramePointer")],
-            [("first compiler", MAJOR, "mixed", "-XX:TieredStopAtLevel=1"),
-             ("second compiler", MAJOR, "mixed", "-XX:-TieredCompilation"), ("mixed", MAJOR, "mixed"),
-             ("garbage", MAJOR, "churn"), ("threads", MAJOR, "threads")],
-            [("exceptions", MAJOR, "exceptions"), ("upcalls", MAJOR, "upcalls", "-Dsun.reflect.inflationThreshold=2147483647"),
-             ("newer", 25, "mixed"), ("newer, interpreted", 25, "mixed", "-Xint"),
+    """The JVMs that are recorded at a time, as (case, JDK, shape, flags…); those of the first have the short cases."""
+    return [[("recursion", MAJOR, "recursion"), ("interpreter", MAJOR, "mixed", "-Xint"), ("mixed", MAJOR, "mixed"),
+             ("exceptions", MAJOR, "exceptions"), ("threads", MAJOR, "threads"), ("newer", 25, "mixed")],
+            [("inlining", MAJOR, "inlining"), ("interpreted method", MAJOR, "interpreted", *INTERPRETED),
+             ("frame pointers", MAJOR, "mixed", "-XX:+PreserveFramePointer"),
+             ("first compiler", MAJOR, "mixed", "-XX:TieredStopAtLevel=1"),
+             ("second compiler", MAJOR, "mixed", "-XX:-TieredCompilation")],
+            [("garbage", MAJOR, "churn"), ("upcalls", MAJOR, "upcalls", "-Dsun.reflect.inflationThreshold=2147483647"),
+             ("newer, interpreted", 25, "mixed", "-Xint"),
              *(("virtual", major, "virtual") for major in jdks() if major >= 21)]]
 
 
@@ -112,7 +112,7 @@ def record_group(group):
                 recorded[case, major] = reason
         run("sleep", WARM)
         for _ in range(4 if pids else 0):
-            record("-p", ",".join(map(str, pids.values())), "-d", 3 + WARM, "-o", path, timeout=60)
+            record("-p", ",".join(map(str, pids.values())), "-F", 1999, "-d", 1.5 + WARM, "-o", path, timeout=60)
             rows = samples(path)
             for key, pid in pids.items():
                 more = of_java(rows[pid])
@@ -146,6 +146,7 @@ def test_recursion():
     check("recursion")
 
 
+@long
 def test_inlining():
     check("inlining")
 
@@ -156,15 +157,18 @@ def test_interpreter():
     assert all(n.place for s in rows for n in s.notes if n.kind == NOTE_HOTSPOT and n.frame and n.place)
 
 
+@long
 def test_interpreted_method():
     """Interpreted and compiled frames in turn."""
     check("interpreted method", kinds=[NOTE_HOTSPOT, NOTE_COMPILED])
 
 
+@long
 def test_first_compiler():
     check("first compiler")
 
 
+@long
 def test_second_compiler():
     check("second compiler")
 
@@ -177,6 +181,7 @@ def test_exceptions():
     check("exceptions")
 
 
+@long
 def test_garbage():
     check("garbage")
 
@@ -185,6 +190,7 @@ def test_threads():
     assert len({s.tid for s in check("threads")}) >= 4
 
 
+@long
 def test_native_frames_between():
     """The JVM calls back: Java, native, Java."""
     check("upcalls")
@@ -193,7 +199,7 @@ def test_native_frames_between():
 def test_from_the_start():
     """A program that is recorded from its first instruction on: the JVM is not there yet when it is first looked at."""
     path = scratch("start.sysprof")
-    log = record("-o", path, "--", "timeout", 10, *command(MAJOR, "mixed"), timeout=60, check=124)
+    log = record("-o", path, "--", "timeout", 6, *command(MAJOR, "mixed"), timeout=60, check=124)
     rows = sum(samples(path).values(), [])
     first = min(s.time for s in rows)
     warm = of_java([s for s in rows if s.time > first + 2.5e9])
@@ -202,6 +208,7 @@ def test_from_the_start():
     assert len(warm) >= 100 and whole >= 0.98 * len(warm), log
 
 
+@long
 def test_frame_pointers_are_kept():
     """With its flag the stacks are whole as before."""
     check("frame pointers")
@@ -211,10 +218,12 @@ def test_newer_jdk():
     check("newer", major=25)
 
 
+@long
 def test_newer_jdk_interpreted():
     check("newer, interpreted", major=25, kinds=[NOTE_HOTSPOT])
 
 
+@long
 def test_virtual_threads():
     """To where their carrier began."""
     able = [major for major in jdks() if major >= 21]

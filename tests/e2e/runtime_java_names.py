@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
-# runs: beside
+# runs: beside long
 """Java that was started without any flag: its methods have names, files and lines, compiled, inlined and interpreted, in the
 live profile and in a replay, and the same names as by the JVM's perf map."""
 import os
 import time
 
-from libe2e import Background, firefox_threads, folded, has_chain, main, need_root, record, run, scratch, share, sysprof
-from libjava import jdk, jdks
+from libe2e import (Background, firefox_threads, folded, has_chain, long, main, need_root, record, run, scratch, share,
+                    sysprof)
+from libjava import MAJOR, jdk, jdks
 
 SOURCE = """
 import java.nio.file.*;
@@ -168,10 +169,17 @@ def check_names(binary, *flags):
 
 
 def test_compiled_and_inlined():
-    for home in jdks().values():
-        check_names(os.path.join(home, "bin/java"))
+    check_names(java())
 
 
+@long
+def test_compiled_and_inlined_in_others():
+    for major, home in jdks().items():
+        if major != MAJOR:
+            check_names(os.path.join(home, "bin/java"))
+
+
+@long
 def test_interpreted():
     """Interpreted frames have the lines of their bytecodes, and callers that are compiled."""
     rows, firefox, pid = check_names(java(), *EXCLUDED)
@@ -180,6 +188,7 @@ def test_interpreted():
     check_lines(firefox, pid, COLD, range(first, first + 6))
 
 
+@long
 def test_same_names_as_by_its_map():
     """The map has one name for all that was inlined, and none of what is interpreted; what it names is called the same."""
     need_root()

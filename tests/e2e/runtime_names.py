@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 200
-# runs: beside
+# runs: beside long
 """Runtimes that were started without any flag: their functions have names, files and lines, in the live profile and in a replay."""
 import json
 import os
 import sys
 import time
 
-from libe2e import (Background, firefox_threads, folded, has_chain, main, need_root, record, scratch, share, sysprof,
+from libe2e import (Background, firefox_threads, folded, has_chain, long, main, need_root, record, scratch, share, sysprof,
                     user_part)
 from librecorded import newer_python, nodes
 
@@ -154,6 +154,7 @@ def test_python():
     check_python([sys.executable])
 
 
+@long
 def test_newer_python():
     check_python([newer_python()])
 
@@ -177,6 +178,7 @@ def test_node():
     check_node(nodes()[0])
 
 
+@long
 def test_newer_node():
     check_node(nodes()[-1])
 
@@ -226,6 +228,7 @@ main()
 """
 
 
+@long
 def test_mappings_that_change():
     """Stacks that were walked with mappings of a moment before are cut where they differ, and the recording goes on."""
     need_root()

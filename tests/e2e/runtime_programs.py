@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
-# runs: beside
+# runs: beside long
 """Runtimes in programs of any name, in subinterpreters, and what their threads have to do with the GIL."""
 import gzip
 import json
@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 
-from libe2e import (Background, Skip, folded, has_chain, main, need_root, run, scratch, share, sysprof, total)
+from libe2e import Background, Skip, folded, has_chain, long, main, need_root, run, scratch, share, sysprof, total
 from librecorded import newer_python, nodes
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "consumers"))
@@ -135,6 +135,7 @@ def test_python_of_another_name():
     check_names(rows, "<module>", "working")
 
 
+@long
 def test_node_of_another_name():
     rows = recorded([copied(nodes()[0], "single-app"), "-e", NODE], "single", chain=("working", "fib"))[0]
     check_names(rows, "working", "fib")
@@ -239,10 +240,12 @@ def test_gil():
     check_gil(sys.executable)
 
 
+@long
 def test_gil_of_newer_python():
     check_gil(newer_python())
 
 
+@long
 def test_summary_of_node():
     """Its functions are read from its memory: no advice to write a map."""
     reported = recorded([nodes()[-1], "-e", NODE], "advice")[2]

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
+# runs: long
 """Programs that have ended after a tenth of a second have names as others do, at 99 Hz as well."""
 import os
 import shutil
 
-from libe2e import Skip, main, need_root, record, run, scratch
+from libe2e import Skip, long, main, need_root, record, run, scratch
 from libframes import fresh, samples_of
 from libjava import jdk
 from librecorded import newer_python, nodes
@@ -85,6 +86,7 @@ def test_python():
         check(f"{python} {program}", 0.1, 99, 0.35)
 
 
+@long
 def test_node():
     program = written("short.js", NODE)
     for node in nodes():
@@ -92,6 +94,7 @@ def test_node():
         check(f"{node} {program}", 0.1, 99, 0.3)
 
 
+@long
 def test_java():
     if not shutil.which("javac"):
         raise Skip("there is no javac")

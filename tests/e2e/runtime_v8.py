@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 240
-# runs: beside
+# runs: beside long
 """Names read from V8's memory, against those of V8 itself in the same process.
 
 Threads of node are stopped at random moments (v8_oracle.c), their frames walked by frame pointer and named from the words
@@ -16,7 +16,7 @@ import random
 import subprocess
 import time
 
-from libe2e import BUILD, Background, alone, main, need_root, wait_for
+from libe2e import BUILD, Background, alone, long, main, need_root, wait_for
 from librecorded import nodes
 from libv8 import ENTRY, FLAGS, PROGRAM, PROGRAMS, PerfMap
 
@@ -276,6 +276,7 @@ def check_steps(binary, name):
     return {row[1]: int(row[2]) for row in (line.split() for line in reported.splitlines()) if row[0] == "total"}
 
 
+@long
 @alone
 def test_steps():
     need_root()

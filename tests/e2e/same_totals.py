@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 120
-# runs: long
+# runs: beside long
 """All files of one run agree: by thread as many samples, and the same CPU time.
 
 And `convert` makes of the run's recording the very bytes that the run itself wrote.

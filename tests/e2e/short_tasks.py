@@ -240,10 +240,12 @@ def test_thousand_forks():
     check_thousand("fork", reaped)
 
 
+@e.long
 def test_thousand_execs():
     check_thousand("exec", reaped)
 
 
+@e.long
 def test_thousand_threads():
     check_thousand("thread", lambda storm: int(storm.reported["threads_cpu"]))
 
@@ -268,6 +270,7 @@ def test_names_of_command():
         check_named(mode)
 
 
+@e.long
 def test_names_in_the_whole_system():
     for mode in ("fork", "exec", "thread"):
         check_named(mode, ["-a"])

@@ -314,6 +314,7 @@ def end_of_recording(path):
     return closed
 
 
+@e.natively
 @long
 def test_second_signal_while_writing():
     """Blocked in writing the last of several files: the second signal leaves none of them."""
@@ -372,6 +373,7 @@ def test_second_signal_while_recording_into_a_pipe():
 
 # ---- stopped, and cut off -----------------------------------------------------------------------
 
+@e.natively
 @long
 def test_stopped_for_five_seconds():
     """The collector stands still: the file is complete, and every tick is in the books."""

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 400
-# runs: long
+# runs: beside long
 """What an agent is made of, beside everything that comes and goes: nothing of it grows.
 
 soak.c records the whole system in windows of two seconds and measures itself every ten, within a budget if it is given
@@ -127,11 +127,13 @@ def beside_churn(which):
     return soaked[which]
 
 
+@e.alone
 @e.long
 def test_nothing_grows():
     check(beside_churn("unbounded"), int(os.environ.get("SOAK_SECONDS", "60")))
 
 
+@e.alone
 @e.long
 def test_over_the_budget():
     """It sheds to the last step, and the books are exact all the same."""

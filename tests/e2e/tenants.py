@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
-# runs: alone
+# runs: alone long
 """All that tenants do to us, at the same time, and others beside them: their stacks are whole, their names are their own,
 no ticks are lost, and the recording ends when it should.
 
@@ -19,8 +19,8 @@ import subprocess
 import threading
 import time
 
-from libe2e import (EVENT_SAMPLE, SYSPROF, Background, FirefoxThread, Fixture, fixture, has_chain, load_json, main, natively,
-                    need_root, recording_books, recording_events, run, scratch, stolen_ns, wait_for)
+from libe2e import (EVENT_SAMPLE, SYSPROF, Background, FirefoxThread, Fixture, fixture, has_chain, load_json, long, main,
+                    natively, need_root, recording_books, recording_events, run, scratch, stolen_ns, wait_for)
 from tenant_files import TENANT, endless_notes, linked_modules, many_frames, need_x86
 from tenant_jit import IN_NAMESPACE, MOUNT, SECRET, filler, secret_file
 from tenant_places import EVENT_END, EVENT_META, TOP, stack_ends
@@ -421,6 +421,7 @@ class Recording:
             assert a.read() == b.read(), "the replay differs"
 
 
+@long
 @natively
 def test_all_together():
     need_root()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
-# runs: long
+# runs: beside long
 """Stacks without frame pointers, walked in the kernel by unwind tables: they reach the root, and against a program
 that keeps a stack of its own they are right, frame by frame.
 
@@ -11,8 +11,8 @@ import glob
 import os
 import time
 
-from libe2e import (Background, firefox_threads, fixture, folded, kernel_part, long, main, need_root, record, run, scratch, share,
-                    total)
+from libe2e import (Background, alone, firefox_threads, fixture, folded, kernel_part, long, main, need_root, record, run,
+                    scratch, share, total)
 from librecorded import recorded
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -96,14 +96,19 @@ def check_recorded(name, *keys):
         assert good >= 0.99 * len(rows), f"{name}: {good} of {len(rows)}"
 
 
+@alone
 def test_root_of_python():
     check_recorded("python", "system", "own")
 
 
+@alone
+@long
 def test_root_of_clang():
     check_recorded("clang", "clang")
 
 
+@alone
+@long
 def test_root_of_node():
     check_recorded("node", "json")
 
@@ -116,6 +121,7 @@ def test_root_of_deep_c():
     check_root("deep C", fixture("deep-no-fp"), "100", "60")
 
 
+@long
 def test_root_of_system_calls():
     check_root("dd", "dd", "if=/dev/zero", "of=/dev/null", "bs=64k")
 
@@ -152,6 +158,7 @@ def test_shadow_stack():
     assert right == compared, wrong[:3]
 
 
+@alone
 def test_first_samples():
     """
     Those before the tables are there are walked from copies of their stacks: all as deep as the last. A copy

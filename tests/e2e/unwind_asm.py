@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
-# runs: long
+# runs: beside long
 """Code that no FDE covers: callers are inferred from its instructions, and none of them is wrong.
 
 The oracle is the program itself: single steps keep a stack of their own (unwind_steps.c), and what a
@@ -12,7 +12,7 @@ import random
 import shutil
 import subprocess
 
-from libe2e import (BUILD, SANITIZED, Background, firefox_extra, folded, long, main, need_root, record, run, scratch,
+from libe2e import (BUILD, SANITIZED, Background, alone, firefox_extra, folded, long, main, need_root, record, run, scratch,
                     share, total, user_part)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -70,6 +70,7 @@ def test_every_step():
     check_every_step(undescribed())
 
 
+@long
 def test_every_step_through_the_plt():
     check_every_step(through_plt())
 
@@ -112,6 +113,7 @@ def is_a_chain(chain):
     return rest in bodies.get(name, ([name],)) or (not way.startswith("by_name_") and rest[:1] == ["asm_tail"])
 
 
+@alone
 def test_recorded():
     """The same stacks as with CFI, and as many of them whole."""
     with_cfi, whole_cfi, count_cfi = chains(described())

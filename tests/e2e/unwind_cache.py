@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
+# runs: beside
 """
 Unwind tables that are kept: the second recording reads what the first one built, and walks the same
 stacks; a cache that is damaged, foreign or full changes nothing but the time it takes.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 480
-# runs: long
+# runs: beside long
 """Stacks of one known chain of calls without frame pointers, in files as different linkers lay them out and mapped in
 different ways: all are whole, and have exactly the functions that were called.
 
@@ -145,6 +145,7 @@ def test_lld():
     check_linker("lld", [[], [SEPARATE], [SHARED], ["-Wl,-z,separate-loadable-segments"]], MODES)
 
 
+@long
 def test_rustc():
     if not shutil.which("rustc"):
         raise Skip("there is no rustc")
@@ -164,6 +165,7 @@ def test_rustc():
 
 # ---- segments -----------------------------------------------------------------------------------
 
+@long
 def test_second_executable_segment():
     """A chain that goes from one to the other and back; lld lets both share a page of the file."""
     for linker in "bfd", "lld":
@@ -198,6 +200,7 @@ def check_base(linker):
     check(f"{linker}, a library at its base", path, "1")
 
 
+@long
 def test_base():
     check_base("lld")
 

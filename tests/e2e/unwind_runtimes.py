@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 200
+# runs: beside long
 """Runtimes and C libraries whose code describes no frames: frames that can be found are followed, the rest has its reason."""
 import os
 import shutil
 import struct
 import sys
 
-from libe2e import (Background, Skip, firefox_extra, firefox_threads, folded, has_chain, main, need_root, record, run,
-                    scratch, share, wait_for)
+from libe2e import (Background, Skip, alone, firefox_extra, firefox_threads, folded, has_chain, long, main, need_root,
+                    record, run, scratch, share, wait_for)
 from librecorded import recorded
 from unwind import SOURCES, is_rooted, user_part, warm_samples
 
 
+@alone
+@long
 def test_java_with_frame_pointers():
     recording = recorded("java")
     rows = [user_part(frames) for _, frames in warm_samples(recording.output(".json.gz"), recording.pid("java"))]
@@ -21,6 +24,7 @@ def test_java_with_frame_pointers():
     assert len(rows) > 300 and rooted >= 0.99 * len(rows), (rooted, len(rows))
 
 
+@alone
 def test_java_without():
     """Without its flag the frame pointer is used for something else; the code heap says how large each frame is."""
     recording = recorded("java")
@@ -72,6 +76,7 @@ def test_io_uring_worker():
     assert share(stacks, lambda f: f[0].startswith("iou-sqp") and "io_sq_thread_[k]" in f) >= 0.9, stacks
 
 
+@alone
 def test_musl():
     """No call frame information at all in the C library, so not in what a handler returns to either."""
     if not shutil.which("musl-gcc"):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
-# runs: beside
+# runs: beside long
 """Our walk of user stacks against libdwfl's, frame by frame, at random ptrace stops of programs without frame
 pointers: interpreters, a compiler, signals, exceptions, assembly.
 
@@ -15,7 +15,7 @@ import random
 import shutil
 import time
 
-from libe2e import BUILD, SANITIZED, Background, Skip, main, need_root, run, scratch
+from libe2e import BUILD, SANITIZED, Background, Skip, long, main, need_root, run, scratch
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 STOPS = 100 if SANITIZED else 400
@@ -72,6 +72,7 @@ def test_clang():
             scratch("sqlite3.o"))
 
 
+@long
 def test_node():
     if not shutil.which("node"):
         raise Skip("there is no node")
@@ -86,12 +87,14 @@ def test_signals():
     assert total["after_signal"] > 0, total
 
 
+@long
 def test_lld():
     """Segments that share pages of the file; and its PLT has no CFI, so that libdwfl ends there."""
     total = compare("signals, linked by lld", compiled("signals", "-fuse-ld=lld"), longer=0.05)
     assert total["by_table"] > 3 * total["stops"], total
 
 
+@long
 def test_exceptions():
     compare("exceptions", compiled("exceptions"))
 
