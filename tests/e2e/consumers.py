@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
-# runs: beside long
+# runs: beside long soak
 """Viewers of other projects load the files of real recordings, and show their contents."""
 import concurrent.futures
 import glob
@@ -15,7 +15,7 @@ import time
 from libbrowser import Browser
 from libconsumers import CACHE, CONSUMERS, node, structure
 from libe2e import (SANITIZED, SCRATCH, SYSPROF, Background, Fixture, alone, comms, firefox_threads, fixture,
-                    folded, has_chain, kernel_part, long, main, record, run, scratch, share, total)
+                    folded, has_chain, kernel_part, long, main, record, run, scratch, share, soak, total)
 from libgo import pprof
 from librecorded import clang_commands, java_commands, node_commands, python_commands, recorded
 from libviewers import devtools, devtools_tracks, speedscope
@@ -95,7 +95,7 @@ def test_rich_command():
 
 
 @alone
-@long
+@soak
 def test_runtimes():
     """Code that is made while it runs, inlined functions and lines, thousands of functions."""
     recordings = {name: recorded(name) for name in ("python", "node", "clang", "java")}
@@ -126,7 +126,7 @@ def in_browsers(base):
 
 @long
 def test_all_at_once():
-    """Node.js, Python, clang and Java in one recording: every format, in each viewer that can be had."""
+    """Node.js, Python, clang and Java in one recording, with lines: every format, in each viewer that can be had."""
     base = scratch("all")
     commands = [node_commands()["node0"], python_commands()["own"], clang_commands()["clang"],
                 java_commands()["java"]]
@@ -134,7 +134,7 @@ def test_all_at_once():
     try:
         time.sleep(1)
         pids = ",".join(str(program.pid) for program in running)
-        record("-p", pids, "-F", "499", "-d", "3", *outputs(base), "-o", base + ".html", "--jvm-perfmap")
+        record("-p", pids, "-F", "499", "-d", "3", "--lines", *outputs(base), "-o", base + ".html", "--jvm-perfmap")
     finally:
         for program in running:
             program.p.kill()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 400
-# runs: long
+# runs: soak
 """CPU time beside each sample, against what threads of known duty measured of themselves.
 
 duty's threads burn 100, 60, 25 and 5 % of a CPU. At the end each prints its CLOCK_THREAD_CPUTIME_ID, and when
@@ -319,7 +319,7 @@ def test_once():
     check(0)
 
 
-@e.long
+@e.soak
 def test_three_of_three():
     """Three of three runs are good: the one above, and two that are longer."""
     for number in 1, 2:

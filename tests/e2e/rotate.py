@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 400
-# runs: beside long
+# runs: beside soak
 """Windows of a session add up to one recording of the same stream, and do not grow.
 
 rotate.c records the whole system in windows, and the same stream into a file, which it then reads as one
@@ -78,7 +78,7 @@ def test_shedding_adds_up():
 
 
 @e.alone
-@e.long
+@e.soak
 def test_nothing_grows():
     reported = rotate(60, 500)
     check(reported, 60, 500)

@@ -112,7 +112,7 @@ def record_group(group):
                 recorded[case, major] = reason
         run("sleep", WARM)
         for _ in range(4 if pids else 0):
-            record("-p", ",".join(map(str, pids.values())), "-F", 1999, "-d", 1.5 + WARM, "-o", path, timeout=60)
+            record("-p", ",".join(map(str, pids.values())), "-d", 3 + WARM, "-o", path, timeout=60)
             rows = samples(path)
             for key, pid in pids.items():
                 more = of_java(rows[pid])
