@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two passes: all entries are read first (functions do not have to lie in order), then the instructions of
- * one function after the other are run (cfi_machine.c). In .debug_frame a function may refer to a common
- * entry that comes later; such functions are set aside until all common entries are there.
+ * All entries are read first (functions do not have to lie in order), then the instructions of one function after
+ * the other are run (cfi_machine.c). In .debug_frame a function may refer to a common entry that comes later, so the
+ * common entries are read before the functions.
  *
  * The entry of a function is small, because there may be as many as fit into the section.
  */
@@ -30,28 +30,19 @@ struct fde {
 	uint32_t cie;
 };
 
-/* An FDE whose CIE has not been read yet. */
-struct entry {
-	uint64_t cie_offset;
-	uint32_t body, end;
-};
-
 struct reader {
 	const struct cfi_section *section;
 	struct cfi_counts *counts;
 	VEC(struct cie) cies; /* in the order of their offsets */
-	VEC(struct entry) entries;
 	VEC(struct fde) fdes;
+	bool skips_cies, skips_fdes; /* in this pass */
 };
 
 static void reader__fini(struct reader *r)
 {
-	build_budget__give_back(r->section->budget,
-				r->cies.count * sizeof(*r->cies.data) +
-					r->entries.count * sizeof(*r->entries.data) +
-					r->fdes.count * sizeof(*r->fdes.data));
+	build_budget__give_back(r->section->budget, r->cies.count * sizeof(*r->cies.data) +
+							    r->fdes.count * sizeof(*r->fdes.data));
 	vec_free(&r->cies);
-	vec_free(&r->entries);
 	vec_free(&r->fdes);
 }
 
@@ -242,18 +233,6 @@ static int add_fde(struct reader *r, struct cursor c, uint32_t number)
 					});
 }
 
-static int set_aside(struct reader *r, uint64_t cie_offset, struct cursor c)
-{
-	int err = build_budget__take(r->section->budget, sizeof(struct entry));
-
-	return err ? err
-		   : vec_push(&r->entries, (struct entry){
-						   .cie_offset = cie_offset,
-						   .body = offset_of(r, c.at),
-						   .end = offset_of(r, c.end),
-					   });
-}
-
 /*
  * One entry. In .eh_frame an id of 0 means a CIE, else it is the distance back to it; in .debug_frame all
  * ones mean a CIE, else it is an offset.
@@ -269,17 +248,12 @@ static int read_entry(struct reader *r, uint64_t offset, struct cursor c, bool i
 		return 0;
 	}
 	if (eh ? id == 0 : id == (is_64 ? UINT64_MAX : UINT32_MAX))
-		return add_cie(r, offset, c);
-	if (eh && id > at) {
-		r->counts->damaged++;
+		return r->skips_cies ? 0 : add_cie(r, offset, c);
+	if (r->skips_fdes)
 		return 0;
-	}
-	id = eh ? at - id : id;
-	cie = find_cie(r, id);
+	cie = eh && id > at ? NO_CIE : find_cie(r, eh ? at - id : id);
 	if (cie != NO_CIE)
 		return add_fde(r, c, cie);
-	if (!eh && id > offset)
-		return set_aside(r, id, c);
 	r->counts->damaged++;
 	return 0;
 }
@@ -312,22 +286,20 @@ static int read_entries(struct reader *r)
 
 DEFINE_ORDER(compare_fdes, struct fde, ASCENDING(start) ?: ASCENDING(instructions));
 
-static int add_set_aside(struct reader *r)
+static int read_section(struct reader *r)
 {
-	int err = 0;
+	int err;
 
-	for (size_t i = 0; i < r->entries.count && !err; i++) {
-		const struct entry *entry = &r->entries.data[i];
-		uint32_t cie = find_cie(r, entry->cie_offset);
-		struct cursor c = {.at = r->section->data + entry->body,
-				   .end = r->section->data + entry->end};
-
-		if (cie == NO_CIE)
-			r->counts->damaged++;
-		else
-			err = add_fde(r, c, cie);
-	}
-	return err;
+	if (r->section->size > UINT32_MAX)
+		return -EFBIG;
+	if (r->section->is_eh_frame)
+		return read_entries(r);
+	r->skips_fdes = true;
+	err = read_entries(r);
+	r->skips_fdes = false;
+	r->skips_cies = true;
+	r->counts->damaged = 0; /* the second pass finds the same */
+	return err ? err : read_entries(r);
 }
 
 /* qsort() may take as much memory again. */
@@ -423,9 +395,7 @@ int cfi_each_row(const struct cfi_section *section, cfi_row_fn row, void *contex
 	int err;
 
 	*counts = (struct cfi_counts){};
-	err = section->size > UINT32_MAX ? -EFBIG : read_entries(&r);
-	if (!err)
-		err = add_set_aside(&r);
+	err = read_section(&r);
 	if (!err)
 		err = sort_fdes(&r);
 	if (!err)
