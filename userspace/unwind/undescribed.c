@@ -8,8 +8,7 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "unwind/code_flow.h"
-#include "unwind/plt.h"
-#include "unwind/trampoline.h"
+#include "unwind/known_code.h"
 
 #define FIRST_PUSH_END	6 /* of a .plt: push *GOT+8 */
 #define TEXT_MAX	(1u << 30)
@@ -30,73 +29,70 @@ static int add_plt_row(struct unwind_rows *r, row_list *rows, uint64_t address, 
 		.ra = UNWIND_RA_AT_CFA,
 		.ra_offset = -(int)sizeof(uint64_t),
 	};
-	static const struct unwind_rule NONE = {};
 
-	return unwind_rows__add_to(r, rows, address, cfa == UNWIND_CFA_NONE ? &NONE : &rule);
+	return unwind_rows__add_to(r, rows, address, &rule);
 }
 
 /* The first entry of a lazy one is entered with one word pushed, and pushes another. */
-static int add_plt(struct unwind_rows *r, const struct plt *plt, row_list *rows)
+static int add_plt(struct unwind_rows *r, const struct known_code *plt, row_list *rows)
 {
-	size_t before = unwind_rows__up_to(r, plt->start);
 	int err;
 
-	if (before && !unwind_rows__says_nothing(r, &r->rows.data[before - 1]))
-		return 0;
-	if (before < r->rows.count && r->rows.data[before].address < plt->end)
-		return 0;
-	if (plt->pushed_after) {
-		err = add_plt_row(r, rows, plt->start, UNWIND_CFA_SP, 16);
-		if (!err)
-			err = add_plt_row(r, rows, plt->start + FIRST_PUSH_END, UNWIND_CFA_SP, 24);
-		if (!err)
-			err = add_plt_row(r, rows, plt->start + PLT_ENTRY_SIZE, UNWIND_CFA_PLT,
-					  plt->pushed_after);
-	} else {
-		err = add_plt_row(r, rows, plt->start, UNWIND_CFA_SP, 8);
-	}
-	return err ? err : add_plt_row(r, rows, plt->end, UNWIND_CFA_NONE, 0);
+	if (!plt->pushed_after)
+		return add_plt_row(r, rows, plt->start, UNWIND_CFA_SP, 8);
+	err = add_plt_row(r, rows, plt->start, UNWIND_CFA_SP, 16);
+	if (!err)
+		err = add_plt_row(r, rows, plt->start + FIRST_PUSH_END, UNWIND_CFA_SP, 24);
+	return err ? err
+		   : add_plt_row(r, rows, plt->start + PLT_ENTRY_SIZE, UNWIND_CFA_PLT,
+				 plt->pushed_after);
 }
-
-DEFINE_ORDER(compare_rows, struct unwind_row, ASCENDING(address));
 
 /*
  * A handler returns to the first byte of its trampoline, and a return address is looked for one byte
  * before: so the rule begins there. Where a function ends at that byte is a row of its own.
  */
-static int add_trampoline(struct unwind_rows *r, const struct trampoline *t, row_list *rows)
+static int add_trampoline(struct unwind_rows *r, const struct known_code *t, row_list *rows)
 {
-	static const struct unwind_rule NONE = {};
 	const struct unwind_rule rule = {.cfa = t->cfa};
-	size_t before = unwind_rows__up_to(r, t->start);
 	int err = 0;
 
-	if (before && !unwind_rows__says_nothing(r, &r->rows.data[before - 1]))
-		return 0;
-	if (before < r->rows.count && r->rows.data[before].address < t->end)
-		return 0;
 	if (t->cfa == UNWIND_CFA_SIGNAL && t->start)
 		err = unwind_rows__add_to(r, rows, t->start - 1, &rule);
-	if (!err)
-		err = unwind_rows__add_to(r, rows, t->start, &rule);
-	return err ? err : unwind_rows__add_to(r, rows, t->end, &NONE);
+	return err ? err : unwind_rows__add_to(r, rows, t->start, &rule);
 }
+
+static bool is_described(const struct unwind_rows *r, const struct known_code *code)
+{
+	size_t before = unwind_rows__up_to(r, code->start);
+
+	return (before && !unwind_rows__says_nothing(r, &r->rows.data[before - 1])) ||
+	       (before < r->rows.count && r->rows.data[before].address < code->end);
+}
+
+static int add_known(struct unwind_rows *r, const struct known_code *code, row_list *rows)
+{
+	static const struct unwind_rule NONE = {};
+	int err;
+
+	if (is_described(r, code))
+		return 0;
+	err = code->cfa == UNWIND_CFA_PLT ? add_plt(r, code, rows) : add_trampoline(r, code, rows);
+	return err ? err : unwind_rows__add_to(r, rows, code->end, &NONE);
+}
+
+DEFINE_ORDER(compare_rows, struct unwind_row, ASCENDING(address));
 
 int undescribed__add_known(struct elf_file *file, struct unwind_rows *r)
 {
-	struct trampoline trampolines[TRAMPOLINES_MAX];
-	struct plt plts[PLT_COUNT_MAX];
+	struct known_code known[KNOWN_CODE_MAX];
 	row_list rows = {};
-	int plt_count = plt_find(file, plts),
-	    trampoline_count = trampolines_find(file, trampolines);
-	int err = plt_count < 0 ? plt_count : trampoline_count < 0 ? trampoline_count : 0;
+	int count = known_code__find(file, known), err = count < 0 ? count : 0;
 
-	for (int i = 0; i < plt_count && !err; i++)
-		err = add_plt(r, &plts[i], &rows);
-	for (int i = 0; i < trampoline_count && !err; i++)
-		err = add_trampoline(r, &trampolines[i], &rows);
+	for (int i = 0; i < count && !err; i++)
+		err = add_known(r, &known[i], &rows);
 	if (!err && rows.count) {
-		qsort(rows.data, rows.count, sizeof(*rows.data), compare_rows);
+		vec_sort(&rows, compare_rows);
 		err = unwind_rows__merge(r, &rows);
 	}
 	unwind_rows__drop(r, &rows);
