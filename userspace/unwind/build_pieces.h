@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pieces of JIT code with their CFI from a jitdump, in memory that a builder can read: numbers first, then the
- * sections one after the other.
+ * Pieces of JIT code with their CFI from a jitdump, in memory that a builder can read.
  */
 #ifndef UNWIND_BUILD_PIECES_H
 #define UNWIND_BUILD_PIECES_H
