@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A request is first looked up in the cache. Tables that have to be built wait in the same list; as many requests as
+ * A request is first looked up in the cache. Tables that have to be built wait in a list; as many requests as
  * builders can work on are in the pool, so that one that is needed at once can still be moved ahead of the others.
  */
 #include "unwind/table_builder.h"
@@ -27,7 +27,7 @@
 #define WAIT_NS	      20000000ull /* at a time, for an answer of the pool */
 #define WRITE_REST_NS 500000000ull
 
-enum build_state { BUILD_NEW, BUILD_TO_DO, BUILD_IN_POOL };
+enum build_state { BUILD_NEW, BUILD_TO_DO, BUILD_IN_POOL, BUILD_DONE, BUILD_STATES };
 
 struct build {
 	TAILQ_ENTRY(build) link;
@@ -48,7 +48,7 @@ struct table_builder {
 	struct helper_pool *pool;
 	struct table_cache *cache;
 	bool unwritten; /* the cache may have something to write */
-	struct build_list requested, done;
+	struct build_list builds[BUILD_STATES];
 	uint64_t tickets;
 	struct table_refusals refusals;
 	int epoll,
@@ -101,10 +101,21 @@ static void log_build(const struct build *build)
 			  (unsigned long long)t->image.rows, t->image.size);
 }
 
+static struct build *first_in(const struct table_builder *b, enum build_state state)
+{
+	return TAILQ_FIRST(&b->builds[state]);
+}
+
+static void set_state(struct table_builder *b, struct build *build, enum build_state state)
+{
+	TAILQ_REMOVE(&b->builds[build->state], build, link);
+	TAILQ_INSERT_TAIL(&b->builds[state], build, link);
+	build->state = state;
+}
+
 static void finish_build(struct table_builder *b, struct build *build)
 {
-	TAILQ_REMOVE(&b->requested, build, link);
-	TAILQ_INSERT_TAIL(&b->done, build, link);
+	set_state(b, build, BUILD_DONE);
 	b->refusals.count[build->result.refusal]++;
 	if (log_debug_wanted && build->result.kind == BUILD_FILE)
 		log_build(build);
@@ -127,16 +138,7 @@ static void look_up(struct table_builder *b, struct build *build)
 	if (t->cached || build->effort == TABLE_READ)
 		finish_build(b, build);
 	else
-		build->state = BUILD_TO_DO;
-}
-
-static struct build *first_in(const struct table_builder *b, enum build_state state)
-{
-	struct build *build = TAILQ_FIRST(&b->requested);
-
-	while (build && build->state != state)
-		build = TAILQ_NEXT(build, link);
-	return build;
+		set_state(b, build, BUILD_TO_DO);
 }
 
 static void write_rest(struct table_builder *b)
@@ -172,7 +174,7 @@ static void take_reply(void *context, const struct helper_answer *answer)
 {
 	struct table_builder *b = context;
 	uint64_t begin = thread_cpu_ns();
-	struct build *build = TAILQ_FIRST(&b->requested);
+	struct build *build = first_in(b, BUILD_IN_POOL);
 	struct built_table *t;
 
 	while (build && build->ticket != answer->ticket)
@@ -208,15 +210,15 @@ static int request_build(struct table_builder *b, struct build *build)
 		(void)file_stamp__read(build->fd,
 				       &build->stamp); /* else the zeros are not the file's */
 	build->ticket = ++b->tickets;
-	build->state = BUILD_IN_POOL;
+	set_state(b, build, BUILD_IN_POOL);
 	return helper_pool__request(b->pool, &(struct helper_request){.owner = owner_of(build),
-								      .data = &question,
-								      .size = sizeof(question),
-								      .fds = fds,
-								      .fd_count = 2,
-								      .answer = take_reply,
-								      .context = b,
-								      .ticket = build->ticket});
+								  .data = &question,
+								  .size = sizeof(question),
+								  .fds = fds,
+								  .fd_count = 2,
+								  .answer = take_reply,
+								  .context = b,
+								  .ticket = build->ticket});
 }
 
 static void hand_over(struct table_builder *b)
@@ -245,7 +247,7 @@ static void free_build(struct build *b)
 /* Whether the caller of poll() is to come back without an answer of the pool. */
 static void set_awake(struct table_builder *b)
 {
-	bool awake = TAILQ_FIRST(&b->done) || first_in(b, BUILD_NEW) || b->unwritten;
+	bool awake = first_in(b, BUILD_DONE) || first_in(b, BUILD_NEW) || b->unwritten;
 	eventfd_t count;
 
 	if (awake == b->awake)
@@ -276,21 +278,23 @@ int table_builder__request(struct table_builder *b, const struct table_request *
 		free_build(build);
 		return err;
 	}
-	TAILQ_INSERT_TAIL(&b->requested, build, link);
+	TAILQ_INSERT_TAIL(&b->builds[BUILD_NEW], build, link);
 	set_awake(b);
 	return 0;
 }
 
 void table_builder__hurry(struct table_builder *b, uint32_t id)
 {
-	struct build *build = TAILQ_FIRST(&b->requested);
+	for (enum build_state state = BUILD_NEW; state < BUILD_IN_POOL; state++) {
+		struct build *build = first_in(b, state);
 
-	while (build && (build->result.id != id || build->result.kind != BUILD_FILE))
-		build = TAILQ_NEXT(build, link);
-	if (!build)
-		return;
-	TAILQ_REMOVE(&b->requested, build, link);
-	TAILQ_INSERT_HEAD(&b->requested, build, link);
+		while (build && (build->result.id != id || build->result.kind != BUILD_FILE))
+			build = TAILQ_NEXT(build, link);
+		if (!build)
+			continue;
+		TAILQ_REMOVE(&b->builds[state], build, link);
+		TAILQ_INSERT_HEAD(&b->builds[state], build, link);
+	}
 }
 
 /*
@@ -305,9 +309,9 @@ static struct build *take_done(struct table_builder *b, bool wait)
 		hand_over(b);
 		helper_pool__step(b->pool);
 		hand_over(b);
-		build = TAILQ_FIRST(&b->done);
+		build = first_in(b, BUILD_DONE);
 		if (build) {
-			TAILQ_REMOVE(&b->done, build, link);
+			TAILQ_REMOVE(&b->builds[BUILD_DONE], build, link);
 			return build;
 		}
 		build = first_in(b, BUILD_NEW);
@@ -315,7 +319,7 @@ static struct build *take_done(struct table_builder *b, bool wait)
 			look_up(b, build);
 			continue;
 		}
-		if (wait && TAILQ_FIRST(&b->requested)) {
+		if (wait && (first_in(b, BUILD_TO_DO) || first_in(b, BUILD_IN_POOL))) {
 			helper_pool__settle(b->pool, WAIT_NS);
 			continue;
 		}
@@ -376,8 +380,8 @@ int table_builder__new(size_t limit, struct helper_pool *pool, struct table_cach
 	b->limit = limit;
 	b->pool = pool;
 	b->cache = cache;
-	TAILQ_INIT(&b->requested);
-	TAILQ_INIT(&b->done);
+	for (enum build_state state = 0; state < BUILD_STATES; state++)
+		TAILQ_INIT(&b->builds[state]);
 	err = open_poll(b);
 	if (err) {
 		table_builder__free(b);
@@ -387,24 +391,19 @@ int table_builder__new(size_t limit, struct helper_pool *pool, struct table_cach
 	return 0;
 }
 
-static void free_list(struct build_list *list)
+void table_builder__free(struct table_builder *b)
 {
 	struct build *build;
 
-	while ((build = TAILQ_FIRST(list))) {
-		TAILQ_REMOVE(list, build, link);
-		free_build(build);
-	}
-}
-
-void table_builder__free(struct table_builder *b)
-{
 	if (!b)
 		return;
 	helper_pool__forget(b->pool, b);
 	write_rest(b);
-	free_list(&b->requested);
-	free_list(&b->done);
+	for (enum build_state state = 0; state < BUILD_STATES; state++)
+		while ((build = first_in(b, state))) {
+			TAILQ_REMOVE(&b->builds[state], build, link);
+			free_build(build);
+		}
 	if (b->wake >= 0)
 		close(b->wake);
 	if (b->epoll >= 0)
