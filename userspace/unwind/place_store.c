@@ -45,16 +45,18 @@ struct claim {
 
 struct place_store {
 	struct unwind_memory memory;
-	struct place_store_options options;
+	struct table_store_options options;
+	uint32_t *table_uses; /* by number of a table */
 	struct extents free;
 	VEC(struct retired) retired; /* programs may still be reading them */
 	struct holder *holders;	     /* by word */
 	struct quota quota;	     /* of bytes: places and words */
 	uint64_t now, last_wait;
-	struct place_store_stats stats;
+	struct place_store_stats *stats;
 };
 
-struct place_store *place_store__new(const struct place_store_options *options)
+struct place_store *place_store__new(const struct table_store_options *options, uint32_t *uses,
+				     struct place_store_stats *stats)
 {
 	struct place_store *s = calloc(1, sizeof(*s));
 
@@ -62,6 +64,8 @@ struct place_store *place_store__new(const struct place_store_options *options)
 		return NULL;
 	quota__init(&s->quota, QUOTA_PLACES);
 	s->options = *options;
+	s->table_uses = uses;
+	s->stats = stats;
 	s->memory = *options->memory;
 	s->now = monotonic_ns();
 	s->holders = calloc(UNWIND_PROCESSES, sizeof(*s->holders));
@@ -136,7 +140,7 @@ static void retire_places(struct place_store *s, uint64_t word)
 
 	for (size_t i = 0; i < count; i++)
 		if (places[i].table < UNWIND_TABLES)
-			s->options.table_uses[places[i].table]--;
+			s->table_uses[places[i].table]--;
 	/* without memory to note it, its room is lost */
 	(void)vec_push(&s->retired, old);
 }
@@ -149,7 +153,7 @@ static void reclaim_places(struct place_store *s)
 	if (err)
 		return;
 	s->last_wait = s->now;
-	s->stats.waited_ns += monotonic_ns() - begun;
+	s->stats->waited_ns += monotonic_ns() - begun;
 	for (size_t i = 0; i < s->retired.count; i++)
 		extents__free(&s->free, s->retired.data[i].offset, s->retired.data[i].size);
 	s->retired.count = 0;
@@ -172,7 +176,7 @@ static void write_places(struct place_store *s, const struct unwind_placement *p
 			.table = p->table,
 		};
 		if (p->table < UNWIND_TABLES)
-			s->options.table_uses[p->table]++;
+			s->table_uses[p->table]++;
 	}
 }
 
@@ -181,10 +185,10 @@ static void write_places(struct place_store *s, const struct unwind_placement *p
 /* Half of the room is in use: from here on the shares of users count. */
 static bool is_scarce(const struct place_store *s)
 {
-	return s->quota.total.used > ROOM / 2 || s->stats.processes > UNWIND_PROCESSES / 2;
+	return s->quota.total.used > ROOM / 2 || s->stats->processes > UNWIND_PROCESSES / 2;
 }
 
-static uint32_t user_of(const struct place_store *s, uint32_t tgid)
+uint32_t place_store__user(const struct place_store *s, uint32_t tgid)
 {
 	return s->options.user_of ? s->options.user_of(s->options.context, tgid) : TENANT_UNKNOWN;
 }
@@ -193,7 +197,7 @@ static void learn_user(const struct place_store *s, struct claim *claim)
 {
 	if (claim->user_known)
 		return;
-	claim->user = user_of(s, claim->tgid);
+	claim->user = place_store__user(s, claim->tgid);
 	claim->user_known = true;
 }
 
@@ -206,7 +210,7 @@ static void charge(struct place_store *s, uint32_t word, const struct claim *cla
 			     .user = claim->user,
 			     .user_known = claim->user_known};
 	quota__take(&s->quota, h->user, h->size, 0);
-	s->stats.processes++;
+	s->stats->processes++;
 }
 
 static void discharge(struct place_store *s, uint32_t word)
@@ -214,7 +218,7 @@ static void discharge(struct place_store *s, uint32_t word)
 	struct holder *h = &s->holders[word];
 
 	quota__give(&s->quota, h->user, h->size);
-	s->stats.processes--;
+	s->stats->processes--;
 	*h = (struct holder){};
 }
 
@@ -241,7 +245,7 @@ static void learn_users(struct place_store *s, uint32_t first, uint32_t count)
 		learned++;
 		h->user_known = true;
 		quota__give(&s->quota, h->user, h->size);
-		h->user = user_of(s, unwind_word_tgid(s->memory.processes[word]));
+		h->user = place_store__user(s, unwind_word_tgid(s->memory.processes[word]));
 		quota__take(&s->quota, h->user, h->size, 0);
 	}
 }
@@ -336,8 +340,8 @@ static size_t evict_one(struct place_store *s, uint32_t first, uint32_t count,
 	if (reason == REASON_NONE)
 		return 0;
 	size = s->holders[word].size;
-	s->stats.idle_evicted += reason == REASON_IDLE;
-	s->stats.shared += reason != REASON_IDLE;
+	s->stats->idle_evicted += reason == REASON_IDLE;
+	s->stats->shared += reason != REASON_IDLE;
 	if (reason != REASON_IDLE)
 		note_giving_way(s, &s->holders[word]);
 	log_debug(LOG_UNWIND, "places of process %u make room: %zu bytes",
@@ -458,7 +462,7 @@ int place_store__publish(struct place_store *s, uint32_t tgid,
 		place_store__refuse(s, tgid);
 		return err;
 	}
-	s->stats.refused++;
+	s->stats->refused++;
 	learn_user(s, &claim);
 	outside_books__add(s->options.books, claim.user, OUTSIDE_PLACES, OUTSIDE_BY_USER, 1);
 	place_store__withdraw(s, tgid);
@@ -475,9 +479,9 @@ void place_store__withdraw(struct place_store *s, uint32_t tgid)
 
 void place_store__refuse(struct place_store *s, uint32_t tgid)
 {
-	s->stats.too_many++;
-	outside_books__add(s->options.books, user_of(s, tgid), OUTSIDE_PLACES, OUTSIDE_BY_ITSELF,
-			   1);
+	s->stats->too_many++;
+	outside_books__add(s->options.books, place_store__user(s, tgid), OUTSIDE_PLACES,
+			   OUTSIDE_BY_ITSELF, 1);
 	place_store__withdraw(s, tgid);
 }
 
@@ -487,9 +491,4 @@ void place_store__sampled(struct place_store *s, uint32_t tgid)
 
 	if (word < UNWIND_PROCESSES)
 		s->holders[word].sampled = s->now;
-}
-
-void place_store__stats(const struct place_store *s, struct place_store_stats *stats)
-{
-	*stats = s->stats;
 }

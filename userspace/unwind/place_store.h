@@ -19,22 +19,11 @@
 
 #include <sysprof/unwind_memory.h>
 
-#include "base/outside_books.h"
-
 struct place_store;
+struct table_store_options;
 struct unwind_placement;
 
 #define PLACE_IDLE_NS 2000000000ull /* not sampled for so long */
-
-struct place_store_options {
-	const struct unwind_memory *memory; /* copied; what it points to must outlive the store */
-	/* By number of a table: how many places have it. UNWIND_TABLES of them. */
-	uint32_t *table_uses;
-	/* The user of a process. Called only if room is scarce. NULL: all are one user's. */
-	uint32_t (*user_of)(void *context, uint32_t tgid);
-	void *context;
-	struct outside_books *books; /* or NULL */
-};
 
 struct place_store_stats {
 	uint64_t processes;    /* that have places now */
@@ -45,9 +34,15 @@ struct place_store_stats {
 	uint64_t waited_ns;    /* for programs that may have been reading what was taken back */
 };
 
-/* NULL: no memory. */
-struct place_store *place_store__new(const struct place_store_options *options);
+/*
+ * `uses`: by number of a table, how many places have it; UNWIND_TABLES of them. Both outlive the store. NULL: no
+ * memory.
+ */
+struct place_store *place_store__new(const struct table_store_options *options, uint32_t *uses,
+				     struct place_store_stats *stats);
 void place_store__free(struct place_store *s);
+/* As table_store_options.user_of says. */
+uint32_t place_store__user(const struct place_store *s, uint32_t tgid);
 
 /* Sets the current time, CLOCK_MONOTONIC ns. */
 void place_store__advance(struct place_store *s, uint64_t now);
@@ -59,7 +54,5 @@ void place_store__refuse(struct place_store *s, uint32_t tgid);
 void place_store__sampled(struct place_store *s, uint32_t tgid);
 /* One process more has to give way, for another reason than room, to this one. False: none has to. */
 bool place_store__evict(struct place_store *s, uint32_t tgid);
-
-void place_store__stats(const struct place_store *s, struct place_store_stats *stats);
 
 #endif

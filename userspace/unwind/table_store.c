@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "base/quota.h"
-#include "base/tenant_user.h"
 #include "base/vec.h"
 #include "unwind/extents.h"
 
@@ -46,12 +45,6 @@ struct table_store {
 struct table_store *table_store__new(const struct table_store_options *options)
 {
 	struct table_store *s = calloc(1, sizeof(*s));
-	struct place_store_options places = {
-		.memory = options->memory,
-		.user_of = options->user_of,
-		.context = options->context,
-		.books = options->books,
-	};
 
 	if (!s)
 		return NULL;
@@ -59,8 +52,7 @@ struct table_store *table_store__new(const struct table_store_options *options)
 	s->options = *options;
 	s->memory = *options->memory;
 	*s->memory.epoch = EPOCHS_IN_USE + 1; /* what was never used is not in use */
-	places.table_uses = s->uses;
-	s->places = place_store__new(&places);
+	s->places = place_store__new(options, s->uses, &s->stats.places);
 	if (!s->places) {
 		table_store__free(s);
 		return NULL;
@@ -320,7 +312,7 @@ static void link_table(struct table_store *s, uint32_t number, const struct unwi
 
 uint32_t table_store__user(const struct table_store *s, uint32_t tgid)
 {
-	return s->options.user_of ? s->options.user_of(s->options.context, tgid) : TENANT_UNKNOWN;
+	return place_store__user(s->places, tgid);
 }
 
 static int put_bytes(struct table_store *s, uint32_t number, uint32_t tgid,
@@ -418,5 +410,4 @@ void table_store__sampled(struct table_store *s, uint32_t tgid)
 void table_store__stats(const struct table_store *s, struct table_store_stats *stats)
 {
 	*stats = s->stats;
-	place_store__stats(s->places, &stats->places);
 }
