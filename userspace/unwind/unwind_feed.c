@@ -25,7 +25,9 @@
 #define USER_ADDRESS_BITS 47
 #define REFUSED_NS	  3000000000ull /* until a table without room is tried again */
 #define RUNS_MAX	  8		/* of one mapping that belong to different segments */
-#define FILES_OPEN_MAX	  8192		/* whose segments are kept */
+#define FILES_MAX	  8192		/* whose segments are kept */
+
+MAP_FUNCTIONS_BY(made_map, struct fed_made, uint32_t, tgid);
 
 static struct made_code *new_made_code(const struct unwind_feed_options *options)
 {
@@ -49,8 +51,9 @@ int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_fe
 		return -ENOMEM;
 	}
 	f->options = *options;
+	f->open_fd = -1;
 	if (!f->options.files_max)
-		f->options.files_max = FILES_OPEN_MAX;
+		f->options.files_max = FILES_MAX;
 	f->building_limit = quota_row(QUOTA_TABLE_BUILDING)->all;
 	if (f->options.credit) {
 		f->building_limit.limit = (uint64_t)f->options.credit;
@@ -81,12 +84,12 @@ void unwind_feed__free(struct unwind_feed *f)
 	for (size_t i = 0; i < f->files.count; i++)
 		unwind_feed__close_file(f, &f->files.data[i]);
 	vec_free(&f->files);
+	cleanup_close(&f->open_fd);
 	made_code__free(f->made_code);
 	vec_free(&f->placements);
 	vec_free(&f->pieces);
 	vec_free(&f->areas);
-	vec_free(&f->mades);
-	vec_free(&f->made_requests);
+	made_map__fini(&f->mades);
 	free(f);
 }
 
@@ -171,24 +174,14 @@ void unwind_feed__note_runtime(const struct unwind_feed *f, const struct mapping
 		runtimes->by = runtime->by;
 }
 
-/* Its number in `mades`, or the count. */
-static size_t find_made(const struct unwind_feed *f, uint32_t tgid)
-{
-	size_t i = 0;
-
-	while (i < f->mades.count && f->mades.data[i].tgid != tgid)
-		i++;
-	return i;
-}
-
 /* The table for JIT code: the jitdump's own, if it has one. */
 static bool describes_itself(const struct unwind_feed *f, uint32_t tgid, uint32_t *table)
 {
-	size_t i = find_made(f, tgid);
+	const struct fed_made *made = made_map__find(&f->mades, tgid);
 
-	if (i == f->mades.count || !table_store__owns(f->options.store, &f->mades.data[i].number))
+	if (!made || !table_store__owns(f->options.store, &made->number))
 		return false;
-	*table = f->mades.data[i].number.number;
+	*table = made->number.number;
 	return true;
 }
 
@@ -339,30 +332,6 @@ void unwind_feed__sampled(struct unwind_feed *f, uint32_t tgid)
 	table_store__sampled(f->options.store, tgid);
 }
 
-static void forget_made(struct unwind_feed *f, uint32_t tgid)
-{
-	size_t i = find_made(f, tgid);
-
-	if (i < f->mades.count)
-		f->mades.data[i] = f->mades.data[--f->mades.count];
-}
-
-static struct made_request_note *find_request(struct unwind_feed *f, uint32_t tgid)
-{
-	for (size_t i = 0; i < f->made_requests.count; i++)
-		if (f->made_requests.data[i].tgid == tgid)
-			return &f->made_requests.data[i];
-	return NULL;
-}
-
-static void forget_request(struct unwind_feed *f, uint32_t tgid)
-{
-	struct made_request_note *request = find_request(f, tgid);
-
-	if (request)
-		*request = f->made_requests.data[--f->made_requests.count];
-}
-
 static bool is_of_use(const struct fed_file *file)
 {
 	if (file->state == FILE_REFUSED)
@@ -422,9 +391,10 @@ static int missed_made_code(struct unwind_feed *f, const struct fed_process *pro
 			    uint64_t address, const struct stack_copy *copy)
 {
 	uint64_t registers[sizeof(copy->general) / sizeof(copy->general[0])] = {};
+	struct fed_made *made = made_map__find(&f->mades, process->tgid);
 
-	if (find_made(f, process->tgid) < f->mades.count) { /* frame pointers will do */
-		forget_made(f, process->tgid);
+	if (made && made->number.holder) { /* frame pointers will do */
+		made->number = (struct table_number){};
 		return 1;
 	}
 	if (copy)
@@ -462,9 +432,11 @@ int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process
 
 void unwind_feed__withdraw(struct unwind_feed *f, uint32_t tgid)
 {
+	struct fed_made *made = made_map__find(&f->mades, tgid);
+
 	table_store__withdraw(f->options.store, tgid);
-	forget_made(f, tgid);
-	forget_request(f, tgid);
+	if (made)
+		made_map__remove(&f->mades, made);
 	made_code__forget(f->made_code, tgid);
 }
 
@@ -486,46 +458,31 @@ static size_t choose_pieces(struct unwind_feed *f, const struct fed_process *pro
 	return kept;
 }
 
-static int note_request(struct unwind_feed *f, uint32_t tgid)
+static int load_made(struct unwind_feed *f, struct fed_made *made,
+		     const struct unwind_table_image *image)
 {
-	const struct made_request_note now = {.tgid = tgid, .ticket = ++f->tickets};
-	struct made_request_note *request = find_request(f, tgid);
-
-	if (!request)
-		return vec_push(&f->made_requests, now);
-	*request = now;
-	return 0;
-}
-
-static int load_made(struct unwind_feed *f, uint32_t tgid, const struct unwind_table_image *image)
-{
-	struct fed_made made = {.tgid = tgid};
-	size_t i = find_made(f, tgid);
-	int err = table_store__take_number(f->options.store, tgid, &made.number);
+	struct table_number number;
+	int err = table_store__take_number(f->options.store, made->tgid, &number);
 
 	if (!err)
-		err = table_store__put(f->options.store, made.number.number, tgid, image);
+		err = table_store__put(f->options.store, number.number, made->tgid, image);
 	if (err)
 		return err == -ENOMEM ? err : 0;
-	if (i < f->mades.count)
-		f->mades.data[i] = made;
-	else
-		err = vec_push(&f->mades, made);
-	return err ? err : f->options.described(f->options.context, tgid);
+	made->number = number;
+	return f->options.described(f->options.context, made->tgid);
 }
 
 int unwind_feed__put_made(struct unwind_feed *f, const struct built_table *built)
 {
-	uint32_t tgid;
-
 	f->stats.build_ns += built->cpu_ns;
 	f->stats.builder_ns += built->builder_ns;
-	for (size_t i = 0; i < f->made_requests.count; i++) {
-		if (f->made_requests.data[i].ticket != built->id)
+	for (size_t i = 0; i < f->mades.count; i++) {
+		struct fed_made *made = &f->mades.data[i];
+
+		if (made->ticket != built->id)
 			continue;
-		tgid = f->made_requests.data[i].tgid;
-		f->made_requests.data[i] = f->made_requests.data[--f->made_requests.count];
-		return built->err ? 0 : load_made(f, tgid, &built->image);
+		made->ticket = 0;
+		return built->err ? 0 : load_made(f, made, &built->image);
 	}
 	return 0; /* the process has ended, or made more code since */
 }
@@ -539,12 +496,17 @@ static int request_made_table(struct unwind_feed *f, uint32_t tgid,
 		.owner = table_store__user(f->options.store, tgid),
 	};
 	_cleanup_close_ int fd = build_pieces__write(pieces, count);
-	int err = fd < 0 ? fd : note_request(f, tgid);
+	struct fed_made *made;
+	int err = fd < 0 ? fd : 0;
 
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	made = made_map__need(&f->mades, &(struct fed_made){.tgid = tgid}, NULL);
+	if (!made)
+		return -ENOMEM;
 	request.fd = fd;
-	request.id = f->tickets;
-	if (!err)
-		err = table_builder__request(f->builder, &request);
+	request.id = made->ticket = ++f->tickets;
+	err = table_builder__request(f->builder, &request);
 	if (!err)
 		f->building++;
 	return err == -ENOMEM ? err : 0;

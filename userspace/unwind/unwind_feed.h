@@ -85,9 +85,6 @@ void unwind_feed__note_runtime(const struct unwind_feed *f, const struct mapping
 	16384u /* of one process: with more it is not even tried to publish it */
 
 /* A sampled process. Times are CLOCK_MONOTONIC ns. */
-#define UNWIND_FEED_MAPPINGS                                                                       \
-	16384u /* of one process: with more it is not even tried to publish it */
-
 struct fed_process {
 	uint32_t tgid;
 	uint64_t born;	      /* 0: unknown */

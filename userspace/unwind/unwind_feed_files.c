@@ -7,29 +7,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clocks.h"
 
 #define YOUNG_NS   1000000000ull /* a process that may not live long */
 #define WAIT_NS	   500000000ull	 /* that a copied stack waits for its tables */
 #define TAKE_NS	   5000000ull /* at a time, for tables in the cache: others wait for the collector */
-#define OPEN_MAX   512	      /* descriptors that are kept */
 #define DEATHS_MAX 20	      /* of builders, until a file is taken for the cause */
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static void close_descriptor(struct unwind_feed *f, struct fed_file *file)
-{
-	if (!file->elf || file->fd < 0)
-		return;
-	elf_file__detach(file->elf);
-	close(file->fd);
-	file->fd = -1;
-	f->open--;
-}
-
 void unwind_feed__close_file(struct unwind_feed *f, struct fed_file *file)
 {
-	close_descriptor(f, file);
 	f->with_elf -= file->elf != NULL;
 	elf_file__free(file->elf);
 	file->elf = NULL;
@@ -60,73 +49,60 @@ static void forget_one(struct unwind_feed *f, const struct fed_file *but)
 	}
 }
 
-/* The one that was not used for the longest time goes. */
-static void make_room(struct unwind_feed *f)
+static int open_elf(struct unwind_feed *f, struct fed_file *file, int fd, uint64_t base)
 {
-	struct fed_file *oldest = NULL;
+	int err = elf_file__open_at(fd, base, &file->elf);
 
-	if (f->open < OPEN_MAX)
-		return;
-	for (size_t i = 0; i < f->files.count; i++) {
-		struct fed_file *file = &f->files.data[i];
-
-		if (file->elf && file->fd >= 0 && (!oldest || file->used < oldest->used))
-			oldest = file;
+	if (err) {
+		file->elf = NULL;
+		return err == -ENOMEM ? err : 0;
 	}
-	if (oldest)
-		close_descriptor(f, oldest);
+	elf_file__detach(file->elf);
+	file->base = base;
+	if (++f->with_elf > f->options.files_max)
+		forget_one(f, file);
+	return 0;
 }
 
 int unwind_feed__answer_file(struct unwind_feed *f, struct image_id image, int fd, uint64_t base)
 {
 	struct fed_file *file;
-	int copy, err;
+	int err;
 
 	if (image.v >= f->files.count)
 		return 0;
 	file = &f->files.data[image.v];
 	if (file->state == FILE_REQUESTED)
 		file->state = FILE_PLAIN;
-	if (fd < 0 || (file->elf && file->fd >= 0))
+	if (fd < 0)
 		return 0;
-	make_room(f);
-	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (copy < 0)
-		return 0;
-	f->with_elf -= file->elf != NULL;
-	elf_file__free(file->elf);
-	file->elf = NULL;
-	err = elf_file__open_at(copy, base, &file->elf);
-	if (err) {
-		close(copy);
-		return err == -ENOMEM ? err : 0;
-	}
-	if (++f->with_elf > f->options.files_max)
-		forget_one(f, file);
-	file->fd = copy;
-	file->base = base;
-	file->used = ++f->uses;
-	f->open++;
+	err = file->elf ? 0 : open_elf(f, file, fd, base);
+	if (err || !file->elf)
+		return err;
 	if (file->state == FILE_PLAIN)
 		file->state = FILE_LATER;
+	cleanup_close(&f->open_fd);
+	f->open_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	f->open_image = image;
 	return 0;
 }
 
-/* Its descriptor; -EAGAIN: it may come later; -ENOENT; -ENOMEM. */
-int unwind_feed__descriptor(struct unwind_feed *f, struct fed_file *file, struct image_id image)
+static bool is_open(const struct unwind_feed *f, struct image_id image)
+{
+	return f->open_fd >= 0 && f->open_image.v == image.v;
+}
+
+int unwind_feed__descriptor(struct unwind_feed *f, struct image_id image)
 {
 	int err = 0;
 
-	if (!file->elf)
+	if (!f->files.data[image.v].elf)
 		return -ENOENT;
-	if (file->fd < 0)
+	if (!is_open(f, image))
 		err = f->options.request_file(f->options.context, image);
 	if (err)
 		return err;
-	file->used = ++f->uses;
-	if (!file->elf)
-		return -ENOENT;
-	return file->fd < 0 ? -EAGAIN : file->fd;
+	return is_open(f, image) ? f->open_fd : -EAGAIN;
 }
 
 bool unwind_feed__forget(struct unwind_feed *f, struct image_id image)
@@ -137,6 +113,10 @@ bool unwind_feed__forget(struct unwind_feed *f, struct image_id image)
 		return true;
 	if (file->state == FILE_BUILDING || file->state == FILE_REQUESTED)
 		return false;
+	if (is_open(f, image)) {
+		close(f->open_fd);
+		f->open_fd = -1;
+	}
 	unwind_feed__close_file(f, file);
 	*file = (struct fed_file){};
 	return true;
@@ -169,7 +149,7 @@ int unwind_feed__request_table(struct unwind_feed *f, const struct fed_process *
 		f->stats.put_off++;
 		return 0;
 	}
-	request.fd = unwind_feed__descriptor(f, file, image);
+	request.fd = unwind_feed__descriptor(f, image);
 	if (request.fd == -ENOENT)
 		file->state = FILE_PLAIN;
 	if (request.fd < 0)

@@ -3,6 +3,7 @@
 #ifndef UNWIND_UNWIND_FEED_PRIVATE_H
 #define UNWIND_UNWIND_FEED_PRIVATE_H
 
+#include "base/map.h"
 #include "base/quota.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
@@ -21,10 +22,8 @@ enum table_state {
 
 struct fed_file {
 	bool is_made;	      /* JIT code */
-	struct elf_file *elf; /* its segments are known, also when the descriptor is closed */
-	int fd;		      /* valid once it has an elf; -1: closed, to be requested again */
+	struct elf_file *elf; /* its segments; it has no descriptor */
 	uint64_t base;	      /* where it begins in the file */
-	uint64_t used;	      /* the descriptor: the larger, the later */
 	bool recent;	      /* it was used since the hand came by */
 	struct table_number number;
 	uint32_t requester; /* the process for which the table was requested */
@@ -34,30 +33,27 @@ struct fed_file {
 	uint64_t refused;    /* when; UINT64_MAX: for good */
 };
 
-/* A table of code that a process has made. */
+/* The table of code that a process has made, by its jitdump. */
 struct fed_made {
 	uint32_t tgid;
-	struct table_number number;
+	uint32_t ticket;	    /* of its last request, while that is being built; 0 */
+	struct table_number number; /* {}: it has none */
 };
 
-/* One that is being built. */
-struct made_request_note {
-	uint32_t tgid, ticket;
-};
+MAP_TYPE(made_map, struct fed_made);
 
 struct unwind_feed {
 	struct unwind_feed_options options;
 	struct table_builder *builder;
 	VEC(struct fed_file) files; /* by image */
-	size_t open;		    /* descriptors */
+	struct image_id open_image; /* the last file that was answered … */
+	int open_fd;		    /* … and its descriptor; -1: none */
 	size_t with_elf;	    /* files */
 	size_t hand;		    /* the next file that is looked at for one to forget */
-	uint64_t uses;		    /* of them */
 	VEC(struct unwind_placement) placements, pieces;
 	VEC(struct made_area) areas;
-	VEC(struct fed_made) mades;
-	VEC(struct made_request_note) made_requests; /* one of a process: its last request */
-	uint32_t tickets;			     /* of these */
+	struct made_map mades;
+	uint32_t tickets; /* of these */
 	struct made_code *made_code;
 	size_t building; /* tables requested and not taken yet */
 	struct quota_limit building_limit;
@@ -75,8 +71,8 @@ int unwind_feed__file(struct unwind_feed *f, const struct fed_process *process,
 /* The file that is mapped there; NULL: none that was ever placed. */
 struct fed_file *unwind_feed__file_at(struct unwind_feed *f, const struct fed_process *process,
 				      uint64_t address, struct image_id *image);
-/* Its descriptor; -EAGAIN: it may come later; -ENOENT; -ENOMEM. */
-int unwind_feed__descriptor(struct unwind_feed *f, struct fed_file *file, struct image_id image);
+/* The descriptor of its file, until the next request; -EAGAIN: it may come later; -ENOENT; -ENOMEM. */
+int unwind_feed__descriptor(struct unwind_feed *f, struct image_id image);
 /* 0 or -ENOMEM; the result is in the file's state. */
 int unwind_feed__request_table(struct unwind_feed *f, const struct fed_process *process,
 			       struct fed_file *file, struct image_id image);

@@ -28,7 +28,7 @@ static int read_code(const struct copied *c, void *to, size_t size, uint64_t add
 	if (!m || m->image.v >= f->files.count || size > m->end - address)
 		return -EFAULT;
 	file = &f->files.data[m->image.v];
-	fd = unwind_feed__descriptor(f, file, m->image);
+	fd = unwind_feed__descriptor(f, m->image);
 	if (fd < 0 || __builtin_add_overflow(file->base, m->page_offset, &at) ||
 	    __builtin_add_overflow(at, address - m->start, &at) || at > INT64_MAX - size)
 		return -EFAULT;
