@@ -30,6 +30,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/order.h"
+#include "base/parse.h"
 #include "base/search.h"
 #include "base/strtab.h"
 #include "base/vec.h"
@@ -112,17 +114,6 @@ void kallsyms__free(struct kallsyms *k)
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t';
-}
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
 }
 
 /* The text is not terminated by a NUL, so the digits are read with the end in view. */
@@ -325,22 +316,15 @@ static int compare_symbols(const void *a, const void *b, void *table)
 	const struct kernel_symbol *x = a, *y = b;
 	const struct kallsyms *k = table;
 	const char *x_name = k->names.data + x->name, *y_name = k->names.data + y->name;
-	size_t x_length, y_length;
 
 	if (x->address != y->address)
-		return x->address < y->address ? -1 : 1;
+		return ASCENDING(address);
 	/* a program that was loaded where another one had been */
 	if (k->bpf && x->module == k->bpf && y->module == k->bpf)
-		return x->name > y->name ? -1 : x->name < y->name;
-	if (x->worth != y->worth)
-		return x->worth < y->worth ? -1 : 1;
-	if (x->worth == WORTH_NOTHING)
-		return 0;
-	x_length = strlen(x_name);
-	y_length = strlen(y_name);
-	if (x_length != y_length)
-		return x_length < y_length ? -1 : 1;
-	return strcmp(x_name, y_name);
+		return DESCENDING(name);
+	if (x->worth != y->worth || x->worth == WORTH_NOTHING)
+		return ASCENDING(worth);
+	return order_of(strlen(x_name), strlen(y_name)) ?: strcmp(x_name, y_name);
 }
 
 /*

@@ -34,6 +34,7 @@
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "base/quota.h"
 #include "helpers/watch.h"
 #include "symbolize/sealed_files.h"
@@ -70,16 +71,13 @@ struct task {
 
 struct child {
 	struct task *task;
-	pid_t pid;
-	int socket, listener; /* listener -1: none, or not yet */
+	struct kept_child own; /* listener -1: none, or not yet; used: for jobs of other runs */
 	bool greeted;
 	bool keeps; /* it waits for more when it has answered … */
 	bool again; /* … and has done so before, for other addresses */
 	uint64_t deadline;
 	unsigned int seconds; /* of CPU that it may take … */
-	uint64_t cost;	      /* … ns that its job had taken before … */
-	uint64_t used;	      /* … and it for jobs of other runs … */
-	uint64_t opening;     /* … of which for the first one */
+	uint64_t cost;	      /* … ns that its job had taken before */
 	struct liveness liveness;
 };
 
@@ -211,15 +209,12 @@ static int end_child(struct run *r, struct child *child)
 	struct rusage usage = {};
 	int status = 0;
 
-	if (end_process(child->pid, REAP_NS, &status, &usage)) {
+	if (sealed_pool__end(&child->own, &status, &usage)) {
 		child->task->job->abandoned++;
 		log_debug(LOG_SYMBOLS, "%s: sealed child %d does not end: left behind",
-			  name_of(child->task), child->pid);
+			  name_of(child->task), child->own.pid);
 	}
-	add_costs(child->task->job, &usage, child->used);
-	close(child->socket);
-	if (child->listener >= 0)
-		close(child->listener);
+	add_costs(child->task->job, &usage, child->own.used);
 	release_child(r, child);
 	return status;
 }
@@ -234,19 +229,17 @@ static bool is_worth_keeping(const struct child *child, uint64_t used)
 static void put_child_aside(struct run *r, struct child *child)
 {
 	struct sealed_job *job = child->task->job;
-	struct kept_child kept = {
-		.pid = child->pid,
-		.socket = child->socket,
-		.listener = child->listener,
-	};
+	struct kept_child kept = child->own;
+	uint64_t used = 0;
 
-	process_cpu_time(child->pid, &kept.used);
-	if (!is_worth_keeping(child, kept.used)) {
+	process_cpu_time(kept.pid, &used);
+	if (!is_worth_keeping(child, used)) {
 		end_child(r, child);
 		return;
 	}
-	kept.opening = child->opening ? child->opening : kept.used;
-	job->cpu_time += kept.used > child->used ? kept.used - child->used : 0;
+	job->cpu_time += used > kept.used ? used - kept.used : 0;
+	kept.opening = kept.opening ? kept.opening : used;
+	kept.used = used;
 	release_child(r, child);
 	sealed_pool__put(r->work->pool, job->key, &kept);
 }
@@ -265,32 +258,33 @@ static bool may_keep(const struct run *r, const struct task *task)
 	return r->work->pool && job->key && !task->symbols_only && !job->files.package_size;
 }
 
+static void add_child(struct run *r, struct task *task, unsigned int seconds,
+		      const struct kept_child *own)
+{
+	r->children[r->child_count++] = (struct child){.task = task,
+						       .own = *own,
+						       .seconds = seconds,
+						       .cost = task->job->cpu_time,
+						       .deadline = deadline_of(r, seconds)};
+	task->state = TASK_RUNNING;
+}
+
 /* A child that was kept. False: there is none, or it does not take the question. */
 static bool use_kept_child(struct run *r, struct task *task, unsigned int seconds)
 {
 	const struct sealed_job *job = task->job;
+	struct child *child = &r->children[r->child_count];
 	struct kept_child kept;
 
 	if (!may_keep(r, task) || job->count > SEALED_QUESTION_MAX ||
 	    !sealed_pool__take(r->work->pool, job->key, &kept))
 		return false;
 	if (sealed_child__request(kept.socket, job->addresses, job->count)) {
-		sealed_pool__end(&kept);
+		sealed_pool__end(&kept, NULL, NULL);
 		return false;
 	}
-	r->children[r->child_count++] = (struct child){.task = task,
-						       .pid = kept.pid,
-						       .socket = kept.socket,
-						       .listener = kept.listener,
-						       .greeted = true,
-						       .keeps = true,
-						       .again = true,
-						       .seconds = seconds,
-						       .cost = job->cpu_time,
-						       .used = kept.used,
-						       .opening = kept.opening,
-						       .deadline = deadline_of(r, seconds)};
-	task->state = TASK_RUNNING;
+	add_child(r, task, seconds, &kept);
+	child->greeted = child->keeps = child->again = true;
 	return true;
 }
 
@@ -307,25 +301,17 @@ static int start_child(struct run *r, struct task *task, unsigned int seconds)
 		.keeps = may_keep(r, task),
 	};
 	struct child *child = &r->children[r->child_count];
-	pid_t pid;
+	struct kept_child own = {.listener = -1};
 
 	request.files.symbols_only |= task->symbols_only;
 	request.files.memory_limit = memory / 2;
 	sealed_answers__fini(&task->answers);
 	sealed_answers__init(&task->answers, task->job->count);
-	*child = (struct child){.task = task,
-				.socket = -1,
-				.listener = -1,
-				.keeps = request.keeps,
-				.seconds = seconds,
-				.cost = task->job->cpu_time,
-				.deadline = deadline_of(r, seconds)};
-	pid = sealed_pool__start(r->work->pool, &request, &child->socket);
-	if (pid < 0)
-		return pid;
-	child->pid = pid;
-	task->state = TASK_RUNNING;
-	r->child_count++;
+	own.pid = sealed_pool__start(r->work->pool, &request, &own.socket);
+	if (own.pid < 0)
+		return own.pid;
+	add_child(r, task, seconds, &own);
+	child->keeps = request.keeps;
 	return 0;
 }
 
@@ -486,12 +472,12 @@ static void finish_child(struct run *r, struct child *child, int error, enum chi
 static int read_message(struct child *child, struct message_buffer *message)
 {
 	struct sealed_answers *answers = &child->task->answers;
-	int got = message__receive(child->socket, message, MSG_DONTWAIT), err = -EBADMSG;
+	int got = message__receive(child->own.socket, message, MSG_DONTWAIT), err = -EBADMSG;
 
 	if (got <= 0)
 		return got;
 	if (!child->greeted && message->frame.flags == MESSAGE_PROGRESS && message->fd_count <= 1) {
-		child->listener = message->fd_count ? message->fds[0] : -1;
+		child->own.listener = message->fd_count ? message->fds[0] : -1;
 		child->greeted = true;
 		return 1;
 	}
@@ -520,13 +506,13 @@ static int attend_child(struct run *r, struct child *child, const struct pollfd 
 	if (fds[0].revents || fds[1].revents)
 		child->liveness.since = now;
 	if (fds[1].revents & POLLIN)
-		gone = sealed_files__answer(child->listener, child->task->job);
+		gone = sealed_files__answer(child->own.listener, child->task->job);
 	else if (fds[1].revents)
 		gone = -EPIPE;
 	if (gone) {
 		/* its further requests fail with ENOSYS */
-		close(child->listener);
-		child->listener = -1;
+		close(child->own.listener);
+		child->own.listener = -1;
 	}
 	if (fds[0].revents)
 		more = read_messages(child);
@@ -536,7 +522,7 @@ static int attend_child(struct run *r, struct child *child, const struct pollfd 
 		finish_child(r, child, more, CHILD_ENDED);
 	else if (now >= child->deadline)
 		finish_child(r, child, 0, CHILD_TOO_LATE);
-	else if (liveness__is_stuck(&child->liveness, child->pid, now, stuck))
+	else if (liveness__is_stuck(&child->liveness, child->own.pid, now, stuck))
 		finish_child(r, child, 0, CHILD_STUCK);
 	return 0;
 }
@@ -548,8 +534,10 @@ static int wait_for_children(struct run *r)
 	uint64_t now;
 
 	for (size_t i = 0; i < count; i++) {
-		fds[2 * i] = (struct pollfd){.fd = r->children[i].socket, .events = POLLIN};
-		fds[2 * i + 1] = (struct pollfd){.fd = r->children[i].listener, .events = POLLIN};
+		const struct kept_child *child = &r->children[i].own;
+
+		fds[2 * i] = (struct pollfd){.fd = child->socket, .events = POLLIN};
+		fds[2 * i + 1] = (struct pollfd){.fd = child->listener, .events = POLLIN};
 	}
 	poll(fds, 2 * count, POLL_MS);
 	now = monotonic_ns();
@@ -636,14 +624,8 @@ static int run_tasks(struct run *r, sealed_poll_fn poll_fn, void *context)
 	return err;
 }
 
-static int compare_sizes(const void *a, const void *b)
-{
-	const struct task *x = *(struct task *const *)a, *y = *(struct task *const *)b;
-
-	if (x->size != y->size)
-		return x->size > y->size ? -1 : 1;
-	return x < y ? -1 : x > y;
-}
+DEFINE_ORDER(compare_sizes, struct task *const,
+	     order_of((*y)->size, (*x)->size) ?: order_of(*x, *y));
 
 static void prepare_tasks(struct run *r, struct sealed_job *jobs)
 {

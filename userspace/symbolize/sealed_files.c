@@ -23,34 +23,22 @@
 
 #include "base/cleanup.h"
 
-#define PATH_SIZE     4096
-#define PAGE_SIZE     4096u
+#define PATH_SIZE     4096 /* a page */
 #define FILE_SIZE_MAX (4ull << 30)
 #define MESSAGE_SIZE  1024 /* of the kernel's structures; they may grow */
 
-/* Read the path up to its NUL, page by page: the last one may be the end of a mapping. */
+/* Read the path with its NUL, from two pages: the second one may be behind the end of a mapping. */
 static int read_path(pid_t pid, uint64_t address, char path[PATH_SIZE])
 {
-	size_t used = 0;
+	const size_t first = PATH_SIZE - address % PATH_SIZE;
+	const struct iovec local = {path, PATH_SIZE},
+			   remote[] = {{(void *)(uintptr_t)address, first},
+				       {(void *)(uintptr_t)(address + first), PATH_SIZE - first}};
+	ssize_t got = process_vm_readv(pid, &local, 1, remote, 2, 0);
 
-	while (used < PATH_SIZE) {
-		size_t piece = PAGE_SIZE - (address + used) % PAGE_SIZE;
-		struct iovec local = {.iov_base = path + used}, remote;
-		ssize_t got;
-
-		if (piece > PATH_SIZE - used)
-			piece = PATH_SIZE - used;
-		local.iov_len = piece;
-		remote = (struct iovec){.iov_base = (void *)(uintptr_t)(address + used),
-					.iov_len = piece};
-		got = process_vm_readv(pid, &local, 1, &remote, 1, 0);
-		if (got <= 0)
-			return got ? -errno : -EFAULT;
-		if (memchr(path + used, '\0', got))
-			return 0;
-		used += got;
-	}
-	return -ENAMETOOLONG;
+	if (got <= 0)
+		return got ? -errno : -EFAULT;
+	return memchr(path, '\0', got) ? 0 : -ENAMETOOLONG;
 }
 
 static bool ends_with(const char *path, const char *suffix)

@@ -52,21 +52,21 @@ static struct kept_child take_place(struct sealed_pool *p, size_t number)
 	return child;
 }
 
-void sealed_pool__end(const struct kept_child *child)
+int sealed_pool__end(const struct kept_child *child, int *status, struct rusage *usage)
 {
-	int status;
+	int ignored, err = end_process(child->pid, REAP_NS, status ? status : &ignored, usage);
 
-	end_process(child->pid, REAP_NS, &status, NULL);
 	close(child->socket);
 	if (child->listener >= 0)
 		close(child->listener);
+	return err;
 }
 
 static void end_place(struct sealed_pool *p, size_t number)
 {
 	struct kept_child child = take_place(p, number);
 
-	sealed_pool__end(&child);
+	sealed_pool__end(&child, NULL, NULL);
 }
 
 /* Its children continue. */
@@ -174,7 +174,7 @@ void sealed_pool__put(struct sealed_pool *p, const struct symbol_key *key,
 	log_debug(LOG_SYMBOLS, "sealed child %d is kept: %.1f MB", child->pid,
 		  place.bytes / 1048576.0);
 	if (place.bytes > p->limit || vec_push(&p->places, place)) {
-		sealed_pool__end(child);
+		sealed_pool__end(child, NULL, NULL);
 		return;
 	}
 	sealed_pool__limit(p, p->limit);

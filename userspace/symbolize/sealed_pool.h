@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "symbolize/symbol_answers.h"
@@ -18,7 +19,7 @@
 
 struct sealed_pool;
 
-/* A child that waits for a question. */
+/* A child that waits for a question, or works on one. */
 struct kept_child {
 	pid_t pid;
 	int socket, listener;
@@ -42,8 +43,8 @@ bool sealed_pool__take(struct sealed_pool *p, const struct symbol_key *key,
 /* It is the pool's now, which may end it at once. */
 void sealed_pool__put(struct sealed_pool *p, const struct symbol_key *key,
 		      const struct kept_child *child);
-/* Ends a child that was taken. */
-void sealed_pool__end(const struct kept_child *child);
+/* Ends a child that is not the pool's, as end_process(); `status` and `usage` may be NULL. */
+int sealed_pool__end(const struct kept_child *child, int *status, struct rusage *usage);
 /* Ends those without a request for some time. */
 void sealed_pool__tidy(struct sealed_pool *p);
 

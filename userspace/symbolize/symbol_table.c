@@ -36,6 +36,7 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "base/search.h"
 #include "elf/elf_file.h"
 
@@ -68,27 +69,23 @@ static uint32_t symbol_rank(const struct elf_symbol *symbol)
 	return binding * 2 + (symbol->type == STT_NOTYPE);
 }
 
-static int compare_names(const struct candidate *a, const struct candidate *b)
+static int compare_names(const struct candidate *x, const struct candidate *y)
 {
-	if (a->name == b->name)
+	if (x->name == y->name)
 		return 0;
-	if (a->name_length != b->name_length)
-		return a->name_length < b->name_length ? -1 : 1;
-	return memcmp(a->name, b->name, a->name_length);
+	return ASCENDING(name_length) ?: memcmp(x->name, y->name, x->name_length);
 }
 
-static bool is_better(const struct candidate *a, const struct candidate *b)
+static bool is_better(const struct candidate *x, const struct candidate *y)
 {
 	int order;
 
-	if (!b->name)
+	if (!y->name)
 		return true;
-	if (a->start != b->start)
-		return a->start > b->start;
-	if (a->rank != b->rank)
-		return a->rank < b->rank;
-	order = compare_names(a, b);
-	return order ? order < 0 : a->end < b->end;
+	order = DESCENDING(start) ?: ASCENDING(rank);
+	if (!order)
+		order = compare_names(x, y) ?: ASCENDING(end);
+	return order < 0;
 }
 
 static void offer_candidate(struct candidate *place, const struct candidate *candidate)

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "unwind/go_table.h"
 #include "unwind/undescribed.h"
 #include "unwind/unwind_rows.h"
@@ -37,14 +38,7 @@ struct build {
 
 /* ---- layout ---------------------------------------------------------------------------------- */
 
-static int compare_uses(const void *a, const void *b)
-{
-	const struct counted_rule *x = a, *y = b;
-
-	if (x->uses != y->uses)
-		return x->uses > y->uses ? -1 : 1;
-	return x->number < y->number ? -1 : 1;
-}
+DEFINE_ORDER(compare_uses, struct counted_rule, DESCENDING(uses) ?: ASCENDING(number));
 
 /* Sorts the rules and makes the rows' numbers the new ones. */
 static int renumber_rules(struct unwind_rows *r)
@@ -55,7 +49,7 @@ static int renumber_rules(struct unwind_rows *r)
 		return -ENOMEM;
 	for (size_t i = 0; i < r->rows.count; i++)
 		r->rules.data[r->rows.data[i].rule].uses++;
-	qsort(r->rules.data, r->rules.count, sizeof(*r->rules.data), compare_uses);
+	vec_sort(&r->rules, compare_uses);
 	for (size_t i = 0; i < r->rules.count; i++)
 		changed[r->rules.data[i].number] = i;
 	for (size_t i = 0; i < r->rows.count; i++)
