@@ -59,21 +59,10 @@ int symbolizer__change_kallsyms(struct symbolizer *s, const struct kallsyms_piec
  */
 bool symbolizer__wants_modules(struct symbolizer *s);
 
-/*
- * Resolve `count` distinct addresses of one dso, sorted ascending (file offsets for DSO_FILE and
- * DSO_VDSO, virtual addresses for DSO_KERNEL), in this process and from the mapped file only. Returns 0
- * and the outcome in *state: a damaged file or one without symbols is not an error, its addresses get no
- * frames. Negative errno: out of memory, or the error of the sink.
- */
-int symbolizer__resolve(struct symbolizer *s, const struct symbolizer_dso *dso,
-			const uint64_t *addresses, size_t count, symbol_sink_fn sink, void *context,
-			enum symbol_state *state);
-
-/* ---- many dsos ------------------------------------------------------------------------------- */
-
 struct symbolizer_job {
 	struct symbolizer_dso dso;
-	const uint64_t *addresses; /* as for symbolizer__resolve() */
+	/* Distinct, ascending: file offsets for DSO_FILE and DSO_VDSO, virtual addresses for DSO_KERNEL. */
+	const uint64_t *addresses;
 	size_t count;
 	symbol_sink_fn sink;
 	/* Called after the last address, with the fields below set. Nonzero stops. */
@@ -119,7 +108,8 @@ struct symbolizer_counts {
  * Resolve all jobs, with the separate debug files of their dsos. Files that belong to others are read by
  * sandboxed processes, as many at a time as there are idle CPUs. Sinks are called in the order of the jobs
  * and of their addresses: the result depends neither on the order in which processes finish nor on the
- * cache.
+ * cache. 0; negative errno: out of memory, or the error of a sink. A damaged file or one without symbols is no
+ * error: its addresses get no frames.
  */
 int symbolizer__resolve_all(struct symbolizer *s, struct symbolizer_job *jobs, size_t count,
 			    const struct symbolizer_options *options,

@@ -61,15 +61,31 @@ static inline enum symbol_state resolve(struct symbolizer *s, enum dso_kind kind
 					const uint64_t *addresses, size_t count,
 					struct answer *answers)
 {
-	struct symbolizer_dso dso = {.kind = kind, .fd = fd, .root_fd = -1, .path = "test"};
+	const struct module_files files = {
+		.kind = kind, .elf_fd = fd, .debug_fd = -1, .alt_fd = -1};
 	struct answers a = {.data = answers};
-	enum symbol_state state = SYMBOL_STATE_COUNT;
+	struct symbolizer_job job = {
+		.dso = {.kind = kind, .fd = fd, .root_fd = -1, .path = "test"},
+		.addresses = addresses,
+		.count = count,
+		.sink = keep_answer,
+		.context = &a,
+	};
+	struct symbolizer_counts counts = {};
+	struct module_report report;
 
-	assert_int_equal(symbolizer__resolve(s, &dso, addresses, count, keep_answer, &a, &state),
-			 0);
+	if (fd >= 0) { /* in this process */
+		assert_int_equal(module_resolve(&files, addresses, count, keep_answer, &a, &report),
+				 0);
+		job.state = report.state;
+	} else {
+		assert_int_equal(symbolizer__resolve_all(s, &job, 1, &(struct symbolizer_options){},
+							 &counts),
+				 0);
+	}
 	assert_int_equal(a.count, count);
-	assert_true(state < SYMBOL_STATE_COUNT);
-	return state;
+	assert_true(job.state < SYMBOL_STATE_COUNT);
+	return job.state;
 }
 
 /* From symbol tables alone: what nm and dladdr know. */

@@ -206,18 +206,21 @@ static void test_same_answers_as_one_by_one(void **state)
 	resolve_world(&w, &counts);
 	for (size_t i = 0; i < JOBS; i++) {
 		const struct symbolizer_job *job = &w.jobs[i];
-		enum symbol_state alone;
+		struct symbolizer_job alone = *job;
+		struct symbolizer_counts one = {};
 		struct reported reported;
 
 		if (!job->count)
 			continue;
 		reported__init(&reported);
-		assert_int_equal(symbolizer__resolve(w.symbolizer, &job->dso, job->addresses,
-						     job->count, report, &reported, &alone),
+		alone.done = NULL;
+		alone.context = &reported;
+		assert_int_equal(symbolizer__resolve_all(w.symbolizer, &alone, 1,
+							 &(struct symbolizer_options){}, &one),
 				 0);
 		fflush(reported.stream);
 		assert_string_equal(w.reported[i].text, reported.text);
-		assert_int_equal(job->state, alone);
+		assert_int_equal(job->state, alone.state);
 		assert_null(job->lines_lost);
 		reported__fini(&reported);
 	}

@@ -67,13 +67,16 @@ static bool finds(const char *module, int root_fd, const char *path, const char 
 
 static bool finds_kernel(const uint8_t *id, size_t size, const char *release, const char *where)
 {
-	struct debug_file_request request = {
-		.elf_fd = -1, .root_fd = -1, .build_id = id, .build_id_size = size};
+	struct debug_file_request request = {.elf_fd = -1,
+					     .root_fd = -1,
+					     .build_id = id,
+					     .build_id_size = size,
+					     .release = release};
 	struct debug_file_counts counts = {};
 	char link[64], found[512] = "";
 	int debug = -7, alternate = -7;
 
-	CHILD_ASSERT(!debug_file_find_kernel(&request, release, &debug, &alternate, &counts));
+	CHILD_ASSERT(!debug_file_find(&request, &debug, &alternate, &counts));
 	CHILD_ASSERT(alternate == -1);
 	if (debug >= 0) {
 		snprintf(link, sizeof(link), "/proc/self/fd/%d", debug);

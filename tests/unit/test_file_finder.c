@@ -43,7 +43,8 @@ static void open_question(struct question *q, const char *module)
 {
 	*q = (struct question){.request = {.elf_fd = open_scratch(module, O_RDONLY),
 					   .root_fd = open_scratch("root", O_PATH | O_DIRECTORY),
-					   .path = "/opt/app/prog"},
+					   .path = "/opt/app/prog",
+					   .package = true},
 			       .found = {.debug_fd = -1, .alt_fd = -1}};
 }
 
@@ -59,7 +60,7 @@ static void close_question(struct question *q)
 
 static int request_finder(struct file_finder *f, struct question *q)
 {
-	return file_finder__find(f, &q->request, NULL, true, &q->counts, &q->found);
+	return file_finder__find(f, &q->request, &q->counts, &q->found);
 }
 
 static void test_finds(void **state)

@@ -312,20 +312,25 @@ static void test_cut_files(void **state)
 static void test_sink_stops(void **state)
 {
 	static const uint64_t addresses[] = {0x1000, 0x2000, 0x3000};
-	struct symbolizer_dso dso = {.kind = DSO_FILE, .fd = -1, .root_fd = -1};
+	struct symbolizer_counts counts = {};
 	struct symbolizer *s = symbolizer__new();
 	struct answer answers[3];
 
 	(void)state;
 	for (int kind = DSO_FILE; kind <= DSO_KERNEL; kind++) {
 		struct answers a = {.data = answers, .stop_at = 2};
-		enum symbol_state how = SYMBOL_STATE_PENDING;
+		struct symbolizer_job job = {
+			.dso = {.kind = (enum dso_kind)kind, .fd = -1, .root_fd = -1},
+			.addresses = addresses,
+			.count = 3,
+			.sink = keep_answer,
+			.context = &a,
+		};
 
-		dso.kind = (enum dso_kind)kind;
-		assert_int_equal(symbolizer__resolve(s, &dso, addresses, 3, keep_answer, &a, &how),
+		assert_int_equal(symbolizer__resolve_all(s, &job, 1, &(struct symbolizer_options){},
+							 &counts),
 				 -ECANCELED);
 		assert_int_equal(a.count, 2);
-		assert_int_equal(how, SYMBOL_STATE_PENDING);
 	}
 	symbolizer__free(s);
 	symbolizer__free(NULL);

@@ -18,12 +18,12 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/vec.h"
+#include "elf/elf_file.h"
 #include "stream/symbol_blob.h"
 #include "symbolize/debug_file.h"
 #include "symbolize/debuginfod.h"
 #include "symbolize/dwarf.h"
 #include "symbolize/file_finder.h"
-#include "symbolize/kernel_image.h"
 #include "symbolize/sealed.h"
 #include "symbolize/sealed_pool.h"
 #include "symbolize/symbol_cache.h"
@@ -84,6 +84,12 @@ static const char *const refusals[] = {
 
 static const char lines_not_read[] = "debug information was not read, to save time";
 
+/* Are its addresses file offsets? */
+static bool is_file(enum dso_kind kind)
+{
+	return kind == DSO_FILE || kind == DSO_VDSO;
+}
+
 /* ---- progress -------------------------------------------------------------------------------- */
 
 static int report_progress(struct batch *b, const struct symbolizer_progress *progress)
@@ -116,22 +122,6 @@ static int on_poll(void *context, size_t done, size_t total)
 /* ---- preparing ------------------------------------------------------------------------------- */
 
 /* 0 or -ENOMEM. Without a descriptor left for it, or a process that opens it, the module's own tables have to do. */
-static int find(struct batch *b, struct part *part, const struct debug_file_request *request,
-		const char *release, bool package)
-{
-	int err;
-
-	if (!b->finder)
-		b->finder = file_finder__new();
-	if (!b->finder)
-		return -ENOMEM;
-	file_finder__count_in(b->finder, b->options->outside);
-	err = file_finder__find(b->finder, request, release, package, &b->files, &part->files);
-	part->unreadable = err == -ETIMEDOUT;
-	part->refusal = b->files.refusal;
-	return err == -ENOMEM ? err : 0;
-}
-
 static int find_debug_file(struct batch *b, struct part *part)
 {
 	const struct symbolizer_dso *dso = &part->job->dso;
@@ -143,36 +133,67 @@ static int find_debug_file(struct batch *b, struct part *part)
 		.path = dso->path,
 		.build_id_size = dso->build_id_size,
 		.build_id = dso->build_id,
+		.release = dso->release,
+		.package = is_file(dso->kind),
 		.debuginfod = b->options->debuginfod && !b->options->symbols_only,
 		.progress = on_fetch,
 		.context = b,
 	};
+	int err;
 
-	return find(b, part, &request, NULL, symbolize_is_file(dso->kind));
+	if (!b->finder)
+		b->finder = file_finder__new();
+	if (!b->finder)
+		return -ENOMEM;
+	file_finder__count_in(b->finder, b->options->outside);
+	err = file_finder__find(b->finder, &request, &b->files, &part->files);
+	part->unreadable = err == -ETIMEDOUT;
+	part->refusal = b->files.refusal;
+	return err == -ENOMEM ? err : 0;
+}
+
+#define FOUND 1
+
+static int is_text_start(void *context, const struct elf_symbol *symbol)
+{
+	uint64_t *address = context;
+
+	if (!symbol->name || strcmp(symbol->name, "_stext"))
+		return 0;
+	*address = symbol->address;
+	return FOUND;
+}
+
+/*
+ * The running kernel beside its vmlinux: address space layout randomization moves it as a whole. `start`: where its
+ * text begins (_stext). False: the file has no such address.
+ */
+static bool find_shift(int vmlinux, uint64_t start, uint64_t *shift)
+{
+	uint64_t address = 0;
+	struct elf_file *file;
+	bool found;
+
+	if (elf_file__open(vmlinux, &file))
+		return false;
+	found = elf_file__each_symbol(file, is_text_start, &address) == FOUND;
+	elf_file__free(file);
+	*shift = start - address;
+	return found;
 }
 
 static int find_vmlinux(struct batch *b, struct part *part)
 {
 	const struct symbolizer_dso *dso = &part->job->dso;
-	const struct debug_file_request request = {
-		.elf_fd = -1,
-		.root_fd = -1,
-		.path = dso->path,
-		.build_id_size = dso->build_id_size,
-		.build_id = dso->build_id,
-		.debuginfod = b->options->debuginfod,
-		.progress = on_fetch,
-		.context = b,
-	};
 	uint64_t start;
 	int err;
 
 	if (b->options->symbols_only || !dso->build_id_size || !dso->release ||
 	    symbolize_kernel_start(b->symbolizer, &start))
 		return 0;
-	err = find(b, part, &request, dso->release, false);
+	err = find_debug_file(b, part);
 	if (!err && part->files.debug_fd >= 0)
-		part->has_vmlinux = !kernel_image_shift(part->files.debug_fd, start, &part->shift);
+		part->has_vmlinux = find_shift(part->files.debug_fd, start, &part->shift);
 	log_debug(LOG_SYMBOLS, "%s: %s", dso->path,
 		  part->has_vmlinux ? "lines from its vmlinux" : "names from kallsyms alone");
 	return err;
@@ -284,7 +305,7 @@ static void hand_to_child(struct batch *b, struct part *part)
 
 static bool needs_its_file(const struct symbolizer_job *job)
 {
-	return symbolize_is_file(job->dso.kind) && job->dso.fd >= 0;
+	return is_file(job->dso.kind) && job->dso.fd >= 0;
 }
 
 static int find_files(struct batch *b, struct part *part)
@@ -459,35 +480,44 @@ static int deliver_cached(struct part *part, size_t end)
 	return err;
 }
 
-/* A job without an answer of the cache or of a child. */
-static int report_here(struct batch *b, const struct part *part)
+/* Of a job without an answer of the cache or of a child. */
+static enum symbol_state state_without_answers(const struct part *part)
 {
-	struct symbolizer_job *job = part->job;
-	int err;
+	const struct symbolizer_job *job = part->job;
 
-	if (!needs_its_file(job))
-		return symbolizer__resolve(b->symbolizer, &job->dso, job->addresses, job->count,
-					   job->sink, job->context, &job->state);
-	err = symbolize_nothing(job->count, job->sink, job->context);
-	job->state = job->count ? SYMBOL_STATE_CANCELLED : SYMBOL_STATE_PENDING;
-	job->lines_lost = NULL;
-	if (!part->unreadable)
-		return err;
-	job->state = SYMBOL_STATE_NO_FILE;
-	job->lines_lost = refusals[DEBUG_REFUSAL_HUNG];
+	if (part->unreadable)
+		return SYMBOL_STATE_NO_FILE;
+	if (needs_its_file(job))
+		return job->count ? SYMBOL_STATE_CANCELLED : SYMBOL_STATE_PENDING;
+	return is_file(job->dso.kind) ? SYMBOL_STATE_NO_FILE : SYMBOL_STATE_NO_SYMBOLS;
+}
+
+static int report_nothing(const struct part *part)
+{
+	const struct symbol_result nothing = {.elf_address = PROFILE_UNKNOWN_ADDRESS};
+	struct symbolizer_job *job = part->job;
+	int err = 0;
+
+	for (size_t i = 0; i < job->count && !err; i++)
+		err = job->sink(job->context, i, &nothing);
+	job->state = state_without_answers(part);
+	job->lines_lost = part->unreadable ? refusals[DEBUG_REFUSAL_HUNG] : NULL;
 	return err;
 }
 
 static int report_rest(struct batch *b, struct part *part)
 {
 	struct symbolizer_job *job = part->job;
-	int err;
+	bool kernel = job->dso.kind == DSO_KERNEL, answered = part->sealed || part->was_looked_up;
+	int err = 0;
 
-	if (!part->sealed && !part->was_looked_up)
-		return report_here(b, part);
-	fill_in(part);
-	err = deliver_cached(part, job->count);
-	if (!err && part->has_vmlinux) {
+	if (!answered && !kernel)
+		return report_nothing(part);
+	if (answered) {
+		fill_in(part);
+		err = deliver_cached(part, job->count);
+	}
+	if (!err && kernel) {
 		err = report_kernel_until(part, job->count);
 		job->state = symbolize_kernel_state(b->symbolizer);
 	}

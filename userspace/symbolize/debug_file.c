@@ -45,6 +45,7 @@
 
 #define DEBUG_DIRECTORY	    "/usr/lib/debug"
 #define FILE_SIZE_MAX	    (16ULL << 30)
+#define PLACES_MAX	    7
 #define BUILD_ID_MIN	    2
 #define BUILD_ID_MAX	    64
 #define SERVER_FAILURES_MAX 3
@@ -64,6 +65,12 @@ struct search {
 	bool has_self;
 	struct stat self; /* the module: it is not its own debug file */
 	struct identity id;
+};
+
+/* Where a file may be, the likeliest place first. */
+struct places {
+	size_t count;
+	char paths[PLACES_MAX][PATH_MAX];
 };
 
 /* The proof that a file is the right one. */
@@ -228,41 +235,39 @@ static int try_path(const struct search *s, int root, const struct proof *proof,
 	return 0;
 }
 
-/* The same with a path put together; one that is too long does not exist. */
-__attribute__((format(printf, 5, 6))) static int try_format(const struct search *s, int root,
-							    const struct proof *proof,
-							    struct debug_file *found,
-							    const char *format, ...)
+/* A path that is too long does not exist. */
+__attribute__((format(printf, 2, 3))) static void add_place(struct places *p, const char *format,
+							    ...)
 {
-	char path[PATH_MAX];
 	va_list arguments;
 	int length;
 
 	va_start(arguments, format);
-	length = vsnprintf(path, sizeof(path), format, arguments);
+	length = vsnprintf(p->paths[p->count], PATH_MAX, format, arguments);
 	va_end(arguments);
-	if (length < 0 || (size_t)length >= sizeof(path))
-		return -ENOENT;
-	return try_path(s, root, proof, found, path);
+	p->count += length > 0 && length < PATH_MAX;
 }
 
-static void format_hex(const uint8_t *bytes, size_t size, char *text)
+/* In the target's root first. */
+static int try_places(const struct search *s, const struct places *p, const struct proof *proof,
+		      struct debug_file *found)
 {
-	for (size_t i = 0; i < size; i++)
-		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+	int err = -ENOENT;
+
+	for (int root = 0; root < ROOT_COUNT; root++)
+		for (size_t i = 0; i < p->count && err == -ENOENT; i++)
+			err = try_path(s, root, proof, found, p->paths[i]);
+	return err;
 }
 
-static int try_build_id(const struct search *s, int root, const struct identity *id,
-			struct debug_file *found)
+static void add_place_of_build_id(struct places *p, const struct identity *id)
 {
-	struct proof proof = {.id = *id};
-	char hex[2 * BUILD_ID_MAX + 1];
+	char hex[2 * BUILD_ID_MAX + 1] = "";
 
-	if (!id->size)
-		return -ENOENT;
-	format_hex(id->bytes + 1, id->size - 1, hex);
-	return try_format(s, root, &proof, found, DEBUG_DIRECTORY "/.build-id/%02x/%s.debug",
-			  id->bytes[0], hex);
+	for (size_t i = 1; i < id->size; i++)
+		snprintf(hex + 2 * (i - 1), 3, "%02x", id->bytes[i]);
+	if (id->size)
+		add_place(p, DEBUG_DIRECTORY "/.build-id/%02x/%s.debug", id->bytes[0], hex);
 }
 
 /* Length of a path's directory without its last slash; -1: the path is not absolute. */
@@ -273,36 +278,21 @@ static int directory_length(const char *path)
 	return slash ? slash - path : -1;
 }
 
-static int try_beside(const struct search *s, int root, const struct proof *proof,
-		      struct debug_file *found, const char *name)
+static void add_places_of_link(struct places *p, const char *path, const char *name)
 {
-	const char *path = s->request->path;
-	int length = directory_length(path), err;
-
-	if (name[0] == '/')
-		return try_path(s, root, proof, found, name);
-	err = try_format(s, root, proof, found, "%.*s/%s", length, path, name);
-	if (err == -ENOENT)
-		err = try_format(s, root, proof, found, "%.*s/.debug/%s", length, path, name);
-	return err;
-}
-
-static int try_link(const struct search *s, int root, const struct proof *proof,
-		    struct debug_file *found, const char *name)
-{
-	const char *path = s->request->path;
-	int length = directory_length(path), err;
+	int length = directory_length(path);
 
 	if (length < 0)
-		return -ENOENT;
-	err = try_beside(s, root, proof, found, name);
-	if (err == -ENOENT)
-		err = try_format(s, root, proof, found, DEBUG_DIRECTORY "%.*s/%s", length, path,
-				 name);
-	if (err == -ENOENT && length > 4 && !strncmp(path, "/usr/", 5))
-		err = try_format(s, root, proof, found, DEBUG_DIRECTORY "%.*s/%s", length - 4,
-				 path + 4, name);
-	return err;
+		return;
+	if (name[0] == '/') {
+		add_place(p, "%s", name);
+	} else {
+		add_place(p, "%.*s/%s", length, path, name);
+		add_place(p, "%.*s/.debug/%s", length, path, name);
+	}
+	add_place(p, DEBUG_DIRECTORY "%.*s/%s", length, path, name);
+	if (length > 4 && !strncmp(path, "/usr/", 5))
+		add_place(p, DEBUG_DIRECTORY "%.*s/%s", length - 4, path + 4, name);
 }
 
 /* ---- debuginfod ------------------------------------------------------------------------------ */
@@ -340,26 +330,26 @@ static int try_servers(const struct search *s, const struct identity *id, struct
 
 /* ---- dwz ------------------------------------------------------------------------------------- */
 
-static int try_alternate(const struct search *s, int root, const struct proof *proof,
-			 const struct debug_file *from, struct debug_file *found, const char *name)
+static void add_places_of_alternate(struct places *p, const struct debug_file *from,
+				    const char *name)
 {
 	static const char usual[] = DEBUG_DIRECTORY "/.dwz/";
 	const char *tail = strncmp(name, usual, strlen(usual)) ? strstr(name, ".dwz/") : NULL;
-	int length = directory_length(from->path), err = -ENOENT;
+	int length = directory_length(from->path);
 
 	if (name[0] == '/')
-		err = try_path(s, root, proof, found, name);
+		add_place(p, "%s", name);
 	else if (length >= 0)
-		err = try_format(s, root, proof, found, "%.*s/%s", length, from->path, name);
-	if (err == -ENOENT && tail)
-		err = try_format(s, root, proof, found, DEBUG_DIRECTORY "/%s", tail);
-	return err == -ENOENT ? try_build_id(s, root, &proof->id, found) : err;
+		add_place(p, "%.*s/%s", length, from->path, name);
+	if (tail)
+		add_place(p, DEBUG_DIRECTORY "/%s", tail);
 }
 
 /* The dwz file that `from` refers to; nothing (0, fd -1) where it refers to none. */
 static int find_alternate(const struct search *s, const struct debug_file *from,
 			  struct debug_file *found)
 {
+	struct places places = {};
 	struct proof proof = {};
 	struct elf_file *file;
 	char name[PATH_MAX];
@@ -373,9 +363,9 @@ static int find_alternate(const struct search *s, const struct debug_file *from,
 	if (result < BUILD_ID_MIN)
 		return is_hard(result) ? result : 0;
 	proof.id.size = result;
-	result = -ENOENT;
-	for (int root = 0; root < ROOT_COUNT && result == -ENOENT; root++)
-		result = try_alternate(s, root, &proof, from, found, name);
+	add_places_of_alternate(&places, from, name);
+	add_place_of_build_id(&places, &proof.id);
+	result = try_places(s, &places, &proof, found);
 	if (result == -ENOENT)
 		result = try_servers(s, &proof.id, found);
 	return result == -ENOENT ? 0 : result;
@@ -439,18 +429,19 @@ static int read_module(struct search *s, struct module_facts *facts)
 static int find_debug(const struct search *s, const struct module_facts *facts,
 		      struct debug_file *found)
 {
-	int err = -ENOENT;
+	const struct proof proof = {.id = s->id};
+	struct places by_build_id = {}, by_link = {};
+	int err;
 
-	for (int root = 0; root < ROOT_COUNT && err == -ENOENT; root++)
-		err = try_build_id(s, root, &s->id, found);
-	if (!err)
-		s->counts->by_build_id++;
+	add_place_of_build_id(&by_build_id, &s->id);
+	err = try_places(s, &by_build_id, &proof, found);
+	s->counts->by_build_id += !err;
 	if (err != -ENOENT)
 		return err;
-	for (int root = 0; facts->has_link && root < ROOT_COUNT && err == -ENOENT; root++)
-		err = try_link(s, root, &facts->link_proof, found, facts->link);
-	if (!err)
-		s->counts->by_link++;
+	if (facts->has_link)
+		add_places_of_link(&by_link, s->request->path, facts->link);
+	err = try_places(s, &by_link, &facts->link_proof, found);
+	s->counts->by_link += !err;
 	if (err == -ENOENT)
 		err = try_servers(s, &s->id, found);
 	return err == -ENOENT ? 0 : err;
@@ -500,28 +491,24 @@ static int hand_over(const struct search *s, const struct debug_file *from, int 
 	return 0;
 }
 
-int debug_file_find(const struct debug_file_request *request, int *debug_fd, int *alt_fd,
-		    struct debug_file_counts *counts)
+static int find_of_module(struct search *s, int *debug_fd, int *alt_fd)
 {
-	_cleanup_(search__fini) struct search s = {.request = request, .counts = counts};
-	_cleanup_free_ struct module_facts *facts = calloc(1, sizeof(*facts));
+	const struct debug_file_request *request = s->request;
+	struct module_facts facts = {};
 	struct debug_file from = {.fd = -1};
-	int err = search__init(&s);
+	int err = read_module(s, &facts);
 
-	counts->refusal = DEBUG_REFUSAL_NONE;
-	if (!err)
-		err = facts ? read_module(&s, facts) : -ENOMEM;
 	if (err)
 		return err;
-	if (!facts->has_debug_info) {
-		err = find_debug(&s, facts, &from);
-		return err ? err : hand_over(&s, &from, from.fd, debug_fd, alt_fd);
+	if (!facts.has_debug_info) {
+		err = find_debug(s, &facts, &from);
+		return err ? err : hand_over(s, &from, from.fd, debug_fd, alt_fd);
 	}
-	log_debug(LOG_SYMBOLS, "%s: has its own .debug_info", name_of(&s));
+	log_debug(LOG_SYMBOLS, "%s: has its own .debug_info", name_of(s));
 	from.fd = request->elf_fd;
 	from.base = request->elf_base;
 	snprintf(from.path, sizeof(from.path), "%s", request->path ? request->path : "");
-	return hand_over(&s, &from, -1, debug_fd, alt_fd);
+	return hand_over(s, &from, -1, debug_fd, alt_fd);
 }
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
@@ -538,36 +525,47 @@ static const struct {
 	{"/boot/vmlinux-", ""},
 };
 
-static int find_vmlinux(const struct search *s, const char *release, struct debug_file *found)
+static int find_vmlinux(const struct search *s, struct debug_file *found)
 {
-	struct proof proof = {.id = s->id};
-	int err = try_build_id(s, ROOT_HOST, &s->id, found);
+	const struct proof proof = {.id = s->id};
+	struct places places = {};
+	int err;
 
-	for (size_t i = 0; i < sizeof(VMLINUX_PLACES) / sizeof(*VMLINUX_PLACES) && err == -ENOENT;
-	     i++)
-		err = try_format(s, ROOT_HOST, &proof, found, "%s%s%s", VMLINUX_PLACES[i].before,
-				 release, VMLINUX_PLACES[i].after);
-	if (!err)
-		s->counts->by_build_id++;
+	add_place_of_build_id(&places, &s->id);
+	for (size_t i = 0; i < sizeof(VMLINUX_PLACES) / sizeof(*VMLINUX_PLACES); i++)
+		add_place(&places, "%s%s%s", VMLINUX_PLACES[i].before, s->request->release,
+			  VMLINUX_PLACES[i].after);
+	err = try_places(s, &places, &proof, found);
+	s->counts->by_build_id += !err;
 	if (err == -ENOENT)
 		err = try_servers(s, &s->id, found);
 	return err == -ENOENT ? 0 : err;
 }
 
-int debug_file_find_kernel(const struct debug_file_request *request, const char *release,
-			   int *debug_fd, int *alt_fd, struct debug_file_counts *counts)
+static int find_kernel(struct search *s, int *debug_fd, int *alt_fd)
+{
+	struct debug_file found = {.fd = -1};
+	int err = 0;
+
+	take_requested_id(s);
+	s->roots[ROOT_TARGET] = -1;
+	/* the release may come from a recording */
+	if (s->id.size && !strchr(s->request->release, '/'))
+		err = find_vmlinux(s, &found);
+	return err ? err : hand_over(s, &found, found.fd, debug_fd, alt_fd);
+}
+
+int debug_file_find(const struct debug_file_request *request, int *debug_fd, int *alt_fd,
+		    struct debug_file_counts *counts)
 {
 	_cleanup_(search__fini) struct search s = {.request = request, .counts = counts};
-	struct debug_file found = {.fd = -1};
 	int err = search__init(&s);
 
 	counts->refusal = DEBUG_REFUSAL_NONE;
-	take_requested_id(&s);
-	s.roots[ROOT_TARGET] = -1;
-	/* the release may come from a recording */
-	if (!err && s.id.size && !strchr(release, '/'))
-		err = find_vmlinux(&s, release, &found);
-	return err ? err : hand_over(&s, &found, found.fd, debug_fd, alt_fd);
+	if (err)
+		return err;
+	return request->release ? find_kernel(&s, debug_fd, alt_fd)
+				: find_of_module(&s, debug_fd, alt_fd);
 }
 
 /* ---- identity -------------------------------------------------------------------------------- */

@@ -20,6 +20,12 @@ struct debug_file_request {
 	const char *path; /* as mapped; the directory of .gnu_debuglink is beside it */
 	uint8_t build_id_size;
 	const uint8_t *build_id;
+	/*
+	 * As uname -r has it: then the vmlinux of this kernel on the host is sought, by its build-id. elf_fd and root_fd
+	 * are -1. NULL: the debug file of a module
+	 */
+	const char *release;
+	bool package;	 /* file_finder__find(): the package of its .dwo files is sought, too */
 	bool debuginfod; /* query the servers of DEBUGINFOD_URLS */
 	/* called now and then while a file is downloaded (`what` is its module's path) or its CRC
 	 * calculated; nonzero gives up. May be NULL */
@@ -64,13 +70,6 @@ struct debug_file_counts {
  */
 int debug_file_find(const struct debug_file_request *request, int *debug_fd, int *alt_fd,
 		    struct debug_file_counts *counts);
-
-/*
- * The same for a kernel: the vmlinux of `release` (uname -r) on this host whose build-id is the
- * request's, without which there is none. The request's elf_fd is -1, its root_fd too.
- */
-int debug_file_find_kernel(const struct debug_file_request *request, const char *release,
-			   int *debug_fd, int *alt_fd, struct debug_file_counts *counts);
 
 /*
  * A number for "the answers were made from exactly these files" (-1: none): device, inode, size and time of the last

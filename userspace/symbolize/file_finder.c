@@ -368,21 +368,23 @@ static int request_answer(struct file_finder *f, enum finder_question question,
 	return 0;
 }
 
-static void set_path(struct finder_request *request, const char *path)
+/* False: there is no text, or it does not fit. */
+static bool set_text(char *to, size_t size, const char *text)
 {
-	request->has_path = path && strlen(path) < sizeof(request->path);
-	if (request->has_path)
-		memcpy(request->path, path, strlen(path) + 1);
+	bool fits = text && strlen(text) < size;
+
+	if (fits)
+		memcpy(to, text, strlen(text) + 1);
+	return fits;
 }
 
-static struct finder_request request_of(const struct debug_file_request *r, const char *release,
-					bool package)
+static struct finder_request request_of(const struct debug_file_request *r)
 {
 	struct finder_request request = {
 		.has_elf = r->elf_fd >= 0,
 		.has_root = r->root_fd >= 0,
 		.debuginfod = r->debuginfod,
-		.package = package,
+		.package = r->package,
 		.wants_progress = r->progress != NULL,
 		.elf_base = r->elf_base,
 		.copied_for = r->copied_for,
@@ -392,9 +394,8 @@ static struct finder_request request_of(const struct debug_file_request *r, cons
 		request.build_id_size = r->build_id_size;
 		memcpy(request.build_id, r->build_id, r->build_id_size);
 	}
-	set_path(&request, r->path);
-	if (release && strlen(release) < sizeof(request.release))
-		memcpy(request.release, release, strlen(release) + 1);
+	request.has_path = set_text(request.path, sizeof(request.path), r->path);
+	request.has_release = set_text(request.release, sizeof(request.release), r->release);
 	return request;
 }
 
@@ -422,14 +423,12 @@ static int take_next(struct message_buffer *buffer)
 }
 
 int file_finder__find(struct file_finder *f, const struct debug_file_request *r,
-		      const char *release, bool package, struct debug_file_counts *counts,
-		      struct found_files *found)
+		      struct debug_file_counts *counts, struct found_files *found)
 {
-	struct finder_request request = request_of(r, release, package);
+	struct finder_request request = request_of(r);
 	struct pending_request a = {
 		.progress = r->progress, .context = r->context, .what = r->path};
-	enum finder_question question = release ? FINDER_KERNEL : FINDER_MODULE;
-	int err = request_answer(f, question, &request, r->elf_fd, r->root_fd, &a);
+	int err = request_answer(f, FINDER_FIND, &request, r->elf_fd, r->root_fd, &a);
 
 	take_counts(f, counts, err);
 	if (err)
@@ -457,7 +456,7 @@ int file_finder__open(struct file_finder *f, int elf_fd, int root_fd, const char
 	struct pending_request a = {.what = path};
 	int err, fd;
 
-	set_path(&request, path);
+	request.has_path = set_text(request.path, sizeof(request.path), path);
 	if (!request.has_path)
 		return -ENAMETOOLONG;
 	err = request_answer(f, FINDER_OPEN, &request, elf_fd, root_fd, &a);

@@ -36,14 +36,12 @@ struct found_files {
 };
 
 /*
- * debug_file_find(), or with `release` (see there) debug_file_find_kernel(), and everything else that is needed of
- * the files. 0 or negative errno, of which -ETIMEDOUT: the module is not to be read either. In any case
+ * debug_file_find(), and everything else that is needed of the files. 0 or negative errno, of which -ETIMEDOUT: the module is not to be read either. In any case
  * counts->refusal is the reason if something was refused. The request's progress is called with 0 of 0 bytes while
  * there is nothing to report.
  */
 int file_finder__find(struct file_finder *f, const struct debug_file_request *request,
-		      const char *release, bool package, struct debug_file_counts *counts,
-		      struct found_files *found);
+		      struct debug_file_counts *counts, struct found_files *found);
 
 /*
  * tenant_open() of a .dwo file or package of a module, below `root_fd` (-1: skip it) or else below our own root: the

@@ -77,16 +77,14 @@ static void find_files(const struct work *w, struct finder_answer *answer, int f
 		.copied_for = r->copied_for,
 		.root_fd = w->root_fd,
 		.path = r->has_path ? r->path : NULL,
+		.release = r->has_release ? r->release : NULL,
 		.build_id_size = r->build_id_size,
 		.build_id = r->build_id,
 		.debuginfod = r->debuginfod,
 		.progress = r->wants_progress ? report_progress : NULL,
 	};
 
-	answer->err = w->question == FINDER_KERNEL
-			      ? debug_file_find_kernel(&request, r->release, &fds[0], &fds[1],
-						       w->counts)
-			      : debug_file_find(&request, &fds[0], &fds[1], w->counts);
+	answer->err = debug_file_find(&request, &fds[0], &fds[1], w->counts);
 	answer->total_size = size_of(w->elf_fd) + size_of(fds[0]) + size_of(fds[1]);
 	answer->identity = debug_file_identity(w->elf_fd, r->elf_base, fds[0], fds[1]);
 	if (r->package && r->has_path)

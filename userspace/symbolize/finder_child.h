@@ -15,11 +15,11 @@
 #define FINDER_FDS	    2
 
 /* The service of a request. */
-enum finder_question { FINDER_MODULE, FINDER_KERNEL, FINDER_OPEN };
+enum finder_question { FINDER_FIND, FINDER_OPEN };
 
 /* With descriptors: the module and the root directory, those of them that are there, in this order. */
 struct finder_request {
-	bool has_elf, has_root, has_path;
+	bool has_elf, has_root, has_path, has_release;
 	bool debuginfod, package, wants_progress;
 	uint8_t build_id_size, build_id[FINDER_ID_MAX];
 	uint64_t elf_base, size_limit;

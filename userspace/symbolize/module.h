@@ -57,7 +57,7 @@ struct module_report {
 };
 
 /*
- * As symbolizer__resolve(): sorted distinct addresses in, the sink called once for each, in order.
+ * As symbolizer__resolve_all(): sorted distinct addresses in, the sink called once for each, in order.
  * The outermost frame's name may come from the symbol table where DWARF has none.
  */
 int module_resolve(const struct module_files *files, const uint64_t *addresses, size_t count,

@@ -20,12 +20,6 @@ struct sealed_pool *symbolize_pool(struct symbolizer *s);
  */
 struct symbol_cache *symbolize_cache(struct symbolizer *s);
 
-/* Are its addresses file offsets? */
-bool symbolize_is_file(enum dso_kind kind);
-
-/* Report to the sink that so many addresses have no names. What the sink returned. */
-int symbolize_nothing(size_t count, symbol_sink_fn sink, void *context);
-
 /* Report to the sink what kallsyms has about one address. What the sink returned. */
 int symbolize_kernel_address(struct symbolizer *s, size_t index, uint64_t address,
 			     symbol_sink_fn sink, void *context);

@@ -212,13 +212,13 @@ static int request_build(struct table_builder *b, struct build *build)
 	build->ticket = ++b->tickets;
 	set_state(b, build, BUILD_IN_POOL);
 	return helper_pool__request(b->pool, &(struct helper_request){.owner = owner_of(build),
-								  .data = &question,
-								  .size = sizeof(question),
-								  .fds = fds,
-								  .fd_count = 2,
-								  .answer = take_reply,
-								  .context = b,
-								  .ticket = build->ticket});
+								      .data = &question,
+								      .size = sizeof(question),
+								      .fds = fds,
+								      .fd_count = 2,
+								      .answer = take_reply,
+								      .context = b,
+								      .ticket = build->ticket});
 }
 
 static void hand_over(struct table_builder *b)
