@@ -22,6 +22,7 @@
 #   time-limit: SECONDS   otherwise 120, and 300 for e2e
 #   runs: WORD…           beside     it measures neither shares of the CPUs nor time: it may run in parallel with others,
 #                                    but for its cases marked @alone (libe2e.py), which run alone
+#                         waiting    beside, and it mostly waits: one such runs in addition to the others
 #                         alone      nothing else may run at the same time
 #                         sanitized  part of that suite: memory errors can occur in what it tests
 #                         long       it has cases that only test-all runs (@long in libe2e.py)
@@ -302,8 +303,9 @@ plan_suite() {
 		# with the sanitizers it is memory that is looked at
 		[[ ! $suite =~ ^(e2e|long|soak|servers)$ ]] || says "$source" beside || place=alone
 		says "$source" alone && place=alone
-		if [[ $source == *.py && $place == beside && $suite =~ ^(e2e|long|sanitized|soak)$ ]] && has_cases "$source" "$wanted" alone; then
-			! has_cases "$source" "$wanted" beside || plan_test "$source" "$label" beside "$wanted beside"
+		[ "$place" = alone ] || ! says "$source" waiting || place=waiting
+		if [[ $source == *.py && $place != alone && $suite =~ ^(e2e|long|sanitized|soak)$ ]] && has_cases "$source" "$wanted" alone; then
+			! has_cases "$source" "$wanted" beside || plan_test "$source" "$label" "$place" "$wanted beside"
 			plan_test "$source" "$label.alone" alone "$wanted alone"
 		else
 			plan_test "$source" "$label" "$place" "$wanted"
@@ -311,28 +313,34 @@ plan_suite() {
 	done
 }
 
-# Starts those that may run beside others, as many as there is room for; $next is the first not looked at.
-declare -A running=()
-start_some() {
-	while [ "$next" -lt ${#names[@]} ] && [ ${#running[@]} -lt "$jobs_at_once" ]; do
-		if [ "${places[next]}" = beside ]; then
-			# with job control: a group of its own, and signals as they come
-			set -m
-			(trap scratch__free EXIT; run_test "$next" >"$results/$next") &
-			running[$next]=$!
-			set +m
-		fi
-		next=$((next + 1))
+# Tests that run in parallel wait in two lanes, `beside` and `waiting`; next[LANE] is the first that was not looked at.
+declare -A running=() next=([beside]=0 [waiting]=0)
+start_some() { # lane, how many of it at a time
+	local i count=0
+	for i in "${!running[@]}"; do
+		[ "${places[i]}" != "$1" ] || count=$((count + 1))
+	done
+	while i=${next[$1]} && [ "$i" -lt ${#names[@]} ] && [ "$count" -lt "$2" ]; do
+		next[$1]=$((i + 1))
+		[ "${places[i]}" = "$1" ] || continue
+		# with job control: a group of its own, and signals as they come
+		set -m
+		(trap scratch__free EXIT; run_test "$i" >"$results/$i") &
+		running[$i]=$!
+		set +m
+		count=$((count + 1))
 	done
 }
 
-# TEST_JOBS at a time. Their results are shown in the order of the plan.
+# Their results are shown in the order of the plan.
 run_beside() {
-	local i next=0 shown=0
+	local i shown=0 place
 	while [ "$shown" -lt ${#names[@]} ]; do
-		start_some
-		if [ -z "${running[$shown]:-}" ] && [ "$shown" -lt "$next" ]; then
-			[ "${places[shown]}" = alone ] || show "$results/$shown"
+		start_some beside "$jobs_at_once"
+		start_some waiting 1
+		place=${places[shown]}
+		if [ "$place" = alone ] || { [ -z "${running[$shown]:-}" ] && [ "$shown" -lt "${next[$place]}" ]; }; then
+			[ "$place" = alone ] || show "$results/$shown"
 			shown=$((shown + 1))
 			continue
 		fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# runs: beside long sanitized
+# runs: beside waiting long sanitized
 """What goes wrong before, while and after recording: one row each.
 
 A row says the exit status, a part of the message, and a time limit. All of them leave nothing

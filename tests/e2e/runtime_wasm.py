@@ -158,6 +158,7 @@ def test_whole_stacks():
         assert nameless <= 0.1 * sum(stacks.values()), nameless
 
 
+@long
 def test_recursion():
     """What is inside of the innermost JavaScript function is one function of WebAssembly, again and again."""
     for binary in all_nodes():
@@ -185,6 +186,7 @@ def test_replay():
     assert folded(again) == folded(scratch("plain.folded"))
 
 
+@long
 def test_regular_expressions():
     """V8 compiles them, and they are no function of anybody's."""
     for binary in all_nodes():

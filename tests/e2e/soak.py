@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 400
-# runs: beside long
+# runs: beside waiting long
 """What an agent is made of, beside everything that comes and goes: nothing of it grows.
 
 soak.c records the whole system in windows of two seconds and measures itself every ten, within a budget if it is given
