@@ -327,12 +327,16 @@ static void test_a_stage_that_waits(void **state)
 	(void)state;
 	output_init(&out);
 	event_queue__set_stage(q, settle, &out);
+	assert_int_equal(event_queue__oldest(q), UINT64_MAX);
 	for (uint64_t i = 0; i < 6; i++)
 		push(q, 10 * (i + 1), i);
+	assert_int_equal(event_queue__oldest(q), 10);
 	out.wait_at = 3;
 	assert_int_equal(event_queue__release(q, 100, take, &out), 0);
 	assert_int_equal(out.samples, 3);
+	assert_int_equal(event_queue__oldest(q), 40);
 	push(q, 35, 100); /* before the one that waits */
+	assert_int_equal(event_queue__oldest(q), 35);
 	assert_int_equal(event_queue__release(q, 100, take, &out), 0);
 	assert_int_equal(out.samples, 4);
 	push(q, 40, 101); /* as old as it, but it came later */
@@ -351,6 +355,7 @@ static void test_a_stage_that_waits(void **state)
 	assert_int_equal(stats.released, 8);
 	assert_int_equal(stats.late, 0);
 	assert_int_equal(stats.held, 0);
+	assert_int_equal(event_queue__oldest(q), UINT64_MAX);
 	output_fini(&out);
 	event_queue__free(q);
 }

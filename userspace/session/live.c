@@ -10,7 +10,7 @@
  *
  * live_pace.c decides when ticks are.
  *
- * Side-band records are kept aside until all rings of the tick are read, and then gone through by
+ * Side-band records have a queue of their own until all rings of the tick are read, and are then gone through by
  * time: a fork may lie in one CPU's ring and the child's mappings, or its own children, in another's,
  * and whether a process is a target decides whether its files are opened at all. Rings are read one
  * after the other, so what was written since the first of them was read has to wait for the next
@@ -19,9 +19,8 @@
  * One thread does all of it, so no record can be older than an anchor that was taken after it was
  * read: the conversion of a TSC uses nothing that comes later.
  *
- * A process can map more in a moment than can be gone through in one. So a tick spends a slice of time on what was
- * set aside and another on what leaves the queue, and the rest waits for the next tick, which comes at once: in
- * between the caller looks at signals and the time, and all rings are read. Side-band that is set aside has a limit;
+ * A process can map more in a moment than can be gone through in one. So a tick spends a slice of time on the side-band and another on what leaves the queue, and the rest waits for the next tick, which comes at once: in
+ * between the caller looks at signals and the time, and all rings are read. The queue of the side-band has a limit;
  * records beyond it are lost, and counted like those that did not fit into a ring.
  */
 #include <errno.h>
@@ -45,7 +44,6 @@
 #define CODE_AT_END	  100000000ull	/* ns: for functions that were seen in the last moment */
 #define SLICE		  50000000ull	/* ns */
 #define SLICE_EVENTS	  16		/* between two looks at the clock */
-#define ASIDE_MAX	  262144	/* side-band records */
 
 /* ---- into the queue -------------------------------------------------------------------------- */
 
@@ -110,7 +108,7 @@ static int release_until(struct live *live, uint64_t until, event_sink_fn sink, 
 {
 	until = min_u64(until, dso_opener__pending_since(live->opener));
 	until = min_u64(until, proc_snapshot__pending_since(live->proc));
-	until = min_u64(until, aside__oldest(&live->sideband));
+	until = min_u64(until, event_queue__oldest(live->sideband));
 	begin_slice(live);
 	return event_queue__release(live->queue, until, sink, context);
 }
@@ -176,31 +174,6 @@ static int refine_time(struct live *live, struct sample_event *sample)
 	return 0;
 }
 
-static int set_aside(struct live *live, const struct event_header *event)
-{
-	if (live->sideband.order.count < ASIDE_MAX)
-		return aside__add(&live->sideband, event);
-	if (!live->sideband_lost++ || event->time < live->lost_since)
-		live->lost_since = event->time;
-	return 0;
-}
-
-static int report_lost_sideband(struct live *live)
-{
-	struct lost_event lost = {
-		.header = {.size = sizeof(lost), .type = EVENT_LOST, .time = monotonic_ns()},
-		.source = LOST_SIDEBAND,
-		.cpu = ~0u,
-		.count = live->sideband_lost,
-		.since = live->lost_since,
-	};
-
-	if (!live->sideband_lost)
-		return 0;
-	live->sideband_lost = 0;
-	return event_queue__push(live->queue, &lost.header);
-}
-
 static int take_sample(struct live *live, struct sample_event *sample)
 {
 	struct task *task = tasks__need(live->tasks, (pid_t)sample->tgid);
@@ -228,7 +201,7 @@ static int push_from_rings(void *context, struct event_header *event)
 	case EVENT_MMAP:
 	case EVENT_COMM:
 	case EVENT_EXIT:
-		return set_aside(live, event);
+		return event_queue__push(live->sideband, event);
 	default:
 		return event_queue__push(live->queue, event);
 	}
@@ -256,16 +229,24 @@ int live_release_task(void *context, struct task *task, enum task_end how)
 				  : call_parts(live->parts, exited, task);
 }
 
-/* An event_push_fn. */
-static int take_sideband(void *context, struct event_header *event)
+/* The stage of the side-band. */
+int live_stage_sideband(void *live, const struct event_header **event)
+{
+	(void)event;
+	return slice_is_over(live) ? STAGE_WAIT : 0;
+}
+
+/* An event_sink_fn. The record is in the queue of the side-band, so it may be changed. */
+static int take_sideband(void *context, const struct event_header *record)
 {
 	struct live *live = context;
+	struct event_header *event = (struct event_header *)record;
 	const struct task_event *task = (const struct task_event *)event;
 	bool is_exec = event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC;
 	int err = 0;
 
-	if (slice_is_over(live))
-		return ASIDE_LATER;
+	if (event->type == EVENT_LOST)
+		return event_queue__push(live->queue, event);
 	if (event->type == EVENT_FORK) {
 		err = tasks__fork(live->tasks, task);
 		if (!err)
@@ -368,16 +349,14 @@ static int read_everything(struct live *live, uint64_t before)
 {
 	int err = bpf_session__drain(live->session, push_from_rings, live);
 
-	if (!err)
-		err = report_lost_sideband(live);
 	begin_slice(live);
 	if (!err)
-		err = aside__release(&live->sideband, before, take_sideband, live);
+		err = event_queue__release(live->sideband, before, take_sideband, live);
 	if (!err)
 		live->sideband_until = before;
 	if (!err)
 		err = tasks__sweep(live->tasks, min_u64(min_u64(before, monotonic_ns()),
-							aside__oldest(&live->sideband)));
+							event_queue__oldest(live->sideband)));
 	if (!err)
 		err = tick_parts(live);
 	return err ? err : live_pace__use_readers(live);

@@ -20,10 +20,11 @@
 #include "stream/meta.h"
 #include "unwind/build.h"
 
-#define FILES_PATIENCE 500000ull     /* ns: for readers to find a file, within a tick */
-#define FILES_AT_START 2000000000ull /* ns: the same for all files of all processes there are */
-#define FILES_AT_END   2000000000ull
-#define CODE_AT_START  200000000ull /* ns: for runtimes of processes that are there */
+#define FILES_PATIENCE	500000ull     /* ns: for readers to find a file, within a tick */
+#define FILES_AT_START	2000000000ull /* ns: the same for all files of all processes there are */
+#define FILES_AT_END	2000000000ull
+#define SIDEBAND_MEMORY (64u << 20)
+#define CODE_AT_START	200000000ull /* ns: for runtimes of processes that are there */
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
@@ -194,6 +195,9 @@ static int init(struct live *live, const struct live_options *options)
 	live->queue = event_queue__new(options->queue_bytes);
 	if (live->queue)
 		event_queue__set_stage(live->queue, live_stage_event, live);
+	live->sideband = event_queue__new(SIDEBAND_MEMORY);
+	if (live->sideband)
+		event_queue__set_stage(live->sideband, live_stage_sideband, live);
 	live->tasks = tasks__new(&(struct tasks_options){.everyone = live->everyone,
 							 .inherit = target->inherit,
 							 .exists = process_exists,
@@ -204,7 +208,7 @@ static int init(struct live *live, const struct live_options *options)
 	if (live->wakes < 0)
 		return -errno;
 	if (!live->target_text || !live->command_line || !live->books || !live->queue ||
-	    !live->tasks || !live->idle)
+	    !live->sideband || !live->tasks || !live->idle)
 		return -ENOMEM;
 	/* processes are forked while there is little memory and one thread */
 	err = session_readers__new(live->books, &live->readers);
@@ -273,7 +277,7 @@ void live__free(struct live *live)
 	vec_free(&live->tsc_lags);
 	vec_free(&live->roots);
 	thread_targets__fini(&live->threads);
-	aside__fini(&live->sideband);
+	event_queue__free(live->sideband);
 	free(live->target_text);
 	free(live->command_line);
 	free(live->cpu_notes);

@@ -13,7 +13,6 @@
 #include "live/part.h"
 #include "procfs/kernel_modules.h"
 #include "procfs/proc_snapshot.h"
-#include "session/aside.h"
 #include "session/live.h"
 #include "session/thread_targets.h"
 #include "stream/clock.h"
@@ -51,9 +50,8 @@ struct live {
 	unsigned int hz;
 	unsigned int next_hz; /* from the next window on; 0: the same */
 
-	struct aside sideband;
-	uint64_t sideband_until;	    /* its records that are older have been taken */
-	uint64_t sideband_lost, lost_since; /* records beyond ASIDE_MAX, not reported yet */
+	struct event_queue *sideband; /* records that wait until all rings are read */
+	uint64_t sideband_until;      /* its records that are older have been taken */
 	uint64_t slice_end;
 	unsigned int handled; /* events of this slice */
 	bool unfinished;      /* a slice was not enough */
@@ -105,8 +103,9 @@ int live_pace__use_readers(struct live *live);
 #define LIVE_DRAIN_INTERVAL                                                                        \
 	50000000ull /* ns between two readings of the rings while /proc is read, at least */
 
-/* The stage of the queue. */
+/* The stages of the two queues. */
 int live_stage_event(void *live, const struct event_header **event);
+int live_stage_sideband(void *live, const struct event_header **event);
 /* tasks_options.released. */
 int live_release_task(void *live, struct task *task, enum task_end how);
 /* An event from /proc: of targets only, so it needs no check. An event_push_fn. */

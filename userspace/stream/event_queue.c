@@ -370,6 +370,11 @@ int event_queue__flush(struct event_queue *q, event_sink_fn sink, void *context)
 	return event_queue__release(q, QUEUE_FLUSH, sink, context);
 }
 
+uint64_t event_queue__oldest(const struct event_queue *q)
+{
+	return q->heap.count ? q->heap.data[0].time : UINT64_MAX;
+}
+
 void event_queue__stats(const struct event_queue *q, struct event_queue_stats *stats)
 {
 	*stats = (struct event_queue_stats){

@@ -71,6 +71,9 @@ int event_queue__release(struct event_queue *q, uint64_t until, event_sink_fn si
 /* Hand on everything. */
 int event_queue__flush(struct event_queue *q, event_sink_fn sink, void *context);
 
+/* The time of the oldest event in the queue; UINT64_MAX: it is empty. */
+uint64_t event_queue__oldest(const struct event_queue *q);
+
 void event_queue__stats(const struct event_queue *q, struct event_queue_stats *stats);
 
 #endif
