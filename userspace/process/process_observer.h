@@ -29,6 +29,8 @@ struct process_observer {
 
 	void (*process_renamed)(void *context, struct process_life *process);
 	void (*process_ended)(void *context, struct process_life *process, enum life_end how);
+	/* There are no more events of it: it is about to be freed. */
+	void (*process_forgotten)(void *context, struct process_life *process);
 	/* It was assumed to have ended, but an event shows that it runs. */
 	void (*process_revived)(void *context, struct process_life *process);
 

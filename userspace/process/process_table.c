@@ -343,8 +343,10 @@ void process_table__advance(struct process_table *table, uint64_t now)
 	while ((thread = TAILQ_FIRST(&table->dead_threads)) && grace_is_over(thread->end, now))
 		bury_thread(table, thread);
 	while ((process = TAILQ_FIRST(&table->dead)) && grace_is_over(process->end, now) &&
-	       TAILQ_EMPTY(&process->threads))
+	       TAILQ_EMPTY(&process->threads)) {
+		notify_observers(table, process_forgotten, process);
 		free_process(table, process);
+	}
 }
 
 /* ---- beginnings ------------------------------------------------------------------------------ */

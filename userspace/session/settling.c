@@ -37,15 +37,12 @@ static size_t frames_in_common(const struct unwinding *u, const struct sample_ev
 	return i;
 }
 
-static const struct publication *find_publication(const struct unwinding *u,
+static const struct publication *find_publication(struct unwinding *u,
 						  const struct process_life *process, uint32_t tag)
 {
-	const struct known_process *known;
+	const struct known_process *known = unwinding__find(u, process);
 
-	if (process->number.slot >= u->known.count)
-		return NULL;
-	known = &u->known.data[process->number.slot];
-	for (size_t i = 0; i < PUBLICATIONS && known->serial == process->number.serial; i++)
+	for (size_t i = 0; known && i < PUBLICATIONS; i++)
 		if (known->publications[i].tag == tag)
 			return &known->publications[i];
 	return NULL;
@@ -55,7 +52,7 @@ static const struct publication *find_publication(const struct unwinding *u,
 
 /* Was it unwound with mappings of those that it was forked from? NULL: they are not known any more. */
 static const struct publication *
-publication_of_kin(const struct unwinding *u, const struct process_life *process, uint32_t tag)
+publication_of_kin(struct unwinding *u, const struct process_life *process, uint32_t tag)
 {
 	const struct publication *found = NULL;
 
@@ -67,7 +64,7 @@ publication_of_kin(const struct unwinding *u, const struct process_life *process
 }
 
 /* The innermost frame is always right: it is where the thread was. */
-static size_t frames_to_keep(const struct unwinding *u, const struct sample_event *sample,
+static size_t frames_to_keep(struct unwinding *u, const struct sample_event *sample,
 			     const struct process_life *process)
 {
 	const struct publication *p;

@@ -40,7 +40,6 @@
 #define TOO_MANY_NS 1000000000ull /* until it is looked again whether mappings are still too many */
 #define UNASKED_MAX 1024	  /* mappings of a process that is published before it is sampled */
 #define LARGE	    1024	  /* mappings of a process whose publications count as large */
-#define KEPT_NS	    (2 * LIFE_GRACE_NS) /* publications, when the process has ended */
 
 static void forget_publications(struct known_process *known)
 {
@@ -68,17 +67,14 @@ struct known_process *unwinding__known(struct unwinding *u, const struct process
 	return known;
 }
 
-/* NULL: it has ended. */
-static struct known_process *marked_process(struct unwinding *u, const struct life_mark *mark)
+struct known_process *unwinding__find(struct unwinding *u, const struct process_life *life)
 {
-	struct known_process *known = &u->known.data[mark->slot];
+	struct known_process *known;
 
-	return known->serial == mark->serial ? known : NULL;
-}
-
-static struct life_mark mark_life(const struct process_life *life, uint64_t time)
-{
-	return (struct life_mark){life->pid, life->number.slot, life->number.serial, time};
+	if (!life || life->number.slot >= u->known.count)
+		return NULL;
+	known = &u->known.data[life->number.slot];
+	return known->serial == life->number.serial ? known : NULL;
 }
 
 const struct image *unwinding__image(const struct unwinding *u, struct image_id id)
@@ -178,12 +174,10 @@ static uint32_t user_of_process(void *context, uint32_t tgid)
 {
 	struct unwinding *u = context;
 	const struct process_life *process = process_table__find(world__processes(u->world), tgid);
-	struct known_process *known = NULL;
-
 	/* none is added here: the caller may hold one */
-	if (process && process->number.slot < u->known.count)
-		known = &u->known.data[process->number.slot];
-	if (!known || known->serial != process->number.serial)
+	struct known_process *known = unwinding__find(u, process);
+
+	if (!known)
 		return tenant_user((pid_t)tgid);
 	if (!known->user_known)
 		known->user = tenant_user((pid_t)tgid);
@@ -197,12 +191,9 @@ static const struct known_process *parent_with_same_maps(struct unwinding *u,
 {
 	const struct process_life *parent = process_table__find(world__processes(u->world),
 								process->ppid);
-	const struct known_process *known;
+	const struct known_process *known = unwinding__find(u, parent);
 
-	if (!parent || parent->maps != process->maps || parent->number.slot >= u->known.count)
-		return NULL;
-	known = &u->known.data[parent->number.slot];
-	return known->serial == parent->number.serial && known->runtimes_known ? known : NULL;
+	return known && parent->maps == process->maps && known->runtimes_known ? known : NULL;
 }
 
 static void find_runtimes(struct unwinding *u, const struct process_life *process,
@@ -302,7 +293,7 @@ static int note_change(struct unwinding *u, struct known_process *known,
 	if (known->changed)
 		return 0;
 	known->changed = true;
-	return vec_push(&u->changed, mark_life(process, 0));
+	return vec_push(&u->changed, ((struct life_mark){process->pid, process->number.serial}));
 }
 
 int unwinding__want(struct unwinding *u, const struct process_life *process)
@@ -415,46 +406,30 @@ static bool is_wanted(const struct unwinding *u, const struct process_life *proc
 	       unwind_feed__has_tables(u->feed, mapping_table__all(process->maps));
 }
 
-/* known->changed says afterwards whether it has to wait. */
-static int publish_if_changed(struct unwinding *u, const struct life_mark *mark, uint64_t now)
+/* *waits: it is to be published later. */
+static int publish_if_changed(struct unwinding *u, const struct life_mark *mark, uint64_t now,
+			      bool *waits)
 {
 	const struct process_life *process = process_table__find(world__processes(u->world),
 								 mark->pid);
-	struct known_process *known = marked_process(u, mark);
+	struct known_process *known = unwinding__find(u, process);
 	int err = 0;
 
-	if (!known)
+	*waits = false;
+	if (!known || known->serial != mark->serial)
 		return 0;
 	known->changed = false;
-	if (!process || process->number.serial != mark->serial || process->end || !process->maps ||
-	    !is_wanted(u, process, known))
-		return 0;
-	if (known->published == process->maps_version + 1)
+	if (process->end || !process->maps || !is_wanted(u, process, known) ||
+	    known->published == process->maps_version + 1)
 		return 0;
 	known->changed = true;
-	if (!is_due(known, now))
-		return 0;
-	err = publish_within_budget(u, process, known, now);
-	known = marked_process(u, mark);
-	known->changed = known->waits;
-	return err;
-}
-
-/* Their last samples have come. */
-static void forget_ended(struct unwinding *u)
-{
-	size_t count = 0;
-
-	while (count < u->ended.count && u->ended.data[count].time + KEPT_NS < u->last_time) {
-		struct known_process *known = marked_process(u, &u->ended.data[count++]);
-
-		if (known && !known->published)
-			forget_publications(known);
+	if (is_due(known, now)) {
+		err = publish_within_budget(u, process, known, now);
+		known = unwinding__find(u, process);
+		known->changed = known->waits;
 	}
-	if (!count)
-		return;
-	u->ended.count -= count;
-	memmove(u->ended.data, u->ended.data + count, u->ended.count * sizeof(*u->ended.data));
+	*waits = known->changed;
+	return err;
 }
 
 int unwinding__update(struct unwinding *u)
@@ -466,17 +441,15 @@ int unwinding__update(struct unwinding *u)
 	u->round_began = 0;
 	for (size_t i = 0; i < u->changed.count && !err; i++) {
 		struct life_mark mark = u->changed.data[i];
-		const struct known_process *known;
+		bool waits = true;
 
 		/* the others are the first ones next time */
 		if (!u->round_began || u->spent - u->round_began < ROUND_NS)
-			err = publish_if_changed(u, &mark, now);
-		known = marked_process(u, &mark);
-		if (known && known->changed)
+			err = publish_if_changed(u, &mark, now, &waits);
+		if (waits)
 			u->changed.data[kept++] = mark;
 	}
 	u->changed.count = kept;
-	forget_ended(u);
 	return err;
 }
 
@@ -520,10 +493,15 @@ static void on_process_ended(void *context, struct process_life *process, enum l
 
 	(void)how;
 	unwind_feed__withdraw(u->feed, process->pid);
-	if (!known)
-		return;
-	known->published = 0;
-	if (vec_push(&u->ended, mark_life(process, process->end)))
+	if (known)
+		known->published = 0;
+}
+
+static void on_process_forgotten(void *context, struct process_life *process)
+{
+	struct known_process *known = unwinding__find(context, process);
+
+	if (known)
 		forget_publications(known);
 }
 
@@ -586,6 +564,7 @@ static int observe_world(struct unwinding *u)
 		.mapped = on_mapped,
 		.jit_frames = on_jit_frames,
 		.process_ended = on_process_ended,
+		.process_forgotten = on_process_forgotten,
 	};
 
 	return process_table__observe(world__processes(u->world), &observer);
@@ -648,7 +627,6 @@ void unwinding__free(struct unwinding *u)
 		forget_publications(&u->known.data[i]);
 	vec_free(&u->known);
 	vec_free(&u->changed);
-	vec_free(&u->ended);
 	free(u);
 }
 

@@ -37,8 +37,8 @@ struct known_process {
 
 /* A process by its number, whether it is still there or not. */
 struct life_mark {
-	uint32_t pid, slot;
-	uint64_t serial, time;
+	uint32_t pid;
+	uint64_t serial;
 };
 
 struct unwinding {
@@ -54,7 +54,6 @@ struct unwinding {
 	uint64_t last_time;		 /* of the stream */
 	VEC(struct known_process) known; /* by slot of the life */
 	VEC(struct life_mark) changed;	 /* mappings have, since they were last published */
-	VEC(struct life_mark) ended;	 /* lives whose publications are kept a while */
 	struct quota publishing; /* CPU time; of all together it has that of small publications */
 	struct meter large_publishing; /* of all together, the large ones */
 	uint64_t deferred;	       /* publications that had to wait for credit */
@@ -68,6 +67,8 @@ struct unwinding {
 
 /* The entry of a life. NULL: no memory. Valid until the next call for another one. */
 struct known_process *unwinding__known(struct unwinding *u, const struct process_life *life);
+/* NULL: it has none, or `life` is NULL. */
+struct known_process *unwinding__find(struct unwinding *u, const struct process_life *life);
 const struct image *unwinding__image(const struct unwinding *u, struct image_id id);
 /* The process for the feed. Without memory for it its runtimes are those of none. */
 struct fed_process unwinding__fed(struct unwinding *u, const struct process_life *process,
