@@ -24,10 +24,11 @@ struct cpu_account {
 	uint64_t due_before, running_before; /* when the period changed last */
 };
 
+DEFINE_MAP_BY(account_map, struct cpu_account, uint32_t, now.cpu);
+
 struct recording_facts {
 	struct fact_map facts; /* in the order of their first reports */
-	VEC(struct cpu_account) accounts;
-	VEC(uint32_t) account_of; /* by cpu: number + 1, or 0 */
+	struct account_map accounts;
 	uint64_t start, period, fallback_period;
 	bool anchored;
 	struct clock_moment first, last;
@@ -48,8 +49,7 @@ void recording_facts__free(struct recording_facts *f)
 		free(f->facts.data[i].value);
 	}
 	fact_map__fini(&f->facts);
-	vec_free(&f->accounts);
-	vec_free(&f->account_of);
+	account_map__fini(&f->accounts);
 	free(f);
 }
 
@@ -168,26 +168,6 @@ static void note_period(struct cpu_account *account, const struct books_event *e
 	account->running_before = account->now.time_running;
 }
 
-/* NULL: there is none. */
-static struct cpu_account *find_account(const struct recording_facts *f, uint32_t cpu)
-{
-	uint32_t number = cpu < f->account_of.count ? f->account_of.data[cpu] : 0;
-
-	return number ? &f->accounts.data[number - 1] : NULL;
-}
-
-/* NULL: no memory. */
-static struct cpu_account *add_account(struct recording_facts *f, uint32_t cpu)
-{
-	while (f->account_of.count <= cpu)
-		if (vec_push(&f->account_of, (uint32_t)0))
-			return NULL;
-	if (vec_push(&f->accounts, (struct cpu_account){}))
-		return NULL;
-	f->account_of.data[cpu] = f->accounts.count;
-	return &f->accounts.data[f->accounts.count - 1];
-}
-
 int recording_facts__books(struct recording_facts *f, const struct books_event *e)
 {
 	struct cpu_account *account;
@@ -196,9 +176,7 @@ int recording_facts__books(struct recording_facts *f, const struct books_event *
 		return 0;
 	if (!f->period)
 		f->period = e->period;
-	account = find_account(f, e->cpu);
-	if (!account)
-		account = add_account(f, e->cpu);
+	account = account_map__need(&f->accounts, &(struct cpu_account){.now.cpu = e->cpu}, NULL);
 	if (!account)
 		return -ENOMEM;
 	note_period(account, e);
@@ -209,7 +187,7 @@ int recording_facts__books(struct recording_facts *f, const struct books_event *
 struct profile_cpu_books recording_facts__window_books(const struct recording_facts *f,
 						       const struct books_event *e)
 {
-	const struct cpu_account none = {}, *account = find_account(f, e->cpu);
+	const struct cpu_account none = {}, *account = account_map__find(&f->accounts, e->cpu);
 	struct profile_cpu_books books = books_of(account ? account : &none, e);
 
 	if (!account)

@@ -95,6 +95,7 @@ MAP_FUNCTIONS_OF(function_table, struct profile_function, hash_function, same_fu
 MAP_FUNCTIONS_OF(location_table, struct profile_location, hash_location, same_location);
 MAP_FUNCTIONS_OF(stack_table, struct profile_stack, hash_stack, same_stack);
 MAP_FUNCTIONS_BY(meta_table, struct profile_meta, uint32_t, key.v);
+MAP_FUNCTIONS_BY(books_table, struct profile_cpu_books, uint32_t, cpu);
 
 /* The number of the element that need() of a table returned; 0: no memory. */
 #define number_of(b, table, element)                                                               \
@@ -180,7 +181,7 @@ void profile_builder__free(struct profile_builder *b)
 	for (size_t i = 0; i < b->columns.count; i++)
 		free_columns(&b->columns.data[i]);
 	vec_free(&b->columns);
-	vec_free(&b->books_of);
+	books_table__fini(&b->books);
 	meta_table__fini(&b->meta);
 	builder_free_events(b);
 #define X(array, number) vec_free(&b->array);
@@ -525,20 +526,15 @@ void profile_builder__meta(struct profile_builder *b, const char *key, const cha
 void profile_builder__books(struct profile_builder *b, const struct profile_cpu_books *given)
 {
 	struct profile_cpu_books books = *given;
-	uint32_t *number;
+	struct profile_cpu_books *known;
 
 	if (books.cpu >= BOOKS_CPU_MAX || b->error)
 		return;
 	for (int line = 0; line < BOOK_COUNT; line++)
 		books.count[line] = min_u64(books.count[line], PROFILE_TIME_MAX / BOOK_COUNT);
-	while (b->books_of.count <= books.cpu)
-		if (builder_has_failed(b, vec_push(&b->books_of, (uint32_t)0)))
-			return;
-	number = &b->books_of.data[books.cpu];
-	if (*number)
-		b->books.data[*number - 1] = books;
-	else if (!builder_has_failed(b, vec_push(&b->books, books)))
-		*number = b->books.count;
+	known = books_table__need(&b->books, &books, NULL);
+	if (!builder_has_failed(b, known ? 0 : -ENOMEM))
+		*known = books;
 }
 
 void profile_builder__jit(struct profile_builder *b, const struct profile_jit *jit)

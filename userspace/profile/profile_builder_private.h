@@ -57,6 +57,9 @@ MAP_TYPE(location_table, struct profile_location);
 MAP_TYPE(stack_table, struct profile_stack); /* a caller has a smaller number than its callees */
 MAP_TYPE(fact_set_table, struct fact_set);
 MAP_TYPE(meta_table, struct profile_meta);
+MAP_TYPE(books_table, struct profile_cpu_books);
+MAP_TYPE(memory_table, struct memory_column);
+MAP_TYPE(outside_table, struct profile_outside);
 
 struct profile_builder {
 	int error;
@@ -75,19 +78,16 @@ struct profile_builder {
 	VEC(struct profile_fact) facts;
 	struct fact_set_table fact_sets; /* each once: forks have the same ones */
 	VEC(struct profile_thread) threads;
-	VEC(struct thread_columns) columns;  /* by thread */
-	VEC(struct profile_cpu_books) books; /* by cpu once finished */
-	VEC(uint32_t) books_of;		     /* by cpu: number + 1, or 0 */
+	VEC(struct thread_columns) columns; /* by thread */
+	struct books_table books;	    /* by cpu once finished */
 	VEC(struct profile_jit) jits;
 	VEC(struct profile_runtime) runtimes;
 	VEC(struct profile_gil) gils;
 	struct meta_table meta;
 	VEC(struct profile_lost_range) lost_ranges;
-	VEC(struct profile_outside) outside; /* sorted once finished */
+	struct outside_table outside; /* sorted once finished */
 	VEC(uint32_t) outside_users;
-	uint16_t *outside_of; /* by user's number, thing and reason: number of the row + 1, or 0 */
-	VEC(struct memory_column) memory_columns;
-	VEC(uint32_t) memory_of; /* by process (0: the recorder): number of its column + 1, or 0 */
+	struct memory_table memory_columns;
 	VEC(struct profile_memory) memories; /* once finished */
 	VEC(uint64_t) epochs;
 };

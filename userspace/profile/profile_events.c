@@ -16,7 +16,6 @@
 
 /* Users of the outside with rows of their own: those of the books, and the two that are none. */
 #define OUTSIDE_USERS (OUTSIDE_USERS_MAX + 2)
-#define OUTSIDE_CELLS ((OUTSIDE_USERS + 1) * OUTSIDE_THING_COUNT * OUTSIDE_REASON_COUNT)
 
 void profile_builder__process_cgroup(struct profile_builder *b, struct process_id id,
 				     struct string_id path)
@@ -89,37 +88,23 @@ void profile_builder__process_facts(struct profile_builder *b, struct process_id
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* The column of a process's memory, made when it is first needed; NULL: no memory. */
-static struct memory_column *memory_column(struct profile_builder *b, struct process_id id)
-{
-	uint32_t *number;
-
-	while (b->memory_of.count <= id.v)
-		if (builder_has_failed(b, vec_push(&b->memory_of, (uint32_t)0)))
-			return NULL;
-	number = &b->memory_of.data[id.v];
-	if (!*number) {
-		if (builder_has_failed(b, vec_push(&b->memory_columns, ((struct memory_column){}))))
-			return NULL;
-		*number = b->memory_columns.count;
-	}
-	return &b->memory_columns.data[*number - 1];
-}
+/* By process; 0: the recorder. */
+MAP_FUNCTIONS_BY(memory_table, struct memory_column, uint32_t, memory.process.v);
 
 void profile_builder__memory(struct profile_builder *b, struct process_id id, uint32_t pid,
 			     bool is_recorder, uint64_t time, uint64_t bytes)
 {
 	struct profile_memory_reading reading = {min_u64(time, BUILDER_TIME_LIMIT),
 						 min_u64(bytes, PROFILE_TIME_MAX)};
-	struct memory_column *column = b->error ? NULL : memory_column(b, id);
+	const struct memory_column new = {
+		.memory = {.process = id, .pid = pid, .is_recorder = is_recorder}};
+	struct memory_column *column = b->error
+					       ? NULL
+					       : memory_table__need(&b->memory_columns, &new, NULL);
 
-	if (!column)
+	if (builder_has_failed(b, column ? 0 : -ENOMEM))
 		return;
-	column->memory = (struct profile_memory){
-		.process = id,
-		.pid = pid,
-		.is_recorder = is_recorder,
-	};
+	column->memory = new.memory;
 	builder_has_failed(b, vec_push(&column->readings, reading));
 }
 
@@ -146,65 +131,43 @@ int builder_note_cut(struct thread_columns *thread, size_t row, enum stack_end e
 	return vec_push(&thread->cuts, ((struct profile_cut){(uint32_t)row, end}));
 }
 
-void builder_free_events(struct profile_builder *b)
-{
-	for (size_t i = 0; i < b->memory_columns.count; i++)
-		vec_free(&b->memory_columns.data[i].readings);
-	vec_free(&b->memory_columns);
-	vec_free(&b->memory_of);
-	vec_free(&b->outside_users);
-	free(b->outside_of);
-	fact_set_table__fini(&b->fact_sets);
-}
-
 /* ---- the books of the outside ---------------------------------------------------------------- */
 
-/* The user's number; *user becomes OUTSIDE_USER_OTHERS where there is no room for one more. */
-static size_t outside_user_number(struct profile_builder *b, uint32_t *user)
+static uint64_t hash_outside(const struct profile_outside *row)
 {
-	for (size_t i = 0; i < b->outside_users.count; i++)
-		if (b->outside_users.data[i] == *user)
-			return i;
-	if (b->outside_users.count < OUTSIDE_USERS &&
-	    !builder_has_failed(b, vec_push(&b->outside_users, *user)))
-		return b->outside_users.count - 1;
-	*user = OUTSIDE_USER_OTHERS;
-	for (size_t i = 0; i < b->outside_users.count; i++)
-		if (b->outside_users.data[i] == *user)
-			return i;
-	return OUTSIDE_USERS;
+	return hash_u64((uint64_t)row->user << 32 | (uint64_t)row->thing << 16 | row->reason);
 }
 
-/* NULL: no memory. */
-static struct profile_outside *outside_row(struct profile_builder *b, struct profile_outside *key)
+static bool same_outside(const struct profile_outside *a, const struct profile_outside *b)
 {
-	size_t user = outside_user_number(b, &key->user);
-	uint16_t *number;
+	return a->user == b->user && a->thing == b->thing && a->reason == b->reason;
+}
 
-	if (!b->outside_of)
-		b->outside_of = calloc(OUTSIDE_CELLS, sizeof(*b->outside_of));
-	if (builder_has_failed(b, b->outside_of ? 0 : -ENOMEM))
-		return NULL;
-	number = &b->outside_of[(user * OUTSIDE_THING_COUNT + key->thing) * OUTSIDE_REASON_COUNT +
-				key->reason];
-	if (*number)
-		return &b->outside.data[*number - 1];
-	if (builder_has_failed(b, vec_push(&b->outside, *key)))
-		return NULL;
-	*number = (uint16_t)b->outside.count;
-	return &b->outside.data[b->outside.count - 1];
+MAP_FUNCTIONS_OF(outside_table, struct profile_outside, hash_outside, same_outside);
+
+/* The user, or OUTSIDE_USER_OTHERS where there is no room for one more. */
+static uint32_t outside_user(struct profile_builder *b, uint32_t user)
+{
+	for (size_t i = 0; i < b->outside_users.count; i++)
+		if (b->outside_users.data[i] == user)
+			return user;
+	if (b->outside_users.count >= OUTSIDE_USERS)
+		return OUTSIDE_USER_OTHERS;
+	builder_has_failed(b, vec_push(&b->outside_users, user));
+	return user;
 }
 
 void profile_builder__outside(struct profile_builder *b, const struct profile_outside *row)
 {
-	struct profile_outside key = {.thing = row->thing, .reason = row->reason}, *sum;
+	struct profile_outside key = {
+		.thing = row->thing, .reason = row->reason, .since = row->since};
+	struct profile_outside *sum;
 
 	if (row->thing >= OUTSIDE_THING_COUNT || row->reason >= OUTSIDE_REASON_COUNT || !row->count)
 		return; /* of a newer recorder */
-	key.user = row->user;
-	key.since = row->since;
-	sum = outside_row(b, &key);
-	if (!sum)
+	key.user = outside_user(b, row->user);
+	sum = outside_table__need(&b->outside, &key, NULL);
+	if (builder_has_failed(b, sum ? 0 : -ENOMEM))
 		return;
 	sum->count += min_u64(row->count, UINT64_MAX - sum->count);
 	sum->since = min_u64(sum->since, row->since);
@@ -222,6 +185,16 @@ static void settle_outside(struct profile_builder *b)
 
 		row->since = min_u64(max_u64(row->since, p->start), p->end);
 	}
+}
+
+void builder_free_events(struct profile_builder *b)
+{
+	for (size_t i = 0; i < b->memory_columns.count; i++)
+		vec_free(&b->memory_columns.data[i].readings);
+	memory_table__fini(&b->memory_columns);
+	outside_table__fini(&b->outside);
+	vec_free(&b->outside_users);
+	fact_set_table__fini(&b->fact_sets);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

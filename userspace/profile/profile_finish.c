@@ -151,13 +151,6 @@ static void settle_lives(struct profile_builder *b)
 
 DEFINE_ORDER(compare_books, struct profile_cpu_books, ASCENDING(cpu));
 
-/* By cpu; nothing finds them by number any more. */
-static void sort_books(struct profile_builder *b)
-{
-	vec_sort(&b->books, compare_books);
-	vec_free(&b->books_of);
-}
-
 static void freeze_samples(struct profile_thread *t, const struct thread_columns *thread)
 {
 	for (int kind = 0; kind < SAMPLE_KIND_COUNT; kind++) {
@@ -202,7 +195,7 @@ int profile_builder__finish(struct profile_builder *b, const struct profile **pr
 		builder_has_failed(b, builder_limit_inlining(b));
 		if (b->error)
 			return b->error;
-		sort_books(b);
+		vec_sort(&b->books, compare_books);
 		settle_session(b);
 		settle_lives(b);
 		builder_settle_events(b);

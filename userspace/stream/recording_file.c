@@ -36,6 +36,7 @@
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/output_file.h"
+#include "base/vec.h"
 #include "stream/event_decode.h"
 
 #define FORMAT_VERSION	   1u
@@ -326,8 +327,7 @@ struct reader {
 	void *context;
 	struct recording_summary *summary;
 
-	char *buffer;
-	size_t capacity;
+	VEC(char) buffer;
 
 	bool have_id; /* false: the file header is damaged, and no chunk was found yet */
 	uint32_t file_id;
@@ -456,7 +456,7 @@ static int take_payload(struct reader *r, size_t size)
 	int err = 0;
 
 	for (size_t at = 0; at < size && !err;) {
-		struct event_header *event = (struct event_header *)(r->buffer + at);
+		struct event_header *event = (struct event_header *)(r->buffer.data + at);
 		size_t left = size - at;
 		size_t step = left < sizeof(*event) ? left : event->size;
 
@@ -469,20 +469,6 @@ static int take_payload(struct reader *r, size_t size)
 		at += min_u64(step, left);
 	}
 	return err;
-}
-
-static int make_room(struct reader *r, size_t size)
-{
-	char *grown;
-
-	if (size <= r->capacity)
-		return 0;
-	grown = realloc(r->buffer, size);
-	if (!grown)
-		return -ENOMEM;
-	r->buffer = grown;
-	r->capacity = size;
-	return 0;
 }
 
 static void count_gap(struct reader *r, uint64_t chunks)
@@ -513,20 +499,20 @@ static int take_chunk(struct reader *r, const struct chunk_header *header)
 	struct chunk_trailer trailer;
 	uint64_t start;
 	ssize_t got;
-	int err = make_room(r, payload + sizeof(trailer));
+	int err = vec_reserve(&r->buffer, payload + sizeof(trailer));
 
 	if (err)
 		return reader_failed(r, err);
-	got = pread_full(r->fd, r->buffer, payload + sizeof(trailer), r->at + sizeof(*header));
+	got = pread_full(r->fd, r->buffer.data, payload + sizeof(trailer), r->at + sizeof(*header));
 	if (got < 0)
 		return reader_failed(r, got);
 	start = r->at;
 	r->at += sizeof(*header) + payload + sizeof(trailer);
 	account_sequence(r, header);
 	if ((size_t)got == payload + sizeof(trailer))
-		memcpy(&trailer, r->buffer + payload, sizeof(trailer));
+		memcpy(&trailer, r->buffer.data + payload, sizeof(trailer));
 	if ((size_t)got != payload + sizeof(trailer) || trailer.end_mark != END_MARK ||
-	    trailer.payload_crc != crc32_update(0, r->buffer, payload)) {
+	    trailer.payload_crc != crc32_update(0, r->buffer.data, payload)) {
 		count_gap(r, 1);
 		r->doubted += payload;
 		if (r->doubted <= r->size) /* or chunks within chunks would take for ever */
@@ -659,7 +645,7 @@ int recording_read(int fd, event_sink_fn sink, void *context, struct recording_s
 	err = check_file_header(&r, failure);
 	if (!err)
 		err = read_chunks(&r, failure);
-	free(r.buffer);
+	vec_free(&r.buffer);
 	return err;
 }
 
