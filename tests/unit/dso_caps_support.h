@@ -126,33 +126,41 @@ static inline size_t count_fds(void)
 /* Every index has what its table has, and every count is right. */
 static inline void close_opener(struct dso_opener *o)
 {
-	size_t images = 0, fds = 0, roots = 0, sightings = 0, references = 0, counted = 0;
+	const struct dso_files *f = &o->files;
+	const struct dso_sightings *s = &f->sightings;
+	const struct dso_roots *r = &o->roots;
+	size_t files = 0, fds = 0, roots = 0, sightings = 0, references = 0, counted = 0;
 
-	for (size_t i = 0; i < o->images.count; i++) {
-		const struct dso_image *image = &o->images.data[i];
+	for (size_t i = 0; i < f->files.count; i++) {
+		const struct dso_file *file = &f->files.data[i];
 
-		fds += image->fd >= 0;
-		images += image->path != NULL;
-		references += image->root >= 0;
-		if (image->root >= 0)
-			assert_true(o->roots.data[image->root].fd >= 0);
-		for (uint32_t s = image->sightings; s != LRU_NONE; s = o->sightings.data[s].next) {
-			assert_int_equal(o->sightings.data[s].image, i);
-			sightings++;
-		}
+		fds += file->fd >= 0;
+		files += file->path != NULL;
+		references += dso_roots__fd(r, file->root) >= 0;
 	}
-	for (size_t i = 0; i < o->roots.count; i++) {
-		roots += o->roots.data[i].fd >= 0;
-		counted += o->roots.data[i].images;
+	for (uint32_t i = 0; i < s->sightings.count; i++) {
+		uint32_t indexed = 0;
+
+		if (!s->sightings.data[i].path)
+			continue;
+		assert_non_null(f->files.data[s->sightings.data[i].file].path);
+		hashmap_each(&s->by_file, hash_u64(s->sightings.data[i].file),
+			     indexed) if (indexed == i) break;
+		assert_int_equal(indexed, i);
+		sightings++;
 	}
-	assert_int_equal(images, o->image_order.count);
-	assert_int_equal(sightings, o->sighting_order.count);
-	assert_int_equal(roots, o->root_order.count);
+	for (size_t i = 0; i < r->roots.count; i++) {
+		roots += r->roots.data[i].fd >= 0;
+		counted += r->roots.data[i].files;
+	}
+	assert_int_equal(files, f->order.count);
+	assert_int_equal(sightings, s->order.count);
+	assert_int_equal(roots, r->order.count);
 	assert_int_equal(references, counted);
-	assert_int_equal(fds + roots, o->fds);
-	assert_true(o->by_build_id.count + o->by_inode.count <= images);
-	assert_int_equal(o->by_numbers.count, sightings);
-	assert_int_equal(o->by_root.count, roots);
+	assert_int_equal(fds, f->open.count);
+	assert_true(f->by_build_id.count + f->by_inode.count <= files);
+	assert_int_equal(s->by_numbers.count, sightings);
+	assert_int_equal(s->by_file.count, sightings);
 	dso_opener__free(o);
 }
 

@@ -24,31 +24,29 @@ static void close_all(struct dso_opener *o)
 	outside_books__free(books);
 }
 
-/* A file of the user that came as a copy; its image. */
+/* A file of the user that came as a copy; its file. */
 static uint32_t adopt(struct dso_opener *o, uint32_t number, uint32_t user, uint64_t bytes,
 		      uint64_t time)
 {
 	struct found found = {
 		.fd = memfd_create("copy", MFD_CLOEXEC),
-		.root = NO_ROOT,
+		.owner = user,
 		.path = "/copy",
 		.path_length = 5,
-		.facts = {.device = 1, .inode = number},
-		.copied = bytes,
-		.user = user,
+		.facts = {.device = 1, .inode = number, .copied = bytes},
 	};
-	uint32_t image;
+	uint32_t file;
 
-	o->now = time;
-	assert_int_equal(dso_images__adopt(o, &found, &image), 0);
-	return image;
+	o->clock.now = time;
+	assert_int_equal(dso_files__adopt(&o->files, &found, &file), 0);
+	return file;
 }
 
 static void leave(struct dso_opener *o, uint32_t number, uint32_t user, bool by_itself)
 {
 	const struct file_finding facts = {.device = 1, .inode = number};
 
-	dso_images__note_copy(o, user, &facts, by_itself);
+	dso_files__note_copy(&o->files, user, &facts, by_itself);
 }
 
 static void assert_left(uint32_t user, enum outside_reason reason, uint64_t count)
@@ -67,26 +65,26 @@ static void sums_test(void **state)
 {
 	struct dso_opener *o = open_with_limits();
 	uint64_t now = monotonic_ns();
-	uint32_t image;
+	uint32_t file;
 
 	(void)state;
-	assert_true(dso_images__copy_room(o, 1, 60 * MB) == 60 * MB);
-	image = adopt(o, 1, 1, 60 * MB, now);
-	assert_true(dso_images__copy_room(o, 1, 60 * MB) == 40 * MB);
-	assert_true(dso_images__copy_room(o, 2, 256 * MB) == 90 * MB);
+	assert_true(dso_files__copy_room(&o->files, 1, 60 * MB) == 60 * MB);
+	file = adopt(o, 1, 1, 60 * MB, now);
+	assert_true(dso_files__copy_room(&o->files, 1, 60 * MB) == 40 * MB);
+	assert_true(dso_files__copy_room(&o->files, 2, 256 * MB) == 90 * MB);
 	leave(o, 2, 1, false);
 	assert_left(1, OUTSIDE_BY_USER, 1);
 	/* all together */
 	adopt(o, 3, 2, 85 * MB, now);
-	assert_true(dso_images__copy_room(o, 3, 60 * MB) == 5 * MB);
-	assert_true(dso_images__copy_room(o, 1, 60 * MB) == 5 * MB);
+	assert_true(dso_files__copy_room(&o->files, 3, 60 * MB) == 5 * MB);
+	assert_true(dso_files__copy_room(&o->files, 1, 60 * MB) == 5 * MB);
 	leave(o, 4, 3, false);
 	assert_left(3, OUTSIDE_BY_ALL, 1);
 	/* what is closed is given back */
-	dso_images__close(o, image);
-	assert_true(dso_images__copy_room(o, 1, 200 * MB) == 65 * MB);
-	assert_int_equal(quota__used(&o->copies.quota, 1), 0);
-	assert_int_equal(o->copies.quota.total.used, 85 * MB);
+	dso_files__close(&o->files, file);
+	assert_true(dso_files__copy_room(&o->files, 1, 200 * MB) == 65 * MB);
+	assert_int_equal(quota__used(&o->files.copies, 1), 0);
+	assert_int_equal(o->files.copies.total.used, 85 * MB);
 	close_all(o);
 }
 
@@ -112,16 +110,16 @@ static void idle_test(void **state)
 	(void)state;
 	first = adopt(o, 1, 1, 40 * MB, now);
 	second = adopt(o, 2, 1, 40 * MB, now + 2 * MINUTE);
-	assert_true(dso_images__copy_room(o, 1, 50 * MB) == 60 * MB - 10 * MB);
-	assert_int_equal(o->images.data[first].fd, -1);
-	assert_true(o->images.data[second].fd >= 0);
-	o->now += 2 * MINUTE;
-	assert_true(dso_images__copy_room(o, 2, 150 * MB) == 100 * MB);
-	assert_true(o->images.data[second].fd >= 0);
+	assert_true(dso_files__copy_room(&o->files, 1, 50 * MB) == 60 * MB - 10 * MB);
+	assert_int_equal(o->files.files.data[first].fd, -1);
+	assert_true(o->files.files.data[second].fd >= 0);
+	o->clock.now += 2 * MINUTE;
+	assert_true(dso_files__copy_room(&o->files, 2, 150 * MB) == 100 * MB);
+	assert_true(o->files.files.data[second].fd >= 0);
 	/* what is held stays */
-	dso_images__hold(o, second);
-	assert_true(dso_images__copy_room(o, 1, 90 * MB) == 60 * MB);
-	dso_images__unhold(o, second);
+	dso_files__hold(&o->files, second);
+	assert_true(dso_files__copy_room(&o->files, 1, 90 * MB) == 60 * MB);
+	dso_files__unhold(&o->files, second);
 	close_all(o);
 }
 

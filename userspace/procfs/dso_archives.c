@@ -1,66 +1,54 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Libraries mapped from a zip archive that stores them uncompressed: Android's packages.
- *
- * The directory of an archive is untrusted and may be large. So it is read only at the first mapping of each
- * library, with a limit of reads per minute for each archive and of CPU time for all.
- */
+#include "procfs/dso_archives.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "base/mapping_path.h"
 #include "base/zip.h"
-#include "procfs/dso_opener_private.h"
 
-void dso_archives__init(struct dso_opener *o)
+void dso_archives__init(struct dso_archives *a, const struct lru_clock *clock, size_t max)
 {
-	lru__init(&o->member_order);
+	*a = (struct dso_archives){};
+	lru__init(&a->order, clock, max);
 }
 
-void dso_archives__fini(struct dso_opener *o)
+void dso_archives__fini(struct dso_archives *a)
 {
-	for (size_t i = 0; i < o->members.count; i++)
-		free(o->members.data[i].path);
-	vec_free(&o->members);
-	lru__fini(&o->member_order);
+	for (size_t i = 0; i < a->members.count; i++)
+		free(a->members.data[i].path);
+	vec_free(&a->members);
+	lru__fini(&a->order);
 }
 
 /* ---- coming and going ------------------------------------------------------------------------ */
 
-static void forget_member(struct dso_opener *o, uint32_t index)
+static void forget(void *archives, uint32_t i)
 {
-	free(o->members.data[index].path);
-	o->members.data[index].path = NULL;
-	lru__release(&o->member_order, index);
+	struct dso_archives *a = archives;
+
+	free(a->members.data[i].path);
+	a->members.data[i].path = NULL;
+	lru__release(&a->order, i);
 }
 
-void dso_archives__forget_image(struct dso_opener *o, uint32_t archive)
+void dso_archives__forget_file(struct dso_archives *a, uint32_t archive)
 {
-	for (size_t i = 0; i < o->members.count; i++)
-		if (o->members.data[i].path && o->members.data[i].archive == archive)
-			forget_member(o, i);
-}
-
-static bool make_member_room(struct dso_opener *o)
-{
-	while (o->member_order.count >= o->caps.members_max) {
-		uint32_t index = lru__idle(&o->member_order, o->now, o->caps.idle);
-
-		if (index == LRU_NONE)
-			return false;
-		forget_member(o, index);
-	}
-	return true;
+	for (size_t i = 0; i < a->members.count; i++)
+		if (a->members.data[i].path && a->members.data[i].archive == archive)
+			forget(a, i);
 }
 
 /* ---- looking into one ------------------------------------------------------------------------ */
 
-static uint32_t member_at(const struct dso_opener *o, uint32_t archive, uint64_t offset)
+static uint32_t member_at(const struct dso_archives *a, uint32_t archive, uint64_t offset)
 {
-	for (size_t i = 0; i < o->members.count; i++) {
-		const struct member *m = &o->members.data[i];
+	for (size_t i = 0; i < a->members.count; i++) {
+		const struct dso_member *m = &a->members.data[i];
 
 		if (m->path && m->archive == archive && offset >= m->offset &&
 		    offset - m->offset < m->size)
@@ -70,45 +58,38 @@ static uint32_t member_at(const struct dso_opener *o, uint32_t archive, uint64_t
 }
 
 /* zip_find() within the limits of CPU time and of readings of this archive; -EAGAIN: not now. */
-static int find_entry(struct dso_opener *o, struct dso_image *archive, uint64_t offset,
+static int find_entry(struct dso_archives *a, const struct open_archive *archive, uint64_t offset,
 		      struct zip_entry *entry)
 {
 	const struct quota_limit *cpu = &quota_row(QUOTA_ARCHIVES)->all,
 				 *readings = &quota_row(QUOTA_ARCHIVE_READS)->each;
-	uint64_t now = monotonic_ns(), begin = thread_cpu_ns();
+	uint64_t now = monotonic_ns(), begin = thread_cpu_ns(), event_now = a->order.clock->now;
 	int err;
 
-	if (meter__left(&archive->readings, readings, o->now) <= 0 ||
-	    meter__left(&o->archive_cpu, cpu, now) <= 0)
+	if (meter__left(archive->readings, readings, event_now) <= 0 ||
+	    meter__left(&a->cpu, cpu, now) <= 0)
 		return -EAGAIN;
 	err = zip_find(archive->fd, offset, entry);
-	meter__take(&archive->readings, readings, 1, o->now);
-	meter__take(&o->archive_cpu, cpu, thread_cpu_ns() - begin, now);
+	meter__take(archive->readings, readings, 1, event_now);
+	meter__take(&a->cpu, cpu, thread_cpu_ns() - begin, now);
 	return err;
 }
 
 /* The library at this offset of an archive: 0, and which, or LRU_NONE where there is none; -ENOMEM. */
-static int add_member(struct dso_opener *o, uint32_t archive, const struct wanted *w,
-		      uint64_t offset, uint32_t *member)
+static int add_member(struct dso_archives *a, const struct open_archive *archive,
+		      const struct wanted *w, uint64_t offset, uint32_t *member)
 {
-	struct dso_image *image = &o->images.data[archive];
 	_cleanup_free_ char *path = NULL;
-	struct member m = {
-		.archive = archive,
-		.major = w->major,
-		.minor = w->minor,
-		.inode = w->inode,
-		.generation = w->generation,
-	};
+	struct dso_member m = {.archive = archive->file, .numbers = w->numbers};
 	struct zip_entry entry;
 	uint32_t place;
 	int err;
 
 	*member = LRU_NONE;
-	if (image->fd < 0 || !make_member_room(o))
+	if (!lru__make_room(&a->order, 0, forget, a))
 		return 0;
-	err = find_entry(o, image, offset, &entry);
-	if (err || !file_search__read_build_id(image->fd, entry.offset, &m.build_id))
+	err = find_entry(a, archive, offset, &entry);
+	if (err || !file_search__read_build_id(archive->fd, entry.offset, &m.build_id))
 		return err == -ENOMEM ? err : 0;
 	m.offset = entry.offset;
 	m.size = entry.size;
@@ -119,16 +100,17 @@ static int add_member(struct dso_opener *o, uint32_t archive, const struct wante
 	}
 	if (strlen(path) >= EVENT_PATH_MAX)
 		return 0;
-	err = lru__take_in(&o->member_order, &o->members, &place);
+	err = lru__take_in(&a->order, &a->members, 0, &place);
 	if (err)
 		return err;
 	m.path = steal_ptr(path);
-	o->members.data[place] = m;
+	a->members.data[place] = m;
+	lru__use(&a->order, place);
 	*member = place;
 	return 0;
 }
 
-static void fill_inner_event(const struct member *member, const struct mmap_event *event,
+static void fill_inner_event(const struct dso_member *member, const struct mmap_event *event,
 			     struct mmap_event_space *space)
 {
 	struct mmap_event *inner = &space->event;
@@ -139,84 +121,57 @@ static void fill_inner_event(const struct member *member, const struct mmap_even
 		 event->path + mapping_path_length(event->path));
 	inner->header.size = event_aligned(sizeof(*inner) + strlen(inner->path) + 1);
 	inner->page_offset -= member->offset;
-	dso_event__set_build_id(inner, &member->build_id);
+	build_id_report(&member->build_id, inner);
 }
 
-int dso_archives__enter(struct dso_opener *o, uint32_t archive, const struct wanted *w,
+int dso_archives__enter(struct dso_archives *a, const struct open_archive *archive,
 			const struct mmap_event *event, struct mmap_event_space *inner)
 {
-	uint32_t member = member_at(o, archive, event->page_offset);
+	uint32_t member = member_at(a, archive->file, event->page_offset);
 
 	if (member == LRU_NONE) {
-		int err = add_member(o, archive, w, event->page_offset, &member);
+		struct wanted w = wanted_by_event(event, 0);
+		int err = add_member(a, archive, &w, event->page_offset, &member);
 
 		if (err || member == LRU_NONE)
 			return err;
 	}
-	lru__use(&o->member_order, member, o->now);
-	fill_inner_event(&o->members.data[member], event, inner);
+	lru__use(&a->order, member);
+	fill_inner_event(&a->members.data[member], event, inner);
 	return 1;
 }
 
 /* ---- requested by identity ------------------------------------------------------------------- */
 
 /* Without a build-id it is identified by where it was mapped from, as sightings are. */
-static bool member_is(const struct member *m, const struct wanted *w)
+static bool member_is(const struct dso_member *m, const struct wanted *w)
 {
 	if (!m->path)
 		return false;
 	if (w->build_id.size > 0)
 		return build_id_equal(&w->build_id, &m->build_id);
-	return !m->build_id.size && m->inode == w->inode && m->major == w->major &&
-	       m->minor == w->minor && m->generation == w->generation &&
-	       !strncmp(m->path, w->path, w->path_length) && !m->path[w->path_length];
+	return !m->build_id.size && same_inode(&m->numbers, &w->numbers) &&
+	       m->numbers.generation == w->numbers.generation && wanted_has_path(w, m->path);
 }
 
-/* It may be in several archives, some of which no longer exist. */
-void dso_archives__locate(struct dso_opener *o, const struct wanted *w, struct located *located)
+const struct dso_member *dso_archives__next(struct dso_archives *a, const struct wanted *w,
+					    uint32_t *at)
 {
-	for (size_t i = 0; i < o->members.count && located->fd < 0 && located->fd != -EAGAIN; i++) {
-		const struct member *m = &o->members.data[i];
-
-		if (!member_is(m, w))
+	for (; *at < a->members.count; ++*at) {
+		if (!member_is(&a->members.data[*at], w))
 			continue;
-		lru__use(&o->member_order, i, o->now);
-		located->image = m->archive;
-		located->base = m->offset;
-		dso_images__locate(o, located, &m->build_id);
+		lru__use(&a->order, *at);
+		return &a->members.data[(*at)++];
 	}
+	return NULL;
 }
 
-int dso_archives__open_by_name(struct dso_opener *o, const struct wanted *w)
+int dso_archives__add_by_name(struct dso_archives *a, const struct open_archive *archive,
+			      const struct wanted *w, const char *name)
 {
-	const char *mark = strstr(w->path, ARCHIVE_MARK);
-	_cleanup_free_ char *path = mark ? strndup(w->path, mark - w->path) : NULL;
-	struct wanted outer = {
-		.path = path,
-		.major = w->major,
-		.minor = w->minor,
-		.inode = w->inode,
-		.generation = w->generation,
-	};
-	struct found found = {};
 	struct zip_entry entry;
-	uint32_t archive, member;
-	int err;
+	uint32_t member;
+	int err = zip_find_name(archive->fd, name, &entry);
 
-	if (!path)
-		return mark ? -ENOMEM : -ENOENT;
-	outer.path_length = strlen(path);
-	err = dso_searches__own(o, &outer, &found);
-	if (!err)
-		err = dso_images__adopt(o, &found, &archive);
-	if (err)
-		return err;
-	if (!o->images.data[archive].archive || o->images.data[archive].fd < 0)
-		return -ENOENT;
-	err = zip_find_name(o->images.data[archive].fd, mark + strlen(ARCHIVE_MARK), &entry);
-	if (!err)
-		err = add_member(o, archive, &outer, entry.offset, &member);
-	if (!err && member != LRU_NONE)
-		lru__use(&o->member_order, member, o->now);
-	return err;
+	return err ? err : add_member(a, archive, w, entry.offset, &member);
 }

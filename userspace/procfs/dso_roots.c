@@ -1,209 +1,219 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Root directories of processes, identified by inode and mount. The kernel reports both without a call to the file
- * system, which may be a tenant's program: O_PATH opens nothing, and AT_STATX_DONT_SYNC returns what is cached.
- *
- * A root is kept open, because a closed file may have to be opened again below it after its process has
- * ended. An open root keeps its mount busy, so a root without images is closed after a while. When the
- * table is full the least recently used root is closed, even if it has images: they stay known, and get
- * a root again from the next process that maps them.
- */
-#include <errno.h>
+#include "procfs/dso_roots.h"
+
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/tenant_open.h"
-#include "procfs/dso_opener_private.h"
 #include "helpers/owner.h"
 
 #define ROOT_KEPT 2000000 /* ns that a process which starts is taken to have the root it had */
 #define SWEEPS	  4	  /* in the time after which a root may go */
 
-static uint64_t hash_root(const struct root *root)
+static uint32_t place_of(struct root_id id)
 {
-	return hash_combine(hash_combine(hash_u64(root->inode), hash_u64(root->mount)),
-			    (uint64_t)root->major << 32 | root->minor);
+	return (uint32_t)id.v;
 }
 
-static bool same_root(const struct root *a, const struct root *b)
+/* Is it open? */
+static bool has_root(const struct dso_roots *r, struct root_id id)
+{
+	return id.v && r->roots.data[place_of(id)].id.v == id.v;
+}
+
+static bool same_root(const struct dso_root *a, const struct dso_root *b)
 {
 	return a->inode == b->inode && a->mount == b->mount && a->major == b->major &&
 	       a->minor == b->minor;
 }
 
-static uint32_t find_root(const struct dso_opener *o, const struct root *root)
+static struct root_id find_root(const struct dso_roots *r, const struct dso_root *root)
 {
-	uint32_t place;
-
-	hashmap_each(&o->by_root, hash_root(root),
-		     place) if (same_root(&o->roots.data[place], root)) break;
-	return place;
+	for (size_t i = 0; i < r->roots.count; i++)
+		if (r->roots.data[i].id.v && same_root(&r->roots.data[i], root))
+			return r->roots.data[i].id;
+	return (struct root_id){};
 }
 
-void dso_roots__init(struct dso_opener *o)
+void dso_roots__init(struct dso_roots *r, const struct lru_clock *clock, size_t max,
+		     dso_make_fd_room_fn make_fd_room, void *context)
 {
-	lru__init(&o->root_order);
-	o->last_root = NO_ROOT;
-	o->own_root = dso_roots__of(o, getpid());
-	if (o->own_root >= 0)
-		dso_roots__hold(o, o->own_root);
+	*r = (struct dso_roots){.make_fd_room = make_fd_room, .context = context};
+	lru__init(&r->order, clock, max);
+	r->own = dso_roots__of(r, getpid());
+	dso_roots__hold(r, r->own);
 }
 
-void dso_roots__fini(struct dso_opener *o)
+void dso_roots__fini(struct dso_roots *r)
 {
-	for (size_t i = 0; i < o->roots.count; i++)
-		if (o->roots.data[i].fd >= 0)
-			close(o->roots.data[i].fd);
-	vec_free(&o->roots);
-	hashmap__fini(&o->by_root);
-	lru__fini(&o->root_order);
+	for (size_t i = 0; i < r->roots.count; i++)
+		if (r->roots.data[i].id.v)
+			close(r->roots.data[i].fd);
+	vec_free(&r->roots);
+	lru__fini(&r->order);
 }
 
 /* ---- coming and going ------------------------------------------------------------------------ */
 
-static void close_root(struct dso_opener *o, uint32_t place)
+static void close_root(struct dso_roots *r, uint32_t place)
 {
-	struct root *root = &o->roots.data[place];
+	struct dso_root *root = &r->roots.data[place];
 
-	if (root->images > 0)
-		dso_images__forget_root(o, place);
-	if (o->last_root == (int)place)
-		o->last_pid = 0;
-	hashmap__erase(&o->by_root, hash_root(root), place);
-	lru__release(&o->root_order, place);
-	quota__give(&o->root_quota, root->owner, 1);
+	if (r->last.v == root->id.v)
+		r->last_pid = 0;
+	lru__release(&r->order, place);
 	close(root->fd);
-	root->fd = -1;
-	o->fds--;
+	*root = (struct dso_root){.fd = -1};
 }
 
-void dso_roots__sweep(struct dso_opener *o)
+static void sweep(struct dso_roots *r)
 {
-	uint64_t idle = o->caps.idle;
-	uint32_t place = lru__idle(&o->root_order, o->now, idle);
+	uint32_t place = lru__idle(&r->order);
 
-	o->next_sweep = o->now + idle / SWEEPS;
+	r->next_sweep = r->order.clock->now + r->order.clock->idle / SWEEPS;
 	while (place != LRU_NONE) {
-		uint32_t next = lru__next_idle(&o->root_order, place, o->now, idle);
+		uint32_t next = lru__next_idle(&r->order, place);
 
-		if (o->roots.data[place].images == 0)
-			close_root(o, place);
+		if (r->roots.data[place].files == 0)
+			close_root(r, place);
 		place = next;
 	}
 }
 
-static int make_root_room(struct dso_opener *o, uint64_t owner)
+void dso_roots__tick(struct dso_roots *r)
 {
-	if (o->root_order.count >= o->caps.roots_max || !dso_images__make_fd_room(o, owner))
-		dso_roots__sweep(o);
-	while (o->root_order.count >= o->caps.roots_max || !dso_images__make_fd_room(o, owner)) {
-		uint32_t place = lru__to_evict(&o->root_order, o->now, o->caps.idle, &o->root_quota,
-					       owner, LRU_OWNERS(o->roots));
+	if (r->order.clock->now >= r->next_sweep)
+		sweep(r);
+}
+
+static bool has_room(const struct dso_roots *r, uint64_t owner)
+{
+	return r->order.count < r->order.max && r->make_fd_room(r->context, owner);
+}
+
+static bool make_room(struct dso_roots *r, uint64_t owner)
+{
+	if (!has_room(r, owner))
+		sweep(r);
+	while (!has_room(r, owner)) {
+		uint32_t place = lru__to_evict(&r->order, owner);
 
 		if (place == LRU_NONE)
-			return -EMFILE;
-		close_root(o, place);
+			return false;
+		close_root(r, place);
 	}
-	return 0;
+	return true;
 }
 
 /* Adds a root that is not known yet. Takes its descriptor only on success. */
-static int add_root(struct dso_opener *o, const struct root *root)
+static struct root_id add_root(struct dso_roots *r, const struct dso_root *root, uint64_t owner)
 {
+	struct root_id id = {};
 	uint32_t place;
-	int err = make_root_room(o, root->owner);
 
-	if (!err)
-		err = lru__take_in(&o->root_order, &o->roots, &place);
-	if (err)
-		return err;
-	o->roots.data[place].fd = -1;
-	err = hashmap__add(&o->by_root, hash_root(root), place);
-	if (err) {
-		lru__release(&o->root_order, place);
-		return err;
-	}
-	quota__take(&o->root_quota, root->owner, 1, 0);
-	o->roots.data[place] = *root;
-	o->roots.data[place].serial = ++o->next_serial;
-	o->fds++;
-	return place;
+	if (!make_room(r, owner) || lru__take_in(&r->order, &r->roots, owner, &place))
+		return id;
+	id.v = (uint64_t)++r->last_serial << 32 | place;
+	r->roots.data[place] = *root;
+	r->roots.data[place].id = id;
+	return id;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-int dso_roots__of(struct dso_opener *o, pid_t pid)
+struct root_id dso_roots__of(struct dso_roots *r, pid_t pid)
 {
-	_cleanup_close_ int fd = pid > 0 ? tenant_root(pid) : -ESRCH;
+	_cleanup_close_ int fd = pid > 0 ? tenant_root(pid) : -1;
+	struct dso_root root = {.fd = fd};
+	struct root_id id = {};
 	struct statx stx;
-	struct root root;
-	uint32_t known;
-	int place;
 
-	if (fd < 0)
-		return fd;
-	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &stx))
-		return -errno;
-	root = (struct root){
-		.major = stx.stx_dev_major,
-		.minor = stx.stx_dev_minor,
-		.inode = stx.stx_ino,
-		.mount = stx.stx_mnt_id,
-		.fd = fd,
-	};
-	known = find_root(o, &root);
-	if (known == HASHMAP_NONE)
-		root.owner = helper_owner(pid);
-	place = known == HASHMAP_NONE ? add_root(o, &root) : (int)known;
-	if (place < 0)
-		return place;
-	if (known == HASHMAP_NONE)
-		fd = -1;
-	dso_roots__use(o, place);
-	return place;
+	if (fd < 0 ||
+	    statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &stx))
+		return id;
+	root.major = stx.stx_dev_major;
+	root.minor = stx.stx_dev_minor;
+	root.inode = stx.stx_ino;
+	root.mount = stx.stx_mnt_id;
+	id = find_root(r, &root);
+	if (!id.v) {
+		id = add_root(r, &root, helper_owner(pid));
+		if (id.v)
+			fd = -1;
+	}
+	dso_roots__use(r, id);
+	return id;
 }
 
 /* A leader that has ended has no root any more, but its other threads do. */
-static int root_of_mapping(struct dso_opener *o, const struct wanted *w)
+static struct root_id root_of_mapping(struct dso_roots *r, const struct mmap_event *event)
 {
-	int root = dso_roots__of(o, w->pid);
+	struct root_id root = dso_roots__of(r, (pid_t)event->pid);
 
-	return root < 0 && w->tid != w->pid ? dso_roots__of(o, w->tid) : root;
+	return !root.v && event->tid != event->pid ? dso_roots__of(r, (pid_t)event->tid) : root;
 }
 
-int dso_roots__of_event(struct dso_opener *o, const struct wanted *w,
-			const struct mmap_event *event)
+struct root_id dso_roots__of_event(struct dso_roots *r, const struct mmap_event *event)
 {
-	uint64_t since = event->header.time - o->last_time;
+	uint64_t since = event->header.time - r->last_time;
+	bool just_read = event->header.flags & EVENT_FROM_PROC;
 
-	if (o->last_pid == event->pid && since < (w->just_read ? 1 : ROOT_KEPT))
-		return o->last_root;
-	o->last_root = root_of_mapping(o, w);
-	o->last_pid = event->pid;
-	o->last_time = event->header.time;
-	return o->last_root;
+	if (r->last_pid == event->pid && since < (just_read ? 1 : ROOT_KEPT))
+		return r->last;
+	r->last = root_of_mapping(r, event);
+	r->last_pid = event->pid;
+	r->last_time = event->header.time;
+	return r->last;
 }
 
-uint64_t dso_roots__serial(const struct dso_opener *o, int root)
+void dso_roots__guess(struct dso_roots *r, pid_t parent, bool any,
+		      struct root_id roots[SEARCH_ROOTS])
 {
-	return root < 0 ? 0 : o->roots.data[root].serial;
+	struct root_id first = dso_roots__of(r, parent);
+	int at = SEARCH_OTHERS;
+
+	roots[SEARCH_PARENT] = first;
+	if (r->own.v && r->own.v != first.v)
+		roots[at++] = r->own;
+	for (uint32_t place = r->order.newest; any && at < SEARCH_ROOTS && place != LRU_NONE;
+	     place = r->order.places.data[place].older) {
+		if (r->roots.data[place].id.v != first.v)
+			roots[at++] = r->roots.data[place].id;
+	}
 }
 
-void dso_roots__use(struct dso_opener *o, int root)
+/* ---- one root -------------------------------------------------------------------------------- */
+
+int dso_roots__fd(const struct dso_roots *r, struct root_id id)
 {
-	if (root >= 0 && !o->roots.data[root].held)
-		lru__use(&o->root_order, root, o->now);
+	return has_root(r, id) ? r->roots.data[place_of(id)].fd : -1;
 }
 
-void dso_roots__hold(struct dso_opener *o, int root)
+void dso_roots__use(struct dso_roots *r, struct root_id id)
 {
-	if (o->roots.data[root].held++ == 0)
-		lru__remove(&o->root_order, root);
+	if (has_root(r, id))
+		lru__use(&r->order, place_of(id));
 }
 
-void dso_roots__unhold(struct dso_opener *o, int root)
+void dso_roots__hold(struct dso_roots *r, struct root_id id)
 {
-	if (--o->roots.data[root].held == 0)
-		lru__use(&o->root_order, root, o->now);
+	if (has_root(r, id))
+		lru__hold(&r->order, place_of(id));
+}
+
+void dso_roots__unhold(struct dso_roots *r, struct root_id id)
+{
+	if (has_root(r, id))
+		lru__unhold(&r->order, place_of(id));
+}
+
+void dso_roots__refer(struct dso_roots *r, struct root_id *reference, struct root_id to)
+{
+	if (has_root(r, *reference))
+		r->roots.data[place_of(*reference)].files--;
+	*reference = to;
+	if (has_root(r, to))
+		r->roots.data[place_of(to)].files++;
 }

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Mappings that wait for their files. Hundreds of processes map one library before a reader has answered about
- * it: they wait together. The queue of events waits for the oldest of all (dso_opener__pending_since()).
- */
+#include "procfs/dso_waits.h"
+
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/minmax.h"
-#include "procfs/dso_opener_private.h"
+#include "helpers/owner.h"
+#include "helpers/pool.h"
+
+#define COPY_MAX (256ull << 20) /* bytes of a file that is kept as a copy */
 
 struct waiting_event {
 	struct mmap_event *event; /* owned */
@@ -15,226 +19,475 @@ struct waiting_event {
 	void *context;
 };
 
-/* For one search. */
-struct dso_wait {
-	struct dso_wait *next;
-	uint64_t hash, root_serial;
-	struct wanted wanted; /* its path is `path` */
-	char *path;
-	int root; /* held, or negative */
+/* For mappings of one file, or for one request. */
+struct dso_search {
+	struct dso_search *next;
+	struct dso_waits *waits;
+	struct wanted wanted;		    /* its path is `path` */
+	struct root_id roots[SEARCH_ROOTS]; /* held */
+	uint64_t hash;
+	uint64_t owner;	   /* to charge */
+	uint64_t copy_max; /* that was allowed in the question */
 	VEC(struct waiting_event) events;
+	/* the request; HASHMAP_NONE: there is none */
+	struct located located; /* held */
+	file_answer_fn answer;
+	void *context;
+	char path[];
 };
 
-static uint64_t hash_wait(const struct wanted *w, uint64_t root_serial)
+void dso_waits__init(struct dso_waits *w, struct dso_files *files, struct dso_roots *roots,
+		     struct helper_pool *readers, unsigned int service)
 {
-	uint64_t hash = hash_combine(hash_string(w->path), hash_u64(root_serial));
+	*w = (struct dso_waits){
+		.files = files, .roots = roots, .readers = readers, .service = service};
+}
+
+void dso_waits__fini(struct dso_waits *w)
+{
+	for (size_t i = 0; i < w->passed.count; i++)
+		free(w->passed.data[i].event);
+	vec_free(&w->passed);
+}
+
+static void *copy_of(const struct event_header *event)
+{
+	void *copy = malloc(event->size);
+
+	return copy ? memcpy(copy, event, event->size) : NULL;
+}
+
+static void note_error(struct dso_waits *w, int err)
+{
+	if (!w->err)
+		w->err = err;
+}
+
+int dso_waits__take_error(struct dso_waits *w)
+{
+	int err = w->err;
+
+	w->err = 0;
+	return err;
+}
+
+/* ---- searches come and go -------------------------------------------------------------------- */
+
+static uint64_t hash_search(const struct wanted *w, struct root_id root)
+{
+	uint64_t hash = hash_combine(hash_string(w->path), hash_u64(root.v));
 
 	hash = hash_combine(hash, hash_bytes(w->build_id.bytes, w->build_id.size));
-	return hash_combine(hash, hash_u64(w->inode));
+	return hash_combine(hash, hash_u64(w->numbers.inode));
 }
 
 static bool same_file(const struct wanted *a, const struct wanted *b)
 {
 	return !strcmp(a->path, b->path) && build_id_equal(&a->build_id, &b->build_id) &&
-	       a->inode == b->inode && a->major == b->major && a->minor == b->minor &&
-	       a->generation == b->generation;
+	       same_inode(&a->numbers, &b->numbers) &&
+	       a->numbers.generation == b->numbers.generation;
 }
 
-/* A file that is not below a root is found by its process alone. */
-static struct dso_wait *find_wait(struct dso_opener *o, const struct wanted *w, int root,
-				  uint64_t hash)
+/* One with mappings of the file. A file that is not below a root is found by its process alone. */
+static struct dso_search *find_search(struct dso_waits *w, const struct wanted *wanted,
+				      struct root_id root)
 {
-	if (root < 0 || file_search__is_nameless(w->path))
+	uint64_t hash = hash_search(wanted, root);
+
+	if (!root.v || file_search__is_nameless(wanted->path))
 		return NULL;
-	for (struct dso_wait *wait = o->waits; wait; wait = wait->next)
-		if (wait->hash == hash && wait->root == root &&
-		    wait->root_serial == dso_roots__serial(o, root) && same_file(&wait->wanted, w))
-			return wait;
+	for (struct dso_search *s = w->searches; s; s = s->next)
+		if (s->located.file == HASHMAP_NONE && s->hash == hash &&
+		    s->roots[SEARCH_PROCESS].v == root.v && same_file(&s->wanted, wanted))
+			return s;
 	return NULL;
 }
 
-static void unlink_wait(struct dso_opener *o, struct dso_wait *wait)
+/* Of a process that is gone its parent is the best guess. */
+static uint64_t owner_of(const struct wanted *w)
 {
-	struct dso_wait **link = &o->waits;
+	uint64_t owner = helper_owner(w->pid);
 
-	while (*link && *link != wait)
+	return owner == HELPER_OWNER_UNKNOWN ? helper_owner(w->parent) : owner;
+}
+
+static struct dso_search *new_search(struct dso_waits *w, const struct wanted *wanted,
+				     struct root_id root)
+{
+	size_t path_size = strlen(wanted->path) + 1;
+	struct dso_search *s = calloc(1, sizeof(*s) + path_size);
+
+	if (!s)
+		return NULL;
+	*s = (struct dso_search){.next = w->searches,
+				 .waits = w,
+				 .wanted = *wanted,
+				 .roots[SEARCH_PROCESS] = root,
+				 .hash = hash_search(wanted, root),
+				 .owner = owner_of(wanted),
+				 .located.file = HASHMAP_NONE};
+	memcpy(s->path, wanted->path, path_size);
+	s->wanted.path = s->path;
+	/* an inode number says nothing about a file of another root */
+	if (!root.v)
+		dso_roots__guess(w->roots, wanted->parent, wanted->build_id.size > 0, s->roots);
+	for (int i = 0; i < SEARCH_ROOTS; i++)
+		dso_roots__hold(w->roots, s->roots[i]);
+	w->searches = s;
+	return s;
+}
+
+static void unlink_search(struct dso_search *s)
+{
+	struct dso_search **link = &s->waits->searches;
+
+	while (*link && *link != s)
 		link = &(*link)->next;
 	if (*link)
-		*link = wait->next;
+		*link = s->next;
 }
 
-static void free_wait(struct dso_opener *o, struct dso_wait *wait)
+static void free_search(struct dso_search *s)
 {
-	for (size_t i = 0; i < wait->events.count; i++)
-		free(wait->events.data[i].event);
-	vec_free(&wait->events);
-	if (wait->root >= 0)
-		dso_roots__unhold(o, wait->root);
-	free(wait->path);
-	free(wait);
+	unlink_search(s);
+	for (size_t i = 0; i < s->events.count; i++)
+		free(s->events.data[i].event);
+	vec_free(&s->events);
+	for (int i = 0; i < SEARCH_ROOTS; i++)
+		dso_roots__unhold(s->waits->roots, s->roots[i]);
+	if (s->located.file != HASHMAP_NONE)
+		dso_files__unhold(s->waits->files, s->located.file);
+	free(s);
 }
 
-static int answer_first(struct dso_opener *o, struct dso_wait *wait, struct waiting_event *first,
-			const struct found *found, enum file_state state, uint32_t *image)
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+/*
+ * Charge a copy to its user, who may have more copies by now than at the request. *fd -1: it is left out, or was not
+ * made for that reason.
+ */
+static void judge_copy(const struct dso_search *s, struct file_finding *facts, int *fd)
 {
-	*image = HASHMAP_NONE;
-	if (!found)
-		dso_event__give_up(first->event, state);
-	return found ? dso_event__complete(o, first->event, &wait->wanted, wait->root, found, image)
-		     : 0;
+	struct dso_files *files = s->waits->files;
+	uint32_t user = helper_owner_user(s->owner);
+	bool left = *fd < 0 ? facts->copy_too_big && s->copy_max < COPY_MAX
+			    : dso_files__copy_room(files, user, facts->copied) < facts->copied;
+
+	if (*fd < 0 && facts->copy_too_big && !left)
+		dso_files__note_copy(files, user, facts, true);
+	if (!left)
+		return;
+	dso_files__note_copy(files, user, facts, false);
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+	facts->state = FILE_STATE_OVER_BUDGET;
+}
+
+static struct found take_found(const struct dso_search *s, const struct file_finding *facts, int fd)
+{
+	struct found found = {
+		.fd = fd, .owner = s->owner, .facts = *facts, .root = s->roots[SEARCH_PROCESS]};
+
+	s->waits->opens++;
+	if (facts->root < SEARCH_ROOTS) { /* else its name leads elsewhere, or nowhere */
+		found.root = s->roots[facts->root];
+		found.path = s->wanted.path;
+		found.path_length = facts->shortened ? s->wanted.path_length
+						     : strlen(s->wanted.path);
+	}
+	return found;
 }
 
 /* The other mappings get the answer of the first one. */
-static void report_other(struct dso_opener *o, const struct mmap_event *first,
-			 struct mmap_event *other, uint32_t image)
+static int answer_mappings(struct dso_search *s, const struct found *found, enum file_state state)
 {
-	if (image != HASHMAP_NONE) {
-		dso_event__set_image(o, other, image);
-		return;
-	}
-	other->file_state = first->file_state;
-	other->header.flags |= first->header.flags & (EVENT_UNSHARED | EVENT_BUILD_ID);
-	other->build_id_size = first->build_id_size;
-	memcpy(other->build_id, first->build_id, sizeof(other->build_id));
-}
+	struct dso_files *files = s->waits->files;
+	struct mmap_event *first = s->events.data[0].event;
+	uint32_t file = HASHMAP_NONE;
+	int err = 0;
 
-/* A search_done_fn. */
-static void finish_wait(struct dso_opener *o, void *context, const struct found *found,
-			enum file_state state)
-{
-	struct dso_wait *wait = context;
-	uint32_t image;
-	int err;
-
-	unlink_wait(o, wait);
-	err = answer_first(o, wait, &wait->events.data[0], found, state, &image);
-	if (image != HASHMAP_NONE)
-		dso_images__hold(o, image);
-	for (size_t i = 0; i < wait->events.count && !err; i++) {
-		struct waiting_event *waiting = &wait->events.data[i];
-		struct wanted w = wait->wanted;
+	if (found)
+		err = dso_files__complete_found(files, first, &s->wanted, s->roots[SEARCH_PROCESS],
+						found, &file);
+	else
+		dso_files__give_up(first, state);
+	if (file != HASHMAP_NONE)
+		dso_files__hold(files, file);
+	for (size_t i = 0; i < s->events.count && !err; i++) {
+		struct waiting_event *waiting = &s->events.data[i];
 
 		if (i)
-			report_other(o, wait->events.data[0].event, waiting->event, image);
-		w.pid = waiting->event->pid;
-		w.tid = waiting->event->tid;
-		w.generation = waiting->event->inode_generation;
-		err = dso_event__answer(o, waiting->event, &w, image, waiting->answer,
-					waiting->context);
+			dso_files__complete_like(files, waiting->event, first, file);
+		err = dso_files__answer_event(files, waiting->event, file, waiting->answer,
+					      waiting->context);
 	}
-	if (image != HASHMAP_NONE)
-		dso_images__unhold(o, image);
-	o->err = o->err ? o->err : err;
-	free_wait(o, wait);
+	if (file != HASHMAP_NONE)
+		dso_files__unhold(files, file);
+	return err;
 }
 
-static int add_event(struct dso_wait *wait, const struct mmap_event *event,
-		     mapping_answer_fn answer, void *context)
+static int answer_request(struct dso_search *s, const struct found *found, enum file_state state)
 {
-	struct mmap_event *copy = malloc(event->header.size);
-	int err = copy ? vec_push(&wait->events, ((struct waiting_event){copy, answer, context}))
+	struct dso_files *files = s->waits->files;
+	bool replaced = found ? !dso_files__reopen(files, s->located.file, found)
+			      : state == FILE_STATE_REPLACED;
+
+	dso_files__locate(files, &s->located);
+	if (s->located.fd == -EAGAIN)
+		s->located.fd = replaced ? -ESTALE : -ENOENT;
+	return dso_files__answer(files, &s->located, s->answer, s->context);
+}
+
+static void end_search(struct dso_search *s, struct file_finding *facts, int fd)
+{
+	struct dso_waits *w = s->waits;
+	const uint32_t requested = s->located.file;
+	struct found opened, *found = NULL;
+
+	judge_copy(s, facts, &fd);
+	if (fd >= 0) {
+		opened = take_found(s, facts, fd);
+		found = &opened;
+	}
+	unlink_search(s); /* mappings that come from now on wait for another one */
+	note_error(w, requested == HASHMAP_NONE ? answer_mappings(s, found, facts->state)
+						: answer_request(s, found, facts->state));
+	free_search(s);
+	if (requested != HASHMAP_NONE)
+		dso_files__close_surplus(w->files, requested);
+}
+
+static enum file_state state_of_refusal(enum helper_refusal refusal)
+{
+	switch (refusal) {
+	case HELPER_HUNG:
+	case HELPER_DIED:
+	case HELPER_FORGED:
+		return FILE_STATE_NO_ANSWER;
+	case HELPER_BANNED:
+		return FILE_STATE_BANNED;
+	case HELPER_OVER_BUDGET:
+		return FILE_STATE_OVER_BUDGET;
+	case HELPER_LATE:
+		return FILE_STATE_LATE;
+	default:
+		return FILE_STATE_UNOPENED;
+	}
+}
+
+/* A helper_answer_fn. */
+static void take_finding(void *context, const struct helper_answer *answer)
+{
+	struct file_finding facts = {.root = SEARCH_MAPPED};
+	int fd = -1;
+
+	if (answer->refusal || answer->size != sizeof(facts)) {
+		facts.err = -ETIMEDOUT;
+		facts.state = state_of_refusal(answer->refusal);
+	} else {
+		memcpy(&facts, answer->data, sizeof(facts));
+		if (facts.root > SEARCH_MAPPED || facts.state >= FILE_STATE_COUNT)
+			facts = (struct file_finding){.err = -EPROTO, .root = SEARCH_MAPPED};
+		if (!facts.err && answer->fd_count) {
+			fd = answer->fds[0];
+			answer->fds[0] = -1;
+		}
+	}
+	end_search(context, &facts, fd);
+}
+
+/* ---- the question ---------------------------------------------------------------------------- */
+
+static void fill_question(struct dso_search *s, struct file_question *q, int fds[SEARCH_ROOTS])
+{
+	const struct wanted *w = &s->wanted;
+
+	s->copy_max = dso_files__copy_room(s->waits->files, helper_owner_user(s->owner), COPY_MAX);
+	*q = (struct file_question){
+		.pid = w->pid,
+		.tid = w->tid,
+		.start = w->start,
+		.end = w->end,
+		.build_id = w->build_id,
+		.inode = w->numbers.inode,
+		.just_read = w->just_read,
+		.copy_max = s->copy_max,
+		.path_length = file_search__is_nameless(w->path) ? 0 : w->path_length,
+	};
+	snprintf(q->path, sizeof(q->path), "%s", w->path);
+	for (int i = 0; i < SEARCH_ROOTS; i++) {
+		fds[i] = dso_roots__fd(s->waits->roots, s->roots[i]);
+		q->has_root[i] = fds[i] >= 0;
+	}
+}
+
+static int send_question(struct dso_search *s, struct file_question *q, int fds[SEARCH_ROOTS])
+{
+	struct helper_request request = {
+		.service = s->waits->service,
+		.owner = s->owner,
+		.holds = true,
+		.data = q,
+		.size = file_question__size(q),
+		.fds = fds,
+		.answer = take_finding,
+		.context = s,
+	};
+
+	for (int i = 0; i < SEARCH_ROOTS; i++)
+		if (fds[i] >= 0)
+			fds[request.fd_count++] = fds[i];
+	return helper_pool__request(s->waits->readers, &request) ? -ENOMEM : 0;
+}
+
+/* An error: the search is freed without an answer. */
+static int start(struct dso_search *s)
+{
+	struct file_question q;
+	struct file_finding facts;
+	int fds[SEARCH_ROOTS], fd, err = 0;
+
+	fill_question(s, &q, fds);
+	if (s->waits->readers) {
+		err = send_question(s, &q, fds);
+		if (err)
+			free_search(s);
+		return err;
+	}
+	fd = file_search__find(&q, fds, &facts);
+	end_search(s, &facts, fd);
+	return 0;
+}
+
+int dso_waits__search_own_root(struct dso_waits *w, const struct wanted *wanted,
+			       struct found *found)
+{
+	struct dso_search s = {
+		.waits = w, .wanted = *wanted, .roots[SEARCH_PROCESS] = w->roots->own};
+	struct file_question q;
+	struct file_finding facts;
+	int fds[SEARCH_ROOTS], fd;
+
+	if (!w->roots->own.v)
+		return -ENOENT;
+	fill_question(&s, &q, fds);
+	fd = file_search__find(&q, fds, &facts);
+	if (fd < 0)
+		return facts.err;
+	*found = take_found(&s, &facts, fd);
+	return 0;
+}
+
+/* ---- what waits for it ----------------------------------------------------------------------- */
+
+static int add_event(struct dso_search *s, const struct mmap_event *event, mapping_answer_fn answer,
+		     void *context)
+{
+	struct mmap_event *copy = copy_of(&event->header);
+	int err = copy ? vec_push(&s->events, ((struct waiting_event){copy, answer, context}))
 		       : -ENOMEM;
 
 	if (err)
 		free(copy);
-	else
-		memcpy(copy, event, event->header.size);
 	return err;
 }
 
-int dso_waits__event(struct dso_opener *o, const struct mmap_event *event, const struct wanted *w,
-		     int root, mapping_answer_fn answer, void *context)
+int dso_waits__add_mapping(struct dso_waits *w, const struct mmap_event *event,
+			   const struct wanted *wanted, struct root_id root,
+			   mapping_answer_fn answer, void *context)
 {
-	uint64_t serial = dso_roots__serial(o, root), hash = hash_wait(w, serial);
-	struct dso_wait *wait = find_wait(o, w, root, hash);
+	struct dso_search *s = find_search(w, wanted, root);
 	int err;
 
-	if (wait)
-		return add_event(wait, event, answer, context);
-	wait = calloc(1, sizeof(*wait));
-	if (!wait)
+	if (s)
+		return add_event(s, event, answer, context);
+	s = new_search(w, wanted, root);
+	if (!s)
 		return -ENOMEM;
-	*wait = (struct dso_wait){.next = o->waits,
-				  .hash = hash,
-				  .root_serial = serial,
-				  .wanted = *w,
-				  .path = strdup(w->path),
-				  .root = root};
-	wait->wanted.path = wait->path;
-	if (root >= 0)
-		dso_roots__hold(o, root);
-	o->waits = wait;
-	err = wait->path ? add_event(wait, event, answer, context) : -ENOMEM;
-	if (!err)
-		err = dso_searches__mapping(o, &wait->wanted, root, finish_wait, wait);
+	err = add_event(s, event, answer, context);
 	if (err) {
-		unlink_wait(o, wait);
-		free_wait(o, wait);
+		free_search(s);
+		return err;
 	}
-	return err;
+	return start(s);
 }
 
-static uint64_t oldest_mapping(const struct dso_opener *o)
+int dso_waits__add_request(struct dso_waits *w, const struct located *located,
+			   file_answer_fn answer, void *context)
 {
-	uint64_t since = UINT64_MAX;
+	const struct dso_file *file = &w->files->files.data[located->file];
+	struct wanted wanted = {
+		.path = file->path,
+		.path_length = file->path ? strlen(file->path) : 0,
+		.build_id = file->build_id,
+		.numbers.inode = file->inode,
+	};
+	struct dso_search *s;
 
-	for (const struct dso_wait *wait = o->waits; wait; wait = wait->next)
-		for (size_t i = 0; i < wait->events.count; i++)
-			since = min_u64(since, wait->events.data[i].event->header.time);
-	return since;
-}
-
-uint64_t dso_waits__since(const struct dso_opener *o)
-{
-	uint64_t since = oldest_mapping(o);
-
-	for (size_t i = 0; i < o->passed.count; i++)
-		since = min_u64(since, o->passed.data[i].event->time);
-	return since;
+	if (!file->path || dso_roots__fd(w->roots, file->root) < 0)
+		return -ENOENT;
+	s = new_search(w, &wanted, file->root);
+	if (!s)
+		return -ENOMEM;
+	s->located = *located;
+	s->answer = answer;
+	s->context = context;
+	dso_files__hold(w->files, located->file);
+	return start(s);
 }
 
 /* ---- what comes after them ------------------------------------------------------------------- */
 
-int dso_waits__pass(struct dso_opener *o, struct event_header *event, event_push_fn push,
+static uint64_t oldest_mapping(const struct dso_waits *w)
+{
+	uint64_t since = UINT64_MAX;
+
+	for (const struct dso_search *s = w->searches; s; s = s->next)
+		for (size_t i = 0; i < s->events.count; i++)
+			since = min_u64(since, s->events.data[i].event->header.time);
+	return since;
+}
+
+uint64_t dso_waits__since(const struct dso_waits *w)
+{
+	uint64_t since = oldest_mapping(w);
+
+	for (size_t i = 0; i < w->passed.count; i++)
+		since = min_u64(since, w->passed.data[i].event->time);
+	return since;
+}
+
+int dso_waits__pass(struct dso_waits *w, struct event_header *event, event_push_fn push,
 		    void *context)
 {
 	struct event_header *copy;
 	int err;
 
-	if (oldest_mapping(o) > event->time)
+	if (oldest_mapping(w) > event->time)
 		return push(context, event);
-	copy = malloc(event->size);
-	err = copy ? vec_push(&o->passed, ((struct passed_event){copy, push, context})) : -ENOMEM;
+	copy = copy_of(event);
+	err = copy ? vec_push(&w->passed, ((struct passed_event){copy, push, context})) : -ENOMEM;
 	if (err)
 		free(copy);
-	else
-		memcpy(copy, event, event->size);
 	return err;
 }
 
-void dso_waits__pass_on(struct dso_opener *o)
+void dso_waits__pass_on(struct dso_waits *w)
 {
-	uint64_t oldest = o->passed.count ? oldest_mapping(o) : 0;
+	uint64_t oldest = w->passed.count ? oldest_mapping(w) : 0;
 	size_t kept = 0;
 
-	for (size_t i = 0; i < o->passed.count; i++) {
-		const struct passed_event passed = o->passed.data[i];
-		int err;
+	for (size_t i = 0; i < w->passed.count; i++) {
+		const struct passed_event passed = w->passed.data[i];
 
 		if (passed.event->time >= oldest) {
-			o->passed.data[kept++] = passed;
+			w->passed.data[kept++] = passed;
 			continue;
 		}
-		err = o->err ? 0 : passed.push(passed.context, passed.event);
-		o->err = o->err ? o->err : err;
+		if (!w->err)
+			note_error(w, passed.push(passed.context, passed.event));
 		free(passed.event);
 	}
-	o->passed.count = kept;
-}
-
-void dso_waits__fini(struct dso_opener *o)
-{
-	for (size_t i = 0; i < o->passed.count; i++)
-		free(o->passed.data[i].event);
-	vec_free(&o->passed);
+	w->passed.count = kept;
 }

@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/file_system.h"
+#include "base/mapping_path.h"
 #include "base/tenant_open.h"
 #include "base/zip.h"
 #include "elf/elf_build_id.h"
@@ -38,6 +39,54 @@ bool file_search__is_nameless(const char *path)
 {
 	return !strncmp(path, "/memfd:", 7) || !strcmp(path, "//toolong") ||
 	       !strcmp(path, "//enomem");
+}
+
+static bool begins_with(const char *path, const char *beginning)
+{
+	return !strncmp(path, beginning, strlen(beginning));
+}
+
+bool file_search__is_hopeless(const char *path)
+{
+	if (path[0] != '/' || (path[1] == '/' && !file_search__is_nameless(path)))
+		return true;
+	return begins_with(path, "/dev/zero") || begins_with(path, "/SYSV") ||
+	       begins_with(path, "/anon_hugepage");
+}
+
+/* ---- what is looked for ---------------------------------------------------------------------- */
+
+struct wanted wanted_by_event(const struct mmap_event *event, pid_t parent)
+{
+	struct wanted w = {
+		.path = event->path,
+		.path_length = mapping_path_length(event->path),
+		.numbers = {event->major, event->minor, event->inode, event->inode_generation},
+		.pid = (pid_t)event->pid,
+		.tid = (pid_t)event->tid,
+		.parent = parent,
+		.start = event->start,
+		.end = event->start + event->length,
+		.just_read = (event->header.flags & EVENT_FROM_PROC) != 0,
+	};
+
+	if (event->header.flags & EVENT_BUILD_ID)
+		build_id_set(&w.build_id, event->build_id, event->build_id_size);
+	return w;
+}
+
+bool wanted_has_path(const struct wanted *w, const char *path)
+{
+	return !strncmp(path, w->path, w->path_length) && !path[w->path_length];
+}
+
+void build_id_report(const struct build_id *id, struct mmap_event *event)
+{
+	if (id->size == 0)
+		return;
+	event->build_id_size = id->size;
+	memcpy(event->build_id, id->bytes, sizeof(event->build_id));
+	event->header.flags |= EVENT_BUILD_ID;
 }
 
 /* ---- reasons --------------------------------------------------------------------------------- */

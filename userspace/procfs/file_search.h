@@ -34,6 +34,37 @@ static inline void build_id_set(struct build_id *id, const uint8_t *bytes, size_
 		memcpy(id->bytes, bytes, id->size);
 }
 
+/* Sets the build-id of the event, if there is one. */
+void build_id_report(const struct build_id *id, struct mmap_event *event);
+
+struct file_numbers {
+	uint32_t major, minor;
+	uint64_t inode, generation;
+};
+
+static inline bool same_inode(const struct file_numbers *a, const struct file_numbers *b)
+{
+	return a->inode == b->inode && a->major == b->major && a->minor == b->minor;
+}
+
+/* The file looked for, and where it was mapped. */
+struct wanted {
+	const char *path;
+	size_t path_length; /* without " (deleted)" */
+	struct build_id build_id;
+	struct file_numbers numbers;
+	/* of a live process; pid 0: none */
+	pid_t pid, tid, parent;
+	uint64_t start, end;
+	bool just_read; /* the mapping has just been read from /proc */
+	bool unshared;	/* EVENT_UNSHARED: with a build-id, the numbers count as well */
+};
+
+/* `parent`: of the process, or 0. The path is the event's. */
+struct wanted wanted_by_event(const struct mmap_event *event, pid_t parent);
+/* Is it called so, but for " (deleted)"? */
+bool wanted_has_path(const struct wanted *w, const char *path);
+
 /* Below which directories it is looked for, in this order; each is a descriptor that comes with the question. */
 enum search_root {
 	SEARCH_PROCESS, /* the root of the process that has the mapping, or its map_files */
@@ -88,5 +119,7 @@ size_t file_question__size(const struct file_question *question);
 bool file_search__read_build_id(int fd, uint64_t base, struct build_id *id);
 /* A file that no path leads to. */
 bool file_search__is_nameless(const char *path);
+/* A mapping for which no file can be found. */
+bool file_search__is_hopeless(const char *path);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The places of a table whose elements live elsewhere (in a vector): which are free, and in which
- * order the others were last used.
+ * The places of a table whose elements live elsewhere (in a vector): which are free, to whom the others are charged,
+ * and in which order they were last used. A place that is held is in use, and not in the order.
  *
  * Times are CLOCK_MONOTONIC ns and never go back. A use within LRU_GRAIN of the noted one changes
  * nothing, so that what is used a thousand times a second is moved once: the order is that coarse.
@@ -20,8 +20,15 @@
 #define LRU_NONE  UINT32_MAX
 #define LRU_GRAIN 1000000000ull /* ns */
 
+/* Several tables have one. */
+struct lru_clock {
+	uint64_t now;
+	uint64_t idle; /* ns: a place is idle if it was not used for so long, LRU_GRAIN at least */
+};
+
 struct lru_place {
-	uint64_t used;
+	uint64_t used, owner;
+	uint32_t held; /* so often */
 	uint32_t newer,
 		older; /* places, or LRU_NONE; `older` of a free place is the next free one */
 	bool in_order;
@@ -30,21 +37,24 @@ struct lru_place {
 struct lru {
 	VEC(struct lru_place) places;
 	uint32_t newest, oldest, first_free;
-	size_t count; /* places taken */
+	size_t count,
+		max; /* places taken; lru__make_room() sees to it that there are fewer than `max` */
+	const struct lru_clock *clock;
+	struct quota owned; /* places taken, by owner */
 };
 
-void lru__init(struct lru *l);
+void lru__init(struct lru *l, const struct lru_clock *clock, size_t max);
 void lru__fini(struct lru *l);
 
 /* A free place, which is not in the order yet. 0 or -ENOMEM. */
-int lru__take(struct lru *l, uint32_t *place);
+int lru__take(struct lru *l, uint64_t owner, uint32_t *place);
 /* The place is free. Takes it out of the order, if it is there. */
 void lru__release(struct lru *l, uint32_t place);
 
 /* The same, and the element of that place exists in a VEC. */
-#define lru__take_in(l, vec, place)                                                                \
+#define lru__take_in(l, vec, owner, place)                                                         \
 	({                                                                                         \
-		int lru_err_ = lru__take((l), (place));                                            \
+		int lru_err_ = lru__take((l), (owner), (place));                                   \
                                                                                                    \
 		if (!lru_err_ && vec_reserve((vec), (size_t) * (place) + 1)) {                     \
 			lru__release((l), *(place));                                               \
@@ -55,52 +65,43 @@ void lru__release(struct lru *l, uint32_t place);
 		lru_err_;                                                                          \
 	})
 
-/* Instead of lru__take(), for an order over the places of another table: all below `count`. 0 or -ENOMEM. */
+/*
+ * Instead of lru__take() and lru__release(), for an order over the places of another table: all below `count` exist, and
+ * are taken by number. 0 or -ENOMEM.
+ */
 int lru__reserve(struct lru *l, size_t count);
+void lru__take_place(struct lru *l, uint32_t place, uint64_t owner);
+void lru__leave_place(struct lru *l, uint32_t place);
 
-/* Make it the newest, without regard to LRU_GRAIN. */
-void lru__move(struct lru *l, uint32_t place, uint64_t now);
+/* Make it the newest, unless it is held. */
+void lru__use(struct lru *l, uint32_t place);
 /* Take it out of the order: lru__idle() will not find it. */
 void lru__remove(struct lru *l, uint32_t place);
-/* The least recently used place, if that was more than `idle` ns ago (LRU_GRAIN at least); else LRU_NONE. */
-uint32_t lru__idle(const struct lru *l, uint64_t now, uint64_t idle);
+/* As long as it is held it is not in the order. The end of the last hold is a use; true: it was that. */
+void lru__hold(struct lru *l, uint32_t place);
+bool lru__unhold(struct lru *l, uint32_t place);
+
+/* The least recently used place, if it is idle; else LRU_NONE. */
+uint32_t lru__idle(const struct lru *l);
 /* The next one after that, from the least recently used on. */
-uint32_t lru__next_idle(const struct lru *l, uint32_t place, uint64_t now, uint64_t idle);
-
-/* Where the elements of places have their owner, a uint64_t. */
-struct lru_owners {
-	const void *elements;
-	size_t size, offset;
-};
-
-/* Elements of a VEC, which have a field `owner`. */
-#define LRU_OWNERS(vec)                                                                            \
-	((struct lru_owners){(vec).data, sizeof(*(vec).data),                                      \
-			     offsetof(__typeof__(*(vec).data), owner)})
-
+uint32_t lru__next_idle(const struct lru *l, uint32_t place);
 /*
  * The place to evict for one more of this owner's: the least recently used one if it is idle, else the least recently
  * used of the owner with the most. LRU_NONE: all are in use, and no owner has more than this one.
  */
-uint32_t lru__to_evict(const struct lru *l, uint64_t now, uint64_t idle, const struct quota *quota,
-		       uint64_t owner, struct lru_owners owners);
+uint32_t lru__to_evict(const struct lru *l, uint64_t owner);
+/* Evicts until there is room for one more of this owner's; `forget` releases the place. */
+bool lru__make_room(struct lru *l, uint64_t owner, void (*forget)(void *context, uint32_t place),
+		    void *context);
 
-static inline uint32_t lru__newest(const struct lru *l)
+static inline bool lru__is_held(const struct lru *l, uint32_t place)
 {
-	return l->newest;
+	return l->places.data[place].held > 0;
 }
 
-static inline uint32_t lru__older(const struct lru *l, uint32_t place)
+static inline uint64_t lru__owner(const struct lru *l, uint32_t place)
 {
-	return l->places.data[place].older;
-}
-
-static inline void lru__use(struct lru *l, uint32_t place, uint64_t now)
-{
-	const struct lru_place *p = &l->places.data[place];
-
-	if (!p->in_order || now - p->used >= LRU_GRAIN)
-		lru__move(l, place, now);
+	return l->places.data[place].owner;
 }
 
 #endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Root directories of processes, identified by inode and mount. The kernel reports both without a call to the file
+ * system, which may be a tenant's program: O_PATH opens nothing, and AT_STATX_DONT_SYNC returns what is cached.
+ *
+ * A root is kept open, because a closed file may have to be opened again below it after its process has
+ * ended. An open root keeps its mount busy, so a root without files is closed after a while. When the
+ * table is full the least recently used root is closed, even if it has files: they stay known, and get
+ * a root again from the next process that maps them.
+ */
+#ifndef PROCFS_DSO_ROOTS_H
+#define PROCFS_DSO_ROOTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <sysprof/event.h>
+
+#include "base/vec.h"
+#include "procfs/file_search.h"
+#include "procfs/lru.h"
+
+/* No other root ever has it. Once the root is closed it stands for none. */
+struct root_id {
+	uint64_t v; /* 0: none */
+};
+
+struct dso_root {
+	struct root_id id; /* 0: a free place */
+	uint32_t major, minor;
+	uint64_t inode, mount;
+	int fd;
+	uint32_t files; /* that refer to it */
+};
+
+/* Is there room for one descriptor more of this owner's? Makes it, if something can be closed. */
+typedef bool (*dso_make_fd_room_fn)(void *context, uint64_t owner);
+
+struct dso_roots {
+	VEC(struct dso_root) roots;
+	struct lru order;
+	uint32_t last_serial;
+	uint64_t next_sweep;
+	struct root_id own;
+	/* the root of the last process: /proc lists the mappings of a process one after the other */
+	uint32_t last_pid;
+	uint64_t last_time;
+	struct root_id last;
+	dso_make_fd_room_fn make_fd_room; /* descriptors have one limit, together with files */
+	void *context;
+};
+
+void dso_roots__init(struct dso_roots *r, const struct lru_clock *clock, size_t max,
+		     dso_make_fd_room_fn make_fd_room, void *context);
+void dso_roots__fini(struct dso_roots *r);
+
+/* The root of a live process (or thread), or none. */
+struct root_id dso_roots__of(struct dso_roots *r, pid_t pid);
+/* The root of the process that has the mapping; remembered as long as /proc is read. */
+struct root_id dso_roots__of_event(struct dso_roots *r, const struct mmap_event *event);
+/*
+ * The roots that a process which is gone may have had, from SEARCH_PARENT on: its parent's, ours, and, if `any`, the
+ * most recently used ones.
+ */
+void dso_roots__guess(struct dso_roots *r, pid_t parent, bool any,
+		      struct root_id roots[SEARCH_ROOTS]);
+
+/* Its descriptor, or -1. */
+int dso_roots__fd(const struct dso_roots *r, struct root_id id);
+void dso_roots__use(struct dso_roots *r, struct root_id id);
+/* As long as it is held it stays open. */
+void dso_roots__hold(struct dso_roots *r, struct root_id id);
+void dso_roots__unhold(struct dso_roots *r, struct root_id id);
+/* A file's reference becomes one to `to`. */
+void dso_roots__refer(struct dso_roots *r, struct root_id *reference, struct root_id to);
+/* Close those that no file refers to and nothing has used for a while, now and then. */
+void dso_roots__tick(struct dso_roots *r);
+
+#endif

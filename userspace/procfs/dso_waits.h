@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Searches that are under way, and the mappings and requests that wait for them. A reader makes a search (file_search.c);
+ * without readers it is made in place, before the call returns.
+ *
+ * Hundreds of processes map one library before a reader has answered about it: they wait together. The queue of events
+ * waits for the oldest of all.
+ */
+#ifndef PROCFS_DSO_WAITS_H
+#define PROCFS_DSO_WAITS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/vec.h"
+#include "procfs/dso_files.h"
+#include "procfs/dso_opener.h"
+#include "procfs/dso_roots.h"
+#include "stream/event_queue.h"
+
+struct helper_pool;
+
+/* An event that comes after mappings which wait. */
+struct passed_event {
+	struct event_header *event; /* owned */
+	event_push_fn push;
+	void *context;
+};
+
+struct dso_waits {
+	struct dso_files *files;
+	struct dso_roots *roots;
+	struct helper_pool *readers; /* NULL: files are searched for in place */
+	unsigned int service;
+	struct dso_search *searches;
+	VEC(struct passed_event) passed; /* until the searches end */
+	uint64_t opens;			 /* files opened so far */
+	int err;			 /* of an answer that came outside of a call */
+};
+
+void dso_waits__init(struct dso_waits *w, struct dso_files *files, struct dso_roots *roots,
+		     struct helper_pool *readers, unsigned int service);
+void dso_waits__fini(struct dso_waits *w);
+
+/*
+ * The event is answered when its file was searched for, below the root of its process, or that of a process that is gone:
+ * later, with a copy of it, or before this returns. Events of one file wait for one search. 0 or -ENOMEM.
+ */
+int dso_waits__add_mapping(struct dso_waits *w, const struct mmap_event *event,
+			   const struct wanted *wanted, struct root_id root,
+			   mapping_answer_fn answer, void *context);
+/* The same for a request for a file that was closed. -ENOENT: it has no place where it can be searched for. */
+int dso_waits__add_request(struct dso_waits *w, const struct located *located,
+			   file_answer_fn answer, void *context);
+/* Searches at once, in this process, below our own root: for replays. 0 or negative errno. */
+int dso_waits__search_own_root(struct dso_waits *w, const struct wanted *wanted,
+			       struct found *found);
+
+/* dso_opener__pass(). */
+int dso_waits__pass(struct dso_waits *w, struct event_header *event, event_push_fn push,
+		    void *context);
+/* Passes on what waits for nothing any more. */
+void dso_waits__pass_on(struct dso_waits *w);
+/* The time of the oldest event that waits, or UINT64_MAX. */
+uint64_t dso_waits__since(const struct dso_waits *w);
+/* The first error of answers since the last call, or 0. */
+int dso_waits__take_error(struct dso_waits *w);
+
+#endif
