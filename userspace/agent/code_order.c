@@ -7,7 +7,7 @@
 #include "base/order.h"
 #include "base/vec.h"
 
-struct place {
+struct ordered_location {
 	uint32_t file, use,
 		location; /* file: the use of its first one; use: how many were before */
 };
@@ -19,7 +19,7 @@ struct code_order {
 	uint32_t *stack_seen, *location_seen;
 	uint32_t *dso_seen, *dso_use; /* by dso: likewise, and the use of its first location */
 	uint32_t message;	      /* counts from 1 */
-	VEC(struct place) places;
+	VEC(struct ordered_location) places;
 };
 
 struct code_order *code_order__new(const struct profile *p, const struct merged_code *code)
@@ -64,7 +64,7 @@ static int add_location(struct code_order *o, struct location_id id)
 	if (o->dso_seen[dso] != o->message)
 		o->dso_use[dso] = use;
 	o->dso_seen[dso] = o->message;
-	return vec_push(&o->places, ((struct place){o->dso_use[dso], use, location}));
+	return vec_push(&o->places, ((struct ordered_location){o->dso_use[dso], use, location}));
 }
 
 /* The callers of a stack that was seen were seen as well, unless it was cut. */
@@ -85,7 +85,7 @@ int code_order__add_stack(struct code_order *o, struct stack_id stack, uint32_t 
 	return err;
 }
 
-DEFINE_ORDER(compare_places, struct place, ASCENDING(file) ?: ASCENDING(use));
+DEFINE_ORDER(compare_places, struct ordered_location, ASCENDING(file) ?: ASCENDING(use));
 
 void code_order__number(struct code_order *o, struct code_tables *code)
 {

@@ -121,7 +121,7 @@ static void count_ambiguous(struct sink *s)
 }
 
 /* A request of a window that is taken. */
-struct place {
+struct spooled_request {
 	struct spool_window *window;
 	size_t index;
 };
@@ -129,7 +129,7 @@ struct place {
 /* From now on it may have arrived, whatever happens to us. */
 static void note_sending(void *context)
 {
-	const struct place *p = context;
+	const struct spooled_request *p = context;
 
 	spool_window__set_state(p->window, p->index, REQUEST_UNSURE);
 }
@@ -142,7 +142,7 @@ struct attempt {
 };
 
 /* 0, -ENOMEM: it was not tried. */
-static int post(struct sink *s, const struct sink_request *r, struct place place,
+static int post(struct sink *s, const struct sink_request *r, struct spooled_request place,
 		struct attempt *attempt)
 {
 	const struct http_request request = {
@@ -272,7 +272,7 @@ static struct outcome send_request(struct sink *s, struct spool_window *w, size_
 	keep_pace(s, r->size);
 	if (is_stopping(s) && !spool_window__in_memory(w))
 		return (struct outcome){.again = true};
-	if (post(s, r, (struct place){w, i}, &attempt))
+	if (post(s, r, (struct spooled_request){w, i}, &attempt))
 		return (struct outcome){.again = true, .pause = MEMORY_PAUSE};
 	if (attempt.sent && before != REQUEST_UNSENT && before != REQUEST_RESENT)
 		count_ambiguous(s);

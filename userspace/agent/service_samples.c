@@ -15,11 +15,11 @@
 #include "base/order.h"
 
 /* Where the sample of a stack is. */
-struct place {
+struct stack_slot {
 	uint32_t stack;
 	size_t sample;
 };
-DEFINE_MAP_BY(places, struct place, uint32_t, stack);
+DEFINE_MAP_BY(places, struct stack_slot, uint32_t, stack);
 
 struct service_samples {
 	const struct agent_window *window;
@@ -33,8 +33,9 @@ struct service_samples {
 static int add_sample(struct service_samples *s, struct stack_id stack, uint64_t ticks,
 		      uint64_t cpu)
 {
-	const struct place place = {s->merged ? s->merged[stack.v] : stack.v, s->samples.count};
-	const struct place *known;
+	const struct stack_slot place = {s->merged ? s->merged[stack.v] : stack.v,
+					 s->samples.count};
+	const struct stack_slot *known;
 	bool is_new;
 
 	if (!ticks && !cpu)

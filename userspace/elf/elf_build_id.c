@@ -26,7 +26,7 @@
 #define NOTES_MAX    512 /* of all ranges */
 #define NOTE_HEADER  12	 /* sizes of name and content, type */
 
-struct reader {
+struct build_id_reader {
 	int fd;
 	uint64_t base;
 	bool is_64, is_big;
@@ -47,7 +47,7 @@ struct ranges {
 };
 
 /* `size` bytes at an offset, until the next call; NULL: they are not there, or enough was read. */
-static const uint8_t *bytes_at(struct reader *r, uint64_t offset, size_t size)
+static const uint8_t *bytes_at(struct build_id_reader *r, uint64_t offset, size_t size)
 {
 	uint64_t at;
 	ssize_t got;
@@ -66,7 +66,7 @@ static const uint8_t *bytes_at(struct reader *r, uint64_t offset, size_t size)
 	return r->size >= size ? r->window : NULL;
 }
 
-static uint64_t load(const struct reader *r, const uint8_t *bytes, size_t size)
+static uint64_t load(const struct build_id_reader *r, const uint8_t *bytes, size_t size)
 {
 	uint64_t value = 0;
 
@@ -90,7 +90,7 @@ struct header {
 
 /* ---- what the headers say -------------------------------------------------------------------- */
 
-static int read_ident(struct reader *r)
+static int read_ident(struct build_id_reader *r)
 {
 	const uint8_t *ident = bytes_at(r, 0, EI_NIDENT);
 
@@ -106,7 +106,7 @@ static int read_ident(struct reader *r)
 	return 0;
 }
 
-static int read_header(struct reader *r, struct header *h)
+static int read_header(struct build_id_reader *r, struct header *h)
 {
 	int err = read_ident(r);
 	const uint8_t *bytes = err ? NULL : bytes_at(r, 0, SIZE_OF(r, Ehdr));
@@ -127,7 +127,7 @@ static int read_header(struct reader *r, struct header *h)
 }
 
 /* Section number `i`, or NULL. */
-static const uint8_t *section_at(struct reader *r, const struct header *h, uint64_t i)
+static const uint8_t *section_at(struct build_id_reader *r, const struct header *h, uint64_t i)
 {
 	uint64_t size = SIZE_OF(r, Shdr), offset;
 
@@ -138,7 +138,7 @@ static const uint8_t *section_at(struct reader *r, const struct header *h, uint6
 }
 
 /* Section 0 holds the numbers that were too large for the ELF header. */
-static void take_large_numbers(struct reader *r, struct header *h)
+static void take_large_numbers(struct build_id_reader *r, struct header *h)
 {
 	const uint8_t *first = h->segment_count == PN_XNUM || !h->section_count
 				       ? section_at(r, h, 0)
@@ -157,7 +157,8 @@ static void add_range(struct ranges *ranges, struct range range)
 }
 
 /* How many segments can be read. */
-static size_t note_segments(struct reader *r, const struct header *h, struct ranges *ranges)
+static size_t note_segments(struct build_id_reader *r, const struct header *h,
+			    struct ranges *ranges)
 {
 	uint64_t size = SIZE_OF(r, Phdr), count = min_u64(h->segment_count, SEGMENTS_MAX), offset;
 	size_t i;
@@ -179,7 +180,7 @@ static size_t note_segments(struct reader *r, const struct header *h, struct ran
 	return i;
 }
 
-static void note_sections(struct reader *r, const struct header *h, struct ranges *ranges)
+static void note_sections(struct build_id_reader *r, const struct header *h, struct ranges *ranges)
 {
 	uint64_t count = min_u64(h->section_count, SECTIONS_MAX);
 
@@ -198,7 +199,7 @@ static void note_sections(struct reader *r, const struct header *h, struct range
 
 /* ---- notes ----------------------------------------------------------------------------------- */
 
-static bool is_gnu(struct reader *r, uint64_t offset)
+static bool is_gnu(struct build_id_reader *r, uint64_t offset)
 {
 	const uint8_t *name = bytes_at(r, offset, sizeof("GNU"));
 
@@ -206,7 +207,8 @@ static bool is_gnu(struct reader *r, uint64_t offset)
 }
 
 /* The build-id's size, or 0: there is none in the range. */
-static size_t find_in_range(struct reader *r, const struct range *range, uint8_t *id, size_t size)
+static size_t find_in_range(struct build_id_reader *r, const struct range *range, uint8_t *id,
+			    size_t size)
 {
 	uint64_t alignment = range->alignment == 8 ? 8 : 4, at = 0;
 
@@ -237,7 +239,7 @@ static size_t find_in_range(struct reader *r, const struct range *range, uint8_t
 	return 0;
 }
 
-static size_t find_in_ranges(struct reader *r, const struct ranges *ranges, uint8_t *id,
+static size_t find_in_ranges(struct build_id_reader *r, const struct ranges *ranges, uint8_t *id,
 			     size_t size)
 {
 	size_t found = 0;
@@ -248,14 +250,14 @@ static size_t find_in_ranges(struct reader *r, const struct ranges *ranges, uint
 }
 
 /* A file without both of the tables that its header promises is rejected. */
-static bool is_useful(struct reader *r, const struct header *h, size_t segments)
+static bool is_useful(struct build_id_reader *r, const struct header *h, size_t segments)
 {
 	return segments || (!h->segment_count && !h->sections) || section_at(r, h, 0);
 }
 
 int elf_read_build_id(int fd, uint64_t base, uint8_t *id, size_t size)
 {
-	struct reader r = {.fd = fd, .base = base, .reads = READS_MAX, .notes = NOTES_MAX};
+	struct build_id_reader r = {.fd = fd, .base = base, .reads = READS_MAX, .notes = NOTES_MAX};
 	struct ranges segments = {}, sections = {};
 	struct header h;
 	size_t count, found;

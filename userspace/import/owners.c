@@ -4,23 +4,23 @@
 
 #include <errno.h>
 
-static bool same_owner(const struct owner *a, const struct owner *b)
+static bool same_owner(const struct sample_owner *a, const struct sample_owner *b)
 {
 	return a->pid == b->pid && a->tid == b->tid && a->process.v == b->process.v &&
 	       a->thread.v == b->thread.v;
 }
 
-static uint64_t hash_owner(const struct owner *o)
+static uint64_t hash_owner(const struct sample_owner *o)
 {
 	return hash_combine(hash_u64((uint64_t)o->pid << 32 | o->tid),
 			    hash_u64((uint64_t)o->process.v << 32 | o->thread.v));
 }
 
-MAP_KEY(owner_processes, struct owner_process, const struct owner *, &entry->owner)
-MAP_FUNCTIONS(owner_processes, struct owner_process, const struct owner *, owner_processes__key,
-	      hash_owner, same_owner);
-MAP_KEY(owner_threads, struct owner_thread, const struct owner *, &entry->owner)
-MAP_FUNCTIONS(owner_threads, struct owner_thread, const struct owner *, owner_threads__key,
+MAP_KEY(owner_processes, struct owner_process, const struct sample_owner *, &entry->owner)
+MAP_FUNCTIONS(owner_processes, struct owner_process, const struct sample_owner *,
+	      owner_processes__key, hash_owner, same_owner);
+MAP_KEY(owner_threads, struct owner_thread, const struct sample_owner *, &entry->owner)
+MAP_FUNCTIONS(owner_threads, struct owner_thread, const struct sample_owner *, owner_threads__key,
 	      hash_owner, same_owner);
 
 void owners__fini(struct owners *o)
@@ -30,7 +30,7 @@ void owners__fini(struct owners *o)
 }
 
 /* NULL: no memory. */
-static struct owner_process *need_process(struct owners *o, const struct owner *owner)
+static struct owner_process *need_process(struct owners *o, const struct sample_owner *owner)
 {
 	const struct owner_process wanted = {
 		.owner = {.pid = owner->pid, .process = owner->process}};
@@ -49,7 +49,7 @@ static struct owner_process *need_process(struct owners *o, const struct owner *
 	return known && known->id.v ? known : NULL;
 }
 
-int owners__process(struct owners *o, const struct owner *owner, struct process_id *id)
+int owners__process(struct owners *o, const struct sample_owner *owner, struct process_id *id)
 {
 	const struct owner_process *process = need_process(o, owner);
 
@@ -61,7 +61,7 @@ int owners__process(struct owners *o, const struct owner *owner, struct process_
 
 static int fill_thread(struct owners *o, struct owner_thread *thread, struct string_id name)
 {
-	const struct owner *owner = &thread->owner;
+	const struct sample_owner *owner = &thread->owner;
 	struct owner_process *process = need_process(o, owner);
 	bool is_main;
 
@@ -75,7 +75,7 @@ static int fill_thread(struct owners *o, struct owner_thread *thread, struct str
 	return thread->id.v ? 0 : -ENOMEM;
 }
 
-int owners__thread(struct owners *o, const struct owner *owner, struct string_id comm,
+int owners__thread(struct owners *o, const struct sample_owner *owner, struct string_id comm,
 		   struct owner_thread **thread)
 {
 	struct owner_thread wanted = {.owner = *owner}, *known;

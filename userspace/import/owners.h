@@ -11,20 +11,20 @@
  * The labels of a sample; 0: none. A thread with a tid may change its name: then `thread` is its name at the time,
  * and does not separate threads.
  */
-struct owner {
+struct sample_owner {
 	uint32_t pid, tid;
 	struct string_id process, thread;
 	struct string_id cgroup; /* does not separate owners */
 };
 
 struct owner_process {
-	struct owner owner; /* without tid and thread */
+	struct sample_owner owner; /* without tid and thread */
 	struct process_id id;
 	bool has_main;
 };
 
 struct owner_thread {
-	struct owner owner;
+	struct sample_owner owner;
 	struct thread_id id;
 	struct string_id name;
 	uint64_t rows, tail; /* counted by the caller */
@@ -45,9 +45,9 @@ struct owners {
 void owners__fini(struct owners *o);
 
 /* Both are made when they are first needed. 0, -ENOMEM. */
-int owners__process(struct owners *o, const struct owner *owner, struct process_id *id);
+int owners__process(struct owners *o, const struct sample_owner *owner, struct process_id *id);
 /* `comm`: its name, where the owner has none. The thread is valid until the next call. */
-int owners__thread(struct owners *o, const struct owner *owner, struct string_id comm,
+int owners__thread(struct owners *o, const struct sample_owner *owner, struct string_id comm,
 		   struct owner_thread **thread);
 
 #endif

@@ -534,12 +534,12 @@ static enum gil_state label_gil(const struct pprof *p, const Pprof__Label *l)
 						   : GIL_UNKNOWN;
 }
 
-static int read_labels(struct pprof *p, const Pprof__Sample *s, struct owner *owner,
+static int read_labels(struct pprof *p, const Pprof__Sample *s, struct sample_owner *owner,
 		       struct string_id *comm, enum gil_state *gil)
 {
 	int err = 0;
 
-	*owner = (struct owner){};
+	*owner = (struct sample_owner){};
 	*comm = (struct string_id){0};
 	*gil = GIL_UNKNOWN;
 	for (size_t i = 0; i < s->n_label && !err; i++) {
@@ -590,7 +590,7 @@ static struct string_id program_name(const struct pprof *p)
 /* Code without a mapping needs a process before the samples are read. */
 static int find_any_process(struct pprof *p)
 {
-	struct owner owner = {};
+	struct sample_owner owner = {};
 	struct string_id comm;
 	enum gil_state gil;
 	Pprof__Sample *s;
@@ -667,7 +667,7 @@ static int add_sample(struct pprof *p, const struct wire *w, const Pprof__Sample
 {
 	struct profile_sample row = {.kind = SAMPLE_CPU, .end = STACK_END_ROOT};
 	struct owner_thread *thread;
-	struct owner owner;
+	struct sample_owner owner;
 	struct string_id comm;
 	bool idle;
 	int err = read_values(p, w, s, &row);

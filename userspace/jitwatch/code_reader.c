@@ -56,29 +56,29 @@ int code_reader__request(struct helper_pool *pool, unsigned int service, uint32_
 /* ---- in a reader ----------------------------------------------------------------------------- */
 
 /* The process of the last request; a reader has one thread. */
-struct known_process {
+struct cached_process {
 	uint64_t started, used;
 	struct found_runtimes found; /* pid 0: free */
 };
 
-static struct known_process *forget_oldest(struct known_process *known)
+static struct cached_process *forget_oldest(struct cached_process *known)
 {
-	struct known_process *oldest = &known[0];
+	struct cached_process *oldest = &known[0];
 
 	for (size_t i = 1; i < KNOWN_MAX; i++)
 		if (known[i].used < oldest->used)
 			oldest = &known[i];
 	found_runtimes__fini(&oldest->found);
-	*oldest = (struct known_process){};
+	*oldest = (struct cached_process){};
 	return oldest;
 }
 
 /* NULL: nothing can be found. `again`: earlier findings may have changed. */
 static struct found_runtimes *runtimes_of(const struct code_request *request, bool again)
 {
-	static struct known_process known[KNOWN_MAX];
+	static struct cached_process known[KNOWN_MAX];
 	static uint64_t uses;
-	struct known_process *process = NULL;
+	struct cached_process *process = NULL;
 
 	for (size_t i = 0; i < KNOWN_MAX; i++)
 		if (known[i].found.pid == (pid_t)request->pid &&
@@ -86,7 +86,7 @@ static struct found_runtimes *runtimes_of(const struct code_request *request, bo
 			process = &known[i];
 	if (process && again) {
 		found_runtimes__fini(&process->found);
-		*process = (struct known_process){};
+		*process = (struct cached_process){};
 		process = NULL;
 	}
 	if (!process) {

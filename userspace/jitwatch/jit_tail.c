@@ -45,7 +45,7 @@ struct watcher_request {
 };
 
 /* A file that is read. */
-struct known_file {
+struct followed_file {
 	uint32_t number, user;
 	pid_t pid;
 	uint8_t kind;
@@ -61,7 +61,7 @@ struct jit_line {
 	size_t sent; /* of the log */
 	VEC(uint32_t)
 	numbers; /* of the files that this watcher has reported, outside of it; 0: none */
-	VEC(struct known_file) files;
+	VEC(struct followed_file) files;
 	uint32_t denied[JIT_WATCHERS_MAX];
 	uint32_t denied_count;
 
@@ -111,7 +111,7 @@ static int keep_event(struct jit_tail *t, const struct event_header *event)
 
 static int note_file(struct jit_line *l, const struct jit_file_event *e)
 {
-	const struct known_file file = {
+	const struct followed_file file = {
 		.number = e->file, .user = e->user, .pid = (pid_t)e->pid, .kind = e->kind};
 	size_t i = 0;
 
@@ -356,7 +356,7 @@ static int begin_watcher(struct jit_line *l)
 }
 
 /* From `time` on the entries of a map are in doubt, as for every file that is left (jit_file.c). */
-static int leave_file(struct jit_tail *t, const struct known_file *file, uint64_t time,
+static int leave_file(struct jit_tail *t, const struct followed_file *file, uint64_t time,
 		      enum jit_file_state why)
 {
 	struct jit_bytes_event doubt = {
@@ -402,7 +402,7 @@ static void deny_user(struct jit_line *l, uint32_t user, uint64_t time)
 		t->err = vec_push(&t->denied, user);
 	outside_books__add(t->books, user, OUTSIDE_JIT_FILES, OUTSIDE_BY_NO_ANSWER, 1);
 	for (size_t i = l->files.count; i-- > 0;) {
-		const struct known_file file = l->files.data[i];
+		const struct followed_file file = l->files.data[i];
 
 		if (file.user != user)
 			continue;

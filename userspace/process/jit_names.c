@@ -54,7 +54,7 @@ struct kept_text {
 	enum code_tier tier;
 };
 
-struct place {
+struct jit_location {
 	uint32_t process; /* in `processes` */
 	struct location_id location;
 	uint64_t address;
@@ -89,7 +89,7 @@ struct jit_names {
 	struct jit_sources *sources;
 	struct code_process *processes; /* by id */
 	size_t process_count;
-	VEC(struct place) places;
+	VEC(struct jit_location) places;
 	uint32_t *place_of; /* index + 1, by location; the profile's own ones only */
 	size_t location_count;
 	struct done_stack *done; /* by stack; the same */
@@ -101,7 +101,7 @@ struct jit_names {
 static void jit_names__fini(struct jit_names *j)
 {
 	for (size_t i = 0; i < j->places.count; i++) {
-		struct place *place = &j->places.data[i];
+		struct jit_location *place = &j->places.data[i];
 
 		for (int kind = 0; kind < JIT_FILE_KIND_COUNT; kind++)
 			jit_history__fini(&place->histories[kind]);
@@ -139,7 +139,7 @@ static struct code_process *find_process(const struct jit_names *j, struct proce
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-DEFINE_ORDER(compare_places, struct place, ASCENDING(process) ?: ASCENDING(address) ?: ASCENDING(location.v));
+DEFINE_ORDER(compare_places, struct jit_location, ASCENDING(process) ?: ASCENDING(address) ?: ASCENDING(location.v));
 
 /* Every location in code of a process that is known to make some, by process and address. */
 static int collect_places(struct jit_names *j)
@@ -152,7 +152,7 @@ static int collect_places(struct jit_names *j)
 		const struct location_id id = {i};
 		const struct profile_location *l = profile_builder__get_location(j->builder, id);
 		const struct code_process *process = find_process(j, l->process);
-		struct place place = {.location = id, .address = l->address};
+		struct jit_location place = {.location = id, .address = l->address};
 
 		if (!process || profile_builder__get_dso(j->builder, l->dso)->kind != DSO_JIT)
 			continue;
@@ -162,7 +162,7 @@ static int collect_places(struct jit_names *j)
 	}
 	vec_sort(&j->places, compare_places);
 	for (size_t i = 0; i < j->places.count; i++) {
-		struct place *place = &j->places.data[i];
+		struct jit_location *place = &j->places.data[i];
 		bool repeated = i && place[-1].process == place->process &&
 				place[-1].address == place->address;
 
@@ -182,7 +182,8 @@ static struct jit_code *code_of(const struct jit_names *j, const struct code_pro
 }
 
 /* The histories of one process's places, by one of its files. Two locations can have one address. */
-static int read_histories(struct jit_code *code, int kind, struct place *places, size_t count)
+static int read_histories(struct jit_code *code, int kind, struct jit_location *places,
+			  size_t count)
 {
 	_cleanup_free_ uint64_t *addresses = calloc(count, sizeof(*addresses));
 	_cleanup_free_ struct jit_history *histories = calloc(count, sizeof(*histories));
@@ -206,13 +207,13 @@ static int read_histories(struct jit_code *code, int kind, struct place *places,
 }
 
 /* If two locations have one address, the second one uses the history of the first. */
-static const struct jit_history *history_of(const struct jit_names *j, const struct place *place,
-					    int kind)
+static const struct jit_history *history_of(const struct jit_names *j,
+					    const struct jit_location *place, int kind)
 {
 	return &j->places.data[place->first].histories[kind];
 }
 
-static bool is_constant(const struct jit_names *j, const struct place *place)
+static bool is_constant(const struct jit_names *j, const struct jit_location *place)
 {
 	uint64_t start = profile_builder__session(j->builder)->start;
 
@@ -239,7 +240,8 @@ static bool may_read(struct jit_names *j, struct jit_source *source)
 }
 
 /* Are there too many changes with these? Then these are dropped. */
-static bool too_many_changes(struct jit_names *j, int kind, struct place *places, size_t count)
+static bool too_many_changes(struct jit_names *j, int kind, struct jit_location *places,
+			     size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		j->changes += places[i].histories[kind].changes.count;
@@ -253,7 +255,8 @@ static bool too_many_changes(struct jit_names *j, int kind, struct place *places
 }
 
 /* Too many changes to be kept: the file counts as bad, and gives no names. */
-static int read_process(struct jit_names *j, uint32_t number, struct place *places, size_t count)
+static int read_process(struct jit_names *j, uint32_t number, struct jit_location *places,
+			size_t count)
 {
 	const struct code_process *process = &j->processes[number];
 
@@ -374,7 +377,7 @@ static void name_location(struct jit_names *j, struct location_id id, const stru
 }
 
 /* A jitdump is exact, so it comes first. */
-static struct version find_answer(const struct jit_names *j, const struct place *place,
+static struct version find_answer(const struct jit_names *j, const struct jit_location *place,
 				  uint64_t time)
 {
 	static const enum jit_file_kind order[] = {JIT_FILE_DUMP, JIT_FILE_MAP};
@@ -408,7 +411,8 @@ static bool same_version(const struct version *a, const struct version *b)
 }
 
 /* The version of the place at that time. NULL: no memory. */
-static const struct version *version_at(struct jit_names *j, struct place *place, uint64_t time)
+static const struct version *version_at(struct jit_names *j, struct jit_location *place,
+					uint64_t time)
 {
 	struct version v;
 
@@ -430,7 +434,7 @@ static const struct version *version_at(struct jit_names *j, struct place *place
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
-static struct place *place_of(const struct jit_names *j, struct location_id location)
+static struct jit_location *place_of(const struct jit_names *j, struct location_id location)
 {
 	uint32_t index = location.v < j->location_count ? j->place_of[location.v] : 0;
 
@@ -455,7 +459,7 @@ static int look_at_stacks(struct jit_names *j)
 		const struct profile_stack *stack =
 			profile_builder__get_stack(j->builder, (struct stack_id){i});
 		const struct done_stack *parent = &j->done[stack->parent.v];
-		const struct place *place = place_of(j, stack->location);
+		const struct jit_location *place = place_of(j, stack->location);
 
 		j->done[i].has_code = parent->has_code || place;
 		j->done[i].is_read = parent->is_read || is_read(j, stack->location);
@@ -471,7 +475,7 @@ static struct done_stack add_frame(struct jit_names *j, struct stack_id id, uint
 {
 	const struct profile_stack stack = *profile_builder__get_stack(j->builder, id);
 	struct done_stack result = put_together(j, stack.parent, time);
-	struct place *place = place_of(j, stack.location);
+	struct jit_location *place = place_of(j, stack.location);
 	struct location_id location = stack.location;
 
 	if (place) {

@@ -13,7 +13,7 @@
 
 #define PLACES_MAX (1u << 20) /* of one window; what comes then is one place for each runtime */
 
-struct place {
+struct managed_location {
 	struct code_words words;
 	uint32_t place;
 	uint64_t address;  /* of compiled code; 0 */
@@ -23,7 +23,7 @@ struct place {
 	uint64_t frames; /* of samples */
 };
 
-static uint64_t hash_place(const struct place *p)
+static uint64_t hash_place(const struct managed_location *p)
 {
 	uint64_t hash = hash_combine(hash_u64(p->words.life), hash_u64(p->words.function));
 
@@ -32,7 +32,7 @@ static uint64_t hash_place(const struct place *p)
 	return hash_combine(hash, hash_u64((uint64_t)(p->versions + p->chains) << 32 | p->place));
 }
 
-static bool same_place(const struct place *a, const struct place *b)
+static bool same_place(const struct managed_location *a, const struct managed_location *b)
 {
 	return a->words.life == b->words.life && a->words.kind == b->words.kind &&
 	       a->words.function == b->words.function && a->words.check == b->words.check &&
@@ -40,7 +40,7 @@ static bool same_place(const struct place *a, const struct place *b)
 	       a->chains == b->chains;
 }
 
-DEFINE_MAP_OF(place_map, struct place, hash_place, same_place);
+DEFINE_MAP_OF(place_map, struct managed_location, hash_place, same_place);
 
 /* A life with places, that was forked. */
 struct forked_life {
@@ -110,7 +110,8 @@ static struct dso_id dso_of(struct managed_frames *m, enum frame_note_kind kind)
 }
 
 /* The place that is its own, or -E2BIG; -ENOMEM. *known is valid until the next one is added. */
-static int intern(struct managed_frames *m, const struct place *place, struct place **known)
+static int intern(struct managed_frames *m, const struct managed_location *place,
+		  struct managed_location **known)
 {
 	*known = place_map__find(&m->places, place);
 	if (!*known && m->places.count >= PLACES_MAX && place->words.life)
@@ -127,7 +128,7 @@ static int intern(struct managed_frames *m, const struct place *place, struct pl
 }
 
 /* The words by which inlined functions are looked up. */
-static struct code_words words_of_chain(const struct place *place)
+static struct code_words words_of_chain(const struct managed_location *place)
 {
 	return (struct code_words){place->words.life, place->words.kind, place->words.function,
 				   place->words.check, place->address};
@@ -147,7 +148,7 @@ static bool has_number(const struct managed_frames *m, const struct code_words *
  * Which version of it is meant is decided by what has been reported by now. Compiled code that is described once and functions
  * with numbers have words that no others get: whenever they are reported, it is that.
  */
-static void note_versions(const struct managed_frames *m, struct place *place)
+static void note_versions(const struct managed_frames *m, struct managed_location *place)
 {
 	struct code_words words = words_of_chain(place);
 
@@ -174,18 +175,18 @@ static int note_kin(struct managed_frames *m, const struct managed_process *proc
 static int push_note(struct managed_frames *m, const struct managed_process *process,
 		     const struct frame_note *note, uint64_t address)
 {
-	struct place place = {
+	struct managed_location place = {
 		.words = {process->life, note->kind, note->function, note->check},
 		.place = address ? 0 : note->place,
 		.address = address,
 	};
-	struct place *known;
+	struct managed_location *known;
 	int err;
 
 	note_versions(m, &place);
 	err = intern(m, &place, &known);
 	if (err == -E2BIG)
-		err = intern(m, &(struct place){.words = {.kind = note->kind}}, &known);
+		err = intern(m, &(struct managed_location){.words = {.kind = note->kind}}, &known);
 	if (err)
 		return err;
 	known->frames++;
@@ -360,8 +361,8 @@ static struct function_id function_of(struct managed_frames *m, enum frame_note_
 }
 
 /* The version of the function of the parent, before its process was forked; a later one is in doubt. */
-static const struct code_function_event *inherited(const struct managed_frames *m,
-						   const struct place *place, bool *ambiguous)
+static const struct code_function_event *
+inherited(const struct managed_frames *m, const struct managed_location *place, bool *ambiguous)
 {
 	const struct forked_life *forked = ops_of(m, &place->words)->is_inherited
 						   ? forked_map__find(&m->forked, place->words.life)
@@ -435,8 +436,8 @@ static bool is_doubted(const struct managed_frames *m, const struct code_words *
  * The version of the words at the place's time, and whether they may have been another function's. NULL: there is
  * none.
  */
-static const struct code_function_event *event_of(const struct managed_frames *m,
-						  const struct place *place, bool *ambiguous)
+static const struct code_function_event *
+event_of(const struct managed_frames *m, const struct managed_location *place, bool *ambiguous)
 {
 	size_t version = place->versions ? place->versions - 1 : 0;
 	const struct code_function_event *event, *of_parent;
@@ -454,7 +455,7 @@ static const struct code_function_event *event_of(const struct managed_frames *m
 	return of_parent ? of_parent : event;
 }
 
-static struct profile_line line_of(struct managed_frames *m, const struct place *place,
+static struct profile_line line_of(struct managed_frames *m, const struct managed_location *place,
 				   const struct code_function_event *event)
 {
 	const struct code_row *row = code_function__row(event, place->place);
@@ -487,7 +488,7 @@ static const struct code_function_event *called_now(const struct managed_frames 
 }
 
 /* *ambiguous is set if it may have been another one. */
-static size_t chain_of(struct managed_frames *m, const struct place *place,
+static size_t chain_of(struct managed_frames *m, const struct managed_location *place,
 		       struct profile_line *lines, bool *ambiguous)
 {
 	const struct code_words words = words_of_chain(place);
@@ -521,7 +522,7 @@ static size_t chain_of(struct managed_frames *m, const struct place *place,
 }
 
 /* Where frames are missing: the chain was too long, or is not one. */
-static void resolve_cut(struct managed_frames *m, const struct place *place)
+static void resolve_cut(struct managed_frames *m, const struct managed_location *place)
 {
 	struct profile_function function = {
 		.name = profile_builder__string(m->builder, "[truncated]"),
@@ -537,7 +538,8 @@ static void resolve_cut(struct managed_frames *m, const struct place *place)
 
 /* Compiled code is described once; other answers for the same code are ignored. */
 static const struct code_chain_event *confirmed_chain(const struct managed_frames *m,
-						      const struct place *place, bool *ambiguous)
+						      const struct managed_location *place,
+						      bool *ambiguous)
 {
 	const struct code_words words = words_of_chain(place);
 	size_t versions = code_functions__chain_versions(m->functions, &words);
@@ -590,7 +592,7 @@ static const struct code_function_event *called_at(const struct managed_frames *
 }
 
 /* Methods, or the stub where there are none. 0: not known. *sure of the outermost are not ambiguous. */
-static size_t compiled_lines(struct managed_frames *m, const struct place *place,
+static size_t compiled_lines(struct managed_frames *m, const struct managed_location *place,
 			     struct profile_line *lines, bool *is_stub, bool *ambiguous,
 			     uint32_t *sure)
 {
@@ -627,7 +629,7 @@ static size_t compiled_lines(struct managed_frames *m, const struct place *place
 	return count;
 }
 
-static void resolve_compiled(struct managed_frames *m, const struct place *place,
+static void resolve_compiled(struct managed_frames *m, const struct managed_location *place,
 			     struct profile_runtime *runtime)
 {
 	struct profile_line lines[CODE_CALLS_MAX];
@@ -653,7 +655,8 @@ static void resolve_compiled(struct managed_frames *m, const struct place *place
 
 /* The function that the code at the place was, when it was sampled. NULL: not known. */
 static const struct code_function_event *module_function(const struct managed_frames *m,
-							 const struct place *place, bool *ambiguous)
+							 const struct managed_location *place,
+							 bool *ambiguous)
 {
 	const struct code_words words = words_of_chain(place);
 	size_t version = place->chains ? place->chains - 1 : 0;
@@ -674,7 +677,7 @@ static const struct code_function_event *module_function(const struct managed_fr
 			 chain, ambiguous);
 }
 
-static void resolve_in_module(struct managed_frames *m, const struct place *place,
+static void resolve_in_module(struct managed_frames *m, const struct managed_location *place,
 			      struct profile_runtime *runtime)
 {
 	const struct code_function_event *event;
@@ -694,7 +697,7 @@ static void resolve_in_module(struct managed_frames *m, const struct place *plac
 		runtime->ambiguous += place->frames;
 }
 
-static void resolve_place(struct managed_frames *m, const struct place *place,
+static void resolve_place(struct managed_frames *m, const struct managed_location *place,
 			  struct profile_runtime *runtime)
 {
 	struct profile_line lines[CODE_CALLS_MAX];
@@ -737,7 +740,7 @@ static void report_counts(struct managed_frames *m, struct profile_runtime *runt
 
 void managed_frames__resolve(struct managed_frames *m)
 {
-	static void (*const resolve[])(struct managed_frames *, const struct place *,
+	static void (*const resolve[])(struct managed_frames *, const struct managed_location *,
 				       struct profile_runtime *) = {
 		[NAMED_BY_FUNCTION] = resolve_place,
 		[NAMED_BY_CODE] = resolve_compiled,
@@ -746,7 +749,7 @@ void managed_frames__resolve(struct managed_frames *m)
 	struct profile_runtime counts[FRAME_NOTE_COUNT] = {};
 
 	for (size_t i = 0; i < m->places.count; i++) {
-		const struct place *place = &m->places.data[i];
+		const struct managed_location *place = &m->places.data[i];
 		const struct note_ops *ops = ops_of(m, &place->words);
 
 		resolve[ops->naming](m, place, &counts[ops->counted_as]);

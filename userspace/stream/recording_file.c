@@ -320,7 +320,7 @@ uint64_t recording_writer__bytes(const struct recording_writer *w)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-struct reader {
+struct recording_reader {
 	int fd;
 	uint64_t size, at; /* of the file; of the next chunk */
 	event_sink_fn sink;
@@ -343,13 +343,14 @@ struct reader {
 	struct clock_anchor_event anchor; /* handed on last */
 };
 
-static int reader_failed(struct reader *r, int err)
+static int reader_failed(struct recording_reader *r, int err)
 {
 	r->failed = true;
 	return err;
 }
 
-static bool chunk_header_is_sound(const struct reader *r, const struct chunk_header *header)
+static bool chunk_header_is_sound(const struct recording_reader *r,
+				  const struct chunk_header *header)
 {
 	return !memcmp(header->magic, CHUNK_MAGIC, sizeof(header->magic)) &&
 	       header->crc == crc32_update(0, header, offsetof(struct chunk_header, crc)) &&
@@ -358,7 +359,7 @@ static bool chunk_header_is_sound(const struct reader *r, const struct chunk_hea
 }
 
 /* The next place from `at` on where a sound chunk header lies. 1: *found is set; 0: none. */
-static int search_chunk(const struct reader *r, uint64_t at, uint64_t *found)
+static int search_chunk(const struct recording_reader *r, uint64_t at, uint64_t *found)
 {
 	_cleanup_free_ char *block = malloc(SEARCH_STEP + sizeof(struct chunk_header));
 	size_t step = SEARCH_FIRST, last = 0;
@@ -390,7 +391,7 @@ static int search_chunk(const struct reader *r, uint64_t at, uint64_t *found)
 	return 0;
 }
 
-static int hand_on(struct reader *r, const struct event_header *event)
+static int hand_on(struct recording_reader *r, const struct event_header *event)
 {
 	r->last_time = event->time;
 	r->summary->events++;
@@ -403,7 +404,7 @@ static int hand_on(struct reader *r, const struct event_header *event)
 	return r->sink(r->context, event);
 }
 
-static int report_gap(struct reader *r, uint64_t time)
+static int report_gap(struct recording_reader *r, uint64_t time)
 {
 	struct lost_event lost = {
 		.header = {.size = sizeof(lost), .type = EVENT_LOST, .time = time},
@@ -417,7 +418,7 @@ static int report_gap(struct reader *r, uint64_t time)
 	return hand_on(r, &lost.header);
 }
 
-static bool is_repeated_anchor(const struct reader *r, const struct event_header *event)
+static bool is_repeated_anchor(const struct recording_reader *r, const struct event_header *event)
 {
 	const struct clock_anchor_event *anchor = (const void *)event;
 
@@ -427,7 +428,7 @@ static bool is_repeated_anchor(const struct reader *r, const struct event_header
 }
 
 /* One checked event, in our own buffer. `first`: of its chunk. */
-static int take_event(struct reader *r, struct event_header *event, bool first)
+static int take_event(struct recording_reader *r, struct event_header *event, bool first)
 {
 	bool anchor = event->type == EVENT_CLOCK_ANCHOR;
 	int err;
@@ -451,7 +452,7 @@ static int take_event(struct reader *r, struct event_header *event, bool first)
 	return hand_on(r, event);
 }
 
-static int take_payload(struct reader *r, size_t size)
+static int take_payload(struct recording_reader *r, size_t size)
 {
 	int err = 0;
 
@@ -471,7 +472,7 @@ static int take_payload(struct reader *r, size_t size)
 	return err;
 }
 
-static void count_gap(struct reader *r, uint64_t chunks)
+static void count_gap(struct recording_reader *r, uint64_t chunks)
 {
 	if (r->gap == 0)
 		r->gap_since = r->last_time;
@@ -482,7 +483,7 @@ static void count_gap(struct reader *r, uint64_t chunks)
 }
 
 /* Chunks missing before this one, by its number or because bytes had to be skipped. */
-static void account_sequence(struct reader *r, const struct chunk_header *header)
+static void account_sequence(struct recording_reader *r, const struct chunk_header *header)
 {
 	if (header->sequence > r->next_sequence)
 		count_gap(r, header->sequence - r->next_sequence);
@@ -493,7 +494,7 @@ static void account_sequence(struct reader *r, const struct chunk_header *header
 }
 
 /* The chunk at r->at has a sound header and lies whole in the file. */
-static int take_chunk(struct reader *r, const struct chunk_header *header)
+static int take_chunk(struct recording_reader *r, const struct chunk_header *header)
 {
 	size_t payload = header->payload_size;
 	struct chunk_trailer trailer;
@@ -524,7 +525,7 @@ static int take_chunk(struct reader *r, const struct chunk_header *header)
 }
 
 /* There is no chunk where one should be. Go to the next that can be found; 1, 0: none, or errno. */
-static int find_next_chunk(struct reader *r)
+static int find_next_chunk(struct recording_reader *r)
 {
 	bool counted = r->suspect > 0; /* the chunk that led here */
 	int found = search_chunk(r, counted ? r->suspect : r->at + 1, &r->at);
@@ -537,7 +538,7 @@ static int find_next_chunk(struct reader *r)
 }
 
 /* A chunk that is longer than the file: the last one, cut off, or one that has lost bytes. */
-static int pass_cut_chunk(struct reader *r, const struct chunk_header *header)
+static int pass_cut_chunk(struct recording_reader *r, const struct chunk_header *header)
 {
 	int found = search_chunk(r, r->at + 1, &r->at);
 
@@ -552,7 +553,7 @@ static int pass_cut_chunk(struct reader *r, const struct chunk_header *header)
 }
 
 /* One step: a chunk, or on to the next one that can be found. 1: go on; 0: the end. */
-static int read_step(struct reader *r)
+static int read_step(struct recording_reader *r)
 {
 	uint64_t left = r->size > r->at ? r->size - r->at : 0;
 	struct chunk_header header;
@@ -579,7 +580,7 @@ static int read_step(struct reader *r)
 	return err ? err : 1;
 }
 
-static int check_file_header(struct reader *r, struct failure *failure)
+static int check_file_header(struct recording_reader *r, struct failure *failure)
 {
 	struct file_header header = {};
 	ssize_t got = pread_full(r->fd, &header, sizeof(header), 0);
@@ -611,7 +612,7 @@ static int check_file_header(struct reader *r, struct failure *failure)
 	return 0;
 }
 
-static int read_chunks(struct reader *r, struct failure *failure)
+static int read_chunks(struct recording_reader *r, struct failure *failure)
 {
 	int more;
 
@@ -630,7 +631,8 @@ static int read_chunks(struct reader *r, struct failure *failure)
 int recording_read(int fd, event_sink_fn sink, void *context, struct recording_summary *summary,
 		   struct failure *failure)
 {
-	struct reader r = {.fd = fd, .sink = sink, .context = context, .summary = summary};
+	struct recording_reader r = {
+		.fd = fd, .sink = sink, .context = context, .summary = summary};
 	struct stat st;
 	int err;
 

@@ -41,7 +41,7 @@ static const struct finder_limits LIMITS = {
 	.silence_ns = 5 * SECOND_NS,
 };
 
-struct owner {
+struct file_owner {
 	uid_t user;
 	dev_t device;
 	bool foreign;	/* its root directory is not ours … */
@@ -54,8 +54,8 @@ struct file_finder {
 	int socket;
 	bool debuginfod;		  /* what it was started for */
 	struct debug_file_counts *counts; /* shared with it */
-	struct owner own;		  /* of our root directory */
-	struct owner hung[HUNG_MAX];
+	struct file_owner own;		  /* of our root directory */
+	struct file_owner hung[HUNG_MAX];
 	size_t hung_count, foreign_count;
 	struct quota time, copies; /* of all but root's own files */
 	uint64_t abandoned;
@@ -148,10 +148,10 @@ static bool look_at(int fd, struct statx *st)
 				 STATX_UID | STATX_INO | STATX_MNT_ID, st);
 }
 
-static struct owner owner_of(const struct file_finder *f, int elf_fd, int root_fd,
-			     uint32_t copied_for)
+static struct file_owner owner_of(const struct file_finder *f, int elf_fd, int root_fd,
+				  uint32_t copied_for)
 {
-	struct owner o = {.user = elf_fd < 0 ? ROOT : NOBODY};
+	struct file_owner o = {.user = elf_fd < 0 ? ROOT : NOBODY};
 	struct statx st;
 
 	if (copied_for) { /* the copy itself is ours */
@@ -180,7 +180,8 @@ static void note_own_root(struct file_finder *f)
 		close(fd);
 }
 
-static bool is_suspect(const struct file_finder *f, const struct owner *o, const struct owner *hung)
+static bool is_suspect(const struct file_finder *f, const struct file_owner *o,
+		       const struct file_owner *hung)
 {
 	if (o->user == hung->user && o->user != ROOT)
 		return true;
@@ -189,7 +190,7 @@ static bool is_suspect(const struct file_finder *f, const struct owner *o, const
 	return o->device && o->device == hung->device && o->device != f->own.device;
 }
 
-static bool has_hung(const struct file_finder *f, const struct owner *o)
+static bool has_hung(const struct file_finder *f, const struct file_owner *o)
 {
 	for (size_t i = 0; i < f->hung_count; i++)
 		if (is_suspect(f, o, &f->hung[i]))
@@ -197,7 +198,7 @@ static bool has_hung(const struct file_finder *f, const struct owner *o)
 	return f->hung_count == HUNG_MAX || (o->foreign && f->foreign_count >= FOREIGN_MAX);
 }
 
-static void note_hung(struct file_finder *f, const struct owner *o)
+static void note_hung(struct file_finder *f, const struct file_owner *o)
 {
 	f->abandoned++;
 	f->foreign_count += o->foreign;
@@ -205,20 +206,21 @@ static void note_hung(struct file_finder *f, const struct owner *o)
 		f->hung[f->hung_count++] = *o;
 }
 
-static bool is_ours(const struct owner *o)
+static bool is_ours(const struct file_owner *o)
 {
 	return o->user == ROOT && !o->foreign;
 }
 
-static uint64_t copies_allowed(const struct file_finder *f, const struct owner *o)
+static uint64_t copies_allowed(const struct file_finder *f, const struct file_owner *o)
 {
 	int64_t left = quota__left(&f->copies, o->user, 0);
 
 	return is_ours(o) ? f->copies.user.limit : left > 0 ? (uint64_t)left : 0;
 }
 
-static void note_copies(struct file_finder *f, const struct owner *o, enum finder_question question,
-			const struct finder_request *request, const struct finder_answer *answer)
+static void note_copies(struct file_finder *f, const struct file_owner *o,
+			enum finder_question question, const struct finder_request *request,
+			const struct finder_answer *answer)
 {
 	if (answer->copies_left)
 		outside_books__add(f->books, o->user, OUTSIDE_FILE_COPIES,
@@ -232,7 +234,7 @@ static void note_copies(struct file_finder *f, const struct owner *o, enum finde
 }
 
 /* Searches that were not made, or not to their end. */
-static void note_left(struct file_finder *f, const struct owner *o, enum outside_reason reason)
+static void note_left(struct file_finder *f, const struct file_owner *o, enum outside_reason reason)
 {
 	outside_books__add(f->books, o->user, OUTSIDE_DEBUG_FILES, reason, 1);
 }
@@ -326,7 +328,7 @@ static int request_answer(struct file_finder *f, enum finder_question question,
 			  struct finder_request *request, int elf_fd, int root_fd,
 			  struct pending_request *a)
 {
-	const struct owner owner = owner_of(f, elf_fd, root_fd, request->copied_for);
+	const struct file_owner owner = owner_of(f, elf_fd, root_fd, request->copied_for);
 	enum outside_reason refusal = OUTSIDE_REASON_COUNT;
 	uint64_t begin = monotonic_ns();
 	int err;

@@ -36,7 +36,7 @@
 
 #define COUNT(array)	     (sizeof(array) / sizeof(*(array)))
 
-struct place {
+struct covered_address {
 	uint64_t address;
 	size_t index;
 };
@@ -53,7 +53,7 @@ struct module {
 	struct memo *functions; /* of symbols that are parts of them */
 	/* The addresses that a segment covers, by ELF virtual address, and their answers by symbol. */
 	size_t covered;
-	struct place *places;
+	struct covered_address *places;
 	struct symbol_match *matches;
 	uint64_t *addresses;
 	/* By index: number among the covered ones, or NOT_COVERED. */
@@ -171,7 +171,7 @@ static int open_files(struct module *m)
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-DEFINE_ORDER(compare_places, struct place, ASCENDING(address) ?: ASCENDING(index));
+DEFINE_ORDER(compare_places, struct covered_address, ASCENDING(address) ?: ASCENDING(index));
 
 /* Converts file offsets, or addresses of the kernel, to ELF virtual addresses. */
 static int elf_address(const struct module *m, uint64_t requested, uint64_t *address)
@@ -194,7 +194,7 @@ static int take_addresses(struct module *m, const uint64_t *requested, size_t co
 	if (!m->places || !m->addresses || !m->matches || !m->order)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
-		struct place place = {.index = i};
+		struct covered_address place = {.index = i};
 
 		m->order[i] = NOT_COVERED;
 		if (!elf_address(m, requested[i], &place.address))

@@ -16,7 +16,7 @@
 #define KEPT_MAX  16
 #define KEPT_TIME UINT64_C(90000000000) /* ns without a question */
 
-struct place {
+struct pooled_child {
 	struct symbol_key key;
 	struct kept_child child;
 	size_t bytes;
@@ -27,7 +27,7 @@ struct sealed_pool {
 	pid_t keeper;
 	int control; /* -1: there is no keeper */
 	size_t limit;
-	VEC(struct place) places; /* in the order of their last request */
+	VEC(struct pooled_child) places; /* in the order of their last request */
 };
 
 struct sealed_pool *sealed_pool__new(size_t bytes)
@@ -140,7 +140,7 @@ static size_t bytes_of_all(const struct sealed_pool *p)
 	return sum;
 }
 
-static bool is_worth_less(const struct place *a, const struct place *b)
+static bool is_worth_less(const struct pooled_child *a, const struct pooled_child *b)
 {
 	return (double)a->child.opening * (double)b->bytes <
 	       (double)b->child.opening * (double)a->bytes;
@@ -166,10 +166,10 @@ void sealed_pool__limit(struct sealed_pool *p, size_t bytes)
 void sealed_pool__put(struct sealed_pool *p, const struct symbol_key *key,
 		      const struct kept_child *child)
 {
-	struct place place = {.key = *key,
-			      .child = *child,
-			      .bytes = own_bytes(child->pid),
-			      .used_at = monotonic_ns()};
+	struct pooled_child place = {.key = *key,
+				     .child = *child,
+				     .bytes = own_bytes(child->pid),
+				     .used_at = monotonic_ns()};
 
 	log_debug(LOG_SYMBOLS, "sealed child %d is kept: %.1f MB", child->pid,
 		  place.bytes / 1048576.0);

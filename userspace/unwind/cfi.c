@@ -30,7 +30,7 @@ struct fde {
 	uint32_t cie;
 };
 
-struct reader {
+struct cfi_reader {
 	const struct cfi_section *section;
 	struct cfi_counts *counts;
 	VEC(struct cie) cies; /* in the order of their offsets */
@@ -38,7 +38,7 @@ struct reader {
 	bool skips_cies, skips_fdes; /* in this pass */
 };
 
-static void reader__fini(struct reader *r)
+static void reader__fini(struct cfi_reader *r)
 {
 	build_budget__give_back(r->section->budget, r->cies.count * sizeof(*r->cies.data) +
 							    r->fdes.count * sizeof(*r->fdes.data));
@@ -48,7 +48,7 @@ static void reader__fini(struct reader *r)
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-static uint64_t offset_of(const struct reader *r, const uint8_t *p)
+static uint64_t offset_of(const struct cfi_reader *r, const uint8_t *p)
 {
 	return p - r->section->data;
 }
@@ -101,7 +101,7 @@ uint64_t cfi_read_encoded(const struct cfi_section *section, struct cursor *c, u
 }
 
 /* Step over the pointer to the personality routine: its size is all that matters. */
-static void skip_personality(const struct reader *r, struct cursor *c)
+static void skip_personality(const struct cfi_reader *r, struct cursor *c)
 {
 	uint8_t encoding = cursor__u8(c);
 
@@ -115,7 +115,7 @@ static void skip_personality(const struct reader *r, struct cursor *c)
 }
 
 /* The augmentation that begins with 'z'; its letters say what its data are. */
-static void read_augmentation(const struct reader *r, struct cursor *c, const char *letters,
+static void read_augmentation(const struct cfi_reader *r, struct cursor *c, const char *letters,
 			      struct cie *cie)
 {
 	uint64_t size = cursor__uleb(c);
@@ -144,7 +144,7 @@ static void read_augmentation(const struct reader *r, struct cursor *c, const ch
 		cie->supported = false;
 }
 
-static void read_cie_body(const struct reader *r, struct cursor *c, struct cie *cie)
+static void read_cie_body(const struct cfi_reader *r, struct cursor *c, struct cie *cie)
 {
 	uint8_t version = cursor__u8(c);
 	const char *augmentation = cursor__string(c);
@@ -169,7 +169,7 @@ static void read_cie_body(const struct reader *r, struct cursor *c, struct cie *
 }
 
 /* The initial rules of all its functions. */
-static void run_cie(const struct reader *r, struct cie *cie)
+static void run_cie(const struct cfi_reader *r, struct cie *cie)
 {
 	struct cfi_machine m = {.section = r->section, .cie = cie, .rbx = {.how = UNWIND_RBX_SAME}};
 
@@ -182,7 +182,7 @@ static void run_cie(const struct reader *r, struct cie *cie)
 	cie->supported = !m.failed;
 }
 
-static int add_cie(struct reader *r, uint64_t offset, struct cursor c)
+static int add_cie(struct cfi_reader *r, uint64_t offset, struct cursor c)
 {
 	struct cie cie = {.offset = offset};
 	int err = build_budget__take(r->section->budget, sizeof(cie));
@@ -194,14 +194,14 @@ static int add_cie(struct reader *r, uint64_t offset, struct cursor c)
 	return vec_push(&r->cies, cie);
 }
 
-static uint32_t find_cie(const struct reader *r, uint64_t offset)
+static uint32_t find_cie(const struct cfi_reader *r, uint64_t offset)
 {
 	size_t i = partition_point(r->cies.data, r->cies.count, cie, cie->offset < offset);
 
 	return i < r->cies.count && r->cies.data[i].offset == offset ? i : NO_CIE;
 }
 
-static int add_fde(struct reader *r, struct cursor c, uint32_t number)
+static int add_fde(struct cfi_reader *r, struct cursor c, uint32_t number)
 {
 	const struct cie *cie = &r->cies.data[number];
 	uint64_t start, size;
@@ -237,7 +237,7 @@ static int add_fde(struct reader *r, struct cursor c, uint32_t number)
  * One entry. In .eh_frame an id of 0 means a CIE, else it is the distance back to it; in .debug_frame all
  * ones mean a CIE, else it is an offset.
  */
-static int read_entry(struct reader *r, uint64_t offset, struct cursor c, bool is_64)
+static int read_entry(struct cfi_reader *r, uint64_t offset, struct cursor c, bool is_64)
 {
 	bool eh = r->section->is_eh_frame;
 	uint64_t at = offset_of(r, c.at), id = is_64 ? cursor__u64(&c) : cursor__u32(&c);
@@ -259,7 +259,7 @@ static int read_entry(struct reader *r, uint64_t offset, struct cursor c, bool i
 }
 
 /* A length of 0 ends the list, but linkers have put such ends in the middle as well. */
-static int read_entries(struct reader *r)
+static int read_entries(struct cfi_reader *r)
 {
 	struct cursor c = {.at = r->section->data, .end = r->section->data + r->section->size};
 	int err = 0;
@@ -286,7 +286,7 @@ static int read_entries(struct reader *r)
 
 DEFINE_ORDER(compare_fdes, struct fde, ASCENDING(start) ?: ASCENDING(instructions));
 
-static int read_section(struct reader *r)
+static int read_section(struct cfi_reader *r)
 {
 	int err;
 
@@ -303,7 +303,7 @@ static int read_section(struct reader *r)
 }
 
 /* qsort() may take as much memory again. */
-static int sort_fdes(struct reader *r)
+static int sort_fdes(struct cfi_reader *r)
 {
 	uint64_t bytes = r->fdes.count * sizeof(*r->fdes.data);
 	bool sorted = true;
@@ -334,7 +334,8 @@ static int describe_signal_return(struct cfi_machine *m, const struct fde *fde)
 	return m->row(m->context, fde->start - 1, &RULE);
 }
 
-static int describe_function(struct reader *r, const struct fde *fde, cfi_row_fn row, void *context)
+static int describe_function(struct cfi_reader *r, const struct fde *fde, cfi_row_fn row,
+			     void *context)
 {
 	static const struct unwind_rule UNKNOWN = {.cfa = UNWIND_CFA_UNKNOWN};
 	struct cfi_machine m = {
@@ -363,7 +364,7 @@ static int describe_function(struct reader *r, const struct fde *fde, cfi_row_fn
 	return m.location < m.end ? cfi_machine__emit_row(&m) : 0;
 }
 
-static int report_rows(struct reader *r, cfi_row_fn row, void *context)
+static int report_rows(struct cfi_reader *r, cfi_row_fn row, void *context)
 {
 	static const struct unwind_rule NONE = {};
 	uint64_t covered = 0;
@@ -391,7 +392,7 @@ static int report_rows(struct reader *r, cfi_row_fn row, void *context)
 int cfi_each_row(const struct cfi_section *section, cfi_row_fn row, void *context,
 		 struct cfi_counts *counts)
 {
-	struct reader r = {.section = section, .counts = counts};
+	struct cfi_reader r = {.section = section, .counts = counts};
 	int err;
 
 	*counts = (struct cfi_counts){};

@@ -20,11 +20,11 @@
 #define DATA_MAX	 (16u << 20)
 
 /* PcDesc */
-struct place {
+struct pc_desc {
 	int32_t pc_offset, scope, object, flags;
 };
 
-_Static_assert(sizeof(struct place) == DESCRIPTION_SIZE, "as HotSpot has them");
+_Static_assert(sizeof(struct pc_desc) == DESCRIPTION_SIZE, "as HotSpot has them");
 
 struct debug_data {
 	uint64_t places, places_size;
@@ -99,19 +99,19 @@ struct around {
 	bool returns;	   /* out of the compiled method, without any other place */
 };
 
-static uint32_t scope_of(const struct place *places, size_t count, size_t at)
+static uint32_t scope_of(const struct pc_desc *places, size_t count, size_t at)
 {
 	return at < count && places[at].scope > 0 ? (uint32_t)places[at].scope : 0;
 }
 
-static size_t place_at(const struct place *places, size_t count, uint32_t distance)
+static size_t place_at(const struct pc_desc *places, size_t count, uint32_t distance)
 {
 	return partition_point(places, count, p, p->pc_offset < (int64_t)distance);
 }
 
 /* A loop that has a place of its own goes on there, and one that has none ends at the next. */
 static void look_ahead(struct target_memory *memory, const struct hotspot_blob *blob,
-		       const struct place *places, size_t count, size_t at, uint32_t distance,
+		       const struct pc_desc *places, size_t count, size_t at, uint32_t distance,
 		       struct around *around)
 {
 	uint64_t size = blob->code_end - blob->code;
@@ -141,7 +141,7 @@ static int find_scopes(struct target_memory *memory, const struct hotspot_blob *
 		       const struct debug_data *d, uint32_t distance, struct around *around)
 {
 	size_t count = d->places_size / DESCRIPTION_SIZE, at;
-	_cleanup_free_ struct place *places = malloc(d->places_size);
+	_cleanup_free_ struct pc_desc *places = malloc(d->places_size);
 	int err;
 
 	if (!places)

@@ -47,7 +47,7 @@
 
 typedef VEC(struct made_frame) frame_vec;
 
-struct reader {
+struct trace_reader {
 	pid_t pid;
 	const struct made_area *areas;
 	size_t area_count;
@@ -55,7 +55,7 @@ struct reader {
 	uint32_t reads;
 };
 
-static bool in_areas(const struct reader *r, uint64_t start, uint64_t size)
+static bool in_areas(const struct trace_reader *r, uint64_t start, uint64_t size)
 {
 	size_t i = partition_point(r->areas, r->area_count, a, a->end <= start);
 
@@ -65,7 +65,7 @@ static bool in_areas(const struct reader *r, uint64_t start, uint64_t size)
 /* ---- the compiler's state -------------------------------------------------------------------- */
 
 /* The words right below `dispatch`; the last is at the end. How many could be read. */
-static size_t read_state(const struct reader *r, uint64_t dispatch, uint64_t *words)
+static size_t read_state(const struct trace_reader *r, uint64_t dispatch, uint64_t *words)
 {
 	uint64_t start = dispatch;
 	size_t count = 0;
@@ -84,7 +84,7 @@ static size_t read_state(const struct reader *r, uint64_t dispatch, uint64_t *wo
 }
 
 /* mcarea, mctop, mcbot, szmcarea, szallmcarea */
-static bool is_code_area(const struct reader *r, const uint64_t *w)
+static bool is_code_area(const struct trace_reader *r, const uint64_t *w)
 {
 	uint64_t area = w[0], top = w[1], bottom = w[2], size = w[3];
 
@@ -110,7 +110,7 @@ static uint16_t load16(const unsigned char *from)
 }
 
 /* One trace; those that are just being made or freed are none. */
-static int add_trace(struct reader *r, uint64_t address, uint32_t number)
+static int add_trace(struct trace_reader *r, uint64_t address, uint32_t number)
 {
 	unsigned char t[TRACE_SIZE];
 	uint64_t code;
@@ -144,7 +144,7 @@ static bool are_traces(const uint64_t *traces, uint32_t size)
 }
 
 /* The array at `address`. 1: there are traces in it. */
-static int add_traces(struct reader *r, uint64_t address, uint32_t size)
+static int add_traces(struct trace_reader *r, uint64_t address, uint32_t size)
 {
 	_cleanup_free_ uint64_t *traces = calloc(size, sizeof(*traces));
 	size_t before = r->found.count;
@@ -176,7 +176,7 @@ static bool may_be_traces(const uint64_t *w)
 }
 
 /* 1: there are traces of that state; 0; -ENOMEM. */
-static int read_traces(struct reader *r, uint64_t dispatch)
+static int read_traces(struct trace_reader *r, uint64_t dispatch)
 {
 	uint64_t words[STATE_WORDS];
 	size_t count, first, area;
@@ -225,7 +225,7 @@ static bool is_known(const struct made_runtime *runtime, uint64_t state)
 }
 
 /* A state without traces may be none any more; if it is one, it will be found again. */
-static int read_known(struct reader *r, struct made_runtime *runtime)
+static int read_known(struct trace_reader *r, struct made_runtime *runtime)
 {
 	uint32_t kept = 0;
 
@@ -241,7 +241,7 @@ static int read_known(struct reader *r, struct made_runtime *runtime)
 	return 0;
 }
 
-static int read_new(struct reader *r, struct made_runtime *runtime, uint64_t dispatch)
+static int read_new(struct trace_reader *r, struct made_runtime *runtime, uint64_t dispatch)
 {
 	int err;
 
@@ -256,7 +256,8 @@ static int read_new(struct reader *r, struct made_runtime *runtime, uint64_t dis
 int luajit__frames(struct made_runtime *runtime, uint64_t dispatch, const struct made_area *areas,
 		   size_t area_count, struct made_frame **frames, size_t *count)
 {
-	struct reader r = {.pid = (pid_t)runtime->tgid, .areas = areas, .area_count = area_count};
+	struct trace_reader r = {
+		.pid = (pid_t)runtime->tgid, .areas = areas, .area_count = area_count};
 	int err = read_known(&r, runtime);
 
 	*frames = NULL;

@@ -13,7 +13,7 @@ struct identity {
 	uint32_t user;
 };
 
-struct known_file {
+struct cached_layout {
 	struct identity identity;
 	bool is_there;
 	struct v8_layout layout;
@@ -35,7 +35,7 @@ static bool is_same(const struct identity *a, const struct identity *b)
 bool v8_files__read(struct elf_file *file, const struct stat *st, uint32_t user,
 		    struct v8_layout *layout, struct v8_bytecodes *bytecodes)
 {
-	static struct known_file known[KNOWN_FILES];
+	static struct cached_layout known[KNOWN_FILES];
 	static unsigned int next;
 	const struct identity identity = {.device = st->st_dev,
 					  .inode = st->st_ino,
@@ -55,7 +55,7 @@ bool v8_files__read(struct elf_file *file, const struct stat *st, uint32_t user,
 		return false;
 	v8_bytecodes__read(file, bytecodes);
 	if (user != TENANT_UNKNOWN) {
-		known[next] = (struct known_file){identity, true, *layout, *bytecodes};
+		known[next] = (struct cached_layout){identity, true, *layout, *bytecodes};
 		next = (next + 1) % KNOWN_FILES;
 	}
 	return true;
