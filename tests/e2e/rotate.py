@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 400
-# runs: beside soak
+# runs: beside long soak
 """Windows of a session add up to one recording of the same stream, and do not grow.
 
 rotate.c records the whole system in windows, and the same stream into a file, which it then reads as one
@@ -69,6 +69,7 @@ def test_rates_add_up():
     assert 0.5 * cpus * 8 * 7 < reported["due"] < 2 * cpus * 8 * 499, reported
 
 
+@e.long
 def test_shedding_adds_up():
     """What a session leaves out for a while changes names and stacks, never samples, CPU time or books."""
     reported = rotate(8, 400, "199,97", "shed")

@@ -167,6 +167,7 @@ def test_many_programs_without_a_runtime():
     assert 1 <= len(looked) <= 4, reported
 
 
+@long
 def test_subinterpreter():
     for python in sys.executable, newer_python():
         rows, pid, _, report = recorded([python, "-c", SUBINTERPRETER], "sub", chain=("inside", "innermost"))

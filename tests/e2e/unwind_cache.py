@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# runs: beside
+# runs: beside long
 """
 Unwind tables that are kept: the second recording reads what the first one built, and walks the same
 stacks; a cache that is damaged, foreign or full changes nothing but the time it takes.
@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 
-from libe2e import SYSPROF, main, need_root, run, scratch
+from libe2e import SYSPROF, long, main, need_root, run, scratch
 
 CACHE = "sysprof/unwind-tables"
 WHAT = "unwind tables: .*; (\\d+) built and (\\d+) read from the cache"
@@ -110,6 +110,7 @@ def test_damaged():
     assert reported.cached > 0, reported
 
 
+@long
 def test_foreign_directory():
     home = fresh("foreign")
     recorded(home)
