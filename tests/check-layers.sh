@@ -31,7 +31,7 @@ symbolize : base elf helpers stream symbolize           | symbolizer.h profile.h
 export    : base profile export                         | exporter.h profile.h | one file per format, and the report
 import    : base profile import                         | importer.h profile.h profile_builder.h | one reader per format of profiles
 serve     : base serve                                  | | the web server on the loopback interface, its routes
-live      : base stream capture procfs jitwatch helpers runtimes live | event.h event_handler.h runtime_info.h | the table of live processes; parts that follow them in a live recording: facts, memory, control groups, JIT files, functions of runtimes
+live      : base stream capture procfs jitwatch helpers runtimes live | event.h event_handler.h runtime_info.h | the live stream: all sources in one order; the table of live processes, and parts that follow them: facts, memory, control groups, JIT files, functions of runtimes
 session   : base elf profile stream capture procfs jitwatch unwind jit process symbolize helpers runtimes live session | event.h event_handler.h meta_keys.h made_frames.h runtime_info.h unwind_memory.h unwind_table.h profile.h profile_builder.h symbolizer.h mapping.h | a recording from open to finished profile, live or replayed
 agent     : base session export import serve agent            | profile.h meta_keys.h symbolizer.h exporter.h importer.h | continuous profiling; settings, windows, services, formats of backends, sinks with spools, budget, metrics
 cli       : base elf profile stream capture procfs jitwatch unwind jit process symbolize helpers runtimes live session export import serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h | one file per command; the only room that prints
@@ -67,18 +67,16 @@ demangle.h  : userspace/symbolize/demangle.c
 # caller, or it is an observer that session/ registers.
 registrars='
 process_table__observe : process session
-event_queue__set_stage : session
+event_queue__set_stage : live
 live__set_stage        : session
 windows__set_forgetting : session
-dso_opener__see        : session
+dso_opener__see        : live
 dso_opener__request    : session
 dso_opener__request_by_identity : session
 runtime_reader__request    : session
 unwind_feed__new       : session
 finisher__new          : session
-jit_tail__new          : session
-tasks__new             : session
-reread_part__new       : session
+jit_tail__new          : live session
 recording_read         : session
 '
 
@@ -195,7 +193,7 @@ function owner_of(name) {
 		return "stream"
 	if (name ~ /^dso_opener__/)
 		return "procfs"
-	if (name ~ /^(tasks|reread_part)__/)
+	if (name ~ /^live__/)
 		return "live"
 	if (name ~ /^(runtime_reader|jit_tail)__/)
 		return "jitwatch"

@@ -105,7 +105,7 @@ struct event_header {
 	__u32 size; /* of the whole event, this header included */
 	__u16 type; /* enum event_type */
 	__u16 flags;
-	__u64 time; /* CLOCK_MONOTONIC in ns; session/live refines a sample's by its TSC */
+	__u64 time; /* CLOCK_MONOTONIC in ns; live/ refines a sample's by its TSC */
 };
 
 #ifndef __bpf__

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "session/thread_targets.h"
+#include "live/thread_targets.h"
 
 #define PROCESS 100
 #define THREAD	101

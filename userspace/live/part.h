@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A part of the live stream: something that follows samples and processes, and adds events of its own to the queue.
- * session/live_open.c has the list of parts; each is called in the order of the list. All in the collector's thread.
+ * live/open.c has the list of parts; each is called in the order of the list. All in the collector's thread.
  * A callback may be NULL. They return 0 or a negative errno, which ends the recording. The data of a part about a
  * process is in a slot of the process's task (live/tasks.h).
  */

@@ -12,6 +12,7 @@
 #include "session/image_gate.h"
 #include "session/unwinding.h"
 #include "session/windows.h"
+#include "unwind/build.h"
 
 #define TABLES_NS	1000000000ull /* longest wait of the first tick for the targets' unwind tables */
 #define BACKLOG_NS	2000000000ull /* … and for all events from /proc, */
@@ -20,8 +21,9 @@
 #define WAITING_WINDOWS 4	      /* closed ones at most, before rotation has to wait */
 
 struct session {
-	struct live *live;	     /* NULL: a replay */
-	struct unwinding *unwinding; /* NULL: no tables are kept */
+	struct live *live;	      /* NULL: a replay */
+	struct helper_pool *builders; /* of unwind tables */
+	struct unwinding *unwinding;  /* NULL: no tables are kept */
 	struct windows *windows;
 	struct image_gate gate;
 	struct recording_writer *writer; /* not owned */
@@ -69,7 +71,7 @@ static int new_unwinding(const struct session_options *options, struct session *
 		.max_depth = options->live.session.max_depth,
 		.cache = options->table_cache,
 		.readers = live__readers(s->live),
-		.builders = live__builders(s->live),
+		.builders = s->builders,
 		.tasks = live__tasks(s->live),
 		.books = live__books(s->live),
 	};
@@ -93,7 +95,10 @@ int session__open(const struct session_options *options, struct session **sessio
 
 	if (!s)
 		return fail(failure, -ENOMEM, "cannot start: out of memory");
-	err = live__open(&options->live, &s->live, failure);
+	/* processes are forked while there is little memory and one thread */
+	err = helper_pool__new(&builder_options, &s->builders);
+	err = err ? fail(failure, err, "cannot start: %s", strerror(-err))
+		  : live__open(&options->live, &s->live, failure);
 	if (err)
 		goto err_out;
 	err = new_windows(options, s);
@@ -126,6 +131,7 @@ void session__free(struct session *s)
 	unwinding__free(s->unwinding);
 	windows__free(s->windows);
 	live__free(s->live);
+	helper_pool__free(s->builders);
 	free(s);
 }
 

@@ -16,7 +16,7 @@
  *
  * Threads and processes, and what they own:
  *
- *   collector         the thread that calls session__*(): sources (session/live), queue, world, the open
+ *   collector         the thread that calls session__*(): sources (live/), queue, world, the open
  *                     window, the recording file, mapped files, unwind tables and their cache
  *   finisher          session/finisher: closed windows, the contents of JIT files, the symbolizer;
  *                     calls options.finished
@@ -38,7 +38,7 @@
 
 #include "base/log.h"
 #include "session/finisher.h"
-#include "session/live.h"
+#include "live/live.h"
 #include "stream/recording_file.h"
 #include "unwind/unwind_feed.h"
 

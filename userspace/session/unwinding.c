@@ -23,7 +23,7 @@
 #include "jit/jit_code.h"
 #include "jitwatch/runtime_reader.h"
 #include "live/parts/code.h"
-#include "session/readers.h"
+#include "live/readers.h"
 #include "session/unwinding_private.h"
 #include "unwind/table_cache.h"
 #include "unwind/unwind_table.h"

@@ -23,7 +23,7 @@ struct unwinding_options {
 	const struct unwind_memory *memory; /* read by the eBPF programs; copied */
 	unsigned int max_depth;		    /* of user stacks that are unwound here */
 	bool cache;			    /* use the on-disk cache of tables */
-	struct helper_pool *readers;	    /* with the services of session/readers.h */
+	struct helper_pool *readers;	    /* with the services of live/readers.h */
 	struct helper_pool *builders;	    /* of unwind tables */
 	const struct tasks *tasks;	    /* live/parts/code: the memory of JVMs; outlives it */
 	struct outside_books *books;	    /* for what is left out; outlive it. Or NULL */

@@ -6,7 +6,7 @@
 #include "base/clocks.h"
 #include "base/log.h"
 #include "capture/cpu_idle.h"
-#include "session/live_private.h"
+#include "live/live_private.h"
 #include "stream/meta.h"
 #include "stream/outside_event.h"
 

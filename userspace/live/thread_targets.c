@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "session/thread_targets.h"
+#include "live/thread_targets.h"
 
 int thread_targets__add(struct thread_targets *t, uint32_t tid, uint32_t pid)
 {

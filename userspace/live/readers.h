@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The reader processes of a live session, and their services. */
-#ifndef SESSION_READERS_H
-#define SESSION_READERS_H
+#ifndef LIVE_READERS_H
+#define LIVE_READERS_H
 
 #include "helpers/pool.h"
 

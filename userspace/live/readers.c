@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "session/readers.h"
+#include "live/readers.h"
 
 #include "jitwatch/code_reader.h"
 #include "jitwatch/runtime_reader.h"

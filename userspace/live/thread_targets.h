@@ -6,8 +6,8 @@
  * that is gone is that of a thread that has ended only if an exit record was seen; since records arrive later than
  * /proc changes, this is decided when all records of that moment have been read.
  */
-#ifndef SESSION_THREAD_TARGETS_H
-#define SESSION_THREAD_TARGETS_H
+#ifndef LIVE_THREAD_TARGETS_H
+#define LIVE_THREAD_TARGETS_H
 
 #include <stdbool.h>
 #include <stdint.h>

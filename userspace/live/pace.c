@@ -20,7 +20,7 @@
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "jitwatch/jit_tail.h"
-#include "session/live_private.h"
+#include "live/live_private.h"
 
 #define TICK	       200000000ull /* ns from one to the next, at most */
 #define TICK_OF_JIT    100000000ull /* where code is made, and at most so many … */

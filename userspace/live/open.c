@@ -15,10 +15,9 @@
 #include "live/parts/reread.h"
 #include "procfs/kernel_snapshot.h"
 #include "procfs/machine_facts.h"
-#include "session/live_private.h"
-#include "session/readers.h"
+#include "live/live_private.h"
+#include "live/readers.h"
 #include "stream/meta.h"
-#include "unwind/build.h"
 
 #define FILES_PATIENCE	500000ull     /* ns: for readers to find a file, within a tick */
 #define FILES_AT_START	2000000000ull /* ns: the same for all files of all processes there are */
@@ -213,8 +212,6 @@ static int init(struct live *live, const struct live_options *options)
 	/* processes are forked while there is little memory and one thread */
 	err = session_readers__new(live->books, &live->readers);
 	if (!err)
-		err = helper_pool__new(&builder_options, &live->builders);
-	if (!err)
 		err = dso_opener__new(&(struct dso_opener_options){.readers = live->readers,
 								   .service = SERVICE_FILES,
 								   .books = live->books},
@@ -269,7 +266,6 @@ void live__free(struct live *live)
 	for (const struct live_part *part = live->parts; part->object; part++)
 		if (part->free)
 			part->free(part->object);
-	helper_pool__free(live->builders);
 	outside_books__free(live->books);
 	cpu_idle__free(live->idle);
 	tasks__free(live->tasks);

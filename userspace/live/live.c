@@ -8,7 +8,7 @@
  * older. A record that a hypervisor delays for longer is passed on late, and counted. Samples get their time from the
  * clock's anchors when they are read.
  *
- * live_pace.c decides when ticks are.
+ * pace.c decides when ticks are.
  *
  * Side-band records have a queue of their own until all rings of the tick are read, and are then gone through by
  * time: a fork may lie in one CPU's ring and the child's mappings, or its own children, in another's,
@@ -33,7 +33,7 @@
 #include "capture/clock_reader.h"
 #include "capture/cpu_idle.h"
 #include "jitwatch/jit_tail.h"
-#include "session/live_private.h"
+#include "live/live_private.h"
 #include "stream/meta.h"
 #include "stream/outside_event.h"
 
@@ -524,11 +524,6 @@ struct dso_opener *live__dso_opener(struct live *live)
 struct helper_pool *live__readers(struct live *live)
 {
 	return live->readers;
-}
-
-struct helper_pool *live__builders(struct live *live)
-{
-	return live->builders;
 }
 
 const struct tasks *live__tasks(const struct live *live)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "session/live_private.h"
+#include "live/live_private.h"
 
 /* ---- requests -------------------------------------------------------------------------------- */
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared by the files of the live stream: live.c (ticks), live_open.c (up to the first one), live_pace.c (when ticks
- * are) and live_targets.c (what is recorded).
+ * Shared by the files of the live stream: live.c (ticks), open.c (up to the first one), pace.c (when ticks
+ * are) and targets.c (what is recorded).
  */
-#ifndef SESSION_LIVE_PRIVATE_H
-#define SESSION_LIVE_PRIVATE_H
+#ifndef LIVE_LIVE_PRIVATE_H
+#define LIVE_LIVE_PRIVATE_H
 
 #include "base/quota.h"
 #include "base/vec.h"
@@ -13,8 +13,8 @@
 #include "live/part.h"
 #include "procfs/kernel_modules.h"
 #include "procfs/proc_snapshot.h"
-#include "session/live.h"
-#include "session/thread_targets.h"
+#include "live/live.h"
+#include "live/thread_targets.h"
 #include "stream/clock.h"
 
 #define PARTS_MAX 8
@@ -28,7 +28,6 @@ struct live {
 	struct tasks *tasks;
 	struct live_part parts[PARTS_MAX + 1]; /* up to the first without an object */
 	struct helper_pool *readers;
-	struct helper_pool *builders;
 	struct dso_opener *opener;
 	struct cpu_idle *idle;
 	struct proc_snapshot *proc;
@@ -89,7 +88,7 @@ int live_targets__read_cpu(struct live *live, uint64_t time, uint64_t *threads);
 /* CPU time so far (ns) of the requested targets that still live, without children. */
 uint64_t live_targets__cpu(const struct live *live);
 
-/* ---- live_pace.c ----------------------------------------------------------------------------- */
+/* ---- pace.c ----------------------------------------------------------------------------- */
 
 /* The kernel side and the readers end the wait from now on. 0 or negative errno. */
 int live_pace__init(struct live *live);
@@ -122,7 +121,7 @@ int live_read_rings(struct live *live);
  */
 int live_settle_code(struct live *live);
 
-/* ---- live_windows.c -------------------------------------------------------------------------- */
+/* ---- windows.c ----------------------------------------------------------------------------- */
 
 /* `window_end` 0: no window ends; else the books have that time. 0 or negative errno, as the two below. */
 int live_push_books(struct live *live, uint64_t window_end);

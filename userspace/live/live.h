@@ -13,8 +13,8 @@
  *
  * The sink sees the stream of include/sysprof/event_handler.h, undecoded.
  */
-#ifndef SESSION_LIVE_H
-#define SESSION_LIVE_H
+#ifndef LIVE_LIVE_H
+#define LIVE_LIVE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -108,7 +108,6 @@ bool live__threads_ended(struct live *live);
 
 struct dso_opener *live__dso_opener(struct live *live);
 struct helper_pool *live__readers(struct live *live);
-struct helper_pool *live__builders(struct live *live);
 /* The books of the outside, which become events of the stream once a second, and at each window's end. */
 struct outside_books *live__books(struct live *live);
 const struct tasks *live__tasks(const struct live *live);
