@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# apt-root.sh DIR SUITE ARCHITECTURE [sources]: an apt root of our own in DIR that knows one suite of Debian's; with
+# apt-root.sh DIR SUITE ARCHITECTURE [sources]: an apt root of our own in DIR for one suite of Debian's; with
 # "sources" its source packages and no others. Prints the path of its configuration: with that in APT_CONFIG, apt-get
-# and apt-cache speak of that suite.
+# and apt-cache use that suite.
 #
 # It has its own source list, state and cache, and what it reads is checked with Debian's archive
 # keyring. Nothing of the system's apt is written, and none of its hooks is run; its proxy settings and the

@@ -14,7 +14,7 @@ set -euo pipefail
 
 # One row a need: task | what must be there | Debian | Fedora | Arch | openSUSE.
 #   cmd:NAME        a command, also in the sbin directories
-#   pc:NAME:MIN     a library that pkg-config knows
+#   pc:NAME:MIN     a library that pkg-config finds
 #   h:PATH          a header that the compiler finds by itself
 #   file:PATH       a file
 #   clang-rt:NAME   a runtime library of clang

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // A canvas that shows a part of something taller or wider than itself: it sticks to the corner of a box that
-// scrolls, while a spacer has the whole size. Drawings are asked for and happen once a picture.
+// scrolls, while a spacer has the whole size. Drawings are requested, and made once per picture.
 
 import { make } from './text.js';
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// Colours. Hues stand for kinds of code and are told apart with every kind of colour blindness (after Okabe
+// Colours. Hues stand for kinds of code and can be distinguished with every kind of colour blindness (after Okabe
 // and Ito: orange, sky blue, reddish purple, bluish green); brightness varies with the name, so that
 // neighbours differ. Text on them has a contrast of at least 4.5.
 

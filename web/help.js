@@ -7,7 +7,7 @@ import { make } from './text.js';
 export const VIEWS = [
   ['flame', 'Flame graph', 'What the time was spent on: boxes are as wide as their share'],
   ['time', 'Time order', 'The stacks of one thread, one after the other'],
-  ['sandwich', 'Sandwich', 'Who calls a function, and what it calls'],
+  ['sandwich', 'Sandwich', 'Callers and callees of a function'],
   ['table', 'Functions', 'All functions with their own and total share'],
   ['heat', 'Heat map', 'When the samples fell, 20 ms a cell'],
 ];

@@ -662,7 +662,7 @@ async function start() {
   document.documentElement.dataset.ready = 'yes';
 }
 
-// For tests, and for who is curious in the console.
+// For tests, and for use in the console.
 globalThis.page = {
   get state() { return structuredClone(state); },
   get profile() { return profile; },

@@ -82,7 +82,7 @@ export function duration(ns) {
   return `${Math.round(ns)} ns`;
 }
 
-// A moment of the recording, µs since its start; `step`: what has to be told apart.
+// A moment of the recording, µs since its start; `step`: the difference that must be visible.
 export function moment(us, step) {
   const digits = step >= 1e6 ? 0 : step >= 1e5 ? 1 : step >= 1e4 ? 2 : step >= 1e3 ? 3 : step >= 100 ? 4 : 6;
   return `${(us / 1e6).toFixed(digits)} s`;

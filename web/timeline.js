@@ -18,7 +18,7 @@ const LEVELS = CATEGORIES.length;
 const PILE = [2, 3, 4, 1, 0, 5]; // from below: kernel, library, JIT code, program, …
 
 // CPU time of rows [from, to) by bin and category, ns. A thread that used more than a period of CPU time without
-// being seen by a tick ran in bursts: nobody knows when, so it is spread over the time since the sample before.
+// being seen by a tick ran in bursts at unknown times, so it is spread over the time since the sample before.
 function binRows(profile, kinds, from, to, bins, end, into) {
   const { time, weight, node } = profile, each = end / bins, period = profile.summary.period_ns;
   for (let i = from; i < to; i++) {
@@ -127,7 +127,7 @@ export class Timeline {
     return values;
   }
 
-  // Draws by `draw`, or what it drew when it was last asked with the same key.
+  // Draws by `draw`, or copies the picture of the last call with the same key.
   once(c, name, key, surface, draw) {
     let kept = this.pictures.get(name);
     if (kept?.key !== key) {

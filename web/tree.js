@@ -282,7 +282,7 @@ export function callees(tally, fn) {
   return finishSums(grower, ticks, cpu);
 }
 
-// Who calls a function: from its outermost calls up, as one tree that has the function as its root's child.
+// Callers of a function, from its outermost calls up: one tree that has the function as its root's child.
 export function callers(tally, fn) {
   const { tree } = tally, grower = new Grower(1024), ticks = [], cpu = [];
   for (let i = 1; i < tree.count; i++) {

@@ -6,6 +6,7 @@
  */
 #include "export_support.h"
 
+#include "base/file_url.h"
 #include "export/firefox.h"
 #include "profile/timeline.h"
 
@@ -719,7 +720,7 @@ static void test_paths_of_urls(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char *path = path_of_file_url(cases[i].url);
+		char *path = file_url_path(cases[i].url);
 
 		if (cases[i].path)
 			assert_string_equal(path, cases[i].path);

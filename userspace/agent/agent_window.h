@@ -33,6 +33,9 @@ struct agent_service {
 	bool excluded; /* by the user's filters: nothing of it is sent */
 };
 
+/* The value of a label; NULL: it has none of that name. */
+const char *agent_service__label(const struct agent_service *service, const char *name);
+
 /* Owned by its maker, valid during the call that gets it. */
 struct agent_window {
 	const struct profile *profile;
@@ -56,6 +59,10 @@ struct sink_request {
 	uint64_t samples, cpu_ns; /* that are in it */
 	uint32_t series;
 };
+
+/* A copy of all of it, the body too. 0, -ENOMEM. */
+int sink_request__copy(const struct sink_request *from, struct sink_request *to);
+void sink_request__fini(struct sink_request *r);
 
 struct sealed_window {
 	uint64_t number;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/secret_memory.h"
+#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/minmax.h"
@@ -108,18 +109,12 @@ static int read_bearer(const char *path, struct credentials *c, struct failure *
 
 static void encode_base64(const unsigned char *in, size_t size, char *out)
 {
-	static const char DIGITS[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-	for (size_t i = 0; i < size; i += 3) {
+	for (size_t i = 0; i < size; i += 3, out += 4) {
 		size_t left = size - i;
 		uint32_t bits = in[i] << 16 | (left > 1 ? in[i + 1] << 8 : 0) |
 				(left > 2 ? in[i + 2] : 0);
 
-		*out++ = DIGITS[bits >> 18];
-		*out++ = DIGITS[bits >> 12 & 63];
-		*out++ = left > 1 ? DIGITS[bits >> 6 & 63] : '=';
-		*out++ = left > 2 ? DIGITS[bits & 63] : '=';
+		base64_group(out, bits, (unsigned int)min_u64(left, 3));
 	}
 	*out = '\0';
 }

@@ -20,8 +20,6 @@
 #include "agent/validate.h"
 #include "base/cleanup.h"
 #include "base/json_writer.h"
-#include "base/vec.h"
-#include "export/comments.h"
 #include "export/pprof_writer.h"
 
 #define NAME_SIZE 96
@@ -84,43 +82,26 @@ static void write_service(struct dir *d, size_t service)
 	}
 }
 
-struct comment_list {
-	struct code_tables *code;
-	VEC(int64_t) numbers;
-};
-
-static int add_comment(void *context, const char *text)
-{
-	struct comment_list *list = context;
-
-	return vec_push(&list->numbers, code_tables__text(list->code, text));
-}
-
 static int write_profile(struct dir *d)
 {
 	const struct agent_window *w = d->window;
-	struct comment_list comments = {.code = pprof_writer__code(d->writer)};
-	struct pprof_facts facts = {
+	const struct pprof_facts facts = {
 		.time = w->start_realtime,
 		.duration = w->end_realtime > w->start_realtime
 				    ? w->end_realtime - w->start_realtime
 				    : 0,
 		.period = w->profile->period,
+		.default_sample_type = "cpu",
+		.has_comments = true,
 	};
-	int err;
 
 	pprof_writer__sample_type(d->writer, "samples", "count");
 	pprof_writer__sample_type(d->writer, "cpu", "nanoseconds");
 	for (size_t i = 0; i < w->service_count; i++)
 		write_service(d, i);
 	pprof_writer__tables(d->writer);
-	err = export_comments(w->profile, add_comment, &comments);
-	facts.comments = comments.numbers.data;
-	facts.comment_count = comments.numbers.count;
-	facts.default_sample_type = code_tables__text(comments.code, "cpu");
 	pprof_writer__facts(d->writer, &facts);
-	vec_free(&comments.numbers);
-	return err ? err : pprof_writer__finish(d->writer);
+	return pprof_writer__finish(d->writer);
 }
 
 static int write_profile_to(void *context, FILE *out)

@@ -66,10 +66,8 @@ void label_list__add(struct label_list *list, const char *name, const char *valu
 
 const char *label_list__get(const struct label_list *list, const char *name)
 {
-	for (size_t i = 0; i < list->count; i++)
-		if (!strcmp(list->labels[i].name, name))
-			return list->labels[i].value;
-	return NULL;
+	return agent_service__label(&(struct agent_service){list->labels, list->count, false},
+				    name);
 }
 
 DEFINE_ORDER(compare_names, struct service_label, strcmp(x->name, y->name));

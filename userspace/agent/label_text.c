@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/minmax.h"
-#include "base/parse.h"
+#include "base/percent.h"
 #include "base/utf8.h"
 
 #define ATTRIBUTES_MAX 4096 /* bytes of the whole text */
@@ -81,29 +81,6 @@ bool label_value_set(char *value, size_t size, const char *text)
 	return used > 0;
 }
 
-/* In place. False: not sound. */
-static bool decode_percent(char *text)
-{
-	char *to = text;
-
-	for (const char *from = text; *from; from++) {
-		int high, low;
-
-		if (*from != '%') {
-			*to++ = *from;
-			continue;
-		}
-		high = hex_digit(from[1]);
-		low = high < 0 ? -1 : hex_digit(from[2]);
-		if (low < 0 || high * 16 + low == 0)
-			return false;
-		*to++ = (char)(high * 16 + low);
-		from += 2;
-	}
-	*to = '\0';
-	return true;
-}
-
 static char *trim(char *text)
 {
 	size_t length;
@@ -132,7 +109,7 @@ bool resource_attribute(const char *text, const char *name, char *value, size_t 
 		if (!equal)
 			return false;
 		*equal = '\0';
-		if (!*trim(pair) || !decode_percent(equal + 1))
+		if (!*trim(pair) || !percent_decode(equal + 1, equal + 1))
 			return false;
 		if (!strcmp(trim(pair), name))
 			found = trim(equal + 1);

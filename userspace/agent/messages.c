@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "base/wire.h"
 
 enum {
 	PUSH_SERIES = 1,
@@ -30,14 +31,9 @@ enum dictionary_field {
 
 static int add_header(struct bytes *out, unsigned int field, size_t size)
 {
-	uint8_t header[12];
-	size_t used = 0;
+	uint8_t header[16];
 
-	header[used++] = (uint8_t)(field << 3 | 2); /* all fields are below 16 */
-	for (; size >= 0x80; size >>= 7)
-		header[used++] = (uint8_t)size | 0x80;
-	header[used++] = (uint8_t)size;
-	return bytes__add(out, header, used);
+	return bytes__add(out, header, wire_put_header(header, field, size));
 }
 
 static int add_field(struct bytes *out, unsigned int field, const void *data, size_t size)

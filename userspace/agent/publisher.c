@@ -167,24 +167,18 @@ void publisher__free(struct publisher *p, uint64_t patience)
 
 /* ---- a requested profile -------------------------------------------------------------------- */
 
-static const char *label_of(const struct agent_service *service, const char *name)
-{
-	for (size_t i = 0; i < service->label_count; i++)
-		if (!strcmp(service->labels[i].name, name))
-			return service->labels[i].value;
-	return "";
-}
-
 static bool is_wanted(const struct endpoint_wish *wish, const struct agent_window *w,
 		      size_t process)
 {
 	uint32_t service = w->service_of_process[process];
+	const char *name;
 
 	if (wish->pid && w->profile->processes[process].pid != wish->pid)
 		return false;
-	return !*wish->service ||
-	       (service < w->service_count &&
-		!strcmp(label_of(&w->services[service], "service_name"), wish->service));
+	name = service < w->service_count
+		       ? agent_service__label(&w->services[service], "service_name")
+		       : NULL;
+	return !*wish->service || (name && !strcmp(name, wish->service));
 }
 
 static bool has_cpu_time(const struct sealed_window *sealed)

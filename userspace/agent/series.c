@@ -69,13 +69,14 @@ static int write_part(struct pprof_writer *w, const struct series_maker *m,
 		      const struct service_sample *samples, size_t count)
 {
 	const struct agent_window *window = m->window;
-	struct pprof_facts facts = {
+	const struct pprof_facts facts = {
 		.time = part_times__next(m->times, m->of.service, 0),
 		/* without a duration Parca makes another type of it */
 		.duration = window->end_realtime > window->start_realtime
 				    ? window->end_realtime - window->start_realtime
 				    : 1,
 		.period = window->profile->period,
+		.default_sample_type = "cpu",
 	};
 
 	if (m->options->counts)
@@ -83,7 +84,6 @@ static int write_part(struct pprof_writer *w, const struct series_maker *m,
 	pprof_writer__sample_type(w, "cpu", "nanoseconds");
 	write_samples(w, m->options, samples, count);
 	pprof_writer__tables(w);
-	facts.default_sample_type = code_tables__text(pprof_writer__code(w), "cpu");
 	pprof_writer__facts(w, &facts);
 	return pprof_writer__finish(w);
 }
@@ -176,14 +176,6 @@ static int add_samples(struct series_maker *m, const struct service_sample *samp
 	return err ? err : add_samples(m, samples + count / 2, count - count / 2);
 }
 
-static bool has_label(const struct agent_service *service, const char *name)
-{
-	for (size_t i = 0; i < service->label_count; i++)
-		if (!strcmp(service->labels[i].name, name))
-			return true;
-	return false;
-}
-
 static void take_labels(struct series_maker *m, const struct agent_service *service)
 {
 	const char *node = m->options->add_node;
@@ -193,7 +185,7 @@ static void take_labels(struct series_maker *m, const struct agent_service *serv
 	of->label_count = 1;
 	for (size_t i = 0; i < service->label_count && i < AGENT_LABELS_MAX; i++)
 		of->labels[of->label_count++] = service->labels[i];
-	if (node && validate_label_value(node) && !has_label(service, "node"))
+	if (node && validate_label_value(node) && !agent_service__label(service, "node"))
 		of->labels[of->label_count++] = (struct service_label){"node", node};
 }
 

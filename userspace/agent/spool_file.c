@@ -54,35 +54,6 @@ struct spool_file {
 	uint64_t bodies; /* offset of the first */
 };
 
-/* ---- requests -------------------------------------------------------------------------------- */
-
-void sink_request__fini(struct sink_request *r)
-{
-	free(r->path);
-	free(r->content_type);
-	free(r->content_encoding);
-	free(r->body);
-	*r = (struct sink_request){};
-}
-
-int sink_request__copy(const struct sink_request *from, struct sink_request *to)
-{
-	struct sink_request copy = *from;
-
-	copy.path = strdup(from->path);
-	copy.content_type = strdup(from->content_type);
-	copy.content_encoding = strdup(from->content_encoding);
-	copy.body = malloc(from->size ? from->size : 1);
-	if (!copy.path || !copy.content_type || !copy.content_encoding || !copy.body) {
-		sink_request__fini(&copy);
-		return -ENOMEM;
-	}
-	if (from->size)
-		memcpy(copy.body, from->body, from->size);
-	*to = copy;
-	return 0;
-}
-
 /* ---- writing --------------------------------------------------------------------------------- */
 
 static uint64_t strings_size(const struct sink_request *r)
@@ -232,15 +203,6 @@ static void cleanup_file(struct spool_file **f)
 	spool_file__free(*f);
 }
 
-static int read_part(int fd, void *data, size_t size, uint64_t offset)
-{
-	ssize_t got = pread_full(fd, data, size, offset);
-
-	if (got < 0)
-		return got;
-	return (size_t)got == size ? 0 : -EBADMSG;
-}
-
 /* Strings of their length with one NUL each, and lengths that add up. */
 static bool rows_are_sound(const struct spool_file *f)
 {
@@ -275,7 +237,7 @@ static int read_head(struct spool_file *f)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
 		return -EPERM;
-	err = read_part(f->fd, h, sizeof(*h), 0);
+	err = pread_exactly(f->fd, h, sizeof(*h), 0);
 	if (err)
 		return err;
 	if (memcmp(h->magic, MAGIC, sizeof(h->magic)) || h->count > REQUESTS_MAX ||
@@ -286,13 +248,13 @@ static int read_head(struct spool_file *f)
 	f->strings = malloc(h->strings_size + 1);
 	if (!f->states || !f->rows || !f->strings)
 		return -ENOMEM;
-	err = read_part(f->fd, f->states, h->count, at);
+	err = pread_exactly(f->fd, f->states, h->count, at);
 	at += h->count;
 	if (!err)
-		err = read_part(f->fd, f->rows, h->count * sizeof(*f->rows), at);
+		err = pread_exactly(f->fd, f->rows, h->count * sizeof(*f->rows), at);
 	at += h->count * sizeof(*f->rows);
 	if (!err)
-		err = read_part(f->fd, f->strings, h->strings_size, at);
+		err = pread_exactly(f->fd, f->strings, h->strings_size, at);
 	f->bodies = at + h->strings_size;
 	if (err)
 		return err;
@@ -389,7 +351,7 @@ int spool_file__read(const struct spool_file *f, size_t i, struct sink_request *
 	};
 	if (!r.path || !r.content_type || !r.content_encoding || !r.body)
 		return -ENOMEM;
-	err = read_part(f->fd, r.body, r.size, at);
+	err = pread_exactly(f->fd, r.body, r.size, at);
 	if (err)
 		return err;
 	if (hash_stable(r.body, r.size) != row->hash)

@@ -45,8 +45,4 @@ int spool_file__set_state(struct spool_file *f, size_t i, uint8_t state);
 /* With its body; the caller frees it by sink_request__fini(). 0, -EBADMSG, -ENOMEM, … */
 int spool_file__read(const struct spool_file *f, size_t i, struct sink_request *request);
 
-/* A copy of the strings; of the body too. */
-int sink_request__copy(const struct sink_request *from, struct sink_request *to);
-void sink_request__fini(struct sink_request *r);
-
 #endif

@@ -167,6 +167,19 @@ static bool each_number(struct check *c, const struct wire *field,
 	return true;
 }
 
+/* The last value of each field, by its number. */
+#define NUMBERS 8
+
+static bool take_number(struct check *c, const struct wire *field, void *context)
+{
+	uint64_t *numbers = context;
+
+	(void)c;
+	if (field->number < NUMBERS)
+		numbers[field->number] = field->value;
+	return true;
+}
+
 static bool check_string(struct check *c, uint64_t index)
 {
 	return index < c->strings.count || refuse(c, "dangling string");
@@ -187,28 +200,14 @@ static bool add_string(struct check *c, const struct wire *field)
 	return !vec_push(&c->strings, text) || refuse(c, "no memory");
 }
 
-static bool take_mapping_field(struct check *c, const struct wire *field, void *context)
-{
-	struct mapping_facts *mapping = context;
-
-	(void)c;
-	if (field->number == 1)
-		mapping->id = field->value;
-	else if (field->number == 5)
-		mapping->filename = field->value;
-	else if (field->number == 6)
-		mapping->build_id = field->value;
-	else if (field->number == 7)
-		mapping->has_functions = field->value;
-	return true;
-}
-
 static bool add_mapping(struct check *c, const struct wire *field)
 {
-	struct mapping_facts mapping = {};
+	uint64_t numbers[NUMBERS] = {};
+	struct mapping_facts mapping;
 
-	if (!each_field(c, fields_of(field), take_mapping_field, &mapping))
+	if (!each_field(c, fields_of(field), take_number, numbers))
 		return false;
+	mapping = (struct mapping_facts){numbers[1], numbers[5], numbers[6], numbers[7]};
 	if (mapping.id != c->mappings.count + 1)
 		return refuse(c, "mapping ids are not sequential");
 	return !vec_push(&c->mappings, mapping) || refuse(c, "no memory");
@@ -248,58 +247,32 @@ static bool take_table(struct check *c, const struct wire *field, void *context)
 
 /* ---- what refers to them --------------------------------------------------------------------- */
 
-struct value_type {
-	uint64_t type, unit;
-};
-
-static bool take_type_field(struct check *c, const struct wire *field, void *context)
-{
-	struct value_type *type = context;
-
-	if (field->number == 1)
-		type->type = field->value;
-	else if (field->number == 2)
-		type->unit = field->value;
-	return check_string(c, field->value);
-}
-
 /* Both backends make the name of a type of them. */
 static bool check_type(struct check *c, const struct wire *field)
 {
-	struct value_type type = {};
-	const struct text *texts = c->strings.data;
+	uint64_t numbers[NUMBERS] = {};
+	const struct text *type, *unit;
 
-	if (!each_field(c, fields_of(field), take_type_field, &type))
+	if (!each_field(c, fields_of(field), take_number, numbers) ||
+	    !check_string(c, numbers[1]) || !check_string(c, numbers[2]))
 		return false;
-	return (is_name(texts[type.type].bytes, texts[type.type].size) &&
-		is_name(texts[type.unit].bytes, texts[type.unit].size)) ||
+	type = &c->strings.data[numbers[1]];
+	unit = &c->strings.data[numbers[2]];
+	return (is_name(type->bytes, type->size) && is_name(unit->bytes, unit->size)) ||
 	       refuse(c, "invalid type");
-}
-
-struct function_facts {
-	uint64_t expected, id, name;
-};
-
-static bool take_function_field(struct check *c, const struct wire *field, void *context)
-{
-	struct function_facts *function = context;
-
-	if (field->number == 1)
-		function->id = field->value;
-	else if (field->number == 2)
-		function->name = field->value;
-	return field->number < 2 || field->number > 4 || check_string(c, field->value);
 }
 
 static bool check_function(struct check *c, const struct wire *field, uint64_t expected)
 {
-	struct function_facts function = {};
+	uint64_t numbers[NUMBERS] = {};
 
-	if (!each_field(c, fields_of(field), take_function_field, &function))
+	if (!each_field(c, fields_of(field), take_number, numbers) ||
+	    !check_string(c, numbers[2]) || !check_string(c, numbers[3]) ||
+	    !check_string(c, numbers[4]))
 		return false;
-	if (function.id != expected)
+	if (numbers[1] != expected)
 		return refuse(c, "function ids are not sequential");
-	return c->strings.data[function.name].size || refuse(c, "a function without a name");
+	return c->strings.data[numbers[2]].size || refuse(c, "a function without a name");
 }
 
 struct location_facts {
@@ -307,20 +280,10 @@ struct location_facts {
 	size_t lines;
 };
 
-static bool take_line_field(struct check *c, const struct wire *field, void *context)
-{
-	uint64_t *function = context;
-
-	(void)c;
-	if (field->number == 1)
-		*function = field->value;
-	return true;
-}
-
 static bool take_location_field(struct check *c, const struct wire *field, void *context)
 {
 	struct location_facts *location = context;
-	uint64_t function = 0;
+	uint64_t line[NUMBERS] = {}, *function = &line[1];
 
 	if (field->number == 1)
 		location->id = field->value;
@@ -329,9 +292,9 @@ static bool take_location_field(struct check *c, const struct wire *field, void 
 	if (field->number != 4)
 		return true;
 	location->lines++;
-	if (!each_field(c, fields_of(field), take_line_field, &function))
+	if (!each_field(c, fields_of(field), take_number, line))
 		return false;
-	return (function && function <= c->functions) || refuse(c, "dangling function");
+	return (*function && *function <= c->functions) || refuse(c, "dangling function");
 }
 
 /*

@@ -30,19 +30,17 @@ static void flush_buffer(struct base64_stream *b)
 	b->used = 0;
 }
 
-/* Three bytes, of which the first `count` are data. */
-static void put_group(struct base64_stream *b, uint32_t group, unsigned int count)
+void base64_group(char text[4], uint32_t group, unsigned int count)
 {
-	char *text = b->buffer + b->used;
-
 	text[0] = alphabet[group >> 18 & 63];
 	text[1] = alphabet[group >> 12 & 63];
-	text[2] = '=';
-	text[3] = '=';
-	if (count > 1)
-		text[2] = alphabet[group >> 6 & 63];
-	if (count > 2)
-		text[3] = alphabet[group & 63];
+	text[2] = count > 1 ? alphabet[group >> 6 & 63] : '=';
+	text[3] = count > 2 ? alphabet[group & 63] : '=';
+}
+
+static void put_group(struct base64_stream *b, uint32_t group, unsigned int count)
+{
+	base64_group(b->buffer + b->used, group, count);
 	b->used += 4;
 	if (b->used == sizeof(b->buffer))
 		flush_buffer(b);

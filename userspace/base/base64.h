@@ -3,7 +3,11 @@
 #ifndef BASE_BASE64_H
 #define BASE_BASE64_H
 
+#include <stdint.h>
 #include <stdio.h>
+
+/* Four characters for three bytes, of which the first `count` are data. */
+void base64_group(char text[4], uint32_t group, unsigned int count);
 
 /* A stream to write to; fclose() writes the padding and leaves `out` open. NULL + errno. */
 FILE *base64_writer(FILE *out);

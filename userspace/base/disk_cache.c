@@ -29,6 +29,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/order.h"
+#include "base/suffix.h"
 #include "base/vec.h"
 
 #define ROOT_DIRECTORY	"/var/cache"
@@ -228,13 +229,6 @@ static int write_file(int directory, const char *name, const void *data, size_t 
 
 /* ---- the limit ------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t length = strlen(text), end_length = strlen(end);
-
-	return length >= end_length && !strcmp(text + length - end_length, end);
-}
-
 /* Note a file of the cache, remove what a writer that was killed left behind. */
 static int note_file(int directory, const char *name, struct file_list *list)
 {
@@ -248,7 +242,7 @@ static int note_file(int directory, const char *name, struct file_list *list)
 			unlinkat(directory, name, 0);
 		return 0;
 	}
-	if (!ends_with(name, list->kind->suffix) || strlen(name) >= sizeof(file.name) ||
+	if (!has_suffix(name, list->kind->suffix) || strlen(name) >= sizeof(file.name) ||
 	    list->files.count >= DIRECTORY_FILES)
 		return 0;
 	file = (struct cached_file){.size = st.st_size, .used = st.st_mtim};

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* file:// URLs: percent-encoding, byte by byte, with upper-case digits. */
 #include "base/file_url.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/percent.h"
 
 #define SCHEME "file://"
 
@@ -23,61 +22,29 @@ bool url_has_scheme(const char *text)
 
 char *file_url_encode(const char *path)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-				    "/-._~!$&'()*+,;=:@";
-	static const char digits[] = "0123456789ABCDEF";
-	char *url = malloc(strlen(SCHEME) + 3 * strlen(path) + 1), *out;
+	char *url = malloc(strlen(SCHEME) + 3 * strlen(path) + 1);
 
-	if (!url)
-		return NULL;
-	out = stpcpy(url, SCHEME);
-	for (; *path; path++) {
-		uint8_t byte = (uint8_t)*path;
-
-		if (strchr(plain, *path)) {
-			*out++ = *path;
-			continue;
-		}
-		*out++ = '%';
-		*out++ = digits[byte >> 4];
-		*out++ = digits[byte & 15];
-	}
-	*out = '\0';
+	if (url)
+		percent_encode(stpcpy(url, SCHEME), path, "/-._~!$&'()*+,;=:@");
 	return url;
 }
 
-static int digit_value(char c)
+char *file_url_path(const char *url)
 {
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+	char *path;
+
+	if (strncmp(url, SCHEME "/", strlen(SCHEME "/")))
+		return NULL;
+	path = strdup(url + strlen(SCHEME));
+	if (path)
+		(void)percent_decode(path, path);
+	return path;
 }
 
 char *file_url_decode(const char *url)
 {
-	_cleanup_free_ char *path = NULL, *again = NULL;
-	char *out;
+	_cleanup_free_ char *path = file_url_path(url),
+			    *again = path ? file_url_encode(path) : NULL;
 
-	if (strncmp(url, SCHEME "/", strlen(SCHEME "/")))
-		return strdup(url);
-	path = malloc(strlen(url) + 1);
-	if (!path)
-		return NULL;
-	out = path;
-	for (const char *in = url + strlen(SCHEME); *in; in++) {
-		int high = *in == '%' ? digit_value(in[1]) : -1;
-		int low = high >= 0 ? digit_value(in[2]) : -1;
-
-		if (low < 0 || !(high | low)) {
-			*out++ = *in;
-			continue;
-		}
-		*out++ = (char)(high << 4 | low);
-		in += 2;
-	}
-	*out = '\0';
-	again = file_url_encode(path);
-	if (!again)
-		return NULL;
-	return strcmp(again, url) ? strdup(url) : steal_ptr(path);
+	return again && !strcmp(again, url) ? steal_ptr(path) : strdup(url);
 }

@@ -11,6 +11,9 @@ bool url_has_scheme(const char *text);
 /* "file://" and the path, whose bytes are percent-encoded where they are not plain. NULL: no memory. */
 char *file_url_encode(const char *path);
 
+/* The path of a URL that begins with "file:///". NULL: it is none, or no memory. */
+char *file_url_path(const char *url);
+
 /*
  * The path from which file_url_encode() makes this URL; the text itself if there is none (another scheme, another
  * encoding), so that encoding it again restores it. NULL: no memory.

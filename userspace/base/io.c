@@ -58,6 +58,15 @@ ssize_t pread_full(int fd, void *data, size_t size, uint64_t offset)
 	return done;
 }
 
+int pread_exactly(int fd, void *data, size_t size, uint64_t offset)
+{
+	ssize_t got = pread_full(fd, data, size, offset);
+
+	if (got < 0)
+		return (int)got;
+	return (size_t)got == size ? 0 : -EBADMSG;
+}
+
 ssize_t read_full(int fd, void *data, size_t size)
 {
 	size_t done = 0;

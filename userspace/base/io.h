@@ -13,6 +13,8 @@
 int write_full(int fd, const void *data, size_t size);
 /* Like pread, through EINTR and short reads: bytes read (less than size only at the end), or errno. */
 ssize_t pread_full(int fd, void *data, size_t size, uint64_t offset);
+/* All of them: 0, a negative errno, or -EBADMSG: the file ends before. */
+int pread_exactly(int fd, void *data, size_t size, uint64_t offset);
 /* Like pread_full, from the descriptor's position on. */
 ssize_t read_full(int fd, void *data, size_t size);
 /*

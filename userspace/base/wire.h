@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fields of a protobuf message, one after the other, without unpacking it: a profile's message has
+ * The fields of a protobuf message, one after the other, without packing or unpacking it: a profile's message has
  * millions of small ones in it, each of which is unpacked when its turn has come.
  */
 #ifndef BASE_WIRE_H
@@ -36,6 +36,25 @@ static inline bool wire_varint(struct wire *w, uint64_t *value)
 		}
 	}
 	return false;
+}
+
+/* Writes a varint of up to 10 bytes. Returns its size. */
+static inline size_t wire_put_varint(uint8_t *out, uint64_t value)
+{
+	size_t size = 0;
+
+	for (; value >= 0x80; value >>= 7)
+		out[size++] = (uint8_t)value | 0x80;
+	out[size++] = (uint8_t)value;
+	return size;
+}
+
+/* The header of a field of `size` bytes, into at most 16. Returns its own size. */
+static inline size_t wire_put_header(uint8_t *out, uint32_t field, size_t size)
+{
+	size_t used = wire_put_varint(out, (uint64_t)field << 3 | WIRE_BYTES);
+
+	return used + wire_put_varint(out + used, size);
 }
 
 static inline bool wire_fixed(struct wire *w, unsigned int size)

@@ -15,6 +15,7 @@
 #include "base/gzip.h"
 #include "base/log.h"
 #include "base/output_file.h"
+#include "base/suffix.h"
 #include "base/vec.h"
 #include "cli/give_up.h"
 #include "cli/recording_notes.h"
@@ -23,13 +24,6 @@
 #define RECORDING_NAME	 "sysprof"
 #define RECORDING_SUFFIX ".sysprof"
 #define SIBLING_SHARE	 100 /* threads with at least 1/100 of the samples get a file of their own */
-
-static bool ends_with(const char *text, const char *end)
-{
-	size_t length = strlen(text), wanted = strlen(end);
-
-	return length >= wanted && !strcmp(text + length - wanted, end);
-}
 
 static bool is_stdout(const char *path)
 {
@@ -58,7 +52,7 @@ static int choose_by_suffix(const char *argument, struct output *output, struct 
 	if (is_stdout(argument))
 		return fail(failure, -EINVAL,
 			    "-o -: standard output needs a format, as in folded:-");
-	if (!ends_with(argument, RECORDING_SUFFIX)) {
+	if (!has_suffix(argument, RECORDING_SUFFIX)) {
 		const char *why;
 
 		output->exporter = exporter_for_path(argument, &why);
@@ -275,7 +269,7 @@ static int export_to(const struct exporter *exporter, struct export_request requ
 	int err;
 
 	request.out = out;
-	if (!exporter->may_gzip || !ends_with(path, ".gz")) {
+	if (!exporter->may_gzip || !has_suffix(path, ".gz")) {
 		err = exporter->write(&request);
 		*size = ftello(out) > 0 ? (uint64_t)ftello(out) : 0;
 		return err;
@@ -463,7 +457,7 @@ static size_t stem_size(const struct exporter *exporter, const char *name)
 	size_t size = strlen(name), longest = 0;
 
 	for (const char *const *suffix = exporter->suffixes; *suffix; suffix++)
-		if (ends_with(name, *suffix) && strlen(*suffix) > longest)
+		if (has_suffix(name, *suffix) && strlen(*suffix) > longest)
 			longest = strlen(*suffix);
 	if (longest)
 		return size - longest;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/percent.h"
 #include "cli/browser.h"
 #include "cli/commands.h"
 #include "cli/give_up.h"
@@ -29,6 +30,7 @@
 #define SSH_SIZE	 256
 #define HEADER_MAX	 (32 * 1024)
 #define IDLE_SECONDS	 30
+#define UNRESERVED	 "-._~" /* beside letters and digits, as for encodeURIComponent() */
 
 struct serving {
 	const struct serving_options *options;
@@ -39,26 +41,6 @@ struct serving {
 };
 
 /* ---- addresses ------------------------------------------------------------------------------- */
-
-/* Everything but letters, digits and "-._~", as encodeURIComponent() does. */
-static void percent_encode(char *out, size_t size, const char *text)
-{
-	static const char digits[] = "0123456789ABCDEF";
-	static const char plain[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
-	size_t used = 0;
-
-	for (; *text && used + 3 < size; text++) {
-		if (strchr(plain, *text)) {
-			out[used++] = *text;
-			continue;
-		}
-		out[used++] = '%';
-		out[used++] = digits[(unsigned char)*text >> 4];
-		out[used++] = digits[(unsigned char)*text & 15];
-	}
-	out[used] = 0;
-}
 
 /* Where the Firefox Profiler is: PROFILER_URL can name one of one's own. */
 static const char *profiler_base(void)
@@ -73,12 +55,12 @@ static const char *profiler_base(void)
 static void make_profiler_url(struct serving *s)
 {
 	const char *base = profiler_base();
-	char file[URL_SIZE], encoded_file[URL_SIZE], encoded_server[URL_SIZE];
+	char file[URL_SIZE], encoded_file[3 * URL_SIZE], encoded_server[3 * URL_SIZE];
 	int length = strlen(base);
 
 	snprintf(file, sizeof(file), "%s/" PROFILE_NAME, server__url(s->server));
-	percent_encode(encoded_file, sizeof(encoded_file), file);
-	percent_encode(encoded_server, sizeof(encoded_server), server__url(s->server));
+	percent_encode(encoded_file, file, UNRESERVED);
+	percent_encode(encoded_server, server__url(s->server), UNRESERVED);
 	while (length && base[length - 1] == '/')
 		length--;
 	snprintf(s->profiler_url, sizeof(s->profiler_url),

@@ -14,6 +14,7 @@
 #include "base/gzip.h"
 #include "base/log.h"
 #include "base/order.h"
+#include "base/suffix.h"
 #include "base/utf8.h"
 #include "export/exporters.h"
 #include "serve/source_api.h"
@@ -23,13 +24,6 @@ enum { FILE_PAGE, FILE_PROFILE, FILE_FORMATS, FILE_FIRST_DOWNLOAD };
 
 #define NAME_SIZE 32 /* "profile.trace.json.gz" */
 #define GZIP_END  ".gz"
-
-static bool ends_with(const char *text, const char *end)
-{
-	size_t length = strlen(text), wanted = strlen(end);
-
-	return length >= wanted && !strcmp(text + length - wanted, end);
-}
 
 /* ---- which files there are ------------------------------------------------------------------- */
 
@@ -44,7 +38,7 @@ static const char *type_of(const char *name)
 	};
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-		if (ends_with(name, types[i].suffix))
+		if (has_suffix(name, types[i].suffix))
 			return types[i].type;
 	return "application/octet-stream";
 }
@@ -53,7 +47,7 @@ static const char *type_of(const char *name)
 static const char *download_suffix(const struct exporter *exporter)
 {
 	for (const char *const *suffix = exporter->suffixes; *suffix; suffix++)
-		if (ends_with(*suffix, GZIP_END))
+		if (has_suffix(*suffix, GZIP_END))
 			return *suffix;
 	return exporter->suffixes[0];
 }
@@ -155,7 +149,7 @@ static int write_file(const struct serving_files *f, size_t index, FILE *out)
 		exporter = exporters()[index - FILE_FIRST_DOWNLOAD];
 		return write_export(
 			f, exporter,
-			exporter->may_gzip && ends_with(f->routes[index].path, GZIP_END), out);
+			exporter->may_gzip && has_suffix(f->routes[index].path, GZIP_END), out);
 	}
 }
 

@@ -59,9 +59,6 @@ uint32_t firefox_tables__stack(const struct firefox_tables *t, struct stack_id s
 int firefox_tables__text(struct firefox_tables *t, const char *text, uint32_t *number);
 
 void firefox_tables__write_libs(const struct firefox_tables *t, struct json_writer *w);
-/* The path in a file:// URL, in new memory; NULL: it is none, or no memory. */
-char *path_of_file_url(const char *url);
-
 void firefox_tables__write_shared(const struct firefox_tables *t, struct json_writer *w);
 
 /* Categories beside those of profile.h. Only where something is known of the GIL: of its markers, not of frames. */

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The libraries of a Firefox profile, and the names of their sources. */
+/* The libraries of a Firefox profile. */
 #include "export/firefox.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/parse.h"
 #include "export/describe.h"
 
 /*
@@ -74,26 +70,4 @@ void firefox_tables__write_libs(const struct firefox_tables *t, struct json_writ
 	for (size_t i = 0; i < t->libs.used.count; i++)
 		write_lib(t, w, (struct dso_id){t->libs.used.data[i]}, architecture);
 	json_end_array(w);
-}
-
-char *path_of_file_url(const char *url)
-{
-	static const char scheme[] = "file://";
-	const char *from = url + strlen(scheme);
-	char *path, *to;
-
-	if (strncmp(url, scheme, strlen(scheme)) || *from != '/')
-		return NULL;
-	path = to = malloc(strlen(from) + 1);
-	while (path && *from) {
-		int high = *from == '%' ? hex_digit(from[1]) : -1;
-		int low = high >= 0 ? hex_digit(from[2]) : -1;
-		bool escaped = low >= 0 && (high || low);
-
-		*to++ = escaped ? (char)(high << 4 | low) : *from;
-		from += escaped ? 3 : 1;
-	}
-	if (path)
-		*to = '\0';
-	return path;
 }

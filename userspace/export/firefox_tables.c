@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file_url.h"
 #include "base/order.h"
 #include "export/describe.h"
 
@@ -280,7 +281,7 @@ static int add_source(struct firefox_tables *t, uint32_t file)
 
 	if (err)
 		return err;
-	path = path_of_file_url(name);
+	path = file_url_path(name);
 	if (!path) {
 		err = add_string(t, (struct string_id){file});
 		return err ? err : vec_push(&t->source_names, t->strings.number[file]);

@@ -24,7 +24,6 @@
 #include <string.h>
 
 #include "base/map.h"
-#include "base/vec.h"
 #include "export/comments.h"
 #include "export/describe.h"
 #include "export/pprof_writer.h"
@@ -184,40 +183,21 @@ static void write_thread(struct pprof *pp, uint32_t id)
 
 /* ---- the profile ----------------------------------------------------------------------------- */
 
-struct pprof_comments {
-	struct pprof *pp;
-	VEC(int64_t) numbers;
-};
-
-static int add_comment(void *context, const char *text)
-{
-	struct pprof_comments *comments = context;
-
-	return vec_push(&comments->numbers, code_tables__text(comments->pp->code, text));
-}
-
 static void write_facts(struct pprof *pp)
 {
 	const struct profile *p = pp->p;
-	struct pprof_comments comments = {.pp = pp};
 	struct figures figures;
-	int err = export_comments(p, add_comment, &comments);
 	struct pprof_facts out = {
 		.time = p->start_realtime,
 		.duration = p->end > p->start ? p->end - p->start : 0,
 		.period = p->period,
-		.comments = comments.numbers.data,
-		.comment_count = comments.numbers.count,
+		.has_comments = true,
 	};
 
-	if (err)
-		note_error(pp, err);
 	/* what was read from folded stacks has counts alone, and pprof shows the default */
 	figures__init(&figures, p);
-	out.default_sample_type = code_tables__text(pp->code,
-						    figures.value[FIGURE_CPU] ? "cpu" : "samples");
+	out.default_sample_type = figures.value[FIGURE_CPU] ? "cpu" : "samples";
 	pprof_writer__facts(pp->writer, &out);
-	vec_free(&comments.numbers);
 }
 
 static void write_all(struct pprof *pp)

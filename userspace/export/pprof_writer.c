@@ -14,6 +14,8 @@
 #include <pprof.pb-c.h>
 
 #include "base/vec.h"
+#include "base/wire.h"
+#include "export/comments.h"
 
 /* Numbers of the fields of a profile. */
 enum profile_field {
@@ -38,6 +40,7 @@ struct pprof_writer {
 	VEC(Pprof__Label *) label_list;
 	VEC(Pprof__Line) lines;
 	VEC(Pprof__Line *) line_list;
+	VEC(int64_t) comments; /* strings */
 };
 
 struct pprof_writer *pprof_writer__new(const struct profile *p,
@@ -70,6 +73,7 @@ void pprof_writer__free(struct pprof_writer *w)
 	vec_free(&w->label_list);
 	vec_free(&w->lines);
 	vec_free(&w->line_list);
+	vec_free(&w->comments);
 	free(w);
 }
 
@@ -99,16 +103,6 @@ static void note_error(struct pprof_writer *w, int err)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-static size_t pack_varint(uint8_t *out, uint64_t value)
-{
-	size_t size = 0;
-
-	for (; value >= 0x80; value >>= 7)
-		out[size++] = (uint8_t)value | 0x80;
-	out[size++] = (uint8_t)value;
-	return size;
-}
-
 static void write_bytes(struct pprof_writer *w, const void *bytes, size_t size)
 {
 	if (w->error || !size)
@@ -122,10 +116,8 @@ static void write_bytes(struct pprof_writer *w, const void *bytes, size_t size)
 static void write_header(struct pprof_writer *w, enum profile_field field, size_t size)
 {
 	uint8_t header[16];
-	size_t used = pack_varint(header, (uint64_t)field << 3 | 2);
 
-	used += pack_varint(header + used, size);
-	write_bytes(w, header, used);
+	write_bytes(w, header, wire_put_header(header, field, size));
 }
 
 static void pack_message(struct pprof_writer *w, const ProtobufCMessage *message)
@@ -306,20 +298,32 @@ void pprof_writer__tables(struct pprof_writer *w)
 
 /* ---- the profile ----------------------------------------------------------------------------- */
 
+static int add_comment(void *context, const char *text)
+{
+	struct pprof_writer *w = context;
+
+	return vec_push(&w->comments, code_tables__text(w->code, text));
+}
+
 /* The fields that are not tables: a profile that has nothing else. */
 void pprof_writer__facts(struct pprof_writer *w, const struct pprof_facts *facts)
 {
 	Pprof__Profile message = PPROF__PROFILE__INIT;
 	Pprof__ValueType period_type;
+	int err;
 
+	w->comments.count = 0;
+	err = facts->has_comments ? export_comments(w->p, add_comment, w) : 0;
+	if (err)
+		note_error(w, err);
 	fill_value_type(w, &period_type, "cpu", "nanoseconds");
 	message.time_nanos = (int64_t)facts->time;
 	message.duration_nanos = (int64_t)facts->duration;
 	message.period_type = &period_type;
 	message.period = (int64_t)facts->period;
-	message.n_comment = facts->comment_count;
-	message.comment = (int64_t *)facts->comments;
-	message.default_sample_type = facts->default_sample_type;
+	message.n_comment = w->comments.count;
+	message.comment = w->comments.data;
+	message.default_sample_type = code_tables__text(w->code, facts->default_sample_type);
 	pack_message(w, &message.base);
 	write_bytes(w, w->packed.data, w->packed.count);
 }

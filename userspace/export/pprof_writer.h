@@ -33,9 +33,8 @@ struct pprof_label {
 
 struct pprof_facts {
 	uint64_t time, duration, period; /* ns; time is since the epoch */
-	const int64_t *comments;	 /* strings */
-	size_t comment_count;
-	uint32_t default_sample_type; /* string */
+	const char *default_sample_type;
+	bool has_comments; /* export_comments() */
 };
 
 /* NULL: no memory. Profile and `out` have to outlive it. */

@@ -42,8 +42,8 @@ static int read_members(const struct json_text *text, struct members *m)
 		{"samples", &m->samples}, {"timeDeltas", &m->deltas}, {"$sysprof", &m->own},
 		{"head", &head},
 	};
-	int err = json_members(text, (struct json_value){text->start, text->end}, wanted,
-			       sizeof(wanted) / sizeof(*wanted));
+	/* to the end: a file that is cut off is reported as that, not by what is missing in it */
+	int err = json_document(text, wanted, sizeof(wanted) / sizeof(*wanted));
 
 	if (err)
 		return err;
@@ -131,16 +131,10 @@ static int read_identity(const struct json_text *text, struct json_value own, st
 /* µs with a fraction, as a time in ns */
 static int read_time(const struct json_text *text, struct json_value value, int64_t *ns)
 {
-	struct json_number number;
-
 	*ns = 0;
-	if (!value.at || json_is(value, "null"))
-		return 0;
-	if (json_parse_number(text, value, &number))
-		return -EBADMSG;
-	if (json_scaled(&number, 3, ns) || *ns < 0 || *ns > US_MAX * 1000)
-		return json_fail(text, value.at, -EBADMSG, "the time is out of range");
-	return 0;
+	return !value.at || json_is(value, "null")
+		       ? 0
+		       : json_time(text, value, 3, 0, US_MAX * 1000, ns);
 }
 
 static void set_session(struct profile_builder *b, const struct identity *id, int64_t start,
@@ -208,18 +202,10 @@ static int read_cpuprofile(const struct import_request *request, struct import_f
 	const char *bytes = (const char *)request->bytes;
 	const struct json_text text = {bytes, bytes + request->size, failure};
 	struct identity id = {};
-	struct json_walk walk;
 	struct members m;
 	struct frames frames = {.b = request->builder};
-	int err = json_walk__init(&walk, &text, text.start, JSON_OBJECT);
+	int err = read_members(&text, &m);
 
-	/* to the end first: a file that is cut off is reported as that, not by what is missing in it */
-	while (!err && (err = json_walk__next(&walk)) > 0)
-		err = 0;
-	if (!err)
-		err = json_expect_end(&text, walk.at);
-	if (!err)
-		err = read_members(&text, &m);
 	if (!err && m.own.at)
 		err = read_identity(&text, m.own, &id);
 	if (err)

@@ -28,10 +28,6 @@
 
 enum cpu_unit { CPU_ABSENT, CPU_NS, CPU_US, CPU_CYCLES };
 
-struct parts {
-	struct json_value meta, libs, shared, threads;
-};
-
 struct firefox_reader {
 	const struct import_request *request;
 	struct json_text text;
@@ -77,16 +73,9 @@ static bool recognizes_firefox(const uint8_t *bytes, size_t size)
 static int read_ms(const struct json_text *text, struct json_value value, int64_t limit,
 		   int64_t *ns)
 {
-	struct json_number number;
-
 	*ns = 0;
-	if (json_type(value) != JSON_NUMBER)
-		return 0;
-	if (json_parse_number(text, value, &number))
-		return -EBADMSG;
-	if (json_scaled(&number, MS_SCALE, ns) || *ns > limit || *ns < -limit)
-		return json_fail(text, value.at, -EBADMSG, "the time is out of range");
-	return 0;
+	return json_type(value) == JSON_NUMBER ? json_time(text, value, MS_SCALE, -limit, limit, ns)
+					       : 0;
 }
 
 static int check_version(struct firefox_reader *r, struct json_value meta,
@@ -543,32 +532,6 @@ static int read_thread(struct firefox_reader *r, struct json_value value)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-static int find_parts(struct firefox_reader *r, struct parts *parts)
-{
-	const struct json_member wanted[] = {
-		{"meta", &parts->meta},
-		{"libs", &parts->libs},
-		{"shared", &parts->shared},
-		{"threads", &parts->threads},
-	};
-	struct json_walk walk;
-	int more = json_walk__init(&walk, &r->text, r->text.start, JSON_OBJECT);
-
-	*parts = (struct parts){};
-	while (!more && (more = json_walk__next(&walk)) > 0) {
-		more = 0;
-		for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
-			if (!json_walk__key_is(&walk, wanted[i].name))
-				continue;
-			if (wanted[i].value->at)
-				return json_fail(&r->text, walk.key.at, -EBADMSG,
-						 "\"%s\" is there twice", wanted[i].name);
-			*wanted[i].value = walk.value;
-		}
-	}
-	return more ? more : json_expect_end(&r->text, walk.at);
-}
-
 /* From 60 on "shared" has all tables; from 56 on the strings. */
 static int read_shared(struct firefox_reader *r, struct json_value shared)
 {
@@ -603,16 +566,18 @@ static int read_threads(struct firefox_reader *r, struct json_value threads)
 
 static int read_parts(struct firefox_reader *r)
 {
-	struct parts parts;
-	int err = find_parts(r, &parts);
+	struct json_value meta, libs, shared, threads;
+	const struct json_member wanted[] = {
+		{"meta", &meta}, {"libs", &libs}, {"shared", &shared}, {"threads", &threads}};
+	int err = json_document(&r->text, wanted, sizeof(wanted) / sizeof(*wanted));
 
 	if (!err)
-		err = read_meta(r, parts.meta);
-	if (!err && json_type(parts.libs) == JSON_ARRAY)
-		err = firefox_common__libs(&r->common, parts.libs);
+		err = read_meta(r, meta);
+	if (!err && json_type(libs) == JSON_ARRAY)
+		err = firefox_common__libs(&r->common, libs);
 	if (!err)
-		err = read_shared(r, parts.shared);
-	return err ? err : read_threads(r, parts.threads);
+		err = read_shared(r, shared);
+	return err ? err : read_threads(r, threads);
 }
 
 static int read_firefox(const struct import_request *request, struct import_failure *failure)

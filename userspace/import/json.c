@@ -288,26 +288,41 @@ int json_expect_end(const struct json_text *text, const char *at)
 			       : json_fail(text, at, -EBADMSG, "something follows the JSON text");
 }
 
+static int find_members(struct json_walk *walk, const struct json_text *text, const char *at,
+			const struct json_member *wanted, size_t count)
+{
+	int more = json_walk__init(walk, text, at, JSON_OBJECT);
+
+	for (size_t i = 0; i < count; i++)
+		*wanted[i].value = (struct json_value){0};
+	while (!more && (more = json_walk__next(walk)) > 0) {
+		more = 0;
+		for (size_t i = 0; i < count; i++) {
+			if (!json_walk__key_is(walk, wanted[i].name))
+				continue;
+			if (wanted[i].value->at)
+				return json_fail(text, walk->key.at, -EBADMSG,
+						 "\"%s\" is there twice", wanted[i].name);
+			*wanted[i].value = walk->value;
+		}
+	}
+	return more;
+}
+
 int json_members(const struct json_text *text, struct json_value object,
 		 const struct json_member *wanted, size_t count)
 {
 	struct json_walk walk;
-	int more = json_walk__init(&walk, text, object.at, JSON_OBJECT);
 
-	for (size_t i = 0; i < count; i++)
-		*wanted[i].value = (struct json_value){0};
-	while (!more && (more = json_walk__next(&walk)) > 0) {
-		more = 0;
-		for (size_t i = 0; i < count; i++) {
-			if (!json_walk__key_is(&walk, wanted[i].name))
-				continue;
-			if (wanted[i].value->at)
-				return json_fail(text, walk.key.at, -EBADMSG,
-						 "\"%s\" is there twice", wanted[i].name);
-			*wanted[i].value = walk.value;
-		}
-	}
-	return more;
+	return find_members(&walk, text, object.at, wanted, count);
+}
+
+int json_document(const struct json_text *text, const struct json_member *wanted, size_t count)
+{
+	struct json_walk walk;
+	int err = find_members(&walk, text, text->start, wanted, count);
+
+	return err ? err : json_expect_end(text, walk.at);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -458,6 +473,18 @@ int json_parse_number(const struct json_text *text, struct json_value value,
 	if (!value.at || parse_number(value.at, value.end, number) != value.end || number->is_null)
 		return json_fail(text, value.at ? value.at : text->start, -EBADMSG,
 				 "expected a number");
+	return 0;
+}
+
+int json_time(const struct json_text *text, struct json_value value, int scale, int64_t min,
+	      int64_t max, int64_t *ns)
+{
+	struct json_number number;
+
+	if (json_parse_number(text, value, &number))
+		return -EBADMSG;
+	if (json_scaled(&number, scale, ns) || *ns < min || *ns > max)
+		return json_fail(text, value.at, -EBADMSG, "the time is out of range");
 	return 0;
 }
 

@@ -90,13 +90,15 @@ int json_first_key(const uint8_t *bytes, size_t size, const char *const *names);
 /* Nothing but spaces may follow. */
 int json_expect_end(const struct json_text *text, const char *at);
 
-/* The members of an object that are wanted, by name; a wanted name that is there twice is an error. */
+/* The members of an object that are wanted, by name. A wanted name that occurs twice is an error. */
 struct json_member {
 	const char *name;
 	struct json_value *value;
 };
 int json_members(const struct json_text *text, struct json_value object,
 		 const struct json_member *wanted, size_t count);
+/* Those of the object that is the whole text. */
+int json_document(const struct json_text *text, const struct json_member *wanted, size_t count);
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
@@ -129,6 +131,9 @@ int json_column__integer(struct json_column *column, int64_t min, int64_t max, i
 
 int json_parse_number(const struct json_text *text, struct json_value value,
 		      struct json_number *number);
+/* A time of min..max ns, in units of 10^scale ns. */
+int json_time(const struct json_text *text, struct json_value value, int scale, int64_t min,
+	      int64_t max, int64_t *ns);
 /* An integer in min..max, or an error that names it `what`. */
 int json_integer(const struct json_text *text, struct json_value value, const char *what,
 		 int64_t min, int64_t max, int64_t *integer);

@@ -143,13 +143,7 @@ static int find_head(struct trace *t, const struct event *e, uint32_t *number)
 /* µs */
 static int read_time(const struct trace *t, struct json_value value, int64_t *ns)
 {
-	struct json_number number;
-
-	if (json_parse_number(&t->text, value, &number))
-		return -EBADMSG;
-	if (json_scaled(&number, US_SCALE, ns) || *ns < 0 || *ns > (1LL << 60))
-		return json_fail(&t->text, value.at, -EBADMSG, "the time is out of range");
-	return 0;
+	return json_time(&t->text, value, US_SCALE, 0, 1LL << 60, ns);
 }
 
 static int data_of(const struct trace *t, const struct event *e, struct json_value *data)

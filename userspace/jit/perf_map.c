@@ -3,16 +3,9 @@
 
 #include <string.h>
 
-#define USER_ADDRESS_END (UINT64_C(1) << 56) /* with 5 page-table levels */
+#include "base/parse.h"
 
-static int digit_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
+#define USER_ADDRESS_END (UINT64_C(1) << 56) /* with 5 page-table levels */
 
 /* Hexadecimal at *at, which moves behind it and the space that has to follow. */
 static bool take_number(const char **at, const char *end, uint64_t *number)
@@ -22,10 +15,10 @@ static bool take_number(const char **at, const char *end, uint64_t *number)
 
 	if (end - c > 2 && c[0] == '0' && (c[1] == 'x' || c[1] == 'X'))
 		c += 2;
-	for (*number = 0; c < end && digit_value(*c) >= 0; c++, digits++) {
+	for (*number = 0; c < end && hex_digit(*c) >= 0; c++, digits++) {
 		if (*number >> 60)
 			return false;
-		*number = *number << 4 | (uint64_t)digit_value(*c);
+		*number = *number << 4 | (uint64_t)hex_digit(*c);
 	}
 	if (!digits || c == end || *c != ' ')
 		return false;

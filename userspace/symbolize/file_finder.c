@@ -35,7 +35,7 @@
 #define HUNG_MAX    8
 #define FOREIGN_MAX 4 /* hung roots of others, until none of them is looked into any more */
 #define ROOT	    0
-#define NOBODY	    ((uid_t)-1)
+#define NO_OWNER	    ((uid_t)-1)
 
 static const struct finder_limits LIMITS = {
 	.silence_ns = 5 * SECOND_NS,
@@ -151,7 +151,7 @@ static bool look_at(int fd, struct statx *st)
 static struct file_owner owner_of(const struct file_finder *f, int elf_fd, int root_fd,
 				  uint32_t copied_for)
 {
-	struct file_owner o = {.user = elf_fd < 0 ? ROOT : NOBODY};
+	struct file_owner o = {.user = elf_fd < 0 ? ROOT : NO_OWNER};
 	struct statx st;
 
 	if (copied_for) { /* the copy itself is ours */

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/suffix.h"
 
 #define PATH_SIZE     4096 /* a page */
 #define FILE_SIZE_MAX (4ull << 30)
@@ -41,16 +42,9 @@ static int read_path(pid_t pid, uint64_t address, char path[PATH_SIZE])
 	return memchr(path, '\0', got) ? 0 : -ENAMETOOLONG;
 }
 
-static bool ends_with(const char *path, const char *suffix)
-{
-	size_t length = strlen(path), end = strlen(suffix);
-
-	return length > end && !strcmp(path + length - end, suffix);
-}
-
 static bool may_be_opened(const char *path)
 {
-	return path[0] == '/' && (ends_with(path, ".dwo") || ends_with(path, ".dwp"));
+	return path[0] == '/' && (has_suffix(path, ".dwo") || has_suffix(path, ".dwp"));
 }
 
 /* The child has its files as numbers only, and libdw looks for others beside them. */
@@ -67,7 +61,7 @@ static int place_beside(const char *module, char path[PATH_SIZE])
 	if (!slash)
 		return -ENOENT;
 	memcpy(name, path + prefix, strlen(path + prefix) + 1);
-	if (ends_with(name, ".dwp"))
+	if (has_suffix(name, ".dwp"))
 		length = snprintf(path, PATH_SIZE, "%s.dwp", module);
 	else
 		length = snprintf(path, PATH_SIZE, "%.*s/%s", (int)(slash - module), module, name);

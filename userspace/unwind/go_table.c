@@ -111,7 +111,7 @@ struct walker {
 
 static const struct unwind_rule NOTHING = {.cfa = UNWIND_CFA_NONE};
 static const struct unwind_rule NOT_FOLLOWED = {.cfa = UNWIND_CFA_UNKNOWN};
-static const struct unwind_rule NOBODY = {.cfa = UNWIND_CFA_ROOT};
+static const struct unwind_rule NO_CALLER = {.cfa = UNWIND_CFA_ROOT};
 static const struct unwind_rule SIGNAL = {.cfa = UNWIND_CFA_SIGNAL};
 
 static const struct unwind_rule IN_R12 = {
@@ -377,11 +377,11 @@ static struct unwind_rule rule_of_switch(const struct walker *w)
 	int32_t slot = w->depth_slot;
 
 	if (w->kind == LEFT)
-		return NOBODY;
+		return NO_CALLER;
 	if (w->function.start > INT32_MAX)
 		return NOT_FOLLOWED;
 	if (w->kind == GROWING && !w->layout.known)
-		return NOBODY;
+		return NO_CALLER;
 	if (w->kind == SWITCH && w->has_frame && w->frame_ready <= w->sets_sp) {
 		rule.cfa = UNWIND_CFA_SWITCH;
 		return rule;
@@ -473,7 +473,7 @@ static int add_stretch(void *context, uint64_t start, uint64_t end, int32_t dept
 		return err;
 	w->reached = end;
 	if (w->kind == ROOT && (!depth || w->function.writes_sp))
-		return w->row(w->context, start, &NOBODY);
+		return w->row(w->context, start, &NO_CALLER);
 	if (depth == -RETURN_ADDRESS && is_popped(w, start))
 		return w->row(w->context, start, &IN_R12);
 	if (depth < 0 || depth > DEPTH_MAX || depth % 8)

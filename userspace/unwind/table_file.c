@@ -69,15 +69,6 @@ static bool header_is_good(const struct file_header *h, size_t size, const struc
 	       h->image.size == size - sizeof(*h);
 }
 
-static int read_exactly(int fd, void *data, size_t size, uint64_t offset)
-{
-	ssize_t got = pread_full(fd, data, size, offset);
-
-	if (got < 0)
-		return got;
-	return (size_t)got == size ? 0 : -EBADMSG;
-}
-
 int table_file__read(int fd, size_t size, const struct file_stamp *stamp, size_t limit,
 		     struct unwind_table_image *image)
 {
@@ -87,7 +78,7 @@ int table_file__read(int fd, size_t size, const struct file_stamp *stamp, size_t
 
 	if (size <= sizeof(header))
 		return -EBADMSG;
-	err = read_exactly(fd, &header, sizeof(header), 0);
+	err = pread_exactly(fd, &header, sizeof(header), 0);
 	if (err)
 		return err;
 	if (!header_is_good(&header, size, stamp))
@@ -96,7 +87,7 @@ int table_file__read(int fd, size_t size, const struct file_stamp *stamp, size_t
 		return -EFBIG;
 	if (posix_memalign(&bytes, UNWIND_IMAGE_ALIGNMENT, header.image.size))
 		return -ENOMEM;
-	err = read_exactly(fd, bytes, header.image.size, sizeof(header));
+	err = pread_exactly(fd, bytes, header.image.size, sizeof(header));
 	if (err)
 		return err;
 	if (crc_of(&header, bytes, header.image.size) != header.crc)

@@ -168,17 +168,17 @@ static int code__ended(void *code, struct task *task)
 /* ---- the kernel's copy ----------------------------------------------------------------------- */
 
 /* Makes room in the kernel by evicting the process sampled longest ago. False: none can be evicted. */
-static bool make_room(struct code_part *c, const struct code_process *who)
+static bool make_room(struct code_part *c, const struct code_process *except)
 {
 	struct code_process *oldest = NULL;
 
 	for (size_t i = 0; i < c->processes.count; i++) {
 		struct code_process *process = c->processes.data[i];
 
-		if (process->has && process != who && (!oldest || process->last < oldest->last))
+		if (process->has && process != except && (!oldest || process->last < oldest->last))
 			oldest = process;
 	}
-	if (!oldest || oldest->last + S > who->last)
+	if (!oldest || oldest->last + S > except->last)
 		return false;
 	withdraw(c, oldest);
 	oldest->looks = 0; /* should it be sampled again */

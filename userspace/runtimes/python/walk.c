@@ -157,7 +157,7 @@ static enum step leave_loop(struct walker *w)
 	return step;
 }
 
-/* The chain is a circle if a frame is met again: one is kept in mind, for twice as long each time. */
+/* The chain is a circle if a frame is met again: one frame is remembered, for twice as long each time. */
 static bool is_circle(struct walker *w, uint64_t frame)
 {
 	if (frame == w->met)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where a function's name is, V8 has changed its mind about since: what has been compiled has a ScopeInfo, with or without a
- * name in it; what has not has the name itself, and its place in the source beside what the parser left.
+ * The place of a function's name depends on its state: a compiled function has a ScopeInfo, with or without a name in it.
+ * Another function has the name itself, and its place in the source beside the parser's data.
  */
 #include "runtimes/v8/function.h"
 
