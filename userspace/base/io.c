@@ -11,7 +11,8 @@
 
 #include "base/cleanup.h"
 
-#define READ_STEP 4096
+#define READ_STEP  4096
+#define LINES_STEP (64u * 1024)
 
 int write_full(int fd, const void *data, size_t size)
 {
@@ -155,4 +156,66 @@ int read_line(const char *path, char *buffer, size_t size)
 	memcpy(buffer, text, got);
 	buffer[got] = '\0';
 	return 0;
+}
+
+struct line_buffer {
+	char *data;
+	size_t used, size;
+};
+
+/* Passes on the whole lines that are there; the rest is moved to the front. */
+static int take_lines(struct line_buffer *b, line_fn take, void *context)
+{
+	char *line = b->data, *end = b->data + b->used, *newline;
+	int err = 0;
+
+	while (!err && (newline = memchr(line, '\n', end - line))) {
+		err = take(context, line, newline - line);
+		line = newline + 1;
+	}
+	b->used = end - line;
+	memmove(b->data, line, b->used);
+	return err;
+}
+
+static int make_line_room(struct line_buffer *b, size_t longest)
+{
+	size_t size = b->size ? b->size * 2 : LINES_STEP;
+	char *grown;
+
+	if (b->used < b->size)
+		return 0;
+	if (b->size >= longest) {
+		b->used = 0;
+		return 0;
+	}
+	grown = realloc(b->data, size);
+	if (!grown)
+		return -ENOMEM;
+	b->data = grown;
+	b->size = size;
+	return 0;
+}
+
+int read_lines(int fd, size_t longest, line_fn take, void *context)
+{
+	struct line_buffer b = {};
+	int err;
+
+	while (!(err = make_line_room(&b, longest))) {
+		ssize_t got = read(fd, b.data + b.used, b.size - b.used);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0) {
+			err = got < 0 ? -errno : 0;
+			break;
+		}
+		b.used += got;
+		err = take_lines(&b, take, context);
+		if (err)
+			break;
+	}
+	free(b.data);
+	return err;
 }

@@ -27,4 +27,12 @@ DIR *open_names(int dirfd, const char *path);
 /* First line of a small file, without its newline, into buffer. 0 or negative errno. */
 int read_line(const char *path, char *buffer, size_t size);
 
+/* A line of `size` bytes, with its newline behind them; may be changed. Other than 0 ends the reading. */
+typedef int (*line_fn)(void *context, char *line, size_t size);
+/*
+ * Reads large pieces, and passes on whole lines. A line longer than `longest` is cut into pieces of that size at least,
+ * of which all but the last are left out. 0, what `take` returned, or negative errno.
+ */
+int read_lines(int fd, size_t longest, line_fn take, void *context);
+
 #endif

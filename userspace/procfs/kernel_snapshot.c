@@ -17,9 +17,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 
-#define READ_STEP  (64u * 1024)
-#define ZERO_LINES 16u
+#define LINE_MAX_READ (64u * 1024) /* no line of ours is that long */
+#define ZERO_LINES    16u
 
 _Static_assert(sizeof(struct kallsyms_event) + KALLSYMS_PIECE_MAX + EVENT_ALIGN <= EVENT_SIZE_MAX,
 	       "a piece fits an event");
@@ -77,9 +78,11 @@ static bool is_of_module(const char *line, const char *end)
 	return end - line > 2 && end[-2] == ']';
 }
 
-/* One line with its newline. */
-static int take_line(struct kallsyms_copy *copy, const char *line, const char *end)
+/* A line_fn. */
+static int take_line(void *context, char *line, size_t length)
 {
+	struct kallsyms_copy *copy = context;
+	const char *end = line + length + 1; /* with its newline */
 	size_t size = end - line;
 	int err;
 
@@ -102,53 +105,12 @@ static int take_line(struct kallsyms_copy *copy, const char *line, const char *e
 	return 0;
 }
 
-/* Processes the whole lines of the first *used bytes; the rest moves to the front. */
-static int take_lines(struct kallsyms_copy *copy, char *text, size_t *used)
-{
-	char *line = text, *end = text + *used, *newline;
-	int err = 0;
-
-	while (!err && (newline = memchr(line, '\n', end - line))) {
-		err = take_line(copy, line, newline + 1);
-		line = newline + 1;
-	}
-	*used = end - line;
-	memmove(text, line, *used);
-	return err;
-}
-
-static int copy_lines(int fd, struct kallsyms_copy *copy)
-{
-	_cleanup_free_ char *text = malloc(READ_STEP);
-	size_t used = 0;
-
-	if (!text)
-		return -ENOMEM;
-	for (;;) {
-		ssize_t got = read(fd, text + used, READ_STEP - used);
-		int err;
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			return 0;
-		used += got;
-		err = take_lines(copy, text, &used);
-		if (err)
-			return err;
-		if (used == READ_STEP)
-			used = 0; /* no line of ours is that long */
-	}
-}
-
 int kernel_snapshot__kallsyms_fd(int fd, uint64_t time, event_push_fn push, void *context)
 {
 	_cleanup_free_ struct kallsyms_event *event = calloc(1, EVENT_SIZE_MAX);
 	struct kallsyms_copy copy = {
 		.event = event, .time = time, .push = push, .context = context};
-	int err = event ? copy_lines(fd, &copy) : -ENOMEM;
+	int err = event ? read_lines(fd, LINE_MAX_READ, take_line, &copy) : -ENOMEM;
 
 	return !err && event->text_size > 0 ? push_piece(&copy, true) : err;
 }
@@ -158,7 +120,7 @@ int kernel_snapshot__modules_fd(int fd, uint64_t time, event_push_fn push, void 
 	_cleanup_free_ struct kallsyms_event *event = calloc(1, EVENT_SIZE_MAX);
 	struct kallsyms_copy copy = {
 		.event = event, .time = time, .push = push, .context = context, .modules = true};
-	int err = event ? copy_lines(fd, &copy) : -ENOMEM;
+	int err = event ? read_lines(fd, LINE_MAX_READ, take_line, &copy) : -ENOMEM;
 
 	if (!err && !copy.seen_address)
 		return 1;

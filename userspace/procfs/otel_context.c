@@ -9,8 +9,9 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/proc_parse.h"
+#include "base/wire.h"
 
-#define MAPS_STEP     (64u * 1024)
+#define LINE_READ_MAX (64u * 1024)
 #define MAPS_SIZE_MAX (1u << 20) /* bytes that are looked through */
 #define MAPPINGS_MAX  4		 /* with such a name */
 #define NESTING	      2		 /* a KeyValue in a Resource in a ProcessContext */
@@ -36,59 +37,26 @@ bool otel_context_has_name(const char *path)
 
 /* ---- protobuf -------------------------------------------------------------------------------- */
 
-struct wire {
-	const uint8_t *at, *end;
-};
-
-static bool wire_varint(struct wire *w, uint64_t *value)
+static struct wire message_of(const uint8_t *bytes, size_t size)
 {
-	*value = 0;
-	for (unsigned int shift = 0; shift < 64 && w->at < w->end; shift += 7) {
-		uint8_t byte = *w->at++;
-
-		*value |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80))
-			return true;
-	}
-	return false;
+	return (struct wire){.start = bytes, .at = bytes, .end = bytes + size};
 }
 
-/* The next field that has bytes, and its number; fields of other types are stepped over. False: no more. */
-static bool wire_bytes(struct wire *w, uint64_t *field, struct wire *bytes)
+/* The next field that has bytes. False: no more. */
+static bool next_bytes(struct wire *w)
 {
-	uint64_t tag, size;
+	int got;
 
-	while (wire_varint(w, &tag)) {
-		unsigned int type = tag & 7;
-
-		if (type == 0) {
-			if (!wire_varint(w, &size))
-				return false;
-			continue;
-		}
-		if (type == 2 && !wire_varint(w, &size))
-			return false;
-		if (type == 1 || type == 5)
-			size = type == 1 ? 8 : 4;
-		else if (type != 2)
-			return false;
-		if (size > (uint64_t)(w->end - w->at))
-			return false;
-		*bytes = (struct wire){w->at, w->at + size};
-		w->at += size;
-		*field = tag >> 3;
-		if (type == 2)
-			return true;
-	}
-	return false;
+	do
+		got = wire_next(w);
+	while (got > 0 && w->type != WIRE_BYTES);
+	return got > 0;
 }
 
-static const char *wanted_attribute(const struct wire *key)
+static const char *wanted_attribute(const uint8_t *key, size_t size)
 {
-	size_t size = key->end - key->at;
-
 	for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
-		if (strlen(attributes[i]) == size && !memcmp(attributes[i], key->at, size))
+		if (strlen(attributes[i]) == size && !memcmp(attributes[i], key, size))
 			return attributes[i];
 	return NULL;
 }
@@ -96,41 +64,44 @@ static const char *wanted_attribute(const struct wire *key)
 /* A KeyValue {1 key, 2 AnyValue {1 string}} of a wanted attribute? */
 static bool take_attribute(struct wire message, struct fact_text *facts)
 {
-	struct wire bytes, value = {}, text = {};
+	struct wire value = {};
+	const uint8_t *text = NULL;
 	const char *name = NULL;
-	uint64_t field;
+	size_t size = 0;
 
-	while (wire_bytes(&message, &field, &bytes)) {
-		if (field == 1)
-			name = wanted_attribute(&bytes);
-		else if (field == 2)
-			value = bytes;
+	while (next_bytes(&message)) {
+		if (message.number == 1)
+			name = wanted_attribute(message.bytes, message.size);
+		else if (message.number == 2)
+			value = message_of(message.bytes, message.size);
 	}
-	while (name && wire_bytes(&value, &field, &bytes))
-		if (field == 1)
-			text = bytes;
-	if (text.at)
-		fact_text__add(facts, "otel:", name, (const char *)text.at, text.end - text.at);
+	while (name && next_bytes(&value)) {
+		if (value.number == 1) {
+			text = value.bytes;
+			size = value.size;
+		}
+	}
+	if (text)
+		fact_text__add(facts, "otel:", name, (const char *)text, size);
 	return name != NULL;
 }
 
 /* No deeper than NESTING, so that the message cannot make it call itself often. */
 static void walk_message(struct wire message, unsigned int depth, struct fact_text *facts)
 {
-	struct wire bytes;
-	uint64_t field;
+	while (next_bytes(&message)) {
+		struct wire inner = message_of(message.bytes, message.size);
 
-	while (wire_bytes(&message, &field, &bytes)) {
-		if ((field != 1 && field != 2) || take_attribute(bytes, facts))
+		if ((message.number != 1 && message.number != 2) || take_attribute(inner, facts))
 			continue;
-		if (field == 1 && depth > 1)
-			walk_message(bytes, depth - 1, facts);
+		if (message.number == 1 && depth > 1)
+			walk_message(inner, depth - 1, facts);
 	}
 }
 
 void otel_context__decode(const uint8_t *message, size_t size, struct fact_text *facts)
 {
-	walk_message((struct wire){message, message + size}, NESTING, facts);
+	walk_message(message_of(message, size), NESTING, facts);
 }
 
 /* ---- the process's memory -------------------------------------------------------------------- */
@@ -165,41 +136,28 @@ static bool read_context(int memory, uint64_t address, struct fact_text *facts)
 struct context_search {
 	uint64_t found[MAPPINGS_MAX];
 	size_t count;
+	size_t bytes; /* looked through */
 };
 
-/* Whole lines; the rest is moved to the front. */
-static size_t take_lines(char *lines, size_t used, struct context_search *search)
+/* A line_fn. */
+static int take_line(void *context, char *line, size_t size)
 {
-	char *line = lines, *end = lines + used, *newline;
+	struct context_search *search = context;
 	struct proc_mapping mapping;
 
-	while ((newline = memchr(line, '\n', end - line))) {
-		if (memmem(line, newline - line, "OTEL_CTX", 8) && search->count < MAPPINGS_MAX &&
-		    !proc_parse_mapping(line, newline - line, &mapping) &&
-		    otel_context_has_name(mapping.path))
-			search->found[search->count++] = mapping.start;
-		line = newline + 1;
-	}
-	memmove(lines, line, end - line);
-	return end - line;
+	if (memmem(line, size, "OTEL_CTX", 8) && !proc_parse_mapping(line, size, &mapping) &&
+	    otel_context_has_name(mapping.path))
+		search->found[search->count++] = mapping.start;
+	search->bytes += size + 1;
+	return search->count == MAPPINGS_MAX || search->bytes >= MAPS_SIZE_MAX;
 }
 
 static void search_maps(int dir, struct context_search *search)
 {
 	_cleanup_close_ int fd = openat(dir, "maps", O_RDONLY | O_CLOEXEC);
-	_cleanup_free_ char *lines = fd < 0 ? NULL : malloc(MAPS_STEP);
-	size_t used = 0, total = 0;
 
-	while (lines && total < MAPS_SIZE_MAX && used < MAPS_STEP) {
-		ssize_t got = read(fd, lines + used, MAPS_STEP - used);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return;
-		total += got;
-		used = take_lines(lines, used + got, search);
-	}
+	if (fd >= 0)
+		read_lines(fd, LINE_READ_MAX, take_line, search);
 }
 
 void otel_context__read(int dir, struct fact_text *facts)

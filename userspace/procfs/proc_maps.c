@@ -22,7 +22,6 @@
 #include "base/vec.h"
 #include "helpers/owner.h"
 
-#define MAPS_STEP     (64u * 1024)
 #define MAPS_LINE_MAX (1u << 20)
 #define THREADS_TRIED 4096
 #define ANSWER_MAX    (64u << 20) /* bytes of all records */
@@ -31,8 +30,6 @@
 
 struct maps_text {
 	int dir;
-	char *lines;
-	size_t size, used;
 	char link[PATH_MAX + 1];
 	maps_line_fn take;
 	void *context;
@@ -57,8 +54,10 @@ static void make_exact(struct maps_text *t, struct proc_mapping *mapping)
 	mapping->path_size = got;
 }
 
-static int take_line(struct maps_text *t, char *line, size_t size)
+/* A line_fn. */
+static int take_line(void *context, char *line, size_t size)
 {
+	struct maps_text *t = context;
 	struct proc_mapping mapping;
 	int err;
 
@@ -71,59 +70,15 @@ static int take_line(struct maps_text *t, char *line, size_t size)
 	return err;
 }
 
-/* Processes the whole lines that are there; the rest is moved to the front. */
-static int take_lines(struct maps_text *t)
-{
-	char *line = t->lines, *end = t->lines + t->used, *newline;
-	int err = 0;
-
-	while (!err && (newline = memchr(line, '\n', end - line))) {
-		err = take_line(t, line, newline - line);
-		line = newline + 1;
-	}
-	t->used = end - line;
-	memmove(t->lines, line, t->used);
-	return err;
-}
-
-/* A line does not fit: enlarge the buffer, or skip the line if it is unreasonably long. */
-static int make_line_room(struct maps_text *t)
-{
-	char *grown;
-
-	if (t->size >= MAPS_LINE_MAX) {
-		t->used = 0;
-		return 0;
-	}
-	grown = realloc(t->lines, t->size * 2);
-	if (!grown)
-		return -ENOMEM;
-	t->lines = grown;
-	t->size *= 2;
-	return 0;
-}
-
 static int read_text(struct maps_text *t, const char *path)
 {
 	_cleanup_close_ int fd = openat(t->dir, path, O_RDONLY | O_CLOEXEC);
-	int err = 0;
+	int err;
 
 	if (fd < 0)
 		return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -errno : 0;
-	t->used = 0;
-	while (!err) {
-		ssize_t got = read(fd, t->lines + t->used, t->size - t->used);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got < 0 && errno == ENOMEM ? -ENOMEM : 0;
-		t->used += got;
-		err = take_lines(t);
-		if (!err && t->used == t->size)
-			err = make_line_room(t);
-	}
-	return err;
+	err = read_lines(fd, MAPS_LINE_MAX, take_line, t);
+	return t->result->sink_failed || err == -ENOMEM ? err : 0;
 }
 
 /* Of the first thread that has any. */
@@ -151,22 +106,14 @@ static int read_threads(struct maps_text *t, pid_t *tid)
 int proc_maps__read(int dir, pid_t pid, pid_t *tid, maps_line_fn take, void *context,
 		    struct proc_maps_result *result)
 {
-	struct maps_text text = {.dir = dir,
-				 .lines = malloc(MAPS_STEP),
-				 .size = MAPS_STEP,
-				 .take = take,
-				 .context = context,
-				 .result = result};
+	struct maps_text text = {.dir = dir, .take = take, .context = context, .result = result};
 	int err;
 
 	*result = (struct proc_maps_result){};
 	*tid = pid;
-	if (!text.lines)
-		return -ENOMEM;
 	err = read_text(&text, "maps");
 	if (!err && !result->lines)
 		err = read_threads(&text, tid);
-	free(text.lines);
 	return err;
 }
 
@@ -181,11 +128,10 @@ struct maps_answer {
 	uint64_t lines, size; /* bytes of the records */
 };
 
+/* Its path is behind it. */
 struct maps_record {
-	uint64_t start, end, offset, inode;
-	uint32_t protection, map_flags, major, minor;
-	uint32_t path_size;
-	uint32_t size; /* of the record with its path, a multiple of 8 */
+	struct proc_mapping mapping;
+	size_t size; /* with the path, a multiple of 8 */
 };
 
 typedef VEC(char) byte_vec;
@@ -195,16 +141,8 @@ static int add_record(void *context, const struct proc_mapping *mapping)
 {
 	byte_vec *bytes = context;
 	struct maps_record record = {
-		.start = mapping->start,
-		.end = mapping->end,
-		.offset = mapping->offset,
-		.inode = mapping->inode,
-		.protection = mapping->protection,
-		.map_flags = mapping->map_flags,
-		.major = mapping->major,
-		.minor = mapping->minor,
-		.path_size = (uint32_t)mapping->path_size,
-		.size = (uint32_t)((sizeof(record) + mapping->path_size + 1 + 7) & ~7ul),
+		.mapping = *mapping,
+		.size = (sizeof(record) + mapping->path_size + 1 + 7) & ~7ul,
 	};
 
 	if (bytes->count + record.size > ANSWER_MAX)
@@ -274,8 +212,8 @@ static bool get_record(const char *bytes, size_t left, struct maps_record *recor
 		return false;
 	memcpy(record, bytes, sizeof(*record));
 	return record->size <= left && record->size > sizeof(*record) && record->size % 8 == 0 &&
-	       record->path_size < record->size - sizeof(*record) &&
-	       bytes[sizeof(*record) + record->path_size] == '\0';
+	       record->mapping.path_size < record->size - sizeof(*record) &&
+	       bytes[sizeof(*record) + record->mapping.path_size] == '\0';
 }
 
 static int take_records(const char *bytes, size_t size, maps_line_fn take, void *context,
@@ -285,22 +223,10 @@ static int take_records(const char *bytes, size_t size, maps_line_fn take, void 
 	int err = 0;
 
 	for (size_t at = 0; !err && get_record(bytes + at, size - at, &record); at += record.size) {
-		const struct proc_mapping mapping = {
-			.start = record.start,
-			.end = record.end,
-			.offset = record.offset,
-			.inode = record.inode,
-			.protection = record.protection,
-			.map_flags = record.map_flags,
-			.major = record.major,
-			.minor = record.minor,
-			.path = bytes + at + sizeof(record),
-			.path_size = record.path_size,
-		};
-
-		if (record.end <= record.start)
+		record.mapping.path = bytes + at + sizeof(record);
+		if (record.mapping.end <= record.mapping.start)
 			continue;
-		err = take(context, &mapping);
+		err = take(context, &record.mapping);
 		result->sink_failed = err != 0;
 	}
 	return err;
