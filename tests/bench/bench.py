@@ -16,6 +16,7 @@ import time
 import traceback
 
 import agent
+import commands
 import exporting
 import jit
 import pages
@@ -461,6 +462,7 @@ SECTIONS = {
     "stop": stop_to_file,
     "pingpong": ping_pong,
     "idle": idle_cpus,
+    "command": commands.commands,
     "jit": jit.follow_maps,
     "symbols": symbols.symbolizing,
     "readers": reading.reading,

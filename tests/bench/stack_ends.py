@@ -111,6 +111,23 @@ def of_recording(path):
     return ends
 
 
+def first_by_table(path):
+    """Of the first program that called execve: ms until a sample that was walked by published mappings, samples before it, and
+    samples without a whole stack. None: there is no such sample."""
+    complete, names = complete_ends(), list(_summary(path)["stack_ends"])
+    begun, program, first, before, cut = None, None, None, 0, 0
+    for kind, flags, when, body in _events(path):
+        if kind == COMM and flags & COMM_EXEC and begun is None:
+            program, begun = struct.unpack_from("<I", body)[0], when
+        elif kind == SAMPLE and struct.unpack_from("<I", body, 16)[0] == program:
+            tag = struct.unpack_from("<I", body, 36)[0]
+            if tag and first is None:
+                first = (when - begun) / 1e6
+            before += first is None
+            cut += names[body[32]] not in complete
+    return None if first is None else (first, before, cut)
+
+
 def named_share(path):
     """Share of the user frames of folded stacks that have a function's name."""
     frames = named = 0
