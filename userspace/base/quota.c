@@ -303,8 +303,3 @@ bool quota__is_of(const struct quota *q, uint32_t account, uint64_t owner)
 	return account < SHARED_ACCOUNT ? q->accounts[account].key == owner + 1
 					: account == find(q, owner, 0, &vacant);
 }
-
-uint64_t quota__owner(const struct quota *q, uint32_t account)
-{
-	return account < SHARED_ACCOUNT ? q->accounts[account].key - 1 : QUOTA_NOBODY;
-}

@@ -204,7 +204,5 @@ void quota__claim(struct quota *q, const struct quota_claim *claim, uint64_t amo
 uint32_t quota__most(const struct quota *q, uint64_t owner, uint64_t amount);
 /* Is that account the owner's? */
 bool quota__is_of(const struct quota *q, uint32_t account, uint64_t owner);
-/* The owner of an account; QUOTA_NOBODY: several share it. */
-uint64_t quota__owner(const struct quota *q, uint32_t account);
 
 #endif

@@ -21,6 +21,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
@@ -40,13 +41,12 @@
 /* ---- new and free ---------------------------------------------------------------------------- */
 
 /* How many descriptors the opener may have of them. */
-static size_t raise_fd_limit(struct rlimit *original)
+static size_t raise_fd_limit(void)
 {
 	struct rlimit limit = {1024, 1024};
 	rlim_t most;
 
 	getrlimit(RLIMIT_NOFILE, &limit);
-	*original = limit;
 	most = limit.rlim_max > FD_LIMIT_MAX ? FD_LIMIT_MAX : limit.rlim_max;
 	if (most > limit.rlim_cur) {
 		struct rlimit raised = {most, limit.rlim_max};
@@ -80,7 +80,7 @@ int dso_opener__new(const struct dso_opener_options *options, struct dso_opener 
 
 	if (!o)
 		return -ENOMEM;
-	caps = caps_of(options, raise_fd_limit(&o->original_limit));
+	caps = caps_of(options, raise_fd_limit());
 	o->clock.idle = caps.idle;
 	dso_files__init(&o->files, &caps, &o->clock, &o->roots);
 	dso_roots__init(&o->roots, &o->clock, caps.roots_max, dso_files__make_fd_room, &o->files);
@@ -97,11 +97,6 @@ void dso_opener__free(struct dso_opener *o)
 	dso_files__fini(&o->files);
 	dso_roots__fini(&o->roots);
 	free(o);
-}
-
-void dso_opener__original_limit(const struct dso_opener *o, struct rlimit *limit)
-{
-	*limit = o->original_limit;
 }
 
 /* Events are nearly in time order; a late one counts as current. */

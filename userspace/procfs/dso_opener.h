@@ -15,7 +15,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <sysprof/event.h>
@@ -59,9 +58,6 @@ struct dso_opener_stats {
 int dso_opener__new(const struct dso_opener_options *options, struct dso_opener **opener);
 /* NULL is fine. */
 void dso_opener__free(struct dso_opener *o);
-
-/* The limit of open files as it was before: what a COMMAND should be started with. */
-void dso_opener__original_limit(const struct dso_opener *o, struct rlimit *limit);
 
 /* ---- mappings -------------------------------------------------------------------------------- */
 

@@ -13,7 +13,6 @@ struct dso_opener {
 	struct dso_roots roots;
 	struct dso_files files;
 	struct dso_waits waits;
-	struct rlimit original_limit;
 	uint64_t events;
 };
 
