@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mapping_path.h"
+
 #define SHIM_PREFIX                                                                                \
 	"containerd-shim-" /* the shim gives this to what it starts: it names no service */
 
@@ -69,15 +71,13 @@ static const char *program_of(const struct service_question *q)
  */
 static void program_name(const struct service_question *q, char *name, size_t size)
 {
-	static const char memory[] = "/memfd:", deleted[] = " (deleted)";
+	static const char memory[] = "/memfd:";
 	const char *path = program_of(q), *begin;
-	size_t length = path ? strlen(path) : 0, tail = sizeof(deleted) - 1;
+	size_t length = path ? mapping_path_length(path) : 0;
 
 	*name = '\0';
 	if (!length)
 		return;
-	if (length > tail && !strcmp(path + length - tail, deleted))
-		length -= tail;
 	if (!strncmp(path, memory, sizeof(memory) - 1)) {
 		begin = path + 1;
 		length = sizeof(memory) - 2 + strcspn(path + sizeof(memory) - 1, ":/ ");

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "base/io.h"
 
 #define SMALL_FILE    4096u
 #define NS_PER_SECOND 1000000000ULL
@@ -32,22 +33,8 @@ uint64_t proc_suspended_ns(void)
 ssize_t proc_read_small(int dir, const char *path, char *buffer, size_t size)
 {
 	_cleanup_close_ int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
-	size_t used = 0;
 
-	if (fd < 0)
-		return -errno;
-	while (used < size) {
-		ssize_t got = read(fd, buffer + used, size - used);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			break;
-		used += got;
-	}
-	return used;
+	return fd < 0 ? -errno : read_full(fd, buffer, size);
 }
 
 int proc_read_stat(int dir, const char *path, struct proc_stat *stat)

@@ -8,6 +8,7 @@
 #include <sysprof/event.h>
 
 #include "base/cleanup.h"
+#include "base/mapping_path.h"
 #include "base/proc_task.h"
 #include "procfs/command_line.h"
 #include "procfs/environment.h"
@@ -27,15 +28,6 @@ struct facts_answer {
 
 _Static_assert(sizeof(struct facts_question) <= MESSAGE_SIZE_MAX, "a request");
 _Static_assert(sizeof(struct facts_answer) <= MESSAGE_SIZE_MAX, "an answer");
-
-void fact_program_path(char *path)
-{
-	static const char deleted[] = " (deleted)";
-	size_t length = strlen(path), tail = sizeof(deleted) - 1;
-
-	if (length > tail && !strcmp(path + length - tail, deleted))
-		path[length - tail] = '\0';
-}
 
 /* ---- in a reader ----------------------------------------------------------------------------- */
 
@@ -58,7 +50,7 @@ static void read_command_line(int dir, struct fact_text *facts)
 	if (length <= 0)
 		return;
 	path[length] = '\0';
-	fact_program_path(path);
+	path[mapping_path_length(path)] = '\0';
 	program = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 	if (!command_is_interpreter(program))
 		return;

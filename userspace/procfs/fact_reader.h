@@ -13,9 +13,6 @@
 
 #define FACT_NAMES_MAX 4096u /* bytes of all names of variables */
 
-/* The name of the program behind this path of its file, without " (deleted)"; `size` bytes at most. */
-void fact_program_path(char *path);
-
 /*
  * `dir`: of the process, below /proc. `names`: variables that are wanted, "A\0B\0". `with_context`: the OpenTelemetry
  * context as well, for which all mappings are looked through. 0, -EINVAL or -ENOMEM.

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/map.h"
+#include "base/mapping_path.h"
 #include "base/order.h"
 
 #define HANDLE_OF_KERNFS 0xfe /* FILEID_KERNFS: what follows is the id */
@@ -103,11 +104,9 @@ int group_paths__add(struct group_paths *p, uint64_t id, const char *path)
 /* The path below the root, from the link of a descriptor. NULL: it is elsewhere. */
 static const char *below_root(const struct group_paths *p, char *link)
 {
-	static const char deleted[] = " (deleted)";
-	size_t length = strlen(link), tail = sizeof(deleted) - 1, root = strlen(p->root);
+	size_t root = strlen(p->root);
 
-	if (length > tail && !strcmp(link + length - tail, deleted))
-		link[length - tail] = '\0';
+	link[mapping_path_length(link)] = '\0';
 	if (strncmp(link, p->root, root))
 		return NULL;
 	if (!link[root])

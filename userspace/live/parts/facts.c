@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "base/mapping_path.h"
 #include "base/proc_task.h"
 #include "base/quota.h"
 #include "base/vec.h"
@@ -185,7 +186,7 @@ static bool read_program(struct facts *f, pid_t pid, char path[PATH_MAX])
 	else if (length <= 0)
 		return false;
 	path[length] = '\0';
-	fact_program_path(path);
+	path[mapping_path_length(path)] = '\0';
 	return true;
 }
 
