@@ -23,9 +23,8 @@
 #include <time.h>
 
 #include "../fixtures/java/trace_agent.h"
-#include "runtimes/hotspot/counter.h"
 #include "runtimes/hotspot/names.h"
-#include "runtimes/hotspot/words.h"
+#include "runtimes/hotspot/unloads.h"
 #include "models/hotspot_walk.h"
 #include "hotspot_jvm.h"
 #include "hotspot_notes.h"
@@ -128,6 +127,14 @@ static void walk_all(const struct user_regs_struct *r, struct stack *stack)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
+/* The bytecode index of an address; -1: it is in another method. */
+static int32_t index_of(const struct hotspot_method *m, uint64_t bytecode)
+{
+	uint64_t index = bytecode - m->const_method - layout.at[HOTSPOT_CONST_METHOD_SIZE];
+
+	return index < m->code_size ? (int32_t)index : -1;
+}
+
 static size_t java_frames(const struct stack *stack, struct java_frame *frames, size_t max)
 {
 	static struct hotspot_chain chain;
@@ -152,14 +159,14 @@ static size_t java_frames(const struct stack *stack, struct java_frame *frames, 
 		if (seen->what == HOTSPOT_FRAME_INTERPRETED) {
 			if (count < max &&
 			    !hotspot_method__read(&layout, &memory, seen->method, &m))
-				frames[count++] = (struct java_frame){
-					.method = seen->method,
-					.index = hotspot_method__index(&layout, &m, seen->bytecode),
-					.frame = i};
+				frames[count++] =
+					(struct java_frame){.method = seen->method,
+							    .index = index_of(&m, seen->bytecode),
+							    .frame = i};
 			continue;
 		}
 		if (!seen->blob.frame_size || /* linkToStatic() and others are no methods */
-		    hotspot_chain__read(&code, &memory, &seen->blob, seen->pc, !i, &chain))
+		    hotspot_chain__read(&code, &memory, &seen->blob, seen->pc - (i > 0), &chain))
 			continue;
 		for (unsigned int k = 0; k < chain.count && count < max; k++)
 			frames[count++] = (struct java_frame){.method = chain.scopes[k].method,
@@ -647,8 +654,8 @@ static void print_names(void)
 		struct target_memory memory = memory_of();
 
 		if (b->kind != HOTSPOT_NMETHOD ||
-		    hotspot_chain__read(&code, &memory, b, b->code + (b->code_end - b->code) / 2,
-					false, &chain))
+		    hotspot_chain__read(&code, &memory, b,
+					b->code + (b->code_end - b->code) / 2 - 1, &chain))
 			continue;
 		chains++;
 		scopes += chain.count;

@@ -131,14 +131,14 @@ def costs(sums):
         n = max(1, sums[count])
         return f"{sums[reads] / n:.1f} reads, {sums[ns] / n / 1000:.1f} us" if reads else f"{sums[ns] / n / 1000:.1f} us"
 
-    checks = sums["confirmed"] + sums["moved"] + sums["stale"] + sums["unknown"]
+    checks = sums["confirmed"] + sums["stale"]
     sums["checks"], sums["functions and not"] = checks, sums["functions"] + sums["failed"]
     sums["row sets"] = sums["rows"] + sums["without_rows"]
     return (f"a function: {each('ns', 'reads', 'functions and not')}; its rows: "
             f"{each('ns_of_rows', 'reads_of_rows', 'row sets')}; code: {each('ns_of_code', 'reads_of_code', 'codes')}; "
             f"a check: {each('ns_of_checks', None, 'checks')}; "
-            f"{sums['functions']} functions, {sums['failed']} not read, {checks} checks: {sums['moved']} moved, "
-            f"{sums['stale']} stale, {sums['unknown']} unknown; rows {sums['rows']}, none {sums['without_rows']}")
+            f"{sums['functions']} functions, {sums['failed']} not read, {checks} checks: {sums['stale']} stale; "
+            f"rows {sums['rows']}, none {sums['without_rows']}")
 
 
 def version_of(binary):

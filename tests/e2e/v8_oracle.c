@@ -60,7 +60,7 @@ static size_t function_count;
 
 static struct {
 	uint64_t named, failed, reads, ns, reads_of_rows, ns_of_rows, rows_read, without_rows;
-	uint64_t checked[4], read_anew, checks_ns;
+	uint64_t confirmed, stale, read_anew, checks_ns;
 	uint64_t codes, code_reads, code_ns, no_code;
 } total;
 
@@ -97,10 +97,10 @@ static uint64_t word_at(uint64_t address)
 
 static void read_rows(struct known *k)
 {
-	uint64_t array, begin = monotonic_ns(), before = reads_done;
+	uint64_t begin = monotonic_ns(), before = reads_done;
 
 	begin_request();
-	k->has_rows = !v8_lines__read(&reader, k->sfi, &k->f, &array) && k->f.rows.count;
+	k->has_rows = !v8_lines__read(&reader, k->sfi, &k->f) && k->f.rows.count;
 	total.rows_read += k->has_rows;
 	total.without_rows += !k->has_rows;
 	total.ns_of_rows += monotonic_ns() - begin;
@@ -124,14 +124,16 @@ static bool read_function(struct known *k, uint64_t sfi)
 
 static bool is_current(struct known *k)
 {
-	uint64_t now_at, begin = monotonic_ns();
-	enum v8_check check;
+	uint64_t number, begin = monotonic_ns();
+	bool is_same;
 
 	begin_request();
-	check = v8_function__check(&reader, k->sfi, &k->about.identity, &now_at);
+	is_same = k->about.number && !v8_function__number(&reader, k->sfi, &number) &&
+		  number == k->about.number;
 	total.checks_ns += monotonic_ns() - begin;
-	total.checked[check]++;
-	return check == V8_CONFIRMED || check == V8_MOVED;
+	total.confirmed += is_same;
+	total.stale += !is_same;
+	return is_same;
 }
 
 /* The function, read now or confirmed now; NULL: there is none. */
@@ -265,7 +267,6 @@ static void report_function(const struct known *k)
 	json_key_string(&out, "file", k->f.file);
 	report_place("line", "column", k->f.line, k->f.column);
 	json_key_bool(&out, "builtin", k->about.is_builtin);
-	json_key_bool(&out, "inferred", k->about.is_inferred);
 	json_key_bool(&out, "lost", k->about.lost_script);
 }
 
@@ -282,9 +283,20 @@ static void report_bytecode_line(const struct known *k, uint64_t raw)
 		report_place("run_line", "run_column", row->line, row->column);
 }
 
-static void report_chain(const struct v8_chain *chain)
+/* Is a function of the chain inlined into itself? */
+static bool is_recursive(const struct v8_chain *chain)
 {
-	json_key_bool(&out, "approximate", chain->is_approximate);
+	for (unsigned int i = 0; i < chain->count; i++)
+		for (unsigned int k = 0; k < i; k++)
+			if (chain->at[i].sfi == chain->at[k].sfi)
+				return true;
+	return false;
+}
+
+/* A call may have the position of one before it: in Maglev's code, and where a function is inlined into itself. */
+static void report_chain(const struct v8_code *code, const struct v8_chain *chain)
+{
+	json_key_bool(&out, "approximate", code->kind == V8_CODE_MAGLEV || is_recursive(chain));
 	json_key_bool(&out, "blind", chain->is_blind);
 	json_key_bool(&out, "deoptimized", chain->is_deoptimized);
 	json_key_array(&out, "chain");
@@ -335,7 +347,7 @@ static bool report_code(const struct frame *frame)
 	begin_request();
 	if (!frame->is_leaf && owner == V8_OWNER_SAME &&
 	    !v8_place__chain(&reader, &bytecodes, frame->sfi, frame->pc - 1, false, &chain))
-		report_chain(&chain);
+		report_chain(&code, &chain);
 	return code.kind != V8_CODE_OTHER;
 }
 
@@ -403,10 +415,8 @@ static void report_totals(void)
 	json_key_uint(&out, "without_rows", total.without_rows);
 	json_key_uint(&out, "reads_of_rows", total.reads_of_rows);
 	json_key_uint(&out, "ns_of_rows", total.ns_of_rows);
-	json_key_uint(&out, "confirmed", total.checked[V8_CONFIRMED]);
-	json_key_uint(&out, "moved", total.checked[V8_MOVED]);
-	json_key_uint(&out, "stale", total.checked[V8_STALE]);
-	json_key_uint(&out, "unknown", total.checked[V8_UNKNOWN]);
+	json_key_uint(&out, "confirmed", total.confirmed);
+	json_key_uint(&out, "stale", total.stale);
 	json_key_uint(&out, "ns_of_checks", total.checks_ns);
 	json_key_uint(&out, "codes", total.codes);
 	json_key_uint(&out, "no_code", total.no_code);
@@ -414,9 +424,7 @@ static void report_totals(void)
 	json_key_uint(&out, "ns_of_code", total.code_ns);
 	json_key_uint(&out, "trust", trust.state);
 	json_key_uint(&out, "candidates", trust.seen);
-	json_key_uint(&out, "sound", trust.found[V8_SOUND]);
-	json_key_string(&out, "reason", v8_trust__reason(&trust));
-	json_key_uint(&out, "bytes_of_scripts", v8_scripts__size(reader.scripts));
+	json_key_uint(&out, "bad", trust.bad);
 	json_end_object(&out);
 }
 

@@ -44,9 +44,10 @@ static void fuzz_bytes(const struct input *input)
 	if (wasm_bytes__open(&w, &m, HEAP_BASE, input->size))
 		return;
 	MUST(w.imported <= WASM_FUNCTIONS_MAX && w.own <= WASM_FUNCTIONS_MAX);
-	MUST(w.mark_count <= WASM_MARKS_MAX && w.names_end <= input->size);
-	for (uint32_t i = 0; i < w.mark_count && i < FUNCTIONS; i++)
-		MUST(wasm_bytes__name(&w, &m, w.marks[i].function, name, sizeof(name)) || name[0]);
+	MUST(w.marks.count <= WASM_MARKS_MAX && w.names_end <= input->size);
+	for (size_t i = 0; i < w.marks.count && i < FUNCTIONS; i++)
+		MUST(wasm_bytes__name(&w, &m, w.marks.data[i].function, name, sizeof(name)) ||
+		     name[0]);
 	for (uint32_t i = 0; i < FUNCTIONS; i++) {
 		int err = wasm_bytes__name(&w, &m, i, name, sizeof(name));
 

@@ -8,9 +8,8 @@
 #include <stdlib.h>
 
 #include "hotspot_image.h"
-#include "runtimes/hotspot/counter.h"
+#include "runtimes/hotspot/found.h"
 #include "runtimes/hotspot/names.h"
-#include "runtimes/hotspot/words.h"
 
 struct scene {
 	struct hotspot_image image;
@@ -432,20 +431,6 @@ static void test_bad_signatures(void **state)
 	}
 }
 
-static void test_index_of_bytecode(void **state)
-{
-	struct scene *s = open_scene(false);
-	struct hotspot_method m;
-
-	(void)state;
-	assert_int_equal(hotspot_method__read(&s->layout, &s->memory, s->image.method, &m), 0);
-	assert_int_equal(hotspot_method__index(&s->layout, &m, m.const_method + 32), 0);
-	assert_int_equal(hotspot_method__index(&s->layout, &m, m.const_method + 32 + 19), 19);
-	assert_int_equal(hotspot_method__index(&s->layout, &m, m.const_method + 32 + 20), -1);
-	assert_int_equal(hotspot_method__index(&s->layout, &m, m.const_method), -1);
-	close_scene(s);
-}
-
 /* The first line's entry, of three bytes, begins in the last two of a page. */
 static void test_lines_across_pages(void **state)
 {
@@ -479,9 +464,8 @@ static void test_what_is_inlined(void **state)
 
 		assert_int_equal(hotspot_code__blob(&s->code, &s->memory, code - IMAGE_HEADER, &b),
 				 0);
-		assert_int_equal(
-			hotspot_chain__read(&s->code, &s->memory, &b, code + 0x40, false, &chain),
-			0);
+		assert_int_equal(hotspot_chain__read(&s->code, &s->memory, &b, code + 0x3f, &chain),
+				 0);
 		assert_int_equal(chain.count, 2);
 		assert_false(chain.is_cut);
 		assert_int_equal(chain.scopes[0].method, s->image.inlined);
@@ -489,9 +473,8 @@ static void test_what_is_inlined(void **state)
 		assert_int_equal(chain.scopes[1].method, s->image.method);
 		assert_int_equal(chain.scopes[1].index, 3);
 		/* of the innermost frame, the place is behind it */
-		assert_int_equal(
-			hotspot_chain__read(&s->code, &s->memory, &b, code + 0x40, true, &chain),
-			0);
+		assert_int_equal(hotspot_chain__read(&s->code, &s->memory, &b, code + 0x40, &chain),
+				 0);
 		assert_int_equal(chain.count, 1);
 		assert_int_equal(chain.scopes[0].method, s->image.method);
 		assert_int_equal(chain.scopes[0].index, -1);
@@ -533,9 +516,8 @@ static void test_between_places(void **state)
 	for (size_t i = 0; i < sizeof(WAYS) / sizeof(WAYS[0]); i++) {
 		memset(bytes + 0x10, 0x90, 0x50);
 		memcpy(bytes + WAYS[i].at, WAYS[i].code, sizeof(WAYS[i].code));
-		assert_int_equal(
-			hotspot_chain__read(&s->code, &s->memory, &b, code + 0x20, true, &chain),
-			0);
+		assert_int_equal(hotspot_chain__read(&s->code, &s->memory, &b, code + 0x20, &chain),
+				 0);
 		assert_int_equal(chain.count, WAYS[i].count);
 		assert_int_equal(chain.sure, WAYS[i].sure);
 		assert_int_equal(chain.scopes[chain.count - 1].method, s->image.method);
@@ -555,39 +537,72 @@ static void test_bad_debug_data(void **state)
 	(void)state;
 	assert_int_equal(hotspot_code__blob(&s->code, &s->memory, code - IMAGE_HEADER, &b), 0);
 	s->image.bytes[IMAGE_DEBUG + 32 + 4] = 4 + 1;
-	assert_int_equal(hotspot_chain__read(&s->code, &s->memory, &b, code + 0x40, false, &chain),
-			 0);
+	assert_int_equal(hotspot_chain__read(&s->code, &s->memory, &b, code + 0x3f, &chain), 0);
 	assert_int_equal(chain.count, 1);
 	assert_true(chain.is_cut);
 	image_put(&s->image, blob + 120, 0xfffffff0, 4);
-	assert_int_equal(hotspot_chain__read(&s->code, &s->memory, &b, code + 0x40, false, &chain),
-			 0);
+	assert_int_equal(hotspot_chain__read(&s->code, &s->memory, &b, code + 0x3f, &chain), 0);
 	assert_int_equal(chain.scopes[0].method, s->image.method);
 	assert_true(chain.is_cut);
 	close_scene(s);
 }
 
+/* The answer about a piece of compiled code: the state of its chain. */
+static enum code_state ask_code(struct hotspot_found *found, struct scene *s, uint64_t code,
+				uint64_t check)
+{
+	struct code_answers answers = {.pid = 10, .limit = 1u << 20};
+	const struct code_question q = {.kind = FRAME_NOTE_HOTSPOT_CODE,
+					.function = code - IMAGE_HEADER,
+					.check = check,
+					.address = code + 0x3f};
+	const struct code_chain_event *chain;
+	enum code_state state;
+	size_t last = 0;
+
+	found->memory = &s->memory;
+	assert_int_equal(hotspot_answers__code(&answers, found, &q), 0);
+	assert_true(answers.bytes.count > 0);
+	for (size_t at = 0; at < answers.bytes.count;
+	     at += ((const struct event_header *)(answers.bytes.data + at))->size)
+		last = at;
+	chain = (const void *)(answers.bytes.data + last);
+	assert_int_equal(chain->header.type, EVENT_CODE_CHAIN);
+	state = chain->state;
+	code_answers__fini(&answers);
+	return state;
+}
+
 static void test_identity(void **state)
 {
 	struct scene *s = open_scene(false);
+	struct hotspot_found *found = calloc(1, sizeof(*found));
 	uint64_t code = image_code_of(IMAGE_COMPILED);
 	uint32_t at = code - IMAGE_HEADER - IMAGE_BASE;
 	struct hotspot_method m;
 	struct hotspot_blob b;
+	uint64_t check;
 
 	(void)state;
+	assert_non_null(found);
+	found->is_read = true;
+	found->layout = s->layout;
+	found->code = s->code;
 	assert_int_equal(hotspot_code__blob(&s->code, &s->memory, code - IMAGE_HEADER, &b), 0);
+	check = (uint64_t)b.compile_id << 32 | (uint32_t)b.method;
 	assert_int_equal(hotspot_method__read(&s->layout, &s->memory, s->image.method, &m), 0);
-	assert_int_equal(hotspot_blob__check(&s->code, &s->memory, &b), HOTSPOT_CONFIRMED);
-	assert_int_equal(hotspot_method__check(&s->layout, &s->memory, &m), HOTSPOT_CONFIRMED);
+	assert_int_equal(ask_code(found, s, code, check), CODE_STATE_CONFIRMED);
+	assert_int_equal(hotspot_method__check(&s->layout, &s->memory, &m), CODE_STATE_CONFIRMED);
 	image_put(&s->image, at + 72, 5, 4);
-	assert_int_equal(hotspot_blob__check(&s->code, &s->memory, &b), HOTSPOT_STALE);
+	assert_int_equal(ask_code(found, s, code, check), CODE_STATE_STALE);
+	image_put(&s->image, at + 72, b.compile_id, 4);
 	s->image.bytes[IMAGE_MAP + IMAGE_COMPILED] = 0xff;
-	assert_int_equal(hotspot_blob__check(&s->code, &s->memory, &b), HOTSPOT_STALE);
+	assert_int_equal(ask_code(found, s, code, check), CODE_STATE_STALE);
 	image_put(&s->image, s->image.method - IMAGE_BASE + 8, s->image.inlined + 0xa0, 8);
-	assert_int_equal(hotspot_method__check(&s->layout, &s->memory, &m), HOTSPOT_STALE);
+	assert_int_equal(hotspot_method__check(&s->layout, &s->memory, &m), CODE_STATE_STALE);
 	s->memory.reads_left = 0;
-	assert_int_equal(hotspot_method__check(&s->layout, &s->memory, &m), HOTSPOT_UNKNOWN);
+	assert_int_equal(hotspot_method__check(&s->layout, &s->memory, &m), CODE_STATE_UNKNOWN);
+	free(found);
 	close_scene(s);
 }
 
@@ -819,7 +834,6 @@ int main(void)
 		cmocka_unit_test(test_names_and_lines),
 		cmocka_unit_test(test_lines_across_pages),
 		cmocka_unit_test(test_bad_signatures),
-		cmocka_unit_test(test_index_of_bytecode),
 		cmocka_unit_test(test_what_is_inlined),
 		cmocka_unit_test(test_between_places),
 		cmocka_unit_test(test_bad_debug_data),

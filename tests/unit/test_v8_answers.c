@@ -206,6 +206,30 @@ static void same_function_test(void **state)
 	}
 }
 
+/* A repeated question is answered only if the answer has changed, or was incomplete. */
+static void repeated_question_test(void **state)
+{
+	(void)state;
+	for (enum v8_version v = 0; v < V8_VERSIONS; v++) {
+		struct scene *s = open_scene(v);
+		uint64_t number = number_of(s);
+
+		assert_non_null(ask(s, number, true));
+		assert_null(ask(s, number, true));
+		assert_null(ask(s, 0, true));
+		assert_named(s, number, "first");
+		v8_heap_u32(&s->heap, s->sfi, s->found.layout.sfi_literal_id, LITERAL + 1);
+		assert_int_equal(ask(s, number, true)->state, CODE_STATE_STALE);
+		assert_non_null(ask(s, number + 1, true));
+		assert_null(ask(s, number + 1, true));
+		/* without rows */
+		v8_heap_word(&s->heap, s->sfi, 8, 0);
+		assert_non_null(ask(s, number + 1, false));
+		assert_non_null(ask(s, number + 1, true));
+		close_scene(s);
+	}
+}
+
 static void another_function_test(void **state)
 {
 	(void)state;
@@ -283,9 +307,13 @@ static void meanwhile_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(number_test),	      cmocka_unit_test(where_it_is_test),
-		cmocka_unit_test(same_function_test), cmocka_unit_test(another_function_test),
-		cmocka_unit_test(meanwhile_test),     cmocka_unit_test(unknown_version_test),
+		cmocka_unit_test(number_test),
+		cmocka_unit_test(where_it_is_test),
+		cmocka_unit_test(same_function_test),
+		cmocka_unit_test(another_function_test),
+		cmocka_unit_test(meanwhile_test),
+		cmocka_unit_test(unknown_version_test),
+		cmocka_unit_test(repeated_question_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,7 +58,7 @@ static void versions_test(void **state)
 	assert_int_equal(l.code_positions, 16);
 	assert_int_equal(l.encoding, V8_POSITIONS_ZIGZAG);
 	assert_int_equal(l.scope_module, 5);
-	assert_true(l.deopt_wrapped);
+	assert_int_equal(l.deopt_sfi, 7);
 	f.version = V8_NODE_26;
 	assert_true(v8_layout__fill(&l, v8_forged_constant, &f));
 	assert_int_equal(l.encoding, V8_POSITIONS_BREAKABLE);

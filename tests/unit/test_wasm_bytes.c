@@ -155,7 +155,7 @@ static void test_many_names(void **state)
 	}
 	size = at;
 	assert_int_equal(open_module(&w), 0);
-	assert_int_equal(w.mark_count, (1000 + WASM_MARK_NAMES - 1) / WASM_MARK_NAMES);
+	assert_int_equal(w.marks.count, (1000 + WASM_MARK_NAMES - 1) / WASM_MARK_NAMES);
 	assert_string_equal(name_of(&w, 299), "");
 	for (uint32_t i = 0; i < 2000; i++)
 		assert_string_equal(name_of(&w, 300 + i), i % 2 ? "" : "ab");

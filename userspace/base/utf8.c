@@ -40,6 +40,36 @@ size_t utf8_sequence(const char *s, size_t available)
 	return size;
 }
 
+size_t utf8_put(char to[4], uint32_t c)
+{
+	if (!c) {
+		memcpy(to, "\\x00", 4);
+		return 4;
+	}
+	if (c < 0x80) {
+		to[0] = c;
+		return 1;
+	}
+	if (c < 0x800) {
+		to[0] = 0xc0 | c >> 6;
+		to[1] = 0x80 | (c & 63);
+		return 2;
+	}
+	if (c > 0x10ffff)
+		c = 0xfffd;
+	if (c < 0x10000) {
+		to[0] = 0xe0 | c >> 12;
+		to[1] = 0x80 | (c >> 6 & 63);
+		to[2] = 0x80 | (c & 63);
+		return 3;
+	}
+	to[0] = 0xf0 | c >> 18;
+	to[1] = 0x80 | (c >> 12 & 63);
+	to[2] = 0x80 | (c >> 6 & 63);
+	to[3] = 0x80 | (c & 63);
+	return 4;
+}
+
 /* U+0080..U+009F: terminals execute them like ESC sequences. */
 static bool is_c1(const unsigned char *b, size_t size)
 {

@@ -4,9 +4,16 @@
 #define BASE_UTF8_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* Length (1..4) of the valid UTF-8 sequence at s, or 0: overlong, surrogate, cut off, stray. */
 size_t utf8_sequence(const char *s, size_t available);
+
+/*
+ * Writes a character of 1 to 4 bytes, and returns their number. U+0000 is "\x00", because what comes after it must not be
+ * lost; what is no character is U+FFFD, but for halves of surrogate pairs, which are left to utf8_sanitize().
+ */
+size_t utf8_put(char to[4], uint32_t character);
 
 /*
  * Copy for a terminal or a text file: control bytes (also DEL and C1) become \xNN, and so does each byte that is

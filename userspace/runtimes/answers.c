@@ -12,7 +12,7 @@ _Static_assert(MANAGED_NAME_MAX <= CODE_NAME_MAX && MANAGED_FILE_MAX <= EVENT_PA
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-int code_answers__append(struct code_answers *answers, const void *data, size_t size)
+static int append(struct code_answers *answers, const void *data, size_t size)
 {
 	if (answers->bytes.count + size > answers->limit)
 		return -E2BIG;
@@ -71,7 +71,29 @@ int code_answers__function(struct code_answers *answers, const struct code_quest
 	memcpy(text, name, event->name_size);
 	memcpy(text + event->name_size, file, event->file_size);
 	event->header.size = event_aligned(size);
-	return code_answers__append(answers, event, event->header.size);
+	return append(answers, event, event->header.size);
+}
+
+int code_answers__chain(struct code_answers *answers, const struct code_question *q,
+			enum code_state state, const struct code_call *calls, unsigned int count)
+{
+	struct {
+		struct code_chain_event event;
+		struct code_call calls[CODE_CALLS_MAX];
+	} e;
+	size_t size = count * sizeof(*calls);
+
+	e.event = (struct code_chain_event){
+		.header = {.type = EVENT_CODE_CHAIN, .size = (uint32_t)(sizeof(e.event) + size)},
+		.pid = answers->pid,
+		.kind = q->kind,
+		.state = state,
+		.call_count = count,
+		.function = q->function,
+		.address = q->address,
+	};
+	memcpy(e.calls, calls, size);
+	return append(answers, &e, e.event.header.size);
 }
 
 /* From here on pages are read once. If there is no memory for them, each object is. */

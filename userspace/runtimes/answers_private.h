@@ -6,12 +6,14 @@
 #include "runtimes/answers.h"
 #include "runtimes/managed_function.h"
 
-/* An event. 0, -E2BIG, -ENOMEM. */
-int code_answers__append(struct code_answers *answers, const void *data, size_t size);
-/* `f` NULL: nothing is known but its state. `flags` of the event. As above. */
+/* `f` NULL: nothing is known but its state. `flags` of the event. 0, -E2BIG, -ENOMEM. */
 int code_answers__function(struct code_answers *answers, const struct code_question *q,
 			   enum code_state state, uint32_t base, const struct managed_function *f,
 			   uint16_t flags);
+
+/* The calls at an address of compiled code, CODE_CALLS_MAX at most, innermost first. As above. */
+int code_answers__chain(struct code_answers *answers, const struct code_question *q,
+			enum code_state state, const struct code_call *calls, unsigned int count);
 
 /* Reads of `memory` keep pages from now on, until the caller sets memory->pages to NULL. */
 void code_answers__keep_pages(struct code_answers *answers, struct target_memory *memory);

@@ -124,12 +124,12 @@ static size_t writable_of(const struct areas *areas, size_t first, struct target
 }
 
 static void look_for_each(struct found_runtimes *found, const struct areas *areas, size_t first,
-			  struct elf_file *file, const struct stat *st)
+			  struct elf_file *file, const struct file_stamp *stamp)
 {
 	const struct area *a = &areas->list.data[first];
 	struct target_range ranges[RANGES_MAX];
 	struct runtime_lookup lookup = {
-		.file = file, .st = st, .user = found->user, .writable = ranges};
+		.file = file, .stamp = *stamp, .user = found->user, .writable = ranges};
 	const struct runtime_memory *memory;
 	uint64_t address;
 
@@ -148,15 +148,17 @@ static void look_at_file(struct found_runtimes *found, const struct areas *areas
 	const struct area *a = &areas->list.data[i];
 	_cleanup_close_ int fd = -1;
 	struct elf_file *file;
+	struct file_stamp stamp;
 	struct stat st;
 	char path[80];
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, found->pid,
 		 a->start, a->end);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || elf_file__open(fd, &file))
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || file_stamp__read(fd, &stamp) ||
+	    elf_file__open(fd, &file))
 		return;
-	look_for_each(found, areas, i, file, &st);
+	look_for_each(found, areas, i, file, &stamp);
 	elf_file__free(file);
 }
 

@@ -23,11 +23,11 @@
 #include <sysprof/made_frames.h>
 #include <sysprof/runtime_info.h>
 
+#include "base/file_stamp.h"
 #include "runtimes/target_memory.h"
 
 struct code_answers;
 struct elf_file;
-struct stat;
 
 /* ---- questions: from the words that the kernel noted of a frame ------------------------------ */
 
@@ -122,7 +122,7 @@ static inline enum code_lasting note_lasting(const struct note_ops *ops, uint64_
 /* A file that a process has mapped, and that may have the runtime in it. */
 struct runtime_lookup {
 	struct elf_file *file;
-	const struct stat *st;
+	struct file_stamp stamp;
 	uint32_t user; /* of the process: tenant_user() */
 	bool has_bias;
 	uint64_t bias;			     /* what is added to addresses of the file */

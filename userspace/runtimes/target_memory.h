@@ -9,6 +9,7 @@
 #ifndef RUNTIMES_TARGET_MEMORY_H
 #define RUNTIMES_TARGET_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,6 +43,12 @@ struct target_pages {
 	uint32_t oldest;
 	unsigned char bytes[TARGET_PAGES][TARGET_PAGE];
 };
+
+/* May it be the address of an object: aligned, and in a process's half of the address space? */
+static inline bool target_is_pointer(uint64_t word)
+{
+	return word >= TARGET_PAGE && word % 8 == 0 && !(word >> 47);
+}
 
 /* Drop its cached pages, if it has any. */
 void target_memory__forget(struct target_memory *m);

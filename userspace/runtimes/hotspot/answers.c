@@ -13,12 +13,6 @@
 
 #define BLOB_NAME_MAX 128u
 
-static const enum code_state hotspot_states[] = {
-	[HOTSPOT_CONFIRMED] = CODE_STATE_CONFIRMED,
-	[HOTSPOT_STALE] = CODE_STATE_STALE,
-	[HOTSPOT_UNKNOWN] = CODE_STATE_UNKNOWN,
-};
-
 static enum code_state state_of_error(int err)
 {
 	return err == -ENODATA || err == -ENOENT || err == -ELOOP ? CODE_STATE_STALE
@@ -48,8 +42,7 @@ static enum code_state describe_method(struct hotspot_found *found, const struct
 
 	if (!err)
 		err = end_rows(f, m->code_size);
-	return err ? state_of_error(err)
-		   : hotspot_states[hotspot_method__check(l, found->memory, m)];
+	return err ? state_of_error(err) : hotspot_method__check(l, found->memory, m);
 }
 
 /*
@@ -141,15 +134,11 @@ static enum code_state find_blob(struct hotspot_found *found, const struct code_
 }
 
 struct compiled_code {
-	struct code_chain_event event;
+	enum code_state state;
 	struct code_call calls[CODE_CALLS_MAX];
+	unsigned int count;
 	unsigned int sure; /* of the outermost calls, if it is INFERRED */
 };
-
-static void add_call(struct compiled_code *e, const struct code_call *call)
-{
-	e->calls[e->event.call_count++] = *call;
-}
 
 /* 1: unknown. */
 static int add_scope(struct code_answers *answers, struct hotspot_found *found,
@@ -173,7 +162,7 @@ static int add_scope(struct code_answers *answers, struct hotspot_found *found,
 	is_answered = code_answers__has(answers, &q);
 	if (scope->index >= 0)
 		row = managed_function__row(&f, (uint32_t)scope->index);
-	add_call(e, &(struct code_call){q.function, q.check, row ? row->line : 0, 0});
+	e->calls[e->count++] = (struct code_call){q.function, q.check, row ? row->line : 0, 0};
 	if (!is_answered)
 		err = add_method(answers, found, &q, CODE_STATE_CONFIRMED, &f);
 	if (!is_answered && !err)
@@ -186,8 +175,7 @@ static int add_scope(struct code_answers *answers, struct hotspot_found *found,
 static int read_chain(struct hotspot_found *found, const struct hotspot_blob *blob,
 		      uint64_t address, struct hotspot_chain *chain)
 {
-	/* the description behind an address is that of what returns there */
-	int err = hotspot_chain__read(&found->code, found->memory, blob, address, true, chain);
+	int err = hotspot_chain__read(&found->code, found->memory, blob, address, chain);
 
 	if (err)
 		return err;
@@ -210,7 +198,7 @@ static int add_scopes(struct code_answers *answers, struct hotspot_found *found,
 	if (err)
 		return err == -ENOMEM ? err : 1;
 	if (chain.sure < chain.count) {
-		e->event.state = CODE_STATE_INFERRED;
+		e->state = CODE_STATE_INFERRED;
 		e->sure = chain.sure;
 	}
 	for (unsigned int i = 0; i < chain.count && !err; i++)
@@ -238,25 +226,18 @@ static int add_code(struct code_answers *answers, const struct code_question *q,
 		    enum code_state state, struct compiled_code *e)
 {
 	if (state != CODE_STATE_CONFIRMED) {
-		e->event.call_count = 0;
-		e->event.state = state;
+		e->count = 0;
+		e->state = state;
 	}
-	add_call(e, &(struct code_call){q->function, q->check, e->sure, 0});
-	e->event.header.size =
-		(uint32_t)(sizeof(e->event) + e->event.call_count * sizeof(e->calls[0]));
-	return code_answers__append(answers, e, e->event.header.size);
+	e->calls[e->count++] = (struct code_call){q->function, q->check, e->sure, 0};
+	return code_answers__chain(answers, q, e->state, e->calls, e->count);
 }
 
 /* Its methods at an address, if the code is the same before and after they were read. */
 int hotspot_answers__code(struct code_answers *answers, struct hotspot_found *found,
 			  const struct code_question *q)
 {
-	struct compiled_code e = {.event = {.header = {.type = EVENT_CODE_CHAIN},
-					    .pid = answers->pid,
-					    .kind = q->kind,
-					    .state = CODE_STATE_CONFIRMED,
-					    .function = q->function,
-					    .address = q->address}};
+	struct compiled_code e = {.state = CODE_STATE_CONFIRMED};
 	size_t bytes = answers->bytes.count, methods = answers->methods.count;
 	struct hotspot_blob blob;
 	enum code_state state;

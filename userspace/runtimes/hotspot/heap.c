@@ -204,41 +204,21 @@ static int read_kind(struct hotspot_code *code, struct target_memory *memory, ui
 	return 0;
 }
 
-struct header {
-	const struct hotspot_layout *layout;
-	const unsigned char *bytes;
-};
-
-static bool has(const struct header *h, enum hotspot_fact fact)
+static void take_code(const struct hotspot_object *o, struct hotspot_blob *b)
 {
-	return h->layout->known[fact];
-}
+	int32_t complete;
 
-static uint64_t number_at(const struct header *h, enum hotspot_fact fact, size_t size)
-{
-	uint64_t number = 0;
-
-	if (has(h, fact))
-		memcpy(&number, h->bytes + h->layout->at[fact], size);
-	return number;
-}
-
-static void take_code(const struct header *h, struct hotspot_blob *b)
-{
-	if (has(h, HOTSPOT_BLOB_CODE_OFFSET)) {
-		b->code = b->address + (uint32_t)number_at(h, HOTSPOT_BLOB_CODE_OFFSET, 4);
-		b->code_end = b->address + (uint32_t)number_at(h, HOTSPOT_BLOB_DATA_OFFSET, 4);
+	if (o->layout->known[HOTSPOT_BLOB_CODE_OFFSET]) {
+		b->code = b->address + hotspot_number(o, HOTSPOT_BLOB_CODE_OFFSET, 4);
+		b->code_end = b->address + hotspot_number(o, HOTSPOT_BLOB_DATA_OFFSET, 4);
 		/* there it became narrower, too */
-		b->frame_complete = (int16_t)number_at(h, HOTSPOT_BLOB_FRAME_COMPLETE, 2) < 0
-					    ? 0
-					    : number_at(h, HOTSPOT_BLOB_FRAME_COMPLETE, 2);
+		complete = (int16_t)hotspot_number(o, HOTSPOT_BLOB_FRAME_COMPLETE, 2);
 	} else {
-		b->code = number_at(h, HOTSPOT_BLOB_CODE_BEGIN, 8);
-		b->code_end = number_at(h, HOTSPOT_BLOB_CODE_END, 8);
-		b->frame_complete = (int32_t)number_at(h, HOTSPOT_BLOB_FRAME_COMPLETE, 4) < 0
-					    ? 0
-					    : number_at(h, HOTSPOT_BLOB_FRAME_COMPLETE, 4);
+		b->code = hotspot_number(o, HOTSPOT_BLOB_CODE_BEGIN, 8);
+		b->code_end = hotspot_number(o, HOTSPOT_BLOB_CODE_END, 8);
+		complete = (int32_t)hotspot_number(o, HOTSPOT_BLOB_FRAME_COMPLETE, 4);
 	}
+	b->frame_complete = complete > 0 ? complete : 0;
 }
 
 static uint64_t within(const struct hotspot_blob *b, uint64_t address)
@@ -246,35 +226,36 @@ static uint64_t within(const struct hotspot_blob *b, uint64_t address)
 	return address >= b->code && address < b->code_end ? address : 0;
 }
 
-static void take_nmethod(const struct header *h, struct hotspot_blob *b)
+static void take_nmethod(const struct hotspot_object *o, struct hotspot_blob *b)
 {
-	b->method = number_at(h, HOTSPOT_METHOD_OF, 8);
-	b->compile_id = number_at(h, HOTSPOT_COMPILE_ID, 4);
-	b->orig_pc_offset = number_at(h, HOTSPOT_ORIG_PC_OFFSET, 4);
-	if (has(h, HOTSPOT_VERIFIED_ENTRY))
-		b->verified_entry = within(b, number_at(h, HOTSPOT_VERIFIED_ENTRY, 8));
-	else
-		b->verified_entry =
-			within(b, b->code + number_at(h, HOTSPOT_VERIFIED_ENTRY_OFFSET, 2));
-	if (has(h, HOTSPOT_DEOPT_HANDLER))
-		b->deopt_handler = within(b, number_at(h, HOTSPOT_DEOPT_HANDLER, 8));
-	else if (has(h, HOTSPOT_DEOPT_HANDLER_OFFSET))
+	const bool *known = o->layout->known;
+
+	b->method = hotspot_number(o, HOTSPOT_METHOD_OF, 8);
+	b->compile_id = hotspot_number(o, HOTSPOT_COMPILE_ID, 4);
+	b->orig_pc_offset = hotspot_number(o, HOTSPOT_ORIG_PC_OFFSET, 4);
+	b->verified_entry =
+		within(b, known[HOTSPOT_VERIFIED_ENTRY]
+				  ? hotspot_number(o, HOTSPOT_VERIFIED_ENTRY, 8)
+				  : b->code + hotspot_number(o, HOTSPOT_VERIFIED_ENTRY_OFFSET, 2));
+	if (known[HOTSPOT_DEOPT_HANDLER])
+		b->deopt_handler = within(b, hotspot_number(o, HOTSPOT_DEOPT_HANDLER, 8));
+	else if (known[HOTSPOT_DEOPT_HANDLER_OFFSET])
 		b->deopt_handler =
-			within(b, b->address + number_at(h, HOTSPOT_DEOPT_HANDLER_OFFSET, 4));
+			within(b, b->address + hotspot_number(o, HOTSPOT_DEOPT_HANDLER_OFFSET, 4));
 }
 
 int hotspot_code__take(struct hotspot_code *code, struct target_memory *memory,
 		       const unsigned char *bytes, uint64_t address, struct hotspot_blob *b)
 {
-	const struct header h = {code->layout, bytes};
+	const struct hotspot_object o = {code->layout, bytes, code->layout->header_size};
 	const struct hotspot_heap *heap = hotspot_code__heap(code, address);
 	int err;
 
 	*b = (struct hotspot_blob){.address = address};
-	b->name = number_at(&h, HOTSPOT_BLOB_NAME, 8);
-	b->size = number_at(&h, HOTSPOT_BLOB_SIZE, 4);
-	b->frame_size = number_at(&h, HOTSPOT_BLOB_FRAME_SIZE, 4);
-	take_code(&h, b);
+	b->name = hotspot_number(&o, HOTSPOT_BLOB_NAME, 8);
+	b->size = hotspot_number(&o, HOTSPOT_BLOB_SIZE, 4);
+	b->frame_size = hotspot_number(&o, HOTSPOT_BLOB_FRAME_SIZE, 4);
+	take_code(&o, b);
 	if (!heap || !b->size || b->size > heap->high - address || b->code < address ||
 	    b->code_end < b->code || b->code_end > address + b->size)
 		return -ENODATA;
@@ -284,7 +265,7 @@ int hotspot_code__take(struct hotspot_code *code, struct target_memory *memory,
 	if (err)
 		return err;
 	if (b->kind == HOTSPOT_NMETHOD || b->kind == HOTSPOT_NATIVE)
-		take_nmethod(&h, b);
+		take_nmethod(&o, b);
 	return 0;
 }
 
@@ -315,4 +296,44 @@ int hotspot_blob__name(const struct hotspot_blob *blob, struct target_memory *me
 		       size_t size)
 {
 	return target_memory__string(memory, name, size, blob->name);
+}
+
+/* ---- for the kernel -------------------------------------------------------------------------- */
+
+int hotspot_words__make(struct runtime_hotspot *w, const struct hotspot_code *code)
+{
+	const struct hotspot_layout *l = code->layout;
+	const struct {
+		enum hotspot_fact fact;
+		uint16_t *to;
+	} offsets[] = {
+		{HOTSPOT_BLOB_NAME, &w->name},
+		{HOTSPOT_BLOB_FRAME_SIZE, &w->frame_size},
+		{HOTSPOT_BLOB_FRAME_COMPLETE, &w->frame_complete},
+		{l->known[HOTSPOT_BLOB_CODE_OFFSET] ? HOTSPOT_BLOB_CODE_OFFSET
+						    : HOTSPOT_BLOB_CODE_BEGIN,
+		 &w->code},
+		{HOTSPOT_COMPILE_ID, &w->compile_id},
+		{HOTSPOT_METHOD_OF, &w->method},
+		{HOTSPOT_CONST_METHOD, &w->const_method},
+	};
+
+	*w = (struct runtime_hotspot){.bytecode_start = code->bytecode_start,
+				      .bytecode_end = code->bytecode_end,
+				      .shift = code->shift,
+				      .block_size = l->at[HOTSPOT_HEAP_BLOCK_SIZE],
+				      .is_narrow = l->known[HOTSPOT_BLOB_CODE_OFFSET]};
+	if (code->count > RUNTIME_HEAPS || l->at[HOTSPOT_HEAP_BLOCK_SIZE] > UINT8_MAX)
+		return -E2BIG;
+	for (unsigned int i = 0; i < code->count; i++) {
+		w->heaps[i].low = code->heaps[i].low;
+		w->heaps[i].high = code->heaps[i].high;
+		w->heaps[i].map = code->heaps[i].map;
+	}
+	for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+		if (l->at[offsets[i].fact] >= HOTSPOT_HEADER_MAX)
+			return -E2BIG;
+		*offsets[i].to = l->at[offsets[i].fact];
+	}
+	return 0;
 }

@@ -7,6 +7,8 @@
 #ifndef RUNTIMES_HOTSPOT_HEAP_H
 #define RUNTIMES_HOTSPOT_HEAP_H
 
+#include <sysprof/runtime_info.h>
+
 #include "runtimes/hotspot/layout.h"
 
 #define HOTSPOT_HEAPS_MAX 8u
@@ -85,5 +87,11 @@ int hotspot_code__is_used(const struct hotspot_code *code, struct target_memory 
 /* The text of the name: what kind of blob it is; codelets and methods have others. As target_memory__string(). */
 int hotspot_blob__name(const struct hotspot_blob *blob, struct target_memory *memory, char *name,
 		       size_t size);
+
+/*
+ * What the walk in the kernel needs of a process's code heaps. With it alone, without a table of rows, nearly all stacks are
+ * whole. 0; -E2BIG: they do not fit.
+ */
+int hotspot_words__make(struct runtime_hotspot *w, const struct hotspot_code *code);
 
 #endif

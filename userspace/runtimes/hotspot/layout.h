@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/vec.h"
 #include "runtimes/target_memory.h"
@@ -147,6 +148,25 @@ struct hotspot_layout {
 	VEC(uint64_t)
 	stub_entries; /* addresses of variables with entry points of stubs: most of them up to 21 */
 };
+
+/* The beginning of an object of the JVM. */
+struct hotspot_object {
+	const struct hotspot_layout *layout;
+	const unsigned char *bytes;
+	size_t size;
+};
+
+/* A number of 2, 4 or 8 bytes in it. 0: the layout does not have this field, or it lies behind these bytes. */
+static inline uint64_t hotspot_number(const struct hotspot_object *o, enum hotspot_fact fact,
+				      size_t size)
+{
+	const uint64_t at = o->layout->at[fact];
+	uint64_t number = 0;
+
+	if (o->layout->known[fact] && at + size <= o->size)
+		memcpy(&number, o->bytes + at, size);
+	return number;
+}
 
 /*
  * `exports`: their addresses in the process. 0; -ENODATA: they do not describe a HotSpot; -EDQUOT; -ENOMEM; else as reading fails.

@@ -16,7 +16,6 @@
 #define LINE_PIECE     512u
 #define LINE_SKIP      0xffu
 #define LINE_ENTRY_MAX 11u /* bytes: the escape, and two numbers of 5 */
-#define ADDRESS_BITS   47
 #define PAGE	       4096u
 #define SYMBOL_READ    64u
 #define HEADER_READ    128u /* of a ConstMethod and of a ConstantPool; both have less */
@@ -48,11 +47,6 @@ static unsigned int excluded_of(const struct hotspot_layout *l)
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
-
-static bool is_address(uint64_t address)
-{
-	return address >= 4096 && !(address & 7) && !(address >> ADDRESS_BITS);
-}
 
 /* An entry of a constant pool: whether it is resolved is in its lowest bit. */
 static int read_entry(const struct hotspot_layout *l, struct target_memory *memory, uint64_t pool,
@@ -87,7 +81,7 @@ static int read_symbol(const struct hotspot_layout *l, struct target_memory *mem
 	int err;
 
 	*text = '\0';
-	if (!is_address(symbol) || at + sizeof(length) > part)
+	if (!target_is_pointer(symbol) || at + sizeof(length) > part)
 		return -ENODATA;
 	err = target_memory__read(memory, bytes, part, symbol);
 	if (err)
@@ -121,25 +115,17 @@ struct texts {
 	char joined[2 * MANAGED_NAME_MAX + 2];
 };
 
-static uint64_t number_at(const unsigned char *bytes, uint64_t offset, size_t size)
+static int read_file(const struct hotspot_object *o, struct target_memory *memory, uint64_t pool,
+		     struct texts *t)
 {
-	uint64_t number = 0;
-
-	if (offset <= HEADER_READ - size)
-		memcpy(&number, bytes + offset, size);
-	return number;
-}
-
-static int read_file(const struct hotspot_layout *l, struct target_memory *memory,
-		     const unsigned char *pool_bytes, uint64_t pool, struct texts *t)
-{
-	uint16_t index = number_at(pool_bytes, l->at[HOTSPOT_POOL_FILE_INDEX], 2);
+	const struct hotspot_layout *l = o->layout;
+	uint16_t index = hotspot_number(o, HOTSPOT_POOL_FILE_INDEX, 2);
 	uint64_t symbol;
 	int err;
 
 	/* the pool of a MethodHandle's intrinsic has the index of its class, and not that name */
 	if (!l->can[HOTSPOT_CAN_LINE] || !index ||
-	    index >= number_at(pool_bytes, l->at[HOTSPOT_POOL_LENGTH], 4))
+	    index >= hotspot_number(o, HOTSPOT_POOL_LENGTH, 4))
 		return 0;
 	err = read_entry(l, memory, pool, index, &symbol);
 	return err ? err : read_symbol(l, memory, symbol, t->file, sizeof(t->file));
@@ -149,9 +135,12 @@ static int read_texts(const struct hotspot_layout *l, struct target_memory *memo
 		      const struct hotspot_method *m, struct texts *t)
 {
 	unsigned char bytes[HEADER_READ];
+	const struct hotspot_object o = {l, bytes,
+					 min_u64(l->at[HOTSPOT_POOL_SIZE], sizeof(bytes))};
 	uint64_t holder, symbol;
-	int err = is_address(m->pool) ? read_entry(l, memory, m->pool, m->name_index, &symbol)
-				      : -ENODATA;
+	int err = target_is_pointer(m->pool)
+			  ? read_entry(l, memory, m->pool, m->name_index, &symbol)
+			  : -ENODATA;
 
 	if (!err)
 		err = read_symbol(l, memory, symbol, t->method_name, sizeof(t->method_name));
@@ -160,19 +149,18 @@ static int read_texts(const struct hotspot_layout *l, struct target_memory *memo
 	if (!err && m->signature_index)
 		err = read_symbol(l, memory, symbol, t->signature, sizeof(t->signature));
 	if (!err)
-		err = target_memory__read(
-			memory, bytes, min_u64(l->at[HOTSPOT_POOL_SIZE], sizeof(bytes)), m->pool);
+		err = target_memory__read(memory, bytes, o.size, m->pool);
 	if (err)
 		return err;
-	holder = number_at(bytes, l->at[HOTSPOT_POOL_HOLDER], 8);
-	err = is_address(holder)
+	holder = hotspot_number(&o, HOTSPOT_POOL_HOLDER, 8);
+	err = target_is_pointer(holder)
 		      ? target_memory__word(memory, &symbol, holder + l->at[HOTSPOT_KLASS_NAME])
 		      : -ENODATA;
 	if (!err)
 		err = read_symbol(l, memory, symbol, t->class_name, sizeof(t->class_name));
 	if (!err && (!*t->class_name || !*t->method_name))
 		err = -ENODATA; /* they are gone */
-	return err ? err : read_file(l, memory, bytes, m->pool, t);
+	return err ? err : read_file(&o, memory, m->pool, t);
 }
 
 /* ---- as HotSpot writes them ------------------------------------------------------------------ */
@@ -381,27 +369,27 @@ static int read_lines(const struct hotspot_layout *l, struct target_memory *memo
 int hotspot_method__read(const struct hotspot_layout *l, struct target_memory *memory,
 			 uint64_t method, struct hotspot_method *m)
 {
-	uint64_t size = min_u64(l->at[HOTSPOT_CONST_METHOD_SIZE], HEADER_READ);
-	unsigned char bytes[HEADER_READ] = {};
+	unsigned char bytes[HEADER_READ];
+	const struct hotspot_object o = {l, bytes,
+					 min_u64(l->at[HOTSPOT_CONST_METHOD_SIZE], sizeof(bytes))};
 	int err;
 
 	*m = (struct hotspot_method){.method = method};
-	if (!l->can[HOTSPOT_CAN_NAME] || !is_address(method))
+	if (!l->can[HOTSPOT_CAN_NAME] || !target_is_pointer(method))
 		return -ENODATA;
 	err = target_memory__word(memory, &m->const_method, method + l->at[HOTSPOT_CONST_METHOD]);
-	if (!err && !is_address(m->const_method))
+	if (!err && !target_is_pointer(m->const_method))
 		err = -ENODATA;
 	if (!err)
-		err = target_memory__read(memory, bytes, size, m->const_method);
+		err = target_memory__read(memory, bytes, o.size, m->const_method);
 	if (err)
 		return err;
-	m->pool = number_at(bytes, l->at[HOTSPOT_CONSTANTS], 8);
-	m->name_index = number_at(bytes, l->at[HOTSPOT_NAME_INDEX], 2);
-	if (l->known[HOTSPOT_SIGNATURE_INDEX])
-		m->signature_index = number_at(bytes, l->at[HOTSPOT_SIGNATURE_INDEX], 2);
-	m->code_size = number_at(bytes, l->at[HOTSPOT_CODE_SIZE], 2);
+	m->pool = hotspot_number(&o, HOTSPOT_CONSTANTS, 8);
+	m->name_index = hotspot_number(&o, HOTSPOT_NAME_INDEX, 2);
+	m->signature_index = hotspot_number(&o, HOTSPOT_SIGNATURE_INDEX, 2);
+	m->code_size = hotspot_number(&o, HOTSPOT_CODE_SIZE, 2);
 	m->has_lines = l->can[HOTSPOT_CAN_LINE] &&
-		       number_at(bytes, l->at[HOTSPOT_METHOD_FLAGS], 2) & HAS_LINES;
+		       hotspot_number(&o, HOTSPOT_METHOD_FLAGS, 2) & HAS_LINES;
 	return 0;
 }
 
@@ -420,46 +408,15 @@ int hotspot_method__describe(const struct hotspot_layout *l, struct target_memor
 	return l->can[HOTSPOT_CAN_LINE] ? read_lines(l, memory, m, f) : 0;
 }
 
-int32_t hotspot_method__index(const struct hotspot_layout *l, const struct hotspot_method *m,
-			      uint64_t bytecode)
-{
-	uint64_t start = m->const_method + l->at[HOTSPOT_CONST_METHOD_SIZE];
-
-	return bytecode >= start && bytecode - start < m->code_size ? (int32_t)(bytecode - start)
-								    : -1;
-}
-
-enum hotspot_truth hotspot_method__check(const struct hotspot_layout *l,
-					 struct target_memory *memory,
-					 const struct hotspot_method *m)
+enum code_state hotspot_method__check(const struct hotspot_layout *l, struct target_memory *memory,
+				      const struct hotspot_method *m)
 {
 	struct hotspot_method now;
 	int err = hotspot_method__read(l, memory, m->method, &now);
 
 	if (err && err != -ENODATA)
-		return HOTSPOT_UNKNOWN;
+		return CODE_STATE_UNKNOWN;
 	return !err && now.const_method == m->const_method && now.code_size == m->code_size
-		       ? HOTSPOT_CONFIRMED
-		       : HOTSPOT_STALE;
-}
-
-enum hotspot_truth hotspot_blob__check(struct hotspot_code *code, struct target_memory *memory,
-				       const struct hotspot_blob *blob)
-{
-	struct hotspot_blob now;
-	uint64_t address;
-	int err = hotspot_code__find(code, memory, blob->address, &address);
-
-	if (err == -ENOENT || err == -ELOOP || (!err && address != blob->address))
-		return HOTSPOT_STALE;
-	if (!err)
-		err = hotspot_code__is_used(code, memory, blob->address);
-	if (!err)
-		err = hotspot_code__blob(code, memory, blob->address, &now);
-	if (err)
-		return err == -ENODATA ? HOTSPOT_STALE : HOTSPOT_UNKNOWN;
-	return now.compile_id == blob->compile_id && now.method == blob->method &&
-			       now.size == blob->size
-		       ? HOTSPOT_CONFIRMED
-		       : HOTSPOT_STALE;
+		       ? CODE_STATE_CONFIRMED
+		       : CODE_STATE_STALE;
 }

@@ -10,15 +10,10 @@
 #ifndef RUNTIMES_HOTSPOT_NAMES_H
 #define RUNTIMES_HOTSPOT_NAMES_H
 
+#include <sysprof/event.h>
+
 #include "runtimes/hotspot/heap.h"
 #include "runtimes/managed_function.h"
-
-/* Is what is there now what was sampled? */
-enum hotspot_truth {
-	HOTSPOT_CONFIRMED,
-	HOTSPOT_STALE,	 /* it is another one */
-	HOTSPOT_UNKNOWN, /* it cannot be read */
-};
 
 /* Identity of a method: its class may be unloaded, and both be of something else then. */
 struct hotspot_method {
@@ -36,16 +31,9 @@ int hotspot_method__read(const struct hotspot_layout *layout, struct target_memo
 /* `f` is the caller's, empty, and has to be freed even if this fails. 0, -ENODATA, -ENOMEM, or as reading fails. */
 int hotspot_method__describe(const struct hotspot_layout *layout, struct target_memory *memory,
 			     const struct hotspot_method *m, struct managed_function *f);
-/* The bytecode index of an address in the method; -1: it is not in it, so that what is known of the method is stale. */
-int32_t hotspot_method__index(const struct hotspot_layout *layout, const struct hotspot_method *m,
-			      uint64_t bytecode);
-enum hotspot_truth hotspot_method__check(const struct hotspot_layout *layout,
-					 struct target_memory *memory,
-					 const struct hotspot_method *m);
-
-/* Is this blob still the one with this compile id? */
-enum hotspot_truth hotspot_blob__check(struct hotspot_code *code, struct target_memory *memory,
-				       const struct hotspot_blob *blob);
+/* Is what is there now what was sampled? */
+enum code_state hotspot_method__check(const struct hotspot_layout *layout,
+				      struct target_memory *memory, const struct hotspot_method *m);
 
 /* ---- what is inlined ------------------------------------------------------------------------- */
 
@@ -68,11 +56,12 @@ struct hotspot_chain {
 };
 
 /*
- * The methods at an address in an nmethod: a return address, or the place that the innermost frame is at. Where nothing is
- * known of the address it is the nmethod's own method, index -1. 0, -ENODATA: no nmethod; or as reading fails.
+ * The methods at an address in an nmethod: the place that the innermost frame is at, or the byte before a return address,
+ * because what is described behind it is what returns there. Where nothing is known of the address it is the nmethod's own
+ * method, index -1. 0, -ENODATA: no nmethod; or as reading fails.
  */
 int hotspot_chain__read(const struct hotspot_code *code, struct target_memory *memory,
-			const struct hotspot_blob *blob, uint64_t pc, bool is_innermost,
+			const struct hotspot_blob *blob, uint64_t address,
 			struct hotspot_chain *chain);
 
 /* One number of 1 to 5 bytes at *at, which it moves; false: it does not end before `size`. X: 0 to JDK 19, then 1. */

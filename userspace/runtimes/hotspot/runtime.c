@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* HotSpot by the contract of runtimes/runtime.h. */
+#include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/tenant_open.h"
 #include "elf/elf_exports.h"
 #include "runtimes/advice.h"
 #include "runtimes/frame_address.h"
 #include "runtimes/hotspot/found.h"
-#include "runtimes/hotspot/release.h"
-#include "runtimes/hotspot/words.h"
 #include "runtimes/runtime.h"
 
 /* ---- in a reader ----------------------------------------------------------------------------- */
@@ -95,6 +100,50 @@ static void describe(const void *state, struct runtime_findings *findings,
 	findings->info.hotspot = found->words;
 }
 
+/* ---- its version ----------------------------------------------------------------------------- */
+
+#define RELEASE_MAX 4096u
+
+/* JAVA_VERSION="17.0.9" in the text of a JDK's `release`. */
+static void take_version(const char *text, char *version, size_t size)
+{
+	static const char key[] = "JAVA_VERSION=\"";
+	const char *at = strstr(text, key);
+	size_t used = 0;
+
+	if (!at)
+		return;
+	for (at += sizeof(key) - 1; used + 1 < size; at++) {
+		if (!isdigit((unsigned char)*at) && *at != '.' && *at != '_')
+			break;
+		version[used++] = *at;
+	}
+	version[used] = '\0';
+}
+
+/* It lies two directories above that of the library: lib/server/libjvm.so, or lib/amd64/server/ before 9. */
+static void read_version(pid_t pid, const char *library, char *version, size_t size)
+{
+	_cleanup_close_ int root = tenant_root(pid);
+	char path[PATH_MAX + 32], text[RELEASE_MAX];
+	const char *slash = strrchr(library, '/');
+	struct stat st;
+
+	if (root < 0 || !slash)
+		return;
+	for (const char *up = "../../"; up && !*version;
+	     up = strlen(up) < 12 ? "../../../../" : NULL) {
+		_cleanup_close_ int fd = -1;
+		ssize_t got;
+
+		snprintf(path, sizeof(path), "%.*s/%srelease", (int)(slash - library), library, up);
+		fd = tenant_open(root, path, 0, RELEASE_MAX, &st);
+		got = fd < 0 ? -1 : pread_full(fd, text, sizeof(text) - 1, 0);
+		text[got > 0 ? got : 0] = '\0';
+		take_version(text, version, size);
+	}
+}
+
 /* ---- in the collector ------------------------------------------------------------------------ */
 
 static unsigned int place_question(const struct sample_event *e, const struct frame_note *note,
@@ -178,6 +227,6 @@ const struct runtime java_runtime = {
 	.remedy = "record with --jvm-perfmap (or run jcmd PID Compiler.perfmap)",
 	.lacks = "stacks end at the first frame of Java, whose methods have no names",
 	.memory = &hotspot_memory,
-	.read_version = hotspot_release__read,
+	.read_version = read_version,
 	.has_own_walk = true,
 };

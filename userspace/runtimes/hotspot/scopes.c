@@ -12,12 +12,14 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/search.h"
-#include "runtimes/hotspot/ahead.h"
+#include "base/x86_code.h"
 
 #define DESCRIPTION_SIZE 16u
 #define DESCRIPTIONS_MAX (1u << 20) /* bytes */
 #define SCOPE_SIZE_MAX	 15u	    /* three numbers of five bytes */
 #define DATA_MAX	 (16u << 20)
+#define AHEAD_BYTES	 512u /* of code, that are looked at */
+#define CALL_BYTES	 5u
 
 /* PcDesc */
 struct pc_desc {
@@ -32,65 +34,128 @@ struct debug_data {
 	uint64_t methods; /* 1-based */
 };
 
-static uint32_t u32_at(const struct hotspot_layout *l, const unsigned char *header,
-		       enum hotspot_fact fact)
+/* JDK 23 and later. */
+static void find_moved(const struct hotspot_object *o, struct debug_data *d)
 {
-	uint32_t number;
+	uint64_t data = hotspot_number(o, HOTSPOT_IMMUTABLE_DATA, 8);
 
-	memcpy(&number, header + l->at[fact], sizeof(number));
-	return number;
-}
-
-static uint64_t u64_at(const struct hotspot_layout *l, const unsigned char *header,
-		       enum hotspot_fact fact)
-{
-	uint64_t number;
-
-	memcpy(&number, header + l->at[fact], sizeof(number));
-	return number;
-}
-
-static void find_moved(const struct hotspot_layout *l, const unsigned char *header,
-		       struct debug_data *d)
-{
-	uint64_t data = u64_at(l, header, HOTSPOT_IMMUTABLE_DATA);
-
-	d->places = data + u32_at(l, header, HOTSPOT_SCOPES_PCS);
-	d->scopes = data + u32_at(l, header, HOTSPOT_SCOPES_DATA);
+	d->places = data + hotspot_number(o, HOTSPOT_SCOPES_PCS, 4);
+	d->scopes = data + hotspot_number(o, HOTSPOT_SCOPES_DATA, 4);
 	d->places_size = d->scopes - d->places;
-	d->scopes_end = data + u32_at(l, header, HOTSPOT_IMMUTABLE_SIZE);
-	d->methods = u64_at(l, header, HOTSPOT_BLOB_MUTABLE_DATA) +
-		     u32_at(l, header, HOTSPOT_BLOB_RELOCATION_SIZE);
+	d->scopes_end = data + hotspot_number(o, HOTSPOT_IMMUTABLE_SIZE, 4);
+	d->methods = hotspot_number(o, HOTSPOT_BLOB_MUTABLE_DATA, 8) +
+		     hotspot_number(o, HOTSPOT_BLOB_RELOCATION_SIZE, 4);
 }
 
-static void find_in_blob(const struct hotspot_layout *l, const unsigned char *header, uint64_t blob,
-			 uint32_t size, struct debug_data *d)
+static void find_in_blob(const struct hotspot_object *o, const struct hotspot_blob *blob,
+			 struct debug_data *d)
 {
-	d->places = blob + u32_at(l, header, HOTSPOT_SCOPES_PCS);
-	d->places_size = (uint64_t)u32_at(l, header, HOTSPOT_SCOPES_PCS_END) -
-			 u32_at(l, header, HOTSPOT_SCOPES_PCS);
-	d->scopes = u64_at(l, header, HOTSPOT_SCOPES_DATA);
-	d->scopes_end = blob + size;
-	d->methods = blob + u32_at(l, header, HOTSPOT_METADATA_OFFSET);
+	uint64_t places = hotspot_number(o, HOTSPOT_SCOPES_PCS, 4);
+
+	d->places = blob->address + places;
+	d->places_size = hotspot_number(o, HOTSPOT_SCOPES_PCS_END, 4) - places;
+	d->scopes = hotspot_number(o, HOTSPOT_SCOPES_DATA, 8);
+	d->scopes_end = blob->address + blob->size;
+	d->methods = blob->address + hotspot_number(o, HOTSPOT_METADATA_OFFSET, 4);
 }
 
 static int find_debug_data(const struct hotspot_layout *l, struct target_memory *memory,
 			   const struct hotspot_blob *blob, struct debug_data *d)
 {
 	unsigned char header[HOTSPOT_HEADER_MAX];
-	int err = target_memory__read(memory, header, l->header_size, blob->address);
+	const struct hotspot_object o = {l, header, l->header_size};
+	int err = target_memory__read(memory, header, o.size, blob->address);
 
 	if (err)
 		return err;
 	if (l->known[HOTSPOT_IMMUTABLE_DATA])
-		find_moved(l, header, d);
+		find_moved(&o, d);
 	else
-		find_in_blob(l, header, blob->address, blob->size, d);
+		find_in_blob(&o, blob, d);
 	if (d->places_size > DESCRIPTIONS_MAX || d->places_size < DESCRIPTION_SIZE ||
 	    d->scopes_end < d->scopes || d->scopes_end - d->scopes > DATA_MAX)
 		return -ENODATA;
 	return 0;
 }
+
+/* ---- where compiled code goes on ------------------------------------------------------------- */
+
+/*
+ * The place that is described next in memory need not be the next that is run: a loop goes back before it gets there, and what
+ * lies behind a jump is something else.
+ */
+enum ahead {
+	AHEAD_ON,      /* to the next place in memory, as far as it is known */
+	AHEAD_AT,      /* it jumps to *target */
+	AHEAD_LOOPS,   /* it is in a loop, which begins at *target */
+	AHEAD_RETURNS, /* out of the compiled method */
+};
+
+/* Is it behind a call? Else an instruction begins one byte before. */
+static bool is_behind_call(const uint8_t *end)
+{
+	return end[-5] == 0xe8 || (end[-2] == 0xff && (end[-1] & 0xf8) == 0xd0);
+}
+
+struct way {
+	uint32_t from, to; /* of the code */
+	int64_t target;	   /* of the jump that was met */
+};
+
+static bool is_inside(const struct hotspot_blob *blob, int64_t target)
+{
+	return target >= 0 && target < (int64_t)(blob->code_end - blob->code);
+}
+
+/* One instruction after the other, up to the first that leads elsewhere for sure or as a loop does. */
+static enum ahead walk(const struct hotspot_blob *blob, const uint8_t *code, struct way *w)
+{
+	struct x86_instruction i;
+
+	for (uint32_t at = w->from; at < w->to; at += i.size) {
+		if (!x86_decode(code + (at - w->from), w->to - at, &i))
+			return AHEAD_ON;
+		w->target = (int64_t)at + i.size + i.amount;
+		if (i.effect == X86_RETURN)
+			return AHEAD_RETURNS;
+		if (i.effect == X86_JUMP)
+			return is_inside(blob, w->target) ? AHEAD_AT : AHEAD_ON;
+		if (i.effect == X86_JUMP_AWAY || i.effect == X86_STOP)
+			return AHEAD_ON;
+		if (i.effect == X86_BRANCH && w->target < (int64_t)w->from &&
+		    is_inside(blob, w->target))
+			return AHEAD_LOOPS;
+	}
+	return AHEAD_ON;
+}
+
+/*
+ * `distance` from the code: of a return address, or one more than where the innermost frame is. `next`: where the next place
+ * in memory is, in the same code. What cannot be read or understood leads on.
+ */
+static enum ahead find_ahead(struct target_memory *memory, const struct hotspot_blob *blob,
+			     uint32_t distance, uint32_t next, uint32_t *target)
+{
+	uint32_t size = min_u64(next - distance, AHEAD_BYTES);
+	uint8_t code[CALL_BYTES + AHEAD_BYTES];
+	struct way w = {.from = distance, .to = distance + size};
+	const uint8_t *from = code + CALL_BYTES;
+	enum ahead ahead;
+
+	if (distance < CALL_BYTES || next <= distance ||
+	    target_memory__read(memory, code, CALL_BYTES + size,
+				blob->code + distance - CALL_BYTES))
+		return AHEAD_ON;
+	if (!is_behind_call(from)) {
+		w.from--;
+		from--;
+	}
+	ahead = walk(blob, from, &w);
+	*target = (uint32_t)w.target;
+	return ahead;
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
 
 /* The scopes of the places around an address, in the order in which they are run as far as that is known; 0: none. */
 struct around {
@@ -120,18 +185,18 @@ static void look_ahead(struct target_memory *memory, const struct hotspot_blob *
 	uint32_t target = 0;
 	size_t there;
 
-	switch (hotspot_ahead(memory, blob, distance, (uint32_t)min_u64(next, size), &target)) {
-	case HOTSPOT_AHEAD_ON:
+	switch (find_ahead(memory, blob, distance, (uint32_t)min_u64(next, size), &target)) {
+	case AHEAD_ON:
 		break;
-	case HOTSPOT_AHEAD_AT:
+	case AHEAD_AT:
 		around->behind = scope_of(places, count, place_at(places, count, target));
 		break;
-	case HOTSPOT_AHEAD_LOOPS:
+	case AHEAD_LOOPS:
 		there = place_at(places, count, target);
 		if (there < at)
 			around->behind = scope_of(places, count, there);
 		break;
-	case HOTSPOT_AHEAD_RETURNS:
+	case AHEAD_RETURNS:
 		around->returns = true;
 		break;
 	}
@@ -265,7 +330,7 @@ static int read_chain(const struct hotspot_layout *l, struct target_memory *memo
 }
 
 int hotspot_chain__read(const struct hotspot_code *code, struct target_memory *memory,
-			const struct hotspot_blob *blob, uint64_t pc, bool is_innermost,
+			const struct hotspot_blob *blob, uint64_t address,
 			struct hotspot_chain *chain)
 {
 	const struct hotspot_layout *l = code->layout;
@@ -276,7 +341,7 @@ int hotspot_chain__read(const struct hotspot_code *code, struct target_memory *m
 	    (blob->kind != HOTSPOT_NMETHOD && blob->kind != HOTSPOT_NATIVE))
 		return -ENODATA;
 	if (l->can[HOTSPOT_CAN_LINE] && blob->kind == HOTSPOT_NMETHOD)
-		err = read_chain(l, memory, blob, pc - blob->code + is_innermost, chain);
+		err = read_chain(l, memory, blob, address - blob->code + 1, chain);
 	if (err == -EDQUOT || err == -ESRCH || err == -EPERM || err == -ENOMEM)
 		return err;
 	/* of what was found before it could not go on, the caller is the nmethod's own method */

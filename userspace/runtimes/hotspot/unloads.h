@@ -8,6 +8,13 @@
 
 #include "runtimes/hotspot/layout.h"
 
+/*
+ * The address of a counter of a JVM's PerfMemory, which jstat reads: 8 bytes. That of "sun.ci.totalCompiles" grows with each
+ * new nmethod but wrappers of native methods. 0; -ENOENT: it has none (-XX:-UsePerfData); else as reading fails.
+ */
+int hotspot_counter__find(const struct hotspot_layout *layout, struct target_memory *memory,
+			  const char *name, uint64_t *address);
+
 /* Begins as {}. */
 struct hotspot_unloads {
 	uint64_t counter; /* its address; 0: there is none */

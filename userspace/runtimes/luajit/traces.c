@@ -23,6 +23,7 @@
 #include "base/search.h"
 #include "base/vec.h"
 #include "runtimes/process_memory.h"
+#include "runtimes/target_memory.h"
 
 #define INTERPRETER_FRAME 96u	/* with the return address */
 #define SPADJUST_MAX	  4096u /* 256 slots of 4 bytes are the most */
@@ -171,8 +172,7 @@ static bool may_be_traces(const uint64_t *w)
 {
 	uint32_t free = (uint32_t)w[1], size = w[1] >> 32;
 
-	return w[0] >= PAGE && w[0] % 8 == 0 && !(w[0] >> 47) && size > 1 && size <= TRACES_MAX &&
-	       free <= size;
+	return target_is_pointer(w[0]) && size > 1 && size <= TRACES_MAX && free <= size;
 }
 
 /* 1: there are traces of that state; 0; -ENOMEM. */

@@ -10,14 +10,13 @@
 #include "base/utf8.h"
 #include "runtimes/managed_function.h"
 
-#define CHARS_MAX   MANAGED_FILE_MAX
-#define WIDEST	    4u
-#define HEAD_MAX    64u
-#define KIND_SHIFT  2u
-#define KIND_MASK   7u
-#define IS_COMPACT  (1u << 5)
-#define IS_ASCII    (1u << 6)
-#define REPLACEMENT 0xfffdu
+#define CHARS_MAX  MANAGED_FILE_MAX
+#define WIDEST	   4u
+#define HEAD_MAX   64u
+#define KIND_SHIFT 2u
+#define KIND_MASK  7u
+#define IS_COMPACT (1u << 5)
+#define IS_ASCII   (1u << 6)
 
 bool cpython_object__is_alive(uint64_t first_word)
 {
@@ -57,33 +56,6 @@ static int read_head(const struct cpython *py, struct target_memory *m, uint64_t
 	return 0;
 }
 
-/* A NUL is written out: what comes after must not be lost. */
-static char *put_utf8(char *to, uint32_t c)
-{
-	if (!c) {
-		memcpy(to, "\\x00", 4);
-		return to + 4;
-	}
-	if (c < 0x80) {
-		*to++ = c;
-		return to;
-	}
-	if (c > 0x10ffff)
-		c = REPLACEMENT;
-	if (c < 0x800) {
-		*to++ = 0xc0 | c >> 6;
-	} else if (c < 0x10000) {
-		*to++ = 0xe0 | c >> 12;
-		*to++ = 0x80 | (c >> 6 & 0x3f);
-	} else {
-		*to++ = 0xf0 | c >> 18;
-		*to++ = 0x80 | (c >> 12 & 0x3f);
-		*to++ = 0x80 | (c >> 6 & 0x3f);
-	}
-	*to++ = 0x80 | (c & 0x3f);
-	return to;
-}
-
 static uint32_t char_at(const uint8_t *text, uint32_t kind, size_t i)
 {
 	uint32_t c = 0;
@@ -110,7 +82,7 @@ int cpython_str__read(const struct cpython *py, struct target_memory *m, uint64_
 	if (err)
 		return err;
 	for (size_t i = 0; i < count; i++)
-		end = put_utf8(end, char_at(text, h.kind, i));
+		end += utf8_put(end, char_at(text, h.kind, i));
 	*end = '\0';
 	utf8_sanitize(to, size, utf8);
 	return 0;

@@ -12,15 +12,17 @@ static struct v8_reported *answer_of(struct v8_found *found, uint64_t sfi)
 	return &found->reported[(sfi >> 3 ^ sfi >> 9) & (V8_FUNCTIONS_REPORTED - 1)];
 }
 
-/* For a function that was reported already, checking that it is the same is enough. An incomplete one is read anew. */
+/*
+ * For a function that was reported already, checking that it is the same is enough. An incomplete one, or one without a
+ * number, is read anew.
+ */
 static bool is_unchanged(struct v8_found *found, const struct code_question *q)
 {
 	const struct v8_reported *reported = answer_of(found, q->function);
-	uint64_t now_at;
+	uint64_t number;
 
-	return q->is_answered && reported->sfi == q->function &&
-	       v8_function__check(&found->reader, q->function, &reported->identity, &now_at) ==
-		       V8_CONFIRMED;
+	return q->is_answered && reported->sfi == q->function && reported->number &&
+	       !v8_function__number(&found->reader, q->function, &number) && number == reported->number;
 }
 
 static void note_reported(struct v8_found *found, const struct code_question *q,
@@ -29,8 +31,7 @@ static void note_reported(struct v8_found *found, const struct code_question *q,
 	bool whole = about->sfi == q->function && !about->lost_script &&
 		     (about->is_builtin || f->rows.count);
 
-	*answer_of(found, q->function) = (struct v8_reported){whole ? q->function : 0,
-							      about->identity};
+	*answer_of(found, q->function) = (struct v8_reported){whole ? q->function : 0, about->number};
 }
 
 /* Is the function that was sampled there? Its address alone does not identify it. */
@@ -47,7 +48,6 @@ static int read_v8_function(struct code_answers *answers, struct v8_reader *r,
 			    struct v8_function *about)
 {
 	struct target_memory *memory = r->memory;
-	uint64_t bytecodes;
 	int err;
 
 	code_answers__keep_pages(answers, memory);
@@ -55,7 +55,7 @@ static int read_v8_function(struct code_answers *answers, struct v8_reader *r,
 	if (!err && q->check && about->number != q->check)
 		err = -ENODATA;
 	if (!err)
-		v8_lines__read(r, about->sfi, f, &bytecodes); /* else it has no lines */
+		v8_lines__read(r, about->sfi, f); /* else it has no lines */
 	memory->pages = NULL;
 	return !err && !is_the_one(r, q, about->sfi) ? -ENODATA : err;
 }
@@ -108,10 +108,7 @@ static int find_chain(struct code_answers *answers, struct v8_found *found,
 static int add_v8_chain(struct code_answers *answers, struct v8_found *found,
 			const struct code_question *q)
 {
-	struct {
-		struct code_chain_event event;
-		struct code_call calls[V8_INLINED_MAX];
-	} e = {};
+	struct code_call calls[V8_INLINED_MAX];
 	struct v8_reader *r = &found->reader;
 	struct v8_chain chain;
 	int err = 0;
@@ -123,7 +120,7 @@ static int add_v8_chain(struct code_answers *answers, struct v8_found *found,
 		return 0;
 	for (unsigned int i = 0; i < chain.count && !err; i++) {
 		struct code_question inlined = {.kind = q->kind, .function = chain.at[i].sfi};
-		struct code_call *call = &e.calls[i];
+		struct code_call *call = &calls[i];
 
 		if (q->check && inlined.function == q->function)
 			inlined.check = q->check;
@@ -135,20 +132,12 @@ static int add_v8_chain(struct code_answers *answers, struct v8_found *found,
 		if (inlined.function != q->function)
 			err = add_v8_function(answers, found, &inlined);
 	}
-	if (err)
-		return err;
-	e.event = (struct code_chain_event){
-		.header = {.type = EVENT_CODE_CHAIN,
-			   .size = sizeof(e.event) + chain.count * sizeof(e.calls[0])},
-		.pid = answers->pid,
-		.kind = q->kind,
-		.state = chain.is_blind || chain.is_deoptimized ? CODE_STATE_INFERRED
-								: CODE_STATE_CONFIRMED,
-		.call_count = chain.count,
-		.function = q->function,
-		.address = q->address,
-	};
-	return code_answers__append(answers, &e, e.event.header.size);
+	return err ? err
+		   : code_answers__chain(answers, q,
+					 chain.is_blind || chain.is_deoptimized
+						 ? CODE_STATE_INFERRED
+						 : CODE_STATE_CONFIRMED,
+					 calls, chain.count);
 }
 
 /* Each word is tried once. */

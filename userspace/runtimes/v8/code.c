@@ -22,12 +22,10 @@
 #define PAGE	      4096u
 #define CHUNK_BITS                                                                                 \
 	20 /* a piece of the range that V8 reserves for code of the heap; four of its chunks */
-#define KIND_MASK      15
-#define ARRAY_MAX      (1u << 16) /* elements of any array that is followed */
-#define WRAPPED	       8	  /* SharedFunctionInfoWrapper: what is wrapped */
-#define WEAK	       2
-#define INLININGS_SEEN 128 /* functions inlined in one code … */
-#define LITERALS_SEEN  512 /* … and what it refers to, among which they are */
+#define KIND_MASK 15
+#define ARRAY_MAX (1u << 16) /* elements of any array that is followed */
+#define WRAPPED	  8	     /* SharedFunctionInfoWrapper: what is wrapped */
+#define WEAK	  2
 
 /* ---- where code begins ----------------------------------------------------------------------- */
 
@@ -68,7 +66,6 @@ static int read_code(struct v8_reader *r, uint64_t word, uint64_t start, uint64_
 	*code = (struct v8_code){
 		.start = start,
 		.size = v8_object__u32(&o, l->code_size),
-		.word = word,
 		.kind = kind_of(l, v8_object__u32(&o, l->code_flags)),
 		.deopt = v8_object__word(&o, l->code_deopt),
 		.positions = v8_object__word(&o, l->code_positions),
@@ -197,65 +194,6 @@ struct inlining {
 
 _Static_assert(sizeof(struct inlining) == 16, "V8's");
 
-/* Is it inlined into itself, somewhere above it? Numbers fall on the way up. */
-static bool is_own_ancestor(const struct inlining *all, uint32_t id)
-{
-	uint32_t above = id;
-
-	for (;;) {
-		uint32_t next = v8_position__inlining(all[above - 1].position);
-
-		if (!next || next >= above)
-			return false;
-		above = next;
-		if (all[above - 1].literal == all[id - 1].literal)
-			return true;
-	}
-}
-
-/* Whether one is the function that the code is of. Literals are SharedFunctionInfos, or weak pointers to them. */
-static int has_outer(struct v8_reader *r, const struct v8_code *code, const struct inlining *all,
-		     uint32_t count, bool *has)
-{
-	uint64_t literals[LITERALS_SEEN], word, address;
-	uint32_t length;
-	int err = element(r, code->deopt, r->layout->deopt_literals, &word);
-
-	if (!err)
-		err = v8_array__find(r, word, ARRAY_MAX, &address, &length);
-	if (err)
-		return err;
-	length = min_u64(length, LITERALS_SEEN);
-	err = target_memory__read(r->memory, literals, length * sizeof(*literals), address);
-	for (uint32_t i = 0; i < count && !err; i++) {
-		int32_t literal = all[i].literal;
-
-		*has |= literal < 0 || (uint32_t)literal >= length ||
-			(literals[literal] & ~(uint64_t)WEAK) == code->sfi;
-	}
-	return err;
-}
-
-static int find_recursion(struct v8_reader *r, struct v8_code *code)
-{
-	struct inlining all[INLININGS_SEEN];
-	uint64_t array, address;
-	uint32_t count;
-	int err = element(r, code->deopt, r->layout->deopt_inlining, &array);
-
-	if (!err)
-		err = v8_array__find(r, array, ARRAY_MAX * sizeof(*all), &address, &count);
-	if (err)
-		return err;
-	code->is_recursive = count > sizeof(all); /* unknown */
-	count = min_u64(count / sizeof(*all), INLININGS_SEEN);
-	err = target_memory__read(r->memory, all, count * sizeof(*all), address);
-	for (uint32_t id = 1; id <= count && !err; id++)
-		code->is_recursive |= is_own_ancestor(all, id);
-	return err || code->is_recursive ? err
-					 : has_outer(r, code, all, count, &code->is_recursive);
-}
-
 static int read_owner(struct v8_reader *r, struct v8_code *code)
 {
 	const struct v8_layout *l = r->layout;
@@ -273,8 +211,6 @@ static int read_owner(struct v8_reader *r, struct v8_code *code)
 		err = element(r, code->deopt, l->deopt_count, &word);
 	if (!err && v8_is_smi(word) && v8_smi(word) > 0)
 		code->inlined = v8_smi(word);
-	if (!err && code->inlined && code->sfi)
-		err = find_recursion(r, code);
 	return err == -EAGAIN ? 0 : err;
 }
 
@@ -413,8 +349,7 @@ static int find_exit(struct v8_reader *r, uint64_t return_address, bool *is_exit
 int v8_code__chain(struct v8_reader *r, const struct v8_code *code, uint64_t return_address,
 		   struct v8_chain *chain)
 {
-	struct v8_chain found = {.is_approximate = code->kind == V8_CODE_MAGLEV ||
-						   code->is_recursive};
+	struct v8_chain found = {};
 	uint64_t word = 0;
 	int err;
 

@@ -23,12 +23,10 @@ enum v8_code_kind { V8_CODE_OTHER, V8_CODE_BASELINE, V8_CODE_MAGLEV, V8_CODE_TUR
 
 struct v8_code {
 	uint64_t start, size; /* of its instructions */
-	uint64_t word;	      /* the Code object's; it can be compared, as long as nothing moves */
 	enum v8_code_kind kind;
 	uint64_t sfi;		 /* of optimized code; 0: not known */
 	uint64_t bytecode_array; /* of baseline code; 0: not known */
 	uint32_t inlined;	 /* functions that have been inlined somewhere in it */
-	bool is_recursive;	 /* one of them into itself */
 	uint64_t deopt, positions;
 };
 
@@ -56,8 +54,6 @@ struct v8_chain {
 		int32_t position; /* in its script: -1 unknown */
 	} at[V8_INLINED_MAX];	  /* innermost first; the last is the function whose code it is */
 	unsigned int count;
-	/* A call may have the position of one before it: in Maglev's code, and where a function is inlined into itself. */
-	bool is_approximate;
 	bool is_blind; /* functions are inlined in it, and it does not say where */
 	bool is_cut;   /* deeper than can be reported */
 	/*
@@ -68,8 +64,8 @@ struct v8_chain {
 };
 
 /*
- * The functions at a return address of optimized code. In code that was not made to be measured only calls have
- * positions, so the only answer for an innermost address is that one of the code->inlined functions may run. 0;
+ * The functions at a return address of optimized code. A call may have the position of one before it: in Maglev's code, and
+ * where a function is inlined into itself. In code that was not made to be measured only calls have positions, so the only answer for an innermost address is that one of the code->inlined functions may run. 0;
  * -ENODATA: it is no optimized code; -EAGAIN: what is there is not what must be; -ENOMEM; or as
  * target_memory__read().
  */

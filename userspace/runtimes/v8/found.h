@@ -17,8 +17,7 @@ struct v8_wasm;
 
 /* A function that was reported completely. */
 struct v8_reported {
-	uint64_t sfi; /* 0: none */
-	struct v8_identity identity;
+	uint64_t sfi, number; /* 0: none */
 };
 
 struct v8_found {

@@ -33,10 +33,7 @@ static int add_function(struct code_answers *answers, struct v8_found *found,
 int v8_answers__wasm(struct code_answers *answers, struct v8_found *found,
 		     const struct code_question *q)
 {
-	struct {
-		struct code_chain_event event;
-		struct code_call calls[2];
-	} e = {};
+	struct code_call calls[2];
 	struct code_question function = {.kind = q->kind, .function = q->function};
 	struct v8_wasm *wasm;
 	struct v8_wasm_function code;
@@ -55,19 +52,13 @@ int v8_answers__wasm(struct code_answers *answers, struct v8_found *found,
 	err = add_function(answers, found, &function, code.number);
 	if (err)
 		return err == -ENOMEM || err == -E2BIG || err == -EDQUOT ? err : 0;
-	e.event = (struct code_chain_event){
-		.header = {.type = EVENT_CODE_CHAIN, .size = sizeof(e)},
-		.pid = answers->pid,
-		.kind = q->kind,
-		.state = q->is_leaf && code.has_inlined && !code.is_start ? CODE_STATE_INFERRED
-									  : CODE_STATE_CONFIRMED,
-		.call_count = 2,
-		.function = q->function,
-		.address = q->address,
-	};
-	e.calls[0] = (struct code_call){.function = function.function, .check = function.check};
-	e.calls[1] = (struct code_call){.function = q->function, .check = q->check};
-	return code_answers__append(answers, &e, sizeof(e));
+	calls[0] = (struct code_call){.function = function.function, .check = function.check};
+	calls[1] = (struct code_call){.function = q->function, .check = q->check};
+	return code_answers__chain(answers, q,
+				   q->is_leaf && code.has_inlined && !code.is_start
+					   ? CODE_STATE_INFERRED
+					   : CODE_STATE_CONFIRMED,
+				   calls, 2);
 }
 
 int v8_answers__frame(struct code_answers *answers, struct v8_found *found,

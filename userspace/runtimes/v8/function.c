@@ -28,18 +28,6 @@
 #define SCOPE_NAME(f)	  ((f) >> 12 & 3)
 #define SCOPE_INFERRED(f) ((f) >> 14 & 1)
 
-static struct v8_identity identity_of(const struct v8_layout *l, const struct v8_object *o)
-{
-	int32_t number = l->sfi_unique_id > 0 ? l->sfi_unique_id : l->sfi_literal_id;
-
-	return (struct v8_identity){
-		.map = v8_object__word(o, 0),
-		.name = v8_object__word(o, l->sfi_name),
-		.script = v8_object__word(o, l->sfi_script),
-		.number = v8_object__u32(o, number),
-	};
-}
-
 static int number_of(struct v8_reader *r, const struct v8_object *o, uint64_t *number)
 {
 	const struct v8_layout *l = r->layout;
@@ -169,19 +157,6 @@ static int read_name(struct v8_reader *r, uint64_t word, char *name)
 	return v8_object__is_string(r, &o) ? v8_string__text(r, word, name, MANAGED_NAME_MAX) : 0;
 }
 
-static int read_either_name(struct v8_reader *r, uint64_t own, uint64_t inferred, char *name,
-			    bool *is_inferred)
-{
-	int err = read_name(r, own, name);
-
-	*is_inferred = false;
-	if (err || *name || !inferred)
-		return err;
-	err = read_name(r, inferred, name);
-	*is_inferred = *name != '\0';
-	return err;
-}
-
 /* The parser's data about a function that was not compiled; none if it was. */
 static int read_uncompiled(struct v8_reader *r, const struct v8_object *sfi, struct scope *scope)
 {
@@ -227,9 +202,10 @@ static int read_naming(struct v8_reader *r, const struct v8_object *sfi, char *n
 		err = read_uncompiled(r, sfi, &scope);
 	}
 	about->start = scope.start;
-	if (err)
-		return err;
-	return read_either_name(r, word, scope.inferred, name, &about->is_inferred);
+	if (!err)
+		err = read_name(r, word, name);
+	/* without a name of its own: what it was assigned to */
+	return err || *name || !scope.inferred ? err : read_name(r, scope.inferred, name);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -263,17 +239,17 @@ int v8_function__script(struct v8_reader *r, uint64_t sfi, struct v8_script **sc
 	return err ? err : find_script(r, v8_object__word(&o, r->layout->sfi_script), script);
 }
 
-static int read_place(struct v8_reader *r, struct managed_function *f, struct v8_function *about)
+static int read_place(struct v8_reader *r, const struct v8_object *sfi, struct managed_function *f,
+		      struct v8_function *about)
 {
 	struct v8_script *script;
-	int err = find_script(r, about->identity.script, &script);
+	int err = find_script(r, v8_object__word(sfi, r->layout->sfi_script), &script);
 
 	if (err)
 		return err;
 	about->is_builtin = !script;
 	if (!script)
 		return 0;
-	about->identity.script_id = script->id;
 	snprintf(f->file, sizeof(f->file), "%s", script->url);
 	return about->start < 0 ? 0
 				: v8_script__place(r, script, about->start, &f->line, &f->column);
@@ -287,7 +263,7 @@ static int read_once(struct v8_reader *r, uint64_t sfi, struct managed_function 
 
 	if (err)
 		return err;
-	*about = (struct v8_function){.identity = identity_of(r->layout, &o), .sfi = o.tagged};
+	*about = (struct v8_function){.sfi = o.tagged};
 	f->name[0] = f->file[0] = '\0';
 	f->line = f->column = 0;
 	if (number_of(r, &o, &about->number))
@@ -295,7 +271,7 @@ static int read_once(struct v8_reader *r, uint64_t sfi, struct managed_function 
 	err = read_naming(r, &o, f->name, about);
 	if (err)
 		return err;
-	err = read_place(r, f, about);
+	err = read_place(r, &o, f, about);
 	about->lost_script = err;
 	return err;
 }
@@ -318,47 +294,4 @@ int v8_function__read(struct v8_reader *r, uint64_t sfi, struct managed_function
 	if (!err)
 		*about = read;
 	return err;
-}
-
-/*
- * Are they one function, though the collector may have moved it, or what it points to? V8's unique_id is given once. Before
- * it, another script's function can have the same number at the same place; its script does not have the same one.
- */
-static int compare(struct v8_reader *r, const struct v8_identity *was, const struct v8_identity *is,
-		   bool *same)
-{
-	const bool all = is->name == was->name && is->script == was->script;
-	struct v8_script *script;
-	int err;
-
-	*same = false;
-	if (is->map != was->map || is->number != was->number)
-		return 0;
-	*same = all && (r->layout->sfi_unique_id > 0 || !was->script_id);
-	if (*same || !was->script_id)
-		return 0;
-	err = find_script(r, is->script, &script);
-	*same = !err && script && script->id == was->script_id;
-	return err;
-}
-
-enum v8_check v8_function__check(struct v8_reader *r, uint64_t sfi,
-				 const struct v8_identity *identity, uint64_t *now_at)
-{
-	struct v8_identity is;
-	struct v8_object o;
-	int err = read_sfi(r, sfi, &o);
-	bool same;
-
-	*now_at = sfi;
-	if (err)
-		return err == -ENODATA ? V8_STALE : V8_UNKNOWN;
-	is = identity_of(r->layout, &o);
-	err = compare(r, identity, &is, &same);
-	if (err)
-		return err == -ENODATA ? V8_STALE : V8_UNKNOWN;
-	if (!same)
-		return V8_STALE;
-	*now_at = o.tagged;
-	return o.tagged == sfi ? V8_CONFIRMED : V8_MOVED;
 }

@@ -4,8 +4,7 @@
  * share, and that is seldom moved. All words here are tagged, as they are in frames and in the heap.
  *
  * How it is used: a walk of stacks notes the SFI of a frame. The first time, soon after, it is read by
- * v8_function__read(), which gives its identity as well; each later time v8_function__check() compares it with what
- * is there.
+ * v8_function__read(), which gives its number as well; each later time v8_function__number() is compared with that.
  */
 #ifndef RUNTIMES_V8_FUNCTION_H
 #define RUNTIMES_V8_FUNCTION_H
@@ -17,23 +16,11 @@ struct managed_function;
 struct v8_reader;
 struct v8_script;
 
-/*
- * The identity of one SFI. Of one that was moved the pointers may differ; the numbers stay. `number` is V8's
- * unique_id from Node.js 22 on (of its isolate), before that the number of the function in its script.
- */
-struct v8_identity {
-	uint64_t map, name, script;
-	int32_t script_id; /* 0: no script */
-	uint32_t number;
-};
-
 struct v8_function {
-	struct v8_identity identity;
 	uint64_t sfi;	  /* where it was read: not where it was sought, if it was moved */
 	uint64_t number;  /* v8_function__number() */
 	int32_t start;	  /* position in its source; -1: unknown */
 	bool is_builtin;  /* V8's own: it has no script, and never had */
-	bool is_inferred; /* the name is not its own, but what it was assigned to */
 	bool lost_script; /* the script could not be read: what is known is the name */
 };
 
@@ -43,17 +30,6 @@ struct v8_function {
  */
 int v8_function__read(struct v8_reader *r, uint64_t sfi, struct managed_function *f,
 		      struct v8_function *about);
-
-enum v8_check {
-	V8_CONFIRMED, /* the same function, at the same place */
-	V8_MOVED,     /* the same function, elsewhere */
-	V8_STALE,     /* not there any more: freed, or another one in its place */
-	V8_UNKNOWN,   /* could not be determined now */
-};
-
-/* `now_at`: where it is, if it is V8_MOVED; otherwise `sfi`. One read, seldom more. */
-enum v8_check v8_function__check(struct v8_reader *r, uint64_t sfi,
-				 const struct v8_identity *identity, uint64_t *now_at);
 
 /*
  * A number that no other function at this address has: frame_note.check of a walk of stacks. In the upper half the

@@ -103,6 +103,12 @@ static const struct constant constants[] = {
 	{FIELD(deopt_count), {"DeoptimizationDataInlinedFunctionCountIndex"}, true},
 	{FIELD(deopt_literals), {"DeoptimizationDataLiteralArrayIndex"}, true},
 	{FIELD(deopt_inlining), {"DeoptimizationDataInliningPositionsIndex"}, true},
+	/* directly, or behind a wrapper */
+	{FIELD(deopt_sfi),
+	 {"DeoptimizationDataSharedFunctionInfoIndex",
+	  "DeoptimizationDataWrappedSharedFunctionInfoIndex",
+	  "DeoptimizationDataSharedFunctionInfoWrapperIndex"},
+	 true},
 	{FIELD(type_wasm_module), {"type_WasmModuleObject__WASM_MODULE_OBJECT_TYPE"}, true},
 	{FIELD(type_wasm_instance), {"type_WasmInstanceObject__WASM_INSTANCE_OBJECT_TYPE"}, true},
 	{FIELD(script_wasm),
@@ -258,7 +264,6 @@ static bool read_version(struct v8_layout *l, struct source *s)
 		{"_ZN2v88internal7Version6major_E", FIELD(major)},
 		{"_ZN2v88internal7Version6minor_E", FIELD(minor)},
 		{"_ZN2v88internal7Version6build_E", FIELD(build)},
-		{"_ZN2v88internal7Version6patch_E", FIELD(patch)},
 	};
 
 	for (size_t i = 0; i < COUNT(parts); i++) {
@@ -312,24 +317,12 @@ static void fill_by_version(struct v8_layout *l)
 		l->encoding = V8_POSITIONS_BREAKABLE;
 }
 
-/* The SharedFunctionInfo of optimized code, in its data for deoptimization. */
-static void read_deopt_sfi(struct v8_layout *l, struct source *s)
-{
-	l->deopt_sfi = V8_NO_OFFSET;
-	if (find(s, "DeoptimizationDataSharedFunctionInfoIndex", &l->deopt_sfi))
-		return;
-	l->deopt_wrapped =
-		find(s, "DeoptimizationDataWrappedSharedFunctionInfoIndex", &l->deopt_sfi) ||
-		find(s, "DeoptimizationDataSharedFunctionInfoWrapperIndex", &l->deopt_sfi);
-}
-
 /* V8 11.3 has Code, but does not say how large it is; 12.4 and later say all but two, which lie before one that they do. */
 static void fill_code(struct v8_layout *l, struct source *s)
 {
 	const unsigned int version = VERSION_OF(l);
 	int32_t wrapper;
 
-	read_deopt_sfi(l, s);
 	if (version == 1103 || version == 1104) {
 		l->code_start = 40;
 		l->code_flags = 48;

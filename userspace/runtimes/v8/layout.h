@@ -39,7 +39,7 @@ enum v8_position_encoding { V8_POSITIONS_UNKNOWN, V8_POSITIONS_ZIGZAG, V8_POSITI
 
 struct v8_layout {
 	enum v8_verdict verdict;
-	uint32_t major, minor, build, patch;
+	uint32_t major, minor, build;
 
 	/* Offsets for a walk of stacks: from the frame pointer, and from a JSFunction without its tag. */
 	int32_t off_context, off_function, off_bytecode_offset;
@@ -78,7 +78,6 @@ struct v8_layout {
 	int32_t code_start, code_size, code_flags, code_deopt, code_positions;
 	int32_t kind_baseline; /* then Maglev, TurboFan */
 	int32_t deopt_count, deopt_literals, deopt_inlining, deopt_sfi;
-	bool deopt_wrapped; /* SharedFunctionInfos in it are behind a wrapper */
 
 	/* WebAssembly; what is not there is less than 1 */
 	int32_t type_wasm_module, type_wasm_instance;

@@ -84,7 +84,7 @@ static int add_rows(struct v8_reader *r, struct v8_script *script, struct v8_pos
 {
 	while (f->rows.count < MANAGED_ROWS_MAX && v8_positions__next(p)) {
 		struct managed_row row = {.offset = p->code < 0 ? 0 : p->code};
-		int err = v8_script__place(r, script, v8_positions__source(p), &row.line,
+		int err = v8_script__place(r, script, v8_position__source(p->word), &row.line,
 					   &row.column);
 
 		if (!err)
@@ -116,18 +116,17 @@ static int read_rows(struct v8_reader *r, uint64_t sfi, uint64_t array, struct m
 	return add_rows(r, script, &positions, f);
 }
 
-int v8_lines__read(struct v8_reader *r, uint64_t sfi, struct managed_function *f,
-		   uint64_t *bytecode_array)
+int v8_lines__read(struct v8_reader *r, uint64_t sfi, struct managed_function *f)
 {
+	uint64_t array;
 	int err;
 
 	f->rows.count = 0;
-	*bytecode_array = 0;
 	if (r->layout->encoding == V8_POSITIONS_UNKNOWN)
 		return -ENOTSUP;
-	err = v8_lines__bytecode_array(r, sfi, bytecode_array);
-	if (!err && *bytecode_array)
-		err = read_rows(r, sfi, *bytecode_array, f);
+	err = v8_lines__bytecode_array(r, sfi, &array);
+	if (!err && array)
+		err = read_rows(r, sfi, array, f);
 	if (err)
 		f->rows.count = 0;
 	return err;

@@ -16,13 +16,11 @@ struct v8_reader;
 
 /*
  * The rows of the function at an SFI; none where its bytecodes are gone, or V8 has not made its positions. What was
- * in f->rows is replaced. `bytecode_array`: the word by which code made of them refers to them; 0: none. 0; -ENOTSUP:
- * positions of this version are not known; -ENOMEM; or as v8_function__read().
+ * in f->rows is replaced. 0; -ENOTSUP: positions of this version are not known; -ENOMEM; or as v8_function__read().
  */
-int v8_lines__read(struct v8_reader *r, uint64_t sfi, struct managed_function *f,
-		   uint64_t *bytecode_array);
+int v8_lines__read(struct v8_reader *r, uint64_t sfi, struct managed_function *f);
 
-/* The bytecodes of an SFI, a word; 0: it has none now. 0, or as above. */
+/* The bytecodes of an SFI, the word by which code made of them refers to them; 0: it has none now. 0, or as above. */
 int v8_lines__bytecode_array(struct v8_reader *r, uint64_t sfi, uint64_t *bytecode_array);
 
 /* Follows the word that Code, or a function, has for its bytecodes. 0 and 0: it leads to none. */

@@ -85,27 +85,8 @@ static int position_of(struct v8_reader *r, uint64_t table, int64_t bytecode, in
 	*position = -1;
 	v8_positions__init(&p, r->layout->encoding, bytes, size);
 	while (v8_positions__next(&p) && p.code <= bytecode)
-		*position = v8_positions__source(&p);
+		*position = v8_position__source(p.word);
 	return *position < 0 ? -ENODATA : 0;
-}
-
-int v8_place__baseline(struct v8_reader *r, const struct v8_bytecodes *bytecodes,
-		       const struct v8_code *code, uint64_t offset, int32_t *position)
-{
-	_cleanup_free_ unsigned char *bytes = NULL, *sizes = NULL;
-	uint32_t size, sizes_size;
-	uint64_t positions;
-	int64_t bytecode;
-	int err;
-
-	if (!bytecodes->count || code->kind != V8_CODE_BASELINE || !code->bytecode_array)
-		return -ENODATA;
-	err = v8_lines__table(r, code->positions, &sizes, &sizes_size);
-	if (!err)
-		err = read_bytecodes(r, code->bytecode_array, &bytes, &size, &positions);
-	if (!err)
-		err = find_bytecode(bytecodes, bytes, size, sizes, sizes_size, offset, &bytecode);
-	return err ? err : position_of(r, positions, bytecode, position);
 }
 
 static void add(struct v8_chain *chain, uint64_t sfi, int32_t position)
@@ -137,13 +118,27 @@ static int leaf_without_frame(const struct v8_code *code, uint64_t sfi, struct v
 	return 0;
 }
 
+/* `offset`: of the address from the code's start. */
 static int baseline(struct v8_reader *r, const struct v8_bytecodes *bytecodes,
 		    const struct v8_code *code, uint64_t sfi, uint64_t offset,
 		    struct v8_chain *chain)
 {
+	_cleanup_free_ unsigned char *bytes = NULL, *sizes = NULL;
+	uint32_t size, sizes_size;
+	uint64_t positions;
+	int64_t bytecode;
 	int32_t position;
-	int err = v8_place__baseline(r, bytecodes, code, offset, &position);
+	int err;
 
+	if (!bytecodes->count || !code->bytecode_array)
+		return -ENODATA;
+	err = v8_lines__table(r, code->positions, &sizes, &sizes_size);
+	if (!err)
+		err = read_bytecodes(r, code->bytecode_array, &bytes, &size, &positions);
+	if (!err)
+		err = find_bytecode(bytecodes, bytes, size, sizes, sizes_size, offset, &bytecode);
+	if (!err)
+		err = position_of(r, positions, bytecode, &position);
 	if (err)
 		return err;
 	*chain = (struct v8_chain){};

@@ -28,11 +28,4 @@ struct v8_reader;
 int v8_place__chain(struct v8_reader *r, const struct v8_bytecodes *bytecodes, uint64_t sfi,
 		    uint64_t address, bool is_leaf, struct v8_chain *chain);
 
-/*
- * The position in its script that baseline code executes. `offset`: of the address from its start, as above. 0;
- * -ENODATA: it cannot be determined; or another negative errno.
- */
-int v8_place__baseline(struct v8_reader *r, const struct v8_bytecodes *bytecodes,
-		       const struct v8_code *code, uint64_t offset, int32_t *position);
-
 #endif

@@ -68,13 +68,3 @@ uint32_t v8_position__inlining(uint64_t word)
 {
 	return word >> 31 & 0xffff;
 }
-
-int32_t v8_positions__source(const struct v8_positions *p)
-{
-	return v8_position__source(p->word);
-}
-
-uint32_t v8_positions__inlining(const struct v8_positions *p)
-{
-	return v8_position__inlining(p->word);
-}

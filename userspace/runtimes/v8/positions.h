@@ -23,12 +23,9 @@ struct v8_positions {
 	int64_t word;
 };
 
-/* The entry's place in the source: from 0 on; -1: none. */
-int32_t v8_positions__source(const struct v8_positions *p);
-/* Which of the inlined functions it is in, counted from 1 on; 0: in none. */
-uint32_t v8_positions__inlining(const struct v8_positions *p);
-/* The same two of a word, where one lies by itself. */
+/* The place in the source that a word has: from 0 on; -1: none. */
 int32_t v8_position__source(uint64_t word);
+/* Which of the inlined functions it is in, counted from 1 on; 0: in none. */
 uint32_t v8_position__inlining(uint64_t word);
 
 void v8_positions__init(struct v8_positions *p, enum v8_position_encoding encoding,

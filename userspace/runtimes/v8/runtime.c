@@ -2,16 +2,56 @@
 /* V8 by the contract of runtimes/runtime.h: Node.js, and what else is built on it. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/tenant_user.h"
 #include "runtimes/advice.h"
 #include "runtimes/frame_address.h"
 #include "runtimes/runtime.h"
-#include "runtimes/v8/files.h"
 #include "runtimes/v8/found.h"
 #include "runtimes/v8/script.h"
 #include "runtimes/v8/wasm.h"
 
 /* ---- in a reader ----------------------------------------------------------------------------- */
+
+#define KNOWN_FILES 8u
+
+struct known_file {
+	struct file_stamp stamp;
+	uint32_t user;
+	bool is_there;
+	struct v8_layout layout;
+	struct v8_bytecodes bytecodes;
+};
+
+/*
+ * The constants of a file. To find the bytecodes takes a look at all constants of a program, a millisecond or more, so it is
+ * remembered for programs that are started again and again. A file system's answers about its files count for the user of
+ * the process only.
+ */
+static bool read_file(const struct runtime_lookup *lookup, struct v8_found *found)
+{
+	static struct known_file files[KNOWN_FILES]; /* a reader has one thread */
+	static unsigned int next;
+
+	for (unsigned int i = 0; i < KNOWN_FILES; i++) {
+		const struct known_file *known = &files[i];
+
+		if (!known->is_there || known->user != lookup->user ||
+		    memcmp(&known->stamp, &lookup->stamp, sizeof(known->stamp)) != 0)
+			continue;
+		found->layout = known->layout;
+		found->bytecodes = known->bytecodes;
+		return true;
+	}
+	if (!v8_layout__read(&found->layout, lookup->file))
+		return false;
+	v8_bytecodes__read(lookup->file, &found->bytecodes);
+	if (lookup->user != TENANT_UNKNOWN)
+		files[next++ % KNOWN_FILES] = (struct known_file){lookup->stamp, lookup->user, true,
+								  found->layout, found->bytecodes};
+	return true;
+}
 
 static void find(void *state, struct runtime_lookup *lookup)
 {
@@ -20,8 +60,7 @@ static void find(void *state, struct runtime_lookup *lookup)
 
 	if (found->is_read)
 		return;
-	readable = v8_files__read(lookup->file, lookup->st, lookup->user, &found->layout,
-				  &found->bytecodes);
+	readable = read_file(lookup, found);
 	if (found->layout.verdict != V8_ABSENT) {
 		found->verdict = found->layout.verdict;
 		found->was_looked_for = true;

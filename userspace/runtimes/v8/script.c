@@ -56,11 +56,6 @@ void v8_scripts__free(struct v8_scripts *scripts)
 	free(scripts);
 }
 
-size_t v8_scripts__size(const struct v8_scripts *scripts)
-{
-	return sizeof(*scripts) + scripts->bytes;
-}
-
 static void drop_oldest(struct v8_scripts *scripts)
 {
 	size_t oldest = 0;

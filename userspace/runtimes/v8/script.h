@@ -3,7 +3,7 @@
  * Scripts of V8: what they are called, and in which line a place of their source is.
  *
  * V8 itself computes lines only on demand. So mostly they are counted in the source, once per script, and the ends of
- * lines are kept: of as many scripts as fit into the cache, those used last.
+ * lines are kept: of as many scripts as fit into the cache (16 MB, beside one script), those used last.
  */
 #ifndef RUNTIMES_V8_SCRIPT_H
 #define RUNTIMES_V8_SCRIPT_H
@@ -32,8 +32,6 @@ struct v8_script {
 
 struct v8_scripts *v8_scripts__new(void); /* NULL: no memory */
 void v8_scripts__free(struct v8_scripts *scripts);
-/* Bytes of it in all; 16 MB at most, beside one script. */
-size_t v8_scripts__size(const struct v8_scripts *scripts);
 
 /*
  * The script at this word. It is the cache's, and valid until the next look-up. 0; -ENODATA: there is none; -EAGAIN: its

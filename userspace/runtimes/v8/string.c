@@ -181,29 +181,8 @@ struct text {
 static void put_code(struct text *t, uint32_t c)
 {
 	char bytes[4];
-	size_t count;
+	size_t count = utf8_put(bytes, c);
 
-	if (!c) {
-		memcpy(bytes, "\\x00", count = 4);
-	} else if (c < 0x80) {
-		bytes[0] = c;
-		count = 1;
-	} else if (c < 0x800) {
-		bytes[0] = 0xc0 | c >> 6;
-		bytes[1] = 0x80 | (c & 63);
-		count = 2;
-	} else if (c < 0x10000) {
-		bytes[0] = 0xe0 | c >> 12;
-		bytes[1] = 0x80 | (c >> 6 & 63);
-		bytes[2] = 0x80 | (c & 63);
-		count = 3;
-	} else {
-		bytes[0] = 0xf0 | c >> 18;
-		bytes[1] = 0x80 | (c >> 12 & 63);
-		bytes[2] = 0x80 | (c >> 6 & 63);
-		bytes[3] = 0x80 | (c & 63);
-		count = 4;
-	}
 	if (count > t->size - t->used) {
 		t->size = t->used; /* nothing shorter comes behind what is left out */
 		return;

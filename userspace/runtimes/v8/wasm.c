@@ -115,7 +115,7 @@ struct code {
 static bool read_code(struct v8_reader *r, const struct v8_wasm_module *module, uint64_t object,
 		      uint64_t start, struct code *code)
 {
-	return wasm_is_pointer(object) &&
+	return target_is_pointer(object) &&
 	       !target_memory__read(r->memory, code->bytes, sizeof(code->bytes), object) &&
 	       !memcmp(code->bytes, &module->native, 8) &&
 	       !memcmp(code->bytes + CODE_START, &start, 8);
@@ -169,7 +169,7 @@ static int add_fresh(struct v8_reader *r, struct v8_wasm_module *module, const u
 {
 	for (size_t i = 0; i < count; i++) {
 		uint64_t words[2]; /* owner, start */
-		int err = wasm_is_pointer(objects[i])
+		int err = target_is_pointer(objects[i])
 				  ? target_memory__read(r->memory, words, sizeof(words), objects[i])
 				  : -ENODATA;
 
@@ -214,17 +214,10 @@ static int read_fresh(struct v8_reader *r, struct v8_wasm_module *module,
 
 static const struct wasm_code *find_fresh(const struct v8_wasm_module *module, uint64_t address)
 {
-	size_t low = 0, high = module->fresh.count;
+	size_t at = partition_point(module->fresh.data, module->fresh.count, code,
+				    code->start <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (module->fresh.data[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? &module->fresh.data[low - 1] : NULL;
+	return at ? &module->fresh.data[at - 1] : NULL;
 }
 
 /* ---- where a piece of code has its size and its function ------------------------------------- */
@@ -246,7 +239,7 @@ static void vote(struct v8_reader *r, const struct v8_wasm_module *module, uint3
 {
 	struct code code;
 
-	if (!wasm_is_pointer(object) ||
+	if (!target_is_pointer(object) ||
 	    target_memory__read(r->memory, code.bytes, sizeof(code.bytes), object) ||
 	    memcmp(code.bytes, &module->native, 8))
 		return;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/minmax.h"
+#include "base/search.h"
 #include "base/utf8.h"
 
 #define WINDOW	      1024u
@@ -171,22 +172,10 @@ static bool is_name_section(struct cursor *c)
 	return !c->err;
 }
 
-static int add_mark(struct wasm_bytes *w, size_t *capacity, uint32_t function, uint32_t offset)
-{
-	int err = w->mark_count < *capacity ? 0
-					    : vec_grow((void **)&w->marks, capacity,
-						       w->mark_count + 1u, sizeof(*w->marks));
-
-	if (!err)
-		w->marks[w->mark_count++] = (struct wasm_mark){function, offset};
-	return err;
-}
-
 /* They ascend by function, and end where they do not. The module is valid even if its names are not. */
 static int mark_names(struct wasm_bytes *w, struct cursor *c)
 {
 	uint32_t count = read_u32(c), last = 0;
-	size_t capacity = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t offset = c->at, function = read_u32(c);
@@ -195,7 +184,8 @@ static int mark_names(struct wasm_bytes *w, struct cursor *c)
 		if (c->err || (i && function <= last))
 			break;
 		if (i % WASM_MARK_NAMES == 0 &&
-		    (w->mark_count == WASM_MARKS_MAX || add_mark(w, &capacity, function, offset)))
+		    (w->marks.count == WASM_MARKS_MAX ||
+		     vec_push(&w->marks, ((struct wasm_mark){function, offset}))))
 			break;
 		last = function;
 		w->names_end = c->at;
@@ -295,25 +285,16 @@ int wasm_bytes__open(struct wasm_bytes *w, struct target_memory *m, uint64_t add
 
 void wasm_bytes__fini(struct wasm_bytes *w)
 {
-	free(w->marks);
-	w->marks = NULL;
-	w->mark_count = 0;
+	vec_free(&w->marks);
 }
 
 /* The last mark that is not behind the function. */
 static const struct wasm_mark *mark_of(const struct wasm_bytes *w, uint32_t function)
 {
-	uint32_t low = 0, high = w->mark_count;
+	size_t at = partition_point(w->marks.data, w->marks.count, mark,
+				    mark->function <= function);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (w->marks[middle].function <= function)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? &w->marks[low - 1] : NULL;
+	return at ? &w->marks.data[at - 1] : NULL;
 }
 
 int wasm_bytes__name(const struct wasm_bytes *w, struct target_memory *m, uint32_t function,

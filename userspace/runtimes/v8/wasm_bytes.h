@@ -19,15 +19,16 @@
 #define WASM_MARK_NAMES	   64u	  /* from one mark to the next */
 #define WASM_MARKS_MAX	   16384u /* names behind the last one are not found */
 
+struct wasm_mark {
+	uint32_t function, offset;
+};
+
 /* Functions are numbered: first those that are imported, then its own. */
 struct wasm_bytes {
 	uint64_t address, size;
 	uint32_t imported, own;
 	/* Names of functions: where some of them lie, ascending by function, and where the last one ends. Offsets */
-	struct wasm_mark {
-		uint32_t function, offset;
-	} * marks;
-	uint32_t mark_count;
+	VEC(struct wasm_mark) marks;
 	uint32_t names_end;
 };
 

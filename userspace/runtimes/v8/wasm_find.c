@@ -113,7 +113,7 @@ static bool owns(struct v8_reader *r, uint64_t native, uint64_t code)
 {
 	uint64_t owner;
 
-	return wasm_is_pointer(code) && !target_memory__word(r->memory, &owner, code) &&
+	return target_is_pointer(code) && !target_memory__word(r->memory, &owner, code) &&
 	       owner == native;
 }
 
@@ -121,7 +121,8 @@ static bool is_vector(const struct tree_header *t)
 {
 	return t->fresh_begin <= t->fresh_end && t->fresh_end <= t->fresh_capacity &&
 	       (t->fresh_begin | t->fresh_end | t->fresh_capacity) % 8 == 0 &&
-	       t->fresh_capacity - t->fresh_begin <= TREE_CODE * 8ull && wasm_is_pointer(t->table);
+	       t->fresh_capacity - t->fresh_begin <= TREE_CODE * 8ull &&
+	       target_is_pointer(t->table);
 }
 
 static bool is_tree(struct v8_reader *r, uint64_t native, uint64_t at, const struct tree_header *t)
@@ -136,7 +137,8 @@ static bool is_tree(struct v8_reader *r, uint64_t native, uint64_t at, const str
 		       t->fresh_begin < t->fresh_end &&
 		       !target_memory__word(r->memory, &code, t->fresh_begin) &&
 		       owns(r, native, code);
-	if (!wasm_is_pointer(t->parent) || !wasm_is_pointer(t->left) || !wasm_is_pointer(t->right))
+	if (!target_is_pointer(t->parent) || !target_is_pointer(t->left) ||
+	    !target_is_pointer(t->right))
 		return false;
 	if (target_memory__read(r->memory, &node, sizeof(node), t->parent) || node.parent != at)
 		return false;
@@ -154,7 +156,7 @@ static int find_bytes(struct v8_reader *r, const uint64_t *words, size_t count,
 		uint64_t pair[2], first;
 		int err;
 
-		if (!wasm_is_pointer(words[i]) ||
+		if (!target_is_pointer(words[i]) ||
 		    target_memory__read(r->memory, pair, sizeof(pair), words[i]) ||
 		    pair[0] < 4096 || pair[0] >> 47 || pair[1] < sizeof(magic) ||
 		    pair[1] > WASM_BYTES_MAX || target_memory__word(r->memory, &first, pair[0]) ||
@@ -194,11 +196,12 @@ static int find_native(struct v8_reader *r, uint64_t managed, struct v8_wasm_mod
 
 	if (err)
 		return err;
-	if (!wasm_is_pointer(owner) || target_memory__read(r->memory, words, sizeof(words), owner))
+	if (!target_is_pointer(owner) ||
+	    target_memory__read(r->memory, words, sizeof(words), owner))
 		return -ENODATA;
 	for (size_t i = 0; i < PAIR_WORDS; i++) {
-		if (!wasm_is_pointer(words[i]) ||
-		    target_memory__word(r->memory, &native, words[i]) || !wasm_is_pointer(native))
+		if (!target_is_pointer(words[i]) ||
+		    target_memory__word(r->memory, &native, words[i]) || !target_is_pointer(native))
 			continue;
 		module->link_count = links;
 		err = follow(module, managed - 1 + MANAGED_WORD, owner);

@@ -46,11 +46,6 @@ int wasm_module__find(struct v8_reader *r, uint64_t instance, struct v8_wasm_mod
 /* Is it still the one that was found? */
 bool wasm_module__is_there(struct v8_reader *r, const struct v8_wasm_module *module);
 
-static inline bool wasm_is_pointer(uint64_t word)
-{
-	return word >= 4096 && word < 1ull << 47 && word % 8 == 0;
-}
-
 /* libstdc++'s, in a NativeModule: a tree, behind it a vector of code that is not in it yet, then a table by function. */
 enum {
 	TREE_PARENT = 8,
