@@ -35,10 +35,9 @@
 #include "elf/elf_file.h"
 #include "runtimes/python/code.h"
 #include "runtimes/python/find.h"
-#include "runtimes/python/gil.h"
 #include "models/cpython_merge.h"
+#include "models/cpython_walk.h"
 #include "runtimes/python/thread.h"
-#include "runtimes/python/walk.h"
 
 #define FRAMES_MAX	2000u
 #define GROUPS_MAX	500u
@@ -271,24 +270,34 @@ static uint64_t now(void)
 	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
-static enum cpython_sureness read_function(const struct cpython_frame *f,
-					   struct managed_function *function, uint64_t *reads)
+static enum code_state read_function(const struct cpython_frame *f,
+				     struct managed_function *function, uint64_t *reads)
 {
 	struct target_memory m = {.read = read_process,
 				  .bytes_left = CPYTHON_CODE_SPENT,
 				  .reads_left = CPYTHON_CODE_READS};
-	enum cpython_sureness sure = cpython_code__read(&py, &m, f->code, &f->identity, function);
+	enum code_state sure = cpython_code__read(&py, &m, f->code, &f->identity, function);
 
 	*reads += CPYTHON_CODE_READS - m.reads_left;
 	return sure;
 }
 
+/* Of a place in the function; where there is none that of its definition. 0: unknown. */
+static uint32_t line_of(const struct managed_function *f, uint32_t instruction)
+{
+	const struct managed_row *row = NULL;
+
+	if (instruction != CPYTHON_NO_INSTRUCTION && instruction >= py.layout.code_bytecode)
+		row = managed_function__row(f, instruction - py.layout.code_bytecode);
+	return row && row->line ? row->line : f->line;
+}
+
 static void put_frame(size_t i, uint64_t *reads, uint64_t *ns)
 {
-	static const char *const words[] = {"confirmed", "stale", "unknown"};
+	static const char *const words[] = {"unknown", "confirmed", "stale"};
 	struct managed_function *function = &functions[i];
 	uint64_t begin = now();
-	enum cpython_sureness sure;
+	enum code_state sure;
 
 	managed_function__fini(function);
 	sure = read_function(&frames[i], function, reads);
@@ -297,7 +306,7 @@ static void put_frame(size_t i, uint64_t *reads, uint64_t *ns)
 	json_key_string(&json, "sure", words[sure]);
 	json_key_string(&json, "name", function->name);
 	json_key_string(&json, "file", function->file);
-	json_key_uint(&json, "line", cpython_code__line(&py, function, frames[i].instruction));
+	json_key_uint(&json, "line", line_of(function, frames[i].instruction));
 	json_key_uint(&json, "first", function->line);
 	json_end_object(&json);
 }
@@ -316,7 +325,7 @@ static void on_again(void)
 	for (size_t i = 0; i < frame_count; i++) {
 		struct managed_function again = {};
 
-		if (read_function(&frames[i], &again, &reads) != CPYTHON_CONFIRMED)
+		if (read_function(&frames[i], &again, &reads) != CODE_STATE_CONFIRMED)
 			flagged++;
 		else if (is_equal(&again, &functions[i]))
 			right++;
@@ -500,12 +509,21 @@ static void stop_all(void)
 	}
 }
 
-static void put_holder(struct target_memory *m)
+/* As the kernel reads it: {holder, is it locked?} of the main interpreter's. */
+static uint64_t holder_of_gil(struct target_memory *m)
 {
-	uint64_t interpreter, holder = 0;
+	struct cpython_main_gil gil;
+	uint64_t holder;
+	uint32_t locked;
 
-	if (!target_memory__word(m, &interpreter, py.runtime + py.layout.interpreters))
-		cpython_gil__holder(&py, m, interpreter, &holder);
+	if (cpython_gil__of_main(&py, m, &gil) || target_memory__word(m, &holder, gil.address) ||
+	    target_memory__u32(m, &locked, gil.address + sizeof(holder)))
+		return 0;
+	return locked == 1 ? holder : 0;
+}
+
+static void put_holder(uint64_t holder)
+{
 	json_key(&json, "holder");
 	for (size_t i = 0; i < threads.count; i++) {
 		if (holder && threads.data[i].state == holder) {
@@ -516,35 +534,46 @@ static void put_holder(struct target_memory *m)
 	json_null(&json);
 }
 
+/* A flag of a thread's state; `otherwise`: this version has none. */
+static bool flag_of(struct target_memory *m, uint64_t state, uint32_t offset, bool otherwise)
+{
+	uint32_t flag = 0;
+
+	if (!offset || !state)
+		return state && otherwise;
+	target_memory__u32(m, &flag, state + offset);
+	return flag;
+}
+
 static void on_gil(void)
 {
+	const struct cpython_layout *l = &py.layout;
 	struct target_memory m = new_memory();
+	uint64_t holder;
 
 	begin_line("command", "gil");
 	stop_all();
+	holder = holder_of_gil(&m);
 	json_key_array(&json, "threads");
 	for (size_t i = 0; i < threads.count; i++) {
 		struct stopped *t = &threads.data[i];
-		bool holds = false, waits = false;
-		int can_wait = -ENOENT;
 
-		if (!cpython_thread_word__state(&word, &m, t->fs, &t->state) && t->state) {
-			cpython_gil__holds(&py, &m, t->state, &holds);
-			can_wait = cpython_gil__waits(&py, &m, t->state, &waits);
-		}
+		if (cpython_thread_word__state(&word, &m, t->fs, &t->state))
+			t->state = 0;
 		json_begin_object(&json);
 		json_key_uint(&json, "tid", t->tid);
 		json_key_bool(&json, "state", t->state != 0);
-		json_key_bool(&json, "holds", holds);
+		json_key_bool(&json, "holds",
+			      flag_of(&m, t->state, l->thread_holds_gil, t->state == holder));
 		json_key(&json, "waits");
-		if (can_wait)
-			json_null(&json);
+		if (l->thread_requests_gil)
+			json_bool(&json, flag_of(&m, t->state, l->thread_requests_gil, false));
 		else
-			json_bool(&json, waits);
+			json_null(&json);
 		json_end_object(&json);
 	}
 	json_end_array(&json);
-	put_holder(&m);
+	put_holder(holder);
 	for (size_t i = 0; i < threads.count; i++)
 		ptrace(PTRACE_DETACH, threads.data[i].tid, NULL, threads.data[i].sig);
 	end_line();

@@ -8,13 +8,12 @@
 
 #include "../unit/forge_cpython.h"
 #include "fuzz.h"
-#include "runtimes/python/copy.h"
+#include "runtimes/answers.h"
 #include "runtimes/python/code.h"
 #include "runtimes/python/find.h"
-#include "runtimes/python/gil.h"
 #include "models/cpython_merge.h"
+#include "models/cpython_walk.h"
 #include "runtimes/python/thread.h"
-#include "runtimes/python/walk.h"
 #include "stream/event_decode.h"
 
 #define CHANGE 11u
@@ -59,16 +58,15 @@ static void read_functions(const struct cpython *py, struct forged *f,
 					  .bytes_left = CPYTHON_CODE_SPENT,
 					  .reads_left = CPYTHON_CODE_READS};
 		struct managed_function function = {};
-		enum cpython_sureness sure = cpython_code__read(py, &m, s->frames[i].code,
-								&s->frames[i].identity, &function);
+		enum code_state state = cpython_code__read(py, &m, s->frames[i].code,
+							   &s->frames[i].identity, &function);
 
 		MUST(function.rows.count <= MANAGED_ROWS_MAX);
-		MUST(sure == CPYTHON_CONFIRMED || (!function.name[0] && !function.rows.count));
+		MUST(state == CODE_STATE_CONFIRMED || (!function.name[0] && !function.rows.count));
 		MUST(strlen(function.name) < MANAGED_NAME_MAX);
 		MUST(strlen(function.file) < MANAGED_FILE_MAX);
 		for (size_t k = 1; k < function.rows.count; k++)
 			MUST(function.rows.data[k].offset > function.rows.data[k - 1].offset);
-		cpython_code__line(py, &function, s->frames[i].instruction);
 		managed_function__fini(&function);
 	}
 }
@@ -90,7 +88,7 @@ static void report_copies(const struct cpython *py, struct forged *f, const stru
 		if (!forged_copy(f, &py->layout, s->frames[i].code, check, &e.copy))
 			continue;
 		MUST(!event_check(&e.copy.header, sizeof(e)));
-		if (!code_copy__send(&answers, &e.copy, &py->layout)) {
+		if (!forged_read_copy(&answers, &e.copy, &py->layout)) {
 			reported = (const struct event_header *)answers.bytes.data;
 			MUST(reported->size == answers.bytes.count &&
 			     !event_check(reported, answers.bytes.count));
@@ -140,9 +138,9 @@ static void look(struct forged *f)
 	struct target_memory m = {
 		.read = forged_read, .context = f, .bytes_left = 16u << 20, .reads_left = READS};
 	struct cpython_thread_word word;
-	uint64_t thread, holder;
+	struct cpython_main_gil gil;
+	uint64_t thread;
 	struct cpython py;
-	bool flag;
 
 	if (cpython__find(&image, &m, &py))
 		return;
@@ -150,9 +148,7 @@ static void look(struct forged *f)
 	    !cpython_thread_word__state(&word, &m, forged_address(FORGED_FS), &thread) && thread)
 		walk(&py, f, &m, thread);
 	walk(&py, f, &m, forged_address(FORGED_THREAD));
-	cpython_gil__holder(&py, &m, forged_address(FORGED_INTERPRETER), &holder);
-	cpython_gil__holds(&py, &m, forged_address(FORGED_THREAD), &flag);
-	cpython_gil__waits(&py, &m, forged_address(FORGED_THREAD), &flag);
+	cpython_gil__of_main(&py, &m, &gil);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

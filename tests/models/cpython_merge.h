@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtimes/python/walk.h"
+#include "models/cpython_walk.h"
 
 /* Of a native frame: the stack pointer in it, and its canonical frame address, the stack pointer of its caller. */
 struct cpython_native {

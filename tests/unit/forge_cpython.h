@@ -14,6 +14,7 @@
 
 #include <sysprof/event.h>
 
+#include "runtimes/runtime.h"
 #include "runtimes/python/layout.h"
 #include "runtimes/target_memory.h"
 
@@ -340,6 +341,18 @@ static inline bool forged_program(struct forged *f, uint32_t version)
 	}
 	forged_finish(f, at, FORGED_CFRAMES + 0x40);
 	return true;
+}
+
+extern const struct runtime python_runtime;
+
+/* The event of a copy, as the collector adds it. */
+static inline int forged_read_copy(struct code_answers *answers, const struct code_copy_event *copy,
+				   const struct cpython_layout *l)
+{
+	struct runtime_layout layout = {.size = sizeof(*l)};
+
+	memcpy(layout.bytes, l, sizeof(*l));
+	return python_runtime.memory->read_copy(answers, copy, &layout);
 }
 
 #endif

@@ -11,8 +11,8 @@
 
 #include "base/cleanup.h"
 #include "forge_cpython.h"
-#include "runtimes/python/copy.h"
-#include "runtimes/python/walk.h"
+#include "runtimes/answers_private.h"
+#include "runtimes/python/code.h"
 #include "stream/event_decode.h"
 
 static const uint32_t versions[] = {0x030b02f0, 0x030c01f0, 0x030d05f0, 0x030e0af0, 0x030f02f0};
@@ -60,7 +60,7 @@ static void free_copy(struct copied *c)
 static int report(struct copied *c)
 {
 	c->answers.bytes.count = 0;
-	return code_copy__send(&c->answers, &c->copy, &c->f.py.layout);
+	return forged_read_copy(&c->answers, &c->copy, &c->f.py.layout);
 }
 
 static void reported_test(void **state)

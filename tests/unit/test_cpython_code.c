@@ -44,9 +44,9 @@ static struct cpython_identity identity_of(const struct forged *f, uint32_t code
 	return identity;
 }
 
-static enum cpython_sureness read_code(struct forged *f, uint32_t code,
-				       const struct cpython_identity *identity,
-				       struct managed_function *function)
+static enum code_state read_code(struct forged *f, uint32_t code,
+				 const struct cpython_identity *identity,
+				 struct managed_function *function)
 {
 	struct target_memory m = {.read = forged_read,
 				  .context = f,
@@ -58,8 +58,7 @@ static enum cpython_sureness read_code(struct forged *f, uint32_t code,
 }
 
 /* As above, of a code object as it is now. */
-static enum cpython_sureness read_now(struct forged *f, uint32_t code,
-				      struct managed_function *function)
+static enum code_state read_now(struct forged *f, uint32_t code, struct managed_function *function)
 {
 	struct cpython_identity identity = identity_of(f, code);
 
@@ -70,22 +69,19 @@ static void code_test(void **state)
 {
 	for (size_t v = 0; v < VERSIONS; v++) {
 		_cleanup_free_ struct forged *f = new_program(versions[v]);
-		uint32_t start = f->py.layout.code_bytecode;
 		struct managed_function c;
 
 		(void)state;
-		assert_int_equal(read_now(f, LEAF, &c), CPYTHON_CONFIRMED);
+		assert_int_equal(read_now(f, LEAF, &c), CODE_STATE_CONFIRMED);
 		assert_string_equal(c.name, "leaf");
 		assert_string_equal(c.file, "/opt/app.py");
 		assert_int_equal(c.line, 30);
-		assert_int_equal(cpython_code__line(&f->py, &c, start), 30);
-		assert_int_equal(cpython_code__line(&f->py, &c, start + 3), 30);
-		assert_int_equal(cpython_code__line(&f->py, &c, start + 4), 31);
-		assert_int_equal(cpython_code__line(&f->py, &c, start + 8), 30); /* has none */
-		assert_int_equal(cpython_code__line(&f->py, &c, start + 12), 35);
-		assert_int_equal(cpython_code__line(&f->py, &c, start + 16), 30); /* behind */
-		assert_int_equal(cpython_code__line(&f->py, &c, start - 2), 30);
-		assert_int_equal(cpython_code__line(&f->py, &c, CPYTHON_NO_INSTRUCTION), 30);
+		assert_int_equal(managed_function__row(&c, 0)->line, 30);
+		assert_int_equal(managed_function__row(&c, 3)->line, 30);
+		assert_int_equal(managed_function__row(&c, 4)->line, 31);
+		assert_int_equal(managed_function__row(&c, 8)->line, 0); /* has none */
+		assert_int_equal(managed_function__row(&c, 12)->line, 35);
+		assert_int_equal(managed_function__row(&c, 16)->line, 0); /* behind */
 		managed_function__fini(&c);
 	}
 }
@@ -276,7 +272,7 @@ static void large_linetable_test(void **state)
 
 	(void)state;
 	forged_word(f, table + l->bytes_size, UINT64_C(1) << 30);
-	assert_int_equal(read_now(f, LEAF, &c), CPYTHON_STALE); /* so much memory is not there */
+	assert_int_equal(read_now(f, LEAF, &c), CODE_STATE_STALE); /* so much memory is not there */
 	assert_string_equal(c.name, "");
 	assert_int_equal(c.rows.count, 0);
 	managed_function__fini(&c);
@@ -303,12 +299,12 @@ static void identity_test(void **state)
 			uint64_t was = word_of(f, at);
 
 			forged_word(f, at, was + 16);
-			assert_int_equal(read_code(f, LEAF, &identity, &c), CPYTHON_STALE);
+			assert_int_equal(read_code(f, LEAF, &identity, &c), CODE_STATE_STALE);
 			assert_string_equal(c.name, "");
 			managed_function__fini(&c);
 			forged_word(f, at, was);
 		}
-		assert_int_equal(read_code(f, LEAF, &identity, &c), CPYTHON_CONFIRMED);
+		assert_int_equal(read_code(f, LEAF, &identity, &c), CODE_STATE_CONFIRMED);
 		managed_function__fini(&c);
 	}
 }
@@ -325,13 +321,13 @@ static void renamed_test(void **state)
 	(void)state;
 	assert_int_equal(l->code_version, 0);
 	forged_word(f, name + l->str_hash, word_of(f, name + l->str_hash) + 1);
-	assert_int_equal(read_code(f, LEAF, &identity, &c), CPYTHON_STALE);
+	assert_int_equal(read_code(f, LEAF, &identity, &c), CODE_STATE_STALE);
 	managed_function__fini(&c);
-	assert_int_equal(read_now(f, LEAF, &c), CPYTHON_CONFIRMED);
+	assert_int_equal(read_now(f, LEAF, &c), CODE_STATE_CONFIRMED);
 	managed_function__fini(&c);
 	/* a name that is not there has none */
 	forged_word(f, LEAF + l->code_name, 8);
-	assert_int_not_equal(read_code(f, LEAF, &identity, &c), CPYTHON_CONFIRMED);
+	assert_int_not_equal(read_code(f, LEAF, &identity, &c), CODE_STATE_CONFIRMED);
 	managed_function__fini(&c);
 }
 
@@ -348,11 +344,11 @@ static void dead_test(void **state)
 		(void)state;
 		for (size_t i = 0; i < 4; i++) {
 			forged_word(f, objects[i], forged_address(0x4000)); /* a free list's link */
-			assert_int_equal(read_now(f, LEAF, &c), CPYTHON_STALE);
+			assert_int_equal(read_now(f, LEAF, &c), CODE_STATE_STALE);
 			managed_function__fini(&c);
 			forged_word(f, objects[i], 1);
 		}
-		assert_int_equal(read_now(f, LEAF, &c), CPYTHON_CONFIRMED);
+		assert_int_equal(read_now(f, LEAF, &c), CODE_STATE_CONFIRMED);
 		managed_function__fini(&c);
 	}
 }
@@ -392,7 +388,7 @@ static void changing_test(void **state)
 
 			assert_int_equal(cpython_code__read(&f->py, &m, forged_address(LEAF),
 							    &identity, &function),
-					 CPYTHON_STALE);
+					 CODE_STATE_STALE);
 			managed_function__fini(&function);
 			assert_int_equal(c.reads, until ? 8 : 1);
 		}
@@ -414,7 +410,7 @@ static void limit_test(void **state)
 
 		assert_int_equal(
 			cpython_code__read(&f->py, &m, forged_address(LEAF), &identity, &function),
-			CPYTHON_UNKNOWN);
+			CODE_STATE_UNKNOWN);
 		assert_string_equal(function.name, "");
 		managed_function__fini(&function);
 	}

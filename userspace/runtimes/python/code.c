@@ -4,11 +4,63 @@
 #include <errno.h>
 #include <string.h>
 
+#include <sysprof/runtime_info.h>
+
 #include "base/cleanup.h"
+#include "base/minmax.h"
 #include "runtimes/python/lines.h"
 #include "runtimes/python/text.h"
 
-#define TYPE_AT 8u /* ob_type */
+/* ---- identity -------------------------------------------------------------------------------- */
+
+static uint32_t u32_at(const uint8_t *bytes, uint32_t offset)
+{
+	uint32_t value;
+
+	memcpy(&value, bytes + offset, sizeof(value));
+	return value;
+}
+
+/* 3.11 alone. As the kernel does it: what cannot be read counts as 0. */
+static int stand_in_for_version(const struct cpython *py, struct target_memory *m,
+				const uint8_t *head, uint32_t *version)
+{
+	const struct cpython_layout *l = &py->layout;
+	uint64_t filename = cpython_word(head, l->code_filename), hash, length, size;
+	__u64 tail[RUNTIME_FILE_TAIL];
+	int err = target_memory__word(m, &hash, cpython_word(head, l->code_name) + l->str_hash),
+	    more;
+
+	if (err)
+		hash = 0;
+	memset(tail, 0, sizeof(tail));
+	more = target_memory__word(m, &length, filename + l->str_length);
+	if (more)
+		length = 0;
+	size = min_u64(length, sizeof(tail));
+	if (size && !more)
+		more = target_memory__read(m, tail, size, filename + l->str_ascii + length - size);
+	*version = runtime_python_version((uint32_t)cpython_word(head, l->code_qualname), hash,
+					  runtime_python_file(length, tail));
+	return err ? err : more;
+}
+
+int cpython_identity__of_head(const struct cpython *py, struct target_memory *m,
+			      const uint8_t *head, struct cpython_identity *identity)
+{
+	const struct cpython_layout *l = &py->layout;
+
+	*identity = (struct cpython_identity){
+		.version = l->code_version ? u32_at(head, l->code_version) : 0,
+		.firstline = u32_at(head, l->code_firstline),
+		.qualname = cpython_word(head, l->code_qualname),
+		.others = cpython_word(head, l->code_filename) * 31 +
+			  cpython_word(head, l->code_linetable),
+	};
+	return l->code_name ? stand_in_for_version(py, m, head, &identity->version) : 0;
+}
+
+/* ---- the function ---------------------------------------------------------------------------- */
 
 /* The words of a head that say which code it is. */
 struct head {
@@ -26,10 +78,10 @@ static int read_head(const struct cpython *py, struct target_memory *m, uint64_t
 	*h = (struct head){};
 	if (err)
 		return err;
-	memcpy(&h->refcount, bytes, sizeof(h->refcount));
-	memcpy(&h->type, bytes + TYPE_AT, sizeof(h->type));
-	memcpy(&h->filename, bytes + l->code_filename, sizeof(h->filename));
-	memcpy(&h->linetable, bytes + l->code_linetable, sizeof(h->linetable));
+	h->refcount = cpython_word(bytes, 0);
+	h->type = cpython_word(bytes, CPYTHON_TYPE_AT);
+	h->filename = cpython_word(bytes, l->code_filename);
+	h->linetable = cpython_word(bytes, l->code_linetable);
 	return cpython_identity__of_head(py, m, bytes, &h->identity);
 }
 
@@ -50,10 +102,8 @@ static int read_lines(const struct cpython *py, struct target_memory *m, const s
 		      struct managed_function *f)
 {
 	_cleanup_free_ uint8_t *table = NULL;
-	bool whole;
 	size_t size;
-	int err = cpython_bytes__read(py, m, h->linetable, CPYTHON_LINETABLE_MAX, &table, &size,
-				      &whole);
+	int err = cpython_bytes__read(py, m, h->linetable, CPYTHON_LINETABLE_MAX, &table, &size);
 
 	return err ? err : cpython_lines__read(table, size, h->identity.firstline, f);
 }
@@ -89,29 +139,16 @@ static void forget(struct managed_function *f)
 	f->rows.count = 0;
 }
 
-enum cpython_sureness cpython_code__read(const struct cpython *py, struct target_memory *m,
-					 uint64_t code, const struct cpython_identity *identity,
-					 struct managed_function *f)
+enum code_state cpython_code__read(const struct cpython *py, struct target_memory *m, uint64_t code,
+				   const struct cpython_identity *identity,
+				   struct managed_function *f)
 {
 	int err = read_all(py, m, code, identity, f);
 
 	if (!err)
-		return CPYTHON_CONFIRMED;
+		return CODE_STATE_CONFIRMED;
 	forget(f);
 	/* what is not there any more, or is something else, is not what was sampled */
-	return err == -ESTALE || err == -ENODATA || err == -EBADMSG ? CPYTHON_STALE
-								    : CPYTHON_UNKNOWN;
-}
-
-uint32_t cpython_code__line(const struct cpython *py, const struct managed_function *f,
-			    uint32_t instruction)
-{
-	const struct managed_row *row = NULL;
-
-	if (instruction == CPYTHON_NO_INSTRUCTION)
-		return f->line;
-	/* before the first instruction: it has not begun */
-	if (instruction >= py->layout.code_bytecode)
-		row = managed_function__row(f, instruction - py->layout.code_bytecode);
-	return row && row->line ? row->line : f->line;
+	return err == -ESTALE || err == -ENODATA || err == -EBADMSG ? CODE_STATE_STALE
+								    : CODE_STATE_UNKNOWN;
 }

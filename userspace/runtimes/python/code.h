@@ -9,16 +9,53 @@
 #ifndef RUNTIMES_PYTHON_CODE_H
 #define RUNTIMES_PYTHON_CODE_H
 
+#include <string.h>
+
+#include <sysprof/event.h>
+
 #include "runtimes/python/layout.h"
-#include "runtimes/python/walk.h"
 #include "runtimes/managed_function.h"
 #include "runtimes/target_memory.h"
 
-enum cpython_sureness {
-	CPYTHON_CONFIRMED, /* it is the code of that identity */
-	CPYTHON_STALE,	   /* it is gone, or going: nothing is reported */
-	CPYTHON_UNKNOWN,   /* it could not be read: nothing is reported */
+static inline uint64_t cpython_word(const uint8_t *bytes, uint32_t offset)
+{
+	uint64_t value;
+
+	memcpy(&value, bytes + offset, sizeof(value));
+	return value;
+}
+
+#define CPYTHON_TYPE_AT 8u /* ob_type */
+
+/*
+ * The head of a code object, by which it is recognized later: the memory of one that is gone is used for the next
+ * one. Words of the process, none of which is followed but those to 3.11's names.
+ */
+struct cpython_identity {
+	uint32_t version; /* co_version; 3.11: runtime_python_version() */
+	uint32_t firstline;
+	uint64_t qualname; /* pointers */
+	uint64_t others;   /* of pointers to the file's name and the lines */
 };
+
+/* Bytes of a code object that have its identity; CPYTHON_HEAD_MAX at most. */
+static inline size_t cpython_head__size(const struct cpython *py)
+{
+	return py->layout.code_linetable + 8;
+}
+
+/*
+ * Of the head that was read. 0; 3.11: else as target_memory__read(), what cannot be read of its names counts as 0 then, as it
+ * does in the kernel.
+ */
+int cpython_identity__of_head(const struct cpython *py, struct target_memory *m,
+			      const uint8_t *head, struct cpython_identity *identity);
+
+/* Is it the one that a note has? frame_note.check of include/sysprof/event.h */
+static inline bool cpython_identity__has(const struct cpython_identity *identity, uint64_t check)
+{
+	return identity->firstline == (uint32_t)check && identity->version == check >> 32;
+}
 
 #define CPYTHON_LINETABLE_MAX (256u << 10) /* bytes; what is beyond has no lines */
 /* Enough for any one code object. */
@@ -26,18 +63,12 @@ enum cpython_sureness {
 #define CPYTHON_CODE_SPENT (CPYTHON_LINETABLE_MAX + (32u << 10))
 
 /*
- * *f must be empty; whatever comes out, the caller ends it with managed_function__fini(). Rows: `offset` is in bytes from
- * the start of the bytecode (co_code_adaptive), line 0 is an instruction that has none.
+ * CONFIRMED: it is the code of that identity. STALE: it is gone, or going; UNKNOWN: it could not be read: nothing is reported
+ * of these. *f must be empty; whatever comes out, the caller ends it with managed_function__fini(). Rows: `offset` is in bytes
+ * from the start of the bytecode (co_code_adaptive), line 0 is an instruction that has none.
  */
-enum cpython_sureness cpython_code__read(const struct cpython *py, struct target_memory *m,
-					 uint64_t code, const struct cpython_identity *identity,
-					 struct managed_function *f);
-
-/*
- * The line of a place in the function, as a frame has it (cpython_frame.instruction, from the start of the code object);
- * where there is none that of its definition. 0: unknown.
- */
-uint32_t cpython_code__line(const struct cpython *py, const struct managed_function *f,
-			    uint32_t instruction);
+enum code_state cpython_code__read(const struct cpython *py, struct target_memory *m, uint64_t code,
+				   const struct cpython_identity *identity,
+				   struct managed_function *f);
 
 #endif

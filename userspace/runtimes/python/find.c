@@ -8,7 +8,8 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
-#include "runtimes/python/check.h"
+#include "runtimes/python/code.h"
+#include "runtimes/python/thread.h"
 
 #define SEARCHED_MAX (1u << 20)
 #define PIECE	     (64u << 10)
@@ -134,6 +135,113 @@ static enum cpython_verdict version_of(const struct cpython_image *image, struct
 	return CPYTHON_OK;
 }
 
+/* ---- is it right? ---------------------------------------------------------------------------- */
+
+#define FRAMES_MAX  1024u
+#define THREADS_MAX 16u
+#define ATTEMPTS    3 /* it runs meanwhile */
+#define TAG_BITS    UINT64_C(3)
+
+struct outermost {
+	uint64_t code; /* 0: there is no frame */
+	struct cpython_identity identity;
+};
+
+/* Follows the chain of frames from a thread's state to its root. False: that is not where it leads. */
+static bool find_outermost(const struct cpython *py, struct target_memory *m, uint64_t state,
+			   struct outermost *found)
+{
+	const struct cpython_layout *l = &py->layout;
+	uint64_t frame, type = py->code_type;
+	bool is_in_loop = false; /* until the frame of C that stands for an interpreter's loop */
+
+	if (target_memory__word(m, &frame, state + l->thread_frame))
+		return false;
+	for (unsigned int i = 0; frame; i++) {
+		uint8_t bytes[CPYTHON_FRAME_MAX], head[CPYTHON_HEAD_MAX];
+
+		if (i == FRAMES_MAX || target_memory__read(m, bytes, l->frame_size, frame))
+			return false;
+		frame = cpython_word(bytes, l->frame_previous);
+		if (bytes[l->frame_owner] >= CPYTHON_OWNER_BOUNDARY) {
+			is_in_loop &= l->has_base_frame && !frame;
+			continue;
+		}
+		is_in_loop = true;
+		found->code = cpython_word(bytes, l->frame_code) & ~TAG_BITS;
+		if (target_memory__read(m, head, cpython_head__size(py), found->code))
+			return false;
+		type = type ?: cpython_word(head, CPYTHON_TYPE_AT);
+		if (cpython_word(head, CPYTHON_TYPE_AT) != type)
+			return false;
+		cpython_identity__of_head(py, m, head, &found->identity);
+	}
+	return !is_in_loop;
+}
+
+struct check {
+	const struct cpython *py;
+	struct target_memory *m;
+	struct managed_function function;
+	uint32_t threads, with_frames;
+	bool good;
+};
+
+static bool is_outermost(const char *name)
+{
+	static const char *const names[] = {"<module>", "Thread._bootstrap", "_bootstrap"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+static bool is_stack_good(struct check *c, uint64_t state)
+{
+	struct outermost o = {};
+	bool is_whole = find_outermost(c->py, c->m, state, &o);
+
+	c->with_frames += o.code || !is_whole;
+	c->function.rows.count = 0;
+	return is_whole && o.code &&
+	       cpython_code__read(c->py, c->m, o.code, &o.identity, &c->function) ==
+		       CODE_STATE_CONFIRMED &&
+	       is_outermost(c->function.name) && c->function.file[0];
+}
+
+static int check_thread(void *context, const struct cpython_thread *thread)
+{
+	struct check *c = context;
+
+	for (int i = 0; i < ATTEMPTS && !c->good; i++)
+		c->good = is_stack_good(c, thread->state);
+	return c->good || ++c->threads == THREADS_MAX;
+}
+
+/*
+ * Whether a layout that is not known for this version holds: it is used, and the result is looked at. One thread must have a
+ * stack that ends at its root, all of code objects of the one type, the outermost of which is named as such are. NOT_STARTED:
+ * no thread has a frame; BAD_TABLE: what there is does not pass.
+ */
+static enum cpython_verdict check_layout(const struct cpython *py, struct target_memory *m)
+{
+	_cleanup_free_ struct check *c = calloc(1, sizeof(*c));
+	int err;
+
+	if (!c)
+		return CPYTHON_UNREADABLE;
+	c->py = py;
+	c->m = m;
+	err = cpython__each_thread(py, m, check_thread, c);
+	managed_function__fini(&c->function);
+	if (c->good)
+		return CPYTHON_OK;
+	if (err == -EDQUOT || err == -ESRCH || err == -EPERM)
+		return CPYTHON_UNREADABLE;
+	return c->with_frames || err == -ENODATA ? CPYTHON_BAD_TABLE : CPYTHON_NOT_STARTED;
+}
+
 static enum cpython_verdict open_table(const uint8_t *table, size_t size, struct target_memory *m,
 				       struct cpython *py)
 {
@@ -147,7 +255,7 @@ static enum cpython_verdict open_table(const uint8_t *table, size_t size, struct
 		if (known || verdict == CPYTHON_FREE_THREADED)
 			return verdict;
 		if (verdict == CPYTHON_OK)
-			verdict = cpython__self_check(py, m);
+			verdict = check_layout(py, m);
 		if (verdict == CPYTHON_OK)
 			return verdict;
 		too_early |= verdict == CPYTHON_NOT_STARTED;
@@ -173,4 +281,31 @@ enum cpython_verdict cpython__find(const struct cpython_image *image, struct tar
 		return open_table(table, sizeof(table), m, py);
 	verdict = version_of(image, m, &py->version);
 	return verdict ? verdict : cpython_layout__of_version(py->version, &py->layout);
+}
+
+/* ---- its GIL --------------------------------------------------------------------------------- */
+
+/* runtime.interpreters: the newest one, and behind it the main one. */
+#define MAIN_INTERPRETER 8u
+
+int cpython_gil__of_main(const struct cpython *py, struct target_memory *m,
+			 struct cpython_main_gil *main)
+{
+	const struct cpython_layout *l = &py->layout;
+	uint64_t gil = py->runtime;
+	int err = 0;
+
+	*main = (struct cpython_main_gil){};
+	if (l->gil_locked != l->gil_holder + sizeof(uint64_t))
+		return -ENOENT;
+	if (l->interp_gil)
+		err = target_memory__word(m, &main->interpreter,
+					  py->runtime + l->interpreters + MAIN_INTERPRETER);
+	if (!err && l->interp_gil)
+		err = main->interpreter
+			      ? target_memory__word(m, &gil, main->interpreter + l->interp_gil)
+			      : -ENOENT;
+	if (!err && gil)
+		main->address = gil + l->gil_holder;
+	return err || main->address ? err : -ENOENT;
 }

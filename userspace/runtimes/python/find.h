@@ -51,4 +51,14 @@ struct cpython_image {
 enum cpython_verdict cpython__find(const struct cpython_image *image, struct target_memory *m,
 				   struct cpython *py);
 
+/*
+ * The GIL of the main interpreter: where it has {PyThreadState *holder; int locked}, and which interpreter that is (0: all share
+ * one, 3.11). 0; -ENOENT: there is none (yet), or it is laid out otherwise; negative errno of a read.
+ */
+struct cpython_main_gil {
+	uint64_t address, interpreter;
+};
+int cpython_gil__of_main(const struct cpython *py, struct target_memory *m,
+			 struct cpython_main_gil *main);
+
 #endif

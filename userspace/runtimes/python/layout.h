@@ -4,7 +4,7 @@
  *
  * From 3.13 on an interpreter describes itself: _PyRuntime begins with a table of offsets (_Py_DebugOffsets). The
  * table has no layout version of its own, its fields are found by the minor version. So a minor that is not known, or a
- * pre-release, is tried by the layouts that are, and needs a self-check (cpython_check.h) on top. For 3.11 and 3.12 the
+ * pre-release, is tried by the layouts that are, and needs a self-check (find.c) on top. For 3.11 and 3.12 the
  * offsets are constants; they did not move within a minor.
  */
 #ifndef RUNTIMES_PYTHON_LAYOUT_H
@@ -69,7 +69,9 @@ struct cpython_layout {
 
 #define CPYTHON_FRAME_MAX                                                                          \
 	128u /* bytes of a frame that are read at once, and of a code object's head */
-#define CPYTHON_HEAD_MAX  192u
+#define CPYTHON_HEAD_MAX 192u
+#define CPYTHON_OWNER_BOUNDARY                                                                     \
+	3u /* of a frame: this, and what is larger, is of C and not of Python */
 #define CPYTHON_TABLE_MAX 1024u
 
 /* A runtime that was found in a process. Addresses are the process's. */

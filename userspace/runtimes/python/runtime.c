@@ -8,11 +8,8 @@
 #include "runtimes/advice.h"
 #include "runtimes/answers_private.h"
 #include "runtimes/python/code.h"
-#include "runtimes/python/copy.h"
 #include "runtimes/python/find.h"
-#include "runtimes/python/gil.h"
 #include "runtimes/python/thread.h"
-#include "runtimes/python/walk.h"
 #include "runtimes/runtime.h"
 
 extern const struct runtime python_runtime;
@@ -73,11 +70,6 @@ static enum code_state python_identity(const struct cpython *py, struct target_m
 static int answer(void *state_of, struct code_answers *answers, struct target_memory *memory,
 		  const struct code_question *q)
 {
-	static const enum code_state states[] = {
-		[CPYTHON_CONFIRMED] = CODE_STATE_CONFIRMED,
-		[CPYTHON_STALE] = CODE_STATE_STALE,
-		[CPYTHON_UNKNOWN] = CODE_STATE_UNKNOWN,
-	};
 	const struct python_found *found = state_of;
 	struct managed_function f = {};
 	struct cpython_identity identity;
@@ -88,8 +80,7 @@ static int answer(void *state_of, struct code_answers *answers, struct target_me
 		return code_answers__function(answers, q, CODE_STATE_UNKNOWN, 0, NULL, 0);
 	state = python_identity(&found->python, memory, q, &identity);
 	if (state == CODE_STATE_CONFIRMED)
-		state = states[cpython_code__read(&found->python, memory, q->function, &identity,
-						  &f)];
+		state = cpython_code__read(&found->python, memory, q->function, &identity, &f);
 	err = code_answers__function(answers, q, state, found->python.layout.code_bytecode,
 				     state == CODE_STATE_CONFIRMED ? &f : NULL, 0);
 	managed_function__fini(&f);
@@ -201,16 +192,76 @@ static bool is_sound(const struct runtime_info *info)
 	return info->python.hops <= RUNTIME_HOPS;
 }
 
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+/* Some bytes of the process. */
+struct piece {
+	uint64_t address, size;
+	const void *bytes;
+};
+
+/* False: not all of it is in there. */
+static bool read_piece(const struct piece *piece, void *to, size_t size, uint64_t address)
+{
+	uint64_t at = address - piece->address;
+
+	if (address < piece->address || at > piece->size || size > piece->size - at)
+		return false;
+	memcpy(to, (const char *)piece->bytes + at, size);
+	return true;
+}
+
+/* A target_read_fn. */
+static int read_from_copy(void *context, void *to, size_t size, uint64_t address)
+{
+	const struct code_copy_event *e = context;
+	const struct piece pieces[] = {
+		{e->function, e->head_size, e->head},
+		{e->name, e->name_size, e->name_bytes},
+		{e->file, e->file_size, e->file_bytes},
+		{e->lines, e->lines_size, e->lines_bytes},
+		{e->hash_at, e->hash_at ? sizeof(e->hash) : 0, &e->hash},
+	};
+
+	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++)
+		if (read_piece(&pieces[i], to, size, address))
+			return 0;
+	return -ENODATA;
+}
+
+/*
+ * A function from the bytes that the kernel has copied at its first sample: no process is read, so it may have ended. It is the
+ * reading of code.h, from these few bytes.
+ */
 static int read_copy(struct code_answers *answers, const struct code_copy_event *copy,
 		     const struct runtime_layout *layout)
 {
-	struct cpython_layout l;
+	struct cpython py = {};
+	struct target_memory m = {.read = read_from_copy,
+				  .context = (void *)copy,
+				  .bytes_left = CPYTHON_CODE_SPENT,
+				  .reads_left = CPYTHON_CODE_READS};
+	const struct code_question question = {
+		.function = copy->function, .check = copy->check, .kind = FRAME_NOTE_PYTHON};
+	struct cpython_identity identity;
+	struct managed_function f = {};
+	int err = -ENODATA;
 
-	if (layout->size != sizeof(l))
+	if (layout->size != sizeof(py.layout))
 		return -ENODATA;
-	memcpy(&l, layout->bytes, sizeof(l));
-	return code_copy__send(answers, copy, &l);
+	memcpy(&py.layout, layout->bytes, sizeof(py.layout));
+	if (!cpython_layout__is_sound(&py.layout) || copy->head_size < cpython_head__size(&py) ||
+	    cpython_identity__of_head(&py, &m, copy->head, &identity) ||
+	    !cpython_identity__has(&identity, copy->check))
+		return -ENODATA;
+	if (cpython_code__read(&py, &m, copy->function, &identity, &f) == CODE_STATE_CONFIRMED)
+		err = code_answers__function(answers, &question, CODE_STATE_CONFIRMED,
+					     py.layout.code_bytecode, &f, 0);
+	managed_function__fini(&f);
+	return err == -E2BIG ? -ENODATA : err;
 }
+
+/* ---- notes ----------------------------------------------------------------------------------- */
 
 /*
  * From 3.13 on the interpreter has a frame of no function before each __init__. Its code, a constant, has no line and no

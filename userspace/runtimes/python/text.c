@@ -89,7 +89,7 @@ int cpython_str__read(const struct cpython *py, struct target_memory *m, uint64_
 }
 
 int cpython_bytes__read(const struct cpython *py, struct target_memory *m, uint64_t address,
-			size_t limit, uint8_t **bytes, size_t *size, bool *whole)
+			size_t limit, uint8_t **bytes, size_t *size)
 {
 	const struct cpython_layout *l = &py->layout;
 	_cleanup_free_ uint8_t *data = NULL;
@@ -106,7 +106,6 @@ int cpython_bytes__read(const struct cpython *py, struct target_memory *m, uint6
 	memcpy(&length, head + l->bytes_size, sizeof(length));
 	if (!cpython_object__is_alive(first))
 		return -ESTALE;
-	*whole = length <= limit;
 	*size = min_u64(length, limit);
 	data = malloc(*size + 1);
 	if (!data)

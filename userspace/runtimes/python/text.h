@@ -24,10 +24,9 @@ int cpython_str__read(const struct cpython *py, struct target_memory *m, uint64_
 		      size_t size);
 
 /*
- * The contents of a bytes object, `limit` of them at most; the caller frees. *whole: there was no more. As above, and
- * -ENOMEM.
+ * The contents of a bytes object, `limit` of them at most; the caller frees. As above, and -ENOMEM.
  */
 int cpython_bytes__read(const struct cpython *py, struct target_memory *m, uint64_t address,
-			size_t limit, uint8_t **bytes, size_t *size, bool *whole);
+			size_t limit, uint8_t **bytes, size_t *size);
 
 #endif

@@ -7,60 +7,24 @@
  * Python frames that run in one loop are a group. Where the loop is among the native frames is found by the anchor's
  * address (cpython_merge.h).
  */
-#ifndef RUNTIMES_PYTHON_WALK_H
-#define RUNTIMES_PYTHON_WALK_H
+#ifndef TESTS_MODELS_CPYTHON_WALK_H
+#define TESTS_MODELS_CPYTHON_WALK_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtimes/python/layout.h"
+#include "runtimes/python/code.h"
 #include "runtimes/target_memory.h"
 
-/*
- * The head of a code object, by which it is recognized later: the memory of one that is gone is used for the next
- * one. Words of the process, none of which is followed but those to 3.11's names.
- */
-struct cpython_identity {
-	uint32_t version; /* co_version; 3.11: runtime_python_version() */
-	uint32_t firstline;
-	uint64_t qualname; /* pointers */
-	uint64_t others;   /* cpython_identity__others() */
-};
-
-static inline uint64_t cpython_identity__others(uint64_t filename, uint64_t linetable)
-{
-	return filename * 31 + linetable;
-}
-
-/* Bytes of a code object that have its identity; CPYTHON_HEAD_MAX at most. */
-static inline size_t cpython_head__size(const struct cpython *py)
-{
-	return py->layout.code_linetable + 8;
-}
-
-/*
- * Of the head that was read. 0; 3.11: else as target_memory__read(), what cannot be read of its names counts as 0 then, as it
- * does in the kernel.
- */
-int cpython_identity__of_head(const struct cpython *py, struct target_memory *m,
-			      const uint8_t *head, struct cpython_identity *identity);
-
-/* Is it the one that a note has? frame_note.check of include/sysprof/event.h */
-static inline bool cpython_identity__has(const struct cpython_identity *identity, uint64_t check)
-{
-	return identity->firstline == (uint32_t)check && identity->version == check >> 32;
-}
-
 #define CPYTHON_OWNER_GENERATOR 1u
-#define CPYTHON_OWNER_BOUNDARY	3u /* this, and what is larger: a frame of C, not of Python */
 
 #define CPYTHON_NO_INSTRUCTION	UINT32_MAX
 
 struct cpython_frame {
 	uint64_t code; /* the code object */
 	struct cpython_identity identity;
-	/* where the frame's instruction pointer is, in bytes from the start of the code object: cpython_code__line().
+	/* where the frame's instruction pointer is, in bytes from the start of the code object.
 	 * CPYTHON_NO_INSTRUCTION: elsewhere. */
 	uint32_t instruction;
 	uint8_t owner;

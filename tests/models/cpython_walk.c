@@ -4,16 +4,9 @@
  * which the loop's function links in before it has filled it in: for a few instructions what is in there is garbage,
  * which is noticed by the type of the code, and the walk starts at the loop before.
  */
-#include "runtimes/python/walk.h"
-
-#include <string.h>
-
-#include <sysprof/runtime_info.h>
-
-#include "base/minmax.h"
+#include "models/cpython_walk.h"
 
 #define TAG_BITS 3u
-#define TYPE_AT	 8u /* ob_type */
 
 struct walker {
 	const struct cpython *py;
@@ -28,60 +21,6 @@ struct walker {
 };
 
 enum step { STEP_ON, STEP_STOP };
-
-static uint64_t word_at(const uint8_t *bytes, uint32_t offset)
-{
-	uint64_t value;
-
-	memcpy(&value, bytes + offset, sizeof(value));
-	return value;
-}
-
-static uint32_t u32_at(const uint8_t *bytes, uint32_t offset)
-{
-	uint32_t value;
-
-	memcpy(&value, bytes + offset, sizeof(value));
-	return value;
-}
-
-/* 3.11 alone. As the kernel does it: what cannot be read counts as 0. */
-static int stand_in_for_version(const struct cpython *py, struct target_memory *m,
-				const uint8_t *head, uint32_t *version)
-{
-	const struct cpython_layout *l = &py->layout;
-	uint64_t filename = word_at(head, l->code_filename), hash, length, size;
-	__u64 tail[RUNTIME_FILE_TAIL];
-	int err = target_memory__word(m, &hash, word_at(head, l->code_name) + l->str_hash), more;
-
-	if (err)
-		hash = 0;
-	memset(tail, 0, sizeof(tail));
-	more = target_memory__word(m, &length, filename + l->str_length);
-	if (more)
-		length = 0;
-	size = min_u64(length, sizeof(tail));
-	if (size && !more)
-		more = target_memory__read(m, tail, size, filename + l->str_ascii + length - size);
-	*version = runtime_python_version((uint32_t)word_at(head, l->code_qualname), hash,
-					  runtime_python_file(length, tail));
-	return err ? err : more;
-}
-
-int cpython_identity__of_head(const struct cpython *py, struct target_memory *m,
-			      const uint8_t *head, struct cpython_identity *identity)
-{
-	const struct cpython_layout *l = &py->layout;
-
-	*identity = (struct cpython_identity){
-		.version = l->code_version ? u32_at(head, l->code_version) : 0,
-		.firstline = u32_at(head, l->code_firstline),
-		.qualname = word_at(head, l->code_qualname),
-		.others = cpython_identity__others(word_at(head, l->code_filename),
-						   word_at(head, l->code_linetable)),
-	};
-	return l->code_name ? stand_in_for_version(py, m, head, &identity->version) : 0;
-}
 
 static enum step stop(struct walker *w, enum cpython_end end)
 {
@@ -111,7 +50,7 @@ static bool is_init_shim(struct walker *w, const struct cpython_frame *f, const 
 	uint32_t traceable;
 
 	if (!l->has_init_shim || f->owner == CPYTHON_OWNER_GENERATOR ||
-	    f->identity.qualname != word_at(head, l->code_filename))
+	    f->identity.qualname != cpython_word(head, l->code_filename))
 		return false;
 	return !target_memory__u32(w->m, &traceable, f->code + l->code_firsttraceable) &&
 	       f->instruction < l->code_bytecode + 2 * (uint64_t)traceable;
@@ -121,16 +60,16 @@ static enum step add_frame(struct walker *w, const uint8_t *frame)
 {
 	const struct cpython_layout *l = &w->py->layout;
 	struct cpython_stack *s = w->stack;
-	uint64_t code = word_at(frame, l->frame_code) & ~(uint64_t)TAG_BITS;
-	uint64_t instruction = word_at(frame, l->frame_instruction) - code;
+	uint64_t code = cpython_word(frame, l->frame_code) & ~(uint64_t)TAG_BITS;
+	uint64_t instruction = cpython_word(frame, l->frame_instruction) - code;
 	uint8_t head[CPYTHON_HEAD_MAX];
 	struct cpython_frame f = {.code = code, .owner = frame[l->frame_owner]};
 
 	if (target_memory__read(w->m, head, cpython_head__size(w->py), code))
 		return stop(w, CPYTHON_END_UNREADABLE);
 	if (!w->code_type)
-		w->code_type = word_at(head, TYPE_AT);
-	if (word_at(head, TYPE_AT) != w->code_type)
+		w->code_type = cpython_word(head, CPYTHON_TYPE_AT);
+	if (cpython_word(head, CPYTHON_TYPE_AT) != w->code_type)
 		return stop(w, CPYTHON_END_TORN);
 	f.instruction = instruction < CPYTHON_NO_INSTRUCTION ? instruction : CPYTHON_NO_INSTRUCTION;
 	cpython_identity__of_head(w->py, w->m, head, &f.identity);
@@ -179,7 +118,7 @@ static enum step pass(struct walker *w, uint64_t address, uint64_t *next)
 		return stop(w, CPYTHON_END_TORN);
 	if (target_memory__read(w->m, frame, l->frame_size, address))
 		return stop(w, CPYTHON_END_UNREADABLE);
-	*next = word_at(frame, l->frame_previous);
+	*next = cpython_word(frame, l->frame_previous);
 	if (frame[l->frame_owner] >= CPYTHON_OWNER_BOUNDARY) {
 		if (!l->has_own_anchors)
 			return stop(w, CPYTHON_END_TORN);
