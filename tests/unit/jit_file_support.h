@@ -215,11 +215,10 @@ struct followed {
 
 static inline int read_as(struct followed *f, const struct jit_signs *signs, bool settle)
 {
-	const struct jit_file_sink sink = {receive_event, &f->received};
 	int more;
 
 	f->began = monotonic_ns();
-	more = jit_file__read(&f->file, signs, settle, &sink);
+	more = jit_file__read(&f->file, signs, settle);
 	f->read_at = monotonic_ns();
 	return more;
 }

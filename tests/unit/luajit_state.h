@@ -9,9 +9,11 @@
 
 #include <sysprof/made_frames.h>
 
-#define PAGE	   4096u
-#define TRACES	   8
-#define CODE_PAGES 16
+#define LUAJIT_DISPATCH 14 /* r14, by DWARF number */
+
+#define PAGE		4096u
+#define TRACES		8
+#define CODE_PAGES	16
 /* words below the dispatch table, as in a version of 2022 */
 #define AT_CODE	  24
 #define AT_TRACES 357

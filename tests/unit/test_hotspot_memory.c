@@ -203,6 +203,7 @@ static void test_endless_table(void **state)
 
 	(void)state;
 	s->memory.read = read_endless;
+	s->memory.reads_left = 1u << 16;
 	image_put(&s->image, 8 * HOTSPOT_STRUCTS, IMAGE_BASE + (1 << 24), 8);
 	assert_int_equal(hotspot_layout__read(&s->layout, &s->memory, s->image.exports), -ENODATA);
 	close_scene(s);

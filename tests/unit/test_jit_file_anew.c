@@ -215,9 +215,7 @@ static void replaced_file_test(void **state)
 	write_new_map("1000 10 f\n2000 10 another\n");
 	fd = open(FILENAME, O_RDONLY | O_CLOEXEC);
 	assert_int_equal(fstat(fd, &st), 0);
-	assert_int_equal(jit_file__replace(&f.file, fd, &st, monotonic_ns(),
-					   &(struct jit_file_sink){receive_event, &f.received}),
-			 0);
+	assert_int_equal(jit_file__replace(&f.file, fd, &st, monotonic_ns()), 0);
 	assert_int_equal(f.file.fd, fd);
 	assert_int_equal(f.file.inode, st.st_ino);
 	assert_true(jit_file__wakes_at(&f.file) > 0);
@@ -309,9 +307,7 @@ static void refused_test(void **state)
 	assert_int_equal(read_as(&f, &MODIFIED, false), -ENOSPC);
 	rewrite_map("");
 	assert_int_equal(read_as(&f, &CLOSED, false), -ENOSPC);
-	assert_int_equal(jit_file__give_up(&f.file, JIT_FILE_STATE_TOO_BIG,
-					   &(struct jit_file_sink){receive_event, &f.received}),
-			 -ENOSPC);
+	assert_int_equal(jit_file__give_up(&f.file, JIT_FILE_STATE_TOO_BIG), -ENOSPC);
 	assert_int_equal(jit_file__begin(&other, NUMBER, JIT_FILE_MAP, &owner, &found, 1,
 					 &(struct jit_file_sink){receive_event, &f.received}),
 			 -ENOSPC);
@@ -328,9 +324,7 @@ static void give_up_test(void **state)
 	begin_map(&f, "1000 10 f\n");
 	silent = f.read_at;
 	append_to_map(TWO_LINES);
-	assert_int_equal(jit_file__give_up(&f.file, JIT_FILE_STATE_USER_LIMIT,
-					   &(struct jit_file_sink){receive_event, &f.received}),
-			 0);
+	assert_int_equal(jit_file__give_up(&f.file, JIT_FILE_STATE_USER_LIMIT), 0);
 	assert_int_equal(the_snapshot(&f.received, "")->before, UINT64_MAX);
 	assert_true(f.received.pieces.data[0].after <= silent);
 	assert_int_equal(f.received.state.state, JIT_FILE_STATE_USER_LIMIT);
@@ -342,9 +336,7 @@ static void give_up_test(void **state)
 	write_new_map("bytes");
 	begin_as(&f, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED, 0);
 	forget_received(&f.received);
-	assert_int_equal(jit_file__give_up(&f.file, JIT_FILE_STATE_USER_LIMIT,
-					   &(struct jit_file_sink){receive_event, &f.received}),
-			 0);
+	assert_int_equal(jit_file__give_up(&f.file, JIT_FILE_STATE_USER_LIMIT), 0);
 	assert_int_equal(f.received.pieces.count, 0);
 	assert_int_equal(f.received.states, 1);
 	assert_int_equal(f.received.state.state, JIT_FILE_STATE_USER_LIMIT);

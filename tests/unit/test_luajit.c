@@ -9,14 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtimes/luajit/traces.h"
+#include "runtimes/runtime.h"
 #include "unit/luajit_state.h"
 
 static int request(struct luajit_state *w, const void *dispatch)
 {
+	const uint64_t registers[RUNTIME_REGISTERS] = {[LUAJIT_DISPATCH] = address_of(dispatch)};
+	const struct frame_sizes_request request = {&w->runtime, registers, &w->area, 1};
+
 	free(w->frames);
-	return luajit__frames(&w->runtime, address_of(dispatch), &w->area, 1, &w->frames,
-			      &w->count);
+	return runtime_of_made_code(MADE_BY_LUAJIT)->frame_sizes(&request, &w->frames, &w->count);
 }
 
 static void assert_frame(const struct luajit_state *w, size_t i, uint64_t start, uint64_t end,

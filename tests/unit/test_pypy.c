@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runtimes/pypy/traces.h"
+#include "runtimes/runtime.h"
 
 #define PAGE 4096u
 
@@ -44,10 +44,19 @@ static struct code make_code(size_t size)
 	return c;
 }
 
+static int find_frames(const struct made_area *areas, size_t area_count, struct made_frame **frames,
+		       size_t *count)
+{
+	struct made_runtime self = {.tgid = getpid()};
+	const struct frame_sizes_request request = {&self, NULL, areas, area_count};
+
+	return runtime_of_made_code(MADE_BY_PYPY)->frame_sizes(&request, frames, count);
+}
+
 static int request(struct code *c)
 {
 	free(c->frames);
-	return pypy__frames(getpid(), &c->area, 1, &c->frames, &c->count);
+	return find_frames(&c->area, 1, &c->frames, &c->count);
 }
 
 static void free_code(struct code *c)
@@ -131,8 +140,8 @@ static void nothing_test(void **state)
 	size_t count;
 
 	(void)state;
-	assert_int_equal(pypy__frames(getpid(), areas, 2, &frames, &count), -ENODATA);
-	assert_int_equal(pypy__frames(getpid(), areas, 0, &frames, &count), -ENODATA);
+	assert_int_equal(find_frames(areas, 2, &frames, &count), -ENODATA);
+	assert_int_equal(find_frames(areas, 0, &frames, &count), -ENODATA);
 	assert_null(frames);
 }
 

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "runtimes/luajit/traces.h"
 #include "base/cleanup.h"
 #include "jitwatch/runtime_reader.h"
 #include "helpers/pool.h"

@@ -214,18 +214,18 @@ static void repeated_question_test(void **state)
 		struct scene *s = open_scene(v);
 		uint64_t number = number_of(s);
 
-		assert_non_null(ask(s, number, true));
-		assert_null(ask(s, number, true));
-		assert_null(ask(s, 0, true));
+		assert_non_null(request(s, number, true));
+		assert_null(request(s, number, true));
+		assert_null(request(s, 0, true));
 		assert_named(s, number, "first");
 		v8_heap_u32(&s->heap, s->sfi, s->found.layout.sfi_literal_id, LITERAL + 1);
-		assert_int_equal(ask(s, number, true)->state, CODE_STATE_STALE);
-		assert_non_null(ask(s, number + 1, true));
-		assert_null(ask(s, number + 1, true));
+		assert_int_equal(request(s, number, true)->state, CODE_STATE_STALE);
+		assert_non_null(request(s, number + 1, true));
+		assert_null(request(s, number + 1, true));
 		/* without rows */
 		v8_heap_word(&s->heap, s->sfi, 8, 0);
-		assert_non_null(ask(s, number + 1, false));
-		assert_non_null(ask(s, number + 1, true));
+		assert_non_null(request(s, number + 1, false));
+		assert_non_null(request(s, number + 1, true));
 		close_scene(s);
 	}
 }

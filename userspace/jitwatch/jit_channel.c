@@ -49,6 +49,17 @@ struct jit_channel *jit_channels__keep(struct jit_channels *channels, unsigned i
 	return own;
 }
 
+void jit_file_room__fill(union jit_file_room *e, const char *path,
+			 const struct jit_file_event *fields)
+{
+	size_t length = strnlen(path, PATH_MAX - 1);
+
+	*e = (union jit_file_room){.event = *fields};
+	e->event.header.type = EVENT_JIT_FILE;
+	e->event.header.size = event_aligned(sizeof(e->event) + length + 1);
+	memcpy(e->event.path, path, length);
+}
+
 static void copy_in(char *ring, uint64_t at, const void *from, size_t size)
 {
 	size_t offset = at & (JIT_EVENT_BYTES - 1), first = min_u64(size, JIT_EVENT_BYTES - offset);

@@ -7,10 +7,13 @@
 #ifndef JITWATCH_JIT_CHANNEL_H
 #define JITWATCH_JIT_CHANNEL_H
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <sysprof/event.h>
 
 #include "base/quota.h"
 
@@ -52,6 +55,15 @@ struct jit_channels *jit_channels__new(void);
 void jit_channels__free(struct jit_channels *channels);
 /* In a watcher: the other channels are not mapped any more. */
 struct jit_channel *jit_channels__keep(struct jit_channels *channels, unsigned int number);
+
+/* An event about a file, with its path. */
+union jit_file_room {
+	struct jit_file_event event;
+	char room[sizeof(struct jit_file_event) + PATH_MAX + EVENT_ALIGN];
+};
+/* The fields but for size and type of the header, and the path, which is cut where it does not fit. */
+void jit_file_room__fill(union jit_file_room *e, const char *path,
+			 const struct jit_file_event *fields);
 
 /* `size` bytes that come out whole; false: there is no room now. */
 bool jit_channel__send_event(struct jit_channel *channel, const void *event, size_t size);

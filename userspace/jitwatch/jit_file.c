@@ -21,6 +21,7 @@
 #include "base/clocks.h"
 #include "base/io.h"
 #include "base/minmax.h"
+#include "jitwatch/jit_channel.h"
 
 #define FILE_MAX       (512ull << 20)  /* bytes that are read of one, */
 #define FILE_GROWTH    600000000000ull /* and as many again in each such time, ns */
@@ -40,28 +41,19 @@ static uint64_t mtime_of(const struct stat *st)
 	return (uint64_t)st->st_mtim.tv_sec * 1000000000ull + (uint64_t)st->st_mtim.tv_nsec;
 }
 
-static int report_state(const struct jit_file *f, const char *path, uint64_t now,
-			const struct jit_file_sink *sink)
+static int report_state(const struct jit_file *f, const char *path, uint64_t now)
 {
-	union {
-		struct jit_file_event event;
-		char room[sizeof(struct jit_file_event) + PATH_MAX + EVENT_ALIGN];
-	} e = {};
-	size_t length = strnlen(path, PATH_MAX - 1);
+	union jit_file_room e;
 
-	e.event.header = (struct event_header){
-		.size = event_aligned(sizeof(e.event) + length + 1),
-		.type = EVENT_JIT_FILE,
-		.time = now,
-	};
-	e.event.pid = f->owner.pid;
-	e.event.file = f->number;
-	e.event.process_start = f->owner.start;
-	e.event.kind = f->kind;
-	e.event.state = f->state;
-	e.event.user = f->owner.user;
-	memcpy(e.event.path, path, length);
-	return sink->push(sink->context, &e.event.header);
+	jit_file_room__fill(&e, path,
+			    &(struct jit_file_event){.header.time = now,
+						     .pid = f->owner.pid,
+						     .file = f->number,
+						     .process_start = f->owner.start,
+						     .kind = f->kind,
+						     .state = f->state,
+						     .user = f->owner.user});
+	return f->sink.push(f->sink.context, &e.event.header);
 }
 
 int jit_file__begin(struct jit_file *f, uint32_t number, enum jit_file_kind kind,
@@ -80,13 +72,14 @@ int jit_file__begin(struct jit_file *f, uint32_t number, enum jit_file_kind kind
 		.found_mtime = mtime_of(&found->st),
 		.named_at = now,
 		.began = now,
+		.sink = *sink,
 	};
 	found->fd = -1;
 	/* HotSpot may be writing it just now */
 	if (f->fd >= 0 && f->state == JIT_FILE_STATE_FOLLOWED && kind == JIT_FILE_MAP &&
 	    (!found->st.st_size || found->modified + JIT_FILE_REWRITE_PATIENCE > now))
 		f->waits_since = now;
-	return report_state(f, found->path, now, sink);
+	return report_state(f, found->path, now);
 }
 
 void jit_file__close(struct jit_file *f)
@@ -115,7 +108,6 @@ uint64_t jit_file__wakes_at(const struct jit_file *f)
 
 struct reading {
 	struct jit_file *f;
-	const struct jit_file_sink *sink;
 	uint64_t after;
 	bool goes_on;	 /* from `after` on: a line that comes alone may be known better */
 	uint64_t before; /* 0: that of each piece */
@@ -153,7 +145,7 @@ static int report_piece(struct reading *r, union piece *piece, size_t size, uint
 		.flags = r->flags,
 	};
 	r->flags = 0;
-	return r->sink->push(r->sink->context, &piece->event.header);
+	return r->f->sink.push(r->f->sink.context, &piece->event.header);
 }
 
 static int report_empty(struct reading *r)
@@ -172,7 +164,7 @@ static int stop_at_limit(struct reading *r, enum jit_file_state why)
 	r->flags = JIT_SNAPSHOT_BEGIN | JIT_SNAPSHOT_END;
 	r->before = UINT64_MAX;
 	err = r->f->kind == JIT_FILE_MAP ? report_empty(r) : 0;
-	return err ? err : report_state(r->f, "", monotonic_ns(), r->sink);
+	return err ? err : report_state(r->f, "", monotonic_ns());
 }
 
 /* A map has no NUL: this is what a file has where nothing was written. */
@@ -183,12 +175,11 @@ static bool is_hole(const struct jit_file *f, const char *bytes, size_t size)
 
 /* ---- a line that comes alone ----------------------------------------------------------------- */
 
-static int report_held(struct jit_file *f, bool sure, const struct jit_file_sink *sink)
+static int report_held(struct jit_file *f, bool sure)
 {
 	struct jit_held *held = &f->held;
 	struct reading r = {
 		.f = f,
-		.sink = sink,
 		.after = sure ? held->after : held->doubtful,
 		.before = held->before,
 	};
@@ -234,18 +225,17 @@ static bool hold_line(struct reading *r, const char *line, size_t size)
 }
 
 /* The bytes after it show which time the file had. */
-static int report_held_before(struct jit_file *f, bool last_write, const struct jit_file_sink *sink)
+static int report_held_before(struct jit_file *f, bool last_write)
 {
-	return report_held(f, last_write && f->last_write.mtime != f->held.mtime, sink);
+	return report_held(f, last_write && f->last_write.mtime != f->held.mtime);
 }
 
 /* There are no bytes after it: it is reported, or still held. */
-static int report_held_alone(struct jit_file *f, uint64_t now, bool settle,
-			     const struct jit_file_sink *sink)
+static int report_held_alone(struct jit_file *f, uint64_t now, bool settle)
 {
 	if (now < f->held.until && !settle)
 		return 0;
-	return report_held(f, now >= f->held.until && f->last_write.size == f->offset, sink);
+	return report_held(f, now >= f->held.until && f->last_write.size == f->offset);
 }
 
 /* A program that writes for weeks is read for weeks. */
@@ -289,7 +279,7 @@ static int read_on(struct reading *r)
 		whole = !f->tail_size || f->tail[f->tail_size - 1] == '\n';
 		keep_tail(f, piece.event.bytes, size);
 		last_write = r->goes_on && is_last_write(f, whole, piece.event.bytes, size);
-		err = report_held_before(f, last_write, r->sink);
+		err = report_held_before(f, last_write);
 		if (!err && !is_hole(f, piece.event.bytes, size) &&
 		    !(last_write && hold_line(r, piece.event.bytes, size)))
 			err = report_piece(r, &piece, size, monotonic_ns());
@@ -314,9 +304,9 @@ static bool is_as_it_was(const struct jit_file *f)
 	return size == (ssize_t)f->tail_size && !memcmp(now, f->tail, f->tail_size);
 }
 
-static int begin_anew(struct jit_file *f, uint64_t now, const struct jit_file_sink *sink)
+static int begin_anew(struct jit_file *f, uint64_t now)
 {
-	int err = report_held(f, false, sink);
+	int err = report_held(f, false);
 
 	f->rewritten |= f->offset > 0;
 	if (f->appended)
@@ -354,8 +344,7 @@ static bool is_next_snapshot(const struct jit_file *f, const struct jit_signs *s
 	       (uint64_t)st->st_size == f->offset;
 }
 
-static int look_for_rewriting(struct jit_file *f, const struct jit_signs *signs, uint64_t now,
-			      const struct jit_file_sink *sink)
+static int look_for_rewriting(struct jit_file *f, const struct jit_signs *signs, uint64_t now)
 {
 	struct stat st;
 	int err = 0;
@@ -366,17 +355,16 @@ static int look_for_rewriting(struct jit_file *f, const struct jit_signs *signs,
 	note_write(f, &st);
 	if ((uint64_t)st.st_size < f->offset || (f->opened && !is_as_it_was(f)) ||
 	    is_next_snapshot(f, signs, &st))
-		err = begin_anew(f, now, sink);
+		err = begin_anew(f, now);
 	f->opened = false;
 	return err;
 }
 
 /* The snapshot is complete: all of it was valid when the file was closed. */
-static int read_snapshot(struct jit_file *f, const struct jit_file_sink *sink)
+static int read_snapshot(struct jit_file *f)
 {
 	struct reading r = {
 		.f = f,
-		.sink = sink,
 		.after = f->listed,
 		.before = monotonic_ns(),
 		.flags = JIT_SNAPSHOT_BEGIN,
@@ -399,11 +387,10 @@ static int read_snapshot(struct jit_file *f, const struct jit_file_sink *sink)
  * The file was not closed: its earlier entries are gone, and new ones are reported as they come. If nothing was
  * reported before, the only difference is that overlapping entries are in doubt.
  */
-static int give_up_waiting(struct jit_file *f, const struct jit_file_sink *sink)
+static int give_up_waiting(struct jit_file *f)
 {
 	struct reading r = {
 		.f = f,
-		.sink = sink,
 		.after = f->listed,
 		.before = monotonic_ns(),
 		.flags = JIT_SNAPSHOT_BEGIN | JIT_SNAPSHOT_END,
@@ -416,13 +403,12 @@ static int give_up_waiting(struct jit_file *f, const struct jit_file_sink *sink)
 }
 
 /* Reads the new bytes, or the whole file, whose age is unknown. */
-static int read_new(struct jit_file *f, const struct jit_file_sink *sink)
+static int read_new(struct jit_file *f)
 {
 	bool first = !f->listed;
 	uint64_t offset = f->offset;
 	struct reading r = {
 		.f = f,
-		.sink = sink,
 		.after = first ? 0 : f->silent,
 		.goes_on = !first,
 	};
@@ -435,8 +421,7 @@ static int read_new(struct jit_file *f, const struct jit_file_sink *sink)
 	return more;
 }
 
-int jit_file__replace(struct jit_file *f, int fd, const struct stat *st, uint64_t now,
-		      const struct jit_file_sink *sink)
+int jit_file__replace(struct jit_file *f, int fd, const struct stat *st, uint64_t now)
 {
 	int err;
 
@@ -444,7 +429,7 @@ int jit_file__replace(struct jit_file *f, int fd, const struct stat *st, uint64_
 	f->fd = fd;
 	f->device = st->st_dev;
 	f->inode = st->st_ino;
-	err = begin_anew(f, now, sink);
+	err = begin_anew(f, now);
 	/* the new file may have existed, and been written to, since the last check */
 	f->silent = min_u64(f->silent, f->named_at);
 	f->listed = min_u64(f->listed, f->named_at);
@@ -452,14 +437,14 @@ int jit_file__replace(struct jit_file *f, int fd, const struct stat *st, uint64_
 	return err;
 }
 
-int jit_file__give_up(struct jit_file *f, enum jit_file_state why, const struct jit_file_sink *sink)
+int jit_file__give_up(struct jit_file *f, enum jit_file_state why)
 {
-	struct reading r = {.f = f, .sink = sink, .after = f->silent};
+	struct reading r = {.f = f, .after = f->silent};
 	int err;
 
 	if (f->state != JIT_FILE_STATE_FOLLOWED)
 		return 0;
-	err = report_held(f, false, sink);
+	err = report_held(f, false);
 	return err ? err : stop_at_limit(&r, why);
 }
 
@@ -471,12 +456,12 @@ static bool has_changed(const struct jit_file *f)
 }
 
 /* Its owner writes to it after all. */
-static int revive_file(struct jit_file *f, uint64_t now, const struct jit_file_sink *sink)
+static int revive_file(struct jit_file *f, uint64_t now)
 {
-	int err = begin_anew(f, now, sink);
+	int err = begin_anew(f, now);
 
 	f->state = JIT_FILE_STATE_FOLLOWED;
-	return err ? err : report_state(f, "", now, sink);
+	return err ? err : report_state(f, "", now);
 }
 
 static bool is_larger(const struct jit_file *f, uint64_t size)
@@ -497,8 +482,7 @@ void jit_file__glance(struct jit_file *f)
 		f->silent = now;
 }
 
-int jit_file__read(struct jit_file *f, const struct jit_signs *signs, bool settle,
-		   const struct jit_file_sink *sink)
+int jit_file__read(struct jit_file *f, const struct jit_signs *signs, bool settle)
 {
 	uint64_t now = monotonic_ns();
 	int err = 0, more;
@@ -510,17 +494,17 @@ int jit_file__read(struct jit_file *f, const struct jit_signs *signs, bool settl
 	if (f->state == JIT_FILE_STATE_OUTDATED && (!signs->modified || !has_changed(f)))
 		return 0;
 	if (f->state == JIT_FILE_STATE_OUTDATED)
-		err = revive_file(f, now, sink);
-	err = err ? err : look_for_rewriting(f, signs, now, sink);
+		err = revive_file(f, now);
+	err = err ? err : look_for_rewriting(f, signs, now);
 	if (err)
 		return err;
 	if (f->waits_since && f->rewritten && signs->closed && !is_larger(f, SNAPSHOT_MAX))
-		return read_snapshot(f, sink);
+		return read_snapshot(f);
 	if (f->waits_since && !settle && !signs->closed && now < rewritten_by(f))
 		return 0;
 	if (f->waits_since)
-		err = give_up_waiting(f, sink);
-	more = err ? err : read_new(f, sink);
-	err = more < 0 ? more : report_held_alone(f, now, settle, sink);
+		err = give_up_waiting(f);
+	more = err ? err : read_new(f);
+	err = more < 0 ? more : report_held_alone(f, now, settle);
 	return err ? err : more;
 }

@@ -43,7 +43,14 @@ struct jit_held {
 	char line[JIT_FILE_LINE_MAX];
 };
 
+/* Where events about a file go. */
+struct jit_file_sink {
+	event_push_fn push;
+	void *context;
+};
+
 struct jit_file {
+	struct jit_file_sink sink;
 	uint32_t number; /* in the recording, from 1 on */
 	struct jit_owner owner;
 	enum jit_file_kind kind;
@@ -75,11 +82,6 @@ struct jit_signs {
 	bool opened, modified, closed; /* closed: by a writer */
 };
 
-struct jit_file_sink {
-	event_push_fn push;
-	void *context;
-};
-
 /* Takes the descriptor, and reports the file. 0, or the result of `push`. */
 int jit_file__begin(struct jit_file *f, uint32_t number, enum jit_file_kind kind,
 		    const struct jit_owner *owner, struct jit_found *found, uint64_t now,
@@ -90,22 +92,19 @@ int jit_file__begin(struct jit_file *f, uint32_t number, enum jit_file_kind kind
  * of `push`.
  */
 #define JIT_READ_MAX (4u << 20)
-int jit_file__read(struct jit_file *f, const struct jit_signs *signs, bool settle,
-		   const struct jit_file_sink *sink);
+int jit_file__read(struct jit_file *f, const struct jit_signs *signs, bool settle);
 
 /* Checks, with one system call, that nothing was written up to now: later lines are then known to be younger. */
 void jit_file__glance(struct jit_file *f);
 
 /* Nothing more will be read, for that reason: from the last reading on all entries are in doubt. */
-int jit_file__give_up(struct jit_file *f, enum jit_file_state why,
-		      const struct jit_file_sink *sink);
+int jit_file__give_up(struct jit_file *f, enum jit_file_state why);
 
 /* When it must be read even without an inotify event; 0: never. */
 uint64_t jit_file__wakes_at(const struct jit_file *f);
 
 /* The file was replaced: reads the new one from its start. Takes the descriptor. 0, or the result of `push`. */
-int jit_file__replace(struct jit_file *f, int fd, const struct stat *st, uint64_t now,
-		      const struct jit_file_sink *sink);
+int jit_file__replace(struct jit_file *f, int fd, const struct stat *st, uint64_t now);
 
 void jit_file__close(struct jit_file *f);
 

@@ -22,12 +22,14 @@
 
 /* The identity of a process, as needed to find its files. */
 struct jit_owner {
-	pid_t pid;	/* for us */
-	pid_t own_pid;	/* for itself, in the innermost pid namespace */
-	uid_t uid;	/* real */
-	uid_t euid;	/* effective */
-	uint64_t start; /* CLOCK_MONOTONIC ns, 10 ms grain */
-	bool apart;	/* it is in another user namespace: its root is not root here */
+	pid_t pid;     /* for us */
+	pid_t own_pid; /* for itself, in the innermost pid namespace */
+	uid_t uid;     /* real */
+	uid_t euid;    /* effective */
+	gid_t egid;
+	uint64_t start;	       /* CLOCK_MONOTONIC ns, 10 ms grain */
+	bool apart;	       /* it is in another user namespace: its root is not root here */
+	bool has_quit_handler; /* it catches SIGQUIT */
 	/*
 	 * The user to charge: its real uid here. In another user namespace the uid of its creator, or, if that is
 	 * root, the number of the namespace.
@@ -36,7 +38,9 @@ struct jit_owner {
 	struct jit_rights rights;
 };
 
-/* May both open the same files, and are they one process? */
+/* Have both the same number and start, as far as that can be measured? */
+bool jit_owner__is_process(const struct jit_owner *a, const struct jit_owner *b);
+/* … and may they open the same files? */
 bool jit_owner__is_same(const struct jit_owner *a, const struct jit_owner *b);
 
 /* 0 or negative errno: -ESRCH, … */

@@ -135,11 +135,6 @@ static bool count_file(struct jit_follower *r, uint32_t user)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static struct jit_file_sink sink_of(struct jit_follower *r)
-{
-	return (struct jit_file_sink){.push = r->output.push, .context = r->output.context};
-}
-
 static void touch(const struct jit_follower *r, const struct jit_owner *owner)
 {
 	r->output.touch(r->output.context, owner);
@@ -230,8 +225,7 @@ static bool is_full(const struct jit_follower *r, bool settle)
 /* Nothing more is read of it, for that reason. */
 static void give_up_file(struct jit_follower *r, struct followed *f, enum jit_file_state why)
 {
-	const struct jit_file_sink sink = sink_of(r);
-	int err = jit_file__give_up(&f->file, why, &sink);
+	int err = jit_file__give_up(&f->file, why);
 
 	f->more = false;
 	r->err = err ? err : r->err;
@@ -254,7 +248,6 @@ static void charge_file(struct jit_follower *r, struct followed *f, uint64_t byt
 
 static void read_file(struct jit_follower *r, struct followed *f, bool settle)
 {
-	const struct jit_file_sink sink = sink_of(r);
 	uint64_t began = thread_cpu_ns(), reported = f->file.reported;
 	int more;
 
@@ -268,7 +261,7 @@ static void read_file(struct jit_follower *r, struct followed *f, bool settle)
 			     (f->file.kind == JIT_FILE_DUMP ? LOOK_INTERVAL : POLL_INTERVAL);
 		f->signs = (struct jit_signs){.opened = true, .modified = true};
 	}
-	more = jit_file__read(&f->file, &f->signs, settle, &sink);
+	more = jit_file__read(&f->file, &f->signs, settle);
 	if (f->file.reported != reported || !f->grown_at)
 		f->grown_at = monotonic_ns();
 	plan_glance(r, f);
@@ -384,8 +377,8 @@ static bool keep_file(struct jit_follower *r, const struct followed *f)
 static void begin_file(struct jit_follower *r, const struct jit_owner *owner,
 		       enum jit_file_kind kind, struct jit_found *found)
 {
+	const struct jit_file_sink sink = {r->output.push, r->output.context};
 	struct followed f = {.watch = -1};
-	const struct jit_file_sink sink = sink_of(r);
 	int err;
 
 	judge_found(r, owner, found);
@@ -621,7 +614,6 @@ static bool begin_again(struct jit_follower *r, size_t i, const struct jit_owner
 /* True: the list has changed. */
 static bool look_again(struct jit_follower *r, size_t i, uint64_t now)
 {
-	const struct jit_file_sink sink = sink_of(r);
 	struct followed *f = &r->files.data[i];
 	struct jit_owner owner = f->file.owner;
 	struct jit_found found;
@@ -641,7 +633,7 @@ static bool look_again(struct jit_follower *r, size_t i, uint64_t now)
 	}
 	read_file(r, f, false);
 	unwatch_file(r, f);
-	err = jit_file__replace(&f->file, found.fd, &found.st, now, &sink);
+	err = jit_file__replace(&f->file, found.fd, &found.st, now);
 	r->err = r->err ? r->err : err;
 	watch_file(r, f);
 	return false;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,13 +64,16 @@ static bool parse_status(const char *text, struct jit_owner *owner)
 {
 	const char *uids = find_field(text, "\nUid:"), *gids = find_field(text, "\nGid:");
 	const char *pids = find_field(text, "\nNSpid:"), *caps = find_field(text, "\nCapEff:");
-	unsigned long uid, euid, gid;
+	const char *caught = find_field(text, "\nSigCgt:");
+	unsigned long uid, euid, gid, egid;
 
 	if (!uids || !gids || !next_number(&uids, &uid) || !next_number(&uids, &euid) ||
-	    !next_number(&gids, &gid))
+	    !next_number(&gids, &gid) || !next_number(&gids, &egid))
 		return false;
 	owner->uid = (uid_t)uid;
 	owner->euid = (uid_t)euid;
+	owner->egid = (gid_t)egid;
+	owner->has_quit_handler = caught && strtoull(caught, NULL, 16) >> (SIGQUIT - 1) & 1;
 	owner->own_pid = pids ? last_number(pids) : owner->pid;
 	owner->rights = (struct jit_rights){.uid = (uid_t)uid, .gid = (gid_t)gid};
 	if (caps)
@@ -133,10 +137,15 @@ int jit_owner__refresh(struct jit_owner *owner)
 	return jit_owner__read(owner->pid, owner);
 }
 
-bool jit_owner__is_same(const struct jit_owner *a, const struct jit_owner *b)
+bool jit_owner__is_process(const struct jit_owner *a, const struct jit_owner *b)
 {
 	uint64_t apart = a->start > b->start ? a->start - b->start : b->start - a->start;
 
-	return a->pid == b->pid && apart < START_GRAIN_NS && a->uid == b->uid &&
-	       a->euid == b->euid && a->apart == b->apart && a->user == b->user;
+	return a->pid == b->pid && apart < START_GRAIN_NS;
+}
+
+bool jit_owner__is_same(const struct jit_owner *a, const struct jit_owner *b)
+{
+	return jit_owner__is_process(a, b) && a->uid == b->uid && a->euid == b->euid &&
+	       a->apart == b->apart && a->user == b->user;
 }

@@ -102,11 +102,7 @@ static void wake(const struct jit_line *l)
 
 static int keep_event(struct jit_tail *t, const struct event_header *event)
 {
-	if (vec_reserve(&t->untaken, t->untaken.count + event->size))
-		return -ENOMEM;
-	memcpy(t->untaken.data + t->untaken.count, event, event->size);
-	t->untaken.count += event->size;
-	return 0;
+	return vec_append(&t->untaken, event, event->size);
 }
 
 static int note_file(struct jit_line *l, const struct jit_file_event *e)
@@ -285,28 +281,20 @@ static void send_commands(struct jit_line *l)
 static int say_unread(struct jit_tail *t, const struct watcher_request *request,
 		      enum jit_file_state why)
 {
-	union {
-		struct jit_file_event event;
-		char room[sizeof(struct jit_file_event) + PATH_MAX + EVENT_ALIGN];
-	} e = {};
+	union jit_file_room e;
 	char map[64];
-	const char *path = request->path ? request->path : map;
-	size_t length;
 
 	if (request->kind == JIT_GONE)
 		return 0;
 	snprintf(map, sizeof(map), "/tmp/perf-%d.map", request->pid);
-	length = strnlen(path, PATH_MAX - 1);
-	e.event = (struct jit_file_event){
-		.header = {.size = event_aligned(sizeof(e.event) + length + 1),
-			   .type = EVENT_JIT_FILE},
-		.pid = (uint32_t)request->pid,
-		.file = ++t->last_number,
-		.kind = request->kind == JIT_FOLLOW ? JIT_FILE_MAP : JIT_FILE_DUMP,
-		.state = (uint8_t)why,
-		.user = request->user,
-	};
-	memcpy(e.event.path, path, length);
+	jit_file_room__fill(&e, request->path ? request->path : map,
+			    &(struct jit_file_event){.pid = (uint32_t)request->pid,
+						     .file = ++t->last_number,
+						     .kind = request->kind == JIT_FOLLOW
+								     ? JIT_FILE_MAP
+								     : JIT_FILE_DUMP,
+						     .state = (uint8_t)why,
+						     .user = request->user});
 	note_left(t, request->user, why);
 	return keep_event(t, &e.event.header);
 }
@@ -366,19 +354,15 @@ static int leave_file(struct jit_tail *t, const struct followed_file *file, uint
 		.file = file->number,
 		.flags = JIT_SNAPSHOT_BEGIN | JIT_SNAPSHOT_END,
 	};
-	union {
-		struct jit_file_event event;
-		char room[sizeof(struct jit_file_event) + EVENT_ALIGN];
-	} e = {.event = {
-		       .header = {.size = sizeof(e), .type = EVENT_JIT_FILE},
-		       .pid = (uint32_t)file->pid,
-		       .file = file->number,
-		       .kind = file->kind,
-		       .state = (uint8_t)why,
-		       .user = file->user,
-	       }};
+	union jit_file_room e;
 	int err = file->kind == JIT_FILE_MAP ? keep_event(t, &doubt.header) : 0;
 
+	jit_file_room__fill(&e, "",
+			    &(struct jit_file_event){.pid = (uint32_t)file->pid,
+						     .file = file->number,
+						     .kind = file->kind,
+						     .state = (uint8_t)why,
+						     .user = file->user});
 	note_left(t, file->user, why);
 	return err ? err : keep_event(t, &e.event.header);
 }
@@ -715,7 +699,7 @@ static bool has_watcher(const struct jit_tail *t)
 	return !t->line_count;
 }
 
-static bool wait_until_done(struct jit_tail *t, uint64_t timeout)
+bool jit_tail__settle(struct jit_tail *t, uint64_t timeout)
 {
 	const struct timespec step = {.tv_nsec = WAIT_STEP};
 	uint64_t until = monotonic_ns() + timeout;
@@ -733,11 +717,6 @@ static bool wait_until_done(struct jit_tail *t, uint64_t timeout)
 	return false;
 }
 
-bool jit_tail__settle(struct jit_tail *t, uint64_t timeout)
-{
-	return wait_until_done(t, timeout);
-}
-
 /* There is no time for another watcher: only report the user of the files that it reads. */
 static void leave_at_end(struct jit_line *l)
 {
@@ -753,7 +732,7 @@ bool jit_tail__finish(struct jit_tail *t, uint64_t timeout)
 	bool done;
 
 	t->settling = true;
-	done = wait_until_done(t, timeout);
+	done = jit_tail__settle(t, timeout);
 	for (unsigned int i = 0; i < t->line_count && !done; i++)
 		leave_at_end(&t->lines[i]);
 	t->settling = false;

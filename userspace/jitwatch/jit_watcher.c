@@ -74,12 +74,8 @@ static int keep_event(void *context, struct event_header *event)
 	send_backlog(w);
 	if (!w->backlog.count && jit_channel__send_event(w->channel, event, event->size))
 		return 0;
-	if (vec_reserve(&w->backlog, w->backlog.count + event->size))
-		return -ENOMEM;
-	memcpy(w->backlog.data + w->backlog.count, event, event->size);
-	w->backlog.count += event->size;
 	w->channel->backlogged = true;
-	return 0;
+	return vec_append(&w->backlog, event, event->size);
 }
 
 static bool is_full(void *context, bool settle)

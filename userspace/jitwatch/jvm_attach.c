@@ -26,47 +26,22 @@
 #include "helpers/child.h"
 
 #define MAPS_MAX	(64u << 20)
-#define STATUS_MAX	(64u << 10)
 #define LISTEN_TRIES	50
 #define TRY_MS		20
 #define ANSWER_MS	3000
-#define START_GRAIN_NS	10000000ull
 #define REQUEST_SECONDS 5 /* all of it */
 
 /* ---- may it get a request? ------------------------------------------------------------------- */
 
-static bool file_has(pid_t pid, const char *name, size_t limit, const char *text)
+bool jvm_is_one(pid_t pid)
 {
-	_cleanup_free_ char *data = NULL;
+	_cleanup_free_ char *maps = NULL;
 	char path[64];
 	size_t size;
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	return !read_file_at(AT_FDCWD, path, limit, &data, &size) && strstr(data, text);
-}
-
-static bool catches_sigquit(pid_t pid)
-{
-	_cleanup_free_ char *status = NULL;
-	char path[64];
-	const char *caught;
-	size_t size;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	if (read_file_at(AT_FDCWD, path, STATUS_MAX, &status, &size))
-		return false;
-	caught = strstr(status, "\nSigCgt:");
-	return caught && strtoull(caught + 8, NULL, 16) >> (SIGQUIT - 1) & 1;
-}
-
-bool jvm_is_one(const struct jit_owner *owner)
-{
-	return file_has(owner->pid, "maps", MAPS_MAX, "/libjvm.so\n");
-}
-
-bool jvm_is_attachable(const struct jit_owner *owner)
-{
-	return jvm_is_one(owner) && catches_sigquit(owner->pid);
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	return !read_file_at(AT_FDCWD, path, MAPS_MAX, &maps, &size) &&
+	       strstr(maps, "/libjvm.so\n");
 }
 
 /* ---- the child ------------------------------------------------------------------------------- */
@@ -159,41 +134,18 @@ static int open_tmp(pid_t pid)
 	return tmp < 0 ? -errno : tmp;
 }
 
-static gid_t group_of(pid_t pid)
-{
-	_cleanup_free_ char *status = NULL;
-	unsigned int real, effective = 0;
-	char path[64];
-	const char *gids;
-	size_t size;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	if (read_file_at(AT_FDCWD, path, STATUS_MAX, &status, &size))
-		return (gid_t)-1;
-	gids = strstr(status, "\nGid:");
-	return gids && sscanf(gids + 5, "%u %u", &real, &effective) == 2 ? effective : (gid_t)-1;
-}
-
-/* They have ticks of 10 ms, less a difference of two clocks that is measured each time. */
-static bool same_start(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b < START_GRAIN_NS : b - a < START_GRAIN_NS;
-}
-
 pid_t jvm_attach__begin(const struct jit_owner *owner)
 {
 	_cleanup_close_ int tmp = open_tmp(owner->pid);
 	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, owner->pid, 0);
-	gid_t group = group_of(owner->pid);
 	const int fds[] = {tmp, pidfd};
 	struct attach_names a = {};
-	const struct child_plan plan = {.class = HELPER_JVM_CLIENT,
-					.run = talk_to_jvm,
-					.type = SOCK_STREAM,
-					.fds = fds,
-					.fd_count = 2,
-					.data = &a,
-					.confine = {.uid = owner->euid, .gid = group}};
+	struct child_plan plan = {.class = HELPER_JVM_CLIENT,
+				  .run = talk_to_jvm,
+				  .type = SOCK_STREAM,
+				  .fds = fds,
+				  .fd_count = 2,
+				  .data = &a};
 	struct jit_owner now;
 	pid_t child;
 	int socket;
@@ -203,11 +155,11 @@ pid_t jvm_attach__begin(const struct jit_owner *owner)
 	if (pidfd < 0)
 		return -errno;
 	/* the number may be another process's by now, or the same one's that is another program */
-	if (jit_owner__read(owner->pid, &now) || !same_start(now.start, owner->start) ||
-	    !jvm_is_attachable(owner))
+	if (jit_owner__read(owner->pid, &now) || !jit_owner__is_process(&now, owner) ||
+	    !now.has_quit_handler || !jvm_is_one(owner->pid))
 		return -ESRCH;
-	if (group == (gid_t)-1)
-		return -ESRCH;
+	plan.confine.uid = owner->euid;
+	plan.confine.gid = now.egid;
 	snprintf(a.trigger, sizeof(a.trigger), ".attach_pid%d", owner->own_pid);
 	snprintf(a.socket, sizeof(a.socket), ".java_pid%d", owner->own_pid);
 	child = child__start(&plan, &socket);

@@ -13,13 +13,12 @@
 #include "jitwatch/jit_find.h"
 
 /* Does the process run HotSpot? */
-bool jvm_is_one(const struct jit_owner *owner);
-/* ... and would it survive a request? It does once it has started. */
-bool jvm_is_attachable(const struct jit_owner *owner);
+bool jvm_is_one(pid_t pid);
 
 /*
  * Starts the child. Returns its pid, for which the caller waits: its status is 0 if the map was written. Or negative
- * errno; -ESRCH: the process takes no requests (any more, or yet).
+ * errno; -ESRCH: the process takes no requests (any more, or yet: it would not
+ * survive one before it has started).
  */
 pid_t jvm_attach__begin(const struct jit_owner *owner);
 

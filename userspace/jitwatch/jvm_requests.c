@@ -20,7 +20,7 @@ int jvm_requests__add(struct jvm_requests *a, const struct jit_owner *owner)
 {
 	const struct jvm_request jvm = {.owner = *owner};
 
-	return jvm_is_one(owner) ? vec_push(&a->jvms, jvm) : 0;
+	return jvm_is_one(owner->pid) ? vec_push(&a->jvms, jvm) : 0;
 }
 
 void jvm_requests__forget(struct jvm_requests *a, pid_t pid)

@@ -34,9 +34,9 @@ struct target_memory {
 #define TARGET_PAGES_READ 1024u /* bytes: larger reads are not kept */
 
 /*
- * Pages that were read, for links between small objects, which lie near one another. A second read of a page returns
- * the bytes of the first one, so pages are kept for one function, and the check whether it is still the same bypasses
- * them. Zeroed, it has none. (For tables of thousands of entries, which are read once: target_blocks.h.)
+ * Pages that were read, for links between small objects, which lie near one another, and for tables of them. A second read
+ * of a page returns the bytes of the first one, so pages are kept for one function or one table, and the check whether it is
+ * still the same bypasses them. Zeroed, it has none.
  */
 struct target_pages {
 	uint64_t address[TARGET_PAGES]; /* 0: none */

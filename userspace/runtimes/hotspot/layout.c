@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "runtimes/target_blocks.h"
 
 #define ENTRIES_MAX	 20000u /* all tables of JDK 21 together have 2,064, its flags 1,400 */
 #define STRIDE_MAX	 256u
@@ -127,7 +126,7 @@ static const struct wanted {
 
 struct reading {
 	struct hotspot_layout *layout;
-	struct target_blocks blocks;
+	struct target_memory *memory;
 	uint64_t exported[HOTSPOT_EXPORTS];
 	/* of the type that the last entries were of */
 	uint64_t type_address;
@@ -151,7 +150,7 @@ static uint64_t word_at(const unsigned char *entry, uint64_t offset)
 
 static int read_name(struct reading *r, char name[NAME_MAX_SIZE], uint64_t address)
 {
-	int err = target_blocks__string(&r->blocks, name, NAME_MAX_SIZE, address);
+	int err = target_memory__string(r->memory, name, NAME_MAX_SIZE, address);
 
 	return err == -ENAMETOOLONG ? 0 : err;
 }
@@ -245,7 +244,7 @@ static int each_entry(struct reading *r, enum hotspot_export array, enum hotspot
 	r->type_address = 0;
 	for (unsigned int i = 0; i < ENTRIES_MAX; i++, at += step) {
 		unsigned char entry[STRIDE_MAX] = {};
-		int err = target_blocks__read(&r->blocks, entry, step, at);
+		int err = target_memory__read(r->memory, entry, step, at);
 
 		if (!err && !word_at(entry, r->exported[name]))
 			return 0;
@@ -262,7 +261,7 @@ static int read_tables(struct reading *r, const uint64_t exports[HOTSPOT_EXPORTS
 	int err = 0;
 
 	for (unsigned int i = 0; i < HOTSPOT_EXPORTS && !err; i++)
-		err = exports[i] ? target_blocks__read(&r->blocks, &r->exported[i],
+		err = exports[i] ? target_memory__read(r->memory, &r->exported[i],
 						       sizeof(r->exported[i]), exports[i])
 				 : -ENODATA;
 	if (!err)
@@ -284,21 +283,21 @@ static int find_flag(struct reading *r, const char *wanted_name)
 {
 	const struct hotspot_layout *l = r->layout;
 	uint64_t at, count = 0, size = l->at[HOTSPOT_FLAG_SIZE];
-	int err = target_blocks__read(&r->blocks, &at, sizeof(at), l->at[HOTSPOT_FLAGS]);
+	int err = target_memory__read(r->memory, &at, sizeof(at), l->at[HOTSPOT_FLAGS]);
 
 	if (!err)
-		err = target_blocks__read(&r->blocks, &count, sizeof(count),
+		err = target_memory__read(r->memory, &count, sizeof(count),
 					  l->at[HOTSPOT_FLAG_COUNT]);
 	for (uint64_t i = 0; i < count && i < ENTRIES_MAX && !err; i++, at += size) {
 		unsigned char entry[STRIDE_MAX] = {}, value;
 		char name[NAME_MAX_SIZE];
 
-		err = target_blocks__read(&r->blocks, entry, size, at);
+		err = target_memory__read(r->memory, entry, size, at);
 		if (!err)
 			err = read_name(r, name, word_at(entry, l->at[HOTSPOT_FLAG_NAME]));
 		if (err || strcmp(name, wanted_name))
 			continue;
-		err = target_blocks__read(&r->blocks, &value, sizeof(value),
+		err = target_memory__read(r->memory, &value, sizeof(value),
 					  word_at(entry, l->at[HOTSPOT_FLAG_VALUE]));
 		return err ? err : value != 0;
 	}
@@ -393,22 +392,21 @@ static void measure_header(struct hotspot_layout *l)
 int hotspot_layout__read(struct hotspot_layout *l, struct target_memory *memory,
 			 const uint64_t exports[HOTSPOT_EXPORTS])
 {
-	_cleanup_free_ struct reading *r = calloc(1, sizeof(*r));
+	_cleanup_free_ struct target_pages *pages = calloc(1, sizeof(*pages));
+	struct reading r = {.layout = l, .memory = memory};
 	int err;
 
 	*l = (struct hotspot_layout){};
-	if (!r)
+	if (!pages)
 		return -ENOMEM;
-	r->layout = l;
-	err = target_blocks__init(&r->blocks, memory);
-	if (!err)
-		err = read_tables(r, exports);
+	memory->pages = pages;
+	err = read_tables(&r, exports);
 	if (!err && l->known[HOTSPOT_VM_MAJOR])
-		err = target_blocks__read(&r->blocks, &l->major, sizeof(l->major),
+		err = target_memory__read(memory, &l->major, sizeof(l->major),
 					  l->at[HOTSPOT_VM_MAJOR]);
 	if (!err)
-		l->frame_pointers = read_flag(r, "PreserveFramePointer");
-	target_blocks__fini(&r->blocks);
+		l->frame_pointers = read_flag(&r, "PreserveFramePointer");
+	memory->pages = NULL;
 	if (err) {
 		hotspot_layout__fini(l);
 		return err;

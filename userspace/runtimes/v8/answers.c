@@ -22,7 +22,8 @@ static bool is_unchanged(struct v8_found *found, const struct code_question *q)
 	uint64_t number;
 
 	return q->is_answered && reported->sfi == q->function && reported->number &&
-	       !v8_function__number(&found->reader, q->function, &number) && number == reported->number;
+	       !v8_function__number(&found->reader, q->function, &number) &&
+	       number == reported->number;
 }
 
 static void note_reported(struct v8_found *found, const struct code_question *q,
@@ -31,7 +32,8 @@ static void note_reported(struct v8_found *found, const struct code_question *q,
 	bool whole = about->sfi == q->function && !about->lost_script &&
 		     (about->is_builtin || f->rows.count);
 
-	*answer_of(found, q->function) = (struct v8_reported){whole ? q->function : 0, about->number};
+	*answer_of(found, q->function) = (struct v8_reported){whole ? q->function : 0,
+							      about->number};
 }
 
 /* Is the function that was sampled there? Its address alone does not identify it. */

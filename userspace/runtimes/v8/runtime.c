@@ -16,7 +16,7 @@
 
 #define KNOWN_FILES 8u
 
-struct known_file {
+struct cached_layout {
 	struct file_stamp stamp;
 	uint32_t user;
 	bool is_there;
@@ -31,11 +31,11 @@ struct known_file {
  */
 static bool read_file(const struct runtime_lookup *lookup, struct v8_found *found)
 {
-	static struct known_file files[KNOWN_FILES]; /* a reader has one thread */
+	static struct cached_layout files[KNOWN_FILES]; /* a reader has one thread */
 	static unsigned int next;
 
 	for (unsigned int i = 0; i < KNOWN_FILES; i++) {
-		const struct known_file *known = &files[i];
+		const struct cached_layout *known = &files[i];
 
 		if (!known->is_there || known->user != lookup->user ||
 		    memcmp(&known->stamp, &lookup->stamp, sizeof(known->stamp)) != 0)
@@ -48,7 +48,7 @@ static bool read_file(const struct runtime_lookup *lookup, struct v8_found *foun
 		return false;
 	v8_bytecodes__read(lookup->file, &found->bytecodes);
 	if (lookup->user != TENANT_UNKNOWN)
-		files[next++ % KNOWN_FILES] = (struct known_file){lookup->stamp, lookup->user, true,
+		files[next++ % KNOWN_FILES] = (struct cached_layout){lookup->stamp, lookup->user, true,
 								  found->layout, found->bytecodes};
 	return true;
 }
