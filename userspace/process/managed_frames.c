@@ -455,21 +455,70 @@ event_of(const struct managed_frames *m, const struct managed_location *place, b
 	return of_parent ? of_parent : event;
 }
 
-static struct profile_line line_of(struct managed_frames *m, const struct managed_location *place,
-				   const struct code_function_event *event)
-{
-	const struct code_row *row = code_function__row(event, place->place);
-	struct profile_line line = {
-		.function = function_of(m, place->words.kind, event),
-		.file = profile_builder__string(m->builder, code_function__file(event)),
-	};
+/* What a place is. */
+struct naming {
+	struct profile_line lines[CODE_CALLS_MAX];
+	size_t count;  /* of lines; 0: there is no name */
+	bool is_stale; /* … because something else was there when it was read */
+	bool ambiguous;
+	uint32_t sure; /* of the outermost lines, which are not ambiguous */
+	enum code_tier tier;
+};
 
-	if (row && !place->address) {
-		line.line = row->line;
-		line.column = row->column;
-	}
-	return line;
+static struct profile_line line_of(struct managed_frames *m, enum frame_note_kind kind,
+				   const struct code_function_event *event, uint32_t line,
+				   uint32_t column)
+{
+	return (struct profile_line){
+		.function = function_of(m, kind, event),
+		.file = profile_builder__string(m->builder, code_function__file(event)),
+		.line = line,
+		.column = column,
+	};
 }
+
+static struct profile_line line_at_place(struct managed_frames *m,
+					 const struct managed_location *place,
+					 const struct code_function_event *event)
+{
+	const struct code_row *row = place->address ? NULL
+						    : code_function__row(event, place->place);
+
+	return line_of(m, place->words.kind, event, row ? row->line : 0, row ? row->column : 0);
+}
+
+static struct code_words words_of_call(const struct managed_location *place,
+				       enum frame_note_kind kind, const struct code_call *call)
+{
+	return (struct code_words){.life = place->words.life,
+				   .kind = kind,
+				   .function = call->function,
+				   .check = call->check};
+}
+
+static bool is_known(const struct code_chain_event *chain)
+{
+	return chain->state == CODE_STATE_CONFIRMED || chain->state == CODE_STATE_INFERRED;
+}
+
+/* The chain at the address of a place when it was sampled; NULL: not known. *ambiguous is set if it may have been another. */
+static const struct code_chain_event *
+chain_then(const struct managed_frames *m, const struct managed_location *place, bool *ambiguous)
+{
+	const struct code_words words = words_of_chain(place);
+	size_t version = place->chains ? place->chains - 1 : 0;
+	const struct code_chain_event *chain =
+		place->address ? code_functions__chain(m->functions, &words, version) : NULL;
+
+	if (!chain || !is_known(chain))
+		return NULL;
+	*ambiguous |= chain->state == CODE_STATE_INFERRED;
+	*ambiguous |= place->chains &&
+		      code_functions__chain_versions(m->functions, &words) > version + 1;
+	return chain;
+}
+
+/* ---- the function of a note ------------------------------------------------------------------ */
 
 static const struct code_function_event *called_now(const struct managed_frames *m,
 						    const struct code_words *words, bool *ambiguous)
@@ -487,51 +536,53 @@ static const struct code_function_event *called_now(const struct managed_frames 
 	return event;
 }
 
-/* *ambiguous is set if it may have been another one. */
-static size_t chain_of(struct managed_frames *m, const struct managed_location *place,
-		       struct profile_line *lines, bool *ambiguous)
+/* The functions that are inlined there; none: the function itself. */
+static void name_by_chain(struct managed_frames *m, const struct managed_location *place,
+			  struct naming *n)
 {
-	const struct code_words words = words_of_chain(place);
-	size_t version = place->chains ? place->chains - 1 : 0, count = 0;
-	const struct code_chain_event *chain =
-		place->address ? code_functions__chain(m->functions, &words, version) : NULL;
+	bool ambiguous = false;
+	const struct code_chain_event *chain = chain_then(m, place, &ambiguous);
 
-	if (!chain || (chain->state != CODE_STATE_CONFIRMED && chain->state != CODE_STATE_INFERRED))
-		return 0;
-	for (; count < chain->call_count; count++) {
-		const struct code_call *call = &chain->calls[count];
-		const struct code_words called = {.life = place->words.life,
-						  .kind = place->words.kind,
-						  .function = call->function,
-						  .check = call->check};
-		const struct code_function_event *event = called_now(m, &called, ambiguous);
+	for (size_t i = 0; chain && i < chain->call_count; i++) {
+		const struct code_call *call = &chain->calls[i];
+		const struct code_words called = words_of_call(place, place->words.kind, call);
+		const struct code_function_event *event = called_now(m, &called, &n->ambiguous);
 
-		if (!event || event->state != CODE_STATE_CONFIRMED)
-			return 0;
-		lines[count] = (struct profile_line){
-			.function = function_of(m, place->words.kind, event),
-			.file = profile_builder__string(m->builder, code_function__file(event)),
-			.line = call->line,
-			.column = call->column,
-		};
+		if (!event || event->state != CODE_STATE_CONFIRMED) {
+			n->count = 0;
+			return;
+		}
+		n->lines[n->count++] = line_of(m, place->words.kind, event, call->line,
+					       call->column);
 	}
-	*ambiguous |= chain->state == CODE_STATE_INFERRED;
-	*ambiguous |= place->chains &&
-		      code_functions__chain_versions(m->functions, &words) > version + 1;
-	return count;
+	n->ambiguous |= ambiguous;
 }
 
 /* Where frames are missing: the chain was too long, or is not one. */
-static void resolve_cut(struct managed_frames *m, const struct managed_location *place)
+static void name_cut(struct managed_frames *m, const struct managed_location *place,
+		     struct naming *n)
 {
 	struct profile_function function = {
 		.name = profile_builder__string(m->builder, "[truncated]"),
 		.dso = dso_of(m, place->words.kind),
 		.address = PROFILE_UNKNOWN_ADDRESS,
 	};
-	struct profile_line line = {.function = profile_builder__function(m->builder, &function)};
 
-	profile_builder__resolve(m->builder, place->location, PROFILE_UNKNOWN_ADDRESS, &line, 1);
+	n->lines[n->count++].function = profile_builder__function(m->builder, &function);
+}
+
+static void name_by_function(struct managed_frames *m, const struct managed_location *place,
+			     struct naming *n)
+{
+	const struct code_function_event *event = event_of(m, place, &n->ambiguous);
+
+	n->is_stale = event && event->state == CODE_STATE_STALE;
+	if (!event || event->state != CODE_STATE_CONFIRMED)
+		return;
+	n->tier = place->place ? CODE_TIER_INTERPRETED : CODE_TIER_NONE;
+	name_by_chain(m, place, n);
+	if (!n->count)
+		n->lines[n->count++] = line_at_place(m, place, event);
 }
 
 /* ---- compiled code that is described once --------------------------------------------------- */
@@ -550,9 +601,7 @@ static const struct code_chain_event *confirmed_chain(const struct managed_frame
 		const struct code_chain_event *chain = code_functions__chain(m->functions, &words,
 									     i);
 
-		if (!chain ||
-		    (chain->state != CODE_STATE_CONFIRMED && chain->state != CODE_STATE_INFERRED) ||
-		    !chain->call_count)
+		if (!chain || !is_known(chain) || !chain->call_count)
 			continue;
 		*ambiguous = found != NULL;
 		found = chain;
@@ -591,142 +640,93 @@ static const struct code_function_event *called_at(const struct managed_frames *
 	return event;
 }
 
-/* Methods, or the stub where there are none. 0: not known. *sure of the outermost are not ambiguous. */
-static size_t compiled_lines(struct managed_frames *m, const struct managed_location *place,
-			     struct profile_line *lines, bool *is_stub, bool *ambiguous,
-			     uint32_t *sure)
+/* Methods, or the stub where there are none. */
+static void name_by_code(struct managed_frames *m, const struct managed_location *place,
+			 struct naming *n)
 {
-	const struct code_chain_event *chain = confirmed_chain(m, place, ambiguous);
-	bool is_inferred = chain && chain->state == CODE_STATE_INFERRED && !*ambiguous;
-	size_t count;
+	const struct code_chain_event *chain = confirmed_chain(m, place, &n->ambiguous);
+	bool is_inferred = chain && chain->state == CODE_STATE_INFERRED && !n->ambiguous;
+	bool is_stub = chain && chain->call_count == 1;
+	size_t count = !chain ? 0 : is_stub ? 1 : chain->call_count - 1u;
+	enum frame_note_kind kind = is_stub ? place->words.kind : ops_of(m, &place->words)->calls;
 
-	if (!chain)
-		return 0;
-	*is_stub = chain->call_count == 1;
-	count = *is_stub ? 1 : chain->call_count - 1u;
-	for (size_t i = 0; i < count; i++) {
-		const struct code_call *call = &chain->calls[i];
-		enum frame_note_kind kind = *is_stub ? place->words.kind
-						     : ops_of(m, &place->words)->calls;
-		const struct code_words words = {.life = place->words.life,
-						 .kind = kind,
-						 .function = call->function,
-						 .check = call->check};
-		const struct code_function_event *event = called_at(m, &words, chain, ambiguous);
+	for (; n->count < count; n->count++) {
+		const struct code_call *call = &chain->calls[n->count];
+		const struct code_words words = words_of_call(place, kind, call);
+		const struct code_function_event *event = called_at(m, &words, chain,
+								    &n->ambiguous);
 
-		if (!event)
-			return 0;
-		lines[i] = (struct profile_line){
-			.function = function_of(m, kind, event),
-			.file = profile_builder__string(m->builder, code_function__file(event)),
-			.line = call->line,
-			.column = call->column,
-		};
+		if (!event) {
+			n->count = 0;
+			return;
+		}
+		n->lines[n->count] = line_of(m, kind, event, call->line, call->column);
 	}
-	if (is_inferred && !*ambiguous)
-		*sure = (uint32_t)min_u64(chain->calls[chain->call_count - 1].line, count);
-	*ambiguous |= is_inferred;
-	return count;
-}
-
-static void resolve_compiled(struct managed_frames *m, const struct managed_location *place,
-			     struct profile_runtime *runtime)
-{
-	struct profile_line lines[CODE_CALLS_MAX];
-	bool ambiguous, is_stub = false;
-	uint32_t sure = 0;
-	size_t count = compiled_lines(m, place, lines, &is_stub, &ambiguous, &sure);
-
-	runtime->frames += place->frames;
-	if (!count) {
-		runtime->unknown += place->frames;
-		return;
-	}
-	profile_builder__resolve(m->builder, place->location, PROFILE_UNKNOWN_ADDRESS, lines,
-				 count);
-	profile_builder__code(m->builder, place->location,
-			      is_stub ? CODE_TIER_STUB : CODE_TIER_NONE, ambiguous);
-	profile_builder__sure_lines(m->builder, place->location, sure);
-	if (ambiguous)
-		runtime->ambiguous += place->frames;
+	n->tier = is_stub ? CODE_TIER_STUB : CODE_TIER_NONE;
+	if (is_inferred && !n->ambiguous)
+		n->sure = (uint32_t)min_u64(chain->calls[chain->call_count - 1].line, count);
+	n->ambiguous |= is_inferred;
 }
 
 /* ---- functions of a module ------------------------------------------------------------------ */
 
-/* The function that the code at the place was, when it was sampled. NULL: not known. */
-static const struct code_function_event *module_function(const struct managed_frames *m,
-							 const struct managed_location *place,
-							 bool *ambiguous)
+/* The function that the code at the place was, when it was sampled. */
+static void name_by_module(struct managed_frames *m, const struct managed_location *place,
+			   struct naming *n)
 {
-	const struct code_words words = words_of_chain(place);
-	size_t version = place->chains ? place->chains - 1 : 0;
-	const struct code_chain_event *chain =
-		place->address ? code_functions__chain(m->functions, &words, version) : NULL;
+	const struct code_chain_event *chain = chain_then(m, place, &n->ambiguous);
+	const struct code_function_event *event = NULL;
 
-	if (!chain || chain->call_count < 2 ||
-	    (chain->state != CODE_STATE_CONFIRMED && chain->state != CODE_STATE_INFERRED))
-		return NULL;
-	*ambiguous = chain->state == CODE_STATE_INFERRED;
-	*ambiguous |= place->chains &&
-		      code_functions__chain_versions(m->functions, &words) > version + 1;
-	return called_at(m,
-			 &(struct code_words){.life = place->words.life,
-					      .kind = place->words.kind,
-					      .function = chain->calls[0].function,
-					      .check = chain->calls[0].check},
-			 chain, ambiguous);
+	if (chain && chain->call_count >= 2) {
+		const struct code_words words = words_of_call(place, place->words.kind,
+							      &chain->calls[0]);
+
+		event = called_at(m, &words, chain, &n->ambiguous);
+	}
+	if (event)
+		n->lines[n->count++] = line_at_place(m, place, event);
 }
 
-static void resolve_in_module(struct managed_frames *m, const struct managed_location *place,
-			      struct profile_runtime *runtime)
-{
-	const struct code_function_event *event;
-	struct profile_line line;
-	bool ambiguous = false;
+/* ---- all ------------------------------------------------------------------------------------- */
 
-	runtime->frames += place->frames;
-	event = module_function(m, place, &ambiguous);
-	if (!event) {
-		runtime->unknown += place->frames;
-		return;
-	}
-	line = line_of(m, place, event);
-	profile_builder__resolve(m->builder, place->location, PROFILE_UNKNOWN_ADDRESS, &line, 1);
-	profile_builder__code(m->builder, place->location, CODE_TIER_NONE, ambiguous);
-	if (ambiguous)
-		runtime->ambiguous += place->frames;
+/* True: its frames are a runtime's, with a name or without. */
+static bool name_place(struct managed_frames *m, const struct managed_location *place,
+		       struct naming *n)
+{
+	static void (*const name[])(struct managed_frames *, const struct managed_location *,
+				    struct naming *) = {
+		[NAMED_BY_FUNCTION] = name_by_function,
+		[NAMED_BY_CODE] = name_by_code,
+		[NAMED_BY_MODULE] = name_by_module,
+	};
+	enum note_naming naming = ops_of(m, &place->words)->naming;
+	bool is_cut = naming == NAMED_BY_FUNCTION && place->words.life && !place->words.function;
+
+	if (is_cut)
+		name_cut(m, place, n);
+	else
+		name[naming](m, place, n);
+	return !is_cut;
 }
 
 static void resolve_place(struct managed_frames *m, const struct managed_location *place,
 			  struct profile_runtime *runtime)
 {
-	struct profile_line lines[CODE_CALLS_MAX];
-	const struct code_function_event *event;
-	bool ambiguous;
-	size_t count;
+	struct naming n = {.tier = CODE_TIER_NONE};
 
-	if (place->words.life && !place->words.function) {
-		resolve_cut(m, place);
+	if (name_place(m, place, &n)) {
+		runtime->frames += place->frames;
+		if (!n.count)
+			*(n.is_stale ? &runtime->stale : &runtime->unknown) += place->frames;
+		else if (n.ambiguous)
+			runtime->ambiguous += place->frames;
+	}
+	if (!n.count)
 		return;
-	}
-	event = event_of(m, place, &ambiguous);
-	runtime->frames += place->frames;
-	if (!event || event->state != CODE_STATE_CONFIRMED) {
-		*(event && event->state == CODE_STATE_STALE ? &runtime->stale
-							    : &runtime->unknown) += place->frames;
-		return;
-	}
-	count = chain_of(m, place, lines, &ambiguous);
-	if (!count) {
-		lines[0] = line_of(m, place, event);
-		count = 1;
-	}
-	profile_builder__resolve(m->builder, place->location, PROFILE_UNKNOWN_ADDRESS, lines,
-				 count);
-	profile_builder__code(m->builder, place->location,
-			      place->place ? CODE_TIER_INTERPRETED : CODE_TIER_NONE, ambiguous);
-	if (ambiguous)
-		runtime->ambiguous += place->frames;
+	profile_builder__resolve(m->builder, place->location, PROFILE_UNKNOWN_ADDRESS, n.lines,
+				 n.count);
+	profile_builder__code(m->builder, place->location, n.tier, n.ambiguous);
+	profile_builder__sure_lines(m->builder, place->location, n.sure);
 }
 
 static void report_counts(struct managed_frames *m, struct profile_runtime *runtime,
@@ -740,19 +740,12 @@ static void report_counts(struct managed_frames *m, struct profile_runtime *runt
 
 void managed_frames__resolve(struct managed_frames *m)
 {
-	static void (*const resolve[])(struct managed_frames *, const struct managed_location *,
-				       struct profile_runtime *) = {
-		[NAMED_BY_FUNCTION] = resolve_place,
-		[NAMED_BY_CODE] = resolve_compiled,
-		[NAMED_BY_MODULE] = resolve_in_module,
-	};
 	struct profile_runtime counts[FRAME_NOTE_COUNT] = {};
 
 	for (size_t i = 0; i < m->places.count; i++) {
 		const struct managed_location *place = &m->places.data[i];
-		const struct note_ops *ops = ops_of(m, &place->words);
 
-		resolve[ops->naming](m, place, &counts[ops->counted_as]);
+		resolve_place(m, place, &counts[ops_of(m, &place->words)->counted_as]);
 	}
 	for (unsigned int kind = 0; kind < FRAME_NOTE_COUNT; kind++)
 		report_counts(m, &counts[kind], kind);

@@ -266,8 +266,8 @@ static int frame_sizes(const struct frame_sizes_request *request, struct made_fr
 		       size_t *count)
 {
 	struct trace_reader r = {.pid = (pid_t)request->runtime->tgid,
-			   .areas = request->areas,
-			   .area_count = request->area_count};
+				 .areas = request->areas,
+				 .area_count = request->area_count};
 	int err = read_known(&r, request->runtime);
 
 	*frames = NULL;

@@ -48,8 +48,8 @@ static bool read_file(const struct runtime_lookup *lookup, struct v8_found *foun
 		return false;
 	v8_bytecodes__read(lookup->file, &found->bytecodes);
 	if (lookup->user != TENANT_UNKNOWN)
-		files[next++ % KNOWN_FILES] = (struct cached_layout){lookup->stamp, lookup->user, true,
-								  found->layout, found->bytecodes};
+		files[next++ % KNOWN_FILES] = (struct cached_layout){
+			lookup->stamp, lookup->user, true, found->layout, found->bytecodes};
 	return true;
 }
 
