@@ -152,7 +152,7 @@ $(BUILD)/gen/export/html_page.h: tools/bundle-page.sh $(WEB_SOURCES)
 
 $(BUILD)/userspace/export/html.o $(BUILD)/fuzz/userspace/export/html.o: $(BUILD)/gen/export/html_page.h
 
-$(BUILD)/userspace/unwind/table_file.o $(BUILD)/fuzz/userspace/unwind/table_file.o: $(BUILD)/gen/unwind/table_maker.h
+$(BUILD)/userspace/unwind/table_cache.o $(BUILD)/fuzz/userspace/unwind/table_cache.o: $(BUILD)/gen/unwind/table_maker.h
 
 $(BUILD)/tests/models/%.o: tests/models/%.c Makefile | $(BUILD)/.deps
 	$(call say,TEST,$@)

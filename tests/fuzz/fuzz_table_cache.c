@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A kept unwind table of which every field but magic, maker and checksum may be anything: what is taken
- * can be searched, and walked by.
+ * A kept unwind table, behind the header of its file, of which every field may be anything: what is taken can be
+ * searched, and walked by.
  */
 #include <errno.h>
 #include <string.h>
 
-#include "base/gzip.h"
 #include "fuzz.h"
 #include "fuzz_walk.h"
-#include "unwind/table_file.h"
+#include "unwind/table_cache.h"
 #include "unwind/unwind.h"
 
 #define LIMIT	      (1u << 20)
-#define CRC_AT	      8
-#define CRC_START     12
-#define IMAGE_AT      64 /* behind magic, checksum, maker and stamp */
+#define IMAGE_SIZE    sizeof(struct unwind_table_image) /* at the end */
 #define BUCKETS_TRIED 4096
-
-static const struct file_stamp STAMP = {1, 2, 3, 4, 5};
 
 /* A table as it is built, to begin with: five rows, two rules. */
 static size_t make_good(uint8_t *to, size_t max_size)
@@ -52,7 +47,7 @@ static size_t make_good(uint8_t *to, size_t max_size)
 	size_t size;
 	void *data;
 
-	MUST(!table_file__make(&STAMP, &image, &data, &size));
+	MUST(!table_cache__encode(&image, &data, &size));
 	if (size > max_size)
 		size = 0;
 	else
@@ -61,16 +56,17 @@ static size_t make_good(uint8_t *to, size_t max_size)
 	return size;
 }
 
-/* What has no header gets a good one; of the rest most changes go to the header's numbers and the index. */
+/* What is too short becomes a good one; most changes go to the numbers of the image, and to its index. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
 {
-	if (size < IMAGE_AT || memcmp(data, "sysprofT", 8))
+	if (size < IMAGE_SIZE)
 		return make_good(data, max_size);
 	if (seed % 4 == 0)
-		return IMAGE_AT +
-		       LLVMFuzzerMutate(data + IMAGE_AT, size - IMAGE_AT, max_size - IMAGE_AT);
-	LLVMFuzzerMutate(data + IMAGE_AT, size - IMAGE_AT < 160 ? size - IMAGE_AT : 160,
-			 size - IMAGE_AT < 160 ? size - IMAGE_AT : 160);
+		return LLVMFuzzerMutate(data, size, max_size);
+	if (seed % 4 == 1)
+		LLVMFuzzerMutate(data, size < 96 ? size : 96, size < 96 ? size : 96);
+	else
+		LLVMFuzzerMutate(data + size - IMAGE_SIZE, IMAGE_SIZE, IMAGE_SIZE);
 	return size;
 }
 
@@ -90,28 +86,17 @@ static void try_all(const struct unwind_table_image *image)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	uint8_t *file = malloc(size + IMAGE_AT), *good = malloc(LIMIT);
+	uint8_t *copy = malloc(size + 1);
 	struct unwind_table_image image;
-	uint32_t crc;
-	int fd, err;
+	int err;
 
-	MUST(file && good);
-	memcpy(file, data, size);
-	MUST(make_good(good, LIMIT) > IMAGE_AT);
-	if (size >= IMAGE_AT) {
-		memcpy(file, good, IMAGE_AT);
-		crc = crc32_update(0, file + CRC_START, size - CRC_START);
-		memcpy(file + CRC_AT, &crc, sizeof(crc));
-	}
-	fd = fuzz_file(file, size);
-	err = table_file__read(fd, size, &STAMP, LIMIT, &image);
+	MUST(copy);
+	memcpy(copy, data, size);
+	err = table_cache__decode(copy, size, LIMIT, &image);
 	MUST(!err || err == -EBADMSG || err == -EFBIG);
 	if (!err) {
 		try_all(&image);
 		unwind_table_image__fini(&image);
 	}
-	close(fd);
-	free(good);
-	free(file);
 	return 0;
 }

@@ -28,19 +28,19 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "base/disk_cache.h"
 #include "base/gzip.h"
 #include "base/io.h"
 #include "elf/elf_file.h"
 #include "unwind/build.h"
 #include "unwind/table_builder.h"
 #include "unwind/table_cache.h"
-#include "unwind/table_file.h"
 
 #include "unit/tools.h"
 
 #define LIMIT	  (64u << 20)
-#define CRC_AT	  8 /* in a file */
-#define CRC_START 12
+#define CRC_AT	  12 /* in a file */
+#define CRC_START 16
 #define MAKER_AT  16
 
 static char directory[64], copy[96]; /* the cache, and a file of ours */
@@ -372,40 +372,50 @@ static void make_small(struct small_table *t, struct unwind_table_image *image)
 	};
 }
 
-static const struct file_stamp STAMP = {1, 2, 3, 4, 5};
-
-static int read_bytes(const void *data, size_t size, struct unwind_table_image *image)
+static struct disk_cache *open_files(uint64_t maker)
 {
-	_cleanup_close_ int fd = memfd_create("table", MFD_CLOEXEC);
+	const struct disk_cache_kind kind = {
+		.suffix = ".table", .limit = 1 << 20, .file_limit = 1 << 20, .maker = maker};
+	struct disk_cache *c = disk_cache__open_at(&kind, directory);
 
-	assert_true(fd >= 0);
-	assert_int_equal(write_full(fd, data, size), 0);
-	return table_file__read(fd, size, &STAMP, LIMIT, image);
+	assert_non_null(c);
+	return c;
 }
 
 static void test_every_bit(void **state)
 {
+	struct disk_cache *c = open_files(7);
 	struct unwind_table_image image, read;
 	_cleanup_free_ void *data = NULL;
+	_cleanup_free_ char *bytes = NULL;
 	struct small_table small;
-	unsigned char *bytes;
-	size_t size;
+	size_t size, file_size;
+	char path[512];
+	void *got;
 
 	(void)state;
 	make_small(&small, &image);
 	assert_int_equal(unwind_table_image__check(&image), 0);
-	assert_int_equal(table_file__make(&STAMP, &image, &data, &size), 0);
-	bytes = data;
-	for (size_t bit = 0; bit < 8 * size; bit++) {
+	assert_int_equal(table_cache__encode(&image, &data, &size), 0);
+	assert_int_equal(disk_cache__write(c, "small.table", data, size), 0);
+	assert_int_equal(list_directory(path, sizeof(path)), 1);
+	bytes = read_path(path, &file_size);
+	for (size_t bit = 0; bit < 8 * file_size; bit++) {
 		bytes[bit / 8] ^= 1 << bit % 8;
-		assert_int_equal(read_bytes(data, size, &read), -EBADMSG);
+		replace_path(path, bytes, file_size);
+		assert_int_equal(disk_cache__read(c, "small.table", &got, &size), -EBADMSG);
 		bytes[bit / 8] ^= 1 << bit % 8;
 	}
-	for (size_t cut = 0; cut < size; cut++)
-		assert_int_equal(read_bytes(data, cut, &read), -EBADMSG);
-	assert_int_equal(read_bytes(data, size, &read), 0);
+	for (size_t cut = 0; cut < file_size; cut++) {
+		replace_path(path, bytes, cut);
+		assert_int_equal(disk_cache__read(c, "small.table", &got, &size), -EBADMSG);
+	}
+	replace_path(path, bytes, file_size);
+	assert_int_equal(disk_cache__read(c, "small.table", &got, &size), 0);
+	assert_int_equal(table_cache__decode(got, size, LIMIT, &read), 0);
 	assert_same(&image, &read);
 	unwind_table_image__fini(&read);
+	disk_cache__free(c);
 }
 
 /* Whatever is taken can be searched: the sanitizers look on. */
@@ -428,31 +438,26 @@ static void search(const struct unwind_table_image *image)
 /* Somebody who writes nonsense on purpose has the checksum right. */
 static void test_forged(void **state)
 {
-	size_t size, taken = 0, refused = 0, header;
+	size_t size, taken = 0, refused = 0;
 	uint64_t seed = 0x9e3779b97f4a7c15;
-	_cleanup_free_ char *good = NULL, *bad = NULL;
+	_cleanup_free_ void *good = NULL;
 	struct unwind_table_image image, read;
 	struct small_table small;
-	void *data;
 
 	(void)state;
 	make_small(&small, &image);
-	assert_int_equal(table_file__make(&STAMP, &image, &data, &size), 0);
-	good = data;
-	bad = malloc(size);
-	header = size - sizeof(small);
+	assert_int_equal(table_cache__encode(&image, &good, &size), 0);
 	for (int round = 0; round < 20000; round++) {
-		size_t end = round % 2 ? header + 64 : size;
-		uint32_t crc;
+		/* anywhere, or where sizes and offsets are */
+		size_t start = round % 2 ? sizeof(small) : 0;
+		char *bad = malloc(size);
 		int err;
 
 		memcpy(bad, good, size);
 		for (uint64_t n = 1 + next_random(&seed) % 3; n; n--)
-			bad[MAKER_AT + 8 + next_random(&seed) % (end - MAKER_AT - 8)] =
+			bad[start + next_random(&seed) % (size - start)] =
 				next_random(&seed) % 3 ? (char)next_random(&seed) : (char)0xff;
-		crc = crc32_update(0, bad + CRC_START, size - CRC_START);
-		memcpy(bad + CRC_AT, &crc, sizeof(crc));
-		err = read_bytes(bad, size, &read);
+		err = table_cache__decode(bad, size, LIMIT, &read);
 		if (err) {
 			assert_int_equal(err, -EBADMSG);
 			refused++;
@@ -473,10 +478,14 @@ static void test_devices(void **state)
 	const uint64_t disk = makedev(254, 0), none = makedev(0, 40);
 	struct unwind_table_image image, read;
 	struct file_stamp stamp = stamp_of(nameless);
+	_cleanup_close_ int library = open_library();
 	_cleanup_free_ void *data = NULL;
+	_cleanup_free_ char *other = NULL;
 	struct small_table small;
+	struct disk_cache *files;
 	struct table_cache *c;
-	char path[512];
+	char path[512], name[DISK_CACHE_NAME_SIZE];
+	uint64_t maker;
 	size_t size;
 
 	(void)state;
@@ -488,10 +497,16 @@ static void test_devices(void **state)
 	assert_false(table_cache__is_stable(none, TMPFS_MAGIC));
 	assert_int_equal(major(stamp.device), 0);
 	make_small(&small, &image);
-	assert_int_equal(table_file__make(&stamp, &image, &data, &size), 0);
-	snprintf(path, sizeof(path), "%s/%lx-%lx-%lx-%lx-%lx.table", directory, stamp.device,
-		 stamp.inode, stamp.size, stamp.changed, stamp.changed_ns);
-	replace_path(path, data, size);
+	fill_cache(library, &read, path, sizeof(path));
+	unwind_table_image__fini(&read);
+	other = read_path(path, &size);
+	memcpy(&maker, other + MAKER_AT, sizeof(maker));
+	assert_int_equal(table_cache__encode(&image, &data, &size), 0);
+	snprintf(name, sizeof(name), "%lx-%lx-%lx-%lx-%lx.table", stamp.device, stamp.inode,
+		 stamp.size, stamp.changed, stamp.changed_ns);
+	files = open_files(maker);
+	assert_int_equal(disk_cache__write(files, name, data, size), 0);
+	disk_cache__free(files);
 	assert_int_equal(read_fresh(nameless, LIMIT, &read), 0);
 	unwind_table_image__fini(&read);
 	c = table_cache__open_at(directory, TABLE_CACHE_LIMIT, false);

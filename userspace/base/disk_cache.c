@@ -2,8 +2,8 @@
 /*
  * Every file is opened relative to one descriptor of the directory. The directory is ours and no other user can write
  * to it, so a name in it cannot be swapped, whatever happens to the path that led there. Files are opened without
- * following links and checked before they are read; a file that is not as we left it is deleted, and its content is
- * made again.
+ * following links and checked before they are read; a file that is not as we left it is bad, and its content is made
+ * again.
  *
  * A file is written under another name and renamed: if two processes write the same file, one of the two remains,
  * whole.
@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/gzip.h"
 #include "base/io.h"
 #include "base/order.h"
 #include "base/suffix.h"
@@ -37,6 +38,20 @@
 #define TEMPORARY	".writing-"
 #define TEMPORARY_AGE	3600 /* seconds after which its writer is surely gone */
 #define DIRECTORY_FILES (1u << 20)
+
+static const char MAGIC[8] = "sysprofC";
+
+/* A file begins with it. */
+struct file_header {
+	char magic[8];
+	uint32_t header_size;
+	uint32_t crc; /* of everything behind this field */
+	uint64_t maker;
+	uint64_t size; /* behind the header */
+	char name[DISK_CACHE_NAME_SIZE];
+};
+
+#define CRC_START (offsetof(struct file_header, crc) + sizeof(uint32_t))
 
 struct disk_cache {
 	struct disk_cache_kind kind;
@@ -154,46 +169,68 @@ void disk_cache__delete(struct disk_cache *c, const char *name)
 
 static bool is_usable(const struct disk_cache *c, int fd, struct stat *st)
 {
-	return !fstat(fd, st) && S_ISREG(st->st_mode) && is_ours(st) && st->st_size > 0 &&
-	       (uint64_t)st->st_size <= c->kind.file_limit;
+	return !fstat(fd, st) && S_ISREG(st->st_mode) && is_ours(st) &&
+	       (uint64_t)st->st_size > sizeof(struct file_header) &&
+	       (uint64_t)st->st_size - sizeof(struct file_header) <= c->kind.file_limit;
 }
 
-int disk_cache__open_file(struct disk_cache *c, const char *name, int *fd, size_t *size)
+static struct file_header header_of(const struct disk_cache *c, const char *name, size_t size)
 {
-	_cleanup_close_ int file = openat(
-		c->directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-	struct stat st;
+	struct file_header h = {.header_size = sizeof(h), .maker = c->kind.maker, .size = size};
 
-	if (file < 0 && (errno == ENOENT || errno == ENOMEM || errno == EMFILE || errno == ENFILE))
-		return -errno;
-	if (file < 0 || !is_usable(c, file, &st)) {
-		disk_cache__delete(c, name);
+	memcpy(h.magic, MAGIC, sizeof(MAGIC));
+	snprintf(h.name, sizeof(h.name), "%s", name);
+	return h;
+}
+
+static uint32_t crc_of(const struct file_header *h, const void *data)
+{
+	uint32_t crc = crc32_update(0, (const char *)h + CRC_START, sizeof(*h) - CRC_START);
+
+	return crc32_update(crc, data, h->size);
+}
+
+static int read_exactly(int fd, void *data, size_t size, uint64_t offset)
+{
+	ssize_t got = pread_full(fd, data, size, offset);
+
+	if (got < 0)
+		return (int)got;
+	return (size_t)got == size ? 0 : -EBADMSG;
+}
+
+static int read_file(int fd, struct file_header *expected, void **data)
+{
+	_cleanup_free_ void *bytes = malloc(expected->size + 1);
+	struct file_header header;
+	int err = bytes ? read_exactly(fd, &header, sizeof(header), 0) : -ENOMEM;
+
+	if (!err)
+		err = read_exactly(fd, bytes, expected->size, sizeof(header));
+	if (err)
+		return err;
+	expected->crc = crc_of(expected, bytes);
+	if (memcmp(&header, expected, sizeof(header)))
 		return -EBADMSG;
-	}
-	futimens(file, NULL); /* used just now */
-	*fd = steal_fd(file);
-	*size = st.st_size;
+	*data = steal_ptr(bytes);
 	return 0;
 }
 
 int disk_cache__read(struct disk_cache *c, const char *name, void **data, size_t *size)
 {
-	_cleanup_close_ int fd = -1;
-	_cleanup_free_ char *bytes = NULL;
-	ssize_t got;
-	int err = disk_cache__open_file(c, name, &fd, size);
+	_cleanup_close_ int fd = openat(c->directory, name,
+					O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	struct file_header header;
+	struct stat st;
 
-	if (err)
-		return err;
-	bytes = malloc(*size);
-	if (!bytes)
-		return -ENOMEM;
-	got = pread_full(fd, bytes, *size, 0);
-	if (got < 0)
-		return got;
-	*size = got; /* less: it was truncated, which its reader will see */
-	*data = steal_ptr(bytes);
-	return 0;
+	if (fd < 0 && (errno == ENOENT || errno == ENOMEM || errno == EMFILE || errno == ENFILE))
+		return -errno;
+	if (fd < 0 || !is_usable(c, fd, &st))
+		return -EBADMSG;
+	futimens(fd, NULL); /* used just now */
+	*size = st.st_size - sizeof(header);
+	header = header_of(c, name, *size);
+	return read_file(fd, &header, data);
 }
 
 /* A file with an unpredictable name. O_EXCL follows no link, not even for root. */
@@ -209,15 +246,18 @@ static int open_temporary(int directory, char *name, size_t size)
 	return fd < 0 ? -errno : fd;
 }
 
-static int write_file(int directory, const char *name, const void *data, size_t size)
+static int write_file(int directory, const struct file_header *header, const void *data)
 {
+	const char *name = header->name;
 	char temporary[64];
 	int fd = open_temporary(directory, temporary, sizeof(temporary));
 	int err;
 
 	if (fd < 0)
 		return fd;
-	err = write_full(fd, data, size);
+	err = write_full(fd, header, sizeof(*header));
+	if (!err)
+		err = write_full(fd, data, header->size);
 	if (close(fd) && !err)
 		err = -errno;
 	if (!err && renameat(directory, temporary, directory, name))
@@ -286,11 +326,14 @@ static int tidy_directory(struct disk_cache *c)
 
 int disk_cache__write(struct disk_cache *c, const char *name, const void *data, size_t size)
 {
-	int err = write_file(c->directory, name, data, size);
+	struct file_header header = header_of(c, name, size);
+	int err;
 
+	header.crc = crc_of(&header, data);
+	err = write_file(c->directory, &header, data);
 	if (err)
 		return err;
 	/* counted even if it replaced something: the count is corrected by tidying */
-	c->total += size;
+	c->total += sizeof(header) + size;
 	return c->counted && c->total <= c->kind.limit ? 0 : tidy_directory(c);
 }

@@ -3,8 +3,10 @@
  * A directory of files that can be recreated: below $XDG_CACHE_HOME/sysprof (or ~/.cache/sysprof), for root below
  * /var/cache/sysprof.
  *
- * Nothing in it is trusted: directories and files must be ours and not writable by others. The reader of a file
- * checks its content. Bounded in size; the least recently used file is deleted first.
+ * Nothing in it is trusted: directories and files must be ours and not writable by others. A checksum finds what the
+ * disk or a crash did. It is no protection from a forger, so the reader checks the content as well. It is read by the
+ * machine and the version that wrote it, so everything is in the machine's own order and width. Bounded in size; the
+ * least recently used file is deleted first.
  */
 #ifndef BASE_DISK_CACHE_H
 #define BASE_DISK_CACHE_H
@@ -19,6 +21,7 @@ struct disk_cache_kind {
 	const char *suffix;    /* of its files' names, ".symbols" */
 	uint64_t limit;	       /* bytes of all its files */
 	uint64_t file_limit;
+	uint64_t maker; /* files of another one are bad */
 };
 
 struct disk_cache;
@@ -30,11 +33,9 @@ struct disk_cache *disk_cache__open_at(const struct disk_cache_kind *kind, const
 void disk_cache__free(struct disk_cache *c);
 
 /*
- * Opens a file of ours, which counts as a use; the caller closes it. 0; -ENOENT; -EBADMSG: the name belonged to
- * something else, which has been deleted if possible; -ENOMEM, -EMFILE, -ENFILE.
+ * What was written by that name, which counts as a use; the caller frees it. 0; -ENOENT; -EBADMSG: there is something
+ * else, or it is damaged, or of another maker; -ENOMEM, -EMFILE, -ENFILE, -EIO.
  */
-int disk_cache__open_file(struct disk_cache *c, const char *name, int *fd, size_t *size);
-/* All of its bytes; the caller frees. As above; also -EIO. */
 int disk_cache__read(struct disk_cache *c, const char *name, void **data, size_t *size);
 void disk_cache__delete(struct disk_cache *c, const char *name);
 

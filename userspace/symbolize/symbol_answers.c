@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The format: a header, and a blob of stream/symbol_blob.h that begins with it.
- *
- * It is read by the machine and the version that wrote it, so everything is in the machine's own order
- * and width, and a file with another header is deleted. A checksum finds what the disk or a crash did.
- * It is no protection from a forger, so each answer is checked as well, once, when the file is opened.
- */
+/* A blob of stream/symbol_blob.h. Each answer is checked once, when the blob is opened. */
 #include "symbolize/symbol_answers.h"
 
 #include <errno.h>
@@ -13,35 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/gzip.h"
-#include "base/hashmap.h"
 #include "base/minmax.h"
 #include "base/order.h"
 #include "base/search.h"
 #include "base/vec.h"
 #include "stream/symbol_blob.h"
 
-#define VERSION 3 /* since it is a blob */
 /* Bytes of code: a wrong size of a symbol is wrong no further than this. */
 #define SPAN_MAX (UINT64_C(1) << 20)
-
-static const char MAGIC[8] = "sysprofS";
-
-struct file_header {
-	char magic[8];
-	uint32_t version;
-	uint32_t crc; /* of everything behind this field */
-	uint64_t size;
-	uint64_t maker; /* the program's version */
-	uint64_t debug_id;
-	uint32_t reserved;
-	uint32_t build_id_size;
-	uint8_t build_id[SYMBOL_BUILD_ID_MAX];
-};
-
-_Static_assert(sizeof(struct file_header) % EVENT_ALIGN == 0, "answers are aligned");
-
-#define CRC_START (offsetof(struct file_header, crc) + sizeof(uint32_t))
 
 /* Where the answer for an address is. */
 struct answer_place {
@@ -50,32 +23,17 @@ struct answer_place {
 };
 
 struct symbol_answers {
-	struct symbol_blob blob; /* with room for the header in front */
+	struct symbol_blob blob;
 	VEC(struct answer_place) places;
 	bool sorted; /* and one place per address */
 	struct symbol_answer found;
 };
 
-static uint64_t hash_of_maker(void)
-{
-	return hash_stable(SYSPROF_VERSION, sizeof(SYSPROF_VERSION));
-}
-
 /* ---- making ---------------------------------------------------------------------------------- */
 
 struct symbol_answers *symbol_answers__new(void)
 {
-	struct symbol_answers *a = calloc(1, sizeof(*a));
-
-	if (!a)
-		return NULL;
-	if (vec_reserve(&a->blob.bytes, sizeof(struct file_header))) {
-		symbol_answers__free(a);
-		return NULL;
-	}
-	memset(a->blob.bytes.data, 0, sizeof(struct file_header));
-	a->blob.bytes.count = sizeof(struct file_header);
-	return a;
+	return calloc(1, sizeof(struct symbol_answers));
 }
 
 void symbol_answers__free(struct symbol_answers *a)
@@ -119,44 +77,18 @@ static void sort_places(struct symbol_answers *a)
 	a->sorted = true;
 }
 
-void symbol_answers__encode(struct symbol_answers *a, const struct symbol_key *key,
-			    const void **data, size_t *size)
+void symbol_answers__bytes(const struct symbol_answers *a, const void **data, size_t *size)
 {
-	struct file_header header = {.version = VERSION,
-				     .size = a->blob.bytes.count,
-				     .maker = hash_of_maker(),
-				     .debug_id = key->identity,
-				     .build_id_size = key->build_id_size};
-	char *file = a->blob.bytes.data;
-
-	memcpy(header.magic, MAGIC, sizeof(MAGIC));
-	memcpy(header.build_id, key->build_id, key->build_id_size);
-	memcpy(file, &header, sizeof(header));
-	header.crc = crc32_update(0, file + CRC_START, header.size - CRC_START);
-	memcpy(file, &header, sizeof(header));
-	*data = file;
-	*size = header.size;
+	*data = a->blob.bytes.data;
+	*size = a->blob.bytes.count;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static bool header_is_good(const void *data, size_t size, const struct symbol_key *key)
-{
-	const struct file_header *h = data;
-
-	if (size < sizeof(*h) || memcmp(h->magic, MAGIC, sizeof(MAGIC)) || h->version != VERSION ||
-	    h->size != size || h->maker != hash_of_maker())
-		return false;
-	if (h->debug_id != key->identity || h->build_id_size != key->build_id_size ||
-	    memcmp(h->build_id, key->build_id, key->build_id_size))
-		return false;
-	return crc32_update(0, (const char *)data + CRC_START, size - CRC_START) == h->crc;
-}
-
 /* 0, -EBADMSG, -ENOMEM. */
 static int find_places(struct symbol_answers *a)
 {
-	size_t end = sizeof(struct file_header);
+	size_t end = 0;
 	int more, err = 0;
 
 	do {
@@ -173,11 +105,10 @@ static int find_places(struct symbol_answers *a)
 	return more < 0 || end != a->blob.bytes.count ? -EBADMSG : 0;
 }
 
-int symbol_answers__open(void *data, size_t size, const struct symbol_key *key,
-			 struct symbol_answers **answers)
+int symbol_answers__open(void *data, size_t size, struct symbol_answers **answers)
 {
-	struct symbol_answers *a = calloc(1, sizeof(*a));
-	int err = -EBADMSG;
+	struct symbol_answers *a = symbol_answers__new();
+	int err;
 
 	if (!a) {
 		free(data);
@@ -185,8 +116,7 @@ int symbol_answers__open(void *data, size_t size, const struct symbol_key *key,
 	}
 	a->blob.bytes.data = data;
 	a->blob.bytes.count = a->blob.bytes.capacity = size;
-	if (header_is_good(data, size, key))
-		err = find_places(a);
+	err = find_places(a);
 	if (err)
 		symbol_answers__free(a);
 	else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One file of the symbol cache, in memory: made from answers, or read and checked. */
+/* The content of one file of the symbol cache, in memory: made from answers, or read and checked. */
 #ifndef SYMBOLIZE_SYMBOL_ANSWERS_H
 #define SYMBOLIZE_SYMBOL_ANSWERS_H
 
@@ -23,12 +23,8 @@ struct symbol_key {
 struct symbol_answers;
 
 struct symbol_answers *symbol_answers__new(void); /* NULL: no memory */
-/*
- * Takes `data` over (malloced), whatever it returns. 0; -EBADMSG: damaged, of another version or
- * another module; -ENOMEM.
- */
-int symbol_answers__open(void *data, size_t size, const struct symbol_key *key,
-			 struct symbol_answers **answers);
+/* Takes `data` over (malloced), whatever it returns. 0; -EBADMSG: these are no answers; -ENOMEM. */
+int symbol_answers__open(void *data, size_t size, struct symbol_answers **answers);
 void symbol_answers__free(struct symbol_answers *a); /* NULL is fine */
 
 /* A later answer for the same address counts. 0; -EFBIG: the file would be too large; -ENOMEM. */
@@ -46,8 +42,7 @@ const struct symbol_result *symbol_answers__find(struct symbol_answers *a, uint6
 /* Bytes in memory, nearly. */
 size_t symbol_answers__size(const struct symbol_answers *a);
 
-/* The file's bytes, which stay these answers'; valid as a result is. */
-void symbol_answers__encode(struct symbol_answers *a, const struct symbol_key *key,
-			    const void **data, size_t *size);
+/* For symbol_answers__open(); they stay these answers', and are valid as a result is. */
+void symbol_answers__bytes(const struct symbol_answers *a, const void **data, size_t *size);
 
 #endif

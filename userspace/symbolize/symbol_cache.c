@@ -19,7 +19,8 @@
 
 #define SUFFIX	      ".symbols"
 #define NAME_SIZE     (2 * SYMBOL_BUILD_ID_MAX + 1 + 16 + sizeof(SUFFIX))
-#define MODULE_SHARE  4 /* one module keeps at most such a part of the memory */
+#define MAKER	      "4 " SYSPROF_VERSION /* the version of the format, and the program's */
+#define MODULE_SHARE  4			   /* one module keeps at most such a part of the memory */
 #define PENDING_SHARE 4
 
 _Static_assert(NAME_SIZE <= DISK_CACHE_NAME_SIZE, "names that the limit sees");
@@ -68,6 +69,7 @@ static struct disk_cache *open_files(const char *path, uint64_t limit)
 		.suffix = SUFFIX,
 		.limit = limit,
 		.file_limit = SYMBOL_FILE_LIMIT,
+		.maker = hash_stable(MAKER, sizeof(MAKER)),
 	};
 
 	return path ? disk_cache__open_at(&kind, path) : disk_cache__open(&kind);
@@ -136,7 +138,7 @@ static struct symbol_answers *load_file(struct symbol_cache *c, const struct sym
 	file_name(key, name);
 	err = disk_cache__read(c->files, name, &data, &size);
 	if (!err)
-		err = symbol_answers__open(data, size, key, &answers);
+		err = symbol_answers__open(data, size, &answers);
 	if (err == -EBADMSG) {
 		log_debug(LOG_SYMBOLS, "cache: %s deleted: damaged, or of another version", name);
 		disk_cache__delete(c->files, name);
@@ -163,7 +165,7 @@ static void write_module(struct symbol_cache *c, struct module_answers *m)
 	if (m->file)
 		err = symbol_answers__merge(m->added, m->file);
 	if (!err) {
-		symbol_answers__encode(m->added, &m->key, &data, &size);
+		symbol_answers__bytes(m->added, &data, &size);
 		file_name(&m->key, name);
 		err = disk_cache__write(c->files, name, data, size);
 		log_debug(LOG_SYMBOLS, "cache: %s %s, %zu bytes", name,

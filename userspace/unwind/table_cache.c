@@ -35,7 +35,7 @@
 #include "base/log.h"
 #include "base/quota.h"
 #include "base/vec.h"
-#include "unwind/table_file.h"
+#include "unwind/table_maker.h"
 
 #define SUFFIX		 ".table"
 #define FILE_LIMIT	 (UINT64_C(64) << 20)
@@ -67,6 +67,8 @@ static struct table_cache *open_files(const char *path, uint64_t limit, bool any
 		.suffix = SUFFIX,
 		.limit = limit,
 		.file_limit = FILE_LIMIT,
+		/* a hash of the sources, by the Makefile: a change of what is built makes former files invalid */
+		.maker = TABLE_MAKER,
 	};
 	struct table_cache *c = calloc(1, sizeof(*c));
 
@@ -131,23 +133,61 @@ static bool is_known(const struct table_cache *c, int fd, const struct file_stam
 	return !fstatfs(fd, &system) && table_cache__is_stable(stamp->device, system.f_type);
 }
 
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* The image's bytes come first, so they can be the image's own when they are read. */
+int table_cache__encode(const struct unwind_table_image *image, void **data, size_t *size)
+{
+	struct unwind_table_image last = *image;
+	char *bytes = malloc(image->size + sizeof(last));
+
+	if (!bytes)
+		return -ENOMEM;
+	last.bytes = NULL;
+	memcpy(bytes, image->bytes, image->size);
+	memcpy(bytes + image->size, &last, sizeof(last));
+	*data = bytes;
+	*size = image->size + sizeof(last);
+	return 0;
+}
+
+int table_cache__decode(void *data, size_t size, size_t limit, struct unwind_table_image *image)
+{
+	_cleanup_free_ char *bytes = data;
+	struct unwind_table_image read;
+
+	if (size <= sizeof(read))
+		return -EBADMSG;
+	size -= sizeof(read);
+	memcpy(&read, bytes + size, sizeof(read));
+	read.bytes = bytes;
+	if (read.size != size)
+		return -EBADMSG;
+	if (size > limit)
+		return -EFBIG;
+	if (unwind_table_image__check(&read))
+		return -EBADMSG;
+	bytes = NULL;
+	*image = read;
+	return 0;
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 int table_cache__read(struct table_cache *c, int fd, size_t limit, struct unwind_table_image *image)
 {
-	_cleanup_close_ int file = -1;
 	char name[DISK_CACHE_NAME_SIZE];
 	struct file_stamp stamp;
 	size_t size;
+	void *data;
 	int err;
 
 	if (file_stamp__read(fd, &stamp) || !is_known(c, fd, &stamp))
 		return -ENOENT;
 	file_name(&stamp, name);
-	err = disk_cache__open_file(c->files, name, &file, &size);
-	if (err)
-		return err == -ENOMEM ? err : -ENOENT;
-	err = table_file__read(file, size, &stamp, limit, image);
+	err = disk_cache__read(c->files, name, &data, &size);
+	if (!err)
+		err = table_cache__decode(data, size, limit, image);
 	if (err == -EBADMSG) {
 		log_debug(LOG_UNWIND, "cache: %s deleted: damaged, or of another version", name);
 		disk_cache__delete(c->files, name);
@@ -191,7 +231,7 @@ void table_cache__keep(struct table_cache *c, int fd, const struct file_stamp *s
 	    !may_write(c, image->size))
 		return;
 	file_name(stamp, unwritten.name);
-	if (table_file__make(stamp, image, &unwritten.data, &unwritten.size))
+	if (table_cache__encode(image, &unwritten.data, &unwritten.size))
 		return;
 	if (vec_push(&c->unwritten, unwritten)) {
 		free(unwritten.data);

@@ -47,4 +47,12 @@ void table_cache__keep(struct table_cache *c, int fd, const struct file_stamp *s
 		       const struct unwind_table_image *image);
 bool table_cache__write(struct table_cache *c);
 
+/* The content of a file, which the caller frees. 0, -ENOMEM. */
+int table_cache__encode(const struct unwind_table_image *image, void **data, size_t *size);
+/*
+ * Takes `data` over (malloced), whatever it returns. The walk trusts the offsets of a table, so the image is checked: 0;
+ * -EBADMSG; -EFBIG: it has more than `limit` bytes.
+ */
+int table_cache__decode(void *data, size_t size, size_t limit, struct unwind_table_image *image);
+
 #endif

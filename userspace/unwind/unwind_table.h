@@ -15,7 +15,7 @@
 
 #define UNWIND_IMAGE_ALIGNMENT 64
 
-/* table_file keeps it on disk as it is, all but `bytes`: another pointer would have to be seen to there. */
+/* table_cache keeps it on disk as it is, all but `bytes`: another pointer would have to be cleared there. */
 struct unwind_table_image {
 	struct unwind_table table; /* offsets from the start of `bytes` */
 	void *bytes;		   /* 8-aligned; the holder's */
