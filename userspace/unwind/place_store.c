@@ -8,6 +8,7 @@
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "base/quota.h"
 #include "base/tenant_user.h"
 #include "base/vec.h"
@@ -250,78 +251,46 @@ static void learn_users(struct place_store *s, uint32_t first, uint32_t count)
 	}
 }
 
-/*
- * The user with the most among these words' processes, if that is more than the claim's user would have; TENANT_UNKNOWN
- * has a share like any other. False: there is none.
- */
-static bool find_richest(const struct place_store *s, uint32_t first, uint32_t count,
-			 const struct claim *claim, uint32_t *user)
-{
-	uint64_t most = quota__used(&s->quota, claim->user) + claim->size;
-	bool found = false;
-
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t word = (first + i) & (UNWIND_PROCESSES - 1);
-		const struct holder *h = &s->holders[word];
-		uint64_t used;
-
-		if (!s->memory.processes[word] || h->user == claim->user ||
-		    (found && h->user == *user))
-			continue;
-		used = quota__used(&s->quota, h->user);
-		if (used <= most)
-			continue;
-		most = used;
-		*user = h->user;
-		found = true;
-	}
-	return found;
-}
-
 /* Why a process has to give way to another one, the better reason first. */
 enum reason {
 	REASON_IDLE,
-	REASON_SHARE, /* its user has the most */
+	REASON_SHARE, /* its user has more than the other's would have */
 	REASON_SIZE,  /* of the same user, it has more than twice as much */
 	REASON_NONE
 };
 
-static enum reason reason_for(const struct place_store *s, uint32_t word, const uint32_t *richest,
-			      const struct claim *claim)
+struct victim {
+	uint32_t word;
+	enum reason reason;
+	uint64_t used; /* REASON_SHARE: by its user; TENANT_UNKNOWN has a share like any other */
+};
+
+static struct victim judge(const struct place_store *s, uint32_t word, const struct claim *claim)
 {
 	const struct holder *h = &s->holders[word];
+	struct victim v = {.word = word, .reason = REASON_NONE};
 
 	if (!s->memory.processes[word] ||
 	    unwind_word_tgid(s->memory.processes[word]) == claim->tgid)
-		return REASON_NONE;
-	if (s->now - h->sampled > PLACE_IDLE_NS)
-		return REASON_IDLE;
-	if (richest && h->user == *richest)
-		return REASON_SHARE;
-	if (h->user == claim->user && h->size > 2 * claim->size)
-		return REASON_SIZE;
-	return REASON_NONE;
+		return v;
+	if (s->now - h->sampled > PLACE_IDLE_NS) {
+		v.reason = REASON_IDLE;
+	} else if (h->user == claim->user) {
+		v.reason = h->size > 2 * claim->size ? REASON_SIZE : REASON_NONE;
+	} else {
+		v.used = quota__used(&s->quota, h->user);
+		if (v.used > quota__used(&s->quota, claim->user) + claim->size)
+			v.reason = REASON_SHARE;
+	}
+	return v;
 }
 
-/* Of `count` words from `first` on. The one that was not sampled for longest, of the best reason. */
-static enum reason find_victim(const struct place_store *s, uint32_t first, uint32_t count,
-			       const struct claim *claim, uint32_t *victim)
+/* Of the user with the most, the process that was not sampled for longest. */
+static bool goes_before(const struct place_store *s, const struct victim *x, const struct victim *y)
 {
-	uint32_t user;
-	const uint32_t *most = find_richest(s, first, count, claim, &user) ? &user : NULL;
-	enum reason best = REASON_NONE;
+	int order = ASCENDING(reason) ?: DESCENDING(used);
 
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t word = (first + i) & (UNWIND_PROCESSES - 1);
-		enum reason reason = reason_for(s, word, most, claim);
-
-		if (reason == REASON_NONE || reason > best ||
-		    (reason == best && s->holders[word].sampled >= s->holders[*victim].sampled))
-			continue;
-		best = reason;
-		*victim = word;
-	}
-	return best;
+	return order ? order < 0 : s->holders[x->word].sampled < s->holders[y->word].sampled;
 }
 
 static void note_giving_way(const struct place_store *s, const struct holder *h)
@@ -333,20 +302,25 @@ static void note_giving_way(const struct place_store *s, const struct holder *h)
 static size_t evict_one(struct place_store *s, uint32_t first, uint32_t count,
 			const struct claim *claim)
 {
-	uint32_t word = first;
-	enum reason reason = find_victim(s, first, count, claim, &word);
+	struct victim victim = {.reason = REASON_NONE};
 	size_t size;
 
-	if (reason == REASON_NONE)
+	for (uint32_t i = 0; i < count; i++) {
+		struct victim v = judge(s, (first + i) & (UNWIND_PROCESSES - 1), claim);
+
+		if (v.reason != REASON_NONE && goes_before(s, &v, &victim))
+			victim = v;
+	}
+	if (victim.reason == REASON_NONE)
 		return 0;
-	size = s->holders[word].size;
-	s->stats->idle_evicted += reason == REASON_IDLE;
-	s->stats->shared += reason != REASON_IDLE;
-	if (reason != REASON_IDLE)
-		note_giving_way(s, &s->holders[word]);
+	size = s->holders[victim.word].size;
+	s->stats->idle_evicted += victim.reason == REASON_IDLE;
+	s->stats->shared += victim.reason != REASON_IDLE;
+	if (victim.reason != REASON_IDLE)
+		note_giving_way(s, &s->holders[victim.word]);
 	log_debug(LOG_UNWIND, "places of process %u make room: %zu bytes",
-		  unwind_word_tgid(s->memory.processes[word]), size);
-	take_back(s, word);
+		  unwind_word_tgid(s->memory.processes[victim.word]), size);
+	take_back(s, victim.word);
 	return size;
 }
 
