@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "symbolize/sealed_private.h"
+#include "symbolize/sealed.h"
 
 #define ADDRESSES 8
 

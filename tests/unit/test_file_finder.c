@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "helpers/watch.h"
-#include "symbolize/file_finder_private.h"
+#include "symbolize/file_finder.h"
 
 #include "unit/debug_file_support.h"
 
@@ -27,7 +27,7 @@
 static struct file_finder *finder(uint64_t silence)
 {
 	const struct finder_limits limits = {silence, PATIENT, PATIENT};
-	struct file_finder *f = file_finder__new_within(&limits);
+	struct file_finder *f = file_finder__new(&limits);
 
 	assert_non_null(f);
 	return f;
@@ -246,7 +246,7 @@ static void test_budget(void **state)
 {
 	const struct finder_limits limits = {
 		.silence_ns = PATIENT, .user_ns = 1, .others_ns = PATIENT};
-	struct file_finder *f = file_finder__new_within(&limits);
+	struct file_finder *f = file_finder__new(&limits);
 	struct question q;
 
 	(void)state;

@@ -134,7 +134,7 @@ static void assert_child_says(const struct module_files *files, uint64_t offset,
 		.context = said,
 	};
 
-	assert_int_equal(sealed_run(&job, 1, 1, NULL, NULL, NULL), 0);
+	assert_int_equal(sealed_run(&job, 1, 1, NULL, NULL, &(struct sealed_work){}), 0);
 	assert_string_equal(said, expected);
 }
 

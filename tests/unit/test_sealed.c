@@ -28,7 +28,7 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
-#include "symbolize/sealed_private.h"
+#include "symbolize/sealed.h"
 #include "symbolize/sealed_protocol.h"
 #include "unit/sealed_support.h"
 
@@ -264,7 +264,7 @@ static void run_bad(const struct sealed_work *work, enum dwarf_state expected)
 	size_t descriptors = open_descriptors();
 
 	make_jobs(jobs, tests, 3);
-	assert_int_equal(sealed_run_work(jobs, 3, 2, NULL, NULL, work), 0);
+	assert_int_equal(sealed_run(jobs, 3, 2, NULL, NULL, work), 0);
 	for (size_t i = 0; i < 3; i++) {
 		assert_answered(&tests[i], i != 1);
 		assert_int_equal(jobs[i].report.state, SYMBOL_STATE_RESOLVED);
@@ -290,7 +290,7 @@ static void test_answers(void **state)
 	for (unsigned int parallel = 0; parallel < 4; parallel++) {
 		make_jobs(jobs, tests, 5);
 		jobs[3].count = 0;
-		assert_int_equal(sealed_run_work(jobs, 5, parallel, NULL, NULL, &work), 0);
+		assert_int_equal(sealed_run(jobs, 5, parallel, NULL, NULL, &work), 0);
 		for (size_t i = 0; i < 5; i++) {
 			if (i == 3)
 				continue;
@@ -300,7 +300,7 @@ static void test_answers(void **state)
 		assert_int_equal(tests[3].reported, 0);
 		assert_int_equal(jobs[3].report.state, SYMBOL_STATE_RESOLVED);
 	}
-	assert_int_equal(sealed_run_work(NULL, 0, 0, NULL, NULL, &work), 0);
+	assert_int_equal(sealed_run(NULL, 0, 0, NULL, NULL, &work), 0);
 }
 
 static void spin(uint64_t time)
@@ -331,7 +331,7 @@ static void test_order_of_jobs(void **state)
 	make_jobs(jobs, tests, 4);
 	for (size_t i = 0; i < 4; i++)
 		tests[i].turn = &turn;
-	assert_int_equal(sealed_run_work(jobs, 4, 4, NULL, NULL, &work), 0);
+	assert_int_equal(sealed_run(jobs, 4, 4, NULL, NULL, &work), 0);
 	for (size_t i = 0; i < 4; i++)
 		assert_int_equal(tests[i].came, i + 1);
 }
@@ -366,7 +366,7 @@ static void test_long_answers_are_cut(void **state)
 
 	(void)state;
 	make_jobs(&job, &test, 1);
-	assert_int_equal(sealed_run_work(&job, 1, 1, NULL, NULL, &work), 0);
+	assert_int_equal(sealed_run(&job, 1, 1, NULL, NULL, &work), 0);
 	assert_int_equal(test.reported, ADDRESSES);
 	assert_int_equal(test.answers[7].frames, SYMBOL_CHAIN_MAX);
 	assert_int_equal(strlen(test.answers[7].name), sizeof(test.answers[7].name) - 1);
@@ -418,7 +418,7 @@ static void test_stuck(void **state)
 
 	(void)state;
 	make_jobs(jobs, tests, 3);
-	assert_int_equal(sealed_run_work(jobs, 3, 2, NULL, NULL, &work), 0);
+	assert_int_equal(sealed_run(jobs, 3, 2, NULL, NULL, &work), 0);
 	assert_answered(&tests[0], true);
 	assert_answered(&tests[2], true);
 	assert_true(tests[1].reported == ADDRESSES && !tests[1].answers[0].frames);
@@ -444,7 +444,7 @@ static void test_crash_of_both_children(void **state)
 
 	(void)state;
 	make_jobs(jobs, tests, 3);
-	assert_int_equal(sealed_run_work(jobs, 3, 1, NULL, NULL, &work), 0);
+	assert_int_equal(sealed_run(jobs, 3, 1, NULL, NULL, &work), 0);
 	assert_answered(&tests[0], true);
 	assert_answered(&tests[2], true);
 	assert_int_equal(tests[1].reported, ADDRESSES);
@@ -463,7 +463,7 @@ static void test_error_of_a_sink(void **state)
 	(void)state;
 	make_jobs(jobs, tests, 3);
 	tests[1].stop_with = -ENOSPC;
-	assert_int_equal(sealed_run_work(jobs, 3, 1, NULL, NULL, &work), -ENOSPC);
+	assert_int_equal(sealed_run(jobs, 3, 1, NULL, NULL, &work), -ENOSPC);
 	assert_answered(&tests[0], true);
 	assert_int_equal(tests[1].reported, 1);
 	assert_int_equal(tests[2].reported, 0);
@@ -583,7 +583,7 @@ static void test_kill_in_the_middle(void **state)
 
 	(void)state;
 	make_jobs(jobs, tests, 3);
-	assert_int_equal(sealed_run_work(jobs, 3, 2, watch, &w, &work), 0);
+	assert_int_equal(sealed_run(jobs, 3, 2, watch, &w, &work), 0);
 	assert_true(w.acted_on);
 	for (size_t i = 0; i < 3; i++)
 		assert_answered(&tests[i], i != 1);
@@ -599,7 +599,7 @@ static void test_cancel(void **state)
 
 	(void)state;
 	make_jobs(jobs, tests, 3);
-	assert_int_equal(sealed_run_work(jobs, 3, 2, watch, &w, &work), 0);
+	assert_int_equal(sealed_run(jobs, 3, 2, watch, &w, &work), 0);
 	assert_answered(&tests[0], true);
 	assert_answered(&tests[2], true);
 	assert_int_equal(tests[1].reported, ADDRESSES);
@@ -640,7 +640,7 @@ static void test_what_a_child_has(void **state)
 	(void)state;
 	make_jobs(jobs, tests, 3);
 	jobs[1].files.elf_fd = elf;
-	assert_int_equal(sealed_run_work(jobs, 3, 2, watch, &w, &work), 0);
+	assert_int_equal(sealed_run(jobs, 3, 2, watch, &w, &work), 0);
 	assert_int_equal(w.descriptors, 5); /* 0, 1, 2, the socket, the file */
 	assert_int_equal(status_field(w.status, "\nCapEff:\t", 16), 0);
 	assert_int_equal(status_field(w.status, "\nCapPrm:\t", 16), 0);

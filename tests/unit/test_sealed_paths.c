@@ -145,9 +145,8 @@ static void test_paths_are_refused(void **state)
 	write_file(secret_path, "secret");
 	make_jobs(&job, &test, 1);
 	job.finder = finder;
-	assert_int_equal(sealed_run_work(&job, 1, 1, NULL, NULL,
-					 &(struct sealed_work){.resolve = try_paths}),
-			 0);
+	assert_int_equal(
+		sealed_run(&job, 1, 1, NULL, NULL, &(struct sealed_work){.resolve = try_paths}), 0);
 	assert_int_equal(job.report.dwarf, DWARF_STATE_READ);
 	assert_answered(&test, true);
 	unlink(secret_path);
@@ -168,7 +167,7 @@ static void test_split_files_are_handed_in(void **state)
 	make_jobs(&job, &test, 1);
 	job.finder = finder;
 	job.count = 1;
-	assert_int_equal(sealed_run_work(&job, 1, 1, NULL, NULL, &work), 0);
+	assert_int_equal(sealed_run(&job, 1, 1, NULL, NULL, &work), 0);
 	assert_int_equal(job.report.dwarf, DWARF_STATE_READ);
 	assert_string_equal(test.answers[0].name, "of the host");
 
@@ -181,7 +180,7 @@ static void test_split_files_are_handed_in(void **state)
 	job.finder = finder;
 	job.count = 1;
 	job.root_fd = root_fd;
-	assert_int_equal(sealed_run_work(&job, 1, 1, NULL, NULL, &work), 0);
+	assert_int_equal(sealed_run(&job, 1, 1, NULL, NULL, &work), 0);
 	assert_string_equal(test.answers[0].name, "of the container");
 	snprintf(inside, sizeof(inside), "rm -r %s", scratch_directory());
 	assert_int_equal(system(inside), 0);
@@ -210,7 +209,7 @@ static void test_packages_are_beside_the_module(void **state)
 		job.root_fd = root_fd;
 		job.path = "/bin/prog";
 		job.files.package_size = packaged;
-		assert_int_equal(sealed_run_work(&job, 1, 1, NULL, NULL, &work), 0);
+		assert_int_equal(sealed_run(&job, 1, 1, NULL, NULL, &work), 0);
 		assert_int_equal(job.report.dwarf, DWARF_STATE_READ);
 		assert_string_equal(test.answers[0].name, "package");
 	}
@@ -221,7 +220,7 @@ static void test_packages_are_beside_the_module(void **state)
 static int start_finder(void **state)
 {
 	(void)state;
-	finder = file_finder__new();
+	finder = file_finder__new(NULL);
 	return !finder;
 }
 

@@ -19,7 +19,7 @@
 
 #include "elf/elf_file.h"
 #include "symbolize/sealed_pool.h"
-#include "symbolize/sealed_private.h"
+#include "symbolize/sealed.h"
 
 #define ADDRESSES 3
 #define ENOUGH	  ((size_t)1 << 30)
@@ -60,7 +60,8 @@ static struct answers run(struct sealed_pool *pool, const struct symbol_key *of,
 		.context = &answers,
 	};
 
-	assert_int_equal(sealed_run(&job, 1, 1, NULL, NULL, pool), 0);
+	assert_int_equal(sealed_run(&job, 1, 1, NULL, NULL, &(struct sealed_work){.pool = pool}),
+			 0);
 	assert_int_equal(job.report.state, SYMBOL_STATE_RESOLVED);
 	assert_int_equal(answers.count, count);
 	assert_true(job.cpu_time > 0);

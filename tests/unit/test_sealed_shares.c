@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/clocks.h"
-#include "symbolize/sealed_private.h"
+#include "symbolize/sealed.h"
 
 #define SECOND	  1000000000ull
 #define ADDRESSES 3
@@ -82,7 +82,7 @@ static void test_sum_of_a_user(void **state)
 	(void)state;
 	for (size_t i = 0; i < JOBS; i++)
 		make_job(&jobs[i], &tests[i], users[i], books);
-	assert_int_equal(sealed_run_work(jobs, JOBS, 2, NULL, NULL, &work), 0);
+	assert_int_equal(sealed_run(jobs, JOBS, 2, NULL, NULL, &work), 0);
 	for (size_t i = 0; i < JOBS; i++) {
 		bool greedy = users[i] == GREEDY;
 
@@ -121,7 +121,7 @@ static void test_sum_of_all(void **state)
 		if (users[i])
 			jobs[i].addresses = tests[0].addresses; /* burns its time */
 	}
-	assert_int_equal(sealed_run_work(jobs, JOBS, 4, NULL, NULL, &work), 0);
+	assert_int_equal(sealed_run(jobs, JOBS, 4, NULL, NULL, &work), 0);
 	for (size_t i = 0; i < JOBS; i++)
 		assert_int_equal(jobs[i].report.state,
 				 users[i] ? SYMBOL_STATE_LEFT : SYMBOL_STATE_RESOLVED);

@@ -190,23 +190,14 @@ static uint32_t crc_of(const struct file_header *h, const void *data)
 	return crc32_update(crc, data, h->size);
 }
 
-static int read_exactly(int fd, void *data, size_t size, uint64_t offset)
-{
-	ssize_t got = pread_full(fd, data, size, offset);
-
-	if (got < 0)
-		return (int)got;
-	return (size_t)got == size ? 0 : -EBADMSG;
-}
-
 static int read_file(int fd, struct file_header *expected, void **data)
 {
 	_cleanup_free_ void *bytes = malloc(expected->size + 1);
 	struct file_header header;
-	int err = bytes ? read_exactly(fd, &header, sizeof(header), 0) : -ENOMEM;
+	int err = bytes ? pread_exactly(fd, &header, sizeof(header), 0) : -ENOMEM;
 
 	if (!err)
-		err = read_exactly(fd, bytes, expected->size, sizeof(header));
+		err = pread_exactly(fd, bytes, expected->size, sizeof(header));
 	if (err)
 		return err;
 	expected->crc = crc_of(expected, bytes);

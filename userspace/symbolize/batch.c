@@ -142,7 +142,7 @@ static int find_debug_file(struct batch *b, struct part *part)
 	int err;
 
 	if (!b->finder)
-		b->finder = file_finder__new();
+		b->finder = file_finder__new(NULL);
 	if (!b->finder)
 		return -ENOMEM;
 	file_finder__count_in(b->finder, b->options->outside);
@@ -589,7 +589,8 @@ int symbolizer__resolve_all(struct symbolizer *s, struct symbolizer_job *jobs, s
 	int err = batch__init(&b, jobs);
 
 	if (!err && b.sealed_count)
-		err = sealed_run(b.sealed, b.sealed_count, 0, on_poll, &b, symbolize_pool(s));
+		err = sealed_run(b.sealed, b.sealed_count, 0, on_poll, &b,
+				 &(struct sealed_work){.pool = symbolize_pool(s)});
 	sealed_pool__tidy(symbolize_pool(s));
 	if (!err)
 		err = finish_until(&b, b.parts + count);

@@ -7,7 +7,7 @@
  * where a tenant may have mounted another file system over /usr/lib/debug: so a root directory on another mount than
  * ours is charged as well, and so is the module's device, unless it is ours.
  */
-#include "symbolize/file_finder_private.h"
+#include "symbolize/file_finder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@
 #define HUNG_MAX    8
 #define FOREIGN_MAX 4 /* hung roots of others, until none of them is looked into any more */
 #define ROOT	    0
-#define NO_OWNER	    ((uid_t)-1)
+#define NO_OWNER    ((uid_t)-1)
 
 static const struct finder_limits LIMITS = {
 	.silence_ns = 5 * SECOND_NS,
@@ -64,20 +64,20 @@ struct file_finder {
 
 static void note_own_root(struct file_finder *f);
 
-struct file_finder *file_finder__new_within(const struct finder_limits *limits)
+struct file_finder *file_finder__new(const struct finder_limits *limits)
 {
 	struct file_finder *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return NULL;
-	f->limits = *limits;
+	f->limits = limits ? *limits : LIMITS;
 	f->socket = -1;
 	note_own_root(f);
 	quota__init(&f->time, QUOTA_DEBUG_SEARCH);
 	quota__init(&f->copies, QUOTA_DEBUG_COPIES);
-	if (limits->user_ns) {
-		f->time.user.limit = limits->user_ns;
-		f->time.all.limit = limits->others_ns;
+	if (f->limits.user_ns) {
+		f->time.user.limit = f->limits.user_ns;
+		f->time.all.limit = f->limits.others_ns;
 	}
 	f->counts = mmap(NULL, sizeof(*f->counts), PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -87,11 +87,6 @@ struct file_finder *file_finder__new_within(const struct finder_limits *limits)
 	}
 	crc_ledger__init(&f->counts->crcs);
 	return f;
-}
-
-struct file_finder *file_finder__new(void)
-{
-	return file_finder__new_within(&LIMITS);
 }
 
 pid_t file_finder__child(const struct file_finder *f)

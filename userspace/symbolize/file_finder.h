@@ -15,14 +15,21 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/outside_books.h"
 #include "symbolize/debug_file.h"
 
 struct file_finder;
 
-/* NULL: no memory. */
-struct file_finder *file_finder__new(void);
+struct finder_limits {
+	uint64_t silence_ns; /* without a word: it hangs */
+	uint64_t user_ns;    /* that searching for one user's modules may take … */
+	uint64_t others_ns; /* … and for those of all users but root; 0: by the table of quotas */
+};
+
+/* `limits`: of tests, or NULL. NULL: no memory. */
+struct file_finder *file_finder__new(const struct finder_limits *limits);
 void file_finder__free(struct file_finder *f);
 /* Files that are left out are counted there, by the owner of the module; NULL: nowhere. */
 void file_finder__count_in(struct file_finder *f, struct outside_books *books);
@@ -49,6 +56,9 @@ int file_finder__find(struct file_finder *f, const struct debug_file_request *re
  */
 int file_finder__open(struct file_finder *f, int elf_fd, int root_fd, const char *path,
 		      uint64_t size_limit);
+
+/* Its process, for tests; 0: there is none. */
+pid_t file_finder__child(const struct file_finder *f);
 
 /* Processes that had to be left behind, or killed because they did not answer. */
 uint64_t file_finder__abandoned(const struct file_finder *f);

@@ -39,7 +39,6 @@
 #include "helpers/watch.h"
 #include "symbolize/sealed_files.h"
 #include "symbolize/sealed_pool.h"
-#include "symbolize/sealed_private.h"
 #include "symbolize/sealed_protocol.h"
 
 #define CHILDREN_MAX	 64
@@ -297,7 +296,7 @@ static int start_child(struct run *r, struct task *task, unsigned int seconds)
 		.addresses = task->job->addresses,
 		.count = task->job->count,
 		.limits = {.memory = memory, .cpu_seconds = seconds},
-		.resolve = r->work->resolve,
+		.resolve = r->work->resolve ? r->work->resolve : module_resolve,
 		.keeps = may_keep(r, task),
 	};
 	struct child *child = &r->children[r->child_count];
@@ -647,8 +646,8 @@ static void prepare_tasks(struct run *r, struct sealed_job *jobs)
 	qsort(r->order, r->count, sizeof(*r->order), compare_sizes);
 }
 
-int sealed_run_work(struct sealed_job *jobs, size_t count, unsigned int parallel,
-		    sealed_poll_fn poll, void *context, const struct sealed_work *work)
+int sealed_run(struct sealed_job *jobs, size_t count, unsigned int parallel, sealed_poll_fn poll,
+	       void *context, const struct sealed_work *work)
 {
 	_cleanup_free_ struct task *tasks = calloc(count + 1, sizeof(*tasks));
 	_cleanup_free_ struct task **order = calloc(count + 1, sizeof(*order));
@@ -676,12 +675,4 @@ int sealed_run_work(struct sealed_job *jobs, size_t count, unsigned int parallel
 	for (size_t i = 0; i < count; i++)
 		sealed_answers__fini(&tasks[i].answers);
 	return err;
-}
-
-int sealed_run(struct sealed_job *jobs, size_t count, unsigned int parallel, sealed_poll_fn poll,
-	       void *context, struct sealed_pool *pool)
-{
-	const struct sealed_work work = {.resolve = module_resolve, .pool = pool};
-
-	return sealed_run_work(jobs, count, parallel, poll, context, &work);
 }

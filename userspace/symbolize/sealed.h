@@ -17,6 +17,7 @@
 #include "base/outside_books.h"
 #include "symbolize/file_finder.h"
 #include "symbolize/module.h"
+#include "symbolize/sealed_child.h"
 
 struct sealed_job {
 	struct module_files files;
@@ -42,13 +43,25 @@ struct sealed_job {
 /* Polled while children work; nonzero ends them all: what is not resolved then is CANCELLED. */
 typedef int (*sealed_poll_fn)(void *context, size_t done, size_t total);
 
+/* How children work; zeroed but for the pool, unless in tests. */
+struct sealed_pool;
+struct sealed_work {
+	struct sealed_pool *pool;  /* children are kept there for the next run; NULL: none is */
+	sealed_resolve_fn resolve; /* NULL: module_resolve() */
+	uint64_t memory;	   /* bytes a child; 0: a quarter of what is available */
+	unsigned int cpu_seconds;  /* a child; 0: by the size of its files */
+	uint64_t wall_time;	   /* ns a child; 0: a multiple of its CPU time */
+	uint64_t stuck_time;	   /* ns without any sign of life; 0: some seconds */
+	/* of CPU, of a user, of all but root; 0: by the table of quotas */
+	unsigned int user_seconds, others_seconds;
+};
+
 /*
  * Run all jobs, big ones first, `parallel` at a time (0: the idle CPUs). Sinks are called in the order of the jobs, so that
  * the result does not depend on which child was quicker. A job whose child dies is resolved by symbol table alone
- * in another child. 0, or the first error of a sink, or -ENOMEM. `pool`: where children are kept for the next run, or NULL.
+ * in another child. 0, or the first error of a sink, or -ENOMEM.
  */
-struct sealed_pool;
 int sealed_run(struct sealed_job *jobs, size_t count, unsigned int parallel, sealed_poll_fn poll,
-	       void *context, struct sealed_pool *pool);
+	       void *context, const struct sealed_work *work);
 
 #endif
