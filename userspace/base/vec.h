@@ -45,6 +45,28 @@ int vec_grow(void **data, size_t *capacity, size_t want, size_t size);
 		vec_err_;                                                                          \
 	})
 
+/* The element with this number, after zeros were added up to it; NULL: no memory. */
+#define vec_at(v, number)                                                                          \
+	({                                                                                         \
+		size_t vec_n_ = (number), vec_old_ = (v)->count;                                   \
+		int vec_err_ = vec_n_ < vec_old_ ? 0 : vec_reserve((v), vec_n_ + 1);               \
+		if (!vec_err_ && vec_n_ >= vec_old_) {                                             \
+			(v)->count = vec_n_ + 1;                                                   \
+			memset((v)->data + vec_old_, 0,                                            \
+			       ((v)->count - vec_old_) * sizeof(*(v)->data));                      \
+		}                                                                                  \
+		vec_err_ ? NULL : (v)->data + vec_n_;                                              \
+	})
+
+/* Drop the first `n` elements. */
+#define vec_drop(v, n)                                                                             \
+	do {                                                                                       \
+		size_t vec_n_ = (n);                                                               \
+		(v)->count -= vec_n_;                                                              \
+		if (vec_n_ && (v)->count)                                                          \
+			memmove((v)->data, (v)->data + vec_n_, (v)->count * sizeof(*(v)->data));   \
+	} while (0)
+
 /* qsort() and qsort_r() of all elements, which may be none. */
 #define vec_sort(v, compare)                                                                       \
 	do {                                                                                       \

@@ -157,13 +157,9 @@ static int refine_time(struct live *live, struct sample_event *sample)
 
 	if (!sample->tsc)
 		return 0;
-	while (live->tsc_lags.count <= sample->cpu) {
-		int err = vec_push(&live->tsc_lags, 0);
-
-		if (err)
-			return err;
-	}
-	lag = &live->tsc_lags.data[sample->cpu];
+	lag = vec_at(&live->tsc_lags, sample->cpu);
+	if (!lag)
+		return -ENOMEM;
 	time = clock__to_monotonic(&live->clock, sample->tsc) + *lag;
 	if (time + TSC_ERROR_MAX < reading)
 		*lag += reading - time;

@@ -282,21 +282,6 @@ size_t mapping_table__count(const struct mapping_table *table)
 	return table ? count_of(table->root) : 0;
 }
 
-const struct mapping *mapping_table__get(const struct mapping_table *table, size_t i)
-{
-	const struct node *n = table->root;
-
-	while (i != count_of(n->left)) {
-		if (i < count_of(n->left)) {
-			n = n->left;
-		} else {
-			i -= count_of(n->left) + 1;
-			n = n->right;
-		}
-	}
-	return &n->m;
-}
-
 static int visit_nodes(const struct node *n, mapping_visit_fn visit, void *context)
 {
 	int err = n ? visit_nodes(n->left, visit, context) : 0;

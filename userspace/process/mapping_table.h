@@ -19,7 +19,6 @@ struct mapping_table *mapping_table__ref(struct mapping_table *table); /* also r
 void mapping_table__unref(struct mapping_table *table);
 
 size_t mapping_table__count(const struct mapping_table *table);
-const struct mapping *mapping_table__get(const struct mapping_table *table, size_t i);
 /* All of them as a list, which the table keeps until it changes; none if there is no memory for it. */
 struct mappings mapping_table__all(struct mapping_table *table);
 /*

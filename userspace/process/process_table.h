@@ -96,6 +96,15 @@ struct thread_life {
 	TAILQ_ENTRY(thread_life) link; /* in dead of the table */
 };
 
+/* The entry of a life in a VEC by slot, whose elements have the `serial`; NULL: there is none. */
+#define life_entry(v, life)                                                                        \
+	({                                                                                         \
+		const struct life_number *number_ = &(life)->number;                               \
+		__auto_type entry_ = number_->slot < (v)->count ? &(v)->data[number_->slot]        \
+								: NULL;                            \
+		entry_ && entry_->serial == number_->serial ? entry_ : NULL;                       \
+	})
+
 static inline bool thread_life__is_main(const struct thread_life *t)
 {
 	return t->tid == t->process->pid;

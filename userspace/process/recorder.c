@@ -216,19 +216,15 @@ static struct dso_id add_dso(struct recorder *r, const struct image *image)
 /* The dso of an image in this profile; 0: out of memory. */
 static struct dso_id dso_of_image(struct recorder *r, struct image_id id)
 {
-	struct dso_id dso;
+	struct dso_id *dso = vec_at(&r->dsos, id.v);
 
-	if (id.v < r->dsos.count && r->dsos.data[id.v].v)
-		return r->dsos.data[id.v];
-	while (r->dsos.count <= id.v) {
-		if (vec_push(&r->dsos, (struct dso_id){})) {
-			r->failed = true;
-			return (struct dso_id){0};
-		}
+	if (!dso) {
+		r->failed = true;
+		return (struct dso_id){0};
 	}
-	dso = add_dso(r, image_table__get(world__images(r->world), id));
-	r->dsos.data[id.v] = dso;
-	return dso;
+	if (!dso->v)
+		*dso = add_dso(r, image_table__get(world__images(r->world), id));
+	return *dso;
 }
 
 static struct dso_id add_special_dso(struct recorder *r, enum dso_kind kind, const char *path,
@@ -596,13 +592,7 @@ PASS_ON(process, process_event)
 PASS_ON(thread, thread_event)
 PASS_ON(fork, task_event)
 PASS_ON(comm, comm_event)
-static int on_task_exit(void *context, const struct task_event *e)
-{
-	struct recorder *r = context;
-
-	advance(r, &e->header);
-	return result_of(r, world__exit(r->world, e));
-}
+PASS_ON(task_exit, task_event)
 
 static int on_cgroup(void *context, const struct cgroup_event *e)
 {

@@ -16,13 +16,9 @@ void window_lives__fini(struct window_lives *w)
 struct window_process *window_lives__process(struct window_lives *w,
 					     const struct process_life *life)
 {
-	struct window_process *entry;
+	struct window_process *entry = vec_at(&w->processes, life->number.slot);
 
-	while (w->processes.count <= life->number.slot)
-		if (vec_push(&w->processes, (struct window_process){}))
-			return NULL;
-	entry = &w->processes.data[life->number.slot];
-	if (entry->serial != life->number.serial)
+	if (entry && entry->serial != life->number.serial)
 		*entry = (struct window_process){.serial = life->number.serial};
 	return entry;
 }
@@ -30,13 +26,9 @@ struct window_process *window_lives__process(struct window_lives *w,
 /* NULL: no memory. Valid until the next call for another thread. */
 static struct window_thread *thread_entry(struct window_lives *w, const struct thread_life *life)
 {
-	struct window_thread *entry;
+	struct window_thread *entry = vec_at(&w->threads, life->number.slot);
 
-	while (w->threads.count <= life->number.slot)
-		if (vec_push(&w->threads, (struct window_thread){}))
-			return NULL;
-	entry = &w->threads.data[life->number.slot];
-	if (entry->serial == life->number.serial)
+	if (!entry || entry->serial == life->number.serial)
 		return entry;
 	entry->serial = life->number.serial;
 	entry->id = (struct thread_id){0};
@@ -49,23 +41,17 @@ static struct window_thread *thread_entry(struct window_lives *w, const struct t
 struct process_id window_lives__process_id(const struct window_lives *w,
 					   const struct process_life *life)
 {
-	uint32_t slot = life->number.slot;
+	const struct window_process *entry = life_entry(&w->processes, life);
 
-	if (slot >= w->processes.count || w->processes.data[slot].serial != life->number.serial)
-		return (struct process_id){0};
-	return w->processes.data[slot].id;
+	return entry ? entry->id : (struct process_id){0};
 }
 
 struct window_thread *window_lives__thread(const struct window_lives *w,
 					   const struct thread_life *life)
 {
-	uint32_t slot = life->number.slot;
-	struct window_thread *entry;
+	struct window_thread *entry = life_entry(&w->threads, life);
 
-	if (slot >= w->threads.count)
-		return NULL;
-	entry = &w->threads.data[slot];
-	return entry->serial == life->number.serial && entry->id.v ? entry : NULL;
+	return entry && entry->id.v ? entry : NULL;
 }
 
 static void report_facts(struct window_lives *w, struct process_id id, const struct life_facts *f)

@@ -302,7 +302,7 @@ int world__fork(struct world *w, const struct task_event *e)
 	return 0;
 }
 
-int world__exit(struct world *w, const struct task_event *e)
+int world__task_exit(struct world *w, const struct task_event *e)
 {
 	struct process_life *process = process_table__find(w->processes, e->pid);
 	struct thread_life *thread;

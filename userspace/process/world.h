@@ -50,7 +50,7 @@ void world__advance(struct world *w, uint64_t time);
 int world__process(struct world *w, const struct process_event *e);
 int world__thread(struct world *w, const struct thread_event *e);
 int world__fork(struct world *w, const struct task_event *e);
-int world__exit(struct world *w, const struct task_event *e);
+int world__task_exit(struct world *w, const struct task_event *e);
 int world__comm(struct world *w, const struct comm_event *e);
 int world__mmap(struct world *w, const struct mmap_event *e, struct image_id *image);
 int world__maps_read(struct world *w, const struct maps_read_event *e);

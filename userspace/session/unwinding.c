@@ -51,13 +51,9 @@ static void forget_publications(struct known_process *known)
 
 struct known_process *unwinding__known(struct unwinding *u, const struct process_life *life)
 {
-	struct known_process *known;
+	struct known_process *known = vec_at(&u->known, life->number.slot);
 
-	while (u->known.count <= life->number.slot)
-		if (vec_push(&u->known, (struct known_process){}))
-			return NULL;
-	known = &u->known.data[life->number.slot];
-	if (known->serial != life->number.serial) {
+	if (known && known->serial != life->number.serial) {
 		forget_publications(known);
 		*known = (struct known_process){
 			.serial = life->number.serial,
@@ -69,12 +65,7 @@ struct known_process *unwinding__known(struct unwinding *u, const struct process
 
 struct known_process *unwinding__find(struct unwinding *u, const struct process_life *life)
 {
-	struct known_process *known;
-
-	if (!life || life->number.slot >= u->known.count)
-		return NULL;
-	known = &u->known.data[life->number.slot];
-	return known->serial == life->number.serial ? known : NULL;
+	return life ? life_entry(&u->known, life) : NULL;
 }
 
 const struct image *unwinding__image(const struct unwinding *u, struct image_id id)

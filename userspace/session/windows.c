@@ -104,10 +104,7 @@ static void hand_on_windows(struct windows *w)
 	while (count < w->closed.count && !w->closed.data[count]->unanswered &&
 	       w->last_time >= w->closed.data[count]->last_time + JIT_LATE_NS)
 		finisher__add(w->finisher, w->closed.data[count++]);
-	if (!count)
-		return;
-	w->closed.count -= count;
-	memmove(w->closed.data, w->closed.data + count, w->closed.count * sizeof(*w->closed.data));
+	vec_drop(&w->closed, count);
 }
 
 static int next_window(struct windows *w, uint64_t time)

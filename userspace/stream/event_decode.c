@@ -262,28 +262,14 @@ static int decode_meta(const struct meta_event *e, const struct event_handler *h
 	X(SYMBOL, CALL(symbol), sizeof(struct symbol_event), check_symbol(e))                      \
 	X(SYMBOLS_END, CALL(symbols_end), sizeof(struct event_header), true)
 
-/* An unknown type has a header alone. */
-static size_t fixed_size(__u16 type)
-{
-	switch (type) {
-#define X(id, call, size, check)                                                                   \
-	case EVENT_##id:                                                                           \
-		return size;
-		EVENTS(X)
-#undef X
-	default:
-		return sizeof(struct event_header);
-	}
-}
-
 static bool check_contents(const struct event_header *event)
 {
 	const void *e = event;
 
 	switch (event->type) {
-#define X(id, call, size, check)                                                                   \
+#define X(id, call, least, check)                                                                  \
 	case EVENT_##id:                                                                           \
-		return check;
+		return event->size >= (least) && (check);
 		EVENTS(X)
 #undef X
 	default:
@@ -301,11 +287,10 @@ bool event_size_is_sound(const struct event_header *event)
 
 int event_check(const struct event_header *event, size_t available)
 {
-	if (available < sizeof(*event) || event->size > available || !event_size_is_sound(event))
-		return -EBADMSG;
-	if (event->size < fixed_size(event->type) || !check_contents(event))
-		return -EBADMSG;
-	return 0;
+	bool is_sound = available >= sizeof(*event) && event->size <= available &&
+			event_size_is_sound(event) && check_contents(event);
+
+	return is_sound ? 0 : -EBADMSG;
 }
 
 int event_decode(const struct event_header *event, const struct event_handler *handler)

@@ -594,9 +594,7 @@ int code_send_queries(struct code_part *c, struct code_process *process, uint64_
 		questions[count] = query->question;
 		questions[count++].is_answered = query->confirmed;
 	}
-	process->waiting.count -= count;
-	memmove(process->waiting.data, process->waiting.data + count,
-		process->waiting.count * sizeof(*process->waiting.data));
+	vec_drop(&process->waiting, count);
 	process->has_request = true;
 	return code_request(c, process, questions, count, take_events);
 }

@@ -60,13 +60,9 @@ struct facts_request {
 /* 0, -ENOBUFS: too many wait, -ENOMEM. */
 static int facts_queue__add(struct facts_queue *q, struct task_id id)
 {
-	if (q->next == q->tasks.count)
-		q->next = q->tasks.count = 0;
-	if (q->tasks.count >= FACT_WAITING_MAX &&
-	    q->next) { /* those whose turn has come make room */
-		memmove(q->tasks.data, q->tasks.data + q->next,
-			(q->tasks.count - q->next) * sizeof(*q->tasks.data));
-		q->tasks.count -= q->next;
+	/* those whose turn has come make room */
+	if (q->next == q->tasks.count || q->tasks.count >= FACT_WAITING_MAX) {
+		vec_drop(&q->tasks, q->next);
 		q->next = 0;
 	}
 	return q->tasks.count >= FACT_WAITING_MAX ? -ENOBUFS : vec_push(&q->tasks, id);
