@@ -154,9 +154,9 @@ static void free_process(struct process_table *table, struct process_life *proce
 	TAILQ_REMOVE(process->ended ? &table->dead : &table->living, process, link);
 	end_dump(table, process);
 	mapping_table__unref(process->maps);
-	shared_text__unref(process->cgroup);
-	shared_text__unref(process->program);
-	life_facts__unref(process->facts);
+	shared_unref(process->cgroup);
+	shared_unref(process->program);
+	shared_unref(process->facts);
 	release_number(&table->process_numbers, &process->number);
 	free(process);
 }
@@ -200,6 +200,15 @@ struct process_life *process_table__first_dead(const struct process_table *table
 struct process_life *process_life__next(const struct process_life *process)
 {
 	return TAILQ_NEXT(process, link);
+}
+
+struct process_life *process_table__next(const struct process_table *table,
+					 const struct process_life *process)
+{
+	struct process_life *next = process ? process_life__next(process)
+					    : process_table__first_living(table);
+
+	return next || (process && process->ended) ? next : process_table__first_dead(table);
 }
 
 struct process_table_counts process_table__counts(const struct process_table *table)
@@ -458,7 +467,7 @@ struct process_life *process_table__exec(struct process_table *table, struct pro
 	process->is_kernel = false;
 	process->is_requested = old->is_requested;
 	process->began = PROCESS_EXECED;
-	process->cgroup = shared_text__ref(old->cgroup);
+	process->cgroup = shared_ref(old->cgroup);
 	process->maps_version = old->maps_version + 1;
 	return process;
 }

@@ -19,7 +19,6 @@
 #include <sysprof/profile.h> /* enum process_begin */
 
 #include "process/code_functions.h"
-#include "process/life_facts.h"
 #include "process/mapping_table.h"
 #include "process/process_observer.h"
 #include "process/shared_text.h"
@@ -176,6 +175,9 @@ void process_table__rename_thread(struct process_table *table, struct thread_lif
 struct process_life *process_table__first_living(const struct process_table *table);
 struct process_life *process_table__first_dead(const struct process_table *table);
 struct process_life *process_life__next(const struct process_life *process);
+/* The living and then the ended ones; `process` NULL: the first one. NULL ends. */
+struct process_life *process_table__next(const struct process_table *table,
+					 const struct process_life *process);
 
 struct process_table_counts {
 	size_t processes, threads; /* that can be found, the dead within their grace included */

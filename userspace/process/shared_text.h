@@ -1,17 +1,43 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A text that several lives have: counted references, so that a fork copies nothing. */
+/* Texts that several lives have: counted references, so that a fork copies nothing. */
 #ifndef PROCESS_SHARED_TEXT_H
 #define PROCESS_SHARED_TEXT_H
 
 #include <stdlib.h>
 #include <string.h>
 
+#include <sysprof/event.h>
+
 struct shared_text {
 	unsigned int refs;
 	char text[];
 };
 
-static inline struct shared_text *shared_text__new(const char *text) /* NULL: no memory */
+/* Facts, from an EVENT_FACTS. */
+struct life_facts {
+	unsigned int refs;
+	enum facts_state state;
+	uint32_t count, size;
+	char text[]; /* "key\0value\0", `count` times */
+};
+
+/* NULL stays NULL. */
+#define shared_ref(shared)                                                                         \
+	({                                                                                         \
+		__auto_type shared_ = (shared);                                                    \
+		if (shared_)                                                                       \
+			shared_->refs++;                                                           \
+		shared_;                                                                           \
+	})
+#define shared_unref(shared)                                                                       \
+	do {                                                                                       \
+		__auto_type shared_ = (shared);                                                    \
+		if (shared_ && !--shared_->refs)                                                   \
+			free(shared_);                                                             \
+	} while (0)
+
+/* NULL: no memory, as the next one. */
+static inline struct shared_text *shared_text__new(const char *text)
 {
 	size_t size = strlen(text) + 1;
 	struct shared_text *t = malloc(sizeof(*t) + size);
@@ -23,18 +49,15 @@ static inline struct shared_text *shared_text__new(const char *text) /* NULL: no
 	return t;
 }
 
-/* NULL stays NULL. */
-static inline struct shared_text *shared_text__ref(struct shared_text *t)
+static inline struct life_facts *life_facts__new(const struct facts_event *e)
 {
-	if (t)
-		t->refs++;
-	return t;
-}
+	struct life_facts *f = malloc(sizeof(*f) + e->size);
 
-static inline void shared_text__unref(struct shared_text *t)
-{
-	if (t && !--t->refs)
-		free(t);
+	if (!f)
+		return NULL;
+	*f = (struct life_facts){1, (enum facts_state)e->state, e->count, e->size};
+	memcpy(f->text, e->text, e->size);
+	return f;
 }
 
 #endif

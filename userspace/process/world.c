@@ -16,9 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/order.h"
-#include "base/search.h"
-#include "base/vec.h"
+#include "base/map.h"
 #include "process/jit_piece.h"
 
 /* /proc has start times in ticks of 10 ms, converted from another clock. */
@@ -260,9 +258,9 @@ static int fork_process(struct world *w, const struct task_event *e, const char 
 	child->is_target = parent->is_target;
 	child->is_kernel = parent->is_kernel;
 	child->maps = mapping_table__ref(parent->maps);
-	child->cgroup = shared_text__ref(parent->cgroup);
-	child->program = shared_text__ref(parent->program);
-	child->facts = life_facts__ref(parent->facts);
+	child->cgroup = shared_ref(parent->cgroup);
+	child->program = shared_ref(parent->program);
+	child->facts = shared_ref(parent->facts);
 	inherit_code(child, parent, e->header.time);
 	return 0;
 }
@@ -327,7 +325,7 @@ int world__cgroup(struct world *w, const struct cgroup_event *e)
 	text = shared_text__new(e->path);
 	if (!text)
 		return -ENOMEM;
-	shared_text__unref(process->cgroup);
+	shared_unref(process->cgroup);
 	process->cgroup = text;
 	return 0;
 }
@@ -346,7 +344,7 @@ int world__facts(struct world *w, const struct facts_event *e)
 	facts = life_facts__new(e);
 	if (!facts)
 		return -ENOMEM;
-	life_facts__unref(process->facts);
+	shared_unref(process->facts);
 	process->facts = facts;
 	return 0;
 }
@@ -592,29 +590,15 @@ static int mark_image(void *world, const struct mapping *mapping)
 	return 0;
 }
 
-static void mark_images(struct world *w, const struct process_life *first)
+int world__each_jit_file(struct world *w, int (*visit)(void *context, uint32_t file), void *context)
 {
-	for (const struct process_life *p = first; p; p = process_life__next(p))
-		mapping_table__visit(p->maps, mark_image, w);
-}
-
-static int report_jit_files(const struct process_life *first,
-			    int (*visit)(void *context, uint32_t file), void *context)
-{
+	const struct process_life *p = NULL;
 	int err = 0;
 
-	for (const struct process_life *p = first; p && !err; p = process_life__next(p))
+	while (!err && (p = process_table__next(w->processes, p)))
 		for (int kind = 0; kind < JIT_FILE_KIND_COUNT && !err; kind++)
 			err = p->jit_files[kind] ? visit(context, p->jit_files[kind]) : 0;
 	return err;
-}
-
-int world__each_jit_file(struct world *w, int (*visit)(void *context, uint32_t file), void *context)
-{
-	int err = report_jit_files(process_table__first_living(w->processes), visit, context);
-
-	return err ? err
-		   : report_jit_files(process_table__first_dead(w->processes), visit, context);
 }
 
 /* The life that a reading at this time is of; 0: the process has ended, or has executed something else. */
@@ -650,31 +634,11 @@ int world__code_runtime(struct world *w, const struct code_runtime_event *e)
 	return 0;
 }
 
-struct lives {
-	VEC(uint64_t) serials;
-};
+DEFINE_SET(life_set, uint64_t);
 
-DEFINE_ORDER(compare_serials, uint64_t, order_of(*x, *y));
-
-static bool is_life(void *context, uint64_t life)
+static bool is_life(void *lives, uint64_t life)
 {
-	const struct lives *lives = context;
-	size_t at = partition_point(lives->serials.data, lives->serials.count, serial,
-				    *serial < life);
-
-	return at < lives->serials.count && lives->serials.data[at] == life;
-}
-
-static int add_lives(struct lives *lives, const struct process_life *life)
-{
-	int err = 0;
-
-	for (; life && !err; life = process_life__next(life)) {
-		err = vec_push(&lives->serials, life->number.serial);
-		for (size_t i = 0; i < CODE_KIN_MAX && life->kin[i].life && !err; i++)
-			err = vec_push(&lives->serials, life->kin[i].life);
-	}
-	return err;
+	return life_set__find(lives, life);
 }
 
 /*
@@ -683,22 +647,27 @@ static int add_lives(struct lives *lives, const struct process_life *life)
  */
 static void forget_code(struct world *w)
 {
-	struct lives lives = {};
+	const struct process_life *p = NULL;
+	struct life_set lives = {};
+	bool failed = !code_functions__bytes(w->code);
 
-	if (code_functions__bytes(w->code) &&
-	    !add_lives(&lives, process_table__first_living(w->processes)) &&
-	    !add_lives(&lives, process_table__first_dead(w->processes))) {
-		vec_sort(&lives.serials, compare_serials);
-		code_functions__forget(w->code, is_life, &lives);
+	while (!failed && (p = process_table__next(w->processes, p))) {
+		failed = !life_set__need(&lives, &p->number.serial, NULL);
+		for (size_t i = 0; i < CODE_KIN_MAX && p->kin[i].life && !failed; i++)
+			failed = !life_set__need(&lives, &p->kin[i].life, NULL);
 	}
-	vec_free(&lives.serials);
+	if (!failed)
+		code_functions__forget(w->code, is_life, &lives);
+	life_set__fini(&lives);
 }
 
 void world__forget(struct world *w, image_forget_fn may_forget, void *context)
 {
+	const struct process_life *p = NULL;
+
 	forget_code(w);
-	mark_images(w, process_table__first_living(w->processes));
-	mark_images(w, process_table__first_dead(w->processes));
+	while ((p = process_table__next(w->processes, p)))
+		mapping_table__visit(p->maps, mark_image, w);
 	image_table__forget(w->images, image_table__count(w->images) > IMAGES_KEPT, may_forget,
 			    context);
 }
