@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/minmax.h"
 #include "elf/elf_file.h"
 #include "elf/elf_private.h"
@@ -12,49 +11,19 @@
 #define MAX_CHAIN 4096u /* symbols of one bucket; linkers make some two */
 #define MAX_NAME  256u
 
-/* DT_GNU_HASH: header (buckets, first hashed symbol, words of the filter, shift), filter, buckets, chains. */
-static int read_hash(struct elf_exports *x, uint64_t address)
-{
-	uint32_t header[4];
-	uint64_t offset;
-
-	if (elf_file__offset_of_address(x->file, address, &offset) ||
-	    elf_file__read_records(x->file, offset, ELF_T_WORD, header, 4) != 4)
-		return -EBADMSG;
-	x->bucket_count = header[0];
-	x->first = header[1];
-	x->buckets = offset + sizeof(header) + (uint64_t)header[2] * (x->file->is_64 ? 8 : 4);
-	x->chains = x->buckets + (uint64_t)header[0] * sizeof(uint32_t);
-	return x->bucket_count ? 0 : -ENODATA;
-}
-
 int elf_exports__init(struct elf_exports *x, const struct elf_file *file)
 {
-	_cleanup_free_ Elf64_Dyn *entries = NULL;
-	ssize_t count = elf_file__dynamic_entries(file, &entries);
-	uint64_t hash = 0, symbols = 0, strings = 0;
+	struct elf_dynamic d = {};
+	int err = elf_file__dynamic(file, &d);
 
-	*x = (struct elf_exports){.file = file};
-	if (count < 0)
-		return count;
-	for (ssize_t i = 0; i < count; i++) {
-		uint64_t value = entries[i].d_un.d_val;
-
-		if (entries[i].d_tag == DT_SYMTAB)
-			symbols = value;
-		else if (entries[i].d_tag == DT_STRTAB)
-			strings = value;
-		else if (entries[i].d_tag == DT_STRSZ)
-			x->strings_size = value;
-		else if (entries[i].d_tag == DT_GNU_HASH)
-			hash = value;
-	}
-	if (!hash || !symbols || !strings)
-		return -ENODATA;
-	if (elf_file__offset_of_address(file, symbols, &x->symbols) ||
-	    elf_file__offset_of_address(file, strings, &x->strings))
+	*x = (struct elf_exports){.file = file, .strings_size = d.strings_size};
+	if (err || !d.gnu_hash || !d.symbols || !d.strings)
+		return err ? err : -ENODATA;
+	if (elf_file__offset_of_address(file, d.symbols, &x->symbols) ||
+	    elf_file__offset_of_address(file, d.strings, &x->strings))
 		return -EBADMSG;
-	return read_hash(x, hash);
+	err = elf_file__gnu_hash(file, d.gnu_hash, &x->hash);
+	return err || x->hash.bucket_count ? err : -ENODATA;
 }
 
 static uint32_t gnu_hash(const char *name)
@@ -83,20 +52,23 @@ static bool has_name(const struct elf_exports *x, uint32_t offset, const char *n
 int elf_exports__find(const struct elf_exports *x, const char *name, uint64_t *address)
 {
 	const size_t size = elf_file__record_size(x->file, ELF_T_SYM);
+	const struct elf_gnu_hash *table = &x->hash;
 	const uint32_t hash = gnu_hash(name);
 	uint32_t index, word;
 
 	if (elf_file__read_records(x->file,
-				   x->buckets + (uint64_t)(hash % x->bucket_count) * sizeof(index),
+				   table->buckets +
+					   (uint64_t)(hash % table->bucket_count) * sizeof(index),
 				   ELF_T_WORD, &index, 1) != 1)
 		return -EBADMSG;
-	if (index < x->first)
+	if (index < table->first)
 		return -ENOENT;
 	for (unsigned int i = 0; i < MAX_CHAIN; i++, index++) {
 		Elf64_Sym symbol;
 
 		if (elf_file__read_records(x->file,
-					   x->chains + (uint64_t)(index - x->first) * sizeof(word),
+					   table->chains +
+						   (uint64_t)(index - table->first) * sizeof(word),
 					   ELF_T_WORD, &word, 1) != 1)
 			return -EBADMSG;
 		if ((word | 1) == (hash | 1) &&

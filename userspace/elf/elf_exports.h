@@ -10,11 +10,17 @@
 
 struct elf_file;
 
+/* DT_GNU_HASH; offsets in the file. */
+struct elf_gnu_hash {
+	uint64_t buckets, chains;
+	uint32_t bucket_count;
+	uint32_t first; /* number of the first hashed symbol, which has the first chain word */
+};
+
 struct elf_exports {
 	const struct elf_file *file; /* the caller's; must live as long */
 	uint64_t symbols, strings, strings_size;
-	uint64_t buckets, chains;
-	uint32_t bucket_count, first;
+	struct elf_gnu_hash hash;
 };
 
 /* 0; -ENODATA: the file exports nothing in this way; -EBADMSG: damaged; -ENOMEM; -EIO. */

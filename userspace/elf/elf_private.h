@@ -12,6 +12,8 @@
 #include "base/map.h"
 #include "base/vec.h"
 
+struct elf_gnu_hash;
+
 struct elf_name {
 	uint64_t offset; /* in the table */
 	char *text;
@@ -71,8 +73,14 @@ ssize_t elf_file__read_records(const struct elf_file *file, uint64_t offset, Elf
 /* Reads the section headers if that was not done yet. 0, -ENOMEM, or an error of reading. */
 int elf_file__load_sections(struct elf_file *file);
 
-/* The dynamic segment up to DT_NULL, in the caller's memory: how many entries, or -ENODATA, -ENOMEM, … */
-ssize_t elf_file__dynamic_entries(const struct elf_file *file, Elf64_Dyn **entries);
+/* Of the dynamic segment: addresses, but for sizes; 0: not there. */
+struct elf_dynamic {
+	uint64_t symbols, strings, strings_size, hash, gnu_hash, relocations, relocations_size;
+};
+/* 0, -ENODATA: there is no such segment, -ENOMEM, … */
+int elf_file__dynamic(const struct elf_file *file, struct elf_dynamic *dynamic);
+/* The header of the table at this address. 0 or -EBADMSG. */
+int elf_file__gnu_hash(const struct elf_file *file, uint64_t address, struct elf_gnu_hash *hash);
 
 /* How much of a range that starts at `offset` and claims `size` bytes is inside the file. */
 uint64_t elf_file__available(const struct elf_file *file, uint64_t offset, uint64_t size);

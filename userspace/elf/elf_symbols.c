@@ -10,7 +10,6 @@
  * Time is bounded as well as memory: a million symbols could all point at the start of one endless name, so the bytes
  * that are read for names have a budget of some multiples of the string table.
  */
-#include "base/minmax.h"
 #include "elf/elf_file.h"
 
 #include <errno.h>
@@ -18,6 +17,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/minmax.h"
+#include "elf/elf_exports.h"
 #include "elf/elf_private.h"
 
 #define MAX_STRINGS (UINT64_C(1) << 30)
@@ -277,17 +278,35 @@ static int report_section(struct table *t, const Elf64_Shdr *section)
 
 /* ---- without section headers ----------------------------------------------------------------- */
 
-/* Addresses out of the dynamic segment; 0: not there. */
-struct dynamic {
-	uint64_t symbols, strings, strings_size, hash, gnu_hash;
-};
+/* Where the value of an entry with this tag goes; NULL: it is not needed. */
+static uint64_t *dynamic_value(struct elf_dynamic *d, int64_t tag)
+{
+	switch (tag) {
+	case DT_SYMTAB:
+		return &d->symbols;
+	case DT_STRTAB:
+		return &d->strings;
+	case DT_STRSZ:
+		return &d->strings_size;
+	case DT_HASH:
+		return &d->hash;
+	case DT_GNU_HASH:
+		return &d->gnu_hash;
+	case DT_RELA:
+		return &d->relocations;
+	case DT_RELASZ:
+		return &d->relocations_size;
+	default:
+		return NULL;
+	}
+}
 
-ssize_t elf_file__dynamic_entries(const struct elf_file *file, Elf64_Dyn **entries)
+int elf_file__dynamic(const struct elf_file *file, struct elf_dynamic *dynamic)
 {
 	size_t size = elf_file__record_size(file, ELF_T_DYN), count;
-	_cleanup_free_ Elf64_Dyn *read = NULL;
+	_cleanup_free_ Elf64_Dyn *entries = NULL;
 	const Elf64_Phdr *segment = NULL;
-	ssize_t got, used = 0;
+	ssize_t got;
 
 	for (size_t i = 0; i < file->segments.count && !segment; i++) {
 		if (file->segments.data[i].p_type == PT_DYNAMIC)
@@ -295,41 +314,18 @@ ssize_t elf_file__dynamic_entries(const struct elf_file *file, Elf64_Dyn **entri
 	}
 	if (!segment)
 		return -ENODATA;
-	count = segment->p_filesz / size < MAX_DYNAMIC ? segment->p_filesz / size : MAX_DYNAMIC;
-	read = calloc(count + 1, sizeof(*read));
-	if (!read)
+	count = min_u64(segment->p_filesz / size, MAX_DYNAMIC);
+	entries = calloc(count + 1, sizeof(*entries));
+	if (!entries)
 		return -ENOMEM;
-	got = elf_file__read_records(file, segment->p_offset, ELF_T_DYN, read, count);
-	if (got < 0)
-		return got;
-	while (used < got && read[used].d_tag != DT_NULL)
-		used++;
-	*entries = steal_ptr(read);
-	return used;
-}
+	got = elf_file__read_records(file, segment->p_offset, ELF_T_DYN, entries, count);
+	for (ssize_t i = 0; i < got && entries[i].d_tag != DT_NULL; i++) {
+		uint64_t *value = dynamic_value(dynamic, entries[i].d_tag);
 
-static int read_dynamic(const struct elf_file *file, struct dynamic *dynamic)
-{
-	_cleanup_free_ Elf64_Dyn *entries = NULL;
-	ssize_t count = elf_file__dynamic_entries(file, &entries);
-
-	if (count < 0)
-		return count;
-	for (ssize_t i = 0; i < count; i++) {
-		uint64_t value = entries[i].d_un.d_val;
-
-		if (entries[i].d_tag == DT_SYMTAB)
-			dynamic->symbols = value;
-		else if (entries[i].d_tag == DT_STRTAB)
-			dynamic->strings = value;
-		else if (entries[i].d_tag == DT_STRSZ)
-			dynamic->strings_size = value;
-		else if (entries[i].d_tag == DT_HASH)
-			dynamic->hash = value;
-		else if (entries[i].d_tag == DT_GNU_HASH)
-			dynamic->gnu_hash = value;
+		if (value)
+			*value = entries[i].d_un.d_val;
 	}
-	return dynamic->symbols && dynamic->strings ? 0 : -ENODATA;
+	return got < 0 ? (int)got : 0;
 }
 
 /* DT_HASH: buckets, chains; there are as many chain words as symbols. */
@@ -393,32 +389,43 @@ static int chain_length(const struct elf_file *file, uint64_t offset, uint64_t *
  * DT_GNU_HASH: header (buckets, first hashed symbol, words of the filter, shift), filter, buckets,
  * and a chain word for each symbol from the first hashed one on.
  */
-static int count_by_gnu_hash(const struct elf_file *file, uint64_t address, uint64_t *count)
+int elf_file__gnu_hash(const struct elf_file *file, uint64_t address, struct elf_gnu_hash *hash)
 {
-	uint32_t header[4], last;
-	uint64_t offset, buckets, chain, length;
-	int err;
+	uint32_t header[4];
+	uint64_t offset;
 
 	if (elf_file__offset_of_address(file, address, &offset) ||
 	    elf_file__read_records(file, offset, ELF_T_WORD, header, 4) != 4)
 		return -EBADMSG;
-	buckets = offset + sizeof(header) + (uint64_t)header[2] * (file->is_64 ? 8 : 4);
-	err = last_bucket(file, buckets, header[0], &last);
-	if (err)
-		return err;
-	if (last < header[1]) { /* nothing is hashed */
-		*count = header[1];
-		return 0;
-	}
-	chain = buckets + (uint64_t)header[0] * 4 + (uint64_t)(last - header[1]) * 4;
-	err = chain_length(file, chain, &length);
-	if (err)
-		return err;
-	*count = last + length;
+	hash->bucket_count = header[0];
+	hash->first = header[1];
+	hash->buckets = offset + sizeof(header) + (uint64_t)header[2] * (file->is_64 ? 8 : 4);
+	hash->chains = hash->buckets + (uint64_t)header[0] * sizeof(uint32_t);
 	return 0;
 }
 
-static int count_symbols(const struct elf_file *file, const struct dynamic *d, uint64_t *count)
+static int count_by_gnu_hash(const struct elf_file *file, uint64_t address, uint64_t *count)
+{
+	struct elf_gnu_hash hash;
+	uint64_t length = 0;
+	uint32_t last = 0;
+	int err = elf_file__gnu_hash(file, address, &hash);
+
+	if (!err)
+		err = last_bucket(file, hash.buckets, hash.bucket_count, &last);
+	if (err)
+		return err;
+	if (last < hash.first) { /* nothing is hashed */
+		*count = hash.first;
+		return 0;
+	}
+	err = chain_length(file, hash.chains + (uint64_t)(last - hash.first) * sizeof(uint32_t),
+			   &length);
+	*count = last + length;
+	return err;
+}
+
+static int count_symbols(const struct elf_file *file, const struct elf_dynamic *d, uint64_t *count)
 {
 	int err = d->hash ? count_by_hash(file, d->hash, count) : -ENODATA;
 
@@ -428,12 +435,12 @@ static int count_symbols(const struct elf_file *file, const struct dynamic *d, u
 /* As report_table(). Sets `missing` where there is no dynamic symbol table. */
 static int report_dynamic(struct table *t, bool *missing)
 {
-	struct dynamic d = {};
+	struct elf_dynamic d = {};
 	uint64_t strings;
-	int err = read_dynamic(t->file, &d);
+	int err = elf_file__dynamic(t->file, &d);
 
 	if (!err)
-		err = count_symbols(t->file, &d, &t->count);
+		err = d.symbols && d.strings ? count_symbols(t->file, &d, &t->count) : -ENODATA;
 	*missing = err == -ENODATA;
 	if (err == -ENODATA)
 		return 0;
@@ -458,20 +465,15 @@ static int report_all(struct elf_file *file, bool objects, bool exported, elf_sy
 			       .visit = visit,
 			       .wanted = wanted,
 			       .context = context};
-	struct table dynsym = {.file = file,
-			       .strings = &file->dynamic_names,
-			       .objects = objects,
-			       .exported = exported,
-			       .visit = visit,
-			       .wanted = wanted,
-			       .context = context,
-			       .dynamic = true};
+	struct table dynsym = symtab;
 	const Elf64_Shdr *section, *dynamic_section;
 	bool missing = false;
 	int err = elf_file__load_sections(file);
 
 	if (err)
 		return err;
+	dynsym.strings = &file->dynamic_names;
+	dynsym.dynamic = true;
 	dynamic_section = find_section(file, SHT_DYNSYM);
 	section = exported && dynamic_section ? NULL : find_section(file, SHT_SYMTAB);
 	if (section)

@@ -84,21 +84,14 @@ typedef int (*relocation_fn)(struct go_opening *o, const Elf64_Rela *relocation)
 
 static int find_relocations(const struct elf_file *file, uint64_t *offset, uint64_t *count)
 {
-	_cleanup_free_ Elf64_Dyn *entries = NULL;
-	ssize_t entry_count = elf_file__dynamic_entries(file, &entries);
-	uint64_t address = 0, size = 0;
+	struct elf_dynamic d = {};
+	int err = elf_file__dynamic(file, &d);
 
-	if (entry_count < 0)
-		return entry_count;
-	for (ssize_t i = 0; i < entry_count; i++) {
-		if (entries[i].d_tag == DT_RELA)
-			address = entries[i].d_un.d_ptr;
-		else if (entries[i].d_tag == DT_RELASZ)
-			size = entries[i].d_un.d_val;
-	}
-	if (!size || elf_file__offset_of_address(file, address, offset))
+	if (err)
+		return err;
+	if (!d.relocations_size || elf_file__offset_of_address(file, d.relocations, offset))
 		return -ENODATA;
-	*count = elf_file__available(file, *offset, size) / sizeof(Elf64_Rela);
+	*count = elf_file__available(file, *offset, d.relocations_size) / sizeof(Elf64_Rela);
 	return 0;
 }
 
