@@ -28,9 +28,7 @@ static int find_row(struct counting *c, const struct profile_location *location,
 {
 	int err = report_code__row(&c->code, location, line, row);
 
-	while (!err && c->stamps.count <= *row)
-		err = vec_push(&c->stamps, 0);
-	return err;
+	return !err && !vec_at(&c->stamps, *row) ? -ENOMEM : err;
 }
 
 static int count_stack(struct counting *c, uint32_t stack, uint64_t samples)

@@ -819,16 +819,16 @@ static int64_t make_function(struct jit_code *c, uint32_t name)
 /* Names are long, and compared often. 0: no memory. */
 static uint32_t function_of(struct jit_code *c, uint32_t name)
 {
+	uint32_t *function = vec_at(&c->function_of, name);
 	int64_t number;
 
-	while (c->function_of.count <= name)
-		if (vec_push(&c->function_of, (uint32_t)0))
-			return 0;
-	if (!c->function_of.data[name]) {
+	if (!function)
+		return 0;
+	if (!*function) {
 		number = make_function(c, name);
-		c->function_of.data[name] = number < 0 ? 0 : (uint32_t)number + 1;
+		*function = number < 0 ? 0 : (uint32_t)number + 1;
 	}
-	return c->function_of.data[name];
+	return *function;
 }
 
 bool jit_code__same_function(void *code, uint32_t entry, uint32_t other)

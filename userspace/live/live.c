@@ -494,11 +494,6 @@ void live__set_stage(struct live *live, event_stage_fn stage, void *context)
 	live->stage_context = context;
 }
 
-const struct event_source_requests *live__requests(struct live *live)
-{
-	return &live->requests;
-}
-
 uint64_t live__target_cpu(const struct live *live)
 {
 	uint64_t sum = live_targets__cpu(live);
@@ -512,29 +507,16 @@ bool live__threads_ended(struct live *live)
 				     live->sideband_until);
 }
 
-struct dso_opener *live__dso_opener(struct live *live)
+struct live_shared live__shared(const struct live *live)
 {
-	return live->opener;
-}
-
-struct helper_pool *live__readers(struct live *live)
-{
-	return live->readers;
-}
-
-const struct tasks *live__tasks(const struct live *live)
-{
-	return live->tasks;
-}
-
-struct outside_books *live__books(struct live *live)
-{
-	return live->books;
-}
-
-struct bpf_session *live__session(struct live *live)
-{
-	return live->session;
+	return (struct live_shared){
+		.kernel = live->session,
+		.opener = live->opener,
+		.readers = live->readers,
+		.tasks = live->tasks,
+		.books = live->books,
+		.requests = &live->requests,
+	};
 }
 
 void live__stats(const struct live *live, struct live_stats *stats)

@@ -97,21 +97,23 @@ int live__judge_groups(struct live *live);
 /* As jit_tail__pause(). */
 void live__pause_jit(struct live *live, bool pause);
 
-/* The requests that the recorder may make; valid as long as `live`. */
-const struct event_source_requests *live__requests(struct live *live);
-
 /* CPU time that the targets have used since the start, from /proc, ns. To detect that samples are missing. */
 uint64_t live__target_cpu(const struct live *live);
 
 /* Have all requested threads (-t) ended? One that calls execve goes on. */
 bool live__threads_ended(struct live *live);
 
-struct dso_opener *live__dso_opener(struct live *live);
-struct helper_pool *live__readers(struct live *live);
-/* The books of the outside, which become events of the stream once a second, and at each window's end. */
-struct outside_books *live__books(struct live *live);
-const struct tasks *live__tasks(const struct live *live);
-struct bpf_session *live__session(struct live *live);
+/* What a session shares with its live stream, as long as that lives. */
+struct live_shared {
+	struct bpf_session *kernel;
+	struct dso_opener *opener;
+	struct helper_pool *readers;
+	const struct tasks *tasks;
+	/* The books of the outside, which become events of the stream once a second, and at each window's end. */
+	struct outside_books *books;
+	const struct event_source_requests *requests; /* those that the recorder may make */
+};
+struct live_shared live__shared(const struct live *live);
 
 struct live_stats {
 	struct groups_stats groups;

@@ -78,11 +78,9 @@ int live_targets__snapshot(struct live *live, bool first, event_push_fn push)
 {
 	_cleanup_free_ pid_t *pids = NULL;
 	size_t count = 0;
-	int err;
+	int err = live->everyone ? proc_snapshot__all(live->proc, first, push, live)
+				 : tasks__living_targets(live->tasks, &pids, &count);
 
-	if (live->everyone)
-		return proc_snapshot__all(live->proc, first, push, live);
-	err = tasks__living_targets(live->tasks, &pids, &count);
 	for (size_t i = 0; i < count && !err; i++)
 		err = proc_snapshot__process(live->proc, pids[i], first, push, live);
 	return err;
@@ -104,25 +102,17 @@ static int push_thread_cpu(void *context, struct event_header *event)
 	return event_queue__push(reading->live->queue, event);
 }
 
-static int read_thread_cpu(struct live *live, struct cpu_reading *reading)
-{
-	_cleanup_free_ pid_t *pids = NULL;
-	size_t count = 0;
-	int err;
-
-	if (live->everyone)
-		return proc_snapshot__thread_cpu_all(live->proc, push_thread_cpu, reading);
-	err = tasks__living_targets(live->tasks, &pids, &count);
-	for (size_t i = 0; i < count && !err; i++)
-		err = proc_snapshot__thread_cpu(live->proc, pids[i], push_thread_cpu, reading);
-	return err;
-}
-
 int live_targets__read_cpu(struct live *live, uint64_t time, uint64_t *threads)
 {
 	struct cpu_reading reading = {.live = live, .time = time};
-	int err = read_thread_cpu(live, &reading);
+	_cleanup_free_ pid_t *pids = NULL;
+	size_t count = 0;
+	int err = live->everyone
+			  ? proc_snapshot__thread_cpu_all(live->proc, push_thread_cpu, &reading)
+			  : tasks__living_targets(live->tasks, &pids, &count);
 
+	for (size_t i = 0; i < count && !err; i++)
+		err = proc_snapshot__thread_cpu(live->proc, pids[i], push_thread_cpu, &reading);
 	*threads = reading.threads;
 	return err;
 }

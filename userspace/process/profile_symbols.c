@@ -3,7 +3,6 @@
 
 #include <errno.h>
 
-#include "process/outside_rows.h"
 #include "stream/symbol_blob.h"
 
 void profile_symbols__init(struct profile_symbols *s, struct profile_builder *builder)
@@ -85,6 +84,19 @@ static int on_meta(void *context, const char *key, const char *value)
 
 	profile_builder__meta(s->builder, key, value);
 	return profile_builder__error(s->builder);
+}
+
+void outside_event__add_to(const struct outside_event *e, struct profile_builder *builder)
+{
+	const struct profile_outside row = {
+		.user = e->user,
+		.thing = e->thing,
+		.reason = e->reason,
+		.count = e->count,
+		.since = e->since,
+	};
+
+	profile_builder__outside(builder, &row);
 }
 
 static int on_outside(void *context, const struct outside_event *e)

@@ -21,4 +21,7 @@ void profile_symbols__fini(struct profile_symbols *s);
 /* Takes EVENT_SYMBOL, EVENT_SYMBOL_DSO, EVENT_SYMBOLS_END, EVENT_META and EVENT_OUTSIDE. Valid as long as `s`. */
 struct event_handler profile_symbols__handler(struct profile_symbols *s);
 
+/* A row of the books of the outside, from the stream into the profile. */
+void outside_event__add_to(const struct outside_event *e, struct profile_builder *builder);
+
 #endif

@@ -22,7 +22,7 @@
 #include "runtimes/frame_address.h"
 #include "process/gil_counts.h"
 #include "process/managed_frames.h"
-#include "process/outside_rows.h"
+#include "process/profile_symbols.h"
 #include "process/thread_accounts.h"
 #include "process/window_lives.h"
 
@@ -818,12 +818,12 @@ static void settle_threads(struct recorder *r, const struct process_life *first,
 static void settle_realtime(struct recorder *r)
 {
 	struct profile *session = r->session;
-	struct clock_moment moment;
+	struct clock_moment moment, last;
 
-	if (!recording_facts__first_anchor(r->facts, &moment))
+	if (!recording_facts__anchors(r->facts, &moment, &last))
 		return;
 	if (r->start)
-		recording_facts__last_anchor(r->facts, &moment);
+		moment = last;
 	if (!session->start)
 		session->start = moment.monotonic;
 	session->start_realtime = moment.realtime + (session->start - moment.monotonic);

@@ -118,15 +118,11 @@ uint64_t recording_facts__period(const struct recording_facts *f)
 	return f->period ? f->period : f->fallback_period;
 }
 
-bool recording_facts__first_anchor(const struct recording_facts *f, struct clock_moment *moment)
+bool recording_facts__anchors(const struct recording_facts *f, struct clock_moment *first,
+			      struct clock_moment *last)
 {
-	*moment = f->first;
-	return f->anchored;
-}
-
-bool recording_facts__last_anchor(const struct recording_facts *f, struct clock_moment *moment)
-{
-	*moment = f->last;
+	*first = f->first;
+	*last = f->last;
 	return f->anchored;
 }
 

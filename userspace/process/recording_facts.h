@@ -23,12 +23,12 @@ int recording_facts__books(struct recording_facts *f, const struct books_event *
 uint64_t recording_facts__start(const struct recording_facts *f);
 /* ns between two ticks of a CPU; 0 unknown. */
 uint64_t recording_facts__period(const struct recording_facts *f);
-/* The first anchor of the stream, or the last one. False: there was none. */
+/* The first anchor of the stream, and the last one so far. False: there was none. */
 struct clock_moment {
 	uint64_t monotonic, realtime; /* ns */
 };
-bool recording_facts__first_anchor(const struct recording_facts *f, struct clock_moment *moment);
-bool recording_facts__last_anchor(const struct recording_facts *f, struct clock_moment *moment);
+bool recording_facts__anchors(const struct recording_facts *f, struct clock_moment *first,
+			      struct clock_moment *last);
 
 /* A window begins: adds all facts so far to its builder, and notes the sums from which its accounting starts. */
 int recording_facts__begin_window(struct recording_facts *f, struct profile_builder *builder);

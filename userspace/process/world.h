@@ -5,7 +5,7 @@
  * and forgets processes that have ended.
  *
  * The recorder of the open window passes each event of these types to it once, in stream order. Changes are
- * announced to observers (process_observer.h).
+ * announced to observers (struct process_observer).
  */
 #ifndef PROCESS_WORLD_H
 #define PROCESS_WORLD_H

@@ -22,6 +22,7 @@
 
 struct session {
 	struct live *live;	      /* NULL: a replay */
+	struct live_shared shared;    /* the stream's */
 	struct helper_pool *builders; /* of unwind tables */
 	struct unwinding *unwinding;  /* NULL: no tables are kept */
 	struct windows *windows;
@@ -47,7 +48,7 @@ static int stage_event(void *session, const struct event_header **event)
 static int new_windows(const struct session_options *options, struct session *s)
 {
 	const struct windows_options windows = {
-		.requests = live__requests(s->live),
+		.requests = s->shared.requests,
 		.split = true,
 		.finisher =
 			{
@@ -70,16 +71,16 @@ static int new_unwinding(const struct session_options *options, struct session *
 		.memory = &memory,
 		.max_depth = options->live.session.max_depth,
 		.cache = options->table_cache,
-		.readers = live__readers(s->live),
+		.readers = s->shared.readers,
 		.builders = s->builders,
-		.tasks = live__tasks(s->live),
-		.books = live__books(s->live),
+		.tasks = s->shared.tasks,
+		.books = s->shared.books,
 	};
 	int err;
 
-	if (!bpf_session__unwind_memory(live__session(s->live), &memory))
+	if (!bpf_session__unwind_memory(s->shared.kernel, &memory))
 		return 0;
-	err = unwinding__new(&unwinding, windows__world(s->windows), live__dso_opener(s->live),
+	err = unwinding__new(&unwinding, windows__world(s->windows), s->shared.opener,
 			     &s->unwinding);
 	if (err)
 		return err;
@@ -101,6 +102,7 @@ int session__open(const struct session_options *options, struct session **sessio
 		  : live__open(&options->live, &s->live, failure);
 	if (err)
 		goto err_out;
+	s->shared = live__shared(s->live);
 	err = new_windows(options, s);
 	if (!err)
 		err = new_unwinding(options, s);
@@ -109,10 +111,10 @@ int session__open(const struct session_options *options, struct session **sessio
 		goto err_out;
 	}
 	s->gate.world = windows__world(s->windows);
-	s->gate.books = live__books(s->live);
+	s->gate.books = s->shared.books;
 	world__count_in(s->gate.world, s->gate.books);
 	live__set_stage(s->live, stage_event, s);
-	windows__set_files(s->windows, live__dso_opener(s->live), WINDOW_FILES_LIVE);
+	windows__set_files(s->windows, s->shared.opener, WINDOW_FILES_LIVE);
 	session__set_writer(s, options->writer);
 	*session = s;
 	return 0;
@@ -127,7 +129,7 @@ void session__free(struct session *s)
 		return;
 	/* events that wait for a file get none, while the queue exists */
 	if (s->live)
-		dso_opener__finish(live__dso_opener(s->live), 0);
+		dso_opener__finish(s->shared.opener, 0);
 	unwinding__free(s->unwinding);
 	windows__free(s->windows);
 	live__free(s->live);
@@ -287,7 +289,7 @@ void session__allow(struct session *s, const struct session_allowance *allowance
 	finisher__set_symbols_only(windows__finisher(s->windows), !allowance->debug_info);
 	if (s->unwinding)
 		unwinding__set_cached_only(s->unwinding, !allowance->table_builds);
-	bpf_session__copy_stacks(live__session(s->live), allowance->table_builds);
+	bpf_session__copy_stacks(s->shared.kernel, allowance->table_builds);
 	live__pause_jit(s->live, !allowance->jit_histories);
 }
 
@@ -436,7 +438,7 @@ void session__stats(struct session *s, struct session_stats *stats)
 	};
 	if (s->live) {
 		live__stats(s->live, &stats->live);
-		bpf_session__stats(live__session(s->live), &stats->kernel);
+		bpf_session__stats(s->shared.kernel, &stats->kernel);
 	}
 	if (s->unwinding)
 		unwinding__stats(s->unwinding, &stats->tables);
@@ -444,7 +446,7 @@ void session__stats(struct session *s, struct session_stats *stats)
 
 size_t session__kernel_memory(const struct session *s)
 {
-	return bpf_session__memory(live__session(s->live));
+	return bpf_session__memory(s->shared.kernel);
 }
 
 int session__run_statistics(int fd)
@@ -454,7 +456,7 @@ int session__run_statistics(int fd)
 
 uint64_t session__lost(const struct session *s)
 {
-	struct bpf_session *kernel = live__session(s->live);
+	struct bpf_session *kernel = s->shared.kernel;
 	struct books_event books;
 	uint64_t lost = 0;
 
@@ -478,10 +480,10 @@ bool session__threads_ended(struct session *s)
 
 const struct bpf_session_info *session__kernel_info(const struct session *s)
 {
-	return bpf_session__info(live__session(s->live));
+	return bpf_session__info(s->shared.kernel);
 }
 
 size_t session__programs(const struct session *s, struct bpf_program_info *programs, size_t max)
 {
-	return bpf_session__programs(live__session(s->live), programs, max);
+	return bpf_session__programs(s->shared.kernel, programs, max);
 }

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/minmax.h"
 #include "base/vec.h"
 #include "stream/event_decode.h"
 
@@ -58,7 +59,7 @@ struct event_queue {
 	uint64_t arrivals;
 	uint64_t last; /* time of the event handed on last */
 	uint64_t pushed, released, dropped;
-	uint64_t late, late_since; /* since the last EVENT_LOST about them */
+	struct drop late; /* handed on, but late */
 	uint64_t late_total;
 	struct drop drops[DROP_KINDS]; /* LOST_SAMPLES, LOST_SIDEBAND */
 	event_stage_fn stage;	       /* NULL: none */
@@ -247,14 +248,18 @@ static int heap_make_room(struct event_queue *q, bool over_limit)
 
 /* ---- in -------------------------------------------------------------------------------------- */
 
+static void count_drop(struct drop *drop, uint64_t time)
+{
+	if (drop->count++ == 0 || time < drop->first)
+		drop->first = time;
+	drop->last = max_u64(drop->last, time);
+}
+
 static void drop_event(struct event_queue *q, const struct event_header *event)
 {
 	struct drop *drop = &q->drops[event->type == EVENT_SAMPLE ? LOST_SAMPLES : LOST_SIDEBAND];
 
-	if (drop->count++ == 0 || event->time < drop->first)
-		drop->first = event->time;
-	if (event->time > drop->last)
-		drop->last = event->time;
+	count_drop(drop, event->time);
 	q->dropped++;
 }
 
@@ -289,28 +294,18 @@ static int hand_on(struct event_queue *q, const struct event_header *event, even
 	return err;
 }
 
-static int report_lost(struct event_queue *q, enum lost_source source, uint64_t count,
-		       uint64_t since, uint64_t time, event_sink_fn sink, void *context)
+static int report_lost(struct event_queue *q, enum lost_source source, const struct drop *drop,
+		       uint64_t time, event_sink_fn sink, void *context)
 {
 	struct lost_event lost = {
 		.header = {.size = sizeof(lost), .type = EVENT_LOST, .time = time},
 		.source = source,
 		.cpu = NO_CPU,
-		.count = count,
-		.since = since ? since - 1 : 0,
+		.count = drop->count,
+		.since = drop->first ? drop->first - 1 : 0,
 	};
 
 	return hand_on(q, &lost.header, sink, context);
-}
-
-static int report_late(struct event_queue *q, event_sink_fn sink, void *context)
-{
-	uint64_t count = q->late;
-
-	if (count == 0)
-		return 0;
-	q->late = 0;
-	return report_lost(q, LOST_LATE, count, q->late_since, q->last, sink, context);
 }
 
 /* Report events dropped before `until`; a later release reports a drop that reaches beyond it. */
@@ -323,8 +318,7 @@ static int report_drops(struct event_queue *q, uint64_t until, event_sink_fn sin
 		if (drop.count == 0 || (drop.last >= until && until != QUEUE_FLUSH))
 			continue;
 		q->drops[kind] = (struct drop){};
-		err = report_lost(q, kind, drop.count, drop.first,
-				  drop.last > q->last ? drop.last : q->last, sink, context);
+		err = report_lost(q, kind, &drop, max_u64(drop.last, q->last), sink, context);
 		if (err)
 			return err;
 	}
@@ -333,6 +327,7 @@ static int report_drops(struct event_queue *q, uint64_t until, event_sink_fn sin
 
 int event_queue__release(struct event_queue *q, uint64_t until, event_sink_fn sink, void *context)
 {
+	struct drop late;
 	int err;
 
 	while (q->heap.count > 0 && (q->heap.data[0].time < until || until == QUEUE_FLUSH)) {
@@ -340,8 +335,7 @@ int event_queue__release(struct event_queue *q, uint64_t until, event_sink_fn si
 		const struct event_header *event;
 
 		if (slot.event->time < q->last) {
-			if (q->late++ == 0 || slot.event->time < q->late_since)
-				q->late_since = slot.event->time;
+			count_drop(&q->late, slot.event->time);
 			q->late_total++;
 			slot.event->time = q->last;
 		}
@@ -362,7 +356,11 @@ int event_queue__release(struct event_queue *q, uint64_t until, event_sink_fn si
 			return err;
 	}
 	err = report_drops(q, until, sink, context);
-	return err ? err : report_late(q, sink, context);
+	if (err || !q->late.count)
+		return err;
+	late = q->late;
+	q->late = (struct drop){};
+	return report_lost(q, LOST_LATE, &late, q->last, sink, context);
 }
 
 int event_queue__flush(struct event_queue *q, event_sink_fn sink, void *context)
