@@ -10,7 +10,6 @@
 #include "fuzz.h"
 #include "runtimes/v8/code.h"
 #include "runtimes/v8/lines.h"
-#include "runtimes/v8/positions.h"
 #include "runtimes/v8/string.h"
 #include "runtimes/v8/trust.h"
 #include "../unit/v8_support.h"

@@ -10,7 +10,6 @@
 #include "runtimes/v8/code.h"
 #include "runtimes/v8/lines.h"
 #include "runtimes/v8/place.h"
-#include "runtimes/v8/positions.h"
 #include "unit/v8_support.h"
 
 static struct v8_heap *heap;

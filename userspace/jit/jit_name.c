@@ -5,8 +5,231 @@
  */
 #include "jit/jit_name.h"
 
-#include "jit/js_name.h"
-#include "jit/text.h"
+#include <string.h>
+
+/* ---- parts of texts ---------------------------------------------------------------------------- */
+
+static bool text_starts_with(struct jit_text t, const char *start)
+{
+	size_t size = strlen(start);
+
+	return t.size >= size && !memcmp(t.text, start, size);
+}
+
+static bool text_ends_with(struct jit_text t, const char *end)
+{
+	size_t size = strlen(end);
+
+	return t.size >= size && !memcmp(t.text + t.size - size, end, size);
+}
+
+static struct jit_text text_from(struct jit_text t, size_t at)
+{
+	return (struct jit_text){t.text + at, t.size - at};
+}
+
+static struct jit_text text_up_to(struct jit_text t, size_t size)
+{
+	return (struct jit_text){t.text, size};
+}
+
+/* Where the first or the last such character is; t.size: nowhere. */
+static size_t text_find(struct jit_text t, char c)
+{
+	const char *at = t.size ? memchr(t.text, c, t.size) : NULL;
+
+	return at ? (size_t)(at - t.text) : t.size;
+}
+
+static size_t text_find_last(struct jit_text t, char c)
+{
+	for (size_t i = t.size; i-- > 0;)
+		if (t.text[i] == c)
+			return i;
+	return t.size;
+}
+
+static size_t text_find_string(struct jit_text t, const char *string)
+{
+	const char *at = t.size ? memmem(t.text, t.size, string, strlen(string)) : NULL;
+
+	return at ? (size_t)(at - t.text) : t.size;
+}
+
+/* All of it is a decimal number that fits. */
+static bool text_number(struct jit_text t, uint32_t *number)
+{
+	uint64_t value = 0;
+
+	for (size_t i = 0; i < t.size; i++) {
+		if (t.text[i] < '0' || t.text[i] > '9')
+			return false;
+		value = value * 10 + (uint64_t)(t.text[i] - '0');
+		if (value > INT32_MAX)
+			return false;
+	}
+	*number = (uint32_t)value;
+	return t.size > 0;
+}
+
+/* A number behind the last colon is taken off, with the colon. */
+static bool text_take_number(struct jit_text *t, uint32_t *number)
+{
+	size_t colon = text_find_last(*t, ':');
+
+	if (colon == t->size || !text_number(text_from(*t, colon + 1), number))
+		return false;
+	*t = text_up_to(*t, colon);
+	return true;
+}
+
+/* ---- V8: node, deno, Chrome -------------------------------------------------------------------- */
+
+/*
+ * TAG:MARKER NAME SPACE SCRIPT:LINE:COLUMN. The tags are those of V8's src/logging/code-events.h,
+ * with those that older versions had; the marker says which compiler, with "o" before it for a loop
+ * that was entered in the middle (OSR) and "'" behind it for one context only. Line and column are
+ * those of the definition, from 1 on; older versions have no column.
+ */
+struct tag {
+	const char *text;
+	enum code_tier tier; /* of its code; NONE: a marker has it */
+};
+
+static const struct tag tags[] = {
+	{"JS:", CODE_TIER_NONE},
+	{"Eval:", CODE_TIER_NONE},
+	{"Script:", CODE_TIER_NONE},
+	{"LazyCompile:", CODE_TIER_NONE},
+	{"Function:", CODE_TIER_NONE},
+	{"Builtin:", CODE_TIER_BUILTIN},
+	{"BytecodeHandler:", CODE_TIER_BUILTIN},
+	{"Handler:", CODE_TIER_STUB},
+	{"Callback:", CODE_TIER_STUB},
+	{"Stub:", CODE_TIER_STUB},
+	{"RegExp:", CODE_TIER_REGEXP},
+	{"LoadIC:", CODE_TIER_STUB},
+	{"StoreIC:", CODE_TIER_STUB},
+	{"KeyedLoadIC:", CODE_TIER_STUB},
+	{"KeyedStoreIC:", CODE_TIER_STUB},
+	{"CallIC:", CODE_TIER_STUB},
+};
+
+static enum code_tier tier_of_marker(char marker)
+{
+	switch (marker) {
+	case '~':
+		return CODE_TIER_INTERPRETED;
+	case '^':
+		return CODE_TIER_BASELINE;
+	case '+':
+		return CODE_TIER_MIDDLE;
+	case '*':
+		return CODE_TIER_OPTIMIZED;
+	default:
+		return CODE_TIER_NONE;
+	}
+}
+
+static struct jit_text take_marker(struct jit_text name, enum code_tier *tier)
+{
+	size_t at = name.size > 1 && name.text[0] == 'o' &&
+				    tier_of_marker(name.text[1]) != CODE_TIER_NONE
+			    ? 1
+			    : 0;
+
+	*tier = at < name.size ? tier_of_marker(name.text[at]) : CODE_TIER_NONE;
+	if (*tier == CODE_TIER_NONE)
+		return name;
+	at++;
+	if (at < name.size && name.text[at] == '\'')
+		at++;
+	return text_from(name, at);
+}
+
+/* NAME-INDEX-COMPILER. False: it is no function of WebAssembly. */
+static bool parse_wasm(struct jit_text name, struct jit_name *result)
+{
+	struct jit_text rest = name;
+	uint32_t index;
+	size_t dash;
+
+	if (text_ends_with(name, "-liftoff"))
+		result->tier = CODE_TIER_BASELINE;
+	else if (text_ends_with(name, "-turbofan"))
+		result->tier = CODE_TIER_OPTIMIZED;
+	else
+		return false;
+	rest = text_up_to(rest, text_find_last(rest, '-'));
+	dash = text_find_last(rest, '-');
+	if (dash == rest.size || !text_number(text_from(rest, dash + 1), &index))
+		return false;
+	result->function = dash ? text_up_to(rest, dash) : rest;
+	return true;
+}
+
+static bool looks_like_script(struct jit_text t)
+{
+	static const char *const starts[] = {"/",	"file:",  "node:",	  "internal/",
+					     "http://", "https:", "evalmachine.", "webpack"};
+
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
+		if (text_starts_with(t, starts[i]))
+			return true;
+	return false;
+}
+
+/* The space between name and script: of "get size /a b.js" the second. If nothing looks like a script: the first. */
+static size_t end_of_name(struct jit_text t)
+{
+	for (size_t i = 0; i < t.size; i++)
+		if (t.text[i] == ' ' && looks_like_script(text_from(t, i + 1)))
+			return i;
+	return text_find(t, ' ');
+}
+
+/* NAME SCRIPT:LINE:COLUMN, where all but the name may be missing. */
+static void parse_function(struct jit_text name, struct jit_name *result)
+{
+	struct jit_text script;
+	size_t space = end_of_name(name);
+	uint32_t last, before;
+
+	result->function = text_up_to(name, space);
+	if (space == name.size)
+		return;
+	script = text_from(name, space + 1);
+	if (text_take_number(&script, &last)) {
+		bool two = text_take_number(&script, &before);
+
+		result->line = two ? before : last;
+		result->column = two ? last : 0;
+	}
+	result->file = script;
+}
+
+static bool parse_js(struct jit_text name, struct jit_name *result)
+{
+	static const struct jit_text ANONYMOUS = {"(anonymous)", sizeof("(anonymous)") - 1};
+	const struct tag *tag = tags, *end = tags + sizeof(tags) / sizeof(tags[0]);
+	struct jit_text rest;
+
+	while (tag < end && !text_starts_with(name, tag->text))
+		tag++;
+	if (tag == end)
+		return false;
+	*result = (struct jit_name){.function = name, .tier = tag->tier};
+	if (tag->tier != CODE_TIER_NONE)
+		return true;
+	rest = take_marker(text_from(name, strlen(tag->text)), &result->tier);
+	if (result->tier != CODE_TIER_NONE || !parse_wasm(rest, result))
+		parse_function(rest, result);
+	if (!result->function.size)
+		result->function = ANONYMOUS;
+	return true;
+}
+
+/* ---- other runtimes ---------------------------------------------------------------------------- */
 
 /* CPython: py::QUALIFIED_NAME:FILE */
 static bool parse_python(struct jit_text name, struct jit_name *result)
@@ -193,8 +416,8 @@ static bool parse_jsc(struct jit_text name, struct jit_name *result)
 struct jit_name jit_name_parse(const char *name, size_t size)
 {
 	static bool (*const grammars[])(struct jit_text, struct jit_name *) = {
-		js_name_parse, parse_python,   parse_dotnet, parse_erlang, parse_luajit,
-		parse_php,     parse_wasmtime, parse_ruby,   parse_jsc,
+		parse_js,  parse_python,   parse_dotnet, parse_erlang, parse_luajit,
+		parse_php, parse_wasmtime, parse_ruby,	 parse_jsc,
 	};
 	static const struct jit_text NAMELESS = {"(no name)", sizeof("(no name)") - 1};
 	const struct jit_text whole = {name, size};
@@ -206,4 +429,11 @@ struct jit_name jit_name_parse(const char *name, size_t size)
 			return result;
 	}
 	return (struct jit_name){.function = size ? whole : NAMELESS};
+}
+
+bool jit_name_is_js(const char *name, size_t size)
+{
+	struct jit_name parsed;
+
+	return parse_js((struct jit_text){name, size}, &parsed);
 }

@@ -6,6 +6,7 @@
 #ifndef JIT_JIT_NAME_H
 #define JIT_JIT_NAME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,5 +27,7 @@ struct jit_name {
 
 /* Never fails: a text that fits no grammar is a function's name. */
 struct jit_name jit_name_parse(const char *name, size_t size);
+/* Is it one of V8's? */
+bool jit_name_is_js(const char *name, size_t size);
 
 #endif

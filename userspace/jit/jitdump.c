@@ -10,7 +10,6 @@
 
 #include "base/minmax.h"
 #include "jit/jit_name.h"
-#include "jit/js_name.h"
 #include "jit/perf_map.h"
 
 #define MAGIC	      0x4a695444u
@@ -232,10 +231,8 @@ static int on_unwinding_info(struct jitdump_reader *r, struct body body)
 /* Files become texts, and V8's addresses those of the code. */
 static void finish_lines(struct jitdump_reader *r, const struct jitdump_load *load)
 {
-	const struct jit_text name = {load->name, strlen(load->name)};
-	struct jit_name parsed;
 	bool shifted = r->lines.count && r->lines.data[0].address >= load->address + V8_SHIFT &&
-		       js_name_parse(name, &parsed);
+		       jit_name_is_js(load->name, strlen(load->name));
 
 	for (size_t i = 0; i < r->lines.count; i++) {
 		struct jitdump_line *line = &r->lines.data[i];

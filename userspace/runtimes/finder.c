@@ -17,7 +17,6 @@
 #include "base/tenant_user.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
-#include "runtimes/process_memory.h"
 
 #define MAPPINGS_MAX 65536u
 #define FILES_MAX    16u /* that are opened: by their names, */

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* Memory of the process, [start, end). */
 struct target_range {
@@ -64,5 +65,17 @@ int target_memory__u16(struct target_memory *m, uint16_t *value, uint64_t addres
  * ends. 0; -ENAMETOOLONG: it is longer; else as above.
  */
 int target_memory__string(struct target_memory *m, char *to, size_t size, uint64_t address);
+
+/* ---- of a process that runs ------------------------------------------------------------------- */
+
+/* All of it. 0; -ENODATA: it is not there; -ESRCH, -EPERM. */
+int process_memory__read(pid_t pid, void *to, size_t size, uint64_t address);
+
+/*
+ * The same by /proc/PID/mem, whose descriptor stands for the program that the process was when it was opened: whether it may
+ * be read was looked at then, and not each time. -ESRCH: that has ended, or executed another one.
+ */
+int process_memory__open(pid_t pid); /* a descriptor, never 0, or negative errno */
+int process_memory__read_at(int fd, void *to, size_t size, uint64_t address);
 
 #endif

@@ -134,11 +134,6 @@ struct reading {
 	bool is_stubs;
 };
 
-struct table {
-	uint64_t array, stride;
-	int (*visit)(struct reading *r, const unsigned char *entry);
-};
-
 static uint64_t word_at(const unsigned char *entry, uint64_t offset)
 {
 	uint64_t word = 0;

@@ -23,7 +23,6 @@
 #include "base/search.h"
 #include "base/vec.h"
 #include "runtimes/advice.h"
-#include "runtimes/process_memory.h"
 #include "runtimes/runtime.h"
 #include "runtimes/target_memory.h"
 

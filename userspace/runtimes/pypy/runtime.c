@@ -26,7 +26,7 @@
 #include "base/minmax.h"
 #include "base/vec.h"
 #include "runtimes/advice.h"
-#include "runtimes/process_memory.h"
+#include "runtimes/target_memory.h"
 #include "runtimes/runtime.h"
 
 #define SEARCHED_MAX (4u << 20) /* bytes of all areas, each time */

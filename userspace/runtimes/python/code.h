@@ -71,4 +71,12 @@ enum code_state cpython_code__read(const struct cpython *py, struct target_memor
 				   const struct cpython_identity *identity,
 				   struct managed_function *f);
 
+/*
+ * Adds the rows of a table to f->rows: `offset` is in bytes from the start of the bytecode, line 0 is an instruction without
+ * a line. Neighbours of one line are one row; columns are left out. The last row has line 0 and begins where the table
+ * ends, is damaged, or has more rows than there is room for. 0 or -ENOMEM.
+ */
+int cpython_lines__read(const uint8_t *table, size_t size, uint32_t firstline,
+			struct managed_function *f);
+
 #endif

@@ -14,7 +14,6 @@
 #include "base/minmax.h"
 #include "runtimes/v8/heap.h"
 #include "runtimes/v8/lines.h"
-#include "runtimes/v8/positions.h"
 
 #define ALIGNMENT     64u
 #define FIRST_BLOCK   1024u /* bytes that are read at once: most functions are small */

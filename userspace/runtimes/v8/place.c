@@ -12,7 +12,6 @@
 #include "runtimes/v8/bytecodes.h"
 #include "runtimes/v8/heap.h"
 #include "runtimes/v8/lines.h"
-#include "runtimes/v8/positions.h"
 
 #define BYTECODES_MAX	(1 << 18) /* bytes of one function */
 #define BYTECODE_LENGTH 8	  /* BytecodeArray: its length, a Smi */
