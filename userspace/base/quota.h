@@ -48,7 +48,7 @@
 	  RATE(32 * QUOTA_MB, 60 * QUOTA_SECOND), RATE(64 * QUOTA_MB, 60 * QUOTA_SECOND), REFUSE,  \
 	  FUNCTIONS, "names and lines of functions, read from memory of runtimes")                 \
 	X(CODE_COPIES, BYTES, NONE, NONE, RATE(4 * QUOTA_MB, QUOTA_SECOND), REFUSE, NONE,          \
-	  "copies of Python's code objects, taken with samples")                                   \
+	  "copies of code objects, taken with samples")                                            \
 	X(FACT_LOOKS, COUNT, NONE, NONE, RATE(200, QUOTA_SECOND), DEFER, NONE,                     \
 	  "processes whose program and control group are looked up")                               \
 	X(FACT_READINGS, COUNT, NONE, NONE, RATE(256, 6400 * QUOTA_MS), DEFER, FACTS,              \

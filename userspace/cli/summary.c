@@ -200,7 +200,7 @@ static void print_runtimes(const struct profile *p)
 	}
 }
 
-/* Python processes with several threads, where the GIL was held longest first. */
+/* Processes with several threads, where the GIL was held longest first. */
 static void print_gils(const struct profile *p)
 {
 	char text[GIL_TEXT_SIZE], shown[4 * GIL_TEXT_SIZE];

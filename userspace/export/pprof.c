@@ -2,8 +2,8 @@
 /*
  * pprof (profile.proto, .pb.gz): all processes and threads of a profile.
  *
- * A sample of the file stands for all samples of a thread with the same stack, the same name of the thread and, of
- * threads of Python, the same state of the GIL. Its values are [ticks, CPU time]: over the file they add up to the samples and to the CPU time of all
+ * A sample of the file stands for all samples of a thread with the same stack, the same name of the thread and the same
+ * state of the GIL, where it has one. Its values are [ticks, CPU time]: over the file they add up to the samples and to the CPU time of all
  * threads exactly. The time that a thread used after its last sample is that sample's; a thread that used CPU
  * time without being sampled has a sample of its own, of no ticks, in a function called "[not sampled]".
  *

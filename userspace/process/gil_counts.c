@@ -8,23 +8,20 @@ void gil_counts__fini(struct gil_counts *g)
 	vec_free(&g->rows);
 }
 
-static enum gil_state state_of_note(unsigned int flags)
-{
-	if (!(flags & FRAME_NOTE_GIL_KNOWN))
-		return GIL_UNKNOWN;
-	if (flags & FRAME_NOTE_GIL_HELD)
-		return GIL_HELD;
-	return flags & FRAME_NOTE_GIL_WAITS ? GIL_WAITING : GIL_RELEASED;
-}
-
-/* All notes of Python in a sample say the same. */
+/* All notes of a sample that have a state have the same. */
 enum gil_state gil_state_of(const struct sample_event *e)
 {
 	const struct frame_note *notes = sample_notes(e);
 
-	for (size_t i = 0; i < e->notes; i++)
-		if (notes[i].kind == FRAME_NOTE_PYTHON)
-			return state_of_note(notes[i].flags);
+	for (size_t i = 0; i < e->notes; i++) {
+		const uint8_t flags = notes[i].flags;
+
+		if (!(flags & FRAME_NOTE_GIL_KNOWN))
+			continue;
+		if (flags & FRAME_NOTE_GIL_HELD)
+			return GIL_HELD;
+		return flags & FRAME_NOTE_GIL_WAITS ? GIL_WAITING : GIL_RELEASED;
+	}
 	return GIL_UNKNOWN;
 }
 

@@ -3,9 +3,8 @@
  * Frames of runtimes in the stacks of a window: the notes of a sample become frames of their own, each with a location of the
  * profile; when the window closes, the locations get the names and lines that are known by then.
  *
- * A frame of V8 or HotSpot takes the place of the native one that has its words; the frames of Python that a loop of the
- * interpreter runs take the place of that loop. Frames of Python whose loop the walk has not met stand where their order
- * says.
+ * A frame takes the place of the native one that has its words (NOTE_OF_FRAME); the frames that one loop of an interpreter runs
+ * take the place of that loop (NOTE_IN_GROUP). Frames whose loop the walk has not met stand where their order says.
  */
 #ifndef PROCESS_MANAGED_FRAMES_H
 #define PROCESS_MANAGED_FRAMES_H

@@ -221,7 +221,7 @@ static int place_known_frames(struct unwind_feed *f, uint32_t tgid)
 
 /*
  * Most engines keep frame pointers in JIT code, or leave none that could mislead. HotSpot keeps them if it was started
- * with a flag; until that is read, its code is not followed. CPython's trampolines are so small that they need none.
+ * with a flag; until that is read, its code is not followed. Trampolines (runtime.has_trampolines) are so small that they need none.
  * True: *table is how to unwind all such code of this process; false: each piece has its own.
  */
 static bool table_of_made_code(struct unwind_feed *f, const struct fed_process *process,
