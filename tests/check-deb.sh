@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # check-deb.sh PACKAGE.deb: installs, removes and purges the package as a user would, and looks what is there each time.
-# It happens in a copy of this system that nobody else sees (an overlay in a mount namespace of its own) and that is
+# It happens in a private copy of this system (an overlay in a mount namespace of its own) and that is
 # gone at the end. As root.
 set -euo pipefail
 
@@ -16,7 +16,7 @@ fail() {
 
 # ---- inside the copy -----------------------------------------------------------------------------
 
-# What an installation may leave: dpkg's and adduser's own files, caches of those who list programs.
+# What an installation may leave: dpkg's and adduser's own files, caches of programs that list others.
 everything() {
 	find / -xdev \( -path /proc -o -path /sys -o -path /tmp -o -path /var/lib/dpkg -o -path /var/cache -o \
 		-path /var/log -o -path /run -o -path /dev -o -path /deb \) -prune -o -print | grep -vE \

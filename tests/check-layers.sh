@@ -80,7 +80,7 @@ jit_tail__new          : live session
 recording_read         : session
 '
 
-# log.c prints what cli/ tells it to, and debug lines; output_file.c opens standard output for "-"
+# log.c prints what cli/ requests, and debug lines; output_file.c opens standard output for "-"
 printers='userspace/cli/ userspace/base/log.c userspace/base/output_file.c'
 forbidden='strcpy strcat sprintf vsprintf atoi atol atof strtok system popen gets'
 
@@ -266,7 +266,7 @@ function check_system(header,    prefix) {
 	if (!may_print && code ~ /(^|[^A-Za-z0-9_.>])(v?printf|puts|putchar|perror)[ \t]*\(/)
 		complain("only cli/ prints")
 	if (!may_print && code ~ /(^|[^A-Za-z0-9_])(stdout|stderr)([^A-Za-z0-9_]|$)/)
-		complain("only cli/ knows standard output and standard error")
+		complain("only cli/ may use standard output and standard error")
 	if ($0 ~ /(^|[^A-Za-z0-9_])(TO[D]O|FIX[M]E|X[X]X)([^A-Za-z0-9_]|$)/)
 		complain("unfinished work is an issue, not a comment")
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """check-static.py: the portable program where there is nothing but the kernel. `make check-static` builds and runs it.
 
-In a root directory without a C library it records, and pushes to a server whose name only DNS knows, over TLS, with the
+In a root directory without a C library it records, and pushes to a server whose name is only in DNS, over TLS, with the
 certificates where one distribution or another has them. The network is a namespace of its own. As root.
 """
 import ctypes
@@ -55,7 +55,7 @@ def own_network():
 
 
 class Names(threading.Thread):
-    """Knows one name: its answer to A is 127.0.0.1, to anything else nothing."""
+    """Has one name: its answer to A is 127.0.0.1, to anything else nothing."""
 
     def __init__(self):
         super().__init__(daemon=True)

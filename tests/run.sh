@@ -142,7 +142,7 @@ report_skipped_cases() { # name, log
 	done < <(sed '/listed below/,$d' "$2")
 }
 
-# What e2e tests kept of their recordings, for those who read them again.
+# What e2e tests kept of their recordings, for tests that read them again.
 keep_recordings() { # name
 	local file kept=$scratch/work/kept made=$top/build/tests/recordings/made
 	[ -d "$kept" ] || return 0

@@ -89,7 +89,7 @@ def requests():
           [f"{ticks:,.0f} ticks a window. Each process runs for 2 ms and sleeps, so hardly two ticks have the same stack.",
            f"The backend (a stand-in) answers {answered[0]:,} ticks and {answered[1] / 1e9:,.3f} s; the agent says "
            f"{said[0]:,} and {said[1] / 1e9:,.3f}."] +
-          ([] if running.top else ["No control groups can be made here: services are told apart by their programs."]) + notes)
+          ([] if running.top else ["No control groups can be made here: services are distinguished by their programs."]) + notes)
 
 
 # ---- an outage -----------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def big_program():
 
 
 def renamed(path, serial):
-    """A copy with another build-id, which no cache knows."""
+    """A copy with another build-id, which is in no cache."""
     copy = scratch(f"new-binary-{serial}")
     shutil.copyfile(path, copy)
     os.chmod(copy, 0o755)

@@ -111,7 +111,7 @@ def helper_costs():
           f"helper_cost {CPU} {seconds} {rounds}",
           ["part", "ns a run", "less the empty program"], rows,
           ["The kernel's own counting is in every figure of this table and the next one: it is",
-           "the empty program. Rings wake nobody, and are emptied ten times a round."])
+           "the empty program. Rings have no wake-ups, and are emptied ten times a round."])
     return costs
 
 

@@ -5,7 +5,7 @@
  * Lets the kernel count runs and time of BPF programs for as long as it lives. Each line on
  * standard input is the number of a program; the answer is "RUNS NS VERIFIED_INSNS NAME", or "gone".
  *
- * The kernel's figure contains about one reading of its clock a run: helper_cost tells how much
+ * The kernel's figure contains about one reading of its clock a run: helper_cost shows how much
  * that is, from a program that does nothing.
  */
 #include <linux/bpf.h>

@@ -42,7 +42,7 @@ def identifier(some, length=64):
 
 
 def path_of(i, some):
-    """Of a group, from the top: as systemd's, kubelet's, docker's, a desktop's, and what nobody expects."""
+    """Of a group, from the top: as systemd's, kubelet's, docker's, a desktop's, and unexpected ones."""
     kind = i % 10
     if kind < 5:
         return [f"system.slice/shop-{i}.service"]

@@ -5,7 +5,7 @@
  * What each exporter takes to write a big profile: 8 programs, each in 5 processes of several threads, with inline
  * chains, kernel stacks and gaps. 100,000 distinct stacks: a quarter of them are call paths, the others differ from
  * one of these in the instruction of the innermost function. A few are hot and most are not. The nth threads of the
- * processes of a program do the same work, and the others do something else. Each file is written by a child of its own, and what the child needs beyond the profile is told.
+ * processes of a program do the same work, and the others do something else. Each file is written by a child of its own, and the child's need beyond the profile is reported.
  * Prints a line a file:
  *
  *   SUFFIX CPU-SECONDS SECONDS MB PEAK-MB

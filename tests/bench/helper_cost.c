@@ -4,7 +4,7 @@
  *
  * What the parts that every profiler on BPF is made of cost on this machine: programs of a few
  * instructions, each calling one helper, run by a timer of HZ (999) on CPU for SECONDS each, ROUNDS
- * times in turn; all of them, or NAME alone. Tells "NAME NS…", ns a run by the kernel's own count, one figure a round.
+ * times in turn; all of them, or NAME alone. Prints "NAME NS…", ns a run by the kernel's own count, one figure a round.
  *
  *  empty            does nothing: what the counting itself takes; part of every other line
  *  ktime            bpf_ktime_get_ns()
@@ -12,7 +12,7 @@
  *  tsc              bpf_perf_event_read() of an msr/tsc/ counter; left out where there is none
  *  read-user        bpf_probe_read_user() of 16 bytes at the stack pointer
  *  user-stack       bpf_get_stack(BPF_F_USER_STACK), 255 frames at most
- *  perf-ring-N      bpf_perf_event_output() of N bytes into a ring that wakes nobody
+ *  perf-ring-N      bpf_perf_event_output() of N bytes into a ring without wake-ups
  *  bpf-ringbuf-N    bpf_ringbuf_output() of N bytes with BPF_RB_NO_WAKEUP
  *
  * The instructions are written down as they are, so that this needs no compiler and no library.

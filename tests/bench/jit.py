@@ -90,6 +90,6 @@ def follow_maps():
            ["what lay at 20,000 addresses, s CPU", spread(figures["ask"], 2)],
            ["bytes an entry", spread(figures["entry"], 1)],
            ["bytes of a name of its own", spread(figures["name"], 1)]],
-          [budget("2 M entries, read and asked", sorted(both)[len(both) // 2], 2, "s"),
+          [budget("2 M entries, read and looked up", sorted(both)[len(both) // 2], 2, "s"),
            budget("memory of an entry, without its name", figures["entry"][0], 32, "bytes", 1)])
     live(pick(5, 2))

@@ -3,11 +3,11 @@
  * jit_map ENTRIES ADDRESSES
  *
  * A perf map of so many entries at random addresses, each with a name of its own, fed in pieces of 60 KB
- * and then asked for the histories of so many of its addresses. Prints
+ * and then queried for the histories of so many of its addresses. Prints
  *
  *   feed SECONDS / entry BYTES / name BYTES / ask SECONDS
  *
- * of CPU and of memory that malloc has handed out, an entry; what names take is told by feeding the same
+ * of CPU and of memory that malloc has handed out, an entry; the cost of names is found by feeding the same
  * entries with one name.
  */
 #include <malloc.h>

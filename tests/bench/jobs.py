@@ -13,7 +13,7 @@ from workloads import write
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOURCES = os.path.join(TOP, "tests/bench/programs")
 FETCHED = os.path.join(os.path.dirname(BUILD), "build/programs")
-SECONDS = pick(2, 1)  # what runs as long as it is told
+SECONDS = pick(2, 1)  # run time of programs that end by themselves
 EXECS = pick(20000, 4000)
 
 # under sudo's variables sysprof starts commands as the caller

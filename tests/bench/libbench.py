@@ -2,7 +2,7 @@
 """What the measurements share: programs that run beside, what they cost, medians and tables.
 
 A profiler is never judged by one figure: runs of everything that is compared take turns, in a new
-order each round, and what is told is the median of the rounds with the least and the greatest.
+order each round, and what is reported is the median of the rounds with the least and the greatest.
 """
 import collections
 import gzip
@@ -297,7 +297,7 @@ class Sysprof(Profiler):
             match = re.search(pattern, line)
             if match:
                 return match
-        raise Broken(f"sysprof did not tell {pattern}:\n" + "\n".join(self.lines))
+        raise Broken(f"sysprof did not print {pattern}:\n" + "\n".join(self.lines))
 
     def mean_depth(self):
         """Frames of the stacks, kernel's and user's."""
@@ -341,7 +341,7 @@ class Perf(Profiler):
             return False
 
     def _check(self):
-        """What ends perf itself at its stop is told, and the figures from before are kept."""
+        """Errors of perf at its end are reported, and the figures from before are kept."""
         self.crashed = self.ended_with not in (0, -signal.SIGINT, 128 + signal.SIGINT)
         if self.crashed:
             crashes.append(f"status {self.ended_with}: {self.lines[-1] if self.lines else ''}")

@@ -39,7 +39,7 @@ def stop(profiler):
 
 
 def run(job, command, seconds, beside=None):
-    """What the profiler said, which was told to stop after that time, or at the end of what runs beside."""
+    """The output of the profiler, which is stopped after that time, or at the end of the other program."""
     with open(scratch("profiler.log"), "w+b") as log:
         profiler = subprocess.Popen([str(a) for a in command], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                     env=job.env, cwd=scratch(""), start_new_session=True)
@@ -112,7 +112,7 @@ def remove(*paths):
 
 
 def maps_of_code():
-    """What runtimes tell profilers, by the number of their process. They leave it behind."""
+    """Files of runtimes for profilers, by the number of their process. They are left behind."""
     return {path: int(pid) for path in glob.glob("/tmp/perf-*.map") + glob.glob("/tmp/jit-*.dump")
             if (pid := path.split("-")[-1].split(".")[0]).isdigit()}
 

@@ -3,7 +3,7 @@
  * readers ROUNDS
  *
  * What it takes to have a reader process do something, and to do it in place: nothing at all, the mappings of this
- * process, the search for a mapped file. One request at a time, each answered before the next is asked, and then as
+ * process, the search for a mapped file. One request at a time, each answered before the next one, and then as
  * many at a time as there are. Prints a line each: "NAME ROUND-TRIP-NS QUEUED-NS IN-PLACE-NS", medians of 9 turns.
  */
 #include <fcntl.h>
@@ -75,7 +75,7 @@ static void send_request(enum service service)
 		err = helper_pool__request(pool, &request);
 	}
 	if (err || !helper_pool__waiting(pool)) {
-		fprintf(stderr, "it cannot be asked: %d\n", err);
+		fprintf(stderr, "the request failed: %d\n", err);
 		exit(1);
 	}
 }

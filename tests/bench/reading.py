@@ -18,4 +18,4 @@ def reading():
         rows.append([NAMES[name], *(f"{int(ns) / 1000:.1f}" for ns in (one, queued, here))])
     table("Reader processes, µs a request", f"tests/bench/readers {rounds}",
           ["", "round trip", "many at a time", "in place"], rows,
-          ["What is known is asked of nobody: a file once in each root, mappings once a process that was there before."])
+          ["Known facts cost no request: a file is read once in each root, mappings once per process that existed before."])

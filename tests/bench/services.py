@@ -11,7 +11,7 @@ from libbench import Broken, CPUS, Program, scratch
 
 FUNCTIONS = 60  # of a service
 BURST_US = 2000
-LOAD = 0.8  # of all CPUs, as far as nobody else wants them
+LOAD = 0.8  # of all CPUs, as far as they are free
 WORDS = ("parse", "write", "read", "find", "insert", "remove", "cache", "buffer", "queue", "index", "request", "session",
          "token", "route", "event", "batch", "price", "order", "stock", "mail", "image", "search", "report", "user")
 

@@ -3,7 +3,7 @@
  * symbolize [-c] FILE ROOT <ADDRESSES: hexadecimal ELF virtual addresses, ascending, a line each
  *
  * Resolves them as a recording that ends does: in a sealed process, with the debug files that are
- * found below ROOT. -c: with the cache on disk. Tells "wall MS cpu MS peak KB cached N frames N
+ * found below ROOT. -c: with the cache on disk. Prints "wall MS cpu MS peak KB cached N frames N
  * lines N state WORD", where peak is the largest sealed process and its parent together.
  */
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * tables DIRECTORY FILE…: builds the unwind table of each, as a recording does; then writes it to a cache
- * in DIRECTORY and reads it from there. Tells "rows N bytes N ns N write N read N" a line: the table's
+ * in DIRECTORY and reads it from there. Prints "rows N bytes N ns N write N read N" a line: the table's
  * size, and how long that takes, the fastest of three times. Read 0: it is not kept.
  */
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 /*
  * task_work CPU SECONDS
  *
- * Tells "scheduled N refused N ran N schedule_ns N wait_ns N read_ns N", means, of task_work.bpf.c at
+ * Prints "scheduled N refused N ran N schedule_ns N wait_ns N read_ns N", means, of task_work.bpf.c at
  * 999 Hz on CPU. Exit status 3: this kernel has no such work.
  */
 #include <inttypes.h>

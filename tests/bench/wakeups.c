@@ -3,7 +3,7 @@
  * wakeups SECONDS
  *
  * A thread on each CPU it may use sleeps until the next millisecond, again and again, on an else
- * idle machine. Tells how late it woke: "p50_ns N", "p99_ns N", "max_ns N" over all CPUs.
+ * idle machine. Prints how late it woke: "p50_ns N", "p99_ns N", "max_ns N" over all CPUs.
  */
 #include <pthread.h>
 #include <sys/prctl.h>

@@ -25,7 +25,7 @@ import libe2e as e
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 UNIT = os.path.join(TOP, "packaging/sysprof-agent.service")
-USER, TENANT = 64001, 64002  # nobody's
+USER, TENANT = 64001, 64002  # unused
 CHAIN = ("outer", "middle", "inner", "leaf")
 FAMILIES = {name: getattr(socket, name) for name in ("AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK")}
 # What the agent cannot do without, and what lacks then, as `sysprof agent --check` calls it.
@@ -35,7 +35,7 @@ NEEDED = {"CAP_BPF", "CAP_PERFMON"}
 OF_THE_MANAGER = {"Type", "NotifyAccess", "ExecReload", "Restart", "RestartSec", "TimeoutStopSec", "WatchdogSec",
                   "StateDirectoryMode", "CacheDirectoryMode", "ConfigurationDirectory", "MemoryHigh", "MemoryMax",
                   "CPUQuota", "TasksMax", "Nice", "Group", "LimitMEMLOCK", "LimitNOFILE", "LimitCORE"}
-# Those whose whole effect a user without the capability has anyway, or that forbid what nobody here does.
+# Those whose whole effect a user without the capability has anyway, or that forbid what is not done here.
 NO_USE_OF = {"ProtectKernelModules", "ProtectClock", "ProtectHostname", "LockPersonality", "RestrictRealtime",
              "RestrictSUIDSGID", "SystemCallArchitectures", "KeyringMode",
              "SystemCallErrorNumber"}  # here such a call kills: a helper that bears its refusal would hide it
@@ -176,7 +176,7 @@ class Confined:
 
 # ---- what is profiled ---------------------------------------------------------------------------
 
-# A user's container, as far as it matters: a file system that nobody else sees, of a user's own.
+# A user's container, as far as it matters: a private file system, of a user's own.
 CONTAINER = """
 mkdir -p "$1"; mount -t tmpfs -o mode=0700,uid=$2,gid=$2 tmpfs "$1"
 install -o $2 -m 0500 "$3" "$1/app"; shift 3; exec "$@"
@@ -331,7 +331,7 @@ def test_it_sees_what_root_sees():
     if os.path.exists(map_file):
         os.unlink(map_file)
     print(confined.said(), f"ended in {took:.2f} s")
-    # who it was, and what it had
+    # its user, and its capabilities
     wanted = numbered(confined.capabilities)
     assert own["Uid"].split() == [str(USER)] * 4 and own["NoNewPrivs"] == "1" and own["Seccomp"] == "2", own
     for kind in "CapEff", "CapPrm", "CapBnd", "CapAmb":
@@ -353,7 +353,7 @@ def test_it_sees_what_root_sees():
     print(names)
     assert "in-a-container" in names, names
     assert os.listdir(confined.cache + "/unwind-tables"), "tables are kept for the next start"
-    # nobody else reads what it keeps
+    # no other user reads what it keeps
     for name in glob.glob(state + "/*") + glob.glob(state + "/out/*"):
         st = os.stat(name)
         assert st.st_uid == USER and not st.st_mode & 0o077 or name.endswith("/out"), (name, oct(st.st_mode))
@@ -399,7 +399,7 @@ def test_it_runs_as_the_manifest_says():
         (False, False, True), security
     assert security["runAsUser"] == 0 and security["capabilities"]["drop"] == ["ALL"], security
     wanted = ["CAP_" + c for c in security["capabilities"]["add"]]
-    # of the unit, and what helpers take who are root and must not stay it
+    # of the unit, and of helpers that start as root and must not stay root
     assert set(wanted) == set(Unit(UNIT).words("CapabilityBoundingSet")) | \
         {"CAP_SETUID", "CAP_SETGID", "CAP_SYS_CHROOT"}, "the unit and the manifest differ"
 

@@ -115,7 +115,7 @@ def test_profiles_for_others():
             agent.wait_until_it_answers()
             go_looks_up_all(agent, programs)
             scraped_by_parca(agent)
-            # whoever asked: the windows of the sinks are whole
+            # the windows of the sinks are whole, whatever was requested
             agent.wait_for_windows(len(agent.windows()) + 1)
             assert agent.end() == 0, agent.said()
             windows = agent.windows()

@@ -304,7 +304,7 @@ def test_refused_series():
         found = {name: server.total(CPU, name, **when) for name in server.services(**when)}
         found = {name: value for name, value in found.items() if value}
         assert found == wanted, (found, wanted)
-        # nobody else's, and a sender without a tenant is told
+        # no other tenant's; a sender without a tenant gets an error
         assert server.send_request("LabelValues", tenant="team-2", name="service_name").get("names", []) == []
         server.tenant = None
         assert server.push(b"")[0] == 401

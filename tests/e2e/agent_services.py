@@ -39,7 +39,7 @@ m[0:32] = b"OTEL_CTX" + struct.pack("<IIQQ", 2, len(message), 1, address)
 """
 CONTEXT = PUBLISH.replace("ADDRESS", "") + SPIN
 
-# the message is in a file that nobody serves
+# the message is in a file that is not served
 HOLD_UP = PUBLISH.replace("ADDRESS", """
 libc = ctypes.CDLL(None)
 libc.mmap.restype = ctypes.c_void_p

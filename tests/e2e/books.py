@@ -74,7 +74,7 @@ def total(books, line):
     return sum(b.count[line] for b in books.values())
 
 
-# ---- situations: each records into a file with the program given, and tells what it said ----------
+# ---- situations: each records into a file with the program given, and returns its output ----------
 
 def quiet(program, path, seconds=3):
     return e.run(program, "record", "-a", "-d", seconds, "-o", path, check=0)
@@ -173,7 +173,7 @@ def test_stopped_collector():
     books = check(path)
     lost = total(books, "ring-full")
     assert lost > 0, books
-    # told, and to the tick
+    # reported, and to the tick
     assert re.search(rf"^    {lost} ring-full ", result.err, re.M), (lost, result)
     everything = sum(total(books, line) for line in ("ring-full", "re-entry", "internal", "not-run"))
     assert re.search(rf"^  lost: {everything}$", result.err, re.M), (everything, result)

@@ -51,7 +51,7 @@ class Zsh:
             os.environ.update({"TERM": "dumb", "COLUMNS": "250", "LINES": "200", "HOME": e.SCRATCH})
             os.execvp("zsh", ["zsh", "-f", "-i"])
         os.set_blocking(self.fd, False)
-        # the options are asked for with their descriptions, which have to survive the quoting
+        # the options are requested with their descriptions, which have to survive the quoting
         self.say(f"PS1=; stty cols 250 rows 200; fpath=({PLACE} $fpath); autoload -U compinit; compinit -D -u; "
                  "LISTMAX=0; setopt nobeep; unsetopt zle_bracketed_paste; zstyle ':completion:*' menu no; "
                  "print REA''DY\n", "READY")

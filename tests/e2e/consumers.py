@@ -21,7 +21,7 @@ from librecorded import clang_commands, java_commands, node_commands, python_com
 from libviewers import devtools, devtools_tracks, speedscope
 
 # Processes and threads of all kinds: with gaps, with kernel stacks, with libraries that come and
-# go, with names that nobody should have, many short ones, and one that goes on afterwards.
+# go, with malformed names, many short ones, and one that goes on afterwards.
 RICH = """
 {duty} 2.5 100 40 5 1 & {kstack} getdents 2 & {dl} 100 2 & {rename} 0.2 &
 {storm} -n -j 2 exec 60 4000 {log} & {storm} thread 40 4000 {log2} &

@@ -222,7 +222,7 @@ def check_idle(run):
     Off-CPU time is shown as such. A graph that spreads a delta over the whole gap before it has low
     rates everywhere; here a thread is either on CPU or off it. What it ran for since its last sample is put
     right before the next one, one period of it at most: a burst that is shorter than a period may pass
-    between two ticks, and when it was, nobody knows. For a whole number of bursts in a row the ticks can
+    between two ticks at an unknown time. For a whole number of bursts in a row the ticks can
     fall that way, hence no fixed share for those. Where ticks were lost in a burst, it is one long interval.
     """
     lost = run.lost

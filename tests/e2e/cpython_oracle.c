@@ -2,12 +2,12 @@
 /*
  * cpython_oracle PID [table]: what userspace/runtimes/ reads of a CPython that is stopped, for runtime_cpython.py.
  *
- * The first line that it prints is what was found of the interpreter. Then it obeys a line of its input after the other
+ * The first line that it prints is what was found of the interpreter. Then it executes one line of its input after the other
  * and answers each with one line of JSON:
  *   stop TID    stops the thread by ptrace, walks its Python stack, names it, and merges it with the native frames of libdwfl
  *   dump TID    the same, and then lets the thread run its handler of SIGUSR1 (faulthandler's) before any other
  *               instruction, to the handler's end
- *   gil         stops all threads: who holds the GIL, who waits
+ *   gil         stops all threads: which one holds the GIL, which ones wait
  *   again       reads the code objects of the last stop again, while the process runs: how many are still what they were
  * "table": the interpreter is looked for by its table alone, not by sections and symbols of the file.
  */

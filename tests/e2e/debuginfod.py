@@ -88,7 +88,7 @@ def profile(name, *options, servers=None, timeout=60):
     path = scratch(name + ".folded")
     environment = dict(ENVIRONMENT, DEBUGINFOD_CACHE_PATH=scratch("cache-" + name),
                        DEBUGINFOD_TIMEOUT="3")
-    # where none is named, the machine's own servers are not asked either
+    # where none is named, the machine's own servers get no request either
     environment["DEBUGINFOD_URLS"] = servers or ""
     result = record("--lines", "--no-symbol-cache", *options, "-o", path, "--", program, "1",
                     env=environment, timeout=timeout)

@@ -6,7 +6,7 @@
 
 Depth, file, line and linkage name of every level are equal, whatever compiler, version of DWARF
 and way of linking. GNU addr2line is a second judge where it can be one. The programs are built by tests/e2e/oracle/build.sh; ORACLE_ADDRESSES=N changes
-how many addresses each of them is asked for.
+how many addresses are requested of each.
 """
 import collections
 import functools

@@ -38,7 +38,7 @@ static struct target_memory memory_of(void)
 		.read = read_target, .bytes_left = 1u << 30, .reads_left = 10000000};
 }
 
-static clockid_t clock_id = CLOCK_MONOTONIC; /* of the CPU time, where that is what is asked for */
+static clockid_t clock_id = CLOCK_MONOTONIC; /* of the CPU time, where that is what is requested */
 
 static int64_t now_ns(void)
 {

@@ -29,7 +29,7 @@
 struct naming {
 	struct hotspot_found found;
 	bool began;
-	struct code_functions *functions; /* all that was told so far */
+	struct code_functions *functions; /* all events so far */
 	struct profile_builder *builder;  /* of the stack */
 	struct managed_frames *managed;
 	const struct profile *profile;
@@ -178,7 +178,7 @@ static inline void report(struct naming *n, struct event_header *event)
 		return;
 	}
 	n->stale += f->state == CODE_STATE_STALE;
-	/* as live/parts/code tells it: that something is gone counts where it had been there */
+	/* as live/parts/code reports it: that something is gone counts where it had been there */
 	if (f->state == CODE_STATE_CONFIRMED ||
 	    (f->state == CODE_STATE_STALE && code_functions__versions(n->functions, &words)))
 		code_functions__add(n->functions, 1, f);

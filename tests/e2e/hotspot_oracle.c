@@ -302,7 +302,7 @@ static size_t count_equal(const struct java_frame *ours, const struct trace_fram
 }
 
 /*
- * Between two places that the compiler has described AsyncGetCallTrace tells what is inlined at the next one in memory, and may
+ * Between two places that the compiler has described AsyncGetCallTrace reports what is inlined at the next one in memory, and may
  * have more frames. Ours are those of the next one that is run: those that are sure are outermost in both.
  */
 static bool are_sure_ones_equal(const struct java_frame *ours, size_t count,

@@ -330,7 +330,7 @@ def test_a_link_leads_back():
     assert state(again) == before, (state(again), before)
     settle(again)
     assert again.evaluate(picture) == seen
-    # what nobody would write
+    # malformed
     for fragment in ("view=nonsense&time=9-1&zoom=a-b&threads=x.99999&fn=-7&node=123456789&group=%E0%A4%A", "__proto__=1&constructor=2&query=%3Cb%3E"):
         again.evaluate(f"location.hash = {json.dumps(fragment)}; new Promise((r) => setTimeout(r, 50))")
         got = state(again)
@@ -424,7 +424,7 @@ def test_light_and_dark():
     page.evaluate("document.getElementById('theme').click()")
     assert page.evaluate(light)
     page.evaluate("localStorage.clear()")
-    # where the same function is more or less than in a second profile; to be had by who compares two
+    # where the same function is more or less than in a second profile; for comparisons of two
     less, same, more = page.evaluate("[[1, 3], [2, 2], [3, 1]].map(([a, b]) => page.frameColour('kind', 1, 'x', '', {total: a, whole: 4}, {total: b, whole: 4}))")
     assert len({less, same, more}) == 3, (less, same, more)
     close(page)

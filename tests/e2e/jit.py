@@ -4,7 +4,7 @@
 # runs: beside long sanitized
 """Code that is made as it runs has the name that it had when the sample was taken.
 
-A fixture makes one function after the other at one address and knows when each ran: its log is the judge.
+A fixture makes one function after the other at one address and notes when each ran: its log is the judge.
 """
 import os
 import shutil
@@ -135,7 +135,7 @@ def test_two_functions_at_one_address():
 
 @alone
 def test_the_same_reported_by_a_jitdump():
-    """Its times are exact: 0 wrong and 0 flagged of at least 2000 samples, told when the process ends."""
+    """Its times are exact: 0 wrong and 0 flagged of at least 2000 samples, reported when the process ends."""
     judged = enough_at_same_address(2000, "-d", "-p", 100, "-f", scratch(""), seconds=3)
     assert judged.wrong == judged.unnamed == judged.flagged == 0, judged
 
@@ -195,7 +195,7 @@ def test_unwinding_by_jitdump():
     assert sum(n for _, n in rows) > 500 and whole >= 0.95, (rows, result)
 
 
-# ---- files that nobody should believe -----------------------------------------------------------
+# ---- files that must not be trusted --------------------------------------------------------------
 
 class Elsewhere(Fixture):
     """The fixture, whose real map is not found, so the test makes the one in /tmp."""

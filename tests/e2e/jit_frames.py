@@ -102,7 +102,7 @@ def test_pypy():
     assert "PyPy" in jit_line(result), result
 
 
-# ---- frame pointers, where they are asked for ----------------------------------------------------
+# ---- frame pointers, where they are requested ----------------------------------------------------
 
 def erlang(*flags):
     erl, erlc = command("erl", "erlang-base"), command("erlc", "erlang-base")

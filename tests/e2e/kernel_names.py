@@ -25,7 +25,7 @@ def share_of(stacks, pattern):
 def test_programs_that_are_loaded_later():
     e.need_root()
     folded, program = e.scratch("later.folded"), e.fixture("bpfload")
-    # the same file under two names, so that the processes can be told apart
+    # the same file under two names, so that the processes can be distinguished
     script = (f"ln -sf {program} ./one; ln -sf {program} ./two; "
               "sleep 0.2; ./one first 0.7; ./two second 0.7")
     e.run(e.SYSPROF, "record", "-F", 499, "-o", folded, "--", "sh", "-c", script)

@@ -157,7 +157,7 @@ class Background:
 class NoIdleCpus:
     """
     Within the with block no CPU is idle; whoever wants one gets it at once all the same. The kernel
-    runs no program for some timers of idle CPUs, and the books can tell those ticks from ticks that were
+    runs no program for some timers of idle CPUs, and the books can distinguish those ticks from ticks that were
     lost to a 10 ms only.
     """
 
@@ -469,7 +469,7 @@ def lost_ticks(path):
 
 def stolen_ns():
     """
-    What a hypervisor has taken from all CPUs so far, to 10 ms. Nobody's CPU time grows by that, but a tick
+    What a hypervisor has taken from all CPUs so far, to 10 ms. No task's CPU time grows by that, but a tick
     that falls due in it comes at its end, and finds whoever was on the CPU.
     """
     with open("/proc/stat", encoding="ascii") as f:
@@ -516,7 +516,7 @@ class Keeper:
                     self.keep(path)
 
 
-# only for tests/run.sh: who runs a test by hand has no use for them
+# only for tests/run.sh: of no use if a test is run by hand
 keeper = Keeper() if "RECORDINGS" in os.environ and not SANITIZED else None
 
 
@@ -574,7 +574,7 @@ def main(scope):
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     if failed or not tests:
         sys.exit(1)
-    if skipped:  # a skipped case is told, never hidden among those that passed
+    if skipped:  # a skipped case is reported, never hidden among those that passed
         print(reason)
         sys.exit(77)
     sys.exit(0)

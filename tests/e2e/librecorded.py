@@ -9,7 +9,7 @@ program that it tests. Several processes run at a time, so that one recording ha
     node    `node0` and `node1`, the system's and a newer one with --perf-basic-prof; the same with names of
             interpreted functions, `node0-interpreted` and `node1-interpreted`; and `json`, which has no map
     clang   `clang`, at a large file
-    java    `java`, with frame pointers, asked for its map; and `launcher`, which compiles what it runs first
+    java    `java`, with frame pointers, and a request for its map; and `launcher`, which compiles what it runs first
 """
 import glob
 import json
@@ -144,7 +144,7 @@ def record_once(name, path, seconds):
             running[key] = Background(*command, cwd=scratch(""))
         time.sleep(before)
         pids = {key: working(program.pid) for key, program in running.items()}
-        # pages that were in nobody's memory: a program that had to wait for the disk has hardly begun
+        # pages that were in no memory: a program that had to wait for the disk has hardly begun
         wait_for(lambda: all(program.p.poll() is None for program in running.values()), what="programs that run")
         reported = run(SYSPROF, "record", "-p", ",".join(map(str, pids.values())), "-d", seconds, *options, "-o", path, check=0,
                    timeout=120)

@@ -166,7 +166,7 @@ def test_preflight():
         requested["Access-Control-Request-Headers"] = "a<script>"
         assert "Access-Control-Allow-Headers" not in server.request("OPTIONS", "",
                                                                     headers=requested)[1]
-        # who knows the token is told what is wrong, and can read that, too
+        # a client with the token gets the reason, and can read it
         for method, name, wanted in (("PUT", "profile.json", 405), ("DELETE", "", 405),
                                      ("POST", "", 405), ("GET", "source/v1", 405),
                                      ("GET", "nothing", 404), ("GET", "../formats", 404),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * push_windows NAME=VALUE…: a sink that is told on standard input what to do, and answers each line by one of JSON.
+ * push_windows NAME=VALUE…: a sink with commands on standard input; it answers each line by one of JSON.
  *
  *   put COUNT REQUESTS SIZE   so many windows, of so many requests of so many bytes each
  *   stats                     the sink's
@@ -104,7 +104,7 @@ static void put(struct sink *s, const struct sink_format *format, uint64_t numbe
 	sink__put(s, &w);
 }
 
-/* ---- what it tells --------------------------------------------------------------------------- */
+/* ---- what it reports --------------------------------------------------------------------------- */
 
 static void report_text(const char *text)
 {

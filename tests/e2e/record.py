@@ -335,7 +335,7 @@ def test_cpus():
             books = next(v for k, v in firefox_extra(path).items() if k.startswith("Books"))
             assert {k for k in books if k.startswith("CPU ")} == \
                 {f"CPU {cpu}" for cpu in cpus.split(",")}, books
-        # on the other CPU only: an empty profile, since that is what was asked for
+        # on the other CPU only: an empty profile, as requested
         record("-C", here, "-p", two.pid, "-d", "0.3", "-o", scratch("none.folded"))
         assert folded(scratch("none.folded")) == []
 

@@ -53,7 +53,7 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 	return hash_combine(hash, hash_bytes(text, strlen(text)));
 }
 
-/* What a dso is called, and what tells it from others. */
+/* The name of a dso, and its identity. */
 static uint64_t hash_dso(const struct profile *p, struct dso_id id)
 {
 	const struct profile_dso *dso = &p->dsos[id.v];

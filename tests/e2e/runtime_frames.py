@@ -4,7 +4,7 @@
 # runs: beside long soak
 """Stacks of CPython in recordings, frame for frame, against two oracles that sysprof cannot see.
 
-Programs that spin at the bottom of a stack that they have told (tests/fixtures/cpython/spans.py): each sample from within such
+Programs that spin at the bottom of a stack that they have reported (tests/fixtures/cpython/spans.py): each sample from within such
 a time must have those functions, files and lines. And programs that run with -X perf, whose map is taken away: at any
 instant each Python function has a trampoline among the native frames, and there the frame that is named must be.
 
@@ -64,7 +64,7 @@ class Result:
         return sum(self.classes.get(kind, 0) for kind in kinds) / max(1, self.total())
 
 
-# ---- stacks that are told ----------------------------------------------------------------------------------
+# ---- stacks that are reported ----------------------------------------------------------------------------------
 
 def class_of(frames, reported):
     ours = [(f.name, f.file, f.line) for f in frames]

@@ -4,11 +4,11 @@
 # runs: beside long soak
 """Stacks of Java in recordings, frame for frame, against the program's own log, which sysprof cannot see.
 
-Programs that spin at the bottom of a stack that they have told, by Throwable.getStackTrace (tests/fixtures/java/Spans.java): each
+Programs that spin at the bottom of a stack that they have reported, by Throwable.getStackTrace (tests/fixtures/java/Spans.java): each
 sample from within such a time must have those methods, files and lines, compiled, inlined and interpreted. The JVM has one flag, which
-makes the stacks that it tells complete: -XX:+ShowHiddenFrames.
+makes the stacks that it reports complete: -XX:+ShowHiddenFrames.
 
-JDKS=DIR has more of them; SECONDS=N makes the recordings longer; SHOW=N tells N examples of what differs.
+JDKS=DIR has more of them; SECONDS=N makes the recordings longer; SHOW=N prints N examples of differences.
 """
 import collections
 import os

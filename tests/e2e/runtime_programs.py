@@ -172,7 +172,7 @@ def test_subinterpreter():
     for python in sys.executable, newer_python():
         rows, pid, _, report = recorded([python, "-c", SUBINTERPRETER], "sub", chain=("inside", "innermost"))
         check_names(rows, "inside", "innermost")
-        # what is not known of a GIL is not told
+        # what is not known of a GIL is not reported
         rows = [row for row in report.get("gil", []) if row["pid"] == pid]
         assert not rows or rows[0]["held"] <= rows[0]["samples"], rows
 

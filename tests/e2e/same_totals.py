@@ -193,7 +193,7 @@ def check_chrome(run, firefox):
 
 
 def check_folded(run, firefox):
-    """It knows no threads: all samples together, and those of each name."""
+    """It has no threads: all samples together, and those of each name."""
     rows = e.folded(os.path.join(run.folder, "x.folded"))
     total = sum(samples for lives in firefox.values() for samples, _ in lives)
     assert e.total(rows) == run.summaries["x.folded"]["samples"] == total, total

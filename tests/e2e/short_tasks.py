@@ -14,7 +14,7 @@ import libe2e as e
 
 HZ = 999
 PERIOD = 1000000000 // HZ  # ns
-PREFIX = "s%05d" % (os.getpid() % 100000)  # nobody else's tasks are called like that
+PREFIX = "s%05d" % (os.getpid() % 100000)  # no other task has such a name
 SLACK = 10000  # ns by which the profile's times may be off: the clock's error and some rounding
 
 
@@ -112,7 +112,7 @@ class Storm:
         Ticks that the books say were lost may have been the storm's, and those that fell due in time
         that was stolen from it came on top.
         """
-        assert all(t.cpu_ns >= 490000 for t in self.tasks), "tasks that ran for less than asked"
+        assert all(t.cpu_ns >= 490000 for t in self.tasks), "tasks that ran for less than requested"
         expected = cpu_ns / PERIOD
         seen = sum(t.samples for t in self.tasks)
         sigma = math.sqrt(expected)
@@ -121,7 +121,7 @@ class Storm:
         print(f"  {reported}: {(seen - expected) / sigma:+.2f} σ")
         assert expected - 4 * sigma - self.lost <= seen <= expected + 4 * sigma + self.stolen, reported
 
-    # ---- who -------------------------------------------------------------------------------------
+    # ---- processes -------------------------------------------------------------------------------
 
     def check_names(self):
         wrong = []
@@ -284,7 +284,7 @@ def test_names_of_short_lives():
 
 @e.long
 def test_beside_other_recorders():
-    """Each that starts or ends makes the kernel rearrange the counters that tell the time of a tick."""
+    """Each that starts or ends makes the kernel rearrange the counters that time a tick."""
     done = threading.Event()
 
     def others():

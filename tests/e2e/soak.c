@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * soak SECONDS MILLISECONDS LOG CPU MEMORY [ADDRESS]: records the whole system in windows of so many milliseconds at
- * 97 Hz, as long as it is told, within a budget (a share of one CPU, bytes; 0: none), with the parts that the agent has
+ * 97 Hz, for a given time, within a budget (a share of one CPU, bytes; 0: none), with the parts that the agent has
  * for that: usage, budget, metrics and, where an ADDRESS is given, the endpoint. It sends nothing anywhere.
  *
  * A line a measurement goes to LOG, which becomes LOG.1 when it has a megabyte. Prints what it found, "NAME VALUE" a

@@ -35,7 +35,7 @@ def churn(seconds):
                        e.scratch("churn.log")))
     started = []
     for i, command in enumerate(beside):
-        with open(e.scratch(f"beside.{i}"), "wb") as said:  # by a pipe nobody would read
+        with open(e.scratch(f"beside.{i}"), "wb") as said:  # a pipe would not be read
             started.append(e.Background(*command, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True))
     return started
 

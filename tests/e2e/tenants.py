@@ -414,7 +414,7 @@ class Recording:
         assert "\x1b" not in self.reported.err, self.reported
 
     def check_replay(self):
-        """What passed on without an answer is the same for who reads it."""
+        """What passed on without an answer is the same for its reader."""
         again = scratch("again.json.gz")
         run(SYSPROF, "convert", self.path, "-o", again, check=0, timeout=120)
         with gzip.open(self.profile) as a, gzip.open(again) as b:

@@ -21,7 +21,7 @@ WHAT = "unwind tables: .*; (\\d+) built and (\\d+) read from the cache"
 WORK = ("bash", "-c", "for ((i = 0; i < 300000; i++)); do :; done")
 
 
-class Told:
+class Reported:
     """What a recording said of its tables."""
 
     def __init__(self, text):
@@ -42,7 +42,7 @@ def recorded(home, *options, mount='mount --bind "$HOME" /var/cache', after=""):
                  SYSPROF, "record", "-F", 499, *options, "-o", out, "--", *WORK, check=0,
                  env={**os.environ, "HOME": home})
     with open(out, encoding="utf-8") as f:
-        return Told(result.err), result.out, f.read()
+        return Reported(result.err), result.out, f.read()
 
 
 def fresh(name):

@@ -78,7 +78,7 @@ def test_short_processes_and_little_room():
                 "timeout 6 node -e 'for (;;) JSON.parse(JSON.stringify([...Array(1000).keys()]))'\n"
                 f"timeout 5 clang -O2 -w -c {sources[0]} -o {scratch('sqlite3.o')}\n"
                 "exec sleep 60\n")
-    # and nobody else's: what others run on this machine wants tables as well
+    # and of nothing else: other programs of this machine need tables as well
     with Background("sh", scratch("storm.sh")) as storm, Background("sh", scratch("turns.sh")) as turns:
         reported = record("-p", f"{storm.pid},{turns.pid}", "-F", "499", "-d", "13", "--unwind-mem", "4", "-o", path,
                       timeout=120).err

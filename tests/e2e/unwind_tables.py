@@ -49,7 +49,7 @@ def check_tables(files, files_due, rows_due):
             reasons[reason] = reasons.get(reason, 0) + 1
     print(f"  seed {seed}: {total['files']} files, {total['compared']} addresses compared, "
           f"{total['differing']} differ")
-    print(f"  {total['undescribed']} described by nobody, of which {total['padding']} are padding "
+    print(f"  {total['undescribed']} without a description, of which {total['padding']} are padding "
           f"{total['inferred']} inferred and {total['go']} Go's; "
           f"{total['roots']} roots; {total['unknown']} rules and {total['fp_unknown']} frame pointers "
           f"not followed")

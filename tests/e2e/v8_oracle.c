@@ -252,7 +252,7 @@ static size_t walk(const struct user_regs_struct *r, struct frame *frames)
 	return count;
 }
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- what is reported ---------------------------------------------------------------------------- */
 
 static void report_place(const char *line_key, const char *column_key, uint32_t line,
 			 uint32_t column)
@@ -454,7 +454,7 @@ static bool seize(pid_t tid)
 	return true;
 }
 
-/* Signals on their way are handed on; what is asked for is the stop of PTRACE_INTERRUPT. */
+/* Signals on their way are handed on; the requested stop is that of PTRACE_INTERRUPT. */
 static bool wait_for_stop(pid_t tid)
 {
 	int status;

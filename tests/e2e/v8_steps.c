@@ -4,7 +4,7 @@
  *
  * The first thread is stopped somewhere and goes on by single steps. What it has called by then, and not returned from, is
  * kept on a stack of our own: the newest return address is where the innermost frame's caller is. Code that is made as it
- * runs (JIT) and V8's builtins, which no FDE covers, are told apart.
+ * runs (JIT) and V8's builtins, which no FDE covers, are distinguished.
  *
  * Prints, for each place where the two differ, how often they do, what the walk's kind was and the bytes at the instruction;
  * and at the end "total WHERE_VERDICT COUNT": right; skipped: it found the caller's caller; wrong: something else; cut: nothing.

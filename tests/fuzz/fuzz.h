@@ -52,7 +52,7 @@ static inline void fuzz_read(const void *bytes, size_t size)
 #define FUZZ_BLIND_MUTATIONS 4 /* one of so many goes anywhere in the file */
 
 /*
- * A LLVMFuzzerCustomMutator() for ELF files. Most random changes of one change what nobody reads, or
+ * A LLVMFuzzerCustomMutator() for ELF files. Most random changes of one change bytes that are never read, or
  * so much of it that it is never read. So most change bytes of one of these sections, in place.
  */
 static inline size_t fuzz_mutate_section(const char *const *names, size_t count, uint8_t *data,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A forged CPython of one of five versions, and one whose version nobody knows, with words of it changed: whatever its
+ * A forged CPython of one of five versions, and one of an unknown version, with words of it changed: whatever its
  * memory says, it is found or refused, walked, named and merged within the limits. The first byte chooses the version,
  * the rest are changes: {offset, 2 bytes; what, 1 byte; value, 8 bytes}.
  */

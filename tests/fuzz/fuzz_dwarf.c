@@ -23,7 +23,7 @@
 #define FIRST_ADDRESS 0x1000
 #define ADDRESS_STEP  12
 #define STACK_FRAMES  64
-#define DIED_IN_LIBDW 75 /* run.sh knows it */
+#define DIED_IN_LIBDW 75 /* run.sh has it as well */
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 const char *__asan_default_options(void);
@@ -194,7 +194,7 @@ static void resolve(const struct module_files *files, const struct addresses *a)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	int fd = fuzz_file(data, size);
-	/* asked by ELF address, which any symbol's is; and by file offset */
+	/* requests by ELF address, which any symbol's is; and by file offset */
 	struct module_files kernel = {.kind = DSO_KERNEL,
 				      .elf_fd = -1,
 				      .debug_fd = fd,

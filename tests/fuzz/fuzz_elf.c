@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The door to libelf: every question that can be asked of a file, and images of its sections. */
+/* The door to libelf: every question about a file, and images of its sections. */
 #include <string.h>
 #include <unistd.h>
 

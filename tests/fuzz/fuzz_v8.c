@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * V8's heap: whatever it is made of, reading ends within its limits, and what is told of it is text, rows in order and chains
+ * V8's heap: whatever it is made of, reading ends within its limits, and the results are text, rows in order and chains
  * that end. The first byte is the version; the rest are words at the end of a heap that is sound before them. One that begins
  * with 0xa5 is the map of a type, one with 0x5a points to an object among them, so that an input need not know where it lies.
  */

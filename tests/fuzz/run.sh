@@ -7,7 +7,7 @@
 # leak, sanitizer report, input that takes too long or too much memory, and says where the input is;
 # the program with that path as its argument does it again.
 #
-# A death inside libdw is told and counted, and the target started again: see fuzz_dwarf.c. Of the
+# A death inside libdw is reported and counted, and the target started again: see fuzz_dwarf.c. Of the
 # seeds it may not die.
 set -uo pipefail
 

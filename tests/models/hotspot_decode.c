@@ -142,7 +142,7 @@ static void load(struct state *s, uint8_t reg, int32_t from)
 	}
 }
 
-/* and rsp,-16: CFAs of compiled code are aligned to 16. Where the frame is not of that kind, a register knows more. */
+/* and rsp,-16: CFAs of compiled code are aligned to 16. Where the frame is not of that kind, a register has more. */
 static void align(struct state *s)
 {
 	if (s->ra_copy != X86_NO_REGISTER) {

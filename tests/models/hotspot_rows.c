@@ -226,7 +226,7 @@ static size_t entries_of(const struct hotspot_stubs *stubs, const struct hotspot
 	return count;
 }
 
-/* Some are called, others are jumped to, with what is called then: the frame's size tells. */
+/* Some are called, others are jumped to, with what is called then: the frame's size decides. */
 static void choose_entry(struct hotspot_shape *shape, const struct hotspot_blob *blob,
 			 const uint8_t *bytes, uint32_t size)
 {

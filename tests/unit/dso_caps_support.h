@@ -66,7 +66,7 @@ static inline char *numbered(const char *what, uint32_t number)
 	return in_directory(name);
 }
 
-/* A program of ours, mapped by us at that time, as perf tells it. */
+/* A program of ours, mapped by us at that time, as perf reports it. */
 static inline enum file_state see_program(struct dso_opener *o, uint32_t number, uint64_t time,
 					  struct mapping *m)
 {

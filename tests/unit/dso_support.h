@@ -120,7 +120,7 @@ static inline void make_event(struct mapping *m, pid_t pid, const char *path)
 	snprintf(m->event.path, sizeof(m->path), "%s", path);
 }
 
-/* As perf tells a program with a build-id: without an inode. */
+/* As perf reports a program with a build-id: without an inode. */
 static inline void make_perf_event(struct mapping *m, pid_t pid, const char *path, const char *like)
 {
 	make_event(m, pid, path);
@@ -128,7 +128,7 @@ static inline void make_perf_event(struct mapping *m, pid_t pid, const char *pat
 	m->event.header.flags |= EVENT_BUILD_ID;
 }
 
-/* As perf or /proc tell a file without a build-id. */
+/* As perf or /proc report a file without a build-id. */
 static inline void make_inode_event(struct mapping *m, pid_t pid, const char *path,
 				    uint64_t generation)
 {
@@ -204,7 +204,7 @@ static inline int keep_file(void *context, const struct file_answer *answer)
 	return 0;
 }
 
-/* As long as nothing else is asked, and there is room, its descriptor stays valid. */
+/* Until the next request, if there is room, its descriptor stays valid. */
 static inline struct file_answer request(struct dso_opener *o, const struct mapping *m)
 {
 	struct dso_identity identity = identity_of(m);

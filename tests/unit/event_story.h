@@ -3,7 +3,7 @@
  * Hand-made event sequences through world and recorder, and what the profile says then. To be included
  * after cmocka.h.
  *
- * Every test tells a story in events, one call each, with times in ns around 1 s; ev.now is the
+ * Every test is a story in events, one call each, with times in ns around 1 s; ev.now is the
  * time of the next event. Addresses: programs are mapped at 0x10000, libraries at 0x20000.
  */
 #ifndef TESTS_UNIT_EVENT_STORY_H

@@ -279,7 +279,7 @@ static inline uint64_t image_symbol(struct hotspot_image *i, uint32_t *at, const
 {
 	uint32_t start = *at = (*at + 7) & ~7u;
 
-	image_put(i, start, 0xabcd0001, 4); /* a hash, and who refers to it */
+	image_put(i, start, 0xabcd0001, 4); /* a hash, and its references */
 	image_put(i, start + 4, strlen(text), 2);
 	memcpy(i->bytes + start + 6, text, strlen(text));
 	*at += 6 + strlen(text);

@@ -21,7 +21,7 @@ struct imported {
 static inline struct imported import_bytes(const void *bytes, size_t size)
 {
 	struct imported i = {.b = profile_builder__new()};
-	/* an allocation of its own, so that a sanitizer sees who reads behind it */
+	/* an allocation of its own, so that a sanitizer sees reads behind it */
 	uint8_t *copy = malloc(size + !size);
 	const struct import_request request = {
 		.name = "file.name", .bytes = copy, .size = size, .builder = i.b};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * For tests of jit_file: a file that is written in a directory of its own, and what is told of it. To be included
+ * For tests of jit_file: a file that is written in a directory of its own, and the events about it. To be included
  * after cmocka.h.
  */
 #ifndef TESTS_UNIT_JIT_FILE_SUPPORT_H
@@ -45,7 +45,7 @@ static inline int remove_directory(void **state)
 	return chdir("/") || rmdir(directory);
 }
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- what is reported ---------------------------------------------------------------------------- */
 
 struct report {
 	uint64_t after, before;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Samples with frames of runtimes, what is told of their functions, and the stacks that come of it. */
+/* Samples with frames of runtimes, the events about their functions, and the resulting stacks. */
 #ifndef TESTS_UNIT_MANAGED_SUPPORT_H
 #define TESTS_UNIT_MANAGED_SUPPORT_H
 

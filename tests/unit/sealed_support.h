@@ -13,7 +13,7 @@
 
 #define ADDRESSES 8
 
-/* ---- jobs, and a sink that keeps what it is told --------------------------------------------- */
+/* ---- jobs, and a sink that keeps its results --------------------------------------------- */
 
 struct answer {
 	char name[64], file[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * For tests of symbol tables: a sink that keeps what it is told, small ELF files written symbol by
+ * For tests of symbol tables: a sink that keeps its results, small ELF files written symbol by
  * symbol. To be included after cmocka.h.
  */
 #ifndef TESTS_UNIT_SYMBOLIZE_SUPPORT_H
@@ -21,7 +21,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* ---- a sink that keeps what it is told ------------------------------------------------------- */
+/* ---- a sink that keeps its results ------------------------------------------------------- */
 
 struct answer {
 	char name[256]; /* "" none */

@@ -173,7 +173,7 @@ static void test_partial_success_of_nothing(void **state)
 	assert_int_equal(judge("otlp", &zero), SINK_ACCEPTED);
 }
 
-/* Parca says 429 of what is too large; who says when to come again means it. */
+/* Parca answers 429 if a request is too large; with Retry-After it is to be repeated. */
 static void test_retry_after(void **state)
 {
 	static const char body[] = "{\"code\":8,\"message\":\"x\"}";

@@ -120,7 +120,7 @@ static void test_never_below_the_floor(void **unused)
 	(void)unused;
 }
 
-/* Less than 7 was asked for: that is kept. */
+/* Less than 7 was requested: that is kept. */
 static void test_keeps_a_lower_rate(void **unused)
 {
 	struct run run = start(0.005, 0, 5);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* When the agent's windows end; how it starts after it has failed; what it tells its manager. */
+/* When the agent's windows end; how it starts after it has failed; what it reports to its manager. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -182,7 +182,7 @@ static void damaged_starts_test(void **state)
 		fputc(i, f);
 	fclose(f);
 	assert_false(is_safe(SECOND));
-	/* what is no file is replaced or told */
+	/* a path without a file is replaced or reported */
 	assert_int_equal(start_log__end(directory), 0);
 	assert_int_equal(symlink("/dev/full", path), 0);
 	assert_false(is_safe(SECOND));
@@ -208,7 +208,7 @@ static void notify_test(void **state)
 	size = recv(fd, text, sizeof(text), MSG_DONTWAIT);
 	assert_int_equal(size, 7);
 	assert_memory_equal(text, "READY=1", 7);
-	/* a manager that does not read holds up nobody */
+	/* a manager that does not read delays nothing */
 	for (int i = 0; i < 10000; i++)
 		notify_manager("WATCHDOG=1");
 	close(fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The endpoint against those who ask, those who never finish asking, and those who ask nonsense. */
+/* The endpoint against clients that send requests, unfinished requests, and nonsense. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -175,7 +175,7 @@ static void test_health_by_windows(void **state)
 		health__window(&h, 0, 1, 1); /* nothing to send */
 	assert_true(health__is_well(&h));
 	for (int i = 0; i < 10; i++)
-		health__window(&h, 5, 1, 0); /* nobody to send it to */
+		health__window(&h, 5, 1, 0); /* no sink */
 	assert_true(health__is_well(&h));
 	for (unsigned int i = 0; i < 10; i++) {
 		health__window(&h, 5, 1, 2);
@@ -264,7 +264,7 @@ static void test_wishes_that_are_none(void **state)
 	endpoint__free(e);
 }
 
-/* A client that closes frees the place for the next one; what comes for it is nobody's. */
+/* A client that closes frees the place for the next one; its answer is dropped. */
 static void test_a_client_that_goes(void **state)
 {
 	struct endpoint *e = start();
@@ -288,7 +288,7 @@ static void test_a_client_that_goes(void **state)
 	endpoint__grant(e, wish.id, strdup("mine"), 4);
 	assert_int_equal(receive(fd, buffer, sizeof(buffer)), 200);
 	assert_non_null(strstr(buffer, "\r\n\r\nmine"));
-	/* whoever waits at the end is told */
+	/* a client that waits at the end gets an answer */
 	fd = begin(e, "/debug/pprof/profile");
 	await_wish(e);
 	endpoint__free(e);
@@ -347,7 +347,7 @@ static void test_garbage(void **state)
 	endpoint__free(e);
 }
 
-/* Whoever does not come to an end with asking is dropped, and holds up nobody meanwhile. */
+/* A client that does not finish its request is dropped, and delays no other one. */
 static void test_slow_clients(void **state)
 {
 	struct endpoint *e = start();
@@ -364,7 +364,7 @@ static void test_slow_clients(void **state)
 	endpoint__free(e);
 }
 
-/* Ten thousand come, and each is silent, or slow; those who ask are answered all the same. */
+/* Ten thousand clients come, each silent or slow; requests are answered all the same. */
 static void test_crowd(void **state)
 {
 	enum { CROWD = 10000, HELD = 300 };
@@ -388,7 +388,7 @@ static void test_crowd(void **state)
 			assert_int_equal(get(e, "/metrics", buffer, sizeof(buffer)), 200);
 	}
 	assert_int_equal(get(e, "/healthz", buffer, sizeof(buffer)), 200);
-	/* nobody was in the way of whoever waits for a profile */
+	/* the client that waits for a profile was not disturbed */
 	assert_true(endpoint__is_wanted(e, wish.id));
 	endpoint__grant(e, wish.id, strdup("mine"), 4);
 	assert_int_equal(receive(waiting, buffer, sizeof(buffer)), 200);

@@ -293,7 +293,7 @@ static void test_the_books_balance(void **state)
 	assert_true(value_of(text, "sysprof_agent_cpu_limit_ratio ") == 0.005);
 }
 
-/* Not a number is for nobody. */
+/* NaN is never written. */
 static void test_no_nonsense(void **state)
 {
 	struct agent_metrics m = full(0);

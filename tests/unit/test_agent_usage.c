@@ -29,7 +29,7 @@ static void burn(uint64_t ns)
 		;
 }
 
-/* A report; the time is ours to tell. */
+/* A report at a time of our choice. */
 static struct usage_report report_at(struct usage *u, uint64_t now)
 {
 	struct usage_report report = {};
@@ -157,7 +157,7 @@ static void test_children(void **state)
 	third = report_at(u, 21000 * MS);
 	for (int i = 0; i < USAGE_CPU_PART_COUNT; i++)
 		more(&third, &second, i);
-	/* the kernel tells the sum of what has ended in microseconds, by ticks on some machines */
+	/* the kernel reports the sum of ended children in microseconds, by ticks on some machines */
 	assert_true(more(&third, &second, USAGE_CPU_SYMBOLIZER) >= 80 * MS);
 	/* and nothing of it twice: all that was burned is 380 ms */
 	assert_true(third.cpu_ns[USAGE_CPU_SYMBOLIZER] + third.cpu_ns[USAGE_CPU_READERS] <

@@ -371,7 +371,7 @@ static void output_when_the_directory_vanishes(void **state)
 	assert_int_equal(count_entries("moved"), 0);
 }
 
-/* A published file is watched no less: commit tells that it is gone, and puts it nowhere else. */
+/* A published file is watched as well: commit reports that it is gone, and puts it nowhere else. */
 static void output_published_and_taken_away(void **state)
 {
 	static const char *const ways[] = {"rm f", "mv f moved", "rm f && touch f", "rm -rf ../d",
@@ -577,7 +577,7 @@ static void gzip_of_bytes(void **state)
 	free(data);
 }
 
-/* Blocks end where they are told to; offsets that are none, or behind the end, are left out. */
+/* Blocks end at the given offsets; offsets that are none, or behind the end, are left out. */
 static void gzip_of_pieces(void **state)
 {
 	static const size_t cuts[] = {0,      1,      1,      5000,   4000,

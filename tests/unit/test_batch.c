@@ -27,7 +27,7 @@
 #define ADDRESSES	 400
 #define KERNEL_ADDRESSES 3
 
-/* Everything that a sink is told, as text. */
+/* All results of a sink, as text. */
 struct reported {
 	char *text;
 	size_t size;
@@ -237,7 +237,7 @@ static void test_same_answers_as_one_by_one(void **state)
 	world__fini(&w);
 }
 
-/* Whenever that is: every address is told, and what could be known without a child is. */
+/* Whenever that is: every address is reported, and what could be known without a child is. */
 static void test_the_user_does_not_wait(void **state)
 {
 	(void)state;

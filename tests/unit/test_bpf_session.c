@@ -411,7 +411,7 @@ static void the_whole_system_but_us(void **state)
 }
 
 /*
- * More comes in than the ring holds while nobody reads: what is lost is in the books (see stop()).
+ * More comes in than the ring holds while it is not read: what is lost is in the books (see stop()).
  */
 static void a_full_ring_is_counted(void **state)
 {

@@ -289,7 +289,7 @@ static void play(struct helper_job *job)
 		_exit(EXIT_SUCCESS);
 	case SLEEP:
 		for (;;)
-			if (read(3, &trick, 1) <= 0) /* nobody says more */
+			if (read(3, &trick, 1) <= 0) /* no further byte */
 				_exit(EXIT_SUCCESS);
 	case SPIN:
 		for (;;)
@@ -478,7 +478,7 @@ static void confined_test(void **state)
 	helper_pool__free(s);
 }
 
-/* One that does nothing, or never ends; a user who has several of them waits in vain, others do not. */
+/* One that does nothing, or never ends; a user with several of them waits in vain, others do not. */
 static void hanging_test(void **state)
 {
 	struct helper_pool *s = start_tricks();
@@ -503,7 +503,7 @@ static void hanging_test(void **state)
 		assert_int_equal(result.err, 0);
 		unwind_table_image__fini(&result.image);
 	}
-	/* nobody does that to the administrator */
+	/* not so for the administrator */
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(do_trick(s, SLEEP, QUOTA_NOBODY).why, HELPER_HUNG);
 	result = do_trick(s, HONEST, QUOTA_NOBODY);
@@ -524,7 +524,7 @@ static enum table_refusal request_table(struct table_builder *b, int fd)
 	return built.refusal;
 }
 
-/* A user who has builders hang has no tables of his files, but those of the system's. */
+/* A user whose files hang builders gets tables of the system's files alone. */
 static void owners_test(void **state)
 {
 	_cleanup_close_ int library = open_library(), bad = trick_file(SLEEP),
@@ -546,7 +546,7 @@ static void owners_test(void **state)
 	helper_pool__free(s);
 }
 
-/* ---- who kills them --------------------------------------------------------------------------- */
+/* ---- killed builders --------------------------------------------------------------------------- */
 
 static pid_t first_child(pid_t pid)
 {
@@ -579,7 +579,7 @@ static void wait_until(bool done)
 	usleep(1000);
 }
 
-/* The one that waits for its file is killed: who asks next does not notice. */
+/* The one that waits for its file is killed: the next request does not notice. */
 static void killed_test(void **state)
 {
 	struct helper_pool *s;

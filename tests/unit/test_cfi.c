@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Call frame information that was forged: every form of a rule, and what nobody should write. */
+/* Call frame information that was forged: every form of a rule, and malformed ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -218,7 +218,7 @@ static void expressions_test(void **state)
 				    AT_CFA_8};
 	assert_row(&reported, 0, CODE, rule);
 
-	/* a form that nobody writes, and what can follow it only by mistake */
+	/* an unused form, and what can follow it only by mistake */
 	reported = ROWS_OF(DW_CFA_def_cfa_expression, 2, DW_OP_breg7, 8);
 	assert_row(&reported, 0, CODE, UNKNOWN);
 	reported = ROWS_OF(DW_CFA_def_cfa_expression, 3, DW_OP_breg6, 0x78, DW_OP_deref,
@@ -364,7 +364,7 @@ static void debug_frame_test(void **state)
 	forge_free(&f);
 }
 
-/* ---- what nobody should write ---------------------------------------------------------------- */
+/* ---- malformed -------------------------------------------------------------------------------- */
 
 static void damaged_functions_test(void **state)
 {

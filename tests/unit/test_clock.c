@@ -279,7 +279,7 @@ static void nothing_but_epochs(void **state)
 	for (uint64_t i = 0; i < 3 * CLOCK_HISTORY; i++) {
 		struct clock_reading reading = at(i * S, 3000);
 
-		/* two of each, which tell how fast it is */
+		/* two of each, which give its speed */
 		reading.tsc += i / 2 * 600 * 3 * S;
 		add(&clock, reading);
 		assert_true(clock.count <= CLOCK_HISTORY);

@@ -223,7 +223,7 @@ static void test_compiled_code(void **state)
 		assert_int_equal(e->calls[1].line, 10); /* index 3 */
 		assert_int_equal(e->calls[2].function, q.function);
 		assert_int_equal(e->calls[2].check, q.check);
-		/* elsewhere nothing is inlined; what was told of methods is not told again */
+		/* elsewhere nothing is inlined; reported methods are not reported again */
 		q = about_code(s, 0x60);
 		assert_int_equal(request(s, &q), 0);
 		e = next_event(s, &at, EVENT_CODE_CHAIN);
@@ -276,7 +276,7 @@ static void test_code_that_was_replaced(void **state)
 	close_scene(s);
 }
 
-/* While it is read another one comes to lie there: neither its methods nor a chain are told. */
+/* While it is read another one comes to lie there: neither its methods nor a chain are reported. */
 static int change_while_reading(void *context, void *to, size_t size, uint64_t address)
 {
 	struct hotspot_image *i = context;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is kept of functions that were told: the limit of a life is of what its samples need. */
+/* Reported functions that are kept: the limit of a life counts what its samples need. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

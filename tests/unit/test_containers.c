@@ -164,7 +164,7 @@ static void kubelet(void **state)
 	assert_string_equal(names->pod, "shop-0");
 	assert_string_equal(names->pod_namespace, "prod");
 	assert_string_equal(names->container, "web-server");
-	/* by the pod's uid alone: nobody knows which of its containers */
+	/* by the pod's uid alone: the container is unknown */
 	names = find("", uid);
 	assert_non_null(names);
 	assert_string_equal(names->pod, "other-1");

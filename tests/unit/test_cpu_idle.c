@@ -102,7 +102,7 @@ static void test_rates(void **state)
 	cpu_idle__free(idle);
 }
 
-/* What a window has told of ticks is not told otherwise later: neither figure becomes smaller. */
+/* Ticks that a window has reported stay: neither figure becomes smaller. */
 static void test_mark(void **state)
 {
 	struct cpu_idle *idle = cpu_idle__new();

@@ -180,7 +180,7 @@ static void by_symbol_test(void **state)
 	assert_int_equal(cpython__find(&image, &m, &py), CPYTHON_UNREADABLE);
 }
 
-/* A minor that nobody knows is taken if its stacks make sense. */
+/* An unknown minor version is accepted if its stacks make sense. */
 static void unknown_minor_test(void **state)
 {
 	_cleanup_free_ struct forged *f = new_program(0x030f02f0);

@@ -221,7 +221,7 @@ static void test_server(void **state)
 	/* from its cache, without a server */
 	a = query_servers((struct debug_file_counts){}, NULL);
 	assert_int_equal(a.counts.by_debuginfod, 1);
-	/* what is there already is not asked for */
+	/* no request for what is there already */
 	place_for("root", "id1", "id1.debug");
 	a = query_server(SERVE_404);
 	assert_int_equal(a.counts.by_debuginfod, 0);

@@ -127,7 +127,7 @@ static uint64_t make_small_archive(const char *path, bool has_build_id)
 	return z.entries[0].data;
 }
 
-/* See an archive's library as it is mapped; who it is. */
+/* See an archive's library as it is mapped; its identity. */
 static void see_inside(struct dso_opener *o, const char *path, uint64_t begin, uint64_t generation,
 		       struct mapping *inside)
 {
@@ -137,7 +137,7 @@ static void see_inside(struct dso_opener *o, const char *path, uint64_t begin, u
 	assert_non_null(strstr(inside->event.path, "!/lib/program"));
 }
 
-/* Without a build-id, the archive's device and generation tell libraries apart, as well as its inode. */
+/* Without a build-id, the archive's device and generation distinguish libraries, as well as its inode. */
 static void test_members_of_others(void **state)
 {
 	char *path = in_directory("other.apk");

@@ -47,7 +47,7 @@ static void test_least_recently_used_is_closed(void **state)
 	assert_int_equal(count_fds(), fds - 1);
 }
 
-/* What is all in use is not closed: the rest is recognized, and opened when it is asked for. */
+/* Files in use are not closed: the rest is recognized, and opened on request. */
 static void test_burst(void **state)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){.fds_max = FEW});
@@ -160,7 +160,7 @@ static void see_many_files(void **state)
 			found += !strcmp(read.text, path);
 		free(path);
 	}
-	assert_int_equal(found, FILES - 1); /* the others are opened when they are asked for */
+	assert_int_equal(found, FILES - 1); /* the others are opened on request */
 	assert_true(stats_of(o).fds <= FEW_FDS / 2);
 	close_opener(o);
 }
@@ -416,7 +416,7 @@ static void test_sightings(void **state)
 	free(path);
 }
 
-/* Of several sightings of one identity (here of two generations, told apart by that) each finds its own. */
+/* Of several sightings of one identity (here of two generations, distinguished by that) each finds its own. */
 static void test_identities(void **state)
 {
 	struct dso_opener *o = open_capped((struct dso_opener_options){.sightings_max = 2});
@@ -508,7 +508,7 @@ static void test_members(void **state)
 		if (file.fd >= 0)
 			assert_int_equal(file.base, z.entries[i].data);
 	}
-	/* all in use: the archive is what is told */
+	/* all in use: the archive is reported */
 	for (uint32_t i = 0; i < LIBRARIES; i++)
 		see_library(o, path, &z, i, time, &m[i]);
 	assert_string_equal(m[0].event.path, path);

@@ -88,7 +88,7 @@ static void sums_test(void **state)
 	close_all(o);
 }
 
-/* It is asked for again and again, and is one file all the same. */
+/* Repeated requests give one file. */
 static void noted_once_test(void **state)
 {
 	struct dso_opener *o = open_with_limits();

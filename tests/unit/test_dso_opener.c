@@ -61,7 +61,8 @@ static void test_perf_and_proc_agree(void **state)
 	see_process(&seen, pid);
 	proc = seen_path(&seen, "/sleep");
 	assert_non_null(proc);
-	make_perf_event(&perf, 99999999, proc->event.path, PROGRAM); /* nobody to open it from */
+	make_perf_event(&perf, 99999999, proc->event.path,
+			PROGRAM); /* no process to open it from */
 	opens = opens_of(seen.opener);
 	for (int i = 0; i < 1000; i++)
 		assert_int_equal(see(seen.opener, &perf), FILE_STATE_RIGHT);
@@ -382,7 +383,7 @@ static void test_one_identity_by_any_source(void **state)
 
 	(void)state;
 	write_text(path, "no ELF file");
-	make_inode_event(&m, getpid(), path, 77); /* perf knows the generation */
+	make_inode_event(&m, getpid(), path, 77); /* perf has the generation */
 	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
 	assert_int_equal(m.event.build_id_size, 0);
 	assert_int_equal(m.event.inode_generation, 77);

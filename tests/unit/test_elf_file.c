@@ -177,7 +177,7 @@ static void refuses_what_is_no_elf(void **state)
 	assert_int_equal(elf_file__open(-1, &file), -EBADF);
 }
 
-/* Everything that can be asked of a file, whatever is wrong with it; the number of symbols. */
+/* Every question about a file, whatever is wrong with it; the number of symbols. */
 static size_t exercise(struct elf_file *file)
 {
 	struct seen seen = {};

@@ -47,7 +47,7 @@ static struct elf_image *load(int fd, uint64_t limit, int expected)
 	return image;
 }
 
-/* One section plain, one compressed, one compressed the old way, and one that nobody wants. */
+/* One section plain, one compressed, one compressed the old way, and one without use. */
 static int forge_file(size_t size)
 {
 	struct forged_section sections[4] = {{".debug_one", {}, 0},

@@ -111,7 +111,7 @@ static void few_names_are_read_alone(void **state)
 	w = (struct walk){.step = LONG * VERSIONED};
 	assert_int_equal(elf_file__each_wanted_symbol(file, want, check_name, &w), 0);
 	assert_null(file->symbol_names.data);
-	/* all of them: the name that does not end is told of, and left out */
+	/* all of them: the name that does not end is reported, and left out */
 	w = (struct walk){.step = 1};
 	assert_int_equal(elf_file__each_wanted_symbol(file, want, check_name, &w), -EBADMSG);
 	assert_non_null(file->symbol_names.data);

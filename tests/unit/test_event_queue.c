@@ -191,7 +191,7 @@ static void test_late_events_are_moved_and_counted(void **state)
 	assert_int_equal(out.lost.data[0].count, 2);
 	assert_int_equal(out.lost.data[0].since, 59); /* the range does not include it */
 	assert_int_equal(out.lost.data[0].header.time, 150);
-	/* nothing new: nothing told */
+	/* nothing new: nothing reported */
 	assert_int_equal(event_queue__release(q, 300, take, &out), 0);
 	assert_int_equal(out.lost.count, 1);
 	event_queue__stats(q, &stats);
@@ -219,7 +219,7 @@ static void test_over_the_limit_events_are_counted(void **state)
 	event_queue__stats(q, &stats);
 	assert_true(stats.memory_peak <= 1 << 20);
 	assert_true(stats.dropped > 0);
-	/* the range of a loss is told when it is past, not before */
+	/* the range of a loss is reported after its end, not before */
 	assert_int_equal(event_queue__release(q, 1500, take, &out), 0);
 	assert_int_equal(out.samples, 500);
 	assert_int_equal(out.lost.count, 0);

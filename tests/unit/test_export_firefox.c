@@ -487,7 +487,7 @@ static void test_f6_first_view_of_a_crowd(void **state)
 
 /* ---- markers and counters -------------------------------------------------------------------- */
 
-/* A million flaws are few markers, which tell of all of them. */
+/* A million flaws are few markers, which count all of them. */
 static void test_markers_are_bounded(void **state)
 {
 	struct fixture f;

@@ -555,7 +555,7 @@ static void a_process_gets_one_request(void **state)
 	for (uint64_t i = 0; i < 100; i++)
 		request(&requester, pid, (3 + 10 * i) * S);
 	assert_int_equal(received.events.count, 5);
-	/* another life is asked anew */
+	/* another life gets a new request */
 	assert_int_equal(tasks__exec(requester.tasks, pid), 0);
 	request(&requester, pid, 2000 * S);
 	assert_int_equal(received.events.count, 7);
@@ -601,7 +601,7 @@ static void a_context_is_found(void **state)
 	end_requester(&requester, &received);
 }
 
-/* 10,000 pids that are gone, and who was sampled last is asked all the same. */
+/* 10,000 pids that are gone, and the process sampled last is read all the same. */
 static void a_storm_gets_no_requests(void **state)
 {
 	struct received received = {};
@@ -619,7 +619,7 @@ static void a_storm_gets_no_requests(void **state)
 	assert_int_equal(requester.part.tick(requester.part.object, S), 0);
 	request(&requester, getpid(), S);
 	assert_int_equal(received.events.count, 2);
-	/* those that live are asked, so many at once and so many a second */
+	/* living ones get requests, so many at once and so many a second */
 	for (uint64_t i = 0; i < 2 * quota_row(QUOTA_FACT_READINGS)->all.limit; i++) {
 		assert_int_equal(tasks__exec(requester.tasks, getpid()), 0);
 		request(&requester, getpid(), S + i);

@@ -185,7 +185,7 @@ static void test_hangs(void **state)
 	assert_int_equal(q.counts.refusal, DEBUG_REFUSAL_HUNG);
 	assert_int_equal(file_finder__abandoned(f), 1);
 	assert_int_equal(kill(child, 0), -1); /* it could be ended, and was waited for */
-	/* its user is not asked again, by no process */
+	/* its user's files are not opened again, of no process */
 	assert_int_equal(request_finder(f, &q), -ETIMEDOUT);
 	assert_int_equal(file_finder__child(f), 0);
 	close_question(&q);
@@ -223,7 +223,7 @@ static int give_up(void *context, const char *what, uint64_t done, uint64_t tota
 	return ++*calls > 2;
 }
 
-/* While it hangs the user is asked, who does not wait. */
+/* While it hangs the user cancels. */
 static void test_cancel(void **state)
 {
 	struct file_finder *f = finder(PATIENT);

@@ -29,7 +29,7 @@
 
 #include "unit/go_program.h"
 
-#define STEP 23 /* bytes between two instructions that are asked for */
+#define STEP 23 /* bytes between two instructions that are requested */
 
 /* Prints "address line name file" for its own instructions, from and to the addresses given. */
 static const char SOURCE[] =
@@ -150,7 +150,7 @@ static void test_runtime(void **state)
 		file_at = name_end + 1;
 		line[name_end] = '\0';
 		if (begins_function(o.table, address + 1))
-			continue; /* what is asked for is that function: it is a return address */
+			continue; /* the request is for that function: it is a return address */
 		count = go_frames(o.table, address, frames);
 		assert_true(count > 0);
 		if (!is_printed_as(frames[0].function, line + name_at) ||

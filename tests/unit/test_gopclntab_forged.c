@@ -297,7 +297,7 @@ static void test_decoys(void **state)
 	free_copy(&c);
 }
 
-/* Nobody reads all of a file that has no table and claims to be endless. */
+/* A file without a table that claims to be endless is not read to its end. */
 static void test_endless(void **state)
 {
 	struct copy c = copy_of("go120");

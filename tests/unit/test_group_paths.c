@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Paths of control groups by their ids: told, asked for, and too many. */
+/* Paths of control groups by their ids: reported, looked up, and too many. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ static void reported_paths_are_kept(void **state)
 	group_paths__free(p);
 }
 
-/* The kernel is asked for those that nobody has told; what it does not know nobody knows. */
+/* The kernel is queried for groups without an event; if it has no answer, they are unknown. */
 static void groups_that_are_there(void **state)
 {
 	const char *root = target_cgroup_root();

@@ -619,7 +619,7 @@ static void test_bad_methods(void **state)
 	assert_int_equal(hotspot_method__read(&s->layout, &s->memory, UINT64_MAX & ~7ull, &m),
 			 -ENODATA);
 	assert_int_equal(hotspot_method__read(&s->layout, &s->memory, s->image.method, &m), 0);
-	image_put(&s->image, at, 0xabcd0000, 4); /* nobody refers to it */
+	image_put(&s->image, at, 0xabcd0000, 4); /* nothing refers to it */
 	assert_int_equal(hotspot_method__describe(&s->layout, &s->memory, &m, &f), -ENODATA);
 	image_put(&s->image, at, 0xabcd0001, 4);
 	image_put(&s->image, at + 4, 0xffff, 2); /* with what is behind it */

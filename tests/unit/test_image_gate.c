@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How many files of a user a profile tells apart. */
+/* How many files of a user a profile distinguishes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,7 +62,7 @@ static void limits_test(void **state)
 	for (uint32_t i = 30; i < 35; i++)
 		assert_true(image_table__admit(t, mapping(&s, i, 0), 0, &refusal));
 	assert_false(image_table__admit(t, mapping(&s, 35, 0), 0, &refusal));
-	/* what nobody has mapped for two windows is given back */
+	/* files without a mapping for two windows are given back */
 	image_table__forget(t, true, NULL, NULL);
 	assert_int_equal(image_table__forget(t, true, NULL, NULL), 15);
 	for (uint32_t i = 0; i < 5; i++)

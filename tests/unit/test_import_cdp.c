@@ -83,7 +83,7 @@ static void test_x2_functions(void **state)
 	import_done(&i);
 }
 
-/* [X4]: a sample lasts until the next; the first delta is nobody's; idle is no CPU. */
+/* [X4]: a sample lasts until the next; the first delta belongs to no sample; idle is no CPU. */
 static void test_x4_totals(void **state)
 {
 	struct imported i = import_good(plain);

@@ -494,7 +494,7 @@ static void put_code_with_lines(struct dump *d)
 	put_load(d, 100, 0x1000, 64, "f");
 }
 
-/* `file` NULL: it is not told. */
+/* `file` NULL: it is not reported. */
 static void assert_line(struct jit_code *c, uint64_t address, uint64_t time, const char *file,
 			uint32_t line, uint32_t column)
 {
@@ -592,7 +592,7 @@ static void refused_test(void **state)
 	jit_code__free(c);
 }
 
-/* Written anew, it is a dump of its own: what was told stays told. */
+/* Written anew, it is a dump of its own: earlier reports stay. */
 static void dump_anew_test(void **state)
 {
 	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A file that is found and grows: what is told of it, and of when. */
+/* A file that is found and grows: the events about it, and their times. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static void found_test(void **state)
 	assert_string_equal(f.received.path, "/tmp/" FILENAME);
 	assert_int_equal(f.received.pieces.count, 0);
 	read_all(&f, &NO_SIGNS);
-	/* of unknown age, whatever the caller knows */
+	/* of unknown age, whatever the caller reports */
 	assert_int_equal(the_piece(&f.received, "1000 10 f\n2000 10 to")->after, 0);
 	assert_in_range(f.received.pieces.data[0].before, f.began, f.read_at);
 	forget_received(&f.received);
@@ -53,7 +53,7 @@ static void path_test(void **state)
 	}
 }
 
-/* What is not to be read is told once. */
+/* A file that may not be read is reported once. */
 static void not_followed_test(void **state)
 {
 	const struct jit_owner owner = {.pid = 4711};
@@ -107,7 +107,7 @@ static void found_young_test(void **state)
 	assert_int_equal(the_piece(&f.received, "1000 10 f\n")->after, 0);
 	end_map(&f);
 
-	/* a dump tells its times itself */
+	/* a dump has its own times */
 	write_new_map("");
 	begin_as(&f, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED, monotonic_ns());
 	assert_int_equal(f.received.state.kind, JIT_FILE_DUMP);
@@ -147,7 +147,7 @@ static void outdated_test(void **state)
 
 /* ---- it grows -------------------------------------------------------------------------------- */
 
-/* Of several lines all is known that readings and glances tell. */
+/* Several lines: readings and glances give all times. */
 static void appended_test(void **state)
 {
 	uint64_t began, ended;
@@ -305,7 +305,7 @@ static void write_under_way_test(void **state)
 	}
 }
 
-/* It is told at once when the next one has a time of its own. */
+/* It is reported at once when the next one has a time of its own. */
 static void next_line_test(void **state)
 {
 	struct followed f;
@@ -322,7 +322,7 @@ static void next_line_test(void **state)
 	append_to_map("3000 10 h\n");
 	read_all(&f, &MODIFIED);
 	assert_true(the_piece(&f.received, "2000 10 g\n")->after + TICK >= began);
-	/* what is held when it is written anew is told before that */
+	/* bytes that are held when it is written anew are reported before that */
 	rewrite_map("");
 	read_all(&f, &CLOSED);
 	assert_bytes(&f.received, TWO_LINES);
@@ -332,7 +332,7 @@ static void next_line_test(void **state)
 	end_map(&f);
 }
 
-/* Set by hand, the file's time is told as it is. */
+/* Set by hand, the file's time is reported as it is. */
 static void exact_time_test(void **state)
 {
 	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}};

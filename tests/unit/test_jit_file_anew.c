@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A file that is emptied, written anew or replaced, is large, or is given up: what is told of it, and of when. */
+/* A file that is emptied, written anew or replaced, is large, or is given up: the events about it, and their times. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +74,7 @@ static void emptied_test(void **state)
 	end_map(&f);
 }
 
-/* All in one round: nothing but the bytes tells of it. */
+/* All in one round: only the bytes show it. */
 static void replaced_content_test(void **state)
 {
 	static const char *const contents[] = {
@@ -159,7 +159,7 @@ static void not_closed_test(void **state)
 	end_map(&f);
 }
 
-/* The same after it had been appended to, and glanced at: up to then it had told all. */
+/* The same after it had been appended to, and glanced at: up to then everything was reported. */
 static void not_closed_appended_test(void **state)
 {
 	struct followed f;
@@ -272,7 +272,7 @@ static void big_test(void **state)
 	free(text);
 }
 
-/* Where nothing was written there are only zeros, which are not told. */
+/* Where nothing was written there are only zeros, which are not reported. */
 static void hole_test(void **state)
 {
 	static const char LINE[] = "2000 10 g\n";
@@ -332,7 +332,7 @@ static void give_up_test(void **state)
 	read_all(&f, &CLOSED);
 	assert_int_equal(f.received.pieces.count + f.received.states, 0);
 	end_map(&f);
-	/* a dump tells its times itself */
+	/* a dump has its own times */
 	write_new_map("bytes");
 	begin_as(&f, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED, 0);
 	forget_received(&f.received);

@@ -202,7 +202,7 @@ static void owner_test(void **state)
 	assert_true(jit_owner__read(-1, &owner) < 0);
 }
 
-/* Real and effective users are told apart. */
+/* Real and effective users are distinguished. */
 static void users_test(void **state)
 {
 	struct jit_owner owner;
@@ -359,7 +359,7 @@ static void unreadable_test(void **state)
 		return;
 	}
 	expect_map(&me, JIT_FILE_STATE_FOLLOWED, "text");
-	/* a setuid program: root's file, for who may not read it; a hard link is enough */
+	/* a setuid program: root's file, for a user without access; a hard link is enough */
 	owner = as_user(NOBODY, 0);
 	expect_refusal(&owner, JIT_FILE_STATE_UNREADABLE);
 	assert_int_equal(chmod(map_path, 0644), 0);
@@ -526,7 +526,7 @@ static void own_number_test(void **state)
 
 	(void)state;
 	pid = start_child();
-	end_child(pid); /* nobody's now */
+	end_child(pid); /* of no process now */
 	owner.own_pid = pid;
 	write_text(map_path, "by our number");
 	expect_map(&owner, JIT_FILE_STATE_FOLLOWED, "by our number");
@@ -559,7 +559,7 @@ static void others_number_test(void **state)
 	int fd, err, no_err;
 
 	(void)state;
-	/* somebody who had that number may have left one */
+	/* a former process of that number may have left one */
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", without);
 	unlink(path);
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", number);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What JIT files tell over windows: times of the TSC, records that come late, files that are none. */
+/* JIT files over windows: times of the TSC, records that come late, files that are none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -123,7 +123,7 @@ static void suspend_test(void **state)
 	jit_sources__free(s);
 }
 
-/* Asked at the end of a window, fed and asked again: what comes late is put where it belongs. */
+/* Read at the end of a window, fed and read again: late records are put where they belong. */
 static void windows_test(void **state)
 {
 	struct jit_sources *s = jit_sources__new();
@@ -286,7 +286,7 @@ static void user_limit_test(void **state)
 	jit_sources__stats(s, &stats);
 	assert_true(stats.living > 1000);
 	assert_true(stats.memory <= 2 << 20);
-	/* who is forgotten makes room */
+	/* a forgotten file makes room */
 	jit_sources__keep(s, (const uint32_t[]){10}, 1, 10);
 	report_file_of(s, 11, 1000, JIT_FILE_MAP, JIT_FILE_STATE_FOLLOWED);
 	report_lines(s, 11, 5000);
@@ -295,7 +295,7 @@ static void user_limit_test(void **state)
 	jit_sources__free(s);
 }
 
-/* The profile names the user, once for a file that two processes have, and nobody whose files were kept. */
+/* The profile names the user, once for a file that two processes have, and no user whose files were kept. */
 static void left_test(void **state)
 {
 	struct jit_sources *s = jit_sources__new();
@@ -330,7 +330,7 @@ static void left_test(void **state)
 	jit_sources__free(s);
 }
 
-/* Users come and go; who stays is charged with what he had. */
+/* Users come and go; those that stay are charged with what they had. */
 static void users_test(void **state)
 {
 	struct jit_sources *s = jit_sources__new();
@@ -359,7 +359,7 @@ static void users_test(void **state)
 	jit_sources__free(s);
 }
 
-/* All users together: who has the most gives way. */
+/* All users together: the one with the most gives way. */
 static void limit_test(void **state)
 {
 	struct jit_sources *s = jit_sources__new();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The watcher of JIT files: what passes between it and the collector, and what happens if it ends or tells nonsense. */
+/* The watcher of JIT files: what passes between it and the collector, and what happens if it ends or sends nonsense. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -303,7 +303,7 @@ static void ended_test(void **state)
 	}
 	assert_int_equal(h.state, JIT_FILE_STATE_NO_READER);
 	assert_int_equal(h.last_file, last);
-	/* who comes now is told so */
+	/* later ones are reported as that */
 	assert_int_equal(jit_tail__follow(t, getppid()), 0);
 	assert_int_equal(jit_tail__take(t, monotonic_ns(), receive, &h), 0);
 	assert_int_equal(h.last_file, last + 1);
@@ -416,7 +416,7 @@ static unsigned long memory_of(pid_t pid)
 #define KEPT_KB 8192 /* of 24 MB; with some huge pages of 2 MB */
 #endif
 
-/* Of a process that has ended in a pause: it is told all the same, and the memory for it is given back. */
+/* A process that ended in a pause is reported all the same, and the memory for it is given back. */
 static void large_test(void **state)
 {
 	enum { LINES = 24000, LINE = 1000 };
@@ -444,7 +444,7 @@ static void large_test(void **state)
 	vec_free(&h.bytes);
 }
 
-/* More commands than there is room for at once; and nobody is left in the end. */
+/* More commands than there is room for at once; in the end none is left. */
 static void crowd_test(void **state)
 {
 	struct jit_tail *t = NULL;

@@ -262,7 +262,7 @@ static void write_at_random(struct jit_timeline *t, struct written *all)
 	}
 }
 
-/* Of all addresses, or of some: what is not asked for makes no difference. */
+/* Of all addresses, or of some: the others make no difference. */
 static size_t choose(uint64_t *addresses, int one_in)
 {
 	size_t count = 0;

@@ -14,7 +14,7 @@
 
 #include "unit/forge_jitdump.h"
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- what is reported ---------------------------------------------------------------------------- */
 
 struct reported {
 	char text[4096];
@@ -147,7 +147,7 @@ static void pieces_test(void **state)
 	}
 }
 
-/* Torn anywhere, it tells what is there whole, and goes on when the rest comes. */
+/* Torn anywhere, it reports whole records, and continues when the rest comes. */
 static void torn_test(void **state)
 {
 	struct dump d;

@@ -192,7 +192,7 @@ static void test_pieces_and_late_text(void **state)
 	kallsyms__free(k);
 }
 
-/* One by one, in no order, asked in between: the same in the end as all at once. */
+/* One by one, in no order, looked up in between: the same in the end as all at once. */
 static void test_added_later(void **state)
 {
 	struct kallsyms *all = table_of(SMALL), *k = kallsyms__new();

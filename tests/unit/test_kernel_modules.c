@@ -72,7 +72,7 @@ static void test_readings(void **state)
 	assert_string_equal(look(&m, now + 31 * S).text, "ffffffffc0000000 t f\t[ext4]\n");
 	now += 100 * S;
 	assert_int_equal(look(&m, now).events, 0);
-	/* who uses a module is no change; that one has gone, or lies elsewhere, is */
+	/* the use of a module is no change; an unload or another address is */
 	write_text(list, "ext4 1000 2 jbd2, Live 0xffffffffc0000000\n");
 	assert_int_equal(look(&m, now += 100 * S).events, 0);
 	write_text(list, "ext4 1000 2 jbd2, Live 0xffffffffc0040000\n");
@@ -80,9 +80,9 @@ static void test_readings(void **state)
 	assert_int_equal(look(&m, now += 31 * S).events, 1);
 	write_text(list, "");
 	write_text(symbols, "ffffffff81000000 T image\n");
-	/* nothing is left: that is told as well */
+	/* nothing is left: that is reported as well */
 	assert_int_equal(look(&m, now += 31 * S).events, 1);
-	/* hidden addresses are not told */
+	/* hidden addresses are not reported */
 	write_text(symbols, "0000000000000000 t f\t[ext4]\n");
 	write_text(list, "ext4 1000 2 jbd2, Live 0x0000000000000000\n");
 	assert_int_equal(look(&m, now += 31 * S).events, 0);

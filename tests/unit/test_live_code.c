@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is asked about the frames of samples, how often, and what of the answers is told: of HotSpot's, by a reader that lies. */
+/* Requests about the frames of samples, how often, and the answers that are reported: HotSpot's, by a reader that lies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ struct answer {
 	int32_t result;
 };
 
-/* What the reader has been asked, and what it is to answer. */
+/* The requests to the reader, and its answers. */
 static struct reading {
 	enum code_state state; /* of methods */
 	uint32_t line;	       /* of them */
@@ -40,7 +40,7 @@ static struct reading {
 	bool is_big;	       /* their events are */
 	uint32_t methods, codes, looks;
 	bool keeps_frame_pointers;
-	uint32_t pid;		/* of whom the last function was asked */
+	uint32_t pid;		/* of the last request */
 	uint64_t address, time; /* of the last question */
 } * reading;
 
@@ -297,7 +297,7 @@ static void test_methods_are_requested_again(void **state)
 	run();
 	assert_int_equal(reading->methods, 2);
 	assert_int_equal(live.functions, 1);
-	/* sampled, and gone when it is read: that is told, since it had been there */
+	/* sampled, and gone when it is read: that is reported, since it had been there */
 	reading->state = CODE_STATE_STALE;
 	sample(FRAME_IP, &interpreted);
 	run();
@@ -306,7 +306,7 @@ static void test_methods_are_requested_again(void **state)
 	assert_int_equal(live.stale, 1);
 }
 
-/* What holds from when on counts from the first sample since the last reading; and that it is not in doubt any more is told. */
+/* An answer holds from the first sample since the last reading on; the end of a doubt is reported. */
 static void test_methods_in_doubt(void **state)
 {
 	uint64_t first;
@@ -339,7 +339,7 @@ static void test_methods_in_doubt(void **state)
 	}
 }
 
-/* A process that has told all that it may: a method that may be another one by now is not under its old name from then on. */
+/* A process at its limit: a method that may be another one by now loses its old name from then on. */
 static void test_what_may_not_be_reported(void **state)
 {
 	struct frame_note other = interpreted;
@@ -409,7 +409,7 @@ static void test_methods_that_are_gone_at_once(void **state)
 	assert_in_range(reading->methods, 2, 8);
 }
 
-/* What was told is not kept for ever by whoever was told: after some windows without it, it is told again. */
+/* The receiver drops answers after some windows without them: then they are reported again. */
 static void test_what_was_not_sampled_for_some_windows(void **state)
 {
 	const struct frame_note always = {.kind = FRAME_NOTE_PYTHON, .function = 0xa00, .check = 1};
@@ -441,7 +441,7 @@ static void test_what_was_not_sampled_for_some_windows(void **state)
 
 /* ---- children of fork ------------------------------------------------------------------------ */
 
-#define CHILD 4190000u /* nobody */
+#define CHILD 4190000u /* no process */
 
 static const struct frame_note python[] = {
 	{.kind = FRAME_NOTE_PYTHON, .function = 0xa00, .check = 0xb00},
@@ -470,20 +470,20 @@ static void test_children_get_no_request_for_known_functions(void **state)
 	sample_of(CHILD, FRAME_IP, &python[0]);
 	run();
 	assert_int_equal(reading->methods, 1);
-	/* another one is asked of both, once */
+	/* another one is requested of both, once */
 	for (int i = 0; i < 3; i++) {
 		sample_of(CHILD, FRAME_IP, &python[1]);
 		run();
 	}
 	assert_int_equal(reading->methods, 3);
-	/* and of later children of nobody */
+	/* and not of later children */
 	fork_child(CHILD + 1);
 	sample_of(CHILD + 1, FRAME_IP, &python[1]);
 	run();
 	assert_int_equal(reading->methods, 3);
 }
 
-/* A child's samples are read before its fork, and its end may come with them: then its parent is asked. */
+/* A child's samples are read before its fork, and its end may come with them: then its parent is read. */
 static void test_children_that_are_gone_when_they_are_known(void **state)
 {
 	(void)state;
@@ -503,7 +503,7 @@ static void test_children_that_are_gone_when_they_are_known(void **state)
 	assert_int_equal(reading->methods, 1);
 }
 
-/* What is noted of a process that never comes to be known is nobody's. */
+/* Notes about a process that never appears are dropped. */
 static void test_children_of_nobody(void **state)
 {
 	(void)state;
@@ -574,7 +574,7 @@ static void test_functions_of_v8_that_are_gone_at_once(void **state)
 	reading->state = CODE_STATE_STALE;
 	sample(FRAME_IP, &note);
 	run();
-	/* it will never be told otherwise */
+	/* there will be no other answer */
 	assert_int_equal(live.stale, 1);
 	live.now += 10 * S;
 	sample(FRAME_IP, &note);

@@ -191,7 +191,7 @@ static void pid_reuse(void **state)
 	fork_(10, 10, 11, 11);
 	ev.now += MS;
 	sample(11, 11, MS / 2, HERE);
-	/* and once more, without an exit record: only /proc tells, by the start time */
+	/* and once more, without an exit record: only /proc shows it, by the start time */
 	ev.now += S;
 	process(11, ev.now - 10 * MS, false, "third");
 	thread(11, 11, ev.now - 10 * MS, MS, "third");
@@ -231,7 +231,7 @@ static void tid_reuse_in_another_process(void **state)
 	assert_int_equal(thread_of(12, 1)->samples[SAMPLE_CPU].weight[0], MS / 2);
 }
 
-/* /proc was being read when the thread was born: it is told first, the record comes after. */
+/* /proc was being read when the thread was born: its event is first, the record comes after. */
 static void reported_before_its_fork_record(void **state)
 {
 	(void)state;
@@ -255,7 +255,7 @@ static void ended_lives_are_forgotten(void **state)
 	fork_(10, 10, 11, 11);
 	exit_(11, 11);
 	ev.now += 3 * S;
-	/* nobody knows it any more: a new life of unknown name, and a question */
+	/* nothing is known of it any more: a new life of unknown name, and a question */
 	sample(11, 11, 10 * S, HERE);
 	finish();
 	assert_int_equal(ev.reread[0], 11);
@@ -436,7 +436,7 @@ static const char *program_of_pid(uint32_t pid, uint32_t life)
 	return str(process_of(thread_of(pid, life))->program);
 }
 
-/* By what is mapped first; a life that is sampled before that is told later, and one that maps nothing has none. */
+/* By what is mapped first; a life that is sampled before that is reported later, and one that maps nothing has none. */
 static void programs_of_lives(void **state)
 {
 	(void)state;

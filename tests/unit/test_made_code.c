@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who is asked for the frames of its code when, and how that code is placed then. */
+/* Which processes get requests for the frames of their code, when, and how that code is placed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -188,7 +188,7 @@ static void questions_test(void **state)
 	set_up(&w);
 	assert_false(made_code__is_due(w.made, TGID, 1000 * MS));
 	assert_int_equal(send_request(&w, MADE_BY_LUAJIT, 1000 * MS, 0x11010), 1);
-	/* known by now, or asked a moment ago */
+	/* known by now, or requested a moment ago */
 	assert_int_equal(send_request(&w, MADE_BY_LUAJIT, 5000 * MS, 0x11010), 0);
 	assert_int_equal(send_request(&w, MADE_BY_LUAJIT, 1001 * MS, 0x12000), 0);
 	assert_int_equal(w.requested, 1);
@@ -221,7 +221,7 @@ static void pypy_test(void **state)
 	tear_down(&w);
 }
 
-/* Who has no answer is asked less often, and walked by frame pointer meanwhile. */
+/* A process without an answer gets fewer requests, and is walked by frame pointer meanwhile. */
 static void no_answer_test(void **state)
 {
 	uint64_t time = 1000 * MS;

@@ -271,7 +271,7 @@ static void test_samples_that_held_the_gil(void **state)
 	assert_int_equal(ev.p->threads[ev.p->gils[0].thread.v].tid, 10);
 }
 
-/* A process whose Python is not read is told of, with what helps, until it is read after all. */
+/* A process whose Python is not read is reported, with what helps, until it is read after all. */
 static void test_python_that_is_not_read(void **state)
 {
 	struct code_runtime_event e = {.pid = 10, .kind = FRAME_NOTE_PYTHON};
@@ -438,7 +438,7 @@ static void test_names_outlive_windows_and_no_lives(void **state)
 	next_window();
 	world__forget(ev.world, NULL, NULL);
 	noted_sample(4, v8, 1);
-	/* another program: what was told is not about it */
+	/* another program: what was reported is not about it */
 	comm(10, 10, "next", EVENT_COMM_EXEC);
 	map(10, 0x10000, 0x1000, 0, "/prog", 0);
 	noted_sample(4, v8, 1);
@@ -520,7 +520,7 @@ static void test_wasm_has_the_name_of_its_code(void **state)
 	assert_string_equal(counted(), "WebAssembly 3 1 0 0");
 }
 
-/* Where nothing is told it is WebAssembly all the same; in a file's code the note says nothing, but for the innermost frame. */
+/* Without an event it is WebAssembly all the same; in a file's code the note says nothing, but for the innermost frame. */
 static void test_wasm_without_a_name(void **state)
 {
 	const struct frame_note notes[] = {

@@ -93,7 +93,7 @@ static enum code_tier tier_of(const char *name)
 	return CODE_TIER_COUNT;
 }
 
-/* Compiled and interpreted, a method is one function; code of HotSpot's own is told apart by its tier. */
+/* Compiled and interpreted, a method is one function; code of HotSpot's own is distinguished by its tier. */
 static void test_java_functions(void **state)
 {
 	const struct frame_note notes[] = {
@@ -139,7 +139,7 @@ static void test_java_that_was_replaced(void **state)
 	assert_string_equal(lines_of(0), "[prog] [HotSpot] 0x50030 [HotSpot] leaf:11");
 }
 
-/* What was told of code stays right when it is gone; its methods are those of that time. */
+/* Events about code stay right after it is gone; its methods are those of that time. */
 static void test_java_that_is_gone(void **state)
 {
 	(void)state;

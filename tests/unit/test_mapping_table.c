@@ -127,7 +127,7 @@ static void known_mappings_are_dropped(void **state)
 	(void)state;
 	assert_int_equal(map(&table, 100, 200, 1000, 1), MAPPING_ADDED);
 	assert_int_equal(map(&table, 100, 200, 1000, 1), MAPPING_KNOWN);
-	/* mprotect of a part tells that part again */
+	/* mprotect of a part reports that part again */
 	assert_int_equal(map(&table, 120, 140, 1020, 1), MAPPING_KNOWN);
 	assert_int_equal(map(&table, 120, 140, 1021, 1), MAPPING_ADDED);
 	expect(table, "100-120+1000:1 120-140+1021:1 140-200+1040:1");
@@ -171,11 +171,11 @@ static void readings_drop_what_is_gone(void **state)
 	map_read(&table, 550, 600, 50, 3);
 	map_read(&table, 900, 950, 0, 5);
 	assert_int_equal(mapping_table__end_read(&table), 1);
-	/* the third was told by a part that changes nothing: it stays */
+	/* the third event is of a part and changes nothing: it stays */
 	expect(table, "100-200+0:1 500-600+0:3 700-800+0:4 900-950+0:5");
 	expect(child, "100-200+0:1 300-400+0:2 500-600+0:3");
 
-	/* a reading that told nothing, of a process that was gone */
+	/* an empty reading, of a process that was gone */
 	assert_int_equal(mapping_table__end_read(&table), 0);
 	map_read(&table, 700, 800, 0, 4);
 	assert_int_equal(mapping_table__end_read(&table), 3);

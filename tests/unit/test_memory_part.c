@@ -204,7 +204,7 @@ static void this_program_is_looked_at(void **state)
 	free_watch(&w);
 }
 
-/* Those that ran since the last time, and those that are asked for; each once, its control group rarely. */
+/* Processes that ran since the last time, and requested ones; each once, its control group rarely. */
 static void those_that_ran(void **state)
 {
 	pid_t one = start_child(), two = start_child(), always[] = {two};
@@ -216,8 +216,8 @@ static void those_that_ran(void **state)
 	for (int i = 0; i < 3; i++)
 		sampled(&w, one);
 	sampled(&w, getpid());
-	sampled(&w, 2);		 /* a kernel thread, or nobody */
-	sampled(&w, 0x3ffffff0); /* nobody */
+	sampled(&w, 2);		 /* a kernel thread, or no process */
+	sampled(&w, 0x3ffffff0); /* no process */
 	w.always.data = always;
 	w.always.count = 1;
 	assert_int_equal(look(&w, 5 * S), 0);
@@ -262,7 +262,7 @@ static void those_that_ran(void **state)
 	free_watch(&w);
 }
 
-/* Who asks for control groups alone has nothing read in between, and has the others' turns. */
+/* With control groups alone nothing is read in between, and they have the others' turns. */
 static void groups_only(void **state)
 {
 	pid_t child = start_child();

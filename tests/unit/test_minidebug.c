@@ -92,7 +92,7 @@ static void test_names(void **state)
 	struct elf_file *file;
 
 	(void)state;
-	/* the file itself does not tell */
+	/* the file itself does not show it */
 	assert_int_equal(elf_file__open(fd, &file), 0);
 	symbol_table__match(file, &address, 1, &match);
 	assert_true(!match.name || strcmp(match.name, "hidden_one"));
@@ -103,7 +103,7 @@ static void test_names(void **state)
 	assert_name(file, "hidden_two");
 	assert_name(file, "main");
 	elf_file__free(file);
-	/* nobody can change it any more */
+	/* it cannot change any more */
 	assert_int_equal(write(inflated, "x", 1), -1);
 	assert_int_equal(ftruncate(inflated, 1), -1);
 	assert_int_equal(fcntl(inflated, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The books of the outside: from who leaves something out, by the stream, into the profile and every format. */
+/* The books of the outside: from the place that leaves something out, by the stream, into the profile and every format. */
 #include "export_support.h"
 
 #include <unistd.h>
@@ -37,7 +37,7 @@ static void rows_add_up(void **state)
 	assert_int_equal(row.reason, OUTSIDE_BY_ALL);
 	assert_int_equal(row.count, 1);
 	assert_false(outside_books__take(b, &row));
-	/* what was told is not told again, and what comes afterwards is */
+	/* reported rows are not reported again, later ones are */
 	outside_books__add(b, 1, OUTSIDE_FILES, OUTSIDE_BY_USER, 7);
 	assert_true(outside_books__take(b, &row));
 	assert_int_equal(row.count, 7);

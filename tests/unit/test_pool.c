@@ -223,7 +223,7 @@ static void who_hangs_is_left(void **state)
 	send_request(pool, 1, ECHO, 0, &bad);
 	assert_true(helper_pool__settle(pool, LONG));
 	assert_int_equal(bad.count[HELPER_ANSWERED], 0);
-	/* who it was, is in the books */
+	/* its owner is in the books */
 	assert_true(outside_books__take(books, &row));
 	assert_true(row.user == 1 && row.thing == OUTSIDE_RUNTIMES);
 	assert_int_equal(row.reason, OUTSIDE_BY_NO_ANSWER);
@@ -324,7 +324,7 @@ static void the_end_answers_all(void **state)
 	helper_pool__free(pool);
 	assert_true(monotonic_ns() - begin < LONG);
 	assert_int_equal(reported.count[HELPER_ENDED], 5);
-	/* nobody is left: neither one that was idle nor one that hung */
+	/* no helper is left: neither an idle one nor one that hung */
 	for (int i = 0; i < 500 && !kill((pid_t)who.value, 0); i++)
 		usleep(10000);
 	assert_int_equal(kill((pid_t)who.value, 0), -1);
@@ -351,7 +351,7 @@ static void bad_requests(void **state)
 	helper_pool__free(pool);
 }
 
-/* ---- those who are slow ---------------------------------------------------------------------- */
+/* ---- slow owners ----------------------------------------------------------------------------- */
 
 /* Until so many answers have come. */
 static void settle_for(struct helper_pool *pool, const struct reported *reported,
@@ -383,7 +383,7 @@ static void slow_ones_are_replaced(void **state)
 	assert_int_equal(slow.count[HELPER_ENDED], 5);
 }
 
-/* One who has all of his requests hang has one reader. */
+/* An owner whose requests all hang has one reader. */
 static void a_slow_owner_has_one_reader(void **state)
 {
 	struct helper_pool *pool =
@@ -403,7 +403,7 @@ static void a_slow_owner_has_one_reader(void **state)
 	helper_pool__free(pool);
 }
 
-/* Others wait for the answers, and only for so long. The one who is trusted may take the whole deadline. */
+/* Others wait for the answers, and only for so long. A trusted owner may take the whole deadline. */
 static void patience_ends(void **state)
 {
 	struct helper_pool *pool = make_pool(
@@ -435,7 +435,7 @@ static void patience_ends(void **state)
 	helper_pool__free(pool);
 }
 
-/* Nobody is in a hurry: the same request has its whole deadline. */
+/* No other request waits: the same request has its whole deadline. */
 static void patience_without_hurry(void **state)
 {
 	struct helper_pool *pool =

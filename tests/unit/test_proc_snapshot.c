@@ -34,7 +34,7 @@
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define MS	     1000000ULL
 
-/* ---- what was told --------------------------------------------------------------------------- */
+/* ---- what was reported --------------------------------------------------------------------------- */
 
 struct reported {
 	VEC(struct event_header *) events;
@@ -422,7 +422,7 @@ static void test_many_mappings(void **state)
 	proc_snapshot__free(s);
 }
 
-/* The mappings that were told, with MAPS_READ behind them. */
+/* The mappings that were reported, with MAPS_READ behind them. */
 static size_t count_same(const struct reported *a, const struct reported *b)
 {
 	size_t same = 0;
@@ -468,7 +468,7 @@ static void test_readers_report_the_same(void **state)
 	assert_int_equal(count_same(&here, &there), here.of_type[EVENT_MMAP]);
 	last = (const void *)there.events.data[there.events.count - 1];
 	assert_int_equal(last->type, EVENT_MAPS_READ);
-	/* it ends after it was asked for: nothing, or all of it */
+	/* it ends after it was requested: nothing, or all of it */
 	reported_fini(&there);
 	assert_int_equal(proc_snapshot__process(s, pid, false, take, &there), 0);
 	stop_child(pid);
@@ -527,7 +527,7 @@ static void test_a_leader_that_has_ended(void **state)
 	assert_int_equal(proc_process_state(pid, NULL), PROC_ALIVE);
 	assert_int_equal(proc_snapshot__process(s, pid, false, take, &reported), 0);
 	assert_int_equal(reported.of_type[EVENT_PROCESS], 1);
-	assert_int_equal(reported.of_type[EVENT_THREAD], 1); /* the dead one is not told */
+	assert_int_equal(reported.of_type[EVENT_THREAD], 1); /* not the dead one */
 	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 1);
 	assert_non_null(reported_mapping(&reported, (void *)(uintptr_t)test_this_process));
 	assert_true(reported_mapping(&reported, (void *)(uintptr_t)test_this_process)->tid !=
@@ -621,7 +621,7 @@ static void test_descendants(void **state)
 		}
 		assert_true(parent_known);
 	}
-	/* a root among the descendants of another is not told, what is below it is, once */
+	/* a root among the descendants of another is not reported, what is below it is, once */
 	pid_t roots[] = {pid, found[0], found[1]};
 	pid_t *again = NULL;
 	size_t count_again;
@@ -743,7 +743,7 @@ static void test_rereading_is_limited(void **state)
 	assert_true(reported.of_type[EVENT_MMAP] > 2);
 	assert_int_equal(reported.of_type[EVENT_PROCESS], 1);
 	assert_int_equal(r.tick(r.object, monotonic_ns()), 0);
-	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 1); /* not asked for */
+	assert_int_equal(reported.of_type[EVENT_MAPS_READ], 1); /* not requested */
 	reread_part__request(r.object, getpid());
 	while (reported.of_type[EVENT_MAPS_READ] == 1) {
 		assert_int_equal(r.tick(r.object, monotonic_ns()), 0);

@@ -119,7 +119,7 @@ static void helpers_test(void **state)
 	PUT(c.bytes + 350, LEA_BACK);
 	PUT(c.bytes + 400, "\x48\x83\xec\x10"); /* calls from there would not be aligned */
 	PUT(c.bytes + 450, "\x48\x83\xc4\x10");
-	PUT(c.bytes + 500, MAKE_ROOM); /* which nobody gives back near */
+	PUT(c.bytes + 500, MAKE_ROOM); /* which is not given back near */
 	assert_int_equal(request(&c), 0);
 	assert_int_equal(c.count, 7);
 	assert_frame(&c, 0, 0, 104, 0xc0, -8, -0x60);

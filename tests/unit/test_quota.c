@@ -27,7 +27,7 @@ static void reset(uint64_t user, uint64_t all, uint64_t period)
 	q.all = (struct quota_limit){.limit = all, .period = period};
 }
 
-/* ---- who gives way --------------------------------------------------------------------------- */
+/* ---- eviction -------------------------------------------------------------------------------- */
 
 static void most_test(void **state)
 {
@@ -83,7 +83,7 @@ static void limits_test(void **state)
 	assert_int_equal(quota__left(&q, 2, 0), 5);
 	assert_int_equal(quota__scarcest(&q, 1), OUTSIDE_BY_USER);
 	assert_int_equal(quota__scarcest(&q, 2), OUTSIDE_BY_ALL);
-	/* nobody is refused for all alone */
+	/* the limit of all alone refuses no owner */
 	assert_int_equal(quota__refusal(&q, QUOTA_NOBODY, 6, 0), OUTSIDE_BY_ALL);
 	quota__take(&q, QUOTA_NOBODY, 5, 0);
 	assert_int_equal(quota__left(&q, 2, 0), 0);
@@ -326,7 +326,7 @@ static void refusal_of_claim_test(void **state)
 		first += claim_all(&processes[i], &q.total, 1000 + i, QUOTA_MB, now, &refusal);
 		assert_int_equal(refusal, i < 6 ? OUTSIDE_BY_ITSELF : OUTSIDE_BY_USER);
 	}
-	/* what was taken before users counted is nobody's */
+	/* amounts from before the accounts belong to no owner */
 	assert_int_equal(first, q.all.limit / 4 + q.user.limit);
 	for (uint32_t i = 8; i < 16; i++)
 		second += claim_all(&processes[i], &q.total, 2000 + i, QUOTA_MB, now, &refusal);

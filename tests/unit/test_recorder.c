@@ -74,7 +74,7 @@ static void return_address_at_a_boundary(void **state)
 	expect_stack(thread_of(10, 0), 0, "prog+0x13ff next.so+0x0");
 }
 
-/* A file that is one too many: its code is nobody else's, and what was there before is gone. */
+/* One file too many: its code is not another file's, and what was there before is gone. */
 static void mappings_that_are_left(void **state)
 {
 	(void)state;
@@ -233,7 +233,7 @@ static void map_pages(uint32_t pid, uint64_t count, uint64_t offset)
 		map(pid, 0x100000000 + i * 0x2000, 0x1000, offset, "/pages", 0);
 }
 
-/* Of a process, and of all: what is too much is left, counted, and asked for in /proc. */
+/* Of a process, and of all: the excess is left out, counted, and read from /proc. */
 static void too_many_mappings(void **state)
 {
 	enum { MAX = 262144 };
@@ -330,7 +330,7 @@ static void cpu_before_the_start_does_not_count(void **state)
 	assert_int_equal(cpu_of_tid(10), 2 * MS);
 }
 
-/* What was used while nobody sampled on purpose is in no sample, and in no tail. */
+/* CPU time from intended pauses is in no sample, and in no tail. */
 static void cpu_from_a_new_baseline(void **state)
 {
 	const struct profile_thread *t;
@@ -367,7 +367,7 @@ static void an_empty_profile_has_its_threads(void **state)
 	process(30, S / 2, true, "held");
 	thread(30, 30, S / 2, 0, "held");
 	start_sampling();
-	/* a command that was held: what it was before is nobody's business */
+	/* a command that was held: its life before does not count */
 	comm(30, 30, "command", EVENT_COMM_EXEC);
 	ev.now += S;
 	thread_cpu(10, 12, 5 * S + 9, 0);
@@ -383,7 +383,7 @@ static void an_empty_profile_has_its_threads(void **state)
 	assert_false(ev.p->cut_short);
 }
 
-/* The whole system is not asked for by name: what did not run is not in the profile. */
+/* The whole system is not requested by name: what did not run is not in the profile. */
 static void the_whole_system_has_what_ran(void **state)
 {
 	(void)state;

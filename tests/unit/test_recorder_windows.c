@@ -189,7 +189,7 @@ static void due_at_two_rates(void **state)
 	assert_false(books->period_changed);
 	books = ev.p->books;
 	assert_int_equal(books->due,
-			 19); /* 60 ms at 1.000001, 40 of which were told; 2 ms at 3.000007 */
+			 19); /* 60 ms at 1.000001, 40 of which were reported; 2 ms at 3.000007 */
 	assert_true(books->period_changed);
 	assert_int_equal(books->period, 3 * MS + 7);
 }
@@ -248,7 +248,7 @@ static void cpu_is_taken_back(void **state)
 	assert_int_equal(thread_of(10, 0)->cpu_excess, 0);
 }
 
-/* Names, mappings and what was asked for hold on; ids do not. */
+/* Names, mappings and requests stay; ids do not. */
 static void what_was_reported_before(void **state)
 {
 	(void)state;
@@ -271,7 +271,7 @@ static void what_was_reported_before(void **state)
 	assert_string_equal(profile__meta(ev.p, META_HOSTNAME), "here");
 	assert_int_equal(ev.p->period, 1000000);
 	assert_int_equal(ev.p->dso_count - 1, 2);
-	/* asked for, and not sampled */
+	/* requested, and not sampled */
 	ev.p = ev.profiles[0];
 	assert_int_equal(thread_of(10, 0)->samples[SAMPLE_CPU].count, 0);
 	assert_int_equal(thread_of(20, 0)->samples[SAMPLE_CPU].count, 0);

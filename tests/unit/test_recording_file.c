@@ -420,7 +420,7 @@ static int write_to_limit(const char *path)
 		errors += err != 0;
 	}
 	if (errors != 1)
-		return 12; /* told once */
+		return 12; /* reported once */
 	if (recording_writer__close(w, &failure) != -EFBIG || !failure.what[0])
 		return 13;
 	return 0;
@@ -494,7 +494,7 @@ static void test_every_length_can_be_read(void **state)
 	free(file.data);
 }
 
-/* One damaged byte costs one chunk, and the loss is told where it is. */
+/* One damaged byte costs one chunk, and the loss is reported at its place. */
 static void test_every_byte_can_be_damaged(void **state)
 {
 	static const char patterns[] = {0x01, (char)0x80, (char)0xff};

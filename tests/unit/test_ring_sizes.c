@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The sizes of rings, for machines that nobody has on the desk. */
+/* The sizes of rings, for large machines. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -124,7 +124,7 @@ static void request_again(void *context, const struct made_answer *answer)
 		assert_int_equal(send_request(a), 0);
 }
 
-/* A callback may ask, and what a request has may change as soon as it was asked. */
+/* A callback may send requests, and the data of a request may change once it was sent. */
 static void again_test(void **state)
 {
 	static const helper_serve_fn services[] = {runtime_reader__serve};

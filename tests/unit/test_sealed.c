@@ -619,7 +619,7 @@ static unsigned long long status_field(const char *status, const char *field, in
 	return strtoull(at + strlen(field), NULL, base);
 }
 
-/* Not so in a user namespace that knows a few only. */
+/* Not so in a user namespace with a few ids only. */
 static bool every_uid_is_mapped(void)
 {
 	char line[128];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sealed children that are asked again: they answer as new ones do, and one that cannot answer any more costs nothing but a
+ * Sealed children that are queried again: they answer as new ones do, and one that cannot answer any more costs nothing but a
  * new one. The children are real, and read this test itself.
  */
 #include <errno.h>
@@ -107,7 +107,7 @@ static void again_test(void **state)
 	assert_true(is_gone(pid));
 }
 
-/* Another module's child is never asked, and without a key there is none. */
+/* Another module's child gets no request, and without a key there is none. */
 static void other_test(void **state)
 {
 	struct sealed_pool *pool = sealed_pool__new(ENOUGH);
@@ -143,7 +143,7 @@ static void dead_test(void **state)
 	sealed_pool__free(pool);
 }
 
-/* Who is too large for the limit is not kept, and nothing stays behind. */
+/* A child over the limit is not kept, and nothing stays behind. */
 static void limit_test(void **state)
 {
 	struct sealed_pool *pool = sealed_pool__new(1);

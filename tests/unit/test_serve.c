@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The server's parts: tokens and hosts, who has to leave, and which files it hands out. */
+/* The server's parts: tokens and hosts, evicted connections, and the files that it serves. */
 #include "serve/loopback.h"
 #include "serve/peers.h"
 #include "serve/source_api.h"
@@ -138,7 +138,7 @@ static void test_crowd(void **state)
 		connect_peer(&peers, &lines[i], i);
 	for (size_t i = 0; i < STRANGERS_MAX; i++)
 		assert_false(is_cut_off(&lines[i]));
-	/* the oldest is one who is known by now: the next one goes */
+	/* the oldest has shown the token by now: the next one goes */
 	peer__trust(lines[0].peer);
 	peer__trust(lines[0].peer);
 	connect_peer(&peers, &lines[STRANGERS_MAX], STRANGERS_MAX);
@@ -177,7 +177,7 @@ static void test_slow(void **state)
 	peers__drop_slow(&peers, REQUEST_SECONDS * SECOND + 1);
 	assert_true(is_cut_off(&slow));
 	assert_false(is_cut_off(&waiting));
-	/* the next request has the same time, also of one who is known */
+	/* the next request has the same time, also with a token */
 	peer__is_done(waiting.peer, 50 * SECOND);
 	peers__drop_slow(&peers, (50 + REQUEST_SECONDS) * SECOND);
 	assert_false(is_cut_off(&waiting));

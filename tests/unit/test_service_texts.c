@@ -168,7 +168,7 @@ static void values_of_labels(void **state)
 	assert_string_equal(value_of("a\xff\xfe\xc3"), "a___");
 	assert_string_equal(value_of("\xc2\x85\xe2\x80\xa8 \xc3\xa4"), "__ \xc3\xa4");
 	assert_string_equal(value_of("\xed\xa0\x80"), "___"); /* a surrogate */
-	/* what turns the direction of writing, and what nobody sees */
+	/* characters that turn the direction of writing, and invisible ones */
 	assert_string_equal(value_of("a\xe2\x80\xae"
 				     "b\xe2\x81\xa6"),
 			    "a_b_");

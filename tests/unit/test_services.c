@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which service a process is given: by what it says, by who runs it, by its neighbours; over windows, and by thousands. */
+/* Which service a process is given: by its own words, by its owner, by its neighbours; over windows, and by thousands. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -414,7 +414,7 @@ static void processes_that_are_gone(void **state)
 	begin_window();
 	gone = process((struct person){.cgroup = "/g"});
 	name_window();
-	expect(gone, "shop", "cgroup"); /* nobody of them ran in this window */
+	expect(gone, "shop", "cgroup"); /* none of them ran in this window */
 }
 
 /* Where there is no control group, the root is none: what is there has nothing in common. */
@@ -437,7 +437,7 @@ static void children_that_are_gone(void **state)
 	assert_int_equal(stats().samples[SERVICE_FROM_NONE], 2);
 }
 
-/* It is asked no more often than it runs: at a low rate that is hardly ever in the window of its children. */
+/* It is read no more often than it runs: at a low rate that is hardly ever in the window of its children. */
 static void parents_that_did_not_run(void **state)
 {
 	uint32_t parent, child, grandchild, orphan;
@@ -471,7 +471,7 @@ static void a_life_moves_up_and_never_down(void **state)
 		.life = 7, .cgroup = "/a.service", WHOLE, .facts = "env:DD_SERVICE=s"});
 	name_window();
 	expect(number, "s", "env");
-	/* what was read is read no more: it is who it was */
+	/* facts are not read again: it stays the same */
 	for (int i = 0; i < 3; i++) {
 		begin_window();
 		number = process((struct person){.life = 7, .cgroup = "/a.service"});

@@ -331,7 +331,7 @@ static void test_every_length_that_is_written(void **state)
 
 #define CRASH_WINDOWS 3
 
-/* What a process told before it was killed. */
+/* The output of a process before it was killed. */
 struct reported {
 	volatile uint32_t put, accepted, deleted;
 	volatile uint32_t began; /* requests that were marked before they were sent */

@@ -147,7 +147,7 @@ static void make_hash(char *bytes, size_t size)
 
 	head->hash = 0;
 	if (strings + head->strings_size > size)
-		return; /* nobody gets as far as the hash */
+		return; /* the hash is not reached */
 	parts[0] = hash_stable(head, sizeof(*head));
 	parts[1] = hash_stable(bytes + rows, strings - rows);
 	parts[2] = hash_stable(bytes + strings, head->strings_size);

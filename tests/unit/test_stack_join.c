@@ -33,7 +33,7 @@ static struct stack_copy *copy_in(struct event_header *event)
 	return (struct stack_copy *)&s->frames[s->kernel_frames + s->user_frames];
 }
 
-/* A sample with so many bytes of stack from START on; each byte tells its page. */
+/* A sample with so many bytes of stack from START on; each byte is the number of its page. */
 static struct event_header *make_sample(size_t size, uint64_t holes)
 {
 	struct stack_copy *copy;
@@ -178,7 +178,7 @@ static void exec_word_test(void **state)
 		assert_false(unwind_exec_is_after(word, TGID_MAX, t + 86400 * NS));
 		assert_false(unwind_exec_is_after(word, 1, t - UNIT));
 	}
-	/* nobody has called it there */
+	/* without a caller there */
 	assert_false(unwind_exec_is_after(0, 1, NS));
 }
 

@@ -88,7 +88,7 @@ static void test_python(void **state)
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		begin("/usr/bin/python3.14t");
 		found_python(refused[i].verdict, 14, 2);
-		/* its name has a letter behind the version: the memory tells */
+		/* its name has a letter behind the version: the memory has it */
 		assert_says(judged(), SURVEY_BAD, refused[i].words, refused[i].remedy);
 		assert_string_equal(s.runtimes.data[0].version, "3.14.2");
 	}

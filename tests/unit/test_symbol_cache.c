@@ -37,7 +37,7 @@ static bool without_lines;
 static const struct symbol_key KEY = {
 	.identity = 7, .build_id_size = 20, .build_id = {0xab, 0xcd, 1, 2, 3}};
 
-/* ---- answers that can be told from their address --------------------------------------------- */
+/* ---- answers that follow from their address -------------------------------------------------- */
 
 struct sample_answer {
 	char function[3][40], file[40];
@@ -528,7 +528,7 @@ static void test_other_version(void **state)
 	assert_int_equal(read_fresh(&KEY, addresses, 20, 2), 20);
 }
 
-/* Somebody who writes nonsense on purpose has the checksum right. */
+/* An attacker gets the checksum right. */
 static void test_forged(void **state)
 {
 	uint64_t addresses[20], seed = 0x9e3779b97f4a7c15;

@@ -16,7 +16,7 @@
 #include "symbolize/module.h"
 #include "symbolize/symbol_cache.h"
 
-#define STEP	  997 /* bytes between two addresses that are asked for */
+#define STEP	  997 /* bytes between two addresses that are requested */
 #define ADDRESSES 3000
 #define PROBES	  3 /* addresses in between, for each */
 
@@ -29,7 +29,7 @@ static struct symbol_cache *memory(size_t bytes)
 	return c;
 }
 
-/* One answer, told in a line. */
+/* One answer in a line. */
 struct reported {
 	char text[400];
 	uint64_t elf_address, same_until;
@@ -95,7 +95,7 @@ static size_t spread(int fd, uint64_t *addresses, size_t count)
 	return made;
 }
 
-/* What is in memory is what the file itself says of addresses that nobody has asked for. */
+/* The spans in memory agree with the file for addresses without a request. */
 static void memory_says_what_the_file_says(void **state)
 {
 	const struct symbol_key key = {.identity = 1};

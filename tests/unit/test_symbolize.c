@@ -87,7 +87,7 @@ static void test_ranges(void **state)
 		{0x40100f, "first", 0x401000, 0x10},
 		{0x401010, "second", 0x401010, 0x10},
 		{0x40101f, "second", 0x401010, 0x10},
-		{0x401020, "", 0, 0}, /* a gap belongs to nobody */
+		{0x401020, "", 0, 0}, /* a gap belongs to no symbol */
 		{0x4010ff, "", 0, 0},
 		{0x401100, "outer", 0x401100, 0x100},
 		{0x401140, "inner", 0x401140, 0x20},
@@ -395,7 +395,7 @@ static void assert_kernel_names(struct symbolizer *s, const char *image, const c
 	assert_string_equal(answers[2].name, program);
 }
 
-/* Modules and programs come and go: the newest name is right, and nobody's old name stays. */
+/* Modules and programs come and go: the newest name is right, and no old name stays. */
 static void test_kernel_changes(void **state)
 {
 	static const char text[] = "ffffffff81000000 T _stext\n"

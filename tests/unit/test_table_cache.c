@@ -435,7 +435,7 @@ static void search(const struct unwind_table_image *image)
 		}
 }
 
-/* Somebody who writes nonsense on purpose has the checksum right. */
+/* An attacker gets the checksum right. */
 static void test_forged(void **state)
 {
 	size_t size, taken = 0, refused = 0;

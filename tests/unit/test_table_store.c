@@ -184,7 +184,7 @@ static void eviction_test(void **state)
 	assert_int_equal(stats.tables, room);
 	assert_int_equal(stats.evicted, 2);
 	assert_int_equal(stats.refused, 1);
-	/* who waits for all CPUs in vain keeps what it has */
+	/* a process that waits for all CPUs in vain keeps what it has */
 	m.cannot_wait = true;
 	m.shared.used[0] -= 30;
 	assert_int_equal(table_store__put(store, 2, 1, &image), -EPERM);
@@ -193,7 +193,7 @@ static void eviction_test(void **state)
 	table_memory__fini(&m);
 }
 
-/* More files than numbers: those that no process has mapped lose theirs, and their holders are told. */
+/* More files than numbers: those that no process has mapped lose theirs, and their holders get a notice. */
 static void numbers_test(void **state)
 {
 	static const struct unwind_table_image NOTHING = {};
@@ -221,7 +221,7 @@ static void numbers_test(void **state)
 	assert_int_equal(last.number, third.number);
 	assert_false(table_store__owns(store, &third));
 	assert_true(table_store__owns(store, &first) && table_store__owns(store, &last));
-	/* one that was just given out is nobody else's, whether it has places already or not */
+	/* a new number is not given out twice, with or without places */
 	assert_int_not_equal(take_number(store).number, last.number);
 	assert_false(is_there(store, second.number));
 	m.shared.used[first.number] = 0;
@@ -236,7 +236,7 @@ static void numbers_test(void **state)
 	table_memory__fini(&m);
 }
 
-/* What is asked for comes back once, what is no ELF file with an error; nothing is left to wait for. */
+/* Each request is answered once, with an error if it is no ELF file; nothing is left to wait for. */
 static void builder_test(void **state)
 {
 	_cleanup_close_ int library = -1, null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -422,7 +422,7 @@ static uint32_t count_published(const struct table_memory *m, uint32_t first, ui
 	return found;
 }
 
-/* Who comes last gets as much as who was there first, but no more. */
+/* The last user gets as much as the first, but no more. */
 static void shares_test(void **state)
 {
 	const uint32_t room = UNWIND_PLACES_SIZE / (8 + 4000 * 32);
@@ -450,7 +450,7 @@ static void shares_test(void **state)
 	assert_true(third >= room / 3 - 2 && third <= room / 3 + 2);
 	assert_true(count_published(&m, 1000, room) >= room / 3 - 2);
 	assert_true(count_published(&m, 2000, room) >= room / 3 - 2);
-	/* who needs little gets it, as often as he likes, and keeps it */
+	/* a user with small needs gets them, any number of times, and keeps them */
 	for (uint32_t round = 1; round <= 50; round++) {
 		for (uint32_t tgid = 4000; tgid < 4020; tgid++)
 			assert_int_equal(publish(store, tgid, 300, round), 0);
@@ -476,7 +476,7 @@ static void shares_test(void **state)
 	table_memory__fini(&m);
 }
 
-/* Who was not sampled for a while makes room for whoever needs it. */
+/* A process without samples for a while makes room for others. */
 static void idle_test(void **state)
 {
 	const uint32_t room = UNWIND_PLACES_SIZE / (8 + 4000 * 32);
@@ -498,7 +498,7 @@ static void idle_test(void **state)
 	assert_int_equal(publish(store, 1900, 4000, 1), 0);
 	assert_false(is_published(&m, 1000));
 	assert_int_equal(count_published(&m, 1001, room - 1), room - 1);
-	/* who has places keeps them while they change */
+	/* a process with places keeps them while they change */
 	assert_int_equal(publish(store, 1900, 3999, 2), 0);
 	table_store__stats(store, &stats);
 	assert_int_equal(stats.places.idle_evicted, 1);
@@ -558,7 +558,7 @@ static void all_numbers_test(void **state)
 	table_memory__fini(&m);
 }
 
-/* Tables that are in use go only where their user has more than the one who needs room. */
+/* Tables in use are evicted only if their user has more than the user that needs room. */
 static void table_shares_test(void **state)
 {
 	struct unwind_table_image image;
@@ -583,7 +583,7 @@ static void table_shares_test(void **state)
 	for (uint32_t i = 0; i < room; i++)
 		there += is_there(store, i);
 	assert_true(there >= room - 3);
-	/* and not for who would then have more himself */
+	/* and not for a user that would then have more */
 	for (uint32_t i = 0; i < room; i++)
 		table_store__put(store, take_number(store).number, 2000, &image);
 	there = 0;

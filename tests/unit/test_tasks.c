@@ -111,7 +111,7 @@ static void everyone_is_a_target_and_has_a_parent(void **state)
 	forks(t, 100, 77, 78);
 	assert_int_equal(tasks__parent(t, 77), 70);
 	assert_int_equal(tasks__parent(t, 78), 77);
-	/* of those that nobody forked before our eyes, as of those that somebody did */
+	/* of processes without a fork event, as of those with one */
 	assert_int_equal(tasks__add_parent(t, 78, 71), 0);
 	assert_int_equal(tasks__parent(t, 78), 71);
 	tasks__free(t);

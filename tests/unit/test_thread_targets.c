@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Threads that were asked for: ends, execve by this one and by another, numbers that are used again. */
+/* Threads that were requested: ends, execve by this one and by another, numbers that are used again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -100,7 +100,7 @@ static void threads_that_end_before_the_first_record(void **state)
 	(void)state;
 	memset(alive, 0, sizeof(alive));
 	alive[PROCESS] = true;
-	assert_false(thread_targets__ended(&t, runs, 20, 15)); /* none was asked for */
+	assert_false(thread_targets__ended(&t, runs, 20, 15)); /* none was requested */
 	assert_int_equal(thread_targets__add(&t, THREAD, PROCESS), 0);
 	thread_targets__begin(&t, runs);
 	assert_true(thread_targets__ended(&t, runs, 20, 0));

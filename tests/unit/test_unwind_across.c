@@ -255,7 +255,7 @@ static void saved_test(void **state)
 		put(&w, DATA + 0x300 + UNWIND_GO_THREAD, DATA); /* another thread has it by now */
 		assert_int_equal(walk(&w), STACK_END_ROOT);
 		make_saved(&w, RULES[i]);
-		put(&w, DATA + 0x200 + 0xb8, 0); /* nobody's stack is left */
+		put(&w, DATA + 0x200 + 0xb8, 0); /* no stack is left */
 		assert_int_equal(walk(&w), STACK_END_ROOT);
 		make_saved(&w, RULES[i]);
 		put_call(&w, CALLER, START);

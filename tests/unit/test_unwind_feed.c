@@ -36,7 +36,7 @@ struct scene {
 	struct mapping mappings[FILES + 1];
 	bool jvm, pypy;
 	unsigned int requested, requests;
-	bool late; /* nothing is told at once */
+	bool late; /* nothing is reported at once */
 	struct image_id pending;
 	/* of the last requests */
 	uint64_t ticket;
@@ -269,7 +269,7 @@ static bool is_there(const struct scene *w, uint32_t number)
 	return number < UNWIND_TABLES && w->memory.shared.tables[number].number_size;
 }
 
-/* What a stack that ended in the file of this dso is told. */
+/* The feed's answer to a stack that ended in the file of this dso. */
 static int await(const struct scene *w, const struct fed_process *process, unsigned int dso)
 {
 	return unwind_feed__await(w->feed, process, w->mappings[dso].start);
@@ -291,7 +291,7 @@ static void waiting_test(void **state)
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	number = published(&w, 10, 1);
 	assert_true(number < UNWIND_TABLES);
-	/* nobody has taken them yet, built or not */
+	/* they are not taken yet, built or not */
 	assert_false(is_there(&w, number));
 	assert_true(unwind_feed__is_building(w.feed));
 	assert_int_equal(await(&w, &process, 1), -EAGAIN);
@@ -345,7 +345,7 @@ static void missed_test(void **state)
 	tear_down(&w);
 }
 
-/* Who has used up the credit builds for processes of some age only. */
+/* A user without credit builds for processes of some age only. */
 static void storm_test(void **state)
 {
 	struct scene_maps first_space, second_space;
@@ -455,7 +455,7 @@ static void cached_test(void **state)
 	assert_int_equal(stats.built, 1);
 	assert_int_equal(stats.cached, 1);
 	assert_int_equal(stats.put_off, 1);
-	/* the cache is not asked again */
+	/* the cache is not read again */
 	assert_int_equal(unwind_feed__missed(w.feed, &young, w.mappings[others[1]].start, NULL), 0);
 	unwind_feed__stats(w.feed, &stats);
 	assert_int_equal(stats.put_off, 2);
@@ -502,7 +502,7 @@ static void jvm_test(void **state)
 	tear_down(&w);
 }
 
-/* What PyPy makes is not here until a stack ended in it; nobody asks about other code. */
+/* PyPy's code is not read until a stack ended in it; other code never. */
 static void made_frames_test(void **state)
 {
 	const struct stack_copy copy = {.general = {[14] = 14}};
@@ -614,7 +614,7 @@ static void late_file_test(void **state)
 	assert_int_equal(await(&w, &process, 1), 1);
 	assert_true(is_there(&w, published(&w, 10, 1)));
 	assert_int_equal(w.requests, 1);
-	/* nobody has it mapped any more, and its number is another file's */
+	/* it is mapped no more, and its number is another file's */
 	assert_true(unwind_feed__forget(w.feed, w.pending));
 	w.mappings[2].image = w.pending;
 	process.maps = maps_of(&w, "2", &maps_space);
@@ -729,7 +729,7 @@ static void late_runtime_test(void **state)
 	w.late = true;
 	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x10100, &copy), 0);
 	assert_int_equal(w.requested, 1);
-	/* it is not asked again so soon */
+	/* no further request so soon */
 	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x10100, &copy), 0);
 	assert_int_equal(w.requested, 1);
 	answer.ticket = w.ticket + 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Callers of code that nobody describes, in forged memory: what follows a call is taken, what does not is not, and
+ * Callers of code without a description, in forged memory: what follows a call is taken, what does not is not, and
  * no stack makes it look at more than a few words.
  */
 #include <setjmp.h>
@@ -30,7 +30,7 @@
 #define DESCRIBED  0x00 /* 0x40 bytes: whoever called it is the root */
 #define FOLLOWED   0x40 /* its return address is at the stack pointer */
 #define IN_VAIN	   0x60 /* it was followed, and nothing is known */
-#define NOTHING	   0x80 /* nobody looked */
+#define NOTHING	   0x80 /* not looked at */
 #define SOMEWHERE  0xc0 /* the canonical frame address is in memory */
 #define DESCRIBED2 0xe0
 
@@ -277,7 +277,7 @@ static void leaf_test(void **state)
 	put_call(CODE + 0x20, CODE + FOLLOWED);
 	w = walk(CODE + NOTHING + 8, SP0, 1);
 	expect_cut(&w);
-	memcpy(code + 0x20 - 5, "\x90\x90\x90\xff\xd0", 5); /* it does not tell which */
+	memcpy(code + 0x20 - 5, "\x90\x90\x90\xff\xd0", 5); /* it does not show which */
 	w = walk(CODE + NOTHING + 8, SP0, 1);
 	expect_cut(&w);
 }
@@ -309,7 +309,7 @@ static void in_vain_test(void **state)
 		*word(at) = put_call(CODE + 0x20, CODE + IN_VAIN);
 	w = walk(CODE + IN_VAIN + 8, SP0, 1);
 	expect_cut(&w);
-	/* by frame pointer, if the call tells that it is one of this function */
+	/* by frame pointer, if the call shows that it is one of this function */
 	w = walk(CODE + IN_VAIN + 8, SP0, SP0 + 0x20);
 	expect_caller(&w, CODE + 0x20, FRAME_POINTER);
 	put_call(CODE + 0x20, CODE + DESCRIBED2); /* it is its caller's */

@@ -262,7 +262,7 @@ static void in_vain_test(void **state)
 	forge_free(&sections[1].content);
 }
 
-/* Where there is no room for the rules of code that nobody describes, the described code keeps its own. */
+/* Where there is no room for the rules of code without a description, the described code keeps its own. */
 static void too_much_code_test(void **state)
 {
 	struct forged_section sections[] = {{".text", {}, 0}, {".eh_frame", {}, 0}};

@@ -139,7 +139,7 @@ static void number_test(void **state)
 		s->found.reader.memory = &s->heap.memory;
 		assert_int_equal(v8_function__number(&s->found.reader, s->sfi, &number), 0);
 		assert_true(number == number_of(s));
-		/* where V8 was not looked at nobody knows where it is */
+		/* without a look at V8 its place is unknown */
 		s->found.layout.has_number = false;
 		assert_int_equal(v8_function__number(&s->found.reader, s->sfi, &number), 0);
 		assert_true(!number);

@@ -204,7 +204,7 @@ static void no_rows_test(void **state)
 	(void)state;
 	assert_int_equal(v8_lines__read(&h->reader, sfi, &function), 0);
 	assert_int_equal(function.rows.count, 4);
-	/* not made, since nobody has asked; not even that */
+	/* not made without a request; not even that */
 	v8_heap_word(h, array, h->layout.bytecode_positions, v8_heap_object(h, ODDBALL, 48));
 	assert_int_equal(v8_lines__read(&h->reader, sfi, &function), 0);
 	assert_int_equal(function.rows.count, 0);
@@ -637,7 +637,7 @@ static void baseline_test(void **state)
 			assert_true(chain.at[0].sfi == sfi && !chain.is_blind);
 			assert_int_equal(chain.at[0].position, expected[i][1]);
 		}
-		/* without the table nothing is told, nor of a function without bytecodes */
+		/* without the table nothing is reported, nor of a function without bytecodes */
 		assert_int_equal(v8_place__chain(&h->reader, &(struct v8_bytecodes){}, sfi,
 						 m.start + 32, false, &chain),
 				 -ENODATA);

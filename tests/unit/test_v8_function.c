@@ -84,7 +84,7 @@ static void long_strings_test(void **state)
 	v8_heap_u32(h, s, 12, 40000);
 	assert_int_equal(v8_string__text(&h->reader, s, text, sizeof(text)), 0);
 	assert_int_equal(strlen(text), 63);
-	/* longer than there is memory: what is asked for is there */
+	/* longer than the memory: the requested part is there */
 	v8_heap_u32(h, s, 12, UINT32_MAX);
 	assert_int_equal(v8_string__text(&h->reader, s, text, sizeof(text)), 0);
 	assert_int_equal(strlen(text), 63);
@@ -237,7 +237,7 @@ static void lines_in_pieces_test(void **state)
 
 #define UNITS 3000
 
-/* Where each place of a text is, told the simple way. */
+/* The line of each place of a text, found the simple way. */
 static void report_places(const uint16_t *units, uint32_t *lines, uint32_t *columns)
 {
 	uint32_t line = 1, begin = 0;

@@ -32,7 +32,7 @@ static void fresh(enum v8_version version)
 	assert_non_null(wasm);
 }
 
-/* "NUMBER name file", "-" if nothing is told. */
+/* "NUMBER name file", "-" if nothing is reported. */
 static const char *at(uint64_t address)
 {
 	static struct managed_function f;
@@ -151,7 +151,7 @@ static void test_inlined(void **state)
 	assert_string_equal(at(INSIDE(WASM_CODE_2)), "2+ two wasm://wasm/mod-1234");
 }
 
-/* What must refer back does not: nothing is told. */
+/* What must refer back does not: nothing is reported. */
 static void test_contradictions(void **state)
 {
 	const struct {

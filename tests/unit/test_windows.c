@@ -23,7 +23,7 @@
 #define WINDOWS	  8
 #define NAMES_MAX 64
 
-/* What the finisher has told. */
+/* What the finisher has reported. */
 struct reported {
 	pthread_mutex_t lock;
 	uint64_t numbers[WINDOWS];
@@ -209,7 +209,7 @@ static const struct profile *finish(struct scene *s)
 	return last;
 }
 
-/* Three windows; in each a function that was made in it, told of a little after the window's end. */
+/* Three windows; in each a function that was made in it, reported a little after the window's end. */
 static void report_three_windows(struct scene *s)
 {
 	for (uint64_t i = 0; i < 3; i++) {
@@ -263,7 +263,7 @@ static void windows_test(void **state)
 	}
 }
 
-/* Who does not know of windows sees one. */
+/* A reader without windows sees one. */
 static void one_window_test(void **state)
 {
 	const struct profile *p;
@@ -279,7 +279,7 @@ static void one_window_test(void **state)
 	windows__free(s.windows);
 }
 
-/* A window is not named before what is told of its end can have come. */
+/* A window is not named before the events about its end can have come. */
 static void not_too_early_test(void **state)
 {
 	struct scene s;

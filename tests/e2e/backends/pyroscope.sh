@@ -11,7 +11,7 @@ server=$top/build/servers/pyroscope
 [ -x "$server" ] || { echo "$0: there is no $server: make build/servers/pyroscope" >&2; exit 1; }
 mkdir -p "$1"
 cd "$1"
-# each of its parts has to be told where it is, or it looks for an address that others can reach
+# each of its parts needs its own address, or it looks for one that others can reach
 rings=()
 for part in ingester.lifecycler.addr distributor.ring.instance-addr compactor.ring.instance-addr \
 	store-gateway.sharding-ring.instance-addr overrides-exporter.ring.instance-addr query-frontend.instance-addr \

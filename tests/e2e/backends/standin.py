@@ -323,7 +323,7 @@ class Pyroscope(Handler):
             raise rules.invalid(f"unmarshal message: {e}") from e
 
     def take(self, body, kind):
-        """All series are tried; one failure is told, without saying of which."""
+        """All series are tried; one failure is reported, without saying of which."""
         found, failed, stored, samples = self.series_of(body, kind), None, 0, 0
         if not any(raws for _, raws in found):
             raise rules.invalid("no profiles received")
@@ -491,7 +491,7 @@ class StandIn(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.port}"
 
     def handle_error(self, request, client_address):
-        if not isinstance(sys.exc_info()[1], ConnectionError):  # who pushes may go away
+        if not isinstance(sys.exc_info()[1], ConnectionError):  # a client may go away
             super().handle_error(request, client_address)
 
     def __enter__(self):

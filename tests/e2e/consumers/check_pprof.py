@@ -77,7 +77,7 @@ class Pprof(Checker):
             self.check(with_lines == len(locations), what + ": locations without a line")
         else:
             self.check(not with_lines, what + ": lines in spite of its flags")
-            self.check(build_id, what + ": nobody could tell whose symbols these are")
+            self.check(build_id, what + ": the owner of these symbols is unknown")
         lines = [line for l in locations for line in l["line"]]
         files = [self.p["function"][line["function_id"] - 1]["filename"] for line in lines]
         self.check(m["has_filenames"] == any(files), what + ": has_filenames")

@@ -146,7 +146,7 @@ class Firefox(Checker):
                     self.check(key in self.schemas[name], "%s: %s names %s" % (what, label, key))
 
     def check_markers(self, what, thread):
-        """What each of them says is in its schema; how many there are, and of how many samples they tell."""
+        """Each has the fields of its schema; how many there are, and how many samples they count."""
         markers, counts, samples = thread["markers"], {}, {}
         if not self.check_columns(what + ".markers", markers, MARKER_COLUMNS):
             return counts, samples
@@ -181,7 +181,7 @@ class Firefox(Checker):
         return counts, samples
 
     def check_totals_of_markers(self):
-        """What markers tell of is what meta.extra counts."""
+        """Markers count the same as meta.extra."""
         extra = {}
         for section in self.meta.get("extra", []):
             for entry in section["entries"]:
@@ -190,11 +190,11 @@ class Firefox(Checker):
                     extra[label] = extra.get(label, 0) + (entry["value"] if is_int(entry["value"]) else 1)
         reported = {}
         for thread in self.threads:
-            for kind, count in thread.pop("told", {}).items():
+            for kind, count in thread.pop("reported", {}).items():
                 reported[kind] = reported.get(kind, 0) + count
         if not any(thread["samples"] for thread in self.threads):
             return
-        self.check(reported.get("CutStacks", 0) == extra.get("Cut", 0), "%d cut stacks are told of, there are %d" % (
+        self.check(reported.get("CutStacks", 0) == extra.get("Cut", 0), "%d cut stacks have markers, there are %d" % (
             reported.get("CutStacks", 0), extra.get("Cut", 0)))
         self.check(reported.get("Lost", 0) == extra.get("Something was lost in", 0), "lost ranges without markers")
         self.check(reported.get("ClockEpoch", 0) == max(extra.get("Epochs", 0) - 1, 0), "clock epochs without markers")
@@ -247,7 +247,7 @@ class Firefox(Checker):
                 self.check(isinstance(entry.get("label"), str) and isinstance(
                     entry.get("format"), str) and "value" in entry, "extra entry %r" % entry)
         for wanted in ("Clock", "Books", "Stacks", "Losses"):
-            self.check(wanted in labels, "meta.extra does not tell of %s" % wanted)
+            self.check(wanted in labels, "meta.extra has no %s" % wanted)
 
     def check_libs(self):
         seen = set()
@@ -502,7 +502,7 @@ class CpuProfile(Checker):
                 frame = tuple(sorted(nodes[child - 1]["callFrame"].items()))
                 self.check(frame not in siblings, what + " could be merged with a sibling")
                 siblings.add(frame)
-        self.check(len(parents) == len(nodes) - 1, "nodes that are nobody's children")
+        self.check(len(parents) == len(nodes) - 1, "nodes that are no node's children")
         preorder, todo = 0, [1]
         while todo and len(parents) == len(nodes) - 1:
             at = todo.pop()

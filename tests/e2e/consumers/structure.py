@@ -44,7 +44,7 @@ class Checker:
     def result(self, file_format):
         totals = {}
         for thread in self.threads:
-            # lives of one number ("123", "123.1") are one thread to a test that knows numbers
+            # lives of one number ("123", "123.1") are one thread for a test by numbers
             key = "%s/%s" % (str(thread["pid"]).split(".")[0], str(thread["tid"]).split(".")[0])
             total = totals.setdefault(key, {"samples": 0, "cpu_ns": 0})
             total["samples"] += thread["samples"]

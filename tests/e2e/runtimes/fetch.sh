@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# fetch.sh DIR: runtimes newer than the system's that tell of the code they make: Python 3.13 of a later
+# fetch.sh DIR: runtimes newer than the system's that report their JIT code: Python 3.13 of a later
 # Debian in DIR/python (it runs on its own C library: DIR/python/run), and of npm Node.js 24 in
 # DIR/node/bin/node, Bun in DIR/bun/bin/bun and Deno in DIR/deno/deno. And Go 1.24 in DIR/go/bin/go where the
 # system's is too old to optimize by a profile (1.21).
