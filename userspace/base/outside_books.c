@@ -41,19 +41,9 @@ const char *outside_thing_unit(enum outside_thing thing)
 	return things[thing].unit;
 }
 
-const char *outside_thing_text(enum outside_thing thing)
-{
-	return things[thing].text;
-}
-
 const char *outside_reason_name(enum outside_reason reason)
 {
 	return reasons[reason].name;
-}
-
-const char *outside_reason_text(enum outside_reason reason)
-{
-	return reasons[reason].text;
 }
 
 bool outside_reason_waits(enum outside_reason reason)

@@ -62,9 +62,7 @@ enum outside_reason {
 
 const char *outside_thing_name(enum outside_thing thing);
 const char *outside_thing_unit(enum outside_thing thing);
-const char *outside_thing_text(enum outside_thing thing);
 const char *outside_reason_name(enum outside_reason reason);
-const char *outside_reason_text(enum outside_reason reason);
 bool outside_reason_waits(enum outside_reason reason);
 
 /* A user is a uid (base/tenant_user.h) or one of these. */

@@ -76,8 +76,6 @@ int live__watch(struct live *live, int fd, enum live_wake wake);
 void live__wait(struct live *live, uint64_t until);
 /* Is it time for live__tick()? live__wait() may return before. */
 bool live__is_due(const struct live *live);
-/* Something has come that a tick has to take into the stream: the next one may be early. */
-void live__hasten(struct live *live);
 int live__tick(struct live *live, event_sink_fn sink, void *context);
 int live__stop(struct live *live, event_sink_fn sink, void *context);
 

@@ -138,7 +138,8 @@ bool live__is_due(const struct live *live)
 	return monotonic_ns() >= live->due;
 }
 
-void live__hasten(struct live *live)
+/* Something has come that a tick has to take into the stream: the next one may be early. */
+static void hasten(struct live *live)
 {
 	uint64_t early = max_u64(monotonic_ns() + WAKE_SETTLES, live->earliest);
 
@@ -155,7 +156,7 @@ static void take_found_files(struct live *live)
 	if (live->found_err)
 		live->due = 0;
 	else if (hurried && !hurries(live))
-		live__hasten(live);
+		hasten(live);
 }
 
 int live_pace__use_readers(struct live *live)
@@ -213,7 +214,7 @@ static bool take_wakes(struct live *live)
 		switch ((enum live_wake)events[i].data.u32) {
 		case LIVE_WAKE_KERNEL:
 			bpf_session__take_wake(live->session);
-			live__hasten(live);
+			hasten(live);
 			break;
 		case LIVE_WAKE_RINGS:
 			live->due = live->on_timer = 0;
@@ -222,7 +223,7 @@ static bool take_wakes(struct live *live)
 			take_found_files(live);
 			break;
 		case LIVE_WAKE_TABLES:
-			live__hasten(live);
+			hasten(live);
 			others = true;
 			break;
 		case LIVE_WAKE_OTHER:
