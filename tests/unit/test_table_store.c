@@ -212,7 +212,7 @@ static void numbers_test(void **state)
 	assert_int_equal(table_store__put(store, second.number, 1, &NOTHING), 0);
 	assert_true(is_there(store, second.number));
 	p.table = first.number;
-	assert_int_equal(table_store__publish(store, 100, &p, 1, 1), 0);
+	assert_int_equal(place_store__publish(table_store__places(store), 100, &p, 1, 1), 0);
 	for (uint32_t i = 3; i < UNWIND_TABLES; i++)
 		m.shared.used[take_number(store).number] = *m.shared.epoch;
 	m.shared.used[third.number] = 1;
@@ -228,7 +228,7 @@ static void numbers_test(void **state)
 	for (int i = 0; i < 200; i++)
 		assert_int_not_equal(take_number(store).number, first.number);
 	assert_true(table_store__owns(store, &first));
-	table_store__withdraw(store, 100);
+	place_store__withdraw(table_store__places(store), 100);
 	for (int i = 0; i < 200 && table_store__owns(store, &first); i++)
 		take_number(store);
 	assert_false(table_store__owns(store, &first));
@@ -330,7 +330,7 @@ static int publish(struct table_store *store, uint32_t tgid, uint32_t count, uin
 	for (uint32_t i = 0; i < count; i++)
 		p[i] = (struct unwind_placement){0x1000 * (tgid + i), 0x1000 * (tgid + i) + 0x800,
 						 tgid, UNWIND_NO_TABLE};
-	return table_store__publish(store, tgid, p, count, as_of);
+	return place_store__publish(table_store__places(store), tgid, p, count, as_of);
 }
 
 /* Many processes that change often: none disturbs another, and what they leave is used again. */
@@ -353,8 +353,8 @@ static void processes_test(void **state)
 			assert_published(&m, tgid, (tgid * round) % 60, round);
 	}
 	for (uint32_t tgid = 2; tgid <= 300; tgid += 2)
-		table_store__withdraw(store, tgid);
-	table_store__withdraw(store, 999);
+		place_store__withdraw(table_store__places(store), tgid);
+	place_store__withdraw(table_store__places(store), 999);
 	assert_int_equal(word_of(&m, 2), 0);
 	assert_published(&m, 3, 3 * 199 % 60, 199);
 	table_store__stats(store, &stats);
@@ -492,7 +492,7 @@ static void idle_test(void **state)
 	assert_int_equal(publish_until_full(store, 1000, 4000), room);
 	table_store__advance(store, now + PLACE_IDLE_NS / 2);
 	for (uint32_t i = 1; i < room; i++)
-		table_store__sampled(store, 1000 + i);
+		place_store__sampled(table_store__places(store), 1000 + i);
 	assert_int_equal(publish(store, 1900, 4000, 1), -ENOSPC);
 	table_store__advance(store, now + PLACE_IDLE_NS + SECOND);
 	assert_int_equal(publish(store, 1900, 4000, 1), 0);
@@ -504,8 +504,8 @@ static void idle_test(void **state)
 	assert_int_equal(stats.places.idle_evicted, 1);
 	/* ended ones leave all they had */
 	for (uint32_t i = 1; i < room; i++)
-		table_store__withdraw(store, 1000 + i);
-	table_store__withdraw(store, 1900);
+		place_store__withdraw(table_store__places(store), 1000 + i);
+	place_store__withdraw(table_store__places(store), 1900);
 	assert_int_equal(publish_until_full(store, 2000, 4000), room);
 	table_store__free(store);
 	table_memory__fini(&m);
@@ -547,7 +547,8 @@ static void all_numbers_test(void **state)
 		assert_int_equal(table_store__take_number(store, 2000, &number), 0);
 		p[i % EACH] = (struct unwind_placement){start, start + 0x800, 0, number.number};
 		if (i % EACH == EACH - 1)
-			assert_int_equal(table_store__publish(store, 2000 + i / EACH, p, EACH, 1),
+			assert_int_equal(place_store__publish(table_store__places(store),
+							      2000 + i / EACH, p, EACH, 1),
 					 0);
 	}
 	assert_int_equal(count_published(&m, 2000, UNWIND_TABLES / EACH), UNWIND_TABLES / EACH);

@@ -705,7 +705,7 @@ static void too_many_test(void **state)
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	unwind_feed__stats(w.feed, &stats);
 	assert_int_equal(stats.store.places.processes, 1);
-	unwind_feed__unpublish(w.feed, 10);
+	place_store__withdraw(table_store__places(w.store), 10);
 	unwind_feed__stats(w.feed, &stats);
 	assert_int_equal(stats.store.places.processes, 0);
 	tear_down(&w);

@@ -374,7 +374,7 @@ static int publish_within_budget(struct unwinding *u, const struct process_life 
 		known->waits = true;
 		/* rather nothing than what misleads */
 		if (known->urgent)
-			unwind_feed__unpublish(u->feed, process->pid);
+			place_store__withdraw(table_store__places(u->tables), process->pid);
 		return 0;
 	}
 	known->at_once += now - known->published_at < PUBLISH_NS;
@@ -541,7 +541,7 @@ int unwinding__recorded(struct unwinding *u, const struct event_header *event)
 	if (!known)
 		return process ? -ENOMEM : 0;
 	if (sample->places_tag)
-		unwind_feed__sampled(u->feed, sample->tgid);
+		place_store__sampled(table_store__places(u->tables), sample->tgid);
 	return is_lost(known, sample) ? unwinding__publish_again(u, process)
 				      : unwinding__want(u, process);
 }

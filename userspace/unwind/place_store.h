@@ -8,7 +8,7 @@
  * because of others, and a single user may have all. A user's own processes give way to one that needs less than half
  * of what they have.
  *
- * Used by table_store alone, on the same thread.
+ * table_store has one, and both are used by one thread.
  */
 #ifndef UNWIND_PLACE_STORE_H
 #define UNWIND_PLACE_STORE_H
@@ -21,7 +21,12 @@
 
 struct place_store;
 struct table_store_options;
-struct unwind_placement;
+
+/* One executable mapping. `table` is UNWIND_NO_TABLE or a number of table_store__take_number(). */
+struct unwind_placement {
+	uint64_t start, end, bias;
+	uint32_t table;
+};
 
 #define PLACE_IDLE_NS 2000000000ull /* not sampled for so long */
 
@@ -46,11 +51,17 @@ uint32_t place_store__user(const struct place_store *s, uint32_t tgid);
 
 /* Sets the current time, CLOCK_MONOTONIC ns. */
 void place_store__advance(struct place_store *s, uint64_t now);
-/* As table_store__publish(), table_store__withdraw(), table_store__refuse(), table_store__sampled(). */
+/*
+ * Publishes the mappings of a process at `as_of` (CLOCK_MONOTONIC ns), ascending and without overlap. After a
+ * later execve they are ignored. 0; -E2BIG: more than UNWIND_PLACES_MAX; -ENOSPC: no room;
+ * -ENOMEM. If it fails, what was published before is withdrawn, so that the kernel side sends copies of stacks.
+ */
 int place_store__publish(struct place_store *s, uint32_t tgid,
 			 const struct unwind_placement *placements, size_t count, uint64_t as_of);
 void place_store__withdraw(struct place_store *s, uint32_t tgid);
+/* It has too many mappings to be published: counts that, and withdraws it. */
 void place_store__refuse(struct place_store *s, uint32_t tgid);
+/* It was sampled: its places are in use. */
 void place_store__sampled(struct place_store *s, uint32_t tgid);
 /* One process more has to give way, for another reason than room, to this one. False: none has to. */
 bool place_store__evict(struct place_store *s, uint32_t tgid);

@@ -310,15 +310,10 @@ static void link_table(struct table_store *s, uint32_t number, const struct unwi
 	__atomic_store_n(&to->number_size, table->number_size, __ATOMIC_RELEASE);
 }
 
-uint32_t table_store__user(const struct table_store *s, uint32_t tgid)
-{
-	return place_store__user(s->places, tgid);
-}
-
 static int put_bytes(struct table_store *s, uint32_t number, uint32_t tgid,
 		     const struct unwind_table_image *image, struct unwind_table *table)
 {
-	uint32_t user = table_store__user(s, tgid);
+	uint32_t user = place_store__user(s->places, tgid);
 	size_t offset;
 	uint64_t start;
 	int err = image->size > s->memory.segment_size ? -ENOSPC
@@ -371,7 +366,7 @@ int table_store__put(struct table_store *s, uint32_t number, uint32_t tgid,
 
 void table_store__leave(struct table_store *s, uint32_t tgid)
 {
-	outside_books__add(s->options.books, table_store__user(s, tgid), OUTSIDE_TABLES,
+	outside_books__add(s->options.books, place_store__user(s->places, tgid), OUTSIDE_TABLES,
 			   OUTSIDE_BY_ITSELF, 1);
 }
 
@@ -384,27 +379,9 @@ const struct unwind_table *table_store__get(const struct table_store *s, uint32_
 	return table->number_size ? table : NULL;
 }
 
-/* ---- processes ------------------------------------------------------------------------------- */
-
-int table_store__publish(struct table_store *s, uint32_t tgid,
-			 const struct unwind_placement *placements, size_t count, uint64_t as_of)
+struct place_store *table_store__places(const struct table_store *s)
 {
-	return place_store__publish(s->places, tgid, placements, count, as_of);
-}
-
-void table_store__withdraw(struct table_store *s, uint32_t tgid)
-{
-	place_store__withdraw(s->places, tgid);
-}
-
-void table_store__refuse(struct table_store *s, uint32_t tgid)
-{
-	place_store__refuse(s->places, tgid);
-}
-
-void table_store__sampled(struct table_store *s, uint32_t tgid)
-{
-	place_store__sampled(s->places, tgid);
+	return s->places;
 }
 
 void table_store__stats(const struct table_store *s, struct table_store_stats *stats)

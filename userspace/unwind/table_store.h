@@ -34,8 +34,8 @@ struct table_store_options {
 /* NULL: no memory. */
 struct table_store *table_store__new(const struct table_store_options *options);
 void table_store__free(struct table_store *s);
-/* As table_store_options.user_of says. */
-uint32_t table_store__user(const struct table_store *s, uint32_t tgid);
+/* Of the processes that use its tables. */
+struct place_store *table_store__places(const struct table_store *s);
 
 /*
  * The number of one file's table. Places can use it before the table exists; until then stacks end there. If
@@ -67,25 +67,6 @@ const struct unwind_table *table_store__get(const struct table_store *s, uint32_
 
 /* Sets the current time (CLOCK_MONOTONIC ns), by which the last use of tables is ordered. */
 void table_store__advance(struct table_store *s, uint64_t now);
-
-/* One executable mapping. `table` is UNWIND_NO_TABLE or a number of table_store__take_number(). */
-struct unwind_placement {
-	uint64_t start, end, bias;
-	uint32_t table;
-};
-
-/*
- * Publishes the mappings of a process at `as_of` (CLOCK_MONOTONIC ns), ascending and without overlap. After a
- * later execve they are ignored. 0; -E2BIG: more than UNWIND_PLACES_MAX; -ENOSPC: no room, see place_store.h;
- * -ENOMEM. If it fails, what was published before is withdrawn, so that the kernel side sends copies of stacks.
- */
-int table_store__publish(struct table_store *s, uint32_t tgid,
-			 const struct unwind_placement *placements, size_t count, uint64_t as_of);
-void table_store__withdraw(struct table_store *s, uint32_t tgid);
-/* It has too many mappings to be published: counts that, and withdraws it. */
-void table_store__refuse(struct table_store *s, uint32_t tgid);
-/* It was sampled: its places are in use. */
-void table_store__sampled(struct table_store *s, uint32_t tgid);
 
 struct table_store_stats {
 	uint64_t tables;	    /* currently loaded */

@@ -51,6 +51,7 @@ int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_fe
 		return -ENOMEM;
 	}
 	f->options = *options;
+	f->places = table_store__places(options->store);
 	f->open_fd = -1;
 	if (!f->options.files_max)
 		f->options.files_max = FILES_MAX;
@@ -315,21 +316,11 @@ int unwind_feed__publish(struct unwind_feed *f, const struct fed_process *proces
 	int err = process->maps.count > UNWIND_FEED_MAPPINGS ? -E2BIG : place_all(f, process);
 
 	if (err == -E2BIG)
-		table_store__refuse(f->options.store, process->tgid);
+		place_store__refuse(f->places, process->tgid);
 	else if (!err)
-		err = table_store__publish(f->options.store, process->tgid, f->placements.data,
+		err = place_store__publish(f->places, process->tgid, f->placements.data,
 					   f->placements.count, process->time);
 	return err;
-}
-
-void unwind_feed__unpublish(struct unwind_feed *f, uint32_t tgid)
-{
-	table_store__withdraw(f->options.store, tgid);
-}
-
-void unwind_feed__sampled(struct unwind_feed *f, uint32_t tgid)
-{
-	table_store__sampled(f->options.store, tgid);
 }
 
 static bool is_of_use(const struct fed_file *file)
@@ -434,7 +425,7 @@ void unwind_feed__withdraw(struct unwind_feed *f, uint32_t tgid)
 {
 	struct fed_made *made = made_map__find(&f->mades, tgid);
 
-	table_store__withdraw(f->options.store, tgid);
+	place_store__withdraw(f->places, tgid);
 	if (made)
 		made_map__remove(&f->mades, made);
 	made_code__forget(f->made_code, tgid);
@@ -493,7 +484,7 @@ static int request_made_table(struct unwind_feed *f, uint32_t tgid,
 	struct table_request request = {
 		.kind = BUILD_PIECES,
 		.effort = TABLE_BUILD,
-		.owner = table_store__user(f->options.store, tgid),
+		.owner = place_store__user(f->places, tgid),
 	};
 	_cleanup_close_ int fd = build_pieces__write(pieces, count);
 	struct fed_made *made;

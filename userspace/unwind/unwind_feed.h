@@ -95,14 +95,10 @@ struct fed_process {
 
 /*
  * Publishes its mappings at that time, and requests missing tables. 0; -ENOMEM; -E2BIG: it has too many; -ENOSPC:
- * there is no room for it. In these cases the earlier publication of the process is withdrawn.
+ * there is no room for it. In these cases the earlier publication of the process is withdrawn. place_store__withdraw()
+ * takes it back; what else is known of the process is kept.
  */
 int unwind_feed__publish(struct unwind_feed *f, const struct fed_process *process);
-/* Takes that back; what else is known of the process is kept. */
-void unwind_feed__unpublish(struct unwind_feed *f, uint32_t tgid);
-/* It was sampled, with what was published of it. */
-void unwind_feed__sampled(struct unwind_feed *f, uint32_t tgid);
-
 /* Are all these mappings known, so that publishing them reads no file? */
 bool unwind_feed__has_tables(const struct unwind_feed *f, struct mappings maps);
 /* Is a table being built? */

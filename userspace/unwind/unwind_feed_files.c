@@ -155,7 +155,7 @@ int unwind_feed__request_table(struct unwind_feed *f, const struct fed_process *
 	if (request.fd < 0)
 		return request.fd == -ENOMEM ? request.fd : 0;
 	request.base = file->base;
-	request.owner = table_store__user(f->options.store, process->tgid);
+	request.owner = place_store__user(f->places, process->tgid);
 	if (!table_store__owns(f->options.store, &file->number))
 		err = table_store__take_number(f->options.store, process->tgid, &file->number);
 	if (!err)

@@ -44,6 +44,7 @@ MAP_TYPE(made_map, struct fed_made);
 
 struct unwind_feed {
 	struct unwind_feed_options options;
+	struct place_store *places; /* of options.store */
 	struct table_builder *builder;
 	VEC(struct fed_file) files; /* by image */
 	struct image_id open_image; /* the last file that was answered … */
