@@ -159,8 +159,7 @@ static void denied_test(void **state)
 	(void)state;
 	quota__init(&bytes, QUOTA_JIT_BYTES);
 	assert_int_equal(jit_owner__read(getpid(), &owner), 0);
-	assert_int_equal(jit_follower__new(&output, &bytes, &r), 0);
-	assert_int_equal(jit_follower__deny(r, owner.user), 0);
+	assert_int_equal(jit_follower__new(&output, &bytes, &owner.user, 1, &r), 0);
 	jit_follower__follow_map(r, &owner);
 	assert_int_equal(h.last_file, 1);
 	assert_int_equal(h.state, JIT_FILE_STATE_HUNG);

@@ -52,7 +52,8 @@ struct jit_follower {
 	int inotify; /* -1: a user may have no more than 128 of these: files are polled then */
 	VEC(struct followed) files;
 	VEC(struct waiting) waiting;
-	VEC(uint32_t) denied;	  /* users */
+	const uint32_t *denied; /* users; the caller's */
+	size_t denied_count;
 	struct quota *bytes;	  /* the caller's */
 	struct quota file_counts; /* of files and processes that are waiting */
 	uint32_t last_number;
@@ -64,7 +65,7 @@ struct jit_follower {
 /* ---- life ------------------------------------------------------------------------------------ */
 
 int jit_follower__new(const struct jit_follower_output *output, struct quota *bytes,
-		      struct jit_follower **follower)
+		      const uint32_t *denied, size_t denied_count, struct jit_follower **follower)
 {
 	struct jit_follower *r = calloc(1, sizeof(*r));
 
@@ -72,6 +73,8 @@ int jit_follower__new(const struct jit_follower_output *output, struct quota *by
 		return -ENOMEM;
 	r->output = *output;
 	r->bytes = bytes;
+	r->denied = denied;
+	r->denied_count = denied_count;
 	quota__init(&r->file_counts, QUOTA_JIT_FILES);
 	r->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	*follower = r;
@@ -86,7 +89,6 @@ void jit_follower__free(struct jit_follower *r)
 		jit_file__close(&r->files.data[i].file);
 	vec_free(&r->files);
 	vec_free(&r->waiting);
-	vec_free(&r->denied);
 	cleanup_close(&r->inotify);
 	free(r);
 }
@@ -96,15 +98,10 @@ int jit_follower__signs_fd(const struct jit_follower *r)
 	return r->inotify;
 }
 
-int jit_follower__deny(struct jit_follower *r, uint32_t user)
-{
-	return vec_push(&r->denied, user);
-}
-
 static bool is_denied(const struct jit_follower *r, uint32_t user)
 {
-	for (size_t i = 0; i < r->denied.count; i++)
-		if (r->denied.data[i] == user)
+	for (size_t i = 0; i < r->denied_count; i++)
+		if (r->denied[i] == user)
 			return true;
 	return false;
 }

@@ -26,14 +26,14 @@ struct jit_follower_output {
 	void *context;
 };
 
-/* What is read is taken from `bytes` (QUOTA_JIT_BYTES), which outlives it. 0 or -ENOMEM. */
+/*
+ * What is read is taken from `bytes` (QUOTA_JIT_BYTES). No file of the users `denied` is opened. Both outlive it. 0 or
+ * -ENOMEM.
+ */
 int jit_follower__new(const struct jit_follower_output *output, struct quota *bytes,
-		      struct jit_follower **follower);
+		      const uint32_t *denied, size_t denied_count, struct jit_follower **follower);
 /* NULL is fine. */
 void jit_follower__free(struct jit_follower *r);
-
-/* No file of this user is opened any more. 0 or -ENOMEM. */
-int jit_follower__deny(struct jit_follower *r, uint32_t user);
 
 /* Readable when there are signs; -1: files are polled. The follower's own. */
 int jit_follower__signs_fd(const struct jit_follower *r);

@@ -269,10 +269,9 @@ static int follow(struct jit_channel *channel)
 	struct watcher w = {.channel = channel, .epoll = -1};
 	const struct jit_follower_output output = {
 		.push = keep_event, .is_full = is_full, .touch = touch, .context = &w};
-	int err = jit_follower__new(&output, &channel->bytes, &w.follower);
+	int err = jit_follower__new(&output, &channel->bytes, channel->denied,
+				    channel->denied_count, &w.follower);
 
-	for (uint32_t i = 0; i < channel->denied_count && !err; i++)
-		err = jit_follower__deny(w.follower, channel->denied[i]);
 	if (!err)
 		err = open_descriptors(&w);
 	if (!err)

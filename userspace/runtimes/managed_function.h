@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "base/search.h"
 #include "base/vec.h"
 
 #define MANAGED_NAME_MAX 1024u /* bytes, with the NUL */
@@ -29,9 +30,18 @@ struct managed_function {
 	rows; /* ascending by offset; where there are none, its lines are unknown */
 };
 
-void managed_function__fini(struct managed_function *f);
+static inline void managed_function__fini(struct managed_function *f)
+{
+	vec_free(&f->rows);
+}
 
 /* The row that covers this offset, or NULL. */
-const struct managed_row *managed_function__row(const struct managed_function *f, uint32_t offset);
+static inline const struct managed_row *managed_function__row(const struct managed_function *f,
+							      uint32_t offset)
+{
+	size_t at = partition_point(f->rows.data, f->rows.count, row, row->offset <= offset);
+
+	return at ? &f->rows.data[at - 1] : NULL;
+}
 
 #endif

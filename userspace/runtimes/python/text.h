@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Python's str and bytes objects in the memory of a process. Part of cpython_code.h. */
+/* Python's str and bytes objects in the memory of a process. Part of code.h. */
 #ifndef RUNTIMES_PYTHON_TEXT_H
 #define RUNTIMES_PYTHON_TEXT_H
 

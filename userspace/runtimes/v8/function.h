@@ -25,7 +25,7 @@ struct v8_function {
 };
 
 /*
- * Names the function at an SFI, without rows (see v8_lines.h). 0; -ENODATA: there is none, or no more; -EAGAIN: it is just
+ * Names the function at an SFI, without rows (see lines.h). 0; -ENODATA: there is none, or no more; -EAGAIN: it is just
  * being changed, even at the second look; or as target_memory__read(). Untouched on failure are only `about`.
  */
 int v8_function__read(struct v8_reader *r, uint64_t sfi, struct managed_function *f,

@@ -22,7 +22,7 @@ struct v8_scripts;
 #define V8_CHUNKS_KNOWN 512u /* 1 MB each: a power of two */
 
 /*
- * A reader of the heaps of one process. The layout and the scripts (see v8_script.h) are the caller's; `memory` is
+ * A reader of the heaps of one process. The layout and the scripts (see script.h) are the caller's; `memory` is
  * the limit of one request, and may be another for each. Maps of the kinds that are followed lie in memory that V8
  * never changes: which types they have is remembered. One thread.
  */
@@ -35,7 +35,7 @@ struct v8_reader {
 		uint16_t type;
 	} maps[V8_MAPS_KNOWN];
 	uint64_t stream_map; /* of InstructionStreams; 0: none was seen */
-	/* Parts of the address space that had code of the heap, one more than their number, by its end (v8_code.c) */
+	/* Parts of the address space that had code of the heap, one more than their number, by its end (code.c) */
 	uint64_t code_chunks[V8_CHUNKS_KNOWN];
 };
 

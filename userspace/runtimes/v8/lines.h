@@ -4,7 +4,7 @@
  *
  * The offset of a row is one into the bytecodes, from 0 on. In the frame of an interpreted function, the upper half of the
  * word at off_bytecode_offset is v8_layout__bytecode_bias() more than it. In frames of other code there may be anything,
- * numbers as well: the row counts only where the address is in none that V8 has made (v8_code.h), or in one of V8_CODE_OTHER.
+ * numbers as well: the row counts only where the address is in none that V8 has made (code.h), or in one of V8_CODE_OTHER.
  */
 #ifndef RUNTIMES_V8_LINES_H
 #define RUNTIMES_V8_LINES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The place of an address in code that V8 has made: the function, those that are inlined there, and the lines, if
- * they can be determined. v8_code.h says when to read them.
+ * they can be determined. code.h says when to read them.
  */
 #ifndef RUNTIMES_V8_PLACE_H
 #define RUNTIMES_V8_PLACE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Modules, between the way from an instance to its module (v8_wasm_find.c) and its code (v8_wasm.c). */
+/* Modules, between the way from an instance to its module (wasm_find.c) and its code (wasm.c). */
 #ifndef RUNTIMES_V8_WASM_PRIVATE_H
 #define RUNTIMES_V8_WASM_PRIVATE_H
 
