@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -37,6 +38,14 @@ int write_full(int fd, const void *data, size_t size)
 		size -= written;
 	}
 	return 0;
+}
+
+int memory_with(const char *name, const void *data, size_t size)
+{
+	_cleanup_close_ int fd = memfd_create(name, MFD_CLOEXEC);
+	int err = fd < 0 ? -errno : write_full(fd, data, size);
+
+	return err ? err : steal_fd(fd);
 }
 
 ssize_t pread_full(int fd, void *data, size_t size, uint64_t offset)

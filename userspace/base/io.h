@@ -11,6 +11,8 @@
 
 /* Write everything, through EINTR and short writes. 0 or negative errno. */
 int write_full(int fd, const void *data, size_t size);
+/* Memory with a copy of some bytes, for another process. A descriptor or negative errno. */
+int memory_with(const char *name, const void *data, size_t size);
 /* Like pread, through EINTR and short reads: bytes read (less than size only at the end), or errno. */
 ssize_t pread_full(int fd, void *data, size_t size, uint64_t offset);
 /* All of them: 0, a negative errno, or -EBADMSG: the file ends before. */

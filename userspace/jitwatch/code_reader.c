@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
@@ -111,9 +110,10 @@ static int answer_all(struct found_runtimes *found, const struct code_request *r
 	code_answers__begin(found);
 	for (uint32_t i = 0; i < request->count && !err; i++)
 		err = code_answers__add(&answers, found, &request->questions[i]);
-	fd = err == -ENOMEM || !answers.bytes.count ? -1
-						    : memfd_create("sysprof-code", MFD_CLOEXEC);
-	if (fd >= 0 && write_full(fd, answers.bytes.data, answers.bytes.count) == 0)
+	fd = err == -ENOMEM || !answers.bytes.count
+		     ? -1
+		     : memory_with("sysprof-code", answers.bytes.data, answers.bytes.count);
+	if (fd >= 0)
 		job->answer_fds[job->answer_fd_count++] = fd;
 	code_answers__fini(&answers);
 	return err == -ENOMEM ? err : 0;

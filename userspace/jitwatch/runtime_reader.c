@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
@@ -32,15 +31,7 @@ struct frames_answer {
 /* A descriptor of a copy of so many bytes; -1 of none; negative errno. */
 static int share_bytes(const void *data, size_t size)
 {
-	_cleanup_close_ int fd = size ? memfd_create("sysprof-array", MFD_CLOEXEC) : -1;
-	int err;
-
-	if (!size)
-		return -1;
-	if (fd < 0)
-		return -errno;
-	err = write_full(fd, data, size);
-	return err ? err : steal_fd(fd);
+	return size ? memory_with("sysprof-array", data, size) : -1;
 }
 
 /* A copy of so many bytes of it, the caller's. 0, -ENODATA: it has fewer; -ENOMEM. */

@@ -176,12 +176,10 @@ void proc_maps__serve(struct helper_job *job)
 		answer->err = 0;
 	answer->tid = tid;
 	answer->lines = result.lines;
-	fd = bytes.count ? memfd_create("sysprof-maps", MFD_CLOEXEC) : -1;
-	if (fd >= 0 && !write_full(fd, bytes.data, bytes.count)) {
+	fd = bytes.count ? memory_with("sysprof-maps", bytes.data, bytes.count) : -1;
+	if (fd >= 0) {
 		answer->size = bytes.count;
 		job->answer_fds[job->answer_fd_count++] = fd;
-	} else if (fd >= 0) {
-		close(fd);
 	}
 	vec_free(&bytes);
 }

@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -170,17 +169,6 @@ int sealed_child__start_keeper(pid_t *keeper, int *control)
 	return keeper__start(HELPER_SEALED_KEEPER, &PLAN, keeper, control);
 }
 
-static int file_of_addresses(const struct sealed_child_request *request)
-{
-	_cleanup_close_ int fd = memfd_create("addresses", MFD_CLOEXEC);
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	err = write_full(fd, request->addresses, request->count * sizeof(*request->addresses));
-	return err ? err : steal_fd(fd);
-}
-
 /* A file gets the number that it will have in the child. */
 static void pass(int *file, int *fds, size_t *count)
 {
@@ -211,7 +199,8 @@ int sealed_child__request(int socket, const uint64_t *addresses, size_t count)
 
 pid_t sealed_child__start(const struct sealed_child_request *wanted, int keeper, int *socket)
 {
-	_cleanup_close_ int addresses = file_of_addresses(wanted);
+	_cleanup_close_ int addresses = memory_with("addresses", wanted->addresses,
+						    wanted->count * sizeof(*wanted->addresses));
 	struct sealed_child_request request = *wanted;
 	struct child_plan plan = PLAN;
 	int fds[4];
