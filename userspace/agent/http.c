@@ -3,7 +3,7 @@
  * The multi interface, for the sake of its wake-up: a thread that waits for an answer is stopped by another one. A name
  * that is looked up has a thread of libcurl's, which is left behind where it hangs (CURLOPT_QUICK_EXIT).
  *
- * libcurl sends a request again, unasked, where a kept connection turns out to be closed. The backend may have had it
+ * libcurl sends a request again by itself, where a kept connection turns out to be closed. The backend may have had it
  * the first time, so that is forbidden: the second time that libcurl is about to send one (CURLOPT_PREREQFUNCTION) the
  * transfer is ended, and counts as one without an answer. The same call reports whether anything was sent at all.
  *

@@ -52,7 +52,7 @@ int call_tree__child(struct call_tree *tree, uint32_t parent, uint32_t key, uint
 
 /*
  * The node of a whole stack below `below`. Results are cached as long as `below` stays the same, so
- * ask for all stacks of one `below` before those of the next.
+ * add all stacks of one `below` before those of the next.
  */
 int call_tree__stack(struct call_tree *tree, const struct profile *p, uint32_t below,
 		     struct stack_id stack, call_tree_key_fn key, void *context, uint32_t *node);
