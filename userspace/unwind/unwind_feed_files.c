@@ -27,7 +27,7 @@ void unwind_feed__close_file(struct unwind_feed *f, struct fed_file *file)
 /* Its table is being built, or the file is requested. */
 static bool is_busy(const struct fed_file *file)
 {
-	return file->state == FILE_BUILDING || file->state == FILE_REQUESTED;
+	return file->state == FILE_BUILDING || file->state == FILE_REQUESTED || file->pending;
 }
 
 /* A file that was not used for a while is as if it had never been seen. */
@@ -72,6 +72,7 @@ int unwind_feed__answer_file(struct unwind_feed *f, struct image_id image, int f
 	if (image.v >= f->files.count)
 		return 0;
 	file = &f->files.data[image.v];
+	file->pending = false;
 	if (file->state == FILE_REQUESTED)
 		file->state = FILE_PLAIN;
 	if (fd < 0)
@@ -94,12 +95,15 @@ static bool is_open(const struct unwind_feed *f, struct image_id image)
 
 int unwind_feed__descriptor(struct unwind_feed *f, struct image_id image)
 {
+	struct fed_file *file = &f->files.data[image.v];
 	int err = 0;
 
-	if (!f->files.data[image.v].elf)
+	if (!file->elf)
 		return -ENOENT;
-	if (!is_open(f, image))
+	if (!is_open(f, image)) {
+		file->pending = true;
 		err = f->options.request_file(f->options.context, image);
+	}
 	if (err)
 		return err;
 	return is_open(f, image) ? f->open_fd : -EAGAIN;
@@ -111,7 +115,7 @@ bool unwind_feed__forget(struct unwind_feed *f, struct image_id image)
 
 	if (!file)
 		return true;
-	if (file->state == FILE_BUILDING || file->state == FILE_REQUESTED)
+	if (is_busy(file))
 		return false;
 	if (is_open(f, image)) {
 		close(f->open_fd);

@@ -25,6 +25,7 @@ struct fed_file {
 	struct elf_file *elf; /* its segments; it has no descriptor */
 	uint64_t base;	      /* where it begins in the file */
 	bool recent;	      /* it was used since the hand came by */
+	bool pending;	      /* its descriptor was requested again, and has not come */
 	struct table_number number;
 	uint32_t requester; /* the process for which the table was requested */
 	enum table_state state;
