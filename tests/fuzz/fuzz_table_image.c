@@ -80,7 +80,7 @@ static void try_all(const struct unwind_table_image *image)
 	}
 }
 
-static int memory_with(const void *bytes, size_t size, bool sealed)
+static int table_memory(const void *bytes, size_t size, bool sealed)
 {
 	int fd = memfd_create("table", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
@@ -103,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(&reply, data, FIELDS_SIZE);
 	sealed = !reply.image.bytes; /* a pointer of theirs is not used for anything else */
-	fd = memory_with(data + FIELDS_SIZE, size - FIELDS_SIZE, sealed);
+	fd = table_memory(data + FIELDS_SIZE, size - FIELDS_SIZE, sealed);
 	err = build_reply__take(&reply, sizeof(reply), fd, LIMIT, &image, &refusal);
 	close(fd);
 	MUST(err <= 0 && !err == (image.bytes != NULL));
