@@ -152,6 +152,19 @@ static int end_program(void *context, struct task *task, enum task_end how)
 				  : live.code.exited(live.code.object, task);
 }
 
+static void map_runtime(void)
+{
+	union {
+		struct mmap_event m;
+		char bytes[sizeof(struct mmap_event) + 64];
+	} mapping = {.m.pid = (uint32_t)getpid()};
+
+	memcpy(mapping.m.path, "/usr/bin/node", sizeof("/usr/bin/node"));
+	assert_int_equal(
+		live.code.mapped(live.code.object, tasks__need(live.tasks, getpid()), &mapping.m),
+		0);
+}
+
 static int set_up(void **state)
 {
 	const struct helper_pool_options pool = {.services = services,
@@ -160,10 +173,6 @@ static int set_up(void **state)
 						 .keeper = HELPER_KEEPER,
 						 .deadline = S};
 	struct code_options options = {.push = count_event};
-	union {
-		struct mmap_event m;
-		char bytes[sizeof(struct mmap_event) + 64];
-	} mapping = {};
 
 	(void)state;
 	memset(&live, 0, sizeof(live));
@@ -177,11 +186,7 @@ static int set_up(void **state)
 		.everyone = true, .inherit = true, .released = end_program});
 	assert_non_null(live.tasks);
 	assert_int_equal(code_part__new(&options, &live.code), 0);
-	mapping.m.pid = (uint32_t)getpid();
-	memcpy(mapping.m.path, "/usr/bin/node", sizeof("/usr/bin/node"));
-	assert_int_equal(
-		live.code.mapped(live.code.object, tasks__need(live.tasks, getpid()), &mapping.m),
-		0);
+	map_runtime();
 	live.now = monotonic_ns();
 	return 0;
 }
@@ -278,6 +283,30 @@ static void test_a_process_is_looked_at_with_its_first_sample(void **state)
 	assert_false(code_part__looks(&live.code));
 	assert_int_equal(reading->looks, 1);
 	assert_true(code_part__begun(&live.code) >= live.now); /* a function was asked about */
+}
+
+/* What a look has found is older than the mapping. */
+static void test_a_runtime_is_mapped_during_a_look(void **state)
+{
+	(void)state;
+	sample(FRAME_IP, &interpreted);
+	assert_int_equal(live.code.tick(live.code.object, live.now), 0);
+	map_runtime();
+	assert_true(helper_pool__settle(live.pool, 5 * S));
+	for (int i = 0; i < 3; i++) {
+		sample(FRAME_IP, &interpreted);
+		run();
+		live.now += S;
+	}
+	assert_int_equal(reading->looks, 2);
+	/* another one, less than a second later: the series continues */
+	map_runtime();
+	for (int i = 0; i < 3; i++) {
+		sample(FRAME_IP, &interpreted);
+		run();
+		live.now += S;
+	}
+	assert_int_equal(reading->looks, 3);
 }
 
 static void test_methods_are_requested_again(void **state)
@@ -606,6 +635,7 @@ int main(void)
 		T(test_compiled_code_is_requested_once),
 		T(test_a_process_is_looked_at_with_its_first_sample),
 		T(test_frame_pointers),
+		T(test_a_runtime_is_mapped_during_a_look),
 		T(test_methods_are_requested_again),
 		T(test_methods_in_doubt),
 		T(test_what_may_not_be_reported),

@@ -154,6 +154,8 @@ static void look_at_file(struct found_runtimes *found, const struct areas *areas
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, found->pid,
 		 a->start, a->end);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	/* its mappings have changed since they were listed: the loader is still at work */
+	found->may_come |= fd < 0 && errno == ENOENT;
 	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || file_stamp__read(fd, &stamp) ||
 	    elf_file__open(fd, &file))
 		return;

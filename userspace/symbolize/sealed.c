@@ -623,8 +623,7 @@ static int run_tasks(struct run *r, sealed_poll_fn poll_fn, void *context)
 	return err;
 }
 
-DEFINE_ORDER(compare_sizes, struct task *,
-	     order_of((*y)->size, (*x)->size) ?: order_of(*x, *y));
+DEFINE_ORDER(compare_sizes, struct task *, order_of((*y)->size, (*x)->size) ?: order_of(*x, *y));
 
 static void prepare_tasks(struct run *r, struct sealed_job *jobs)
 {

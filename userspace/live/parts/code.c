@@ -64,19 +64,26 @@ static int add_process(struct code_part *c, struct task *task, uint64_t program)
 	return 0;
 }
 
-/* Schedules a look; restarts the series if the last one is old. */
+static bool is_settled(const struct code_process *process)
+{
+	return process->settled || process->looks == LOOKS;
+}
+
+/* Schedules a look: the series continues, or restarts if the last one is old. */
 static int note_candidate(struct code_part *c, struct task *task, uint64_t program)
 {
 	struct code_process *process = task->slots.program.code;
-	uint64_t now;
 
 	if (!process)
 		return add_process(c, task, program);
 	if (!program)
 		process->program = 0;
-	now = process->looks ? monotonic_ns() : 0;
-	if (now >= process->restarted + RESTART && process->looks) {
-		process->restarted = now;
+	if (!process->looks)
+		return 0;
+	process->mapped = monotonic_ns();
+	process->settled = false;
+	if (process->mapped >= process->restarted + RESTART) {
+		process->restarted = process->mapped;
 		process->looks = 0;
 		process->first = 0;
 	}
@@ -105,7 +112,7 @@ static void inherit(struct code_process *child, const struct code_process *paren
 	if (!child->inherits)
 		return;
 	child->is_like_parent = has == RUNTIME_FORKED && !parent->looked_at &&
-				(parent->looks == LOOKS || parent->is_like_parent);
+				(is_settled(parent) || parent->is_like_parent);
 	child->layout = parent->layout;
 	child->info = parent->info;
 	child->info.as_of = child->task->since;
@@ -182,6 +189,7 @@ static bool make_room(struct code_part *c, const struct code_process *except)
 		return false;
 	withdraw(c, oldest);
 	oldest->looks = 0; /* should it be sampled again */
+	oldest->settled = false;
 	oldest->first = 0;
 	return true;
 }
@@ -273,6 +281,13 @@ void code_begins(struct code_part *c, const struct code_process *process, uint64
 		c->begun = now;
 }
 
+/* No look is needed any more, unless a runtime was mapped after this one was requested. */
+static void end_looks(struct code_process *process, const struct code_request *request)
+{
+	if (request->since >= process->mapped)
+		process->settled = true;
+}
+
 /* A helper_answer_fn. */
 static void take_info(void *context, const struct helper_answer *answer)
 {
@@ -287,7 +302,8 @@ static void take_info(void *context, const struct helper_answer *answer)
 		return;
 	process->looked_at = false;
 	if (code_reader__take_info(answer, &found)) {
-		process->looks = answer->refusal == HELPER_LATE ? process->looks : LOOKS;
+		if (answer->refusal != HELPER_LATE)
+			end_looks(process, request);
 		return;
 	}
 	log_debug(LOG_SYMBOLS, "process %u: runtimes %x%s", request->id.pid, found.info.has,
@@ -300,7 +316,7 @@ static void take_info(void *context, const struct helper_answer *answer)
 		return;
 	}
 	if (!found.may_come)
-		process->looks = LOOKS;
+		end_looks(process, request);
 	if (found.may_come || found.info.has)
 		code_begins(c, process, monotonic_ns());
 	found.info.as_of = request->since;
@@ -332,7 +348,10 @@ static bool take_as_parent(struct code_part *c, struct code_process *process)
 		return false;
 	publish_wanted(c, process, &info);
 	process->wanted = false;
-	process->looks = process->has ? LOOKS : process->looks + 1;
+	if (process->has)
+		process->settled = true;
+	else
+		process->looks++;
 	return true;
 }
 
@@ -344,7 +363,7 @@ static int look_at(struct code_part *c, struct code_process *process)
 		return 0;
 	process->wanted = false;
 	if (is_plain(c, process)) {
-		process->looks = LOOKS;
+		process->settled = true;
 		return 0;
 	}
 	process->looks++;
@@ -371,7 +390,7 @@ static int code__sampled(void *code, struct task *task, const struct sample_even
 	process->last = e->header.time;
 	if (!process->first)
 		process->first = e->header.time;
-	if (process->looks < LOOKS && !process->looked_at &&
+	if (!is_settled(process) && !process->looked_at &&
 	    e->header.time >= process->first + next_look(process))
 		process->wanted = true;
 	return process->writes_map ? 0 : code_want_notes(code, process, e);

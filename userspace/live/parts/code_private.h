@@ -32,13 +32,14 @@ struct code_process {
 	size_t index;	      /* in the part's list */
 	uint32_t has;	      /* RUNTIME_… that the kernel has */
 	uint64_t first, last; /* when it was first sampled, in this series of looks, and last */
-	uint64_t restarted;
-	uint32_t looks;
+	uint64_t restarted, mapped; /* the series, at a mapping; the last one of a runtime */
+	uint32_t looks;		    /* in this series */
 	/* of each runtime_memory(), as it was reported */
 	uint8_t reported[RUNTIME_MEMORIES_MAX]; /* enum code_runtime_state */
 	/* The file that it executes, if nothing but that may have a runtime in it, and that of this user; else 0 */
 	uint64_t program, plain_key;
 	bool wanted, looked_at; /* it is to be looked at; a look is under way */
+	bool settled;		/* the last look was enough, until a runtime is mapped */
 	bool writes_map;	/* it writes down its functions itself */
 	bool is_forked; /* it runs its parent's program: task->parent and task->since hold for it */
 	bool inherits;	/* the kernel notes of it what its parent has: `info` */

@@ -40,9 +40,13 @@ static void find(void *state, struct runtime_lookup *lookup)
 	int err;
 
 	if (found->layout.header_size || !lookup->has_bias ||
-	    read_exports(lookup->file, lookup->bias, exports) ||
-	    hotspot_layout__read(&found->layout, &lookup->memory, exports))
+	    read_exports(lookup->file, lookup->bias, exports))
 		return;
+	if (hotspot_layout__read(&found->layout, &lookup->memory, exports)) {
+		/* the loader has not relocated the library yet: its tables have no addresses */
+		lookup->may_come = true;
+		return;
+	}
 	if (!found->layout.can[HOTSPOT_CAN_UNWIND]) {
 		/* the flag may not be parsed yet, and nothing here shows when it is */
 		lookup->may_come |= found->layout.frame_pointers == HOTSPOT_FLAG_OFF;
