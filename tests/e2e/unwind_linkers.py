@@ -259,7 +259,7 @@ def store(archive, libraries):
         z.writestr("classes.dex", bytes(10000), zipfile.ZIP_DEFLATED)
         for name, path in libraries.items():
             info = zipfile.ZipInfo(name)
-            at = z.fp.report() + 30 + len(name)
+            at = z.fp.tell() + 30 + len(name)
             # as zipalign does: a field that is nothing but room
             room = -(at + 4) % PAGE
             info.extra = b"\x35\xd9" + room.to_bytes(2, "little") + bytes(room)
