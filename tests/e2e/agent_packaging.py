@@ -385,6 +385,7 @@ def image():
     return root
 
 
+@e.alone  # it names every process of the host before it ends
 @e.long
 def test_it_runs_as_the_manifest_says():
     """packaging/container/daemonset.yaml: its mounts, capabilities, arguments and environment."""

@@ -263,6 +263,7 @@ def test_programs_that_were_deleted():
     assert windows.last(kept.pid)["service_name"] == "program5"
 
 
+@e.alone
 @e.long
 def test_readers_that_do_not_answer():
     """As if all users blocked them: services are decided in time, by facts that no user can block."""
