@@ -19,7 +19,8 @@
  * One thread does all of it, so no record can be older than an anchor that was taken after it was
  * read: the conversion of a TSC uses nothing that comes later.
  *
- * A process can map more in a moment than can be gone through in one. So a tick spends a slice of time on the side-band and another on what leaves the queue, and the rest waits for the next tick, which comes at once: in
+ * A process can map more in a moment than can be gone through in one. So a tick spends a slice of time on the
+ * side-band and another on what leaves the queue, and the rest waits for the next tick, which comes at once: in
  * between the caller looks at signals and the time, and all rings are read. The queue of the side-band has a limit;
  * records beyond it are lost, and counted like those that did not fit into a ring.
  */

@@ -6,12 +6,12 @@
  * truncated because mappings were unknown: the kernel side needs the mappings of a new process before most of
  * its life is over. If such early ticks find nothing, the interval grows.
  *
- * A process that is not sampled needs no mappings, and a stack without them comes as a copy. So early ticks are as
- * far apart as samples of a CPU are, and below 500 Hz their share of a CPU is in proportion to the rate: from there
- * on a twentieth, at 99 Hz a hundredth. They are charged with what they take, and ticks on the timer or for a full ring
- * are not; what was not used before lets the first ticks after an execve be close together. A lower rate should cost less, too: answers of readers that no event waits
- * for (names, facts) then do not wake the collector, and are taken at the next tick. Answers about a process that has
- * just begun do, because it may be gone by then.
+ * A process that is not sampled needs no mappings, and a stack without them comes as a copy. So early ticks are as far
+ * apart as samples of a CPU are, and below 500 Hz their share of a CPU is in proportion to the rate: from there on a
+ * twentieth, at 99 Hz a hundredth. They are charged with what they take, and ticks on the timer or for a full ring are
+ * not; what was not used before lets the first ticks after an execve be close together. A lower rate should cost less,
+ * too: answers of readers that no event waits for (names, facts) then do not wake the collector, and are taken at the
+ * next tick. Answers about a process that has just begun do, because it may be gone by then.
  */
 #include <errno.h>
 #include <poll.h>
