@@ -170,7 +170,7 @@ def make(name):
         if enough:
             break
     with open(path + ".facts", "w", encoding="utf-8") as f:
-        json.dump({"pids": pids, "told": reported}, f)
+        json.dump({"pids": pids, "reported": reported}, f)
     os.rename(half, path)
     ours(path + ".facts")
 
@@ -184,7 +184,7 @@ class Recorded:
             make(name)
         with open(self.path + ".facts", encoding="utf-8") as f:
             facts = json.load(f)
-        self.pids, self.reported, self.made = facts["pids"], facts["told"], {}
+        self.pids, self.reported, self.made = facts["pids"], facts["reported"], {}
 
     def pid(self, key):
         if key not in self.pids:

@@ -228,7 +228,7 @@ static void those_that_ran(void **state)
 	assert_int_equal(reported.memory.data[2].pid, one);
 	assert_int_equal(reported.cgroups.count, 3);
 	assert_int_equal(look(&w, 6 * S), 0);
-	assert_int_equal(reported.memory.count, 4); /* nobody ran */
+	assert_int_equal(reported.memory.count, 4); /* no process ran */
 
 	sampled(&w, one);
 	assert_int_equal(look(&w, 7 * S), 0);

@@ -294,8 +294,9 @@ static void test_chunks_end_by_themselves(void **state)
 	result_fini(&r);
 }
 
-static void test_the_name_appears_with_the_first_chunk(void **state)
+static void test_the_name_appears_with_the_first_flush(void **state)
 {
+	enum { COUNT = 30000 };
 	const char *path = in_directory("old.sysprof");
 	FILE *old = fopen(path, "w");
 	struct recording_writer *w;
@@ -306,20 +307,22 @@ static void test_the_name_appears_with_the_first_chunk(void **state)
 	fputs("precious", old);
 	fclose(old);
 	w = open_writer(path);
-	assert_int_equal(add_sample(w, 0), 0);
+	for (uint64_t n = 0; n < COUNT; n++)
+		assert_int_equal(add_sample(w, n), 0);
+	assert_true(recording_writer__bytes(w) > 0); /* whole chunks do not do it */
 	file = load(path);
 	assert_string_equal(file.data, "precious");
 	free(file.data);
 	assert_int_equal(recording_writer__flush(w), 0);
 	read_path(path, &r);
-	assert_true(has_all_samples(&r, 1));
+	assert_true(has_all_samples(&r, COUNT));
 	result_fini(&r);
 	recording_writer__free(w);
 	read_path(path, &r); /* kept on failure */
-	assert_true(has_all_samples(&r, 1));
+	assert_true(has_all_samples(&r, COUNT));
 	result_fini(&r);
 
-	/* a writer that never had a chunk leaves nothing */
+	/* a writer that was never flushed leaves nothing */
 	w = open_writer(in_directory("never.sysprof"));
 	assert_int_equal(recording_writer__close(w, NULL), 0);
 	assert_int_equal(access(in_directory("never.sysprof"), F_OK), -1);
@@ -775,7 +778,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_chunks_end_by_themselves),
-		cmocka_unit_test(test_the_name_appears_with_the_first_chunk),
+		cmocka_unit_test(test_the_name_appears_with_the_first_flush),
 		cmocka_unit_test(test_pipes_are_written_to),
 		cmocka_unit_test(test_a_killed_writer_leaves_what_was_flushed),
 		cmocka_unit_test(test_a_full_disk_keeps_whole_chunks),
