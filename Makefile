@@ -83,7 +83,7 @@ PROTOS	      := $(patsubst proto/%.proto,$(BUILD)/gen/%.pb-c,$(wildcard proto/*.
 BPF_OBJECTS   := $(BPF_SOURCES:%.c=$(BUILD)/%.o)
 SKELETONS     := $(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/gen/%.skel.h)
 UNIT_TESTS    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
-# What the walks in the kernel do, written down a second time for programs that compare
+# What the walks in the kernel do, written down a second time for programs that compare; a profile as text
 MODELS	      := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/models/*.c))
 TEST_LIB      := $(BUILD)/tests/libmodels.a $(BUILD)/libsysprof.a
 GOLDEN_TESTS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/golden/*.c))
@@ -175,10 +175,9 @@ $(BUILD)/tests/e2e/%: tests/e2e/%.c $(TEST_LIB) Makefile
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< $(TEST_LIB) $(LDLIBS)
 
-$(BUILD)/tests/golden/%: tests/golden/%.c $(BUILD)/libsysprof.a Makefile
+$(BUILD)/tests/golden/%: tests/golden/%.c $(TEST_LIB) Makefile
 	$(call say,TEST,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< \
-		$(BUILD)/libsysprof.a $(LDLIBS) $(TEST_LIBS)
+	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -MF $@.d -o $@ $< $(TEST_LIB) $(LDLIBS) $(TEST_LIBS)
 
 $(BUILD)/tests/fixtures/lib%.so: tests/fixtures/lib%.c Makefile | $(BUILD)/.deps
 	$(call say,FIXTURE,$@)

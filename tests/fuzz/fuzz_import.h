@@ -10,7 +10,7 @@
 
 #include "fuzz.h"
 #include "import/import.h"
-#include "profile/profile_dump.h"
+#include "models/profile_dump.h"
 
 /* The profile as text, or NULL: it was refused. */
 static inline char *fuzz_import_once(const struct importer *importer, const uint8_t *data,

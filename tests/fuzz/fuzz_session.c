@@ -18,7 +18,7 @@
 #include "export/exporters.h"
 #include "export/report.h"
 #include "fuzz.h"
-#include "profile/profile_dump.h"
+#include "models/profile_dump.h"
 #include "session/windows.h"
 #include "stream/event_decode.h"
 #include "stream/recording_file.h"

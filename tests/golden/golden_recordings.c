@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "export/exporters.h"
 #include "golden/bytes.h"
-#include "profile/profile_dump.h"
+#include "models/profile_dump.h"
 #include "session/session.h"
 
 #define RECORDINGS "tests/golden/recordings/"

@@ -8,7 +8,7 @@
 #include "export/html.h"
 #include "export/report.h"
 #include "profile/figures.h"
-#include "profile/profile_dump.h"
+#include "models/profile_dump.h"
 
 static void test_suffixes(void **state)
 {

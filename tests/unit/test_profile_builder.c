@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "profile/profile_check.h"
-#include "profile/profile_dump.h"
+#include "models/profile_dump.h"
 
 #include <sysprof/profile_builder.h>
 

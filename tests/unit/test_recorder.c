@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "profile/profile_dump.h"
+#include "models/profile_dump.h"
 
 #include "unit/event_story.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The profile as text: one line an element, strings in quotes with their odd bytes escaped. */
-#include "profile/profile_dump.h"
+#include "models/profile_dump.h"
 #include "base/outside_books.h"
 #include "base/utf8.h"
 #include "profile/figures.h"
