@@ -55,7 +55,7 @@ protobuf-c  : userspace/export/pprof_writer.c userspace/import/pprof_reader.c us
 pprof.pb-c  : userspace/export/pprof_writer.c userspace/import/pprof_reader.c
 microhttpd  : userspace/serve/server_private.h
 curl/       : userspace/agent/http.c
-ini.h       : userspace/agent/config_file.c
+ini.h       : userspace/agent/settings.c
 lzma        : userspace/symbolize/minidebug.c
 dlfcn       : userspace/symbolize/debuginfod.c userspace/agent/http.c
 libiberty   : userspace/symbolize/demangle.c

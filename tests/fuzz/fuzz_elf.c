@@ -5,7 +5,6 @@
 
 #include "elf/elf_file.h"
 #include "elf/elf_image.h"
-#include "elf/elf_links.h"
 #include "fuzz.h"
 
 #define SECTION_LIMIT (1u << 20)

@@ -6,13 +6,11 @@
 #include <string.h>
 
 #include "agent/cgroup_path.h"
-#include "agent/container_files.h"
+#include "agent/containers.h"
 #include "agent/label_text.h"
 #include "base/utf8.h"
 #include "fuzz.h"
-#include "procfs/command_line.h"
-#include "procfs/environment.h"
-#include "procfs/otel_context.h"
+#include "procfs/fact_reader.h"
 
 static const char *const programs[] = {"python3", "node", "java", "bash", "perl", "php", "dotnet"};
 

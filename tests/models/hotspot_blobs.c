@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
-#include "base/search.h"
+#include "base/order.h"
 
 #define WINDOW 16384u
 

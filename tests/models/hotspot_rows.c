@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
-#include "base/search.h"
+#include "base/order.h"
 #include "runtimes/hotspot/names.h"
 
 #define ENTRIES_IN_BLOB_MAX 256u

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/search.h"
+#include "base/order.h"
 
 #define RBX	       3
 #define RSP	       4

@@ -9,7 +9,6 @@
 #include <cmocka.h>
 
 #include "agent/bytes.h"
-#include "agent/sections.h"
 
 static void add_field(struct bytes *b, uint32_t number, const void *data, size_t size)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The agent's settings and its file: every key, and each mistake with the number of its line. */
-#include "agent/config_file.h" /* before cmocka, which has a macro of the name fail */
 #include "agent/settings.h"
 #include "base/io.h"
 #include "base/parse.h"

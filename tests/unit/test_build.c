@@ -27,7 +27,6 @@
 #include "base/minmax.h"
 #include "base/quota.h"
 #include "unwind/build.h"
-#include "unwind/build_pieces.h"
 #include "unwind/table_builder.h"
 
 #define LIMIT  (4u << 20)

@@ -15,7 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
-#include "unwind/code_flow.h"
+#include "unwind/undescribed.h"
 #include "unwind/unwind_table.h"
 
 #define START	   0x401000

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/container_files.h"
 #include "agent/containers.h"
 #include "base/clocks.h"
 

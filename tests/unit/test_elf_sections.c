@@ -18,7 +18,6 @@
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "elf/elf_file.h"
-#include "elf/elf_links.h"
 
 #include "unit/tools.h"
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "export/gil.h"
-#include "profile/profile_check.h"
+#include "profile/profile.h"
 
 static const char *const strings[] = {"", "server", "worker", "batch"};
 

@@ -24,7 +24,7 @@
 #include "elf/elf_file.h"
 #include "elf/gopclntab.h"
 #include "symbolize/dwarf.h"
-#include "symbolize/go_frames.h"
+#include "symbolize/module_private.h"
 #include "symbolize/module.h"
 
 #include "unit/go_program.h"

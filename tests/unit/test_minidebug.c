@@ -19,10 +19,9 @@
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "elf/elf_file.h"
-#include "symbolize/minidebug.h"
 #include "symbolize/module.h"
 #include "symbolize/sealed.h"
-#include "symbolize/symbol_table.h"
+#include "symbolize/module_private.h"
 
 #include "unit/tools.h"
 

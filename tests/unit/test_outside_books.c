@@ -10,7 +10,7 @@
 #include "export/report.h"
 #include "process/profile_symbols.h"
 #include "stream/event_decode.h"
-#include "stream/outside_event.h"
+#include "stream/meta.h"
 
 /* ---- the books ------------------------------------------------------------------------------- */
 

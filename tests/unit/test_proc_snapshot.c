@@ -26,7 +26,7 @@
 #include "base/proc_task.h"
 #include "base/vec.h"
 #include "procfs/proc_maps.h"
-#include "live/parts/reread.h"
+#include "live/parts/parts.h"
 #include "procfs/proc_snapshot.h"
 #include "helpers/pool.h"
 #include "stream/event_decode.h"

@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "profile/profile_check.h"
-#include "models/profile_dump.h"
-
 #include <sysprof/profile_builder.h>
+
+#include "profile/profile.h"
+#include "models/profile_dump.h"
 
 static struct profile_builder *b;
 

@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "profile/profile_check.h"
-
 #include <sysprof/profile.h>
+
+#include "profile/profile.h"
 
 /* Tables of their own for each case, so that a case can write to them. */
 struct fixture {

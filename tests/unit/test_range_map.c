@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-#include "symbolize/range_map.h"
+#include "symbolize/dwarf_private.h"
 
 #define ROUNDS	  300
 #define RANGES	  40

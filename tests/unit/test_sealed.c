@@ -29,7 +29,7 @@
 #include "base/clocks.h"
 #include "base/io.h"
 #include "symbolize/sealed.h"
-#include "symbolize/sealed_protocol.h"
+#include "symbolize/sealed_private.h"
 #include "unit/sealed_support.h"
 
 #ifdef __SANITIZE_ADDRESS__

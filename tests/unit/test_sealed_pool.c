@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "elf/elf_file.h"
-#include "symbolize/sealed_pool.h"
+#include "symbolize/sealed_private.h"
 #include "symbolize/sealed.h"
 
 #define ADDRESSES 3

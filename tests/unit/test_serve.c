@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The server's parts: tokens and hosts, evicted connections, and the files that it serves. */
-#include "serve/loopback.h"
-#include "serve/peers.h"
+#include "serve/server_private.h"
 #include "serve/source_api.h"
 
 #include <setjmp.h>

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "symbolize/memo.h"
-#include "symbolize/source_path.h"
+#include "symbolize/dwarf_private.h"
 
 static void paths_test(void **state)
 {

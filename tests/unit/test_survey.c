@@ -13,7 +13,7 @@
 #include "runtimes/python/layout.h"
 #include "runtimes/hotspot/found.h"
 #include "runtimes/v8/layout.h"
-#include "live/parts/plain_files.h"
+#include "live/parts/code_private.h"
 #include "session/process_survey.h"
 
 static struct process_survey s;

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/vec.h"
+
 /* `struct bytes b = {}; … free(b.data);` */
 struct bytes {
 	uint8_t *data;
@@ -32,5 +34,17 @@ int bytes__write(int (*write)(void *context, FILE *out), void *context, struct b
  * (numbers of fields, from outside) are tables of many rows. *out is fresh. 0, -ENOMEM.
  */
 int bytes__gzip(const struct bytes *in, const uint32_t *path, size_t depth, struct bytes *out);
+
+/* Where tables of another kind begin in a message: gzip codes each better by itself. */
+
+typedef VEC(size_t) sections;
+
+/*
+ * Adds the offsets, ascending, at which another field follows in the messages that lie at `path` (numbers of fields, from
+ * outside) in a protobuf message; not so near to each other that a code of their own would cost more. 0, -ENOMEM. Of what is
+ * no message there is none.
+ */
+int sections__find(const uint8_t *message, size_t size, const uint32_t *path, size_t depth,
+		   sections *found);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "agent/container_files.h"
+#include "agent/containers.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/container_files.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/map.h"

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/sealing.h"
+#include "agent/sink_format.h"
 #include "agent/service_samples.h"
 #include "agent/validate.h"
 #include "base/cleanup.h"

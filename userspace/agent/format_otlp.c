@@ -13,11 +13,10 @@
 #include <string.h>
 
 #include "agent/answers.h"
-#include "agent/code_order.h"
 #include "agent/part_times.h"
 #include "agent/merged_code.h"
 #include "agent/messages.h"
-#include "agent/sealing.h"
+#include "agent/sink_format.h"
 #include "agent/service_samples.h"
 #include "agent/validate.h"
 #include "base/cleanup.h"

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "agent/answers.h"
-#include "agent/sealing.h"
-#include "agent/series_requests.h"
+#include "agent/sink_format.h"
+#include "agent/series.h"
 #include "agent/validate.h"
 #include "base/base64.h"
 #include "base/json_writer.h"

@@ -12,7 +12,7 @@
  */
 #include "agent/answers.h"
 #include "agent/messages.h"
-#include "agent/series_requests.h"
+#include "agent/series.h"
 #include "agent/validate.h"
 
 #define SERIES_MAX 500 /* of a request: it took 2.7 s with so many, and 33 s with 6,000 */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/minmax.h"
-#include "base/percent.h"
+#include "base/file_url.h"
 #include "base/utf8.h"
 
 #define ATTRIBUTES_MAX 4096 /* bytes of the whole text */

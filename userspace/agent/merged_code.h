@@ -10,6 +10,8 @@
 
 #include <sysprof/profile.h>
 
+#include "export/code_tables.h"
+
 /* The first equal one, by id. Frames that differ only in their address stay separate. */
 struct merged_code {
 	uint32_t *locations;
@@ -19,5 +21,23 @@ struct merged_code {
 /* 0, -ENOMEM. */
 int merged_code__init(struct merged_code *m, const struct profile *p);
 void merged_code__fini(struct merged_code *m);
+
+/*
+ * Gives the code of a message its numbers file by file. In order of first use, which is that of stacks, rows of the
+ * kernel, of libraries and of the program alternate; rows of one file are alike, and a message of them gets smaller by
+ * compression.
+ */
+
+struct code_order;
+
+/* NULL: no memory. Profile and code have to outlive it. */
+struct code_order *code_order__new(const struct profile *p, const struct merged_code *code);
+void code_order__free(struct code_order *o);
+
+/* The locations of a merged stack, up to depth_max of them from its leaf. 0, -ENOMEM. */
+int code_order__add_stack(struct code_order *o, struct stack_id stack, uint32_t depth_max);
+
+/* Gives numbers to what was added, and begins anew. */
+void code_order__number(struct code_order *o, struct code_tables *code);
 
 #endif

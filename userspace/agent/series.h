@@ -17,6 +17,7 @@
 
 #include "agent/agent_window.h"
 #include "agent/bytes.h"
+#include "agent/sink_format.h"
 
 #define SERIES_NAME	 "process_cpu"
 #define SERIES_DEPTH_MAX 1000 /* Pyroscope cuts the leaf's side of deeper ones */
@@ -49,5 +50,28 @@ struct series {
 int series__new(const struct agent_window *window, const struct series_options *options,
 		struct series *series);
 void series__free(struct series *series);
+
+/* Requests made of series, for the backends that take pprof: as many series in one as it may have. */
+
+/* A request that is put together. */
+struct series_request {
+	struct sealed_window *sealed;
+	struct bytes body;	    /* without compression */
+	struct request_facts facts; /* series, samples and CPU time */
+};
+
+/* How a backend's requests are made of series. All return 0, -ENOMEM. */
+struct series_requests {
+	size_t series_max, size_max; /* of a request; one series alone may be larger */
+	int (*make)(const struct series_part *part,
+		    struct bytes *made); /* its bytes; *made is empty */
+	int (*add)(struct series_request *request, const struct bytes *made);
+	/* Fills in the other facts, and adds the request; its body is empty afterwards. */
+	int (*seal)(struct series_request *request);
+};
+
+/* All series of a window, in as few requests as there can be. 0, -ENOMEM: *sealed is untouched then. */
+int series__seal(const struct agent_window *window, const struct series_options *options,
+		 const struct series_requests *kind, struct sealed_window *sealed);
 
 #endif

@@ -13,7 +13,6 @@
 #include "agent/label_set.h"
 #include "agent/service_memory.h"
 #include "base/order.h"
-#include "base/search.h"
 #include "base/vec.h"
 
 #define STACKS_TRIED 64 /* of a process, for its program */

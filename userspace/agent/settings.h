@@ -68,4 +68,25 @@ int agent_settings__check(const struct agent_settings *settings, struct failure 
 
 #define AGENT_SETTINGS_MAX 32 /* rows of the table */
 
+/* ---- the file -------------------------------------------------------------------------------- */
+
+/*
+ * The agent's configuration file. Keys are those of agent/settings.h, in a section [agent]; each sink has one of its own,
+ * [sink NAME], with the key `to` for "TYPE:URL":
+ *
+ *   [agent]
+ *   window = 15
+ *   spool = /var/lib/sysprof
+ *
+ *   [sink grafana]
+ *   to = pyroscope:https://profiles.example.com
+ *   bearer-file = /etc/sysprof/token
+ */
+
+/*
+ * Adds the settings of the file. Unknown sections and keys are errors, with the number of their line. 0 or negative
+ * errno with `failure` filled; `settings` may have a part of it then.
+ */
+int config_file__read(const char *path, struct agent_settings *settings, struct failure *failure);
+
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/percent.h"
+#include "base/parse.h"
 
 #define SCHEME "file://"
 
@@ -47,4 +47,43 @@ char *file_url_decode(const char *url)
 			    *again = path ? file_url_encode(path) : NULL;
 
 	return again && !strcmp(again, url) ? steal_ptr(path) : strdup(url);
+}
+
+static bool is_alphanumeric(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+char *percent_encode(char *out, const char *text, const char *plain)
+{
+	static const char digits[] = "0123456789ABCDEF";
+
+	for (; *text; text++) {
+		if (is_alphanumeric(*text) || strchr(plain, *text)) {
+			*out++ = *text;
+			continue;
+		}
+		*out++ = '%';
+		*out++ = digits[(unsigned char)*text >> 4];
+		*out++ = digits[*text & 15];
+	}
+	*out = '\0';
+	return out;
+}
+
+bool percent_decode(char *out, const char *text)
+{
+	bool good = true;
+
+	while (*text) {
+		int high = *text == '%' ? hex_digit(text[1]) : -1;
+		int low = high >= 0 ? hex_digit(text[2]) : -1;
+		bool is_escape = low >= 0 && (high || low);
+
+		good &= is_escape || *text != '%';
+		*out++ = is_escape ? (char)(high << 4 | low) : *text;
+		text += is_escape ? 3 : 1;
+	}
+	*out = '\0';
+	return good;
 }

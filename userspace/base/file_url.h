@@ -20,4 +20,15 @@ char *file_url_path(const char *url);
  */
 char *file_url_decode(const char *url);
 
+/* Percent-encoding, as in URLs: "%2F". */
+
+/*
+ * All bytes but letters, digits and those in `plain` are encoded, with upper-case digits. `out` has room for three times
+ * the text. Returns the end, where a NUL is.
+ */
+char *percent_encode(char *out, const char *text, const char *plain);
+
+/* `out` may be `text`. False: a '%' without two digits, or "%00", which are copied as they are. */
+bool percent_decode(char *out, const char *text);
+
 #endif

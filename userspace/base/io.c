@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -227,4 +228,20 @@ int read_lines(int fd, size_t longest, line_fn take, void *context)
 	}
 	free(b.data);
 	return err;
+}
+
+int file_stamp__read(int fd, struct file_stamp *stamp)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	*stamp = (struct file_stamp){
+		.device = st.st_dev,
+		.inode = st.st_ino,
+		.size = st.st_size,
+		.changed = st.st_ctim.tv_sec,
+		.changed_ns = st.st_ctim.tv_nsec,
+	};
+	return 0;
 }

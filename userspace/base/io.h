@@ -37,4 +37,15 @@ typedef int (*line_fn)(void *context, char *line, size_t size);
  */
 int read_lines(int fd, size_t longest, line_fn take, void *context);
 
+/* Identity and state of a file: data derived from the file is valid as long as its stamp is the same. */
+
+/* Fixed fields, without holes: it is hashed, and kept in files. */
+struct file_stamp {
+	uint64_t device, inode, size;
+	int64_t changed, changed_ns; /* st_ctim, which cannot be set, unlike st_mtim */
+};
+
+/* 0 or negative errno. */
+int file_stamp__read(int fd, struct file_stamp *stamp);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The smaller and the larger of two numbers, and their sum. */
+/* Small arithmetic: the smaller and the larger of two numbers, their sum, multiples. */
 #ifndef BASE_MINMAX_H
 #define BASE_MINMAX_H
 
@@ -19,6 +19,12 @@ static inline uint64_t max_u64(uint64_t a, uint64_t b)
 static inline uint64_t saturating_add_u64(uint64_t a, uint64_t b)
 {
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* The next multiple of `alignment`, a power of two. Wraps to 0 if that is above 2^64 - 1. */
+static inline uint64_t align_up(uint64_t value, uint64_t alignment)
+{
+	return (value + alignment - 1) & ~(alignment - 1);
 }
 
 #endif

@@ -32,7 +32,6 @@
 #include "base/parse.h"
 #include "capture/cpu_visit.h"
 #include "capture/features.h"
-#include "capture/tsc_counter.h"
 
 #define RING_FLOOR	 (64u * 1024)
 #define TSC_ERROR_MAX_NS 5000

@@ -23,7 +23,6 @@
 #include "base/clocks.h"
 #include "base/hashmap.h"
 #include "capture/cpu_visit.h"
-#include "capture/tsc_counter.h"
 
 #define TSC_ERROR_MAX_NS 5000
 #define ONLINE_MAX	 4096	      /* bytes of the list of online CPUs */

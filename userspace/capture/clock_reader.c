@@ -5,7 +5,7 @@
 
 #include "base/clocks.h"
 #include "base/minmax.h"
-#include "capture/tsc_counter.h"
+#include "capture/cpu_visit.h"
 
 #define FIRST_ANCHORS_NS 20000000
 #define READINGS	 8

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Moving the calling thread from CPU to CPU, for what can only be read there. */
+/* What can only be read on a CPU: moving the calling thread there, the TSC, and perf's counter of it. */
 #ifndef CAPTURE_CPU_VISIT_H
 #define CAPTURE_CPU_VISIT_H
 
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
 
 #define CPU_VISIT_MAX 8192 /* CPU numbers are below this */
 #define CPUS_ONLINE   "/sys/devices/system/cpu/online"
@@ -17,5 +21,26 @@ void restore_affinity(cpu_set_t *set);
 
 /* False: the cpuset forbids it. */
 bool go_to_cpu(uint32_t cpu);
+
+/* The TSC, when what is before it is done; 0: this machine has none. */
+static inline uint64_t read_tsc(void)
+{
+#if defined(__x86_64__)
+	unsigned int processor;
+
+	return __rdtscp(&processor);
+#else
+	return 0;
+#endif
+}
+
+/*
+ * perf's counter of the TSC counts from its opening on: the TSC at which the counter behind `fd` stood at 0; *error is half the bracket of the best reading, in TSC
+ * ticks: a tenth of a microsecond on the counter's own CPU, several from another one. 0 or -EIO.
+ */
+int tsc_counter_base(int fd, uint64_t *base, uint64_t *error);
+
+/* TSC ticks per microsecond, well enough to judge an error by. Takes a millisecond. */
+uint64_t tsc_per_us(void);
 
 #endif

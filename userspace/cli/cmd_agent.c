@@ -5,22 +5,29 @@
  * Signals come through a descriptor, and are blocked before there is a thread.
  */
 #include <errno.h>
+#include <getopt.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
 #include "agent/notify.h"
+#include "agent/settings.h"
+#include "agent/sink_list.h"
 #include "agent/start_log.h"
 #include "base/clocks.h"
 #include "capture/features.h"
-#include "cli/agent_check.h"
-#include "cli/agent_options.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/summary.h"
+
+#define CONFIG_DEFAULT "/etc/sysprof/agent.conf"
+#define SPOOL_ROOM     (UINT64_C(64) << 20) /* a sink's */
 
 struct running_agent {
 	struct agent_options *options;
@@ -30,6 +37,230 @@ struct running_agent {
 		notified;  /* how often the manager expects a message; when it got the last, ns */
 	bool safe, reload; /* the latter: SIGHUP has come */
 };
+
+/* ---- options and settings -------------------------------------------------------------------- */
+
+enum agent_mode { AGENT_RUN, AGENT_CHECK, AGENT_DRY_RUN };
+
+struct agent_options {
+	int argc; /* as given: a file that is read again is under the same flags */
+	char **argv;
+	const char *config; /* NULL: the default one, if there is one */
+	enum agent_mode mode;
+	bool verbose, debug;
+	struct agent_settings settings;
+};
+
+static int take_verbose(const struct given_option *given)
+{
+	struct agent_options *o = given->fields;
+
+	o->debug = o->verbose;
+	o->verbose = true;
+	return 0;
+}
+
+#define FIELD(name) .field = offsetof(struct agent_options, name)
+
+/* Flags are rows of the settings' table, and these, which are no settings. */
+static const struct cli_option agent_option_rows[] = {
+	{"config", 0, true, option_text, FIELD(config)},
+	{"check", 0, false, option_choose, FIELD(mode), AGENT_CHECK},
+	{"dry-run", 0, false, option_choose, FIELD(mode), AGENT_DRY_RUN},
+	{"verbose", 'v', .take = take_verbose},
+	{},
+};
+
+struct settings_pass {
+	struct agent_settings *settings;
+	bool given[AGENT_SETTINGS_MAX];
+};
+
+static int take_setting(const struct given_option *o)
+{
+	const struct setting *setting = agent_settings__find(o->row->name);
+	struct settings_pass *pass = o->fields;
+	bool *given = &pass->given[setting - agent_settings__table()];
+	const char *value = o->value ? o->value : "yes";
+	struct failure why = {};
+	int err;
+
+	if (setting->is_list && !*given)
+		agent_settings__clear(pass->settings, setting);
+	*given = true;
+	err = setting->set(pass->settings, setting, value, &why);
+	if (err == -ENOMEM)
+		return fail(o->failure, err, "out of memory");
+	return err ? fail(o->failure, err, "--%s %s: %s", setting->key, value, why.what) : 0;
+}
+
+/* All flags; with `settings` NULL only those that are none of its. */
+static int take_flags(struct agent_options *o, struct agent_settings *settings,
+		      struct failure *failure)
+{
+	struct settings_pass pass = {.settings = settings};
+	struct cli_option rows[OPTIONS_MAX] = {}, *row = rows;
+	int err;
+
+	for (const struct cli_option *own = agent_option_rows; own->name; own++) {
+		*row = *own;
+		row++->take = settings ? NULL : own->take;
+	}
+	for (const struct setting *s = agent_settings__table(); s->key; s++)
+		*row++ = (struct cli_option){.name = s->key,
+					     .letter = s->flag,
+					     .has_value = s->argument != NULL,
+					     .take = settings ? take_setting : NULL};
+	err = options__take(rows, false, settings ? (void *)&pass : o, o->argc, o->argv, failure);
+	if (!err && optind < o->argc)
+		return fail(failure, -EINVAL, "unexpected argument '%s'", o->argv[optind]);
+	return err;
+}
+
+static int read_settings(struct agent_options *o, struct agent_settings *settings,
+			 struct failure *failure)
+{
+	const char *file = o->config ? o->config : CONFIG_DEFAULT;
+	int err = 0;
+
+	agent_settings__init(settings);
+	if (o->config || !access(file, F_OK))
+		err = config_file__read(file, settings, failure);
+	if (!err)
+		err = take_flags(o, settings, failure);
+	if (!err)
+		err = agent_settings__check(settings, failure);
+	if (err)
+		agent_settings__fini(settings);
+	return err;
+}
+
+/* 0, or an exit code after telling the user what is wrong. */
+static int agent_options__parse(struct agent_options *o, int argc, char **argv)
+{
+	struct failure failure = {};
+	int err;
+
+	*o = (struct agent_options){.argc = argc, .argv = argv};
+	err = take_flags(o, NULL, &failure);
+	if (!err)
+		err = read_settings(o, &o->settings, &failure);
+	return err ? usage_error(&cmd_agent, "%s", failure.what) : 0;
+}
+
+/* The file once more: settings of the same command line. 0 or negative errno, `failure` filled, *settings untouched. */
+static int agent_options__read_again(const struct agent_options *options,
+				     struct agent_settings *settings, struct failure *failure)
+{
+	struct agent_options o = *options;
+
+	return read_settings(&o, settings, failure);
+}
+
+static void agent_options__fini(struct agent_options *o)
+{
+	agent_settings__fini(&o->settings);
+}
+
+/* For the help. */
+static void agent_options__print(FILE *out)
+{
+	for (const struct setting *s = agent_settings__table(); s->key; s++) {
+		char flag[64];
+
+		snprintf(flag, sizeof(flag), "--%s%s%s", s->key, s->argument ? " " : "",
+			 s->argument ? s->argument : "");
+		fprintf(out, "  %c%c%c %-22s %s\n", s->flag ? '-' : ' ', s->flag ? s->flag : ' ',
+			s->flag ? ',' : ' ', flag, s->help);
+	}
+}
+
+/* ---- sysprof agent --check ------------------------------------------------------------------- */
+
+static void print_finding(bool good, const char *name, const char *detail, const char *remedy)
+{
+	printf("  %-8s %-24s %s\n", good ? "ok" : "MISSING", name, detail);
+	if (!good && *remedy)
+		printf("  %-8s   fix: %s\n", "", remedy);
+}
+
+/* What sampling needs. False: it is impossible. */
+static bool check_features(void)
+{
+	struct features *features;
+	const struct feature *list;
+	size_t count;
+	bool can;
+
+	if (features__probe(&features)) {
+		print_finding(false, "features", "out of memory", "");
+		return false;
+	}
+	list = features__list(features, &count);
+	can = features__can_record(features);
+	for (size_t i = 0; i < count; i++)
+		if (!list[i].available && list[i].level != FEATURE_INFO)
+			print_finding(false, list[i].name, list[i].detail, list[i].remedy);
+	features__free(features);
+	if (can)
+		print_finding(true, "sampling", "possible", "");
+	return can;
+}
+
+static bool check_spool(const struct agent_settings *settings)
+{
+	uint64_t wanted = SPOOL_ROOM * settings->sinks.count;
+	struct statvfs fs;
+	char detail[256];
+
+	if (!settings->spool) {
+		print_finding(true, "spool", "none: windows are kept in memory, four per sink", "");
+		return true;
+	}
+	if (access(settings->spool, W_OK | X_OK) || statvfs(settings->spool, &fs)) {
+		snprintf(detail, sizeof(detail), "%.150s: %s", settings->spool, strerror(errno));
+		print_finding(false, "spool", detail,
+			      "create the directory, owned by the agent's user (mode 0700)");
+		return false;
+	}
+	snprintf(detail, sizeof(detail), "%.150s: %llu MB free, at most %llu MB are used",
+		 settings->spool, (unsigned long long)(fs.f_bavail * fs.f_frsize >> 20),
+		 (unsigned long long)(wanted >> 20));
+	print_finding(fs.f_bavail * fs.f_frsize >= wanted, "spool", detail,
+		      "free space, or choose another directory");
+	return fs.f_bavail * fs.f_frsize >= wanted;
+}
+
+static bool check_sinks(const struct agent_settings *settings)
+{
+	bool good = settings->sinks.count > 0;
+
+	if (!good)
+		print_finding(false, "sink", "none", "--sink pyroscope:URL");
+	for (size_t i = 0; i < settings->sinks.count; i++) {
+		const struct sink_settings *sink = &settings->sinks.data[i];
+		struct sink_options options;
+		struct failure failure = {};
+		int err;
+
+		sink_options_of(sink, &options);
+		err = sink__probe(&options, &failure);
+		print_finding(!err, "sink", err ? failure.what : sink->to, failure.remedy);
+		good &= !err;
+	}
+	return good;
+}
+
+/* Prints to standard output. EXIT_DONE, or EXIT_FAILED where something is missing. */
+static int agent_check(const struct agent_settings *settings)
+{
+	bool good = check_features();
+
+	good &= check_spool(settings);
+	good &= check_sinks(settings);
+	printf("\n%s\n", good ? "the agent can run here" : "see MISSING above");
+	return good ? EXIT_DONE : EXIT_FAILED;
+}
 
 /* ---- signals --------------------------------------------------------------------------------- */
 

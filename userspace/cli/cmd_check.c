@@ -5,17 +5,23 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <sysprof/event.h>
+
+#include "base/clocks.h"
 #include "base/json_writer.h"
+#include "base/log.h"
 #include "capture/features.h"
 #include "cli/check_process.h"
-#include "cli/check_stacks.h"
 #include "cli/commands.h"
+#include "cli/record_options.h"
 #include "cli/summary.h"
 #include "export/describe.h"
 #include "session/process_survey.h"
+#include "session/session.h"
 
 static const char *level_name(enum feature_level level)
 {
@@ -29,6 +35,77 @@ static const char *level_name(enum feature_level level)
 	}
 	return "";
 }
+
+/* ---- how stacks end -------------------------------------------------------------------------- */
+
+/* How user stacks end on this machine: a short recording of all that runs, of which nothing is kept. */
+
+struct stack_census {
+	uint64_t samples; /* 0: the machine was idle */
+	uint64_t ends[STACK_END_COUNT];
+	double complete; /* share of those with a user stack, 0..1 */
+};
+
+#define CENSUS_NS 1000000000ull
+#define CENSUS_HZ 499 /* enough samples of a machine that does little */
+
+static int record_for_a_while(struct session *session, struct failure *failure)
+{
+	uint64_t end = monotonic_ns() + CENSUS_NS;
+	int err = session__start(session, false, -1, failure);
+
+	while (!err && monotonic_ns() < end)
+		err = session__step(session, end, failure);
+	return err ? err : session__stop(session, failure);
+}
+
+static int count_ends(struct session *session, struct stack_census *census, struct failure *failure)
+{
+	const struct profile *profile;
+	int err = session__finish(session, &profile, failure);
+
+	if (err)
+		return err;
+	*census = (struct stack_census){
+		.samples = profile->sample_count,
+		.complete = profile__complete_share(profile),
+	};
+	memcpy(census->ends, profile->stack_ends, sizeof(census->ends));
+	return 0;
+}
+
+/* Takes about a second. 0 or negative errno. */
+static int check_stacks(struct stack_census *census, struct failure *failure)
+{
+	const struct session_options options = {
+		.live =
+			{
+				.session =
+					{
+						.target = {.mode = TARGET_ALL,
+							   .exclude_self = true},
+						.hz = CENSUS_HZ,
+						.user_stacks = true,
+						.unwind_bytes = (size_t)UNWIND_MEMORY_DEFAULT << 20,
+						.max_depth = DEPTH_DEFAULT,
+					},
+				.target_text = "-a",
+				.command_line = "sysprof check",
+			},
+	};
+	struct session *session;
+	int err = session__open(&options, &session, failure);
+
+	if (err)
+		return err;
+	err = record_for_a_while(session, failure);
+	if (!err)
+		err = count_ends(session, census, failure);
+	session__free(session);
+	return err;
+}
+
+/* ---- this machine ---------------------------------------------------------------------------- */
 
 /* `census` is NULL where recording is impossible. */
 static void json_stacks(const struct stack_census *census, struct json_writer *w)

@@ -16,7 +16,6 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "base/output_file.h"
-#include "base/search.h"
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "cli/commands.h"

@@ -2,19 +2,71 @@
 /* sysprof report: the top of a recording or a profile as text, without root. */
 #include <errno.h>
 #include <getopt.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/recording_notes.h"
 #include "cli/summary.h"
-#include "cli/terminal.h"
 #include "export/report.h"
 #include "session/session.h"
 
-#define TOP_MAX 1000000
+#define TOP_MAX	      1000000
+#define WIDTH_DEFAULT 80 /* of a terminal that does not say */
+#define WIDTH_MIN     40
+
+/* ---- the terminal ---------------------------------------------------------------------------- */
+
+/* What the terminal that standard output goes to can show, if it goes to one. */
+struct terminal {
+	bool color; /* standard output is a terminal with colours, and NO_COLOR is not set */
+	bool utf8;  /* by the locale, terminal or not */
+	unsigned int width; /* columns; 0: no terminal */
+};
+
+/* The program's own locale stays "C": numbers look the same everywhere. */
+static bool locale_is_utf8(void)
+{
+	locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+	bool utf8;
+
+	if (!locale)
+		return false;
+	utf8 = !strcmp(nl_langinfo_l(CODESET, locale), "UTF-8");
+	freelocale(locale);
+	return utf8;
+}
+
+static unsigned int width_of(int fd)
+{
+	struct winsize size;
+
+	if (ioctl(fd, TIOCGWINSZ, &size) || !size.ws_col)
+		return WIDTH_DEFAULT;
+	return size.ws_col < WIDTH_MIN ? WIDTH_MIN : size.ws_col;
+}
+
+static void terminal__init(struct terminal *terminal)
+{
+	const char *type = getenv("TERM"), *no_color = getenv("NO_COLOR");
+	bool is_terminal = isatty(STDOUT_FILENO);
+
+	*terminal = (struct terminal){
+		.color = is_terminal && !(no_color && *no_color) && type && strcmp(type, "dumb"),
+		.utf8 = locale_is_utf8(),
+		.width = is_terminal ? width_of(STDOUT_FILENO) : 0,
+	};
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
 
 struct arguments {
 	struct report_options report;

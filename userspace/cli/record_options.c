@@ -10,7 +10,7 @@
 #include "base/parse.h"
 #include "capture/perf_events.h"
 #include "cli/commands.h"
-#include "export/text_line.h"
+#include "export/describe.h"
 
 #define HZ_DEFAULT	  999
 #define HZ_DEFAULT_SYSTEM 99

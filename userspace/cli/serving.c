@@ -2,26 +2,32 @@
 #include "cli/serving.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <poll.h>
+#include <pwd.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/percent.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/file_url.h"
 #include "cli/browser.h"
 #include "cli/commands.h"
 #include "cli/give_up.h"
 #include "cli/serving_files.h"
-#include "cli/sudo_user.h"
 #include "cli/summary.h"
 #include "helpers/child.h"
+#include "helpers/confine.h"
 #include "serve/server.h"
 #include "serve/source_api.h"
 
@@ -39,6 +45,92 @@ struct serving {
 	char profiler_url[URL_SIZE];
 	char ssh[SSH_SIZE];
 };
+
+/* ---- the user behind sudo -------------------------------------------------------------------- */
+
+/* Work that needs no privileges is done as that user. */
+struct sudo_user {
+	uid_t uid;
+	gid_t gid;
+};
+
+/* 1: there is one; 0: there is none to become; or negative errno. */
+static int find_sudo_user(struct sudo_user *user)
+{
+	const char *uid_text = getenv("SUDO_UID"), *gid_text = getenv("SUDO_GID");
+	uint64_t uid, gid;
+
+	if (geteuid() != 0 || !uid_text)
+		return 0;
+	if (!gid_text || parse_u64(uid_text, 0, UINT32_MAX - 1, &uid) ||
+	    parse_u64(gid_text, 0, UINT32_MAX - 1, &gid))
+		return -EINVAL;
+	*user = (struct sudo_user){uid, gid};
+	return uid != 0;
+}
+
+/* What a program of the user expects, and sudo has replaced or removed. */
+static void set_environment(uid_t uid, const struct passwd *account)
+{
+	char runtime[64], bus[96];
+	struct stat st;
+
+	if (account) {
+		setenv("HOME", account->pw_dir, 1);
+		setenv("USER", account->pw_name, 1);
+		setenv("LOGNAME", account->pw_name, 1);
+	} else {
+		setenv("HOME", "/", 1);
+	}
+	/* of root's session, if they are set at all */
+	unsetenv("XDG_CACHE_HOME");
+	unsetenv("XDG_CONFIG_HOME");
+	unsetenv("XDG_DATA_HOME");
+	unsetenv("XDG_RUNTIME_DIR");
+	unsetenv("DBUS_SESSION_BUS_ADDRESS");
+	snprintf(runtime, sizeof(runtime), "/run/user/%u", uid);
+	if (lstat(runtime, &st) || !S_ISDIR(st.st_mode) || st.st_uid != uid)
+		return;
+	setenv("XDG_RUNTIME_DIR", runtime, 1);
+	snprintf(bus, sizeof(bus), "unix:path=%s/bus", runtime);
+	setenv("DBUS_SESSION_BUS_ADDRESS", bus, 1);
+}
+
+static int become(const struct sudo_user *user)
+{
+	const struct passwd *account = getpwuid(user->uid);
+	int err = account ? initgroups(account->pw_name, user->gid) : setgroups(1, &user->gid);
+
+	if (err || setresgid(user->gid, user->gid, user->gid) ||
+	    setresuid(user->uid, user->uid, user->uid))
+		return -errno;
+	set_environment(user->uid, account);
+	return 0;
+}
+
+/*
+ * Gives up every privilege that the process has: root called by sudo becomes its caller (SUDO_UID, SUDO_GID) for
+ * good, groups and home directory included, and no capability is kept. 0, or negative errno with
+ * `failure` filled: then the process must not go on.
+ */
+static int drop_privileges(struct failure *failure)
+{
+	struct sudo_user user;
+	int found = find_sudo_user(&user);
+	int err = found < 0 ? found : 0;
+
+	if (err)
+		return fail(failure, err,
+			    "cannot become the user who called sudo: SUDO_UID or "
+			    "SUDO_GID is not a number");
+	if (found)
+		err = become(&user);
+	if (!err)
+		err = capabilities__keep(0);
+	if (!err && found && (!setuid(0) || geteuid() != user.uid))
+		err = -EPERM;
+	return err ? fail(failure, err, "cannot give up root: %s", strerror(-err)) : 0;
+}
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 

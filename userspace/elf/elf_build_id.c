@@ -14,7 +14,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/align.h"
 #include "base/io.h"
 #include "base/minmax.h"
 

@@ -22,7 +22,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/align.h"
+#include "base/minmax.h"
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "elf/elf_private.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sections by name, and the contents of the two that link to other files: .gnu_debuglink and .gnu_debugaltlink. */
-#include "base/align.h"
+#include "base/minmax.h"
 #include "elf/elf_file.h"
-#include "elf/elf_links.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@
 #include <errno.h>
 
 #include "base/minmax.h"
-#include "base/search.h"
+#include "base/order.h"
 #include "elf/gopclntab_private.h"
 
 #define MAX_NAME	 (16 << 10)

@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
-#include "elf/gopclntab_opening.h"
+#include "elf/gopclntab_private.h"
 
 #define SEARCH_CHUNK (1u << 20)
 

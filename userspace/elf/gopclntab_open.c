@@ -21,7 +21,7 @@
 #include <stdlib.h>
 
 #include "base/minmax.h"
-#include "elf/gopclntab_opening.h"
+#include "elf/gopclntab_private.h"
 
 #define MAX_FUNCTIONS (16u << 20)
 #define MAX_READ      (UINT64_C(512) << 20) /* bytes of the file, until the table is found */

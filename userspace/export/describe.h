@@ -3,14 +3,37 @@
 #ifndef EXPORT_DESCRIBE_H
 #define EXPORT_DESCRIBE_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <sysprof/profile.h>
 
-#include "export/text_line.h"
+#include "base/json_writer.h"
+#include "base/minmax.h"
 #include "profile/figures.h"
+
+/* A line of text that grows until its room is full. */
+
+struct text_line {
+	char *text;
+	size_t size, used;
+};
+
+static inline void __attribute__((format(printf, 2, 3)))
+add_text(struct text_line *line, const char *format, ...)
+{
+	va_list args;
+	int length;
+
+	va_start(args, format);
+	length = vsnprintf(line->text + line->used, line->size - line->used, format, args);
+	va_end(args);
+	if (length > 0)
+		line->used += min_u64((size_t)length, line->size - line->used - 1);
+}
 
 /* Is the wall clock at the start of the profile known? Engines write other clocks into their files. */
 bool export_has_realtime(const struct profile *p);
@@ -59,5 +82,13 @@ void dso_build_id(const struct profile *p, struct dso_id id, struct dso_build_id
 
 /* The name shown for a dso: never empty. The kernel is "[kernel.kallsyms]", as in other tools. */
 const char *dso_display_name(const struct profile *p, struct dso_id id);
+
+/* The figures of a whole recording as JSON: in the report and the page, and as a member of our own in Chrome's formats. */
+
+/* An object, the "summary" of the report's JSON: docs/report.schema.json describes it. */
+void write_summary(const struct profile *p, const struct figures *f, struct json_writer *w);
+
+/* The member "recording" of a file of one thread or of all, in the camel case of Chrome's formats. */
+void write_recording(const struct profile *p, struct json_writer *w);
 
 #endif

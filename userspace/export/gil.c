@@ -8,7 +8,7 @@
 #include "base/json_writer.h"
 #include "base/minmax.h"
 #include "base/order.h"
-#include "export/text_line.h"
+#include "export/describe.h"
 
 #define THREADS_SHOWN 3u
 #define ROWS_MAX      4096u /* in JSON */

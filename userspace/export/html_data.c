@@ -22,7 +22,6 @@
 #include "base/strtab.h"
 #include "export/call_tree.h"
 #include "export/describe.h"
-#include "export/summary_json.h"
 
 #define DATA_VERSION 1
 #define NO_FRAME     UINT32_MAX

@@ -9,7 +9,7 @@
 #include "base/json_writer.h"
 #include "export/interval.h"
 #include "export/report_private.h"
-#include "export/summary_json.h"
+#include "export/describe.h"
 
 #define SCHEMA_VERSION 1
 #define SHARE_DIGITS   6

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "helpers/pool_helper.h"
+#include "helpers/requests.h"
 
 #include <stdlib.h>
 #include <string.h>

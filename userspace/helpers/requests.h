@@ -7,6 +7,7 @@
 #define HELPERS_REQUESTS_H
 
 #include "base/quota.h"
+#include "helpers/child.h"
 #include "helpers/pool.h"
 
 #define REQUEST_SLOW 20000000ull /* ns: a request without an answer by then is slow */
@@ -68,5 +69,8 @@ void requests__charge_step(struct requests *r, struct request *const *serving, s
 			   uint64_t now);
 /* Refuses those in the list whose answer is known; `ended`: all of them. */
 void requests__refuse_hopeless(struct requests *r, bool ended, uint64_t now);
+
+/* A helper of a pool, whose options are its data: sends its pid, then serves requests. */
+int pool_helper__run(const struct child_self *self);
 
 #endif

@@ -20,8 +20,7 @@
 #include "base/wire.h"
 #include "import/frames.h"
 #include "import/import.h"
-#include "import/owners.h"
-#include "import/pprof_words.h"
+#include "import/pprof_private.h"
 
 #define TAIL_MAX	  (1ULL << 61)
 #define MESSAGE_MAX	  (16u << 20) /* bytes of one sample, location, … */

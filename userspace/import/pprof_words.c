@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Keys of labels, units and names of mappings, ours and those of others. */
-#include "import/pprof_words.h"
+#include "import/pprof_private.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -11,7 +11,6 @@
 
 #include "base/cleanup.h"
 #include "base/order.h"
-#include "base/search.h"
 
 DEFINE_ORDER(compare_edges, uint64_t, order_of(*x, *y));
 

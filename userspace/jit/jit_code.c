@@ -11,12 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/align.h"
+#include "base/minmax.h"
 #include "base/cleanup.h"
 #include "base/hashmap.h"
 #include "base/log.h"
 #include "base/order.h"
-#include "base/search.h"
 #include "base/strtab.h"
 #include "jit/jit_name.h"
 #include "jit/jitdump.h"

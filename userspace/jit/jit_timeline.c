@@ -15,7 +15,6 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/order.h"
-#include "base/search.h"
 
 #define BLOCK_MAX 512u
 #define CROWD	  64u /* changes at one address between two readings */

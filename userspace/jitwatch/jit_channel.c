@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/align.h"
 #include "base/clocks.h"
 #include "base/minmax.h"
 

@@ -36,7 +36,6 @@
 #include "jitwatch/jit_tail.h"
 #include "live/live_private.h"
 #include "stream/meta.h"
-#include "stream/outside_event.h"
 
 #define ANCHOR_INTERVAL	  1000000000ull /* ns */
 #define CPU_LOOK_INTERVAL 250000000ull	/* ns between looks which CPUs are online */

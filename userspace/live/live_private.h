@@ -9,7 +9,7 @@
 #include "base/quota.h"
 #include "base/vec.h"
 #include "live/parts/code.h"
-#include "live/parts/memory.h"
+#include "live/parts/parts.h"
 #include "live/part.h"
 #include "procfs/kernel_modules.h"
 #include "procfs/proc_snapshot.h"

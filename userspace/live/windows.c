@@ -8,7 +8,6 @@
 #include "capture/cpu_idle.h"
 #include "live/live_private.h"
 #include "stream/meta.h"
-#include "stream/outside_event.h"
 
 int live_push_books(struct live *live, uint64_t window_end)
 {

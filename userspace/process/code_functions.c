@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/map.h"
-#include "base/search.h"
+#include "base/order.h"
 
 #define ENTRY_BYTES  96	 /* of an entry and its place in the index, about */
 #define VERSIONS_MAX 64u /* of one function */

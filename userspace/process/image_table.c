@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/hashmap.h"
-#include "base/mapping_path.h"
+#include "base/proc_parse.h"
 #include "base/quota.h"
 #include "base/vec.h"
 

@@ -15,7 +15,6 @@
 #include "base/map.h"
 #include "base/order.h"
 #include "base/outside_books.h"
-#include "base/search.h"
 #include "base/vec.h"
 #include "jit/jit_code.h"
 #include "jit/jit_name.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "procfs/command_line.h"
+#include "procfs/fact_reader.h"
 
 #include <ctype.h>
 #include <string.h>

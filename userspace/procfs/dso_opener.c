@@ -26,7 +26,7 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "base/mapping_path.h"
+#include "base/proc_parse.h"
 #include "base/minmax.h"
 #include "base/quota.h"
 #include "helpers/pool.h"

@@ -8,11 +8,8 @@
 #include <sysprof/event.h>
 
 #include "base/cleanup.h"
-#include "base/mapping_path.h"
+#include "base/proc_parse.h"
 #include "base/proc_task.h"
-#include "procfs/command_line.h"
-#include "procfs/environment.h"
-#include "procfs/otel_context.h"
 #include "helpers/owner.h"
 
 struct facts_question {

@@ -1,15 +1,58 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Facts of a process, read by a reader process: environment, command line and OpenTelemetry context. */
+#ifndef PROCFS_FACT_READER_H
+#define PROCFS_FACT_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "helpers/pool.h"
+
+/* The text of an EVENT_FACTS as it is put together: "key\0value\0" again and again, in a space that has an end. */
+#define FACT_VALUE_MAX                                                                             \
+	3072u /* bytes: a longer one is left out, since a part of it would be wrong */
+
+struct fact_text {
+	char *text;
+	size_t room, size;
+	unsigned int count, most;
+};
+
+/*
+ * `prefix` and `key` are texts; the value is so many bytes, up to its first NUL. False: no room, too long, or its key
+ * is there already, as the first one counts.
+ */
+static inline bool fact_text__add(struct fact_text *t, const char *prefix, const char *key,
+				  const char *value, size_t value_size)
+{
+	size_t first = strlen(prefix), second = strlen(key);
+	char *at = t->text + t->size;
+
+	value_size = strnlen(value, value_size);
+	if (value_size > FACT_VALUE_MAX || t->count == t->most || first + second == 0 ||
+	    first + second + value_size + 2 > t->room - t->size)
+		return false;
+	memcpy(at, prefix, first);
+	memcpy(at + first, key, second + 1);
+	for (const char *known = t->text; known < at; known += strlen(known) + 1) {
+		if (!strcmp(known, at))
+			return false;
+		known += strlen(known) + 1;
+	}
+	memcpy(at + first + second + 1, value, value_size);
+	at[first + second + 1 + value_size] = '\0';
+	t->size += first + second + value_size + 2;
+	t->count++;
+	return true;
+}
+
 /*
  * Reads facts of a process: environment, command line and OpenTelemetry context. All of them are in the process's own
  * memory, and a read of that can block (userfaultfd, files of FUSE), so a reader process reads it.
  */
-#ifndef PROCFS_FACT_READER_H
-#define PROCFS_FACT_READER_H
-
-#include <sys/types.h>
-
-#include "procfs/fact_text.h"
-#include "helpers/pool.h"
 
 #define FACT_NAMES_MAX 4096u /* bytes of all names of variables */
 
@@ -24,5 +67,67 @@ int fact_reader__request(struct helper_pool *pool, unsigned int service, pid_t p
 void fact_reader__serve(struct helper_job *job);
 /* Adds the facts of an answer. False: it is none, or not sound. */
 bool fact_reader__take(const struct helper_answer *answer, struct fact_text *facts);
+
+/*
+ * The environment of a process, of which only variables on a list are looked at: any other may be a secret. The text is
+ * the process's own, which it can change at any time.
+ */
+
+#define ENVIRONMENT_SIZE_MAX (64u * 1024) /* bytes; what is behind is not looked at */
+#define ENVIRONMENT_NAME_MAX 64
+
+/* The list that is always looked for; NULL-ended. */
+extern const char *const environment_names[];
+
+/* A name that may be requested: [A-Za-z_][A-Za-z0-9_]*, not too long. */
+bool environment_name_is_valid(const char *name);
+
+/*
+ * From the text of /proc/PID/environ, "NAME=value\0" again and again, the variables of these names ("A\0B\0"), as
+ * facts "env:NAME". The first of several with one name counts, as for getenv(). Text without a NUL at its end was
+ * truncated.
+ */
+void environment__pick(const char *text, size_t size, const char *names, size_t names_size,
+		       struct fact_text *facts);
+
+/*
+ * The program of an interpreter: its script, module or main class. Of a command line nothing else is kept, since
+ * arguments can be secrets.
+ */
+
+#define COMMAND_LINE_SIZE_MAX (64u * 1024) /* bytes; what is behind is not looked at */
+#define COMMAND_SUBJECT_SIZE  256
+
+/* Is a program of this name (without its directory) a supported interpreter? */
+bool command_is_interpreter(const char *program);
+
+/*
+ * `text`: that of /proc/PID/cmdline, arguments with a NUL behind each. The subject is the last part of a script's path
+ * ("manage.py"; "shop/main.py" where the name alone says nothing), a module or a class; of a program that is many
+ * (busybox) the one that it is; of a process that has overwritten its command line the first word. False: there is
+ * none, as code was given as an argument.
+ */
+bool command_line__subject(const char *program, const char *text, size_t size,
+			   char subject[COMMAND_SUBJECT_SIZE]);
+
+/*
+ * The process context that OpenTelemetry's libraries publish (OTEP 4719): a mapping with a name, in it a header that
+ * points at a protobuf message with attributes. Both are the process's own memory: a read may block, and every size,
+ * pointer and byte may be forged.
+ */
+
+#define OTEL_CONTEXT_SIZE_MAX (16u * 1024) /* bytes of the message */
+
+/* The names of mappings in /proc/PID/maps that may be one. */
+bool otel_context_has_name(const char *path);
+
+/*
+ * The attributes that a service is named by, as facts "otel:service.name", from a message: a Resource, or a
+ * ProcessContext, whose first field is one. Invalid parts are skipped.
+ */
+void otel_context__decode(const uint8_t *message, size_t size, struct fact_text *facts);
+
+/* Of a process, `dir` being its directory below /proc. For a reader process. */
+void otel_context__read(int dir, struct fact_text *facts);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "procfs/otel_context.h"
+#include "procfs/fact_reader.h"
 
 #include <errno.h>
 #include <fcntl.h>

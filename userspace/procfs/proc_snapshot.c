@@ -31,7 +31,6 @@
 #include "base/order.h"
 #include "base/parse.h"
 #include "base/proc_task.h"
-#include "base/search.h"
 #include "base/vec.h"
 #include "procfs/proc_maps.h"
 #include "procfs/process_facts.h"

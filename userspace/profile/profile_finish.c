@@ -14,7 +14,6 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "profile/profile.h"
-#include "profile/profile_check.h"
 
 /* The function that stands for all code of a dso without a symbol; of JIT code it is one for each address. */
 static struct function_id unnamed_function(struct profile_builder *b,

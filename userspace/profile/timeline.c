@@ -3,7 +3,7 @@
 #include "profile/timeline.h"
 
 #include "base/minmax.h"
-#include "base/search.h"
+#include "base/order.h"
 
 /* Samples first .. end - 1. */
 struct range {

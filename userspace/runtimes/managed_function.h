@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "base/search.h"
+#include "base/order.h"
 #include "base/vec.h"
 
 #define MANAGED_NAME_MAX 1024u /* bytes, with the NUL */

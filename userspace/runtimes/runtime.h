@@ -23,7 +23,7 @@
 #include <sysprof/made_frames.h>
 #include <sysprof/runtime_info.h>
 
-#include "base/file_stamp.h"
+#include "base/io.h"
 #include "runtimes/target_memory.h"
 
 struct code_answers;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "serve/listener.h"
+#include "serve/server_private.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "serve/loopback.h"
+#include "serve/server_private.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  * until their request is read. To drop is to shut the socket down; its reader gets the end of the stream and closes
  * it.
  */
-#include "serve/peers.h"
+#include "serve/server_private.h"
 
 #include <stdlib.h>
 #include <sys/socket.h>

@@ -1,14 +1,105 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by server.c (connections, waiting, life) and server_request.c (checks, answers). */
+/* The parts of the server: sockets, connections, requests. */
 #ifndef SERVE_SERVER_PRIVATE_H
 #define SERVE_SERVER_PRIVATE_H
 
 #include <microhttpd.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 
-#include "serve/listener.h"
-#include "serve/loopback.h"
-#include "serve/peers.h"
+#include "base/log.h"
 #include "serve/server.h"
+
+/* ---- loopback.c: sockets that listen on the loopback interface and nowhere else; tokens ------- */
+
+#define TOKEN_BYTES 20 /* of randomness: 160 bits */
+#define TOKEN_SIZE  (2 * TOKEN_BYTES)
+
+struct loopback {
+	int fds[2]; /* 127.0.0.1; [::1], or -1 where that is impossible */
+	uint16_t port;
+};
+
+/*
+ * Listen on `port`, 0: any that is free. 0 or negative errno with `failure` filled. [::1] is left out where there is
+ * no IPv6, or another process has the port there.
+ */
+int loopback__open(struct loopback *loopback, uint16_t port, struct failure *failure);
+void loopback__close(struct loopback *loopback);
+
+/* Does a Host header name this server? Anything else is another site's page (DNS rebinding). */
+bool loopback__is_our_host(const struct loopback *loopback, const char *host);
+
+/* TOKEN_SIZE hexadecimal digits and NUL. 0 or negative errno. */
+int token__make(char token[TOKEN_SIZE + 1]);
+
+/* Is the text before `end` this token? Takes equally long wherever they differ. */
+bool token__equal(const char token[TOKEN_SIZE + 1], const char *text, const char *end);
+
+/* A socket that listens on an address of the settings: a numeric one with a port, or a path. */
+
+#define UNIX_PREFIX "unix:"
+
+struct listener {
+	int fd; /* -1: closed */
+	uint16_t port;
+	bool loopback;		 /* TCP that only this machine reaches: a browser among others */
+	struct stat socket_file; /* of a unix socket */
+	char address[sizeof(struct sockaddr_un) +
+		     sizeof(UNIX_PREFIX)]; /* with the port that it got */
+};
+
+/*
+ * "127.0.0.1:9090", "[::1]:9090", "unix:/run/sysprof.sock" (mode 0660). 0 or negative errno with `failure` filled; on
+ * failure it is closed.
+ */
+int listener__open(struct listener *listener, const char *address, struct failure *failure);
+/* Removes the file of a unix socket, unless another process has replaced it. */
+void listener__close(struct listener *listener);
+
+/*
+ * The connections, and which of them to close: a crowd of idle or slow connections must not keep the browser out.
+ * Peers that have not shown the token are *strangers*.
+ */
+
+#define PEERS_MAX	128
+#define STRANGERS_MAX	64
+#define REQUEST_SECONDS 10 /* for all of a request, however it comes */
+
+struct peers {
+	struct peer *first; /* the youngest */
+	unsigned int count, strangers;
+};
+
+/* A connection. All zero but what peers__add() sets. */
+struct peer {
+	struct peers *peers;
+	struct peer *next, **link;
+	int fd;		/* not ours */
+	uint64_t since; /* it was accepted, or its last request was answered: CLOCK_MONOTONIC ns */
+	bool trusted, answered, dropped;
+};
+
+/* NULL: no memory */
+struct peer *peers__add(struct peers *peers, int fd, uint64_t now);
+/* It has closed; frees it. NULL is fine. */
+void peer__remove(struct peer *peer);
+
+/* Before another one is accepted: drops the oldest stranger, if there are as many as there may be. */
+void peers__make_room(struct peers *peers);
+/* Drops those whose request takes too long to arrive. `now` may be before the last peer__is_done(). */
+void peers__drop_slow(struct peers *peers, uint64_t now);
+
+/* It has shown the token. */
+void peer__trust(struct peer *peer);
+/* Its request is complete; the rest is up to us. */
+void peer__is_answered(struct peer *peer);
+/* The next request may come. */
+void peer__is_done(struct peer *peer, uint64_t now);
+
+/* Shared by server.c (connections, waiting, life) and server_request.c (checks, answers). */
 
 struct server_request {
 	struct server *server;

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/json_writer.h"
-#include "base/search.h"
+#include "base/order.h"
 #include "base/tenant_open.h"
 
 #define SOURCE_REQUEST "source/v1"

@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "base/mapping_path.h"
+#include "base/proc_parse.h"
 #include "base/proc_task.h"
 #include "capture/target.h"
 #include "jitwatch/code_reader.h"

@@ -8,6 +8,7 @@
 #ifndef SESSION_PROCESS_SURVEY_H
 #define SESSION_PROCESS_SURVEY_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,11 +18,51 @@
 
 #include "base/log.h"
 #include "base/vec.h"
+#include "helpers/pool.h"
 #include "runtimes/runtime.h"
-#include "session/survey_reader.h"
 
 #define SURVEY_FILES_MAX 512u /* of one process; others are counted */
 #define SURVEY_MAPS_MAX	 8u
+
+/*
+ * Requests of a survey about a process that may not answer: reader processes read its files (see helpers/pool.h), one
+ * request for each thing that can block a reader.
+ */
+
+/* A file that is mapped at [start, end). */
+struct survey_mapping {
+	uint32_t pid, reserved;
+	uint64_t start, end;
+	char path[PATH_MAX]; /* as mapped */
+};
+
+/* ---- what a file has: survey_file__serve ------------------------------------------------------ */
+
+enum survey_cfi {
+	SURVEY_CFI_NONE,
+	SURVEY_CFI_EH_FRAME,
+	SURVEY_CFI_DEBUG_FRAME,
+	SURVEY_CFI_GO, /* the function table of Go */
+};
+
+enum survey_debug {
+	SURVEY_DEBUG_NONE,
+	SURVEY_DEBUG_INSIDE,
+	SURVEY_DEBUG_SEPARATE, /* a file of its own was found */
+};
+
+struct survey_file {
+	int32_t error; /* 0, or why it cannot be opened or read: negative errno; -ENOEXEC: not ELF */
+	uint8_t wide;  /* 64-bit x86 */
+	uint8_t cfi;   /* enum survey_cfi */
+	uint8_t symbols;  /* 1: .symtab; 2: .dynsym alone; 0: none */
+	uint8_t debug;	  /* enum survey_debug */
+	char version[32]; /* of the runtime in it: runtime.read_version; "" */
+};
+
+void survey_file__serve(struct helper_job *job);
+
+/* ---- what is found of a process --------------------------------------------------------------- */
 
 /* An executable file of the process. */
 struct surveyed_file {

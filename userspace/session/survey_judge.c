@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mapping_path.h"
+#include "base/proc_parse.h"
 
 /* A map or dump that is read; one that has nothing in it names nothing. */
 static const struct surveyed_map *followed_map(const struct process_survey *s)

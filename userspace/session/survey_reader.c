@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "session/survey_reader.h"
+#include "session/process_survey.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/mapping_path.h"
+#include "base/proc_parse.h"
 #include "base/tenant_open.h"
 #include "elf/elf_file.h"
 #include "elf/gopclntab.h"

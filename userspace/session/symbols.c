@@ -14,7 +14,6 @@
 #include "process/profile_symbols.h"
 #include "stream/event_decode.h"
 #include "stream/meta.h"
-#include "stream/outside_event.h"
 #include "stream/symbol_blob.h"
 
 #define LOSSES_SIZE 4096

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-#include "base/search.h"
+#include "base/order.h"
 
 #define NS_PER_S	 1000000000ull
 #define BASELINE_NS	 NS_PER_S

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/minmax.h"
 #include "base/utf8.h"
 
 /* Bytes of `value` to keep: whole characters. */
@@ -44,4 +45,25 @@ int meta_event__emit(event_push_fn push, void *context, uint64_t time, const cha
 	memcpy(event->text, key, key_length);
 	memcpy(event->text + key_length + 1, value, length);
 	return push(context, &event->header);
+}
+
+int outside_books__report(struct outside_books *books, event_push_fn push, void *context,
+			  uint64_t time)
+{
+	struct outside_row row;
+	int err = 0;
+
+	while (!err && outside_books__take(books, &row)) {
+		struct outside_event event = {
+			.header = {.size = sizeof(event), .type = EVENT_OUTSIDE, .time = time},
+			.user = row.user,
+			.thing = row.thing,
+			.reason = row.reason,
+			.count = row.count,
+			.since = min_u64(row.since, time),
+		};
+
+		err = push(context, &event.header);
+	}
+	return err;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* EVENT_META out: one key and one value each. The keys are in <sysprof/meta_keys.h>. */
+/* Facts as events: EVENT_META, one key and one value each (<sysprof/meta_keys.h>), and EVENT_OUTSIDE. */
 #ifndef STREAM_META_H
 #define STREAM_META_H
 
@@ -7,6 +7,7 @@
 
 #include <sysprof/meta_keys.h>
 
+#include "base/outside_books.h"
 #include "stream/event_queue.h"
 
 #define META_KEY_MAX   256u	    /* with NUL */
@@ -15,5 +16,9 @@
 /* One fact. 0 or what `push` returned; -EINVAL: no key, or a very long one. */
 int meta_event__emit(event_push_fn push, void *context, uint64_t time, const char *key,
 		     const char *value);
+
+/* An EVENT_OUTSIDE of `time` for each row of the books with something new since the last report. 0 or what `push` returned. */
+int outside_books__report(struct outside_books *books, event_push_fn push, void *context,
+			  uint64_t time);
 
 #endif

@@ -25,7 +25,7 @@
 #include "symbolize/dwarf.h"
 #include "symbolize/file_finder.h"
 #include "symbolize/sealed.h"
-#include "symbolize/sealed_pool.h"
+#include "symbolize/sealed_private.h"
 #include "symbolize/symbol_cache.h"
 #include "symbolize/symbolize.h"
 

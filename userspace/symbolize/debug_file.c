@@ -33,14 +33,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/file_stamp.h"
 #include "base/hashmap.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/tenant_open.h"
 #include "elf/elf_build_id.h"
 #include "elf/elf_file.h"
-#include "elf/elf_links.h"
 #include "symbolize/debuginfod.h"
 
 #define DEBUG_DIRECTORY	    "/usr/lib/debug"

@@ -14,7 +14,7 @@
  * The result is c++filt's output with --no-verbose, as perf shows it: `std::string` and not its whole expansion, no
  * hash behind names of Rust.
  */
-#include "symbolize/demangle.h"
+#include "symbolize/module_private.h"
 
 #include <setjmp.h>
 #include <stdbool.h>

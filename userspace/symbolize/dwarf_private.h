@@ -6,14 +6,35 @@
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/vec.h"
 #include "symbolize/dwarf.h"
-#include "symbolize/range_map.h"
 
 struct elf_image;
 struct memo;
+
+/* ---- range_map: address ranges that may overlap in any way -> the one that counts at an address */
+
+struct range_map {
+	VEC(struct range) ranges;
+	VEC(struct range_segment) segments;
+};
+
+void range_map__fini(struct range_map *map);
+void range_map__clear(struct range_map *map);
+
+/*
+ * [start, end) is `value`'s; an empty or inverted one is left out. Of all that cover an address the
+ * highest rank counts, of equal ones the one added last. 0, -ENOMEM.
+ */
+int range_map__add(struct range_map *map, uint64_t start, uint64_t end, uint32_t value,
+		   uint64_t rank);
+/* After the last add, before the first find. Costs O(n log n), whatever overlaps. 0, -ENOMEM. */
+int range_map__build(struct range_map *map);
+
+bool range_map__find(const struct range_map *map, uint64_t address, uint32_t *value);
 
 /* ---- dwarf_image: a file's sections, checked, under libdw ------------------------------------ */
 
@@ -122,5 +143,15 @@ struct dwarf_place dwarf_call_site(struct memo *paths, Dwarf_Die *die);
 /* False: the unit's line table does not cover the address. */
 bool dwarf_executing_line(struct memo *paths, Dwarf_Die *unit_die, uint64_t address,
 			  struct dwarf_place *place);
+
+/* ---- source_path: paths of source files, as compilers write them, made into one form --------- */
+
+#define SOURCE_PATH_SIZE 4096
+
+/*
+ * `name` in `directory` (NULL: not known) without ".", ".." and doubled slashes: "/a/b/../c" is "/a/c". A path
+ * that stays relative is not changed. 0, -ENAMETOOLONG.
+ */
+int source_path(const char *directory, const char *name, char *buffer, size_t size);
 
 #endif

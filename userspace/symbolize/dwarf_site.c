@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "symbolize/memo.h"
-#include "symbolize/source_path.h"
 
 const char *dwarf_linkage_name(Dwarf_Die *die)
 {

@@ -6,7 +6,7 @@
  * in: a Go function is in one file, unless //line comments say otherwise. The function around them
  * is defined in the file of its first instruction.
  */
-#include "symbolize/go_frames.h"
+#include "symbolize/module_private.h"
 
 #include <stdbool.h>
 

@@ -32,7 +32,6 @@
 #include "base/cleanup.h"
 #include "base/order.h"
 #include "base/parse.h"
-#include "base/search.h"
 #include "base/strtab.h"
 #include "base/vec.h"
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/file_stamp.h"
+#include "base/io.h"
 #include "base/quota.h"
 
 #define CRC_MEMOS 64

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Inflating .gnu_debugdata, within bounds of input, output and memory. */
-#include "symbolize/minidebug.h"
+#include "symbolize/module_private.h"
 
 #include <errno.h>
 #include <fcntl.h>

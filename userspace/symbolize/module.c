@@ -25,12 +25,9 @@
 #include "base/vec.h"
 #include "elf/elf_file.h"
 #include "elf/gopclntab.h"
-#include "symbolize/demangle.h"
 #include "symbolize/dwarf.h"
-#include "symbolize/go_frames.h"
 #include "symbolize/memo.h"
-#include "symbolize/minidebug.h"
-#include "symbolize/symbol_table.h"
+#include "symbolize/module_private.h"
 
 #define DEFAULT_MEMORY_LIMIT (UINT64_C(4) << 30)
 

@@ -6,14 +6,13 @@
  * ended range is taken off only when it comes to the top, so each range is pushed once and popped once. There are at
  * most twice as many segments as ranges.
  */
-#include "symbolize/range_map.h"
+#include "symbolize/dwarf_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/order.h"
-#include "base/search.h"
 
 struct range {
 	uint64_t start, end, rank;

@@ -37,9 +37,7 @@
 #include "base/order.h"
 #include "base/quota.h"
 #include "helpers/watch.h"
-#include "symbolize/sealed_files.h"
-#include "symbolize/sealed_pool.h"
-#include "symbolize/sealed_protocol.h"
+#include "symbolize/sealed_private.h"
 
 #define CHILDREN_MAX	 64
 #define POLL_MS		 100

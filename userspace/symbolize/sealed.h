@@ -17,7 +17,7 @@
 #include "base/outside_books.h"
 #include "symbolize/file_finder.h"
 #include "symbolize/module.h"
-#include "symbolize/sealed_child.h"
+#include "symbolize/sealed_private.h"
 
 struct sealed_job {
 	struct module_files files;

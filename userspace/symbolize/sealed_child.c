@@ -4,7 +4,6 @@
  * or of a keeper, not a program of its own, so nothing has to be found on disk. Without a keeper it starts with a copy of the
  * parent's memory, which it can send to no process but the parent.
  */
-#include "symbolize/sealed_child.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -20,7 +19,7 @@
 #include "helpers/filter.h"
 #include "helpers/keeper.h"
 #include "helpers/message.h"
-#include "symbolize/sealed_protocol.h"
+#include "symbolize/sealed_private.h"
 
 #define MEMORY_BASE (256ull << 20)
 

@@ -7,7 +7,7 @@
  * Before the copy is used the request must still be valid: if the child has died, its pid may be another process by
  * now, and the memory that we read too.
  */
-#include "symbolize/sealed_files.h"
+#include "symbolize/sealed.h"
 
 #include <errno.h>
 #include <fcntl.h>

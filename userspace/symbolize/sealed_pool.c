@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "symbolize/sealed_pool.h"
+#include "symbolize/sealed_private.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The addresses of the blob's answers are indices. */
-#include "symbolize/sealed_protocol.h"
+#include "symbolize/sealed_private.h"
 
 #include <errno.h>
 #include <stdlib.h>

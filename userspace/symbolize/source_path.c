@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Paths of source files: joined with the directory of the compilation, normalised by their text. */
-#include "symbolize/source_path.h"
+#include "symbolize/dwarf_private.h"
 
 #include <errno.h>
 #include <string.h>

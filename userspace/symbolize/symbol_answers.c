@@ -9,7 +9,6 @@
 
 #include "base/minmax.h"
 #include "base/order.h"
-#include "base/search.h"
 #include "base/vec.h"
 #include "stream/symbol_blob.h"
 

@@ -26,7 +26,7 @@
  *   5. the shortest name, then the first in byte order: malloc, not __libc_malloc;
  *   6. the smallest size.
  */
-#include "symbolize/symbol_table.h"
+#include "symbolize/module_private.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -37,7 +37,6 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/order.h"
-#include "base/search.h"
 #include "elf/elf_file.h"
 
 #define UNSIZED_EXTENT	(64 << 10)

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "symbolize/demangle.h"
+#include "symbolize/module_private.h"
 #include "symbolize/kallsyms.h"
-#include "symbolize/sealed_pool.h"
+#include "symbolize/sealed_private.h"
 #include "symbolize/symbol_cache.h"
 
 #define CACHE_USES  40		      /* windows, until it is written and opened again */

@@ -12,7 +12,6 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "unwind/build_pieces.h"
 
 #define BIG_FILE  (1 << 20)	 /* bytes */
 #define BIG_HEAP  (96 << 20)	 /* more than most tables take to be built */

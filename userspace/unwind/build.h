@@ -10,6 +10,7 @@
 #ifndef UNWIND_BUILD_H
 #define UNWIND_BUILD_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "helpers/pool.h"
@@ -47,5 +48,15 @@ void build__serve(struct helper_job *job);
  */
 int build_reply__take(const void *reply, size_t size, int memory, uint64_t limit,
 		      struct unwind_table_image *image, enum table_refusal *refusal);
+
+/*
+ * Pieces of JIT code with their CFI from a jitdump, in memory that a builder can read.
+ */
+
+/* A memory file with them, the caller's. Sections are copied. -E2BIG: too many, or too long; or negative errno. */
+int build_pieces__write(const struct unwind_piece *pieces, size_t count);
+/* In a builder: unwind_table__build_pieces() of them. -EBADMSG: they are none. */
+int build_pieces__build(int fd, size_t limit, struct unwind_table_image *image,
+			enum table_refusal *refusal);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "unwind/build_pieces.h"
+#include "unwind/build.h"
 
 #include <errno.h>
 #include <fcntl.h>

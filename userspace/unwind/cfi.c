@@ -13,7 +13,6 @@
 #include <stdlib.h>
 
 #include "base/order.h"
-#include "base/search.h"
 #include "base/vec.h"
 #include "unwind/build_budget.h"
 #include "unwind/cfi_private.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "unwind/code_flow.h"
+#include "unwind/undescribed.h"
 
 #include <string.h>
 
-#include "base/align.h"
-#include "base/search.h"
+#include "base/minmax.h"
+#include "base/order.h"
 #include "base/vec.h"
 #include "base/x86_code.h"
 

@@ -19,7 +19,7 @@
  * Facts are from the sources of Go 1.18 to 1.26: runtime/asm_amd64.s, sys_linux_amd64.s, traceback.go,
  * cmd/internal/obj/x86/obj6.go.
  */
-#include "unwind/go_table.h"
+#include "unwind/undescribed.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -10,7 +10,7 @@
  * supplement, 3.4.1). glibc's dynamic linker is entered with mov %rsp,%rdi; call, and leaves to the program with
  * jmp *%r12.
  */
-#include "unwind/known_code.h"
+#include "unwind/undescribed.h"
 
 #include <elf.h>
 #include <errno.h>

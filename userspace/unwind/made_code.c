@@ -15,10 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/align.h"
+#include "base/minmax.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "base/search.h"
+#include "base/order.h"
 #include "base/vec.h"
 
 #define REQUEST_NS	5000000ull   /* between two questions at least */

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/align.h"
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/clocks.h"
-#include "base/file_stamp.h"
+#include "base/io.h"
 #include "base/log.h"
 #include "base/quota.h"
 #include "unwind/table_cache.h"

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/file_stamp.h"
+#include "base/io.h"
 #include "unwind/unwind_table.h"
 
 #define TABLE_CACHE_LIMIT (UINT64_C(256) << 20) /* bytes of all files */

@@ -7,8 +7,6 @@
 
 #include "base/minmax.h"
 #include "base/order.h"
-#include "unwind/code_flow.h"
-#include "unwind/known_code.h"
 
 #define FIRST_PUSH_END	6 /* of a .plt: push *GOT+8 */
 #define TEXT_MAX	(1u << 30)

@@ -35,7 +35,7 @@ static int unwind_find_leaf(struct unwind_state *s);
 
 #include <sysprof/unwind_walk.h>
 
-#include "base/search.h"
+#include "base/order.h"
 
 struct walk {
 	struct unwind_state state;

@@ -18,7 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "unwind/build_pieces.h"
+#include "unwind/build.h"
 #include "unwind/table_cache.h"
 #include "unwind/unwind.h"
 

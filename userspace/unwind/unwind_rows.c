@@ -2,7 +2,7 @@
 #include "unwind/unwind_rows.h"
 
 #include "base/minmax.h"
-#include "base/search.h"
+#include "base/order.h"
 
 #define RULES_MAX (UINT16_MAX + 1u)
 #define ROW_SIZE  2 /* bytes in the image, at least */

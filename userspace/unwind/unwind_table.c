@@ -10,12 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/align.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/order.h"
-#include "unwind/go_table.h"
 #include "unwind/undescribed.h"
 #include "unwind/unwind_rows.h"
 

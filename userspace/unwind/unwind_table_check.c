@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/align.h"
+#include "base/minmax.h"
 #include "unwind/unwind_table.h"
 
 #define REGISTERS  16

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "live/parts/facts.h"
+#include <sysprof/event.h>
+
+#include "live/parts/parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,15 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <sysprof/event.h>
-
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "base/mapping_path.h"
+#include "base/proc_parse.h"
 #include "base/proc_task.h"
 #include "base/quota.h"
 #include "base/vec.h"
-#include "procfs/environment.h"
 #include "procfs/fact_reader.h"
 #include "procfs/process_facts.h"
 

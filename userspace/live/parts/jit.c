@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "live/parts/jit.h"
+#include "live/parts/parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/clocks.h"
-#include "base/mapping_path.h"
+#include "base/proc_parse.h"
 #include "jitwatch/jit_find.h"
 
 #define START_PATIENCE 100000000ull  /* ns: to read what there is before sampling begins */

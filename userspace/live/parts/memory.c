@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "live/parts/memory.h"
+#include "live/parts/parts.h"
 
 #include <errno.h>
 #include <fcntl.h>

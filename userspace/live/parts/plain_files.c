@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "live/parts/plain_files.h"
+#include "live/parts/code_private.h"
 
 void plain_files__fini(struct plain_files *p)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "live/parts/reread.h"
+#include "live/parts/parts.h"
 
 #include <errno.h>
 #include <stdlib.h>

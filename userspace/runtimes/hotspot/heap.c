@@ -7,7 +7,6 @@
 
 #include "base/minmax.h"
 #include "base/order.h"
-#include "base/search.h"
 
 #define SHIFT_MAX	22u
 #define SHIFT_MIN	5u

@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
-#include "base/search.h"
+#include "base/order.h"
 #include "base/x86_code.h"
 
 #define DESCRIPTION_SIZE 16u

@@ -20,7 +20,6 @@
 
 #include "base/cleanup.h"
 #include "base/order.h"
-#include "base/search.h"
 #include "base/vec.h"
 #include "runtimes/advice.h"
 #include "runtimes/runtime.h"

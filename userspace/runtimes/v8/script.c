@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/minmax.h"
-#include "base/search.h"
+#include "base/order.h"
 #include "base/vec.h"
 #include "runtimes/managed_function.h"
 #include "runtimes/v8/heap.h"

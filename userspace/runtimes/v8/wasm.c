@@ -8,7 +8,6 @@
 
 #include "base/minmax.h"
 #include "base/order.h"
-#include "base/search.h"
 #include "base/x86_code.h"
 #include "runtimes/v8/wasm_private.h"
 

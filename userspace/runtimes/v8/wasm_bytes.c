@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/minmax.h"
-#include "base/search.h"
+#include "base/order.h"
 #include "base/utf8.h"
 
 #define WINDOW	      1024u

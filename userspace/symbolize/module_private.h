@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Where names of a module come from: symbol tables, .gnu_debugdata, the table of Go; and how they are made readable. */
+#ifndef SYMBOLIZE_MODULE_PRIVATE_H
+#define SYMBOLIZE_MODULE_PRIVATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/symbolizer.h>
+
+#include "elf/gopclntab.h"
+
+struct elf_file;
+
+/* ---- symbol_table.c: which symbol of an ELF file covers an address --------------------------- */
+
+struct symbol_match {
+	const char
+		*name; /* as in the file, until that is freed. NULL: no symbol covers the address */
+	uint64_t address, size; /* size 0: the file does not say */
+	/* the addresses from the requested one up to this one have the same answer */
+	uint64_t until;
+};
+
+/*
+ * matches[i] is the symbol that covers addresses[i]: ELF virtual addresses, sorted ascending.
+ * 0; -ENODATA: the file has no symbols; -EBADMSG: its tables are damaged, what could be read was
+ * used; -ENOMEM. `matches` is filled unless memory ran out.
+ */
+int symbol_table__match(struct elf_file *file, const uint64_t *addresses, size_t count,
+			struct symbol_match *matches);
+
+/*
+ * .gnu_debugdata: the symbol table that Fedora and others leave in stripped files, an ELF file in
+ * an LZMA stream. The door to liblzma.
+ */
+
+/* As much as any such section has ever inflated to, and more. */
+#define MINIDEBUG_LIMIT (UINT64_C(256) << 20)
+
+/*
+ * The inflated ELF file of the .gnu_debugdata of the ELF file at `base` of `fd`, as a sealed memfd that the caller closes:
+ * for symbol_table, in addition to the file's own tables. Its addresses are the file's. It opens
+ * nothing: beside reading and memory it needs memfd_create and fcntl(F_ADD_SEALS).
+ *
+ * 0; -ENOENT: there is no such section (or fd is no ELF file); -EBADMSG: damaged;
+ * -EFBIG: more than `limit` bytes, or a dictionary beyond all reason; -ENOMEM; -EIO.
+ */
+int minidebug_inflate(int fd, uint64_t base, uint64_t limit, int *inflated);
+
+/*
+ * The frames of Go code, by the function table that every Go program carries (elf/gopclntab.h).
+ *
+ * It is preferred to DWARF. It is what Go itself prints stacks by, in a program that is stripped as
+ * well as in one that is not, so both give the same profile. Names, lines and inlined calls are those
+ * of the DWARF; but that lacks the files in which inlined functions are defined, the lines of some
+ * generated functions and, from Go 1.19, the function around some inlined calls. And it is there
+ * without inflating anything.
+ */
+
+/*
+ * The frames of an address, innermost first; strings are valid until the table is freed. How many:
+ * 0 if the address is not in a Go function. `frames` has room for GO_MAX_FRAMES.
+ */
+size_t go_frames(const struct gopclntab *t, uint64_t address, struct symbol_frame *frames);
+
+/* The door to libiberty: C++, Rust and D names made readable, within bounds whatever they say. */
+
+/* Longest readable name, with its NUL; a longer one is cut at a character's edge. */
+#define DEMANGLED_SIZE 4096
+
+/*
+ * The readable form of `name`, or the name itself where it is not mangled, in `buffer`. Always
+ * NUL-terminated. `size` is at most DEMANGLED_SIZE. Returns the length of what was written.
+ */
+size_t demangle(const char *name, char *buffer, size_t size);
+
+#endif
