@@ -158,6 +158,16 @@ function describeFunctions(profile) {
   }
 }
 
+// By function: all full names that its name stands for.
+function fullNames(profile, pairs) {
+  const names = new Map();
+  for (let i = 0; i + 1 < pairs.length; i += 2) {
+    if (!names.has(pairs[i])) names.set(pairs[i], []);
+    names.get(pairs[i]).push(profile.strings.shown(pairs[i + 1]));
+  }
+  return names;
+}
+
 export function decode(bytes) {
   const reader = new Reader(bytes);
   const words = JSON.parse(reader.text(reader.uint()));
@@ -179,6 +189,8 @@ export function decode(bytes) {
   profile.end = words.summary.duration_ns / 1000;
   for (const t of profile.threads) if (t.end > t.first) profile.end = Math.max(profile.end, profile.time[t.end - 1]);
   profile.nameOf = (f) => strings.shown(profile.functionName[f]);
+  const full = fullNames(profile, words.full_names ?? []);
+  profile.fullNamesOf = (f) => full.get(f) ?? [];
   profile.moduleOf = (f) => strings.shown(profile.functionModule[f]);
   profile.threadName = (t) => strings.shown(t.name);
   profile.processName = (p) => strings.shown(profile.processes[p]?.name ?? 0);

@@ -144,7 +144,7 @@ function identity(f, flags) {
   const tier = TIERS[flags >> FLAG.TIER] ?? '';
   const words = [kindName(flags & FLAG.CATEGORY), tier, flags & FLAG.INLINED ? 'inlined' : '', flags & FLAG.UNNAMED ? 'no symbol' : '',
     flags & FLAG.AMBIGUOUS ? 'may be another function: the address was reused' : ''];
-  return [['module', profile.moduleOf(f)], ['kind', words.filter(Boolean).join(', ')]];
+  return [...profile.fullNamesOf(f).slice(0, 8).map((text) => ['method', text]), ['module', profile.moduleOf(f)], ['kind', words.filter(Boolean).join(', ')]];
 }
 
 // ---- tooltip ----------------------------------------------------------------------------------------

@@ -97,8 +97,8 @@ export class FunctionTable {
     const dot = make('i', { class: 'dot' });
     const flags = this.profile.functionFlags[f];
     dot.style.background = plainKind(flags & FLAG.CATEGORY);
-    const name = this.profile.nameOf(f);
-    const button = make('button', { type: 'button', class: 'name', title: name.length > 60 ? name.slice(0, 2000) : null }, name.length > 400 ? `${name.slice(0, 400)}…` : name);
+    const name = this.profile.nameOf(f), title = this.profile.fullNamesOf(f).slice(0, 8).join('\n') || (name.length > 60 ? name : '');
+    const button = make('button', { type: 'button', class: 'name', title: title.slice(0, 2000) || null }, name.length > 400 ? `${name.slice(0, 400)}…` : name);
     const row = make('tr', { class: f === this.chosen ? 'chosen' : '', onclick: () => this.options.chosen(f) },
       this.figure(f, 'self'), this.figure(f, 'total'), make('td', { class: 'name' }, make('div', null, dot, button, flags & FLAG.INLINED ? make('small', null, 'inlined') : null)),
       make('td', { class: 'module' }, make('bdi', null, this.profile.moduleOf(f).slice(0, 200))));

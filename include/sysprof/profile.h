@@ -164,7 +164,8 @@ struct profile_dso {
 };
 
 struct profile_function {
-	struct string_id name; /* demangled */
+	struct string_id name;	    /* demangled */
+	struct string_id full_name; /* with the types that `name` leaves out; 0: `name` is all */
 	struct dso_id dso;
 	uint64_t address, size;		  /* ELF virtual address (kernel: address); UNKNOWN / 0 */
 	struct string_id definition_file; /* 0 unknown */

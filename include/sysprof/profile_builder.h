@@ -134,6 +134,8 @@ void profile_builder__dso_state(struct profile_builder *b, struct dso_id id,
 				enum symbol_state state);
 struct function_id profile_builder__function(struct profile_builder *b,
 					     const struct profile_function *function);
+/* Each function has its full name as its name. No function may be added afterwards, except by profile_builder__finish(). */
+void profile_builder__show_full_names(struct profile_builder *b);
 /* The same address at a time when it had other code; `location` itself is version 0. */
 struct location_id profile_builder__version(struct profile_builder *b, struct location_id location,
 					    uint32_t version);

@@ -257,7 +257,7 @@ def check_java(paths, line):
             if any("JavaMain" in f for f in frames) and not any("JVM_InvokeMethod" in f for f in frames)]
     with_fib = share(rows, lambda f: any(re.search(r"Fib\.fib", x) for x in f))
     rooted = share(rows, lambda f: re.match(r"(__)?clone3?$", f[0]) is not None)
-    nameless = share(rows, lambda f: any(x.startswith(("[", "0x")) for x in f))
+    nameless = share(rows, lambda f: any(re.match(r"0x|\[(lib|java|unknown|HotSpot)", x) for x in f))
     print(f"  {with_fib:.3f} of the samples in Fib.fib, {nameless:.3f} with a frame without a name, {rooted:.3f} complete")
     # the rest is interpreted, until its threads have compiled it: on a busy machine that takes longer
     assert with_fib >= 0.5 and nameless <= 0.02 and rooted >= 0.97, (with_fib, nameless, rooted)

@@ -56,7 +56,7 @@ static const struct code_call java_calls[] = {
 static void report_java(void)
 {
 	report(FRAME_NOTE_HOTSPOT, 0xa00, 0xb00, CODE_STATE_CONFIRMED, "leaf", 10);
-	report(FRAME_NOTE_HOTSPOT, 0xc00, 0xd00, CODE_STATE_CONFIRMED, "inlined", 40);
+	report(FRAME_NOTE_HOTSPOT, 0xc00, 0xd00, CODE_STATE_CONFIRMED, "int a.B.inlined(int)", 40);
 	report(FRAME_NOTE_HOTSPOT, 0xe00, 0xf00, CODE_STATE_CONFIRMED, "outer", 30);
 }
 
@@ -68,6 +68,14 @@ static void report_java_code(void)
 	report_code(BLOB + 0x1000, 0, BLOB + 0x1000 + 8 - 1, CODE_STATE_CONFIRMED, NULL, 0);
 }
 
+static const char *full_name_of(const char *name)
+{
+	for (size_t i = 1; i < ev.p->function_count; i++)
+		if (!strcmp(str(ev.p->functions[i].name), name))
+			return str(ev.p->functions[i].full_name);
+	return NULL;
+}
+
 static void test_java(void **state)
 {
 	(void)state;
@@ -77,8 +85,10 @@ static void test_java(void **state)
 	report_java_code();
 	noted_sample(5, java, COUNT(java));
 	finish();
-	assert_string_equal(lines_of(0), "[prog] [stub] 0x50030 outer:33 inlined:44 leaf:11");
-	assert_string_equal(lines_of(1), "[prog] [stub] 0x50030 outer:33 inlined:44 leaf:11");
+	assert_string_equal(lines_of(0), "[prog] [stub] 0x50030 outer:33 a.B.inlined:44 leaf:11");
+	assert_string_equal(lines_of(1), "[prog] [stub] 0x50030 outer:33 a.B.inlined:44 leaf:11");
+	assert_string_equal(full_name_of("a.B.inlined"), "int a.B.inlined(int)");
+	assert_string_equal(full_name_of("outer"), "");
 }
 
 static enum code_tier tier_of(const char *name)
@@ -113,9 +123,10 @@ static void test_java_functions(void **state)
 	report_java_code();
 	noted_sample(5, notes, COUNT(notes));
 	finish();
-	assert_string_equal(lines_of(0), "[prog] [stub] 0x50030 outer:33 inlined:44 inlined:40");
+	assert_string_equal(lines_of(0),
+			    "[prog] [stub] 0x50030 outer:33 a.B.inlined:44 a.B.inlined:40");
 	for (size_t i = 1; i < ev.p->function_count; i++)
-		functions += !strcmp(str(ev.p->functions[i].name), "inlined");
+		functions += !strcmp(str(ev.p->functions[i].name), "a.B.inlined");
 	for (size_t i = 1; i < ev.p->dso_count; i++)
 		dsos += !strcmp(str(ev.p->dsos[i].name), "[HotSpot]");
 	assert_int_equal(functions, 1);
@@ -151,8 +162,8 @@ static void test_java_that_is_gone(void **state)
 	report_code(BLOB, CHECK, BLOB + 0x40 - 1, CODE_STATE_STALE, NULL, 0);
 	noted_sample(5, java, COUNT(java));
 	finish();
-	assert_string_equal(lines_of(0), "[prog] [stub] 0x50030 outer:33? inlined:44? leaf:11");
-	assert_string_equal(lines_of(1), "[prog] [stub] 0x50030 outer:33? inlined:44? leaf:11");
+	assert_string_equal(lines_of(0), "[prog] [stub] 0x50030 outer:33? a.B.inlined:44? leaf:11");
+	assert_string_equal(lines_of(1), "[prog] [stub] 0x50030 outer:33? a.B.inlined:44? leaf:11");
 }
 
 /* Between two places that the compiler has described: of what is inlined at the next the outermost is sure. */
@@ -168,9 +179,10 @@ static void test_java_between_places(void **state)
 		noted_sample(3, java, 2);
 		finish();
 		assert_string_equal(lines_of(0),
-				    reported_sure == 0	 ? "0x50030 outer:33? inlined:44? leaf:11"
-				    : reported_sure == 1 ? "0x50030 outer:33 inlined:44? leaf:11"
-							 : "0x50030 outer:33 inlined:44 leaf:11");
+				    reported_sure == 0 ? "0x50030 outer:33? a.B.inlined:44? leaf:11"
+				    : reported_sure == 1
+					    ? "0x50030 outer:33 a.B.inlined:44? leaf:11"
+					    : "0x50030 outer:33 a.B.inlined:44 leaf:11");
 	}
 	reported_sure = 0;
 }

@@ -136,6 +136,7 @@ int otlp_dictionary__add_function(struct bytes *dictionary, const struct code_fu
 	Otlp__Function message = OTLP__FUNCTION__INIT;
 
 	message.name_strindex = (int32_t)f->name;
+	message.system_name_strindex = (int32_t)f->full_name;
 	message.filename_strindex = (int32_t)f->filename;
 	message.start_line = f->start_line;
 	return add_message(dictionary, FUNCTION_TABLE, &message.base);

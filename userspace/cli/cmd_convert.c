@@ -23,6 +23,8 @@ static const struct cli_option rows[] = {
 	 .field = offsetof(struct convert_options, outputs.thread), .min = 1, .max = UINT32_MAX,
 	 .expected = "a thread id"},
 	{"lines", .take = option_set, .field = offsetof(struct convert_options, outputs.lines)},
+	{"java-signatures", .take = option_set,
+	 .field = offsetof(struct convert_options, replay.full_names)},
 	{"debuginfod", .take = option_set,
 	 .field = offsetof(struct convert_options, replay.symbols.debuginfod)},
 	{"no-symbol-cache", .take = option_clear,
@@ -80,8 +82,8 @@ static int run_convert(int argc, char **argv)
 
 const struct command cmd_convert = {
 	.name = "convert",
-	.arguments =
-		"IN -o OUT [-o OUT…] [--thread TID] [--lines] [--debuginfod] [--no-symbol-cache]",
+	.arguments = "IN -o OUT [-o OUT…] [--thread TID] [--lines] [--java-signatures]\n"
+		     "                       [--debuginfod] [--no-symbol-cache]",
 	.summary = "convert a recording or a profile to other formats",
 	.help = "  sysprof convert x.sysprof -o x.json.gz -o x.folded\n"
 		"  sysprof convert CPU.1234.cpuprofile -o node.pb.gz\n"
@@ -92,6 +94,7 @@ const struct command cmd_convert = {
 		"  -o, --output FILE   as for record; may be repeated\n"
 		"      --thread TID    which thread, for formats with one thread per file\n"
 		"      --lines         with source lines, where the format supports them\n"
+		"      --java-signatures  Java methods of a recording with the types of their parameters and result\n"
 		"\n"
 		"For a recording without symbols (sysprof was killed):\n"
 		"      --debuginfod       fetch debug files from the servers of DEBUGINFOD_URLS\n"

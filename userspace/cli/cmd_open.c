@@ -9,24 +9,31 @@
 #include "cli/summary.h"
 #include "session/session.h"
 
+struct open_options {
+	struct serving_options serving;
+	struct replay_options replay;
+};
+
 static const struct cli_option rows[] = {
 	{"port", .has_value = true, .take = option_number,
-	 .field = offsetof(struct serving_options, port), .min = 1, .max = UINT16_MAX,
+	 .field = offsetof(struct open_options, serving.port), .min = 1, .max = UINT16_MAX,
 	 .expected = "a number from 1 to 65535"},
-	{"no-browser", .take = option_clear, .field = offsetof(struct serving_options, browser)},
+	{"no-browser", .take = option_clear,
+	 .field = offsetof(struct open_options, serving.browser)},
+	{"java-signatures", .take = option_set,
+	 .field = offsetof(struct open_options, replay.full_names)},
 	{},
 };
 
-static int open_input(const char *path, const struct serving_options *options)
+static int open_input(const struct open_options *options)
 {
-	const struct replay_options replay = {.symbols = {.cache = true}};
 	struct failure failure = {};
 	struct input input = {};
-	int err = input__open(path, &replay, &input);
+	int err = input__open(options->serving.what, &options->replay, &input);
 
 	if (err)
 		return EXIT_FAILED;
-	err = serving__run(input.profile, options, &failure);
+	err = serving__run(input.profile, &options->serving, &failure);
 	if (err)
 		print_failure(&failure);
 	input__close(&input);
@@ -35,7 +42,8 @@ static int open_input(const char *path, const struct serving_options *options)
 
 static int run_open(int argc, char **argv)
 {
-	struct serving_options options = {.browser = true};
+	struct open_options options = {.serving = {.browser = true},
+				       .replay = {.symbols = {.cache = true}}};
 	int status = options__parse(&cmd_open, &options, argc, argv);
 
 	if (status)
@@ -43,13 +51,13 @@ static int run_open(int argc, char **argv)
 	if (argc - optind != 1)
 		return usage_error(&cmd_open,
 				   argc - optind ? "more than one input" : "no input given");
-	options.what = argv[optind];
-	return open_input(argv[optind], &options);
+	options.serving.what = argv[optind];
+	return open_input(&options);
 }
 
 const struct command cmd_open = {
 	.name = "open",
-	.arguments = "IN [--port N] [--no-browser]",
+	.arguments = "IN [--port N] [--no-browser] [--java-signatures]",
 	.summary = "show a profile in the browser",
 	.help = "  sysprof open x.sysprof\n"
 		"  sysprof open CPU.1234.cpuprofile\n"
@@ -60,6 +68,7 @@ const struct command cmd_open = {
 		"\n"
 		"      --port N       listen on that port; default: any that is free\n"
 		"      --no-browser   only print the addresses\n"
+		"      --java-signatures  Java methods of a recording with the types of their parameters and result\n"
 		"\n"
 		"Set BROWSER for another browser, PROFILER_URL for another Firefox Profiler.\n",
 	.run = run_open,

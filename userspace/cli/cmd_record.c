@@ -131,7 +131,10 @@ static void fill_live_options(const struct record_options *options, struct live_
 static int open_session(struct recording *r, int argc, char **argv, struct failure *failure)
 {
 	_cleanup_free_ char *command_line = join_words(argc, argv);
-	struct session_options options = {.table_cache = r->options.symbol_cache};
+	struct session_options options = {
+		.table_cache = r->options.symbol_cache,
+		.full_names = r->options.java_signatures,
+	};
 	char target[1024];
 
 	if (!command_line)
@@ -549,6 +552,7 @@ const struct command cmd_record = {
 		"      --debuginfod          fetch debug files from the servers of DEBUGINFOD_URLS\n"
 		"      --no-symbol-cache     do not use the on-disk cache of symbols and unwind tables\n"
 		"      --jvm-perfmap         request perf maps of Java processes, as jcmd does\n"
+		"      --java-signatures     Java methods with the types of their parameters and result\n"
 		"\n"
 		"  -q, --quiet               errors only\n"
 		"  -v, --verbose             more details; -vv: debug log\n",

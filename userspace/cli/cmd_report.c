@@ -72,6 +72,7 @@ struct arguments {
 	struct report_options report;
 	bool tree, callers, min_given;
 	unsigned int top;
+	bool java_signatures;
 };
 
 static int take_by(const struct given_option *o)
@@ -95,6 +96,8 @@ static const struct cli_option rows[] = {
 	{"min", .has_value = true, .take = take_min, .expected = "a share, as in 0.5% or 0.005"},
 	{"top", .has_value = true, .take = option_number, .field = offsetof(struct arguments, top),
 	 .min = 1, .max = TOP_MAX, .expected = "a number of rows"},
+	{"java-signatures", .take = option_set,
+	 .field = offsetof(struct arguments, java_signatures)},
 	{"json", .take = option_set, .field = offsetof(struct arguments, report.json)},
 	{},
 };
@@ -122,18 +125,20 @@ static int parse_options(struct arguments *arguments, int argc, char **argv)
 	return 0;
 }
 
-static int report_input(const char *path, const struct report_options *options, unsigned int top)
+static int report_input(const char *path, const struct arguments *arguments)
 {
 	struct export_left_out left_out = {};
-	struct export_request request = {.out = stdout, .top = top, .left_out = &left_out};
-	const struct replay_options replay = {.symbols = {.cache = true}};
+	struct export_request request = {
+		.out = stdout, .top = arguments->top, .left_out = &left_out};
+	const struct replay_options replay = {.symbols = {.cache = true},
+					      .full_names = arguments->java_signatures};
 	struct input input = {};
 	int err = input__open(path, &replay, &input);
 
 	if (err)
 		return EXIT_FAILED;
 	request.profile = input.profile;
-	err = report_write(&request, options);
+	err = report_write(&request, &arguments->report);
 	if (!err && (fflush(stdout) || ferror(stdout)))
 		err = errno ? -errno : -EIO;
 	if (err)
@@ -149,14 +154,14 @@ static int run_report(int argc, char **argv)
 	struct arguments arguments = {.report = {.by = REPORT_FUNCTION}};
 	int status = parse_options(&arguments, argc, argv);
 
-	return status ? status : report_input(argv[optind], &arguments.report, arguments.top);
+	return status ? status : report_input(argv[optind], &arguments);
 }
 
 const struct command cmd_report = {
 	.name = "report",
 	.arguments =
 		"IN [--by function|thread|process|dso|line] [--tree [--callers]] [--min SHARE]\n"
-		"                      [--top N] [--json]",
+		"                      [--top N] [--java-signatures] [--json]",
 	.summary = "print where CPU time was spent",
 	.help = "  sysprof report x.sysprof\n"
 		"  sysprof report x.sysprof --by thread --top 10\n"
@@ -171,6 +176,7 @@ const struct command cmd_report = {
 		"      --callers    with --tree: the functions with most samples, and their callers\n"
 		"      --min SHARE  leave out smaller shares, as in 0.5% or 0.005; default of a tree: 0.5%\n"
 		"      --top N      number of rows, default of a table: 40\n"
+		"      --java-signatures  Java methods with the types of their parameters and result\n"
 		"      --json       print JSON (docs/report.schema.json)\n"
 		"\n"
 		"The range, or +/-, is a 95 % confidence interval of the share. On a terminal, names of kernel\n"

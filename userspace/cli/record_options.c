@@ -123,6 +123,7 @@ const struct cli_option record_option_rows[] = {
 	{"ring-mem", 0, true, option_number, FIELD(ring_memory), 1, 65536},
 	{"thread", 0, true, option_number, FIELD(outputs.thread), 1, PID_LIMIT},
 	{"lines", 0, false, option_set, FIELD(outputs.lines)},
+	{"java-signatures", 0, false, option_set, FIELD(java_signatures)},
 	{"debuginfod", 0, false, option_set, FIELD(debuginfod)},
 	{"no-symbol-cache", 0, false, option_clear, FIELD(symbol_cache)},
 	{"jvm-perfmap", 0, false, option_set, FIELD(jvm_perfmap)},

@@ -34,7 +34,7 @@ struct record_options {
 	unsigned int max_depth;
 
 	struct outputs outputs;
-	bool symbol_cache, debuginfod, jvm_perfmap;
+	bool symbol_cache, debuginfod, jvm_perfmap, java_signatures;
 	bool open; /* --open */
 	enum verbosity verbosity;
 };

@@ -255,6 +255,7 @@ struct code_function code_tables__describe_function(struct code_tables *t, uint3
 	const struct profile_function *f = &t->p->functions[row->function.v];
 	struct code_function out = {.name = function_name(t, row)};
 
+	out.full_name = code_tables__string(t, f->full_name);
 	out.filename = code_tables__string(t, row->file);
 	if (row->file.v == f->definition_file.v)
 		out.start_line = f->definition_line;

@@ -58,8 +58,8 @@ struct code_mapping {
 };
 
 struct code_function {
-	uint32_t name, filename; /* strings */
-	uint32_t start_line;	 /* 0: unknown */
+	uint32_t name, full_name, filename; /* strings; full_name "": the name is all */
+	uint32_t start_line;		    /* 0: unknown */
 };
 
 struct code_tables;

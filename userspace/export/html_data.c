@@ -39,11 +39,17 @@ struct page_function {
 	uint32_t name, module; /* strings */
 };
 
+/* One of a function, which stands for all overloaded ones. */
+struct page_full_name {
+	uint32_t function, name; /* string */
+};
+
 struct page_frame {
 	uint32_t function, flags, file, line;
 };
 
 DEFINE_MAP_OF_BYTES(page_functions, struct page_function);
+DEFINE_MAP_OF_BYTES(page_full_names, struct page_full_name);
 DEFINE_MAP_OF_BYTES(page_frames, struct page_frame);
 
 struct page {
@@ -52,6 +58,7 @@ struct page {
 	struct strtab *strings;
 	uint32_t *string_of; /* by string of the profile: its number here, 0: none yet */
 	struct page_functions functions;
+	struct page_full_names full_names;
 	struct page_frames frames;
 	uint32_t *frame_of_line; /* by line of the profile, or NO_FRAME */
 	bool *dso_used;		 /* by dso: it is in a stack */
@@ -103,11 +110,12 @@ static int intern_id(struct page *page, struct string_id id, uint32_t *number)
 }
 
 /* A row of `sysprof report`: a name in a module, by the name that is shown of both. */
-static int function_of(struct page *page, struct string_id name, struct dso_id dso,
-		       uint32_t *number)
+static int function_of(struct page *page, const struct profile_function *function,
+		       struct dso_id dso, uint32_t *number)
 {
+	struct page_full_name full;
 	struct page_function wanted = {0}, *known;
-	int err = intern_id(page, name, &wanted.name);
+	int err = intern_id(page, function->name, &wanted.name);
 
 	if (!err && !page->module_of_dso[dso.v])
 		err = intern(page, dso_display_name(page->p, dso), &page->module_of_dso[dso.v]);
@@ -118,7 +126,11 @@ static int function_of(struct page *page, struct string_id name, struct dso_id d
 	if (!known)
 		return -ENOMEM;
 	*number = (uint32_t)(known - page->functions.data);
-	return 0;
+	if (!function->full_name.v)
+		return 0;
+	full.function = *number;
+	err = intern_id(page, function->full_name, &full.name);
+	return err ? err : page_full_names__need(&page->full_names, &full, NULL) ? 0 : -ENOMEM;
 }
 
 static uint32_t flags_of(const struct profile_location *location, uint32_t line)
@@ -144,7 +156,7 @@ static int add_frame(struct page *page, const struct profile_location *location,
 		.line = at->line,
 	};
 	const struct page_frame *known;
-	int err = function_of(page, page->p->functions[at->function.v].name, location->dso,
+	int err = function_of(page, &page->p->functions[at->function.v], location->dso,
 			      &wanted.function);
 
 	if (!err && at->line)
@@ -200,6 +212,7 @@ static void page__fini(struct page *page)
 	strtab__free(page->strings);
 	free(page->string_of);
 	page_functions__fini(&page->functions);
+	page_full_names__fini(&page->full_names);
 	page_frames__fini(&page->frames);
 	free(page->frame_of_line);
 	free(page->module_of_dso);
@@ -335,6 +348,19 @@ static void write_jit_texts(const struct profile *p, struct json_writer *w)
 	json_end_array(w);
 }
 
+/* Pairs of a function and a string. */
+static void write_full_names(const struct page *page, struct json_writer *w)
+{
+	if (!page->full_names.count)
+		return;
+	json_key_array(w, "full_names");
+	for (size_t i = 0; i < page->full_names.count; i++) {
+		json_uint(w, page->full_names.data[i].function);
+		json_uint(w, page->full_names.data[i].name);
+	}
+	json_end_array(w);
+}
+
 static void write_counts(const struct page *page, struct json_writer *w)
 {
 	json_key_object(w, "counts");
@@ -376,6 +402,7 @@ static int write_words(const struct page *page)
 	write_cut(&figures, &w);
 	write_modules(page, &w);
 	write_jit_texts(page->p, &w);
+	write_full_names(page, &w);
 	json_end_object(&w);
 	err = json_writer__finish(&w);
 	if (fclose(stream) && !err)

@@ -2,7 +2,7 @@
 /*
  * pprof messages, packed one after the other. The only file of this directory that uses protobuf-c.
  *
- * system_name stays empty: where it equals the name, pprof takes the name for a mangled one, and cuts arguments
+ * system_name is the full name of a Java method and else empty: where it equals the name, pprof takes the name for a mangled one, and cuts arguments
  * and template arguments off it.
  */
 #include "export/pprof_writer.h"
@@ -277,6 +277,7 @@ static void write_function(struct pprof_writer *w, uint32_t number)
 
 	message.id = number;
 	message.name = f.name;
+	message.system_name = f.full_name;
 	message.filename = f.filename;
 	message.start_line = f.start_line;
 	write_message(w, FIELD_FUNCTION, &message.base);

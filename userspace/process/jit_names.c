@@ -8,11 +8,14 @@
 #include "process/jit_names.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/java_name.h"
 #include "base/map.h"
+#include "base/minmax.h"
 #include "base/order.h"
 #include "base/outside_books.h"
 #include "base/vec.h"
@@ -48,7 +51,7 @@ struct kept_text {
 	const struct jit_code *code;
 	uint32_t number; /* jit_code__name_number() */
 	bool is_file;
-	struct string_id function, file;
+	struct string_id function, full_name, file;
 	uint32_t line, column;
 	enum code_tier tier;
 };
@@ -316,38 +319,70 @@ static struct string_id keep_text(struct jit_names *j, struct jit_text text)
 	return profile_builder__string(j->builder, copy);
 }
 
+/* Code of a JVM that is not a method's has its name in brackets, as where its memory is read. */
+static bool is_stub_of_jvm(const struct code_process *process, const char *name)
+{
+	const struct runtime *runtime = process->process->runtime;
+
+	return runtime && runtime->memory && runtime->memory->notes->has_signatures &&
+	       *name != '[' && !strstr(name, "::");
+}
+
+static void parse_name(struct jit_names *j, const struct code_process *process, const char *name,
+		       struct kept_text *text)
+{
+	struct jit_name parsed;
+	struct java_name java;
+	char stub[SYMBOL_STRING_MAX];
+
+	if (java_name__parse(&java, name, strlen(name))) {
+		text->function = profile_builder__string(j->builder, java.brief);
+		text->full_name = profile_builder__string(j->builder, java.full);
+		return;
+	}
+	parsed = jit_name_parse(name, strlen(name));
+	if (is_stub_of_jvm(process, name)) {
+		snprintf(stub, sizeof(stub), "[%.*s]",
+			 (int)min_u64(parsed.function.size, sizeof(stub) - 3),
+			 parsed.function.text);
+		parsed = (struct jit_name){.function = {stub, strlen(stub)},
+					   .tier = CODE_TIER_STUB};
+	}
+	text->function = keep_text(j, parsed.function);
+	text->file = keep_text(j, parsed.file);
+	text->line = parsed.line;
+	text->column = parsed.column;
+	text->tier = parsed.tier;
+}
+
 /* The entry with the same key as `text`, filled if it is new. */
-static struct kept_text find_text(struct jit_names *j, struct kept_text text, const char *name)
+static struct kept_text find_text(struct jit_names *j, const struct code_process *process,
+				  struct kept_text text, const char *name)
 {
 	const struct kept_text *known = text_map__find(&j->texts, &text);
-	struct jit_name parsed;
 
 	if (known)
 		return *known;
-	if (text.is_file) {
+	if (text.is_file)
 		text.file = profile_builder__string(j->builder, name);
-	} else {
-		parsed = jit_name_parse(name, strlen(name));
-		text.function = keep_text(j, parsed.function);
-		text.file = keep_text(j, parsed.file);
-		text.line = parsed.line;
-		text.column = parsed.column;
-		text.tier = parsed.tier;
-	}
+	else
+		parse_name(j, process, name, &text);
 	text_map__need(&j->texts, &text, NULL); /* without memory it is parsed again */
 	return text;
 }
 
-static void name_location(struct jit_names *j, struct location_id id, const struct version *v,
-			  uint64_t address)
+static void name_location(struct jit_names *j, const struct jit_location *place,
+			  struct location_id id, const struct version *v)
 {
+	const struct code_process *process = &j->processes[place->process];
 	const struct kept_text name =
-		find_text(j,
+		find_text(j, process,
 			  (struct kept_text){.code = v->code,
 					     .number = jit_code__name_number(v->code, v->entry)},
 			  jit_code__name(v->code, v->entry));
 	const struct profile_function function = {
 		.name = name.function,
+		.full_name = name.full_name,
 		.dso = profile_builder__get_location(j->builder, id)->dso,
 		.address = PROFILE_UNKNOWN_ADDRESS,
 		.definition_file = name.file,
@@ -359,9 +394,9 @@ static void name_location(struct jit_names *j, struct location_id id, const stru
 
 	if (!function.name.v)
 		return;
-	if (jit_code__line(v->code, v->entry, address, &executing)) {
+	if (jit_code__line(v->code, v->entry, place->address, &executing)) {
 		if (*executing.file)
-			line.file = find_text(j,
+			line.file = find_text(j, process,
 					      (struct kept_text){.code = v->code,
 								 .number = executing.file_number,
 								 .is_file = true},
@@ -425,7 +460,7 @@ static const struct version *version_at(struct jit_names *j, struct jit_location
 								      place->versions.count)
 					   : place->location;
 	if (v.code)
-		name_location(j, v.location, &v, place->address);
+		name_location(j, place, v.location, &v);
 	if (vec_push(&place->versions, v))
 		return NULL;
 	return &place->versions.data[place->versions.count - 1];

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/java_name.h"
 #include "base/map.h"
 #include "base/minmax.h"
 #include "base/vec.h"
@@ -343,11 +344,26 @@ bool managed_frames__is_made(const struct managed_frames *m, uint64_t frame)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
+/* A recording has the full name. */
+static void name_function(struct managed_frames *m, enum frame_note_kind kind,
+			  const struct code_function_event *event,
+			  struct profile_function *function)
+{
+	const char *text = code_function__name(event);
+	struct java_name java;
+
+	if (!m->notes.of[kind]->has_signatures || !java_name__parse(&java, text, strlen(text))) {
+		function->name = profile_builder__string(m->builder, text);
+		return;
+	}
+	function->name = profile_builder__string(m->builder, java.brief);
+	function->full_name = profile_builder__string(m->builder, java.full);
+}
+
 static struct function_id function_of(struct managed_frames *m, enum frame_note_kind kind,
 				      const struct code_function_event *event)
 {
 	struct profile_function function = {
-		.name = profile_builder__string(m->builder, code_function__name(event)),
 		.dso = dso_of(m, kind),
 		.address = PROFILE_UNKNOWN_ADDRESS,
 		.definition_file = profile_builder__string(m->builder, code_function__file(event)),
@@ -355,6 +371,7 @@ static struct function_id function_of(struct managed_frames *m, enum frame_note_
 		.definition_column = event->column,
 	};
 
+	name_function(m, kind, event, &function);
 	if (!function.name.v)
 		function.name = profile_builder__string(m->builder, "(anonymous)");
 	return profile_builder__function(m->builder, &function);

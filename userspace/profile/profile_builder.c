@@ -49,7 +49,8 @@ static uint64_t hash_dso(const struct profile_dso *dso)
 static bool same_function(const struct profile_function *a, const struct profile_function *k)
 {
 	return a->name.v == k->name.v && a->dso.v == k->dso.v && a->address == k->address &&
-	       a->size == k->size && a->definition_file.v == k->definition_file.v &&
+	       a->size == k->size && a->full_name.v == k->full_name.v &&
+	       a->definition_file.v == k->definition_file.v &&
 	       a->definition_line == k->definition_line &&
 	       a->definition_column == k->definition_column;
 }
@@ -61,6 +62,8 @@ static uint64_t hash_function(const struct profile_function *f)
 
 	hash = hash_combine(hash, hash_u64(f->address));
 	hash = hash_combine(hash, hash_u64(f->size));
+	if (f->full_name.v)
+		hash = hash_combine(hash, hash_u64(f->full_name.v));
 	hash = hash_combine(hash,
 			    hash_u64((uint64_t)f->definition_file.v << 32 | f->definition_line));
 	return hash_combine(hash, hash_u64(f->definition_column));
@@ -310,6 +313,17 @@ struct function_id profile_builder__function(struct profile_builder *b,
 		return (struct function_id){0};
 	return (struct function_id){
 		number_of(b, &b->functions, function_table__need(&b->functions, function, NULL))};
+}
+
+void profile_builder__show_full_names(struct profile_builder *b)
+{
+	for (size_t i = 1; i < b->functions.count; i++) {
+		struct profile_function *f = &b->functions.data[i];
+
+		if (f->full_name.v)
+			f->name = f->full_name;
+		f->full_name.v = 0;
+	}
 }
 
 /* ---- processes, threads, samples ------------------------------------------------------------- */

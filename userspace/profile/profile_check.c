@@ -140,7 +140,8 @@ static int check_functions(const struct checker *c)
 	for (size_t i = 1; i < p->function_count; i++) {
 		const struct profile_function *f = &p->functions[i];
 
-		if (!f->name.v || !is_string(c, f->name) || !is_string(c, f->definition_file))
+		if (!f->name.v || !is_string(c, f->name) || !is_string(c, f->full_name) ||
+		    !is_string(c, f->definition_file))
 			return report_broken(c, "function %zu: name or file out of range", i);
 		if (!f->dso.v || f->dso.v >= p->dso_count)
 			return report_broken(c, "function %zu: dso %u", i, f->dso.v);

@@ -119,6 +119,8 @@ int finisher__finish(struct finisher *f, struct window *window, const struct pro
 	if (!err)
 		err = name_jit_code(window->builder, f->jit, window->jit_processes.data,
 				    window->jit_processes.count);
+	if (!err && f->options.full_names)
+		profile_builder__show_full_names(window->builder);
 	if (!err)
 		err = profile_builder__finish(window->builder, profile, why, sizeof(why));
 	if (err == -EINVAL)

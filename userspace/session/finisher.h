@@ -35,6 +35,7 @@ typedef void (*window_finished_fn)(void *context, const struct finished_window *
 struct finisher_options {
 	bool threaded; /* else everything is done in the calling thread */
 	bool symbolize;
+	bool full_names;		   /* of functions whose name has no types otherwise */
 	struct symbolizer_options symbols; /* of windows that the thread finishes */
 	uint64_t jit_memory;		   /* as in session_options */
 	window_finished_fn finished;

@@ -55,6 +55,7 @@ static int new_windows(const struct session_options *options, struct session *s)
 				.threaded = true,
 				.symbolize = options->symbolize,
 				.symbols = options->symbols,
+				.full_names = options->full_names,
 				.jit_memory = options->jit_memory,
 				.finished = options->finished,
 				.context = options->context,
@@ -371,7 +372,9 @@ static int new_replay(const struct replay_options *options, struct session **ses
 {
 	const struct windows_options windows = {
 		.split = options->finished != NULL,
-		.finisher = {.finished = options->finished, .context = options->context},
+		.finisher = {.full_names = options->full_names,
+			     .finished = options->finished,
+			     .context = options->context},
 	};
 	struct session *s = calloc(1, sizeof(*s));
 	int err = s ? windows__new(&windows, &s->windows) : -ENOMEM;

@@ -51,6 +51,7 @@ struct session_options {
 		*writer; /* also writes the stream to a file; NULL: does not; not owned */
 	bool symbolize;	 /* symbolize the windows that are rotated out */
 	struct symbolizer_options symbols; /* of these */
+	bool full_names;		   /* as in finisher_options */
 	uint64_t
 		jit_memory; /* bytes of perf maps' and jitdumps' contents, half of it for one user; 0: the default */
 	window_finished_fn finished; /* called by the finisher, see session/finisher.h */
@@ -125,6 +126,7 @@ int session__finish(struct session *s, const struct profile **profile, struct fa
 struct replay_options {
 	struct symbolizer_options
 		symbols; /* for a recording without symbols, because it was cut short */
+	bool full_names; /* as in finisher_options */
 	/* NULL: all windows of the recording are merged into one. */
 	window_finished_fn finished;
 	void *context;

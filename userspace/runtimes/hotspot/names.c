@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/java_name.h"
 #include "base/minmax.h"
 #include "base/order.h"
 #include "base/utf8.h"
@@ -99,16 +100,6 @@ static int read_symbol(const struct hotspot_layout *l, struct target_memory *mem
 	return err;
 }
 
-/* "W$$Lambda+0x00007f86a4001000": of a hidden class. */
-static void strip_address(char *name)
-{
-	char *plus = strrchr(name, '+');
-
-	if (plus && !strncmp(plus, "+0x", 3) && plus[3] &&
-	    plus[3 + strspn(plus + 3, "0123456789abcdef")] == '\0')
-		*plus = '\0';
-}
-
 struct texts {
 	char class_name[MANAGED_NAME_MAX], method_name[MANAGED_NAME_MAX], file[MANAGED_NAME_MAX];
 	char signature[MANAGED_NAME_MAX]; /* "(I[Ljava/lang/String;)V"; "": not known */
@@ -163,107 +154,18 @@ static int read_texts(const struct hotspot_layout *l, struct target_memory *memo
 	return err ? err : read_file(&o, memory, m->pool, t);
 }
 
-/* ---- as HotSpot writes them ------------------------------------------------------------------ */
-
-/* Text that does not fit is left out. */
-struct line {
-	char *text;
-	size_t size, used;
-};
-
-static void add_text(struct line *line, const char *text, size_t size)
-{
-	size = min_u64(size, line->size - 1 - line->used);
-	memcpy(line->text + line->used, text, size);
-	line->used += size;
-	line->text[line->used] = '\0';
-}
-
-static void add_string(struct line *line, const char *text)
-{
-	add_text(line, text, strlen(text));
-}
-
-static void dots_for_slashes(char *name)
-{
-	for (; *name; name++)
-		if (*name == '/')
-			*name = '.';
-}
-
-static const char *basic_type(char letter)
-{
-	static const struct {
-		char letter;
-		const char *name;
-	} types[] = {
-		{'B', "byte"}, {'C', "char"},  {'D', "double"},	 {'F', "float"}, {'I', "int"},
-		{'J', "long"}, {'S', "short"}, {'Z', "boolean"}, {'V', "void"},
-	};
-
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-		if (types[i].letter == letter)
-			return types[i].name;
-	return NULL;
-}
-
-/* One type of a signature: "[Ljava/lang/String;". False: it is none. */
-static bool add_type(struct line *line, const char **at)
-{
-	size_t dimensions = strspn(*at, "[");
-	const char *type = *at + dimensions, *basic = basic_type(*type), *end;
-
-	if (*type == 'L') {
-		end = strchr(type, ';');
-		if (!end)
-			return false;
-		add_text(line, type + 1, (size_t)(end - type) - 1);
-		*at = end + 1;
-	} else if (basic) {
-		add_string(line, basic);
-		*at = type + 1;
-	} else {
-		return false;
-	}
-	for (; dimensions; dimensions--)
-		add_string(line, "[]");
-	return true;
-}
-
-static bool add_signed_name(struct line *line, const struct texts *t)
-{
-	const char *at = t->signature, *end = strrchr(at, ')'), *result = end ? end + 1 : at;
-
-	if (*at++ != '(' || !end || !add_type(line, &result) || *result)
-		return false;
-	add_string(line, " ");
-	add_string(line, t->class_name);
-	add_string(line, ".");
-	add_string(line, t->method_name);
-	for (const char *between = "("; *at != ')'; between = ", ") {
-		add_string(line, between);
-		if (!add_type(line, &at))
-			return false;
-	}
-	add_string(line, t->signature[1] == ')' ? "()" : ")");
-	return true;
-}
-
 /* The file is named without its directory, which has the name of the package. */
 static void join_texts(struct texts *t, struct managed_function *f)
 {
+	const struct java_method method = {t->class_name, t->method_name, t->signature};
 	const char *slash = strrchr(t->class_name, '/');
 	int package = slash ? (int)(slash - t->class_name) + 1 : 0;
-	struct line line = {t->joined, sizeof(t->joined), 0};
 
 	if (*t->file) {
 		snprintf(t->joined, sizeof(t->joined), "%.*s%s", package, t->class_name, t->file);
 		utf8_sanitize(f->file, sizeof(f->file), t->joined);
 	}
-	strip_address(t->class_name);
-	if (!add_signed_name(&line, t))
-		snprintf(t->joined, sizeof(t->joined), "%s.%s", t->class_name, t->method_name);
-	dots_for_slashes(t->joined);
+	java_name__full(t->joined, sizeof(t->joined), &method);
 	utf8_sanitize(f->name, sizeof(f->name), t->joined);
 }
 

@@ -168,7 +168,10 @@ static struct note_placing place_code(const struct frame_note *note, uint64_t na
 }
 
 static const struct note_ops notes[] = {
-	{.kind = FRAME_NOTE_HOTSPOT, .counted_as = FRAME_NOTE_HOTSPOT, .calls = FRAME_NOTE_HOTSPOT},
+	{.kind = FRAME_NOTE_HOTSPOT,
+	 .counted_as = FRAME_NOTE_HOTSPOT,
+	 .calls = FRAME_NOTE_HOTSPOT,
+	 .has_signatures = true},
 	{.kind = FRAME_NOTE_HOTSPOT_CODE,
 	 .counted_as = FRAME_NOTE_HOTSPOT,
 	 .calls = FRAME_NOTE_HOTSPOT,
