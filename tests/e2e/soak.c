@@ -14,7 +14,7 @@
 
 #include "agent/budget.h"
 #include "agent/endpoint.h"
-#include "agent/health.h"
+#include "agent/publisher.h"
 #include "agent/metrics.h"
 #include "agent/usage.h"
 #include "base/clocks.h"

@@ -29,9 +29,8 @@
 #include "runtimes/v8/heap.h"
 #include "runtimes/v8/layout.h"
 #include "runtimes/v8/lines.h"
-#include "runtimes/v8/place.h"
 #include "runtimes/v8/script.h"
-#include "runtimes/v8/trust.h"
+#include "runtimes/v8/found.h"
 
 #define FRAMES_MAX    256
 #define FUNCTIONS_MAX 16384

@@ -8,7 +8,7 @@
 
 #include "base/hashmap.h"
 #include "fuzz.h"
-#include "jit/fresh.h"
+#include "jit/jit_timeline.h"
 #include "jit/perf_map.h"
 
 #define ENTRIES_MAX 4096

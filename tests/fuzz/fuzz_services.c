@@ -7,7 +7,7 @@
 
 #include "agent/cgroup_path.h"
 #include "agent/containers.h"
-#include "agent/label_text.h"
+#include "agent/label_set.h"
 #include "base/utf8.h"
 #include "fuzz.h"
 #include "procfs/fact_reader.h"

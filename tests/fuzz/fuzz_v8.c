@@ -11,7 +11,7 @@
 #include "runtimes/v8/code.h"
 #include "runtimes/v8/lines.h"
 #include "runtimes/v8/string.h"
-#include "runtimes/v8/trust.h"
+#include "runtimes/v8/found.h"
 #include "../unit/v8_support.h"
 
 #define FUZZED (HEAP_SIZE - 65536) /* where the input lies */

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "agent/endpoint.h"
-#include "agent/health.h"
+#include "agent/publisher.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"
 

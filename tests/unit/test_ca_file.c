@@ -9,8 +9,9 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#undef fail /* base/log.h has one, too */
 
-#include "agent/ca_file.h"
+#include "agent/http.h"
 
 static void make_file(const char *path)
 {

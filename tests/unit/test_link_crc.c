@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "base/io.h"
-#include "symbolize/link_crc.h"
+#include "symbolize/debug_file.h"
 
 #define MB   (1u << 20)
 #define ROOT 0

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jit/fresh.h"
+#include "jit/jit_timeline.h"
 #include "jit/perf_map.h"
 
 static struct perf_map_entry parse(const char *line)

@@ -5,10 +5,8 @@
 #include <errno.h>
 #include <math.h>
 
-#include "export/interval.h"
 #include "export/report.h"
-#include "export/report_paint.h"
-#include "export/report_tree.h"
+#include "export/report_private.h"
 
 static char *report(const struct profile *p, const struct report_options *options, unsigned int top)
 {

@@ -11,7 +11,7 @@
 
 #include "agent/cgroup_path.h"
 #include "agent/label_rules.h"
-#include "agent/label_text.h"
+#include "agent/label_set.h"
 #include "agent/service_filter.h"
 
 #include <cmocka.h>

@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include <cmocka.h>
+#undef fail /* base/log.h has one, too */
 
-#include "live/thread_targets.h"
+#include "live/live_private.h"
 
 #define PROCESS 100
 #define THREAD	101

@@ -9,7 +9,6 @@
 #include "runtimes/v8/bytecodes.h"
 #include "runtimes/v8/code.h"
 #include "runtimes/v8/lines.h"
-#include "runtimes/v8/place.h"
 #include "unit/v8_support.h"
 
 static struct v8_heap *heap;

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "runtimes/v8/string.h"
-#include "runtimes/v8/trust.h"
+#include "runtimes/v8/found.h"
 #include "unit/v8_support.h"
 
 static struct v8_heap *heap;

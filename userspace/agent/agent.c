@@ -9,7 +9,6 @@
 
 #include "agent/budget.h"
 #include "agent/endpoint.h"
-#include "agent/health.h"
 #include "agent/metrics.h"
 #include "agent/publisher.h"
 #include "agent/service_filter.h"

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "agent/answers.h"
-#include "agent/part_times.h"
+#include "agent/series.h"
 #include "agent/merged_code.h"
 #include "agent/messages.h"
 #include "agent/sink_format.h"

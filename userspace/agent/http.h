@@ -65,4 +65,17 @@ void http_answer__fini(struct http_answer *answer);
 /* Any thread: what is under way, and what comes, ends at this time (CLOCK_MONOTONIC ns). */
 void http_client__stop(struct http_client *c, uint64_t deadline);
 
+/* ---- the CA file ----------------------------------------------------------------------------- */
+
+/*
+ * Where a system keeps the certificates of the authorities that it trusts. Distributions disagree, and a libcurl that
+ * is linked into the static program has to do on all of them.
+ */
+
+/* The first of these files that can be read; NULL: none. */
+const char *ca_file__first(const char *const *paths, size_t count);
+
+/* That of this system, or the one that SSL_CERT_FILE names; NULL: there is none. Good until the environment changes. */
+const char *ca_file__of_system(void);
+
 #endif

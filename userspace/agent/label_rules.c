@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "agent/agent_window.h"
-#include "agent/label_text.h"
+#include "agent/label_set.h"
 #include "base/cleanup.h"
 
 #define REGEX_MAX   512	 /* bytes */

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "agent/agent_window.h"
-#include "agent/health.h"
 #include "agent/label_rules.h"
 #include "agent/service_filter.h"
 #include "agent/service_samples.h"
@@ -442,4 +441,22 @@ void publisher__take(struct publisher *p, uint64_t number, const struct profile 
 	if (err)
 		log_debug(LOG_AGENT, "window %" PRIu64 ": %s", number, strerror(-err));
 	atomic_fetch_add(&p->windows, 1);
+}
+
+/* ---- health ---------------------------------------------------------------------------------- */
+
+void health__window(struct health *h, uint64_t samples, uint64_t sent, unsigned int sinks)
+{
+	bool progress = sent != h->sent;
+
+	h->sent = sent;
+	if (progress || !sinks)
+		h->silent = 0;
+	else if (samples && h->silent < HEALTH_SILENT_WINDOWS)
+		h->silent++;
+}
+
+bool health__is_well(const struct health *h)
+{
+	return h->silent < HEALTH_SILENT_WINDOWS;
 }

@@ -74,4 +74,23 @@ struct series_requests {
 int series__seal(const struct agent_window *window, const struct series_options *options,
 		 const struct series_requests *kind, struct sealed_window *sealed);
 
+/* ---- times of profiles ----------------------------------------------------------------------- */
+
+/*
+ * Times of profiles. A backend that gets two of the same labels and the same millisecond drops one of them without a
+ * word: so the parts of a window, and services that have the same labels, are a millisecond apart.
+ */
+struct part_times;
+
+/* 0, -ENOMEM. The window has to outlive it. */
+int part_times__new(const struct agent_window *window, struct part_times **times);
+void part_times__free(struct part_times *s);
+
+/* When the part after `ahead` others of these labels begins: ns since the epoch. */
+uint64_t part_times__next(const struct part_times *s, size_t service, uint32_t ahead);
+/* That time is taken now. */
+void part_times__take(struct part_times *s, size_t service);
+/* Do they have the same labels? */
+bool part_times__same(const struct part_times *s, size_t service, size_t other);
+
 #endif

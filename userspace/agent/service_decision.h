@@ -8,7 +8,7 @@
 #include "agent/cgroup_path.h"
 #include "agent/containers.h"
 #include "agent/label_rules.h"
-#include "agent/label_text.h"
+#include "agent/label_set.h"
 
 /*
  * What decided, the most certain first: what is known later can only move a process up. X(ENUM, value of the label

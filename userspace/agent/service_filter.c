@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "agent/cgroup_path.h"
-#include "agent/label_text.h"
+#include "agent/label_set.h"
 
 #define PATTERN_MAX 1024
 

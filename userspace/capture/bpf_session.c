@@ -25,7 +25,7 @@
 #include "base/clocks.h"
 #include "base/io.h"
 #include "capture/features.h"
-#include "capture/pid_namespace.h"
+#include "capture/target.h"
 
 #define COPY_RING_SHARE	    (3.0 / 4)	  /* copies of stacks take so much of a ring, in a second */
 #define COPY_RING_LEAST	    (128u * 1024) /* in a smaller ring one copy could be too big */

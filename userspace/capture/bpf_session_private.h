@@ -12,7 +12,6 @@
 #include "capture/bpf_session.h"
 #include "capture/perf_ring.h"
 #include "capture/ring_sizes.h"
-#include "capture/stack_join.h"
 
 #include "sampler.skel.h"
 

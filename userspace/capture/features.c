@@ -25,7 +25,6 @@
 #include "capture/bpf_session.h"
 #include "capture/cpu_visit.h"
 #include "capture/perf_events.h"
-#include "capture/pid_namespace.h"
 #include "capture/target.h"
 
 #include "features.skel.h"

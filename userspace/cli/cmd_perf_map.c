@@ -19,7 +19,7 @@
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "cli/commands.h"
-#include "jit/fresh.h"
+#include "jit/jit_timeline.h"
 #include "jit/perf_map.h"
 
 #define READ_SIZE  (1u << 20)

@@ -14,7 +14,6 @@
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cli/recording_notes.h"
 #include "cli/summary.h"
 #include "export/report.h"
 #include "session/session.h"

@@ -18,7 +18,7 @@
 #include "base/suffix.h"
 #include "base/vec.h"
 #include "cli/give_up.h"
-#include "cli/recording_notes.h"
+#include "cli/inputs.h"
 #include "export/exporters.h"
 
 #define RECORDING_NAME	 "sysprof"

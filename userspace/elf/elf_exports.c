@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "elf/elf_exports.h"
 
 #include <errno.h>
 #include <string.h>

@@ -18,7 +18,6 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
-#include "elf/elf_exports.h"
 #include "elf/elf_private.h"
 
 #define MAX_STRINGS (UINT64_C(1) << 30)

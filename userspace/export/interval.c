@@ -3,7 +3,7 @@
  * Wilson's interval, and not share ± 2 σ: that one is empty for functions with few samples, which is where
  * a reader needs it, and goes below 0.
  */
-#include "export/interval.h"
+#include "export/report_private.h"
 
 #include <math.h>
 

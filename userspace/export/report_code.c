@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "export/report_code.h"
+#include "export/report_private.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,7 +8,6 @@
 #include "base/outside_books.h"
 #include "base/utf8.h"
 #include "export/describe.h"
-#include "export/report_paint.h"
 #include "export/report_private.h"
 
 #define JITS_SHOWN    10

@@ -7,7 +7,6 @@
 #include <errno.h>
 
 #include "base/json_writer.h"
-#include "export/interval.h"
 #include "export/report_private.h"
 #include "export/describe.h"
 

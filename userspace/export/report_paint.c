@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "export/report_paint.h"
+#include "export/report_private.h"
 
 #include <stdlib.h>
 #include <string.h>

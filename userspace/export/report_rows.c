@@ -4,7 +4,6 @@
  * stack that has CPU samples is walked once: its innermost line counts as self, and each row on it as
  * total, once even in recursion, which a stamp on the row (the last stack that counted it) ensures.
  */
-#include "export/report_rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/order.h"
 #include "base/vec.h"
-#include "export/report_code.h"
+#include "export/report_private.h"
 
 struct counting {
 	struct report_code code;

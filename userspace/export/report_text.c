@@ -6,8 +6,6 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
-#include "export/interval.h"
-#include "export/report_paint.h"
 #include "export/report_private.h"
 
 #define NAME_WIDTH	56 /* longer names push their row's last column to the right */

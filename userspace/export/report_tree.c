@@ -13,7 +13,7 @@
  * Threads and processes are one more level on top (*groups*). One is built after the other, so the tables by
  * stack are needed once.
  */
-#include "export/report_tree.h"
+#include "export/report_private.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -16,8 +16,6 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
-#include "export/interval.h"
-#include "export/report_paint.h"
 #include "export/report_private.h"
 
 #define LEVEL_COLUMNS  3

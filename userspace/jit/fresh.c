@@ -4,7 +4,7 @@
  * those that are not. Addresses are the cells between all starts and ends; from a taken cell a link
  * leads on towards the next that is free (union-find), so each is taken once.
  */
-#include "jit/fresh.h"
+#include "jit/jit_timeline.h"
 
 #include <errno.h>
 #include <stdlib.h>

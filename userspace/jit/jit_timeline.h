@@ -16,7 +16,17 @@
 #include <stdint.h>
 
 #include "base/vec.h"
-#include "jit/fresh.h"
+
+struct code_range {
+	uint64_t start,
+		end; /* [start, end); equal: a single address, which invalidates nothing else */
+};
+
+/*
+ * Which entries of a chronological list are still valid at its end (fresh.c). An entry is stale as a whole if a later one has a part of its addresses: partly overwritten code cannot be running.
+ * fresh[i] for each of `count`; O(n log n). 0 or -ENOMEM.
+ */
+int find_fresh(const struct code_range *ranges, size_t count, bool *fresh);
 
 #define JIT_NO_ENTRY (~0u)
 #define JIT_NOTHING  (~0u) /* as a name: no code in the range from now on */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "process/gil_counts.h"
+#include "process/recorder_private.h"
 
 #include <errno.h>
 

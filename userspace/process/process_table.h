@@ -13,6 +13,8 @@
 #define PROCESS_PROCESS_TABLE_H
 
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/queue.h>
 
 #include <sysprof/event.h>
@@ -20,7 +22,60 @@
 
 #include "process/code_functions.h"
 #include "process/mapping_table.h"
-#include "process/shared_text.h"
+
+/* Texts that several lives have: counted references, so that a fork copies nothing. */
+
+struct shared_text {
+	unsigned int refs;
+	char text[];
+};
+
+/* Facts, from an EVENT_FACTS. */
+struct life_facts {
+	unsigned int refs;
+	enum facts_state state;
+	uint32_t count, size;
+	char text[]; /* "key\0value\0", `count` times */
+};
+
+/* NULL stays NULL. */
+#define shared_ref(shared)                                                                         \
+	({                                                                                         \
+		__auto_type shared_ = (shared);                                                    \
+		if (shared_)                                                                       \
+			shared_->refs++;                                                           \
+		shared_;                                                                           \
+	})
+#define shared_unref(shared)                                                                       \
+	do {                                                                                       \
+		__auto_type shared_ = (shared);                                                    \
+		if (shared_ && !--shared_->refs)                                                   \
+			free(shared_);                                                             \
+	} while (0)
+
+/* NULL: no memory, as the next one. */
+static inline struct shared_text *shared_text__new(const char *text)
+{
+	size_t size = strlen(text) + 1;
+	struct shared_text *t = malloc(sizeof(*t) + size);
+
+	if (!t)
+		return NULL;
+	t->refs = 1;
+	memcpy(t->text, text, size);
+	return t;
+}
+
+static inline struct life_facts *life_facts__new(const struct facts_event *e)
+{
+	struct life_facts *f = malloc(sizeof(*f) + e->size);
+
+	if (!f)
+		return NULL;
+	*f = (struct life_facts){1, (enum facts_state)e->state, e->count, e->size};
+	memcpy(f->text, e->text, e->size);
+	return f;
+}
 
 /*
  * Observers of changes to processes, in stream order: the recorder of the open window, and the maintainer of the

@@ -20,11 +20,9 @@
 #include "base/vec.h"
 #include "runtimes/runtime.h"
 #include "runtimes/frame_address.h"
-#include "process/gil_counts.h"
 #include "process/managed_frames.h"
 #include "process/profile_symbols.h"
-#include "process/thread_accounts.h"
-#include "process/window_lives.h"
+#include "process/recorder_private.h"
 
 #define RUNTIME_LOOKS (4u << 20) /* of one window */
 

@@ -13,7 +13,7 @@
 #include <sysprof/event_handler.h>
 #include <sysprof/profile_builder.h>
 
-#include "process/recording_facts.h"
+#include "process/recorder_private.h"
 #include "process/world.h"
 
 struct recorder;

@@ -12,7 +12,7 @@
  * changed. If a later reading is smaller, the surplus is taken back from the open window, and what exceeds
  * that (excess) from later differences.
  */
-#include "process/thread_accounts.h"
+#include "process/recorder_private.h"
 
 #include "base/minmax.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "process/window_lives.h"
+#include "process/recorder_private.h"
 
 #include <string.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The kernel's symbols, as events. */
+/* The kernel's symbols, as events: once, and those of its modules again when they change. */
 #ifndef PROCFS_KERNEL_SNAPSHOT_H
 #define PROCFS_KERNEL_SNAPSHOT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "stream/event_queue.h"
@@ -25,5 +26,32 @@ int kernel_snapshot__kallsyms_fd(int fd, uint64_t time, event_push_fn push, void
  * no events, or negative errno.
  */
 int kernel_snapshot__modules_fd(int fd, uint64_t time, event_push_fn push, void *context);
+
+/*
+ * The symbols of the kernel's modules, while they come and go. /proc/kallsyms is 5 MB and more of text, which takes
+ * the kernel some 50 ms to write, so it is read again only when there is a reason: /proc/modules (a few KB) has
+ * changed, or there were kernel addresses without a name. The latter may never have one (net.core.bpf_jit_harden
+ * hides BPF programs), so a reading for that reason doubles the wait for the next, up to an hour.
+ */
+
+#define KERNEL_MODULES_INTERVAL	    30000000000ull   /* ns between two readings, at least */
+#define KERNEL_MODULES_INTERVAL_MAX 3600000000000ull /* ns: where they have shown nothing new */
+
+struct kernel_modules {
+	const char *list, *symbols; /* "/proc/modules", "/proc/kallsyms"; a test's own */
+	/* a hash of the modules that were loaded when last looked at; 0: no list */
+	uint64_t loaded;
+	uint64_t looked;	 /* when; ns */
+	bool wanted;		 /* there are addresses without names: */
+	uint64_t next, interval; /* ns: not before, and doubled from time to time */
+	uint64_t readings;
+};
+
+/* All symbols have just been read. */
+void kernel_modules__init(struct kernel_modules *m, uint64_t now);
+/* There are addresses without names. */
+void kernel_modules__want(struct kernel_modules *m);
+/* Reads them again if it is time, as events of `now`. 0 or what `push` returns, -ENOMEM. */
+int kernel_modules__look(struct kernel_modules *m, uint64_t now, event_push_fn push, void *context);
 
 #endif

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtimes/advice.h"
-
 /*
  * All runtimes, by the names of their `struct runtime`. Of several in one process the first counts in a summary: LuaJIT is before
  * Python, since it may be a module of one. A runtime whose memory is read is defined in its folder, the others below.

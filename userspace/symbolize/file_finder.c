@@ -27,7 +27,6 @@
 #include "base/quota.h"
 #include "helpers/message.h"
 #include "helpers/watch.h"
-#include "symbolize/finder_child.h"
 
 #define SECOND_NS   UINT64_C(1000000000)
 #define MS_NS	    UINT64_C(1000000)

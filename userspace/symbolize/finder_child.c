@@ -5,7 +5,7 @@
  * It stays what its parent is but for privileges, signals and descriptors: it has no sandbox, since it opens files by
  * name. Of files that it opens it reads headers, names of sections, and CRCs.
  */
-#include "symbolize/finder_child.h"
+#include "symbolize/file_finder.h"
 
 #include <errno.h>
 #include <fcntl.h>

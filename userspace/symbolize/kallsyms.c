@@ -23,7 +23,7 @@
  * Names lie behind one another in one block, a symbol is 16 bytes: 5 MB for a kernel of 120,000
  * symbols.
  */
-#include "symbolize/kallsyms.h"
+#include "symbolize/symbolize.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "symbolize/link_crc.h"
+#include "symbolize/debug_file.h"
 
 #include <errno.h>
 #include <stdbool.h>

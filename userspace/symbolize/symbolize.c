@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "symbolize/module_private.h"
-#include "symbolize/kallsyms.h"
 #include "symbolize/sealed_private.h"
 #include "symbolize/symbol_cache.h"
 

@@ -21,7 +21,6 @@
 #include "base/cleanup.h"
 #include "base/order.h"
 #include "base/vec.h"
-#include "runtimes/advice.h"
 #include "runtimes/runtime.h"
 #include "runtimes/target_memory.h"
 

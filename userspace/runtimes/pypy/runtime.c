@@ -25,7 +25,6 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/vec.h"
-#include "runtimes/advice.h"
 #include "runtimes/target_memory.h"
 #include "runtimes/runtime.h"
 

@@ -9,7 +9,6 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
-#include "runtimes/python/text.h"
 
 /* ---- identity -------------------------------------------------------------------------------- */
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/minmax.h"
-#include "runtimes/advice.h"
 #include "runtimes/answers_private.h"
 #include "runtimes/python/code.h"
 #include "runtimes/python/find.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/python/text.h"
+#include "runtimes/python/code.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 
 #include "runtimes/v8/found.h"
 #include "runtimes/v8/lines.h"
-#include "runtimes/v8/place.h"
+#include "runtimes/v8/code.h"
 #include "runtimes/v8/wasm.h"
 
 static struct v8_reported *answer_of(struct v8_found *found, uint64_t sfi)

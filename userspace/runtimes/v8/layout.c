@@ -8,7 +8,7 @@
 
 #include <sysprof/runtime_info.h>
 
-#include "elf/elf_exports.h"
+#include "elf/elf_file.h"
 
 #define COUNT(array)  (sizeof(array) / sizeof(*(array)))
 #define SYMBOL_MAX    128

@@ -3,7 +3,7 @@
  * Baseline code is made bytecode by bytecode, in their order. Its table has the bytes of code of each, behind those of the
  * function's entry. The bytecodes have the positions.
  */
-#include "runtimes/v8/place.h"
+#include "runtimes/v8/code.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/tenant_user.h"
-#include "runtimes/advice.h"
 #include "runtimes/frame_address.h"
 #include "runtimes/runtime.h"
 #include "runtimes/v8/found.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/v8/trust.h"
+#include "runtimes/v8/found.h"
 
 #include <errno.h>
 #include <stdbool.h>
