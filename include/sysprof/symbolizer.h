@@ -40,7 +40,7 @@ void symbolizer__free(struct symbolizer *s);
 void symbolizer__keep_readers(struct symbolizer *s);
 /* Limit the memory of all idle children together, in bytes; SYMBOLIZER_READERS_BYTES at first. */
 void symbolizer__limit_readers(struct symbolizer *s, size_t bytes);
-#define SYMBOLIZER_READERS_BYTES ((size_t)24 << 20)
+#define SYMBOLIZER_READERS_BYTES ((size_t)16 << 20)
 
 /* /proc/kallsyms in pieces of whole lines; to be called before the first kernel address is resolved. */
 int symbolizer__add_kallsyms(struct symbolizer *s, const char *text, size_t size);

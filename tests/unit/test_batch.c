@@ -419,6 +419,58 @@ static void test_lines_of_the_kernel(void **state)
 	symbolizer__free(s);
 }
 
+/* A third of the offsets, as text. */
+static struct symbolizer_counts resolve_third(struct symbolizer *s, const struct world *w,
+					      size_t third,
+					      const struct symbolizer_options *options, char **text)
+{
+	struct symbolizer_counts counts = {};
+	struct reported reported;
+	struct symbolizer_job job = {
+		.dso = {.kind = DSO_FILE, .fd = w->own, .root_fd = -1, .path = "own"},
+		.addresses = w->offsets + third * (ADDRESSES / 3),
+		.count = ADDRESSES / 3,
+		.sink = report,
+		.done = on_done,
+		.context = &reported,
+	};
+
+	reported__init(&reported);
+	assert_int_equal(symbolizer__resolve_all(s, &job, 1, options, &counts), 0);
+	assert_int_equal(job.state, SYMBOL_STATE_RESOLVED);
+	assert_null(job.lines_lost);
+	fflush(reported.stream);
+	*text = strdup(reported.text);
+	reported__fini(&reported);
+	return counts;
+}
+
+/* The second window's child makes an index, and the third window needs none, whatever its addresses. */
+static void test_an_index_of_a_session(void **state)
+{
+	const struct symbolizer_options keeping = {.cache = true, .remember = true}, plain = {};
+	struct world w;
+
+	(void)state;
+	world__init(&w);
+	setenv("XDG_CACHE_HOME", scratch, 1);
+	symbolizer__keep_readers(w.symbolizer);
+	for (size_t third = 0; third < 3; third++) {
+		struct symbolizer_counts counts;
+		char *text, *same;
+
+		counts = resolve_third(w.symbolizer, &w, third, &keeping, &text);
+		assert_int_equal(counts.modules, 1);
+		assert_int_equal(counts.modules_cached, third == 2);
+		assert_int_equal(counts.cpu_time == 0, third == 2);
+		resolve_third(w.symbolizer, &w, third, &plain, &same);
+		assert_string_equal(text, same);
+		free(text);
+		free(same);
+	}
+	world__fini(&w);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -439,6 +491,7 @@ int main(void)
 		cmocka_unit_test(test_symbols_only),
 		cmocka_unit_test(test_errors_of_the_caller),
 		cmocka_unit_test(test_lines_of_the_kernel),
+		cmocka_unit_test(test_an_index_of_a_session),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -30,6 +30,7 @@
 #include "base/io.h"
 #include "symbolize/sealed.h"
 #include "symbolize/sealed_private.h"
+#include "symbolize/symbol_index.h"
 #include "unit/sealed_support.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -498,6 +499,37 @@ static void test_too_much(void **state)
 	sealed_answers__fini(&a);
 }
 
+/* Pieces of an index come behind the report, if one was requested, and only so many. */
+static void test_index_messages(void **state)
+{
+	static struct message_buffer message, report;
+	struct sealed_answers a;
+	size_t sent = 0;
+	int err;
+
+	(void)state;
+	report.frame = (struct message_frame){.flags = MESSAGE_DONE,
+					      .size = 8 + sizeof(struct module_report)};
+	message.frame.size = MESSAGE_SIZE_MAX;
+	sealed_answers__init(&a, 0);
+	assert_int_equal(sealed_answers__take(&a, &report), 0);
+	assert_int_equal(sealed_answers__take(&a, &message), -EBADMSG);
+	a.takes_index = true;
+	message.frame.flags = MESSAGE_PROGRESS;
+	assert_int_equal(sealed_answers__take(&a, &message), -EBADMSG);
+	message.frame.flags = 0;
+	for (err = 0; !err; sent += MESSAGE_SIZE_MAX)
+		err = sealed_answers__take(&a, &message);
+	assert_int_equal(err, -EFBIG);
+	assert_in_range(sent, SYMBOL_INDEX_MAX, SYMBOL_INDEX_MAX + 2 * MESSAGE_SIZE_MAX);
+	assert_false(a.index_finished);
+	message.frame = (struct message_frame){.flags = MESSAGE_DONE};
+	assert_int_equal(sealed_answers__take(&a, &message), 0);
+	assert_true(a.index_finished);
+	assert_int_equal(sealed_answers__take(&a, &message), -EBADMSG);
+	sealed_answers__fini(&a);
+}
+
 /* ---- while they run -------------------------------------------------------------------------- */
 
 /* Half of the answers of the second job, then nothing. */
@@ -666,6 +698,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_crash),
 		cmocka_unit_test(test_lies),
 		cmocka_unit_test(test_too_much),
+		cmocka_unit_test(test_index_messages),
 		cmocka_unit_test(test_forbidden_calls_kill),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_stuck),

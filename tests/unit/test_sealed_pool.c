@@ -20,6 +20,7 @@
 #include "elf/elf_file.h"
 #include "symbolize/sealed_private.h"
 #include "symbolize/sealed.h"
+#include "symbolize/symbol_index.h"
 
 #define ADDRESSES 3
 #define ENOUGH	  ((size_t)1 << 30)
@@ -46,14 +47,15 @@ static int keep_answer(void *context, size_t index, const struct symbol_result *
 	return 0;
 }
 
-static struct answers run(struct sealed_pool *pool, const struct symbol_key *of, size_t first,
-			  size_t count)
+static struct answers run_job(struct sealed_pool *pool, const struct symbol_key *of, size_t first,
+			      size_t count, struct symbol_index **index)
 {
 	struct answers answers = {};
 	struct sealed_job job = {
 		.files = {.elf_fd = self, .debug_fd = -1, .alt_fd = -1, .kind = DSO_FILE},
 		.root_fd = -1,
 		.key = of,
+		.wants_index = index != NULL,
 		.addresses = offsets + first,
 		.count = count,
 		.sink = keep_answer,
@@ -65,7 +67,17 @@ static struct answers run(struct sealed_pool *pool, const struct symbol_key *of,
 	assert_int_equal(job.report.state, SYMBOL_STATE_RESOLVED);
 	assert_int_equal(answers.count, count);
 	assert_true(job.cpu_time > 0);
+	if (index)
+		*index = job.index;
+	else
+		assert_null(job.index);
 	return answers;
+}
+
+static struct answers run(struct sealed_pool *pool, const struct symbol_key *of, size_t first,
+			  size_t count)
+{
+	return run_job(pool, of, first, count, NULL);
 }
 
 static pid_t kept_pid(struct sealed_pool *pool, const struct symbol_key *of)
@@ -160,6 +172,45 @@ static void limit_test(void **state)
 	sealed_pool__free(NULL);
 }
 
+static void check_index(struct sealed_pool *pool, const struct answers *all)
+{
+	static struct symbol_answer answer;
+	struct symbol_index *index;
+	struct answers some = run_job(pool, &key, 1, 1, &index);
+
+	assert_string_equal(some.names[0], all->names[1]);
+	assert_non_null(index);
+	for (size_t i = 0; i < ADDRESSES; i++) {
+		assert_true(symbol_index__find(index, offsets[i], &answer));
+		assert_true(answer.result.frame_count > 0);
+		assert_string_equal(answer.frames[0].function, all->names[i]);
+		assert_int_equal(answer.frames[0].line, all->lines[i]);
+	}
+	symbol_index__free(index);
+}
+
+/* The index comes from a new child and from one that was kept; either ends. Without a pool there is none. */
+static void index_test(void **state)
+{
+	struct sealed_pool *pool = sealed_pool__new(ENOUGH);
+	struct answers all = run(NULL, NULL, 0, ADDRESSES);
+	struct symbol_index *index;
+	pid_t pid;
+
+	(void)state;
+	check_index(pool, &all);
+	assert_int_equal(kept_pid(pool, &key), 0);
+	run(pool, &key, 0, 1);
+	pid = kept_pid(pool, &key);
+	assert_true(pid > 0);
+	check_index(pool, &all);
+	assert_int_equal(kept_pid(pool, &key), 0);
+	assert_true(is_gone(pid));
+	run_job(NULL, &key, 0, 1, &index);
+	assert_null(index);
+	sealed_pool__free(pool);
+}
+
 static int compare_offsets(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -192,10 +243,9 @@ static int find_offsets(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(again_test),
-		cmocka_unit_test(other_test),
-		cmocka_unit_test(dead_test),
-		cmocka_unit_test(limit_test),
+		cmocka_unit_test(again_test), cmocka_unit_test(other_test),
+		cmocka_unit_test(dead_test),  cmocka_unit_test(limit_test),
+		cmocka_unit_test(index_test),
 	};
 
 	return cmocka_run_group_tests(tests, find_offsets, NULL);

@@ -365,6 +365,24 @@ int elf_file__address_of_offset(const struct elf_file *file, uint64_t offset, ui
 	return 0;
 }
 
+int elf_file__each_load(const struct elf_file *file, elf_load_fn visit, void *context)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < file->code.count && !err; i++) {
+		const Elf64_Phdr *s = &file->code.data[i];
+
+		err = visit(context, s->p_offset, s->p_filesz, s->p_vaddr);
+	}
+	for (size_t i = 0; i < file->segments.count && !err; i++) {
+		const Elf64_Phdr *s = &file->segments.data[i];
+
+		if (is_load(s))
+			err = visit(context, s->p_offset, s->p_filesz, s->p_vaddr);
+	}
+	return err;
+}
+
 uint64_t elf_file__segment_end(const struct elf_file *file, uint64_t offset)
 {
 	const Elf64_Phdr *s = find_load(file, offset, true);

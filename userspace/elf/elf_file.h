@@ -33,6 +33,9 @@ int elf_file__build_id(struct elf_file *file, uint8_t *id, size_t size);
 /* File offset -> virtual address by PT_LOAD, and back. -ENOENT: no segment covers it. */
 int elf_file__address_of_offset(const struct elf_file *file, uint64_t offset, uint64_t *address);
 int elf_file__offset_of_address(const struct elf_file *file, uint64_t address, uint64_t *offset);
+/* The PT_LOADs in the order in which they are searched: the first that covers an offset counts. */
+typedef int (*elf_load_fn)(void *context, uint64_t offset, uint64_t size, uint64_t address);
+int elf_file__each_load(const struct elf_file *file, elf_load_fn visit, void *context);
 /* The file offset at which the segment of this one ends; 0: no segment covers it. */
 uint64_t elf_file__segment_end(const struct elf_file *file, uint64_t offset);
 

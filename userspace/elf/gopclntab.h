@@ -71,6 +71,13 @@ struct go_frame {
  */
 int gopclntab__frames(const struct gopclntab *t, size_t number, uint64_t address,
 		      struct go_frame *frames);
+/*
+ * The addresses in function `number` at which its frames may change, in any order, some of them more than once. `visit`
+ * nonzero stops and is returned. 0, -EBADMSG.
+ */
+typedef int (*go_change_fn)(void *context, uint64_t address);
+int gopclntab__each_change(const struct gopclntab *t, size_t number, go_change_fn visit,
+			   void *context);
 /* The file that the function is defined in, or NULL. */
 const char *gopclntab__file(const struct gopclntab *t, size_t number);
 

@@ -158,6 +158,34 @@ int gopclntab__frames(const struct gopclntab *t, size_t number, uint64_t address
 	return 1;
 }
 
+static int each_start(struct lookup *l, uint32_t table, go_change_fn visit, void *context)
+{
+	struct go_values values;
+	int err = 0;
+
+	go_values__init(&values, l->table, &l->record, table);
+	while (!err && go_values__next(&values) > 0)
+		err = visit(context, values.start);
+	/* behind the last one, or where the table is damaged, there is no value */
+	return err ? err : visit(context, values.end);
+}
+
+int gopclntab__each_change(const struct gopclntab *t, size_t number, go_change_fn visit,
+			   void *context)
+{
+	struct lookup l = {.table = t};
+	int err;
+
+	if (number >= t->count || gopclntab__record(t, number, &l.record))
+		return -EBADMSG;
+	err = each_start(&l, l.record.file_numbers, visit, context);
+	if (!err)
+		err = each_start(&l, l.record.lines, visit, context);
+	if (!err && l.record.value_tables > INLINE_INDEX_TABLE)
+		err = each_start(&l, table_of(&l, INLINE_INDEX_TABLE), visit, context);
+	return err;
+}
+
 const char *gopclntab__file(const struct gopclntab *t, size_t number)
 {
 	struct go_frame frames[GO_MAX_FRAMES];

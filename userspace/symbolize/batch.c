@@ -27,6 +27,7 @@
 #include "symbolize/sealed.h"
 #include "symbolize/sealed_private.h"
 #include "symbolize/symbol_cache.h"
+#include "symbolize/symbol_index.h"
 #include "symbolize/symbolize.h"
 
 struct batch;
@@ -296,6 +297,8 @@ static void hand_to_child(struct batch *b, struct part *part)
 		.copied_for = dso->copied_for,
 		.books = b->options->outside,
 		.key = part->in_cache && !part->has_vmlinux ? &part->key : NULL,
+		.wants_index = part->in_cache && b->options->remember &&
+			       symbol_cache__wants_index(b->cache, &part->key),
 		.addresses = part->addresses.data,
 		.count = part->addresses.count,
 		.sink = report_fresh,
@@ -374,6 +377,8 @@ static void batch__fini(struct batch *b)
 {
 	for (size_t i = 0; b->parts && i < b->count; i++)
 		part__fini(&b->parts[i]);
+	for (size_t i = 0; i < b->sealed_count; i++)
+		symbol_index__free(b->sealed[i].index);
 	file_finder__free(b->finder);
 	if (!b->options->remember)
 		symbol_cache__free(b->cache);
@@ -530,6 +535,11 @@ static int finish_part(struct batch *b, struct part *part)
 	struct symbolizer_job *job = part->job;
 	int err = report_rest(b, part);
 
+	if (part->sealed && part->sealed->wants_index) {
+		symbol_cache__add_index(b->cache, &part->key, part->sealed->user,
+					part->sealed->index);
+		part->sealed->index = NULL;
+	}
 	if (part->sealed && part->in_cache)
 		symbol_cache__commit(b->cache);
 	return err || !job->done ? err : job->done(job->context, job);

@@ -26,6 +26,7 @@ struct dwarf_reader {
 	struct dwarf_units units;
 	struct dwarf_inlines inlines;
 	struct memo *paths;
+	struct dwarf_frame outermost; /* of the function whose inlined calls are there */
 	VEC(struct dwarf_frame) frames;
 };
 
@@ -83,71 +84,95 @@ void dwarf_reader__free(struct dwarf_reader *r)
 	free(r);
 }
 
-static bool executing_line(struct dwarf_reader *r, struct dwarf_unit *unit, uint64_t address,
-			   struct dwarf_place *place)
+static bool lines_fit(struct dwarf_reader *r, struct dwarf_unit *unit)
 {
 	if (!unit->lines_checked) {
 		unit->lines_checked = true;
 		unit->lines_fit = dwarf_image__line_program_fits(&r->main, &unit->die,
 								 r->memory_limit);
 	}
-	return unit->lines_fit && dwarf_executing_line(r->paths, &unit->die, address, place);
+	return unit->lines_fit;
 }
 
-/* A level of the chain: what `die` is, and where in it the execution is. */
-static int add_frame(struct dwarf_reader *r, Dwarf_Die *die, const struct dwarf_place *at)
+static bool executing_line(struct dwarf_reader *r, struct dwarf_unit *unit, uint64_t address,
+			   struct dwarf_place *place)
 {
-	struct dwarf_frame frame = {
+	return lines_fit(r, unit) && dwarf_executing_line(r->paths, &unit->die, address, place);
+}
+
+/* What the function of a DIE is called, and where it was defined. */
+static struct dwarf_frame describe(struct dwarf_reader *r, Dwarf_Die *die)
+{
+	struct dwarf_place definition = dwarf_definition(r->paths, die);
+
+	return (struct dwarf_frame){
+		.name = dwarf_diename(die),
+		.linkage = dwarf_linkage_name(die),
 		.where = {.function_address = PROFILE_UNKNOWN_ADDRESS,
-			  .file = at->file,
-			  .line = at->line,
-			  .column = at->column},
+			  .definition_file = definition.file,
+			  .definition_line = definition.line,
+			  .definition_column = definition.column},
 	};
+}
 
-	if (die) {
-		struct dwarf_place definition = dwarf_definition(r->paths, die);
+/* A level of the chain, and where in it the execution is. */
+static int add_frame(struct dwarf_reader *r, const struct dwarf_frame *function,
+		     const struct dwarf_place *at)
+{
+	struct dwarf_frame frame = *function;
 
-		frame.name = dwarf_diename(die);
-		frame.linkage = dwarf_linkage_name(die);
-		frame.where.definition_file = definition.file;
-		frame.where.definition_line = definition.line;
-		frame.where.definition_column = definition.column;
-	}
+	frame.where.file = at->file;
+	frame.where.line = at->line;
+	frame.where.column = at->column;
 	return vec_push(&r->frames, frame);
+}
+
+/* Neighbours are in the same calls, whose attributes take the longest to read. */
+static void describe_inline(struct dwarf_reader *r, struct dwarf_inline *node)
+{
+	if (node->described)
+		return;
+	node->described = true;
+	node->frame = describe(r, &node->die);
+	node->call = dwarf_call_site(r->paths, &node->die);
+}
+
+static int load_function(struct dwarf_reader *r, const struct dwarf_function *function)
+{
+	Dwarf_Die die = function->die;
+
+	if (r->inlines.function == function)
+		return 0;
+	r->outermost = describe(r, &die);
+	r->outermost.where.function_address = function->start;
+	r->outermost.where.function_size = function->size;
+	return dwarf_inlines__load(&r->inlines, function) == -ENOMEM ? -ENOMEM : 0;
 }
 
 /* From the innermost inlined call outwards; each is executing where the one in it was called. */
 static int add_chain(struct dwarf_reader *r, const struct dwarf_function *function,
 		     uint64_t address, struct dwarf_place at)
 {
-	Dwarf_Die function_die = function->die;
-	struct symbol_frame *outermost;
 	uint32_t number;
-	int err;
+	int err = load_function(r, function);
 
-	if (r->inlines.function != function) {
-		err = dwarf_inlines__load(&r->inlines, function);
-		if (err == -ENOMEM)
-			return err;
-	}
+	if (err)
+		return err;
 	number = dwarf_inlines__find(&r->inlines, address);
 	while (number != INLINE_NONE) {
 		struct dwarf_inline *node = &r->inlines.nodes.data[number];
 
-		err = add_frame(r, &node->die, &at);
+		describe_inline(r, node);
+		err = add_frame(r, &node->frame, &at);
 		if (err)
 			return err;
-		at = dwarf_call_site(r->paths, &node->die);
+		at = node->call;
 		number = node->parent;
 	}
-	err = add_frame(r, &function_die, &at);
-	if (err)
-		return err;
-	outermost = &r->frames.data[r->frames.count - 1].where;
-	outermost->function_address = function->start;
-	outermost->function_size = function->size;
-	return 0;
+	return add_frame(r, &r->outermost, &at);
 }
+
+static const struct dwarf_frame unnamed = {.where = {.function_address = PROFILE_UNKNOWN_ADDRESS}};
 
 int dwarf_reader__resolve(struct dwarf_reader *r, uint64_t address,
 			  const struct dwarf_frame **frames, size_t *count)
@@ -166,13 +191,57 @@ int dwarf_reader__resolve(struct dwarf_reader *r, uint64_t address,
 		if (range_map__find(&unit->map, address, &number))
 			err = add_chain(r, &unit->functions.data[number], address, at);
 		else if (has_line) /* assembly: lines, but no functions */
-			err = add_frame(r, NULL, &at);
+			err = add_frame(r, &unnamed, &at);
 	}
 	if (err)
 		return err;
 	*frames = r->frames.data;
 	*count = r->frames.count;
 	return 0;
+}
+
+/* ---- where answers change ---------------------------------------------------------------------- */
+
+int dwarf_reader__each_unit(struct dwarf_reader *r, dwarf_range_fn visit, void *context)
+{
+	int err = dwarf_units__index_all(&r->units);
+
+	if (!err)
+		err = range_map__each(&r->units.map, 0, UINT64_MAX, visit, context);
+	return err ? err : range_map__each(&r->units.rangeless_map, 0, UINT64_MAX, visit, context);
+}
+
+struct changes {
+	struct dwarf_reader *reader;
+	struct dwarf_unit *unit;
+	dwarf_range_fn visit;
+	void *context;
+};
+
+static int visit_function(void *context, uint64_t start, uint64_t end)
+{
+	struct changes *c = context;
+	uint32_t number;
+	int err = c->visit(c->context, start, end);
+
+	if (!err && range_map__find(&c->unit->map, start, &number))
+		err = load_function(c->reader, &c->unit->functions.data[number]);
+	return err ? err
+		   : range_map__each(&c->reader->inlines.map, start, end, c->visit, c->context);
+}
+
+int dwarf_reader__each_change(struct dwarf_reader *r, uint64_t start, uint64_t end,
+			      dwarf_range_fn visit, void *context)
+{
+	struct changes changes = {.reader = r, .visit = visit, .context = context};
+	int err = dwarf_units__find(&r->units, start, &changes.unit);
+
+	if (err || !changes.unit)
+		return err;
+	if (lines_fit(r, changes.unit))
+		err = dwarf_each_line(&changes.unit->die, start, end, visit, context);
+	return err ? err
+		   : range_map__each(&changes.unit->map, start, end, visit_function, &changes);
 }
 
 void dwarf_reader__stats(const struct dwarf_reader *r, struct dwarf_stats *stats)

@@ -51,6 +51,18 @@ struct dwarf_frame {
 int dwarf_reader__resolve(struct dwarf_reader *r, uint64_t address,
 			  const struct dwarf_frame **frames, size_t *count);
 
+/* Called for ranges, none of which is empty; nonzero stops and is returned. */
+typedef int (*dwarf_range_fn)(void *context, uint64_t start, uint64_t end);
+
+/* Each stretch of code of one unit, in any order. They can overlap. 0, -ENOMEM, or what `visit` returned. */
+int dwarf_reader__each_unit(struct dwarf_reader *r, dwarf_range_fn visit, void *context);
+/*
+ * Ranges at whose starts and ends the answer for an address from `start` to `end` may change, in any order; it changes
+ * nowhere else. No stretch of a unit begins or ends between the two. As each_unit().
+ */
+int dwarf_reader__each_change(struct dwarf_reader *r, uint64_t start, uint64_t end,
+			      dwarf_range_fn visit, void *context);
+
 void dwarf_reader__stats(const struct dwarf_reader *r, struct dwarf_stats *stats);
 
 #endif

@@ -50,7 +50,8 @@ static int walk_inlines(struct dwarf_inlines *inlines, Dwarf_Die *root)
 		uint32_t own = around[walk.depth];
 
 		if (tag == DW_TAG_inlined_subroutine) {
-			err = vec_push(&inlines->nodes, (struct dwarf_inline){walk.die, own});
+			err = vec_push(&inlines->nodes,
+				       (struct dwarf_inline){.die = walk.die, .parent = own});
 			own = inlines->nodes.count - 1;
 			if (!err)
 				err = dwarf_each_range(&walk.die, &budget, add_inline_range,

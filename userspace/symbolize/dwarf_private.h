@@ -36,6 +36,11 @@ int range_map__build(struct range_map *map);
 
 bool range_map__find(const struct range_map *map, uint64_t address, uint32_t *value);
 
+/* Every range with one value that reaches into [start, end), ascending; nonzero stops and is returned. */
+typedef int (*range_map_fn)(void *context, uint64_t start, uint64_t end);
+int range_map__each(const struct range_map *map, uint64_t start, uint64_t end, range_map_fn visit,
+		    void *context);
+
 /* ---- dwarf_image: a file's sections, checked, under libdw ------------------------------------ */
 
 struct dwarf_image {
@@ -98,8 +103,7 @@ struct dwarf_units {
 	uint64_t seen, indexed, damaged;
 };
 
-/* Called for each range of a DIE that can be true. 0, -EBADMSG, or what `visit` returned. */
-typedef int (*dwarf_range_fn)(void *context, uint64_t start, uint64_t end);
+/* Each range of a DIE that can be true. 0, -EBADMSG, or what `visit` returned. */
 int dwarf_each_range(Dwarf_Die *die, uint64_t *budget, dwarf_range_fn visit, void *context);
 
 int dwarf_units__init(struct dwarf_units *u, Dwarf *dwarf);
@@ -108,11 +112,22 @@ void dwarf_units__fini(struct dwarf_units *u);
  * none. 0, -ENOMEM. */
 int dwarf_units__find(struct dwarf_units *u, uint64_t address, struct dwarf_unit **unit);
 
+/* Reads the functions of all units that do not say where their code is. 0, -ENOMEM. */
+int dwarf_units__index_all(struct dwarf_units *u);
+
 /* ---- dwarf_inlines: what was inlined into one function --------------------------------------- */
+
+struct dwarf_place {
+	const char *file; /* NULL unknown */
+	uint32_t line, column;
+};
 
 struct dwarf_inline {
 	Dwarf_Die die;
 	uint32_t parent; /* number of the one around it, or INLINE_NONE: the function itself */
+	bool described;	 /* these are there: */
+	struct dwarf_frame frame;
+	struct dwarf_place call;
 };
 
 #define INLINE_NONE UINT32_MAX
@@ -131,11 +146,6 @@ uint32_t dwarf_inlines__find(const struct dwarf_inlines *inlines, uint64_t addre
 
 /* ---- dwarf_site: names and places of a DIE --------------------------------------------------- */
 
-struct dwarf_place {
-	const char *file; /* NULL unknown */
-	uint32_t line, column;
-};
-
 const char *dwarf_linkage_name(Dwarf_Die *die);
 /* `paths` keeps the files' whole paths. */
 struct dwarf_place dwarf_definition(struct memo *paths, Dwarf_Die *die);
@@ -143,6 +153,10 @@ struct dwarf_place dwarf_call_site(struct memo *paths, Dwarf_Die *die);
 /* False: the unit's line table does not cover the address. */
 bool dwarf_executing_line(struct memo *paths, Dwarf_Die *unit_die, uint64_t address,
 			  struct dwarf_place *place);
+
+/* Ranges of code with one line each, from `start` to `end`. 0, or what `visit` returned. */
+int dwarf_each_line(Dwarf_Die *unit_die, uint64_t start, uint64_t end, dwarf_range_fn visit,
+		    void *context);
 
 /* ---- source_path: paths of source files, as compilers write them, made into one form --------- */
 

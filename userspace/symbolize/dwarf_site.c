@@ -12,6 +12,7 @@
 #include <dwarf.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "symbolize/memo.h"
 
 const char *dwarf_linkage_name(Dwarf_Die *die)
@@ -150,4 +151,32 @@ bool dwarf_executing_line(struct memo *paths, Dwarf_Die *unit_die, uint64_t addr
 		.column = !dwarf_linecol(row, &column) && column > 0 ? column : 0,
 	};
 	return true;
+}
+
+static uint64_t address_of(Dwarf_Lines *lines, size_t number)
+{
+	Dwarf_Addr address = UINT64_MAX;
+
+	dwarf_lineaddr(dwarf_onesrcline(lines, number), &address);
+	return address;
+}
+
+int dwarf_each_line(Dwarf_Die *unit_die, uint64_t start, uint64_t end, dwarf_range_fn visit,
+		    void *context)
+{
+	Dwarf_Lines *lines;
+	size_t count, first;
+	int err = 0;
+
+	if (dwarf_getsrclines(unit_die, &lines, &count))
+		return 0;
+	first = partition_index(count, i, address_of(lines, i) < start);
+	for (size_t i = first; i < count && !err; i++) {
+		uint64_t address = address_of(lines, i);
+
+		if (address >= end)
+			break;
+		err = visit(context, address, end);
+	}
+	return err;
 }

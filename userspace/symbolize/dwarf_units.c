@@ -257,11 +257,13 @@ static int index_functions(struct dwarf_units *u, struct dwarf_unit *unit, uint6
 }
 
 /* Units that say nothing: their functions' ranges are theirs. */
-static int index_rangeless(struct dwarf_units *u)
+int dwarf_units__index_all(struct dwarf_units *u)
 {
 	uint64_t budget = RANGELESS_DIES_MAX;
 	int err;
 
+	if (u->rangeless_indexed)
+		return 0;
 	u->rangeless_indexed = true;
 	for (size_t i = 0; i < u->rangeless.count; i++) {
 		uint32_t number = u->rangeless.data[i];
@@ -292,9 +294,7 @@ int dwarf_units__find(struct dwarf_units *u, uint64_t address, struct dwarf_unit
 
 	*unit = NULL;
 	if (!find_number(u, address, &number)) {
-		if (u->rangeless_indexed)
-			return 0;
-		err = index_rangeless(u);
+		err = dwarf_units__index_all(u);
 		if (err || !find_number(u, address, &number))
 			return err;
 	}

@@ -25,7 +25,6 @@
 #include "base/vec.h"
 #include "elf/elf_file.h"
 #include "elf/gopclntab.h"
-#include "symbolize/dwarf.h"
 #include "symbolize/memo.h"
 #include "symbolize/module_private.h"
 
@@ -33,37 +32,9 @@
 
 #define COUNT(array)	     (sizeof(array) / sizeof(*(array)))
 
-struct covered_address {
-	uint64_t address;
-	size_t index;
-};
-
-struct module {
-	struct module_files files;
-	struct elf_file *elf, *debug; /* NULL: not to be had */
-	int minidebug_fd;	      /* what `debug` was inflated to, or -1 */
-	int elf_error;
-	struct gopclntab *go;	    /* NULL: not a Go program */
-	struct dwarf_reader *dwarf; /* NULL: no lines, or not wanted yet */
-	bool dwarf_tried;
-	struct memo *names;	/* readable ones */
-	struct memo *functions; /* of symbols that are parts of them */
-	/* The addresses that a segment covers, by ELF virtual address, and their answers by symbol. */
-	size_t covered;
-	struct covered_address *places;
-	struct symbol_match *matches;
-	uint64_t *addresses;
-	/* By index: number among the covered ones, or NOT_COVERED. */
-	size_t *order;
-	VEC(struct symbol_frame) frames;
-	struct module_report report;
-};
-
-#define NOT_COVERED SIZE_MAX
-
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static void forget_addresses(struct module *m)
+void module_forget_addresses(struct module *m)
 {
 	free(m->places);
 	free(m->matches);
@@ -88,7 +59,7 @@ void module__free(struct module *m)
 		close(m->minidebug_fd);
 	memo__free(m->names);
 	memo__free(m->functions);
-	forget_addresses(m);
+	module_forget_addresses(m);
 	vec_free(&m->frames);
 	free(m);
 }
@@ -114,7 +85,7 @@ static enum dwarf_state state_of_dwarf_error(int error)
 }
 
 /* The debug file's DWARF, or the module's own. That it cannot be had costs the lines only. */
-static void open_dwarf(struct module *m)
+void module_open_dwarf(struct module *m)
 {
 	const struct module_files *files = &m->files;
 	struct dwarf_options options = {
@@ -265,7 +236,7 @@ static bool has_open_address(const struct module *m)
 	return false;
 }
 
-static int match_symbols(struct module *m)
+int module_match_symbols(struct module *m)
 {
 	int debug_error = -ENODATA, err = m->elf_error;
 
@@ -408,7 +379,7 @@ static int add_go_frames(struct module *m, uint64_t address)
 }
 
 /* The frames of one address, into m->frames. */
-static int merge_frames(struct module *m, uint64_t address, const struct symbol_match *match)
+int module_merge_frames(struct module *m, uint64_t address, const struct symbol_match *match)
 {
 	const struct dwarf_frame *frames = NULL;
 	size_t count = 0;
@@ -460,7 +431,7 @@ static int deliver_results(struct module *m, const uint64_t *requested, size_t c
 
 		if (number != NOT_COVERED) {
 			result.elf_address = m->addresses[number];
-			err = merge_frames(m, result.elf_address, &m->matches[number]);
+			err = module_merge_frames(m, result.elf_address, &m->matches[number]);
 			if (err)
 				return err;
 			result.frames = m->frames.data;
@@ -474,7 +445,7 @@ static int deliver_results(struct module *m, const uint64_t *requested, size_t c
 	return 0;
 }
 
-static void finish_report(struct module *m, size_t count)
+void module_finish_report(struct module *m, size_t count)
 {
 	struct dwarf_stats stats;
 
@@ -514,14 +485,14 @@ static int take_question(struct module *m, const uint64_t *addresses, size_t cou
 {
 	int err;
 
-	forget_addresses(m);
+	module_forget_addresses(m);
 	m->report = (struct module_report){.dwarf = m->report.dwarf};
 	err = take_addresses(m, addresses, count);
 	if (err)
 		return err;
 	if (!is_all_go(m))
-		open_dwarf(m);
-	return match_symbols(m);
+		module_open_dwarf(m);
+	return module_match_symbols(m);
 }
 
 int module__resolve(struct module *m, const uint64_t *addresses, size_t count, symbol_sink_fn sink,
@@ -533,7 +504,7 @@ int module__resolve(struct module *m, const uint64_t *addresses, size_t count, s
 		err = deliver_results(m, addresses, count, sink, context);
 	if (err)
 		return err;
-	finish_report(m, count);
+	module_finish_report(m, count);
 	*report = m->report;
 	return 0;
 }

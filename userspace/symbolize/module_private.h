@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where names of a module come from: symbol tables, .gnu_debugdata, the table of Go; and how they are made readable. */
+/* A module, and where its names come from: symbol tables, .gnu_debugdata, the table of Go; and how they are made readable. */
 #ifndef SYMBOLIZE_MODULE_PRIVATE_H
 #define SYMBOLIZE_MODULE_PRIVATE_H
 
@@ -8,9 +8,13 @@
 
 #include <sysprof/symbolizer.h>
 
+#include "base/vec.h"
 #include "elf/gopclntab.h"
+#include "symbolize/dwarf.h"
+#include "symbolize/module.h"
 
 struct elf_file;
+struct memo;
 
 /* ---- symbol_table.c: which symbol of an ELF file covers an address --------------------------- */
 
@@ -29,6 +33,13 @@ struct symbol_match {
  */
 int symbol_table__match(struct elf_file *file, const uint64_t *addresses, size_t count,
 			struct symbol_match *matches);
+
+/*
+ * The addresses at which the answer of symbol_table__match() may change, in any order, some of them more than once; it
+ * changes nowhere else. Nonzero of `visit` stops. 0, what `visit` returned, or an error as of match.
+ */
+typedef int (*symbol_edge_fn)(void *context, uint64_t address);
+int symbol_table__each_edge(struct elf_file *file, symbol_edge_fn visit, void *context);
 
 /*
  * .gnu_debugdata: the symbol table that Fedora and others leave in stripped files, an ELF file in
@@ -74,5 +85,44 @@ size_t go_frames(const struct gopclntab *t, uint64_t address, struct symbol_fram
  * NUL-terminated. `size` is at most DEMANGLED_SIZE. Returns the length of what was written.
  */
 size_t demangle(const char *name, char *buffer, size_t size);
+
+/* ---- module.c, for module_index.c ------------------------------------------------------------ */
+
+struct covered_address {
+	uint64_t address;
+	size_t index;
+};
+
+struct module {
+	struct module_files files;
+	struct elf_file *elf, *debug; /* NULL: not to be had */
+	int minidebug_fd;	      /* what `debug` was inflated to, or -1 */
+	int elf_error;
+	struct gopclntab *go;	    /* NULL: not a Go program */
+	struct dwarf_reader *dwarf; /* NULL: no lines, or not wanted yet */
+	bool dwarf_tried;
+	struct memo *names;	/* readable ones */
+	struct memo *functions; /* of symbols that are parts of them */
+	/* The addresses that a segment covers, by ELF virtual address, and their answers by symbol. */
+	size_t covered;
+	struct covered_address *places;
+	struct symbol_match *matches;
+	uint64_t *addresses;
+	/* By index: number among the covered ones, or NOT_COVERED. */
+	size_t *order;
+	VEC(struct symbol_frame) frames;
+	struct module_report report;
+};
+
+#define NOT_COVERED SIZE_MAX
+
+void module_forget_addresses(struct module *m);
+/* If that was not done yet. */
+void module_open_dwarf(struct module *m);
+/* The symbol of each of m->addresses, into m->matches. 0, -ENOMEM. */
+int module_match_symbols(struct module *m);
+/* The frames of one address, into m->frames. 0, -ENOMEM. */
+int module_merge_frames(struct module *m, uint64_t address, const struct symbol_match *match);
+void module_finish_report(struct module *m, size_t count);
 
 #endif

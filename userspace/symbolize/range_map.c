@@ -179,3 +179,20 @@ bool range_map__find(const struct range_map *map, uint64_t address, uint32_t *va
 	*value = map->segments.data[count - 1].value;
 	return true;
 }
+
+int range_map__each(const struct range_map *map, uint64_t start, uint64_t end, range_map_fn visit,
+		    void *context)
+{
+	size_t first = partition_point(map->segments.data, map->segments.count, segment,
+				       segment->end <= start);
+	int err = 0;
+
+	for (size_t i = first; i < map->segments.count && !err; i++) {
+		const struct range_segment *segment = &map->segments.data[i];
+
+		if (segment->start >= end)
+			break;
+		err = visit(context, segment->start, segment->end);
+	}
+	return err;
+}

@@ -38,6 +38,7 @@
 #include "base/quota.h"
 #include "helpers/watch.h"
 #include "symbolize/sealed_private.h"
+#include "symbolize/symbol_index.h"
 
 #define CHILDREN_MAX	 64
 #define POLL_MS		 100
@@ -70,8 +71,9 @@ struct child {
 	struct task *task;
 	struct kept_child own; /* listener -1: none, or not yet; used: for jobs of other runs */
 	bool greeted;
-	bool keeps; /* it waits for more when it has answered … */
-	bool again; /* … and has done so before, for other addresses */
+	bool keeps;   /* it waits for more when it has answered … */
+	bool again;   /* … and has done so before, for other addresses */
+	bool indexes; /* it makes an index when it has answered, and ends */
 	uint64_t deadline;
 	unsigned int seconds; /* of CPU that it may take … */
 	uint64_t cost;	      /* … ns that its job had taken before */
@@ -255,11 +257,21 @@ static bool may_keep(const struct run *r, const struct task *task)
 	return r->work->pool && job->key && !task->symbols_only && !job->files.package_size;
 }
 
+static bool wants_index(const struct run *r, const struct task *task)
+{
+	return task->job->wants_index && may_keep(r, task);
+}
+
 static void add_child(struct run *r, struct task *task, unsigned int seconds,
 		      const struct kept_child *own)
 {
+	bool indexes = wants_index(r, task);
+
+	task->answers.takes_index = indexes;
 	r->children[r->child_count++] = (struct child){.task = task,
 						       .own = *own,
+						       .keeps = may_keep(r, task) && !indexes,
+						       .indexes = indexes,
 						       .seconds = seconds,
 						       .cost = task->job->cpu_time,
 						       .deadline = deadline_of(r, seconds)};
@@ -276,12 +288,12 @@ static bool use_kept_child(struct run *r, struct task *task, unsigned int second
 	if (!may_keep(r, task) || job->count > SEALED_QUESTION_MAX ||
 	    !sealed_pool__take(r->work->pool, job->key, &kept))
 		return false;
-	if (sealed_child__request(kept.socket, job->addresses, job->count)) {
+	if (sealed_child__request(kept.socket, job->addresses, job->count, wants_index(r, task))) {
 		sealed_pool__end(&kept, NULL, NULL);
 		return false;
 	}
 	add_child(r, task, seconds, &kept);
-	child->greeted = child->keeps = child->again = true;
+	child->greeted = child->again = true;
 	return true;
 }
 
@@ -296,8 +308,8 @@ static int start_child(struct run *r, struct task *task, unsigned int seconds)
 		.limits = {.memory = memory, .cpu_seconds = seconds},
 		.resolve = r->work->resolve ? r->work->resolve : module_resolve,
 		.keeps = may_keep(r, task),
+		.wants_index = wants_index(r, task),
 	};
-	struct child *child = &r->children[r->child_count];
 	struct kept_child own = {.listener = -1};
 
 	request.files.symbols_only |= task->symbols_only;
@@ -308,7 +320,6 @@ static int start_child(struct run *r, struct task *task, unsigned int seconds)
 	if (own.pid < 0)
 		return own.pid;
 	add_child(r, task, seconds, &own);
-	child->keeps = request.keeps;
 	return 0;
 }
 
@@ -426,21 +437,43 @@ static void note_limit(const struct task *task)
 		note_left(task, OUTSIDE_BY_ITSELF);
 }
 
-/* The child's report has ended. `error`: of its stream. */
+/* Checks what came of it. */
+static void take_index(struct task *task)
+{
+	struct sealed_answers *answers = &task->answers;
+	struct symbol_index *index = NULL;
+	void *data = answers->index.data;
+	size_t size = answers->index.count;
+	int err = -ENODATA;
+
+	if (answers->index_finished && size) {
+		answers->index.data = NULL;
+		err = symbol_index__open(data, size, &index);
+	}
+	vec_free(&answers->index);
+	task->job->index = err ? NULL : index;
+	log_debug(LOG_SYMBOLS, "%s: index: %s, %zu bytes", name_of(task),
+		  err ? strerror(-err) : "complete", size);
+}
+
+/* The child's report has ended. `error`: of its stream. An index that is not whole costs nothing but itself. */
 static void finish_child(struct run *r, struct child *child, int error, enum child_end end)
 {
 	struct task *task = child->task;
-	bool good = !error && task->answers.finished && !task->answers.error;
+	bool good = (!error || child->indexes) && task->answers.finished && !task->answers.error;
+	bool indexes = child->indexes;
 	bool again = child->again;
 	int status = 0;
 
-	if (good)
+	if (good && !indexes)
 		put_child_aside(r, child);
 	else
 		status = end_child(r, child);
 	if (good) {
 		task->state = TASK_DONE;
 		task->job->report = task->answers.report;
+		if (indexes)
+			take_index(task);
 		log_debug(LOG_SYMBOLS, "%s: %zu addresses resolved: %.3f s CPU, %.1f MB",
 			  name_of(task), task->job->count, task->job->cpu_time / 1e9,
 			  task->job->peak_memory / 1048576.0);
@@ -631,6 +664,7 @@ static void prepare_tasks(struct run *r, struct sealed_job *jobs)
 		job->report = (struct module_report){};
 		job->cpu_time = job->peak_memory = 0;
 		job->abandoned = 0;
+		job->index = NULL;
 		r->tasks[i].job = job;
 		r->tasks[i].size = job->size ? job->size
 					     : file_size(job->files.elf_fd) +

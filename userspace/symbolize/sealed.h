@@ -29,6 +29,7 @@ struct sealed_job {
 	uint32_t user; /* the user that its children are charged to; 0: root, without a limit */
 	struct outside_books *books;  /* where it is counted if it is left, or NULL */
 	const struct symbol_key *key; /* of the files: a child of theirs may be kept; or NULL */
+	bool wants_index; /* of the module, if the child may be kept; its answers do not depend on that */
 	const uint64_t *addresses;
 	size_t count;
 	symbol_sink_fn sink; /* called in the parent, in order, when the job is done */
@@ -38,6 +39,8 @@ struct sealed_job {
 	uint64_t cpu_time;	/* ns, of its children */
 	uint64_t peak_memory;	/* bytes, of the larger one */
 	unsigned int abandoned; /* of its children: did not end when they were killed */
+	/* after the run; the caller's. NULL: there is none */
+	struct symbol_index *index;
 };
 
 /* Polled while children work; nonzero ends them all: what is not resolved then is CANCELLED. */

@@ -95,19 +95,33 @@ static int answer(const struct sealed_child_request *request, struct module *mod
 }
 
 /* False: the parent has gone. */
-static bool next_question(uint64_t *addresses, size_t *count)
+static bool next_question(struct sealed_child_request *request, uint64_t *addresses)
 {
 	struct message_buffer part;
+	size_t count = 0;
 
-	*count = 0;
 	do {
 		if (message__read(SEALED_SOCKET, &part) <= 0 ||
-		    part.frame.size / sizeof(*addresses) > SEALED_QUESTION_MAX - *count)
+		    part.frame.size / sizeof(*addresses) > SEALED_QUESTION_MAX - count)
 			return false;
-		memcpy(addresses + *count, part.bytes, part.frame.size);
-		*count += part.frame.size / sizeof(*addresses);
+		memcpy(addresses + count, part.bytes, part.frame.size);
+		count += part.frame.size / sizeof(*addresses);
 	} while (part.frame.ticket);
+	request->addresses = addresses;
+	request->count = count;
+	request->wants_index = part.frame.flags == MESSAGE_DONE;
 	return true;
+}
+
+static int send_index(const struct sealed_child_request *request, struct module *module)
+{
+	struct sealed_writer writer = {};
+	size_t size = 0;
+	void *data = NULL;
+
+	if (module__index(module, request->addresses, request->count, &data, &size))
+		size = 0;
+	return sealed_writer__index(&writer, data, size);
 }
 
 static int answer_all(struct sealed_child_request *request)
@@ -120,9 +134,8 @@ static int answer_all(struct sealed_child_request *request)
 		return err;
 	do
 		err = answer(request, module, true);
-	while (!err && next_question(addresses, &request->count) &&
-	       (request->addresses = addresses));
-	return err;
+	while (!err && !request->wants_index && next_question(request, addresses));
+	return err || !request->wants_index ? err : send_index(request, module);
 }
 
 static int work_on_module(struct sealed_child_request *request, bool sealed)
@@ -177,9 +190,10 @@ static void pass(int *file, int *fds, size_t *count)
 	*file = CHILD_FIRST_FD + (int)(*count)++;
 }
 
-/* The ticket: addresses that follow. */
-int sealed_child__request(int socket, const uint64_t *addresses, size_t count)
+/* The ticket: addresses that follow. MESSAGE_DONE: there will be no other request, the index is wanted. */
+int sealed_child__request(int socket, const uint64_t *addresses, size_t count, bool wants_index)
 {
+	uint32_t flags = wants_index ? MESSAGE_DONE : 0;
 	int err;
 
 	do {
@@ -188,6 +202,7 @@ int sealed_child__request(int socket, const uint64_t *addresses, size_t count)
 		count -= part;
 		err = message__send(socket,
 				    &(struct message){.frame = {.ticket = count,
+								.flags = flags,
 								.size = part * sizeof(*addresses)},
 						      .bytes = addresses},
 				    MSG_DONTWAIT);

@@ -19,7 +19,8 @@
 /*
  * What a sandboxed child sends to its parent, in messages of helpers/message.h: the pieces of a blob of
  * stream/symbol_blob.h with an answer for each address in turn, then a report (MESSAGE_DONE). The parent checks each
- * answer when it comes and keeps the bytes; one that our own code cannot have sent ends the child.
+ * answer when it comes and keeps the bytes; one that our own code cannot have sent ends the child. If the index of the
+ * module was requested, its pieces follow the report, the last of them with MESSAGE_DONE; no bytes at all: there is none.
  */
 
 /* ---- the child's side ------------------------------------------------------------------------ */
@@ -35,6 +36,8 @@ struct sealed_writer {
 int sealed_writer__result(void *writer, size_t index, const struct symbol_result *result);
 /* Sends what is left, then the report, and frees memory. `error`: what resolving returned. */
 int sealed_writer__end(struct sealed_writer *w, int error, const struct module_report *report);
+/* Behind the report. 0, or what writing met. */
+int sealed_writer__index(struct sealed_writer *w, const void *data, size_t size);
 
 /* ---- the parent's side ----------------------------------------------------------------------- */
 
@@ -46,6 +49,9 @@ struct sealed_answers {
 	bool finished;	 /* the report has come */
 	int error;	 /* in it */
 	struct module_report report;
+	bool takes_index; /* further messages are its pieces */
+	VEC(char) index;  /* not checked */
+	bool index_finished;
 };
 
 void sealed_answers__init(struct sealed_answers *a, size_t expected);
@@ -74,7 +80,8 @@ struct sealed_child_request {
 	size_t count;
 	struct confine_options limits;
 	sealed_resolve_fn resolve;
-	bool keeps; /* by module__resolve(): then it waits for more questions (sealed_child__request()) */
+	bool keeps; /* by module__resolve(): then it waits for more questions (sealed_child__request()) … */
+	bool wants_index; /* … or, if the index of the module is wanted as well, sends that and ends */
 };
 
 /* Forks a keeper (helpers/keeper.h). The thread that calls must outlive the children: they end with it. */
@@ -90,7 +97,7 @@ pid_t sealed_child__start(const struct sealed_child_request *request, int keeper
  * Send another request to a child that keeps its module and has answered. 0; negative errno, and a part of the
  * question may have gone.
  */
-int sealed_child__request(int socket, const uint64_t *addresses, size_t count);
+int sealed_child__request(int socket, const uint64_t *addresses, size_t count, bool wants_index);
 #define SEALED_QUESTION_MAX 8192u /* addresses, at most, of a further request */
 
 /* What a child writes to this one, the parent reads. */

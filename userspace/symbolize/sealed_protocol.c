@@ -9,6 +9,7 @@
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "helpers/child.h"
+#include "symbolize/symbol_index.h"
 
 struct sealed_report {
 	int64_t error;
@@ -71,6 +72,20 @@ int sealed_writer__end(struct sealed_writer *w, int error, const struct module_r
 	return err ? err : send_bytes(w, MESSAGE_DONE, &last, sizeof(last));
 }
 
+int sealed_writer__index(struct sealed_writer *w, const void *data, size_t size)
+{
+	size_t part;
+	int err;
+
+	do {
+		part = min_u64(size, MESSAGE_SIZE_MAX);
+		err = send_bytes(w, part == size ? MESSAGE_DONE : 0, data, part);
+		data = (const char *)data + part;
+		size -= part;
+	} while (size && !err);
+	return err;
+}
+
 /* ---- the parent's side ----------------------------------------------------------------------- */
 
 void sealed_answers__init(struct sealed_answers *a, size_t expected)
@@ -81,6 +96,7 @@ void sealed_answers__init(struct sealed_answers *a, size_t expected)
 void sealed_answers__fini(struct sealed_answers *a)
 {
 	vec_free(&a->bytes);
+	vec_free(&a->index);
 }
 
 static uint64_t size_limit(const struct sealed_answers *a)
@@ -121,12 +137,26 @@ static int check_answers(struct sealed_answers *a)
 	return more;
 }
 
+static int take_index(struct sealed_answers *a, const struct message_buffer *message)
+{
+	bool last = message->frame.flags == MESSAGE_DONE;
+	size_t size = message->frame.size;
+
+	if (!a->takes_index || a->index_finished || (message->frame.flags && !last) ||
+	    (!size && !last))
+		return -EBADMSG;
+	if (a->index.count + size > SYMBOL_INDEX_MAX)
+		return -EFBIG;
+	a->index_finished = last;
+	return vec_append(&a->index, message->bytes, size);
+}
+
 int sealed_answers__take(struct sealed_answers *a, const struct message_buffer *message)
 {
 	size_t size = message->frame.size;
 
 	if (a->finished)
-		return -EBADMSG;
+		return take_index(a, message);
 	if (message->frame.flags == MESSAGE_DONE)
 		return take_report(a, message);
 	if (message->frame.flags || !size)

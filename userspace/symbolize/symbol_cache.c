@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A module has up to two sets of answers: its file as it was read, and what was added since. Both are searched. A file is
+ * A module has up to two sets of answers: its file as it was read, and what was added since. Both are searched, after its
+ * indexes, which are in memory alone. A file is
  * written as a whole, so a few answers cost as much as all, and a cache that keeps answers writes when there are many.
  *
  * Two processes that write the same file leave one of the two, whole: the answers of the other one are missing, no more.
@@ -16,12 +17,17 @@
 #include "base/disk_cache.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/quota.h"
+#include "symbolize/symbol_index.h"
 
 #define SUFFIX	      ".symbols"
 #define NAME_SIZE     (2 * SYMBOL_BUILD_ID_MAX + 1 + 16 + sizeof(SUFFIX))
 #define MAKER	      "4 " SYSPROF_VERSION /* the version of the format, and the program's */
 #define MODULE_SHARE  4			   /* one module keeps at most such a part of the memory */
 #define PENDING_SHARE 4
+#define INDEXES_MAX   8	   /* of a module */
+#define REFUSED_MAX   1024 /* modules of which it stays noted that they get none */
+#define ROOT	      0
 
 _Static_assert(NAME_SIZE <= DISK_CACHE_NAME_SIZE, "names that the limit sees");
 _Static_assert(sizeof(struct symbol_key) == 16 + SYMBOL_BUILD_ID_MAX, "no padding");
@@ -31,6 +37,10 @@ struct module_answers {
 	struct symbol_answers *file;  /* as it was read; NULL: not in memory, or there is none */
 	struct symbol_answers *added; /* since; NULL: nothing */
 	enum symbol_state state;
+	struct symbol_index *indexes[INDEXES_MAX];
+	unsigned int index_count;
+	bool no_index; /* it cannot have one, or no other */
+	uint32_t user; /* whose indexes they are */
 	uint64_t used; /* the cache's count of uses then */
 };
 
@@ -40,6 +50,8 @@ struct symbol_cache {
 	struct disk_cache *files; /* NULL: there is no directory */
 	struct module_map modules;
 	size_t kept_bytes; /* 0: nothing is kept */
+	struct quota index_bytes;
+	struct symbol_answer found;
 	uint64_t uses;
 };
 
@@ -77,7 +89,11 @@ static struct disk_cache *open_files(const char *path, uint64_t limit)
 
 struct symbol_cache *symbol_cache__new(void)
 {
-	return calloc(1, sizeof(struct symbol_cache));
+	struct symbol_cache *c = calloc(1, sizeof(*c));
+
+	if (c)
+		quota__init(&c->index_bytes, QUOTA_SYMBOL_INDEXES);
+	return c;
 }
 
 static struct symbol_cache *open_cache(const char *path, uint64_t limit)
@@ -189,10 +205,20 @@ static size_t pending_bytes(const struct symbol_cache *c, const struct module_an
 	return goes_to_file(c, m) ? size_of(m->added) : 0;
 }
 
+static size_t index_bytes(const struct module_answers *m)
+{
+	size_t sum = 0;
+
+	for (unsigned int i = 0; i < m->index_count; i++)
+		sum += symbol_index__size(m->indexes[i]);
+	return sum;
+}
+
 /* That can be evicted. */
 static size_t kept_bytes(const struct symbol_cache *c, const struct module_answers *m)
 {
-	return sizeof(*m) + size_of(m->file) + size_of(m->added) - pending_bytes(c, m);
+	return sizeof(*m) + size_of(m->file) + size_of(m->added) - pending_bytes(c, m) +
+	       index_bytes(m);
 }
 
 size_t symbol_cache__bytes(const struct symbol_cache *c)
@@ -225,13 +251,35 @@ static void write_most(struct symbol_cache *c, size_t limit)
 	}
 }
 
-/* Answers that are to be written stay. */
-static void evict(struct symbol_cache *c, struct module_answers *m)
+static void drop_file(struct module_answers *m)
 {
 	symbol_answers__free(m->file);
 	m->file = NULL;
+}
+
+static void forget_indexes(struct symbol_cache *c, struct module_answers *m)
+{
+	if (m->user != ROOT)
+		quota__give(&c->index_bytes, m->user, index_bytes(m));
+	for (unsigned int i = 0; i < m->index_count; i++)
+		symbol_index__free(m->indexes[i]);
+	m->index_count = 0;
+}
+
+/* Answers that are to be written stay. An index that had no room once would be made for nothing again and again. */
+static void evict(struct symbol_cache *c, struct module_answers *m)
+{
+	if (m->index_count)
+		m->no_index = c->modules.count < REFUSED_MAX;
+	forget_indexes(c, m);
+	drop_file(m);
 	if (pending_bytes(c, m))
 		return;
+	if (m->no_index) {
+		symbol_answers__free(m->added);
+		m->added = NULL;
+		return;
+	}
 	symbol_answers__free(m->added);
 	module_map__remove(&c->modules, m);
 }
@@ -253,9 +301,14 @@ static void keep_limits(struct symbol_cache *c)
 {
 	struct module_answers *oldest;
 
-	for (size_t i = c->modules.count; i-- > 0;)
-		if (kept_bytes(c, &c->modules.data[i]) > c->kept_bytes / MODULE_SHARE)
-			evict(c, &c->modules.data[i]);
+	for (size_t i = c->modules.count; i-- > 0;) {
+		struct module_answers *m = &c->modules.data[i];
+
+		if (m->index_count && kept_bytes(c, m) > c->kept_bytes / MODULE_SHARE)
+			drop_file(m);
+		if (kept_bytes(c, m) > c->kept_bytes / MODULE_SHARE)
+			evict(c, m);
+	}
 	while (symbol_cache__bytes(c) > c->kept_bytes && (oldest = oldest_module(c)))
 		evict(c, oldest);
 }
@@ -268,7 +321,7 @@ static struct module_answers *open_module(struct symbol_cache *c, const struct s
 	struct module_answers new = {.key = *key, .state = SYMBOL_STATE_RESOLVED};
 	struct module_answers *m = module_map__find(&c->modules, key);
 
-	if (!m || !m->file)
+	if (!m || (!m->file && !m->index_count))
 		new.file = load_file(c, key);
 	if (!m && new.file)
 		m = module_map__need(&c->modules, &new, NULL);
@@ -282,11 +335,23 @@ static struct module_answers *open_module(struct symbol_cache *c, const struct s
 	return m;
 }
 
-static const struct symbol_result *find_answer(const struct module_answers *m, uint64_t address)
+/* NULL: none of them covers it. */
+static const struct symbol_result *find_in_indexes(struct symbol_cache *c,
+						   const struct module_answers *m, uint64_t address)
 {
-	const struct symbol_result *result = m->added ? symbol_answers__find(m->added, address)
-						      : NULL;
+	for (unsigned int i = m ? m->index_count : 0; i-- > 0;)
+		if (symbol_index__find(m->indexes[i], address, &c->found))
+			return &c->found.result;
+	return NULL;
+}
 
+static const struct symbol_result *find_answer(struct symbol_cache *c,
+					       const struct module_answers *m, uint64_t address)
+{
+	const struct symbol_result *result = find_in_indexes(c, m, address);
+
+	if (!result && m->added)
+		result = symbol_answers__find(m->added, address);
 	return result || !m->file ? result : symbol_answers__find(m->file, address);
 }
 
@@ -296,7 +361,7 @@ int symbol_cache__read(struct symbol_cache *c, const struct symbol_key *key,
 		       bool *without_lines)
 {
 	struct symbol_key whole = *key;
-	const struct module_answers *m = open_module(c, key);
+	const struct module_answers *m = open_module(c, key), *with_lines = NULL;
 	int err = 0;
 
 	whole.symbols_only = 0;
@@ -305,11 +370,15 @@ int symbol_cache__read(struct symbol_cache *c, const struct symbol_key *key,
 		m = open_module(c, &whole);
 	if (!m)
 		return 0;
+	if (m->key.symbols_only)
+		with_lines = module_map__find(&c->modules, &whole);
 	*state = m->state;
 	*without_lines = m->key.symbols_only;
 	for (size_t i = 0; i < count && !err; i++) {
-		const struct symbol_result *result = find_answer(m, addresses[i]);
+		const struct symbol_result *result = find_in_indexes(c, with_lines, addresses[i]);
 
+		if (!result)
+			result = find_answer(c, m, addresses[i]);
 		known[i] = result != NULL;
 		if (result)
 			err = sink(context, i, result);
@@ -339,6 +408,43 @@ int symbol_cache__add(struct symbol_cache *c, const struct symbol_key *key, uint
 	return err == -EFBIG ? 0 : err; /* the cache is full, the answer is right all the same */
 }
 
+bool symbol_cache__wants_index(const struct symbol_cache *c, const struct symbol_key *key)
+{
+	const struct module_answers *m = module_map__find(&c->modules, key);
+
+	return c->kept_bytes && m && !m->no_index;
+}
+
+/* The files of a key have one owner, but he may change. */
+static bool may_have_index(struct symbol_cache *c, const struct module_answers *m, uint32_t user,
+			   size_t bytes)
+{
+	return m->index_count < INDEXES_MAX && (!m->index_count || m->user == user) &&
+	       kept_bytes(c, m) + bytes <= c->kept_bytes / MODULE_SHARE &&
+	       (user == ROOT ||
+		quota__refusal(&c->index_bytes, user, bytes, 0) == OUTSIDE_REASON_COUNT);
+}
+
+void symbol_cache__add_index(struct symbol_cache *c, const struct symbol_key *key, uint32_t user,
+			     struct symbol_index *index)
+{
+	struct module_answers *m = module_map__find(&c->modules, key);
+	size_t bytes = index ? symbol_index__size(index) : 0;
+
+	if (!m || !index || !may_have_index(c, m, user, bytes)) {
+		if (m)
+			m->no_index = true;
+		symbol_index__free(index);
+		return;
+	}
+	if (user != ROOT)
+		quota__take(&c->index_bytes, user, bytes, 0);
+	m->user = user;
+	m->indexes[m->index_count++] = index;
+	drop_file(m);
+	m->state = symbol_index__state(index);
+}
+
 void symbol_cache__commit(struct symbol_cache *c)
 {
 	write_most(c, c->kept_bytes / PENDING_SHARE);
@@ -360,6 +466,7 @@ void symbol_cache__free(struct symbol_cache *c)
 		return;
 	write_most(c, 0);
 	for (size_t i = 0; i < c->modules.count; i++) {
+		forget_indexes(c, &c->modules.data[i]);
 		symbol_answers__free(c->modules.data[i].file);
 		symbol_answers__free(c->modules.data[i].added);
 	}

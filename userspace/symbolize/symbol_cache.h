@@ -5,7 +5,9 @@
  *
  * On disk there is one file a module, in a directory of base/disk_cache. In memory are the answers that no file can have,
  * those that are not written yet, and files that were read. Samples of a running program hit the same functions again
- * and again, but hardly ever the same instructions: an answer without lines serves all the addresses for which it holds.
+ * and again, but hardly ever the same instructions: an answer without lines serves all the addresses for which it holds,
+ * and a module that is requested again gets an index (symbol_index.h), which has the answers for all addresses. That of a large
+ * module has those of a part; it gets others for further parts.
  */
 #ifndef SYMBOLIZE_SYMBOL_CACHE_H
 #define SYMBOLIZE_SYMBOL_CACHE_H
@@ -20,6 +22,7 @@
 #define SYMBOL_CACHE_LIMIT (UINT64_C(512) << 20) /* bytes of all files together */
 
 struct symbol_cache;
+struct symbol_index;
 
 /* In memory alone. NULL: no memory. */
 struct symbol_cache *symbol_cache__new(void);
@@ -50,6 +53,14 @@ int symbol_cache__read(struct symbol_cache *c, const struct symbol_key *key,
 /* Add one answer, to be written by symbol_cache__commit() if a file can have it. 0, -ENOMEM. */
 int symbol_cache__add(struct symbol_cache *c, const struct symbol_key *key, uint64_t address,
 		      const struct symbol_result *result, enum symbol_state state);
+/*
+ * Is an index of this module worth making? When it is requested again: the first time it may be the last. An index
+ * that the cache did not get, or has no room for, is not requested again.
+ */
+bool symbol_cache__wants_index(const struct symbol_cache *c, const struct symbol_key *key);
+/* Takes it over; NULL: it cannot be had. `user`: whose file it is, 0: root. */
+void symbol_cache__add_index(struct symbol_cache *c, const struct symbol_key *key, uint32_t user,
+			     struct symbol_index *index);
 /*
  * Merge what was added with the files, the new before the old, and keep to the limits. Answers that cannot be written
  * are dropped.

@@ -244,3 +244,36 @@ int symbol_table__match(struct elf_file *file, const uint64_t *addresses, size_t
 	collect_matches(&m, matches);
 	return err;
 }
+
+struct edges {
+	symbol_edge_fn visit;
+	void *context;
+	int err;
+};
+
+/* Where one without a size ends is known only when it is read. */
+static bool note_edges(void *context, const struct elf_symbol *symbol)
+{
+	struct edges *e = context;
+
+	if (!e->err)
+		e->err = e->visit(e->context, symbol->address);
+	if (!e->err && symbol->size)
+		e->err = e->visit(e->context, saturating_add_u64(symbol->address, symbol->size));
+	return e->err || !symbol->size;
+}
+
+static int note_unsized_end(void *context, const struct elf_symbol *symbol)
+{
+	struct edges *e = context;
+
+	return e->err ? e->err : e->visit(e->context, unsized_end(symbol));
+}
+
+int symbol_table__each_edge(struct elf_file *file, symbol_edge_fn visit, void *context)
+{
+	struct edges edges = {.visit = visit, .context = context};
+	int err = elf_file__each_wanted_symbol(file, note_edges, note_unsized_end, &edges);
+
+	return edges.err ? edges.err : err;
+}

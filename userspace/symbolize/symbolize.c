@@ -10,8 +10,8 @@
 #include "symbolize/sealed_private.h"
 #include "symbolize/symbol_cache.h"
 
-#define CACHE_USES  40		      /* windows, until it is written and opened again */
-#define CACHE_BYTES ((size_t)8 << 20) /* that it keeps */
+#define CACHE_USES  40		       /* windows, until it is written and opened again */
+#define CACHE_BYTES ((size_t)16 << 20) /* that it keeps */
 #define ADDED_MAX   1024 /* symbols; with more of them those that are gone are worth a new reading */
 
 struct symbolizer {

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The index of a module: what was written comes out, at every address; what no writer has written is refused; that of a
+ * real module has the module's answers, in all fields.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "elf/elf_file.h"
+#include "symbolize/module.h"
+#include "symbolize/symbol_index.h"
+#include "symbolize/symbol_index_private.h"
+
+#define LIMIT	  ((size_t)1 << 20)
+#define ROWS	  1000
+#define ADDRESSES 4000
+
+/* ---- written ones ---------------------------------------------------------------------------- */
+
+static const char *const names[] = {"one", "two", "", "a name that is longer than the others"};
+static const char *const files[] = {"/src/a.c", NULL, "/src/b.h", "/src/c.h", "/src/a.c"};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* The answer of the row at this address, made from it. */
+static size_t make_frames(uint64_t address, struct symbol_frame *frames)
+{
+	uint64_t number = address * 2654435761u >> 7;
+	size_t count = number % 5 == 4 ? 70 : number % 5;
+
+	for (size_t i = 0; i < count; i++, number = number * 31 + 7) {
+		bool outermost = i + 1 == count;
+
+		frames[i] = (struct symbol_frame){
+			.function = names[number % COUNT(names)],
+			.function_address = outermost ? address & ~255ull : PROFILE_UNKNOWN_ADDRESS,
+			.function_size = outermost ? 256 : 0,
+			.file = files[number % COUNT(files)],
+			.line = number % 3 ? (uint32_t)number % 100000 : 0,
+			.column = number % 90,
+			.definition_file = files[number % 7 % COUNT(files)],
+			.definition_line = number % 11 ? UINT32_MAX - (uint32_t)number % 100 : 0,
+			.definition_column = number % 4,
+		};
+	}
+	return count;
+}
+
+/* Rows 1 to 40 bytes apart; every 50th is a gap. */
+static uint64_t step_of(size_t i)
+{
+	return 1 + i * 7 % 40;
+}
+
+static bool is_gap(size_t i)
+{
+	return i % 50 == 49;
+}
+
+static void *write_sample(size_t limit, size_t *size, int *err)
+{
+	struct index_writer *w = index_writer__new(limit);
+	struct symbol_frame frames[70];
+	uint64_t address = 0x401000;
+	void *data = NULL;
+
+	assert_non_null(w);
+	assert_int_equal(index_writer__segment(w, 0x1000, 0x100000, 0x401000), 0);
+	assert_int_equal(index_writer__segment(w, 0, 0x200000, 0x10000000), 0);
+	*err = 0;
+	for (size_t i = 0; i < ROWS && !*err; i++, address += step_of(i))
+		*err = is_gap(i) ? index_writer__gap(w, address)
+				 : index_writer__answer(w, address, frames,
+							make_frames(address, frames));
+	if (!*err)
+		*err = index_writer__finish(w, SYMBOL_STATE_RESOLVED, &data, size);
+	index_writer__free(w);
+	return data;
+}
+
+static bool is_same_text(const char *a, const char *b)
+{
+	return !strcmp(a ? a : "", b ? b : "");
+}
+
+static bool is_same_frame(const struct symbol_frame *a, const struct symbol_frame *b)
+{
+	return is_same_text(a->function, b->function) &&
+	       a->function_address == b->function_address && a->function_size == b->function_size &&
+	       is_same_text(a->file, b->file) && a->line == b->line && a->column == b->column &&
+	       is_same_text(a->definition_file, b->definition_file) &&
+	       a->definition_line == b->definition_line &&
+	       a->definition_column == b->definition_column;
+}
+
+static bool is_same(const struct symbol_result *a, const struct symbol_frame *frames, size_t count)
+{
+	if (a->frame_count != (count < SYMBOL_CHAIN_MAX ? count : SYMBOL_CHAIN_MAX))
+		return false;
+	for (size_t i = 0; i < a->frame_count; i++)
+		if (!is_same_frame(&a->frames[i], &frames[i]))
+			return false;
+	return true;
+}
+
+static void sample_test(void **state)
+{
+	static struct symbol_answer answer;
+	struct symbol_frame frames[70];
+	uint64_t address = 0x401000;
+	struct symbol_index *x;
+	size_t size;
+	int err;
+	void *data = write_sample(LIMIT, &size, &err);
+
+	(void)state;
+	assert_int_equal(err, 0);
+	assert_int_equal(symbol_index__open(data, size, &x), 0);
+	assert_int_equal(symbol_index__state(x), SYMBOL_STATE_RESOLVED);
+	for (size_t i = 0; i < ROWS; i++, address += step_of(i)) {
+		size_t count = make_frames(address, frames);
+
+		for (uint64_t k = 0; k < step_of(i + 1); k++) {
+			uint64_t offset = address + k - 0x400000;
+
+			assert_int_equal(symbol_index__find(x, offset, &answer), !is_gap(i));
+			assert_int_equal(answer.result.elf_address, address + k);
+			if (!is_gap(i))
+				assert_true(is_same(&answer.result, frames, count));
+		}
+	}
+	/* by the second segment, behind the last row, which is a gap; and in none */
+	assert_false(symbol_index__find(x, 0xfff, &answer));
+	assert_int_equal(answer.result.elf_address, 0x10000fff);
+	assert_true(symbol_index__find(x, 0x200000, &answer));
+	assert_int_equal(answer.result.elf_address, PROFILE_UNKNOWN_ADDRESS);
+	assert_int_equal(answer.result.frame_count, 0);
+	symbol_index__free(x);
+	symbol_index__free(NULL);
+}
+
+/* Every limit below what it needs is kept. */
+static void limit_test(void **state)
+{
+	size_t size, whole;
+	int err;
+
+	(void)state;
+	free(write_sample(LIMIT, &whole, &err));
+	assert_int_equal(err, 0);
+	for (size_t limit = 64; limit < whole; limit = limit * 3 / 2 + 1) {
+		assert_null(write_sample(limit, &size, &err));
+		assert_int_equal(err, -EFBIG);
+	}
+	free(write_sample(whole, &size, &err));
+	assert_int_equal(err, 0);
+}
+
+/* ---- forged ones ------------------------------------------------------------------------------ */
+
+/* Reads all that an answer has. */
+static size_t read_all(const struct symbol_index *x)
+{
+	static struct symbol_answer answer;
+	size_t sum = 0;
+
+	for (uint64_t offset = 0; offset < 0x9000; offset += 251) {
+		symbol_index__find(x, offset, &answer);
+		assert_true(answer.result.frame_count <= SYMBOL_CHAIN_MAX);
+		for (size_t i = 0; i < answer.result.frame_count; i++) {
+			const struct symbol_frame *f = &answer.frames[i];
+
+			sum += strlen(f->function) + (f->file ? strlen(f->file) : 0) +
+			       (f->definition_file ? strlen(f->definition_file) : 0);
+		}
+	}
+	return sum;
+}
+
+/* False: it is refused. */
+static bool opens(const void *bytes, size_t size)
+{
+	struct symbol_index *x;
+	void *data = malloc(size + 1);
+	int err;
+
+	assert_non_null(data);
+	memcpy(data, bytes, size);
+	err = symbol_index__open(data, size, &x);
+	assert_true(!err || err == -EBADMSG);
+	if (err)
+		return false;
+	read_all(x);
+	symbol_index__free(x);
+	return true;
+}
+
+/* With any byte changed it is refused, or it can be read. */
+static void forged_test(void **state)
+{
+	static const unsigned char changes[] = {1, 0x10, 0x80, 0xff};
+	size_t size, refused = 0;
+	int err;
+	unsigned char *data = write_sample(LIMIT, &size, &err);
+
+	(void)state;
+	assert_true(opens(data, size));
+	for (size_t i = 0; i < size; i += i < 256 ? 1 : 211)
+		for (size_t k = 0; k < COUNT(changes); k++) {
+			data[i] ^= changes[k];
+			refused += !opens(data, size);
+			data[i] ^= changes[k];
+		}
+	assert_true(refused > 256);
+	for (size_t cut = 0; cut < size; cut += 1 + cut / 4)
+		assert_false(opens(data, cut));
+	free(data);
+}
+
+static struct index_header *header_of(void *data)
+{
+	return data;
+}
+
+static unsigned char *section_of(void *data, enum index_section section)
+{
+	unsigned char *at = (unsigned char *)data + sizeof(struct index_header);
+
+	for (size_t i = 0; i < section; i++)
+		at += header_of(data)->sizes[i];
+	return at;
+}
+
+/* A node that is around itself, a block that goes back, rows that do not ascend, a string that does not end. */
+static void particular_test(void **state)
+{
+	struct index_block *blocks;
+	unsigned char *nodes, *rows, *strings, kept;
+	size_t size;
+	int err;
+	void *data = write_sample(LIMIT, &size, &err);
+
+	(void)state;
+	nodes = section_of(data, INDEX_NODES);
+	kept = nodes[NODE_FIRST + 1];
+	nodes[NODE_FIRST + 1] = NODE_FIRST; /* the distance of the first */
+	assert_false(opens(data, size));
+	nodes[NODE_FIRST + 1] = kept;
+
+	blocks = (struct index_block *)section_of(data, INDEX_BLOCKS);
+	blocks[2].address = blocks[1].address;
+	assert_false(opens(data, size));
+	free(data);
+
+	data = write_sample(LIMIT, &size, &err);
+	rows = section_of(data, INDEX_ROWS);
+	rows[0] |= 1; /* the first row of a block is at the block's address */
+	assert_false(opens(data, size));
+	rows[0] &= ~1;
+	assert_true(opens(data, size));
+	strings = section_of(data, INDEX_STRINGS);
+	strings[header_of(data)->sizes[INDEX_STRINGS] - 1] = 'x';
+	assert_false(opens(data, size));
+	free(data);
+}
+
+/* ---- real ones -------------------------------------------------------------------------------- */
+
+struct comparison {
+	const struct symbol_index *index;
+	const uint64_t *offsets;
+	size_t frames, lines;
+};
+
+static int compare(void *context, size_t i, const struct symbol_result *result)
+{
+	static struct symbol_answer answer;
+	struct comparison *c = context;
+
+	assert_true(symbol_index__find(c->index, c->offsets[i], &answer));
+	assert_int_equal(answer.result.elf_address, result->elf_address);
+	assert_true(is_same(&answer.result, result->frames, result->frame_count));
+	c->frames += result->frame_count;
+	c->lines += result->frame_count && result->frames[0].line;
+	return 0;
+}
+
+/* Of .text and around it, ascending. */
+static void pick_offsets(int fd, uint64_t *offsets)
+{
+	struct elf_section text;
+	struct elf_file *file;
+	uint64_t start;
+
+	assert_int_equal(elf_file__open(fd, &file), 0);
+	assert_int_equal(elf_file__find_section(file, ".text", &text), 0);
+	elf_file__free(file);
+	start = text.offset - text.offset / 8;
+	for (size_t i = 0; i < ADDRESSES; i++)
+		offsets[i] = start + i * (text.size + text.offset / 4) / ADDRESSES;
+}
+
+static struct comparison compare_module(const char *path, bool symbols_only)
+{
+	static uint64_t offsets[ADDRESSES];
+	struct module_files files = {.kind = DSO_FILE,
+				     .debug_fd = -1,
+				     .alt_fd = -1,
+				     .symbols_only = symbols_only,
+				     .elf_fd = open(path, O_RDONLY | O_CLOEXEC)};
+	struct comparison comparison = {.offsets = offsets};
+	struct module_report report;
+	struct symbol_index *index;
+	struct module *module;
+	size_t size;
+	void *data;
+
+	assert_true(files.elf_fd >= 0);
+	pick_offsets(files.elf_fd, offsets);
+	assert_int_equal(module__open(&files, &module), 0);
+	assert_int_equal(module__index(module, offsets, ADDRESSES, &data, &size), 0);
+	assert_int_equal(symbol_index__open(data, size, &index), 0);
+	comparison.index = index;
+	assert_int_equal(module__resolve(module, offsets, ADDRESSES, compare, &comparison, &report),
+			 0);
+	assert_int_equal(symbol_index__state(index), report.state);
+	assert_true(symbol_index__rows(index) > 0);
+	symbol_index__free(index);
+	module__free(module);
+	close(files.elf_fd);
+	return comparison;
+}
+
+static void own_test(void **state)
+{
+	struct comparison c = compare_module("/proc/self/exe", false);
+
+	(void)state;
+	assert_true(c.lines > ADDRESSES / 10);
+	assert_true(c.frames > c.lines);
+}
+
+static void symbols_test(void **state)
+{
+	struct comparison c = compare_module("/proc/self/exe", true);
+
+	(void)state;
+	assert_true(c.frames > ADDRESSES / 10);
+	assert_int_equal(c.lines, 0);
+}
+
+/* What is no ELF file has no index, and a module answers as before. */
+static void none_test(void **state)
+{
+	struct module_files files = {.kind = DSO_FILE,
+				     .debug_fd = -1,
+				     .alt_fd = -1,
+				     .elf_fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC)};
+	struct module *module;
+	size_t size;
+	void *data;
+
+	(void)state;
+	assert_int_equal(module__open(&files, &module), 0);
+	assert_int_equal(module__index(module, NULL, 0, &data, &size), -ENODATA);
+	module__free(module);
+	close(files.elf_fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sample_test), cmocka_unit_test(limit_test),
+		cmocka_unit_test(forged_test), cmocka_unit_test(particular_test),
+		cmocka_unit_test(own_test),    cmocka_unit_test(symbols_test),
+		cmocka_unit_test(none_test),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reading an index. Its maker has read a file of another user, so all of it is checked before the first look-up: that
+ * each number is one of a record, that addresses ascend, and that a node is behind the one around it. Look-ups are
+ * bounded by their section all the same.
+ */
+#include "symbolize/symbol_index.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/order.h"
+#include "symbolize/symbol_index_private.h"
+
+struct section {
+	const unsigned char *data;
+	size_t size;
+};
+
+struct symbol_index {
+	char *data;
+	size_t size;
+	const struct index_header *header;
+	struct section sections[INDEX_SECTION_COUNT];
+	const struct index_segment *segments;
+	const struct index_block *blocks;
+	const uint32_t *files;
+	size_t segment_count, block_count, file_count;
+};
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+/* The rest of a section. */
+struct reader {
+	const unsigned char *at, *end;
+	bool bad; /* a number did not end, or is too large */
+};
+
+struct function {
+	uint64_t name, address, size;
+	struct index_place definition;
+};
+
+struct node {
+	uint32_t function;
+	uint32_t distance; /* to the node around it */
+	struct index_place call;
+};
+
+static struct reader read_from(const struct symbol_index *x, enum index_section section,
+			       size_t position)
+{
+	const struct section *s = &x->sections[section];
+
+	return (struct reader){.at = s->data + (position < s->size ? position : s->size),
+			       .end = s->data + s->size};
+}
+
+static uint64_t take_number(struct reader *r)
+{
+	uint64_t number = 0;
+
+	for (unsigned int shift = 0; shift < 64 && r->at < r->end; shift += 7) {
+		unsigned char byte = *r->at++;
+
+		number |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80))
+			return number;
+	}
+	r->bad = true;
+	return 0;
+}
+
+static uint32_t take_short(struct reader *r)
+{
+	uint64_t number = take_number(r);
+
+	r->bad |= number > UINT32_MAX;
+	return (uint32_t)number;
+}
+
+static struct index_place take_place(struct reader *r)
+{
+	struct index_place place = {.file = take_short(r)};
+
+	place.line = take_short(r);
+	place.column = take_short(r);
+	return place;
+}
+
+static struct function take_function(struct reader *r)
+{
+	struct function f = {.name = take_number(r)};
+
+	f.address = take_number(r) - 1;
+	f.size = take_number(r);
+	f.definition = take_place(r);
+	return f;
+}
+
+static struct node take_node(struct reader *r)
+{
+	struct node node = {.function = take_short(r)};
+
+	node.distance = take_short(r);
+	if (node.distance)
+		node.call = take_place(r);
+	return node;
+}
+
+/* From the row before to the next. */
+static void take_row(struct reader *r, struct index_row *row)
+{
+	unsigned char what = r->at < r->end ? *r->at++ : 0;
+	uint64_t step = what & ROW_STEP;
+
+	row->address += step < ROW_STEP ? step : take_number(r);
+	if (what & ROW_NODE)
+		row->node += (uint32_t)from_zigzag(take_number(r));
+	if (what & ROW_FILE)
+		row->place.file = take_short(r);
+	if (what & ROW_LINE)
+		row->place.line += (uint32_t)from_zigzag(take_number(r));
+	if (what & ROW_COLUMN)
+		row->place.column = take_short(r);
+}
+
+/* ---- checking -------------------------------------------------------------------------------- */
+
+/* Which bytes of a section are the first of a record. */
+struct starts {
+	unsigned char *bits;
+	size_t size;
+};
+
+static void mark_start(struct starts *s, size_t position)
+{
+	s->bits[position / 8] |= (unsigned char)(1u << position % 8);
+}
+
+static bool is_start(const struct starts *s, uint64_t position)
+{
+	return position < s->size && s->bits[position / 8] >> position % 8 & 1;
+}
+
+static bool is_place(const struct symbol_index *x, const struct index_place *place)
+{
+	return place->file <= x->file_count;
+}
+
+static bool files_are_sane(const struct symbol_index *x)
+{
+	for (size_t i = 0; i < x->file_count; i++)
+		if (x->files[i] >= x->sections[INDEX_STRINGS].size)
+			return false;
+	return true;
+}
+
+static bool functions_are_sane(const struct symbol_index *x, struct starts *starts)
+{
+	const struct section *all = &x->sections[INDEX_FUNCTIONS];
+	struct reader r = read_from(x, INDEX_FUNCTIONS, 0);
+
+	while (r.at < r.end) {
+		size_t position = r.at - all->data;
+		struct function f = take_function(&r);
+
+		if (r.bad || f.name >= x->sections[INDEX_STRINGS].size ||
+		    !is_place(x, &f.definition))
+			return false;
+		mark_start(starts, position);
+	}
+	return true;
+}
+
+static bool nodes_are_sane(const struct symbol_index *x, const struct starts *functions,
+			   struct starts *starts)
+{
+	const struct section *all = &x->sections[INDEX_NODES];
+	struct reader r = read_from(x, INDEX_NODES, NODE_FIRST);
+
+	if (all->size < NODE_FIRST)
+		return false;
+	while (r.at < r.end) {
+		size_t position = r.at - all->data;
+		struct node node = take_node(&r);
+
+		if (r.bad || !is_start(functions, node.function) || !is_place(x, &node.call) ||
+		    node.distance > position ||
+		    (node.distance && !is_start(starts, position - node.distance)))
+			return false;
+		mark_start(starts, position);
+	}
+	return true;
+}
+
+/* The rows of one block: up to `end`, where the next one begins, at addresses below `limit`. */
+static bool rows_are_sane(const struct symbol_index *x, const struct index_block *block,
+			  const struct starts *nodes, size_t end, uint64_t limit)
+{
+	struct reader r = read_from(x, INDEX_ROWS, block->position);
+	struct index_row row = {.address = block->address};
+
+	if (!block->count || block->count > ROWS_A_BLOCK)
+		return false;
+	for (uint32_t i = 0; i < block->count; i++) {
+		uint64_t before = row.address;
+
+		if (r.at >= r.end)
+			return false;
+		take_row(&r, &row);
+		if (r.bad || row.address > limit ||
+		    (i ? row.address <= before : row.address != before))
+			return false;
+		if (!is_place(x, &row.place) ||
+		    (row.node >= NODE_FIRST && !is_start(nodes, row.node)))
+			return false;
+	}
+	return r.at == x->sections[INDEX_ROWS].data + end;
+}
+
+static bool blocks_are_sane(const struct symbol_index *x, const struct starts *nodes)
+{
+	uint64_t rows = 0;
+
+	if (x->block_count ? x->blocks[0].position != 0 : x->sections[INDEX_ROWS].size != 0)
+		return false;
+	for (size_t i = 0; i < x->block_count; i++) {
+		const struct index_block *block = &x->blocks[i];
+		bool last = i + 1 == x->block_count;
+		size_t end = last ? x->sections[INDEX_ROWS].size : block[1].position;
+		uint64_t next = last ? 0 : block[1].address;
+
+		if (!last && next <= block->address)
+			return false;
+		if (!rows_are_sane(x, block, nodes, end, next - 1))
+			return false;
+		rows += block->count;
+	}
+	return rows == x->header->rows;
+}
+
+static int check_records(const struct symbol_index *x)
+{
+	size_t functions_size = x->sections[INDEX_FUNCTIONS].size;
+	size_t nodes_size = x->sections[INDEX_NODES].size;
+	_cleanup_free_ unsigned char *function_bits = calloc(functions_size / 8 + 1, 1);
+	_cleanup_free_ unsigned char *node_bits = calloc(nodes_size / 8 + 1, 1);
+	struct starts functions = {function_bits, functions_size}, nodes = {node_bits, nodes_size};
+
+	if (!function_bits || !node_bits)
+		return -ENOMEM;
+	return files_are_sane(x) && functions_are_sane(x, &functions) &&
+			       nodes_are_sane(x, &functions, &nodes) && blocks_are_sane(x, &nodes)
+		       ? 0
+		       : -EBADMSG;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* Divides the block into its sections. */
+static bool find_sections(struct symbol_index *x)
+{
+	uint64_t at = sizeof(*x->header);
+
+	x->header = (const struct index_header *)x->data;
+	if (x->size < sizeof(*x->header) || x->header->magic != INDEX_MAGIC ||
+	    x->header->state >= SYMBOL_STATE_COUNT)
+		return false;
+	for (size_t i = 0; i < INDEX_SECTION_COUNT; i++) {
+		struct section *s = &x->sections[i];
+
+		s->size = x->header->sizes[i];
+		if (s->size > x->size - at)
+			return false;
+		s->data = (const unsigned char *)x->data + at;
+		at += s->size;
+	}
+	return at == x->size;
+}
+
+static bool take_arrays(struct symbol_index *x)
+{
+	const struct section *segments = &x->sections[INDEX_SEGMENTS];
+	const struct section *blocks = &x->sections[INDEX_BLOCKS];
+	const struct section *files = &x->sections[INDEX_FILES];
+	const struct section *strings = &x->sections[INDEX_STRINGS];
+
+	x->segments = (const struct index_segment *)segments->data;
+	x->segment_count = segments->size / sizeof(*x->segments);
+	x->blocks = (const struct index_block *)blocks->data;
+	x->block_count = blocks->size / sizeof(*x->blocks);
+	x->files = (const uint32_t *)files->data;
+	x->file_count = files->size / sizeof(*x->files);
+	return !(segments->size % sizeof(*x->segments)) && !(blocks->size % sizeof(*x->blocks)) &&
+	       !(files->size % sizeof(*x->files)) && strings->size &&
+	       !strings->data[strings->size - 1];
+}
+
+int symbol_index__open(void *data, size_t size, struct symbol_index **index)
+{
+	struct symbol_index *x = calloc(1, sizeof(*x));
+	int err = -EBADMSG;
+
+	if (!x) {
+		free(data);
+		return -ENOMEM;
+	}
+	x->data = data;
+	x->size = size;
+	if (find_sections(x) && take_arrays(x))
+		err = check_records(x);
+	if (err)
+		symbol_index__free(x);
+	else
+		*index = x;
+	return err;
+}
+
+void symbol_index__free(struct symbol_index *x)
+{
+	if (!x)
+		return;
+	free(x->data);
+	free(x);
+}
+
+size_t symbol_index__size(const struct symbol_index *x)
+{
+	return sizeof(*x) + x->size;
+}
+
+uint64_t symbol_index__rows(const struct symbol_index *x)
+{
+	return x->header->rows;
+}
+
+void symbol_index__bytes(const struct symbol_index *x, const void **data, size_t *size)
+{
+	*data = x->data;
+	*size = x->size;
+}
+
+enum symbol_state symbol_index__state(const struct symbol_index *x)
+{
+	return (enum symbol_state)x->header->state;
+}
+
+/* ---- looking up ------------------------------------------------------------------------------ */
+
+static bool address_of(const struct symbol_index *x, uint64_t offset, uint64_t *address)
+{
+	for (size_t i = 0; i < x->segment_count; i++) {
+		const struct index_segment *s = &x->segments[i];
+
+		if (offset >= s->offset && offset - s->offset < s->size) {
+			*address = s->address + (offset - s->offset);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The last row at or before the address, or NODE_NOTHING. */
+static struct index_row find_row(const struct symbol_index *x, uint64_t address)
+{
+	size_t behind = partition_point(x->blocks, x->block_count, b, b->address <= address);
+	const struct index_block *block = &x->blocks[behind - 1];
+	struct index_row row = {}, next;
+	struct reader r;
+
+	if (!behind)
+		return row;
+	next = (struct index_row){.address = block->address};
+	r = read_from(x, INDEX_ROWS, block->position);
+	for (uint32_t i = 0; i < block->count; i++) {
+		take_row(&r, &next);
+		if (next.address > address)
+			break;
+		row = next;
+	}
+	return row;
+}
+
+static const char *string_at(const struct symbol_index *x, uint64_t position)
+{
+	return (const char *)x->sections[INDEX_STRINGS].data + position;
+}
+
+static const char *file_of(const struct symbol_index *x, const struct index_place *place)
+{
+	return place->file ? string_at(x, x->files[place->file - 1]) : NULL;
+}
+
+static void fill_frame(const struct symbol_index *x, uint32_t function,
+		       const struct index_place *at, struct symbol_frame *frame)
+{
+	struct reader r = read_from(x, INDEX_FUNCTIONS, function);
+	struct function f = take_function(&r);
+
+	*frame = (struct symbol_frame){
+		.function = string_at(x, f.name),
+		.function_address = f.address,
+		.function_size = f.size,
+		.file = file_of(x, at),
+		.line = at->line,
+		.column = at->column,
+		.definition_file = file_of(x, &f.definition),
+		.definition_line = f.definition.line,
+		.definition_column = f.definition.column,
+	};
+}
+
+/* The node and those around it. */
+static size_t fill_frames(const struct symbol_index *x, const struct index_row *row,
+			  struct symbol_frame *frames)
+{
+	struct index_place at = row->place;
+	uint32_t position = row->node;
+	size_t count = 0;
+
+	while (position >= NODE_FIRST && count < SYMBOL_CHAIN_MAX) {
+		struct reader r = read_from(x, INDEX_NODES, position);
+		struct node node = take_node(&r);
+
+		fill_frame(x, node.function, &at, &frames[count++]);
+		if (!node.distance)
+			break;
+		at = node.call;
+		position -= node.distance;
+	}
+	return count;
+}
+
+bool symbol_index__find(const struct symbol_index *x, uint64_t offset, struct symbol_answer *answer)
+{
+	struct symbol_result *result = &answer->result;
+	struct index_row row;
+
+	*result = (struct symbol_result){.elf_address = PROFILE_UNKNOWN_ADDRESS,
+					 .frames = answer->frames};
+	if (!address_of(x, offset, &result->elf_address))
+		return true;
+	row = find_row(x, result->elf_address);
+	result->frame_count = fill_frames(x, &row, answer->frames);
+	return row.node != NODE_NOT_COVERED;
+}

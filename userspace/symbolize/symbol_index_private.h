@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The form of an index, and what writes it. */
+#ifndef SYMBOLIZE_SYMBOL_INDEX_PRIVATE_H
+#define SYMBOLIZE_SYMBOL_INDEX_PRIVATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sysprof/symbolizer.h>
+
+#define INDEX_MAGIC UINT64_C(0x31007865646e6973) /* "sindex", the version of the form */
+
+/* Sections lie one behind the other, in this order; their sizes are in bytes. X(name) */
+#define INDEX_SECTIONS(X)                                                                          \
+	X(SEGMENTS)                                                                                \
+	X(BLOCKS)                                                                                  \
+	X(FILES)                                                                                   \
+	X(FUNCTIONS)                                                                               \
+	X(NODES)                                                                                   \
+	X(ROWS)                                                                                    \
+	X(STRINGS)
+
+enum index_section {
+#define X(name) INDEX_##name,
+	INDEX_SECTIONS(X)
+#undef X
+		INDEX_SECTION_COUNT
+};
+
+struct index_header {
+	uint64_t magic;
+	uint64_t rows;
+	uint32_t state; /* enum symbol_state */
+	uint32_t sizes[INDEX_SECTION_COUNT];
+};
+
+/* In the order in which they are searched: the first that covers an offset counts. */
+struct index_segment {
+	uint64_t offset, size, address;
+};
+
+struct index_block {
+	uint64_t address;  /* of its first row */
+	uint32_t position; /* of it in the section of rows */
+	uint32_t count;	   /* rows */
+};
+
+_Static_assert(sizeof(struct index_header) % 8 == 0 && sizeof(struct index_segment) % 8 == 0 &&
+		       sizeof(struct index_block) % 8 == 0,
+	       "blocks are aligned");
+
+/* Positions in the section of nodes, which begins with as many bytes of 0. */
+enum { NODE_NOTHING, NODE_NOT_COVERED, NODE_FIRST };
+
+/*
+ * A function: the string of its name, its address + 1 (0: unknown), its size, file, line and column of its definition.
+ * A node: its function, the distance to the node around it (0: none), and if there is one, file, line and column of the
+ * call. A row: a byte of what follows, the difference of the address if it is not in that byte, then what differs from
+ * the row before. All are numbers of 7 bits a byte, the lowest first; differences that may be negative are in zigzag.
+ */
+enum {
+	ROW_STEP = 15, /* the difference of the address; 15: it follows */
+	ROW_NODE = 16,
+	ROW_FILE = 32,
+	ROW_LINE = 64,
+	ROW_COLUMN = 128,
+};
+
+#define ROWS_A_BLOCK 64
+
+/* Files have numbers from 1 on; 0: unknown. */
+struct index_place {
+	uint32_t file, line, column;
+};
+
+struct index_row {
+	uint64_t address;
+	uint32_t node;
+	struct index_place place;
+};
+
+static inline uint64_t zigzag(int64_t number)
+{
+	return ((uint64_t)number << 1) ^ (uint64_t)(number >> 63);
+}
+
+static inline int64_t from_zigzag(uint64_t number)
+{
+	return (int64_t)(number >> 1) ^ -(int64_t)(number & 1);
+}
+
+/* ---- symbol_index_writer.c: makes an index from answers in the order of their addresses ------- */
+
+struct index_writer;
+
+/* With at most `limit` bytes. NULL: no memory. */
+struct index_writer *index_writer__new(size_t limit);
+void index_writer__free(struct index_writer *w);
+
+/* The first segment that covers an offset counts. 0, -ENOMEM. */
+int index_writer__segment(struct index_writer *w, uint64_t offset, uint64_t size, uint64_t address);
+
+/*
+ * From this address on, which is behind the last one, this is the answer. The strings stay as they are and at their
+ * place until index_writer__finish(). 0; -EFBIG: the limit; -ENOMEM.
+ */
+int index_writer__answer(struct index_writer *w, uint64_t address,
+			 const struct symbol_frame *frames, size_t count);
+/* From this address on the index does not have an answer. */
+int index_writer__gap(struct index_writer *w, uint64_t address);
+
+/* The index, which the caller frees. 0; -EFBIG; -ENOMEM. */
+int index_writer__finish(struct index_writer *w, enum symbol_state state, void **data,
+			 size_t *size);
+
+#endif
