@@ -535,6 +535,9 @@ static int finish_part(struct batch *b, struct part *part)
 	struct symbolizer_job *job = part->job;
 	int err = report_rest(b, part);
 
+	if (part->sealed && part->in_cache)
+		symbol_cache__note_reading(b->cache, &part->key, part->sealed->cpu_time,
+					   part->sealed->report.index_cost);
 	if (part->sealed && part->sealed->wants_index) {
 		symbol_cache__add_index(b->cache, &part->key, part->sealed->user,
 					part->sealed->index);

@@ -211,6 +211,23 @@ int dwarf_reader__each_unit(struct dwarf_reader *r, dwarf_range_fn visit, void *
 	return err ? err : range_map__each(&r->units.rangeless_map, 0, UINT64_MAX, visit, context);
 }
 
+int dwarf_reader__mark_unit(struct dwarf_reader *r, uint64_t address)
+{
+	struct dwarf_unit *unit;
+	int err = dwarf_units__find(&r->units, address, &unit);
+
+	if (!err && unit)
+		unit->marked = true;
+	return err;
+}
+
+bool dwarf_reader__is_marked(struct dwarf_reader *r, uint64_t address)
+{
+	const struct dwarf_unit *unit = dwarf_units__at(&r->units, address);
+
+	return unit && unit->marked;
+}
+
 struct changes {
 	struct dwarf_reader *reader;
 	struct dwarf_unit *unit;

@@ -56,6 +56,9 @@ typedef int (*dwarf_range_fn)(void *context, uint64_t start, uint64_t end);
 
 /* Each stretch of code of one unit, in any order. They can overlap. 0, -ENOMEM, or what `visit` returned. */
 int dwarf_reader__each_unit(struct dwarf_reader *r, dwarf_range_fn visit, void *context);
+/* Mark the unit of an address: 0, -ENOMEM. Is that of another address one of these? */
+int dwarf_reader__mark_unit(struct dwarf_reader *r, uint64_t address);
+bool dwarf_reader__is_marked(struct dwarf_reader *r, uint64_t address);
 /*
  * Ranges at whose starts and ends the answer for an address from `start` to `end` may change, in any order; it changes
  * nowhere else. No stretch of a unit begins or ends between the two. As each_unit().

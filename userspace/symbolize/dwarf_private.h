@@ -88,7 +88,7 @@ struct dwarf_function {
 
 struct dwarf_unit {
 	Dwarf_Die die; /* of the file itself; of a split unit the skeleton */
-	bool indexed, lines_checked, lines_fit, damaged;
+	bool indexed, lines_checked, lines_fit, damaged, marked;
 	VEC(struct dwarf_function) functions;
 	struct range_map map; /* address -> number in functions */
 };
@@ -112,6 +112,8 @@ void dwarf_units__fini(struct dwarf_units *u);
  * none. 0, -ENOMEM. */
 int dwarf_units__find(struct dwarf_units *u, uint64_t address, struct dwarf_unit **unit);
 
+/* The same, as far as that is known without reading functions. */
+struct dwarf_unit *dwarf_units__at(struct dwarf_units *u, uint64_t address);
 /* Reads the functions of all units that do not say where their code is. 0, -ENOMEM. */
 int dwarf_units__index_all(struct dwarf_units *u);
 

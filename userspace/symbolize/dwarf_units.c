@@ -286,6 +286,13 @@ static bool find_number(struct dwarf_units *u, uint64_t address, uint32_t *numbe
 	       (u->rangeless_indexed && range_map__find(&u->rangeless_map, address, number));
 }
 
+struct dwarf_unit *dwarf_units__at(struct dwarf_units *u, uint64_t address)
+{
+	uint32_t number;
+
+	return find_number(u, address, &number) ? &u->units.data[number] : NULL;
+}
+
 int dwarf_units__find(struct dwarf_units *u, uint64_t address, struct dwarf_unit **unit)
 {
 	uint64_t budget = UNIT_DIES_MAX;

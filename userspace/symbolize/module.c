@@ -450,6 +450,7 @@ void module_finish_report(struct module *m, size_t count)
 	struct dwarf_stats stats;
 
 	m->report.addresses = count;
+	m->report.index_cost = module_index_cost(m);
 	/* names from DWARF or Go's table alone are names as well */
 	if (m->report.with_lines && m->report.state == SYMBOL_STATE_NO_SYMBOLS)
 		m->report.state = SYMBOL_STATE_RESOLVED;

@@ -54,6 +54,8 @@ struct module_report {
 	uint64_t addresses, with_symbol, with_lines;
 	uint64_t units_skipped; /* damaged, or their .dwo is missing */
 	uint64_t inflated;	/* bytes of DWARF that had to be inflated */
+	uint64_t
+		index_cost; /* ns of CPU time, estimated, that its index takes; 0: it can have none */
 };
 
 /*

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/minmax.h"
 #include "base/order.h"
 #include "elf/elf_file.h"
 #include "elf/gopclntab.h"
@@ -22,9 +23,12 @@
 #include "symbolize/symbol_index.h"
 #include "symbolize/symbol_index_private.h"
 
-#define WHOLE_SIZE_MAX (UINT64_C(12) << 20) /* bytes of what is read */
+#define WHOLE_SIZE_MAX (UINT64_C(24) << 20) /* bytes of what is read */
 #define EDGES_MAX      (1u << 20)
 #define POINTS_MAX     (8u << 20) /* in one area */
+
+/* ns of CPU time a byte that is read, in large modules of the kind */
+enum { COST_BASE = 1000000, COST_OF_DWARF = 15, COST_OF_SYMBOLS = 20, COST_OF_GO = 120 };
 
 struct area {
 	uint64_t start;
@@ -74,17 +78,42 @@ static const struct elf_file *file_of(const struct module *m)
 	return m->elf ? m->elf : m->debug;
 }
 
-static uint64_t size_of(const struct module *m)
+static uint64_t size_of_dwarf(const struct module *m)
 {
-	uint64_t elf, debug;
+	uint64_t elf = m->elf ? elf_file__debug_size(m->elf) : 0;
+	uint64_t debug = m->debug ? elf_file__debug_size(m->debug) : 0;
 
-	if (m->go)
-		return gopclntab__size(m->go);
-	if (m->files.symbols_only || !m->dwarf)
+	return m->dwarf ? max_u64(elf, debug) : 0;
+}
+
+/* Is the index that of the whole module? */
+static bool is_whole(const struct module *m)
+{
+	return (m->go ? gopclntab__size(m->go) : size_of_dwarf(m)) <= WHOLE_SIZE_MAX;
+}
+
+static uint64_t size_of_symbols(struct elf_file *file)
+{
+	static const char *const names[] = {".symtab", ".strtab", ".dynsym", ".dynstr"};
+	struct elf_section section;
+	uint64_t size = 0;
+
+	for (size_t i = 0; file && i < sizeof(names) / sizeof(*names); i++)
+		if (!elf_file__find_section(file, names[i], &section))
+			size += min_u64(section.size, UINT32_MAX);
+	return size;
+}
+
+uint64_t module_index_cost(const struct module *m)
+{
+	uint64_t symbols = size_of_symbols(m->elf) + size_of_symbols(m->debug);
+
+	if (m->files.kind == DSO_KERNEL || !file_of(m))
 		return 0;
-	elf = m->elf ? elf_file__debug_size(m->elf) : 0;
-	debug = m->debug ? elf_file__debug_size(m->debug) : 0;
-	return debug > elf ? debug : elf;
+	if (m->go)
+		return COST_BASE + min_u64(gopclntab__size(m->go), WHOLE_SIZE_MAX) * COST_OF_GO;
+	return COST_BASE + symbols * COST_OF_SYMBOLS +
+	       min_u64(size_of_dwarf(m), WHOLE_SIZE_MAX) * COST_OF_DWARF;
 }
 
 static int add_go_edges(struct indexing *x)
@@ -113,21 +142,31 @@ static struct area *area_of(struct indexing *x, uint64_t address)
 			      1];
 }
 
-/* The areas of these offsets. */
-static void want_areas(struct indexing *x, const uint64_t *offsets, size_t count)
+/* The areas of these offsets, and those of their units. */
+static int want_areas(struct indexing *x, const uint64_t *offsets, size_t count)
 {
+	const struct module *m = x->module;
 	uint64_t address;
+	int err = 0;
 
-	for (size_t i = 0; i < count; i++)
-		if (!elf_file__address_of_offset(file_of(x->module), offsets[i], &address) &&
-		    (!x->module->go || is_go(x->module, address)))
-			area_of(x, address)->wanted = true;
+	for (size_t i = 0; i < count && !err; i++) {
+		if (elf_file__address_of_offset(file_of(m), offsets[i], &address) ||
+		    (m->go && !is_go(m, address)))
+			continue;
+		area_of(x, address)->wanted = true;
+		if (m->dwarf)
+			err = dwarf_reader__mark_unit(m->dwarf, address);
+	}
+	for (size_t i = 0; i < x->areas.count && m->dwarf; i++)
+		x->areas.data[i].wanted |= dwarf_reader__is_marked(m->dwarf,
+								   x->areas.data[i].start);
+	return err;
 }
 
 static int find_areas(struct indexing *x, const uint64_t *offsets, size_t count)
 {
 	struct module *m = x->module;
-	bool whole = size_of(m) <= WHOLE_SIZE_MAX;
+	bool whole = is_whole(m);
 	int err = add_edge(x, 0);
 
 	if (!err && m->go)
@@ -141,9 +180,7 @@ static int find_areas(struct indexing *x, const uint64_t *offsets, size_t count)
 
 		err = vec_push(&x->areas, area);
 	}
-	if (!err && !whole)
-		want_areas(x, offsets, count);
-	return err;
+	return err || whole ? err : want_areas(x, offsets, count);
 }
 
 /* ---- symbols --------------------------------------------------------------------------------- */
@@ -270,7 +307,7 @@ static int write_segment(void *context, uint64_t offset, uint64_t size, uint64_t
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 /* As batch.c keeps answers: of half a file they would hide the other half. */
-static bool is_whole(const struct module_report *report)
+static bool is_undamaged(const struct module_report *report)
 {
 	return (report->state == SYMBOL_STATE_RESOLVED ||
 		report->state == SYMBOL_STATE_NO_SYMBOLS) &&
@@ -292,8 +329,9 @@ static int make_index(struct indexing *x, const uint64_t *offsets, size_t count,
 	if (err)
 		return err;
 	module_finish_report(m, 0);
-	return is_whole(&m->report) ? index_writer__finish(x->writer, m->report.state, data, size)
-				    : -ENODATA;
+	return is_undamaged(&m->report)
+		       ? index_writer__finish(x->writer, m->report.state, data, size)
+		       : -ENODATA;
 }
 
 int module__index(struct module *m, const uint64_t *offsets, size_t count, void **data,

@@ -123,6 +123,8 @@ void module_open_dwarf(struct module *m);
 int module_match_symbols(struct module *m);
 /* The frames of one address, into m->frames. 0, -ENOMEM. */
 int module_merge_frames(struct module *m, uint64_t address, const struct symbol_match *match);
+/* module_index.c: see module_report.index_cost. */
+uint64_t module_index_cost(const struct module *m);
 void module_finish_report(struct module *m, size_t count);
 
 #endif

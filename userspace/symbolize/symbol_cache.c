@@ -39,9 +39,11 @@ struct module_answers {
 	enum symbol_state state;
 	struct symbol_index *indexes[INDEXES_MAX];
 	unsigned int index_count;
-	bool no_index; /* it cannot have one, or no other */
-	uint32_t user; /* whose indexes they are */
-	uint64_t used; /* the cache's count of uses then */
+	uint64_t reading_cost; /* ns, since the last index */
+	uint64_t index_cost;   /* ns; 0: not known, or it cannot have one */
+	bool no_index;	       /* it cannot have one, or no other */
+	uint32_t user;	       /* whose indexes they are */
+	uint64_t used;	       /* the cache's count of uses then */
 };
 
 MAP_TYPE(module_map, struct module_answers);
@@ -408,11 +410,23 @@ int symbol_cache__add(struct symbol_cache *c, const struct symbol_key *key, uint
 	return err == -EFBIG ? 0 : err; /* the cache is full, the answer is right all the same */
 }
 
+void symbol_cache__note_reading(struct symbol_cache *c, const struct symbol_key *key, uint64_t cost,
+				uint64_t index_cost)
+{
+	struct module_answers *m = module_map__find(&c->modules, key);
+
+	if (!m)
+		return;
+	m->reading_cost += cost;
+	m->index_cost = index_cost;
+}
+
 bool symbol_cache__wants_index(const struct symbol_cache *c, const struct symbol_key *key)
 {
 	const struct module_answers *m = module_map__find(&c->modules, key);
 
-	return c->kept_bytes && m && !m->no_index;
+	return c->kept_bytes && m && !m->no_index && m->index_cost &&
+	       m->reading_cost >= m->index_cost;
 }
 
 /* The files of a key have one owner, but he may change. */
@@ -443,6 +457,7 @@ void symbol_cache__add_index(struct symbol_cache *c, const struct symbol_key *ke
 	m->indexes[m->index_count++] = index;
 	drop_file(m);
 	m->state = symbol_index__state(index);
+	m->reading_cost = 0;
 }
 
 void symbol_cache__commit(struct symbol_cache *c)

@@ -53,9 +53,13 @@ int symbol_cache__read(struct symbol_cache *c, const struct symbol_key *key,
 /* Add one answer, to be written by symbol_cache__commit() if a file can have it. 0, -ENOMEM. */
 int symbol_cache__add(struct symbol_cache *c, const struct symbol_key *key, uint64_t address,
 		      const struct symbol_result *result, enum symbol_state state);
+/* A process has answered requests about this module, in `cost` ns of CPU time; `index_cost` as of its report. */
+void symbol_cache__note_reading(struct symbol_cache *c, const struct symbol_key *key, uint64_t cost,
+				uint64_t index_cost);
 /*
- * Is an index of this module worth making? When it is requested again: the first time it may be the last. An index
- * that the cache did not get, or has no room for, is not requested again.
+ * Is an index of this module worth making? When reading it has cost as much since the last one, so both together cost
+ * no more than twice what the better one would have. An index that the cache did not get, or has no room for, is not
+ * requested again.
  */
 bool symbol_cache__wants_index(const struct symbol_cache *c, const struct symbol_key *key);
 /* Takes it over; NULL: it cannot be had. `user`: whose file it is, 0: root. */

@@ -24,7 +24,7 @@
 
 #include "stream/symbol_blob.h"
 
-#define SYMBOL_INDEX_MAX ((size_t)16 << 20) /* bytes */
+#define SYMBOL_INDEX_MAX ((size_t)4 << 20) /* bytes */
 
 struct symbol_index;
 
