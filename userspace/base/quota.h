@@ -63,7 +63,7 @@
 	X(TABLE_BUILDING, CPU, NONE, NONE, RATE(2 * QUOTA_SECOND, 40 * QUOTA_SECOND), DEFER, NONE, \
 	  "building unwind tables; only tables for processes younger than 1 s wait")               \
 	X(TABLE_CACHE, BYTES, NONE, NONE, RATE(64 * QUOTA_MB, 64 * QUOTA_SECOND), REFUSE, NONE,    \
-	  "unwind tables written to the cache on disk")                                            \
+	  "unwind tables written to the cache on disk; the same of indexes of modules")            \
 	X(HELPER_CPU, CPU, NONE, RATE(QUOTA_SECOND, 20 * QUOTA_SECOND), NONE, DEFER, NONE,         \
 	  "reader processes; refused after 2 s")                                                   \
 	X(HOLDING, TIME, NONE, RATE(100 * QUOTA_MS, 2 * QUOTA_SECOND),                             \

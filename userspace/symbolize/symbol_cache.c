@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A module has up to two sets of answers: its file as it was read, and what was added since. Both are searched, after its
- * indexes, which are in memory alone. A file is
+ * indexes, each of which has a file as well. A file of answers is
  * written as a whole, so a few answers cost as much as all, and a cache that keeps answers writes when there are many.
  *
  * Two processes that write the same file leave one of the two, whole: the answers of the other one are missing, no more.
@@ -14,20 +14,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/disk_cache.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/quota.h"
 #include "symbolize/symbol_index.h"
 
-#define SUFFIX	      ".symbols"
-#define NAME_SIZE     (2 * SYMBOL_BUILD_ID_MAX + 1 + 16 + sizeof(SUFFIX))
-#define MAKER	      "4 " SYSPROF_VERSION /* the version of the format, and the program's */
-#define MODULE_SHARE  4			   /* one module keeps at most such a part of the memory */
-#define PENDING_SHARE 4
-#define INDEXES_MAX   8	   /* of a module */
-#define REFUSED_MAX   1024 /* modules of which it stays noted that they get none */
-#define ROOT	      0
+#define SUFFIX		  ".symbols"
+#define INDEX_SUFFIX	  ".index"
+#define NAME_SIZE	  (2 * SYMBOL_BUILD_ID_MAX + 1 + 16 + 2 + sizeof(SUFFIX))
+#define MAKER		  "4 " SYSPROF_VERSION /* the version of the format, and the program's */
+#define MODULE_SHARE	  4 /* one module keeps at most such a part of the memory */
+#define PENDING_SHARE	  4
+#define INDEXES_MAX	  8			/* of a module */
+#define INDEX_CACHE_LIMIT (UINT64_C(256) << 20) /* bytes of all their files */
+#define REFUSED_MAX	  1024 /* modules of which it stays noted that they get none */
+#define ROOT		  0
 
 _Static_assert(NAME_SIZE <= DISK_CACHE_NAME_SIZE, "names that the limit sees");
 _Static_assert(sizeof(struct symbol_key) == 16 + SYMBOL_BUILD_ID_MAX, "no padding");
@@ -42,17 +46,24 @@ struct module_answers {
 	uint64_t reading_cost; /* ns, since the last index */
 	uint64_t index_cost;   /* ns; 0: not known, or it cannot have one */
 	bool no_index;	       /* it cannot have one, or no other */
+	bool on_disk;	       /* its indexes are */
 	uint32_t user;	       /* whose indexes they are */
 	uint64_t used;	       /* the cache's count of uses then */
 };
 
 MAP_TYPE(module_map, struct module_answers);
 
+/* Behind an index in its file. */
+struct index_trailer {
+	uint64_t user; /* whose file the module is */
+};
+
 struct symbol_cache {
-	struct disk_cache *files; /* NULL: there is no directory */
+	struct disk_cache *files, *index_files; /* NULL: there is no directory */
 	struct module_map modules;
 	size_t kept_bytes; /* 0: nothing is kept */
 	struct quota index_bytes;
+	struct meter index_writes;
 	struct symbol_answer found;
 	uint64_t uses;
 };
@@ -98,6 +109,19 @@ struct symbol_cache *symbol_cache__new(void)
 	return c;
 }
 
+static struct disk_cache *open_index_files(const char *path)
+{
+	const struct disk_cache_kind kind = {
+		.directory = "symbol-indexes",
+		.suffix = INDEX_SUFFIX,
+		.limit = INDEX_CACHE_LIMIT,
+		.file_limit = SYMBOL_INDEX_MAX + sizeof(struct index_trailer),
+		.maker = hash_stable(MAKER, sizeof(MAKER)),
+	};
+
+	return path ? disk_cache__open_at(&kind, path) : disk_cache__open(&kind);
+}
+
 static struct symbol_cache *open_cache(const char *path, uint64_t limit)
 {
 	struct symbol_cache *c = symbol_cache__new();
@@ -105,10 +129,12 @@ static struct symbol_cache *open_cache(const char *path, uint64_t limit)
 	if (!c)
 		return NULL;
 	c->files = open_files(path, limit);
-	if (c->files)
-		return c;
-	free(c);
-	return NULL;
+	if (!c->files) {
+		free(c);
+		return NULL;
+	}
+	c->index_files = open_index_files(path);
+	return c;
 }
 
 struct symbol_cache *symbol_cache__open(void)
@@ -128,13 +154,29 @@ void symbol_cache__keep(struct symbol_cache *c, size_t bytes)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static void file_name(const struct symbol_key *key, char name[NAME_SIZE])
+/* Without a suffix. Where that goes. */
+static char *put_key(const struct symbol_key *key, char name[NAME_SIZE])
 {
 	char *at = name;
 
 	for (size_t i = 0; i < key->build_id_size; i++)
 		at += snprintf(at, 3, "%02x", key->build_id[i]);
-	snprintf(at, name + NAME_SIZE - at, "-%016llx" SUFFIX, (unsigned long long)key->identity);
+	return at +
+	       snprintf(at, name + NAME_SIZE - at, "-%016llx", (unsigned long long)key->identity);
+}
+
+static void file_name(const struct symbol_key *key, char name[NAME_SIZE])
+{
+	char *at = put_key(key, name);
+
+	snprintf(at, name + NAME_SIZE - at, SUFFIX);
+}
+
+static void index_name(const struct symbol_key *key, unsigned int number, char name[NAME_SIZE])
+{
+	char *at = put_key(key, name);
+
+	snprintf(at, name + NAME_SIZE - at, "-%u" INDEX_SUFFIX, number);
 }
 
 static bool may_have_file(const struct symbol_cache *c, const struct symbol_key *key)
@@ -195,6 +237,114 @@ static void write_module(struct symbol_cache *c, struct module_answers *m)
 	m->added = NULL;
 }
 
+/* ---- indexes on disk ------------------------------------------------------------------------- */
+
+static bool may_have_index_file(const struct symbol_cache *c, const struct symbol_key *key)
+{
+	return c->index_files && key->build_id_size && !key->symbols_only;
+}
+
+/* 0, or negative errno. */
+static int read_index(struct symbol_cache *c, const struct symbol_key *key, unsigned int number,
+		      uint32_t *user, struct symbol_index **index)
+{
+	struct index_trailer trailer;
+	char name[NAME_SIZE], *data;
+	size_t size;
+	int err;
+
+	index_name(key, number, name);
+	err = disk_cache__read(c->index_files, name, (void **)&data, &size);
+	if (!err && size < sizeof(trailer)) {
+		free(data);
+		err = -EBADMSG;
+	} else if (!err) {
+		size -= sizeof(trailer);
+		memcpy(&trailer, data + size, sizeof(trailer));
+		*user = (uint32_t)trailer.user;
+		err = symbol_index__open(data, size, index);
+	}
+	if (err == -EBADMSG)
+		disk_cache__delete(c->index_files, name);
+	return err;
+}
+
+static size_t index_bytes(const struct module_answers *m)
+{
+	size_t sum = 0;
+
+	for (unsigned int i = 0; i < m->index_count; i++)
+		sum += symbol_index__size(m->indexes[i]);
+	return sum;
+}
+
+static bool may_hold(const struct symbol_cache *c, uint32_t user, size_t bytes)
+{
+	return user == ROOT ||
+	       quota__refusal(&c->index_bytes, user, bytes, 0) == OUTSIDE_REASON_COUNT;
+}
+
+static void hold_index(struct symbol_cache *c, struct module_answers *m, uint32_t user,
+		       struct symbol_index *index)
+{
+	if (user != ROOT)
+		quota__take(&c->index_bytes, user, symbol_index__size(index), 0);
+	m->user = user;
+	m->indexes[m->index_count++] = index;
+	m->state = symbol_index__state(index);
+}
+
+static void load_indexes(struct symbol_cache *c, struct module_answers *m)
+{
+	struct symbol_index *index;
+	uint32_t user;
+
+	m->on_disk = may_have_index_file(c, &m->key);
+	while (m->on_disk && m->index_count < INDEXES_MAX &&
+	       !read_index(c, &m->key, m->index_count, &user, &index)) {
+		size_t bytes = symbol_index__size(index);
+
+		if (!may_hold(c, user, bytes) ||
+		    (c->kept_bytes && index_bytes(m) + bytes > c->kept_bytes / MODULE_SHARE)) {
+			symbol_index__free(index);
+			return;
+		}
+		hold_index(c, m, user, index);
+	}
+}
+
+static void write_index(struct symbol_cache *c, struct module_answers *m, unsigned int number)
+{
+	const struct index_trailer trailer = {.user = m->user};
+	_cleanup_free_ char *bytes = NULL;
+	char name[NAME_SIZE];
+	const void *data;
+	size_t size;
+
+	symbol_index__bytes(m->indexes[number], &data, &size);
+	bytes = malloc(size + sizeof(trailer));
+	m->on_disk = bytes && may_have_index_file(c, &m->key) &&
+		     m->state == SYMBOL_STATE_RESOLVED &&
+		     meter__spend(&c->index_writes, &quota_row(QUOTA_TABLE_CACHE)->all, size,
+				  monotonic_ns());
+	if (!m->on_disk)
+		return;
+	memcpy(bytes, data, size);
+	memcpy(bytes + size, &trailer, sizeof(trailer));
+	index_name(&m->key, number, name);
+	m->on_disk = disk_cache__write(c->index_files, name, bytes, size + sizeof(trailer)) >= 0;
+	log_debug(LOG_SYMBOLS, "cache: %s %s, %zu bytes", name,
+		  m->on_disk ? "written" : "not written", size);
+}
+
+static bool has_all(const struct module_answers *m)
+{
+	for (unsigned int i = 0; i < m->index_count; i++)
+		if (symbol_index__is_whole(m->indexes[i]))
+			return true;
+	return false;
+}
+
 /* ---- limits ---------------------------------------------------------------------------------- */
 
 static size_t size_of(const struct symbol_answers *answers)
@@ -205,15 +355,6 @@ static size_t size_of(const struct symbol_answers *answers)
 static size_t pending_bytes(const struct symbol_cache *c, const struct module_answers *m)
 {
 	return goes_to_file(c, m) ? size_of(m->added) : 0;
-}
-
-static size_t index_bytes(const struct module_answers *m)
-{
-	size_t sum = 0;
-
-	for (unsigned int i = 0; i < m->index_count; i++)
-		sum += symbol_index__size(m->indexes[i]);
-	return sum;
 }
 
 /* That can be evicted. */
@@ -271,7 +412,7 @@ static void forget_indexes(struct symbol_cache *c, struct module_answers *m)
 /* Answers that are to be written stay. An index that had no room once would be made for nothing again and again. */
 static void evict(struct symbol_cache *c, struct module_answers *m)
 {
-	if (m->index_count)
+	if (m->index_count && !m->on_disk)
 		m->no_index = c->modules.count < REFUSED_MAX;
 	forget_indexes(c, m);
 	drop_file(m);
@@ -323,12 +464,15 @@ static struct module_answers *open_module(struct symbol_cache *c, const struct s
 	struct module_answers new = {.key = *key, .state = SYMBOL_STATE_RESOLVED};
 	struct module_answers *m = module_map__find(&c->modules, key);
 
-	if (!m || (!m->file && !m->index_count))
+	if (!m)
+		load_indexes(c, &new);
+	if (m ? !m->file && !has_all(m) : !has_all(&new))
 		new.file = load_file(c, key);
-	if (!m && new.file)
+	if (!m && (new.file || new.index_count))
 		m = module_map__need(&c->modules, &new, NULL);
 	if (!m) {
-		symbol_answers__free(new.file);
+		forget_indexes(c, &new);
+		drop_file(&new);
 		return NULL;
 	}
 	if (new.file)
@@ -429,14 +573,24 @@ bool symbol_cache__wants_index(const struct symbol_cache *c, const struct symbol
 	       m->reading_cost >= m->index_cost;
 }
 
+/* The index has all that single answers had. */
+static void drop_answers(struct symbol_cache *c, struct module_answers *m)
+{
+	char name[NAME_SIZE];
+
+	symbol_answers__free(m->added);
+	m->added = NULL;
+	file_name(&m->key, name);
+	if (m->on_disk && may_have_file(c, &m->key))
+		disk_cache__delete(c->files, name);
+}
+
 /* The files of a key have one owner, but he may change. */
 static bool may_have_index(struct symbol_cache *c, const struct module_answers *m, uint32_t user,
 			   size_t bytes)
 {
 	return m->index_count < INDEXES_MAX && (!m->index_count || m->user == user) &&
-	       kept_bytes(c, m) + bytes <= c->kept_bytes / MODULE_SHARE &&
-	       (user == ROOT ||
-		quota__refusal(&c->index_bytes, user, bytes, 0) == OUTSIDE_REASON_COUNT);
+	       index_bytes(m) + bytes <= c->kept_bytes / MODULE_SHARE && may_hold(c, user, bytes);
 }
 
 void symbol_cache__add_index(struct symbol_cache *c, const struct symbol_key *key, uint32_t user,
@@ -451,13 +605,12 @@ void symbol_cache__add_index(struct symbol_cache *c, const struct symbol_key *ke
 		symbol_index__free(index);
 		return;
 	}
-	if (user != ROOT)
-		quota__take(&c->index_bytes, user, bytes, 0);
-	m->user = user;
-	m->indexes[m->index_count++] = index;
-	drop_file(m);
-	m->state = symbol_index__state(index);
+	hold_index(c, m, user, index);
+	write_index(c, m, m->index_count - 1);
 	m->reading_cost = 0;
+	drop_file(m);
+	if (has_all(m))
+		drop_answers(c, m);
 }
 
 void symbol_cache__commit(struct symbol_cache *c)
@@ -472,7 +625,9 @@ void symbol_cache__reopen(struct symbol_cache *c)
 {
 	write_most(c, 0);
 	disk_cache__free(c->files);
+	disk_cache__free(c->index_files);
 	c->files = open_files(NULL, SYMBOL_CACHE_LIMIT);
+	c->index_files = open_index_files(NULL);
 }
 
 void symbol_cache__free(struct symbol_cache *c)
@@ -487,5 +642,6 @@ void symbol_cache__free(struct symbol_cache *c)
 	}
 	module_map__fini(&c->modules);
 	disk_cache__free(c->files);
+	disk_cache__free(c->index_files);
 	free(c);
 }

@@ -214,7 +214,8 @@ static bool rows_are_sane(const struct symbol_index *x, const struct index_block
 		if (r.bad || row.address > limit ||
 		    (i ? row.address <= before : row.address != before))
 			return false;
-		if (!is_place(x, &row.place) ||
+		if ((row.node == NODE_NOT_COVERED && !x->header->has_gaps) ||
+		    !is_place(x, &row.place) ||
 		    (row.node >= NODE_FIRST && !is_start(nodes, row.node)))
 			return false;
 	}
@@ -341,6 +342,11 @@ void symbol_index__bytes(const struct symbol_index *x, const void **data, size_t
 {
 	*data = x->data;
 	*size = x->size;
+}
+
+bool symbol_index__is_whole(const struct symbol_index *x)
+{
+	return !x->header->has_gaps;
 }
 
 enum symbol_state symbol_index__state(const struct symbol_index *x)

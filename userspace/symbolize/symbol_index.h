@@ -39,6 +39,8 @@ size_t symbol_index__size(const struct symbol_index *x); /* bytes in memory */
 uint64_t symbol_index__rows(const struct symbol_index *x);
 /* For symbol_index__open(); they stay the index's. */
 void symbol_index__bytes(const struct symbol_index *x, const void **data, size_t *size);
+/* Does it have the answers for all addresses? */
+bool symbol_index__is_whole(const struct symbol_index *x);
 /* Of the module; of one with lines it is that names were found. */
 enum symbol_state symbol_index__state(const struct symbol_index *x);
 

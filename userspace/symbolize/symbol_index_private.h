@@ -30,7 +30,8 @@ enum index_section {
 struct index_header {
 	uint64_t magic;
 	uint64_t rows;
-	uint32_t state; /* enum symbol_state */
+	uint16_t state;	   /* enum symbol_state */
+	uint16_t has_gaps; /* 1: some rows are of NODE_NOT_COVERED */
 	uint32_t sizes[INDEX_SECTION_COUNT];
 };
 

@@ -66,7 +66,7 @@ struct index_writer {
 	/* The answer before: most rows differ in the innermost place alone. */
 	struct symbol_frame frames[SYMBOL_CHAIN_MAX];
 	size_t frame_count;
-	bool begun;
+	bool begun, has_gaps;
 };
 
 #define DEFINE_RECORD_MAP(NAME, TYPE, KEY)                                                         \
@@ -423,6 +423,7 @@ int index_writer__gap(struct index_writer *w, uint64_t address)
 	struct index_row row = {.address = address, .node = NODE_NOT_COVERED};
 
 	w->begun = false;
+	w->has_gaps = true;
 	if (w->blocks.count && w->last.node == NODE_NOT_COVERED)
 		return 0;
 	return add_row(w, &row);
@@ -432,7 +433,10 @@ int index_writer__gap(struct index_writer *w, uint64_t address)
 
 int index_writer__finish(struct index_writer *w, enum symbol_state state, void **data, size_t *size)
 {
-	struct index_header header = {.magic = INDEX_MAGIC, .rows = w->row_count, .state = state};
+	struct index_header header = {.magic = INDEX_MAGIC,
+				      .rows = w->row_count,
+				      .state = (uint16_t)state,
+				      .has_gaps = w->has_gaps};
 	const void *const parts[INDEX_SECTION_COUNT] = {
 		[INDEX_SEGMENTS] = w->segments.data, [INDEX_BLOCKS] = w->blocks.data,
 		[INDEX_FILES] = w->files.data,	     [INDEX_FUNCTIONS] = w->functions.data,
