@@ -101,6 +101,7 @@ struct note_ops {
 	bool names_leaf; /* as the caller of code without a frame of its own it has the candidates for that code */
 	enum code_lasting lasting; /* of a function with a check … */
 	bool needs_check;	   /* … without one its words can be another function's later */
+	bool only_checked;	   /* without words and a check there is no question */
 	/*
 	 * The questions about the note of a sample: their number, at most NOTE_QUESTIONS_MAX. NULL: the note's
 	 * words.

@@ -252,7 +252,8 @@ static void count_drop(struct drop *drop, uint64_t time)
 {
 	if (drop->count++ == 0 || time < drop->first)
 		drop->first = time;
-	drop->last = max_u64(drop->last, time);
+	if (time > drop->last)
+		drop->last = time;
 }
 
 static void drop_event(struct event_queue *q, const struct event_header *event)

@@ -37,13 +37,6 @@ static const uint64_t looks[LOOKS] = {0,     S / 128, S / 64, S / 32, S / 16, S 
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-struct code_process *code_find(const struct code_part *c, pid_t pid)
-{
-	const struct task *task = tasks__find(c->options.tasks, pid);
-
-	return task ? task->slots.program.code : NULL;
-}
-
 static int add_process(struct code_part *c, struct task *task, uint64_t program)
 {
 	struct code_process *process;
@@ -396,13 +389,6 @@ static int code__sampled(void *code, struct task *task, const struct sample_even
 	return process->writes_map ? 0 : code_want_notes(code, process, e);
 }
 
-static int code__reported(void *code, const struct event_header *event)
-{
-	return event->type == EVENT_CODE_COPY
-		       ? code_take_copy(code, (const struct code_copy_event *)event)
-		       : 0;
-}
-
 /* ---- requests -------------------------------------------------------------------------------- */
 
 int code_request(struct code_part *c, const struct code_process *process,
@@ -529,7 +515,7 @@ int code_part__new(const struct code_options *options, struct live_part *part)
 	note_table__init(&c->notes);
 	*part = (struct live_part){.object = c,
 				   .sampled = code__sampled,
-				   .reported = code__reported,
+				   .reported = code_reported,
 				   .forked = code__forked,
 				   .mapped = code__mapped,
 				   .execed = code__ended,

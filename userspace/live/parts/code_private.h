@@ -145,7 +145,7 @@ int code_send_queries(struct code_part *c, struct code_process *process, uint64_
  */
 int code_forget_outdated(struct code_part *c, struct code_process *process);
 void code_free_questions(struct code_part *c, struct code_process *process);
-/* A copy of a function, before its first sample. 0, -ENOMEM, or what `push` has returned. */
-int code_take_copy(struct code_part *c, const struct code_copy_event *copy);
+/* live_part.reported: a function from its copy (EVENT_CODE_COPY). */
+int code_reported(void *code, const struct event_header *event);
 
 #endif

@@ -46,6 +46,13 @@ static bool query_equal(const struct query *x, const struct query *y)
 
 MAP_FUNCTIONS_OF(query_map, struct query, query_hash, query_equal);
 
+struct code_process *code_find(const struct code_part *c, pid_t pid)
+{
+	const struct task *task = tasks__find(c->options.tasks, pid);
+
+	return task ? task->slots.program.code : NULL;
+}
+
 /* NULL: there was no such question. */
 static struct query *find_query(const struct code_process *process,
 				const struct code_question *question)
@@ -230,9 +237,9 @@ static int want_note(struct code_part *c, struct code_process *process,
 {
 	const struct note_ops *ops = c->notes.of[note->kind];
 	struct code_question questions[NOTE_QUESTIONS_MAX] = {code_question(e, note)};
-	unsigned int count = !ops || ops->order == NOTE_PLACES_GROUP ? 0
-			     : ops->questions ? ops->questions(e, note, questions)
-					      : 1;
+	bool none = !ops || ops->order == NOTE_PLACES_GROUP ||
+		    (ops->only_checked && !(note->function && note->check));
+	unsigned int count = none ? 0 : ops->questions ? ops->questions(e, note, questions) : 1;
 	int err = 0;
 
 	for (unsigned int i = 0; i < count && !err; i++)
@@ -519,7 +526,7 @@ static const struct runtime_memory *copied_runtime(enum frame_note_kind *kind)
 	return memory;
 }
 
-int code_take_copy(struct code_part *c, const struct code_copy_event *copy)
+static int take_copy(struct code_part *c, const struct code_copy_event *copy)
 {
 	enum frame_note_kind kind;
 	const struct runtime_memory *memory = copied_runtime(&kind);
@@ -548,6 +555,13 @@ int code_take_copy(struct code_part *c, const struct code_copy_event *copy)
 	}
 	code_answers__fini(&answers);
 	return err == -ENODATA ? 0 : err;
+}
+
+int code_reported(void *code, const struct event_header *event)
+{
+	return event->type == EVENT_CODE_COPY
+		       ? take_copy(code, (const struct code_copy_event *)event)
+		       : 0;
 }
 
 /* A helper_answer_fn. Then requests what waits. */

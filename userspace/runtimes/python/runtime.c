@@ -262,17 +262,6 @@ static int read_copy(struct code_answers *answers, const struct code_copy_event 
 
 /* ---- notes ----------------------------------------------------------------------------------- */
 
-/*
- * From 3.13 on the interpreter has a frame of no function before each __init__. Its code, a constant, has no line and no
- * version; any other code has a version.
- */
-static unsigned int list_questions(const struct sample_event *e, const struct frame_note *note,
-				   struct code_question *questions)
-{
-	*questions = code_question(e, note);
-	return note->function && note->check;
-}
-
 static const struct note_ops notes[] = {
 	{.kind = FRAME_NOTE_PYTHON,
 	 .counted_as = FRAME_NOTE_PYTHON,
@@ -281,7 +270,8 @@ static const struct note_ops notes[] = {
 	 .is_urgent = true,
 	 .is_inherited = true,
 	 .lasting = CODE_LASTS,
-	 .questions = list_questions},
+	 /* from 3.13 on there is a frame of no function before each __init__, whose code has neither line nor version */
+	 .only_checked = true},
 	{.kind = FRAME_NOTE_PYTHON_LOOP, .order = NOTE_PLACES_GROUP},
 };
 
