@@ -140,7 +140,6 @@ static void report_stats(struct sink *s)
 	NUMBER(spool_windows);
 	NUMBER(spool_bytes);
 	NUMBER(torn_files);
-	NUMBER(last_sent);
 	printf("\"rejected\": %" PRIu64 ", \"too_old\": %" PRIu64 ", \"too_big\": %" PRIu64
 	       ", \"dropped\": %" PRIu64 ", \"spool_failed\": %d, \"error\": ",
 	       t.windows_dropped[SINK_REJECTED], t.windows_dropped[SINK_TOO_OLD],

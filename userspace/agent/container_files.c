@@ -179,7 +179,7 @@ static int read_own_file(int root_fd, const char *path, char **bytes, size_t *si
 
 /* What is not there, or not sound, is no error. 0 or -ENOMEM. */
 static int read_config(int root_fd, const char *path, struct container_texts *texts,
-		       struct container_files_stats *stats)
+		       uint64_t *files)
 {
 	_cleanup_free_ char *bytes = NULL;
 	size_t size = 0;
@@ -187,16 +187,15 @@ static int read_config(int root_fd, const char *path, struct container_texts *te
 
 	if (err == -ENOENT || err == -ENOTDIR || err == -ENOMEM)
 		return err == -ENOMEM ? err : 0;
-	stats->read += !err;
+	*files += !err;
 	if (!err)
 		err = container_config__parse(bytes, size, texts);
-	stats->bad += err && err != -ENOMEM;
 	return err == -ENOMEM ? err : 0;
 }
 
 /* The containers of containerd are in a directory of their namespace: "k8s.io", "moby", "default". */
 static int read_containerd(int root_fd, const char *id, struct container_texts *texts,
-			   struct container_files_stats *stats)
+			   uint64_t *files)
 {
 	static const char place[] = "run/containerd/io.containerd.runtime.v2.task";
 	_cleanup_closedir_ DIR *dir = open_names(root_fd, place);
@@ -210,7 +209,7 @@ static int read_containerd(int root_fd, const char *id, struct container_texts *
 		    snprintf(path, sizeof(path), "%s/%s/%s/config.json", place, entry->d_name,
 			     id) >= (int)sizeof(path))
 			continue;
-		err = read_config(root_fd, path, texts, stats);
+		err = read_config(root_fd, path, texts, files);
 	}
 	return err;
 }
@@ -239,7 +238,7 @@ static int take_podman_name(const struct json_text *json, struct json_value cont
 }
 
 static int read_podman_list(int root_fd, const char *id, struct container_texts *texts,
-			    struct container_files_stats *stats)
+			    uint64_t *files)
 {
 	_cleanup_free_ char *bytes = NULL;
 	struct import_failure failure;
@@ -252,32 +251,31 @@ static int read_podman_list(int root_fd, const char *id, struct container_texts 
 
 	if (err)
 		return err == -ENOMEM ? err : 0;
-	stats->read++;
+	++*files;
 	json = (struct json_text){bytes, bytes + size, &failure};
 	err = json_walk__init(&walk, &json, bytes, JSON_ARRAY);
 	while (!err && (more = json_walk__next(&walk)))
 		err = more < 0 ? more : take_podman_name(&json, walk.value, id, texts);
-	stats->bad += err && err != -ENOMEM;
 	return err == -ENOMEM ? err : 0;
 }
 
 int container_files__read(int root_fd, const char *id, struct container_texts *texts,
-			  struct container_files_stats *stats)
+			  uint64_t *files)
 {
 	static const char *const places[] = {
 		"run/containers/storage/overlay-containers/%s/userdata/config.json",
 		"var/lib/containers/storage/overlay-containers/%s/userdata/config.json",
 		"var/lib/docker/containers/%s/config.v2.json",
 	};
-	int err = read_containerd(root_fd, id, texts, stats);
+	int err = read_containerd(root_fd, id, texts, files);
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && !err; i++) {
 		char path[512];
 
 		if (snprintf(path, sizeof(path), places[i], id) < (int)sizeof(path))
-			err = read_config(root_fd, path, texts, stats);
+			err = read_config(root_fd, path, texts, files);
 	}
 	if (!err && !texts->pod && !texts->name)
-		err = read_podman_list(root_fd, id, texts, stats);
+		err = read_podman_list(root_fd, id, texts, files);
 	return err;
 }

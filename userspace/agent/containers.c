@@ -211,12 +211,10 @@ static bool is_something(const struct container_texts *t)
 static int look_up(struct containers *c, struct known_container *known, const char *id,
 		   const char *pod_key)
 {
-	struct container_files_stats files = {};
-	int err = *id ? container_files__read(c->root_fd, id, &known->texts, &files) : 0;
+	int err = *id ? container_files__read(c->root_fd, id, &known->texts, &c->stats.files_read)
+		      : 0;
 
 	c->stats.looked_up++;
-	c->stats.files_read += files.read;
-	c->stats.files_bad += files.bad;
 	if (!err && *id)
 		err = take_logged(c, id, &known->texts);
 	if (!err && *pod_key)

@@ -39,7 +39,7 @@ const struct container_names *containers__find(struct containers *c, const char 
 
 struct containers_stats {
 	uint64_t looked_up, found, evicted;
-	uint64_t files_read, files_bad; /* bad: too big, not ours, no JSON */
+	uint64_t files_read;
 };
 void containers__stats(const struct containers *c, struct containers_stats *stats);
 
@@ -53,16 +53,12 @@ struct container_texts {
 
 void container_texts__fini(struct container_texts *t);
 
-struct container_files_stats {
-	uint64_t read, bad;
-};
-
 /*
  * What the files below `root_fd` say about a container. The names that are found first stay. 0 or -ENOMEM; that there is
- * no file, or none that is sound, is no error.
+ * no file, or none that is sound, is no error. *files is raised by the number of those that were read.
  */
 int container_files__read(int root_fd, const char *id, struct container_texts *texts,
-			  struct container_files_stats *stats);
+			  uint64_t *files);
 
 /* The texts in one such file: an OCI runtime's config.json, or Docker's config.v2.json. 0, -EBADMSG, -ENOMEM. */
 int container_config__parse(const char *json, size_t size, struct container_texts *texts);

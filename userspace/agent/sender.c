@@ -108,7 +108,6 @@ static void count_attempt(struct sink *s, const struct sink_request *r, uint64_t
 	if (accepted) {
 		s->stats.cpu_ns_sent += r->cpu_ns;
 		s->stats.samples_sent += r->samples;
-		s->stats.last_sent = monotonic_ns();
 	}
 	pthread_mutex_unlock(&s->lock);
 }

@@ -41,7 +41,6 @@ struct sink_stats {
 		spool_oldest; /* now; oldest: ns since the epoch, 0: none */
 	uint64_t torn_files;  /* in the spool, skipped */
 	bool spool_failed;    /* what is kept is in memory */
-	uint64_t last_sent;   /* CLOCK_MONOTONIC ns; 0: never */
 	char last_error[256]; /* "": none. No secret is in it */
 };
 

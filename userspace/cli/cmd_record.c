@@ -270,15 +270,16 @@ static int run_until_the_end(struct recording *r, struct failure *failure)
 
 /* ---- finishing ------------------------------------------------------------------------------- */
 
-static int close_recording_file(struct recording *r, uint64_t *bytes, struct failure *failure)
+static int close_recording_file(struct recording *r, struct failure *failure)
 {
+	uint64_t bytes;
 	const char *path;
 	char *other;
 	int err;
 
 	session__set_writer(r->session, NULL);
 	recording_writer__flush(r->writer);
-	*bytes = recording_writer__bytes(r->writer);
+	bytes = recording_writer__bytes(r->writer);
 	other = recording_writer__other_path(r->writer);
 	if (other)
 		outputs__recording_is_at(&r->options.outputs, other);
@@ -287,7 +288,7 @@ static int close_recording_file(struct recording *r, uint64_t *bytes, struct fai
 	if (!err)
 		return 0;
 	fail(failure, err, "cannot write %s: %s", path, strerror(-err));
-	if (*bytes && err != -ENOENT)
+	if (bytes && err != -ENOENT)
 		fail_remedy(failure, err,
 			    "sysprof report %s (it keeps everything written before the error)",
 			    path);
@@ -298,9 +299,8 @@ static int close_recording_file(struct recording *r, uint64_t *bytes, struct fai
 static void abandon_recording_file(struct recording *r, int err, struct failure *failure)
 {
 	struct failure why = {};
-	uint64_t bytes;
 
-	if (r->writer && close_recording_file(r, &bytes, &why) == err)
+	if (r->writer && close_recording_file(r, &why) == err)
 		*failure = why;
 }
 
@@ -372,7 +372,7 @@ static int finish(struct recording *r, struct failure *failure)
 	err = symbolize(r, &summary.symbols, failure);
 	give_up__arm();
 	if (r->writer) {
-		int close_err = close_recording_file(r, &summary.recording_bytes, failure);
+		int close_err = close_recording_file(r, failure);
 
 		err = err ? err : close_err;
 	}

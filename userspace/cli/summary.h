@@ -16,7 +16,6 @@ struct summary {
 	struct session_stats session;
 	const struct written_files *files;
 	struct symbolizer_counts symbols;
-	uint64_t recording_bytes; /* of the .sysprof file, 0: none */
 };
 
 void summary__print(const struct summary *s);

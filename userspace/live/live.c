@@ -461,7 +461,7 @@ int live__stop(struct live *live, event_sink_fn sink, void *context)
 	if (!err)
 		err = live_settle_code(live);
 	if (!err)
-		err = live_targets__read_cpu(live, end.time, &live->threads_counted);
+		err = live_targets__read_cpu(live, end.time);
 	if (!err)
 		err = call_parts(live->parts, second, end.time);
 	if (!err)
@@ -523,7 +523,6 @@ void live__stats(const struct live *live, struct live_stats *stats)
 {
 	*stats = (struct live_stats){
 		.samples = live->samples,
-		.threads_at_stop = live->threads_counted,
 		.jit_cpu = jit_tail__cpu(live->jit),
 		.memory = bpf_session__memory(live->session),
 	};

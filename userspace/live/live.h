@@ -116,7 +116,6 @@ struct live_shared live__shared(const struct live *live);
 struct live_stats {
 	struct groups_stats groups;
 	uint64_t samples;
-	uint64_t threads_at_stop;
 	struct event_queue_stats queue;
 	uint64_t jit_cpu; /* of following perf maps, ns */
 	size_t memory;	  /* maps, rings and the queue, bytes */

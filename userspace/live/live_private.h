@@ -115,7 +115,7 @@ struct live {
 	bool changed;  /* side-band of targets has come since the last tick */
 	uint64_t start_time;
 	uint64_t samples;
-	uint64_t cpu_at_start, threads_counted;
+	uint64_t cpu_at_start;
 	bool started, stopped;
 	int found_err; /* of a mapping whose file was found between two ticks */
 };
@@ -128,7 +128,7 @@ int live_targets__add_descendants(struct live *live, struct failure *failure);
 /* Reads all targets from /proc. `first`: they were requested, so they are in the profile, sampled or not. */
 int live_targets__snapshot(struct live *live, bool first, event_push_fn push);
 /* CPU of every thread of every target, as of now, into the queue. `time` 0: that of each reading. */
-int live_targets__read_cpu(struct live *live, uint64_t time, uint64_t *threads);
+int live_targets__read_cpu(struct live *live, uint64_t time);
 /* CPU time so far (ns) of the requested targets that still live, without children. */
 uint64_t live_targets__cpu(const struct live *live);
 

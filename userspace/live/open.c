@@ -367,9 +367,8 @@ int live__begin(struct live *live, struct failure *failure)
 
 int live__start(struct live *live, struct failure *failure)
 {
-	uint64_t threads;
 	/* baselines, as late as can be: a snapshot of a big system takes its time */
-	int err = live_targets__read_cpu(live, 0, &threads);
+	int err = live_targets__read_cpu(live, 0);
 
 	if (!err)
 		err = call_parts(live->parts, second, monotonic_ns());

@@ -88,7 +88,6 @@ int live_targets__snapshot(struct live *live, bool first, event_push_fn push)
 
 struct cpu_reading {
 	struct live *live;
-	uint64_t threads;
 	uint64_t time; /* 0: that of each reading */
 };
 
@@ -96,13 +95,12 @@ static int push_thread_cpu(void *context, struct event_header *event)
 {
 	struct cpu_reading *reading = context;
 
-	reading->threads++;
 	if (reading->time)
 		event->time = reading->time;
 	return event_queue__push(reading->live->queue, event);
 }
 
-int live_targets__read_cpu(struct live *live, uint64_t time, uint64_t *threads)
+int live_targets__read_cpu(struct live *live, uint64_t time)
 {
 	struct cpu_reading reading = {.live = live, .time = time};
 	_cleanup_free_ pid_t *pids = NULL;
@@ -113,7 +111,6 @@ int live_targets__read_cpu(struct live *live, uint64_t time, uint64_t *threads)
 
 	for (size_t i = 0; i < count && !err; i++)
 		err = proc_snapshot__thread_cpu(live->proc, pids[i], push_thread_cpu, &reading);
-	*threads = reading.threads;
 	return err;
 }
 

@@ -154,7 +154,6 @@ struct thread_life *world__thread_at(struct world *w, uint32_t pid, uint32_t tid
 	thread = find_thread_of(w, process, tid);
 	if (thread)
 		return thread;
-	w->stats.unknown_tasks++;
 	return process_table__add_thread(w->processes, process, tid, process->name, 0, time);
 }
 

@@ -25,7 +25,6 @@ struct world_stats {
 	uint64_t refused_mappings; /* of processes with too many */
 	uint64_t dropped_mappings; /* of the process with the most, as all together were too many */
 	uint64_t rereads;	   /* requested readings of /proc */
-	uint64_t unknown_tasks;	   /* threads that no event had reported */
 };
 
 /* `requests` (may be NULL) must outlive the world. Returns NULL if out of memory. */

@@ -54,7 +54,6 @@ struct finisher {
 	size_t working; /* windows that the thread has taken */
 	bool ending;
 	bool draining; /* a caller waits until nothing is left */
-	uint64_t cpu;
 
 	bool runs; /* the thread does */
 	pthread_t thread;
@@ -187,7 +186,6 @@ static bool take_work(struct finisher *f, struct finisher_work *work)
 
 	pthread_mutex_lock(&f->lock);
 	f->working = 0;
-	f->cpu = thread_cpu_ns();
 	while (!has_work(f) && !f->ending) {
 		pthread_cond_broadcast(&f->idle);
 		pthread_cond_wait(&f->wake, &f->lock);
@@ -410,14 +408,4 @@ void finisher__drain(struct finisher *f)
 		pthread_cond_wait(&f->idle, &f->lock);
 	pthread_mutex_unlock(&f->lock);
 	end_thread(f);
-}
-
-uint64_t finisher__cpu(struct finisher *f)
-{
-	uint64_t cpu;
-
-	pthread_mutex_lock(&f->lock);
-	cpu = f->cpu;
-	pthread_mutex_unlock(&f->lock);
-	return cpu;
 }

@@ -70,7 +70,4 @@ int finisher__symbolize(struct finisher *f, struct window *window,
 int finisher__finish(struct finisher *f, struct window *window, const struct profile **profile,
 		     struct failure *failure);
 
-/* CPU time of the thread so far, ns. */
-uint64_t finisher__cpu(struct finisher *f);
-
 #endif

@@ -85,7 +85,6 @@ struct surveyed_map {
 struct process_survey {
 	pid_t pid;
 	char comm[16];
-	uint32_t owner_user;
 	char state;	     /* of its first thread, as in /proc/PID/stat */
 	const char *program; /* the path of the first of its files that is no library; NULL: none */
 	bool maps_read;	     /* its mappings could be read */

@@ -437,7 +437,6 @@ void session__stats(struct session *s, struct session_stats *stats)
 		.images_known = image_table__count(world__images(world)),
 		.mappings_left = world__stats(world).refused_mappings +
 				 world__stats(world).dropped_mappings,
-		.finisher_cpu = finisher__cpu(windows__finisher(s->windows)),
 		.longest_rotation = windows.longest_close,
 		.longest_rotation_cpu = windows.longest_close_cpu,
 	};

@@ -148,7 +148,6 @@ struct session_stats {
 	size_t threads;			 /* of the open window */
 	size_t processes_known, threads_known, images_known;
 	uint64_t mappings_left;	       /* that were not kept: there were too many */
-	uint64_t finisher_cpu;	       /* ns */
 	uint64_t longest_rotation;     /* that the rings were held up for, ns */
 	uint64_t longest_rotation_cpu; /* CPU time of it */
 };
