@@ -18,7 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/credentials.h"
 #include "agent/http.h"
 #include "agent/retry.h"
 #include "agent/secret_memory.h"

@@ -6,8 +6,9 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#undef fail /* base/log.h has one, too */
 
-#include "capture/ring_sizes.h"
+#include "capture/bpf_session.h"
 
 #define MB     (1024u * 1024)
 #define KB     1024u

@@ -11,7 +11,6 @@
 
 #include <sysprof/profile_builder.h>
 
-#include "agent/service_memory.h"
 #include "agent/services.h"
 #include "base/clocks.h"
 

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "symbolize/memo.h"
+#include "symbolize/module_private.h"
 #include "symbolize/dwarf_private.h"
 
 static void paths_test(void **state)

@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "elf/elf_file.h"
-#include "unwind/extents.h"
+#include "unwind/place_store.h"
 #include "unwind/build.h"
 #include "unwind/table_builder.h"
 #include "unwind/table_store.h"

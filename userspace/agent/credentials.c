@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "agent/credentials.h"
+#include "agent/http.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "agent/service_memory.h"
+#include "agent/services.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "agent/label_set.h"
-#include "agent/service_memory.h"
 #include "base/order.h"
 #include "base/vec.h"
 

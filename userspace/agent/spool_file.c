@@ -9,7 +9,7 @@
  * A file has exactly the length in its head, so a truncated one is recognized when it is opened. A body is compared
  * with its hash when it is read. A change of this layout changes the magic: files of another version are not ours.
  */
-#include "agent/spool_file.h"
+#include "agent/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -49,14 +49,14 @@ int memory_with(const char *name, const void *data, size_t size)
 	return err ? err : steal_fd(fd);
 }
 
-ssize_t pread_full(int fd, void *data, size_t size, uint64_t offset)
+/* From the file's position on if `offset` is -1. */
+static ssize_t read_all(int fd, char *data, size_t size, off_t offset)
 {
 	size_t done = 0;
 
-	if (offset > INT64_MAX || size > INT64_MAX - offset)
-		return -EOVERFLOW;
 	while (done < size) {
-		ssize_t got = pread(fd, (char *)data + done, size - done, offset + done);
+		ssize_t got = offset < 0 ? read(fd, data + done, size - done)
+					 : pread(fd, data + done, size - done, offset + done);
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -67,6 +67,13 @@ ssize_t pread_full(int fd, void *data, size_t size, uint64_t offset)
 		done += got;
 	}
 	return done;
+}
+
+ssize_t pread_full(int fd, void *data, size_t size, uint64_t offset)
+{
+	if (offset > INT64_MAX || size > INT64_MAX - offset)
+		return -EOVERFLOW;
+	return read_all(fd, data, size, (off_t)offset);
 }
 
 int pread_exactly(int fd, void *data, size_t size, uint64_t offset)
@@ -80,20 +87,7 @@ int pread_exactly(int fd, void *data, size_t size, uint64_t offset)
 
 ssize_t read_full(int fd, void *data, size_t size)
 {
-	size_t done = 0;
-
-	while (done < size) {
-		ssize_t got = read(fd, (char *)data + done, size - done);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (!got)
-			break;
-		done += got;
-	}
-	return done;
+	return read_all(fd, data, size, -1);
 }
 
 int read_file_at(int dirfd, const char *path, size_t limit, char **data, size_t *size)

@@ -8,7 +8,7 @@
  * Side-band records come in bursts (a linker's mappings, a storm of forks), and one that is lost does more harm than a
  * sample. So their ring has a quarter of a CPU's share, up to what no burst is known to fill.
  */
-#include "capture/ring_sizes.h"
+#include "capture/bpf_session.h"
 
 #include "base/minmax.h"
 #include "capture/perf_events.h"

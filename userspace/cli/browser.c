@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cli/browser.h"
+#include "cli/serving_files.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -157,11 +157,6 @@ static int agent_options__read_again(const struct agent_options *options,
 	return read_settings(&o, settings, failure);
 }
 
-static void agent_options__fini(struct agent_options *o)
-{
-	agent_settings__fini(&o->settings);
-}
-
 /* For the help. */
 static void agent_options__print(FILE *out)
 {
@@ -435,7 +430,7 @@ static int run_agent(int argc, char **argv)
 	if (status)
 		return status;
 	status = run_modes(&options);
-	agent_options__fini(&options);
+	agent_settings__fini(&options.settings);
 	return status;
 }
 

@@ -16,6 +16,7 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "base/output_file.h"
+#include "base/parse.h"
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "cli/commands.h"
@@ -233,20 +234,12 @@ static bool find_symbol(const char *line, size_t size, uint64_t *address, size_t
 {
 	static const char MAP[] = " (/tmp/perf-";
 	const char *at = line, *stop = line + size, *map;
-	unsigned int digits = 0;
 
 	while (at < stop && (*at == ' ' || *at == '\t'))
 		at++;
 	if (at == line)
 		return false;
-	for (*address = 0; at < stop && strchr("0123456789abcdefABCDEF", *at) && *at; at++) {
-		int digit = *at <= '9' ? *at - '0' : (*at | 0x20) - 'a' + 10;
-
-		if (++digits > 16)
-			return false;
-		*address = *address << 4 | (uint64_t)digit;
-	}
-	if (!digits || at == stop || *at != ' ')
+	if (parse_hex(&at, address) || at >= stop || *at != ' ')
 		return false;
 	*begin = at + 1 - line;
 	if (size < 5 || memcmp(stop - 5, ".map)", 5))

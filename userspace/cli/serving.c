@@ -21,7 +21,6 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/file_url.h"
-#include "cli/browser.h"
 #include "cli/commands.h"
 #include "cli/give_up.h"
 #include "cli/serving_files.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "export/row_times.h"
+#include "export/call_frames.h"
 
 #include "base/minmax.h"
 

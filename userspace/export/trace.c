@@ -37,7 +37,6 @@
 #include "export/call_frames.h"
 #include "export/call_tree.h"
 #include "export/describe.h"
-#include "export/row_times.h"
 #include "export/tracks.h"
 #include "profile/timeline.h"
 

@@ -8,7 +8,7 @@
  *
  * Slots of forgotten images are used again; slot 0 stays empty.
  */
-#include "process/image_table.h"
+#include "process/world.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -22,7 +22,7 @@
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "process/jit_names.h"
-#include "session/symbols.h"
+#include "session/window.h"
 #include "stream/event_decode.h"
 
 #define PENDING_MAX  (256u << 20)

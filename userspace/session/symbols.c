@@ -3,7 +3,7 @@
  * Results are encoded as the events of a recording, and the profile is filled from these events. The encoding
  * truncates long strings and chains, so this way a replay gives the same profile as the live session.
  */
-#include "session/symbols.h"
+#include "session/window.h"
 
 #include <errno.h>
 #include <stdio.h>

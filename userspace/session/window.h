@@ -9,10 +9,12 @@
 #include <sys/stat.h>
 
 #include <sysprof/profile_builder.h>
+#include <sysprof/symbolizer.h>
 
 #include "base/vec.h"
 #include "process/recorder.h"
 #include "procfs/dso_opener.h"
+#include "stream/event_queue.h"
 
 #define KERNEL_RELEASE_SIZE 128
 
@@ -66,5 +68,16 @@ void window__free(struct window *w);
 
 /* "kernel" and "kernel_build_id" of EVENT_META; other keys are ignored. */
 void kernel_identity__meta(struct kernel_identity *kernel, const char *key, const char *value);
+
+/* Symbols for a closed window: every location is resolved once, and the results are emitted as events. */
+
+/*
+ * Resolves every location in files, the vDSO and the kernel. The results are added to the window's profile
+ * and, unless `sink` is NULL, passed to it as the events of a recording, up to EVENT_SYMBOLS_END. 0 or
+ * negative errno, including the sink's. A file without symbols is not an error.
+ */
+int symbolize_window(struct window *w, struct symbolizer *symbolizer,
+		     const struct symbolizer_options *options, struct symbolizer_counts *counts,
+		     event_sink_fn sink, void *context);
 
 #endif

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 
 #include "symbolize/dwarf_private.h"
-#include "symbolize/memo.h"
+#include "symbolize/module_private.h"
 
 struct dwarf_reader {
 	uint64_t memory_limit;

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/order.h"
-#include "symbolize/memo.h"
+#include "symbolize/module_private.h"
 
 const char *dwarf_linkage_name(Dwarf_Die *die)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Places of strings -> texts that were made from them. */
-#include "symbolize/memo.h"
+#include "symbolize/module_private.h"
 
 #include <stdlib.h>
 

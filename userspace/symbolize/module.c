@@ -25,7 +25,6 @@
 #include "base/vec.h"
 #include "elf/elf_file.h"
 #include "elf/gopclntab.h"
-#include "symbolize/memo.h"
 #include "symbolize/module_private.h"
 
 #define DEFAULT_MEMORY_LIMIT (UINT64_C(4) << 30)

@@ -127,4 +127,19 @@ int module_merge_frames(struct module *m, uint64_t address, const struct symbol_
 uint64_t module_index_cost(const struct module *m);
 void module_finish_report(struct module *m, size_t count);
 
+/*
+ * Results for strings, by the address of the string: the readable form of a mangled name, the whole path of a file.
+ * Equal texts are kept once.
+ */
+
+struct memo;
+
+struct memo *memo__new(void); /* NULL: no memory */
+void memo__free(struct memo *m);
+
+/* The result for this address, or NULL. Valid until the memo is freed. */
+const char *memo__get(const struct memo *m, const void *place);
+/* Keep a copy of `text`; NULL: no memory. */
+const char *memo__put(struct memo *m, const void *place, const char *text);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "unwind/extents.h"
+#include "unwind/place_store.h"
 
 #include <errno.h>
 #include <stdlib.h>

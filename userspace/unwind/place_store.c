@@ -11,7 +11,6 @@
 #include "base/quota.h"
 #include "base/tenant_user.h"
 #include "base/vec.h"
-#include "unwind/extents.h"
 #include "unwind/table_store.h"
 
 #define ROOM		  (UNWIND_PLACES_SIZE - UNWIND_PLACES_ALIGN)

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/quota.h"
 #include "base/vec.h"
-#include "unwind/extents.h"
+#include "unwind/place_store.h"
 
 #define EPOCH_NS       100000000ull /* what is used within one is used at the same time */
 #define EPOCHS_IN_USE  20	    /* and a table is in use for so long after */

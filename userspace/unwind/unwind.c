@@ -5,9 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#ifndef __always_inline
-#define __always_inline inline __attribute__((always_inline))
-#endif
+#undef __always_inline /* only the verifier needs that */
+#define __always_inline inline
 
 /* Tables are not masked into a map here, but the walk wants to mask them into something. */
 #define unwind_segment_size (1ULL << 32)
@@ -20,18 +19,32 @@ static const unsigned char *unwind_segment(struct unwind_state *s,
 static const struct unwind_table *unwind_table_at(struct unwind_state *s, __u32 number);
 static bool unwind_find_mapping(struct unwind_state *s, __u64 address);
 static bool unwind_has_mappings(struct unwind_state *s);
-static int unwind_find_room(struct unwind_state *s);
-static int unwind_across(struct unwind_state *s);
 static long unwind_thread_base(struct unwind_state *s, __u64 *base);
-static int unwind_find_call(struct unwind_state *s, __u64 ra);
-static int unwind_look(struct unwind_state *s, __u64 address);
-static int unwind_find_called(struct unwind_state *s, __u64 cfa, __u64 ra);
-static int unwind_find_undescribed(struct unwind_state *s);
-static int unwind_find_word(struct unwind_state *s, __u32 number);
-static int unwind_find_return(struct unwind_state *s, __u64 ra);
-static int unwind_find_in_words(struct unwind_state *s);
-static int unwind_find_pair(struct unwind_state *s, __u64 address);
-static int unwind_find_leaf(struct unwind_state *s);
+
+/* In the kernel these are functions that the verifier checks one by one. */
+#define unwind_find_room(s)	       unwind_room_at(s)
+#define unwind_across(s)	       unwind_across_at(s)
+#define unwind_find_call(s, ra)	       unwind_call_before(s, ra)
+#define unwind_look(s, address)	       unwind_look_at(s, address)
+#define unwind_find_called(s, cfa, ra) unwind_is_called(s, cfa, ra)
+#define unwind_find_undescribed(s)     unwind_undescribed(s)
+#define unwind_find_word(s, number)    unwind_is_word(s, number)
+#define unwind_find_return(s, ra)      unwind_is_return(s, ra)
+#define unwind_find_in_words(s)	       unwind_search(s)
+#define unwind_find_pair(s, address)   unwind_read_pair(s, address, &(s)->low, &(s)->high)
+#define unwind_find_leaf(s)	       unwind_leaf_of_made(s)
+
+static int unwind_room_at(struct unwind_state *s);
+static int unwind_across_at(struct unwind_state *s);
+static int unwind_call_before(struct unwind_state *s, __u64 ra);
+static int unwind_look_at(struct unwind_state *s, __u64 address);
+static bool unwind_is_called(struct unwind_state *s, __u64 cfa, __u64 ra);
+static int unwind_undescribed(struct unwind_state *s);
+static int unwind_is_word(struct unwind_state *s, __u32 number);
+static bool unwind_is_return(struct unwind_state *s, __u64 ra);
+static int unwind_search(struct unwind_state *s);
+static long unwind_read_pair(struct unwind_state *s, __u64 address, __u64 *low, __u64 *high);
+static int unwind_leaf_of_made(struct unwind_state *s);
 
 #include <sysprof/unwind_walk.h>
 
@@ -73,65 +86,10 @@ static bool unwind_has_mappings(struct unwind_state *s)
 	return space_of(s)->count > 0;
 }
 
-static int unwind_find_room(struct unwind_state *s)
-{
-	return unwind_room_at(s);
-}
-
-static int unwind_across(struct unwind_state *s)
-{
-	return unwind_across_at(s);
-}
-
 static long unwind_thread_base(struct unwind_state *s, __u64 *base)
 {
 	*base = space_of(s)->thread_base;
 	return *base ? 0 : -1;
-}
-
-static int unwind_find_call(struct unwind_state *s, __u64 ra)
-{
-	return unwind_call_before(s, ra);
-}
-
-static int unwind_find_called(struct unwind_state *s, __u64 cfa, __u64 ra)
-{
-	return unwind_is_called(s, cfa, ra);
-}
-
-static int unwind_find_undescribed(struct unwind_state *s)
-{
-	return unwind_undescribed(s);
-}
-
-static int unwind_find_return(struct unwind_state *s, __u64 ra)
-{
-	return unwind_is_return(s, ra);
-}
-
-static int unwind_find_word(struct unwind_state *s, __u32 number)
-{
-	return unwind_is_word(s, number);
-}
-
-static int unwind_find_in_words(struct unwind_state *s)
-{
-	return unwind_search(s);
-}
-
-static int unwind_find_pair(struct unwind_state *s, __u64 address)
-{
-	return unwind_read_pair(s, address, &s->low, &s->high);
-}
-
-static int unwind_find_leaf(struct unwind_state *s)
-{
-	return unwind_leaf_of_made(s);
-}
-
-static int unwind_look(struct unwind_state *s, __u64 address)
-{
-	return unwind_look_at(s, address);
 }
 
 static bool find_range(const struct unwind_space *space, uint64_t address,
