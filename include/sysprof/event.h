@@ -225,7 +225,8 @@ struct sample_event {
  * HOTSPOT       an interpreted frame: its Method; check: its ConstMethod; place: bytes from there to the bytecode; 0: unknown
  * PYTHON_LOOP   the native frame is the interpreter loop that runs the Python frames of group `place`
  * HOTSPOT_CODE  compiled code and stubs: the blob; check: its compile id, then the low half of its Method's address;
- *               place: bytes from the blob to the instruction or the return address
+ *               place: bytes from the blob to the instruction or the return address. In EVENT_CODE_FUNCTION also a piece of
+ *               code that lasts as long as its process: its first address; check: its size, below 2^32
  * V8_WASM       a WebAssembly frame in V8: the instance of its module; check, in EVENT_CODE_FUNCTION: function index + 1
  * V8_FRAME      another frame of V8 in code made at run time: its type
  *

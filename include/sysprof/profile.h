@@ -198,6 +198,8 @@ struct profile_location {
 	bool ambiguous;	     /* another function may have been at the address; */
 	uint32_t sure_lines; /* this number of outermost lines is certain even so */
 	bool unnamed;	     /* it has no function name from a symbol; set when finished */
+	struct function_id
+		fallback; /* what it is called if nothing names it; 0: nothing is known */
 };
 
 /* Is this line uncertain? `line` is an index into profile->lines. */

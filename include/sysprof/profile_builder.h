@@ -142,6 +142,9 @@ struct location_id profile_builder__version(struct profile_builder *b, struct lo
 /* Facts about the JIT code at a location. */
 void profile_builder__code(struct profile_builder *b, struct location_id id, enum code_tier tier,
 			   bool ambiguous);
+/* The function of JIT code that nothing else will name. */
+void profile_builder__fallback(struct profile_builder *b, struct location_id id,
+			       struct function_id function);
 /* The number of outermost lines of an ambiguous location that are certain. */
 void profile_builder__sure_lines(struct profile_builder *b, struct location_id id, uint32_t count);
 const struct profile_stack *profile_builder__get_stack(const struct profile_builder *b,

@@ -200,6 +200,36 @@ def test_signatures():
     assert b'"full_names":[' in page
 
 
+def check_stubs(binary):
+    """From its first instruction on: before the JVM is found, its stacks have no notes. -Xint, so that nothing is compiled."""
+    path = scratch("stubs.folded")
+    ready = scratch("stubs.ready")
+    if os.path.exists(ready):
+        os.unlink(ready)
+    sysprof("record", "-o", path, "--", "timeout", "3", binary, "-Xint", "-cp", classes(), "Names", ready, check=124)
+    rows = [(frames, count) for frames, count in folded(path) if frames[0] == "java"]
+    bare = [f for frames, _ in rows for f in frames if f.startswith("0x")]
+    without_notes = sum("[Interpreter]" in frames for frames, _ in rows)
+    print(f"  {binary}: {len(bare)} addresses, {without_notes} stacks with interpreted frames that have no notes")
+    assert not bare, bare
+    # Java is what the call stub calls, and nothing else is
+    wrong = [frames for frames, _ in rows if MAIN in frames and not has_chain(frames, "[call stub]", MAIN)]
+    assert named(rows, MAIN) > 0.3 and not wrong, wrong[:1]
+
+
+def test_stubs():
+    need_root()
+    check_stubs(java())
+
+
+@long
+def test_stubs_in_others():
+    need_root()
+    for major, home in jdks().items():
+        if major != MAJOR:
+            check_stubs(os.path.join(home, "bin/java"))
+
+
 @long
 def test_compiled_and_inlined_in_others():
     for major, home in jdks().items():

@@ -351,6 +351,99 @@ static void test_stub(void **state)
 	close_scene(s);
 }
 
+#define RETURN (image_code_of(IMAGE_STUBS) + 0x40)
+
+static void set_call_return(struct scene *s, uint64_t value)
+{
+	struct hotspot_layout *l = &s->found.layout;
+
+	image_put(&s->image, IMAGE_STATICS + 64, value, 8);
+	l->known[HOTSPOT_CALL_STUB_RETURN] = true;
+	l->at[HOTSPOT_CALL_STUB_RETURN] = IMAGE_BASE + IMAGE_STATICS + 64;
+	s->found.code.call_return = value;
+}
+
+/* One stub has a name of its own: that which Java returns to. */
+static void test_call_stub(void **state)
+{
+	struct scene *s = open_scene(true);
+	uint64_t blob = image_code_of(IMAGE_STUBS) - IMAGE_HEADER;
+	struct code_question q = {
+		.kind = FRAME_NOTE_HOTSPOT_CODE, .function = blob, .address = RETURN - 1};
+	const struct code_function_event *f;
+	const struct code_chain_event *e;
+	size_t at = 0;
+
+	(void)state;
+	set_call_return(s, RETURN);
+	assert_int_equal(request(s, &q), 0);
+	f = next_event(s, &at, EVENT_CODE_FUNCTION);
+	assert_string_equal(code_function__name(f), "[call stub]");
+	e = next_event(s, &at, EVENT_CODE_CHAIN);
+	assert_int_equal(e->function, blob);
+	assert_int_equal(e->call_count, 1);
+	assert_int_equal(e->calls[0].function, f->function);
+	assert_int_equal(e->calls[0].check, f->check);
+	q.address--;
+	assert_int_equal(request(s, &q), 0);
+	f = next_event(s, &at, EVENT_CODE_FUNCTION);
+	assert_string_equal(code_function__name(f), "[StubRoutines (1)]");
+	close_scene(s);
+}
+
+static void assert_piece(struct scene *s, size_t *at, uint64_t start, uint64_t size,
+			 const char *name)
+{
+	const struct code_function_event *f = next_event(s, at, EVENT_CODE_FUNCTION);
+
+	assert_non_null(f);
+	assert_int_equal(f->kind, FRAME_NOTE_HOTSPOT_CODE);
+	assert_int_equal(f->function, start);
+	assert_int_equal(f->check, size);
+	assert_string_equal(code_function__name(f), name);
+}
+
+/* Code that lasts as long as the process is listed: what is compiled is not, nor what was freed. */
+static void test_listing(void **state)
+{
+	const struct code_question q = {.kind = FRAME_NOTE_HOTSPOT_CODE};
+
+	(void)state;
+	for (int moved = 0; moved < 2; moved++) {
+		struct scene *s = open_scene(moved);
+		uint64_t stubs = image_code_of(IMAGE_STUBS) - IMAGE_HEADER;
+		uint64_t bytecode = image_code_of(IMAGE_INTERPRETER) - IMAGE_HEADER;
+		const uint32_t after[] = {IMAGE_STUBS + 16, IMAGE_STUBS + 19, IMAGE_STUBS + 24};
+		uint64_t name = 0;
+		size_t at = 0;
+
+		set_call_return(s, RETURN);
+		for (unsigned int i = 0; i < 3; i++) {
+			uint32_t blob = image_blob(&s->image, after[i], 3, "vtable chunks", 0);
+
+			name = name ? name : image_word(&s->image, blob);
+			image_put(&s->image, blob, name, 8);
+		}
+		assert_int_equal(request(s, &q), 0);
+		assert_piece(s, &at, bytecode, 24 * 128 - IMAGE_BLOCK, "[Interpreter]");
+		assert_piece(s, &at, stubs, 16 * 128 - IMAGE_BLOCK, "[StubRoutines (1)]");
+		assert_piece(s, &at, stubs + 16 * 128, 6 * 128 - IMAGE_BLOCK, "[vtable chunks]");
+		assert_piece(s, &at, stubs + 24 * 128, 3 * 128 - IMAGE_BLOCK, "[vtable chunks]");
+		assert_piece(s, &at, RETURN - 1, 1, "[call stub]");
+		assert_null(next_event(s, &at, 0));
+		for (uint32_t left = 1; left < 40; left++) {
+			s->memory.reads_left = left;
+			s->answers.bytes.count = s->answers.methods.count = 0;
+			request(s, &q);
+		}
+		s->memory.reads_left = 1000;
+		s->answers.bytes.count = 0;
+		s->answers.limit = 100;
+		assert_int_equal(request(s, &q), -E2BIG);
+		close_scene(s);
+	}
+}
+
 static void test_limits(void **state)
 {
 	struct scene *s = open_scene(true);
@@ -382,6 +475,8 @@ int main(void)
 		cmocka_unit_test(test_code_that_is_replaced_meanwhile),
 		cmocka_unit_test(test_bad_scopes),
 		cmocka_unit_test(test_stub),
+		cmocka_unit_test(test_call_stub),
+		cmocka_unit_test(test_listing),
 		cmocka_unit_test(test_limits),
 	};
 

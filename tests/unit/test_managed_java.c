@@ -166,6 +166,47 @@ static void test_java_that_is_gone(void **state)
 	assert_string_equal(lines_of(1), "[prog] [stub] 0x50030 outer:33? a.B.inlined:44? leaf:11");
 }
 
+/*
+ * Code without a note: what a stack copy was walked through, or from before the JVM was found. Pieces of code that last as long as
+ * the process name it, the smallest first.
+ */
+static void test_pieces_of_code(void **state)
+{
+	(void)state;
+	begin();
+	noted_sample(3, NULL, 0);
+	report(FRAME_NOTE_HOTSPOT_CODE, MADE, 0x800, CODE_STATE_CONFIRMED, "[stubs]", 0);
+	report(FRAME_NOTE_HOTSPOT_CODE, MADE + 0x2f, 2, CODE_STATE_CONFIRMED, "[call stub]", 0);
+	finish();
+	assert_string_equal(lines_of(0), "[call stub] [prog] [prog]");
+	assert_int_equal(tier_of("[call stub]"), CODE_TIER_STUB);
+	assert_int_equal(ev.p->runtime_count, 0);
+}
+
+static void test_piece_around_another(void **state)
+{
+	(void)state;
+	begin();
+	noted_sample(3, NULL, 0);
+	report(FRAME_NOTE_HOTSPOT_CODE, MADE, 0x800, CODE_STATE_CONFIRMED, "[stubs]", 0);
+	report(FRAME_NOTE_HOTSPOT_CODE, MADE + 0x2f, 1, CODE_STATE_CONFIRMED, "[call stub]", 0);
+	finish();
+	assert_string_equal(lines_of(0), "[stubs] [prog] [prog]");
+}
+
+/* A smaller one, compiled code, a method: none of them is the code at the address. */
+static void test_no_piece(void **state)
+{
+	(void)state;
+	begin();
+	noted_sample(3, NULL, 0);
+	report(FRAME_NOTE_HOTSPOT_CODE, MADE, 0x20, CODE_STATE_CONFIRMED, "[stubs]", 0);
+	report(FRAME_NOTE_HOTSPOT_CODE, MADE, CHECK, CODE_STATE_CONFIRMED, "[method]", 0);
+	report(FRAME_NOTE_HOTSPOT, MADE, 0x800, CODE_STATE_CONFIRMED, "[interpreted]", 0);
+	finish();
+	assert_string_equal(lines_of(0), "0x50030 [prog] [prog]");
+}
+
 /* Between two places that the compiler has described: of what is inlined at the next the outermost is sure. */
 static void test_java_between_places(void **state)
 {
@@ -242,6 +283,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		STORY(test_java),
 		STORY(test_java_functions),
+		STORY(test_pieces_of_code),
+		STORY(test_piece_around_another),
+		STORY(test_no_piece),
 		STORY(test_java_that_was_replaced),
 		STORY(test_java_that_is_gone),
 		STORY(test_java_between_places),

@@ -245,6 +245,48 @@ const struct code_chain_event *code_functions__chain(const struct code_functions
 		       : NULL;
 }
 
+/* ---- pieces of code -------------------------------------------------------------------------- */
+
+#define PIECES_NESTED 4u /* that one may have before it with the same address */
+
+DEFINE_ORDER(compare_pieces, struct code_piece, ASCENDING(life) ?: ASCENDING(start) ?: DESCENDING(end));
+
+int code_functions__pieces(const struct code_functions *f, enum frame_note_kind kind,
+			   struct code_pieces *pieces)
+{
+	for (size_t i = 0; i < f->entries.count; i++) {
+		const struct entry *entry = &f->entries.data[i];
+		const struct code_words *w = &entry->words;
+		struct code_piece piece = {w->life, w->function, w->function + w->check, NULL};
+
+		if (entry->is_chain || w->kind != kind || !w->check || w->check >> 32 ||
+		    piece.end < piece.start || !entry->versions.count)
+			continue;
+		piece.event = (const struct code_function_event *)entry->versions.data[0];
+		if (vec_push(&pieces->all, piece))
+			return -ENOMEM;
+	}
+	vec_sort(&pieces->all, compare_pieces);
+	return 0;
+}
+
+const struct code_piece *code_pieces__at(const struct code_pieces *pieces, uint64_t life,
+					 uint64_t address)
+{
+	size_t at = partition_point(pieces->all.data, pieces->all.count, p,
+				    p->life < life || (p->life == life && p->start <= address));
+
+	for (unsigned int i = 0; i < PIECES_NESTED && at; i++) {
+		const struct code_piece *piece = &pieces->all.data[--at];
+
+		if (piece->life == life && address < piece->end)
+			return piece;
+	}
+	return NULL;
+}
+
+/* ---- forgetting ------------------------------------------------------------------------------ */
+
 /* Nothing has looked for it for some windows, and its room is wanted. */
 static bool is_outdated(const struct code_functions *f, const struct entry *entry,
 			const struct life_bytes *life)

@@ -15,6 +15,7 @@
 
 #include <sysprof/event.h>
 
+#include "base/vec.h"
 #include "runtimes/runtime.h"
 
 /* Of all, and of one life; what comes then is not kept. */
@@ -71,6 +72,23 @@ const struct code_function_event *code_functions__inherited(const struct code_fu
 const struct code_chain_event *code_functions__chain(const struct code_functions *f,
 						     const struct code_words *words,
 						     size_t version);
+
+/* A piece of code that lasts as long as its process (FRAME_NOTE_HOTSPOT_CODE in event.h). */
+struct code_piece {
+	uint64_t life, start, end;
+	const struct code_function_event *event;
+};
+
+struct code_pieces {
+	VEC(struct code_piece) all; /* by life and start, of two with one start the larger first */
+};
+
+/* Those of this kind, until the next call that changes something. 0 or -ENOMEM. vec_free(&pieces->all) in any case. */
+int code_functions__pieces(const struct code_functions *f, enum frame_note_kind kind,
+			   struct code_pieces *pieces);
+/* The smallest one with the address. NULL: none. */
+const struct code_piece *code_pieces__at(const struct code_pieces *pieces, uint64_t life,
+					 uint64_t address);
 
 /* Between two windows: frees what is known of lives for which `is_known` is false, and what is not needed any more. */
 void code_functions__forget(struct code_functions *f,

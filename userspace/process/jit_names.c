@@ -504,6 +504,11 @@ static int look_at_stacks(struct jit_names *j)
 
 static struct done_stack put_together(struct jit_names *j, struct stack_id id, uint64_t time);
 
+static bool has_fallback(const struct jit_names *j, struct location_id location)
+{
+	return profile_builder__get_location(j->builder, location)->fallback.v;
+}
+
 /* One frame on top of its callers. */
 static struct done_stack add_frame(struct jit_names *j, struct stack_id id, uint64_t time)
 {
@@ -517,7 +522,7 @@ static struct done_stack add_frame(struct jit_names *j, struct stack_id id, uint
 
 		if (version) {
 			location = version->location;
-			result.unnamed |= !version->code;
+			result.unnamed |= !version->code && !has_fallback(j, location);
 			result.ambiguous |= version->ambiguous;
 		}
 	}

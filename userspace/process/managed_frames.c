@@ -767,3 +767,39 @@ void managed_frames__resolve(struct managed_frames *m)
 	for (unsigned int kind = 0; kind < FRAME_NOTE_COUNT; kind++)
 		report_counts(m, &counts[kind], kind);
 }
+
+/* ---- frames without a note ------------------------------------------------------------------- */
+
+static int suggest_of_kind(struct managed_frames *m, enum frame_note_kind kind,
+			   const uint64_t *lives, size_t count)
+{
+	struct code_pieces pieces = {};
+	int err = code_functions__pieces(m->functions, kind, &pieces);
+
+	for (uint32_t i = 1;
+	     !err && pieces.all.count && i < profile_builder__location_count(m->builder); i++) {
+		const struct location_id id = {i};
+		const struct profile_location *l = profile_builder__get_location(m->builder, id);
+		const struct code_piece *piece;
+
+		if (l->process.v >= count || !lives[l->process.v] ||
+		    profile_builder__get_dso(m->builder, l->dso)->kind != DSO_JIT)
+			continue;
+		piece = code_pieces__at(&pieces, lives[l->process.v], l->address);
+		if (piece)
+			profile_builder__fallback(m->builder, id,
+						  function_of(m, kind, piece->event));
+	}
+	vec_free(&pieces.all);
+	return err;
+}
+
+int managed_frames__suggest(struct managed_frames *m, const uint64_t *lives, size_t count)
+{
+	int err = 0;
+
+	for (unsigned int kind = 0; kind < FRAME_NOTE_COUNT && !err; kind++)
+		if (m->notes.of[kind] && m->notes.of[kind]->has_pieces)
+			err = suggest_of_kind(m, kind, lives, count);
+	return err;
+}

@@ -51,6 +51,12 @@ struct location_id managed_frames__location(const struct managed_frames *m, uint
 /* Is it one of code that was made as the process ran? */
 bool managed_frames__is_made(const struct managed_frames *m, uint64_t frame);
 
+/*
+ * Locations of JIT code without a note get the piece of code that they are in, in case nothing else names them. `lives`: by number
+ * of their process. 0 or -ENOMEM.
+ */
+int managed_frames__suggest(struct managed_frames *m, const uint64_t *lives, size_t count);
+
 /* Gives all locations what is known of them. */
 void managed_frames__resolve(struct managed_frames *m);
 

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/vec.h"
 #include "runtimes/runtime.h"
@@ -310,6 +311,7 @@ static void note_jit_process(struct recorder *r, const struct process_life *life
 	if (!entry || entry->jit || !entry->id.v)
 		return;
 	process.id = entry->id;
+	process.life = life->number.serial;
 	process.runtime = runtime_of(r, life->maps);
 	memcpy(process.files, life->jit_files, sizeof(process.files));
 	if (vec_push(&r->jit_processes, process))
@@ -322,7 +324,7 @@ static void note_jit_process(struct recorder *r, const struct process_life *life
 static void note_refused(struct recorder *r, const struct process_life *first)
 {
 	for (const struct process_life *p = first; p; p = process_life__next(p)) {
-		struct jit_process process = {.refused = p->unread};
+		struct jit_process process = {.life = p->number.serial, .refused = p->unread};
 		struct window_process *entry;
 
 		if (p->unread == CODE_RUNTIME_READ || p->has_followed_file)
@@ -339,6 +341,24 @@ static void note_refused(struct recorder *r, const struct process_life *first)
 		else
 			entry->jit = r->jit_processes.count;
 	}
+}
+
+/* Of frames that nothing else names. 0 or -ENOMEM. */
+static int suggest_names(struct recorder *r)
+{
+	_cleanup_free_ uint64_t *lives = NULL;
+	size_t count = 0;
+
+	for (size_t i = 0; i < r->jit_processes.count; i++)
+		count = max_u64(count, r->jit_processes.data[i].id.v + 1);
+	if (!count)
+		return 0;
+	lives = calloc(count, sizeof(*lives));
+	if (!lives)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->jit_processes.count; i++)
+		lives[r->jit_processes.data[i].id.v] = r->jit_processes.data[i].life;
+	return managed_frames__suggest(r->managed, lives, count);
 }
 
 const struct jit_process *recorder__jit_processes(const struct recorder *r, size_t *count)
@@ -846,6 +866,8 @@ int recorder__close(struct recorder *r, uint64_t end)
 	note_refused(r, process_table__first_dead(table));
 	note_refused(r, process_table__first_living(table));
 	managed_frames__resolve(r->managed);
+	if (suggest_names(r))
+		r->failed = true;
 	gil_counts__report(&r->gil, r->builder);
 	session->period = recording_facts__period(r->facts);
 	settle_realtime(r);

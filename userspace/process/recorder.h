@@ -38,6 +38,7 @@ int recorder__close(struct recorder *r, uint64_t end);
 /* A sampled process that runs JIT code. */
 struct jit_process {
 	struct process_id id;
+	uint64_t life;		       /* its serial number */
 	const struct runtime *runtime; /* NULL: not recognized */
 	enum code_runtime_state
 		refused; /* why its functions are not read; READ: they are, or it is not known */

@@ -271,12 +271,20 @@ struct location_id profile_builder__version(struct profile_builder *b, struct lo
 		.elf_address = PROFILE_UNKNOWN_ADDRESS,
 		.process = first->process,
 		.version = version,
+		.fallback = first->fallback,
 	};
 
 	if (b->error || !location.v)
 		return (struct location_id){0};
 	return (struct location_id){
 		number_of(b, &b->locations, location_table__need(&b->locations, &l, NULL))};
+}
+
+void profile_builder__fallback(struct profile_builder *b, struct location_id id,
+			       struct function_id function)
+{
+	if (!b->error && id.v)
+		b->locations.data[id.v].fallback = function;
 }
 
 void profile_builder__code(struct profile_builder *b, struct location_id id, enum code_tier tier,

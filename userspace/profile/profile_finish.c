@@ -60,6 +60,13 @@ static void name_unnamed_locations(struct profile_builder *b)
 			l->unnamed = is_named_as_unnamed(b, l);
 			continue;
 		}
+		if (l->fallback.v) {
+			line.function = l->fallback;
+			l->tier = CODE_TIER_STUB;
+			profile_builder__resolve(b, (struct location_id){i}, l->elf_address, &line,
+						 1);
+			continue;
+		}
 		if (!known->v || b->dsos.data[l->dso.v].kind == DSO_JIT)
 			*known = unnamed_function(b, l);
 		line.function = *known;

@@ -281,6 +281,19 @@ static void end_looks(struct code_process *process, const struct code_request *r
 		process->settled = true;
 }
 
+#define LISTS_MAX 2u
+
+/* Its pieces of code are listed when it is found, and when the first profile ends, because more has been made since. */
+static void list_pieces(struct code_part *c, struct code_process *process)
+{
+	int err = 0;
+
+	if (process->listed < LISTS_MAX)
+		err = code_want_pieces(c, process, monotonic_ns());
+	process->listed += process->listed < LISTS_MAX;
+	c->err = c->err ? c->err : err;
+}
+
 /* A helper_answer_fn. */
 static void take_info(void *context, const struct helper_answer *answer)
 {
@@ -316,6 +329,8 @@ static void take_info(void *context, const struct helper_answer *answer)
 	if (!found.info.has)
 		return;
 	process->layout = found.layout;
+	process->found = found.info.has;
+	list_pieces(c, process);
 	publish_wanted(c, process, &found.info);
 }
 
@@ -441,6 +456,8 @@ int code_part__close(const struct live_part *part, uint64_t now)
 
 	c->window++;
 	for (size_t i = 0; i < c->processes.count && !err; i++) {
+		if (c->processes.data[i]->listed && c->processes.data[i]->listed < LISTS_MAX)
+			list_pieces(c, c->processes.data[i]);
 		err = code_forget_outdated(c, c->processes.data[i]);
 		if (!err)
 			err = code_want_open(c, c->processes.data[i], now, true);

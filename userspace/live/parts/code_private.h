@@ -71,6 +71,8 @@ struct code_process {
 	bool wanted, looked_at; /* it is to be looked at; a look is under way */
 	bool settled;		/* the last look was enough, until a runtime is mapped */
 	bool writes_map;	/* it writes down its functions itself */
+	uint8_t listed;		/* how often its pieces of code were requested */
+	uint32_t found;		/* RUNTIME_… that it has, as of the last look */
 	bool is_forked; /* it runs its parent's program: task->parent and task->since hold for it */
 	bool inherits;	/* the kernel notes of it what its parent has: `info` */
 	bool is_like_parent;	   /* … which is all that there is to be known */
@@ -130,6 +132,8 @@ struct code_process *code_requested(const struct code_request *request);
 /* The notes of a sample; `process` NULL: it is not known yet. 0 or -ENOMEM, as the next ones. */
 int code_want_notes(struct code_part *c, struct code_process *process,
 		    const struct sample_event *e);
+/* Pieces of code that last as long as the process, of the runtimes that it has. */
+int code_want_pieces(struct code_part *c, struct code_process *process, uint64_t now);
 /* Those that came before their processes. */
 int code_want_early(struct code_part *c);
 /*

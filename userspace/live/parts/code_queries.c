@@ -232,6 +232,26 @@ static int want(struct code_part *c, struct code_process *process,
 	return err ? err : want_own(c, process, question, now);
 }
 
+int code_want_pieces(struct code_part *c, struct code_process *process, uint64_t now)
+{
+	int err = 0;
+
+	for (unsigned int kind = 0; kind < FRAME_NOTE_COUNT && !err; kind++) {
+		const struct code_question question = {.kind = kind, .time = now};
+		const struct note_ops *ops = c->notes.of[kind];
+		struct query *known = find_query(process, &question);
+
+		if (!ops || !ops->has_pieces ||
+		    !(runtime_of_note(kind)->memory->bits & process->found))
+			continue;
+		if (!known)
+			err = want_own(c, process, &question, now);
+		else if (!known->waits)
+			err = repeat_query(process, known - process->queries.data, now);
+	}
+	return err;
+}
+
 static int want_note(struct code_part *c, struct code_process *process,
 		     const struct sample_event *e, const struct frame_note *note)
 {

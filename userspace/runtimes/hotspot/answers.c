@@ -207,13 +207,14 @@ static int add_scopes(struct code_answers *answers, struct hotspot_found *found,
 }
 
 /* Not a function of the program's: its name is in brackets. */
-static int add_stub(struct code_answers *answers, struct hotspot_found *found,
-		    const struct code_question *q, const struct hotspot_blob *blob)
+static int add_stub(struct code_answers *answers, struct hotspot_found *found, uint64_t function,
+		    uint64_t check, const struct hotspot_blob *blob)
 {
-	struct code_question stub = {.kind = q->kind, .function = q->function, .check = q->check};
+	struct code_question stub = {
+		.kind = FRAME_NOTE_HOTSPOT_CODE, .function = function, .check = check};
 	struct managed_function f = {};
-	char text[BLOB_NAME_MAX], name[BLOB_NAME_MAX + 2];
-	int err = hotspot_blob__name(blob, found->memory, text, sizeof(text));
+	char text[BLOB_NAME_MAX] = "call stub", name[BLOB_NAME_MAX + 2];
+	int err = blob ? hotspot_blob__name(blob, found->memory, text, sizeof(text)) : 0;
 
 	if (err && err != -ENAMETOOLONG)
 		return 1;
@@ -222,15 +223,83 @@ static int add_stub(struct code_answers *answers, struct hotspot_found *found,
 	return code_answers__function(answers, &stub, CODE_STATE_CONFIRMED, 0, &f, 0);
 }
 
-static int add_code(struct code_answers *answers, const struct code_question *q,
+/* The last call is the code itself. */
+static int add_code(struct code_answers *answers, const struct code_question *q, uint64_t function,
 		    enum code_state state, struct compiled_code *e)
 {
 	if (state != CODE_STATE_CONFIRMED) {
 		e->count = 0;
 		e->state = state;
 	}
-	e->calls[e->count++] = (struct code_call){q->function, q->check, e->sure, 0};
+	e->calls[e->count++] = (struct code_call){function, q->check, e->sure, 0};
 	return code_answers__chain(answers, q, e->state, e->calls, e->count);
+}
+
+/* The address of the call that the call stub makes: it is one of many stubs in its blob, and a caller of all of Java. */
+static bool is_call_stub(const struct hotspot_found *found, uint64_t address)
+{
+	return found->code.call_return && address == found->code.call_return - 1;
+}
+
+/* ---- code that lasts as long as the process -------------------------------------------------- */
+
+#define PIECES_MAX 1024u
+
+struct listing {
+	struct code_answers *answers;
+	struct hotspot_found *found;
+	struct hotspot_blob piece; /* blobs with one name that follow one another; size 0: none */
+	unsigned int count;
+};
+
+static int end_piece(struct listing *l)
+{
+	struct hotspot_blob piece = l->piece;
+	int err;
+
+	l->piece.size = 0;
+	if (!piece.size || ++l->count > PIECES_MAX)
+		return 0;
+	err = add_stub(l->answers, l->found, piece.address, piece.size, &piece);
+	return err > 0 ? 0 : err;
+}
+
+static int list_blob(void *context, const struct hotspot_blob *blob)
+{
+	struct listing *l = context;
+	uint64_t gap = blob->address - (l->piece.address + l->piece.size);
+	bool goes_on = l->piece.size && l->piece.name == blob->name &&
+		       gap < (1ull << l->found->code.shift) +
+				       l->found->layout.at[HOTSPOT_HEAP_BLOCK_SIZE];
+	int err = 0;
+
+	if (!goes_on || is_compiled(blob))
+		err = end_piece(l);
+	if (err || is_compiled(blob))
+		return err;
+	if (!goes_on)
+		l->piece = *blob;
+	l->piece.size = (uint32_t)(blob->address + blob->size - l->piece.address);
+	return 0;
+}
+
+/*
+ * All code that is not of methods: the JVM makes it once, and does not free it. So it names what has no note: frames of copied stacks,
+ * and those from before the JVM was found.
+ */
+static int list_code(struct code_answers *answers, struct hotspot_found *found)
+{
+	struct listing l = {.answers = answers, .found = found};
+	struct hotspot_code now;
+	int err = hotspot_code__read(&now, &found->layout, found->memory);
+
+	if (!err)
+		err = hotspot_code__each(&now, found->memory, list_blob, &l);
+	if (!err)
+		err = end_piece(&l);
+	if (!err && now.call_return)
+		err = add_stub(answers, found, now.call_return - 1, 1, NULL);
+	return err == -ENOMEM || err == -E2BIG || err == -EDQUOT ? err : 0;
 }
 
 /* Its methods at an address, if the code is the same before and after they were read. */
@@ -240,22 +309,30 @@ int hotspot_answers__code(struct code_answers *answers, struct hotspot_found *fo
 	struct compiled_code e = {.state = CODE_STATE_CONFIRMED};
 	size_t bytes = answers->bytes.count, methods = answers->methods.count;
 	struct hotspot_blob blob;
+	uint64_t function = q->function;
 	enum code_state state;
 	int err;
 
-	if (!found->is_read || !q->address)
+	if (!found->is_read)
+		return 0;
+	if (!q->function)
+		return list_code(answers, found);
+	if (!q->address)
 		return 0;
 	state = find_blob(found, q, &blob);
 	if (state == CODE_STATE_UNKNOWN)
 		return 0;
 	if (state == CODE_STATE_STALE)
-		return add_code(answers, q, state, &e);
+		return add_code(answers, q, function, state, &e);
+	if (is_call_stub(found, q->address))
+		function = q->address;
 	err = is_compiled(&blob) ? add_scopes(answers, found, q, &blob, &e)
-				 : add_stub(answers, found, q, &blob);
+				 : add_stub(answers, found, function, q->check,
+					    function == q->function ? &blob : NULL);
 	if (!err)
 		state = find_blob(found, q, &blob);
 	if (!err && state == CODE_STATE_CONFIRMED)
-		err = add_code(answers, q, state, &e);
+		err = add_code(answers, q, function, state, &e);
 	if (err || state != CODE_STATE_CONFIRMED) {
 		answers->bytes.count = bytes;
 		answers->methods.count = methods;

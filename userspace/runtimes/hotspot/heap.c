@@ -14,6 +14,7 @@
 #define ADDRESS_BITS	47
 #define FREE		0xffu
 #define MAP_PIECE	64u
+#define MAP_READ	4096u
 #define NAME_READ	40u
 #define FRAME_WORDS_MAX (1u << 17)
 
@@ -77,6 +78,9 @@ static int read_interpreter(struct hotspot_code *code, struct target_memory *mem
 		err = target_memory__u32(memory, &end, queue + at[HOTSPOT_QUEUE_END]);
 	if (!err)
 		code->bytecode_end = code->bytecode_start + min_u64(end, HOTSPOT_CODE_MAX);
+	if (!err && code->layout->known[HOTSPOT_CALL_STUB_RETURN] &&
+	    target_memory__word(memory, &code->call_return, at[HOTSPOT_CALL_STUB_RETURN]))
+		code->call_return = 0;
 	return err;
 }
 
@@ -289,6 +293,32 @@ int hotspot_code__is_used(const struct hotspot_code *code, struct target_memory 
 					  blob - l->at[HOTSPOT_HEAP_BLOCK_SIZE] +
 						  l->at[HOTSPOT_HEAP_BLOCK_USED]);
 	return err ? err : used ? 0 : -ENODATA;
+}
+
+int hotspot_code__each(struct hotspot_code *code, struct target_memory *memory,
+		       int (*visit)(void *context, const struct hotspot_blob *blob), void *context)
+{
+	const struct hotspot_heap *h = hotspot_code__heap(code, code->bytecode_start);
+	unsigned char map[MAP_READ];
+	unsigned int blobs = 0;
+	int err = h ? 0 : -ENODATA;
+
+	for (uint64_t at = 0; !err && at < h->map_size && blobs < HOTSPOT_BLOBS_MAX; at++) {
+		struct hotspot_blob blob;
+
+		if (at % sizeof(map) == 0)
+			err = target_memory__read(
+				memory, map, min_u64(sizeof(map), h->map_size - at), h->map + at);
+		if (err || map[at % sizeof(map)])
+			continue;
+		blobs++;
+		err = hotspot_code__blob(code, memory,
+					 h->low + (at << code->shift) +
+						 code->layout->at[HOTSPOT_HEAP_BLOCK_SIZE],
+					 &blob);
+		err = err == -ENODATA ? 0 : err ? err : visit(context, &blob);
+	}
+	return err;
 }
 
 int hotspot_blob__name(const struct hotspot_blob *blob, struct target_memory *memory, char *name,

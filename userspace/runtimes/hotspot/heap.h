@@ -59,6 +59,8 @@ struct hotspot_code {
 	unsigned int count;
 	unsigned int shift;		       /* of addresses to segments */
 	uint64_t bytecode_start, bytecode_end; /* the interpreter's codelets */
+	uint64_t
+		call_return; /* where Java returns to from what the JVM has called: in the call stub; 0: not known */
 	/* kinds by the address of a name, so that each is read once; by address modulo their number */
 	struct {
 		uint64_t name;
@@ -84,6 +86,12 @@ int hotspot_code__take(struct hotspot_code *code, struct target_memory *memory,
 /* 0; -ENODATA: it was freed, and what is left of it will be overwritten; else as reading fails. */
 int hotspot_code__is_used(const struct hotspot_code *code, struct target_memory *memory,
 			  uint64_t blob);
+/*
+ * All blobs of the heap that the interpreter is in, in order of their addresses, as far as they can be read; a blob that the JVM is
+ * changing is left out. `visit` returns 0 to go on. 0, what `visit` has returned, or as reading fails.
+ */
+int hotspot_code__each(struct hotspot_code *code, struct target_memory *memory,
+		       int (*visit)(void *context, const struct hotspot_blob *blob), void *context);
 /* The text of the name: what kind of blob it is; codelets and methods have others. As target_memory__string(). */
 int hotspot_blob__name(const struct hotspot_blob *blob, struct target_memory *memory, char *name,
 		       size_t size);

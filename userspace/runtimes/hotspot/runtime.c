@@ -172,6 +172,7 @@ static const struct note_ops notes[] = {
 	 .calls = FRAME_NOTE_HOTSPOT,
 	 .has_signatures = true},
 	{.kind = FRAME_NOTE_HOTSPOT_CODE,
+	 .has_pieces = true,
 	 .counted_as = FRAME_NOTE_HOTSPOT,
 	 .calls = FRAME_NOTE_HOTSPOT,
 	 .naming = NAMED_BY_CODE,
