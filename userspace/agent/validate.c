@@ -13,18 +13,6 @@
 #define SYMBOL_MAX 65535
 #define TYPES_MAX  2
 
-enum {
-	SAMPLE_TYPE = 1,
-	SAMPLE,
-	MAPPING,
-	LOCATION,
-	FUNCTION,
-	STRING_TABLE,
-	TIME_NANOS = 9,
-	DURATION_NANOS,
-	PERIOD_TYPE,
-};
-
 struct text {
 	const char *bytes;
 	size_t size;
@@ -216,27 +204,27 @@ static bool add_mapping(struct check *c, const struct wire *field)
 static bool take_table(struct check *c, const struct wire *field, void *context)
 {
 	(void)context;
-	if (field->number >= SAMPLE_TYPE && field->number <= STRING_TABLE &&
+	if (field->number >= PPROF_SAMPLE_TYPE && field->number <= PPROF_STRING_TABLE &&
 	    field->type != WIRE_BYTES)
 		return refuse(c, "damaged message");
 	switch (field->number) {
-	case SAMPLE_TYPE:
+	case PPROF_SAMPLE_TYPE:
 		c->types++;
 		break;
-	case MAPPING:
+	case PPROF_MAPPING:
 		return add_mapping(c, field);
-	case LOCATION:
+	case PPROF_LOCATION:
 		c->locations++;
 		break;
-	case FUNCTION:
+	case PPROF_FUNCTION:
 		c->functions++;
 		break;
-	case STRING_TABLE:
+	case PPROF_STRING_TABLE:
 		return add_string(c, field);
-	case TIME_NANOS:
+	case PPROF_TIME_NANOS:
 		c->time = field->value;
 		break;
-	case DURATION_NANOS:
+	case PPROF_DURATION_NANOS:
 		c->duration = field->value;
 		break;
 	default:
@@ -385,15 +373,15 @@ static bool check_field(struct check *c, const struct wire *field, void *context
 	struct numbers *numbers = context;
 
 	switch (field->number) {
-	case SAMPLE_TYPE:
+	case PPROF_SAMPLE_TYPE:
 		return check_type(c, field);
-	case SAMPLE:
+	case PPROF_SAMPLE:
 		return check_sample(c, field);
-	case LOCATION:
+	case PPROF_LOCATION:
 		return check_location(c, field, ++numbers->location);
-	case FUNCTION:
+	case PPROF_FUNCTION:
 		return check_function(c, field, ++numbers->function);
-	case PERIOD_TYPE:
+	case PPROF_PERIOD_TYPE:
 		c->has_period_type = true;
 		return check_type(c, field);
 	default:

@@ -101,4 +101,18 @@ static inline int wire_next(struct wire *w)
 	return good ? 1 : -1;
 }
 
+/* The fields of pprof's message Profile. */
+enum pprof_field {
+	PPROF_SAMPLE_TYPE = 1,
+	PPROF_SAMPLE,
+	PPROF_MAPPING,
+	PPROF_LOCATION,
+	PPROF_FUNCTION,
+	PPROF_STRING_TABLE,
+	PPROF_TIME_NANOS = 9,
+	PPROF_DURATION_NANOS,
+	PPROF_PERIOD_TYPE,
+	PPROF_PERIOD,
+};
+
 #endif

@@ -176,13 +176,6 @@ static int cannot_create(const char *path, int err, struct failure *failure)
 	return fail_remedy(failure, err, "create the directory, or choose another path with -o");
 }
 
-static void warn_of_directory(const char *path)
-{
-	log_print(LOG_WARNING,
-		  "other users can replace files in %s: choose a directory of your own with -o",
-		  strcmp(path, ".") ? path : "the current directory");
-}
-
 /* Each directory once. */
 static void warn_of_shared(const struct outputs *outputs)
 {
@@ -196,7 +189,10 @@ static void warn_of_shared(const struct outputs *outputs)
 			named = before && !strcmp(before, shared);
 		}
 		if (shared && !named)
-			warn_of_directory(shared);
+			log_print(
+				LOG_WARNING,
+				"other users can replace files in %s: choose a directory of your own with -o",
+				strcmp(shared, ".") ? shared : "the current directory");
 	}
 }
 

@@ -17,16 +17,6 @@
 #include "base/wire.h"
 #include "export/comments.h"
 
-/* Numbers of the fields of a profile. */
-enum profile_field {
-	FIELD_SAMPLE_TYPE = 1,
-	FIELD_SAMPLE,
-	FIELD_MAPPING,
-	FIELD_LOCATION,
-	FIELD_FUNCTION,
-	FIELD_STRING_TABLE,
-};
-
 struct pprof_writer {
 	const struct profile *p;
 	uint32_t depth_max;
@@ -113,7 +103,7 @@ static void write_bytes(struct pprof_writer *w, const void *bytes, size_t size)
 }
 
 /* The header of a field with a length. */
-static void write_header(struct pprof_writer *w, enum profile_field field, size_t size)
+static void write_header(struct pprof_writer *w, enum pprof_field field, size_t size)
 {
 	uint8_t header[16];
 
@@ -130,7 +120,7 @@ static void pack_message(struct pprof_writer *w, const ProtobufCMessage *message
 	w->packed.count = protobuf_c_message_pack(message, w->packed.data);
 }
 
-static void write_message(struct pprof_writer *w, enum profile_field field,
+static void write_message(struct pprof_writer *w, enum pprof_field field,
 			  const ProtobufCMessage *message)
 {
 	pack_message(w, message);
@@ -155,7 +145,7 @@ void pprof_writer__sample_type(struct pprof_writer *w, const char *type, const c
 	Pprof__ValueType message;
 
 	fill_value_type(w, &message, type, unit);
-	write_message(w, FIELD_SAMPLE_TYPE, &message.base);
+	write_message(w, PPROF_SAMPLE_TYPE, &message.base);
 }
 
 static void add_to_path(struct pprof_writer *w, uint32_t location)
@@ -216,7 +206,7 @@ void pprof_writer__sample(struct pprof_writer *w, struct stack_id stack, const i
 	message.value = (int64_t *)values;
 	message.n_label = label_count;
 	message.label = w->label_list.data;
-	write_message(w, FIELD_SAMPLE, &message.base);
+	write_message(w, PPROF_SAMPLE, &message.base);
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -249,7 +239,7 @@ static void write_location(struct pprof_writer *w, uint32_t number)
 	message.address = l.address;
 	message.n_line = l.line_count;
 	message.line = w->line_list.data;
-	write_message(w, FIELD_LOCATION, &message.base);
+	write_message(w, PPROF_LOCATION, &message.base);
 }
 
 static void write_mapping(struct pprof_writer *w, uint32_t number)
@@ -267,7 +257,7 @@ static void write_mapping(struct pprof_writer *w, uint32_t number)
 	message.has_filenames = m.has_filenames;
 	message.has_line_numbers = m.has_line_numbers;
 	message.has_inline_frames = m.has_inline_frames;
-	write_message(w, FIELD_MAPPING, &message.base);
+	write_message(w, PPROF_MAPPING, &message.base);
 }
 
 static void write_function(struct pprof_writer *w, uint32_t number)
@@ -280,7 +270,7 @@ static void write_function(struct pprof_writer *w, uint32_t number)
 	message.system_name = f.full_name;
 	message.filename = f.filename;
 	message.start_line = f.start_line;
-	write_message(w, FIELD_FUNCTION, &message.base);
+	write_message(w, PPROF_FUNCTION, &message.base);
 }
 
 void pprof_writer__tables(struct pprof_writer *w)
@@ -337,7 +327,7 @@ int pprof_writer__finish(struct pprof_writer *w)
 	for (size_t i = 0; i < count; i++) {
 		size_t size = strlen(strings[i]);
 
-		write_header(w, FIELD_STRING_TABLE, size);
+		write_header(w, PPROF_STRING_TABLE, size);
 		write_bytes(w, strings[i], size);
 	}
 	return pprof_writer__error(w);

@@ -28,19 +28,6 @@
 #define RECOGNIZED_FIELDS 8
 #define NONE		  UINT32_MAX
 
-enum {
-	SAMPLE_TYPE = 1,
-	SAMPLE,
-	MAPPING,
-	LOCATION,
-	FUNCTION,
-	STRING_TABLE,
-	TIME_NANOS = 9,
-	DURATION_NANOS,
-	PERIOD_TYPE,
-	PERIOD
-};
-
 struct text {
 	const uint8_t *bytes;
 	size_t size;
@@ -140,7 +127,7 @@ static int each_field(struct pprof *p, int (*field)(struct pprof *p, const struc
 
 		if (w.type == WIRE_BYTES && w.size > MESSAGE_MAX)
 			return fail_at(p, w.bytes, -E2BIG, "a message of %llu bytes", w.size);
-		if (w.number <= PERIOD && !type_fits(&w))
+		if (w.number <= PPROF_PERIOD && !type_fits(&w))
 			return fail_at(p, w.bytes, -EBADMSG, "field %llu has the wrong type",
 				       w.number);
 		err = field(p, &w);
@@ -233,27 +220,27 @@ static int add_type(struct pprof *p, const struct wire *w)
 static int table_field(struct pprof *p, const struct wire *w)
 {
 	switch (w->number) {
-	case SAMPLE_TYPE:
+	case PPROF_SAMPLE_TYPE:
 		return add_type(p, w);
-	case SAMPLE:
+	case PPROF_SAMPLE:
 		p->first = p->first.bytes ? p->first : *w;
 		break;
-	case MAPPING:
+	case PPROF_MAPPING:
 		return add_mapping(p, w);
-	case FUNCTION:
+	case PPROF_FUNCTION:
 		return add_function(p, w);
-	case STRING_TABLE:
+	case PPROF_STRING_TABLE:
 		return vec_push(&p->strings, (struct text){w->bytes, w->size,
 							   pprof_label_kind(w->bytes, w->size)});
-	case PERIOD_TYPE:
+	case PPROF_PERIOD_TYPE:
 		return read_value_type(p, w, &p->period_type);
-	case TIME_NANOS:
+	case PPROF_TIME_NANOS:
 		p->time = (int64_t)w->value;
 		break;
-	case DURATION_NANOS:
+	case PPROF_DURATION_NANOS:
 		p->duration = (int64_t)w->value;
 		break;
-	case PERIOD:
+	case PPROF_PERIOD:
 		p->period = (int64_t)w->value;
 		break;
 	}
@@ -382,7 +369,7 @@ static int mapping_field(struct pprof *p, const struct wire *w)
 	Pprof__Mapping *m;
 	int err;
 
-	if (w->number != MAPPING)
+	if (w->number != PPROF_MAPPING)
 		return 0;
 	m = pprof__mapping__unpack(NULL, w->size, w->bytes);
 	if (!m)
@@ -495,7 +482,7 @@ static int location_field(struct pprof *p, const struct wire *w)
 	Pprof__Location *l;
 	int err;
 
-	if (w->number != LOCATION)
+	if (w->number != PPROF_LOCATION)
 		return 0;
 	l = pprof__location__unpack(NULL, w->size, w->bytes);
 	if (!l)
@@ -707,7 +694,7 @@ static int sample_field(struct pprof *p, const struct wire *w)
 	Pprof__Sample *s;
 	int err;
 
-	if (w->number != SAMPLE)
+	if (w->number != PPROF_SAMPLE)
 		return 0;
 	s = pprof__sample__unpack(NULL, w->size, w->bytes);
 	if (!s)

@@ -318,11 +318,6 @@ static void say_lost(struct jit_bytes_event *e, const struct event_header *event
 	e->flags |= JIT_BYTES_LOST;
 }
 
-static int append_event(struct finisher *f, const struct event_header *event)
-{
-	return vec_append(&f->waiting.events, event, event->size);
-}
-
 /* Where little may be kept, little may wait to be. */
 static size_t pending_most(const struct finisher *f)
 {
@@ -347,7 +342,7 @@ int finisher__event(struct finisher *f, const struct event_header *event)
 		say_lost(&instead, event);
 		event = &instead.header;
 	}
-	err = append_event(f, event);
+	err = vec_append(&f->waiting.events, event, event->size);
 	if (has_work(f))
 		pthread_cond_signal(&f->wake);
 	pthread_mutex_unlock(&f->lock);
