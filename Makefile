@@ -83,7 +83,7 @@ PROTOS	      := $(patsubst proto/%.proto,$(BUILD)/gen/%.pb-c,$(wildcard proto/*.
 BPF_OBJECTS   := $(BPF_SOURCES:%.c=$(BUILD)/%.o)
 SKELETONS     := $(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/gen/%.skel.h)
 UNIT_TESTS    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
-# What the walks in the kernel do, written down a second time for programs that compare; a profile as text
+# What the walks in the kernel do, written down a second time for programs that compare; a profile as text, look-ups in a table
 MODELS	      := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/models/*.c))
 TEST_LIB      := $(BUILD)/tests/libmodels.a $(BUILD)/libsysprof.a
 GOLDEN_TESTS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/golden/*.c))

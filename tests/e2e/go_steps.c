@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "elf/elf_file.h"
+#include "models/unwind_find.h"
 #include "unwind/unwind_table.h"
 
 #define TABLE_LIMIT (1u << 30)

@@ -15,6 +15,7 @@
  * is right, and the stack shorter than it should be; unfinished: it did not return in time; undescribed: of all
  * stops, those in code that no FDE covers.
  */
+#include "models/unwind_find.h"
 #include "unwind_target.h"
 
 #define PAUSE_MAX      3000 /* us between stops */

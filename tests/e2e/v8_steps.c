@@ -9,6 +9,7 @@
  * Prints, for each place where the two differ, how often they do, what the walk's kind was and the bytes at the instruction;
  * and at the end "total WHERE_VERDICT COUNT": right; skipped: it found the caller's caller; wrong: something else; cut: nothing.
  */
+#include "models/unwind_find.h"
 #include "unwind_target.h"
 
 #define CALL_SIZE_MAX 16

@@ -8,6 +8,7 @@
 
 #include "fuzz.h"
 #include "fuzz_walk.h"
+#include "models/unwind_find.h"
 #include "unwind/table_cache.h"
 #include "unwind/unwind.h"
 

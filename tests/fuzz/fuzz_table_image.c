@@ -12,6 +12,7 @@
 
 #include "fuzz.h"
 #include "fuzz_walk.h"
+#include "models/unwind_find.h"
 #include "unwind/build.h"
 #include "unwind/unwind.h"
 #include "unwind/unwind_table.h"

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
+#include "models/unwind_find.h"
 #include "unwind/unwind_table.h"
 
 #define TABLE_LIMIT   (16u << 20)

@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "models/unwind_find.h"
 #include "unwind/undescribed.h"
 #include "unwind/unwind_table.h"
 

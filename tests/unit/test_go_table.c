@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "elf/gopclntab.h"
+#include "models/unwind_find.h"
 #include "unit/go_program.h"
 #include "unwind/unwind_table.h"
 

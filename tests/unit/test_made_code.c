@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/unwind_find.h"
 #include "unwind/made_code.h"
 
 #include "unit/table_memory.h"

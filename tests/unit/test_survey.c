@@ -180,25 +180,25 @@ static uint64_t identity(uint64_t inode, uint32_t minor, uint8_t build_id)
 
 static void test_plain_files(void **state)
 {
-	struct plain_files p;
+	struct file_set p;
 	uint64_t file = identity(1, 2, 3);
 
 	(void)state;
 	memset(&p, 0, sizeof(p));
-	assert_false(plain_files__has(&p, file));
+	assert_null(file_set__find(&p, file));
 	plain_files__add(&p, file);
 	plain_files__add(&p, file);
-	assert_true(plain_files__has(&p, file));
-	assert_int_equal(p.files.count, 1);
+	assert_non_null(file_set__find(&p, file));
+	assert_int_equal(p.count, 1);
 	/* another file, or the same one of somebody else */
-	assert_false(plain_files__has(&p, identity(2, 2, 3)));
-	assert_false(plain_files__has(&p, identity(1, 3, 3)));
-	assert_false(plain_files__has(&p, identity(1, 2, 4)));
+	assert_null(file_set__find(&p, identity(2, 2, 3)));
+	assert_null(file_set__find(&p, identity(1, 3, 3)));
+	assert_null(file_set__find(&p, identity(1, 2, 4)));
 	assert_int_not_equal(plain_files__of_owner(file, 0), plain_files__of_owner(file, 1));
 	for (uint64_t i = 0; i < PLAIN_FILES_MAX + 10; i++)
 		plain_files__add(&p, plain_files__of_owner(file, i));
-	assert_true(p.files.count <= PLAIN_FILES_MAX);
-	plain_files__fini(&p);
+	assert_true(p.count <= PLAIN_FILES_MAX);
+	file_set__fini(&p);
 }
 
 int main(void)

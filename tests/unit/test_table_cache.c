@@ -32,6 +32,7 @@
 #include "base/gzip.h"
 #include "base/io.h"
 #include "elf/elf_file.h"
+#include "models/unwind_find.h"
 #include "unwind/build.h"
 #include "unwind/table_builder.h"
 #include "unwind/table_cache.h"

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "elf/elf_file.h"
+#include "models/unwind_find.h"
 #include "unwind/place_store.h"
 #include "unwind/build.h"
 #include "unwind/table_builder.h"

@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "elf/elf_file.h"
+#include "models/unwind_find.h"
 #include "unwind/unwind_table.h"
 
 #define LIMIT (UINT64_C(64) << 20)

@@ -3,11 +3,6 @@
 
 #include <errno.h>
 
-void gil_counts__fini(struct gil_counts *g)
-{
-	vec_free(&g->rows);
-}
-
 /* All notes of a sample that have a state have the same. */
 enum gil_state gil_state_of(const struct sample_event *e)
 {

@@ -91,7 +91,7 @@ void recorder__free(struct recorder *r)
 	managed_frames__free(r->managed);
 	vec_free(&r->dsos);
 	vec_free(&r->jit_processes);
-	gil_counts__fini(&r->gil);
+	vec_free(&r->gil.rows);
 	free(r);
 }
 

@@ -139,8 +139,6 @@ struct gil_counts {
 	VEC(struct profile_gil) rows;
 };
 
-void gil_counts__fini(struct gil_counts *g);
-
 /* The state in a sample. */
 enum gil_state gil_state_of(const struct sample_event *e);
 

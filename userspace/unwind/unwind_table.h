@@ -63,8 +63,4 @@ void unwind_table_image__fini(struct unwind_table_image *image);
  */
 int unwind_table_image__check(const struct unwind_table_image *image);
 
-/* The rule for an ELF virtual address, in a segment at `segment`. Never NULL: there is one without a rule. */
-const struct unwind_rule *unwind_table__find(const void *segment, const struct unwind_table *table,
-					     uint64_t address);
-
 #endif

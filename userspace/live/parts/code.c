@@ -35,6 +35,32 @@ static const uint64_t looks[LOOKS] = {0,     S / 128, S / 64, S / 32, S / 16, S 
 /* A child of fork has what its parent has, and needs nothing of its own unless it stays. */
 #define STAYS (S / 32)
 
+/* ---- plain files ----------------------------------------------------------------------------- */
+
+uint64_t plain_files__identity(const struct mmap_event *m)
+{
+	uint64_t hash = hash_combine((uint64_t)m->major << 32 | m->minor, m->inode);
+
+	hash = hash_combine(hash, m->inode_generation);
+	if (m->build_id_size <= BUILD_ID_SIZE)
+		hash = hash_combine(hash, hash_bytes(m->build_id, m->build_id_size));
+	if (!m->inode)
+		hash = hash_combine(hash, hash_string(m->path));
+	return hash | 1;
+}
+
+uint64_t plain_files__of_owner(uint64_t file, uint64_t owner)
+{
+	return hash_combine(file, owner) | 1;
+}
+
+void plain_files__add(struct file_set *p, uint64_t file)
+{
+	if (p->count >= PLAIN_FILES_MAX && !file_set__find(p, file))
+		file_set__clear(p);
+	file_set__need(p, &file, NULL);
+}
+
 /* ---- processes ------------------------------------------------------------------------------- */
 
 static int add_process(struct code_part *c, struct task *task, uint64_t program)
@@ -344,7 +370,7 @@ static bool is_plain(struct code_part *c, struct code_process *process)
 		return false;
 	process->plain_key = plain_files__of_owner(process->program,
 						   helper_owner(process->task->id.pid));
-	return plain_files__has(&c->plain, process->plain_key);
+	return file_set__find(&c->plain, process->plain_key);
 }
 
 /* A child that has lived long enough to have an entry of its own in the kernel. False: it has to be looked at. */
@@ -517,7 +543,7 @@ static void code__free(void *code)
 		free_process(c, c->processes.data[i]);
 	vec_free(&c->processes);
 	vec_free(&c->early);
-	plain_files__fini(&c->plain);
+	file_set__fini(&c->plain);
 	free(c);
 }
 

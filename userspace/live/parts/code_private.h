@@ -25,22 +25,14 @@
 
 DEFINE_SET(file_set, uint64_t);
 
-/* Zeroed, it is empty. */
-struct plain_files {
-	struct file_set files;
-};
-
-void plain_files__fini(struct plain_files *p);
-
 /* Which file it is that is mapped; never 0. A build-id that others than the administrator may have written is not enough. */
 uint64_t plain_files__identity(const struct mmap_event *mapping);
 
 /* The same, of a process on that account (helpers/owner.h). */
 uint64_t plain_files__of_owner(uint64_t file, uint64_t owner);
 
-bool plain_files__has(const struct plain_files *p, uint64_t file);
 /* Without memory for it the file is looked into again. */
-void plain_files__add(struct plain_files *p, uint64_t file);
+void plain_files__add(struct file_set *p, uint64_t file);
 
 /* A question, its time, and its result: a changed answer is reported, an equal one is not. */
 struct query {
@@ -97,7 +89,7 @@ struct early_function {
 struct code_part {
 	struct code_options options;
 	VEC(struct code_process *) processes;
-	struct plain_files plain;
+	struct file_set plain;
 	struct note_table notes;
 	uint32_t window;	/* windows that have ended */
 	size_t query_count;	/* of all processes */
