@@ -150,7 +150,40 @@ def rows_of(name):
           ["", "s", "peak MB", "% of llvm's time"], rows, notes)
 
 
+def debug_file_of(path):
+    notes = run("readelf", "-n", path, text=True).stdout
+    build_id = notes.split("Build ID: ")[1].split()[0] if "Build ID: " in notes else "  "
+    debug = f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
+    return debug if os.path.exists(debug) else ""
+
+
+def indexes():
+    """What indexes of modules take, and whether a look-up is as quick as it has to be."""
+    oracle = os.path.join(BUILD, "tests", "e2e", "index_oracle")
+    paths = glob.glob("/lib/x86_64-linux-gnu/libc.so.6") + [os.path.join(BUILD, "sysprof")]
+    paths += [os.path.realpath(p) for p in (shutil.which("go"),) if p]
+    rows, notes = [], []
+    for path in paths:
+        name = os.path.basename(path)
+        got = []
+        for _ in range(pick(5, 2)):
+            words = run(oracle, path, debug_file_of(path), text=True).stdout.split()
+            got.append(dict(zip(words[::2], map(float, words[1::2]))))
+        first = got[0]
+        share = 100 * first["bytes"] / first["debug"] if first["debug"] else 0
+        rows.append([name, f"{first['rows']:,.0f}", f"{first['bytes'] / 1e6:,.2f}", f"{share:.1f}" if share else "–",
+                     *(spread([g[what] for g in got]) for what in ("build", "open", "lookup", "resolve"))])
+        notes.append(budget(f"{name}, an address", min(g["lookup"] for g in got) / 1000, 2, "µs"))
+        if share:
+            notes.append(budget(f"{name}, of its DWARF", share, 15, "%", 1))
+            notes.append(budget(f"{name}, to build", min(g["build"] for g in got) / 1000, 0.2, "µs a row"))
+    table("Indexes of modules", "tests/e2e/index_oracle FILE DEBUG-FILE (CPU time)",
+          ["", "rows", "MB", "% of DWARF", "build, ns a row", "check, ns a row", "look-up, ns", "module, ns an address"],
+          rows, notes)
+
+
 def symbolizing():
+    indexes()
     if not shutil.which("apt-get") or not shutil.which("llvm-symbolizer"):
         print("\n== Symbolizing: left out, it needs apt-get and llvm-symbolizer")
         return

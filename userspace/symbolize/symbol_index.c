@@ -373,12 +373,13 @@ static bool address_of(const struct symbol_index *x, uint64_t offset, uint64_t *
 static struct index_row find_row(const struct symbol_index *x, uint64_t address)
 {
 	size_t behind = partition_point(x->blocks, x->block_count, b, b->address <= address);
-	const struct index_block *block = &x->blocks[behind - 1];
 	struct index_row row = {}, next;
+	const struct index_block *block;
 	struct reader r;
 
 	if (!behind)
 		return row;
+	block = &x->blocks[behind - 1];
 	next = (struct index_row){.address = block->address};
 	r = read_from(x, INDEX_ROWS, block->position);
 	for (uint32_t i = 0; i < block->count; i++) {
