@@ -17,6 +17,7 @@
 
 #include "fuzz.h"
 #include "symbolize/module.h"
+#include "symbolize/symbol_index.h"
 
 #define MEMORY_LIMIT  (64u << 20)
 #define ADDRESSES     128 /* of symbols, and as many others */
@@ -191,6 +192,61 @@ static void resolve(const struct module_files *files, const struct addresses *a)
 	MUST(report.state < SYMBOL_STATE_COUNT && report.dwarf < DWARF_STATE_COUNT);
 }
 
+static bool is_same_text(const char *a, const char *b)
+{
+	return !strcmp(a ? a : "", b ? b : "");
+}
+
+/* What the index and the module answer for one address. */
+struct indexed {
+	const struct symbol_index *index;
+	const struct addresses *addresses;
+};
+
+static int compare_with_index(void *context, size_t i, const struct symbol_result *result)
+{
+	static struct symbol_answer answer;
+	const struct indexed *x = context;
+
+	if (!symbol_index__find(x->index, x->addresses->data[i], &answer))
+		return 0;
+	MUST(answer.result.elf_address == result->elf_address);
+	MUST(answer.result.frame_count == result->frame_count ||
+	     answer.result.frame_count == SYMBOL_CHAIN_MAX);
+	for (size_t k = 0; k < answer.result.frame_count; k++) {
+		const struct symbol_frame *f = &answer.frames[k], *g = &result->frames[k];
+
+		MUST(is_same_text(f->function, g->function) && is_same_text(f->file, g->file) &&
+		     is_same_text(f->definition_file, g->definition_file));
+		MUST(f->function_address == g->function_address && f->line == g->line &&
+		     f->function_size == g->function_size && f->column == g->column &&
+		     f->definition_line == g->definition_line &&
+		     f->definition_column == g->definition_column);
+	}
+	return 0;
+}
+
+/* Whatever the file says: an index can be opened, and has the module's answers. */
+static void make_index(const struct module_files *files, const struct addresses *a)
+{
+	struct indexed indexed = {.addresses = a};
+	struct symbol_index *index = NULL;
+	struct module_report report;
+	struct module *module;
+	size_t size;
+	void *data;
+
+	if (module__open(files, &module))
+		return;
+	if (!module__index(module, a->data, a->count, &data, &size)) {
+		MUST(!symbol_index__open(data, size, &index));
+		indexed.index = index;
+		module__resolve(module, a->data, a->count, compare_with_index, &indexed, &report);
+	}
+	symbol_index__free(index);
+	module__free(module);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	int fd = fuzz_file(data, size);
@@ -210,6 +266,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	choose_addresses(fd, &a);
 	resolve(&kernel, &a);
 	resolve(&mapped, &a);
+	make_index(&mapped, &a);
 	close(fd);
 	return 0;
 }

@@ -412,7 +412,8 @@ int index_writer__answer(struct index_writer *w, uint64_t address,
 		err = executing_place(w, &frames[0], &row.place);
 	if (err)
 		return err;
-	memcpy(w->frames, frames, count * sizeof(*frames));
+	if (count)
+		memcpy(w->frames, frames, count * sizeof(*frames));
 	w->frame_count = count;
 	w->begun = true;
 	return add_row(w, &row);
