@@ -28,7 +28,7 @@ from libpictures import shrink  # noqa: E402
 PROGRAMS = {
     "python": ([sys.executable, "app.py"], "handle_request"),
     "node": (["node", "app.js"], "handleRequest"),
-    "java": (["java", "App.java"], "int App.handleRequest()"),
+    "java": (["java", "App.java"], "App.handleRequest"),
 }
 
 

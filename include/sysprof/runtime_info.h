@@ -19,8 +19,10 @@
 #define RUNTIME_HOTSPOT_NOTES 8u /* … and noted */
 
 #define RUNTIME_FORKED	      RUNTIME_PYTHON /* the kernel passes it on to a child of fork */
-#define RUNTIME_WALKED                                                                             \
-	RUNTIME_HOTSPOT /* of use though the process writes down its functions itself */
+/* Of use though the process writes a perf map: a JVM's is a snapshot of its compiled methods. */
+#define RUNTIME_BESIDE_MAP (RUNTIME_HOTSPOT | RUNTIME_HOTSPOT_NOTES)
+/* The same while the map is not read. Python's frames would be there twice: its map names trampolines. */
+#define RUNTIME_INSTEAD_OF_MAP (RUNTIME_BESIDE_MAP | RUNTIME_V8)
 
 /*
  * V8: offsets from the frame pointer of a JavaScript frame, of words within the RUNTIME_V8_FRAME bytes below it; and of the

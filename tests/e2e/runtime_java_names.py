@@ -246,6 +246,23 @@ def test_interpreted():
     check_lines(firefox, pid, COLD, range(first, first + 6))
 
 
+def test_beside_an_old_map():
+    """A map is a snapshot, and has no method that is interpreted: those are named although there is one."""
+    need_root()
+    with Running(java(), *EXCLUDED) as program:
+        path = f"/tmp/perf-{program.pid}.map"
+        try:
+            run(os.path.join(jdk(), "bin/jcmd"), program.pid, "Compiler.perfmap", check=0, timeout=60)
+            rows, _ = stacks_of(program.pid)
+        finally:
+            if os.path.exists(path):
+                os.unlink(path)
+    shares = {name: round(named(rows, name), 3) for name in (MAIN, RUN, COLD, "[Interpreter]")}
+    bare = share(rows, lambda frames: any(f.startswith("0x") for f in frames))
+    print(f"  {shares}, {bare:.3f} with an address")
+    assert shares[MAIN] > 0.95 and shares[RUN] > 0.95 and shares[COLD] > 0.05 and bare < 0.01, shares
+
+
 @long
 def test_same_names_as_by_its_map():
     """The map has one name for all that was inlined, and none of what is interpreted; what it names is called the same."""

@@ -24,7 +24,6 @@ SHOW = int(os.environ.get("SHOW", 3))
 PROGRAMS = ["recursion", "inlining", "lambdas", "interfaces", "exceptions", "through", "garbage", "threads"]
 FLAGS = ["-Xmx256m", "-XX:+UnlockDiagnosticVMOptions", "-XX:+ShowHiddenFrames"]
 WARM = 1.5  # s: from then on a process's tables are there
-METHOD = re.compile(r"^\S+ ([^\s(]+)\(.*\)$")
 
 
 def spins_at():
@@ -43,8 +42,7 @@ def of_java(frames):
     for frame in frames:
         if not frame.runtime or (frame.name.startswith("[") and frame.name not in ("[HotSpot]", "[truncated]")):
             continue
-        match = METHOD.match(frame.name)
-        found.append((without_address(match[1]) if match else frame.name, os.path.basename(frame.file or ""), frame.line or 0,
+        found.append((frame.name, os.path.basename(frame.file or ""), frame.line or 0,
                       frame.ambiguous))
     return found
 

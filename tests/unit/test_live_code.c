@@ -40,6 +40,7 @@ static struct reading {
 	bool is_big;	       /* their events are */
 	uint32_t methods, codes, looks;
 	bool keeps_frame_pointers;
+	uint32_t has, lists;	/* what is found; requests for a list of pieces of code */
 	uint32_t pid;		/* of the last request */
 	uint64_t address, time; /* of the last question */
 } * reading;
@@ -50,6 +51,7 @@ static struct {
 	struct live_part code;
 	struct outside_books *books;
 	size_t functions, chains, stale;
+	uint32_t has; /* what the kernel notes */
 	uint64_t now;
 } live;
 
@@ -106,8 +108,10 @@ static void serve(struct helper_job *job)
 
 	memcpy(&request, job->request, job->request_size);
 	reading->looks += !request.count;
-	if (!request.count && reading->keeps_frame_pointers) {
-		*(struct answer *)job->answer = (struct answer){.findings.keeps_frame_pointers = 1};
+	if (!request.count && (reading->keeps_frame_pointers || reading->has)) {
+		*(struct answer *)job->answer = (struct answer){
+			.findings = {.info.has = reading->has,
+				     .keeps_frame_pointers = reading->keeps_frame_pointers}};
 		job->answer_size = sizeof(struct answer);
 	}
 	for (uint32_t i = 0; i < request.count; i++) {
@@ -115,7 +119,10 @@ static void serve(struct helper_job *job)
 
 		reading->address = q->address;
 		reading->time = q->time;
-		if (q->kind == FRAME_NOTE_HOTSPOT_CODE) {
+		if (!q->function) {
+			reading->lists += q->kind == FRAME_NOTE_HOTSPOT_CODE;
+			write_function(fd, request.pid, q->kind, BLOB, 0x100);
+		} else if (q->kind == FRAME_NOTE_HOTSPOT_CODE) {
 			reading->codes++;
 			write_chain(fd, request.pid, q);
 		} else if (q->address) {
@@ -141,6 +148,14 @@ static int count_event(void *context, struct event_header *event)
 	live.functions += event->type == EVENT_CODE_FUNCTION;
 	live.chains += event->type == EVENT_CODE_CHAIN;
 	live.stale += event->type == EVENT_CODE_FUNCTION && f->state == CODE_STATE_STALE;
+	return 0;
+}
+
+static int set_runtime(void *context, uint32_t tgid, const struct runtime_info *info)
+{
+	(void)context;
+	assert_int_equal(tgid, getpid());
+	live.has = info ? info->has : 0;
 	return 0;
 }
 
@@ -172,7 +187,7 @@ static int set_up(void **state)
 						 .class = HELPER_READER,
 						 .keeper = HELPER_KEEPER,
 						 .deadline = S};
-	struct code_options options = {.push = count_event};
+	struct code_options options = {.push = count_event, .set_runtime = set_runtime};
 
 	(void)state;
 	memset(&live, 0, sizeof(live));
@@ -628,6 +643,72 @@ static void test_frame_pointers(void **state)
 	assert_false(code_keeps_frame_pointers(live.tasks, (pid_t)pid));
 }
 
+#define BESIDE (RUNTIME_HOTSPOT | RUNTIME_HOTSPOT_NOTES)
+
+/*
+ * The map of a JVM is a snapshot, so its frames are noted all the same. Others are while maps are not read, but not those of Python,
+ * which would be there twice.
+ */
+static void test_perf_maps(void **state)
+{
+	(void)state;
+	reading->has = BESIDE | RUNTIME_V8 | RUNTIME_PYTHON;
+	sample(FRAME_IP, &interpreted);
+	run();
+	assert_int_equal(live.has, reading->has);
+	code_part__pause_maps(&live.code, true);
+	assert_int_equal(live.has, reading->has);
+	code_part__reports(&live.code, getpid());
+	assert_int_equal(live.has, BESIDE | RUNTIME_V8);
+	code_part__pause_maps(&live.code, false);
+	assert_int_equal(live.has, BESIDE);
+	code_part__pause_maps(&live.code, true);
+	assert_int_equal(live.has, BESIDE | RUNTIME_V8);
+	/* what is noted is requested */
+	sample(FRAME_TABLE, &compiled);
+	run();
+	assert_int_equal(reading->codes, 1);
+}
+
+static void test_maps_of_node(void **state)
+{
+	(void)state;
+	reading->has = RUNTIME_V8;
+	sample(FRAME_IP, &interpreted);
+	code_part__reports(&live.code, getpid());
+	run();
+	assert_int_equal(live.has, 0);
+	code_part__pause_maps(&live.code, true);
+	assert_int_equal(live.has, RUNTIME_V8);
+	code_part__pause_maps(&live.code, false);
+	assert_int_equal(live.has, 0);
+}
+
+/* Pieces of code: when the runtime is found, and at the end of the first window. */
+static void test_pieces_are_listed(void **state)
+{
+	(void)state;
+	sample(FRAME_IP, &interpreted);
+	run();
+	assert_int_equal(reading->lists, 0);
+	assert_int_equal(code_part__close(&live.code, live.now), 0);
+	run();
+	assert_int_equal(reading->lists, 0);
+	reading->has = BESIDE;
+	map_runtime();
+	live.now += 2 * S;
+	sample(FRAME_IP, &interpreted);
+	run();
+	run();
+	assert_int_equal(reading->lists, 1);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(code_part__close(&live.code, live.now), 0);
+		run();
+		run();
+	}
+	assert_int_equal(reading->lists, 2);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -645,6 +726,9 @@ int main(void)
 		T(test_children_get_no_request_for_known_functions),
 		T(test_children_that_are_gone_when_they_are_known),
 		T(test_children_of_nobody),
+		T(test_perf_maps),
+		T(test_maps_of_node),
+		T(test_pieces_are_listed),
 		T(test_functions_of_v8_by_address),
 		T(test_functions_of_v8_with_a_number),
 		T(test_functions_of_v8_that_are_gone_at_once),

@@ -194,6 +194,54 @@ static void test_piece_around_another(void **state)
 	assert_string_equal(lines_of(0), "[stubs] [prog] [prog]");
 }
 
+static void follow_map(void)
+{
+	struct {
+		struct jit_file_event e;
+		char path[24];
+	} f = {.e = {.pid = 10, .file = 1, .kind = JIT_FILE_MAP}, .path = "/tmp/perf-10.map"};
+
+	f.e.header = header(0);
+	f.e.header.type = EVENT_JIT_FILE;
+	f.e.header.size = sizeof(f);
+	while (!jit_file_state_is_followed(f.e.state))
+		f.e.state++;
+	assert_int_equal(event_decode(&f.e.header, &ev.h), 0);
+	ev.now += MS;
+}
+
+/* A map has less than the notes of Java. */
+static void test_notes_beside_a_map(void **state)
+{
+	(void)state;
+	begin();
+	report_java();
+	report_java_code();
+	follow_map();
+	noted_sample(5, java, COUNT(java));
+	finish();
+	assert_string_equal(lines_of(0), "[prog] [stub] 0x50030 outer:33 a.B.inlined:44 leaf:11");
+}
+
+/* Of others, notes from just before the map was found do not count; later ones name what the map does not. */
+static void test_notes_of_others_beside_a_map(void **state)
+{
+	const struct frame_note v8 = {.kind = FRAME_NOTE_V8, .place = 111, .function = 0x501};
+
+	(void)state;
+	begin();
+	report(FRAME_NOTE_V8, 0x501, 0, CODE_STATE_CONFIRMED, "f", 10);
+	noted_sample(2, &v8, 1);
+	follow_map();
+	noted_sample(2, &v8, 1);
+	ev.now += 2 * S;
+	noted_sample(2, &v8, 1);
+	finish();
+	assert_string_equal(lines_of(0), "[prog] f:11");
+	assert_string_equal(lines_of(1), "[prog] [prog]");
+	assert_string_equal(lines_of(2), "[prog] f:11");
+}
+
 /* A smaller one, compiled code, a method: none of them is the code at the address. */
 static void test_no_piece(void **state)
 {
@@ -286,6 +334,8 @@ int main(void)
 		STORY(test_pieces_of_code),
 		STORY(test_piece_around_another),
 		STORY(test_no_piece),
+		STORY(test_notes_beside_a_map),
+		STORY(test_notes_of_others_beside_a_map),
 		STORY(test_java_that_was_replaced),
 		STORY(test_java_that_is_gone),
 		STORY(test_java_between_places),

@@ -23,7 +23,8 @@
 #define BUDGET_STEPS(X)                                                                            \
 	X(DEBUG_INFO, "debug_info", "symbol tables only: no lines, no inlined functions")          \
 	X(TABLE_BUILDS, "table_builds", "no new unwind tables but those in the cache")             \
-	X(JIT_HISTORIES, "jit_histories", "no further contents of perf maps and jitdumps")         \
+	X(JIT_HISTORIES, "jit_histories",                                                          \
+	  "no further contents of perf maps and jitdumps: Java and Node.js by their memory")       \
 	X(HZ_97, "hz_97", "97 samples a second and CPU")                                           \
 	X(HZ_47, "hz_47", "47 samples a second and CPU")                                           \
 	X(HZ_19, "hz_19", "19 samples a second and CPU")                                           \

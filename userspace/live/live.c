@@ -486,6 +486,7 @@ int live__judge_groups(struct live *live)
 void live__pause_jit(struct live *live, bool pause)
 {
 	jit_tail__pause(live->jit, pause);
+	code_part__pause_maps(live->code, pause);
 }
 
 void live__set_stage(struct live *live, event_stage_fn stage, void *context)

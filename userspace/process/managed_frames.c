@@ -286,14 +286,18 @@ static int push_user_frame(struct managed_frames *m, const struct managed_proces
 	return err || at.is_native ? err : push_note(m, process, note, at.address);
 }
 
-/* Is each of its notes of a runtime that is listed? */
-static bool are_listed(const struct managed_frames *m, const struct sample_event *e)
+/* Is each of its notes of a runtime that is listed, and does it count? */
+static bool do_count(const struct managed_frames *m, const struct managed_process *process,
+		     const struct sample_event *e)
 {
 	const struct frame_note *notes = sample_notes(e);
 
-	for (size_t i = 0; i < e->notes; i++)
-		if (!m->notes.of[notes[i].kind])
+	for (size_t i = 0; i < e->notes; i++) {
+		const struct note_ops *ops = m->notes.of[notes[i].kind];
+
+		if (!ops || (process->is_plain && !ops->is_beside_map))
 			return false;
+	}
 	return true;
 }
 
@@ -307,7 +311,7 @@ int managed_frames__of(struct managed_frames *m, const struct managed_process *p
 
 	*frames = (struct sample_frames){e->frames, e->kernel_frames,
 					 (size_t)e->kernel_frames + e->user_frames};
-	if (!e->notes || process->is_plain || !are_listed(m, e))
+	if (!e->notes || !do_count(m, process, e))
 		return 0;
 	err = note_kin(m, process);
 	m->frames.count = 0;

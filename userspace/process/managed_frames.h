@@ -34,7 +34,7 @@ struct sample_frames {
 /* A process, as the frames of its samples are to be read. */
 struct managed_process {
 	uint64_t life;		    /* serial number */
-	bool is_plain;		    /* its notes do not count */
+	bool is_plain;		    /* its notes do not count, unless a map has less */
 	const struct code_kin *kin; /* CODE_KIN_MAX */
 	/* Is it the address of code that was made as the process ran? */
 	bool (*is_made)(const void *context, uint64_t address);

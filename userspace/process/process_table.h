@@ -142,7 +142,8 @@ struct process_life {
 	struct mapping_table *maps;
 	uint64_t maps_version;			 /* changes with maps */
 	uint32_t jit_files[JIT_FILE_KIND_COUNT]; /* that describe its code; 0: none */
-	bool has_followed_file;			 /* one of them is, or was, followed */
+	bool has_followed_file;			 /* one of them is, or was, followed, … */
+	uint64_t followed_since;		 /* … from then on; CLOCK_MONOTONIC */
 	struct jit_code *dump;			 /* the jitdump's CFI; NULL: not needed */
 	enum code_runtime_state unread; /* a runtime that is not read, as reported; READ: none */
 	enum frame_note_kind unread_kind;

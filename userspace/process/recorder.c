@@ -25,7 +25,8 @@
 #include "process/profile_symbols.h"
 #include "process/recorder_private.h"
 
-#define RUNTIME_LOOKS (4u << 20) /* of one window */
+#define RUNTIME_LOOKS (4u << 20)    /* of one window */
+#define NOTES_PASS    1000000000ull /* ns from a process's first map until no note is from before it */
 
 struct recorder {
 	struct world *world; /* not owned, as the next two */
@@ -471,6 +472,15 @@ static bool is_made_code(const void *context, uint64_t address)
 }
 
 /*
+ * A process with a perf map has native frames for its functions: trampolines, copies. So notes made before its map was found do not
+ * count. Those that come later are made on purpose, and the map does not have what they name.
+ */
+static bool is_plain(const struct process_life *process, const struct sample_event *e)
+{
+	return process->has_followed_file && e->header.time < process->followed_since + NOTES_PASS;
+}
+
+/*
  * Outermost frame first, as stacks grow. The kernel's innermost frame is never in the memo: the
  * same value further out would be a return address. Nor is anything inside of an unmapped frame,
  * which may be mapped, and must be counted, the next time.
@@ -481,13 +491,11 @@ static struct stack_id make_stack(struct recorder *r, struct process_life *proce
 	size_t kernel_leaf = e->kernel_frames ? 1 : 0, unmapped = 0;
 	struct stack_id stack = {0};
 	struct made_context made = {r, process};
-	const struct managed_process source = {
-		.life = process->number.serial,
-		/* a process with a perf map has native frames for its functions: trampolines, copies */
-		.is_plain = process->has_followed_file,
-		.kin = process->kin,
-		.is_made = is_made_code,
-		.context = &made};
+	const struct managed_process source = {.life = process->number.serial,
+					       .is_plain = is_plain(process, e),
+					       .kin = process->kin,
+					       .is_made = is_made_code,
+					       .context = &made};
 	struct sample_frames all;
 	const __u64 *frames;
 	size_t count, done;

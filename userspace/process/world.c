@@ -550,6 +550,8 @@ int world__jit_file(struct world *w, const struct jit_file_event *e)
 	process->jit_files[e->kind] = e->file;
 	if (!jit_file_state_is_followed(e->state))
 		return 0;
+	if (!process->has_followed_file)
+		process->followed_since = e->header.time;
 	process->has_followed_file = true;
 	if (e->kind != JIT_FILE_DUMP || (process->dump && !is_new) ||
 	    !process_table__wants_jit_frames(w->processes))

@@ -97,6 +97,7 @@ struct note_ops {
 	enum note_order order;
 	bool is_urgent; /* memory of its functions is reused within milliseconds */
 	bool is_inherited; /* a child of fork has its parent's functions, and the kernel notes them from the fork on */
+	bool is_beside_map; /* a perf map of the process has less than its notes */
 	bool has_pieces; /* a question without words is answered by pieces of code that last as long as the process */
 	bool has_signatures; /* names are those of Java methods with their types */
 	bool names_leaf; /* as the caller of code without a frame of its own it has the candidates for that code */

@@ -228,12 +228,12 @@ static void publish(struct code_part *c, struct code_process *process,
 	process->inherits = false;
 }
 
-/* Processes with a perf map get no frame notes, but their stacks are walked like others. */
+/* Of a process with a perf map, only what its map does not have is noted. */
 static void publish_wanted(struct code_part *c, struct code_process *process,
 			   struct runtime_info *info)
 {
 	if (process->writes_map)
-		info->has &= RUNTIME_WALKED;
+		info->has &= c->maps_pause ? RUNTIME_INSTEAD_OF_MAP : RUNTIME_BESIDE_MAP;
 	if (info->has)
 		publish(c, process, info);
 	else
@@ -252,6 +252,23 @@ void code_part__reports(const struct live_part *part, pid_t pid)
 	info = process->info;
 	if (process->has || process->inherits)
 		publish_wanted(c, process, &info);
+}
+
+void code_part__pause_maps(const struct live_part *part, bool pause)
+{
+	struct code_part *c = part->object;
+
+	if (c->maps_pause == pause)
+		return;
+	c->maps_pause = pause;
+	for (size_t i = 0; i < c->processes.count; i++) {
+		struct code_process *process = c->processes.data[i];
+		struct runtime_info info = process->info;
+
+		info.has = process->found;
+		if (process->writes_map && process->found)
+			publish_wanted(c, process, &info);
+	}
 }
 
 bool code_keeps_frame_pointers(const struct tasks *tasks, pid_t pid)
@@ -356,6 +373,7 @@ static void take_info(void *context, const struct helper_answer *answer)
 		return;
 	process->layout = found.layout;
 	process->found = found.info.has;
+	process->info = found.info;
 	list_pieces(c, process);
 	publish_wanted(c, process, &found.info);
 }
@@ -427,7 +445,7 @@ static int code__sampled(void *code, struct task *task, const struct sample_even
 	if (!is_settled(process) && !process->looked_at &&
 	    e->header.time >= process->first + next_look(process))
 		process->wanted = true;
-	return process->writes_map ? 0 : code_want_notes(code, process, e);
+	return code_want_notes(code, process, e);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */

@@ -42,8 +42,13 @@ struct code_options {
  */
 int code_part__new(const struct code_options *options, struct live_part *part);
 
-/* It writes down its functions itself, in a map or a dump that is followed: nothing is noted of it any more. A JVM's stacks are walked all the same. */
+/*
+ * It writes down its functions itself, in a map or a dump that is followed: nothing is noted of it any more, except in a JVM, whose
+ * map has neither interpreted methods nor those that were compiled after it was written.
+ */
 void code_part__reports(const struct live_part *part, pid_t pid);
+/* Perf maps are not read: what processes with a map have is noted meanwhile, as in others. */
+void code_part__pause_maps(const struct live_part *part, bool pause);
 /*
  * A profile is about to end: functions that were sampled since their last reading are to be read again, because their
  * words may have been another function's at that time. 0 or -ENOMEM.

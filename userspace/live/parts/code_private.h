@@ -94,6 +94,7 @@ struct code_part {
 	uint32_t window;	/* windows that have ended */
 	size_t query_count;	/* of all processes */
 	size_t looking;		/* requests that look at a process */
+	bool maps_pause;	/* perf maps are not read */
 	uint64_t met, begun;	/* code_part__met(), code_part__begun() */
 	struct quota functions; /* bytes of events about them */
 	struct meter copies;	/* bytes */
