@@ -55,6 +55,7 @@ static __always_inline int unwind_find_leaf(struct unwind_state *s);
 #define USER32_CS	 0x23		/* code segment of 32-bit tasks */
 #define THREAD_SIZE	 (16ULL * 1024) /* of a kernel stack; for kernels before 5.15 */
 #define FRAMES_A_CHECK	 32
+#define FRAMES_A_RUN	 4 /* each costs the verifier some 1,500 instructions */
 #define PLACE_COUNT_BITS 12
 _Static_assert(UNWIND_PLACES_MAX == (1u << PLACE_COUNT_BITS) - 1, "a step of the search for each");
 _Static_assert(SAMPLE_USER_DEPTH_MAX % FRAMES_A_CHECK == 0, "all of them are checked");
@@ -598,15 +599,96 @@ __attribute__((noinline)) int unwind_step(void)
 	return lacks_mappings(s, end) ? STACK_END_NO_TABLE : end;
 }
 
+/* Common frames of the file whose table it is, as long as there are any. UNWIND_STEP_ON or an end. */
+static __always_inline int step_by_table(struct scratch *s, const unsigned char *segment,
+					 const struct unwind_table *table)
+{
+	__u32 number = s->unwind.mapping.table;
+
+	for (__u32 i = 0; i < FRAMES_A_RUN && s->unwind.mapping.table == number; i++) {
+		const struct unwind_rule *rule =
+			unwind_find_rule(&s->unwind, segment, table,
+					 s->unwind.ip - 1 - s->unwind.mapping.bias, true);
+		__u64 sp = s->unwind.sp;
+
+		if (!rule || unwind_by_common_rule(&s->unwind, rule) != UNWIND_STEP_ON)
+			break;
+		if (s->runtimes & RUNTIME_PYTHON && s->unwind.sp > s->next_anchor)
+			note_loop(s->sample.user_frames - 1, sp, s->unwind.sp);
+		if (!push_frame(s, FRAME_TABLE, s->unwind.ip))
+			return STACK_END_DEPTH;
+	}
+	return UNWIND_STEP_ON;
+}
+
+/* Common frames of code without a table, as long as there are any. UNWIND_STEP_ON or an end. */
+static __always_inline int step_by_pointer(struct scratch *s)
+{
+	for (__u32 i = 0; i < FRAMES_A_RUN && s->unwind.mapping.table == UNWIND_NO_TABLE; i++) {
+		__u64 sp = s->unwind.sp, fp = s->unwind.fp;
+
+		if (unwind_by_common_pointer(&s->unwind) != UNWIND_STEP_ON)
+			break;
+		if (s->runtimes)
+			note_frame(s, sp, fp);
+		if (!push_frame(s, FRAME_POINTER, s->unwind.ip))
+			return STACK_END_DEPTH;
+	}
+	return UNWIND_STEP_ON;
+}
+
+/*
+ * On a CPU where a return is slow a call costs as much as a frame. So common frames are found in loops without a call;
+ * unwind_step() finds the others.
+ */
+__attribute__((noinline)) int unwind_run_by_table(void)
+{
+	struct scratch *s = scratch();
+	const struct unwind_table *table;
+	const unsigned char *segment;
+
+	if (!s)
+		return STACK_END_NO_FRAME;
+	table = unwind_table_at(&s->unwind, s->unwind.mapping.table);
+	if (!table || !*(const volatile __u16 *)&table->number_size)
+		return UNWIND_STEP_ON;
+	segment = unwind_segment(&s->unwind, table);
+	return segment ? step_by_table(s, segment, table) : UNWIND_STEP_ON;
+}
+
+__attribute__((noinline)) int unwind_run_by_pointer(void)
+{
+	struct scratch *s = scratch();
+
+	return s ? step_by_pointer(s) : STACK_END_NO_FRAME;
+}
+
+/* Common frames after one that unwind_step() has found. UNWIND_STEP_ON or an end. */
+static __always_inline int run_on(const struct scratch *s)
+{
+	if (!unwind_may_be_common(&s->unwind))
+		return UNWIND_STEP_ON;
+	if (s->unwind.mapping.table < UNWIND_TABLES)
+		return unwind_run_by_table();
+	if (s->unwind.mapping.table == UNWIND_NO_TABLE && s->unwind.kind == FRAME_POINTER &&
+	    !(s->runtimes & RUNTIME_HOTSPOT))
+		return unwind_run_by_pointer();
+	return UNWIND_STEP_ON;
+}
+
 /*
  * The verifier follows every iteration of a loop: two nested short ones, the inner of which it verifies once.
  */
 __attribute__((noinline)) int unwind_steps(void)
 {
-	int end = UNWIND_STEP_ON;
+	struct scratch *s = scratch();
+	int end = s ? UNWIND_STEP_ON : STACK_END_NO_FRAME;
 
-	for (__u32 i = 0; i < FRAMES_A_CHECK && end == UNWIND_STEP_ON; i++)
+	for (__u32 i = 0; i < FRAMES_A_CHECK && end == UNWIND_STEP_ON; i++) {
 		end = unwind_step();
+		if (s && end == UNWIND_STEP_ON)
+			end = run_on(s);
+	}
 	return end;
 }
 

@@ -466,6 +466,127 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 	return unwind_found(s, kind, ra, cfa, fp);
 }
 
+/* ---- common frames --------------------------------------------------------------------------- */
+
+#define UNWIND_NOT_COMMON (-3) /* not an end: unwind_to_caller() finds this caller */
+
+static __always_inline bool unwind_window_has(const struct unwind_state *s, __u64 address)
+{
+	return address >= s->window_start && address + 8 <= s->window_end && !(address & 7);
+}
+
+/* A word that the window has. */
+static __always_inline __u64 unwind_window_word(const struct unwind_state *s, __u64 address)
+{
+	__u64 at = (address - s->window_start) >> 3;
+
+	UNWIND_HIDE(at);
+	return s->window[at & (UNWIND_WINDOW / 8 - 1)];
+}
+
+/* The caller's frame pointer by a common rule. False: the rule is not common, or the word is not in the window. */
+static __always_inline bool unwind_common_fp(const struct unwind_state *s,
+					     const struct unwind_rule *rule, __u64 cfa, __u64 below,
+					     __u64 *fp)
+{
+	__u64 at = cfa + rule->fp_offset;
+
+	*fp = s->fp;
+	if (rule->fp == UNWIND_FP_SAME)
+		return true;
+	if (rule->fp != UNWIND_FP_AT_CFA)
+		return false;
+	*fp = below;
+	if (rule->fp_offset == -16)
+		return true;
+	if (!unwind_window_has(s, at))
+		return false;
+	*fp = unwind_window_word(s, at);
+	return true;
+}
+
+/* A caller that was found without looking at the code. Its mapping becomes s->mapping. */
+static __always_inline bool unwind_common_return(struct unwind_state *s, __u64 ra)
+{
+	return unwind_is_code(ra) && unwind_in_mapping(s, ra - 1);
+}
+
+/*
+ * Does what unwind_to_caller() does for this rule of a frame that has made a call, if it is one of the common rules:
+ * the CFA relative to the stack or frame pointer, the return address right below it. UNWIND_STEP_ON; or
+ * UNWIND_NOT_COMMON: of the caller nothing was stored.
+ */
+static __always_inline int unwind_by_common_rule(struct unwind_state *s,
+						 const struct unwind_rule *rule)
+{
+	__u64 cfa = s->sp, ra, below, fp, rbx_at;
+	bool rbx_known = rule->rbx == UNWIND_RBX_SAME && s->rbx_known;
+
+	if ((rule->cfa != UNWIND_CFA_SP && rule->cfa != UNWIND_CFA_FP) ||
+	    rule->ra != UNWIND_RA_AT_CFA || rule->ra_offset != -8)
+		return UNWIND_NOT_COMMON;
+	if (rule->cfa_register == UNWIND_X86_RBP && !s->fp_lost)
+		cfa = s->fp;
+	else if (rule->cfa_register != UNWIND_X86_RSP)
+		return UNWIND_NOT_COMMON;
+	cfa += rule->cfa_offset;
+	if (cfa <= s->sp || (cfa & 7))
+		return UNWIND_NOT_COMMON;
+	if (cfa - 16 < s->window_start || cfa > s->window_end) {
+		if (unwind_find_pair(s, cfa - 16))
+			return UNWIND_NOT_COMMON;
+		below = s->low;
+		ra = s->high;
+	} else {
+		below = unwind_window_word(s, cfa - 16);
+		ra = unwind_window_word(s, cfa - 8);
+	}
+	rbx_at = cfa + rule->cfa_addend;
+	if (rule->rbx == UNWIND_RBX_AT_CFA &&
+	    (!unwind_window_has(s, rbx_at) || !unwind_window_has(s, rbx_at + 8)))
+		return UNWIND_NOT_COMMON;
+	if (!unwind_common_fp(s, rule, cfa, below, &fp) || !unwind_common_return(s, ra))
+		return UNWIND_NOT_COMMON;
+	if (rule->rbx == UNWIND_RBX_AT_CFA) {
+		s->general[UNWIND_X86_RBX] = unwind_window_word(s, rbx_at);
+		rbx_known = true;
+	}
+	s->rbx_known = rbx_known;
+	s->fp_lost = s->fp_lost && rule->fp == UNWIND_FP_SAME;
+	return unwind_take(s, FRAME_TABLE, ra, cfa, fp);
+}
+
+/*
+ * The same for a frame in code without a table whose callee was found by the frame pointer too.
+ */
+static __always_inline int unwind_by_common_pointer(struct unwind_state *s)
+{
+	__u64 fp = s->fp, below, ra;
+
+	if (!fp || (fp & 7) || fp < s->sp || fp - s->sp > UNWIND_FP_STEP_MAX)
+		return UNWIND_NOT_COMMON;
+	if (fp < s->window_start || fp + 16 > s->window_end) {
+		if (unwind_find_pair(s, fp))
+			return UNWIND_NOT_COMMON;
+		below = s->low;
+		ra = s->high;
+	} else {
+		below = unwind_window_word(s, fp);
+		ra = unwind_window_word(s, fp + 8);
+	}
+	if (!unwind_common_return(s, ra))
+		return UNWIND_NOT_COMMON;
+	return unwind_take(s, FRAME_POINTER, ra, fp + 16, below);
+}
+
+/* May the frame in `s` be a common one? It has made a call, and s->mapping is its mapping. */
+static __always_inline bool unwind_may_be_common(const struct unwind_state *s)
+{
+	__u64 pc = s->ip - 1;
+
+	return s->after_call && !s->all_known && pc >= s->mapping.start && pc < s->mapping.end;
+}
+
 /* ---- from one stack to another --------------------------------------------------------------- */
 
 /* Is there a call right before the return address whose target is in [start, start + room)? */
