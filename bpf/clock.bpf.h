@@ -39,12 +39,35 @@ static __always_inline void note_tick(struct bpf_perf_event_data *ctx, struct cp
 	books->grid_point = point;
 }
 
-/* The TSC of this CPU; 0: it could not be read. */
-static __always_inline __u64 read_tsc(const struct cpu_books *books)
-{
-	__u64 count = bpf_perf_event_read(&tsc_counters, BPF_F_CURRENT_CPU);
+/*
+ * The clocks of this CPU. `event_clock` is the enabled time of an event, which is perf's clock since it was opened; `tsc` is 0
+ * where it is not the clock.
+ */
+struct now {
+	__u64 tsc, event_clock;
+};
 
-	return (__s64)count < 0 ? 0 : books->tsc_base + count;
+/*
+ * One call reads both from the TSC counter. A CPU without one has the event of its ticks, or of its side-band. False: there
+ * is none.
+ */
+static __always_inline bool read_clocks(const struct cpu_books *books, struct now *now)
+{
+	struct bpf_perf_event_value value = {};
+
+	/* always from the same event: clocks of two events differ */
+	if (use_tsc && books->tsc_base) {
+		if (bpf_perf_event_read_value(&tsc_counters, BPF_F_CURRENT_CPU, &value,
+					      sizeof(value)))
+			return false;
+		now->tsc = books->tsc_base + value.counter;
+	} else {
+		if (bpf_perf_event_read_value(&ticks, BPF_F_CURRENT_CPU, &value, sizeof(value)))
+			return false;
+		now->tsc = 0;
+	}
+	now->event_clock = value.enabled;
+	return value.enabled != 0;
 }
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "maps.bpf.h"
 #include "runtime.bpf.h"
+#include "tick_ring.bpf.h"
 
 #define CODE_COPIES_NS 125000000ull /* rings are drained more often when they fill up */
 #define COPIED_BITS    11
@@ -25,12 +26,14 @@ _Static_assert(sizeof(struct code_copy_event) % EVENT_ALIGN == 0, "without a tab
 struct code_copy_scratch {
 	__u64 since; /* CLOCK_MONOTONIC: start of the interval … */
 	__u32 bytes; /* … and copies in it */
-	__u32 lead;
+	__u32 unused;
 	union {
 		struct code_copy_event copy;
 		unsigned char space[sizeof(struct code_copy_event) + CODE_COPY_TABLE];
 	};
 };
+_Static_assert(sizeof(((struct code_copy_scratch *)0)->space) <= TICK_RING_SLACK,
+	       "an event of the ring");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -167,7 +170,7 @@ static __always_inline void copy_hash(struct code_copy_event *e,
 }
 
 /* Function number `which` of those new in this sample. 0: it needs no copy. A global function. */
-__attribute__((noinline)) int copy_code(struct bpf_perf_event_data *ctx, __u32 which)
+__attribute__((noinline)) int copy_code(__u32 which)
 {
 	struct code_copy_scratch *c = code_copy_scratch();
 	struct scratch *s = scratch();
@@ -204,17 +207,16 @@ __attribute__((noinline)) int copy_code(struct bpf_perf_event_data *ctx, __u32 w
 	e->tgid = s->sample.tgid;
 	e->reserved = 0;
 	c->bytes += sizeof(*e) + size;
-	return bpf_perf_event_output(ctx, &outputs, BPF_F_CURRENT_CPU, &c->lead,
-				     sizeof(c->lead) + sizeof(*e) + size);
+	return put_event(e, sizeof(*e) + size, e->header.time);
 }
 
 /* The new functions of the sample, before the sample itself. */
-static __always_inline void copy_codes(struct bpf_perf_event_data *ctx, struct notes *n)
+static __always_inline void copy_codes(struct notes *n)
 {
 	for (__u32 i = 0; i < CODE_COPIES; i++) {
 		if (i >= n->met_count)
 			break;
-		if (!copy_code(ctx, i))
+		if (!copy_code(i))
 			note_copied(n, n->met[i].function, n->met[i].check);
 	}
 }

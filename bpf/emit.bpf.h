@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Handing events to the collector: perf rings, one per CPU, which a program writes to without a
- * lock and without waking anyone until the ring is half full.
- */
+/* Samples with what belongs to them into the ring of the ticks; ends of threads into that of the hooks. */
 #ifndef BPF_EMIT_BPF_H
 #define BPF_EMIT_BPF_H
 
@@ -10,7 +7,7 @@
 
 #include "maps.bpf.h"
 #include "runtime.bpf.h"
-#include "wake.bpf.h"
+#include "tick_ring.bpf.h"
 
 /* Frames are read in pairs of words, the lower of which may lie below the stack pointer. */
 #define COPY_BELOW 16
@@ -21,9 +18,6 @@
 _Static_assert((SAMPLE_KERNEL_DEPTH_MAX & (SAMPLE_KERNEL_DEPTH_MAX + 1)) == 0, "a mask");
 _Static_assert(sizeof(((struct stack_copy *)0)->general) == UNWIND_GENERAL * sizeof(__u64),
 	       "all registers");
-
-/* Errors of bpf_perf_event_output() */
-#define ENOSPC 28
 
 /* Are mappings or tables missing for this stack? */
 static __always_inline bool lacks_tables(const struct scratch *s)
@@ -47,10 +41,10 @@ static __always_inline bool may_copy(struct scratch *s)
  * The stack above the part in the sample, in records of its own; returns its size in bytes. A piece that finds no room
  * costs the outermost frames, not the sample. A global function, which is verified once.
  */
-__attribute__((noinline)) int emit_pieces(struct bpf_perf_event_data *ctx, __u64 start)
+__attribute__((noinline)) int emit_pieces(__u64 start)
 {
 	__u32 zero = 0, total = 0;
-	struct piece_scratch *p = bpf_map_lookup_elem(&piece_scratches, &zero);
+	union piece_scratch *p = bpf_map_lookup_elem(&piece_scratches, &zero);
 	struct scratch *s = scratch();
 
 	if (!p || !s)
@@ -78,8 +72,7 @@ __attribute__((noinline)) int emit_pieces(struct bpf_perf_event_data *ctx, __u64
 		p->piece.header.size = sizeof(p->piece) + size;
 		p->piece.header.time = s->sample.header.time;
 		p->piece.start = start;
-		if (bpf_perf_event_output(ctx, &outputs, BPF_F_CURRENT_CPU, &p->lead,
-					  sizeof(p->lead) + sizeof(p->piece) + size))
+		if (put_event(p, sizeof(p->piece) + size, s->sample.header.time))
 			break;
 		s->copied += size;
 		total += size;
@@ -104,8 +97,7 @@ static __always_inline __u64 copy_start(__u64 sp)
  * Pages may be missing: the innermost function has allocated stack and not touched it yet, or an outer one has allocated more
  * than it uses. After GAP_MAX missing pages the stack has most likely ended.
  */
-static __always_inline __u64 append_copy(struct bpf_perf_event_data *ctx, struct scratch *s,
-					 __u64 at)
+static __always_inline __u64 append_copy(struct scratch *s, __u64 at)
 {
 	__u64 start = copy_start(s->innermost[UNWIND_X86_RSP]), span = 0, size = 0, holes = 0,
 	      pages = 0;
@@ -146,7 +138,7 @@ static __always_inline __u64 append_copy(struct bpf_perf_event_data *ctx, struct
 	UNWIND_HIDE(size);
 	copy->start = start;
 	copy->holes = holes;
-	if (size && span - size <= GAP_MAX * COPY_PAGE && emit_pieces(ctx, start + span))
+	if (size && span - size <= GAP_MAX * COPY_PAGE && emit_pieces(start + span))
 		size = span;
 	copy->size = size;
 	s->copied += size < COPY_PAGE ? COPY_PAGE : size; /* its walk costs the same */
@@ -173,8 +165,7 @@ static __always_inline __u64 append_notes(struct scratch *s, __u64 at)
 }
 
 /* Emits the sample in scratch and returns its line of the books. */
-static __always_inline enum book_line emit_sample(struct bpf_perf_event_data *ctx,
-						  struct scratch *s)
+static __always_inline enum book_line emit_sample(struct scratch *s)
 {
 	__u64 frames = (__u64)s->sample.kernel_frames + s->sample.user_frames;
 	__u64 size;
@@ -187,7 +178,7 @@ static __always_inline enum book_line emit_sample(struct bpf_perf_event_data *ct
 	if (lacks_tables(s)) {
 		wake_collector(&tick_wakes, s->sample.header.time);
 		if (may_copy(s))
-			size = append_copy(ctx, s, size);
+			size = append_copy(s, size);
 	} else {
 		size = append_notes(s, size);
 	}
@@ -195,8 +186,7 @@ static __always_inline enum book_line emit_sample(struct bpf_perf_event_data *ct
 	if (size > SAMPLE_SPACE)
 		return BOOK_INTERNAL;
 	s->sample.header.size = size;
-	err = bpf_perf_event_output(ctx, &outputs, BPF_F_CURRENT_CPU, &s->lead,
-				    sizeof(s->lead) + size);
+	err = put_event(&s->sample, size, s->sample.header.time);
 	if (err)
 		return err == -ENOSPC ? BOOK_RING_FULL : BOOK_INTERNAL;
 	return BOOK_DELIVERED;

@@ -62,9 +62,8 @@ static __always_inline bool collector_ids(const struct task_struct *task, struct
  * A number is reused as soon as its task was reaped, some milliseconds before the task and its entry are freed. So the
  * first task seen under a number is the target, and a later one is not.
  */
-static __always_inline bool is_the_one(__u64 *start_time)
+static __always_inline bool is_the_one(struct task_struct *task, __u64 *start_time)
 {
-	struct task_struct *task = current_task();
 	__u64 started;
 
 	if (filter_threads)
@@ -78,7 +77,8 @@ static __always_inline bool is_the_one(__u64 *start_time)
 }
 
 /* Of the current task. `initial`: its numbers in the initial pid namespace. */
-static __always_inline bool in_targets(const struct task_ids *initial, const struct task_ids *ours)
+static __always_inline bool in_targets(struct task_struct *task, const struct task_ids *initial,
+				       const struct task_ids *ours)
 {
 	__u64 key = filter_threads ? initial->tid : initial->tgid;
 	__u64 *start_time = bpf_map_lookup_elem(&targets, &key);
@@ -87,7 +87,7 @@ static __always_inline bool in_targets(const struct task_ids *initial, const str
 		key = TARGET_IN_NAMESPACE | (filter_threads ? ours->tid : ours->tgid);
 		start_time = bpf_map_lookup_elem(&targets, &key);
 	}
-	return start_time && is_the_one(start_time);
+	return start_time && is_the_one(task, start_time);
 }
 
 #define HELPER_NAME "sysprof-"
@@ -98,10 +98,18 @@ static __always_inline bool in_targets(const struct task_ids *initial, const str
  */
 static __noinline bool is_helper(void)
 {
-	const struct task_struct *parent = BPF_CORE_READ(current_task(), real_parent);
-	__u32 mother = BPF_CORE_READ(parent, tgid);
-	__u32 grandmother = BPF_CORE_READ(parent, real_parent, tgid);
+	const struct task_struct *task = current_task();
+	__u32 mother, grandmother;
 	char name[16] = {};
+
+	/* two loads, or four calls of a helper */
+	if (HAVE_TYPED_TASK) {
+		mother = task->real_parent->tgid;
+		grandmother = task->real_parent->real_parent->tgid;
+	} else {
+		mother = BPF_CORE_READ(task, real_parent, tgid);
+		grandmother = BPF_CORE_READ(task, real_parent, real_parent, tgid);
+	}
 
 	if (mother != self_tgid && grandmother != self_tgid)
 		return false;
@@ -113,17 +121,18 @@ static __noinline bool is_helper(void)
 }
 
 /*
- * Is the current task a target? `initial`: its numbers in the initial pid namespace; the collector's are filled in.
+ * Is `task`, the current one, a target? `initial`: its numbers in the initial pid namespace; the collector's are filled in.
  */
-static __always_inline bool current_is_wanted(const struct task_ids *initial, struct task_ids *ours)
+static __always_inline bool current_is_wanted(struct task_struct *task,
+					      const struct task_ids *initial, struct task_ids *ours)
 {
 	if (exclude_self && (initial->tgid == self_tgid || is_helper()))
 		return false;
 	if (!pid_namespace_inode)
 		*ours = *initial;
-	else if (!collector_ids(current_task(), ours))
+	else if (!collector_ids(task, ours))
 		return false;
-	if ((filter_processes || filter_threads) && !in_targets(initial, ours))
+	if ((filter_processes || filter_threads) && !in_targets(task, initial, ours))
 		return false;
 	if (filter_cgroup && bpf_current_task_under_cgroup(&cgroups, 0) != 1)
 		return false;
@@ -166,7 +175,7 @@ static __always_inline void follow_fork(const struct task_ids *parent,
 		return;
 	if (pid_namespace_inode && !collector_ids(current_task(), &ours))
 		return;
-	if (!in_targets(parent, &ours))
+	if (!in_targets(current_task(), parent, &ours))
 		return;
 	if (bpf_map_update_elem(&targets, &key, &start_time, BPF_ANY))
 		__sync_fetch_and_add(&target_set_full, 1);

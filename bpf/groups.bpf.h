@@ -9,7 +9,7 @@
 #ifndef BPF_GROUPS_BPF_H
 #define BPF_GROUPS_BPF_H
 
-#include "maps.bpf.h"
+#include "tick_ring.bpf.h"
 
 static __always_inline bool group_is_excluded(__u64 group)
 {
@@ -22,36 +22,22 @@ static __noinline __u64 leaders_group(void)
 	return BPF_CORE_READ(current_task(), group_leader, cgroups, dfl_cgrp, kn, id);
 }
 
-static __noinline int emit_group(struct bpf_perf_event_data *ctx, __u64 group, __u64 time,
-				 __u32 tgid, __u32 was_excluded)
+static __noinline int emit_group(__u64 group, __u64 time, __u32 tgid, __u32 was_excluded)
 {
-	struct {
-		__u32 unused, lead;
-		struct in_group_event event;
-	} out = {
-		.event =
-			{
-				.header =
-					{
-						.size = sizeof(out.event),
-						.type = EVENT_IN_GROUP,
-						.time = time,
-					},
-				.tgid = tgid,
-				.was_excluded = was_excluded,
-				.group = group,
-			},
+	struct in_group_event event = {
+		.header = {.size = sizeof(event), .type = EVENT_IN_GROUP, .time = time},
+		.tgid = tgid,
+		.was_excluded = was_excluded,
+		.group = group,
 	};
 
-	return bpf_perf_event_output(ctx, &outputs, BPF_F_CURRENT_CPU, &out.lead,
-				     sizeof(out.lead) + sizeof(out.event));
+	return put_event(&event, sizeof(event), time);
 }
 
 /* Is the current process in a group that is sampled? `tgid`: in the collector's numbers. */
-static __always_inline bool in_wanted_group(struct bpf_perf_event_data *ctx, __u64 time,
+static __always_inline bool in_wanted_group(struct task_struct *task, __u64 time,
 					    const struct task_ids *initial, __u32 tgid)
 {
-	struct task_struct *task = current_task();
 	__u32 at = (initial->tgid * 2654435761u) & (GROUP_SLOTS - 1);
 	__u64 group = bpf_get_current_cgroup_id(), life;
 	struct group_slot *slot = bpf_map_lookup_elem(&group_slots, &at);
@@ -68,7 +54,7 @@ static __always_inline bool in_wanted_group(struct bpf_perf_event_data *ctx, __u
 	if (same && slot->group == group)
 		return !group_is_excluded(group);
 	was_excluded = same && group_is_excluded(slot->group);
-	if (!emit_group(ctx, group, time, tgid, was_excluded)) {
+	if (!emit_group(group, time, tgid, was_excluded)) {
 		slot->life = life;
 		slot->group = group;
 	} else {

@@ -16,7 +16,8 @@
 
 #include "kernel.h"
 
-#define SEGMENT_LEAST 64 /* the size of a segment where there are no tables */
+#define SEGMENT_LEAST	64   /* the size of a segment where there are no tables */
+#define TICK_RING_LEAST 4096 /* the size of a ring, which is set when loading */
 
 /* Knobs. Constants to the verifier: what they switch off is not even in the loaded program. */
 const volatile bool filter_processes; /* only tgids in `targets` */
@@ -34,6 +35,7 @@ const volatile __u32
 const volatile __u32 max_depth = 256;	  /* user frames */
 const volatile __u32 pid_namespace_inode; /* the collector's pid namespace; 0: the initial one */
 const volatile __u64 segment_size = SEGMENT_LEAST; /* of unwind tables, a power of two */
+const volatile __u64 ring_size = TICK_RING_LEAST;  /* of a tick ring, a power of two */
 
 /* Bytes of stacks that are copied, on each CPU, or one copy more; 0: none is. Set by the collector, at any time. */
 volatile __u32 copied_a_second;
@@ -57,18 +59,12 @@ struct scratch {
 	__u64 next_anchor;		 /* of Python: frames below it run no loop of it */
 	__u64 innermost[UNWIND_GENERAL]; /* its registers; the walk does not change them */
 	struct pt_regs regs; /* the stack of a program and what it calls has 512 bytes */
-	/*
-	 * A raw perf record starts at 4 modulo 8. One unused word in front of the event aligns it
-	 * in the ring, and takes no room: the kernel would pad the end instead.
-	 */
-	__u32 unused, lead;
 	union {
 		struct sample_event sample;
 		char space[SAMPLE_SPACE];
 	};
 };
-_Static_assert(sizeof(((struct scratch *)0)->lead) == OUTPUT_LEAD_SIZE, "what precedes an event");
-_Static_assert(__builtin_offsetof(struct scratch, sample) % EVENT_ALIGN == 0, "events are aligned");
+_Static_assert(SAMPLE_SPACE <= TICK_RING_SLACK, "the largest event");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -78,19 +74,16 @@ struct {
 } scratches SEC(".maps");
 
 /* The buffer for a piece of a stack: a per-CPU value has 32 KB at most. */
-struct piece_scratch {
-	__u32 unused, lead; /* as above */
-	union {
-		struct stack_piece piece;
-		char space[sizeof(struct stack_piece) + STACK_PIECE_MAX];
-	};
+union piece_scratch {
+	struct stack_piece piece;
+	char space[sizeof(struct stack_piece) + STACK_PIECE_MAX];
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct piece_scratch);
+	__type(value, union piece_scratch);
 } piece_scratches SEC(".maps");
 
 /* By CPU; one entry for each possible one, set when loading. */
@@ -162,7 +155,16 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } tsc_counters SEC(".maps");
 
-/* The rings, by CPU. */
+/* Rings of the ticks. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* the number and their size are set when loading */
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, TICK_RING_DATA + TICK_RING_LEAST + TICK_RING_SLACK);
+} tick_rings SEC(".maps");
+
+/* Rings of the hooks, by CPU: a tick may interrupt a hook. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
 	__uint(key_size, sizeof(__u32));

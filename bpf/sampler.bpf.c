@@ -24,10 +24,17 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-static __always_inline void current_ids(struct task_ids *ids)
+/* Of `task`, the current one, in the initial pid namespace. */
+static __always_inline void current_ids(struct task_struct *task, struct task_ids *ids)
 {
-	__u64 both = bpf_get_current_pid_tgid();
+	__u64 both;
 
+	if (HAVE_TYPED_TASK) {
+		ids->tgid = task->tgid;
+		ids->tid = task->pid;
+		return;
+	}
+	both = bpf_get_current_pid_tgid();
 	ids->tgid = both >> 32;
 	ids->tid = (__u32)both;
 }
@@ -44,16 +51,14 @@ static __always_inline void kernel_stack(struct bpf_perf_event_data *ctx, struct
 }
 
 /* Notes are made for the stack of a program that runs itself; kernel workers have their maker's registers. */
-static __always_inline __u32 noted_runtimes(struct bpf_perf_event_data *ctx, bool from_user,
-					    __u32 tgid, __u64 time)
+static __always_inline __u32 noted_runtimes(struct bpf_perf_event_data *ctx,
+					    struct task_struct *task, bool from_user, __u32 tgid,
+					    __u64 time)
 {
-	struct task_struct *task;
-
 	if (!use_tables || !user_stacks || !may_have_runtimes(tgid))
 		return 0;
 	if (from_user)
 		return ctx->regs.cs == USER32_CS ? 0 : find_runtimes(tgid, time);
-	task = current_task();
 	if (TASK_READ(task, flags) & (PF_KTHREAD | PF_USER_WORKER | PF_IO_WORKER) ||
 	    !has_user_stack(task))
 		return 0;
@@ -66,29 +71,30 @@ static __always_inline __u32 noted_runtimes(struct bpf_perf_event_data *ctx, boo
 static __always_inline enum book_line begin_sample(struct bpf_perf_event_data *ctx,
 						   struct cpu_books *books, __u32 cpu)
 {
-	struct bpf_perf_event_value value = {};
+	struct task_struct *task = current_task();
 	struct task_ids initial, ours;
 	struct scratch *s;
+	struct now now;
 	bool from_user;
 
-	current_ids(&initial);
+	current_ids(task, &initial);
 	if (!initial.tid)
 		return BOOK_IDLE;
-	if (!current_is_wanted(&initial, &ours))
+	if (!current_is_wanted(task, &initial, &ours))
 		return BOOK_FILTERED;
 	if (follow_groups && HAVE_GROUPS &&
-	    !in_wanted_group(ctx, books->last_tick, &initial, ours.tgid))
+	    !in_wanted_group(task, books->last_tick, &initial, ours.tgid))
 		return BOOK_FILTERED;
 	s = scratch();
-	if (!s || bpf_perf_prog_read_value(ctx, &value, sizeof(value)))
+	if (!s || !read_clocks(books, &now))
 		return BOOK_INTERNAL;
 
 	from_user = (ctx->regs.cs & 3) == 3;
 	s->sample.header.type = EVENT_SAMPLE;
 	s->sample.header.flags = 0;
-	s->sample.tsc = use_tsc ? read_tsc(books) : 0;
+	s->sample.tsc = now.tsc;
 	s->sample.header.time = books->last_tick;
-	s->sample.cpu_time = cpu_time(books, current_task(), value.enabled);
+	s->sample.cpu_time = cpu_time(books, task, now.event_clock);
 	s->sample.tgid = ours.tgid;
 	s->sample.tid = ours.tid;
 	s->sample.cpu = cpu;
@@ -96,7 +102,7 @@ static __always_inline enum book_line begin_sample(struct bpf_perf_event_data *c
 	s->sample.user_frames = 0;
 	s->sample.places_tag = 0;
 	s->sample.from_user = from_user;
-	s->runtimes = noted_runtimes(ctx, from_user, ours.tgid, books->last_tick);
+	s->runtimes = noted_runtimes(ctx, task, from_user, ours.tgid, books->last_tick);
 	return BOOK_DELIVERED;
 }
 
@@ -120,7 +126,7 @@ int finish(struct bpf_perf_event_data *ctx)
 	if (!s->sample.from_user)
 		kernel_stack(ctx, s);
 	s->sample.user_end = unwind_user(ctx, s, s->sample.from_user);
-	return end_tick(books, emit_sample(ctx, s));
+	return end_tick(books, emit_sample(s));
 }
 
 int tick_in_python(struct bpf_perf_event_data *ctx);
@@ -151,7 +157,7 @@ int tick_in_python(struct bpf_perf_event_data *ctx)
 	if (n && s) {
 		walk_python(n, s->sample.header.time + BUDGET_NS / 2);
 		s->next_anchor = next_anchor(n);
-		copy_codes(ctx, n);
+		copy_codes(n);
 	}
 	bpf_tail_call_static(ctx, &programs, PROGRAM_FINISH);
 	return books ? end_tick(books, BOOK_INTERNAL) : 0;
@@ -202,7 +208,7 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 	const struct task_struct *child = (struct task_struct *)ctx->args[1];
 	struct task_ids parent;
 
-	current_ids(&parent);
+	current_ids(current_task(), &parent);
 	if (follow_children)
 		follow_fork(&parent, child);
 	if (use_tables && (__u32)BPF_CORE_READ(child, tgid) != parent.tgid)
@@ -237,12 +243,13 @@ SEC("raw_tp/sched_process_exec")
 int on_exec(struct bpf_raw_tracepoint_args *ctx)
 {
 	__u64 old = (__u32)ctx->args[1], new, now = bpf_ktime_get_ns(), started;
+	struct task_struct *task = current_task();
 	struct task_ids initial, ours;
 
-	current_ids(&initial);
+	current_ids(task, &initial);
 	new = initial.tid;
 	ours = initial;
-	if (pid_namespace_inode && !collector_ids(current_task(), &ours))
+	if (pid_namespace_inode && !collector_ids(task, &ours))
 		return 0;
 	if (use_tables)
 		note_exec(ours.tgid, now);
@@ -250,24 +257,14 @@ int on_exec(struct bpf_raw_tracepoint_args *ctx)
 		begin_command(ours.tgid, initial.tgid);
 	if (old != new) {
 		/* it has got the leader's number and start */
-		started = TASK_READ(current_task(), start_time);
+		started = TASK_READ(task, start_time);
 		if (bpf_map_lookup_elem(&targets, &old) &&
 		    bpf_map_update_elem(&targets, &new, &started, BPF_ANY))
 			__sync_fetch_and_add(&target_set_full, 1);
 	}
-	if (use_tables && current_is_wanted(&initial, &ours))
+	if (use_tables && current_is_wanted(task, &initial, &ours))
 		wake_collector(&hook_wakes, now);
 	return 0;
-}
-
-/* This CPU's event clock, now; 0: it has none. */
-static __always_inline __u64 event_clock(void)
-{
-	struct bpf_perf_event_value value = {};
-
-	if (bpf_perf_event_read_value(&ticks, BPF_F_CURRENT_CPU, &value, sizeof(value)))
-		return 0;
-	return value.enabled;
 }
 
 SEC("raw_tp/sched_process_exit")
@@ -276,16 +273,17 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
 	struct task_struct *task = current_task();
 	struct cpu_books *books = cpu_books(bpf_get_smp_processor_id());
 	struct task_ids initial, ours;
-	__u64 enabled, used;
+	struct now now;
+	__u64 used;
 
-	current_ids(&initial);
+	current_ids(task, &initial);
 	if (!books || !initial.tid || TASK_READ(task, flags) & PF_KTHREAD)
 		return 0;
-	if (!current_is_wanted(&initial, &ours))
+	if (!current_is_wanted(task, &initial, &ours))
 		return 0;
 	books->hook_since = bpf_ktime_get_ns();
-	enabled = event_clock();
-	used = enabled ? cpu_time(books, task, enabled) : TASK_READ(task, se.sum_exec_runtime);
+	used = read_clocks(books, &now) ? cpu_time(books, task, now.event_clock)
+					: TASK_READ(task, se.sum_exec_runtime);
 	emit_thread_cpu(ctx, ours.tgid, ours.tid, used);
 	books->hook_since = 0;
 	if (pid_namespace_inode && (filter_processes || filter_threads))
@@ -318,11 +316,11 @@ SEC("raw_tp")
 int prepare(void *ctx __attribute__((unused)))
 {
 	struct cpu_books *books = cpu_books(bpf_get_smp_processor_id());
-	__u64 enabled = event_clock();
+	struct now now;
 
 	self_tgid = bpf_get_current_pid_tgid() >> 32;
 	cpu_time_source = HAVE_RQ_CLOCK ? CPU_TIME_BY_RQ_CLOCK : CPU_TIME_BY_EXEC_START;
-	if (books && enabled)
-		cpu_time(books, current_task(), enabled);
+	if (books && read_clocks(books, &now))
+		cpu_time(books, current_task(), now.event_clock);
 	return 0;
 }

@@ -42,7 +42,7 @@ sysprof   :                                             | event.h unwind_infer.h
 # foreign header (a prefix of its name) : the only files that may include it
 doors='
 bpf/libbpf  : userspace/capture/bpf_session_private.h userspace/capture/features.c
-bpf/bpf.h   : userspace/capture/bpf_session.c userspace/capture/bpf_session_unwind.c userspace/capture/features.c
+bpf/bpf.h   : userspace/capture/bpf_session.c userspace/capture/bpf_session_unwind.c userspace/capture/features.c userspace/capture/tick_rings.c
 bpf/btf     : userspace/capture/features.c
 libelf      : userspace/elf/elf_private.h
 gelf        : userspace/elf/elf_private.h

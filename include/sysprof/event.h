@@ -564,12 +564,13 @@ struct cpu_books {
 	__u64 grid_point;  /* periods from there to the last run */
 	__u64 period; /* ns between ticks, of this grid; 0: the event is not a clock. Set by the collector */
 	__u64 grid_enabled; /* the event's enabled time when the timer started; set by the collector */
-	__u64 tsc_base;	    /* TSC at which this CPU's counter was 0; set by the collector */
+	__u64 tsc_base; /* TSC at which this CPU's counter was 0; 0: there is none. Set by the collector */
 	__s64 clock_offset
 		[2]; /* event clock minus run queue clock: least of this window and the last */
 	__u64 clock_window;
 	__u64 busy;	  /* the program is running */
 	__u64 hook_since; /* CLOCK_MONOTONIC since when a hook is writing a record; 0: none is */
+	__u64 ring;	  /* the CPU's element of the tick rings; set by the collector */
 } __attribute__((aligned(128)));
 
 struct books_event {

@@ -11,6 +11,9 @@
 #define UNWIND_WINDOW  4096u
 #define UNWIND_GENERAL 16
 
+/* Hides a value from the compiler and the verifier. */
+#define UNWIND_HIDE(x) __asm__ volatile("" : "+r"(x))
+
 struct unwind_mapping {
 	__u64 start, end;
 	__u64 bias; /* address - bias is the file's virtual address */

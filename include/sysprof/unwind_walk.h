@@ -51,9 +51,6 @@
 #define UNWIND_STEP_ON	    (-1) /* not an end: continue with the next frame */
 #define UNWIND_NOT_CALLED   (-2) /* not an end: the inferred rule is wrong */
 
-/* Hides a value from the compiler and the verifier. */
-#define UNWIND_HIDE(x) __asm__ volatile("" : "+r"(x))
-
 static __always_inline bool unwind_is_code(__u64 address)
 {
 	return address >= UNWIND_CODE_LOWEST && !(address >> UNWIND_ADDRESS_BITS);

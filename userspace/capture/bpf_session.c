@@ -142,15 +142,15 @@ static void choose_rings(struct bpf_session *s, const struct bpf_session_options
 {
 	const struct ring_needs needs = {
 		.hz = o->hz,
-		.record = OUTPUT_OVERHEAD + sizeof(struct sample_event) +
+		.record = sizeof(struct sample_event) +
 			  sizeof(uint64_t) * (SAMPLE_KERNEL_DEPTH_MAX + o->max_depth),
 		.cpus = s->cpu_count,
-		.sampled = s->info.cpus,
+		.sampled = bpf_session__tick_ring_count(s),
 		.bytes = o->ring_bytes,
 	};
 
 	s->rings = ring_sizes_for(&needs);
-	s->ring_bytes = o->ring_bytes ? o->ring_bytes : RING_BYTES_DEFAULT;
+	s->info.sample_ring_wanted = s->rings.sample;
 }
 
 static int load_programs(struct bpf_session *s, const struct bpf_session_options *o,
@@ -168,6 +168,9 @@ static int load_programs(struct bpf_session *s, const struct bpf_session_options
 	err = bpf_session__choose_segments(s, o->user_stacks ? o->unwind_bytes : 0);
 	if (err)
 		return features_explain(failure, err, "cannot make room for unwind tables");
+	err = bpf_session__make_tick_rings(s);
+	if (err)
+		return features_explain(failure, err, "cannot make the rings of samples");
 	set_knobs(s, o);
 	err = bpf_map__set_max_entries(s->skel->maps.books, possible);
 	if (!err && !o->follow_groups)
@@ -326,6 +329,7 @@ void bpf_session__free(struct bpf_session *s)
 		return;
 	bpf_session__close_cpus(s);
 	unmap_array(s->books, s->book_count, sizeof(*s->books));
+	tick_rings__unmap(&s->tick_rings);
 	bpf_session__unmap_unwind_tables(s);
 	sampler_bpf__destroy(s->skel);
 	free(s);

@@ -28,39 +28,8 @@
 
 #include "base/log.h"
 #include "capture/perf_events.h"
+#include "capture/ring_sizes.h"
 #include "capture/target.h"
-
-/*
- * How big the rings of a CPU are: by what comes in, and so that those of all CPUs together stay within a limit,
- * however many CPUs there are.
- */
-
-#define RING_BYTES_DEFAULT (64u << 20) /* of all CPUs and kinds of ring */
-
-struct ring_needs {
-	unsigned int hz;
-	size_t record;	      /* bytes of the deepest sample, as it is in the ring */
-	size_t cpus, sampled; /* online; sampled ones among them */
-	size_t bytes;	      /* limit of the sum; 0: RING_BYTES_DEFAULT */
-};
-
-/*
- * Bytes, powers of two, of whole pages of 4096. Below a least size, which two of the largest records need, nothing
- * goes: with thousands of CPUs the sum can be more than the limit.
- */
-struct ring_sizes {
-	size_t sample;	 /* of a sampled CPU */
-	size_t other;	 /* of another one: the ends of threads */
-	size_t sideband; /* of each */
-	size_t sample_least;
-};
-
-struct ring_sizes ring_sizes_for(const struct ring_needs *needs);
-
-/*
- * The sample ring of a CPU that comes later, where `left` bytes of the limit are left (may be negative).
- */
-size_t ring_size_within(const struct ring_sizes *sizes, int64_t left);
 
 struct bpf_session;
 
@@ -95,9 +64,9 @@ struct bpf_session_info {
 	uint32_t pid_namespace;	     /* inode of our own pid namespace; 0: the initial one */
 	uint32_t cpus;		     /* CPUs that are sampled; books have index 0..cpus-1 */
 	uint32_t sideband_cpus;	     /* CPUs whose side-band is read: all that are online */
-	size_t sample_ring_size;     /* bytes, of one CPU: the smallest that was got */
-	size_t sample_ring_wanted;   /* less got than wanted: say it, samples may be lost sooner */
-	size_t sideband_ring_size, sideband_ring_wanted;
+	size_t sample_ring_size,
+		sideband_ring_size; /* bytes, of one CPU: the smallest that was got */
+	size_t sample_ring_wanted, sideband_ring_wanted; /* less got than wanted: lost sooner */
 };
 
 int bpf_session__open(const struct bpf_session_options *options, struct bpf_session **session,
@@ -184,11 +153,12 @@ int bpf_session__start_fresh_cpus(struct bpf_session *session, cpu_change_fn cha
 int bpf_session__epoll_fd(const struct bpf_session *session);
 
 /*
- * Readable when a target has called execve, or a stack was cut for want of mappings or tables: the session's
- * own; poll it, then take the wake. Wakes are `interval` ns apart at least; 0: unless it is set, as they come.
+ * Readable when a target has called execve, a stack was cut for want of mappings or tables, or a ring of ticks is half full: the
+ * session's own; poll it, then take the wake. Wakes are `interval` ns apart at least, except for a ring; 0: unless it is set,
+ * as they come. True: a ring is half full.
  */
 int bpf_session__wake_fd(const struct bpf_session *session);
-void bpf_session__take_wake(struct bpf_session *session);
+bool bpf_session__take_wake(struct bpf_session *session);
 void bpf_session__set_wake_interval(struct bpf_session *session, uint64_t interval);
 
 /*

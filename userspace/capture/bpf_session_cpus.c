@@ -3,7 +3,7 @@
  * The CPUs of a session. Each that is online has up to four perf events:
  *
  *   tick      drives the program `tick` (sampled CPUs only)
- *   output    what the programs write comes out of its ring
+ *   output    what the hooks write comes out of its ring; ticks have their own, see tick_rings.h
  *   sideband  mmap, comm, fork and exit records of the CPU, in its own ring
  *   tsc       counts the TSC, read by the program (with the TSC clock, sampled CPUs only)
  *
@@ -33,13 +33,16 @@
 #include "capture/cpu_visit.h"
 #include "capture/features.h"
 
-#define RING_FLOOR	 (64u * 1024)
-#define TSC_ERROR_MAX_NS 5000
-#define CLOCK_LOOKS	 16
+#define RING_FLOOR (64u * 1024)
+/* Rings for CPUs that come: one for so many that are there, and so many at least. */
+#define RINGS_SPARED_SHARE 4
+#define RINGS_SPARED	   2
+#define TSC_ERROR_MAX_NS   5000
+#define CLOCK_LOOKS	   16
 
 void session_cpu__init(struct session_cpu *c, uint32_t cpu)
 {
-	*c = (struct session_cpu){.cpu = cpu};
+	*c = (struct session_cpu){.cpu = cpu, .ring = NO_RING};
 	c->decoder.cpu = cpu;
 	c->fds.tick = c->fds.output = c->fds.sideband = c->fds.tsc = -1;
 }
@@ -219,39 +222,59 @@ static int open_tick(struct bpf_session *s, struct session_cpu *c)
 	return put_map_fd(s->skel->maps.ticks, c->cpu, c->fds.tick);
 }
 
-/* The memory of all rings. */
-static size_t ring_sum(const struct bpf_session *s)
+size_t bpf_session__tick_ring_count(const struct bpf_session *s)
 {
-	size_t sum = 0;
+	int possible = libbpf_num_possible_cpus();
+	size_t count = s->info.cpus, spared = max_u64(count / RINGS_SPARED_SHARE, RINGS_SPARED);
 
-	for (size_t i = 0; i < s->cpu_count; i++)
-		sum += s->cpus[i].output.data_size + s->cpus[i].sideband.data_size;
-	return sum;
+	if (!s->every_cpu || possible <= (int)count)
+		return count;
+	return min_u64(count + spared, possible);
 }
 
-/* Those of CPUs that were there at the start are within the limit by their size. */
-static size_t sample_ring(const struct bpf_session *s)
+int bpf_session__make_tick_rings(struct bpf_session *s)
 {
-	if (!s->ticking)
-		return s->rings.sample;
-	return ring_size_within(&s->rings, (int64_t)s->ring_bytes - (int64_t)ring_sum(s) -
-						   (int64_t)s->rings.sideband);
+	size_t count = bpf_session__tick_ring_count(s), size;
+	int fd = tick_rings__create(count, s->rings.sample, s->rings.sample_least, &size), err;
+
+	if (fd < 0)
+		return fd;
+	err = bpf_map__reuse_fd(s->skel->maps.tick_rings, fd);
+	if (!err)
+		err = tick_rings__map(&s->tick_rings, fd, count, size);
+	close(fd);
+	s->rings.sample = size;
+	s->skel->rodata->ring_size = size;
+	return err;
+}
+
+/* A ring that no other CPU has; it keeps it, also while it is offline. -ENOSPC: more CPUs have come than there are rings. */
+static int choose_ring(struct bpf_session *s, struct session_cpu *c)
+{
+	size_t taken = 0;
+
+	for (size_t i = 0; i < s->cpu_count; i++)
+		taken += s->cpus[i].ring != NO_RING;
+	if (c->ring == NO_RING && taken == s->tick_rings.count)
+		return -ENOSPC;
+	if (c->ring == NO_RING)
+		c->ring = taken;
+	s->books[c->cpu].ring = c->ring;
+	return 0;
 }
 
 static int open_output(struct bpf_session *s, struct session_cpu *c)
 {
-	size_t want = c->sampled ? sample_ring(s) : s->rings.other;
+	size_t want = s->rings.other;
 	int err;
 
 	c->fds.output = output_event_open(c->cpu, want / 2);
 	if (c->fds.output < 0)
 		return c->fds.output;
 	err = perf_ring__map(&c->output, c->fds.output, want, min_u64(want, RING_FLOOR));
-	if (err)
-		return err;
-	if (c->sampled)
-		s->info.sample_ring_size = min_u64(s->info.sample_ring_size, c->output.data_size);
-	return put_map_fd(s->skel->maps.outputs, c->cpu, c->fds.output);
+	if (!err && c->sampled)
+		err = choose_ring(s, c);
+	return err ? err : put_map_fd(s->skel->maps.outputs, c->cpu, c->fds.output);
 }
 
 static int open_sideband(struct bpf_session *s, struct session_cpu *c)
@@ -307,6 +330,7 @@ int bpf_session__open_cpu(struct bpf_session *s, struct session_cpu *c, struct f
 	if (!c->sampled)
 		return 0;
 	bpf_session__start_grid(s, c);
+	s->books[c->cpu].tsc_base = 0;
 	if (s->info.tsc && c->fds.tsc >= 0) {
 		s->books[c->cpu].tsc_base = c->tsc_base;
 		err = put_map_fd(s->skel->maps.tsc_counters, c->cpu, c->fds.tsc);
@@ -329,7 +353,7 @@ static bool is_online(uint32_t cpu)
 
 static int open_events(struct bpf_session *s, struct failure *failure)
 {
-	s->info.sample_ring_size = s->info.sample_ring_wanted = s->rings.sample;
+	s->info.sample_ring_size = s->rings.sample;
 	s->info.sideband_ring_size = s->info.sideband_ring_wanted = s->rings.sideband;
 	s->online_fd = open(CPUS_ONLINE, O_RDONLY | O_CLOEXEC);
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -406,9 +430,14 @@ int bpf_session__wake_fd(const struct bpf_session *s)
 	return ring_buffer__epoll_fd(s->wakes);
 }
 
-void bpf_session__take_wake(struct bpf_session *s)
+bool bpf_session__take_wake(struct bpf_session *s)
 {
+	bool is_full = false;
+
 	ring_buffer__consume(s->wakes);
+	for (size_t i = 0; i < s->tick_rings.count; i++)
+		is_full |= tick_rings__used(&s->tick_rings, i) > s->rings.sample / 2;
+	return is_full;
 }
 
 void bpf_session__set_wake_interval(struct bpf_session *s, uint64_t interval)
@@ -539,8 +568,13 @@ static int deliver_output(void *context, struct perf_event_header *record)
 	struct drain *drain = context;
 	struct event_header *event = output_decode(record);
 
-	if (!event)
-		return 0;
+	return event ? drain->sink(drain->context, event) : 0;
+}
+
+static int deliver_tick(void *context, struct event_header *event)
+{
+	struct drain *drain = context;
+
 	if (event->type == EVENT_STACK_PIECE) {
 		stack_join__piece(&drain->cpu->join, (const struct stack_piece *)event);
 		return 0;
@@ -582,8 +616,12 @@ int bpf_session__drain_cpu(struct bpf_session *s, struct session_cpu *c, event_p
 			   void *context)
 {
 	struct drain drain = {.cpu = c, .sink = sink, .context = context};
-	int err = perf_ring__drain(&c->output, deliver_output, &drain);
+	int err = 0;
 
+	if (c->ring != NO_RING)
+		err = tick_rings__drain(&s->tick_rings, c->ring, deliver_tick, &drain);
+	if (!err)
+		err = perf_ring__drain(&c->output, deliver_output, &drain);
 	if (err)
 		return err;
 	c->was_full |= perf_ring__used(&c->sideband) + SIDEBAND_RECORD_MAX > c->sideband.data_size;

@@ -11,8 +11,12 @@
 #include "base/cleanup.h"
 #include "capture/bpf_session.h"
 #include "capture/perf_ring.h"
+#include "capture/ring_sizes.h"
+#include "capture/tick_rings.h"
 
 #include "sampler.skel.h"
+
+#define NO_RING SIZE_MAX
 
 /* The perf events of a CPU; -1: none. */
 struct session_fds {
@@ -28,8 +32,9 @@ struct session_cpu {
 	bool failed; /* it came and could not be opened: as if it were not there */
 	bool fresh;  /* it came: its side-band runs, its ticks do not yet */
 	struct session_fds fds;
-	struct perf_ring output, sideband;
-	bool was_full; /* its side-band: something may not have fit */
+	size_t ring;			   /* of its ticks; NO_RING: it has never been sampled */
+	struct perf_ring output, sideband; /* output: of the hooks */
+	bool was_full;			   /* its side-band: something may not have fit */
 	struct stack_join join;
 	uint64_t tsc_base;
 	uint64_t received;		     /* EVENT_SAMPLEs */
@@ -53,8 +58,8 @@ struct bpf_session {
 	size_t cpu_count;
 	uint32_t *sampled; /* places in cpus */
 	struct ring_sizes rings;
-	size_t ring_bytes; /* limit of their sum */
-	bool every_cpu;	   /* is sampled: there is no -C */
+	struct tick_rings tick_rings;
+	bool every_cpu; /* is sampled: there is no -C */
 	bool follow_groups;
 	struct cpu_books *books; /* mmapped, by CPU number */
 	size_t book_count, map_bytes;
@@ -93,6 +98,10 @@ int bpf_session__choose_cpus(struct bpf_session *s, const struct target *target,
 /* Open the TSC counters of the sampled CPUs, if the TSC is the clock. */
 int bpf_session__choose_clock(struct bpf_session *s, enum clock_choice choice,
 			      struct failure *failure);
+/* Rings of ticks: one for each sampled CPU, and some for CPUs that come. */
+size_t bpf_session__tick_ring_count(const struct bpf_session *s);
+/* Make them. The programs are not loaded yet. */
+int bpf_session__make_tick_rings(struct bpf_session *s);
 /* Open events, rings and wakes. The programs are loaded. */
 int bpf_session__open_cpus(struct bpf_session *s, struct failure *failure);
 void bpf_session__close_cpus(struct bpf_session *s);

@@ -8,7 +8,9 @@
  * Side-band records come in bursts (a linker's mappings, a storm of forks), and one that is lost does more harm than a
  * sample. So their ring has a quarter of a CPU's share, up to what no burst is known to fill.
  */
-#include "capture/bpf_session.h"
+#include "capture/ring_sizes.h"
+
+#include <sysprof/bpf_shared.h>
 
 #include "base/minmax.h"
 #include "capture/perf_events.h"
@@ -19,7 +21,7 @@
 #define SAMPLE_RING_MAX (8u * 1024 * 1024) /* the same */
 #define SIDEBAND_RING	(512u * 1024)
 #define SIDEBAND_LEAST	(2 * SIDEBAND_RECORD_MAX)
-#define OTHER_RING	(64u * 1024)
+#define OTHER_RING	(256u * 1024)
 
 /* The largest power of two that is not above `size`; PAGE_LEAST at least. */
 static size_t power_below(uint64_t size)
@@ -61,18 +63,10 @@ struct ring_sizes ring_sizes_for(const struct ring_needs *n)
 
 	sizes.sideband = clamp(power_below(share / 4), SIDEBAND_LEAST, SIDEBAND_RING);
 	sizes.other = clamp(power_below(share / 8), PAGE_LEAST, OTHER_RING);
-	taken = cpus * sizes.sideband + (cpus - min_u64(n->sampled, cpus)) * sizes.other;
+	taken = cpus * (sizes.sideband + sizes.other) +
+		n->sampled * (TICK_RING_DATA + TICK_RING_SLACK);
 	share = bytes > taken ? (bytes - taken) / max_u64(n->sampled, 1) : 0;
 	sizes.sample = max_u64(sizes.sample_least,
 			       min_u64(wanted_sample_ring(n), power_below(share)));
 	return sizes;
-}
-
-size_t ring_size_within(const struct ring_sizes *sizes, int64_t left)
-{
-	size_t size = sizes->sample;
-
-	while (size > sizes->sample_least && (int64_t)size > left)
-		size /= 2;
-	return size;
 }

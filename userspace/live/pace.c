@@ -213,8 +213,10 @@ static bool take_wakes(struct live *live)
 	for (int i = 0; i < count; i++) {
 		switch ((enum live_wake)events[i].data.u32) {
 		case LIVE_WAKE_KERNEL:
-			bpf_session__take_wake(live->session);
-			hasten(live);
+			if (bpf_session__take_wake(live->session))
+				live->due = live->on_timer = 0;
+			else
+				hasten(live);
 			break;
 		case LIVE_WAKE_RINGS:
 			live->due = live->on_timer = 0;

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The program stores the head after the events below it, and never writes above the tail by more than a ring. Events are passed
+ * where they are: none wraps, because the last one reaches into the slack. The receiver may write to them.
+ */
+#include "capture/tick_rings.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+int tick_rings__create(size_t count, size_t want, size_t least, size_t *size)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+	int fd = -ENOMEM;
+
+	/* E2BIG: a value has 4 MB at most before Linux 6.0; EPERM: locked memory, before 5.11 */
+	for (*size = want; *size >= least; *size /= 2) {
+		fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "tick_rings", sizeof(uint32_t),
+				    tick_ring_bytes(*size), count, &options);
+		if (fd != -E2BIG && fd != -ENOMEM && fd != -EPERM)
+			break;
+	}
+	return fd;
+}
+
+int tick_rings__map(struct tick_rings *rings, int fd, size_t count, size_t data_size)
+{
+	void *memory = mmap(NULL, count * tick_ring_bytes(data_size), PROT_READ | PROT_WRITE,
+			    MAP_SHARED, fd, 0);
+
+	if (memory == MAP_FAILED)
+		return -errno;
+	*rings = (struct tick_rings){.memory = memory, .count = count, .data_size = data_size};
+	return 0;
+}
+
+void tick_rings__unmap(struct tick_rings *rings)
+{
+	if (rings->memory)
+		munmap(rings->memory, rings->count * tick_ring_bytes(rings->data_size));
+	*rings = (struct tick_rings){};
+}
+
+static struct tick_ring *ring_at(const struct tick_rings *rings, size_t number)
+{
+	return (struct tick_ring *)(rings->memory + number * tick_ring_bytes(rings->data_size));
+}
+
+/* The event at `at`, with `available` bytes before the head. NULL: it makes no sense. */
+static struct event_header *event_at(const struct tick_rings *rings, struct tick_ring *ring,
+				     uint64_t at, uint64_t available)
+{
+	struct event_header *event =
+		(struct event_header *)((unsigned char *)ring + TICK_RING_DATA +
+					((at - ring->origin) & (rings->data_size - 1)));
+
+	if (event->size < sizeof(*event) || event->size % EVENT_ALIGN || event->size > available ||
+	    event->size > TICK_RING_SLACK)
+		return NULL;
+	return event;
+}
+
+int tick_rings__drain(struct tick_rings *rings, size_t number, tick_event_fn event, void *context)
+{
+	struct tick_ring *ring = ring_at(rings, number);
+	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE), tail = ring->tail;
+	int err = 0;
+
+	while (tail != head && !err) {
+		struct event_header *next = event_at(rings, ring, tail, head - tail);
+
+		tail = next ? tail + next->size : head;
+		err = next ? event(context, next) : 0;
+		/* early, so that a slow reader does not keep the program from writing */
+		__atomic_store_n(&ring->tail, tail, __ATOMIC_RELEASE);
+	}
+	return err;
+}
+
+size_t tick_rings__used(const struct tick_rings *rings, size_t number)
+{
+	const struct tick_ring *ring = ring_at(rings, number);
+
+	return __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE) - ring->tail;
+}
