@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -288,6 +289,29 @@ static void too_many_wait(void **state)
 	helper_pool__free(pool);
 }
 
+/* Descriptors are copied for as long as a request waits. Where none is left, the request is answered like one too many. */
+static void no_descriptor_is_left(void **state)
+{
+	struct helper_pool *pool = make_pool(NULL);
+	struct reported refused = {}, answered = {};
+	struct rlimit before, few;
+	int fd = STDERR_FILENO;
+
+	(void)state;
+	send_request(pool, 1, ECHO, 1, &answered);
+	assert_true(helper_pool__settle(pool, LONG));
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = (struct rlimit){.rlim_cur = 3, .rlim_max = before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	request_with(pool, 1, ECHO, 2, &fd, 1, &refused);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	request_with(pool, 1, ECHO, 2, &fd, 1, &answered);
+	assert_true(helper_pool__settle(pool, LONG));
+	assert_int_equal(refused.count[HELPER_OVER_BUDGET], 1);
+	assert_int_equal(answered.count[HELPER_ANSWERED], 2);
+	helper_pool__free(pool);
+}
+
 /* Requests of one owner that wait together are served by both helpers, once both have started. */
 static void both_serve(void **state)
 {
@@ -460,6 +484,7 @@ int main(void)
 		cmocka_unit_test(who_dies_is_replaced),
 		cmocka_unit_test(cpu_time_is_an_owners),
 		cmocka_unit_test(too_many_wait),
+		cmocka_unit_test(no_descriptor_is_left),
 		cmocka_unit_test(both_serve),
 		cmocka_unit_test(the_end_answers_all),
 		cmocka_unit_test(bad_requests),

@@ -72,11 +72,11 @@ struct helper_pool_options {
 /* Why a request has no answer; 0: it has one. */
 enum helper_refusal {
 	HELPER_ANSWERED,
-	HELPER_HUNG,	    /* the helper made no progress, or took too long */
-	HELPER_DIED,	    /* the helper ended */
-	HELPER_FORGED,	    /* the helper sent something else than an answer */
-	HELPER_BANNED,	    /* this owner's requests had helpers hang */
-	HELPER_OVER_BUDGET, /* the owner's requests take too much CPU time, or too many wait */
+	HELPER_HUNG,   /* the helper made no progress, or took too long */
+	HELPER_DIED,   /* the helper ended */
+	HELPER_FORGED, /* the helper sent something else than an answer */
+	HELPER_BANNED, /* this owner's requests had helpers hang */
+	HELPER_OVER_BUDGET, /* the owner's requests take too much CPU time, too many wait, or no descriptor is left */
 	HELPER_LATE, /* others wait for it, and have waited enough for this owner's; request it again later */
 	HELPER_ENDED, /* the pool or its keeper has ended */
 };

@@ -219,13 +219,19 @@ int requests__add(struct requests *r, const struct helper_request *from,
 				    .ticket = from->ticket,
 				    .size = from->size};
 	memcpy(request->data, from->data, from->size);
-	err = copy_fds(request, from);
+	decide(r, request);
+	err = request->refusal ? 0 : copy_fds(request, from);
 	if (err) {
 		message__close_fds(request->fds, request->fd_count);
+		request->fd_count = 0;
+	}
+	if (err == -EMFILE || err == -ENFILE) {
+		request->refusal = HELPER_OVER_BUDGET;
+		request->for_all = true;
+	} else if (err) {
 		free(request);
 		return err;
 	}
-	decide(r, request);
 	quota__take(&r->count, request->owner, 1, 0);
 	r->unanswered++;
 	*r->last = request;

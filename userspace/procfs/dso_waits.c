@@ -338,7 +338,7 @@ static int send_question(struct dso_search *s, struct file_question *q, int fds[
 	for (int i = 0; i < SEARCH_ROOTS; i++)
 		if (fds[i] >= 0)
 			fds[request.fd_count++] = fds[i];
-	return helper_pool__request(s->waits->readers, &request) ? -ENOMEM : 0;
+	return helper_pool__request(s->waits->readers, &request);
 }
 
 /* An error: the search is freed without an answer. */
