@@ -194,6 +194,16 @@ def filler(path, uid, megabytes):
     return path
 
 
+def small_lines(path, uid, megabytes):
+    """A map of so many MB with as many functions as that can be."""
+    with open(path, "wb") as f:
+        for n in range(megabytes):
+            first = 0x10000000 + n * 52631
+            f.write(b"".join(b"%x 1 %07x\n" % (first + i, first + i) for i in range(52631)))
+    os.chown(path, uid, uid)
+    return path
+
+
 def peak_of(result):
     return int(result.err.split(" MB peak memory, ")[0].split()[-1])
 
@@ -226,6 +236,27 @@ def test_one_file_many_names():
         assert sum("another process has the same file" in line for line in reported) >= len(reported) - 1, reported
         assert os.path.getsize(binary) < 48 << 20, os.path.getsize(binary)
         assert_victim(rows)
+
+
+@long
+def test_a_large_file_of_many_names():
+    """
+    Twelve processes with one map of 132 MB, by hard links: it is read once, and neither memory nor the recording has all of
+    it.
+    """
+    shared = small_lines("/tmp/sysprof-test-shared", ATTACKER, 132)
+    with Crowd(12) as crowd, Victim() as victim:
+        for process in crowd:
+            os.link(shared, process.map)
+        os.unlink(shared)
+        result, rows, binary = record_beside(10, *[p.pid for p in crowd], victim.pid)
+        reported = [line for line in (reported_of(result, p.pid, default="") for p in crowd) if line]
+        recorded, memory = os.path.getsize(binary) / 1e6, peak_of(result)
+        print(f"  {recorded:.1f} MB recorded, {memory} MB peak memory")
+        assert sum("another process has the same file" in line for line in reported) >= len(reported) - 1, reported
+        assert recorded <= 64, result
+        assert memory <= 200, result
+        assert_victim(rows, 0.99)
 
 
 @long

@@ -291,6 +291,28 @@ static void hole_test(void **state)
 	end_map(&f);
 }
 
+/* No runtime gives its map a second name, so little is read of such a file. */
+static void linked_test(void **state)
+{
+	const off_t size = 20 << 20;
+	struct followed f;
+
+	(void)state;
+	for (int names = 1; names <= 2; names++) {
+		begin_map(&f, "1000 10 f\n");
+		if (names > 1)
+			assert_int_equal(link(FILENAME, FILENAME ".2"), 0);
+		assert_int_equal(truncate(FILENAME, size), 0);
+		while (read_as(&f, &MODIFIED, false) == 1 &&
+		       f.file.state == JIT_FILE_STATE_FOLLOWED)
+			;
+		assert_int_equal(f.file.state == JIT_FILE_STATE_FOLLOWED, names == 1);
+		assert_int_equal(f.file.offset == (uint64_t)size, names == 1);
+		end_map(&f);
+	}
+	assert_int_equal(unlink(FILENAME ".2"), 0);
+}
+
 /* ---- it ends --------------------------------------------------------------------------------- */
 
 static void refused_test(void **state)
@@ -356,6 +378,7 @@ int main(void)
 		cmocka_unit_test(replaced_file_test),
 		cmocka_unit_test(big_test),
 		cmocka_unit_test(hole_test),
+		cmocka_unit_test(linked_test),
 		cmocka_unit_test(refused_test),
 		cmocka_unit_test(give_up_test),
 	};

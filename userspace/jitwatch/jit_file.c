@@ -24,6 +24,7 @@
 #include "jitwatch/jit_channel.h"
 
 #define FILE_MAX       (512ull << 20)  /* bytes that are read of one, */
+#define LINKED_MAX     (16ull << 20)   /* of one with several names: no runtime makes them */
 #define FILE_GROWTH    600000000000ull /* and as many again in each such time, ns */
 #define SNAPSHOT_MAX   (32u << 20)     /* larger ones are read in pieces, as they come */
 #define WRITE_PATIENCE 50000000ull     /* ns of a write, from its time to its bytes */
@@ -70,6 +71,7 @@ int jit_file__begin(struct jit_file *f, uint32_t number, enum jit_file_kind kind
 		.inode = found->st.st_ino,
 		.found_size = (uint64_t)found->st.st_size,
 		.found_mtime = mtime_of(&found->st),
+		.is_linked = found->st.st_nlink > 1,
 		.named_at = now,
 		.began = now,
 		.sink = *sink,
@@ -241,6 +243,8 @@ static int report_held_alone(struct jit_file *f, uint64_t now, bool settle)
 /* A program that writes for weeks is read for weeks. */
 static uint64_t most_of(const struct jit_file *f, uint64_t now)
 {
+	if (f->is_linked)
+		return LINKED_MAX;
 	return FILE_MAX + (now - f->began) / 1000000 * (FILE_MAX / (FILE_GROWTH / 1000000));
 }
 
@@ -325,6 +329,7 @@ static void note_write(struct jit_file *f, const struct stat *st)
 	int64_t offset, step, time = 0;
 	bool known = jit_clock_offset(&offset);
 
+	f->is_linked |= st->st_nlink > 1;
 	step = offset - f->last_write.offset;
 	if (known && step < CLOCK_STEP && step > -CLOCK_STEP)
 		time = (int64_t)mtime_of(st) - offset;
@@ -429,6 +434,7 @@ int jit_file__replace(struct jit_file *f, int fd, const struct stat *st, uint64_
 	f->fd = fd;
 	f->device = st->st_dev;
 	f->inode = st->st_ino;
+	f->is_linked = st->st_nlink > 1;
 	err = begin_anew(f, now);
 	/* the new file may have existed, and been written to, since the last check */
 	f->silent = min_u64(f->silent, f->named_at);

@@ -71,6 +71,7 @@ struct jit_file {
 	uint64_t waits_since; /* it is being written anew, or has just been found; 0: it is not */
 	bool rewritten;	      /* ... and something was reported of it before */
 	bool opened;	      /* it was opened by a process: it may have been rewritten */
+	bool is_linked;	      /* it has several names */
 	struct jit_write last_write;
 	struct jit_held held;	       /* the line before `offset` */
 	char tail[JIT_FILE_TAIL_SIZE]; /* the last bytes before `offset` */
