@@ -177,7 +177,8 @@ int tick(struct bpf_perf_event_data *ctx)
 		__sync_fetch_and_add(&books->count[BOOK_REENTRY], 1);
 		return 0;
 	}
-	books->busy = 1;
+	/* with a full barrier: see wait_for_programs() */
+	__sync_fetch_and_add(&books->busy, 1);
 	note_tick(ctx, books, bpf_ktime_get_ns());
 	line = begin_sample(ctx, books, cpu);
 	if (line == BOOK_DELIVERED) {

@@ -15,10 +15,13 @@
 #include <bpf/bpf.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/minmax.h"
 
 #define SEGMENT_SIZE	 (16u << 20)
 #define SEGMENT_SIZE_OLD (4u << 20)
+#define PROGRAM_NS                                                                                 \
+	200000ull /* that a CPU's program may still run before all are waited for otherwise */
 _Static_assert(UNWIND_PLACES_SIZE <= SEGMENT_SIZE_OLD, "a value of an array, too");
 
 static int make_segment(size_t size)
@@ -87,14 +90,35 @@ static int add_segment(void *context, unsigned int number, unsigned char **bytes
 	return put_map_fd(s->skel->maps.unwind_segments, number, fd);
 }
 
+/* False: it still runs. */
+static bool has_program_ended(const struct cpu_books *books)
+{
+	uint64_t until = monotonic_ns() + PROGRAM_NS;
+
+	while (__atomic_load_n(&books->busy, __ATOMIC_ACQUIRE))
+		if (monotonic_ns() > until)
+			return false;
+	return true;
+}
+
 /*
- * Programs run with RCU held. membarrier waits for it, but refuses where CPUs are free of ticks
- * (nohz_full); writing to a map of maps waits as well, and for a moment this CPU's ticks are lost.
+ * A program that reads tables after it has set `busy` reads what was written before `busy` was looked at here, because
+ * both sides have a full barrier between the two. So each CPU is looked at once, and mostly none runs a program.
+ *
+ * A CPU of a guest can stand still in one. Programs run with RCU held, and membarrier waits for that: for milliseconds, on a
+ * busy machine for a second. It refuses where CPUs are free of ticks (nohz_full); writing to a map of maps waits as
+ * well, and for a moment this CPU's ticks are lost.
  */
 static int wait_for_programs(void *context)
 {
 	struct bpf_session *s = context;
+	bool ended = true;
 
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (size_t i = 0; i < s->cpu_count && ended; i++)
+		ended = has_program_ended(&s->books[s->cpus[i].cpu]);
+	if (ended)
+		return 0;
 	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
 		return 0;
 	return put_map_fd(s->skel->maps.unwind_segments, 0, s->segment_fd);

@@ -21,6 +21,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -37,8 +38,22 @@
 #define IDLE	      30000000000ull /* ns */
 #define FD_LIMIT_MAX  (1u << 20)     /* the kernel's own default maximum */
 #define FD_RESERVE    256u	     /* for the rest of this process */
+#define FD_RESERVED   16384u	     /* files, and those of requests that wait */
 
 /* ---- new and free ---------------------------------------------------------------------------- */
+
+/*
+ * The kernel's table of descriptors grows when it is full. A process with threads waits for all CPUs then, which takes
+ * a second on a busy machine. So the table is made as large as it will be.
+ */
+static void reserve_descriptors(size_t count)
+{
+	_cleanup_close_ int any = eventfd(0, EFD_CLOEXEC);
+	_cleanup_close_ int last = -1;
+
+	if (any >= 0)
+		last = fcntl(any, F_DUPFD_CLOEXEC, (int)count - 1);
+}
 
 /* How many descriptors the opener may have of them. */
 static size_t raise_fd_limit(void)
@@ -56,6 +71,7 @@ static size_t raise_fd_limit(void)
 	}
 	if (limit.rlim_cur > FD_LIMIT_MAX)
 		limit.rlim_cur = FD_LIMIT_MAX;
+	reserve_descriptors(min_u64(limit.rlim_cur, FD_RESERVED));
 	return limit.rlim_cur > 2 * FD_RESERVE ? limit.rlim_cur - FD_RESERVE : limit.rlim_cur / 2;
 }
 
