@@ -21,7 +21,8 @@ struct waiting_event {
 
 /* For mappings of one file, or for one request. */
 struct dso_search {
-	struct dso_search *next;
+	LIST_ENTRY(dso_search) link;
+	bool is_linked;
 	struct dso_waits *waits;
 	struct wanted wanted;		    /* its path is `path` */
 	struct root_id roots[SEARCH_ROOTS]; /* held */
@@ -73,12 +74,19 @@ int dso_waits__take_error(struct dso_waits *w)
 
 /* ---- searches come and go -------------------------------------------------------------------- */
 
+/* A file that is not below a root is found by its process alone, which may have thousands of mappings of it. */
+static bool is_of_process(const struct wanted *w, struct root_id root)
+{
+	return !root.v || file_search__is_nameless(w->path);
+}
+
 static uint64_t hash_search(const struct wanted *w, struct root_id root)
 {
 	uint64_t hash = hash_combine(hash_string(w->path), hash_u64(root.v));
 
 	hash = hash_combine(hash, hash_bytes(w->build_id.bytes, w->build_id.size));
-	return hash_combine(hash, hash_u64(w->numbers.inode));
+	hash = hash_combine(hash, hash_u64(w->numbers.inode));
+	return is_of_process(w, root) ? hash_combine(hash, hash_u64((uint64_t)w->pid)) : hash;
 }
 
 static bool same_file(const struct wanted *a, const struct wanted *b)
@@ -88,18 +96,22 @@ static bool same_file(const struct wanted *a, const struct wanted *b)
 	       a->numbers.generation == b->numbers.generation;
 }
 
-/* One with mappings of the file. A file that is not below a root is found by its process alone. */
+/* One with mappings of the file. */
 static struct dso_search *find_search(struct dso_waits *w, const struct wanted *wanted,
 				      struct root_id root)
 {
 	uint64_t hash = hash_search(wanted, root);
+	bool of_process = is_of_process(wanted, root);
 
-	if (!root.v || file_search__is_nameless(wanted->path))
+	struct dso_search *s;
+
+	if (of_process && !wanted->numbers.inode && !wanted->build_id.size)
 		return NULL;
-	for (struct dso_search *s = w->searches; s; s = s->next)
-		if (s->located.file == HASHMAP_NONE && s->hash == hash &&
-		    s->roots[SEARCH_PROCESS].v == root.v && same_file(&s->wanted, wanted))
-			return s;
+	LIST_FOREACH(s, &w->searches[hash % DSO_SEARCH_BUCKETS], link)
+	if (s->located.file == HASHMAP_NONE && s->hash == hash &&
+	    s->roots[SEARCH_PROCESS].v == root.v && same_file(&s->wanted, wanted) &&
+	    (!of_process || s->wanted.pid == wanted->pid))
+		return s;
 	return NULL;
 }
 
@@ -119,8 +131,7 @@ static struct dso_search *new_search(struct dso_waits *w, const struct wanted *w
 
 	if (!s)
 		return NULL;
-	*s = (struct dso_search){.next = w->searches,
-				 .waits = w,
+	*s = (struct dso_search){.waits = w,
 				 .wanted = *wanted,
 				 .roots[SEARCH_PROCESS] = root,
 				 .hash = hash_search(wanted, root),
@@ -133,18 +144,17 @@ static struct dso_search *new_search(struct dso_waits *w, const struct wanted *w
 		dso_roots__guess(w->roots, wanted->parent, wanted->build_id.size > 0, s->roots);
 	for (int i = 0; i < SEARCH_ROOTS; i++)
 		dso_roots__hold(w->roots, s->roots[i]);
-	w->searches = s;
+	LIST_INSERT_HEAD(&w->searches[s->hash % DSO_SEARCH_BUCKETS], s, link);
+	s->is_linked = true;
 	return s;
 }
 
+/* Mappings that come from now on wait for another one. */
 static void unlink_search(struct dso_search *s)
 {
-	struct dso_search **link = &s->waits->searches;
-
-	while (*link && *link != s)
-		link = &(*link)->next;
-	if (*link)
-		*link = s->next;
+	if (s->is_linked)
+		LIST_REMOVE(s, link);
+	s->is_linked = false;
 }
 
 static void free_search(struct dso_search *s)
@@ -250,7 +260,7 @@ static void end_search(struct dso_search *s, struct file_finding *facts, int fd)
 		opened = take_found(s, facts, fd);
 		found = &opened;
 	}
-	unlink_search(s); /* mappings that come from now on wait for another one */
+	unlink_search(s);
 	note_error(w, requested == HASHMAP_NONE ? answer_mappings(s, found, facts->state)
 						: answer_request(s, found, facts->state));
 	free_search(s);
@@ -443,9 +453,12 @@ static uint64_t oldest_mapping(const struct dso_waits *w)
 {
 	uint64_t since = UINT64_MAX;
 
-	for (const struct dso_search *s = w->searches; s; s = s->next)
-		for (size_t i = 0; i < s->events.count; i++)
-			since = min_u64(since, s->events.data[i].event->header.time);
+	const struct dso_search *s;
+
+	for (size_t bucket = 0; bucket < DSO_SEARCH_BUCKETS; bucket++)
+		LIST_FOREACH(s, &w->searches[bucket], link)
+	for (size_t i = 0; i < s->events.count; i++)
+		since = min_u64(since, s->events.data[i].event->header.time);
 	return since;
 }
 

@@ -10,6 +10,7 @@
 #define PROCFS_DSO_WAITS_H
 
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #include "base/vec.h"
@@ -17,6 +18,8 @@
 #include "procfs/dso_opener.h"
 #include "procfs/dso_roots.h"
 #include "stream/event_queue.h"
+
+#define DSO_SEARCH_BUCKETS 256u
 
 struct helper_pool;
 
@@ -32,10 +35,10 @@ struct dso_waits {
 	struct dso_roots *roots;
 	struct helper_pool *readers; /* NULL: files are searched for in place */
 	unsigned int service;
-	struct dso_search *searches;
-	VEC(struct passed_event) passed; /* until the searches end */
-	uint64_t opens;			 /* files opened so far */
-	int err;			 /* of an answer that came outside of a call */
+	LIST_HEAD(, dso_search) searches[DSO_SEARCH_BUCKETS]; /* by hash */
+	VEC(struct passed_event) passed;		      /* until the searches end */
+	uint64_t opens;					      /* files opened so far */
+	int err; /* of an answer that came outside of a call */
 };
 
 void dso_waits__init(struct dso_waits *w, struct dso_files *files, struct dso_roots *roots,
