@@ -234,10 +234,10 @@ struct {
 	__array(values, struct segment);
 } unwind_segments SEC(".maps");
 
-__u32 unwind_epoch;  /* goes on by the collector */
-__u32 any_excluded;  /* there may be something in `excluded_groups`; the collector's to set */
-__u64 wake_interval; /* ns between two wakes at least; the collector's to set */
-__u64 last_wake;     /* CLOCK_MONOTONIC ns */
+__u32 unwind_epoch; /* goes on by the collector */
+__u32 any_excluded; /* there may be something in `excluded_groups`; the collector's to set */
+__u64 wake_interval[WAKE_CAUSES]; /* ns between two wakes at least; the collector's to set */
+__u64 last_wake[WAKE_CAUSES];	  /* CLOCK_MONOTONIC ns */
 __u32 held_tgid; /* becomes a target with its next execve, in the collector's numbers; 0: none */
 
 /* Counters of the hooks, and what `prepare` found. */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Waking the collector before its next drain is due: a target has called execve, a stack could not be walked for
- * want of mappings or tables, or a ring is half full. A record without content is put into a BPF ring buffer, which wakes the poller.
+ * want of mappings or tables, or a ring is half full. A record with the cause is put into a BPF ring buffer, which wakes the
+ * poller.
  *
- * The collector sets the interval between two wakes, because it measures what a drain costs.
+ * The collector sets the interval between two wakes, because it measures what a drain costs. Root's processes have an
+ * interval of their own, so that those of users cannot keep the collector from looking at them.
  *
  * The tick may run in an NMI and has a ring of its own: on some kernels (6.15 to 6.18) an NMI that meets the
  * lock of a ring buffer on its own CPU freezes for a quarter of a second.
@@ -13,19 +15,30 @@
 
 #include "maps.bpf.h"
 
+/* The real user, in the initial namespace. */
+static __always_inline __u64 wake_cause(void)
+{
+	return (__u32)bpf_get_current_uid_gid() ? WAKE_BY_USERS : WAKE_BY_ROOT;
+}
+
+static __always_inline void wake_for(void *ring, __u64 now, __u64 cause)
+{
+	last_wake[cause] = now;
+	bpf_ringbuf_output(ring, &cause, sizeof(cause), BPF_RB_FORCE_WAKEUP);
+}
+
 static __always_inline void wake_at_once(void *ring, __u64 now)
 {
-	__u64 nothing = 0;
-
-	last_wake = now;
-	bpf_ringbuf_output(ring, &nothing, sizeof(nothing), BPF_RB_FORCE_WAKEUP);
+	wake_for(ring, now, wake_cause());
 }
 
 static __always_inline void wake_collector(void *ring, __u64 now)
 {
+	__u64 cause = wake_cause();
+
 	/* CPUs may read and write it at the same time; the worst of it is a wake more */
-	if ((__s64)(now - last_wake) >= (__s64)wake_interval)
-		wake_at_once(ring, now);
+	if ((__s64)(now - last_wake[cause]) >= (__s64)wake_interval[cause])
+		wake_for(ring, now, cause);
 }
 
 #endif

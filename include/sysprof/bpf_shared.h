@@ -33,6 +33,9 @@ struct tick_ring {
 /* The tracepoint of a fork; the feature probe attaches to it as well. */
 #define HOOK_FORK "sched_process_fork"
 
+/* Whose process wakes the collector, see bpf/wake.bpf.h. */
+enum wake_cause { WAKE_BY_ROOT, WAKE_BY_USERS, WAKE_CAUSES };
+
 /* The clock that brings a thread's CPU time up to date, see bpf/cputime.bpf.h. */
 enum cpu_time_source {
 	CPU_TIME_UNKNOWN,

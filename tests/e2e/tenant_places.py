@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 240
+# time-limit: 300
+# runs: long
 """Users whose processes have tens of thousands of executable mappings: others' stacks are whole all the same, no ticks
 are lost, and the recording ends when it should.
 """
 import contextlib
 import os
 import re
+import shutil
 import signal
 import struct
 import time
+from itertools import product
 
-from libe2e import (EVENT_SAMPLE, SYSPROF, Background, Fixture, main, need_root, recording_books, recording_events,
-                    run, scratch, stolen_ns, wait_for)
+from libe2e import (EVENT_SAMPLE, SYSPROF, Background, Fixture, long, main, need_root, recording_books,
+                    recording_events, run, scratch, stolen_ns, wait_for)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NOBODY, SOMEBODY = 65534, 65533
@@ -221,6 +224,126 @@ def test_a_storm_ends_with_its_time():
     print(f"  2 s were {(ended[0] - began[0]) / 1e9:.2f} s")
     assert ended[0] - began[0] <= 5e9
     run(SYSPROF, "report", path, check=0)
+
+
+# ---- programs of root's that start meanwhile -----------------------------------------------------
+
+LIBRARIES, STARTS, TRIES = 60, 12, 3
+STARTING = 1e8  # ns in which a program's mappings become known, and its 60 tables
+
+
+class Programs:
+    """Programs with so many libraries each, all of them files of their own."""
+
+    SOURCE = f"{TOP}/tests/fixtures/unwind/chained.c"
+
+    def __init__(self, count):
+        self.place = scratch("chained")
+        shutil.rmtree(self.place, ignore_errors=True)
+        first = self.build()
+        self.programs = [first] + [self.copy(first, i) for i in range(1, count)]
+
+    @staticmethod
+    def build_id(program, file):
+        """The linker's option, and the bytes."""
+        number = program << 32 | file << 16 | os.getpid() & 0xffff
+        return f"-Wl,--build-id=0x{number:040x}", number.to_bytes(20, "big")
+
+    def compile(self, name, file, *flags):
+        run("gcc", "-D_GNU_SOURCE", "-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", self.build_id(0, file)[0],
+            "-o", f"{self.place}/0/{name}", self.SOURCE, *flags, check=0)
+        return name
+
+    def build(self):
+        os.makedirs(f"{self.place}/0")
+        names = []
+        for i in range(LIBRARIES):
+            goes_on = [f"-DNEXT={i + 1}"] if i + 1 < LIBRARIES else []
+            names.append(self.compile(f"liblink{i}.so", i, f"-DLIBRARY={i}", *goes_on, "-fPIC", "-shared"))
+        self.compile("chained", LIBRARIES, f"-L{self.place}/0", "-Wl,--no-as-needed", "-Wl,-rpath,$ORIGIN",
+                     *(f"-l:{name}" for name in names))
+        return f"{self.place}/0/chained"
+
+    def copy(self, program, number):
+        """With build-ids of its own: without them root's files would be the same files."""
+        os.mkdir(f"{self.place}/{number}")
+        for file, name in enumerate([*(f"liblink{i}.so" for i in range(LIBRARIES)), "chained"]):
+            with open(f"{self.place}/0/{name}", "rb") as f:
+                data = f.read()
+            old, new = self.build_id(0, file)[1], self.build_id(number, file)[1]
+            assert data.count(old) == 1, name
+            with open(f"{self.place}/{number}/{name}", "wb") as f:
+                f.write(data.replace(old, new))
+        shutil.copymode(program, f"{self.place}/{number}/chained")
+        return f"{self.place}/{number}/chained"
+
+
+def attackers(users):
+    """40 with more mappings than one may have; and 30 that have theirs looked at again and again: by mmap, execve and fork."""
+    ways = product((("-r", 2000), ("-e", 100), ("-f", 100)), (1000, 4000) * 5)
+    commands = [("-b", 1, "-s", 150, 5000, 100)] * 40 + [(*how, "-b", 5, "-s", 45, count, 100) for how, count in ways]
+    return [(command, users[i % len(users)]) for i, command in enumerate(commands)]
+
+
+class Crowd:
+    """Processes of several users, which give way to others that want a CPU; all of them map before they are waited for."""
+
+    def __init__(self, commands):
+        self.stack, self.commands = contextlib.ExitStack(), commands
+
+    def __enter__(self):
+        started = [self.stack.enter_context(Fixture("manymaps", *command, wrap=("nice", "-n", "19", *as_user(uid))))
+                   for command, uid in self.commands]
+        for tenant in started:
+            tenant.wait_facts("mapped", timeout=60)
+
+    def __exit__(self, *why):
+        return self.stack.__exit__(*why)
+
+
+def record_starts(programs):
+    """How the stacks of the programs ended, which run one after the other; and what was reported."""
+    path, started = scratch("starts.sysprof"), []
+    with Background(SYSPROF, "record", "-p", os.getpid(), "-F", HZ, "-o", path) as recorder:
+        wait_for_samples(recorder, path)
+        time.sleep(3)
+        for program in programs:
+            started.append(Fixture(program, 0.8))
+            started[-1].finish(check=0)
+        recorder.signal(signal.SIGINT)
+        reported = recorder.finish(timeout=120, check=0)
+    begun = {process.wait_number("pid"): process.wait_number("start") + STARTING for process in started}
+    return [[end for when, end, _ in samples_of(path, pid) if when > begin] for pid, begin in begun.items()], reported
+
+
+def check_starts(users):
+    """A host that takes the CPUs away for a while can spoil it."""
+    need_root()
+    programs = Programs(STARTS)
+    for turn in range(TRIES):
+        with Crowd(attackers(users)):
+            ends, reported = record_starts(programs.programs)
+        whole, count = sum(e.count(stack_ends()[0]) for e in ends), sum(map(len, ends))
+        print(f"  {whole} of {count} stacks are whole ({100 * whole / max(1, count):.1f} %):",
+              *({end: e.count(end) for end in set(e)} for e in ends))
+        if whole >= 0.99 * count and count >= 20 * STARTS:
+            return
+        assert turn + 1 < TRIES, reported
+
+
+@long
+def test_root_starts_beside_a_crowd():
+    """
+    40 processes with 5,000 mappings each, and 30 that ask again and again: the stacks of root's programs that start
+    meanwhile, with 60 libraries each, are whole.
+    """
+    check_starts([NOBODY])
+
+
+@long
+def test_root_starts_beside_many_users():
+    """The same of 14 users, each of whom has a share."""
+    check_starts(range(SOMEBODY - 14, SOMEBODY))
 
 
 if __name__ == "__main__":

@@ -352,6 +352,64 @@ static void claims_of_two_sizes_test(void **state)
 	assert_int_equal(publish_all(&victim, 2000000, MS, now), 50 * MS);
 }
 
+static uint32_t user_itself(void *context, uint32_t pid)
+{
+	(void)pid;
+	return *(uint32_t *)context;
+}
+
+/* What all others take is no reason to refuse root, who has a user's limit like everyone. */
+static void claim_of_root_test(void **state)
+{
+	struct meter process = {}, tenants[10] = {};
+	uint32_t user = 0;
+	struct quota_claim claim = {
+		.process = &process,
+		.all = &q.total,
+		.scarce = INT64_MAX,
+		.now = 1,
+		.user_of = user_itself,
+		.context = &user,
+	};
+
+	(void)state;
+	reset(10, 30, 0);
+	q.all.spares_root = true;
+	for (user = 1; user <= 3; user++) {
+		claim.process = &tenants[user];
+		quota__claim(&q, &claim, 10);
+	}
+	assert_int_equal(quota__claim_refusal(&q, &claim, 1), OUTSIDE_BY_ALL);
+	user = 0;
+	claim.process = &process;
+	assert_int_equal(quota__claim_refusal(&q, &claim, 1), OUTSIDE_REASON_COUNT);
+	quota__claim(&q, &claim, 10);
+	assert_int_equal(q.total.used, 30);
+	assert_int_equal(quota__claim_refusal(&q, &claim, 1), OUTSIDE_BY_USER);
+}
+
+/* Of those that always wait: root has every other turn, the others have as many as each other. */
+static void turns_test(void **state)
+{
+	static const uint64_t OWNERS[] = {7, 3, QUOTA_ROOT, QUOTA_NOBODY, 1000};
+	unsigned int served[5] = {};
+	struct turns t = {};
+
+	(void)state;
+	for (int turn = 0; turn < 80; turn++) {
+		size_t next = 0;
+
+		for (size_t i = 1; i < 5; i++)
+			if (turns__is_before(&t, OWNERS[i], OWNERS[next]))
+				next = i;
+		turns__take(&t, OWNERS[next]);
+		served[next]++;
+	}
+	for (size_t i = 0; i < 5; i++)
+		assert_int_equal(served[i], OWNERS[i] == QUOTA_ROOT ? 40 : 10);
+	assert_false(turns__is_before(&t, 7, 7));
+}
+
 /* What is refused is not taken, and what was given again counts once. */
 static void spend_test(void **state)
 {
@@ -468,6 +526,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(user_claim_test),
 		cmocka_unit_test(refusal_of_claim_test),
 		cmocka_unit_test(claims_of_two_sizes_test),
+		cmocka_unit_test(claim_of_root_test),
+		cmocka_unit_test(turns_test),
 		cmocka_unit_test(spend_test),
 		cmocka_unit_test(document_test),
 	};

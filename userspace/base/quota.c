@@ -23,6 +23,10 @@
 	{                                                                                          \
 		limit, period, false, false                                                        \
 	}
+#define RATE_OF_OTHERS(limit, period)                                                              \
+	{                                                                                          \
+		limit, period, false, true                                                         \
+	}
 #define GROWS(limit, period)                                                                       \
 	{                                                                                          \
 		limit, period, true, false                                                         \
@@ -167,12 +171,16 @@ static struct meter total_of(const struct quota *q)
 	return q->shared ? (struct meter){.used = *q->shared, .as_of = q->began} : q->total;
 }
 
+static bool is_spared(const struct quota *q, uint64_t owner)
+{
+	return owner == QUOTA_ROOT && q->all.spares_root;
+}
+
 static int64_t left_for_all(const struct quota *q, uint64_t owner, uint64_t now)
 {
 	const struct meter total = total_of(q);
 
-	return owner == QUOTA_ROOT && q->all.spares_root ? INT64_MAX
-							 : meter__left(&total, &q->all, now);
+	return is_spared(q, owner) ? INT64_MAX : meter__left(&total, &q->all, now);
 }
 
 static int64_t left_for_user(const struct quota *q, uint64_t owner, uint64_t now)
@@ -205,7 +213,7 @@ enum outside_reason quota__scarcest(const struct quota *q, uint64_t owner)
 
 static void take_for_all(struct quota *q, uint64_t owner, int64_t amount, uint64_t now)
 {
-	if (owner == QUOTA_ROOT && q->all.spares_root)
+	if (is_spared(q, owner))
 		return;
 	if (q->shared)
 		atomic_fetch_add(q->shared, amount);
@@ -267,19 +275,25 @@ static uint64_t claimant(const struct quota *q, const struct quota_claim *c)
 enum outside_reason quota__claim_refusal(const struct quota *q, const struct quota_claim *c,
 					 uint64_t amount)
 {
+	uint64_t user = claimant(q, c);
+
 	if (is_over(meter__left(c->process, &q->each, c->now), amount))
 		return OUTSIDE_BY_ITSELF;
-	if (is_over(left_for_user(q, claimant(q, c), c->now), amount))
+	if (is_over(left_for_user(q, user, c->now), amount))
 		return OUTSIDE_BY_USER;
-	return is_over(meter__left(c->all, &q->all, c->now), amount) ? OUTSIDE_BY_ALL
-								     : OUTSIDE_REASON_COUNT;
+	return !is_spared(q, user) && is_over(meter__left(c->all, &q->all, c->now), amount)
+		       ? OUTSIDE_BY_ALL
+		       : OUTSIDE_REASON_COUNT;
 }
 
 void quota__claim(struct quota *q, const struct quota_claim *c, uint64_t amount)
 {
-	take_for_user(q, claimant(q, c), amount, c->now);
+	uint64_t user = claimant(q, c);
+
+	take_for_user(q, user, amount, c->now);
 	meter__take(c->process, &q->each, amount, c->now);
-	meter__take(c->all, &q->all, amount, c->now);
+	if (!is_spared(q, user))
+		meter__take(c->all, &q->all, amount, c->now);
 }
 
 uint32_t quota__most(const struct quota *q, uint64_t owner, uint64_t amount)
@@ -302,4 +316,22 @@ bool quota__is_of(const struct quota *q, uint32_t account, uint64_t owner)
 
 	return account < SHARED_ACCOUNT ? q->accounts[account].key == owner + 1
 					: account == find(q, owner, 0, &vacant);
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+bool turns__is_before(const struct turns *t, uint64_t owner, uint64_t other)
+{
+	if (owner == other)
+		return false;
+	if (owner == QUOTA_ROOT || other == QUOTA_ROOT)
+		return (owner == QUOTA_ROOT) == t->tenants;
+	return owner - t->last_tenant - 1 < other - t->last_tenant - 1;
+}
+
+void turns__take(struct turns *t, uint64_t owner)
+{
+	t->tenants = owner != QUOTA_ROOT;
+	if (t->tenants)
+		t->last_tenant = owner;
 }

@@ -28,7 +28,7 @@
  * X(THING, unit, each process or file, user, all, policy, row in the books of the outside, sentence). What is over a limit is
  * refused (REFUSE), takes the place of what the user with the most has (EVICT), or waits (DEFER). HELD(limit): until it is given
  * back; OTHERS(limit): the same of all users but root; RATE(limit, period): given again in so many ns, up to the limit;
- * GROWS(limit, period): without end.
+ * RATE_OF_OTHERS(limit, period): the same of all users but root; GROWS(limit, period): without end.
  */
 #define QUOTAS(X)                                                                                  \
 	X(ROOTS, COUNT, NONE, NONE, HELD(1024), EVICT, OPEN_FILES,                                 \
@@ -54,13 +54,18 @@
 	X(FACT_READINGS, COUNT, NONE, NONE, RATE(256, 6400 * QUOTA_MS), DEFER, FACTS,              \
 	  "processes whose environment and command line are read")                                 \
 	X(PUBLISHING, CPU, RATE(50 * QUOTA_MS, 5 * QUOTA_SECOND),                                  \
-	  RATE(100 * QUOTA_MS, 5 * QUOTA_SECOND), RATE(200 * QUOTA_MS, 4 * QUOTA_SECOND), DEFER,   \
-	  PUBLICATIONS,                                                                            \
+	  RATE(100 * QUOTA_MS, 5 * QUOTA_SECOND),                                                  \
+	  RATE_OF_OTHERS(200 * QUOTA_MS, 4 * QUOTA_SECOND), DEFER, PUBLICATIONS,                   \
+                                                                                                   \
 	  "giving a process's mappings to the kernel; processes with more than 1,024 mappings "    \
 	  "have a limit for all of their own, of the same size")                                   \
+	X(MAP_RECORDS, COUNT, NONE, RATE(16384, 2 * QUOTA_SECOND), NONE, DEFER, MAPPINGS,          \
+	  "records of new mappings beyond the first 256 of a program, but for root's; mappings "   \
+	  "over the limit are read from /proc a second later")                                     \
 	X(EARLY_TICKS, CPU, NONE, NONE, RATE(20 * QUOTA_MS, 400 * QUOTA_MS), DEFER, NONE,          \
 	  "ticks of the collector before their time; below 500 Hz the share falls with the rate")  \
-	X(TABLE_BUILDING, CPU, NONE, NONE, RATE(2 * QUOTA_SECOND, 40 * QUOTA_SECOND), DEFER, NONE, \
+	X(TABLE_BUILDING, CPU, NONE, RATE(2 * QUOTA_SECOND, 40 * QUOTA_SECOND),                    \
+	  RATE_OF_OTHERS(4 * QUOTA_SECOND, 40 * QUOTA_SECOND), DEFER, NONE,                        \
 	  "building unwind tables; only tables for processes younger than 1 s wait")               \
 	X(TABLE_CACHE, BYTES, NONE, NONE, RATE(64 * QUOTA_MB, 64 * QUOTA_SECOND), REFUSE, NONE,    \
 	  "unwind tables written to the cache on disk; the same of indexes of modules")            \
@@ -69,7 +74,7 @@
 	X(HOLDING, TIME, NONE, RATE(100 * QUOTA_MS, 2 * QUOTA_SECOND),                             \
 	  RATE(300 * QUOTA_MS, 6 * QUOTA_SECOND), REFUSE, NONE,                                    \
 	  "time for which the stream of events waits for requests to readers; not of root")        \
-	X(REQUESTS, COUNT, NONE, HELD(4096), HELD(8192), REFUSE, NONE,                             \
+	X(REQUESTS, COUNT, NONE, HELD(4096), OTHERS(8192), REFUSE, NONE,                           \
 	  "requests to reader processes that have no answer yet")                                  \
 	X(HANGS, COUNT, NONE, HELD(2), NONE, REFUSE, NONE,                                         \
 	  "requests that had a reader process hang; then the user is not read any more")           \
@@ -199,6 +204,24 @@ enum outside_reason quota__claim_refusal(const struct quota *q, const struct quo
 					 uint64_t amount);
 /* Whether or not that much was left. */
 void quota__claim(struct quota *q, const struct quota_claim *claim, uint64_t amount);
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+/*
+ * Of owners whose requests wait: every other turn is root's while it has some, so that no number of users keeps it
+ * waiting. The others share the rest, one after the other by their numbers, however many requests each has.
+ * Zero-initialised.
+ */
+struct turns {
+	bool tenants; /* the last turn was not root's */
+	uint64_t last_tenant;
+};
+
+/* Is it the owner's turn before that of the other one? */
+bool turns__is_before(const struct turns *t, uint64_t owner, uint64_t other);
+void turns__take(struct turns *t, uint64_t owner);
+
+/* ---- eviction -------------------------------------------------------------------------------- */
 
 /*
  * The account with the most, if that is more than `owner` would have with `amount` more. QUOTA_OWNERS: there is none.

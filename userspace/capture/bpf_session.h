@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sysprof/bpf_shared.h>
 #include <sysprof/event.h>
 #include <sysprof/runtime_info.h>
 #include <sysprof/unwind_memory.h>
@@ -158,8 +159,10 @@ int bpf_session__epoll_fd(const struct bpf_session *session);
  * as they come. True: a ring is half full.
  */
 int bpf_session__wake_fd(const struct bpf_session *session);
-bool bpf_session__take_wake(struct bpf_session *session);
-void bpf_session__set_wake_interval(struct bpf_session *session, uint64_t interval);
+/* *cause: whose process it was, root's if any of several was. */
+bool bpf_session__take_wake(struct bpf_session *session, enum wake_cause *cause);
+void bpf_session__set_wake_interval(struct bpf_session *session, enum wake_cause cause,
+				    uint64_t interval);
 
 /*
  * Every record of a program that is older than this is in its ring: `now` (CLOCK_MONOTONIC), or the

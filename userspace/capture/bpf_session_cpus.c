@@ -379,19 +379,22 @@ static int open_events(struct bpf_session *s, struct failure *failure)
 
 /* ---- wakes ----------------------------------------------------------------------------------- */
 
-static int ignore_wake(void *context, void *record, size_t size)
+static int note_wake(void *context, void *record, size_t size)
 {
-	(void)context;
-	(void)record;
-	(void)size;
+	struct bpf_session *s = context;
+	uint64_t cause = WAKE_BY_USERS;
+
+	if (size >= sizeof(cause))
+		memcpy(&cause, record, sizeof(cause));
+	s->woken_by_root |= cause == WAKE_BY_ROOT;
 	return 0;
 }
 
 static int open_wakes(struct bpf_session *s, struct failure *failure)
 {
-	s->wakes = ring_buffer__new(bpf_map__fd(s->skel->maps.tick_wakes), ignore_wake, NULL, NULL);
+	s->wakes = ring_buffer__new(bpf_map__fd(s->skel->maps.tick_wakes), note_wake, s, NULL);
 	if (!s->wakes ||
-	    ring_buffer__add(s->wakes, bpf_map__fd(s->skel->maps.hook_wakes), ignore_wake, NULL))
+	    ring_buffer__add(s->wakes, bpf_map__fd(s->skel->maps.hook_wakes), note_wake, s))
 		return features_explain(failure, -errno, "cannot open the ring that wakes");
 	return 0;
 }
@@ -430,19 +433,21 @@ int bpf_session__wake_fd(const struct bpf_session *s)
 	return ring_buffer__epoll_fd(s->wakes);
 }
 
-bool bpf_session__take_wake(struct bpf_session *s)
+bool bpf_session__take_wake(struct bpf_session *s, enum wake_cause *cause)
 {
 	bool is_full = false;
 
+	s->woken_by_root = false;
 	ring_buffer__consume(s->wakes);
+	*cause = s->woken_by_root ? WAKE_BY_ROOT : WAKE_BY_USERS;
 	for (size_t i = 0; i < s->tick_rings.count; i++)
 		is_full |= tick_rings__used(&s->tick_rings, i) > s->rings.sample / 2;
 	return is_full;
 }
 
-void bpf_session__set_wake_interval(struct bpf_session *s, uint64_t interval)
+void bpf_session__set_wake_interval(struct bpf_session *s, enum wake_cause cause, uint64_t interval)
 {
-	__atomic_store_n(&s->skel->bss->wake_interval, interval, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->skel->bss->wake_interval[cause], interval, __ATOMIC_RELAXED);
 }
 
 static uint64_t writing_since(const struct cpu_books *books, uint64_t now)

@@ -69,6 +69,7 @@ struct bpf_session {
 	uint16_t runtime_slots[RUNTIME_SLOTS]; /* as the map of that name */
 	int epoll_fd;
 	struct ring_buffer *wakes;
+	bool woken_by_root;
 	uint64_t looked_closely; /* CLOCK_MONOTONIC: whether events still count */
 	int online_fd;		 /* the list of online CPUs; -1: it cannot be opened */
 	uint64_t online_hash;	 /* of the list at the last look; 0: there was none */

@@ -51,7 +51,7 @@ struct helper_pool {
 	int control, epoll;
 	struct helper helpers[HELPERS_MAX];
 	struct requests requests;
-	uint64_t last_owner, tickets;
+	uint64_t tickets;
 	uint64_t retry; /* no helper is started before */
 	struct message_buffer buffer;
 };
@@ -262,7 +262,7 @@ static struct request *next_request(struct helper_pool *p, uint64_t now)
 	for (size_t i = 0; i < HELPERS_MAX; i++)
 		if (is_slow(&p->helpers[i], now))
 			slow[count++] = p->helpers[i].serving->owner;
-	return requests__next(&p->requests, p->last_owner, slow, count, now);
+	return requests__next(&p->requests, slow, count, now);
 }
 
 static void serve_next(struct helper_pool *p, struct helper *helper, uint64_t now)
@@ -284,7 +284,6 @@ static void serve_next(struct helper_pool *p, struct helper *helper, uint64_t no
 	if (!p->options.once)
 		process_cpu_time(helper->pid, &helper->cpu_begin);
 	helper->liveness = (struct liveness){.cpu_ns = helper->cpu_begin, .since = now};
-	p->last_owner = request->owner;
 	set_state(helper, HELPER_BUSY);
 	if (message__send(helper->socket, &message, MSG_DONTWAIT))
 		abandon(p, helper, HELPER_DIED);

@@ -258,12 +258,12 @@ static bool is_among(uint64_t owner, const uint64_t *owners, size_t count)
 	return false;
 }
 
-struct request *requests__next(struct requests *r, uint64_t last_owner, const uint64_t *slow,
-			       size_t slow_count, uint64_t now)
+struct request *requests__next(struct requests *r, const uint64_t *slow, size_t slow_count,
+			       uint64_t now)
 {
 	uint64_t passed = QUOTA_NOBODY -
 			  1; /* the owner of the one before; often the same for long */
-	struct request **fallback = NULL;
+	struct request **next = NULL;
 
 	for (struct request **link = &r->first; *link; link = &(*link)->next) {
 		uint64_t owner = (*link)->owner;
@@ -271,14 +271,15 @@ struct request *requests__next(struct requests *r, uint64_t last_owner, const ui
 		if (owner == passed || (*link)->refusal)
 			continue;
 		passed = owner;
-		if (is_among(owner, slow, slow_count) || !has_credit(r, owner, now))
+		if (next && !turns__is_before(&r->turns, owner, (*next)->owner))
 			continue;
-		if (owner != last_owner)
-			return unlink_request(r, link);
-		if (!fallback)
-			fallback = link;
+		if (!is_among(owner, slow, slow_count) && has_credit(r, owner, now))
+			next = link;
 	}
-	return fallback ? unlink_request(r, fallback) : NULL;
+	if (!next)
+		return NULL;
+	turns__take(&r->turns, (*next)->owner);
+	return unlink_request(r, next);
 }
 
 static enum helper_refusal refusal_of(const struct requests *r, const struct request *request,

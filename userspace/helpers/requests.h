@@ -29,6 +29,7 @@ struct request {
 struct requests {
 	struct request *first, **last; /* that wait for a helper */
 	size_t unanswered;	       /* those that are being served, too */
+	struct turns turns;
 	struct quota cpu, holding, count, hangs;
 	struct quota_limit holding_of_all;
 	struct meter held_by_all; /* but the trusted owner */
@@ -45,9 +46,9 @@ void requests__init(struct requests *r, const struct helper_pool_options *option
 /* `refusal`: what the request gets in any case. 0, -ENOMEM, or the error of copying a descriptor. */
 int requests__add(struct requests *r, const struct helper_request *from,
 		  enum helper_refusal refusal);
-/* The oldest one of an owner that was not served last, or else the oldest; `slow`: owners that have to wait. NULL: none. */
-struct request *requests__next(struct requests *r, uint64_t last_owner, const uint64_t *slow,
-			       size_t slow_count, uint64_t now);
+/* The oldest one of the owner whose turn it is; `slow`: owners that have to wait. NULL: none. */
+struct request *requests__next(struct requests *r, const uint64_t *slow, size_t slow_count,
+			       uint64_t now);
 
 /* ---- a request that is in no list any more ---------------------------------------------------- */
 

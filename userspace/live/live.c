@@ -31,6 +31,7 @@
 
 #include "base/clocks.h"
 #include "base/minmax.h"
+#include "base/tenant_user.h"
 #include "capture/clock_reader.h"
 #include "capture/cpu_idle.h"
 #include "jitwatch/jit_tail.h"
@@ -44,6 +45,8 @@
 #define CODE_AT_END	  100000000ull	/* ns: for functions that were seen in the last moment */
 #define SLICE		  50000000ull	/* ns */
 #define SLICE_EVENTS	  16		/* between two looks at the clock */
+#define MAPS_FREE	  256u /* records of a program's mappings without a look at its user */
+#define MAPS_REREAD	  1000000000ull /* ns */
 
 /* ---- into the queue -------------------------------------------------------------------------- */
 
@@ -181,6 +184,35 @@ static int take_sample(struct live *live, struct sample_event *sample)
 	return err ? err : event_queue__push(live->queue, &sample->header);
 }
 
+/*
+ * A user can map more than is gone through in time, and others' records come behind: is this one over the user's share?
+ * Its process is read again then.
+ */
+static bool is_over_share(struct live *live, const struct mmap_event *mapping)
+{
+	struct task *task = tasks__find(live->tasks, (pid_t)mapping->pid);
+	struct task_program *program = task ? &task->slots.program : NULL;
+	uint64_t now;
+
+	if (!task || ++program->maps <= MAPS_FREE)
+		return false;
+	if (program->maps % MAPS_FREE == 1)
+		program->maps_user = tenant_user((pid_t)mapping->pid);
+	if (program->maps_user == QUOTA_ROOT ||
+	    !tasks__is_target(live->tasks, (pid_t)mapping->pid, mapping->header.time))
+		return false;
+	now = monotonic_ns();
+	if (quota__left(&live->map_records, program->maps_user, now) > 0) {
+		quota__take(&live->map_records, program->maps_user, 1, now);
+		return false;
+	}
+	outside_books__add(live->books, program->maps_user, OUTSIDE_MAPPINGS, OUTSIDE_BY_TOO_OFTEN,
+			   1);
+	program->reread_next = max_u64(program->reread_next, now + MAPS_REREAD);
+	live->requests.reread_process(live->requests.context, mapping->pid);
+	return true;
+}
+
 /* Records of the rings. An event_push_fn. */
 static int push_from_rings(void *context, struct event_header *event)
 {
@@ -193,8 +225,11 @@ static int push_from_rings(void *context, struct event_header *event)
 		return call_parts(live->parts, reported, event);
 	case EVENT_SAMPLE:
 		return take_sample(live, (struct sample_event *)event);
-	case EVENT_FORK:
 	case EVENT_MMAP:
+		if (is_over_share(live, (const struct mmap_event *)event))
+			return 0;
+		return event_queue__push(live->sideband, event);
+	case EVENT_FORK:
 	case EVENT_COMM:
 	case EVENT_EXIT:
 		return event_queue__push(live->sideband, event);

@@ -94,6 +94,7 @@ struct live {
 	unsigned int next_hz; /* from the next window on; 0: the same */
 
 	struct event_queue *sideband; /* records that wait until all rings are read */
+	struct quota map_records;     /* of users */
 	uint64_t sideband_until;      /* its records that are older have been taken */
 	uint64_t slice_end;
 	unsigned int handled; /* events of this slice */
@@ -105,12 +106,14 @@ struct live {
 	bool awaits_readers; /* readers are in it now */
 	uint64_t due;	     /* the next tick; ns */
 	uint64_t on_timer;   /* a tick before this time is early; 0: it has another reason; ns */
-	struct meter early;  /* CPU time of early ticks, from their wake on */
-	uint64_t earliest;   /* if a part requests an early tick; ns */
-	uint64_t woken_cpu;  /* CPU time of the thread when it was woken for the last one */
-	bool ticked;	     /* since the last plan */
-	bool ticked_early;   /* … before on_timer */
-	uint64_t wake_interval;
+	/* of early ticks: CPU time from their wake on, and the next one, ns; root's are counted among all, too */
+	struct meter early[WAKE_CAUSES];
+	uint64_t earliest[WAKE_CAUSES];
+	uint64_t for_root_until; /* ticks are for a process of root's until then; ns */
+	uint64_t woken_cpu;	 /* CPU time of the thread when it was woken for the last one */
+	bool ticked;		 /* since the last plan */
+	bool ticked_early;	 /* … before on_timer */
+	uint64_t wake_interval[WAKE_CAUSES];
 	uint64_t soon; /* after an execve: until the next look at its libraries, 0: not any more */
 	bool changed;  /* side-band of targets has come since the last tick */
 	uint64_t start_time;

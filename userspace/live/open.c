@@ -193,6 +193,7 @@ static int init(struct live *live, const struct live_options *options)
 	if (live->queue)
 		event_queue__set_stage(live->queue, live_stage_event, live);
 	live->sideband = event_queue__new(SIDEBAND_MEMORY);
+	quota__init(&live->map_records, QUOTA_MAP_RECORDS);
 	if (live->sideband)
 		event_queue__set_stage(live->sideband, live_stage_sideband, live);
 	live->tasks = tasks__new(&(struct tasks_options){.everyone = live->everyone,

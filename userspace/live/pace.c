@@ -12,6 +12,9 @@
  * not; what was not used before lets the first ticks after an execve be close together. A lower rate should cost less,
  * too: answers of readers that no event waits for (names, facts) then do not wake the collector, and are taken at the
  * next tick. Answers about a process that has just begun do, because it may be gone by then.
+ *
+ * Users can have the collector woken all the time, and what their processes do decides what a tick costs. So early ticks
+ * for root's processes have a share of their own: those after a wake by one of them, until its files and tables are there.
  */
 #include <errno.h>
 #include <poll.h>
@@ -34,7 +37,8 @@
 #define FUNCTIONS_COME                                                                             \
 	100000000ull	   /* ns: where new functions were met so late, more are expected */
 #define CALM_HZ	      500u /* below it answers that nothing waits for come with the next tick */
-#define WAKES_AT_ONCE 8	   /* the others come with the next wait */
+#define ROOT_STARTS   50000000ull /* ns: from root's wake on answers are for its process */
+#define WAKES_AT_ONCE 8		  /* the others come with the next wait */
 
 /* Do events wait for a file or for mappings? */
 static bool is_held_up(const struct live *live)
@@ -74,21 +78,30 @@ static struct quota_limit early_limit(const struct live *live)
 	return limit;
 }
 
+static enum wake_cause cause_of_ticks(const struct live *live, uint64_t now)
+{
+	return now < live->for_root_until ? WAKE_BY_ROOT : WAKE_BY_USERS;
+}
+
 /* A tick that took so much CPU time (ns) has ended. What is owed is given again within WAKE_MAX. */
 static void charge_early(struct live *live, uint64_t cpu, uint64_t now)
 {
 	const struct quota_limit limit = early_limit(live);
-	int64_t most = meter__left(&live->early, &limit, now) +
-		       (int64_t)(WAKE_MAX * limit.limit / limit.period);
 
-	meter__take(&live->early, &limit, min_u64(cpu, most > 0 ? (uint64_t)most : 0), now);
+	for (int cause = cause_of_ticks(live, now); cause < WAKE_CAUSES; cause++) {
+		struct meter *early = &live->early[cause];
+		int64_t most = meter__left(early, &limit, now) +
+			       (int64_t)(WAKE_MAX * limit.limit / limit.period);
+
+		meter__take(early, &limit, min_u64(cpu, most > 0 ? (uint64_t)most : 0), now);
+	}
 }
 
 /* From a tick to one that is early; ns. */
-static uint64_t least_distance(const struct live *live, uint64_t now)
+static uint64_t least_distance(const struct live *live, enum wake_cause cause, uint64_t now)
 {
 	const struct quota_limit limit = early_limit(live);
-	int64_t left = meter__left(&live->early, &limit, now);
+	int64_t left = meter__left(&live->early[cause], &limit, now);
 	uint64_t least = max_u64(WAKE_MIN, 1000000000ull / (live->hz ? live->hz : 1));
 
 	if (left < 0)
@@ -104,6 +117,21 @@ static uint64_t longest_distance(const struct live *live)
 	return jit_tail__follows(live->jit) ? min_u64(TICK, max_u64(TICK_OF_JIT, samples)) : TICK;
 }
 
+/* What may come before the next tick is due. The time until then at least, if a part requests one; ns. */
+static uint64_t plan_early(struct live *live, uint64_t now)
+{
+	for (int cause = 0; cause < WAKE_CAUSES; cause++) {
+		uint64_t least = least_distance(live, cause, now);
+		uint64_t *interval = &live->wake_interval[cause];
+
+		*interval = live->changed ? least : max_u64(least, 2 * *interval);
+		*interval = min_u64(*interval, WAKE_MAX);
+		bpf_session__set_wake_interval(live->session, cause, *interval);
+		live->earliest[cause] = now + least;
+	}
+	return live->earliest[cause_of_ticks(live, now)] - now;
+}
+
 /* When the next tick is due, after one and what the caller did with it. */
 static void plan_next(struct live *live, uint64_t now)
 {
@@ -111,11 +139,7 @@ static void plan_next(struct live *live, uint64_t now)
 
 	if (live->ticked_early)
 		charge_early(live, thread_cpu_ns() - live->woken_cpu, now);
-	least = least_distance(live, now);
-	live->wake_interval = live->changed ? least : max_u64(least, 2 * live->wake_interval);
-	live->wake_interval = min_u64(live->wake_interval, WAKE_MAX);
-	bpf_session__set_wake_interval(live->session, live->wake_interval);
-	live->earliest = now + least;
+	least = plan_early(live, now);
 	live->due = live->on_timer = now + longest_distance(live);
 	if (live->soon) {
 		live->due = min_u64(live->due, now + max_u64(live->soon, least));
@@ -139,11 +163,29 @@ bool live__is_due(const struct live *live)
 }
 
 /* Something has come that a tick has to take into the stream: the next one may be early. */
-static void hasten(struct live *live)
+static void hasten(struct live *live, enum wake_cause cause)
 {
-	uint64_t early = max_u64(monotonic_ns() + WAKE_SETTLES, live->earliest);
+	uint64_t early = max_u64(monotonic_ns() + WAKE_SETTLES, live->earliest[cause]);
 
 	live->due = min_u64(live->due, early);
+}
+
+static void hasten_for(struct live *live, enum wake_cause cause)
+{
+	if (cause == WAKE_BY_ROOT)
+		live->for_root_until = monotonic_ns() + ROOT_STARTS;
+	hasten(live, cause);
+}
+
+/* A ring that is half full does not wait. */
+static void take_kernel_wake(struct live *live)
+{
+	enum wake_cause cause;
+
+	if (bpf_session__take_wake(live->session, &cause))
+		live->due = live->on_timer = 0;
+	else
+		hasten_for(live, cause);
 }
 
 /* Mappings whose files were found go on with the next tick, which is soon if a process waits for them. */
@@ -156,7 +198,7 @@ static void take_found_files(struct live *live)
 	if (live->found_err)
 		live->due = 0;
 	else if (hurried && !hurries(live))
-		hasten(live);
+		hasten(live, cause_of_ticks(live, monotonic_ns()));
 }
 
 int live_pace__use_readers(struct live *live)
@@ -213,10 +255,7 @@ static bool take_wakes(struct live *live)
 	for (int i = 0; i < count; i++) {
 		switch ((enum live_wake)events[i].data.u32) {
 		case LIVE_WAKE_KERNEL:
-			if (bpf_session__take_wake(live->session))
-				live->due = live->on_timer = 0;
-			else
-				hasten(live);
+			take_kernel_wake(live);
 			break;
 		case LIVE_WAKE_RINGS:
 			live->due = live->on_timer = 0;
@@ -225,7 +264,7 @@ static bool take_wakes(struct live *live)
 			take_found_files(live);
 			break;
 		case LIVE_WAKE_TABLES:
-			hasten(live);
+			hasten(live, cause_of_ticks(live, monotonic_ns()));
 			others = true;
 			break;
 		case LIVE_WAKE_OTHER:

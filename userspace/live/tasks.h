@@ -48,6 +48,8 @@ struct task {
 		uint32_t samples; /* memory: since its last round */
 		bool rereads;	  /* reread: it waits for another reading of /proc */
 		struct task_program {
+			uint32_t maps;	      /* live: records of its mappings */
+			uint32_t maps_user;   /* live: the user, if there are many */
 			bool has_no_memory;   /* memory: it is the kernel's */
 			uint64_t cgroup_next; /* memory: when its control group is read again */
 			uint8_t reread_times; /* reread: readings so far, up to a limit */

@@ -36,7 +36,6 @@ struct build {
 	int fd, memory;
 	uint64_t base; /* where in the file the ELF file begins */
 	enum table_effort effort;
-	uint32_t owner;
 	struct file_stamp stamp; /* before it was built */
 	struct built_table result;
 };
@@ -49,6 +48,7 @@ struct table_builder {
 	struct table_cache *cache;
 	bool unwritten; /* the cache may have something to write */
 	struct build_list builds[BUILD_STATES];
+	struct turns turns[BUILD_STATES];
 	uint64_t tickets;
 	struct table_refusals refusals;
 	int epoll,
@@ -69,7 +69,7 @@ static uint64_t owner_of(const struct build *build)
 	bool roots = !fstat(build->fd, &st) && !st.st_uid && st.st_nlink &&
 		     !(st.st_mode & (S_IWGRP | S_IWOTH));
 
-	return roots || !build->owner ? QUOTA_NOBODY : build->owner;
+	return roots || !build->result.owner ? QUOTA_NOBODY : build->result.owner;
 }
 
 /* By the name that the kernel has for the file. */
@@ -104,6 +104,20 @@ static void log_build(const struct build *build)
 static struct build *first_in(const struct table_builder *b, enum build_state state)
 {
 	return TAILQ_FIRST(&b->builds[state]);
+}
+
+/* The first one of the user whose turn it is. */
+static struct build *take_turn(struct table_builder *b, enum build_state state)
+{
+	struct turns *turns = &b->turns[state];
+	struct build *build = first_in(b, state), *next = build;
+
+	for (; build; build = TAILQ_NEXT(build, link))
+		if (turns__is_before(turns, build->result.owner, next->result.owner))
+			next = build;
+	if (next)
+		turns__take(turns, next->result.owner);
+	return next;
 }
 
 static void set_state(struct table_builder *b, struct build *build, enum build_state state)
@@ -225,7 +239,7 @@ static void hand_over(struct table_builder *b)
 {
 	struct build *build;
 
-	while (helper_pool__waiting(b->pool) < AHEAD && (build = first_in(b, BUILD_TO_DO))) {
+	while (helper_pool__waiting(b->pool) < AHEAD && (build = take_turn(b, BUILD_TO_DO))) {
 		build->result.err = request_build(b, build);
 		if (build->result.err)
 			finish_build(b, build);
@@ -269,7 +283,7 @@ int table_builder__request(struct table_builder *b, const struct table_request *
 	build->result.kind = request->kind;
 	build->base = request->base;
 	build->effort = request->effort;
-	build->owner = request->owner;
+	build->result.owner = request->owner;
 	build->memory = -1;
 	build->fd = fcntl(request->fd, F_DUPFD_CLOEXEC, 0);
 	if (build->fd < 0) {
@@ -314,7 +328,7 @@ static struct build *take_done(struct table_builder *b, bool wait)
 			TAILQ_REMOVE(&b->builds[BUILD_DONE], build, link);
 			return build;
 		}
-		build = first_in(b, BUILD_NEW);
+		build = take_turn(b, BUILD_NEW);
 		if (build) {
 			look_up(b, build);
 			continue;

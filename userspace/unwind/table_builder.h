@@ -38,18 +38,17 @@ struct table_request {
 	uint64_t base; /* the ELF file begins at this offset of it; then the table is not cached */
 	enum build_kind kind; /* only tables of files are cached */
 	enum table_effort effort;
-	uint32_t
-		owner; /* the owner of the file, unless it is the administrator's: the requesting user */
+	uint32_t owner; /* the requesting user; users take turns */
 };
 
 /* 0 or negative errno. */
 int table_builder__request(struct table_builder *b, const struct table_request *request);
 
-/* Moves this file before all other requests. */
+/* Moves this file before all other requests of its user. */
 void table_builder__hurry(struct table_builder *b, uint32_t id);
 
 struct built_table {
-	uint32_t id;
+	uint32_t id, owner;
 	enum build_kind kind;
 	int err; /* of unwind_table__build(); -EPIPE, -ETIMEDOUT, -EPROTO, -EPERM: as
 				  * `refusal` says; -ENOENT, see TABLE_READ */

@@ -4,7 +4,7 @@
  * its table, and again if the table was evicted and is needed.
  *
  * On a machine that compiles programs continuously, most files are mapped by a single process that has
- * ended before the table is of use. So building has a credit of CPU time, which grows slowly. When it is
+ * ended before the table is of use. So each user has a credit of CPU time for building, which grows slowly. When it is
  * used up, tables are built only for processes older than YOUNG_NS and deferred for others. Tables in the
  * disk cache are read for all processes: that takes a twentieth of the time.
  */
@@ -55,10 +55,10 @@ int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_fe
 	f->open_fd = -1;
 	if (!f->options.files_max)
 		f->options.files_max = FILES_MAX;
-	f->building_limit = quota_row(QUOTA_TABLE_BUILDING)->all;
+	quota__init(&f->building_cpu, QUOTA_TABLE_BUILDING);
 	if (f->options.credit) {
-		f->building_limit.limit = (uint64_t)f->options.credit;
-		f->building_limit.period = 20 * (uint64_t)f->options.credit;
+		f->building_cpu.user.limit = (uint64_t)f->options.credit;
+		f->building_cpu.user.period = 20 * (uint64_t)f->options.credit;
 	}
 	f->made_code = new_made_code(options);
 	if (f->made_code) {

@@ -128,12 +128,12 @@ bool unwind_feed__forget(struct unwind_feed *f, struct image_id image)
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-static bool is_put_off(struct unwind_feed *f, const struct fed_process *process)
+static bool is_put_off(struct unwind_feed *f, const struct fed_process *process, uint32_t user)
 {
 	if (f->cached_only)
 		return true;
-	return meter__left(&f->building_cpu, &f->building_limit, monotonic_ns()) <= 0 &&
-	       process->born && process->time - process->born < YOUNG_NS;
+	return process->born && process->time - process->born < YOUNG_NS &&
+	       quota__left(&f->building_cpu, user, monotonic_ns()) <= 0;
 }
 
 void unwind_feed__set_cached_only(struct unwind_feed *f, bool cached_only)
@@ -144,8 +144,9 @@ void unwind_feed__set_cached_only(struct unwind_feed *f, bool cached_only)
 int unwind_feed__request_table(struct unwind_feed *f, const struct fed_process *process,
 			       struct fed_file *file, struct image_id image)
 {
-	enum table_effort effort = is_put_off(f, process) ? TABLE_READ : TABLE_BUILD;
-	struct table_request request = {.id = image.v, .effort = effort};
+	uint32_t user = place_store__user(f->places, process->tgid);
+	enum table_effort effort = is_put_off(f, process, user) ? TABLE_READ : TABLE_BUILD;
+	struct table_request request = {.id = image.v, .effort = effort, .owner = user};
 	int err = 0;
 
 	file->state = FILE_LATER;
@@ -159,7 +160,6 @@ int unwind_feed__request_table(struct unwind_feed *f, const struct fed_process *
 	if (request.fd < 0)
 		return request.fd == -ENOMEM ? request.fd : 0;
 	request.base = file->base;
-	request.owner = place_store__user(f->places, process->tgid);
 	if (!table_store__owns(f->options.store, &file->number))
 		err = table_store__take_number(f->options.store, process->tgid, &file->number);
 	if (!err)
@@ -206,7 +206,7 @@ static void count_table(struct unwind_feed *f, const struct built_table *built)
 	f->stats.put_off += built->err == -ENOENT;
 	f->stats.build_ns += built->cpu_ns;
 	f->stats.builder_ns += built->builder_ns;
-	meter__take(&f->building_cpu, &f->building_limit, built->cpu_ns, monotonic_ns());
+	quota__take(&f->building_cpu, built->owner, built->cpu_ns, monotonic_ns());
 }
 
 /* When it is worth to try again: see is_of_use(). Another process may have killed the builder, or the disk was slow. */

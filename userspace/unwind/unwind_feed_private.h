@@ -58,8 +58,7 @@ struct unwind_feed {
 	uint32_t tickets; /* of these */
 	struct made_code *made_code;
 	size_t building; /* tables requested and not taken yet */
-	struct quota_limit building_limit;
-	struct meter building_cpu;
+	struct quota building_cpu;
 	bool cached_only; /* nothing is built */
 	bool ending;
 	struct unwind_feed_stats stats;
