@@ -232,7 +232,9 @@ static inline const struct profile_location *naming__location(struct naming *n, 
 
 static inline const char *name_of(const struct profile *p, const struct profile_line *line)
 {
-	return profile__string(p, p->functions[line->function.v].name);
+	const struct profile_function *f = &p->functions[line->function.v];
+
+	return profile__string(p, f->full_name.v ? f->full_name : f->name);
 }
 
 /* A wrong name without a mark, and all that it came from. */
