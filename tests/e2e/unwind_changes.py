@@ -103,8 +103,11 @@ def test_short_processes_and_little_room():
 
 
 @long
-def test_where_membarrier_refuses():
-    """As on machines with CPUs that are free of ticks: then writing to a map of maps waits for the programs."""
+def test_nothing_waits_for_programs():
+    """
+    What is retired waits for programs by looking at each CPU's: a call that waits for RCU is left to a CPU that stands
+    still in one. Where membarrier refuses, as on machines with CPUs that are free of ticks, writing to a map of maps waits.
+    """
     need_root()
     if not shutil.which("strace") or not shutil.which("node"):
         raise Skip("there is no strace, or no node")
@@ -118,7 +121,8 @@ def test_where_membarrier_refuses():
     with open(log, encoding="utf-8") as f:
         lines = f.read().splitlines()
     refused = [i for i, line in enumerate(lines) if "membarrier(" in line]
-    assert refused, "nothing was retired: the test is of no use"
+    # three when all waited so
+    assert len(refused) <= 1, lines
     for i in refused:
         assert "INJECTED" in lines[i], lines[i]
         assert "BPF_MAP_UPDATE_ELEM" in lines[i + 1] and lines[i + 1].endswith("= 0"), lines[i:i + 3]
