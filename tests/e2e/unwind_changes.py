@@ -122,7 +122,7 @@ def test_nothing_waits_for_programs():
         lines = f.read().splitlines()
     refused = [i for i, line in enumerate(lines) if "membarrier(" in line]
     # three when all waited so
-    assert len(refused) <= 1, lines
+    assert len(refused) <= 1, refused
     for i in refused:
         assert "INJECTED" in lines[i], lines[i]
         assert "BPF_MAP_UPDATE_ELEM" in lines[i + 1] and lines[i + 1].endswith("= 0"), lines[i:i + 3]
