@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Affinity, for machines of any size. */
+/* Affinity, for machines of any size; readings of the TSC on both sides of a reading of its counter. */
 #include "capture/cpu_visit.h"
 
 #include <errno.h>
@@ -40,8 +40,6 @@ void restore_affinity(cpu_set_t *set)
 	sched_setaffinity(0, CPU_ALLOC_SIZE(CPU_VISIT_MAX), set);
 	CPU_FREE(set);
 }
-
-/* Readings of the TSC on both sides of a reading of its counter. */
 
 #define TSC_READINGS 16
 

@@ -35,8 +35,9 @@ static inline uint64_t read_tsc(void)
 }
 
 /*
- * perf's counter of the TSC counts from its opening on: the TSC at which the counter behind `fd` stood at 0; *error is half the bracket of the best reading, in TSC
- * ticks: a tenth of a microsecond on the counter's own CPU, several from another one. 0 or -EIO.
+ * perf's counter of the TSC counts from its opening on: the TSC at which the counter behind `fd` stood at 0; *error is
+ * half the bracket of the best reading, in TSC ticks: a tenth of a microsecond on the counter's own CPU, several from
+ * another one. 0 or -EIO.
  */
 int tsc_counter_base(int fd, uint64_t *base, uint64_t *error);
 

@@ -2,8 +2,8 @@
 /*
  * pprof messages, packed one after the other. The only file of this directory that uses protobuf-c.
  *
- * system_name is the full name of a Java method and else empty: where it equals the name, pprof takes the name for a mangled one, and cuts arguments
- * and template arguments off it.
+ * system_name is the full name of a Java method and else empty: where it equals the name, pprof takes the name for a
+ * mangled one, and cuts arguments and template arguments off it.
  */
 #include "export/pprof_writer.h"
 

@@ -23,8 +23,9 @@ struct code_range {
 };
 
 /*
- * Which entries of a chronological list are still valid at its end (fresh.c). An entry is stale as a whole if a later one has a part of its addresses: partly overwritten code cannot be running.
- * fresh[i] for each of `count`; O(n log n). 0 or -ENOMEM.
+ * Which entries of a chronological list are still valid at its end (fresh.c). An entry is stale as a whole if a later
+ * one has a part of its addresses: partly overwritten code cannot be running. fresh[i] for each of `count`; O(n log n).
+ * 0 or -ENOMEM.
  */
 int find_fresh(const struct code_range *ranges, size_t count, bool *fresh);
 

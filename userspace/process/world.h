@@ -54,7 +54,10 @@ void image_table__free(struct image_table *t);
  */
 struct image_id image_table__add(struct image_table *t, const struct mmap_event *event);
 
-/* Other limits than those of the table (QUOTA_IMAGES), before any image: of a user, of all but root, and what a user may have in any case. */
+/*
+ * Other limits than those of the table (QUOTA_IMAGES), before any image: of a user, of all but root, and what a user
+ * may have in any case.
+ */
 void image_table__limit(struct image_table *t, size_t user, size_t all, size_t least);
 
 /* Is it known what this maps? */

@@ -88,8 +88,9 @@ struct sealed_child_request {
 int sealed_child__start_keeper(pid_t *keeper, int *control);
 
 /*
- * The child's pid; *socket is the caller's. `keeper`: the control of one, or -1: this process forks. Its first message (MESSAGE_PROGRESS) has the descriptor that requests
- * files, if the kernel has such a thing; then follow those of sealed_protocol.h.
+ * The child's pid; *socket is the caller's. `keeper`: the control of one, or -1: this process forks. Its first message
+ * (MESSAGE_PROGRESS) has the descriptor that requests files, if the kernel has such a thing; then follow those of
+ * sealed_protocol.h.
  */
 pid_t sealed_child__start(const struct sealed_child_request *request, int keeper, int *socket);
 

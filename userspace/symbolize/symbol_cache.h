@@ -3,11 +3,12 @@
  * Answers that were found before, by the files they were made from: the second profile of a big binary is immediate, and
  * so is the next window of one symbolizer.
  *
- * On disk there is one file of answers a module, in a directory of base/disk_cache, and one an index. In memory are the answers that no file can have,
- * those that are not written yet, and files that were read. Samples of a running program hit the same functions again
- * and again, but hardly ever the same instructions: an answer without lines serves all the addresses for which it holds,
- * and a module that is requested again gets an index (symbol_index.h), which has the answers for all addresses. That of a large
- * module has those of a part; it gets others for further parts.
+ * On disk there is one file of answers a module, in a directory of base/disk_cache, and one an index. In memory are the
+ * answers that no file can have, those that are not written yet, and files that were read. Samples of a running program
+ * hit the same functions again and again, but hardly ever the same instructions: an answer without lines serves all the
+ * addresses for which it holds, and a module whose reading has cost as much as an index would gets one
+ * (symbol_index.h), which has the answers for all addresses. That of a large module has those of a part; it gets others
+ * for further parts.
  */
 #ifndef SYMBOLIZE_SYMBOL_CACHE_H
 #define SYMBOLIZE_SYMBOL_CACHE_H
