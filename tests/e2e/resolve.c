@@ -37,21 +37,21 @@ static const char *shown(const char *text)
 
 static void print_dwarf(struct run *run, uint64_t address)
 {
-	const struct dwarf_frame *frames;
-	size_t count;
-	int err = dwarf_reader__resolve(run->reader, address, &frames, &count);
+	struct dwarf_chain chain;
+	int err = dwarf_reader__resolve(run->reader, address, &chain);
 
 	if (err) {
 		fprintf(stderr, "0x%" PRIx64 ": %s\n", address, strerror(-err));
 		exit(1);
 	}
-	for (size_t i = 0; i < count && !run->quiet; i++) {
-		const struct symbol_frame *f = &frames[i].where;
+	for (size_t i = 0; i < chain.count && !run->quiet; i++) {
+		const struct dwarf_frame *frame = &chain.frames[i];
+		const struct symbol_frame *f = &frame->where;
 
 		printf("D\t%s\t%s\t%u\t%u\t%s\t%u\t%u\n",
-		       shown(frames[i].linkage ? frames[i].linkage : frames[i].name),
-		       shown(f->file), f->line, f->column, shown(f->definition_file),
-		       f->definition_line, f->definition_column);
+		       shown(frame->linkage ? frame->linkage : frame->name), shown(f->file),
+		       f->line, f->column, shown(f->definition_file), f->definition_line,
+		       f->definition_column);
 	}
 }
 

@@ -29,12 +29,13 @@ static int take_depth(void *context, uint64_t start, uint64_t end, int32_t depth
 	return 0;
 }
 
-static void read_frames(const struct gopclntab *t, size_t number, uint64_t address)
+static void read_frames(struct gopclntab *t, size_t number, uint64_t address)
 {
 	struct go_frame frames[GO_MAX_FRAMES];
-	int count = gopclntab__frames(t, number, address, frames);
+	uint64_t until = UINT64_MAX;
+	int count = gopclntab__frames(t, number, address, frames, &until);
 
-	MUST(count >= 1 && count <= GO_MAX_FRAMES);
+	MUST(count >= 1 && count <= GO_MAX_FRAMES && until > address);
 	for (int i = 0; i < count; i++) {
 		fuzz_read(frames[i].name, strlen(frames[i].name));
 		if (frames[i].file)
@@ -42,7 +43,7 @@ static void read_frames(const struct gopclntab *t, size_t number, uint64_t addre
 	}
 }
 
-static void read_function(const struct gopclntab *t, size_t number, uint64_t *last)
+static void read_function(struct gopclntab *t, size_t number, uint64_t *last)
 {
 	struct go_function function;
 	struct depths depths;

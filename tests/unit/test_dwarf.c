@@ -44,12 +44,12 @@ static struct dwarf_reader *open_forged(struct forged_dwarf *d)
 
 static const struct dwarf_frame *resolve(struct dwarf_reader *r, uint64_t address, size_t expected)
 {
-	const struct dwarf_frame *frames = NULL;
-	size_t count = SIZE_MAX;
+	struct dwarf_chain chain = {};
 
-	assert_int_equal(dwarf_reader__resolve(r, address, &frames, &count), 0);
-	assert_int_equal(count, expected);
-	return frames;
+	assert_int_equal(dwarf_reader__resolve(r, address, &chain), 0);
+	assert_int_equal(chain.count, expected);
+	assert_true(chain.until > address || address == UINT64_MAX);
+	return chain.frames;
 }
 
 static struct dwarf_stats stats_of(const struct dwarf_reader *r)
@@ -662,13 +662,12 @@ static unsigned char *read_all(int fd, size_t *size)
 static void request_everything(int fd)
 {
 	struct dwarf_reader *reader = NULL;
-	const struct dwarf_frame *frames;
-	size_t count;
+	struct dwarf_chain chain;
 
 	if (open_reader(fd, LIMIT, &reader))
 		return;
 	for (uint64_t at = 0; at < 0x100; at += 4)
-		assert_int_equal(dwarf_reader__resolve(reader, BASE + at, &frames, &count), 0);
+		assert_int_equal(dwarf_reader__resolve(reader, BASE + at, &chain), 0);
 	dwarf_reader__free(reader);
 }
 

@@ -140,6 +140,7 @@ static void test_runtime(void **state)
 		unsigned long long address;
 		unsigned int number;
 		int name_at, name_end, file_at;
+		uint64_t until = UINT64_MAX;
 		size_t count;
 
 		line[strcspn(line, "\n")] = '\0';
@@ -151,7 +152,7 @@ static void test_runtime(void **state)
 		line[name_end] = '\0';
 		if (begins_function(o.table, address + 1))
 			continue; /* the request is for that function: it is a return address */
-		count = go_frames(o.table, address, frames);
+		count = go_frames(o.table, address, frames, &until);
 		assert_true(count > 0);
 		if (!is_printed_as(frames[0].function, line + name_at) ||
 		    frames[0].line != number ||
@@ -195,13 +196,16 @@ static void compare(struct opened *o, struct dwarf_reader *reader, uint64_t addr
 {
 	struct symbol_frame frames[GO_MAX_FRAMES];
 	const struct dwarf_frame *dwarf;
-	size_t count = go_frames(o->table, address, frames), dwarf_count;
+	uint64_t until = UINT64_MAX;
+	size_t count = go_frames(o->table, address, frames, &until);
+	struct dwarf_chain chain;
 	bool same;
 
-	assert_int_equal(dwarf_reader__resolve(reader, address, &dwarf, &dwarf_count), 0);
-	if (!dwarf_count) /* between two functions */
+	assert_int_equal(dwarf_reader__resolve(reader, address, &chain), 0);
+	if (!chain.count) /* between two functions */
 		return;
-	same = count == dwarf_count;
+	dwarf = chain.frames;
+	same = count == chain.count;
 	for (size_t i = 0; same && i < count; i++)
 		same = is_same_level(&frames[i], &dwarf[i]);
 	if (!same && a->all - a->same < 3)

@@ -160,11 +160,12 @@ static void assert_frames(const struct copy *c, uint64_t offset, const char *exp
 {
 	struct go_frame frames[GO_MAX_FRAMES];
 	struct go_function function;
+	uint64_t until = UINT64_MAX;
 	char text[512] = "";
 	int count;
 
 	assert_int_equal(gopclntab__function(c->table, MAIN, &function), 0);
-	count = gopclntab__frames(c->table, MAIN, function.start + offset, frames);
+	count = gopclntab__frames(c->table, MAIN, function.start + offset, frames, &until);
 	assert_true(count > 0 && count <= GO_MAX_FRAMES);
 	for (int i = 0; i < count && i < 4; i++) {
 		size_t length = strlen(text);
@@ -209,6 +210,7 @@ static void test_120(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		struct copy c = copy_of(forms[i]);
 		struct go_frame frames[GO_MAX_FRAMES];
+		uint64_t until = UINT64_MAX;
 		struct go_function function;
 
 		assert_int_equal(open_copy(&c), 0);
@@ -225,9 +227,10 @@ static void test_120(void **state)
 		assert_null(gopclntab__file(c.table, MCALL));
 		assert_null(gopclntab__file(c.table, COUNT));
 		assert_int_equal(gopclntab__function(c.table, MCALL, &function), 0);
-		assert_int_equal(gopclntab__frames(c.table, MAIN, function.start, frames),
+		assert_int_equal(gopclntab__frames(c.table, MAIN, function.start, frames, &until),
 				 -EBADMSG);
-		assert_int_equal(gopclntab__frames(c.table, MCALL, function.start, frames), 1);
+		assert_int_equal(gopclntab__frames(c.table, MCALL, function.start, frames, &until),
+				 1);
 		assert_true(!frames[0].file && !frames[0].line && frames[0].start_line == 30);
 		free_copy(&c);
 	}
@@ -473,6 +476,7 @@ static void test_records(void **state)
 {
 	static const uint32_t offsets[] = {UINT32_MAX, UINT32_MAX - 40, 0x7fffffff, 8, 4096};
 	struct go_frame frames[GO_MAX_FRAMES];
+	uint64_t until = UINT64_MAX;
 	struct go_function function;
 
 	(void)state;
@@ -483,8 +487,9 @@ static void test_records(void **state)
 		assert_int_equal(open_copy(&c), 0);
 		assert_int_equal(gopclntab__function(c.table, MAIN, &function), -EBADMSG);
 		assert_depths(&c, MAIN, -EBADMSG, "");
-		assert_int_equal(gopclntab__frames(c.table, MAIN, address_of(&c, "text"), frames),
-				 -EBADMSG);
+		assert_int_equal(
+			gopclntab__frames(c.table, MAIN, address_of(&c, "text"), frames, &until),
+			-EBADMSG);
 		assert_int_equal(gopclntab__function(c.table, MCALL, &function), 0);
 		free_copy(&c);
 	}

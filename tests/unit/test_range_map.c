@@ -49,12 +49,24 @@ static void random_test(void **state)
 		}
 		assert_int_equal(range_map__build(&map), 0);
 		for (uint64_t address = 0; address <= ADDRESSES; address++) {
-			uint32_t expected = 0, value = 0;
+			uint32_t expected = 0, value = 0, later = 0;
 			bool found = plain_find(ranges, count, address, &expected);
+			uint64_t until = UINT64_MAX;
 
-			assert_int_equal(range_map__find(&map, address, &value), found);
+			assert_int_equal(range_map__find(&map, address, &value, &until), found);
+			assert_true(until > address);
 			if (found)
 				assert_int_equal(value, expected);
+			for (uint64_t at = address; at < until && at <= ADDRESSES; at++) {
+				assert_int_equal(plain_find(ranges, count, at, &later), found);
+				assert_true(!found || later == expected);
+			}
+			/* in another order */
+			until = UINT64_MAX;
+			later = random() % ADDRESSES;
+			found = plain_find(ranges, count, later, &expected);
+			assert_int_equal(range_map__find(&map, later, &value, &until), found);
+			assert_true(until > later && (!found || value == expected));
 		}
 		range_map__fini(&map);
 	}
@@ -62,31 +74,33 @@ static void random_test(void **state)
 
 static void edges_test(void **state)
 {
+	uint64_t until = UINT64_MAX;
 	struct range_map map = {};
 	uint32_t value = 0;
 
 	(void)state;
-	assert_false(range_map__find(&map, 0, &value));
+	assert_false(range_map__find(&map, 0, &value, &until));
 	assert_int_equal(range_map__build(&map), 0);
 	assert_int_equal(range_map__add(&map, 5, 5, 1, 0), 0);
 	assert_int_equal(range_map__add(&map, 6, 5, 1, 0), 0);
 	assert_int_equal(range_map__add(&map, 0, UINT64_MAX, 2, 0), 0);
 	assert_int_equal(range_map__add(&map, UINT64_MAX - 1, UINT64_MAX, 3, 1), 0);
 	assert_int_equal(range_map__build(&map), 0);
-	assert_true(range_map__find(&map, 5, &value));
+	assert_true(range_map__find(&map, 5, &value, &until));
 	assert_int_equal(value, 2);
-	assert_true(range_map__find(&map, UINT64_MAX - 1, &value));
+	assert_true(range_map__find(&map, UINT64_MAX - 1, &value, &until));
 	assert_int_equal(value, 3);
-	assert_false(range_map__find(&map, UINT64_MAX, &value));
+	assert_false(range_map__find(&map, UINT64_MAX, &value, &until));
 	range_map__clear(&map);
 	assert_int_equal(range_map__build(&map), 0);
-	assert_false(range_map__find(&map, 5, &value));
+	assert_false(range_map__find(&map, 5, &value, &until));
 	range_map__fini(&map);
 }
 
 /* All over each other: nothing that grows with the square of their number. */
 static void many_test(void **state)
 {
+	uint64_t until = UINT64_MAX;
 	const uint32_t count = 200000;
 	struct range_map map = {};
 	uint32_t value = 0;
@@ -96,9 +110,9 @@ static void many_test(void **state)
 		assert_int_equal(range_map__add(&map, i, 2 * count - i, i, i), 0);
 	assert_int_equal(range_map__build(&map), 0);
 	for (uint32_t i = 0; i < count; i++) {
-		assert_true(range_map__find(&map, i, &value));
+		assert_true(range_map__find(&map, i, &value, &until));
 		assert_int_equal(value, i);
-		assert_true(range_map__find(&map, 2 * count - i - 1, &value));
+		assert_true(range_map__find(&map, 2 * count - i - 1, &value, &until));
 		assert_int_equal(value, i);
 	}
 	range_map__fini(&map);

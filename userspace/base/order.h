@@ -42,6 +42,27 @@
 		low_;                                                                              \
 	})
 
+/* The same; it begins to search at `last`, the result of the last time, as the next one is often close behind it. */
+#define ascending_point(count, last, index, condition)                                             \
+	({                                                                                         \
+		const size_t count_ = (count);                                                     \
+		size_t next_ = (last), tries_ = 0;                                                 \
+		bool close_ = next_ <= count_;                                                     \
+                                                                                                   \
+		if (close_ && next_) {                                                             \
+			const size_t index = next_ - 1;                                            \
+			close_ = (condition);                                                      \
+		}                                                                                  \
+		while (close_ && next_ < count_) {                                                 \
+			const size_t index = next_;                                                \
+			if (!(condition))                                                          \
+				break;                                                             \
+			next_++;                                                                   \
+			close_ = ++tries_ < 8;                                                     \
+		}                                                                                  \
+		close_ ? next_ : partition_index(count_, index, condition);                        \
+	})
+
 /*
  * The same of the elements of an array. `condition` calls the pointer to the element `element`:
  *

@@ -67,18 +67,12 @@ struct go_frame {
 
 /*
  * The frames at an address of function `number`, innermost first, the function itself last: how many (1 to
- * GO_MAX_FRAMES), or -EBADMSG. If the inlined calls cannot be read: the function without its line.
+ * GO_MAX_FRAMES), or -EBADMSG. If the inlined calls cannot be read: the function without its line. Ascending addresses
+ * are quickest; *until becomes less where the frames may change before that.
  */
-int gopclntab__frames(const struct gopclntab *t, size_t number, uint64_t address,
-		      struct go_frame *frames);
-/*
- * The addresses in function `number` at which its frames may change, in any order, some of them more than once. `visit`
- * nonzero stops and is returned. 0, -EBADMSG.
- */
-typedef int (*go_change_fn)(void *context, uint64_t address);
-int gopclntab__each_change(const struct gopclntab *t, size_t number, go_change_fn visit,
-			   void *context);
+int gopclntab__frames(struct gopclntab *t, size_t number, uint64_t address, struct go_frame *frames,
+		      uint64_t *until);
 /* The file that the function is defined in, or NULL. */
-const char *gopclntab__file(const struct gopclntab *t, size_t number);
+const char *gopclntab__file(struct gopclntab *t, size_t number);
 
 #endif

@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 
+#include "base/minmax.h"
 #include "elf/elf_private.h"
 #include "elf/gopclntab_private.h"
 
@@ -19,6 +20,7 @@
 #define INLINE_TREE	   3
 #define NOWHERE		   UINT32_MAX
 #define MAX_STEPS	   (4u << 20) /* through tables, for one address */
+#define NOT_BEGUN	   UINT64_MAX
 
 /* A node: Go 1.20 has (id, name, parent pc, start line), 1.18 (parent and id, file, line, name, parent pc). */
 enum { NODE_WORDS_118 = 5, NODE_WORDS_120 = 4, NODE_WORDS_MAX = 5 };
@@ -28,32 +30,36 @@ struct node {
 	int32_t start_line;
 };
 
-/* One look-up: its function, and how many steps through tables it may still take. */
-struct lookup {
-	const struct gopclntab *table;
-	struct go_record record;
-	uint32_t steps;
-};
+/* ---- values ---------------------------------------------------------------------------------- */
 
-/* The value of a table at an address, -1 where it has none. */
-static int32_t value_at(struct lookup *l, uint32_t table, uint64_t address)
+/* Entry `number` of the tables behind a record. */
+static uint32_t table_of(const struct gopclntab *t, size_t number)
 {
-	struct go_values values;
-
-	go_values__init(&values, l->table, &l->record, table);
-	while (l->steps && go_values__next(&values) > 0) {
-		l->steps--;
-		if (address < values.end)
-			return values.value;
-	}
-	return -1;
+	return go_load32(t->functions.data + t->lines.record.tables + number * sizeof(uint32_t));
 }
 
-static const char *file_at(struct lookup *l, uint64_t address)
+/* The value of a table at an address, -1 where it has none. *until becomes less where the value ends before that. */
+static int32_t value_at(struct gopclntab *t, struct go_values *values, uint32_t table,
+			uint64_t address, uint64_t *until)
 {
-	const struct gopclntab *t = l->table;
-	int32_t number = value_at(l, l->record.file_numbers, address);
-	uint64_t index = (uint64_t)l->record.unit + number;
+	if (address < values->start)
+		go_values__init(values, t, &t->lines.record, table);
+	while (address >= values->end && t->lines.steps) {
+		t->lines.steps--;
+		if (go_values__next(values) > 0)
+			continue;
+		values->at = NULL; /* damaged, it does not go on */
+		break;
+	}
+	if (address >= values->end)
+		return -1;
+	*until = min_u64(*until, values->end);
+	return values->value;
+}
+
+static const char *file_of(const struct gopclntab *t, int32_t number)
+{
+	uint64_t index = (uint64_t)t->lines.record.unit + number;
 	uint32_t offset;
 
 	if (number < 0 || index >= t->units.size / sizeof(offset))
@@ -62,40 +68,59 @@ static const char *file_at(struct lookup *l, uint64_t address)
 	return go_string(t->files, offset);
 }
 
-static uint32_t line_at(struct lookup *l, uint64_t address)
+static struct go_place place_at(struct gopclntab *t, struct go_cursor *c, uint64_t address,
+				uint64_t *until)
 {
-	int32_t line = value_at(l, l->record.lines, address);
+	const struct go_record *record = &t->lines.record;
+	struct go_place place = {.node = -1};
+	int32_t number = value_at(t, &c->files, record->file_numbers, address, until), line;
 
-	return line > 0 ? line : 0;
+	if (number != c->file_number)
+		c->file = file_of(t, number);
+	c->file_number = number;
+	place.file = c->file;
+	if (place.file) {
+		line = value_at(t, &c->lines, record->lines, address, until);
+		place.line = line > 0 ? line : 0;
+	}
+	if (record->value_tables > INLINE_INDEX_TABLE)
+		place.node = value_at(t, &c->nodes, table_of(t, INLINE_INDEX_TABLE), address,
+				      until);
+	return place;
 }
 
-/* Entry `number` of the tables behind a record. */
-static uint32_t table_of(const struct lookup *l, size_t number)
+/* ---- the tree of inlined calls --------------------------------------------------------------- */
+
+/* The words of a node lie at an offset of the file. */
+static int read_words(struct gopclntab *t, uint64_t offset, uint32_t *words, size_t size)
 {
-	return go_load32(l->table->functions.data + l->record.tables + number * sizeof(uint32_t));
+	struct go_lines *l = &t->lines;
+	ssize_t got;
+
+	if (offset < l->window_at || offset - l->window_at > l->window_size ||
+	    l->window_size - (offset - l->window_at) < size) {
+		got = elf_file__read(t->file, l->window, sizeof(l->window), offset);
+		l->window_at = offset;
+		l->window_size = got > 0 ? got : 0;
+	}
+	if (l->window_size - (offset - l->window_at) < size)
+		return -EBADMSG;
+	memcpy(words, l->window + (offset - l->window_at), size);
+	return 0;
 }
 
-/* Where in the tree of inlined calls an instruction is; negative: in none of them. */
-static int32_t node_at(struct lookup *l, uint64_t address)
+static int read_node(struct gopclntab *t, uint32_t number, struct node *node)
 {
-	if (l->record.value_tables <= INLINE_INDEX_TABLE)
-		return -1;
-	return value_at(l, table_of(l, INLINE_INDEX_TABLE), address);
-}
-
-static int read_node(const struct lookup *l, uint32_t number, struct node *node)
-{
-	const struct gopclntab *t = l->table;
-	const struct go_record *record = &l->record;
+	const struct go_record *record = &t->lines.record;
 	size_t count = t->go_120 ? NODE_WORDS_120 : NODE_WORDS_118, size = count * 4;
 	uint32_t tree = NOWHERE, words[NODE_WORDS_MAX];
 	uint64_t offset;
 
 	if (record->data_tables > INLINE_TREE)
-		tree = table_of(l, record->value_tables + INLINE_TREE);
+		tree = table_of(t, record->value_tables + INLINE_TREE);
 	if (!t->gofunc || tree == NOWHERE ||
 	    elf_file__offset_of_address(t->file, t->gofunc + tree, &offset) ||
-	    elf_file__read(t->file, words, size, offset + number * size) != (ssize_t)size)
+	    read_words(t, offset + number * size, words, size))
 		return -EBADMSG;
 	*node = (struct node){
 		.name = le32toh(words[count - (t->go_120 ? 3 : 2)]),
@@ -105,9 +130,9 @@ static int read_node(const struct lookup *l, uint32_t number, struct node *node)
 	return node->parent_pc < record->end - record->start ? 0 : -EBADMSG;
 }
 
-static struct go_frame make_frame(struct lookup *l, uint32_t name, int32_t start_line)
+static struct go_frame make_frame(const struct gopclntab *t, uint32_t name, int32_t start_line)
 {
-	const char *text = go_string(l->table->names, name);
+	const char *text = go_string(t->names, name);
 
 	return (struct go_frame){
 		.name = text ? text : "",
@@ -115,85 +140,107 @@ static struct go_frame make_frame(struct lookup *l, uint32_t name, int32_t start
 	};
 }
 
-static void add_place(struct lookup *l, uint64_t address, struct go_frame *frame)
+/* NULL: it cannot be read. */
+static const struct go_call *call_of(struct gopclntab *t, int32_t number)
 {
-	frame->file = file_at(l, address);
-	frame->line = frame->file ? line_at(l, address) : 0;
-}
-
-/* One level at an address. Where it was called from: 1 and the address; 0: it is the function itself. */
-static int add_level(struct lookup *l, uint64_t *address, struct go_frame *frame)
-{
-	int32_t index = node_at(l, *address);
+	struct go_lines *l = &t->lines;
+	struct go_call *call = &l->calls[number % GO_KNOWN_CALLS];
+	uint64_t until = UINT64_MAX;
 	struct node node;
 
-	if (index < 0) {
-		*frame = make_frame(l, l->record.name, l->record.start_line);
-		add_place(l, *address, frame);
-		return 0;
-	}
-	if (read_node(l, index, &node))
-		return -EBADMSG;
-	*frame = make_frame(l, node.name, node.start_line);
-	add_place(l, *address, frame);
-	*address = l->record.start + node.parent_pc;
-	return 1;
+	if (call->number == number)
+		return call;
+	call->number = -1;
+	if (read_node(t, number, &node))
+		return NULL;
+	call->frame = make_frame(t, node.name, node.start_line);
+	call->place = place_at(t, &l->calling, l->record.start + node.parent_pc, &until);
+	if (!l->steps)
+		return NULL;
+	call->number = number;
+	return call;
 }
 
-int gopclntab__frames(const struct gopclntab *t, size_t number, uint64_t address,
-		      struct go_frame *frames)
-{
-	struct lookup l = {.table = t, .steps = MAX_STEPS};
-	int more = 1;
+/* ---- frames ---------------------------------------------------------------------------------- */
 
-	if (number >= t->count || gopclntab__record(t, number, &l.record) ||
-	    address < l.record.start || address >= l.record.end)
-		return -EBADMSG;
-	for (int count = 0; more > 0 && count < GO_MAX_FRAMES && l.steps; count++) {
-		more = add_level(&l, &address, &frames[count]);
-		if (!more)
-			return count + 1;
-	}
-	frames[0] = make_frame(&l, l.record.name, l.record.start_line);
-	return 1;
+static void restart(struct go_cursor *c)
+{
+	*c = (struct go_cursor){.file_number = -1,
+				.files.start = NOT_BEGUN,
+				.lines.start = NOT_BEGUN,
+				.nodes.start = NOT_BEGUN};
 }
 
-static int each_start(struct lookup *l, uint32_t table, go_change_fn visit, void *context)
+/* What is read from now on is that of this function. */
+static int begin_function(struct gopclntab *t, size_t number)
 {
-	struct go_values values;
-	int err = 0;
-
-	go_values__init(&values, l->table, &l->record, table);
-	while (!err && go_values__next(&values) > 0)
-		err = visit(context, values.start);
-	/* behind the last one, or where the table is damaged, there is no value */
-	return err ? err : visit(context, values.end);
-}
-
-int gopclntab__each_change(const struct gopclntab *t, size_t number, go_change_fn visit,
-			   void *context)
-{
-	struct lookup l = {.table = t};
+	struct go_lines *l = &t->lines;
 	int err;
 
-	if (number >= t->count || gopclntab__record(t, number, &l.record))
-		return -EBADMSG;
-	err = each_start(&l, l.record.file_numbers, visit, context);
-	if (!err)
-		err = each_start(&l, l.record.lines, visit, context);
-	if (!err && l.record.value_tables > INLINE_INDEX_TABLE)
-		err = each_start(&l, table_of(&l, INLINE_INDEX_TABLE), visit, context);
-	return err;
+	if (l->begun && l->number == number)
+		return 0;
+	l->begun = l->has_definition = false;
+	err = number < t->count ? gopclntab__record(t, number, &l->record) : -EBADMSG;
+	if (err)
+		return err;
+	restart(&l->executing);
+	restart(&l->calling);
+	for (size_t i = 0; i < GO_KNOWN_CALLS; i++)
+		l->calls[i].number = -1;
+	l->function = make_frame(t, l->record.name, l->record.start_line);
+	l->number = number;
+	l->begun = true;
+	return 0;
 }
 
-const char *gopclntab__file(const struct gopclntab *t, size_t number)
+static void put_frame(struct go_frame *frame, const struct go_frame *function,
+		      const struct go_place *place)
+{
+	*frame = *function;
+	frame->file = place->file;
+	frame->line = place->line;
+}
+
+int gopclntab__frames(struct gopclntab *t, size_t number, uint64_t address, struct go_frame *frames,
+		      uint64_t *until)
+{
+	struct go_lines *l = &t->lines;
+	const struct go_call *call = NULL;
+	struct go_place place;
+
+	if (begin_function(t, number) || address < l->record.start || address >= l->record.end)
+		return -EBADMSG;
+	l->steps = MAX_STEPS;
+	*until = min_u64(*until, l->record.end);
+	place = place_at(t, &l->executing, address, until);
+	for (int count = 0; count < GO_MAX_FRAMES && l->steps; count++) {
+		if (place.node < 0) {
+			put_frame(&frames[count], &l->function, &place);
+			return count + 1;
+		}
+		call = call_of(t, place.node);
+		if (!call)
+			break;
+		put_frame(&frames[count], &call->frame, &place);
+		place = call->place;
+	}
+	frames[0] = l->function;
+	return 1;
+}
+
+const char *gopclntab__file(struct gopclntab *t, size_t number)
 {
 	struct go_frame frames[GO_MAX_FRAMES];
-	struct go_record record;
+	struct go_lines *l = &t->lines;
+	uint64_t until = UINT64_MAX;
 	int count;
 
-	if (number >= t->count || gopclntab__record(t, number, &record))
+	if (begin_function(t, number))
 		return NULL;
-	count = gopclntab__frames(t, number, record.start, frames);
-	return count > 0 ? frames[count - 1].file : NULL;
+	if (!l->has_definition) {
+		count = gopclntab__frames(t, number, l->record.start, frames, &until);
+		l->definition = count > 0 ? frames[count - 1].file : NULL;
+		l->has_definition = true;
+	}
+	return l->definition;
 }

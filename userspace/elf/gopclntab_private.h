@@ -18,6 +18,69 @@ struct go_bytes {
 	size_t size;
 };
 
+/* One function's record. */
+struct go_record {
+	uint64_t start, end;
+	uint32_t name, unit;
+	uint32_t depths, file_numbers, lines; /* in `values`; 0: none */
+	uint32_t value_tables, data_tables;   /* how many */
+	size_t tables;			      /* in `functions`: first those of values */
+	int32_t start_line;		      /* 0: unknown (before Go 1.20) */
+	uint8_t id, flags;
+};
+
+/*
+ * A value for each stretch of instructions of a function: [start, end), ascending, without gaps.
+ * After go_values__init() each call to go_values__next() gives one. 1; 0: no more; -EBADMSG.
+ */
+struct go_values {
+	const unsigned char *at, *limit;
+	uint64_t start, end, function_end;
+	int32_t value;
+	bool first;
+};
+
+/* ---- lines: what the last look-up read, as neighbours need the same ---- */
+
+#define GO_KNOWN_CALLS	64
+#define GO_WINDOW_BYTES 4096
+
+/* How far tables were read; ascending addresses go on from there. */
+struct go_cursor {
+	struct go_values files, lines, nodes;
+	int32_t file_number;
+	const char *file; /* that number's */
+};
+
+struct go_place {
+	const char *file;
+	uint32_t line;
+	int32_t node; /* in the tree of inlined calls; negative: in none of them */
+};
+
+/* A node of the tree: the function, and where it was called. */
+struct go_call {
+	int32_t number; /* -1: none */
+	struct go_frame frame;
+	struct go_place place;
+};
+
+struct go_lines {
+	bool begun; /* these are of function `number`: */
+	size_t number;
+	struct go_record record;
+	struct go_frame function;
+	struct go_cursor executing, calling;
+	struct go_call calls[GO_KNOWN_CALLS]; /* by number */
+	bool has_definition;
+	const char *definition; /* its file */
+	uint32_t steps;		/* through tables that the look-up may still take */
+	/* Bytes of the file, where the last tree is. */
+	unsigned char window[GO_WINDOW_BYTES];
+	uint64_t window_at;
+	size_t window_size;
+};
+
 /*
  * `functions` begins with `count` pairs (start, where its record is), ascending by start, and the end
  * of the last function. Starts are relative to `text`, all other offsets to the part they are in.
@@ -31,17 +94,7 @@ struct gopclntab {
 	uint64_t text;	 /* ELF virtual address of runtime.text */
 	uint64_t gofunc; /* of go:func.*, where the inline trees are; 0: unknown */
 	struct go_bytes names, units, files, values, functions;
-};
-
-/* One function's record. */
-struct go_record {
-	uint64_t start, end;
-	uint32_t name, unit;
-	uint32_t depths, file_numbers, lines; /* in `values`; 0: none */
-	uint32_t value_tables, data_tables;   /* how many */
-	size_t tables;			      /* in `functions`: first those of values */
-	int32_t start_line;		      /* 0: unknown (before Go 1.20) */
-	uint8_t id, flags;
+	struct go_lines lines;
 };
 
 /* 0 or -EBADMSG. `number` is below the count. */
@@ -49,17 +102,6 @@ int gopclntab__record(const struct gopclntab *t, size_t number, struct go_record
 
 /* The string at `offset` of a part, or NULL: outside, not terminated, or far too long. */
 const char *go_string(struct go_bytes bytes, uint32_t offset);
-
-/*
- * A value for each stretch of instructions of a function: [start, end), ascending, without gaps.
- * After go_values__init() each call to go_values__next() gives one. 1; 0: no more; -EBADMSG.
- */
-struct go_values {
-	const unsigned char *at, *limit;
-	uint64_t start, end, function_end;
-	int32_t value;
-	bool first;
-};
 
 void go_values__init(struct go_values *v, const struct gopclntab *t, const struct go_record *record,
 		     uint32_t offset);

@@ -27,6 +27,9 @@ struct dwarf_reader {
 	struct dwarf_inlines inlines;
 	struct memo *paths;
 	struct dwarf_frame outermost; /* of the function whose inlined calls are there */
+	/* The last chain: its number, and the innermost inlined call in it. It is that of inlines.function. */
+	uint64_t chain;
+	uint32_t inlined;
 	VEC(struct dwarf_frame) frames;
 };
 
@@ -84,20 +87,15 @@ void dwarf_reader__free(struct dwarf_reader *r)
 	free(r);
 }
 
-static bool lines_fit(struct dwarf_reader *r, struct dwarf_unit *unit)
+/* Its rows are there, or none. */
+static void read_lines(struct dwarf_reader *r, struct dwarf_unit *unit)
 {
-	if (!unit->lines_checked) {
-		unit->lines_checked = true;
-		unit->lines_fit = dwarf_image__line_program_fits(&r->main, &unit->die,
-								 r->memory_limit);
-	}
-	return unit->lines_fit;
-}
-
-static bool executing_line(struct dwarf_reader *r, struct dwarf_unit *unit, uint64_t address,
-			   struct dwarf_place *place)
-{
-	return lines_fit(r, unit) && dwarf_executing_line(r->paths, &unit->die, address, place);
+	if (unit->lines_read)
+		return;
+	unit->lines_read = true;
+	if (dwarf_image__line_program_fits(&r->main, &unit->die, r->memory_limit) &&
+	    dwarf_getsrclines(&unit->die, &unit->lines.rows, &unit->lines.count))
+		unit->lines.count = 0;
 }
 
 /* What the function of a DIE is called, and where it was defined. */
@@ -150,17 +148,13 @@ static int load_function(struct dwarf_reader *r, const struct dwarf_function *fu
 }
 
 /* From the innermost inlined call outwards; each is executing where the one in it was called. */
-static int add_chain(struct dwarf_reader *r, const struct dwarf_function *function,
-		     uint64_t address, struct dwarf_place at)
+static int make_chain(struct dwarf_reader *r, struct dwarf_place at)
 {
-	uint32_t number;
-	int err = load_function(r, function);
-
-	if (err)
-		return err;
-	number = dwarf_inlines__find(&r->inlines, address);
-	while (number != INLINE_NONE) {
+	r->frames.count = 0;
+	r->chain++;
+	for (uint32_t number = r->inlined; number != INLINE_NONE;) {
 		struct dwarf_inline *node = &r->inlines.nodes.data[number];
+		int err;
 
 		describe_inline(r, node);
 		err = add_frame(r, &node->frame, &at);
@@ -172,49 +166,82 @@ static int add_chain(struct dwarf_reader *r, const struct dwarf_function *functi
 	return add_frame(r, &r->outermost, &at);
 }
 
-static const struct dwarf_frame unnamed = {.where = {.function_address = PROFILE_UNKNOWN_ADDRESS}};
-
-int dwarf_reader__resolve(struct dwarf_reader *r, uint64_t address,
-			  const struct dwarf_frame **frames, size_t *count)
+/* Neighbours have the same chain, but for the place that is executed. */
+static int find_chain(struct dwarf_reader *r, const struct dwarf_function *function,
+		      uint64_t address, const struct dwarf_place *at, uint64_t *until)
 {
-	struct dwarf_place at = {};
-	struct dwarf_unit *unit;
-	bool has_line;
+	bool same = r->frames.count && r->inlines.function == function;
 	uint32_t number;
-	int err = dwarf_units__find(&r->units, address, &unit);
+	int err = load_function(r, function);
 
 	if (err)
 		return err;
-	r->frames.count = 0;
-	if (unit) {
-		has_line = executing_line(r, unit, address, &at);
-		if (range_map__find(&unit->map, address, &number))
-			err = add_chain(r, &unit->functions.data[number], address, at);
-		else if (has_line) /* assembly: lines, but no functions */
-			err = add_frame(r, &unnamed, &at);
+	number = dwarf_inlines__find(&r->inlines, address, until);
+	if (!same || number != r->inlined) {
+		r->inlined = number;
+		return make_chain(r, *at);
 	}
-	if (err)
-		return err;
-	*frames = r->frames.data;
-	*count = r->frames.count;
+	r->frames.data[0].where.file = at->file;
+	r->frames.data[0].where.line = at->line;
+	r->frames.data[0].where.column = at->column;
 	return 0;
 }
 
-/* ---- where answers change ---------------------------------------------------------------------- */
+/* Assembly has lines, but no functions. */
+static int make_line(struct dwarf_reader *r, const struct dwarf_place *at)
+{
+	static const struct dwarf_frame unnamed = {
+		.where = {.function_address = PROFILE_UNKNOWN_ADDRESS}};
+
+	r->frames.count = 0;
+	r->inlines.function = NULL;
+	r->chain++;
+	return add_frame(r, &unnamed, at);
+}
+
+int dwarf_reader__resolve(struct dwarf_reader *r, uint64_t address, struct dwarf_chain *chain)
+{
+	uint64_t until = UINT64_MAX;
+	struct dwarf_place at = {};
+	struct dwarf_unit *unit;
+	bool has_line, has_function;
+	uint32_t number;
+	int err = dwarf_units__find(&r->units, address, &unit, &until);
+
+	*chain = (struct dwarf_chain){.until = until};
+	if (err || !unit)
+		return err;
+	read_lines(r, unit);
+	has_line = dwarf_executing_line(r->paths, unit, address, &at, &chain->until);
+	has_function = range_map__find(&unit->map, address, &number, &chain->until);
+	if (has_function)
+		err = find_chain(r, &unit->functions.data[number], address, &at, &chain->until);
+	else if (has_line)
+		err = make_line(r, &at);
+	if (err || (!has_function && !has_line))
+		return err;
+	chain->frames = r->frames.data;
+	chain->count = r->frames.count;
+	chain->number = r->chain;
+	return 0;
+}
+
+/* ---- units ----------------------------------------------------------------------------------- */
 
 int dwarf_reader__each_unit(struct dwarf_reader *r, dwarf_range_fn visit, void *context)
 {
 	int err = dwarf_units__index_all(&r->units);
 
 	if (!err)
-		err = range_map__each(&r->units.map, 0, UINT64_MAX, visit, context);
-	return err ? err : range_map__each(&r->units.rangeless_map, 0, UINT64_MAX, visit, context);
+		err = range_map__each(&r->units.map, visit, context);
+	return err ? err : range_map__each(&r->units.rangeless_map, visit, context);
 }
 
 int dwarf_reader__mark_unit(struct dwarf_reader *r, uint64_t address)
 {
+	uint64_t until = UINT64_MAX;
 	struct dwarf_unit *unit;
-	int err = dwarf_units__find(&r->units, address, &unit);
+	int err = dwarf_units__find(&r->units, address, &unit, &until);
 
 	if (!err && unit)
 		unit->marked = true;
@@ -226,39 +253,6 @@ bool dwarf_reader__is_marked(struct dwarf_reader *r, uint64_t address)
 	const struct dwarf_unit *unit = dwarf_units__at(&r->units, address);
 
 	return unit && unit->marked;
-}
-
-struct changes {
-	struct dwarf_reader *reader;
-	struct dwarf_unit *unit;
-	dwarf_range_fn visit;
-	void *context;
-};
-
-static int visit_function(void *context, uint64_t start, uint64_t end)
-{
-	struct changes *c = context;
-	uint32_t number;
-	int err = c->visit(c->context, start, end);
-
-	if (!err && range_map__find(&c->unit->map, start, &number))
-		err = load_function(c->reader, &c->unit->functions.data[number]);
-	return err ? err
-		   : range_map__each(&c->reader->inlines.map, start, end, c->visit, c->context);
-}
-
-int dwarf_reader__each_change(struct dwarf_reader *r, uint64_t start, uint64_t end,
-			      dwarf_range_fn visit, void *context)
-{
-	struct changes changes = {.reader = r, .visit = visit, .context = context};
-	int err = dwarf_units__find(&r->units, start, &changes.unit);
-
-	if (err || !changes.unit)
-		return err;
-	if (lines_fit(r, changes.unit))
-		err = dwarf_each_line(&changes.unit->die, start, end, visit, context);
-	return err ? err
-		   : range_map__each(&changes.unit->map, start, end, visit_function, &changes);
 }
 
 void dwarf_reader__stats(const struct dwarf_reader *r, struct dwarf_stats *stats)

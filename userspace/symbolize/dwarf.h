@@ -37,19 +37,24 @@ bool dwarf_reads_packages(void);
 int dwarf_reader__open(int fd, const struct dwarf_options *options, struct dwarf_reader **reader);
 void dwarf_reader__free(struct dwarf_reader *r);
 
-/*
- * The chain of one ELF virtual address of that file, innermost first; ascending addresses are
- * quickest. *frames is valid until the next call. 0 with *count 0: no DWARF covers it. Names are
- * linkage names where DWARF has them (`linkage` of each frame), else plain ones.
- */
+/* A level of the chain of an address. */
 struct dwarf_frame {
 	const char *name;    /* DW_AT_name, or NULL */
 	const char *linkage; /* DW_AT_linkage_name, or NULL */
 	struct symbol_frame
 		where; /* function is NULL here; the files are joined with the comp dir */
 };
-int dwarf_reader__resolve(struct dwarf_reader *r, uint64_t address,
-			  const struct dwarf_frame **frames, size_t *count);
+
+struct dwarf_chain {
+	const struct dwarf_frame *frames; /* innermost first, valid until the next request */
+	size_t count;			  /* 0: no DWARF covers the address */
+	uint64_t
+		until; /* the answer is that of all addresses from the requested one up to this one */
+	uint64_t number; /* that of the answer before: it differs in the innermost place alone */
+};
+
+/* The chain of one ELF virtual address of that file; ascending addresses are quickest. 0, -ENOMEM. */
+int dwarf_reader__resolve(struct dwarf_reader *r, uint64_t address, struct dwarf_chain *chain);
 
 /* Called for ranges, none of which is empty; nonzero stops and is returned. */
 typedef int (*dwarf_range_fn)(void *context, uint64_t start, uint64_t end);
@@ -59,12 +64,6 @@ int dwarf_reader__each_unit(struct dwarf_reader *r, dwarf_range_fn visit, void *
 /* Mark the unit of an address: 0, -ENOMEM. Is that of another address one of these? */
 int dwarf_reader__mark_unit(struct dwarf_reader *r, uint64_t address);
 bool dwarf_reader__is_marked(struct dwarf_reader *r, uint64_t address);
-/*
- * Ranges at whose starts and ends the answer for an address from `start` to `end` may change, in any order; it changes
- * nowhere else. No stretch of a unit begins or ends between the two. As each_unit().
- */
-int dwarf_reader__each_change(struct dwarf_reader *r, uint64_t start, uint64_t end,
-			      dwarf_range_fn visit, void *context);
 
 void dwarf_reader__stats(const struct dwarf_reader *r, struct dwarf_stats *stats);
 

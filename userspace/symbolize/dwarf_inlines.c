@@ -89,9 +89,9 @@ void dwarf_inlines__fini(struct dwarf_inlines *inlines)
 	range_map__fini(&inlines->map);
 }
 
-uint32_t dwarf_inlines__find(const struct dwarf_inlines *inlines, uint64_t address)
+uint32_t dwarf_inlines__find(struct dwarf_inlines *inlines, uint64_t address, uint64_t *until)
 {
 	uint32_t number;
 
-	return range_map__find(&inlines->map, address, &number) ? number : INLINE_NONE;
+	return range_map__find(&inlines->map, address, &number, until) ? number : INLINE_NONE;
 }

@@ -20,6 +20,7 @@ struct memo;
 struct range_map {
 	VEC(struct range) ranges;
 	VEC(struct range_segment) segments;
+	size_t last; /* those that start at or before the address of the last look-up */
 };
 
 void range_map__fini(struct range_map *map);
@@ -34,12 +35,12 @@ int range_map__add(struct range_map *map, uint64_t start, uint64_t end, uint32_t
 /* After the last add, before the first find. Costs O(n log n), whatever overlaps. 0, -ENOMEM. */
 int range_map__build(struct range_map *map);
 
-bool range_map__find(const struct range_map *map, uint64_t address, uint32_t *value);
+/* Ascending addresses are quickest. *until becomes less where the result changes before that. */
+bool range_map__find(struct range_map *map, uint64_t address, uint32_t *value, uint64_t *until);
 
-/* Every range with one value that reaches into [start, end), ascending; nonzero stops and is returned. */
+/* Every range with one value, ascending; nonzero stops and is returned. */
 typedef int (*range_map_fn)(void *context, uint64_t start, uint64_t end);
-int range_map__each(const struct range_map *map, uint64_t start, uint64_t end, range_map_fn visit,
-		    void *context);
+int range_map__each(const struct range_map *map, range_map_fn visit, void *context);
 
 /* ---- dwarf_image: a file's sections, checked, under libdw ------------------------------------ */
 
@@ -86,9 +87,18 @@ struct dwarf_function {
 	uint64_t start, size; /* of its first range: where it is entered */
 };
 
+/* Rows by their addresses. Of several with one address the last counts. */
+struct dwarf_lines {
+	Dwarf_Lines *rows;
+	size_t count;
+	size_t last;		 /* as of a range map */
+	const char *name, *path; /* of a file, as libdw has it, and whole */
+};
+
 struct dwarf_unit {
 	Dwarf_Die die; /* of the file itself; of a split unit the skeleton */
-	bool indexed, lines_checked, lines_fit, damaged, marked;
+	bool indexed, lines_read, damaged, marked;
+	struct dwarf_lines lines;
 	VEC(struct dwarf_function) functions;
 	struct range_map map; /* address -> number in functions */
 };
@@ -108,9 +118,12 @@ int dwarf_each_range(Dwarf_Die *die, uint64_t *budget, dwarf_range_fn visit, voi
 
 int dwarf_units__init(struct dwarf_units *u, Dwarf *dwarf);
 void dwarf_units__fini(struct dwarf_units *u);
-/* The unit whose code the address is, with its functions indexed; *unit is NULL where there is
- * none. 0, -ENOMEM. */
-int dwarf_units__find(struct dwarf_units *u, uint64_t address, struct dwarf_unit **unit);
+/*
+ * The unit whose code the address is, with its functions indexed; *unit is NULL where there is none. *until as of a range
+ * map. 0, -ENOMEM.
+ */
+int dwarf_units__find(struct dwarf_units *u, uint64_t address, struct dwarf_unit **unit,
+		      uint64_t *until);
 
 /* The same, as far as that is known without reading functions. */
 struct dwarf_unit *dwarf_units__at(struct dwarf_units *u, uint64_t address);
@@ -143,8 +156,8 @@ struct dwarf_inlines {
 /* 0; -EBADMSG: damaged, what could be read is there; -ENOMEM. */
 int dwarf_inlines__load(struct dwarf_inlines *inlines, const struct dwarf_function *function);
 void dwarf_inlines__fini(struct dwarf_inlines *inlines);
-/* Number of the innermost one that covers the address, or INLINE_NONE. */
-uint32_t dwarf_inlines__find(const struct dwarf_inlines *inlines, uint64_t address);
+/* Number of the innermost one that covers the address, or INLINE_NONE. *until as of a range map. */
+uint32_t dwarf_inlines__find(struct dwarf_inlines *inlines, uint64_t address, uint64_t *until);
 
 /* ---- dwarf_site: names and places of a DIE --------------------------------------------------- */
 
@@ -152,13 +165,9 @@ const char *dwarf_linkage_name(Dwarf_Die *die);
 /* `paths` keeps the files' whole paths. */
 struct dwarf_place dwarf_definition(struct memo *paths, Dwarf_Die *die);
 struct dwarf_place dwarf_call_site(struct memo *paths, Dwarf_Die *die);
-/* False: the unit's line table does not cover the address. */
-bool dwarf_executing_line(struct memo *paths, Dwarf_Die *unit_die, uint64_t address,
-			  struct dwarf_place *place);
-
-/* Ranges of code with one line each, from `start` to `end`. 0, or what `visit` returned. */
-int dwarf_each_line(Dwarf_Die *unit_die, uint64_t start, uint64_t end, dwarf_range_fn visit,
-		    void *context);
+/* False: the unit's line table does not cover the address. *until as of a range map. */
+bool dwarf_executing_line(struct memo *paths, struct dwarf_unit *unit, uint64_t address,
+			  struct dwarf_place *place, uint64_t *until);
 
 /* ---- source_path: paths of source files, as compilers write them, made into one form --------- */
 

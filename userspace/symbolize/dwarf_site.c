@@ -12,6 +12,7 @@
 #include <dwarf.h>
 #include <string.h>
 
+#include "base/minmax.h"
 #include "base/order.h"
 #include "symbolize/module_private.h"
 
@@ -137,46 +138,45 @@ struct dwarf_place dwarf_call_site(struct memo *paths, Dwarf_Die *die)
 	};
 }
 
-bool dwarf_executing_line(struct memo *paths, Dwarf_Die *unit_die, uint64_t address,
-			  struct dwarf_place *place)
+static uint64_t address_of(const struct dwarf_lines *lines, size_t number)
 {
-	Dwarf_Line *row = dwarf_getsrc_die(unit_die, address);
-	int line, column;
+	Dwarf_Addr address = UINT64_MAX;
 
-	if (!row)
+	dwarf_lineaddr(dwarf_onesrcline(lines->rows, number), &address);
+	return address;
+}
+
+/* Rows with one file come one after the other. */
+static const char *file_of_row(struct memo *paths, struct dwarf_unit *unit, Dwarf_Line *row)
+{
+	struct dwarf_lines *lines = &unit->lines;
+	const char *name = dwarf_linesrc(row, NULL, NULL);
+
+	if (name != lines->name)
+		lines->path = whole_path(paths, &unit->die, name);
+	lines->name = name;
+	return lines->path;
+}
+
+bool dwarf_executing_line(struct memo *paths, struct dwarf_unit *unit, uint64_t address,
+			  struct dwarf_place *place, uint64_t *until)
+{
+	struct dwarf_lines *lines = &unit->lines;
+	Dwarf_Line *row;
+	int line, column;
+	bool ends;
+
+	lines->last = ascending_point(lines->count, lines->last, i,
+				      address_of(lines, i) <= address);
+	if (lines->last < lines->count)
+		*until = min_u64(*until, address_of(lines, lines->last));
+	row = lines->last ? dwarf_onesrcline(lines->rows, lines->last - 1) : NULL;
+	if (!row || dwarf_lineendsequence(row, &ends) || ends)
 		return false;
 	*place = (struct dwarf_place){
-		.file = whole_path(paths, unit_die, dwarf_linesrc(row, NULL, NULL)),
+		.file = file_of_row(paths, unit, row),
 		.line = !dwarf_lineno(row, &line) && line > 0 ? line : 0,
 		.column = !dwarf_linecol(row, &column) && column > 0 ? column : 0,
 	};
 	return true;
-}
-
-static uint64_t address_of(Dwarf_Lines *lines, size_t number)
-{
-	Dwarf_Addr address = UINT64_MAX;
-
-	dwarf_lineaddr(dwarf_onesrcline(lines, number), &address);
-	return address;
-}
-
-int dwarf_each_line(Dwarf_Die *unit_die, uint64_t start, uint64_t end, dwarf_range_fn visit,
-		    void *context)
-{
-	Dwarf_Lines *lines;
-	size_t count, first;
-	int err = 0;
-
-	if (dwarf_getsrclines(unit_die, &lines, &count))
-		return 0;
-	first = partition_index(count, i, address_of(lines, i) < start);
-	for (size_t i = first; i < count && !err; i++) {
-		uint64_t address = address_of(lines, i);
-
-		if (address >= end)
-			break;
-		err = visit(context, address, end);
-	}
-	return err;
 }

@@ -280,29 +280,31 @@ int dwarf_units__index_all(struct dwarf_units *u)
 	return range_map__build(&u->rangeless_map);
 }
 
-static bool find_number(struct dwarf_units *u, uint64_t address, uint32_t *number)
+static bool find_number(struct dwarf_units *u, uint64_t address, uint32_t *number, uint64_t *until)
 {
-	return range_map__find(&u->map, address, number) ||
-	       (u->rangeless_indexed && range_map__find(&u->rangeless_map, address, number));
+	return range_map__find(&u->map, address, number, until) ||
+	       (u->rangeless_indexed && range_map__find(&u->rangeless_map, address, number, until));
 }
 
 struct dwarf_unit *dwarf_units__at(struct dwarf_units *u, uint64_t address)
 {
+	uint64_t until = UINT64_MAX;
 	uint32_t number;
 
-	return find_number(u, address, &number) ? &u->units.data[number] : NULL;
+	return find_number(u, address, &number, &until) ? &u->units.data[number] : NULL;
 }
 
-int dwarf_units__find(struct dwarf_units *u, uint64_t address, struct dwarf_unit **unit)
+int dwarf_units__find(struct dwarf_units *u, uint64_t address, struct dwarf_unit **unit,
+		      uint64_t *until)
 {
 	uint64_t budget = UNIT_DIES_MAX;
 	uint32_t number;
 	int err;
 
 	*unit = NULL;
-	if (!find_number(u, address, &number)) {
+	if (!find_number(u, address, &number, until)) {
 		err = dwarf_units__index_all(u);
-		if (err || !find_number(u, address, &number))
+		if (err || !find_number(u, address, &number, until))
 			return err;
 	}
 	err = index_functions(u, &u->units.data[number], &budget);

@@ -10,7 +10,8 @@
 
 #include <stdbool.h>
 
-size_t go_frames(const struct gopclntab *t, uint64_t address, struct symbol_frame *frames)
+size_t go_frames(struct gopclntab *t, uint64_t address, struct symbol_frame *frames,
+		 uint64_t *until)
 {
 	struct go_frame levels[GO_MAX_FRAMES];
 	struct go_function function;
@@ -20,7 +21,7 @@ size_t go_frames(const struct gopclntab *t, uint64_t address, struct symbol_fram
 	if (gopclntab__find(t, address, &number) || gopclntab__function(t, number, &function) ||
 	    !function.name[0])
 		return 0;
-	count = gopclntab__frames(t, number, address, levels);
+	count = gopclntab__frames(t, number, address, levels, until);
 	for (int i = 0; i < count; i++) {
 		bool outermost = i + 1 == count;
 

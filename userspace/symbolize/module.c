@@ -43,7 +43,7 @@ void module_forget_addresses(struct module *m)
 	m->matches = NULL;
 	m->addresses = NULL;
 	m->order = NULL;
-	m->covered = 0;
+	m->covered = m->chain = 0;
 }
 
 void module__free(struct module *m)
@@ -362,47 +362,72 @@ static int add_dwarf_frames(struct module *m, const struct dwarf_frame *frames, 
 }
 
 /* 1: it is Go code, its frames are there; 0; -ENOMEM. */
-static int add_go_frames(struct module *m, uint64_t address)
+static int add_go_frames(struct module *m, uint64_t address, uint64_t *until)
 {
 	struct symbol_frame frames[GO_MAX_FRAMES];
-	size_t count = go_frames(m->go, address, frames);
+	size_t count = go_frames(m->go, address, frames, until);
+	int err = vec_append(&m->frames, frames, count);
 
-	for (size_t i = 0; i < count; i++) {
-		int err = vec_push(&m->frames, frames[i]);
-
-		if (err)
-			return err;
-	}
 	m->report.with_lines += count && frames[0].line;
-	return count > 0;
+	return err ? err : count > 0;
 }
 
-/* The frames of one address, into m->frames. */
-int module_merge_frames(struct module *m, uint64_t address, const struct symbol_match *match)
+/* Are m->frames those of this chain, but for the place that is executed? */
+static bool is_same_chain(const struct module *m, const struct dwarf_chain *chain,
+			  const struct symbol_match *match)
 {
-	const struct dwarf_frame *frames = NULL;
-	size_t count = 0;
+	return chain->count && chain->number == m->chain && match->name == m->chain_match.name &&
+	       match->address == m->chain_match.address && match->size == m->chain_match.size;
+}
+
+static int merge_chain(struct module *m, const struct dwarf_chain *chain,
+		       const struct symbol_match *match)
+{
+	const struct dwarf_frame *innermost = chain->frames;
+	size_t count = chain->count;
 	int err = 0;
 
-	m->frames.count = 0;
+	if (is_same_chain(m, chain, match)) {
+		m->frames.data[0].file = innermost->where.file;
+		m->frames.data[0].line = innermost->where.line;
+		m->frames.data[0].column = innermost->where.column;
+		m->report.with_lines += innermost->where.line != 0;
+		return 0;
+	}
+	m->frames.count = m->chain = 0;
+	/* Code with a line and no name at all is as good as unknown. */
+	if (count == 1 && !innermost->linkage && !innermost->name && !match->name)
+		count = 0;
+	if (count)
+		err = add_dwarf_frames(m, chain->frames, count, match);
+	else if (match->name)
+		err = add_symbol_frame(m, match);
+	if (err || !count)
+		return err;
+	m->report.with_lines += m->frames.data[0].line != 0;
+	m->chain = chain->number;
+	m->chain_match = *match;
+	return 0;
+}
+
+int module_merge_frames(struct module *m, uint64_t address, const struct symbol_match *match,
+			uint64_t *until)
+{
+	struct dwarf_chain chain = {.until = UINT64_MAX};
+	int err = 0;
+
+	*until = UINT64_MAX;
 	m->report.with_symbol += match->name != NULL;
-	if (m->go)
-		err = add_go_frames(m, address);
+	if (m->go) {
+		m->frames.count = m->chain = 0;
+		err = add_go_frames(m, address, until);
+	}
 	if (err)
 		return err < 0 ? err : 0;
 	if (m->dwarf)
-		err = dwarf_reader__resolve(m->dwarf, address, &frames, &count);
-	if (err)
-		return err;
-	/* Code with a line and no name at all is as good as unknown. */
-	if (count == 1 && !frames[0].linkage && !frames[0].name && !match->name)
-		count = 0;
-	if (count)
-		err = add_dwarf_frames(m, frames, count, match);
-	else if (match->name)
-		err = add_symbol_frame(m, match);
-	m->report.with_lines += count && m->frames.data[0].line;
-	return err;
+		err = dwarf_reader__resolve(m->dwarf, address, &chain);
+	*until = min_u64(*until, chain.until);
+	return err ? err : merge_chain(m, &chain, match);
 }
 
 /*
@@ -426,11 +451,13 @@ static int deliver_results(struct module *m, const uint64_t *requested, size_t c
 	for (size_t i = 0; i < count; i++) {
 		struct symbol_result result = {.elf_address = PROFILE_UNKNOWN_ADDRESS};
 		size_t number = m->order[i];
+		uint64_t until;
 		int err;
 
 		if (number != NOT_COVERED) {
 			result.elf_address = m->addresses[number];
-			err = module_merge_frames(m, result.elf_address, &m->matches[number]);
+			err = module_merge_frames(m, result.elf_address, &m->matches[number],
+						  &until);
 			if (err)
 				return err;
 			result.frames = m->frames.data;

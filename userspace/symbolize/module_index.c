@@ -4,7 +4,7 @@
  *
  * An answer holds up to the next address at which a symbol, a unit, a function, an inlined call or a line begins or
  * ends. So the answers at these addresses are all that there are. They come from the functions that answer single
- * addresses (module.c) and cannot differ from theirs.
+ * addresses (module.c), which say how far an answer holds, and cannot differ from theirs.
  *
  * The edges of units and of Go's functions divide the addresses into areas. All of them are indexed, or, if the module is
  * large, those of the units of requested addresses. Of a Go program only Go's code is.
@@ -25,7 +25,6 @@
 
 #define WHOLE_SIZE_MAX (UINT64_C(24) << 20) /* bytes of what is read */
 #define EDGES_MAX      (1u << 20)
-#define POINTS_MAX     (8u << 20) /* in one area */
 
 /* ns of CPU time a byte that is read, in large modules of the kind */
 enum { COST_BASE = 1000000, COST_OF_DWARF = 15, COST_OF_SYMBOLS = 20, COST_OF_GO = 120 };
@@ -40,8 +39,6 @@ struct indexing {
 	struct index_writer *writer;
 	VEC(uint64_t) edges; /* of areas, then the addresses that have a symbol match */
 	VEC(struct area) areas;
-	VEC(uint64_t) points; /* of one area … */
-	uint64_t start, end;  /* … which this is */
 	size_t next_match;
 };
 
@@ -224,62 +221,21 @@ static const struct symbol_match *match_at(struct indexing *x, uint64_t address)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static int add_point(void *context, uint64_t address)
+/* From one address at which the answer changes to the next. */
+static int write_area(struct indexing *x, uint64_t start, uint64_t end)
 {
-	struct indexing *x = context;
-
-	if (address <= x->start || address >= x->end)
-		return 0;
-	return x->points.count < POINTS_MAX ? vec_push(&x->points, address) : -EFBIG;
-}
-
-static int add_points(void *context, uint64_t start, uint64_t end)
-{
-	return add_point(context, start) ?: add_point(context, end);
-}
-
-static int add_symbol_points(struct indexing *x)
-{
-	const struct module *m = x->module;
-	size_t i = partition_point(m->addresses, m->covered, a, *a <= x->start);
+	struct module *m = x->module;
+	uint64_t address = start, until;
 	int err = 0;
 
-	for (; i < m->covered && m->addresses[i] < x->end && !err; i++)
-		err = add_point(x, m->addresses[i]);
-	return err;
-}
-
-/* Where in the area the answer may change. */
-static int find_points(struct indexing *x)
-{
-	struct module *m = x->module;
-	size_t number;
-	int err;
-
-	x->points.count = 0;
-	err = vec_push(&x->points, x->start);
-	if (!err)
-		err = add_symbol_points(x);
-	if (!err && m->go && !gopclntab__find(m->go, x->start, &number))
-		err = gopclntab__each_change(m->go, number, add_point, x);
-	if (!err && m->dwarf)
-		err = dwarf_reader__each_change(m->dwarf, x->start, x->end, add_points, x);
-	x->points.count = sort_addresses(x->points.data, x->points.count);
-	return err == -EBADMSG ? 0 : err;
-}
-
-static int write_area(struct indexing *x)
-{
-	struct module *m = x->module;
-	int err = find_points(x);
-
-	for (size_t i = 0; i < x->points.count && !err; i++) {
-		uint64_t address = x->points.data[i];
-
-		err = module_merge_frames(m, address, match_at(x, address));
+	while (address < end && !err) {
+		err = module_merge_frames(m, address, match_at(x, address), &until);
 		if (!err)
 			err = index_writer__answer(x->writer, address, m->frames.data,
 						   m->frames.count);
+		if (x->next_match < m->covered)
+			until = min_u64(until, m->addresses[x->next_match]);
+		address = until;
 	}
 	return err;
 }
@@ -289,12 +245,13 @@ static int write_areas(struct indexing *x)
 	int err = 0;
 
 	for (size_t i = 0; i < x->areas.count && !err; i++) {
+		uint64_t start = x->areas.data[i].start;
 		bool last = i + 1 == x->areas.count;
 
-		x->start = x->areas.data[i].start;
-		x->end = last ? UINT64_MAX : x->areas.data[i + 1].start;
-		err = x->areas.data[i].wanted ? write_area(x)
-					      : index_writer__gap(x->writer, x->start);
+		if (x->areas.data[i].wanted)
+			err = write_area(x, start, last ? UINT64_MAX : x->areas.data[i + 1].start);
+		else
+			err = index_writer__gap(x->writer, start);
 	}
 	return err;
 }
@@ -351,6 +308,5 @@ int module__index(struct module *m, const uint64_t *offsets, size_t count, void 
 	index_writer__free(x.writer);
 	vec_free(&x.edges);
 	vec_free(&x.areas);
-	vec_free(&x.points);
 	return err;
 }

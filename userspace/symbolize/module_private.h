@@ -71,9 +71,11 @@ int minidebug_inflate(int fd, uint64_t base, uint64_t limit, int *inflated);
 
 /*
  * The frames of an address, innermost first; strings are valid until the table is freed. How many:
- * 0 if the address is not in a Go function. `frames` has room for GO_MAX_FRAMES.
+ * 0 if the address is not in a Go function. `frames` has room for GO_MAX_FRAMES. They are those of all addresses up to
+ * *until.
  */
-size_t go_frames(const struct gopclntab *t, uint64_t address, struct symbol_frame *frames);
+size_t go_frames(struct gopclntab *t, uint64_t address, struct symbol_frame *frames,
+		 uint64_t *until);
 
 /* The door to libiberty: C++, Rust and D names made readable, within bounds whatever they say. */
 
@@ -111,6 +113,8 @@ struct module {
 	/* By index: number among the covered ones, or NOT_COVERED. */
 	size_t *order;
 	VEC(struct symbol_frame) frames;
+	uint64_t chain;			 /* of DWARF, whose frames these are; 0: of none */
+	struct symbol_match chain_match; /* the symbol at it */
 	struct module_report report;
 };
 
@@ -121,8 +125,12 @@ void module_forget_addresses(struct module *m);
 void module_open_dwarf(struct module *m);
 /* The symbol of each of m->addresses, into m->matches. 0, -ENOMEM. */
 int module_match_symbols(struct module *m);
-/* The frames of one address, into m->frames. 0, -ENOMEM. */
-int module_merge_frames(struct module *m, uint64_t address, const struct symbol_match *match);
+/*
+ * The frames of one address, into m->frames, which are those of all addresses up to *until with the same symbol. 0,
+ * -ENOMEM.
+ */
+int module_merge_frames(struct module *m, uint64_t address, const struct symbol_match *match,
+			uint64_t *until);
 /* module_index.c: see module_report.index_cost. */
 uint64_t module_index_cost(const struct module *m);
 void module_finish_report(struct module *m, size_t count);

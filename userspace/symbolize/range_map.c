@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/minmax.h"
 #include "base/order.h"
 
 struct range {
@@ -41,6 +42,7 @@ void range_map__clear(struct range_map *map)
 {
 	map->ranges.count = 0;
 	map->segments.count = 0;
+	map->last = 0;
 }
 
 int range_map__add(struct range_map *map, uint64_t start, uint64_t end, uint32_t value,
@@ -154,7 +156,7 @@ int range_map__build(struct range_map *map)
 	struct sweep s = {};
 	int err;
 
-	map->segments.count = 0;
+	map->segments.count = map->last = 0;
 	if (!map->ranges.count)
 		return 0;
 	qsort(map->ranges.data, map->ranges.count, sizeof(*map->ranges.data), compare_ranges);
@@ -169,30 +171,26 @@ int range_map__build(struct range_map *map)
 	return err;
 }
 
-bool range_map__find(const struct range_map *map, uint64_t address, uint32_t *value)
+bool range_map__find(struct range_map *map, uint64_t address, uint32_t *value, uint64_t *until)
 {
-	size_t count = partition_point(map->segments.data, map->segments.count, segment,
-				       segment->start <= address);
+	const struct range_segment *segments = map->segments.data;
+	size_t count = map->segments.count;
 
-	if (!count || address >= map->segments.data[count - 1].end)
+	map->last = ascending_point(count, map->last, i, segments[i].start <= address);
+	if (map->last < count)
+		*until = min_u64(*until, segments[map->last].start);
+	if (!map->last || address >= segments[map->last - 1].end)
 		return false;
-	*value = map->segments.data[count - 1].value;
+	*until = min_u64(*until, segments[map->last - 1].end);
+	*value = segments[map->last - 1].value;
 	return true;
 }
 
-int range_map__each(const struct range_map *map, uint64_t start, uint64_t end, range_map_fn visit,
-		    void *context)
+int range_map__each(const struct range_map *map, range_map_fn visit, void *context)
 {
-	size_t first = partition_point(map->segments.data, map->segments.count, segment,
-				       segment->end <= start);
 	int err = 0;
 
-	for (size_t i = first; i < map->segments.count && !err; i++) {
-		const struct range_segment *segment = &map->segments.data[i];
-
-		if (segment->start >= end)
-			break;
-		err = visit(context, segment->start, segment->end);
-	}
+	for (size_t i = 0; i < map->segments.count && !err; i++)
+		err = visit(context, map->segments.data[i].start, map->segments.data[i].end);
 	return err;
 }
