@@ -98,21 +98,6 @@ static void read_lines(struct dwarf_reader *r, struct dwarf_unit *unit)
 		unit->lines.count = 0;
 }
 
-/* What the function of a DIE is called, and where it was defined. */
-static struct dwarf_frame describe(struct dwarf_reader *r, Dwarf_Die *die)
-{
-	struct dwarf_place definition = dwarf_definition(r->paths, die);
-
-	return (struct dwarf_frame){
-		.name = dwarf_diename(die),
-		.linkage = dwarf_linkage_name(die),
-		.where = {.function_address = PROFILE_UNKNOWN_ADDRESS,
-			  .definition_file = definition.file,
-			  .definition_line = definition.line,
-			  .definition_column = definition.column},
-	};
-}
-
 /* A level of the chain, and where in it the execution is. */
 static int add_frame(struct dwarf_reader *r, const struct dwarf_frame *function,
 		     const struct dwarf_place *at)
@@ -131,17 +116,17 @@ static void describe_inline(struct dwarf_reader *r, struct dwarf_inline *node)
 	if (node->described)
 		return;
 	node->described = true;
-	node->frame = describe(r, &node->die);
-	node->call = dwarf_call_site(r->paths, &node->die);
+	node->frame = dwarf_describe(r->paths, &node->die, &node->call);
 }
 
 static int load_function(struct dwarf_reader *r, const struct dwarf_function *function)
 {
 	Dwarf_Die die = function->die;
+	struct dwarf_place call;
 
 	if (r->inlines.function == function)
 		return 0;
-	r->outermost = describe(r, &die);
+	r->outermost = dwarf_describe(r->paths, &die, &call);
 	r->outermost.where.function_address = function->start;
 	r->outermost.where.function_size = function->size;
 	return dwarf_inlines__load(&r->inlines, function) == -ENOMEM ? -ENOMEM : 0;

@@ -161,10 +161,11 @@ uint32_t dwarf_inlines__find(struct dwarf_inlines *inlines, uint64_t address, ui
 
 /* ---- dwarf_site: names and places of a DIE --------------------------------------------------- */
 
-const char *dwarf_linkage_name(Dwarf_Die *die);
-/* `paths` keeps the files' whole paths. */
-struct dwarf_place dwarf_definition(struct memo *paths, Dwarf_Die *die);
-struct dwarf_place dwarf_call_site(struct memo *paths, Dwarf_Die *die);
+/*
+ * What the function of a DIE is called, and where it was defined; where an inlined one was called. `paths` keeps the
+ * files' whole paths.
+ */
+struct dwarf_frame dwarf_describe(struct memo *paths, Dwarf_Die *die, struct dwarf_place *call);
 /* False: the unit's line table does not cover the address. *until as of a range map. */
 bool dwarf_executing_line(struct memo *paths, struct dwarf_unit *unit, uint64_t address,
 			  struct dwarf_place *place, uint64_t *until);

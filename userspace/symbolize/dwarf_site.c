@@ -16,17 +16,103 @@
 #include "base/order.h"
 #include "symbolize/module_private.h"
 
-const char *dwarf_linkage_name(Dwarf_Die *die)
-{
-	Dwarf_Attribute attribute;
-	const char *name;
+/* ---- attributes ------------------------------------------------------------------------------ */
 
-	if (!dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) &&
-	    !dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
-		return NULL;
-	name = dwarf_formstring(&attribute);
+/* X(attribute) */
+#define SITE_ATTRIBUTES(X)                                                                         \
+	X(name)                                                                                    \
+	X(linkage_name)                                                                            \
+	X(MIPS_linkage_name)                                                                       \
+	X(decl_file)                                                                               \
+	X(decl_line)                                                                               \
+	X(decl_column)                                                                             \
+	X(call_file)                                                                               \
+	X(call_line)                                                                               \
+	X(call_column)                                                                             \
+	X(abstract_origin)                                                                         \
+	X(specification)
+
+enum site_attribute {
+#define X(name) SITE_##name,
+	SITE_ATTRIBUTES(X)
+#undef X
+		SITE_COUNT
+};
+
+#define ORIGINS_MAX 16 /* as libdw follows them */
+
+struct site {
+	Dwarf_Attribute attributes[SITE_COUNT];
+	uint32_t found; /* bits */
+};
+
+static bool has(const struct site *s, enum site_attribute number)
+{
+	return s->found & 1U << number;
+}
+
+static int take_attribute(Dwarf_Attribute *attribute, void *context)
+{
+	struct site *s = context;
+	enum site_attribute number;
+
+	switch (attribute->code) {
+#define X(name)                                                                                    \
+	case DW_AT_##name:                                                                         \
+		number = SITE_##name;                                                              \
+		break;
+		SITE_ATTRIBUTES(X)
+#undef X
+	default:
+		return DWARF_CB_OK;
+	}
+	if (!has(s, number))
+		s->attributes[number] = *attribute;
+	s->found |= 1U << number;
+	return DWARF_CB_OK;
+}
+
+static Dwarf_Attribute *get(struct site *s, enum site_attribute number)
+{
+	return has(s, number) ? &s->attributes[number] : NULL;
+}
+
+/*
+ * What dwarf_attr_integrate() finds of a DIE: its attributes, and those of what it comes from. Each DIE is read once
+ * for all of them.
+ */
+static void read_site(Dwarf_Die *die, struct site *s)
+{
+	const uint32_t of_call = 1U << SITE_call_file | 1U << SITE_call_line |
+				 1U << SITE_call_column;
+	const uint32_t origins = 1U << SITE_abstract_origin | 1U << SITE_specification;
+	uint32_t found_at_first;
+	Dwarf_Die at = *die;
+
+	s->found = 0;
+	dwarf_getattrs(&at, take_attribute, s, 0);
+	found_at_first = s->found & of_call;
+	for (int i = 0; i < ORIGINS_MAX; i++) {
+		Dwarf_Attribute *origin = get(s, SITE_abstract_origin)
+						  ?: get(s, SITE_specification);
+
+		if (!dwarf_formref_die(origin, &at))
+			break;
+		s->found &= ~origins;
+		dwarf_getattrs(&at, take_attribute, s, 0);
+	}
+	s->found = (s->found & ~of_call) | found_at_first;
+}
+
+static const char *linkage_name(struct site *s)
+{
+	const char *name = dwarf_formstring(get(s, SITE_linkage_name)
+						    ?: get(s, SITE_MIPS_linkage_name));
+
 	return name && *name ? name : NULL;
 }
+
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /* The directory the unit was compiled in, or NULL. */
 static const char *compilation_directory(Dwarf_Die *unit_die)
@@ -86,14 +172,12 @@ static const char *file_of(struct memo *paths, Dwarf_Attribute *attribute)
 	return file_of_unit(paths, attribute->cu, number);
 }
 
-static struct dwarf_place declaration_of(struct memo *paths, Dwarf_Die *die)
+static struct dwarf_place declaration_of(struct memo *paths, struct site *s)
 {
-	Dwarf_Attribute attribute;
-
 	return (struct dwarf_place){
-		.file = file_of(paths, dwarf_attr_integrate(die, DW_AT_decl_file, &attribute)),
-		.line = number_of(dwarf_attr_integrate(die, DW_AT_decl_line, &attribute)),
-		.column = number_of(dwarf_attr_integrate(die, DW_AT_decl_column, &attribute)),
+		.file = file_of(paths, get(s, SITE_decl_file)),
+		.line = number_of(get(s, SITE_decl_line)),
+		.column = number_of(get(s, SITE_decl_column)),
 	};
 }
 
@@ -116,27 +200,42 @@ static bool class_of_member(Dwarf_Die *die, Dwarf_Die *class)
 	       follow_reference(&type, DW_AT_type, &type) && !dwarf_peel_type(&type, class);
 }
 
-struct dwarf_place dwarf_definition(struct memo *paths, Dwarf_Die *die)
+static struct dwarf_place definition_of(struct memo *paths, Dwarf_Die *die, struct site *s)
 {
-	struct dwarf_place place = declaration_of(paths, die);
+	struct dwarf_place place = declaration_of(paths, s);
+	struct site of_class;
 	Dwarf_Die class;
 
 	/* gcc writes the place of a lambda, not of its operator(). */
-	if (!place.line && class_of_member(die, &class))
-		place = declaration_of(paths, &class);
-	return place;
+	if (place.line || !class_of_member(die, &class))
+		return place;
+	read_site(&class, &of_class);
+	return declaration_of(paths, &of_class);
 }
 
-struct dwarf_place dwarf_call_site(struct memo *paths, Dwarf_Die *die)
+struct dwarf_frame dwarf_describe(struct memo *paths, Dwarf_Die *die, struct dwarf_place *call)
 {
-	Dwarf_Attribute attribute;
+	struct dwarf_place definition;
+	struct site s;
 
-	return (struct dwarf_place){
-		.file = file_of(paths, dwarf_attr(die, DW_AT_call_file, &attribute)),
-		.line = number_of(dwarf_attr(die, DW_AT_call_line, &attribute)),
-		.column = number_of(dwarf_attr(die, DW_AT_call_column, &attribute)),
+	read_site(die, &s);
+	definition = definition_of(paths, die, &s);
+	*call = (struct dwarf_place){
+		.file = file_of(paths, get(&s, SITE_call_file)),
+		.line = number_of(get(&s, SITE_call_line)),
+		.column = number_of(get(&s, SITE_call_column)),
+	};
+	return (struct dwarf_frame){
+		.name = dwarf_formstring(get(&s, SITE_name)),
+		.linkage = linkage_name(&s),
+		.where = {.function_address = PROFILE_UNKNOWN_ADDRESS,
+			  .definition_file = definition.file,
+			  .definition_line = definition.line,
+			  .definition_column = definition.column},
 	};
 }
+
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 static uint64_t address_of(const struct dwarf_lines *lines, size_t number)
 {

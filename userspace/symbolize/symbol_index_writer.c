@@ -61,6 +61,8 @@ struct index_writer {
 	struct strtab *texts;	/* equal strings at several places … */
 	VEC(uint32_t) texts_at; /* … by number: where they are in `strings` */
 	VEC(uint32_t) file_of;	/* … and which file they are, 0: none */
+	const char *last_text;	/* of a file … */
+	uint32_t last_file;	/* … which this is */
 	struct index_row last;
 	uint64_t row_count;
 	/* The answer before: most rows differ in the innermost place alone. */
@@ -207,6 +209,10 @@ static int write_file(struct index_writer *w, const char *text, uint32_t *file)
 	*file = 0;
 	if (!text || !*text)
 		return 0;
+	if (text == w->last_text) {
+		*file = w->last_file;
+		return 0;
+	}
 	err = find_string(w, text, &known);
 	if (err)
 		return err;
@@ -222,7 +228,8 @@ static int write_file(struct index_writer *w, const char *text, uint32_t *file)
 		}
 		known->file = w->file_of.data[number];
 	}
-	*file = known->file;
+	w->last_text = text;
+	w->last_file = *file = known->file;
 	return 0;
 }
 
