@@ -939,6 +939,39 @@ static void test_index_is_wanted(void **state)
 	symbol_cache__free(c);
 }
 
+/* What reading has cost stays with the answers, and so does that no index could be made. */
+static void test_index_is_wanted_later(void **state)
+{
+	struct symbol_cache *c = open_keeping(1 << 20);
+	uint64_t addresses[ADDRESSES];
+
+	(void)state;
+	fill_addresses(addresses, ADDRESSES, 1000);
+	add_answers(c, &KEY, addresses, 1, 1);
+	assert_false(wants_index(c, 200, 300));
+	symbol_cache__free(c);
+
+	c = open_keeping(1 << 20);
+	assert_int_equal(read_cache(c, &KEY, addresses, 1, 1), 1);
+	assert_false(wants_index(c, 99, 300));
+	assert_true(wants_index(c, 1, 300));
+	symbol_cache__add_index(c, &KEY, 0, make_index(addresses + 100, 10, 1, false));
+	symbol_cache__free(c);
+
+	c = open_keeping(1 << 20);
+	assert_int_equal(read_cache(c, &KEY, addresses, 1, 1), 1);
+	assert_false(wants_index(c, 299, 300));
+	assert_true(wants_index(c, 1, 300));
+	add_answers(c, &KEY, addresses + 1, 1, 1);
+	symbol_cache__add_index(c, &KEY, 0, NULL);
+	symbol_cache__free(c);
+
+	c = open_keeping(1 << 20);
+	assert_int_equal(read_cache(c, &KEY, addresses, 2, 1), 2);
+	assert_false(wants_index(c, 1000, 300));
+	symbol_cache__free(c);
+}
+
 /* The indexes of one user's files take so much, and root's take no more room from them. */
 static void test_index_quota(void **state)
 {
@@ -990,6 +1023,7 @@ int main(void)
 		TEST(test_index),
 		TEST(test_index_of_a_part),
 		TEST(test_index_is_wanted),
+		TEST(test_index_is_wanted_later),
 		TEST(test_index_quota),
 	};
 

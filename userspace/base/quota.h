@@ -95,8 +95,7 @@
 	  "processes that read modules for their symbols, in one run; those of root have "         \
 	  "no limit but their own")                                                                \
 	X(SYMBOL_INDEXES, BYTES, NONE, HELD(4 * QUOTA_MB), OTHERS(8 * QUOTA_MB), REFUSE, NONE,     \
-	  "indexes of modules, in a session of many windows; without one, processes read the "     \
-	  "module again")                                                                          \
+	  "indexes of modules; without one, processes read the module again")                      \
 	X(JIT_BYTES, BYTES, NONE, GROWS(256 * QUOTA_MB, 600 * QUOTA_SECOND),                       \
 	  GROWS(512 * QUOTA_MB, 600 * QUOTA_SECOND), REFUSE, JIT_FILES,                            \
 	  "bytes read of perf maps and jitdumps; the sums go on if a watcher hangs, and what "     \

@@ -297,8 +297,7 @@ static void hand_to_child(struct batch *b, struct part *part)
 		.copied_for = dso->copied_for,
 		.books = b->options->outside,
 		.key = part->in_cache && !part->has_vmlinux ? &part->key : NULL,
-		.wants_index = part->in_cache && b->options->remember &&
-			       symbol_cache__wants_index(b->cache, &part->key),
+		.wants_index = part->in_cache && symbol_cache__wants_index(b->cache, &part->key),
 		.addresses = part->addresses.data,
 		.count = part->addresses.count,
 		.sink = report_fresh,
@@ -339,6 +338,16 @@ static int prepare_part(struct batch *b, struct part *part)
 	return err;
 }
 
+/* Of this batch alone. NULL: there is none. */
+static struct symbol_cache *open_cache(void)
+{
+	struct symbol_cache *c = symbol_cache__open();
+
+	if (c)
+		symbol_cache__keep(c, SYMBOL_CACHE_KEPT);
+	return c;
+}
+
 static int batch__init(struct batch *b, struct symbolizer_job *jobs)
 {
 	int err = 0;
@@ -348,8 +357,7 @@ static int batch__init(struct batch *b, struct symbolizer_job *jobs)
 	if (!b->parts || !b->sealed)
 		return -ENOMEM;
 	if (b->options->cache)
-		b->cache = b->options->remember ? symbolize_cache(b->symbolizer)
-						: symbol_cache__open();
+		b->cache = b->options->remember ? symbolize_cache(b->symbolizer) : open_cache();
 	for (size_t i = 0; i < b->count; i++) {
 		b->parts[i] = (struct part){
 			.batch = b, .job = &jobs[i], .files = {.debug_fd = -1, .alt_fd = -1}};

@@ -27,7 +27,7 @@
 #define EDGES_MAX      (1u << 20)
 
 /* ns of CPU time a byte that is read, in large modules of the kind */
-enum { COST_BASE = 1000000, COST_OF_DWARF = 15, COST_OF_SYMBOLS = 20, COST_OF_GO = 120 };
+enum { COST_BASE = 1000000, COST_OF_DWARF = 10, COST_OF_SYMBOLS = 20, COST_OF_GO = 20 };
 
 struct area {
 	uint64_t start;

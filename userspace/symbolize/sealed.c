@@ -257,15 +257,17 @@ static bool may_keep(const struct run *r, const struct task *task)
 	return r->work->pool && job->key && !task->symbols_only && !job->files.package_size;
 }
 
-static bool wants_index(const struct run *r, const struct task *task)
+static bool wants_index(const struct task *task)
 {
-	return task->job->wants_index && may_keep(r, task);
+	const struct sealed_job *job = task->job;
+
+	return job->wants_index && job->key && !task->symbols_only && !job->files.package_size;
 }
 
 static void add_child(struct run *r, struct task *task, unsigned int seconds,
 		      const struct kept_child *own)
 {
-	bool indexes = wants_index(r, task);
+	bool indexes = wants_index(task);
 
 	task->answers.takes_index = indexes;
 	r->children[r->child_count++] = (struct child){.task = task,
@@ -288,7 +290,7 @@ static bool use_kept_child(struct run *r, struct task *task, unsigned int second
 	if (!may_keep(r, task) || job->count > SEALED_QUESTION_MAX ||
 	    !sealed_pool__take(r->work->pool, job->key, &kept))
 		return false;
-	if (sealed_child__request(kept.socket, job->addresses, job->count, wants_index(r, task))) {
+	if (sealed_child__request(kept.socket, job->addresses, job->count, wants_index(task))) {
 		sealed_pool__end(&kept, NULL, NULL);
 		return false;
 	}
@@ -307,8 +309,8 @@ static int start_child(struct run *r, struct task *task, unsigned int seconds)
 		.count = task->job->count,
 		.limits = {.memory = memory, .cpu_seconds = seconds},
 		.resolve = r->work->resolve ? r->work->resolve : module_resolve,
-		.keeps = may_keep(r, task),
-		.wants_index = wants_index(r, task),
+		.keeps = may_keep(r, task) || wants_index(task),
+		.wants_index = wants_index(task),
 	};
 	struct kept_child own = {.listener = -1};
 

@@ -29,7 +29,7 @@ struct sealed_job {
 	uint32_t user; /* the user that its children are charged to; 0: root, without a limit */
 	struct outside_books *books;  /* where it is counted if it is left, or NULL */
 	const struct symbol_key *key; /* of the files: a child of theirs may be kept; or NULL */
-	bool wants_index; /* of the module, if the child may be kept; its answers do not depend on that */
+	bool wants_index; /* of the module, if it has a key; its answers do not depend on that */
 	const uint64_t *addresses;
 	size_t count;
 	symbol_sink_fn sink; /* called in the parent, in order, when the job is done */

@@ -25,7 +25,7 @@
 #define SUFFIX		  ".symbols"
 #define INDEX_SUFFIX	  ".index"
 #define NAME_SIZE	  (2 * SYMBOL_BUILD_ID_MAX + 1 + 16 + 2 + sizeof(SUFFIX))
-#define MAKER		  "4 " SYSPROF_VERSION /* the version of the format, and the program's */
+#define MAKER		  "5 " SYSPROF_VERSION /* the version of the format, and the program's */
 #define MODULE_SHARE	  4 /* one module keeps at most such a part of the memory */
 #define PENDING_SHARE	  4
 #define INDEXES_MAX	  8			/* of a module */
@@ -45,13 +45,20 @@ struct module_answers {
 	unsigned int index_count;
 	uint64_t reading_cost; /* ns, since the last index */
 	uint64_t index_cost;   /* ns; 0: not known, or it cannot have one */
-	bool no_index;	       /* it cannot have one, or no other */
+	bool no_index;	       /* it gets none, or no other … */
+	bool never;	       /* … and none could be made */
 	bool on_disk;	       /* its indexes are */
 	uint32_t user;	       /* whose indexes they are */
 	uint64_t used;	       /* the cache's count of uses then */
 };
 
 MAP_TYPE(module_map, struct module_answers);
+
+/* Behind the answers in their file: what a module_answers had of these, when it had so many indexes. */
+struct answers_trailer {
+	uint64_t reading_cost, index_cost;
+	uint32_t index_count, never;
+};
 
 /* Behind an index in its file. */
 struct index_trailer {
@@ -93,7 +100,7 @@ static struct disk_cache *open_files(const char *path, uint64_t limit)
 		.directory = "symbols",
 		.suffix = SUFFIX,
 		.limit = limit,
-		.file_limit = SYMBOL_FILE_LIMIT,
+		.file_limit = SYMBOL_FILE_LIMIT + sizeof(struct answers_trailer),
 		.maker = hash_stable(MAKER, sizeof(MAKER)),
 	};
 
@@ -184,8 +191,49 @@ static bool may_have_file(const struct symbol_cache *c, const struct symbol_key 
 	return c->files && key->build_id_size && !key->symbols_only;
 }
 
+/* Without its trailer. 0, or negative errno. */
+static int read_file(struct disk_cache *files, const char *name, void *trailer, size_t trailer_size,
+		     void **data, size_t *size)
+{
+	int err = disk_cache__read(files, name, data, size);
+
+	if (err)
+		return err;
+	if (*size < trailer_size) {
+		free(*data);
+		return -EBADMSG;
+	}
+	*size -= trailer_size;
+	memcpy(trailer, (const char *)*data + *size, trailer_size);
+	return 0;
+}
+
+/* The same. */
+static int write_file(struct disk_cache *files, const char *name, const void *trailer,
+		      size_t trailer_size, const void *data, size_t size)
+{
+	_cleanup_free_ char *bytes = malloc(size + trailer_size);
+	int err;
+
+	if (!bytes)
+		return -ENOMEM;
+	memcpy(bytes, data, size);
+	memcpy(bytes + size, trailer, trailer_size);
+	err = disk_cache__write(files, name, bytes, size + trailer_size);
+	log_debug(LOG_SYMBOLS, "cache: %s %s, %zu bytes", name, err < 0 ? "not written" : "written",
+		  size);
+	return err;
+}
+
+static void delete_file(struct disk_cache *files, const char *name)
+{
+	log_debug(LOG_SYMBOLS, "cache: %s deleted: damaged, or of another version", name);
+	disk_cache__delete(files, name);
+}
+
 /* NULL: there is none, or it has been deleted. */
-static struct symbol_answers *load_file(struct symbol_cache *c, const struct symbol_key *key)
+static struct symbol_answers *load_file(struct symbol_cache *c, const struct symbol_key *key,
+					struct answers_trailer *trailer)
 {
 	struct symbol_answers *answers = NULL;
 	char name[NAME_SIZE];
@@ -196,14 +244,22 @@ static struct symbol_answers *load_file(struct symbol_cache *c, const struct sym
 	if (!may_have_file(c, key))
 		return NULL;
 	file_name(key, name);
-	err = disk_cache__read(c->files, name, &data, &size);
+	err = read_file(c->files, name, trailer, sizeof(*trailer), &data, &size);
 	if (!err)
 		err = symbol_answers__open(data, size, &answers);
-	if (err == -EBADMSG) {
-		log_debug(LOG_SYMBOLS, "cache: %s deleted: damaged, or of another version", name);
-		disk_cache__delete(c->files, name);
-	}
+	if (err == -EBADMSG)
+		delete_file(c->files, name);
 	return answers;
+}
+
+/* What the file has of it was known before this process began. Of the costs, those since the last index count. */
+static void take_trailer(struct module_answers *m, const struct answers_trailer *trailer)
+{
+	if (trailer->index_count == m->index_count) {
+		m->reading_cost = trailer->reading_cost;
+		m->index_cost = trailer->index_cost;
+	}
+	m->no_index = m->never = trailer->never;
 }
 
 /* Are its answers to be written? */
@@ -215,21 +271,22 @@ static bool goes_to_file(const struct symbol_cache *c, const struct module_answe
 /* Writes the added answers as the file of the module, or drops them. */
 static void write_module(struct symbol_cache *c, struct module_answers *m)
 {
+	const struct answers_trailer trailer = {m->reading_cost, m->index_cost, m->index_count,
+						m->never};
+	struct answers_trailer before;
 	const void *data;
 	char name[NAME_SIZE];
 	size_t size;
 	int err = 0;
 
 	symbol_answers__free(m->file); /* another process may have written a newer one */
-	m->file = load_file(c, &m->key);
+	m->file = load_file(c, &m->key, &before);
 	if (m->file)
 		err = symbol_answers__merge(m->added, m->file);
 	if (!err) {
 		symbol_answers__bytes(m->added, &data, &size);
 		file_name(&m->key, name);
-		err = disk_cache__write(c->files, name, data, size);
-		log_debug(LOG_SYMBOLS, "cache: %s %s, %zu bytes", name,
-			  err < 0 ? "not written" : "written", size);
+		err = write_file(c->files, name, &trailer, sizeof(trailer), data, size);
 	}
 	symbol_answers__free(err < 0 ? m->added : m->file);
 	if (err >= 0)
@@ -249,23 +306,19 @@ static int read_index(struct symbol_cache *c, const struct symbol_key *key, unsi
 		      uint32_t *user, struct symbol_index **index)
 {
 	struct index_trailer trailer;
-	char name[NAME_SIZE], *data;
+	char name[NAME_SIZE];
+	void *data;
 	size_t size;
 	int err;
 
 	index_name(key, number, name);
-	err = disk_cache__read(c->index_files, name, (void **)&data, &size);
-	if (!err && size < sizeof(trailer)) {
-		free(data);
-		err = -EBADMSG;
-	} else if (!err) {
-		size -= sizeof(trailer);
-		memcpy(&trailer, data + size, sizeof(trailer));
+	err = read_file(c->index_files, name, &trailer, sizeof(trailer), &data, &size);
+	if (!err) {
 		*user = (uint32_t)trailer.user;
 		err = symbol_index__open(data, size, index);
 	}
 	if (err == -EBADMSG)
-		disk_cache__delete(c->index_files, name);
+		delete_file(c->index_files, name);
 	return err;
 }
 
@@ -316,25 +369,18 @@ static void load_indexes(struct symbol_cache *c, struct module_answers *m)
 static void write_index(struct symbol_cache *c, struct module_answers *m, unsigned int number)
 {
 	const struct index_trailer trailer = {.user = m->user};
-	_cleanup_free_ char *bytes = NULL;
 	char name[NAME_SIZE];
 	const void *data;
 	size_t size;
 
 	symbol_index__bytes(m->indexes[number], &data, &size);
-	bytes = malloc(size + sizeof(trailer));
-	m->on_disk = bytes && may_have_index_file(c, &m->key) &&
-		     m->state == SYMBOL_STATE_RESOLVED &&
+	m->on_disk = may_have_index_file(c, &m->key) && m->state == SYMBOL_STATE_RESOLVED &&
 		     meter__spend(&c->index_writes, &quota_row(QUOTA_TABLE_CACHE)->all, size,
 				  monotonic_ns());
 	if (!m->on_disk)
 		return;
-	memcpy(bytes, data, size);
-	memcpy(bytes + size, &trailer, sizeof(trailer));
 	index_name(&m->key, number, name);
-	m->on_disk = disk_cache__write(c->index_files, name, bytes, size + sizeof(trailer)) >= 0;
-	log_debug(LOG_SYMBOLS, "cache: %s %s, %zu bytes", name,
-		  m->on_disk ? "written" : "not written", size);
+	m->on_disk = write_file(c->index_files, name, &trailer, sizeof(trailer), data, size) >= 0;
 }
 
 static bool has_all(const struct module_answers *m)
@@ -463,11 +509,14 @@ static struct module_answers *open_module(struct symbol_cache *c, const struct s
 {
 	struct module_answers new = {.key = *key, .state = SYMBOL_STATE_RESOLVED};
 	struct module_answers *m = module_map__find(&c->modules, key);
+	struct answers_trailer trailer;
 
 	if (!m)
 		load_indexes(c, &new);
 	if (m ? !m->file && !has_all(m) : !has_all(&new))
-		new.file = load_file(c, key);
+		new.file = load_file(c, key, &trailer);
+	if (!m && new.file)
+		take_trailer(&new, &trailer);
 	if (!m && (new.file || new.index_count))
 		m = module_map__need(&c->modules, &new, NULL);
 	if (!m) {
@@ -602,6 +651,8 @@ void symbol_cache__add_index(struct symbol_cache *c, const struct symbol_key *ke
 	if (!m || !index || !may_have_index(c, m, user, bytes)) {
 		if (m)
 			m->no_index = true;
+		if (m && !index)
+			m->never = true;
 		symbol_index__free(index);
 		return;
 	}

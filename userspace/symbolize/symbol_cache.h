@@ -21,6 +21,7 @@
 #include "symbolize/symbol_answers.h"
 
 #define SYMBOL_CACHE_LIMIT (UINT64_C(512) << 20) /* bytes of all files together */
+#define SYMBOL_CACHE_KEPT  ((size_t)16 << 20)	 /* bytes in memory */
 
 struct symbol_cache;
 struct symbol_index;
@@ -35,8 +36,8 @@ struct symbol_cache *symbol_cache__open_at(const char *path, uint64_t limit);
 void symbol_cache__free(struct symbol_cache *c);
 
 /*
- * For callers with repeated requests for the same modules: from now on so many bytes of answers stay in memory, those
- * used last, and writing is deferred until a quarter as many are to be written.
+ * From now on so many bytes of answers and indexes stay in memory, those used last, and writing is deferred until a
+ * quarter as many are to be written. Without this there are no new indexes.
  */
 void symbol_cache__keep(struct symbol_cache *c, size_t bytes);
 /* Writes everything and looks for the directory again, which may be another one by now. */
@@ -58,8 +59,9 @@ int symbol_cache__add(struct symbol_cache *c, const struct symbol_key *key, uint
 void symbol_cache__note_reading(struct symbol_cache *c, const struct symbol_key *key, uint64_t cost,
 				uint64_t index_cost);
 /*
- * Is an index of this module worth making? When reading it has cost as much since the last one, so both together cost
- * no more than twice what the better one would have. An index that the cache did not get, or has no room for, is not
+ * Is an index of this module worth making? When reading it has cost as much since the last one, in this process or in
+ * earlier ones (costs are in the file of its answers), so both together cost no more than twice what the better one would
+ * have. An index that the cache did not get, or has no room for, is not
  * requested again.
  */
 bool symbol_cache__wants_index(const struct symbol_cache *c, const struct symbol_key *key);

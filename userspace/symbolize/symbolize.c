@@ -10,9 +10,8 @@
 #include "symbolize/sealed_private.h"
 #include "symbolize/symbol_cache.h"
 
-#define CACHE_USES  40		       /* windows, until it is written and opened again */
-#define CACHE_BYTES ((size_t)16 << 20) /* that it keeps */
-#define ADDED_MAX   1024 /* symbols; with more of them those that are gone are worth a new reading */
+#define CACHE_USES 40	/* windows, until it is written and opened again */
+#define ADDED_MAX  1024 /* symbols; with more of them those that are gone are worth a new reading */
 
 struct symbolizer {
 	struct kallsyms *kallsyms; /* the first reading */
@@ -140,7 +139,7 @@ struct symbol_cache *symbolize_cache(struct symbolizer *s)
 		s->cache = symbol_cache__new();
 		if (!s->cache)
 			return NULL;
-		symbol_cache__keep(s->cache, CACHE_BYTES);
+		symbol_cache__keep(s->cache, SYMBOL_CACHE_KEPT);
 	}
 	if (s->cache_uses++ % CACHE_USES == 0)
 		symbol_cache__reopen(s->cache);
