@@ -132,12 +132,12 @@ static __always_inline __u64 copy_object(unsigned char *to, __u64 size, __u64 ad
 {
 	__u64 in_page = IN_PAGE + 1 - (address & IN_PAGE);
 
-	if (!bpf_probe_read_user(to, size, (void *)address))
+	if (!read_user(to, size, address))
 		return size;
 	UNWIND_HIDE(in_page);
 	if (in_page >= size)
 		return 0;
-	return bpf_probe_read_user(to, in_page, (void *)address) ? 0 : in_page;
+	return read_user(to, in_page, address) ? 0 : in_page;
 }
 
 /* The bytes object with the line table. False: it does not fit. */
@@ -150,8 +150,7 @@ static __always_inline bool copy_table(struct code_copy_scratch *c,
 		return false;
 	size = python->bytes_data + length;
 	UNWIND_HIDE(size);
-	if (size > CODE_COPY_TABLE ||
-	    bpf_probe_read_user(c->space + sizeof(c->copy), size, (void *)c->copy.lines))
+	if (size > CODE_COPY_TABLE || read_user(c->space + sizeof(c->copy), size, c->copy.lines))
 		return false;
 	c->copy.lines_size = size;
 	return true;
@@ -185,7 +184,7 @@ __attribute__((noinline)) int copy_code(__u32 which)
 	e->check = n->met[which].check;
 	size = n->info.python.head_size;
 	UNWIND_HIDE(size);
-	if (size > CODE_COPY_HEAD || bpf_probe_read_user(e->head, size, (void *)e->function))
+	if (size > CODE_COPY_HEAD || read_user(e->head, size, e->function))
 		return -1;
 	e->head_size = size;
 	e->name = word_of_copy(e, n->info.python.code_qualname);

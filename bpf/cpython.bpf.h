@@ -32,7 +32,7 @@ static __always_inline __u8 byte_of_frame(const struct notes *n, __u64 offset)
 /* PyThreadState of this thread; 0: it has none. */
 static __always_inline __u64 python_thread(const struct runtime_python *python)
 {
-	__u64 at = TASK_READ(current_task(), thread.fsbase);
+	__u64 at = thread_base();
 
 #pragma unroll
 	for (__u32 i = 0; i < RUNTIME_HOPS; i++) {
@@ -64,8 +64,7 @@ static __always_inline __u8 python_gil(const struct runtime_python *python, __u6
 	__u64 interpreter, fs, state = *thread;
 
 	if (python->state_holds != RUNTIME_NONE) {
-		if (bpf_probe_read_user(flags, sizeof(flags),
-					(void *)(state + python->state_holds)))
+		if (read_user(flags, sizeof(flags), state + python->state_holds))
 			return 0;
 		if (flags[0])
 			known |= FRAME_NOTE_GIL_HELD;
@@ -77,13 +76,12 @@ static __always_inline __u8 python_gil(const struct runtime_python *python, __u6
 	    (read_word(state + python->state_interpreter, &interpreter) ||
 	     interpreter != python->gil_interpreter))
 		return 0;
-	if (!python->gil || bpf_probe_read_user(&gil, sizeof(gil), (void *)python->gil))
+	if (!python->gil || read_user(&gil, sizeof(gil), python->gil))
 		return 0;
 	if (gil.locked != 1)
 		return known;
 	if (gil.holder != state && python->state_thread &&
-	    !read_word(gil.holder + python->state_thread, &fs) &&
-	    fs == TASK_READ(current_task(), thread.fsbase))
+	    !read_word(gil.holder + python->state_thread, &fs) && fs == thread_base())
 		*thread = state = gil.holder;
 	return gil.holder == state ? known | FRAME_NOTE_GIL_HELD : known;
 }
@@ -114,8 +112,7 @@ static __always_inline bool read_code(struct notes *n, __u64 code)
 
 	UNWIND_HIDE(size);
 	return size <= RUNTIME_CODE_BYTES &&
-	       !bpf_probe_read_user(n->python_code, size,
-				    (void *)(code + n->info.python.code_from));
+	       !read_user(n->python_code, size, code + n->info.python.code_from);
 }
 
 /* The name of the file by its length and its last bytes. Bytes that cannot be read count as 0. */
@@ -133,8 +130,7 @@ static __always_inline __u64 read_file(struct notes *n, __u64 filename)
 		size = length;
 	UNWIND_HIDE(size);
 	if (size && size <= sizeof(n->file_tail))
-		bpf_probe_read_user(n->file_tail, size,
-				    (void *)(filename + python->str_ascii + length - size));
+		read_user(n->file_tail, size, filename + python->str_ascii + length - size);
 	return runtime_python_file(length, n->file_tail);
 }
 
@@ -218,8 +214,7 @@ static __always_inline bool read_python_frame(struct notes *n, __u64 frame)
 		size = at + PYTHON_FRAME_BYTES;
 		UNWIND_HIDE(size);
 		n->python_from = PYTHON_NOWHERE;
-		if (size > PYTHON_WINDOW ||
-		    bpf_probe_read_user(n->python_window, size, (void *)from))
+		if (size > PYTHON_WINDOW || read_user(n->python_window, size, from))
 			return false;
 		n->python_from = from;
 	}

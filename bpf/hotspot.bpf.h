@@ -107,7 +107,7 @@ __attribute__((noinline)) int hotspot_hop(void)
 	if (at - n->jvm.piece_start >= HOTSPOT_PIECE) {
 		__u64 start = at < HOTSPOT_PIECE ? 0 : at - (HOTSPOT_PIECE - 1);
 
-		if (bpf_probe_read_user(n->jvm.piece, HOTSPOT_PIECE, (void *)(n->jvm.map + start)))
+		if (read_user(n->jvm.piece, HOTSPOT_PIECE, n->jvm.map + start))
 			return -1;
 		n->jvm.piece_start = start;
 	}
@@ -148,7 +148,7 @@ static __always_inline enum hotspot_kind read_kind(struct notes *n)
 
 	if (name == n->jvm.method_name && n->jvm.as_of == n->info.as_of)
 		return HOTSPOT_COMPILED;
-	if (bpf_probe_read_user(text, sizeof(n->jvm.name), (void *)name))
+	if (read_user(text, sizeof(n->jvm.name), name))
 		return HOTSPOT_OTHER;
 	first = text[0];
 	if (first == TEXT8('n', 'm', 'e', 't', 'h', 'o', 'd', 0)) {
@@ -180,12 +180,10 @@ static __always_inline __u64 read_check(const struct notes *n)
 	__u32 method = (__u32)header_word(n, n->info.hotspot.method);
 
 	if (n->info.hotspot.compile_id > HOTSPOT_HEADER - 8 &&
-	    bpf_probe_read_user(&number, sizeof(number),
-				(void *)(n->jvm.blob + n->info.hotspot.compile_id)))
+	    read_user(&number, sizeof(number), n->jvm.blob + n->info.hotspot.compile_id))
 		return 0;
 	if (n->info.hotspot.method > HOTSPOT_HEADER - 8 &&
-	    bpf_probe_read_user(&method, sizeof(method),
-				(void *)(n->jvm.blob + n->info.hotspot.method)))
+	    read_user(&method, sizeof(method), n->jvm.blob + n->info.hotspot.method))
 		return 0;
 	return (__u64)number << 32 | method;
 }
@@ -206,7 +204,7 @@ __attribute__((noinline)) int hotspot_blob(__u64 pc)
 		return 0;
 	n->jvm.blob = n->jvm.low + (n->jvm.segment << (n->info.hotspot.shift & 31)) +
 		      n->info.hotspot.block_size;
-	if (bpf_probe_read_user(n->jvm.header, HOTSPOT_HEADER, (void *)n->jvm.blob))
+	if (read_user(n->jvm.header, HOTSPOT_HEADER, n->jvm.blob))
 		return 0;
 	take_header(n, pc);
 	n->jvm.kind = read_kind(n);
@@ -433,7 +431,7 @@ __attribute__((noinline)) int hotspot_leaf(__u64 ip, __u32 in_prologue)
 	struct notes *n = notes();
 	__u64 before, at, next, first;
 
-	if (!n || bpf_probe_read_user(n->jvm.bytes, sizeof(n->jvm.bytes), (void *)(ip - 8)))
+	if (!n || read_user(n->jvm.bytes, sizeof(n->jvm.bytes), ip - 8))
 		return HOTSPOT_WHOLE;
 	before = n->jvm.bytes[0];
 	at = n->jvm.bytes[1];
@@ -511,8 +509,7 @@ static __always_inline bool is_barrier(__u64 ip)
 {
 	__u64 code;
 
-	return !bpf_probe_read_user(&code, sizeof(code), (void *)ip) &&
-	       (code & 0xffffff) == 0xa78b49;
+	return !read_user(&code, sizeof(code), ip) && (code & 0xffffff) == 0xa78b49;
 }
 
 /* A blob without a frame of one size. */

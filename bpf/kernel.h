@@ -65,9 +65,23 @@ struct css_set {
 	struct cgroup *dfl_cgrp; /* in the unified hierarchy */
 };
 
+struct sched_info {
+	unsigned long long
+		run_delay; /* ns that the task has waited for a CPU, up to when it last got one */
+	unsigned long long
+		last_queued; /* since when it waits, by the run queue's clock; 0: it does not */
+};
+
 struct task_struct {
+	unsigned int __state; /* from 5.14 on */
 	unsigned int flags;
-	struct mm_struct *mm; /* NULL: it has given back its memory */
+	int on_cpu; /* not of this size in all kernels */
+	int exit_state;
+	unsigned int in_iowait : 1;
+	unsigned long nvcsw, nivcsw;  /* switches: its own, and others' */
+	struct sched_info sched_info; /* with CONFIG_SCHED_INFO */
+	_Bool throttled;	      /* from 6.18 on, with CONFIG_CFS_BANDWIDTH */
+	struct mm_struct *mm;	      /* NULL: it has given back its memory */
 	void *stack;
 	struct sched_entity se;
 	int pid, tgid;
@@ -78,6 +92,11 @@ struct task_struct {
 	struct css_set *cgroups; /* with CONFIG_CGROUPS */
 	struct thread_struct thread;
 };
+
+/* 6.7: an iterator over tasks for loops */
+struct bpf_iter_task {
+	__u64 opaque[3];
+} __attribute__((aligned(8)));
 
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;

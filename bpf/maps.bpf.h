@@ -49,6 +49,13 @@ volatile __u32 copied_a_second;
 #define COPY_PAGES	(STACK_PIECE_MAX / COPY_PAGE)
 #define SAMPLE_SPACE	(COPY_AT_MAX + sizeof(struct stack_copy) + STACK_PIECE_MAX + COPY_PAGE)
 
+/* One tick at a time runs on a CPU. The visitor sleeps, on any CPU, and is alone. */
+#ifdef VISITOR
+#define SCRATCH_MAP BPF_MAP_TYPE_ARRAY
+#else
+#define SCRATCH_MAP BPF_MAP_TYPE_PERCPU_ARRAY
+#endif
+
 /* The buffer for a sample, one per CPU. Used by the perf_event program alone. */
 struct scratch {
 	struct unwind_state unwind;
@@ -59,6 +66,9 @@ struct scratch {
 	__u64 next_anchor;		 /* of Python: frames below it run no loop of it */
 	__u64 innermost[UNWIND_GENERAL]; /* its registers; the walk does not change them */
 	struct pt_regs regs; /* the stack of a program and what it calls has 512 bytes */
+#ifdef VISITOR
+	struct visit_account visit; /* the event begins here */
+#endif
 	union {
 		struct sample_event sample;
 		char space[SAMPLE_SPACE];
@@ -67,7 +77,7 @@ struct scratch {
 _Static_assert(SAMPLE_SPACE <= TICK_RING_SLACK, "the largest event");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(type, SCRATCH_MAP);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct scratch);

@@ -10,6 +10,7 @@
 
 #include "forked.bpf.h"
 #include "maps.bpf.h"
+#include "memory.bpf.h"
 
 #define PYTHON_GROUPS	   128u /* a power of two */
 #define PYTHON_FRAME_BYTES 88
@@ -96,7 +97,7 @@ struct notes {
 };
 
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(type, SCRATCH_MAP);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct notes);
@@ -247,7 +248,7 @@ static __always_inline void note_fork(__u32 parent, __u32 child, __u64 now)
 
 static __always_inline long read_word(__u64 address, __u64 *word)
 {
-	return bpf_probe_read_user(word, sizeof(*word), (void *)address);
+	return read_user(word, sizeof(*word), address);
 }
 
 #endif

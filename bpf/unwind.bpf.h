@@ -13,6 +13,7 @@
 #include <linux/bpf_perf_event.h>
 
 #include "maps.bpf.h"
+#include "memory.bpf.h"
 
 #define unwind_segment_size segment_size
 
@@ -66,7 +67,7 @@ _Static_assert(SAMPLE_USER_DEPTH_MAX % FRAMES_A_CHECK == 0, "all of them are che
 static __always_inline long unwind_read(struct unwind_state *s __attribute__((unused)), void *to,
 					__u32 size, __u64 address)
 {
-	return bpf_probe_read_user(to, size, (void *)address);
+	return read_user(to, size, address);
 }
 
 static __always_inline const unsigned char *
@@ -313,11 +314,10 @@ static __always_inline int unwind_across(struct unwind_state *s __attribute__((u
 	return unwind_to_other_stack();
 }
 
-/* The base that was set through the kernel; a wrfsbase instruction is not seen. */
 static __always_inline long unwind_thread_base(struct unwind_state *s __attribute__((unused)),
 					       __u64 *base)
 {
-	*base = TASK_READ(current_task(), thread.fsbase);
+	*base = thread_base();
 	return *base ? 0 : -1;
 }
 
@@ -475,27 +475,18 @@ static __always_inline bool is_fresh(const struct pt_regs *regs)
 	if (regs->rax || (regs->orig_rax != NR_CLONE && regs->orig_rax != NR_CLONE3))
 		return false;
 	if (regs->orig_rax == NR_CLONE3 &&
-	    bpf_probe_read_user(&stack, sizeof(stack), (void *)(regs->rdi + CLONE_ARGS_STACK)))
+	    read_user(&stack, sizeof(stack), (regs->rdi + CLONE_ARGS_STACK)))
 		return false;
 	return stack != 0;
 }
 
-/* The registers of the innermost user frame. UNWIND_STEP_ON, or why there is none. */
-static __always_inline int user_registers(struct bpf_perf_event_data *ctx, struct scratch *scratch,
-					  bool from_user)
+/* The registers with which a task that is in the kernel has entered it. UNWIND_STEP_ON, or why there are none. */
+static __always_inline int kernel_entry(struct task_struct *task, struct scratch *scratch)
 {
 	struct unwind_state *s = &scratch->unwind;
 	struct pt_regs *regs = &scratch->regs;
-	struct task_struct *task;
-	__u32 flags;
+	__u32 flags = TASK_READ(task, flags);
 
-	if (from_user) {
-		unwind_begin(s, false);
-		TAKE_REGISTERS(s, ctx->regs);
-		return ctx->regs.cs == USER32_CS ? STACK_END_COMPAT : UNWIND_STEP_ON;
-	}
-	task = current_task();
-	flags = TASK_READ(task, flags);
 	if (flags & PF_KTHREAD)
 		return STACK_END_NO_USER;
 	if (!has_user_stack(task))
@@ -509,6 +500,19 @@ static __always_inline int user_registers(struct bpf_perf_event_data *ctx, struc
 	s->is_fresh = is_fresh(regs);
 	TAKE_REGISTERS(s, *regs);
 	return regs->cs == USER32_CS ? STACK_END_COMPAT : UNWIND_STEP_ON;
+}
+
+/* The registers of the innermost user frame. UNWIND_STEP_ON, or why there is none. */
+static __always_inline int user_registers(struct bpf_perf_event_data *ctx, struct scratch *scratch,
+					  bool from_user)
+{
+	struct unwind_state *s = &scratch->unwind;
+
+	if (!from_user)
+		return kernel_entry(current_task(), scratch);
+	unwind_begin(s, false);
+	TAKE_REGISTERS(s, ctx->regs);
+	return ctx->regs.cs == USER32_CS ? STACK_END_COMPAT : UNWIND_STEP_ON;
 }
 
 /* ---- the walk -------------------------------------------------------------------------------- */
@@ -692,12 +696,12 @@ __attribute__((noinline)) int unwind_steps(void)
 	return end;
 }
 
-/* Walk the user stack; returns enum stack_end. kernel_frames is set, user_frames is 0. */
-static __always_inline int unwind_user(struct bpf_perf_event_data *ctx, struct scratch *s,
-				       bool from_user)
+/*
+ * Walk the user stack from these registers, if there are any; returns enum stack_end. kernel_frames is set, user_frames
+ * is 0.
+ */
+static __always_inline int walk_user(struct scratch *s, int end)
 {
-	int end = user_registers(ctx, s, from_user);
-
 	if (end == STACK_END_COMPAT)
 		push_frame(s, FRAME_IP, s->unwind.ip);
 	if (end != UNWIND_STEP_ON)
@@ -719,6 +723,12 @@ static __always_inline int unwind_user(struct bpf_perf_event_data *ctx, struct s
 			return STACK_END_BUDGET;
 	}
 	return STACK_END_DEPTH;
+}
+
+static __always_inline int unwind_user(struct bpf_perf_event_data *ctx, struct scratch *s,
+				       bool from_user)
+{
+	return walk_user(s, user_registers(ctx, s, from_user));
 }
 
 #endif

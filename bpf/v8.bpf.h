@@ -27,7 +27,7 @@ static __always_inline bool read_v8_frame(struct notes *n, const struct unwind_s
 	__u64 from = fp - RUNTIME_V8_FRAME, at = (from - u->window_start) >> 3;
 
 	if (from < u->window_start || fp > u->window_end)
-		return !bpf_probe_read_user(n->v8_frame, sizeof(n->v8_frame), (void *)from);
+		return !read_user(n->v8_frame, sizeof(n->v8_frame), from);
 	UNWIND_HIDE(at);
 	if (at > UNWIND_WINDOW / 8 - V8_FRAME_WORDS)
 		return false;
@@ -47,8 +47,7 @@ static __always_inline bool v8_script_number(struct notes *n, __u32 *number)
 		*number = known->led_to;
 		return true;
 	}
-	if (bpf_probe_read_user(number, sizeof(*number),
-				(void *)(script + (__s64)n->info.v8.script_id)))
+	if (read_user(number, sizeof(*number), script + (__s64)n->info.v8.script_id))
 		return false;
 	known->function = script;
 	known->led_to = *number;
@@ -66,12 +65,8 @@ static __always_inline __u64 v8_check(struct notes *n, __u64 shared)
 	if (!v8->number)
 		return 0;
 	if (!v8->script)
-		return bpf_probe_read_user(&check, sizeof(check),
-					   (void *)(shared + (__s64)v8->number))
-			       ? 0
-			       : check;
-	if (bpf_probe_read_user(n->v8_script, sizeof(n->v8_script),
-				(void *)(shared + (__s64)v8->script)) ||
+		return read_user(&check, sizeof(check), shared + (__s64)v8->number) ? 0 : check;
+	if (read_user(n->v8_script, sizeof(n->v8_script), shared + (__s64)v8->script) ||
 	    !v8_script_number(n, &number))
 		return 0;
 	return (__u64)number << 32 | n->v8_script[V8_SCRIPT_WORDS - 1] >> 32;
@@ -122,8 +117,8 @@ static __always_inline bool identify_v8(struct notes *n, __u64 function, struct 
 	bool is_it = known->function == function && known->as_of == n->info.as_of;
 
 	if (!is_it || known->seen != n->time) {
-		if (bpf_probe_read_user(n->v8_closure, sizeof(n->v8_closure),
-					(void *)(function + (__s64)n->info.v8.closure)))
+		if (read_user(n->v8_closure, sizeof(n->v8_closure),
+			      function + (__s64)n->info.v8.closure))
 			return false;
 		if (!(is_it && is_same_closure(n, known)) && !look_at_v8(n, function, known))
 			return false;

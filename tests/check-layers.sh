@@ -31,7 +31,7 @@ symbolize : base elf helpers stream symbolize           | symbolizer.h profile.h
 export    : base profile export                         | exporter.h profile.h | one file per format, and the report
 import    : base profile import                         | importer.h profile.h profile_builder.h | one reader per format of profiles
 serve     : base serve                                  | | the web server on the loopback interface, its routes
-live      : base stream capture procfs jitwatch helpers runtimes live | event.h event_handler.h runtime_info.h | the live stream: all sources in one order; the table of live processes, and parts that follow them: facts, memory, control groups, JIT files, functions of runtimes
+live      : base stream capture procfs jitwatch helpers runtimes live | bpf_shared.h event.h event_handler.h runtime_info.h | the live stream: all sources in one order; the table of live processes, and parts that follow them: facts, memory, control groups, JIT files, functions of runtimes, waits
 session   : base elf profile stream capture procfs jitwatch unwind jit process symbolize helpers runtimes live session | event.h event_handler.h meta_keys.h made_frames.h runtime_info.h unwind_memory.h unwind_table.h profile.h profile_builder.h symbolizer.h mapping.h | a recording from open to finished profile, live or replayed
 agent     : base session export import serve agent            | profile.h meta_keys.h symbolizer.h exporter.h importer.h | continuous profiling; settings, windows, services, formats of backends, sinks with spools, budget, metrics
 cli       : base elf profile stream capture procfs jitwatch unwind jit process symbolize helpers runtimes live session export import serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h | one file per command; the only room that prints
@@ -42,7 +42,7 @@ sysprof   :                                             | event.h unwind_infer.h
 # foreign header (a prefix of its name) : the only files that may include it
 doors='
 bpf/libbpf  : userspace/capture/bpf_session_private.h userspace/capture/features.c
-bpf/bpf.h   : userspace/capture/bpf_session.c userspace/capture/bpf_session_unwind.c userspace/capture/features.c userspace/capture/tick_rings.c
+bpf/bpf.h   : userspace/capture/bpf_session.c userspace/capture/bpf_session_unwind.c userspace/capture/bpf_visits.c userspace/capture/features.c userspace/capture/tick_rings.c
 bpf/btf     : userspace/capture/features.c
 libelf      : userspace/elf/elf_private.h
 gelf        : userspace/elf/elf_private.h

@@ -5,6 +5,8 @@
 
 #include <linux/types.h>
 
+#include <sysprof/event.h>
+
 /* Keys of `targets`: a pid of the initial pid namespace or, with this bit, of the collector's. */
 #define TARGET_IN_NAMESPACE (1ULL << 32)
 
@@ -41,6 +43,35 @@ enum cpu_time_source {
 	CPU_TIME_UNKNOWN,
 	CPU_TIME_BY_RQ_CLOCK,
 	CPU_TIME_BY_EXEC_START,
+};
+
+/*
+ * The visitor (bpf/visit.bpf.c): a process runs its programs, the collector follows in shared memory. Of the kernel's threads
+ * of a visit those that have run are put into `due`.
+ */
+#define VISIT_DUE_MAX 16384u /* a power of two */
+struct visitor {
+	/* the collector's to set */
+	__u32 final;	  /* the last visit: every account is taken */
+	__u32 used_epoch; /* as unwind_epoch in maps.bpf.h */
+	__u32 self_tgid;  /* the collector, in the initial pid namespace */
+	__u32 reserved;
+	__u64 table_changes; /* a walk during which memory of tables was reused is void */
+	/* the visitor's */
+	__u64 made_at; /* CLOCK_MONOTONIC: the latest visit began */
+	__u64 cpu;     /* CPU time of its process, ns */
+	__u32 visited; /* thread whose stack is being taken; 0: none */
+	__u32 due_count;
+	__u64 count[VISIT_LINE_COUNT];
+	__s64 clock_offset
+		[2]; /* CLOCK_MONOTONIC less the run queues' clock: least of this window and the last */
+	__u64 clock_window;
+	__u32 due[VISIT_DUE_MAX];
+};
+
+/* The argument of its program for one thread. */
+struct visit_request {
+	__u32 tid, unused;
 };
 
 #endif

@@ -29,6 +29,7 @@ enum event_type {
 	EVENT_IN_GROUP = 4,    /* the control group of a process, by its id; never in a file */
 	EVENT_CODE_COPY =
 		5, /* objects that name a Python function, copied at its first sample; never in a file */
+	EVENT_VISIT = 6, /* a thread that did not run, as the visitor found it (--wall) */
 	/* from perf side-band records; from /proc if EVENT_FROM_PROC is set */
 	EVENT_MMAP = 8,
 	EVENT_COMM = 9,
@@ -52,6 +53,7 @@ enum event_type {
 	EVENT_END = 28,	    /* sampling stopped; time is that of the stop */
 	EVENT_WINDOW = 29,  /* a window ends and the next one begins, at header.time */
 	EVENT_OUTSIDE = 30, /* counts of what limits left out; a row of base/outside_books.h */
+	EVENT_VISIT_BOOKS = 31,
 	/* the symbols chunk, appended by a normal stop */
 	EVENT_SYMBOL = 32,
 	EVENT_SYMBOL_DSO = 33,
@@ -277,6 +279,89 @@ static inline const struct frame_note *sample_notes(const struct sample_event *e
 	return (const struct frame_note *)(e->frames + e->kernel_frames + e->user_frames);
 }
 #endif
+
+/* ---- visits ---------------------------------------------------------------------------------- */
+
+/* visit_account.found */
+#define VISIT_RUNNABLE	0x01u /* it waited for a CPU */
+#define VISIT_THROTTLED 0x02u /* the CPU quota of its control group was used up */
+#define VISIT_IO_WAIT	0x04u /* in_iowait */
+#define VISIT_STOPPED	0x08u /* by a signal, a debugger or the freezer */
+#define VISIT_RUNNING	0x10u /* it ran; only at the end */
+#define VISIT_ACCOUNT	0x20u /* there is no stack: the last account of the thread */
+#define VISIT_ALL	0x3fu
+
+#define VISIT_NO_CALL	(-1) /* of visit_account.call: no system call, as in a page fault */
+#define VISIT_CALL_UNKNOWN                                                                         \
+	(-2) /* not read, or of a 32-bit task, whose system calls have other numbers */
+
+/*
+ * The account of a thread when it was visited. A thread that has not run since its last visit is not visited again: what
+ * was seen still holds.
+ */
+struct visit_account {
+	struct event_header header;
+	__u64 seen;	 /* CLOCK_MONOTONIC ns; header.time is the end of the visit */
+	__u64 unchanged; /* until then it was as its last event says, at least; 0: unknown */
+	__u64 started;	 /* the thread itself: CLOCK_MONOTONIC ns */
+	__u64 run_delay; /* ns that it has waited for a CPU, up to `seen` */
+	__u64 since;	 /* CLOCK_MONOTONIC ns: when it last ran; 0: unknown */
+	__u64 switches;	 /* its own: it has waited so often */
+	__s32 call;	 /* the system call that it is in, or VISIT_NO_CALL, … */
+	__u32 found;	 /* VISIT_… */
+};
+
+struct visit_event {
+	struct visit_account account;
+	struct sample_event stack; /* an event in itself: its header has the size of the rest */
+};
+
+#ifndef __bpf__
+/* The stack of a sample or of a visit; NULL: it is another event, or has none. */
+static inline const struct sample_event *event_stack(const struct event_header *event)
+{
+	const struct visit_event *visit = (const struct visit_event *)event;
+
+	if (event->type == EVENT_SAMPLE)
+		return (const struct sample_event *)event;
+	return event->type == EVENT_VISIT && !(visit->account.found & VISIT_ACCOUNT) ? &visit->stack
+										     : NULL;
+}
+#endif
+
+/*
+ * The books of the visitor. X(ENUM, name, sentence). A look at a thread ends in one of the lines from UNCHANGED on; they
+ * add up to LOOKS.
+ */
+#define VISIT_LINES(X)                                                                             \
+	X(DUE, "due", "visits by the requested rate")                                              \
+	X(MADE, "made", "visits, at the rate that the budget allowed")                             \
+	X(LATE, "late", "visits after their period")                                               \
+	X(LOOKS, "looks", "looks at threads")                                                      \
+	X(UNCHANGED, "unchanged", "threads that had not run since the last visit")                 \
+	X(RUNNING, "running", "threads that were running")                                         \
+	X(WALKED, "walked", "threads whose account and stack were taken")                          \
+	X(MOVED, "moved", "threads that ran while they were looked at")                            \
+	X(GONE, "gone", "threads that ended before they were looked at")                           \
+	X(NO_ROOM, "no-room", "threads whose event did not fit into the ring")                     \
+	X(TOO_MANY, "too-many", "threads beyond the number that one visit can take")               \
+	X(LEFT, "left", "threads that were left when the visitor was abandoned")
+
+enum visit_line {
+#define X(id, name, text) VISIT_LINE_##id,
+	VISIT_LINES(X)
+#undef X
+		VISIT_LINE_COUNT
+};
+
+struct visit_books_event {
+	struct event_header header;
+	__u32 lines;   /* VISIT_LINE_COUNT of the recorder */
+	__u32 hz;      /* requested */
+	__u64 cpu;     /* CPU time of the visitor, ns */
+	__u64 made_at; /* CLOCK_MONOTONIC ns: when the latest visit began; 0: there was none */
+	__u64 count[VISIT_LINE_COUNT];
+};
 
 /*
  * Follows the sample of a process whose unwind tables are not built yet: everything needed to unwind
@@ -824,6 +909,8 @@ struct symbol_event_frame {
 #define EVENT_ASSERT(type) _Static_assert(sizeof(struct type) % EVENT_ALIGN == 0, #type)
 EVENT_ASSERT(event_header);
 EVENT_ASSERT(sample_event);
+EVENT_ASSERT(visit_event);
+EVENT_ASSERT(visit_books_event);
 EVENT_ASSERT(stack_copy);
 EVENT_ASSERT(stack_piece);
 EVENT_ASSERT(thread_cpu_event);

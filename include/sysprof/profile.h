@@ -118,14 +118,44 @@ enum symbol_state {
  *
  * IDLE: the thread was found off CPU; only in profiles that were read from a format which says so. The
  * weight is the time until the next sample.
+ *
+ * WALL: a visit found the thread waiting, for a CPU or anything else (struct profile_wall). The weight is the time that it
+ * waited so.
  */
-#define SAMPLE_KINDS(X) X(CPU, "cpu", "nanoseconds") X(IDLE, "idle", "nanoseconds")
+#define SAMPLE_KINDS(X)                                                                            \
+	X(CPU, "cpu", "nanoseconds")                                                               \
+	X(IDLE, "idle", "nanoseconds")                                                             \
+	X(WALL, "wall", "nanoseconds")
 
 enum sample_kind {
 #define X(id, name, unit) SAMPLE_##id,
 	SAMPLE_KINDS(X)
 #undef X
 		SAMPLE_KIND_COUNT
+};
+
+/* What a thread does at a moment. X(ENUM, name, sentence) */
+#define WALL_STATES(X)                                                                             \
+	X(NONE, "", "")                                                                            \
+	X(RUNNING, "running", "on a CPU")                                                          \
+	X(RUNNABLE, "runnable", "waits for a CPU")                                                 \
+	X(THROTTLED, "throttled", "the CPU quota of its control group is used up")                 \
+	X(DISK, "disk", "waits for a disk or another file system")                                 \
+	X(LOCK, "lock", "waits for a lock: a futex, or one of the kernel's")                       \
+	X(NETWORK, "network", "waits for a socket")                                                \
+	X(PIPE, "pipe", "waits for a pipe or a terminal")                                          \
+	X(POLL, "poll", "waits for any of several files: poll, select, epoll, io_uring")           \
+	X(SLEEP, "sleep", "waits for a time")                                                      \
+	X(CHILD, "child", "waits for a child process")                                             \
+	X(FAULT, "fault", "waits for a page of memory")                                            \
+	X(STOPPED, "stopped", "by a signal, a debugger or the freezer")                            \
+	X(OTHER, "other", "waits for something else")
+
+enum wall_state {
+#define X(id, name, text) WALL_##id,
+	WALL_STATES(X)
+#undef X
+		WALL_STATE_COUNT
 };
 
 /* The state of a Python thread towards the GIL of its interpreter at a sample. X(ENUM, name) */
@@ -285,6 +315,25 @@ struct profile_samples {
 	const struct stack_id *stack; /* never 0 */
 	const struct string_id *comm; /* the thread's name at that time */
 	const uint8_t *gil;	      /* enum gil_state; NULL: unknown of all of them */
+	const uint8_t *state;	      /* enum wall_state, of WALL samples; NULL: of other kinds */
+};
+
+/*
+ * The account of a thread that was visited: where the time between `since` and `until` went, ns. `running` and `runnable` are
+ * the kernel's own account, `blocked` is the rest; visits divide runnable and blocked time among the WALL samples, whose
+ * weights add up to them. until - since = running + runnable + blocked + unvisited.
+ */
+struct profile_wall {
+	uint64_t since, until;
+	uint64_t running, runnable, blocked;
+	uint64_t unvisited; /* between its last visit and its end, less what it ran */
+};
+
+/* The books of the visitor: see VISIT_LINES. */
+struct profile_visits {
+	uint32_t hz;  /* requested; 0: there were no visits */
+	uint64_t cpu; /* CPU time of the visitor, ns */
+	uint64_t count[VISIT_LINE_COUNT];
 };
 
 /*
@@ -305,6 +354,7 @@ struct profile_thread {
 	 */
 	uint64_t cpu_excess;
 	struct profile_samples samples[SAMPLE_KIND_COUNT]; /* by kind */
+	struct profile_wall wall;			   /* all 0: it was not visited */
 	/* CPU samples with an incomplete stack, in order; only among the first 2^32 rows. */
 	size_t cut_count;
 	const struct profile_cut *cuts;
@@ -440,6 +490,7 @@ struct profile {
 	uint64_t stack_ends[STACK_END_COUNT];	 /* of these, by the reason why the stack ends */
 	uint64_t frames_found[FRAME_KIND_COUNT]; /* their user frames, by how the frame was found */
 	uint64_t lost[LOST_SOURCE_COUNT];
+	struct profile_visits visits;
 	uint64_t unmapped_frames;  /* user frames outside every known mapping */
 	uint64_t inlined_left_out; /* lines of locations beyond the bound of docs/FORMATS.md */
 	/*
@@ -473,6 +524,24 @@ static inline const char *gil_state_name(enum gil_state state)
 
 	return (unsigned int)state < GIL_STATE_COUNT ? names[state] : "";
 }
+
+static inline enum wall_state profile_samples__state(const struct profile_samples *samples,
+						     size_t i)
+{
+	return samples->state ? (enum wall_state)samples->state[i] : WALL_NONE;
+}
+
+/* "lock", … */
+const char *wall_state_name(enum wall_state state);
+/* … and a sentence */
+const char *wall_state_text(enum wall_state state);
+
+/* ns in each state, of all visited threads: the states and `unvisited` add up to `lived`. */
+struct wall_totals {
+	uint64_t state[WALL_STATE_COUNT];
+	uint64_t unvisited, lived, threads;
+};
+void profile__wall_totals(const struct profile *p, struct wall_totals *totals);
 
 static inline uint64_t profile_samples__ticks(const struct profile_samples *samples, size_t i)
 {

@@ -70,6 +70,8 @@ void profile_builder__thread_renamed(struct profile_builder *b, struct thread_id
 void profile_builder__thread_end(struct profile_builder *b, struct thread_id id, uint64_t time);
 /* CPU time used after the last sample; set at the thread's end. */
 void profile_builder__thread_cpu_tail(struct profile_builder *b, struct thread_id id, uint64_t ns);
+void profile_builder__thread_wall(struct profile_builder *b, struct thread_id id,
+				  const struct profile_wall *wall);
 void profile_builder__thread_cpu_excess(struct profile_builder *b, struct thread_id id,
 					uint64_t ns);
 
@@ -82,7 +84,9 @@ struct profile_sample {
 	struct string_id comm; /* the thread's name at that time */
 	enum stack_end end;    /* why the stack ends where it does */
 	enum gil_state gil;
+	uint8_t state; /* enum wall_state; with WALL_STATE_OPEN: its stack may say more */
 };
+#define WALL_STATE_OPEN 0x80u
 
 /*
  * Add a sample to a thread. Samples of one kind come in time order. A sample that is not later than the
@@ -147,6 +151,8 @@ void profile_builder__fallback(struct profile_builder *b, struct location_id id,
 			       struct function_id function);
 /* The number of outermost lines of an ambiguous location that are certain. */
 void profile_builder__sure_lines(struct profile_builder *b, struct location_id id, uint32_t count);
+/* The name of the innermost function at a location; NULL: it has none yet. */
+const char *profile_builder__function_name(const struct profile_builder *b, struct location_id id);
 const struct profile_stack *profile_builder__get_stack(const struct profile_builder *b,
 						       struct stack_id id);
 size_t profile_builder__stack_count(const struct profile_builder *b);
@@ -157,6 +163,7 @@ struct builder_samples {
 	size_t count;
 	const uint64_t *time;
 	struct stack_id *stack;
+	uint8_t *state; /* NULL: of other kinds than WALL; the caller may replace them */
 };
 struct builder_samples profile_builder__samples(struct profile_builder *b, struct thread_id id,
 						enum sample_kind kind);

@@ -205,6 +205,12 @@ def test_check():
     watched(session, ("keeper of readers", "reader"))
 
 
+def test_visits():
+    """The process that visits threads for --wall has no rights but to run its two programs."""
+    need_root()
+    watched(lambda: recorded("--wall", "-d", "1", "-a", during=lambda recorder, watch: all_known(watch)), ("visitor",))
+
+
 def test_every_class_was_seen():
     """Behind all the others."""
     need_root()

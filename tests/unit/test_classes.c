@@ -29,6 +29,7 @@ static const char *const labels[HELPER_CLASS_COUNT] = {
 	[HELPER_BUILDER] = "builder",
 	[HELPER_SYMBOLS] = "sandboxed reader",
 	[HELPER_SERVER] = "server of `record --open`",
+	[HELPER_VISITOR] = "visitor",
 };
 
 #define NAME_OF(name)                                                                              \

@@ -19,6 +19,7 @@
 union event {
 	struct event_header header;
 	struct sample_event sample;
+	struct visit_event visit;
 	struct mmap_event mmap;
 	struct comm_event comm;
 	struct lost_event lost;
@@ -55,6 +56,29 @@ static void make_sample(union event *e)
 	e->sample.frames[2] = frame_pack(FRAME_IP, 0x401000);
 	e->sample.frames[3] = frame_pack(FRAME_POINTER, 0x401100);
 	e->sample.frames[4] = frame_pack(FRAME_TABLE, 0x401200);
+}
+
+static void make_visit(union event *e)
+{
+	union event *stack = malloc(sizeof(*stack));
+
+	make_sample(stack);
+	make(e, EVENT_VISIT, sizeof(e->visit.account) + stack->header.size);
+	memcpy(&e->visit.stack, stack, stack->header.size);
+	e->visit.account.seen = 41;
+	e->visit.account.unchanged = 40;
+	e->visit.account.call = 202;
+	e->visit.account.found = VISIT_IO_WAIT;
+	free(stack);
+}
+
+static void make_visit_books(union event *e)
+{
+	struct visit_books_event *books = (struct visit_books_event *)e;
+
+	make(e, EVENT_VISIT_BOOKS, sizeof(*books));
+	books->lines = VISIT_LINE_COUNT;
+	books->hz = 20;
 }
 
 static struct stack_copy *copy_of(union event *e)
@@ -173,11 +197,13 @@ static void make_fixed(union event *e, enum event_type type)
 }
 
 static const enum event_type types[] = {
-	EVENT_SAMPLE,	EVENT_THREAD_CPU, EVENT_MMAP,	      EVENT_COMM,	EVENT_FORK,
-	EVENT_EXIT,	EVENT_LOST,	  EVENT_PROCESS,      EVENT_THREAD,	EVENT_MAPS_READ,
-	EVENT_MEMORY,	EVENT_CGROUP,	  EVENT_BOOKS,	      EVENT_META,	EVENT_KALLSYMS,
-	EVENT_END,	EVENT_SYMBOL,	  EVENT_CLOCK_ANCHOR, EVENT_SYMBOL_DSO, EVENT_SYMBOLS_END,
-	EVENT_JIT_FILE, EVENT_JIT_BYTES,  EVENT_OUTSIDE,      EVENT_FACTS,
+	EVENT_SAMPLE,	EVENT_THREAD_CPU,   EVENT_MMAP,	      EVENT_COMM,
+	EVENT_FORK,	EVENT_EXIT,	    EVENT_LOST,	      EVENT_PROCESS,
+	EVENT_THREAD,	EVENT_MAPS_READ,    EVENT_MEMORY,     EVENT_CGROUP,
+	EVENT_BOOKS,	EVENT_META,	    EVENT_KALLSYMS,   EVENT_END,
+	EVENT_SYMBOL,	EVENT_CLOCK_ANCHOR, EVENT_SYMBOL_DSO, EVENT_SYMBOLS_END,
+	EVENT_JIT_FILE, EVENT_JIT_BYTES,    EVENT_OUTSIDE,    EVENT_FACTS,
+	EVENT_VISIT,	EVENT_VISIT_BOOKS,
 };
 
 static void make_sound(union event *e, enum event_type type)
@@ -185,6 +211,12 @@ static void make_sound(union event *e, enum event_type type)
 	switch (type) {
 	case EVENT_SAMPLE:
 		make_sample(e);
+		break;
+	case EVENT_VISIT:
+		make_visit(e);
+		break;
+	case EVENT_VISIT_BOOKS:
+		make_visit_books(e);
 		break;
 	case EVENT_MMAP:
 		make_mmap(e);
@@ -238,6 +270,8 @@ struct calls {
 	}
 
 CALLBACK(sample, EVENT_SAMPLE, sample_event)
+CALLBACK(visit, EVENT_VISIT, visit_event)
+CALLBACK(visit_books, EVENT_VISIT_BOOKS, visit_books_event)
 CALLBACK(thread_cpu, EVENT_THREAD_CPU, thread_cpu_event)
 CALLBACK(mmap, EVENT_MMAP, mmap_event)
 CALLBACK(comm, EVENT_COMM, comm_event)
@@ -276,6 +310,8 @@ static struct event_handler handler_for(struct calls *calls)
 	return (struct event_handler){
 		.context = calls,
 		.sample = received_sample,
+		.visit = received_visit,
+		.visit_books = received_visit_books,
 		.thread_cpu = received_thread_cpu,
 		.mmap = received_mmap,
 		.comm = received_comm,
@@ -368,6 +404,48 @@ static void test_unknown_types_are_skipped(void **state)
 }
 
 /* ---- broken events --------------------------------------------------------------------------- */
+
+/* X(what spoils it) */
+#define BAD_VISITS(X)                                                                              \
+	X(e->visit.stack.header.size -= 8)                                                         \
+	X(e->visit.stack.header.size += 8)                                                         \
+	X(e->visit.stack.header.type = EVENT_VISIT)                                                \
+	X(e->visit.stack.header.flags = EVENT_STACK_COPY)                                          \
+	X(e->visit.stack.user_frames = 60)                                                         \
+	X(e->visit.stack.user_end = STACK_END_COUNT)                                               \
+	X(e->visit.stack.notes = FRAME_NOTES_MAX + 1)                                              \
+	X(e->visit.account.seen = 43)                                                              \
+	X(e->visit.account.unchanged = 42)                                                         \
+	X(e->visit.account.call = VISIT_CALL_UNKNOWN - 1)                                          \
+	X(e->visit.account.found = VISIT_ALL + 1)                                                  \
+	X(e->header.size = sizeof(struct visit_event) - 8)
+
+static void test_visits(void **state)
+{
+	union event *e = malloc(sizeof(*e));
+	struct visit_books_event *books = (struct visit_books_event *)e;
+
+	(void)state;
+	make_visit(e);
+	assert_int_equal(event_check(&e->header, e->header.size), 0);
+	assert_ptr_equal(event_stack(&e->header), &e->visit.stack);
+	e->visit.account.found = VISIT_ACCOUNT;
+	assert_null(event_stack(&e->header));
+#define X(spoil)                                                                                   \
+	make_visit(e);                                                                             \
+	spoil;                                                                                     \
+	if (event_check(&e->header, sizeof(*e)) != -EBADMSG)                                       \
+		fail_msg("%s", #spoil);
+	BAD_VISITS(X)
+#undef X
+	make_visit_books(e);
+	books->lines = VISIT_LINE_COUNT + 1;
+	assert_int_equal(event_check(&e->header, sizeof(*e)), -EBADMSG);
+	make_visit_books(e);
+	books->hz = 0;
+	assert_int_equal(event_check(&e->header, sizeof(*e)), -EBADMSG);
+	free(e);
+}
 
 static void test_jit_events(void **state)
 {
@@ -538,6 +616,7 @@ int main(void)
 		cmocka_unit_test(test_each_type_reaches_its_callback),
 		cmocka_unit_test(test_copies_of_code_have_what_they_say),
 		cmocka_unit_test(test_unknown_types_are_skipped),
+		cmocka_unit_test(test_visits),
 		cmocka_unit_test(test_jit_events),
 		cmocka_unit_test(test_cut_events_are_not_read_beyond),
 		cmocka_unit_test(test_changed_bytes_are_not_believed),

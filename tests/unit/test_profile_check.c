@@ -16,6 +16,8 @@
 
 #include "profile/profile.h"
 
+#include <sysprof/profile_builder.h>
+
 /* Tables of their own for each case, so that a case can write to them. */
 struct fixture {
 	struct profile p;
@@ -27,7 +29,7 @@ struct fixture {
 	struct profile_stack stacks[3];
 	struct profile_process processes[2];
 	struct profile_thread threads[3];
-	struct profile_sample_type sample_types[2];
+	struct profile_sample_type sample_types[3];
 	struct profile_cpu_books books[2];
 	struct profile_meta meta[1];
 	struct profile_lost_range lost_ranges[2];
@@ -39,6 +41,10 @@ struct fixture {
 	struct profile_memory_reading readings[2];
 	struct profile_memory memories[2];
 	uint64_t epochs[2];
+	uint64_t wait_time[2], wait_weight[2];
+	struct stack_id wait_stack[2];
+	struct string_id wait_comm[2];
+	uint8_t wait_state[2];
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -48,8 +54,9 @@ static void fill_tables(struct fixture *f)
 	f->strings[0] = "";
 	f->strings[1] = "one";
 	f->strings[2] = "two";
-	f->sample_types[0] = f->sample_types[1] =
+	f->sample_types[0] = f->sample_types[2] =
 		(struct profile_sample_type){SAMPLE_CPU, {1}, {2}};
+	f->sample_types[1] = (struct profile_sample_type){SAMPLE_WALL, {1}, {2}};
 	f->dsos[1] = (struct profile_dso){.kind = DSO_FILE, .path = {1}, .name = {1}};
 	f->dsos[2] = (struct profile_dso){.kind = DSO_JIT, .path = {2}, .name = {2}};
 	f->functions[1] = (struct profile_function){.name = {1}, .dso = {1}};
@@ -106,15 +113,46 @@ static void fill_tables(struct fixture *f)
 	f->epochs[0] = f->epochs[1] = 120;
 }
 
+/* The second thread waits: 10 for a CPU, 40 for a lock, of 100. */
+static void fill_waits(struct fixture *f)
+{
+	f->wait_time[0] = 110;
+	f->wait_time[1] = 120;
+	f->wait_weight[0] = 10;
+	f->wait_weight[1] = 40;
+	f->wait_stack[0].v = f->wait_stack[1].v = 1;
+	f->wait_comm[0].v = f->wait_comm[1].v = 1;
+	f->wait_state[0] = WALL_RUNNABLE;
+	f->wait_state[1] = WALL_LOCK;
+	f->threads[2].samples[SAMPLE_WALL] = (struct profile_samples){.count = 2,
+								      .tick_sum = 2,
+								      .time = f->wait_time,
+								      .weight = f->wait_weight,
+								      .stack = f->wait_stack,
+								      .comm = f->wait_comm,
+								      .state = f->wait_state};
+	f->threads[2].wall = (struct profile_wall){.since = 50,
+						   .until = 150,
+						   .running = 30,
+						   .runnable = 10,
+						   .blocked = 40,
+						   .unvisited = 20};
+}
+
 static void fill(struct fixture *f)
 {
 	memset(f, 0, sizeof(*f));
 	fill_tables(f);
+	fill_waits(f);
 	f->p = (struct profile){
 		.strings = f->strings,
 		.string_count = COUNT(f->strings),
 		.sample_types = f->sample_types,
-		.sample_type_count = 1,
+		.sample_type_count = 2,
+		.visits = {.hz = 20,
+			   .count = {[VISIT_LINE_LOOKS] = 3,
+				     [VISIT_LINE_UNCHANGED] = 1,
+				     [VISIT_LINE_WALKED] = 2}},
 		.dsos = f->dsos,
 		.dso_count = COUNT(f->dsos),
 		.functions = f->functions,
@@ -162,7 +200,7 @@ static void fill(struct fixture *f)
 	X(f->processes[0].pid = 1, "processes: the placeholder")                                   \
 	X(f->threads[0].tid = 1, "threads: the placeholder")                                       \
 	X(f->p.sample_types = NULL, "array is missing")                                            \
-	X(f->p.sample_type_count = 2, "sample type 1: kind 0 is listed twice")                     \
+	X(f->p.sample_type_count = 3, "sample type 2: kind 0 is listed twice")                     \
 	X(f->p.sample_type_count = 0, "thread 1: samples of kind 0, not listed")                   \
 	X(f->sample_types[0].kind = SAMPLE_KIND_COUNT, "sample type 0: kind")                      \
 	X(f->sample_types[0].name.v = 0, "sample type 0: name")                                    \
@@ -267,6 +305,21 @@ static void fill(struct fixture *f)
 	X(f->books[1].cpu = 0, "books 1: CPU 0")                                                   \
 	X(f->books[0].due = 7, "books of CPU 0: due")                                              \
 	X(f->books[1].due = 1, "books of CPU 1: due")                                              \
+	X(f->threads[2].samples[SAMPLE_WALL].state = NULL, "thread 2: its states")                 \
+	X(f->wait_state[1] = WALL_RUNNING, "thread 2: wait 1 has state")                           \
+	X(f->wait_state[1] = WALL_STATE_COUNT, "thread 2: wait 1 has state")                       \
+	X(f->wait_state[1] = WALL_STATE_OPEN | WALL_LOCK, "thread 2: wait 1 has state")            \
+	X(f->wait_state[1] = WALL_RUNNABLE, "thread 2: its waits do not add up")                   \
+	X(f->wait_weight[1] = 41, "thread 2: its waits do not add up")                             \
+	X(f->threads[2].wall.blocked = 39, "thread 2: its waits do not add up")                    \
+	X(f->threads[1].wall.blocked = 1, "thread 1: its waits do not add up")                     \
+	X(f->threads[2].wall.running = 31, "thread 2: its time does not add up")                   \
+	X(f->threads[2].wall.unvisited = 0, "thread 2: its time does not add up")                  \
+	X(f->threads[2].wall.since = 151, "thread 2: its time is out")                             \
+	X(f->threads[2].wall.until = UINT64_MAX, "thread 2: its time is out")                      \
+	X(f->threads[2].wall.running = UINT64_MAX, "thread 2: its time is out")                    \
+	X(f->p.visits.count[VISIT_LINE_WALKED] = 1, "3 looks had 2 results")                       \
+	X(f->p.visits.count[VISIT_LINE_DUE] = UINT64_MAX, "a line overflows")                      \
 	X(f->books[0].count[BOOK_IDLE] = UINT64_MAX, "books of CPU 0: the sum")
 
 static void right_profile_passes(void **state)

@@ -52,7 +52,7 @@ __attribute__((format(printf, 2, 0))) static int keep_message(enum libbpf_print_
 	return 0;
 }
 
-static void catch_messages(void)
+void catch_libbpf_messages(void)
 {
 	libbpf_message[0] = '\0';
 	libbpf_set_print(keep_message);
@@ -123,13 +123,14 @@ static void set_knobs(struct bpf_session *s, const struct bpf_session_options *o
 /*
  * libbpf's message helps, unless privileges are missing: then it only lists what libbpf tried.
  */
-static int explain_load(int err, struct failure *failure)
+int explain_libbpf(int err, const char *programs, struct failure *failure)
 {
 	char attempt[LIBBPF_MESSAGE_SIZE + 64];
 
+	snprintf(attempt, sizeof(attempt), "cannot load %s", programs);
 	if (err == -EPERM || !libbpf_message[0])
-		return features_explain(failure, err, "cannot load the eBPF programs");
-	snprintf(attempt, sizeof(attempt), "cannot load the eBPF programs (%s)", libbpf_message);
+		return features_explain(failure, err, attempt);
+	snprintf(attempt, sizeof(attempt), "cannot load %s (%s)", programs, libbpf_message);
 	if (err != -EACCES && err != -EINVAL && err != -E2BIG)
 		return features_explain(failure, err, attempt);
 	fail(failure, err, "%s: rejected by this kernel's verifier", attempt);
@@ -158,7 +159,7 @@ static int load_programs(struct bpf_session *s, const struct bpf_session_options
 {
 	int possible = libbpf_num_possible_cpus(), err;
 
-	catch_messages();
+	catch_libbpf_messages();
 	if (possible < 0)
 		return fail(failure, possible, "cannot count the possible CPUs: %s",
 			    strerror(-possible));
@@ -182,7 +183,7 @@ static int load_programs(struct bpf_session *s, const struct bpf_session_options
 	if (!err)
 		err = sampler_bpf__load(s->skel);
 	if (err)
-		return explain_load(err, failure);
+		return explain_libbpf(err, "the eBPF programs", failure);
 	s->book_count = possible;
 	s->books = map_array(s->skel->maps.books, s->book_count, sizeof(*s->books));
 	if (!s->books)
@@ -194,7 +195,7 @@ static int attach_hooks(struct bpf_session *s, struct failure *failure)
 {
 	int err;
 
-	catch_messages();
+	catch_libbpf_messages();
 	err = sampler_bpf__attach(s->skel);
 	if (err)
 		return features_explain(failure, err, "cannot attach to the scheduler's events");

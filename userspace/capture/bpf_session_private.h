@@ -15,6 +15,7 @@
 #include "capture/tick_rings.h"
 
 #include "sampler.skel.h"
+#include "visit.skel.h"
 
 #define NO_RING SIZE_MAX
 
@@ -67,6 +68,7 @@ struct bpf_session {
 	unsigned char *segments[UNWIND_SEGMENTS];
 	int segment_fd; /* the first segment, also the model of later ones; -1: none */
 	uint16_t runtime_slots[RUNTIME_SLOTS]; /* as the map of that name */
+	__u64 *table_changes;		       /* of the visitor; NULL: there is none */
 	int epoll_fd;
 	struct ring_buffer *wakes;
 	bool woken_by_root;
@@ -77,6 +79,10 @@ struct bpf_session {
 };
 
 /* ---- bpf_session.c --------------------------------------------------------------------------- */
+
+/* Keep libbpf's messages from now on, for explain_libbpf(): why `programs` ("the eBPF programs") were not loaded. */
+void catch_libbpf_messages(void);
+int explain_libbpf(int err, const char *programs, struct failure *failure);
 
 /* Run the program `prepare` here and now. */
 int bpf_session__run_prepare(struct bpf_session *s);

@@ -15,6 +15,7 @@
 #include <linux/capability.h>
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
 #include <sysprof/bpf_shared.h>
@@ -339,10 +340,24 @@ static void probe_perf(struct features *f)
 		    fd < 0 ? strerror(-fd) : "");
 }
 
+/* Functions of the kernel that the programs call; the youngest decides. */
+const char *features_visits_refused(void)
+{
+	static const char *const needed[] = {"bpf_iter_task_new", "bpf_task_from_pid",
+					     "bpf_rcu_read_lock"};
+	struct btf *btf = btf__load_vmlinux_btf();
+	bool missing = !btf;
+
+	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]) && !missing; i++)
+		missing = btf__find_by_name_kind(btf, needed[i], BTF_KIND_FUNC) < 0;
+	btf__free(btf);
+	return missing ? "since Linux 6.7" : NULL;
+}
+
 static void probe_kernel(struct features *f)
 {
 	struct utsname name = {};
-	const char *cgroup_root = target_cgroup_root();
+	const char *cgroup_root = target_cgroup_root(), *visits;
 
 	uname(&name);
 	add_feature(f, "kernel", "release", FEATURE_INFO, true, "", "%.64s %.32s", name.release,
@@ -352,6 +367,11 @@ static void probe_kernel(struct features *f)
 	set_remedy(f, "boot a kernel with CONFIG_DEBUG_INFO_BTF=y; in a container, mount /sys");
 	probe_bpf(f);
 	probe_perf(f);
+	visits = features_visits_refused();
+	add_feature(f, "kernel", "visits", FEATURE_INFO, !visits,
+		    "--wall does not work: nothing is known of threads that wait", "%s",
+		    visits ? visits : "since Linux 6.7");
+	set_remedy(f, "boot Linux 6.7 or later");
 	add_feature(f, "kernel", "cgroup2", FEATURE_INFO, cgroup_root, "--cgroup does not work",
 		    "%s", cgroup_root ? cgroup_root : "not mounted");
 	set_remedy(f, "mount -t cgroup2 none " CGROUP_ROOT);

@@ -46,4 +46,7 @@ bool features__can_record(const struct features *features);
  */
 int features_explain(struct failure *failure, int error, const char *attempt);
 
+/* Why threads cannot be visited (--wall), as a sentence; NULL: they can. */
+const char *features_visits_refused(void);
+
 #endif

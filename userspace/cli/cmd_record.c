@@ -125,6 +125,8 @@ static void fill_live_options(const struct record_options *options, struct live_
 		.ids = threads ? options->threads : options->processes,
 		.id_count = threads ? options->thread_count : options->process_count,
 		.jvm_perfmap = options->jvm_perfmap,
+		.wall_hz = options->wall ? options->wall_hz : 0,
+		.wall_budget = options->wall_budget,
 	};
 }
 
@@ -537,6 +539,9 @@ const struct command cmd_record = {
 		"      --no-kernel           without kernel stacks\n"
 		"      --max-depth N         user frames per stack, default 256\n"
 		"      --clock CLOCK         auto (default), tsc or monotonic\n"
+		"      --wall[=HZ]           also what threads wait for: visits per second, default 200,\n"
+		"                            with -a 20 (report --wall; .pb.gz); --no-wall: not (default)\n"
+		"      --wall-cpu SHARE      CPU time limit of visits, default 0.5% of one CPU\n"
 		"\n"
 		"Output:\n"
 		"  -o, --output FILE         may be repeated; the suffix picks the format, or FORMAT:FILE:\n"

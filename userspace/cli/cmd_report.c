@@ -70,14 +70,10 @@ static void terminal__init(struct terminal *terminal)
 struct arguments {
 	struct report_options report;
 	bool tree, callers, min_given;
+	const char *by; /* NULL: not given */
 	unsigned int top;
 	bool java_signatures;
 };
-
-static int take_by(const struct given_option *o)
-{
-	return report_by_parse(o->value, &((struct arguments *)o->fields)->report.by);
-}
 
 static int take_min(const struct given_option *o)
 {
@@ -88,8 +84,8 @@ static int take_min(const struct given_option *o)
 }
 
 static const struct cli_option rows[] = {
-	{"by", .has_value = true, .take = take_by,
-	 .expected = "function, thread, process, dso or line"},
+	{"by", .has_value = true, .take = option_text, .field = offsetof(struct arguments, by)},
+	{"wall", .take = option_set, .field = offsetof(struct arguments, report.wall)},
 	{"tree", .take = option_set, .field = offsetof(struct arguments, tree)},
 	{"callers", .take = option_set, .field = offsetof(struct arguments, callers)},
 	{"min", .has_value = true, .take = take_min, .expected = "a share, as in 0.5% or 0.005"},
@@ -101,6 +97,17 @@ static const struct cli_option rows[] = {
 	{},
 };
 
+/* What it means depends on --wall, which may come behind. */
+static int check_by(struct arguments *arguments)
+{
+	struct report_options *report = &arguments->report;
+
+	if (!arguments->by)
+		return 0;
+	return report->wall ? report_wall_by_parse(arguments->by, &report->wall_by)
+			    : report_by_parse(arguments->by, &report->by);
+}
+
 static int parse_options(struct arguments *arguments, int argc, char **argv)
 {
 	struct terminal terminal;
@@ -111,6 +118,13 @@ static int parse_options(struct arguments *arguments, int argc, char **argv)
 	if (argc - optind != 1)
 		return usage_error(&cmd_report,
 				   argc - optind ? "more than one input" : "no input given");
+	if (check_by(arguments))
+		return usage_error(&cmd_report, "--by %s: expected %s", arguments->by,
+				   arguments->report.wall
+					   ? "state, function or thread"
+					   : "function, thread, process, dso or line");
+	if (arguments->report.wall && arguments->tree)
+		return usage_error(&cmd_report, "--wall has no --tree");
 	if (arguments->callers && !arguments->tree)
 		return usage_error(&cmd_report, "--callers needs --tree");
 	if (arguments->tree)
@@ -137,6 +151,11 @@ static int report_input(const char *path, const struct arguments *arguments)
 	if (err)
 		return EXIT_FAILED;
 	request.profile = input.profile;
+	if (arguments->report.wall && !input.profile->visits.hz) {
+		log_print(LOG_ERROR, "%s has no waits: record with --wall -o FILE.sysprof", path);
+		input__close(&input);
+		return EXIT_FAILED;
+	}
 	err = report_write(&request, &arguments->report);
 	if (!err && (fflush(stdout) || ferror(stdout)))
 		err = errno ? -errno : -EIO;
@@ -158,19 +177,22 @@ static int run_report(int argc, char **argv)
 
 const struct command cmd_report = {
 	.name = "report",
-	.arguments =
-		"IN [--by function|thread|process|dso|line] [--tree [--callers]] [--min SHARE]\n"
-		"                      [--top N] [--java-signatures] [--json]",
+	.arguments = "IN [--by function|thread|process|dso|line] [--tree [--callers]]\n"
+		     "                      [--wall [--by state|function|thread]] [--min SHARE]\n"
+		     "                      [--top N] [--java-signatures] [--json]",
 	.summary = "print where CPU time was spent",
 	.help = "  sysprof report x.sysprof\n"
 		"  sysprof report x.sysprof --by thread --top 10\n"
 		"  sysprof report x.sysprof --tree --min 2%\n"
 		"  sysprof report x.sysprof --tree --callers\n"
 		"  sysprof report CPU.1234.cpuprofile\n"
+		"  sysprof report x.sysprof --wall --by function\n"
 		"\n"
 		"IN is a recording, or a profile in any format that `convert` reads.\n"
 		"\n"
 		"      --by WHAT    function (default), thread, process, dso or line\n"
+		"      --wall       all time of the threads, not CPU time: of a recording made with --wall;\n"
+		"                   by state (default), function or thread\n"
 		"      --tree       a call tree, from the roots down; by thread or process: one each\n"
 		"      --callers    with --tree: the functions with most samples, and their callers\n"
 		"      --min SHARE  leave out smaller shares, as in 0.5% or 0.005; default of a tree: 0.5%\n"

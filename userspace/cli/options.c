@@ -57,7 +57,9 @@ static void make_table(const struct cli_option *rows, bool stops, struct getopt_
 	size_t i;
 
 	for (i = 0; rows[i].name; i++) {
-		table->options[i] = (struct option){rows[i].name, rows[i].has_value, NULL,
+		int has_value = rows[i].value_is_optional ? optional_argument : rows[i].has_value;
+
+		table->options[i] = (struct option){rows[i].name, has_value, NULL,
 						    rows[i].letter ? rows[i].letter
 								   : LONG_ONLY + (int)i};
 		if (rows[i].letter)

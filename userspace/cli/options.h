@@ -26,10 +26,11 @@ struct cli_option {
 	const char *name; /* the long one; NULL ends the table */
 	char letter;	  /* the short one; 0: none */
 	bool has_value;
-	take_option_fn *take; /* NULL: the option is ignored */
-	size_t field;	      /* offset of what is set */
-	uint64_t min, max;    /* of a number; min: what option_choose() sets */
-	const char *expected; /* what the value should be; NULL: a number from min to max */
+	take_option_fn *take;	/* NULL: the option is ignored */
+	size_t field;		/* offset of what is set */
+	uint64_t min, max;	/* of a number; min: what option_choose() sets */
+	const char *expected;	/* what the value should be; NULL: a number from min to max */
+	bool value_is_optional; /* --name or --name=VALUE */
 };
 
 #define OPTIONS_MAX	      48 /* rows of a table */

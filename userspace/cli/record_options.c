@@ -17,6 +17,11 @@
 #define HZ_MAX		  20000	  /* 50 µs; far beyond it a CPU does nothing but take samples */
 #define PID_LIMIT	  4194304 /* PID_MAX_LIMIT of 64-bit kernels */
 #define CPU_LIMIT	  8191
+#define WALL_HZ_DEFAULT	  200
+#define WALL_HZ_SYSTEM	  20
+#define WALL_HZ_MAX	  1000
+#define WALL_BUDGET	  5000	 /* millionths of a CPU */
+#define WALL_BUDGET_LEAST 0.0001 /* a share */
 #define OUTPUT_DEFAULT	  "sysprof.json.gz"
 
 static int take_ids(const struct given_option *o, uint32_t **ids, size_t *count)
@@ -101,6 +106,25 @@ static int take_verbose(const struct given_option *o)
 	return 0;
 }
 
+static int take_wall(const struct given_option *o)
+{
+	struct record_options *options = o->fields;
+
+	options->wall = true;
+	return o->value ? option_number(o) : 0;
+}
+
+static int take_wall_budget(const struct given_option *o)
+{
+	double share;
+	int err = parse_share(o->value, &share);
+
+	if (err || share < WALL_BUDGET_LEAST)
+		return -EINVAL;
+	((struct record_options *)o->fields)->wall_budget = (unsigned int)(share * 1e6);
+	return 0;
+}
+
 #define FIELD(name) .field = offsetof(struct record_options, name)
 
 const struct cli_option record_option_rows[] = {
@@ -114,6 +138,11 @@ const struct cli_option record_option_rows[] = {
 	{"call-graph", 'g', true, take_call_graph, .expected = "auto, fp or none"},
 	{"cpus", 'C', true, take_cpus, .expected = "one list of CPUs, as in 0,2-4"},
 	{"cgroup", 0, true, option_text, FIELD(cgroup)},
+	{"wall", 0, .value_is_optional = true, .take = take_wall, FIELD(wall_hz), .min = 1,
+	 .max = WALL_HZ_MAX},
+	{"no-wall", 0, false, option_clear, FIELD(wall)},
+	{"wall-cpu", 0, true, take_wall_budget,
+	 .expected = "a share of one CPU, as in 0.5% or 0.005"},
 	{"no-inherit", 0, false, option_clear, FIELD(inherit)},
 	{"no-kernel", 0, false, option_clear, FIELD(kernel_stacks)},
 	{"exclude-self", 0, false, option_set, FIELD(exclude_self)},
@@ -137,6 +166,8 @@ static int check_together(const struct record_options *options)
 {
 	int targets = !!options->processes + !!options->threads + options->all + !!options->command;
 
+	if (options->wall && options->cgroup)
+		return usage_error(&cmd_record, "--wall does not go with --cgroup");
 	/* a cgroup alone is a choice of the whole system */
 	if (targets == 0 && !options->cgroup)
 		return usage_error(&cmd_record, "no target: give -p, -t, -a or -- COMMAND");
@@ -153,6 +184,8 @@ static int set_defaults(struct record_options *options)
 
 	if (!options->hz)
 		options->hz = system ? HZ_DEFAULT_SYSTEM : HZ_DEFAULT;
+	if (!options->wall_hz)
+		options->wall_hz = system ? WALL_HZ_SYSTEM : WALL_HZ_DEFAULT;
 	if (!options->outputs.count &&
 	    outputs__add_default(&options->outputs, OUTPUT_DEFAULT, &failure))
 		return usage_error(&cmd_record, "%s", failure.what);
@@ -169,6 +202,7 @@ int record_options__parse(struct record_options *options, int argc, char **argv)
 		.unwind_memory = UNWIND_MEMORY_DEFAULT,
 		.ring_memory = RING_MEMORY_DEFAULT,
 		.kernel_stacks = true,
+		.wall_budget = WALL_BUDGET,
 		.inherit = true,
 		.max_depth = DEPTH_DEFAULT,
 		.symbol_cache = true,

@@ -32,6 +32,8 @@ struct record_options {
 	unsigned int ring_memory;   /* MiB, of all CPUs */
 	enum clock_choice clock;
 	unsigned int max_depth;
+	bool wall;			   /* --wall */
+	unsigned int wall_hz, wall_budget; /* millionths of a CPU */
 
 	struct outputs outputs;
 	bool symbol_cache, debuginfod, jvm_perfmap, java_signatures;

@@ -218,6 +218,21 @@ static void print_gils(const struct profile *p)
 	gil_table__fini(&table);
 }
 
+static void print_visits(const struct profile *p)
+{
+	const struct profile_visits *v = &p->visits;
+
+	if (!v->hz)
+		return;
+	fprintf(stderr, "  visits of threads that wait: %llu of %llu due, %.2f s CPU\n",
+		(unsigned long long)v->count[VISIT_LINE_MADE],
+		(unsigned long long)v->count[VISIT_LINE_DUE], v->cpu / 1e9);
+	if (v->count[VISIT_LINE_LEFT])
+		fprintf(stderr,
+			"  a thread's memory did not answer: visits ended, %llu threads were left\n",
+			(unsigned long long)v->count[VISIT_LINE_LEFT]);
+}
+
 /* Processes with stacks copied instead of walked in the kernel. */
 static void print_places(const struct place_store_stats *places)
 {
@@ -315,6 +330,7 @@ void summary__print(const struct summary *s)
 	print_jits(p);
 	print_runtimes(p);
 	print_gils(p);
+	print_visits(p);
 	print_tables(&s->session.tables);
 	if (s->session.mappings_left)
 		fprintf(stderr, "  mappings not kept: %llu, of processes with too many\n",

@@ -7,6 +7,9 @@
  * threads exactly. The time that a thread used after its last sample is that sample's; a thread that used CPU
  * time without being sampled has a sample of its own, of no ticks, in a function called "[not sampled]".
  *
+ * Of a profile with visits (record --wall) the values are [ticks, CPU time, wall time], and samples have the state of the thread
+ * as a label: "running" for those of ticks, whose wall time is their CPU time. Samples of waits have no ticks and no CPU time.
+ *
  * Code that is in no file (of a JIT compiler, or outside every mapping) has mapping 0.
  *
  * Flags. pprof looks for the symbols of a mapping without flags, on its own machine, and replaces the lines of
@@ -28,24 +31,28 @@
 #include "export/describe.h"
 #include "export/pprof_writer.h"
 
-#define MAX_LABELS 6
+#define MAX_LABELS 7
+#define MAX_VALUES 3
 
 /* A sample of the file: those of the thread in hand with one stack, one name and one state. */
 struct pprof_sample {
 	struct stack_id stack;
 	struct string_id comm;
 	enum gil_state gil;
-	uint64_t ticks, cpu;
+	enum wall_state state;
+	uint64_t ticks, cpu, wall;
 };
 
 static uint64_t hash_sample(const struct pprof_sample *s)
 {
-	return hash_combine(hash_u64((uint64_t)s->stack.v << 32 | s->comm.v), s->gil);
+	return hash_combine(hash_u64((uint64_t)s->stack.v << 32 | s->comm.v),
+			    s->gil + ((uint64_t)s->state << 8));
 }
 
 static bool is_same_sample(const struct pprof_sample *a, const struct pprof_sample *b)
 {
-	return a->stack.v == b->stack.v && a->comm.v == b->comm.v && a->gil == b->gil;
+	return a->stack.v == b->stack.v && a->comm.v == b->comm.v && a->gil == b->gil &&
+	       a->state == b->state;
 }
 
 DEFINE_MAP_OF(pprof_samples, struct pprof_sample, hash_sample, is_same_sample);
@@ -54,6 +61,7 @@ struct pprof {
 	const struct profile *p;
 	struct pprof_writer *writer;
 	struct code_tables *code;     /* the writer's */
+	bool has_wall;		      /* the profile has visits */
 	int error;		      /* the first one */
 	struct pprof_samples samples; /* scratch: those of one thread */
 };
@@ -101,9 +109,17 @@ static void add_gil_label(struct pprof *pp, struct pprof_labels *labels, enum gi
 			.text = code_tables__text(pp->code, gil_state_name(gil))};
 }
 
-/* Labels of a sample: the thread, with its name and state at that time. */
+static void add_state_label(struct pprof *pp, struct pprof_labels *labels, enum wall_state state)
+{
+	if (pp->has_wall && state != WALL_NONE)
+		labels->list[labels->count++] = (struct pprof_label){
+			.key = code_tables__text(pp->code, "state"),
+			.text = code_tables__text(pp->code, wall_state_name(state))};
+}
+
+/* Labels of a sample: the thread, with its name and states at that time. */
 static void fill_labels(struct pprof *pp, const struct profile_thread *thread,
-			struct string_id comm, enum gil_state gil, struct pprof_labels *labels)
+			const struct pprof_sample *sample, struct pprof_labels *labels)
 {
 	const struct profile_process *process = &pp->p->processes[thread->process.v];
 
@@ -111,29 +127,35 @@ static void fill_labels(struct pprof *pp, const struct profile_thread *thread,
 	add_number_label(pp, labels, "pid", process->pid);
 	add_number_label(pp, labels, "tid", thread->tid);
 	add_text_label(pp, labels, "process", process->name);
-	add_text_label(pp, labels, "thread", comm);
+	add_text_label(pp, labels, "thread", sample->comm);
 	add_text_label(pp, labels, "cgroup", process->cgroup);
-	add_gil_label(pp, labels, gil);
+	add_gil_label(pp, labels, sample->gil);
+	add_state_label(pp, labels, sample->state);
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-static void write_sample(struct pprof *pp, struct stack_id stack, uint64_t ticks, uint64_t cpu,
+static void write_sample(struct pprof *pp, const struct pprof_sample *sample,
 			 const struct pprof_labels *labels)
 {
-	const int64_t values[] = {(int64_t)ticks, (int64_t)cpu};
+	const int64_t values[MAX_VALUES] = {(int64_t)sample->ticks, (int64_t)sample->cpu,
+					    (int64_t)(sample->cpu + sample->wall)};
 
-	pprof_writer__sample(pp->writer, stack, values, 2, labels->list, labels->count);
+	pprof_writer__sample(pp->writer, sample->stack, values,
+			     pp->has_wall ? MAX_VALUES : MAX_VALUES - 1, labels->list,
+			     labels->count);
 	note_error(pp, pprof_writer__error(pp->writer));
 }
 
 /* The sample of the file to which a row belongs. */
-static struct pprof_sample *sample_of_row(struct pprof *pp, uint32_t thread, size_t row)
+static struct pprof_sample *sample_of_row(struct pprof *pp, const struct profile_samples *rows,
+					  size_t row)
 {
-	const struct profile_samples *rows = &pp->p->threads[thread].samples[SAMPLE_CPU];
 	const struct pprof_sample wanted = {.stack = rows->stack[row],
 					    .comm = rows->comm[row],
-					    .gil = profile_samples__gil(rows, row)};
+					    .gil = profile_samples__gil(rows, row),
+					    .state = rows->state ? profile_samples__state(rows, row)
+								 : WALL_RUNNING};
 	struct pprof_sample *sample = pprof_samples__need(&pp->samples, &wanted, NULL);
 
 	if (!sample)
@@ -141,44 +163,54 @@ static struct pprof_sample *sample_of_row(struct pprof *pp, uint32_t thread, siz
 	return sample;
 }
 
-static void collect_samples(struct pprof *pp, uint32_t thread)
+static void collect_samples(struct pprof *pp, const struct profile_thread *thread)
 {
-	const struct profile_samples *rows = &pp->p->threads[thread].samples[SAMPLE_CPU];
+	const struct profile_samples *rows = &thread->samples[SAMPLE_CPU];
+	const struct profile_samples *waits = &thread->samples[SAMPLE_WALL];
+	struct pprof_sample *sample;
 
 	pprof_samples__clear(&pp->samples);
 	for (size_t i = 0; i < rows->count && !pp->error; i++) {
-		struct pprof_sample *sample = sample_of_row(pp, thread, i);
-
+		sample = sample_of_row(pp, rows, i);
 		if (!sample)
 			return;
 		sample->ticks += profile_samples__ticks(rows, i);
 		sample->cpu += rows->weight[i];
 		if (i + 1 == rows->count)
-			sample->cpu += pp->p->threads[thread].cpu_tail;
+			sample->cpu += thread->cpu_tail;
+	}
+	for (size_t i = 0; i < waits->count && !pp->error; i++) {
+		sample = sample_of_row(pp, waits, i);
+		if (sample)
+			sample->wall += waits->weight[i];
 	}
 }
 
 static void write_thread(struct pprof *pp, uint32_t id)
 {
 	const struct profile_thread *thread = &pp->p->threads[id];
-	struct string_id comm = thread->name;
-	enum gil_state gil = GIL_UNKNOWN;
+	struct pprof_sample last = {
+		.comm = thread->name, .state = WALL_RUNNING, .cpu = thread->cpu_tail};
 	struct pprof_labels labels;
 
-	collect_samples(pp, id);
+	collect_samples(pp, thread);
 	for (size_t i = 0; i < pp->samples.count && !pp->error; i++) {
 		const struct pprof_sample *sample = &pp->samples.data[i];
 
-		if (!i || sample->comm.v != comm.v || sample->gil != gil)
-			fill_labels(pp, thread, sample->comm, sample->gil, &labels);
-		comm = sample->comm;
-		gil = sample->gil;
-		write_sample(pp, sample->stack, sample->ticks, sample->cpu, &labels);
+		if (!i || sample->comm.v != last.comm.v || sample->gil != last.gil ||
+		    sample->state != last.state)
+			fill_labels(pp, thread, sample, &labels);
+		last.comm = sample->comm;
+		last.gil = sample->gil;
+		last.state = sample->state;
+		write_sample(pp, sample, &labels);
 	}
-	if (pp->samples.count || !thread->cpu_tail)
+	if (thread->samples[SAMPLE_CPU].count || !thread->cpu_tail)
 		return;
-	fill_labels(pp, thread, comm, GIL_UNKNOWN, &labels);
-	write_sample(pp, (struct stack_id){0}, 0, thread->cpu_tail, &labels);
+	last.gil = GIL_UNKNOWN;
+	last.state = WALL_RUNNING;
+	fill_labels(pp, thread, &last, &labels);
+	write_sample(pp, &last, &labels);
 }
 
 /* ---- the profile ----------------------------------------------------------------------------- */
@@ -206,6 +238,8 @@ static void write_all(struct pprof *pp)
 
 	pprof_writer__sample_type(pp->writer, "samples", "count");
 	pprof_writer__sample_type(pp->writer, "cpu", "nanoseconds");
+	if (pp->has_wall)
+		pprof_writer__sample_type(pp->writer, "wall", "nanoseconds");
 	if (program.v) /* readers take the first mapping for the program */
 		code_tables__mapping(pp->code, program);
 	for (uint32_t i = 1; i < pp->p->thread_count && !pp->error; i++)
@@ -219,7 +253,9 @@ static int write_pprof(const struct export_request *request)
 {
 	static const struct pprof_writer_options options;
 	const struct profile *p = request->profile;
-	struct pprof pp = {.p = p, .writer = pprof_writer__new(p, &options, request->out)};
+	struct pprof pp = {.p = p,
+			   .has_wall = p->visits.hz > 0,
+			   .writer = pprof_writer__new(p, &options, request->out)};
 
 	if (!pp.writer)
 		return -ENOMEM;

@@ -83,6 +83,8 @@ int report_write(const struct export_request *request, const struct report_optio
 	if (request->left_out && options->json)
 		request->left_out->jits += request->profile->jit_count -
 					   described_jits(request->profile);
+	if (options->wall)
+		return report_wall(request, options);
 	return options->shape == REPORT_TABLE ? write_table(request, options)
 					      : write_tree(request, options);
 }

@@ -25,9 +25,19 @@ enum report_shape {
 #define REPORT_TOP_DEFAULT 40 /* rows of a table; a tree has no limit but its least share */
 #define REPORT_TREE_MIN	   0.005
 
+/* What waiting time is divided by. */
+enum report_wall_by {
+	REPORT_WALL_STATE,
+	REPORT_WALL_FUNCTION, /* the innermost function of the program that waits, and how */
+	REPORT_WALL_THREAD,
+	REPORT_WALL_BY_COUNT
+};
+
 struct report_options {
 	enum report_by by;
 	enum report_shape shape;
+	bool wall; /* time by what threads do, not CPU time by samples: `wall_by` holds, `by` and `shape` do not */
+	enum report_wall_by wall_by;
 	double min_share; /* 0..1: rows with less self samples, nodes with less samples are left out */
 	bool json;
 	/* Of a terminal; text only. */
@@ -37,6 +47,9 @@ struct report_options {
 
 /* "function", "thread", "process", "dso", "line"; -EINVAL. */
 int report_by_parse(const char *text, enum report_by *by);
+
+/* "state", "function", "thread"; -EINVAL. */
+int report_wall_by_parse(const char *text, enum report_wall_by *by);
 
 /* 0 or negative errno; a write error may be visible in ferror() only. Of the request: profile, out, top, left_out. */
 int report_write(const struct export_request *request, const struct report_options *options);

@@ -146,6 +146,10 @@ int report_tree__init(struct report_tree *tree, const struct profile *p, enum re
 		      bool callers, uint64_t min);
 void report_tree__fini(struct report_tree *tree);
 
+/* ---- report_wall.c: what threads do, and wait for -------------------------------------------- */
+
+int report_wall(const struct export_request *request, const struct report_options *options);
+
 /* ---- the parts ------------------------------------------------------------------------------- */
 
 /* A table: `rows` are those to be shown, `count` is the number of all that are not below the least share. */

@@ -52,4 +52,6 @@ const struct helper_class helper_classes[HELPER_CLASS_COUNT] = {
 			    .cpu_seconds = 30,	     /* by default: the module's size decides */
 			    .files = 256},
 	[HELPER_SERVER] = {.as_parent = true},
+	/* to run a program takes its descriptor only */
+	[HELPER_VISITOR] = {.name = "sysprof-visitor"},
 };

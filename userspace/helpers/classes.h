@@ -20,6 +20,7 @@ enum helper_class_id {
 	HELPER_BUILDER,	      /* builds an unwind table */
 	HELPER_SYMBOLS,	      /* reads ELF and DWARF of a module */
 	HELPER_SERVER,	      /* serves a profile */
+	HELPER_VISITOR,	      /* visits threads that do not run */
 	HELPER_CLASS_COUNT
 };
 

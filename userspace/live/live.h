@@ -41,6 +41,8 @@ struct live_options {
 	const char *command_line; /* of this run */
 	bool jvm_perfmap;	  /* request the maps of HotSpot processes */
 	bool no_memory;		  /* how much memory processes have is of no interest */
+	unsigned int wall_hz;	  /* visits of threads that do not run, a second; 0: none */
+	unsigned int wall_budget; /* … and so many millionths of a CPU at most */
 	bool facts;		  /* read facts of processes: EVENT_FACTS */
 	/* Variables of their environment, beside those that are always read; copied. */
 	const char *const *fact_names;

@@ -78,6 +78,7 @@ struct live {
 	struct kernel_modules modules;
 	struct live_part *code;	  /* names of runtimes' functions */
 	struct live_part *groups; /* NULL: the kernel side does not report them */
+	struct live_part *wall;	  /* NULL: threads are not visited */
 	struct event_source_requests requests;
 	struct jit_tail *jit;
 

@@ -7,14 +7,17 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "capture/clock_reader.h"
 #include "capture/cpu_idle.h"
 #include "live/parts/parts.h"
+#include "live/parts/wall.h"
 #include "procfs/kernel_snapshot.h"
 #include "procfs/machine_facts.h"
 #include "live/live_private.h"
 #include "live/readers.h"
+#include "stream/event_decode.h"
 #include "stream/meta.h"
 
 #define FILES_PATIENCE	500000ull     /* ns: for readers to find a file, within a tick */
@@ -169,6 +172,39 @@ static int add_parts(struct live *live, const struct live_options *options)
 	return err;
 }
 
+/* An event_push_fn. A visit has a stack as a sample has, and what follows samples follows visits. */
+static int push_visit(void *context, struct event_header *event)
+{
+	struct live *live = context;
+	struct visit_event *visit = (struct visit_event *)event;
+	struct task *task;
+	int err = event->type == EVENT_VISIT ? event_check(event, event->size) : 0;
+
+	if (!err && event->type == EVENT_VISIT) {
+		task = tasks__need(live->tasks, (pid_t)visit->stack.tgid);
+		if (task && !(visit->account.found & VISIT_ACCOUNT))
+			err = call_parts(live->parts, sampled, task, &visit->stack);
+	}
+	return err ? err : event_queue__push(live->queue, event);
+}
+
+/* The last part, since it needs the session. */
+static int add_wall(struct live *live, const struct live_options *options, struct failure *failure)
+{
+	const struct wall_options wall = {.hz = options->wall_hz,
+					  .budget = options->wall_budget,
+					  .push = push_visit,
+					  .context = live};
+	struct live_part *part = live->parts;
+
+	if (!options->wall_hz)
+		return 0;
+	while (part->object)
+		part++;
+	live->wall = part;
+	return wall_part__new(&wall, live->session, part, failure);
+}
+
 /* ---- opening --------------------------------------------------------------------------------- */
 
 /* True for a zombie, until it is reaped. */
@@ -237,6 +273,9 @@ int live__open(const struct live_options *options, struct live **result, struct 
 		goto err_out;
 	if (live->groups)
 		groups_part__attach(live->groups, live->session);
+	err = add_wall(live, options, failure);
+	if (err)
+		goto err_out;
 	err = live_pace__init(live);
 	if (err) {
 		fail(failure, err, "cannot prepare the recording: %s", strerror(-err));
@@ -258,6 +297,8 @@ void live__free(struct live *live)
 		return;
 	if (live->wakes > 0)
 		close(live->wakes);
+	if (live->wall && live->wall->object)
+		live->wall->free(steal_ptr(live->wall->object));
 	bpf_session__free(live->session);
 	proc_snapshot__free(live->proc);
 	dso_opener__free(live->opener);
@@ -382,6 +423,8 @@ int live__start(struct live *live, struct failure *failure)
 	if (err)
 		return err;
 	live->started = true;
+	if (live->wall)
+		wall_part__start(live->wall);
 	err = live_push_number(live, META_SAMPLING_START, live->start_time, live->start_time);
 	return err ? fail(failure, err, "cannot start: %s", strerror(-err)) : 0;
 }

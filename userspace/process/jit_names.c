@@ -548,19 +548,23 @@ static struct done_stack put_together(struct jit_names *j, struct stack_id id, u
 	return result;
 }
 
-static void name_samples(struct jit_names *j, struct thread_id thread)
+/* CPU samples alone are counted. */
+static void name_samples(struct jit_names *j, struct thread_id thread, enum sample_kind kind)
 {
-	struct builder_samples samples = profile_builder__samples(j->builder, thread, SAMPLE_CPU);
+	struct builder_samples samples = profile_builder__samples(j->builder, thread, kind);
 	struct code_process *process = find_process(j, samples.process);
 
 	for (size_t i = 0; process && i < samples.count; i++) {
 		struct done_stack result;
 
-		process->read += j->done[samples.stack[i].v].is_read;
+		if (kind == SAMPLE_CPU)
+			process->read += j->done[samples.stack[i].v].is_read;
 		if (!j->done[samples.stack[i].v].has_code)
 			continue;
 		result = put_together(j, samples.stack[i], samples.time[i]);
 		samples.stack[i] = result.stack;
+		if (kind != SAMPLE_CPU)
+			continue;
 		process->samples++;
 		process->unnamed += result.unnamed;
 		process->ambiguous += result.ambiguous;
@@ -652,8 +656,10 @@ int name_jit_code(struct profile_builder *builder, struct jit_sources *sources,
 		err = read_all(&j);
 	if (!err)
 		err = look_at_stacks(&j);
-	for (uint32_t i = 1; i <= profile_builder__thread_count(builder) && !err; i++)
-		name_samples(&j, (struct thread_id){i});
+	for (uint32_t i = 1; i <= profile_builder__thread_count(builder) && !err; i++) {
+		name_samples(&j, (struct thread_id){i}, SAMPLE_CPU);
+		name_samples(&j, (struct thread_id){i}, SAMPLE_WALL);
+	}
 	for (size_t i = 0; i < j.process_count && !err; i++)
 		describe_process(&j, &j.processes[i]);
 	jit_names__fini(&j);

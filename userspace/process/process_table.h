@@ -169,6 +169,35 @@ struct thread_clock {
 	uint64_t start;	 /* of the thread that the clock began with, before any execve */
 };
 
+/* The wall clock of a thread that is visited: process/wall_accounts.c. */
+struct thread_wall {
+	bool known;
+	uint64_t seen; /* CLOCK_MONOTONIC ns: up to then its time is accounted for */
+	uint64_t cpu, delay, switches;	 /* as much of them is */
+	uint64_t blocked_due, delay_due; /* time that no visit has been given yet, ns */
+	uint64_t not_waited;		 /* that it neither ran nor waited, as interrupts take */
+	struct profile_wall sums;	 /* of this window */
+	/* how the last visit found it, and the time that this has got so far */
+	enum wall_state state; /* WALL_NONE: as nothing, or there was none in this window */
+	uint8_t open;	       /* WALL_STATE_OPEN, or 0 */
+	struct stack_id stack;
+	struct string_id comm;
+	uint64_t found_at, weight;
+};
+
+/* In the thread's next life, after an execve. */
+static inline void thread_wall__go_on(struct thread_wall *next, const struct thread_wall *wall)
+{
+	*next = (struct thread_wall){
+		.known = wall->known,
+		.seen = wall->seen,
+		.cpu = wall->cpu,
+		.delay = wall->delay,
+		.switches = wall->switches,
+		.sums.since = wall->seen,
+	};
+}
+
 struct thread_life {
 	struct life_number number;
 	struct process_life *process;
@@ -179,6 +208,7 @@ struct thread_life {
 	bool from_proc;	     /* reported by /proc */
 	bool counted;	     /* it is in a profile, of this window or one before, and remains */
 	struct thread_clock cpu;
+	struct thread_wall wall;
 	uint64_t last_sample; /* time */
 
 	/* process_table's own */

@@ -24,8 +24,10 @@
 #include "process/managed_frames.h"
 #include "process/profile_symbols.h"
 #include "process/recorder_private.h"
+#include "process/wall_states.h"
 
-#define RUNTIME_LOOKS (4u << 20)    /* of one window */
+#define RUNTIME_LOOKS (4u << 20)   /* of one window */
+#define VISITS_LIMIT  (1ull << 56) /* of hostile recordings */
 #define NOTES_PASS    1000000000ull /* ns from a process's first map until no note is from before it */
 
 struct recorder {
@@ -35,6 +37,7 @@ struct recorder {
 	struct profile *session; /* in the builder */
 	uint64_t start;		 /* of the window; 0: the recording's */
 	uint64_t last_time;
+	uint64_t visited; /* CLOCK_MONOTONIC ns: when the latest visit began, as far as known */
 	bool ended, closed, observes;
 	bool failed; /* no memory */
 
@@ -175,6 +178,8 @@ static void on_thread_forgotten(void *context, struct thread_life *thread)
 	struct recorder *r = context;
 
 	thread_accounts__settle(&r->accounts, thread, r->last_time);
+	if (wall_accounts__settle(&r->accounts, thread))
+		r->failed = true;
 }
 
 static struct process_observer observer_of(struct recorder *r)
@@ -575,6 +580,62 @@ static int on_sample(void *context, const struct sample_event *e)
 	return result_of(r, 0);
 }
 
+/* Account and stack of a thread that does not run. */
+static int on_visit(void *context, const struct visit_event *e)
+{
+	struct recorder *r = context;
+	struct wall_visit visit = {};
+	struct window_thread *entry;
+	struct thread_life *thread;
+	bool open;
+	int err;
+
+	advance(r, &e->account.header);
+	thread = world__thread_at(r->world, e->stack.tgid, e->stack.tid, e->account.header.time);
+	if (!thread)
+		return -ENOMEM;
+	entry = window_lives__show(&r->lives, thread, e->account.header.time,
+				   recording_facts__period(r->facts));
+	if (!entry)
+		return -ENOMEM;
+	r->visited = max_u64(r->visited, e->account.seen);
+	visit.state = wall_state_of_visit(&e->account, &open);
+	visit.open = open ? WALL_STATE_OPEN : 0;
+	visit.comm = entry->comm;
+	if (visit.state != WALL_NONE)
+		visit.stack = make_stack(r, thread->process, &entry->memo, &e->stack);
+	err = wall_accounts__visit(&r->accounts, thread, e, &visit);
+	return result_of(r, err);
+}
+
+/* The books may be of the middle of a visit: what is not looked at yet is left. */
+static void settle_visits(uint64_t *count)
+{
+	uint64_t sum = 0;
+
+	for (int line = VISIT_LINE_LOOKS + 1; line < VISIT_LINE_COUNT; line++)
+		sum += count[line];
+	if (count[VISIT_LINE_LOOKS] > sum)
+		count[VISIT_LINE_LEFT] += count[VISIT_LINE_LOOKS] - sum;
+	else
+		count[VISIT_LINE_LOOKS] = sum;
+}
+
+static int on_visit_books(void *context, const struct visit_books_event *e)
+{
+	struct recorder *r = context;
+	struct profile_visits *visits = &r->session->visits;
+
+	advance(r, &e->header);
+	r->visited = max_u64(r->visited, e->made_at);
+	visits->hz = e->hz;
+	visits->cpu = e->cpu;
+	for (int line = 0; line < VISIT_LINE_COUNT; line++)
+		visits->count[line] = min_u64(e->count[line], VISITS_LIMIT);
+	settle_visits(visits->count);
+	return 0;
+}
+
 static int on_thread_cpu(void *context, const struct thread_cpu_event *e)
 {
 	struct recorder *r = context;
@@ -597,8 +658,10 @@ static int on_thread_cpu(void *context, const struct thread_cpu_event *e)
 		cpu->known = true;
 	}
 	/* a reading of a running thread from /proc is up to a tick old, so it corrects nothing */
-	if (e->header.flags & EVENT_EXITED)
+	if (e->header.flags & EVENT_EXITED) {
 		thread_accounts__correct(&r->accounts, thread, e->cpu_time);
+		wall_accounts__exit(thread, e->header.time, e->cpu_time, r->visited);
+	}
 	cpu->seen = max_u64(max_u64(cpu->seen, cpu->last), e->cpu_time);
 	return 0;
 }
@@ -796,6 +859,8 @@ struct event_handler recorder__handler(struct recorder *r)
 	return (struct event_handler){
 		.context = r,
 		.sample = on_sample,
+		.visit = on_visit,
+		.visit_books = on_visit_books,
 		.thread_cpu = on_thread_cpu,
 		.mmap = on_mmap,
 		.comm = on_comm,
@@ -836,6 +901,8 @@ static void settle_threads(struct recorder *r, const struct process_life *first,
 				window_lives__show(&r->lives, thread, r->session->end, 0);
 			if (final)
 				thread_accounts__settle(&r->accounts, thread, r->last_time);
+			if (wall_accounts__settle(&r->accounts, thread))
+				r->failed = true;
 		}
 	}
 }

@@ -131,6 +131,30 @@ void thread_accounts__correct(const struct thread_accounts *a, struct thread_lif
 void thread_accounts__settle(const struct thread_accounts *a, struct thread_life *thread,
 			     uint64_t time);
 
+/* ---- wall_accounts.c ------------------------------------------------------------------------- */
+
+/* Where a thread's time went, by its visits. See wall_accounts.c. */
+
+/* How a visit found a thread. */
+struct wall_visit {
+	enum wall_state state; /* WALL_NONE: its account alone */
+	uint8_t open;	       /* WALL_STATE_OPEN, or 0 */
+	struct stack_id stack;
+	struct string_id comm;
+};
+
+/* 0 or -ENOMEM. */
+int wall_accounts__visit(const struct thread_accounts *a, struct thread_life *thread,
+			 const struct visit_event *e, const struct wall_visit *visit);
+/* The thread ends. `visited`: when the latest visit of all threads was, as far as known. */
+void wall_accounts__exit(struct thread_life *thread, uint64_t time, uint64_t cpu_time,
+			 uint64_t visited);
+/*
+ * Nothing more is accounted for in this window: what was seen last gets its time, until then. A thread of which nothing is
+ * known is not in it. 0 or -ENOMEM.
+ */
+int wall_accounts__settle(const struct thread_accounts *a, struct thread_life *thread);
+
 /* ---- gil_counts.c ---------------------------------------------------------------------------- */
 
 /* The states of the GIL in the notes of a window's samples, added up by thread. */

@@ -371,12 +371,14 @@ static int exec_process(struct world *w, struct process_life *old, const struct 
 	struct thread_life *leader = find_thread_of(w, old, e->pid), *thread;
 	struct thread_life *caller = caller_of_exec(old, leader);
 	struct thread_clock clock = {};
+	struct thread_wall wall = {};
 	struct process_life *process;
 	bool from_proc = false;
 
 	if (caller) {
 		clock = caller->cpu;
 		clock.excess = 0;
+		wall = caller->wall;
 		from_proc = caller->from_proc;
 		caller->cpu.seen = caller->cpu.last; /* the rest goes to the next life */
 	}
@@ -388,6 +390,7 @@ static int exec_process(struct world *w, struct process_life *old, const struct 
 		return -ENOMEM;
 	thread->from_proc = from_proc;
 	thread->cpu = clock;
+	thread_wall__go_on(&thread->wall, &wall);
 	return 0;
 }
 

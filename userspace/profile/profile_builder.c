@@ -171,6 +171,7 @@ static void free_columns(struct thread_columns *thread)
 		vec_free(&c->comm);
 		vec_free(&c->ticks);
 		vec_free(&c->gil);
+		vec_free(&c->state);
 		vec_free(&c->taken);
 	}
 	vec_free(&thread->cuts);
@@ -415,6 +416,13 @@ void profile_builder__thread_cpu_excess(struct profile_builder *b, struct thread
 		b->threads.data[id.v].cpu_excess = min_u64(ns, PROFILE_TIME_MAX);
 }
 
+void profile_builder__thread_wall(struct profile_builder *b, struct thread_id id,
+				  const struct profile_wall *wall)
+{
+	if (id.v)
+		b->threads.data[id.v].wall = *wall;
+}
+
 /* CPU always is; other kinds from their first sample on. */
 static bool sample_type_is_listed(const struct profile_builder *b, enum sample_kind kind)
 {
@@ -462,6 +470,7 @@ void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
 	    vec_reserve(&c->stack, c->stack.count + 1) ||
 	    vec_reserve(&c->comm, c->comm.count + 1) || add_ticks(c, ticks) ||
 	    add_gil(c, sample->gil) ||
+	    (sample->kind == SAMPLE_WALL && vec_push(&c->state, sample->state)) ||
 	    (sample->kind == SAMPLE_CPU &&
 	     builder_note_cut(&b->columns.data[thread.v], c->time.count, sample->end))) {
 		builder_has_failed(b, -ENOMEM);
@@ -495,6 +504,7 @@ struct builder_samples profile_builder__samples(struct profile_builder *b, struc
 		.count = c->time.count,
 		.time = c->time.data,
 		.stack = c->stack.data,
+		.state = c->state.data,
 	};
 }
 
@@ -649,6 +659,16 @@ const struct profile_location *profile_builder__get_location(const struct profil
 							     struct location_id id)
 {
 	return &b->locations.data[id.v];
+}
+
+const char *profile_builder__function_name(const struct profile_builder *b, struct location_id id)
+{
+	const struct profile_location *l = &b->locations.data[id.v];
+
+	if (!l->line_count)
+		return NULL;
+	return strtab__get(b->strings,
+			   b->functions.data[b->lines.data[l->first_line].function.v].name.v);
 }
 
 struct location_id profile_builder__find_location(const struct profile_builder *b,

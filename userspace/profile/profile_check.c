@@ -273,6 +273,47 @@ static int check_samples(const struct checker *c, size_t i, const struct profile
 	return 0;
 }
 
+static int check_wall(const struct checker *c, size_t i)
+{
+	const struct profile_wall *w = &c->p->threads[i].wall;
+	const struct profile_samples *samples = &c->p->threads[i].samples[SAMPLE_WALL];
+	uint64_t sums[2] = {}; /* of blocked and runnable time */
+
+	if (samples->count && !samples->state)
+		return report_broken(c, "thread %zu: its states are missing", i);
+	for (size_t k = 0; k < samples->count; k++) {
+		if (samples->state[k] <= WALL_RUNNING || samples->state[k] >= WALL_STATE_COUNT)
+			return report_broken(c, "thread %zu: wait %zu has state %d", i, k,
+					     samples->state[k]);
+		sums[samples->state[k] == WALL_RUNNABLE] += samples->weight[k];
+	}
+	if (sums[0] != w->blocked || sums[1] != w->runnable)
+		return report_broken(c, "thread %zu: its waits do not add up", i);
+	if (w->since > w->until || w->until > PROFILE_TIME_MAX || w->running > PROFILE_TIME_MAX ||
+	    w->unvisited > PROFILE_TIME_MAX)
+		return report_broken(c, "thread %zu: its time is out of range", i);
+	if (w->until - w->since != w->running + w->runnable + w->blocked + w->unvisited)
+		return report_broken(c, "thread %zu: its time does not add up", i);
+	return 0;
+}
+
+static int check_visits(const struct checker *c)
+{
+	const struct profile_visits *v = &c->p->visits;
+	uint64_t sum = 0;
+
+	for (int line = 0; line < VISIT_LINE_COUNT; line++)
+		if (v->count[line] > PROFILE_TIME_MAX / VISIT_LINE_COUNT)
+			return report_broken(c, "visits: a line overflows");
+	for (int line = VISIT_LINE_LOOKS + 1; line < VISIT_LINE_COUNT; line++)
+		sum += v->count[line];
+	if (sum != v->count[VISIT_LINE_LOOKS])
+		return report_broken(c, "visits: %llu looks had %llu results",
+				     (unsigned long long)v->count[VISIT_LINE_LOOKS],
+				     (unsigned long long)sum);
+	return 0;
+}
+
 static int check_cuts(const struct checker *c, size_t i, uint64_t *cut)
 {
 	const struct profile_thread *t = &c->p->threads[i];
@@ -334,6 +375,8 @@ static int check_thread(const struct checker *c, size_t i, bool *has_main)
 		has_main[t->process.v] = true;
 	for (int kind = 0; kind < SAMPLE_KIND_COUNT && !err; kind++)
 		err = check_samples(c, i, &t->samples[kind], kind == SAMPLE_CPU ? t->cpu_tail : 0);
+	if (!err)
+		err = check_wall(c, i);
 	return err ? err : check_renames(c, i);
 }
 
@@ -555,7 +598,7 @@ int profile_check(const struct profile *p, char *why, size_t n)
 			return err;
 	if ((err = check_processes(&c)) || (err = check_threads(&c)) || (err = check_jits(&c)) ||
 	    (err = check_runtimes(&c)) || (err = check_gils(&c)) || (err = check_memories(&c)) ||
-	    (err = check_epochs(&c)) || (err = check_outside(&c)))
+	    (err = check_epochs(&c)) || (err = check_outside(&c)) || (err = check_visits(&c)))
 		return err;
 	return check_books(&c);
 }

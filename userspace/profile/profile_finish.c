@@ -171,6 +171,7 @@ static void freeze_samples(struct profile_thread *t, const struct thread_columns
 			.stack = c->stack.data,
 			.comm = c->comm.data,
 			.gil = c->gil.count ? c->gil.data : NULL,
+			.state = c->state.count ? c->state.data : NULL,
 		};
 	}
 }

@@ -22,6 +22,7 @@
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "process/jit_names.h"
+#include "process/wall_states.h"
 #include "session/window.h"
 #include "stream/event_decode.h"
 
@@ -118,6 +119,8 @@ int finisher__finish(struct finisher *f, struct window *window, const struct pro
 	if (!err)
 		err = name_jit_code(window->builder, f->jit, window->jit_processes.data,
 				    window->jit_processes.count);
+	if (!err)
+		err = wall_states__settle(window->builder);
 	if (!err && f->options.full_names)
 		profile_builder__show_full_names(window->builder);
 	if (!err)

@@ -212,17 +212,29 @@ static int settle_sample(struct unwinding *u, const struct sample_event **sample
 	return err;
 }
 
+/* A visit with the stack as it is recorded. */
+static const struct event_header *settled_visit(struct unwinding *u,
+						const struct visit_account *from)
+{
+	u->settled.account = *from;
+	u->settled.account.header.size = sizeof(*from) + u->settled.sample.header.size;
+	return &u->settled.account.header;
+}
+
 int unwinding__settle(void *unwinding, const struct event_header **event)
 {
 	struct unwinding *u = unwinding;
-	const struct sample_event *sample = (const struct sample_event *)*event;
+	const struct sample_event *sample = event_stack(*event);
 	int err;
 
-	if (sample->header.type != EVENT_SAMPLE)
+	if (!sample)
 		return 0;
 	err = event_check(*event, (*event)->size);
 	if (!err)
 		err = settle_sample(u, &sample);
-	*event = &sample->header;
+	if ((*event)->type == EVENT_SAMPLE)
+		*event = &sample->header;
+	else if (sample == &u->settled.sample)
+		*event = settled_visit(u, (const struct visit_account *)*event);
 	return err == -EAGAIN ? STAGE_WAIT : err;
 }

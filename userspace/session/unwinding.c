@@ -528,13 +528,13 @@ static bool is_lost(const struct known_process *known, const struct sample_event
 
 int unwinding__recorded(struct unwinding *u, const struct event_header *event)
 {
-	const struct sample_event *sample = (const struct sample_event *)event;
+	const struct sample_event *sample = event_stack(event);
 	const struct process_life *process;
 	struct known_process *known;
 
 	if (u->last_time < event->time)
 		u->last_time = event->time;
-	if (event->type != EVENT_SAMPLE)
+	if (!sample)
 		return 0;
 	process = process_table__find(world__processes(u->world), sample->tgid);
 	known = process ? unwinding__known(u, process) : NULL;

@@ -58,10 +58,13 @@ struct unwinding {
 	struct meter large_publishing; /* of all together, the large ones */
 	uint64_t deferred;	       /* publications that had to wait for credit */
 	uint64_t round_began, spent;   /* what all had cost when a round began, and by now; ns */
-	union {
-		struct sample_event sample;
-		char space[sizeof(struct sample_event) +
-			   8 * (SAMPLE_KERNEL_DEPTH_MAX + SAMPLE_USER_DEPTH_MAX)];
+	struct {
+		struct visit_account account; /* of a visit: the event begins here */
+		union {
+			struct sample_event sample;
+			char space[sizeof(struct sample_event) +
+				   8 * (SAMPLE_KERNEL_DEPTH_MAX + SAMPLE_USER_DEPTH_MAX)];
+		};
 	} settled;
 };
 

@@ -80,6 +80,23 @@ static bool check_sample(const struct sample_event *e)
 	return true;
 }
 
+static bool check_visit(const struct visit_event *e)
+{
+	const struct visit_account *a = &e->account;
+
+	return e->stack.header.size == a->header.size - sizeof(*a) &&
+	       e->stack.header.type == EVENT_SAMPLE && !e->stack.header.flags &&
+	       check_sample(&e->stack) && a->seen <= a->header.time && a->unchanged <= a->seen &&
+	       a->call >= VISIT_CALL_UNKNOWN && !(a->found & ~VISIT_ALL);
+}
+
+static bool check_visit_books(const struct visit_books_event *e)
+{
+	size_t room = e->header.size - offsetof(struct visit_books_event, count);
+
+	return e->lines >= VISIT_LINE_COUNT && e->lines <= room / sizeof(e->count[0]) && e->hz;
+}
+
 static bool check_mmap(const struct mmap_event *e)
 {
 	return e->build_id_size <= BUILD_ID_SIZE && e->file_state < FILE_STATE_COUNT &&
@@ -232,6 +249,8 @@ static int decode_meta(const struct meta_event *e, const struct event_handler *h
 /* X(ID, how the event `e` is handed on, size of what is always there, its rule). Copies of code never reach a handler. */
 #define EVENTS(X)                                                                                  \
 	X(SAMPLE, CALL(sample), sizeof(struct sample_event), check_sample(e))                      \
+	X(VISIT, CALL(visit), sizeof(struct visit_event), check_visit(e))                          \
+	X(VISIT_BOOKS, CALL(visit_books), sizeof(struct visit_books_event), check_visit_books(e))  \
 	X(THREAD_CPU, CALL(thread_cpu), sizeof(struct thread_cpu_event), true)                     \
 	X(MMAP, CALL(mmap), offsetof(struct mmap_event, path) + 1, check_mmap(e))                  \
 	X(COMM, CALL(comm), sizeof(struct comm_event), check_comm(e))                              \

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The visitor: what do threads wait for? Nothing is hooked and no thread is disturbed: a process (live/parts/wall.c) runs
+ * these programs from time to time.
+ *
+ *  scan   goes through all threads, and finds those of the targets that have run since the last visit
+ *  visit  takes the account and the stack of one of them
+ *
+ * A thread that has not run since the last visit waits where it did. One that runs has a stack that moves: the ticks have
+ * it. `visit` reads the memory of another process, which may sleep until a page is there: for ever, if the page is on a
+ * file system of that process's. So nothing but that process waits for it.
+ *
+ * The maps of tables, places and targets are the sampler's.
+ */
+#define VISITOR
+#include "maps.bpf.h"
+#include "filter.bpf.h"
+#include "unwind.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+extern void bpf_rcu_read_lock(void) __ksym;
+extern void bpf_rcu_read_unlock(void) __ksym;
+extern int bpf_iter_task_new(struct bpf_iter_task *it, struct task_struct *task,
+			     unsigned int flags) __ksym;
+extern struct task_struct *bpf_iter_task_next(struct bpf_iter_task *it) __ksym;
+extern void bpf_iter_task_destroy(struct bpf_iter_task *it) __ksym;
+
+#define ALL_PROCESSES	       0 /* BPF_TASK_ITER_ALL_PROCS: their leaders */
+#define ALL_THREADS	       1 /* BPF_TASK_ITER_ALL_THREADS */
+#define PROCESS_THREADS	       2 /* BPF_TASK_ITER_PROC_THREADS */
+#define CLOCK_WINDOW_SHIFT     32
+#define SEEN_THREADS	       65536u /* a power of two */
+
+#define TASK_STOPPED_OR_TRACED 0x000cu
+#define TASK_PARKED_STATE      0x0040u
+#define TASK_FROZEN_STATE      0x8000u
+
+/* A thread as of its last event, by its number. Threads whose numbers are equal here are always walked. */
+struct seen_thread {
+	__u64 started;
+	__u64 runtime, switches;
+	__u64 unchanged; /* CLOCK_MONOTONIC: the latest visit that found it so */
+	__u32 state, unused;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SEEN_THREADS);
+	__type(key, __u32);
+	__type(value, struct seen_thread);
+} seen_threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1u << 22);
+} visits SEC(".maps");
+
+struct visitor visitor;
+
+static __always_inline void count(enum visit_line line)
+{
+	visitor.count[line]++;
+}
+
+static __always_inline struct seen_thread *seen_thread(__u32 tid)
+{
+	__u32 slot = tid & (SEEN_THREADS - 1);
+
+	return bpf_map_lookup_elem(&seen_threads, &slot);
+}
+
+#define RUNS(task) BPF_CORE_READ_BITFIELD_PROBED(task, on_cpu)
+
+/* ---- clocks ---------------------------------------------------------------------------------- */
+
+/*
+ * The scheduler's times are in clocks of the run queues. The process that runs this program has just been put on its CPU, which
+ * has set that clock: so CLOCK_MONOTONIC less it is a constant plus a few microseconds. All CPUs have one such clock where the
+ * TSC is stable.
+ */
+static __always_inline void note_clock(__u64 now)
+{
+	__u64 window = (now >> CLOCK_WINDOW_SHIFT) + 1;
+	struct task_struct *task = bpf_get_current_task_btf();
+	__s64 offset;
+
+	if (!HAVE_RQ_CLOCK)
+		return;
+	offset = now - task->se.cfs_rq->rq->clock;
+	if (visitor.clock_window != window) {
+		visitor.clock_offset[1] = visitor.clock_window ? visitor.clock_offset[0] : offset;
+		visitor.clock_offset[0] = offset;
+		visitor.clock_window = window;
+	}
+	if (offset < visitor.clock_offset[0])
+		visitor.clock_offset[0] = offset;
+}
+
+static __always_inline __s64 clock_offset(void)
+{
+	return visitor.clock_offset[1] < visitor.clock_offset[0] ? visitor.clock_offset[1]
+								 : visitor.clock_offset[0];
+}
+
+/* When the task stopped running, or was last brought up to date if it runs. 0: unknown. */
+static __always_inline __u64 ran_until(struct task_struct *task)
+{
+	struct rq *rq;
+
+	if (!HAVE_RQ_CLOCK || !task->se.exec_start)
+		return 0;
+	rq = task->se.cfs_rq->rq;
+	return task->se.exec_start + (rq->clock - rq->clock_task) + clock_offset();
+}
+
+/* The run delay, with the wait that it is in. */
+static __always_inline __u64 delay_until(struct task_struct *task, __u64 now)
+{
+	__u64 queued, delay;
+
+	if (!bpf_core_field_exists(task->sched_info))
+		return 0;
+	delay = task->sched_info.run_delay;
+	queued = task->sched_info.last_queued;
+	if (!queued || !HAVE_RQ_CLOCK)
+		return delay;
+	queued += clock_offset();
+	return (__s64)(now - queued) > 0 ? delay + (now - queued) : delay;
+}
+
+/* ---- the scan -------------------------------------------------------------------------------- */
+
+static __always_inline bool is_own(struct task_struct *task)
+{
+	__u32 self = visitor.self_tgid;
+
+	return (__u32)task->tgid == self || (__u32)task->real_parent->tgid == self;
+}
+
+static __always_inline bool is_wanted(struct task_struct *task, struct task_ids *ours)
+{
+	struct task_ids initial = {task->tgid, task->pid};
+
+	if (task->flags & (PF_KTHREAD | PF_USER_WORKER | PF_IO_WORKER))
+		return false;
+	if (exclude_self && is_own(task))
+		return false;
+	*ours = initial;
+	if (pid_namespace_inode && !collector_ids(task, ours))
+		return false;
+	return !(filter_processes || filter_threads) || in_targets(task, &initial, ours);
+}
+
+static __always_inline bool is_unchanged(struct task_struct *task, struct seen_thread *seen)
+{
+	return seen->started == task->start_time && seen->runtime == task->se.sum_exec_runtime &&
+	       seen->switches == task->nvcsw + task->nivcsw && seen->state == task->__state;
+}
+
+static __always_inline void look_at(struct task_struct *task, __u64 now)
+{
+	struct seen_thread *seen;
+	struct task_ids ours;
+	__u32 at;
+
+	if (task->exit_state || !is_wanted(task, &ours))
+		return;
+	seen = seen_thread(task->pid);
+	if (!seen)
+		return;
+	count(VISIT_LINE_LOOKS);
+	if (!visitor.final) {
+		if (RUNS(task)) {
+			count(VISIT_LINE_RUNNING);
+			return;
+		}
+		if (is_unchanged(task, seen)) {
+			seen->unchanged = now;
+			count(VISIT_LINE_UNCHANGED);
+			return;
+		}
+	}
+	at = visitor.due_count;
+	if (at >= VISIT_DUE_MAX) {
+		count(VISIT_LINE_TOO_MANY);
+		return;
+	}
+	visitor.due[at & (VISIT_DUE_MAX - 1)] = task->pid;
+	visitor.due_count = at + 1;
+}
+
+static __always_inline void look_at_threads(struct task_struct *process, unsigned int which,
+					    __u64 now)
+{
+	struct bpf_iter_task it;
+	struct task_struct *task;
+
+	bpf_iter_task_new(&it, process, which);
+	while ((task = bpf_iter_task_next(&it)))
+		look_at(task, now);
+	bpf_iter_task_destroy(&it);
+}
+
+/* The threads of processes that are targets. */
+static __always_inline void look_at_processes(__u64 now)
+{
+	struct bpf_iter_task it;
+	struct task_struct *leader, *process;
+	struct task_ids ours;
+
+	bpf_iter_task_new(&it, NULL, ALL_PROCESSES);
+	while ((leader = bpf_iter_task_next(&it))) {
+		if (!is_wanted(leader, &ours))
+			continue;
+		/* another iterator takes it with a reference only */
+		process = bpf_task_from_pid(leader->pid);
+		if (!process)
+			continue;
+		look_at_threads(process, PROCESS_THREADS, now);
+		bpf_task_release(process);
+	}
+	bpf_iter_task_destroy(&it);
+}
+
+SEC("syscall")
+int scan(void *ctx __attribute__((unused)))
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	note_clock(now);
+	visitor.due_count = 0;
+	visitor.made_at = now;
+	bpf_rcu_read_lock();
+	if (filter_processes)
+		look_at_processes(now);
+	else
+		look_at_threads(NULL, ALL_THREADS, now);
+	bpf_rcu_read_unlock();
+	return 0;
+}
+
+/* ---- one thread ------------------------------------------------------------------------------ */
+
+static __always_inline __u32 found_in(struct task_struct *task, __u32 state)
+{
+	__u32 found = 0;
+
+	if (bpf_core_field_exists(task->throttled) && task->throttled)
+		found |= VISIT_THROTTLED;
+	if (RUNS(task))
+		found |= VISIT_RUNNING;
+	else if (!state)
+		found |= VISIT_RUNNABLE;
+	if (state & (TASK_STOPPED_OR_TRACED | TASK_PARKED_STATE | TASK_FROZEN_STATE))
+		found |= VISIT_STOPPED;
+	if (BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait))
+		found |= VISIT_IO_WAIT;
+	return found;
+}
+
+/* A running thread's account is as old as the scheduler's last look at it. */
+static __always_inline __u64 used_until(struct task_struct *task, __u32 found, __u64 now)
+{
+	__u64 used = task->se.sum_exec_runtime, until = ran_until(task);
+
+	if (!(found & VISIT_RUNNING) || !until || (__s64)(now - until) <= 0)
+		return used;
+	return used + (now - until);
+}
+
+static __always_inline void take_account(struct task_struct *task, struct scratch *s,
+					 const struct task_ids *ours, struct seen_thread *seen)
+{
+	struct visit_account *v = &s->visit;
+	__u32 state = task->__state;
+
+	v->header.type = EVENT_VISIT;
+	v->header.flags = 0;
+	v->seen = bpf_ktime_get_ns();
+	v->started = task->start_time;
+	v->unchanged = seen->started == v->started ? seen->unchanged : 0;
+	v->run_delay = delay_until(task, v->seen);
+	v->switches = task->nvcsw;
+	v->call = VISIT_CALL_UNKNOWN;
+	v->found = found_in(task, state);
+	v->since = ran_until(task);
+	s->sample.header.type = EVENT_SAMPLE;
+	s->sample.header.flags = 0;
+	s->sample.header.time = v->seen;
+	s->sample.tsc = 0;
+	s->sample.cpu_time = used_until(task, v->found, v->seen);
+	s->sample.tgid = ours->tgid;
+	s->sample.tid = ours->tid;
+	s->sample.cpu = 0;
+	s->sample.kernel_frames = 0;
+	s->sample.user_frames = 0;
+	s->sample.from_user = 0;
+	s->sample.notes = 0;
+	s->sample.places_tag = 0;
+	s->sample.user_end = STACK_END_DISABLED;
+	s->runtimes = 0;
+}
+
+static __always_inline void take_kernel_stack(struct task_struct *task, struct scratch *s)
+{
+	long size;
+
+	if (!kernel_stacks)
+		return;
+	size = bpf_get_task_stack(task, s->sample.frames, SAMPLE_KERNEL_DEPTH_MAX * sizeof(__u64),
+				  0);
+	if (size > 0)
+		s->sample.kernel_frames = size / sizeof(__u64);
+}
+
+static __always_inline __u32 runtimes_of(const struct scratch *s)
+{
+	if (!use_tables || !user_stacks || !may_have_runtimes(s->sample.tgid))
+		return 0;
+	return find_runtimes(s->sample.tgid, s->sample.header.time) & ~RUNTIME_PYTHON;
+}
+
+static __always_inline void take_stack(struct task_struct *task, struct scratch *s)
+{
+	int end;
+
+	take_kernel_stack(task, s);
+	visited.tid = task->pid;
+	visited.started = task->start_time;
+	visited.fsbase = task->thread.fsbase;
+	end = kernel_entry(task, s);
+	if (end == UNWIND_STEP_ON)
+		s->visit.call = (__s64)s->regs.orig_rax >= 0 ? (__s32)s->regs.orig_rax
+							     : VISIT_NO_CALL;
+	if (end == UNWIND_STEP_ON)
+		s->runtimes = runtimes_of(s);
+	s->sample.user_end = walk_user(s, end);
+}
+
+/* Behind the frames; returns the size of the sample. */
+static __always_inline __u64 append_visit_notes(struct scratch *s, __u64 at)
+{
+	struct notes *n = s->runtimes ? notes() : NULL;
+	__u64 size;
+
+	if (!n || !n->count || !s->sample.user_frames || s->sample.user_end == STACK_END_COMPAT)
+		return at;
+	size = n->count * sizeof(n->notes[0]);
+	UNWIND_HIDE(at);
+	UNWIND_HIDE(size);
+	if (at > SAMPLE_SPACE - sizeof(n->notes) || size > sizeof(n->notes) ||
+	    bpf_probe_read_kernel(s->space + at, size, n->notes))
+		return at;
+	s->sample.notes = n->count;
+	return at + size;
+}
+
+static __always_inline enum visit_line emit_visit(struct scratch *s)
+{
+	__u64 frames = (__u64)s->sample.kernel_frames + s->sample.user_frames;
+	__u64 size;
+
+	if (frames > FRAMES_MAX)
+		return VISIT_LINE_NO_ROOM;
+	size = append_visit_notes(s, sizeof(struct sample_event) + frames * sizeof(__u64));
+	s->sample.header.size = size;
+	s->visit.header.size = sizeof(s->visit) + size;
+	s->visit.header.time = bpf_ktime_get_ns();
+	UNWIND_HIDE(size);
+	if (size > SAMPLE_SPACE ||
+	    bpf_ringbuf_output(&visits, &s->visit, sizeof(s->visit) + size, BPF_RB_NO_WAKEUP))
+		return VISIT_LINE_NO_ROOM;
+	return VISIT_LINE_WALKED;
+}
+
+/* What the kernel says of a thread has to be of one moment: it must not have run meanwhile. */
+static __always_inline enum visit_line visit_task(struct task_struct *task, struct scratch *s)
+{
+	struct seen_thread *seen = seen_thread(task->pid), now = {};
+	__u64 changes = visitor.table_changes;
+	struct task_ids ours = {};
+	enum visit_line line;
+
+	if (!seen || !collector_ids(task, &ours))
+		return VISIT_LINE_GONE;
+	now.started = task->start_time;
+	now.runtime = task->se.sum_exec_runtime;
+	now.switches = task->nvcsw + task->nivcsw;
+	now.state = task->__state;
+	if (!visitor.final && RUNS(task))
+		return VISIT_LINE_RUNNING;
+	take_account(task, s, &ours, seen);
+	now.unchanged = s->visit.seen;
+	if (visitor.final)
+		s->visit.found |= VISIT_ACCOUNT;
+	else
+		take_stack(task, s);
+	if (!visitor.final && (!is_unchanged(task, &now) || RUNS(task) ||
+			       changes != *(volatile __u64 *)&visitor.table_changes))
+		return VISIT_LINE_MOVED;
+	line = emit_visit(s);
+	if (line == VISIT_LINE_WALKED)
+		*seen = now;
+	return line;
+}
+
+SEC("syscall")
+int visit(struct visit_request *request)
+{
+	struct task_struct *task = bpf_task_from_pid(request->tid);
+	struct scratch *s = scratch();
+
+	unwind_epoch = visitor.used_epoch;
+	if (task && s && !task->exit_state)
+		count(visit_task(task, s));
+	else
+		count(VISIT_LINE_GONE);
+	if (task)
+		bpf_task_release(task);
+	return 0;
+}

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 240
+"""record --wall: what threads wait for, against what they measured themselves; books, and files without it."""
+import gzip
+import json
+import math
+import os
+
+import libe2e as e
+from libgo import pprof
+from libreport import invalid
+
+MS = 1000000
+STATES = ("sleep", "poll", "lock", "pipe", "network", "child")
+HZ = 200
+
+
+def need_visits():
+    e.need_root()
+    features = json.loads(e.sysprof("check", "--json").out)["features"]
+    if not [f for f in features if f["name"] == "visits" and f["available"]]:
+        raise e.Skip("this kernel has no visits")
+
+
+def report(path, by):
+    return json.loads(e.sysprof("report", path, "--wall", "--by", by, "--json", "--top", 100000).out)
+
+
+class Recorded:
+    """The program with known waits, recorded once."""
+
+    def __init__(self):
+        need_visits()
+        self.path, self.pprof = e.scratch("waits.sysprof"), e.scratch("waits.pb.gz")
+        out = e.record(f"--wall={HZ}", "--wall-cpu", "10%", "-o", self.path, "-o", self.pprof, "--",
+                       e.fixture("waits"), 6).out
+        self.truth = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        self.threads = {row["tid"]: row for row in report(self.path, "thread")["rows"]}
+
+    def pairs(self):
+        for truth in self.truth:
+            yield truth, self.threads[truth["tid"]]
+
+
+recorded = None
+
+
+def recording():
+    global recorded  # pylint: disable=global-statement
+    if not recorded:
+        recorded = Recorded()
+    return recorded
+
+
+def test_a_threads_time_is_its_account():
+    for truth, row in recording().pairs():
+        name = truth["name"]
+        for key, slack in ("running", 2 * MS), ("runnable", 2 * MS):
+            mine = row[key + "_ns"]
+            assert abs(mine - truth[key]) <= slack + truth[key] / 50, (name, key, mine, truth[key])
+        assert abs(row["ns"] - truth["lived"]) <= 20 * MS, (name, row["ns"], truth["lived"])
+        parts = sum(row[key + "_ns"] for key in ("running", "runnable", "blocked", "unvisited"))
+        assert parts == row["ns"], (name, parts, row["ns"])
+        assert sum(row["states"].values()) == row["runnable_ns"] + row["blocked_ns"], name
+
+
+def test_waits_are_divided_as_they_were():
+    """Each share of the waiting time: within four standard errors of as many looks as there were waits."""
+    for truth, row in recording().pairs():
+        all_of_it = sum(truth[state] for state in STATES)
+        blocked = row["blocked_ns"]
+        for state in STATES:
+            p = truth[state] / all_of_it
+            share = row["states"].get(state, 0) / blocked
+            error = math.sqrt(max(p * (1 - p), 0.001) / max(row["waits"], 1))
+            assert abs(share - p) <= 4 * error + 0.03, (truth["name"], state, share, p, row["waits"])
+
+
+def test_states_add_up_to_all_time():
+    r = report(recording().path, "state")
+    assert sum(row["ns"] for row in r["rows"]) + r["unvisited_ns"] == r["lived_ns"]
+    assert {"running", "runnable", *STATES} <= {row["state"] for row in r["rows"]}
+
+
+def test_its_json_is_as_described():
+    assert not invalid(*(report(recording().path, by) for by in ("state", "function", "thread")))
+
+
+def test_the_books_of_visits():
+    v = report(recording().path, "state")["visits"]
+    assert v["hz"] == HZ and v["cpu_ns"] > 0, v
+    assert 0 < v["made"] <= v["due"], v
+    rest = ("unchanged", "running", "walked", "moved", "gone", "no-room", "too-many", "left")
+    assert v["looks"] == sum(v[line] for line in rest), v
+    assert v["unchanged"] and v["walked"], v
+
+
+def test_the_function_that_waits():
+    """By user stacks, walked by tables: the fixture is called, not just libc."""
+    rows = report(recording().path, "function")["rows"]
+    assert any(row["state"] == "sleep" and "nanosleep" in row["function"] for row in rows), rows[:5]
+    with gzip.open(recording().pprof) as f:
+        raw = f.read()
+    for name in (b"sleep_for", b"poll_for", b"take_lock", b"alternates", b"holds"):
+        assert name in raw, name
+
+
+def test_pprof_has_wall_time_by_state():
+    out = pprof("-tags", "-sample_index=wall", recording().pprof)
+    states = out.partition("state: Total")[2]
+    for state in ("running", "sleep", "poll", "lock"):
+        assert state in states, out
+    assert "running" in pprof("-tags", "-sample_index=cpu", recording().pprof)
+
+
+def test_convert_gives_the_same():
+    again = e.scratch("again.pb.gz")
+    e.sysprof("convert", recording().path, "-o", again)
+    with gzip.open(again) as one, gzip.open(recording().pprof) as other:
+        assert one.read() == other.read()
+
+
+def test_other_formats_keep_cpu_time():
+    path = e.scratch("waits.folded")
+    e.sysprof("convert", recording().path, "-o", path)
+    rows = e.folded(path)
+    assert e.total(rows) == json.loads(e.sysprof("report", recording().path, "--json").out)["summary"]["samples"]
+
+
+def test_without_it_there_is_nothing_of_it():
+    path = e.scratch("plain.sysprof")
+    e.record("-d", 0.3, "-o", path, "--", "sleep", "5")
+    assert "no waits" in e.sysprof("report", path, "--wall", check=1).err
+    assert not [kind for kind, *_ in e.recording_events(path) if kind in (6, 31)]
+
+
+def test_threads_that_were_there():
+    """-p: the account begins with the first visit, and the visitor ends with the recording."""
+    need_visits()
+    with e.Background(e.fixture("waits"), 4) as target:
+        e.wait_for(lambda: len(os.listdir(f"/proc/{target.pid}/task")) >= 9, what="the threads")
+        path = e.scratch("attached.sysprof")
+        e.record("--wall", "--wall-cpu", "10%", "-d", 1.5, "-p", target.pid, "-o", path)
+        rows = report(path, "thread")["rows"]
+        assert len([row for row in rows if row["ns"] > 1200 * MS]) >= 8, rows
+        assert not [pid for pid in os.listdir("/proc") if pid.isdigit() and visitor_of(pid)]
+
+
+def visitor_of(pid):
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8") as f:
+            return f.read().strip() == "sysprof-visitor" and os.stat(f"/proc/{pid}").st_uid == os.getuid()
+    except OSError:
+        return False
+
+
+def test_options_are_checked():
+    for options in (("--wall=0",), ("--wall=1001",), ("--wall", "--wall-cpu", "0"), ("--wall", "--cgroup", "x")):
+        e.sysprof("record", *options, "-a", "-d", 1, check=2)
+
+
+e.main(globals())

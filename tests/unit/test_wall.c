@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Waiting time: what visits are made of, in stories of events, and the tables of states. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdbool.h>
+#include <sys/syscall.h>
+
+#include "process/wall_states.h"
+
+#include "event_story.h"
+
+#define KERNEL 0xffffffff81000000ull
+
+/* A visit of thread 11 of process 10, that was found so. Times are in ms since the start of the story. */
+struct seen {
+	uint32_t found;
+	int call;
+	uint64_t unchanged, cpu, delay, switches;
+	uint64_t kernel; /* a function of the kernel that it is in; 0: none */
+};
+
+static void visit_at(uint64_t ms, const struct seen *s)
+{
+	struct visit_event *e = calloc(1, sizeof(*e) + 2 * sizeof(uint64_t));
+	size_t n = 0;
+
+	ev.now = S + ms * MS;
+	e->account = (struct visit_account){
+		.header = {.type = EVENT_VISIT, .time = ev.now},
+		.seen = ev.now,
+		.unchanged = s->unchanged ? S + s->unchanged * MS : 0,
+		.started = S / 2,
+		.run_delay = s->delay * MS,
+		.switches = s->switches,
+		.call = s->call,
+		.found = s->found,
+	};
+	e->stack.tgid = 10;
+	e->stack.tid = 11;
+	e->stack.cpu_time = s->cpu * MS;
+	if (s->kernel)
+		e->stack.frames[n++] = s->kernel;
+	e->stack.kernel_frames = n;
+	e->stack.frames[n++] = IP(0x10010);
+	e->stack.user_frames = 1;
+	assert_int_equal(ev.h.visit(ev.h.context, e), 0);
+	free(e);
+}
+#define visit(ms, ...) visit_at(ms, &(struct seen){__VA_ARGS__})
+
+static void begin(void)
+{
+	process(10, S / 4, true, "prog");
+	thread(10, 11, S / 2, 0, "worker");
+	map(10, 0x10000, 0x1000, 0, "/bin/prog", EVENT_FROM_PROC);
+	maps_read(10);
+	start_sampling();
+}
+
+static uint64_t waited(enum wall_state state)
+{
+	const struct profile_samples *w = &thread_of(11, 0)->samples[SAMPLE_WALL];
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < w->count; i++)
+		if (w->state[i] == state)
+			sum += w->weight[i];
+	return sum;
+}
+
+static const struct profile_wall *close_story(void)
+{
+	stop();
+	assert_int_equal(wall_states__settle(ev.builder), 0);
+	finish();
+	return &thread_of(11, 0)->wall;
+}
+
+/* As the finisher does: what is open gets its state before the profile is checked. */
+static const struct profile_wall *closed(void)
+{
+	stop();
+	assert_int_equal(recorder__close(ev.recorder, 0), 0);
+	return close_story();
+}
+
+/* ---- accounts -------------------------------------------------------------------------------- */
+
+static void a_wait_that_lasts_is_one(void **state)
+{
+	const struct profile_wall *w;
+
+	(void)state;
+	begin();
+	visit(10, .call = SYS_futex, .cpu = 5);
+	visit(210, .found = VISIT_ACCOUNT, .unchanged = 205, .cpu = 5);
+	w = closed();
+	assert_int_equal(w->until - w->since, 200 * MS);
+	assert_int_equal(w->blocked, 200 * MS);
+	assert_int_equal(w->running + w->runnable + w->unvisited, 0);
+	/* until it was last seen so; nothing is known of the 5 ms behind */
+	assert_int_equal(waited(WALL_LOCK), 195 * MS);
+	assert_int_equal(waited(WALL_OTHER), 5 * MS);
+	assert_int_equal(thread_of(11, 0)->samples[SAMPLE_WALL].count, 2);
+}
+
+static void time_goes_to_what_the_next_visit_finds(void **state)
+{
+	const struct profile_wall *w;
+
+	(void)state;
+	begin();
+	visit(10, .call = SYS_futex, .cpu = 5, .switches = 1);
+	/* 100 ms: 20 ran, 5 waited for a CPU, the rest was blocked */
+	visit(110, .call = SYS_nanosleep, .cpu = 25, .delay = 5, .switches = 2);
+	/* 10 ms: it waits for a CPU, as it has done for 7 */
+	visit(120, .found = VISIT_RUNNABLE, .cpu = 25, .delay = 12, .switches = 3);
+	visit(130, .found = VISIT_ACCOUNT, .cpu = 35, .delay = 12, .switches = 3);
+	w = closed();
+	assert_int_equal(w->running, 30 * MS);
+	assert_int_equal(w->runnable, 12 * MS);
+	assert_int_equal(w->blocked, 78 * MS);
+	assert_int_equal(waited(WALL_SLEEP), 75 * MS);
+	assert_int_equal(waited(WALL_RUNNABLE),
+			 12 * MS);		      /* with what was due since the visit before */
+	assert_int_equal(waited(WALL_OTHER), 3 * MS); /* of which no visit found it blocked */
+}
+
+/* The account of a wait for a CPU has the part that was given to it as unchanged. */
+static void a_long_wait_for_a_cpu(void **state)
+{
+	const struct profile_wall *w;
+
+	(void)state;
+	begin();
+	visit(10, .found = VISIT_RUNNABLE, .cpu = 5, .delay = 1, .switches = 1);
+	visit(110, .call = SYS_futex, .unchanged = 90, .cpu = 10, .delay = 86, .switches = 2);
+	w = closed();
+	assert_int_equal(w->runnable, 85 * MS);
+	assert_int_equal(waited(WALL_RUNNABLE), 85 * MS);
+	assert_int_equal(w->running, 5 * MS);
+	assert_int_equal(waited(WALL_LOCK), 10 * MS);
+}
+
+/* It has not switched by itself: it was not blocked. */
+static void what_interrupts_take(void **state)
+{
+	const struct profile_samples *samples;
+	const struct profile_wall *w;
+
+	(void)state;
+	begin();
+	visit(10, .found = VISIT_RUNNABLE, .cpu = 5, .delay = 1, .switches = 1);
+	visit(110, .found = VISIT_RUNNABLE, .cpu = 55, .delay = 46, .switches = 1);
+	w = closed();
+	assert_int_equal(w->running, 50 * MS);
+	assert_int_equal(w->runnable, 45 * MS);
+	assert_int_equal(w->blocked, 5 * MS);
+	samples = &thread_of(11, 0)->samples[SAMPLE_WALL];
+	assert_int_equal(samples->count, 2);
+	assert_int_equal(samples->state[1], WALL_OTHER);
+}
+
+/* Clocks of the kernel may be ahead of each other: no time is given twice. */
+static void an_account_with_more_than_there_was(void **state)
+{
+	const struct profile_wall *w;
+
+	(void)state;
+	begin();
+	visit(10, .call = SYS_futex, .cpu = 5, .delay = 5);
+	visit(20, .call = SYS_futex, .cpu = 18, .delay = 90, .switches = 1);
+	visit(30, .call = SYS_futex, .cpu = UINT32_MAX, .delay = UINT32_MAX, .switches = 2);
+	visit(25, .call = SYS_futex, .cpu = 1, .switches = 9); /* it cannot be: ignored */
+	w = closed();
+	assert_int_equal(w->until - w->since, 20 * MS);
+	assert_int_equal(w->running, 20 * MS);
+	assert_int_equal(w->runnable + w->blocked + w->unvisited, 0);
+}
+
+static void the_end_of_a_thread(void **state)
+{
+	const struct profile_wall *w;
+
+	(void)state;
+	begin();
+	visit(10, .call = SYS_futex, .cpu = 5, .switches = 1);
+	ev.now = S + 100 * MS;
+	/* the latest visit of all was at 10 ms: of what follows nothing is known but what it ran */
+	thread_cpu(10, 11, 8 * MS, EVENT_EXITED);
+	exit_(10, 11);
+	w = closed();
+	assert_int_equal(w->until - w->since, 90 * MS);
+	assert_int_equal(w->running, 3 * MS);
+	assert_int_equal(w->unvisited, 87 * MS);
+}
+
+static void the_end_of_a_thread_that_was_passed_over(void **state)
+{
+	struct visit_books_event books = {.lines = VISIT_LINE_COUNT, .hz = 20};
+	const struct profile_wall *w;
+
+	(void)state;
+	begin();
+	visit(10, .call = SYS_futex, .cpu = 5, .switches = 1);
+	ev.now = S + 80 * MS;
+	books.header = header(0);
+	books.made_at = S + 70 * MS;
+	books.count[VISIT_LINE_LOOKS] = 7;
+	books.count[VISIT_LINE_UNCHANGED] = 5;
+	assert_int_equal(ev.h.visit_books(ev.h.context, &books), 0);
+	ev.now = S + 100 * MS;
+	thread_cpu(10, 11, 8 * MS, EVENT_EXITED);
+	exit_(10, 11);
+	w = closed();
+	assert_int_equal(waited(WALL_LOCK), 60 * MS);
+	assert_int_equal(w->running, 3 * MS);
+	assert_int_equal(w->unvisited, 27 * MS);
+	/* in the middle of a visit: two looks have no result yet */
+	assert_int_equal(ev.p->visits.count[VISIT_LINE_LEFT], 2);
+}
+
+/* Windows add up. */
+static void windows_of_a_wait(void **state)
+{
+	uint64_t blocked;
+
+	(void)state;
+	begin();
+	visit(10, .call = SYS_futex, .cpu = 5, .switches = 1);
+	visit(20, .call = SYS_futex, .cpu = 5, .switches = 2);
+	ev.now = S + 30 * MS;
+	assert_int_equal(recorder__close(ev.recorder, ev.now), 0);
+	assert_int_equal(wall_states__settle(ev.builder), 0);
+	next_window();
+	blocked = thread_of(11, 0)->wall.blocked;
+	visit(120, .call = SYS_futex, .unchanged = 110, .cpu = 25, .switches = 3);
+	closed();
+	assert_int_equal(blocked + thread_of(11, 0)->wall.blocked, 90 * MS);
+	assert_int_equal(thread_of(11, 0)->wall.running, 20 * MS);
+}
+
+static void a_thread_that_was_born_here(void **state)
+{
+	const struct profile_wall *w;
+
+	(void)state;
+	process(10, S / 4, true, "prog");
+	ev.now = S / 4;
+	start_sampling();
+	ev.now = S / 2;
+	fork_(10, 10, 10, 11);
+	/* it began at S / 2, of which all is in the account */
+	visit(0, .call = SYS_futex, .cpu = 100, .delay = 100, .switches = 2);
+	w = closed();
+	assert_int_equal(w->since, S / 2);
+	assert_int_equal(w->running, 100 * MS);
+	assert_int_equal(w->runnable, 100 * MS);
+	assert_int_equal(waited(WALL_LOCK), 300 * MS);
+}
+
+/* ---- states ---------------------------------------------------------------------------------- */
+
+static void each_function_has_its_state(void **state)
+{
+	static const struct {
+		const char *name;
+		enum wall_state state;
+	} rows[] = {
+		{"futex_wait_queue", WALL_LOCK},
+		{"__futex_wait", WALL_NONE},
+		{"futex_wait", WALL_LOCK},
+		{"futex_wait.isra.0", WALL_LOCK},
+		{"futex_waits", WALL_NONE},
+		{"futex_wai", WALL_NONE},
+		{"__mutex_lock.constprop.0", WALL_LOCK},
+		{"rwsem_down_read_slowpath", WALL_LOCK},
+		{"rwsem_down_write_slowpath", WALL_LOCK},
+		{"do_nanosleep", WALL_SLEEP},
+		{"do_epoll_wait", WALL_POLL},
+		{"do_sys_poll", WALL_POLL},
+		{"do_select", WALL_POLL},
+		{"io_cqring_wait", WALL_POLL},
+		{"anon_pipe_read", WALL_PIPE},
+		{"pipe_write", WALL_PIPE},
+		{"n_tty_read", WALL_PIPE},
+		{"unix_stream_read_generic", WALL_NETWORK},
+		{"inet_csk_accept", WALL_NETWORK},
+		{"__skb_wait_for_more_packets", WALL_NETWORK},
+		{"io_schedule", WALL_DISK},
+		{"folio_wait_bit_common", WALL_DISK},
+		{"jbd2_log_wait_commit", WALL_DISK},
+		{"request_wait_answer", WALL_DISK},
+		{"do_wait", WALL_CHILD},
+		{"wait_for_vfork_done", WALL_CHILD},
+		{"handle_mm_fault", WALL_FAULT},
+		{"do_signal_stop", WALL_STOPPED},
+		{"ptrace_stop", WALL_STOPPED},
+		{"throttle_cfs_rq_work", WALL_THROTTLED},
+		{"schedule", WALL_NONE},
+		{"__schedule", WALL_NONE},
+		{"", WALL_NONE},
+		{"zzz", WALL_NONE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (wall_state_of_function(rows[i].name) != rows[i].state)
+			fail_msg("%s: %s", rows[i].name,
+				 wall_state_name(wall_state_of_function(rows[i].name)));
+}
+
+/* Each row can be found: they are in order, and none hides another. */
+static void the_table_is_in_order(void **state)
+{
+	size_t count;
+	const char *const *names = wall_function_names(&count);
+
+	(void)state;
+	assert_true(count > 60);
+	for (size_t i = 0; i < count; i++) {
+		if (wall_state_of_function(names[i]) == WALL_NONE)
+			fail_msg("%s is not found", names[i]);
+		if (i && strcmp(names[i - 1], names[i]) >= 0)
+			fail_msg("%s is out of order", names[i]);
+	}
+}
+
+static void what_a_visit_says(void **state)
+{
+	static const struct {
+		uint32_t found;
+		int call;
+		enum wall_state state;
+		bool open;
+	} rows[] = {
+		{0, SYS_futex, WALL_LOCK, true},
+		{0, SYS_flock, WALL_LOCK, true},
+		{0, SYS_nanosleep, WALL_SLEEP, true},
+		{0, SYS_poll, WALL_POLL, true},
+		{0, SYS_epoll_wait, WALL_POLL, true},
+		{0, SYS_accept4, WALL_NETWORK, true},
+		{0, SYS_wait4, WALL_CHILD, true},
+		{0, SYS_fsync, WALL_DISK, true},
+		{0, SYS_read, WALL_OTHER, true},
+		{0, VISIT_NO_CALL, WALL_FAULT, true},
+		{0, VISIT_CALL_UNKNOWN, WALL_OTHER, true},
+		{VISIT_IO_WAIT, SYS_read, WALL_DISK, true},
+		{VISIT_STOPPED, SYS_read, WALL_STOPPED, false},
+		{VISIT_RUNNABLE, SYS_read, WALL_RUNNABLE, false},
+		{VISIT_RUNNABLE | VISIT_THROTTLED, SYS_read, WALL_THROTTLED, false},
+		{VISIT_RUNNING, SYS_read, WALL_NONE, false},
+		{VISIT_ACCOUNT, SYS_read, WALL_NONE, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct visit_account visit = {.found = rows[i].found, .call = rows[i].call};
+		bool open;
+
+		assert_int_equal(wall_state_of_visit(&visit, &open), rows[i].state);
+		assert_int_equal(open, rows[i].open);
+	}
+}
+
+/* A read() waits for what its function in the kernel says, not for what its number says. */
+static void the_kernels_function_decides(void **state)
+{
+	const struct profile_wall *w;
+	struct profile_line line = {};
+	struct profile_function function = {};
+
+	(void)state;
+	begin();
+	visit(10, .call = SYS_read, .cpu = 5, .kernel = KERNEL + 16);
+	visit(20, .call = SYS_read, .cpu = 5, .kernel = KERNEL + 16, .switches = 1);
+	stop();
+	assert_int_equal(recorder__close(ev.recorder, 0), 0);
+	for (uint32_t i = 1; i < profile_builder__location_count(ev.builder); i++) {
+		const struct profile_location *l =
+			profile_builder__get_location(ev.builder, (struct location_id){i});
+
+		if (l->category != CATEGORY_KERNEL)
+			continue;
+		function.name = profile_builder__string(ev.builder, "pipe_read");
+		function.dso = l->dso;
+		line.function = profile_builder__function(ev.builder, &function);
+		profile_builder__resolve(ev.builder, (struct location_id){i}, KERNEL, &line, 1);
+	}
+	w = close_story();
+	assert_int_equal(waited(WALL_PIPE), w->blocked);
+	assert_int_equal(w->blocked, 10 * MS);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_wait_that_lasts_is_one),
+		TEST(time_goes_to_what_the_next_visit_finds),
+		TEST(a_long_wait_for_a_cpu),
+		TEST(what_interrupts_take),
+		TEST(an_account_with_more_than_there_was),
+		TEST(the_end_of_a_thread),
+		TEST(the_end_of_a_thread_that_was_passed_over),
+		TEST(windows_of_a_wait),
+		TEST(a_thread_that_was_born_here),
+		TEST(each_function_has_its_state),
+		TEST(the_table_is_in_order),
+		TEST(what_a_visit_says),
+		TEST(the_kernels_function_decides),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

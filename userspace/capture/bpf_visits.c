@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "capture/bpf_visits.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include <sysprof/bpf_shared.h>
+
+#include "capture/bpf_session_private.h"
+#include "capture/features.h"
+
+struct bpf_visits {
+	struct visit_bpf *skel;
+	struct bpf_session *session; /* not owned */
+	struct ring_buffer *ring;
+	event_push_fn sink; /* while draining */
+	void *context;
+	int err; /* of the sink */
+	union {
+		struct event_header header;
+		unsigned char bytes[EVENT_SIZE_MAX];
+	} event; /* the ring's memory cannot be changed */
+};
+
+/* ---- loading --------------------------------------------------------------------------------- */
+
+static bool is_own_map(const struct bpf_map *map)
+{
+	static const char *const own[] = {"scratches", "note_scratches", "seen_threads", "visits"};
+
+	if (bpf_map__is_internal(map)) /* globals */
+		return true;
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (!strcmp(bpf_map__name(map), own[i]))
+			return true;
+	return false;
+}
+
+/* All other maps are the sampler's. */
+static int share_maps(struct bpf_visits *v)
+{
+	struct bpf_map *map;
+	int err = 0;
+
+	bpf_object__for_each_map(map, v->skel->obj)
+	{
+		struct bpf_map *other = bpf_object__find_map_by_name(v->session->skel->obj,
+								     bpf_map__name(map));
+
+		if (is_own_map(map))
+			continue;
+		err = other ? bpf_map__reuse_fd(map, bpf_map__fd(other)) : -ENOENT;
+		if (err)
+			break;
+	}
+	return err;
+}
+
+static void set_knobs(struct bpf_visits *v)
+{
+	const struct sampler_bpf *from = v->session->skel;
+	struct visit_bpf *to = v->skel;
+
+	to->rodata->filter_processes = from->rodata->filter_processes;
+	to->rodata->filter_threads = from->rodata->filter_threads;
+	to->rodata->exclude_self = from->rodata->exclude_self;
+	to->rodata->kernel_stacks = from->rodata->kernel_stacks;
+	to->rodata->user_stacks = from->rodata->user_stacks;
+	to->rodata->use_tables = from->rodata->use_tables;
+	to->rodata->segment_size = from->rodata->segment_size;
+	to->rodata->max_depth = from->rodata->max_depth;
+	to->rodata->pid_namespace_inode = from->rodata->pid_namespace_inode;
+}
+
+/* A ring_buffer_sample_fn. */
+static int take_event(void *visits, void *data, size_t size)
+{
+	struct bpf_visits *v = visits;
+
+	if (v->err || size > sizeof(v->event) || size < sizeof(struct event_header))
+		return 0;
+	memcpy(&v->event, data, size);
+	if (v->event.header.size == size)
+		v->err = v->sink(v->context, &v->event.header);
+	return 0;
+}
+
+static int load(struct bpf_visits *v, struct failure *failure)
+{
+	int err;
+
+	catch_libbpf_messages();
+	v->skel = visit_bpf__open();
+	if (!v->skel)
+		return features_explain(failure, -errno, "cannot open the visitor's programs");
+	set_knobs(v);
+	err = share_maps(v);
+	if (!err)
+		err = visit_bpf__load(v->skel);
+	if (err)
+		return explain_libbpf(err, "the visitor's programs", failure);
+	v->skel->bss->visitor.self_tgid = v->session->skel->bss->self_tgid;
+	v->ring = ring_buffer__new(bpf_map__fd(v->skel->maps.visits), take_event, v, NULL);
+	if (!v->ring)
+		return features_explain(failure, -errno, "cannot read the visitor's ring");
+	v->session->table_changes = &v->skel->bss->visitor.table_changes;
+	return 0;
+}
+
+int bpf_visits__open(struct bpf_session *session, struct bpf_visits **visits,
+		     struct failure *failure)
+{
+	const char *refused = features_visits_refused();
+	struct bpf_visits *v;
+	int err;
+
+	if (refused) {
+		fail(failure, -EOPNOTSUPP, "--wall: visits of threads: %s", refused);
+		return fail_remedy(failure, -EOPNOTSUPP, "record without --wall");
+	}
+	v = calloc(1, sizeof(*v));
+	if (!v)
+		return fail(failure, -ENOMEM, "out of memory");
+	v->session = session;
+	err = load(v, failure);
+	if (err)
+		bpf_visits__free(v);
+	else
+		*visits = v;
+	return err;
+}
+
+void bpf_visits__free(struct bpf_visits *v)
+{
+	if (!v)
+		return;
+	v->session->table_changes = NULL;
+	ring_buffer__free(v->ring);
+	visit_bpf__destroy(v->skel);
+	free(v);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+struct visitor *bpf_visits__shared(struct bpf_visits *v)
+{
+	return &v->skel->bss->visitor;
+}
+
+void bpf_visits__programs(const struct bpf_visits *v, int fds[VISIT_PROGRAMS])
+{
+	fds[VISIT_SCAN] = bpf_program__fd(v->skel->progs.scan);
+	fds[VISIT_ONE] = bpf_program__fd(v->skel->progs.visit);
+}
+
+int bpf_visits__run(int program, uint32_t tid)
+{
+	struct visit_request request = {.tid = tid};
+	LIBBPF_OPTS(bpf_test_run_opts, options);
+
+	if (tid) {
+		options.ctx_in = &request;
+		options.ctx_size_in = sizeof(request);
+	}
+	return bpf_prog_test_run_opts(program, &options);
+}
+
+int bpf_visits__drain(struct bpf_visits *v, event_push_fn sink, void *context)
+{
+	v->skel->bss->visitor.used_epoch = v->session->skel->bss->unwind_epoch;
+	v->sink = sink;
+	v->context = context;
+	v->err = 0;
+	ring_buffer__consume(v->ring);
+	return v->err;
+}

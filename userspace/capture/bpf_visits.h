@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The kernel side of the visitor (bpf/visit.bpf.c): loading its programs, running them, and reading what they wrote. The
+ * process that runs them may never return from one, because a program reads the memory of others: it is a child of its own,
+ * and only the collector reads.
+ */
+#ifndef CAPTURE_BPF_VISITS_H
+#define CAPTURE_BPF_VISITS_H
+
+#include "capture/bpf_session.h"
+
+struct bpf_visits;
+
+/*
+ * Maps of targets and tables are the session's, which has to outlive the result. 0, or negative errno with `failure`
+ * filled: this kernel cannot, for one.
+ */
+int bpf_visits__open(struct bpf_session *session, struct bpf_visits **visits,
+		     struct failure *failure);
+void bpf_visits__free(struct bpf_visits *v);
+
+/* Shared with the process that visits. */
+struct visitor *bpf_visits__shared(struct bpf_visits *v);
+
+/* The two programs, for bpf_visits__run(). Owned by `v`. */
+enum { VISIT_SCAN, VISIT_ONE, VISIT_PROGRAMS };
+void bpf_visits__programs(const struct bpf_visits *v, int fds[VISIT_PROGRAMS]);
+
+/*
+ * Runs VISIT_SCAN (tid 0), or VISIT_ONE for a thread. Needs no privileges but the descriptor. 0 or negative errno. May not
+ * return.
+ */
+int bpf_visits__run(int program, uint32_t tid);
+
+/* Hands the EVENT_VISITs that are in the ring to `sink`. 0, or its first error. */
+int bpf_visits__drain(struct bpf_visits *v, event_push_fn sink, void *context);
+
+#endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "live/parts/wall.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <sysprof/bpf_shared.h>
+
+#include "base/cleanup.h"
+#include "base/clocks.h"
+#include "base/minmax.h"
+#include "capture/bpf_visits.h"
+#include "helpers/child.h"
+#include "helpers/watch.h"
+
+#define STUCK_NS   1000000000ull /* without progress: the child is left behind */
+#define LAST_VISIT 500		 /* ms that the last visit may take */
+#define COST_SHARE 8		 /* of the latest visit in the average */
+#define MILLIONTHS 1000000ull
+
+/* ---- the child: it visits -------------------------------------------------------------------- */
+
+/* What it was given; it never returns. */
+struct visiting {
+	struct visitor *shared;
+	uint64_t period; /* ns */
+	unsigned int hz, budget;
+	uint64_t begun;	 /* CLOCK_MONOTONIC ns */
+	uint64_t cost;	 /* average CPU time of a visit, ns */
+	uint64_t random; /* state */
+};
+
+static uint64_t process_cpu(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* xorshift64 */
+static uint64_t next_random(struct visiting *v)
+{
+	v->random ^= v->random << 13;
+	v->random ^= v->random >> 7;
+	v->random ^= v->random << 17;
+	return v->random;
+}
+
+static void visit_all(struct visiting *v)
+{
+	struct visitor *shared = v->shared;
+	uint64_t before = process_cpu(), used;
+
+	if (bpf_visits__run(CHILD_FIRST_FD + VISIT_SCAN, 0))
+		return;
+	for (uint32_t i = 0; i < shared->due_count && i < VISIT_DUE_MAX; i++) {
+		__atomic_store_n(&shared->visited, shared->due[i], __ATOMIC_RELAXED);
+		bpf_visits__run(CHILD_FIRST_FD + VISIT_ONE, shared->due[i]);
+	}
+	__atomic_store_n(&shared->visited, 0, __ATOMIC_RELAXED);
+	used = process_cpu();
+	shared->cpu = used;
+	v->cost = v->cost ? v->cost - v->cost / COST_SHARE + (used - before) / COST_SHARE
+			  : used - before;
+	shared->count[VISIT_LINE_MADE]++;
+	shared->count[VISIT_LINE_DUE] = max_u64((monotonic_ns() - v->begun) / v->period + 1,
+						shared->count[VISIT_LINE_MADE]);
+}
+
+/* The time between two visits that the budget allows. */
+static uint64_t stretch(const struct visiting *v)
+{
+	return max_u64(v->period, v->cost * MILLIONTHS / v->budget);
+}
+
+/* True: the collector has sent something, or is gone. */
+static bool is_called(int milliseconds, uint64_t until)
+{
+	struct pollfd fd = {.fd = CHILD_SOCKET, .events = POLLIN};
+	uint64_t now = monotonic_ns(), left = until > now ? until - now : 0;
+	struct timespec wait = {.tv_sec = (time_t)(left / 1000000000),
+				.tv_nsec = (long)(left % 1000000000)};
+
+	return ppoll(&fd, 1, milliseconds < 0 ? NULL : &wait, NULL) > 0;
+}
+
+static int run_visits(const struct child_self *self)
+{
+	struct visiting v = *(const struct visiting *)self->data;
+	uint64_t stratum, length;
+	char go;
+
+	if (getrandom(&v.random, sizeof(v.random), 0) != sizeof(v.random) || !v.random)
+		v.random = 88172645463325252ull;
+	if (!is_called(-1, 0) || read(CHILD_SOCKET, &go, 1) != 1)
+		return 0;
+	v.begun = stratum = monotonic_ns();
+	visit_all(&v);
+	stratum += length = stretch(&v);
+	while (!is_called(0, stratum + next_random(&v) % length)) {
+		visit_all(&v);
+		stratum += length;
+		length = stretch(&v);
+		if (monotonic_ns() > stratum + length) {
+			v.shared->count[VISIT_LINE_LATE]++;
+			stratum = monotonic_ns();
+		}
+	}
+	v.shared->final = 1;
+	visit_all(&v);
+	return 0;
+}
+
+/* ---- the collector --------------------------------------------------------------------------- */
+
+struct wall {
+	struct wall_options options;
+	struct bpf_visits *visits;
+	struct visitor *shared;
+	pid_t child;
+	int socket; /* -1: the child has ended, or was left behind */
+	bool started;
+	struct liveness liveness;
+	uint64_t visits_seen; /* shared->made_at, as of the last progress */
+	uint32_t visited_seen;
+	uint64_t books_of; /* … as of the last books */
+};
+
+static void close_child(struct wall *w, bool left)
+{
+	uint64_t sum = 0, looks = w->shared->count[VISIT_LINE_LOOKS];
+
+	if (w->socket < 0)
+		return;
+	close(steal_fd(w->socket));
+	end_process(w->child, left ? 0 : REAP_NS, NULL, NULL);
+	for (int line = VISIT_LINE_UNCHANGED; line < VISIT_LINE_COUNT; line++)
+		sum += w->shared->count[line];
+	if (looks > sum)
+		w->shared->count[VISIT_LINE_LEFT] = looks - sum;
+}
+
+/* It hangs in a page of some thread that does not come. */
+static void leave_behind(struct wall *w)
+{
+	log_debug(LOG_BPF, "memory of thread %u does not answer: nothing is visited any more",
+		  w->shared->visited);
+	close_child(w, true);
+}
+
+static int push_books(struct wall *w, uint64_t time)
+{
+	struct visit_books_event e = {
+		.header = {.size = sizeof(e), .type = EVENT_VISIT_BOOKS, .time = time},
+		.lines = VISIT_LINE_COUNT,
+		.hz = w->options.hz,
+		.cpu = w->shared->cpu,
+		.made_at = __atomic_load_n(&w->shared->made_at, __ATOMIC_RELAXED),
+	};
+
+	for (int line = 0; line < VISIT_LINE_COUNT; line++)
+		e.count[line] = __atomic_load_n(&w->shared->count[line], __ATOMIC_RELAXED);
+	return w->options.push(w->options.context, &e.header);
+}
+
+static int wall__tick(void *wall, uint64_t now)
+{
+	struct wall *w = wall;
+	uint32_t visited = __atomic_load_n(&w->shared->visited, __ATOMIC_RELAXED);
+	uint64_t made_at = __atomic_load_n(&w->shared->made_at, __ATOMIC_RELAXED);
+	int err = 0;
+
+	if (w->started && w->socket >= 0) {
+		if (!visited || visited != w->visited_seen || made_at != w->visits_seen)
+			w->liveness.since = now;
+		w->visited_seen = visited;
+		w->visits_seen = made_at;
+		if (liveness__is_stuck(&w->liveness, w->child, now, STUCK_NS))
+			leave_behind(w);
+	}
+	if (w->started)
+		err = bpf_visits__drain(w->visits, w->options.push, w->options.context);
+	if (err || made_at == w->books_of)
+		return err;
+	w->books_of = made_at;
+	return push_books(w, now);
+}
+
+/* The last visit takes the account of every thread; then the child ends. */
+static void wall__stop(void *wall)
+{
+	struct wall *w = wall;
+	struct pollfd fd = {.fd = w->socket, .events = POLLIN};
+
+	if (w->socket < 0 || !w->started)
+		return;
+	shutdown(w->socket, SHUT_WR);
+	close_child(w, poll(&fd, 1, LAST_VISIT) <= 0);
+}
+
+static int wall__finish(void *wall, uint64_t time)
+{
+	struct wall *w = wall;
+
+	return w->started ? push_books(w, time) : 0;
+}
+
+static void wall__free(void *wall)
+{
+	struct wall *w = wall;
+
+	close_child(w, false);
+	bpf_visits__free(w->visits);
+	free(w);
+}
+
+static int start_child(struct wall *w)
+{
+	const struct visiting visiting = {
+		.shared = w->shared,
+		.period = 1000000000ull / w->options.hz,
+		.hz = w->options.hz,
+		.budget = w->options.budget,
+	};
+	int fds[VISIT_PROGRAMS];
+	const struct child_plan plan = {
+		.class = HELPER_VISITOR,
+		.run = run_visits,
+		.type = SOCK_STREAM,
+		.fds = fds,
+		.fd_count = VISIT_PROGRAMS,
+		.data = &visiting,
+		.size = sizeof(visiting),
+	};
+
+	bpf_visits__programs(w->visits, fds);
+	w->child = child__start(&plan, &w->socket);
+	return w->child < 0 ? w->child : 0;
+}
+
+int wall_part__new(const struct wall_options *options, struct bpf_session *session,
+		   struct live_part *part, struct failure *failure)
+{
+	struct wall *w = calloc(1, sizeof(*w));
+	int err;
+
+	if (!w)
+		return fail(failure, -ENOMEM, "out of memory");
+	w->options = *options;
+	w->socket = -1;
+	err = bpf_visits__open(session, &w->visits, failure);
+	if (err) {
+		free(w);
+		return err;
+	}
+	w->shared = bpf_visits__shared(w->visits);
+	err = start_child(w);
+	if (err) {
+		wall__free(w);
+		return fail(failure, err, "cannot start the process that visits threads: %s",
+			    strerror(-err));
+	}
+	*part = (struct live_part){.object = w,
+				   .tick = wall__tick,
+				   .stop = wall__stop,
+				   .finish = wall__finish,
+				   .free = wall__free};
+	return 0;
+}
+
+void wall_part__start(const struct live_part *part)
+{
+	struct wall *w = part->object;
+
+	w->started = write(w->socket, "", 1) == 1;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The part that visits threads which do not run (record --wall): EVENT_VISIT and EVENT_VISIT_BOOKS.
+ *
+ * A child runs the programs of bpf/visit.bpf.c, each visit at a random moment of its period, so that no program can run in
+ * step with them. A program reads the memory of the threads, and a page of it may never come (a file on FUSE): then the child
+ * is left behind, the recording goes on, and nothing more is visited.
+ */
+#ifndef LIVE_PARTS_WALL_H
+#define LIVE_PARTS_WALL_H
+
+#include "capture/bpf_session.h"
+#include "live/part.h"
+#include "stream/event_queue.h"
+
+#define WALL_BUDGET_DEFAULT 5000u /* millionths of a CPU */
+
+struct wall_options {
+	unsigned int hz;     /* visits a second, at most. > 0 */
+	unsigned int budget; /* millionths of a CPU: at more threads visits become fewer */
+	event_push_fn push;  /* EVENT_VISIT, which the receiver may change, and EVENT_VISIT_BOOKS */
+	void *context;
+};
+
+/* 0 or negative errno with `failure` filled. The part has to be freed before the session. */
+int wall_part__new(const struct wall_options *options, struct bpf_session *session,
+		   struct live_part *part, struct failure *failure);
+/* Sampling has begun: the first visit is now. */
+void wall_part__start(const struct live_part *part);
+
+#endif

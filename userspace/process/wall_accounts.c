@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where a thread's time went. The kernel's account says how long it ran and how long it waited for a CPU; the rest of the time
+ * it was blocked. Visits find out by what.
+ *
+ * A visit gives what it found the time since the visit before: visits are at random times, so on average every place gets the
+ * time that was spent there. Two things make this more exact:
+ *   - A thread that has not run since its last event is where it was. That time (to visit_account.unchanged) is the place's
+ *     own, however many visits there were.
+ *   - Of the remaining time the account subtracts what the thread ran, and splits off what it waited for a CPU. If a visit
+ *     finds the thread blocked, the time for a CPU is due to the next visit that finds it waiting for one, and the other
+ *     way round. So the weights of all waits of a thread add up to its account, exactly.
+ *
+ * Time that is due when the thread ends has a place of its own. So has time in which a thread neither ran nor waited by the
+ * account and did not switch: an interrupt or a hypervisor took it.
+ *
+ * Nothing is ever taken twice: each part is limited to what is left of the time. Clocks of the scheduler and CLOCK_MONOTONIC
+ * differ by parts per million; what one is ahead counts in the next interval.
+ */
+#include "process/recorder_private.h"
+
+#include <errno.h>
+
+#include "base/minmax.h"
+
+#define TIME_LIMIT (1ull << 60) /* of hostile recordings */
+#define BIRTH_LATE 10000000ull	/* ns: a fork record comes when the thread was there already */
+#define RAN_LITTLE                                                                                 \
+	10000000ull /* ns: a thread that ran for less was not running at several visits */
+
+/* Places that are none: addresses that nothing has. */
+enum { PLACE_UNSEEN, PLACE_TAKEN };
+
+static struct stack_id made_up_stack(const struct thread_accounts *a, struct thread_life *thread,
+				     int place)
+{
+	static const char *const names[] = {
+		[PLACE_UNSEEN] = "[between visits]",
+		[PLACE_TAKEN] = "[interrupts and stolen time]",
+	};
+	struct profile_builder *b = a->builder;
+	struct profile_dso dso = {
+		.kind = DSO_UNKNOWN,
+		.path = profile_builder__string(b, "[unknown]"),
+		.name = profile_builder__string(b, "[unknown]"),
+	};
+	struct profile_function function = {.name = profile_builder__string(b, names[place]),
+					    .address = PROFILE_UNKNOWN_ADDRESS};
+	struct location_id location;
+
+	function.dso = profile_builder__dso(b, &dso);
+	location = profile_builder__location(b, function.dso, UINT64_MAX - (uint64_t)place,
+					     window_lives__process_id(a->lives, thread->process),
+					     CATEGORY_OTHER);
+	profile_builder__fallback(b, location, profile_builder__function(b, &function));
+	return profile_builder__stack(b, (struct stack_id){0}, location);
+}
+
+static int push_wait(const struct thread_accounts *a, struct thread_life *thread, uint64_t time,
+		     uint64_t weight, const struct wall_visit *found)
+{
+	struct window_thread *entry = window_lives__show(a->lives, thread, time, 0);
+	const struct profile_sample sample = {
+		.kind = SAMPLE_WALL,
+		.time = max_u64(time, profile_builder__session(a->builder)->start + 1),
+		.weight = weight,
+		.stack = found->stack,
+		.comm = found->comm.v ? found->comm
+			: entry	      ? entry->comm
+				      : (struct string_id){0},
+		.state = (uint8_t)found->state | found->open,
+	};
+
+	if (!entry)
+		return -ENOMEM;
+	profile_builder__sample(a->builder, entry->id, &sample);
+	return profile_builder__error(a->builder);
+}
+
+/* What was seen last gets its time. */
+static int push_last(const struct thread_accounts *a, struct thread_life *thread)
+{
+	struct thread_wall *w = &thread->wall;
+	const struct wall_visit found = {w->state, w->open, w->stack, w->comm};
+	int err = 0;
+
+	if (w->state != WALL_NONE && w->weight)
+		err = push_wait(a, thread, w->found_at, w->weight, &found);
+	w->weight = 0;
+	w->state = WALL_NONE;
+	return err;
+}
+
+/* Time of the state in which it was seen, or is seen. */
+static void add_waited(struct thread_wall *w, uint64_t ns)
+{
+	w->weight += ns;
+	if (w->state == WALL_RUNNABLE)
+		w->sums.runnable += ns;
+	else
+		w->sums.blocked += ns;
+}
+
+/* It has been where it was, until then. */
+static void hold(struct thread_wall *w, uint64_t until)
+{
+	if (until <= w->seen)
+		return;
+	add_waited(w, until - w->seen);
+	if (w->state == WALL_RUNNABLE)
+		w->delay += until - w->seen; /* the account has it as well */
+	w->seen = until;
+}
+
+/* What an account has got more, as far as there is time left. */
+static uint64_t take(uint64_t *known, uint64_t now, uint64_t left)
+{
+	uint64_t more = now > *known ? min_u64(now - *known, left) : 0;
+
+	*known += more;
+	return more;
+}
+
+/* Is the account of the thread's start of use, because the recording has it from there on? Not after an execve: a life was before. */
+static bool was_born_here(const struct thread_accounts *a, const struct thread_life *thread,
+			  const struct visit_account *account)
+{
+	uint64_t start = recording_facts__start(a->facts);
+
+	return start && account->started >= start && account->started <= account->seen &&
+	       thread->start <= account->started + BIRTH_LATE;
+}
+
+static void begin(const struct thread_accounts *a, struct thread_life *thread,
+		  const struct visit_event *e)
+{
+	struct thread_wall *w = &thread->wall;
+
+	*w = (struct thread_wall){.known = true};
+	if (was_born_here(a, thread, &e->account)) {
+		w->seen = w->sums.since = e->account.started;
+		return;
+	}
+	w->cpu = e->stack.cpu_time;
+	w->delay = e->account.run_delay;
+	w->switches = e->account.switches;
+	w->seen = w->sums.since = e->account.seen;
+}
+
+static void find(struct thread_wall *w, const struct wall_visit *visit)
+{
+	uint64_t *due = visit->state == WALL_RUNNABLE ? &w->delay_due : &w->blocked_due;
+
+	w->state = visit->state;
+	w->open = visit->open;
+	w->stack = visit->stack;
+	w->comm = visit->comm;
+	w->found_at = w->seen;
+	w->weight = 0;
+	if (w->state == WALL_NONE)
+		return;
+	add_waited(w, *due);
+	*due = 0;
+}
+
+int wall_accounts__visit(const struct thread_accounts *a, struct thread_life *thread,
+			 const struct visit_event *e, const struct wall_visit *visit)
+{
+	struct thread_wall *w = &thread->wall;
+	uint64_t now = e->account.seen, part;
+	bool blocked = visit->state != WALL_NONE && visit->state != WALL_RUNNABLE;
+	int err;
+
+	if (now >= TIME_LIMIT || (w->known && now < w->seen))
+		return 0;
+	if (!w->known)
+		begin(a, thread, e);
+	blocked |= w->switches != e->account.switches ||
+		   (w->state != WALL_NONE && w->state != WALL_RUNNABLE);
+	if (w->state != WALL_NONE)
+		hold(w, e->account.unchanged);
+	err = push_last(a, thread);
+	part = take(&w->cpu, e->stack.cpu_time, now - w->seen);
+	w->sums.running += part;
+	w->seen += part;
+	part = take(&w->delay, e->account.run_delay, now - w->seen);
+	w->delay_due += part;
+	w->seen += part;
+	*(blocked ? &w->blocked_due : &w->not_waited) += now - w->seen;
+	w->seen = now;
+	w->switches = e->account.switches;
+	find(w, visit);
+	return err;
+}
+
+void wall_accounts__exit(struct thread_life *thread, uint64_t time, uint64_t cpu_time,
+			 uint64_t visited)
+{
+	struct thread_wall *w = &thread->wall;
+	uint64_t ran;
+
+	if (!w->known || time <= w->seen || time >= TIME_LIMIT)
+		return;
+	if (w->state != WALL_NONE && cpu_time < w->cpu + RAN_LITTLE)
+		hold(w, min_u64(visited, time));
+	ran = take(&w->cpu, cpu_time, time - w->seen);
+	w->sums.running += ran;
+	w->sums.unvisited += time - w->seen - ran;
+	w->seen = time;
+}
+
+/* Time that is due has no place. */
+static int push_rest(const struct thread_accounts *a, struct thread_life *thread, uint64_t *due,
+		     enum wall_state state, int place)
+{
+	const struct wall_visit found = {.state = state, .stack = made_up_stack(a, thread, place)};
+	uint64_t weight = *due;
+
+	*due = 0;
+	return push_wait(a, thread, thread->wall.seen, weight, &found);
+}
+
+int wall_accounts__settle(const struct thread_accounts *a, struct thread_life *thread)
+{
+	struct thread_wall *w = &thread->wall;
+	struct window_thread *entry;
+	int err = 0;
+
+	if (!w->known || w->seen <= w->sums.since)
+		return 0;
+	entry = window_lives__show(a->lives, thread, w->seen, 0);
+	if (!entry)
+		return -ENOMEM;
+	err = push_last(a, thread);
+	w->sums.runnable += w->delay_due;
+	w->sums.blocked += w->blocked_due + w->not_waited;
+	if (!err && w->delay_due)
+		err = push_rest(a, thread, &w->delay_due, WALL_RUNNABLE, PLACE_UNSEEN);
+	if (!err && w->blocked_due)
+		err = push_rest(a, thread, &w->blocked_due, WALL_OTHER, PLACE_UNSEEN);
+	if (!err && w->not_waited)
+		err = push_rest(a, thread, &w->not_waited, WALL_OTHER, PLACE_TAKEN);
+	w->sums.until = w->seen;
+	profile_builder__thread_wall(a->builder, entry->id, &w->sums);
+	w->sums = (struct profile_wall){.since = w->seen};
+	return err;
+}
