@@ -30,7 +30,7 @@ static void find_text(const char *help, struct flag *flag)
 		const char *words = strstr(at, "  "), *end = strchr(at, '\n');
 
 		line = at;
-		if ((*at != ' ' && *at != '\n') || !words || !end || words > end)
+		if (!strchr(" \n[", *at) || !words || !end || words > end)
 			continue;
 		while (*words == ' ')
 			words++;
