@@ -6,7 +6,7 @@
 #include "base/log.h"
 
 const struct command *const commands[] = {
-	&cmd_record, &cmd_convert,  &cmd_report, &cmd_open,
+	&cmd_record, &cmd_convert,  &cmd_report, &cmd_diff, &cmd_open,
 	&cmd_agent,  &cmd_perf_map, &cmd_check,	 NULL,
 };
 

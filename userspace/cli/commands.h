@@ -12,6 +12,8 @@ enum {
 	EXIT_DONE = 0,
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
+	EXIT_WORSE = 3,	      /* diff: by a rule */
+	EXIT_CANNOT_TELL = 4, /* diff: whether it is */
 	EXIT_NOT_EXECUTABLE = 126,
 	EXIT_NOT_FOUND = 127,
 	EXIT_SIGNAL_BASE = 128,
@@ -34,6 +36,7 @@ extern const struct command *const commands[];
 extern const struct command cmd_record;
 extern const struct command cmd_convert;
 extern const struct command cmd_report;
+extern const struct command cmd_diff;
 extern const struct command cmd_open;
 extern const struct command cmd_agent;
 extern const struct command cmd_perf_map;

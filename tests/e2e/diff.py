@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# runs: beside
+"""
+sysprof diff: its arithmetic against scipy's, its JSON against the schema in docs/, its exit codes, real programs with a
+planted change, and files that cannot be compared.
+"""
+import json
+import os
+import random
+import time
+
+from libe2e import SYSPROF, Skip, alone, main, need_root, record, run, scratch, sysprof
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SCHEMA = os.path.join(HERE, "..", "..", "docs", "diff.schema.json")
+RECORDINGS = os.path.join(HERE, "..", "golden", "recordings")
+PYTHON = "/usr/bin/python3"  # the one that Debian's packages are for
+SHARES = {"main;run;read;copy": 30, "main;run;read;check": 15, "main;run;parse;header": 5, "main;run;parse;body": 20,
+          "main;run;parse": 5, "main;run;write": 15, "main;run;walk;walk;walk": 6, "main;idle": 3.99, "main;rare": 0.01}
+VALUES = "p", "q", "low", "high", "relative", "relative_low", "relative_high"
+
+
+def folded_file(name, seed, changes=(), samples=20000, noise=0.0):
+    """A made-up profile; its path."""
+    rng = random.Random(seed)
+    shares = {**SHARES, **dict(changes)}
+    shares = {k: v * max(rng.gauss(1, noise), 0) for k, v in shares.items() if v}
+    counts = dict.fromkeys(shares, 0)
+    for stack in rng.choices(list(shares), list(shares.values()), k=samples):
+        counts[stack] += 1
+    path = scratch(name)
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(f"app;{k} {v}\n" for k, v in counts.items() if v)
+    return path
+
+
+def diff(*args, check=0):
+    return json.loads(sysprof("diff", "--json", *args, check=check).out)
+
+
+def is_near(value, wanted):
+    return value is not None and abs(value - wanted) <= 1e-6 * max(1, abs(wanted))
+
+
+def assert_as_scipy(old, new, noise):
+    if run(PYTHON, "-c", "import scipy").status:
+        raise Skip("no scipy: tools/install-deps.sh test installs it")
+    wanted = json.loads(run(PYTHON, os.path.join(HERE, "libdiff.py"), str(noise), *old, "--", *new, check=0).out)
+    found = diff("--view", "share", "--run-noise", str(noise), *old, "--", *new)
+    tests = {(t["function"], t["own_code"]): t for t in [found["total"], *found["tests"]]}
+    assert len(tests) == len(wanted), (set(tests) ^ {(w["function"], w["own_code"]) for w in wanted})
+    for w in wanted:
+        t = tests[w["function"], w["own_code"]]
+        for side in "old", "new":
+            assert is_near(t[side]["value"], w[side]), (w, t)
+        for key in VALUES:
+            assert is_near(t[key], w[key]) if key in w else t[key] is None, (key, w, t)
+    return found
+
+
+def test_arithmetic_of_two_files():
+    """Nothing changed, something changed, something new, and more than half changed."""
+    changes = [], [("main;run;parse;header", 9)], [("main;run;new;code", 12), ("main;run;write", 0)]
+    for i, change in enumerate(changes):
+        for noise in 0, 0.05:
+            old, new = folded_file("old.folded", i), folded_file("new.folded", 100 + i, change)
+            found = assert_as_scipy([old], [new], noise)
+            assert noise or (found["reference"] < 1) == bool(change), found["reference"]
+    most = [("main;run;read;copy", 3), ("main;run;parse;body", 80), ("main;run;write", 1), ("main;run;read;check", 90)]
+    found = assert_as_scipy([folded_file("old.folded", 7)], [folded_file("new.folded", 8, most)], 0)
+    assert found["reference"] == 1
+
+
+def test_arithmetic_of_runs():
+    """Three files and more: Welch's test of the files' means. Two files: all as one."""
+    for count in 2, 3, 5:
+        for change in [], [("main;run;parse;header", 15)]:
+            old = [folded_file(f"old{i}.folded", i, noise=0.05) for i in range(count)]
+            new = [folded_file(f"new{i}.folded", 50 + i, change, noise=0.05) for i in range(count + 1)]
+            found = assert_as_scipy(old, new, 0.02)
+            assert found["runs_measured"] == (count >= 3)
+
+
+def test_sums():
+    """The own code of all functions adds up to the whole, on both sides, and so do the differences."""
+    found = diff("--run-noise", "0", folded_file("old.folded", 1), folded_file("new.folded", 2, [("main;idle", 9)]))
+    tests = found["tests"]
+    own = {t["function"] for t in tests if t["own_code"]}
+    leaves = {stack.split(";")[-1] for stack in SHARES}
+    parts = [t for t in tests if t["own_code"] or (t["function"] in leaves and t["function"] not in own)]
+    for side in "old", "new", "difference":
+        missing = 1e-3  # functions that are too small to be tested
+        assert abs(sum(t[side]["value"] for t in parts) - found["total"][side]["value"]) < missing, side
+
+
+def test_schema():
+    if run(PYTHON, "-c", "import jsonschema").status:
+        raise Skip("no jsonschema: tools/install-deps.sh test installs it")
+    old, new = folded_file("old.folded", 1), folded_file("new.folded", 2, [("main;run;parse;header", 9)])
+    documents = [diff(old, new), diff(old, old, "--run-noise", "0"),
+                 diff(old, new, "--fail-if", "total > 1%", "--fail-if", "function nothing > 1%", check=4),
+                 diff(*[os.path.join(RECORDINGS, "fork-exec.sysprof")] * 2)]
+    paths = []
+    for i, document in enumerate(documents):
+        paths.append(scratch(f"{i}.json"))
+        with open(paths[-1], "w", encoding="utf-8") as file:
+            json.dump(document, file)
+    bad = dict(documents[0], surprise=1)
+    with open(scratch("bad.json"), "w", encoding="utf-8") as file:
+        json.dump(bad, file)
+    validate = ("import json, sys, jsonschema\nv = jsonschema.Draft202012Validator(json.load(open(sys.argv[1])))\n"
+                "for p in sys.argv[2:]:\n  for e in v.iter_errors(json.load(open(p))): print(p, e.message[:200])")
+    said = run(PYTHON, "-c", validate, SCHEMA, *paths, check=0).out
+    assert not said, said
+    assert run(PYTHON, "-c", validate, SCHEMA, scratch("bad.json"), check=0).out
+
+
+def test_exit_codes():
+    old = [folded_file(f"old{i}.folded", i) for i in range(4)]
+    same = [folded_file(f"same{i}.folded", 10 + i) for i in range(4)]
+    slow = [folded_file(f"slow{i}.folded", 20 + i, [("main;run;parse;header", 10)]) for i in range(4)]
+
+    def status(new, *rules):
+        words = [w for rule in rules for w in ("--fail-if", rule)]
+        return sysprof("diff", *words, *old, "--", *new).status
+
+    assert status(slow) == 0
+    assert status(same, "function header > 20%", "total > 3%") == 0
+    assert status(slow, "function header > 20%") == 3
+    assert status(slow, "function head* > 20%", "function nothing > 1%") == 3
+    assert status(same, "function header > 0.1%") == 4
+    assert status(same, "function nothing > 1%") == 4
+    for wrong in ["--fail-if", "total > 2", *old[:2]], ["--per-old", "3", *old[:2]], old[:1], old[:3], [*old, "--"], \
+            ["--per", "0", *old[:2]], ["--view", "work", *old[:2]], ["--per", "3", "--view", "run", *old[:2]]:
+        assert sysprof("diff", *wrong).status == 2, wrong
+
+
+def test_text_and_markdown():
+    old, new = folded_file("old.folded", 1), folded_file("new.folded", 2, [("main;run;parse;header", 10)])
+    text = sysprof("diff", "--run-noise", "0", old, new, check=0).out
+    first = text.splitlines()[0]
+    assert first.startswith("NEW uses ") and "header" in first, first
+    assert "slower   header" in text and "main > run > parse > header" in text, text
+    path = scratch("d.md")
+    sysprof("diff", "--run-noise", "0", "--fail-if", "total > 1%", "-o", path, old, new)
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    assert lines[0].startswith("**NEW uses ") and len(lines) <= 20, lines
+    assert any(line.startswith("| ") and "`main > run > parse > header`" in line for line in lines), lines
+
+
+def test_hostile_names():
+    """Names of other users' code: neither a terminal nor Markdown takes anything in them as its own."""
+    for name in "a|b`c", "\x1b[31mred", "x" * 5000, "<script>":
+        paths = []
+        for i in range(2):
+            paths.append(scratch(f"{i}.folded"))
+            with open(paths[-1], "w", encoding="utf-8") as file:
+                file.write(f"app;main;{name} {100 + 900 * i}\napp;main;rest 1000\n")
+        for form in [], ["--markdown"]:
+            out = sysprof("diff", "--run-noise", "0", *form, *paths, check=0).out
+            assert "\x1b" not in out and max(map(len, out.splitlines())) < 1000, out
+            for row in out.splitlines():
+                assert not row.startswith("| ") or row.count("|") == 7 or "difference" in row, row
+
+
+def test_bad_input():
+    old = folded_file("old.folded", 1)
+    other, empty, junk = scratch("other.folded"), scratch("empty.folded"), scratch("junk.sysprof")
+    with open(other, "w", encoding="utf-8") as file:
+        file.write("app;_start;something;else 500\n")
+    with open(empty, "w", encoding="utf-8"):
+        pass
+    with open(junk, "wb") as file:
+        file.write(b"SYSPROF\n" + os.urandom(5000))
+    ten = [folded_file(f"{i}.folded", i, samples=500) for i in range(9)]
+    for files, reason in (([old, other], "no function in common"), ([old, empty], "empty.folded"),
+                          ([old, junk], "junk.sysprof"), ([*ten[:5], "--", *ten[5:], junk], "junk.sysprof"),
+                          ([old, scratch("missing")], "missing"), (["--view", "second", old, old], "no CPU time"),
+                          (["--per", "5", old, old], "--view share")):
+        result = sysprof("diff", *files)
+        assert result.status == 1 and reason in result.err and not result.out, (files, result.err)
+
+
+def test_deep_and_wide():
+    """Stacks of 100,000 frames, and a function with 200,000 callees: in proportion to the file."""
+    for kind in "deep", "recursive", "wide":
+        paths = []
+        for side in range(2):
+            paths.append(scratch(f"{kind}{side}.folded"))
+            with open(paths[-1], "w", encoding="utf-8") as file:
+                if kind == "wide":
+                    file.writelines(f"app;main;f{i} {1 + (i + side) % 7}\n" for i in range(200000))
+                else:
+                    names = (f"f{i if kind == 'deep' else i % 2}" for i in range(100000))
+                    file.write(f"app;{';'.join(names)} {500 + 400 * side}\napp;f0;other {1000 - 400 * side}\n")
+        begin = time.monotonic()
+        diff("--run-noise", "0", *paths)
+        assert time.monotonic() - begin < 20, kind
+
+
+def test_formats():
+    """A recording against what it was converted to: the same."""
+    source = os.path.join(RECORDINGS, "containers.sysprof")
+    for suffix in "folded", "json.gz", "pb.gz", "sysprof":
+        path = source if suffix == "sysprof" else scratch("x." + suffix)
+        if suffix != "sysprof":
+            sysprof("convert", source, "-o", path, check=0)
+        found = diff("--view", "share", source, path)
+        assert not found["rows"] and found["total"]["relative"] == 0, (suffix, found["sentence"])
+        for t in found["tests"]:
+            assert t["p"] > 0.9, (suffix, t)
+
+
+# ---- real programs ------------------------------------------------------------------------------
+
+PROGRAM = """
+#include <stdlib.h>
+static volatile unsigned sink;
+#define WORK(name) __attribute__((noinline)) void name(unsigned n) { for (unsigned i = 0; i < n; i++) sink = sink * 33 + i; }
+WORK(parse_header) WORK(hash_body) WORK(compress_body)
+__attribute__((noinline)) void request(void) { parse_header(HEADER); hash_body(6000); compress_body(9000); sink++; }
+int main(int argc, char **argv) { for (int i = atoi(argv[argc - 1]); i > 0; i--) request(); return 0; }
+"""
+
+SCRIPT = """
+def parse_header(n):
+    s = 0
+    for i in range(n):
+        s += i * i
+    return s
+
+def render(n):
+    return ",".join(str(i) for i in range(n))
+
+def request():
+    parse_header(%d)
+    render(600)
+
+for i in range(3000):
+    request()
+"""
+
+
+def build(name, header):
+    source, program = scratch(name + ".c"), scratch(name)
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(PROGRAM)
+    run("gcc", "-O1", "-g", "-fno-omit-frame-pointer", f"-DHEADER={header}", "-o", program, source, check=0)
+    return [program, "12000"]
+
+
+def script(name, header):
+    path = scratch(name + ".py")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(SCRIPT % header)
+    return [PYTHON, path]
+
+
+def recordings(old, new, count=4):
+    """In alternation, so that what drifts hits both."""
+    paths = [], []
+    for i in range(count):
+        for side in (0, 1) if i % 2 == 0 else (1, 0):
+            paths[side].append(scratch(f"{side}-{i}.sysprof"))
+            record("-o", paths[side][-1], "--", *(new if side else old))
+    return paths
+
+
+def assert_found(old, new, where):
+    before, after = recordings(old, new)
+    found = diff("--view", "share", *before, "--", *after)
+    slower = [row for row in found["rows"] if row["verdict"] in ("slower", "new")]
+    assert any(where in row["path"] for row in slower), (found["sentence"], found["rows"])
+    assert found["total"]["relative"] > 0
+    rule = "function " + where + " > 20%"
+    assert sysprof("diff", "--view", "share", "--fail-if", rule, *before, "--", *after).status == 3
+    assert sysprof("diff", "--view", "share", "--fail-if", rule, *after, "--", *before).status != 3
+    found = diff(*before, "--", *after)
+    assert found["view"] == "run" and found["runs_measured"], found["view"]
+
+
+@alone
+def test_c_program():
+    need_root()
+    assert_found(build("old", 1500), build("new", 6000), "parse_header")
+
+
+@alone
+def test_python_program():
+    need_root()
+    assert_found(script("old", 200), script("new", 1200), "parse_header")
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+What `sysprof diff` computes of folded files, written down a second time, with the distributions of scipy. Run as a
+program by the python that has scipy: libdiff.py NOISE OLD… -- NEW…, which prints JSON.
+"""
+import collections
+import json
+import math
+import sys
+
+Q = 0.05
+MIN = 20
+
+
+def read(path):
+    """{stack: samples}; the first field is a thread's name."""
+    stacks = collections.Counter()
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            stack, count = line.rstrip("\n").rsplit(" ", 1)
+            stacks[tuple(stack.split(";")[1:])] += int(count)
+    return stacks
+
+
+class Side:
+    def __init__(self, paths):
+        self.files = [read(path) for path in paths]
+
+    def counts(self, wanted):
+        """By file: the samples whose stack is `wanted`."""
+        return [sum(count for stack, count in file.items() if wanted(stack)) for file in self.files]
+
+
+def whole(_stack):
+    return True
+
+
+class Comparison:
+    def __init__(self, old, new, noise):
+        from scipy import stats
+        self.stats, self.noise = stats, noise
+        self.sides = Side(old), Side(new)
+        self.by_run = min(len(old), len(new)) >= 3
+        self.changed = set()
+        self.size = [sum(side.counts(whole)) for side in self.sides]
+
+    def unchanged(self, stack):
+        return stack[-1] not in self.changed
+
+    def estimate(self, side, wanted):
+        """(value, variance, degrees of freedom)"""
+        base = self.sides[0].counts(self.unchanged)
+        scale = sum(base) / self.size[0]
+        part, rest = side.counts(wanted), side.counts(self.unchanged)
+        if self.by_run:
+            values = [scale * p / r for p, r in zip(part, rest)]
+            mean = sum(values) / len(values)
+            variance = sum((v - mean) ** 2 for v in values) / (len(values) - 1)
+            return mean, variance / len(values), len(values) - 1
+        n, u = sum(part), sum(rest)
+        both = sum(side.counts(lambda stack: wanted(stack) and self.unchanged(stack)))
+        ratio = n / u
+        variance = (n - 2 * ratio * both + ratio ** 2 * u if n else 0.5) / u ** 2
+        noisy = (n - both ** 2 / u) * sum(side.counts(whole)) / len(side.files)
+        variance += (self.noise / u) ** 2 * noisy
+        return scale * ratio, scale ** 2 * variance, math.inf
+
+    def test(self, wanted):
+        (old, old_var, old_df), (new, new_var, new_df) = (self.estimate(s, wanted) for s in self.sides)
+        variance = old_var + new_var
+        parts = old_var ** 2 / old_df + new_var ** 2 / new_df
+        freedom = variance ** 2 / parts if parts > 0 else math.inf
+        dist = self.stats.norm() if math.isinf(freedom) else self.stats.t(freedom)
+        error = math.sqrt(variance)
+        if variance > 0:
+            p = 2 * dist.sf(abs(new - old) / error)
+            half = error * dist.isf(0.025)
+        else:
+            p, half = float(new == old), 0
+        result = {"old": old, "new": new, "p": p, "low": new - old - half, "high": new - old + half}
+        if old > 0 and new > 0:
+            result.update(self.relative(old, old_var, old_df, new, new_var, new_df))
+        return result
+
+    def relative(self, old, old_var, old_df, new, new_var, new_df):
+        a, b = old_var / old ** 2, new_var / new ** 2
+        parts = a ** 2 / old_df + b ** 2 / new_df
+        freedom = (a + b) ** 2 / parts if parts > 0 else math.inf
+        dist = self.stats.norm() if math.isinf(freedom) else self.stats.t(freedom)
+        half = math.sqrt(a + b) * dist.isf(0.025)
+        ratio = new / old
+        return {"relative": ratio - 1, "relative_low": ratio * math.exp(-half) - 1,
+                "relative_high": ratio * math.exp(half) - 1}
+
+    def functions(self):
+        """Those with enough samples: {name: (total, own)} of both sides."""
+        total, own = collections.Counter(), collections.Counter()
+        for side in self.sides:
+            for file in side.files:
+                for stack, count in file.items():
+                    own[stack[-1]] += count
+                    for name in set(stack):
+                        total[name] += count
+        return {name: (total[name], own[name]) for name in total if total[name] >= MIN}
+
+    def find_changed(self, functions):
+        """Own code that differs, one function at a time, the largest difference first."""
+        while True:
+            found = []
+            for name, (_, own) in functions.items():
+                if own < MIN or name in self.changed:
+                    continue
+                t = self.test(lambda stack, name=name: stack[-1] == name)
+                if t["p"] < Q / len(functions):
+                    found.append((abs(t["new"] - t["old"]), name))
+            if not found:
+                return
+            self.changed.add(max(found)[1])
+            for side, size in zip(self.sides, self.size):
+                if sum(side.counts(self.unchanged)) < size / 2:
+                    self.changed = set()
+                    return
+
+    def tests(self):
+        functions = self.functions()
+        self.find_changed(functions)
+        wanted = {("total", False): (whole, sum(self.size))}
+        for name, (total, own) in functions.items():
+            wanted[name, False] = (lambda stack, name=name: name in stack), total
+            if own >= MIN and own <= 0.95 * total:
+                wanted[name, True] = (lambda stack, name=name: stack[-1] == name), own
+        return {key: dict(self.test(test), size=size) for key, (test, size) in wanted.items()}
+
+
+def add_q(tests, size):
+    """Benjamini and Hochberg, weighted."""
+    weight = {k: math.sqrt(max(t["size"] * (size - t["size"]) / size, 1)) for k, t in tests.items()}
+    key = "total", False
+    whole_varies = tests[key]["low"] != tests[key]["high"]
+    weight[key] = (sum(weight.values()) - weight[key]) / 3 if whole_varies else 1
+    mean = sum(weight.values()) / len(weight)
+    order = sorted(tests, key=lambda k: tests[k]["p"] / weight[k])
+    least = 1.0
+    for rank in range(len(order), 0, -1):
+        k = order[rank - 1]
+        least = min(least, tests[k]["p"] * mean / weight[k] * len(order) / rank)
+        tests[k]["q"] = least
+
+
+def main():
+    noise, *words = sys.argv[1:]
+    dashes = words.index("--")
+    c = Comparison(words[:dashes], words[dashes + 1:], float(noise))
+    tests = c.tests()
+    add_q(tests, sum(c.size))
+    print(json.dumps([{"function": name, "own_code": own, **t} for (name, own), t in tests.items()]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "compare/compare.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/order.h"
+#include "compare/comparison.h"
+
+#define POWER_Z	  1.2815515655446004 /* of 9 in 10 */
+#define STRIPPED  0.5 /* of a file's samples: so many more without a name, and it is another build */
+#define NEAR_SIZE 3.0 /* functions of about a size: a third to three times */
+
+const char *compare_verdict_name(enum compare_verdict verdict)
+{
+	static const char *const names[] = {
+#define X(id, name) [COMPARE_IS_##id] = name,
+		COMPARE_VERDICTS(X)
+#undef X
+	};
+
+	return names[verdict];
+}
+
+const char *compare_view_name(enum compare_view view)
+{
+	static const char *const names[] = {
+#define X(id, name, unit) [COMPARE_##id] = name,
+		COMPARE_VIEWS(X)
+#undef X
+	};
+
+	return names[view];
+}
+
+const char *compare_doubt_text(enum compare_doubt doubt)
+{
+	static const char *const texts[] = {
+#define X(id, name, text) [COMPARE_DOUBT_##id] = text,
+		COMPARE_DOUBTS(X)
+#undef X
+	};
+
+	return texts[doubt];
+}
+
+struct comparison *comparison__new(void)
+{
+	struct comparison *c = calloc(1, sizeof(*c));
+
+	if (c && merged__init(&c->merged)) {
+		comparison__free(c);
+		return NULL;
+	}
+	return c;
+}
+
+void comparison__free(struct comparison *c)
+{
+	if (!c)
+		return;
+	if (c->has_series)
+		series__fini(&c->series);
+	merged__fini(&c->merged);
+	vec_free(&c->tests);
+	vec_free(&c->rows);
+	free(c->total_test);
+	free(c->self_test);
+	free(c);
+}
+
+int comparison__add(struct comparison *c, enum compare_side side, const char *path,
+		    const struct profile *p, struct failure *failure)
+{
+	if (c->merged.files.count >= COMPARE_FILES_MAX)
+		return fail(failure, -E2BIG, "cannot compare: more than %d files",
+			    COMPARE_FILES_MAX);
+	if (!p->sample_count)
+		return fail(failure, -ENODATA, "cannot compare %s: it has no sample", path);
+	if (merged__add(&c->merged, side, path, p))
+		return fail(failure, -ENOMEM, "cannot compare: out of memory");
+	return 0;
+}
+
+/* ---- may they be compared? ------------------------------------------------------------------- */
+
+/* Clocks of a CPU tick alike, whichever of them is read. */
+static bool is_clock(const char *event)
+{
+	return !*event || !strcmp(event, "cpu-clock") || !strcmp(event, "task-clock");
+}
+
+static int check_events(const struct comparison *c, struct failure *failure)
+{
+	const struct compare_file *first = &c->merged.files.data[0].facts;
+
+	for (size_t i = 1; i < c->merged.files.count; i++) {
+		const struct compare_file *f = &c->merged.files.data[i].facts;
+
+		if (strcmp(f->event, first->event) &&
+		    !(is_clock(f->event) && is_clock(first->event)))
+			return fail(failure, -EINVAL,
+				    "cannot compare: %s is of the event %s, %s of %s", first->path,
+				    *first->event ? first->event : "cpu-clock", f->path,
+				    *f->event ? f->event : "cpu-clock");
+	}
+	return 0;
+}
+
+static int check_functions(const struct comparison *c, struct failure *failure)
+{
+	for (size_t i = 1; i < c->series.count; i++) {
+		const struct series_function *f = &c->series.functions[i];
+
+		if (f->total[COMPARE_OLD] && f->total[COMPARE_NEW])
+			return 0;
+	}
+	return fail(
+		failure, -EINVAL,
+		"cannot compare: OLD and NEW have no function in common (of those with %d samples or more)",
+		SERIES_TICKS_MIN);
+}
+
+bool compare_test__is_doubtful(const struct compare_test *t, const struct compare_result *result)
+{
+	double whole = result->tests[0].side[COMPARE_OLD].value;
+
+	for (int i = 0; i < COMPARE_DOUBT_COUNT; i++)
+		if (result->doubt[i] > COMPARE_DOUBT_SEEN &&
+		    fabs(t->difference.value) <= result->doubt[i] * whole)
+			return true;
+	return result->refused;
+}
+
+/* ---- the view -------------------------------------------------------------------------------- */
+
+static bool has_cpu(const struct compare_file *f)
+{
+	return f->cpu_ns > 0;
+}
+
+static bool has_duration(const struct compare_file *f)
+{
+	return has_cpu(f) && !f->untimed && f->duration_ns > 0;
+}
+
+static bool is_run(const struct compare_file *f)
+{
+	return has_cpu(f) && f->is_command;
+}
+
+/* The first file of which `has` does not hold; NULL: it holds of all. */
+static const struct compare_file *file_without(const struct comparison *c,
+					       bool (*has)(const struct compare_file *))
+{
+	for (size_t i = 0; i < c->merged.files.count; i++)
+		if (!has(&c->merged.files.data[i].facts))
+			return &c->merged.files.data[i].facts;
+	return NULL;
+}
+
+static int choose_view(struct comparison *c, struct failure *failure)
+{
+	const struct compare_file *without = NULL;
+	enum compare_view view = c->options.view;
+
+	if (view == COMPARE_AUTO)
+		view = c->options.work[COMPARE_OLD] > 0 ? COMPARE_WORK
+		       : !file_without(c, is_run)	? COMPARE_RUN
+		       : !file_without(c, has_duration) ? COMPARE_SECOND
+							: COMPARE_SHARE;
+	if (view == COMPARE_SECOND)
+		without = file_without(c, has_duration);
+	else if (view != COMPARE_SHARE)
+		without = file_without(c, has_cpu);
+	if (without) {
+		fail(failure, -EINVAL, "cannot compare CPU time per %s: %s has no %s",
+		     view == COMPARE_WORK ? "unit of work" : compare_view_name(view), without->path,
+		     has_cpu(without) ? "times" : "CPU time");
+		return fail_remedy(failure, -EINVAL, "compare shares: --view share");
+	}
+	c->result.view = view;
+	return 0;
+}
+
+/* ---- sums of the sides ----------------------------------------------------------------------- */
+
+/*
+ * Samples without a name that would have one if the files of code had as many names as on the other side. A library that
+ * is stripped on both sides, and has exported names only, is about equally nameless on both.
+ */
+static double nameless_ticks(const struct comparison *c, enum compare_side side)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < c->merged.dsos.count; i++) {
+		const struct merged_dso *d = &c->merged.dsos.data[i];
+		double ticks = (double)d->ticks[side], others = (double)d->ticks[!side], more;
+
+		if (ticks <= 0 || others <= 0)
+			continue;
+		more = (double)d->unnamed[side] / ticks - (double)d->unnamed[!side] / others;
+		if (more > STRIPPED)
+			sum += more * ticks;
+	}
+	return sum;
+}
+
+static void sum_sides(struct comparison *c)
+{
+	double part[COMPARE_SIDES][COMPARE_DOUBT_COUNT] = {}, due[COMPARE_SIDES] = {};
+
+	for (size_t i = 0; i < c->merged.files.count; i++) {
+		const struct compare_file *f = &c->merged.files.data[i].facts;
+		struct compare_side_sum *sum = &c->result.side[f->side];
+
+		sum->files++;
+		sum->samples += f->samples;
+		sum->cpu_ns += f->cpu_ns;
+		sum->duration_ns += f->untimed ? 0 : f->duration_ns;
+		sum->unnamed += f->unnamed;
+		part[f->side][COMPARE_DOUBT_LOST] += (double)f->lost;
+		part[f->side][COMPARE_DOUBT_CUT] += (double)f->cut;
+		due[f->side] += (double)f->due;
+	}
+	for (int i = 0; i < COMPARE_SIDES; i++) {
+		part[i][COMPARE_DOUBT_UNNAMED] = nameless_ticks(c, (enum compare_side)i);
+		for (int doubt = 0; doubt < COMPARE_DOUBT_COUNT; doubt++) {
+			double of = doubt == COMPARE_DOUBT_LOST ? due[i]
+								: (double)c->result.side[i].samples;
+
+			c->result.side[i].doubt[doubt] = of > 0 ? part[i][doubt] / of : 0;
+		}
+	}
+}
+
+static void set_doubts(struct compare_result *r)
+{
+	for (int i = 0; i < COMPARE_DOUBT_COUNT; i++) {
+		double old = r->side[COMPARE_OLD].doubt[i], new = r->side[COMPARE_NEW].doubt[i];
+		double worst = fabs(new - old);
+
+		if (i == COMPARE_DOUBT_LOST && fmax(old, new) > COMPARE_LOSS_MAX)
+			worst = fmax(old, new);
+		r->doubt[i] = worst;
+		if (worst > COMPARE_DOUBT_MAX && !r->refused) {
+			r->refused = true;
+			r->refused_for = (enum compare_doubt)i;
+		}
+	}
+}
+
+static void set_run_noise(struct comparison *c)
+{
+	struct compare_result *r = &c->result;
+
+	r->runs_measured = c->series.by_file;
+	r->noise_assumed = !r->runs_measured && c->options.run_noise < 0;
+	r->run_noise = r->runs_measured		  ? NAN
+		       : c->options.run_noise < 0 ? COMPARE_RUN_NOISE
+						  : c->options.run_noise;
+}
+
+/* ---- what could have been found -------------------------------------------------------------- */
+
+DEFINE_ORDER(compare_numbers, double, order_of(*x, *y));
+
+/* Of a function of that share: by the errors of those of about its size. */
+static int find_detectable(const struct comparison *c, double share, double *detectable)
+{
+	_cleanup_free_ double *errors = malloc((c->tests.count + 1) * sizeof(*errors));
+	double whole = c->tests.data[0].side[COMPARE_OLD].value, weights = 0, p;
+	size_t count = 0;
+
+	if (!errors)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->tests.count; i++) {
+		const struct compare_test *t = &c->tests.data[i];
+		double size = t->side[COMPARE_OLD].value / whole;
+
+		weights += t->weight;
+		if (i && t->has_relative && size > share / NEAR_SIZE && size < share * NEAR_SIZE)
+			errors[count++] = t->relative_error;
+	}
+	*detectable = NAN;
+	if (!count)
+		return 0;
+	qsort(errors, count, sizeof(*errors), compare_numbers);
+	p = COMPARE_FALSE_DISCOVERIES / weights *
+	    sqrt(share * (1 - share) *
+		 (double)(c->series.side[0].tick_sum + c->series.side[1].tick_sum));
+	*detectable = (student_t(fmin(p, 1), INFINITY) + POWER_Z) * errors[count / 2];
+	return 0;
+}
+
+static int set_detectable(struct comparison *c)
+{
+	const struct compare_test *whole = &c->tests.data[0];
+	int err = find_detectable(c, 0.05, &c->result.detectable[1]);
+
+	if (!err)
+		err = find_detectable(c, 0.01, &c->result.detectable[2]);
+	c->result.detectable[0] =
+		whole->relative_error > 0
+			? (student_t(INTERVAL_P, whole->difference.freedom) + POWER_Z) *
+				  whole->relative_error
+			: NAN;
+	return err;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static int compare(struct comparison *c, struct failure *failure)
+{
+	int err;
+
+	sum_sides(c);
+	set_doubts(&c->result);
+	err = choose_view(c, failure);
+	if (err)
+		return err;
+	c->has_series = true;
+	if (series__init(&c->series, &c->merged))
+		return -ENOMEM;
+	set_run_noise(c);
+	err = check_functions(c, failure);
+	if (!err)
+		err = comparison__test(c);
+	c->result.tests = c->tests.data;
+	c->result.test_count = c->tests.count;
+	if (!err)
+		err = comparison__judge(c);
+	return err ? err : set_detectable(c);
+}
+
+int comparison__finish(struct comparison *c, const struct compare_options *options,
+		       const struct compare_result **result, struct failure *failure)
+{
+	int err;
+
+	c->options = *options;
+	err = check_events(c, failure);
+	if (!err)
+		err = compare(c, failure);
+	if (err == -ENOMEM)
+		return fail(failure, err, "cannot compare: out of memory");
+	if (err)
+		return err;
+	c->result.rows = c->rows.data;
+	c->result.row_count = c->rows.count;
+	*result = &c->result;
+	return 0;
+}
+
+size_t comparison__file_count(const struct comparison *c)
+{
+	return c->merged.files.count;
+}
+
+const struct compare_file *comparison__file(const struct comparison *c, size_t i)
+{
+	return &c->merged.files.data[i].facts;
+}
+
+const char *comparison__name(const struct comparison *c, uint32_t function)
+{
+	return function == COMPARE_WHOLE ? "total" : strtab__get(c->merged.names, function);
+}
+
+size_t comparison__path(const struct comparison *c, uint32_t node, uint32_t *functions, size_t max)
+{
+	size_t depth = 0, used = 0;
+
+	for (uint32_t at = node; at != MERGED_ROOT; at = c->merged.nodes.data[at].parent)
+		depth++;
+	used = depth < max ? depth : max;
+	for (size_t i = used; i-- > 0; node = c->merged.nodes.data[node].parent)
+		functions[i] = c->merged.nodes.data[node].function;
+	return used;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the parts of a comparison share: merged.h → series.h → tests.c → verdicts.c. */
+#ifndef COMPARE_COMPARISON_H
+#define COMPARE_COMPARISON_H
+
+#include "compare/series.h"
+
+#define INTERVAL_P 0.05 /* intervals are of 95 % */
+
+struct comparison {
+	struct merged merged;
+	struct compare_options options;
+	struct series series;
+	bool has_series;
+	double amount
+		[COMPARE_SIDES]; /* what all ticks of a side are in the view, per file, pooled */
+	double reference; /* result.reference: all amounts of the share view are multiplied by it */
+	VEC(struct compare_test) tests;
+	uint32_t *total_test, *self_test; /* by number in series: of `tests`; 0: none */
+	VEC(struct compare_row) rows;
+	struct compare_result result;
+};
+
+/* tests.c: the tests of all functions, and what the share view takes as unchanged. 0 or -ENOMEM. */
+int comparison__test(struct comparison *c);
+
+/* verdicts.c: which of the differences are rows, and what they are. 0 or -ENOMEM. */
+int comparison__judge(struct comparison *c);
+
+static inline bool compare_test__is_found(const struct compare_test *test)
+{
+	return test->q <= COMPARE_FALSE_DISCOVERIES;
+}
+
+#endif

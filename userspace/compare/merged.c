@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "compare/merged.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/minmax.h"
+#include "compare/names.h"
+#include "profile/figures.h"
+
+#define NO_NUMBER UINT32_MAX
+
+MAP_FUNCTIONS_OF_BYTES(merged_nodes, struct merged_node);
+MAP_FUNCTIONS_BY(merged_dsos, struct merged_dso, uint32_t, name);
+DEFINE_MAP_BY(cell_map, struct merged_cell, uint64_t, key);
+
+/* A profile while it is added. */
+struct adding {
+	struct merged *m;
+	struct merged_file *file;
+	const struct profile *p;
+	uint32_t *name_of_function; /* by function of the profile, or NO_NUMBER */
+	uint32_t *node_of_stack;    /* by stack of the profile */
+	uint64_t *ticks_of_stack;
+	struct cell_map cells;
+};
+
+int merged__init(struct merged *m)
+{
+	*m = (struct merged){.names = strtab__new()};
+	if (!m->names)
+		return -ENOMEM;
+	return vec_push(&m->nodes, (struct merged_node){MERGED_ROOT, MERGED_NO_FUNCTION});
+}
+
+void merged__fini(struct merged *m)
+{
+	for (size_t i = 0; i < m->files.count; i++) {
+		free(m->files.data[i].facts.path);
+		free(m->files.data[i].facts.event);
+		free(m->files.data[i].facts.kernel);
+		vec_free(&m->files.data[i].cells);
+	}
+	vec_free(&m->files);
+	merged_nodes__fini(&m->nodes);
+	merged_dsos__fini(&m->dsos);
+	strtab__free(m->names);
+}
+
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+/* Functions without a name of their own have that of their script as well. */
+static int name_function(struct adding *a, uint32_t function, uint32_t *number)
+{
+	const struct profile_function *f = &a->p->functions[function];
+	const char *name = profile__string(a->p, f->name);
+	const char *file = profile__string(a->p, f->definition_file), *slash = strrchr(file, '/');
+	char stable[2 * EVENT_PATH_MAX], with_file[EVENT_PATH_MAX];
+	int64_t known;
+
+	if (*file && (!strcmp(name, "(anonymous)") || !strcmp(name, "<lambda>"))) {
+		snprintf(with_file, sizeof(with_file), "%s %s", name, slash ? slash + 1 : file);
+		name = with_file;
+	}
+	stable_name(stable, sizeof(stable), name);
+	known = strtab__intern(a->m->names, stable);
+	if (known < 0)
+		return (int)known;
+	*number = (uint32_t)known;
+	return 0;
+}
+
+/* A function's outlined part, called by the function itself, is the function. */
+static bool is_part_of_caller(const struct adding *a, uint32_t node, uint32_t number,
+			      uint32_t function, uint32_t caller)
+{
+	return node != MERGED_ROOT && caller != function &&
+	       a->m->nodes.data[node].function == number;
+}
+
+static int add_location(struct adding *a, const struct profile_location *location, uint32_t *node,
+			uint32_t *caller)
+{
+	for (uint32_t i = location->line_count; i-- > 0;) {
+		uint32_t function = a->p->lines[location->first_line + i].function.v;
+		uint32_t *number = &a->name_of_function[function];
+		const struct merged_node *known;
+		int err = *number == NO_NUMBER ? name_function(a, function, number) : 0;
+
+		if (err)
+			return err;
+		if (!is_part_of_caller(a, *node, *number, function, *caller)) {
+			known = merged_nodes__need(&a->m->nodes,
+						   &(struct merged_node){*node, *number}, NULL);
+			if (!known)
+				return -ENOMEM;
+			*node = (uint32_t)(known - a->m->nodes.data);
+		}
+		*caller = function;
+	}
+	return 0;
+}
+
+static int add_stacks(struct adding *a)
+{
+	int err = 0;
+
+	for (uint32_t i = 1; i < a->p->stack_count && !err; i++) {
+		const struct profile_stack *stack = &a->p->stacks[i];
+		const struct profile_stack *parent = &a->p->stacks[stack->parent.v];
+		uint32_t node = a->node_of_stack[stack->parent.v], caller = NO_NUMBER;
+
+		if (stack->parent.v) {
+			const struct profile_location *l = &a->p->locations[parent->location.v];
+
+			caller = a->p->lines[l->first_line].function.v;
+		}
+		err = add_location(a, &a->p->locations[stack->location.v], &node, &caller);
+		a->node_of_stack[i] = node;
+	}
+	return err;
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+/* Of the innermost functions: how much of which file of code has no name. */
+static int count_unnamed(struct adding *a, uint32_t stack)
+{
+	const struct profile_location *l = &a->p->locations[a->p->stacks[stack].location.v];
+	enum compare_side side = a->file->facts.side;
+	struct merged_dso dso = {}, *known;
+	char stable[EVENT_PATH_MAX + 3], name[EVENT_PATH_MAX + 3];
+	int64_t number;
+
+	snprintf(name, sizeof(name), "[%s]", profile__string(a->p, a->p->dsos[l->dso.v].name));
+	stable_name(stable, sizeof(stable), name);
+	number = strtab__intern(a->m->names, stable);
+	if (number < 0)
+		return (int)number;
+	dso.name = (uint32_t)number;
+	known = merged_dsos__need(&a->m->dsos, &dso, NULL);
+	if (!known)
+		return -ENOMEM;
+	known->ticks[side] += a->ticks_of_stack[stack];
+	if (l->unnamed) {
+		known->unnamed[side] += a->ticks_of_stack[stack];
+		a->file->facts.unnamed += a->ticks_of_stack[stack];
+	}
+	return 0;
+}
+
+static int add_samples(struct adding *a, const struct profile_samples *samples)
+{
+	const struct profile *p = a->p;
+
+	for (size_t i = 0; i < samples->count; i++) {
+		uint64_t ticks = profile_samples__ticks(samples, i), block = 0;
+		struct merged_cell cell = {.key = a->node_of_stack[samples->stack[i].v]}, *known;
+
+		if (!p->untimed && samples->time[i] > p->start)
+			block = (min_u64(samples->time[i], p->end) - p->start) >>
+				a->file->block_shift;
+		cell.key |= block << 32;
+		known = cell_map__need(&a->cells, &cell, NULL);
+		if (!known)
+			return -ENOMEM;
+		known->ticks += ticks;
+	}
+	return 0;
+}
+
+static int add_all_samples(struct adding *a)
+{
+	int err = 0;
+
+	for (size_t i = 1; i < a->p->thread_count && !err; i++)
+		err = add_samples(a, &a->p->threads[i].samples[SAMPLE_CPU]);
+	a->file->cells.data = a->cells.data;
+	a->file->cells.count = a->cells.count;
+	a->cells.data = NULL;
+	profile__count_stacks(a->p, a->ticks_of_stack);
+	for (uint32_t i = 1; i < a->p->stack_count && !err; i++)
+		if (a->ticks_of_stack[i])
+			err = count_unnamed(a, i);
+	return err;
+}
+
+/* ---- facts ----------------------------------------------------------------------------------- */
+
+static uint32_t block_shift_of(uint64_t duration)
+{
+	uint32_t shift = 0;
+
+	while (duration >> shift >= MERGED_BLOCKS_MAX)
+		shift++;
+	return shift;
+}
+
+/* Was a COMMAND recorded from its start to its end? */
+static bool is_whole_command(const struct profile *p)
+{
+	const char *target = profile__meta(p, META_TARGET);
+
+	if (!target || strncmp(target, "-- ", 3) || p->cut_short)
+		return false;
+	for (size_t i = 1; i < p->process_count; i++)
+		if (p->processes[i].is_target && !p->processes[i].end)
+			return false;
+	return true;
+}
+
+static int add_facts(struct merged_file *file, enum compare_side side, const char *path,
+		     const struct profile *p)
+{
+	const char *event = profile__meta(p, META_EVENT);
+	const char *kernel = profile__meta(p, META_KERNEL_RELEASE);
+	struct figures f;
+
+	figures__init(&f, p);
+	*file = (struct merged_file){
+		.facts =
+			{
+				.side = side,
+				.path = strdup(path),
+				.event = strdup(event ? event : ""),
+				.kernel = strdup(kernel ? kernel : ""),
+				.samples = p->sample_count,
+				.cpu_ns = f.value[FIGURE_CPU],
+				.duration_ns = f.value[FIGURE_DURATION],
+				.lost = f.value[FIGURE_LOST_TICKS],
+				.due = f.value[FIGURE_LOST_TICKS] + p->sample_count,
+				.untimed = p->untimed,
+				.cut_short = p->cut_short,
+				.is_command = is_whole_command(p),
+			},
+		.block_shift = p->untimed ? 0 : block_shift_of(f.value[FIGURE_DURATION]),
+	};
+	for (unsigned int end = 0; end < STACK_END_COUNT; end++)
+		if (!stack_end_is_complete((enum stack_end)end))
+			file->facts.cut += p->stack_ends[end];
+	return file->facts.path && file->facts.event && file->facts.kernel ? 0 : -ENOMEM;
+}
+
+int merged__add(struct merged *m, enum compare_side side, const char *path, const struct profile *p)
+{
+	_cleanup_free_ uint32_t *names = malloc((p->function_count + 1) * sizeof(*names));
+	_cleanup_free_ uint32_t *nodes = calloc(p->stack_count + 1, sizeof(*nodes));
+	_cleanup_free_ uint64_t *ticks = calloc(p->stack_count + 1, sizeof(*ticks));
+	struct adding a = {.m = m,
+			   .p = p,
+			   .name_of_function = names,
+			   .node_of_stack = nodes,
+			   .ticks_of_stack = ticks};
+	int err;
+
+	if (!names || !nodes || !ticks || vec_push(&m->files, (struct merged_file){}))
+		return -ENOMEM;
+	memset(names, 0xff, (p->function_count + 1) * sizeof(*names));
+	a.file = &m->files.data[m->files.count - 1];
+	err = add_facts(a.file, side, path, p);
+	if (!err)
+		err = add_stacks(&a);
+	if (!err)
+		err = add_all_samples(&a);
+	cell_map__fini(&a.cells);
+	return err;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The profiles of both sides as one call tree. Nodes are functions by their stable names (compare/names.h), below the
+ * node of their caller; inlined functions are nodes as others are. Of each file stay the ticks of the nodes in which its
+ * samples are, in blocks of time, and what it says about itself. So a profile can be freed when it was added.
+ */
+#ifndef COMPARE_MERGED_H
+#define COMPARE_MERGED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <sysprof/profile.h>
+
+#include "base/log.h"
+#include "base/map.h"
+#include "base/strtab.h"
+#include "base/vec.h"
+#include "compare/compare.h"
+
+#define MERGED_ROOT	   0
+#define MERGED_BLOCKS_MAX  128 /* of a file */
+#define MERGED_NO_FUNCTION UINT32_MAX
+
+/* All of it is the key. A node comes after its parent. */
+struct merged_node {
+	uint32_t parent;
+	uint32_t function; /* number of its name */
+};
+MAP_TYPE(merged_nodes, struct merged_node);
+
+/* The samples of a file whose innermost function is this node, in a block of time. */
+struct merged_cell {
+	uint64_t key; /* block << 32 | node */
+	uint64_t ticks;
+};
+
+struct merged_file {
+	struct compare_file facts;
+	uint32_t block_shift; /* a block is 2^block_shift ns long */
+	VEC(struct merged_cell) cells;
+};
+
+/* Samples with their innermost function in a file of code, by its stable name. */
+struct merged_dso {
+	uint32_t name; /* its number */
+	uint64_t ticks[COMPARE_SIDES], unnamed[COMPARE_SIDES];
+};
+MAP_TYPE(merged_dsos, struct merged_dso);
+
+struct merged {
+	struct merged_nodes nodes; /* element 0 is the root, which has no function */
+	struct strtab *names;
+	struct merged_dsos dsos;
+	VEC(struct merged_file) files;
+};
+
+int merged__init(struct merged *m); /* 0 or -ENOMEM; fini is due in both cases */
+void merged__fini(struct merged *m);
+/* 0 or -ENOMEM */
+int merged__add(struct merged *m, enum compare_side side, const char *path,
+		const struct profile *p);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sentences of a comparison, for text and Markdown. */
+#ifndef COMPARE_OUTPUT_PRIVATE_H
+#define COMPARE_OUTPUT_PRIVATE_H
+
+#include "compare/compare.h"
+
+#define SENTENCE_SIZE 1024
+#define VALUE_SIZE    32
+#define NAME_SIZE     512
+
+/* What has been found, in one sentence. */
+void compare_sentence(const struct compare_output *o, char text[SENTENCE_SIZE]);
+/* What a side is: files, samples, time, losses. */
+void compare_side_sentence(const struct compare_output *o, enum compare_side side,
+			   char text[SENTENCE_SIZE]);
+/* How the variance of runs is known. */
+void compare_noise_sentence(const struct compare_output *o, char text[SENTENCE_SIZE]);
+/* The smallest change that could have been found. */
+void compare_detectable_sentence(const struct compare_output *o, char text[SENTENCE_SIZE]);
+void compare_ruling_sentence(const struct compare_output *o, size_t rule, char text[SENTENCE_SIZE]);
+
+/* "5.00 %" or "1.25 ms", by the view. */
+void compare_value(const struct compare_output *o, double value, char text[VALUE_SIZE]);
+/* "+10.0 % (+7.1 to +13.0)" */
+void compare_change(const struct compare_output *o, const struct compare_test *t,
+		    char text[3 * VALUE_SIZE]);
+void compare_q(double q, char text[VALUE_SIZE]);
+/* A name that is safe on a terminal, with " (own code)" if only that is meant. */
+void compare_name(const struct compare_output *o, uint32_t function, bool is_self,
+		  char text[NAME_SIZE]);
+/* "main > run > parse"; "… > run > parse" if it is long. */
+void compare_path(const struct compare_output *o, const struct compare_row *row,
+		  char text[4 * NAME_SIZE]);
+
+#endif

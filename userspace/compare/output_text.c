@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include "base/minmax.h"
+#include "compare/output_private.h"
+
+static const char *unit_of(const struct compare_output *o)
+{
+	switch (o->result->view) {
+	case COMPARE_SECOND:
+		return "OLD and NEW are shares of one CPU";
+	case COMPARE_RUN:
+		return "OLD and NEW are CPU time per run";
+	case COMPARE_WORK:
+		return "OLD and NEW are CPU time per unit of work";
+	default:
+		return "OLD and NEW are shares of OLD's samples; NEW is scaled so that the code "
+		       "that looks unchanged is as large as in OLD";
+	}
+}
+
+/* Where one side differs from the other in more than its samples. */
+static void write_warnings(const struct compare_output *o, const char *before, FILE *out)
+{
+	const struct comparison *c = o->comparison;
+	const struct compare_file *first = comparison__file(c, 0);
+	bool kernels = false;
+
+	for (size_t i = 0; i < comparison__file_count(c); i++) {
+		const struct compare_file *f = comparison__file(c, i);
+
+		kernels |= strcmp(f->kernel, first->kernel) && *f->kernel && *first->kernel;
+		if (f->cut_short)
+			fprintf(out, "%snote: file %zu has no end: its recording was cut short\n",
+				before, i + 1);
+	}
+	if (kernels)
+		fprintf(out, "%snote: the kernels differ, so functions of the kernel may\n",
+			before);
+}
+
+static void write_head(const struct compare_output *o, const char *before, FILE *out)
+{
+	char text[SENTENCE_SIZE];
+
+	for (int i = 0; i < COMPARE_SIDES; i++) {
+		compare_side_sentence(o, (enum compare_side)i, text);
+		fprintf(out, "%s%s: %s\n", before, i == COMPARE_OLD ? "OLD" : "NEW", text);
+	}
+	compare_noise_sentence(o, text);
+	fprintf(out, "%snoise of runs: %s\n", before, text);
+	compare_detectable_sentence(o, text);
+	fprintf(out, "%ssmallest change that would have been found in 9 of 10 cases: %s\n", before,
+		text);
+	write_warnings(o, before, out);
+}
+
+static void write_rulings(const struct compare_output *o, const char *before, FILE *out)
+{
+	char text[SENTENCE_SIZE];
+
+	for (size_t i = 0; i < o->rule_count; i++) {
+		compare_ruling_sentence(o, i, text);
+		fprintf(out, "%srule %s\n", before, text);
+	}
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static void write_row(const struct compare_output *o, const struct compare_row *row, FILE *out)
+{
+	const struct compare_test *t = &o->result->tests[row->test];
+	char old[VALUE_SIZE], new[VALUE_SIZE], change[3 * VALUE_SIZE], q[VALUE_SIZE];
+	char name[NAME_SIZE], path[4 * NAME_SIZE];
+
+	compare_value(o, t->side[COMPARE_OLD].value, old);
+	compare_value(o, t->side[COMPARE_NEW].value, new);
+	compare_change(o, t, change);
+	compare_q(t->q, q);
+	compare_name(o, t->function, t->is_self, name);
+	compare_path(o, row, path);
+	fprintf(out, "%11s  %11s  %-27s  %6s  %-7s  %s\n", old, new, change, q,
+		compare_verdict_name(row->verdict), name);
+	fprintf(out, "%*sin %s\n", 72, "", path);
+}
+
+int compare_write_text(const struct compare_output *o, FILE *out)
+{
+	size_t shown = min_u64(o->result->row_count, o->top);
+	char text[SENTENCE_SIZE];
+
+	compare_sentence(o, text);
+	fprintf(out, "%s\n", text);
+	write_rulings(o, "", out);
+	fputc('\n', out);
+	write_head(o, "# ", out);
+	if (shown) {
+		fprintf(out, "# %s\n", unit_of(o));
+		fprintf(out, "\n%11s  %11s  %-27s  %6s  %-7s  %s\n", "OLD", "NEW",
+			"DIFFERENCE (95 % interval)", "q", "VERDICT", "FUNCTION");
+	}
+	for (size_t i = 0; i < shown; i++)
+		write_row(o, &o->result->rows[i], out);
+	if (shown < o->result->row_count)
+		fprintf(out, "%11s  %zu more rows: --top\n", "", o->result->row_count - shown);
+	return ferror(out) ? -EIO : 0;
+}
+
+/* ---- Markdown -------------------------------------------------------------------------------- */
+
+#define MARKDOWN_ROWS 9 /* so that all of it has 20 lines */
+
+/* For a cell: no line ends, which names do not have, no bars, no ends of code. */
+static void write_cell(const char *text, FILE *out)
+{
+	fputc('`', out);
+	for (; *text; text++)
+		fputc(*text == '`' ? '\'' : *text == '|' ? '/' : *text, out);
+	fputc('`', out);
+}
+
+static void write_markdown_row(const struct compare_output *o, const struct compare_row *row,
+			       FILE *out)
+{
+	const struct compare_test *t = &o->result->tests[row->test];
+	char old[VALUE_SIZE], new[VALUE_SIZE], change[3 * VALUE_SIZE], q[VALUE_SIZE];
+	char path[4 * NAME_SIZE];
+
+	compare_value(o, t->side[COMPARE_OLD].value, old);
+	compare_value(o, t->side[COMPARE_NEW].value, new);
+	compare_change(o, t, change);
+	compare_q(t->q, q);
+	compare_path(o, row, path);
+	fprintf(out, "| %s | %s | %s | %s | %s%s | ", old, new, change, q,
+		compare_verdict_name(row->verdict), t->is_self ? " (own code)" : "");
+	write_cell(path, out);
+	fputs(" |\n", out);
+}
+
+int compare_write_markdown(const struct compare_output *o, FILE *out)
+{
+	size_t shown = min_u64(o->result->row_count, min_u64(o->top, MARKDOWN_ROWS));
+	char text[SENTENCE_SIZE];
+
+	compare_sentence(o, text);
+	fprintf(out, "**%s**\n", text);
+	if (o->rule_count)
+		fputc('\n', out);
+	write_rulings(o, "- ", out);
+	if (shown)
+		fputs("\n| OLD | NEW | difference (95 %) | q | verdict | where |\n"
+		      "|--:|--:|:--|--:|:--|:--|\n",
+		      out);
+	for (size_t i = 0; i < shown; i++)
+		write_markdown_row(o, &o->result->rows[i], out);
+	fputc('\n', out);
+	write_head(o, "- ", out);
+	return ferror(out) ? -EIO : 0;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rules of a gate: what must not become worse, and by how much it may. */
+#include <ctype.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/minmax.h"
+#include "compare/comparison.h"
+
+#define SIZE_MIN   0.01 /* of the whole, on either side: smaller functions are not judged by a rule */
+#define NEEDED_Z   3.24 /* 5 % on both sides, seen in 9 of 10 cases */
+#define NEEDED_MAX 1e12
+#define NO_TEST	   UINT32_MAX
+
+static const char *skip_blanks(const char *at)
+{
+	while (isspace((unsigned char)*at))
+		at++;
+	return at;
+}
+
+/* "> 2%" or "> 0.5 %" */
+static int parse_tolerance(struct compare_rule *rule, const char *at)
+{
+	char *end;
+
+	if (*at != '>')
+		return -EINVAL;
+	at = skip_blanks(at + 1);
+	if (!isdigit((unsigned char)*at))
+		return -EINVAL;
+	rule->tolerance = strtod(at, &end) / 100;
+	at = skip_blanks(end);
+	if (*at != '%' || *skip_blanks(at + 1) || !(rule->tolerance <= 1e6))
+		return -EINVAL;
+	return 0;
+}
+
+int compare_rule__parse(struct compare_rule *rule, const char *text)
+{
+	const char *at = skip_blanks(text), *greater = strrchr(text, '>');
+	size_t size;
+
+	*rule = (struct compare_rule){.text = text};
+	if (!strncmp(at, "total", 5)) {
+		rule->is_total = true;
+		return parse_tolerance(rule, skip_blanks(at + 5));
+	}
+	if (strncmp(at, "function", 8) || !isspace((unsigned char)at[8]) || !greater)
+		return -EINVAL;
+	at = skip_blanks(at + 8);
+	if (greater <= at)
+		return -EINVAL;
+	size = (size_t)(greater - at);
+	while (size && isspace((unsigned char)at[size - 1]))
+		size--;
+	if (!size || size >= sizeof(rule->pattern))
+		return -EINVAL;
+	memcpy(rule->pattern, at, size);
+	rule->pattern[size] = '\0';
+	return parse_tolerance(rule, greater);
+}
+
+/* ---- one test -------------------------------------------------------------------------------- */
+
+static const struct compare_row *row_of(const struct compare_result *result, uint32_t test)
+{
+	for (size_t i = 0; i < result->row_count; i++)
+		if (result->rows[i].test == test)
+			return &result->rows[i];
+	return NULL;
+}
+
+static enum compare_answer judge_test(const struct compare_rule *rule,
+				      const struct compare_result *result, uint32_t test)
+{
+	const struct compare_test *t = &result->tests[test];
+	const struct compare_row *row = row_of(result, test);
+	bool found = test == 0 || compare_test__is_found(t);
+	/* the whole is exact but in the share view */
+	bool doubtful = (test || result->view == COMPARE_SHARE) &&
+			compare_test__is_doubtful(t, result);
+
+	if (row && row->verdict == COMPARE_IS_MOVED)
+		return COMPARE_NOT_WORSE;
+	if (!t->has_relative)
+		return !found || t->difference.value < 0 ? COMPARE_NOT_WORSE
+		       : doubtful			 ? COMPARE_CANNOT_TELL
+							 : COMPARE_WORSE;
+	if (t->relative_high <= rule->tolerance)
+		return COMPARE_NOT_WORSE;
+	return found && !doubtful && t->relative_low > rule->tolerance ? COMPARE_WORSE
+								       : COMPARE_CANNOT_TELL;
+}
+
+/* How much more it takes until the interval is on one side of the tolerance. */
+static void set_needed(struct compare_ruling *ruling, const struct compare_rule *rule,
+		       const struct compare_result *result)
+{
+	const struct compare_test *t = &result->tests[ruling->test];
+	double factor = pow(NEEDED_Z * t->relative_error / (t->relative - rule->tolerance), 2);
+	double files = (double)min_u64(result->side[COMPARE_OLD].files,
+				       result->side[COMPARE_NEW].files);
+	double samples = (double)min_u64(result->side[COMPARE_OLD].samples,
+					 result->side[COMPARE_NEW].samples);
+
+	if (!(samples * factor < NEEDED_MAX))
+		return;
+	ruling->runs_needed = (uint64_t)fmax(ceil(files * factor), COMPARE_RUNS_MIN);
+	ruling->samples_needed = (uint64_t)ceil(samples * factor);
+}
+
+/* ---- rules ----------------------------------------------------------------------------------- */
+
+static bool is_matched(const struct compare_rule *rule, const struct comparison *c,
+		       const struct compare_test *t)
+{
+	return t->function != COMPARE_WHOLE && !t->is_self &&
+	       !fnmatch(rule->pattern, comparison__name(c, t->function), 0);
+}
+
+static bool is_large(const struct compare_result *result, const struct compare_test *t)
+{
+	for (int i = 0; i < COMPARE_SIDES; i++)
+		if (t->side[i].value >= SIZE_MIN * result->tests[0].side[i].value)
+			return true;
+	return false;
+}
+
+static bool is_known(const struct compare_rule *rule, const struct comparison *c)
+{
+	for (uint32_t i = 1; i < strtab__count(c->merged.names); i++)
+		if (!fnmatch(rule->pattern, strtab__get(c->merged.names, i), 0))
+			return true;
+	return false;
+}
+
+struct compare_ruling compare_rule__apply(const struct compare_rule *rule,
+					  const struct comparison *c,
+					  const struct compare_result *result)
+{
+	struct compare_ruling ruling = {COMPARE_NOT_WORSE, NO_TEST, 0, 0};
+	uint32_t count = rule->is_total ? 1 : (uint32_t)result->test_count;
+
+	if (result->refused || (!rule->is_total && !is_known(rule, c)))
+		return (struct compare_ruling){COMPARE_CANNOT_TELL, NO_TEST, 0, 0};
+	for (uint32_t i = rule->is_total ? 0 : 1; i < count; i++) {
+		enum compare_answer answer;
+
+		if (!rule->is_total && (!is_matched(rule, c, &result->tests[i]) ||
+					!is_large(result, &result->tests[i])))
+			continue;
+		answer = judge_test(rule, result, i);
+		if (answer > ruling.answer || ruling.test == NO_TEST) {
+			ruling.answer = answer;
+			ruling.test = i;
+		}
+	}
+	if (ruling.answer == COMPARE_CANNOT_TELL)
+		set_needed(&ruling, rule, result);
+	return ruling;
+}

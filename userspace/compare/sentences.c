@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/minmax.h"
+#include "base/utf8.h"
+#include "compare/comparison.h"
+#include "compare/output_private.h"
+
+#define NAME_BYTES 96 /* of a function, in texts */
+#define PATH_SHOWN 5  /* functions, the innermost ones */
+
+/* A sentence that grows until its room is full. */
+struct sentence {
+	char *text;
+	size_t used, size;
+};
+
+static void __attribute__((format(printf, 2, 3))) add(struct sentence *s, const char *format, ...)
+{
+	va_list args;
+	int length;
+
+	va_start(args, format);
+	length = vsnprintf(s->text + s->used, s->size - s->used, format, args);
+	va_end(args);
+	if (length > 0)
+		s->used += min_u64((size_t)length, s->size - s->used - 1);
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static void time_value(double ns, char text[VALUE_SIZE])
+{
+	static const struct {
+		double ns;
+		const char *unit;
+	} units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {0, "ns"}};
+	size_t i = 0;
+
+	while (fabs(ns) < units[i].ns)
+		i++;
+	snprintf(text, VALUE_SIZE, "%.3f %s", units[i].ns > 0 ? ns / units[i].ns : ns,
+		 units[i].unit);
+}
+
+void compare_value(const struct compare_output *o, double value, char text[VALUE_SIZE])
+{
+	if (o->result->view == COMPARE_SHARE || o->result->view == COMPARE_SECOND)
+		snprintf(text, VALUE_SIZE, "%.2f %%", 100 * value);
+	else
+		time_value(value, text);
+}
+
+void compare_change(const struct compare_output *o, const struct compare_test *t,
+		    char text[3 * VALUE_SIZE])
+{
+	char value[VALUE_SIZE];
+
+	if (t->has_relative) {
+		snprintf(text, 3 * VALUE_SIZE, "%+.1f %% (%+.1f to %+.1f)", 100 * t->relative,
+			 100 * t->relative_low, 100 * t->relative_high);
+		return;
+	}
+	compare_value(o, fabs(t->difference.value), value);
+	snprintf(text, 3 * VALUE_SIZE, "%s%s", t->difference.value < 0 ? "-" : "+", value);
+}
+
+void compare_q(double q, char text[VALUE_SIZE])
+{
+	snprintf(text, VALUE_SIZE, q < 0.001 ? "<0.001" : "%.3f", q);
+}
+
+void compare_name(const struct compare_output *o, uint32_t function, bool is_self,
+		  char text[NAME_SIZE])
+{
+	const char *name = comparison__name(o->comparison, function);
+	char cut[NAME_BYTES + 4], safe[4 * NAME_BYTES + 8];
+
+	snprintf(cut, sizeof(cut), "%.*s%s", NAME_BYTES, name,
+		 strlen(name) > NAME_BYTES ? ".." : "");
+	snprintf(text, NAME_SIZE, "%s%s", utf8_sanitize(safe, sizeof(safe), cut),
+		 is_self ? " (own code)" : "");
+}
+
+void compare_path(const struct compare_output *o, const struct compare_row *row,
+		  char text[4 * NAME_SIZE])
+{
+	uint32_t functions[PATH_SHOWN + 1];
+	size_t count = comparison__path(o->comparison, row->node, functions, PATH_SHOWN + 1);
+	struct sentence s = {text, 0, 4 * NAME_SIZE};
+	char name[NAME_SIZE];
+
+	*text = '\0';
+	if (count > PATH_SHOWN)
+		add(&s, ".. > ");
+	for (size_t i = count > PATH_SHOWN; i < count; i++) {
+		compare_name(o, functions[i], false, name);
+		add(&s, "%s%s", name, i + 1 < count ? " > " : "");
+	}
+}
+
+/* ---- what was found -------------------------------------------------------------------------- */
+
+static void add_per(struct sentence *s, const struct compare_output *o)
+{
+	switch (o->result->view) {
+	case COMPARE_SECOND:
+		add(s, " CPU per second");
+		break;
+	case COMPARE_RUN:
+		add(s, " CPU per run");
+		break;
+	case COMPARE_WORK:
+		add(s, " CPU per %s", o->unit ? o->unit : "unit of work");
+		break;
+	default:
+		add(s, " CPU time, if the code that looks unchanged took as much as before");
+	}
+}
+
+static size_t rows_not_moved(const struct compare_result *r)
+{
+	size_t count = 0;
+
+	while (count < r->row_count && r->rows[count].verdict != COMPARE_IS_MOVED)
+		count++;
+	return count;
+}
+
+static void add_refusal(struct sentence *s, const struct compare_result *r)
+{
+	enum compare_doubt d = r->refused_for;
+
+	add(s, "Cannot tell: OLD has %.1f %% %s, NEW %.1f %%; that can make any difference.",
+	    100 * r->side[COMPARE_OLD].doubt[d], compare_doubt_text(d),
+	    100 * r->side[COMPARE_NEW].doubt[d]);
+}
+
+/* The part of the whole difference that the first row is. */
+static void add_largest(struct sentence *s, const struct compare_output *o)
+{
+	const struct compare_result *r = o->result;
+	const struct compare_test *t = &r->tests[r->rows[0].test];
+	double part = t->difference.value / r->tests[0].difference.value;
+	char name[NAME_SIZE];
+
+	compare_name(o, t->function, t->is_self, name);
+	if (part > 0 && part < 0.995)
+		add(s, "; %.0f %% of that is in %s", 100 * part, name);
+	else if (part > 0 && part < 1.1)
+		add(s, "; all of that is in %s", name);
+	else
+		add(s, "; %s differs most", name);
+}
+
+static void add_functions(struct sentence *s, const struct compare_output *o, size_t count)
+{
+	const struct compare_result *r = o->result;
+	const struct compare_test *t = &r->tests[r->rows[0].test];
+	char name[NAME_SIZE];
+
+	compare_name(o, t->function, t->is_self, name);
+	add(s, ", but %zu function%s differ%s: %s is %s", count, count == 1 ? "" : "s",
+	    count == 1 ? "s" : "", name, compare_verdict_name(r->rows[0].verdict));
+	if (count > 1)
+		add(s, ", …");
+}
+
+void compare_sentence(const struct compare_output *o, char text[SENTENCE_SIZE])
+{
+	const struct compare_result *r = o->result;
+	const struct compare_test *whole = &r->tests[0];
+	size_t rows = rows_not_moved(r);
+	struct sentence s = {text, 0, SENTENCE_SIZE};
+	bool found = compare_test__is_found(whole) && whole->relative != 0;
+	bool less = whole->relative < 0;
+
+	*text = '\0';
+	if (r->refused)
+		return add_refusal(&s, r);
+	if (found) {
+		double low = less ? -whole->relative_high : whole->relative_low;
+		double high = less ? -whole->relative_low : whole->relative_high;
+
+		add(&s, "NEW uses %.1f %% (%.1f to %.1f) %s", 100 * fabs(whole->relative),
+		    100 * low, 100 * high, less ? "less" : "more");
+		add_per(&s, o);
+		if (rows)
+			add_largest(&s, o);
+	} else {
+		add(&s, rows ? "No difference was found in the whole" : "No difference was found");
+		if (r->view != COMPARE_SHARE)
+			add(&s, " (%+.1f %%, %+.1f to %+.1f,", 100 * whole->relative,
+			    100 * whole->relative_low, 100 * whole->relative_high);
+		if (r->view != COMPARE_SHARE) {
+			add_per(&s, o);
+			add(&s, ")");
+		}
+		if (rows)
+			add_functions(&s, o, rows);
+	}
+	add(&s, ".");
+}
+
+/* ---- the circumstances ----------------------------------------------------------------------- */
+
+void compare_side_sentence(const struct compare_output *o, enum compare_side side,
+			   char text[SENTENCE_SIZE])
+{
+	const struct compare_side_sum *sum = &o->result->side[side];
+	struct sentence s = {text, 0, SENTENCE_SIZE};
+
+	*text = '\0';
+	add(&s, "%zu file%s, %" PRIu64 " samples", sum->files, sum->files == 1 ? "" : "s",
+	    sum->samples);
+	if (sum->duration_ns)
+		add(&s, " in %.3f s", (double)sum->duration_ns / 1e9);
+	if (sum->cpu_ns)
+		add(&s, ", CPU %.3f s", (double)sum->cpu_ns / 1e9);
+	add(&s, "; %.1f %% lost, %.1f %% with an incomplete stack, %.1f %% without a name",
+	    100 * sum->doubt[COMPARE_DOUBT_LOST], 100 * sum->doubt[COMPARE_DOUBT_CUT],
+	    sum->samples ? 100 * (double)sum->unnamed / (double)sum->samples : 0);
+}
+
+void compare_noise_sentence(const struct compare_output *o, char text[SENTENCE_SIZE])
+{
+	const struct compare_result *r = o->result;
+
+	if (r->runs_measured)
+		snprintf(text, SENTENCE_SIZE, "measured, by %zu and %zu files",
+			 r->side[COMPARE_OLD].files, r->side[COMPARE_NEW].files);
+	else if (r->noise_assumed)
+		snprintf(
+			text, SENTENCE_SIZE,
+			"unknown with fewer than %d files a side, taken to be %.1f %% (--run-noise)",
+			COMPARE_RUNS_MIN, 100 * r->run_noise);
+	else
+		snprintf(text, SENTENCE_SIZE, "%.1f %%, as given", 100 * r->run_noise);
+}
+
+static void add_detectable(struct sentence *s, double detectable, const char *what)
+{
+	if (isfinite(detectable))
+		add(s, "%s%s %.*f %%", s->used ? ", " : "", what, detectable < 0.1 ? 1 : 0,
+		    100 * detectable);
+}
+
+void compare_detectable_sentence(const struct compare_output *o, char text[SENTENCE_SIZE])
+{
+	struct sentence s = {text, 0, SENTENCE_SIZE};
+
+	*text = '\0';
+	add_detectable(&s, o->result->detectable[0], "of the whole by");
+	add_detectable(&s, o->result->detectable[1], "of a function of 5 % by");
+	add_detectable(&s, o->result->detectable[2], "of one of 1 % by");
+	if (!s.used)
+		add(&s, "none: too few samples");
+}
+
+void compare_ruling_sentence(const struct compare_output *o, size_t rule, char text[SENTENCE_SIZE])
+{
+	static const char *const answers[] = {[COMPARE_NOT_WORSE] = "not worse",
+					      [COMPARE_CANNOT_TELL] = "cannot tell",
+					      [COMPARE_WORSE] = "worse"};
+	const struct compare_ruling *ruling = &o->rulings[rule];
+	struct sentence s = {text, 0, SENTENCE_SIZE};
+	char name[NAME_SIZE], change[3 * VALUE_SIZE], safe[256];
+
+	*text = '\0';
+	add(&s, "%s: %s", utf8_sanitize(safe, sizeof(safe), o->rules[rule].text),
+	    answers[ruling->answer]);
+	if (ruling->test != UINT32_MAX) {
+		compare_name(o, o->result->tests[ruling->test].function, false, name);
+		compare_change(o, &o->result->tests[ruling->test], change);
+		add(&s, ": %s %s", name, change);
+	} else if (ruling->answer == COMPARE_CANNOT_TELL && !o->result->refused) {
+		add(&s, ": no function has such a name");
+	}
+	if (ruling->runs_needed)
+		add(&s, "; %" PRIu64 " files a side would do", ruling->runs_needed);
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A quantity of a side is amount × ticks ÷ ticks in unchanged code: the exact CPU time of a side, in the part that the
+ * samples give a function. Its variance is that of the ratio, from blocks of time or as for independent samples,
+ * whichever is larger, and that of runs.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/minmax.h"
+#include "compare/comparison.h"
+
+#define BLOCKS_MIN    16   /* with less, the variance of blocks says nothing */
+#define SELF_MAX      0.95 /* of the total: beyond, one test does for both */
+#define WHOLE_PART    0.25 /* of the false discoveries that are allowed */
+#define REFERENCE_MIN 0.5  /* of the samples of either side have to be in unchanged code */
+#define CHANGED_MAX   64
+
+/* Ticks that are compared. */
+struct quantity {
+	const double *slots[COMPARE_SIDES];
+	uint64_t sum[COMPARE_SIDES], unchanged[COMPARE_SIDES];
+};
+
+static struct quantity quantity_of(const struct series_function *f, bool is_self)
+{
+	struct quantity q;
+
+	for (int i = 0; i < COMPARE_SIDES; i++) {
+		q.slots[i] = is_self ? f->self_slots[i] : f->total_slots[i];
+		q.sum[i] = is_self ? f->self[i] : f->total[i];
+		q.unchanged[i] = !is_self ? f->unchanged[i] : f->changed ? 0 : f->self[i];
+	}
+	return q;
+}
+
+/* ---- variance -------------------------------------------------------------------------------- */
+
+/* Of the ratio of two sums over blocks of `step` slots each. */
+static double block_variance(const double *part, const double *whole, size_t slots, size_t step,
+			     double ratio)
+{
+	size_t blocks = slots / step;
+	double squares = 0, sum = 0;
+
+	for (size_t i = 0; i < blocks; i++) {
+		double rest = 0;
+
+		for (size_t j = 0; j < step; j++)
+			rest += part[i * step + j] - ratio * whole[i * step + j];
+		squares += rest * rest;
+	}
+	for (size_t i = 0; i < blocks * step; i++)
+		sum += whole[i];
+	if (sum <= 0)
+		return 0;
+	return squares / (sum * sum) * (double)blocks / (double)(blocks - 1);
+}
+
+/* Blocks are doubled until their variance grows by no more than its own error. The last two count, the larger one. */
+static struct estimate ratio_variance(const struct series_side *side, const double *slots,
+				      double ratio, double independent)
+{
+	struct estimate e = {ratio, independent, INFINITY};
+	size_t step = 1;
+	double found;
+
+	if (side->slots < BLOCKS_MIN)
+		return e;
+	found = block_variance(slots, side->unchanged, side->slots, 1, ratio);
+	while (side->slots / (2 * step) >= BLOCKS_MIN) {
+		double next = block_variance(slots, side->unchanged, side->slots, 2 * step, ratio);
+
+		bool settled = next <= found * (1 + 1 / sqrt((double)(side->slots / (2 * step))));
+
+		if (next > found) {
+			found = next;
+			step *= 2;
+		}
+		if (settled)
+			break;
+	}
+	if (found > independent) {
+		e.variance = found;
+		e.freedom = (double)(side->slots / step - 1);
+	}
+	return e;
+}
+
+/* ---- estimates ------------------------------------------------------------------------------- */
+
+static double amount_of_file(const struct comparison *c, const struct compare_file *file)
+{
+	double cpu = (double)file->cpu_ns;
+
+	switch (c->result.view) {
+	case COMPARE_SECOND:
+		return cpu / (double)file->duration_ns;
+	case COMPARE_RUN:
+		return cpu;
+	case COMPARE_WORK:
+		return cpu / c->options.work[file->side];
+	default:
+		return c->reference;
+	}
+}
+
+static double pooled_amount(const struct comparison *c, enum compare_side side)
+{
+	const struct compare_side_sum *sum = &c->result.side[side];
+
+	switch (c->result.view) {
+	case COMPARE_SECOND:
+		return (double)sum->cpu_ns / (double)sum->duration_ns;
+	case COMPARE_RUN:
+		return (double)sum->cpu_ns / (double)sum->files;
+	case COMPARE_WORK:
+		return (double)sum->cpu_ns / (double)sum->files / c->options.work[side];
+	default:
+		return c->reference;
+	}
+}
+
+/* The mean of the files, and its variance by them. */
+static struct estimate estimate_runs(const struct comparison *c, const struct quantity *q,
+				     enum compare_side which)
+{
+	const struct series_side *side = &c->series.side[which];
+	double sum = 0, squares = 0, files = (double)side->slots;
+
+	for (int pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < side->slots; i++) {
+			const struct compare_file *file =
+				&c->merged.files.data[side->file[i]].facts;
+			double value = amount_of_file(c, file) * q->slots[which][i] /
+				       side->unchanged[i];
+
+			if (pass == 0)
+				sum += value;
+			else
+				squares += pow(value - sum / files, 2);
+		}
+	return (struct estimate){sum / files, squares / (files - 1) / files, files - 1};
+}
+
+/*
+ * The ticks whose variance between runs is that of the whole times their share: a part varies more, relatively, than the
+ * whole does. In the share view, noise that all code has in common cancels out: what is left is that of the code in
+ * question against the rest.
+ */
+static double noisy_ticks(const struct comparison *c, const struct quantity *q,
+			  enum compare_side side)
+{
+	double unchanged = (double)q->unchanged[side];
+
+	if (c->result.view != COMPARE_SHARE)
+		return (double)q->sum[side];
+	return (double)q->sum[side] -
+	       unchanged * unchanged / (double)c->series.side[side].unchanged_sum;
+}
+
+/* All files of a side as one, and what is assumed of runs. */
+static struct estimate estimate_pooled(const struct comparison *c, const struct quantity *q,
+				       enum compare_side which)
+{
+	const struct series_side *side = &c->series.side[which];
+	double whole = (double)side->unchanged_sum, part = (double)q->sum[which];
+	double ratio = part / whole, amount = c->amount[which], of_runs;
+	double independent =
+		(part - 2 * ratio * (double)q->unchanged[which] + ratio * ratio * whole) /
+		(whole * whole);
+	struct estimate e;
+
+	if (!q->sum[which])
+		independent = 0.5 / (whole * whole); /* half a sample */
+	e = ratio_variance(side, q->slots[which], ratio, fmax(independent, 0));
+	e.value = amount * ratio;
+	e.variance *= amount * amount;
+	of_runs = pow(c->result.run_noise * amount / whole, 2) * noisy_ticks(c, q, which) *
+		  (double)side->tick_sum / (double)side->files;
+	if (e.variance > 0)
+		e.freedom *= pow((e.variance + of_runs) / e.variance, 2);
+	e.variance += of_runs;
+	return e;
+}
+
+static void set_relative(struct compare_test *t)
+{
+	const struct estimate *o = &t->side[COMPARE_OLD], *n = &t->side[COMPARE_NEW];
+	struct estimate logs;
+	double half;
+
+	t->has_relative = o->value > 0 && n->value > 0;
+	if (!t->has_relative)
+		return;
+	logs = difference_of((struct estimate){0, o->variance / (o->value * o->value), o->freedom},
+			     (struct estimate){0, n->variance / (n->value * n->value), n->freedom});
+	t->relative_error = sqrt(logs.variance);
+	half = t->relative_error * student_t(INTERVAL_P, logs.freedom);
+	t->relative = n->value / o->value - 1;
+	t->relative_low = (t->relative + 1) * exp(-half) - 1;
+	t->relative_high = (t->relative + 1) * exp(half) - 1;
+}
+
+static void make_test(const struct comparison *c, size_t number, bool is_self,
+		      struct compare_test *t)
+{
+	const struct series_function *f = &c->series.functions[number];
+	struct quantity q = quantity_of(f, is_self);
+	double half;
+
+	*t = (struct compare_test){.function = f->function, .is_self = is_self, .q = 1};
+	for (int i = 0; i < COMPARE_SIDES; i++) {
+		t->samples[i] = q.sum[i];
+		t->side[i] = c->series.by_file ? estimate_runs(c, &q, (enum compare_side)i)
+					       : estimate_pooled(c, &q, (enum compare_side)i);
+	}
+	t->difference = difference_of(t->side[COMPARE_OLD], t->side[COMPARE_NEW]);
+	t->p = p_of(t->difference);
+	half = sqrt(t->difference.variance);
+	if (half > 0)
+		half *= student_t(INTERVAL_P, t->difference.freedom);
+	t->low = t->difference.value - half;
+	t->high = t->difference.value + half;
+	set_relative(t);
+}
+
+/* ---- what the share view takes as unchanged -------------------------------------------------- */
+
+static void set_amounts(struct comparison *c)
+{
+	for (int i = 0; i < COMPARE_SIDES; i++)
+		c->amount[i] = pooled_amount(c, (enum compare_side)i);
+}
+
+/* The function whose own code differs most, among those that differ for certain; 0: none does. */
+static size_t most_changed(const struct comparison *c)
+{
+	double most = 0,
+	       level = COMPARE_FALSE_DISCOVERIES / (double)max_u64(c->series.count - 1, 1);
+	size_t found = 0;
+
+	for (size_t i = 1; i < c->series.count; i++) {
+		const struct series_function *f = &c->series.functions[i];
+		struct compare_test t;
+
+		if (f->changed || f->self[COMPARE_OLD] + f->self[COMPARE_NEW] < SERIES_TICKS_MIN)
+			continue;
+		make_test(c, i, true, &t);
+		if (t.p < level && fabs(t.difference.value) > most) {
+			most = fabs(t.difference.value);
+			found = i;
+		}
+	}
+	return found;
+}
+
+static bool reference_holds(const struct series *s)
+{
+	for (int i = 0; i < COMPARE_SIDES; i++)
+		if ((double)s->side[i].unchanged_sum < REFERENCE_MIN * (double)s->side[i].tick_sum)
+			return false;
+	return true;
+}
+
+static bool files_have_reference(const struct series *s)
+{
+	for (int i = 0; i < COMPARE_SIDES; i++)
+		for (size_t j = 0; s->by_file && j < s->side[i].slots; j++)
+			if (s->side[i].unchanged[j] <= 0)
+				return false;
+	return true;
+}
+
+static void set_reference(struct comparison *c)
+{
+	const struct series_side *old = &c->series.side[COMPARE_OLD];
+
+	c->reference = (double)old->unchanged_sum / (double)old->tick_sum;
+	set_amounts(c);
+}
+
+/*
+ * If a function takes a larger share, all others take a smaller one. So what has changed is taken out of the
+ * denominator, one function at a time, until the rest agrees. If less than half is left, nothing is taken out.
+ */
+static int find_reference(struct comparison *c)
+{
+	size_t changed;
+	int err = 0;
+
+	set_reference(c);
+	for (int i = 0; c->result.view == COMPARE_SHARE && i < CHANGED_MAX; i++) {
+		changed = most_changed(c);
+		if (!changed)
+			break;
+		series__exclude(&c->series, changed);
+		if (!reference_holds(&c->series) || !files_have_reference(&c->series)) {
+			series__exclude_none(&c->series);
+			set_reference(c);
+			break;
+		}
+		err = series__count_unchanged(&c->series);
+		if (err)
+			return err;
+		set_reference(c);
+	}
+	c->result.reference = c->reference;
+	return 0;
+}
+
+/* ---- all tests ------------------------------------------------------------------------------- */
+
+/* The allowance of false discoveries is shared out by how far chance alone moves a count. */
+static double weight_of(const struct comparison *c, const struct compare_test *t)
+{
+	double all = (double)(c->series.side[0].tick_sum + c->series.side[1].tick_sum);
+	double part = (double)(t->samples[0] + t->samples[1]);
+
+	return sqrt(fmax(part * (all - part) / all, 1));
+}
+
+static int add_test(struct comparison *c, size_t number, bool is_self)
+{
+	struct compare_test t;
+
+	make_test(c, number, is_self, &t);
+	t.weight = weight_of(c, &t);
+	(is_self ? c->self_test : c->total_test)[number] = (uint32_t)c->tests.count;
+	return vec_push(&c->tests, t);
+}
+
+static int add_tests(struct comparison *c)
+{
+	int err = add_test(c, 0, false);
+	double sum = 0;
+
+	for (size_t i = 1; i < c->series.count && !err; i++) {
+		const struct series_function *f = &c->series.functions[i];
+		double self = (double)(f->self[0] + f->self[1]);
+
+		err = add_test(c, i, false);
+		if (!err && self >= SERIES_TICKS_MIN &&
+		    self <= SELF_MAX * (double)(f->total[0] + f->total[1]))
+			err = add_test(c, i, true);
+	}
+	if (err)
+		return err;
+	for (size_t i = 1; i < c->tests.count; i++)
+		sum += c->tests.data[i].weight;
+	if (c->tests.data[0].difference.variance > 0 && sum > 0)
+		c->tests.data[0].weight = sum * WHOLE_PART / (1 - WHOLE_PART);
+	else
+		c->tests.data[0].weight = 1;
+	return 0;
+}
+
+int comparison__test(struct comparison *c)
+{
+	_cleanup_free_ double *p = NULL, *weight = NULL, *q = NULL;
+	int err = find_reference(c);
+
+	c->total_test = calloc(c->series.count, sizeof(*c->total_test));
+	c->self_test = calloc(c->series.count, sizeof(*c->self_test));
+	if (err || !c->total_test || !c->self_test)
+		return -ENOMEM;
+	err = add_tests(c);
+	p = malloc((c->tests.count + 1) * sizeof(*p));
+	weight = malloc((c->tests.count + 1) * sizeof(*weight));
+	q = malloc((c->tests.count + 1) * sizeof(*q));
+	if (err || !p || !weight || !q)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->tests.count; i++) {
+		p[i] = c->tests.data[i].p;
+		weight[i] = c->tests.data[i].weight;
+	}
+	err = false_discovery_rates(p, weight, q, c->tests.count);
+	for (size_t i = 0; i < c->tests.count && !err; i++)
+		c->tests.data[i].q = q[i];
+	return err;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From tests to rows. If a function takes longer, so do all its callers; a row is the function in which the difference
+ * arises. A difference that is made up for next to it, or that a caller does not have, has moved.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/order.h"
+#include "compare/comparison.h"
+
+#define FOUND_MAX 256	    /* functions that are set against each other: those that differ most */
+#define COVERS	  (2.0 / 3) /* of a difference: it is the same one */
+#define MAKES_UP  0.7	    /* of a difference, in the other direction */
+#define UNCHANGED                                                                                  \
+	0.5 /* of a difference: a caller that has less of it, for certain, does not have it */
+#define CLIMB_MAX    1024 /* callers that are looked at */
+#define SHARE_OF_ALL 0.8  /* a caller of that share cannot rise in the share view */
+
+/* A function with a difference that was found. */
+struct found {
+	uint32_t number, function; /* in series; of its name */
+	const struct compare_test *test;
+	bool is_caller, is_part; /* the difference is a callee's, or is a part of a caller's */
+	uint32_t node;
+};
+
+struct judging {
+	struct comparison *c;
+	const struct merged_node *nodes;
+	size_t node_count;
+	double *total, *own; /* differences by node */
+	struct found *found;
+	size_t count;
+	uint32_t *found_of; /* by function: its number in `found`, plus 1 */
+	double *cover;	    /* [a * count + b]: the difference of b below a */
+};
+
+/* ---- differences by node --------------------------------------------------------------------- */
+
+static int find_node_differences(struct judging *j)
+{
+	const struct series *s = &j->c->series;
+
+	j->total = calloc(j->node_count, sizeof(*j->total));
+	j->own = calloc(j->node_count, sizeof(*j->own));
+	if (!j->total || !j->own)
+		return -ENOMEM;
+	for (int side = 0; side < COMPARE_SIDES; side++) {
+		double scale = j->c->amount[side] / (double)s->side[side].unchanged_sum;
+
+		if (side == COMPARE_OLD)
+			scale = -scale;
+		for (size_t i = 0; i < j->node_count; i++)
+			j->total[i] += scale * (double)s->node_ticks[side][i];
+	}
+	for (size_t i = 0; i < j->node_count; i++)
+		j->own[i] = j->total[i];
+	for (size_t i = 1; i < j->node_count; i++)
+		j->own[j->nodes[i].parent] -= j->total[i];
+	return 0;
+}
+
+/* ---- what was found -------------------------------------------------------------------------- */
+
+static double size_of(const struct found *f)
+{
+	return fabs(f->test->difference.value);
+}
+
+DEFINE_ORDER(compare_found, struct found, order_of(size_of(y), size_of(x)) ?: ASCENDING(function));
+
+/* Of a function, the test of the total comes first. */
+static int collect_found(struct judging *j)
+{
+	const struct comparison *c = j->c;
+
+	j->found = calloc(c->series.count, sizeof(*j->found));
+	j->found_of = calloc(c->series.name_count + 1, sizeof(*j->found_of));
+	if (!j->found || !j->found_of)
+		return -ENOMEM;
+	for (uint32_t i = 1; i < c->series.count; i++) {
+		const struct compare_test *total = &c->tests.data[c->total_test[i]];
+		const struct compare_test *self = &c->tests.data[c->self_test[i]];
+		struct found f = {.number = i, .function = c->series.functions[i].function};
+
+		if (compare_test__is_found(total))
+			f.test = total;
+		else if (c->self_test[i] && compare_test__is_found(self))
+			f.test = self;
+		if (f.test)
+			j->found[j->count++] = f;
+	}
+	qsort(j->found, j->count, sizeof(*j->found), compare_found);
+	if (j->count > FOUND_MAX)
+		j->count = FOUND_MAX;
+	for (uint32_t i = 0; i < j->count; i++)
+		j->found_of[j->found[i].function] = i + 1;
+	return 0;
+}
+
+static uint32_t found_at(const struct judging *j, uint32_t node)
+{
+	return node == MERGED_ROOT ? 0 : j->found_of[j->nodes[node].function];
+}
+
+/* Adds the difference of a node to those of the functions above it, each once, up to its own function. */
+static void cover_callers(struct judging *j, uint32_t node, uint32_t b, uint32_t *stamp)
+{
+	double difference = j->found[b].test->is_self ? j->own[node] : j->total[node];
+	uint32_t at = j->nodes[node].parent;
+
+	for (int i = 0; at != MERGED_ROOT && i < CLIMB_MAX; i++, at = j->nodes[at].parent) {
+		uint32_t a = found_at(j, at);
+
+		if (a == b + 1 && !j->found[b].test->is_self)
+			return;
+		if (!a || stamp[a - 1] == node)
+			continue;
+		stamp[a - 1] = node;
+		j->cover[(a - 1) * j->count + b] += difference;
+	}
+}
+
+static int find_covers(struct judging *j)
+{
+	_cleanup_free_ uint32_t *stamp = calloc(j->count + 1, sizeof(*stamp));
+
+	j->cover = calloc(j->count * j->count + 1, sizeof(*j->cover));
+	if (!stamp || !j->cover)
+		return -ENOMEM;
+	for (uint32_t i = 1; i < j->node_count; i++)
+		if (found_at(j, i))
+			cover_callers(j, i, found_at(j, i) - 1, stamp);
+	return 0;
+}
+
+/* Is `part` most of `whole`, in the same direction? */
+static bool is_most(double part, double whole)
+{
+	return part * whole > 0 && fabs(part) >= COVERS * fabs(whole);
+}
+
+static bool covers(const struct judging *j, size_t a, size_t b)
+{
+	return is_most(j->cover[a * j->count + b], j->found[a].test->difference.value);
+}
+
+/* Of two that call each other, the first counts as the callee. */
+static void find_callers(struct judging *j)
+{
+	for (size_t a = 0; a < j->count; a++)
+		for (size_t b = 0; b < j->count && !j->found[a].test->is_self; b++)
+			if (a != b && covers(j, a, b) && !(a < b && covers(j, b, a)))
+				j->found[a].is_caller = true;
+	for (size_t b = 0; b < j->count; b++)
+		for (size_t a = 0; a < j->count; a++)
+			if (a != b && !j->found[a].is_caller &&
+			    is_most(j->cover[a * j->count + b],
+				    j->found[b].test->difference.value) &&
+			    j->found[a].test->difference.value *
+					    j->found[b].test->difference.value >
+				    0)
+				j->found[b].is_part = true;
+}
+
+/* ---- moved ----------------------------------------------------------------------------------- */
+
+/* The node of a function with most of its difference. */
+static uint32_t place_of(const struct judging *j, const struct found *f)
+{
+	const double *difference = f->test->is_self ? j->own : j->total;
+	double sign = f->test->difference.value < 0 ? -1 : 1, most = -INFINITY;
+	uint32_t place = MERGED_ROOT;
+
+	for (uint32_t i = 1; i < j->node_count; i++) {
+		if (j->nodes[i].function != f->function ||
+		    (!f->test->is_self && !j->c->series.outermost[i]))
+			continue;
+		if (sign * difference[i] > most) {
+			most = sign * difference[i];
+			place = i;
+		}
+	}
+	return place;
+}
+
+/* What was found among the callees of a node in the other direction than `difference`, without the node `but`. */
+static double made_up_below(const struct judging *j, uint32_t parent, uint32_t but,
+			    double difference)
+{
+	const struct series *s = &j->c->series;
+	double sum = 0;
+
+	for (uint32_t i = s->first_child[parent]; i != MERGED_ROOT; i = s->next_sibling[i])
+		if (i != but && found_at(j, i) && j->total[i] * difference < 0)
+			sum += fabs(j->total[i]);
+	return sum;
+}
+
+/* A node's own code, if a difference of its function's was found in that direction. */
+static double made_up_by(const struct judging *j, uint32_t node, double difference)
+{
+	const struct comparison *c = j->c;
+	uint32_t number = node == MERGED_ROOT ? 0 : c->series.number_of[j->nodes[node].function];
+	const struct compare_test *t;
+
+	if (!number || j->own[node] * difference >= 0)
+		return 0;
+	t = &c->tests.data[c->self_test[number] ? c->self_test[number] : c->total_test[number]];
+	return compare_test__is_found(t) ? fabs(j->own[node]) : 0;
+}
+
+/* Is it certain that a test's difference is small against `difference`? */
+static bool is_unchanged(const struct compare_test *t, double difference)
+{
+	return fmax(fabs(t->low), fabs(t->high)) < UNCHANGED * fabs(difference);
+}
+
+static bool is_own_made_up(const struct judging *j, const struct found *f)
+{
+	double difference = f->test->difference.value, sum = 0;
+
+	for (uint32_t i = 1; i < j->node_count; i++)
+		if (j->nodes[i].function == f->function)
+			sum += made_up_below(j, i, MERGED_ROOT, difference);
+	return sum >= MAKES_UP * fabs(difference);
+}
+
+/* Next to the function, or next to a caller that has the same difference. */
+static bool is_made_up(const struct judging *j, const struct found *f)
+{
+	uint32_t at = f->node, parent;
+	double difference = j->total[at];
+
+	if (f->test->is_self)
+		return is_own_made_up(j, f);
+	for (int i = 0; i < CLIMB_MAX && at != MERGED_ROOT && is_most(j->total[at], difference);
+	     i++, at = parent) {
+		parent = j->nodes[at].parent;
+		if (made_up_below(j, parent, at, difference) + made_up_by(j, parent, difference) >=
+		    MAKES_UP * fabs(difference))
+			return true;
+	}
+	return false;
+}
+
+/* Does a caller not have it? */
+static bool is_unchanged_above(const struct judging *j, const struct found *f)
+{
+	const struct comparison *c = j->c;
+	double difference = f->test->difference.value;
+	uint32_t at = j->nodes[f->node].parent;
+
+	if (f->test->is_self)
+		return is_unchanged(&c->tests.data[c->total_test[f->number]], difference);
+	for (int i = 0; at != MERGED_ROOT && i < CLIMB_MAX; i++, at = j->nodes[at].parent) {
+		uint32_t number = c->series.number_of[j->nodes[at].function];
+		const struct compare_test *t = &c->tests.data[c->total_test[number]];
+
+		if (!number || t->function == f->function)
+			continue;
+		if (c->result.view == COMPARE_SHARE && c->result.reference == 1 &&
+		    t->side[COMPARE_OLD].value >= SHARE_OF_ALL)
+			return false;
+		if (is_unchanged(t, difference))
+			return true;
+	}
+	return false;
+}
+
+/* ---- verdicts -------------------------------------------------------------------------------- */
+
+static enum compare_verdict verdict_of(const struct judging *j, const struct found *f)
+{
+	const struct compare_test *t = f->test;
+
+	if (compare_test__is_doubtful(t, &j->c->result))
+		return COMPARE_IS_UNCLEAR;
+	if (is_made_up(j, f) || is_unchanged_above(j, f))
+		return COMPARE_IS_MOVED;
+	if (!t->samples[COMPARE_OLD])
+		return COMPARE_IS_NEW;
+	if (!t->samples[COMPARE_NEW])
+		return COMPARE_IS_GONE;
+	return t->difference.value > 0 ? COMPARE_IS_SLOWER : COMPARE_IS_FASTER;
+}
+
+static bool is_moved(const struct compare_row *row)
+{
+	return row->verdict == COMPARE_IS_MOVED;
+}
+
+/* The found ones are sorted by size already; what has moved goes to the end. */
+static int add_rows(struct judging *j)
+{
+	struct comparison *c = j->c;
+	int err = 0;
+
+	for (int moved = 0; moved < 2; moved++)
+		for (size_t i = 0; i < j->count && !err; i++) {
+			struct found *f = &j->found[i];
+			struct compare_row row;
+
+			if (f->is_caller || f->is_part)
+				continue;
+			f->node = f->node ? f->node : place_of(j, f);
+			row = (struct compare_row){(uint32_t)(f->test - c->tests.data),
+						   verdict_of(j, f), f->node};
+			if (is_moved(&row) == moved)
+				err = vec_push(&c->rows, row);
+		}
+	return err;
+}
+
+int comparison__judge(struct comparison *c)
+{
+	struct judging j = {
+		.c = c, .nodes = c->merged.nodes.data, .node_count = c->merged.nodes.count};
+	int err = find_node_differences(&j);
+
+	if (!err)
+		err = collect_found(&j);
+	if (!err)
+		err = find_covers(&j);
+	if (!err) {
+		find_callers(&j);
+		err = add_rows(&j);
+	}
+	free(j.total);
+	free(j.own);
+	free(j.found);
+	free(j.found_of);
+	free(j.cover);
+	return err;
+}
