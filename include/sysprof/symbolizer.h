@@ -34,11 +34,11 @@ struct symbolizer_dso {
 struct symbolizer *symbolizer__new(void);
 void symbolizer__free(struct symbolizer *s);
 /*
- * Keep child processes that read modules, for further requests about the same modules: for a symbolizer that is used
- * repeatedly. Forks their keeper now; the calling thread must outlive it.
+ * Fork the keeper of the child processes that read modules now, while this process is small; the calling thread must outlive
+ * it. Idle children are kept for further requests about the same modules, within so many bytes.
  */
-void symbolizer__keep_readers(struct symbolizer *s);
-/* Limit the memory of all idle children together, in bytes; SYMBOLIZER_READERS_BYTES at first. */
+void symbolizer__keep_readers(struct symbolizer *s, size_t bytes);
+/* Another limit of these. */
 void symbolizer__limit_readers(struct symbolizer *s, size_t bytes);
 #define SYMBOLIZER_READERS_BYTES ((size_t)16 << 20)
 

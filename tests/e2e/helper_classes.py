@@ -77,7 +77,7 @@ def test_a_command():
     watched(lambda: recorded("-o", scratch("command.json"), "--", fixture("inlined"), "1.5", fixture("libinlined.so"),
                              during=lambda recorder, watch: all_known(watch)),
             ("keeper of readers", "reader", "JIT keeper", "keeper of builders", "builder that waits", "builder", "file finder",
-             "sandboxed reader", "COMMAND"))
+             "keeper of sandboxed readers", "sandboxed reader", "COMMAND"))
 
 
 def test_the_whole_system():
@@ -106,11 +106,11 @@ def test_the_whole_system():
                             targets=[(user, user) for user in (JIT_USER, JVM_USER)])
 
     watched(session, ("keeper of readers", "reader", "JIT keeper", "JIT watcher", "JVM client", "keeper of builders",
-                      "builder that waits", "builder", "file finder", "sandboxed reader"))
+                      "builder that waits", "builder", "file finder", "keeper of sandboxed readers", "sandboxed reader"))
 
 
 def test_an_agent():
-    """Windows: sandboxed readers are forked by their keeper, and some are kept."""
+    """Windows: some sandboxed readers are kept."""
     need_root()
     out = scratch("out")
 

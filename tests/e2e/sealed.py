@@ -17,7 +17,8 @@ from libtrace import Traced, traceable
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FIXTURES = os.path.join(TOP, "tests/fixtures")
-SYS_PREAD, SYS_SOCKET, SYS_PRLIMIT, SYS_SECCOMP = 17, 41, 302, 317
+SYS_PREAD, SYS_SOCKET, SYS_PRCTL, SYS_PRLIMIT, SYS_SECCOMP = 17, 41, 157, 302, 317
+PR_SET_SECCOMP = 22
 ELF_PLACE = 4  # of a sealed child's descriptors
 SEALS = 2      # filters: the one that asks for files, and the one that refuses
 MODULES = ("killed", "violating", "hungry", "cut", "sound")
@@ -34,8 +35,9 @@ def library(name):
 
 def is_sealed(child, registers):
     """Counts the filters; true from the first system call after the last one."""
-    # SECCOMP_SET_MODE_FILTER; libseccomp asks for what there is without one
-    if registers.orig_rax == SYS_SECCOMP and registers.rdi == 1 and registers.rdx:
+    # SECCOMP_SET_MODE_FILTER; libseccomp asks for what there is without one. The keeper's filter is entered by prctl().
+    by_prctl = registers.orig_rax == SYS_PRCTL and registers.rdi == PR_SET_SECCOMP
+    if by_prctl or (registers.orig_rax == SYS_SECCOMP and registers.rdi == 1 and registers.rdx):
         child.state["filters"] = child.state.get("filters", 0) + 1
         return False
     return child.state.get("filters", 0) >= SEALS
@@ -189,7 +191,8 @@ def sealed_calls(log):
             if not match:
                 continue
             pid, name, arguments, result = match.groups()
-            if name == "seccomp" and "SET_MODE_FILTER" in arguments and "NULL" not in arguments:
+            by_prctl = name == "prctl" and "PR_SET_SECCOMP" in arguments
+            if by_prctl or (name == "seccomp" and "SET_MODE_FILTER" in arguments and "NULL" not in arguments):
                 seals[pid] = seals.get(pid, 0) + 1
                 calls[pid] = []
             elif pid in seals and result is not None:

@@ -458,7 +458,7 @@ static void test_an_index_of_a_session(void **state)
 	(void)state;
 	world__init(&w);
 	setenv("XDG_CACHE_HOME", scratch, 1);
-	symbolizer__keep_readers(w.symbolizer);
+	symbolizer__keep_readers(w.symbolizer, SYMBOLIZER_READERS_BYTES);
 	symbolizer__limit_readers(w.symbolizer, 0); /* each child opens the file again */
 	for (window = 0; window < WINDOWS; window++) {
 		struct symbolizer_counts counts;

@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -257,7 +258,7 @@ int finisher__new(const struct finisher_options *options, struct finisher **fini
 	if (!f)
 		return -ENOMEM;
 	f->options = *options;
-	f->reader_bytes = SYMBOLIZER_READERS_BYTES;
+	f->reader_bytes = options->symbols.remember ? SYMBOLIZER_READERS_BYTES : 0;
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->wake, NULL);
 	pthread_cond_init(&f->idle, NULL);
@@ -265,8 +266,9 @@ int finisher__new(const struct finisher_options *options, struct finisher **fini
 	f->jit = jit_sources__new();
 	if (f->jit && options->jit_memory)
 		jit_sources__limit(f->jit, options->jit_memory / 2, options->jit_memory);
-	if (f->symbolizer && options->symbols.remember)
-		symbolizer__keep_readers(f->symbolizer);
+	/* A user's process that is not dumpable, as those of a keeper, cannot choose to be the OOM killer's first one. */
+	if (f->symbolizer && (options->symbols.remember || !geteuid()))
+		symbolizer__keep_readers(f->symbolizer, f->reader_bytes);
 	if (f->symbolizer && f->jit)
 		err = options->threaded ? start_thread(f) : 0;
 	if (err) {

@@ -254,7 +254,8 @@ static bool may_keep(const struct run *r, const struct task *task)
 {
 	const struct sealed_job *job = task->job;
 
-	return r->work->pool && job->key && !task->symbols_only && !job->files.package_size;
+	return sealed_pool__keeps(r->work->pool) && job->key && !task->symbols_only &&
+	       !job->files.package_size;
 }
 
 static bool wants_index(const struct task *task)

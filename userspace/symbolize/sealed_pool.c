@@ -156,6 +156,11 @@ static size_t least_worth(const struct sealed_pool *p)
 	return least;
 }
 
+bool sealed_pool__keeps(const struct sealed_pool *p)
+{
+	return p && p->limit;
+}
+
 void sealed_pool__limit(struct sealed_pool *p, size_t bytes)
 {
 	p->limit = bytes;

@@ -124,6 +124,8 @@ struct kept_child {
 /* With a keeper that forks children from now on, if one can be started. NULL: no memory. */
 struct sealed_pool *sealed_pool__new(size_t bytes);
 void sealed_pool__free(struct sealed_pool *p);
+/* Does it keep any? `p` may be NULL. */
+bool sealed_pool__keeps(const struct sealed_pool *p);
 /* Another limit; those beyond it end. */
 void sealed_pool__limit(struct sealed_pool *p, size_t bytes);
 

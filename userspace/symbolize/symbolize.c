@@ -53,10 +53,10 @@ void symbolizer__free(struct symbolizer *s)
 	free(s);
 }
 
-void symbolizer__keep_readers(struct symbolizer *s)
+void symbolizer__keep_readers(struct symbolizer *s, size_t bytes)
 {
 	if (!s->pool)
-		s->pool = sealed_pool__new(SYMBOLIZER_READERS_BYTES);
+		s->pool = sealed_pool__new(bytes);
 }
 
 void symbolizer__limit_readers(struct symbolizer *s, size_t bytes)
