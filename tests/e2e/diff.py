@@ -213,6 +213,27 @@ def test_formats():
             assert t["p"] > 0.9, (suffix, t)
 
 
+def test_time_selections():
+    """Two parts of one recording add up to the whole, and a part is compared with another."""
+    source = os.path.join(RECORDINGS, "containers.sysprof")
+    whole = diff(source, source)["files"][0]
+    middle = whole["duration_ns"] / 2e9
+    found = diff("--view", "second", f"{source}@0s-{middle:.9f}s", f"{source}@{middle:.9f}-")
+    parts = found["files"]
+    assert sum(f["samples"] for f in parts) == whole["samples"] and min(f["samples"] for f in parts) > 0
+    assert abs(sum(f["duration_ns"] for f in parts) - whole["duration_ns"]) <= 1
+    # CPU time after the last sample of a thread is in no part
+    assert 0.9 * whole["cpu_ns"] <= sum(f["cpu_ns"] for f in parts) <= whole["cpu_ns"]
+    named = scratch("a@1-2.sysprof")
+    os.symlink(source, named)
+    assert diff(named, source)["files"][0]["samples"] == whole["samples"]
+    old = folded_file("old.folded", 1)
+    for path, reason in (f"{source}@1000s-1001s", "no sample in that time"), (old + "@1s-2s", "no times"), \
+            (source + "@2-1", "cannot open"), (source + "@x-y", "cannot open"):
+        result = sysprof("diff", path, source)
+        assert result.status == 1 and reason in result.err, result.err
+
+
 # ---- real programs ------------------------------------------------------------------------------
 
 PROGRAM = """

@@ -324,7 +324,7 @@ static struct trial compare(const struct program *old, const struct program *new
 			const struct profile *p = record(&f, side ? new : old, r);
 
 			assert_int_equal(comparison__add(t.c, (enum compare_side)side, "made-up", p,
-							 &failure),
+							 NULL, &failure),
 					 0);
 			profile_builder__free(f.b);
 		}
@@ -529,9 +529,9 @@ static void test_doubt(void **state)
 
 	(void)state;
 	random_state = 99;
-	comparison__add(c, COMPARE_OLD, "whole", record(&f, &base, &whole), &failure);
+	comparison__add(c, COMPARE_OLD, "whole", record(&f, &base, &whole), NULL, &failure);
 	profile_builder__free(f.b);
-	comparison__add(c, COMPARE_NEW, "damaged", record(&f, &base, &damaged), &failure);
+	comparison__add(c, COMPARE_NEW, "damaged", record(&f, &base, &damaged), NULL, &failure);
 	profile_builder__free(f.b);
 	assert_int_equal(comparison__finish(c, &sampling_only, &result, &failure), 0);
 	assert_true(result->refused);
@@ -610,7 +610,7 @@ static void assert_refused(const char *path_new, const struct compare_options *o
 		struct fixture f;
 		const struct profile *p = record(&f, side && path_new ? &other : &base, &few);
 
-		comparison__add(c, (enum compare_side)side, "x", p, &failure);
+		comparison__add(c, (enum compare_side)side, "x", p, NULL, &failure);
 		profile_builder__free(f.b);
 	}
 	assert_true(comparison__finish(c, options, &result, &failure) < 0);

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <getopt.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/output_file.h"
 #include "base/parse.h"
 #include "base/suffix.h"
@@ -163,26 +165,70 @@ static int parse_options(struct arguments *arguments, int argc, char **argv)
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
+/* "10s" or "10"; 0 is one as well. */
+static int parse_time(const char *text, size_t size, uint64_t *ns)
+{
+	char copy[32];
+
+	if (size && text[size - 1] == 's')
+		size--;
+	if (!size || size >= sizeof(copy))
+		return -EINVAL;
+	memcpy(copy, text, size);
+	copy[size] = '\0';
+	*ns = 0;
+	return strspn(copy, "0.") == size ? 0 : parse_seconds(copy, ns);
+}
+
+/*
+ * "FILE@10s-20s", "FILE@10s-": a part of its time, unless a file has that very name. Cuts it off the path. False: all of
+ * the file.
+ */
+static bool take_range(char *path, struct compare_range *range)
+{
+	char *at = strrchr(path, '@'), *dash = at ? strchr(at, '-') : NULL;
+
+	*range = (struct compare_range){};
+	if (!dash || !access(path, F_OK) ||
+	    parse_time(at + 1, (size_t)(dash - at - 1), &range->from) ||
+	    (dash[1] && parse_time(dash + 1, strlen(dash + 1), &range->until)) ||
+	    (dash[1] && range->until <= range->from))
+		return false;
+	*at = '\0';
+	return true;
+}
+
+static int add_file(struct comparison *c, enum compare_side side, const char *name,
+		    struct failure *failure)
+{
+	const struct replay_options replay = {.symbols = {.cache = true}};
+	_cleanup_free_ char *path = strdup(name);
+	struct compare_range range;
+	struct input input = {};
+	bool is_part;
+	int err;
+
+	if (!path)
+		return fail(failure, -ENOMEM, "cannot compare: out of memory");
+	is_part = take_range(path, &range);
+	err = input__open(path, &replay, &input);
+	if (err)
+		return fail(failure, err, "cannot compare without %s", name);
+	err = comparison__add(c, side, name, input.profile, is_part ? &range : NULL, failure);
+	input__close(&input);
+	return err;
+}
+
 /* One file at a time is in memory. */
 static int add_files(struct comparison *c, const struct arguments *arguments,
 		     struct failure *failure)
 {
-	const struct replay_options replay = {.symbols = {.cache = true}};
 	int err = 0;
 
 	for (int side = 0; side < COMPARE_SIDES; side++)
-		for (size_t i = 0; i < arguments->file_count[side] && !err; i++) {
-			const char *path = arguments->files[side][i];
-			struct input input = {};
-
-			if (input__open(path, &replay, &input)) {
-				fail(failure, 0, "cannot compare without %s", path);
-				return -EBADMSG;
-			}
-			err = comparison__add(c, (enum compare_side)side, path, input.profile,
-					      failure);
-			input__close(&input);
-		}
+		for (size_t i = 0; i < arguments->file_count[side] && !err; i++)
+			err = add_file(c, (enum compare_side)side, arguments->files[side][i],
+				       failure);
 	return err;
 }
 
@@ -272,7 +318,7 @@ static int run_diff(int argc, char **argv)
 		: fail(&failure, -ENOMEM, "cannot compare: out of memory");
 	if (!err)
 		err = finish(c, &arguments, &status, &failure);
-	if (err && *failure.what)
+	if (err)
 		print_failure(&failure);
 	comparison__free(c);
 	return err ? EXIT_FAILED : status;
@@ -289,8 +335,10 @@ const struct command cmd_diff = {
 		"  sysprof diff old1.sysprof old2.sysprof old3.sysprof -- new1.sysprof new2.sysprof new3.sysprof\n"
 		"  sysprof diff a.sysprof b.sysprof --per-old 12000 --per-new '13000 requests'\n"
 		"  sysprof diff old*.sysprof --fail-if 'total > 2%' --fail-if 'function parse_* > 5%' -- new*.sysprof\n"
+		"  sysprof diff x.sysprof@10s-20s x.sysprof@40s-50s\n"
 		"\n"
-		"OLD and NEW are recordings, or profiles in any format that `convert` reads. Options come before --.\n"
+		"OLD and NEW are recordings, or profiles in any format that `convert` reads, or parts of their time\n"
+		"(FILE@FROM-TO, FILE@FROM-). Options come before --.\n"
 		"With three files a side or more, the noise of runs is measured.\n"
 		"\n"
 		"      --per N          CPU time per unit of work: how much work each file has, as in '12000 requests'\n"

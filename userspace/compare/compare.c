@@ -73,15 +73,19 @@ void comparison__free(struct comparison *c)
 }
 
 int comparison__add(struct comparison *c, enum compare_side side, const char *path,
-		    const struct profile *p, struct failure *failure)
+		    const struct profile *p, const struct compare_range *range,
+		    struct failure *failure)
 {
 	if (c->merged.files.count >= COMPARE_FILES_MAX)
 		return fail(failure, -E2BIG, "cannot compare: more than %d files",
 			    COMPARE_FILES_MAX);
-	if (!p->sample_count)
-		return fail(failure, -ENODATA, "cannot compare %s: it has no sample", path);
-	if (merged__add(&c->merged, side, path, p))
+	if (range && p->untimed)
+		return fail(failure, -EINVAL, "cannot take a part of %s: it has no times", path);
+	if (merged__add(&c->merged, side, path, p, range))
 		return fail(failure, -ENOMEM, "cannot compare: out of memory");
+	if (!c->merged.files.data[c->merged.files.count - 1].facts.samples)
+		return fail(failure, -ENODATA, "cannot compare %s: it has no sample%s", path,
+			    range ? " in that time" : "");
 	return 0;
 }
 

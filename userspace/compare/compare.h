@@ -3,8 +3,8 @@
  * Two sets of profiles, compared: OLD and NEW. docs/DIFF.md has the method.
  *
  *	struct comparison *c = comparison__new();
- *	comparison__add(c, COMPARE_OLD, "a.sysprof", profile_a, &failure);	once for each file
- *	comparison__add(c, COMPARE_NEW, "b.sysprof", profile_b, &failure);
+ *	comparison__add(c, COMPARE_OLD, "a.sysprof", profile_a, NULL, &failure);	once for each file
+ *	comparison__add(c, COMPARE_NEW, "b.sysprof", profile_b, NULL, &failure);
  *	comparison__finish(c, &options, &result, &failure);
  *
  * A profile may be freed when it was added.
@@ -48,6 +48,11 @@ struct compare_options {
 	enum compare_view view;
 	double work[COMPARE_SIDES]; /* units of work in each file of a side; 0: unknown */
 	double run_noise;	    /* relative standard deviation of a run; negative: unknown */
+};
+
+/* A part of a profile: ns from its start; `until` 0: to its end. */
+struct compare_range {
+	uint64_t from, until;
 };
 
 /* What a file says about itself. */
@@ -150,9 +155,10 @@ struct comparison;
 
 struct comparison *comparison__new(void); /* NULL: no memory */
 void comparison__free(struct comparison *c);
-/* 0 or negative errno with `failure` filled. */
+/* `range`: NULL for all of it. 0 or negative errno with `failure` filled. */
 int comparison__add(struct comparison *c, enum compare_side side, const char *path,
-		    const struct profile *p, struct failure *failure);
+		    const struct profile *p, const struct compare_range *range,
+		    struct failure *failure);
 /* The result is the comparison's. 0 or negative errno with `failure` filled. */
 int comparison__finish(struct comparison *c, const struct compare_options *options,
 		       const struct compare_result **result, struct failure *failure);

@@ -24,6 +24,8 @@ struct adding {
 	uint32_t *name_of_function; /* by function of the profile, or NO_NUMBER */
 	uint32_t *node_of_stack;    /* by stack of the profile */
 	uint64_t *ticks_of_stack;
+	bool is_part;		    /* of the profile's time */
+	struct compare_range range; /* CLOCK_MONOTONIC */
 	struct cell_map cells;
 };
 
@@ -151,24 +153,50 @@ static int count_unnamed(struct adding *a, uint32_t stack)
 	return 0;
 }
 
-static int add_samples(struct adding *a, const struct profile_samples *samples)
+/* The cuts of a thread are in the order of its samples. */
+static bool is_cut(const struct profile_thread *thread, size_t sample, size_t *next)
 {
-	const struct profile *p = a->p;
+	while (*next < thread->cut_count && thread->cuts[*next].sample < sample)
+		++*next;
+	return *next < thread->cut_count && thread->cuts[*next].sample == sample &&
+	       !stack_end_is_complete(thread->cuts[*next].end);
+}
 
-	for (size_t i = 0; i < samples->count; i++) {
-		uint64_t ticks = profile_samples__ticks(samples, i), block = 0;
-		struct merged_cell cell = {.key = a->node_of_stack[samples->stack[i].v]}, *known;
+static int add_sample(struct adding *a, const struct profile_samples *samples, size_t i)
+{
+	uint64_t ticks = profile_samples__ticks(samples, i), block = 0;
+	struct merged_cell cell = {.key = a->node_of_stack[samples->stack[i].v]}, *known;
 
-		if (!p->untimed && samples->time[i] > p->start)
-			block = (min_u64(samples->time[i], p->end) - p->start) >>
-				a->file->block_shift;
-		cell.key |= block << 32;
-		known = cell_map__need(&a->cells, &cell, NULL);
-		if (!known)
-			return -ENOMEM;
-		known->ticks += ticks;
-	}
+	if (!a->p->untimed && samples->time[i] > a->range.from)
+		block = (min_u64(samples->time[i], a->range.until) - a->range.from) >>
+			a->file->block_shift;
+	cell.key |= block << 32;
+	known = cell_map__need(&a->cells, &cell, NULL);
+	if (!known)
+		return -ENOMEM;
+	known->ticks += ticks;
+	a->ticks_of_stack[samples->stack[i].v] += ticks;
+	a->file->facts.samples += ticks;
 	return 0;
+}
+
+static int add_thread(struct adding *a, const struct profile_thread *thread)
+{
+	const struct profile_samples *samples = &thread->samples[SAMPLE_CPU];
+	size_t next_cut = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < samples->count && !err; i++) {
+		if (a->is_part &&
+		    (samples->time[i] < a->range.from || samples->time[i] >= a->range.until))
+			continue;
+		if (is_cut(thread, i, &next_cut))
+			a->file->facts.cut += profile_samples__ticks(samples, i);
+		if (a->is_part)
+			a->file->facts.cpu_ns += samples->weight[i];
+		err = add_sample(a, samples, i);
+	}
+	return err;
 }
 
 static int add_all_samples(struct adding *a)
@@ -176,11 +204,10 @@ static int add_all_samples(struct adding *a)
 	int err = 0;
 
 	for (size_t i = 1; i < a->p->thread_count && !err; i++)
-		err = add_samples(a, &a->p->threads[i].samples[SAMPLE_CPU]);
+		err = add_thread(a, &a->p->threads[i]);
 	a->file->cells.data = a->cells.data;
 	a->file->cells.count = a->cells.count;
 	a->cells.data = NULL;
-	profile__count_stacks(a->p, a->ticks_of_stack);
 	for (uint32_t i = 1; i < a->p->stack_count && !err; i++)
 		if (a->ticks_of_stack[i])
 			err = count_unnamed(a, i);
@@ -211,39 +238,51 @@ static bool is_whole_command(const struct profile *p)
 	return true;
 }
 
-static int add_facts(struct merged_file *file, enum compare_side side, const char *path,
-		     const struct profile *p)
+/* Samples, their cuts and, of a part, CPU time are added with the samples. */
+static int add_facts(struct adding *a, enum compare_side side, const char *path)
 {
+	const struct profile *p = a->p;
 	const char *event = profile__meta(p, META_EVENT);
 	const char *kernel = profile__meta(p, META_KERNEL_RELEASE);
+	uint64_t duration = a->range.until - a->range.from;
 	struct figures f;
 
 	figures__init(&f, p);
-	*file = (struct merged_file){
+	*a->file = (struct merged_file){
 		.facts =
 			{
 				.side = side,
 				.path = strdup(path),
 				.event = strdup(event ? event : ""),
 				.kernel = strdup(kernel ? kernel : ""),
-				.samples = p->sample_count,
-				.cpu_ns = f.value[FIGURE_CPU],
-				.duration_ns = f.value[FIGURE_DURATION],
+				.cpu_ns = a->is_part ? 0 : f.value[FIGURE_CPU],
+				.duration_ns = duration,
 				.lost = f.value[FIGURE_LOST_TICKS],
 				.due = f.value[FIGURE_LOST_TICKS] + p->sample_count,
 				.untimed = p->untimed,
 				.cut_short = p->cut_short,
-				.is_command = is_whole_command(p),
+				.is_command = !a->is_part && is_whole_command(p),
 			},
-		.block_shift = p->untimed ? 0 : block_shift_of(f.value[FIGURE_DURATION]),
+		.block_shift = p->untimed ? 0 : block_shift_of(duration),
 	};
-	for (unsigned int end = 0; end < STACK_END_COUNT; end++)
-		if (!stack_end_is_complete((enum stack_end)end))
-			file->facts.cut += p->stack_ends[end];
-	return file->facts.path && file->facts.event && file->facts.kernel ? 0 : -ENOMEM;
+	return a->file->facts.path && a->file->facts.event && a->file->facts.kernel ? 0 : -ENOMEM;
 }
 
-int merged__add(struct merged *m, enum compare_side side, const char *path, const struct profile *p)
+static void set_range(struct adding *a, const struct compare_range *range)
+{
+	uint64_t length = a->p->end > a->p->start ? a->p->end - a->p->start : 0;
+
+	a->range = (struct compare_range){a->p->start, a->p->start + length};
+	if (!range)
+		return;
+	a->is_part = true;
+	a->range.from += min_u64(range->from, length);
+	if (range->until)
+		a->range.until = a->p->start + min_u64(range->until, length);
+}
+
+int merged__add(struct merged *m, enum compare_side side, const char *path, const struct profile *p,
+		const struct compare_range *range)
 {
 	_cleanup_free_ uint32_t *names = malloc((p->function_count + 1) * sizeof(*names));
 	_cleanup_free_ uint32_t *nodes = calloc(p->stack_count + 1, sizeof(*nodes));
@@ -259,7 +298,8 @@ int merged__add(struct merged *m, enum compare_side side, const char *path, cons
 		return -ENOMEM;
 	memset(names, 0xff, (p->function_count + 1) * sizeof(*names));
 	a.file = &m->files.data[m->files.count - 1];
-	err = add_facts(a.file, side, path, p);
+	set_range(&a, range);
+	err = add_facts(&a, side, path);
 	if (!err)
 		err = add_stacks(&a);
 	if (!err)

@@ -57,8 +57,8 @@ struct merged {
 
 int merged__init(struct merged *m); /* 0 or -ENOMEM; fini is due in both cases */
 void merged__fini(struct merged *m);
-/* 0 or -ENOMEM */
-int merged__add(struct merged *m, enum compare_side side, const char *path,
-		const struct profile *p);
+/* `range`: NULL for all of it. 0 or -ENOMEM */
+int merged__add(struct merged *m, enum compare_side side, const char *path, const struct profile *p,
+		const struct compare_range *range);
 
 #endif
