@@ -61,6 +61,14 @@ struct cgroup {
 	struct kernfs_node *kn;
 };
 
+typedef struct {
+	unsigned int val;
+} kuid_t;
+
+struct cred {
+	kuid_t uid; /* in the initial user namespace */
+};
+
 struct css_set {
 	struct cgroup *dfl_cgrp; /* in the unified hierarchy */
 };
@@ -88,6 +96,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct task_struct *real_parent;
 	struct pid *thread_pid;
+	struct cred *cred;
 	__u64 start_time;
 	struct css_set *cgroups; /* with CONFIG_CGROUPS */
 	struct thread_struct thread;

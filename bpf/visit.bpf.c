@@ -138,6 +138,27 @@ static __always_inline bool is_own(struct task_struct *task)
 	return (__u32)task->tgid == self || (__u32)task->real_parent->tgid == self;
 }
 
+static __always_inline __u32 user_of(const struct task_struct *task)
+{
+	return BPF_CORE_READ(task, cred, uid.val);
+}
+
+/* Does its memory, or that of its user's processes, not answer? */
+static __always_inline bool is_banned(const struct task_struct *task)
+{
+	__u32 user;
+
+	if (!visitor.banned[0])
+		return false;
+	user = user_of(task);
+#pragma unroll
+	for (__u32 i = 0; i < VISIT_BANNED_MAX; i++)
+		if (visitor.banned[i] == (__u32)task->tgid ||
+		    (user && visitor.banned_users[i] == user))
+			return true;
+	return false;
+}
+
 static __always_inline bool is_wanted(struct task_struct *task, struct task_ids *ours)
 {
 	struct task_ids initial = {task->tgid, task->pid};
@@ -145,6 +166,8 @@ static __always_inline bool is_wanted(struct task_struct *task, struct task_ids 
 	if (task->flags & (PF_KTHREAD | PF_USER_WORKER | PF_IO_WORKER))
 		return false;
 	if (exclude_self && is_own(task))
+		return false;
+	if (is_banned(task))
 		return false;
 	*ours = initial;
 	if (pid_namespace_inode && !collector_ids(task, ours))
@@ -329,6 +352,8 @@ static __always_inline void take_stack(struct task_struct *task, struct scratch 
 	visited.tid = task->pid;
 	visited.started = task->start_time;
 	visited.fsbase = task->thread.fsbase;
+	visitor.visited_process = task->tgid;
+	visitor.visited_user = user_of(task);
 	end = kernel_entry(task, s);
 	if (end == UNWIND_STEP_ON)
 		s->visit.call = (__s64)s->regs.orig_rax >= 0 ? (__s32)s->regs.orig_rax

@@ -49,7 +49,8 @@ enum cpu_time_source {
  * The visitor (bpf/visit.bpf.c): a process runs its programs, the collector follows in shared memory. Of the kernel's threads
  * of a visit those that have run are put into `due`.
  */
-#define VISIT_DUE_MAX 16384u /* a power of two */
+#define VISIT_DUE_MAX	 16384u /* a power of two */
+#define VISIT_BANNED_MAX 4u
 struct visitor {
 	/* the collector's to set */
 	__u32 final;	  /* the last visit: every account is taken */
@@ -57,10 +58,15 @@ struct visitor {
 	__u32 self_tgid;  /* the collector, in the initial pid namespace */
 	__u32 reserved;
 	__u64 table_changes; /* a walk during which memory of tables was reused is void */
+	/* whose memory did not answer: these processes, and all of these users (not of root, which is 0: none) */
+	__u32 banned[VISIT_BANNED_MAX], banned_users[VISIT_BANNED_MAX];
 	/* the visitor's */
 	__u64 made_at; /* CLOCK_MONOTONIC: the latest visit began */
 	__u64 cpu;     /* CPU time of its process, ns */
-	__u32 visited; /* thread whose stack is being taken; 0: none */
+	__u32 visited; /* thread whose stack is being taken; 0: none; … */
+	__u32 visited_process,
+		visited_user; /* … of which process and user, in the initial namespaces */
+	__u32 unused;
 	__u32 due_count;
 	__u64 count[VISIT_LINE_COUNT];
 	__s64 clock_offset

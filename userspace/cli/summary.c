@@ -229,7 +229,7 @@ static void print_visits(const struct profile *p)
 		(unsigned long long)v->count[VISIT_LINE_DUE], v->cpu / 1e9);
 	if (v->count[VISIT_LINE_LEFT])
 		fprintf(stderr,
-			"  a thread's memory did not answer: visits ended, %llu threads were left\n",
+			"  a thread's memory did not answer: its process or user was not visited any more (%llu threads left)\n",
 			(unsigned long long)v->count[VISIT_LINE_LEFT]);
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -21,7 +22,8 @@
 
 #define STUCK_NS   1000000000ull /* without progress: the child is left behind */
 #define LAST_VISIT 500		 /* ms that the last visit may take */
-#define COST_SHARE 8		 /* of the latest visit in the average */
+#define RESTARTS   VISIT_BANNED_MAX
+#define COST_SHARE 8 /* of the latest visit in the average */
 #define MILLIONTHS 1000000ull
 
 /* ---- the child: it visits -------------------------------------------------------------------- */
@@ -31,7 +33,6 @@ struct visiting {
 	struct visitor *shared;
 	uint64_t period; /* ns */
 	unsigned int hz, budget;
-	uint64_t begun;	 /* CLOCK_MONOTONIC ns */
 	uint64_t cost;	 /* average CPU time of a visit, ns */
 	uint64_t random; /* state */
 };
@@ -70,8 +71,6 @@ static void visit_all(struct visiting *v)
 	v->cost = v->cost ? v->cost - v->cost / COST_SHARE + (used - before) / COST_SHARE
 			  : used - before;
 	shared->count[VISIT_LINE_MADE]++;
-	shared->count[VISIT_LINE_DUE] = max_u64((monotonic_ns() - v->begun) / v->period + 1,
-						shared->count[VISIT_LINE_MADE]);
 }
 
 /* The time between two visits that the budget allows. */
@@ -101,7 +100,7 @@ static int run_visits(const struct child_self *self)
 		v.random = 88172645463325252ull;
 	if (!is_called(-1, 0) || read(CHILD_SOCKET, &go, 1) != 1)
 		return 0;
-	v.begun = stratum = monotonic_ns();
+	stratum = monotonic_ns();
 	visit_all(&v);
 	stratum += length = stretch(&v);
 	while (!is_called(0, stratum + next_random(&v) % length)) {
@@ -122,23 +121,29 @@ static int run_visits(const struct child_self *self)
 
 struct wall {
 	struct wall_options options;
+	struct bpf_session *session; /* not owned */
 	struct bpf_visits *visits;
 	struct visitor *shared;
 	pid_t child;
-	int socket; /* -1: the child has ended, or was left behind */
-	bool started;
+	int socket;	  /* -1: the child has ended, or was left behind */
+	uint64_t started; /* CLOCK_MONOTONIC ns; 0: not yet */
 	struct liveness liveness;
 	uint64_t visits_seen; /* shared->made_at, as of the last progress */
 	uint32_t visited_seen;
-	uint64_t books_of; /* … as of the last books */
+	uint64_t books_of;  /* … as of the last books */
+	uint64_t due_until; /* visits were due until then */
+	/* of children that were left behind */
+	unsigned int restarts;
+	uint64_t past_count[VISIT_LINE_COUNT], past_cpu;
 };
 
 static void close_child(struct wall *w, bool left)
 {
-	uint64_t sum = 0, looks = w->shared->count[VISIT_LINE_LOOKS];
+	uint64_t sum = 0, looks;
 
 	if (w->socket < 0)
 		return;
+	looks = w->shared->count[VISIT_LINE_LOOKS];
 	close(steal_fd(w->socket));
 	end_process(w->child, left ? 0 : REAP_NS, NULL, NULL);
 	for (int line = VISIT_LINE_UNCHANGED; line < VISIT_LINE_COUNT; line++)
@@ -147,12 +152,56 @@ static void close_child(struct wall *w, bool left)
 		w->shared->count[VISIT_LINE_LEFT] = looks - sum;
 }
 
-/* It hangs in a page of some thread that does not come. */
-static void leave_behind(struct wall *w)
+static int start_child(struct wall *w);
+
+/* Programs and maps of its own, because those of a child that hangs may still go on. 0 or negative errno. */
+static int open_visits(struct wall *w, struct failure *failure)
 {
-	log_debug(LOG_BPF, "memory of thread %u does not answer: nothing is visited any more",
-		  w->shared->visited);
+	int err = bpf_visits__open(w->session, &w->visits, failure);
+
+	if (err)
+		return err;
+	w->shared = bpf_visits__shared(w->visits);
+	err = start_child(w);
+	return err ? fail(failure, err, "cannot start the process that visits threads: %s",
+			  strerror(-err))
+		   : 0;
+}
+
+/*
+ * It hangs in a page of some thread that does not come. Another child goes on without this process, and without all of this
+ * user's.
+ */
+static int leave_behind(struct wall *w)
+{
+	struct visitor old = {}; /* of it the part before `due` */
+	int err;
+
 	close_child(w, true);
+	memcpy(&old, w->shared, offsetof(struct visitor, due));
+	for (int line = 0; line < VISIT_LINE_COUNT; line++)
+		w->past_count[line] += old.count[line];
+	w->past_cpu += old.cpu;
+	log_debug(LOG_BPF, "memory of process %u of user %u does not answer: %s",
+		  old.visited_process, old.visited_user,
+		  w->restarts < RESTARTS ? "not visited any more" : "nothing is visited any more");
+	if (w->restarts == RESTARTS) {
+		memset(w->shared->count, 0, sizeof(w->shared->count));
+		w->shared->cpu = 0;
+		return 0;
+	}
+	err = bpf_visits__drain(w->visits, w->options.push, w->options.context);
+	bpf_visits__free(steal_ptr(w->visits));
+	if (!err)
+		err = open_visits(w, NULL);
+	if (err)
+		return err;
+	memcpy(w->shared->banned, old.banned, sizeof(old.banned));
+	memcpy(w->shared->banned_users, old.banned_users, sizeof(old.banned_users));
+	w->shared->banned[w->restarts] = old.visited_process;
+	w->shared->banned_users[w->restarts++] = old.visited_user;
+	w->liveness = (struct liveness){};
+	return write(w->socket, "", 1) == 1 ? 0 : -errno;
 }
 
 static int push_books(struct wall *w, uint64_t time)
@@ -161,12 +210,18 @@ static int push_books(struct wall *w, uint64_t time)
 		.header = {.size = sizeof(e), .type = EVENT_VISIT_BOOKS, .time = time},
 		.lines = VISIT_LINE_COUNT,
 		.hz = w->options.hz,
-		.cpu = w->shared->cpu,
+		.cpu = w->past_cpu + w->shared->cpu,
 		.made_at = __atomic_load_n(&w->shared->made_at, __ATOMIC_RELAXED),
 	};
 
 	for (int line = 0; line < VISIT_LINE_COUNT; line++)
-		e.count[line] = __atomic_load_n(&w->shared->count[line], __ATOMIC_RELAXED);
+		e.count[line] = w->past_count[line] +
+				__atomic_load_n(&w->shared->count[line], __ATOMIC_RELAXED);
+	if (w->socket >= 0)
+		w->due_until = time;
+	e.count[VISIT_LINE_DUE] =
+		max_u64((w->due_until - w->started) * w->options.hz / 1000000000 + 1,
+			e.count[VISIT_LINE_MADE]);
 	return w->options.push(w->options.context, &e.header);
 }
 
@@ -183,9 +238,9 @@ static int wall__tick(void *wall, uint64_t now)
 		w->visited_seen = visited;
 		w->visits_seen = made_at;
 		if (liveness__is_stuck(&w->liveness, w->child, now, STUCK_NS))
-			leave_behind(w);
+			err = leave_behind(w);
 	}
-	if (w->started)
+	if (w->started && !err)
 		err = bpf_visits__drain(w->visits, w->options.push, w->options.context);
 	if (err || made_at == w->books_of)
 		return err;
@@ -201,6 +256,7 @@ static void wall__stop(void *wall)
 
 	if (w->socket < 0 || !w->started)
 		return;
+	w->due_until = monotonic_ns();
 	shutdown(w->socket, SHUT_WR);
 	close_child(w, poll(&fd, 1, LAST_VISIT) <= 0);
 }
@@ -254,18 +310,12 @@ int wall_part__new(const struct wall_options *options, struct bpf_session *sessi
 	if (!w)
 		return fail(failure, -ENOMEM, "out of memory");
 	w->options = *options;
+	w->session = session;
 	w->socket = -1;
-	err = bpf_visits__open(session, &w->visits, failure);
-	if (err) {
-		free(w);
-		return err;
-	}
-	w->shared = bpf_visits__shared(w->visits);
-	err = start_child(w);
+	err = open_visits(w, failure);
 	if (err) {
 		wall__free(w);
-		return fail(failure, err, "cannot start the process that visits threads: %s",
-			    strerror(-err));
+		return err;
 	}
 	*part = (struct live_part){.object = w,
 				   .tick = wall__tick,
@@ -279,5 +329,6 @@ void wall_part__start(const struct live_part *part)
 {
 	struct wall *w = part->object;
 
-	w->started = write(w->socket, "", 1) == 1;
+	if (write(w->socket, "", 1) == 1)
+		w->started = w->due_until = monotonic_ns();
 }
