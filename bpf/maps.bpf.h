@@ -247,6 +247,7 @@ struct {
 __u32 unwind_epoch; /* goes on by the collector */
 __u32 any_excluded; /* there may be something in `excluded_groups`; the collector's to set */
 __u64 wake_interval[WAKE_CAUSES]; /* ns between two wakes at least; the collector's to set */
+__u32 execs_wake;		  /* the collector; the collector's to set */
 __u64 last_wake[WAKE_CAUSES];	  /* CLOCK_MONOTONIC ns */
 __u32 held_tgid; /* becomes a target with its next execve, in the collector's numbers; 0: none */
 

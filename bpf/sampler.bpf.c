@@ -263,7 +263,7 @@ int on_exec(struct bpf_raw_tracepoint_args *ctx)
 		    bpf_map_update_elem(&targets, &new, &started, BPF_ANY))
 			__sync_fetch_and_add(&target_set_full, 1);
 	}
-	if (use_tables && current_is_wanted(task, &initial, &ours))
+	if (use_tables && execs_wake && current_is_wanted(task, &initial, &ours))
 		wake_collector(&hook_wakes, now);
 	return 0;
 }

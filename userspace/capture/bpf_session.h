@@ -163,6 +163,8 @@ int bpf_session__wake_fd(const struct bpf_session *session);
 bool bpf_session__take_wake(struct bpf_session *session, enum wake_cause *cause);
 void bpf_session__set_wake_interval(struct bpf_session *session, enum wake_cause cause,
 				    uint64_t interval);
+/* Whether a target's execve does, too; it does not before the first call. */
+void bpf_session__wake_on_exec(struct bpf_session *session, bool wake);
 
 /*
  * Every record of a program that is older than this is in its ring: `now` (CLOCK_MONOTONIC), or the

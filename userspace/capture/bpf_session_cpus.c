@@ -450,6 +450,11 @@ void bpf_session__set_wake_interval(struct bpf_session *s, enum wake_cause cause
 	__atomic_store_n(&s->skel->bss->wake_interval[cause], interval, __ATOMIC_RELAXED);
 }
 
+void bpf_session__wake_on_exec(struct bpf_session *s, bool wake)
+{
+	__atomic_store_n(&s->skel->bss->execs_wake, wake, __ATOMIC_RELAXED);
+}
+
 static uint64_t writing_since(const struct cpu_books *books, uint64_t now)
 {
 	uint64_t hook = __atomic_load_n(&books->hook_since, __ATOMIC_ACQUIRE);

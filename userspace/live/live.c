@@ -179,6 +179,10 @@ static int take_sample(struct live *live, struct sample_event *sample)
 	int err = refine_time(live, sample);
 
 	live->samples++;
+	if (task)
+		task->slots.sampled = true;
+	else
+		brief_lives__miss(&live->brief);
 	if (!err && task)
 		err = call_parts(live->parts, sampled, task, sample);
 	return err ? err : event_queue__push(live->queue, &sample->header);
@@ -230,8 +234,10 @@ static int push_from_rings(void *context, struct event_header *event)
 			return 0;
 		return event_queue__push(live->sideband, event);
 	case EVENT_FORK:
-	case EVENT_COMM:
 	case EVENT_EXIT:
+		brief_lives__note(&live->brief, (const struct task_event *)event);
+		return event_queue__push(live->sideband, event);
+	case EVENT_COMM:
 		return event_queue__push(live->sideband, event);
 	default:
 		return event_queue__push(live->queue, event);
@@ -267,13 +273,25 @@ int live_stage_sideband(void *live, const struct event_header **event)
 	return slice_is_over(live) ? STAGE_WAIT : 0;
 }
 
+/* Is it of a process that has ended, and that no sample needs? */
+static bool is_needless(const struct live *live, const struct event_header *event)
+{
+	pid_t pid = sideband_pid(event);
+	const struct task *task;
+
+	if (!brief_lives__has(&live->brief, (uint32_t)pid, event->time, live->all_read))
+		return false;
+	task = tasks__find(live->tasks, pid);
+	return !task || !task->slots.sampled;
+}
+
 /* An event_sink_fn. The record is in the queue of the side-band, so it may be changed. */
 static int take_sideband(void *context, const struct event_header *record)
 {
 	struct live *live = context;
 	struct event_header *event = (struct event_header *)record;
 	const struct task_event *task = (const struct task_event *)event;
-	bool is_exec = event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC;
+	bool is_exec = event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC, needless;
 	int err = 0;
 
 	if (event->type == EVENT_LOST)
@@ -284,10 +302,12 @@ static int take_sideband(void *context, const struct event_header *record)
 			err = call_parts(live->parts, forked, task);
 	}
 	if (!err && tasks__is_target(live->tasks, sideband_pid(event), event->time)) {
-		live->changed = true;
-		if (is_exec)
+		needless = (is_exec || event->type == EVENT_MMAP) && is_needless(live, event);
+		live->changed |= !needless;
+		if (is_exec && !needless)
 			live_pace__exec(live);
-		err = see_and_push(live, event);
+		if (!needless || is_exec)
+			err = see_and_push(live, event);
 	}
 	if (event->type == EVENT_EXIT) {
 		thread_targets__exit(&live->threads, task);
@@ -378,16 +398,19 @@ static int tick_parts(struct live *live)
 /* Side-band records that are younger than `before` wait for the next time. */
 static int read_everything(struct live *live, uint64_t before)
 {
-	int err = bpf_session__drain(live->session, push_from_rings, live);
+	int err;
 
+	live->all_read = bpf_session__written_until(live->session, min_u64(before, monotonic_ns()));
+	err = bpf_session__drain(live->session, push_from_rings, live);
 	begin_slice(live);
 	if (!err)
 		err = event_queue__release(live->sideband, before, take_sideband, live);
 	if (!err)
 		live->sideband_until = before;
+	before = min_u64(min_u64(before, monotonic_ns()), event_queue__oldest(live->sideband));
+	brief_lives__forget(&live->brief, before);
 	if (!err)
-		err = tasks__sweep(live->tasks, min_u64(min_u64(before, monotonic_ns()),
-							event_queue__oldest(live->sideband)));
+		err = tasks__sweep(live->tasks, before);
 	if (!err)
 		err = tick_parts(live);
 	return err ? err : live_pace__use_readers(live);

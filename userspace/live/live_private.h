@@ -12,6 +12,7 @@
 
 #include "base/quota.h"
 #include "base/vec.h"
+#include "live/brief_lives.h"
 #include "live/parts/code.h"
 #include "live/parts/parts.h"
 #include "live/part.h"
@@ -95,8 +96,10 @@ struct live {
 	unsigned int next_hz; /* from the next window on; 0: the same */
 
 	struct event_queue *sideband; /* records that wait until all rings are read */
-	struct quota map_records;     /* of users */
-	uint64_t sideband_until;      /* its records that are older have been taken */
+	struct brief_lives brief;     /* among them */
+	uint64_t all_read;	  /* all samples and records that are older have been read; ns */
+	struct quota map_records; /* of users */
+	uint64_t sideband_until;  /* its records that are older have been taken */
 	uint64_t slice_end;
 	unsigned int handled; /* events of this slice */
 	bool unfinished;      /* a slice was not enough */

@@ -313,6 +313,7 @@ void live__free(struct live *live)
 	vec_free(&live->tsc_lags);
 	vec_free(&live->roots);
 	thread_targets__fini(&live->threads);
+	brief_lives__fini(&live->brief);
 	event_queue__free(live->sideband);
 	free(live->target_text);
 	free(live->command_line);

@@ -7,7 +7,8 @@
  * its life is over. If such early ticks find nothing, the interval grows.
  *
  * A process that is not sampled needs no mappings, and a stack without them comes as a copy. So early ticks are as far
- * apart as samples of a CPU are, and below 500 Hz their share of a CPU is in proportion to the rate: from there on a
+ * apart as samples of a CPU are. Below 500 Hz an execve somewhere on the host causes none: most of those programs
+ * end without a sample, and the first sample of the others does. And below 500 Hz their share of a CPU is in proportion to the rate: from there on a
  * twentieth, at 99 Hz a hundredth. They are charged with what they take, and ticks on the timer or for a full ring are
  * not; what was not used before lets the first ticks after an execve be close together. A lower rate should cost less,
  * too: answers of readers that no event waits for (names, facts) then do not wake the collector, and are taken at the
@@ -50,6 +51,12 @@ static bool is_held_up(const struct live *live)
 static bool is_calm(const struct live *live)
 {
 	return live->hz < CALM_HZ;
+}
+
+/* Is a sample of a program that begins likely to come before the next tick? */
+static bool execs_matter(const struct live *live)
+{
+	return !is_calm(live) || !live->everyone;
 }
 
 /* Is there an answer that a tick should not be late for? */
@@ -129,6 +136,7 @@ static uint64_t plan_early(struct live *live, uint64_t now)
 		bpf_session__set_wake_interval(live->session, cause, *interval);
 		live->earliest[cause] = now + least;
 	}
+	bpf_session__wake_on_exec(live->session, execs_matter(live));
 	return live->earliest[cause_of_ticks(live, now)] - now;
 }
 
@@ -154,7 +162,8 @@ static void plan_next(struct live *live, uint64_t now)
 
 void live_pace__exec(struct live *live)
 {
-	live->soon = WAKE_MIN;
+	if (execs_matter(live))
+		live->soon = WAKE_MIN;
 }
 
 bool live__is_due(const struct live *live)
@@ -232,6 +241,7 @@ int live_pace__init(struct live *live)
 	if (!err)
 		err = live__watch(live, bpf_session__epoll_fd(live->session), LIVE_WAKE_RINGS);
 	live->awaits_readers = true;
+	bpf_session__wake_on_exec(live->session, execs_matter(live));
 	return err ? err : live__watch(live, helper_pool__fd(live->readers), LIVE_WAKE_READERS);
 }
 

@@ -46,6 +46,7 @@ struct task {
 	/* Slots of the parts, until the process ends; those in `program` until the next execve. */
 	struct task_slots {
 		uint32_t samples; /* memory: since its last round */
+		bool sampled;	  /* live */
 		bool rereads;	  /* reread: it waits for another reading of /proc */
 		struct task_program {
 			uint32_t maps;	      /* live: records of its mappings */

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which processes began and ended between two readings, in any order of the rings, and passed nothing on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "live/brief_lives.h"
+
+#define SHELL 10u
+#define CHILD 20u
+
+static void note(struct brief_lives *b, enum event_type type, uint64_t time, uint32_t pid,
+		 uint32_t tid, uint32_t parent)
+{
+	const struct task_event event = {
+		.header = {.size = sizeof(event), .type = type, .time = time},
+		.pid = pid,
+		.tid = tid,
+		.ppid = parent,
+		.ptid = parent,
+	};
+
+	brief_lives__note(b, &event);
+}
+
+static void forks(struct brief_lives *b, uint64_t time, uint32_t parent, uint32_t child)
+{
+	note(b, EVENT_FORK, time, child, child, parent);
+}
+
+static void exits(struct brief_lives *b, uint64_t time, uint32_t pid)
+{
+	note(b, EVENT_EXIT, time, pid, pid, SHELL);
+}
+
+static void test_brief(void **state)
+{
+	struct brief_lives b = {};
+
+	(void)state;
+	exits(&b, 130, CHILD); /* its ring is read first */
+	forks(&b, 110, SHELL, CHILD);
+	assert_true(brief_lives__has(&b, CHILD, 120, 200));
+	assert_false(brief_lives__has(&b, CHILD, 100, 200)); /* an earlier life of this number */
+	assert_false(brief_lives__has(&b, CHILD, 140, 200)); /* a later one */
+	assert_false(brief_lives__has(&b, CHILD, 120, 130)); /* a sample may still come */
+	assert_false(brief_lives__has(&b, SHELL, 120, 200));
+	brief_lives__fini(&b);
+}
+
+/* What has children, threads, no beginning or no end in view may have passed its mappings on, or lives. */
+static void test_not_brief(void **state)
+{
+	struct brief_lives b = {};
+
+	(void)state;
+	forks(&b, 110, SHELL, CHILD);
+	assert_false(brief_lives__has(&b, CHILD, 120, 200));
+	exits(&b, 130, CHILD);
+	forks(&b, 121, CHILD, CHILD + 1);
+	assert_false(brief_lives__has(&b, CHILD, 120, 200));
+
+	forks(&b, 110, SHELL, CHILD + 2);
+	note(&b, EVENT_FORK, 115, CHILD + 2, CHILD + 3, CHILD + 2);
+	exits(&b, 130, CHILD + 2); /* its leader */
+	assert_false(brief_lives__has(&b, CHILD + 2, 120, 200));
+
+	exits(&b, 130, CHILD + 4);
+	assert_false(brief_lives__has(&b, CHILD + 4, 120, 200));
+
+	forks(&b, 110, SHELL, CHILD + 5);
+	note(&b, EVENT_EXIT, 130, CHILD + 5, CHILD + 6, SHELL); /* a thread */
+	assert_false(brief_lives__has(&b, CHILD + 5, 120, 200));
+
+	forks(&b, 110, SHELL, CHILD + 7); /* the number is used twice */
+	exits(&b, 112, CHILD + 7);
+	forks(&b, 118, SHELL, CHILD + 7);
+	exits(&b, 130, CHILD + 7);
+	assert_false(brief_lives__has(&b, CHILD + 7, 111, 200));
+	brief_lives__fini(&b);
+}
+
+/* A fork that was read with the records before, and not passed on yet, counts. */
+static void test_forget(void **state)
+{
+	struct brief_lives b = {};
+
+	(void)state;
+	forks(&b, 121, CHILD, CHILD + 1);
+	brief_lives__forget(&b, 121);
+	forks(&b, 110, SHELL, CHILD);
+	exits(&b, 130, CHILD);
+	assert_false(brief_lives__has(&b, CHILD, 120, 200));
+	brief_lives__forget(&b, 131);
+	assert_int_equal(b.lives.count, 0);
+	brief_lives__fini(&b);
+}
+
+static void test_incomplete(void **state)
+{
+	struct brief_lives b = {};
+
+	(void)state;
+	forks(&b, 110, SHELL, CHILD);
+	exits(&b, 130, CHILD);
+	brief_lives__miss(&b);
+	assert_false(brief_lives__has(&b, CHILD, 120, 200));
+	brief_lives__forget(&b, 131);
+	for (uint32_t pid = 1000; pid < 1000 + BRIEF_LIVES_MAX; pid++)
+		forks(&b, 140, SHELL, pid);
+	exits(&b, 150, 1000);
+	assert_int_equal(b.lives.count, BRIEF_LIVES_MAX);
+	assert_false(brief_lives__has(&b, 1000, 145, 200));
+	brief_lives__forget(&b, 151);
+	forks(&b, 210, SHELL, CHILD);
+	exits(&b, 230, CHILD);
+	assert_true(brief_lives__has(&b, CHILD, 220, 300));
+	brief_lives__fini(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_brief),
+		cmocka_unit_test(test_not_brief),
+		cmocka_unit_test(test_forget),
+		cmocka_unit_test(test_incomplete),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

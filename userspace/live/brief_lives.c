@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "live/brief_lives.h"
+
+#include "base/minmax.h"
+
+MAP_FUNCTIONS_BY(brief_life_map, struct brief_life, uint32_t, pid);
+
+static struct brief_life *need(struct brief_lives *b, uint32_t pid, uint64_t time)
+{
+	struct brief_life *life = brief_life_map__find(&b->lives, pid);
+
+	if (!life && b->lives.count < BRIEF_LIVES_MAX)
+		life = brief_life_map__need(&b->lives, &(struct brief_life){.pid = pid}, NULL);
+	if (life)
+		life->latest = max_u64(life->latest, time);
+	else
+		brief_lives__miss(b);
+	return life;
+}
+
+static void note_fork(struct brief_lives *b, const struct task_event *event)
+{
+	struct brief_life *parent = need(b, event->ppid, event->header.time), *child;
+
+	if (parent)
+		parent->forked = true;
+	if (event->pid == event->ppid)
+		return;
+	child = need(b, event->pid, event->header.time);
+	/* two lives of one number: neither is brief */
+	if (child && child->began)
+		child->forked = true;
+	else if (child)
+		child->began = event->header.time;
+}
+
+void brief_lives__note(struct brief_lives *b, const struct task_event *event)
+{
+	struct brief_life *life;
+
+	if (event->header.type == EVENT_FORK) {
+		note_fork(b, event);
+	} else if (event->pid == event->tid) {
+		life = need(b, event->pid, event->header.time);
+		if (life)
+			life->ended = event->header.time;
+	}
+}
+
+void brief_lives__miss(struct brief_lives *b)
+{
+	b->incomplete = true;
+}
+
+bool brief_lives__has(const struct brief_lives *b, uint32_t pid, uint64_t time, uint64_t all_read)
+{
+	const struct brief_life *life = brief_life_map__find(&b->lives, pid);
+
+	return life && !b->incomplete && !life->forked && life->began && life->began <= time &&
+	       time <= life->ended && life->ended < all_read;
+}
+
+void brief_lives__forget(struct brief_lives *b, uint64_t before)
+{
+	for (size_t i = b->lives.count; i-- > 0;)
+		if (b->lives.data[i].latest < before)
+			brief_life_map__remove(&b->lives, &b->lives.data[i]);
+	if (!b->lives.count)
+		b->incomplete = false;
+}
+
+void brief_lives__fini(struct brief_lives *b)
+{
+	brief_life_map__fini(&b->lives);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Processes that began and ended between two readings of the rings, and passed nothing on.
+ *
+ * Most processes of a shell script or a build live for a millisecond, and no tick meets them. Their mappings are most of
+ * the side-band, and are needed for nothing: no sample has an address in them, and no child has inherited them. So they
+ * are dropped before any file is opened. Forks, renames and ends stay in the stream.
+ *
+ * A life is brief if its fork and its exit record have been read, both in time order, and between them no fork of a
+ * child or of a thread. Whether it was sampled is in its task (live/tasks).
+ */
+#ifndef LIVE_BRIEF_LIVES_H
+#define LIVE_BRIEF_LIVES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <sysprof/event.h>
+
+#include "base/map.h"
+
+struct brief_life {
+	uint32_t pid;
+	bool forked;	 /* it has started a thread or a process */
+	uint64_t began;	 /* CLOCK_MONOTONIC ns; 0: its fork record was not read */
+	uint64_t ended;	 /* 0: it lives */
+	uint64_t latest; /* of its records here */
+};
+
+MAP_TYPE(brief_life_map, struct brief_life);
+
+struct brief_lives {
+	struct brief_life_map lives;
+	bool incomplete; /* records or samples are missing: until all are forgotten no life is brief */
+};
+
+#define BRIEF_LIVES_MAX 65536u
+
+/* A fork or exit record of a ring, in any order. */
+void brief_lives__note(struct brief_lives *b, const struct task_event *event);
+/* A record or a sample could not be noted. */
+void brief_lives__miss(struct brief_lives *b);
+/*
+ * Was the life of process `pid` at `time` brief? All records and samples older than `all_read` have been read, ns.
+ * Whether it was sampled is for the caller to check.
+ */
+bool brief_lives__has(const struct brief_lives *b, uint32_t pid, uint64_t time, uint64_t all_read);
+/* All records older than `before` have been passed on. */
+void brief_lives__forget(struct brief_lives *b, uint64_t before);
+void brief_lives__fini(struct brief_lives *b);
+
+#endif
