@@ -63,6 +63,7 @@ struct symbolizer_job {
 	struct symbolizer_dso dso;
 	/* Distinct, ascending: file offsets for DSO_FILE and DSO_VDSO, virtual addresses for DSO_KERNEL. */
 	const uint64_t *addresses;
+	const uint32_t *samples; /* in so many samples each is; NULL: as many as there are */
 	size_t count;
 	symbol_sink_fn sink;
 	/* Called after the last address, with the fields below set. Nonzero stops. */
@@ -86,6 +87,14 @@ struct symbolizer_options {
 	struct outside_books *outside; /* counts what limits leave out, or NULL */
 	bool debuginfod;	       /* query the servers of DEBUGINFOD_URLS for debug files */
 	bool symbols_only; /* do not read debug information: names come from symbol tables, lines from the cache */
+	/*
+	 * With `remember`, to save time: a module of which no child has to answer for an important address is not read.
+	 * Its addresses that no cache has stay without a name, until there are many of them in all calls: then it is read,
+	 * for an index. Important are those in one of a thousand samples (but one sample is not, if an index can be had), in a
+	 * module that was not read before in one of a hundred.
+	 */
+	bool put_off_rare, put_off_new;
+	uint64_t samples; /* of all jobs */
 	/* Called from time to time. Nonzero cancels: unresolved addresses become CANCELLED. May be NULL */
 	int (*progress)(void *context, const struct symbolizer_progress *progress);
 	void *context;
@@ -94,6 +103,7 @@ struct symbolizer_options {
 /* Totals over all jobs; zeroed by the caller. */
 struct symbolizer_counts {
 	size_t modules, modules_cached; /* files, and those answered from the cache alone */
+	size_t put_off;			/* addresses */
 	uint64_t debug_files_fetched, debug_files_wrong, fetch_failures;
 	uint64_t debug_files_refused; /* too large, or too many, to be verified by their CRC */
 	uint64_t abandoned;	      /* children abandoned because a file system does not answer */

@@ -297,7 +297,10 @@ struct rates {
 /* All, then one less in each window, then all again. */
 static void allow_less(struct session *session, uint64_t number)
 {
-	const struct session_allowance allowance = {.debug_info = number % 4 < 1,
+	const struct session_allowance allowance = {.new_files = true,
+						    .rare_names = true,
+						    .early_ticks = true,
+						    .debug_info = number % 4 < 1,
 						    .table_builds = number % 4 < 2,
 						    .jit_histories = number % 4 < 3};
 

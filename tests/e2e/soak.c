@@ -145,9 +145,14 @@ static void note_figures(struct soak *s, const struct usage_report *u, struct fi
 
 static void apply(struct soak *s, const struct budget_state *state)
 {
-	const struct session_allowance allowance = {.debug_info = state->debug_info,
-						    .table_builds = state->table_builds,
-						    .jit_histories = state->jit_histories};
+	const struct session_allowance allowance = {
+		.new_files = state->allowed[BUDGET_STEP_NEW_FILES],
+		.rare_names = state->allowed[BUDGET_STEP_RARE_NAMES],
+		.debug_info = state->allowed[BUDGET_STEP_DEBUG_INFO],
+		.table_builds = state->allowed[BUDGET_STEP_TABLE_BUILDS],
+		.jit_histories = state->allowed[BUDGET_STEP_JIT_HISTORIES],
+		.early_ticks = state->allowed[BUDGET_STEP_EARLY_TICKS],
+	};
 
 	session__allow(s->session, &allowance);
 	session__set_hz(s->session, state->hz);
@@ -166,11 +171,12 @@ static void publish(struct soak *s)
 
 static void measure(struct soak *s, const struct usage_report *report)
 {
-	const struct budget_usage usage = {
+	struct budget_usage usage = {
 		.time = report->time, .cpu = report->cpu, .memory = report->memory};
 	enum budget_step step;
 	struct figures now;
 
+	usage__by_part(report, usage.cpu_by);
 	s->metrics.usage = *report;
 	if (budget__measure(s->budget, &usage, &step) != BUDGET_SAME)
 		fprintf(s->log, "budget: %s\n", budget_step_text(step));
@@ -263,15 +269,17 @@ static void print_result(struct soak *s)
 	       (unsigned long long)m->windows_put_off, (unsigned long long)s->measurements);
 	printf("due %llu\ndelivered %llu\nunexplained %lld\n", (unsigned long long)m->ticks_due,
 	       (unsigned long long)m->ticks[BOOK_DELIVERED], unexplained);
-#define X(id, label, text)                                                                         \
+#define X(id, part, label, text)                                                                   \
 	printf("cpu_ms_" label " %llu\n",                                                          \
 	       (unsigned long long)m->usage.cpu_ns[USAGE_CPU_##id] / 1000000);
 	USAGE_CPU_PARTS(X)
 #undef X
 	printf("cpu_ms %llu\nbpf_us %llu\nmost_cpu_permille %.2f\nbpf_known %d\n",
 	       (unsigned long long)cpu / 1000000,
-	       (unsigned long long)m->usage.cpu_ns[USAGE_CPU_BPF] / 1000, 1000 * s->most_cpu,
-	       m->usage.bpf_known);
+	       (unsigned long long)(m->usage.cpu_ns[USAGE_CPU_BPF] +
+				    m->usage.cpu_ns[USAGE_CPU_HOOKS]) /
+		       1000,
+	       1000 * s->most_cpu, m->usage.bpf_known);
 	printf("queue_dropped %llu\n", (unsigned long long)s->queue_dropped);
 	printf("level %u\nhz %u\n", m->budget.level, m->hz);
 }

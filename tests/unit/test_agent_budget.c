@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The controller against simulated loads: it sheds in order, does not flap, never goes below 7 Hz, comes back. */
+/* The controller against simulated loads: the part that is over its share sheds first, it does not flap, and comes back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,9 +10,10 @@
 
 #define TICK 10000000000ull
 
-/* What the agent would cost: parts that are shed one by one, and a part that follows the rate. */
+/* What the agent would cost: what a step saves, and a part that follows the rate. Shares of a CPU. */
 struct load {
-	double fixed, debug_info, tables, jit, by_hz; /* shares of a CPU; by_hz: at 97 */
+	double by_step[BUDGET_STEP_COUNT]; /* of those that are no rates */
+	double fixed, by_hz;		   /* by_hz: at 97; both of the programs in the kernel */
 	uint64_t memory;
 };
 
@@ -21,6 +22,12 @@ struct run {
 	uint64_t now;
 	unsigned int changes, downs, backs;
 	unsigned int least_hz;
+};
+
+static const enum budget_part PART_OF[BUDGET_STEP_COUNT] = {
+#define X(id, part, label, text) [BUDGET_STEP_##id] = BUDGET_PART_##part,
+	BUDGET_STEPS(X)
+#undef X
 };
 
 static struct run start(double cpu, uint64_t memory, unsigned int hz)
@@ -40,18 +47,10 @@ static struct budget_state state_of(const struct run *run)
 	return state;
 }
 
-static double cost(const struct load *load, const struct budget_state *state)
+static enum budget_change take(struct run *run, const struct budget_usage *usage,
+			       enum budget_step *step)
 {
-	return load->fixed + (state->debug_info ? load->debug_info : 0) +
-	       (state->table_builds ? load->tables : 0) + (state->jit_histories ? load->jit : 0) +
-	       load->by_hz * state->hz / 97;
-}
-
-static enum budget_change measure(struct run *run, double cpu, uint64_t memory)
-{
-	const struct budget_usage usage = {.time = run->now, .cpu = cpu, .memory = memory};
-	enum budget_step step;
-	enum budget_change change = budget__measure(run->budget, &usage, &step);
+	enum budget_change change = budget__measure(run->budget, usage, step);
 	struct budget_state state = state_of(run);
 
 	run->now += TICK;
@@ -63,36 +62,103 @@ static enum budget_change measure(struct run *run, double cpu, uint64_t memory)
 	return change;
 }
 
+/* All of it is of the programs in the kernel. */
+static enum budget_change measure(struct run *run, double cpu, uint64_t memory)
+{
+	const struct budget_usage usage = {.time = run->now,
+					   .cpu = cpu,
+					   .cpu_by = {[BUDGET_PART_TICKS] = cpu},
+					   .memory = memory};
+	enum budget_step step;
+
+	return take(run, &usage, &step);
+}
+
+static struct budget_usage cost(const struct run *run, const struct load *load)
+{
+	struct budget_state state = state_of(run);
+	struct budget_usage usage = {.time = run->now, .memory = load->memory};
+
+	usage.cpu_by[BUDGET_PART_TICKS] = load->fixed + load->by_hz * state.hz / 97;
+	for (int i = 0; i < BUDGET_STEP_COUNT; i++)
+		if (state.allowed[i])
+			usage.cpu_by[PART_OF[i]] += load->by_step[i];
+	for (int i = 0; i < BUDGET_PART_COUNT; i++)
+		usage.cpu += usage.cpu_by[i];
+	return usage;
+}
+
 static void live_with(struct run *run, const struct load *load, unsigned int seconds)
 {
 	for (unsigned int i = 0; i < seconds / 10; i++) {
-		struct budget_state state = state_of(run);
+		const struct budget_usage usage = cost(run, load);
+		enum budget_step step;
 
-		measure(run, cost(load, &state), load->memory);
+		take(run, &usage, &step);
 	}
 }
 
-static void test_sheds_in_order(void **unused)
+/* The steps that are taken while the load stays over the budget. */
+static void expect_steps(const struct load *load, const enum budget_step *steps, size_t count)
 {
-	static const enum budget_step ORDER[] = {
-		BUDGET_STEP_DEBUG_INFO, BUDGET_STEP_TABLE_BUILDS, BUDGET_STEP_JIT_HISTORIES,
-		BUDGET_STEP_HZ_47,	BUDGET_STEP_HZ_19,	  BUDGET_STEP_HZ_7};
 	struct run run = start(0.005, 0, 97);
 	size_t taken = 0;
 
-	for (int i = 0; i < 100; i++) {
-		const struct budget_usage usage = {.time = run.now, .cpu = 0.006};
+	for (int i = 0; i < 200; i++) {
+		const struct budget_usage usage = cost(&run, load);
 		enum budget_step step;
 
-		run.now += TICK;
-		if (budget__measure(run.budget, &usage, &step) != BUDGET_DOWN)
+		if (take(&run, &usage, &step) != BUDGET_DOWN)
 			continue;
-		assert_true(taken < sizeof(ORDER) / sizeof(*ORDER));
-		assert_int_equal(step, ORDER[taken++]);
+		assert_true(taken < count);
+		assert_int_equal(step, steps[taken++]);
 	}
-	assert_int_equal(taken, sizeof(ORDER) / sizeof(*ORDER));
-	assert_int_equal(state_of(&run).hz, 7);
-	assert_int_equal(state_of(&run).level, state_of(&run).levels);
+	assert_int_equal(taken, count);
+	budget__free(run.budget);
+}
+
+#define EXPECT_STEPS(load, ...)                                                                    \
+	expect_steps(load, (const enum budget_step[]){__VA_ARGS__},                                \
+		     sizeof((const enum budget_step[]){__VA_ARGS__}) / sizeof(enum budget_step))
+
+/* What costs goes first, the rate last, and not to 7 Hz for what is not its fault. */
+static void test_sheds_what_costs(void **unused)
+{
+	const struct load symbols = {.by_step = {[BUDGET_STEP_NEW_FILES] = 0.002,
+						 [BUDGET_STEP_DEBUG_INFO] = 0.002,
+						 [BUDGET_STEP_RARE_NAMES] = 0.004,
+						 [BUDGET_STEP_EARLY_TICKS] = 0.0005},
+				     .by_hz = 0.003};
+	const struct load runtimes = {
+		.by_step = {[BUDGET_STEP_JIT_HISTORIES] = 0.004, [BUDGET_STEP_NEW_FILES] = 0.001},
+		.by_hz = 0.003};
+
+	EXPECT_STEPS(&symbols, BUDGET_STEP_NEW_FILES, BUDGET_STEP_DEBUG_INFO,
+		     BUDGET_STEP_RARE_NAMES);
+	EXPECT_STEPS(&runtimes, BUDGET_STEP_JIT_HISTORIES);
+	(void)unused;
+}
+
+/* Over the budget for what no step can save: the rate is lowered to 19 Hz, and not further. */
+static void test_keeps_19_hz(void **unused)
+{
+	struct run run = start(0.005, 0, 97);
+	enum budget_step step;
+
+	for (int i = 0; i < 200; i++) {
+		const struct budget_usage usage = {
+			.time = run.now,
+			.cpu = 0.02,
+			.cpu_by = {[BUDGET_PART_COLLECTOR] = 0.019, [BUDGET_PART_TICKS] = 0.001}};
+
+		take(&run, &usage, &step);
+	}
+	assert_int_equal(state_of(&run).hz, 19);
+	assert_false(state_of(&run).allowed[BUDGET_STEP_EARLY_TICKS]);
+	/* these would have saved nothing */
+	assert_true(state_of(&run).allowed[BUDGET_STEP_DEBUG_INFO]);
+	assert_true(state_of(&run).allowed[BUDGET_STEP_TABLE_BUILDS]);
+	assert_true(state_of(&run).allowed[BUDGET_STEP_JIT_HISTORIES]);
 	budget__free(run.budget);
 	(void)unused;
 }
@@ -128,7 +194,7 @@ static void test_keeps_a_lower_rate(void **unused)
 	for (int i = 0; i < 100; i++)
 		measure(&run, 1, 0);
 	assert_int_equal(state_of(&run).hz, 5);
-	assert_int_equal(run.downs, 3);
+	assert_int_equal(run.downs, 0);
 	budget__free(run.budget);
 	(void)unused;
 }
@@ -168,8 +234,8 @@ static void test_comes_back_after_a_calm_minute(void **unused)
 	live_with(&run, &light, 600);
 	assert_int_equal(state_of(&run).level, 0);
 	assert_int_equal(state_of(&run).hz, 97);
-	assert_true(state_of(&run).debug_info && state_of(&run).table_builds &&
-		    state_of(&run).jit_histories);
+	for (int i = 0; i < BUDGET_STEP_COUNT; i++)
+		assert_true(state_of(&run).allowed[i]);
 	budget__stats(run.budget, &stats);
 	for (int i = 0; i < BUDGET_STEP_COUNT; i++)
 		assert_int_equal(stats.down[i], stats.back[i]);
@@ -183,7 +249,9 @@ static void test_does_not_flap_at_a_steady_load(void **unused)
 	struct budget_state state;
 
 	for (double by_hz = 0.0005; by_hz < 0.2; by_hz *= 1.1) {
-		const struct load load = {.fixed = 0.0005, .by_hz = by_hz, .debug_info = 0.0002};
+		const struct load load = {.fixed = 0.0005,
+					  .by_hz = by_hz,
+					  .by_step = {[BUDGET_STEP_DEBUG_INFO] = 0.0003}};
 		struct run run = start(0.005, 0, 97);
 		unsigned int settled;
 
@@ -193,7 +261,7 @@ static void test_does_not_flap_at_a_steady_load(void **unused)
 		/* the one that costs nothing it may try again, seldomer and seldomer */
 		assert_true(run.changes - settled <= 2 * 27);
 		state = state_of(&run);
-		if (cost(&load, &state) > 0.005)
+		if (cost(&run, &load).cpu > 0.005)
 			assert_int_equal(state.hz, 7);
 		assert_true(run.least_hz >= 7);
 		budget__free(run.budget);
@@ -204,7 +272,7 @@ static void test_does_not_flap_at_a_steady_load(void **unused)
 /* What is shed was all that cost: each time it is taken up it is too much again. */
 static void test_tries_seldomer_and_seldomer(void **unused)
 {
-	const struct load load = {.fixed = 0.0001, .debug_info = 0.02};
+	const struct load load = {.fixed = 0.0001, .by_step = {[BUDGET_STEP_NEW_FILES] = 0.02}};
 	struct run run = start(0.005, 0, 97);
 
 	live_with(&run, &load, 3600);
@@ -218,7 +286,8 @@ static void test_tries_seldomer_and_seldomer(void **unused)
 
 static void test_a_step_that_lasts_is_forgotten(void **unused)
 {
-	const struct load heavy = {.debug_info = 0.02}, light = {.fixed = 0.0001};
+	const struct load heavy = {.by_step = {[BUDGET_STEP_NEW_FILES] = 0.02}},
+			  light = {.fixed = 0.0001};
 	struct run run = start(0.005, 0, 97);
 
 	for (int i = 0; i < 20; i++) {
@@ -270,14 +339,14 @@ static void test_other_limits(void **unused)
 		measure(&run, 0.04, 0);
 	assert_int_equal(state_of(&run).hz, 7);
 	budget__set(run.budget, &more);
-	assert_int_equal(state_of(&run).level, 4);
+	assert_int_equal(state_of(&run).level, 1);
 	assert_int_equal(state_of(&run).hz, 7);
 	for (int i = 0; i < 100; i++)
 		measure(&run, 0.001, 0);
 	assert_int_equal(state_of(&run).hz, 19);
 	budget__set(run.budget, &less);
 	assert_int_equal(state_of(&run).hz, 199);
-	assert_int_equal(state_of(&run).levels, 7);
+	assert_int_equal(state_of(&run).levels, BUDGET_STEP_COUNT);
 	budget__free(run.budget);
 	(void)unused;
 }
@@ -285,7 +354,8 @@ static void test_other_limits(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sheds_in_order),
+		cmocka_unit_test(test_sheds_what_costs),
+		cmocka_unit_test(test_keeps_19_hz),
 		cmocka_unit_test(test_never_below_the_floor),
 		cmocka_unit_test(test_keeps_a_lower_rate),
 		cmocka_unit_test(test_one_peak_is_none),

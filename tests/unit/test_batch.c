@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -491,11 +492,131 @@ static int tear_down(void **state)
 	return remove_scratch();
 }
 
+/* ---- putting off ------------------------------------------------------------------------------ */
+
+#define PART  100   /* addresses of a call */
+#define TOTAL 10000 /* samples */
+
+struct putting_off {
+	struct symbolizer *symbolizer;
+	uint64_t offsets[ADDRESSES];
+	int own;
+};
+
+/* Addresses from `first` on, the first one in `most` samples. Returns how many have no name. */
+static size_t resolve_part(struct putting_off *p, size_t first, uint32_t most,
+			   struct symbolizer_options options)
+{
+	struct symbolizer_counts counts = {};
+	struct reported reported;
+	uint32_t samples[PART] = {most};
+	struct symbolizer_job job = {
+		.dso = {.kind = DSO_FILE, .fd = p->own, .root_fd = -1, .path = "/nowhere/test"},
+		.addresses = p->offsets + first,
+		.samples = samples,
+		.count = PART,
+		.sink = report,
+		.done = on_done,
+		.context = &reported,
+	};
+
+	for (size_t i = 1; i < PART; i++)
+		samples[i] = 1;
+	options.cache = options.remember = true;
+	options.samples = TOTAL;
+	reported__init(&reported);
+	assert_int_equal(symbolizer__resolve_all(p->symbolizer, &job, 1, &options, &counts), 0);
+	fflush(reported.stream);
+	assert_true(reported.done);
+	assert_int_equal(job.state, SYMBOL_STATE_RESOLVED);
+	assert_int_equal(job.lines_lost != NULL, counts.put_off > 0);
+	assert_int_equal(strchr(reported.text, '+') != NULL, counts.put_off < PART);
+	reported__fini(&reported);
+	return counts.put_off;
+}
+
+static void forget_all(struct putting_off *p)
+{
+	symbolizer__free(p->symbolizer);
+	p->symbolizer = symbolizer__new();
+	assert_non_null(p->symbolizer);
+	symbolizer__keep_readers(p->symbolizer);
+}
+
+static void put_off_and_catch_up(struct putting_off *p)
+{
+	const struct symbolizer_options rare = {.put_off_rare = true};
+
+	/* until it is much */
+	assert_int_equal(resolve_part(p, 0, 1, rare), PART);
+	assert_int_equal(resolve_part(p, 0, 1, rare), PART);
+	assert_int_equal(resolve_part(p, 0, 1, rare), 0);
+	/* it was read for an index, which has the others as well */
+	assert_int_equal(resolve_part(p, PART, 1, rare), 0);
+	assert_int_equal(resolve_part(p, 2 * PART, 1, rare), 0);
+}
+
+static void wait_for_importance(struct putting_off *p)
+{
+	const struct symbolizer_options rare = {.put_off_rare = true}, new = {.put_off_new = true};
+
+	/* one in a hundred is enough for a new file, one in a thousand for one that was read */
+	assert_int_equal(resolve_part(p, 0, TOTAL / 100 - 1, new), PART);
+	assert_int_equal(resolve_part(p, 0, TOTAL / 100, new), 0);
+	assert_int_equal(resolve_part(p, PART, 1, new), 0);
+	assert_int_equal(resolve_part(p, 2 * PART, TOTAL / 1000 - 1, rare), PART);
+	assert_int_equal(resolve_part(p, 2 * PART, TOTAL / 1000, rare), 0);
+}
+
+/* In a process and a directory of its own, whose cache is empty. */
+static void with_own_cache(void (*test)(struct putting_off *p))
+{
+	char directory[] = "/tmp/test_batch.XXXXXX", command[64];
+	int status;
+	pid_t pid;
+
+	assert_non_null(mkdtemp(directory));
+	assert_int_equal(chmod(directory, 0777), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		struct putting_off p = {.own = own_file()};
+
+		if (!geteuid() && (setgid(65534) || setuid(65534)))
+			_exit(2);
+		setenv("XDG_CACHE_HOME", directory, 1);
+		own_offsets(p.own, p.offsets);
+		forget_all(&p);
+		test(&p);
+		symbolizer__free(p.symbolizer);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	snprintf(command, sizeof(command), "rm -rf %s", directory);
+	assert_int_equal(system(command), 0);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void test_put_off(void **state)
+{
+	(void)state;
+	with_own_cache(put_off_and_catch_up);
+}
+
+static void test_importance(void **state)
+{
+	(void)state;
+	with_own_cache(wait_for_importance);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same_answers_as_one_by_one),
 		cmocka_unit_test(test_the_user_does_not_wait),
+		cmocka_unit_test(test_put_off),
+		cmocka_unit_test(test_importance),
 		cmocka_unit_test(test_symbols_only),
 		cmocka_unit_test(test_errors_of_the_caller),
 		cmocka_unit_test(test_lines_of_the_kernel),

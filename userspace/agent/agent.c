@@ -327,9 +327,12 @@ static void apply_budget(struct agent *a)
 
 	budget__state(a->budget, &state);
 	allowance = (struct session_allowance){
-		.debug_info = state.debug_info,
-		.table_builds = state.table_builds,
-		.jit_histories = state.jit_histories,
+		.new_files = state.allowed[BUDGET_STEP_NEW_FILES],
+		.rare_names = state.allowed[BUDGET_STEP_RARE_NAMES],
+		.debug_info = state.allowed[BUDGET_STEP_DEBUG_INFO],
+		.table_builds = state.allowed[BUDGET_STEP_TABLE_BUILDS],
+		.jit_histories = state.allowed[BUDGET_STEP_JIT_HISTORIES],
+		.early_ticks = state.allowed[BUDGET_STEP_EARLY_TICKS],
 	};
 	session__allow(a->session, &allowance);
 	session__set_hz(a->session, state.hz);
@@ -345,7 +348,9 @@ static void check_budget(struct agent *a, uint64_t now)
 	if (now < a->usage_next ||
 	    !usage__step(a->usage, a->session, now, &a->usage_next, &a->usage_report))
 		return;
-	usage = (struct budget_usage){report->time, report->cpu, report->memory};
+	usage = (struct budget_usage){
+		.time = report->time, .cpu = report->cpu, .memory = report->memory};
+	usage__by_part(report, usage.cpu_by);
 	change = budget__measure(a->budget, &usage, &step);
 	session__limit_readers(a->session, reader_bytes(a));
 	if (change == BUDGET_SAME)
@@ -372,6 +377,7 @@ static void fill_metrics(struct agent *a, struct agent_metrics *m)
 	m->window_length = a->clock.length;
 	m->clock_steps = a->clock.steps + a->clock.suspends;
 	m->usage = a->usage_report;
+	m->names_put_off = session__put_off(a->session);
 	budget__state(a->budget, &m->budget);
 	budget__stats(a->budget, &m->budget_stats);
 	m->cpu_limit = a->cpu_limit;

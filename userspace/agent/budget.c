@@ -14,25 +14,40 @@
 #define CALM_CPU    0.5	 /* of the limit */
 #define RAISED_CPU  0.9	 /* of the limit: what a higher rate may come to, at most */
 #define CALM_MEMORY 0.75 /* of the limit */
+#define WORTH_CPU   0.2	 /* of the limit: less than that is not worth a step */
+#define NEW_PART    0.3	 /* of a measurement in a smoothed figure */
+#define HZ_LEAST    7
 
 struct budget {
 	struct budget_options options;
-	enum budget_step row[BUDGET_STEP_COUNT]; /* those that there are, in order */
-	unsigned int levels, level;
+	bool possible[BUDGET_STEP_COUNT], taken[BUDGET_STEP_COUNT];
+	enum budget_step order[BUDGET_STEP_COUNT]; /* in which they were taken */
+	unsigned int level;			   /* how many are */
 	unsigned int over_in_row;
 	bool over;
 	bool unjudged;	      /* the next measurement is, a step was just taken */
 	uint64_t calm_since;  /* 0: it is not calm */
 	uint64_t calm_needed; /* for a step back */
 	uint64_t back_at;     /* when the last step back was; 0: none, or it has lasted */
+	double ticks;	      /* their part of the last measurement */
 	struct budget_stats stats;
 };
 
 static const struct {
+	enum budget_part part;
 	const char *label, *text;
 } STEPS[BUDGET_STEP_COUNT] = {
-#define X(id, label, text) [BUDGET_STEP_##id] = {label, text},
+#define X(id, part, label, text) [BUDGET_STEP_##id] = {BUDGET_PART_##part, label, text},
 	BUDGET_STEPS(X)
+#undef X
+};
+
+static const struct {
+	const char *label;
+	double share;
+} PARTS[BUDGET_PART_COUNT] = {
+#define X(id, label, share, text) [BUDGET_PART_##id] = {label, share / 100.0},
+	BUDGET_PARTS(X)
 #undef X
 };
 
@@ -46,6 +61,11 @@ const char *budget_step_text(enum budget_step step)
 	return STEPS[step].text;
 }
 
+const char *budget_part_label(enum budget_part part)
+{
+	return PARTS[part].label;
+}
+
 /* 0: it is not one of the rate. */
 static unsigned int step_hz(enum budget_step step)
 {
@@ -53,28 +73,36 @@ static unsigned int step_hz(enum budget_step step)
 		[BUDGET_STEP_HZ_97] = 97,
 		[BUDGET_STEP_HZ_47] = 47,
 		[BUDGET_STEP_HZ_19] = 19,
-		[BUDGET_STEP_HZ_7] = BUDGET_HZ_LEAST,
+		[BUDGET_STEP_HZ_7] = HZ_LEAST,
 	};
 
 	return HZ[step];
 }
 
+/* The rate with the steps that were taken first, so many. */
 static unsigned int hz_at(const struct budget *b, unsigned int level)
 {
-	for (; level; level--)
-		if (step_hz(b->row[level - 1]))
-			return step_hz(b->row[level - 1]);
-	return b->options.hz;
+	unsigned int hz = b->options.hz;
+
+	for (unsigned int i = 0; i < level; i++)
+		if (step_hz(b->order[i]))
+			hz = step_hz(b->order[i]);
+	return hz;
 }
 
 void budget__set(struct budget *b, const struct budget_options *options)
 {
+	unsigned int level = 0;
+
 	b->options = *options;
-	b->levels = 0;
 	for (unsigned int i = 0; i < BUDGET_STEP_COUNT; i++)
-		if (step_hz(i) < options->hz)
-			b->row[b->levels++] = i;
-	b->level = min_u64(b->level, b->levels);
+		b->possible[i] = step_hz(i) < options->hz;
+	for (unsigned int i = 0; i < b->level; i++) {
+		b->taken[b->order[i]] = b->possible[b->order[i]];
+		if (b->possible[b->order[i]])
+			b->order[level++] = b->order[i];
+	}
+	b->level = level;
 }
 
 struct budget *budget__new(const struct budget_options *options)
@@ -101,17 +129,80 @@ static double excess(double used, double limit)
 	return limit > 0 ? used / limit : 0;
 }
 
-/* What a step back may find at most, as a part of the limit: it raises the rate, and all cost may grow with it. */
-static double calm_cpu(const struct budget *b)
+/* Would what grows with the rate still fit, after the step back? */
+static bool fits_higher_rate(const struct budget *b, double used)
 {
-	double ratio = (double)hz_at(b, b->level) / (double)hz_at(b, b->level - 1);
+	double ratio = (double)hz_at(b, b->level - 1) / (double)hz_at(b, b->level);
+	double grows = b->stats.cpu_by[BUDGET_PART_TICKS] + b->stats.cpu_by[BUDGET_PART_COLLECTOR];
 
-	return ratio * RAISED_CPU < CALM_CPU ? ratio * RAISED_CPU : CALM_CPU;
+	return b->options.cpu <= 0 || used + (ratio - 1) * grows < RAISED_CPU * b->options.cpu;
 }
 
-static bool is_calm(const struct budget *b, double cpu, double memory)
+static bool is_calm(const struct budget *b, const struct budget_usage *usage)
 {
-	return b->level && cpu < calm_cpu(b) && memory < CALM_MEMORY;
+	return b->level && excess(usage->cpu, b->options.cpu) < CALM_CPU &&
+	       fits_higher_rate(b, usage->cpu) &&
+	       excess((double)usage->memory, (double)b->options.memory) < CALM_MEMORY;
+}
+
+static bool is_open(const struct budget *b, enum budget_step step)
+{
+	return b->possible[step] && !b->taken[step];
+}
+
+/* How much the part costs more than its share, in CPUs. */
+static double over_share(const struct budget *b, enum budget_part part)
+{
+	return b->stats.cpu_by[part] - PARTS[part].share * b->options.cpu;
+}
+
+static bool may_lower_rate(const struct budget *b, enum budget_step step)
+{
+	double share = PARTS[BUDGET_PART_TICKS].share * b->options.cpu;
+
+	/* the smoothed figure has part of a higher rate in it */
+	return step_hz(step) > HZ_LEAST ||
+	       (b->ticks > share && b->stats.cpu_by[BUDGET_PART_TICKS] > share);
+}
+
+/* BUDGET_STEP_COUNT: none. Of the part that is most over its share, its first one; the rate's if there is no other. */
+static enum budget_step choose_for_cpu(const struct budget *b)
+{
+	enum budget_step best = BUDGET_STEP_COUNT, rate = BUDGET_STEP_COUNT;
+
+	for (enum budget_step i = 0; i < BUDGET_STEP_COUNT; i++) {
+		enum budget_part part = STEPS[i].part;
+
+		if (!is_open(b, i))
+			continue;
+		if (step_hz(i)) {
+			if (rate == BUDGET_STEP_COUNT && may_lower_rate(b, i))
+				rate = i;
+		} else if (b->stats.cpu_by[part] >= WORTH_CPU * b->options.cpu &&
+			   (best == BUDGET_STEP_COUNT ||
+			    over_share(b, part) > over_share(b, STEPS[best].part))) {
+			best = i;
+		}
+	}
+	return best == BUDGET_STEP_COUNT ? rate : best;
+}
+
+static enum budget_step choose_for_memory(const struct budget *b)
+{
+	enum budget_step step = 0;
+
+	while (step < BUDGET_STEP_COUNT && !is_open(b, step))
+		step++;
+	return step;
+}
+
+static void smooth(struct budget *b, const struct budget_usage *usage)
+{
+	double part = b->stats.measured ? NEW_PART : 1;
+
+	b->ticks = usage->cpu_by[BUDGET_PART_TICKS];
+	for (int i = 0; i < BUDGET_PART_COUNT; i++)
+		b->stats.cpu_by[i] += part * (usage->cpu_by[i] - b->stats.cpu_by[i]);
 }
 
 static void note_step(struct budget *b)
@@ -135,19 +226,22 @@ static void judge_last_back(struct budget *b, uint64_t now, bool down)
 	}
 }
 
-static enum budget_change go_down(struct budget *b, const struct budget_usage *usage,
+static enum budget_change go_down(struct budget *b, const struct budget_usage *usage, bool by_cpu,
 				  enum budget_step *step)
 {
-	if (b->level == b->levels) {
+	enum budget_step next = by_cpu ? choose_for_cpu(b) : choose_for_memory(b);
+
+	if (next == BUDGET_STEP_COUNT) {
 		b->stats.over_at_floor++;
 		return BUDGET_SAME;
 	}
 	judge_last_back(b, usage->time, true);
-	*step = b->row[b->level++];
-	b->stats.down[*step]++;
+	*step = b->order[b->level++] = next;
+	b->taken[next] = true;
+	b->stats.down[next]++;
 	note_step(b);
 	log_debug(LOG_AGENT, "over the budget (%.2f %% of one CPU, %llu KB): %s", 100 * usage->cpu,
-		  (unsigned long long)usage->memory / 1024, budget_step_text(*step));
+		  (unsigned long long)usage->memory / 1024, budget_step_text(next));
 	return BUDGET_DOWN;
 }
 
@@ -155,7 +249,8 @@ static enum budget_change go_back(struct budget *b, const struct budget_usage *u
 				  enum budget_step *step)
 {
 	judge_last_back(b, usage->time, false);
-	*step = b->row[--b->level];
+	*step = b->order[--b->level];
+	b->taken[*step] = false;
 	b->stats.back[*step]++;
 	b->back_at = usage->time;
 	note_step(b);
@@ -172,6 +267,7 @@ enum budget_change budget__measure(struct budget *b, const struct budget_usage *
 	double memory = excess((double)usage->memory, (double)b->options.memory);
 	bool far = cpu > 2 || memory > 2;
 
+	smooth(b, usage);
 	b->over = cpu > 1 || memory > 1;
 	b->stats.measured++;
 	b->stats.over += b->over;
@@ -181,8 +277,8 @@ enum budget_change budget__measure(struct budget *b, const struct budget_usage *
 	}
 	b->over_in_row = b->over ? b->over_in_row + 1 : 0;
 	if (far || b->over_in_row >= OVER_IN_ROW)
-		return go_down(b, usage, step);
-	if (!is_calm(b, cpu, memory)) {
+		return go_down(b, usage, cpu > 1, step);
+	if (!is_calm(b, usage)) {
 		b->calm_since = 0;
 		return BUDGET_SAME;
 	}
@@ -196,18 +292,13 @@ enum budget_change budget__measure(struct budget *b, const struct budget_usage *
 void budget__state(const struct budget *b, struct budget_state *state)
 {
 	*state = (struct budget_state){
-		.debug_info = true,
-		.table_builds = true,
-		.jit_histories = true,
 		.hz = hz_at(b, b->level),
 		.level = b->level,
-		.levels = b->levels,
 		.over = b->over,
 	};
-	for (unsigned int i = 0; i < b->level; i++) {
-		state->debug_info &= b->row[i] != BUDGET_STEP_DEBUG_INFO;
-		state->table_builds &= b->row[i] != BUDGET_STEP_TABLE_BUILDS;
-		state->jit_histories &= b->row[i] != BUDGET_STEP_JIT_HISTORIES;
+	for (unsigned int i = 0; i < BUDGET_STEP_COUNT; i++) {
+		state->allowed[i] = !b->taken[i];
+		state->levels += b->possible[i];
 	}
 }
 

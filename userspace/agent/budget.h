@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Keeps the agent within its budget: a controller that gets measurements and decides what is left out.
+ * Keeps the agent within its budget: a controller that gets measurements and decides what is left out or put off.
  *
- * It stands on one of a row of steps. Each step down leaves out one more thing, in the order of BUDGET_STEPS; each
- * step back takes the last of them up again. It does nothing itself: no clock, no file, no session.
+ * Each part of the agent has a share of the budget, and steps that make it cheaper. Over the budget, the part that is
+ * most over its share takes its next step; a part that costs next to nothing takes none, since that would save nothing. The
+ * rate is lowered when no other step is left, and to 7 Hz only where the samples themselves are over their share.
+ * Over the limit of memory, steps are taken in the order of BUDGET_STEPS. Steps are undone in reverse order.
+ * It does nothing itself: no clock, no file, no session.
  *
  *   down   two measurements in a row are over the budget, or one is over twice of it
- *   back   for a minute the CPU time was below half of the budget (below less where the step back is one to a higher
- *          rate, by the ratio of the rates) and the memory below three quarters. Memory that was given back stays
+ *   back   for a minute the CPU time was below half of the budget and the memory below three quarters; for a higher
+ *          rate, what grows with it would have fitted as well. Memory that was given back stays
  *          with the allocator in part, so half of it would hardly ever come
  *
  * After each step the next measurement is not judged: part of it is of the time before. A step back that does not
@@ -19,19 +22,42 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* X(ENUM, label, text): what is done without, the cheapest loss first. Rates not below the configured one are left out. */
+/* X(ENUM, label, share of the budget in percent, text) */
+#define BUDGET_PARTS(X)                                                                            \
+	X(SYMBOLS, "symbols", 20, "names and lines, and finishing windows")                        \
+	X(TABLES, "tables", 5, "building unwind tables")                                           \
+	X(RUNTIMES, "runtimes", 10, "reading mappings, facts, and memory and files of runtimes")   \
+	X(COLLECTOR, "collector", 30, "processes that come and go, and reading events")            \
+	X(TICKS, "ticks", 30, "samples, in the kernel")                                            \
+	X(SINKS, "sinks", 5, "sending, and requests")
+
+enum budget_part {
+#define X(id, label, share, text) BUDGET_PART_##id,
+	BUDGET_PARTS(X)
+#undef X
+		BUDGET_PART_COUNT
+};
+
+/* X(ENUM, PART, label, text): of a part, the cheapest loss first. Rates not below the configured one are left out. */
 #define BUDGET_STEPS(X)                                                                            \
-	X(DEBUG_INFO, "debug_info", "symbol tables only: no lines, no inlined functions")          \
-	X(TABLE_BUILDS, "table_builds", "no new unwind tables but those in the cache")             \
-	X(JIT_HISTORIES, "jit_histories",                                                          \
+	X(NEW_FILES, SYMBOLS, "new_files",                                                         \
+	  "files without a name so far wait until they have 1 % of a window, or are often met")    \
+	X(DEBUG_INFO, SYMBOLS, "debug_info",                                                       \
+	  "symbol tables only: new lines and inlined functions only from what was read before")    \
+	X(RARE_NAMES, SYMBOLS, "rare_names",                                                       \
+	  "new names in less than 0.1 % of a window's samples later, many at once")                \
+	X(TABLE_BUILDS, TABLES, "table_builds", "no new unwind tables but those in the cache")     \
+	X(JIT_HISTORIES, RUNTIMES, "jit_histories",                                                \
 	  "no further contents of perf maps and jitdumps: Java and Node.js by their memory")       \
-	X(HZ_97, "hz_97", "97 samples a second and CPU")                                           \
-	X(HZ_47, "hz_47", "47 samples a second and CPU")                                           \
-	X(HZ_19, "hz_19", "19 samples a second and CPU")                                           \
-	X(HZ_7, "hz_7", "7 samples a second and CPU")
+	X(EARLY_TICKS, COLLECTOR, "early_ticks",                                                   \
+	  "mappings of new processes later, and more stacks from copies")                          \
+	X(HZ_97, TICKS, "hz_97", "97 samples a second and CPU")                                    \
+	X(HZ_47, TICKS, "hz_47", "47 samples a second and CPU")                                    \
+	X(HZ_19, TICKS, "hz_19", "19 samples a second and CPU")                                    \
+	X(HZ_7, TICKS, "hz_7", "7 samples a second and CPU")
 
 enum budget_step {
-#define X(id, label, text) BUDGET_STEP_##id,
+#define X(id, part, label, text) BUDGET_STEP_##id,
 	BUDGET_STEPS(X)
 #undef X
 		BUDGET_STEP_COUNT
@@ -39,8 +65,7 @@ enum budget_step {
 
 const char *budget_step_label(enum budget_step step);
 const char *budget_step_text(enum budget_step step);
-
-#define BUDGET_HZ_LEAST 7
+const char *budget_part_label(enum budget_part part);
 
 struct budget_options {
 	double cpu;	 /* share of one CPU; 0: no limit */
@@ -51,15 +76,16 @@ struct budget_options {
 struct budget_usage {
 	uint64_t time; /* CLOCK_MONOTONIC ns, later than that of the measurement before */
 	double cpu;    /* share of one CPU since then */
+	double cpu_by[BUDGET_PART_COUNT]; /* of it */
 	uint64_t memory;
 };
 
 /* What may be done now. */
 struct budget_state {
-	bool debug_info, table_builds, jit_histories;
+	bool allowed[BUDGET_STEP_COUNT]; /* what a step would leave out; unused for rates */
 	unsigned int
-		hz; /* of the options or one of the primes below; at least 7, unless less was configured */
-	unsigned int level, levels; /* steps down, of so many */
+		hz; /* of the options or one of the primes above; at least 7, unless less was configured */
+	unsigned int level, levels; /* steps taken, of so many */
 	bool over;		    /* the last measurement was, by CPU or memory */
 };
 
@@ -70,7 +96,7 @@ struct budget;
 struct budget *budget__new(const struct budget_options *options); /* NULL: no memory */
 void budget__free(struct budget *b);
 
-/* Other limits from now on (the configuration was read again); where it stands is kept as far as it can be. */
+/* Other limits from now on (the configuration was read again); steps that are taken stay so, where there still are. */
 void budget__set(struct budget *b, const struct budget_options *options);
 
 /* *step: the one that was taken or undone; untouched with BUDGET_SAME. */
@@ -80,8 +106,9 @@ void budget__state(const struct budget *b, struct budget_state *state);
 
 struct budget_stats {
 	uint64_t down[BUDGET_STEP_COUNT], back[BUDGET_STEP_COUNT];
-	uint64_t measured, over; /* measurements, and those over the budget */
-	uint64_t over_at_floor;	 /* of these, with nothing left to do without */
+	uint64_t measured, over;	  /* measurements, and those over the budget */
+	uint64_t over_at_floor;		  /* of these, with no step left that would help */
+	double cpu_by[BUDGET_PART_COUNT]; /* shares of one CPU, smoothed over half a minute */
 };
 void budget__stats(const struct budget *b, struct budget_stats *stats);
 

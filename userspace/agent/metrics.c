@@ -175,7 +175,7 @@ static void write_windows(FILE *out, const struct agent_metrics *m)
 static void write_cost(FILE *out, const struct agent_metrics *m)
 {
 	static const char *const CPU[USAGE_CPU_PART_COUNT] = {
-#define X(id, label, text) [USAGE_CPU_##id] = label,
+#define X(id, part, label, text) [USAGE_CPU_##id] = label,
 		USAGE_CPU_PARTS(X)
 #undef X
 	};
@@ -215,6 +215,17 @@ static void write_budget(FILE *out, const struct agent_metrics *m)
 	for (int i = 0; i < BUDGET_STEP_COUNT; i++)
 		count(out, "budget_throttle_total", LABELS({"step", budget_step_label(i)}),
 		      s->down[i]);
+	head(out, "budget_part_cpu_ratio", "gauge",
+	     "CPU time of a part of the budget, as a share of one CPU, smoothed.");
+	for (int i = 0; i < BUDGET_PART_COUNT; i++)
+		number(out, "budget_part_cpu_ratio", LABELS({"part", budget_part_label(i)}),
+		       s->cpu_by[i]);
+	head(out, "budget_step_taken", "gauge", "1: this work is left out or put off now.");
+	for (int i = 0; i < BUDGET_STEP_COUNT; i++)
+		count(out, "budget_step_taken", LABELS({"step", budget_step_label(i)}),
+		      !m->budget.allowed[i]);
+	one_count(out, "names_put_off_total", "counter",
+		  "Addresses without a name in their window, to save time.", m->names_put_off);
 	head(out, "budget_restored_total", "counter", "Steps back.");
 	for (int i = 0; i < BUDGET_STEP_COUNT; i++)
 		count(out, "budget_restored_total", LABELS({"step", budget_step_label(i)}),
@@ -222,7 +233,7 @@ static void write_budget(FILE *out, const struct agent_metrics *m)
 	one_count(out, "budget_level", "gauge", "Steps that are taken now.", m->budget.level);
 	one_count(out, "budget_levels", "gauge", "Steps that there are.", m->budget.levels);
 	head(out, "budget_over_total", "counter",
-	     "Measurements over the budget; floor: with nothing left to leave out.");
+	     "Measurements over the budget; floor: with no step left that would help.");
 	count(out, "budget_over_total", LABELS({"at", "above_floor"}),
 	      s->over - min_u64(s->over, s->over_at_floor));
 	count(out, "budget_over_total", LABELS({"at", "floor"}), s->over_at_floor);

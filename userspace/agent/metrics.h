@@ -47,6 +47,7 @@ struct agent_metrics {
 
 	/* names: of samples' innermost frames */
 	uint64_t frames_named, frames_unnamed;
+	uint64_t names_put_off; /* addresses without a name in a window, to save time */
 
 	/* windows */
 	uint64_t windows_finished, windows_failed,

@@ -54,8 +54,8 @@ struct usage {
 	uint64_t total;		    /* CPU time in it, ns */
 
 	int statistics; /* descriptor; -1: programs are not measured now */
-	uint64_t statistics_since, run_ns;
-	double bpf_share; /* of one CPU, as last measured */
+	uint64_t statistics_since, run_ns[USAGE_CPU_PART_COUNT];
+	double program_share[USAGE_CPU_PART_COUNT]; /* of one CPU, as last measured */
 	bool bpf_known;
 };
 
@@ -79,15 +79,20 @@ void usage__free(struct usage *u)
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
-static uint64_t programs_run_ns(struct session *session)
+/* The time of a program that continues the tick is counted with it. */
+static enum usage_cpu_part part_of_program(const struct bpf_program_info *program)
+{
+	return !strcmp(program->name, "tick") ? USAGE_CPU_BPF : USAGE_CPU_HOOKS;
+}
+
+static void read_run_ns(struct session *session, uint64_t run_ns[USAGE_CPU_PART_COUNT])
 {
 	struct bpf_program_info programs[PROGRAMS_MAX];
-	size_t count = session__programs(session, programs, PROGRAMS_MAX);
-	uint64_t sum = 0;
+	size_t count = session ? session__programs(session, programs, PROGRAMS_MAX) : 0;
 
+	memset(run_ns, 0, USAGE_CPU_PART_COUNT * sizeof(*run_ns));
 	for (size_t i = 0; i < count; i++)
-		sum += programs[i].run_ns;
-	return sum;
+		run_ns[part_of_program(&programs[i])] += programs[i].run_ns;
 }
 
 static void begin_statistics(struct usage *u, struct session *session, uint64_t now)
@@ -98,19 +103,21 @@ static void begin_statistics(struct usage *u, struct session *session, uint64_t 
 	if (fd < 0)
 		return;
 	u->statistics = fd;
-	u->run_ns = programs_run_ns(session);
+	read_run_ns(session, u->run_ns);
 	u->statistics_since = now;
 }
 
 static void end_statistics(struct usage *u, struct session *session, uint64_t now)
 {
-	uint64_t run_ns;
+	uint64_t run_ns[USAGE_CPU_PART_COUNT];
 
 	if (u->statistics < 0)
 		return;
-	run_ns = session ? programs_run_ns(session) : 0;
-	if (now > u->statistics_since && run_ns >= u->run_ns)
-		u->bpf_share = (double)(run_ns - u->run_ns) / (double)(now - u->statistics_since);
+	read_run_ns(session, run_ns);
+	for (int i = 0; i < USAGE_CPU_PART_COUNT; i++)
+		if (now > u->statistics_since && run_ns[i] >= u->run_ns[i])
+			u->program_share[i] = (double)(run_ns[i] - u->run_ns[i]) /
+					      (double)(now - u->statistics_since);
 	u->statistics = session__run_statistics(u->statistics);
 }
 
@@ -463,6 +470,19 @@ static unsigned int count_descriptors(void)
 
 /* ---- reports --------------------------------------------------------------------------------- */
 
+/* They are measured for a part of the time. */
+static void add_programs(const struct usage *u, struct usage_report *report)
+{
+	uint64_t since = u->report.time;
+
+	for (int i = USAGE_CPU_BPF; i <= USAGE_CPU_HOOKS; i++) {
+		report->cpu_ns[i] = u->report.cpu_ns[i];
+		if (since && report->time > since)
+			report->cpu_ns[i] +=
+				(uint64_t)(u->program_share[i] * (double)(report->time - since));
+	}
+}
+
 static void make_report(struct usage *u, struct session *session, uint64_t now)
 {
 	_cleanup_close_ int self = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -471,12 +491,14 @@ static void make_report(struct usage *u, struct session *session, uint64_t now)
 
 	measure_threads(self, report.cpu_ns, &report.threads);
 	measure_children(u, self, report.cpu_ns);
-	report.cpu_ns[USAGE_CPU_BPF] = u->report.cpu_ns[USAGE_CPU_BPF];
-	if (since && now > since)
-		report.cpu_ns[USAGE_CPU_BPF] += (uint64_t)(u->bpf_share * (double)(now - since));
+	add_programs(u, &report);
 	for (int part = 0; part < USAGE_CPU_PART_COUNT; part++) {
 		report.cpu_ns[part] = max_u64(report.cpu_ns[part], u->report.cpu_ns[part]);
 		total += report.cpu_ns[part];
+		if (since && now > since)
+			report.cpu_by[part] =
+				(double)(report.cpu_ns[part] - u->report.cpu_ns[part]) /
+				(double)(now - since);
 	}
 	if (since && now > since)
 		report.cpu = (double)(total - u->total) / (double)(now - since);
@@ -485,6 +507,20 @@ static void make_report(struct usage *u, struct session *session, uint64_t now)
 	report.descriptors = count_descriptors();
 	measure_memory(u, session, &report);
 	u->report = report;
+}
+
+void usage__by_part(const struct usage_report *report, double cpu_by[BUDGET_PART_COUNT])
+{
+	static const enum budget_part PART[USAGE_CPU_PART_COUNT] = {
+#define X(id, part, label, text) [USAGE_CPU_##id] = BUDGET_PART_##part,
+		USAGE_CPU_PARTS(X)
+#undef X
+	};
+
+	for (int i = 0; i < BUDGET_PART_COUNT; i++)
+		cpu_by[i] = 0;
+	for (int i = 0; i < USAGE_CPU_PART_COUNT; i++)
+		cpu_by[PART[i]] += report->cpu_by[i];
 }
 
 bool usage__step(struct usage *u, struct session *session, uint64_t now, uint64_t *next,

@@ -18,23 +18,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/budget.h"
+
 struct session;
 
 #define USAGE_INTERVAL 10000000000ull /* ns between two reports */
 
-/* X(ENUM, label, text) */
+/* X(ENUM, part of the budget, label, text) */
 #define USAGE_CPU_PARTS(X)                                                                         \
-	X(COLLECTOR, "collector", "the thread that reads events")                                  \
-	X(FINISHER, "finisher", "the thread that finishes windows")                                \
-	X(BUILDER, "table_builder", "the processes that build unwind tables")                      \
-	X(THREADS, "other_threads", "senders, the endpoint")                                       \
-	X(READERS, "readers", "processes that open files and read mappings")                       \
-	X(JIT, "jit_watcher", "processes that read perf maps and jitdumps")                        \
-	X(SYMBOLIZER, "symbolizer", "sandboxed readers of ELF and DWARF, and the file finder")     \
-	X(BPF, "bpf", "programs in the kernel")
+	X(COLLECTOR, COLLECTOR, "collector", "the thread that reads events")                       \
+	X(FINISHER, SYMBOLS, "finisher", "the thread that finishes windows")                       \
+	X(BUILDER, TABLES, "table_builder", "the processes that build unwind tables")              \
+	X(THREADS, SINKS, "other_threads", "senders, the endpoint")                                \
+	X(READERS, RUNTIMES, "readers", "processes that open files and read mappings")             \
+	X(JIT, RUNTIMES, "jit_watcher", "processes that read perf maps and jitdumps")              \
+	X(SYMBOLIZER, SYMBOLS, "symbolizer",                                                       \
+	  "sandboxed readers of ELF and DWARF, and the file finder")                               \
+	X(BPF, TICKS, "bpf", "the program of a tick, in the kernel")                               \
+	X(HOOKS, COLLECTOR, "bpf_hooks", "programs of fork, execve and exit, in the kernel")
 
 enum usage_cpu_part {
-#define X(id, label, text) USAGE_CPU_##id,
+#define X(id, part, label, text) USAGE_CPU_##id,
 	USAGE_CPU_PARTS(X)
 #undef X
 		USAGE_CPU_PART_COUNT
@@ -55,6 +59,7 @@ enum usage_memory_part {
 struct usage_report {
 	uint64_t time; /* CLOCK_MONOTONIC ns */
 	double cpu;    /* share of one CPU since the report before; 0 in the first */
+	double cpu_by[USAGE_CPU_PART_COUNT];   /* of it */
 	uint64_t cpu_ns[USAGE_CPU_PART_COUNT]; /* since the start; never less than before */
 	uint64_t memory;		       /* bytes, of all */
 	uint64_t memory_by[USAGE_MEMORY_PART_COUNT];
@@ -74,5 +79,8 @@ void usage__free(struct usage *u);
  */
 bool usage__step(struct usage *u, struct session *session, uint64_t now, uint64_t *next,
 		 struct usage_report *report);
+
+/* report->cpu by the parts of a budget. */
+void usage__by_part(const struct usage_report *report, double cpu_by[BUDGET_PART_COUNT]);
 
 #endif

@@ -96,6 +96,8 @@ void live__want_modules(struct live *live);
 int live__judge_groups(struct live *live);
 /* As jit_tail__pause(). */
 void live__pause_jit(struct live *live, bool pause);
+/* Ticks before their time have an eighth of their share of a CPU, or all of it again. */
+void live__save_ticks(struct live *live, bool save);
 
 /* CPU time that the targets have used since the start, from /proc, ns. To detect that samples are missing. */
 uint64_t live__target_cpu(const struct live *live);

@@ -94,6 +94,7 @@ struct live {
 	char *cpu_notes;  /* META_CPU_CHANGES so far; NULL: none came or went */
 	unsigned int hz;
 	unsigned int next_hz; /* from the next window on; 0: the same */
+	bool saves_ticks;     /* early ones */
 
 	struct event_queue *sideband; /* records that wait until all rings are read */
 	struct brief_lives brief;     /* among them */

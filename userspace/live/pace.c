@@ -33,6 +33,7 @@
 #define WAKE_MIN       2000000ull   /* ns between ticks that are not on the timer */
 #define WAKE_MAX       100000000ull
 #define FULL_RATE_HZ   500u	   /* from here on early ticks have their whole share */
+#define SAVED_PART     8	   /* of the share of early ticks one is left */
 #define MAPS_LIBRARIES 16000000ull /* ns: from an execve to the last library, mostly */
 #define HELD_UP	       20000000ull /* ns: from a tick to the next while all wait for a file */
 #define FUNCTIONS_COME                                                                             \
@@ -80,6 +81,8 @@ static struct quota_limit early_limit(const struct live *live)
 	struct quota_limit limit = quota_row(QUOTA_EARLY_TICKS)->all;
 	unsigned int hz = live->hz ? live->hz : 1;
 
+	if (live->saves_ticks)
+		limit.period *= SAVED_PART;
 	if (hz < FULL_RATE_HZ)
 		limit.period = limit.period * FULL_RATE_HZ / hz;
 	return limit;
@@ -158,6 +161,11 @@ static void plan_next(struct live *live, uint64_t now)
 	if (live->unfinished)
 		live->due = live->on_timer = now;
 	live->changed = live->ticked = live->ticked_early = live->unfinished = false;
+}
+
+void live__save_ticks(struct live *live, bool save)
+{
+	live->saves_ticks = save;
 }
 
 void live_pace__exec(struct live *live)

@@ -44,7 +44,8 @@ struct finisher {
 	/* the worker's, which is the thread, or the caller where there is none */
 	struct symbolizer *symbolizer;
 	struct jit_sources *jit;
-	_Atomic bool symbols_only;
+	_Atomic bool symbols_only, put_off_new, put_off_rare;
+	_Atomic uint64_t put_off;    /* addresses so far */
 	_Atomic size_t reader_bytes; /* symbolizer__limit_readers() */
 	_Atomic bool wants_modules;
 	_Atomic int err; /* the first lack of memory; also the collector's */
@@ -145,10 +146,13 @@ static void finish_window(struct finisher *f, struct window *window)
 	uint64_t begin = monotonic_ns();
 
 	symbols.symbols_only |= f->symbols_only;
+	symbols.put_off_new = f->put_off_new;
+	symbols.put_off_rare = f->put_off_rare;
 	symbolizer__limit_readers(f->symbolizer, symbols.symbols_only ? 0 : f->reader_bytes);
 	if (f->options.symbolize && !window->has_symbols)
 		finished.err = finisher__symbolize(f, window, &symbols, &finished.symbols, NULL,
 						   NULL);
+	f->put_off += finished.symbols.put_off;
 	if (finished.err)
 		fail(&finished.failure, finished.err, "cannot read symbols: %s",
 		     strerror(-finished.err));
@@ -392,9 +396,17 @@ void finisher__limit_readers(struct finisher *f, size_t bytes)
 	f->reader_bytes = bytes;
 }
 
-void finisher__set_symbols_only(struct finisher *f, bool symbols_only)
+uint64_t finisher__put_off(const struct finisher *f)
+{
+	return f->put_off;
+}
+
+void finisher__save_symbols(struct finisher *f, bool symbols_only, bool put_off_new,
+			    bool put_off_rare)
 {
 	f->symbols_only = symbols_only;
+	f->put_off_new = put_off_new;
+	f->put_off_rare = put_off_rare;
 }
 
 void finisher__drain(struct finisher *f)

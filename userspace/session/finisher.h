@@ -57,8 +57,11 @@ void finisher__add(struct finisher *f, struct window *window);
 bool finisher__wants_modules(struct finisher *f);
 /* symbolizer__limit_readers(), with the next window. Any thread. */
 void finisher__limit_readers(struct finisher *f, size_t bytes);
-/* symbols.symbols_only, of windows that are begun from now on. Any thread. */
-void finisher__set_symbols_only(struct finisher *f, bool symbols_only);
+/* These of `symbols`, of windows that are begun from now on. Any thread. */
+void finisher__save_symbols(struct finisher *f, bool symbols_only, bool put_off_new,
+			    bool put_off_rare);
+/* Addresses whose names were put off so far. Any thread. */
+uint64_t finisher__put_off(const struct finisher *f);
 /* Waits until all windows are finished and ends the thread. The functions below are called after that. */
 void finisher__drain(struct finisher *f);
 

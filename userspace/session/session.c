@@ -289,11 +289,18 @@ unsigned int session__hz(const struct session *s)
 
 void session__allow(struct session *s, const struct session_allowance *allowance)
 {
-	finisher__set_symbols_only(windows__finisher(s->windows), !allowance->debug_info);
+	finisher__save_symbols(windows__finisher(s->windows), !allowance->debug_info,
+			       !allowance->new_files, !allowance->rare_names);
 	if (s->unwinding)
 		unwinding__set_cached_only(s->unwinding, !allowance->table_builds);
 	bpf_session__copy_stacks(s->shared.kernel, allowance->table_builds);
 	live__pause_jit(s->live, !allowance->jit_histories);
+	live__save_ticks(s->live, !allowance->early_ticks);
+}
+
+uint64_t session__put_off(const struct session *s)
+{
+	return finisher__put_off(windows__finisher(s->windows));
 }
 
 void session__limit_readers(struct session *s, size_t bytes)

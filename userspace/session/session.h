@@ -101,12 +101,17 @@ unsigned int session__hz(const struct session *s);
 
 /* Work that a session may leave out, to cost less. All of it is allowed at the start. */
 struct session_allowance {
+	bool new_files; /* else files that were not read before are put off, see symbolizer_options */
+	bool rare_names; /* else names and lines in few samples are put off, likewise */
 	bool debug_info; /* else names are from symbol tables, and lines only where the symbol cache has them */
 	bool table_builds; /* else unwind tables are read from the cache or not at all, and no stacks are copied */
 	bool jit_histories; /* else perf maps and jitdumps are read later, when it is allowed again */
+	bool early_ticks;   /* else new processes and missing mappings are looked at less soon */
 };
 /* From now on; of windows that are being finished already, some. */
 void session__allow(struct session *s, const struct session_allowance *allowance);
+/* Addresses whose names were put off so far, all windows together. */
+uint64_t session__put_off(const struct session *s);
 /* symbolizer__limit_readers(), with the next window. */
 void session__limit_readers(struct session *s, size_t bytes);
 

@@ -18,11 +18,19 @@
 
 #define LOSSES_SIZE 4096
 
+struct sampled_address {
+	uint64_t address;
+	uint32_t samples; /* that it is in */
+};
+
 /* The addresses of one dso. */
 struct symbol_task {
 	struct symbolizing *all;
 	struct dso_id dso;
+	VEC(struct sampled_address) sampled;
+	/* as symbolizer_job wants them */
 	VEC(uint64_t) addresses;
+	VEC(uint32_t) samples;
 };
 
 struct symbolizing {
@@ -125,8 +133,35 @@ static bool can_be_symbolized(enum dso_kind kind)
 	return kind == DSO_FILE || kind == DSO_VDSO || kind == DSO_KERNEL;
 }
 
+/* By location: in how many samples it is. A frame that a stack has twice counts twice. Returns their number. */
+static uint64_t count_samples(struct profile_builder *builder, uint32_t *by_location)
+{
+	size_t count = profile_builder__stack_count(builder);
+	_cleanup_free_ uint32_t *by_stack = calloc(count + 1, sizeof(*by_stack));
+	size_t threads = profile_builder__thread_count(builder);
+	uint64_t sum = 0;
+
+	for (uint32_t t = 1; by_stack && t <= threads; t++) {
+		struct builder_samples samples =
+			profile_builder__samples(builder, (struct thread_id){t}, SAMPLE_CPU);
+
+		sum += samples.count;
+		for (size_t i = 0; i < samples.count; i++)
+			by_stack[samples.stack[i].v]++;
+	}
+	/* a stack comes after its parent */
+	for (uint32_t i = by_stack ? (uint32_t)count : 0; i-- > 1;) {
+		const struct profile_stack *stack =
+			profile_builder__get_stack(builder, (struct stack_id){i});
+
+		by_location[stack->location.v] += by_stack[i];
+		by_stack[stack->parent.v] += by_stack[i];
+	}
+	return sum;
+}
+
 /* The addresses of every dso that can be symbolized, by dso. */
-static int collect_addresses(struct symbolizing *s)
+static int collect_addresses(struct symbolizing *s, const uint32_t *samples)
 {
 	const struct profile_builder *builder = s->window->builder;
 	size_t count = profile_builder__location_count(builder);
@@ -139,24 +174,40 @@ static int collect_addresses(struct symbolizing *s)
 
 		if (!can_be_symbolized(dso->kind))
 			continue;
-		err = vec_push(&s->tasks[location->dso.v].addresses, location->address);
+		err = vec_push(&s->tasks[location->dso.v].sampled,
+			       (struct sampled_address){location->address, samples[i]});
 		if (err)
 			return err;
 	}
 	return 0;
 }
 
-DEFINE_ORDER(compare_addresses, uint64_t, order_of(*x, *y));
+DEFINE_ORDER(compare_addresses, struct sampled_address, order_of(x->address, y->address));
 
-static void add_job(struct symbolizing *s, struct dso_id id)
+static int sort_addresses(struct symbol_task *task)
+{
+	int err = 0;
+
+	qsort(task->sampled.data, task->sampled.count, sizeof(*task->sampled.data),
+	      compare_addresses);
+	for (size_t i = 0; i < task->sampled.count && !err; i++) {
+		err = vec_push(&task->addresses, task->sampled.data[i].address);
+		if (!err)
+			err = vec_push(&task->samples, task->sampled.data[i].samples);
+	}
+	vec_free(&task->sampled);
+	return err;
+}
+
+static int add_job(struct symbolizing *s, struct dso_id id)
 {
 	const struct window *w = s->window;
 	const struct profile_dso *dso = profile_builder__get_dso(w->builder, id);
 	struct symbol_task *task = &s->tasks[id.v];
 	struct symbolizer_job *job = &s->jobs[s->job_count++];
 	bool has_file = id.v < w->files.count;
+	int err = sort_addresses(task);
 
-	qsort(task->addresses.data, task->addresses.count, sizeof(uint64_t), compare_addresses);
 	task->all = s;
 	task->dso = id;
 	*job = (struct symbolizer_job){
@@ -172,6 +223,7 @@ static void add_job(struct symbolizing *s, struct dso_id id)
 				.build_id_size = dso->build_id_size,
 			},
 		.addresses = task->addresses.data,
+		.samples = task->samples.data,
 		.count = task->addresses.count,
 		.sink = emit_symbol,
 		.done = finish_dso,
@@ -182,6 +234,7 @@ static void add_job(struct symbolizing *s, struct dso_id id)
 		job->dso.build_id = w->kernel.build_id;
 		job->dso.build_id_size = w->kernel.build_id_size;
 	}
+	return err;
 }
 
 static int resolve_all(struct symbolizing *s, struct symbolizer *symbolizer,
@@ -189,15 +242,22 @@ static int resolve_all(struct symbolizing *s, struct symbolizer *symbolizer,
 {
 	struct event_header end = {
 		.size = sizeof(end), .type = EVENT_SYMBOLS_END, .time = s->window->last_time};
-	size_t dsos = profile_builder__dso_count(s->window->builder);
+	struct profile_builder *builder = s->window->builder;
+	size_t dsos = profile_builder__dso_count(builder);
+	_cleanup_free_ uint32_t *samples = calloc(profile_builder__location_count(builder) + 1,
+						  sizeof(*samples));
 	struct outside_books *books = outside_books__new();
 	struct symbolizer_options own = *options;
-	int err = books ? collect_addresses(s) : -ENOMEM;
+	int err = books && samples ? 0 : -ENOMEM;
 
 	own.outside = books;
+	if (!err)
+		own.samples = count_samples(builder, samples);
+	if (!err)
+		err = collect_addresses(s, samples);
 	for (uint32_t i = 1; i < dsos && !err; i++)
-		if (s->tasks[i].addresses.count)
-			add_job(s, (struct dso_id){i});
+		if (s->tasks[i].sampled.count)
+			err = add_job(s, (struct dso_id){i});
 	if (!err)
 		err = symbolizer__resolve_all(symbolizer, s->jobs, s->job_count, &own, counts);
 	if (!err)
@@ -231,8 +291,11 @@ int symbolize_window(struct window *w, struct symbolizer *symbolizer,
 		.jobs = jobs,
 	};
 	err = resolve_all(s, symbolizer, options, counts);
-	for (size_t i = 0; i < dsos; i++)
+	for (size_t i = 0; i < dsos; i++) {
+		vec_free(&tasks[i].sampled);
 		vec_free(&tasks[i].addresses);
+		vec_free(&tasks[i].samples);
+	}
 	profile_symbols__fini(&symbols);
 	return err;
 }

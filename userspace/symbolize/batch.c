@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/minmax.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
 #include "stream/symbol_blob.h"
@@ -49,6 +50,8 @@ struct part {
 	/* Addresses without an answer in the cache, and their indices in the job. */
 	VEC(uint64_t) addresses;
 	VEC(size_t) indices;
+	bool is_put_off;	   /* there were such, but they wait */
+	bool wants_index;	   /* because many have waited */
 	struct sealed_job *sealed; /* NULL: no child is needed */
 	/* The kernel, if there is a vmlinux: how far it is from there, and how many answers are passed on. */
 	bool has_vmlinux;
@@ -84,6 +87,13 @@ static const char *const refusals[] = {
 };
 
 static const char lines_not_read[] = "debug information was not read, to save time";
+static const char names_put_off[] = "some names and lines were put off, to save time";
+
+/* Parts of all samples: less is rare, and too little for a file that was not read before. */
+#define RARE_PART    1000
+#define NEW_PART     100
+#define FEW_SAMPLES  2	 /* at a low rate one sample may be a large part */
+#define PUT_OFF_MOST 256 /* addresses of a module that wait, over all calls */
 
 /* Are its addresses file offsets? */
 static bool is_file(enum dso_kind kind)
@@ -229,6 +239,47 @@ static int look_up_in_cache(struct batch *b, struct part *part, const uint64_t *
 				  &part->known_without_lines);
 }
 
+/* Are so many of all samples few? */
+static bool are_few(const struct batch *b, uint64_t samples, uint64_t part)
+{
+	return samples * part < b->options->samples;
+}
+
+/* Can the addresses without an answer wait until there are more of them? */
+static bool can_wait(const struct batch *b, const struct part *part)
+{
+	const struct symbolizer_options *o = b->options;
+	const uint32_t *samples = part->job->samples;
+	uint64_t most = 0;
+
+	if (!o->remember || !part->in_cache || !samples || !part->addresses.count ||
+	    part->has_vmlinux)
+		return false;
+	for (size_t i = 0; i < part->indices.count; i++)
+		most = max_u64(most, samples[part->indices.data[i]]);
+	if (o->put_off_rare && are_few(b, most, RARE_PART))
+		return true;
+	if (o->put_off_rare && most < FEW_SAMPLES && symbol_cache__may_index(b->cache, &part->key))
+		return true;
+	return o->put_off_new && (most < FEW_SAMPLES || are_few(b, most, NEW_PART)) &&
+	       !symbol_cache__has_read(b->cache, &part->key);
+}
+
+static void put_off(struct batch *b, struct part *part)
+{
+	size_t count = part->addresses.count;
+
+	if (!can_wait(b, part))
+		return;
+	part->wants_index = symbol_cache__put_off(b->cache, &part->key, count) >= PUT_OFF_MOST;
+	if (part->wants_index)
+		return;
+	log_debug(LOG_SYMBOLS, "%s: %zu addresses put off", part->job->dso.path, count);
+	b->counts->put_off += count;
+	part->is_put_off = true;
+	part->addresses.count = 0;
+}
+
 /* Set aside what is known; what is not is for a child. */
 static int divide_addresses(struct batch *b, struct part *part)
 {
@@ -297,7 +348,8 @@ static void hand_to_child(struct batch *b, struct part *part)
 		.copied_for = dso->copied_for,
 		.books = b->options->outside,
 		.key = part->in_cache && !part->has_vmlinux ? &part->key : NULL,
-		.wants_index = part->in_cache && symbol_cache__wants_index(b->cache, &part->key),
+		.wants_index = part->wants_index ||
+			       (part->in_cache && symbol_cache__wants_index(b->cache, &part->key)),
 		.addresses = part->addresses.data,
 		.count = part->addresses.count,
 		.sink = report_fresh,
@@ -331,6 +383,8 @@ static int prepare_part(struct batch *b, struct part *part)
 		return err;
 	b->counts->modules++;
 	err = divide_addresses(b, part);
+	if (!err)
+		put_off(b, part);
 	if (!err && part->addresses.count)
 		hand_to_child(b, part);
 	else if (!err && part->was_looked_up)
@@ -425,6 +479,8 @@ static void fill_in(struct part *part)
 		job->lines_lost = lost_lines[DWARF_STATE_PACKAGED];
 	if (report && part->batch->options->symbols_only)
 		job->lines_lost = lines_not_read;
+	if (!job->lines_lost && part->is_put_off)
+		job->lines_lost = names_put_off;
 	if (!job->lines_lost && part->refusal != DEBUG_REFUSAL_NONE && part->files.debug_fd < 0)
 		job->lines_lost = refusals[part->refusal];
 	if (job->lines_lost)
@@ -505,6 +561,21 @@ static enum symbol_state state_without_answers(const struct part *part)
 	return is_file(job->dso.kind) ? SYMBOL_STATE_NO_FILE : SYMBOL_STATE_NO_SYMBOLS;
 }
 
+/* They get no name, and those between them what the cache has. */
+static int report_put_off(struct part *part)
+{
+	const struct symbol_result nothing = {.elf_address = PROFILE_UNKNOWN_ADDRESS};
+	const struct symbolizer_job *job = part->job;
+	int err = 0;
+
+	for (size_t i = 0; i < part->indices.count && !err; i++) {
+		err = deliver_cached(part, part->indices.data[i]);
+		if (!err)
+			err = job->sink(job->context, part->indices.data[i], &nothing);
+	}
+	return err;
+}
+
 static int report_nothing(const struct part *part)
 {
 	const struct symbol_result nothing = {.elf_address = PROFILE_UNKNOWN_ADDRESS};
@@ -528,7 +599,10 @@ static int report_rest(struct batch *b, struct part *part)
 		return report_nothing(part);
 	if (answered) {
 		fill_in(part);
-		err = deliver_cached(part, job->count);
+		if (part->is_put_off)
+			err = report_put_off(part);
+		if (!err)
+			err = deliver_cached(part, job->count);
 	}
 	if (!err && kernel) {
 		err = report_kernel_until(part, job->count);

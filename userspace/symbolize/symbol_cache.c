@@ -45,6 +45,7 @@ struct module_answers {
 	unsigned int index_count;
 	uint64_t reading_cost; /* ns, since the last index */
 	uint64_t index_cost;   /* ns; 0: not known, or it cannot have one */
+	size_t put_off;	       /* addresses, since it was read */
 	bool no_index;	       /* it gets none, or no other … */
 	bool never;	       /* … and none could be made */
 	bool on_disk;	       /* its indexes are */
@@ -612,6 +613,36 @@ void symbol_cache__note_reading(struct symbol_cache *c, const struct symbol_key 
 		return;
 	m->reading_cost += cost;
 	m->index_cost = index_cost;
+	m->put_off = 0;
+}
+
+bool symbol_cache__has_read(const struct symbol_cache *c, const struct symbol_key *key)
+{
+	for (int symbols_only = 0; symbols_only < 2; symbols_only++) {
+		struct symbol_key either = *key;
+		const struct module_answers *m;
+
+		either.symbols_only = symbols_only;
+		m = module_map__find(&c->modules, &either);
+		if (m && (m->file || m->added || m->index_count || m->reading_cost))
+			return true;
+	}
+	return false;
+}
+
+bool symbol_cache__may_index(const struct symbol_cache *c, const struct symbol_key *key)
+{
+	const struct module_answers *m = module_map__find(&c->modules, key);
+
+	return !m || !m->no_index;
+}
+
+size_t symbol_cache__put_off(struct symbol_cache *c, const struct symbol_key *key, size_t count)
+{
+	const struct module_answers new = {.key = *key, .state = SYMBOL_STATE_RESOLVED};
+	struct module_answers *m = module_map__need(&c->modules, &new, NULL);
+
+	return m ? m->put_off += count : count;
 }
 
 bool symbol_cache__wants_index(const struct symbol_cache *c, const struct symbol_key *key)

@@ -58,6 +58,12 @@ int symbol_cache__add(struct symbol_cache *c, const struct symbol_key *key, uint
 /* A process has answered requests about this module, in `cost` ns of CPU time; `index_cost` as of its report. */
 void symbol_cache__note_reading(struct symbol_cache *c, const struct symbol_key *key, uint64_t cost,
 				uint64_t index_cost);
+/* Has any of its addresses been answered for, with lines or without? */
+bool symbol_cache__has_read(const struct symbol_cache *c, const struct symbol_key *key);
+/* An index has not been made in vain, as far as it is noted. */
+bool symbol_cache__may_index(const struct symbol_cache *c, const struct symbol_key *key);
+/* So many addresses were not looked for, to save time; returns how many there are since the module was read. */
+size_t symbol_cache__put_off(struct symbol_cache *c, const struct symbol_key *key, size_t count);
 /*
  * Is an index of this module worth making? When reading it has cost as much since the last one, in this process or in
  * earlier ones (costs are in the file of its answers), so both together cost no more than twice what the better one would
