@@ -13,10 +13,13 @@
 extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym;
 extern void bpf_task_release(struct task_struct *task) __ksym;
 
-/* Global functions cannot be given a task, so each read looks it up. */
+/* The thread that is visited. Global functions cannot be given a task, so each read looks it up. */
 struct {
 	__u32 tid; /* in the initial pid namespace */
+	int begun; /* UNWIND_STEP_ON, or why there is no user stack */
 	__u64 started, fsbase;
+	__u64 changes; /* visitor.table_changes, when it began */
+	struct seen_thread as;
 } visited;
 
 static __always_inline long read_user(void *to, __u32 size, __u64 address)

@@ -251,4 +251,22 @@ static __always_inline long read_word(__u64 address, __u64 *word)
 	return read_user(word, sizeof(*word), address);
 }
 
+/* Behind the frames, `at` bytes from the start of the sample. Returns the size of the sample. */
+static __always_inline __u64 append_notes(struct scratch *s, __u64 at)
+{
+	struct notes *n = s->runtimes ? notes() : NULL;
+	__u64 size;
+
+	if (!n || !n->count || !s->sample.user_frames || s->sample.user_end == STACK_END_COMPAT)
+		return at;
+	size = n->count * sizeof(n->notes[0]);
+	UNWIND_HIDE(at);
+	UNWIND_HIDE(size);
+	if (at > SAMPLE_SPACE - sizeof(n->notes) || size > sizeof(n->notes) ||
+	    bpf_probe_read_kernel(s->space + at, size, n->notes))
+		return at;
+	s->sample.notes = n->count;
+	return at + size;
+}
+
 #endif

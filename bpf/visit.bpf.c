@@ -4,7 +4,8 @@
  * these programs from time to time.
  *
  *  scan   goes through all threads, and finds those of the targets that have run since the last visit
- *  visit  takes the account and the stack of one of them
+ *  visit  takes the account and the kernel's stack of one of them, and finds out what is next:
+ *  visit_python, finish_visit  take its stack as the sampler's programs of such names do
  *
  * A thread that has not run since the last visit waits where it did. One that runs has a stack that moves: the ticks have
  * it. `visit` reads the memory of another process, which may sleep until a page is there: for ever, if the page is on a
@@ -35,14 +36,6 @@ extern void bpf_iter_task_destroy(struct bpf_iter_task *it) __ksym;
 #define TASK_STOPPED_OR_TRACED 0x000cu
 #define TASK_PARKED_STATE      0x0040u
 #define TASK_FROZEN_STATE      0x8000u
-
-/* A thread as of its last event, by its number. Threads whose numbers are equal here are always walked. */
-struct seen_thread {
-	__u64 started;
-	__u64 runtime, switches;
-	__u64 unchanged; /* CLOCK_MONOTONIC: the latest visit that found it so */
-	__u32 state, unused;
-};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -341,54 +334,33 @@ static __always_inline __u32 runtimes_of(const struct scratch *s)
 {
 	if (!use_tables || !user_stacks || !may_have_runtimes(s->sample.tgid))
 		return 0;
-	return find_runtimes(s->sample.tgid, s->sample.header.time) & ~RUNTIME_PYTHON;
+	return find_runtimes(s->sample.tgid, s->sample.header.time);
 }
 
-static __always_inline void take_stack(struct task_struct *task, struct scratch *s)
+/* From here on memory of the thread is read. */
+static __always_inline void begin_stack(struct task_struct *task, struct scratch *s)
 {
-	int end;
-
 	take_kernel_stack(task, s);
 	visited.tid = task->pid;
 	visited.started = task->start_time;
 	visited.fsbase = task->thread.fsbase;
 	visitor.visited_process = task->tgid;
 	visitor.visited_user = user_of(task);
-	end = kernel_entry(task, s);
-	if (end == UNWIND_STEP_ON)
-		s->visit.call = (__s64)s->regs.orig_rax >= 0 ? (__s32)s->regs.orig_rax
-							     : VISIT_NO_CALL;
-	if (end == UNWIND_STEP_ON)
-		s->runtimes = runtimes_of(s);
-	s->sample.user_end = walk_user(s, end);
+	visited.begun = kernel_entry(task, s);
+	if (visited.begun != UNWIND_STEP_ON)
+		return;
+	s->visit.call = (__s64)s->regs.orig_rax >= 0 ? (__s32)s->regs.orig_rax : VISIT_NO_CALL;
+	s->runtimes = runtimes_of(s);
 }
 
-/* Behind the frames; returns the size of the sample. */
-static __always_inline __u64 append_visit_notes(struct scratch *s, __u64 at)
-{
-	struct notes *n = s->runtimes ? notes() : NULL;
-	__u64 size;
-
-	if (!n || !n->count || !s->sample.user_frames || s->sample.user_end == STACK_END_COMPAT)
-		return at;
-	size = n->count * sizeof(n->notes[0]);
-	UNWIND_HIDE(at);
-	UNWIND_HIDE(size);
-	if (at > SAMPLE_SPACE - sizeof(n->notes) || size > sizeof(n->notes) ||
-	    bpf_probe_read_kernel(s->space + at, size, n->notes))
-		return at;
-	s->sample.notes = n->count;
-	return at + size;
-}
-
-static __always_inline enum visit_line emit_visit(struct scratch *s)
+static __always_inline enum visit_line emit_visit(struct scratch *s, struct seen_thread *seen)
 {
 	__u64 frames = (__u64)s->sample.kernel_frames + s->sample.user_frames;
 	__u64 size;
 
 	if (frames > FRAMES_MAX)
 		return VISIT_LINE_NO_ROOM;
-	size = append_visit_notes(s, sizeof(struct sample_event) + frames * sizeof(__u64));
+	size = append_notes(s, sizeof(struct sample_event) + frames * sizeof(__u64));
 	s->sample.header.size = size;
 	s->visit.header.size = sizeof(s->visit) + size;
 	s->visit.header.time = bpf_ktime_get_ns();
@@ -396,51 +368,94 @@ static __always_inline enum visit_line emit_visit(struct scratch *s)
 	if (size > SAMPLE_SPACE ||
 	    bpf_ringbuf_output(&visits, &s->visit, sizeof(s->visit) + size, BPF_RB_NO_WAKEUP))
 		return VISIT_LINE_NO_ROOM;
+	*seen = visited.as;
 	return VISIT_LINE_WALKED;
 }
 
-/* What the kernel says of a thread has to be of one moment: it must not have run meanwhile. */
-static __always_inline enum visit_line visit_task(struct task_struct *task, struct scratch *s)
+static __always_inline void note_thread(struct task_struct *task)
 {
-	struct seen_thread *seen = seen_thread(task->pid), now = {};
-	__u64 changes = visitor.table_changes;
-	struct task_ids ours = {};
-	enum visit_line line;
+	visited.as.started = task->start_time;
+	visited.as.runtime = task->se.sum_exec_runtime;
+	visited.as.switches = task->nvcsw + task->nivcsw;
+	visited.as.state = task->__state;
+	visited.changes = *(volatile __u64 *)&visitor.table_changes;
+}
 
-	if (!seen || !collector_ids(task, &ours))
+/* VISIT_LINE_COUNT: it goes on. */
+static __always_inline enum visit_line begin_thread(struct task_struct *task, struct scratch *s)
+{
+	struct seen_thread *seen = seen_thread(task->pid);
+	struct task_ids ours = {};
+
+	if (!seen || task->exit_state || !collector_ids(task, &ours))
 		return VISIT_LINE_GONE;
-	now.started = task->start_time;
-	now.runtime = task->se.sum_exec_runtime;
-	now.switches = task->nvcsw + task->nivcsw;
-	now.state = task->__state;
+	note_thread(task);
 	if (!visitor.final && RUNS(task))
 		return VISIT_LINE_RUNNING;
 	take_account(task, s, &ours, seen);
-	now.unchanged = s->visit.seen;
-	if (visitor.final)
+	visited.as.unchanged = s->visit.seen;
+	if (visitor.final) {
 		s->visit.found |= VISIT_ACCOUNT;
-	else
-		take_stack(task, s);
-	if (!visitor.final && (!is_unchanged(task, &now) || RUNS(task) ||
-			       changes != *(volatile __u64 *)&visitor.table_changes))
+		return emit_visit(s, seen);
+	}
+	begin_stack(task, s);
+	return VISIT_LINE_COUNT;
+}
+
+/* What the kernel says of a thread has to be of one moment: it must not have run meanwhile. */
+static __always_inline enum visit_line finish_thread(struct task_struct *task, struct scratch *s)
+{
+	struct seen_thread *seen = seen_thread(task->pid);
+
+	if (!seen || task->exit_state || task->start_time != visited.started)
+		return VISIT_LINE_GONE;
+	s->sample.user_end = walk_user(s, visited.begun);
+	if (!is_unchanged(task, &visited.as) || RUNS(task) ||
+	    visited.changes != *(volatile __u64 *)&visitor.table_changes)
 		return VISIT_LINE_MOVED;
-	line = emit_visit(s);
-	if (line == VISIT_LINE_WALKED)
-		*seen = now;
-	return line;
+	return emit_visit(s, seen);
 }
 
 SEC("syscall")
 int visit(struct visit_request *request)
 {
 	struct task_struct *task = bpf_task_from_pid(request->tid);
+	enum visit_line line = VISIT_LINE_GONE;
 	struct scratch *s = scratch();
 
 	unwind_epoch = visitor.used_epoch;
-	if (task && s && !task->exit_state)
-		count(visit_task(task, s));
-	else
-		count(VISIT_LINE_GONE);
+	if (task && s)
+		line = begin_thread(task, s);
+	if (task)
+		bpf_task_release(task);
+	if (line != VISIT_LINE_COUNT) {
+		count(line);
+		return VISIT_NEXT_NOTHING;
+	}
+	return s && s->runtimes & RUNTIME_PYTHON ? VISIT_NEXT_PYTHON : VISIT_NEXT_FINISH;
+}
+
+/* Together with the others it would exceed the verifier's limits. */
+SEC("syscall")
+int visit_python(struct visit_request *request __attribute__((unused)))
+{
+	struct notes *n = notes();
+	struct scratch *s = scratch();
+
+	if (!n || !s)
+		return 0;
+	walk_python(n, s->sample.header.time + BUDGET_NS / 2);
+	s->next_anchor = next_anchor(n);
+	return 0;
+}
+
+SEC("syscall")
+int finish_visit(struct visit_request *request)
+{
+	struct task_struct *task = bpf_task_from_pid(request->tid);
+	struct scratch *s = scratch();
+
+	count(task && s ? finish_thread(task, s) : VISIT_LINE_GONE);
 	if (task)
 		bpf_task_release(task);
 	return 0;

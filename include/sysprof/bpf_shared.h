@@ -75,9 +75,18 @@ struct visitor {
 	__u32 due[VISIT_DUE_MAX];
 };
 
-/* The argument of its program for one thread. */
+/* In the kernel: a thread as of its last event, by its number. Threads whose numbers are equal there are always walked. */
+struct seen_thread {
+	__u64 started;
+	__u64 runtime, switches;
+	__u64 unchanged; /* CLOCK_MONOTONIC: the latest visit that found it so */
+	__u32 state, unused;
+};
+
+/* The argument of its programs for one thread, and what the first of them returns: which is next. */
 struct visit_request {
 	__u32 tid, unused;
 };
+enum { VISIT_NEXT_NOTHING, VISIT_NEXT_FINISH, VISIT_NEXT_PYTHON };
 
 #endif

@@ -99,9 +99,10 @@ def test_the_books_of_visits():
 
 
 def test_the_function_that_waits():
-    """By user stacks, walked by tables: the fixture is called, not just libc."""
+    """By user stacks, walked by tables: the program's own, not libc's."""
     rows = report(recording().path, "function")["rows"]
-    assert any(row["state"] == "sleep" and "nanosleep" in row["function"] for row in rows), rows[:5]
+    for function, state in ("sleep_for", "sleep"), ("poll_for", "poll"), ("take_lock", "lock"), ("reads", "network"):
+        assert any((row["function"], row["state"]) == (function, state) for row in rows), (function, rows[:9])
     with gzip.open(recording().pprof) as f:
         raw = f.read()
     for name in (b"sleep_for", b"poll_for", b"take_lock", b"alternates", b"holds"):
@@ -135,6 +136,41 @@ def test_without_it_there_is_nothing_of_it():
     e.record("-o", path, "--", "sleep", "0.3")
     assert "no waits" in e.sysprof("report", path, "--wall", check=1).err
     assert not [kind for kind, *_ in e.recording_events(path) if kind in (6, 31)]
+
+
+PYTHON = """
+import threading, time
+event, lock = threading.Event(), threading.Lock()
+def sleeper():
+    while True:
+        time.sleep(0.03)
+def waiter():
+    while True:
+        event.wait()
+        event.clear()
+def setter():
+    for i in range(50):
+        time.sleep(0.05)
+        event.set()
+for function in sleeper, waiter:
+    threading.Thread(target=function, daemon=True).start()
+setter()
+"""
+
+
+def test_functions_of_python():
+    """They are read while the thread waits, as samples have them."""
+    need_visits()
+    path, script = e.scratch("python.sysprof"), e.scratch("waits.py")
+    with open(script, "w", encoding="utf-8") as f:
+        f.write(PYTHON)
+    e.record("--wall", "--wall-cpu", "10%", "-o", path, "--", "python3", script)
+    ns = {}
+    for row in report(path, "function")["rows"]:
+        if row["state"] in ("sleep", "lock"):
+            ns[row["function"]] = ns.get(row["function"], 0) + row["ns"]
+    known = sum(ns.get(name, 0) for name in ("sleeper", "setter", "Condition.wait"))
+    assert known >= 0.95 * sum(ns.values()) > 5000 * MS, ns
 
 
 def test_threads_that_were_there():

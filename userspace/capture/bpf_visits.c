@@ -155,18 +155,22 @@ void bpf_visits__programs(const struct bpf_visits *v, int fds[VISIT_PROGRAMS])
 {
 	fds[VISIT_SCAN] = bpf_program__fd(v->skel->progs.scan);
 	fds[VISIT_ONE] = bpf_program__fd(v->skel->progs.visit);
+	fds[VISIT_PYTHON] = bpf_program__fd(v->skel->progs.visit_python);
+	fds[VISIT_FINISH] = bpf_program__fd(v->skel->progs.finish_visit);
 }
 
 int bpf_visits__run(int program, uint32_t tid)
 {
 	struct visit_request request = {.tid = tid};
 	LIBBPF_OPTS(bpf_test_run_opts, options);
+	int err;
 
 	if (tid) {
 		options.ctx_in = &request;
 		options.ctx_size_in = sizeof(request);
 	}
-	return bpf_prog_test_run_opts(program, &options);
+	err = bpf_prog_test_run_opts(program, &options);
+	return err ? err : (int)options.retval;
 }
 
 int bpf_visits__drain(struct bpf_visits *v, event_push_fn sink, void *context)

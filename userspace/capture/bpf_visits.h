@@ -22,13 +22,13 @@ void bpf_visits__free(struct bpf_visits *v);
 /* Shared with the process that visits. */
 struct visitor *bpf_visits__shared(struct bpf_visits *v);
 
-/* The two programs, for bpf_visits__run(). Owned by `v`. */
-enum { VISIT_SCAN, VISIT_ONE, VISIT_PROGRAMS };
+/* The programs, for bpf_visits__run(). Owned by `v`. */
+enum { VISIT_SCAN, VISIT_ONE, VISIT_PYTHON, VISIT_FINISH, VISIT_PROGRAMS };
 void bpf_visits__programs(const struct bpf_visits *v, int fds[VISIT_PROGRAMS]);
 
 /*
- * Runs VISIT_SCAN (tid 0), or VISIT_ONE for a thread. Needs no privileges but the descriptor. 0 or negative errno. May not
- * return.
+ * Runs VISIT_SCAN (tid 0), or another for a thread. Needs no privileges but the descriptor. What it returns (VISIT_NEXT_… of
+ * VISIT_ONE), or negative errno. May not return.
  */
 int bpf_visits__run(int program, uint32_t tid);
 

@@ -28,7 +28,7 @@ enum report_shape {
 /* What waiting time is divided by. */
 enum report_wall_by {
 	REPORT_WALL_STATE,
-	REPORT_WALL_FUNCTION, /* the innermost function of the program that waits, and how */
+	REPORT_WALL_FUNCTION, /* the innermost function of the program itself, and how it waits */
 	REPORT_WALL_THREAD,
 	REPORT_WALL_BY_COUNT
 };

@@ -76,17 +76,21 @@ static int add_states(const struct profile *p, const struct wall_totals *totals,
 	return err;
 }
 
-/* The innermost line of the program itself: the kernel's functions say how it waits, which is the state. */
+/*
+ * The innermost function of the program itself. Those of libraries and of the kernel say how it waits, which is the state: they are
+ * shown only if there is no other.
+ */
 static const struct profile_location *waiting_place(const struct profile *p, struct stack_id id)
 {
-	const struct profile_location *leaf = NULL;
+	const struct profile_location *leaf = &p->locations[p->stacks[id.v].location.v];
 
 	for (; id.v; id = p->stacks[id.v].parent) {
 		const struct profile_location *l = &p->locations[p->stacks[id.v].location.v];
 
-		leaf = leaf ? leaf : l;
-		if (l->category != CATEGORY_KERNEL)
+		if (l->category == CATEGORY_USER || l->category == CATEGORY_JIT)
 			return l;
+		if (leaf->category == CATEGORY_KERNEL)
+			leaf = l;
 	}
 	return leaf;
 }

@@ -54,6 +54,16 @@ static uint64_t next_random(struct visiting *v)
 	return v->random;
 }
 
+static void visit_one(uint32_t tid)
+{
+	int next = bpf_visits__run(CHILD_FIRST_FD + VISIT_ONE, tid);
+
+	if (next == VISIT_NEXT_PYTHON)
+		bpf_visits__run(CHILD_FIRST_FD + VISIT_PYTHON, tid);
+	if (next > VISIT_NEXT_NOTHING)
+		bpf_visits__run(CHILD_FIRST_FD + VISIT_FINISH, tid);
+}
+
 static void visit_all(struct visiting *v)
 {
 	struct visitor *shared = v->shared;
@@ -63,7 +73,7 @@ static void visit_all(struct visiting *v)
 		return;
 	for (uint32_t i = 0; i < shared->due_count && i < VISIT_DUE_MAX; i++) {
 		__atomic_store_n(&shared->visited, shared->due[i], __ATOMIC_RELAXED);
-		bpf_visits__run(CHILD_FIRST_FD + VISIT_ONE, shared->due[i]);
+		visit_one(shared->due[i]);
 	}
 	__atomic_store_n(&shared->visited, 0, __ATOMIC_RELAXED);
 	used = process_cpu();
