@@ -18,7 +18,7 @@
 #include "base/clocks.h"
 #include "base/io.h"
 #include "procfs/kernel_snapshot.h"
-#include "procfs/machine_facts.h"
+#include "procfs/process_facts.h"
 #include "stream/event_decode.h"
 #include "stream/meta.h"
 

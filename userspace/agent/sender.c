@@ -15,8 +15,10 @@
 
 #include "agent/answers.h"
 #include "agent/sink_private.h"
+#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/minmax.h"
+#include "base/output_file.h"
 #include "base/utf8.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
@@ -173,10 +175,47 @@ static int post(struct sink *s, const struct sink_request *r, struct spooled_req
 	return 0;
 }
 
+/* ---- a directory: a file for each request, and nothing in it is ever deleted ----------------- */
+
+/* The name has been on disk since it was made. */
+static bool is_file_name(const char *name)
+{
+	return *name && *name != '.' && !strchr(name, '/');
+}
+
+static void cleanup_place(struct output_place **place)
+{
+	output_place__free(*place);
+}
+
+/* Write a request's body as a file, whole or not at all. 0; -EINVAL: no name for a file; other errors of files. */
+static int write_to_directory(const char *directory, const struct sink_request *r)
+{
+	_cleanup_(cleanup_place) struct output_place *place = NULL;
+	_cleanup_free_ char *path = NULL;
+	struct output_file *file;
+	int err;
+
+	if (!is_file_name(r->path))
+		return -EINVAL;
+	if (asprintf(&path, "%s/%s", directory, r->path) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	err = output_place__open(path, OUTPUT_CHOSEN, &place);
+	if (!err)
+		err = output_file__open_at(place, &file);
+	if (err)
+		return err;
+	if (r->size)
+		fwrite(r->body, 1, r->size, output_file__stream(file));
+	return output_file__commit(file);
+}
+
 static enum sink_verdict write_file(struct sink *s, const struct sink_request *r)
 {
 	uint64_t begin = monotonic_ns();
-	int err = sink_directory__write(s->url, r);
+	int err = write_to_directory(s->url, r);
 
 	count_attempt(s, r, monotonic_ns() - begin, !err);
 	if (err)

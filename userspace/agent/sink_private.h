@@ -50,7 +50,4 @@ struct http_options sink_http_options(const struct sink_options *options);
 /* sender.c. One more turn of the thread; false: it is to end. */
 bool sender__turn(struct sink *s);
 
-/* Write a request's body as a file, whole or not at all. 0; -EINVAL: no name for a file; other errors of files. */
-int sink_directory__write(const char *directory, const struct sink_request *request);
-
 #endif

@@ -6,27 +6,98 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <sysprof/symbolizer.h>
+
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "base/utf8.h"
 #include "base/vec.h"
 #include "capture/features.h"
 #include "cli/commands.h"
 #include "cli/give_up.h"
 #include "cli/held_command.h"
-#include "cli/progress.h"
 #include "cli/record_options.h"
 #include "cli/serving.h"
 #include "cli/summary.h"
 #include "session/session.h"
 #include "stream/recording_file.h"
 
+#define PROGRESS_NS	100000000ull
 #define SILENCE_PERIODS 20 /* a target that used so much CPU must have been sampled */
+
+/* ---- progress -------------------------------------------------------------------------------- */
+
+/* What a terminal shows while we work: one line on stderr, rewritten in place. */
+struct progress {
+	bool wanted;		 /* stderr is a terminal and the user did not say -q */
+	bool shown;		 /* a line is on the screen */
+	unsigned long long last; /* CLOCK_MONOTONIC ns of the last line */
+};
+
+static void progress__init(struct progress *p, bool quiet)
+{
+	*p = (struct progress){.wanted = !quiet && isatty(STDERR_FILENO)};
+}
+
+/* Show this line instead of the last one, at most ten times a second. */
+__attribute__((format(printf, 2, 3))) static void progress__line(struct progress *p,
+								 const char *format, ...)
+{
+	va_list arguments;
+	unsigned long long now;
+
+	if (!p->wanted)
+		return;
+	now = monotonic_ns();
+	if (p->shown && now - p->last < PROGRESS_NS)
+		return;
+	p->last = now;
+	p->shown = true;
+	fputs("\r\033[K", stderr);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fflush(stderr);
+}
+
+/* Take the line away before something else is printed. */
+static void progress__clear(struct progress *p)
+{
+	if (!p->shown)
+		return;
+	p->shown = false;
+	fputs("\r\033[K", stderr);
+	fflush(stderr);
+}
+
+/* What is being done about symbols. */
+static void progress__symbols(struct progress *p, const struct symbolizer_progress *symbols)
+{
+	char name[256];
+
+	if (!symbols->file)
+		progress__line(p, "symbols: %zu of %zu addresses · Ctrl-C skips the rest",
+			       symbols->done, symbols->total);
+	else if (symbols->of_bytes)
+		progress__line(p, "debug file of %s: %.1f of %.1f MB",
+			       utf8_sanitize(name, sizeof(name), symbols->file),
+			       symbols->bytes / 1048576.0, symbols->of_bytes / 1048576.0);
+	else
+		progress__line(p, "debug file of %s: %.1f MB",
+			       utf8_sanitize(name, sizeof(name), symbols->file),
+			       symbols->bytes / 1048576.0);
+}
+
+/* ---- the recording --------------------------------------------------------------------------- */
 
 struct recording {
 	struct record_options options;

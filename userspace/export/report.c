@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "export/describe.h"
+#include "export/exporters.h"
 #include "export/report_private.h"
 
 static const char *const by_names[REPORT_BY_COUNT] = {
@@ -88,3 +89,20 @@ int report_write(const struct export_request *request, const struct report_optio
 	return options->shape == REPORT_TABLE ? write_table(request, options)
 					      : write_tree(request, options);
 }
+
+/* ---- the .txt format ------------------------------------------------------------------------- */
+
+static int write_text(const struct export_request *request)
+{
+	const struct report_options options = {.by = REPORT_FUNCTION};
+
+	return report_write(request, &options);
+}
+
+const struct exporter text_exporter = {
+	.name = "text",
+	.suffixes = (const char *const[]){".txt", NULL},
+	.description = "the functions with the most samples, as text",
+	.how_to_open = "read %s",
+	.write = write_text,
+};

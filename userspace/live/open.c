@@ -14,7 +14,7 @@
 #include "live/parts/parts.h"
 #include "live/parts/wall.h"
 #include "procfs/kernel_snapshot.h"
-#include "procfs/machine_facts.h"
+#include "procfs/process_facts.h"
 #include "live/live_private.h"
 #include "live/readers.h"
 #include "stream/event_decode.h"

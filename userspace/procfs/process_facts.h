@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Small facts about a process from /proc, as events. Neither waits for the process. */
+/* Small facts from /proc, as events: about a process, without waiting for it, and about the machine. */
 #ifndef PROCFS_PROCESS_FACTS_H
 #define PROCFS_PROCESS_FACTS_H
 
@@ -17,5 +17,8 @@ int process_facts__cgroup(int dir, const char *path, pid_t pid, uint64_t time, e
 /* A process without memory of its own, such as a kernel thread, causes no event. */
 int process_facts__memory(int dir, const char *path, pid_t pid, uint16_t flags, uint64_t time,
 			  event_push_fn push, void *context);
+
+/* The first group of <sysprof/meta_keys.h>. Unknown facts are left out. 0, or what `push` returned. */
+int machine_facts__emit(event_push_fn push, void *context, uint64_t time);
 
 #endif
