@@ -540,7 +540,7 @@ static void forget_all(struct putting_off *p)
 	symbolizer__free(p->symbolizer);
 	p->symbolizer = symbolizer__new();
 	assert_non_null(p->symbolizer);
-	symbolizer__keep_readers(p->symbolizer);
+	symbolizer__keep_readers(p->symbolizer, SYMBOLIZER_READERS_BYTES);
 }
 
 static void put_off_and_catch_up(struct putting_off *p)

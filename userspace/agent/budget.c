@@ -15,6 +15,7 @@
 #define RAISED_CPU  0.9	 /* of the limit: what a higher rate may come to, at most */
 #define CALM_MEMORY 0.75 /* of the limit */
 #define WORTH_CPU   0.2	 /* of the limit: less than that is not worth a step */
+#define FLOOR_CPU   0.5	 /* of the limit: samples that cost more justify the lowest rate */
 #define NEW_PART    0.3	 /* of a measurement in a smoothed figure */
 #define HZ_LEAST    7
 
@@ -158,11 +159,11 @@ static double over_share(const struct budget *b, enum budget_part part)
 
 static bool may_lower_rate(const struct budget *b, enum budget_step step)
 {
-	double share = PARTS[BUDGET_PART_TICKS].share * b->options.cpu;
+	double most = FLOOR_CPU * b->options.cpu;
 
 	/* the smoothed figure has part of a higher rate in it */
 	return step_hz(step) > HZ_LEAST ||
-	       (b->ticks > share && b->stats.cpu_by[BUDGET_PART_TICKS] > share);
+	       (b->ticks > most && b->stats.cpu_by[BUDGET_PART_TICKS] > most);
 }
 
 /* BUDGET_STEP_COUNT: none. Of the part that is most over its share, its first one; the rate's if there is no other. */

@@ -4,7 +4,7 @@
  *
  * Each part of the agent has a share of the budget, and steps that make it cheaper. Over the budget, the part that is
  * most over its share takes its next step; a part that costs next to nothing takes none, since that would save nothing. The
- * rate is lowered when no other step is left, and to 7 Hz only where the samples themselves are over their share.
+ * rate is lowered when no other step is left, and to 7 Hz only where the samples alone cost half of the budget.
  * Over the limit of memory, steps are taken in the order of BUDGET_STEPS. Steps are undone in reverse order.
  * It does nothing itself: no clock, no file, no session.
  *
