@@ -90,8 +90,8 @@ struct symbolizer_options {
 	/*
 	 * With `remember`, to save time: a module of which no child has to answer for an important address is not read.
 	 * Its addresses that no cache has stay without a name, until there are many of them in all calls: then it is read,
-	 * for an index. Important are those in one of a thousand samples (but one sample is not, if an index can be had), in a
-	 * module that was not read before in one of a hundred.
+	 * for an index. Important are those in one of a thousand samples, in a module that was not read before those in one
+	 * of a hundred and at least two.
 	 */
 	bool put_off_rare, put_off_new;
 	uint64_t samples; /* of all jobs */

@@ -92,7 +92,7 @@ static const char names_put_off[] = "some names and lines were put off, to save 
 /* Parts of all samples: less is rare, and too little for a file that was not read before. */
 #define RARE_PART    1000
 #define NEW_PART     100
-#define FEW_SAMPLES  2	 /* at a low rate one sample may be a large part */
+#define FEW_SAMPLES  2	 /* of a new file; at a low rate one may be a large part */
 #define PUT_OFF_MOST 256 /* addresses of a module that wait, over all calls */
 
 /* Are its addresses file offsets? */
@@ -258,8 +258,6 @@ static bool can_wait(const struct batch *b, const struct part *part)
 	for (size_t i = 0; i < part->indices.count; i++)
 		most = max_u64(most, samples[part->indices.data[i]]);
 	if (o->put_off_rare && are_few(b, most, RARE_PART))
-		return true;
-	if (o->put_off_rare && most < FEW_SAMPLES && symbol_cache__may_index(b->cache, &part->key))
 		return true;
 	return o->put_off_new && (most < FEW_SAMPLES || are_few(b, most, NEW_PART)) &&
 	       !symbol_cache__has_read(b->cache, &part->key);

@@ -630,13 +630,6 @@ bool symbol_cache__has_read(const struct symbol_cache *c, const struct symbol_ke
 	return false;
 }
 
-bool symbol_cache__may_index(const struct symbol_cache *c, const struct symbol_key *key)
-{
-	const struct module_answers *m = module_map__find(&c->modules, key);
-
-	return !m || !m->no_index;
-}
-
 size_t symbol_cache__put_off(struct symbol_cache *c, const struct symbol_key *key, size_t count)
 {
 	const struct module_answers new = {.key = *key, .state = SYMBOL_STATE_RESOLVED};

@@ -60,8 +60,6 @@ void symbol_cache__note_reading(struct symbol_cache *c, const struct symbol_key 
 				uint64_t index_cost);
 /* Has any of its addresses been answered for, with lines or without? */
 bool symbol_cache__has_read(const struct symbol_cache *c, const struct symbol_key *key);
-/* An index has not been made in vain, as far as it is noted. */
-bool symbol_cache__may_index(const struct symbol_cache *c, const struct symbol_key *key);
 /* So many addresses were not looked for, to save time; returns how many there are since the module was read. */
 size_t symbol_cache__put_off(struct symbol_cache *c, const struct symbol_key *key, size_t count);
 /*
