@@ -10,7 +10,7 @@ import os
 import random
 import time
 
-from libe2e import SYSPROF, Skip, alone, main, need_root, record, run, scratch, sysprof
+from libe2e import SYSPROF, Background, Skip, alone, main, need_root, record, run, scratch, sysprof, wait_for
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCHEMA = os.path.join(HERE, "..", "..", "docs", "diff.schema.json")
@@ -312,6 +312,71 @@ def test_c_program():
 def test_python_program():
     need_root()
     assert_found(script("old", 200), script("new", 1200), "parse_header")
+
+
+def appending(name, program):
+    """A script that notes its name, then runs the program."""
+    path = scratch("note-" + name)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"#!/bin/sh\necho {name} >>{scratch('order')}\necho output\nexec {' '.join(program)}\n")
+    os.chmod(path, 0o755)
+    return path
+
+
+@alone
+def test_compare():
+    """The order of the runs, the recordings that are kept, the comparison, and the exit code."""
+    need_root()
+    keep = scratch("kept-recordings")
+    os.mkdir(keep)
+    old, new = appending("old", [build("old", 1500)[0], "6000"]), appending("new", [build("new", 12000)[0], "6000"])
+    result = sysprof("compare", "-n", "6", "--view", "share", "--fail-if", "function parse_header > 20%", "--keep", keep,
+                     "--json", "--", old, "--", "---", new, "---", timeout=120)
+    found = json.loads(result.out)
+    assert result.status == 3 and found["runs_measured"] and found["level"] == 0.05, (result.status, found["sentence"])
+    assert any("parse_header" in row["path"] for row in found["rows"]), found["rows"]
+    assert found["elapsed"]["old"]["value"] > 0
+    with open(scratch("order"), encoding="utf-8") as file:
+        assert file.read().split() == ["new", "old", *["old", "new", "new", "old"] * 3]
+    kept = sorted(os.listdir(keep))
+    assert kept == [f"{side}-{i}.sysprof" for side in ("new", "old") for i in range(1, 7)], kept
+    again = diff("--view", "share", *[f"{keep}/old-{i}.sysprof" for i in range(1, 7)], "--",
+                 *[f"{keep}/new-{i}.sysprof" for i in range(1, 7)])
+    assert again["tests"] == found["tests"]
+
+
+@alone
+def test_compare_until_answered():
+    """With --max the level is shared out; where nothing is to be found, all pairs are recorded."""
+    need_root()
+    same = appending("same", [build("same", 1500)[0], "1500"])
+    result = sysprof("compare", "-n", "3", "--max", "7", "--json", "--fail-if", "function parse_header > 0.01%",
+                     "--view", "share", "--", same, "---", same, timeout=120)
+    found = json.loads(result.out)
+    assert abs(found["level"] - 0.05 / 3) < 1e-8, found["level"]
+    assert result.status == (4 if found["old"]["files"] == 7 else 3 if found["rows"] else 0), found["sentence"]
+
+
+@alone
+def test_compare_fails():
+    """A command that fails, one that does not exist, usage, a signal: nothing is left in the temporary directory."""
+    need_root()
+    place = scratch("temporary")
+    os.mkdir(place)
+    env = {**os.environ, "TMPDIR": place}
+    good = build("good", 1500)
+    for old, new in (["/bin/false"], good), (good, ["/bin/false"]), (good, [scratch("missing")]):
+        result = sysprof("compare", "-n", "3", "--", *old, "---", *new, env=env)
+        assert result.status == 1 and "nothing was compared" in result.err and not result.out, result
+    for words in [], ["--"], ["--", "a"], ["--", "a", "---"], ["--", "---", "b"], ["-n", "2", "--", "a", "---", "b"], \
+            ["-n", "5", "--max", "4", "--", "a", "---", "b"], ["a", "--", "a", "---", "b"]:
+        assert sysprof("compare", *words, env=env).status == 2, words
+    with Background(SYSPROF, "compare", "--", "/bin/sleep", "5", "---", "/bin/sleep", "5", env=env) as running:
+        wait_for(lambda: os.listdir(place) and os.listdir(os.path.join(place, os.listdir(place)[0])), 20)
+        time.sleep(0.5)
+        running.p.terminate()
+        assert running.p.wait(20) == 1
+    assert not os.listdir(place)
 
 
 if __name__ == "__main__":

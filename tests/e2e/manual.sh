@@ -26,7 +26,7 @@ of_program() { # command
 	"$SYSPROF" help "$1" | grep -oE -- '^ *(-., )?--[a-z][a-z-]+' | grep -oE -- '--.*' | sort -u
 }
 
-for command in record convert report diff open agent; do
+for command in record convert report diff compare open agent; do
 	of_program "$command" >"$SCRATCH/program"
 	of_page "$(echo "$command" | tr '[:lower:]' '[:upper:]')" >"$SCRATCH/manual"
 	[ -s "$SCRATCH/program" ] || { echo "the program names no option of $command"; exit 1; }

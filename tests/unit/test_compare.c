@@ -356,7 +356,7 @@ static const struct compare_row *row_of(const struct trial *t, const char *funct
 
 static bool has_alarm(const struct trial *t)
 {
-	return t->result->row_count || t->result->tests[0].q <= COMPARE_FALSE_DISCOVERIES;
+	return t->result->row_count || t->result->tests[0].found;
 }
 
 static unsigned int alarms(unsigned int pairs, size_t files, const struct recording *r,

@@ -6,8 +6,8 @@
 #include "base/log.h"
 
 const struct command *const commands[] = {
-	&cmd_record, &cmd_convert,  &cmd_report, &cmd_diff, &cmd_open,
-	&cmd_agent,  &cmd_perf_map, &cmd_check,	 NULL,
+	&cmd_record, &cmd_convert, &cmd_report,	  &cmd_diff,  &cmd_compare,
+	&cmd_open,   &cmd_agent,   &cmd_perf_map, &cmd_check, NULL,
 };
 
 int usage_error(const struct command *command, const char *format, ...)

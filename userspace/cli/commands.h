@@ -37,6 +37,7 @@ extern const struct command cmd_record;
 extern const struct command cmd_convert;
 extern const struct command cmd_report;
 extern const struct command cmd_diff;
+extern const struct command cmd_compare;
 extern const struct command cmd_open;
 extern const struct command cmd_agent;
 extern const struct command cmd_perf_map;

@@ -262,6 +262,7 @@ static void set_run_noise(struct comparison *c)
 	struct compare_result *r = &c->result;
 
 	r->runs_measured = c->series.by_file;
+	r->has_elapsed = c->series.by_file && !file_without(c, is_run);
 	r->noise_assumed = !r->runs_measured && c->options.run_noise < 0;
 	r->run_noise = r->runs_measured		  ? NAN
 		       : c->options.run_noise < 0 ? COMPARE_RUN_NOISE
@@ -293,7 +294,7 @@ static int find_detectable(const struct comparison *c, double share, double *det
 	if (!count)
 		return 0;
 	qsort(errors, count, sizeof(*errors), compare_numbers);
-	p = COMPARE_FALSE_DISCOVERIES / weights *
+	p = c->result.level / weights *
 	    sqrt(share * (1 - share) *
 		 (double)(c->series.side[0].tick_sum + c->series.side[1].tick_sum));
 	*detectable = (student_t(fmin(p, 1), INFINITY) + POWER_Z) * errors[count / 2];
@@ -309,7 +310,7 @@ static int set_detectable(struct comparison *c)
 		err = find_detectable(c, 0.01, &c->result.detectable[2]);
 	c->result.detectable[0] =
 		whole->relative_error > 0
-			? (student_t(INTERVAL_P, whole->difference.freedom) + POWER_Z) *
+			? (student_t(c->result.level, whole->difference.freedom) + POWER_Z) *
 				  whole->relative_error
 			: NAN;
 	return err;
@@ -321,6 +322,7 @@ static int compare(struct comparison *c, struct failure *failure)
 {
 	int err;
 
+	c->result.level = COMPARE_LEVEL / (c->options.looks ? c->options.looks : 1);
 	sum_sides(c);
 	set_doubts(&c->result);
 	err = choose_view(c, failure);

@@ -39,15 +39,16 @@ enum compare_view {
 		COMPARE_VIEW_COUNT
 };
 
-#define COMPARE_FILES_MAX	  200 /* of both sides */
-#define COMPARE_RUNS_MIN	  3 /* files a side from which on the variance of runs is measured */
-#define COMPARE_FALSE_DISCOVERIES 0.05
-#define COMPARE_RUN_NOISE	  0.10 /* of one run, if nothing else is known */
+#define COMPARE_FILES_MAX 200 /* of both sides */
+#define COMPARE_RUNS_MIN  3   /* files a side from which on the variance of runs is measured */
+#define COMPARE_LEVEL	  0.05
+#define COMPARE_RUN_NOISE 0.10 /* of one run, if nothing else is known */
 
 struct compare_options {
 	enum compare_view view;
 	double work[COMPARE_SIDES]; /* units of work in each file of a side; 0: unknown */
 	double run_noise;	    /* relative standard deviation of a run; negative: unknown */
+	unsigned int looks; /* how often the question is put, with more files each time; 0 is 1 */
 };
 
 /* A part of a profile: ns from its start; `until` 0: to its end. */
@@ -114,6 +115,7 @@ struct compare_test {
 	double relative, relative_low, relative_high; /* difference ÷ OLD */
 	double relative_error;			      /* standard error of log(NEW ÷ OLD) */
 	double p, q;
+	bool found;    /* q is within the level */
 	double weight; /* its part of the false discoveries that are allowed */
 };
 #define COMPARE_WHOLE UINT32_MAX
@@ -134,6 +136,7 @@ struct compare_side_sum {
 
 struct compare_result {
 	enum compare_view view;
+	double level; /* of false discoveries, and outside of an interval: COMPARE_LEVEL ÷ looks */
 	bool runs_measured; /* the variance is that of the files of a side */
 	double run_noise;   /* else: what is assumed of a run */
 	bool noise_assumed; /* and it was not given */
@@ -143,6 +146,8 @@ struct compare_result {
 		[COMPARE_DOUBT_COUNT]; /* shares of the whole that may be missing on one side only */
 	bool refused;		       /* a doubt is so large that no verdict is given … */
 	enum compare_doubt refused_for;
+	bool has_elapsed;		  /* of runs that were measured: */
+	struct compare_test elapsed;	  /* their time by the clock, ns */
 	const struct compare_test *tests; /* [0] is the whole */
 	size_t test_count;
 	const struct compare_row *rows; /* largest difference first; what has moved comes last */

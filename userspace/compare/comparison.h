@@ -5,8 +5,6 @@
 
 #include "compare/series.h"
 
-#define INTERVAL_P 0.05 /* intervals are of 95 % */
-
 struct comparison {
 	struct merged merged;
 	struct compare_options options;
@@ -26,10 +24,5 @@ int comparison__test(struct comparison *c);
 
 /* verdicts.c: which of the differences are rows, and what they are. 0 or -ENOMEM. */
 int comparison__judge(struct comparison *c);
-
-static inline bool compare_test__is_found(const struct compare_test *test)
-{
-	return test->q <= COMPARE_FALSE_DISCOVERIES;
-}
 
 #endif

@@ -77,6 +77,18 @@ static void write_test_members(struct json_writer *w, const struct compare_outpu
 	key_number(w, "q", t->q);
 }
 
+static void write_elapsed(struct json_writer *w, const struct compare_test *t)
+{
+	json_key_object(w, "elapsed");
+	write_estimate(w, "old", &t->side[COMPARE_OLD]);
+	write_estimate(w, "new", &t->side[COMPARE_NEW]);
+	key_number(w, "relative", t->relative);
+	key_number(w, "relative_low", t->relative_low);
+	key_number(w, "relative_high", t->relative_high);
+	key_number(w, "p", t->p);
+	json_end_object(w);
+}
+
 static void write_row(struct json_writer *w, const struct compare_output *o,
 		      const struct compare_row *row)
 {
@@ -154,12 +166,15 @@ int compare_write_json(const struct compare_output *o, FILE *out)
 	JSON_COLUMN(&w, "files", comparison__file_count(c), write_file(&w, comparison__file(c, i)));
 	for (int i = 0; i < COMPARE_SIDES; i++)
 		write_side(&w, &r->side[i], side_names[i]);
+	key_number(&w, "level", r->level);
 	json_key_bool(&w, "runs_measured", r->runs_measured);
 	key_number(&w, "run_noise", r->run_noise);
 	json_key_bool(&w, "run_noise_assumed", r->noise_assumed);
 	key_number(&w, "reference", r->reference);
 	json_key_bool(&w, "refused", r->refused);
 	write_detectable(&w, r);
+	if (r->has_elapsed)
+		write_elapsed(&w, &r->elapsed);
 	JSON_COLUMN(&w, "rules", o->rule_count, write_rule(&w, o, i));
 	write_tests(&w, o);
 	json_end_object(&w);

@@ -14,6 +14,8 @@ void compare_sentence(const struct compare_output *o, char text[SENTENCE_SIZE]);
 /* What a side is: files, samples, time, losses. */
 void compare_side_sentence(const struct compare_output *o, enum compare_side side,
 			   char text[SENTENCE_SIZE]);
+/* How long the runs took by the clock; false: nothing is known of it. */
+bool compare_elapsed_sentence(const struct compare_output *o, char text[SENTENCE_SIZE]);
 /* How the variance of runs is known. */
 void compare_noise_sentence(const struct compare_output *o, char text[SENTENCE_SIZE]);
 /* The smallest change that could have been found. */

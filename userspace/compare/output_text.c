@@ -48,6 +48,8 @@ static void write_head(const struct compare_output *o, const char *before, FILE 
 		compare_side_sentence(o, (enum compare_side)i, text);
 		fprintf(out, "%s%s: %s\n", before, i == COMPARE_OLD ? "OLD" : "NEW", text);
 	}
+	if (compare_elapsed_sentence(o, text))
+		fprintf(out, "%selapsed: %s\n", before, text);
 	compare_noise_sentence(o, text);
 	fprintf(out, "%snoise of runs: %s\n", before, text);
 	compare_detectable_sentence(o, text);
@@ -88,8 +90,10 @@ static void write_row(const struct compare_output *o, const struct compare_row *
 int compare_write_text(const struct compare_output *o, FILE *out)
 {
 	size_t shown = min_u64(o->result->row_count, o->top);
-	char text[SENTENCE_SIZE];
+	char text[SENTENCE_SIZE], difference[40];
 
+	snprintf(difference, sizeof(difference), "DIFFERENCE (%.3g %% interval)",
+		 100 * (1 - o->result->level));
 	compare_sentence(o, text);
 	fprintf(out, "%s\n", text);
 	write_rulings(o, "", out);
@@ -97,8 +101,8 @@ int compare_write_text(const struct compare_output *o, FILE *out)
 	write_head(o, "# ", out);
 	if (shown) {
 		fprintf(out, "# %s\n", unit_of(o));
-		fprintf(out, "\n%11s  %11s  %-27s  %6s  %-7s  %s\n", "OLD", "NEW",
-			"DIFFERENCE (95 % interval)", "q", "VERDICT", "FUNCTION");
+		fprintf(out, "\n%11s  %11s  %-27s  %6s  %-7s  %s\n", "OLD", "NEW", difference, "q",
+			"VERDICT", "FUNCTION");
 	}
 	for (size_t i = 0; i < shown; i++)
 		write_row(o, &o->result->rows[i], out);
@@ -109,7 +113,7 @@ int compare_write_text(const struct compare_output *o, FILE *out)
 
 /* ---- Markdown -------------------------------------------------------------------------------- */
 
-#define MARKDOWN_ROWS 9 /* so that all of it has 20 lines */
+#define MARKDOWN_ROWS 8 /* so that all of it has 20 lines */
 
 /* For a cell: no line ends, which names do not have, no bars, no ends of code. */
 static void write_cell(const char *text, FILE *out)
@@ -149,9 +153,10 @@ int compare_write_markdown(const struct compare_output *o, FILE *out)
 		fputc('\n', out);
 	write_rulings(o, "- ", out);
 	if (shown)
-		fputs("\n| OLD | NEW | difference (95 %) | q | verdict | where |\n"
-		      "|--:|--:|:--|--:|:--|:--|\n",
-		      out);
+		fprintf(out,
+			"\n| OLD | NEW | difference (%.3g %%) | q | verdict | where |\n"
+			"|--:|--:|:--|--:|:--|:--|\n",
+			100 * (1 - o->result->level));
 	for (size_t i = 0; i < shown; i++)
 		write_markdown_row(o, &o->result->rows[i], out);
 	fputc('\n', out);

@@ -79,7 +79,7 @@ static enum compare_answer judge_test(const struct compare_rule *rule,
 {
 	const struct compare_test *t = &result->tests[test];
 	const struct compare_row *row = row_of(result, test);
-	bool found = test == 0 || compare_test__is_found(t);
+	bool found = test == 0 || t->found;
 	/* the whole is exact but in the share view */
 	bool doubtful = (test || result->view == COMPARE_SHARE) &&
 			compare_test__is_doubtful(t, result);

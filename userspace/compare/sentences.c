@@ -176,7 +176,7 @@ void compare_sentence(const struct compare_output *o, char text[SENTENCE_SIZE])
 	const struct compare_test *whole = &r->tests[0];
 	size_t rows = rows_not_moved(r);
 	struct sentence s = {text, 0, SENTENCE_SIZE};
-	bool found = compare_test__is_found(whole) && whole->relative != 0;
+	bool found = whole->found && whole->relative != 0;
 	bool less = whole->relative < 0;
 
 	*text = '\0';
@@ -224,6 +224,20 @@ void compare_side_sentence(const struct compare_output *o, enum compare_side sid
 	add(&s, "; %.1f %% lost, %.1f %% with an incomplete stack, %.1f %% without a name",
 	    100 * sum->doubt[COMPARE_DOUBT_LOST], 100 * sum->doubt[COMPARE_DOUBT_CUT],
 	    sum->samples ? 100 * (double)sum->unnamed / (double)sum->samples : 0);
+}
+
+bool compare_elapsed_sentence(const struct compare_output *o, char text[SENTENCE_SIZE])
+{
+	const struct compare_test *t = &o->result->elapsed;
+	char old[VALUE_SIZE], new[VALUE_SIZE], change[3 * VALUE_SIZE];
+
+	if (!o->result->has_elapsed)
+		return false;
+	time_value(t->side[COMPARE_OLD].value, old);
+	time_value(t->side[COMPARE_NEW].value, new);
+	compare_change(o, t, change);
+	snprintf(text, SENTENCE_SIZE, "%s and %s a run, %s", old, new, change);
+	return true;
 }
 
 void compare_noise_sentence(const struct compare_output *o, char text[SENTENCE_SIZE])

@@ -186,7 +186,7 @@ static struct estimate estimate_pooled(const struct comparison *c, const struct 
 	return e;
 }
 
-static void set_relative(struct compare_test *t)
+static void set_relative(struct compare_test *t, double level)
 {
 	const struct estimate *o = &t->side[COMPARE_OLD], *n = &t->side[COMPARE_NEW];
 	struct estimate logs;
@@ -198,7 +198,7 @@ static void set_relative(struct compare_test *t)
 	logs = difference_of((struct estimate){0, o->variance / (o->value * o->value), o->freedom},
 			     (struct estimate){0, n->variance / (n->value * n->value), n->freedom});
 	t->relative_error = sqrt(logs.variance);
-	half = t->relative_error * student_t(INTERVAL_P, logs.freedom);
+	half = t->relative_error * student_t(level, logs.freedom);
 	t->relative = n->value / o->value - 1;
 	t->relative_low = (t->relative + 1) * exp(-half) - 1;
 	t->relative_high = (t->relative + 1) * exp(half) - 1;
@@ -221,10 +221,35 @@ static void make_test(const struct comparison *c, size_t number, bool is_self,
 	t->p = p_of(t->difference);
 	half = sqrt(t->difference.variance);
 	if (half > 0)
-		half *= student_t(INTERVAL_P, t->difference.freedom);
+		half *= student_t(c->result.level, t->difference.freedom);
 	t->low = t->difference.value - half;
 	t->high = t->difference.value + half;
-	set_relative(t);
+	set_relative(t, c->result.level);
+}
+
+/* How long the runs took. The samples say nothing about it, so it is not in the family of tests. */
+static void set_elapsed(struct comparison *c)
+{
+	struct compare_test *t = &c->result.elapsed;
+
+	*t = (struct compare_test){.function = COMPARE_WHOLE};
+	for (int i = 0; i < COMPARE_SIDES; i++) {
+		const struct series_side *side = &c->series.side[i];
+		double sum = 0, squares = 0, files = (double)side->slots;
+
+		for (size_t j = 0; j < side->slots; j++)
+			sum += (double)c->merged.files.data[side->file[j]].facts.duration_ns;
+		for (size_t j = 0; j < side->slots; j++)
+			squares +=
+				pow((double)c->merged.files.data[side->file[j]].facts.duration_ns -
+					    sum / files,
+				    2);
+		t->side[i] = (struct estimate){sum / files, squares / (files - 1) / files,
+					       files - 1};
+	}
+	t->difference = difference_of(t->side[COMPARE_OLD], t->side[COMPARE_NEW]);
+	t->p = p_of(t->difference);
+	set_relative(t, c->result.level);
 }
 
 /* ---- what the share view takes as unchanged -------------------------------------------------- */
@@ -238,8 +263,7 @@ static void set_amounts(struct comparison *c)
 /* The function whose own code differs most, among those that differ for certain; 0: none does. */
 static size_t most_changed(const struct comparison *c)
 {
-	double most = 0,
-	       level = COMPARE_FALSE_DISCOVERIES / (double)max_u64(c->series.count - 1, 1);
+	double most = 0, level = c->result.level / (double)max_u64(c->series.count - 1, 1);
 	size_t found = 0;
 
 	for (size_t i = 1; i < c->series.count; i++) {
@@ -357,11 +381,19 @@ static int add_tests(struct comparison *c)
 	return 0;
 }
 
+static void set_q(struct compare_test *t, double q, double level)
+{
+	t->q = q;
+	t->found = q <= level;
+}
+
 int comparison__test(struct comparison *c)
 {
 	_cleanup_free_ double *p = NULL, *weight = NULL, *q = NULL;
 	int err = find_reference(c);
 
+	if (c->result.has_elapsed)
+		set_elapsed(c);
 	c->total_test = calloc(c->series.count, sizeof(*c->total_test));
 	c->self_test = calloc(c->series.count, sizeof(*c->self_test));
 	if (err || !c->total_test || !c->self_test)
@@ -378,6 +410,6 @@ int comparison__test(struct comparison *c)
 	}
 	err = false_discovery_rates(p, weight, q, c->tests.count);
 	for (size_t i = 0; i < c->tests.count && !err; i++)
-		c->tests.data[i].q = q[i];
+		set_q(&c->tests.data[i], q[i], c->result.level);
 	return err;
 }

@@ -86,9 +86,9 @@ static int collect_found(struct judging *j)
 		const struct compare_test *self = &c->tests.data[c->self_test[i]];
 		struct found f = {.number = i, .function = c->series.functions[i].function};
 
-		if (compare_test__is_found(total))
+		if (total->found)
 			f.test = total;
-		else if (c->self_test[i] && compare_test__is_found(self))
+		else if (c->self_test[i] && self->found)
 			f.test = self;
 		if (f.test)
 			j->found[j->count++] = f;
@@ -210,7 +210,7 @@ static double made_up_by(const struct judging *j, uint32_t node, double differen
 	if (!number || j->own[node] * difference >= 0)
 		return 0;
 	t = &c->tests.data[c->self_test[number] ? c->self_test[number] : c->total_test[number]];
-	return compare_test__is_found(t) ? fabs(j->own[node]) : 0;
+	return t->found ? fabs(j->own[node]) : 0;
 }
 
 /* Is it certain that a test's difference is small against `difference`? */

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/diffing.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/output_file.h"
+#include "base/parse.h"
+#include "base/suffix.h"
+#include "cli/inputs.h"
+#include "cli/summary.h"
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+/* "12000", or "12000 requests". */
+static int take_work(const struct given_option *o, unsigned int sides)
+{
+	struct diffing *arguments = o->fields;
+	const char *blank = strchr(o->value, ' ');
+	size_t size = blank ? (size_t)(blank - o->value) : strlen(o->value);
+	char number[32];
+	uint64_t work;
+
+	if (size >= sizeof(number) || (blank && !blank[1]))
+		return -EINVAL;
+	memcpy(number, o->value, size);
+	number[size] = '\0';
+	if (parse_u64(number, 1, UINT64_C(1) << 53, &work))
+		return -EINVAL;
+	for (int i = 0; i < COMPARE_SIDES; i++)
+		if (sides & 1u << i)
+			arguments->compare.work[i] = (double)work;
+	if (blank)
+		arguments->unit = blank + 1;
+	return 0;
+}
+
+int diffing__take_per(const struct given_option *o)
+{
+	return take_work(o, 3);
+}
+
+int diffing__take_per_old(const struct given_option *o)
+{
+	return take_work(o, 1u << COMPARE_OLD);
+}
+
+int diffing__take_per_new(const struct given_option *o)
+{
+	return take_work(o, 1u << COMPARE_NEW);
+}
+
+int diffing__take_view(const struct given_option *o)
+{
+	struct diffing *arguments = o->fields;
+
+	for (int i = 0; i < COMPARE_VIEW_COUNT; i++)
+		if (i != COMPARE_WORK &&
+		    !strcmp(o->value, compare_view_name((enum compare_view)i))) {
+			arguments->compare.view = (enum compare_view)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+int diffing__take_run_noise(const struct given_option *o)
+{
+	return parse_share(o->value, &((struct diffing *)o->fields)->compare.run_noise);
+}
+
+int diffing__take_rule(const struct given_option *o)
+{
+	struct diffing *arguments = o->fields;
+
+	if (arguments->rule_count == DIFFING_RULES_MAX)
+		return fail(o->failure, -E2BIG, "more than %d rules", DIFFING_RULES_MAX);
+	return compare_rule__parse(&arguments->rules[arguments->rule_count++], o->value);
+}
+
+int diffing__check(const struct diffing *d, const struct command *command)
+{
+	const double *work = d->compare.work;
+
+	if (!(work[COMPARE_OLD] > 0) != !(work[COMPARE_NEW] > 0))
+		return usage_error(command, "--per-old and --per-new need each other");
+	if (work[COMPARE_OLD] > 0 && d->compare.view != COMPARE_AUTO)
+		return usage_error(command, "--per and --view exclude each other");
+	return 0;
+}
+
+/* ---- work ------------------------------------------------------------------------------------ */
+
+/* "10s" or "10"; 0 is one as well. */
+static int parse_time(const char *text, size_t size, uint64_t *ns)
+{
+	char copy[32];
+
+	if (size && text[size - 1] == 's')
+		size--;
+	if (!size || size >= sizeof(copy))
+		return -EINVAL;
+	memcpy(copy, text, size);
+	copy[size] = '\0';
+	*ns = 0;
+	return strspn(copy, "0.") == size ? 0 : parse_seconds(copy, ns);
+}
+
+/*
+ * "FILE@10s-20s", "FILE@10s-": a part of its time, unless a file has that very name. Cuts it off the path. False: all of
+ * the file.
+ */
+static bool take_range(char *path, struct compare_range *range)
+{
+	char *at = strrchr(path, '@'), *dash = at ? strchr(at, '-') : NULL;
+
+	*range = (struct compare_range){};
+	if (!dash || !access(path, F_OK) ||
+	    parse_time(at + 1, (size_t)(dash - at - 1), &range->from) ||
+	    (dash[1] && parse_time(dash + 1, strlen(dash + 1), &range->until)) ||
+	    (dash[1] && range->until <= range->from))
+		return false;
+	*at = '\0';
+	return true;
+}
+
+static int add_file(struct comparison *c, enum compare_side side, const char *name,
+		    struct failure *failure)
+{
+	const struct replay_options replay = {.symbols = {.cache = true}};
+	_cleanup_free_ char *path = strdup(name);
+	struct compare_range range;
+	struct input input = {};
+	bool is_part;
+	int err;
+
+	if (!path)
+		return fail(failure, -ENOMEM, "cannot compare: out of memory");
+	is_part = take_range(path, &range);
+	err = input__open(path, &replay, &input);
+	if (err)
+		return fail(failure, err, "cannot compare without %s", name);
+	err = comparison__add(c, side, name, input.profile, is_part ? &range : NULL, failure);
+	input__close(&input);
+	return err;
+}
+
+/* One file at a time is in memory. */
+static int add_files(struct comparison *c, const struct diffing *arguments, struct failure *failure)
+{
+	int err = 0;
+
+	for (int side = 0; side < COMPARE_SIDES; side++)
+		for (size_t i = 0; i < arguments->file_count[side] && !err; i++)
+			err = add_file(c, (enum compare_side)side, arguments->files[side][i],
+				       failure);
+	return err;
+}
+
+static int write_to(FILE *out, const struct diffing *arguments, const struct compare_output *output)
+{
+	const char *path = arguments->output ? arguments->output : "";
+
+	if (arguments->format == DIFF_JSON || has_suffix(path, ".json"))
+		return compare_write_json(output, out);
+	if (arguments->format == DIFF_MARKDOWN || has_suffix(path, ".md"))
+		return compare_write_markdown(output, out);
+	return compare_write_text(output, out);
+}
+
+static int write_output(const struct diffing *arguments, const struct compare_output *output)
+{
+	struct output_file *file;
+	int err;
+
+	if (!arguments->output) {
+		err = write_to(stdout, arguments, output);
+		return !err && (fflush(stdout) || ferror(stdout)) ? -EIO : err;
+	}
+	err = output_file__open(arguments->output, &file);
+	if (err)
+		return err;
+	err = write_to(output_file__stream(file), arguments, output);
+	if (err) {
+		output_file__abort(file);
+		return err;
+	}
+	return output_file__commit(file);
+}
+
+static enum compare_answer worst_of(const struct compare_ruling *rulings, size_t count)
+{
+	enum compare_answer worst = COMPARE_NOT_WORSE;
+
+	for (size_t i = 0; i < count; i++)
+		if (rulings[i].answer > worst)
+			worst = rulings[i].answer;
+	return worst;
+}
+
+static int finish(struct comparison *c, const struct diffing *arguments, bool write,
+		  enum compare_answer *answer, struct failure *failure)
+{
+	struct compare_ruling rulings[DIFFING_RULES_MAX];
+	const struct compare_result *result;
+	int err = comparison__finish(c, &arguments->compare, &result, failure);
+	struct compare_output output = {.comparison = c,
+					.rules = arguments->rules,
+					.rulings = rulings,
+					.rule_count = arguments->rule_count,
+					.top = arguments->top,
+					.unit = arguments->unit};
+
+	if (err)
+		return err;
+	output.result = result;
+	for (size_t i = 0; i < arguments->rule_count; i++)
+		rulings[i] = compare_rule__apply(&arguments->rules[i], c, result);
+	*answer = worst_of(rulings, arguments->rule_count);
+	if (!arguments->rule_count)
+		*answer = result->tests[0].found || result->row_count ? COMPARE_WORSE
+								      : COMPARE_CANNOT_TELL;
+	err = write ? write_output(arguments, &output) : 0;
+	if (err)
+		return fail(failure, err, "cannot write %s: %s",
+			    arguments->output ? arguments->output : "the comparison",
+			    strerror(-err));
+	return 0;
+}
+
+int diffing__run(const struct diffing *d, bool write, enum compare_answer *answer)
+{
+	struct failure failure = {};
+	struct comparison *c = comparison__new();
+	int err = c ? add_files(c, d, &failure)
+		    : fail(&failure, -ENOMEM, "cannot compare: out of memory");
+
+	if (!err)
+		err = finish(c, d, write, answer, &failure);
+	if (err)
+		print_failure(&failure);
+	comparison__free(c);
+	return err;
+}
+
+int diffing__exit_code(const struct diffing *d, enum compare_answer answer)
+{
+	static const int codes[] = {[COMPARE_NOT_WORSE] = EXIT_DONE,
+				    [COMPARE_CANNOT_TELL] = EXIT_CANNOT_TELL,
+				    [COMPARE_WORSE] = EXIT_WORSE};
+
+	return d->rule_count ? codes[answer] : EXIT_DONE;
+}

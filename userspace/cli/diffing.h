@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What diff and compare have in common: options, files read, the comparison written, the exit code. */
+#ifndef CLI_DIFFING_H
+#define CLI_DIFFING_H
+
+#include "cli/commands.h"
+#include "compare/compare.h"
+
+#define DIFFING_RULES_MAX   64
+#define DIFFING_TOP_DEFAULT 20
+#define DIFFING_TOP_MAX	    1000000
+
+enum diff_format { DIFF_TEXT, DIFF_JSON, DIFF_MARKDOWN };
+
+/* The first member of what a command's options are taken to. */
+struct diffing {
+	struct compare_options compare;
+	struct compare_rule rules[DIFFING_RULES_MAX];
+	size_t rule_count;
+	unsigned int format, top;
+	const char *output, *unit;
+	char **files[COMPARE_SIDES];
+	size_t file_count[COMPARE_SIDES];
+};
+
+#define DIFFING_DEFAULTS                                                                           \
+	{                                                                                          \
+		.compare = {.run_noise = -1}, .top = DIFFING_TOP_DEFAULT                           \
+	}
+
+take_option_fn diffing__take_per, diffing__take_per_old, diffing__take_per_new, diffing__take_view,
+	diffing__take_run_noise, diffing__take_rule;
+
+/* Rows of an option table. */
+/* clang-format off */
+#define DIFFING_ROWS                                                                               \
+	{"view", .has_value = true, .take = diffing__take_view,                                    \
+	 .expected = "auto, share, second or run"},                                                \
+	{"per", .has_value = true, .take = diffing__take_per,                                      \
+	 .expected = "a number of units of work, as in 12000 or '12000 requests'"},                \
+	{"per-old", .has_value = true, .take = diffing__take_per_old,                              \
+	 .expected = "a number of units of work"},                                                 \
+	{"per-new", .has_value = true, .take = diffing__take_per_new,                              \
+	 .expected = "a number of units of work"},                                                 \
+	{"run-noise", .has_value = true, .take = diffing__take_run_noise,                          \
+	 .expected = "a share, as in 3% or 0.03"},                                                 \
+	{"fail-if", .has_value = true, .take = diffing__take_rule,                                 \
+	 .expected = "a rule, as in 'total > 2%' or 'function parse_* > 5%'"},                     \
+	{"top", .has_value = true, .take = option_number, .field = offsetof(struct diffing, top),  \
+	 .min = 1, .max = DIFFING_TOP_MAX, .expected = "a number of rows"},                        \
+	{"json", .take = option_choose, .field = offsetof(struct diffing, format),                 \
+	 .min = DIFF_JSON},                                                                        \
+	{"markdown", .take = option_choose, .field = offsetof(struct diffing, format),             \
+	 .min = DIFF_MARKDOWN},                                                                    \
+	{"output", 'o', .has_value = true, .take = option_text,                                    \
+	 .field = offsetof(struct diffing, output)}
+/* clang-format on */
+
+/* Do the options go together? 0, or EXIT_USAGE after a message. */
+int diffing__check(const struct diffing *d, const struct command *command);
+
+/*
+ * Reads and compares the files. `write`: also writes the comparison. *answer: the worst of the rules; without rules whether
+ * any difference was found: COMPARE_WORSE, or COMPARE_CANNOT_TELL. 0 or negative errno after a message.
+ */
+int diffing__run(const struct diffing *d, bool write, enum compare_answer *answer);
+
+/* The exit code by the rules. */
+int diffing__exit_code(const struct diffing *d, enum compare_answer answer);
+
+#endif
