@@ -19,6 +19,8 @@ static size_t make_good(uint8_t *to, size_t max_size)
 	const struct symbol_frame frames[] = {
 		{.function = "inner", .function_address = UINT64_MAX, .file = "a.c", .line = 7},
 		{.function = "outer", .function_address = 16, .function_size = 64, .file = "b.c"},
+		{.function = "std::vector<int, std::allocator<int> >::push_back(int)"},
+		{.function = "std::vector<int, std::allocator<int> >::push_back(int&)"},
 	};
 	struct index_writer *w = index_writer__new(LIMIT);
 	void *data = NULL;
@@ -26,7 +28,7 @@ static size_t make_good(uint8_t *to, size_t max_size)
 
 	MUST(w && !index_writer__segment(w, 0, 4096, 0));
 	for (uint64_t i = 0; i < 100; i++)
-		MUST(!index_writer__answer(w, 16 * i, frames + i % 2, i % 3 % 2 + !(i % 2)));
+		MUST(!index_writer__answer(w, 16 * i, frames + i % 2, i % 3 + 1 + !(i % 2)));
 	MUST(!index_writer__gap(w, 2000));
 	MUST(!index_writer__finish(w, SYMBOL_STATE_RESOLVED, &data, &size));
 	index_writer__free(w);

@@ -28,7 +28,25 @@
 
 /* ---- written ones ---------------------------------------------------------------------------- */
 
-static const char *const names[] = {"one", "two", "", "a name that is longer than the others"};
+#define LETTERS "abcdefghijklmnopqrstuvwxyz_0123456789~"
+#define WORD	LETTERS LETTERS LETTERS LETTERS LETTERS LETTERS LETTERS LETTERS
+
+/* Short ones, ones of several words that begin and end alike, a word that is longer than any, punctuation alone. */
+static const char *const names[] = {
+	"one",
+	"two",
+	"",
+	"a name that is longer than the others",
+	"std::vector<std::string, std::allocator<std::string> >::push_back(std::string const&)",
+	"std::vector<std::string, std::allocator<std::string> >::push_back",
+	"std::vector<std::string, std::allocator<std::string> >",
+	"std::vector<int, std::allocator<int> >::~vector() [clone .cold]",
+	"a name that is longer than the others, and this one is longer than that",
+	WORD "::" WORD,
+	WORD,
+	"::<>::<>::<>::<>::<>::<>::<>::<>::<>",
+	"f\303\274r::\303\274ber::\303\244hnlich::\303\244hnlich::\303\244hnlich",
+};
 static const char *const files[] = {"/src/a.c", NULL, "/src/b.h", "/src/c.h", "/src/a.c"};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -275,6 +293,33 @@ static void particular_test(void **state)
 	free(data);
 }
 
+/* A phrase that begins with itself, one that begins between two, one of nothing, a name that does not end. */
+static void forged_names_test(void **state)
+{
+	unsigned char *phrases, kept;
+	size_t size, last;
+	int err;
+	void *data = write_sample(LIMIT, &size, &err);
+
+	(void)state;
+	phrases = section_of(data, INDEX_NAMES);
+	last = header_of(data)->sizes[INDEX_NAMES] - 1;
+	assert_true(last > 100 && phrases[0] == NAME_PHRASE && phrases[last] == NAME_END);
+	for (unsigned char distance = 1; distance < 100; distance++) {
+		phrases[0] = NAME_PHRASE + distance;
+		assert_false(opens(data, size));
+	}
+	phrases[0] = NAME_PHRASE;
+	kept = phrases[1];
+	phrases[1] = 0;
+	assert_false(opens(data, size));
+	phrases[1] = kept;
+	assert_true(opens(data, size));
+	phrases[last] = 1;
+	assert_false(opens(data, size));
+	free(data);
+}
+
 /* ---- real ones -------------------------------------------------------------------------------- */
 
 struct comparison {
@@ -381,10 +426,10 @@ static void none_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sample_test), cmocka_unit_test(limit_test),
-		cmocka_unit_test(forged_test), cmocka_unit_test(particular_test),
-		cmocka_unit_test(own_test),    cmocka_unit_test(symbols_test),
-		cmocka_unit_test(none_test),
+		cmocka_unit_test(sample_test),	     cmocka_unit_test(limit_test),
+		cmocka_unit_test(forged_test),	     cmocka_unit_test(particular_test),
+		cmocka_unit_test(forged_names_test), cmocka_unit_test(own_test),
+		cmocka_unit_test(symbols_test),	     cmocka_unit_test(none_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

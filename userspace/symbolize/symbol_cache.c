@@ -25,8 +25,7 @@
 #define SUFFIX		  ".symbols"
 #define INDEX_SUFFIX	  ".index"
 #define NAME_SIZE	  (2 * SYMBOL_BUILD_ID_MAX + 1 + 16 + 2 + sizeof(SUFFIX))
-#define MAKER		  "5 " SYSPROF_VERSION /* the version of the format, and the program's */
-#define MODULE_SHARE	  4 /* one module keeps at most such a part of the memory */
+#define MAKER		  "6 " SYSPROF_VERSION /* the version of the format, and the program's */
 #define PENDING_SHARE	  4
 #define INDEXES_MAX	  8			/* of a module */
 #define INDEX_CACHE_LIMIT (UINT64_C(256) << 20) /* bytes of all their files */
@@ -332,6 +331,12 @@ static size_t index_bytes(const struct module_answers *m)
 	return sum;
 }
 
+/* One module keeps at most such a part of the memory: an index, and a little. */
+static size_t module_limit(const struct symbol_cache *c)
+{
+	return c->kept_bytes / 16 * 7;
+}
+
 static bool may_hold(const struct symbol_cache *c, uint32_t user, size_t bytes)
 {
 	return user == ROOT ||
@@ -359,7 +364,7 @@ static void load_indexes(struct symbol_cache *c, struct module_answers *m)
 		size_t bytes = symbol_index__size(index);
 
 		if (!may_hold(c, user, bytes) ||
-		    (c->kept_bytes && index_bytes(m) + bytes > c->kept_bytes / MODULE_SHARE)) {
+		    (c->kept_bytes && index_bytes(m) + bytes > module_limit(c))) {
 			symbol_index__free(index);
 			return;
 		}
@@ -494,9 +499,9 @@ static void keep_limits(struct symbol_cache *c)
 	for (size_t i = c->modules.count; i-- > 0;) {
 		struct module_answers *m = &c->modules.data[i];
 
-		if (m->index_count && kept_bytes(c, m) > c->kept_bytes / MODULE_SHARE)
+		if (m->index_count && kept_bytes(c, m) > module_limit(c))
 			drop_file(m);
-		if (kept_bytes(c, m) > c->kept_bytes / MODULE_SHARE)
+		if (kept_bytes(c, m) > module_limit(c))
 			evict(c, m);
 	}
 	while (symbol_cache__bytes(c) > c->kept_bytes && (oldest = oldest_module(c)))
@@ -663,7 +668,7 @@ static bool may_have_index(struct symbol_cache *c, const struct module_answers *
 			   size_t bytes)
 {
 	return m->index_count < INDEXES_MAX && (!m->index_count || m->user == user) &&
-	       index_bytes(m) + bytes <= c->kept_bytes / MODULE_SHARE && may_hold(c, user, bytes);
+	       index_bytes(m) + bytes <= module_limit(c) && may_hold(c, user, bytes);
 }
 
 void symbol_cache__add_index(struct symbol_cache *c, const struct symbol_key *key, uint32_t user,

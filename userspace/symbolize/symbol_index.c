@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
+#include "base/minmax.h"
 #include "base/order.h"
 #include "symbolize/symbol_index_private.h"
 
@@ -28,7 +28,11 @@ struct symbol_index {
 	const struct index_block *blocks;
 	const uint32_t *files;
 	size_t segment_count, block_count, file_count;
+	char *texts; /* of the names of the last answer that are phrases; NULL: there are no such names */
+	size_t texts_size;
 };
+
+#define TEXTS_MAX (SYMBOL_CHAIN_MAX * 1024)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
@@ -41,6 +45,12 @@ struct reader {
 struct function {
 	uint64_t name, address, size;
 	struct index_place definition;
+};
+
+struct phrase {
+	bool ends;	   /* it is the end of a name */
+	uint32_t distance; /* to the one that it begins with; 0: there is none */
+	uint32_t word;
 };
 
 struct node {
@@ -83,8 +93,12 @@ static uint32_t take_short(struct reader *r)
 
 static struct index_place take_place(struct reader *r)
 {
-	struct index_place place = {.file = take_short(r)};
+	uint32_t number = take_short(r);
+	struct index_place place = {};
 
+	if (!number)
+		return place;
+	place.file = number - 1;
 	place.line = take_short(r);
 	place.column = take_short(r);
 	return place;
@@ -98,6 +112,18 @@ static struct function take_function(struct reader *r)
 	f.size = take_number(r);
 	f.definition = take_place(r);
 	return f;
+}
+
+static struct phrase take_phrase(struct reader *r)
+{
+	uint32_t number = take_short(r);
+	struct phrase phrase = {.ends = number == NAME_END};
+
+	if (phrase.ends)
+		return phrase;
+	phrase.distance = number - NAME_PHRASE;
+	phrase.word = take_short(r);
+	return phrase;
 }
 
 static struct node take_node(struct reader *r)
@@ -158,7 +184,71 @@ static bool files_are_sane(const struct symbol_index *x)
 	return true;
 }
 
-static bool functions_are_sane(const struct symbol_index *x, struct starts *starts)
+/* Names of phrases while they are checked. */
+struct names {
+	struct starts names, phrases;
+	uint16_t *lengths; /* of phrases, by position */
+	size_t longest;	   /* name */
+};
+
+/* Its length, 0: it makes no sense. Each phrase is longer than the one that it begins with, or has it alone. */
+static size_t phrase_length(const struct symbol_index *x, const struct names *n, size_t position,
+			    const struct phrase *phrase)
+{
+	const struct section *strings = &x->sections[INDEX_STRINGS];
+	size_t length = 0, word = 0;
+
+	if (phrase->distance > position || phrase->word >= strings->size)
+		return 0;
+	if (phrase->distance) {
+		if (!is_start(&n->phrases, position - phrase->distance))
+			return 0;
+		length = n->lengths[position - phrase->distance];
+	}
+	if (phrase->word) {
+		word = strnlen((const char *)strings->data + phrase->word, INDEX_WORD_MAX);
+		if (!word || word == INDEX_WORD_MAX)
+			return 0;
+	}
+	return length + word < INDEX_NAME_MAX ? length + word : 0;
+}
+
+static bool names_are_sane(const struct symbol_index *x, struct names *n)
+{
+	const struct section *all = &x->sections[INDEX_NAMES];
+	struct reader r = read_from(x, INDEX_NAMES, 0);
+	size_t name_length = 0;
+
+	while (r.at < r.end) {
+		size_t position = r.at - all->data, length;
+		struct phrase phrase = take_phrase(&r);
+
+		if (!name_length)
+			mark_start(&n->names, position);
+		if (phrase.ends && (r.bad || !name_length))
+			return false;
+		length = phrase.ends ? 0 : phrase_length(x, n, position, &phrase);
+		name_length = phrase.ends ? 0 : name_length + length;
+		if (r.bad || (!phrase.ends && !length) || name_length >= INDEX_NAME_MAX)
+			return false;
+		n->longest = max_u64(n->longest, name_length);
+		n->lengths[position] = (uint16_t)length;
+		if (length && phrase.word)
+			mark_start(&n->phrases, position);
+	}
+	return !name_length;
+}
+
+static bool is_name(const struct symbol_index *x, const struct names *n, uint64_t name)
+{
+	uint64_t position = name / NAME_FORMS;
+
+	return name % NAME_FORMS == NAME_PHRASES ? is_start(&n->names, position)
+						 : position < x->sections[INDEX_STRINGS].size;
+}
+
+static bool functions_are_sane(const struct symbol_index *x, const struct names *names,
+			       struct starts *starts)
 {
 	const struct section *all = &x->sections[INDEX_FUNCTIONS];
 	struct reader r = read_from(x, INDEX_FUNCTIONS, 0);
@@ -167,8 +257,7 @@ static bool functions_are_sane(const struct symbol_index *x, struct starts *star
 		size_t position = r.at - all->data;
 		struct function f = take_function(&r);
 
-		if (r.bad || f.name >= x->sections[INDEX_STRINGS].size ||
-		    !is_place(x, &f.definition))
+		if (r.bad || !is_name(x, names, f.name) || !is_place(x, &f.definition))
 			return false;
 		mark_start(starts, position);
 	}
@@ -243,20 +332,40 @@ static bool blocks_are_sane(const struct symbol_index *x, const struct starts *n
 	return rows == x->header->rows;
 }
 
-static int check_records(const struct symbol_index *x)
+static bool records_are_sane(const struct symbol_index *x, struct names *names,
+			     struct starts *functions, struct starts *nodes)
 {
-	size_t functions_size = x->sections[INDEX_FUNCTIONS].size;
-	size_t nodes_size = x->sections[INDEX_NODES].size;
-	_cleanup_free_ unsigned char *function_bits = calloc(functions_size / 8 + 1, 1);
-	_cleanup_free_ unsigned char *node_bits = calloc(nodes_size / 8 + 1, 1);
-	struct starts functions = {function_bits, functions_size}, nodes = {node_bits, nodes_size};
+	return files_are_sane(x) && names_are_sane(x, names) &&
+	       functions_are_sane(x, names, functions) && nodes_are_sane(x, functions, nodes) &&
+	       blocks_are_sane(x, nodes);
+}
 
-	if (!function_bits || !node_bits)
-		return -ENOMEM;
-	return files_are_sane(x) && functions_are_sane(x, &functions) &&
-			       nodes_are_sane(x, &functions, &nodes) && blocks_are_sane(x, &nodes)
-		       ? 0
-		       : -EBADMSG;
+static bool starts__init(const struct symbol_index *x, enum index_section section,
+			 struct starts *starts)
+{
+	starts->size = x->sections[section].size;
+	starts->bits = calloc(starts->size / 8 + 1, 1);
+	return starts->bits != NULL;
+}
+
+static int check_records(struct symbol_index *x)
+{
+	struct starts functions = {}, nodes = {};
+	struct names names = {};
+	int err = -ENOMEM;
+
+	names.lengths = calloc(x->sections[INDEX_NAMES].size + 1, sizeof(*names.lengths));
+	if (names.lengths && starts__init(x, INDEX_FUNCTIONS, &functions) &&
+	    starts__init(x, INDEX_NODES, &nodes) && starts__init(x, INDEX_NAMES, &names.names) &&
+	    starts__init(x, INDEX_NAMES, &names.phrases))
+		err = records_are_sane(x, &names, &functions, &nodes) ? 0 : -EBADMSG;
+	x->texts_size = min_u64(SYMBOL_CHAIN_MAX * (names.longest + 1), TEXTS_MAX);
+	free(names.lengths);
+	free(names.names.bits);
+	free(names.phrases.bits);
+	free(functions.bits);
+	free(nodes.bits);
+	return err;
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -313,6 +422,10 @@ int symbol_index__open(void *data, size_t size, struct symbol_index **index)
 	x->size = size;
 	if (find_sections(x) && take_arrays(x))
 		err = check_records(x);
+	if (!err && x->sections[INDEX_NAMES].size) {
+		x->texts = malloc(x->texts_size);
+		err = x->texts ? 0 : -ENOMEM;
+	}
 	if (err)
 		symbol_index__free(x);
 	else
@@ -325,12 +438,13 @@ void symbol_index__free(struct symbol_index *x)
 	if (!x)
 		return;
 	free(x->data);
+	free(x->texts);
 	free(x);
 }
 
 size_t symbol_index__size(const struct symbol_index *x)
 {
-	return sizeof(*x) + x->size;
+	return sizeof(*x) + x->size + (x->texts ? x->texts_size : 0);
 }
 
 uint64_t symbol_index__rows(const struct symbol_index *x)
@@ -401,14 +515,77 @@ static const char *file_of(const struct symbol_index *x, const struct index_plac
 	return place->file ? string_at(x, x->files[place->file - 1]) : NULL;
 }
 
-static void fill_frame(const struct symbol_index *x, uint32_t function,
-		       const struct index_place *at, struct symbol_frame *frame)
+/* Where the texts of one answer's names go. */
+struct texts {
+	char *at;
+	size_t left;
+};
+
+/* The phrases that it consists of, from the last one back; there is less room than text only if the answer has long names. */
+static bool add_phrase(const struct symbol_index *x, size_t position, struct phrase phrase,
+		       struct texts *t)
+{
+	uint32_t words[INDEX_NAME_MAX];
+	size_t count = 0;
+
+	while (count < INDEX_NAME_MAX) {
+		struct reader r;
+
+		if (phrase.word)
+			words[count++] = phrase.word;
+		if (!phrase.distance)
+			break;
+		position -= phrase.distance;
+		r = read_from(x, INDEX_NAMES, position);
+		phrase = take_phrase(&r);
+	}
+	while (count--) {
+		const char *word = string_at(x, words[count]);
+		size_t length = strlen(word);
+
+		if (length >= t->left)
+			return false;
+		memcpy(t->at, word, length);
+		t->at += length;
+		t->left -= length;
+	}
+	return true;
+}
+
+/* NULL: there is no room. */
+static const char *name_of(const struct symbol_index *x, uint64_t name, struct texts *t)
+{
+	size_t position = name / NAME_FORMS;
+	const char *text = t->at;
+
+	if (name % NAME_FORMS == NAME_STRING)
+		return string_at(x, position);
+	for (;;) {
+		struct reader r = read_from(x, INDEX_NAMES, position);
+		struct phrase phrase = take_phrase(&r);
+
+		if (phrase.ends)
+			break;
+		if (!add_phrase(x, position, phrase, t))
+			return NULL;
+		position = r.at - x->sections[INDEX_NAMES].data;
+	}
+	if (!t->left)
+		return NULL;
+	*t->at++ = '\0';
+	t->left--;
+	return text;
+}
+
+static bool fill_frame(const struct symbol_index *x, uint32_t function,
+		       const struct index_place *at, struct texts *texts,
+		       struct symbol_frame *frame)
 {
 	struct reader r = read_from(x, INDEX_FUNCTIONS, function);
 	struct function f = take_function(&r);
 
 	*frame = (struct symbol_frame){
-		.function = string_at(x, f.name),
+		.function = name_of(x, f.name, texts),
 		.function_address = f.address,
 		.function_size = f.size,
 		.file = file_of(x, at),
@@ -418,27 +595,30 @@ static void fill_frame(const struct symbol_index *x, uint32_t function,
 		.definition_line = f.definition.line,
 		.definition_column = f.definition.column,
 	};
+	return frame->function;
 }
 
-/* The node and those around it. */
-static size_t fill_frames(const struct symbol_index *x, const struct index_row *row,
-			  struct symbol_frame *frames)
+/* The node and those around it. False: there is no room for their names. */
+static bool fill_frames(const struct symbol_index *x, const struct index_row *row,
+			struct symbol_result *result, struct symbol_frame *frames)
 {
+	struct texts texts = {x->texts, x->texts_size};
 	struct index_place at = row->place;
 	uint32_t position = row->node;
-	size_t count = 0;
 
-	while (position >= NODE_FIRST && count < SYMBOL_CHAIN_MAX) {
+	while (position >= NODE_FIRST && result->frame_count < SYMBOL_CHAIN_MAX) {
 		struct reader r = read_from(x, INDEX_NODES, position);
 		struct node node = take_node(&r);
 
-		fill_frame(x, node.function, &at, &frames[count++]);
+		if (!fill_frame(x, node.function, &at, &texts, &frames[result->frame_count]))
+			return false;
+		result->frame_count++;
 		if (!node.distance)
 			break;
 		at = node.call;
 		position -= node.distance;
 	}
-	return count;
+	return true;
 }
 
 bool symbol_index__find(const struct symbol_index *x, uint64_t offset, struct symbol_answer *answer)
@@ -451,6 +631,5 @@ bool symbol_index__find(const struct symbol_index *x, uint64_t offset, struct sy
 	if (!address_of(x, offset, &result->elf_address))
 		return true;
 	row = find_row(x, result->elf_address);
-	result->frame_count = fill_frames(x, &row, answer->frames);
-	return row.node != NODE_NOT_COVERED;
+	return fill_frames(x, &row, result, answer->frames) && row.node != NODE_NOT_COVERED;
 }

@@ -6,7 +6,7 @@
  *
  * The block, in the machine's own byte order:
  *
- *	header, segments, row blocks, files, functions, nodes, rows, strings
+ *	header, segments, row blocks, files, functions, nodes, rows, names, strings
  *
  * A row has the first address of a piece of code with one answer, which ends at the next row. A block has ROWS rows, of
  * which the first stands for itself and each other one for the difference. The answer of a row is a node, and the place
@@ -24,7 +24,7 @@
 
 #include "stream/symbol_blob.h"
 
-#define SYMBOL_INDEX_MAX ((size_t)4 << 20) /* bytes */
+#define SYMBOL_INDEX_MAX ((size_t)6 << 20) /* bytes */
 
 struct symbol_index;
 
@@ -46,7 +46,8 @@ enum symbol_state symbol_index__state(const struct symbol_index *x);
 
 /*
  * The answer for an offset in the file, as module_resolve() has it but for same_until, which is 0, and for
- * frames beyond SYMBOL_CHAIN_MAX. Its strings are the index's. False: it is not covered.
+ * frames beyond SYMBOL_CHAIN_MAX. Its strings are the index's, until the next look-up. False: it is not covered, or its
+ * names are longer than 64 KB.
  */
 bool symbol_index__find(const struct symbol_index *x, uint64_t offset,
 			struct symbol_answer *answer);

@@ -8,7 +8,7 @@
 
 #include <sysprof/symbolizer.h>
 
-#define INDEX_MAGIC UINT64_C(0x31007865646e6973) /* "sindex", the version of the form */
+#define INDEX_MAGIC UINT64_C(0x32007865646e6973) /* "sindex", the version of the form */
 
 /* Sections lie one behind the other, in this order; their sizes are in bytes. X(name) */
 #define INDEX_SECTIONS(X)                                                                          \
@@ -18,6 +18,7 @@
 	X(FUNCTIONS)                                                                               \
 	X(NODES)                                                                                   \
 	X(ROWS)                                                                                    \
+	X(NAMES)                                                                                   \
 	X(STRINGS)
 
 enum index_section {
@@ -33,6 +34,7 @@ struct index_header {
 	uint16_t state;	   /* enum symbol_state */
 	uint16_t has_gaps; /* 1: some rows are of NODE_NOT_COVERED */
 	uint32_t sizes[INDEX_SECTION_COUNT];
+	uint32_t unused;
 };
 
 /* In the order in which they are searched: the first that covers an offset counts. */
@@ -54,7 +56,7 @@ _Static_assert(sizeof(struct index_header) % 8 == 0 && sizeof(struct index_segme
 enum { NODE_NOTHING, NODE_NOT_COVERED, NODE_FIRST };
 
 /*
- * A function: the string of its name, its address + 1 (0: unknown), its size, file, line and column of its definition.
+ * A place: its file + 1, line and column; 0: nothing is known of it. A function: its name, its address + 1 (0: unknown), its size, file, line and column of its definition.
  * A node: its function, the distance to the node around it (0: none), and if there is one, file, line and column of the
  * call. A row: a byte of what follows, the difference of the address if it is not in that byte, then what differs from
  * the row before. All are numbers of 7 bits a byte, the lowest first; differences that may be negative are in zigzag.
@@ -68,6 +70,19 @@ enum {
 };
 
 #define ROWS_A_BLOCK 64
+
+/*
+ * A name is twice the position of its string or, if it has several words, twice that of phrases + 1, which NAME_END ends.
+ * A phrase is that which is so many bytes before it (0: none), and the string of one more word (0: none, as at the end of a
+ * name). Each phrase of a name is a phrase that the names behind it have as well, as in LZ78. The names of node take a fourth of
+ * their text.
+ */
+enum { NAME_STRING, NAME_PHRASES, NAME_FORMS };
+enum { NAME_END, NAME_PHRASE };
+
+#define INDEX_NAME_MIN 32u   /* bytes of a name of phrases */
+#define INDEX_NAME_MAX 4096u /* with its NUL */
+#define INDEX_WORD_MAX 256u  /* the same of a word */
 
 /* Files have numbers from 1 on; 0: unknown. */
 struct index_place {

@@ -34,16 +34,32 @@ struct written_node {
 	uint32_t position;
 };
 
-/* A string by its place: where it is in the index. */
-struct written_string {
-	const char *place;
-	uint32_t name, file; /* ~0: not yet one */
+struct phrase_key {
+	uint32_t before,
+		word; /* position + 1 of the phrase that it begins with, 0: none; of the string */
+};
+
+struct written_phrase {
+	struct phrase_key key;
+	uint32_t position;
 };
 
 #define NOT_WRITTEN UINT32_MAX
 
+/* What a text is in the index. */
+struct written_text {
+	uint32_t string, name, file;
+};
+
+/* The same by its place. */
+struct written_string {
+	const char *place;
+	uint32_t name, file;
+};
+
 MAP_TYPE(function_map, struct written_function);
 MAP_TYPE(node_map, struct written_node);
+MAP_TYPE(phrase_map, struct written_phrase);
 DEFINE_MAP_BY(string_map, struct written_string, const char *, place);
 
 struct index_writer {
@@ -54,15 +70,16 @@ struct index_writer {
 	VEC(unsigned char) functions;
 	VEC(unsigned char) nodes;
 	VEC(unsigned char) rows;
+	VEC(unsigned char) names;
 	VEC(char) strings;
 	struct function_map known_functions;
 	struct node_map known_nodes;
 	struct string_map known_strings;
-	struct strtab *texts;	/* equal strings at several places … */
-	VEC(uint32_t) texts_at; /* … by number: where they are in `strings` */
-	VEC(uint32_t) file_of;	/* … and which file they are, 0: none */
-	const char *last_text;	/* of a file … */
-	uint32_t last_file;	/* … which this is */
+	struct phrase_map known_phrases;
+	struct strtab *texts;		      /* equal strings at several places … */
+	VEC(struct written_text) known_texts; /* … by number */
+	const char *last_text;		      /* of a file … */
+	uint32_t last_file;		      /* … which this is */
 	struct index_row last;
 	uint64_t row_count;
 	/* The answer before: most rows differ in the innermost place alone. */
@@ -91,6 +108,7 @@ _Static_assert(sizeof(struct function_key) == 32 && sizeof(struct node_key) == 2
 
 DEFINE_RECORD_MAP(function_map, struct written_function, struct function_key);
 DEFINE_RECORD_MAP(node_map, struct written_node, struct node_key);
+DEFINE_RECORD_MAP(phrase_map, struct written_phrase, struct phrase_key);
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -103,8 +121,9 @@ struct index_writer *index_writer__new(size_t limit)
 	w->limit = limit;
 	w->texts = strtab__new();
 	/* Number 0 of a strtab is "", which is at 0; the first nodes have no bytes of their own. */
-	if (!w->texts || vec_push(&w->strings, '\0') || vec_push(&w->texts_at, 0) ||
-	    vec_push(&w->file_of, 0) || vec_append(&w->nodes, "\0\0", NODE_FIRST)) {
+	if (!w->texts || vec_push(&w->strings, '\0') ||
+	    vec_push(&w->known_texts, (struct written_text){0, 0, NOT_WRITTEN}) ||
+	    vec_append(&w->nodes, "\0\0", NODE_FIRST)) {
 		index_writer__free(w);
 		return NULL;
 	}
@@ -122,8 +141,9 @@ void index_writer__free(struct index_writer *w)
 	vec_free(&w->nodes);
 	vec_free(&w->rows);
 	vec_free(&w->strings);
-	vec_free(&w->texts_at);
-	vec_free(&w->file_of);
+	vec_free(&w->names);
+	vec_free(&w->known_texts);
+	phrase_map__fini(&w->known_phrases);
 	function_map__fini(&w->known_functions);
 	node_map__fini(&w->known_nodes);
 	string_map__fini(&w->known_strings);
@@ -150,26 +170,155 @@ static size_t put_number(unsigned char *to, uint64_t number)
 
 static size_t put_place(unsigned char *to, const struct index_place *place)
 {
-	size_t size = put_number(to, place->file);
+	size_t size = 1;
 
+	to[0] = 0;
+	if (!place->file && !place->line && !place->column)
+		return size;
+	size = put_number(to, (uint64_t)place->file + 1);
 	size += put_number(to + size, place->line);
 	return size + put_number(to + size, place->column);
 }
 
-/* The number of a text in the strtab, which the index has as well. Negative errno. */
-static int64_t write_text(struct index_writer *w, const char *text)
-{
-	int64_t number = strtab__intern(w->texts, text);
-	int err;
+/* ---- strings and names ----------------------------------------------------------------------- */
 
-	if (number < 0 || (size_t)number < w->texts_at.count)
-		return number;
-	err = vec_push(&w->texts_at, (uint32_t)w->strings.count) ?: vec_push(&w->file_of, 0);
+/* Valid until the next text. NULL: no memory. */
+static struct written_text *find_text(struct index_writer *w, const char *text)
+{
+	const struct written_text new = {NOT_WRITTEN, NOT_WRITTEN, NOT_WRITTEN};
+	int64_t number = strtab__intern(w->texts, text);
+
+	if (number < 0 ||
+	    ((size_t)number == w->known_texts.count && vec_push(&w->known_texts, new)))
+		return NULL;
+	return &w->known_texts.data[number];
+}
+
+static int write_string(struct index_writer *w, const char *text, uint32_t *position)
+{
+	struct written_text *known = find_text(w, text);
+	size_t size = strlen(text) + 1;
+
+	if (!known)
+		return -ENOMEM;
+	if (known->string == NOT_WRITTEN) {
+		if (w->strings.count + size > w->limit)
+			return -EFBIG;
+		if (vec_append(&w->strings, text, size))
+			return -ENOMEM;
+		known->string = (uint32_t)(w->strings.count - size);
+	}
+	*position = known->string;
+	return 0;
+}
+
+static bool is_of_word(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+	       c == '_' || c == '~' || c & 0x80;
+}
+
+/* A word with the colons behind it, or what is between two words. */
+static size_t word_length(const char *text)
+{
+	bool of_word = is_of_word(*text);
+	size_t length = 0;
+
+	while (text[length] && is_of_word(text[length]) == of_word)
+		length++;
+	if (of_word && text[length] == ':' && text[length + 1] == ':')
+		length += 2;
+	return length < INDEX_WORD_MAX ? length : INDEX_WORD_MAX - 1;
+}
+
+static int write_word(struct index_writer *w, const char *text, size_t length, uint32_t *position)
+{
+	char word[INDEX_WORD_MAX];
+
+	memcpy(word, text, length);
+	word[length] = '\0';
+	return write_string(w, word, position);
+}
+
+static int append_phrase(struct index_writer *w, const struct phrase_key *key)
+{
+	uint32_t here = (uint32_t)w->names.count;
+	struct written_phrase new = {*key, here};
+	unsigned char bytes[2 * NUMBER_SIZE];
+	size_t size = put_number(bytes, NAME_PHRASE + (key->before ? here - (key->before - 1) : 0));
+
+	size += put_number(bytes + size, key->word);
+	if (w->names.count + size > w->limit)
+		return -EFBIG;
+	if (key->word && !phrase_map__need(&w->known_phrases, &new, NULL))
+		return -ENOMEM;
+	return vec_append(&w->names, bytes, size);
+}
+
+/* The longest phrase that is known, and the word behind it. */
+static int write_phrase(struct index_writer *w, const char **text)
+{
+	struct phrase_key key = {};
+
+	while (**text) {
+		size_t length = word_length(*text);
+		const struct written_phrase *known;
+		int err = write_word(w, *text, length, &key.word);
+
+		if (err)
+			return err;
+		*text += length;
+		known = phrase_map__find(&w->known_phrases, &key);
+		if (!known)
+			break;
+		key = (struct phrase_key){.before = known->position + 1};
+	}
+	return append_phrase(w, &key);
+}
+
+static int write_phrases(struct index_writer *w, const char *text, uint32_t *name)
+{
+	size_t position = w->names.count;
+	int err = 0;
+
+	while (*text && !err)
+		err = write_phrase(w, &text);
 	if (!err)
-		err = vec_append(&w->strings, text, strlen(text) + 1);
-	if (!err && w->strings.count > w->limit)
-		err = -EFBIG;
-	return err ? err : number;
+		err = vec_push(&w->names, NAME_END);
+	*name = (uint32_t)position * NAME_FORMS + NAME_PHRASES;
+	return err;
+}
+
+/* Phrases of short names would take longer to find than they save bytes. */
+static bool is_of_phrases(const char *text)
+{
+	size_t length = strlen(text);
+
+	return length >= INDEX_NAME_MIN && length < INDEX_NAME_MAX && text[word_length(text)];
+}
+
+static int write_new_name(struct index_writer *w, const char *text, uint32_t *name)
+{
+	struct written_text *known = find_text(w, text);
+	int err = 0;
+
+	if (!known)
+		return -ENOMEM;
+	*name = known->name;
+	if (*name != NOT_WRITTEN)
+		return 0;
+	if (is_of_phrases(text)) {
+		err = write_phrases(w, text, name);
+	} else {
+		err = write_string(w, text, name);
+		*name = *name * NAME_FORMS + NAME_STRING;
+	}
+	if (err)
+		return err;
+	known = find_text(w, text);
+	if (known)
+		known->name = *name;
+	return known ? 0 : -ENOMEM;
 }
 
 /* As a name, or as a file. */
@@ -186,24 +335,36 @@ static int find_string(struct index_writer *w, const char *text, struct written_
 static int write_name(struct index_writer *w, const char *text, uint32_t *name)
 {
 	struct written_string *known;
-	int64_t number;
 	int err = find_string(w, text, &known);
 
-	if (!err && known->name == NOT_WRITTEN) {
-		number = write_text(w, text);
-		if (number < 0)
-			return (int)number;
-		known->name = w->texts_at.data[number];
-	}
+	if (!err && known->name == NOT_WRITTEN)
+		err = write_new_name(w, text, &known->name);
 	if (!err)
 		*name = known->name;
 	return err;
 }
 
+static int write_new_file(struct index_writer *w, const char *text, uint32_t *file)
+{
+	uint32_t position;
+	int err = write_string(w, text, &position);
+	struct written_text *known = err ? NULL : find_text(w, text);
+
+	if (!known)
+		return err ? err : -ENOMEM;
+	if (known->file == NOT_WRITTEN) {
+		err = vec_push(&w->files, position);
+		if (err)
+			return err;
+		known->file = (uint32_t)w->files.count;
+	}
+	*file = known->file;
+	return 0;
+}
+
 static int write_file(struct index_writer *w, const char *text, uint32_t *file)
 {
 	struct written_string *known;
-	int64_t number;
 	int err;
 
 	*file = 0;
@@ -214,24 +375,16 @@ static int write_file(struct index_writer *w, const char *text, uint32_t *file)
 		return 0;
 	}
 	err = find_string(w, text, &known);
+	if (!err && known->file == NOT_WRITTEN)
+		err = write_new_file(w, text, &known->file);
 	if (err)
 		return err;
-	if (known->file == NOT_WRITTEN) {
-		number = write_text(w, text);
-		if (number < 0)
-			return (int)number;
-		if (!w->file_of.data[number]) {
-			err = vec_push(&w->files, w->texts_at.data[number]);
-			if (err)
-				return err;
-			w->file_of.data[number] = (uint32_t)w->files.count;
-		}
-		known->file = w->file_of.data[number];
-	}
 	w->last_text = text;
 	w->last_file = *file = known->file;
 	return 0;
 }
+
+/* ---- functions and nodes ---------------------------------------------------------------------- */
 
 static int executing_place(struct index_writer *w, const struct symbol_frame *frame,
 			   struct index_place *place)
@@ -449,7 +602,7 @@ int index_writer__finish(struct index_writer *w, enum symbol_state state, void *
 		[INDEX_SEGMENTS] = w->segments.data, [INDEX_BLOCKS] = w->blocks.data,
 		[INDEX_FILES] = w->files.data,	     [INDEX_FUNCTIONS] = w->functions.data,
 		[INDEX_NODES] = w->nodes.data,	     [INDEX_ROWS] = w->rows.data,
-		[INDEX_STRINGS] = w->strings.data,
+		[INDEX_NAMES] = w->names.data,	     [INDEX_STRINGS] = w->strings.data,
 	};
 	const size_t sizes[INDEX_SECTION_COUNT] = {
 		[INDEX_SEGMENTS] = w->segments.count * sizeof(*w->segments.data),
@@ -458,6 +611,7 @@ int index_writer__finish(struct index_writer *w, enum symbol_state state, void *
 		[INDEX_FUNCTIONS] = w->functions.count,
 		[INDEX_NODES] = w->nodes.count,
 		[INDEX_ROWS] = w->rows.count,
+		[INDEX_NAMES] = w->names.count,
 		[INDEX_STRINGS] = w->strings.count,
 	};
 	size_t total = sizeof(header), at = sizeof(header);
