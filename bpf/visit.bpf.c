@@ -32,6 +32,8 @@ extern void bpf_iter_task_destroy(struct bpf_iter_task *it) __ksym;
 #define PROCESS_THREADS	       2 /* BPF_TASK_ITER_PROC_THREADS */
 #define CLOCK_WINDOW_SHIFT     32
 #define SEEN_THREADS	       65536u /* a power of two */
+#define WALKS_MORE	       3u
+#define WALK_AGAIN_NS	       100000000ull /* then four times as long each */
 
 #define TASK_STOPPED_OR_TRACED 0x000cu
 #define TASK_PARKED_STATE      0x0040u
@@ -191,7 +193,7 @@ static __always_inline void look_at(struct task_struct *task, __u64 now)
 			count(VISIT_LINE_RUNNING);
 			return;
 		}
-		if (is_unchanged(task, seen)) {
+		if (is_unchanged(task, seen) && (!seen->again || now < seen->again)) {
 			seen->unchanged = now;
 			count(VISIT_LINE_UNCHANGED);
 			return;
@@ -353,6 +355,23 @@ static __always_inline void begin_stack(struct task_struct *task, struct scratch
 	s->runtimes = runtimes_of(s);
 }
 
+/*
+ * Tables, mappings and runtimes of a process become known after its first visits, and a thread that waits for long is not visited
+ * again. So its stack is taken a few more times.
+ */
+static __always_inline void plan_again(const struct seen_thread *seen)
+{
+	__u32 walks = 0;
+
+	if (seen->started == visited.as.started && seen->runtime == visited.as.runtime &&
+	    seen->switches == visited.as.switches && seen->state == visited.as.state)
+		walks = seen->walks + 1;
+	visited.as.walks = walks;
+	visited.as.again = walks < WALKS_MORE
+				   ? visited.as.unchanged + (WALK_AGAIN_NS << (2 * walks))
+				   : 0;
+}
+
 static __always_inline enum visit_line emit_visit(struct scratch *s, struct seen_thread *seen)
 {
 	__u64 frames = (__u64)s->sample.kernel_frames + s->sample.user_frames;
@@ -368,6 +387,7 @@ static __always_inline enum visit_line emit_visit(struct scratch *s, struct seen
 	if (size > SAMPLE_SPACE ||
 	    bpf_ringbuf_output(&visits, &s->visit, sizeof(s->visit) + size, BPF_RB_NO_WAKEUP))
 		return VISIT_LINE_NO_ROOM;
+	plan_again(seen);
 	*seen = visited.as;
 	return VISIT_LINE_WALKED;
 }

@@ -80,7 +80,8 @@ struct seen_thread {
 	__u64 started;
 	__u64 runtime, switches;
 	__u64 unchanged; /* CLOCK_MONOTONIC: the latest visit that found it so */
-	__u32 state, unused;
+	__u64 again; /* CLOCK_MONOTONIC: when its stack is taken once more, changed or not; 0: not again */
+	__u32 state, walks;
 };
 
 /* The argument of its programs for one thread, and what the first of them returns: which is next. */

@@ -107,6 +107,26 @@ static void a_wait_that_lasts_is_one(void **state)
 	assert_int_equal(thread_of(11, 0)->samples[SAMPLE_WALL].count, 2);
 }
 
+/* Once more is known of the process, its stack is another. */
+static void a_wait_that_is_taken_again_is_one(void **state)
+{
+	const struct profile_samples *samples;
+	const struct profile_wall *w;
+
+	(void)state;
+	begin();
+	visit(10, .call = SYS_futex, .cpu = 5, .switches = 1);
+	visit(110, .call = SYS_futex, .unchanged = 105, .cpu = 5, .switches = 1,
+	      .kernel = KERNEL + 16);
+	visit(210, .found = VISIT_ACCOUNT, .unchanged = 210, .cpu = 5, .switches = 1);
+	w = closed();
+	samples = &thread_of(11, 0)->samples[SAMPLE_WALL];
+	assert_int_equal(samples->count, 1);
+	assert_int_equal(samples->weight[0], 200 * MS);
+	assert_int_equal(ev.p->stacks[samples->stack[0].v].depth, 2);
+	assert_int_equal(w->blocked, 200 * MS);
+}
+
 static void time_goes_to_what_the_next_visit_finds(void **state)
 {
 	const struct profile_wall *w;
@@ -401,6 +421,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_wait_that_lasts_is_one),
+		TEST(a_wait_that_is_taken_again_is_one),
 		TEST(time_goes_to_what_the_next_visit_finds),
 		TEST(a_long_wait_for_a_cpu),
 		TEST(what_interrupts_take),

@@ -77,22 +77,22 @@ static int add_states(const struct profile *p, const struct wall_totals *totals,
 }
 
 /*
- * The innermost function of the program itself. Those of libraries and of the kernel say how it waits, which is the state: they are
- * shown only if there is no other.
+ * The innermost function that a runtime runs, or of the program itself. Those of libraries and of the kernel say how it waits,
+ * which is the state: they are shown only if there is no other.
  */
 static const struct profile_location *waiting_place(const struct profile *p, struct stack_id id)
 {
-	const struct profile_location *leaf = &p->locations[p->stacks[id.v].location.v];
+	static const int rank[CATEGORY_COUNT] = {
+		[CATEGORY_JIT] = 3, [CATEGORY_USER] = 2, [CATEGORY_LIBRARY] = 1};
+	const struct profile_location *best = &p->locations[p->stacks[id.v].location.v];
 
 	for (; id.v; id = p->stacks[id.v].parent) {
 		const struct profile_location *l = &p->locations[p->stacks[id.v].location.v];
 
-		if (l->category == CATEGORY_USER || l->category == CATEGORY_JIT)
-			return l;
-		if (leaf->category == CATEGORY_KERNEL)
-			leaf = l;
+		if (rank[l->category] > rank[best->category])
+			best = l;
 	}
-	return leaf;
+	return best;
 }
 
 static int add_wait(const struct profile *p, const struct profile_samples *waits, size_t k,

@@ -163,6 +163,15 @@ static void find(struct thread_wall *w, const struct wall_visit *visit)
 	*due = 0;
 }
 
+/* Has it not run since? Its stack was taken once more then, since more may be known of its process by now. */
+static bool is_same_wait(const struct thread_wall *w, const struct visit_event *e,
+			 const struct wall_visit *visit)
+{
+	return w->state != WALL_NONE && w->state != WALL_RUNNABLE && visit->state != WALL_NONE &&
+	       visit->state != WALL_RUNNABLE && e->stack.cpu_time == w->cpu &&
+	       e->account.run_delay == w->delay && e->account.switches == w->switches;
+}
+
 int wall_accounts__visit(const struct thread_accounts *a, struct thread_life *thread,
 			 const struct visit_event *e, const struct wall_visit *visit)
 {
@@ -175,6 +184,13 @@ int wall_accounts__visit(const struct thread_accounts *a, struct thread_life *th
 		return 0;
 	if (!w->known)
 		begin(a, thread, e);
+	if (is_same_wait(w, e, visit)) {
+		hold(w, now);
+		w->state = visit->state;
+		w->open = visit->open;
+		w->stack = visit->stack;
+		return 0;
+	}
 	blocked |= w->switches != e->account.switches ||
 		   (w->state != WALL_NONE && w->state != WALL_RUNNABLE);
 	if (w->state != WALL_NONE)
