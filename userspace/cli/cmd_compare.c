@@ -17,11 +17,11 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "cli/diffing.h"
-#include "cli/progress.h"
 #include "cli/summary.h"
 
 #define PAIRS_DEFAULT 5
 #define PAIRS_MAX     (COMPARE_FILES_MAX / COMPARE_SIDES)
+#define CLEAR_LINE    "\r\033[K"
 #define OURSELVES     "/proc/self/exe"
 
 extern char **environ;
@@ -38,11 +38,17 @@ struct pairs {
 	const struct compare_arguments *arguments;
 	const char *directory;
 	VEC(char *) paths[COMPARE_SIDES]; /* the first one is of the warm-up */
-	struct progress progress;
+	bool is_terminal; /* stderr: it shows what is being recorded */
 };
 
 static volatile sig_atomic_t running; /* the pid of `record`; 0: none */
 static volatile sig_atomic_t stopped; /* by which signal */
+
+static void clear_line(const struct pairs *p)
+{
+	if (p->is_terminal)
+		fputs(CLEAR_LINE, stderr);
+}
 
 /* ---- one recording --------------------------------------------------------------------------- */
 
@@ -114,10 +120,8 @@ static int record_side(struct pairs *p, enum compare_side side, struct failure *
 		free(path);
 		return -ENOMEM;
 	}
-	if (number)
-		progress__line(&p->progress, "pair %zu: %s", number, names[side]);
-	else
-		progress__line(&p->progress, "warm-up: %s", names[side]);
+	if (p->is_terminal)
+		fprintf(stderr, CLEAR_LINE "%s of pair %zu", names[side], number);
 	status = record(p->arguments->command[side], path);
 	if (stopped)
 		return fail(failure, -EINTR, "stopped; nothing was compared");
@@ -162,7 +166,7 @@ static int compare(struct pairs *p, bool last, enum compare_answer *answer)
 		diffing.file_count[side] = p->paths[side].count - 1;
 	}
 	diffing.compare.looks = looks_of(p->arguments);
-	progress__clear(&p->progress);
+	clear_line(p);
 	if (!last) {
 		int err = diffing__run(&diffing, false, answer);
 
@@ -235,11 +239,11 @@ static int run(const struct compare_arguments *arguments, enum compare_answer *a
 
 	if (!err) {
 		p.directory = directory;
-		progress__init(&p.progress, false);
+		p.is_terminal = isatty(STDERR_FILENO);
 		sigaction(SIGINT, &stopping, NULL);
 		sigaction(SIGTERM, &stopping, NULL);
 		err = run_pairs(&p, answer, &failure);
-		progress__clear(&p.progress);
+		clear_line(&p);
 		remove_recordings(&p, arguments->keep);
 	}
 	if (err && *failure.what)
