@@ -96,15 +96,30 @@ static void a_wait_that_lasts_is_one(void **state)
 	(void)state;
 	begin();
 	visit(10, .call = SYS_futex, .cpu = 5);
+	/* it was last seen so at 205, and its account says that it has not run since */
 	visit(210, .found = VISIT_ACCOUNT, .unchanged = 205, .cpu = 5);
 	w = closed();
 	assert_int_equal(w->until - w->since, 200 * MS);
 	assert_int_equal(w->blocked, 200 * MS);
 	assert_int_equal(w->running + w->runnable + w->unvisited, 0);
-	/* until it was last seen so; nothing is known of the 5 ms behind */
+	assert_int_equal(waited(WALL_LOCK), 200 * MS);
+	assert_int_equal(thread_of(11, 0)->samples[SAMPLE_WALL].count, 1);
+}
+
+static void a_wait_that_ended_before_the_last_account(void **state)
+{
+	const struct profile_wall *w;
+
+	(void)state;
+	begin();
+	visit(10, .call = SYS_futex, .cpu = 5);
+	visit(210, .found = VISIT_ACCOUNT, .unchanged = 205, .cpu = 6, .switches = 1);
+	w = closed();
+	assert_int_equal(w->blocked, 199 * MS);
+	assert_int_equal(w->running, 1 * MS);
+	/* until it was last seen so; of the rest nothing is known */
 	assert_int_equal(waited(WALL_LOCK), 195 * MS);
-	assert_int_equal(waited(WALL_OTHER), 5 * MS);
-	assert_int_equal(thread_of(11, 0)->samples[SAMPLE_WALL].count, 2);
+	assert_int_equal(waited(WALL_OTHER), 4 * MS);
 }
 
 /* Once more is known of the process, its stack is another. */
@@ -421,6 +436,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_wait_that_lasts_is_one),
+		TEST(a_wait_that_ended_before_the_last_account),
 		TEST(a_wait_that_is_taken_again_is_one),
 		TEST(time_goes_to_what_the_next_visit_finds),
 		TEST(a_long_wait_for_a_cpu),

@@ -163,13 +163,24 @@ static void find(struct thread_wall *w, const struct wall_visit *visit)
 	*due = 0;
 }
 
-/* Has it not run since? Its stack was taken once more then, since more may be known of its process by now. */
-static bool is_same_wait(const struct thread_wall *w, const struct visit_event *e,
-			 const struct wall_visit *visit)
+/* Is it still blocked where it was, and has not run since? */
+static bool is_same_wait(const struct thread_wall *w, const struct visit_event *e)
 {
-	return w->state != WALL_NONE && w->state != WALL_RUNNABLE && visit->state != WALL_NONE &&
-	       visit->state != WALL_RUNNABLE && e->stack.cpu_time == w->cpu &&
-	       e->account.run_delay == w->delay && e->account.switches == w->switches;
+	return w->state != WALL_NONE && w->state != WALL_RUNNABLE &&
+	       !(e->account.found & (VISIT_RUNNING | VISIT_RUNNABLE)) &&
+	       e->stack.cpu_time == w->cpu && e->account.run_delay == w->delay &&
+	       e->account.switches == w->switches;
+}
+
+/* If its stack was taken once more, more is known of its process by now. */
+static void go_on_waiting(struct thread_wall *w, uint64_t now, const struct wall_visit *visit)
+{
+	hold(w, now);
+	if (visit->state == WALL_NONE)
+		return;
+	w->state = visit->state;
+	w->open = visit->open;
+	w->stack = visit->stack;
 }
 
 int wall_accounts__visit(const struct thread_accounts *a, struct thread_life *thread,
@@ -184,11 +195,8 @@ int wall_accounts__visit(const struct thread_accounts *a, struct thread_life *th
 		return 0;
 	if (!w->known)
 		begin(a, thread, e);
-	if (is_same_wait(w, e, visit)) {
-		hold(w, now);
-		w->state = visit->state;
-		w->open = visit->open;
-		w->stack = visit->stack;
+	if (is_same_wait(w, e)) {
+		go_on_waiting(w, now, visit);
 		return 0;
 	}
 	blocked |= w->switches != e->account.switches ||

@@ -23,7 +23,8 @@
 #define STUCK_NS   1000000000ull /* without progress: the child is left behind */
 #define LAST_VISIT 500		 /* ms that the last visit may take */
 #define RESTARTS   VISIT_BANNED_MAX
-#define COST_SHARE 8 /* of the latest visit in the average */
+/* ns of CPU time that visits may be ahead of their budget: the first one walks all threads */
+#define CREDIT	   60000000
 #define MILLIONTHS 1000000ull
 
 /* ---- the child: it visits -------------------------------------------------------------------- */
@@ -33,7 +34,9 @@ struct visiting {
 	struct visitor *shared;
 	uint64_t period; /* ns */
 	unsigned int hz, budget;
-	uint64_t cost;	 /* average CPU time of a visit, ns */
+	int64_t credit;	 /* ns of CPU time */
+	uint64_t used;	 /* CPU time by now, ns */
+	uint64_t paid;	 /* CLOCK_MONOTONIC ns: until then it has got its budget */
 	uint64_t random; /* state */
 };
 
@@ -67,7 +70,7 @@ static void visit_one(uint32_t tid)
 static void visit_all(struct visiting *v)
 {
 	struct visitor *shared = v->shared;
-	uint64_t before = process_cpu(), used;
+	uint64_t used;
 
 	if (bpf_visits__run(CHILD_FIRST_FD + VISIT_SCAN, 0))
 		return;
@@ -78,15 +81,21 @@ static void visit_all(struct visiting *v)
 	__atomic_store_n(&shared->visited, 0, __ATOMIC_RELAXED);
 	used = process_cpu();
 	shared->cpu = used;
-	v->cost = v->cost ? v->cost - v->cost / COST_SHARE + (used - before) / COST_SHARE
-			  : used - before;
+	v->credit -= (int64_t)(used - v->used);
+	v->used = used;
 	shared->count[VISIT_LINE_MADE]++;
 }
 
-/* The time between two visits that the budget allows. */
-static uint64_t stretch(const struct visiting *v)
+/* The time until the end of the next period. What visits have used beyond their budget is waited for. */
+static uint64_t next_length(struct visiting *v)
 {
-	return max_u64(v->period, v->cost * MILLIONTHS / v->budget);
+	uint64_t now = monotonic_ns();
+
+	v->credit += (int64_t)((now - v->paid) * v->budget / MILLIONTHS);
+	v->credit = v->credit < CREDIT ? v->credit : CREDIT;
+	v->paid = now;
+	return v->credit < 0 ? v->period + (uint64_t)-v->credit * MILLIONTHS / v->budget
+			     : v->period;
 }
 
 /* True: the collector has sent something, or is gone. */
@@ -110,13 +119,15 @@ static int run_visits(const struct child_self *self)
 		v.random = 88172645463325252ull;
 	if (!is_called(-1, 0) || read(CHILD_SOCKET, &go, 1) != 1)
 		return 0;
-	stratum = monotonic_ns();
+	v.credit = CREDIT;
+	v.used = process_cpu();
+	v.paid = stratum = monotonic_ns();
 	visit_all(&v);
-	stratum += length = stretch(&v);
+	stratum += length = next_length(&v);
 	while (!is_called(0, stratum + next_random(&v) % length)) {
 		visit_all(&v);
 		stratum += length;
-		length = stretch(&v);
+		length = next_length(&v);
 		if (monotonic_ns() > stratum + length) {
 			v.shared->count[VISIT_LINE_LATE]++;
 			stratum = monotonic_ns();
