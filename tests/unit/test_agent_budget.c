@@ -25,7 +25,7 @@ struct run {
 };
 
 static const enum budget_part PART_OF[BUDGET_STEP_COUNT] = {
-#define X(id, part, label, text) [BUDGET_STEP_##id] = BUDGET_PART_##part,
+#define X(id, part, ...) [BUDGET_STEP_##id] = BUDGET_PART_##part,
 	BUDGET_STEPS(X)
 #undef X
 };
@@ -133,6 +133,10 @@ static void test_sheds_what_costs(void **unused)
 		.by_step = {[BUDGET_STEP_JIT_HISTORIES] = 0.004, [BUDGET_STEP_NEW_FILES] = 0.001},
 		.by_hz = 0.003};
 
+	const struct load builds = {.by_step = {[BUDGET_STEP_TABLE_BUILDS] = 0.006},
+				    .by_hz = 0.003};
+
+	EXPECT_STEPS(&builds, BUDGET_STEP_TABLE_BUILDS);
 	EXPECT_STEPS(&symbols, BUDGET_STEP_NEW_FILES, BUDGET_STEP_DEBUG_INFO,
 		     BUDGET_STEP_RARE_NAMES);
 	EXPECT_STEPS(&runtimes, BUDGET_STEP_JIT_HISTORIES);

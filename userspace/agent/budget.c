@@ -2,6 +2,7 @@
 #include "agent/budget.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/minmax.h"
@@ -14,8 +15,6 @@
 #define CALM_CPU    0.5	 /* of the limit */
 #define RAISED_CPU  0.9	 /* of the limit: what a higher rate may come to, at most */
 #define CALM_MEMORY 0.75 /* of the limit */
-#define WORTH_CPU   0.2	 /* of the limit: less than that is not worth a step */
-#define FLOOR_CPU   0.5	 /* of the limit: samples that cost more justify the lowest rate */
 #define NEW_PART    0.3	 /* of a measurement in a smoothed figure */
 #define HZ_LEAST    7
 
@@ -26,19 +25,21 @@ struct budget {
 	unsigned int level;			   /* how many are */
 	unsigned int over_in_row;
 	bool over;
-	bool unjudged;	      /* the next measurement is, a step was just taken */
-	uint64_t calm_since;  /* 0: it is not calm */
-	uint64_t calm_needed; /* for a step back */
-	uint64_t back_at;     /* when the last step back was; 0: none, or it has lasted */
-	double ticks;	      /* their part of the last measurement */
+	bool unjudged;			/* the next measurement is, a step was just taken */
+	uint64_t calm_since;		/* 0: it is not calm */
+	uint64_t calm_needed;		/* for a step back */
+	uint64_t back_at;		/* when the last step back was; 0: none, or it has lasted */
+	double last[BUDGET_PART_COUNT]; /* cpu_by of the last measurement */
 	struct budget_stats stats;
 };
 
 static const struct {
 	enum budget_part part;
+	double worth;
 	const char *label, *text;
 } STEPS[BUDGET_STEP_COUNT] = {
-#define X(id, part, label, text) [BUDGET_STEP_##id] = {BUDGET_PART_##part, label, text},
+#define X(id, part, worth, label, text)                                                            \
+	[BUDGET_STEP_##id] = {BUDGET_PART_##part, worth / 100.0, label, text},
 	BUDGET_STEPS(X)
 #undef X
 };
@@ -157,13 +158,15 @@ static double over_share(const struct budget *b, enum budget_part part)
 	return b->stats.cpu_by[part] - PARTS[part].share * b->options.cpu;
 }
 
-static bool may_lower_rate(const struct budget *b, enum budget_step step)
+/* Names come with windows, so the smoothed figure decides; but part of it may be of a higher rate. */
+static bool is_worth_it(const struct budget *b, enum budget_step step)
 {
-	double most = FLOOR_CPU * b->options.cpu;
+	enum budget_part part = STEPS[step].part;
+	double cost = b->stats.cpu_by[part];
 
-	/* the smoothed figure has part of a higher rate in it */
-	return step_hz(step) > HZ_LEAST ||
-	       (b->ticks > most && b->stats.cpu_by[BUDGET_PART_TICKS] > most);
+	if (step_hz(step) && b->last[part] < cost)
+		cost = b->last[part];
+	return cost >= STEPS[step].worth * b->options.cpu;
 }
 
 /* BUDGET_STEP_COUNT: none. Of the part that is most over its share, its first one; the rate's if there is no other. */
@@ -174,16 +177,13 @@ static enum budget_step choose_for_cpu(const struct budget *b)
 	for (enum budget_step i = 0; i < BUDGET_STEP_COUNT; i++) {
 		enum budget_part part = STEPS[i].part;
 
-		if (!is_open(b, i))
+		if (!is_open(b, i) || !is_worth_it(b, i))
 			continue;
-		if (step_hz(i)) {
-			if (rate == BUDGET_STEP_COUNT && may_lower_rate(b, i))
-				rate = i;
-		} else if (b->stats.cpu_by[part] >= WORTH_CPU * b->options.cpu &&
-			   (best == BUDGET_STEP_COUNT ||
-			    over_share(b, part) > over_share(b, STEPS[best].part))) {
+		if (step_hz(i))
+			rate = rate == BUDGET_STEP_COUNT ? i : rate;
+		else if (best == BUDGET_STEP_COUNT ||
+			 over_share(b, part) > over_share(b, STEPS[best].part))
 			best = i;
-		}
 	}
 	return best == BUDGET_STEP_COUNT ? rate : best;
 }
@@ -201,7 +201,7 @@ static void smooth(struct budget *b, const struct budget_usage *usage)
 {
 	double part = b->stats.measured ? NEW_PART : 1;
 
-	b->ticks = usage->cpu_by[BUDGET_PART_TICKS];
+	memcpy(b->last, usage->cpu_by, sizeof(b->last));
 	for (int i = 0; i < BUDGET_PART_COUNT; i++)
 		b->stats.cpu_by[i] += part * (usage->cpu_by[i] - b->stats.cpu_by[i]);
 }

@@ -3,7 +3,7 @@
  * Keeps the agent within its budget: a controller that gets measurements and decides what is left out or put off.
  *
  * Each part of the agent has a share of the budget, and steps that make it cheaper. Over the budget, the part that is
- * most over its share takes its next step; a part that costs next to nothing takes none, since that would save nothing. The
+ * most over its share takes its next step; a part that costs little takes none, since that would save little. The
  * rate is lowered when no other step is left, and to 7 Hz only where the samples alone cost half of the budget.
  * Over the limit of memory, steps are taken in the order of BUDGET_STEPS. Steps are undone in reverse order.
  * It does nothing itself: no clock, no file, no session.
@@ -38,26 +38,31 @@ enum budget_part {
 		BUDGET_PART_COUNT
 };
 
-/* X(ENUM, PART, label, text): of a part, the cheapest loss first. Rates not below the configured one are left out. */
+/*
+ * X(ENUM, PART, worth, label, text): of a part, the cheapest loss first. Worth: the percentage of the budget from which on
+ * the part's cost justifies the step; without tables stacks are cut, so it is large there. Rates not below the configured
+ * one are left out.
+ */
 #define BUDGET_STEPS(X)                                                                            \
-	X(NEW_FILES, SYMBOLS, "new_files",                                                         \
+	X(NEW_FILES, SYMBOLS, 20, "new_files",                                                     \
 	  "files without a name so far wait until they have 1 % of a window, or are often met")    \
-	X(DEBUG_INFO, SYMBOLS, "debug_info",                                                       \
+	X(DEBUG_INFO, SYMBOLS, 20, "debug_info",                                                   \
 	  "symbol tables only: new lines and inlined functions only from what was read before")    \
-	X(RARE_NAMES, SYMBOLS, "rare_names",                                                       \
+	X(RARE_NAMES, SYMBOLS, 20, "rare_names",                                                   \
 	  "new names in less than 0.1 % of a window's samples later, many at once")                \
-	X(TABLE_BUILDS, TABLES, "table_builds", "no new unwind tables but those in the cache")     \
-	X(JIT_HISTORIES, RUNTIMES, "jit_histories",                                                \
+	X(TABLE_BUILDS, TABLES, 100, "table_builds",                                               \
+	  "no new unwind tables but those in the cache")                                           \
+	X(JIT_HISTORIES, RUNTIMES, 20, "jit_histories",                                            \
 	  "no further contents of perf maps and jitdumps: Java and Node.js by their memory")       \
-	X(EARLY_TICKS, COLLECTOR, "early_ticks",                                                   \
+	X(EARLY_TICKS, COLLECTOR, 20, "early_ticks",                                               \
 	  "mappings of new processes later, and more stacks from copies")                          \
-	X(HZ_97, TICKS, "hz_97", "97 samples a second and CPU")                                    \
-	X(HZ_47, TICKS, "hz_47", "47 samples a second and CPU")                                    \
-	X(HZ_19, TICKS, "hz_19", "19 samples a second and CPU")                                    \
-	X(HZ_7, TICKS, "hz_7", "7 samples a second and CPU")
+	X(HZ_97, TICKS, 0, "hz_97", "97 samples a second and CPU")                                 \
+	X(HZ_47, TICKS, 0, "hz_47", "47 samples a second and CPU")                                 \
+	X(HZ_19, TICKS, 0, "hz_19", "19 samples a second and CPU")                                 \
+	X(HZ_7, TICKS, 50, "hz_7", "7 samples a second and CPU")
 
 enum budget_step {
-#define X(id, part, label, text) BUDGET_STEP_##id,
+#define X(id, ...) BUDGET_STEP_##id,
 	BUDGET_STEPS(X)
 #undef X
 		BUDGET_STEP_COUNT

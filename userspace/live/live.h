@@ -96,7 +96,7 @@ void live__want_modules(struct live *live);
 int live__judge_groups(struct live *live);
 /* As jit_tail__pause(). */
 void live__pause_jit(struct live *live, bool pause);
-/* Ticks before their time have an eighth of their share of a CPU, or all of it again. */
+/* Ticks are further apart, and those before their time have an eighth of their share of a CPU; or as at first. */
 void live__save_ticks(struct live *live, bool save);
 
 /* CPU time that the targets have used since the start, from /proc, ns. To detect that samples are missing. */
