@@ -38,7 +38,7 @@ struct pairs {
 	const struct compare_arguments *arguments;
 	const char *directory;
 	VEC(char *) paths[COMPARE_SIDES]; /* the first one is of the warm-up */
-	bool is_terminal; /* stderr: it shows what is being recorded */
+	bool is_terminal;		  /* stderr: it shows what is being recorded */
 };
 
 static volatile sig_atomic_t running; /* the pid of `record`; 0: none */

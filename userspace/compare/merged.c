@@ -14,7 +14,11 @@
 
 MAP_FUNCTIONS_OF_BYTES(merged_nodes, struct merged_node);
 MAP_FUNCTIONS_BY(merged_dsos, struct merged_dso, uint32_t, name);
-DEFINE_MAP_BY(cell_map, struct merged_cell, uint64_t, key);
+
+/* How far the samples of a thread are added, and its cuts looked at. */
+struct cursor {
+	size_t sample, cut;
+};
 
 /* A profile while it is added. */
 struct adding {
@@ -23,10 +27,12 @@ struct adding {
 	const struct profile *p;
 	uint32_t *name_of_function; /* by function of the profile, or NO_NUMBER */
 	uint32_t *node_of_stack;    /* by stack of the profile */
-	uint64_t *ticks_of_stack;
+	uint64_t *ticks_of_stack;   /* so far */
 	bool is_part;		    /* of the profile's time */
 	struct compare_range range; /* CLOCK_MONOTONIC */
-	struct cell_map cells;
+	uint64_t *block_ticks;	    /* of these, in the block that is being added */
+	VEC(uint32_t) touched;	    /* stacks in it */
+	struct cursor *cursors;	    /* by thread */
 };
 
 int merged__init(struct merged *m)
@@ -162,35 +168,41 @@ static bool is_cut(const struct profile_thread *thread, size_t sample, size_t *n
 	       !stack_end_is_complete(thread->cuts[*next].end);
 }
 
-static int add_sample(struct adding *a, const struct profile_samples *samples, size_t i)
+static uint64_t block_of(const struct adding *a, uint64_t time)
 {
-	uint64_t ticks = profile_samples__ticks(samples, i), block = 0;
-	struct merged_cell cell = {.key = a->node_of_stack[samples->stack[i].v]}, *known;
-
-	if (!a->p->untimed && samples->time[i] > a->range.from)
-		block = (min_u64(samples->time[i], a->range.until) - a->range.from) >>
-			a->file->block_shift;
-	cell.key |= block << 32;
-	known = cell_map__need(&a->cells, &cell, NULL);
-	if (!known)
-		return -ENOMEM;
-	known->ticks += ticks;
-	a->ticks_of_stack[samples->stack[i].v] += ticks;
-	a->file->facts.samples += ticks;
-	return 0;
+	if (a->p->untimed || time <= a->range.from)
+		return 0;
+	return (min_u64(time, a->range.until) - a->range.from) >> a->file->block_shift;
 }
 
-static int add_thread(struct adding *a, const struct profile_thread *thread)
+/* A sample of the block that is being added. */
+static int add_sample(struct adding *a, const struct profile_samples *samples, size_t i)
+{
+	uint32_t stack = samples->stack[i].v;
+	uint64_t ticks = profile_samples__ticks(samples, i);
+	int err = a->block_ticks[stack] || !ticks ? 0 : vec_push(&a->touched, stack);
+
+	a->block_ticks[stack] += ticks;
+	a->file->facts.samples += ticks;
+	return err;
+}
+
+/* The samples of a thread in a block, from its cursor on. */
+static int add_of_thread(struct adding *a, const struct profile_thread *thread,
+			 struct cursor *cursor, uint64_t block)
 {
 	const struct profile_samples *samples = &thread->samples[SAMPLE_CPU];
-	size_t next_cut = 0;
 	int err = 0;
 
-	for (size_t i = 0; i < samples->count && !err; i++) {
-		if (a->is_part &&
-		    (samples->time[i] < a->range.from || samples->time[i] >= a->range.until))
+	for (; cursor->sample < samples->count && !err; cursor->sample++) {
+		size_t i = cursor->sample;
+		uint64_t time = samples->time[i];
+
+		if (a->is_part && (time < a->range.from || time >= a->range.until))
 			continue;
-		if (is_cut(thread, i, &next_cut))
+		if (block_of(a, time) != block)
+			break;
+		if (is_cut(thread, i, &cursor->cut))
 			a->file->facts.cut += profile_samples__ticks(samples, i);
 		if (a->is_part)
 			a->file->facts.cpu_ns += samples->weight[i];
@@ -199,15 +211,36 @@ static int add_thread(struct adding *a, const struct profile_thread *thread)
 	return err;
 }
 
-static int add_all_samples(struct adding *a)
+/* What is in the block becomes cells, and the counts are zero again. */
+static int end_block(struct adding *a, uint64_t block)
 {
 	int err = 0;
 
-	for (size_t i = 1; i < a->p->thread_count && !err; i++)
-		err = add_thread(a, &a->p->threads[i]);
-	a->file->cells.data = a->cells.data;
-	a->file->cells.count = a->cells.count;
-	a->cells.data = NULL;
+	for (size_t i = 0; i < a->touched.count && !err; i++) {
+		uint32_t stack = a->touched.data[i];
+
+		err = vec_push(&a->file->cells,
+			       (struct merged_cell){block << 32 | a->node_of_stack[stack],
+						    a->block_ticks[stack]});
+		a->ticks_of_stack[stack] += a->block_ticks[stack];
+		a->block_ticks[stack] = 0;
+	}
+	a->touched.count = 0;
+	return err;
+}
+
+/* Block by block, over all threads: a thread's samples are in time order. */
+static int add_all_samples(struct adding *a)
+{
+	uint64_t blocks = block_of(a, a->range.until) + 1;
+	int err = 0;
+
+	for (uint64_t block = 0; block < blocks && !err; block++) {
+		for (size_t i = 1; i < a->p->thread_count && !err; i++)
+			err = add_of_thread(a, &a->p->threads[i], &a->cursors[i], block);
+		if (!err)
+			err = end_block(a, block);
+	}
 	for (uint32_t i = 1; i < a->p->stack_count && !err; i++)
 		if (a->ticks_of_stack[i])
 			err = count_unnamed(a, i);
@@ -286,16 +319,19 @@ int merged__add(struct merged *m, enum compare_side side, const char *path, cons
 {
 	_cleanup_free_ uint32_t *names = malloc((p->function_count + 1) * sizeof(*names));
 	_cleanup_free_ uint32_t *nodes = calloc(p->stack_count + 1, sizeof(*nodes));
-	_cleanup_free_ uint64_t *ticks = calloc(p->stack_count + 1, sizeof(*ticks));
+	_cleanup_free_ uint64_t *ticks = calloc(2 * (p->stack_count + 1), sizeof(*ticks));
+	_cleanup_free_ struct cursor *cursors = calloc(p->thread_count + 1, sizeof(*cursors));
 	struct adding a = {.m = m,
 			   .p = p,
 			   .name_of_function = names,
 			   .node_of_stack = nodes,
-			   .ticks_of_stack = ticks};
+			   .ticks_of_stack = ticks,
+			   .cursors = cursors};
 	int err;
 
-	if (!names || !nodes || !ticks || vec_push(&m->files, (struct merged_file){}))
+	if (!names || !nodes || !ticks || !cursors || vec_push(&m->files, (struct merged_file){}))
 		return -ENOMEM;
+	a.block_ticks = ticks + p->stack_count + 1;
 	memset(names, 0xff, (p->function_count + 1) * sizeof(*names));
 	a.file = &m->files.data[m->files.count - 1];
 	set_range(&a, range);
@@ -304,6 +340,6 @@ int merged__add(struct merged *m, enum compare_side side, const char *path, cons
 		err = add_stacks(&a);
 	if (!err)
 		err = add_all_samples(&a);
-	cell_map__fini(&a.cells);
+	vec_free(&a.touched);
 	return err;
 }
