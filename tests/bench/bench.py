@@ -17,6 +17,7 @@ import traceback
 
 import agent
 import commands
+import diffing
 import exporting
 import jit
 import pages
@@ -470,6 +471,7 @@ SECTIONS = {
     "programs": programs.programs,
     "export": exporting.exporting,
     "html": pages.pages,
+    "diff": diffing.diffing,
     "agent": agent.agents,
 }
 

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""How often `diff` finds what is not there, in recordings of real programs, and what large files cost it."""
+import json
+import random
+import resource
+import shutil
+import statistics
+import subprocess
+import time
+
+from libbench import SYSPROF, Broken, bench, budget, pick, scratch, table
+
+PYTHON = """
+import json
+def parse(n): return [json.loads('{"a": [1, 2, 3], "b": "text"}') for _ in range(n)]
+def render(n): return ",".join(str(i) for i in range(n))
+for i in range(400): parse(120); render(900)
+"""
+NODE = """
+function hash(n) { let h = 0; for (let i = 0; i < n; i++) h = (h * 31 + i) | 0; return h; }
+function render(n) { let s = ''; for (let i = 0; i < n; i++) s += i; return s.length; }
+let sum = 0; for (let i = 0; i < 500; i++) sum += hash(300000) + render(9000);
+"""
+C = """
+static volatile unsigned sink;
+#define WORK(name) __attribute__((noinline)) void name(unsigned n) { for (unsigned i = 0; i < n; i++) sink = sink * 33 + i; }
+WORK(parse) WORK(hash) WORK(pack)
+int main(void) { for (int i = 0; i < 15000; i++) { parse(1500); hash(6000); pack(9000); } return 0; }
+"""
+
+
+def programs():
+    with open(scratch("same.c"), "w", encoding="utf-8") as file:
+        file.write(C)
+    subprocess.run(["gcc", "-O1", "-g", "-fno-omit-frame-pointer", "-o", scratch("same"), scratch("same.c")], check=True)
+    result = {"C": [scratch("same")]}
+    for name, text in ("python3", PYTHON), ("node", NODE):
+        if shutil.which(name):
+            result[name] = [name, "-c" if name == "python3" else "-e", text]
+    return result
+
+
+def compare(old, new, *options):
+    """(any alarm, the relative change of the whole)"""
+    done = subprocess.run([SYSPROF, "diff", "--json", *options, *old, "--", *new], capture_output=True, text=True,
+                          check=False)
+    if done.returncode:
+        raise Broken(f"diff: {done.stderr}")
+    found = json.loads(done.stdout)
+    return bool(found["rows"]) or found["total"]["q"] <= found["level"], found["total"]["relative"]
+
+
+def same_program(name, command, rng):
+    count, pairs = pick(24, 8), pick(100, 20)
+    paths = [scratch(f"{name}-{i}.sysprof") for i in range(count)]
+    for path in paths:
+        subprocess.run([SYSPROF, "record", "-q", "-o", path, "--", *command], stdout=subprocess.DEVNULL, check=True)
+    row = [name]
+    for view in "run", "share":
+        for size in 1, 4:
+            alarms, changes = 0, []
+            for _ in range(pairs):
+                chosen = rng.sample(paths, 2 * size)
+                alarm, change = compare(chosen[:size], chosen[size:], "--view", view)
+                alarms += alarm
+                changes.append(abs(change))
+            row.append(f"{alarms} of {pairs}")
+            if view == "run" and size == 1:
+                row.append(f"{100 * statistics.median(changes):.1f} %")
+    return row
+
+
+def same_programs():
+    rng = random.Random(1)
+    rows = [same_program(name, command, rng) for name, command in programs().items()]
+    table("Alarms of diff where nothing differs: recordings of one program", "sysprof diff A… -- A…",
+          ["", "run, 1 file", "median change", "run, 4 files", "share, 1 file", "share, 4 files"], rows,
+          ["Pairs are drawn from the same recordings, so they are not independent.",
+           "tests/unit/test_compare.c prints those of simulated programs, and how often planted changes are found."])
+
+
+def large_files():
+    samples, stacks = pick((1000000, 100000), (100000, 10000))
+    paths = [scratch(f"large{i}.json") for i in range(2)]
+    for path in paths:
+        subprocess.run([bench("big_profile"), str(samples), "8", str(stacks), "firefox", path], check=True,
+                       stdout=subprocess.DEVNULL)
+    begin, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(["/usr/bin/env", "python3", "-c", "import resource, subprocess, sys\n"
+                           "subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)\n"
+                           "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)", SYSPROF, "diff", *paths],
+                          capture_output=True, text=True, check=True)
+    wall, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    memory = int(done.stdout) / 1024
+    table(f"diff of two Firefox files of {samples:,} samples and {stacks:,} stacks each", "sysprof diff A B",
+          ["", "CPU s", "wall s", "peak MB"], [["diff", f"{cpu:.2f}", f"{wall:.2f}", f"{memory:.0f}"]],
+          [budget("diff of two files of 1 M samples", cpu, 1, "s of CPU"),
+           budget("diff of two files of 1 M samples", memory, 300, "MB", 0)] if samples == 1000000 else [])
+
+
+def diffing():
+    large_files()
+    same_programs()
