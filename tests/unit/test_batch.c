@@ -266,6 +266,7 @@ static void test_symbols_only(void **state)
 {
 	const struct symbolizer_options options = {.symbols_only = true};
 	struct symbolizer_counts counts = {};
+	size_t names = 0;
 	struct world w;
 
 	(void)state;
@@ -273,7 +274,9 @@ static void test_symbols_only(void **state)
 	assert_int_equal(symbolizer__resolve_all(w.symbolizer, w.jobs, JOBS, &options, &counts), 0);
 	fflush(w.reported[OWN].stream);
 	fflush(w.reported[KERNEL].stream);
-	assert_non_null(strstr(w.reported[OWN].text, "  test_symbols_only "));
+	for (const char *at = w.reported[OWN].text; (at = strstr(at, "\n  ")); at++)
+		names++;
+	assert_true(names > ADDRESSES / 2);
 	assert_null(strstr(w.reported[OWN].text, "test_batch.c:"));
 	assert_non_null(strstr(w.reported[KERNEL].text, "  two "));
 	assert_int_equal(w.jobs[OWN].state, SYMBOL_STATE_RESOLVED);

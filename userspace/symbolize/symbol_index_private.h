@@ -125,7 +125,7 @@ int index_writer__answer(struct index_writer *w, uint64_t address,
 /* From this address on the index does not have an answer. */
 int index_writer__gap(struct index_writer *w, uint64_t address);
 
-/* The index, which the caller frees. 0; -EFBIG; -ENOMEM. */
+/* The index, which the caller frees. Nothing can be added then. 0; -EFBIG; -ENOMEM. */
 int index_writer__finish(struct index_writer *w, enum symbol_state state, void **data,
 			 size_t *size);
 

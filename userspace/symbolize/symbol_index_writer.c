@@ -46,12 +46,12 @@ struct written_phrase {
 
 #define NOT_WRITTEN UINT32_MAX
 
-/* What a text is in the index. */
+/* What a text is in the index, as a string and as a file. */
 struct written_text {
-	uint32_t string, name, file;
+	uint32_t string, file;
 };
 
-/* The same by its place. */
+/* What a name or a file is, by its place. */
 struct written_string {
 	const char *place;
 	uint32_t name, file;
@@ -122,7 +122,7 @@ struct index_writer *index_writer__new(size_t limit)
 	w->texts = strtab__new();
 	/* Number 0 of a strtab is "", which is at 0; the first nodes have no bytes of their own. */
 	if (!w->texts || vec_push(&w->strings, '\0') ||
-	    vec_push(&w->known_texts, (struct written_text){0, 0, NOT_WRITTEN}) ||
+	    vec_push(&w->known_texts, (struct written_text){0, NOT_WRITTEN}) ||
 	    vec_append(&w->nodes, "\0\0", NODE_FIRST)) {
 		index_writer__free(w);
 		return NULL;
@@ -130,10 +130,23 @@ struct index_writer *index_writer__new(size_t limit)
 	return w;
 }
 
+/* What it takes to add answers, most of its memory. */
+static void forget_known(struct index_writer *w)
+{
+	function_map__fini(&w->known_functions);
+	node_map__fini(&w->known_nodes);
+	phrase_map__fini(&w->known_phrases);
+	string_map__fini(&w->known_strings);
+	vec_free(&w->known_texts);
+	strtab__free(w->texts);
+	w->texts = NULL;
+}
+
 void index_writer__free(struct index_writer *w)
 {
 	if (!w)
 		return;
+	forget_known(w);
 	vec_free(&w->segments);
 	vec_free(&w->blocks);
 	vec_free(&w->files);
@@ -142,12 +155,6 @@ void index_writer__free(struct index_writer *w)
 	vec_free(&w->rows);
 	vec_free(&w->strings);
 	vec_free(&w->names);
-	vec_free(&w->known_texts);
-	phrase_map__fini(&w->known_phrases);
-	function_map__fini(&w->known_functions);
-	node_map__fini(&w->known_nodes);
-	string_map__fini(&w->known_strings);
-	strtab__free(w->texts);
 	free(w);
 }
 
@@ -185,7 +192,7 @@ static size_t put_place(unsigned char *to, const struct index_place *place)
 /* Valid until the next text. NULL: no memory. */
 static struct written_text *find_text(struct index_writer *w, const char *text)
 {
-	const struct written_text new = {NOT_WRITTEN, NOT_WRITTEN, NOT_WRITTEN};
+	const struct written_text new = {NOT_WRITTEN, NOT_WRITTEN};
 	int64_t number = strtab__intern(w->texts, text);
 
 	if (number < 0 ||
@@ -297,28 +304,18 @@ static bool is_of_phrases(const char *text)
 	return length >= INDEX_NAME_MIN && length < INDEX_NAME_MAX && text[word_length(text)];
 }
 
+/* Equal names at several places are written again, which takes one phrase: to know them would take a copy of each. */
 static int write_new_name(struct index_writer *w, const char *text, uint32_t *name)
 {
-	struct written_text *known = find_text(w, text);
-	int err = 0;
+	uint32_t position;
+	int err;
 
-	if (!known)
-		return -ENOMEM;
-	*name = known->name;
-	if (*name != NOT_WRITTEN)
-		return 0;
-	if (is_of_phrases(text)) {
-		err = write_phrases(w, text, name);
-	} else {
-		err = write_string(w, text, name);
-		*name = *name * NAME_FORMS + NAME_STRING;
-	}
-	if (err)
-		return err;
-	known = find_text(w, text);
-	if (known)
-		known->name = *name;
-	return known ? 0 : -ENOMEM;
+	if (is_of_phrases(text))
+		return write_phrases(w, text, name);
+	err = write_string(w, text, &position);
+	if (!err)
+		*name = position * NAME_FORMS + NAME_STRING;
+	return err;
 }
 
 /* As a name, or as a file. */
@@ -623,6 +620,7 @@ int index_writer__finish(struct index_writer *w, enum symbol_state state, void *
 	}
 	if (total > w->limit)
 		return -EFBIG;
+	forget_known(w);
 	bytes = malloc(total);
 	if (!bytes)
 		return -ENOMEM;
