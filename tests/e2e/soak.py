@@ -136,10 +136,9 @@ def test_nothing_grows():
 @e.alone
 @e.long
 def test_over_the_budget():
-    """It sheds to the last step, and the books are exact all the same."""
+    """It sheds step by step, and the books are exact all the same. Rates that change are rotate's."""
     t = beside_churn("bounded")
     assert t["level"] >= 4, t
-    assert t["hz"] in (47, 19, 7), t
     assert abs(t["unexplained"]) <= 2 * os.cpu_count() * (1 + t["measurements"]), t
     assert t["failed"] == 0 and t["delivered"] > 0, t
 
