@@ -39,6 +39,15 @@ extern void bpf_iter_task_destroy(struct bpf_iter_task *it) __ksym;
 #define TASK_PARKED_STATE      0x0040u
 #define TASK_FROZEN_STATE      0x8000u
 
+#define NR_FUTEX	       202
+#define FUTEX_WAIT	       0
+#define FUTEX_LOCK_PI	       6
+#define FUTEX_LOCK_PI2	       13
+#define FUTEX_FLAGS	       (128ull | 256ull) /* private, by the wall clock */
+#define FUTEX_TID	       0x3fffffffu
+#define MUTEX_CONTENDED	       2u     /* glibc's lock word */
+#define MUTEX_KINDS	       0x3ffu /* all flags of a mutex's kind */
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SEEN_THREADS);
@@ -301,6 +310,8 @@ static __always_inline void take_account(struct task_struct *task, struct scratc
 	v->run_delay = delay_until(task, v->seen);
 	v->switches = task->nvcsw;
 	v->call = VISIT_CALL_UNKNOWN;
+	v->holder = 0;
+	v->reserved = 0;
 	v->found = found_in(task, state);
 	v->since = ran_until(task);
 	s->sample.header.type = EVENT_SAMPLE;
@@ -339,6 +350,47 @@ static __always_inline __u32 runtimes_of(const struct scratch *s)
 	return find_runtimes(s->sample.tgid, s->sample.header.time);
 }
 
+/* Are numbers of threads that its program has the collector's? */
+static __always_inline bool has_our_numbers(struct task_struct *task)
+{
+	const struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	const void *number = pid;
+	__u32 level;
+
+	if (!pid)
+		return false;
+	level = BPF_CORE_READ(pid, level);
+	if (!pid_namespace_inode)
+		return !level;
+	number += bpf_core_field_offset(pid->numbers) +
+		  (__u64)level * bpf_core_type_size(struct upid);
+	return BPF_CORE_READ((const struct upid *)number, ns, ns.inum) == pid_namespace_inode;
+}
+
+/*
+ * A mutex of glibc has its owner behind the word that threads wait for; one with priority inheritance has it in the word. What
+ * looks like neither is none. It is the program's memory: the recorder checks that there is such a thread in the process.
+ */
+static __always_inline __u32 mutex_holder(const struct pt_regs *regs)
+{
+	__u64 operation = regs->rsi & ~FUTEX_FLAGS;
+	struct {
+		__u32 word, count, owner, users, kind;
+	} mutex = {};
+
+	if (regs->orig_rax != NR_FUTEX)
+		return 0;
+	if (operation == FUTEX_LOCK_PI || operation == FUTEX_LOCK_PI2)
+		return read_user(&mutex, sizeof(mutex.word), regs->rdi) ? 0
+									: mutex.word & FUTEX_TID;
+	if (operation != FUTEX_WAIT || (__u32)regs->rdx != MUTEX_CONTENDED ||
+	    read_user(&mutex, sizeof(mutex), regs->rdi))
+		return 0;
+	return mutex.word == MUTEX_CONTENDED && mutex.users && !(mutex.kind & ~MUTEX_KINDS)
+		       ? mutex.owner
+		       : 0;
+}
+
 /* From here on memory of the thread is read. */
 static __always_inline void begin_stack(struct task_struct *task, struct scratch *s)
 {
@@ -352,6 +404,8 @@ static __always_inline void begin_stack(struct task_struct *task, struct scratch
 	if (visited.begun != UNWIND_STEP_ON)
 		return;
 	s->visit.call = (__s64)s->regs.orig_rax >= 0 ? (__s32)s->regs.orig_rax : VISIT_NO_CALL;
+	if (s->regs.cs != USER32_CS && has_our_numbers(task))
+		s->visit.holder = mutex_holder(&s->regs);
 	s->runtimes = runtimes_of(s);
 }
 

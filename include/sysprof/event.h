@@ -307,8 +307,10 @@ struct visit_account {
 	__u64 run_delay; /* ns that it has waited for a CPU, up to `seen` */
 	__u64 since;	 /* CLOCK_MONOTONIC ns: when it last ran; 0: unknown */
 	__u64 switches;	 /* its own: it has waited so often */
-	__s32 call;	 /* the system call that it is in, or VISIT_NO_CALL, … */
-	__u32 found;	 /* VISIT_… */
+	__u32 holder; /* the thread that has the mutex that it waits for, as the mutex says; 0: not known */
+	__u32 reserved;
+	__s32 call;  /* the system call that it is in, or VISIT_NO_CALL, … */
+	__u32 found; /* VISIT_… */
 };
 
 struct visit_event {

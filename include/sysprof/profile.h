@@ -316,6 +316,8 @@ struct profile_samples {
 	const struct string_id *comm; /* the thread's name at that time */
 	const uint8_t *gil;	      /* enum gil_state; NULL: unknown of all of them */
 	const uint8_t *state;	      /* enum wall_state, of WALL samples; NULL: of other kinds */
+	const struct thread_id
+		*holder; /* the same: which thread has the lock; 0: not known, or none */
 };
 
 /*

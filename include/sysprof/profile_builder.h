@@ -84,7 +84,8 @@ struct profile_sample {
 	struct string_id comm; /* the thread's name at that time */
 	enum stack_end end;    /* why the stack ends where it does */
 	enum gil_state gil;
-	uint8_t state; /* enum wall_state; with WALL_STATE_OPEN: its stack may say more */
+	struct thread_id holder; /* of a lock that a WALL sample waits for */
+	uint8_t state;		 /* enum wall_state; with WALL_STATE_OPEN: its stack may say more */
 };
 #define WALL_STATE_OPEN 0x80u
 

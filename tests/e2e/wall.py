@@ -86,7 +86,7 @@ def test_states_add_up_to_all_time():
 
 
 def test_its_json_is_as_described():
-    assert not invalid(*(report(recording().path, by) for by in ("state", "function", "thread")))
+    assert not invalid(*(report(recording().path, by) for by in ("state", "function", "thread", "holder")))
 
 
 def test_the_books_of_visits():
@@ -107,6 +107,18 @@ def test_the_function_that_waits():
         raw = f.read()
     for name in (b"sleep_for", b"poll_for", b"take_lock", b"alternates", b"holds"):
         assert name in raw, name
+
+
+def test_who_has_the_lock():
+    """Of a mutex of glibc: for nearly all of the time, and nobody else."""
+    r = recording()
+    truth = {row["name"]: row for row in r.truth}
+    holders = [row for row in report(r.path, "holder")["rows"] if "holder" in row]
+    assert {row["tid"] for row in holders} <= {truth["holds"]["tid"], truth["wants"]["tid"]}, holders
+    held = sum(row["ns"] for row in holders if row["tid"] == truth["holds"]["tid"])
+    waited = r.threads[truth["wants"]["tid"]]["states"]["lock"]
+    assert 0.95 * waited <= held <= waited, (held, waited, holders)
+    assert f"holds/{truth['holds']['tid']}" in pprof("-tags", "-sample_index=wall", r.pprof)
 
 
 def test_pprof_has_wall_time_by_state():

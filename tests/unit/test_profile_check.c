@@ -45,6 +45,7 @@ struct fixture {
 	struct stack_id wait_stack[2];
 	struct string_id wait_comm[2];
 	uint8_t wait_state[2];
+	struct thread_id wait_holder[2];
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -130,7 +131,9 @@ static void fill_waits(struct fixture *f)
 								      .weight = f->wait_weight,
 								      .stack = f->wait_stack,
 								      .comm = f->wait_comm,
-								      .state = f->wait_state};
+								      .state = f->wait_state,
+								      .holder = f->wait_holder};
+	f->wait_holder[1].v = 1;
 	f->threads[2].wall = (struct profile_wall){.since = 50,
 						   .until = 150,
 						   .running = 30,
@@ -306,6 +309,9 @@ static void fill(struct fixture *f)
 	X(f->books[0].due = 7, "books of CPU 0: due")                                              \
 	X(f->books[1].due = 1, "books of CPU 1: due")                                              \
 	X(f->threads[2].samples[SAMPLE_WALL].state = NULL, "thread 2: its states")                 \
+	X(f->threads[2].samples[SAMPLE_WALL].holder = NULL, "thread 2: its states")                \
+	X(f->wait_holder[1].v = 3, "thread 2: wait 1 has holder 3")                                \
+	X(f->wait_holder[1].v = 2, "thread 2: wait 1 has holder 2")                                \
 	X(f->wait_state[1] = WALL_RUNNING, "thread 2: wait 1 has state")                           \
 	X(f->wait_state[1] = WALL_STATE_COUNT, "thread 2: wait 1 has state")                       \
 	X(f->wait_state[1] = WALL_STATE_OPEN | WALL_LOCK, "thread 2: wait 1 has state")            \

@@ -20,6 +20,7 @@ struct seen {
 	int call;
 	uint64_t unchanged, cpu, delay, switches;
 	uint64_t kernel; /* a function of the kernel that it is in; 0: none */
+	uint32_t holder; /* as the mutex says */
 };
 
 static void visit_at(uint64_t ms, const struct seen *s)
@@ -35,6 +36,7 @@ static void visit_at(uint64_t ms, const struct seen *s)
 		.started = S / 2,
 		.run_delay = s->delay * MS,
 		.switches = s->switches,
+		.holder = s->holder,
 		.call = s->call,
 		.found = s->found,
 	};
@@ -297,6 +299,46 @@ static void a_thread_that_was_born_here(void **state)
 	assert_int_equal(waited(WALL_LOCK), 300 * MS);
 }
 
+/* Nothing that a mutex says is believed but that a thread of the process has it. */
+static void who_has_a_lock(void **state)
+{
+	static const uint32_t holders[] = {12, 11, 21, 99, 0, UINT32_MAX, 13};
+	const struct profile_samples *waits;
+
+	(void)state;
+	begin();
+	thread(10, 12, S / 2, 0, "holder");
+	thread(10, 13, S / 2, 0, "ended");
+	process(20, S / 4, true, "root's");
+	thread(20, 21, S / 2, 0, "other");
+	exit_(10, 13);
+	for (uint32_t i = 0; i < sizeof(holders) / sizeof(holders[0]); i++)
+		visit(10 * (i + 1), .call = SYS_futex, .cpu = 5, .switches = i,
+		      .holder = holders[i]);
+	visit(100, .found = VISIT_ACCOUNT, .unchanged = 100, .cpu = 5, .switches = 6);
+	closed();
+	waits = &thread_of(11, 0)->samples[SAMPLE_WALL];
+	/* at the first visit no time had passed yet: what it saw is the first 0 ms, of no row */
+	assert_int_equal(waits->count, 6);
+	for (size_t i = 0; i < waits->count; i++)
+		assert_int_equal(waits->holder[i].v, 0);
+}
+
+static void who_has_a_lock_for_long(void **state)
+{
+	const struct profile_samples *waits;
+
+	(void)state;
+	begin();
+	thread(10, 12, S / 2, 0, "holder");
+	visit(10, .call = SYS_futex, .cpu = 5, .holder = 12);
+	visit(100, .found = VISIT_ACCOUNT, .unchanged = 100, .cpu = 5);
+	closed();
+	waits = &thread_of(11, 0)->samples[SAMPLE_WALL];
+	assert_int_equal(waits->count, 1);
+	assert_int_equal(ev.p->threads[waits->holder[0].v].tid, 12);
+}
+
 /* ---- states ---------------------------------------------------------------------------------- */
 
 static void each_function_has_its_state(void **state)
@@ -446,6 +488,8 @@ int main(void)
 		TEST(the_end_of_a_thread_that_was_passed_over),
 		TEST(windows_of_a_wait),
 		TEST(a_thread_that_was_born_here),
+		TEST(who_has_a_lock),
+		TEST(who_has_a_lock_for_long),
 		TEST(each_function_has_its_state),
 		TEST(the_table_is_in_order),
 		TEST(what_a_visit_says),

@@ -121,7 +121,7 @@ static int parse_options(struct arguments *arguments, int argc, char **argv)
 	if (check_by(arguments))
 		return usage_error(&cmd_report, "--by %s: expected %s", arguments->by,
 				   arguments->report.wall
-					   ? "state, function or thread"
+					   ? "state, function, thread or holder"
 					   : "function, thread, process, dso or line");
 	if (arguments->report.wall && arguments->tree)
 		return usage_error(&cmd_report, "--wall has no --tree");
@@ -177,9 +177,10 @@ static int run_report(int argc, char **argv)
 
 const struct command cmd_report = {
 	.name = "report",
-	.arguments = "IN [--by function|thread|process|dso|line] [--tree [--callers]]\n"
-		     "                      [--wall [--by state|function|thread]] [--min SHARE]\n"
-		     "                      [--top N] [--java-signatures] [--json]",
+	.arguments =
+		"IN [--by function|thread|process|dso|line] [--tree [--callers]]\n"
+		"                      [--wall [--by state|function|thread|holder]] [--min SHARE]\n"
+		"                      [--top N] [--java-signatures] [--json]",
 	.summary = "print where CPU time was spent",
 	.help = "  sysprof report x.sysprof\n"
 		"  sysprof report x.sysprof --by thread --top 10\n"
@@ -192,7 +193,7 @@ const struct command cmd_report = {
 		"\n"
 		"      --by WHAT    function (default), thread, process, dso or line\n"
 		"      --wall       all time of the threads, not CPU time: of a recording made with --wall;\n"
-		"                   by state (default), function or thread\n"
+		"                   by state (default), function, thread or holder\n"
 		"      --tree       a call tree, from the roots down; by thread or process: one each\n"
 		"      --callers    with --tree: the functions with most samples, and their callers\n"
 		"      --min SHARE  leave out smaller shares, as in 0.5% or 0.005; default of a tree: 0.5%\n"

@@ -31,7 +31,7 @@
 #include "export/describe.h"
 #include "export/pprof_writer.h"
 
-#define MAX_LABELS 7
+#define MAX_LABELS 8
 #define MAX_VALUES 3
 
 /* A sample of the file: those of the thread in hand with one stack, one name and one state. */
@@ -40,19 +40,20 @@ struct pprof_sample {
 	struct string_id comm;
 	enum gil_state gil;
 	enum wall_state state;
+	struct thread_id holder;
 	uint64_t ticks, cpu, wall;
 };
 
 static uint64_t hash_sample(const struct pprof_sample *s)
 {
 	return hash_combine(hash_u64((uint64_t)s->stack.v << 32 | s->comm.v),
-			    s->gil + ((uint64_t)s->state << 8));
+			    s->gil + ((uint64_t)s->state << 8) + ((uint64_t)s->holder.v << 32));
 }
 
 static bool is_same_sample(const struct pprof_sample *a, const struct pprof_sample *b)
 {
 	return a->stack.v == b->stack.v && a->comm.v == b->comm.v && a->gil == b->gil &&
-	       a->state == b->state;
+	       a->state == b->state && a->holder.v == b->holder.v;
 }
 
 DEFINE_MAP_OF(pprof_samples, struct pprof_sample, hash_sample, is_same_sample);
@@ -117,6 +118,20 @@ static void add_state_label(struct pprof *pp, struct pprof_labels *labels, enum 
 			.text = code_tables__text(pp->code, wall_state_name(state))};
 }
 
+/* "name/12", since threads of one name are many. */
+static void add_holder_label(struct pprof *pp, struct pprof_labels *labels, struct thread_id holder)
+{
+	const struct profile_thread *thread = &pp->p->threads[holder.v];
+	char text[EVENT_PATH_MAX];
+
+	if (!holder.v)
+		return;
+	snprintf(text, sizeof(text), "%s/%u", profile__string(pp->p, thread->name), thread->tid);
+	labels->list[labels->count++] =
+		(struct pprof_label){.key = code_tables__text(pp->code, "holder"),
+				     .text = code_tables__text(pp->code, text)};
+}
+
 /* Labels of a sample: the thread, with its name and states at that time. */
 static void fill_labels(struct pprof *pp, const struct profile_thread *thread,
 			const struct pprof_sample *sample, struct pprof_labels *labels)
@@ -131,6 +146,7 @@ static void fill_labels(struct pprof *pp, const struct profile_thread *thread,
 	add_text_label(pp, labels, "cgroup", process->cgroup);
 	add_gil_label(pp, labels, sample->gil);
 	add_state_label(pp, labels, sample->state);
+	add_holder_label(pp, labels, sample->holder);
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
@@ -151,11 +167,12 @@ static void write_sample(struct pprof *pp, const struct pprof_sample *sample,
 static struct pprof_sample *sample_of_row(struct pprof *pp, const struct profile_samples *rows,
 					  size_t row)
 {
-	const struct pprof_sample wanted = {.stack = rows->stack[row],
-					    .comm = rows->comm[row],
-					    .gil = profile_samples__gil(rows, row),
-					    .state = rows->state ? profile_samples__state(rows, row)
-								 : WALL_RUNNING};
+	const struct pprof_sample wanted = {
+		.stack = rows->stack[row],
+		.comm = rows->comm[row],
+		.gil = profile_samples__gil(rows, row),
+		.state = rows->state ? profile_samples__state(rows, row) : WALL_RUNNING,
+		.holder = rows->holder ? rows->holder[row] : (struct thread_id){0}};
 	struct pprof_sample *sample = pprof_samples__need(&pp->samples, &wanted, NULL);
 
 	if (!sample)
@@ -198,17 +215,19 @@ static void write_thread(struct pprof *pp, uint32_t id)
 		const struct pprof_sample *sample = &pp->samples.data[i];
 
 		if (!i || sample->comm.v != last.comm.v || sample->gil != last.gil ||
-		    sample->state != last.state)
+		    sample->state != last.state || sample->holder.v != last.holder.v)
 			fill_labels(pp, thread, sample, &labels);
 		last.comm = sample->comm;
 		last.gil = sample->gil;
 		last.state = sample->state;
+		last.holder = sample->holder;
 		write_sample(pp, sample, &labels);
 	}
 	if (thread->samples[SAMPLE_CPU].count || !thread->cpu_tail)
 		return;
 	last.gil = GIL_UNKNOWN;
 	last.state = WALL_RUNNING;
+	last.holder = (struct thread_id){0};
 	fill_labels(pp, thread, &last, &labels);
 	write_sample(pp, &last, &labels);
 }

@@ -30,6 +30,7 @@ enum report_wall_by {
 	REPORT_WALL_STATE,
 	REPORT_WALL_FUNCTION, /* the innermost function of the program itself, and how it waits */
 	REPORT_WALL_THREAD,
+	REPORT_WALL_HOLDER, /* waits for locks, by the thread that has them */
 	REPORT_WALL_BY_COUNT
 };
 
@@ -48,7 +49,7 @@ struct report_options {
 /* "function", "thread", "process", "dso", "line"; -EINVAL. */
 int report_by_parse(const char *text, enum report_by *by);
 
-/* "state", "function", "thread"; -EINVAL. */
+/* "state", "function", "thread", "holder"; -EINVAL. */
 int report_wall_by_parse(const char *text, enum report_wall_by *by);
 
 /* 0 or negative errno; a write error may be visible in ferror() only. Of the request: profile, out, top, left_out. */

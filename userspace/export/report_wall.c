@@ -24,6 +24,7 @@ static const char *const by_names[REPORT_WALL_BY_COUNT] = {
 	[REPORT_WALL_STATE] = "state",
 	[REPORT_WALL_FUNCTION] = "function",
 	[REPORT_WALL_THREAD] = "thread",
+	[REPORT_WALL_HOLDER] = "holder",
 };
 
 int report_wall_by_parse(const char *text, enum report_wall_by *by)
@@ -148,6 +149,38 @@ static int add_threads(const struct profile *p, struct wall_rows *rows)
 	return err;
 }
 
+/* Waits for locks whose holder is not known are a row, too. */
+static int add_holders(const struct profile *p, struct wall_rows *rows)
+{
+	for (size_t i = 1; i < p->thread_count; i++) {
+		const struct profile_samples *waits = &p->threads[i].samples[SAMPLE_WALL];
+
+		for (size_t k = 0; k < waits->count; k++) {
+			uint32_t holder = waits->holder[k].v;
+			const struct profile_thread *t = &p->threads[holder];
+			const struct wall_row wanted = {
+				.key = holder,
+				.thread = holder,
+				.state = WALL_LOCK,
+				.name = holder ? profile__string(p, t->name) : "[not known]",
+				.place = holder ? profile__string(p,
+								  p->processes[t->process.v].name)
+						: "",
+			};
+			struct wall_row *row;
+
+			if (waits->state[k] != WALL_LOCK && !holder)
+				continue;
+			row = wall_rows__need(rows, &wanted, NULL);
+			if (!row)
+				return -ENOMEM;
+			row->ns += waits->weight[k];
+			row->waits++;
+		}
+	}
+	return 0;
+}
+
 /* ---- text ------------------------------------------------------------------------------------ */
 
 static void print_visits(const struct profile *p, const struct wall_totals *totals, FILE *out)
@@ -193,6 +226,10 @@ static int print_row(const struct profile *p, const struct wall_row *row,
 		fprintf(out, "%11.3f %11.3f %11.3f %11.3f %8u  %s  %s\n", (double)w->running / 1e6,
 			(double)w->runnable / 1e6, (double)w->blocked / 1e6,
 			(double)w->unvisited / 1e6, p->threads[row->thread].tid, name, place);
+	else if (by == REPORT_WALL_HOLDER && row->thread)
+		fprintf(out, "%8u  %s  %s\n", p->threads[row->thread].tid, name, place);
+	else if (by == REPORT_WALL_HOLDER)
+		fprintf(out, "%8s  %s\n", "", name);
 	else if (by == REPORT_WALL_FUNCTION)
 		fprintf(out, "%-9s  %-*s  %s\n", wall_state_name(row->state), NAME_WIDTH, name,
 			place);
@@ -216,6 +253,8 @@ static int write_text(const struct profile *p, const struct wall_rows *rows, siz
 			"unvisited", "tid", "thread, process");
 	else if (by == REPORT_WALL_FUNCTION)
 		fprintf(out, "%-9s  %-*s  %s\n", "state", NAME_WIDTH, "function", "dso");
+	else if (by == REPORT_WALL_HOLDER)
+		fprintf(out, "%8s  %s\n", "tid", "holder of the lock, process");
 	else
 		fprintf(out, "state\n");
 	for (size_t i = 0; i < shown && !err; i++)
@@ -281,6 +320,12 @@ static void write_row(const struct profile *p, const struct wall_row *row,
 	} else {
 		json_key_string(w, "state", wall_state_name(row->state));
 	}
+	if (by == REPORT_WALL_HOLDER && row->thread) {
+		json_key_uint(w, "pid", p->processes[t->process.v].pid);
+		json_key_uint(w, "tid", t->tid);
+		json_key_string(w, "holder", row->name);
+		json_key_string(w, "process", row->place);
+	}
 	if (by == REPORT_WALL_FUNCTION) {
 		json_key_string(w, "function", row->name);
 		json_key_string(w, "dso", row->place);
@@ -334,6 +379,8 @@ int report_wall(const struct export_request *request, const struct report_option
 		err = add_states(p, &totals, &rows);
 	else if (options->wall_by == REPORT_WALL_FUNCTION)
 		err = add_functions(p, &rows);
+	else if (options->wall_by == REPORT_WALL_HOLDER)
+		err = add_holders(p, &rows);
 	else
 		err = add_threads(p, &rows);
 	vec_sort(&rows, compare_rows);

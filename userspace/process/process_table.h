@@ -182,6 +182,7 @@ struct thread_wall {
 	uint8_t open;	       /* WALL_STATE_OPEN, or 0 */
 	struct stack_id stack;
 	struct string_id comm;
+	struct thread_id holder;
 	uint64_t found_at, weight;
 };
 

@@ -580,6 +580,22 @@ static int on_sample(void *context, const struct sample_event *e)
 	return result_of(r, 0);
 }
 
+/* What a mutex says of its owner counts if there is such a thread in the process. */
+static struct thread_id holder_of(struct recorder *r, const struct thread_life *waiting,
+				  const struct visit_event *e)
+{
+	struct thread_life *holder = NULL;
+	struct window_thread *entry;
+
+	if (e->account.holder && e->account.holder != waiting->tid)
+		holder = process_table__find_thread(world__processes(r->world), e->account.holder);
+	if (!holder || holder->process != waiting->process || holder->ended)
+		return (struct thread_id){0};
+	entry = window_lives__show(&r->lives, holder, e->account.header.time,
+				   recording_facts__period(r->facts));
+	return entry ? entry->id : (struct thread_id){0};
+}
+
 /* Account and stack of a thread that does not run. */
 static int on_visit(void *context, const struct visit_event *e)
 {
@@ -602,6 +618,9 @@ static int on_visit(void *context, const struct visit_event *e)
 	visit.state = wall_state_of_visit(&e->account, &open);
 	visit.open = open ? WALL_STATE_OPEN : 0;
 	visit.comm = entry->comm;
+	if (visit.state != WALL_NONE)
+		visit.holder = holder_of(r, thread, e);
+	entry = window_lives__thread(&r->lives, thread); /* it may have moved */
 	if (visit.state != WALL_NONE)
 		visit.stack = make_stack(r, thread->process, &entry->memo, &e->stack);
 	err = wall_accounts__visit(&r->accounts, thread, e, &visit);

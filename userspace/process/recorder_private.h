@@ -141,6 +141,7 @@ struct wall_visit {
 	uint8_t open;	       /* WALL_STATE_OPEN, or 0 */
 	struct stack_id stack;
 	struct string_id comm;
+	struct thread_id holder; /* of the lock; 0: not known, or it is none */
 };
 
 /* 0 or -ENOMEM. */

@@ -69,6 +69,7 @@ static int push_wait(const struct thread_accounts *a, struct thread_life *thread
 			: entry	      ? entry->comm
 				      : (struct string_id){0},
 		.state = (uint8_t)found->state | found->open,
+		.holder = found->holder,
 	};
 
 	if (!entry)
@@ -81,7 +82,7 @@ static int push_wait(const struct thread_accounts *a, struct thread_life *thread
 static int push_last(const struct thread_accounts *a, struct thread_life *thread)
 {
 	struct thread_wall *w = &thread->wall;
-	const struct wall_visit found = {w->state, w->open, w->stack, w->comm};
+	const struct wall_visit found = {w->state, w->open, w->stack, w->comm, w->holder};
 	int err = 0;
 
 	if (w->state != WALL_NONE && w->weight)
@@ -155,6 +156,7 @@ static void find(struct thread_wall *w, const struct wall_visit *visit)
 	w->open = visit->open;
 	w->stack = visit->stack;
 	w->comm = visit->comm;
+	w->holder = visit->holder;
 	w->found_at = w->seen;
 	w->weight = 0;
 	if (w->state == WALL_NONE)

@@ -172,6 +172,7 @@ static void free_columns(struct thread_columns *thread)
 		vec_free(&c->ticks);
 		vec_free(&c->gil);
 		vec_free(&c->state);
+		vec_free(&c->holder);
 		vec_free(&c->taken);
 	}
 	vec_free(&thread->cuts);
@@ -470,7 +471,8 @@ void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
 	    vec_reserve(&c->stack, c->stack.count + 1) ||
 	    vec_reserve(&c->comm, c->comm.count + 1) || add_ticks(c, ticks) ||
 	    add_gil(c, sample->gil) ||
-	    (sample->kind == SAMPLE_WALL && vec_push(&c->state, sample->state)) ||
+	    (sample->kind == SAMPLE_WALL &&
+	     (vec_push(&c->state, sample->state) || vec_push(&c->holder, sample->holder))) ||
 	    (sample->kind == SAMPLE_CPU &&
 	     builder_note_cut(&b->columns.data[thread.v], c->time.count, sample->end))) {
 		builder_has_failed(b, -ENOMEM);

@@ -32,7 +32,8 @@ struct sample_columns {
 	VEC(struct string_id) comm;
 	VEC(uint64_t) ticks; /* empty: one each */
 	VEC(uint8_t) gil;    /* enum gil_state; empty: unknown of all */
-	VEC(uint8_t) state;  /* of WALL samples */
+	VEC(uint8_t) state;  /* of WALL samples, as the next one */
+	VEC(struct thread_id) holder;
 	VEC(struct row_range) taken;
 	uint64_t weight_sum, tick_sum;
 };

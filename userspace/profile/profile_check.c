@@ -279,12 +279,15 @@ static int check_wall(const struct checker *c, size_t i)
 	const struct profile_samples *samples = &c->p->threads[i].samples[SAMPLE_WALL];
 	uint64_t sums[2] = {}; /* of blocked and runnable time */
 
-	if (samples->count && !samples->state)
+	if (samples->count && (!samples->state || !samples->holder))
 		return report_broken(c, "thread %zu: its states are missing", i);
 	for (size_t k = 0; k < samples->count; k++) {
 		if (samples->state[k] <= WALL_RUNNING || samples->state[k] >= WALL_STATE_COUNT)
 			return report_broken(c, "thread %zu: wait %zu has state %d", i, k,
 					     samples->state[k]);
+		if (samples->holder[k].v >= c->p->thread_count || samples->holder[k].v == i)
+			return report_broken(c, "thread %zu: wait %zu has holder %u", i, k,
+					     samples->holder[k].v);
 		sums[samples->state[k] == WALL_RUNNABLE] += samples->weight[k];
 	}
 	if (sums[0] != w->blocked || sums[1] != w->runnable)

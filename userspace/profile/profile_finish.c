@@ -172,6 +172,7 @@ static void freeze_samples(struct profile_thread *t, const struct thread_columns
 			.comm = c->comm.data,
 			.gil = c->gil.count ? c->gil.data : NULL,
 			.state = c->state.count ? c->state.data : NULL,
+			.holder = c->holder.count ? c->holder.data : NULL,
 		};
 	}
 }
