@@ -339,6 +339,66 @@ static void who_has_a_lock_for_long(void **state)
 	assert_int_equal(ev.p->threads[waits->holder[0].v].tid, 12);
 }
 
+static uint64_t random_state = 88172645463325252ull;
+
+/* Mostly near `around`, sometimes anything. */
+static uint64_t any_number(uint64_t around)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	switch (random_state % 8) {
+	case 0:
+		return random_state;
+	case 1:
+		return UINT64_MAX - random_state % 3;
+	case 2:
+		return random_state % 3;
+	default:
+		return around + random_state % (200 * MS);
+	}
+}
+
+static void visit_with_anything(struct visit_event *e)
+{
+	ev.now += random_state % (3 * MS);
+	e->account.header.time = ev.now;
+	e->account.seen = any_number(ev.now - 100 * MS);
+	e->account.unchanged = any_number(e->account.seen - 100 * MS);
+	e->account.started = any_number(S / 2);
+	e->account.run_delay = any_number(ev.now / 8);
+	e->account.switches = any_number(ev.now / MS);
+	e->account.holder = (uint32_t)any_number(10);
+	e->account.call = (int32_t)any_number(200);
+	e->account.found = any_number(0) & VISIT_ALL;
+	e->stack.tgid = 10;
+	e->stack.tid = 11 + random_state % 2;
+	e->stack.cpu_time = any_number(ev.now / 4);
+	assert_int_equal((ev.h.visit)(ev.h.context, e), 0);
+	if (random_state % 16 == 1)
+		thread_cpu(10, e->stack.tid, any_number(ev.now / 4), EVENT_EXITED);
+}
+
+/* A recording may be made up: whatever its accounts say, no time is given twice, which profile_check() finds. */
+static void accounts_of_anything(void **state)
+{
+	struct visit_event *e = calloc(1, sizeof(*e) + sizeof(uint64_t));
+
+	(void)state;
+	e->account.header.type = EVENT_VISIT;
+	e->stack.frames[0] = IP(0x10010);
+	e->stack.user_frames = 1;
+	for (int round = 0; round < 200; round++) {
+		begin();
+		for (int i = 0; i < 50; i++)
+			visit_with_anything(e);
+		closed();
+		tear_down(state);
+		set_up(state);
+	}
+	free(e);
+}
+
 /* ---- states ---------------------------------------------------------------------------------- */
 
 static void each_function_has_its_state(void **state)
@@ -488,6 +548,7 @@ int main(void)
 		TEST(the_end_of_a_thread_that_was_passed_over),
 		TEST(windows_of_a_wait),
 		TEST(a_thread_that_was_born_here),
+		TEST(accounts_of_anything),
 		TEST(who_has_a_lock),
 		TEST(who_has_a_lock_for_long),
 		TEST(each_function_has_its_state),

@@ -204,7 +204,7 @@ int wall_accounts__visit(const struct thread_accounts *a, struct thread_life *th
 	blocked |= w->switches != e->account.switches ||
 		   (w->state != WALL_NONE && w->state != WALL_RUNNABLE);
 	if (w->state != WALL_NONE)
-		hold(w, e->account.unchanged);
+		hold(w, min_u64(e->account.unchanged, now));
 	err = push_last(a, thread);
 	part = take(&w->cpu, e->stack.cpu_time, now - w->seen);
 	w->sums.running += part;
