@@ -11,7 +11,6 @@
 #include "base/vec.h"
 #include "runtimes/answers.h"
 #include "runtimes/finder.h"
-#include "helpers/owner.h"
 #include "stream/event_decode.h"
 
 #define ANSWER_MAX (2u << 20) /* bytes of events */
@@ -32,8 +31,8 @@ struct code_answer {
 /* ---- requests -------------------------------------------------------------------------------- */
 
 int code_reader__request(struct helper_pool *pool, unsigned int service, uint32_t pid,
-			 uint64_t started, const struct code_question *questions, size_t count,
-			 helper_answer_fn answer, void *context)
+			 uint64_t owner, uint64_t started, const struct code_question *questions,
+			 size_t count, helper_answer_fn answer, void *context)
 {
 	struct code_request request = {.pid = pid, .count = count, .started = started};
 
@@ -43,7 +42,7 @@ int code_reader__request(struct helper_pool *pool, unsigned int service, uint32_
 		memcpy(request.questions, questions, count * sizeof(*questions));
 	return helper_pool__request(pool, &(struct helper_request){
 						  .service = service,
-						  .owner = helper_owner((pid_t)pid),
+						  .owner = owner,
 						  .data = &request,
 						  .size = offsetof(struct code_request, questions) +
 							  count * sizeof(*questions),

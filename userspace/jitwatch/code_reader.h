@@ -18,12 +18,11 @@
 #define CODE_QUESTIONS_MAX 64u /* in one request */
 
 /*
- * `count` 0: which runtimes does it have? A helper_request goes out in the name of `pid`'s user. 0, -EINVAL, -ENOMEM: there
- * will be no answer.
+ * `count` 0: which runtimes does it have? `owner`: helper_owner(pid). 0, -EINVAL, -ENOMEM: there will be no answer.
  */
 int code_reader__request(struct helper_pool *pool, unsigned int service, uint32_t pid,
-			 uint64_t started, const struct code_question *questions, size_t count,
-			 helper_answer_fn answer, void *context);
+			 uint64_t owner, uint64_t started, const struct code_question *questions,
+			 size_t count, helper_answer_fn answer, void *context);
 /* A helper_serve_fn. */
 void code_reader__serve(struct helper_job *job);
 

@@ -277,8 +277,8 @@ static void see_program(struct process_survey *s)
 static int look_closer(struct process_survey *s, struct helper_pool *pool)
 {
 	/* first: the files of its runtimes may not answer later */
-	int err = code_reader__request(pool, SERVICE_RUNTIMES, (uint32_t)s->pid, 0, NULL, 0,
-				       take_runtimes, s);
+	int err = code_reader__request(pool, SERVICE_RUNTIMES, (uint32_t)s->pid,
+				       helper_owner(s->pid), 0, NULL, 0, take_runtimes, s);
 
 	if (!err)
 		err = request_files(s, pool);

@@ -450,18 +450,30 @@ static int code__sampled(void *code, struct task *task, const struct sample_even
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-int code_request(struct code_part *c, const struct code_process *process,
+/* Root's process that becomes a user's is root's for a moment longer; a user's hardly becomes root's without execve. */
+static uint64_t owner_of(struct code_process *process, uint64_t now)
+{
+	if (now >= process->owner_until) {
+		process->owner = helper_owner(process->task->id.pid);
+		process->owner_until = now + S;
+	}
+	return process->owner;
+}
+
+int code_request(struct code_part *c, struct code_process *process,
 		 const struct code_question *questions, size_t count, helper_answer_fn answer)
 {
 	struct code_request *request = malloc(sizeof(*request));
 	struct task_id id = process->task->id;
+	uint64_t now = monotonic_ns();
 	int err;
 
 	if (!request)
 		return -ENOMEM;
-	*request = (struct code_request){c, id, monotonic_ns()};
+	*request = (struct code_request){c, id, now};
 	err = code_reader__request(c->options.readers, c->options.service, (uint32_t)id.pid,
-				   id.serial, questions, count, answer, request);
+				   owner_of(process, now), id.serial, questions, count, answer,
+				   request);
 	if (err)
 		free(request);
 	return err;

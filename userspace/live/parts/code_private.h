@@ -51,8 +51,9 @@ MAP_TYPE(query_map, struct query);
 /* The slot of a process that may have a runtime. */
 struct code_process {
 	struct task *task;
-	size_t index;	      /* in the part's list */
-	uint32_t has;	      /* RUNTIME_… that the kernel has */
+	size_t index;		     /* in the part's list */
+	uint32_t has;		     /* RUNTIME_… that the kernel has */
+	uint64_t owner, owner_until; /* helper_owner(), and how long that is used, ns */
 	uint64_t first, last; /* when it was first sampled, in this series of looks, and last */
 	uint64_t restarted, mapped; /* the series, at a mapping; the last one of a runtime */
 	uint32_t looks;		    /* in this series */
@@ -115,7 +116,7 @@ struct code_request {
 };
 
 /* The caller frees the request. 0 or negative errno: there will be no answer. */
-int code_request(struct code_part *c, const struct code_process *process,
+int code_request(struct code_part *c, struct code_process *process,
 		 const struct code_question *questions, size_t count, helper_answer_fn answer);
 /* NULL: the program has ended. */
 struct code_process *code_requested(const struct code_request *request);
