@@ -82,6 +82,46 @@ def test_arithmetic_of_runs():
             assert found["runs_measured"] == (count >= 3)
 
 
+def timed_file(name, seed, changes=(), samples=6000, in_a_row=40):
+    """The same with times, in phases: a .cpuprofile."""
+    rng = random.Random(seed)
+    shares = {**SHARES, **dict(changes)}
+    nodes, numbers = [{"id": 1, "callFrame": {"functionName": "(root)"}, "children": []}], {(): 1}
+
+    def node_of(stack):
+        if stack not in numbers:
+            parent = node_of(stack[:-1])
+            numbers[stack] = len(nodes) + 1
+            nodes.append({"id": numbers[stack], "callFrame": {"functionName": stack[-1]}, "children": []})
+            nodes[parent - 1]["children"].append(numbers[stack])
+        return numbers[stack]
+
+    for node in shares:
+        node_of(tuple(node.split(";")))
+    for node in nodes:
+        node["callFrame"].update(scriptId="0", url="", lineNumber=-1, columnNumber=-1)
+    picked = []
+    while len(picked) < samples:
+        stack = rng.choices(list(shares), list(shares.values()))[0]
+        picked += [node_of(tuple(stack.split(";")))] * min(rng.randint(1, 2 * in_a_row), samples - len(picked))
+    path = scratch(name)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"nodes": nodes, "startTime": 1000000, "endTime": 1000000 + 1000 * (samples + 1),
+                   "samples": picked, "timeDeltas": [1000] * samples}, file)
+    return path
+
+
+def test_arithmetic_of_blocks():
+    """Programs with phases: the variance is that of blocks of time, of one length for all files."""
+    for change in [], [("main;run;parse;header", 40)]:
+        old = timed_file("old.cpuprofile", 1)
+        found = assert_as_scipy([old], [timed_file("new.cpuprofile", 2, change)], 0.01)
+        assert any(t["old"]["freedom"] for t in found["tests"]), "no variance is that of blocks"
+        assert_as_scipy([old], [timed_file("longer.cpuprofile", 3, change, samples=20000)], 0)
+    short = timed_file("short.cpuprofile", 4, samples=600)
+    assert_as_scipy([timed_file("old.cpuprofile", 1), short], [timed_file("new.cpuprofile", 2)], 0)
+
+
 def test_sums():
     """The own code of all functions adds up to the whole, on both sides, and so do the differences."""
     found = diff("--run-noise", "0", folded_file("old.folded", 1), folded_file("new.folded", 2, [("main;idle", 9)]))

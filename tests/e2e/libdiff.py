@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """
-What `sysprof diff` computes of folded files, written down a second time, with the distributions of scipy. Run as a
-program by the python that has scipy: libdiff.py NOISE OLD… -- NEW…, which prints JSON.
+What `sysprof diff` computes of shares in folded files and .cpuprofile files, written down a second time, with the
+distributions of scipy. Run as a program by the python that has scipy: libdiff.py NOISE OLD… -- NEW…, which prints JSON.
 """
 import collections
 import json
@@ -22,9 +22,43 @@ def read(path):
     return stacks
 
 
+def read_timed(path):
+    """([(ns from the start, stack)], ns in all)"""
+    with open(path, encoding="utf-8") as file:
+        profile = json.load(file)
+    nodes = {node["id"]: node for node in profile["nodes"]}
+    stacks = {profile["nodes"][0]["id"]: ()}
+    for node in profile["nodes"]:
+        for child in node.get("children", []):
+            stacks[child] = stacks[node["id"]] + (nodes[child]["callFrame"]["functionName"],)
+    samples, at = [], 0
+    for node, delta in zip(profile["samples"], profile["timeDeltas"]):
+        at += delta * 1000
+        samples.append((at, stacks[node]))
+    return samples, (profile["endTime"] - profile["startTime"]) * 1000
+
+
 class Side:
     def __init__(self, paths):
-        self.files = [read(path) for path in paths]
+        self.timed = [read_timed(path) for path in paths if path.endswith(".cpuprofile")]
+        self.files = [collections.Counter(stack for _, stack in samples) for samples, _ in self.timed]
+        self.files = self.files or [read(path) for path in paths]
+
+    def shift(self):
+        """Of the longest file: a block is 2 to its power ns."""
+        longest = max([duration for _, duration in self.timed], default=0)
+        return max(longest.bit_length() - 7, 0)
+
+    def blocks(self, wanted, shift):
+        """The samples whose stack is `wanted`, by block of time."""
+        result = []
+        for samples, duration in self.timed:
+            count = max(duration >> shift, 1)
+            counts = [0] * count
+            for at, stack in samples:
+                counts[min(at >> shift, count - 1)] += wanted(stack)
+            result += counts
+        return result
 
     def counts(self, wanted):
         """By file: the samples whose stack is `wanted`."""
@@ -58,12 +92,36 @@ class Comparison:
             variance = sum((v - mean) ** 2 for v in values) / (len(values) - 1)
             return mean, variance / len(values), len(values) - 1
         n, u = sum(part), sum(rest)
+        freedom = math.inf
         both = sum(side.counts(lambda stack: wanted(stack) and self.unchanged(stack)))
         ratio = n / u
         variance = (n - 2 * ratio * both + ratio ** 2 * u if n else 0.5) / u ** 2
+        of_blocks, blocks = self.block_variance(side, wanted, ratio)
+        if of_blocks > variance:
+            variance, freedom = of_blocks, blocks - 1
         noisy = (n - both ** 2 / u) * sum(side.counts(whole)) / len(side.files)
-        variance += (self.noise / u) ** 2 * noisy
-        return scale * ratio, scale ** 2 * variance, math.inf
+        of_runs = (self.noise / u) ** 2 * noisy
+        if variance > 0:
+            freedom *= ((variance + of_runs) / variance) ** 2
+        return scale * ratio, scale ** 2 * (variance + of_runs), freedom
+
+    def block_variance(self, side, wanted, ratio):
+        """(variance of the ratio by blocks, their number): doubled until it has settled."""
+        shift = max(s.shift() for s in self.sides)
+        part, rest = side.blocks(wanted, shift), side.blocks(self.unchanged, shift)
+        best, blocks, step = 0.0, 0, 1
+        while len(part) // step >= 16:
+            count = len(part) // step
+            rows = [(sum(part[i:i + step]), sum(rest[i:i + step])) for i in range(0, count * step, step)]
+            size = sum(r for _, r in rows)
+            variance = sum((p - ratio * r) ** 2 for p, r in rows) / size ** 2 * count / (count - 1)
+            settled = step > 1 and variance <= best * (1 + 1 / math.sqrt(count))
+            if variance > best:
+                best, blocks = variance, count
+            if settled:
+                break
+            step *= 2
+        return best, blocks
 
     def test(self, wanted):
         (old, old_var, old_df), (new, new_var, new_df) = (self.estimate(s, wanted) for s in self.sides)
