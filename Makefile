@@ -96,7 +96,7 @@ DEMO	      := $(BUILD)/tools/demo_workload
 FUZZERS	      := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 # What an unwind table is made by: all that userspace/unwind/ may include (tests/check-layers.sh), but the helpers and the runtimes
 TABLE_SOURCES := $(sort $(wildcard $(foreach d,base elf unwind,userspace/$d/*.[ch]) include/sysprof/unwind_*.h))
-FUZZ_OBJECTS  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard tests/models/*.c) $(wildcard $(foreach d,base elf export import jit jitwatch process procfs profile runtimes runtimes/* helpers stream symbolize unwind,userspace/$d/*.c)) \
+FUZZ_OBJECTS  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard tests/models/*.c) $(wildcard $(foreach d,base compare elf export import jit jitwatch process procfs profile runtimes runtimes/* helpers stream symbolize unwind,userspace/$d/*.c)) \
 		 $(foreach f,finisher symbols window windows,userspace/session/$f.c) \
 		 $(foreach f,agent_window answers bytes cgroup_path container_files format_dir format_otlp format_parca format_pyroscope label_set merged_code messages series service_samples sink_format validate,userspace/agent/$f.c))
 

@@ -1,16 +1,49 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the targets of the readers of other formats share: what a reader takes is a profile that keeps all
- * invariants, what it refuses it says why; and reading it again gives the same.
+ * invariants, what it refuses it says why; reading it again gives the same; and compared with itself it does not differ.
  */
 #ifndef FUZZ_IMPORT_H
 #define FUZZ_IMPORT_H
 
 #include <string.h>
 
+#include "compare/compare.h"
 #include "fuzz.h"
 #include "import/import.h"
 #include "models/profile_dump.h"
+
+static inline void fuzz_compare(const struct profile *profile)
+{
+	const struct compare_options options = {.view = COMPARE_AUTO, .run_noise = -1};
+	struct comparison *c = comparison__new();
+	const struct compare_result *result;
+	struct failure failure = {};
+	char *text = NULL;
+	size_t size;
+	int err;
+
+	MUST(c);
+	err = comparison__add(c, COMPARE_OLD, "a", profile, NULL, &failure);
+	if (!err)
+		err = comparison__add(c, COMPARE_NEW, "b", profile, NULL, &failure);
+	if (!err)
+		err = comparison__finish(c, &options, &result, &failure);
+	MUST(!err || *failure.what);
+	if (!err) {
+		struct compare_output output = {.comparison = c, .result = result, .top = 20};
+		FILE *out = open_memstream(&text, &size);
+
+		MUST(!result->row_count);
+		for (size_t i = 0; i < result->test_count; i++)
+			MUST(result->tests[i].p == 1 && result->tests[i].difference.value == 0);
+		MUST(out && !compare_write_text(&output, out) &&
+		     !compare_write_markdown(&output, out) && !compare_write_json(&output, out));
+		fclose(out);
+		free(text);
+	}
+	comparison__free(c);
+}
 
 /* The profile as text, or NULL: it was refused. */
 static inline char *fuzz_import_once(const struct importer *importer, const uint8_t *data,
@@ -39,6 +72,7 @@ static inline char *fuzz_import_once(const struct importer *importer, const uint
 		MUST(out);
 		profile_dump(profile, out);
 		fclose(out);
+		fuzz_compare(profile);
 	}
 	profile_builder__free(request.builder);
 	return text;
