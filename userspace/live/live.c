@@ -279,7 +279,9 @@ static bool is_needless(const struct live *live, const struct event_header *even
 	pid_t pid = sideband_pid(event);
 	const struct task *task;
 
-	if (!brief_lives__has(&live->brief, (uint32_t)pid, event->time, live->all_read))
+	/* a visit of it may come after its side-band */
+	if (live->wall ||
+	    !brief_lives__has(&live->brief, (uint32_t)pid, event->time, live->all_read))
 		return false;
 	task = tasks__find(live->tasks, pid);
 	return !task || !task->slots.sampled;
