@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 
-from libe2e import SYSPROF, Skip, long, main
+from libe2e import SYSPROF, Skip, long, main, run, scratch
 
 BUILD = os.environ.get("BUILD", "build")
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(BUILD)), "build", "oracle")
@@ -79,6 +79,20 @@ def test_go():
         raise Skip("there is no Go program")
     got = compare(os.path.realpath(path), whole=False)
     assert got["missing"] < got["checked"] / 20, got
+
+
+def test_more_than_fits():
+    """120,000 functions whose names have nothing in common: the index has the first of them, and says so."""
+    source, path = scratch("many.s"), scratch("many.so")
+    with open(source, "w", encoding="ascii") as f:
+        f.write(".text\n")
+        for i in range(120000):
+            name = f"{i:x}_".rjust(7, "f") + f"{(i + 1) * 0x9e3779b97f4a7c15 % (1 << 240):060x}"
+            f.write(f".globl {name}\n.type {name}, @function\n{name}: .fill 16, 1, 0x90\n.size {name}, 16\n")
+    run("cc", "-shared", "-nostdlib", "-o", path, source, check=0)
+    got = compare(path, whole=False)
+    assert 5 << 20 < got["bytes"] <= 6 << 20, got
+    assert got["checked"] / 20 < got["missing"] < got["checked"] / 2, got
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@
  * addresses (module.c), which say how far an answer holds, and cannot differ from theirs.
  *
  * The edges of units and of Go's functions divide the addresses into areas. All of them are indexed, or, if the module is
- * large, those of the units of requested addresses. Of a Go program only Go's code is.
+ * large, those of the units of requested addresses, as many as fit. Of a Go program only Go's code is.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -25,6 +25,7 @@
 
 #define WHOLE_SIZE_MAX (UINT64_C(24) << 20) /* bytes of what is read */
 #define EDGES_MAX      (1u << 20)
+#define ANSWER_ROOM    (256u << 10) /* bytes of an index that stay free for one more answer, and the end */
 
 /* ns of CPU time a byte that is read, in large modules of the kind */
 enum { COST_BASE = 1000000, COST_OF_DWARF = 10, COST_OF_SYMBOLS = 20, COST_OF_GO = 20 };
@@ -221,7 +222,12 @@ static const struct symbol_match *match_at(struct indexing *x, uint64_t address)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* From one address at which the answer changes to the next. */
+static bool is_full(const struct indexing *x)
+{
+	return index_writer__size(x->writer) > SYMBOL_INDEX_MAX - ANSWER_ROOM;
+}
+
+/* From one address at which the answer changes to the next. An index that is full has no answers behind that. */
 static int write_area(struct indexing *x, uint64_t start, uint64_t end)
 {
 	struct module *m = x->module;
@@ -229,6 +235,8 @@ static int write_area(struct indexing *x, uint64_t start, uint64_t end)
 	int err = 0;
 
 	while (address < end && !err) {
+		if (is_full(x))
+			return index_writer__gap(x->writer, address);
 		err = module_merge_frames(m, address, match_at(x, address), &until);
 		if (!err)
 			err = index_writer__answer(x->writer, address, m->frames.data,
@@ -248,7 +256,7 @@ static int write_areas(struct indexing *x)
 		uint64_t start = x->areas.data[i].start;
 		bool last = i + 1 == x->areas.count;
 
-		if (x->areas.data[i].wanted)
+		if (x->areas.data[i].wanted && !is_full(x))
 			err = write_area(x, start, last ? UINT64_MAX : x->areas.data[i + 1].start);
 		else
 			err = index_writer__gap(x->writer, start);

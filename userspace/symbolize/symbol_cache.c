@@ -680,7 +680,7 @@ void symbol_cache__add_index(struct symbol_cache *c, const struct symbol_key *ke
 	if (!m || !index || !may_have_index(c, m, user, bytes)) {
 		if (m)
 			m->no_index = true;
-		if (m && !index)
+		if (m && (!index || index_bytes(m) + bytes > module_limit(c)))
 			m->never = true;
 		symbol_index__free(index);
 		return;

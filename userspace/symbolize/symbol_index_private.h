@@ -122,6 +122,8 @@ int index_writer__segment(struct index_writer *w, uint64_t offset, uint64_t size
  */
 int index_writer__answer(struct index_writer *w, uint64_t address,
 			 const struct symbol_frame *frames, size_t count);
+/* Bytes of what it has so far. */
+size_t index_writer__size(const struct index_writer *w);
 /* From this address on the index does not have an answer. */
 int index_writer__gap(struct index_writer *w, uint64_t address);
 
