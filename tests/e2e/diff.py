@@ -170,6 +170,9 @@ def test_exit_codes():
     assert status(slow, "function header > 20%") == 3
     assert status(slow, "function head* > 20%", "function nothing > 1%") == 3
     assert status(same, "function header > 0.1%") == 4
+    # shares do not show the whole: it is not worse only if a change of that size would have been found
+    assert status(same, "total > 0.1%") == 4
+    assert sysprof("diff", "--fail-if", "total > 2%", old[0], same[0]).status == 4
     assert status(same, "function nothing > 1%") == 4
     for wrong in ["--fail-if", "total > 2", *old[:2]], ["--per-old", "3", *old[:2]], old[:1], old[:3], [*old, "--"], \
             ["--per", "0", *old[:2]], ["--view", "work", *old[:2]], ["--per", "3", "--view", "run", *old[:2]]:

@@ -116,6 +116,7 @@ struct compare_test {
 	double relative_error;			      /* standard error of log(NEW ÷ OLD) */
 	double p, q;
 	bool found;    /* q is within the level */
+	bool is_only;  /* there is no test of its own code: this one does for both */
 	double weight; /* its part of the false discoveries that are allowed */
 };
 #define COMPARE_WHOLE UINT32_MAX

@@ -74,6 +74,25 @@ static const struct compare_row *row_of(const struct compare_result *result, uin
 	return NULL;
 }
 
+/*
+ * How much the whole may have grown, ÷ OLD, unnoticed, in the share view: there the whole is measured by the code that looks
+ * unchanged, so it has no error where nothing was found. The largest change of a function's own code that could be missed.
+ */
+static double unnoticed(const struct compare_result *result)
+{
+	double most = 0;
+
+	if (result->view != COMPARE_SHARE)
+		return 0;
+	for (size_t i = 1; i < result->test_count; i++) {
+		const struct compare_test *t = &result->tests[i];
+
+		if (t->is_self || t->is_only)
+			most = fmax(most, NEEDED_Z * sqrt(t->difference.variance));
+	}
+	return most / result->tests[0].side[COMPARE_OLD].value;
+}
+
 static enum compare_answer judge_test(const struct compare_rule *rule,
 				      const struct compare_result *result, uint32_t test)
 {
@@ -91,7 +110,8 @@ static enum compare_answer judge_test(const struct compare_rule *rule,
 		       : doubtful			 ? COMPARE_CANNOT_TELL
 							 : COMPARE_WORSE;
 	if (t->relative_high <= rule->tolerance)
-		return COMPARE_NOT_WORSE;
+		return test || unnoticed(result) <= rule->tolerance ? COMPARE_NOT_WORSE
+								    : COMPARE_CANNOT_TELL;
 	return found && !doubtful && t->relative_low > rule->tolerance ? COMPARE_WORSE
 								       : COMPARE_CANNOT_TELL;
 }
@@ -101,12 +121,15 @@ static void set_needed(struct compare_ruling *ruling, const struct compare_rule 
 		       const struct compare_result *result)
 {
 	const struct compare_test *t = &result->tests[ruling->test];
-	double factor = pow(NEEDED_Z * t->relative_error / (t->relative - rule->tolerance), 2);
+	double error = NEEDED_Z * t->relative_error, factor;
 	double files = (double)min_u64(result->side[COMPARE_OLD].files,
 				       result->side[COMPARE_NEW].files);
 	double samples = (double)min_u64(result->side[COMPARE_OLD].samples,
 					 result->side[COMPARE_NEW].samples);
 
+	if (!ruling->test)
+		error = fmax(error, unnoticed(result));
+	factor = pow(error / (t->relative - rule->tolerance), 2);
 	if (!(samples * factor < NEEDED_MAX))
 		return;
 	ruling->runs_needed = (uint64_t)fmax(ceil(files * factor), COMPARE_RUNS_MIN);

@@ -366,8 +366,9 @@ static int add_tests(struct comparison *c)
 		double self = (double)(f->self[0] + f->self[1]);
 
 		err = add_test(c, i, false);
-		if (!err && self >= SERIES_TICKS_MIN &&
-		    self <= SELF_MAX * (double)(f->total[0] + f->total[1]))
+		if (!err && self > SELF_MAX * (double)(f->total[0] + f->total[1]))
+			c->tests.data[c->tests.count - 1].is_only = true;
+		else if (!err && self >= SERIES_TICKS_MIN)
 			err = add_test(c, i, true);
 	}
 	if (err)
