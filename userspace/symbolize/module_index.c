@@ -25,7 +25,8 @@
 
 #define WHOLE_SIZE_MAX (UINT64_C(24) << 20) /* bytes of what is read */
 #define EDGES_MAX      (1u << 20)
-#define ANSWER_ROOM    (256u << 10) /* bytes of an index that stay free for one more answer, and the end */
+#define ANSWER_ROOM                                                                                \
+	(256u << 10) /* bytes of an index that stay free for one more answer, and the end */
 
 /* ns of CPU time a byte that is read, in large modules of the kind */
 enum { COST_BASE = 1000000, COST_OF_DWARF = 10, COST_OF_SYMBOLS = 20, COST_OF_GO = 20 };

@@ -578,9 +578,9 @@ int index_writer__answer(struct index_writer *w, uint64_t address,
 
 size_t index_writer__size(const struct index_writer *w)
 {
-	return w->blocks.count * sizeof(*w->blocks.data) +
-	       w->files.count * sizeof(*w->files.data) + w->functions.count + w->nodes.count +
-	       w->rows.count + w->names.count + w->strings.count;
+	return w->blocks.count * sizeof(*w->blocks.data) + w->files.count * sizeof(*w->files.data) +
+	       w->functions.count + w->nodes.count + w->rows.count + w->names.count +
+	       w->strings.count;
 }
 
 int index_writer__gap(struct index_writer *w, uint64_t address)
