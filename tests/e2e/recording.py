@@ -167,7 +167,8 @@ def test_convert_while_recording():
             time.sleep(0.15)
             result = convert(file, os.path.join(path, f"{i}.json"), check=0)
             assert "no end" in result.err, result
-            assert "damaged" not in result.err, result
+            # files of other programs on this machine may be
+            assert "damaged" not in result.err.replace("debug information is damaged", ""), result
         recorder.signal(signal.SIGINT)
         recorder.finish(timeout=LIMIT, check=0)
     assert "no end" not in convert(file, os.path.join(path, "end.json"), check=0).err
