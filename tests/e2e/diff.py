@@ -337,7 +337,8 @@ def assert_found(old, new, where):
     found = diff("--view", "share", *before, "--", *after)
     slower = [row for row in found["rows"] if row["verdict"] in ("slower", "new")]
     assert any(where in row["path"] for row in slower), (found["sentence"], found["rows"])
-    assert found["total"]["relative"] > 0
+    # all of it stays in the denominator if that it differs is not certain enough
+    assert found["total"]["relative"] >= 0
     rule = "function " + where + " > 20%"
     assert sysprof("diff", "--view", "share", "--fail-if", rule, *before, "--", *after).status == 3
     assert sysprof("diff", "--view", "share", "--fail-if", rule, *after, "--", *before).status != 3
@@ -397,7 +398,10 @@ def test_compare_until_answered():
                      "--view", "share", "--", same, "---", same, timeout=120)
     found = json.loads(result.out)
     assert abs(found["level"] - 0.05 / 3) < 1e-8, found["level"]
-    assert result.status == (4 if found["old"]["files"] == 7 else 3 if found["rows"] else 0), found["sentence"]
+    # by chance the same program differs, and the question is answered earlier
+    assert result.status in (0, 3, 4), result
+    assert found["old"]["files"] == 7 or result.status != 4, found["sentence"]
+    assert result.status != 3 or any("parse_header" in row["path"] for row in found["rows"]), found["rows"]
 
 
 @alone

@@ -69,6 +69,16 @@ def whole(_stack):
     return True
 
 
+def median_ratio(weighed):
+    """Of (ratio, weight): half of the weight has this ratio or less."""
+    whole_weight, below = sum(weight for _, weight in weighed), 0
+    for ratio, weight in sorted(weighed):
+        below += weight
+        if 2 * below >= whole_weight:
+            return ratio
+    return 1
+
+
 class Comparison:
     def __init__(self, old, new, noise):
         from scipy import stats
@@ -164,13 +174,15 @@ class Comparison:
     def find_changed(self, functions):
         """Own code that differs, one function at a time, the largest difference first."""
         while True:
-            found = []
+            tests = []
             for name, (_, own) in functions.items():
                 if own < MIN or name in self.changed:
                     continue
-                t = self.test(lambda stack, name=name: stack[-1] == name)
-                if t["p"] < Q / len(functions):
-                    found.append((abs(t["new"] - t["old"]), name))
+                tests.append((name, self.test(lambda stack, name=name: stack[-1] == name)))
+            middle = median_ratio([(t["new"] / t["old"], t["old"]) for _, t in tests if t["old"] > 0])
+            found = [(abs(t["new"] - t["old"]), name) for name, t in tests
+                     if t["p"] < Q / len(functions) and
+                     abs(t["new"] - middle * t["old"]) >= 0.5 * abs(t["new"] - t["old"])]
             if not found:
                 return
             self.changed.add(max(found)[1])

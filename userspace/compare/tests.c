@@ -10,11 +10,13 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "base/order.h"
 #include "compare/comparison.h"
 
 #define BLOCKS_MIN    16   /* with less, the variance of blocks says nothing */
 #define SELF_MAX      0.95 /* of the total: beyond, one test does for both */
 #define WHOLE_PART    0.25 /* of the false discoveries that are allowed */
+#define ITS_OWN	      0.5  /* of a difference, that is not explained by what others took */
 #define REFERENCE_MIN 0.5  /* of the samples of either side have to be in unchanged code */
 #define CHANGED_MAX   64
 
@@ -260,12 +262,45 @@ static void set_amounts(struct comparison *c)
 		c->amount[i] = pooled_amount(c, (enum compare_side)i);
 }
 
-/* The function whose own code differs most, among those that differ for certain; 0: none does. */
-static size_t most_changed(const struct comparison *c)
-{
-	double most = 0, level = c->result.level / (double)max_u64(c->series.count - 1, 1);
-	size_t found = 0;
+struct own_code {
+	size_t number; /* of the function, in series */
+	double old, new, ratio, p;
+};
 
+DEFINE_ORDER(compare_ratios, struct own_code, ASCENDING(ratio) ?: ASCENDING(number));
+
+/* By so much half of OLD's own code has changed at most, and half at least. Sorts them. */
+static double median_ratio(struct own_code *codes, size_t count)
+{
+	double all = 0, sum = 0;
+
+	qsort(codes, count, sizeof(*codes), compare_ratios);
+	for (size_t i = 0; i < count; i++)
+		all += codes[i].old;
+	for (size_t i = 0; i < count; i++) {
+		sum += codes[i].old;
+		if (codes[i].old > 0 && 2 * sum >= all)
+			return codes[i].ratio;
+	}
+	return 1;
+}
+
+/* Does most of its difference stay if all changes as most of the code does, since something else took its share? */
+static bool is_its_own(const struct own_code *code, double median)
+{
+	return fabs(code->new - median * code->old) >= ITS_OWN * fabs(code->new - code->old);
+}
+
+/* The function whose own code differs most, among those that differ for certain; 0: none does. 0 or -ENOMEM. */
+static int find_most_changed(const struct comparison *c, size_t *found)
+{
+	double most = 0, median, level = c->result.level / (double)max_u64(c->series.count - 1, 1);
+	_cleanup_free_ struct own_code *codes = calloc(c->series.count, sizeof(*codes));
+	size_t count = 0;
+
+	*found = 0;
+	if (!codes)
+		return -ENOMEM;
 	for (size_t i = 1; i < c->series.count; i++) {
 		const struct series_function *f = &c->series.functions[i];
 		struct compare_test t;
@@ -273,12 +308,22 @@ static size_t most_changed(const struct comparison *c)
 		if (f->changed || f->self[COMPARE_OLD] + f->self[COMPARE_NEW] < SERIES_TICKS_MIN)
 			continue;
 		make_test(c, i, true, &t);
-		if (t.p < level && fabs(t.difference.value) > most) {
-			most = fabs(t.difference.value);
-			found = i;
+		codes[count] = (struct own_code){i, t.side[COMPARE_OLD].value,
+						 t.side[COMPARE_NEW].value, INFINITY, t.p};
+		if (codes[count].old > 0)
+			codes[count].ratio = codes[count].new / codes[count].old;
+		count++;
+	}
+	median = median_ratio(codes, count);
+	for (size_t i = 0; i < count; i++) {
+		double difference = fabs(codes[i].new - codes[i].old);
+
+		if (codes[i].p < level && difference > most && is_its_own(&codes[i], median)) {
+			most = difference;
+			*found = codes[i].number;
 		}
 	}
-	return found;
+	return 0;
 }
 
 static bool reference_holds(const struct series *s)
@@ -317,8 +362,8 @@ static int find_reference(struct comparison *c)
 
 	set_reference(c);
 	for (int i = 0; c->result.view == COMPARE_SHARE && i < CHANGED_MAX; i++) {
-		changed = most_changed(c);
-		if (!changed)
+		err = find_most_changed(c, &changed);
+		if (err || !changed)
 			break;
 		series__exclude(&c->series, changed);
 		if (!reference_holds(&c->series) || !files_have_reference(&c->series)) {
@@ -332,7 +377,7 @@ static int find_reference(struct comparison *c)
 		set_reference(c);
 	}
 	c->result.reference = c->reference;
-	return 0;
+	return err;
 }
 
 /* ---- all tests ------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/order.h"
@@ -16,8 +17,7 @@
 #define MAKES_UP  0.7	    /* of a difference, in the other direction */
 #define UNCHANGED                                                                                  \
 	0.5 /* of a difference: a caller that has less of it, for certain, does not have it */
-#define CLIMB_MAX    1024 /* callers that are looked at */
-#define SHARE_OF_ALL 0.8  /* a caller of that share cannot rise in the share view */
+#define CLIMB_MAX 1024 /* callers that are looked at */
 
 /* A function with a difference that was found. */
 struct found {
@@ -31,7 +31,8 @@ struct judging {
 	struct comparison *c;
 	const struct merged_node *nodes;
 	size_t node_count;
-	double *total, *own; /* differences by node */
+	double *total, *own;	     /* differences by node */
+	double *old_total, *old_own; /* and what they differ from */
 	struct found *found;
 	size_t count;
 	uint32_t *found_of; /* by function: its number in `found`, plus 1 */
@@ -46,20 +47,26 @@ static int find_node_differences(struct judging *j)
 
 	j->total = calloc(j->node_count, sizeof(*j->total));
 	j->own = calloc(j->node_count, sizeof(*j->own));
-	if (!j->total || !j->own)
+	j->old_total = calloc(j->node_count, sizeof(*j->old_total));
+	j->old_own = calloc(j->node_count, sizeof(*j->old_own));
+	if (!j->total || !j->own || !j->old_total || !j->old_own)
 		return -ENOMEM;
 	for (int side = 0; side < COMPARE_SIDES; side++) {
 		double scale = j->c->amount[side] / (double)s->side[side].unchanged_sum;
 
-		if (side == COMPARE_OLD)
-			scale = -scale;
-		for (size_t i = 0; i < j->node_count; i++)
-			j->total[i] += scale * (double)s->node_ticks[side][i];
+		for (size_t i = 0; i < j->node_count; i++) {
+			double value = scale * (double)s->node_ticks[side][i];
+
+			j->total[i] += side == COMPARE_OLD ? -value : value;
+			j->old_total[i] = side == COMPARE_OLD ? value : j->old_total[i];
+		}
 	}
-	for (size_t i = 0; i < j->node_count; i++)
-		j->own[i] = j->total[i];
-	for (size_t i = 1; i < j->node_count; i++)
+	memcpy(j->own, j->total, j->node_count * sizeof(*j->own));
+	memcpy(j->old_own, j->old_total, j->node_count * sizeof(*j->old_own));
+	for (size_t i = 1; i < j->node_count; i++) {
 		j->own[j->nodes[i].parent] -= j->total[i];
+		j->old_own[j->nodes[i].parent] -= j->old_total[i];
+	}
 	return 0;
 }
 
@@ -187,30 +194,64 @@ static uint32_t place_of(const struct judging *j, const struct found *f)
 	return place;
 }
 
-/* What was found among the callees of a node in the other direction than `difference`, without the node `but`. */
+/* A difference that may have moved. */
+struct suspect {
+	double difference;
+	double others; /* by that factor all else changes because it does */
+};
+
+/*
+ * In the share view all else falls if one function rises, as long as it is not certain enough to be left out of the
+ * denominator: that does not make up for it.
+ */
+static struct suspect suspect(const struct judging *j, double old, double difference)
+{
+	struct suspect s = {difference, 1};
+	double rest = j->old_total[MERGED_ROOT] - old;
+	double new_rest = rest + j->total[MERGED_ROOT] - difference;
+
+	if (j->c->result.view == COMPARE_SHARE && rest > 0 && new_rest > 0)
+		s.others = new_rest / rest;
+	return s;
+}
+
+/* Of a difference that was found, how much makes up for that of the suspect. */
+static double made_up(const struct suspect *s, double old, double difference)
+{
+	double beyond = difference - old * (s->others - 1);
+
+	return difference * s->difference < 0 && beyond * s->difference < 0 ? fabs(beyond) : 0;
+}
+
+static bool is_enough(const struct suspect *s, double sum)
+{
+	return sum >= MAKES_UP * fmin(s->others, 1) * fabs(s->difference);
+}
+
+/* What was found among the callees of a node in the other direction than the suspect, without the node `but`. */
 static double made_up_below(const struct judging *j, uint32_t parent, uint32_t but,
-			    double difference)
+			    const struct suspect *suspect)
 {
 	const struct series *s = &j->c->series;
 	double sum = 0;
 
 	for (uint32_t i = s->first_child[parent]; i != MERGED_ROOT; i = s->next_sibling[i])
-		if (i != but && found_at(j, i) && j->total[i] * difference < 0)
-			sum += fabs(j->total[i]);
+		if (i != but && found_at(j, i))
+			sum += made_up(suspect, j->old_total[i], j->total[i]);
 	return sum;
 }
 
 /* A node's own code, if a difference of its function's was found in that direction. */
-static double made_up_by(const struct judging *j, uint32_t node, double difference)
+static double made_up_by(const struct judging *j, uint32_t node, const struct suspect *suspect)
 {
 	const struct comparison *c = j->c;
 	uint32_t number = node == MERGED_ROOT ? 0 : c->series.number_of[j->nodes[node].function];
 	const struct compare_test *t;
 
-	if (!number || j->own[node] * difference >= 0)
+	if (!number)
 		return 0;
 	t = &c->tests.data[c->self_test[number] ? c->self_test[number] : c->total_test[number]];
-	return t->found ? fabs(j->own[node]) : 0;
+	return t->found ? made_up(suspect, j->old_own[node], j->own[node]) : 0;
 }
 
 /* Is it certain that a test's difference is small against `difference`? */
@@ -221,51 +262,59 @@ static bool is_unchanged(const struct compare_test *t, double difference)
 
 static bool is_own_made_up(const struct judging *j, const struct found *f)
 {
-	double difference = f->test->difference.value, sum = 0;
+	const struct suspect s = suspect(j, f->test->side[COMPARE_OLD].value,
+					 f->test->difference.value);
+	double sum = 0;
 
 	for (uint32_t i = 1; i < j->node_count; i++)
 		if (j->nodes[i].function == f->function)
-			sum += made_up_below(j, i, MERGED_ROOT, difference);
-	return sum >= MAKES_UP * fabs(difference);
+			sum += made_up_below(j, i, MERGED_ROOT, &s);
+	return is_enough(&s, sum);
 }
 
 /* Next to the function, or next to a caller that has the same difference. */
 static bool is_made_up(const struct judging *j, const struct found *f)
 {
 	uint32_t at = f->node, parent;
-	double difference = j->total[at];
+	const struct suspect s = suspect(j, j->old_total[at], j->total[at]);
 
 	if (f->test->is_self)
 		return is_own_made_up(j, f);
-	for (int i = 0; i < CLIMB_MAX && at != MERGED_ROOT && is_most(j->total[at], difference);
+	for (int i = 0; i < CLIMB_MAX && at != MERGED_ROOT && is_most(j->total[at], s.difference);
 	     i++, at = parent) {
 		parent = j->nodes[at].parent;
-		if (made_up_below(j, parent, at, difference) + made_up_by(j, parent, difference) >=
-		    MAKES_UP * fabs(difference))
+		if (is_enough(&s, made_up_below(j, parent, at, &s) + made_up_by(j, parent, &s)))
 			return true;
 	}
 	return false;
+}
+
+/* The rest of a caller changes with all else, so it may change less than the suspect. */
+static bool is_caller_unchanged(const struct compare_test *caller, const struct suspect *s,
+				double old)
+{
+	double rest = caller->side[COMPARE_OLD].value - old;
+	double expected = s->difference + rest * (s->others - 1);
+
+	return expected * s->difference > 0 && fabs(expected) >= UNCHANGED * fabs(s->difference) &&
+	       is_unchanged(caller, expected);
 }
 
 /* Does a caller not have it? */
 static bool is_unchanged_above(const struct judging *j, const struct found *f)
 {
 	const struct comparison *c = j->c;
-	double difference = f->test->difference.value;
+	double old = f->test->side[COMPARE_OLD].value;
+	const struct suspect s = suspect(j, old, f->test->difference.value);
 	uint32_t at = j->nodes[f->node].parent;
 
 	if (f->test->is_self)
-		return is_unchanged(&c->tests.data[c->total_test[f->number]], difference);
+		return is_caller_unchanged(&c->tests.data[c->total_test[f->number]], &s, old);
 	for (int i = 0; at != MERGED_ROOT && i < CLIMB_MAX; i++, at = j->nodes[at].parent) {
 		uint32_t number = c->series.number_of[j->nodes[at].function];
 		const struct compare_test *t = &c->tests.data[c->total_test[number]];
 
-		if (!number || t->function == f->function)
-			continue;
-		if (c->result.view == COMPARE_SHARE && c->result.reference == 1 &&
-		    t->side[COMPARE_OLD].value >= SHARE_OF_ALL)
-			return false;
-		if (is_unchanged(t, difference))
+		if (number && t->function != f->function && is_caller_unchanged(t, &s, old))
 			return true;
 	}
 	return false;
@@ -331,6 +380,8 @@ int comparison__judge(struct comparison *c)
 	}
 	free(j.total);
 	free(j.own);
+	free(j.old_total);
+	free(j.old_own);
 	free(j.found);
 	free(j.found_of);
 	free(j.cover);
