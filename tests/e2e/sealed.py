@@ -134,7 +134,8 @@ def test_accidents_cost_their_module():
     said = re.search(r"lines are missing: (.*)", words)
     assert said, words
     for name in ("killed", "violating", "hungry"):
-        assert modules[f"lib{name}.so"] == {("inlined_spin", None)}, modules
+        # a sample may be in code of the library that has no symbol
+        assert modules[f"lib{name}.so"] - {(f"[lib{name}.so]", None)} == {("inlined_spin", None)}, modules
         assert f"lib{name}.so: " in said[1], words
     assert not lines_of(modules, "libcut.so") and "libcut.so: " in said[1], (modules, words)
     assert "libsound.so" not in said[1], words
