@@ -110,7 +110,7 @@ def test_the_function_that_waits():
 
 
 def test_who_has_the_lock():
-    """Of a mutex of glibc: for nearly all of the time, and nobody else."""
+    """Of a mutex of glibc: for nearly all of the time, and no other thread."""
     r = recording()
     truth = {row["name"]: row for row in r.truth}
     holders = [row for row in report(r.path, "holder")["rows"] if "holder" in row]

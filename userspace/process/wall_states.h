@@ -7,7 +7,7 @@
 
 #include <sysprof/profile_builder.h>
 
-/* As far as the visit tells. *open: a kernel function of its stack may tell more. WALL_NONE: it did not wait. */
+/* By what the visit read. *open: a kernel function of its stack may be more precise. WALL_NONE: it did not wait. */
 enum wall_state wall_state_of_visit(const struct visit_account *visit, bool *open);
 
 /* Of a function of the kernel in which threads wait; WALL_NONE: it says nothing. "foo.isra.0" is foo. */

@@ -133,31 +133,32 @@ static bool can_be_symbolized(enum dso_kind kind)
 	return kind == DSO_FILE || kind == DSO_VDSO || kind == DSO_KERNEL;
 }
 
-/* By location: in how many samples it is. A frame that a stack has twice counts twice. Returns their number. */
-static uint64_t count_samples(struct profile_builder *builder, uint32_t *by_location)
+/* By location: in how many samples it is. A frame that a stack has twice counts twice. 0 or -ENOMEM. */
+static int count_samples(struct profile_builder *builder, uint32_t *by_location, uint64_t *sum)
 {
 	size_t count = profile_builder__stack_count(builder);
 	_cleanup_free_ uint32_t *by_stack = calloc(count + 1, sizeof(*by_stack));
 	size_t threads = profile_builder__thread_count(builder);
-	uint64_t sum = 0;
 
-	for (uint32_t t = 1; by_stack && t <= threads; t++) {
+	if (!by_stack)
+		return -ENOMEM;
+	for (uint32_t t = 1; t <= threads; t++) {
 		struct builder_samples samples =
 			profile_builder__samples(builder, (struct thread_id){t}, SAMPLE_CPU);
 
-		sum += samples.count;
+		*sum += samples.count;
 		for (size_t i = 0; i < samples.count; i++)
 			by_stack[samples.stack[i].v]++;
 	}
 	/* a stack comes after its parent */
-	for (uint32_t i = by_stack ? (uint32_t)count : 0; i-- > 1;) {
+	for (uint32_t i = (uint32_t)count; i-- > 1;) {
 		const struct profile_stack *stack =
 			profile_builder__get_stack(builder, (struct stack_id){i});
 
 		by_location[stack->location.v] += by_stack[i];
 		by_stack[stack->parent.v] += by_stack[i];
 	}
-	return sum;
+	return 0;
 }
 
 /* The addresses of every dso that can be symbolized, by dso. */
@@ -251,8 +252,8 @@ static int resolve_all(struct symbolizing *s, struct symbolizer *symbolizer,
 	int err = books && samples ? 0 : -ENOMEM;
 
 	own.outside = books;
-	if (!err)
-		own.samples = count_samples(builder, samples);
+	if (!err && (own.put_off_new || own.put_off_rare))
+		err = count_samples(builder, samples, &own.samples);
 	if (!err)
 		err = collect_addresses(s, samples);
 	for (uint32_t i = 1; i < dsos && !err; i++)
