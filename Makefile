@@ -92,6 +92,7 @@ FIXTURES      := $(patsubst %.c,$(BUILD)/%,$(filter-out tests/fixtures/lib%,$(wi
 		 $(BUILD)/tests/fixtures/chain-no-fp $(BUILD)/tests/fixtures/deep-no-fp
 E2E_TOOLS     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/*.c))
 BENCHES       := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
+COUNTED	      := $(BUILD)/counted/sysprof
 DEMO	      := $(BUILD)/tools/demo_workload
 FUZZERS	      := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 # What an unwind table is made by: all that userspace/unwind/ may include (tests/check-layers.sh), but the helpers and the runtimes
@@ -131,6 +132,30 @@ $(BUILD)/gen/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)mkdir -p $(@D) && $(BPFTOOL) gen object $(<:.o=.linked) $< && \
 		$(BPFTOOL) gen skeleton $(<:.o=.linked) name $(subst -,_,$*)_bpf >$@
+
+# sysprof with programs that count what they call, for `make bench`: see tests/bench/counted_calls.bpf.h
+$(BUILD)/counted/gen/counted-helpers.h: Makefile | $(BUILD)/.deps
+	$(Q)mkdir -p $(@D) && echo '#include <linux/bpf.h>' | $(CLANG) $(BPF_CFLAGS) -E -P -include linux/types.h \
+		-include bpf/bpf_helper_defs.h - | sed -n \
+		's/^static .*(\*\(bpf_[a-z0-9_]*\))(.*/#define \1(...) (counted.helpers++, \1(__VA_ARGS__))/p' >$@
+
+COUNT_A_CALL := r0 = counted ll\\0Ar1 = *(u64 *)(r0 + 0)\\0Ar1 += 1\\0A*(u64 *)(r0 + 0) = r1
+$(BUILD)/counted/gen/sampler.skel.h: bpf/sampler.bpf.c tests/bench/counted_calls.bpf.h $(BUILD)/counted/gen/counted-helpers.h \
+		$(BUILD)/gen/sampler.skel.h
+	$(call say,COUNTED,$@)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -I$(@D) -include tests/bench/counted_calls.bpf.h -S -emit-llvm -o - $< | \
+		sed '/^define /a call void asm sideeffect "$(COUNT_A_CALL)", "~{r0},~{r1}"()' >$(@D)/sampler.ll && \
+		$(CLANG) $(BPF_CFLAGS) -Wno-unused-command-line-argument -Xclang -disable-llvm-passes -c -o $(@D)/sampler.o $(@D)/sampler.ll && \
+		$(BPFTOOL) gen object $(@D)/sampler.linked $(@D)/sampler.o && \
+		$(BPFTOOL) gen skeleton $(@D)/sampler.linked name sampler_bpf >$@
+
+$(BUILD)/counted/capture/%.o: userspace/capture/%.c $(BUILD)/counted/gen/sampler.skel.h $(BUILD)/libsysprof.a
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D) && $(CC) -I$(BUILD)/counted/gen $(ALL_CFLAGS) -c -o $@ $<
+
+$(COUNTED): $(patsubst userspace/%.c,$(BUILD)/counted/%.o,$(wildcard userspace/capture/*.c)) $(CLI_OBJECTS) $(BUILD)/libsysprof.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(BUILD)/gen/%.pb-c.h $(BUILD)/gen/%.pb-c.c &: proto/%.proto | $(BUILD)/.deps
 	$(call say,PROTO,$<)
@@ -354,7 +379,7 @@ build/programs/stamp: tests/bench/programs/fetch.sh
 	$(call say,PROGRAMS,$(@D))
 	-$(Q)mkdir -p $(@D) && $< $(@D) && touch $@
 
-bench: all $(FIXTURES) $(BENCHES) $(BUILD)/tests/e2e/push_windows $(BUILD)/tests/e2e/index_oracle build/programs/stamp
+bench: all $(COUNTED) $(FIXTURES) $(BENCHES) $(BUILD)/tests/e2e/push_windows $(BUILD)/tests/e2e/index_oracle build/programs/stamp
 	$(Q)tools/install-deps.sh --check bench || echo "going on without"
 	$(Q)tests/bench/run.sh $(BUILD) $(SECTIONS)
 

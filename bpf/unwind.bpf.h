@@ -74,7 +74,7 @@ static __always_inline const unsigned char *
 unwind_segment(struct unwind_state *s __attribute__((unused)), const struct unwind_table *table)
 {
 	__u32 number = table->segment, zero = 0;
-	void *map = bpf_map_lookup_elem(&unwind_segments, &number);
+	struct segment *map = bpf_map_lookup_elem(&unwind_segments, &number);
 
 	return map ? bpf_map_lookup_elem(map, &zero) : NULL;
 }

@@ -242,6 +242,7 @@ books = []  # (what, cpu, line of the books, unexplained) of every run of syspro
 class Sysprof(Profiler):
     """sysprof record … -o FILE.json.gz, attached when this returns."""
     serial = 0
+    program = SYSPROF
 
     def __init__(self, *args, cpus=None, what=""):
         Sysprof.serial += 1
@@ -251,7 +252,7 @@ class Sysprof(Profiler):
         args = [a for a in args if a != "FOLDED"]
         self.files = [f for f in (self.profile, self.folded) if f]
         self.what = what or " ".join(map(str, args))
-        super().__init__(SYSPROF, "record", "-v", *outputs, *args, cpus=cpus)
+        super().__init__(self.program, "record", "-v", *outputs, *args, cpus=cpus)
         wait_until(lambda: self._sees("rings per CPU:") or not self.running(), 20, "sysprof to attach")
         if not self.running():
             raise self.broken()
@@ -311,6 +312,11 @@ class Sysprof(Profiler):
 
 
 crashes = []  # how runs of perf went wrong at their end
+
+
+class CountedSysprof(Sysprof):
+    """Its programs count what they call: see counted_calls.bpf.h."""
+    program = os.path.join(BUILD, "counted", "sysprof")
 
 
 class Perf(Profiler):

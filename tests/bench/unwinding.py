@@ -9,8 +9,8 @@ import tempfile
 import time
 
 import workloads
-from libbench import (CPUS, PERF, BareTimer, BpfStats, Broken, Counted, CountedNode, Nothing, Perf, Program, Runs,
-                      Sysprof, bench, budget, fixture, pick, rounds_of, spread, table)
+from libbench import (CPUS, PERF, BareTimer, BpfMaps, BpfStats, Broken, Counted, CountedNode, CountedSysprof, Nothing,
+                      Perf, Program, Runs, Sysprof, bench, budget, fixture, pick, rounds_of, spread, table)
 
 CPU = CPUS[-1]
 OTHERS = CPUS[:-1] or CPUS
@@ -74,6 +74,48 @@ def real_programs():
            "Clock, CPU time, kernel stack and emit are in the first figure: see the tick program's parts."]
           + [budget(f"a sample of {name}, {hz} Hz", median(ns[name]), limit, "ns", 0)
              for name, hz, _, limit in shapes if limit])
+
+
+# (name, Hz, command by depth, depths): frames that differ between the two depths are all alike
+DEPTHS = [
+    ("C, no frame pointers", 999, lambda depth: (fixture("deep-no-fp"), depth, 120), (24, 88)),
+    ("node", 999, lambda depth: ("node", "-e", workloads.NODE_DEEP.replace("12", str(depth))), (12, 76)),
+    ("python3", 999, lambda depth: ("python3", "-c", workloads.PYTHON_DEEP.replace("12", str(depth))), (12, 76)),
+]
+
+
+def counts_of(hz, stats, maps, command):
+    """Of a tick: (BPF functions called, with tail calls; helpers called; frames)."""
+    with Program(*command, cpus={CPU}) as work:
+        time.sleep(0.5)
+        with CountedSysprof("-p", work.pid, "-F", hz, "-C", CPU, "FOLDED", cpus=OTHERS) as s:
+            counted = maps.named(s.maps())[".data.counted"]
+            time.sleep(1)  # the tables are there then
+            runs, before = stats.of(s.programs())["tick"][0], maps.words(counted, 0)
+            time.sleep(pick(2, 1))
+            runs, after = stats.of(s.programs())["tick"][0] - runs, maps.words(counted, 0)
+            s.stop()
+            # the first function of a tick is not called
+            return ((after[0] - before[0]) / max(1, runs) - 1, (after[1] - before[1]) / max(1, runs), s.mean_depth())
+
+
+def calls():
+    rows, notes = [], []
+    with BpfStats() as stats, BpfMaps() as maps:
+        for name, hz, command, depths in DEPTHS:
+            if name == "node" and not shutil.which("node"):
+                continue
+            shallow, deep = (counts_of(hz, stats, maps, command(depth)) for depth in depths)
+            more = [(b - a) / (deep[2] - shallow[2]) for a, b in zip(shallow, deep)]
+            rows += [[f"{name}, {counts[2]:.1f} frames", f"{counts[0]:.1f}", f"{counts[1]:.1f}",
+                      f"{more[0]:.2f}" if counts is deep else "", f"{more[1]:.2f}" if counts is deep else ""]
+                     for counts in (shallow, deep)]
+            notes += [budget(f"calls for a frame more of {name}", more[0], 1, "calls"),
+                      budget(f"helpers for a frame more of {name}", more[1], 0.3, "calls")]
+    table("Calls in a tick, which cost more where returns are slow; the same on every host",
+          [f"counted/sysprof record -C {CPU} -F HZ -p PID; counts of its programs"],
+          ["program", "calls of functions", "of helpers", "… for a frame more", "of helpers"], rows,
+          ["Helpers that Linux 6.10 and later inline are not counted: look-ups in arrays, the number of the CPU."] + notes)
 
 
 def slowdown_of(what, make_work):
@@ -178,6 +220,7 @@ def tables():
 def unwinding():
     tables()
     real_programs()
+    calls()
     deferred_work()
     slowdown_of("a spinning C program", lambda: Counted("spin", CPU))
     if shutil.which("node"):

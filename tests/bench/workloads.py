@@ -28,6 +28,13 @@ while True:
     f(20)
 """
 
+PYTHON_DEEP = """
+def deep(n):
+    return deep(n - 1) + 1 if n else sum(i % 7 for i in range(100000))
+while True:
+    deep(12)
+"""
+
 
 def c_source():
     """A second or so of work for a compiler."""
