@@ -30,7 +30,7 @@ process   : base stream process profile jit runtimes     | event.h event_handler
 symbolize : base elf helpers stream symbolize           | symbolizer.h profile.h | names and lines from ELF, DWARF, kallsyms; sandboxed children; symbol cache
 export    : base profile export                         | exporter.h profile.h | one file per format, and the report
 import    : base profile import                         | importer.h profile.h profile_builder.h | one reader per format of profiles
-compare   : base profile compare                        | profile.h meta_keys.h | two sets of profiles, compared: one call tree, blocks of time, tests, verdicts, rules of a gate
+compare   : base profile compare                        | profile.h profile_builder.h meta_keys.h | two sets of profiles, compared: one call tree, blocks of time, tests, verdicts, rules of a gate
 serve     : base serve                                  | | the web server on the loopback interface, its routes
 live      : base stream capture procfs jitwatch helpers runtimes live | bpf_shared.h event.h event_handler.h runtime_info.h | the live stream: all sources in one order; the table of live processes, and parts that follow them: facts, memory, control groups, JIT files, functions of runtimes, waits
 session   : base elf profile stream capture procfs jitwatch unwind jit process symbolize helpers runtimes live session | event.h event_handler.h meta_keys.h made_frames.h runtime_info.h unwind_memory.h unwind_table.h profile.h profile_builder.h symbolizer.h mapping.h | a recording from open to finished profile, live or replayed

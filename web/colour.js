@@ -33,7 +33,7 @@ function kindColour(flags, vary) {
 }
 
 // A diverging scale for a second profile: blue is less than there, orange is more; white is no change.
-function changeColour(change) {
+export function changeColour(change) {
   const c = Math.max(-1, Math.min(1, change));
   const strength = Math.sqrt(Math.abs(c));
   const hue = c < 0 ? 214 : 28;

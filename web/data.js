@@ -194,6 +194,8 @@ export function decode(bytes) {
   profile.moduleOf = (f) => strings.shown(profile.functionModule[f]);
   profile.threadName = (t) => strings.shown(t.name);
   profile.processName = (p) => strings.shown(profile.processes[p]?.name ?? 0);
+  profile.measures = ['ticks', 'cpu'];
+  profile.columns = []; // of rows, of measures beyond these
   return profile;
 }
 

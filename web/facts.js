@@ -57,7 +57,7 @@ export function fillHeader(profile, title, strip, opened) {
   strip.replaceChildren(line);
 }
 
-function section(title, rows) {
+export function section(title, rows) {
   if (!rows.length) return null;
   return make('section', null, make('h3', null, title), make('table', null, make('tbody', null,
     ...rows.map(([name, value]) => make('tr', null, make('th', { scope: 'row' }, make('bdi', null, String(name).slice(0, 2000))), make('td', null, make('bdi', null, String(value).slice(0, 2000))))))));

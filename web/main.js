@@ -7,6 +7,7 @@ import { forgetTheme } from './canvas.js';
 import { frameColour, setDark, isDark, plainKind, kindName, rampColour } from './colour.js';
 import { readProfile, folded, FLAG, TIERS } from './data.js';
 import { Chart } from './chart.js';
+import { Difference, DifferenceTable, fillDifferenceHeader, differenceDetails } from './difference.js';
 import { fillHeader, fillDetails } from './facts.js';
 import { Flame } from './flame.js';
 import { HeatMap } from './heatmap.js';
@@ -26,6 +27,7 @@ let tree, sums, rows, matches = null;
 let stale = false; // the sums are of an earlier selection
 let flame, chart, upper, lower, table, timeline, heat;
 let kinds, inlines; // that the profile has
+let views = VIEWS, measures, colourings; // that there are: [name, text] of each
 let written = '', remembering = 0;
 
 // ---- what is computed ------------------------------------------------------------------------------
@@ -80,7 +82,12 @@ function compile() {
 }
 
 function whole() {
-  return { ticks: sums.ticks.total[ROOT], cpu: sums.cpu.total[ROOT] };
+  return Object.fromEntries(profile.measures.map((m) => [m, sums[m].total[ROOT]]));
+}
+
+// Is less than the whole selected? Then the tests of a comparison say nothing about it.
+function isPart() {
+  return state.time !== null || state.threads.length > 0;
 }
 
 // ---- texts and colours of boxes --------------------------------------------------------------------
@@ -105,7 +112,10 @@ function styleOf(node, picture) {
   const name = profile.nameOf(f);
   const key = f * 64 + (flags[node] & 63);
   let colour = colours.get(key);
-  if (!colour) colours.set(key, (colour = frameColour(state.colours, flags[node], name, profile.moduleOf(f), null, null)));
+  if (!colour) {
+    colour = state.colours === 'difference' ? profile.difference.colourOf(f, isPart()) : frameColour(state.colours, flags[node], name, profile.moduleOf(f), null, null);
+    colours.set(key, colour);
+  }
   return {
     text: flags[node] & FLAG.AMBIGUOUS ? `${name} ?` : name, colour,
     dim: matches !== null && !matches[f], hot: matches !== null && matches[f] === 1, inlined: (flags[node] & FLAG.INLINED) !== 0,
@@ -115,7 +125,13 @@ function styleOf(node, picture) {
 function rootText(picture) {
   const part = picture.sums;
   if (!part) return 'all';
+  if (profile.difference) return `all: ${profile.difference.change(part, ROOT)}`;
   return state.measure === 'ticks' ? `all: ${plural(part.ticks.total[ROOT], 'sample')}` : `all: ${duration(part.cpu.total[ROOT])} of CPU time`;
+}
+
+// Of sums like whole().
+function figureOf(sum) {
+  return profile.difference ? profile.difference.changeOf(sum.old, sum.new) : figure(sum.ticks, sum.cpu);
 }
 
 function figure(ticks, cpu) {
@@ -130,6 +146,7 @@ function placeOf(node, picture) {
 
 function facts(node, picture) {
   const { sums: part, tree: shown } = picture, all = whole();
+  if (profile.difference) return [...profile.difference.facts(part, node, shown.fn[node], isPart()), ...identity(shown.fn[node], shown.flags[node])];
   const ticks = part.ticks.total[node], cpu = part.cpu.total[node];
   const list = [['total', `${figure(ticks, cpu)}`], ['self', figure(part.ticks.self[node], part.cpu.self[node])]];
   list.push(['share', `${share(part[state.measure].total[node], all[state.measure])} of what is selected`]);
@@ -220,7 +237,7 @@ function makeViews() {
     },
     ranged: rangeChart,
   });
-  table = new FunctionTable(profile, { chosen: (f) => sandwichOf(f) });
+  table = new (profile.difference ? DifferenceTable : FunctionTable)(profile, { chosen: (f) => sandwichOf(f), isPart });
   const left = make('div', { class: 'sandwich-left' }), right = make('div', { class: 'sandwich-right' });
   byId('view-sandwich').append(left, right);
   const titles = ['Callers', 'Callees'].map((text) => make('div', { class: 'sandwich-title' }, text));
@@ -245,6 +262,7 @@ function makeViews() {
     },
   });
   byId('timeline').style.height = `${timeline.height(innerHeight)}px`;
+  if (profile.difference) return;
   heat = new HeatMap(pane(byId('view-heat'), 'wide'), profile, {
     selected: selectTime,
     hover: (cell, event) => {
@@ -321,13 +339,13 @@ function toggle(key, text, title) {
 }
 
 function makeFrame() {
-  for (const [view, text, title] of VIEWS) {
+  for (const [view, text, title] of views) {
     byId('tabs').append(make('button', { type: 'button', role: 'tab', id: `tab-${view}`, title, 'aria-controls': `view-${view}`, onclick: () => change({ view }) }, text));
   }
   byId('controls').append(
     select('Grouped by', 'group', [['merged', 'Merged'], ['process', 'By process'], ['thread', 'By thread']]),
-    select('Width stands for', 'measure', [['ticks', 'Samples'], ['cpu', 'CPU time']]),
-    select('Colours', 'colours', [['kind', 'Colour: kind'], ['name', 'Colour: function'], ['module', 'Colour: module']]),
+    select('Width stands for', 'measure', measures),
+    select('Colours', 'colours', colourings),
     select('Order of boxes', 'sort', [['weight', 'Heavy first'], ['name', 'A to Z']]),
     toggle('down', 'Icicle', 'Root on top (i)'), toggle('recursion', 'Recursion', 'A function that calls itself is one frame (r)'),
     make('button', { type: 'button', id: 'save', title: 'Save what is selected as folded stacks (f)', onclick: saveFolded }, 'Save folded'));
@@ -366,8 +384,9 @@ function open(dialog) {
 
 function showDetails() {
   const host = make('div');
-  fillDetails(profile, host);
-  byId('details').replaceChildren(closer(), make('h2', null, 'About this recording'), host);
+  if (profile.difference) host.replaceChildren(...differenceDetails(profile.difference));
+  else fillDetails(profile, host);
+  byId('details').replaceChildren(closer(), make('h2', null, profile.difference ? 'About this comparison' : 'About this recording'), host);
   open(byId('details'));
 }
 
@@ -382,6 +401,10 @@ function showLegend() {
     const ramp = make('i', { class: 'ramp' });
     ramp.style.background = `linear-gradient(90deg, ${[0, 0.2, 0.4, 0.6, 0.8, 1].map(rampColour).join(', ')})`;
     legend.replaceChildren(make('span', null, '0', ramp, `${plural(heat?.most ?? 0, 'sample')} in ${heat ? heat.each / 1000 : 20} ms`));
+    return;
+  }
+  if (state.colours === 'difference' || (profile.difference && state.view === 'table')) {
+    legend.replaceChildren(...profile.difference.legend(isPart(), entry));
     return;
   }
   kinds ??= new Set(profile.frameFlags.map((flags) => flags & FLAG.CATEGORY));
@@ -405,15 +428,14 @@ function showPath() {
     const path = [];
     for (let at = state.node; at !== ROOT; at = tree.parent[at]) path.push(at);
     const all = whole();
-    parts.push(make('button', { type: 'button', onclick: () => zoomInto(ROOT) }, `all: ${figure(all.ticks, all.cpu)}`));
+    parts.push(make('button', { type: 'button', onclick: () => zoomInto(ROOT) }, `all: ${figureOf(all)}`));
     if (path.length > 12) path.splice(6, path.length - 12, -1);
     for (const node of path.reverse()) parts.push(make('i', null, '›'), node < 0 ? make('i', null, '…') : make('button', { type: 'button', onclick: () => zoomInto(node) }, textOf(tree.fn[node]).slice(0, 80)));
   } else if (state.view === 'time') {
     const t = chartThread();
     if (t) parts.push(make('span', null, `Thread ${profile.threadName(t).slice(0, 80)} (tid ${t.tid}); click another one in the timeline`));
   } else {
-    const all = whole();
-    parts.push(make('span', null, `selected: ${figure(all.ticks, all.cpu)}`));
+    parts.push(make('span', null, `selected: ${figureOf(whole())}`));
   }
   byId('path').replaceChildren(...parts);
 }
@@ -429,7 +451,7 @@ function showSearch() {
   }
   const found = matchedSums(sums, matches);
   output.textContent = `${share(found[state.measure], whole()[state.measure])} matched`;
-  output.title = `${figure(found.ticks, found.cpu)}; 95 % confidence: ${interval(found.ticks, whole().ticks)}`;
+  output.title = profile.difference ? figureOf(found) : `${figure(found.ticks, found.cpu)}; 95 % confidence: ${interval(found.ticks, whole().ticks)}`;
 }
 
 function messageFor() {
@@ -449,6 +471,9 @@ function change(news, final = true) {
   const differs = (...keys) => first || keys.some((key) => String(before[key]) !== String(state[key]));
   state.threads = state.threads.filter((n) => n < profile.threads.length);
   if (state.time && (profile.untimed || state.time[0] >= profile.end)) state.time = null;
+  if (!measures.some(([m]) => m === state.measure)) state.measure = DEFAULTS.measure;
+  if (!colourings.some(([c]) => c === state.colours)) state.colours = DEFAULTS.colours;
+  if (!views.some(([v]) => v === state.view)) state.view = DEFAULTS.view;
   const regrouped = differs('group', 'recursion');
   if (regrouped) tree = treeOf(state.group, state.recursion);
   if (state.node >= tree.count) state.node = ROOT;
@@ -458,9 +483,10 @@ function change(news, final = true) {
   const selected = wanted && !stale;
   if (selected) {
     sums = tally(profile, tree, rangeOf, sums);
+    profile.difference?.average(profile, sums, isWanted);
     rows = null;
   }
-  if (differs('colours')) colours.clear();
+  if (differs('colours') || (profile.difference && selected)) colours.clear();
   if (differs('query', 'regex')) matches = compile();
   showView(differs, selected);
   showSearch();
@@ -473,7 +499,7 @@ function showView(differs, selected) {
   const message = messageFor();
   byId('message').hidden = !message;
   byId('message').textContent = message;
-  for (const [view] of VIEWS) {
+  for (const [view] of views) {
     byId(`view-${view}`).hidden = view !== state.view || !!message;
     byId(`tab-${view}`).setAttribute('aria-selected', String(view === state.view));
     byId(`tab-${view}`).tabIndex = view === state.view ? 0 : -1;
@@ -576,8 +602,8 @@ const ACTIONS = {
   '+': () => picture().scaleBy(0.7, 0.5), '=': () => picture().scaleBy(0.7, 0.5), '-': () => picture().scaleBy(1 / 0.7, 0.5),
   a: () => picture().pan(-0.2), d: () => picture().pan(0.2), w: () => picture().surface.host.scrollBy(0, -90), s: () => picture().surface.host.scrollBy(0, 90),
   0: () => (state.view === 'time' ? change({ time: null }) : change({ node: ROOT, zoom: null })), Backspace: () => zoomInto(tree.parent[state.node]),
-  g: () => nextIn('group', ['merged', 'process', 'thread']), i: () => change({ down: !state.down }), m: () => nextIn('measure', ['ticks', 'cpu']),
-  c: () => nextIn('colours', ['kind', 'name', 'module']), o: () => nextIn('sort', ['weight', 'name']), r: () => change({ recursion: !state.recursion }),
+  g: () => nextIn('group', ['merged', 'process', 'thread']), i: () => change({ down: !state.down }), m: () => nextIn('measure', measures.map(([m]) => m)),
+  c: () => nextIn('colours', colourings.map(([c]) => c)), o: () => nextIn('sort', ['weight', 'name']), r: () => change({ recursion: !state.recursion }),
   x: () => sandwichOf(tree.fn[flame.chosen || flame.hovered || state.node] ?? -1), '[': () => moveTime(-0.5), ']': () => moveTime(0.5), f: saveFolded,
   t: switchTheme, h: () => (byId('timeline').hidden = byId('splitter').hidden = !byId('timeline').hidden),
 };
@@ -598,13 +624,13 @@ function onKey(event) {
     return;
   }
   if (event.target.getAttribute?.('role') === 'tab' && (event.key === 'ArrowLeft' || event.key === 'ArrowRight')) {
-    const at = VIEWS.findIndex(([view]) => view === state.view) + (event.key === 'ArrowLeft' ? -1 : 1);
-    const [view] = VIEWS[(at + VIEWS.length) % VIEWS.length];
+    const at = views.findIndex(([view]) => view === state.view) + (event.key === 'ArrowLeft' ? -1 : 1);
+    const [view] = views[(at + views.length) % views.length];
     change({ view });
     byId(`tab-${view}`).focus();
     return;
   }
-  const view = VIEWS[Number(event.key) - 1];
+  const view = views[Number(event.key) - 1];
   const action = view ? () => change({ view: view[0] }) : ACTIONS[event.key];
   if (!action) return;
   event.preventDefault();
@@ -647,12 +673,26 @@ function watchTheme() {
 
 // ---- start ------------------------------------------------------------------------------------------
 
+// A page of a comparison has measures and colours of its own, and no order of samples.
+function chooseMode() {
+  measures = [['ticks', 'Samples'], ['cpu', 'CPU time']];
+  colourings = [['kind', 'Colour: kind'], ['name', 'Colour: function'], ['module', 'Colour: module']];
+  if (!profile.words.difference) return;
+  profile.difference = new Difference(profile);
+  measures = [['mean', 'Width: mean'], ['new', 'Width: NEW'], ['old', 'Width: OLD']];
+  colourings.unshift(['difference', 'Colour: difference']);
+  views = VIEWS.filter(([view]) => view !== 'time' && view !== 'heat');
+  Object.assign(DEFAULTS, { measure: 'mean', colours: 'difference' });
+  state = fromFragment(location.hash);
+}
+
 async function start() {
   watchTheme();
   const element = byId('profile');
   profile = await readProfile(element.textContent.trim());
   element.remove();
-  fillHeader(profile, byId('title'), byId('strip'), showDetails);
+  chooseMode();
+  (profile.difference ? fillDifferenceHeader : fillHeader)(profile, byId('title'), byId('strip'), showDetails);
   makeFrame();
   makeViews();
   byId('timeline').hidden = byId('splitter').hidden = !timeline;

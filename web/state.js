@@ -6,8 +6,8 @@ export const DEFAULTS = {
   view: 'flame', // flame, time, sandwich, table, heat
   group: 'merged', // merged, process, thread
   down: false, // icicle
-  measure: 'ticks', // ticks, cpu
-  colours: 'kind', // kind, name, module
+  measure: 'ticks', // ticks, cpu; of a comparison: mean, new, old
+  colours: 'kind', // kind, name, module; of a comparison: difference
   sort: 'weight', // weight, name
   recursion: false, // direct recursion as one frame
   time: null, // [from, to] in µs
@@ -22,7 +22,7 @@ export const DEFAULTS = {
 
 const WORDS = {
   view: ['flame', 'time', 'sandwich', 'table', 'heat'], group: ['merged', 'process', 'thread'],
-  measure: ['ticks', 'cpu'], colours: ['kind', 'name', 'module'], sort: ['weight', 'name'],
+  measure: ['ticks', 'cpu', 'mean', 'new', 'old'], colours: ['kind', 'name', 'module', 'difference'], sort: ['weight', 'name'],
 };
 
 function writeValue(key, value) {

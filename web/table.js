@@ -21,13 +21,13 @@ export class FunctionTable {
   constructor(profile, options) {
     this.profile = profile;
     this.options = options;
-    this.by = 'self';
+    this.by = options.by ?? 'self';
     this.down = true;
     this.limit = PAGE;
     this.body = make('tbody');
     this.heads = {};
     const row = make('tr');
-    for (const [key, text, title] of COLUMNS) {
+    for (const [key, text, title] of options.columns ?? COLUMNS) {
       this.heads[key] = make('th', { scope: 'col', class: key }, make('button', { type: 'button', title, onclick: () => this.sortBy(key) }, text));
       row.append(this.heads[key]);
     }
@@ -52,22 +52,27 @@ export class FunctionTable {
 
   sortBy(key) {
     if (this.by === key) this.down = !this.down;
-    else this.down = key === 'self' || key === 'total';
+    else this.down = key !== 'name' && key !== 'module';
     this.by = key;
     this.sort();
   }
 
-  sort() {
-    const { self, total } = this.rows[this.measure], p = this.profile, { by } = this;
+  // By column: the order of functions.
+  orders() {
+    const { self, total } = this.rows[this.measure], p = this.profile;
     const text = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
     const name = (a, b) => text(p.nameOf(a), p.nameOf(b)) || text(p.moduleOf(a), p.moduleOf(b));
-    const compare = {
+    return {
       self: (a, b) => self[b] - self[a] || total[b] - total[a] || name(a, b),
       total: (a, b) => total[b] - total[a] || self[b] - self[a] || name(a, b),
       name: (a, b) => name(b, a),
       module: (a, b) => text(p.moduleOf(b), p.moduleOf(a)) || self[b] - self[a] || name(a, b),
-    }[by];
-    this.list.sort(compare);
+    };
+  }
+
+  sort() {
+    const { by } = this;
+    this.list.sort(this.orders()[by]);
     if (!this.down) this.list.reverse();
     for (const [key, head] of Object.entries(this.heads)) {
       head.setAttribute('aria-sort', key !== by ? 'none' : this.down ? 'descending' : 'ascending');

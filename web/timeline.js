@@ -84,7 +84,7 @@ export class Timeline {
     return make('button', {
       class: 'time-label', type: 'button', 'aria-pressed': 'false', onclick: (e) => this.options.thread(t.number, e),
       title: `${name.slice(0, 300)} (tid ${t.tid}) of ${process.slice(0, 300)} (pid ${pid}): ${duration(t.cpu)} of CPU, ${share(t.cpu, total)}`,
-    }, make('bdi', null, name.slice(0, 200)), make('small', null, String(t.tid)), make('span', { class: 'value' }, duration(t.cpu)));
+    }, make('bdi', null, name.slice(0, 200)), make('small', null, this.profile.difference ? process : String(t.tid)), make('span', { class: 'value' }, duration(t.cpu)));
   }
 
   // Room for some threads, for all if they are few.

@@ -160,8 +160,9 @@ export function buildTree(profile, grouping, recursion) {
   return tree;
 }
 
-function newSums(count) {
-  return { self: new Float64Array(count), total: new Float64Array(count) };
+// {measure: {self, total}}, of `count` nodes or functions.
+function newSums(measures, count) {
+  return Object.fromEntries(measures.map((m) => [m, { self: new Float64Array(count), total: new Float64Array(count) }]));
 }
 
 function addUp(tree, sum) {
@@ -170,20 +171,21 @@ function addUp(tree, sum) {
 }
 
 function addRows(profile, leaf, fine, from, to, sign) {
-  const { ticks, weight } = profile;
+  const { ticks, weight } = profile, more = profile.columns, stride = 2 + more.length;
   for (let i = from; i < to; i++) {
-    const at = 2 * leaf[i];
+    const at = stride * leaf[i];
     fine[at] += sign * (ticks ? ticks[i] : 1);
     fine[at + 1] += sign * weight[i];
+    for (let k = 0; k < more.length; k++) fine[at + 2 + k] += sign * more[k][i];
   }
 }
 
 // `ranges(thread)`: [from, to), the rows that count. With the tally `before` of the same tree only what has changed
 // since is looked at: all are whole numbers, so nothing is rounded.
 export function tally(profile, tree, ranges, before) {
-  const { leaf } = tree.fine;
+  const { leaf } = tree.fine, { measures } = profile, stride = measures.length;
   const known = before?.tree === tree ? before : null;
-  const fine = known?.fine ?? new Float64Array(2 * tree.fine.count); // ticks and CPU time side by side
+  const fine = known?.fine ?? new Float64Array(stride * tree.fine.count); // by node: all measures
   const counted = profile.threads.map((t) => {
     const [from, to] = ranges(t), [oldFrom, oldTo] = known?.counted[t.number] ?? [from, from];
     if (from < oldTo && oldFrom < to) {
@@ -197,13 +199,12 @@ export function tally(profile, tree, ranges, before) {
     }
     return [from, to];
   });
-  const result = { tree, ticks: newSums(tree.count), cpu: newSums(tree.count), fine, counted };
-  for (let i = 1; i < tree.fine.count; i++) {
-    result.ticks.self[tree.map[i]] += fine[2 * i];
-    result.cpu.self[tree.map[i]] += fine[2 * i + 1];
-  }
-  addUp(tree, result.ticks);
-  addUp(tree, result.cpu);
+  const result = { tree, measures, ...newSums(measures, tree.count), fine, counted };
+  measures.forEach((m, k) => {
+    const { self } = result[m];
+    for (let i = 1; i < tree.fine.count; i++) self[tree.map[i]] += fine[stride * i + k];
+    addUp(tree, result[m]);
+  });
   return result;
 }
 
@@ -212,7 +213,7 @@ export function hottestPlace(profile, tally, wanted) {
   const { tree } = tally, { parent, frame, count } = tree.fine;
   if (!tally.fineTotal) {
     tally.fineTotal = new Float64Array(count);
-    for (let i = 0; i < count; i++) tally.fineTotal[i] = tally.fine[2 * i];
+    for (let i = 0; i < count; i++) tally.fineTotal[i] = tally.fine[tally.measures.length * i];
     for (let i = count - 1; i > 0; i--) tally.fineTotal[parent[i]] += tally.fineTotal[i];
   }
   let best = -1, most = 0;
@@ -224,18 +225,18 @@ export function hottestPlace(profile, tally, wanted) {
   return best >= 0 && profile.frameLine[best] ? best : -1;
 }
 
-// Rows by function: {self, total} in ticks and CPU time.
+// Rows by function: {self, total} of each measure.
 export function functionSums(profile, tally) {
-  const { tree } = tally, n = profile.functionName.length;
-  const rows = { ticks: newSums(n), cpu: newSums(n) };
-  for (let i = 1; i < tree.count; i++) {
-    const f = tree.fn[i];
-    if (f < 0) continue;
-    rows.ticks.self[f] += tally.ticks.self[i];
-    rows.cpu.self[f] += tally.cpu.self[i];
-    if (!tree.outermost[i]) continue;
-    rows.ticks.total[f] += tally.ticks.total[i];
-    rows.cpu.total[f] += tally.cpu.total[i];
+  const { tree, measures } = tally;
+  const rows = newSums(measures, profile.functionName.length);
+  for (const m of measures) {
+    const { self, total } = rows[m];
+    for (let i = 1; i < tree.count; i++) {
+      const f = tree.fn[i];
+      if (f < 0) continue;
+      self[f] += tally[m].self[i];
+      if (tree.outermost[i]) total[f] += tally[m].total[i];
+    }
   }
   return rows;
 }
@@ -243,54 +244,61 @@ export function functionSums(profile, tally) {
 // The samples with at least one frame of which `matches[function]` is set.
 export function matchedSums(tally, matches) {
   const { tree } = tally, above = new Uint8Array(tree.count);
-  const sum = { ticks: 0, cpu: 0 };
+  const sum = Object.fromEntries(tally.measures.map((m) => [m, 0]));
   for (let i = 1; i < tree.count; i++) {
     const f = tree.fn[i];
     if (above[tree.parent[i]]) above[i] = 1;
     else if (f >= 0 && matches[f]) {
       above[i] = 1;
-      sum.ticks += tally.ticks.total[i];
-      sum.cpu += tally.cpu.total[i];
+      for (const m of tally.measures) sum[m] += tally[m].total[i];
     }
   }
   return sum;
 }
 
-function finishSums(grower, ticks, cpu) {
-  const tree = grower.finish();
-  const result = { tree, ticks: newSums(tree.count), cpu: newSums(tree.count) };
-  for (let i = 0; i < tree.count; i++) {
-    result.ticks.self[i] = ticks[i] ?? 0;
-    result.cpu.self[i] = cpu[i] ?? 0;
+// The sums of nodes that are merged into those of another tree.
+class Gathered {
+  constructor({ measures }) {
+    this.measures = measures;
+    this.values = measures.map(() => []);
   }
-  addUp(tree, result.ticks);
-  addUp(tree, result.cpu);
-  return result;
+
+  add(tally, which, from, to) {
+    this.measures.forEach((m, k) => (this.values[k][to] = (this.values[k][to] ?? 0) + tally[m][which][from]));
+  }
+
+  finish(grower) {
+    const tree = grower.finish();
+    const result = { tree, measures: this.measures, ...newSums(this.measures, tree.count) };
+    this.measures.forEach((m, k) => {
+      for (let i = 0; i < tree.count; i++) result[m].self[i] = this.values[k][i] ?? 0;
+      addUp(tree, result[m]);
+    });
+    return result;
+  }
 }
 
 // What a function calls: the trees below its outermost calls, as one.
 export function callees(tally, fn) {
-  const { tree } = tally, grower = new Grower(1024), inside = new Int32Array(tree.count), ticks = [], cpu = [];
+  const { tree } = tally, grower = new Grower(1024), inside = new Int32Array(tree.count), gathered = new Gathered(tally);
   for (let i = 1; i < tree.count; i++) {
     if (!tally.ticks.total[i]) continue;
     const above = inside[tree.parent[i]];
     if (!above && tree.fn[i] !== fn) continue;
     const at = (inside[i] = grower.child(above || ROOT, tree.fn[i], tree.flags[i]));
-    ticks[at] = (ticks[at] ?? 0) + tally.ticks.self[i];
-    cpu[at] = (cpu[at] ?? 0) + tally.cpu.self[i];
+    gathered.add(tally, 'self', i, at);
   }
-  return finishSums(grower, ticks, cpu);
+  return gathered.finish(grower);
 }
 
 // Callers of a function, from its outermost calls up: one tree that has the function as its root's child.
 export function callers(tally, fn) {
-  const { tree } = tally, grower = new Grower(1024), ticks = [], cpu = [];
+  const { tree } = tally, grower = new Grower(1024), gathered = new Gathered(tally);
   for (let i = 1; i < tree.count; i++) {
     if (tree.fn[i] !== fn || !tree.outermost[i] || !tally.ticks.total[i]) continue;
     let at = ROOT;
     for (let up = i; up !== ROOT; up = tree.parent[up]) at = grower.child(at, tree.fn[up], tree.flags[up]);
-    ticks[at] = (ticks[at] ?? 0) + tally.ticks.total[i];
-    cpu[at] = (cpu[at] ?? 0) + tally.cpu.total[i];
+    gathered.add(tally, 'total', i, at);
   }
-  return finishSums(grower, ticks, cpu);
+  return gathered.finish(grower);
 }

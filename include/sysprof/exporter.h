@@ -19,6 +19,15 @@ struct export_left_out {
 	uint64_t jits;	     /* processes with JIT code that are left out */
 };
 
+/* A profile of a comparison: process 1 is OLD, process 2 is NEW, their threads are files. */
+struct export_difference {
+	const char *facts;	 /* the comparison as JSON, docs/diff.schema.json */
+	const char *type, *unit; /* of values, as in pprof's sample types */
+	const double *
+		tick_value; /* by thread: what one of its ticks is; OLD and NEW add up to their wholes */
+};
+#define EXPORT_OLD_PROCESS 1u
+
 struct export_request {
 	const struct profile *profile;
 	FILE *out;
@@ -26,6 +35,7 @@ struct export_request {
 	unsigned int top;		  /* text: number of rows, 0: the default */
 	struct thread_id thread;	  /* for formats with one thread per file; 0: the busiest */
 	struct export_left_out *left_out; /* counts are added; may be NULL */
+	const struct export_difference *difference; /* NULL: the profile is none of a comparison */
 };
 
 struct exporter {

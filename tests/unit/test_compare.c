@@ -629,6 +629,42 @@ static void test_refused(void **state)
 	assert_refused(NULL, &second, "no CPU time");
 }
 
+/* Both sides as one profile have all samples and all CPU time of each file; a side's values add up to its whole. */
+static void test_profile_of_both(void **state)
+{
+	const struct recording one = {.samples = 3000};
+	struct trial t;
+
+	(void)state;
+	random_state = 7;
+	for (size_t files = 1; files <= 3; files += 2) {
+		struct profile_builder *b = profile_builder__new();
+		const struct profile *p;
+		double sum[COMPARE_SIDES] = {};
+
+		t = compare(&base, &base, files, &one, &sampling_only);
+		assert_int_equal(comparison__build_profile(t.c, b), 0);
+		assert_int_equal(profile_builder__finish(b, &p, NULL, 0), 0);
+		assert_int_equal(p->thread_count, 2 * files + 1);
+		for (size_t i = 0; i < 2 * files; i++) {
+			const struct compare_file *f = comparison__file(t.c, i);
+			const struct profile_samples *s = &p->threads[i + 1].samples[SAMPLE_CPU];
+			uint64_t cpu = 0;
+
+			for (size_t j = 0; j < s->count; j++)
+				cpu += s->weight[j];
+			assert_int_equal(s->tick_sum, f->samples);
+			assert_int_equal(cpu, f->cpu_ns);
+			assert_int_equal(p->threads[i + 1].process.v, f->side + 1);
+			sum[f->side] += comparison__tick_value(t.c, i) * (double)f->samples;
+		}
+		for (int i = 0; i < COMPARE_SIDES; i++)
+			assert_near(sum[i], t.result->tests[0].side[i].value, 1e-9);
+		profile_builder__free(b);
+		comparison__free(t.c);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -646,6 +682,7 @@ int main(void)
 		cmocka_unit_test(test_rule_texts),
 		cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_profile_of_both),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@ static char *data_of(const struct profile *p, size_t *size)
 	FILE *out = open_memstream(&data, size);
 
 	assert_non_null(out);
-	assert_int_equal(html_write_data(p, out), 0);
+	assert_int_equal(html_write_data(p, NULL, out), 0);
 	assert_int_equal(fclose(out), 0);
 	return data;
 }

@@ -339,7 +339,7 @@ const struct command cmd_compare = {
 		"      --top N          number of rows, default: 20\n"
 		"      --json           print JSON (docs/diff.schema.json)\n"
 		"      --markdown       print Markdown for a pull request\n"
-		"  -o, --output FILE    write to a file: .json is JSON, .md is Markdown\n"
+		"  -o, --output FILE    write to a file, in a format by its suffix\n"
 		"\n"
 		"Exit status: as of diff; 1 if a command fails.\n",
 	.run = run_compare,

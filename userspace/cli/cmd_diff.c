@@ -68,6 +68,7 @@ const struct command cmd_diff = {
 		"  sysprof diff a.sysprof b.sysprof --per-old 12000 --per-new '13000 requests'\n"
 		"  sysprof diff old*.sysprof --fail-if 'total > 2%' --fail-if 'function parse_* > 5%' -- new*.sysprof\n"
 		"  sysprof diff x.sysprof@10s-20s x.sysprof@40s-50s\n"
+		"  sysprof diff -o d.html old.sysprof new.sysprof\n"
 		"\n"
 		"OLD and NEW are recordings, or profiles in any format that `convert` reads, or parts of their time\n"
 		"(FILE@FROM-TO, FILE@FROM-). Options come before --.\n"
@@ -84,7 +85,8 @@ const struct command cmd_diff = {
 		"      --top N          number of rows, default: 20\n"
 		"      --json           print JSON (docs/diff.schema.json)\n"
 		"      --markdown       print Markdown for a pull request, at most 20 lines with one rule\n"
-		"  -o, --output FILE    write to a file: .json is JSON, .md is Markdown\n"
+		"  -o, --output FILE    write to a file: .json is JSON, .md is Markdown; with both sides in one profile:\n"
+		"                       .html is a page, .pb.gz pprof (as of -diff_base), .json.gz Firefox\n"
 		"\n"
 		"Exit status: 0 not worse by any rule, 3 worse by a rule, for certain, 4 cannot tell.\n"
 		"docs/DIFF.md explains the method.\n",

@@ -161,7 +161,10 @@ static int add_files(struct comparison *c, const struct diffing *arguments, stru
 static int write_to(FILE *out, const struct diffing *arguments, const struct compare_output *output)
 {
 	const char *path = arguments->output ? arguments->output : "";
+	const struct exporter *format = diffing__profile_format(arguments->output);
 
+	if (format && arguments->format == DIFF_TEXT)
+		return diffing__write_profile(format, output, path, out);
 	if (arguments->format == DIFF_JSON || has_suffix(path, ".json"))
 		return compare_write_json(output, out);
 	if (arguments->format == DIFF_MARKDOWN || has_suffix(path, ".md"))

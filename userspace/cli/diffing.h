@@ -3,6 +3,8 @@
 #ifndef CLI_DIFFING_H
 #define CLI_DIFFING_H
 
+#include <sysprof/exporter.h>
+
 #include "cli/commands.h"
 #include "compare/compare.h"
 
@@ -64,6 +66,11 @@ int diffing__check(const struct diffing *d, const struct command *command);
  * any difference was found: COMPARE_WORSE, or COMPARE_CANNOT_TELL. 0 or negative errno after a message.
  */
 int diffing__run(const struct diffing *d, bool write, enum compare_answer *answer);
+
+/* The format of a profile of both sides, by the suffix of OUT; NULL: OUT is a report, or there is none. */
+const struct exporter *diffing__profile_format(const char *path);
+int diffing__write_profile(const struct exporter *exporter, const struct compare_output *output,
+			   const char *path, FILE *out);
 
 /* The exit code by the rules. */
 int diffing__exit_code(const struct diffing *d, enum compare_answer answer);

@@ -257,9 +257,8 @@ static void pending_files__abort(struct pending_files *pending)
 	give_up__forget_files();
 }
 
-/* *size: of what was written, before compression; 0: not known. */
-static int export_to(const struct exporter *exporter, struct export_request request,
-		     const char *path, FILE *out, uint64_t *size)
+int outputs__write_format(const struct exporter *exporter, struct export_request request,
+			  const char *path, FILE *out, uint64_t *size)
 {
 	FILE *gzip;
 	int err;
@@ -319,7 +318,7 @@ static int write_one(struct pending_files *pending, const struct exporter *expor
 	out = output_file__stream(file.file);
 	errno = 0;
 	own.left_out = &left_out;
-	err = export_to(exporter, own, path, out, &size);
+	err = outputs__write_format(exporter, own, path, out, &size);
 	if (!err && (fflush(out) || ferror(out)))
 		err = errno ? -errno : -EIO;
 	if (err && output_file__error(file.file))

@@ -76,4 +76,11 @@ int outputs__write(struct outputs *outputs, const struct profile *profile,
 		   struct written_files *written, struct failure *failure);
 void written_files__fini(struct written_files *written);
 
+/*
+ * One file of a format on a stream, compressed if the path ends with .gz and the format may be. *size: of what was
+ * written, before compression; 0: not known. 0 or negative errno.
+ */
+int outputs__write_format(const struct exporter *exporter, struct export_request request,
+			  const char *path, FILE *out, uint64_t *size);
+
 #endif

@@ -371,6 +371,11 @@ const struct compare_file *comparison__file(const struct comparison *c, size_t i
 	return &c->merged.files.data[i].facts;
 }
 
+int comparison__build_profile(const struct comparison *c, struct profile_builder *b)
+{
+	return merged__build_profile(&c->merged, b);
+}
+
 const char *comparison__name(const struct comparison *c, uint32_t function)
 {
 	return function == COMPARE_WHOLE ? "total" : strtab__get(c->merged.names, function);

@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include <sysprof/profile.h>
+#include <sysprof/profile_builder.h>
 
 #include "base/log.h"
 #include "compare/statistics.h"
@@ -173,6 +173,10 @@ int comparison__finish(struct comparison *c, const struct compare_options *optio
 size_t comparison__file_count(const struct comparison *c);
 const struct compare_file *comparison__file(const struct comparison *c, size_t i);
 const char *comparison__name(const struct comparison *c, uint32_t function);
+/* What a tick of a file is in the view: those of a side add up to its whole. */
+double comparison__tick_value(const struct comparison *c, size_t file);
+/* Both sides as one profile (merged.h); `b` has nothing else. 0 or -ENOMEM. */
+int comparison__build_profile(const struct comparison *c, struct profile_builder *b);
 /* The functions from the root to a node: up to `max` numbers, the node's own last. */
 size_t comparison__path(const struct comparison *c, uint32_t node, uint32_t *functions, size_t max);
 

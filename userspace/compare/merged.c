@@ -37,8 +37,8 @@ struct adding {
 
 int merged__init(struct merged *m)
 {
-	*m = (struct merged){.names = strtab__new()};
-	if (!m->names)
+	*m = (struct merged){.names = strtab__new(), .modules = strtab__new()};
+	if (!m->names || !m->modules)
 		return -ENOMEM;
 	return vec_push(&m->nodes, (struct merged_node){MERGED_ROOT, MERGED_NO_FUNCTION});
 }
@@ -55,12 +55,31 @@ void merged__fini(struct merged *m)
 	merged_nodes__fini(&m->nodes);
 	merged_dsos__fini(&m->dsos);
 	strtab__free(m->names);
+	strtab__free(m->modules);
+	vec_free(&m->functions);
 }
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
+static int note_function(struct adding *a, const struct profile_location *location, uint32_t number)
+{
+	const struct profile_dso *dso = &a->p->dsos[location->dso.v];
+	int64_t module = strtab__intern(a->m->modules, profile__string(a->p, dso->name));
+
+	while (a->m->functions.count <= number)
+		if (vec_push(&a->m->functions, (struct merged_function){}))
+			return -ENOMEM;
+	if (module < 0)
+		return (int)module;
+	if (!a->m->functions.data[number].kind)
+		a->m->functions.data[number] = (struct merged_function){(uint32_t)module, dso->kind,
+									location->category};
+	return 0;
+}
+
 /* Functions without a name of their own have that of their script as well. */
-static int name_function(struct adding *a, uint32_t function, uint32_t *number)
+static int name_function(struct adding *a, const struct profile_location *location,
+			 uint32_t function, uint32_t *number)
 {
 	const struct profile_function *f = &a->p->functions[function];
 	const char *name = profile__string(a->p, f->name);
@@ -77,7 +96,7 @@ static int name_function(struct adding *a, uint32_t function, uint32_t *number)
 	if (known < 0)
 		return (int)known;
 	*number = (uint32_t)known;
-	return 0;
+	return note_function(a, location, *number);
 }
 
 /* A function's outlined part, called by the function itself, is the function. */
@@ -95,7 +114,7 @@ static int add_location(struct adding *a, const struct profile_location *locatio
 		uint32_t function = a->p->lines[location->first_line + i].function.v;
 		uint32_t *number = &a->name_of_function[function];
 		const struct merged_node *known;
-		int err = *number == NO_NUMBER ? name_function(a, function, number) : 0;
+		int err = *number == NO_NUMBER ? name_function(a, location, function, number) : 0;
 
 		if (err)
 			return err;

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <sysprof/profile.h>
+#include <sysprof/profile_builder.h>
 
 #include "base/log.h"
 #include "base/map.h"
@@ -48,9 +48,17 @@ struct merged_dso {
 };
 MAP_TYPE(merged_dsos, struct merged_dso);
 
+/* What is shown of a function besides its name: as it was when its name was first seen. */
+struct merged_function {
+	uint32_t module; /* string of `modules` */
+	enum dso_kind kind;
+	enum profile_category category;
+};
+
 struct merged {
 	struct merged_nodes nodes; /* element 0 is the root, which has no function */
-	struct strtab *names;
+	struct strtab *names, *modules;
+	VEC(struct merged_function) functions; /* by name; those of files of code are all 0 */
 	struct merged_dsos dsos;
 	VEC(struct merged_file) files;
 };
@@ -60,5 +68,12 @@ void merged__fini(struct merged *m);
 /* `range`: NULL for all of it. 0 or -ENOMEM */
 int merged__add(struct merged *m, enum compare_side side, const char *path, const struct profile *p,
 		const struct compare_range *range);
+
+/*
+ * All of it as a profile: processes OLD and NEW, a thread for each file, a row for each function in a block of time. If
+ * that were more than MERGED_ROWS_MAX rows, blocks are joined. 0 or -ENOMEM.
+ */
+#define MERGED_ROWS_MAX 500000
+int merged__build_profile(const struct merged *m, struct profile_builder *b);
 
 #endif

@@ -15,8 +15,10 @@ static void key_number(struct json_writer *w, const char *key, double value)
 	json_fixed(w, value, DECIMALS);
 }
 
-static void write_file(struct json_writer *w, const struct compare_file *f)
+static void write_file(struct json_writer *w, const struct comparison *c, size_t i)
 {
+	const struct compare_file *f = comparison__file(c, i);
+
 	json_begin_object(w);
 	json_key_string(w, "side", side_names[f->side]);
 	json_key_string(w, "path", f->path);
@@ -27,6 +29,7 @@ static void write_file(struct json_writer *w, const struct compare_file *f)
 	json_key_uint(w, "cut", f->cut);
 	json_key_uint(w, "unnamed", f->unnamed);
 	json_key_bool(w, "cut_short", f->cut_short);
+	key_number(w, "value", comparison__tick_value(c, i) * (double)f->samples);
 	json_end_object(w);
 }
 
@@ -75,6 +78,7 @@ static void write_test_members(struct json_writer *w, const struct compare_outpu
 	key_number(w, "relative_high", t->has_relative ? t->relative_high : NAN);
 	key_number(w, "p", t->p);
 	key_number(w, "q", t->q);
+	json_key_bool(w, "doubtful", compare_test__is_doubtful(t, o->result));
 }
 
 static void write_elapsed(struct json_writer *w, const struct compare_test *t)
@@ -163,7 +167,7 @@ int compare_write_json(const struct compare_output *o, FILE *out)
 	json_key_uint(&w, "schema", 1);
 	json_key_string(&w, "sentence", sentence);
 	json_key_string(&w, "view", compare_view_name(r->view));
-	JSON_COLUMN(&w, "files", comparison__file_count(c), write_file(&w, comparison__file(c, i)));
+	JSON_COLUMN(&w, "files", comparison__file_count(c), write_file(&w, c, i));
 	for (int i = 0; i < COMPARE_SIDES; i++)
 		write_side(&w, &r->side[i], side_names[i]);
 	key_number(&w, "level", r->level);

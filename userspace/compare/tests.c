@@ -125,6 +125,19 @@ static double pooled_amount(const struct comparison *c, enum compare_side side)
 	}
 }
 
+double comparison__tick_value(const struct comparison *c, size_t file)
+{
+	const struct compare_file *facts = &c->merged.files.data[file].facts;
+	const struct series_side *side = &c->series.side[facts->side];
+
+	if (!c->series.by_file)
+		return c->amount[facts->side] / (double)side->unchanged_sum;
+	for (size_t i = 0; i < side->slots; i++)
+		if (side->file[i] == file)
+			return amount_of_file(c, facts) / side->unchanged[i] / (double)side->slots;
+	return 0;
+}
+
 /* The mean of the files, and its variance by them. */
 static struct estimate estimate_runs(const struct comparison *c, const struct quantity *q,
 				     enum compare_side which)

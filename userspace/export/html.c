@@ -25,7 +25,7 @@ static int close_stream(FILE **stream)
 	return fclose(file) ? -(errno ? errno : EIO) : 0;
 }
 
-static int write_packed(const struct profile *p, FILE *out)
+static int write_packed(const struct export_request *request, FILE *out)
 {
 	_cleanup_fclose_ FILE *text = base64_writer(out);
 	_cleanup_fclose_ FILE *packed = text ? gzip_writer(text, NULL) : NULL;
@@ -33,7 +33,7 @@ static int write_packed(const struct profile *p, FILE *out)
 
 	if (!packed)
 		return -ENOMEM;
-	err = html_write_data(p, packed);
+	err = html_write_data(request->profile, request->difference, packed);
 	close_err = close_stream(&packed);
 	err = err ? err : close_err;
 	close_err = close_stream(&text);
@@ -47,7 +47,7 @@ static int write_html(const struct export_request *request)
 
 	if (fwrite(page_head, 1, sizeof(page_head), out) != sizeof(page_head))
 		return -EIO;
-	err = write_packed(request->profile, out);
+	err = write_packed(request, out);
 	if (err)
 		return err;
 	return fwrite(page_tail, 1, sizeof(page_tail), out) == sizeof(page_tail) ? 0 : -EIO;

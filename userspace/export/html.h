@@ -5,12 +5,12 @@
 
 #include <stdio.h>
 
-#include <sysprof/profile.h>
+#include <sysprof/exporter.h>
 
 /*
- * The profile as the page reads it (web/data.js), not yet compressed; docs/FORMATS.md describes it.
+ * The profile as the page reads it (web/data.js), not yet compressed; docs/FORMATS.md describes it. `difference` may be NULL.
  * 0 or negative errno; a write error may be visible in ferror() only.
  */
-int html_write_data(const struct profile *p, FILE *out);
+int html_write_data(const struct profile *p, const struct export_difference *difference, FILE *out);
 
 #endif

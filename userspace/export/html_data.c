@@ -54,6 +54,7 @@ DEFINE_MAP_OF_BYTES(page_frames, struct page_frame);
 
 struct page {
 	const struct profile *p;
+	const struct export_difference *difference;
 	FILE *out;
 	struct strtab *strings;
 	uint32_t *string_of; /* by string of the profile: its number here, 0: none yet */
@@ -403,6 +404,10 @@ static int write_words(const struct page *page)
 	write_modules(page, &w);
 	write_jit_texts(page->p, &w);
 	write_full_names(page, &w);
+	if (page->difference) {
+		json_key(&w, "difference");
+		json_raw(&w, page->difference->facts, strlen(page->difference->facts));
+	}
 	json_end_object(&w);
 	err = json_writer__finish(&w);
 	if (fclose(stream) && !err)
@@ -567,11 +572,12 @@ static int write_all(const struct page *page)
 	return ferror(page->out) ? -EIO : 0;
 }
 
-int html_write_data(const struct profile *p, FILE *out)
+int html_write_data(const struct profile *p, const struct export_difference *difference, FILE *out)
 {
 	struct page page;
 	int err = page__init(&page, p, out);
 
+	page.difference = difference;
 	if (!err)
 		err = collect(&page);
 	if (!err)

@@ -10,6 +10,9 @@
  * Of a profile with visits (record --wall) the values are [ticks, CPU time, wall time], and samples have the state of the thread
  * as a label: "running" for those of ticks, whose wall time is their CPU time. Samples of waits have no ticks and no CPU time.
  *
+ * Of a comparison samples have one value, in the unit of the comparison. Those of OLD are negative and have the label
+ * pprof::base, as a file has that `go tool pprof -diff_base OLD -proto NEW` writes: pprof shows differences, in percent of OLD.
+ *
  * Code that is in no file (of a JIT compiler, or outside every mapping) has mapping 0.
  *
  * Flags. pprof looks for the symbols of a mapping without flags, on its own machine, and replaces the lines of
@@ -31,7 +34,7 @@
 #include "export/describe.h"
 #include "export/pprof_writer.h"
 
-#define MAX_LABELS 8
+#define MAX_LABELS 9
 #define MAX_VALUES 3
 
 /* A sample of the file: those of the thread in hand with one stack, one name and one state. */
@@ -61,10 +64,11 @@ DEFINE_MAP_OF(pprof_samples, struct pprof_sample, hash_sample, is_same_sample);
 struct pprof {
 	const struct profile *p;
 	struct pprof_writer *writer;
-	struct code_tables *code;     /* the writer's */
-	bool has_wall;		      /* the profile has visits */
-	int error;		      /* the first one */
-	struct pprof_samples samples; /* scratch: those of one thread */
+	struct code_tables *code;		    /* the writer's */
+	bool has_wall;				    /* the profile has visits */
+	const struct export_difference *difference; /* may be NULL */
+	int error;				    /* the first one */
+	struct pprof_samples samples;		    /* scratch: those of one thread */
 };
 
 static void note_error(struct pprof *pp, int err)
@@ -147,9 +151,25 @@ static void fill_labels(struct pprof *pp, const struct profile_thread *thread,
 	add_gil_label(pp, labels, sample->gil);
 	add_state_label(pp, labels, sample->state);
 	add_holder_label(pp, labels, sample->holder);
+	if (pp->difference && thread->process.v == EXPORT_OLD_PROCESS)
+		labels->list[labels->count++] =
+			(struct pprof_label){.key = code_tables__text(pp->code, "pprof::base"),
+					     .text = code_tables__text(pp->code, "true")};
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
+
+static void write_value(struct pprof *pp, uint32_t thread, const struct pprof_sample *sample,
+			const struct pprof_labels *labels)
+{
+	double size = (double)sample->ticks * pp->difference->tick_value[thread];
+	const int64_t value = (int64_t)(size + 0.5);
+	const bool is_old = pp->p->threads[thread].process.v == EXPORT_OLD_PROCESS;
+
+	pprof_writer__sample(pp->writer, sample->stack, &(int64_t){is_old ? -value : value}, 1,
+			     labels->list, labels->count);
+	note_error(pp, pprof_writer__error(pp->writer));
+}
 
 static void write_sample(struct pprof *pp, const struct pprof_sample *sample,
 			 const struct pprof_labels *labels)
@@ -221,7 +241,10 @@ static void write_thread(struct pprof *pp, uint32_t id)
 		last.gil = sample->gil;
 		last.state = sample->state;
 		last.holder = sample->holder;
-		write_sample(pp, sample, &labels);
+		if (pp->difference)
+			write_value(pp, id, sample, &labels);
+		else
+			write_sample(pp, sample, &labels);
 	}
 	if (thread->samples[SAMPLE_CPU].count || !thread->cpu_tail)
 		return;
@@ -247,7 +270,9 @@ static void write_facts(struct pprof *pp)
 
 	/* what was read from folded stacks has counts alone, and pprof shows the default */
 	figures__init(&figures, p);
-	out.default_sample_type = figures.value[FIGURE_CPU] ? "cpu" : "samples";
+	out.default_sample_type = pp->difference	      ? pp->difference->type
+				  : figures.value[FIGURE_CPU] ? "cpu"
+							      : "samples";
 	pprof_writer__facts(pp->writer, &out);
 }
 
@@ -255,8 +280,12 @@ static void write_all(struct pprof *pp)
 {
 	struct dso_id program = export_main_program(pp->p);
 
-	pprof_writer__sample_type(pp->writer, "samples", "count");
-	pprof_writer__sample_type(pp->writer, "cpu", "nanoseconds");
+	if (pp->difference) {
+		pprof_writer__sample_type(pp->writer, pp->difference->type, pp->difference->unit);
+	} else {
+		pprof_writer__sample_type(pp->writer, "samples", "count");
+		pprof_writer__sample_type(pp->writer, "cpu", "nanoseconds");
+	}
 	if (pp->has_wall)
 		pprof_writer__sample_type(pp->writer, "wall", "nanoseconds");
 	if (program.v) /* readers take the first mapping for the program */
@@ -274,6 +303,7 @@ static int write_pprof(const struct export_request *request)
 	const struct profile *p = request->profile;
 	struct pprof pp = {.p = p,
 			   .has_wall = p->visits.hz > 0,
+			   .difference = request->difference,
 			   .writer = pprof_writer__new(p, &options, request->out)};
 
 	if (!pp.writer)
