@@ -318,6 +318,11 @@ struct profile_samples {
 	const uint8_t *state;	      /* enum wall_state, of WALL samples; NULL: of other kinds */
 	const struct thread_id
 		*holder; /* the same: which thread has the lock; 0: not known, or none */
+	/*
+	 * The same: it was seen waiting from when to when, ns, later than the wait before. Equal: the time of the wait
+	 * is not known. The weight is an estimate that adds up, and may be more or less than their difference.
+	 */
+	const uint64_t *since, *until;
 };
 
 /*

@@ -86,6 +86,8 @@ struct profile_sample {
 	enum gil_state gil;
 	struct thread_id holder; /* of a lock that a WALL sample waits for */
 	uint8_t state;		 /* enum wall_state; with WALL_STATE_OPEN: its stack may say more */
+	/* of a WALL sample; it is moved to its thread's start, and behind the wait before */
+	uint64_t since, until;
 };
 #define WALL_STATE_OPEN 0x80u
 

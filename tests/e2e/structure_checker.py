@@ -130,6 +130,12 @@ FIREFOX = [
     ("processes", lambda p: p["threads"].insert(2, p["threads"].pop(3)), "not the first"),
     ("processes", lambda p: p["threads"].insert(1, p["threads"].pop(3)), "split"),
     ("processes", lambda p: put(p["threads"][3], "processName", "x"), "processName differs"),
+    ("waits", lambda p: put(samples(p)["weight"], 1, 2), "sample 1 has weight 2"),
+    ("waits", lambda p: put(samples(p)["weight"], 2, -1), "weight"),
+    ("waits", lambda p: samples(p)["weight"].pop(), "weight"),
+    ("waits", lambda p: put(samples(p)["threadCPUDelta"], 3, 5), "CPU time in a wait"),
+    ("waits", lambda p: put(shared(p, "frameTable")["category"], 0, 10), "the leaf of a wait"),
+    ("recursion", lambda p: put(samples(p), "weight", [1] * samples(p)["length"]), "weight"),
 ]
 
 
@@ -203,7 +209,16 @@ def chunk_nodes(p, i=0):
     return chunk(p, i)["cpuProfile"]["nodes"]
 
 
+def wait_of(p, i=0):
+    return [e for e in p["traceEvents"] if e["cat"] == "sysprof.wait"][i]
+
+
 TRACE = [
+    ("waits", lambda p: put(wait_of(p), "dur", 25000), "before the one before"),
+    ("waits", lambda p: put(wait_of(p), "ts", 999000), "outside of its thread"),
+    ("waits", lambda p: put(wait_of(p), "dur", 0), "dur"),
+    ("waits", lambda p: put(wait_of(p)["args"], "state", "disk"), "its state"),
+    ("waits", lambda p: put(wait_of(p)["args"], "holder", 5), "its holder"),
     ("recursion", lambda p: put(p["metadata"], "dataOrigin", "CPUProfile"), "dataOrigin"),
     ("recursion", lambda p: p.pop("metadata"), "members"),
     ("recursion", lambda p: p["traceEvents"].remove(span(p)), "before its thread's span"),
@@ -238,6 +253,9 @@ TRACE = [
 ]
 
 PPROF = [
+    ("waits", lambda p: put(p["sample"][0]["value"], 2, 1), "wall time"),
+    ("waits", lambda p: p["sample"][0]["label"].pop(), ""),
+    ("waits", lambda p: p["sample_type"].pop(), "values"),
     ("recursion", lambda p: put(p["string_table"], 0, "x"), "string_table[0]"),
     ("recursion", lambda p: put(p["string_table"], 2, p["string_table"][1]), "a string twice"),
     ("recursion", lambda p: put(p["string_table"], 2, "\x1b[31m"), "control bytes"),

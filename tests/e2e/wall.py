@@ -6,9 +6,11 @@ import gzip
 import json
 import math
 import os
+import re
 import stat
 
 import libe2e as e
+from libconsumers import CACHE, CONSUMERS, node, structure
 from libgo import pprof
 from libreport import invalid
 
@@ -143,10 +145,97 @@ def test_other_formats_keep_cpu_time():
     assert e.total(rows) == json.loads(e.sysprof("report", recording().path, "--json").out)["summary"]["samples"]
 
 
+def blocked_and_runnable(path):
+    return {row["state"]: row["ns"] for row in report(path, "state")["rows"] if row["state"] != "running"}
+
+
+def period_of(path):
+    return json.loads(e.sysprof("report", path, "--json").out)["summary"]["period_ns"]
+
+
+def test_folded_stacks_with_waits():
+    """A wait has its state as a leaf; what samples have does not change, and periods add up to the time."""
+    path, plain, waiting = recording().path, e.scratch("cpu.folded"), e.scratch("wall.folded")
+    e.sysprof("convert", path, "-o", plain)
+    e.sysprof("convert", path, "--wall", "-o", waiting)
+    rows = e.folded(waiting)
+    of_state = {}
+    for frames, count in rows:
+        if frames[-1].startswith("[waiting: "):
+            state = frames[-1][len("[waiting: "):-1]
+            of_state[state] = of_state.get(state, 0) + count
+    assert [row for row in rows if not row[0][-1].startswith("[waiting: ")] == e.folded(plain)
+    wanted, period = blocked_and_runnable(path), period_of(path)
+    assert abs(sum(of_state.values()) - sum(wanted.values()) / period) <= 1, (of_state, wanted)
+    for state, ns in wanted.items():
+        assert abs(of_state.get(state, 0) - ns / period) <= 2 + 0.01 * ns / period, (state, ns, of_state)
+    assert any(frames[0] == "wants" and "take_lock" in frames and frames[-1] == "[waiting: lock]" for frames, _ in rows)
+
+
+def test_folded_stacks_of_a_recording():
+    """With --wall on the command line of record, too."""
+    need_visits()
+    path = e.scratch("at-once.folded")
+    e.record("--wall", "-o", path, "--", "sleep", "0.5")
+    assert any(frames[-1] == "[waiting: sleep]" for frames, _ in e.folded(path)), e.folded(path)
+
+
+def events_of(path):
+    with open(path, encoding="utf-8") as f:
+        return [event for event in json.load(f)["traceEvents"] if event["cat"] == "sysprof.wait"]
+
+
+def test_trace_has_states_of_threads():
+    """Each wait from its begin to when it was last seen: by the program's own clock less a period each, and the time for a CPU."""
+    path = e.scratch("waits.trace.json")
+    e.sysprof("convert", recording().path, "-o", path)
+    structure(path)
+    e.run(node(), os.path.join(CONSUMERS, "check_trace.mjs"), CACHE, path, check=0, timeout=120)
+    truth = {row["name"]: row for row in recording().truth}
+    holder = truth["holds"]["tid"]
+    locks = [event for event in events_of(path) if event["tid"] == truth["wants"]["tid"] and event["args"]["state"] == "lock"]
+    shown = sum(event["dur"] * 1000 for event in locks)
+    waited = truth["wants"]["lock"]
+    least = waited - truth["wants"]["runnable"] - len(locks) * 1000 * MS / HZ
+    assert least > waited / 2 and least <= shown <= 1.02 * waited + 20 * MS, (shown, len(locks), truth["wants"])
+    assert [event for event in locks if event["args"].get("holderTid") == holder]
+    assert not [event for event in locks if event["args"].get("holderTid", holder) != holder]
+
+
+def test_firefox_has_waits_as_samples():
+    """Their time in periods, their state as a category, no CPU time; the viewer's own code sees as much."""
+    path = e.scratch("waits.json")
+    e.sysprof("convert", recording().path, "-o", path)
+    seen = structure(path)[path]
+    summary = json.loads(e.sysprof("report", recording().path, "--json").out)["summary"]
+    assert (seen["samples"], seen["cpu_ns"]) == (summary["samples"], summary["cpu_ns"] - summary["silent_cpu_ns"]) or \
+        (seen["samples"], seen["cpu_ns"]) == (summary["samples"], summary["cpu_ns"]), (seen["cpu_ns"], summary)
+    waits, period = sum(blocked_and_runnable(recording().path).values()), period_of(recording().path)
+    assert abs(sum(t["waits"] for t in seen["threads"]) - waits / period) <= len(seen["threads"]), (seen["threads"], waits)
+    e.run(os.path.join(CONSUMERS, "check_firefox.sh"), CACHE, path, check=0, timeout=120)
+    with open(path, encoding="utf-8") as f:
+        document = json.load(f)
+    markers = [(thread["tid"], data) for thread in document["threads"] for data in thread["markers"]["data"] if data["type"] == "Wait"]
+    truth = {row["name"]: row for row in recording().truth}
+    held = [data for tid, data in markers if tid == str(truth["wants"]["tid"]) and data["state"] == "lock"]
+    assert held and {data.get("holder") for data in held} <= {f"holds ({truth['holds']['tid']})", None}, held
+    # read again it has the samples of CPUs alone
+    again = json.loads(e.sysprof("report", path, "--json").out)["summary"]
+    assert (again["samples"], again["cpu_ns"]) == (seen["samples"], seen["cpu_ns"]), again
+
+
+def test_pprof_is_valid():
+    structure(recording().pprof)
+
+
 def test_without_it_there_is_nothing_of_it():
-    path = e.scratch("plain.sysprof")
-    e.record("-o", path, "--", "sleep", "0.3")
+    path, firefox = e.scratch("plain.sysprof"), e.scratch("plain.json")
+    e.record("-o", path, "-o", firefox, "--", "sleep", "0.3")
     assert "no waits" in e.sysprof("report", path, "--wall", check=1).err
+    assert "no waits" in e.sysprof("convert", path, "--wall", "-o", e.scratch("no.folded"), check=1).err
+    assert not os.path.exists(e.scratch("no.folded"))
+    with open(firefox, encoding="utf-8") as f:
+        assert not re.search("waiting", f.read(), re.I)
     assert not [kind for kind, *_ in e.recording_events(path) if kind in (6, 31)]
 
 

@@ -463,13 +463,84 @@ static inline void build_events(struct fixture *f)
 	add_books(f, 0, 31, 69, 0);
 }
 
+/* ---- waits ----------------------------------------------------------------------------------- */
+
+static inline void add_wait(struct fixture *f, struct thread_id thread, double since, double until,
+			    struct stack_id stack, enum wall_state state, double weight_ms,
+			    struct thread_id holder)
+{
+	const struct profile_sample sample = {
+		.kind = SAMPLE_WALL,
+		.time = AT(until),
+		.weight = (uint64_t)(weight_ms * 1e6),
+		.stack = stack,
+		.comm = text(f, "server"),
+		.state = (uint8_t)state,
+		.holder = holder,
+		.since = AT(since),
+		.until = AT(until),
+	};
+
+	profile_builder__sample(f->b, thread, &sample);
+}
+
+/*
+ * record --wall: a thread that runs between its waits, and one that only waits. A function is called as a leaf of waits is, a
+ * wait begins before the one before ended, one is at the end of its thread, and of one no time is known.
+ */
+static inline void build_waits(struct fixture *f)
+{
+	const struct thread_id none = {0};
+	struct thread_id main_thread, worker;
+	struct location_id start, serve, take, odd;
+	struct profile *session;
+
+	fixture__init(f, 100);
+	session = profile_builder__session(f->b);
+	session->visits = (struct profile_visits){
+		.hz = 200, .cpu = 12345, .count = {[VISIT_LINE_DUE] = 20, [VISIT_LINE_MADE] = 19}};
+	f->process = add_process(f, 500, "server", 0, 0);
+	main_thread = add_thread(f, f->process, 500, true, "server", 0);
+	worker = add_thread(f, f->process, 501, false, "server", 0);
+	start = add_location(f, f->libc, 0x27000);
+	serve = add_location(f, f->program, 0x1100);
+	take = add_location(f, f->libc, 0x8000);
+	odd = add_location(f, f->program, 0x1300);
+	add_sample(f, main_thread, 1, STACK(f, start, serve), 1, "server");
+	add_wait(f, main_thread, 1.5, 21.5, STACK(f, start, serve, take), WALL_LOCK, 20.25, worker);
+	add_sample(f, main_thread, 23, STACK(f, start, serve), 2, "server");
+	add_sample(f, main_thread, 24, STACK(f, start, serve, odd), 1, "server");
+	add_wait(f, main_thread, 24.25, 24.5, STACK(f, start, serve), WALL_RUNNABLE, 0.25, none);
+	add_wait(f, main_thread, 26, 60, STACK(f, start, serve, take), WALL_LOCK, 34, none);
+	add_wait(f, main_thread, 59, 61, STACK(f, start, serve, odd), WALL_DISK, 1.75, none);
+	add_sample(f, main_thread, 70, STACK(f, start, serve), 9, "server");
+	add_wait(f, main_thread, 100, 100, STACK(f, odd), WALL_OTHER, 25, none);
+	profile_builder__thread_cpu_tail(f->b, main_thread, 250000);
+	profile_builder__thread_wall(f->b, main_thread,
+				     &(struct profile_wall){.since = AT(0),
+							    .until = AT(100),
+							    .running = 13250000,
+							    .runnable = 250000,
+							    .blocked = 81000000,
+							    .unvisited = 5500000});
+	add_wait(f, worker, 0, 99, STACK(f, start, take), WALL_SLEEP, 100, none);
+	profile_builder__thread_wall(
+		f->b, worker,
+		&(struct profile_wall){.since = AT(0), .until = AT(100), .blocked = 100000000});
+	NAME(f, start, {.function = "start"});
+	NAME(f, serve, {.function = "serve", .file = "/src/server.c", .line = 10});
+	NAME(f, take, {.function = "take_lock"});
+	NAME(f, odd, {.function = "[waiting: lock]"});
+	add_books(f, 0, 4, 96, 0);
+}
+
 static const struct named_profile {
 	const char *name;
 	void (*build)(struct fixture *f);
 } named_profiles[] = {
 	{"empty", build_empty},		{"silent", build_silent}, {"recursion", build_recursion},
 	{"processes", build_processes}, {"gaps", build_gaps},	  {"hostile", build_hostile},
-	{"events", build_events},
+	{"events", build_events},	{"waits", build_waits},
 };
 #define NAMED_PROFILES (sizeof(named_profiles) / sizeof(named_profiles[0]))
 

@@ -77,10 +77,15 @@ static void test_own_twice(void **state)
 	for (size_t n = 0; n < NAMED_PROFILES; n++) {
 		struct fixture f;
 		const struct profile *p = build_profile(&f, named_profiles[n].name);
-		char *text = export_text(&firefox_exporter, p, NULL), *again, *third;
-		char *once = import_and_describe(text, &again);
-		char *twice = import_and_describe(again, &third);
+		char *text = export_text(&firefox_exporter, p, NULL), *again, *third, *once, *twice;
 
+		if (p->visits.hz) { /* waits are not read, nor threads that only wait */
+			free(import_and_describe(text, &again));
+			free(text);
+			text = again;
+		}
+		once = import_and_describe(text, &again);
+		twice = import_and_describe(again, &third);
 		if (!same_text(once, twice) || !same_text(again, third))
 			fail_msg("%s:\n%s\n%s", named_profiles[n].name, once, twice);
 		free(text);

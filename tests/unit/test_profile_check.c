@@ -41,7 +41,7 @@ struct fixture {
 	struct profile_memory_reading readings[2];
 	struct profile_memory memories[2];
 	uint64_t epochs[2];
-	uint64_t wait_time[2], wait_weight[2];
+	uint64_t wait_time[2], wait_weight[2], wait_since[2], wait_until[2];
 	struct stack_id wait_stack[2];
 	struct string_id wait_comm[2];
 	uint8_t wait_state[2];
@@ -132,7 +132,12 @@ static void fill_waits(struct fixture *f)
 								      .stack = f->wait_stack,
 								      .comm = f->wait_comm,
 								      .state = f->wait_state,
-								      .holder = f->wait_holder};
+								      .holder = f->wait_holder,
+								      .since = f->wait_since,
+								      .until = f->wait_until};
+	f->wait_since[0] = f->wait_until[0] = 100;
+	f->wait_since[1] = 105;
+	f->wait_until[1] = 145;
 	f->wait_holder[1].v = 1;
 	f->threads[2].wall = (struct profile_wall){.since = 50,
 						   .until = 150,
@@ -310,6 +315,11 @@ static void fill(struct fixture *f)
 	X(f->books[1].due = 1, "books of CPU 1: due")                                              \
 	X(f->threads[2].samples[SAMPLE_WALL].state = NULL, "thread 2: its states")                 \
 	X(f->threads[2].samples[SAMPLE_WALL].holder = NULL, "thread 2: its states")                \
+	X(f->threads[2].samples[SAMPLE_WALL].since = NULL, "thread 2: its states")                 \
+	X(f->threads[2].samples[SAMPLE_WALL].until = NULL, "thread 2: its states")                 \
+	X(f->wait_since[1] = 99, "thread 2: wait 1 is before the one before")                      \
+	X(f->wait_until[1] = 104, "thread 2: wait 1 is before the one before")                     \
+	X(f->wait_until[1] = UINT64_MAX, "thread 2: wait 1 is before the one before")              \
 	X(f->wait_holder[1].v = 3, "thread 2: wait 1 has holder 3")                                \
 	X(f->wait_holder[1].v = 2, "thread 2: wait 1 has holder 2")                                \
 	X(f->wait_state[1] = WALL_RUNNING, "thread 2: wait 1 has state")                           \

@@ -18,7 +18,7 @@
 struct seen {
 	uint32_t found;
 	int call;
-	uint64_t unchanged, cpu, delay, switches;
+	uint64_t unchanged, cpu, delay, switches, since;
 	uint64_t kernel; /* a function of the kernel that it is in; 0: none */
 	uint32_t holder; /* as the mutex says */
 };
@@ -36,6 +36,7 @@ static void visit_at(uint64_t ms, const struct seen *s)
 		.started = S / 2,
 		.run_delay = s->delay * MS,
 		.switches = s->switches,
+		.since = s->since ? S + s->since * MS : 0,
 		.holder = s->holder,
 		.call = s->call,
 		.found = s->found,
@@ -164,6 +165,36 @@ static void time_goes_to_what_the_next_visit_finds(void **state)
 	assert_int_equal(waited(WALL_RUNNABLE),
 			 12 * MS);		      /* with what was due since the visit before */
 	assert_int_equal(waited(WALL_OTHER), 3 * MS); /* of which no visit found it blocked */
+}
+
+/* Its own clock says when the thread last ran; a wait ends when it was last seen so. */
+static void when_a_wait_was(void **state)
+{
+	static const struct {
+		uint64_t since, until;
+	} waits[] = {{40, 90}, {105, 110}, {137, 140}, {140, 150}};
+	const struct profile_samples *samples;
+
+	(void)state;
+	begin();
+	visit(10, .call = SYS_futex, .cpu = 5, .switches = 1);
+	visit(50, .call = SYS_futex, .cpu = 25, .switches = 2, .since = 40);
+	visit(110, .call = SYS_nanosleep, .unchanged = 90, .cpu = 35, .switches = 3, .since = 105);
+	/* it was woken 3 ms ago, and had slept before */
+	visit(140, .found = VISIT_RUNNABLE, .cpu = 35, .delay = 3, .switches = 4, .since = 112);
+	/* a clock that is behind: no wait is in another one */
+	visit(150, .call = SYS_futex, .cpu = 36, .delay = 3, .switches = 5, .since = 120);
+	visit(160, .found = VISIT_ACCOUNT, .cpu = 37, .delay = 3, .switches = 6);
+	closed();
+	samples = &thread_of(11, 0)->samples[SAMPLE_WALL];
+	assert_true(samples->count >= 4);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(samples->since[i], S + waits[i].since * MS);
+		assert_int_equal(samples->until[i], S + waits[i].until * MS);
+	}
+	/* what no visit found has a weight, but no place in time */
+	for (size_t i = 4; i < samples->count; i++)
+		assert_int_equal(samples->since[i], samples->until[i]);
 }
 
 /* The account of a wait for a CPU has the part that was given to it as unchanged. */
@@ -541,6 +572,7 @@ int main(void)
 		TEST(a_wait_that_ended_before_the_last_account),
 		TEST(a_wait_that_is_taken_again_is_one),
 		TEST(time_goes_to_what_the_next_visit_finds),
+		TEST(when_a_wait_was),
 		TEST(a_long_wait_for_a_cpu),
 		TEST(what_interrupts_take),
 		TEST(an_account_with_more_than_there_was),

@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "cli/commands.h"
 #include "cli/give_up.h"
 #include "cli/inputs.h"
@@ -23,6 +24,7 @@ static const struct cli_option rows[] = {
 	 .field = offsetof(struct convert_options, outputs.thread), .min = 1, .max = UINT32_MAX,
 	 .expected = "a thread id"},
 	{"lines", .take = option_set, .field = offsetof(struct convert_options, outputs.lines)},
+	{"wall", .take = option_set, .field = offsetof(struct convert_options, outputs.waits)},
 	{"java-signatures", .take = option_set,
 	 .field = offsetof(struct convert_options, replay.full_names)},
 	{"debuginfod", .take = option_set,
@@ -60,6 +62,12 @@ static int convert_input(struct convert_options *options)
 
 	if (err)
 		return EXIT_FAILED;
+	if (options->outputs.waits && !input.profile->visits.hz) {
+		log_print(LOG_ERROR, "%s has no waits: record with --wall -o FILE.sysprof",
+			  options->input);
+		input__close(&input);
+		return EXIT_FAILED;
+	}
 	give_up__arm();
 	err = outputs__write(&options->outputs, input.profile, &written, &failure);
 	if (err)
@@ -82,7 +90,7 @@ static int run_convert(int argc, char **argv)
 
 const struct command cmd_convert = {
 	.name = "convert",
-	.arguments = "IN -o OUT [-o OUT…] [--thread TID] [--lines] [--java-signatures]\n"
+	.arguments = "IN -o OUT [-o OUT…] [--thread TID] [--lines] [--wall] [--java-signatures]\n"
 		     "                       [--debuginfod] [--no-symbol-cache]",
 	.summary = "convert a recording or a profile to other formats",
 	.help = "  sysprof convert x.sysprof -o x.json.gz -o x.folded\n"
@@ -94,6 +102,7 @@ const struct command cmd_convert = {
 		"  -o, --output FILE   as for record; may be repeated\n"
 		"      --thread TID    which thread, for formats with one thread per file\n"
 		"      --lines         with source lines, where the format supports them\n"
+		"      --wall          folded stacks: what threads wait for, too (record --wall)\n"
 		"      --java-signatures  Java methods of a recording with the types of their parameters and result\n"
 		"\n"
 		"For a recording without symbols (sysprof was killed):\n"

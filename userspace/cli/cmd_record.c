@@ -611,7 +611,7 @@ const struct command cmd_record = {
 		"      --max-depth N         user frames per stack, default 256\n"
 		"      --clock CLOCK         auto (default), tsc or monotonic\n"
 		"      --wall[=HZ]           also what threads wait for: visits per second, default 200,\n"
-		"                            with -a 20 (report --wall; .pb.gz)\n"
+		"                            with -a 20 (report --wall)\n"
 		"      --no-wall             without (default)\n"
 		"      --wall-cpu SHARE      CPU time limit of visits, default 0.5% of one CPU\n"
 		"\n"

@@ -426,7 +426,8 @@ static int write_output(struct pending_files *pending, const struct output *outp
 			const struct profile *profile, const struct outputs *outputs,
 			struct written_files *written, struct failure *failure)
 {
-	struct export_request request = {.profile = profile, .lines = outputs->lines};
+	struct export_request request = {
+		.profile = profile, .lines = outputs->lines, .waits = outputs->waits};
 	uint32_t chosen;
 	int err;
 

@@ -31,6 +31,7 @@ struct outputs {
 	struct output *items;
 	size_t count;
 	bool lines;	 /* --lines */
+	bool waits;	 /* --wall: where a format has them only if they are requested */
 	uint32_t thread; /* --thread TID, for formats with one thread a file; 0: the busiest */
 };
 

@@ -110,7 +110,7 @@ static int take_wall(const struct given_option *o)
 {
 	struct record_options *options = o->fields;
 
-	options->wall = true;
+	options->wall = options->outputs.waits = true;
 	return o->value ? option_number(o) : 0;
 }
 

@@ -102,40 +102,38 @@ int firefox__collect_entries(struct firefox *f, size_t track)
 }
 
 /* How many samples a row stands for, where that is not one each. Rows without a stack are in no tree. */
-static void write_weights(const struct firefox *f, const struct profile_samples *samples)
+static void write_weights(const struct firefox *f, const struct profile_thread *thread)
 {
-	const struct timeline_entry *entries = f->entries.data;
+	const struct firefox_row *rows = f->rows.data;
 	struct json_writer *w = f->w;
 
-	if (!samples->ticks) {
+	if (!thread->samples[SAMPLE_CPU].ticks && !thread->samples[SAMPLE_WALL].count)
 		json_key_null(w, "weight");
-		return;
-	}
-	JSON_COLUMN(w, "weight", f->entries.count,
-		    json_uint(w, entries[i].stack.v ? samples->ticks[entries[i].sample] : 1));
+	else
+		JSON_COLUMN(w, "weight", f->rows.count, json_uint(w, rows[i].weight));
 }
 
-static void write_stack(const struct firefox *f, struct stack_id stack)
+static void write_stack(const struct firefox *f, const struct firefox_row *row)
 {
-	if (stack.v)
-		json_uint(f->w, firefox_tables__stack(&f->tables, stack));
+	if (row->stack.v)
+		json_uint(f->w, firefox_row__stack(&f->tables, row));
 	else
 		json_null(f->w);
 }
 
-static void write_samples(const struct firefox *f, const struct profile_samples *samples)
+static void write_samples(const struct firefox *f, const struct profile_thread *thread)
 {
 	struct json_writer *w = f->w;
-	const struct timeline_entry *entries = f->entries.data;
+	const struct firefox_row *rows = f->rows.data;
 
 	json_key_object(w, "samples");
-	json_key_uint(w, "length", f->entries.count);
+	json_key_uint(w, "length", f->rows.count);
 	json_key_string(w, "weightType", "samples");
-	JSON_COLUMN(w, "stack", f->entries.count, write_stack(f, entries[i].stack));
-	JSON_COLUMN(w, "time", f->entries.count,
-		    json_ns_as_ms(w, (int64_t)(entries[i].time - f->p->start)));
-	write_weights(f, samples);
-	JSON_COLUMN(w, "threadCPUDelta", f->entries.count, json_uint(w, entries[i].cpu_delta));
+	JSON_COLUMN(w, "stack", f->rows.count, write_stack(f, &rows[i]));
+	JSON_COLUMN(w, "time", f->rows.count,
+		    json_ns_as_ms(w, (int64_t)(rows[i].time - f->p->start)));
+	write_weights(f, thread);
+	JSON_COLUMN(w, "threadCPUDelta", f->rows.count, json_uint(w, rows[i].cpu_delta));
 	json_end_object(w);
 }
 
@@ -148,7 +146,7 @@ static int write_thread(struct firefox *f, size_t number_in_file)
 	const char *name = profile__string(f->p, thread->name);
 	char number[TRACK_NAME_SIZE];
 	struct json_writer *w = f->w;
-	int err = firefox__collect_entries(f, number_in_file);
+	int err = firefox__collect_rows(f, number_in_file);
 
 	if (err)
 		return err;
@@ -165,7 +163,7 @@ static int write_thread(struct firefox *f, size_t number_in_file)
 	json_key_string(w, "pid", track_name(number, process->pid, track->pid_life));
 	json_key_string(w, "tid", track_name(number, thread->tid, track->tid_life));
 	json_key_bool(w, "showMarkersInTimeline", firefox_has_overview_markers(f, number_in_file));
-	write_samples(f, &thread->samples[SAMPLE_CPU]);
+	write_samples(f, thread);
 	firefox_write_markers(f, number_in_file);
 	json_end_object(w);
 	return 0;
@@ -174,10 +172,10 @@ static int write_thread(struct firefox *f, size_t number_in_file)
 /* The one thread in the file of a profile without threads. */
 static void write_no_thread(struct firefox *f)
 {
-	const struct profile_samples none = {0};
+	const struct profile_thread none = {0};
 	struct json_writer *w = f->w;
 
-	f->entries.count = 0;
+	f->rows.count = 0;
 	json_begin_object(w);
 	json_key_string(w, "name", "nothing was recorded");
 	json_key_bool(w, "isMainThread", true);
@@ -268,6 +266,7 @@ static int write_firefox(const struct export_request *request)
 	vec_free(&f.markers);
 	tracks__fini(&f.tracks);
 	vec_free(&f.entries);
+	vec_free(&f.rows);
 	return err;
 }
 

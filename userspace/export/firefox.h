@@ -14,11 +14,18 @@
 #include <sysprof/profile.h>
 
 #include "base/json_writer.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "export/tracks.h"
 #include "profile/timeline.h"
 
 #define FIREFOX_UNUSED UINT32_MAX
+
+/* The stack of waits of one state: a stack with one more leaf. */
+struct firefox_wait_stack {
+	uint64_t key;
+};
+DEFINE_MAP_BY(firefox_wait_stacks, struct firefox_wait_stack, uint64_t, key);
 
 /* The used elements of one of the profile's tables, numbered in order of first use. */
 struct firefox_index {
@@ -45,6 +52,20 @@ struct firefox_tables {
 	VEC(char *) own_texts;		    /* of these, those that were made here */
 	VEC(uint32_t) lib_names;	    /* by library: number of its display name */
 	VEC(uint32_t) source_names;	    /* by source: number of its path */
+	/* of waits, behind the others: stacks, and by state their leaves: frames, of functions with such a name */
+	struct firefox_wait_stacks wait_stacks;
+	uint32_t wait_categories; /* number of the first one */
+	bool wait_used[WALL_STATE_COUNT];
+	uint32_t wait_leaf[WALL_STATE_COUNT], wait_name[WALL_STATE_COUNT], wait_leaf_count;
+};
+
+/* A row of a thread. */
+struct firefox_row {
+	uint64_t time;
+	struct stack_id stack; /* 0: none */
+	enum wall_state state; /* of a wait, else NONE */
+	bool fixed;	       /* a CPU sample, or the start: others may get more CPU time */
+	uint64_t cpu_delta, weight;
 };
 
 /* Collect what the samples of these threads need. 0, -ENOMEM, -EOVERFLOW (more than 2^32 rows). */
@@ -64,6 +85,19 @@ void firefox_tables__write_shared(const struct firefox_tables *t, struct json_wr
 /* Categories beside those of profile.h. Only where something is known of the GIL: of its markers, not of frames. */
 #define FIREFOX_CATEGORY_GIL CATEGORY_COUNT
 bool firefox_has_gil(const struct profile *p);
+/* Behind all of these, of a profile with visits: one for each state. */
+static inline uint32_t firefox_category_of_wait(const struct firefox_tables *t,
+						enum wall_state state)
+{
+	return t->wait_categories + (uint32_t)state - 1;
+}
+
+/* ---- firefox_waits.c ------------------------------------------------------------------------- */
+
+int firefox_waits__collect(struct firefox_tables *t, const uint32_t *threads, size_t thread_count);
+/* When all other rows have their numbers. 0, -ENOMEM, -EOVERFLOW. */
+int firefox_waits__number(struct firefox_tables *t);
+uint32_t firefox_row__stack(const struct firefox_tables *t, const struct firefox_row *row);
 
 /* ---- the whole file -------------------------------------------------------------------------- */
 
@@ -81,6 +115,7 @@ enum firefox_marker_kind {
 	MARKER_LEFT_OUT,
 	MARKER_GIL_HELD,
 	MARKER_GIL_WAITING,
+	MARKER_WAIT,
 	MARKER_KIND_COUNT
 };
 
@@ -104,7 +139,8 @@ struct firefox {
 	uint32_t *marker_end;		    /* by track: where its markers end */
 	uint32_t marker_name[MARKER_KIND_COUNT];
 	bool whole_cgroups;		    /* markers have the whole paths of control groups */
-	VEC(struct timeline_entry) entries; /* scratch: those of one thread */
+	VEC(struct timeline_entry) entries; /* scratch: those of one thread, … */
+	VEC(struct firefox_row) rows;	    /* … with its waits */
 };
 
 /* Ticks of the CPU samples of a track. */
@@ -115,6 +151,9 @@ uint32_t firefox__first_of_process(const struct firefox *f, uint32_t track);
 const char *firefox__pid(const struct firefox *f, size_t track, char name[TRACK_NAME_SIZE]);
 /* Entries of a track's timeline into f->entries. 0, -ENOMEM. */
 int firefox__collect_entries(struct firefox *f, size_t track);
+
+/* Rows of a track, its waits among them, into f->rows. 0, -ENOMEM. */
+int firefox__collect_rows(struct firefox *f, size_t track);
 
 int firefox_write_meta(const struct firefox *f);
 

@@ -13,6 +13,7 @@
 #include "export/firefox.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,10 @@
 #define RUNS_LEAST	   8u	  /* that each thread may have */
 #define GIL_RUNS_OF_FILE   65536u /* of each state */
 #define GIL_RUNS_OF_THREAD 8192u
-#define LOST_MAX	   2048u /* ranges */
+#define WAIT_LONG	   10000000u /* ns: shorter ones have no marker */
+#define WAITS_OF_FILE	   65536u    /* where there are more, only longer ones have one */
+#define HOLDER_NAME	   256	     /* bytes of the name of a thread */
+#define LOST_MAX	   2048u     /* ranges */
 #define CGROUP_CUT	   256u /* bytes of a control group's path, where all paths have more than */
 #define CGROUPS_FREE	   (4u << 20) /* these, and CGROUP_CUT for each process */
 #define SEVERAL		   UINT32_MAX
@@ -137,6 +141,17 @@ static const struct marker_kind kinds[MARKER_KIND_COUNT] = {
 		},
 	[MARKER_GIL_HELD] = {.name = "GIL held", GIL_SCHEMA},
 	[MARKER_GIL_WAITING] = {.name = "Waiting for the GIL", GIL_SCHEMA},
+	[MARKER_WAIT] =
+		{
+			.name = "Wait",
+			.schema = "Wait",
+			.overview = true,
+			.tooltip = "{marker.data.state}",
+			.table = "{marker.data.state}",
+			.description = "The thread waited at one place for 10 ms or longer.",
+			.fields = {{"state", "State", "string"},
+				   {"holder", "Holder of the lock", "string"}},
+		},
 };
 
 static bool is_of_gil(enum firefox_marker_kind kind)
@@ -188,6 +203,8 @@ static bool is_of_use(const struct profile *p, enum firefox_marker_kind kind)
 {
 	if (is_of_gil(kind))
 		return firefox_has_gil(p);
+	if (kind == MARKER_WAIT)
+		return p->visits.hz;
 	return kind != MARKER_LEFT_OUT || p->outside_count;
 }
 
@@ -383,6 +400,65 @@ static int collect_gil(struct firefox *f)
 	return err;
 }
 
+/* ---- waits ----------------------------------------------------------------------------------- */
+
+/* Rows of a thread that lasted so long. */
+static size_t next_wait(const struct profile_samples *waits, size_t row, uint64_t shortest)
+{
+	while (row < waits->count && waits->until[row] - waits->since[row] < shortest)
+		row++;
+	return row;
+}
+
+static uint64_t count_waits(const struct firefox *f, uint64_t shortest)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < f->tracks.count; i++) {
+		const struct profile_samples *waits =
+			&f->p->threads[f->tracks.data[i].thread].samples[SAMPLE_WALL];
+
+		for (size_t row = next_wait(waits, 0, shortest); row < waits->count;
+		     row = next_wait(waits, row + 1, shortest))
+			count++;
+	}
+	return count;
+}
+
+static int collect_waits_of(struct firefox *f, uint32_t track, uint64_t shortest)
+{
+	const struct profile_thread *thread = &f->p->threads[f->tracks.data[track].thread];
+	const struct profile_samples *waits = &thread->samples[SAMPLE_WALL];
+	uint64_t end = min_u64(timeline_end(f->p, thread), max_u64(f->p->end, f->p->start));
+	int err = 0;
+
+	for (size_t row = next_wait(waits, 0, shortest); row < waits->count && !err;
+	     row = next_wait(waits, row + 1, shortest))
+		err = vec_push(
+			&f->markers,
+			((struct firefox_marker){
+				.start = min_u64(max_u64(waits->since[row], f->p->start), end),
+				.end = min_u64(waits->until[row], end),
+				.track = track,
+				.kind = MARKER_WAIT,
+				.what = (uint32_t)row,
+				.count = 1,
+			}));
+	return err;
+}
+
+static int collect_waits(struct firefox *f)
+{
+	uint64_t shortest = WAIT_LONG;
+	int err = 0;
+
+	while (count_waits(f, shortest) > max_u64(WAITS_OF_FILE, f->tracks.count))
+		shortest *= 2;
+	for (uint32_t i = 0; i < f->tracks.count && !err; i++)
+		err = collect_waits_of(f, i, shortest);
+	return err;
+}
+
 /* ---- processes and threads ------------------------------------------------------------------- */
 
 static int push_moment(struct firefox *f, uint32_t track, enum firefox_marker_kind kind,
@@ -516,6 +592,8 @@ int firefox_collect_markers(struct firefox *f)
 	if (!err)
 		err = collect_gil(f);
 	if (!err)
+		err = collect_waits(f);
+	if (!err)
 		err = collect_losses(f);
 	if (!err)
 		err = collect_epochs(f);
@@ -566,6 +644,27 @@ static const char *location_name(const struct profile *p, uint32_t location)
 	return profile__string(p, p->functions[line->function.v].name);
 }
 
+static const struct profile_samples *waits_of(const struct firefox *f,
+					      const struct firefox_marker *m)
+{
+	return &f->p->threads[f->tracks.data[m->track].thread].samples[SAMPLE_WALL];
+}
+
+static void write_wait(const struct firefox *f, const struct firefox_marker *marker,
+		       struct json_writer *w)
+{
+	const struct profile_samples *waits = waits_of(f, marker);
+	const struct profile_thread *holder = &f->p->threads[waits->holder[marker->what].v];
+	char text[HOLDER_NAME + 16];
+
+	json_key_string(w, "state", wall_state_name(profile_samples__state(waits, marker->what)));
+	if (!waits->holder[marker->what].v)
+		return;
+	snprintf(text, sizeof(text), "%.*s (%" PRIu32 ")", HOLDER_NAME,
+		 profile__string(f->p, holder->name), holder->tid);
+	json_key_string(w, "holder", text);
+}
+
 static void write_data(const struct firefox *f, const struct firefox_marker *marker,
 		       struct json_writer *w)
 {
@@ -609,6 +708,9 @@ static void write_data(const struct firefox *f, const struct firefox_marker *mar
 	case MARKER_GIL_WAITING:
 		json_key_uint(w, "samples", marker->count);
 		break;
+	case MARKER_WAIT:
+		write_wait(f, marker, w);
+		break;
 	case MARKER_KIND_COUNT:
 		break;
 	}
@@ -639,9 +741,12 @@ bool firefox_has_overview_markers(const struct firefox *f, size_t track)
 	return false;
 }
 
-static unsigned int category_of_marker(enum firefox_marker_kind kind)
+static unsigned int category_of_marker(const struct firefox *f, const struct firefox_marker *m)
 {
-	return is_of_gil(kind) ? FIREFOX_CATEGORY_GIL : CATEGORY_OTHER;
+	if (m->kind == MARKER_WAIT)
+		return firefox_category_of_wait(&f->tables,
+						profile_samples__state(waits_of(f, m), m->what));
+	return is_of_gil(m->kind) ? FIREFOX_CATEGORY_GIL : CATEGORY_OTHER;
 }
 
 static void write_end_time(const struct firefox *f, const struct firefox_marker *m)
@@ -667,6 +772,6 @@ void firefox_write_markers(const struct firefox *f, size_t track)
 	JSON_COLUMN(w, "endTime", markers.count, write_end_time(f, &m[i]));
 	/* 0: instant, 1: interval */
 	JSON_COLUMN(w, "phase", markers.count, json_uint(w, m[i].end > m[i].start));
-	JSON_COLUMN(w, "category", markers.count, json_uint(w, category_of_marker(m[i].kind)));
+	JSON_COLUMN(w, "category", markers.count, json_uint(w, category_of_marker(f, &m[i])));
 	json_end_object(w);
 }

@@ -36,6 +36,28 @@ static void write_tiers(struct json_writer *w)
 	}
 }
 
+static void write_category(struct json_writer *w, const char *name, const char *color, bool tiers)
+{
+	json_begin_object(w);
+	json_key_string(w, "name", name);
+	json_key_string(w, "color", color);
+	json_key_array(w, "subcategories");
+	json_string(w, "Other");
+	if (tiers)
+		write_tiers(w);
+	json_end_array(w);
+	json_end_object(w);
+}
+
+/* Of the colors that the viewer has. */
+static const char *const wait_colors[WALL_STATE_COUNT] = {
+	[WALL_RUNNING] = "yellow", [WALL_RUNNABLE] = "orange", [WALL_THROTTLED] = "magenta",
+	[WALL_DISK] = "brown",	   [WALL_LOCK] = "red",	       [WALL_NETWORK] = "blue",
+	[WALL_PIPE] = "lightblue", [WALL_POLL] = "green",      [WALL_SLEEP] = "darkgrey",
+	[WALL_CHILD] = "purple",   [WALL_FAULT] = "lightred",  [WALL_STOPPED] = "grey",
+	[WALL_OTHER] = "grey",
+};
+
 static void write_categories(const struct profile *p, struct json_writer *w)
 {
 	static const struct {
@@ -52,16 +74,15 @@ static void write_categories(const struct profile *p, struct json_writer *w)
 	unsigned int count = CATEGORY_COUNT + firefox_has_gil(p);
 
 	json_key_array(w, "categories");
-	for (unsigned int i = 0; i < count; i++) {
-		json_begin_object(w);
-		json_key_string(w, "name", categories[i].name);
-		json_key_string(w, "color", categories[i].color);
-		json_key_array(w, "subcategories");
-		json_string(w, "Other");
-		if (i == CATEGORY_JIT)
-			write_tiers(w);
-		json_end_array(w);
-		json_end_object(w);
+	for (unsigned int i = 0; i < count; i++)
+		write_category(w, categories[i].name, categories[i].color, i == CATEGORY_JIT);
+	for (int state = 1; p->visits.hz && state < WALL_STATE_COUNT; state++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "Waiting: %s",
+			 wall_state_name((enum wall_state)state));
+		write_category(w, state == WALL_RUNNING ? "Running" : name, wait_colors[state],
+			       false);
 	}
 	json_end_array(w);
 }

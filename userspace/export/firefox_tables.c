@@ -97,16 +97,20 @@ static int collect_jit_libs(struct firefox_tables *t)
 	return err;
 }
 
+static void mark_stacks(struct firefox_tables *t, const struct profile_samples *samples)
+{
+	for (size_t j = 0; j < samples->count; j++)
+		t->stack_base[samples->stack[j].v] = 0;
+}
+
 /* Mark the stacks of the samples and all their callers, and the locations of them all. */
 static void mark_used(struct firefox_tables *t, const uint32_t *threads, size_t thread_count)
 {
 	const struct profile *p = t->p;
 
 	for (size_t i = 0; i < thread_count; i++) {
-		const struct profile_samples *samples = &p->threads[threads[i]].samples[SAMPLE_CPU];
-
-		for (size_t j = 0; j < samples->count; j++)
-			t->stack_base[samples->stack[j].v] = 0;
+		mark_stacks(t, &p->threads[threads[i]].samples[SAMPLE_CPU]);
+		mark_stacks(t, &p->threads[threads[i]].samples[SAMPLE_WALL]);
 	}
 	for (size_t i = p->stack_count; i > 1; i--) {
 		const struct profile_stack *stack = &p->stacks[i - 1];
@@ -320,7 +324,8 @@ int firefox_tables__init(struct firefox_tables *t, const struct profile *p, cons
 {
 	int err;
 
-	*t = (struct firefox_tables){.p = p};
+	*t = (struct firefox_tables){.p = p,
+				     .wait_categories = CATEGORY_COUNT + firefox_has_gil(p)};
 	t->stack_base = unused_numbers(p->stack_count);
 	t->frame_base = unused_numbers(p->location_count);
 	t->source_file = calloc(p->function_count + 1, sizeof(*t->source_file));
@@ -341,9 +346,13 @@ int firefox_tables__init(struct firefox_tables *t, const struct profile *p, cons
 	mark_used(t, threads, thread_count);
 	err = number_rows(t);
 	if (!err)
+		err = firefox_waits__collect(t, threads, thread_count);
+	if (!err)
 		err = merge_functions(t);
 	if (!err)
 		err = collect_elements(t);
+	if (!err)
+		err = firefox_waits__number(t);
 	if (!err)
 		return 0;
 err_out:
@@ -369,6 +378,7 @@ void firefox_tables__fini(struct firefox_tables *t)
 	vec_free(&t->own_names);
 	vec_free(&t->lib_names);
 	vec_free(&t->source_names);
+	firefox_wait_stacks__fini(&t->wait_stacks);
 	*t = (struct firefox_tables){0};
 }
 
@@ -398,8 +408,26 @@ static void index_or_null(struct json_writer *w, uint32_t number)
 		json_uint(w, number);
 }
 
+/* `write` for the leaf of each state that waits have. */
+#define FOR_EACH_LEAF(t, write)                                                                    \
+	do {                                                                                       \
+		for (int state = 0; state < WALL_STATE_COUNT; state++)                             \
+			if ((t)->wait_used[state])                                                 \
+				write;                                                             \
+	} while (0)
+
+/* A column of the table of functions: those of the profile, and the leaves of waits. */
+#define FUNCTION_COLUMN(t, w, name, write, of_wait)                                                \
+	do {                                                                                       \
+		json_key_array((w), (name));                                                       \
+		for (size_t i = 0; i < (t)->functions.used.count; i++)                             \
+			write;                                                                     \
+		FOR_EACH_LEAF(t, of_wait);                                                         \
+		json_end_array(w);                                                                 \
+	} while (0)
+
 /* A column of the frame table: `write` is done for each inline level of each location, outermost first. */
-#define FRAME_COLUMN(t, w, name, write)                                                            \
+#define FRAME_COLUMN(t, w, name, write, of_wait)                                                   \
 	do {                                                                                       \
 		json_key_array((w), (name));                                                       \
 		for (size_t i = 1; i < (t)->p->location_count; i++) {                              \
@@ -410,6 +438,7 @@ static void index_or_null(struct json_writer *w, uint32_t number)
 			for (uint32_t depth = 0; depth < location->line_count; depth++)            \
 				write;                                                             \
 		}                                                                                  \
+		FOR_EACH_LEAF(t, of_wait);                                                         \
 		json_end_array(w);                                                                 \
 	} while (0)
 
@@ -453,18 +482,24 @@ static uint32_t function_row(const struct firefox_tables *t, const struct profil
 static void write_frames(const struct firefox_tables *t, struct json_writer *w)
 {
 	json_key_object(w, "frameTable");
-	json_key_uint(w, "length", t->frame_count);
-	FRAME_COLUMN(t, w, "address", json_int(w, library_address(t, location)));
-	FRAME_COLUMN(t, w, "inlineDepth", json_uint(w, depth));
-	FRAME_COLUMN(t, w, "category", json_uint(w, location->category));
-	FRAME_COLUMN(t, w, "subcategory", json_uint(w, subcategory(location, depth)));
-	FRAME_COLUMN(t, w, "func", json_uint(w, function_row(t, line_at(t, location, depth))));
+	json_key_uint(w, "length", t->frame_count + t->wait_leaf_count);
+	FRAME_COLUMN(t, w, "address", json_int(w, library_address(t, location)), json_int(w, -1));
+	FRAME_COLUMN(t, w, "inlineDepth", json_uint(w, depth), json_uint(w, 0));
+	FRAME_COLUMN(t, w, "category", json_uint(w, location->category),
+		     json_uint(w, firefox_category_of_wait(t, (enum wall_state)state)));
+	FRAME_COLUMN(t, w, "subcategory", json_uint(w, subcategory(location, depth)),
+		     json_uint(w, 0));
+	FRAME_COLUMN(t, w, "func", json_uint(w, function_row(t, line_at(t, location, depth))),
+		     json_uint(w, t->functions.used.count + t->wait_leaf[state]));
 	FRAME_COLUMN(t, w, "nativeSymbol",
-		     index_or_null(w, t->natives.number[outermost_function(t->p, location).v]));
-	JSON_COLUMN(w, "innerWindowID", t->frame_count, json_int(w, 0));
-	FRAME_COLUMN(t, w, "line", number_or_null(w, line_at(t, location, depth)->line));
-	FRAME_COLUMN(t, w, "column", number_or_null(w, line_at(t, location, depth)->column));
-	JSON_COLUMN(w, "originalLocation", t->frame_count, json_null(w));
+		     index_or_null(w, t->natives.number[outermost_function(t->p, location).v]),
+		     json_null(w));
+	JSON_COLUMN(w, "innerWindowID", t->frame_count + t->wait_leaf_count, json_int(w, 0));
+	FRAME_COLUMN(t, w, "line", number_or_null(w, line_at(t, location, depth)->line),
+		     json_null(w));
+	FRAME_COLUMN(t, w, "column", number_or_null(w, line_at(t, location, depth)->column),
+		     json_null(w));
+	JSON_COLUMN(w, "originalLocation", t->frame_count + t->wait_leaf_count, json_null(w));
 	json_end_object(w);
 }
 
@@ -473,7 +508,7 @@ static void write_stacks(const struct firefox_tables *t, struct json_writer *w)
 	const struct profile *p = t->p;
 
 	json_key_object(w, "stackTable");
-	json_key_uint(w, "length", t->stack_count);
+	json_key_uint(w, "length", t->stack_count + t->wait_stacks.count);
 	json_key_array(w, "frame");
 	for (size_t i = 1; i < p->stack_count; i++) {
 		uint32_t location = p->stacks[i].location.v;
@@ -483,6 +518,8 @@ static void write_stacks(const struct firefox_tables *t, struct json_writer *w)
 		for (uint32_t depth = 0; depth < p->locations[location].line_count; depth++)
 			json_uint(w, t->frame_base[location] + depth);
 	}
+	for (size_t i = 0; i < t->wait_stacks.count; i++)
+		json_uint(w, t->frame_count + t->wait_leaf[t->wait_stacks.data[i].key & 0xff]);
 	json_end_array(w);
 	json_key_array(w, "prefixOffset"); /* 0: a root; else how far up the parent is */
 	for (size_t i = 1; i < p->stack_count; i++) {
@@ -494,6 +531,11 @@ static void write_stacks(const struct firefox_tables *t, struct json_writer *w)
 		for (uint32_t depth = 1; depth < p->locations[p->stacks[i].location.v].line_count;
 		     depth++)
 			json_uint(w, 1);
+	}
+	for (size_t i = 0; i < t->wait_stacks.count; i++) {
+		struct stack_id parent = {(uint32_t)(t->wait_stacks.data[i].key >> 8)};
+
+		json_uint(w, t->stack_count + i - firefox_tables__stack(t, parent));
 	}
 	json_end_array(w);
 	json_end_object(w);
@@ -520,16 +562,18 @@ static void write_functions(const struct firefox_tables *t, struct json_writer *
 	size_t count = t->functions.used.count;
 
 	json_key_object(w, "funcTable");
-	json_key_uint(w, "length", count);
-	JSON_COLUMN(w, "name", count, json_uint(w, t->strings.number[functions[used[i]].name.v]));
-	JSON_COLUMN(w, "isJS", count, json_bool(w, false));
-	JSON_COLUMN(w, "relevantForJS", count, json_bool(w, false));
-	JSON_COLUMN(w, "resource", count, json_int(w, resource_of(t, used[i])));
-	JSON_COLUMN(w, "source", count, index_or_null(w, source_of(t, used[i])));
-	JSON_COLUMN(w, "lineNumber", count, number_or_null(w, functions[used[i]].definition_line));
-	JSON_COLUMN(w, "columnNumber", count,
-		    number_or_null(w, functions[used[i]].definition_column));
-	JSON_COLUMN(w, "originalLocation", count, json_null(w));
+	json_key_uint(w, "length", count + t->wait_leaf_count);
+	FUNCTION_COLUMN(t, w, "name", json_uint(w, t->strings.number[functions[used[i]].name.v]),
+			json_uint(w, t->wait_name[state]));
+	JSON_COLUMN(w, "isJS", count + t->wait_leaf_count, json_bool(w, false));
+	JSON_COLUMN(w, "relevantForJS", count + t->wait_leaf_count, json_bool(w, false));
+	FUNCTION_COLUMN(t, w, "resource", json_int(w, resource_of(t, used[i])), json_int(w, -1));
+	FUNCTION_COLUMN(t, w, "source", index_or_null(w, source_of(t, used[i])), json_null(w));
+	FUNCTION_COLUMN(t, w, "lineNumber", number_or_null(w, functions[used[i]].definition_line),
+			json_null(w));
+	FUNCTION_COLUMN(t, w, "columnNumber",
+			number_or_null(w, functions[used[i]].definition_column), json_null(w));
+	JSON_COLUMN(w, "originalLocation", count + t->wait_leaf_count, json_null(w));
 	json_end_object(w);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Folded stacks: "comm;frame;frame… count", root first, for flame graph scripts. Of CPU samples.
+ * Folded stacks: "comm;frame;frame… count", root first, for flame graph scripts. Of CPU samples; if requested, of waits as
+ * well, with the state as a leaf (export/waits.h).
  *
  * Parsers split a line at its last space and the rest at semicolons, so names have no semicolons, line
  * ends, trailing spaces or control characters. Stacks are merged by the text of their frames, so every
@@ -26,6 +27,7 @@
 #include "base/vec.h"
 #include "export/call_tree.h"
 #include "export/text_limit.h"
+#include "export/waits.h"
 
 #define NO_KEY	      UINT32_MAX
 #define SUFFIX_SIZE   32 /* ":line_[k]" */
@@ -38,6 +40,23 @@ struct comm_stack {
 };
 
 DEFINE_MAP_BY(comm_stacks, struct comm_stack, uint64_t, key);
+
+/* A wait, or all of one state of a stack of threads with one name. */
+struct folded_wait {
+	uint64_t key; /* of its comm_stack */
+	uint64_t ns;
+	enum wall_state state;
+};
+
+DEFINE_ORDER(compare_waits, struct folded_wait, ASCENDING(key) ?: ASCENDING(state));
+
+/* The leaf of waits. A function can have its name, so its hits are not ns. */
+struct waited_node {
+	uint32_t node;
+	uint64_t ns;
+};
+
+DEFINE_MAP_BY(waited_nodes, struct waited_node, uint32_t, node);
 
 /* A node of the tree as a child of its parent. */
 struct folded_item {
@@ -54,6 +73,8 @@ struct folded {
 	struct strtab *texts;
 	uint32_t *key_of_line; /* by line of the profile, or NO_KEY */
 	struct comm_stacks stacks;
+	VEC(struct folded_wait) waits;
+	struct waited_nodes waited;
 	VEC(struct folded_item) items; /* still to be written, the next one last */
 	VEC(char) text;		       /* the beginning of the line in hand */
 };
@@ -138,6 +159,8 @@ static void folded__fini(struct folded *f)
 	strtab__free(f->texts);
 	free(f->key_of_line);
 	comm_stacks__fini(&f->stacks);
+	vec_free(&f->waits);
+	waited_nodes__fini(&f->waited);
 	vec_free(&f->items);
 	vec_free(&f->text);
 }
@@ -172,6 +195,35 @@ static int collect_stacks(struct folded *f)
 	return err;
 }
 
+/* Sorted, and those of one comm, stack and state are one. */
+static int collect_waits(struct folded *f)
+{
+	size_t count = 0;
+	int err = 0;
+
+	for (size_t i = 1; i < f->p->thread_count; i++) {
+		const struct profile_samples *waits = &f->p->threads[i].samples[SAMPLE_WALL];
+
+		for (size_t j = 0; j < waits->count && !err; j++)
+			err = vec_push(&f->waits,
+				       ((struct folded_wait){(uint64_t)waits->comm[j].v << 32 |
+								     waits->stack[j].v,
+							     waits->weight[j],
+							     profile_samples__state(waits, j)}));
+	}
+	vec_sort(&f->waits, compare_waits);
+	for (size_t i = 0; i < f->waits.count; i++) {
+		struct folded_wait *last = count ? &f->waits.data[count - 1] : NULL;
+
+		if (last && !compare_waits(last, &f->waits.data[i]))
+			last->ns += f->waits.data[i].ns;
+		else
+			f->waits.data[count++] = f->waits.data[i];
+	}
+	f->waits.count = count;
+	return err;
+}
+
 /* Bytes of all lines, if no two are merged. `of_stack`: scratch, by stack. */
 static uint64_t measure_lines(struct folded *f, uint64_t *of_stack)
 {
@@ -185,6 +237,8 @@ static uint64_t measure_lines(struct folded *f, uint64_t *of_stack)
 	}
 	for (size_t i = 0; i < f->stacks.count; i++)
 		bytes += of_stack[(uint32_t)f->stacks.data[i].key];
+	for (size_t i = 0; i < f->waits.count; i++)
+		bytes += of_stack[(uint32_t)f->waits.data[i].key];
 	return bytes;
 }
 
@@ -199,26 +253,76 @@ static int fit_lines(struct folded *f)
 	return 0;
 }
 
+/* Where stacks are added, in the order of their keys. */
+struct folded_place {
+	uint32_t comm, below;
+};
+
+/* The node of a stack of threads with one name. */
+static int add_stack(struct folded *f, struct folded_place *at, uint64_t key, uint32_t *node)
+{
+	struct string_id comm = {(uint32_t)(key >> 32)};
+	uint32_t comm_key;
+	int err;
+
+	if (!at->below || at->comm != comm.v) {
+		err = intern_field(f, profile__string(f->p, comm), "", &comm_key);
+		if (!err)
+			err = call_tree__child(&f->tree, CALL_TREE_ROOT, comm_key, &at->below);
+		if (err)
+			return err;
+		at->comm = comm.v;
+	}
+	return call_tree__stack(&f->tree, f->p, at->below, (struct stack_id){(uint32_t)key},
+				frame_key, f, node);
+}
+
 static int build_tree(struct folded *f)
 {
 	const struct comm_stack *stacks = f->stacks.data;
-	uint32_t comm_key = 0, below = 0, node = 0;
+	struct folded_place at = {};
+	uint32_t node = 0;
 	int err = 0;
 
 	for (size_t i = 0; i < f->stacks.count && !err; i++) {
-		struct string_id comm = {(uint32_t)(stacks[i].key >> 32)};
-		struct stack_id stack = {(uint32_t)stacks[i].key};
-
-		if (!i || comm.v != (uint32_t)(stacks[i - 1].key >> 32)) {
-			err = intern_field(f, profile__string(f->p, comm), "", &comm_key);
-			if (!err)
-				err = call_tree__child(&f->tree, CALL_TREE_ROOT, comm_key, &below);
-		}
-		if (!err)
-			err = call_tree__stack(&f->tree, f->p, below, stack, frame_key, f, &node);
+		err = add_stack(f, &at, stacks[i].key, &node);
 		if (!err)
 			f->tree.nodes.data[node].hits += stacks[i].ticks;
 	}
+	return err;
+}
+
+static int add_wait(struct folded *f, struct folded_place *at, const struct folded_wait *wait)
+{
+	struct waited_node *known;
+	uint32_t key, node;
+	int err = add_stack(f, at, wait->key, &node);
+
+	if (!err)
+		err = intern_field(f, wait_leaf(wait->state), "", &key);
+	if (!err)
+		err = call_tree__child(&f->tree, node, key, &node);
+	if (err)
+		return err;
+	known = waited_nodes__need(&f->waited, &(struct waited_node){.node = node}, NULL);
+	if (!known)
+		return -ENOMEM;
+	known->ns += wait->ns;
+	return 0;
+}
+
+/* Behind the samples: their time as ticks. */
+static int add_waits(struct folded *f)
+{
+	uint64_t period = wait_period(f->p), rest = period / 2;
+	struct folded_place at = {};
+	int err = 0;
+
+	for (size_t i = 0; i < f->waits.count && !err; i++)
+		err = add_wait(f, &at, &f->waits.data[i]);
+	for (size_t i = 0; i < f->waited.count && !err; i++)
+		f->tree.nodes.data[f->waited.data[i].node].hits += wait_ticks(f->waited.data[i].ns,
+									      period, &rest);
 	return err;
 }
 
@@ -329,10 +433,14 @@ static int write_folded(const struct export_request *request)
 
 	if (!err)
 		err = collect_stacks(&f);
+	if (!err && request->waits)
+		err = collect_waits(&f);
 	if (!err)
 		err = fit_lines(&f);
 	if (!err)
 		err = build_tree(&f);
+	if (!err)
+		err = add_waits(&f);
 	if (!err)
 		err = push_children(&f, CALL_TREE_ROOT);
 	while (!err && f.items.count) {

@@ -11,16 +11,22 @@ static const size_t steps[] = {SIZE_MAX, 4096, 1024, 256, 64};
 
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
 
+static uint64_t count_frames(const struct profile *p, const struct profile_samples *samples)
+{
+	uint64_t frames = 0;
+
+	for (size_t k = 0; k < samples->count; k++)
+		frames += p->stacks[samples->stack[k].v].depth;
+	return frames;
+}
+
 uint64_t text_limit_of(const struct profile *p)
 {
 	uint64_t frames = 0;
 
-	for (size_t i = 1; i < p->thread_count; i++) {
-		const struct profile_samples *samples = &p->threads[i].samples[SAMPLE_CPU];
-
-		for (size_t k = 0; k < samples->count; k++)
-			frames += p->stacks[samples->stack[k].v].depth;
-	}
+	for (size_t i = 1; i < p->thread_count; i++)
+		frames += count_frames(p, &p->threads[i].samples[SAMPLE_CPU]) +
+			  count_frames(p, &p->threads[i].samples[SAMPLE_WALL]);
 	return TEXT_FREE + TEXT_EACH * frames;
 }
 

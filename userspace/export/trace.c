@@ -17,6 +17,8 @@
  *   or a reuse, gets a made-up number with the same last digits: 300, then 10000300. The X event has the
  *   real ones.
  *
+ * - A wait (record --wall) is a complete event, too, of a category of its own, inside that of its thread.
+ *
  * A sample lasts until the next one, and an (idle) node is a gap. So a gap is one idle sample where the first
  * tick missed the thread, unlike in .cpuprofile.
  *
@@ -38,6 +40,7 @@
 #include "export/call_tree.h"
 #include "export/describe.h"
 #include "export/tracks.h"
+#include "export/waits.h"
 #include "profile/timeline.h"
 
 #define CHUNK_SAMPLES	  50000
@@ -45,6 +48,7 @@
 
 #define CATEGORY_METADATA "__metadata"
 #define CATEGORY_TIMELINE "devtools.timeline"
+#define CATEGORY_WAIT	  "sysprof.wait"
 #define CATEGORY_PROFILER "disabled-by-default-v8.cpu_profiler"
 
 struct trace_sample {
@@ -311,6 +315,40 @@ static int write_samples(struct trace *t, const struct profile_thread *thread)
 	return !err && t->samples.count ? write_chunk(t) : err;
 }
 
+/* ---- waits ----------------------------------------------------------------------------------- */
+
+static void write_holder(struct trace *t, uint32_t holder)
+{
+	const struct profile_thread *thread = &t->p->threads[holder];
+
+	if (!holder)
+		return;
+	json_key_uint(&t->w, "holderTid", thread->tid);
+	json_key_string(&t->w, "holder", profile__string(t->p, thread->name));
+}
+
+/* Those that are known to have lasted a microsecond. */
+static void write_waits(struct trace *t, const struct profile_thread *thread, uint64_t start)
+{
+	const struct profile_samples *waits = &thread->samples[SAMPLE_WALL];
+
+	for (size_t i = 0; i < waits->count; i++) {
+		uint64_t since = max_u64(waits->since[i] / 1000, start);
+		uint64_t until = waits->until[i] / 1000;
+		enum wall_state state = profile_samples__state(waits, i);
+
+		if (until <= since)
+			continue;
+		begin_event(t, wait_leaf(state), "X", CATEGORY_WAIT, since);
+		json_key_uint(&t->w, "dur", until - since);
+		json_key_object(&t->w, "args");
+		json_key_string(&t->w, "state", wall_state_name(state));
+		write_holder(t, waits->holder[i].v);
+		json_end_object(&t->w);
+		json_end_object(&t->w);
+	}
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 /* When its last sample is over, or the gap after it. */
@@ -336,9 +374,17 @@ static uint64_t end_of(const struct trace *t, const struct profile_thread *threa
 	return row_times__end(&times);
 }
 
+static uint64_t end_of_waits(const struct profile_thread *thread)
+{
+	const struct profile_samples *waits = &thread->samples[SAMPLE_WALL];
+
+	return waits->count ? waits->until[waits->count - 1] : 0;
+}
+
 static int write_thread(struct trace *t, const struct profile_thread *thread)
 {
-	uint64_t start = row_times_start(t->p, thread) / 1000, end = end_of(t, thread) / 1000;
+	uint64_t start = row_times_start(t->p, thread) / 1000;
+	uint64_t end = max_u64(end_of(t, thread), end_of_waits(thread)) / 1000;
 	int err = write_span(t, thread, start, max_u64(end, start));
 
 	if (err)
@@ -349,6 +395,7 @@ static int write_thread(struct trace *t, const struct profile_thread *thread)
 	t->time = start;
 	write_profile_head(t, start);
 	err = write_samples(t, thread);
+	write_waits(t, thread, start);
 	t->first_node += t->nodes_written;
 	return err;
 }

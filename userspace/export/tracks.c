@@ -23,7 +23,7 @@ static int choose_threads(struct tracks *tracks, const struct profile *p)
 			const struct profile_thread *thread = &p->threads[i];
 
 			if (pass == 2 || (pass == 1 && is_target(p, thread)) ||
-			    thread->samples[SAMPLE_CPU].count)
+			    thread->samples[SAMPLE_CPU].count || thread->samples[SAMPLE_WALL].count)
 				err = vec_push(tracks, (struct track){.thread = i});
 		}
 	}

@@ -27,7 +27,7 @@ struct tracks {
 };
 
 /*
- * Threads without a CPU sample are left out. If none is left, the target's threads are taken, or all of
+ * Threads without a CPU sample and without a wait are left out. If none is left, the target's threads are taken, or all of
  * them, because viewers do not open a file without threads. 0, -ENOMEM.
  */
 int tracks__init(struct tracks *tracks, const struct profile *p);

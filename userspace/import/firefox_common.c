@@ -112,7 +112,8 @@ static int add_category(struct firefox_common *common, struct json_value value)
 		err = json_string_copy(common->text, name, &text);
 	if (err)
 		return err;
-	category.is_idle = !strcmp(text, "Idle");
+	/* the waits of record --wall are no CPU samples, either */
+	category.is_idle = !strcmp(text, "Idle") || !strncmp(text, "Waiting: ", 9);
 	for (size_t i = 0; i < sizeof(category_names) / sizeof(*category_names); i++)
 		if (!strcmp(text, category_names[i].name))
 			category.category = category_names[i].category;

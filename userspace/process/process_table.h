@@ -184,6 +184,7 @@ struct thread_wall {
 	struct string_id comm;
 	struct thread_id holder;
 	uint64_t found_at, weight;
+	uint64_t waits_since, waits_until; /* CLOCK_MONOTONIC ns, as far as seen */
 };
 
 /* In the thread's next life, after an execve. */

@@ -142,6 +142,7 @@ struct wall_visit {
 	struct stack_id stack;
 	struct string_id comm;
 	struct thread_id holder; /* of the lock; 0: not known, or it is none */
+	uint64_t since, until;	 /* it waited from when to when; equal: not known */
 };
 
 /* 0 or -ENOMEM. */

@@ -70,6 +70,8 @@ static int push_wait(const struct thread_accounts *a, struct thread_life *thread
 				      : (struct string_id){0},
 		.state = (uint8_t)found->state | found->open,
 		.holder = found->holder,
+		.since = found->since,
+		.until = found->until,
 	};
 
 	if (!entry)
@@ -82,7 +84,8 @@ static int push_wait(const struct thread_accounts *a, struct thread_life *thread
 static int push_last(const struct thread_accounts *a, struct thread_life *thread)
 {
 	struct thread_wall *w = &thread->wall;
-	const struct wall_visit found = {w->state, w->open, w->stack, w->comm, w->holder};
+	const struct wall_visit found = {w->state,  w->open,	    w->stack,	   w->comm,
+					 w->holder, w->waits_since, w->waits_until};
 	int err = 0;
 
 	if (w->state != WALL_NONE && w->weight)
@@ -110,7 +113,7 @@ static void hold(struct thread_wall *w, uint64_t until)
 	add_waited(w, until - w->seen);
 	if (w->state == WALL_RUNNABLE)
 		w->delay += until - w->seen; /* the account has it as well */
-	w->seen = until;
+	w->seen = w->waits_until = until;
 }
 
 /* What an account has got more, as far as there is time left. */
@@ -148,7 +151,20 @@ static void begin(const struct thread_accounts *a, struct thread_life *thread,
 	w->seen = w->sums.since = e->account.seen;
 }
 
-static void find(struct thread_wall *w, const struct wall_visit *visit)
+/*
+ * Since when it waits: since it last ran. A thread that waits for a CPU may have been blocked before, and has waited no
+ * longer than what its account has got more.
+ */
+static uint64_t waits_since(const struct thread_wall *w, uint64_t ran_until)
+{
+	uint64_t since = ran_until ? min_u64(ran_until, w->seen) : w->seen;
+
+	if (w->state == WALL_RUNNABLE)
+		since = max_u64(since, w->seen - min_u64(w->delay_due, w->seen));
+	return since;
+}
+
+static void find(struct thread_wall *w, const struct wall_visit *visit, uint64_t ran_until)
 {
 	uint64_t *due = visit->state == WALL_RUNNABLE ? &w->delay_due : &w->blocked_due;
 
@@ -157,7 +173,8 @@ static void find(struct thread_wall *w, const struct wall_visit *visit)
 	w->stack = visit->stack;
 	w->comm = visit->comm;
 	w->holder = visit->holder;
-	w->found_at = w->seen;
+	w->found_at = w->waits_until = w->seen;
+	w->waits_since = waits_since(w, ran_until);
 	w->weight = 0;
 	if (w->state == WALL_NONE)
 		return;
@@ -215,7 +232,7 @@ int wall_accounts__visit(const struct thread_accounts *a, struct thread_life *th
 	*(blocked ? &w->blocked_due : &w->not_waited) += now - w->seen;
 	w->seen = now;
 	w->switches = e->account.switches;
-	find(w, visit);
+	find(w, visit, e->account.since);
 	return err;
 }
 
@@ -239,7 +256,10 @@ void wall_accounts__exit(struct thread_life *thread, uint64_t time, uint64_t cpu
 static int push_rest(const struct thread_accounts *a, struct thread_life *thread, uint64_t *due,
 		     enum wall_state state, int place)
 {
-	const struct wall_visit found = {.state = state, .stack = made_up_stack(a, thread, place)};
+	const struct wall_visit found = {.state = state,
+					 .stack = made_up_stack(a, thread, place),
+					 .since = thread->wall.seen,
+					 .until = thread->wall.seen};
 	uint64_t weight = *due;
 
 	*due = 0;

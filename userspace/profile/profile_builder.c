@@ -173,6 +173,8 @@ static void free_columns(struct thread_columns *thread)
 		vec_free(&c->gil);
 		vec_free(&c->state);
 		vec_free(&c->holder);
+		vec_free(&c->since);
+		vec_free(&c->until);
 		vec_free(&c->taken);
 	}
 	vec_free(&thread->cuts);
@@ -457,6 +459,19 @@ static int add_ticks(struct sample_columns *c, uint64_t ticks)
 	return err ? err : vec_push(&c->ticks, ticks);
 }
 
+/* The columns of WALL samples. */
+static int add_wait(struct sample_columns *c, const struct profile_sample *sample, uint64_t start)
+{
+	uint64_t last = c->until.count ? c->until.data[c->until.count - 1] : start;
+	uint64_t since = max_u64(min_u64(sample->since, BUILDER_TIME_LIMIT), last);
+	uint64_t until = max_u64(min_u64(sample->until, BUILDER_TIME_LIMIT), since);
+
+	return vec_push(&c->state, sample->state) || vec_push(&c->holder, sample->holder) ||
+			       vec_push(&c->since, since) || vec_push(&c->until, until)
+		       ? -ENOMEM
+		       : 0;
+}
+
 void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
 			     const struct profile_sample *sample)
 {
@@ -471,8 +486,7 @@ void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
 	    vec_reserve(&c->stack, c->stack.count + 1) ||
 	    vec_reserve(&c->comm, c->comm.count + 1) || add_ticks(c, ticks) ||
 	    add_gil(c, sample->gil) ||
-	    (sample->kind == SAMPLE_WALL &&
-	     (vec_push(&c->state, sample->state) || vec_push(&c->holder, sample->holder))) ||
+	    (sample->kind == SAMPLE_WALL && add_wait(c, sample, b->threads.data[thread.v].start)) ||
 	    (sample->kind == SAMPLE_CPU &&
 	     builder_note_cut(&b->columns.data[thread.v], c->time.count, sample->end))) {
 		builder_has_failed(b, -ENOMEM);

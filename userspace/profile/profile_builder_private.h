@@ -34,6 +34,7 @@ struct sample_columns {
 	VEC(uint8_t) gil;    /* enum gil_state; empty: unknown of all */
 	VEC(uint8_t) state;  /* of WALL samples, as the next one */
 	VEC(struct thread_id) holder;
+	VEC(uint64_t) since, until;
 	VEC(struct row_range) taken;
 	uint64_t weight_sum, tick_sum;
 };

@@ -278,8 +278,10 @@ static int check_wall(const struct checker *c, size_t i)
 	const struct profile_wall *w = &c->p->threads[i].wall;
 	const struct profile_samples *samples = &c->p->threads[i].samples[SAMPLE_WALL];
 	uint64_t sums[2] = {}; /* of blocked and runnable time */
+	uint64_t last = 0;
 
-	if (samples->count && (!samples->state || !samples->holder))
+	if (samples->count &&
+	    (!samples->state || !samples->holder || !samples->since || !samples->until))
 		return report_broken(c, "thread %zu: its states are missing", i);
 	for (size_t k = 0; k < samples->count; k++) {
 		if (samples->state[k] <= WALL_RUNNING || samples->state[k] >= WALL_STATE_COUNT)
@@ -288,6 +290,11 @@ static int check_wall(const struct checker *c, size_t i)
 		if (samples->holder[k].v >= c->p->thread_count || samples->holder[k].v == i)
 			return report_broken(c, "thread %zu: wait %zu has holder %u", i, k,
 					     samples->holder[k].v);
+		if (samples->since[k] < last || samples->until[k] < samples->since[k] ||
+		    samples->until[k] > PROFILE_TIME_MAX)
+			return report_broken(c, "thread %zu: wait %zu is before the one before", i,
+					     k);
+		last = samples->until[k];
 		sums[samples->state[k] == WALL_RUNNABLE] += samples->weight[k];
 	}
 	if (sums[0] != w->blocked || sums[1] != w->runnable)

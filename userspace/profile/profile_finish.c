@@ -173,6 +173,8 @@ static void freeze_samples(struct profile_thread *t, const struct thread_columns
 			.gil = c->gil.count ? c->gil.data : NULL,
 			.state = c->state.count ? c->state.data : NULL,
 			.holder = c->holder.count ? c->holder.data : NULL,
+			.since = c->since.count ? c->since.data : NULL,
+			.until = c->until.count ? c->until.data : NULL,
 		};
 	}
 }

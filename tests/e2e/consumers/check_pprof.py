@@ -16,10 +16,12 @@ class Pprof(Checker):
         for text in p["string_table"]:
             self.check(not re.search(r"[\x00-\x1f\x7f-\x9f]", text), "control bytes in %r" % text)
         types = [(self.text(t["type"]), self.text(t["unit"])) for t in p["sample_type"]]
-        self.check(types == [("samples", "count"), ("cpu", "nanoseconds")], "sample types %r" % types)
+        self.waits = types[2:] == [("wall", "nanoseconds")]
+        self.check(types[:2 if self.waits else None] == [("samples", "count"), ("cpu", "nanoseconds")],
+                   "sample types %r" % types)
         period = p["period_type"] or {"type": 0, "unit": 0}
-        self.check((self.text(period["type"]), self.text(period["unit"])) == types[-1], "period type")
-        cpu = any(sample["value"][-1:] != [0] for sample in p["sample"])
+        self.check((self.text(period["type"]), self.text(period["unit"])) == ("cpu", "nanoseconds"), "period type")
+        cpu = any(sample["value"][1:2] != [0] for sample in p["sample"])
         self.check(self.text(p["default_sample_type"]) == ("cpu" if cpu else "samples"), "default sample type")
         self.check(min(p["time_nanos"], p["duration_nanos"], p["period"]) >= 0, "a negative time")
         comments = [self.text(c) for c in p["comment"]]
@@ -93,7 +95,7 @@ class Pprof(Checker):
         p, threads = self.p, {}
         for i, sample in enumerate(p["sample"]):
             what = "sample %d" % i
-            if not self.check(len(sample["value"]) == 2 and min(sample["value"]) >= 0,
+            if not self.check(len(sample["value"]) == 2 + self.waits and min(sample["value"]) >= 0,
                               what + ": values"):
                 return
             self.check(sample["location_id"], what + ": no stack")
@@ -113,6 +115,10 @@ class Pprof(Checker):
                 "pid": str(labels.get("pid")), "tid": str(labels.get("tid")),
                 "name": labels.get("thread", ""), "process": labels.get("process", ""),
                 "is_main": None, "samples": 0, "cpu_ns": 0, "rows": 0})
+            if self.waits:
+                running = labels.get("state") == "running"
+                self.check(running == (sample["value"][1] > 0 or sample["value"][0] > 0), what + ": state")
+                self.check(not running or sample["value"][2] == sample["value"][1], what + ": wall time")
             thread["samples"] += sample["value"][0]
             thread["cpu_ns"] += sample["value"][1]
             thread["rows"] += 1

@@ -72,6 +72,7 @@ class Firefox(Checker):
         self.check_functions()
         self.check_frames()
         self.check_stacks()
+        self.find_waits()
         self.check_threads()
         self.check_counters()
         self.check_totals_of_markers()
@@ -344,6 +345,18 @@ class Firefox(Checker):
                        and frames["nativeSymbol"][parent] == frames["nativeSymbol"][frame],
                        what + ": its parent is not what it is inlined into")
 
+    def find_waits(self):
+        """Which stacks are those of waits (record --wall): their leaf has the category of a state."""
+        shared, categories = self.shared, [c.get("name", "") for c in self.meta.get("categories", [])]
+        self.waiting = []
+        if any(name.startswith("Waiting: ") for name in categories) and not self.errors:
+            self.waiting = [categories[shared["frameTable"]["category"][frame]].startswith("Waiting: ")
+                            for frame in shared["stackTable"]["frame"]]
+            for stack, frame in enumerate(shared["stackTable"]["frame"]):
+                name = shared["stringArray"][shared["funcTable"]["name"][shared["frameTable"]["func"][frame]]]
+                self.check(not self.waiting[stack] or re.fullmatch(r"\[waiting: [a-z]+\]", name),
+                           "stack %d: the leaf of a wait is %s" % (stack, name))
+
     def check_threads(self):
         threads = self.profile["threads"]
         self.check(threads, "no threads: the viewer crashes")
@@ -386,9 +399,16 @@ class Firefox(Checker):
             return
         if not self.check_columns(what + ".samples", samples, ["stack", "time", "threadCPUDelta"]):
             return
-        self.check(samples.get("weight", 0) is None, what + ": weight")
+        weights = samples.get("weight", 0)
+        if weights is not None and self.waiting and self.check(
+                isinstance(weights, list) and len(weights) == samples["length"] and all(is_count(w) for w in weights),
+                what + ": weight"):
+            pass
+        else:
+            self.check(weights is None, what + ": weight")
+            weights = None
         self.check(samples.get("weightType") == "samples", what + ": weightType")
-        previous, real = None, 0
+        previous, real, waits, in_wait = None, 0, 0, False
         for i, time in enumerate(samples["time"]):
             stack, delta = samples["stack"][i], samples["threadCPUDelta"][i]
             if not self.check(is_number(time), "%s: time %d" % (what, i)):
@@ -399,9 +419,16 @@ class Firefox(Checker):
                        % (what, i))
             previous = ns
             self.check(is_count(delta), "%s: threadCPUDelta %d is %r" % (what, i, delta))
+            if weights:
+                self.check(not in_wait or not delta, "%s: row %d has CPU time in a wait" % (what, i))
+            in_wait = bool(weights) and is_index(stack, len(self.waiting)) and self.waiting[stack]
+            if in_wait:
+                waits += weights[i]
+            elif weights and stack is not None:
+                self.check(weights[i] == 1, "%s: sample %d has weight %r" % (what, i, weights[i]))
             if stack is None:
                 continue
-            real += 1
+            real += not in_wait
             if self.check(is_index(stack, self.shared["stackTable"]["length"]),
                           "%s: stack %d" % (what, i)):
                 self.stacks_used.add(stack)
@@ -412,7 +439,7 @@ class Firefox(Checker):
                        % (what, i))
         self.threads.append({
             "pid": thread["pid"], "tid": thread["tid"], "name": thread["name"],
-            "process": thread["processName"], "is_main": thread["isMainThread"], "samples": real,
+            "process": thread["processName"], "is_main": thread["isMainThread"], "samples": real, "waits": waits,
             "cpu_ns": sum(d for d in samples["threadCPUDelta"] if is_count(d)),
             "rows": samples["length"],
         })

@@ -18,7 +18,7 @@ class Trace(Checker):
     """formats.md's rules, and those of the chunks of a CPU profile."""
 
     def run(self, document):
-        self.next_id, self.profiles, self.spans, self.names = 1, {}, {}, {}
+        self.next_id, self.profiles, self.spans, self.names, self.waits = 1, {}, {}, {}, {}
         if not self.check(set(document) == {"traceEvents", "metadata"}, "members of the file"):
             return
         self.check("dataOrigin" not in document["metadata"], "metadata.dataOrigin")
@@ -40,6 +40,9 @@ class Trace(Checker):
                 return False
         name, thread = event["name"], (event["pid"], event["tid"])
         self.check(event["ph"] == PHASES.get(name, "X"), "%s: phase" % what)
+        if event["ph"] == "X" and event["cat"] == "sysprof.wait":
+            self.check_wait(what, event, thread)
+            return True
         self.check(event["cat"] == CATEGORIES.get(event["ph"]), "%s: category" % what)
         self.check(min(event["pid"], event["tid"], event["ts"]) >= 0, "%s: a negative number" % what)
         if event["ph"] == "M":
@@ -62,6 +65,18 @@ class Trace(Checker):
         else:
             return self.check_chunk(what, event)
         return True
+
+    def check_wait(self, what, event, thread):
+        """A state of a thread: inside its span, after the state before."""
+        if not self.check(thread in self.spans and is_count(event.get("dur")) and event["dur"] > 0, what + ": dur"):
+            return
+        span, end = self.spans[thread], event["ts"] + event["dur"]
+        self.check(self.waits.get(thread, span["ts"]) <= event["ts"] and end <= span["ts"] + span["dur"],
+                   what + ": a wait before the one before, or outside of its thread")
+        self.waits[thread] = end
+        self.check(event["name"] == "[waiting: %s]" % event["args"].get("state"), what + ": its state")
+        self.check(isinstance(event["args"].get("holder", ""), str) and is_count(event["args"].get("holderTid", 0)),
+                   what + ": its holder")
 
     def check_metadata(self, what, event, thread):
         name = event["name"]

@@ -61,13 +61,13 @@ def main():
                 what, seen["cpuMs"], written["cpu_ns"] / 1e6))
     busiest = sorted(zip(threads, wanted["threads"]), key=lambda pair: -pair[1]["samples"])
     for seen, written in busiest[:MOST_TREES]:
-        if not written["samples"]:
+        if not written["samples"] + written["waits"]:
             continue
         tree = send_request(node, cli, "thread", "samples-top-down", "--thread", seen["threadHandle"],
                    "--include-idle")["regularCallTree"]
-        if tree["totalSamples"] != written["samples"]:
-            errors.append("thread %s/%s: its tree has %r samples, not %d" % (
-                written["pid"], written["tid"], tree["totalSamples"], written["samples"]))
+        if tree["totalSamples"] != written["samples"] + written["waits"]:
+            errors.append("thread %s/%s: its tree has %r samples, not %d and %d of waits" % (
+                written["pid"], written["tid"], tree["totalSamples"], written["samples"], written["waits"]))
         if sum(child["totalSamples"] for child in tree["children"]) > tree["totalSamples"]:
             errors.append("thread %s/%s: the roots have more than all" % (written["pid"],
                                                                          written["tid"]))

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Waits (record --wall) among the rows of a thread. A wait is a row at its begin, whose stack has the state as its leaf, and
+ * a row without a stack at its end. Its weight is its time in periods of the samples; CPU samples have weight 1.
+ *
+ * The edges of gaps, which the timeline infers from the CPU samples, remain. Those within a wait get its stack, without a
+ * weight, so the wait is not drawn in pieces. The timeline places the CPU time of a gap by guess; waits say where it was not,
+ * so it is moved to the rows between them. CPU samples and their times do not change.
+ */
+#include "export/firefox.h"
+
+#include <errno.h>
+
+#include "base/minmax.h"
+#include "export/waits.h"
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static uint64_t key_of(struct stack_id stack, enum wall_state state)
+{
+	return (uint64_t)stack.v << 8 | state;
+}
+
+static int add_wait_stack(struct firefox_tables *t, struct stack_id stack, enum wall_state state)
+{
+	const struct firefox_wait_stack wanted = {.key = key_of(stack, state)};
+
+	t->wait_used[state] = true;
+	return firefox_wait_stacks__need(&t->wait_stacks, &wanted, NULL) ? 0 : -ENOMEM;
+}
+
+int firefox_waits__collect(struct firefox_tables *t, const uint32_t *threads, size_t thread_count)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < thread_count; i++) {
+		const struct profile_samples *waits =
+			&t->p->threads[threads[i]].samples[SAMPLE_WALL];
+
+		for (size_t k = 0; k < waits->count && !err; k++)
+			err = add_wait_stack(t, waits->stack[k], profile_samples__state(waits, k));
+	}
+	return err;
+}
+
+/* The leaves are behind the other frames and functions. */
+int firefox_waits__number(struct firefox_tables *t)
+{
+	uint32_t count = 0;
+	int err = 0;
+
+	for (int state = 0; state < WALL_STATE_COUNT && !err; state++) {
+		if (!t->wait_used[state])
+			continue;
+		t->wait_leaf[state] = count++;
+		err = firefox_tables__text(t, wait_leaf((enum wall_state)state),
+					   &t->wait_name[state]);
+	}
+	t->wait_leaf_count = count;
+	if ((uint64_t)t->stack_count + t->wait_stacks.count >= FIREFOX_UNUSED ||
+	    (uint64_t)t->frame_count + count >= FIREFOX_UNUSED)
+		return err ? err : -EOVERFLOW;
+	return err;
+}
+
+static uint32_t wait_row(const struct firefox_tables *t, struct stack_id stack,
+			 enum wall_state state)
+{
+	const struct firefox_wait_stack *known = firefox_wait_stacks__find(&t->wait_stacks,
+									   key_of(stack, state));
+
+	return t->stack_count + (uint32_t)(known - t->wait_stacks.data);
+}
+
+uint32_t firefox_row__stack(const struct firefox_tables *t, const struct firefox_row *row)
+{
+	return row->state == WALL_NONE ? firefox_tables__stack(t, row->stack)
+				       : wait_row(t, row->stack, row->state);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+struct merge {
+	struct firefox *f;
+	const struct profile_thread *thread;
+	const struct profile_samples *waits;
+	size_t next;		   /* the next wait */
+	uint64_t end;		   /* of the thread */
+	uint64_t period, rest;	   /* of wait_ticks() */
+	struct firefox_row during; /* the wait that has begun, until … */
+	uint64_t until;
+};
+
+static uint64_t last_time(const struct merge *m)
+{
+	size_t count = m->f->rows.count;
+
+	return count ? m->f->rows.data[count - 1].time : 0;
+}
+
+static int push_row(struct merge *m, struct firefox_row row)
+{
+	row.time = max_u64(row.time, last_time(m) + 1);
+	return vec_push(&m->f->rows, row);
+}
+
+/* When the next wait begins: not so late that the thread ends before all have a row. */
+static uint64_t next_begin(const struct merge *m)
+{
+	uint64_t left = m->waits->count - m->next;
+
+	return min_u64(m->waits->since[m->next], m->end > left ? m->end - left : 0);
+}
+
+static int end_wait(struct merge *m, uint64_t before)
+{
+	uint64_t until = m->until;
+
+	m->until = 0;
+	if (!until || until >= before || until <= last_time(m))
+		return 0;
+	return push_row(m, (struct firefox_row){.time = until});
+}
+
+static int begin_wait(struct merge *m)
+{
+	uint64_t begin = next_begin(m);
+	int err = end_wait(m, begin);
+
+	if (err)
+		return err;
+	m->during = (struct firefox_row){
+		.time = begin,
+		.stack = m->waits->stack[m->next],
+		.state = profile_samples__state(m->waits, m->next),
+		.weight = wait_ticks(m->waits->weight[m->next], m->period, &m->rest),
+	};
+	m->until = min_u64(max_u64(m->waits->until[m->next], begin + 1), m->end);
+	m->next++;
+	err = push_row(m, m->during);
+	m->during.weight = 0;
+	return err;
+}
+
+static struct firefox_row row_of(const struct merge *m, const struct timeline_entry *entry)
+{
+	const struct profile_samples *samples = &m->thread->samples[SAMPLE_CPU];
+
+	return (struct firefox_row){
+		.time = entry->time,
+		.stack = entry->stack,
+		.cpu_delta = entry->cpu_delta,
+		.weight = entry->stack.v ? profile_samples__ticks(samples, entry->sample) : 1,
+		.fixed = entry->stack.v || entry->kind == TIMELINE_START,
+	};
+}
+
+static int add_entry(struct merge *m, const struct timeline_entry *entry)
+{
+	struct firefox_row row = row_of(m, entry);
+	int err = 0;
+
+	while (!err && m->next < m->waits->count && next_begin(m) < entry->time)
+		err = begin_wait(m);
+	if (!err && (entry->stack.v || m->until <= entry->time))
+		err = end_wait(m, entry->time);
+	if (!err && m->until && !entry->stack.v) {
+		row.stack = m->during.stack;
+		row.state = m->during.state;
+		row.weight = 0;
+	}
+	return err ? err : push_row(m, row);
+}
+
+/* How much CPU time fits into the time before a row. */
+static uint64_t room_before(const struct firefox_row *row)
+{
+	return row[-1].state != WALL_NONE ? 0 : row->time - row[-1].time;
+}
+
+static void move_cpu(struct firefox_row *from, struct firefox_row *to)
+{
+	uint64_t room = room_before(from), more;
+
+	if (from->cpu_delta <= room)
+		return;
+	more = from->cpu_delta - room;
+	from->cpu_delta -= more;
+	to->cpu_delta += more;
+}
+
+/* Between two CPU samples: first to later rows, then what is too much for these back to earlier ones. */
+static void place_cpu(struct firefox_row *rows, size_t count)
+{
+	for (size_t i = 1; i + 1 < count; i++)
+		if (!rows[i].fixed)
+			move_cpu(&rows[i], &rows[i + 1]);
+	for (size_t i = count; i-- > 2;)
+		if (!rows[i - 1].fixed)
+			move_cpu(&rows[i], &rows[i - 1]);
+}
+
+int firefox__collect_rows(struct firefox *f, size_t track)
+{
+	const struct profile_thread *thread = &f->p->threads[f->tracks.data[track].thread];
+	struct merge m = {
+		.f = f,
+		.thread = thread,
+		.waits = &thread->samples[SAMPLE_WALL],
+		.end = timeline_end(f->p, thread),
+		.period = wait_period(f->p),
+	};
+	int err = firefox__collect_entries(f, track);
+
+	m.rest = m.period / 2;
+	f->rows.count = 0;
+	for (size_t i = 0; i < f->entries.count && !err; i++)
+		err = add_entry(&m, &f->entries.data[i]);
+	while (!err && m.next < m.waits->count)
+		err = begin_wait(&m);
+	if (!err)
+		err = end_wait(&m, UINT64_MAX);
+	if (!err && m.waits->count)
+		place_cpu(f->rows.data, f->rows.count);
+	return err;
+}
