@@ -9,6 +9,7 @@
 #include "code_copy.bpf.h"
 #include "runtime.bpf.h"
 
+#define PYTHON_FRAMES_A_RUN   4
 #define PYTHON_FRAMES_A_CHECK 32
 #define PYTHON_CHECKS	      12 /* noted frames, … */
 #define PYTHON_PASS_CHECKS                                                                         \
@@ -237,18 +238,13 @@ static __always_inline bool is_of_c(const struct notes *n)
 	       byte_of_frame(n, python->frame_owner) >= PYTHON_OWNED_BY_C;
 }
 
-/* One frame of the chain. A global function. */
-__attribute__((noinline)) int python_step(void)
+/* One frame of the chain. */
+static __always_inline int step_python(struct notes *n)
 {
-	struct notes *n = notes();
-	const struct runtime_python *python;
-	__u64 code, frame;
+	const struct runtime_python *python = &n->info.python;
+	__u64 code, frame = n->frame;
 	int end;
 
-	if (!n)
-		return PYTHON_ROOT;
-	python = &n->info.python;
-	frame = n->frame;
 	if (!frame)
 		return PYTHON_ROOT;
 	if (!read_python_frame(n, frame))
@@ -267,13 +263,25 @@ __attribute__((noinline)) int python_step(void)
 	return end;
 }
 
-/* A global function: it is verified once, and called often. */
+/* Some frames without a call. A global function: it is verified once, and called often. */
+__attribute__((noinline)) int python_run(void)
+{
+	struct notes *n = notes();
+	int end = n ? PYTHON_MORE : PYTHON_ROOT;
+
+	for (__u32 i = 0; i < PYTHON_FRAMES_A_RUN && n && end == PYTHON_MORE; i++)
+		end = step_python(n);
+	return end;
+}
+
+/* A global function too. */
 __attribute__((noinline)) int python_steps(void)
 {
 	int end = PYTHON_MORE;
 
-	for (__u32 i = 0; i < PYTHON_FRAMES_A_CHECK && end == PYTHON_MORE; i++)
-		end = python_step();
+	for (__u32 i = 0; i < PYTHON_FRAMES_A_CHECK / PYTHON_FRAMES_A_RUN && end == PYTHON_MORE;
+	     i++)
+		end = python_run();
 	return end;
 }
 

@@ -37,48 +37,52 @@ static __always_inline bool may_copy(struct scratch *s)
 	return s->copied < copied_a_second;
 }
 
-/*
- * The stack above the part in the sample, in records of its own; returns its size in bytes. A piece that finds no room
- * costs the outermost frames, not the sample. A global function, which is verified once.
- */
-__attribute__((noinline)) int emit_pieces(__u64 start)
+/* A piece of the stack; returns its size in bytes. A global function, which is verified once. */
+__attribute__((noinline)) int emit_piece(__u64 start)
 {
-	__u32 zero = 0, total = 0;
+	__u32 zero = 0;
+	__u64 size = 0, holes = 0;
 	union piece_scratch *p = bpf_map_lookup_elem(&piece_scratches, &zero);
 	struct scratch *s = scratch();
 
-	if (!p || !s)
+	if (!p || !s || !may_copy(s))
 		return 0;
-	for (int i = 0; i < STACK_PIECES && may_copy(s); i++) {
-		__u64 size = 0, holes = 0;
-
 #pragma unroll
-		for (__u64 page = 0; page < COPY_PAGES; page++) {
-			__u64 missing = bpf_probe_read_user(p->piece.stack + page * COPY_PAGE,
-							    COPY_PAGE,
-							    (void *)(start + page * COPY_PAGE));
+	for (__u64 page = 0; page < COPY_PAGES; page++) {
+		__u64 missing = bpf_probe_read_user(p->piece.stack + page * COPY_PAGE, COPY_PAGE,
+						    (void *)(start + page * COPY_PAGE));
 
-			missing >>= 63; /* an error is negative */
-			UNWIND_HIDE(missing);
-			holes |= missing << page;
-			size += ((page + 1) * COPY_PAGE - size) & (missing - 1);
-		}
-		UNWIND_HIDE(size);
-		if (!size || size > STACK_PIECE_MAX)
-			break;
-		p->piece.holes = holes;
-		p->piece.header.type = EVENT_STACK_PIECE;
-		p->piece.header.flags = 0;
-		p->piece.header.size = sizeof(p->piece) + size;
-		p->piece.header.time = s->sample.header.time;
-		p->piece.start = start;
-		if (put_event(p, sizeof(p->piece) + size, s->sample.header.time))
-			break;
-		s->copied += size;
+		missing >>= 63; /* an error is negative */
+		UNWIND_HIDE(missing);
+		holes |= missing << page;
+		size += ((page + 1) * COPY_PAGE - size) & (missing - 1);
+	}
+	UNWIND_HIDE(size);
+	if (!size || size > STACK_PIECE_MAX)
+		return 0;
+	p->piece.holes = holes;
+	p->piece.header.type = EVENT_STACK_PIECE;
+	p->piece.header.flags = 0;
+	p->piece.header.size = sizeof(p->piece) + size;
+	p->piece.header.time = s->sample.header.time;
+	p->piece.start = start;
+	if (put_event(p, sizeof(p->piece) + size, s->sample.header.time))
+		return 0;
+	s->copied += size;
+	return size;
+}
+
+/*
+ * The stack above the part in the sample, in records of its own; returns its size in bytes. A piece that finds no room
+ * costs the outermost frames, not the sample.
+ */
+static __always_inline __u64 emit_pieces(__u64 start)
+{
+	__u64 total = 0, size = STACK_PIECE_MAX;
+
+	for (int i = 0; i < STACK_PIECES && size == STACK_PIECE_MAX; i++) {
+		size = (__u32)emit_piece(start + total);
 		total += size;
-		start += size;
-		if (size < STACK_PIECE_MAX)
-			break;
 	}
 	return total;
 }

@@ -58,6 +58,7 @@ static __always_inline int unwind_find_leaf(struct unwind_state *s);
 #define FRAMES_A_CHECK	 32
 #define FRAMES_A_RUN	 4 /* each costs the verifier some 1,500 instructions */
 #define PLACE_COUNT_BITS 12
+#define FEW_PLACES_BITS	 5
 _Static_assert(UNWIND_PLACES_MAX == (1u << PLACE_COUNT_BITS) - 1, "a step of the search for each");
 _Static_assert(SAMPLE_USER_DEPTH_MAX % FRAMES_A_CHECK == 0, "all of them are checked");
 #define BUDGET_NS 200000 /* of one stack; interrupts are off meanwhile */
@@ -106,6 +107,19 @@ static __always_inline void note_use(__u32 table)
 		*used = unwind_epoch;
 }
 
+/* `found`, or more by a power of two: as many of the process's places do not begin above the address. */
+static __always_inline __u64 count_places_on(const struct unwind_state *s,
+					     const unsigned char *places, __u64 address,
+					     __u64 found, int bit)
+{
+	__u64 next = found + (1u << bit), take, start;
+
+	start = load_place_word(places, s->places + (next - 1) * 8);
+	take = ((start - address - 1) & (next - (__u64)s->place_count - 1)) >> 63;
+	UNWIND_HIDE(take);
+	return found + (take << bit);
+}
+
 /* The last of the process's places that does not begin above the address. */
 static __always_inline bool find_place(struct unwind_state *s, __u64 address)
 {
@@ -116,17 +130,14 @@ static __always_inline bool find_place(struct unwind_state *s, __u64 address)
 	places = bpf_map_lookup_elem(&unwind_places, &zero);
 	if (!count || !places)
 		return false;
+	if (count >> FEW_PLACES_BITS) { /* most processes have a few dozens */
 #pragma unroll
-	for (int bit = PLACE_COUNT_BITS - 1; bit >= 0; bit--) {
-		__u64 next = found + (1u << bit), take, start;
-
-		if (!(count >> bit)) /* most processes have a few dozens */
-			continue;
-		start = load_place_word(places, s->places + (next - 1) * 8);
-		take = ((start - address - 1) & (next - count - 1)) >> 63;
-		UNWIND_HIDE(take);
-		found += take << bit;
+		for (int bit = PLACE_COUNT_BITS - 1; bit >= FEW_PLACES_BITS; bit--)
+			found = count_places_on(s, places, address, found, bit);
 	}
+#pragma unroll
+	for (int bit = FEW_PLACES_BITS - 1; bit >= 0; bit--)
+		found = count_places_on(s, places, address, found, bit);
 	if (!found)
 		return false;
 	offset = s->places + count * 8 + (found - 1) * sizeof(struct unwind_place);
@@ -603,7 +614,10 @@ __attribute__((noinline)) int unwind_step(void)
 	return lacks_mappings(s, end) ? STACK_END_NO_TABLE : end;
 }
 
-/* Common frames of the file whose table it is, as long as there are any. UNWIND_STEP_ON or an end. */
+/*
+ * Common frames of the file whose table it is, as long as there are any. UNWIND_STEP_ON; UNWIND_NOT_COMMON: the next one is
+ * not; or an end.
+ */
 static __always_inline int step_by_table(struct scratch *s, const unsigned char *segment,
 					 const struct unwind_table *table)
 {
@@ -616,7 +630,7 @@ static __always_inline int step_by_table(struct scratch *s, const unsigned char 
 		__u64 sp = s->unwind.sp;
 
 		if (!rule || unwind_by_common_rule(&s->unwind, rule) != UNWIND_STEP_ON)
-			break;
+			return UNWIND_NOT_COMMON;
 		if (s->runtimes & RUNTIME_PYTHON && s->unwind.sp > s->next_anchor)
 			note_loop(s->sample.user_frames - 1, sp, s->unwind.sp);
 		if (!push_frame(s, FRAME_TABLE, s->unwind.ip))
@@ -625,16 +639,18 @@ static __always_inline int step_by_table(struct scratch *s, const unsigned char 
 	return UNWIND_STEP_ON;
 }
 
-/* Common frames of code without a table, as long as there are any. UNWIND_STEP_ON or an end. */
-static __always_inline int step_by_pointer(struct scratch *s)
+/* The same of code without a table. None of these frames is the innermost one. */
+static __always_inline int step_by_pointer(struct scratch *s, struct notes *n)
 {
 	for (__u32 i = 0; i < FRAMES_A_RUN && s->unwind.mapping.table == UNWIND_NO_TABLE; i++) {
 		__u64 sp = s->unwind.sp, fp = s->unwind.fp;
 
 		if (unwind_by_common_pointer(&s->unwind) != UNWIND_STEP_ON)
-			break;
-		if (s->runtimes)
-			note_frame(s, sp, fp);
+			return UNWIND_NOT_COMMON;
+		if (s->runtimes & RUNTIME_V8)
+			note_v8_frame(s, n, s->sample.user_frames - 1, fp);
+		if (s->runtimes & RUNTIME_PYTHON && s->unwind.sp > s->next_anchor)
+			note_loop(s->sample.user_frames - 1, sp, s->unwind.sp);
 		if (!push_frame(s, FRAME_POINTER, s->unwind.ip))
 			return STACK_END_DEPTH;
 	}
@@ -655,29 +671,30 @@ __attribute__((noinline)) int unwind_run_by_table(void)
 		return STACK_END_NO_FRAME;
 	table = unwind_table_at(&s->unwind, s->unwind.mapping.table);
 	if (!table || !*(const volatile __u16 *)&table->number_size)
-		return UNWIND_STEP_ON;
+		return UNWIND_NOT_COMMON;
 	segment = unwind_segment(&s->unwind, table);
-	return segment ? step_by_table(s, segment, table) : UNWIND_STEP_ON;
+	return segment ? step_by_table(s, segment, table) : UNWIND_NOT_COMMON;
 }
 
 __attribute__((noinline)) int unwind_run_by_pointer(void)
 {
 	struct scratch *s = scratch();
+	struct notes *n = notes();
 
-	return s ? step_by_pointer(s) : STACK_END_NO_FRAME;
+	return s && n ? step_by_pointer(s, n) : STACK_END_NO_FRAME;
 }
 
-/* Common frames after one that unwind_step() has found. UNWIND_STEP_ON or an end. */
+/* Common frames, if the next one is. */
 static __always_inline int run_on(const struct scratch *s)
 {
 	if (!unwind_may_be_common(&s->unwind))
-		return UNWIND_STEP_ON;
+		return UNWIND_NOT_COMMON;
 	if (s->unwind.mapping.table < UNWIND_TABLES)
 		return unwind_run_by_table();
 	if (s->unwind.mapping.table == UNWIND_NO_TABLE && s->unwind.kind == FRAME_POINTER &&
 	    !(s->runtimes & RUNTIME_HOTSPOT))
 		return unwind_run_by_pointer();
-	return UNWIND_STEP_ON;
+	return UNWIND_NOT_COMMON;
 }
 
 /*
@@ -689,9 +706,9 @@ __attribute__((noinline)) int unwind_steps(void)
 	int end = s ? UNWIND_STEP_ON : STACK_END_NO_FRAME;
 
 	for (__u32 i = 0; i < FRAMES_A_CHECK && end == UNWIND_STEP_ON; i++) {
-		end = unwind_step();
-		if (s && end == UNWIND_STEP_ON)
-			end = run_on(s);
+		end = run_on(s);
+		if (end == UNWIND_NOT_COMMON)
+			end = unwind_step();
 	}
 	return end;
 }

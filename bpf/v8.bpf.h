@@ -131,53 +131,63 @@ static __always_inline bool identify_v8(struct notes *n, __u64 function, struct 
 
 /*
  * A frame of no function has its type, a small number, in the place of the context. In a WebAssembly frame the next
- * word is the instance of the module.
+ * word is the instance of the module. A global function.
  */
-static __always_inline void note_v8_typed(struct notes *n, struct frame_note *note, __u64 type)
+__attribute__((noinline)) int note_v8_typed(__u32 frame, __u64 type)
 {
-	const struct runtime_v8 *v8 = &n->info.v8;
-	__u64 wanted = note->frame ? v8->typed : v8->typed_leaf;
+	struct frame_note note = {.frame = frame};
+	struct notes *n = notes();
+	const struct runtime_v8 *v8;
 
-	if (type & 1 || type >> 1 >= 64)
-		return;
+	if (!n || type & 1 || type >> 1 >= 64)
+		return 0;
+	v8 = &n->info.v8;
 	type >>= 1;
 	if (type && type == v8->wasm) {
-		note->kind = FRAME_NOTE_V8_WASM;
-		note->function = load_v8_word(n, v8->function);
-		if ((note->function & V8_TAG_MASK) == V8_TAG)
-			add_note(n, note);
-	} else if (wanted >> (type & 63) & 1) {
-		note->kind = FRAME_NOTE_V8_FRAME;
-		note->function = type;
-		add_note(n, note);
+		note.kind = FRAME_NOTE_V8_WASM;
+		note.function = load_v8_word(n, v8->function);
+		if ((note.function & V8_TAG_MASK) == V8_TAG)
+			add_note(n, &note);
+	} else if ((frame ? v8->typed : v8->typed_leaf) >> (type & 63) & 1) {
+		note.kind = FRAME_NOTE_V8_FRAME;
+		note.function = type;
+		add_note(n, &note);
 	}
+	return 0;
 }
 
-/* Frame number `frame`, with frame pointer `fp`. A global function, which is verified once. */
-__attribute__((noinline)) int note_v8(__u32 frame, __u64 fp)
+/* Frame number `frame`, with frame pointer `fp`. */
+static __always_inline void note_v8_frame(const struct scratch *s, struct notes *n, __u32 frame,
+					  __u64 fp)
 {
 	struct frame_note note = {.frame = frame, .kind = FRAME_NOTE_V8};
-	struct scratch *s = scratch();
-	struct notes *n = notes();
 	__u64 function, offset, context;
 
-	if (!n || !s || (fp & 7) || !read_v8_frame(n, &s->unwind, fp))
-		return 0;
+	if ((fp & 7) || !read_v8_frame(n, &s->unwind, fp))
+		return;
 	context = load_v8_word(n, n->info.v8.context);
 	if ((context & V8_TAG_MASK) != V8_TAG) {
-		note_v8_typed(n, &note, context);
-		return 0;
+		note_v8_typed(frame, context);
+		return;
 	}
 	function = load_v8_word(n, n->info.v8.function);
-	if ((function & V8_TAG_MASK) != V8_TAG)
-		return 0;
-	if (!identify_v8(n, function, &note))
-		return 0;
+	if ((function & V8_TAG_MASK) != V8_TAG || !identify_v8(n, function, &note))
+		return;
 	/* a small integer, or the address of something else */
 	offset = load_v8_word(n, n->info.v8.bytecode_offset);
 	if (!(__u32)offset)
 		note.place = offset >> 32;
 	add_note(n, &note);
+}
+
+/* A global function, which is verified once. */
+__attribute__((noinline)) int note_v8(__u32 frame, __u64 fp)
+{
+	struct scratch *s = scratch();
+	struct notes *n = notes();
+
+	if (n && s)
+		note_v8_frame(s, n, frame, fp);
 	return 0;
 }
 

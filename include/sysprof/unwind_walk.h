@@ -45,6 +45,7 @@
 #define UNWIND_FP_STEP_MAX  (1ULL << 20)
 #define UNWIND_SIGNAL_WORDS 17
 #define UNWIND_ADDRESS_BITS 47
+#define UNWIND_FEW_BITS	    3
 #define UNWIND_SWITCHES_MAX 16 /* calls from C to Go and back may nest */
 
 #define UNWIND_CODE_LOWEST  4096
@@ -113,14 +114,15 @@ static __always_inline long unwind_read_pair(struct unwind_state *s, __u64 addre
 	return 0;
 }
 
+/* One word, which few rules need. The last one of a page has no other above it. */
 static __always_inline long unwind_read_word(struct unwind_state *s, __u64 address, __u64 *word)
 {
-	__u64 other;
+	bool is_last = (address & (UNWIND_WINDOW - 1)) == UNWIND_WINDOW - 8;
 
-	/* the last word of a page has no other above it */
-	if ((address & (UNWIND_WINDOW - 1)) == UNWIND_WINDOW - 8)
-		return unwind_read_pair(s, address - 8, &other, word);
-	return unwind_read_pair(s, address, word, &other);
+	if (unwind_find_pair(s, is_last ? address - 8 : address))
+		return -1;
+	*word = is_last ? s->high : s->low;
+	return 0;
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -146,24 +148,34 @@ static __always_inline __u32 unwind_load_u16(const unsigned char *segment, __u64
 	return *(const __u16 *)(segment + offset);
 }
 
+/* `found`, or more by a power of two: as many of the `count` addresses at `offset` are not above `low`. */
+static __always_inline __u64 unwind_count_on(const unsigned char *segment, __u64 offset,
+					     __u64 count, __u64 low, __u64 found, int bit)
+{
+	__u64 next = found + (1u << bit), address, take;
+
+	address = unwind_load_u8(segment, offset + next - 1);
+	/* address <= low and next <= count */
+	take = ((address - low - 1) & (next - count - 1)) >> 63;
+	UNWIND_HIDE(take);
+	return found + (take << bit);
+}
+
 /* How many of the `count` addresses at `offset` are not above `low`; 256 at most. */
 static __always_inline __u64 unwind_count_rows(const unsigned char *segment, __u64 offset,
 					       __u64 count, __u64 low, bool is_hot)
 {
 	__u64 found = 0;
 
-#pragma GCC unroll 9
-	for (int bit = 8; bit >= 0; bit--) {
-		__u64 next = found + (1u << bit), take, address;
-
-		if (is_hot && !(count >> bit)) /* most buckets have a few rows */
-			continue;
-		address = unwind_load_u8(segment, offset + next - 1);
-		/* address <= low and next <= count */
-		take = ((address - low - 1) & (next - count - 1)) >> 63;
-		UNWIND_HIDE(take);
-		found += take << bit;
+	/* most buckets have a few rows */
+	if (!is_hot || count >> UNWIND_FEW_BITS) {
+#pragma GCC unroll 6
+		for (int bit = 8; bit >= UNWIND_FEW_BITS; bit--)
+			found = unwind_count_on(segment, offset, count, low, found, bit);
 	}
+#pragma GCC unroll 3
+	for (int bit = UNWIND_FEW_BITS - 1; bit >= 0; bit--)
+		found = unwind_count_on(segment, offset, count, low, found, bit);
 	return found;
 }
 

@@ -15,7 +15,7 @@
 #include <bpf/bpf_core_read.h>
 
 struct {
-	__u64 calls, helpers;
+	__u64 calls, helpers, samples;
 } counted SEC(".data.counted");
 
 #include "counted-helpers.h"
@@ -31,5 +31,10 @@ struct {
 	(counted.helpers += !LOOK_UP_IS_INLINED(map), bpf_map_lookup_elem(map, key))
 /* … and the number of the CPU. */
 #undef bpf_get_smp_processor_id
+
+/* Once in each sample. */
+#undef bpf_perf_event_read_value
+#define bpf_perf_event_read_value(...)                                                             \
+	(counted.helpers++, counted.samples++, bpf_perf_event_read_value(__VA_ARGS__))
 
 #endif

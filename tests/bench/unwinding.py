@@ -84,28 +84,30 @@ DEPTHS = [
 ]
 
 
-def counts_of(hz, stats, maps, command):
-    """Of a tick: (BPF functions called, with tail calls; helpers called; frames)."""
+def counts_of(hz, maps, command):
+    """Of a sample: (BPF functions called, with tail calls; helpers called; frames)."""
     with Program(*command, cpus={CPU}) as work:
         time.sleep(0.5)
         with CountedSysprof("-p", work.pid, "-F", hz, "-C", CPU, "FOLDED", cpus=OTHERS) as s:
             counted = maps.named(s.maps())[".data.counted"]
             time.sleep(1)  # the tables are there then
-            runs, before = stats.of(s.programs())["tick"][0], maps.words(counted, 0)
+            before = maps.words(counted, 0)
             time.sleep(pick(2, 1))
-            runs, after = stats.of(s.programs())["tick"][0] - runs, maps.words(counted, 0)
+            entered, helpers, samples = (b - a for a, b in zip(before[:3], maps.words(counted, 0)))
             s.stop()
+            if not samples:
+                raise Broken(f"no samples of {command[0]}")
             # the first function of a tick is not called
-            return ((after[0] - before[0]) / max(1, runs) - 1, (after[1] - before[1]) / max(1, runs), s.mean_depth())
+            return entered / samples - 1, helpers / samples, s.mean_depth()
 
 
 def calls():
     rows, notes = [], []
-    with BpfStats() as stats, BpfMaps() as maps:
+    with BpfMaps() as maps:
         for name, hz, command, depths in DEPTHS:
             if name == "node" and not shutil.which("node"):
                 continue
-            shallow, deep = (counts_of(hz, stats, maps, command(depth)) for depth in depths)
+            shallow, deep = (counts_of(hz, maps, command(depth)) for depth in depths)
             more = [(b - a) / (deep[2] - shallow[2]) for a, b in zip(shallow, deep)]
             rows += [[f"{name}, {counts[2]:.1f} frames", f"{counts[0]:.1f}", f"{counts[1]:.1f}",
                       f"{more[0]:.2f}" if counts is deep else "", f"{more[1]:.2f}" if counts is deep else ""]
