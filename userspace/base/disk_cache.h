@@ -5,8 +5,8 @@
  *
  * Nothing in it is trusted: directories and files must be ours and not writable by others. A checksum finds what the
  * disk or a crash did. It is no protection from a forger, so the reader checks the content as well. It is read by the
- * machine and the version that wrote it, so everything is in the machine's own order and width. Bounded in size; the
- * least recently used file is deleted first.
+ * machine and the version that wrote it, so everything is in the machine's own order and width. Bounded in size, give or
+ * take a sixteenth; the least recently used file is deleted first.
  */
 #ifndef BASE_DISK_CACHE_H
 #define BASE_DISK_CACHE_H
@@ -41,7 +41,8 @@ void disk_cache__delete(struct disk_cache *c, const char *name);
 
 /*
  * Writes a file under another name and renames it: a reader finds all of it or nothing, unless the machine crashes.
- * Then deletes others, if there are too many. 0 or negative errno: not written.
+ * Then deletes others, if there are too many; that is looked at once for every sixteenth of the limit that all programs
+ * write, on average. 0 or negative errno: not written.
  */
 int disk_cache__write(struct disk_cache *c, const char *name, const void *data, size_t size);
 

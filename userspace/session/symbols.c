@@ -42,7 +42,7 @@ struct symbolizing {
 	struct symbolizer_job *jobs;
 	size_t job_count;
 	char losses[LOSSES_SIZE]; /* files with missing lines, and the reasons */
-	size_t losses_used, losses_untold;
+	size_t losses_used, losses_left_out;
 	union {
 		struct symbol_event event;
 		char space[EVENT_SIZE_MAX];
@@ -84,6 +84,16 @@ static int emit_symbol(void *context, size_t index, const struct symbol_result *
 	return pass_event(s, &s->out.event.header);
 }
 
+static bool is_noted(const char *losses, const char *loss)
+{
+	size_t length = strlen(loss);
+
+	for (const char *at = losses; (at = strstr(at, loss)); at++)
+		if ((at == losses || at[-1] == ' ') && (!at[length] || at[length] == ';'))
+			return true;
+	return false;
+}
+
 /* "libfoo.so: the process that read its debug information died; …" */
 static void note_loss(struct symbolizing *s, struct dso_id id, const char *why)
 {
@@ -91,14 +101,19 @@ static void note_loss(struct symbolizing *s, struct dso_id id, const char *why)
 	const char *name = profile_builder__get_string(builder,
 						       profile_builder__get_dso(builder, id)->name);
 	size_t room = sizeof(s->losses) - s->losses_used;
-	int length = snprintf(s->losses + s->losses_used, room, "%s%s: %s",
-			      s->losses_used ? "; " : "", *name ? name : "[unknown]", why);
+	char loss[LOSSES_SIZE];
+	int length;
 
+	snprintf(loss, sizeof(loss), "%s: %s", *name ? name : "[unknown]", why);
+	if (is_noted(s->losses, loss))
+		return; /* another file of that name */
+	length = snprintf(s->losses + s->losses_used, room, "%s%s", s->losses_used ? "; " : "",
+			  loss);
 	if (length > 0 && (size_t)length < room) {
 		s->losses_used += length;
 	} else {
 		s->losses[s->losses_used] = '\0';
-		s->losses_untold++;
+		s->losses_left_out++;
 	}
 }
 
@@ -117,12 +132,12 @@ static int emit_losses(struct symbolizing *s)
 {
 	char text[LOSSES_SIZE + 64];
 
-	if (!s->losses_used && !s->losses_untold)
+	if (!s->losses_used && !s->losses_left_out)
 		return 0;
 	snprintf(text, sizeof(text), "%s", s->losses);
-	if (s->losses_untold)
+	if (s->losses_left_out)
 		snprintf(text + s->losses_used, sizeof(text) - s->losses_used, "%s%zu more",
-			 s->losses_used ? "; and " : "", s->losses_untold);
+			 s->losses_used ? "; and " : "", s->losses_left_out);
 	return meta_event__emit(pass_event, s, s->window->last_time, META_LINES_MISSING, text);
 }
 
