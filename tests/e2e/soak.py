@@ -115,12 +115,12 @@ def beside_churn(which):
     if which not in soaked:
         e.need_root()
         seconds = int(os.environ.get("SOAK_SECONDS", "60"))
-        running = churn(max(seconds, 100))
+        running = churn(max(seconds, 80))
         try:
             with concurrent.futures.ThreadPoolExecutor() as pool:
                 unbounded = pool.submit(soak, seconds, os.environ.get("SOAK_LOG") or e.scratch("soak.log"))
                 if "SOAK_SECONDS" not in os.environ:
-                    soaked["bounded"] = pool.submit(soak, 100, e.scratch("bounded.log"), cpu="0.0001%", window=1000).result()
+                    soaked["bounded"] = pool.submit(soak, 80, e.scratch("bounded.log"), cpu="0.0001%", window=1000).result()
                 soaked["unbounded"] = unbounded.result()
         finally:
             end(running)

@@ -218,6 +218,18 @@ static void expressions_test(void **state)
 				    AT_CFA_8};
 	assert_row(&reported, 0, CODE, rule);
 
+	/* by hand, as SBCL's call_into_lisp_ */
+	reported = ROWS_OF(DW_CFA_def_cfa_expression, 5, DW_OP_breg6, 0, DW_OP_deref, DW_OP_lit16,
+			   DW_OP_plus);
+	rule = (struct unwind_rule){
+		.cfa = UNWIND_CFA_DEREF, .cfa_register = 6, .cfa_addend = 16, AT_CFA_8};
+	assert_row(&reported, 0, CODE, rule);
+	reported = ROWS_OF(DW_CFA_def_cfa_expression, 5, DW_OP_breg6, 0, DW_OP_deref, DW_OP_lit16,
+			   DW_OP_minus);
+	assert_row(&reported, 0, CODE, UNKNOWN);
+	reported = ROWS_OF(DW_CFA_def_cfa_expression, 4, DW_OP_breg6, 0, DW_OP_deref, DW_OP_lit16);
+	assert_row(&reported, 0, CODE, UNKNOWN);
+
 	/* an unused form, and what can follow it only by mistake */
 	reported = ROWS_OF(DW_CFA_def_cfa_expression, 2, DW_OP_breg7, 8);
 	assert_row(&reported, 0, CODE, UNKNOWN);

@@ -178,7 +178,19 @@ static bool is_plt(struct cursor c, int64_t *threshold)
 	return *threshold > 0 && *threshold < 16;
 }
 
-/* breg6 or breg7 N, deref, and any number of plus_uconst M. */
+/* What an expression adds to the value so far, plus_uconst N or litN plus; UINT64_MAX: it does something else. */
+static uint64_t take_addend(struct cursor *c)
+{
+	uint8_t op = cursor__u8(c);
+
+	if (op == DW_OP_plus_uconst)
+		return cursor__uleb(c);
+	if (op >= DW_OP_lit0 && op <= DW_OP_lit31 && cursor__u8(c) == DW_OP_plus)
+		return op - DW_OP_lit0;
+	return UINT64_MAX;
+}
+
+/* breg6 or breg7 N, deref, and any number of addends. */
 static bool is_deref(struct cursor c, struct unwind_rule *rule)
 {
 	uint8_t op = cursor__u8(&c);
@@ -187,11 +199,8 @@ static bool is_deref(struct cursor c, struct unwind_rule *rule)
 	if ((op != DW_OP_breg6 && op != DW_OP_breg7) || cursor__u8(&c) != DW_OP_deref)
 		return false;
 	while (!c.bad && c.at < c.end) {
-		uint64_t value;
+		uint64_t value = take_addend(&c);
 
-		if (cursor__u8(&c) != DW_OP_plus_uconst)
-			return false;
-		value = cursor__uleb(&c);
 		if (value > INT16_MAX)
 			return false;
 		addend += value;
