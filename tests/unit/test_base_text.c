@@ -15,6 +15,7 @@
 
 #include "base/json_writer.h"
 #include "base/parse.h"
+#include "base/time_span.h"
 #include "base/utf8.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
@@ -505,6 +506,65 @@ static void parse_hexadecimal(void **state)
 	}
 }
 
+/* Spans of time relative to 2026-11-27 00:00:00 UTC. */
+static void parse_spans(void **state)
+{
+	const uint64_t second = 1000000000u, now = 1795737600 * second, hour = 3600 * second;
+	const struct {
+		const char *text;
+		uint64_t from, until;
+	} good[] = {
+		{"-1h", now - hour, now},
+		{"-90 minutes", now - 3 * hour / 2, now},
+		{"1 day ago+1h", now - 24 * hour, now - 23 * hour},
+		{"2 weeks ago+1 day", now - 14 * 24 * hour, now - 13 * 24 * hour},
+		{"30s ago+10s", now - 30 * second, now - 20 * second},
+		{"2026-11-26T10:00:30Z+30m", now - 14 * hour + 30 * second,
+		 now - 27 * hour / 2 + 30 * second},
+		{"2026-11-26 10:00Z+1h", now - 14 * hour, now - 13 * hour},
+		{"2026-11-26Z+1d", now - 24 * hour, now},
+		{"2026-11-26+1d", now - 24 * hour, now}, /* TZ is UTC */
+	};
+	const char *const bad[] = {
+		"",
+		"-",
+		"+",
+		"1h",
+		"-1",
+		"-0h",
+		"-1x",
+		"-1hh",
+		"ago+1h",
+		"1 ago+1h",
+		"1 day ago",
+		"1 day ago+",
+		"yesterday+1h",
+		"2026+1h",
+		"-99999999999999999999h",
+		"1000000 weeks ago+1h",
+		"-1000000w",
+		"2026-11-26T10:00:00X+1h",
+		"-1hour ",
+		"1 day ago+1h+1h",
+		"1970-01-01Z+1h",
+		"-1 h ago",
+		"2026-11-26 10:00:00.000000000000000000000000000000000000000000000Z+1h"};
+	struct time_span span;
+
+	(void)state;
+	setenv("TZ", "UTC", 1);
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+		if (parse_time_span(good[i].text, now, &span))
+			fail_msg("%s", good[i].text);
+		assert_int_equal(span.from, good[i].from);
+		assert_int_equal(span.until, good[i].until);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		if (!parse_time_span(bad[i], now, &span))
+			fail_msg("'%s' is taken", bad[i]);
+	assert_int_equal(parse_time_span("-1h", hour / 2, &span), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -522,6 +582,7 @@ int main(void)
 		cmocka_unit_test(parse_lists),
 		cmocka_unit_test(parse_cpu_list_up_to_the_last_number),
 		cmocka_unit_test(parse_hexadecimal),
+		cmocka_unit_test(parse_spans),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

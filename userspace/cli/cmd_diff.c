@@ -5,7 +5,29 @@
 
 #include "cli/diffing.h"
 
-static const struct cli_option rows[] = {DIFFING_ROWS, {}};
+static const struct cli_option rows[] = {
+	DIFFING_ROWS,
+	{"service", .has_value = true, .take = option_text,
+	 .field = offsetof(struct diffing, service), .expected = "the name of a service"},
+	{"old", .has_value = true, .take = diffing__take_old_span,
+	 .expected = "a span of time, as in '1 day ago+1h', '-1h' or '2026-11-26 10:00+30m'"},
+	{"new", .has_value = true, .take = diffing__take_new_span,
+	 .expected = "a span of time, as in '-1h'"},
+	{}};
+
+/* --service NAME --old SPAN --new SPAN DIR */
+static int take_directory(struct diffing *arguments, int argc, char **argv, int dashes)
+{
+	if (!arguments->service)
+		return usage_error(&cmd_diff, "--old and --new need --service");
+	if (!arguments->span_count[COMPARE_OLD] || !arguments->span_count[COMPARE_NEW])
+		return usage_error(&cmd_diff, "--service needs --old and --new");
+	if (dashes != argc || argc - optind != 1)
+		return usage_error(&cmd_diff,
+				   "--service needs one directory: that of an agent's --sink dir:");
+	arguments->files[COMPARE_OLD] = argv + optind;
+	return 0;
+}
 
 /* OLD… before the first "--", NEW… behind it; two files alone need none. */
 static int take_files(struct diffing *arguments, int argc, char **argv, int dashes)
@@ -38,7 +60,10 @@ static int parse_options(struct diffing *arguments, int argc, char **argv)
 	while (dashes < argc && strcmp(argv[dashes], "--"))
 		dashes++;
 	status = options__parse(&cmd_diff, arguments, dashes, argv);
-	if (!status)
+	if (!status && (arguments->service || arguments->span_count[COMPARE_OLD] ||
+			arguments->span_count[COMPARE_NEW]))
+		status = take_directory(arguments, argc, argv, dashes);
+	else if (!status)
 		status = take_files(arguments, argc, argv, dashes);
 	return status ? status : diffing__check(arguments, &cmd_diff);
 }
@@ -61,7 +86,8 @@ const struct command cmd_diff = {
 	.arguments =
 		"OLD… [-- NEW…] [--per N | --per-old N --per-new N] [--view VIEW]\n"
 		"                    [--run-noise SHARE] [--fail-if RULE]… [--top N] [--json | --markdown]\n"
-		"                    [-o OUT]",
+		"                    [-o OUT]\n"
+		"       sysprof diff --service NAME --old SPAN… --new SPAN… DIR",
 	.summary = "compare two profiles, or several of each, with statistics",
 	.help = "  sysprof diff old.sysprof new.sysprof\n"
 		"  sysprof diff old1.sysprof old2.sysprof old3.sysprof -- new1.sysprof new2.sysprof new3.sysprof\n"
@@ -69,6 +95,7 @@ const struct command cmd_diff = {
 		"  sysprof diff old*.sysprof --fail-if 'total > 2%' --fail-if 'function parse_* > 5%' -- new*.sysprof\n"
 		"  sysprof diff x.sysprof@10s-20s x.sysprof@40s-50s\n"
 		"  sysprof diff -o d.html old.sysprof new.sysprof\n"
+		"  sysprof diff --service shop --old '1 day ago+1h' --new '-1h' /var/lib/profiles\n"
 		"\n"
 		"OLD and NEW are recordings, or profiles in any format that `convert` reads, or parts of their time\n"
 		"(FILE@FROM-TO, FILE@FROM-). Options come before --.\n"
@@ -87,6 +114,12 @@ const struct command cmd_diff = {
 		"      --markdown       print Markdown for a pull request, at most 20 lines with one rule\n"
 		"  -o, --output FILE    write to a file: .json is JSON, .md is Markdown; with both sides in one profile:\n"
 		"                       .html is a page, .pb.gz pprof (as of -diff_base), .json.gz Firefox\n"
+		"\n"
+		"Of a service, out of the directory DIR of an agent with the sink dir:DIR:\n"
+		"      --service NAME   its name, as in the label service_name\n"
+		"      --old SPAN       a span of time: '1 day ago+1h', '-1h', '2026-11-26 10:00+30m' (local time, with Z\n"
+		"                       UTC); several are several files\n"
+		"      --new SPAN       the same\n"
 		"\n"
 		"Exit status: 0 not worse by any rule, 3 worse by a rule, for certain, 4 cannot tell.\n"
 		"docs/DIFF.md explains the method.\n",

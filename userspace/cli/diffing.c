@@ -151,6 +151,8 @@ static int add_files(struct comparison *c, const struct diffing *arguments, stru
 {
 	int err = 0;
 
+	if (arguments->service)
+		return diffing__add_windows(c, arguments, failure);
 	for (int side = 0; side < COMPARE_SIDES; side++)
 		for (size_t i = 0; i < arguments->file_count[side] && !err; i++)
 			err = add_file(c, (enum compare_side)side, arguments->files[side][i],

@@ -5,10 +5,12 @@
 
 #include <sysprof/exporter.h>
 
+#include "base/time_span.h"
 #include "cli/commands.h"
 #include "compare/compare.h"
 
 #define DIFFING_RULES_MAX   64
+#define DIFFING_SPANS_MAX   50
 #define DIFFING_TOP_DEFAULT 20
 #define DIFFING_TOP_MAX	    1000000
 
@@ -23,6 +25,10 @@ struct diffing {
 	const char *output, *unit;
 	char **files[COMPARE_SIDES];
 	size_t file_count[COMPARE_SIDES];
+	/* Of an agent's windows; the directory is the only file of OLD. */
+	const char *service;
+	struct time_span spans[COMPARE_SIDES][DIFFING_SPANS_MAX];
+	size_t span_count[COMPARE_SIDES];
 };
 
 #define DIFFING_DEFAULTS                                                                           \
@@ -31,7 +37,7 @@ struct diffing {
 	}
 
 take_option_fn diffing__take_per, diffing__take_per_old, diffing__take_per_new, diffing__take_view,
-	diffing__take_run_noise, diffing__take_rule;
+	diffing__take_run_noise, diffing__take_rule, diffing__take_old_span, diffing__take_new_span;
 
 /* Rows of an option table. */
 /* clang-format off */
@@ -66,6 +72,9 @@ int diffing__check(const struct diffing *d, const struct command *command);
  * any difference was found: COMPARE_WORSE, or COMPARE_CANNOT_TELL. 0 or negative errno after a message.
  */
 int diffing__run(const struct diffing *d, bool write, enum compare_answer *answer);
+
+/* The spans of a service as files. 0 or negative errno with `failure` filled. */
+int diffing__add_windows(struct comparison *c, const struct diffing *d, struct failure *failure);
 
 /* The format of a profile of both sides, by the suffix of OUT; NULL: OUT is a report, or there is none. */
 const struct exporter *diffing__profile_format(const char *path);

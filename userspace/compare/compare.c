@@ -89,6 +89,18 @@ int comparison__add(struct comparison *c, enum compare_side side, const char *pa
 	return 0;
 }
 
+int comparison__add_window(struct comparison *c, enum compare_side side, const char *path,
+			   const struct profile *p, const struct merged_window *window,
+			   struct failure *failure)
+{
+	if (window->is_first && c->merged.files.count >= COMPARE_FILES_MAX)
+		return fail(failure, -E2BIG, "cannot compare: more than %d spans of time",
+			    COMPARE_FILES_MAX);
+	if (merged__add_window(&c->merged, side, path, p, window))
+		return fail(failure, -ENOMEM, "cannot compare: out of memory");
+	return 0;
+}
+
 /* ---- may they be compared? ------------------------------------------------------------------- */
 
 /* Clocks of a CPU tick alike, whichever of them is read. */

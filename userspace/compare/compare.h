@@ -158,6 +158,7 @@ struct compare_result {
 };
 
 struct comparison;
+struct merged_window; /* merged.h */
 
 struct comparison *comparison__new(void); /* NULL: no memory */
 void comparison__free(struct comparison *c);
@@ -165,6 +166,14 @@ void comparison__free(struct comparison *c);
 int comparison__add(struct comparison *c, enum compare_side side, const char *path,
 		    const struct profile *p, const struct compare_range *range,
 		    struct failure *failure);
+/*
+ * A window of an agent, a part of a file that has several of them: samples of `process` alone. `offset`, `span`: ns since the
+ * file's start, and how long all of it is. Windows of a file come in time order; `is_first` begins a file, whose samples are
+ * counted by comparison__file().
+ */
+int comparison__add_window(struct comparison *c, enum compare_side side, const char *path,
+			   const struct profile *p, const struct merged_window *window,
+			   struct failure *failure);
 /* The result is the comparison's. 0 or negative errno with `failure` filled. */
 int comparison__finish(struct comparison *c, const struct compare_options *options,
 		       const struct compare_result **result, struct failure *failure);

@@ -65,15 +65,12 @@ static int note_function(struct adding *a, const struct profile_location *locati
 {
 	const struct profile_dso *dso = &a->p->dsos[location->dso.v];
 	int64_t module = strtab__intern(a->m->modules, profile__string(a->p, dso->name));
+	struct merged_function *f = vec_at(&a->m->functions, number);
 
-	while (a->m->functions.count <= number)
-		if (vec_push(&a->m->functions, (struct merged_function){}))
-			return -ENOMEM;
-	if (module < 0)
-		return (int)module;
-	if (!a->m->functions.data[number].kind)
-		a->m->functions.data[number] = (struct merged_function){(uint32_t)module, dso->kind,
-									location->category};
+	if (module < 0 || !f)
+		return -ENOMEM;
+	if (!f->kind)
+		*f = (struct merged_function){(uint32_t)module, dso->kind, location->category};
 	return 0;
 }
 
@@ -316,6 +313,7 @@ static int add_facts(struct adding *a, enum compare_side side, const char *path)
 				.is_command = !a->is_part && is_whole_command(p),
 			},
 		.block_shift = p->untimed ? 0 : block_shift_of(duration),
+		.span_ns = duration,
 	};
 	return a->file->facts.path && a->file->facts.event && a->file->facts.kernel ? 0 : -ENOMEM;
 }
@@ -333,8 +331,53 @@ static void set_range(struct adding *a, const struct compare_range *range)
 		a->range.until = a->p->start + min_u64(range->until, length);
 }
 
-int merged__add(struct merged *m, enum compare_side side, const char *path, const struct profile *p,
-		const struct compare_range *range)
+/* All samples of the window's process, in one block. */
+static int add_window(struct adding *a, const struct merged_window *window)
+{
+	struct compare_file *facts = &a->file->facts;
+	const struct profile *p = a->p;
+	int err = 0;
+
+	for (size_t i = 1; i < p->thread_count && !err; i++) {
+		const struct profile_thread *thread = &p->threads[i];
+		const struct profile_samples *samples = &thread->samples[SAMPLE_CPU];
+
+		if (strcmp(profile__string(p, p->processes[thread->process.v].name),
+			   window->process) != 0)
+			continue;
+		facts->cpu_ns += thread->cpu_tail;
+		for (size_t j = 0; j < samples->count && !err; j++) {
+			facts->cpu_ns += samples->weight[j];
+			err = add_sample(a, samples, j);
+		}
+	}
+	facts->due = facts->samples;
+	facts->duration_ns += a->range.until - a->range.from;
+	if (!err)
+		err = end_block(a, window->offset >> a->file->block_shift);
+	for (uint32_t i = 1; i < p->stack_count && !err; i++)
+		if (a->ticks_of_stack[i])
+			err = count_unnamed(a, i);
+	return err;
+}
+
+static int begin_windows(struct merged_file *file, enum compare_side side, const char *path,
+			 const struct merged_window *window)
+{
+	*file = (struct merged_file){
+		.facts = {.side = side,
+			  .path = strdup(path),
+			  .event = strdup(""),
+			  .kernel = strdup("")},
+		.block_shift = block_shift_of(window->span),
+		.span_ns = window->span,
+	};
+	return file->facts.path && file->facts.event && file->facts.kernel ? 0 : -ENOMEM;
+}
+
+static int add_profile(struct merged *m, enum compare_side side, const char *path,
+		       const struct profile *p, const struct compare_range *range,
+		       const struct merged_window *window)
 {
 	_cleanup_free_ uint32_t *names = malloc((p->function_count + 1) * sizeof(*names));
 	_cleanup_free_ uint32_t *nodes = calloc(p->stack_count + 1, sizeof(*nodes));
@@ -348,17 +391,34 @@ int merged__add(struct merged *m, enum compare_side side, const char *path, cons
 			   .cursors = cursors};
 	int err;
 
-	if (!names || !nodes || !ticks || !cursors || vec_push(&m->files, (struct merged_file){}))
+	if (!names || !nodes || !ticks || !cursors)
+		return -ENOMEM;
+	if ((!window || window->is_first) && vec_push(&m->files, (struct merged_file){}))
 		return -ENOMEM;
 	a.block_ticks = ticks + p->stack_count + 1;
 	memset(names, 0xff, (p->function_count + 1) * sizeof(*names));
 	a.file = &m->files.data[m->files.count - 1];
 	set_range(&a, range);
-	err = add_facts(&a, side, path);
+	if (window)
+		err = window->is_first ? begin_windows(a.file, side, path, window) : 0;
+	else
+		err = add_facts(&a, side, path);
 	if (!err)
 		err = add_stacks(&a);
 	if (!err)
-		err = add_all_samples(&a);
+		err = window ? add_window(&a, window) : add_all_samples(&a);
 	vec_free(&a.touched);
 	return err;
+}
+
+int merged__add(struct merged *m, enum compare_side side, const char *path, const struct profile *p,
+		const struct compare_range *range)
+{
+	return add_profile(m, side, path, p, range, NULL);
+}
+
+int merged__add_window(struct merged *m, enum compare_side side, const char *path,
+		       const struct profile *p, const struct merged_window *window)
+{
+	return add_profile(m, side, path, p, NULL, window);
 }

@@ -38,6 +38,7 @@ struct merged_cell {
 struct merged_file {
 	struct compare_file facts;
 	uint32_t block_shift; /* a block is 2^block_shift ns long */
+	uint64_t span_ns;     /* of all blocks; more than the duration if parts are missing */
 	VEC(struct merged_cell) cells;
 };
 
@@ -68,6 +69,15 @@ void merged__fini(struct merged *m);
 /* `range`: NULL for all of it. 0 or -ENOMEM */
 int merged__add(struct merged *m, enum compare_side side, const char *path, const struct profile *p,
 		const struct compare_range *range);
+
+/* A profile without times that is a part of a file: a window of an agent. Windows of a file come in time order. */
+struct merged_window {
+	const char *process;   /* whose samples count */
+	uint64_t offset, span; /* ns: the window since the file's start; of all of the file */
+	bool is_first;	       /* of a new file */
+};
+int merged__add_window(struct merged *m, enum compare_side side, const char *path,
+		       const struct profile *p, const struct merged_window *window);
 
 /*
  * All of it as a profile: processes OLD and NEW, a thread for each file, a row for each function in a block of time. If

@@ -126,7 +126,8 @@ static void add_rows(struct shaping *s, const struct merged_file *file, uint32_t
 	uint64_t size = f->untimed ? s->used_count : UINT64_C(1) << (file->block_shift + s->joined);
 	uint64_t begin = block * size;
 
-	size = f->untimed || begin >= f->duration_ns ? size : min_u64(size, f->duration_ns - begin);
+	if (!f->untimed && begin < file->span_ns)
+		size = min_u64(size, file->span_ns - begin);
 	for (size_t i = 0; i < s->used_count; i++) {
 		uint64_t ticks = s->ticks[s->used[i]];
 		struct profile_sample row = {
@@ -175,7 +176,7 @@ static void set_session(struct shaping *s)
 		const struct compare_file *f = &s->m->files.data[i].facts;
 
 		session->untimed |= f->untimed;
-		session->end = max_u64(session->end, f->duration_ns);
+		session->end = max_u64(session->end, s->m->files.data[i].span_ns);
 		session->end = max_u64(session->end, s->m->nodes.count);
 	}
 	if (!session->untimed)

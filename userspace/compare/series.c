@@ -142,7 +142,7 @@ static size_t slots_of(const struct series *s, const struct merged_file *file, u
 {
 	if (s->by_file || file->facts.untimed)
 		return 1;
-	return max_u64(file->facts.duration_ns >> shift, 1);
+	return max_u64(file->span_ns >> shift, 1);
 }
 
 static int make_side(struct series *s, enum compare_side which, uint32_t shift)

@@ -64,6 +64,7 @@ enum label_kind {
 	LABEL_TID,
 	LABEL_THREAD,
 	LABEL_PROCESS,
+	LABEL_SERVICE, /* names the process where nothing else does */
 	LABEL_COMM,
 	LABEL_CGROUP,
 	LABEL_GIL,

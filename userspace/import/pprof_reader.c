@@ -523,6 +523,7 @@ static enum gil_state label_gil(const struct pprof *p, const Pprof__Label *l)
 static int read_labels(struct pprof *p, const Pprof__Sample *s, struct sample_owner *owner,
 		       struct string_id *comm, enum gil_state *gil)
 {
+	struct string_id service = {0};
 	int err = 0;
 
 	*owner = (struct sample_owner){};
@@ -547,6 +548,9 @@ static int read_labels(struct pprof *p, const Pprof__Sample *s, struct sample_ow
 		case LABEL_PROCESS:
 			err = intern(p, l->str, &owner->process);
 			break;
+		case LABEL_SERVICE:
+			err = intern(p, l->str, &service);
+			break;
 		case LABEL_COMM:
 			err = intern(p, l->str, comm);
 			break;
@@ -560,6 +564,8 @@ static int read_labels(struct pprof *p, const Pprof__Sample *s, struct sample_ow
 			break;
 		}
 	}
+	if (!owner->process.v)
+		owner->process = service;
 	return err;
 }
 

@@ -30,6 +30,7 @@ enum label_kind pprof_label_kind(const uint8_t *bytes, size_t size)
 		{"process", LABEL_PROCESS},
 		{"process_name", LABEL_PROCESS},
 		{"process name", LABEL_PROCESS},
+		{"service_name", LABEL_SERVICE},
 		{"comm", LABEL_COMM},
 		{"cgroup", LABEL_CGROUP},
 		{"gil", LABEL_GIL},

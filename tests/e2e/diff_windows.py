@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 120
+# runs: beside
+"""sysprof diff --service: spans of time out of the files of an agent; real ones, made-up ones, and hostile ones."""
+import gzip
+import json
+import os
+import random
+import subprocess
+import time
+
+from libe2e import SYSPROF, alone, main, need_root, scratch, sysprof, wait_for
+
+WINDOW = 15
+SHARES = {("main", "serve", "parse"): 20, ("main", "serve", "render"): 50, ("main", "serve", "send"): 25, ("main", "idle"): 5}
+
+
+def varint(value):
+    data = b""
+    while value > 127:
+        data, value = data + bytes([value & 127 | 128]), value >> 7
+    return data + bytes([value])
+
+
+def number(key, value):
+    return varint(key << 3) + varint(value)
+
+
+def field(key, data):
+    return varint(key << 3 | 2) + varint(len(data)) + data
+
+
+def window_bytes(start, services, length=WINDOW):
+    """A pprof file as of --sink dir:, of {service: {stack: ticks}}; a tick is 10 ms of CPU time."""
+    strings, names = [""], []
+
+    def text(word):
+        if word not in strings:
+            strings.append(word)
+        return strings.index(word)
+
+    def location(name):
+        if name not in names:
+            names.append(name)
+        return names.index(name) + 1
+
+    message = b"".join(field(1, number(1, text(a)) + number(2, text(b)))
+                       for a, b in (("samples", "count"), ("cpu", "nanoseconds")))
+    for service, stacks in services.items():
+        label = field(3, number(1, text("service_name")) + number(2, text(service)))
+        for stack, ticks in stacks.items():
+            if ticks:
+                message += field(2, field(1, b"".join(varint(location(f)) for f in reversed(stack)))
+                                 + field(2, varint(ticks) + varint(ticks * 10_000_000)) + label)
+    for i, name in enumerate(names):
+        message += field(4, number(1, i + 1) + field(4, number(1, i + 1)))
+        message += field(5, number(1, i + 1) + number(2, text(name)))
+    message += number(9, int(start * 1e9)) + number(10, int(length * 1e9))
+    return gzip.compress(message + b"".join(field(6, word.encode()) for word in strings))
+
+
+def name_of(start):
+    return time.strftime("%Y%m%dT%H%M%S", time.gmtime(start)) + f".{int(start % 1 * 1e9):09d}Z.pb.gz"
+
+
+def make(place, start, end, rng, factor=1.0, services=("shop", "other")):
+    """Windows from start to end, in which `parse` of the shop takes `factor` times as long."""
+    os.makedirs(place, exist_ok=True)
+    while start < end:
+        counts = {}
+        for service in services:
+            load = rng.gauss(1, 0.05)
+            counts[service] = {s: max(round(rng.gauss(n * load, n ** 0.5)), 0) * (service == "shop" and s[-1] == "parse" and factor or 1)
+                               for s, n in ((s, 10 * n) for s, n in SHARES.items())}
+            counts[service] = {s: round(n) for s, n in counts[service].items()}
+        with open(os.path.join(place, name_of(start)), "wb") as file:
+            file.write(window_bytes(start, counts))
+        start += WINDOW
+
+
+def compare(*words, check=0):
+    return json.loads(sysprof("diff", "--json", *words, check=check).out)
+
+
+def test_a_service_that_became_slower():
+    """Yesterday and now; the other service did not change. The time without windows counts as no time."""
+    place, rng, now = scratch("windows"), random.Random(1), time.time()
+    make(place, now - 86400 + 5, now - 86400 + 1800, rng)
+    make(place, now - 1800 + 5, now, rng, 1.4)
+    with open(os.path.join(place, "20261122T161404.123456789Z.json"), "w", encoding="utf-8") as file:
+        file.write("{}")
+    spans = "--old", "1 day ago+1h", "--new", "-1h"
+    found = compare("--run-noise", "0", "--service", "shop", *spans, place)
+    assert found["view"] == "second" and len(found["files"]) == 2, found["files"]
+    assert all(abs(f["duration_ns"] / 1e9 - 1800) < 2 * WINDOW for f in found["files"]), found["files"]
+    rows = {row["function"]: row for row in found["rows"]}
+    assert rows["parse"]["verdict"] == "slower" and abs(rows["parse"]["relative"] - 0.4) < 0.1, rows.keys()
+    assert any(t["old"]["freedom"] for t in found["tests"]), "the variance is not that of blocks of time"
+    other = compare("--service", "other", *spans, place)
+    assert other["rows"] == [], other["sentence"]
+    page = scratch("service.html")
+    sysprof("diff", "-o", page, "--service", "shop", *spans, place, check=0)
+    assert os.path.getsize(page) > 50000
+
+
+def test_several_spans_are_several_files():
+    place, rng, now = scratch("days"), random.Random(2), time.time()
+    for day in 3, 2, 1:
+        make(place, now - day * 86400 + 1, now - day * 86400 + 300, rng)
+    make(place, now - 1000, now, rng, 1.5)
+    old = [w for day in (3, 2, 1) for w in ("--old", f"{day} days ago+10m")]
+    new = [w for at in (15, 10, 5) for w in ("--new", f"{at} minutes ago+4m")]
+    found = compare("--service", "shop", *old, *new, place)
+    assert found["runs_measured"] and found["old"]["files"] == found["new"]["files"] == 3
+    assert [row["function"] for row in found["rows"]][0] == "parse", found["sentence"]
+
+
+def test_what_is_refused():
+    place, now = scratch("few"), time.time()
+    make(place, now - 60, now, random.Random(3))
+    os.mkdir(scratch("empty"))
+
+    def error(*words, status=1):
+        done = sysprof("diff", *words)
+        assert done.status == status and not done.out, done
+        return done.err
+
+    shop = "--service", "shop", "--old", "-1h", "--new", "-1h"
+    assert "no windows of an agent" in error(*shop, scratch("empty"))
+    assert "cannot open the directory" in error(*shop, scratch("missing"))
+    assert "there is no window of shop" in error("--service", "shop", "--old", "1 day ago+1h", "--new", "-1h", place)
+    assert "no sample of the service shopping" in error("--service", "shopping", "--old", "-1h", "--new", "-1h", place)
+    for words in ["--old", "-1h", "a", "b"], ["--service", "shop", "a", "b"], [*shop, "a", "b"], [*shop, "a", "--", "b"], \
+            ["--service", "shop", "--old", "-1h", place], ["--service", "shop", "--old", "soon", "--new", "-1h", place]:
+        error(*words, status=2)
+
+
+def test_hostile_files():
+    """One that is damaged is named; names that are no times, links to nowhere and directories are not windows."""
+    place, now = scratch("hostile"), time.time()
+    make(place, now - 60, now, random.Random(4))
+    for name in "x.pb.gz", "20261322T161404.123456789Z.pb.gz", "20261122T161404.12345678.Z.pb.gz", "-rf":
+        with open(os.path.join(place, name), "wb") as file:
+            file.write(b"\xff" * 100)
+    shop = "--service", "shop", "--old", "-1h", "--new", "-1h", place
+    compare(*shop)
+    for bad in b"", b"\xff" * 100, gzip.compress(b"\xff" * 1000), gzip.compress(b"\x0a\x00" * 100000), \
+            window_bytes(now, {"shop": {("a",) * 3: 5}})[:-20]:
+        path = os.path.join(place, name_of(now - 30.5))
+        with open(path, "wb") as file:
+            file.write(bad)
+        done = sysprof("diff", *shop)
+        assert done.status == 1 and os.path.basename(path) in done.err, done
+    os.unlink(path)
+    os.symlink("/nowhere", path)
+    assert sysprof("diff", *shop).status == 1
+    os.unlink(path)
+    os.mkdir(path)
+    assert "regular file" in sysprof("diff", *shop).err
+
+
+@alone
+def test_a_real_agent():
+    """Windows as an agent writes them."""
+    need_root()
+    place = scratch("real")
+    os.mkdir(place)
+    spin = subprocess.Popen(["python3", "-c", "while True: sum(range(1000))"], env={**os.environ, "OTEL_SERVICE_NAME": "spin"})
+    agent = subprocess.Popen([SYSPROF, "agent", "--sink", f"dir:{place}", "--listen", "none", "--window", "10"],
+                             stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: len([n for n in os.listdir(place) if n.endswith(".pb.gz")]) >= 2, 60)
+    finally:
+        spin.kill()
+        spin.wait()
+        agent.terminate()
+        agent.wait(30)
+    found = compare("--service", "spin", "--old", "-10m", "--new", "-10m", place)
+    assert found["old"]["samples"] == found["new"]["samples"] > 0 and found["rows"] == []
+
+
+if __name__ == "__main__":
+    main(globals())
