@@ -34,7 +34,7 @@ export function drawAxis(c, from, to, x, width, y, height, lines) {
 // By depth: when each box begins and ends, and its node.
 export function spansOf(profile, tree, thread) {
   const levels = [], open = []; // node and start by depth
-  const { leaf } = tree.fine, { time, weight } = profile;
+  const { leaf } = tree.fine, { time, weight, begin } = profile;
   const longest = (BURST * profile.summary.period_ns) / 1000 || Infinity;
   let last = -Infinity;
   const close = (from) => {
@@ -48,9 +48,9 @@ export function spansOf(profile, tree, thread) {
   };
   const path = [];
   for (let i = thread.first; i < thread.end; i++) {
-    const took = Math.min(weight[i] / 1000, longest, i > thread.first ? time[i] - time[i - 1] : Infinity);
+    const took = begin ? time[i] - begin[i] : Math.min(weight[i] / 1000, longest, i > thread.first ? time[i] - time[i - 1] : Infinity);
     let start = time[i] - took;
-    if (start - last > took * JOIN) close(0);
+    if (begin ? start > last : start - last > took * JOIN) close(0);
     else start = last;
     path.length = 0;
     for (let at = tree.map[leaf[i]]; at !== ROOT; at = tree.parent[at]) path.push(at);

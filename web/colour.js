@@ -72,6 +72,14 @@ export function plainKind(category) {
   return dark ? hsl(hue, saturation * 0.75, 52) : hsl(hue, saturation * 0.92, 60);
 }
 
+// States of waits, by their number in the recording (WALL_STATES): [hue, saturation, lightness].
+const STATE_COLOURS = [[0, 0, 60], [130, 45, 45], [30, 95, 52], [345, 80, 45], [25, 45, 40], [4, 75, 58], [222, 70, 60], [196, 60, 60], [150, 25, 68], [215, 12, 78], [275, 40, 66], [330, 65, 72], [0, 0, 45], [50, 15, 62]];
+
+export function stateColour(state) {
+  const [hue, saturation, lightness] = STATE_COLOURS[state] ?? STATE_COLOURS[0];
+  return dark ? hsl(hue, saturation * 0.75, 20 + lightness * 0.5) : hsl(hue, saturation, 18 + lightness * 0.78);
+}
+
 // A sequential scale, dark to bright or the other way: 0 to 1. Of equal steps to the eye, as viridis.
 const RAMP_LIGHT = [[255, 247, 224], [254, 217, 142], [253, 165, 67], [226, 99, 38], [168, 45, 52], [94, 18, 58]];
 const RAMP_DARK = [[30, 30, 48], [74, 28, 92], [146, 40, 100], [214, 72, 70], [249, 142, 42], [252, 230, 130]];

@@ -2,7 +2,7 @@
 //
 // The profile, out of the page: base64, gzip, then columns as export/html_data.c writes them.
 
-import { shown, foldedField } from './text.js';
+import { shown, foldedField, plural } from './text.js';
 
 export const CATEGORIES = ['other', 'user', 'kernel', 'library', 'jit', 'idle'];
 export const FLAG = { CATEGORY: 7, INLINED: 8, AMBIGUOUS: 16, UNNAMED: 32, TIER: 6 };
@@ -148,6 +148,39 @@ function readSamples(profile, reader, counts, base) {
   }
 }
 
+// What visits found (record --wall), as columns of its own: web/wall.js makes rows of it.
+function readWaits(profile, reader, n, base) {
+  const waits = (profile.waits = {
+    since: new Float64Array(n), until: new Float64Array(n), // µs since the start of the recording
+    weight: new Float64Array(n), node: new Int32Array(n), comm: new Int32Array(n), state: new Uint8Array(n), holder: new Int32Array(n),
+    range: [], // by thread: [first, end]
+  });
+  let first = 0;
+  for (let k = 0; k < profile.threads.length; k++) waits.range.push([first, (first += reader.uint())]);
+  for (const [from, to] of waits.range) for (let i = from; i < to; i++) waits.since[i] = reader.uint();
+  for (const [from, to] of waits.range) {
+    let at = base;
+    for (let i = from; i < to; i++) {
+      waits.since[i] += at;
+      at = waits.until[i] = waits.since[i] + reader.uint();
+    }
+  }
+  reader.column(waits.weight);
+  for (const [from, to] of waits.range) {
+    let before = 0;
+    for (let i = from; i < to; i++) waits.node[i] = before += reader.int();
+  }
+  for (const [from, to] of waits.range) {
+    for (let i = from; i < to;) {
+      const name = reader.uint(), end = i + reader.uint();
+      waits.comm.fill(name, i, end);
+      i = end;
+    }
+  }
+  reader.column(waits.state);
+  reader.column(waits.holder);
+}
+
 // What frames have in common that are one function.
 function describeFunctions(profile) {
   const flags = (profile.functionFlags = new Int32Array(profile.functionName.length).fill(-1));
@@ -184,16 +217,19 @@ export function decode(bytes) {
   readNodes(profile, reader, counts.nodes);
   readLives(profile, reader, counts);
   readSamples(profile, reader, counts, Math.floor(words.base_us));
+  if (counts.waits) readWaits(profile, reader, counts.waits, Math.floor(words.base_us));
   describeFunctions(profile);
   profile.untimed = words.untimed;
   profile.end = words.summary.duration_ns / 1000;
   for (const t of profile.threads) if (t.end > t.first) profile.end = Math.max(profile.end, profile.time[t.end - 1]);
+  for (const until of profile.waits?.until ?? []) profile.end = Math.max(profile.end, until);
   profile.nameOf = (f) => strings.shown(profile.functionName[f]);
   const full = fullNames(profile, words.full_names ?? []);
   profile.fullNamesOf = (f) => full.get(f) ?? [];
   profile.moduleOf = (f) => strings.shown(profile.functionModule[f]);
   profile.threadName = (t) => strings.shown(t.name);
   profile.processName = (p) => strings.shown(profile.processes[p]?.name ?? 0);
+  profile.terms = { count: (n) => plural(n, 'sample'), time: 'CPU time', use: 'CPU use', unit: 'CPU' };
   profile.measures = ['ticks', 'cpu'];
   profile.columns = []; // of rows, of measures beyond these
   return profile;
@@ -211,7 +247,7 @@ export function folded(profile, filter) {
     const [from, to] = filter(t);
     for (let i = from; i < to; i++) {
       const key = profile.comm[i] * nodes + profile.node[i];
-      counts.set(key, (counts.get(key) ?? 0) + (profile.ticks ? profile.ticks[i] : 1));
+      counts.set(key, (counts.get(key) ?? 0) + (profile.foldedCount ? profile.foldedCount(i) : profile.ticks ? profile.ticks[i] : 1));
     }
   }
   const fields = [], paths = ['']; // by frame, by node
@@ -228,7 +264,7 @@ export function folded(profile, filter) {
     lines.set(line, (lines.get(line) ?? 0) + ticks);
   }
   const encoder = new TextEncoder();
-  const bytes = [...lines].map(([line, ticks]) => [encoder.encode(`${line} ${ticks}\n`), `${line} ${ticks}\n`]);
+  const bytes = [...lines].map(([line, ticks]) => [line, Math.round(ticks)]).filter(([, ticks]) => ticks).map(([line, ticks]) => [encoder.encode(`${line} ${ticks}\n`), `${line} ${ticks}\n`]);
   bytes.sort(([a], [b]) => {
     const size = Math.min(a.length, b.length);
     for (let i = 0; i < size; i++) if (a[i] !== b[i]) return a[i] - b[i];

@@ -29,11 +29,19 @@ export class HeatMap {
   // `wanted(thread)`: counts it?
   count(wanted) {
     const cells = (this.cells = new Float64Array(this.seconds * this.rows));
-    const { time, ticks } = this.profile;
+    const { time, ticks, begin } = this.profile;
+    const cellOf = (at) => Math.max(0, Math.min(cells.length - 1, Math.floor(at / this.each)));
     for (const t of this.profile.threads) {
       if (!wanted(t)) continue;
       for (let i = t.first; i < t.end; i++) {
-        cells[Math.max(0, Math.min(cells.length - 1, Math.floor(time[i] / this.each)))] += ticks ? ticks[i] : 1;
+        if (!begin) {
+          cells[cellOf(time[i])] += ticks ? ticks[i] : 1;
+          continue;
+        }
+        // how many threads, on average
+        for (let cell = cellOf(begin[i]), last = cellOf(time[i]); cell <= last; cell++) {
+          cells[cell] += Math.max(0, Math.min(time[i], (cell + 1) * this.each) - Math.max(begin[i], cell * this.each)) / this.each;
+        }
       }
     }
     this.most = cells.reduce((a, b) => Math.max(a, b), 0);

@@ -12,19 +12,23 @@ export const VIEWS = [
   ['heat', 'Heat map', 'When the samples fell, 20 ms a cell'],
 ];
 
+// Of a recording with waits.
+export const LOCKS_VIEW = ['locks', 'Locks', 'What waits for locks, and which thread has them'];
+
 // Where a control changes something.
 export const USES = {
   group: ['flame', 'sandwich'], measure: ['flame', 'sandwich', 'table'], colours: ['flame', 'time', 'sandwich'], sort: ['flame', 'sandwich'],
-  down: ['flame'], recursion: ['flame', 'sandwich'],
+  down: ['flame'], recursion: ['flame', 'sandwich'], mode: ['flame', 'time', 'sandwich', 'table', 'heat'],
 };
 
 const KEYS = [
-  ['1 … 5', 'the views'], ['/', 'search; Enter and n: next match'], ['?', 'this help'], ['Esc', 'back: close, clear the search, zoom out, whole time'],
+  ['1 … 6', 'the views'], ['/', 'search; Enter and n: next match'], ['?', 'this help'], ['Esc', 'back: close, clear the search, zoom out, whole time'],
   ['← → ↑ ↓', 'from box to box (after Tab into the picture)'], ['Enter', 'zoom into the chosen box'], ['Backspace', 'zoom out by one caller'],
   ['+ −', 'zoom, also Ctrl + wheel'], ['a d', 'pan, also Shift + wheel or drag'], ['w s', 'scroll'], ['0', 'all of it'],
   ['g', 'merged, by process, by thread'], ['i', 'flame graph or icicle'], ['m', 'samples or CPU time'], ['c', 'colours: kind, name, module'],
   ['o', 'heaviest or alphabetical first'], ['r', 'recursion as one frame'], ['x', 'callers and callees of the chosen box (or right click)'],
   ['[ ]', 'selected time back and forth'], ['f', 'save what is shown as folded stacks'], ['t', 'light or dark'], ['h', 'hide the timeline'],
+  ['v', 'CPU, waiting, or both (of a recording with waits)'],
 ];
 
 // A dialog's button to close it.

@@ -4,36 +4,40 @@
 // computed anew. A selection (time, threads) only changes sums; a grouping makes another tree.
 
 import { forgetTheme } from './canvas.js';
-import { frameColour, setDark, isDark, plainKind, kindName, rampColour } from './colour.js';
+import { frameColour, setDark, isDark, plainKind, kindName, rampColour, stateColour } from './colour.js';
 import { readProfile, folded, FLAG, TIERS } from './data.js';
 import { Chart } from './chart.js';
 import { Difference, DifferenceTable, fillDifferenceHeader, differenceDetails } from './difference.js';
 import { fillHeader, fillDetails } from './facts.js';
 import { Flame } from './flame.js';
 import { HeatMap } from './heatmap.js';
-import { VIEWS, USES, closer, fillHelp } from './help.js';
+import { VIEWS, LOCKS_VIEW, USES, closer, fillHelp } from './help.js';
 import { DEFAULTS, toFragment, fromFragment } from './state.js';
 import { FunctionTable } from './table.js';
 import { Timeline } from './timeline.js';
 import { ROOT, buildTree, tally, functionSums, matchedSums, hottestPlace, callees, callers, groupOf } from './tree.js';
 import { make, count, plural, share, interval, duration, moment } from './text.js';
+import { MODES, LockTable, addStates, withRows, hasLocks, waitAt, waitFacts } from './wall.js';
 
 const byId = (id) => document.getElementById(id);
 
-let profile, state = fromFragment(location.hash);
+let profile, recorded; // the rows that are shown, and those of samples
+let state = fromFragment(location.hash);
+const profiles = new Map(); // by mode
 const trees = new Map();
 const colours = new Map(); // by function and flags, of the present theme and mode
 let tree, sums, rows, matches = null;
 let stale = false; // the sums are of an earlier selection
-let flame, chart, upper, lower, table, timeline, heat;
-let kinds, inlines; // that the profile has
-let views = VIEWS, measures, colourings; // that there are: [name, text] of each
+let flame, chart, upper, lower, table, timeline, heat, locks;
+let kinds, inlines, states; // that the profile has
+let groupings = [['merged', 'Merged'], ['process', 'By process'], ['thread', 'By thread']];
+let views = VIEWS, measures, ownMeasures, colourings; // that there are: [name, text] of each
 let written = '', remembering = 0;
 
 // ---- what is computed ------------------------------------------------------------------------------
 
 function treeOf(grouping, recursion) {
-  const key = `${grouping} ${recursion}`;
+  const key = `${state.mode} ${grouping} ${recursion}`;
   if (!trees.has(key)) trees.set(key, buildTree(profile, grouping, recursion));
   return trees.get(key);
 }
@@ -93,7 +97,8 @@ function isPart() {
 // ---- texts and colours of boxes --------------------------------------------------------------------
 
 function groupText(number) {
-  const threads = number - profile.processes.length;
+  const threads = number - profile.processes.length, states = threads - profile.threads.length;
+  if (states >= 0) return profile.stateName(states);
   if (threads >= 0) {
     const t = profile.threads[threads];
     return `${profile.threadName(t)} (tid ${t.tid})`;
@@ -108,12 +113,14 @@ function textOf(fn) {
 
 function styleOf(node, picture) {
   const { fn, flags } = picture.tree, f = fn[node];
+  if (f < 0 && picture.tree.grouping === 'state' && f < -1) return { text: textOf(f), colour: stateColour(groupOf(f) - profile.processes.length - profile.threads.length), dim: false, hot: false };
   if (f < 0) return { text: f < -1 ? textOf(f) : rootText(picture), colour: isDark() ? '#3a404b' : '#dfe3ea', dim: false, hot: false };
   const name = profile.nameOf(f);
   const key = f * 64 + (flags[node] & 63);
   let colour = colours.get(key);
   if (!colour) {
-    colour = state.colours === 'difference' ? profile.difference.colourOf(f, isPart()) : frameColour(state.colours, flags[node], name, profile.moduleOf(f), null, null);
+    const waits = profile.stateOf?.(f);
+    colour = waits ? stateColour(waits) : state.colours === 'difference' ? profile.difference.colourOf(f, isPart()) : frameColour(state.colours, flags[node], name, profile.moduleOf(f), null, null);
     colours.set(key, colour);
   }
   return {
@@ -126,7 +133,7 @@ function rootText(picture) {
   const part = picture.sums;
   if (!part) return 'all';
   if (profile.difference) return `all: ${profile.difference.change(part, ROOT)}`;
-  return state.measure === 'ticks' ? `all: ${plural(part.ticks.total[ROOT], 'sample')}` : `all: ${duration(part.cpu.total[ROOT])} of CPU time`;
+  return state.measure === 'ticks' ? `all: ${profile.terms.count(part.ticks.total[ROOT])}` : `all: ${duration(part.cpu.total[ROOT])} of ${profile.terms.time}`;
 }
 
 // Of sums like whole().
@@ -135,7 +142,7 @@ function figureOf(sum) {
 }
 
 function figure(ticks, cpu) {
-  return profile.untimed && !cpu ? plural(ticks, 'sample') : `${plural(ticks, 'sample')}, ${duration(cpu)}`;
+  return profile.untimed && !cpu ? plural(ticks, 'sample') : `${profile.terms.count(ticks)}, ${duration(cpu)}`;
 }
 
 function placeOf(node, picture) {
@@ -158,6 +165,7 @@ function facts(node, picture) {
 
 function identity(f, flags) {
   if (f < 0) return [];
+  if (profile.stateOf?.(f)) return [['state', profile.stateText(profile.stateOf(f))]];
   const tier = TIERS[flags >> FLAG.TIER] ?? '';
   const words = [kindName(flags & FLAG.CATEGORY), tier, flags & FLAG.INLINED ? 'inlined' : '', flags & FLAG.UNNAMED ? 'no symbol' : '',
     flags & FLAG.AMBIGUOUS ? 'may be another function: the address was reused' : ''];
@@ -214,12 +222,13 @@ function makeFlame(host, label, extra) {
   return picture;
 }
 
+function pane(host, style) {
+  const element = make('div', { class: `pane ${style ?? ''}` });
+  host.append(element);
+  return element;
+}
+
 function makeViews() {
-  const pane = (host, style) => {
-    const element = make('div', { class: `pane ${style ?? ''}` });
-    host.append(element);
-    return element;
-  };
   flame = makeFlame(pane(byId('view-flame')), 'Flame graph; the table of functions has the figures as text', {
     moved: (p) => {
       const left = state.node;
@@ -237,7 +246,6 @@ function makeViews() {
     },
     ranged: rangeChart,
   });
-  table = new (profile.difference ? DifferenceTable : FunctionTable)(profile, { chosen: (f) => sandwichOf(f), isPart });
   const left = make('div', { class: 'sandwich-left' }), right = make('div', { class: 'sandwich-right' });
   byId('view-sandwich').append(left, right);
   const titles = ['Callers', 'Callees'].map((text) => make('div', { class: 'sandwich-title' }, text));
@@ -248,7 +256,15 @@ function makeViews() {
   upper.title = titles[0];
   lower.title = titles[1];
   lower.upwards = false;
-  if (profile.untimed || !profile.node.length) return;
+  if (recorded.waits) locks = new LockTable(byId('view-locks'), recorded);
+}
+
+// What has rows of its own, in the mode that is chosen.
+function makeRowViews() {
+  table = new (profile.difference ? DifferenceTable : FunctionTable)(profile, { chosen: (f) => sandwichOf(f), isPart });
+  for (const host of [byId('view-table'), byId('view-sandwich').firstChild, byId('timeline'), byId('view-heat')]) host.replaceChildren();
+  timeline = heat = null;
+  if (profile.untimed || !(recorded.node.length || recorded.waits)) return;
   timeline = new Timeline(byId('timeline'), profile, {
     selected: selectTime, thread: pickThread,
     hover: (at, t, width, event) => {
@@ -256,21 +272,39 @@ function makeViews() {
         byId('status').textContent = hint();
         return tip(null);
       }
-      const cpus = timeline.useAt(at, t, width);
       byId('status').textContent = 'Drag to select a part of the time, click for all of it; click a name for one thread, with Ctrl for several';
-      return tip(event, moment(at, profile.end / 1000), [['CPU use', t ? share(cpus, 1) : `${cpus.toFixed(2)} CPUs`], ['thread', t ? `${profile.threadName(t)} (tid ${t.tid})` : 'all'], ['process', t ? profile.processName(t.process) : '']].filter(([, v]) => v));
+      return tip(event, moment(at, profile.end / 1000), timelineFacts(at, t, width));
     },
   });
-  byId('timeline').style.height = `${timeline.height(innerHeight)}px`;
+  byId('timeline').style.height ||= `${timeline.height(innerHeight)}px`;
   if (profile.difference) return;
   heat = new HeatMap(pane(byId('view-heat'), 'wide'), profile, {
     selected: selectTime,
     hover: (cell, event) => {
-      const text = cell && `${moment(cell.from, 1000)} to ${moment(cell.to, 1000)}: ${plural(cell.ticks, 'sample')}`;
+      const text = cell && `${moment(cell.from, 1000)} to ${moment(cell.to, 1000)}: ${profile.begin ? `${cell.ticks.toFixed(1)} threads` : plural(cell.ticks, 'sample')}`;
       tip(event, text, []);
       if (cell) byId('live').textContent = text;
     },
   });
+}
+
+function timelineFacts(at, t, width) {
+  const use = timeline.useAt(at, t, width), { terms } = profile;
+  const list = [[terms.use, t ? share(use, 1) : `${use.toFixed(2)} ${terms.unit}s`], ['thread', t ? `${profile.threadName(t)} (tid ${t.tid})` : 'all'], ['process', t ? profile.processName(t.process) : '']];
+  if (t && profile.begin) list.push(...timeline.statesAt(at, t, width).map(([number, part]) => [profile.stateName(number), share(part, 1)]), ...waitFacts(recorded, waitAt(recorded, t.number, at)));
+  return list.filter(([, text]) => text);
+}
+
+// CPU, waiting, or both: the same tables, with other rows.
+function useMode() {
+  const { mode } = state;
+  if (!profiles.has(mode)) profiles.set(mode, mode === 'cpu' ? recorded : withRows(recorded, mode));
+  profile = profiles.get(mode);
+  measures = mode === 'cpu' ? ownMeasures : [['cpu', mode === 'wall' ? 'Time' : 'Waiting time'], ['ticks', mode === 'wall' ? 'Samples and waits' : 'Waits']];
+  const choice = byId('choose-measure');
+  choice.replaceChildren(...measures.map(([value, text]) => make('option', { value }, text)));
+  makeRowViews();
+  sums = rows = null;
 }
 
 function selectTime(from, to, final) {
@@ -328,8 +362,8 @@ function showSandwich() {
 
 // ---- the frame around -------------------------------------------------------------------------------
 
-function select(label, key, choices) {
-  const element = make('select', { 'aria-label': label, title: label, id: `choose-${key}`, onchange: () => change({ [key]: element.value }) },
+function select(label, key, choices, choose = (value) => change({ [key]: value })) {
+  const element = make('select', { 'aria-label': label, title: label, id: `choose-${key}`, onchange: () => choose(element.value) },
     ...choices.map(([value, text]) => make('option', { value }, text)));
   return element;
 }
@@ -338,12 +372,18 @@ function toggle(key, text, title) {
   return make('button', { type: 'button', id: `toggle-${key}`, title, 'aria-pressed': 'false', onclick: () => change({ [key]: !state[key] }) }, text);
 }
 
+// Waiting has its time as width, as samples have their number.
+function showMode(mode) {
+  change({ mode, measure: mode === 'cpu' ? DEFAULTS.measure : 'cpu' });
+}
+
 function makeFrame() {
   for (const [view, text, title] of views) {
     byId('tabs').append(make('button', { type: 'button', role: 'tab', id: `tab-${view}`, title, 'aria-controls': `view-${view}`, onclick: () => change({ view }) }, text));
   }
   byId('controls').append(
-    select('Grouped by', 'group', [['merged', 'Merged'], ['process', 'By process'], ['thread', 'By thread']]),
+    ...(recorded.waits ? [select('What is shown', 'mode', MODES, showMode)] : []),
+    select('Grouped by', 'group', groupings),
     select('Width stands for', 'measure', measures),
     select('Colours', 'colours', colourings),
     select('Order of boxes', 'sort', [['weight', 'Heavy first'], ['name', 'A to Z']]),
@@ -400,7 +440,7 @@ function showLegend() {
   if (state.view === 'heat') {
     const ramp = make('i', { class: 'ramp' });
     ramp.style.background = `linear-gradient(90deg, ${[0, 0.2, 0.4, 0.6, 0.8, 1].map(rampColour).join(', ')})`;
-    legend.replaceChildren(make('span', null, '0', ramp, `${plural(heat?.most ?? 0, 'sample')} in ${heat ? heat.each / 1000 : 20} ms`));
+    legend.replaceChildren(make('span', null, '0', ramp, profile.begin ? `${(heat?.most ?? 0).toFixed(1)} threads` : `${plural(heat?.most ?? 0, 'sample')} in ${heat ? heat.each / 1000 : 20} ms`));
     return;
   }
   if (state.colours === 'difference' || (profile.difference && state.view === 'table')) {
@@ -409,7 +449,9 @@ function showLegend() {
   }
   kinds ??= new Set(profile.frameFlags.map((flags) => flags & FLAG.CATEGORY));
   inlines ??= profile.frameFlags.some((flags) => flags & FLAG.INLINED);
+  if (profile.begin) states ??= [...new Set(recorded.waits.state)].sort((a, b) => a - b);
   const entries = state.colours === 'kind' || state.view === 'table' ? [1, 3, 4, 2, 0].filter((k) => kinds.has(k)).map((k) => entry(plainKind(k), kindName(k))) : [];
+  if (profile.begin) entries.push(...states.map((number) => entry(stateColour(number), profile.stateName(number))));
   if (inlines) entries.push(entry('', 'inlined', 'inlined'));
   if (matches) entries.push(entry('', 'match', 'match'));
   legend.replaceChildren(...entries);
@@ -455,8 +497,9 @@ function showSearch() {
 }
 
 function messageFor() {
+  if (state.view === 'locks') return '';
   if (!profile.threads.some((t) => rangeOf(t)[1] > rangeOf(t)[0])) {
-    return profile.node.length ? 'There is no sample in what is selected.' : 'This profile has no samples: nothing that was recorded used the CPU when a tick came.';
+    return profile.node.length ? 'There is no sample in what is selected.' : `This profile has no samples: nothing that was recorded used the CPU when a tick came.${recorded.waits ? ' It has waits.' : ''}`;
   }
   if (profile.untimed && (state.view === 'time' || state.view === 'heat')) return 'This profile was read from a format that has no times: there is no order of samples to show.';
   return '';
@@ -466,12 +509,17 @@ function messageFor() {
 
 // `news`: some of the state. What depends on it is computed and drawn.
 function change(news, final = true) {
-  const before = state, first = !sums;
+  const before = state, opening = !sums;
   state = { ...state, ...news };
+  if (!recorded.waits) state.mode = 'cpu';
+  if (opening || before.mode !== state.mode) useMode();
+  if (!opening && before.mode !== state.mode) Object.assign(state, { node: ROOT, zoom: null });
+  const first = !sums;
   const differs = (...keys) => first || keys.some((key) => String(before[key]) !== String(state[key]));
   state.threads = state.threads.filter((n) => n < profile.threads.length);
   if (state.time && (profile.untimed || state.time[0] >= profile.end)) state.time = null;
   if (!measures.some(([m]) => m === state.measure)) state.measure = DEFAULTS.measure;
+  if (!groupings.some(([g]) => g === state.group)) state.group = DEFAULTS.group;
   if (!colourings.some(([c]) => c === state.colours)) state.colours = DEFAULTS.colours;
   if (!views.some(([v]) => v === state.view)) state.view = DEFAULTS.view;
   const regrouped = differs('group', 'recursion');
@@ -492,7 +540,7 @@ function change(news, final = true) {
   showSearch();
   showPath();
   showLegend();
-  if (final && !first) remember();
+  if (final && !opening) remember();
 }
 
 function showView(differs, selected) {
@@ -506,6 +554,7 @@ function showView(differs, selected) {
   }
   for (const [key, views] of Object.entries(USES)) {
     const control = byId(`choose-${key}`) ?? byId(`toggle-${key}`);
+    if (!control) continue;
     control.hidden = !views.includes(state.view);
     if (control.matches('select')) control.value = state[key];
     else control.setAttribute('aria-pressed', String(state[key]));
@@ -525,6 +574,7 @@ function showView(differs, selected) {
     if (!rows || entered || differs('measure', 'query', 'regex')) table.show((rows ??= functionSums(profile, sums)), state.measure, whole(), matches, state.fn);
   }
   if (state.view === 'sandwich' && !message) showSandwich();
+  if (locks && state.view === 'locks' && differs('threads', 'time', 'view')) locks.show(isWanted, state.time);
   if (differs('threads')) heat?.forget();
   if (heat && state.view === 'heat') {
     if (!heat.cells) heat.count(isWanted);
@@ -602,7 +652,7 @@ const ACTIONS = {
   '+': () => picture().scaleBy(0.7, 0.5), '=': () => picture().scaleBy(0.7, 0.5), '-': () => picture().scaleBy(1 / 0.7, 0.5),
   a: () => picture().pan(-0.2), d: () => picture().pan(0.2), w: () => picture().surface.host.scrollBy(0, -90), s: () => picture().surface.host.scrollBy(0, 90),
   0: () => (state.view === 'time' ? change({ time: null }) : change({ node: ROOT, zoom: null })), Backspace: () => zoomInto(tree.parent[state.node]),
-  g: () => nextIn('group', ['merged', 'process', 'thread']), i: () => change({ down: !state.down }), m: () => nextIn('measure', measures.map(([m]) => m)),
+  g: () => nextIn('group', groupings.map(([g]) => g)), v: () => recorded.waits && showMode(MODES[(MODES.findIndex(([m]) => m === state.mode) + 1) % MODES.length][0]), i: () => change({ down: !state.down }), m: () => nextIn('measure', measures.map(([m]) => m)),
   c: () => nextIn('colours', colourings.map(([c]) => c)), o: () => nextIn('sort', ['weight', 'name']), r: () => change({ recursion: !state.recursion }),
   x: () => sandwichOf(tree.fn[flame.chosen || flame.hovered || state.node] ?? -1), '[': () => moveTime(-0.5), ']': () => moveTime(0.5), f: saveFolded,
   t: switchTheme, h: () => (byId('timeline').hidden = byId('splitter').hidden = !byId('timeline').hidden),
@@ -677,6 +727,11 @@ function watchTheme() {
 function chooseMode() {
   measures = [['ticks', 'Samples'], ['cpu', 'CPU time']];
   colourings = [['kind', 'Colour: kind'], ['name', 'Colour: function'], ['module', 'Colour: module']];
+  if (profile.waits) {
+    addStates(profile);
+    groupings = [...groupings, ['state', 'By state']];
+    if (hasLocks(profile)) views = [...VIEWS, LOCKS_VIEW];
+  }
   if (!profile.words.difference) return;
   profile.difference = new Difference(profile);
   measures = [['mean', 'Width: mean'], ['new', 'Width: NEW'], ['old', 'Width: OLD']];
@@ -691,12 +746,14 @@ async function start() {
   const element = byId('profile');
   profile = await readProfile(element.textContent.trim());
   element.remove();
+  recorded = profile;
   chooseMode();
+  ownMeasures = measures;
   (profile.difference ? fillDifferenceHeader : fillHeader)(profile, byId('title'), byId('strip'), showDetails);
   makeFrame();
   makeViews();
-  byId('timeline').hidden = byId('splitter').hidden = !timeline;
   change({});
+  byId('timeline').hidden = byId('splitter').hidden = !timeline;
   for (const p of [flame, upper, lower, chart]) p.surface.resize();
   performance.mark('first-picture');
   document.documentElement.dataset.ready = 'yes';

@@ -4,7 +4,8 @@
 
 export const DEFAULTS = {
   view: 'flame', // flame, time, sandwich, table, heat
-  group: 'merged', // merged, process, thread
+  mode: 'cpu', // cpu, waiting, wall
+  group: 'merged', // merged, process, thread; of a page with waits: state
   down: false, // icicle
   measure: 'ticks', // ticks, cpu; of a comparison: mean, new, old
   colours: 'kind', // kind, name, module; of a comparison: difference
@@ -21,7 +22,8 @@ export const DEFAULTS = {
 };
 
 const WORDS = {
-  view: ['flame', 'time', 'sandwich', 'table', 'heat'], group: ['merged', 'process', 'thread'],
+  view: ['flame', 'time', 'sandwich', 'table', 'heat', 'locks'], mode: ['cpu', 'waiting', 'wall'],
+  group: ['merged', 'process', 'thread', 'state'],
   measure: ['ticks', 'cpu', 'mean', 'new', 'old'], colours: ['kind', 'name', 'module', 'difference'], sort: ['weight', 'name'],
 };
 

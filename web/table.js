@@ -3,7 +3,7 @@
 // The table of functions, as `sysprof report` prints it: the same rows, the same figures. It is the text of
 // all the pictures.
 
-import { plainKind } from './colour.js';
+import { plainKind, stateColour } from './colour.js';
 import { FLAG } from './data.js';
 import { make, count, share, interval, duration } from './text.js';
 
@@ -101,7 +101,8 @@ export class FunctionTable {
   row(f) {
     const dot = make('i', { class: 'dot' });
     const flags = this.profile.functionFlags[f];
-    dot.style.background = plainKind(flags & FLAG.CATEGORY);
+    const state = this.profile.stateOf?.(f);
+    dot.style.background = state ? stateColour(state) : plainKind(flags & FLAG.CATEGORY);
     const name = this.profile.nameOf(f), title = this.profile.fullNamesOf(f).slice(0, 8).join('\n') || (name.length > 60 ? name : '');
     const button = make('button', { type: 'button', class: 'name', title: title.slice(0, 2000) || null }, name.length > 400 ? `${name.slice(0, 400)}…` : name);
     const row = make('tr', { class: f === this.chosen ? 'chosen' : '', onclick: () => this.options.chosen(f) },

@@ -5,7 +5,7 @@
 // part of the time, a click on a name a thread.
 
 import { Surface, themeColour, dragging } from './canvas.js';
-import { plainKind } from './colour.js';
+import { plainKind, stateColour } from './colour.js';
 import { FLAG, CATEGORIES } from './data.js';
 import { drawAxis } from './chart.js';
 import { make, share, duration } from './text.js';
@@ -14,24 +14,26 @@ export const LABELS = 232; // px
 const LINE = 26, ALL = 63;
 const RULER = 20;
 const BAR = 3; // px
-const LEVELS = CATEGORIES.length;
-const PILE = [2, 3, 4, 1, 0, 5]; // from below: kernel, library, JIT code, program, …
+const STATES = 16; // at most: those of waits (web/wall.js) are behind the categories
+const LEVELS = CATEGORIES.length + STATES;
+const PILE = [2, 3, 4, 1, 0, 5, ...Array.from({ length: STATES }, (_, state) => CATEGORIES.length + state)]; // from below: kernel, library, JIT code, program, …
 
 // CPU time of rows [from, to) by bin and category, ns. A thread that used more than a period of CPU time without
 // being seen by a tick ran in bursts at unknown times, so it is spread over the time since the sample before.
 function binRows(profile, kinds, from, to, bins, end, into) {
-  const { time, weight, node } = profile, each = end / bins, period = profile.summary.period_ns;
+  const { time, weight, node, begin } = profile, each = end / bins, period = profile.summary.period_ns;
   for (let i = from; i < to; i++) {
     const kind = kinds[node[i]];
     const stop = time[i], burst = weight[i] > 1.5 * period && i > from;
-    const start = Math.max(0, burst ? time[i - 1] : stop - weight[i] / 1000);
+    const start = Math.max(0, begin ? begin[i] : burst ? time[i - 1] : stop - weight[i] / 1000);
     let bin = Math.min(bins - 1, Math.floor(start / each));
     const last = Math.min(bins - 1, Math.floor(stop / each));
+    const ns = begin ? (stop - start) * 1000 : weight[i];
     if (bin >= last) {
-      into[Math.max(0, last) * LEVELS + kind] += weight[i];
+      into[Math.max(0, last) * LEVELS + kind] += ns;
       continue;
     }
-    const dense = weight[i] / (stop - start || 1);
+    const dense = ns / (stop - start || 1);
     for (let at = start; bin <= last; bin++) {
       const edge = bin === last ? stop : (bin + 1) * each;
       into[bin * LEVELS + kind] += (edge - at) * dense;
@@ -49,7 +51,10 @@ export class Timeline {
     this.threads = profile.threads.filter((t) => t.end > t.first || t.cpu > 0);
     this.threads.sort((a, b) => b.cpu - a.cpu || a.number - b.number);
     this.kinds = new Uint8Array(profile.nodeFrame.length);
-    for (let i = 1; i < this.kinds.length; i++) this.kinds[i] = profile.frameFlags[profile.nodeFrame[i]] & FLAG.CATEGORY;
+    for (let i = 1; i < this.kinds.length; i++) {
+      const state = profile.stateOf?.(profile.frameFunction[profile.nodeFrame[i]]);
+      this.kinds[i] = state ? CATEGORIES.length + state : profile.frameFlags[profile.nodeFrame[i]] & FLAG.CATEGORY;
+    }
     this.cache = new Map();
     this.pictures = new Map(); // what does not change while time is selected
     this.time = null;
@@ -71,8 +76,8 @@ export class Timeline {
     const graphs = make('div', { class: 'time-graph' });
     this.rows.append(labels, graphs);
     host.append(all, this.rows);
-    this.top = new Surface(allGraph, 'CPU use of all threads over time', (c, w, h) => this.drawAll(c, w, h));
-    this.surface = new Surface(graphs, 'CPU use of each thread over time', (c, w, h) => this.drawRows(c, w, h, this.rows.scrollTop));
+    this.top = new Surface(allGraph, `${this.profile.terms.use} of all threads over time`, (c, w, h) => this.drawAll(c, w, h));
+    this.surface = new Surface(graphs, `${this.profile.terms.use} of each thread over time`, (c, w, h) => this.drawRows(c, w, h, this.rows.scrollTop));
     this.rows.addEventListener('scroll', () => this.surface.ask(), { passive: true });
     this.listen(this.top);
     this.listen(this.surface);
@@ -83,7 +88,7 @@ export class Timeline {
     const pid = this.profile.processes[t.process]?.pid ?? 0;
     return make('button', {
       class: 'time-label', type: 'button', 'aria-pressed': 'false', onclick: (e) => this.options.thread(t.number, e),
-      title: `${name.slice(0, 300)} (tid ${t.tid}) of ${process.slice(0, 300)} (pid ${pid}): ${duration(t.cpu)} of CPU, ${share(t.cpu, total)}`,
+      title: `${name.slice(0, 300)} (tid ${t.tid}) of ${process.slice(0, 300)} (pid ${pid}): ${duration(t.cpu)} of ${this.profile.terms.time}, ${share(t.cpu, total)}`,
     }, make('bdi', null, name.slice(0, 200)), make('small', null, this.profile.difference ? process : String(t.tid)), make('span', { class: 'value' }, duration(t.cpu)));
   }
 
@@ -159,7 +164,7 @@ export class Timeline {
     }
     const cpus = most / ((this.end / bins) * 1000);
     this.graph(c, values, RULER, height - RULER - 1, width, most);
-    this.peak.textContent = `peak: ${cpus.toFixed(cpus < 10 ? 1 : 0)} CPU${cpus.toFixed(1) === '1.0' ? '' : 's'}`;
+    this.peak.textContent = `peak: ${cpus.toFixed(cpus < 10 ? 1 : 0)} ${this.profile.terms.unit}${cpus.toFixed(1) === '1.0' ? '' : 's'}`;
   }
 
   drawRows(c, width, height, top) {
@@ -187,7 +192,7 @@ export class Timeline {
     if (!full) return;
     const base = new Float32Array(bins);
     for (const kind of PILE) {
-      c.fillStyle = plainKind(kind);
+      c.fillStyle = kind < CATEGORIES.length ? plainKind(kind) : stateColour(kind - CATEGORIES.length);
       for (let b = 0; b < bins; b++) {
         const v = values[b * LEVELS + kind];
         if (!v) continue;
@@ -236,6 +241,14 @@ export class Timeline {
       event.preventDefault();
       event.stopPropagation();
     });
+  }
+
+  // [state, part of the time] of a thread in the pixel at `t`, the longest first.
+  statesAt(t, thread, width) {
+    const values = this.bins(thread.number, width, [thread]), bins = values.length / LEVELS;
+    const b = Math.min(bins - 1, Math.floor((t / this.end) * bins)), list = [];
+    for (let state = 1; state < STATES; state++) list.push([state, values[b * LEVELS + CATEGORIES.length + state] / ((this.end / bins) * 1000)]);
+    return list.filter(([, part]) => part > 0.005).sort(([, x], [, y]) => y - x);
   }
 
   // CPU use in the pixel at `t`: of a thread, or of all; in CPUs.

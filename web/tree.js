@@ -100,7 +100,37 @@ export function groupOf(fn) {
   return fn < -1 ? GROUP - fn : -1;
 }
 
-// grouping: "merged", "process" or "thread"; recursion: a function that calls itself is one node.
+// Of each group: its node, and the ranges of rows [thread, from, to] below it. By state: runs of rows of one state.
+function groupsOf(profile, grouping, grower) {
+  const groups = new Map(), { processes, threads, state } = profile;
+  for (const t of threads) {
+    if (grouping !== 'state') {
+      const key = grouping === 'process' ? t.process : t.number;
+      if (!groups.has(key)) groups.set(key, []);
+      if (t.end > t.first) groups.get(key).push([t, t.first, t.end]);
+      continue;
+    }
+    for (let i = t.first, end; i < t.end; i = end) {
+      const key = state ? state[i] : 1;
+      for (end = i + 1; end < t.end && (!state || state[end] === key);) end++;
+      if (!groups.has(key)) groups.set(key, []);
+      groups.get(key).push([t, i, end]);
+    }
+  }
+  const list = [];
+  for (const [key, ranges] of groups) {
+    if (!ranges.length) continue;
+    if (grouping === 'state') {
+      list.push([grower.child(ROOT, GROUP - processes.length - threads.length - key, 0), ranges]);
+      continue;
+    }
+    const group = grower.child(ROOT, GROUP - ranges[0][0].process, 0);
+    list.push([grouping === 'thread' ? grower.child(group, GROUP - processes.length - key, 0) : group, ranges]);
+  }
+  return list;
+}
+
+// grouping: "merged", "process", "thread" or "state"; recursion: a function that calls itself is one node.
 export function buildTree(profile, grouping, recursion) {
   const { nodeParent, nodeFrame, frameFunction, frameFlags } = profile;
   const grower = new Grower(nodeParent.length);
@@ -117,22 +147,15 @@ export function buildTree(profile, grouping, recursion) {
   } else {
     fineParent.push(0);
     fineFrame.push(0);
-    const groups = new Map();
-    for (const t of profile.threads) {
-      const key = grouping === 'process' ? t.process : t.number;
-      if (groups.has(key)) groups.get(key).push(t);
-      else groups.set(key, [t]);
-    }
-    for (const threads of groups.values()) {
-      if (!threads.some((t) => t.end > t.first)) continue;
-      let group = grower.child(ROOT, GROUP - threads[0].process, 0);
-      if (grouping === 'thread') group = grower.child(group, GROUP - profile.processes.length - threads[0].number, 0);
+    // by state, no leaf repeats it
+    const nodes = (grouping === 'state' && profile.plainNode) || profile.node;
+    for (const [group, ranges] of groupsOf(profile, grouping, grower)) {
       const top = map.push(group) - 1, used = [];
       fineParent.push(0);
       fineFrame.push(-1);
-      for (const t of threads) {
-        for (let i = t.first; i < t.end; i++) {
-          let at = profile.node[i];
+      for (const [, from, to] of ranges) {
+        for (let i = from; i < to; i++) {
+          let at = nodes[i];
           for (path.length = 0; at && !memo[at]; at = nodeParent[at]) path.push(at);
           let fine = at ? memo[at] : top;
           while (path.length) {

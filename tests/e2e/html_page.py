@@ -108,6 +108,49 @@ def test_figures_are_those_of_report_and_folded():
         close(page)
 
 
+def test_waits():
+    """Of the profile `waits`: its rows in each mode, by state, in the timeline and the table of locks."""
+    make_files()
+    page = open_page("waits", "mode=waiting&measure=cpu")
+    assert page.evaluate("page.whole()") == {"ticks": 6, "cpu": 181250000}
+    by_state = """(() => { page.change({group: 'state'}); const { tree, sums } = page.pictures().flame, sum = {};
+      for (let i = tree.first[0]; i; i = tree.next[i]) sum[page.pictures().flame.options.textOf(tree.fn[i])] = sums.cpu.total[i];
+      return sum; })()"""
+    states = {"lock": 54250000, "runnable": 250000, "disk": 1750000, "other": 25000000, "sleep": 100000000}
+    assert page.evaluate(by_state) == states
+    # a part of the time has a part of a long wait: 20 of 99 ms of the sleep, 11.5 of 20 ms of the first lock
+    page.evaluate("page.change({time: [10000, 30000], threads: [1]})")
+    assert abs(page.evaluate("page.whole().cpu") - 20 / 99 * 100000000) < 2 * 100000000 / 99, page.evaluate("page.whole().cpu")
+    page.evaluate("page.change({time: null, threads: [], group: 'merged', mode: 'wall'})")
+    assert page.evaluate("page.whole()") == {"ticks": 10, "cpu": 194250000}
+    assert page.evaluate(by_state) == {**states, "running": 13000000}
+    page.evaluate("page.change({group: 'merged'})")
+    assert page.evaluate("page.folded()").splitlines() == [
+        "server;[waiting: lock];[waiting: other] 25", "server;start;serve 3", "server;start;serve;[waiting: lock] 1",
+        "server;start;serve;[waiting: lock];[waiting: disk] 2", "server;start;serve;take_lock;[waiting: lock] 54",
+        "server;start;take_lock;[waiting: sleep] 100"]
+    for view in ("flame", "time", "sandwich", "table", "heat", "locks"):
+        page.evaluate(f"page.change({{view: '{view}'}})")
+        settle(page)
+        assert page.evaluate(f"!document.getElementById('view-{view}').hidden && document.getElementById('message').hidden"), view
+    rows = page.evaluate("[...document.querySelectorAll('.locks tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))")
+    assert [(waits, waiters, where, holder) for _, waits, waiters, where, holder in rows] == \
+        [("1", "1", "serve", "not known"), ("1", "1", "serve", "server (tid 501)")], rows
+    stacks = "[...document.querySelectorAll('.lock-stack')].map((s) => [s.querySelector('h3').textContent, ...[...s.querySelectorAll('li')].map((l) => l.textContent)])"
+    assert page.evaluate(stacks) == [["server (tid 500) waits", "take_lock", "serve", "start"], ["server (tid 501) has the lock", "take_lock", "start"]]
+    # the address leads back to it, and the samples are as they were
+    again = page.evaluate("location.hash")
+    page.wait("location.hash.includes('view=locks')")
+    assert "mode=wall" in page.evaluate("location.hash"), again
+    page.evaluate("page.change({mode: 'cpu', measure: 'ticks', view: 'flame'})")
+    assert page.evaluate("page.whole()") == {"ticks": 4, "cpu": 13000000}
+    close(page)
+    page = open_page("recursion", "mode=waiting&view=locks&group=state")
+    assert {key: state(page)[key] for key in ("mode", "view", "group")} == {"mode": "cpu", "view": "flame", "group": "merged"}
+    assert page.evaluate("!document.getElementById('choose-mode') && !document.getElementById('tab-locks')")
+    close(page)
+
+
 def test_folded_text_of_bad_names():
     make_files()
     for name in ("hostile", "attacks", "deep"):

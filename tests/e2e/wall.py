@@ -10,6 +10,7 @@ import re
 import stat
 
 import libe2e as e
+from libbrowser import Browser
 from libconsumers import CACHE, CONSUMERS, node, structure
 from libgo import pprof
 from libreport import invalid
@@ -222,6 +223,29 @@ def test_firefox_has_waits_as_samples():
     # read again it has the samples of CPUs alone
     again = json.loads(e.sysprof("report", path, "--json").out)["summary"]
     assert (again["samples"], again["cpu_ns"]) == (seen["samples"], seen["cpu_ns"]), again
+
+
+def test_the_page_has_all_modes():
+    """In a browser: waiting time is the report's, by state and by holder, and a lock's stack is beside its holder's."""
+    r, path = recording(), e.scratch("waits.html")
+    e.sysprof("convert", r.path, "-o", path)
+    with Browser() as browser:
+        page = browser.page("file://" + path + "#mode=waiting&measure=cpu&group=state")
+        page.wait("document.documentElement.dataset.ready === 'yes'")
+        seen = page.evaluate("""(() => { const { tree, sums, options } = page.pictures().flame, sum = {};
+          for (let i = tree.first[0]; i; i = tree.next[i]) sum[options.textOf(tree.fn[i])] = sums.cpu.total[i];
+          return sum; })()""")
+        assert seen == blocked_and_runnable(r.path), seen
+        page.evaluate("page.change({mode: 'wall'})")
+        cpu = json.loads(e.sysprof("report", r.path, "--json").out)["summary"]["cpu_ns"]
+        assert 0 <= cpu + sum(seen.values()) - page.evaluate("page.whole().cpu") <= 0.05 * cpu
+        page.evaluate("page.change({view: 'locks'})")
+        text = page.evaluate("document.querySelector('.locks tr.chosen').textContent")
+        stacks = page.evaluate("[...document.querySelectorAll('.lock-stack')].map((s) => s.textContent)")
+        truth = {row["name"]: row["tid"] for row in r.truth}
+        assert "take_lock" in text and f"holds (tid {truth['holds']})" in text, text
+        assert "take_lock" in stacks[0] and "sleep_for" in stacks[1], stacks
+        assert page.messages() == [], page.messages()
 
 
 def test_pprof_is_valid():

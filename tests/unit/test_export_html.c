@@ -59,6 +59,47 @@ static void skip_numbers(const char **at, uint64_t count)
 		read_uint(at);
 }
 
+static void check_waits_of(const struct profile *p, const struct profile_samples *s,
+			   const char **at)
+{
+	uint64_t time = 0;
+
+	for (size_t i = 0; i < s->count; i++) {
+		time += read_uint(at);
+		assert_int_equal(time, (s->since[i] - p->start) / 1000);
+		time = (s->until[i] - p->start) / 1000;
+	}
+}
+
+/* The columns of waits, each of all threads. */
+static void check_waits(const struct profile *p, const cJSON *words, const char **at)
+{
+#define EACH_WAIT(check)                                                                           \
+	for (size_t t = 1; t < p->thread_count; t++) {                                             \
+		const struct profile_samples *s = &p->threads[t].samples[SAMPLE_WALL];             \
+                                                                                                   \
+		for (size_t i = 0; i < s->count; i++)                                              \
+			check;                                                                     \
+	}
+
+	for (size_t t = 1; t < p->thread_count; t++)
+		assert_int_equal(read_uint(at), p->threads[t].samples[SAMPLE_WALL].count);
+	for (size_t t = 1; t < p->thread_count; t++)
+		check_waits_of(p, &p->threads[t].samples[SAMPLE_WALL], at);
+	EACH_WAIT(assert_int_equal(read_uint(at), (s->until[i] - p->start) / 1000 -
+							  (s->since[i] - p->start) / 1000));
+	EACH_WAIT(assert_int_equal(read_uint(at), s->weight[i]));
+	EACH_WAIT(read_int(at));
+	for (size_t t = 1; t < p->thread_count; t++)
+		for (size_t i = 0; i < p->threads[t].samples[SAMPLE_WALL].count;) {
+			assert_true(read_uint(at) < counted(words, "strings"));
+			i += read_uint(at);
+		}
+	EACH_WAIT(assert_int_equal(read_uint(at), s->state[i]));
+	EACH_WAIT(assert_int_equal(read_uint(at), s->holder[i].v));
+#undef EACH_WAIT
+}
+
 /* Times and weights come out as they went in, and nothing is left over. */
 static void check_samples(const struct profile *p, const cJSON *words, const char *at,
 			  const char *end)
@@ -93,6 +134,8 @@ static void check_samples(const struct profile *p, const cJSON *words, const cha
 			assert_true(read_uint(&at) < counted(words, "strings"));
 			i += read_uint(&at);
 		}
+	if (cJSON_HasObjectItem(cJSON_GetObjectItemCaseSensitive(words, "counts"), "waits"))
+		check_waits(p, words, &at);
 	assert_ptr_equal(at, end);
 	free(passed);
 }

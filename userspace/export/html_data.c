@@ -69,6 +69,7 @@ struct page {
 	uint32_t *node_of_stack; /* by stack: its node in the tree, 0 if it has no samples */
 	uint64_t base;		 /* ns: times are relative to it */
 	uint64_t samples;	 /* rows of all threads */
+	uint64_t waits;		 /* the same, of those that visits found */
 	bool has_ticks;
 };
 
@@ -223,16 +224,11 @@ static void page__fini(struct page *page)
 	free(page->node_of_stack);
 }
 
-static int add_samples(struct page *page, const struct profile_samples *samples)
+static int add_stacks(struct page *page, const struct profile_samples *samples)
 {
 	uint32_t number;
 	int err = 0;
 
-	page->samples += samples->count;
-	if (samples->ticks)
-		page->has_ticks = true;
-	if (samples->count && samples->time[0] < page->base)
-		page->base = samples->time[0];
 	for (size_t i = 0; i < samples->count && !err; i++) {
 		struct stack_id stack = samples->stack[i];
 
@@ -242,6 +238,24 @@ static int add_samples(struct page *page, const struct profile_samples *samples)
 					       frame_key, page, &page->node_of_stack[stack.v]);
 	}
 	return err;
+}
+
+static int add_samples(struct page *page, const struct profile_samples *samples)
+{
+	page->samples += samples->count;
+	if (samples->ticks)
+		page->has_ticks = true;
+	if (samples->count && samples->time[0] < page->base)
+		page->base = samples->time[0];
+	return add_stacks(page, samples);
+}
+
+static int add_waits(struct page *page, const struct profile_samples *waits)
+{
+	page->waits += waits->count;
+	if (waits->count && waits->since[0] < page->base)
+		page->base = waits->since[0];
+	return add_stacks(page, waits);
 }
 
 /* After this no string, frame or node is added. */
@@ -257,6 +271,8 @@ static int collect(struct page *page)
 		err = intern_id(page, p->threads[i].name, &number);
 		if (!err)
 			err = add_samples(page, &p->threads[i].samples[SAMPLE_CPU]);
+		if (!err)
+			err = add_waits(page, &p->threads[i].samples[SAMPLE_WALL]);
 	}
 	if (err)
 		return err;
@@ -362,6 +378,19 @@ static void write_full_names(const struct page *page, struct json_writer *w)
 	json_end_array(w);
 }
 
+/* What the numbers in the column of states mean. */
+static void write_states(struct json_writer *w)
+{
+	json_key_array(w, "states");
+	for (int state = 0; state < WALL_STATE_COUNT; state++) {
+		json_begin_array(w);
+		json_string(w, wall_state_name((enum wall_state)state));
+		json_string(w, wall_state_text((enum wall_state)state));
+		json_end_array(w);
+	}
+	json_end_array(w);
+}
+
 static void write_counts(const struct page *page, struct json_writer *w)
 {
 	json_key_object(w, "counts");
@@ -373,6 +402,8 @@ static void write_counts(const struct page *page, struct json_writer *w)
 	json_key_uint(w, "threads", page->p->thread_count ? page->p->thread_count - 1 : 0);
 	json_key_uint(w, "samples", page->samples);
 	json_key_bool(w, "ticks", page->has_ticks);
+	if (page->waits)
+		json_key_uint(w, "waits", page->waits);
 	json_end_object(w);
 }
 
@@ -404,6 +435,8 @@ static int write_words(const struct page *page)
 	write_modules(page, &w);
 	write_jit_texts(page->p, &w);
 	write_full_names(page, &w);
+	if (page->waits)
+		write_states(&w);
 	if (page->difference) {
 		json_key(&w, "difference");
 		json_raw(&w, page->difference->facts, strlen(page->difference->facts));
@@ -545,12 +578,73 @@ static void write_comms(const struct page *page, const struct profile_samples *s
 	}
 }
 
-static void write_column(const struct page *page,
+/* ---- waits: of each thread how many, then columns --------------------------------------------- */
+
+static void write_wait_count(const struct page *page, const struct profile_samples *s)
+{
+	put_uint(page->out, s->count);
+}
+
+static uint64_t wait_begin(const struct page *page, const struct profile_samples *s, size_t i)
+{
+	return (s->since[i] - page->base) / 1000;
+}
+
+static uint64_t wait_end(const struct page *page, const struct profile_samples *s, size_t i)
+{
+	return (s->until[i] - page->base) / 1000;
+}
+
+/* Since the end of the one before. */
+static void write_wait_begins(const struct page *page, const struct profile_samples *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		put_uint(page->out, wait_begin(page, s, i) - (i ? wait_end(page, s, i - 1) : 0));
+}
+
+static void write_wait_lengths(const struct page *page, const struct profile_samples *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		put_uint(page->out, wait_end(page, s, i) - wait_begin(page, s, i));
+}
+
+static void write_wait_weights(const struct page *page, const struct profile_samples *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		put_uint(page->out, s->weight[i]);
+}
+
+static void write_wait_states(const struct page *page, const struct profile_samples *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		put_uint(page->out, s->state[i]);
+}
+
+/* A thread, from 1 on; 0: none is known. */
+static void write_wait_holders(const struct page *page, const struct profile_samples *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		put_uint(page->out, s->holder[i].v);
+}
+
+static void write_column(const struct page *page, enum sample_kind kind,
 			 void (*write_rows)(const struct page *page,
 					    const struct profile_samples *s))
 {
 	for (size_t i = 1; i < page->p->thread_count; i++)
-		write_rows(page, &page->p->threads[i].samples[SAMPLE_CPU]);
+		write_rows(page, &page->p->threads[i].samples[kind]);
+}
+
+static void write_waits(const struct page *page)
+{
+	write_column(page, SAMPLE_WALL, write_wait_count);
+	write_column(page, SAMPLE_WALL, write_wait_begins);
+	write_column(page, SAMPLE_WALL, write_wait_lengths);
+	write_column(page, SAMPLE_WALL, write_wait_weights);
+	write_column(page, SAMPLE_WALL, write_stacks);
+	write_column(page, SAMPLE_WALL, write_comms);
+	write_column(page, SAMPLE_WALL, write_wait_states);
+	write_column(page, SAMPLE_WALL, write_wait_holders);
 }
 
 static int write_all(const struct page *page)
@@ -563,12 +657,14 @@ static int write_all(const struct page *page)
 	write_frames(page);
 	write_nodes(page);
 	write_lives(page);
-	write_column(page, write_times);
-	write_column(page, write_weights);
-	write_column(page, write_stacks);
-	write_column(page, write_comms);
+	write_column(page, SAMPLE_CPU, write_times);
+	write_column(page, SAMPLE_CPU, write_weights);
+	write_column(page, SAMPLE_CPU, write_stacks);
+	write_column(page, SAMPLE_CPU, write_comms);
 	if (page->has_ticks)
-		write_column(page, write_ticks);
+		write_column(page, SAMPLE_CPU, write_ticks);
+	if (page->waits)
+		write_waits(page);
 	return ferror(page->out) ? -EIO : 0;
 }
 
