@@ -194,26 +194,31 @@ class Comparison:
     def tests(self):
         functions = self.functions()
         self.find_changed(functions)
-        wanted = {("total", False): (whole, sum(self.size))}
+        wanted = {("total", False): (whole, sum(self.size), True)}
         for name, (total, own) in functions.items():
-            wanted[name, False] = (lambda stack, name=name: name in stack), total
+            wanted[name, False] = (lambda stack, name=name: name in stack), total, own > 0.95 * total
             if own >= MIN and own <= 0.95 * total:
-                wanted[name, True] = (lambda stack, name=name: stack[-1] == name), own
-        return {key: dict(self.test(test), size=size) for key, (test, size) in wanted.items()}
+                wanted[name, True] = (lambda stack, name=name: stack[-1] == name), own, True
+        return {key: dict(self.test(test), size=size, is_own=own) for key, (test, size, own) in wanted.items()}
 
 
 def add_q(tests, size):
-    """Benjamini and Hochberg, weighted."""
-    weight = {k: math.sqrt(max(t["size"] * (size - t["size"]) / size, 1)) for k, t in tests.items()}
+    """Benjamini and Hochberg, weighted by the samples at stake; own code has four fifths."""
+    weight = {k: max(min(t["size"], size - t["size"], 0.05 * size), 1) / size for k, t in tests.items()}
     key = "total", False
-    whole_varies = tests[key]["low"] != tests[key]["high"]
-    weight[key] = (sum(weight.values()) - weight[key]) / 3 if whole_varies else 1
+    weight[key] = 0.05 if tests[key]["low"] != tests[key]["high"] else 0
+    for is_own, part in (True, 0.8), (False, 0.2):
+        family = [k for k in tests if tests[k]["is_own"] == is_own]
+        total = sum(weight[k] for k in family)
+        alone = not any(weight[k] for k in tests if k not in family)
+        weight.update({k: weight[k] / total * (1 if alone else part) for k in family if total})
     mean = sum(weight.values()) / len(weight)
-    order = sorted(tests, key=lambda k: tests[k]["p"] / weight[k])
+    scaled = {k: t["p"] * mean / weight[k] if weight[k] else math.inf for k, t in tests.items()}
+    order = sorted(tests, key=scaled.get)
     least = 1.0
     for rank in range(len(order), 0, -1):
         k = order[rank - 1]
-        least = min(least, tests[k]["p"] * mean / weight[k] * len(order) / rank)
+        least = min(least, scaled[k] * len(order) / rank)
         tests[k]["q"] = least
 
 

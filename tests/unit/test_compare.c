@@ -399,8 +399,9 @@ static void test_no_false_alarms(void **state)
 
 /* How many of the cases find `function` slower, and nothing else but its like. */
 static unsigned int hits(unsigned int pairs, double factor, const struct recording *r,
-			 unsigned int *covered)
+			 unsigned int *covered, unsigned int *ruled)
 {
+	struct compare_rule rule;
 	const struct program slow = changed("main;run;parse;header", factor);
 	unsigned int count = 0;
 
@@ -410,6 +411,8 @@ static unsigned int hits(unsigned int pairs, double factor, const struct recordi
 		const struct compare_row *row = row_of(&t, "header");
 		uint32_t path[8];
 
+		assert_int_equal(compare_rule__parse(&rule, "function header > 0.1%"), 0);
+		*ruled += compare_rule__apply(&rule, t.c, t.result).answer == COMPARE_WORSE;
 		*covered += test->relative_low <= factor - 1 && factor - 1 <= test->relative_high;
 		if (row && row->verdict == COMPARE_IS_SLOWER) {
 			count++;
@@ -425,18 +428,22 @@ static void test_planted_changes(void **state)
 {
 	const struct recording minute = {.samples = 59940, .untimed = true};
 	const struct recording large = {.samples = 1050000, .untimed = true};
-	unsigned int found[3], covered[3] = {0};
+	unsigned int found[3], covered[3] = {0}, ruled[4] = {0}, covered_same = 0;
 
 	(void)state;
 	random_state = 362436069362436069u;
-	found[0] = hits(400, 1.10, &minute, &covered[0]);
-	found[1] = hits(400, 1.02, &large, &covered[1]);
-	found[2] = hits(400, 1.20, &minute, &covered[2]);
+	found[0] = hits(400, 1.10, &minute, &covered[0], &ruled[0]);
+	found[1] = hits(400, 1.02, &large, &covered[1], &ruled[1]);
+	found[2] = hits(400, 1.20, &minute, &covered[2], &ruled[2]);
+	hits(400, 1, &minute, &covered_same, &ruled[3]);
 	print_message(
 		"found: %u of 400 at +10 %% of 59,940, %u at +2 %% of 1,050,000, %u at +20 %%; "
-		"intervals right: %u, %u, %u\n",
-		found[0], found[1], found[2], covered[0], covered[1], covered[2]);
-	assert_true(found[0] >= 240 && found[1] >= 170 && found[2] >= 376);
+		"intervals right: %u, %u, %u; worse by a rule with that name: %u, %u, %u; where nothing "
+		"differs: %u\n",
+		found[0], found[1], found[2], covered[0], covered[1], covered[2], ruled[0],
+		ruled[1], ruled[2], ruled[3]);
+	assert_true(found[0] >= 308 && found[1] >= 224 && found[2] >= 376);
+	assert_true(ruled[0] >= 372 && ruled[1] >= 312 && ruled[2] >= 388 && ruled[3] <= 18);
 	for (int i = 0; i < 3; i++)
 		assert_true(covered[i] >= 372 && covered[i] <= 392); /* 93 to 98 % */
 }

@@ -38,7 +38,8 @@
 #define TEMPORARY	".writing-"
 #define TEMPORARY_AGE	3600 /* seconds after which its writer is surely gone */
 #define DIRECTORY_FILES (1u << 20)
-#define LIMIT_PARTS	16 /* of the limit: the directory is listed once a part that is written, on average */
+#define LIMIT_PARTS                                                                                \
+	16 /* of the limit: the directory is listed once a part that is written, on average */
 
 static const char MAGIC[8] = "sysprofC";
 

@@ -289,7 +289,7 @@ DEFINE_ORDER(compare_numbers, double, order_of(*x, *y));
 static int find_detectable(const struct comparison *c, double share, double *detectable)
 {
 	_cleanup_free_ double *errors = malloc((c->tests.count + 1) * sizeof(*errors));
-	double whole = c->tests.data[0].side[COMPARE_OLD].value, weights = 0, p;
+	double whole = c->tests.data[0].side[COMPARE_OLD].value;
 	size_t count = 0;
 
 	if (!errors)
@@ -298,7 +298,6 @@ static int find_detectable(const struct comparison *c, double share, double *det
 		const struct compare_test *t = &c->tests.data[i];
 		double size = t->side[COMPARE_OLD].value / whole;
 
-		weights += t->weight;
 		if (i && t->has_relative && size > share / NEAR_SIZE && size < share * NEAR_SIZE)
 			errors[count++] = t->relative_error;
 	}
@@ -306,10 +305,8 @@ static int find_detectable(const struct comparison *c, double share, double *det
 	if (!count)
 		return 0;
 	qsort(errors, count, sizeof(*errors), compare_numbers);
-	p = c->result.level / weights *
-	    sqrt(share * (1 - share) *
-		 (double)(c->series.side[0].tick_sum + c->series.side[1].tick_sum));
-	*detectable = (student_t(fmin(p, 1), INFINITY) + POWER_Z) * errors[count / 2];
+	*detectable = (student_t(comparison__level_of(c, share), INFINITY) + POWER_Z) *
+		      errors[count / 2];
 	return 0;
 }
 

@@ -14,6 +14,7 @@ struct comparison {
 		[COMPARE_SIDES]; /* what all ticks of a side are in the view, per file, pooled */
 	double reference; /* result.reference: all amounts of the share view are multiplied by it */
 	VEC(struct compare_test) tests;
+	double own_scale; /* the weight of a test of own code is that times its share */
 	uint32_t *total_test, *self_test; /* by number in series: of `tests`; 0: none */
 	VEC(struct compare_row) rows;
 	struct compare_result result;
@@ -21,6 +22,9 @@ struct comparison {
 
 /* tests.c: the tests of all functions, and what the share view takes as unchanged. 0 or -ENOMEM. */
 int comparison__test(struct comparison *c);
+
+/* … afterwards: what p a function of that share of the samples needs if nothing else differs. */
+double comparison__level_of(const struct comparison *c, double share);
 
 /* verdicts.c: which of the differences are rows, and what they are. 0 or -ENOMEM. */
 int comparison__judge(struct comparison *c);

@@ -93,12 +93,18 @@ static double unnoticed(const struct compare_result *result)
 	return most / result->tests[0].side[COMPARE_OLD].value;
 }
 
+/* The user chose the function before the comparison: it is no choice out of many, and q does not apply. */
+static bool is_named(const struct compare_rule *rule)
+{
+	return !rule->is_total && !strpbrk(rule->pattern, "*?[\\");
+}
+
 static enum compare_answer judge_test(const struct compare_rule *rule,
 				      const struct compare_result *result, uint32_t test)
 {
 	const struct compare_test *t = &result->tests[test];
 	const struct compare_row *row = row_of(result, test);
-	bool found = test == 0 || t->found;
+	bool found = test == 0 || t->found || (is_named(rule) && t->p <= result->level);
 	/* the whole is exact but in the share view */
 	bool doubtful = (test || result->view == COMPARE_SHARE) &&
 			compare_test__is_doubtful(t, result);

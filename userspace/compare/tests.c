@@ -16,6 +16,8 @@
 #define BLOCKS_MIN    16   /* with less, the variance of blocks says nothing */
 #define SELF_MAX      0.95 /* of the total: beyond, one test does for both */
 #define WHOLE_PART    0.25 /* of the false discoveries that are allowed */
+#define TOTAL_PART    0.2  /* of the rest: for functions that have code of their own besides */
+#define LARGE	      0.05 /* of all samples: the tests of larger functions are not more important */
 #define ITS_OWN	      0.5  /* of a difference, that is not explained by what others took */
 #define REFERENCE_MIN 0.5  /* of the samples of either side have to be in unchanged code */
 #define CHANGED_MAX   64
@@ -395,13 +397,61 @@ static int find_reference(struct comparison *c)
 
 /* ---- all tests ------------------------------------------------------------------------------- */
 
-/* The allowance of false discoveries is shared out by how far chance alone moves a count. */
+/*
+ * The allowance of false discoveries is shared out by the samples that are at stake, up to a size: many small functions do
+ * not hide a large one.
+ */
 static double weight_of(const struct comparison *c, const struct compare_test *t)
 {
 	double all = (double)(c->series.side[0].tick_sum + c->series.side[1].tick_sum);
 	double part = (double)(t->samples[0] + t->samples[1]);
 
-	return sqrt(fmax(part * (all - part) / all, 1));
+	return fmax(fmin(fmin(part, all - part), LARGE * all), 1) / all;
+}
+
+/* The test of a function's own code, or of a function that has hardly anything else. */
+static bool is_own(const struct compare_test *t)
+{
+	return t->is_self || t->is_only;
+}
+
+/*
+ * Each difference is one of some own code. Totals have a small part, for changes of many small callees together. In the share
+ * view the whole differs by what own code does, and is one more of these tests. All weights add up to 1.
+ */
+static void share_out(struct comparison *c)
+{
+	struct compare_test *whole = &c->tests.data[0];
+	double sum[2] = {0}, part[2] = {TOTAL_PART, 1 - TOTAL_PART};
+
+	whole->weight = 0;
+	if (c->result.view == COMPARE_SHARE && whole->difference.variance > 0)
+		whole->weight = LARGE;
+	sum[true] = whole->weight;
+	for (size_t i = 1; i < c->tests.count; i++)
+		sum[is_own(&c->tests.data[i])] += c->tests.data[i].weight;
+	for (int own = 0; own < 2; own++)
+		if (sum[own] <= 0)
+			part[!own] = 1;
+	for (size_t i = c->tests.count; i-- > 0;) {
+		struct compare_test *t = &c->tests.data[i];
+		int own = is_own(t) || i == 0;
+
+		if (c->result.view != COMPARE_SHARE)
+			t->weight *= 1 - WHOLE_PART;
+		if (sum[own] > 0)
+			t->weight *= part[own] / sum[own];
+	}
+	if (c->result.view != COMPARE_SHARE)
+		whole->weight = c->tests.count > 1 ? WHOLE_PART : 1;
+	c->own_scale = sum[true] > 0 ? part[true] / sum[true] : 0;
+	if (c->result.view != COMPARE_SHARE)
+		c->own_scale *= 1 - WHOLE_PART;
+}
+
+double comparison__level_of(const struct comparison *c, double share)
+{
+	return c->result.level * c->own_scale * fmin(share, LARGE);
 }
 
 static int add_test(struct comparison *c, size_t number, bool is_self)
@@ -417,7 +467,6 @@ static int add_test(struct comparison *c, size_t number, bool is_self)
 static int add_tests(struct comparison *c)
 {
 	int err = add_test(c, 0, false);
-	double sum = 0;
 
 	for (size_t i = 1; i < c->series.count && !err; i++) {
 		const struct series_function *f = &c->series.functions[i];
@@ -429,15 +478,9 @@ static int add_tests(struct comparison *c)
 		else if (!err && self >= SERIES_TICKS_MIN)
 			err = add_test(c, i, true);
 	}
-	if (err)
-		return err;
-	for (size_t i = 1; i < c->tests.count; i++)
-		sum += c->tests.data[i].weight;
-	if (c->tests.data[0].difference.variance > 0 && sum > 0)
-		c->tests.data[0].weight = sum * WHOLE_PART / (1 - WHOLE_PART);
-	else
-		c->tests.data[0].weight = 1;
-	return 0;
+	if (!err)
+		share_out(c);
+	return err;
 }
 
 static void set_q(struct compare_test *t, double q, double level)

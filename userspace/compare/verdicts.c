@@ -14,6 +14,7 @@
 
 #define FOUND_MAX 256	    /* functions that are set against each other: those that differ most */
 #define COVERS	  (2.0 / 3) /* of a difference: it is the same one */
+#define PART	  (1.0 / 3) /* of a difference: the rest may be noise */
 #define MAKES_UP  0.7	    /* of a difference, in the other direction */
 #define UNCHANGED                                                                                  \
 	0.5 /* of a difference: a caller that has less of it, for certain, does not have it */
@@ -36,7 +37,8 @@ struct judging {
 	struct found *found;
 	size_t count;
 	uint32_t *found_of; /* by function: its number in `found`, plus 1 */
-	double *cover;	    /* [a * count + b]: the difference of b below a */
+	double *cover;	    /* [a * count + b]: the difference of b below a … */
+	double *nearest;    /* … without what is below another one of them in between */
 };
 
 /* ---- differences by node --------------------------------------------------------------------- */
@@ -118,6 +120,7 @@ static void cover_callers(struct judging *j, uint32_t node, uint32_t b, uint32_t
 {
 	double difference = j->found[b].test->is_self ? j->own[node] : j->total[node];
 	uint32_t at = j->nodes[node].parent;
+	bool is_nearest = true;
 
 	for (int i = 0; at != MERGED_ROOT && i < CLIMB_MAX; i++, at = j->nodes[at].parent) {
 		uint32_t a = found_at(j, at);
@@ -128,6 +131,9 @@ static void cover_callers(struct judging *j, uint32_t node, uint32_t b, uint32_t
 			continue;
 		stamp[a - 1] = node;
 		j->cover[(a - 1) * j->count + b] += difference;
+		if (is_nearest && a != b + 1)
+			j->nearest[(a - 1) * j->count + b] += difference;
+		is_nearest &= a == b + 1;
 	}
 }
 
@@ -136,7 +142,8 @@ static int find_covers(struct judging *j)
 	_cleanup_free_ uint32_t *stamp = calloc(j->count + 1, sizeof(*stamp));
 
 	j->cover = calloc(j->count * j->count + 1, sizeof(*j->cover));
-	if (!stamp || !j->cover)
+	j->nearest = calloc(j->count * j->count + 1, sizeof(*j->nearest));
+	if (!stamp || !j->cover || !j->nearest)
 		return -ENOMEM;
 	for (uint32_t i = 1; i < j->node_count; i++)
 		if (found_at(j, i))
@@ -155,6 +162,19 @@ static bool covers(const struct judging *j, size_t a, size_t b)
 	return is_most(j->cover[a * j->count + b], j->found[a].test->difference.value);
 }
 
+/* Do callees have the difference, together? What they leave of it may be as large as the caller's own noise. */
+static bool is_explained(const struct judging *j, size_t a)
+{
+	const struct compare_test *t = j->found[a].test;
+	double whole = t->difference.value, part = 0;
+
+	for (size_t b = 0; b < j->count && !t->is_self; b++)
+		if (a != b && !(a < b && covers(j, b, a))) /* of two that call each other */
+			part += j->nearest[a * j->count + b];
+	return is_most(part, whole) || (part * whole > 0 && fabs(part) >= PART * fabs(whole) &&
+					fabs(whole - part) <= (t->high - t->low) / 2);
+}
+
 /* Of two that call each other, the first counts as the callee. */
 static void find_callers(struct judging *j)
 {
@@ -162,6 +182,8 @@ static void find_callers(struct judging *j)
 		for (size_t b = 0; b < j->count && !j->found[a].test->is_self; b++)
 			if (a != b && covers(j, a, b) && !(a < b && covers(j, b, a)))
 				j->found[a].is_caller = true;
+	for (size_t a = 0; a < j->count; a++)
+		j->found[a].is_caller |= is_explained(j, a);
 	for (size_t b = 0; b < j->count; b++)
 		for (size_t a = 0; a < j->count; a++)
 			if (a != b && !j->found[a].is_caller &&
@@ -280,7 +302,8 @@ static bool is_made_up(const struct judging *j, const struct found *f)
 
 	if (f->test->is_self)
 		return is_own_made_up(j, f);
-	for (int i = 0; i < CLIMB_MAX && at != MERGED_ROOT && is_most(j->total[at], s.difference);
+	for (int i = 0; i < CLIMB_MAX && at != MERGED_ROOT && is_most(j->total[at], s.difference) &&
+			is_most(s.difference, j->total[at]);
 	     i++, at = parent) {
 		parent = j->nodes[at].parent;
 		if (is_enough(&s, made_up_below(j, parent, at, &s) + made_up_by(j, parent, &s)))
@@ -385,5 +408,6 @@ int comparison__judge(struct comparison *c)
 	free(j.found);
 	free(j.found_of);
 	free(j.cover);
+	free(j.nearest);
 	return err;
 }
