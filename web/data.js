@@ -178,6 +178,8 @@ function readWaits(profile, reader, n, base) {
     }
   }
   reader.column(waits.state);
+  waits.parked = waits.state.map((state) => state >> 4);
+  waits.state = waits.state.map((state) => state & 15);
   reader.column(waits.holder);
 }
 

@@ -19,6 +19,7 @@ export const LOCKS_VIEW = ['locks', 'Locks', 'What waits for locks, and which th
 export const USES = {
   group: ['flame', 'sandwich'], measure: ['flame', 'sandwich', 'table'], colours: ['flame', 'time', 'sandwich'], sort: ['flame', 'sandwich'],
   down: ['flame'], recursion: ['flame', 'sandwich'], mode: ['flame', 'time', 'sandwich', 'table', 'heat'],
+  parked: ['flame', 'time', 'sandwich', 'table', 'heat', 'locks'],
 };
 
 const KEYS = [
@@ -28,7 +29,7 @@ const KEYS = [
   ['g', 'merged, by process, by thread'], ['i', 'flame graph or icicle'], ['m', 'samples or CPU time'], ['c', 'colours: kind, name, module'],
   ['o', 'heaviest or alphabetical first'], ['r', 'recursion as one frame'], ['x', 'callers and callees of the chosen box (or right click)'],
   ['[ ]', 'selected time back and forth'], ['f', 'save what is shown as folded stacks'], ['t', 'light or dark'], ['h', 'hide the timeline'],
-  ['v', 'CPU, waiting, or both (of a recording with waits)'],
+  ['v', 'CPU, waiting, or both (of a recording with waits)'], ['p', 'parked threads: event loops, idle pools'],
 ];
 
 // A dialog's button to close it.

@@ -29,15 +29,20 @@ const colours = new Map(); // by function and flags, of the present theme and mo
 let tree, sums, rows, matches = null;
 let stale = false; // the sums are of an earlier selection
 let flame, chart, upper, lower, table, timeline, heat, locks;
-let kinds, inlines, states; // that the profile has
+let kinds, inlines, states, parked = 0; // that the profile has
 let groupings = [['merged', 'Merged'], ['process', 'By process'], ['thread', 'By thread']];
 let views = VIEWS, measures, ownMeasures, colourings; // that there are: [name, text] of each
 let written = '', remembering = 0;
+let resized = false; // the timeline, by hand
 
 // ---- what is computed ------------------------------------------------------------------------------
 
+function modeKey(parked = state.parked) {
+  return state.mode === 'cpu' ? 'cpu' : `${state.mode} ${parked}`;
+}
+
 function treeOf(grouping, recursion) {
-  const key = `${state.mode} ${grouping} ${recursion}`;
+  const key = `${modeKey()} ${grouping} ${recursion}`;
   if (!trees.has(key)) trees.set(key, buildTree(profile, grouping, recursion));
   return trees.get(key);
 }
@@ -265,8 +270,8 @@ function makeRowViews() {
   for (const host of [byId('view-table'), byId('view-sandwich').firstChild, byId('timeline'), byId('view-heat')]) host.replaceChildren();
   timeline = heat = null;
   if (profile.untimed || !(recorded.node.length || recorded.waits)) return;
-  timeline = new Timeline(byId('timeline'), profile, {
-    selected: selectTime, thread: pickThread,
+  timeline = new Timeline(byId('timeline'), profileOf(true), {
+    all: profile, selected: selectTime, thread: pickThread,
     hover: (at, t, width, event) => {
       if (at < 0) {
         byId('status').textContent = hint();
@@ -276,7 +281,7 @@ function makeRowViews() {
       return tip(event, moment(at, profile.end / 1000), timelineFacts(at, t, width));
     },
   });
-  byId('timeline').style.height ||= `${timeline.height(innerHeight)}px`;
+  if (!resized) byId('timeline').style.height = `${timeline.height(innerHeight)}px`;
   if (profile.difference) return;
   heat = new HeatMap(pane(byId('view-heat'), 'wide'), profile, {
     selected: selectTime,
@@ -295,11 +300,16 @@ function timelineFacts(at, t, width) {
   return list.filter(([, text]) => text);
 }
 
+function profileOf(parked) {
+  const key = modeKey(parked);
+  if (!profiles.has(key)) profiles.set(key, state.mode === 'cpu' ? recorded : withRows(recorded, state.mode, parked));
+  return profiles.get(key);
+}
+
 // CPU, waiting, or both: the same tables, with other rows.
 function useMode() {
   const { mode } = state;
-  if (!profiles.has(mode)) profiles.set(mode, mode === 'cpu' ? recorded : withRows(recorded, mode));
-  profile = profiles.get(mode);
+  profile = profileOf(state.parked);
   measures = mode === 'cpu' ? ownMeasures : [['cpu', mode === 'wall' ? 'Time' : 'Waiting time'], ['ticks', mode === 'wall' ? 'Samples and waits' : 'Waits']];
   const choice = byId('choose-measure');
   choice.replaceChildren(...measures.map(([value, text]) => make('option', { value }, text)));
@@ -382,7 +392,7 @@ function makeFrame() {
     byId('tabs').append(make('button', { type: 'button', role: 'tab', id: `tab-${view}`, title, 'aria-controls': `view-${view}`, onclick: () => change({ view }) }, text));
   }
   byId('controls').append(
-    ...(recorded.waits ? [select('What is shown', 'mode', MODES, showMode)] : []),
+    ...(recorded.waits ? [toggle('parked', 'Parked', 'Waits of event loops and of idle threads of pools, too (p)'), select('What is shown', 'mode', MODES, showMode)] : []),
     select('Grouped by', 'group', groupings),
     select('Width stands for', 'measure', measures),
     select('Colours', 'colours', colourings),
@@ -405,6 +415,7 @@ function makeFrame() {
   const resize = (height) => (byId('timeline').style.height = `${Math.max(0, Math.min(innerHeight - 260, height))}px`);
   bar.addEventListener('pointerdown', (down) => {
     const from = byId('timeline').offsetHeight;
+    resized = true;
     bar.setPointerCapture(down.pointerId);
     const move = (event) => resize(from + event.clientY - down.clientY);
     bar.addEventListener('pointermove', move);
@@ -461,6 +472,7 @@ function showPath() {
   const parts = [];
   const chip = (text, undo) => make('button', { type: 'button', class: 'chip', title: 'Undo this selection', onclick: () => change(undo) }, text);
   if (state.time) parts.push(chip(`${moment(state.time[0], (state.time[1] - state.time[0]) / 100)} – ${moment(state.time[1], (state.time[1] - state.time[0]) / 100)}`, { time: null }));
+  if (parked && !state.parked && (profile.begin || state.view === 'locks')) parts.push(make('button', { type: 'button', class: 'apart', title: 'Their waits are nearly all at one place, for a time or for what comes from outside', onclick: () => change({ parked: true }) }, `without the waits of ${plural(parked, 'parked thread')}`));
   for (const number of state.threads.slice(0, 4)) {
     const t = profile.threads[number];
     if (t) parts.push(chip(`${profile.threadName(t).slice(0, 40)} (${t.tid})`, { threads: state.threads.filter((n) => n !== number) }));
@@ -511,9 +523,10 @@ function messageFor() {
 function change(news, final = true) {
   const before = state, opening = !sums;
   state = { ...state, ...news };
-  if (!recorded.waits) state.mode = 'cpu';
-  if (opening || before.mode !== state.mode) useMode();
-  if (!opening && before.mode !== state.mode) Object.assign(state, { node: ROOT, zoom: null });
+  if (!recorded.waits) Object.assign(state, { mode: 'cpu', parked: false });
+  const changed = before.mode !== state.mode || before.parked !== state.parked;
+  if (opening || changed) useMode();
+  if (!opening && changed) Object.assign(state, { node: ROOT, zoom: null });
   const first = !sums;
   const differs = (...keys) => first || keys.some((key) => String(before[key]) !== String(state[key]));
   state.threads = state.threads.filter((n) => n < profile.threads.length);
@@ -555,7 +568,7 @@ function showView(differs, selected) {
   for (const [key, views] of Object.entries(USES)) {
     const control = byId(`choose-${key}`) ?? byId(`toggle-${key}`);
     if (!control) continue;
-    control.hidden = !views.includes(state.view);
+    control.hidden = !views.includes(state.view) || (key === 'parked' && (!parked || (state.mode === 'cpu' && state.view !== 'locks')));
     if (control.matches('select')) control.value = state[key];
     else control.setAttribute('aria-pressed', String(state[key]));
   }
@@ -574,7 +587,7 @@ function showView(differs, selected) {
     if (!rows || entered || differs('measure', 'query', 'regex')) table.show((rows ??= functionSums(profile, sums)), state.measure, whole(), matches, state.fn);
   }
   if (state.view === 'sandwich' && !message) showSandwich();
-  if (locks && state.view === 'locks' && differs('threads', 'time', 'view')) locks.show(isWanted, state.time);
+  if (locks && state.view === 'locks' && differs('threads', 'time', 'view')) locks.show(isWanted, state.time, state.parked);
   if (differs('threads')) heat?.forget();
   if (heat && state.view === 'heat') {
     if (!heat.cells) heat.count(isWanted);
@@ -652,7 +665,7 @@ const ACTIONS = {
   '+': () => picture().scaleBy(0.7, 0.5), '=': () => picture().scaleBy(0.7, 0.5), '-': () => picture().scaleBy(1 / 0.7, 0.5),
   a: () => picture().pan(-0.2), d: () => picture().pan(0.2), w: () => picture().surface.host.scrollBy(0, -90), s: () => picture().surface.host.scrollBy(0, 90),
   0: () => (state.view === 'time' ? change({ time: null }) : change({ node: ROOT, zoom: null })), Backspace: () => zoomInto(tree.parent[state.node]),
-  g: () => nextIn('group', groupings.map(([g]) => g)), v: () => recorded.waits && showMode(MODES[(MODES.findIndex(([m]) => m === state.mode) + 1) % MODES.length][0]), i: () => change({ down: !state.down }), m: () => nextIn('measure', measures.map(([m]) => m)),
+  g: () => nextIn('group', groupings.map(([g]) => g)), p: () => parked && change({ parked: !state.parked }), v: () => recorded.waits && showMode(MODES[(MODES.findIndex(([m]) => m === state.mode) + 1) % MODES.length][0]), i: () => change({ down: !state.down }), m: () => nextIn('measure', measures.map(([m]) => m)),
   c: () => nextIn('colours', colourings.map(([c]) => c)), o: () => nextIn('sort', ['weight', 'name']), r: () => change({ recursion: !state.recursion }),
   x: () => sandwichOf(tree.fn[flame.chosen || flame.hovered || state.node] ?? -1), '[': () => moveTime(-0.5), ']': () => moveTime(0.5), f: saveFolded,
   t: switchTheme, h: () => (byId('timeline').hidden = byId('splitter').hidden = !byId('timeline').hidden),
@@ -729,6 +742,7 @@ function chooseMode() {
   colourings = [['kind', 'Colour: kind'], ['name', 'Colour: function'], ['module', 'Colour: module']];
   if (profile.waits) {
     addStates(profile);
+    parked = profile.threads.filter((t) => t.parked).length;
     groupings = [...groupings, ['state', 'By state']];
     if (hasLocks(profile)) views = [...VIEWS, LOCKS_VIEW];
   }

@@ -5,6 +5,7 @@
 export const DEFAULTS = {
   view: 'flame', // flame, time, sandwich, table, heat
   mode: 'cpu', // cpu, waiting, wall
+  parked: false, // waits of parked threads, too
   group: 'merged', // merged, process, thread; of a page with waits: state
   down: false, // icicle
   measure: 'ticks', // ticks, cpu; of a comparison: mean, new, old

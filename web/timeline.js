@@ -49,7 +49,8 @@ export class Timeline {
     this.options = options;
     this.end = profile.end || 1;
     this.threads = profile.threads.filter((t) => t.end > t.first || t.cpu > 0);
-    this.threads.sort((a, b) => b.cpu - a.cpu || a.number - b.number);
+    this.threads.sort((a, b) => (profile.begin ? !!a.parked - !!b.parked : 0) || b.cpu - a.cpu || a.number - b.number);
+    this.all = options.all ?? profile; // what the graph of all threads shows: parked ones may be left out
     this.kinds = new Uint8Array(profile.nodeFrame.length);
     for (let i = 1; i < this.kinds.length; i++) {
       const state = profile.stateOf?.(profile.frameFunction[profile.nodeFrame[i]]);
@@ -66,7 +67,7 @@ export class Timeline {
     const all = make('div', { class: 'time-all' });
     const allGraph = make('div', { class: 'time-graph' });
     this.peak = make('small');
-    const total = this.threads.reduce((sum, t) => sum + t.cpu, 0);
+    const total = this.all.threads.reduce((sum, t) => sum + t.cpu, 0);
     all.append(make('button', { class: 'time-label', type: 'button', onclick: (e) => this.options.thread(-1, e), title: 'Show all threads' },
       make('span', null, make('b', null, 'All threads'), this.peak), make('span', { class: 'value' }, duration(total))), allGraph);
     this.rows = make('div', { class: 'time-rows' });
@@ -83,12 +84,16 @@ export class Timeline {
     this.listen(this.surface);
   }
 
+  isDim(t) {
+    return !!this.profile.begin && t.parked;
+  }
+
   label(t, total) {
     const name = this.profile.threadName(t), process = this.profile.processName(t.process);
     const pid = this.profile.processes[t.process]?.pid ?? 0;
     return make('button', {
-      class: 'time-label', type: 'button', 'aria-pressed': 'false', onclick: (e) => this.options.thread(t.number, e),
-      title: `${name.slice(0, 300)} (tid ${t.tid}) of ${process.slice(0, 300)} (pid ${pid}): ${duration(t.cpu)} of ${this.profile.terms.time}, ${share(t.cpu, total)}`,
+      class: this.isDim(t) ? 'time-label parked' : 'time-label', type: 'button', 'aria-pressed': 'false', onclick: (e) => this.options.thread(t.number, e),
+      title: `${name.slice(0, 300)} (tid ${t.tid}) of ${process.slice(0, 300)} (pid ${pid}): ${duration(t.cpu)} of ${this.profile.terms.time}${this.isDim(t) ? ', parked' : `, ${share(t.cpu, total)}`}`,
     }, make('bdi', null, name.slice(0, 200)), make('small', null, this.profile.difference ? process : String(t.tid)), make('span', { class: 'value' }, duration(t.cpu)));
   }
 
@@ -122,12 +127,12 @@ export class Timeline {
     this.surface.ask();
   }
 
-  bins(key, width, rows) {
+  bins(key, width, rows, profile = this.profile) {
     const bins = Math.max(1, Math.floor(width / BAR));
     const kept = this.cache.get(key);
     if (kept?.length === bins * LEVELS) return kept;
     const values = new Float64Array(bins * LEVELS);
-    for (const t of rows) binRows(this.profile, this.kinds, t.first, t.end, bins, this.end, values);
+    for (const t of rows) binRows(profile, this.kinds, t.first, t.end, bins, this.end, values);
     this.cache.set(key, values);
     return values;
   }
@@ -155,7 +160,7 @@ export class Timeline {
 
   graphAll(c, width, height) {
     drawAxis(c, 0, this.end, 0, width, 0, RULER, height);
-    const values = this.bins('all', width, this.threads), bins = values.length / LEVELS;
+    const values = this.bins('all', width, this.all.threads, this.all), bins = values.length / LEVELS;
     let most = 0;
     for (let b = 0; b < bins; b++) {
       let sum = 0;
@@ -180,7 +185,7 @@ export class Timeline {
       c.fillStyle = themeColour('grid');
       c.fillRect(0, y + LINE - 1, width, 1);
       const values = this.bins(t.number, width, [t]);
-      c.globalAlpha = this.picked.size && !this.picked.has(t.number) ? 0.35 : 1;
+      c.globalAlpha = this.picked.size && !this.picked.has(t.number) ? 0.35 : this.isDim(t) ? 0.4 : 1;
       this.graph(c, values, y + 2, LINE - 4, width, (this.end / (values.length / LEVELS)) * 1000);
       c.globalAlpha = 1;
     }
@@ -253,7 +258,7 @@ export class Timeline {
 
   // CPU use in the pixel at `t`: of a thread, or of all; in CPUs.
   useAt(t, thread, width) {
-    const values = thread ? this.bins(thread.number, width, [thread]) : this.bins('all', width, this.threads);
+    const values = thread ? this.bins(thread.number, width, [thread]) : this.bins('all', width, this.all.threads, this.all);
     const bins = values.length / LEVELS, b = Math.min(bins - 1, Math.floor((t / this.end) * bins));
     let sum = 0;
     for (let k = 0; k < LEVELS; k++) sum += values[b * LEVELS + k];

@@ -50,6 +50,10 @@ export function addStates(profile) {
   });
   profile.nodeParent = grown(profile.nodeParent, parents);
   profile.nodeFrame = grown(profile.nodeFrame, frames);
+  for (const t of profile.threads) {
+    const [from, to] = waits.range[t.number];
+    t.parked = waits.parked.subarray(from, to).includes(1);
+  }
   profile.stateOf = (f) => (f >= first && f < first + names.length ? f - first : 0);
   profile.stateName = (state) => names[state] ?? '';
   profile.stateText = (state) => words.states[state]?.[1] ?? '';
@@ -58,8 +62,9 @@ export function addStates(profile) {
 // ---- rows -------------------------------------------------------------------------------------------
 
 // Waits of a thread as rows. The ticks of a wait are those of its first piece, its weight is divided.
-function pushWaits(waits, [first, end], longest, rows) {
+function pushWaits(waits, [first, end], longest, parked, rows) {
   for (let i = first; i < end; i++) {
+    if (waits.parked[i] && !parked) continue;
     const { since, until, weight } = { since: waits.since[i], until: waits.until[i], weight: waits.weight[i] };
     const pieces = Math.max(1, Math.ceil((until - since) / longest));
     let given = 0;
@@ -94,8 +99,8 @@ function order(rows) {
   }
 }
 
-// The profile with other rows. `mode`: waiting, wall.
-export function withRows(profile, mode) {
+// The profile with other rows. `mode`: waiting, wall; `parked`: with those of parked threads.
+export function withRows(profile, mode, parked) {
   const { waits } = profile, rows = [], threads = [];
   let waited = 0;
   for (let i = 0; i < waits.since.length; i++) waited += waits.until[i] - waits.since[i];
@@ -103,7 +108,7 @@ export function withRows(profile, mode) {
   for (const t of profile.threads) {
     const own = [];
     if (mode === 'wall') pushSamples(profile, t, own);
-    pushWaits(waits, waits.range[t.number], longest, own);
+    pushWaits(waits, waits.range[t.number], longest, parked, own);
     order(own);
     const sum = (key) => own.reduce((all, row) => all + row[key], 0);
     const tail = mode === 'wall' ? t.tail : 0;
@@ -193,12 +198,12 @@ function partIn({ since, until }, i, time) {
 }
 
 // By what waits and which thread has it: {fn, holder, ns, waits, waiters, longest}
-export function locksOf(profile, isWanted, time) {
+export function locksOf(profile, isWanted, time, parked) {
   const { waits } = profile, rows = new Map(), places = new Map();
   for (const t of profile.threads) {
     if (!isWanted(t)) continue;
     for (let i = waits.range[t.number][0]; i < waits.range[t.number][1]; i++) {
-      if (!has(waits, i) || (time && (waits.until[i] < time[0] || waits.since[i] > time[1]))) continue;
+      if (!has(waits, i) || (waits.parked[i] && !parked) || (time && (waits.until[i] < time[0] || waits.since[i] > time[1]))) continue;
       if (!places.has(waits.node[i])) places.set(waits.node[i], waitingFunction(profile, waits.node[i]));
       const fn = places.get(waits.node[i]), key = `${fn} ${waits.holder[i]}`;
       if (!rows.has(key)) rows.set(key, { key, fn, holder: waits.holder[i] - 1, ns: 0, waits: 0, waiters: new Set(), all: [] });
@@ -228,8 +233,8 @@ export class LockTable {
     host.append(make('div', { class: 'table-host' }, this.table), this.details);
   }
 
-  show(isWanted, time) {
-    this.list = locksOf(this.profile, isWanted, time);
+  show(isWanted, time, parked) {
+    this.list = locksOf(this.profile, isWanted, time, parked);
     const all = this.list.reduce((sum, row) => sum + row.ns, 0);
     this.body.replaceChildren(...this.list.slice(0, 500).map((row) => this.line(row, all)));
     this.choose(this.list.find((row) => row.key === this.row?.key) ?? this.list.find((row) => row.holder >= 0) ?? this.list[0] ?? null);

@@ -32,7 +32,8 @@ struct export_request {
 	const struct profile *profile;
 	FILE *out;
 	bool lines;			  /* folded: "function:line" */
-	bool waits;			  /* folded: waits, too */
+	bool waits;			  /* folded: waits, too, … */
+	bool parked;			  /* … those of parked threads as well (docs/WALL.md) */
 	unsigned int top;		  /* text: number of rows, 0: the default */
 	struct thread_id thread;	  /* for formats with one thread per file; 0: the busiest */
 	struct export_left_out *left_out; /* counts are added; may be NULL */

@@ -111,7 +111,7 @@ def test_figures_are_those_of_report_and_folded():
 def test_waits():
     """Of the profile `waits`: its rows in each mode, by state, in the timeline and the table of locks."""
     make_files()
-    page = open_page("waits", "mode=waiting&measure=cpu")
+    page = open_page("waits", "mode=waiting&measure=cpu&parked=1")
     assert page.evaluate("page.whole()") == {"ticks": 6, "cpu": 181250000}
     by_state = """(() => { page.change({group: 'state'}); const { tree, sums } = page.pictures().flame, sum = {};
       for (let i = tree.first[0]; i; i = tree.next[i]) sum[page.pictures().flame.options.textOf(tree.fn[i])] = sums.cpu.total[i];
@@ -124,7 +124,12 @@ def test_waits():
     page.evaluate("page.change({time: null, threads: [], group: 'merged', mode: 'wall'})")
     assert page.evaluate("page.whole()") == {"ticks": 10, "cpu": 194250000}
     assert page.evaluate(by_state) == {**states, "running": 13000000}
-    page.evaluate("page.change({group: 'merged'})")
+    # the thread that only sleeps is parked: in the timeline, but in no sum, unless it is requested
+    page.evaluate("page.change({group: 'merged', parked: false})")
+    assert page.evaluate("page.whole().cpu") == 94250000, (page.evaluate("page.whole()"), state(page))
+    assert page.evaluate("document.querySelector('.time-label.parked').textContent").startswith("server501")
+    page.evaluate("document.querySelector('#path .apart').click()")
+    assert state(page)["parked"] and page.evaluate("page.whole().cpu") == 194250000
     assert page.evaluate("page.folded()").splitlines() == [
         "server;[waiting: lock];[waiting: other] 25", "server;start;serve 3", "server;start;serve;[waiting: lock] 1",
         "server;start;serve;[waiting: lock];[waiting: disk] 2", "server;start;serve;take_lock;[waiting: lock] 54",

@@ -27,8 +27,8 @@ def need_visits():
         raise e.Skip("this kernel has no visits")
 
 
-def report(path, by):
-    return json.loads(e.sysprof("report", path, "--wall", "--by", by, "--json", "--top", 100000).out)
+def report(path, by, *options):
+    return json.loads(e.sysprof("report", path, "--wall", "--by", by, "--json", "--top", 100000, *(options or ("--parked",))).out)
 
 
 class Recorded:
@@ -89,7 +89,8 @@ def test_states_add_up_to_all_time():
 
 
 def test_its_json_is_as_described():
-    assert not invalid(*(report(recording().path, by) for by in ("state", "function", "thread", "holder")))
+    assert not invalid(*(report(recording().path, by, *options) for by in ("state", "function", "thread", "holder")
+                         for options in ((), ("--min", "0"))))
 
 
 def test_the_books_of_visits():
@@ -146,6 +147,24 @@ def test_other_formats_keep_cpu_time():
     assert e.total(rows) == json.loads(e.sysprof("report", recording().path, "--json").out)["summary"]["samples"]
 
 
+def test_parked_threads_are_set_apart():
+    """Those that wait at one place for a time. Not those that wait for each other; nothing is lost in the sums."""
+    path = recording().path
+    rows = {row["tid"]: row for row in report(path, "thread", "--min", "0")["rows"]}
+    threads = {truth["name"]: rows[truth["tid"]] for truth in recording().truth}
+    assert {name for name, row in threads.items() if row.get("parked")} >= {"idles", "writes"}, threads
+    for name in "wants", "reads", "alternates", "forks":
+        assert not threads[name].get("parked"), threads[name]
+    apart, whole = report(path, "state", "--min", "0"), report(path, "state")
+    parked = {row["state"]: row["ns"] for row in apart["rows"]}["parked"]
+    assert parked == apart["parked_ns"] > 0 and "parked_ns" not in whole
+    assert sum(row["ns"] for row in apart["rows"]) == sum(row["ns"] for row in whole["rows"])
+    shown = sum(row["ns"] for row in report(path, "function", "--min", "0")["rows"])
+    assert shown == sum(row["ns"] for row in report(path, "function")["rows"]) - parked
+    assert "--parked" in e.sysprof("report", path, "--wall").out
+    e.sysprof("report", path, "--parked", check=2)
+
+
 def blocked_and_runnable(path):
     return {row["state"]: row["ns"] for row in report(path, "state")["rows"] if row["state"] != "running"}
 
@@ -158,7 +177,7 @@ def test_folded_stacks_with_waits():
     """A wait has its state as a leaf; what samples have does not change, and periods add up to the time."""
     path, plain, waiting = recording().path, e.scratch("cpu.folded"), e.scratch("wall.folded")
     e.sysprof("convert", path, "-o", plain)
-    e.sysprof("convert", path, "--wall", "-o", waiting)
+    e.sysprof("convert", path, "--wall", "--parked", "-o", waiting)
     rows = e.folded(waiting)
     of_state = {}
     for frames, count in rows:
@@ -178,6 +197,8 @@ def test_folded_stacks_of_a_recording():
     need_visits()
     path = e.scratch("at-once.folded")
     e.record("--wall", "-o", path, "--", "sleep", "0.5")
+    assert not any(frames[-1].startswith("[waiting: sleep") for frames, _ in e.folded(path)), "it is parked"
+    e.record("--wall", "--parked", "-o", path, "--", "sleep", "0.5")
     assert any(frames[-1] == "[waiting: sleep]" for frames, _ in e.folded(path)), e.folded(path)
 
 
@@ -230,7 +251,7 @@ def test_the_page_has_all_modes():
     r, path = recording(), e.scratch("waits.html")
     e.sysprof("convert", r.path, "-o", path)
     with Browser() as browser:
-        page = browser.page("file://" + path + "#mode=waiting&measure=cpu&group=state")
+        page = browser.page("file://" + path + "#mode=waiting&measure=cpu&group=state&parked=1")
         page.wait("document.documentElement.dataset.ready === 'yes'")
         seen = page.evaluate("""(() => { const { tree, sums, options } = page.pictures().flame, sum = {};
           for (let i = tree.first[0]; i; i = tree.next[i]) sum[options.textOf(tree.fn[i])] = sums.cpu.total[i];

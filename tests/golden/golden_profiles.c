@@ -18,7 +18,7 @@
 static int export_profile(const struct named_profile *named, const struct exporter *exporter,
 			  struct bytes *bytes)
 {
-	struct export_request request = {.waits = true};
+	struct export_request request = {.waits = true, .parked = true};
 	struct fixture f;
 	char why[256] = "";
 	FILE *out;

@@ -25,6 +25,7 @@ static const struct cli_option rows[] = {
 	 .expected = "a thread id"},
 	{"lines", .take = option_set, .field = offsetof(struct convert_options, outputs.lines)},
 	{"wall", .take = option_set, .field = offsetof(struct convert_options, outputs.waits)},
+	{"parked", .take = option_set, .field = offsetof(struct convert_options, outputs.parked)},
 	{"java-signatures", .take = option_set,
 	 .field = offsetof(struct convert_options, replay.full_names)},
 	{"debuginfod", .take = option_set,
@@ -90,8 +91,9 @@ static int run_convert(int argc, char **argv)
 
 const struct command cmd_convert = {
 	.name = "convert",
-	.arguments = "IN -o OUT [-o OUT…] [--thread TID] [--lines] [--wall] [--java-signatures]\n"
-		     "                       [--debuginfod] [--no-symbol-cache]",
+	.arguments =
+		"IN -o OUT [-o OUT…] [--thread TID] [--lines] [--wall [--parked]]\n"
+		"                       [--java-signatures] [--debuginfod] [--no-symbol-cache]",
 	.summary = "convert a recording or a profile to other formats",
 	.help = "  sysprof convert x.sysprof -o x.json.gz -o x.folded\n"
 		"  sysprof convert CPU.1234.cpuprofile -o node.pb.gz\n"
@@ -103,6 +105,7 @@ const struct command cmd_convert = {
 		"      --thread TID    which thread, for formats with one thread per file\n"
 		"      --lines         with source lines, where the format supports them\n"
 		"      --wall          folded stacks: what threads wait for, too (record --wall)\n"
+		"      --parked        with it event loops and idle threads of pools\n"
 		"      --java-signatures  Java methods of a recording with the types of their parameters and result\n"
 		"\n"
 		"For a recording without symbols (sysprof was killed):\n"

@@ -613,6 +613,7 @@ const struct command cmd_record = {
 		"      --wall[=HZ]           also what threads wait for: visits per second, default 200,\n"
 		"                            with -a 20 (report --wall)\n"
 		"      --no-wall             without (default)\n"
+		"      --parked              folded stacks: event loops and idle threads of pools, too\n"
 		"      --wall-cpu SHARE      CPU time limit of visits, default 0.5% of one CPU\n"
 		"\n"
 		"Output:\n"

@@ -86,6 +86,7 @@ static int take_min(const struct given_option *o)
 static const struct cli_option rows[] = {
 	{"by", .has_value = true, .take = option_text, .field = offsetof(struct arguments, by)},
 	{"wall", .take = option_set, .field = offsetof(struct arguments, report.wall)},
+	{"parked", .take = option_set, .field = offsetof(struct arguments, report.parked)},
 	{"tree", .take = option_set, .field = offsetof(struct arguments, tree)},
 	{"callers", .take = option_set, .field = offsetof(struct arguments, callers)},
 	{"min", .has_value = true, .take = take_min, .expected = "a share, as in 0.5% or 0.005"},
@@ -125,6 +126,8 @@ static int parse_options(struct arguments *arguments, int argc, char **argv)
 					   : "function, thread, process, dso or line");
 	if (arguments->report.wall && arguments->tree)
 		return usage_error(&cmd_report, "--wall has no --tree");
+	if (arguments->report.parked && !arguments->report.wall)
+		return usage_error(&cmd_report, "--parked needs --wall");
 	if (arguments->callers && !arguments->tree)
 		return usage_error(&cmd_report, "--callers needs --tree");
 	if (arguments->tree)
@@ -179,8 +182,8 @@ const struct command cmd_report = {
 	.name = "report",
 	.arguments =
 		"IN [--by function|thread|process|dso|line] [--tree [--callers]]\n"
-		"                      [--wall [--by state|function|thread|holder]] [--min SHARE]\n"
-		"                      [--top N] [--java-signatures] [--json]",
+		"                      [--wall [--by state|function|thread|holder] [--parked]]\n"
+		"                      [--min SHARE] [--top N] [--java-signatures] [--json]",
 	.summary = "print where CPU time was spent",
 	.help = "  sysprof report x.sysprof\n"
 		"  sysprof report x.sysprof --by thread --top 10\n"
@@ -194,6 +197,7 @@ const struct command cmd_report = {
 		"      --by WHAT    function (default), thread, process, dso or line\n"
 		"      --wall       all time of the threads, not CPU time: of a recording made with --wall;\n"
 		"                   by state (default), function, thread or holder\n"
+		"      --parked     with --wall: event loops and idle threads of pools as any other\n"
 		"      --tree       a call tree, from the roots down; by thread or process: one each\n"
 		"      --callers    with --tree: the functions with most samples, and their callers\n"
 		"      --min SHARE  leave out smaller shares, as in 0.5% or 0.005; default of a tree: 0.5%\n"

@@ -426,8 +426,10 @@ static int write_output(struct pending_files *pending, const struct output *outp
 			const struct profile *profile, const struct outputs *outputs,
 			struct written_files *written, struct failure *failure)
 {
-	struct export_request request = {
-		.profile = profile, .lines = outputs->lines, .waits = outputs->waits};
+	struct export_request request = {.profile = profile,
+					 .lines = outputs->lines,
+					 .waits = outputs->waits,
+					 .parked = outputs->parked};
 	uint32_t chosen;
 	int err;
 

@@ -32,6 +32,7 @@ struct outputs {
 	size_t count;
 	bool lines;	 /* --lines */
 	bool waits;	 /* --wall: where a format has them only if they are requested */
+	bool parked;	 /* --parked: those of parked threads as well */
 	uint32_t thread; /* --thread TID, for formats with one thread a file; 0: the busiest */
 };
 

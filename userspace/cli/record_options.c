@@ -141,6 +141,7 @@ const struct cli_option record_option_rows[] = {
 	{"wall", 0, .value_is_optional = true, .take = take_wall, FIELD(wall_hz), .min = 1,
 	 .max = WALL_HZ_MAX},
 	{"no-wall", 0, false, option_clear, FIELD(wall)},
+	{"parked", 0, false, option_set, FIELD(outputs.parked)},
 	{"wall-cpu", 0, true, take_wall_budget,
 	 .expected = "a share of one CPU, as in 0.5% or 0.005"},
 	{"no-inherit", 0, false, option_clear, FIELD(inherit)},

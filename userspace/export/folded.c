@@ -26,6 +26,7 @@
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "export/call_tree.h"
+#include "export/parked.h"
 #include "export/text_limit.h"
 #include "export/waits.h"
 
@@ -195,21 +196,27 @@ static int collect_stacks(struct folded *f)
 	return err;
 }
 
-/* Sorted, and those of one comm, stack and state are one. */
-static int collect_waits(struct folded *f)
+static struct folded_wait wait_of_row(const struct profile_samples *waits, size_t row)
+{
+	return (struct folded_wait){
+		.key = (uint64_t)waits->comm[row].v << 32 | waits->stack[row].v,
+		.ns = waits->weight[row],
+		.state = profile_samples__state(waits, row),
+	};
+}
+
+/* Sorted, and those of one comm, stack and state are one. Without those of parked threads, if these are known. */
+static int collect_waits(struct folded *f, const struct parked *parked)
 {
 	size_t count = 0;
 	int err = 0;
 
-	for (size_t i = 1; i < f->p->thread_count; i++) {
+	for (uint32_t i = 1; i < f->p->thread_count; i++) {
 		const struct profile_samples *waits = &f->p->threads[i].samples[SAMPLE_WALL];
 
 		for (size_t j = 0; j < waits->count && !err; j++)
-			err = vec_push(&f->waits,
-				       ((struct folded_wait){(uint64_t)waits->comm[j].v << 32 |
-								     waits->stack[j].v,
-							     waits->weight[j],
-							     profile_samples__state(waits, j)}));
+			if (!parked->place || !parked__has(parked, i, j))
+				err = vec_push(&f->waits, wait_of_row(waits, j));
 	}
 	vec_sort(&f->waits, compare_waits);
 	for (size_t i = 0; i < f->waits.count; i++) {
@@ -428,13 +435,16 @@ static int write_item(struct folded *f, const struct folded_item *item, FILE *ou
 
 static int write_folded(const struct export_request *request)
 {
+	struct parked parked = {};
 	struct folded f;
 	int err = folded__init(&f, request->profile, request->lines);
 
 	if (!err)
 		err = collect_stacks(&f);
+	if (!err && request->waits && !request->parked)
+		err = parked__init(&parked, request->profile);
 	if (!err && request->waits)
-		err = collect_waits(&f);
+		err = collect_waits(&f, &parked);
 	if (!err)
 		err = fit_lines(&f);
 	if (!err)
@@ -449,6 +459,7 @@ static int write_folded(const struct export_request *request)
 		err = write_item(&f, &item, request->out);
 	}
 	text_limit__report(&f.limit, request);
+	parked__fini(&parked);
 	folded__fini(&f);
 	return err;
 }

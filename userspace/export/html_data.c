@@ -22,6 +22,7 @@
 #include "base/strtab.h"
 #include "export/call_tree.h"
 #include "export/describe.h"
+#include "export/parked.h"
 
 #define DATA_VERSION 1
 #define NO_FRAME     UINT32_MAX
@@ -33,6 +34,9 @@
 #define FLAG_UNNAMED   (1u << 5)
 #define TIER_SHIFT     6
 
+#define PARKED	       (1u << 4) /* of a wait's state */
+
+_Static_assert(WALL_STATE_COUNT <= PARKED, "the bit is above all states");
 _Static_assert(CATEGORY_COUNT <= 8, "three bits of a frame's flags are its category");
 
 struct page_function {
@@ -70,6 +74,7 @@ struct page {
 	uint64_t base;		 /* ns: times are relative to it */
 	uint64_t samples;	 /* rows of all threads */
 	uint64_t waits;		 /* the same, of those that visits found */
+	struct parked parked;
 	bool has_ticks;
 };
 
@@ -220,6 +225,7 @@ static void page__fini(struct page *page)
 	free(page->module_of_dso);
 	free(page->dso_used);
 	call_tree__fini(&page->tree);
+	parked__fini(&page->parked);
 	free(page->number);
 	free(page->node_of_stack);
 }
@@ -276,6 +282,8 @@ static int collect(struct page *page)
 	}
 	if (err)
 		return err;
+	if (page->waits && parked__init(&page->parked, p))
+		return -ENOMEM;
 	page->number = calloc(page->tree.nodes.count + 1, sizeof(*page->number));
 	if (!page->number)
 		return -ENOMEM;
@@ -614,10 +622,16 @@ static void write_wait_weights(const struct page *page, const struct profile_sam
 		put_uint(page->out, s->weight[i]);
 }
 
-static void write_wait_states(const struct page *page, const struct profile_samples *s)
+/* With a bit for those at the place where their thread is parked. */
+static void write_wait_states(const struct page *page)
 {
-	for (size_t i = 0; i < s->count; i++)
-		put_uint(page->out, s->state[i]);
+	for (uint32_t t = 1; t < page->p->thread_count; t++) {
+		const struct profile_samples *s = &page->p->threads[t].samples[SAMPLE_WALL];
+
+		for (size_t i = 0; i < s->count; i++)
+			put_uint(page->out,
+				 s->state[i] | (parked__has(&page->parked, t, i) ? PARKED : 0));
+	}
 }
 
 /* A thread, from 1 on; 0: none is known. */
@@ -643,7 +657,7 @@ static void write_waits(const struct page *page)
 	write_column(page, SAMPLE_WALL, write_wait_weights);
 	write_column(page, SAMPLE_WALL, write_stacks);
 	write_column(page, SAMPLE_WALL, write_comms);
-	write_column(page, SAMPLE_WALL, write_wait_states);
+	write_wait_states(page);
 	write_column(page, SAMPLE_WALL, write_wait_holders);
 }
 

@@ -14,6 +14,7 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "export/describe.h"
+#include "export/parked.h"
 #include "export/report_private.h"
 
 #define SCHEMA_VERSION 1
@@ -40,60 +41,70 @@ int report_wall_by_parse(const char *text, enum report_wall_by *by)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
+/* Behind the states: the waits of parked threads. */
+enum { WALL_ROW_PARKED = WALL_STATE_COUNT, WALL_ROW_COUNT };
+
+static const char *state_name(int state)
+{
+	return state == WALL_ROW_PARKED ? "parked" : wall_state_name((enum wall_state)state);
+}
+
 struct wall_row {
 	uint64_t key; /* of a function: its name, its dso's name and the state */
 	uint64_t ns, waits;
-	uint32_t thread; /* by thread */
-	enum wall_state state;
+	uint32_t thread;       /* by thread */
+	enum wall_state state; /* or WALL_ROW_PARKED */
+	bool parked;
 	const char *name, *place; /* of the profile, or static */
 };
 DEFINE_MAP_BY(wall_rows, struct wall_row, uint64_t, key);
 
-DEFINE_ORDER(compare_rows, struct wall_row, DESCENDING(ns) ?: DESCENDING(waits) ?: ASCENDING(key));
+DEFINE_ORDER(compare_rows, struct wall_row, ASCENDING(parked) ?: DESCENDING(ns) ?: DESCENDING(waits) ?: ASCENDING(key));
 
-static int add_states(const struct profile *p, const struct wall_totals *totals,
-		      struct wall_rows *rows)
+/* What parked threads wait for is no row of its state, so all rows still add up. */
+static void set_parked_apart(const struct profile *p, const struct parked *parked,
+			     uint64_t ns[WALL_ROW_COUNT], uint64_t waits[WALL_ROW_COUNT])
 {
+	for (uint32_t i = 1; i < p->thread_count; i++) {
+		const struct profile_samples *of = &p->threads[i].samples[SAMPLE_WALL];
+
+		for (size_t k = 0; k < of->count; k++) {
+			enum wall_state state = profile_samples__state(of, k);
+			bool apart = parked && parked__has(parked, i, k);
+
+			waits[apart ? WALL_ROW_PARKED : (int)state]++;
+			if (!apart)
+				continue;
+			ns[WALL_ROW_PARKED] += of->weight[k];
+			ns[state] -= of->weight[k];
+		}
+	}
+}
+
+static int add_states(const struct profile *p, const struct parked *parked,
+		      const struct wall_totals *totals, struct wall_rows *rows)
+{
+	uint64_t ns[WALL_ROW_COUNT] = {}, waits[WALL_ROW_COUNT] = {};
 	int err = 0;
 
-	for (int state = WALL_RUNNING; state < WALL_STATE_COUNT && !err; state++) {
-		const struct wall_row row = {.key = (uint64_t)state,
-					     .ns = totals->state[state],
-					     .state = (enum wall_state)state,
-					     .name = wall_state_name(state),
-					     .place = wall_state_text(state)};
+	memcpy(ns, totals->state, sizeof(totals->state));
+	set_parked_apart(p, parked, ns, waits);
+	for (int state = WALL_RUNNING; state < WALL_ROW_COUNT && !err; state++) {
+		bool apart = state == WALL_ROW_PARKED;
+		const struct wall_row row = {
+			.key = (uint64_t)state,
+			.ns = ns[state],
+			.waits = waits[state],
+			.state = (enum wall_state)state,
+			.name = state_name(state),
+			.place =
+				apart ? "waits at one place for a time or for what comes from outside"
+				      : wall_state_text((enum wall_state)state)};
 
 		if (row.ns)
 			err = wall_rows__need(rows, &row, NULL) ? 0 : -ENOMEM;
 	}
-	for (size_t i = 1; i < p->thread_count; i++)
-		for (size_t k = 0; k < p->threads[i].samples[SAMPLE_WALL].count; k++) {
-			uint64_t key = p->threads[i].samples[SAMPLE_WALL].state[k];
-			struct wall_row *row = wall_rows__find(rows, key);
-
-			if (row)
-				row->waits++;
-		}
 	return err;
-}
-
-/*
- * The innermost function that a runtime runs, or of the program itself. Those of libraries and of the kernel say how it waits,
- * which is the state: they are shown only if there is no other.
- */
-static const struct profile_location *waiting_place(const struct profile *p, struct stack_id id)
-{
-	static const int rank[CATEGORY_COUNT] = {
-		[CATEGORY_JIT] = 3, [CATEGORY_USER] = 2, [CATEGORY_LIBRARY] = 1};
-	const struct profile_location *best = &p->locations[p->stacks[id.v].location.v];
-
-	for (; id.v; id = p->stacks[id.v].parent) {
-		const struct profile_location *l = &p->locations[p->stacks[id.v].location.v];
-
-		if (rank[l->category] > rank[best->category])
-			best = l;
-	}
-	return best;
 }
 
 static int add_wait(const struct profile *p, const struct profile_samples *waits, size_t k,
@@ -118,17 +129,19 @@ static int add_wait(const struct profile *p, const struct profile_samples *waits
 	return 0;
 }
 
-static int add_functions(const struct profile *p, struct wall_rows *rows)
+static int add_functions(const struct profile *p, const struct parked *parked,
+			 struct wall_rows *rows)
 {
 	int err = 0;
 
-	for (size_t i = 1; i < p->thread_count; i++)
+	for (uint32_t i = 1; i < p->thread_count; i++)
 		for (size_t k = 0; k < p->threads[i].samples[SAMPLE_WALL].count && !err; k++)
-			err = add_wait(p, &p->threads[i].samples[SAMPLE_WALL], k, rows);
+			if (!parked || !parked__has(parked, i, k))
+				err = add_wait(p, &p->threads[i].samples[SAMPLE_WALL], k, rows);
 	return err;
 }
 
-static int add_threads(const struct profile *p, struct wall_rows *rows)
+static int add_threads(const struct profile *p, const struct parked *parked, struct wall_rows *rows)
 {
 	int err = 0;
 
@@ -139,6 +152,7 @@ static int add_threads(const struct profile *p, struct wall_rows *rows)
 			.thread = i,
 			.ns = t->wall.until - t->wall.since,
 			.waits = t->samples[SAMPLE_WALL].count,
+			.parked = parked && parked->place[i],
 			.name = profile__string(p, t->name),
 			.place = profile__string(p, p->processes[t->process.v].name),
 		};
@@ -150,9 +164,9 @@ static int add_threads(const struct profile *p, struct wall_rows *rows)
 }
 
 /* Waits for locks whose holder is not known are a row, too. */
-static int add_holders(const struct profile *p, struct wall_rows *rows)
+static int add_holders(const struct profile *p, const struct parked *parked, struct wall_rows *rows)
 {
-	for (size_t i = 1; i < p->thread_count; i++) {
+	for (uint32_t i = 1; i < p->thread_count; i++) {
 		const struct profile_samples *waits = &p->threads[i].samples[SAMPLE_WALL];
 
 		for (size_t k = 0; k < waits->count; k++) {
@@ -169,7 +183,8 @@ static int add_holders(const struct profile *p, struct wall_rows *rows)
 			};
 			struct wall_row *row;
 
-			if (waits->state[k] != WALL_LOCK && !holder)
+			if ((waits->state[k] != WALL_LOCK && !holder) ||
+			    (parked && parked__has(parked, i, k)))
 				continue;
 			row = wall_rows__need(rows, &wanted, NULL);
 			if (!row)
@@ -183,7 +198,8 @@ static int add_holders(const struct profile *p, struct wall_rows *rows)
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static void print_visits(const struct profile *p, const struct wall_totals *totals, FILE *out)
+static void print_visits(const struct profile *p, const struct parked *parked,
+			 const struct wall_totals *totals, FILE *out)
 {
 	const struct profile_visits *v = &p->visits;
 
@@ -206,6 +222,11 @@ static void print_visits(const struct profile *p, const struct wall_totals *tota
 		first &= !v->count[line];
 	}
 	fputc('\n', out);
+	if (parked && parked->threads)
+		fprintf(out,
+			"# parked     %" PRIu64
+			" threads, %.3f s at one place each: --parked shows them\n",
+			parked->threads, (double)parked->ns / 1e9);
 	if (totals->unvisited)
 		fprintf(out, "# unvisited  %.3f s, at the end of threads\n",
 			(double)totals->unvisited / 1e9);
@@ -223,9 +244,10 @@ static int print_row(const struct profile *p, const struct wall_row *row,
 	fprintf(out, "%6.2f%% %12.3f %8" PRIu64 "  ", 100 * share_of(row->ns, totals->lived),
 		(double)row->ns / 1e6, row->waits);
 	if (by == REPORT_WALL_THREAD)
-		fprintf(out, "%11.3f %11.3f %11.3f %11.3f %8u  %s  %s\n", (double)w->running / 1e6,
-			(double)w->runnable / 1e6, (double)w->blocked / 1e6,
-			(double)w->unvisited / 1e6, p->threads[row->thread].tid, name, place);
+		fprintf(out, "%11.3f %11.3f %11.3f %11.3f %8u  %s  %s%s\n",
+			(double)w->running / 1e6, (double)w->runnable / 1e6,
+			(double)w->blocked / 1e6, (double)w->unvisited / 1e6,
+			p->threads[row->thread].tid, name, place, row->parked ? "  (parked)" : "");
 	else if (by == REPORT_WALL_HOLDER && row->thread)
 		fprintf(out, "%8u  %s  %s\n", p->threads[row->thread].tid, name, place);
 	else if (by == REPORT_WALL_HOLDER)
@@ -238,15 +260,15 @@ static int print_row(const struct profile *p, const struct wall_row *row,
 	return 0;
 }
 
-static int write_text(const struct profile *p, const struct wall_rows *rows, size_t shown,
-		      size_t count, const struct wall_totals *totals, enum report_wall_by by,
-		      FILE *out)
+static int write_text(const struct profile *p, const struct parked *parked,
+		      const struct wall_rows *rows, size_t shown, size_t count,
+		      const struct wall_totals *totals, enum report_wall_by by, FILE *out)
 {
 	int err = report_header(p, out);
 
 	if (err)
 		return err;
-	print_visits(p, totals, out);
+	print_visits(p, parked, totals, out);
 	fprintf(out, "\n%7s %12s %8s  ", "share", "ms", "waits");
 	if (by == REPORT_WALL_THREAD)
 		fprintf(out, "%11s %11s %11s %11s %8s  %s\n", "running", "runnable", "blocked",
@@ -317,8 +339,10 @@ static void write_row(const struct profile *p, const struct wall_row *row,
 		json_key_uint(w, "tid", t->tid);
 		json_key_string(w, "thread", row->name);
 		json_key_string(w, "process", row->place);
+		if (row->parked)
+			json_key_bool(w, "parked", true);
 	} else {
-		json_key_string(w, "state", wall_state_name(row->state));
+		json_key_string(w, "state", state_name((int)row->state));
 	}
 	if (by == REPORT_WALL_HOLDER && row->thread) {
 		json_key_uint(w, "pid", p->processes[t->process.v].pid);
@@ -333,9 +357,10 @@ static void write_row(const struct profile *p, const struct wall_row *row,
 	json_end_object(w);
 }
 
-static int write_json(const struct profile *p, const struct wall_rows *rows, size_t shown,
-		      size_t count, const struct wall_totals *totals,
-		      const struct report_options *options, FILE *out)
+static int write_json(const struct profile *p, const struct parked *parked,
+		      const struct wall_rows *rows, size_t shown, size_t count,
+		      const struct wall_totals *totals, const struct report_options *options,
+		      FILE *out)
 {
 	struct figures figures;
 	struct json_writer w;
@@ -353,6 +378,10 @@ static int write_json(const struct profile *p, const struct wall_rows *rows, siz
 	json_fixed(&w, options->min_share, SHARE_DIGITS);
 	json_key_uint(&w, "lived_ns", totals->lived);
 	json_key_uint(&w, "unvisited_ns", totals->unvisited);
+	if (parked) {
+		json_key_uint(&w, "parked_threads", parked->threads);
+		json_key_uint(&w, "parked_ns", parked->ns);
+	}
 	write_visits(p, &w);
 	json_key_uint(&w, "row_count", count);
 	json_key_array(&w, "rows");
@@ -366,33 +395,46 @@ static int write_json(const struct profile *p, const struct wall_rows *rows, siz
 
 /* ---- the report ------------------------------------------------------------------------------ */
 
+static int collect_rows(const struct profile *p, const struct parked *parked,
+			const struct wall_totals *totals, enum report_wall_by by,
+			struct wall_rows *rows)
+{
+	switch (by) {
+	case REPORT_WALL_STATE:
+		return add_states(p, parked, totals, rows);
+	case REPORT_WALL_FUNCTION:
+		return add_functions(p, parked, rows);
+	case REPORT_WALL_HOLDER:
+		return add_holders(p, parked, rows);
+	default:
+		return add_threads(p, parked, rows);
+	}
+}
+
 int report_wall(const struct export_request *request, const struct report_options *options)
 {
 	const struct profile *p = request->profile;
+	struct parked found = {}, *parked = options->parked ? NULL : &found;
 	struct wall_totals totals;
 	struct wall_rows rows = {};
 	size_t count, shown;
-	int err;
+	int err = parked ? parked__init(parked, p) : 0;
 
 	profile__wall_totals(p, &totals);
-	if (options->wall_by == REPORT_WALL_STATE)
-		err = add_states(p, &totals, &rows);
-	else if (options->wall_by == REPORT_WALL_FUNCTION)
-		err = add_functions(p, &rows);
-	else if (options->wall_by == REPORT_WALL_HOLDER)
-		err = add_holders(p, &rows);
-	else
-		err = add_threads(p, &rows);
+	if (!err)
+		err = collect_rows(p, parked, &totals, options->wall_by, &rows);
 	vec_sort(&rows, compare_rows);
-	count = rows.count;
-	while (count && share_of(rows.data[count - 1].ns, totals.lived) < options->min_share)
-		count--;
+	count = 0;
+	for (size_t i = 0; i < rows.count; i++)
+		if (share_of(rows.data[i].ns, totals.lived) >= options->min_share)
+			rows.data[count++] = rows.data[i];
 	shown = min_u64(count, request->top ? request->top : REPORT_TOP_DEFAULT);
 	if (!err)
-		err = options->json
-			      ? write_json(p, &rows, shown, count, &totals, options, request->out)
-			      : write_text(p, &rows, shown, count, &totals, options->wall_by,
-					   request->out);
+		err = options->json ? write_json(p, parked, &rows, shown, count, &totals, options,
+						 request->out)
+				    : write_text(p, parked, &rows, shown, count, &totals,
+						 options->wall_by, request->out);
 	wall_rows__fini(&rows);
+	parked__fini(&found);
 	return err;
 }

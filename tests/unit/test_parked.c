@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which threads are parked: one of a profile with waits of each kind. */
+#include "export_support.h"
+
+#include "export/parked.h"
+
+#define WAITS_MAX 8
+#define HELD	  16u /* the holder of the lock is known */
+
+struct case_wait {
+	double since, until, weight; /* ms */
+	enum wall_state state;
+	unsigned int place; /* number of its function, and HELD */
+};
+
+struct parked_case {
+	const char *what;
+	bool parked;
+	const char *place; /* function 1 */
+	struct case_wait waits[WAITS_MAX];
+};
+
+static const struct parked_case cases[] = {
+	{"an event loop", true, "loop", {{0, 40, 40, WALL_POLL, 1}, {45, 90, 50, WALL_POLL, 1}}},
+	{"how it waits in the kernel",
+	 true,
+	 "loop",
+	 {{0, 50, 50, WALL_POLL, 1}, {50, 60, 0.5, WALL_DISK, 2}}},
+	{"two places", false, "a", {{0, 40, 40, WALL_POLL, 1}, {45, 90, 50, WALL_POLL, 2}}},
+	{"two states of one place",
+	 false,
+	 "a",
+	 {{0, 40, 40, WALL_POLL, 1}, {45, 90, 50, WALL_NETWORK, 1}}},
+	{"six percent elsewhere",
+	 false,
+	 "a",
+	 {{0, 94, 94, WALL_SLEEP, 1}, {94, 99, 6, WALL_SLEEP, 2}}},
+	{"five percent elsewhere",
+	 true,
+	 "a",
+	 {{0, 95, 95, WALL_SLEEP, 1}, {95, 99, 5, WALL_SLEEP, 2}}},
+	{"time for a CPU is not blocked",
+	 true,
+	 "a",
+	 {{0, 20, 20, WALL_SLEEP, 1}, {20, 99, 79, WALL_RUNNABLE, 2}}},
+	{"only time for a CPU", false, "a", {{0, 99, 99, WALL_RUNNABLE, 1}}},
+	{"a lock that is held", false, "a", {{0, 99, 99, WALL_LOCK, 1 | HELD}}},
+	{"a pool without work", true, "a", {{0, 99, 99, WALL_LOCK, 1}}},
+	{"a pool with work", false, "a", {{0, 40, 40, WALL_LOCK, 1}, {45, 90, 50, WALL_LOCK, 1}}},
+	{"a pool that looks around",
+	 true,
+	 "___pthread_cond_timedwait64",
+	 {{0, 40, 40, WALL_LOCK, 1}, {45, 90, 50, WALL_LOCK, 1}}},
+	{"a lock that is held, with a timeout",
+	 false,
+	 "__pthread_mutex_clockwait",
+	 {{0, 40, 40, WALL_LOCK, 1}, {45, 90, 50, WALL_LOCK, 1 | HELD}}},
+	{"a listener",
+	 true,
+	 "accept",
+	 {{0, 40, 40, WALL_NETWORK, 1}, {45, 90, 50, WALL_NETWORK, 1}}},
+	{"a name that has it",
+	 false,
+	 "acceptable",
+	 {{0, 40, 40, WALL_NETWORK, 1}, {45, 90, 50, WALL_NETWORK, 1}}},
+	{"answers", false, "recv", {{0, 40, 40, WALL_NETWORK, 1}, {45, 90, 50, WALL_NETWORK, 1}}},
+	{"a connection that is idle",
+	 true,
+	 "recv",
+	 {{0, 2500, 2500, WALL_NETWORK, 1}, {2501, 4000, 500, WALL_NETWORK, 1}}},
+	{"a disk", false, "read", {{0, 99, 99, WALL_DISK, 1}}},
+	{"a debugger", false, "a", {{0, 99, 99, WALL_STOPPED, 1}}},
+	{"a child", false, "wait", {{0, 40, 40, WALL_CHILD, 1}, {45, 90, 50, WALL_CHILD, 1}}},
+	{"a shell", true, "wait", {{0, 99, 99, WALL_CHILD, 1}}},
+	{"nothing at all", false, "a", {{0, 0, 0, WALL_NONE, 0}}},
+	{"waits without time", false, "a", {{10, 10, 0, WALL_POLL, 1}, {10, 10, 0, WALL_POLL, 1}}},
+};
+
+static void add_case_wait(struct fixture *f, struct thread_id thread, struct thread_id holder,
+			  const struct location_id *functions, const struct case_wait *wait)
+{
+	add_wait(f, thread, wait->since, wait->until,
+		 STACK(f, functions[0], functions[wait->place & ~HELD]), wait->state, wait->weight,
+		 wait->place & HELD ? holder : (struct thread_id){0});
+}
+
+static void check_case(const struct parked_case *c)
+{
+	struct profile_wall wall = {.since = AT(0)};
+	struct location_id functions[3];
+	struct thread_id thread, holder;
+	struct parked parked;
+	const struct profile *p;
+	struct fixture f;
+
+	fixture__init(&f, 100);
+	f.process = add_process(&f, 10, "program", 0, 0);
+	thread = add_thread(&f, f.process, 10, true, "program", 0);
+	holder = add_thread(&f, f.process, 11, false, "holder", 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		functions[i] = add_location(&f, f.program, 0x1000 + 0x100 * i);
+		NAME(&f, functions[i], {.function = i == 1 ? c->place : i ? "other" : "start"});
+	}
+	for (size_t i = 0; i < WAITS_MAX && c->waits[i].state; i++) {
+		const struct case_wait *wait = &c->waits[i];
+
+		add_case_wait(&f, thread, holder, functions, wait);
+		*(wait->state == WALL_RUNNABLE ? &wall.runnable
+					       : &wall.blocked) += (uint64_t)(wait->weight * 1e6);
+	}
+	wall.until = wall.since + wall.blocked + wall.runnable;
+	profile_builder__thread_wall(f.b, thread, &wall);
+	p = finish(&f);
+	assert_int_equal(parked__init(&parked, p), 0);
+	if (c->parked != (parked.threads == 1) || c->parked != parked__has(&parked, thread.v, 0))
+		fail_msg("%s: parked %d", c->what, parked.threads == 1);
+	assert_false(parked.place[holder.v]);
+	parked__fini(&parked);
+	profile_builder__free(f.b);
+}
+
+static void threads_that_are_parked(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		check_case(&cases[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(threads_that_are_parked)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
