@@ -93,12 +93,11 @@ static __always_inline bool in_targets(struct task_struct *task, const struct ta
 #define HELPER_NAME "sysprof-"
 
 /*
- * Is the current task a helper process of the collector? Helpers are its children and grandchildren with that name.
+ * Is `task`, the current one, a helper process of the collector? Helpers are its children and grandchildren with that name.
  * COMMAND is a child as well, but under its own name; no other process can match.
  */
-static __noinline bool is_helper(void)
+static __noinline bool is_helper(const struct task_struct *task)
 {
-	const struct task_struct *task = current_task();
 	__u32 mother, grandmother;
 	char name[16] = {};
 
@@ -126,7 +125,7 @@ static __noinline bool is_helper(void)
 static __always_inline bool current_is_wanted(struct task_struct *task,
 					      const struct task_ids *initial, struct task_ids *ours)
 {
-	if (exclude_self && (initial->tgid == self_tgid || is_helper()))
+	if (exclude_self && (initial->tgid == self_tgid || is_helper(task)))
 		return false;
 	if (!pid_namespace_inode)
 		*ours = *initial;

@@ -615,8 +615,8 @@ __attribute__((noinline)) int unwind_step(void)
 }
 
 /*
- * Common frames of the file whose table it is, as long as there are any. UNWIND_STEP_ON; UNWIND_NOT_COMMON: the next one is
- * not; or an end.
+ * Common frames of the file whose table it is, as long as there are any. UNWIND_STEP_ON; UNWIND_NOT_COMMON or
+ * UNWIND_NOT_DESCRIBED: of the next one; or an end.
  */
 static __always_inline int step_by_table(struct scratch *s, const unsigned char *segment,
 					 const struct unwind_table *table)
@@ -629,7 +629,9 @@ static __always_inline int step_by_table(struct scratch *s, const unsigned char 
 					 s->unwind.ip - 1 - s->unwind.mapping.bias, true);
 		__u64 sp = s->unwind.sp;
 
-		if (!rule || unwind_by_common_rule(&s->unwind, rule) != UNWIND_STEP_ON)
+		if (!rule || (rule->cfa == UNWIND_CFA_NONE && rule->ra != UNWIND_RA_INFERRED))
+			return UNWIND_NOT_DESCRIBED;
+		if (unwind_by_common_rule(&s->unwind, rule) != UNWIND_STEP_ON)
 			return UNWIND_NOT_COMMON;
 		if (s->runtimes & RUNTIME_PYTHON && s->unwind.sp > s->next_anchor)
 			note_loop(s->sample.user_frames - 1, sp, s->unwind.sp);
@@ -639,10 +641,11 @@ static __always_inline int step_by_table(struct scratch *s, const unsigned char 
 	return UNWIND_STEP_ON;
 }
 
-/* The same of code without a table. None of these frames is the innermost one. */
+/* A frame without a rule, and those of code without a table. None of them is the innermost one. */
 static __always_inline int step_by_pointer(struct scratch *s, struct notes *n)
 {
-	for (__u32 i = 0; i < FRAMES_A_RUN && s->unwind.mapping.table == UNWIND_NO_TABLE; i++) {
+	for (__u32 i = 0; i < FRAMES_A_RUN && (!i || s->unwind.mapping.table == UNWIND_NO_TABLE);
+	     i++) {
 		__u64 sp = s->unwind.sp, fp = s->unwind.fp;
 
 		if (unwind_by_common_pointer(&s->unwind) != UNWIND_STEP_ON)
@@ -689,12 +692,15 @@ static __always_inline int run_on(const struct scratch *s)
 {
 	if (!unwind_may_be_common(&s->unwind))
 		return UNWIND_NOT_COMMON;
-	if (s->unwind.mapping.table < UNWIND_TABLES)
-		return unwind_run_by_table();
-	if (s->unwind.mapping.table == UNWIND_NO_TABLE && s->unwind.kind == FRAME_POINTER &&
-	    !(s->runtimes & RUNTIME_HOTSPOT))
-		return unwind_run_by_pointer();
-	return UNWIND_NOT_COMMON;
+	if (s->unwind.mapping.table < UNWIND_TABLES) {
+		int end = unwind_run_by_table();
+
+		if (end != UNWIND_NOT_DESCRIBED)
+			return end;
+	} else if (s->unwind.mapping.table != UNWIND_NO_TABLE || s->unwind.kind != FRAME_POINTER) {
+		return UNWIND_NOT_COMMON;
+	}
+	return s->runtimes & RUNTIME_HOTSPOT ? UNWIND_NOT_COMMON : unwind_run_by_pointer();
 }
 
 /*

@@ -45,7 +45,6 @@
 #define UNWIND_FP_STEP_MAX  (1ULL << 20)
 #define UNWIND_SIGNAL_WORDS 17
 #define UNWIND_ADDRESS_BITS 47
-#define UNWIND_FEW_BITS	    3
 #define UNWIND_SWITCHES_MAX 16 /* calls from C to Go and back may nest */
 
 #define UNWIND_CODE_LOWEST  4096
@@ -161,22 +160,30 @@ static __always_inline __u64 unwind_count_on(const unsigned char *segment, __u64
 	return found + (take << bit);
 }
 
-/* How many of the `count` addresses at `offset` are not above `low`; 256 at most. */
+/*
+ * How many of the `count` addresses at `offset` are not above `low`; 256 at most. Most buckets have a few rows: steps that
+ * cannot find any are left out, two or three at a time, since the verifier follows each branch.
+ */
 static __always_inline __u64 unwind_count_rows(const unsigned char *segment, __u64 offset,
 					       __u64 count, __u64 low, bool is_hot)
 {
 	__u64 found = 0;
 
-	/* most buckets have a few rows */
-	if (!is_hot || count >> UNWIND_FEW_BITS) {
-#pragma GCC unroll 6
-		for (int bit = 8; bit >= UNWIND_FEW_BITS; bit--)
-			found = unwind_count_on(segment, offset, count, low, found, bit);
+	if (!is_hot || count >> 6) {
+		found = unwind_count_on(segment, offset, count, low, found, 8);
+		found = unwind_count_on(segment, offset, count, low, found, 7);
+		found = unwind_count_on(segment, offset, count, low, found, 6);
 	}
-#pragma GCC unroll 3
-	for (int bit = UNWIND_FEW_BITS - 1; bit >= 0; bit--)
-		found = unwind_count_on(segment, offset, count, low, found, bit);
-	return found;
+	if (!is_hot || count >> 4) {
+		found = unwind_count_on(segment, offset, count, low, found, 5);
+		found = unwind_count_on(segment, offset, count, low, found, 4);
+	}
+	if (!is_hot || count >> 2) {
+		found = unwind_count_on(segment, offset, count, low, found, 3);
+		found = unwind_count_on(segment, offset, count, low, found, 2);
+	}
+	found = unwind_count_on(segment, offset, count, low, found, 1);
+	return unwind_count_on(segment, offset, count, low, found, 0);
 }
 
 /* Of an ELF virtual address within the table's buckets. */
@@ -477,7 +484,8 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 
 /* ---- common frames --------------------------------------------------------------------------- */
 
-#define UNWIND_NOT_COMMON (-3) /* not an end: unwind_to_caller() finds this caller */
+#define UNWIND_NOT_COMMON    (-3) /* not an end: unwind_to_caller() finds this caller */
+#define UNWIND_NOT_DESCRIBED (-4) /* not an end: there is no rule, by the table */
 
 static __always_inline bool unwind_window_has(const struct unwind_state *s, __u64 address)
 {
@@ -566,13 +574,14 @@ static __always_inline int unwind_by_common_rule(struct unwind_state *s,
 }
 
 /*
- * The same for a frame in code without a table whose callee was found by the frame pointer too.
+ * The same for a frame that has no rule: in a file whose table has none and does not say that one was looked for, or in code
+ * without a table, if its callee was found by the frame pointer too.
  */
 static __always_inline int unwind_by_common_pointer(struct unwind_state *s)
 {
 	__u64 fp = s->fp, below, ra;
 
-	if (!fp || (fp & 7) || fp < s->sp || fp - s->sp > UNWIND_FP_STEP_MAX)
+	if (s->fp_lost || !fp || (fp & 7) || fp < s->sp || fp - s->sp > UNWIND_FP_STEP_MAX)
 		return UNWIND_NOT_COMMON;
 	if (fp < s->window_start || fp + 16 > s->window_end) {
 		if (unwind_find_pair(s, fp))

@@ -180,7 +180,6 @@ static void pointers(void **state)
 		if (!(i & 1023))
 			random_stack();
 		random_state(&first);
-		first.state.fp_lost = false; /* the callee was found by it */
 		common = whole = first;
 		step = unwind_by_common_pointer(&common.state);
 		if (step != UNWIND_STEP_ON) {
