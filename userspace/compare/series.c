@@ -197,6 +197,8 @@ struct counting {
 	uint32_t *order; /* the cells by slot */
 	size_t *starts;	 /* by slot, and one more */
 	uint64_t *ticks; /* by node */
+	uint32_t *number; /* by node: which function it counts for, 0: none, or it is above it once more */
+	double *sums;	  /* by function */
 };
 
 static size_t slot_of(const struct counting *c, const struct merged_cell *cell)
@@ -226,6 +228,7 @@ static void count_slot(struct counting *c, size_t slot)
 	size_t at = c->first_slot + slot;
 
 	memset(c->ticks, 0, s->m->nodes.count * sizeof(*c->ticks));
+	memset(c->sums, 0, s->count * sizeof(*c->sums));
 	for (size_t i = c->starts[slot]; i < c->starts[slot + 1]; i++) {
 		const struct merged_cell *cell = &c->file->cells.data[c->order[i]];
 		uint32_t node = KEY_NODE(cell->key);
@@ -236,26 +239,25 @@ static void count_slot(struct counting *c, size_t slot)
 				(double)cell->ticks;
 	}
 	for (size_t i = s->m->nodes.count; i-- > 1;) {
-		uint32_t number;
-
 		if (!c->ticks[i])
 			continue;
 		c->ticks[nodes[i].parent] += c->ticks[i];
-		number = s->outermost[i] ? s->number_of[nodes[i].function] : 0;
-		if (number)
-			s->functions[number].total_slots[c->side][at] += (double)c->ticks[i];
+		c->sums[c->number[i]] += (double)c->ticks[i];
 	}
+	for (size_t i = 1; i < s->count; i++)
+		s->functions[i].total_slots[c->side][at] = c->sums[i];
 	s->functions[0].total_slots[c->side][at] = (double)c->ticks[MERGED_ROOT];
 	s->side[c->side].ticks[at] = (double)c->ticks[MERGED_ROOT];
 }
 
 static int count_file(struct series *s, const struct merged_file *file, size_t first_slot,
-		      uint32_t shift)
+		      uint32_t shift, uint32_t *number)
 {
-	struct counting c = {.s = s, .file = file, .side = file->facts.side};
+	struct counting c = {.s = s, .file = file, .side = file->facts.side, .number = number};
 	_cleanup_free_ uint32_t *order = NULL;
 	_cleanup_free_ size_t *starts = NULL;
 	_cleanup_free_ uint64_t *ticks = NULL;
+	_cleanup_free_ double *sums = NULL;
 
 	c.first_slot = first_slot;
 	c.slots = slots_of(s, file, shift);
@@ -263,7 +265,8 @@ static int count_file(struct series *s, const struct merged_file *file, size_t f
 	c.order = order = malloc((file->cells.count + 1) * sizeof(*order));
 	c.starts = starts = calloc(c.slots + 2, sizeof(*starts));
 	c.ticks = ticks = malloc(s->m->nodes.count * sizeof(*ticks));
-	if (!order || !starts || !ticks)
+	c.sums = sums = malloc(s->count * sizeof(*sums));
+	if (!order || !starts || !ticks || !sums)
 		return -ENOMEM;
 	order_cells(&c);
 	for (size_t i = 0; i < c.slots; i++)
@@ -273,13 +276,17 @@ static int count_file(struct series *s, const struct merged_file *file, size_t f
 
 static int count_files(struct series *s, uint32_t shift)
 {
+	_cleanup_free_ uint32_t *number = calloc(s->m->nodes.count, sizeof(*number));
 	size_t next[COMPARE_SIDES] = {0};
-	int err = 0;
+	int err = number ? 0 : -ENOMEM;
 
+	for (size_t i = 1; i < s->m->nodes.count && !err; i++)
+		if (s->outermost[i])
+			number[i] = s->number_of[s->m->nodes.data[i].function];
 	for (size_t i = 0; i < s->m->files.count && !err; i++) {
 		const struct merged_file *file = &s->m->files.data[i];
 
-		err = count_file(s, file, next[file->facts.side], shift);
+		err = count_file(s, file, next[file->facts.side], shift, number);
 		next[file->facts.side] += slots_of(s, file, shift);
 	}
 	return err;
