@@ -254,7 +254,7 @@ export function differenceDetails(difference) {
     section('OLD', side('old')), section('NEW', side('new')),
     section('Smallest change that would have been found in 9 of 10 cases', [['of the whole', part(d.total)], ['of a function of 5 %', part(d.function_5_percent)], ['of one of 1 %', part(d.function_1_percent)]]),
     section('Method', [
-      ['noise of runs', all.runs_measured ? 'measured by the files' : `${(100 * all.run_noise).toFixed(1)} %, ${all.run_noise_assumed ? 'assumed' : 'as given'}`],
+      ['noise of runs', all.runs_measured ? 'measured by the files' : `${(100 * all.run_noise).toFixed(1)} %, ${all.run_noise_assumed ? 'assumed' : all.run_noise_files ? 'measured by the files of one side' : 'as given'}`],
       ['colours', 'tested differences of functions, false discovery rate 5 %; grey: not proved'],
     ]),
     section('Files', all.files.map((f) => [clean(f.path), `${f.side.toUpperCase()}, ${plural(f.samples, 'sample')}`])),

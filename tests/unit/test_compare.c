@@ -311,15 +311,16 @@ struct trial {
 
 static const struct compare_options sampling_only = {.view = COMPARE_SHARE, .run_noise = 0};
 
-static struct trial compare(const struct program *old, const struct program *new, size_t files,
-			    const struct recording *r, const struct compare_options *options)
+static struct trial compare_files(const struct program *old, const struct program *new,
+				  const size_t files[COMPARE_SIDES], const struct recording *r,
+				  const struct compare_options *options)
 {
 	struct trial t = {.c = comparison__new()};
 	struct failure failure = {};
 
 	assert_non_null(t.c);
 	for (int side = 0; side < COMPARE_SIDES; side++)
-		for (size_t i = 0; i < files; i++) {
+		for (size_t i = 0; i < files[side]; i++) {
 			struct fixture f;
 			const struct profile *p = record(&f, side ? new : old, r);
 
@@ -331,6 +332,14 @@ static struct trial compare(const struct program *old, const struct program *new
 	if (comparison__finish(t.c, options, &t.result, &failure))
 		fail_msg("%s", failure.what);
 	return t;
+}
+
+static struct trial compare(const struct program *old, const struct program *new, size_t files,
+			    const struct recording *r, const struct compare_options *options)
+{
+	const size_t both[COMPARE_SIDES] = {files, files};
+
+	return compare_files(old, new, both, r, options);
 }
 
 static const struct compare_test *test_of(const struct trial *t, const char *function)
@@ -395,6 +404,38 @@ static void test_no_false_alarms(void **state)
 		found[0], found[1], found[2], found[3], found[4]);
 	assert_true(found[0] <= 10 && found[1] <= 10 && found[2] <= 50 && found[3] <= 5 &&
 		    found[4] <= 5);
+}
+
+/* Six files of OLD, one or two of NEW: the noise of runs is measured by the six. */
+static void test_noise_of_one_side(void **state)
+{
+	const struct compare_options views[] = {{.view = COMPARE_SECOND, .run_noise = -1},
+						{.view = COMPARE_SHARE, .run_noise = -1}};
+	const struct recording noisy = {.samples = 2000, .noise = 0.08};
+	const struct program slow = changed("main;run;parse;header", 4);
+	unsigned int alarms_of[2] = {0}, found[2] = {0};
+	double noise[2] = {0};
+
+	(void)state;
+	random_state = 1804289383;
+	for (int view = 0; view < 2; view++)
+		for (unsigned int i = 0; i < 100; i++) {
+			const size_t files[] = {6, 1 + i % 2};
+			struct trial t = compare_files(&base, &base, files, &noisy, &views[view]);
+
+			assert_true(!t.result->noise_assumed && t.result->noise_files == 6);
+			noise[view] += t.result->run_noise / 100;
+			alarms_of[view] += has_alarm(&t);
+			comparison__free(t.c);
+			t = compare_files(&base, &slow, files, &noisy, &views[view]);
+			found[view] += row_of(&t, "header") != NULL;
+			comparison__free(t.c);
+		}
+	print_message(
+		"noise measured on one side: %.3f and %.3f, alarms %u and %u of 100, four times "
+		"as slow found in %u and %u\n",
+		noise[0], noise[1], alarms_of[0], alarms_of[1], found[0], found[1]);
+	assert_true(alarms_of[0] <= 5 && alarms_of[1] <= 5 && found[0] >= 80 && found[1] >= 90);
 }
 
 /* How many of the cases find `function` slower, and nothing else but its like. */
@@ -681,6 +722,7 @@ int main(void)
 		cmocka_unit_test(test_welch),
 		cmocka_unit_test(test_false_discoveries),
 		cmocka_unit_test(test_no_false_alarms),
+		cmocka_unit_test(test_noise_of_one_side),
 		cmocka_unit_test(test_planted_changes),
 		cmocka_unit_test(test_moved),
 		cmocka_unit_test(test_one_large_change),

@@ -107,7 +107,7 @@ const struct command cmd_diff = {
 		"      --view VIEW      share (of the samples), second (CPU time per second), run (CPU time per file) or\n"
 		"                       auto: run if each file is a whole COMMAND, else second, or share without times\n"
 		"      --run-noise SHARE  how much one run differs from the next, with fewer than three files a side;\n"
-		"                       default: 10%\n"
+		"                       default: by the files of the other side if three or more, else 10%\n"
 		"      --fail-if RULE   'total > 2%' or 'function NAME > 5%'; NAME may have * and ?\n"
 		"      --top N          number of rows, default: 20\n"
 		"      --json           print JSON (docs/diff.schema.json)\n"

@@ -269,6 +269,22 @@ static void set_doubts(struct compare_result *r)
 	}
 }
 
+/* The files of one side may be enough to measure it. */
+static int measure_run_noise(struct comparison *c)
+{
+	struct compare_result *r = &c->result;
+	enum compare_side side = r->side[COMPARE_NEW].files > r->side[COMPARE_OLD].files;
+
+	c->noise_freedom = INFINITY;
+	if (r->runs_measured || c->options.run_noise >= 0 || r->side[side].files < COMPARE_RUNS_MIN)
+		return 0;
+	r->noise_files = r->side[side].files;
+	r->noise_assumed = false;
+	/* half of it, since both sides have the same one */
+	c->noise_freedom = (double)(r->noise_files - 1) / 2;
+	return comparison__measure_noise(c, side, &r->run_noise);
+}
+
 static void set_run_noise(struct comparison *c)
 {
 	struct compare_result *r = &c->result;
@@ -341,7 +357,9 @@ static int compare(struct comparison *c, struct failure *failure)
 	if (series__init(&c->series, &c->merged))
 		return -ENOMEM;
 	set_run_noise(c);
-	err = check_functions(c, failure);
+	err = measure_run_noise(c);
+	if (!err)
+		err = check_functions(c, failure);
 	if (!err)
 		err = comparison__test(c);
 	c->result.tests = c->tests.data;

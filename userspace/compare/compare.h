@@ -139,8 +139,9 @@ struct compare_result {
 	enum compare_view view;
 	double level; /* of false discoveries, and outside of an interval: COMPARE_LEVEL ÷ looks */
 	bool runs_measured; /* the variance is that of the files of a side */
-	double run_noise;   /* else: what is assumed of a run */
-	bool noise_assumed; /* and it was not given */
+	double run_noise;   /* else: what is taken as that of a run … */
+	bool noise_assumed; /* … since nothing is known of it; or by … */
+	size_t noise_files; /* … so many files of the side that has more of them; 0: it was given */
 	double reference; /* share of OLD's samples whose code is taken as unchanged; 1 except in the share view */
 	struct compare_side_sum side[COMPARE_SIDES];
 	double doubt

@@ -14,11 +14,18 @@ struct comparison {
 		[COMPARE_SIDES]; /* what all ticks of a side are in the view, per file, pooled */
 	double reference; /* result.reference: all amounts of the share view are multiplied by it */
 	VEC(struct compare_test) tests;
-	double own_scale; /* the weight of a test of own code is that times its share */
+	double noise_freedom; /* of the noise of runs; INFINITY: it is given or assumed */
+	double own_scale;     /* the weight of a test of own code is that times its share */
 	uint32_t *total_test, *self_test; /* by number in series: of `tests`; 0: none */
 	VEC(struct compare_row) rows;
 	struct compare_result result;
 };
+
+/*
+ * tests.c: the relative standard deviation of a run, by the files of a side: of the whole, or of the shares of functions beyond what
+ * sampling does to them, whichever is larger.
+ */
+int comparison__measure_noise(const struct comparison *c, enum compare_side side, double *noise);
 
 /* tests.c: the tests of all functions, and what the share view takes as unchanged. 0 or -ENOMEM. */
 int comparison__test(struct comparison *c);

@@ -174,6 +174,7 @@ int compare_write_json(const struct compare_output *o, FILE *out)
 	json_key_bool(&w, "runs_measured", r->runs_measured);
 	key_number(&w, "run_noise", r->run_noise);
 	json_key_bool(&w, "run_noise_assumed", r->noise_assumed);
+	json_key_uint(&w, "run_noise_files", r->noise_files);
 	key_number(&w, "reference", r->reference);
 	json_key_bool(&w, "refused", r->refused);
 	write_detectable(&w, r);

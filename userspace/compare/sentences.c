@@ -247,6 +247,9 @@ void compare_noise_sentence(const struct compare_output *o, char text[SENTENCE_S
 	if (r->runs_measured)
 		snprintf(text, SENTENCE_SIZE, "measured, by %zu and %zu files",
 			 r->side[COMPARE_OLD].files, r->side[COMPARE_NEW].files);
+	else if (r->noise_files)
+		snprintf(text, SENTENCE_SIZE, "%.1f %%, measured by the %zu files of one side",
+			 100 * r->run_noise, r->noise_files);
 	else if (r->noise_assumed)
 		snprintf(
 			text, SENTENCE_SIZE,

@@ -197,8 +197,9 @@ struct counting {
 	uint32_t *order; /* the cells by slot */
 	size_t *starts;	 /* by slot, and one more */
 	uint64_t *ticks; /* by node */
-	uint32_t *number; /* by node: which function it counts for, 0: none, or it is above it once more */
-	double *sums;	  /* by function */
+	uint32_t *
+		number; /* by node: which function it counts for, 0: none, or it is above it once more */
+	double *sums; /* by function */
 };
 
 static size_t slot_of(const struct counting *c, const struct merged_cell *cell)

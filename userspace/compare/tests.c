@@ -21,6 +21,8 @@
 #define ITS_OWN	      0.5  /* of a difference, that is not explained by what others took */
 #define REFERENCE_MIN 0.5  /* of the samples of either side have to be in unchanged code */
 #define CHANGED_MAX   64
+#define NOISE_SHARE                                                                                \
+	0.01 /* of the samples: by the functions that have so much, noise of runs is measured */
 
 /* Ticks that are compared. */
 struct quantity {
@@ -178,6 +180,83 @@ static double noisy_ticks(const struct comparison *c, const struct quantity *q,
 	       unchanged * unchanged / (double)c->series.side[side].unchanged_sum;
 }
 
+struct spread {
+	double mean, variance; /* of one value */
+};
+
+static struct spread spread_of(const double *values, size_t count)
+{
+	struct spread s = {0, 0};
+
+	for (size_t i = 0; i < count; i++)
+		s.mean += values[i] / (double)count;
+	for (size_t i = 0; i < count; i++)
+		s.variance += pow(values[i] - s.mean, 2) / (double)(count - 1);
+	return s;
+}
+
+/* By file of a side, the sum of what is by slot. */
+static void sum_files(const struct series_side *side, const double *slots, double *sums)
+{
+	size_t file = 0;
+
+	sums[0] = 0;
+	for (size_t i = 0; i < side->slots; i++) {
+		if (i && side->file[i] != side->file[i - 1])
+			sums[++file] = 0;
+		sums[file] += slots[i];
+	}
+}
+
+/* The variance of functions' shares beyond that of samples, ÷ what a noise of 1 would make it. */
+static double share_noise(const struct comparison *c, enum compare_side which, const double *ticks,
+			  double *part)
+{
+	const struct series_side *side = &c->series.side[which];
+	double variance = 0, size = 0;
+
+	for (size_t i = 1; i < c->series.count; i++) {
+		const struct series_function *f = &c->series.functions[i];
+		struct spread s;
+		double samples = 0;
+
+		if ((double)f->self[which] < NOISE_SHARE * (double)side->tick_sum)
+			continue;
+		sum_files(side, f->self_slots[which], part);
+		for (size_t j = 0; j < side->files; j++) {
+			part[j] /= ticks[j];
+			samples += 1 / ticks[j] / (double)side->files;
+		}
+		s = spread_of(part, side->files);
+		variance += s.variance - s.mean * (1 - s.mean) * samples;
+		size += s.mean * (1 - s.mean);
+	}
+	return size > 0 ? fmax(variance / size, 0) : 0;
+}
+
+int comparison__measure_noise(const struct comparison *c, enum compare_side which, double *noise)
+{
+	const struct series_side *side = &c->series.side[which];
+	_cleanup_free_ double *ticks = calloc(2 * side->files + 1, sizeof(*ticks));
+	double whole = 0, parts;
+	struct spread s;
+	size_t count = 0;
+
+	if (!ticks)
+		return -ENOMEM;
+	sum_files(side, side->ticks, ticks);
+	parts = share_noise(c, which, ticks, ticks + side->files);
+	for (size_t i = 0; i < c->merged.files.count && c->result.view != COMPARE_SHARE; i++)
+		if (c->merged.files.data[i].facts.side == which)
+			ticks[count++] = amount_of_file(c, &c->merged.files.data[i].facts);
+	if (count) {
+		s = spread_of(ticks, count);
+		whole = s.variance / (s.mean * s.mean);
+	}
+	*noise = sqrt(fmax(whole, parts));
+	return 0;
+}
+
 /* All files of a side as one, and what is assumed of runs. */
 static struct estimate estimate_pooled(const struct comparison *c, const struct quantity *q,
 				       enum compare_side which)
@@ -197,8 +276,10 @@ static struct estimate estimate_pooled(const struct comparison *c, const struct 
 	e.variance *= amount * amount;
 	of_runs = pow(c->result.run_noise * amount / whole, 2) * noisy_ticks(c, q, which) *
 		  (double)side->tick_sum / (double)side->files;
-	if (e.variance > 0)
-		e.freedom *= pow((e.variance + of_runs) / e.variance, 2);
+	e.freedom = pow(e.variance + of_runs, 2) /
+		    (e.variance * e.variance / e.freedom + of_runs * of_runs / c->noise_freedom);
+	if (isnan(e.freedom)) /* without any variance */
+		e.freedom = INFINITY;
 	e.variance += of_runs;
 	return e;
 }
