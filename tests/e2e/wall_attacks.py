@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 300
+"""record --wall and programs that make it hard: very many threads, brief ones, stopped ones, memory that does not come."""
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import libe2e as e
+from libgo import pprof
+
+NS = 1000000000
+
+
+def need_visits():
+    e.need_root()
+    features = json.loads(e.sysprof("check", "--json").out)["features"]
+    if not [f for f in features if f["name"] == "visits" and f["available"]]:
+        raise e.Skip("this kernel has no visits")
+
+
+def report(path, by):
+    return json.loads(e.sysprof("report", path, "--wall", "--parked", "--by", by, "--json", "--top", 100000).out)
+
+
+def check_books(path):
+    """All looks have a result, and the time of all threads is divided."""
+    states, threads = report(path, "state"), report(path, "thread")["rows"]
+    v = states["visits"]
+    rest = ("unchanged", "running", "walked", "moved", "gone", "no-room", "too-many", "left")
+    assert v["looks"] == sum(v[line] for line in rest), v
+    assert sum(row["ns"] for row in states["rows"]) + states["unvisited_ns"] == states["lived_ns"]
+    for row in threads:
+        assert sum(row[key + "_ns"] for key in ("running", "runnable", "blocked", "unvisited")) == row["ns"], row
+        assert sum(row["states"].values()) == row["runnable_ns"] + row["blocked_ns"], row
+    return v, threads
+
+
+def recorded(*args, timeout=60):
+    path = e.scratch("attack.sysprof")
+    result = e.record("--wall", "-o", path, *args, timeout=timeout)
+    return path, result
+
+
+def comm_of(pid):
+    with open(f"/proc/{pid}/comm", encoding="utf-8") as f:
+        return f.read().strip()
+
+
+def room_for_threads():
+    """As many as leave a quarter of the machine's numbers to others."""
+    with open("/proc/sys/kernel/pid_max", encoding="utf-8") as f, open("/proc/sys/kernel/threads-max", encoding="utf-8") as g, \
+            open("/proc/loadavg", encoding="utf-8") as h:
+        return min(int(f.read()), int(g.read())) * 3 // 4 - int(h.read().split()[3].split("/")[1])
+
+
+def test_fifty_thousand_threads():
+    """Or as many as there may be. The budget holds: visits become fewer, and all threads are in the account."""
+    need_visits()
+    with e.Background(e.fixture("idlers"), min(50000, room_for_threads()), 60) as target:
+        started = int(target.p.stdout.readline().split()[1])
+        if started < 5000:
+            raise e.Skip(f"no more than {started} threads here")
+        path, result = recorded("-d", 8, "-p", target.pid, timeout=120)
+        target.p.kill()
+    v, rows = check_books(path)
+    assert 0 < v["made"] < v["due"] / 2, v
+    # half a percent, and what may be ahead: 60 ms and the last visit
+    assert v["cpu_ns"] <= 8 * 0.005 * NS + 0.3 * NS + started * 20000, (v, started)
+    assert len(rows) >= 0.95 * min(started, 16384), (len(rows), started)
+    assert result.seconds < 60, result
+
+
+def test_threads_that_come_and_go():
+    """A thousand a second: the books add up, and the process's own CPU time is in the account of its samples."""
+    need_visits()
+    path, _ = recorded("--wall-cpu", "10%", "--", e.fixture("storm"), "-g", "1000", "thread", "3000", "200", e.scratch("log"))
+    check_books(path)
+    with open(e.scratch("log"), encoding="utf-8") as f:
+        assert len([line for line in f if line.startswith("task ")]) == 3000
+
+
+def test_pages_of_a_userfaultfd():
+    """Reading such a page fails at once: nothing hangs, the thread is in the account, its stack is cut."""
+    need_visits()
+    with e.Background(e.fixture("foreignstack"), "-u") as target:
+        time.sleep(0.3)
+        if target.p.poll() is not None:
+            raise e.Skip("no userfaultfd")
+        e.wait_for(lambda: comm_of(target.pid) == "foreign", what="the target")
+        path, result = recorded("--wall-cpu", "10%", "-d", 2, "-p", target.pid)
+    v, rows = check_books(path)
+    assert result.seconds < 10 and not v["left"], (result, v)
+    (row,) = rows
+    assert row["blocked_ns"] > 1.8 * NS, row
+
+
+@contextlib.contextmanager
+def quota_group(microseconds):
+    """A control group whose programs may use so many microseconds of each 100 ms of CPU time; yields its directory."""
+    name = f"sysprof-wall-{os.getpid()}"
+    for top, files in (("/sys/fs/cgroup/cpu", {"cpu.cfs_quota_us": str(microseconds)}), ("/sys/fs/cgroup", {"cpu.max": f"{microseconds} 100000"})):
+        path = os.path.join(top, name)
+        try:
+            os.mkdir(path)
+        except OSError:
+            continue
+        try:
+            if not all(os.path.exists(os.path.join(path, file)) for file in files):
+                continue
+            for file, text in files.items():
+                with open(os.path.join(path, file), "w", encoding="utf-8") as f:
+                    f.write(text)
+            yield path
+            return
+        finally:
+            e.wait_for(lambda path=path: removed(path), 20, "the end of " + path)
+    raise e.Skip("no control group with a CPU quota can be made here")
+
+
+def removed(path):
+    try:
+        os.rmdir(path)
+    except OSError:
+        return False
+    return True
+
+
+def stat_of(group):
+    """Throttled time, ns."""
+    with open(os.path.join(group, "cpu.stat"), encoding="utf-8") as f:
+        stat = dict(line.split() for line in f)
+    return int(stat["throttled_time"]) if "throttled_time" in stat else int(stat["throttled_usec"]) * 1000
+
+
+def test_a_throttled_group():
+    """A tenth of a CPU: the rest of the time the program is throttled, as its group says."""
+    need_visits()
+    with quota_group(10000) as group:
+        command = f'echo $$ > {group}/cgroup.procs && exec {e.fixture("chain")} 20'
+        with e.Background("/bin/sh", "-c", command) as target:
+            e.wait_for(lambda: comm_of(target.pid) == "chain", what="the target")
+            time.sleep(0.5)
+            before = stat_of(group)
+            path, _ = recorded("--wall-cpu", "10%", "-d", 4, "-p", target.pid)
+            throttled = stat_of(group) - before
+            target.p.kill()
+            target.p.wait()
+        _, rows = check_books(path)
+        (row,) = [row for row in rows if row["thread"] == "chain"]
+        waited = row["states"].get("throttled", 0) + row["states"].get("runnable", 0)
+        assert 0.2 * NS < row["running_ns"] < 1.2 * NS, row
+        assert waited > 0.7 * row["ns"], row
+        # the recording is a part of the time between the two looks at the group
+        assert row["states"].get("throttled", 0) <= throttled * 1.05, (row, throttled)
+
+
+def test_stopped_by_a_signal():
+    """It is neither woken nor continued."""
+    need_visits()
+    with e.Background(e.fixture("waits"), 20) as target:
+        e.wait_for(lambda: len(os.listdir(f"/proc/{target.pid}/task")) >= 9, what="the threads")
+        target.p.send_signal(signal.SIGSTOP)
+        path, _ = recorded("--wall-cpu", "10%", "--no-inherit", "-d", 2, "-p", target.pid)
+        with open(f"/proc/{target.pid}/stat", encoding="utf-8") as f:
+            assert f.read().rsplit(") ", 1)[1][0] == "T"
+    _, rows = check_books(path)
+    stopped = [row for row in rows if row["process"] == "waits" and row["states"].get("stopped", 0) > 1.8 * NS]
+    assert len(stopped) >= 8, rows
+
+
+PTRACE_ATTACH, PTRACE_DETACH = 16, 17
+
+
+def test_stopped_by_a_debugger():
+    need_visits()
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long] * 4
+    with e.Background(e.fixture("chain"), 20) as target:
+        assert libc.ptrace(PTRACE_ATTACH, target.pid, 0, 0) == 0, os.strerror(ctypes.get_errno())
+        os.waitpid(target.pid, 0)
+        path, _ = recorded("--wall-cpu", "10%", "-d", 1.5, "-p", target.pid)
+        libc.ptrace(PTRACE_DETACH, target.pid, 0, 0)
+    _, rows = check_books(path)
+    assert [row for row in rows if row["states"].get("stopped", 0) > 1.3 * NS], rows
+
+
+SPAWNS = """
+import os, sys, time
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    os.waitpid(os.posix_spawn("/bin/true", ["true"], os.environ), 0)
+"""
+
+
+def test_vfork_and_execve():
+    """Parents that lent their memory, processes that become others in the middle of a visit."""
+    need_visits()
+    path, _ = recorded("--wall=1000", "--wall-cpu", "20%", "--", sys.executable, "-c", SPAWNS)
+    _, rows = check_books(path)
+    assert [row for row in rows if row["thread"].startswith("python") and row["ns"] > 2.5 * NS], rows
+    assert "wall" in pprof("-raw", pprof_of(path))
+
+
+def pprof_of(path):
+    out = e.scratch("attack.pb.gz")
+    e.sysprof("convert", path, "-o", out)
+    return out
+
+
+def test_a_thread_of_a_tid_that_executes():
+    """-t: its time before and after, under the number that it gets."""
+    need_visits()
+    with e.Background(e.fixture("thread_exec"), "-s", e.fixture("loop"), "2") as target:
+        tids = [int(target.p.stdout.readline().split()[1]) for _ in range(3)]  # of the process, of both threads
+        path = e.scratch("exec.sysprof")
+        with e.Background(e.SYSPROF, "record", "--wall", "--wall-cpu", "10%", "-d", 3, "-t", tids[2], "-o", path, stderr=subprocess.DEVNULL) as recorder:
+            time.sleep(1)
+            target.p.send_signal(signal.SIGUSR1)
+            recorder.finish(timeout=60, check=0)
+    _, rows = check_books(path)
+    assert [row for row in rows if row["ns"] > 0.5 * NS and row["blocked_ns"] > 0.4 * NS], rows
+    assert [row for row in rows if row["process"] == "loop" and row["running_ns"] > 0.3 * NS], rows
+
+
+e.main(globals())
