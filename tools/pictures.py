@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""pictures.py [BUILD]: makes docs/pictures/page-*.png, as root, with python3, node, clang and chromium.
+"""pictures.py [BUILD [NAME…]]: makes docs/pictures/page-*.png, as root, with python3, node, clang and chromium.
 
-It records the three at once for ten seconds, writes the page of .html, and looks at it in headless Chromium.
+It records the three at once for ten seconds, writes the page of .html, and looks at it in headless Chromium; for
+page-compare.png it compares the two versions of docs/examples/orders.c.
 """
 import os
 import subprocess
@@ -63,13 +64,15 @@ PICTURES = {
     "heat": ("view=heat&threads=THREAD&time=3000000-3460000", True, 1280, 800, ""),
 }
 
+COMPARED = {"compare": ("", False, 1280, 640, "hover('find_discount')")}
+
 HELPERS = """
 const choose = (name) => page.change({fn: [...Array(page.profile.functionName.length).keys()].find((f) => page.profile.nameOf(f) === name) ?? -1});
 const hover = (name) => {
   const f = page.pictures().flame, at = f.surface.canvas.getBoundingClientRect();
   for (let i = 1; i < f.tree.count; i++) {
     const box = f.tree.fn[i] >= 0 && page.profile.nameOf(f.tree.fn[i]) === name && f.boxOf(i);
-    if (!box || box.w < 100) continue;
+    if (!box || box.w < 50) continue;
     f.surface.canvas.dispatchEvent(new PointerEvent('pointermove', {clientX: at.left + box.x + 40, clientY: at.top + box.y + 8, bubbles: true}));
     return;
   }
@@ -86,14 +89,30 @@ def record(folder):
     return os.path.join(folder, "page.sysprof")
 
 
+def compare(folder):
+    source, path = os.path.join(TOP, "docs", "examples", "orders.c"), os.path.join(folder, "compared.html")
+    for name, flags in ("old", []), ("new", ["-DNEW"]):
+        subprocess.run(["cc", "-O1", "-g", *flags, "-o", os.path.join(folder, name), source], check=True)
+    subprocess.run([os.path.join(BUILD, "sysprof"), "compare", "--view", "share", "-n", "8", "-o", path, "--",
+                    os.path.join(folder, "old"), "---", os.path.join(folder, "new")], check=True)
+    return path
+
+
+def convert(folder):
+    path = os.path.join(folder, "page.html")
+    subprocess.run([os.path.join(BUILD, "sysprof"), "convert", record(folder), "-o", path], check=True)
+    return path
+
+
 def take(browser, path, name, fragment, dark, width, height, script):
     page = browser.page("about:blank")
     page.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
     page.dark(dark)
     page.call("Page.navigate", url="file://" + path)
     page.wait("document.documentElement.dataset.ready === 'yes'")
-    thread = page.evaluate("page.profile.threads.filter((t) => page.profile.threadName(t) === 'python3').sort((a, b) => b.cpu - a.cpu)[0].number")
-    fragment = fragment.replace("THREAD", str(thread))
+    if "THREAD" in fragment:
+        thread = page.evaluate("page.profile.threads.filter((t) => page.profile.threadName(t) === 'python3').sort((a, b) => b.cpu - a.cpu)[0].number")
+        fragment = fragment.replace("THREAD", str(thread))
     page.evaluate(f"location.hash = {fragment!r}; new Promise((r) => setTimeout(r, 300))")
     page.evaluate(f"{{ {HELPERS} {script}; }} new Promise((r) => setTimeout(r, 300))")
     picture = os.path.join(TOP, "docs", "pictures", f"page-{name}.png")
@@ -111,11 +130,14 @@ def take(browser, path, name, fragment, dark, width, height, script):
 def main():
     os.makedirs(os.path.join(TOP, "docs", "pictures"), exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="pictures-") as folder:
-        page = os.path.join(folder, "page.html")
-        subprocess.run([os.path.join(BUILD, "sysprof"), "convert", record(folder), "-o", page], check=True)
-        with libbrowser.Browser() as browser:
-            for name, rest in PICTURES.items():
-                take(browser, page, name, *rest)
+        for make, pictures in (convert, PICTURES), (compare, COMPARED):
+            wanted = {name: rest for name, rest in pictures.items() if name in sys.argv[2:] or not sys.argv[2:]}
+            if not wanted:
+                continue
+            path = make(folder)
+            with libbrowser.Browser() as browser:
+                for name, rest in wanted.items():
+                    take(browser, path, name, *rest)
 
 
 main()

@@ -29,11 +29,11 @@ def browser():
 
 
 def compared(path, *words):
-    """The comparison as JSON, and the same in the format of `path`."""
-    found = json.loads(sysprof("diff", "--json", *words, check=0).out)
-    done = sysprof("diff", "-o", path, *words, check=0)
-    assert not done.out, done.out
-    return found
+    """The comparison as JSON, and the same in the format of `path`. What is printed does not depend on the latter."""
+    printed = sysprof("diff", "--json", *words, check=0).out
+    assert sysprof("diff", "--json", "-o", path, *words, check=0).out == printed
+    assert sysprof("diff", "-o", path, *words, check=0).out == sysprof("diff", *words, check=0).out
+    return json.loads(printed)
 
 
 def open_page(path, fragment=""):

@@ -160,13 +160,10 @@ static int add_files(struct comparison *c, const struct diffing *arguments, stru
 	return err;
 }
 
-static int write_to(FILE *out, const struct diffing *arguments, const struct compare_output *output)
+/* `path`: that of the report; "": it has none. */
+static int write_report(FILE *out, const struct diffing *arguments, const char *path,
+			const struct compare_output *output)
 {
-	const char *path = arguments->output ? arguments->output : "";
-	const struct exporter *format = diffing__profile_format(arguments->output);
-
-	if (format && arguments->format == DIFF_TEXT)
-		return diffing__write_profile(format, output, path, out);
 	if (arguments->format == DIFF_JSON || has_suffix(path, ".json"))
 		return compare_write_json(output, out);
 	if (arguments->format == DIFF_MARKDOWN || has_suffix(path, ".md"))
@@ -174,24 +171,35 @@ static int write_to(FILE *out, const struct diffing *arguments, const struct com
 	return compare_write_text(output, out);
 }
 
-static int write_output(const struct diffing *arguments, const struct compare_output *output)
+static int write_file(const struct diffing *arguments, const struct exporter *format,
+		      const struct compare_output *output)
 {
 	struct output_file *file;
-	int err;
+	int err = output_file__open(arguments->output, &file);
+	FILE *out;
 
-	if (!arguments->output) {
-		err = write_to(stdout, arguments, output);
-		return !err && (fflush(stdout) || ferror(stdout)) ? -EIO : err;
-	}
-	err = output_file__open(arguments->output, &file);
 	if (err)
 		return err;
-	err = write_to(output_file__stream(file), arguments, output);
+	out = output_file__stream(file);
+	err = format ? diffing__write_profile(format, output, arguments->output, out)
+		     : write_report(out, arguments, arguments->output, output);
 	if (err) {
 		output_file__abort(file);
 		return err;
 	}
 	return output_file__commit(file);
+}
+
+/* If OUT is a profile, the report is printed as well. */
+static int write_output(const struct diffing *arguments, const struct compare_output *output)
+{
+	const struct exporter *format = diffing__profile_format(arguments->output);
+	int err = arguments->output ? write_file(arguments, format, output) : 0;
+
+	if (err || (arguments->output && !format))
+		return err;
+	err = write_report(stdout, arguments, "", output);
+	return !err && (fflush(stdout) || ferror(stdout)) ? -EIO : err;
 }
 
 static enum compare_answer worst_of(const struct compare_ruling *rulings, size_t count)
