@@ -226,7 +226,11 @@ static void export_one(const struct exporter *exporter, const struct profile *p,
 	struct export_left_out left_out = {};
 	uint64_t count = 0, begin = thread_cpu_ns();
 	FILE *out = open_counter(&count);
-	const struct export_request request = {.profile = p, .out = out, .left_out = &left_out};
+	const struct export_request request = {.profile = p,
+					       .out = out,
+					       .waits = true,
+					       .parked = p->thread_count % 2,
+					       .left_out = &left_out};
 
 	MUST(!exporter->write(&request));
 	MUST(!fclose(out));
@@ -273,6 +277,13 @@ static void write_all(const struct profile *p, unsigned int choice, struct budge
 		export_one(*e, p, budget);
 	for (unsigned int number = choice % 8; number < REPORTS; number += 8)
 		report_number(p, number, budget);
+	for (int by = 0; by < REPORT_WALL_BY_COUNT; by++)
+		report_one(p,
+			   &(struct report_options){.wall = true,
+						    .wall_by = (enum report_wall_by)by,
+						    .parked = choice & 1,
+						    .json = choice & 2},
+			   budget);
 }
 
 static int replay(const bytes *file, struct windows *windows, const struct profile **profile)

@@ -22,6 +22,7 @@
 static const char *const cases[] = {
 	"containers", "cut-short",    "epoch-change",	   "fork-exec", "jit-reuse",
 	"left-out",   "lost-records", "overlapping-mmaps", "pid-reuse", "processes-over-time",
+	"waits",
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 

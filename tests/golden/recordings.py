@@ -27,15 +27,16 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 PLACE = os.path.join(HERE, "recordings")
 
 # include/sysprof/event.h
-SAMPLE, THREAD_CPU, MMAP, COMM, FORK, EXIT, LOST = 1, 2, 8, 9, 10, 11, 12
+SAMPLE, THREAD_CPU, VISIT, MMAP, COMM, FORK, EXIT, LOST = 1, 2, 6, 8, 9, 10, 11, 12
 PROCESS, THREAD, MAPS_READ, MEMORY, CGROUP = 16, 17, 18, 19, 20
-ANCHOR, BOOKS, META, KALLSYMS, END, OUTSIDE = 24, 25, 26, 27, 28, 30
+ANCHOR, BOOKS, META, KALLSYMS, END, OUTSIDE, VISIT_BOOKS = 24, 25, 26, 27, 28, 30, 31
 SYMBOL, SYMBOL_DSO, SYMBOLS_END, JIT_FILE, JIT_BYTES = 32, 33, 34, 40, 41
 FROM_PROC, EXEC, HAS_BUILD_ID, EXITED, FINAL, NEW_EPOCH, RECORDER, LEFT = 1, 2, 4, 8, 0x10, 0x20, 0x80, 0x100
 FRAME_IP, FRAME_POINTER, FRAME_TABLE = 1, 2, 3
 UNKNOWN = (1 << 64) - 1
 RIGHT, RESOLVED = 2, 1  # enum file_state, enum symbol_state
 READ_EXECUTE, PRIVATE = 5, 2
+RUNNABLE, THROTTLED, RUNNING, ACCOUNT, NO_CALL = 1, 2, 0x10, 0x20, -1
 LOST_SAMPLES, LOST_SIDEBAND, LOST_LATE = 0, 1, 2
 
 MS, SECOND = 1000000, 1000000000
@@ -172,6 +173,20 @@ class Story:
         self.put(SAMPLE, struct.pack("<QQIIIHHBBHI", tsc_at(self.time(), origin), self.cpu_time[pid, tid], pid, tid, cpu,
                                      len(kernel), len(user), end, not kernel, 0, 0) + struct.pack(f"<{len(frames)}Q", *frames))
         self.now += 1
+
+    def visit(self, pid, *user, tid=None, kernel=(), call=NO_CALL, found=0, since=0, unchanged=0, ran=0.0, delay=0.0, switches=0, holder=0):
+        """Its user frames, and for how many ms it has run since its last event; the other times are since the start."""
+        tid = tid or pid
+        self.cpu_time[pid, tid] += round(ran * MS)
+        at = lambda ms: START + round(ms * MS) if ms else 0
+        frames = [*kernel, *(a | (FRAME_TABLE if i else FRAME_IP) << 56 for i, a in enumerate(user))]
+        stack = event(SAMPLE, self.time(), struct.pack("<QQIIIHHBBHI", 0, self.cpu_time[pid, tid], pid, tid, 0, len(kernel), len(user), 0,
+                                                       not kernel, 0, 0) + struct.pack(f"<{len(frames)}Q", *frames))
+        self.put(VISIT, struct.pack("<QQQQQQIIiI", self.time(), at(unchanged), START - SECOND, round(delay * MS), at(since), switches, holder, 0,
+                                    call, found) + stack)
+
+    def visit_books(self, due, made, looks, unchanged, running, walked):
+        self.put(VISIT_BOOKS, struct.pack("<IIQQ12Q", 12, 200, MS, self.time(), due, made, 0, looks, unchanged, running, walked, 0, 0, 0, 0, 0))
 
     def outside(self, user, thing, reason, count, since):
         self.put(OUTSIDE, struct.pack("<IBB2xQQ", user, thing, reason, count, since))
@@ -437,6 +452,40 @@ def story_left_out():
     s.outside(0xfffffffe, 10, 2, 7, since)
     s.outside(0xffffffff, 5, 4, 1, since)
     s.end({}, [(1, [(0x1010, ("work", 0x1000, 0x18)), (0x10ff, ("main", 0x1080, 0x100))])])
+    return s.data()
+
+
+def story_waits():
+    """
+    record --wall: a thread that waits for a mutex, whose holder sleeps and waits for a CPU; one that polls all the time; one that
+    ends between visits; a system call that no table has, and accounts that cannot be.
+    """
+    s = begun("server")
+    for tid in (101, 102, 103):
+        s.thread(100, tid, "worker")
+    lock, entry = (202, 0x10020, MAIN), (0xffffffff81002010,)
+    s.now = 5
+    s.visit(100, *lock[1:], kernel=entry, call=lock[0], since=2, switches=1, holder=101)
+    s.visit(100, 0x10010, MAIN, tid=101, kernel=entry, call=230, since=1, switches=1)
+    s.visit(100, 0x10030, MAIN, tid=102, kernel=entry, call=232, switches=1)
+    s.visit(100, 0x10010, MAIN, tid=103, call=0, since=4, switches=1)
+    s.visit_books(1, 1, 4, 0, 0, 4)
+    s.now = 20
+    s.sample(100, 0x10010, MAIN, tid=101)
+    s.visit(100, 0x10010, MAIN, tid=101, found=RUNNABLE, since=21, unchanged=15, ran=0.5, delay=0.5, switches=2)
+    s.exit(100, 103)
+    s.now = 30
+    # a clock that is ahead, a holder of another process, a call without a name
+    s.visit(100, *lock[1:], kernel=entry, call=lock[0], since=90, unchanged=25, ran=3, switches=2, holder=4711)
+    s.visit(100, 0x10010, MAIN, tid=101, found=RUNNABLE | THROTTLED, since=24, ran=2, delay=2, switches=2)
+    s.visit_books(6, 3, 11, 3, 1, 7)
+    s.now = 50
+    s.visit(100, MAIN, call=9999, since=45, unchanged=44, ran=1, delay=900, switches=3)
+    for tid in (101, 102):
+        s.visit(100, tid=tid, found=ACCOUNT, unchanged=48, ran=0, delay=2, switches=2 if tid == 101 else 1)
+    s.visit_books(10, 4, 15, 5, 1, 9)
+    s.end({}, [(1, [(0x1010, ("work", 0x1000, 0x18)), (0x1020, ("take_lock", 0x1018, 0x10)), (0x1030, ("loop", 0x1028, 0x10)),
+                    (0x10ff, ("main", 0x1080, 0x100))])])
     return s.data()
 
 

@@ -399,6 +399,7 @@ static void visit_with_anything(struct visit_event *e)
 	e->account.started = any_number(S / 2);
 	e->account.run_delay = any_number(ev.now / 8);
 	e->account.switches = any_number(ev.now / MS);
+	e->account.since = any_number(ev.now - 50 * MS);
 	e->account.holder = (uint32_t)any_number(10);
 	e->account.call = (int32_t)any_number(200);
 	e->account.found = any_number(0) & VISIT_ALL;
