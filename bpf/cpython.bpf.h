@@ -199,7 +199,7 @@ static __always_inline int note_python(struct notes *n, __u64 code)
 
 /*
  * Reads a frame into n->python_frame. Its caller usually lies right below it, so bytes below it are read as well, up to
- * the page boundary: reading 500 bytes costs hardly more than reading 88.
+ * the page boundary: reading 1,000 bytes costs hardly more than reading 88.
  */
 static __always_inline bool read_python_frame(struct notes *n, __u64 frame)
 {

@@ -14,7 +14,7 @@
 
 #define PYTHON_GROUPS	   128u /* a power of two */
 #define PYTHON_FRAME_BYTES 88
-#define PYTHON_WINDOW	   512
+#define PYTHON_WINDOW	   1024
 #define PYTHON_NOWHERE	   (1ULL << 63) /* far from any address of a process */
 #define IN_PAGE		   4095ULL
 #define CODE_COPIES	   8u /* in one tick, at most */
