@@ -137,14 +137,14 @@ $(BUILD)/gen/%.skel.h: $(BUILD)/bpf/%.bpf.o
 $(BUILD)/counted/gen/counted-helpers.h: Makefile | $(BUILD)/.deps
 	$(Q)mkdir -p $(@D) && echo '#include <linux/bpf.h>' | $(CLANG) $(BPF_CFLAGS) -E -P -include linux/types.h \
 		-include bpf/bpf_helper_defs.h - | sed -n \
-		's/^static .*(\*\(bpf_[a-z0-9_]*\))(.*/#define \1(...) (counted.helpers++, \1(__VA_ARGS__))/p' >$@
+		's/^static .*(\*\(bpf_[a-z0-9_]*\))(.*/#define \1(...) (counted.tick_helpers++, \1(__VA_ARGS__))/p' >$@
 
-COUNT_A_CALL := r0 = counted ll\\0Ar1 = *(u64 *)(r0 + 0)\\0Ar1 += 1\\0A*(u64 *)(r0 + 0) = r1
-$(BUILD)/counted/gen/sampler.skel.h: bpf/sampler.bpf.c tests/bench/counted_calls.bpf.h $(BUILD)/counted/gen/counted-helpers.h \
+$(BUILD)/counted/gen/sampler.skel.h: bpf/sampler.bpf.c tests/bench/counted_calls.bpf.h tests/bench/count-calls.awk \
+		$(BUILD)/counted/gen/counted-helpers.h \
 		$(BUILD)/gen/sampler.skel.h
 	$(call say,COUNTED,$@)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -I$(@D) -include tests/bench/counted_calls.bpf.h -S -emit-llvm -o - $< | \
-		sed '/^define /a call void asm sideeffect "$(COUNT_A_CALL)", "~{r0},~{r1}"()' >$(@D)/sampler.ll && \
+		awk -f tests/bench/count-calls.awk >$(@D)/sampler.ll && \
 		$(CLANG) $(BPF_CFLAGS) -Wno-unused-command-line-argument -Xclang -disable-llvm-passes -c -o $(@D)/sampler.o $(@D)/sampler.ll && \
 		$(BPFTOOL) gen object $(@D)/sampler.linked $(@D)/sampler.o && \
 		$(BPFTOOL) gen skeleton $(@D)/sampler.linked name sampler_bpf >$@
@@ -276,7 +276,7 @@ $(BUILD)/fuzz/seeds/.made: tests/fuzz/seeds.sh tests/fixtures/go/table.S $(wildc
 
 fuzz-build: $(FUZZERS) $(BUILD)/fuzz/seeds/.made
 
-tests-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES) $(E2E_TOOLS) build/consumers/stamp build/libdw/stamp build/runtimes/stamp build/oracle/programs build/go-cache/stamp
+tests-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES) $(E2E_TOOLS) $(if $(SANITIZE),,$(COUNTED) $(BUILD)/tests/bench/bpf_maps) build/consumers/stamp build/libdw/stamp build/runtimes/stamp build/oracle/programs build/go-cache/stamp
 
 # The viewers that judge what is written. Fetched here, by the caller, so that nothing fetches them as
 # root; without a network the tests that want them say so.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Counts what the programs in the kernel call. Included before every line of bpf/ for build/counted/sysprof, which `make
- * bench` runs; counted-helpers.h is made of libbpf's list of helpers.
+ * Counts what a tick calls. Included before every line of bpf/ for build/counted/sysprof, which `make bench` and
+ * tests/e2e/tick_calls.py run; counted-helpers.h is made of libbpf's list of helpers.
  *
- * The Makefile adds the lines that count calls to the assembly, at the beginning of each function: BPF functions that are not
- * inlined, and programs, also those that a tail call continues with. The counts are of ticks on one CPU, and not atomic.
+ * count-calls.awk adds what counts functions: those of BPF that are not inlined, and programs that a tail call continues with.
+ * Ticks without a sample and hooks do not count, so no host changes the figures. Ticks are to be on one CPU: nothing is atomic.
  */
 #ifndef COUNTED_CALLS_BPF_H
 #define COUNTED_CALLS_BPF_H
@@ -14,9 +14,11 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
+/* The ticks'; the hooks'. No name, or it would be missing in the skeleton. */
 struct {
-	__u64 calls, helpers, samples;
-} counted SEC(".data.counted");
+	__u64 calls, helpers, samples;		   /* of all samples but the last */
+	__u64 tick_calls, tick_helpers, is_sample; /* of this tick */
+} counted SEC(".data.counted"), elsewhere SEC(".data.elsewhere");
 
 #include "counted-helpers.h"
 
@@ -28,13 +30,13 @@ struct {
 
 #undef bpf_map_lookup_elem
 #define bpf_map_lookup_elem(map, key)                                                              \
-	(counted.helpers += !LOOK_UP_IS_INLINED(map), bpf_map_lookup_elem(map, key))
+	(counted.tick_helpers += !LOOK_UP_IS_INLINED(map), bpf_map_lookup_elem(map, key))
 /* … and the number of the CPU. */
 #undef bpf_get_smp_processor_id
 
-/* Once in each sample. */
+/* Each sample has one of these, and no other tick. */
 #undef bpf_perf_event_read_value
 #define bpf_perf_event_read_value(...)                                                             \
-	(counted.helpers++, counted.samples++, bpf_perf_event_read_value(__VA_ARGS__))
+	(counted.tick_helpers++, counted.is_sample = 1, bpf_perf_event_read_value(__VA_ARGS__))
 
 #endif

@@ -93,12 +93,11 @@ def counts_of(hz, maps, command):
             time.sleep(1)  # the tables are there then
             before = maps.words(counted, 0)
             time.sleep(pick(2, 1))
-            entered, helpers, samples = (b - a for a, b in zip(before[:3], maps.words(counted, 0)))
+            calls, helpers, samples = (b - a for a, b in zip(before[:3], maps.words(counted, 0)))
             s.stop()
             if not samples:
                 raise Broken(f"no samples of {command[0]}")
-            # the first function of a tick is not called
-            return entered / samples - 1, helpers / samples, s.mean_depth()
+            return calls / samples, helpers / samples, s.mean_depth()
 
 
 def calls():

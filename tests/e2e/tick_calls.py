@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 120
+# runs: beside
+"""How many functions and helpers a tick calls for a frame more: where returns are slow that is most of what a frame costs.
+
+The programs of build/counted/sysprof count what they call (tests/bench/counted_calls.bpf.h). No host changes the counts; two
+depths of one program differ by frames that are all alike.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+from libe2e import BUILD, Background, Skip, fixture, main, need_root, scratch
+
+CPU = max(os.sched_getaffinity(0))
+SHALLOW, DEEP = 12, 76
+NODE = ("function deep(n, f) { return n ? deep(n - 1, f) + 1 : f(); }"
+        "function work() { let x = 0; for (let i = 0; i < 1e6; i++) x += i % 7; return x; }"
+        "for (;;) deep(DEPTH, work);")
+PYTHON = """
+def deep(n):
+    return deep(n - 1) + 1 if n else sum(i % 7 for i in range(100000))
+while True:
+    deep(DEPTH)
+"""
+
+
+class Counts:
+    """The three counts of a running recording: functions called, helpers called, samples."""
+
+    def __init__(self, pid):
+        self.query = subprocess.Popen([os.path.join(BUILD, "tests/bench/bpf_maps")], stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, text=True, bufsize=1)
+        self.line()
+        numbers = set()
+        for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+            try:
+                with open(f"/proc/{pid}/fdinfo/{fd}", encoding="utf-8") as f:
+                    numbers.update(re.findall(r"^map_id:\s+(\d+)", f.read(), re.M))
+            except OSError:
+                continue
+        self.map = next(n for n in numbers if self.line("name", n) == "=.data.counted")
+
+    def line(self, *words):
+        if words:
+            self.query.stdin.write(" ".join(words) + "\n")
+        return self.query.stdout.readline().strip()
+
+    def read(self):
+        return [int(w) for w in self.line("words", self.map, "0").split()[:3]]
+
+    def close(self):
+        self.query.communicate()
+
+
+def counts_of(*command):
+    """Of a sample: functions called, helpers called."""
+    with Background(*command, preexec_fn=lambda: os.sched_setaffinity(0, {CPU})) as target:
+        time.sleep(0.5)
+        with Background(os.path.join(BUILD, "counted/sysprof"), "record", "-q", "-p", target.pid, "-F", "999", "-C", CPU,
+                        "-d", "60", "-o", scratch("counted.sysprof")) as recorder:
+            time.sleep(2)  # the tables are there then
+            counts = Counts(recorder.pid)
+            before = counts.read()
+            time.sleep(1)
+            calls, helpers, samples = (b - a for a, b in zip(before, counts.read()))
+            counts.close()
+    assert samples >= 100, samples
+    return calls / samples, helpers / samples
+
+
+def assert_few(calls, helpers, command):
+    """`command`, by depth: at most so many for a frame more."""
+    need_root()
+    shallow, deep = counts_of(*command(SHALLOW)), counts_of(*command(DEEP))
+    more = [(b - a) / (DEEP - SHALLOW) for a, b in zip(shallow, deep)]
+    print(f"  {shallow[0]:.1f} calls and {shallow[1]:.1f} helpers in a sample; for a frame more {more[0]:.2f} and {more[1]:.2f}")
+    assert more[0] <= calls and more[1] <= helpers, (shallow, deep)
+    # and they are counted at all
+    assert shallow[0] >= 4 and shallow[1] >= 3 and deep[0] - shallow[0] >= 5, (shallow, deep)
+
+
+def test_tables():
+    """0.26 calls: a run of four frames is one."""
+    assert_few(0.5, 0.2, lambda depth: (fixture("deep-no-fp"), depth, "60"))
+
+
+def test_frame_pointers_and_notes_of_v8():
+    """0.25 calls."""
+    if not shutil.which("node"):
+        raise Skip("needs node")
+    assert_few(0.6, 0.3, lambda depth: ("node", "-e", NODE.replace("DEPTH", str(depth))))
+
+
+def test_notes_of_python():
+    """0.25 calls, and 0.14 helpers: its frames are read a kilobyte at a time."""
+    assert_few(0.6, 0.3, lambda depth: (sys.executable, "-c", PYTHON.replace("DEPTH", str(depth))))
+
+
+if __name__ == "__main__":
+    main(globals())
