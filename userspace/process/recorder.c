@@ -26,8 +26,7 @@
 #include "process/recorder_private.h"
 #include "process/wall_states.h"
 
-#define RUNTIME_LOOKS (4u << 20)   /* of one window */
-#define VISITS_LIMIT  (1ull << 56) /* of hostile recordings */
+#define RUNTIME_LOOKS (4u << 20)    /* of one window */
 #define NOTES_PASS    1000000000ull /* ns from a process's first map until no note is from before it */
 
 struct recorder {
@@ -580,22 +579,6 @@ static int on_sample(void *context, const struct sample_event *e)
 	return result_of(r, 0);
 }
 
-/* What a mutex says of its owner counts if there is such a thread in the process. */
-static struct thread_id holder_of(struct recorder *r, const struct thread_life *waiting,
-				  const struct visit_event *e)
-{
-	struct thread_life *holder = NULL;
-	struct window_thread *entry;
-
-	if (e->account.holder && e->account.holder != waiting->tid)
-		holder = process_table__find_thread(world__processes(r->world), e->account.holder);
-	if (!holder || holder->process != waiting->process || holder->ended)
-		return (struct thread_id){0};
-	entry = window_lives__show(&r->lives, holder, e->account.header.time,
-				   recording_facts__period(r->facts));
-	return entry ? entry->id : (struct thread_id){0};
-}
-
 /* Account and stack of a thread that does not run. */
 static int on_visit(void *context, const struct visit_event *e)
 {
@@ -619,7 +602,8 @@ static int on_visit(void *context, const struct visit_event *e)
 	visit.open = open ? WALL_STATE_OPEN : 0;
 	visit.comm = entry->comm;
 	if (visit.state != WALL_NONE)
-		visit.holder = holder_of(r, thread, e);
+		visit.holder = wall_accounts__holder(&r->accounts, world__processes(r->world),
+						     thread, e);
 	entry = window_lives__thread(&r->lives, thread); /* it may have moved */
 	if (visit.state != WALL_NONE)
 		visit.stack = make_stack(r, thread->process, &entry->memo, &e->stack);
@@ -627,31 +611,13 @@ static int on_visit(void *context, const struct visit_event *e)
 	return result_of(r, err);
 }
 
-/* The books may be of the middle of a visit: what is not looked at yet is left. */
-static void settle_visits(uint64_t *count)
-{
-	uint64_t sum = 0;
-
-	for (int line = VISIT_LINE_LOOKS + 1; line < VISIT_LINE_COUNT; line++)
-		sum += count[line];
-	if (count[VISIT_LINE_LOOKS] > sum)
-		count[VISIT_LINE_LEFT] += count[VISIT_LINE_LOOKS] - sum;
-	else
-		count[VISIT_LINE_LOOKS] = sum;
-}
-
 static int on_visit_books(void *context, const struct visit_books_event *e)
 {
 	struct recorder *r = context;
-	struct profile_visits *visits = &r->session->visits;
 
 	advance(r, &e->header);
 	r->visited = max_u64(r->visited, e->made_at);
-	visits->hz = e->hz;
-	visits->cpu = e->cpu;
-	for (int line = 0; line < VISIT_LINE_COUNT; line++)
-		visits->count[line] = min_u64(e->count[line], VISITS_LIMIT);
-	settle_visits(visits->count);
+	wall_accounts__books(&r->session->visits, e);
 	return 0;
 }
 

@@ -148,6 +148,12 @@ struct wall_visit {
 /* 0 or -ENOMEM. */
 int wall_accounts__visit(const struct thread_accounts *a, struct thread_life *thread,
 			 const struct visit_event *e, const struct wall_visit *visit);
+/* The thread that has the mutex that a thread waits for, if there is such a thread in its process; else 0. */
+struct thread_id wall_accounts__holder(const struct thread_accounts *a,
+				       struct process_table *processes,
+				       const struct thread_life *waiting,
+				       const struct visit_event *e);
+void wall_accounts__books(struct profile_visits *visits, const struct visit_books_event *e);
 /* The thread ends. `visited`: when the latest visit of all threads was, as far as known. */
 void wall_accounts__exit(struct thread_life *thread, uint64_t time, uint64_t cpu_time,
 			 uint64_t visited);

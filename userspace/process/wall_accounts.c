@@ -23,8 +23,9 @@
 
 #include "base/minmax.h"
 
-#define TIME_LIMIT (1ull << 60) /* of hostile recordings */
-#define BIRTH_LATE 10000000ull	/* ns: a fork record comes when the thread was there already */
+#define TIME_LIMIT   (1ull << 60) /* of hostile recordings */
+#define VISITS_LIMIT (1ull << 56) /* the same */
+#define BIRTH_LATE   10000000ull  /* ns: a fork record comes when the thread was there already */
 #define RAN_LITTLE                                                                                 \
 	10000000ull /* ns: a thread that ran for less was not running at several visits */
 
@@ -234,6 +235,41 @@ int wall_accounts__visit(const struct thread_accounts *a, struct thread_life *th
 	w->switches = e->account.switches;
 	find(w, visit, e->account.since);
 	return err;
+}
+
+/* What a mutex says of its owner is the program's memory. */
+struct thread_id wall_accounts__holder(const struct thread_accounts *a,
+				       struct process_table *processes,
+				       const struct thread_life *waiting,
+				       const struct visit_event *e)
+{
+	struct thread_life *holder = NULL;
+	struct window_thread *entry;
+
+	if (e->account.holder && e->account.holder != waiting->tid)
+		holder = process_table__find_thread(processes, e->account.holder);
+	if (!holder || holder->process != waiting->process || holder->ended)
+		return (struct thread_id){0};
+	entry = window_lives__show(a->lives, holder, e->account.header.time,
+				   recording_facts__period(a->facts));
+	return entry ? entry->id : (struct thread_id){0};
+}
+
+/* They may be of the middle of a visit: what is not looked at yet is left. */
+void wall_accounts__books(struct profile_visits *visits, const struct visit_books_event *e)
+{
+	uint64_t *count = visits->count, sum = 0;
+
+	visits->hz = e->hz;
+	visits->cpu = e->cpu;
+	for (int line = 0; line < VISIT_LINE_COUNT; line++)
+		count[line] = min_u64(e->count[line], VISITS_LIMIT);
+	for (int line = VISIT_LINE_LOOKS + 1; line < VISIT_LINE_COUNT; line++)
+		sum += count[line];
+	if (count[VISIT_LINE_LOOKS] > sum)
+		count[VISIT_LINE_LEFT] += count[VISIT_LINE_LOOKS] - sum;
+	else
+		count[VISIT_LINE_LOOKS] = sum;
 }
 
 void wall_accounts__exit(struct thread_life *thread, uint64_t time, uint64_t cpu_time,
