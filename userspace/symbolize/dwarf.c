@@ -21,11 +21,10 @@
 #include "symbolize/module_private.h"
 
 struct dwarf_reader {
-	uint64_t memory_limit;
 	struct dwarf_image main, alt;
 	struct dwarf_units units;
 	struct dwarf_inlines inlines;
-	struct memo *paths;
+	struct dwarf_sources sources;
 	struct dwarf_frame outermost; /* of the function whose inlined calls are there */
 	/* The last chain: its number, and the innermost inlined call in it. It is that of inlines.function. */
 	uint64_t chain;
@@ -48,9 +47,9 @@ int dwarf_reader__open(int fd, const struct dwarf_options *options, struct dwarf
 
 	if (!r)
 		return -ENOMEM;
-	r->memory_limit = options->memory_limit;
-	r->paths = memo__new();
-	err = r->paths ? dwarf_image__open(fd, DWARF_MAIN, options, &r->main) : -ENOMEM;
+	err = dwarf_sources__init(&r->sources, &r->main, options->memory_limit);
+	if (!err)
+		err = dwarf_image__open(fd, DWARF_MAIN, options, &r->main);
 	if (err)
 		goto err_out;
 	if (options->alt_fd >= 0 && r->main.needs_alt) {
@@ -78,24 +77,13 @@ void dwarf_reader__free(struct dwarf_reader *r)
 		return;
 	dwarf_inlines__fini(&r->inlines);
 	dwarf_units__fini(&r->units);
+	dwarf_sources__fini(&r->sources);
 	if (r->main.dwarf)
 		dwarf_setalt(r->main.dwarf, NULL);
 	dwarf_image__close(&r->main);
 	dwarf_image__close(&r->alt);
-	memo__free(r->paths);
 	vec_free(&r->frames);
 	free(r);
-}
-
-/* Its rows are there, or none. */
-static void read_lines(struct dwarf_reader *r, struct dwarf_unit *unit)
-{
-	if (unit->lines_read)
-		return;
-	unit->lines_read = true;
-	if (dwarf_image__line_program_fits(&r->main, &unit->die, r->memory_limit) &&
-	    dwarf_getsrclines(&unit->die, &unit->lines.rows, &unit->lines.count))
-		unit->lines.count = 0;
 }
 
 /* A level of the chain, and where in it the execution is. */
@@ -116,7 +104,7 @@ static void describe_inline(struct dwarf_reader *r, struct dwarf_inline *node)
 	if (node->described)
 		return;
 	node->described = true;
-	node->frame = dwarf_describe(r->paths, &node->die, &node->call);
+	node->frame = dwarf_describe(&r->sources, &node->die, &node->call);
 }
 
 static int load_function(struct dwarf_reader *r, const struct dwarf_function *function)
@@ -126,7 +114,7 @@ static int load_function(struct dwarf_reader *r, const struct dwarf_function *fu
 
 	if (r->inlines.function == function)
 		return 0;
-	r->outermost = dwarf_describe(r->paths, &die, &call);
+	r->outermost = dwarf_describe(&r->sources, &die, &call);
 	r->outermost.where.function_address = function->start;
 	r->outermost.where.function_size = function->size;
 	return dwarf_inlines__load(&r->inlines, function) == -ENOMEM ? -ENOMEM : 0;
@@ -196,8 +184,7 @@ int dwarf_reader__resolve(struct dwarf_reader *r, uint64_t address, struct dwarf
 	*chain = (struct dwarf_chain){.until = until};
 	if (err || !unit)
 		return err;
-	read_lines(r, unit);
-	has_line = dwarf_executing_line(r->paths, unit, address, &at, &chain->until);
+	has_line = dwarf_sources__line(&r->sources, unit->die.cu, address, &at, &chain->until);
 	has_function = range_map__find(&unit->map, address, &number, &chain->until);
 	if (has_function)
 		err = find_chain(r, &unit->functions.data[number], address, &at, &chain->until);

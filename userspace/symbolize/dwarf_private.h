@@ -9,11 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/map.h"
 #include "base/vec.h"
 #include "symbolize/dwarf.h"
 
 struct elf_image;
 struct memo;
+struct strtab;
 
 /* ---- range_map: address ranges that may overlap in any way -> the one that counts at an address */
 
@@ -87,18 +89,9 @@ struct dwarf_function {
 	uint64_t start, size; /* of its first range: where it is entered */
 };
 
-/* Rows by their addresses. Of several with one address the last counts. */
-struct dwarf_lines {
-	Dwarf_Lines *rows;
-	size_t count;
-	size_t last;		 /* as of a range map */
-	const char *name, *path; /* of a file, as libdw has it, and whole */
-};
-
 struct dwarf_unit {
 	Dwarf_Die die; /* of the file itself; of a split unit the skeleton */
-	bool indexed, lines_read, damaged, marked;
-	struct dwarf_lines lines;
+	bool indexed, damaged, marked;
 	VEC(struct dwarf_function) functions;
 	struct range_map map; /* address -> number in functions */
 };
@@ -159,16 +152,50 @@ void dwarf_inlines__fini(struct dwarf_inlines *inlines);
 /* Number of the innermost one that covers the address, or INLINE_NONE. *until as of a range map. */
 uint32_t dwarf_inlines__find(struct dwarf_inlines *inlines, uint64_t address, uint64_t *until);
 
+/* ---- dwarf_sources: source files and lines ---------------------------------------------------- */
+
+enum { LINE_BITS = 24, FILE_BITS = 23, COLUMN_BITS = 16, FILE_UNKNOWN = (1 << FILE_BITS) - 1 };
+
+/* From its address on; of several with one address the last counts. 0: not known. */
+struct line_row {
+	uint64_t address;
+	uint64_t line : LINE_BITS, file : FILE_BITS, column : COLUMN_BITS, ends : 1;
+};
+
+struct line_program {
+	Dwarf_CU *unit;
+	VEC(struct line_row) rows;
+	VEC(uint32_t) names; /* of files, by number */
+	size_t last;	     /* row, as of a range map */
+};
+
+DEFINE_MAP_BY(line_program_map, struct line_program, Dwarf_CU *, unit);
+
+struct dwarf_sources {
+	const struct dwarf_image *image;
+	uint64_t memory_limit;
+	Dwarf *dwarf; /* of the same sections, for lines alone; NULL: none now */
+	size_t rows;  /* that libdw keeps */
+	struct line_program_map programs;
+	struct strtab *names; /* of files, as libdw has them */
+	struct memo *paths;   /* whole ones of these names */
+};
+
+/* The image stays the caller's, and longer than this. 0, -ENOMEM. */
+int dwarf_sources__init(struct dwarf_sources *s, const struct dwarf_image *image,
+			uint64_t memory_limit);
+void dwarf_sources__fini(struct dwarf_sources *s);
+/* The whole path of a file by its number in a unit's table; NULL: it is not known. It stays as long as `s`. */
+const char *dwarf_sources__file(struct dwarf_sources *s, Dwarf_CU *unit, uint64_t number);
+/* False: the unit's line table does not cover the address. *until as of a range map. */
+bool dwarf_sources__line(struct dwarf_sources *s, Dwarf_CU *unit, uint64_t address,
+			 struct dwarf_place *place, uint64_t *until);
+
 /* ---- dwarf_site: names and places of a DIE --------------------------------------------------- */
 
-/*
- * What the function of a DIE is called, and where it was defined; where an inlined one was called. `paths` keeps the
- * files' whole paths.
- */
-struct dwarf_frame dwarf_describe(struct memo *paths, Dwarf_Die *die, struct dwarf_place *call);
-/* False: the unit's line table does not cover the address. *until as of a range map. */
-bool dwarf_executing_line(struct memo *paths, struct dwarf_unit *unit, uint64_t address,
-			  struct dwarf_place *place, uint64_t *until);
+/* What the function of a DIE is called, and where it was defined; where an inlined one was called. */
+struct dwarf_frame dwarf_describe(struct dwarf_sources *sources, Dwarf_Die *die,
+				  struct dwarf_place *call);
 
 /* ---- source_path: paths of source files, as compilers write them, made into one form --------- */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names and places: what a DIE is called, where it was defined, where it was called from, and which
- * line is executed at an address.
+ * Names and places: what a DIE is called, where it was defined, and where it was called from.
  *
  * An attribute may come from another DIE than the given one (the abstract origin, the declaration), and that from
  * another unit, even another file. A file is a number in the table of the unit that the attribute was found in, so
@@ -10,11 +9,6 @@
 #include "symbolize/dwarf_private.h"
 
 #include <dwarf.h>
-#include <string.h>
-
-#include "base/minmax.h"
-#include "base/order.h"
-#include "symbolize/module_private.h"
 
 /* ---- attributes ------------------------------------------------------------------------------ */
 
@@ -112,47 +106,7 @@ static const char *linkage_name(struct site *s)
 	return name && *name ? name : NULL;
 }
 
-/* ---- files ----------------------------------------------------------------------------------- */
-
-/* The directory the unit was compiled in, or NULL. */
-static const char *compilation_directory(Dwarf_Die *unit_die)
-{
-	Dwarf_Attribute attribute;
-
-	return dwarf_formstring(dwarf_attr_integrate(unit_die, DW_AT_comp_dir, &attribute));
-}
-
-/* libdw's name of a file, which lies at one place as long as libdw does, to the whole path. */
-static const char *whole_path(struct memo *paths, Dwarf_Die *unit_die, const char *name)
-{
-	char path[SOURCE_PATH_SIZE];
-	const char *known;
-
-	if (!name || !*name || !strcmp(name, "???"))
-		return NULL;
-	known = memo__get(paths, name);
-	if (known)
-		return known;
-	if (source_path(compilation_directory(unit_die), name, path, sizeof(path)))
-		return NULL;
-	return memo__put(paths, name, path);
-}
-
-static const char *file_of_unit(struct memo *paths, Dwarf_CU *unit, Dwarf_Word number)
-{
-	Dwarf_Die unit_die;
-	Dwarf_Files *files;
-	Dwarf_Half version;
-	size_t count;
-
-	if (dwarf_cu_info(unit, &version, NULL, &unit_die, NULL, NULL, NULL, NULL) ||
-	    dwarf_getsrcfiles(&unit_die, &files, &count) || number >= count)
-		return NULL;
-	/* Before DWARF 5 number 0 means that there is none. */
-	if (!number && version < 5)
-		return NULL;
-	return whole_path(paths, &unit_die, dwarf_filesrc(files, number, NULL, NULL));
-}
+/* ---- places ---------------------------------------------------------------------------------- */
 
 static uint32_t number_of(Dwarf_Attribute *attribute)
 {
@@ -163,19 +117,19 @@ static uint32_t number_of(Dwarf_Attribute *attribute)
 	return value;
 }
 
-static const char *file_of(struct memo *paths, Dwarf_Attribute *attribute)
+static const char *file_of(struct dwarf_sources *sources, Dwarf_Attribute *attribute)
 {
 	Dwarf_Word number;
 
 	if (!attribute || dwarf_formudata(attribute, &number))
 		return NULL;
-	return file_of_unit(paths, attribute->cu, number);
+	return dwarf_sources__file(sources, attribute->cu, number);
 }
 
-static struct dwarf_place declaration_of(struct memo *paths, struct site *s)
+static struct dwarf_place declaration_of(struct dwarf_sources *sources, struct site *s)
 {
 	return (struct dwarf_place){
-		.file = file_of(paths, get(s, SITE_decl_file)),
+		.file = file_of(sources, get(s, SITE_decl_file)),
 		.line = number_of(get(s, SITE_decl_line)),
 		.column = number_of(get(s, SITE_decl_column)),
 	};
@@ -200,9 +154,10 @@ static bool class_of_member(Dwarf_Die *die, Dwarf_Die *class)
 	       follow_reference(&type, DW_AT_type, &type) && !dwarf_peel_type(&type, class);
 }
 
-static struct dwarf_place definition_of(struct memo *paths, Dwarf_Die *die, struct site *s)
+static struct dwarf_place definition_of(struct dwarf_sources *sources, Dwarf_Die *die,
+					struct site *s)
 {
-	struct dwarf_place place = declaration_of(paths, s);
+	struct dwarf_place place = declaration_of(sources, s);
 	struct site of_class;
 	Dwarf_Die class;
 
@@ -210,18 +165,19 @@ static struct dwarf_place definition_of(struct memo *paths, Dwarf_Die *die, stru
 	if (place.line || !class_of_member(die, &class))
 		return place;
 	read_site(&class, &of_class);
-	return declaration_of(paths, &of_class);
+	return declaration_of(sources, &of_class);
 }
 
-struct dwarf_frame dwarf_describe(struct memo *paths, Dwarf_Die *die, struct dwarf_place *call)
+struct dwarf_frame dwarf_describe(struct dwarf_sources *sources, Dwarf_Die *die,
+				  struct dwarf_place *call)
 {
 	struct dwarf_place definition;
 	struct site s;
 
 	read_site(die, &s);
-	definition = definition_of(paths, die, &s);
+	definition = definition_of(sources, die, &s);
 	*call = (struct dwarf_place){
-		.file = file_of(paths, get(&s, SITE_call_file)),
+		.file = file_of(sources, get(&s, SITE_call_file)),
 		.line = number_of(get(&s, SITE_call_line)),
 		.column = number_of(get(&s, SITE_call_column)),
 	};
@@ -233,49 +189,4 @@ struct dwarf_frame dwarf_describe(struct memo *paths, Dwarf_Die *die, struct dwa
 			  .definition_line = definition.line,
 			  .definition_column = definition.column},
 	};
-}
-
-/* ---- lines ----------------------------------------------------------------------------------- */
-
-static uint64_t address_of(const struct dwarf_lines *lines, size_t number)
-{
-	Dwarf_Addr address = UINT64_MAX;
-
-	dwarf_lineaddr(dwarf_onesrcline(lines->rows, number), &address);
-	return address;
-}
-
-/* Rows with one file come one after the other. */
-static const char *file_of_row(struct memo *paths, struct dwarf_unit *unit, Dwarf_Line *row)
-{
-	struct dwarf_lines *lines = &unit->lines;
-	const char *name = dwarf_linesrc(row, NULL, NULL);
-
-	if (name != lines->name)
-		lines->path = whole_path(paths, &unit->die, name);
-	lines->name = name;
-	return lines->path;
-}
-
-bool dwarf_executing_line(struct memo *paths, struct dwarf_unit *unit, uint64_t address,
-			  struct dwarf_place *place, uint64_t *until)
-{
-	struct dwarf_lines *lines = &unit->lines;
-	Dwarf_Line *row;
-	int line, column;
-	bool ends;
-
-	lines->last = ascending_point(lines->count, lines->last, i,
-				      address_of(lines, i) <= address);
-	if (lines->last < lines->count)
-		*until = min_u64(*until, address_of(lines, lines->last));
-	row = lines->last ? dwarf_onesrcline(lines->rows, lines->last - 1) : NULL;
-	if (!row || dwarf_lineendsequence(row, &ends) || ends)
-		return false;
-	*place = (struct dwarf_place){
-		.file = file_of_row(paths, unit, row),
-		.line = !dwarf_lineno(row, &line) && line > 0 ? line : 0,
-		.column = !dwarf_linecol(row, &column) && column > 0 ? column : 0,
-	};
-	return true;
 }
