@@ -3,7 +3,8 @@
 """pictures.py [BUILD [NAME…]]: makes docs/pictures/page-*.png, as root, with python3, node, clang and chromium.
 
 It records the three at once for ten seconds, writes the page of .html, and looks at it in headless Chromium; for
-page-compare.png it compares the two versions of docs/examples/orders.c.
+page-compare.png it compares the two versions of docs/examples/orders.c, for page-waiting.png and page-locks.png it records
+docs/examples/convoy.c.
 """
 import os
 import subprocess
@@ -66,6 +67,11 @@ PICTURES = {
 
 COMPARED = {"compare": ("", False, 1280, 640, "hover('find_discount')")}
 
+WAITING = {
+    "waiting": ("mode=waiting&measure=cpu&group=state", False, 1280, 700, "hover('pthread_mutex_lock')"),
+    "locks": ("mode=wall&measure=cpu&view=locks", False, 1280, 640, ""),
+}
+
 HELPERS = """
 const choose = (name) => page.change({fn: [...Array(page.profile.functionName.length).keys()].find((f) => page.profile.nameOf(f) === name) ?? -1});
 const hover = (name) => {
@@ -95,6 +101,13 @@ def compare(folder):
         subprocess.run(["cc", "-O1", "-g", *flags, "-o", os.path.join(folder, name), source], check=True)
     subprocess.run([os.path.join(BUILD, "sysprof"), "compare", "--view", "share", "-n", "8", "-o", path, "--",
                     os.path.join(folder, "old"), "---", os.path.join(folder, "new")], check=True)
+    return path
+
+
+def record_waits(folder):
+    source, path = os.path.join(TOP, "docs", "examples", "convoy.c"), os.path.join(folder, "convoy.html")
+    subprocess.run(["cc", "-O1", "-g", "-pthread", "-o", "convoy", source], check=True, cwd=folder)
+    subprocess.run([os.path.join(BUILD, "sysprof"), "record", "--wall", "--wall-cpu", "5%", "-o", "convoy.html", "--", "./convoy", "4"], check=True, cwd=folder)
     return path
 
 
@@ -130,7 +143,7 @@ def take(browser, path, name, fragment, dark, width, height, script):
 def main():
     os.makedirs(os.path.join(TOP, "docs", "pictures"), exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="pictures-") as folder:
-        for make, pictures in (convert, PICTURES), (compare, COMPARED):
+        for make, pictures in (convert, PICTURES), (compare, COMPARED), (record_waits, WAITING):
             wanted = {name: rest for name, rest in pictures.items() if name in sys.argv[2:] or not sys.argv[2:]}
             if not wanted:
                 continue

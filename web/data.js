@@ -151,7 +151,7 @@ function readSamples(profile, reader, counts, base) {
 // What visits found (record --wall), as columns of its own: web/wall.js makes rows of it.
 function readWaits(profile, reader, n, base) {
   const waits = (profile.waits = {
-    since: new Float64Array(n), until: new Float64Array(n), // µs since the start of the recording
+    since: new Float64Array(n), until: new Float64Array(n), found: new Float64Array(n), // µs since the start of the recording
     weight: new Float64Array(n), node: new Int32Array(n), comm: new Int32Array(n), state: new Uint8Array(n), holder: new Int32Array(n),
     range: [], // by thread: [first, end]
   });
@@ -165,6 +165,7 @@ function readWaits(profile, reader, n, base) {
       at = waits.until[i] = waits.since[i] + reader.uint();
     }
   }
+  for (let i = 0; i < n; i++) waits.found[i] = waits.since[i] + reader.uint();
   reader.column(waits.weight);
   for (const [from, to] of waits.range) {
     let before = 0;

@@ -11,7 +11,7 @@ const RUNNING = 1, LOCK = 5; // of the states
 const IDLE = 5; // of the categories
 const MODULE = '(waiting)';
 const PARTS = 200; // of the recording, that a wait is cut into at most: a selection of time takes parts of long waits
-const PIECES = 400000; // of all waits together
+const PIECES = 100000; // of all waits together
 const LONGEST = 20; // waits of a lock that can be looked at
 
 export const MODES = [['cpu', 'CPU'], ['waiting', 'Waiting'], ['wall', 'CPU and waiting']];
@@ -151,23 +151,23 @@ export function waitFacts(profile, i) {
   return list;
 }
 
-// What a thread did in a time: {what, node}, of a wait in its middle, a sample, or the longest wait; or null.
-function activity(profile, number, since, until) {
-  const { waits } = profile, t = profile.threads[number], middle = (since + until) / 2;
-  const wait = (i) => ({ what: `${profile.stateName(waits.state[i])} (${duration((waits.until[i] - waits.since[i]) * 1000)} from ${moment(waits.since[i], 100)} on)`, node: waits.node[i] });
-  const there = waitAt(profile, number, middle);
+// What a thread did when another one waited for it: {what, node}, of its wait at that time, or of its sample or wait that
+// is closest, which must be in the time of that wait; or null. The holder of a lock was read by the visit that found the wait.
+function activity(profile, number, i) {
+  const { waits } = profile, t = profile.threads[number], since = waits.since[i], until = waits.until[i], wanted = waits.found[i];
+  const wait = (k) => ({ what: `${profile.stateName(waits.state[k])} (${duration((waits.until[k] - waits.since[k]) * 1000)} from ${moment(waits.since[k], 100)} on)`, node: waits.node[k] });
+  const there = waitAt(profile, number, wanted);
   if (there >= 0) return wait(there);
-  let best = -1;
-  for (let i = t.first; i < t.end; i++) {
-    if (profile.time[i] >= since && profile.time[i] <= until && (best < 0 || Math.abs(profile.time[i] - middle) < Math.abs(profile.time[best] - middle))) best = i;
-  }
-  if (best >= 0) return { what: `running (sample at ${moment(profile.time[best], 100)})`, node: profile.node[best] };
-  let longest = 0;
-  for (let i = waits.range[number][0]; i < waits.range[number][1]; i++) {
-    const overlap = Math.min(until, waits.until[i]) - Math.max(since, waits.since[i]);
-    if (overlap > longest) [longest, best] = [overlap, i];
-  }
-  return best >= 0 ? wait(best) : null;
+  const distance = (from, to) => (from > wanted ? from - wanted : 2 * (wanted - to));
+  let found = null, least = Infinity;
+  const consider = (from, to, describe) => {
+    if (from > until || to < since || distance(from, to) >= least) return;
+    least = distance(from, to);
+    found = describe;
+  };
+  for (let k = t.first; k < t.end; k++) consider(profile.time[k], profile.time[k], () => ({ what: `running (sample at ${moment(profile.time[k], 100)})`, node: profile.node[k] }));
+  for (let k = waits.range[number][0]; k < waits.range[number][1]; k++) if (waits.until[k] > waits.since[k]) consider(waits.since[k], waits.until[k], () => wait(k));
+  return found?.() ?? null;
 }
 
 // ---- locks ------------------------------------------------------------------------------------------
@@ -269,8 +269,8 @@ export class LockTable {
     const p = this.profile, { waits } = p, holder = p.threads[waits.holder[i] - 1];
     this.stack(this.waiter, `${threadText(p, p.threads[number])} waits`, p.stateText(waits.state[i]), waits.node[i]);
     if (!holder) return this.stack(this.holder, 'The holder is not known', '', 0);
-    const found = activity(p, holder.number, waits.since[i], waits.until[i]);
-    return this.stack(this.holder, `${threadText(p, holder)} has the lock`, found ? found.what : 'no sample and no visit met it in that time', found?.node ?? 0);
+    const found = activity(p, holder.number, i);
+    return this.stack(this.holder, `${threadText(p, holder)} has the lock when the wait is found`, found ? found.what : 'no sample and no visit met it in that time', found?.node ?? 0);
   }
 
   stack(host, title, text, node) {

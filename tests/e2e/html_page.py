@@ -142,7 +142,7 @@ def test_waits():
     assert [(waits, waiters, where, holder) for _, waits, waiters, where, holder in rows] == \
         [("1", "1", "serve", "not known"), ("1", "1", "serve", "server (tid 501)")], rows
     stacks = "[...document.querySelectorAll('.lock-stack')].map((s) => [s.querySelector('h3').textContent, ...[...s.querySelectorAll('li')].map((l) => l.textContent)])"
-    assert page.evaluate(stacks) == [["server (tid 500) waits", "take_lock", "serve", "start"], ["server (tid 501) has the lock", "take_lock", "start"]]
+    assert page.evaluate(stacks) == [["server (tid 500) waits", "take_lock", "serve", "start"], ["server (tid 501) has the lock when the wait is found", "take_lock", "start"]]
     # the address leads back to it, and the samples are as they were
     again = page.evaluate("location.hash")
     page.wait("location.hash.includes('view=locks')")

@@ -88,6 +88,10 @@ static void check_waits(const struct profile *p, const cJSON *words, const char 
 		check_waits_of(p, &p->threads[t].samples[SAMPLE_WALL], at);
 	EACH_WAIT(assert_int_equal(read_uint(at), (s->until[i] - p->start) / 1000 -
 							  (s->since[i] - p->start) / 1000));
+	EACH_WAIT(assert_int_equal(read_uint(at), s->time[i] > s->since[i]
+							  ? (s->time[i] - p->start) / 1000 -
+								    (s->since[i] - p->start) / 1000
+							  : 0));
 	EACH_WAIT(assert_int_equal(read_uint(at), s->weight[i]));
 	EACH_WAIT(read_int(at));
 	for (size_t t = 1; t < p->thread_count; t++)

@@ -616,6 +616,15 @@ static void write_wait_lengths(const struct page *page, const struct profile_sam
 		put_uint(page->out, wait_end(page, s, i) - wait_begin(page, s, i));
 }
 
+/* When the visit was that found it, and read which thread has the lock: since its begin. */
+static void write_wait_visits(const struct page *page, const struct profile_samples *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		put_uint(page->out, s->time[i] > s->since[i] ? (s->time[i] - page->base) / 1000 -
+								       wait_begin(page, s, i)
+							     : 0);
+}
+
 static void write_wait_weights(const struct page *page, const struct profile_samples *s)
 {
 	for (size_t i = 0; i < s->count; i++)
@@ -654,6 +663,7 @@ static void write_waits(const struct page *page)
 	write_column(page, SAMPLE_WALL, write_wait_count);
 	write_column(page, SAMPLE_WALL, write_wait_begins);
 	write_column(page, SAMPLE_WALL, write_wait_lengths);
+	write_column(page, SAMPLE_WALL, write_wait_visits);
 	write_column(page, SAMPLE_WALL, write_wait_weights);
 	write_column(page, SAMPLE_WALL, write_stacks);
 	write_column(page, SAMPLE_WALL, write_comms);
