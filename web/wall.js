@@ -142,7 +142,7 @@ export function waitAt(profile, number, time) {
 
 const threadText = (profile, t) => `${profile.threadName(t)} (tid ${t.tid})`;
 
-// "lock for 12 ms since 1.2 s", and who has it.
+// "lock, 12 ms from 1.2 s on", and the thread that has it.
 export function waitFacts(profile, i) {
   if (i < 0) return [];
   const { waits } = profile, holder = profile.threads[waits.holder[i] - 1];
