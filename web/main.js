@@ -750,6 +750,7 @@ function chooseMode() {
   profile.difference = new Difference(profile);
   measures = [['mean', 'Width: mean'], ['new', 'Width: NEW'], ['old', 'Width: OLD']];
   colourings.unshift(['difference', 'Colour: difference']);
+  groupings = [['merged', 'Merged'], ['process', 'By side'], ['thread', 'By file']];
   views = VIEWS.filter(([view]) => view !== 'time' && view !== 'heat');
   Object.assign(DEFAULTS, { measure: 'mean', colours: 'difference' });
   state = fromFragment(location.hash);

@@ -69,7 +69,7 @@ export class Timeline {
     this.peak = make('small');
     const total = this.all.threads.reduce((sum, t) => sum + t.cpu, 0);
     all.append(make('button', { class: 'time-label', type: 'button', onclick: (e) => this.options.thread(-1, e), title: 'Show all threads' },
-      make('span', null, make('b', null, 'All threads'), this.peak), make('span', { class: 'value' }, duration(total))), allGraph);
+      make('span', null, make('b', null, this.profile.difference ? 'All files' : 'All threads'), this.peak), make('span', { class: 'value' }, duration(total))), allGraph);
     this.rows = make('div', { class: 'time-rows' });
     const labels = make('div', { class: 'time-labels', role: 'group', 'aria-label': 'Threads' });
     this.buttons = this.threads.map((t) => this.label(t, total));

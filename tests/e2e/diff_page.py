@@ -98,6 +98,8 @@ def test_page_of_shares():
     assert f"{old} → {new}" in tip and interval in tip and "slower" in tip, (tip, old, new, interval)
     tabs = page.evaluate("[...document.querySelectorAll('[role=tab]')].map((t) => t.textContent)")
     assert tabs == ["Flame graph", "Sandwich", "Functions"], tabs
+    groups = page.evaluate("[...document.querySelectorAll('#choose-group option')].map((o) => o.textContent)")
+    assert groups == ["Merged", "By side", "By file"], groups
     for measure in "old", "new", "mean":
         page.evaluate(f"page.change({{measure: '{measure}'}})")
         width = page.evaluate("(() => { const p = page.pictures().flame; return p.total[0] / page.profile.difference.unit; })()")
