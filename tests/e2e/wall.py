@@ -328,6 +328,10 @@ def test_threads_that_were_there():
         e.record("--wall", "--wall-cpu", "10%", "-d", 1.5, "-p", target.pid, "-o", path)
         rows = report(path, "thread")["rows"]
         assert len([row for row in rows if row["ns"] > 1200 * MS]) >= 8, rows
+        # waits that began before are in no file before its begin
+        for suffix in ".json", ".trace.json":
+            e.sysprof("convert", path, "-o", e.scratch("attached" + suffix))
+            structure(e.scratch("attached" + suffix))
         assert not [pid for pid in os.listdir("/proc") if pid.isdigit() and visitor_of(pid)]
 
 

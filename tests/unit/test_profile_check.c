@@ -317,6 +317,7 @@ static void fill(struct fixture *f)
 	X(f->threads[2].samples[SAMPLE_WALL].holder = NULL, "thread 2: its states")                \
 	X(f->threads[2].samples[SAMPLE_WALL].since = NULL, "thread 2: its states")                 \
 	X(f->threads[2].samples[SAMPLE_WALL].until = NULL, "thread 2: its states")                 \
+	X(f->wait_since[0] = f->threads[2].start - 1, "thread 2: wait 0 is before")                \
 	X(f->wait_since[1] = 99, "thread 2: wait 1 is before the one before")                      \
 	X(f->wait_until[1] = 104, "thread 2: wait 1 is before the one before")                     \
 	X(f->wait_until[1] = UINT64_MAX, "thread 2: wait 1 is before the one before")              \

@@ -278,7 +278,7 @@ static int check_wall(const struct checker *c, size_t i)
 	const struct profile_wall *w = &c->p->threads[i].wall;
 	const struct profile_samples *samples = &c->p->threads[i].samples[SAMPLE_WALL];
 	uint64_t sums[2] = {}; /* of blocked and runnable time */
-	uint64_t last = 0;
+	uint64_t last = c->p->threads[i].start;
 
 	if (samples->count &&
 	    (!samples->state || !samples->holder || !samples->since || !samples->until))

@@ -126,6 +126,15 @@ static uint64_t clip_to_session(const struct profile *p, uint64_t time)
 	return min_u64(max_u64(time, p->start), p->end);
 }
 
+/* A wait that was there before is seen from the start on. Waits are in order. */
+static void clip_waits(struct sample_columns *waits, uint64_t start)
+{
+	for (size_t i = 0; i < waits->since.count && waits->since.data[i] < start; i++) {
+		waits->since.data[i] = start;
+		waits->until.data[i] = max_u64(waits->until.data[i], start);
+	}
+}
+
 static void settle_lives(struct profile_builder *b)
 {
 	const struct profile *p = &b->profile;
@@ -144,6 +153,7 @@ static void settle_lives(struct profile_builder *b)
 		struct profile_process *process = &b->processes.data[t->process.v];
 
 		t->start = clip_to_session(p, t->start);
+		clip_waits(&b->columns.data[i].by_kind[SAMPLE_WALL], t->start);
 		if (!t->end)
 			t->end = process->end; /* a thread does not outlive its process */
 		if (t->end)
