@@ -73,6 +73,10 @@ needs() {
 	test  | cmd:ffmpeg               | ffmpeg          | ffmpeg-free     | ffmpeg     | ffmpeg
 	test  | cmd:debuginfod           | debuginfod      | elfutils-debuginfod | debuginfod | elfutils-debuginfod
 	test  | cmd:chromium             | chromium        | chromium        | chromium   | chromium
+	test  | cmd:redis-server         | redis-server    | redis           | redis      | redis
+	test  | cmd:nginx                | nginx-light     | nginx           | nginx      | nginx
+	test  | cmd:gunicorn             | gunicorn        | python3-gunicorn | gunicorn  | python3-gunicorn
+	test  | cmd:pg_ctl               | postgresql      | postgresql-server | postgresql | postgresql-server
 	test  | cmd:ld.lld               | lld             | lld             | lld        | lld
 	test  | cmd:ld.gold              | binutils        | binutils-gold   | binutils   | binutils-gold
 	test  | cmd:systemd-analyze      | systemd         | systemd         | systemd    | systemd

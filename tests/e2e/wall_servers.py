@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 240
+# runs: long
 """Parked threads (docs/WALL.md) of real servers: idle they are all parked; what holds a client up is not."""
 import glob
 import json
@@ -10,7 +11,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -69,6 +69,7 @@ def test_redis():
     check_idle(*idle((redis, "--port", str(port), "--save", "", "--dir", e.SCRATCH), port, 4))
 
 
+@e.long
 def test_nginx():
     """The master waits for signals, the workers for connections."""
     nginx, port, conf = need("nginx"), free_port(), e.scratch("nginx.conf")
@@ -81,18 +82,20 @@ def test_nginx():
     assert len(rows) >= 3 and len(others) <= 1, (rows, others)
 
 
+@e.long
 def test_node():
     """Its loop, and the threads of its pools."""
     node, port = need("node"), free_port()
     check_idle(*idle((node, "-e", f"require('http').createServer((q, r) => r.end('x')).listen({port}, '127.0.0.1')"), port, 4))
 
 
+@e.long
 def test_gunicorn():
     """The workers of sync look around once in a while, the arbiter as well."""
     gunicorn, port, app = need("gunicorn"), free_port(), e.scratch("app.py")
     with open(app, "w", encoding="utf-8") as f:
         f.write("def app(environ, start):\n    start('200 OK', [])\n    return [b'x']\n")
-    check_idle(*idle((sys.executable, gunicorn, "-w", "2", "-b", f"127.0.0.1:{port}", "--chdir", e.SCRATCH, "app:app"), port, 3))
+    check_idle(*idle((gunicorn, "-w", "2", "-b", f"127.0.0.1:{port}", "--chdir", e.SCRATCH, "app:app"), port, 3))
 
 
 JAVA = """
@@ -107,6 +110,7 @@ public class Pool {
 """
 
 
+@e.long
 def test_java():
     """A pool without work, and all the threads of the JVM itself."""
     java, source = need("java"), e.scratch("Pool.java")
@@ -121,6 +125,7 @@ def test_java():
     assert len([row for row in rows if not row.get("parked")]) <= 1, [row for row in rows if not row.get("parked")]
 
 
+@e.long
 def test_postgres():
     """Idle, its processes wait for connections or time. Sessions that write wait for clients, the log and each other."""
     bin_ = next((path for path in sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True) if os.path.exists(path + "/pgbench")), None)
