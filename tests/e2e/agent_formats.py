@@ -102,7 +102,7 @@ def wanted_by_process(recording, name):
     with gzip.open(path) as f:
         p = wire.Pprof(f.read())
     found = {}
-    for _, (ticks, cpu), labels in p.samples:
+    for _, (ticks, cpu, *_), labels in p.samples:  # and waiting time, where there is any
         process = "".join(p.text(text) for key, text, _ in labels if p.text(key) == "process") or "unknown"
         had = found.get(process, (0, 0))
         found[process] = had[0] + ticks, had[1] + cpu
