@@ -190,7 +190,7 @@ def with_and_without(command, stats, maps, turns, seconds):
                 if off:
                     maps.back(switch)
             s.stop()
-            return *costs, deepest(s.folded, ("f", "deep", "int Chain.f"))
+            return *costs, deepest(s.folded, ("f", "deep", "Chain.f"))
 
 
 def notes_in_ticks(stats, maps):
