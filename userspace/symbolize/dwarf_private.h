@@ -167,6 +167,7 @@ struct line_program {
 	VEC(struct line_row) rows;
 	VEC(uint32_t) names; /* of files, by number */
 	size_t last;	     /* row, as of a range map */
+	bool rows_read;
 };
 
 DEFINE_MAP_BY(line_program_map, struct line_program, Dwarf_CU *, unit);

@@ -119,8 +119,11 @@ static int copy_names(struct dwarf_sources *s, struct line_program *p, Dwarf_Die
 	return err;
 }
 
-/* What can be had of it; lines only of units of the file itself. */
-static void read_program(struct dwarf_sources *s, struct line_program *p)
+/*
+ * What can be had of it; rows only of units of the file itself, and only where they are needed: units of types, made by dwz,
+ * have the line program of another one.
+ */
+static void read_program(struct dwarf_sources *s, struct line_program *p, bool rows)
 {
 	Dwarf_Die unit_die, space, *die = &unit_die;
 	bool own = dwarf_cu_getdwarf(p->unit) == s->image->dwarf;
@@ -131,20 +134,23 @@ static void read_program(struct dwarf_sources *s, struct line_program *p)
 		return;
 	if (own)
 		die = die_for_lines(s, &unit_die, &space);
-	if (!die || copy_names(s, p, die) || (own && copy_rows(s, p, die)))
+	if (!die || (!p->names.count && copy_names(s, p, die)) ||
+	    (rows && own && copy_rows(s, p, die)))
 		p->rows.count = p->names.count = 0; /* a part of them would be wrong */
 	end_large_handle(s);
 }
 
 /* NULL: no memory. */
-static struct line_program *program_of(struct dwarf_sources *s, Dwarf_CU *unit)
+static struct line_program *program_of(struct dwarf_sources *s, Dwarf_CU *unit, bool rows)
 {
 	struct line_program *p;
 	bool is_new;
 
 	p = line_program_map__need(&s->programs, &(struct line_program){.unit = unit}, &is_new);
-	if (p && is_new)
-		read_program(s, p);
+	if (p && (is_new || (rows && !p->rows_read)))
+		read_program(s, p, rows);
+	if (p)
+		p->rows_read |= rows;
 	return p;
 }
 
@@ -184,7 +190,7 @@ static const char *file_of(struct dwarf_sources *s, const struct line_program *p
 
 const char *dwarf_sources__file(struct dwarf_sources *s, Dwarf_CU *unit, uint64_t number)
 {
-	const struct line_program *p = program_of(s, unit);
+	const struct line_program *p = program_of(s, unit, false);
 
 	return p ? file_of(s, p, number) : NULL;
 }
@@ -194,7 +200,7 @@ const char *dwarf_sources__file(struct dwarf_sources *s, Dwarf_CU *unit, uint64_
 bool dwarf_sources__line(struct dwarf_sources *s, Dwarf_CU *unit, uint64_t address,
 			 struct dwarf_place *place, uint64_t *until)
 {
-	struct line_program *p = program_of(s, unit);
+	struct line_program *p = program_of(s, unit, true);
 	const struct line_row *row;
 
 	if (!p)
