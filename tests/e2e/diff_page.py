@@ -18,16 +18,6 @@ from libgo import pprof
 READY = "document.documentElement.dataset.ready === 'yes'"
 CHANGES = [("main;run;parse;header", 9), ("main;idle", 2), ("main;run;new", 4)]
 GREY = "page.profile.difference.colour('same')"
-_browser = None
-
-
-def browser():
-    global _browser
-    if not _browser:
-        _browser = libbrowser.Browser()
-    return _browser
-
-
 def compared(path, *words):
     """The comparison as JSON, and the same in the format of `path`. What is printed does not depend on the latter."""
     printed = sysprof("diff", "--json", *words, check=0).out
@@ -37,7 +27,7 @@ def compared(path, *words):
 
 
 def open_page(path, fragment=""):
-    page = browser().page(f"file://{path}#{fragment}")
+    page = libbrowser.shared().page(f"file://{path}#{fragment}")
     page.wait(READY)
     page.path = path
     return page
@@ -238,8 +228,7 @@ def run_all():
     try:
         main(globals())
     finally:
-        if _browser:
-            _browser.close()
+        libbrowser.close_shared()
 
 
 if __name__ == "__main__":

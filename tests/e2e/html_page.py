@@ -25,22 +25,12 @@ ROWS = """[...document.querySelectorAll('table.functions tbody tr')].slice(0, 20
   total: Number(row.querySelector('.total .number').textContent.replaceAll(',', '')),
   name: row.querySelector('button.name').textContent, module: row.querySelector('.module').textContent}))"""
 
-_browser = None
-
-
-def browser():
-    global _browser
-    if not _browser:
-        _browser = libbrowser.Browser()
-    return _browser
-
-
 def file_of(name, suffix=".html"):
     return e.scratch(name + suffix)
 
 
 def open_page(name, fragment=""):
-    page = browser().page("file://" + file_of(name) + (f"#{fragment}" if fragment else ""))
+    page = libbrowser.shared().page("file://" + file_of(name) + (f"#{fragment}" if fragment else ""))
     page.wait(READY)
     page.name = name
     return page
@@ -205,7 +195,7 @@ def test_the_mouse():
 def test_folded_text_is_saved():
     make_files()
     folder = e.scratch("saved")
-    browser().call("Browser.setDownloadBehavior", behavior="allow", downloadPath=folder)
+    libbrowser.shared().call("Browser.setDownloadBehavior", behavior="allow", downloadPath=folder)
     page = open_page("recursion")
     page.evaluate("document.getElementById('save').click()")
     saved = os.path.join(folder, "profile.folded")
@@ -372,7 +362,7 @@ def test_a_link_leads_back():
     seen = page.evaluate(picture)
     assert before["node"] > 0 and "node=" in url and url.startswith("file://"), (url, before)
     page.close()
-    again = browser().page(url)
+    again = libbrowser.shared().page(url)
     again.wait(READY)
     again.name = "recursion"
     assert state(again) == before, (state(again), before)
@@ -515,8 +505,7 @@ def main():
     try:
         e.main(globals())
     finally:
-        if _browser:
-            _browser.close()
+        libbrowser.close_shared()
 
 
 main()

@@ -120,6 +120,22 @@ class Browser:
         return Page(self, url, timeout)
 
 
+_shared = None
+
+
+def shared():
+    """One browser for all cases of a test, which closes it at its end."""
+    global _shared
+    if not _shared:
+        _shared = Browser()
+    return _shared
+
+
+def close_shared():
+    if _shared:
+        _shared.close()
+
+
 class Page:
     """A tab. `console` has what the page wrote and threw so far (after a call of messages())."""
 
