@@ -4,8 +4,8 @@
  * these programs from time to time.
  *
  *  scan   goes through all threads, and finds those of the targets that have run since the last visit
- *  visit  takes the account and the kernel's stack of one of them, and finds out what is next:
- *  visit_python, finish_visit  take its stack as the sampler's programs of such names do
+ *  visit  takes the account and the stacks of one of them, unless it runs Python:
+ *  visit_python, finish_visit  then take the user's stack
  *
  * A thread that has not run since the last visit waits where it did. One that runs has a stack that moves: the ticks have
  * it. `visit` reads the memory of another process, which may sleep until a page is there: for ever, if the page is on a
@@ -142,13 +142,13 @@ static __always_inline bool is_own(struct task_struct *task)
 	return (__u32)task->tgid == self || (__u32)task->real_parent->tgid == self;
 }
 
-static __always_inline __u32 user_of(const struct task_struct *task)
+static __always_inline __u32 user_of(struct task_struct *task)
 {
-	return BPF_CORE_READ(task, cred, uid.val);
+	return task->cred->uid.val;
 }
 
 /* Does its memory, or that of its user's processes, not answer? */
-static __always_inline bool is_banned(const struct task_struct *task)
+static __always_inline bool is_banned(struct task_struct *task)
 {
 	__u32 user;
 
@@ -353,13 +353,13 @@ static __always_inline __u32 runtimes_of(const struct scratch *s)
 /* Are numbers of threads that its program has the collector's? */
 static __always_inline bool has_our_numbers(struct task_struct *task)
 {
-	const struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	const struct pid *pid = task->thread_pid;
 	const void *number = pid;
 	__u32 level;
 
 	if (!pid)
 		return false;
-	level = BPF_CORE_READ(pid, level);
+	level = pid->level;
 	if (!pid_namespace_inode)
 		return !level;
 	number += bpf_core_field_offset(pid->numbers) +
@@ -459,9 +459,9 @@ static __always_inline void note_thread(struct task_struct *task)
 static __always_inline enum visit_line begin_thread(struct task_struct *task, struct scratch *s)
 {
 	struct seen_thread *seen = seen_thread(task->pid);
-	struct task_ids ours = {};
+	struct task_ids ours = {task->tgid, task->pid};
 
-	if (!seen || task->exit_state || !collector_ids(task, &ours))
+	if (!seen || task->exit_state || (pid_namespace_inode && !collector_ids(task, &ours)))
 		return VISIT_LINE_GONE;
 	note_thread(task);
 	if (!visitor.final && RUNS(task))
@@ -490,28 +490,30 @@ static __always_inline enum visit_line finish_thread(struct task_struct *task, s
 	return emit_visit(s, seen);
 }
 
+/* Of the thread that the process has put into visitor.visited. */
 SEC("syscall")
-int visit(struct visit_request *request)
+int visit(void *ctx __attribute__((unused)))
 {
-	struct task_struct *task = bpf_task_from_pid(request->tid);
+	struct task_struct *task = bpf_task_from_pid(visitor.visited);
 	enum visit_line line = VISIT_LINE_GONE;
 	struct scratch *s = scratch();
 
 	unwind_epoch = visitor.used_epoch;
 	if (task && s)
 		line = begin_thread(task, s);
+	if (line == VISIT_LINE_COUNT && s && !(s->runtimes & RUNTIME_PYTHON) && task)
+		line = finish_thread(task, s);
 	if (task)
 		bpf_task_release(task);
-	if (line != VISIT_LINE_COUNT) {
-		count(line);
-		return VISIT_NEXT_NOTHING;
-	}
-	return s && s->runtimes & RUNTIME_PYTHON ? VISIT_NEXT_PYTHON : VISIT_NEXT_FINISH;
+	if (line == VISIT_LINE_COUNT)
+		return VISIT_NEXT_PYTHON;
+	count(line);
+	return VISIT_NEXT_NOTHING;
 }
 
 /* Together with the others it would exceed the verifier's limits. */
 SEC("syscall")
-int visit_python(struct visit_request *request __attribute__((unused)))
+int visit_python(void *ctx __attribute__((unused)))
 {
 	struct notes *n = notes();
 	struct scratch *s = scratch();
@@ -524,9 +526,9 @@ int visit_python(struct visit_request *request __attribute__((unused)))
 }
 
 SEC("syscall")
-int finish_visit(struct visit_request *request)
+int finish_visit(void *ctx __attribute__((unused)))
 {
-	struct task_struct *task = bpf_task_from_pid(request->tid);
+	struct task_struct *task = bpf_task_from_pid(visited.tid);
 	struct scratch *s = scratch();
 
 	count(task && s ? finish_thread(task, s) : VISIT_LINE_GONE);

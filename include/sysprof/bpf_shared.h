@@ -84,10 +84,7 @@ struct seen_thread {
 	__u32 state, walks;
 };
 
-/* The argument of its programs for one thread, and what the first of them returns: which is next. */
-struct visit_request {
-	__u32 tid, unused;
-};
-enum { VISIT_NEXT_NOTHING, VISIT_NEXT_FINISH, VISIT_NEXT_PYTHON };
+/* What `visit` returns: which program is next. */
+enum { VISIT_NEXT_NOTHING, VISIT_NEXT_PYTHON };
 
 #endif

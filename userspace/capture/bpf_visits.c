@@ -159,17 +159,11 @@ void bpf_visits__programs(const struct bpf_visits *v, int fds[VISIT_PROGRAMS])
 	fds[VISIT_FINISH] = bpf_program__fd(v->skel->progs.finish_visit);
 }
 
-int bpf_visits__run(int program, uint32_t tid)
+int bpf_visits__run(int program)
 {
-	struct visit_request request = {.tid = tid};
 	LIBBPF_OPTS(bpf_test_run_opts, options);
-	int err;
+	int err = bpf_prog_test_run_opts(program, &options);
 
-	if (tid) {
-		options.ctx_in = &request;
-		options.ctx_size_in = sizeof(request);
-	}
-	err = bpf_prog_test_run_opts(program, &options);
 	return err ? err : (int)options.retval;
 }
 

@@ -27,10 +27,10 @@ enum { VISIT_SCAN, VISIT_ONE, VISIT_PYTHON, VISIT_FINISH, VISIT_PROGRAMS };
 void bpf_visits__programs(const struct bpf_visits *v, int fds[VISIT_PROGRAMS]);
 
 /*
- * Runs VISIT_SCAN (tid 0), or another for a thread. Needs no privileges but the descriptor. What it returns (VISIT_NEXT_… of
- * VISIT_ONE), or negative errno. May not return.
+ * Runs one of them; all but VISIT_SCAN for the thread in `visited` of the shared memory. Needs no privileges but the descriptor.
+ * What it returns (VISIT_NEXT_… of VISIT_ONE), or negative errno. May not return.
  */
-int bpf_visits__run(int program, uint32_t tid);
+int bpf_visits__run(int program);
 
 /* Hands the EVENT_VISITs that are in the ring to `sink`. 0, or its first error. */
 int bpf_visits__drain(struct bpf_visits *v, event_push_fn sink, void *context);

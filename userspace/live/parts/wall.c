@@ -57,14 +57,13 @@ static uint64_t next_random(struct visiting *v)
 	return v->random;
 }
 
-static void visit_one(uint32_t tid)
+static void visit_one(struct visitor *shared, uint32_t tid)
 {
-	int next = bpf_visits__run(CHILD_FIRST_FD + VISIT_ONE, tid);
-
-	if (next == VISIT_NEXT_PYTHON)
-		bpf_visits__run(CHILD_FIRST_FD + VISIT_PYTHON, tid);
-	if (next > VISIT_NEXT_NOTHING)
-		bpf_visits__run(CHILD_FIRST_FD + VISIT_FINISH, tid);
+	__atomic_store_n(&shared->visited, tid, __ATOMIC_RELAXED);
+	if (bpf_visits__run(CHILD_FIRST_FD + VISIT_ONE) != VISIT_NEXT_PYTHON)
+		return;
+	bpf_visits__run(CHILD_FIRST_FD + VISIT_PYTHON);
+	bpf_visits__run(CHILD_FIRST_FD + VISIT_FINISH);
 }
 
 static void visit_all(struct visiting *v)
@@ -72,12 +71,10 @@ static void visit_all(struct visiting *v)
 	struct visitor *shared = v->shared;
 	uint64_t used;
 
-	if (bpf_visits__run(CHILD_FIRST_FD + VISIT_SCAN, 0))
+	if (bpf_visits__run(CHILD_FIRST_FD + VISIT_SCAN))
 		return;
-	for (uint32_t i = 0; i < shared->due_count && i < VISIT_DUE_MAX; i++) {
-		__atomic_store_n(&shared->visited, shared->due[i], __ATOMIC_RELAXED);
-		visit_one(shared->due[i]);
-	}
+	for (uint32_t i = 0; i < shared->due_count && i < VISIT_DUE_MAX; i++)
+		visit_one(shared, shared->due[i]);
 	__atomic_store_n(&shared->visited, 0, __ATOMIC_RELAXED);
 	used = process_cpu();
 	shared->cpu = used;
