@@ -62,6 +62,7 @@ void comparison__free(struct comparison *c)
 {
 	if (!c)
 		return;
+	comparison__free(c->waiting);
 	if (c->has_series)
 		series__fini(&c->series);
 	merged__fini(&c->merged);
@@ -70,6 +71,21 @@ void comparison__free(struct comparison *c)
 	free(c->total_test);
 	free(c->self_test);
 	free(c);
+}
+
+/* Its waits are compared as well, if all files have some. */
+static int add_waits(struct comparison *c, enum compare_side side, const char *path,
+		     const struct profile *p, const struct compare_range *range)
+{
+	if (!p->visits.hz)
+		return 0;
+	if (!c->waiting) {
+		c->waiting = comparison__new();
+		if (!c->waiting)
+			return -ENOMEM;
+		c->waiting->merged.is_waiting = true;
+	}
+	return merged__add(&c->waiting->merged, side, path, p, range);
 }
 
 int comparison__add(struct comparison *c, enum compare_side side, const char *path,
@@ -81,7 +97,7 @@ int comparison__add(struct comparison *c, enum compare_side side, const char *pa
 			    COMPARE_FILES_MAX);
 	if (range && p->untimed)
 		return fail(failure, -EINVAL, "cannot take a part of %s: it has no times", path);
-	if (merged__add(&c->merged, side, path, p, range))
+	if (merged__add(&c->merged, side, path, p, range) || add_waits(c, side, path, p, range))
 		return fail(failure, -ENOMEM, "cannot compare: out of memory");
 	if (!c->merged.files.data[c->merged.files.count - 1].facts.samples)
 		return fail(failure, -ENODATA, "cannot compare %s: it has no sample%s", path,
@@ -126,6 +142,20 @@ static int check_events(const struct comparison *c, struct failure *failure)
 	return 0;
 }
 
+/* Why the waits cannot be compared; NULL: they can. */
+static const char *waits_missing(const struct comparison *c)
+{
+	if (c->waiting->merged.files.count < c->merged.files.count)
+		return "not all files were recorded with --wall";
+	for (size_t i = 0; i < c->waiting->merged.files.count; i++)
+		if (!c->waiting->merged.files.data[i].facts.samples)
+			return c->waiting->merged.files.data[i].facts.side == COMPARE_OLD
+				       ? "a file of OLD has no waits"
+				       : "a file of NEW has no waits";
+	return NULL;
+}
+
+/* What hardly runs may be compared by what it waits for. */
 static int check_functions(const struct comparison *c, struct failure *failure)
 {
 	for (size_t i = 1; i < c->series.count; i++) {
@@ -134,6 +164,8 @@ static int check_functions(const struct comparison *c, struct failure *failure)
 		if (f->total[COMPARE_OLD] && f->total[COMPARE_NEW])
 			return 0;
 	}
+	if (c->waiting && !waits_missing(c))
+		return 0;
 	return fail(
 		failure, -EINVAL,
 		"cannot compare: OLD and NEW have no function in common (of those with %d samples or more)",
@@ -369,15 +401,43 @@ static int compare(struct comparison *c, struct failure *failure)
 	return err ? err : set_detectable(c);
 }
 
+/* In the same view. That the waits have nothing in common is no failure of the comparison. */
+static int compare_waits(struct comparison *c)
+{
+	struct compare_options options = c->options;
+	struct failure failure = {};
+	int err;
+
+	if (!c->waiting)
+		return 0;
+	c->result.waiting_missing = waits_missing(c);
+	if (c->result.waiting_missing)
+		return 0;
+	options.view = c->result.view;
+	err = comparison__finish(c->waiting, &options, &c->result.waiting, &failure);
+	if (err == -ENOMEM)
+		return err;
+	if (err) {
+		c->result.waiting = NULL;
+		c->result.waiting_missing =
+			"OLD and NEW have no state and no function that waits in common";
+	}
+	return 0;
+}
+
 int comparison__finish(struct comparison *c, const struct compare_options *options,
 		       const struct compare_result **result, struct failure *failure)
 {
 	int err;
 
 	c->options = *options;
+	c->result.is_waiting = c->merged.is_waiting;
+	c->result.sample_ticks = c->merged.sample_ticks;
 	err = check_events(c, failure);
 	if (!err)
 		err = compare(c, failure);
+	if (!err)
+		err = compare_waits(c);
 	if (err == -ENOMEM)
 		return fail(failure, err, "cannot compare: out of memory");
 	if (err)
@@ -403,9 +463,30 @@ int comparison__build_profile(const struct comparison *c, struct profile_builder
 	return merged__build_profile(&c->merged, b);
 }
 
+const struct comparison *comparison__waiting(const struct comparison *c)
+{
+	return c->waiting;
+}
+
 const char *comparison__name(const struct comparison *c, uint32_t function)
 {
 	return function == COMPARE_WHOLE ? "total" : strtab__get(c->merged.names, function);
+}
+
+uint32_t comparison__place(const struct comparison *c, uint32_t node)
+{
+	uint32_t place = COMPARE_WHOLE;
+
+	for (; node != MERGED_ROOT; node = c->merged.nodes.data[node].parent) {
+		uint32_t function = c->merged.nodes.data[node].function;
+		enum profile_category category = c->merged.functions.data[function].category;
+
+		if (category == CATEGORY_JIT)
+			return function;
+		if (category == CATEGORY_USER && place == COMPARE_WHOLE)
+			place = function;
+	}
+	return place;
 }
 
 size_t comparison__path(const struct comparison *c, uint32_t node, uint32_t *functions, size_t max)

@@ -156,6 +156,12 @@ struct compare_result {
 	size_t row_count;
 	/* What would have been found in 9 of 10 such comparisons, ÷ OLD; NAN: unknown. Of the whole, and of functions of 5 % and 1 %. */
 	double detectable[3];
+	bool is_waiting; /* what is compared is waiting time */
+	uint64_t
+		sample_ticks; /* so many `samples` of a test are one; of waits: microseconds between two visits */
+	const struct compare_result
+		*waiting; /* waiting time (record --wall); NULL: it is not compared … */
+	const char *waiting_missing; /* … because of this; NULL: no file has waits */
 };
 
 struct comparison;
@@ -183,6 +189,10 @@ int comparison__finish(struct comparison *c, const struct compare_options *optio
 size_t comparison__file_count(const struct comparison *c);
 const struct compare_file *comparison__file(const struct comparison *c, size_t i);
 const char *comparison__name(const struct comparison *c, uint32_t function);
+/* That of result.waiting. */
+const struct comparison *comparison__waiting(const struct comparison *c);
+/* The innermost function of a runtime or of the program on the way to a node; COMPARE_WHOLE: there is none. */
+uint32_t comparison__place(const struct comparison *c, uint32_t node);
 /* What a tick of a file is in the view: those of a side add up to its whole. */
 double comparison__tick_value(const struct comparison *c, size_t file);
 /* Both sides as one profile (merged.h); `b` has nothing else. 0 or -ENOMEM. */
@@ -195,10 +205,11 @@ size_t comparison__path(const struct comparison *c, uint32_t node, uint32_t *fun
 /* Is the difference no larger than what is missing on one side? */
 bool compare_test__is_doubtful(const struct compare_test *t, const struct compare_result *result);
 
-/* "total > 2%", "function parse_* > 5%" */
+/* "total > 2%", "function parse_* > 5%", "waiting > 5%", "state lock > 10%" */
 struct compare_rule {
 	const char *text;
 	bool is_total;
+	bool is_waiting; /* of waiting time, or of a state of it */
 	char pattern[256];
 	double tolerance; /* ÷ OLD */
 };

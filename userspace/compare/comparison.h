@@ -19,6 +19,7 @@ struct comparison {
 	uint32_t *total_test, *self_test; /* by number in series: of `tests`; 0: none */
 	VEC(struct compare_row) rows;
 	struct compare_result result;
+	struct comparison *waiting; /* of the waits of the same files; NULL: none of them has any */
 };
 
 /*

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "compare/merged_private.h"
 #include "compare/names.h"
 #include "profile/figures.h"
 
@@ -15,29 +16,9 @@
 MAP_FUNCTIONS_OF_BYTES(merged_nodes, struct merged_node);
 MAP_FUNCTIONS_BY(merged_dsos, struct merged_dso, uint32_t, name);
 
-/* How far the samples of a thread are added, and its cuts looked at. */
-struct cursor {
-	size_t sample, cut;
-};
-
-/* A profile while it is added. */
-struct adding {
-	struct merged *m;
-	struct merged_file *file;
-	const struct profile *p;
-	uint32_t *name_of_function; /* by function of the profile, or NO_NUMBER */
-	uint32_t *node_of_stack;    /* by stack of the profile */
-	uint64_t *ticks_of_stack;   /* so far */
-	bool is_part;		    /* of the profile's time */
-	struct compare_range range; /* CLOCK_MONOTONIC */
-	uint64_t *block_ticks;	    /* of these, in the block that is being added */
-	VEC(uint32_t) touched;	    /* stacks in it */
-	struct cursor *cursors;	    /* by thread */
-};
-
 int merged__init(struct merged *m)
 {
-	*m = (struct merged){.names = strtab__new(), .modules = strtab__new()};
+	*m = (struct merged){.names = strtab__new(), .modules = strtab__new(), .sample_ticks = 1};
 	if (!m->names || !m->modules)
 		return -ENOMEM;
 	return vec_push(&m->nodes, (struct merged_node){MERGED_ROOT, MERGED_NO_FUNCTION});
@@ -60,6 +41,17 @@ void merged__fini(struct merged *m)
 }
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
+
+int merged__child(struct merged *m, uint32_t parent, uint32_t function, uint32_t *node)
+{
+	const struct merged_node *known =
+		merged_nodes__need(&m->nodes, &(struct merged_node){parent, function}, NULL);
+
+	if (!known)
+		return -ENOMEM;
+	*node = (uint32_t)(known - m->nodes.data);
+	return 0;
+}
 
 static int note_function(struct adding *a, const struct profile_location *location, uint32_t number)
 {
@@ -104,24 +96,21 @@ static bool is_part_of_caller(const struct adding *a, uint32_t node, uint32_t nu
 	       a->m->nodes.data[node].function == number;
 }
 
+/* How the kernel waits is in the state. */
 static int add_location(struct adding *a, const struct profile_location *location, uint32_t *node,
 			uint32_t *caller)
 {
+	if (a->m->is_waiting && location->category == CATEGORY_KERNEL)
+		return 0;
 	for (uint32_t i = location->line_count; i-- > 0;) {
 		uint32_t function = a->p->lines[location->first_line + i].function.v;
 		uint32_t *number = &a->name_of_function[function];
-		const struct merged_node *known;
 		int err = *number == NO_NUMBER ? name_function(a, location, function, number) : 0;
 
+		if (!err && !is_part_of_caller(a, *node, *number, function, *caller))
+			err = merged__child(a->m, *node, *number, node);
 		if (err)
 			return err;
-		if (!is_part_of_caller(a, *node, *number, function, *caller)) {
-			known = merged_nodes__need(&a->m->nodes,
-						   &(struct merged_node){*node, *number}, NULL);
-			if (!known)
-				return -ENOMEM;
-			*node = (uint32_t)(known - a->m->nodes.data);
-		}
 		*caller = function;
 	}
 	return 0;
@@ -406,7 +395,9 @@ static int add_profile(struct merged *m, enum compare_side side, const char *pat
 	if (!err)
 		err = add_stacks(&a);
 	if (!err)
-		err = window ? add_window(&a, window) : add_all_samples(&a);
+		err = m->is_waiting ? adding__add_waits(&a)
+		      : window	    ? add_window(&a, window)
+				    : add_all_samples(&a);
 	vec_free(&a.touched);
 	return err;
 }

@@ -57,6 +57,9 @@ struct merged_function {
 };
 
 struct merged {
+	bool is_waiting; /* waits are compared: a tick is a microsecond, and each state a function below the one that waits so */
+	uint64_t
+		sample_ticks; /* so many ticks are one sample; of waits: the time between two visits */
 	struct merged_nodes nodes; /* element 0 is the root, which has no function */
 	struct strtab *names, *modules;
 	VEC(struct merged_function) functions; /* by name; those of files of code are all 0 */

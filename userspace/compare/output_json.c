@@ -66,8 +66,8 @@ static void write_test_members(struct json_writer *w, const struct compare_outpu
 {
 	json_key_string(w, "function", comparison__name(o->comparison, t->function));
 	json_key_bool(w, "own_code", t->is_self);
-	json_key_uint(w, "old_samples", t->samples[COMPARE_OLD]);
-	json_key_uint(w, "new_samples", t->samples[COMPARE_NEW]);
+	json_key_uint(w, "old_samples", t->samples[COMPARE_OLD] / o->result->sample_ticks);
+	json_key_uint(w, "new_samples", t->samples[COMPARE_NEW] / o->result->sample_ticks);
 	write_estimate(w, "old", &t->side[COMPARE_OLD]);
 	write_estimate(w, "new", &t->side[COMPARE_NEW]);
 	write_estimate(w, "difference", &t->difference);
@@ -109,6 +109,7 @@ static void write_row(struct json_writer *w, const struct compare_output *o,
 
 static void write_rule(struct json_writer *w, const struct compare_output *o, size_t i)
 {
+	const struct compare_output judged = compare_output_of_rule(o, i);
 	static const char *const answers[] = {[COMPARE_NOT_WORSE] = "not worse",
 					      [COMPARE_CANNOT_TELL] = "cannot tell",
 					      [COMPARE_WORSE] = "worse"};
@@ -117,11 +118,11 @@ static void write_rule(struct json_writer *w, const struct compare_output *o, si
 	json_begin_object(w);
 	json_key_string(w, "rule", o->rules[i].text);
 	json_key_string(w, "answer", answers[ruling->answer]);
-	json_key_string(
-		w, "function",
-		ruling->test == UINT32_MAX
-			? NULL
-			: comparison__name(o->comparison, o->result->tests[ruling->test].function));
+	json_key_string(w, "function",
+			ruling->test == UINT32_MAX
+				? NULL
+				: comparison__name(judged.comparison,
+						   judged.result->tests[ruling->test].function));
 	json_key_uint(w, "runs_needed", ruling->runs_needed);
 	json_key_uint(w, "samples_needed", ruling->samples_needed);
 	json_end_object(w);
@@ -153,10 +154,28 @@ static void write_tests(struct json_writer *w, const struct compare_output *o)
 	json_end_array(w);
 }
 
+/* Waiting time: `waiting_ns` of each side, exact. */
+static void write_waiting(struct json_writer *w, const struct compare_output *o)
+{
+	char sentence[SENTENCE_SIZE];
+
+	compare_sentence(o, sentence);
+	json_key_object(w, "waiting");
+	json_key_string(w, "sentence", sentence);
+	json_key_uint(w, "old_ns", o->result->side[COMPARE_OLD].cpu_ns);
+	json_key_uint(w, "new_ns", o->result->side[COMPARE_NEW].cpu_ns);
+	key_number(w, "reference", o->result->reference);
+	json_key_bool(w, "refused", o->result->refused);
+	write_detectable(w, o->result);
+	write_tests(w, o);
+	json_end_object(w);
+}
+
 int compare_write_json(const struct compare_output *o, FILE *out)
 {
 	const struct compare_result *r = o->result;
 	const struct comparison *c = o->comparison;
+	const struct compare_output waiting = compare_output_of_waiting(o);
 	char sentence[SENTENCE_SIZE];
 	struct json_writer w;
 	int err;
@@ -182,6 +201,8 @@ int compare_write_json(const struct compare_output *o, FILE *out)
 		write_elapsed(&w, &r->elapsed);
 	JSON_COLUMN(&w, "rules", o->rule_count, write_rule(&w, o, i));
 	write_tests(&w, o);
+	if (waiting.result)
+		write_waiting(&w, &waiting);
 	json_end_object(&w);
 	err = json_writer__finish(&w);
 	return !err && fputc('\n', out) == EOF ? -EIO : err;

@@ -9,6 +9,10 @@
 #define VALUE_SIZE    32
 #define NAME_SIZE     512
 
+/* Of waiting time: result is NULL if it is not compared. Of what a rule judges: waiting time, or CPU time. */
+struct compare_output compare_output_of_waiting(const struct compare_output *o);
+struct compare_output compare_output_of_rule(const struct compare_output *o, size_t rule);
+
 /* What has been found, in one sentence. */
 void compare_sentence(const struct compare_output *o, char text[SENTENCE_SIZE]);
 /* What a side is: files, samples, time, losses. */

@@ -7,6 +7,12 @@
 
 static const char *unit_of(const struct compare_output *o)
 {
+	if (o->result->is_waiting && o->result->view != COMPARE_SHARE)
+		return o->result->view == COMPARE_SECOND
+			       ? "OLD and NEW are shares of one thread's time"
+		       : o->result->view == COMPARE_RUN
+			       ? "OLD and NEW are waiting time per run"
+			       : "OLD and NEW are waiting time per unit of work";
 	switch (o->result->view) {
 	case COMPARE_SECOND:
 		return "OLD and NEW are shares of one CPU";
@@ -56,6 +62,9 @@ static void write_head(const struct compare_output *o, const char *before, FILE 
 	fprintf(out, "%ssmallest change that would have been found in 9 of 10 cases: %s\n", before,
 		text);
 	write_warnings(o, before, out);
+	if (o->result->waiting_missing)
+		fprintf(out, "%snote: waiting time is not compared: %s\n", before,
+			o->result->waiting_missing);
 }
 
 static void write_rulings(const struct compare_output *o, const char *before, FILE *out)
@@ -87,18 +96,13 @@ static void write_row(const struct compare_output *o, const struct compare_row *
 	fprintf(out, "%*sin %s\n", 72, "", path);
 }
 
-int compare_write_text(const struct compare_output *o, FILE *out)
+static void write_rows(const struct compare_output *o, FILE *out)
 {
 	size_t shown = min_u64(o->result->row_count, o->top);
-	char text[SENTENCE_SIZE], difference[40];
+	char difference[40];
 
 	snprintf(difference, sizeof(difference), "DIFFERENCE (%.3g %% interval)",
 		 100 * (1 - o->result->level));
-	compare_sentence(o, text);
-	fprintf(out, "%s\n", text);
-	write_rulings(o, "", out);
-	fputc('\n', out);
-	write_head(o, "# ", out);
 	if (shown) {
 		fprintf(out, "# %s\n", unit_of(o));
 		fprintf(out, "\n%11s  %11s  %-27s  %6s  %-7s  %s\n", "OLD", "NEW", difference, "q",
@@ -108,12 +112,39 @@ int compare_write_text(const struct compare_output *o, FILE *out)
 		write_row(o, &o->result->rows[i], out);
 	if (shown < o->result->row_count)
 		fprintf(out, "%11s  %zu more rows: --top\n", "", o->result->row_count - shown);
+}
+
+static void write_waiting(const struct compare_output *o, FILE *out)
+{
+	char text[SENTENCE_SIZE];
+
+	compare_sentence(o, text);
+	fprintf(out, "\n%s\n\n", text);
+	compare_detectable_sentence(o, text);
+	fprintf(out, "# smallest change that would have been found in 9 of 10 cases: %s\n", text);
+	write_rows(o, out);
+}
+
+int compare_write_text(const struct compare_output *o, FILE *out)
+{
+	const struct compare_output waiting = compare_output_of_waiting(o);
+	char text[SENTENCE_SIZE];
+
+	compare_sentence(o, text);
+	fprintf(out, "%s\n", text);
+	write_rulings(o, "", out);
+	fputc('\n', out);
+	write_head(o, "# ", out);
+	write_rows(o, out);
+	if (waiting.result)
+		write_waiting(&waiting, out);
 	return ferror(out) ? -EIO : 0;
 }
 
 /* ---- Markdown -------------------------------------------------------------------------------- */
 
-#define MARKDOWN_ROWS 8 /* so that all of it has 20 lines */
+#define MARKDOWN_ROWS 7 /* so that all of it has 20 lines */
+#define WAITING_ROWS  2 /* of these, at most; what functions leave */
 
 /* For a cell: no line ends, which names do not have, no bars, no ends of code. */
 static void write_cell(const char *text, FILE *out)
@@ -144,21 +175,29 @@ static void write_markdown_row(const struct compare_output *o, const struct comp
 
 int compare_write_markdown(const struct compare_output *o, FILE *out)
 {
-	size_t shown = min_u64(o->result->row_count, min_u64(o->top, MARKDOWN_ROWS));
+	const struct compare_output waiting = compare_output_of_waiting(o);
+	size_t waits = waiting.result ? min_u64(waiting.result->row_count, WAITING_ROWS) : 0;
+	size_t shown = min_u64(o->result->row_count, min_u64(o->top, MARKDOWN_ROWS - waits));
 	char text[SENTENCE_SIZE];
 
 	compare_sentence(o, text);
 	fprintf(out, "**%s**\n", text);
-	if (o->rule_count)
+	if (o->rule_count || waiting.result)
 		fputc('\n', out);
 	write_rulings(o, "- ", out);
-	if (shown)
+	if (waiting.result) {
+		compare_sentence(&waiting, text);
+		fprintf(out, "- %s\n", text);
+	}
+	if (shown + waits)
 		fprintf(out,
 			"\n| OLD | NEW | difference (%.3g %%) | q | verdict | where |\n"
 			"|--:|--:|:--|--:|:--|:--|\n",
 			100 * (1 - o->result->level));
 	for (size_t i = 0; i < shown; i++)
 		write_markdown_row(o, &o->result->rows[i], out);
+	for (size_t i = 0; i < waits; i++)
+		write_markdown_row(&waiting, &waiting.result->rows[i], out);
 	fputc('\n', out);
 	write_head(o, "- ", out);
 	return ferror(out) ? -EIO : 0;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fnmatch.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,18 +50,24 @@ int compare_rule__parse(struct compare_rule *rule, const char *text)
 		rule->is_total = true;
 		return parse_tolerance(rule, skip_blanks(at + 5));
 	}
-	if (strncmp(at, "function", 8) || !isspace((unsigned char)at[8]) || !greater)
+	if (!strncmp(at, "waiting", 7)) {
+		rule->is_total = rule->is_waiting = true;
+		return parse_tolerance(rule, skip_blanks(at + 7));
+	}
+	rule->is_waiting = !strncmp(at, "state", 5);
+	at += rule->is_waiting ? 5 : strncmp(at, "function", 8) ? 0 : 8;
+	if (at == skip_blanks(text) || !isspace((unsigned char)*at) || !greater)
 		return -EINVAL;
-	at = skip_blanks(at + 8);
+	at = skip_blanks(at);
 	if (greater <= at)
 		return -EINVAL;
 	size = (size_t)(greater - at);
 	while (size && isspace((unsigned char)at[size - 1]))
 		size--;
-	if (!size || size >= sizeof(rule->pattern))
+	if (!size || size + sizeof("[[]waiting: ]") >= sizeof(rule->pattern))
 		return -EINVAL;
-	memcpy(rule->pattern, at, size);
-	rule->pattern[size] = '\0';
+	snprintf(rule->pattern, sizeof(rule->pattern),
+		 rule->is_waiting ? "[[]waiting: %.*s]" : "%.*s", (int)size, at);
 	return parse_tolerance(rule, greater);
 }
 
@@ -96,7 +103,7 @@ static double unnoticed(const struct compare_result *result)
 /* The user chose the function before the comparison: it is no choice out of many, and q does not apply. */
 static bool is_named(const struct compare_rule *rule)
 {
-	return !rule->is_total && !strpbrk(rule->pattern, "*?[\\");
+	return !rule->is_total && !strpbrk(rule->pattern + (rule->is_waiting ? 3 : 0), "*?[\\");
 }
 
 static enum compare_answer judge_test(const struct compare_rule *rule,
@@ -139,7 +146,7 @@ static void set_needed(struct compare_ruling *ruling, const struct compare_rule 
 	if (!(samples * factor < NEEDED_MAX))
 		return;
 	ruling->runs_needed = (uint64_t)fmax(ceil(files * factor), COMPARE_RUNS_MIN);
-	ruling->samples_needed = (uint64_t)ceil(samples * factor);
+	ruling->samples_needed = (uint64_t)ceil(samples * factor / (double)result->sample_ticks);
 }
 
 /* ---- rules ----------------------------------------------------------------------------------- */
@@ -172,8 +179,15 @@ struct compare_ruling compare_rule__apply(const struct compare_rule *rule,
 					  const struct compare_result *result)
 {
 	struct compare_ruling ruling = {COMPARE_NOT_WORSE, NO_TEST, 0, 0};
-	uint32_t count = rule->is_total ? 1 : (uint32_t)result->test_count;
+	uint32_t count;
 
+	if (rule->is_waiting) {
+		c = c->waiting;
+		result = result->waiting;
+	}
+	if (!result)
+		return (struct compare_ruling){COMPARE_CANNOT_TELL, NO_TEST, 0, 0};
+	count = rule->is_total ? 1 : (uint32_t)result->test_count;
 	if (result->refused || (!rule->is_total && !is_known(rule, c)))
 		return (struct compare_ruling){COMPARE_CANNOT_TELL, NO_TEST, 0, 0};
 	for (uint32_t i = rule->is_total ? 0 : 1; i < count; i++) {

@@ -12,6 +12,7 @@
 
 #define NAME_BYTES 96 /* of a function, in texts */
 #define PATH_SHOWN 5  /* functions, the innermost ones */
+#define FIRST_SIZE (2 * NAME_SIZE + 8)
 
 /* A sentence that grows until its room is full. */
 struct sentence {
@@ -107,18 +108,22 @@ void compare_path(const struct compare_output *o, const struct compare_row *row,
 
 static void add_per(struct sentence *s, const struct compare_output *o)
 {
+	const char *what = o->result->is_waiting ? "" : " CPU";
+
 	switch (o->result->view) {
 	case COMPARE_SECOND:
-		add(s, " CPU per second");
+		add(s, "%s per second", what);
 		break;
 	case COMPARE_RUN:
-		add(s, " CPU per run");
+		add(s, "%s per run", what);
 		break;
 	case COMPARE_WORK:
-		add(s, " CPU per %s", o->unit ? o->unit : "unit of work");
+		add(s, "%s per %s", what, o->unit ? o->unit : "unit of work");
 		break;
 	default:
-		add(s, " CPU time, if the code that looks unchanged took as much as before");
+		add(s, "%s time, if %s as much as before", what,
+		    o->result->is_waiting ? "the waits that look unchanged took"
+					  : "the code that looks unchanged took");
 	}
 }
 
@@ -140,15 +145,30 @@ static void add_refusal(struct sentence *s, const struct compare_result *r)
 	    100 * r->side[COMPARE_NEW].doubt[d]);
 }
 
+/* Of a wait, also the function that waits. */
+static void first_name(const struct compare_output *o, char text[FIRST_SIZE])
+{
+	const struct compare_row *row = &o->result->rows[0];
+	const struct compare_test *t = &o->result->tests[row->test];
+	uint32_t place = comparison__place(o->comparison, row->node);
+	char name[NAME_SIZE];
+
+	compare_name(o, t->function, t->is_self, text);
+	if (!o->result->is_waiting || place == COMPARE_WHOLE || place == t->function)
+		return;
+	compare_name(o, place, false, name);
+	snprintf(text + strlen(text), NAME_SIZE + 8, " of %s", name);
+}
+
 /* The part of the whole difference that the first row is. */
 static void add_largest(struct sentence *s, const struct compare_output *o)
 {
 	const struct compare_result *r = o->result;
 	const struct compare_test *t = &r->tests[r->rows[0].test];
 	double part = t->difference.value / r->tests[0].difference.value;
-	char name[NAME_SIZE];
+	char name[FIRST_SIZE];
 
-	compare_name(o, t->function, t->is_self, name);
+	first_name(o, name);
 	if (part > 0 && part < 0.995)
 		add(s, "; %.0f %% of that is in %s", 100 * part, name);
 	else if (part > 0 && part < 1.1)
@@ -160,10 +180,9 @@ static void add_largest(struct sentence *s, const struct compare_output *o)
 static void add_functions(struct sentence *s, const struct compare_output *o, size_t count)
 {
 	const struct compare_result *r = o->result;
-	const struct compare_test *t = &r->tests[r->rows[0].test];
-	char name[NAME_SIZE];
+	char name[FIRST_SIZE];
 
-	compare_name(o, t->function, t->is_self, name);
+	first_name(o, name);
 	add(s, ", but %zu function%s differ%s: %s is %s", count, count == 1 ? "" : "s",
 	    count == 1 ? "s" : "", name, compare_verdict_name(r->rows[0].verdict));
 	if (count > 1)
@@ -180,14 +199,16 @@ void compare_sentence(const struct compare_output *o, char text[SENTENCE_SIZE])
 	bool less = whole->relative < 0;
 
 	*text = '\0';
+	if (r->is_waiting)
+		add(&s, "Waiting: ");
 	if (r->refused)
 		return add_refusal(&s, r);
 	if (found) {
 		double low = less ? -whole->relative_high : whole->relative_low;
 		double high = less ? -whole->relative_low : whole->relative_high;
 
-		add(&s, "NEW uses %.1f %% (%.1f to %.1f) %s", 100 * fabs(whole->relative),
-		    100 * low, 100 * high, less ? "less" : "more");
+		add(&s, "NEW %s %.1f %% (%.1f to %.1f) %s", r->is_waiting ? "waits" : "uses",
+		    100 * fabs(whole->relative), 100 * low, 100 * high, less ? "less" : "more");
 		add_per(&s, o);
 		if (rows)
 			add_largest(&s, o);
@@ -204,6 +225,21 @@ void compare_sentence(const struct compare_output *o, char text[SENTENCE_SIZE])
 			add_functions(&s, o, rows);
 	}
 	add(&s, ".");
+}
+
+struct compare_output compare_output_of_waiting(const struct compare_output *o)
+{
+	struct compare_output waiting = *o;
+
+	waiting.comparison = comparison__waiting(o->comparison);
+	waiting.result = o->result->waiting;
+	waiting.rule_count = 0;
+	return waiting;
+}
+
+struct compare_output compare_output_of_rule(const struct compare_output *o, size_t rule)
+{
+	return o->rules[rule].is_waiting ? compare_output_of_waiting(o) : *o;
 }
 
 /* ---- the circumstances ----------------------------------------------------------------------- */
@@ -285,17 +321,21 @@ void compare_ruling_sentence(const struct compare_output *o, size_t rule, char t
 					      [COMPARE_WORSE] = "worse"};
 	const struct compare_ruling *ruling = &o->rulings[rule];
 	struct sentence s = {text, 0, SENTENCE_SIZE};
+	const struct compare_output judged = compare_output_of_rule(o, rule);
 	char name[NAME_SIZE], change[3 * VALUE_SIZE], safe[256];
 
 	*text = '\0';
 	add(&s, "%s: %s", utf8_sanitize(safe, sizeof(safe), o->rules[rule].text),
 	    answers[ruling->answer]);
 	if (ruling->test != UINT32_MAX) {
-		compare_name(o, o->result->tests[ruling->test].function, false, name);
-		compare_change(o, &o->result->tests[ruling->test], change);
+		compare_name(&judged, judged.result->tests[ruling->test].function, false, name);
+		compare_change(&judged, &judged.result->tests[ruling->test], change);
 		add(&s, ": %s %s", name, change);
-	} else if (ruling->answer == COMPARE_CANNOT_TELL && !o->result->refused) {
-		add(&s, ": no function has such a name");
+	} else if (!judged.result) {
+		add(&s, ": waiting time is not compared");
+	} else if (ruling->answer == COMPARE_CANNOT_TELL && !judged.result->refused) {
+		add(&s, ": no %s has such a name",
+		    o->rules[rule].is_waiting ? "state" : "function");
 	}
 	if (ruling->runs_needed)
 		add(&s, "; %" PRIu64 " files a side would do", ruling->runs_needed);

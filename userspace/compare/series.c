@@ -106,7 +106,7 @@ static int choose_functions(struct series *s)
 	sum_functions(s, sums);
 	qsort(sums, s->name_count, sizeof(*sums), compare_sums);
 	while (count < s->name_count && count < SERIES_FUNCTIONS_MAX &&
-	       sums[count].total[0] + sums[count].total[1] >= SERIES_TICKS_MIN)
+	       sums[count].total[0] + sums[count].total[1] >= SERIES_TICKS_MIN * s->m->sample_ticks)
 		count++;
 	s->functions = calloc(count + 1, sizeof(*s->functions));
 	s->number_of = calloc(s->name_count + 1, sizeof(*s->number_of));

@@ -13,7 +13,7 @@
 #include "compare/merged.h"
 
 #define SERIES_FUNCTIONS_MAX 4096
-#define SERIES_TICKS_MIN     20 /* of both sides: with less, nothing can be shown */
+#define SERIES_TICKS_MIN     20 /* samples of both sides: with less, nothing can be shown */
 
 /* A function that is tested. The first one is the whole: COMPARE_WHOLE. */
 struct series_function {

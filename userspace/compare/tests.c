@@ -225,7 +225,7 @@ static double share_noise(const struct comparison *c, enum compare_side which, c
 		sum_files(side, f->self_slots[which], part);
 		for (size_t j = 0; j < side->files; j++) {
 			part[j] /= ticks[j];
-			samples += 1 / ticks[j] / (double)side->files;
+			samples += (double)c->merged.sample_ticks / ticks[j] / (double)side->files;
 		}
 		s = spread_of(part, side->files);
 		variance += s.variance - s.mean * (1 - s.mean) * samples;
@@ -264,13 +264,14 @@ static struct estimate estimate_pooled(const struct comparison *c, const struct 
 	const struct series_side *side = &c->series.side[which];
 	double whole = (double)side->unchanged_sum, part = (double)q->sum[which];
 	double ratio = part / whole, amount = c->amount[which], of_runs;
+	double sample = (double)c->merged.sample_ticks;
 	double independent =
-		(part - 2 * ratio * (double)q->unchanged[which] + ratio * ratio * whole) /
+		sample * (part - 2 * ratio * (double)q->unchanged[which] + ratio * ratio * whole) /
 		(whole * whole);
 	struct estimate e;
 
 	if (!q->sum[which])
-		independent = 0.5 / (whole * whole); /* half a sample */
+		independent = 0.5 * sample * sample / (whole * whole); /* half a sample */
 	e = ratio_variance(side, q->slots[which], ratio, fmax(independent, 0));
 	e.value = amount * ratio;
 	e.variance *= amount * amount;
@@ -387,6 +388,12 @@ static bool is_its_own(const struct own_code *code, double median)
 	return fabs(code->new - median * code->old) >= ITS_OWN * fabs(code->new - code->old);
 }
 
+/* Are there enough samples? */
+static bool is_testable(const struct comparison *c, const uint64_t ticks[COMPARE_SIDES])
+{
+	return ticks[COMPARE_OLD] + ticks[COMPARE_NEW] >= SERIES_TICKS_MIN * c->merged.sample_ticks;
+}
+
 /* The function whose own code differs most, among those that differ for certain; 0: none does. 0 or -ENOMEM. */
 static int find_most_changed(const struct comparison *c, size_t *found)
 {
@@ -401,7 +408,7 @@ static int find_most_changed(const struct comparison *c, size_t *found)
 		const struct series_function *f = &c->series.functions[i];
 		struct compare_test t;
 
-		if (f->changed || f->self[COMPARE_OLD] + f->self[COMPARE_NEW] < SERIES_TICKS_MIN)
+		if (f->changed || !is_testable(c, f->self))
 			continue;
 		make_test(c, i, true, &t);
 		codes[count] = (struct own_code){i, t.side[COMPARE_OLD].value,
@@ -556,7 +563,7 @@ static int add_tests(struct comparison *c)
 		err = add_test(c, i, false);
 		if (!err && self > SELF_MAX * (double)(f->total[0] + f->total[1]))
 			c->tests.data[c->tests.count - 1].is_only = true;
-		else if (!err && self >= SERIES_TICKS_MIN)
+		else if (!err && is_testable(c, f->self))
 			err = add_test(c, i, true);
 	}
 	if (!err)
