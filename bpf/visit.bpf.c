@@ -163,11 +163,16 @@ static __always_inline bool is_banned(struct task_struct *task)
 	return false;
 }
 
+static __always_inline bool is_of_kernel(struct task_struct *task)
+{
+	return task->flags & (PF_KTHREAD | PF_USER_WORKER | PF_IO_WORKER);
+}
+
 static __always_inline bool is_wanted(struct task_struct *task, struct task_ids *ours)
 {
 	struct task_ids initial = {task->tgid, task->pid};
 
-	if (task->flags & (PF_KTHREAD | PF_USER_WORKER | PF_IO_WORKER))
+	if (is_of_kernel(task))
 		return false;
 	if (exclude_self && is_own(task))
 		return false;
@@ -185,13 +190,13 @@ static __always_inline bool is_unchanged(struct task_struct *task, struct seen_t
 	       seen->switches == task->nvcsw + task->nivcsw && seen->state == task->__state;
 }
 
+/* At a thread that is wanted. */
 static __always_inline void look_at(struct task_struct *task, __u64 now)
 {
 	struct seen_thread *seen;
-	struct task_ids ours;
 	__u32 at;
 
-	if (task->exit_state || !is_wanted(task, &ours))
+	if (task->exit_state)
 		return;
 	seen = seen_thread(task->pid);
 	if (!seen)
@@ -217,15 +222,29 @@ static __always_inline void look_at(struct task_struct *task, __u64 now)
 	visitor.due_count = at + 1;
 }
 
-static __always_inline void look_at_threads(struct task_struct *process, unsigned int which,
-					    __u64 now)
+static __always_inline void look_at_all_threads(__u64 now)
+{
+	struct bpf_iter_task it;
+	struct task_struct *task;
+	struct task_ids ours;
+
+	bpf_iter_task_new(&it, NULL, ALL_THREADS);
+	while ((task = bpf_iter_task_next(&it)))
+		if (is_wanted(task, &ours))
+			look_at(task, now);
+	bpf_iter_task_destroy(&it);
+}
+
+/* Of a process that is wanted. */
+static __always_inline void look_at_threads(struct task_struct *process, __u64 now)
 {
 	struct bpf_iter_task it;
 	struct task_struct *task;
 
-	bpf_iter_task_new(&it, process, which);
+	bpf_iter_task_new(&it, process, PROCESS_THREADS);
 	while ((task = bpf_iter_task_next(&it)))
-		look_at(task, now);
+		if (!is_of_kernel(task))
+			look_at(task, now);
 	bpf_iter_task_destroy(&it);
 }
 
@@ -244,7 +263,7 @@ static __always_inline void look_at_processes(__u64 now)
 		process = bpf_task_from_pid(leader->pid);
 		if (!process)
 			continue;
-		look_at_threads(process, PROCESS_THREADS, now);
+		look_at_threads(process, now);
 		bpf_task_release(process);
 	}
 	bpf_iter_task_destroy(&it);
@@ -262,7 +281,7 @@ int scan(void *ctx __attribute__((unused)))
 	if (filter_processes)
 		look_at_processes(now);
 	else
-		look_at_threads(NULL, ALL_THREADS, now);
+		look_at_all_threads(now);
 	bpf_rcu_read_unlock();
 	return 0;
 }
@@ -401,17 +420,29 @@ static __always_inline void begin_stack(struct task_struct *task, struct scratch
 	visitor.visited_process = task->tgid;
 	visitor.visited_user = user_of(task);
 	visited.begun = kernel_entry(task, s);
-	if (visited.begun != UNWIND_STEP_ON)
+	if (visited.begun != UNWIND_STEP_ON) {
+		s->runtimes = 0;
 		return;
+	}
 	s->visit.call = (__s64)s->regs.orig_rax >= 0 ? (__s32)s->regs.orig_rax : VISIT_NO_CALL;
 	if (s->regs.cs != USER32_CS && has_our_numbers(task))
 		s->visit.holder = mutex_holder(&s->regs);
+}
+
+/* What a stack is walked and named by: the mappings and the runtimes of its process, as they are known. 0: nothing is. */
+static __always_inline __u64 known_of_process(struct scratch *s)
+{
+	const struct notes *n = notes();
+
 	s->runtimes = runtimes_of(s);
+	find_process(s);
+	return (__u64)s->sample.places_tag << 32 |
+	       (s->runtimes && n ? (__u32)n->info.as_of | 1u : 0);
 }
 
 /*
  * Tables, mappings and runtimes of a process become known after its first visits, and a thread that waits for long is not visited
- * again. So its stack is taken a few more times.
+ * again. So its stack is taken a few more times, unless it is whole and no more is known.
  */
 static __always_inline void plan_again(const struct seen_thread *seen)
 {
@@ -424,6 +455,20 @@ static __always_inline void plan_again(const struct seen_thread *seen)
 	visited.as.again = walks < WALKS_MORE
 				   ? visited.as.unchanged + (WALK_AGAIN_NS << (2 * walks))
 				   : 0;
+}
+
+static __always_inline bool is_up_to_date(const struct seen_thread *seen)
+{
+	return seen->again && seen->known && seen->known == visited.as.known;
+}
+
+static __always_inline enum visit_line look_again(struct seen_thread *seen)
+{
+	plan_again(seen);
+	seen->unchanged = visited.as.unchanged;
+	seen->walks = visited.as.walks;
+	seen->again = visited.as.again;
+	return VISIT_LINE_UNCHANGED;
 }
 
 static __always_inline enum visit_line emit_visit(struct scratch *s, struct seen_thread *seen)
@@ -472,6 +517,9 @@ static __always_inline enum visit_line begin_thread(struct task_struct *task, st
 		s->visit.found |= VISIT_ACCOUNT;
 		return emit_visit(s, seen);
 	}
+	visited.as.known = known_of_process(s);
+	if (is_up_to_date(seen) && is_unchanged(task, seen))
+		return look_again(seen);
 	begin_stack(task, s);
 	return VISIT_LINE_COUNT;
 }
@@ -487,6 +535,8 @@ static __always_inline enum visit_line finish_thread(struct task_struct *task, s
 	if (!is_unchanged(task, &visited.as) || RUNS(task) ||
 	    visited.changes != *(volatile __u64 *)&visitor.table_changes)
 		return VISIT_LINE_MOVED;
+	if (s->sample.user_end != STACK_END_ROOT)
+		visited.as.known = 0;
 	return emit_visit(s, seen);
 }
 

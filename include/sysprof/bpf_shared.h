@@ -81,6 +81,7 @@ struct seen_thread {
 	__u64 runtime, switches;
 	__u64 unchanged; /* CLOCK_MONOTONIC: the latest visit that found it so */
 	__u64 again; /* CLOCK_MONOTONIC: when its stack is taken once more, changed or not; 0: not again */
+	__u64 known; /* what its stack was walked and named by; 0: it was not whole */
 	__u32 state, walks;
 };
 
