@@ -3,13 +3,15 @@
  * index_oracle FILE [DEBUG-FILE [DWZ-FILE [COUNT]]]
  *
  * Makes the index of a module in this process and compares its answers with those of the module at COUNT random
- * offsets of .text, all fields. Prints "rows N bytes N debug BYTES build NS/ROW open NS/ROW lookup NS resolve NS".
+ * offsets of .text, all fields. Prints "rows N bytes N debug BYTES build NS/ROW open NS/ROW lookup NS resolve NS", and
+"peak KB", the highest memory of the process until the index was made.
  */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,6 +34,14 @@ static uint64_t cpu_ns(void)
 
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static long peak_kb(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_maxrss;
 }
 
 static void die(const char *what)
@@ -136,6 +146,7 @@ int main(int argc, char **argv)
 	struct elf_file *debug;
 	uint64_t *offsets, built, opened, found, resolved;
 	struct module *module;
+	long peak;
 	void *data;
 	int err;
 
@@ -160,6 +171,7 @@ int main(int argc, char **argv)
 	built = cpu_ns();
 	err = module__index(module, offsets, distinct, &data, &size);
 	built = cpu_ns() - built;
+	peak = peak_kb();
 	if (err) {
 		printf("no index: %s\n", strerror(-err));
 		return 1;
@@ -181,12 +193,12 @@ int main(int argc, char **argv)
 		die("debug file");
 	printf("rows %" PRIu64 " bytes %zu debug %" PRIu64
 	       " build %.3f open %.3f lookup %.3f resolve %.3f "
-	       "checked %zu missing %zu different %zu\n",
+	       "checked %zu missing %zu different %zu peak %ld\n",
 	       symbol_index__rows(index), size, elf_file__debug_size(debug),
 	       (double)built / (double)symbol_index__rows(index),
 	       (double)opened / (double)symbol_index__rows(index), (double)found / (double)distinct,
 	       (double)resolved / (double)distinct, distinct, comparison.missing,
-	       comparison.different);
+	       comparison.different, peak);
 	elf_file__free(debug);
 	symbol_index__free(index);
 	module__free(module);

@@ -22,7 +22,7 @@ static size_t make_good(uint8_t *to, size_t max_size)
 		{.function = "std::vector<int, std::allocator<int> >::push_back(int)"},
 		{.function = "std::vector<int, std::allocator<int> >::push_back(int&)"},
 	};
-	struct index_writer *w = index_writer__new(LIMIT);
+	struct index_writer *w = index_writer__new(LIMIT, NULL);
 	void *data = NULL;
 	size_t size = 0;
 

@@ -832,7 +832,7 @@ static struct symbol_index *make_index(const uint64_t *addresses, size_t count, 
 				       bool whole)
 {
 	static struct sample_answer answers[ADDRESSES];
-	struct index_writer *w = index_writer__new(SYMBOL_INDEX_MAX);
+	struct index_writer *w = index_writer__new(SYMBOL_INDEX_MAX, NULL);
 	struct symbol_index *index;
 	void *data;
 	size_t size;

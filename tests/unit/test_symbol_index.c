@@ -88,7 +88,7 @@ static bool is_gap(size_t i)
 
 static void *write_sample(size_t limit, size_t *size, int *err)
 {
-	struct index_writer *w = index_writer__new(limit);
+	struct index_writer *w = index_writer__new(limit, NULL);
 	struct symbol_frame frames[70];
 	uint64_t address = 0x401000;
 	void *data = NULL;
@@ -166,6 +166,50 @@ static void sample_test(void **state)
 	assert_int_equal(answer.result.frame_count, 0);
 	symbol_index__free(x);
 	symbol_index__free(NULL);
+}
+
+static size_t readable(const char *name, char *buffer, size_t size)
+{
+	return (size_t)snprintf(buffer, size, "<%s>", name);
+}
+
+/* Equal names and files at several places are written once, and their neighbours have one row. */
+static void equal_test(void **state)
+{
+	static char places[4][2][80];
+	static struct symbol_answer answer;
+	struct index_writer *w = index_writer__new(LIMIT, readable);
+	size_t size, sizes[4];
+	struct symbol_index *x;
+	void *data;
+
+	(void)state;
+	assert_non_null(w);
+	assert_int_equal(index_writer__segment(w, 0, 0x1000, 0), 0);
+	for (uint64_t i = 0; i < 4; i++) {
+		struct symbol_frame frame = {.function = places[i][0], .file = places[i][1]};
+
+		strcpy(places[i][0], "a::name that::has several::words in::it");
+		strcpy(places[i][1], "/src/a.c");
+		/* the third has another line, the fourth that of the first */
+		frame.line = i == 2 ? 8 : 7;
+		assert_int_equal(index_writer__answer(w, 16 * i, &frame, 1), 0);
+		sizes[i] = index_writer__size(w);
+	}
+	assert_int_equal(sizes[0], sizes[1]);
+	assert_true(sizes[2] - sizes[1] < 4 && sizes[3] - sizes[2] < 4);
+	assert_int_equal(index_writer__finish(w, SYMBOL_STATE_RESOLVED, &data, &size), 0);
+	index_writer__free(w);
+	assert_int_equal(symbol_index__open(data, size, &x), 0);
+	assert_int_equal(symbol_index__rows(x), 3);
+	for (uint64_t i = 0; i < 4; i++) {
+		assert_true(symbol_index__find(x, 16 * i, &answer));
+		assert_string_equal(answer.frames[0].function,
+				    "<a::name that::has several::words in::it>");
+		assert_string_equal(answer.frames[0].file, "/src/a.c");
+		assert_int_equal(answer.frames[0].line, i == 2 ? 8 : 7);
+	}
+	symbol_index__free(x);
 }
 
 /* Every limit below what it needs is kept. */
@@ -426,10 +470,11 @@ static void none_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sample_test),	     cmocka_unit_test(limit_test),
-		cmocka_unit_test(forged_test),	     cmocka_unit_test(particular_test),
-		cmocka_unit_test(forged_names_test), cmocka_unit_test(own_test),
-		cmocka_unit_test(symbols_test),	     cmocka_unit_test(none_test),
+		cmocka_unit_test(sample_test),	   cmocka_unit_test(limit_test),
+		cmocka_unit_test(equal_test),	   cmocka_unit_test(forged_test),
+		cmocka_unit_test(particular_test), cmocka_unit_test(forged_names_test),
+		cmocka_unit_test(own_test),	   cmocka_unit_test(symbols_test),
+		cmocka_unit_test(none_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,11 +116,76 @@ static void test_truncated_while_read(void **state)
 	symbolizer__free(s);
 }
 
+#define MANY 1000000u /* symbols */
+
+/* Each symbol is a better answer than the one before. */
+static int make_many(void)
+{
+	size_t symbol_bytes = (MANY + 1) * sizeof(Elf64_Sym);
+	_cleanup_free_ Elf64_Sym *symbols = calloc(1, symbol_bytes);
+	static struct image image;
+	int fd;
+
+	assert_non_null(symbols);
+	memset(&image, 0, sizeof(image));
+	write_headers(&image, symbol_bytes, 7);
+	fd = memory_file(&image, sizeof(image));
+	for (uint32_t i = 1; i <= MANY; i++)
+		symbols[i] = (Elf64_Sym){.st_name = 1,
+					 .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+					 .st_shndx = SECTION_TEXT,
+					 .st_value = TEXT_ADDRESS,
+					 .st_size = UINT32_MAX - i};
+	assert_int_equal(pwrite(fd, symbols, symbol_bytes, TABLES_OFFSET), (ssize_t)symbol_bytes);
+	assert_int_equal(pwrite(fd, "\0names", 7, (off_t)(TABLES_OFFSET + symbol_bytes)), 7);
+	return fd;
+}
+
+/* The highest memory since the last call, in KB. */
+static long highest_memory(void)
+{
+	FILE *status = fopen("/proc/self/status", "re"), *reset;
+	char line[256];
+	long highest = 0;
+
+	assert_non_null(status);
+	while (fgets(line, sizeof(line), status))
+		sscanf(line, "VmHWM: %ld", &highest);
+	fclose(status);
+	reset = fopen("/proc/self/clear_refs", "we");
+	assert_non_null(reset);
+	assert_true(fputs("5", reset) >= 0);
+	assert_int_equal(fclose(reset), 0);
+	return highest;
+}
+
+/* Memory goes with the addresses, not with the symbols. */
+static void test_symbols_that_replace_each_other(void **state)
+{
+	static const uint64_t offsets[] = {0x1000, 0x1008, 0x1ff0};
+	struct answer answers[COUNT(offsets)];
+	int fd = make_many();
+	long before;
+
+	(void)state;
+	highest_memory();
+	before = highest_memory();
+	assert_int_equal(resolve_symbols(fd, offsets, COUNT(offsets), answers),
+			 SYMBOL_STATE_RESOLVED);
+	assert_true(highest_memory() - before < 4096);
+	for (size_t i = 0; i < COUNT(offsets); i++) {
+		assert_string_equal(answers[i].name, "names");
+		assert_int_equal(answers[i].size, UINT32_MAX - MANY);
+	}
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mutated_files),
 		cmocka_unit_test(test_truncated_while_read),
+		cmocka_unit_test(test_symbols_that_replace_each_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -257,7 +257,7 @@ int module_match_symbols(struct module *m)
 /* The readable form; neighbours and inlined calls need the same few repeatedly. */
 static const char *readable_name(struct module *m, const char *name)
 {
-	const char *known = memo__get(m->names, name);
+	const char *known = m->as_in_file ? name : memo__get(m->names, name);
 	char text[DEMANGLED_SIZE];
 
 	if (known)

@@ -204,7 +204,8 @@ static int match_edges(struct indexing *x)
 	if (err == -ENOMEM || err == -EFBIG)
 		return err;
 	m->covered = sort_addresses(x->edges.data, x->edges.count);
-	m->addresses = x->edges.data;
+	/* many edges are those of two symbols */
+	m->addresses = realloc(x->edges.data, m->covered * sizeof(*m->addresses)) ?: x->edges.data;
 	x->edges.data = NULL;
 	x->edges.count = x->edges.capacity = 0;
 	m->matches = calloc(m->covered, sizeof(*m->matches));
@@ -312,8 +313,10 @@ int module__index(struct module *m, const uint64_t *offsets, size_t count, void 
 	m->report = (struct module_report){.dwarf = m->report.dwarf};
 	if (!m->go)
 		module_open_dwarf(m);
-	x.writer = index_writer__new(SYMBOL_INDEX_MAX);
+	m->as_in_file = true;
+	x.writer = index_writer__new(SYMBOL_INDEX_MAX, m->go ? NULL : demangle);
 	err = x.writer ? make_index(&x, offsets, count, data, size) : -ENOMEM;
+	m->as_in_file = false;
 	index_writer__free(x.writer);
 	vec_free(&x.edges);
 	vec_free(&x.areas);

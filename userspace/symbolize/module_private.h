@@ -3,6 +3,7 @@
 #ifndef SYMBOLIZE_MODULE_PRIVATE_H
 #define SYMBOLIZE_MODULE_PRIVATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -104,6 +105,7 @@ struct module {
 	struct dwarf_reader *dwarf; /* NULL: no lines, or not wanted yet */
 	bool dwarf_tried;
 	struct memo *names;	/* readable ones */
+	bool as_in_file;	/* names need not be readable */
 	struct memo *functions; /* of symbols that are parts of them */
 	/* The addresses that a segment covers, by ELF virtual address, and their answers by symbol. */
 	size_t covered;

@@ -109,8 +109,11 @@ static inline int64_t from_zigzag(uint64_t number)
 
 struct index_writer;
 
-/* With at most `limit` bytes. NULL: no memory. */
-struct index_writer *index_writer__new(size_t limit);
+/* The form of a name that is shown, in a buffer, and its length. */
+typedef size_t (*index_readable_fn)(const char *name, char *buffer, size_t size);
+
+/* With at most `limit` bytes; names are shown as they are if `readable` is NULL. NULL: no memory. */
+struct index_writer *index_writer__new(size_t limit, index_readable_fn readable);
 void index_writer__free(struct index_writer *w);
 
 /* The first segment that covers an offset counts. 0, -ENOMEM. */

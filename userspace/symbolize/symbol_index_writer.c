@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hashmap.h"
 #include "base/map.h"
-#include "base/strtab.h"
 #include "base/vec.h"
 #include "stream/symbol_blob.h"
 
 #define NUMBER_SIZE 10 /* bytes of the largest */
+#define RECORD_SIZE (6 * NUMBER_SIZE)
+#define PLACES	    8192 /* of names and files that are found by them */
+#define NOT_WRITTEN UINT32_MAX
 
 struct function_key {
 	uint64_t address, size;
@@ -24,62 +27,48 @@ struct node_key {
 	struct index_place call;
 };
 
-struct written_function {
-	struct function_key key;
-	uint32_t position;
-};
-
-struct written_node {
-	struct node_key key;
-	uint32_t position;
-};
-
 struct phrase_key {
 	uint32_t before,
 		word; /* position + 1 of the phrase that it begins with, 0: none; of the string */
 };
 
-struct written_phrase {
-	struct phrase_key key;
-	uint32_t position;
+/*
+ * Records of a section. Equal ones are written once: `known` has the hashes of their keys and their positions, and a record
+ * is compared as its bytes would be at that position.
+ */
+struct records {
+	unsigned char *data;
+	size_t count, capacity; /* bytes */
+	struct hashmap known;
 };
 
-#define NOT_WRITTEN UINT32_MAX
-
-/* What a text is in the index, as a string and as a file. */
-struct written_text {
-	uint32_t string, file;
+/* A name as the module has it, and its number in the index. */
+struct written_name {
+	const char *text;
+	uint32_t name;
 };
 
-/* What a name or a file is, by its place. */
-struct written_string {
+DEFINE_MAP_BY_STRING(name_map, struct written_name, text);
+
+/* What a place was written as, as a name and as a file. */
+struct recent_place {
 	const char *place;
 	uint32_t name, file;
 };
 
-MAP_TYPE(function_map, struct written_function);
-MAP_TYPE(node_map, struct written_node);
-MAP_TYPE(phrase_map, struct written_phrase);
-DEFINE_MAP_BY(string_map, struct written_string, const char *, place);
-
 struct index_writer {
 	size_t limit;
+	index_readable_fn readable;
 	VEC(struct index_segment) segments;
 	VEC(struct index_block) blocks;
 	VEC(uint32_t) files;
-	VEC(unsigned char) functions;
-	VEC(unsigned char) nodes;
+	struct records functions, nodes, phrases;
 	VEC(unsigned char) rows;
-	VEC(unsigned char) names;
 	VEC(char) strings;
-	struct function_map known_functions;
-	struct node_map known_nodes;
-	struct string_map known_strings;
-	struct phrase_map known_phrases;
-	struct strtab *texts;		      /* equal strings at several places … */
-	VEC(struct written_text) known_texts; /* … by number */
-	const char *last_text;		      /* of a file … */
-	uint32_t last_file;		      /* … which this is */
+	struct hashmap known_strings; /* by their texts: positions */
+	struct hashmap known_files;   /* by positions of their names: numbers */
+	struct name_map names;
+	struct recent_place recent[PLACES]; /* most are used again soon */
 	struct index_row last;
 	uint64_t row_count;
 	/* The answer before: most rows differ in the innermost place alone. */
@@ -88,41 +77,18 @@ struct index_writer {
 	bool begun, has_gaps;
 };
 
-#define DEFINE_RECORD_MAP(NAME, TYPE, KEY)                                                         \
-	static const KEY *NAME##_key(const struct NAME *map, const TYPE *entry)                    \
-	{                                                                                          \
-		(void)map;                                                                         \
-		return &entry->key;                                                                \
-	}                                                                                          \
-	static uint64_t NAME##_hash(const KEY *key)                                                \
-	{                                                                                          \
-		return hash_bytes(key, sizeof(*key));                                              \
-	}                                                                                          \
-	static bool NAME##_same(const KEY *a, const KEY *b)                                        \
-	{                                                                                          \
-		return !memcmp(a, b, sizeof(*a));                                                  \
-	}                                                                                          \
-	MAP_FUNCTIONS(NAME, TYPE, const KEY *, NAME##_key, NAME##_hash, NAME##_same)
-
-_Static_assert(sizeof(struct function_key) == 32 && sizeof(struct node_key) == 20, "no padding");
-
-DEFINE_RECORD_MAP(function_map, struct written_function, struct function_key);
-DEFINE_RECORD_MAP(node_map, struct written_node, struct node_key);
-DEFINE_RECORD_MAP(phrase_map, struct written_phrase, struct phrase_key);
-
 /* ---- life ------------------------------------------------------------------------------------ */
 
-struct index_writer *index_writer__new(size_t limit)
+struct index_writer *index_writer__new(size_t limit, index_readable_fn readable)
 {
 	struct index_writer *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return NULL;
 	w->limit = limit;
-	w->texts = strtab__new();
-	/* Number 0 of a strtab is "", which is at 0; the first nodes have no bytes of their own. */
-	if (!w->texts || vec_push(&w->strings, '\0') ||
-	    vec_push(&w->known_texts, (struct written_text){0, NOT_WRITTEN}) ||
+	w->readable = readable;
+	/* Position 0 is "", and no word; the first nodes have no bytes of their own. */
+	if (vec_push(&w->strings, '\0') || hashmap__add(&w->known_strings, hash_bytes("", 0), 0) ||
 	    vec_append(&w->nodes, "\0\0", NODE_FIRST)) {
 		index_writer__free(w);
 		return NULL;
@@ -133,13 +99,12 @@ struct index_writer *index_writer__new(size_t limit)
 /* What it takes to add answers, most of its memory. */
 static void forget_known(struct index_writer *w)
 {
-	function_map__fini(&w->known_functions);
-	node_map__fini(&w->known_nodes);
-	phrase_map__fini(&w->known_phrases);
-	string_map__fini(&w->known_strings);
-	vec_free(&w->known_texts);
-	strtab__free(w->texts);
-	w->texts = NULL;
+	hashmap__fini(&w->functions.known);
+	hashmap__fini(&w->nodes.known);
+	hashmap__fini(&w->phrases.known);
+	hashmap__fini(&w->known_strings);
+	hashmap__fini(&w->known_files);
+	name_map__fini(&w->names);
 }
 
 void index_writer__free(struct index_writer *w)
@@ -154,7 +119,7 @@ void index_writer__free(struct index_writer *w)
 	vec_free(&w->nodes);
 	vec_free(&w->rows);
 	vec_free(&w->strings);
-	vec_free(&w->names);
+	vec_free(&w->phrases);
 	free(w);
 }
 
@@ -187,36 +152,102 @@ static size_t put_place(unsigned char *to, const struct index_place *place)
 	return size + put_number(to + size, place->column);
 }
 
-/* ---- strings and names ----------------------------------------------------------------------- */
+/* The bytes of a record that lies at `here`; 0: it cannot lie there. */
+typedef size_t (*put_record_fn)(unsigned char *to, const void *key, uint32_t here);
 
-/* Valid until the next text. NULL: no memory. */
-static struct written_text *find_text(struct index_writer *w, const char *text)
+static size_t put_function(unsigned char *to, const void *record, uint32_t here)
 {
-	const struct written_text new = {NOT_WRITTEN, NOT_WRITTEN};
-	int64_t number = strtab__intern(w->texts, text);
+	const struct function_key *key = record;
+	size_t size = put_number(to, key->name);
 
-	if (number < 0 ||
-	    ((size_t)number == w->known_texts.count && vec_push(&w->known_texts, new)))
-		return NULL;
-	return &w->known_texts.data[number];
+	(void)here;
+	size += put_number(to + size, key->address + 1);
+	size += put_number(to + size, key->size);
+	return size + put_place(to + size, &key->definition);
 }
 
-static int write_string(struct index_writer *w, const char *text, uint32_t *position)
+static size_t put_node(unsigned char *to, const void *record, uint32_t here)
 {
-	struct written_text *known = find_text(w, text);
-	size_t size = strlen(text) + 1;
+	const struct node_key *key = record;
+	size_t size = put_number(to, key->function);
 
-	if (!known)
-		return -ENOMEM;
-	if (known->string == NOT_WRITTEN) {
-		if (w->strings.count + size > w->limit)
-			return -EFBIG;
-		if (vec_append(&w->strings, text, size))
-			return -ENOMEM;
-		known->string = (uint32_t)(w->strings.count - size);
+	if (key->around >= here)
+		return 0;
+	size += put_number(to + size, key->around ? here - key->around : 0);
+	return key->around ? size + put_place(to + size, &key->call) : size;
+}
+
+static size_t put_phrase(unsigned char *to, const void *record, uint32_t here)
+{
+	const struct phrase_key *key = record;
+	size_t size;
+
+	if (key->before > here)
+		return 0;
+	size = put_number(to, NAME_PHRASE + (key->before ? here - (key->before - 1) : 0));
+	return size + put_number(to + size, key->word);
+}
+
+/* False: there is none like it. */
+static inline bool find_record(const struct records *r, uint64_t hash, put_record_fn put,
+			       const void *key, uint32_t *position)
+{
+	unsigned char bytes[RECORD_SIZE];
+
+	hashmap_each(&r->known, hash, *position)
+	{
+		size_t size = put(bytes, key, *position);
+
+		if (size && size <= r->count - *position &&
+		    !memcmp(r->data + *position, bytes, size))
+			return true;
 	}
-	*position = known->string;
-	return 0;
+	return false;
+}
+
+static int append_record(struct index_writer *w, struct records *r, put_record_fn put,
+			 const void *key)
+{
+	unsigned char bytes[RECORD_SIZE];
+	size_t size = put(bytes, key, (uint32_t)r->count);
+
+	return r->count + size > w->limit ? -EFBIG : vec_append(r, bytes, size);
+}
+
+static inline int write_record(struct index_writer *w, struct records *r, uint64_t hash,
+			       put_record_fn put, const void *key, uint32_t *position)
+{
+	int err;
+
+	if (find_record(r, hash, put, key, position))
+		return 0;
+	*position = (uint32_t)r->count;
+	err = append_record(w, r, put, key);
+	return err ? err : hashmap__add(&r->known, hash, *position);
+}
+
+/* ---- strings and names ----------------------------------------------------------------------- */
+
+static bool is_string_at(const struct index_writer *w, uint32_t position, const char *text,
+			 size_t length)
+{
+	const char *at = w->strings.data + position;
+
+	return length < w->strings.count - position && !memcmp(at, text, length) && !at[length];
+}
+
+static int write_string(struct index_writer *w, const char *text, size_t length, uint32_t *position)
+{
+	uint64_t hash = hash_bytes(text, length);
+	int err;
+
+	hashmap_each(&w->known_strings, hash,
+		     *position) if (is_string_at(w, *position, text, length)) return 0;
+	if (w->strings.count + length + 1 > w->limit)
+		return -EFBIG;
+	*position = (uint32_t)w->strings.count;
+	err = vec_append(&w->strings, text, length) ?: vec_push(&w->strings, '\0');
+	return err ? err : hashmap__add(&w->known_strings, hash, *position);
 }
 
 static bool is_of_word(char c)
@@ -238,28 +269,20 @@ static size_t word_length(const char *text)
 	return length < INDEX_WORD_MAX ? length : INDEX_WORD_MAX - 1;
 }
 
-static int write_word(struct index_writer *w, const char *text, size_t length, uint32_t *position)
+static uint64_t hash_of_phrase(const struct phrase_key *key)
 {
-	char word[INDEX_WORD_MAX];
-
-	memcpy(word, text, length);
-	word[length] = '\0';
-	return write_string(w, word, position);
+	return hash_u64((uint64_t)key->before << 32 | key->word);
 }
 
+/* One without a word ends its name: no other begins with it. */
 static int append_phrase(struct index_writer *w, const struct phrase_key *key)
 {
-	uint32_t here = (uint32_t)w->names.count;
-	struct written_phrase new = {*key, here};
-	unsigned char bytes[2 * NUMBER_SIZE];
-	size_t size = put_number(bytes, NAME_PHRASE + (key->before ? here - (key->before - 1) : 0));
+	uint32_t position = (uint32_t)w->phrases.count;
+	int err = append_record(w, &w->phrases, put_phrase, key);
 
-	size += put_number(bytes + size, key->word);
-	if (w->names.count + size > w->limit)
-		return -EFBIG;
-	if (key->word && !phrase_map__need(&w->known_phrases, &new, NULL))
-		return -ENOMEM;
-	return vec_append(&w->names, bytes, size);
+	if (err || !key->word)
+		return err;
+	return hashmap__add(&w->phrases.known, hash_of_phrase(key), position);
 }
 
 /* The longest phrase that is known, and the word behind it. */
@@ -269,119 +292,134 @@ static int write_phrase(struct index_writer *w, const char **text)
 
 	while (**text) {
 		size_t length = word_length(*text);
-		const struct written_phrase *known;
-		int err = write_word(w, *text, length, &key.word);
+		int err = write_string(w, *text, length, &key.word);
+		uint32_t known;
 
 		if (err)
 			return err;
 		*text += length;
-		known = phrase_map__find(&w->known_phrases, &key);
-		if (!known)
+		if (!find_record(&w->phrases, hash_of_phrase(&key), put_phrase, &key, &known))
 			break;
-		key = (struct phrase_key){.before = known->position + 1};
+		key = (struct phrase_key){.before = known + 1};
 	}
 	return append_phrase(w, &key);
 }
 
 static int write_phrases(struct index_writer *w, const char *text, uint32_t *name)
 {
-	size_t position = w->names.count;
+	size_t position = w->phrases.count;
 	int err = 0;
 
 	while (*text && !err)
 		err = write_phrase(w, &text);
 	if (!err)
-		err = vec_push(&w->names, NAME_END);
+		err = vec_push(&w->phrases, NAME_END);
 	*name = (uint32_t)position * NAME_FORMS + NAME_PHRASES;
 	return err;
 }
 
 /* Phrases of short names would take longer to find than they save bytes. */
-static bool is_of_phrases(const char *text)
+static bool is_of_phrases(const char *text, size_t length)
 {
-	size_t length = strlen(text);
-
 	return length >= INDEX_NAME_MIN && length < INDEX_NAME_MAX && text[word_length(text)];
 }
 
-/* Equal names at several places are written again, which takes one phrase: to know them would take a copy of each. */
+/* Equal names that are readable forms of several are written again, which takes one phrase. */
 static int write_new_name(struct index_writer *w, const char *text, uint32_t *name)
 {
+	char readable[INDEX_NAME_MAX];
 	uint32_t position;
+	size_t length;
 	int err;
 
-	if (is_of_phrases(text))
+	if (w->readable) {
+		length = w->readable(text, readable, sizeof(readable));
+		text = readable;
+	} else {
+		length = strlen(text);
+	}
+	if (is_of_phrases(text, length))
 		return write_phrases(w, text, name);
-	err = write_string(w, text, &position);
+	err = write_string(w, text, length, &position);
 	if (!err)
 		*name = position * NAME_FORMS + NAME_STRING;
 	return err;
 }
 
-/* As a name, or as a file. */
-static int find_string(struct index_writer *w, const char *text, struct written_string **found)
+static int find_name(struct index_writer *w, const char *text, uint32_t *name)
 {
-	bool is_new;
+	struct written_name new = {.text = text}, *known = name_map__find(&w->names, text);
+	int err;
 
-	*found = string_map__need(&w->known_strings,
-				  &(struct written_string){text, NOT_WRITTEN, NOT_WRITTEN},
-				  &is_new);
-	return *found ? 0 : -ENOMEM;
+	if (!known) {
+		err = write_new_name(w, text, &new.name);
+		if (err)
+			return err;
+		known = name_map__need(&w->names, &new, NULL);
+		if (!known)
+			return -ENOMEM;
+	}
+	*name = known->name;
+	return 0;
+}
+
+static struct recent_place *recent_place(struct index_writer *w, const char *place)
+{
+	struct recent_place *recent = &w->recent[hash_u64((uintptr_t)place) % PLACES];
+
+	if (recent->place != place)
+		*recent = (struct recent_place){place, NOT_WRITTEN, NOT_WRITTEN};
+	return recent;
 }
 
 static int write_name(struct index_writer *w, const char *text, uint32_t *name)
 {
-	struct written_string *known;
-	int err = find_string(w, text, &known);
+	struct recent_place *recent = recent_place(w, text);
+	int err = recent->name == NOT_WRITTEN ? find_name(w, text, &recent->name) : 0;
 
-	if (!err && known->name == NOT_WRITTEN)
-		err = write_new_name(w, text, &known->name);
-	if (!err)
-		*name = known->name;
+	*name = recent->name;
 	return err;
 }
 
-static int write_new_file(struct index_writer *w, const char *text, uint32_t *file)
+static int find_file(struct index_writer *w, const char *text, uint32_t *number)
 {
-	uint32_t position;
-	int err = write_string(w, text, &position);
-	struct written_text *known = err ? NULL : find_text(w, text);
+	uint32_t position, i;
+	uint64_t hash;
+	int err = write_string(w, text, strlen(text), &position);
 
-	if (!known)
-		return err ? err : -ENOMEM;
-	if (known->file == NOT_WRITTEN) {
-		err = vec_push(&w->files, position);
-		if (err)
-			return err;
-		known->file = (uint32_t)w->files.count;
-	}
-	*file = known->file;
-	return 0;
-}
-
-static int write_file(struct index_writer *w, const char *text, uint32_t *file)
-{
-	struct written_string *known;
-	int err;
-
-	*file = 0;
-	if (!text || !*text)
-		return 0;
-	if (text == w->last_text) {
-		*file = w->last_file;
-		return 0;
-	}
-	err = find_string(w, text, &known);
-	if (!err && known->file == NOT_WRITTEN)
-		err = write_new_file(w, text, &known->file);
 	if (err)
 		return err;
-	w->last_text = text;
-	w->last_file = *file = known->file;
-	return 0;
+	hash = hash_u64(position);
+	hashmap_each(&w->known_files, hash, i)
+	{
+		*number = i + 1;
+		if (w->files.data[i] == position)
+			return 0;
+	}
+	err = hashmap__add(&w->known_files, hash, w->files.count);
+	if (!err)
+		err = vec_push(&w->files, position);
+	*number = (uint32_t)w->files.count;
+	return err;
+}
+
+static int write_file(struct index_writer *w, const char *text, uint32_t *number)
+{
+	struct recent_place *recent;
+	int err;
+
+	*number = 0;
+	if (!text || !*text)
+		return 0;
+	recent = recent_place(w, text);
+	err = recent->file == NOT_WRITTEN ? find_file(w, text, &recent->file) : 0;
+	*number = recent->file;
+	return err;
 }
 
 /* ---- functions and nodes ---------------------------------------------------------------------- */
+
+_Static_assert(sizeof(struct function_key) == 32 && sizeof(struct node_key) == 20, "no padding");
 
 static int executing_place(struct index_writer *w, const struct symbol_frame *frame,
 			   struct index_place *place)
@@ -390,55 +428,20 @@ static int executing_place(struct index_writer *w, const struct symbol_frame *fr
 	return write_file(w, frame->file, &place->file);
 }
 
-static int append_function(struct index_writer *w, const struct function_key *key)
-{
-	unsigned char bytes[3 * NUMBER_SIZE + 3 * NUMBER_SIZE];
-	size_t size = put_number(bytes, key->name);
-
-	size += put_number(bytes + size, key->address + 1);
-	size += put_number(bytes + size, key->size);
-	size += put_place(bytes + size, &key->definition);
-	if (w->functions.count + size > w->limit)
-		return -EFBIG;
-	return vec_append(&w->functions, bytes, size);
-}
-
 static int write_function(struct index_writer *w, const struct symbol_frame *frame,
 			  uint32_t *position)
 {
-	struct written_function new = {
-		.key = {.address = frame->function_address,
-			.size = frame->function_size,
-			.definition = {.line = frame->definition_line,
-				       .column = frame->definition_column}},
-		.position = (uint32_t)w->functions.count,
-	};
-	struct written_function *known;
-	bool is_new;
-	int err = write_name(w, frame->function, &new.key.name);
+	struct function_key key = {
+		.address = frame->function_address,
+		.size = frame->function_size,
+		.definition = {.line = frame->definition_line, .column = frame->definition_column}};
+	int err = write_name(w, frame->function, &key.name);
 
 	if (!err)
-		err = write_file(w, frame->definition_file, &new.key.definition.file);
-	if (err)
-		return err;
-	known = function_map__need(&w->known_functions, &new, &is_new);
-	if (!known)
-		return -ENOMEM;
-	*position = known->position;
-	return is_new ? append_function(w, &new.key) : 0;
-}
-
-static int append_node(struct index_writer *w, const struct node_key *key)
-{
-	unsigned char bytes[5 * NUMBER_SIZE];
-	size_t size = put_number(bytes, key->function);
-
-	size += put_number(bytes + size, key->around ? w->nodes.count - key->around : 0);
-	if (key->around)
-		size += put_place(bytes + size, &key->call);
-	if (w->nodes.count + size > w->limit)
-		return -EFBIG;
-	return vec_append(&w->nodes, bytes, size);
+		err = write_file(w, frame->definition_file, &key.definition.file);
+	return err ? err
+		   : write_record(w, &w->functions, hash_bytes(&key, sizeof(key)), put_function,
+				  &key, position);
 }
 
 /* The node of the innermost frame. */
@@ -447,21 +450,16 @@ static int write_nodes(struct index_writer *w, const struct symbol_frame *frames
 {
 	*position = NODE_NOTHING;
 	for (size_t i = count; i-- > 0;) {
-		struct written_node new = {.key = {.around = *position},
-					   .position = (uint32_t)w->nodes.count},
-				    *known;
-		bool is_new;
-		int err = write_function(w, &frames[i], &new.key.function);
+		struct node_key key = {.around = *position};
+		int err = write_function(w, &frames[i], &key.function);
 
 		if (!err && i + 1 < count)
-			err = executing_place(w, &frames[i + 1], &new.key.call);
+			err = executing_place(w, &frames[i + 1], &key.call);
+		if (!err)
+			err = write_record(w, &w->nodes, hash_bytes(&key, sizeof(key)), put_node,
+					   &key, position);
 		if (err)
 			return err;
-		known = node_map__need(&w->known_nodes, &new, &is_new);
-		err = !known ? -ENOMEM : is_new ? append_node(w, &new.key) : 0;
-		if (err)
-			return err;
-		*position = known->position;
 	}
 	return 0;
 }
@@ -552,6 +550,12 @@ static bool is_same_chain(const struct index_writer *w, const struct symbol_fram
 	return true;
 }
 
+static bool has_same_answer(const struct index_row *a, const struct index_row *b)
+{
+	return a->node == b->node && a->place.file == b->place.file &&
+	       a->place.line == b->place.line && a->place.column == b->place.column;
+}
+
 int index_writer__answer(struct index_writer *w, uint64_t address,
 			 const struct symbol_frame *frames, size_t count)
 {
@@ -572,14 +576,16 @@ int index_writer__answer(struct index_writer *w, uint64_t address,
 	if (count)
 		memcpy(w->frames, frames, count * sizeof(*frames));
 	w->frame_count = count;
+	/* Equal names may lie at several places. */
+	same = w->begun && has_same_answer(&row, &w->last);
 	w->begun = true;
-	return add_row(w, &row);
+	return same ? 0 : add_row(w, &row);
 }
 
 size_t index_writer__size(const struct index_writer *w)
 {
 	return w->blocks.count * sizeof(*w->blocks.data) + w->files.count * sizeof(*w->files.data) +
-	       w->functions.count + w->nodes.count + w->rows.count + w->names.count +
+	       w->functions.count + w->nodes.count + w->rows.count + w->phrases.count +
 	       w->strings.count;
 }
 
@@ -596,34 +602,54 @@ int index_writer__gap(struct index_writer *w, uint64_t address)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
+struct part {
+	void *data;
+	size_t size;
+};
+
+#define TAKE_PART(vec)                                                                             \
+	{                                                                                          \
+		(vec).data, (vec).count * sizeof(*(vec).data)                                      \
+	}
+
+/* Each part is given back when it is copied. */
+static void join_parts(struct index_writer *w, const struct part *parts, char *to)
+{
+	for (size_t i = 0; i < INDEX_SECTION_COUNT; i++) {
+		if (parts[i].size)
+			memcpy(to, parts[i].data, parts[i].size);
+		to += parts[i].size;
+		free(parts[i].data);
+	}
+	w->segments.data = NULL;
+	w->blocks.data = NULL;
+	w->files.data = NULL;
+	w->functions.data = w->nodes.data = w->rows.data = w->phrases.data = NULL;
+	w->strings.data = NULL;
+}
+
 int index_writer__finish(struct index_writer *w, enum symbol_state state, void **data, size_t *size)
 {
 	struct index_header header = {.magic = INDEX_MAGIC,
 				      .rows = w->row_count,
 				      .state = (uint16_t)state,
 				      .has_gaps = w->has_gaps};
-	const void *const parts[INDEX_SECTION_COUNT] = {
-		[INDEX_SEGMENTS] = w->segments.data, [INDEX_BLOCKS] = w->blocks.data,
-		[INDEX_FILES] = w->files.data,	     [INDEX_FUNCTIONS] = w->functions.data,
-		[INDEX_NODES] = w->nodes.data,	     [INDEX_ROWS] = w->rows.data,
-		[INDEX_NAMES] = w->names.data,	     [INDEX_STRINGS] = w->strings.data,
+	const struct part parts[INDEX_SECTION_COUNT] = {
+		[INDEX_SEGMENTS] = TAKE_PART(w->segments),
+		[INDEX_BLOCKS] = TAKE_PART(w->blocks),
+		[INDEX_FILES] = TAKE_PART(w->files),
+		[INDEX_FUNCTIONS] = TAKE_PART(w->functions),
+		[INDEX_NODES] = TAKE_PART(w->nodes),
+		[INDEX_ROWS] = TAKE_PART(w->rows),
+		[INDEX_NAMES] = TAKE_PART(w->phrases),
+		[INDEX_STRINGS] = TAKE_PART(w->strings),
 	};
-	const size_t sizes[INDEX_SECTION_COUNT] = {
-		[INDEX_SEGMENTS] = w->segments.count * sizeof(*w->segments.data),
-		[INDEX_BLOCKS] = w->blocks.count * sizeof(*w->blocks.data),
-		[INDEX_FILES] = w->files.count * sizeof(*w->files.data),
-		[INDEX_FUNCTIONS] = w->functions.count,
-		[INDEX_NODES] = w->nodes.count,
-		[INDEX_ROWS] = w->rows.count,
-		[INDEX_NAMES] = w->names.count,
-		[INDEX_STRINGS] = w->strings.count,
-	};
-	size_t total = sizeof(header), at = sizeof(header);
+	size_t total = sizeof(header);
 	char *bytes;
 
 	for (size_t i = 0; i < INDEX_SECTION_COUNT; i++) {
-		header.sizes[i] = (uint32_t)sizes[i];
-		total += sizes[i];
+		header.sizes[i] = (uint32_t)parts[i].size;
+		total += parts[i].size;
 	}
 	if (total > w->limit)
 		return -EFBIG;
@@ -632,11 +658,7 @@ int index_writer__finish(struct index_writer *w, enum symbol_state state, void *
 	if (!bytes)
 		return -ENOMEM;
 	memcpy(bytes, &header, sizeof(header));
-	for (size_t i = 0; i < INDEX_SECTION_COUNT; i++) {
-		if (sizes[i])
-			memcpy(bytes + at, parts[i], sizes[i]);
-		at += sizes[i];
-	}
+	join_parts(w, parts, bytes + sizeof(header));
 	*data = bytes;
 	*size = total;
 	return 0;

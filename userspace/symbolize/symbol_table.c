@@ -34,36 +34,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/order.h"
+#include "base/vec.h"
 #include "elf/elf_file.h"
 
 #define UNSIZED_EXTENT	(64 << 10)
 #define NAME_LENGTH_MAX 4096 /* longer ones are equal in length and compared so far */
 
 struct candidate {
-	const char *name; /* NULL: none */
+	const char *name;
 	uint64_t start, end;
-	uint32_t name_length;
-	uint32_t rank; /* by binding and type, the lowest is the best */
+	uint16_t name_length;
+	uint16_t rank; /* by binding and type, the lowest is the best */
+	uint32_t uses; /* places that have it; of an unused one, the next unused one */
 };
 
+_Static_assert(NAME_LENGTH_MAX <= UINT16_MAX, "lengths fit");
+
+/* Places have numbers of candidates, 0: none, so that each candidate is kept once, and only while a place has it. */
 struct matcher {
 	const uint64_t *addresses;
 	size_t count;
+	VEC(struct candidate) candidates;
+	uint32_t unused; /* first of a list */
 	/* A tree over the addresses: node n is above 2n and 2n + 1, address i is the leaf count + i. */
-	struct candidate *sized;
+	uint32_t *sized;
 	/* By the first address at or behind their start: the last symbol without a size, … */
-	struct candidate *unsized;
+	uint32_t *unsized;
 	uint64_t *sized_end; /* … and where the symbols with sizes end at the latest. */
 	/* where the first symbol behind an address starts, as far as it was left there */
 	uint64_t *next;
 };
 
-static uint32_t symbol_rank(const struct elf_symbol *symbol)
+static uint16_t symbol_rank(const struct elf_symbol *symbol)
 {
-	uint32_t binding = symbol->binding == STB_LOCAL ? 2 : symbol->binding == STB_WEAK ? 1 : 0;
+	uint16_t binding = symbol->binding == STB_LOCAL ? 2 : symbol->binding == STB_WEAK ? 1 : 0;
 
 	return binding * 2 + (symbol->type == STT_NOTYPE);
 }
@@ -77,20 +83,49 @@ static int compare_names(const struct candidate *x, const struct candidate *y)
 
 static bool is_better(const struct candidate *x, const struct candidate *y)
 {
-	int order;
+	int order = DESCENDING(start) ?: ASCENDING(rank);
 
-	if (!y->name)
-		return true;
-	order = DESCENDING(start) ?: ASCENDING(rank);
 	if (!order)
 		order = compare_names(x, y) ?: ASCENDING(end);
 	return order < 0;
 }
 
-static void offer_candidate(struct candidate *place, const struct candidate *candidate)
+/* Its number, 0: no memory. It stays if a place takes it. */
+static uint32_t add_candidate(struct matcher *m, const struct candidate *candidate)
 {
-	if (is_better(candidate, place))
-		*place = *candidate;
+	uint32_t number = m->unused;
+
+	if (number) {
+		m->unused = m->candidates.data[number].uses;
+		m->candidates.data[number] = *candidate;
+		return number;
+	}
+	return vec_push(&m->candidates, *candidate) ? 0 : (uint32_t)m->candidates.count - 1;
+}
+
+static void remove_unused(struct matcher *m, uint32_t number)
+{
+	struct candidate *c = &m->candidates.data[number];
+
+	if (c->uses)
+		return;
+	c->uses = m->unused;
+	m->unused = number;
+}
+
+static void offer_candidate(struct matcher *m, uint32_t *place, uint32_t number)
+{
+	struct candidate *all = m->candidates.data;
+	uint32_t before = *place;
+
+	if (before && !is_better(&all[number], &all[before]))
+		return;
+	all[number].uses++;
+	*place = number;
+	if (!before)
+		return;
+	all[before].uses--;
+	remove_unused(m, before);
 }
 
 /* Number of addresses below `address`. */
@@ -99,15 +134,15 @@ static size_t count_below(const struct matcher *m, uint64_t address)
 	return partition_point(m->addresses, m->count, a, *a < address);
 }
 
-static void offer_range(struct matcher *m, size_t first, size_t end, const struct candidate *c)
+static void offer_range(struct matcher *m, size_t first, size_t end, uint32_t number)
 {
 	first += m->count;
 	end += m->count;
 	for (; first < end; first /= 2, end /= 2) {
 		if (first & 1)
-			offer_candidate(&m->sized[first++], c);
+			offer_candidate(m, &m->sized[first++], number);
 		if (end & 1)
-			offer_candidate(&m->sized[--end], c);
+			offer_candidate(m, &m->sized[--end], number);
 	}
 }
 
@@ -146,6 +181,7 @@ static int visit_symbol(void *context, const struct elf_symbol *symbol)
 	struct matcher *m = context;
 	struct candidate c = {.name = symbol->name, .start = symbol->address};
 	size_t first, end;
+	uint32_t number;
 
 	if (!symbol->name || !symbol->name[0] || is_mark(symbol))
 		return 0;
@@ -155,27 +191,38 @@ static int visit_symbol(void *context, const struct elf_symbol *symbol)
 	if (first == m->count)
 		return 0;
 	c.rank = symbol_rank(symbol);
-	c.name_length = (uint32_t)strnlen(symbol->name, NAME_LENGTH_MAX);
-	if (!symbol->size) {
-		c.end = unsized_end(symbol);
-		offer_candidate(&m->unsized[first], &c);
+	c.name_length = (uint16_t)strnlen(symbol->name, NAME_LENGTH_MAX);
+	c.end = symbol->size ? saturating_add_u64(symbol->address, symbol->size)
+			     : unsized_end(symbol);
+	end = symbol->size ? count_below(m, c.end) : 0;
+	if (symbol->size && first == end)
 		return 0;
-	}
-	c.end = saturating_add_u64(symbol->address, symbol->size);
-	end = count_below(m, c.end);
-	if (first < end)
-		offer_range(m, first, end, &c);
+	number = add_candidate(m, &c);
+	if (!number)
+		return -ENOMEM;
+	if (symbol->size)
+		offer_range(m, first, end, number);
+	else
+		offer_candidate(m, &m->unsized[first], number);
+	remove_unused(m, number);
 	return 0;
 }
 
-static struct candidate best_sized(const struct matcher *m, size_t index)
+/* NULL: there is none. */
+static const struct candidate *better_of(const struct matcher *m, const struct candidate *best,
+					 uint32_t number)
 {
-	struct candidate best = {};
+	const struct candidate *c = &m->candidates.data[number];
 
-	for (size_t node = m->count + index; node; node /= 2) {
-		if (m->sized[node].name)
-			offer_candidate(&best, &m->sized[node]);
-	}
+	return number && (!best || is_better(c, best)) ? c : best;
+}
+
+static const struct candidate *best_sized(const struct matcher *m, size_t index)
+{
+	const struct candidate *best = NULL;
+
+	for (size_t node = m->count + index; node; node /= 2)
+		best = better_of(m, best, m->sized[node]);
 	return best;
 }
 
@@ -195,53 +242,59 @@ static void collect_extents(const struct matcher *m, struct symbol_match *matche
 
 static void collect_matches(const struct matcher *m, struct symbol_match *matches)
 {
-	struct candidate unsized = {};
+	const struct candidate *unsized = NULL;
 	uint64_t sized_end = 0;
 
 	for (size_t i = 0; i < m->count; i++) {
-		struct candidate best = best_sized(m, i);
+		const struct candidate *best = best_sized(m, i);
 
-		if (m->unsized[i].name)
-			offer_candidate(&unsized, &m->unsized[i]);
+		unsized = better_of(m, unsized, m->unsized[i]);
 		if (m->sized_end[i] > sized_end)
 			sized_end = m->sized_end[i];
 		matches[i] = (struct symbol_match){.until = UINT64_MAX};
-		if (best.name)
-			matches[i] = (struct symbol_match){best.name, best.start,
-							   best.end - best.start, best.end};
-		else if (unsized.name && sized_end <= unsized.start &&
-			 m->addresses[i] < unsized.end)
-			matches[i] = (struct symbol_match){.name = unsized.name,
-							   .address = unsized.start,
-							   .until = unsized.end};
+		if (best)
+			matches[i] = (struct symbol_match){best->name, best->start,
+							   best->end - best->start, best->end};
+		else if (unsized && sized_end <= unsized->start && m->addresses[i] < unsized->end)
+			matches[i] = (struct symbol_match){.name = unsized->name,
+							   .address = unsized->start,
+							   .until = unsized->end};
 	}
 	collect_extents(m, matches);
+}
+
+static void fini_matcher(struct matcher *m)
+{
+	vec_free(&m->candidates);
+	free(m->sized);
+	free(m->unsized);
+	free(m->sized_end);
+	free(m->next);
+}
+
+static int init_matcher(struct matcher *m)
+{
+	m->sized = calloc(m->count + 1, 2 * sizeof(*m->sized));
+	m->unsized = calloc(m->count + 1, sizeof(*m->unsized));
+	m->sized_end = calloc(m->count + 1, sizeof(*m->sized_end));
+	m->next = malloc((m->count + 1) * sizeof(*m->next));
+	if (!m->sized || !m->unsized || !m->sized_end || !m->next)
+		return -ENOMEM;
+	memset(m->next, 0xff, m->count * sizeof(*m->next));
+	return vec_push(&m->candidates, (struct candidate){}); /* number 0: none */
 }
 
 int symbol_table__match(struct elf_file *file, const uint64_t *addresses, size_t count,
 			struct symbol_match *matches)
 {
-	_cleanup_free_ struct candidate *sized = calloc(count + 1, 2 * sizeof(*sized));
-	_cleanup_free_ struct candidate *unsized = calloc(count + 1, sizeof(*unsized));
-	_cleanup_free_ uint64_t *sized_end = calloc(count + 1, sizeof(*sized_end));
-	_cleanup_free_ uint64_t *next = calloc(count + 1, sizeof(*next));
-	struct matcher m = {
-		.addresses = addresses,
-		.count = count,
-		.sized = sized,
-		.unsized = unsized,
-		.sized_end = sized_end,
-		.next = next,
-	};
-	int err;
+	struct matcher m = {.addresses = addresses, .count = count};
+	int err = init_matcher(&m);
 
-	if (!sized || !unsized || !sized_end || !next)
-		return -ENOMEM;
-	memset(next, 0xff, count * sizeof(*next));
-	err = elf_file__each_wanted_symbol(file, is_wanted, visit_symbol, &m);
-	if (err == -ENOMEM)
-		return err;
-	collect_matches(&m, matches);
+	if (!err)
+		err = elf_file__each_wanted_symbol(file, is_wanted, visit_symbol, &m);
+	if (err != -ENOMEM)
+		collect_matches(&m, matches);
+	fini_matcher(&m);
 	return err;
 }
 
