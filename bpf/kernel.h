@@ -10,7 +10,9 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct bpf_iter_meta;
+struct bpf_iter_meta {
+	__u64 seq_num;
+};
 
 struct rq {
 	__u64 clock;	  /* local_clock() of this CPU, as of the scheduler's last look */

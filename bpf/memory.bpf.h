@@ -10,22 +10,131 @@
 
 #ifdef VISITOR
 
-extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym;
-extern void bpf_task_release(struct task_struct *task) __ksym;
+extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym __weak;
+extern void bpf_task_release(struct task_struct *task) __ksym __weak;
+
+/*
+ * Before Linux 6.7 an iterator's program makes the visits. It alone has the task, so functions that read the thread's memory
+ * get pages that the program has copied. If a page is missing, it is copied, and the whole walk is repeated.
+ */
+const volatile bool by_copies;
+
+#define COPIED_PAGES   64u /* of a visit; a power of two */
+#define COPY_PROBES    4u
+#define PAGE_BITS      12
+#define PAGE_BYTES     (1u << PAGE_BITS)
+#define PAGE_AND_MORE  (PAGE_BYTES + 1024) /* most reads that begin in the page end there */
+#define COPIES_MASK    0x7ffffu
+#define COPY_MISSING   (-1)
+#define USER_END       (1ULL << 47)
+#define COPY_VISIT_BIT 40 /* a page's number, and from here on that of its visit */
+
+struct {
+	__u64 visit;  /* its number, in the bits from COPY_VISIT_BIT on */
+	__u64 wanted; /* page that was missing first */
+	bool missing;
+	__u64 page[COPIED_PAGES]; /* … and its visit */
+	__u64 size[COPIED_PAGES]; /* from the page's start on; 0: it cannot be read */
+} copied;
+
+struct page_bytes {
+	unsigned char bytes[COPIED_PAGES][PAGE_AND_MORE];
+};
+_Static_assert(sizeof(struct page_bytes) <= COPIES_MASK, "an offset is masked");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct page_bytes);
+} page_copies SEC(".maps");
 
 /* The thread that is visited. Global functions cannot be given a task, so each read looks it up. */
 struct {
-	__u32 tid; /* in the initial pid namespace */
-	int begun; /* UNWIND_STEP_ON, or why there is no user stack */
+	__u32 tid;	      /* in the initial pid namespace */
+	int begun;	      /* UNWIND_STEP_ON, or why there is no user stack */
+	bool has_our_numbers; /* that its program has are the collector's */
 	__u64 started, fsbase;
 	__u64 changes; /* visitor.table_changes, when it began */
 	struct seen_thread as;
 } visited;
 
+static __always_inline __u32 copy_slot(__u64 page, __u32 probe)
+{
+	return ((page ^ page >> 6) + probe) & (COPIED_PAGES - 1);
+}
+
+/* Where the bytes are among the copies, or COPY_MISSING. A global function: it is used in many places. */
+__attribute__((noinline)) int find_copied(__u64 address, __u32 size)
+{
+	__u64 page = address >> PAGE_BITS, offset = address & (PAGE_BYTES - 1);
+
+	for (__u32 probe = 0; probe < COPY_PROBES; probe++) {
+		__u32 slot = copy_slot(page, probe);
+
+		if (copied.page[slot] == (copied.visit | page))
+			return offset + size <= copied.size[slot]
+				       ? (int)(slot * PAGE_AND_MORE + offset)
+				       : COPY_MISSING;
+	}
+	if (!copied.missing && address < USER_END)
+		copied.wanted = page;
+	copied.missing |= address < USER_END;
+	return COPY_MISSING;
+}
+
+static __always_inline long read_copied(void *to, __u32 size, __u64 address)
+{
+	__u32 zero = 0;
+	unsigned char *copies = bpf_map_lookup_elem(&page_copies, &zero);
+	int at = find_copied(address, size);
+
+	if (at == COPY_MISSING || !copies)
+		return -1;
+	return bpf_probe_read_kernel(to, size, copies + (at & COPIES_MASK));
+}
+
+/* The page that was missing. False: none was, or there is no room. */
+static __always_inline bool copy_missing(struct task_struct *task)
+{
+	__u32 zero = 0;
+	struct page_bytes *copies = bpf_map_lookup_elem(&page_copies, &zero);
+	void *address = (void *)(copied.wanted << PAGE_BITS);
+
+	if (!copied.missing || !copies)
+		return false;
+	copied.missing = false;
+	for (__u32 probe = 0; probe < COPY_PROBES; probe++) {
+		__u32 slot = copy_slot(copied.wanted, probe);
+
+		if (copied.page[slot] >> COPY_VISIT_BIT == copied.visit >> COPY_VISIT_BIT)
+			continue;
+		copied.page[slot] = copied.visit | copied.wanted;
+		copied.size[slot] = PAGE_AND_MORE;
+		if (!bpf_copy_from_user_task(copies->bytes[slot], PAGE_AND_MORE, address, task, 0))
+			return true;
+		copied.size[slot] = PAGE_BYTES;
+		if (bpf_copy_from_user_task(copies->bytes[slot], PAGE_BYTES, address, task, 0))
+			copied.size[slot] = 0;
+		return true;
+	}
+	return false;
+}
+
+static __always_inline void begin_copies(void)
+{
+	copied.visit += 1ULL << COPY_VISIT_BIT;
+	copied.missing = false;
+}
+
 static __always_inline long read_user(void *to, __u32 size, __u64 address)
 {
-	struct task_struct *task = bpf_task_from_pid(visited.tid);
+	struct task_struct *task;
 	long err = -1;
+
+	if (by_copies)
+		return read_copied(to, size, address);
+	task = bpf_task_from_pid(visited.tid);
 
 	if (!task)
 		return err;

@@ -96,6 +96,9 @@ struct notes {
 	struct frame_note notes[FRAME_NOTES_MAX];
 };
 
+#define NOTES_MASK 0x1fffULL
+_Static_assert(sizeof(((struct notes *)0)->notes) <= NOTES_MASK, "their size is masked");
+
 struct {
 	__uint(type, SCRATCH_MAP);
 	__uint(max_entries, 1);
@@ -262,8 +265,8 @@ static __always_inline __u64 append_notes(struct scratch *s, __u64 at)
 	size = n->count * sizeof(n->notes[0]);
 	UNWIND_HIDE(at);
 	UNWIND_HIDE(size);
-	if (at > SAMPLE_SPACE - sizeof(n->notes) || size > sizeof(n->notes) ||
-	    bpf_probe_read_kernel(s->space + at, size, n->notes))
+	size &= NOTES_MASK; /* a limit that compilers keep in one register */
+	if (at > SAMPLE_SPACE - NOTES_MASK || bpf_probe_read_kernel(s->space + at, size, n->notes))
 		return at;
 	s->sample.notes = n->count;
 	return at + size;

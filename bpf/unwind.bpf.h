@@ -492,10 +492,8 @@ static __always_inline bool is_fresh(const struct pt_regs *regs)
 }
 
 /* The registers with which a task that is in the kernel has entered it. UNWIND_STEP_ON, or why there are none. */
-static __always_inline int kernel_entry(struct task_struct *task, struct scratch *scratch)
+static __always_inline int entry_of(struct task_struct *task, struct pt_regs *regs)
 {
-	struct unwind_state *s = &scratch->unwind;
-	struct pt_regs *regs = &scratch->regs;
 	__u32 flags = TASK_READ(task, flags);
 
 	if (flags & PF_KTHREAD)
@@ -507,10 +505,17 @@ static __always_inline int kernel_entry(struct task_struct *task, struct scratch
 	if ((regs->cs & 3) != 3 || !regs->rip)
 		return flags & (PF_USER_WORKER | PF_IO_WORKER) ? STACK_END_USER_WORKER
 							       : STACK_END_NO_REGS;
+	return regs->cs == USER32_CS ? STACK_END_COMPAT : UNWIND_STEP_ON;
+}
+
+static __always_inline void begin_at_entry(struct scratch *scratch)
+{
+	struct unwind_state *s = &scratch->unwind;
+	struct pt_regs *regs = &scratch->regs;
+
 	unwind_begin(s, is_behind_call(regs));
 	s->is_fresh = is_fresh(regs);
 	TAKE_REGISTERS(s, *regs);
-	return regs->cs == USER32_CS ? STACK_END_COMPAT : UNWIND_STEP_ON;
 }
 
 /* The registers of the innermost user frame. UNWIND_STEP_ON, or why there is none. */
@@ -519,8 +524,13 @@ static __always_inline int user_registers(struct bpf_perf_event_data *ctx, struc
 {
 	struct unwind_state *s = &scratch->unwind;
 
-	if (!from_user)
-		return kernel_entry(current_task(), scratch);
+	if (!from_user) {
+		int end = entry_of(current_task(), &scratch->regs);
+
+		if (end == UNWIND_STEP_ON || end == STACK_END_COMPAT)
+			begin_at_entry(scratch);
+		return end;
+	}
 	unwind_begin(s, false);
 	TAKE_REGISTERS(s, ctx->regs);
 	return ctx->regs.cs == USER32_CS ? STACK_END_COMPAT : UNWIND_STEP_ON;

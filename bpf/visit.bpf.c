@@ -4,11 +4,11 @@
  * these programs from time to time.
  *
  *  scan   goes through all threads, and finds those of the targets that have run since the last visit
- *  visit  takes the account and the stacks of one of them, unless it runs Python:
- *  visit_python, finish_visit  then take the user's stack
+ *  visit  takes the account and the stacks of one of them
+ *  pass   before Linux 6.7: both of them in one
  *
  * A thread that has not run since the last visit waits where it did. One that runs has a stack that moves: the ticks have
- * it. `visit` reads the memory of another process, which may sleep until a page is there: for ever, if the page is on a
+ * it. A visit reads the memory of another process, which may sleep until a page is there: for ever, if the page is on a
  * file system of that process's. So nothing but that process waits for it.
  *
  * The maps of tables, places and targets are the sampler's.
@@ -20,12 +20,12 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-extern void bpf_rcu_read_lock(void) __ksym;
-extern void bpf_rcu_read_unlock(void) __ksym;
+extern void bpf_rcu_read_lock(void) __ksym __weak;
+extern void bpf_rcu_read_unlock(void) __ksym __weak;
 extern int bpf_iter_task_new(struct bpf_iter_task *it, struct task_struct *task,
-			     unsigned int flags) __ksym;
-extern struct task_struct *bpf_iter_task_next(struct bpf_iter_task *it) __ksym;
-extern void bpf_iter_task_destroy(struct bpf_iter_task *it) __ksym;
+			     unsigned int flags) __ksym __weak;
+extern struct task_struct *bpf_iter_task_next(struct bpf_iter_task *it) __ksym __weak;
+extern void bpf_iter_task_destroy(struct bpf_iter_task *it) __ksym __weak;
 
 #define ALL_PROCESSES	       0 /* BPF_TASK_ITER_ALL_PROCS: their leaders */
 #define ALL_THREADS	       1 /* BPF_TASK_ITER_ALL_THREADS */
@@ -419,14 +419,13 @@ static __always_inline void begin_stack(struct task_struct *task, struct scratch
 	visited.fsbase = task->thread.fsbase;
 	visitor.visited_process = task->tgid;
 	visitor.visited_user = user_of(task);
-	visited.begun = kernel_entry(task, s);
+	visited.begun = entry_of(task, &s->regs);
 	if (visited.begun != UNWIND_STEP_ON) {
 		s->runtimes = 0;
 		return;
 	}
+	visited.has_our_numbers = has_our_numbers(task);
 	s->visit.call = (__s64)s->regs.orig_rax >= 0 ? (__s32)s->regs.orig_rax : VISIT_NO_CALL;
-	if (s->regs.cs != USER32_CS && has_our_numbers(task))
-		s->visit.holder = mutex_holder(&s->regs);
 }
 
 /* What a stack is walked and named by: the mappings and the runtimes of its process, as they are known. 0: nothing is. */
@@ -531,7 +530,6 @@ static __always_inline enum visit_line finish_thread(struct task_struct *task, s
 
 	if (!seen || task->exit_state || task->start_time != visited.started)
 		return VISIT_LINE_GONE;
-	s->sample.user_end = walk_user(s, visited.begun);
 	if (!is_unchanged(task, &visited.as) || RUNS(task) ||
 	    visited.changes != *(volatile __u64 *)&visitor.table_changes)
 		return VISIT_LINE_MOVED;
@@ -540,49 +538,103 @@ static __always_inline enum visit_line finish_thread(struct task_struct *task, s
 	return emit_visit(s, seen);
 }
 
+static __always_inline void take_python(struct scratch *s)
+{
+	struct notes *n = notes();
+
+	if (!n)
+		return;
+	walk_python(n, s->sample.header.time + BUDGET_NS / 2);
+	s->next_anchor = next_anchor(n);
+}
+
+/* All that leads to the innermost frame. A global function: the verifier follows it once, and each turn of a loop anew. */
+__attribute__((noinline)) int begin_walk(void)
+{
+	struct scratch *s = scratch();
+
+	if (!s || (visited.begun != UNWIND_STEP_ON && visited.begun != STACK_END_COMPAT))
+		return 0;
+	s->sample.user_frames = 0;
+	s->sample.header.time = bpf_ktime_get_ns();
+	begin_at_entry(s);
+	if (visited.begun == STACK_END_COMPAT)
+		return 0;
+	if (visited.has_our_numbers)
+		s->visit.holder = mutex_holder(&s->regs);
+	if (s->runtimes)
+		s->runtimes = runtimes_of(s);
+	if (s->runtimes & RUNTIME_PYTHON)
+		take_python(s);
+	return 0;
+}
+
+/* If pages are copied: again from the start, as long as one is missing. */
+static __always_inline void take_user_stack(struct task_struct *task, struct scratch *s)
+{
+	for (__u32 i = 0; i < COPIED_PAGES; i++) {
+		begin_walk();
+		s->sample.user_end = walk_user(s, visited.begun);
+		if (!by_copies || !copy_missing(task))
+			break;
+	}
+	s->sample.header.time = s->visit.seen;
+}
+
+static __always_inline enum visit_line visit_thread(struct task_struct *task, struct scratch *s)
+{
+	enum visit_line line = begin_thread(task, s);
+
+	if (line != VISIT_LINE_COUNT)
+		return line;
+	take_user_stack(task, s);
+	return finish_thread(task, s);
+}
+
 /* Of the thread that the process has put into visitor.visited. */
 SEC("syscall")
 int visit(void *ctx __attribute__((unused)))
 {
 	struct task_struct *task = bpf_task_from_pid(visitor.visited);
-	enum visit_line line = VISIT_LINE_GONE;
 	struct scratch *s = scratch();
 
 	unwind_epoch = visitor.used_epoch;
-	if (task && s)
-		line = begin_thread(task, s);
-	if (line == VISIT_LINE_COUNT && s && !(s->runtimes & RUNTIME_PYTHON) && task)
-		line = finish_thread(task, s);
+	count(task && s ? visit_thread(task, s) : VISIT_LINE_GONE);
 	if (task)
 		bpf_task_release(task);
-	if (line == VISIT_LINE_COUNT)
-		return VISIT_NEXT_PYTHON;
-	count(line);
-	return VISIT_NEXT_NOTHING;
-}
-
-/* Together with the others it would exceed the verifier's limits. */
-SEC("syscall")
-int visit_python(void *ctx __attribute__((unused)))
-{
-	struct notes *n = notes();
-	struct scratch *s = scratch();
-
-	if (!n || !s)
-		return 0;
-	walk_python(n, s->sample.header.time + BUDGET_NS / 2);
-	s->next_anchor = next_anchor(n);
 	return 0;
 }
 
-SEC("syscall")
-int finish_visit(void *ctx __attribute__((unused)))
-{
-	struct task_struct *task = bpf_task_from_pid(visited.tid);
-	struct scratch *s = scratch();
+/* ---- before Linux 6.7: all of a visit -------------------------------------------------------- */
 
-	count(task && s ? finish_thread(task, s) : VISIT_LINE_GONE);
-	if (task)
-		bpf_task_release(task);
+static __always_inline void begin_pass(__u64 now)
+{
+	note_clock(now);
+	visitor.made_at = now;
+	unwind_epoch = visitor.used_epoch;
+}
+
+SEC("iter.s/task")
+int pass(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	__u64 now = bpf_ktime_get_ns();
+	struct scratch *s = scratch();
+	struct task_ids ours;
+
+	if (!task || !s)
+		return 0;
+	if (!ctx->meta->seq_num)
+		begin_pass(now);
+	if (!is_wanted(task, &ours))
+		return 0;
+	visitor.due_count = 0;
+	look_at(task, now);
+	if (!visitor.due_count)
+		return 0;
+	visitor.visited = task->pid;
+	begin_copies();
+	count(visit_thread(task, s));
+	visitor.visited = 0;
 	return 0;
 }

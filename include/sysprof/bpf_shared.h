@@ -85,7 +85,4 @@ struct seen_thread {
 	__u32 state, walks;
 };
 
-/* What `visit` returns: which program is next. */
-enum { VISIT_NEXT_NOTHING, VISIT_NEXT_PYTHON };
-
 #endif

@@ -447,25 +447,25 @@ int bpf_session__exclude_none(struct bpf_session *s)
 }
 
 /* The walk is done when everything has been read, and nothing is. */
+int run_iterator(int link)
+{
+	_cleanup_close_ int fd = bpf_iter_create(link);
+	char buffer[64];
+	ssize_t got;
+
+	if (fd < 0)
+		return fd;
+	do
+		got = read(fd, buffer, sizeof(buffer));
+	while (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)));
+	return got < 0 ? -errno : 0;
+}
+
 static int walk_tasks(struct bpf_program *program)
 {
 	struct bpf_link *link = bpf_program__attach_iter(program, NULL);
-	char buffer[64];
-	ssize_t got;
-	int fd, err = 0;
+	int err = link ? run_iterator(bpf_link__fd(link)) : -errno;
 
-	if (!link)
-		return -errno;
-	fd = bpf_iter_create(bpf_link__fd(link));
-	if (fd < 0) {
-		err = fd;
-	} else {
-		do
-			got = read(fd, buffer, sizeof(buffer));
-		while (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)));
-		err = got < 0 ? -errno : 0;
-		close(fd);
-	}
 	bpf_link__destroy(link);
 	return err;
 }

@@ -158,4 +158,7 @@ int bpf_session__size_unwind_maps(struct bpf_session *s);
 int bpf_session__map_unwind_tables(struct bpf_session *s, struct failure *failure);
 void bpf_session__unmap_unwind_tables(struct bpf_session *s);
 
+/* All of what the program of this link goes through. 0, or negative errno. */
+int run_iterator(int link);
+
 #endif

@@ -16,6 +16,7 @@
 struct bpf_visits {
 	struct visit_bpf *skel;
 	struct bpf_session *session; /* not owned */
+	struct bpf_link *pass;	     /* by copies: of the one program */
 	struct ring_buffer *ring;
 	event_push_fn sink; /* while draining */
 	void *context;
@@ -30,7 +31,8 @@ struct bpf_visits {
 
 static bool is_own_map(const struct bpf_map *map)
 {
-	static const char *const own[] = {"scratches", "note_scratches", "seen_threads", "visits"};
+	static const char *const own[] = {"scratches", "note_scratches", "seen_threads", "visits",
+					  "page_copies"};
 
 	if (bpf_map__is_internal(map)) /* globals */
 		return true;
@@ -65,6 +67,7 @@ static void set_knobs(struct bpf_visits *v)
 	const struct sampler_bpf *from = v->session->skel;
 	struct visit_bpf *to = v->skel;
 
+	to->rodata->by_copies = features_visits() == VISITS_BY_COPIES;
 	to->rodata->filter_processes = from->rodata->filter_processes;
 	to->rodata->filter_threads = from->rodata->filter_threads;
 	to->rodata->exclude_self = from->rodata->exclude_self;
@@ -74,6 +77,15 @@ static void set_knobs(struct bpf_visits *v)
 	to->rodata->segment_size = from->rodata->segment_size;
 	to->rodata->max_depth = from->rodata->max_depth;
 	to->rodata->pid_namespace_inode = from->rodata->pid_namespace_inode;
+}
+
+static void choose_programs(struct bpf_visits *v)
+{
+	bool by_copies = features_visits() == VISITS_BY_COPIES;
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, v->skel->obj)
+		bpf_program__set_autoload(program, (program == v->skel->progs.pass) == by_copies);
 }
 
 /* A ring_buffer_sample_fn. */
@@ -98,6 +110,7 @@ static int load(struct bpf_visits *v, struct failure *failure)
 	if (!v->skel)
 		return features_explain(failure, -errno, "cannot open the visitor's programs");
 	set_knobs(v);
+	choose_programs(v);
 	err = share_maps(v);
 	if (!err)
 		err = visit_bpf__load(v->skel);
@@ -107,6 +120,11 @@ static int load(struct bpf_visits *v, struct failure *failure)
 	v->ring = ring_buffer__new(bpf_map__fd(v->skel->maps.visits), take_event, v, NULL);
 	if (!v->ring)
 		return features_explain(failure, -errno, "cannot read the visitor's ring");
+	if (v->skel->rodata->by_copies) {
+		v->pass = bpf_program__attach_iter(v->skel->progs.pass, NULL);
+		if (!v->pass)
+			return features_explain(failure, -errno, "cannot visit threads");
+	}
 	v->session->table_changes = &v->skel->bss->visitor.table_changes;
 	return 0;
 }
@@ -114,12 +132,11 @@ static int load(struct bpf_visits *v, struct failure *failure)
 int bpf_visits__open(struct bpf_session *session, struct bpf_visits **visits,
 		     struct failure *failure)
 {
-	const char *refused = features_visits_refused();
 	struct bpf_visits *v;
 	int err;
 
-	if (refused) {
-		fail(failure, -EOPNOTSUPP, "--wall: visits of threads: %s", refused);
+	if (features_visits() == VISITS_NONE) {
+		fail(failure, -EOPNOTSUPP, "--wall: visits of threads: " VISITS_SINCE);
 		return fail_remedy(failure, -EOPNOTSUPP, "record without --wall");
 	}
 	v = calloc(1, sizeof(*v));
@@ -140,6 +157,7 @@ void bpf_visits__free(struct bpf_visits *v)
 		return;
 	v->session->table_changes = NULL;
 	ring_buffer__free(v->ring);
+	bpf_link__destroy(v->pass);
 	visit_bpf__destroy(v->skel);
 	free(v);
 }
@@ -151,20 +169,27 @@ struct visitor *bpf_visits__shared(struct bpf_visits *v)
 	return &v->skel->bss->visitor;
 }
 
-void bpf_visits__programs(const struct bpf_visits *v, int fds[VISIT_PROGRAMS])
+int bpf_visits__programs(const struct bpf_visits *v, int fds[VISIT_PROGRAMS])
 {
+	if (v->pass) {
+		fds[VISIT_PASS] = bpf_link__fd(v->pass);
+		return 1;
+	}
 	fds[VISIT_SCAN] = bpf_program__fd(v->skel->progs.scan);
 	fds[VISIT_ONE] = bpf_program__fd(v->skel->progs.visit);
-	fds[VISIT_PYTHON] = bpf_program__fd(v->skel->progs.visit_python);
-	fds[VISIT_FINISH] = bpf_program__fd(v->skel->progs.finish_visit);
+	return VISIT_PROGRAMS;
 }
 
 int bpf_visits__run(int program)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, options);
-	int err = bpf_prog_test_run_opts(program, &options);
 
-	return err ? err : (int)options.retval;
+	return bpf_prog_test_run_opts(program, &options);
+}
+
+int bpf_visits__pass(int pass)
+{
+	return run_iterator(pass);
 }
 
 int bpf_visits__drain(struct bpf_visits *v, event_push_fn sink, void *context)

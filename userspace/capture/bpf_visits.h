@@ -22,15 +22,19 @@ void bpf_visits__free(struct bpf_visits *v);
 /* Shared with the process that visits. */
 struct visitor *bpf_visits__shared(struct bpf_visits *v);
 
-/* The programs, for bpf_visits__run(). Owned by `v`. */
-enum { VISIT_SCAN, VISIT_ONE, VISIT_PYTHON, VISIT_FINISH, VISIT_PROGRAMS };
-void bpf_visits__programs(const struct bpf_visits *v, int fds[VISIT_PROGRAMS]);
+/* The programs, for bpf_visits__run(), or just one, for bpf_visits__pass(); their number. Owned by `v`. */
+enum { VISIT_SCAN, VISIT_ONE, VISIT_PROGRAMS };
+#define VISIT_PASS 0
+int bpf_visits__programs(const struct bpf_visits *v, int fds[VISIT_PROGRAMS]);
 
 /*
- * Runs one of them; all but VISIT_SCAN for the thread in `visited` of the shared memory. Needs no privileges but the descriptor.
- * What it returns (VISIT_NEXT_… of VISIT_ONE), or negative errno. May not return.
+ * Runs VISIT_SCAN, or VISIT_ONE for the thread in `visited` of the shared memory. Needs no privileges but the descriptor. 0, or
+ * negative errno. May not return.
  */
 int bpf_visits__run(int program);
+
+/* A whole visit. 0, or negative errno. May not return. */
+int bpf_visits__pass(int pass);
 
 /* Hands the EVENT_VISITs that are in the ring to `sink`. 0, or its first error. */
 int bpf_visits__drain(struct bpf_visits *v, event_push_fn sink, void *context);

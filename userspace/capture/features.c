@@ -340,24 +340,37 @@ static void probe_perf(struct features *f)
 		    fd < 0 ? strerror(-fd) : "");
 }
 
-/* Functions of the kernel that the programs call; the youngest decides. */
-const char *features_visits_refused(void)
+static bool has_functions(const struct btf *btf, const char *const *names, size_t count)
 {
-	static const char *const needed[] = {"bpf_iter_task_new", "bpf_task_from_pid",
-					     "bpf_rcu_read_lock"};
-	struct btf *btf = btf__load_vmlinux_btf();
-	bool missing = !btf;
+	for (size_t i = 0; i < count; i++)
+		if (btf__find_by_name_kind(btf, names[i], BTF_KIND_FUNC) < 0)
+			return false;
+	return true;
+}
 
-	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]) && !missing; i++)
-		missing = btf__find_by_name_kind(btf, needed[i], BTF_KIND_FUNC) < 0;
+/* By functions of the kernel that the programs call. */
+enum visits features_visits(void)
+{
+	static const char *const called[] = {"bpf_iter_task_new", "bpf_task_from_pid",
+					     "bpf_rcu_read_lock"};
+	/* a program of a task iterator may sleep; 6.1 lets a process without privileges run it */
+	static const char *const copies[] = {"bpf_copy_from_user_task", "bpf_user_ringbuf_drain"};
+	struct btf *btf = btf__load_vmlinux_btf();
+	enum visits visits = VISITS_NONE;
+
+	if (btf && has_functions(btf, called, sizeof(called) / sizeof(called[0])))
+		visits = VISITS_BY_TASK;
+	else if (btf && has_functions(btf, copies, sizeof(copies) / sizeof(copies[0])))
+		visits = VISITS_BY_COPIES;
 	btf__free(btf);
-	return missing ? "since Linux 6.7" : NULL;
+	return visits;
 }
 
 static void probe_kernel(struct features *f)
 {
 	struct utsname name = {};
-	const char *cgroup_root = target_cgroup_root(), *visits;
+	const char *cgroup_root = target_cgroup_root();
+	enum visits visits = features_visits();
 
 	uname(&name);
 	add_feature(f, "kernel", "release", FEATURE_INFO, true, "", "%.64s %.32s", name.release,
@@ -367,11 +380,11 @@ static void probe_kernel(struct features *f)
 	set_remedy(f, "boot a kernel with CONFIG_DEBUG_INFO_BTF=y; in a container, mount /sys");
 	probe_bpf(f);
 	probe_perf(f);
-	visits = features_visits_refused();
-	add_feature(f, "kernel", "visits", FEATURE_INFO, !visits,
+	add_feature(f, "kernel", "visits", FEATURE_INFO, visits != VISITS_NONE,
 		    "--wall does not work: nothing is known of threads that wait", "%s",
-		    visits ? visits : "since Linux 6.7");
-	set_remedy(f, "boot Linux 6.7 or later");
+		    visits == VISITS_BY_COPIES ? "by copies, which cost more before Linux 6.7"
+					       : VISITS_SINCE);
+	set_remedy(f, "boot Linux 6.1 or later");
 	add_feature(f, "kernel", "cgroup2", FEATURE_INFO, cgroup_root, "--cgroup does not work",
 		    "%s", cgroup_root ? cgroup_root : "not mounted");
 	set_remedy(f, "mount -t cgroup2 none " CGROUP_ROOT);

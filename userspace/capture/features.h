@@ -46,7 +46,13 @@ bool features__can_record(const struct features *features);
  */
 int features_explain(struct failure *failure, int error, const char *attempt);
 
-/* Why threads cannot be visited (--wall), as a sentence; NULL: they can. */
-const char *features_visits_refused(void);
+/* How threads can be visited (--wall). */
+enum visits {
+	VISITS_NONE,
+	VISITS_BY_COPIES, /* the program of an iterator copies their memory */
+	VISITS_BY_TASK,	  /* from 6.7 on: any program reads it */
+};
+#define VISITS_SINCE "since Linux 6.1"
+enum visits features_visits(void);
 
 #endif

@@ -32,6 +32,7 @@
 /* What it was given; it never returns. */
 struct visiting {
 	struct visitor *shared;
+	int programs;
 	uint64_t period; /* ns */
 	unsigned int hz, budget;
 	int64_t credit;	 /* ns of CPU time */
@@ -57,25 +58,27 @@ static uint64_t next_random(struct visiting *v)
 	return v->random;
 }
 
-static void visit_one(struct visitor *shared, uint32_t tid)
+static int scan_and_visit(struct visitor *shared)
 {
-	__atomic_store_n(&shared->visited, tid, __ATOMIC_RELAXED);
-	if (bpf_visits__run(CHILD_FIRST_FD + VISIT_ONE) != VISIT_NEXT_PYTHON)
-		return;
-	bpf_visits__run(CHILD_FIRST_FD + VISIT_PYTHON);
-	bpf_visits__run(CHILD_FIRST_FD + VISIT_FINISH);
+	int err = bpf_visits__run(CHILD_FIRST_FD + VISIT_SCAN);
+
+	for (uint32_t i = 0; !err && i < shared->due_count && i < VISIT_DUE_MAX; i++) {
+		__atomic_store_n(&shared->visited, shared->due[i], __ATOMIC_RELAXED);
+		bpf_visits__run(CHILD_FIRST_FD + VISIT_ONE);
+	}
+	__atomic_store_n(&shared->visited, 0, __ATOMIC_RELAXED);
+	return err;
 }
 
 static void visit_all(struct visiting *v)
 {
 	struct visitor *shared = v->shared;
 	uint64_t used;
+	int err = v->programs == VISIT_PROGRAMS ? scan_and_visit(shared)
+						: bpf_visits__pass(CHILD_FIRST_FD + VISIT_PASS);
 
-	if (bpf_visits__run(CHILD_FIRST_FD + VISIT_SCAN))
+	if (err)
 		return;
-	for (uint32_t i = 0; i < shared->due_count && i < VISIT_DUE_MAX; i++)
-		visit_one(shared, shared->due[i]);
-	__atomic_store_n(&shared->visited, 0, __ATOMIC_RELAXED);
 	used = process_cpu();
 	shared->cpu = used;
 	v->credit -= (int64_t)(used - v->used);
@@ -297,24 +300,24 @@ static void wall__free(void *wall)
 
 static int start_child(struct wall *w)
 {
+	int fds[VISIT_PROGRAMS], programs = bpf_visits__programs(w->visits, fds);
 	const struct visiting visiting = {
 		.shared = w->shared,
+		.programs = programs,
 		.period = 1000000000ull / w->options.hz,
 		.hz = w->options.hz,
 		.budget = w->options.budget,
 	};
-	int fds[VISIT_PROGRAMS];
 	const struct child_plan plan = {
 		.class = HELPER_VISITOR,
 		.run = run_visits,
 		.type = SOCK_STREAM,
 		.fds = fds,
-		.fd_count = VISIT_PROGRAMS,
+		.fd_count = programs,
 		.data = &visiting,
 		.size = sizeof(visiting),
 	};
 
-	bpf_visits__programs(w->visits, fds);
 	w->child = child__start(&plan, &w->socket);
 	return w->child < 0 ? w->child : 0;
 }
