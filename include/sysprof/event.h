@@ -690,7 +690,11 @@ struct outside_event {
 	__u64 since; /* CLOCK_MONOTONIC: time of the first one */
 };
 
-/* A piece of /proc/kallsyms, whole lines, text symbols only; pieces are in file order. */
+/*
+ * A piece of /proc/kallsyms, whole lines, text symbols only; pieces are in file order. A symbol that was added may have
+ * a second line, "END a KALLSYMS_END [MODULE]": its code ends there, and what earlier symbols inside stood for is gone.
+ */
+#define KALLSYMS_END "end"
 struct kallsyms_event {
 	struct event_header header;
 	__u32 text_size;

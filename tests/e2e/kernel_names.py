@@ -39,6 +39,17 @@ def test_programs_that_are_loaded_later():
     assert share_of(two, "first") == 0, two
 
 
+def test_a_large_program_where_small_ones_were():
+    """Those of another sysprof, which has ended: code has the name of the program that lies there now."""
+    e.need_root()
+    folded, program = e.scratch("large.folded"), e.fixture("bpfload")
+    script = (f"{e.SYSPROF} record -d 0.2 -o {e.scratch('other.folded')} -- sleep 0.1; sleep 0.3; {program} large 0.7")
+    e.run(e.SYSPROF, "record", "-F", 499, "-o", folded, "--", "sh", "-c", script, check=0)
+    stacks = [(stack, weight) for stack, weight in stacks_of(folded, "bpfload") if "bpf_prog_test_run" in stack]
+    print("large:", share_of(stacks, "_large "))
+    assert stacks and share_of(stacks, r"bpf_prog_[0-9a-f]{16}_(?!large )") == 0, stacks
+
+
 def test_replay_has_the_same_names():
     e.need_root()
     recording = e.scratch("later.sysprof")

@@ -149,6 +149,47 @@ static void test_module_names(void **state)
 }
 
 /* Tags as they must not be; and so many that they have no numbers. */
+/* A program that lies where several had been: nothing of theirs is a name of it. */
+static void test_added_code_covers(void **state)
+{
+	static const char before[] = "ffffffffc0300100 t bpf_prog_of_before\t[bpf]\n"
+				     "ffffffffc0300300 t bpf_prog_behind\t[bpf]\n";
+	static const char large[] = "ffffffffc0300080 t bpf_prog_large\t[bpf]\n"
+				    "ffffffffc0300280 a end\t[bpf]\n";
+	static const char inside[] = "ffffffffc0300140 t bpf_prog_inside\t[bpf]\n"
+				     "ffffffffc0300180 a end\t[bpf]\n";
+	static const char odd[] = "ffffffffc0300340 a end\t[bpf]\n"
+				  "ffffffffc0300400 t bpf_prog_odd\t[bpf]\n"
+				  "ffffffffc0300400 a end\t[bpf]\n"
+				  "ffffffff81000110 a end\n";
+	struct kallsyms *k = table_of(SMALL);
+	struct kernel_function f;
+
+	(void)state;
+	kallsyms__add(k, before, strlen(before));
+	assert_module(k, 0xffffffffc0300210, "bpf_trampoline_6442", "[bpf]");
+	kallsyms__add(k, large, strlen(large));
+	assert_function(k, 0xffffffffc0300010, "bpf_prog_0123456789abcdef_f", 0xffffffffc0300000,
+			0x80);
+	assert_function(k, 0xffffffffc0300110, "bpf_prog_large", 0xffffffffc0300080, 0x200);
+	assert_module(k, 0xffffffffc0300210, "bpf_prog_large", "[bpf]");
+	assert_int_equal(kallsyms__find(k, 0xffffffffc0300280, &f), -ENOENT);
+	assert_module(k, 0xffffffffc0300310, "bpf_prog_behind", "[bpf]");
+	/* several at once: the last one counts */
+	kallsyms__add(k, inside, strlen(inside));
+	kallsyms__add(k, large, strlen(large));
+	kallsyms__add(k, inside, strlen(inside));
+	assert_module(k, 0xffffffffc0300130, "bpf_prog_large", "[bpf]");
+	assert_module(k, 0xffffffffc0300150, "bpf_prog_inside", "[bpf]");
+	assert_int_equal(kallsyms__find(k, 0xffffffffc0300190, &f), -ENOENT);
+	/* ends that end nothing remove nothing */
+	kallsyms__add(k, odd, strlen(odd));
+	assert_module(k, 0xffffffffc0300310, "bpf_prog_behind", "[bpf]");
+	assert_module(k, 0xffffffffc0300410, "bpf_prog_odd", "[bpf]");
+	assert_module(k, 0xffffffff81000110, "do_work", NULL);
+	kallsyms__free(k);
+}
+
 static void test_hostile_modules(void **state)
 {
 	struct kallsyms *k = kallsyms__new();
@@ -407,9 +448,10 @@ int main(void)
 		cmocka_unit_test(test_lookup),		cmocka_unit_test(test_nothing_is_invented),
 		cmocka_unit_test(test_modules),		cmocka_unit_test(test_module_names),
 		cmocka_unit_test(test_hostile_modules), cmocka_unit_test(test_pieces_and_late_text),
-		cmocka_unit_test(test_added_later),	cmocka_unit_test(test_text_start),
-		cmocka_unit_test(test_hidden),		cmocka_unit_test(test_malformed_lines),
-		cmocka_unit_test(test_mutated_text),	cmocka_unit_test(test_live_kernel),
+		cmocka_unit_test(test_added_later),	cmocka_unit_test(test_added_code_covers),
+		cmocka_unit_test(test_text_start),	cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_malformed_lines), cmocka_unit_test(test_mutated_text),
+		cmocka_unit_test(test_live_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -336,7 +336,7 @@ static void mmap_records_that_lie(void **state)
 	assert_int_equal(strlen(caught.event.mmap.path), EVENT_PATH_MAX - 1);
 }
 
-/* Code that the kernel has made: a line as of /proc/kallsyms. That code goes is no event. */
+/* Code that the kernel has made: a line as of /proc/kallsyms, and its end. That code goes is no event. */
 static void ksymbol_records(void **state)
 {
 	static const char name[32] = "bpf_prog_0123456789abcdef_f", end[8] = "ool";
@@ -359,7 +359,8 @@ static void ksymbol_records(void **state)
 	assert_int_equal(caught.event.header.time, 55);
 	assert_int_equal(event_check(&caught.event.header, caught.event.header.size), 0);
 	assert_string_equal(caught.event.kallsyms.text,
-			    "ffffffffc0001000 t bpf_prog_0123456789abcdef_f\t[bpf]\n");
+			    "ffffffffc0001000 t bpf_prog_0123456789abcdef_f\t[bpf]\n"
+			    "ffffffffc0001040 a end\t[bpf]\n");
 	assert_int_equal(caught.event.kallsyms.text_size, strlen(caught.event.kallsyms.text));
 
 	record__begin(&r, PERF_RECORD_KSYMBOL, 0);
@@ -369,7 +370,8 @@ static void ksymbol_records(void **state)
 	record__end(&r, 56);
 	assert_int_equal(decode(&r, &caught), 0);
 	assert_string_equal(caught.event.kallsyms.text,
-			    "ffffffffc0001000 t ool\t[__builtin__ftrace]\n");
+			    "ffffffffc0001000 t ool\t[__builtin__ftrace]\n"
+			    "ffffffffc0001040 a end\t[__builtin__ftrace]\n");
 
 	/* another one listens: behind what is for us is what was there before */
 	record__begin(&r, PERF_RECORD_KSYMBOL, 0);
@@ -381,7 +383,8 @@ static void ksymbol_records(void **state)
 	assert_int_equal(decode(&r, &caught), 0);
 	assert_int_equal(caught.event.header.time, 59);
 	assert_string_equal(caught.event.kallsyms.text,
-			    "ffffffffc0001000 t bpf_prog_0123456789abcdef_f\t[bpf]\n");
+			    "ffffffffc0001000 t bpf_prog_0123456789abcdef_f\t[bpf]\n"
+			    "ffffffffc0001040 a end\t[bpf]\n");
 
 	record__begin(&r, PERF_RECORD_KSYMBOL, 0);
 	record__add(&r, &address, sizeof(address));

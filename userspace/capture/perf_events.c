@@ -363,11 +363,13 @@ static int decode_ksymbol(struct sideband_decoder *d, const struct ksymbol_recor
 		return 0;
 	if (length == text_size)
 		return -EBADMSG;
-	size = sizeof(*event) + KSYMBOL_NAME_MAX + 64;
+	size = sizeof(*event) + KSYMBOL_NAME_MAX + 128;
 	memset(event, 0, size);
-	event->text_size = snprintf(event->text, size - sizeof(*event), "%llx t %.*s\t[%s]\n",
+	event->text_size = snprintf(event->text, size - sizeof(*event),
+				    "%llx t %.*s\t[%s]\n%llx a " KALLSYMS_END "\t[%s]\n",
 				    (unsigned long long)r->address,
-				    (int)min_u64(length, KSYMBOL_NAME_MAX), r->name, module);
+				    (int)min_u64(length, KSYMBOL_NAME_MAX), r->name, module,
+				    (unsigned long long)r->address + r->length, module);
 	event->piece = 1;
 	return emit_event(&event->header, EVENT_KALLSYMS, EVENT_KALLSYMS_ADDED,
 			  event_aligned(sizeof(*event) + event->text_size), time, sink, context);

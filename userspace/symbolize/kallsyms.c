@@ -12,7 +12,10 @@
  *      (__sched_text_start, _stext, …) and data only end what is before them and name nothing;
  *   2. a global one (T, W) before a local one (t, w), and T before W;
  *   3. the shortest, then the first in byte order. Of BPF programs it is the last one reported: it was loaded where
- * the other one had been.
+ *      the other one had been.
+ *
+ * Code that the kernel adds later is reported with its end, a line KALLSYMS_END behind its own. Whatever
+ * lay in between has gone: a large program may lie where several small ones were.
  *
  * Every symbol that is not of the image has a tag: its module's name, "bpf" for programs and trampolines,
  * "__builtin__ftrace" and "__builtin__kprobes" for code that those make at run time. So /proc/modules is not needed;
@@ -56,13 +59,19 @@ enum worth {
 
 struct kernel_symbol {
 	uint64_t address;
-	uint32_t name;	 /* offset in names */
+	uint32_t name;	 /* offset in names: it grows with each line */
 	uint16_t module; /* number in `modules`, 0: the image */
 	uint8_t worth;	 /* enum worth */
 };
 
 struct text_range {
 	uint64_t start, end; /* 0 unknown */
+};
+
+/* Code that was added later: older symbols inside are those of code that is gone. */
+struct added_code {
+	uint64_t start, end;
+	uint32_t name; /* of its own symbol: older ones have lower offsets */
 };
 
 enum { TEXT_KERNEL, TEXT_INIT, TEXT_COUNT };
@@ -73,7 +82,8 @@ struct kallsyms {
 	struct strtab *modules; /* "[ext4]", … */
 	uint16_t bpf;		/* number of "[bpf]"; 0: there is none */
 	struct text_range text[TEXT_COUNT];
-	size_t sorted; /* so many symbols are, and one per address */
+	size_t sorted;		      /* so many symbols are, and one per address */
+	VEC(struct added_code) added; /* since then */
 	uint64_t lines, malformed, nonzero;
 };
 
@@ -106,6 +116,7 @@ void kallsyms__free(struct kallsyms *k)
 		return;
 	vec_free(&k->symbols);
 	vec_free(&k->names);
+	vec_free(&k->added);
 	strtab__free(k->modules);
 	free(k);
 }
@@ -251,10 +262,27 @@ static int module_number(struct kallsyms *k, const struct line *line)
 	return (int)number;
 }
 
+/* The line ends the code of the one before it. */
+static int note_end(struct kallsyms *k, const struct line *line)
+{
+	const struct kernel_symbol *last;
+	struct added_code code;
+
+	if (!line->module || !name_is(line, KALLSYMS_END) || !k->symbols.count)
+		return 0;
+	last = &k->symbols.data[k->symbols.count - 1];
+	if (last->worth == WORTH_NOTHING || !last->module || line->address <= last->address)
+		return 0;
+	code = (struct added_code){
+		.start = last->address, .end = line->address, .name = last->name};
+	return vec_push(&k->added, code);
+}
+
 static int add_symbol(struct kallsyms *k, const struct line *line)
 {
 	struct kernel_symbol symbol = {
 		.address = line->address,
+		.name = (uint32_t)k->names.count,
 		.worth = (uint8_t)name_worth(k, line),
 	};
 	int err = module_number(k, line);
@@ -262,8 +290,11 @@ static int add_symbol(struct kallsyms *k, const struct line *line)
 	if (err < 0)
 		return err;
 	symbol.module = (uint16_t)err;
-	if (symbol.worth != WORTH_NOTHING) {
-		symbol.name = (uint32_t)k->names.count;
+	if (symbol.worth == WORTH_NOTHING) {
+		err = note_end(k, line);
+		if (err)
+			return err;
+	} else {
 		err = vec_reserve(&k->names, k->names.count + line->name_length + 1);
 		if (err)
 			return err;
@@ -318,10 +349,12 @@ static int compare_symbols(const void *a, const void *b, void *table)
 
 	if (x->address != y->address)
 		return ASCENDING(address);
+	if (x->worth == WORTH_NOTHING || y->worth == WORTH_NOTHING)
+		return ASCENDING(worth) ?: DESCENDING(name);
 	/* a program that was loaded where another one had been */
 	if (k->bpf && x->module == k->bpf && y->module == k->bpf)
 		return DESCENDING(name);
-	if (x->worth != y->worth || x->worth == WORTH_NOTHING)
+	if (x->worth != y->worth)
 		return ASCENDING(worth);
 	return order_of(strlen(x_name), strlen(y_name)) ?: strcmp(x_name, y_name);
 }
@@ -350,6 +383,30 @@ static size_t merge_new(struct kallsyms *k)
 	return at;
 }
 
+/* Number of symbols at or before the address. */
+static size_t count_up_to(const struct kallsyms *k, uint64_t address)
+{
+	return partition_point(k->symbols.data, k->symbols.count, s, s->address <= address);
+}
+
+/* Removes the symbols of code that is gone because this lies there now. */
+static void remove_covered(struct kallsyms *k, const struct added_code *code)
+{
+	size_t first = count_up_to(k, code->start), kept = first, i;
+
+	for (i = first; i < k->symbols.count && k->symbols.data[i].address < code->end; i++) {
+		const struct kernel_symbol *symbol = &k->symbols.data[i];
+
+		if (!symbol->module || symbol->name > code->name)
+			k->symbols.data[kept++] = *symbol;
+	}
+	if (kept == i)
+		return;
+	memmove(&k->symbols.data[kept], &k->symbols.data[i],
+		(k->symbols.count - i) * sizeof(*k->symbols.data));
+	k->symbols.count -= i - kept;
+}
+
 /* Sort by address and keep the best name of each. Few are added to many: a kernel has 100,000, a BPF program one. */
 static void kallsyms__sort(struct kallsyms *k)
 {
@@ -363,13 +420,11 @@ static void kallsyms__sort(struct kallsyms *k)
 			continue;
 		k->symbols.data[kept++] = k->symbols.data[i];
 	}
-	k->symbols.count = k->sorted = kept;
-}
-
-/* Number of symbols at or before the address. */
-static size_t count_up_to(const struct kallsyms *k, uint64_t address)
-{
-	return partition_point(k->symbols.data, k->symbols.count, s, s->address <= address);
+	k->symbols.count = kept;
+	for (size_t i = 0; i < k->added.count; i++)
+		remove_covered(k, &k->added.data[i]);
+	k->added.count = 0;
+	k->sorted = k->symbols.count;
 }
 
 static bool in_kernel_text(const struct kallsyms *k, uint64_t address)
