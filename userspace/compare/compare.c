@@ -317,11 +317,31 @@ static int measure_run_noise(struct comparison *c)
 	return comparison__measure_noise(c, side, &r->run_noise);
 }
 
+/* Parts of one recording differ by what it did, and by sampling. */
+static bool is_one_run(const struct comparison *c)
+{
+	const char *first = c->merged.files.data[0].facts.path, *end = strrchr(first, '@');
+	size_t size = end ? (size_t)(end - first) : 0;
+
+	for (size_t i = 0; i < c->merged.files.count; i++) {
+		const struct compare_file *f = &c->merged.files.data[i].facts;
+		const char *at = strrchr(f->path, '@');
+
+		if (!f->is_part || !at || (size_t)(at - f->path) != size ||
+		    strncmp(first, f->path, size) != 0)
+			return false;
+	}
+	return true;
+}
+
 static void set_run_noise(struct comparison *c)
 {
 	struct compare_result *r = &c->result;
 
 	r->runs_measured = c->series.by_file;
+	r->is_one_run = !r->runs_measured && c->options.run_noise < 0 && is_one_run(c);
+	if (r->is_one_run)
+		c->options.run_noise = 0;
 	r->has_elapsed = c->series.by_file && !file_without(c, is_run);
 	r->noise_assumed = !r->runs_measured && c->options.run_noise < 0;
 	r->run_noise = r->runs_measured		  ? NAN

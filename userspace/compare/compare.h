@@ -66,6 +66,7 @@ struct compare_file {
 	uint64_t cut,
 		unnamed; /* samples with an incomplete stack; with an innermost function without a name */
 	bool untimed, cut_short, is_command;
+	bool is_part; /* of its time; `path` has which one behind an @ */
 };
 
 /* Reasons for which a difference may be none of the program's. X(ENUM, name, text) */
@@ -141,6 +142,7 @@ struct compare_result {
 	bool runs_measured; /* the variance is that of the files of a side */
 	double run_noise;   /* else: what is taken as that of a run … */
 	bool noise_assumed; /* … since nothing is known of it; or by … */
+	bool is_one_run;    /* all files are parts of one recording: it is 0 */
 	size_t noise_files; /* … so many files of the side that has more of them; 0: it was given */
 	double reference; /* share of OLD's samples whose code is taken as unchanged; 1 except in the share view */
 	struct compare_side_sum side[COMPARE_SIDES];

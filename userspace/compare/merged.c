@@ -299,6 +299,7 @@ static int add_facts(struct adding *a, enum compare_side side, const char *path)
 				.due = f.value[FIGURE_LOST_TICKS] + p->sample_count,
 				.untimed = p->untimed,
 				.cut_short = p->cut_short,
+				.is_part = a->is_part,
 				.is_command = !a->is_part && is_whole_command(p),
 			},
 		.block_shift = p->untimed ? 0 : block_shift_of(duration),

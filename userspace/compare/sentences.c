@@ -10,8 +10,9 @@
 #include "compare/comparison.h"
 #include "compare/output_private.h"
 
-#define NAME_BYTES 96 /* of a function, in texts */
-#define PATH_SHOWN 5  /* functions, the innermost ones */
+#define NAME_BYTES 96	  /* of a function, in texts */
+#define PATH_SHOWN 5	  /* functions, the innermost ones */
+#define SHOWN	   0.0005 /* smaller changes of the whole, which may be exact, are 0.0 % */
 #define FIRST_SIZE (2 * NAME_SIZE + 8)
 
 /* A sentence that grows until its room is full. */
@@ -195,7 +196,7 @@ void compare_sentence(const struct compare_output *o, char text[SENTENCE_SIZE])
 	const struct compare_test *whole = &r->tests[0];
 	size_t rows = rows_not_moved(r);
 	struct sentence s = {text, 0, SENTENCE_SIZE};
-	bool found = whole->found && whole->relative != 0;
+	bool found = whole->found && fabs(whole->relative) >= SHOWN;
 	bool less = whole->relative < 0;
 
 	*text = '\0';
@@ -283,6 +284,9 @@ void compare_noise_sentence(const struct compare_output *o, char text[SENTENCE_S
 	if (r->runs_measured)
 		snprintf(text, SENTENCE_SIZE, "measured, by %zu and %zu files",
 			 r->side[COMPARE_OLD].files, r->side[COMPARE_NEW].files);
+	else if (r->is_one_run)
+		snprintf(text, SENTENCE_SIZE,
+			 "none, both are parts of one recording (--run-noise)");
 	else if (r->noise_files)
 		snprintf(text, SENTENCE_SIZE, "%.1f %%, measured by the %zu files of one side",
 			 100 * r->run_noise, r->noise_files);
