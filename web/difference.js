@@ -24,8 +24,7 @@ function provedColour(change) {
 }
 
 export class Difference {
-  constructor(profile) {
-    const facts = profile.words.difference;
+  constructor(profile, facts) {
     this.all = facts;
     this.unit = FINE / facts.total.old.value;
     this.addColumns(profile);
@@ -157,7 +156,7 @@ export class Difference {
     const ramp = make('i', { class: 'ramp' });
     const steps = [-1, -0.5, -0.2, -0.05, 0.05, 0.2, 0.5, 1].map(provedColour);
     ramp.style.background = `linear-gradient(90deg, ${steps.join(', ')})`;
-    return [entry(this.colour('same'), GREY_WORDS.same), entry(this.colour('moved'), GREY_WORDS.moved), make('span', null, '−50 %, gone', ramp, '+100 %, new')];
+    return [entry(this.colour('same'), GREY_WORDS.same), ...(this.all.tick ? [] : [entry(this.colour('moved'), GREY_WORDS.moved)]), make('span', null, '−50 %, gone', ramp, '+100 %, new')];
   }
 }
 

@@ -119,18 +119,18 @@ export class HeatMap {
     return cell * this.each < this.profile.end ? cell : -1;
   }
 
-  select(a, b, final) {
+  select(a, b, final, event) {
     if (a < 0 || b < 0) return;
-    this.options.selected(Math.min(a, b) * this.each, Math.min(this.profile.end, (Math.max(a, b) + 1) * this.each), final);
+    this.options.selected(Math.min(a, b) * this.each, Math.min(this.profile.end, (Math.max(a, b) + 1) * this.each), final, event.ctrlKey || event.metaKey);
   }
 
   listen() {
     const { canvas } = this.surface;
     dragging(canvas, {
       started: (event) => this.cellAt(event),
-      moved: (event, from) => this.select(from, this.cellAt(event), false),
-      ended: (event, from) => this.select(from, this.cellAt(event), true),
-      clicked: (event, from) => this.select(from, from, true),
+      moved: (event, from) => this.select(from, this.cellAt(event), false, event),
+      ended: (event, from) => this.select(from, this.cellAt(event), true, event),
+      clicked: (event, from) => this.select(from, from, true, event),
     });
     canvas.addEventListener('pointermove', (event) => {
       const cell = this.cellAt(event);
@@ -148,7 +148,7 @@ export class HeatMap {
       this.cursor = Math.max(0, Math.min(this.cells.length - 1, this.cursor + (step ?? 0)));
       if (event.shiftKey) this.anchor ??= before;
       else this.anchor = null;
-      if (event.key === 'Enter' || event.shiftKey) this.select(this.anchor ?? this.cursor, this.cursor, true);
+      if (event.key === 'Enter' || event.shiftKey) this.select(this.anchor ?? this.cursor, this.cursor, true, event);
       else this.options.hover({ from: this.cursor * this.each, to: (this.cursor + 1) * this.each, ticks: this.cells[this.cursor] }, null);
       this.surface.ask();
     });

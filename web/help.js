@@ -28,7 +28,7 @@ const KEYS = [
   ['+ −', 'zoom, also Ctrl + wheel'], ['a d', 'pan, also Shift + wheel or drag'], ['w s', 'scroll'], ['0', 'all of it'],
   ['g', 'merged, by process, by thread'], ['i', 'flame graph or icicle'], ['m', 'samples or CPU time'], ['c', 'colours: kind, name, module'],
   ['o', 'heaviest or alphabetical first'], ['r', 'recursion as one frame'], ['x', 'callers and callees of the chosen box (or right click)'],
-  ['[ ]', 'selected time back and forth'], ['f', 'save what is shown as folded stacks'], ['t', 'light or dark'], ['h', 'hide the timeline'],
+  ['[ ]', 'selected time back and forth'], ['b', 'the selected time is OLD: select NEW, and both are compared (also Ctrl + drag)'], ['f', 'save what is shown as folded stacks'], ['t', 'light or dark'], ['h', 'hide the timeline'],
   ['v', 'CPU, waiting, or both (of a recording with waits)'], ['p', 'parked threads: event loops, idle pools'],
 ];
 
@@ -40,6 +40,6 @@ export function closer() {
 export function fillHelp(dialog) {
   dialog.replaceChildren(closer(), make('h2', null, 'Keys'), make('div', { class: 'columns' }, make('table', null, make('tbody', null, ...KEYS.map(([keys, text]) => make('tr', null,
     make('th', { scope: 'row' }, ...keys.split(' ').map((k) => (k === '…' || k === '') ? ` ${k} ` : make('kbd', null, k))), make('td', null, text)))))),
-  make('p', null, 'Click a thread to see it alone; with Ctrl several. Drag over the timeline or the heat map to select a part of the time: everything else follows. The address in the address bar leads back to what is shown.'),
+  make('p', null, 'Click a thread to see it alone; with Ctrl several. Drag over the timeline or the heat map to select a part of the time: everything else follows. Hold Ctrl and drag to select a second part: what differs between the two is tested and coloured, as by sysprof diff FILE@10s-20s FILE@40s-50s. The address in the address bar leads back to what is shown.'),
   make('p', null, 'Shares have a 95 % confidence interval (Wilson’s, on the number of samples): two shares whose intervals overlap need not differ.'));
 }

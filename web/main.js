@@ -12,6 +12,7 @@ import { fillHeader, fillDetails } from './facts.js';
 import { Flame } from './flame.js';
 import { HeatMap } from './heatmap.js';
 import { VIEWS, LOCKS_VIEW, USES, closer, fillHelp } from './help.js';
+import { compareTimes } from './selections.js';
 import { DEFAULTS, toFragment, fromFragment } from './state.js';
 import { FunctionTable } from './table.js';
 import { Timeline } from './timeline.js';
@@ -32,6 +33,9 @@ let flame, chart, upper, lower, table, timeline, heat, locks;
 let kinds, inlines, states, parked = 0; // that the profile has
 let groupings = [['merged', 'Merged'], ['process', 'By process'], ['thread', 'By thread']];
 let views = VIEWS, measures, ownMeasures, colourings; // that there are: [name, text] of each
+let allViews, ownColourings; // with those that two compared times do not have
+let times = null; // two parts of the time, compared: {key, reason or profile}
+let pinned = false; // the next drag selects NEW: the time so far is OLD
 let written = '', remembering = 0;
 let resized = false; // the timeline, by hand
 
@@ -42,7 +46,7 @@ function modeKey(parked = state.parked) {
 }
 
 function treeOf(grouping, recursion) {
-  const key = `${modeKey()} ${grouping} ${recursion}`;
+  const key = `${times?.profile ? 'times' : modeKey()} ${grouping} ${recursion}`;
   if (!trees.has(key)) trees.set(key, buildTree(profile, grouping, recursion));
   return trees.get(key);
 }
@@ -63,6 +67,7 @@ function isWanted(t) {
 
 // The rows of a thread that are selected. A sample at the very end of the whole belongs to it.
 function rangeOf(t) {
+  if (times?.profile) return [t.first, t.end];
   if (!isWanted(t)) return [0, 0];
   if (!state.time) return [t.first, t.end];
   return [firstAt(t, state.time[0]), state.time[1] >= profile.end ? t.end : firstAt(t, state.time[1])];
@@ -96,7 +101,7 @@ function whole() {
 
 // Is less than the whole selected? Then the tests of a comparison say nothing about it.
 function isPart() {
-  return state.time !== null || state.threads.length > 0;
+  return !times?.profile && (state.time !== null || state.threads.length > 0);
 }
 
 // ---- texts and colours of boxes --------------------------------------------------------------------
@@ -125,7 +130,7 @@ function styleOf(node, picture) {
   let colour = colours.get(key);
   if (!colour) {
     const waits = profile.stateOf?.(f);
-    colour = waits ? stateColour(waits) : state.colours === 'difference' ? profile.difference.colourOf(f, isPart()) : frameColour(state.colours, flags[node], name, profile.moduleOf(f), null, null);
+    colour = state.colours === 'difference' ? profile.difference.colourOf(f, isPart()) : waits ? stateColour(waits) : frameColour(state.colours, flags[node], name, profile.moduleOf(f), null, null);
     colours.set(key, colour);
   }
   return {
@@ -265,9 +270,14 @@ function makeViews() {
 }
 
 // What has rows of its own, in the mode that is chosen.
-function makeRowViews() {
+function makeTable() {
   table = new (profile.difference ? DifferenceTable : FunctionTable)(profile, { chosen: (f) => sandwichOf(f), isPart });
-  for (const host of [byId('view-table'), byId('view-sandwich').firstChild, byId('timeline'), byId('view-heat')]) host.replaceChildren();
+  for (const host of [byId('view-table'), byId('view-sandwich').firstChild]) host.replaceChildren();
+}
+
+function makeRowViews() {
+  makeTable();
+  for (const host of [byId('timeline'), byId('view-heat')]) host.replaceChildren();
   timeline = heat = null;
   if (profile.untimed || !(recorded.node.length || recorded.waits)) return;
   timeline = new Timeline(byId('timeline'), profileOf(true), {
@@ -306,19 +316,64 @@ function profileOf(parked) {
   return profiles.get(key);
 }
 
+function modeMeasures() {
+  const { mode } = state;
+  return mode === 'cpu' ? ownMeasures : [['cpu', mode === 'wall' ? 'Time' : 'Waiting time'], ['ticks', mode === 'wall' ? 'Samples and waits' : 'Waits']];
+}
+
 // CPU, waiting, or both: the same tables, with other rows.
 function useMode() {
-  const { mode } = state;
   profile = profileOf(state.parked);
-  measures = mode === 'cpu' ? ownMeasures : [['cpu', mode === 'wall' ? 'Time' : 'Waiting time'], ['ticks', mode === 'wall' ? 'Samples and waits' : 'Waits']];
-  const choice = byId('choose-measure');
-  choice.replaceChildren(...measures.map(([value, text]) => make('option', { value }, text)));
+  times = null;
+  measures = modeMeasures();
+  fill('measure', measures);
   makeRowViews();
   sums = rows = null;
 }
 
-function selectTime(from, to, final) {
-  change({ time: to > from ? [Math.floor(from), Math.ceil(to)] : null }, final);
+// `other`: of two parts of the time (Ctrl); the one so far is OLD.
+function selectTime(from, to, final, other) {
+  const time = to > from ? [Math.floor(from), Math.ceil(to)] : null;
+  if (time && (other || pinned)) change({ time, base: state.base ?? (other ? state.time : null) }, final);
+  else change({ time, base: null }, final);
+  if (final) pinned = false;
+}
+
+function pinTime() {
+  if (!state.time || profile.words.difference) return;
+  pinned = true;
+  change({ base: state.time, time: null });
+}
+
+// ---- two parts of the time, compared ----------------------------------------------------------------
+
+function fill(key, choices) {
+  byId(`choose-${key}`).replaceChildren(...choices.map(([value, text]) => make('option', { value }, text)));
+}
+
+// If both are selected: their rows, with the tests. The timeline stays that of the whole.
+function useTimes() {
+  const wanted = state.base && state.time && !recorded.untimed && !recorded.difference;
+  const key = wanted ? `${modeKey()} ${state.base} ${state.time} ${state.threads}` : '';
+  if (key === (times?.key ?? '')) return;
+  const had = views !== allViews;
+  times = null;
+  profile = profileOf(state.parked);
+  if (wanted) times = { key, ...compareTimes(profile, treeOf('merged', false), [state.base, state.time], isWanted) };
+  const has = !!times?.profile;
+  if (!has && !had) return;
+  for (const known of [...trees.keys()]) if (known.startsWith('times ')) trees.delete(known);
+  if (has) profile = times.profile;
+  measures = has ? COMPARED_MEASURES : modeMeasures();
+  colourings = has ? [['difference', 'Colour: difference'], ...ownColourings] : ownColourings;
+  views = has ? allViews.filter(([view]) => !['time', 'heat', 'locks'].includes(view)) : allViews;
+  fill('measure', measures);
+  fill('colours', colourings);
+  if (has && !had) Object.assign(state, { measure: 'mean', colours: 'difference' });
+  makeTable();
+  Object.assign(state, { node: ROOT, zoom: null });
+  sums = rows = null;
+  colours.clear();
 }
 
 function pickThread(number, event) {
@@ -338,7 +393,7 @@ function rangeChart(from, to) {
   }
   state.time = time;
   stale = true;
-  timeline?.mark(state.time, new Set(state.threads));
+  timeline?.mark(state.time, new Set(state.threads), state.base);
   showPath();
   remember();
 }
@@ -471,7 +526,13 @@ function showLegend() {
 function showPath() {
   const parts = [];
   const chip = (text, undo) => make('button', { type: 'button', class: 'chip', title: 'Undo this selection', onclick: () => change(undo) }, text);
-  if (state.time) parts.push(chip(`${moment(state.time[0], (state.time[1] - state.time[0]) / 100)} – ${moment(state.time[1], (state.time[1] - state.time[0]) / 100)}`, { time: null }));
+  const span = ([from, to]) => `${moment(from, (to - from) / 100)} – ${moment(to, (to - from) / 100)}`;
+  if (state.base) parts.push(chip(`OLD ${span(state.base)}`, { base: null }));
+  if (state.time) parts.push(chip(`${state.base ? 'NEW ' : ''}${span(state.time)}`, { time: state.base, base: null }));
+  if (state.base && !state.time) parts.push(make('span', { class: 'apart' }, 'drag over the timeline to select NEW'));
+  if (times?.profile) {
+    parts.push(make('b', { id: 'sentence' }, profile.difference.all.sentence));
+  }
   if (parked && !state.parked && (profile.begin || state.view === 'locks')) parts.push(make('button', { type: 'button', class: 'apart', title: 'Their waits are nearly all at one place, for a time or for what comes from outside', onclick: () => change({ parked: true }) }, `without the waits of ${plural(parked, 'parked thread')}`));
   for (const number of state.threads.slice(0, 4)) {
     const t = profile.threads[number];
@@ -509,6 +570,7 @@ function showSearch() {
 }
 
 function messageFor() {
+  if (times?.reason) return times.reason;
   if (state.view === 'locks') return '';
   if (!profile.threads.some((t) => rangeOf(t)[1] > rangeOf(t)[0])) {
     return profile.node.length ? 'There is no sample in what is selected.' : `This profile has no samples: nothing that was recorded used the CPU when a tick came.${recorded.waits ? ' It has waits.' : ''}`;
@@ -523,15 +585,21 @@ function messageFor() {
 function change(news, final = true) {
   const before = state, opening = !sums;
   state = { ...state, ...news };
+  if (!final && state.base && state.time) { // what a drag selects is compared at its end
+    timeline?.mark(state.time, new Set(state.threads), state.base);
+    return;
+  }
   if (!recorded.waits) Object.assign(state, { mode: 'cpu', parked: false });
   const changed = before.mode !== state.mode || before.parked !== state.parked;
   if (opening || changed) useMode();
   if (!opening && changed) Object.assign(state, { node: ROOT, zoom: null });
+  if (state.time && (profile.untimed || state.time[0] >= profile.end)) state.time = null;
+  if (state.base && (profile.untimed || state.base[0] >= profile.end)) state.base = null;
+  useTimes();
   const first = !sums;
   const differs = (...keys) => first || keys.some((key) => String(before[key]) !== String(state[key]));
   state.threads = state.threads.filter((n) => n < profile.threads.length);
-  if (state.time && (profile.untimed || state.time[0] >= profile.end)) state.time = null;
-  if (!measures.some(([m]) => m === state.measure)) state.measure = DEFAULTS.measure;
+  if (!measures.some(([m]) => m === state.measure)) state.measure = state.mode === 'cpu' ? DEFAULTS.measure : 'cpu';
   if (!groupings.some(([g]) => g === state.group)) state.group = DEFAULTS.group;
   if (!colourings.some(([c]) => c === state.colours)) state.colours = DEFAULTS.colours;
   if (!views.some(([v]) => v === state.view)) state.view = DEFAULTS.view;
@@ -560,7 +628,8 @@ function showView(differs, selected) {
   const message = messageFor();
   byId('message').hidden = !message;
   byId('message').textContent = message;
-  for (const [view] of views) {
+  for (const [view] of allViews) {
+    byId(`tab-${view}`).hidden = !views.some(([shown]) => shown === view);
     byId(`view-${view}`).hidden = view !== state.view || !!message;
     byId(`tab-${view}`).setAttribute('aria-selected', String(view === state.view));
     byId(`tab-${view}`).tabIndex = view === state.view ? 0 : -1;
@@ -580,7 +649,7 @@ function showView(differs, selected) {
     const [from, to] = state.node ? flame.place(state.node) : state.zoom ?? [0, 1];
     flame.zoomTo(from, to, differs('node') && !selected ? '' : 'now');
   }
-  timeline?.mark(state.time, new Set(state.threads));
+  timeline?.mark(state.time, new Set(state.threads), state.base);
   if (differs('threads') && state.threads.length) timeline?.reveal(state.threads[0]);
   if (state.view === 'table' || state.view === 'sandwich') {
     (state.view === 'table' ? byId('view-table') : byId('view-sandwich').firstChild).append(table.element);
@@ -628,6 +697,7 @@ function saveFolded() {
 function stepBack() {
   if (state.query) change({ query: '' });
   else if (state.node || state.zoom) change({ node: ROOT, zoom: null });
+  else if (state.base) change({ base: null });
   else if (state.time) change({ time: null });
   else if (state.threads.length) change({ threads: [] });
 }
@@ -668,7 +738,7 @@ const ACTIONS = {
   g: () => nextIn('group', groupings.map(([g]) => g)), p: () => parked && change({ parked: !state.parked }), v: () => recorded.waits && showMode(MODES[(MODES.findIndex(([m]) => m === state.mode) + 1) % MODES.length][0]), i: () => change({ down: !state.down }), m: () => nextIn('measure', measures.map(([m]) => m)),
   c: () => nextIn('colours', colourings.map(([c]) => c)), o: () => nextIn('sort', ['weight', 'name']), r: () => change({ recursion: !state.recursion }),
   x: () => sandwichOf(tree.fn[flame.chosen || flame.hovered || state.node] ?? -1), '[': () => moveTime(-0.5), ']': () => moveTime(0.5), f: saveFolded,
-  t: switchTheme, h: () => (byId('timeline').hidden = byId('splitter').hidden = !byId('timeline').hidden),
+  t: switchTheme, b: pinTime, h: () => (byId('timeline').hidden = byId('splitter').hidden = !byId('timeline').hidden),
 };
 
 function onKey(event) {
@@ -737,6 +807,8 @@ function watchTheme() {
 // ---- start ------------------------------------------------------------------------------------------
 
 // A page of a comparison has measures and colours of its own, and no order of samples.
+const COMPARED_MEASURES = [['mean', 'Width: mean'], ['new', 'Width: NEW'], ['old', 'Width: OLD']];
+
 function chooseMode() {
   measures = [['ticks', 'Samples'], ['cpu', 'CPU time']];
   colourings = [['kind', 'Colour: kind'], ['name', 'Colour: function'], ['module', 'Colour: module']];
@@ -747,8 +819,8 @@ function chooseMode() {
     if (hasLocks(profile)) views = [...VIEWS, LOCKS_VIEW];
   }
   if (!profile.words.difference) return;
-  profile.difference = new Difference(profile);
-  measures = [['mean', 'Width: mean'], ['new', 'Width: NEW'], ['old', 'Width: OLD']];
+  profile.difference = new Difference(profile, profile.words.difference);
+  measures = COMPARED_MEASURES;
   colourings.unshift(['difference', 'Colour: difference']);
   groupings = [['merged', 'Merged'], ['process', 'By side'], ['thread', 'By file']];
   views = VIEWS.filter(([view]) => view !== 'time' && view !== 'heat');
@@ -764,6 +836,8 @@ async function start() {
   recorded = profile;
   chooseMode();
   ownMeasures = measures;
+  ownColourings = colourings;
+  allViews = views;
   (profile.difference ? fillDifferenceHeader : fillHeader)(profile, byId('title'), byId('strip'), showDetails);
   makeFrame();
   makeViews();

@@ -13,6 +13,7 @@ export const DEFAULTS = {
   sort: 'weight', // weight, name
   recursion: false, // direct recursion as one frame
   time: null, // [from, to] in µs
+  base: null, // the same: what `time` is compared with
   threads: [], // numbers
   query: '',
   regex: false,
@@ -29,7 +30,7 @@ const WORDS = {
 };
 
 function writeValue(key, value) {
-  if (key === 'time') return value.map((t) => Math.round(t)).join('-');
+  if (key === 'time' || key === 'base') return value.map((t) => Math.round(t)).join('-');
   if (key === 'zoom') return value.map((x) => Number(x.toPrecision(12))).join('-');
   if (Array.isArray(value)) return value.join('.');
   return value === true ? '1' : String(value);
@@ -42,7 +43,7 @@ function readPair(text) {
 
 function readValue(key, text) {
   if (WORDS[key]) return WORDS[key].includes(text) ? text : DEFAULTS[key];
-  if (key === 'time' || key === 'zoom') return readPair(text);
+  if (key === 'time' || key === 'base' || key === 'zoom') return readPair(text);
   if (key === 'threads') return text.split('.').filter((t) => /^\d+$/.test(t)).map(Number);
   if (typeof DEFAULTS[key] === 'boolean') return text === '1';
   if (typeof DEFAULTS[key] === 'number') return /^\d{1,9}$/.test(text) ? Number(text) : DEFAULTS[key];

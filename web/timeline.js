@@ -58,7 +58,7 @@ export class Timeline {
     }
     this.cache = new Map();
     this.pictures = new Map(); // what does not change while time is selected
-    this.time = null;
+    this.time = this.base = null;
     this.picked = new Set();
     this.build(host);
   }
@@ -110,9 +110,10 @@ export class Timeline {
     if (i >= 0 && !seen) this.rows.scrollTop = top - LINE;
   }
 
-  // What is chosen: threads, and a part of the time or null.
-  mark(time, picked) {
+  // What is chosen: threads, a part of the time or null, and the part that it is compared with.
+  mark(time, picked, base) {
     this.time = time;
+    this.base = base;
     this.picked = picked;
     this.threads.forEach((t, i) => {
       this.buttons[i].setAttribute('aria-pressed', String(picked.has(t.number)));
@@ -214,22 +215,30 @@ export class Timeline {
       c.fillStyle = themeColour('lost');
       c.fillRect((from / this.end) * width, 0, Math.max(2, ((to - from) / this.end) * width), height);
     }
-    if (!this.time) return;
-    const from = (this.time[0] / this.end) * width, to = (this.time[1] / this.end) * width;
+    const parts = [this.base && ['OLD', ...this.base], this.time && [this.base ? 'NEW' : '', ...this.time]].filter(Boolean);
+    parts.sort((a, b) => a[1] - b[1]);
+    let shaded = 0;
+    for (const [name, start, end] of parts) {
+      const from = (start / this.end) * width, to = (end / this.end) * width;
+      c.fillStyle = themeColour('shade');
+      c.fillRect(shaded, 0, Math.max(0, from - shaded), height);
+      shaded = Math.max(shaded, to);
+      c.fillStyle = themeColour('accent');
+      c.fillRect(Math.round(from) - 1, 0, 2, height);
+      c.fillRect(Math.round(to) - 1, 0, 2, height);
+      if (name && height === this.top.height) c.fillText(name, from + 4, RULER + 10);
+    }
+    if (!parts.length) return;
     c.fillStyle = themeColour('shade');
-    c.fillRect(0, 0, from, height);
-    c.fillRect(to, 0, width - to, height);
-    c.fillStyle = themeColour('accent');
-    c.fillRect(Math.round(from) - 1, 0, 2, height);
-    c.fillRect(Math.round(to) - 1, 0, 2, height);
+    c.fillRect(shaded, 0, width - shaded, height);
   }
 
   listen(surface) {
     const at = (event) => Math.min(this.end, Math.max(0, (surface.where(event)[0] / surface.width) * this.end));
     dragging(surface.canvas, {
       started: (event) => at(event),
-      moved: (event, from) => this.options.selected(Math.min(from, at(event)), Math.max(from, at(event)), false),
-      ended: (event, from) => this.options.selected(Math.min(from, at(event)), Math.max(from, at(event)), true),
+      moved: (event, from) => this.options.selected(Math.min(from, at(event)), Math.max(from, at(event)), false, event.ctrlKey || event.metaKey),
+      ended: (event, from) => this.options.selected(Math.min(from, at(event)), Math.max(from, at(event)), true, event.ctrlKey || event.metaKey),
       clicked: () => this.options.selected(0, 0, true),
     });
     surface.canvas.addEventListener('pointermove', (event) => {

@@ -194,13 +194,13 @@ class Page:
         self.mouse("mousePressed", x, y, "left", 1, clicks)
         self.mouse("mouseReleased", x, y, "left", 0, clicks)
 
-    def drag(self, x1, y1, x2, y2):
-        self.mouse("mouseMoved", x1, y1)
-        self.mouse("mousePressed", x1, y1, "left", 1, 1)
+    def drag(self, x1, y1, x2, y2, **more):
+        self.mouse("mouseMoved", x1, y1, **more)
+        self.mouse("mousePressed", x1, y1, "left", 1, 1, **more)
         for step in range(1, 6):
             self.mouse("mouseMoved", x1 + (x2 - x1) * step / 5, y1 + (y2 - y1) * step / 5,
-                       "left", 1)
-        self.mouse("mouseReleased", x2, y2, "left", 0, 1)
+                       "left", 1, **more)
+        self.mouse("mouseReleased", x2, y2, "left", 0, 1, **more)
 
     def dark(self, on=True):
         self.call("Emulation.setEmulatedMedia", features=[

@@ -433,6 +433,8 @@ static int write_words(const struct page *page)
 	json_key_uint(&w, "version", DATA_VERSION);
 	json_key_string(&w, "program", "sysprof " SYSPROF_VERSION);
 	json_key_bool(&w, "untimed", page->p->untimed);
+	if (page->p->visits.hz)
+		json_key_uint(&w, "visits_hz", page->p->visits.hz);
 	json_key(&w, "base_us"); /* of all times, relative to the recording's start */
 	json_ns_as_us(&w, -(int64_t)(page->p->start - page->base));
 	write_counts(page, &w);
