@@ -26,6 +26,7 @@ import reading
 import runtimes
 import symbols
 import unwinding
+import waiting
 import workloads
 from libbench import (BUILD, CPUS, PERF, BareTimer, BpfStats, Broken, Counted, Nothing, Perf,
                       Program, Runs, Sysprof, bench, books, budget, crashes, fixture, pick, read,
@@ -473,6 +474,7 @@ SECTIONS = {
     "html": pages.pages,
     "diff": diffing.diffing,
     "agent": agent.agents,
+    "wall": waiting.waiting,
 }
 
 

@@ -167,12 +167,16 @@ static void time_goes_to_what_the_next_visit_finds(void **state)
 	assert_int_equal(waited(WALL_OTHER), 3 * MS); /* of which no visit found it blocked */
 }
 
-/* Its own clock says when the thread last ran; a wait ends when it was last seen so. */
+/*
+ * Its own clock says when the thread last ran. A wait ends when it was last seen so, or, if the thread has waited only once more,
+ * as long before that one as it ran and waited for a CPU.
+ */
 static void when_a_wait_was(void **state)
 {
 	static const struct {
 		uint64_t since, until;
-	} waits[] = {{40, 90}, {105, 110}, {137, 140}, {140, 150}};
+	} waits[] = {{40, 95}, {105, 110}, {137, 140}, {140, 150}};
+	enum { COUNT = sizeof(waits) / sizeof(waits[0]) };
 	const struct profile_samples *samples;
 
 	(void)state;
@@ -187,14 +191,36 @@ static void when_a_wait_was(void **state)
 	visit(160, .found = VISIT_ACCOUNT, .cpu = 37, .delay = 3, .switches = 6);
 	closed();
 	samples = &thread_of(11, 0)->samples[SAMPLE_WALL];
-	assert_true(samples->count >= 4);
-	for (size_t i = 0; i < 4; i++) {
+	assert_true(samples->count >= COUNT);
+	for (size_t i = 0; i < COUNT; i++) {
 		assert_int_equal(samples->since[i], S + waits[i].since * MS);
 		assert_int_equal(samples->until[i], S + waits[i].until * MS);
 	}
 	/* what no visit found has a weight, but no place in time */
-	for (size_t i = 4; i < samples->count; i++)
+	for (size_t i = COUNT; i < samples->count; i++)
 		assert_int_equal(samples->since[i], samples->until[i]);
+}
+
+/* A thread that runs again, or waits for a CPU, has not waited since; what it used is of the time after its wait. */
+static void the_end_of_a_wait_that_no_other_followed(void **state)
+{
+	const struct profile_samples *samples;
+
+	(void)state;
+	begin();
+	visit(10, .call = SYS_futex, .cpu = 5, .switches = 1, .since = 8);
+	visit(50, .found = VISIT_RUNNABLE, .unchanged = 20, .cpu = 15, .delay = 7, .switches = 1);
+	/* more than there was */
+	visit(60, .call = SYS_futex, .cpu = 15, .delay = 7, .switches = 2, .since = 55);
+	visit(70, .found = VISIT_RUNNING | VISIT_ACCOUNT, .cpu = 1 << 30, .delay = 1,
+	      .switches = 2);
+	closed();
+	samples = &thread_of(11, 0)->samples[SAMPLE_WALL];
+	assert_true(samples->count >= 1);
+	assert_int_equal(samples->state[0], WALL_LOCK);
+	assert_int_equal(samples->until[0], S + 33 * MS);
+	/* the visits' own share of the time: what followed until 50 ms is due to the next that finds it blocked */
+	assert_int_equal(waited(WALL_LOCK), 10 * MS + 13 * MS + 10 * MS);
 }
 
 /* The account of a wait for a CPU has the part that was given to it as unchanged. */
@@ -574,6 +600,7 @@ int main(void)
 		TEST(a_wait_that_is_taken_again_is_one),
 		TEST(time_goes_to_what_the_next_visit_finds),
 		TEST(when_a_wait_was),
+		TEST(the_end_of_a_wait_that_no_other_followed),
 		TEST(a_long_wait_for_a_cpu),
 		TEST(what_interrupts_take),
 		TEST(an_account_with_more_than_there_was),

@@ -174,8 +174,9 @@ static void find(struct thread_wall *w, const struct wall_visit *visit, uint64_t
 	w->stack = visit->stack;
 	w->comm = visit->comm;
 	w->holder = visit->holder;
-	w->found_at = w->waits_until = w->seen;
-	w->waits_since = waits_since(w, ran_until);
+	w->found_at = w->seen;
+	w->waits_since = max_u64(waits_since(w, ran_until), w->waits_until);
+	w->waits_until = w->seen;
 	w->weight = 0;
 	if (w->state == WALL_NONE)
 		return;
@@ -190,6 +191,24 @@ static bool is_same_wait(const struct thread_wall *w, const struct visit_event *
 	       !(e->account.found & (VISIT_RUNNING | VISIT_RUNNABLE)) &&
 	       e->stack.cpu_time == w->cpu && e->account.run_delay == w->delay &&
 	       e->account.switches == w->switches;
+}
+
+/*
+ * When the wait ended in which it was seen. If it has waited at most once more, it ran and waited for a CPU between the two, for
+ * as long as its account has got more. 0: not known. Weights do not use it: then they would have too much of long waits, because
+ * visits miss the short ones.
+ */
+static uint64_t wait_ended(const struct thread_wall *w, const struct visit_event *e)
+{
+	bool waits = !(e->account.found & (VISIT_RUNNING | VISIT_RUNNABLE));
+	uint64_t seen = e->account.seen, until = waits ? min_u64(e->account.since, seen) : seen;
+	uint64_t used = e->stack.cpu_time - w->cpu + e->account.run_delay - w->delay;
+
+	if (w->state == WALL_NONE || w->state == WALL_RUNNABLE ||
+	    e->account.switches - w->switches != waits || e->stack.cpu_time < w->cpu ||
+	    e->account.run_delay < w->delay || used > until)
+		return 0;
+	return until - used;
 }
 
 /* If its stack was taken once more, more is known of its process by now. */
@@ -223,6 +242,7 @@ int wall_accounts__visit(const struct thread_accounts *a, struct thread_life *th
 		   (w->state != WALL_NONE && w->state != WALL_RUNNABLE);
 	if (w->state != WALL_NONE)
 		hold(w, min_u64(e->account.unchanged, now));
+	w->waits_until = max_u64(w->waits_until, wait_ended(w, e));
 	err = push_last(a, thread);
 	part = take(&w->cpu, e->stack.cpu_time, now - w->seen);
 	w->sums.running += part;
