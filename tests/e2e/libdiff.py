@@ -96,16 +96,16 @@ class Comparison:
         base = self.sides[0].counts(self.unchanged)
         scale = sum(base) / self.size[0]
         part, rest = side.counts(wanted), side.counts(self.unchanged)
+        n, u = sum(part), sum(rest)
+        both = sum(side.counts(lambda stack: wanted(stack) and self.unchanged(stack)))
+        ratio = n / u
+        of_samples = (max(n - 2 * ratio * both + ratio ** 2 * u, 0) if n else 0.5) / u ** 2
         if self.by_run:
             values = [scale * p / r for p, r in zip(part, rest)]
             mean = sum(values) / len(values)
             variance = sum((v - mean) ** 2 for v in values) / (len(values) - 1)
-            return mean, variance / len(values), len(values) - 1
-        n, u = sum(part), sum(rest)
-        freedom = math.inf
-        both = sum(side.counts(lambda stack: wanted(stack) and self.unchanged(stack)))
-        ratio = n / u
-        variance = (n - 2 * ratio * both + ratio ** 2 * u if n else 0.5) / u ** 2
+            return mean, max(variance / len(values), scale ** 2 * of_samples), len(values) - 1
+        freedom, variance = math.inf, of_samples
         of_blocks, blocks = self.block_variance(side, wanted, ratio)
         if of_blocks > variance:
             variance, freedom = of_blocks, blocks - 1

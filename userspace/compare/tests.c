@@ -142,7 +142,23 @@ double comparison__tick_value(const struct comparison *c, size_t file)
 	return 0;
 }
 
-/* The mean of the files, and its variance by them. */
+/* Of a function's ticks ÷ those in unchanged code, all files as one, if samples were independent. */
+static double sampling_variance(const struct comparison *c, const struct quantity *q,
+				enum compare_side which)
+{
+	double whole = (double)c->series.side[which].unchanged_sum, part = (double)q->sum[which];
+	double ratio = part / whole, sample = (double)c->merged.sample_ticks;
+
+	if (!q->sum[which])
+		return 0.5 * sample * sample / (whole * whole); /* half a sample */
+	part += ratio * ratio * whole - 2 * ratio * (double)q->unchanged[which];
+	return sample * fmax(part, 0) / (whole * whole);
+}
+
+/*
+ * The mean of the files, and its variance by them. It is at least that of samples: by chance a few files have almost the
+ * same number of them, and out of thousands of functions some do.
+ */
 static struct estimate estimate_runs(const struct comparison *c, const struct quantity *q,
 				     enum compare_side which)
 {
@@ -161,7 +177,10 @@ static struct estimate estimate_runs(const struct comparison *c, const struct qu
 			else
 				squares += pow(value - sum / files, 2);
 		}
-	return (struct estimate){sum / files, squares / (files - 1) / files, files - 1};
+	return (struct estimate){sum / files,
+				 fmax(squares / (files - 1) / files,
+				      pow(c->amount[which], 2) * sampling_variance(c, q, which)),
+				 files - 1};
 }
 
 /*
@@ -262,17 +281,11 @@ static struct estimate estimate_pooled(const struct comparison *c, const struct 
 				       enum compare_side which)
 {
 	const struct series_side *side = &c->series.side[which];
-	double whole = (double)side->unchanged_sum, part = (double)q->sum[which];
-	double ratio = part / whole, amount = c->amount[which], of_runs;
-	double sample = (double)c->merged.sample_ticks;
-	double independent =
-		sample * (part - 2 * ratio * (double)q->unchanged[which] + ratio * ratio * whole) /
-		(whole * whole);
-	struct estimate e;
+	double whole = (double)side->unchanged_sum;
+	double ratio = (double)q->sum[which] / whole, amount = c->amount[which], of_runs;
+	struct estimate e = ratio_variance(side, q->slots[which], ratio,
+					   sampling_variance(c, q, which));
 
-	if (!q->sum[which])
-		independent = 0.5 * sample * sample / (whole * whole); /* half a sample */
-	e = ratio_variance(side, q->slots[which], ratio, fmax(independent, 0));
 	e.value = amount * ratio;
 	e.variance *= amount * amount;
 	of_runs = pow(c->result.run_noise * amount / whole, 2) * noisy_ticks(c, q, which) *
