@@ -93,6 +93,8 @@ struct task_struct {
 	_Bool throttled;	      /* from 6.18 on, with CONFIG_CFS_BANDWIDTH */
 	struct mm_struct *mm;	      /* NULL: it has given back its memory */
 	void *stack;
+	unsigned long blocker;	  /* from 6.16 on, with CONFIG_DETECT_HUNG_TASK_BLOCKER */
+	struct mutex *blocked_on; /* from 6.17 on; before that for debugging, and of another type */
 	struct sched_entity se;
 	int pid, tgid;
 	struct task_struct *group_leader;
@@ -102,6 +104,21 @@ struct task_struct {
 	__u64 start_time;
 	struct css_set *cgroups; /* with CONFIG_CGROUPS */
 	struct thread_struct thread;
+};
+
+typedef struct {
+	__s64 counter;
+} atomic64_t;
+
+typedef atomic64_t atomic_long_t;
+
+struct mutex {
+	atomic_long_t owner; /* without PREEMPT_RT */
+	void *magic;	     /* with CONFIG_DEBUG_MUTEXES */
+};
+
+struct rw_semaphore {
+	atomic_long_t owner;
 };
 
 /* 6.7: an iterator over tasks for loops */

@@ -289,9 +289,11 @@ static inline const struct frame_note *sample_notes(const struct sample_event *e
 #define VISIT_STOPPED	0x08u /* by a signal, a debugger or the freezer */
 #define VISIT_RUNNING	0x10u /* it ran; only at the end */
 #define VISIT_ACCOUNT	0x20u /* there is no stack: the last account of the thread */
-#define VISIT_ALL	0x3fu
+#define VISIT_LOCK                                                                                 \
+	0x40u /* it waited for a lock of the kernel, whose holder may be of another process */
+#define VISIT_ALL     0x7fu
 
-#define VISIT_NO_CALL	(-1) /* of visit_account.call: no system call, as in a page fault */
+#define VISIT_NO_CALL (-1) /* of visit_account.call: no system call, as in a page fault */
 #define VISIT_CALL_UNKNOWN                                                                         \
 	(-2) /* not read, or of a 32-bit task, whose system calls have other numbers */
 
@@ -307,7 +309,7 @@ struct visit_account {
 	__u64 run_delay; /* ns that it has waited for a CPU, up to `seen` */
 	__u64 since;	 /* CLOCK_MONOTONIC ns: when it last ran; 0: unknown */
 	__u64 switches;	 /* its own: it has waited so often */
-	__u32 holder; /* the thread that has the mutex that it waits for, as the mutex says; 0: not known */
+	__u32 holder; /* the thread that has the lock that it waits for, as the lock says; 0: not known */
 	__u32 reserved;
 	__s32 call;  /* the system call that it is in, or VISIT_NO_CALL, … */
 	__u32 found; /* VISIT_… */

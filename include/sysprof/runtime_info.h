@@ -86,7 +86,10 @@ struct runtime_python {
 	 * Does the thread hold the GIL? From 3.14 on an int of its state, and the next one whether it waits (3.15) …
 	 */
 	__u32 state_holds, has_waits;
-	/* … before that the GIL: {PyThreadState *holder; int locked}, of the main interpreter; 0: it was not found */
+	/*
+	 * … before that the GIL: {PyThreadState *holder; int locked}, of the main interpreter; 0: it was not found. A thread
+	 * waits for it at a condition variable behind these.
+	 */
 	__u64 gil;
 	__u64 gil_interpreter; /* … the interpreter whose threads share this GIL; 0: all interpreters do */
 	__u32 state_interpreter;
@@ -95,6 +98,8 @@ struct runtime_python {
 	 * of another one
 	 */
 	__u32 state_thread;
+	__u32 state_number; /* u64: the thread's number, in the pid namespace of the program */
+	__u32 unused;
 };
 
 /*

@@ -14,21 +14,11 @@ from libbrowser import Browser
 from libconsumers import CACHE, CONSUMERS, node, structure
 from libgo import pprof
 from libreport import invalid
+from libwall import need_visits, report
 
 MS = 1000000
 STATES = ("sleep", "poll", "lock", "pipe", "network", "child")
 HZ = 200
-
-
-def need_visits():
-    e.need_root()
-    features = json.loads(e.sysprof("check", "--json").out)["features"]
-    if not [f for f in features if f["name"] == "visits" and f["available"]]:
-        raise e.Skip("this kernel has no visits")
-
-
-def report(path, by, *options):
-    return json.loads(e.sysprof("report", path, "--wall", "--by", by, "--json", "--top", 100000, *(options or ("--parked",))).out)
 
 
 class Recorded:

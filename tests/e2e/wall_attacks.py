@@ -13,19 +13,9 @@ import time
 
 import libe2e as e
 from libgo import pprof
+from libwall import need_visits, report
 
 NS = 1000000000
-
-
-def need_visits():
-    e.need_root()
-    features = json.loads(e.sysprof("check", "--json").out)["features"]
-    if not [f for f in features if f["name"] == "visits" and f["available"]]:
-        raise e.Skip("this kernel has no visits")
-
-
-def report(path, by):
-    return json.loads(e.sysprof("report", path, "--wall", "--parked", "--by", by, "--json", "--top", 100000).out)
 
 
 def check_books(path):

@@ -381,6 +381,30 @@ static void who_has_a_lock(void **state)
 		assert_int_equal(waits->holder[i].v, 0);
 }
 
+/* A lock of the kernel may be another process's. */
+static void who_has_a_kernel_lock(void **state)
+{
+	static const uint32_t holders[] = {0, 21, 99, 11};
+	const struct profile_samples *waits;
+
+	(void)state;
+	begin();
+	process(20, S / 4, true, "other");
+	thread(20, 21, S / 2, 0, "holder");
+	for (uint32_t i = 0; i < sizeof(holders) / sizeof(holders[0]); i++)
+		visit(10 * (i + 1), .call = SYS_write, .cpu = 5, .switches = i, .found = VISIT_LOCK,
+		      .holder = holders[i]);
+	visit(100, .found = VISIT_ACCOUNT, .unchanged = 100, .cpu = 5, .switches = 3);
+	closed();
+	waits = &thread_of(11, 0)->samples[SAMPLE_WALL];
+	assert_int_equal(waits->count, 3);
+	assert_int_equal(ev.p->threads[waits->holder[0].v].tid, 21);
+	assert_int_equal(waits->holder[1].v, 0);
+	assert_int_equal(waits->holder[2].v, 0);
+	for (size_t i = 0; i < waits->count; i++)
+		assert_int_equal(waits->state[i], WALL_LOCK);
+}
+
 static void who_has_a_lock_for_long(void **state)
 {
 	const struct profile_samples *waits;
@@ -545,6 +569,7 @@ static void what_a_visit_says(void **state)
 		{0, VISIT_CALL_UNKNOWN, WALL_OTHER, true},
 		{VISIT_IO_WAIT, SYS_read, WALL_DISK, true},
 		{VISIT_STOPPED, SYS_read, WALL_STOPPED, false},
+		{VISIT_LOCK | VISIT_IO_WAIT, SYS_read, WALL_LOCK, false},
 		{VISIT_RUNNABLE, SYS_read, WALL_RUNNABLE, false},
 		{VISIT_RUNNABLE | VISIT_THROTTLED, SYS_read, WALL_THROTTLED, false},
 		{VISIT_RUNNING, SYS_read, WALL_NONE, false},
@@ -611,6 +636,7 @@ int main(void)
 		TEST(accounts_of_anything),
 		TEST(who_has_a_lock),
 		TEST(who_has_a_lock_for_long),
+		TEST(who_has_a_kernel_lock),
 		TEST(each_function_has_its_state),
 		TEST(the_table_is_in_order),
 		TEST(what_a_visit_says),

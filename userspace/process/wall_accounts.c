@@ -257,7 +257,7 @@ int wall_accounts__visit(const struct thread_accounts *a, struct thread_life *th
 	return err;
 }
 
-/* What a mutex says of its owner is the program's memory. */
+/* What a lock says of its owner is the program's memory, unless it is the kernel's. */
 struct thread_id wall_accounts__holder(const struct thread_accounts *a,
 				       struct process_table *processes,
 				       const struct thread_life *waiting,
@@ -268,7 +268,8 @@ struct thread_id wall_accounts__holder(const struct thread_accounts *a,
 
 	if (e->account.holder && e->account.holder != waiting->tid)
 		holder = process_table__find_thread(processes, e->account.holder);
-	if (!holder || holder->process != waiting->process || holder->ended)
+	if (!holder || holder->ended ||
+	    (holder->process != waiting->process && !(e->account.found & VISIT_LOCK)))
 		return (struct thread_id){0};
 	entry = window_lives__show(a->lives, holder, e->account.header.time,
 				   recording_facts__period(a->facts));

@@ -2,6 +2,7 @@
 /*
  * Two tables. Functions of the kernel say most: a read() waits for a pipe, a socket or a disk, by where it is. The innermost
  * function of the table decides. System calls decide where no function does, because its name is hidden or not in the table.
+ * Functions of the kernel's own locks are not in its stacks, which begin at what waits: such a wait is marked.
  */
 #include "process/wall_states.h"
 
@@ -167,6 +168,8 @@ enum wall_state wall_state_of_visit(const struct visit_account *visit, bool *ope
 		return WALL_RUNNABLE;
 	if (visit->found & VISIT_STOPPED)
 		return WALL_STOPPED;
+	if (visit->found & VISIT_LOCK)
+		return WALL_LOCK;
 	*open = true;
 	return visit->found & VISIT_IO_WAIT ? WALL_DISK : state_of_call(visit->call);
 }

@@ -61,6 +61,7 @@ static const struct field {
 	FIELD(thread_next, THREAD_MAX, 8, 8, 168, 192, 192),
 	FIELD(thread_interp, THREAD_MAX, 16, 16, 176, 200, 200),
 	FIELD(thread_id, THREAD_MAX, 152, 136, 192, 216, 240),
+	FIELD(thread_native, THREAD_MAX, 160, 144, 200, 224, 248),
 	FIELD(thread_frame, THREAD_MAX, 56, 56, 184, 208, 208),
 	FIELD(thread_holds_gil, THREAD_MAX, 0, 0, 0, 0, 272),
 	FIELD(thread_requests_gil, THREAD_MAX, 0, 0, 0, 0, 280),
@@ -182,6 +183,7 @@ static bool are_threads_plausible(const struct cpython_layout *l)
 	       is_field(l->thread_next, 0, THREAD_MAX) &&
 	       is_field(l->thread_interp, 0, THREAD_MAX) &&
 	       is_field(l->thread_frame, 0, THREAD_MAX) && is_field(l->thread_id, 0, THREAD_MAX) &&
+	       is_field(l->thread_native, 0, THREAD_MAX) && l->thread_native != l->thread_id &&
 	       l->thread_next != l->thread_interp && l->thread_frame != l->thread_id &&
 	       l->thread_frame != l->thread_interp && l->gil_locked % 4 == 0 &&
 	       l->gil_holder % 8 == 0 && l->gil_locked < CODE_MAX && l->gil_holder < CODE_MAX &&

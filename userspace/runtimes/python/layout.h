@@ -44,8 +44,9 @@ struct cpython_layout {
 	uint32_t gil_holder, gil_locked;
 	/* of PyThreadState */
 	uint32_t thread_next, thread_interp;
-	uint32_t thread_id;    /* pthread_self(), which is the thread's fs base */
-	uint32_t thread_frame; /* the innermost frame, or the _PyCFrame that has it */
+	uint32_t thread_id;	/* pthread_self(), which is the thread's fs base */
+	uint32_t thread_native; /* its number, in the pid namespace of the program */
+	uint32_t thread_frame;	/* the innermost frame, or the _PyCFrame that has it */
 	uint32_t thread_holds_gil, thread_requests_gil;
 	bool has_cframes;    /* 3.11, 3.12 */
 	bool has_base_frame; /* the outermost frame is not of a C stack: 3.15 */

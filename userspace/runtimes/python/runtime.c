@@ -139,6 +139,7 @@ static struct runtime_python python_info(const struct python_found *found)
 		.gil_interpreter = found->gil.interpreter,
 		.state_interpreter = l->thread_interp,
 		.state_thread = l->has_own_anchors ? 0 : l->thread_id,
+		.state_number = l->thread_native,
 	};
 
 	for (uint32_t i = 0; i < RUNTIME_HOPS && i < CPYTHON_HOPS; i++)
