@@ -22,9 +22,9 @@ from librecorded import nodes
 from libv8 import ENTRY, FLAGS, PROGRAM, PROGRAMS, PerfMap
 
 RATE = 2999
-SECONDS = 1  # of a recording; there are more where others have the CPUs
-RECORDINGS_MAX = 8
-SAMPLES = int(os.environ.get("V8_SAMPLES", "2000"))  # of each program, in the long form
+SECONDS = 0.5  # of a recording; there are more where others have the CPUs
+RECORDINGS_MAX = 16
+SAMPLES = int(os.environ.get("V8_SAMPLES", "1000"))  # of each program, in the long form
 SHOWN = int(os.environ.get("V8_SHOW", "0"))  # of each verdict but the wrong ones
 WRONG_SHOWN = 5
 UNSURE = "(or another function)"

@@ -19,9 +19,9 @@ from runtime_v8_recorded import Hidden, all_nodes, recorded, version_of
 PROGRAM = os.path.join(TOP, "tests/fixtures/v8/wasm.cjs")
 PROGRAMS = ["recursion", "mutual", "memory", "bounce", "indirect", "many", "mixed"]
 ENTRY = re.compile(r"^(?:JS|Function):(.*)-(\d+)-(liftoff|turbofan)$")
-SAMPLES = int(os.environ.get("V8_SAMPLES", "2000"))  # of each program, in the long form
+SAMPLES = int(os.environ.get("V8_SAMPLES", "1000"))  # of each program, in the long form
 SHOWN = int(os.environ.get("V8_SHOW", "0"))
-RECORDINGS_MAX = 8
+RECORDINGS_MAX = 16
 LABELS = ("[V8]", "[WebAssembly]", "[WebAssembly to JavaScript]", "[JavaScript to WebAssembly]")
 
 
@@ -55,7 +55,7 @@ def check_program(binary, name, wanted):
         hidden.ready(1)
         record("-p", hidden.program.pid, "-d", 0.3, "-o", scratch("first.folded"))
         for _ in range(RECORDINGS_MAX):
-            growing, more = recorded(hidden, 1)
+            growing, more = recorded(hidden, 0.5)
             samples += [(growing.around(sample[0]), *sample[1:]) for sample in more]
             if sum(sample[3] for sample in samples) >= wanted:
                 break

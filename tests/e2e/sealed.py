@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 300
-# runs: sanitized
+# runs: beside sanitized
 """The sealed processes that read symbols: accidents in some of them, each in another module of one
 profile, and what they may do at all."""
 import os

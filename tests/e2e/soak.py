@@ -20,6 +20,7 @@ import time
 import libe2e as e
 
 SOAK = os.path.join(e.BUILD, "tests", "e2e", "soak")
+BOUNDED_SECONDS = 60  # a step takes about 20
 CHURN = os.path.join(os.path.dirname(__file__), "..", "fixtures", "jit", "churn.js")
 
 
@@ -114,13 +115,13 @@ def beside_churn(which):
     """Two of them beside the same programs, one without a budget and one with a budget that nothing fits in."""
     if which not in soaked:
         e.need_root()
-        seconds = int(os.environ.get("SOAK_SECONDS", "60"))
-        running = churn(max(seconds, 80))
+        seconds = int(os.environ.get("SOAK_SECONDS", "40"))
+        running = churn(max(seconds, BOUNDED_SECONDS))
         try:
             with concurrent.futures.ThreadPoolExecutor() as pool:
                 unbounded = pool.submit(soak, seconds, os.environ.get("SOAK_LOG") or e.scratch("soak.log"))
                 if "SOAK_SECONDS" not in os.environ:
-                    soaked["bounded"] = pool.submit(soak, 80, e.scratch("bounded.log"), cpu="0.0001%", window=1000).result()
+                    soaked["bounded"] = pool.submit(soak, BOUNDED_SECONDS, e.scratch("bounded.log"), cpu="0.0001%", window=1000).result()
                 soaked["unbounded"] = unbounded.result()
         finally:
             end(running)
@@ -130,7 +131,7 @@ def beside_churn(which):
 @e.alone
 @e.long
 def test_nothing_grows():
-    check(beside_churn("unbounded"), int(os.environ.get("SOAK_SECONDS", "60")))
+    check(beside_churn("unbounded"), int(os.environ.get("SOAK_SECONDS", "40")))
 
 
 @e.alone
@@ -138,7 +139,7 @@ def test_nothing_grows():
 def test_over_the_budget():
     """It sheds step by step, and the books are exact all the same. Rates that change are rotate's."""
     t = beside_churn("bounded")
-    assert t["level"] >= 4, t
+    assert t["level"] >= 3, t
     assert abs(t["unexplained"]) <= 2 * os.cpu_count() * (1 + t["measurements"]), t
     assert t["failed"] == 0 and t["delivered"] > 0, t
 
