@@ -20,7 +20,8 @@ struct rq {
 };
 
 struct cfs_rq {
-	struct rq *rq; /* with CONFIG_FAIR_GROUP_SCHED */
+	struct rq *rq;	    /* with CONFIG_FAIR_GROUP_SCHED */
+	int throttle_count; /* with CONFIG_CFS_BANDWIDTH: of its own quota, and those above */
 };
 
 struct sched_entity {
@@ -61,6 +62,8 @@ struct kernfs_node {
 
 struct cgroup {
 	struct kernfs_node *kn;
+	int level;
+	struct cgroup *ancestors[0]; /* 6.1: by level, from the root to itself */
 };
 
 typedef struct {
@@ -91,6 +94,7 @@ struct task_struct {
 	unsigned long nvcsw, nivcsw;  /* switches: its own, and others' */
 	struct sched_info sched_info; /* with CONFIG_SCHED_INFO */
 	_Bool throttled;	      /* from 6.18 on, with CONFIG_CFS_BANDWIDTH */
+	int prio;		      /* below 100: of another class than that of quotas */
 	struct mm_struct *mm;	      /* NULL: it has given back its memory */
 	void *stack;
 	unsigned long blocker;	  /* from 6.16 on, with CONFIG_DETECT_HUNG_TASK_BLOCKER */

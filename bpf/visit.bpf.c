@@ -38,6 +38,9 @@ extern void bpf_iter_task_destroy(struct bpf_iter_task *it) __ksym __weak;
 #define TASK_STOPPED_OR_TRACED 0x000cu
 #define TASK_PARKED_STATE      0x0040u
 #define TASK_FROZEN_STATE      0x8000u
+#define STATE_THROTTLED	       0x80000000u /* of seen_thread.state: no state of the kernel's */
+#define FIRST_FAIR_PRIO	       100
+#define GROUP_DEPTH	       64 /* levels of control groups */
 
 #define NR_FUTEX	       202
 #define FUTEX_WAIT	       0
@@ -77,6 +80,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1u << 22);
 } visits SEC(".maps");
+
+const volatile __u64 wanted_group; /* its id, if there is a filter */
 
 struct visitor visitor;
 
@@ -186,6 +191,35 @@ static __always_inline bool is_of_kernel(struct task_struct *task)
 	return task->flags & (PF_KTHREAD | PF_USER_WORKER | PF_IO_WORKER);
 }
 
+static __always_inline __u64 group_at(const struct cgroup *group, __u32 level)
+{
+	const void *ancestors = group;
+	struct cgroup *ancestor;
+
+	ancestors += bpf_core_field_offset(group->ancestors);
+	if (bpf_probe_read_kernel(&ancestor, sizeof(ancestor),
+				  ancestors + level * sizeof(ancestor)))
+		return 0;
+	return BPF_CORE_READ(ancestor, kn, id);
+}
+
+/* Is it in the wanted group, or below? The group's level becomes known with the first thread that is. */
+static __noinline bool in_wanted_group(const struct task_struct *task)
+{
+	const struct cgroup *group = BPF_CORE_READ(task, cgroups, dfl_cgrp);
+	__u32 level = BPF_CORE_READ(group, level), known = visitor.group_level;
+
+	if (known)
+		return known <= level && group_at(group, known) == wanted_group;
+	for (__u32 i = 0; i <= GROUP_DEPTH && i <= level; i++) {
+		if (group_at(group, i) != wanted_group)
+			continue;
+		visitor.group_level = i;
+		return true;
+	}
+	return false;
+}
+
 static __always_inline bool is_wanted(struct task_struct *task, struct task_ids *ours)
 {
 	struct task_ids initial = {task->tgid, task->pid};
@@ -196,16 +230,33 @@ static __always_inline bool is_wanted(struct task_struct *task, struct task_ids 
 		return false;
 	if (is_banned(task))
 		return false;
+	if (filter_cgroup && !in_wanted_group(task))
+		return false;
 	*ours = initial;
 	if (pid_namespace_inode && !collector_ids(task, ours))
 		return false;
 	return !(filter_processes || filter_threads) || in_targets(task, &initial, ours);
 }
 
+/* Is the quota of its control group, or of one above, used up? Before 6.18 this is known of run queues. */
+static __always_inline bool is_throttled(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->throttled))
+		return task->throttled;
+	return HAVE_RQ_CLOCK && bpf_core_field_exists(struct cfs_rq, throttle_count) &&
+	       !task->__state && task->prio >= FIRST_FAIR_PRIO && task->se.cfs_rq->throttle_count;
+}
+
+/* A thread can be throttled when it has waited for a CPU already. */
+static __always_inline __u32 state_of(struct task_struct *task)
+{
+	return task->__state | (is_throttled(task) ? STATE_THROTTLED : 0);
+}
+
 static __always_inline bool is_unchanged(struct task_struct *task, struct seen_thread *seen)
 {
 	return seen->started == task->start_time && seen->runtime == task->se.sum_exec_runtime &&
-	       seen->switches == task->nvcsw + task->nivcsw && seen->state == task->__state;
+	       seen->switches == task->nvcsw + task->nivcsw && seen->state == state_of(task);
 }
 
 /* At a thread that is wanted. */
@@ -296,7 +347,7 @@ int scan(void *ctx __attribute__((unused)))
 	visitor.due_count = 0;
 	visitor.made_at = now;
 	bpf_rcu_read_lock();
-	if (filter_processes)
+	if (filter_processes && !filter_cgroup)
 		look_at_processes(now);
 	else
 		look_at_all_threads(now);
@@ -310,10 +361,10 @@ static __always_inline __u32 found_in(struct task_struct *task, __u32 state)
 {
 	__u32 found = 0;
 
-	if (bpf_core_field_exists(task->throttled) && task->throttled)
-		found |= VISIT_THROTTLED;
 	if (RUNS(task))
 		found |= VISIT_RUNNING;
+	else if (is_throttled(task))
+		found |= VISIT_RUNNABLE | VISIT_THROTTLED;
 	else if (!state)
 		found |= VISIT_RUNNABLE;
 	if (state & (TASK_STOPPED_OR_TRACED | TASK_PARKED_STATE | TASK_FROZEN_STATE))
@@ -615,7 +666,7 @@ static __always_inline void note_thread(struct task_struct *task)
 	visited.as.started = task->start_time;
 	visited.as.runtime = task->se.sum_exec_runtime;
 	visited.as.switches = task->nvcsw + task->nivcsw;
-	visited.as.state = task->__state;
+	visited.as.state = state_of(task);
 	visited.changes = *(volatile __u64 *)&visitor.table_changes;
 }
 

@@ -66,7 +66,7 @@ struct visitor {
 	__u32 visited; /* thread whose stack is being taken; 0: none; … */
 	__u32 visited_process,
 		visited_user; /* … of which process and user, in the initial namespaces */
-	__u32 unused;
+	__u32 group_level;    /* of the wanted control group; 0: not known yet */
 	__u32 due_count;
 	__u64 count[VISIT_LINE_COUNT];
 	__s64 clock_offset

@@ -158,6 +158,12 @@ enum wall_state {
 		WALL_STATE_COUNT
 };
 
+/* The kernel's run delay has it: the thread would run. */
+static inline bool wall_state_is_for_cpu(int state)
+{
+	return state == WALL_RUNNABLE || state == WALL_THROTTLED;
+}
+
 /* The state of a Python thread towards the GIL of its interpreter at a sample. X(ENUM, name) */
 #define GIL_STATES(X)                                                                              \
 	X(UNKNOWN, "")                                                                             \
@@ -327,7 +333,7 @@ struct profile_samples {
 
 /*
  * The account of a thread that was visited: where the time between `since` and `until` went, ns. `running` and `runnable` are
- * the kernel's own account, `blocked` is the rest; visits divide runnable and blocked time among the WALL samples, whose
+ * the kernel's own account (`runnable`: its run delay, throttled time too), `blocked` is the rest; visits divide runnable and blocked time among the WALL samples, whose
  * weights add up to them. until - since = running + runnable + blocked + unvisited.
  */
 struct profile_wall {

@@ -105,8 +105,8 @@ static void check_case(const struct parked_case *c)
 		const struct case_wait *wait = &c->waits[i];
 
 		add_case_wait(&f, thread, holder, functions, wait);
-		*(wait->state == WALL_RUNNABLE ? &wall.runnable
-					       : &wall.blocked) += (uint64_t)(wait->weight * 1e6);
+		*(wall_state_is_for_cpu(wait->state) ? &wall.runnable : &wall.blocked) +=
+			(uint64_t)(wait->weight * 1e6);
 	}
 	wall.until = wall.since + wall.blocked + wall.runnable;
 	profile_builder__thread_wall(f.b, thread, &wall);

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -208,6 +209,7 @@ static int set_cgroup(struct bpf_session *s, const char *cgroup, struct failure 
 	_cleanup_free_ char *path = NULL;
 	const char *root = target_cgroup_root();
 	uint32_t zero = 0;
+	struct stat st;
 
 	if (!cgroup)
 		return 0;
@@ -228,6 +230,8 @@ static int set_cgroup(struct bpf_session *s, const char *cgroup, struct failure 
 		fail(failure, -EINVAL, "%s is not a version 2 cgroup", path);
 		return fail_remedy(failure, -EINVAL, "give a cgroup of the unified hierarchy");
 	}
+	if (!fstat(fd, &st))
+		s->group = st.st_ino;
 	return 0;
 }
 

@@ -54,6 +54,7 @@ struct bpf_session {
 	struct bpf_session_info info;
 	char clock_reason[160];
 	struct target target; /* its pointers are not kept */
+	uint64_t group;	      /* the id of the target's control group */
 	unsigned int hz;
 	struct session_cpu *cpus; /* all that are online */
 	size_t cpu_count;

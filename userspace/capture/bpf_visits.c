@@ -70,6 +70,8 @@ static void set_knobs(struct bpf_visits *v)
 	to->rodata->by_copies = features_visits() == VISITS_BY_COPIES;
 	to->rodata->filter_processes = from->rodata->filter_processes;
 	to->rodata->filter_threads = from->rodata->filter_threads;
+	to->rodata->filter_cgroup = from->rodata->filter_cgroup;
+	to->rodata->wanted_group = v->session->group;
 	to->rodata->exclude_self = from->rodata->exclude_self;
 	to->rodata->kernel_stacks = from->rodata->kernel_stacks;
 	to->rodata->user_stacks = from->rodata->user_stacks;

@@ -167,8 +167,6 @@ static int check_together(const struct record_options *options)
 {
 	int targets = !!options->processes + !!options->threads + options->all + !!options->command;
 
-	if (options->wall && options->cgroup)
-		return usage_error(&cmd_record, "--wall does not go with --cgroup");
 	/* a cgroup alone is a choice of the whole system */
 	if (targets == 0 && !options->cgroup)
 		return usage_error(&cmd_record, "no target: give -p, -t, -a or -- COMMAND");

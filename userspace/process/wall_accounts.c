@@ -100,7 +100,7 @@ static int push_last(const struct thread_accounts *a, struct thread_life *thread
 static void add_waited(struct thread_wall *w, uint64_t ns)
 {
 	w->weight += ns;
-	if (w->state == WALL_RUNNABLE)
+	if (wall_state_is_for_cpu(w->state))
 		w->sums.runnable += ns;
 	else
 		w->sums.blocked += ns;
@@ -112,7 +112,7 @@ static void hold(struct thread_wall *w, uint64_t until)
 	if (until <= w->seen)
 		return;
 	add_waited(w, until - w->seen);
-	if (w->state == WALL_RUNNABLE)
+	if (wall_state_is_for_cpu(w->state))
 		w->delay += until - w->seen; /* the account has it as well */
 	w->seen = w->waits_until = until;
 }
@@ -160,14 +160,14 @@ static uint64_t waits_since(const struct thread_wall *w, uint64_t ran_until)
 {
 	uint64_t since = ran_until ? min_u64(ran_until, w->seen) : w->seen;
 
-	if (w->state == WALL_RUNNABLE)
+	if (wall_state_is_for_cpu(w->state))
 		since = max_u64(since, w->seen - min_u64(w->delay_due, w->seen));
 	return since;
 }
 
 static void find(struct thread_wall *w, const struct wall_visit *visit, uint64_t ran_until)
 {
-	uint64_t *due = visit->state == WALL_RUNNABLE ? &w->delay_due : &w->blocked_due;
+	uint64_t *due = wall_state_is_for_cpu(visit->state) ? &w->delay_due : &w->blocked_due;
 
 	w->state = visit->state;
 	w->open = visit->open;
@@ -187,7 +187,7 @@ static void find(struct thread_wall *w, const struct wall_visit *visit, uint64_t
 /* Is it still blocked where it was, and has not run since? */
 static bool is_same_wait(const struct thread_wall *w, const struct visit_event *e)
 {
-	return w->state != WALL_NONE && w->state != WALL_RUNNABLE &&
+	return w->state != WALL_NONE && !wall_state_is_for_cpu(w->state) &&
 	       !(e->account.found & (VISIT_RUNNING | VISIT_RUNNABLE)) &&
 	       e->stack.cpu_time == w->cpu && e->account.run_delay == w->delay &&
 	       e->account.switches == w->switches;
@@ -227,7 +227,7 @@ int wall_accounts__visit(const struct thread_accounts *a, struct thread_life *th
 {
 	struct thread_wall *w = &thread->wall;
 	uint64_t now = e->account.seen, part;
-	bool blocked = visit->state != WALL_NONE && visit->state != WALL_RUNNABLE;
+	bool blocked = visit->state != WALL_NONE && !wall_state_is_for_cpu(visit->state);
 	int err;
 
 	if (now >= TIME_LIMIT || (w->known && now < w->seen))
@@ -239,7 +239,7 @@ int wall_accounts__visit(const struct thread_accounts *a, struct thread_life *th
 		return 0;
 	}
 	blocked |= w->switches != e->account.switches ||
-		   (w->state != WALL_NONE && w->state != WALL_RUNNABLE);
+		   (w->state != WALL_NONE && !wall_state_is_for_cpu(w->state));
 	if (w->state != WALL_NONE)
 		hold(w, min_u64(e->account.unchanged, now));
 	w->waits_until = max_u64(w->waits_until, wait_ended(w, e));

@@ -295,7 +295,7 @@ static int check_wall(const struct checker *c, size_t i)
 			return report_broken(c, "thread %zu: wait %zu is before the one before", i,
 					     k);
 		last = samples->until[k];
-		sums[samples->state[k] == WALL_RUNNABLE] += samples->weight[k];
+		sums[wall_state_is_for_cpu(samples->state[k])] += samples->weight[k];
 	}
 	if (sums[0] != w->blocked || sums[1] != w->runnable)
 		return report_broken(c, "thread %zu: its waits do not add up", i);
