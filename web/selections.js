@@ -12,8 +12,8 @@ const BLOCKS_MAX = 128; // of a side
 const SAMPLES_MIN = 20; // of both sides: with less, nothing can be shown
 const TESTED_MAX = 4096; // functions
 const WHOLE_PART = 0.25; // of the false discoveries that are allowed
-const TOTAL_PART = 0.2; // of the rest: for functions that have code of their own besides
-const LARGE_PART = 0.05; // of all samples: larger functions are not more important
+const TOTAL_PART = 0.1; // of the rest: for functions that have code of their own besides
+const LARGE_PART = 0.05; // of all samples: larger functions are found anyway
 const SELF_MAX = 0.95; // of the total: beyond, one test does for both
 const FOUND_LEVEL = 0.05;
 const SHOWN = 0.0005; // smaller changes of the whole, which may be exact, are 0.0 %
@@ -136,12 +136,14 @@ function makeTest(fn, isOwn, sides, slots, sample) {
   return Object.assign(test, { relative: ratio - 1, relative_low: ratio * Math.exp(-width) - 1, relative_high: ratio * Math.exp(width) - 1 });
 }
 
+const weightOfShare = (part) => (part < LARGE_PART ? part : LARGE_PART ** 2 / part);
+
 // The false discoveries that are allowed are shared out by the samples at stake; own code has most of them.
-function shareOut(tests, all, sample) {
+function shareOut(tests, all) {
   const [whole, ...others] = tests;
   const sum = [0, 0], part = [TOTAL_PART, 1 - TOTAL_PART], kind = (t) => Number(t.own_code || t.isOnly);
   for (const t of others) {
-    t.weight = Math.max(Math.min(t.ticks, all - t.ticks, LARGE_PART * all), sample) / all;
+    t.weight = weightOfShare(Math.max(Math.min(t.ticks, all - t.ticks), 1) / all);
     sum[kind(t)] += t.weight;
   }
   if (!sum[0]) part[1] = 1;
@@ -163,7 +165,7 @@ function testAll(profile, tree, sides, sample) {
     test.isOnly = self[f] > SELF_MAX * total[f];
     if (!test.isOnly && self[f] >= SAMPLES_MIN * sample) tests.push(makeTest(f, true, sides, sides.map((side) => side.self.get(f)), sample));
   }
-  const scale = shareOut(tests, sides[0].ticks + sides[1].ticks, sample);
+  const scale = shareOut(tests, sides[0].ticks + sides[1].ticks);
   setRates(tests);
   return { tests, scale };
 }
@@ -172,7 +174,7 @@ function testAll(profile, tree, sides, sample) {
 function detectableOf({ tests, scale }, part) {
   const [whole, ...others] = tests, size = (t) => t.old.value / whole.old.value;
   const errors = others.filter((t) => t.error !== undefined && size(t) > part / 3 && size(t) < part * 3).map((t) => t.error).sort((a, b) => a - b);
-  return errors.length ? (studentT(FOUND_LEVEL * scale * Math.min(part, LARGE_PART), Infinity) + POWER_Z) * errors[Math.floor(errors.length / 2)] : null;
+  return errors.length ? (studentT(FOUND_LEVEL * scale * weightOfShare(part), Infinity) + POWER_Z) * errors[Math.floor(errors.length / 2)] : null;
 }
 
 // ---- the comparison ------------------------------------------------------------------------------------

@@ -16,8 +16,8 @@
 #define BLOCKS_MIN    16   /* with less, the variance of blocks says nothing */
 #define SELF_MAX      0.95 /* of the total: beyond, one test does for both */
 #define WHOLE_PART    0.25 /* of the false discoveries that are allowed */
-#define TOTAL_PART    0.2  /* of the rest: for functions that have code of their own besides */
-#define LARGE	      0.05 /* of all samples: the tests of larger functions are not more important */
+#define TOTAL_PART    0.1  /* of the rest: for functions that have code of their own besides */
+#define LARGE	      0.05 /* of all samples: larger functions are found anyway */
 #define ITS_OWN	      0.5  /* of a difference, that is not explained by what others took */
 #define REFERENCE_MIN 0.5  /* of the samples of either side have to be in unchanged code */
 #define CHANGED_MAX   64
@@ -498,16 +498,22 @@ static int find_reference(struct comparison *c)
 
 /* ---- all tests ------------------------------------------------------------------------------- */
 
+/* Of the allowance of false discoveries, by the share of the samples. */
+static double weight_of_share(double share)
+{
+	return share < LARGE ? share : LARGE * LARGE / share;
+}
+
 /*
- * The allowance of false discoveries is shared out by the samples that are at stake, up to a size: many small functions do
- * not hide a large one.
+ * The allowance is shared out by the samples that are at stake, so that many small functions do not hide a large one. Beyond
+ * a size it falls again: the same change in percent is so many more standard errors there.
  */
 static double weight_of(const struct comparison *c, const struct compare_test *t)
 {
 	double all = (double)(c->series.side[0].tick_sum + c->series.side[1].tick_sum);
 	double part = (double)(t->samples[0] + t->samples[1]);
 
-	return fmax(fmin(fmin(part, all - part), LARGE * all), 1) / all;
+	return weight_of_share(fmax(fmin(part, all - part), 1) / all);
 }
 
 /* The test of a function's own code, or of a function that has hardly anything else. */
@@ -552,7 +558,7 @@ static void share_out(struct comparison *c)
 
 double comparison__level_of(const struct comparison *c, double share)
 {
-	return c->result.level * c->own_scale * fmin(share, LARGE);
+	return c->result.level * c->own_scale * weight_of_share(share);
 }
 
 static int add_test(struct comparison *c, size_t number, bool is_self)

@@ -16,6 +16,8 @@
 #define COVERS	  (2.0 / 3) /* of a difference: it is the same one */
 #define PART	  (1.0 / 3) /* of a difference: the rest may be noise */
 #define MAKES_UP  0.7	    /* of a difference, in the other direction */
+#define NOISE                                                                                      \
+	1.5 /* half intervals: what callees leave of a difference may be that large by chance */
 #define UNCHANGED                                                                                  \
 	0.5 /* of a difference: a caller that has less of it, for certain, does not have it */
 #define CLIMB_MAX 1024 /* callers that are looked at */
@@ -172,7 +174,7 @@ static bool is_explained(const struct judging *j, size_t a)
 		if (a != b && !(a < b && covers(j, b, a))) /* of two that call each other */
 			part += j->nearest[a * j->count + b];
 	return is_most(part, whole) || (part * whole > 0 && fabs(part) >= PART * fabs(whole) &&
-					fabs(whole - part) <= (t->high - t->low) / 2);
+					fabs(whole - part) <= NOISE * (t->high - t->low) / 2);
 }
 
 /* Of two that call each other, the first counts as the callee. */
@@ -186,7 +188,7 @@ static void find_callers(struct judging *j)
 		j->found[a].is_caller |= is_explained(j, a);
 	for (size_t b = 0; b < j->count; b++)
 		for (size_t a = 0; a < j->count; a++)
-			if (a != b && !j->found[a].is_caller &&
+			if (a != b && !j->found[a].is_caller && !j->found[a].test->is_self &&
 			    is_most(j->cover[a * j->count + b],
 				    j->found[b].test->difference.value) &&
 			    j->found[a].test->difference.value *
@@ -245,6 +247,12 @@ static double made_up(const struct suspect *s, double old, double difference)
 	return difference * s->difference < 0 && beyond * s->difference < 0 ? fabs(beyond) : 0;
 }
 
+/* Was it found by itself, not since others were? Else what is found by chance would turn what is slower into moved. */
+static bool is_firm(const struct judging *j, const struct compare_test *t)
+{
+	return t->p <= j->c->result.level * t->weight;
+}
+
 static bool is_enough(const struct suspect *s, double sum)
 {
 	return sum >= MAKES_UP * fmin(s->others, 1) * fabs(s->difference);
@@ -258,7 +266,7 @@ static double made_up_below(const struct judging *j, uint32_t parent, uint32_t b
 	double sum = 0;
 
 	for (uint32_t i = s->first_child[parent]; i != MERGED_ROOT; i = s->next_sibling[i])
-		if (i != but && found_at(j, i))
+		if (i != but && found_at(j, i) && is_firm(j, j->found[found_at(j, i) - 1].test))
 			sum += made_up(suspect, j->old_total[i], j->total[i]);
 	return sum;
 }
@@ -273,7 +281,7 @@ static double made_up_by(const struct judging *j, uint32_t node, const struct su
 	if (!number)
 		return 0;
 	t = &c->tests.data[c->self_test[number] ? c->self_test[number] : c->total_test[number]];
-	return t->found ? made_up(suspect, j->old_own[node], j->own[node]) : 0;
+	return t->found && is_firm(j, t) ? made_up(suspect, j->old_own[node], j->own[node]) : 0;
 }
 
 /* Is it certain that a test's difference is small against `difference`? */
