@@ -95,6 +95,8 @@ struct symbolizer_options {
 	 */
 	bool put_off_rare, put_off_new;
 	uint64_t samples; /* of all jobs */
+	/* Children that read large files count there, and wait for each other and for builders. NULL: they do not. */
+	_Atomic int64_t *large_children;
 	/* Called from time to time. Nonzero cancels: unresolved addresses become CANCELLED. May be NULL */
 	int (*progress)(void *context, const struct symbolizer_progress *progress);
 	void *context;

@@ -545,6 +545,47 @@ static void owners_test(void **state)
 	helper_pool__free(s);
 }
 
+/* The file's table is being built, or is next. */
+static int hand_over(struct table_builder *b, int fd)
+{
+	const struct table_request request = {.fd = fd, .effort = TABLE_BUILD, .owner = OWNER};
+	struct built_table built;
+	int err = table_builder__request(b, &request);
+
+	assert_false(table_builder__take(b, false, &built));
+	return err;
+}
+
+/* A builder of a large file counts until its table is there, or is not wanted any more. */
+static void large_test(void **state)
+{
+	_cleanup_close_ int small = trick_file(SLEEP), big = trick_file(SLEEP);
+	struct helper_pool *s = start_tricks();
+	_Atomic int64_t large = 0;
+	struct table_builder *b;
+	const char byte = SLEEP;
+	struct built_table built;
+
+	(void)state;
+	assert_int_equal(pwrite(big, &byte, 1, (off_t)QUOTA_LARGE_FILE - 1), 1);
+	assert_int_equal(table_builder__new(LIMIT, s, NULL, &b), 0);
+	table_builder__count_large(b, &large);
+	assert_int_equal(hand_over(b, small), 0);
+	assert_int_equal(large, 0);
+	assert_int_equal(hand_over(b, big), 0);
+	assert_int_equal(large, 1);
+	for (int i = 0; i < 2; i++) {
+		assert_true(table_builder__take(b, true, &built));
+		assert_int_equal(built.refusal, TABLE_REFUSAL_HUNG);
+	}
+	assert_int_equal(large, 0);
+	assert_int_equal(hand_over(b, big), 0);
+	assert_int_equal(large, 1);
+	table_builder__free(b);
+	assert_int_equal(large, 0);
+	helper_pool__free(s);
+}
+
 /* ---- killed builders --------------------------------------------------------------------------- */
 
 static pid_t first_child(pid_t pid)
@@ -617,7 +658,7 @@ int main(void)
 		cmocka_unit_test(same_table_test), cmocka_unit_test(bad_pieces_test),
 		cmocka_unit_test(lies_test),	   cmocka_unit_test(confined_test),
 		cmocka_unit_test(hanging_test),	   cmocka_unit_test(killed_test),
-		cmocka_unit_test(owners_test),
+		cmocka_unit_test(owners_test),	   cmocka_unit_test(large_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,6 +28,7 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
+#include "base/quota.h"
 #include "symbolize/sealed.h"
 #include "symbolize/sealed_private.h"
 #include "symbolize/symbol_index.h"
@@ -335,6 +336,58 @@ static void test_order_of_jobs(void **state)
 	assert_int_equal(sealed_run(jobs, 4, 4, NULL, NULL, &work), 0);
 	for (size_t i = 0; i < 4; i++)
 		assert_int_equal(tests[i].came, i + 1);
+}
+
+static struct {
+	_Atomic int running, most;
+} * at_once; /* children of large files, in memory that they share */
+
+static int answer_counted(const struct module_files *files, const uint64_t *addresses, size_t count,
+			  symbol_sink_fn sink, void *context, struct module_report *report)
+{
+	int running = ++at_once->running;
+
+	if (running > at_once->most)
+		at_once->most = running;
+	spin(SECOND / 20);
+	at_once->running--;
+	return answer_all(files, addresses, count, sink, context, report);
+}
+
+static void run_large(_Atomic int64_t *large, size_t count)
+{
+	const struct sealed_work work = {.resolve = answer_counted, .large = large};
+	struct sealed_job jobs[4];
+	struct test_job tests[4];
+
+	at_once = mmap(NULL, sizeof(*at_once), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
+	assert_true(at_once != MAP_FAILED);
+	make_jobs(jobs, tests, 4);
+	for (size_t i = 0; i < count; i++)
+		jobs[i].size = QUOTA_LARGE_FILE;
+	assert_int_equal(sealed_run(jobs, 4, 4, NULL, NULL, &work), 0);
+	for (size_t i = 0; i < 4; i++)
+		assert_answered(&tests[i], true);
+	if (count == 4)
+		assert_int_equal(at_once->most, 1);
+	munmap(at_once, sizeof(*at_once));
+}
+
+/* One large file after the other; behind a builder as well, but not for ever. */
+static void test_large_files(void **state)
+{
+	_Atomic int64_t large = 0;
+	uint64_t began;
+
+	(void)state;
+	run_large(&large, 4);
+	assert_int_equal(large, 0);
+	large = 1;
+	began = monotonic_ns();
+	run_large(&large, 2);
+	assert_true(monotonic_ns() - began >= 3 * SECOND);
+	assert_int_equal(large, 1);
 }
 
 static int answer_long(const struct module_files *files, const uint64_t *addresses, size_t count,
@@ -694,6 +747,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answers),
 		cmocka_unit_test(test_order_of_jobs),
+		cmocka_unit_test(test_large_files),
 		cmocka_unit_test(test_long_answers_are_cut),
 		cmocka_unit_test(test_crash),
 		cmocka_unit_test(test_lies),

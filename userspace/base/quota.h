@@ -94,6 +94,9 @@
 	  SYMBOLS,                                                                                 \
 	  "processes that read modules for their symbols, in one run; those of root have "         \
 	  "no limit but their own")                                                                \
+	X(LARGE_CHILDREN, COUNT, NONE, NONE, HELD(1), DEFER, NONE,                                 \
+	  "processes of the agent that build the unwind table or read the symbols of a file of "   \
+	  "4 MB or more, at the same time; tables do not wait, and nothing waits longer than 3 s") \
 	X(SYMBOL_INDEXES, BYTES, NONE, HELD(4 * QUOTA_MB), OTHERS(8 * QUOTA_MB), REFUSE, NONE,     \
 	  "indexes of modules; without one, processes read the module again")                      \
 	X(JIT_BYTES, BYTES, NONE, GROWS(256 * QUOTA_MB, 600 * QUOTA_SECOND),                       \
@@ -106,6 +109,8 @@
 	  "reading what a perf map or jitdump has when it is found")                               \
 	X(JIT_READING, CPU, RATE(20 * QUOTA_MS, QUOTA_SECOND), NONE, NONE, DEFER, NONE,            \
 	  "reading what is added to it")
+
+#define QUOTA_LARGE_FILE (4 * QUOTA_MB) /* of QUOTA_LARGE_CHILDREN */
 
 enum quota_thing {
 #define X(id, ...) QUOTA_##id,

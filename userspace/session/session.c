@@ -24,6 +24,7 @@ struct session {
 	struct live *live;	      /* NULL: a replay */
 	struct live_shared shared;    /* the stream's */
 	struct helper_pool *builders; /* of unwind tables */
+	_Atomic int64_t large;	      /* builders and readers of large files, if they count */
 	struct unwinding *unwinding;  /* NULL: no tables are kept */
 	struct windows *windows;
 	struct image_gate gate;
@@ -47,7 +48,7 @@ static int stage_event(void *session, const struct event_header **event)
 
 static int new_windows(const struct session_options *options, struct session *s)
 {
-	const struct windows_options windows = {
+	struct windows_options windows = {
 		.requests = s->shared.requests,
 		.split = true,
 		.finisher =
@@ -62,6 +63,8 @@ static int new_windows(const struct session_options *options, struct session *s)
 			},
 	};
 
+	if (options->symbols.remember)
+		windows.finisher.symbols.large_children = &s->large;
 	return windows__new(&windows, &s->windows);
 }
 
@@ -74,6 +77,7 @@ static int new_unwinding(const struct session_options *options, struct session *
 		.cache = options->table_cache,
 		.readers = s->shared.readers,
 		.builders = s->builders,
+		.large_children = options->symbols.remember ? &s->large : NULL,
 		.tasks = s->shared.tasks,
 		.books = s->shared.books,
 	};

@@ -572,6 +572,7 @@ int unwinding__new(const struct unwinding_options *options, struct world *world,
 		.request_frames = request_frames,
 		.described = on_described,
 		.builders = options->builders,
+		.large_children = options->large_children,
 		.context = u,
 	};
 	const struct table_store_options store = {

@@ -683,7 +683,8 @@ int symbolizer__resolve_all(struct symbolizer *s, struct symbolizer_job *jobs, s
 
 	if (!err && b.sealed_count)
 		err = sealed_run(b.sealed, b.sealed_count, 0, on_poll, &b,
-				 &(struct sealed_work){.pool = symbolize_pool(s)});
+				 &(struct sealed_work){.pool = symbolize_pool(s),
+						       .large = options->large_children});
 	sealed_pool__tidy(symbolize_pool(s));
 	if (!err)
 		err = finish_until(&b, b.parts + count);

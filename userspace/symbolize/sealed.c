@@ -52,6 +52,7 @@
 #define STUCK_NS	 10000000000ull
 #define ROOT		 0
 #define SECOND_NS	 1000000000ull
+#define LARGE_WAIT_NS	 (3 * SECOND_NS) /* that a large file waits for others' children */
 
 enum task_state { TASK_WAITING, TASK_RUNNING, TASK_DONE };
 
@@ -69,6 +70,7 @@ struct task {
 
 struct child {
 	struct task *task;
+	bool is_large;	       /* and counted */
 	struct kept_child own; /* listener -1: none, or not yet; used: for jobs of other runs */
 	bool greeted;
 	bool keeps;   /* it waits for more when it has answered … */
@@ -89,7 +91,10 @@ struct run {
 	size_t child_count;
 	unsigned int parallel, fork_failures;
 	const struct sealed_work *work;
-	struct quota *cpu; /* of all children; what a running one may take counts as used */
+	struct quota *cpu;   /* of all children; what a running one may take counts as used */
+	struct quota *large; /* of children of large files, and of builders of tables */
+	size_t large_count;  /* of these children */
+	uint64_t began;
 };
 
 /* ---- how much, how many ---------------------------------------------------------------------- */
@@ -193,12 +198,37 @@ static void give_back(struct run *r, uint32_t user, unsigned int seconds, uint64
 	quota__take(r->cpu, user, used, 0);
 }
 
+static bool is_large(const struct run *r, const struct task *task)
+{
+	return r->large->shared && task->size >= QUOTA_LARGE_FILE;
+}
+
+/* Is there another large one? One of this run ends, but a builder may be followed by the next one. */
+static bool must_wait(const struct run *r, const struct task *task)
+{
+	return is_large(r, task) && quota__left(r->large, QUOTA_NOBODY, 0) <= 0 &&
+	       (r->large_count || monotonic_ns() < r->began + LARGE_WAIT_NS);
+}
+
+static void count_large(struct run *r, struct child *child)
+{
+	child->is_large = is_large(r, child->task);
+	if (!child->is_large)
+		return;
+	quota__take(r->large, QUOTA_NOBODY, 1, 0);
+	r->large_count++;
+}
+
 /* It is not the run's any more. */
 static void release_child(struct run *r, struct child *child)
 {
 	const struct sealed_job *job = child->task->job;
 
 	give_back(r, job->user, child->seconds, job->cpu_time - child->cost);
+	if (child->is_large) {
+		quota__give(r->large, QUOTA_NOBODY, 1);
+		r->large_count--;
+	}
 	*child = r->children[--r->child_count];
 }
 
@@ -278,6 +308,7 @@ static void add_child(struct run *r, struct task *task, unsigned int seconds,
 						       .seconds = seconds,
 						       .cost = task->job->cpu_time,
 						       .deadline = deadline_of(r, seconds)};
+	count_large(r, &r->children[r->child_count - 1]);
 	task->state = TASK_RUNNING;
 }
 
@@ -371,7 +402,7 @@ static struct task *next_task(struct run *r)
 			continue;
 		if (is_used_up(r, user, &by_all))
 			leave(task, by_all);
-		else if (seconds_left(r, user) &&
+		else if (seconds_left(r, user) && !must_wait(r, task) &&
 			 (!best || children_of(r, user) < children_of(r, best->job->user)))
 			best = task;
 	}
@@ -686,6 +717,7 @@ int sealed_run(struct sealed_job *jobs, size_t count, unsigned int parallel, sea
 	_cleanup_free_ struct task *tasks = calloc(count + 1, sizeof(*tasks));
 	_cleanup_free_ struct task **order = calloc(count + 1, sizeof(*order));
 	_cleanup_free_ struct quota *cpu = malloc(sizeof(*cpu));
+	_cleanup_free_ struct quota *large = malloc(sizeof(*large));
 	struct run r = {
 		.tasks = tasks,
 		.order = order,
@@ -693,12 +725,16 @@ int sealed_run(struct sealed_job *jobs, size_t count, unsigned int parallel, sea
 		.parallel = parallel,
 		.work = work,
 		.cpu = cpu,
+		.large = large,
+		.began = monotonic_ns(),
 	};
 	int err;
 
-	if (!tasks || !order || !cpu)
+	if (!tasks || !order || !cpu || !large)
 		return -ENOMEM;
 	quota__init(cpu, QUOTA_SYMBOLS);
+	quota__init(large, QUOTA_LARGE_CHILDREN);
+	large->shared = work->large;
 	if (work->user_seconds)
 		cpu->user.limit = work->user_seconds * SECOND_NS;
 	if (work->others_seconds)

@@ -51,6 +51,7 @@ struct sealed_pool;
 struct sealed_work {
 	struct sealed_pool *pool;  /* children are kept there for the next run; NULL: none is */
 	sealed_resolve_fn resolve; /* NULL: module_resolve() */
+	_Atomic int64_t *large;	   /* where children of large files count, or NULL */
 	uint64_t memory;	   /* bytes a child; 0: a quarter of what is available */
 	unsigned int cpu_seconds;  /* a child; 0: by the size of its files */
 	uint64_t wall_time;	   /* ns a child; 0: a multiple of its CPU time */

@@ -33,6 +33,7 @@ struct build {
 	TAILQ_ENTRY(build) link;
 	enum build_state state;
 	uint64_t ticket; /* in the pool */
+	bool is_large;	 /* and counted */
 	int fd, memory;
 	uint64_t base; /* where in the file the ELF file begins */
 	enum table_effort effort;
@@ -51,6 +52,7 @@ struct table_builder {
 	struct turns turns[BUILD_STATES];
 	uint64_t tickets;
 	struct table_refusals refusals;
+	struct quota large;
 	int epoll,
 		wake; /* the latter is readable while there is work that needs no answer of the pool */
 	bool awake;
@@ -120,6 +122,23 @@ static struct build *take_turn(struct table_builder *b, enum build_state state)
 	return next;
 }
 
+static void count_large(struct table_builder *b, struct build *build)
+{
+	struct stat st;
+
+	build->is_large = b->large.shared && !fstat(build->fd, &st) &&
+			  st.st_size >= (off_t)QUOTA_LARGE_FILE;
+	if (build->is_large)
+		quota__take(&b->large, QUOTA_NOBODY, 1, 0);
+}
+
+static void uncount_large(struct table_builder *b, struct build *build)
+{
+	if (build->is_large)
+		quota__give(&b->large, QUOTA_NOBODY, 1);
+	build->is_large = false;
+}
+
 static void set_state(struct table_builder *b, struct build *build, enum build_state state)
 {
 	TAILQ_REMOVE(&b->builds[build->state], build, link);
@@ -129,6 +148,7 @@ static void set_state(struct table_builder *b, struct build *build, enum build_s
 
 static void finish_build(struct table_builder *b, struct build *build)
 {
+	uncount_large(b, build);
 	set_state(b, build, BUILD_DONE);
 	b->refusals.count[build->result.refusal]++;
 	if (log_debug_wanted && build->result.kind == BUILD_FILE)
@@ -224,6 +244,7 @@ static int request_build(struct table_builder *b, struct build *build)
 		(void)file_stamp__read(build->fd,
 				       &build->stamp); /* else the zeros are not the file's */
 	build->ticket = ++b->tickets;
+	count_large(b, build);
 	set_state(b, build, BUILD_IN_POOL);
 	return helper_pool__request(b->pool, &(struct helper_request){.owner = owner_of(build),
 								      .data = &question,
@@ -271,6 +292,11 @@ static void set_awake(struct table_builder *b)
 		eventfd_write(b->wake, 1);
 	else
 		eventfd_read(b->wake, &count);
+}
+
+void table_builder__count_large(struct table_builder *b, _Atomic int64_t *large)
+{
+	b->large.shared = large;
 }
 
 int table_builder__request(struct table_builder *b, const struct table_request *request)
@@ -394,6 +420,7 @@ int table_builder__new(size_t limit, struct helper_pool *pool, struct table_cach
 	b->limit = limit;
 	b->pool = pool;
 	b->cache = cache;
+	quota__init(&b->large, QUOTA_LARGE_CHILDREN);
 	for (enum build_state state = 0; state < BUILD_STATES; state++)
 		TAILQ_INIT(&b->builds[state]);
 	err = open_poll(b);
@@ -416,6 +443,7 @@ void table_builder__free(struct table_builder *b)
 	for (enum build_state state = 0; state < BUILD_STATES; state++)
 		while ((build = first_in(b, state))) {
 			TAILQ_REMOVE(&b->builds[state], build, link);
+			uncount_large(b, build);
 			free_build(build);
 		}
 	if (b->wake >= 0)

@@ -41,6 +41,9 @@ struct table_request {
 	uint32_t owner; /* the requesting user; users take turns */
 };
 
+/* Builders of large files count there (QUOTA_LARGE_CHILDREN), since others wait for them. */
+void table_builder__count_large(struct table_builder *b, _Atomic int64_t *large);
+
 /* 0 or negative errno. */
 int table_builder__request(struct table_builder *b, const struct table_request *request);
 

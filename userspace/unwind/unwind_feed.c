@@ -73,6 +73,7 @@ int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_fe
 		free(f);
 		return err;
 	}
+	table_builder__count_large(f->builder, options->large_children);
 	*feed = f;
 	return 0;
 }

@@ -38,8 +38,9 @@ struct unwind_feed_options {
 	struct table_cache
 		*cache;	    /* NULL: none; owned from now on, even if unwind_feed__new() fails */
 	size_t table_limit; /* bytes of one table at most */
-	int64_t credit;	    /* a user's largest credit of CPU time for building, ns; 0: 2 s */
-	size_t files_max;   /* that are known at a time; 0: 8,192 */
+	_Atomic int64_t *large_children; /* as of table_builder__count_large(), or NULL */
+	int64_t credit;	  /* a user's largest credit of CPU time for building, ns; 0: 2 s */
+	size_t files_max; /* that are known at a time; 0: 8,192 */
 	/* Requests the file of an image: unwind_feed__answer_file() is called, now or later. 0 or -ENOMEM. */
 	int (*request_file)(void *context, struct image_id image);
 	struct fed_image (*describe)(void *context, struct image_id image);
