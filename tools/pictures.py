@@ -4,12 +4,18 @@
 
 It records the three at once for ten seconds, writes the page of .html, and looks at it in headless Chromium; for
 page-compare.png it compares the two versions of docs/examples/orders.c, for page-waiting.png and page-locks.png it records
-docs/examples/convoy.c.
+docs/examples/convoy.c. Those of real programs that wait need control groups with limits, PostgreSQL and gunicorn.
 """
+import contextlib
+import glob
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import time
+import urllib.request
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(TOP, "build"))
@@ -72,6 +78,13 @@ WAITING = {
     "locks": ("mode=wall&measure=cpu&view=locks", False, 1280, 640, ""),
 }
 
+BY_STATE = "mode=waiting&measure=cpu&group=state"
+THROTTLED = {"throttled": ("mode=wall&measure=cpu&group=state", False, 1180, 560, "")}
+DISK = {"disk": (BY_STATE, False, 1180, 860, "hover('fdatasync')")}
+GIL = {"gil": ("mode=waiting&measure=cpu&view=locks", False, 1180, 640, "")}
+POOL = {"pool": (BY_STATE + "&parked=1", False, 1180, 640, "")}
+PORT = 18765
+
 HELPERS = """
 const choose = (name) => page.change({fn: [...Array(page.profile.functionName.length).keys()].find((f) => page.profile.nameOf(f) === name) ?? -1});
 const hover = (name) => {
@@ -111,6 +124,89 @@ def record_waits(folder):
     return path
 
 
+def record_waits_of(folder, pids):
+    path = os.path.join(folder, "waits.html")
+    subprocess.run([os.path.join(BUILD, "sysprof"), "record", "--wall", "--wall-cpu", "5%", "-p", pids, "-d", "4", "-o", path], check=True)
+    return path
+
+
+@contextlib.contextmanager
+def limited(controller, limits):
+    """A command line's beginning: what follows runs in a control group with these limits, {file of version 1 or 2: text}."""
+    for top in f"/sys/fs/cgroup/{controller}", "/sys/fs/cgroup":
+        group = os.path.join(top, "sysprof-pictures")
+        with contextlib.suppress(OSError):
+            os.mkdir(group)
+            break
+    else:
+        sys.exit("no control group can be made")
+    try:
+        for name, text in limits.items():
+            if os.path.exists(os.path.join(group, name)):
+                with open(os.path.join(group, name), "w", encoding="ascii") as file:
+                    file.write(text)
+        yield ["sh", "-c", f'echo $$ >{group}/cgroup.procs && exec "$@"', "sh"]
+    finally:
+        time.sleep(1)
+        os.rmdir(group)
+
+
+@contextlib.contextmanager
+def running(*command, **options):
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options) as program:
+        time.sleep(2)
+        yield program
+        program.terminate()
+
+
+def record_throttled(folder):
+    # the second limit keeps what else runs on this machine out of the picture
+    with limited("cpu", {"cpu.cfs_quota_us": "30000", "cpu.max": "30000 100000", "cpu.shares": "200000", "cpu.weight": "10000"}) as begin, \
+            running(*begin, sys.executable, os.path.join(TOP, "docs", "examples", "app.py")) as program:
+        return record_waits_of(folder, str(program.pid))
+
+
+def record_database(folder):
+    """pgbench on a disk that takes 150 writes a second, as a small one of a cloud does."""
+    bin_, base = max(glob.glob("/usr/lib/postgresql/*/bin")), os.path.join(folder, "pg")
+    user, at = ("runuser", "-u", "postgres", "--"), ("-h", base, "-p", str(PORT), "postgres")
+    os.chmod(folder, 0o755)
+    os.mkdir(base)
+    shutil.chown(base, "postgres")
+    subprocess.run([*user, bin_ + "/initdb", "-A", "trust", "-D", base + "/data"], check=True, stdout=subprocess.DEVNULL)
+    device = os.stat(base).st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    with limited("blkio", {"blkio.throttle.write_iops_device": f"{number} 150", "io.max": f"{number} wiops=150"}) as begin, \
+            running(*begin, *user, bin_ + "/postgres", "-D", base + "/data", "-k", base, "-p", str(PORT), "-h", ""):
+        subprocess.run([*user, bin_ + "/pgbench", "-i", "-q", "-s", "5", *at], check=True, stderr=subprocess.DEVNULL)
+        with running(*user, bin_ + "/pgbench", "-c", "8", "-T", "30", "-n", *at):
+            pids = subprocess.run(["pgrep", "-d,", "-x", "postgres"], check=True, capture_output=True, text=True).stdout.strip()
+            path = record_waits_of(folder, pids)
+        subprocess.run([*user, bin_ + "/pg_ctl", "stop", "-m", "fast", "-D", base + "/data"], check=True, stdout=subprocess.DEVNULL)
+    return path
+
+
+def request_until(end):
+    while time.monotonic() < end:
+        with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/") as answer:
+            answer.read()
+
+
+def record_service(folder, clients):
+    command = ("gunicorn", "--threads", "8", "-b", f"127.0.0.1:{PORT}", "service:app")
+    with running(*command, cwd=os.path.join(TOP, "docs", "examples"), env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}) as program:
+        end = time.monotonic() + 8
+        threads = [threading.Thread(target=request_until, args=(end if clients else end - 7,)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        time.sleep(2)
+        pids = subprocess.run(["pgrep", "-d,", "-f", "service:app"], check=True, capture_output=True, text=True).stdout.strip()
+        path = record_waits_of(folder, pids)
+        for thread in threads:
+            thread.join()
+    return path
+
+
 def convert(folder):
     path = os.path.join(folder, "page.html")
     subprocess.run([os.path.join(BUILD, "sysprof"), "convert", record(folder), "-o", path], check=True)
@@ -143,7 +239,9 @@ def take(browser, path, name, fragment, dark, width, height, script):
 def main():
     os.makedirs(os.path.join(TOP, "docs", "pictures"), exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="pictures-") as folder:
-        for make, pictures in (convert, PICTURES), (compare, COMPARED), (record_waits, WAITING):
+        for make, pictures in (convert, PICTURES), (compare, COMPARED), (record_waits, WAITING), \
+                (record_throttled, THROTTLED), (record_database, DISK), (lambda to: record_service(to, True), GIL), \
+                (lambda to: record_service(to, False), POOL):
             wanted = {name: rest for name, rest in pictures.items() if name in sys.argv[2:] or not sys.argv[2:]}
             if not wanted:
                 continue

@@ -2,7 +2,7 @@
 //
 // The profile, out of the page: base64, gzip, then columns as export/html_data.c writes them.
 
-import { shown, foldedField, plural } from './text.js';
+import { shown, foldedField, plural, interval } from './text.js';
 
 export const CATEGORIES = ['other', 'user', 'kernel', 'library', 'jit', 'idle'];
 export const FLAG = { CATEGORY: 7, INLINED: 8, AMBIGUOUS: 16, UNNAMED: 32, TIER: 6 };
@@ -232,7 +232,7 @@ export function decode(bytes) {
   profile.moduleOf = (f) => strings.shown(profile.functionModule[f]);
   profile.threadName = (t) => strings.shown(t.name);
   profile.processName = (p) => strings.shown(profile.processes[p]?.name ?? 0);
-  profile.terms = { count: (n) => plural(n, 'sample'), time: 'CPU time', use: 'CPU use', unit: 'CPU' };
+  profile.terms = { count: (n) => plural(n, 'sample'), time: 'CPU time', use: 'CPU use', unit: 'CPU', confidence: (k, n) => `${interval(k, n)} (Wilson, by number of samples)` };
   profile.measures = ['ticks', 'cpu'];
   profile.columns = []; // of rows, of measures beyond these
   return profile;

@@ -17,7 +17,7 @@ import { DEFAULTS, toFragment, fromFragment } from './state.js';
 import { FunctionTable } from './table.js';
 import { Timeline } from './timeline.js';
 import { ROOT, buildTree, tally, functionSums, matchedSums, hottestPlace, callees, callers, groupOf } from './tree.js';
-import { make, count, plural, share, interval, duration, moment } from './text.js';
+import { make, count, plural, share, duration, moment } from './text.js';
 import { MODES, LockTable, addStates, withRows, hasLocks, waitAt, waitFacts } from './wall.js';
 
 const byId = (id) => document.getElementById(id);
@@ -167,7 +167,7 @@ function facts(node, picture) {
   const ticks = part.ticks.total[node], cpu = part.cpu.total[node];
   const list = [['total', `${figure(ticks, cpu)}`], ['self', figure(part.ticks.self[node], part.cpu.self[node])]];
   list.push(['share', `${share(part[state.measure].total[node], all[state.measure])} of what is selected`]);
-  list.push(['95 % confidence', `${interval(ticks, all.ticks)} (Wilson, by number of samples)`]);
+  list.push(['95 % confidence', profile.terms.confidence(ticks, all.ticks)]);
   const above = shown.parent[node];
   if (node !== ROOT && above !== ROOT) list.push(['of its caller', share(part[state.measure].total[node], part[state.measure].total[above])]);
   return list.concat(identity(shown.fn[node], shown.flags[node]), [['source', placeOf(node, picture)]]).filter(([, text]) => text);
@@ -566,7 +566,7 @@ function showSearch() {
   }
   const found = matchedSums(sums, matches);
   output.textContent = `${share(found[state.measure], whole()[state.measure])} matched`;
-  output.title = profile.difference ? figureOf(found) : `${figure(found.ticks, found.cpu)}; 95 % confidence: ${interval(found.ticks, whole().ticks)}`;
+  output.title = profile.difference ? figureOf(found) : [figure(found.ticks, found.cpu), profile.terms.confidence(found.ticks, whole().ticks)].filter(Boolean).join('; 95 % confidence: ');
 }
 
 function messageFor() {

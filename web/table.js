@@ -5,7 +5,7 @@
 
 import { plainKind, stateColour } from './colour.js';
 import { FLAG } from './data.js';
-import { make, count, share, interval, duration } from './text.js';
+import { make, count, share, duration } from './text.js';
 
 const PAGE = 300; // rows
 
@@ -91,7 +91,8 @@ export class FunctionTable {
 
   figure(f, which) {
     const { ticks, cpu } = this.rows, part = this.rows[this.measure][which][f];
-    const cell = make('td', { class: which, title: `95 % confidence (Wilson, by samples): ${interval(ticks[which][f], this.whole.ticks)}` });
+    const confidence = this.profile.terms.confidence(ticks[which][f], this.whole.ticks);
+    const cell = make('td', { class: which, title: confidence && `95 % confidence: ${confidence}` });
     const bar = make('i', { class: 'bar' });
     bar.style.width = `${this.whole[this.measure] ? (100 * part) / this.whole[this.measure] : 0}%`;
     cell.append(bar, make('span', { class: 'share' }, share(part, this.whole[this.measure])), make('span', { class: 'number' }, this.value(ticks[which][f], cpu[which][f])));

@@ -7,12 +7,14 @@ import { plainKind, kindName } from './colour.js';
 import { FLAG } from './data.js';
 import { make, count, plural, share, duration, moment } from './text.js';
 
-const RUNNING = 1, LOCK = 5; // of the states
+const RUNNING = 1, THROTTLED = 3, LOCK = 5; // of the states; up to THROTTLED it would run
 const IDLE = 5; // of the categories
 const MODULE = '(waiting)';
 const PARTS = 200; // of the recording, that a wait is cut into at most: a selection of time takes parts of long waits
 const PIECES = 100000; // of all waits together
 const LONGEST = 20; // waits of a lock that can be looked at
+
+const TERMS = { unit: 'thread', confidence: () => '' }; // their weights are not equal
 
 export const MODES = [['cpu', 'CPU'], ['waiting', 'Waiting'], ['wall', 'CPU and waiting']];
 
@@ -121,7 +123,7 @@ export function withRows(profile, mode, parked) {
     threads, time: column('time', Float64Array), begin: column('begin', Float64Array), weight: column('weight', Float64Array),
     ticks: column('ticks', Float64Array), node: column('node', Int32Array), plainNode: column('plain', Int32Array),
     comm: column('comm', Int32Array), state: column('state', Uint8Array),
-    terms: mode === 'wall' ? { count: (n) => `${count(n)} samples and waits`, time: 'time', use: 'time', unit: 'thread' } : { count: (n) => plural(n, 'wait'), time: 'waiting', use: 'waiting', unit: 'thread' },
+    terms: { ...TERMS, ...(mode === 'wall' ? { count: (n) => `${count(n)} samples and waits`, time: 'time', use: 'time' } : { count: (n) => plural(n, 'wait'), time: 'waiting', use: 'waiting' }) },
     foldedCount: (i) => (rows[i].state === RUNNING ? rows[i].ticks : rows[i].weight / period),
   });
 }
@@ -183,7 +185,7 @@ function waitingFunction(profile, node) {
   return best;
 }
 
-const has = (waits, i) => waits.state[i] === LOCK || waits.holder[i] > 0;
+const has = (waits, i) => waits.state[i] === LOCK || (waits.holder[i] > 0 && waits.state[i] > THROTTLED);
 
 export function hasLocks(profile) {
   const { waits } = profile;

@@ -126,9 +126,56 @@ static void threads_that_are_parked(void **state)
 		check_case(&cases[i]);
 }
 
+/* A thread of a runtime that waits twice, the second time in another function of these files. */
+static bool is_parked_in_runtime(bool other_engine, bool other_function, bool other_library)
+{
+	struct profile_wall wall = {.since = AT(0), .until = AT(90), .blocked = AT(90) - AT(0)};
+	struct location_id start, engine[2], function[2], library[2];
+	struct thread_id thread;
+	struct parked parked;
+	struct fixture f;
+	bool is_parked;
+
+	fixture__init(&f, 100);
+	f.process = add_process(&f, 10, "program", 0, 0);
+	thread = add_thread(&f, f.process, 10, true, "program", 0);
+	start = add_location(&f, f.program, 0x1000);
+	NAME(&f, start, {.function = "start"});
+	for (uint32_t i = 0; i < 2; i++) {
+		engine[i] = add_location(&f, f.program, 0x2000 + 0x100 * i);
+		function[i] = add_location(&f, f.jit, 0x3000 + 0x100 * i);
+		library[i] = add_location(&f, f.libc, 0x4000 + 0x100 * i);
+		NAME(&f, engine[i], {.function = i ? "call" : "call_fast"});
+		NAME(&f, function[i], {.function = i ? "serve" : "clean"});
+		NAME(&f, library[i], {.function = i ? "epoll_wait" : "poll"});
+	}
+	add_wait(&f, thread, 0, 40, STACK(&f, start, function[0], engine[0], library[0]), WALL_POLL,
+		 40, (struct thread_id){0});
+	add_wait(&f, thread, 40, 90,
+		 STACK(&f, start, function[other_function], engine[other_engine],
+		       library[other_library]),
+		 WALL_POLL, 50, (struct thread_id){0});
+	profile_builder__thread_wall(f.b, thread, &wall);
+	assert_int_equal(parked__init(&parked, finish(&f)), 0);
+	is_parked = parked.threads == 1;
+	parked__fini(&parked);
+	profile_builder__free(f.b);
+	return is_parked;
+}
+
+static void how_a_runtime_calls_is_no_place(void **state)
+{
+	(void)state;
+	assert_true(is_parked_in_runtime(false, false, false));
+	assert_true(is_parked_in_runtime(true, false, false));
+	assert_false(is_parked_in_runtime(false, true, false));
+	assert_false(is_parked_in_runtime(false, false, true));
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(threads_that_are_parked)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(threads_that_are_parked),
+					   cmocka_unit_test(how_a_runtime_calls_is_no_place)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/map.h"
 
 #define NEARLY_ALL 0.95	       /* of the blocked time of a thread */
@@ -38,23 +39,46 @@ static uint64_t place_of(const struct parked *parked, const struct profile_sampl
 	       1;
 }
 
-/* A caller has a smaller number than its callees. */
-static void find_places(struct parked *parked)
+/* Of functions of a runtime's programs: the file that calls the outermost of them. `above`: that of the caller. */
+static struct dso_id engine_of(const struct profile *p, const struct profile_stack *stack,
+			       struct dso_id above)
+{
+	const struct profile_location *caller =
+		&p->locations[p->stacks[stack->parent.v].location.v];
+
+	return !above.v && p->locations[stack->location.v].category == CATEGORY_JIT &&
+			       caller->category != CATEGORY_JIT
+		       ? caller->dso
+		       : above;
+}
+
+/*
+ * A caller has a smaller number than its callees. How a runtime calls its own functions is no part of a place either: it changes as
+ * it optimizes the code.
+ */
+static int find_places(struct parked *parked)
 {
 	const struct profile *p = parked->p;
+	_cleanup_free_ struct dso_id *engines = calloc(p->stack_count + 1, sizeof(*engines));
 
+	if (!engines)
+		return -ENOMEM;
 	for (size_t i = 1; i < p->stack_count; i++) {
+		uint32_t parent = p->stacks[i].parent.v;
 		const struct profile_location *l = &p->locations[p->stacks[i].location.v];
 		const struct profile_function *f =
 			&p->functions[p->lines[l->first_line].function.v];
-		uint64_t above = parked->of_stack[p->stacks[i].parent.v];
+		uint64_t above = parked->of_stack[parent];
 
-		parked->of_stack[i] = l->category == CATEGORY_KERNEL
-					      ? above
-					      : hash_combine(above,
-							     hash_u64((uint64_t)f->name.v << 32 |
-								      p->dsos[l->dso.v].name.v));
+		engines[i] = engine_of(p, &p->stacks[i], engines[parent]);
+		parked->of_stack[i] =
+			l->category == CATEGORY_KERNEL ||
+					(engines[parent].v && l->dso.v == engines[parent].v)
+				? above
+				: hash_combine(above, hash_u64((uint64_t)f->name.v << 32 |
+							       p->dsos[l->dso.v].name.v));
 	}
+	return 0;
 }
 
 /* The waits of a thread at one place. */
@@ -185,7 +209,7 @@ int parked__init(struct parked *parked, const struct profile *p)
 	parked->of_stack = calloc(p->stack_count + 1, sizeof(*parked->of_stack));
 	if (!parked->place || !parked->of_stack)
 		return -ENOMEM;
-	find_places(parked);
+	err = find_places(parked);
 	for (uint32_t i = 1; i < p->thread_count && !err; i++)
 		err = find_place(parked, i);
 	return err;
