@@ -162,13 +162,14 @@ def test_hostile_files():
 
 @alone
 def test_a_real_agent():
-    """Windows as an agent writes them."""
+    """Windows as an agent writes them, and the same ones in the spools of backends that do not answer."""
     need_root()
-    place = scratch("real")
+    place, spool = scratch("real"), scratch("spool")
     os.mkdir(place)
     spin = subprocess.Popen(["python3", "-c", "while True: sum(range(1000))"], env={**os.environ, "OTEL_SERVICE_NAME": "spin"})
-    agent = subprocess.Popen([SYSPROF, "agent", "--sink", f"dir:{place}", "--listen", "none", "--window", "10"],
-                             stderr=subprocess.DEVNULL)
+    sinks = [w for kind in ("pyroscope", "parca", "otlp") for w in ("--sink", f"{kind}:http://127.0.0.1:1")]
+    agent = subprocess.Popen([SYSPROF, "agent", "--sink", f"dir:{place}", *sinks, "--spool", spool, "--listen", "none",
+                              "--window", "10"], stderr=subprocess.DEVNULL)
     try:
         wait_for(lambda: len([n for n in os.listdir(place) if n.endswith(".pb.gz")]) >= 2, 60)
     finally:
@@ -176,8 +177,41 @@ def test_a_real_agent():
         spin.wait()
         agent.terminate()
         agent.wait(30)
-    found = compare("--service", "spin", "--old", "-10m", "--new", "-10m", place)
+    spans = "--old", "-10m", "--new", "-10m"
+    found = compare("--service", "spin", *spans, place)
     assert found["old"]["samples"] == found["new"]["samples"] > 0 and found["rows"] == []
+    assert_spools(spool, found, spans)
+
+
+def assert_spools(spool, wanted, spans):
+    """What waits in each spool has the CPU time of the files; of two spools one is to be named; damage is said or passed over."""
+    places = [os.path.join(spool, name) for name in sorted(os.listdir(spool))]
+    assert [os.path.basename(p).split("-")[0] for p in places] == ["otlp", "parca", "pyroscope"], places
+    for path in places:
+        found = compare("--service", "spin", *spans, path)
+        assert found["view"] == "second" and found["rows"] == [], found["sentence"]
+        for key in "samples", "cpu_ns", "duration_ns":
+            assert abs(found["old"][key] - wanted["old"][key]) < 0.1 * wanted["old"][key], (path, key, found["old"], wanted["old"])
+        names = {t["function"] for t in found["tests"]}
+        assert {t["function"] for t in wanted["tests"] if t["old_samples"] > 100} <= names, (path, names)
+    several = sysprof("diff", "--service", "spin", *spans, spool)
+    assert several.status == 1 and "the spools of several sinks" in several.err, several
+    missing = sysprof("diff", "--service", "nothing", *spans, places[2])
+    assert missing.status == 1 and "no sample of the service nothing" in missing.err, missing
+    files = sorted(os.path.join(places[2], name) for name in os.listdir(places[2]) if name.endswith(".win"))
+    with open(files[0], "r+b") as file:  # a body: its hash shows it
+        file.seek(-1, os.SEEK_END)
+        last = file.read(1)[0]
+        file.seek(-1, os.SEEK_END)
+        file.write(bytes([last ^ 1]))
+    damaged = sysprof("diff", "--service", "spin", *spans, places[2])
+    assert damaged.status == 1 and "is damaged" in damaged.err, damaged
+    with open(files[0], "r+b") as file:  # torn, as after a power cut: it is no window
+        file.truncate(40)
+    compare("--service", "spin", *spans, places[2])
+    os.chown(files[0], 12345, -1)
+    foreign = sysprof("diff", "--service", "spin", *spans, places[2])
+    assert foreign.status == 1 and "another user" in foreign.err, foreign
 
 
 if __name__ == "__main__":

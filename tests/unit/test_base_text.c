@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "base/json_writer.h"
 #include "base/parse.h"
 #include "base/time_span.h"
@@ -565,9 +566,40 @@ static void parse_spans(void **state)
 	assert_int_equal(parse_time_span("-1h", hour / 2, &span), -EINVAL);
 }
 
+/* What the writer writes comes back, of any size; anything else is refused. */
+static void base64_both_ways(void **state)
+{
+	static const char *const bad[] = {
+		"A", "AAA", "AAAAA", "A===", "====", "AA=A", "AA-A", "A A="};
+	uint8_t data[100], *bytes;
+	size_t count;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 151 + 7);
+	for (size_t size = 0; size <= sizeof(data); size++) {
+		char *text = NULL;
+		size_t length = 0;
+		FILE *out = open_memstream(&text, &length), *base64 = base64_writer(out);
+
+		assert_int_equal(fwrite(data, 1, size, base64), size);
+		fclose(base64);
+		fclose(out);
+		assert_int_equal(base64_decode(text, length, &bytes, &count), 0);
+		assert_int_equal(count, size);
+		assert_memory_equal(bytes, data, size);
+		free(bytes);
+		free(text);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		if (base64_decode(bad[i], strlen(bad[i]), &bytes, &count) != -EBADMSG)
+			fail_msg("'%s' is taken", bad[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(base64_both_ways),
 		cmocka_unit_test(utf8_sequences),
 		cmocka_unit_test(utf8_sanitizes),
 		cmocka_unit_test(json_strings),

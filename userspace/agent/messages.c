@@ -80,6 +80,33 @@ int push_message__add_series(struct bytes *request, const struct push_series *se
 	return add_message(request, PUSH_SERIES, &message.base);
 }
 
+static bool is_of_service(const Pyroscope__RawProfileSeries *series, const char *service)
+{
+	for (size_t i = 0; i < series->n_labels; i++)
+		if (!strcmp(series->labels[i]->name, "service_name"))
+			return !strcmp(series->labels[i]->value, service);
+	return false;
+}
+
+int push_message__read(const void *request, size_t size, const char *service,
+		       int (*take)(void *context, const void *pprof, size_t size), void *context)
+{
+	Pyroscope__PushRequest *message = pyroscope__push_request__unpack(NULL, size, request);
+	int err = message ? 0 : -EBADMSG;
+
+	for (size_t i = 0; !err && i < message->n_series; i++) {
+		const Pyroscope__RawProfileSeries *series = message->series[i];
+
+		for (size_t j = 0; j < series->n_samples && !err; j++)
+			if (is_of_service(series, service))
+				err = take(context, series->samples[j]->raw_profile.data,
+					   series->samples[j]->raw_profile.len);
+	}
+	if (message)
+		pyroscope__push_request__free_unpacked(message, NULL);
+	return err;
+}
+
 /* ---- OTLP: the dictionary -------------------------------------------------------------------- */
 
 int otlp_dictionary__add_zeros(struct bytes *dictionary)
@@ -249,4 +276,163 @@ int otlp_request__add_profile(struct bytes *request, const struct otlp_profile *
 int otlp_request__add_dictionary(struct bytes *request, const struct bytes *dictionary)
 {
 	return add_field(request, OTLP_DICTIONARY, dictionary->data, dictionary->count);
+}
+
+/* ---- OTLP, as pprof -------------------------------------------------------------------------- */
+
+static int put_number(struct bytes *out, unsigned int field, uint64_t value)
+{
+	uint8_t text[20];
+	size_t size = wire_put_varint(text, (uint64_t)field << 3 | WIRE_VARINT);
+
+	size += wire_put_varint(text + size, value);
+	return bytes__add(out, text, size);
+}
+
+/* A message of numbers: `values[i]` is field i + 1. */
+static int put_numbers(struct bytes *out, unsigned int field, const uint64_t *values, size_t count)
+{
+	_cleanup_bytes_ struct bytes message = {};
+	int err = 0;
+
+	for (size_t i = 0; i < count && !err; i++)
+		err = put_number(&message, (unsigned int)i + 1, values[i]);
+	return err ? err : add_field(out, field, message.data, message.count);
+}
+
+static int put_location(struct bytes *out, uint64_t id, const Otlp__Location *l)
+{
+	_cleanup_bytes_ struct bytes message = {};
+	const uint64_t facts[] = {id, (uint64_t)l->mapping_index, l->address};
+	int err = 0;
+
+	for (size_t i = 0; i < 3 && !err; i++)
+		err = put_number(&message, (unsigned int)i + 1, facts[i]);
+	for (size_t i = 0; i < l->n_lines && !err; i++) {
+		const uint64_t line[] = {(uint64_t)l->lines[i]->function_index,
+					 (uint64_t)l->lines[i]->line};
+
+		err = put_numbers(&message, 4, line, 2);
+	}
+	return err ? err : add_field(out, PPROF_LOCATION, message.data, message.count);
+}
+
+/* Tables have their numbers as ids: element 0 is none in both formats. */
+static int put_dictionary(struct bytes *out, const Otlp__ProfilesDictionary *d)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < d->n_string_table && !err; i++)
+		err = add_field(out, PPROF_STRING_TABLE, d->string_table[i],
+				strlen(d->string_table[i]));
+	for (size_t i = 1; i < d->n_mapping_table && !err; i++) {
+		const Otlp__Mapping *m = d->mapping_table[i];
+		const uint64_t facts[] = {i, m->memory_start, m->memory_limit, m->file_offset,
+					  (uint64_t)m->filename_strindex};
+
+		err = put_numbers(out, PPROF_MAPPING, facts, 5);
+	}
+	for (size_t i = 1; i < d->n_function_table && !err; i++) {
+		const Otlp__Function *f = d->function_table[i];
+		const uint64_t facts[] = {i, (uint64_t)f->name_strindex,
+					  (uint64_t)f->system_name_strindex,
+					  (uint64_t)f->filename_strindex, (uint64_t)f->start_line};
+
+		err = put_numbers(out, PPROF_FUNCTION, facts, 5);
+	}
+	for (size_t i = 1; i < d->n_location_table && !err; i++)
+		err = put_location(out, i, d->location_table[i]);
+	return err;
+}
+
+static int put_sample(struct bytes *out, const Otlp__Sample *s, const Otlp__ProfilesDictionary *d,
+		      int64_t period)
+{
+	_cleanup_bytes_ struct bytes message = {};
+	const Otlp__Stack *stack;
+	int err = 0;
+
+	if (s->stack_index < 0 || (size_t)s->stack_index >= d->n_stack_table || !s->n_values)
+		return -EBADMSG;
+	stack = d->stack_table[s->stack_index];
+	for (size_t i = 0; i < stack->n_location_indices && !err; i++)
+		err = put_number(&message, 1, (uint64_t)stack->location_indices[i]);
+	if (!err)
+		err = put_number(&message, 2, (uint64_t)s->values[0]);
+	if (!err)
+		err = put_number(&message, 2, (uint64_t)s->values[0] * (uint64_t)period);
+	return err ? err : add_field(out, PPROF_SAMPLE, message.data, message.count);
+}
+
+/* Types of values: their count, and CPU time by it. Both are among the strings of the dictionary, as the profile has them. */
+static int put_profile(struct bytes *out, const Otlp__Profile *p, const Otlp__ProfilesDictionary *d)
+{
+	uint64_t types[2][2];
+	int err;
+
+	if (!p->sample_type || !p->period_type)
+		return -EBADMSG;
+	types[0][0] = (uint64_t)p->sample_type->type_strindex;
+	types[0][1] = (uint64_t)p->sample_type->unit_strindex;
+	types[1][0] = (uint64_t)p->period_type->type_strindex;
+	types[1][1] = (uint64_t)p->period_type->unit_strindex;
+	err = put_dictionary(out, d);
+	for (size_t i = 0; i < 2 && !err; i++)
+		err = put_numbers(out, PPROF_SAMPLE_TYPE, types[i], 2);
+	for (size_t i = 0; i < p->n_samples && !err; i++)
+		err = put_sample(out, p->samples[i], d, p->period);
+	if (!err)
+		err = put_number(out, PPROF_TIME_NANOS, p->time_unix_nano);
+	if (!err)
+		err = put_number(out, PPROF_DURATION_NANOS, p->duration_nano);
+	return err;
+}
+
+static bool is_resource_of(const Otlp__ResourceProfiles *r, const char *service)
+{
+	for (size_t i = 0; r->resource && i < r->resource->n_attributes; i++) {
+		const Otlp__KeyValue *pair = r->resource->attributes[i];
+
+		if (!strcmp(pair->key, "service.name") && pair->value)
+			return !strcmp(pair->value->string_value, service);
+	}
+	return false;
+}
+
+static int read_resource(const Otlp__ResourceProfiles *r, const Otlp__ProfilesDictionary *d,
+			 int (*take)(void *context, const void *pprof, size_t size), void *context)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < r->n_scope_profiles && !err; i++)
+		for (size_t j = 0; j < r->scope_profiles[i]->n_profiles && !err; j++) {
+			_cleanup_bytes_ struct bytes pprof = {};
+
+			err = put_profile(&pprof, r->scope_profiles[i]->profiles[j], d);
+			if (!err)
+				err = take(context, pprof.data, pprof.count);
+		}
+	return err;
+}
+
+int otlp_request__read(const void *request, size_t size, const char *service,
+		       int (*take)(void *context, const void *pprof, size_t size), void *context)
+{
+	Otlp__ExportRequest *message = otlp__export_request__unpack(NULL, size, request);
+	Otlp__ProfilesDictionary *d = NULL;
+	int err = 0;
+
+	if (message)
+		d = otlp__profiles_dictionary__unpack(NULL, message->dictionary.len,
+						      message->dictionary.data);
+	if (!d)
+		err = -EBADMSG;
+	for (size_t i = 0; !err && i < message->n_resource_profiles; i++)
+		if (is_resource_of(message->resource_profiles[i], service))
+			err = read_resource(message->resource_profiles[i], d, take, context);
+	if (d)
+		otlp__profiles_dictionary__free_unpacked(d, NULL);
+	if (message)
+		otlp__export_request__free_unpacked(message, NULL);
+	return err;
 }

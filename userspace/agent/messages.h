@@ -22,6 +22,13 @@ struct push_series {
 /* Appends a series to a PushRequest, which is nothing but series. 0, -ENOMEM. */
 int push_message__add_series(struct bytes *request, const struct push_series *series);
 
+/*
+ * The pprof of each series of a PushRequest whose label service_name is `service`. 0; -EBADMSG; what `take` returns, which ends
+ * it unless it is 0.
+ */
+int push_message__read(const void *request, size_t size, const char *service,
+		       int (*take)(void *context, const void *pprof, size_t size), void *context);
+
 /* ---- OTLP ------------------------------------------------------------------------------------ */
 
 /* The oldest release whose numbers of fields these are. Nothing on the wire has it. */
@@ -59,5 +66,9 @@ struct otlp_profile {
 int otlp_request__add_profile(struct bytes *request, const struct otlp_profile *profile);
 /* Appends the dictionary, which is complete, to a request. 0, -ENOMEM. */
 int otlp_request__add_dictionary(struct bytes *request, const struct bytes *dictionary);
+
+/* As push_message__read(): each profile of the resource whose service.name is `service`, with the dictionary, as pprof. */
+int otlp_request__read(const void *request, size_t size, const char *service,
+		       int (*take)(void *context, const void *pprof, size_t size), void *context);
 
 #endif

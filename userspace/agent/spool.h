@@ -47,6 +47,7 @@ int spool_file__open(int directory, const char *name, struct spool_file **file);
 void spool_file__free(struct spool_file *f);
 
 uint64_t spool_file__start(const struct spool_file *f); /* ns since the epoch, of the window */
+uint64_t spool_file__end(const struct spool_file *f);
 uint64_t spool_file__bytes(const struct spool_file *f);
 size_t spool_file__count(const struct spool_file *f);
 uint8_t spool_file__state(const struct spool_file *f, size_t i);

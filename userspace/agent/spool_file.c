@@ -286,6 +286,11 @@ uint64_t spool_file__start(const struct spool_file *f)
 	return f->head.start;
 }
 
+uint64_t spool_file__end(const struct spool_file *f)
+{
+	return f->head.end;
+}
+
 uint64_t spool_file__bytes(const struct spool_file *f)
 {
 	return f->head.file_size;

@@ -95,3 +95,43 @@ FILE *base64_writer(FILE *out)
 	setvbuf(stream, NULL, _IOFBF, STREAM_SIZE);
 	return stream;
 }
+
+static int digit_of(char c)
+{
+	return c >= 'A' && c <= 'Z'   ? c - 'A'
+	       : c >= 'a' && c <= 'z' ? c - 'a' + 26
+	       : c >= '0' && c <= '9' ? c - '0' + 52
+	       : c == '+'	      ? 62
+	       : c == '/'	      ? 63
+				      : -1;
+}
+
+int base64_decode(const char *text, size_t size, uint8_t **bytes, size_t *count)
+{
+	_cleanup_free_ uint8_t *out = malloc(size / 4 * 3 + 1);
+	size_t used = 0, padding = 0;
+
+	if (!out)
+		return -ENOMEM;
+	while (padding < 2 && padding < size && text[size - 1 - padding] == '=')
+		padding++;
+	if (size % 4)
+		return -EBADMSG;
+	for (size_t i = 0; i < size; i += 4) {
+		size_t wanted = i + 4 == size ? 4 - padding : 4;
+		uint32_t group = 0;
+
+		for (size_t j = 0; j < 4; j++) {
+			int digit = j < wanted ? digit_of(text[i + j]) : 0;
+
+			if (digit < 0)
+				return -EBADMSG;
+			group = group << 6 | (uint32_t)digit;
+		}
+		for (size_t j = 0; j + 1 < wanted; j++)
+			out[used++] = (uint8_t)(group >> (16 - 8 * j));
+	}
+	*bytes = steal_ptr(out);
+	*count = used;
+	return 0;
+}

@@ -116,7 +116,7 @@ const struct command cmd_diff = {
 		"  -o, --output FILE    write to a file: .json is JSON, .md is Markdown; or both sides as one profile, and print\n"
 		"                       as well: .html is a page, .pb.gz pprof (as of -diff_base), .json.gz Firefox\n"
 		"\n"
-		"Of a service, out of the directory DIR of an agent with the sink dir:DIR:\n"
+		"Of a service, out of the directory DIR of an agent with the sink dir:DIR, or of what waits in its spool:\n"
 		"      --service NAME   its name, as in the label service_name\n"
 		"      --old SPAN       a span of time: '1 day ago+1h', '-1h', '2026-11-26 10:00+30m' (local time, with Z\n"
 		"                       UTC); several are several files\n"

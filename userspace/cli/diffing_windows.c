@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Spans of time of a service, out of the files that an agent writes into a directory (--sink dir:). A file is a window,
- * named by its beginning; a span is what a file is to other comparisons, and its windows are blocks of its time.
+ * Spans of time of a service, out of the files that an agent writes into a directory (--sink dir:), or of the windows that
+ * wait in its spool. A file is a window; a span is what a file is to other comparisons, and its windows are blocks of its
+ * time.
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "agent/spool.h"
+#include "agent/spool_profiles.h"
 #include "base/cleanup.h"
+#include "base/suffix.h"
 #include "base/vec.h"
 #include "cli/diffing.h"
 #include "cli/inputs.h"
@@ -23,6 +29,7 @@
 struct found_window {
 	uint64_t start; /* ns since the epoch */
 	char *path;
+	bool is_waiting; /* in a spool */
 };
 struct found_windows {
 	struct found_window *data;
@@ -62,10 +69,48 @@ static int compare_windows(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
+/* That is sent, or is no window, in the meantime: it is passed over. */
+static int open_waiting(const char *path, struct spool_file **file)
+{
+	int err = spool_file__open(AT_FDCWD, path, file);
+
+	return err == -ENOENT || err == -EBADMSG ? 0 : err;
+}
+
+/* "00000000000000000017-00000001795754044123.win" */
+static bool is_waiting_name(const char *name)
+{
+	return strlen(name) == 45 && has_suffix(name, ".win") &&
+	       strspn(name, "0123456789-") == strlen(name) - 4;
+}
+
+static int add_waiting(struct found_windows *windows, const char *directory, const char *name)
+{
+	struct found_window window = {.is_waiting = true};
+	struct spool_file *file = NULL;
+	int err;
+
+	if (windows->count == WINDOWS_MAX)
+		return -E2BIG;
+	if (asprintf(&window.path, "%s/%s", directory, name) < 0)
+		return -ENOMEM;
+	err = open_waiting(window.path, &file);
+	if (file)
+		window.start = spool_file__start(file);
+	if (!err && file)
+		err = vec_push(windows, window);
+	if (err || !file)
+		free(window.path);
+	spool_file__free(file);
+	return err;
+}
+
 static int add_name(struct found_windows *windows, const char *directory, const char *name)
 {
-	struct found_window window;
+	struct found_window window = {};
 
+	if (is_waiting_name(name))
+		return add_waiting(windows, directory, name);
 	if (!parse_name(name, &window.start))
 		return 0;
 	if (windows->count == WINDOWS_MAX)
@@ -78,8 +123,8 @@ static int add_name(struct found_windows *windows, const char *directory, const 
 	return -ENOMEM;
 }
 
-static int list_windows(const char *directory, struct found_windows *windows,
-			struct failure *failure)
+static int list_directory(const char *directory, struct found_windows *windows,
+			  struct failure *failure)
 {
 	DIR *dir = opendir(directory);
 	const struct dirent *entry;
@@ -91,16 +136,72 @@ static int list_windows(const char *directory, struct found_windows *windows,
 	while (!err && (entry = readdir(dir)))
 		err = add_name(windows, directory, entry->d_name);
 	closedir(dir);
+	if (err == -EPERM)
+		return fail(
+			failure, err,
+			"cannot read the spool %s: it belongs to another user, or others may write to it",
+			directory);
 	if (err)
 		return fail(failure, err, "cannot read the windows in %s: %s", directory,
 			    err == -E2BIG ? "too many files" : strerror(-err));
+	return 0;
+}
+
+/* Below the directory of --spool each sink has one of its own, "pyroscope-0123456789abcdef". */
+static bool is_spool_name(const char *name)
+{
+	const char *dash = strchr(name, '-');
+
+	return dash && strlen(dash) == 17 && strspn(dash + 1, "0123456789abcdef") == 16;
+}
+
+/* All of them have the same windows, so only one may have any. */
+static int list_spools(const char *directory, struct found_windows *windows,
+		       struct failure *failure)
+{
+	DIR *dir = opendir(directory);
+	const struct dirent *entry;
+	size_t used = 0;
+	int err = 0;
+
+	while (dir && !err && (entry = readdir(dir))) {
+		_cleanup_free_ char *path = NULL;
+		size_t before = windows->count;
+
+		if (!is_spool_name(entry->d_name))
+			continue;
+		err = asprintf(&path, "%s/%s", directory, entry->d_name) < 0
+			      ? -ENOMEM
+			      : list_directory(path, windows, failure);
+		used += windows->count > before;
+		if (!err && used > 1)
+			err = fail(failure, -EINVAL,
+				   "%s has the spools of several sinks: name one, as in %s",
+				   directory, path);
+	}
+	if (dir)
+		closedir(dir);
+	return err;
+}
+
+static int list_windows(const char *directory, struct found_windows *windows,
+			struct failure *failure)
+{
+	int err = list_directory(directory, windows, failure);
+
+	if (!err && !windows->count)
+		err = list_spools(directory, windows, failure);
+	if (err)
+		return err;
 	if (windows->count) {
 		qsort(windows->data, windows->count, sizeof(*windows->data), compare_windows);
 		return 0;
 	}
 	fail(failure, -ENOENT, "%s has no windows of an agent", directory);
-	return fail_remedy(failure, -ENOENT, "they are written by: sysprof agent --sink dir:%s",
-			   directory);
+	return fail_remedy(
+		failure, -ENOENT,
+		"they are written by: sysprof agent --sink dir:%s; of a spool, what has been sent is gone",
+		directory);
 }
 
 static void time_text(uint64_t ns, char text[TEXT_SIZE])
@@ -141,6 +242,75 @@ static int add_window(struct comparison *c, enum compare_side side, const char *
 	return err;
 }
 
+/* ---- of a spool ------------------------------------------------------------------------------ */
+
+/* A window whose profiles are taken. */
+struct taking {
+	struct comparison *c;
+	enum compare_side side;
+	const char *name, *path;
+	struct merged_window where;
+	struct failure *failure;
+	bool is_empty; /* so far */
+};
+
+static int take_profile(void *context, const void *pprof, size_t size)
+{
+	struct taking *t = context;
+	struct input input = {};
+	int err = input__read(t->path, pprof, size, &input);
+
+	if (err)
+		return fail(t->failure, err, "cannot compare without %s", t->path);
+	err = comparison__add_window(t->c, t->side, t->name, input.profile, &t->where, t->failure);
+	t->where.is_first = t->is_empty = false;
+	t->where.is_more = true;
+	input__close(&input);
+	return err;
+}
+
+static int take_requests(struct taking *t, const struct spool_file *file, const char *service)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < spool_file__count(file) && !err; i++) {
+		struct sink_request request = {};
+
+		err = spool_file__read(file, i, &request);
+		if (!err)
+			err = sink_request__profiles(&request, service, take_profile, t);
+		sink_request__fini(&request);
+		if (err == -EPROTONOSUPPORT)
+			return fail(t->failure, err,
+				    "cannot read %s: requests of that kind are not read", t->path);
+		if (err && !t->failure->what[0])
+			return fail(t->failure, err, "cannot read %s: it is damaged", t->path);
+	}
+	return err;
+}
+
+/* *where: of a new file or not. The service may be in none of its requests: then it did not run in that time. */
+static int add_waiting_window(struct taking *t, const char *service)
+{
+	struct spool_file *file = NULL;
+	int err = open_waiting(t->path, &file);
+
+	if (err)
+		return fail(t->failure, err, "cannot read %s: %s", t->path, strerror(-err));
+	if (!file)
+		return 0;
+	t->where.process = NULL;
+	t->where.length = spool_file__end(file) - spool_file__start(file);
+	err = take_requests(t, file, service);
+	if (!err && t->is_empty)
+		err = comparison__add_window(t->c, t->side, t->name, NULL, &t->where, t->failure);
+	t->where.is_first = false;
+	spool_file__free(file);
+	return err;
+}
+
+/* ---- spans ----------------------------------------------------------------------------------- */
+
 static int check_span(const struct comparison *c, const struct found_windows *all,
 		      const char *service, const char *name, bool has_windows,
 		      struct failure *failure)
@@ -174,6 +344,14 @@ static int add_span(struct comparison *c, enum compare_side side, const struct f
 		if (all->data[i].start < span->from || all->data[i].start >= span->until)
 			continue;
 		where.offset = all->data[i].start - span->from;
+		if (all->data[i].is_waiting) {
+			struct taking t = {
+				c, side, name, all->data[i].path, where, failure, .is_empty = true};
+
+			err = add_waiting_window(&t, service);
+			where.is_first = t.where.is_first;
+			continue;
+		}
 		err = add_window(c, side, name, &all->data[i], &where, failure);
 		where.is_first = false;
 	}

@@ -139,6 +139,20 @@ static int replay_file(const char *path, const struct replay_options *options, s
 	return err;
 }
 
+int input__read(const char *name, const void *bytes, size_t size, struct input *input)
+{
+	const struct bytes read = {.data = (void *)bytes, .size = size};
+	struct failure failure = {};
+	struct input opened = {};
+	int err = import_bytes(name, &read, &opened, &failure);
+
+	if (err)
+		print_failure(&failure);
+	else
+		*input = opened;
+	return err;
+}
+
 int input__open(const char *path, const struct replay_options *options, struct input *input)
 {
 	struct failure failure = {};

@@ -24,6 +24,8 @@ struct input {
  * on failure there is nothing to close.
  */
 int input__open(const char *path, const struct replay_options *options, struct input *input);
+/* The bytes of a file in any format of import/; `name` is for messages. */
+int input__read(const char *name, const void *bytes, size_t size, struct input *input);
 void input__close(struct input *input); /* an all-zero one is fine */
 
 /* Notes for the user about a recording that was read: damage, a missing end, missing names. */

@@ -176,7 +176,7 @@ int comparison__add(struct comparison *c, enum compare_side side, const char *pa
 		    const struct profile *p, const struct compare_range *range,
 		    struct failure *failure);
 /*
- * A window of an agent, a part of a file that has several of them: samples of `process` alone. `offset`, `span`: ns since the
+ * A window of an agent, a part of a file that has several of them: samples of `process` alone, none if `p` is NULL. `offset`, `span`: ns since the
  * file's start, and how long all of it is. Windows of a file come in time order; `is_first` begins a file, whose samples are
  * counted by comparison__file().
  */

@@ -332,7 +332,8 @@ static int add_window(struct adding *a, const struct merged_window *window)
 		const struct profile_thread *thread = &p->threads[i];
 		const struct profile_samples *samples = &thread->samples[SAMPLE_CPU];
 
-		if (strcmp(profile__string(p, p->processes[thread->process.v].name),
+		if (window->process &&
+		    strcmp(profile__string(p, p->processes[thread->process.v].name),
 			   window->process) != 0)
 			continue;
 		facts->cpu_ns += thread->cpu_tail;
@@ -342,7 +343,9 @@ static int add_window(struct adding *a, const struct merged_window *window)
 		}
 	}
 	facts->due = facts->samples;
-	facts->duration_ns += a->range.until - a->range.from;
+	if (!window->is_more)
+		facts->duration_ns += window->length ? window->length
+						     : a->range.until - a->range.from;
 	if (!err)
 		err = end_block(a, window->offset >> a->file->block_shift);
 	for (uint32_t i = 1; i < p->stack_count && !err; i++)
@@ -412,5 +415,16 @@ int merged__add(struct merged *m, enum compare_side side, const char *path, cons
 int merged__add_window(struct merged *m, enum compare_side side, const char *path,
 		       const struct profile *p, const struct merged_window *window)
 {
+	struct merged_file *file;
+
+	if (!p) {
+		if (window->is_first && vec_push(&m->files, (struct merged_file){}))
+			return -ENOMEM;
+		file = &m->files.data[m->files.count - 1];
+		if (window->is_first && begin_windows(file, side, path, window))
+			return -ENOMEM;
+		file->facts.duration_ns += window->length;
+		return 0;
+	}
 	return add_profile(m, side, path, p, NULL, window);
 }

@@ -75,10 +75,13 @@ int merged__add(struct merged *m, enum compare_side side, const char *path, cons
 
 /* A profile without times that is a part of a file: a window of an agent. Windows of a file come in time order. */
 struct merged_window {
-	const char *process;   /* whose samples count */
+	const char *process;   /* whose samples count; NULL: all do */
 	uint64_t offset, span; /* ns: the window since the file's start; of all of the file */
+	uint64_t length;       /* ns; 0: that of the profile */
 	bool is_first;	       /* of a new file */
+	bool is_more;	       /* of the time of the window before */
 };
+/* `p` NULL: nothing ran in the window. */
 int merged__add_window(struct merged *m, enum compare_side side, const char *path,
 		       const struct profile *p, const struct merged_window *window);
 
