@@ -66,6 +66,16 @@ static int make_large_file(size_t cut)
 	return make_file(bytes, cut ? cut : size);
 }
 
+/* Its symbol table is .dynsym. */
+static void dynamic_symbols(int fd)
+{
+	struct image im;
+	const uint32_t type = SHT_DYNSYM;
+
+	forge(&im, true, false);
+	assert_int_equal(pwrite(fd, &type, sizeof(type), (off_t)SECTION(&im, 3, sh_type)), 4);
+}
+
 struct walk {
 	unsigned int step, reported, wanted; /* one of so many is wanted */
 };
@@ -171,6 +181,28 @@ static void all_without_a_choice(void **state)
 	close(fd);
 }
 
+/* Given back, they are read again. */
+static void dynamic_names_are_given_back(void **state)
+{
+	struct walk w = {.step = 1};
+	int fd = make_large_file(0);
+	struct elf_file *file;
+
+	(void)state;
+	dynamic_symbols(fd);
+	assert_int_equal(elf_file__open(fd, &file), 0);
+	for (unsigned int again = 1; again <= 2; again++) {
+		assert_int_equal(elf_file__each_symbol(file, check_name, &w), -EBADMSG);
+		assert_int_equal(w.reported, again * (SYMBOLS - 1));
+		assert_true(elf_file__has_dynamic_name(file, file->dynamic_names.data + 1));
+		assert_false(elf_file__has_dynamic_name(file, "f1"));
+		elf_file__forget_dynamic_names(file);
+		assert_null(file->dynamic_names.data);
+	}
+	elf_file__free(file);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -178,6 +210,7 @@ int main(void)
 		cmocka_unit_test(special_names_alone),
 		cmocka_unit_test(a_table_that_is_cut),
 		cmocka_unit_test(all_without_a_choice),
+		cmocka_unit_test(dynamic_names_are_given_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

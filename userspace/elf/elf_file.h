@@ -125,6 +125,12 @@ typedef bool (*elf_symbol_wanted_fn)(void *context, const struct elf_symbol *sym
 int elf_file__each_wanted_symbol(struct elf_file *file, elf_symbol_wanted_fn wanted,
 				 elf_symbol_fn visit, void *context);
 /*
+ * Names of .dynsym are mostly names of .symtab as well, and as large. Does a reported name lie among them? Once none is
+ * used any more they can be given back, and are read again when they are needed.
+ */
+bool elf_file__has_dynamic_name(const struct elf_file *file, const char *name);
+void elf_file__forget_dynamic_names(struct elf_file *file);
+/*
  * The same for data (STT_OBJECT). `exported`: from .dynsym, if there is one; -EFBIG: it has more symbols (65,536) or
  * longer names (1 MB in all) than files that have such objects, because the file's owner must not decide how long
  * this takes.

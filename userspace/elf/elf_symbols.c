@@ -499,6 +499,19 @@ int elf_file__each_wanted_symbol(struct elf_file *file, elf_symbol_wanted_fn wan
 	return report_all(file, false, false, visit, wanted, context);
 }
 
+bool elf_file__has_dynamic_name(const struct elf_file *file, const char *name)
+{
+	const struct elf_strings *s = &file->dynamic_names;
+
+	return s->data && name >= s->data && name < s->data + s->size;
+}
+
+void elf_file__forget_dynamic_names(struct elf_file *file)
+{
+	free(file->dynamic_names.data);
+	file->dynamic_names.data = NULL;
+}
+
 int elf_file__each_object(struct elf_file *file, bool exported, elf_symbol_fn visit, void *context)
 {
 	return report_all(file, true, exported, visit, NULL, context);

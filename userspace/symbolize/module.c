@@ -118,13 +118,20 @@ static int open_debug_symbols(struct module *m)
 	return elf_file__open(m->minidebug_fd, &m->debug);
 }
 
+int module_renew_names(struct module *m)
+{
+	memo__free(m->names);
+	memo__free(m->functions);
+	m->names = memo__new();
+	m->functions = memo__new();
+	return m->names && m->functions ? 0 : -ENOMEM;
+}
+
 static int open_files(struct module *m)
 {
 	int debug_error;
 
-	m->names = memo__new();
-	m->functions = memo__new();
-	if (!m->names || !m->functions)
+	if (module_renew_names(m))
 		return -ENOMEM;
 	m->elf_error = open_elf(m->files.elf_fd, m->files.elf_base, &m->elf);
 	debug_error = open_debug_symbols(m);

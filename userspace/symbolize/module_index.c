@@ -191,6 +191,16 @@ static int add_symbol_edge(void *context, uint64_t address)
 	return area_of(x, address)->wanted ? add_edge(x, address) : 0;
 }
 
+/* Those of .dynsym, if the symbol table has them as well. Of names by their places none is used any more. */
+static int forget_names(struct module *m, struct elf_file *file)
+{
+	for (size_t i = 0; i < m->covered; i++)
+		if (m->matches[i].name && elf_file__has_dynamic_name(file, m->matches[i].name))
+			return 0;
+	elf_file__forget_dynamic_names(file);
+	return module_renew_names(m);
+}
+
 /* The symbols at all edges; between two of them there is one symbol. */
 static int match_edges(struct indexing *x)
 {
@@ -209,7 +219,10 @@ static int match_edges(struct indexing *x)
 	x->edges.data = NULL;
 	x->edges.count = x->edges.capacity = 0;
 	m->matches = calloc(m->covered, sizeof(*m->matches));
-	return m->matches ? module_match_symbols(m) : -ENOMEM;
+	err = m->matches ? module_match_symbols(m) : -ENOMEM;
+	if (!err && m->debug)
+		err = forget_names(m, m->debug);
+	return err || !m->elf ? err : forget_names(m, m->elf);
 }
 
 /* Addresses ascend from call to call. */

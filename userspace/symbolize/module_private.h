@@ -123,6 +123,8 @@ struct module {
 #define NOT_COVERED SIZE_MAX
 
 void module_forget_addresses(struct module *m);
+/* Forgets what was made of names. 0, -ENOMEM. */
+int module_renew_names(struct module *m);
 /* If that was not done yet. */
 void module_open_dwarf(struct module *m);
 /* The symbol of each of m->addresses, into m->matches. 0, -ENOMEM. */
