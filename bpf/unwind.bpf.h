@@ -729,11 +729,8 @@ __attribute__((noinline)) int unwind_steps(void)
 	return end;
 }
 
-/*
- * Walk the user stack from these registers, if there are any; returns enum stack_end. kernel_frames is set, user_frames
- * is 0.
- */
-static __always_inline int walk_user(struct scratch *s, int end)
+/* The innermost frame, if there is one. user_frames is 0. UNWIND_STEP_ON or an end. */
+static __always_inline int push_innermost(struct scratch *s, int end)
 {
 	if (end == STACK_END_COMPAT)
 		push_frame(s, FRAME_IP, s->unwind.ip);
@@ -748,6 +745,15 @@ static __always_inline int walk_user(struct scratch *s, int end)
 	if (!user_stacks)
 		return STACK_END_DISABLED;
 	find_process(s);
+	return UNWIND_STEP_ON;
+}
+
+/* Walk the user stack from these registers, if there are any; returns enum stack_end. kernel_frames is set. */
+static __always_inline int walk_user(struct scratch *s, int end)
+{
+	end = push_innermost(s, end);
+	if (end != UNWIND_STEP_ON)
+		return end;
 	for (__u32 i = 0; i < SAMPLE_USER_DEPTH_MAX / FRAMES_A_CHECK; i++) {
 		end = unwind_steps();
 		if (end != UNWIND_STEP_ON)

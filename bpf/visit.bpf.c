@@ -41,6 +41,7 @@ extern void bpf_iter_task_destroy(struct bpf_iter_task *it) __ksym __weak;
 #define STATE_THROTTLED	       0x80000000u /* of seen_thread.state: no state of the kernel's */
 #define FIRST_FAIR_PRIO	       100
 #define GROUP_DEPTH	       64 /* levels of control groups */
+#define WALK_TURNS	       (COPIED_PAGES + SAMPLE_USER_DEPTH_MAX / FRAMES_A_CHECK)
 
 #define NR_FUTEX	       202
 #define FUTEX_WAIT	       0
@@ -721,36 +722,48 @@ static __always_inline void take_python(struct scratch *s)
 	s->next_anchor = next_anchor(n);
 }
 
-/* All that leads to the innermost frame. A global function: the verifier follows it once, and each turn of a loop anew. */
+/* Up to the innermost frame. UNWIND_STEP_ON or an end. A global function, which the verifier follows once. */
 __attribute__((noinline)) int begin_walk(void)
 {
 	struct scratch *s = scratch();
+	int begun = visited.begun;
 
-	if (!s || (visited.begun != UNWIND_STEP_ON && visited.begun != STACK_END_COMPAT))
-		return 0;
+	if (!s)
+		return STACK_END_NO_FRAME;
+	if (begun != UNWIND_STEP_ON && begun != STACK_END_COMPAT)
+		return begun;
 	s->sample.user_frames = 0;
 	s->sample.header.time = bpf_ktime_get_ns();
 	begin_at_entry(s);
-	if (visited.begun == STACK_END_COMPAT)
-		return 0;
-	if (visited.has_our_numbers && !(s->visit.found & VISIT_LOCK))
-		s->visit.holder = mutex_holder(&s->regs);
-	if (s->runtimes)
-		s->runtimes = runtimes_of(s);
-	if (s->runtimes & RUNTIME_PYTHON)
-		take_python(s);
-	return 0;
+	if (begun == UNWIND_STEP_ON) {
+		if (visited.has_our_numbers && !(s->visit.found & VISIT_LOCK))
+			s->visit.holder = mutex_holder(&s->regs);
+		if (s->runtimes)
+			s->runtimes = runtimes_of(s);
+		if (s->runtimes & RUNTIME_PYTHON)
+			take_python(s);
+	}
+	return push_innermost(s, begun);
 }
 
-/* If pages are copied: again from the start, as long as one is missing. */
+/* If pages are copied: from the start again whenever one was missing. Each turn adds frames or a page. */
 static __always_inline void take_user_stack(struct task_struct *task, struct scratch *s)
 {
-	for (__u32 i = 0; i < COPIED_PAGES; i++) {
-		begin_walk();
-		s->sample.user_end = walk_user(s, visited.begun);
-		if (!by_copies || !copy_missing(task))
+	int end = begin_walk();
+
+	for (__u32 i = 0; i < WALK_TURNS; i++) {
+		if (end == UNWIND_STEP_ON)
+			end = unwind_steps();
+		if (by_copies && copy_missing(task)) {
+			end = begin_walk();
+			continue;
+		}
+		if (end != UNWIND_STEP_ON)
 			break;
+		if (bpf_ktime_get_ns() - s->sample.header.time > BUDGET_NS)
+			end = STACK_END_BUDGET;
 	}
+	s->sample.user_end = end == UNWIND_STEP_ON ? STACK_END_DEPTH : end;
 	s->sample.header.time = s->visit.seen;
 }
 

@@ -92,10 +92,11 @@ def test_pages_of_a_userfaultfd():
 
 
 @contextlib.contextmanager
-def quota_group(microseconds):
-    """A control group whose programs may use so many microseconds of each 100 ms of CPU time; yields its directory."""
+def quota_group(microseconds, period=100000):
+    """A control group whose programs may use so many microseconds of CPU time in each period; yields its directory."""
     name = f"sysprof-wall-{os.getpid()}"
-    for top, files in (("/sys/fs/cgroup/cpu", {"cpu.cfs_quota_us": str(microseconds)}), ("/sys/fs/cgroup", {"cpu.max": f"{microseconds} 100000"})):
+    for top, files in (("/sys/fs/cgroup/cpu", {"cpu.cfs_period_us": str(period), "cpu.cfs_quota_us": str(microseconds)}),
+                       ("/sys/fs/cgroup", {"cpu.max": f"{microseconds} {period}"})):
         path = os.path.join(top, name)
         try:
             os.mkdir(path)
@@ -152,6 +153,25 @@ def test_a_throttled_group():
         # the group's counter has the time from the first thread that is held up
         assert row["states"].get("throttled", 0) > 0.75 * throttled * row["ns"] / took, (row, throttled, took)
         assert row["states"]["throttled"] <= row["runnable_ns"], "the kernel's run delay has it"
+
+
+def test_throttled_for_seconds():
+    """A millisecond of each second, and what it took beyond it is waited for as well: one wait, that nothing ends early."""
+    need_visits()
+    with quota_group(1000, 1000000) as group:
+        with e.Background("/bin/sh", "-c", f'exec {e.fixture("chain")} 60') as target:
+            e.wait_for(lambda: comm_of(target.pid) == "chain", what="the target")
+            with open(os.path.join(group, "cgroup.procs"), "w", encoding="utf-8") as f:
+                f.write(str(target.pid))
+            e.wait_for(lambda: stat_of(group) > 0, 20, "the first throttled time")
+            path, result = recorded("--wall-cpu", "10%", "-d", 4, "-p", target.pid)
+            target.p.kill()
+            with open(os.path.join(os.path.dirname(group), "cgroup.procs"), "w", encoding="utf-8") as f:
+                f.write(str(target.pid))  # else it ends when it may run again
+            target.p.wait()
+    v, (row,) = check_books(path)
+    assert row["ns"] > 3.8 * NS and row["states"].get("throttled", 0) > 0.8 * row["ns"], row
+    assert v["unchanged"] > v["walked"] and result.seconds < 20, (v, result)
 
 
 def test_a_control_group():
