@@ -379,7 +379,7 @@ build/programs/stamp: tests/bench/programs/fetch.sh
 	$(call say,PROGRAMS,$(@D))
 	-$(Q)mkdir -p $(@D) && $< $(@D) && touch $@
 
-bench: all $(COUNTED) $(FIXTURES) $(BENCHES) $(BUILD)/tests/e2e/push_windows $(BUILD)/tests/e2e/index_oracle build/programs/stamp
+bench: all $(COUNTED) $(FIXTURES) $(BENCHES) $(BUILD)/tests/unit/test_compare $(BUILD)/tests/e2e/push_windows $(BUILD)/tests/e2e/index_oracle build/programs/stamp
 	$(Q)tools/install-deps.sh --check bench || echo "going on without"
 	$(Q)tests/bench/run.sh $(BUILD) $(SECTIONS)
 

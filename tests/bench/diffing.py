@@ -2,13 +2,20 @@
 """How often `diff` finds what is not there, in recordings of real programs, and what large files cost it."""
 import json
 import os
+import re
 import resource
 import shutil
 import statistics
 import subprocess
+import sys
 import time
 
-from libbench import SYSPROF, Broken, bench, budget, pick, scratch, table
+from libbench import BUILD, SYSPROF, Broken, at_least, bench, budget, pick, scratch, table
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+
+import libbrowser  # noqa: E402, of the tests
+import libe2e  # noqa: E402
 
 PYTHON = """
 import json
@@ -90,7 +97,53 @@ def same_programs():
           ["", "pairs", "run, 1 file", "median change", "run, 4 files", "share, 1 file", "share, 4 files"], rows,
           ["Every recording is in one pair, and in one comparison of four files a side; recorded in the order A B B A.",
            "What is called moved is no alarm: V8 does not always have the script of an anonymous function.",
-           "tests/unit/test_compare.c prints those of simulated programs, and how often planted changes are found."])
+           "Those of simulated programs are above."])
+
+
+def simulated():
+    """Programs with a known truth and fixed seeds: what the unit test prints."""
+    test = os.path.join(BUILD, "tests", "unit", "test_compare")
+    out = subprocess.run([test], capture_output=True, text=True, check=True)
+    lines = [line for line in (out.stdout + out.stderr).splitlines() if line and not line.startswith("[")]
+
+    def figure(pattern):
+        found = re.search(pattern, "\n".join(lines))
+        if not found:
+            raise Broken(f"test_compare does not print {pattern}")
+        return 100 * float(found[1]) / float(found[2] if found.re.groups > 1 else 1000)
+
+    planted = r"%s, %s of \d+ samples: found in (\d+) of 1000"
+    right = [int(n) / 10 for n in re.findall(r"interval right in (\d+)", "\n".join(lines))]
+    moved = max(int(n) for n in re.findall(r"not moved in (\d+) of 100", "\n".join(lines)))
+    table("diff of simulated programs", test, ["what it prints"], [[line] for line in lines],
+          [budget("diff, alarms where nothing differs, by shares", figure(r"(\d+) of (\d+) counted"), 5, "%", 1),
+           budget("diff, the same per unit of work", figure(r"(\d+) of (\d+) per unit of work"), 5, "%", 1),
+           at_least("diff, +10 % of a function of 5 % in 60 s, per unit of work", figure(planted % (r"\+10 %", "per unit of work")), 90, "%", 1),
+           at_least("diff, +2 % of 1.05 M samples, per unit of work (a single test: 91 %)", figure(planted % (r"\+2 %", "per unit of work")), 90, "%", 1),
+           at_least("diff, intervals that are right, the fewest", min(right), 93, "%", 1),
+           budget("diff, intervals that are right, the most", max(right), 97, "%", 1),
+           at_least("diff, moved or same", 100 - moved, 98, "%", 0),
+           budget("diff, verdicts by a neighbour's load on one side", figure(r"load on one side: verdicts in (\d+) and \d+ of (100)"), 5, "%", 1)])
+
+
+def first_picture(paths, sizes):
+    """Of the page of both."""
+    page_path, found = scratch("large.html"), []
+    begin = time.monotonic()
+    subprocess.run([SYSPROF, "diff", "-o", page_path, *paths], check=True, stdout=subprocess.DEVNULL)
+    written = time.monotonic() - begin
+    try:
+        for _ in range(pick(5, 2)):
+            with libbrowser.Browser() as browser:
+                page = browser.page("file://" + page_path)
+                page.wait("document.documentElement.dataset.ready === 'yes'")
+                found.append(page.evaluate("performance.getEntriesByName('first-picture')[0].startTime") / 1000)
+    except libe2e.Skip as skip:
+        raise Broken(str(skip)) from skip
+    table(f"The page of a diff of two files of {sizes}", "sysprof diff -o d.html A B", ["", "figure"],
+          [["written in, s", f"{written:.2f}"], ["MB", f"{os.path.getsize(page_path) / 1e6:.1f}"],
+           ["first picture, s", f"{min(found):.2f}"]],
+          [budget("diff, first picture of the page", min(found), 2, "s")])
 
 
 def large_files():
@@ -111,8 +164,10 @@ def large_files():
           ["", "CPU s", "wall s", "peak MB"], [["diff", f"{cpu:.2f}", f"{wall:.2f}", f"{memory:.0f}"]],
           [budget("diff of two files of 1 M samples", cpu, 1, "s of CPU"),
            budget("diff of two files of 1 M samples", memory, 300, "MB", 0)] if samples == 1000000 else [])
+    first_picture(paths, f"{samples:,} samples and {stacks:,} stacks")
 
 
 def diffing():
+    simulated()
     large_files()
     same_programs()

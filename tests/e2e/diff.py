@@ -5,11 +5,13 @@
 sysprof diff: its arithmetic against scipy's, its JSON against the schema in docs/, its exit codes, real programs with a
 planted change, and files that cannot be compared.
 """
+import gzip
 import json
 import os
 import random
 import time
 
+from diff_windows import window_bytes
 from libe2e import SYSPROF, Background, Skip, alone, main, need_root, record, run, scratch, sysprof, wait_for
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -224,6 +226,23 @@ def test_bad_input():
                           (["--per", "5", old, old], "--view share")):
         result = sysprof("diff", *files)
         assert result.status == 1 and reason in result.err and not result.out, (files, result.err)
+
+
+def test_other_units_and_damage():
+    """Bytes are no CPU time: refused. A recording without its end: said, and compared."""
+    data = gzip.decompress(window_bytes(1.79e9, {"shop": {("main", "a"): 500, ("main", "b"): 300}}))
+    paths = scratch("cpu.pb.gz"), scratch("heap.pb.gz")
+    for path, bytes_ in zip(paths, (data, data.replace(b"\x32\x0bnanoseconds", b"\x32\x05bytes").replace(b"\x32\x07samples", b"\x32\x07objects"))):
+        with open(path, "wb") as file:
+            file.write(gzip.compress(bytes_))
+    assert diff(paths[0], paths[0])["total"]["relative"] == 0
+    for files in paths, paths[::-1]:
+        refused = sysprof("diff", *files)
+        assert refused.status == 1 and "heap.pb.gz" in refused.err and "bytes" in refused.err and not refused.out, refused
+    short = os.path.join(RECORDINGS, "cut-short.sysprof")
+    found = sysprof("diff", short, short, check=0).out
+    assert "note: file 1 has no end: its recording was cut short" in found, found
+    assert all(file["cut_short"] for file in diff(short, short)["files"])
 
 
 def test_deep_and_wide():

@@ -160,11 +160,14 @@ struct program {
 
 struct recording {
 	size_t samples;
-	size_t run;   /* samples in a row that are in the same part; 0 counts as 1 */
-	double noise; /* of this run: of each part's cost, relative standard deviation */
-	double cut;   /* share of the stacks that are cut */
-	bool untimed; /* only counts, by the normal approximation where they are large */
-	bool has_cpu; /* a tick is a millisecond of CPU time */
+	size_t run;	    /* samples in a row that are in the same part; 0 counts as 1 */
+	double noise;	    /* of this run: of each part's cost, relative standard deviation */
+	double cut;	    /* share of the stacks that are cut */
+	bool untimed;	    /* only counts, by the normal approximation where they are large */
+	bool has_cpu;	    /* a tick is a millisecond of CPU time */
+	unsigned int every; /* ms between two samples; 0 counts as 1 */
+	double lost;	    /* share of the ticks that are lost */
+	const char *event, *kernel;
 };
 
 static uint64_t random_state;
@@ -272,12 +275,26 @@ static void add_counts(struct fixture *f, struct thread_id thread, const struct 
 	}
 }
 
+static void add_circumstances(struct fixture *f, const struct recording *r)
+{
+	struct profile_cpu_books books = {.received = r->samples};
+
+	books.count[BOOK_DELIVERED] = r->samples;
+	books.count[BOOK_NOT_RUN] = (uint64_t)((double)r->samples * r->lost / (1 - r->lost));
+	if (r->lost > 0)
+		profile_builder__books(f->b, &books);
+	if (r->event)
+		profile_builder__meta(f->b, META_EVENT, r->event);
+	if (r->kernel)
+		profile_builder__meta(f->b, META_KERNEL_RELEASE, r->kernel);
+}
+
 static const struct profile *record(struct fixture *f, const struct program *program,
 				    const struct recording *r)
 {
 	struct stack_id stacks[PARTS_MAX];
 	struct thread_id thread;
-	double costs[PARTS_MAX], whole = 0, period;
+	double costs[PARTS_MAX], whole = 0, period, every = r->every ? r->every : 1;
 	size_t part = 0;
 
 	for (size_t i = 0; i < program->count; i++) {
@@ -285,7 +302,7 @@ static const struct profile *record(struct fixture *f, const struct program *pro
 		whole += costs[i];
 	}
 	period = whole / cost_of(&base); /* ms: the same work takes longer if it costs more */
-	fixture__init(f, (double)(r->samples + 1) * 1.0);
+	fixture__init(f, (double)(r->samples + 1) * every);
 	f->process = add_process(f, 100, "app", 0, 0);
 	thread = add_thread(f, f->process, 100, true, "app", 0);
 	for (size_t i = 0; i < program->count; i++)
@@ -298,9 +315,10 @@ static const struct profile *record(struct fixture *f, const struct program *pro
 
 		if (!r->run || i % r->run == 0)
 			part = draw(costs, program->count, whole);
-		add_cut_sample(f, thread, 1 + (double)i, stacks[part], period, "app",
-			       cut ? STACK_END_NO_FRAME : STACK_END_ROOT);
+		add_cut_sample(f, thread, (1 + (double)i) * every, stacks[part], period * every,
+			       "app", cut ? STACK_END_NO_FRAME : STACK_END_ROOT);
 	}
+	add_circumstances(f, r);
 	return finish(f);
 }
 
@@ -333,6 +351,26 @@ static struct trial compare_files(const struct program *old, const struct progra
 		}
 	if (comparison__finish(t.c, options, &t.result, &failure))
 		fail_msg("%s", failure.what);
+	return t;
+}
+
+/* One file a side. If it fails, there is no result. */
+static struct trial compare_two(const struct program *new, const struct recording *old_run,
+				const struct recording *new_run,
+				const struct compare_options *options, struct failure *failure)
+{
+	struct trial t = {.c = comparison__new()};
+
+	for (int side = 0; side < COMPARE_SIDES; side++) {
+		struct fixture f;
+		const struct profile *p = record(&f, side ? new : &base, side ? new_run : old_run);
+
+		assert_int_equal(
+			comparison__add(t.c, (enum compare_side)side, "x", p, NULL, failure), 0);
+		profile_builder__free(f.b);
+	}
+	if (comparison__finish(t.c, options, &t.result, failure))
+		t.result = NULL;
 	return t;
 }
 
@@ -615,29 +653,67 @@ static void test_new_and_gone(void **state)
 	comparison__free(t.c);
 }
 
-/* One in five stacks of one side is cut: no verdict. */
+static void assert_cannot_tell(const struct trial *t)
+{
+	struct compare_rule rule;
+
+	assert_int_equal(compare_rule__parse(&rule, "total > 2%"), 0);
+	assert_int_equal(compare_rule__apply(&rule, t->c, t->result).answer, COMPARE_CANNOT_TELL);
+}
+
+/* One in five stacks of one side is cut, or half of its samples are lost: no verdict. */
 static void test_doubt(void **state)
 {
+	static const struct {
+		struct recording damaged;
+		enum compare_doubt doubt;
+	} cases[] = {{{.samples = 6000, .cut = 0.2}, COMPARE_DOUBT_CUT},
+		     {{.samples = 3000, .lost = 0.5}, COMPARE_DOUBT_LOST}};
+	const struct program slow = changed("main;run;parse;header", 10);
 	const struct recording whole = {.samples = 6000};
-	struct recording damaged = {.samples = 6000, .cut = 0.2};
-	struct comparison *c = comparison__new();
-	const struct compare_result *result;
-	struct compare_rule rule;
 	struct failure failure = {};
-	struct fixture f;
 
 	(void)state;
 	random_state = 99;
-	comparison__add(c, COMPARE_OLD, "whole", record(&f, &base, &whole), NULL, &failure);
-	profile_builder__free(f.b);
-	comparison__add(c, COMPARE_NEW, "damaged", record(&f, &base, &damaged), NULL, &failure);
-	profile_builder__free(f.b);
-	assert_int_equal(comparison__finish(c, &sampling_only, &result, &failure), 0);
-	assert_true(result->refused);
-	assert_int_equal(result->refused_for, COMPARE_DOUBT_CUT);
-	assert_int_equal(compare_rule__parse(&rule, "total > 2%"), 0);
-	assert_int_equal(compare_rule__apply(&rule, c, result).answer, COMPARE_CANNOT_TELL);
-	comparison__free(c);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct trial t = compare_two(&slow, &whole, &cases[i].damaged, &sampling_only,
+					     &failure);
+
+		assert_non_null(t.result);
+		assert_true(t.result->refused && t.result->refused_for == cases[i].doubt);
+		for (size_t k = 0; k < t.result->row_count; k++)
+			assert_int_equal(t.result->rows[k].verdict, COMPARE_IS_UNCLEAR);
+		assert_cannot_tell(&t);
+		comparison__free(t.c);
+	}
+}
+
+/* A neighbour of NEW takes its caches: all of it takes a tenth longer. One run a side cannot show that it is the program. */
+static void test_neighbour(void **state)
+{
+	static const struct compare_options views[] = {{.view = COMPARE_SECOND, .run_noise = -1},
+						       {.view = COMPARE_SHARE, .run_noise = -1}};
+	const struct recording one = {.samples = 6000};
+	struct program loaded = base;
+	struct failure failure = {};
+	unsigned int alarms_of[2] = {0};
+
+	(void)state;
+	random_state = 31415926535u;
+	for (size_t i = 0; i < loaded.count; i++)
+		loaded.parts[i].cost *= 1.1;
+	for (int view = 0; view < 2; view++)
+		for (unsigned int i = 0; i < 100; i++) {
+			struct trial t = compare_two(&loaded, &one, &one, &views[view], &failure);
+
+			assert_non_null(t.result);
+			alarms_of[view] += has_alarm(&t);
+			assert_cannot_tell(&t);
+			comparison__free(t.c);
+		}
+	print_message("a neighbour's load on one side: verdicts in %u and %u of 100\n",
+		      alarms_of[0], alarms_of[1]);
+	assert_true(alarms_of[0] <= 5 && alarms_of[1] <= 5);
 }
 
 /* ---- rules ----------------------------------------------------------------------------------- */
@@ -728,6 +804,76 @@ static void test_refused(void **state)
 	assert_refused(NULL, &second, "no CPU time");
 }
 
+/* Counts of another event are another quantity; clocks of a CPU tick alike. */
+static void test_other_events(void **state)
+{
+	const struct recording clock = {.samples = 1000, .event = "cpu-clock"};
+	const struct recording task = {.samples = 1000, .event = "task-clock"};
+	const struct recording cycles = {.samples = 1000, .event = "cycles"};
+	struct failure failure = {};
+	struct trial t;
+
+	(void)state;
+	random_state = 6;
+	t = compare_two(&base, &clock, &task, &sampling_only, &failure);
+	assert_non_null(t.result);
+	comparison__free(t.c);
+	t = compare_two(&base, &clock, &cycles, &sampling_only, &failure);
+	assert_null(t.result);
+	if (!strstr(failure.what, "of the event cpu-clock") || !strstr(failure.what, "of cycles"))
+		fail_msg("%s", failure.what);
+	comparison__free(t.c);
+}
+
+/* A tenth of the rate: the same values, with larger errors. */
+static void test_other_rates(void **state)
+{
+	static const struct compare_options run = {.view = COMPARE_RUN};
+	const struct recording often = {.samples = 6000}, rare = {.samples = 600, .every = 10};
+	struct failure failure = {};
+	unsigned int found = 0;
+
+	(void)state;
+	random_state = 2718281828u;
+	for (unsigned int i = 0; i < 200; i++) {
+		struct trial t = compare_two(&base, &often, &rare, &run, &failure);
+
+		assert_non_null(t.result);
+		found += has_alarm(&t);
+		assert_near(t.result->tests[0].side[COMPARE_NEW].value, 6e9, 1e-6);
+		assert_near(test_of(&t, "body")->side[COMPARE_NEW].value, 1.2e9, 0.5);
+		comparison__free(t.c);
+	}
+	print_message("999 Hz against 100 Hz: alarms %u of 200\n", found);
+	assert_true(found <= 10);
+}
+
+/* Another kernel, and a recording that was cut short: said. */
+static void test_notes(void **state)
+{
+	const struct recording old = {.samples = 1000, .kernel = "6.1.0"};
+	const struct recording new = {.samples = 1000, .kernel = "6.12.0"};
+	struct failure failure = {};
+	struct trial t;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	(void)state;
+	random_state = 8;
+	t = compare_two(&base, &old, &new, &sampling_only, &failure);
+	assert_non_null(t.result);
+	assert_int_equal(
+		compare_write_text(
+			&(struct compare_output){.comparison = t.c, .result = t.result, .top = 5},
+			out),
+		0);
+	fclose(out);
+	assert_non_null(strstr(text, "note: the kernels differ"));
+	free(text);
+	comparison__free(t.c);
+}
+
 /* Both sides as one profile have all samples and all CPU time of each file; a side's values add up to its whole. */
 static void test_profile_of_both(void **state)
 {
@@ -780,6 +926,10 @@ int main(void)
 		cmocka_unit_test(test_one_large_change),
 		cmocka_unit_test(test_new_and_gone),
 		cmocka_unit_test(test_doubt),
+		cmocka_unit_test(test_neighbour),
+		cmocka_unit_test(test_other_events),
+		cmocka_unit_test(test_other_rates),
+		cmocka_unit_test(test_notes),
 		cmocka_unit_test(test_rule_texts),
 		cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_refused),
