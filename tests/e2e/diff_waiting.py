@@ -52,6 +52,7 @@ def test_sums_are_exact():
     waiting, states = found["waiting"], waiting_of(WAITS)
     assert waiting["old_ns"] == waiting["new_ns"] == sum(states.values()), (waiting, states)
     assert waiting["total"]["relative"] == 0 and not waiting["rows"], waiting
+    assert waiting["run_noise"] == 0.3 and diff(WAITS, WAITS, "--run-noise", "5%")["waiting"]["run_noise"] == 0.05
     assert_schema(found)
 
 

@@ -344,9 +344,10 @@ static void set_run_noise(struct comparison *c)
 		c->options.run_noise = 0;
 	r->has_elapsed = c->series.by_file && !file_without(c, is_run);
 	r->noise_assumed = !r->runs_measured && c->options.run_noise < 0;
-	r->run_noise = r->runs_measured		  ? NAN
-		       : c->options.run_noise < 0 ? COMPARE_RUN_NOISE
-						  : c->options.run_noise;
+	r->run_noise = r->runs_measured ? NAN
+		       : c->options.run_noise < 0
+			       ? (c->merged.is_waiting ? COMPARE_WAIT_NOISE : COMPARE_RUN_NOISE)
+			       : c->options.run_noise;
 }
 
 /* ---- what could have been found -------------------------------------------------------------- */

@@ -43,6 +43,8 @@ enum compare_view {
 #define COMPARE_RUNS_MIN  3   /* files a side from which on the variance of runs is measured */
 #define COMPARE_LEVEL	  0.05
 #define COMPARE_RUN_NOISE 0.10 /* of one run, if nothing else is known */
+#define COMPARE_WAIT_NOISE                                                                         \
+	0.30 /* the same of its waiting time, which depends on neighbours and devices */
 
 struct compare_options {
 	enum compare_view view;

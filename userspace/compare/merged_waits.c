@@ -11,8 +11,9 @@
 #include "base/order.h"
 #include "compare/merged_private.h"
 
-#define TICK	  1000 /* ns */
-#define NAME_SIZE 64
+#define TICK	   1000 /* ns */
+#define NAME_SIZE  64
+#define PIECES_MAX (1u << 20) /* beyond, those with the same key are joined */
 
 /* The part of a wait that is in a block. */
 struct piece {
@@ -71,27 +72,36 @@ static int add_wait(struct adding *a, const struct profile_samples *waits, size_
 	return err;
 }
 
-/* Pieces with the same key are one cell. */
+/* Pieces with the same key are one. */
+static void join_pieces(struct pieces *pieces)
+{
+	size_t count = 0;
+
+	vec_sort(pieces, compare_pieces);
+	for (size_t i = 0; i < pieces->count; i++) {
+		if (count && pieces->data[count - 1].key == pieces->data[i].key)
+			pieces->data[count - 1].ns += pieces->data[i].ns;
+		else
+			pieces->data[count++] = pieces->data[i];
+	}
+	pieces->count = count;
+}
+
 static int add_cells(struct adding *a, struct pieces *pieces)
 {
 	struct compare_file *facts = &a->file->facts;
-	double sum = 0, ns = 0;
+	double ns = 0;
 	int err = 0;
 
-	vec_sort(pieces, compare_pieces);
+	join_pieces(pieces);
 	for (size_t i = 0; i < pieces->count && !err; i++) {
-		uint64_t key = pieces->data[i].key, ticks;
+		uint64_t ticks = (uint64_t)(pieces->data[i].ns / TICK + 0.5);
 
-		sum += pieces->data[i].ns;
-		if (i + 1 < pieces->count && pieces->data[i + 1].key == key)
-			continue;
-		ns += sum;
-		ticks = (uint64_t)(sum / TICK + 0.5);
-		sum = 0;
+		ns += pieces->data[i].ns;
 		if (!ticks)
 			continue;
 		facts->samples += ticks;
-		err = vec_push(&a->file->cells, (struct merged_cell){key, ticks});
+		err = vec_push(&a->file->cells, (struct merged_cell){pieces->data[i].key, ticks});
 	}
 	facts->cpu_ns = (uint64_t)(ns + 0.5);
 	return err;
@@ -102,6 +112,7 @@ int adding__add_waits(struct adding *a)
 	struct compare_file *facts = &a->file->facts;
 	struct wall_totals totals;
 	struct pieces pieces = {};
+	size_t limit = PIECES_MAX;
 	int err = 0;
 
 	profile__wall_totals(a->p, &totals);
@@ -115,6 +126,10 @@ int adding__add_waits(struct adding *a)
 
 		for (size_t k = 0; k < waits->count && !err; k++)
 			err = add_wait(a, waits, k, &pieces);
+		if (pieces.count <= limit)
+			continue;
+		join_pieces(&pieces);
+		limit = max_u64(PIECES_MAX, 2 * pieces.count);
 	}
 	if (!err)
 		err = add_cells(a, &pieces);

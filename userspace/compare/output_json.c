@@ -164,6 +164,7 @@ static void write_waiting(struct json_writer *w, const struct compare_output *o)
 	json_key_string(w, "sentence", sentence);
 	json_key_uint(w, "old_ns", o->result->side[COMPARE_OLD].cpu_ns);
 	json_key_uint(w, "new_ns", o->result->side[COMPARE_NEW].cpu_ns);
+	key_number(w, "run_noise", o->result->run_noise);
 	key_number(w, "reference", o->result->reference);
 	json_key_bool(w, "refused", o->result->refused);
 	write_detectable(w, o->result);

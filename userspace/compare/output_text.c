@@ -120,6 +120,8 @@ static void write_waiting(const struct compare_output *o, FILE *out)
 
 	compare_sentence(o, text);
 	fprintf(out, "\n%s\n\n", text);
+	compare_noise_sentence(o, text);
+	fprintf(out, "# noise of runs: %s\n", text);
 	compare_detectable_sentence(o, text);
 	fprintf(out, "# smallest change that would have been found in 9 of 10 cases: %s\n", text);
 	write_rows(o, out);
