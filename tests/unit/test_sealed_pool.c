@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "elf/elf_file.h"
+#include "base/quota.h"
 #include "symbolize/sealed_private.h"
 #include "symbolize/sealed.h"
 #include "symbolize/symbol_index.h"
@@ -189,6 +190,40 @@ static void check_index(struct sealed_pool *pool, const struct answers *all)
 	symbol_index__free(index);
 }
 
+/* While the index of a large file is made no other child is kept; while a small one is, it is. */
+static void room_test(void **state)
+{
+	struct sealed_pool *pool = sealed_pool__new(ENOUGH);
+	_Atomic int64_t large = 0;
+
+	(void)state;
+	for (uint64_t size = 1; size <= QUOTA_LARGE_FILE; size += QUOTA_LARGE_FILE - 1) {
+		struct answers answers = {};
+		struct sealed_job job = {
+			.files = {.elf_fd = self, .debug_fd = -1, .alt_fd = -1, .kind = DSO_FILE},
+			.size = size,
+			.root_fd = -1,
+			.key = &other_key,
+			.wants_index = true,
+			.addresses = offsets,
+			.count = 1,
+			.sink = keep_answer,
+			.context = &answers,
+		};
+
+		run(pool, &key, 0, 1);
+		assert_true(kept_pid(pool, &key) > 0);
+		assert_int_equal(sealed_run(&job, 1, 1, NULL, NULL,
+					    &(struct sealed_work){.pool = pool, .large = &large}),
+				 0);
+		assert_non_null(job.index);
+		symbol_index__free(job.index);
+		assert_int_equal(kept_pid(pool, &key) > 0, size < QUOTA_LARGE_FILE);
+		assert_int_equal(large, 0);
+	}
+	sealed_pool__free(pool);
+}
+
 /* The index comes from a new child and from one that was kept; either ends. A module without a key has none. */
 static void index_test(void **state)
 {
@@ -246,7 +281,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(again_test), cmocka_unit_test(other_test),
 		cmocka_unit_test(dead_test),  cmocka_unit_test(limit_test),
-		cmocka_unit_test(index_test),
+		cmocka_unit_test(index_test), cmocka_unit_test(room_test),
 	};
 
 	return cmocka_run_group_tests(tests, find_offsets, NULL);

@@ -215,6 +215,9 @@ static void count_large(struct run *r, struct child *child)
 	child->is_large = is_large(r, child->task);
 	if (!child->is_large)
 		return;
+	/* an index takes the most memory, and is made once */
+	if (child->indexes)
+		sealed_pool__make_room(r->work->pool);
 	quota__take(r->large, QUOTA_NOBODY, 1, 0);
 	r->large_count++;
 }

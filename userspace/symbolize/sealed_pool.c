@@ -81,12 +81,17 @@ static void end_keeper(struct sealed_pool *p)
 	end_process(p->keeper, REAP_NS, &status, NULL);
 }
 
+void sealed_pool__make_room(struct sealed_pool *p)
+{
+	while (p && p->places.count)
+		end_place(p, p->places.count - 1);
+}
+
 void sealed_pool__free(struct sealed_pool *p)
 {
 	if (!p)
 		return;
-	while (p->places.count)
-		end_place(p, p->places.count - 1);
+	sealed_pool__make_room(p);
 	vec_free(&p->places);
 	end_keeper(p);
 	free(p);

@@ -129,6 +129,9 @@ bool sealed_pool__keeps(const struct sealed_pool *p);
 /* Another limit; those beyond it end. */
 void sealed_pool__limit(struct sealed_pool *p, size_t bytes);
 
+/* Ends all that are kept: another child needs as much memory as they have. `p` may be NULL. */
+void sealed_pool__make_room(struct sealed_pool *p);
+
 /* As sealed_child__start(), by the keeper if it can. `p` may be NULL. */
 pid_t sealed_pool__start(struct sealed_pool *p, const struct sealed_child_request *request,
 			 int *socket);
