@@ -653,6 +653,61 @@ static void test_new_and_gone(void **state)
 	comparison__free(t.c);
 }
 
+/* Four functions that call each other all take longer: of the circle one is a row. */
+static void test_circle_of_calls(void **state)
+{
+	static const struct program old = {
+		{{"main;a;b;c;d", 0.1},
+		 {"main;b;c;d;a", 0.1},
+		 {"main;c;d;a;b", 0.1},
+		 {"main;d;a;b;c", 0.1},
+		 {"main;rest", 0.6}},
+		5,
+	};
+	static const struct compare_options second = {.view = COMPARE_SECOND, .run_noise = 0};
+	const struct recording minute = {.samples = 20000};
+	struct program slow = old;
+	struct trial t;
+
+	(void)state;
+	random_state = 314159;
+	for (int i = 0; i < 4; i++)
+		slow.parts[i].cost *= 2;
+	t = compare(&old, &slow, 1, &minute, &second);
+	assert_int_equal(t.result->row_count, 1);
+	assert_int_equal(t.result->rows[0].verdict, COMPARE_IS_SLOWER);
+	comparison__free(t.c);
+}
+
+/* In one of five callers, and there alone, as much own code is gone as the function has more. It has not moved. */
+static void test_moved_in_one_place(void **state)
+{
+	static const struct program old = {
+		{{"main;p1;helper", 0.06},
+		 {"main;p2;helper", 0.05},
+		 {"main;p3;helper", 0.05},
+		 {"main;p4;helper", 0.05},
+		 {"main;p5;helper", 0.05},
+		 {"main;p1", 0.14},
+		 {"main;rest", 0.6}},
+		7,
+	};
+	static const struct compare_options second = {.view = COMPARE_SECOND, .run_noise = 0};
+	const struct recording minute = {.samples = 20000};
+	struct program slow = old;
+	struct trial t;
+
+	(void)state;
+	random_state = 271828;
+	for (int i = 0; i < 5; i++)
+		slow.parts[i].cost *= 2;
+	slow.parts[5].cost -= slow.parts[0].cost / 2;
+	t = compare(&old, &slow, 1, &minute, &second);
+	assert_non_null(row_of(&t, "helper"));
+	assert_int_equal(row_of(&t, "helper")->verdict, COMPARE_IS_SLOWER);
+	comparison__free(t.c);
+}
+
 static void assert_cannot_tell(const struct trial *t)
 {
 	struct compare_rule rule;
@@ -925,6 +980,8 @@ int main(void)
 		cmocka_unit_test(test_moved),
 		cmocka_unit_test(test_one_large_change),
 		cmocka_unit_test(test_new_and_gone),
+		cmocka_unit_test(test_circle_of_calls),
+		cmocka_unit_test(test_moved_in_one_place),
 		cmocka_unit_test(test_doubt),
 		cmocka_unit_test(test_neighbour),
 		cmocka_unit_test(test_other_events),

@@ -27,6 +27,7 @@ struct found {
 	uint32_t number, function; /* in series; of its name */
 	const struct compare_test *test;
 	bool is_caller, is_part; /* the difference is a callee's, or is a part of a caller's */
+	size_t callee;		 /* of a caller */
 	uint32_t node;
 };
 
@@ -41,6 +42,7 @@ struct judging {
 	uint32_t *found_of; /* by function: its number in `found`, plus 1 */
 	double *cover;	    /* [a * count + b]: the difference of b below a … */
 	double *nearest;    /* … without what is below another one of them in between */
+	double *below;	    /* by node: the difference in it of the function that is judged */
 };
 
 /* ---- differences by node --------------------------------------------------------------------- */
@@ -53,7 +55,8 @@ static int find_node_differences(struct judging *j)
 	j->own = calloc(j->node_count, sizeof(*j->own));
 	j->old_total = calloc(j->node_count, sizeof(*j->old_total));
 	j->old_own = calloc(j->node_count, sizeof(*j->old_own));
-	if (!j->total || !j->own || !j->old_total || !j->old_own)
+	j->below = calloc(j->node_count, sizeof(*j->below));
+	if (!j->total || !j->own || !j->old_total || !j->old_own || !j->below)
 		return -ENOMEM;
 	for (int side = 0; side < COMPARE_SIDES; side++) {
 		double scale = j->c->amount[side] / (double)s->side[side].unchanged_sum;
@@ -159,42 +162,95 @@ static bool is_most(double part, double whole)
 	return part * whole > 0 && fabs(part) >= COVERS * fabs(whole);
 }
 
+static bool is_doubtful(const struct judging *j, size_t a)
+{
+	return compare_test__is_doubtful(j->found[a].test, &j->c->result);
+}
+
+/* The difference of a function; if it has more than the whole, the rest has moved there. */
+static double kept_difference(const struct judging *j, size_t a)
+{
+	double own = j->found[a].test->difference.value, all = j->total[MERGED_ROOT];
+
+	return j->c->result.view != COMPARE_SHARE && own * all > 0 && fabs(all) < fabs(own) ? all
+											    : own;
+}
+
 static bool covers(const struct judging *j, size_t a, size_t b)
 {
-	return is_most(j->cover[a * j->count + b], j->found[a].test->difference.value);
+	return is_most(j->cover[a * j->count + b], kept_difference(j, a));
+}
+
+/* The function that has the difference of `at`, of the callee that has it, and so on. */
+static size_t origin_of(const struct judging *j, size_t at)
+{
+	while (j->found[at].is_caller)
+		at = j->found[at].callee;
+	return at;
+}
+
+/*
+ * Can the difference of `a` be that of `b`? Of two that call each other, the first counts as the callee; so of a circle one
+ * is left. What is in doubt explains only what is in doubt as well.
+ */
+static bool may_explain(const struct judging *j, size_t a, size_t b)
+{
+	return a != b && !(a < b && covers(j, b, a)) && origin_of(j, b) != a &&
+	       (!is_doubtful(j, b) || is_doubtful(j, a));
 }
 
 /* Do callees have the difference, together? What they leave of it may be as large as the caller's own noise. */
-static bool is_explained(const struct judging *j, size_t a)
+static bool is_explained(const struct judging *j, size_t a, size_t *callee)
 {
 	const struct compare_test *t = j->found[a].test;
-	double whole = t->difference.value, part = 0;
+	double whole = kept_difference(j, a), part = 0, most = 0;
 
-	for (size_t b = 0; b < j->count && !t->is_self; b++)
-		if (a != b && !(a < b && covers(j, b, a))) /* of two that call each other */
-			part += j->nearest[a * j->count + b];
-	return is_most(part, whole) || (part * whole > 0 && fabs(part) >= PART * fabs(whole) &&
-					fabs(whole - part) <= NOISE * (t->high - t->low) / 2);
+	for (size_t b = 0; b < j->count; b++) {
+		double below = j->nearest[a * j->count + b];
+
+		if (!may_explain(j, a, b))
+			continue;
+		part += below;
+		if (below * whole > most) {
+			most = below * whole;
+			*callee = b;
+		}
+	}
+	return most > 0 &&
+	       (is_most(part, whole) || (part * whole > 0 && fabs(part) >= PART * fabs(whole) &&
+					 fabs(whole - part) <= NOISE * (t->high - t->low) / 2));
 }
 
-/* Of two that call each other, the first counts as the callee. */
+static bool find_callee(const struct judging *j, size_t a, size_t *callee)
+{
+	if (j->found[a].test->is_self)
+		return false;
+	for (size_t b = 0; b < j->count; b++)
+		if (covers(j, a, b) && may_explain(j, a, b)) {
+			*callee = b;
+			return true;
+		}
+	return is_explained(j, a, callee);
+}
+
+/* Is most of the difference of `b` below a row, and not much of the row's? Code that is called is not part of own code. */
+static bool is_part_of(const struct judging *j, size_t b, size_t a)
+{
+	const struct found *row = &j->found[a], *part = &j->found[b];
+
+	return a != b && !row->is_caller && !row->test->is_self &&
+	       row->test->difference.value * part->test->difference.value > 0 &&
+	       is_most(j->cover[a * j->count + b], part->test->difference.value) &&
+	       size_of(part) < PART * size_of(row);
+}
+
 static void find_callers(struct judging *j)
 {
 	for (size_t a = 0; a < j->count; a++)
-		for (size_t b = 0; b < j->count && !j->found[a].test->is_self; b++)
-			if (a != b && covers(j, a, b) && !(a < b && covers(j, b, a)))
-				j->found[a].is_caller = true;
-	for (size_t a = 0; a < j->count; a++)
-		j->found[a].is_caller |= is_explained(j, a);
+		j->found[a].is_caller = find_callee(j, a, &j->found[a].callee);
 	for (size_t b = 0; b < j->count; b++)
 		for (size_t a = 0; a < j->count; a++)
-			if (a != b && !j->found[a].is_caller && !j->found[a].test->is_self &&
-			    is_most(j->cover[a * j->count + b],
-				    j->found[b].test->difference.value) &&
-			    j->found[a].test->difference.value *
-					    j->found[b].test->difference.value >
-				    0)
-				j->found[b].is_part = true;
+			j->found[b].is_part |= is_part_of(j, b, a);
 }
 
 /* ---- moved ----------------------------------------------------------------------------------- */
@@ -302,14 +358,12 @@ static bool is_own_made_up(const struct judging *j, const struct found *f)
 	return is_enough(&s, sum);
 }
 
-/* Next to the function, or next to a caller that has the same difference. */
-static bool is_made_up(const struct judging *j, const struct found *f)
+/* Next to a node, or next to a caller that has the same difference. */
+static bool is_node_made_up(const struct judging *j, uint32_t at)
 {
-	uint32_t at = f->node, parent;
 	const struct suspect s = suspect(j, j->old_total[at], j->total[at]);
+	uint32_t parent;
 
-	if (f->test->is_self)
-		return is_own_made_up(j, f);
 	for (int i = 0; i < CLIMB_MAX && at != MERGED_ROOT && is_most(j->total[at], s.difference) &&
 			is_most(s.difference, j->total[at]);
 	     i++, at = parent) {
@@ -318,6 +372,20 @@ static bool is_made_up(const struct judging *j, const struct found *f)
 			return true;
 	}
 	return false;
+}
+
+/* Is most of a function's difference made up for where it is? */
+static bool is_made_up(const struct judging *j, const struct found *f)
+{
+	double difference = f->test->difference.value, sum = 0;
+
+	if (f->test->is_self)
+		return is_own_made_up(j, f);
+	for (uint32_t i = 1; i < j->node_count; i++)
+		if (j->nodes[i].function == f->function && j->c->series.outermost[i] &&
+		    j->total[i] * difference > 0 && is_node_made_up(j, i))
+			sum += j->total[i];
+	return fabs(sum) >= MAKES_UP * fabs(difference);
 }
 
 /* The rest of a caller changes with all else, so it may change less than the suspect. */
@@ -331,7 +399,18 @@ static bool is_caller_unchanged(const struct compare_test *caller, const struct 
 	       is_unchanged(caller, expected);
 }
 
-/* Does a caller not have it? */
+/* A node comes after its parent. */
+static void sum_below(const struct judging *j, uint32_t function)
+{
+	memset(j->below, 0, j->node_count * sizeof(*j->below));
+	for (size_t i = j->node_count - 1; i > 0; i--) {
+		if (j->nodes[i].function == function && j->c->series.outermost[i])
+			j->below[i] = j->total[i];
+		j->below[j->nodes[i].parent] += j->below[i];
+	}
+}
+
+/* Does a caller not have it? If only a part of it is below that caller, the rest is in other callers. */
 static bool is_unchanged_above(const struct judging *j, const struct found *f)
 {
 	const struct comparison *c = j->c;
@@ -341,11 +420,13 @@ static bool is_unchanged_above(const struct judging *j, const struct found *f)
 
 	if (f->test->is_self)
 		return is_caller_unchanged(&c->tests.data[c->total_test[f->number]], &s, old);
+	sum_below(j, f->function);
 	for (int i = 0; at != MERGED_ROOT && i < CLIMB_MAX; i++, at = j->nodes[at].parent) {
 		uint32_t number = c->series.number_of[j->nodes[at].function];
 		const struct compare_test *t = &c->tests.data[c->total_test[number]];
 
-		if (number && t->function != f->function && is_caller_unchanged(t, &s, old))
+		if (number && t->function != f->function && is_most(j->below[at], s.difference) &&
+		    is_caller_unchanged(t, &s, old))
 			return true;
 	}
 	return false;
@@ -413,6 +494,7 @@ int comparison__judge(struct comparison *c)
 	free(j.own);
 	free(j.old_total);
 	free(j.old_own);
+	free(j.below);
 	free(j.found);
 	free(j.found_of);
 	free(j.cover);
