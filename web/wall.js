@@ -174,13 +174,15 @@ function activity(profile, number, i) {
 
 // ---- locks ------------------------------------------------------------------------------------------
 
-// The innermost function that a runtime runs, else of the program, else of a library: as report --wall --by function.
+// The innermost function that a runtime runs, no stub, else of the program, else of a library: as report --wall --by function.
 function waitingFunction(profile, node) {
   const rank = [0, 2, 0, 1, 3, 0];
   let best = -1, most = -1;
   for (let at = node; at; at = profile.nodeParent[at]) {
-    const frame = profile.nodeFrame[at], own = rank[profile.frameFlags[frame] & FLAG.CATEGORY] ?? 0;
-    if (own > most) [most, best] = [own, profile.frameFunction[frame]];
+    const frame = profile.nodeFrame[at], fn = profile.frameFunction[frame];
+    let own = rank[profile.frameFlags[frame] & FLAG.CATEGORY] ?? 0;
+    if (own === 3 && profile.nameOf(fn).startsWith('[')) own = 1;
+    if (own > most) [most, best] = [own, fn];
   }
   return best;
 }

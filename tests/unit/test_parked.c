@@ -172,10 +172,39 @@ static void how_a_runtime_calls_is_no_place(void **state)
 	assert_false(is_parked_in_runtime(false, false, true));
 }
 
+/* The innermost function of the runtime's program; a stub of the runtime is none. */
+static void a_stub_does_not_wait(void **state)
+{
+	struct location_id start, method, stub, futex;
+	struct thread_id thread;
+	struct stack_id stack;
+	const struct profile *p;
+	struct fixture f;
+
+	(void)state;
+	fixture__init(&f, 100);
+	f.process = add_process(&f, 10, "program", 0, 0);
+	thread = add_thread(&f, f.process, 10, true, "program", 0);
+	start = add_location(&f, f.program, 0x1000);
+	method = add_location(&f, f.jit, 0x2000);
+	stub = add_location(&f, f.jit, 0x3000);
+	futex = add_location(&f, f.libc, 0x4000);
+	NAME(&f, start, {.function = "start"});
+	NAME(&f, method, {.function = "Shop.take"});
+	NAME(&f, stub, {.function = "[monitorenter stub]"});
+	NAME(&f, futex, {.function = "futex"});
+	stack = STACK(&f, start, method, stub, futex);
+	add_sample(&f, thread, 1, stack, 1, "program");
+	p = finish(&f);
+	assert_ptr_equal(waiting_place(p, stack), &p->locations[method.v]);
+	profile_builder__free(f.b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(threads_that_are_parked),
-					   cmocka_unit_test(how_a_runtime_calls_is_no_place)};
+					   cmocka_unit_test(how_a_runtime_calls_is_no_place),
+					   cmocka_unit_test(a_stub_does_not_wait)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,16 +12,26 @@
 #define RARELY	   1000000000u /* ns: so long is a wait of a pool that has nothing to do */
 #define WHOLE	   0.95	       /* of the lifetime: a wait that never ended */
 
+/* Stubs of a runtime, as "[monitorenter stub]", are no functions of its programs. */
+static int rank_of(const struct profile *p, const struct profile_location *l)
+{
+	static const int ranks[CATEGORY_COUNT] = {
+		[CATEGORY_JIT] = 3, [CATEGORY_USER] = 2, [CATEGORY_LIBRARY] = 1};
+	struct function_id f = p->lines[l->first_line].function;
+
+	if (l->category == CATEGORY_JIT && profile__string(p, p->functions[f.v].name)[0] == '[')
+		return ranks[CATEGORY_LIBRARY];
+	return ranks[l->category];
+}
+
 const struct profile_location *waiting_place(const struct profile *p, struct stack_id id)
 {
-	static const int rank[CATEGORY_COUNT] = {
-		[CATEGORY_JIT] = 3, [CATEGORY_USER] = 2, [CATEGORY_LIBRARY] = 1};
 	const struct profile_location *best = &p->locations[p->stacks[id.v].location.v];
 
 	for (; id.v; id = p->stacks[id.v].parent) {
 		const struct profile_location *l = &p->locations[p->stacks[id.v].location.v];
 
-		if (rank[l->category] > rank[best->category])
+		if (rank_of(p, l) > rank_of(p, best))
 			best = l;
 	}
 	return best;
