@@ -59,8 +59,8 @@ class Side {
     return begin ? weight[i] / 1000 : ticks ? ticks[i] : 1;
   }
 
-  // `functions`: {total, self}, slots of each function that is tested, filled by way of the tree
-  count(tree, shift, number) {
+  // `number`: by function, from 1 on; 0: it is not tested. `total` and `self` have the slots of one after the other.
+  count(tree, shift, number, tested) {
     const { time, weight } = this.profile, slots = Math.max(1, Math.floor(this.ns / 2 ** shift));
     const rows = Array.from({ length: slots }, () => []);
     this.whole = new Float64Array(slots);
@@ -70,20 +70,20 @@ class Side {
         this.cpu += weight[i];
       }
     }
-    this.total = new Map();
-    this.self = new Map();
-    const nodes = new Float64Array(tree.count), slotOf = (map, f) => map.get(f) ?? map.set(f, new Float64Array(slots)).get(f);
+    this.total = new Float64Array((tested + 1) * slots);
+    this.self = new Float64Array((tested + 1) * slots);
+    const nodes = new Float64Array(tree.count), numbers = Int32Array.from(tree.fn, (f) => (f < 0 ? 0 : number[f]));
     rows.forEach((list, slot) => {
       nodes.fill(0);
       for (const i of list) {
         const node = this.leaf(i), ticks = this.ticksOf(i);
         nodes[node] += ticks;
-        if (number(tree.fn[node])) slotOf(this.self, tree.fn[node])[slot] += ticks;
+        this.self[numbers[node] * slots + slot] += ticks;
       }
       for (let node = tree.count - 1; node > 0; node--) {
         if (!nodes[node]) continue;
         nodes[tree.parent[node]] += nodes[node];
-        if (tree.outermost[node] && number(tree.fn[node])) slotOf(this.total, tree.fn[node])[slot] += nodes[node];
+        if (tree.outermost[node]) this.total[numbers[node] * slots + slot] += nodes[node];
       }
       this.whole[slot] = nodes[ROOT];
       this.ticks += nodes[ROOT];
@@ -119,10 +119,10 @@ function estimate(side, slots, sample) {
 }
 
 function makeTest(fn, isOwn, sides, slots, sample) {
-  const [old, next] = sides.map((side, k) => estimate(side, slots[k] ?? new Float64Array(side.whole.length), sample));
+  const [old, next] = sides.map((side, k) => estimate(side, slots[k], sample));
   const difference = differenceOf(old, next), error = Math.sqrt(difference.variance);
   const half = error > 0 ? error * studentT(FOUND_LEVEL, difference.freedom) : 0;
-  const ticks = slots.map((s) => (s ? sumSlots(s) : 0));
+  const ticks = slots.map(sumSlots);
   const test = {
     fn, own_code: isOwn, old_samples: Math.floor(ticks[0] / sample), new_samples: Math.floor(ticks[1] / sample), ticks: ticks[0] + ticks[1],
     old, new: next, difference, low: difference.value - half, high: difference.value + half, relative: null, relative_low: null, relative_high: null,
@@ -156,14 +156,16 @@ function shareOut(tests, all) {
 function testAll(profile, tree, sides, sample) {
   const { total, self } = functionTicks(tree, sides, profile.functionName.length);
   const tested = [...total.keys()].filter((f) => total[f] >= SAMPLES_MIN * sample).sort((a, b) => total[b] - total[a] || a - b).slice(0, TESTED_MAX);
-  const numbers = new Set(tested), shift = Math.max(...sides.map((side) => blockShift(side.ns)));
-  for (const side of sides) side.count(tree, shift, (f) => numbers.has(f));
+  const number = new Int32Array(total.length), shift = Math.max(...sides.map((side) => blockShift(side.ns)));
+  tested.forEach((f, i) => (number[f] = i + 1));
+  for (const side of sides) side.count(tree, shift, number, tested.length);
+  const slotsOf = (which, f) => sides.map((side) => side[which].subarray(number[f] * side.whole.length, (number[f] + 1) * side.whole.length));
   const tests = [makeTest(-1, false, sides, sides.map((side) => side.whole), sample)];
   for (const f of tested) {
-    const test = makeTest(f, false, sides, sides.map((side) => side.total.get(f)), sample);
+    const test = makeTest(f, false, sides, slotsOf('total', f), sample);
     tests.push(test);
     test.isOnly = self[f] > SELF_MAX * total[f];
-    if (!test.isOnly && self[f] >= SAMPLES_MIN * sample) tests.push(makeTest(f, true, sides, sides.map((side) => side.self.get(f)), sample));
+    if (!test.isOnly && self[f] >= SAMPLES_MIN * sample) tests.push(makeTest(f, true, sides, slotsOf('self', f), sample));
   }
   const scale = shareOut(tests, sides[0].ticks + sides[1].ticks);
   setRates(tests);
