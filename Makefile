@@ -371,7 +371,7 @@ demo:
 
 vmtest: all
 	$(Q)tools/install-deps.sh --check vmtest
-	$(Q)+$(sub) $(addprefix $(BUILD)/tests/fixtures/,chain-no-fp chain-lld chain-go)
+	$(Q)+$(sub) $(addprefix $(BUILD)/tests/fixtures/,chain-no-fp chain-lld chain-go waits)
 	$(Q)vmtest/run.sh $(BUILD)
 
 # Runtimes to be measured, fetched by the caller like those above.

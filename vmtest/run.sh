@@ -6,7 +6,8 @@
 # without frame pointers and linked by the usual linker and by lld, and a program in Go, and asserts that at
 # least 80 % of the samples in the innermost function have its whole known stack, that programs of the system's Python and
 # Node.js, started without a flag, have the names of their functions, that a CPU that goes and comes
-# back is sampled again, and that the agent has a window without the group that it leaves out. Needs no root.
+# back is sampled again, that threads that wait in known ways have their time (--wall), and that the agent has a window without the
+# group that it leaves out. Needs no root.
 #
 # Kernels are Debian's own packages, taken through an apt root in BUILD/vmtest (tools/apt-root.sh), which leaves
 # the system's apt alone. DEBIAN_MIRROR=URL overrides the mirror, and is needed where the system is not Debian.
@@ -18,7 +19,7 @@
 set -euo pipefail
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
-boot_limit=${VMTEST_LIMIT:-360}
+boot_limit=${VMTEST_LIMIT:-480}
 memory=1G
 share_wanted=80 # percent of the samples that are in the innermost function
 samples_wanted=100
@@ -112,6 +113,7 @@ make_initramfs() {
 	add_program "${VMTEST_PROGRAM:-$build/sysprof}" /bin/sysprof "$root"
 	add_program "$build/tests/fixtures/chain-no-fp" /bin/chain "$root"
 	add_program "$build/tests/fixtures/chain-lld" /bin/chain-lld "$root"
+	add_program "$build/tests/fixtures/waits" /bin/waits "$root"
 	install -m 755 "$build/tests/fixtures/chain-go" "$root/bin/chain-go"
 	add_python "$root"
 	add_node "$root"
@@ -221,6 +223,16 @@ check_agent() { # console file
 		{ echo "agent: what was left out is a service of its window"; return 1; }
 }
 
+# Where there are visits the kernel is 6.1 or later; others say why --wall does not work.
+check_wall() { # series, console file
+	if [[ $(printf '%s\n' 6.1 "$1" | sort -V | head -n 1) == 6.1 ]]; then
+		"$here/check_waits.py" "$2"
+	else
+		section "no wall" "$2" | grep "since Linux 6.1" ||
+			{ echo "wall: the record did not say why not"; return 1; }
+	fi
+}
+
 check_guest() { # series, console file
 	local failed="" status program
 	status=$(sed -n 's/^@@exit \([0-9]*\)$/\1/p' "$2")
@@ -244,6 +256,7 @@ check_guest() { # series, console file
 		section "record $program" "$2" | sed 's/^/  record: /'
 		check_names "$program" "$2" || failed=yes
 	done
+	check_wall "$1" "$2" || failed=yes
 	check_hotplug "$2" || failed=yes
 	check_agent "$2" || failed=yes
 	if [ "$status" -ne 0 ]; then
