@@ -58,6 +58,8 @@ needs() {
 	test  | cmd:npm                  | npm             | nodejs-npm      | npm        | npm
 	test  | cmd:g++                  | g++             | gcc-c++         | gcc        | gcc-c++
 	test  | cmd:llvm-symbolizer      | llvm            | llvm            | llvm       | llvm
+	test  | cmd:curl                 | curl            | curl            | curl       | curl
+	test  | cmd:git                  | git             | git             | git        | git
 	test  | cmd:openssl              | openssl         | openssl         | openssl    | openssl
 	test  | cmd:strace               | strace          | strace          | strace     | strace
 	test  | file:/usr/lib/debug/.build-id | libc6-dbg  | glibc-debuginfo | glibc-debug | glibc-debuginfo
