@@ -159,6 +159,7 @@ USAGE = [
     (2, "--thread 0", "record -a --thread 0"),
     (2, "-C x", "record -a -C x"),
     (2, "-C 0-", "record -a -C 0-"),
+    (2, "separated by commas", "record -p 1 2"),
     (2, "-C 1-0", "record -a -C 1-0"),
     (2, '"nonsense"', "record -a -e nonsense"),
     (2, 'cpu-clock', "record -a -e nonsense"),

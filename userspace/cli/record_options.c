@@ -163,6 +163,15 @@ const struct cli_option record_option_rows[] = {
 	{},
 };
 
+/* `-p $(pidof NAME)` of several processes. */
+static bool is_list_of_words(const struct record_options *options)
+{
+	uint64_t number;
+
+	return options->processes && options->command &&
+	       !parse_u64(options->command[0], 1, PID_LIMIT, &number);
+}
+
 static int check_together(const struct record_options *options)
 {
 	int targets = !!options->processes + !!options->threads + options->all + !!options->command;
@@ -170,6 +179,9 @@ static int check_together(const struct record_options *options)
 	/* a cgroup alone is a choice of the whole system */
 	if (targets == 0 && !options->cgroup)
 		return usage_error(&cmd_record, "no target: give -p, -t, -a or -- COMMAND");
+	if (is_list_of_words(options))
+		return usage_error(&cmd_record,
+				   "several processes are separated by commas, as in -p 1,2,3");
 	if (targets > 1)
 		return usage_error(&cmd_record, "-p, -t, -a and COMMAND are mutually exclusive");
 	return 0;
