@@ -219,6 +219,9 @@ struct thread_life {
 	TAILQ_ENTRY(thread_life) link; /* in dead of the table */
 };
 
+/* The thread calls execve (wall_accounts.c). */
+void wall_accounts__exec(struct thread_life *caller, uint64_t time);
+
 /* The entry of a life in a VEC by slot, whose elements have the `serial`; NULL: there is none. */
 #define life_entry(v, life)                                                                        \
 	({                                                                                         \

@@ -309,6 +309,16 @@ void wall_accounts__exit(struct thread_life *thread, uint64_t time, uint64_t cpu
 	w->seen = time;
 }
 
+/* The next visit finds another number, and does not say how long the thread was where it was. If it ran little, until now. */
+void wall_accounts__exec(struct thread_life *caller, uint64_t time)
+{
+	struct thread_wall *w = &caller->wall;
+
+	if (w->known && w->state != WALL_NONE && time < TIME_LIMIT &&
+	    caller->cpu.last < w->cpu + RAN_LITTLE)
+		hold(w, time);
+}
+
 /* Time that is due has no place. */
 static int push_rest(const struct thread_accounts *a, struct thread_life *thread, uint64_t *due,
 		     enum wall_state state, int place)

@@ -378,6 +378,7 @@ static int exec_process(struct world *w, struct process_life *old, const struct 
 	if (caller) {
 		clock = caller->cpu;
 		clock.excess = 0;
+		wall_accounts__exec(caller, e->header.time);
 		wall = caller->wall;
 		from_proc = caller->from_proc;
 		caller->cpu.seen = caller->cpu.last; /* the rest goes to the next life */
