@@ -12,7 +12,7 @@ import random
 import time
 
 from diff_windows import window_bytes
-from libe2e import SYSPROF, Background, Skip, alone, main, need_root, record, run, scratch, sysprof, wait_for
+from libe2e import SYSPROF, Background, Skip, alone, long, main, need_root, record, run, scratch, sysprof, wait_for
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCHEMA = os.path.join(HERE, "..", "..", "docs", "diff.schema.json")
@@ -378,6 +378,46 @@ def test_c_program():
 def test_python_program():
     need_root()
     assert_found(script("old", 200), script("new", 1200), "parse_header")
+
+
+# As fast with any compiler and any options: each step waits for the division of the one before.
+STEPS = """
+#include <stdlib.h>
+static volatile unsigned sink;
+static unsigned step(unsigned h, unsigned i) { return (h ^ i) * 2654435761u % 1000003u; }
+static unsigned parse(unsigned n) { unsigned h = sink; for (unsigned i = 0; i < n; i++) h = step(h, i); return sink = h; }
+static unsigned hash(unsigned n) { unsigned h = sink; for (unsigned i = 0; i < n; i++) h = step(h, i) / 3u % 65521u; return sink = h; }
+static unsigned pack(unsigned n) { unsigned h = sink; for (unsigned i = 0; i < n; i++) h = step(step(h, i), n); return sink = h; }
+static void request(unsigned n) { parse(n); hash(n); pack(n); if (n & 1) parse(n / 2); }
+int main(int argc, char **argv) { for (int i = atoi(argv[argc - 1]); i > 0; i--) request(2001); return 0; }
+"""
+COMPILERS = ("gcc -O2", "gcc -O1", "gcc -O3", "gcc -O2 -fno-inline", "gcc -O2 -flto", "gcc -O2 -fPIE -pie -falign-functions=64",
+             "clang -O1", "clang -O2", "clang -O3", "clang -O2 -fno-inline")
+
+
+@long
+@alone
+def test_other_compilers():
+    """Code that is inlined or not, at other addresses, by another compiler: nothing is slower or faster."""
+    need_root()
+    source = scratch("steps.c")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(STEPS)
+    files = [[] for _ in COMPILERS]
+    for i, compiler in enumerate(COMPILERS):
+        run(*compiler.split(), "-g", "-o", scratch(f"steps{i}"), source, check=0)
+    for turn in range(4):
+        for i in range(len(COMPILERS)) if turn % 2 == 0 else reversed(range(len(COMPILERS))):
+            files[i].append(scratch(f"steps{i}-{turn}.sysprof"))
+            record("-o", files[i][-1], "--", scratch(f"steps{i}"), "8000")
+    wrong, tests = [], 0
+    for i in range(1, len(COMPILERS)):
+        found = diff("--view", "run", *files[0], "--", *files[i])
+        claims = [row for row in found["rows"] if row["verdict"] not in ("moved", "unclear")]
+        tests += sum(not t["own_code"] for t in found["tests"])
+        wrong += [(COMPILERS[i], row["verdict"], row["function"]) for row in claims]
+    print(f"{len(wrong)} of {tests} functions called slower, faster, new or gone: {wrong}")
+    assert len(wrong) <= 0.02 * tests, wrong
 
 
 def appending(name, program):
