@@ -31,12 +31,12 @@ struct export_difference {
 struct export_request {
 	const struct profile *profile;
 	FILE *out;
-	bool lines;			  /* folded: "function:line" */
-	bool waits;			  /* folded: waits, too, … */
-	bool parked;			  /* … those of parked threads as well (docs/WALL.md) */
-	unsigned int top;		  /* text: number of rows, 0: the default */
-	struct thread_id thread;	  /* for formats with one thread per file; 0: the busiest */
-	struct export_left_out *left_out; /* counts are added; may be NULL */
+	bool lines;		 /* folded: "function:line" */
+	bool waits;		 /* folded, Firefox, trace: waits, too, … */
+	bool parked;		 /* … folded: those of parked threads as well (docs/WALL.md) */
+	unsigned int top;	 /* text: number of rows, 0: the default */
+	struct thread_id thread; /* for formats with one thread per file; 0: the busiest */
+	struct export_left_out *left_out;	    /* counts are added; may be NULL */
 	const struct export_difference *difference; /* NULL: the profile is none of a comparison */
 };
 

@@ -10,6 +10,7 @@ import os
 import re
 import stat
 import struct
+import subprocess
 
 import libe2e as e
 from libbrowser import Browser
@@ -259,7 +260,7 @@ def check_long_waits(path, truths):
     reading of the clock and its wait, so one of ten may be off by more.
     """
     out = e.scratch("long.trace.json")
-    e.sysprof("convert", path, "-o", out)
+    e.sysprof("convert", path, "--wall", "-o", out)
     found = off = 0
     for truth in truths:
         slices = [(event["ts"] * 1000, (event["ts"] + event["dur"]) * 1000) for event in events_of(out)
@@ -281,7 +282,7 @@ def test_long_waits_have_begin_and_end():
 def test_trace_has_states_of_threads():
     """Each wait from its begin to when it was last seen: by the program's own clock less a period each, and the time for a CPU."""
     path = e.scratch("waits.trace.json")
-    e.sysprof("convert", recording().path, "-o", path)
+    e.sysprof("convert", recording().path, "--wall", "-o", path)
     structure(path)
     e.run(node(), os.path.join(CONSUMERS, "check_trace.mjs"), CACHE, path, check=0, timeout=120)
     truth = {row["name"]: row for row in recording().truth}
@@ -298,7 +299,7 @@ def test_trace_has_states_of_threads():
 def test_firefox_has_waits_as_samples():
     """Their time in periods, their state as a category, no CPU time; the viewer's own code sees as much."""
     path = e.scratch("waits.json")
-    e.sysprof("convert", recording().path, "-o", path)
+    e.sysprof("convert", recording().path, "--wall", "-o", path)
     seen = structure(path)[path]
     summary = json.loads(e.sysprof("report", recording().path, "--json").out)["summary"]
     assert (seen["samples"], seen["cpu_ns"]) == (summary["samples"], summary["cpu_ns"] - summary["silent_cpu_ns"]) or \
@@ -347,13 +348,72 @@ def test_pprof_is_valid():
 
 def test_without_it_there_is_nothing_of_it():
     path, firefox = e.scratch("plain.sysprof"), e.scratch("plain.json")
-    e.record("-o", path, "-o", firefox, "--", "sleep", "0.3")
+    e.record("--no-wall", "-o", path, "-o", firefox, "--", "sleep", "0.3")
     assert "no waits" in e.sysprof("report", path, "--wall", check=1).err
     assert "no waits" in e.sysprof("convert", path, "--wall", "-o", e.scratch("no.folded"), check=1).err
     assert not os.path.exists(e.scratch("no.folded"))
     with open(firefox, encoding="utf-8") as f:
         assert not re.search("waiting", f.read(), re.I)
     assert not [kind for kind, *_ in e.recording_events(path) if kind in (6, 31)]
+
+
+def thread_count(path):
+    with open(path, encoding="utf-8") as f:
+        return len(json.load(f)["threads"])
+
+
+def test_it_is_the_default_of_targets():
+    """Files with room for CPU time alone stay what they are without; with -a there is nothing."""
+    need_visits()
+    for options in [("-p", os.getpid(), "-d", 4), ("-t", os.getpid(), "-d", 4), ("--", "sleep", "4")]:
+        path, firefox, trace, stacks = (e.scratch("default" + suffix) for suffix in (".sysprof", ".json", ".trace.json", ".folded"))
+        out = e.record("-o", path, "-o", firefox, "-o", trace, "-o", stacks, *options)
+        assert "visits of threads that wait" in out.err, out.err
+        rows = report(path, "state")["rows"]
+        assert sum(row["ns"] for row in rows if row["state"] not in ("running", "runnable")) > 500 * MS, rows
+        for file in firefox, trace, stacks:
+            with open(file, encoding="utf-8") as f:
+                assert "[waiting: " not in f.read(), file
+    e.record("-o", path, "-a", "-d", 1)
+    assert "no waits" in e.sysprof("report", path, "--wall", check=1).err
+
+
+def test_idle_threads_are_in_no_file_of_cpu_time():
+    need_visits()
+    firefox, of_all = e.scratch("idlers.json"), e.scratch("all-idlers.json")
+    e.record("-o", firefox, "--", e.fixture("idlers"), 500, 2)
+    assert 1 <= thread_count(firefox) < 250, thread_count(firefox)
+    e.record("--wall", "-o", of_all, "--", e.fixture("idlers"), 500, 1)
+    assert thread_count(of_all) >= 500, thread_count(of_all)
+
+
+# in front of libbpf: the kernel's functions that visits need do not exist
+NO_VISITS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+int btf__find_by_name_kind(const void *types, const char *name, unsigned int kind)
+{
+    int (*next)(const void *, const char *, unsigned int) = dlsym(RTLD_NEXT, "btf__find_by_name_kind");
+    return strcmp(name, "bpf_iter_task_new") && strcmp(name, "bpf_user_ringbuf_drain") ? next(types, name, kind) : -2;
+}
+"""
+
+
+def test_a_kernel_without_visits():
+    """By default a line says it; if they were requested, it is an error."""
+    need_visits()
+    shim = e.scratch("no-types.so")
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", shim, "-"], input=NO_VISITS, text=True, check=True)
+    options = {"env": {**os.environ, "LD_PRELOAD": shim}}
+    path = e.scratch("refused.sysprof")
+    out = e.record("-o", path, "--", e.fixture("duty"), "0.5", "50", **options)
+    if "visits of threads that wait" in out.err:
+        raise e.Skip("libbpf is in the program")
+    assert "not recorded: what threads wait for (" in out.err and out.status == 0, out
+    assert json.loads(e.sysprof("report", path, "--json").out)["summary"]["samples"] > 20
+    out = e.record("--wall", "-o", path, "--", "true", check=1, **options)
+    assert "--wall" in out.err, out
 
 
 PYTHON = """
@@ -402,7 +462,7 @@ def test_threads_that_were_there():
         assert len([row for row in rows if row["ns"] > 1200 * MS]) >= 8, rows
         # waits that began before are in no file before its begin
         for suffix in ".json", ".trace.json":
-            e.sysprof("convert", path, "-o", e.scratch("attached" + suffix))
+            e.sysprof("convert", path, "--wall", "-o", e.scratch("attached" + suffix))
             structure(e.scratch("attached" + suffix))
         assert not [pid for pid in os.listdir("/proc") if pid.isdigit() and is_left_visitor(pid)]
 

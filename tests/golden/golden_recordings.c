@@ -42,7 +42,8 @@ static int load(const char *path, struct session **session, const struct profile
 static int render(const struct profile *p, const struct exporter *exporter, struct bytes *bytes)
 {
 	FILE *out = open_memstream(&bytes->data, &bytes->size);
-	const struct export_request request = {.profile = p, .out = out};
+	const struct export_request request = {
+		.profile = p, .out = out, .waits = true, .parked = true};
 	int err = 0;
 
 	if (!out)

@@ -112,11 +112,12 @@ static bool has_program_ended(const struct cpu_books *books)
 static int wait_for_programs(void *context)
 {
 	struct bpf_session *s = context;
+	/* the visitor may sleep in the middle of a walk: it drops the stack */
+	__u64 *changes = __atomic_load_n(&s->table_changes, __ATOMIC_ACQUIRE);
 	bool ended = true;
 
-	/* the visitor may sleep in the middle of a walk: it drops the stack */
-	if (s->table_changes)
-		__atomic_fetch_add(s->table_changes, 1, __ATOMIC_RELEASE);
+	if (changes)
+		__atomic_fetch_add(changes, 1, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (size_t i = 0; i < s->cpu_count && ended; i++)
 		ended = has_program_ended(&s->books[s->cpus[i].cpu]);

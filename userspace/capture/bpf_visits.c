@@ -16,7 +16,8 @@
 struct bpf_visits {
 	struct visit_bpf *skel;
 	struct bpf_session *session; /* not owned */
-	struct bpf_link *pass;	     /* by copies: of the one program */
+	bool by_copies;
+	struct bpf_link *pass; /* by copies: of the one program */
 	struct ring_buffer *ring;
 	event_push_fn sink; /* while draining */
 	void *context;
@@ -67,7 +68,7 @@ static void set_knobs(struct bpf_visits *v)
 	const struct sampler_bpf *from = v->session->skel;
 	struct visit_bpf *to = v->skel;
 
-	to->rodata->by_copies = features_visits() == VISITS_BY_COPIES;
+	to->rodata->by_copies = v->by_copies;
 	to->rodata->filter_processes = from->rodata->filter_processes;
 	to->rodata->filter_threads = from->rodata->filter_threads;
 	to->rodata->filter_cgroup = from->rodata->filter_cgroup;
@@ -83,11 +84,10 @@ static void set_knobs(struct bpf_visits *v)
 
 static void choose_programs(struct bpf_visits *v)
 {
-	bool by_copies = features_visits() == VISITS_BY_COPIES;
 	struct bpf_program *program;
 
-	bpf_object__for_each_program(program, v->skel->obj)
-		bpf_program__set_autoload(program, (program == v->skel->progs.pass) == by_copies);
+	bpf_object__for_each_program(program, v->skel->obj) bpf_program__set_autoload(
+		program, (program == v->skel->progs.pass) == v->by_copies);
 }
 
 /* A ring_buffer_sample_fn. */
@@ -122,22 +122,25 @@ static int load(struct bpf_visits *v, struct failure *failure)
 	v->ring = ring_buffer__new(bpf_map__fd(v->skel->maps.visits), take_event, v, NULL);
 	if (!v->ring)
 		return features_explain(failure, -errno, "cannot read the visitor's ring");
-	if (v->skel->rodata->by_copies) {
+	if (v->by_copies) {
 		v->pass = bpf_program__attach_iter(v->skel->progs.pass, NULL);
 		if (!v->pass)
 			return features_explain(failure, -errno, "cannot visit threads");
 	}
-	v->session->table_changes = &v->skel->bss->visitor.table_changes;
+	/* a thread of its own may load them */
+	__atomic_store_n(&v->session->table_changes, &v->skel->bss->visitor.table_changes,
+			 __ATOMIC_RELEASE);
 	return 0;
 }
 
 int bpf_visits__open(struct bpf_session *session, struct bpf_visits **visits,
 		     struct failure *failure)
 {
+	enum visits how = features_visits(); /* reads the kernel's types */
 	struct bpf_visits *v;
 	int err;
 
-	if (features_visits() == VISITS_NONE) {
+	if (how == VISITS_NONE) {
 		fail(failure, -EOPNOTSUPP, "--wall: visits of threads: " VISITS_SINCE);
 		return fail_remedy(failure, -EOPNOTSUPP, "record without --wall");
 	}
@@ -145,6 +148,7 @@ int bpf_visits__open(struct bpf_session *session, struct bpf_visits **visits,
 	if (!v)
 		return fail(failure, -ENOMEM, "out of memory");
 	v->session = session;
+	v->by_copies = how == VISITS_BY_COPIES;
 	err = load(v, failure);
 	if (err)
 		bpf_visits__free(v);

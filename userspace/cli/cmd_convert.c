@@ -104,7 +104,7 @@ const struct command cmd_convert = {
 		"  -o, --output FILE   as for record; may be repeated\n"
 		"      --thread TID    which thread, for formats with one thread per file\n"
 		"      --lines         with source lines, where the format supports them\n"
-		"      --wall          folded stacks: what threads wait for, too (record --wall)\n"
+		"      --wall          folded stacks, Firefox files, traces: what threads wait for\n"
 		"      --parked        with it event loops and idle threads of pools\n"
 		"      --java-signatures  Java methods of a recording with the types of their parameters and result\n"
 		"\n"

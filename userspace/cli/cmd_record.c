@@ -197,6 +197,7 @@ static void fill_live_options(const struct record_options *options, struct live_
 		.id_count = threads ? options->thread_count : options->process_count,
 		.jvm_perfmap = options->jvm_perfmap,
 		.wall_hz = options->wall ? options->wall_hz : 0,
+		.wall_if_possible = !options->wall_requested,
 		.wall_budget = options->wall_budget,
 	};
 }
@@ -610,9 +611,9 @@ const struct command cmd_record = {
 		"      --no-kernel           without kernel stacks\n"
 		"      --max-depth N         user frames per stack, default 256\n"
 		"      --clock CLOCK         auto (default), tsc or monotonic\n"
-		"      --wall[=HZ]           also what threads wait for: visits per second, default 200,\n"
-		"                            with -a 20 (report --wall)\n"
-		"      --no-wall             without (default)\n"
+		"      --wall[=HZ]           what threads wait for (report --wall), with -a as well, and in\n"
+		"                            all formats: visits per second, default 200, with -a 20\n"
+		"      --no-wall             without what threads wait for (default with -a)\n"
 		"      --parked              folded stacks: event loops and idle threads of pools, too\n"
 		"      --wall-cpu SHARE      CPU time limit of visits, default 0.5% of one CPU\n"
 		"\n"

@@ -195,7 +195,7 @@ const struct command cmd_report = {
 		"IN is a recording, or a profile in any format that `convert` reads.\n"
 		"\n"
 		"      --by WHAT    function (default), thread, process, dso or line\n"
-		"      --wall       all time of the threads, not CPU time: of a recording made with --wall;\n"
+		"      --wall       all time of the threads, not CPU time: of a recording with waits;\n"
 		"                   by state (default), function, thread or holder\n"
 		"      --parked     with --wall: event loops and idle threads of pools as any other\n"
 		"      --tree       a call tree, from the roots down; by thread or process: one each\n"

@@ -110,8 +110,16 @@ static int take_wall(const struct given_option *o)
 {
 	struct record_options *options = o->fields;
 
-	options->wall = options->outputs.waits = true;
+	options->wall = options->wall_requested = options->outputs.waits = true;
 	return o->value ? option_number(o) : 0;
+}
+
+static int take_no_wall(const struct given_option *o)
+{
+	struct record_options *options = o->fields;
+
+	options->wall = options->wall_requested = options->outputs.waits = false;
+	return 0;
 }
 
 static int take_wall_budget(const struct given_option *o)
@@ -140,7 +148,7 @@ const struct cli_option record_option_rows[] = {
 	{"cgroup", 0, true, option_text, FIELD(cgroup)},
 	{"wall", 0, .value_is_optional = true, .take = take_wall, FIELD(wall_hz), .min = 1,
 	 .max = WALL_HZ_MAX},
-	{"no-wall", 0, false, option_clear, FIELD(wall)},
+	{"no-wall", .take = take_no_wall},
 	{"parked", 0, false, option_set, FIELD(outputs.parked)},
 	{"wall-cpu", 0, true, take_wall_budget,
 	 .expected = "a share of one CPU, as in 0.5% or 0.005"},
@@ -195,6 +203,8 @@ static int set_defaults(struct record_options *options)
 
 	if (!options->hz)
 		options->hz = system ? HZ_DEFAULT_SYSTEM : HZ_DEFAULT;
+	if (system && !options->wall_requested)
+		options->wall = false;
 	if (!options->wall_hz)
 		options->wall_hz = system ? WALL_HZ_SYSTEM : WALL_HZ_DEFAULT;
 	if (!options->outputs.count &&
@@ -213,6 +223,7 @@ int record_options__parse(struct record_options *options, int argc, char **argv)
 		.unwind_memory = UNWIND_MEMORY_DEFAULT,
 		.ring_memory = RING_MEMORY_DEFAULT,
 		.kernel_stacks = true,
+		.wall = true,
 		.wall_budget = WALL_BUDGET,
 		.inherit = true,
 		.max_depth = DEPTH_DEFAULT,

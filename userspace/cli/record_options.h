@@ -32,7 +32,7 @@ struct record_options {
 	unsigned int ring_memory;   /* MiB, of all CPUs */
 	enum clock_choice clock;
 	unsigned int max_depth;
-	bool wall;			   /* --wall */
+	bool wall, wall_requested;	   /* by default where it is possible, or --wall */
 	unsigned int wall_hz, wall_budget; /* millionths of a CPU */
 
 	struct outputs outputs;

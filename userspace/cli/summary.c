@@ -218,10 +218,12 @@ static void print_gils(const struct profile *p)
 	gil_table__fini(&table);
 }
 
-static void print_visits(const struct profile *p)
+static void print_visits(const struct profile *p, const char *refused)
 {
 	const struct profile_visits *v = &p->visits;
 
+	if (refused)
+		fprintf(stderr, "  not recorded: what threads wait for (%s)\n", refused);
 	if (!v->hz)
 		return;
 	fprintf(stderr, "  visits of threads that wait: %llu of %llu due, %.2f s CPU\n",
@@ -330,7 +332,7 @@ void summary__print(const struct summary *s)
 	print_jits(p);
 	print_runtimes(p);
 	print_gils(p);
-	print_visits(p);
+	print_visits(p, s->session.live.wall_refused);
 	print_tables(&s->session.tables);
 	if (s->session.mappings_left)
 		fprintf(stderr, "  mappings not kept: %llu, of processes with too many\n",

@@ -20,6 +20,7 @@
 
 #include "export/firefox.h"
 #include "base/cleanup.h"
+#include "export/waits.h"
 #include "profile/timeline.h"
 
 /* The second life of a number is "123.1". */
@@ -241,7 +242,7 @@ static int collect_tables(struct firefox *f)
 	return firefox_tables__init(&f->tables, f->p, threads, f->tracks.count);
 }
 
-static int write_firefox(const struct export_request *request)
+static int write_tracks(const struct export_request *request)
 {
 	struct json_writer writer;
 	struct firefox f = {.p = request->profile, .w = &writer};
@@ -268,6 +269,11 @@ static int write_firefox(const struct export_request *request)
 	vec_free(&f.entries);
 	vec_free(&f.rows);
 	return err;
+}
+
+static int write_firefox(const struct export_request *request)
+{
+	return write_requested_waits(request, write_tracks);
 }
 
 const struct exporter firefox_exporter = {

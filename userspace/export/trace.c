@@ -452,7 +452,7 @@ static int fit_names(struct trace *t)
 	return text_limit__fit_trees(&t->frames.limit, threads, t->tracks.count);
 }
 
-static int write_trace(const struct export_request *request)
+static int write_tracks(const struct export_request *request)
 {
 	struct trace t = {.p = request->profile, .first_node = 1};
 	int err = tracks__init(&t.tracks, t.p);
@@ -475,6 +475,11 @@ static int write_trace(const struct export_request *request)
 	call_frames__fini(&t.frames);
 	vec_free(&t.samples);
 	return err;
+}
+
+static int write_trace(const struct export_request *request)
+{
+	return write_requested_waits(request, write_tracks);
 }
 
 const struct exporter trace_exporter = {

@@ -3,6 +3,7 @@
 #ifndef EXPORT_WAITS_H
 #define EXPORT_WAITS_H
 
+#include <sysprof/exporter.h>
 #include <sysprof/profile.h>
 
 /* "[waiting: lock]" */
@@ -16,5 +17,9 @@ uint64_t wait_period(const struct profile *p);
  * rounded only once.
  */
 uint64_t wait_ticks(uint64_t weight, uint64_t period, uint64_t *rest);
+
+/* Writes a file that has waits only if they are requested; else it is that of a recording without visits. */
+int write_requested_waits(const struct export_request *request,
+			  int (*write)(const struct export_request *request));
 
 #endif

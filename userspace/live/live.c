@@ -36,6 +36,7 @@
 #include "capture/cpu_idle.h"
 #include "jitwatch/jit_tail.h"
 #include "live/live_private.h"
+#include "live/parts/wall.h"
 #include "stream/meta.h"
 
 #define ANCHOR_INTERVAL	  1000000000ull /* ns */
@@ -586,6 +587,7 @@ void live__stats(const struct live *live, struct live_stats *stats)
 		.samples = live->samples,
 		.jit_cpu = jit_tail__cpu(live->jit),
 		.memory = bpf_session__memory(live->session),
+		.wall_refused = live->wall ? wall_part__refused(live->wall) : NULL,
 	};
 	if (live->groups)
 		groups_part__stats(live->groups, &stats->groups);

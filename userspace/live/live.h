@@ -43,6 +43,7 @@ struct live_options {
 	bool no_memory;		  /* how much memory processes have is of no interest */
 	unsigned int wall_hz;	  /* visits of threads that do not run, a second; 0: none */
 	unsigned int wall_budget; /* … and so many millionths of a CPU at most */
+	bool wall_if_possible;	  /* without visits it is no error */
 	bool facts;		  /* read facts of processes: EVENT_FACTS */
 	/* Variables of their environment, beside those that are always read; copied. */
 	const char *const *fact_names;
@@ -123,6 +124,8 @@ struct live_stats {
 	struct event_queue_stats queue;
 	uint64_t jit_cpu; /* of following perf maps, ns */
 	size_t memory;	  /* maps, rings and the queue, bytes */
+	const char *
+		wall_refused; /* wall_if_possible: why there are no visits; NULL: there are, or were not requested */
 };
 void live__stats(const struct live *live, struct live_stats *stats);
 

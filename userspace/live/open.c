@@ -193,6 +193,7 @@ static int add_wall(struct live *live, const struct live_options *options, struc
 {
 	const struct wall_options wall = {.hz = options->wall_hz,
 					  .budget = options->wall_budget,
+					  .if_possible = options->wall_if_possible,
 					  .push = push_visit,
 					  .context = live};
 	struct live_part *part = live->parts;
@@ -293,13 +294,17 @@ err_out:
 
 void live__free(struct live *live)
 {
+	bool loading;
+
 	if (!live)
 		return;
 	if (live->wakes > 0)
 		close(live->wakes);
+	loading = live->wall && live->wall->object && wall_part__is_loading(live->wall);
 	if (live->wall && live->wall->object)
 		live->wall->free(steal_ptr(live->wall->object));
-	bpf_session__free(live->session);
+	if (!loading) /* else the end of the process frees it */
+		bpf_session__free(live->session);
 	proc_snapshot__free(live->proc);
 	dso_opener__free(live->opener);
 	helper_pool__free(live->readers);

@@ -3,6 +3,9 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,6 +159,12 @@ struct wall {
 	/* of children that were left behind */
 	unsigned int restarts;
 	uint64_t past_count[VISIT_LINE_COUNT], past_cpu;
+	/* if_possible: a thread loads the programs. What it finds is its own until `loaded` */
+	pthread_t loader;
+	bool loading;
+	atomic_bool loaded;
+	struct bpf_visits *found;
+	struct failure why;
 };
 
 static void close_child(struct wall *w, bool left)
@@ -175,18 +184,23 @@ static void close_child(struct wall *w, bool left)
 
 static int start_child(struct wall *w);
 
-/* Programs and maps of its own, because those of a child that hangs may still go on. 0 or negative errno. */
-static int open_visits(struct wall *w, struct failure *failure)
+static int use_visits(struct wall *w, struct failure *failure)
 {
-	int err = bpf_visits__open(w->session, &w->visits, failure);
+	int err;
 
-	if (err)
-		return err;
 	w->shared = bpf_visits__shared(w->visits);
 	err = start_child(w);
 	return err ? fail(failure, err, "cannot start the process that visits threads: %s",
 			  strerror(-err))
 		   : 0;
+}
+
+/* Programs and maps of its own, because those of a child that hangs may still go on. 0 or negative errno. */
+static int open_visits(struct wall *w, struct failure *failure)
+{
+	int err = bpf_visits__open(w->session, &w->visits, failure);
+
+	return err ? err : use_visits(w, failure);
 }
 
 /*
@@ -246,9 +260,56 @@ static int push_books(struct wall *w, uint64_t time)
 	return w->options.push(w->options.context, &e.header);
 }
 
-static int wall__tick(void *wall, uint64_t now)
+/* ---- loading in the background --------------------------------------------------------------- */
+
+static void *run_loader(void *wall)
 {
 	struct wall *w = wall;
+
+	if (bpf_visits__open(w->session, &w->found, &w->why))
+		w->found = NULL;
+	atomic_store(&w->loaded, true);
+	return NULL;
+}
+
+static void start_loader(struct wall *w)
+{
+	sigset_t all, before;
+	int err;
+
+	/* signals are the main thread's */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = -pthread_create(&w->loader, NULL, run_loader, w);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	w->loading = !err;
+	if (err)
+		fail(&w->why, err, "cannot start a thread: %s", strerror(-err));
+}
+
+static void begin_visits(struct wall *w)
+{
+	if (write(w->socket, "", 1) == 1)
+		w->started = w->due_until = monotonic_ns();
+}
+
+static void finish_loading(struct wall *w)
+{
+	pthread_join(w->loader, NULL);
+	w->loading = false;
+	w->visits = steal_ptr(w->found);
+	if (w->visits && use_visits(w, &w->why))
+		bpf_visits__free(steal_ptr(w->visits));
+	if (w->visits)
+		begin_visits(w);
+	else
+		log_debug(LOG_BPF, "no visits: %s", w->why.what);
+}
+
+/* ---- the part -------------------------------------------------------------------------------- */
+
+static int follow_visits(struct wall *w, uint64_t now)
+{
 	uint32_t visited = __atomic_load_n(&w->shared->visited, __ATOMIC_RELAXED);
 	uint64_t made_at = __atomic_load_n(&w->shared->made_at, __ATOMIC_RELAXED);
 	int err = 0;
@@ -267,6 +328,15 @@ static int wall__tick(void *wall, uint64_t now)
 		return err;
 	w->books_of = made_at;
 	return push_books(w, now);
+}
+
+static int wall__tick(void *wall, uint64_t now)
+{
+	struct wall *w = wall;
+
+	if (w->loading && atomic_load(&w->loaded))
+		finish_loading(w);
+	return w->visits ? follow_visits(w, now) : 0;
 }
 
 /* The last visit takes the account of every thread; then the child ends. */
@@ -293,6 +363,11 @@ static void wall__free(void *wall)
 {
 	struct wall *w = wall;
 
+	if (w->loading && !atomic_load(&w->loaded))
+		return; /* the end of the process ends it */
+	if (w->loading)
+		pthread_join(w->loader, NULL);
+	bpf_visits__free(w->found);
 	close_child(w, false);
 	bpf_visits__free(w->visits);
 	free(w);
@@ -333,7 +408,7 @@ int wall_part__new(const struct wall_options *options, struct bpf_session *sessi
 	w->options = *options;
 	w->session = session;
 	w->socket = -1;
-	err = open_visits(w, failure);
+	err = options->if_possible ? 0 : open_visits(w, failure);
 	if (err) {
 		wall__free(w);
 		return err;
@@ -350,6 +425,22 @@ void wall_part__start(const struct live_part *part)
 {
 	struct wall *w = part->object;
 
-	if (write(w->socket, "", 1) == 1)
-		w->started = w->due_until = monotonic_ns();
+	if (w->options.if_possible)
+		start_loader(w);
+	else
+		begin_visits(w);
+}
+
+bool wall_part__is_loading(const struct live_part *part)
+{
+	const struct wall *w = part->object;
+
+	return w->loading && !atomic_load(&w->loaded);
+}
+
+const char *wall_part__refused(const struct live_part *part)
+{
+	const struct wall *w = part->object;
+
+	return !w->loading && !w->visits && w->why.what[0] ? w->why.what : NULL;
 }

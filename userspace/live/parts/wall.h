@@ -18,14 +18,22 @@
 struct wall_options {
 	unsigned int hz;     /* visits a second, at most. > 0 */
 	unsigned int budget; /* millionths of a CPU: at more threads visits become fewer */
-	event_push_fn push;  /* EVENT_VISIT, which the receiver may change, and EVENT_VISIT_BOOKS */
+	bool if_possible;   /* without visits it is no error, and sampling does not wait for them */
+	event_push_fn push; /* EVENT_VISIT, which the receiver may change, and EVENT_VISIT_BOOKS */
 	void *context;
 };
 
 /* 0 or negative errno with `failure` filled. The part has to be freed before the session. */
 int wall_part__new(const struct wall_options *options, struct bpf_session *session,
 		   struct live_part *part, struct failure *failure);
-/* Sampling has begun: the first visit is now. */
+/* Sampling has begun: the first visit is now; if_possible, when the kernel has verified the programs. */
 void wall_part__start(const struct live_part *part);
+/*
+ * if_possible: does the thread still load the programs? On a host without a free CPU that takes long. Then the session must not be
+ * freed, and the part is not.
+ */
+bool wall_part__is_loading(const struct live_part *part);
+/* if_possible: why there are no visits; NULL: there are, or are to come. */
+const char *wall_part__refused(const struct live_part *part);
 
 #endif
