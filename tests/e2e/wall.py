@@ -3,14 +3,17 @@
 # time-limit: 240
 # runs: beside waiting
 """record --wall: what threads wait for, against what they measured themselves; books, and files without it."""
+import contextlib
 import gzip
 import json
 import math
 import os
 import re
+import resource
 import stat
 import struct
 import subprocess
+import time
 
 import libe2e as e
 from libbrowser import Browser
@@ -467,18 +470,27 @@ def test_threads_that_were_there():
         assert not [pid for pid in os.listdir("/proc") if pid.isdigit() and is_left_visitor(pid)]
 
 
-def test_memory_that_does_not_answer():
-    """
-    A thread whose stack is a file of FUSE that is never read: the visitor that waits for the page is left behind, and another one
-    visits the rest. (The server runs as root: requests of the kernel for others cannot pass into a user namespace.)
-    """
-    need_visits()
-    place, device, path = e.scratch("place"), e.scratch("fuse"), e.scratch("silent.sysprof")
-    os.makedirs(place)
-    os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(10, 229))
+@contextlib.contextmanager
+def silent_stack():
+    """A thread whose stack is a file of FUSE that is never read, and a program whose waits are known; yields both."""
+    place, device = e.scratch("place"), e.scratch("fuse")
+    os.makedirs(place, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(10, 229))
     with e.Background(e.fixture("silentfs"), "-w", "read", device, place, e.fixture("foreignstack"), "/tmp/perf-1.map") as target, \
             e.Background(e.fixture("waits"), 12) as other:
         e.wait_for(lambda: target.p.poll() is None and comm_of(target.pid) == "foreign", what="the target")
+        yield target, other
+
+
+def test_memory_that_does_not_answer():
+    """
+    The visitor that waits for the page is left behind, and another one visits the rest. (The server runs as root: requests of
+    the kernel for others cannot pass into a user namespace.)
+    """
+    need_visits()
+    path = e.scratch("silent.sysprof")
+    with silent_stack() as (target, other):
         result = e.record("--wall=100", "--wall-cpu", "10%", "-d", 4, "-p", f"{target.pid},{other.pid}", "-o", path, timeout=30)
         assert result.seconds < 15, result
         assert "did not answer" in result.err, result
@@ -486,6 +498,43 @@ def test_memory_that_does_not_answer():
         visits = report(path, "state")["visits"]
     assert visits["left"] >= 1 and visits["made"] > 50, visits
     assert len([row for row in rows if row["process"] == "waits" and row["ns"] > 1500 * MS]) >= 8, rows
+
+
+def test_no_other_visitor():
+    """There can be none, for want of descriptors: the recording goes on without visits."""
+    need_visits()
+    path = e.scratch("alone.sysprof")
+    with silent_stack() as (target, other), \
+            e.Background(e.SYSPROF, "record", "-vv", "--wall=100", "--wall-cpu", "10%", "-d", 5, "-p", f"{target.pid},{other.pid}",
+                         "-o", path) as recording:
+        e.wait_for(lambda: hangs(visitor_of(recording.pid)), what="a visitor that hangs")  # which is found after a second
+        limits = resource.prlimit(recording.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(recording.pid, resource.RLIMIT_NOFILE, (limit_that_leaves(recording.pid, 6), limits[1]))
+        time.sleep(3)
+        resource.prlimit(recording.pid, resource.RLIMIT_NOFILE, limits)
+        result = recording.finish(check=0)
+    assert "nothing is visited any more" in result.err, result
+    visits = report(path, "state")["visits"]
+    assert visits["left"] >= 1 and visits["made"] < visits["due"], visits
+
+
+def limit_that_leaves(pid, count):
+    """Of numbers of descriptors, so that `count` more can be opened."""
+    used = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+    return [number for number in range(len(used) + count + 1) if number not in used][count]
+
+
+def visitor_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        return next((child for child in f.read().split() if comm_of(child) == "sysprof-visitor"), None)
+
+
+def hangs(pid):
+    """In a page of a file system that does not answer."""
+    if not pid:
+        return False
+    with open(f"/proc/{pid}/wchan", encoding="ascii") as f:
+        return f.read() == "request_wait_answer"
 
 
 def comm_of(pid):

@@ -161,7 +161,9 @@ void bpf_visits__free(struct bpf_visits *v)
 {
 	if (!v)
 		return;
-	v->session->table_changes = NULL;
+	if (v->skel && v->skel->bss &&
+	    v->session->table_changes == &v->skel->bss->visitor.table_changes)
+		v->session->table_changes = NULL;
 	ring_buffer__free(v->ring);
 	bpf_link__destroy(v->pass);
 	visit_bpf__destroy(v->skel);

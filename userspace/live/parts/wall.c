@@ -203,13 +203,23 @@ static int open_visits(struct wall *w, struct failure *failure)
 	return err ? err : use_visits(w, failure);
 }
 
+/* What was counted so far is in the past. */
+static int visit_no_more(struct wall *w)
+{
+	memset(w->shared->count, 0, sizeof(w->shared->count));
+	w->shared->cpu = 0;
+	return 0;
+}
+
 /*
  * It hangs in a page of some thread that does not come. Another child goes on without this process, and without all of this
- * user's.
+ * user's. If there can be none, the recording goes on without visits.
  */
 static int leave_behind(struct wall *w)
 {
+	struct bpf_visits *left = w->visits;
 	struct visitor old = {}; /* of it the part before `due` */
+	struct failure why = {};
 	int err;
 
 	close_child(w, true);
@@ -220,17 +230,20 @@ static int leave_behind(struct wall *w)
 	log_debug(LOG_BPF, "memory of process %u of user %u does not answer: %s",
 		  old.visited_process, old.visited_user,
 		  w->restarts < RESTARTS ? "not visited any more" : "nothing is visited any more");
-	if (w->restarts == RESTARTS) {
-		memset(w->shared->count, 0, sizeof(w->shared->count));
-		w->shared->cpu = 0;
-		return 0;
-	}
+	if (w->restarts == RESTARTS)
+		return visit_no_more(w);
 	err = bpf_visits__drain(w->visits, w->options.push, w->options.context);
-	bpf_visits__free(steal_ptr(w->visits));
-	if (!err)
-		err = open_visits(w, NULL);
 	if (err)
 		return err;
+	w->visits = NULL;
+	if (open_visits(w, &why)) {
+		log_debug(LOG_BPF, "nothing is visited any more: %s", why.what);
+		bpf_visits__free(w->visits);
+		w->visits = left;
+		w->shared = bpf_visits__shared(left);
+		return visit_no_more(w);
+	}
+	bpf_visits__free(left);
 	memcpy(w->shared->banned, old.banned, sizeof(old.banned));
 	memcpy(w->shared->banned_users, old.banned_users, sizeof(old.banned_users));
 	w->shared->banned[w->restarts] = old.visited_process;
