@@ -65,7 +65,8 @@ def test_memory_of_a_target_and_of_sysprof():
     pid = result.out.split()[0]
     # it may have been started by a script of the same number
     readings = next(r for p, r in memory(profile).items() if p.split(".")[0] == pid and len(r) > 1)
-    assert readings[-1][1] > 60 << 20, readings
+    # the last one may be of a process that gives its memory back, at its end
+    assert max(level for _, level in readings) > 60 << 20, readings
     assert len(readings) <= 4 and readings[-1][0] > 1000, readings
     (own,) = memory(profile, "memory of sysprof").values()
     assert all(1 << 20 < level < 1 << 30 for _, level in own), own
