@@ -9,7 +9,7 @@ import shutil
 import time
 
 from jit import Judged, leaves, spans_of
-from libe2e import (Background, Facts, Skip, children_of, folded, load_json, long, main, need_root, record, scratch, share,
+from libe2e import (Background, Facts, Skip, alone, children_of, folded, load_json, long, main, need_root, record, scratch, share,
                     user_part)
 from librecorded import FIXTURES, TOP, java_command, newer_python, nodes, recorded
 from unwind import is_rooted, warm_samples
@@ -185,12 +185,14 @@ def functions_come_and_go(versions):
 
 
 @long
+@alone
 def test_functions_come_and_go():
     """Judged by the program's own log: no unflagged sample is wrong."""
     functions_come_and_go(nodes()[:1])
 
 
 @long
+@alone
 def test_functions_come_and_go_in_a_newer_one():
     functions_come_and_go(nodes()[1:])
 
