@@ -30,7 +30,7 @@
 #                         servers    part of that suite, and of no other
 # e2e tests run alone unless they say `beside`; all others, and e2e tests with the sanitizers, run in parallel unless they
 # say `alone`.
-# The parallel ones come first, TEST_JOBS at a time: one more than there are CPUs, since each waits now and then.
+# The parallel ones come first, TEST_JOBS at a time: as many as there are CPUs.
 #
 # A unit test or an end-to-end test that failed is run again at the end, alone, twice at most: a host that takes the CPUs away
 # for a moment can fail one. Its first log stays (NAME.first.log), and it is counted as unsteady. More than SECOND_TRIES (8)
@@ -54,7 +54,7 @@ TIMEFORMAT='%R %U %S'
 
 top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 cd "$top" || exit 1
-jobs_at_once=${TEST_JOBS:-$(($(nproc) + 1))}
+jobs_at_once=${TEST_JOBS:-$(nproc)}
 passed=0 failed=0 skipped=0 root_skipped=0
 scratch=""
 refusal=""

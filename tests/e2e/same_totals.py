@@ -115,7 +115,7 @@ def of_trace(path):
             continue
         profile = event["args"]["data"]["cpuProfile"]
         for node in profile["nodes"]:
-            name = node["callFrame"]["functionName"]
+            name = node["callFrame"]["functionName"] or "(anonymous)"  # which viewers show
             nodes[node["id"]] = nodes[node["parent"]] + [name] if "parent" in node else []
         for sample in profile["samples"]:
             rows[sample] = rows.get(sample, 0) + 1
