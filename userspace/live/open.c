@@ -294,16 +294,13 @@ err_out:
 
 void live__free(struct live *live)
 {
-	bool loading;
-
 	if (!live)
 		return;
 	if (live->wakes > 0)
 		close(live->wakes);
-	loading = live->wall && live->wall->object && wall_part__is_loading(live->wall);
 	if (live->wall && live->wall->object)
 		live->wall->free(steal_ptr(live->wall->object));
-	if (!loading) /* else the end of the process frees it */
+	if (!wall_parts__still_load())
 		bpf_session__free(live->session);
 	proc_snapshot__free(live->proc);
 	dso_opener__free(live->opener);

@@ -275,6 +275,9 @@ static int push_books(struct wall *w, uint64_t time)
 
 /* ---- loading in the background --------------------------------------------------------------- */
 
+/* At the end of the process. What the thread uses can be found here, so it is no leak. */
+static struct wall *volatile still_loading;
+
 static void *run_loader(void *wall)
 {
 	struct wall *w = wall;
@@ -376,8 +379,10 @@ static void wall__free(void *wall)
 {
 	struct wall *w = wall;
 
-	if (w->loading && !atomic_load(&w->loaded))
-		return; /* the end of the process ends it */
+	if (w->loading && !atomic_load(&w->loaded)) {
+		still_loading = w; /* the end of the process ends it */
+		return;
+	}
 	if (w->loading)
 		pthread_join(w->loader, NULL);
 	bpf_visits__free(w->found);
@@ -444,11 +449,9 @@ void wall_part__start(const struct live_part *part)
 		begin_visits(w);
 }
 
-bool wall_part__is_loading(const struct live_part *part)
+bool wall_parts__still_load(void)
 {
-	const struct wall *w = part->object;
-
-	return w->loading && !atomic_load(&w->loaded);
+	return still_loading;
 }
 
 const char *wall_part__refused(const struct live_part *part)

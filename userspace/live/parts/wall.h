@@ -29,10 +29,10 @@ int wall_part__new(const struct wall_options *options, struct bpf_session *sessi
 /* Sampling has begun: the first visit is now; if_possible, when the kernel has verified the programs. */
 void wall_part__start(const struct live_part *part);
 /*
- * if_possible: does the thread still load the programs? On a host without a free CPU that takes long. Then the session must not be
- * freed, and the part is not.
+ * if_possible: was a part freed whose thread still loads the programs? On a host without a free CPU that takes long. Then the
+ * session must not be freed, and the part is not: the process is about to end.
  */
-bool wall_part__is_loading(const struct live_part *part);
+bool wall_parts__still_load(void);
 /* if_possible: why there are no visits; NULL: there are, or are to come. */
 const char *wall_part__refused(const struct live_part *part);
 
