@@ -23,6 +23,13 @@ function provedColour(change) {
   return changeColour(Math.sign(change) * (0.15 + 0.85 * size));
 }
 
+// What is known of waits (`sysprof diff` has it as a comparison of its own), as that of samples.
+export function factsOfWaits({ waiting, ...all }) {
+  const side = (name) => ({ side: name, files: all[name].files, cpu_ns: waiting[`${name}_ns`] });
+  const files = waiting.files.map((file, i) => ({ ...all.files[i], cpu_ns: file.waiting_ns, value: file.value }));
+  return { ...all, ...waiting, waits: true, files, old: side('old'), new: side('new') };
+}
+
 export class Difference {
   constructor(profile, facts) {
     this.all = facts;
@@ -36,9 +43,9 @@ export class Difference {
     const n = profile.node.length, old = new Float64Array(n), next = new Float64Array(n), mean = new Float64Array(n);
     for (const t of profile.threads) {
       const file = this.all.files[t.number], side = file.side === 'old' ? old : next;
-      const tick = (file.value / file.samples) * this.unit;
+      const each = (file.value / (this.all.waits ? file.cpu_ns : file.samples)) * this.unit;
       for (let i = t.first; i < t.end; i++) {
-        side[i] = 2 * Math.round(((profile.ticks ? profile.ticks[i] : 1) * tick) / 2);
+        side[i] = 2 * Math.round(((this.all.waits ? profile.weight[i] : profile.ticks ? profile.ticks[i] : 1) * each) / 2);
         mean[i] = side[i] / 2;
       }
     }
@@ -243,10 +250,12 @@ export function differenceDetails(difference) {
   const { all } = difference, d = all.detectable;
   const part = (x) => (x === null ? 'unknown: too few samples' : `${(100 * x).toFixed(1)} %`);
   const side = (name) => [
-    ['files', count(all[name].files)], ['samples', count(all[name].samples)],
-    ...(all[name].cpu_ns ? [['CPU time', duration(all[name].cpu_ns)]] : []),
-    ['lost', share(all[name].lost_share, 1)], ['with an incomplete stack', share(all[name].cut_share, 1)],
-    ['in code without a name', share(all[name].unnamed, all[name].samples)],
+    ['files', count(all[name].files)],
+    ...(all[name].cpu_ns ? [[all.waits ? 'waiting time' : 'CPU time', duration(all[name].cpu_ns)]] : []),
+    ...(all.waits ? [] : [
+      ['samples', count(all[name].samples)], ['lost', share(all[name].lost_share, 1)], ['with an incomplete stack', share(all[name].cut_share, 1)],
+      ['in code without a name', share(all[name].unnamed, all[name].samples)],
+    ]),
   ];
   return [
     section('Found', [[clean(all.sentence), '']]),
@@ -256,6 +265,6 @@ export function differenceDetails(difference) {
       ['noise of runs', all.runs_measured ? 'measured by the files' : `${(100 * all.run_noise).toFixed(1)} %, ${all.run_noise_assumed ? 'assumed' : all.run_noise_files ? 'measured by the files of one side' : 'as given'}`],
       ['colours', 'tested differences of functions, false discovery rate 5 %; grey: not proved'],
     ]),
-    section('Files', all.files.map((f) => [clean(f.path), `${f.side.toUpperCase()}, ${plural(f.samples, 'sample')}`])),
+    section('Files', all.files.map((f) => [clean(f.path), `${f.side.toUpperCase()}, ${all.waits ? duration(f.cpu_ns) : plural(f.samples, 'sample')}`])),
   ].filter(Boolean);
 }

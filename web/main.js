@@ -7,7 +7,7 @@ import { forgetTheme } from './canvas.js';
 import { frameColour, setDark, isDark, plainKind, kindName, rampColour, stateColour } from './colour.js';
 import { readProfile, folded, FLAG, TIERS } from './data.js';
 import { Chart } from './chart.js';
-import { Difference, DifferenceTable, fillDifferenceHeader, differenceDetails } from './difference.js';
+import { Difference, DifferenceTable, factsOfWaits, fillDifferenceHeader, differenceDetails } from './difference.js';
 import { fillHeader, fillDetails } from './facts.js';
 import { Flame } from './flame.js';
 import { HeatMap } from './heatmap.js';
@@ -32,7 +32,7 @@ let stale = false; // the sums are of an earlier selection
 let flame, chart, upper, lower, table, timeline, heat, locks;
 let kinds, inlines, states, parked = 0; // that the profile has
 let groupings = [['merged', 'Merged'], ['process', 'By process'], ['thread', 'By thread']];
-let views = VIEWS, measures, ownMeasures, colourings; // that there are: [name, text] of each
+let modes = MODES, views = VIEWS, measures, ownMeasures, colourings; // that there are: [name, text] of each
 let allViews, ownColourings; // with those that two compared times do not have
 let times = null; // two parts of the time, compared: {key, reason or profile}
 let pinned = false; // the next drag selects NEW: the time so far is OLD
@@ -41,8 +41,8 @@ let resized = false; // the timeline, by hand
 
 // ---- what is computed ------------------------------------------------------------------------------
 
-function modeKey(parked = state.parked) {
-  return state.mode === 'cpu' ? 'cpu' : `${state.mode} ${parked}`;
+function modeKey(withParked = state.parked) {
+  return state.mode === 'cpu' ? 'cpu' : `${state.mode} ${withParked && parked > 0}`;
 }
 
 function treeOf(grouping, recursion) {
@@ -306,19 +306,23 @@ function makeRowViews() {
 function timelineFacts(at, t, width) {
   const use = timeline.useAt(at, t, width), { terms } = profile;
   const list = [[terms.use, t ? share(use, 1) : `${use.toFixed(2)} ${terms.unit}s`], ['thread', t ? `${profile.threadName(t)} (tid ${t.tid})` : 'all'], ['process', t ? profile.processName(t.process) : '']];
-  if (t && profile.begin) list.push(...timeline.statesAt(at, t, width).map(([number, part]) => [profile.stateName(number), share(part, 1)]), ...waitFacts(recorded, waitAt(recorded, t.number, at)));
+  if (t && profile.begin) list.push(...timeline.statesAt(at, t, width).map(([number, part]) => [profile.stateName(number), share(part, 1)]), ...(profile.difference ? [] : waitFacts(recorded, waitAt(recorded, t.number, at))));
   return list.filter(([, text]) => text);
 }
 
 function profileOf(parked) {
   const key = modeKey(parked);
-  if (!profiles.has(key)) profiles.set(key, state.mode === 'cpu' ? recorded : withRows(recorded, state.mode, parked));
+  if (!profiles.has(key)) {
+    const rows = state.mode === 'cpu' ? recorded : withRows(recorded, state.mode, parked);
+    if (rows !== recorded && recorded.difference) rows.difference = new Difference(rows, factsOfWaits(recorded.words.difference));
+    profiles.set(key, rows);
+  }
   return profiles.get(key);
 }
 
 function modeMeasures() {
   const { mode } = state;
-  return mode === 'cpu' ? ownMeasures : [['cpu', mode === 'wall' ? 'Time' : 'Waiting time'], ['ticks', mode === 'wall' ? 'Samples and waits' : 'Waits']];
+  return mode === 'cpu' || recorded.difference ? ownMeasures : [['cpu', mode === 'wall' ? 'Time' : 'Waiting time'], ['ticks', mode === 'wall' ? 'Samples and waits' : 'Waits']];
 }
 
 // CPU, waiting, or both: the same tables, with other rows.
@@ -327,6 +331,7 @@ function useMode() {
   times = null;
   measures = modeMeasures();
   fill('measure', measures);
+  if (profile.difference) fillDifferenceHeader(profile, byId('title'), byId('strip'), showDetails);
   makeRowViews();
   sums = rows = null;
 }
@@ -439,7 +444,7 @@ function toggle(key, text, title) {
 
 // Waiting has its time as width, as samples have their number.
 function showMode(mode) {
-  change({ mode, measure: mode === 'cpu' ? DEFAULTS.measure : 'cpu' });
+  change(recorded.difference ? { mode } : { mode, measure: '' });
 }
 
 function makeFrame() {
@@ -447,7 +452,7 @@ function makeFrame() {
     byId('tabs').append(make('button', { type: 'button', role: 'tab', id: `tab-${view}`, title, 'aria-controls': `view-${view}`, onclick: () => change({ view }) }, text));
   }
   byId('controls').append(
-    ...(recorded.waits ? [toggle('parked', 'Parked', 'Waits of event loops and of idle threads of pools, too (p)'), select('What is shown', 'mode', MODES, showMode)] : []),
+    ...(recorded.waits ? [toggle('parked', 'Parked', 'Waits of event loops and of idle threads of pools, too (p)'), select('What is shown', 'mode', modes, showMode)] : []),
     select('Grouped by', 'group', groupings),
     select('Width stands for', 'measure', measures),
     select('Colours', 'colours', colourings),
@@ -589,7 +594,7 @@ function change(news, final = true) {
     timeline?.mark(state.time, new Set(state.threads), state.base);
     return;
   }
-  if (!recorded.waits) Object.assign(state, { mode: 'cpu', parked: false });
+  if (!recorded.waits || !modes.some(([m]) => m === state.mode)) Object.assign(state, { mode: 'cpu', parked: false });
   const changed = before.mode !== state.mode || before.parked !== state.parked;
   if (opening || changed) useMode();
   if (!opening && changed) Object.assign(state, { node: ROOT, zoom: null });
@@ -599,7 +604,7 @@ function change(news, final = true) {
   const first = !sums;
   const differs = (...keys) => first || keys.some((key) => String(before[key]) !== String(state[key]));
   state.threads = state.threads.filter((n) => n < profile.threads.length);
-  if (!measures.some(([m]) => m === state.measure)) state.measure = state.mode === 'cpu' ? DEFAULTS.measure : 'cpu';
+  if (!measures.some(([m]) => m === state.measure)) state.measure = measures[0][0];
   if (!groupings.some(([g]) => g === state.group)) state.group = DEFAULTS.group;
   if (!colourings.some(([c]) => c === state.colours)) state.colours = DEFAULTS.colours;
   if (!views.some(([v]) => v === state.view)) state.view = DEFAULTS.view;
@@ -735,7 +740,7 @@ const ACTIONS = {
   '+': () => picture().scaleBy(0.7, 0.5), '=': () => picture().scaleBy(0.7, 0.5), '-': () => picture().scaleBy(1 / 0.7, 0.5),
   a: () => picture().pan(-0.2), d: () => picture().pan(0.2), w: () => picture().surface.host.scrollBy(0, -90), s: () => picture().surface.host.scrollBy(0, 90),
   0: () => (state.view === 'time' ? change({ time: null }) : change({ node: ROOT, zoom: null })), Backspace: () => zoomInto(tree.parent[state.node]),
-  g: () => nextIn('group', groupings.map(([g]) => g)), p: () => parked && change({ parked: !state.parked }), v: () => recorded.waits && showMode(MODES[(MODES.findIndex(([m]) => m === state.mode) + 1) % MODES.length][0]), i: () => change({ down: !state.down }), m: () => nextIn('measure', measures.map(([m]) => m)),
+  g: () => nextIn('group', groupings.map(([g]) => g)), p: () => parked && change({ parked: !state.parked }), v: () => recorded.waits && showMode(modes[(modes.findIndex(([m]) => m === state.mode) + 1) % modes.length][0]), i: () => change({ down: !state.down }), m: () => nextIn('measure', measures.map(([m]) => m)),
   c: () => nextIn('colours', colourings.map(([c]) => c)), o: () => nextIn('sort', ['weight', 'name']), r: () => change({ recursion: !state.recursion }),
   x: () => sandwichOf(tree.fn[flame.chosen || flame.hovered || state.node] ?? -1), '[': () => moveTime(-0.5), ']': () => moveTime(0.5), f: saveFolded,
   t: switchTheme, b: pinTime, h: () => (byId('timeline').hidden = byId('splitter').hidden = !byId('timeline').hidden),
@@ -823,6 +828,9 @@ function chooseMode() {
   measures = COMPARED_MEASURES;
   colourings.unshift(['difference', 'Colour: difference']);
   groupings = [['merged', 'Merged'], ['process', 'By side'], ['thread', 'By file']];
+  modes = MODES.filter(([mode]) => mode !== 'wall');
+  profile.waits?.parked.fill(0); // the tests are of all waits
+  parked = 0;
   views = VIEWS.filter(([view]) => view !== 'time' && view !== 'heat');
   Object.assign(DEFAULTS, { measure: 'mean', colours: 'difference' });
   state = fromFragment(location.hash);
@@ -838,7 +846,7 @@ async function start() {
   ownMeasures = measures;
   ownColourings = colourings;
   allViews = views;
-  (profile.difference ? fillDifferenceHeader : fillHeader)(profile, byId('title'), byId('strip'), showDetails);
+  if (!profile.difference) fillHeader(profile, byId('title'), byId('strip'), showDetails);
   makeFrame();
   makeViews();
   change({});

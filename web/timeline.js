@@ -28,7 +28,7 @@ function binRows(profile, kinds, from, to, bins, end, into) {
     const start = Math.max(0, begin ? begin[i] : burst ? time[i - 1] : stop - weight[i] / 1000);
     let bin = Math.min(bins - 1, Math.floor(start / each));
     const last = Math.min(bins - 1, Math.floor(stop / each));
-    const ns = begin ? (stop - start) * 1000 : weight[i];
+    const ns = begin && !profile.difference ? (stop - start) * 1000 : weight[i];
     if (bin >= last) {
       into[Math.max(0, last) * LEVELS + kind] += ns;
       continue;

@@ -2,11 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 120
 # runs: beside
-"""sysprof diff of recordings with waits: states and functions that wait compare as functions that run."""
+"""
+sysprof diff of recordings with waits: states and functions that wait compare as functions that run, in the page too.
+"""
 import json
 import os
 
+import libbrowser
 from diff import PYTHON, RECORDINGS, SCHEMA, diff
+from diff_page import assert_page, close, compared, figures, open_page
 from libe2e import Skip, alone, main, need_root, record, run, scratch, sysprof
 
 WAITS = os.path.join(RECORDINGS, "waits.sysprof")
@@ -83,6 +87,64 @@ def test_not_on_both_sides():
         assert sysprof("diff", "--fail-if", wrong, WAITS, WAITS).status == 2, wrong
 
 
+MODES = "[...document.querySelectorAll('#choose-mode option')].map((o) => o.textContent)"
+
+
+def tip_of(page, name):
+    """What the page shows of the first box of a function in the flame graph."""
+    at = page.evaluate(f"""(() => {{ const p = page.pictures().flame, at = p.surface.canvas.getBoundingClientRect();
+      for (let i = 1; i < p.tree.count; i++) {{ const box = page.profile.nameOf(p.tree.fn[i]) === '{name}' && p.boxOf(i);
+        if (box) return [at.left + box.x + box.w / 2, at.top + box.y + 9]; }} }})()""")
+    page.mouse("mouseMoved", *at)
+    return page.evaluate("document.getElementById('tip').textContent")
+
+
+def test_page_of_the_same_waits():
+    """Grey, with exact sums and the states as functions; without waits on both sides there is no switch."""
+    path = scratch("same.html")
+    found = compared(path, WAITS, WAITS)
+    page = open_page(path)
+    assert page.evaluate(MODES) == ["CPU", "Waiting"], page.evaluate(MODES)
+    assert not page.evaluate("page.profile.threads.some((t) => t.parked) || !document.getElementById('toggle-parked').hidden")
+    page.evaluate("page.change({mode: 'waiting', measure: 'old'})")
+    shown, whole = figures(page), found["waiting"]["total"]["old"]["value"]
+    assert shown and all(row["grey"] for row in shown.values()), shown
+    for test in found["waiting"]["tests"]:
+        assert test["own_code"] or abs(shown[test["function"]]["new"] - test["new"]["value"]) < 1e-6 * whole, test
+    assert found["waiting"]["old_ns"] == sum(file["waiting_ns"] for file in found["waiting"]["files"] if file["side"] == "old")
+    page.evaluate("page.change({mode: 'wall'})")
+    assert page.evaluate("[page.state.mode, page.state.measure]") == ["cpu", "old"]
+    close(page)
+    source, again = os.path.join(RECORDINGS, "containers.sysprof"), scratch("without.folded")
+    sysprof("convert", source, "-o", again, check=0)
+    for words in [source, again], [source, source]:
+        assert "waiting" not in compared(path, *words)
+        page = open_page(path, "mode=waiting")
+        assert page.evaluate("document.getElementById('choose-mode')") is None
+        assert page.evaluate("[page.state.mode, page.profile.waits ?? 0]") == ["cpu", 0]
+        close(page)
+
+
+def assert_page_of_waits(found, path):
+    """The colours are those of the tests of waits; the text of a box has the interval and q of its function."""
+    waiting = {**found, **found["waiting"]}
+    page = assert_page(waiting, path, 6, "mode=waiting")
+    test = next(t for t in waiting["tests"] if t["function"] == "write_log" and not t["own_code"])
+    text = tip_of(page, "write_log")
+    q = "q < 0.001" if test["q"] < 0.001 else f"q {test['q']:.3f}"
+    for part in "slower", q, f"(+{100 * test['relative_low']:.0f} to +{100 * test['relative_high']:.0f}, 95 % interval)":
+        assert part in text, (part, text, test)
+    assert page.evaluate("document.getElementById('strip').textContent").startswith(waiting["sentence"])
+    assert "no difference proved" in page.evaluate("document.getElementById('legend').textContent")
+    page.evaluate("page.change({view: 'table'})")
+    rows = page.evaluate("[...document.querySelectorAll('table.functions tbody tr')].map((r) => r.textContent)")
+    assert any("[waiting: sleep]" in row and "slower" in row for row in rows), rows
+    page.evaluate("page.change({view: 'flame', mode: 'cpu'})")
+    assert page.evaluate("document.getElementById('strip').textContent").startswith(found["sentence"])
+    assert not any(row["mean"] for name, row in figures(page).items() if name.startswith("[waiting: "))
+    close(page)
+
+
 @alone
 def test_a_lock_that_is_held_longer():
     """Four runs a side, in alternation: the sleep with the mutex, and the lock, take more; nothing else does."""
@@ -99,7 +161,8 @@ def test_a_lock_that_is_held_longer():
             paths[side].append(scratch(f"{side}-{i}.sysprof"))
             record("--wall", "-o", paths[side][-1], "--", programs[side])
     files = [*paths[0], "--", *paths[1]]
-    found = diff(*files)
+    found = compared(scratch("page.html"), *files)
+    assert_page_of_waits(found, scratch("page.html"))
     waiting = found["waiting"]
     assert found["runs_measured"] and waiting["total"]["relative_low"] > 0.3, waiting["total"]
     assert waiting["sentence"].startswith("Waiting: NEW waits ") and "more per run" in waiting["sentence"], waiting["sentence"]
@@ -122,4 +185,7 @@ def test_a_lock_that_is_held_longer():
 
 
 if __name__ == "__main__":
-    main(globals())
+    try:
+        main(globals())
+    finally:
+        libbrowser.close_shared()

@@ -25,7 +25,7 @@ static inline void fuzz_both(const struct comparison *c, const char *facts)
 	size_t size;
 	FILE *out;
 
-	MUST(b && !comparison__build_profile(c, b));
+	MUST(b && !comparison__build_profile(c, true, b));
 	if (profile_builder__finish(b, &both, why, sizeof(why))) {
 		fprintf(stderr, "%s\n", why);
 		abort();

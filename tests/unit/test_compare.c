@@ -943,7 +943,7 @@ static void test_profile_of_both(void **state)
 		double sum[COMPARE_SIDES] = {};
 
 		t = compare(&base, &base, files, &one, &sampling_only);
-		assert_int_equal(comparison__build_profile(t.c, b), 0);
+		assert_int_equal(comparison__build_profile(t.c, true, b), 0);
 		assert_int_equal(profile_builder__finish(b, &p, NULL, 0), 0);
 		assert_int_equal(p->thread_count, 2 * files + 1);
 		for (size_t i = 0; i < 2 * files; i++) {

@@ -42,7 +42,8 @@ static int write_both(const struct exporter *exporter, const struct compare_outp
 	struct export_difference difference = {.facts = facts};
 	struct export_request request = {.difference = &difference};
 	uint64_t size;
-	int err = b ? comparison__build_profile(output->comparison, b) : -ENOMEM;
+	bool waits = exporter == exporter_by_name("html");
+	int err = b ? comparison__build_profile(output->comparison, waits, b) : -ENOMEM;
 
 	if (!err)
 		err = profile_builder__finish(b, &request.profile, NULL, 0);

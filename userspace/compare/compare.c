@@ -479,9 +479,10 @@ const struct compare_file *comparison__file(const struct comparison *c, size_t i
 	return &c->merged.files.data[i].facts;
 }
 
-int comparison__build_profile(const struct comparison *c, struct profile_builder *b)
+int comparison__build_profile(const struct comparison *c, bool waits, struct profile_builder *b)
 {
-	return merged__build_profile(&c->merged, b);
+	return merged__build_profile(&c->merged,
+				     waits && c->result.waiting ? &c->waiting->merged : NULL, b);
 }
 
 const struct comparison *comparison__waiting(const struct comparison *c)

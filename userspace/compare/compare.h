@@ -199,8 +199,8 @@ const struct comparison *comparison__waiting(const struct comparison *c);
 uint32_t comparison__place(const struct comparison *c, uint32_t node);
 /* What a tick of a file is in the view: those of a side add up to its whole. */
 double comparison__tick_value(const struct comparison *c, size_t file);
-/* Both sides as one profile (merged.h); `b` has nothing else. 0 or -ENOMEM. */
-int comparison__build_profile(const struct comparison *c, struct profile_builder *b);
+/* Both sides as one profile (merged.h); `b` has nothing else. `waits`: those that are compared, too. 0 or -ENOMEM. */
+int comparison__build_profile(const struct comparison *c, bool waits, struct profile_builder *b);
 /* The functions from the root to a node: up to `max` numbers, the node's own last. */
 size_t comparison__path(const struct comparison *c, uint32_t node, uint32_t *functions, size_t max);
 

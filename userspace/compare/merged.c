@@ -62,7 +62,8 @@ static int note_function(struct adding *a, const struct profile_location *locati
 	if (module < 0 || !f)
 		return -ENOMEM;
 	if (!f->kind)
-		*f = (struct merged_function){(uint32_t)module, dso->kind, location->category};
+		*f = (struct merged_function){(uint32_t)module, dso->kind, location->category,
+					      f->state};
 	return 0;
 }
 

@@ -54,6 +54,7 @@ struct merged_function {
 	uint32_t module; /* string of `modules` */
 	enum dso_kind kind;
 	enum profile_category category;
+	enum wall_state state; /* that it stands for; WALL_NONE: it is code */
 };
 
 struct merged {
@@ -87,9 +88,11 @@ int merged__add_window(struct merged *m, enum compare_side side, const char *pat
 
 /*
  * All of it as a profile: processes OLD and NEW, a thread for each file, a row for each function in a block of time. If
- * that were more than MERGED_ROWS_MAX rows, blocks are joined. 0 or -ENOMEM.
+ * that were more than MERGED_ROWS_MAX rows, blocks are joined. `waiting`: the waits of the same files, as rows of their
+ * own; NULL: without. 0 or -ENOMEM.
  */
 #define MERGED_ROWS_MAX 500000
-int merged__build_profile(const struct merged *m, struct profile_builder *b);
+int merged__build_profile(const struct merged *m, const struct merged *waiting,
+			  struct profile_builder *b);
 
 #endif

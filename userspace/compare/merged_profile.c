@@ -8,24 +8,27 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "compare/merged.h"
+#include "profile/profile.h"
 
 struct shaping {
-	const struct merged *m;
+	const struct merged *m; /* of samples, then of waits */
 	struct profile_builder *b;
-	unsigned int joined;	    /* 2^joined blocks are one */
-	struct location_id *places; /* by name */
-	struct stack_id *stacks;    /* by node */
-	uint64_t *ticks;	    /* by node, in the blocks in hand */
-	uint32_t *used;		    /* nodes with ticks … */
+	unsigned int joined;		/* 2^joined blocks are one */
+	VEC(struct location_id) places; /* by string of `b`: of both trees */
+	uint64_t last_address;		/* of the places of the tree before */
+	struct stack_id *stacks;	/* by node */
+	struct stack_id kernel;		/* of waits without any other function */
+	uint64_t *ticks;		/* by node, in the blocks in hand */
+	uint32_t *used;			/* nodes with ticks … */
 	size_t used_count;
 	struct string_id comm; /* of the file in hand */
 };
 
 /* ---- functions and stacks -------------------------------------------------------------------- */
 
-static struct location_id add_place(struct shaping *s, uint32_t name)
+static struct location_id add_place(struct shaping *s, struct string_id name,
+				    const struct merged_function *f, uint64_t address)
 {
-	const struct merged_function *f = &s->m->functions.data[name];
 	const char *module = strtab__get(s->m->modules, f->module);
 	struct profile_dso dso = {
 		.kind = f->kind == DSO_JIT	 ? DSO_RUNTIME
@@ -36,37 +39,57 @@ static struct location_id add_place(struct shaping *s, uint32_t name)
 		.file_state = FILE_STATE_UNOPENED,
 		.symbol_state = SYMBOL_STATE_RESOLVED,
 	};
-	struct profile_function function = {
-		.name = profile_builder__string(s->b, strtab__get(s->m->names, name)),
-		.address = PROFILE_UNKNOWN_ADDRESS};
+	struct profile_function function = {.name = name, .address = PROFILE_UNKNOWN_ADDRESS};
 	struct profile_line line = {};
 	struct location_id place;
 
 	dso.name = dso.path;
 	function.dso = profile_builder__dso(s->b, &dso);
-	if (!function.name.v)
-		function.name = profile_builder__string(s->b, "[unknown]");
 	line.function = profile_builder__function(s->b, &function);
-	place = profile_builder__location(s->b, function.dso, name + 1, (struct process_id){0},
+	place = profile_builder__location(s->b, function.dso, address, (struct process_id){0},
 					  f->category);
 	if (place.v && line.function.v)
 		profile_builder__resolve(s->b, place, PROFILE_UNKNOWN_ADDRESS, &line, 1);
 	return place;
 }
 
-/* A node comes after its parent. */
-static void add_stacks(struct shaping *s)
+/* Both trees have one place for a name. */
+static struct stack_id add_stack(struct shaping *s, struct stack_id parent, const char *text,
+				 const struct merged_function *f, uint64_t address)
 {
+	struct string_id name = profile_builder__string(s->b, *text ? text : "[unknown]");
+	struct location_id *place = vec_at(&s->places, name.v);
+
+	if (!place)
+		return (struct stack_id){0};
+	if (!place->v)
+		*place = add_place(s, name, f, s->last_address + address);
+	return profile_builder__stack(s->b, parent, *place);
+}
+
+/* A node comes after its parent. Of a leaf that is a state, a row has the stack below it. 0 or -ENOMEM. */
+static int add_stacks(struct shaping *s)
+{
+	static const struct merged_function kernel = {.kind = DSO_KERNEL,
+						      .category = CATEGORY_KERNEL};
+	size_t names = strtab__count(s->m->names);
+
 	for (uint32_t i = 1; i < s->m->nodes.count; i++) {
 		const struct merged_node *node = &s->m->nodes.data[i];
-		struct location_id *place = &s->places[node->function];
+		const struct merged_function *f = &s->m->functions.data[node->function];
 
-		if (!place->v)
-			*place = add_place(s, node->function);
-		s->stacks[i] = profile_builder__stack(s->b, s->stacks[node->parent], *place);
+		if (f->state && !f->kind)
+			continue;
+		s->stacks[i] = add_stack(s, s->stacks[node->parent],
+					 strtab__get(s->m->names, node->function), f,
+					 node->function + 1);
 		if (!s->stacks[i].v)
-			return;
+			return -ENOMEM;
 	}
+	if (s->m->is_waiting)
+		s->kernel = add_stack(s, s->kernel, "[kernel]", &kernel, names + 1);
+	s->last_address += names + 1;
+	return 0;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -118,50 +141,96 @@ static uint64_t cpu_of(const struct compare_file *f, uint64_t ticks)
 	return (uint64_t)((double)f->cpu_ns * ((double)ticks / (double)f->samples));
 }
 
-/* The rows of a block are spread over its time. */
-static void add_rows(struct shaping *s, const struct merged_file *file, uint32_t block,
-		     struct thread_id thread, uint64_t *done)
+/* A wait has its state and the stack below it. What all waits of a thread are is its account. */
+static void make_wait(const struct shaping *s, uint32_t leaf, uint64_t since,
+		      struct profile_sample *row, struct profile_wall *wall)
 {
-	const struct compare_file *f = &file->facts;
-	uint64_t size = f->untimed ? s->used_count : UINT64_C(1) << (file->block_shift + s->joined);
-	uint64_t begin = block * size;
+	const struct merged_node *node = &s->m->nodes.data[leaf];
 
-	if (!f->untimed && begin < file->span_ns)
-		size = min_u64(size, file->span_ns - begin);
+	row->kind = SAMPLE_WALL;
+	row->ticks = 1;
+	row->state = (uint8_t)s->m->functions.data[node->function].state;
+	row->stack = node->parent == MERGED_ROOT ? s->kernel : s->stacks[node->parent];
+	row->since = since;
+	row->until = row->time;
+	row->weight = min_u64(row->weight, PROFILE_TIME_MAX - wall->until);
+	wall->until += row->weight;
+	*(wall_state_is_for_cpu(row->state) ? &wall->runnable : &wall->blocked) += row->weight;
+}
+
+/* Rows of a thread while they are added. */
+struct row_adding {
+	struct thread_id thread;
+	const struct merged_file *file;
+	uint64_t ticks; /* so far */
+	struct profile_wall wall;
+};
+
+/* The rows of a block are spread over its time: samples evenly, waits by how long they are. */
+static void add_rows(struct shaping *s, struct row_adding *a, uint32_t block)
+{
+	const struct compare_file *f = &a->file->facts;
+	uint64_t size = f->untimed ? s->used_count
+				   : UINT64_C(1) << (a->file->block_shift + s->joined);
+	uint64_t begin = block * size, first = a->ticks, sum = 0, since = begin;
+
+	if (!f->untimed && begin < a->file->span_ns)
+		size = min_u64(size, a->file->span_ns - begin);
+	for (size_t i = 0; i < s->used_count; i++)
+		sum += s->ticks[s->used[i]];
 	for (size_t i = 0; i < s->used_count; i++) {
 		uint64_t ticks = s->ticks[s->used[i]];
+		double part = (double)(a->ticks + ticks - first) / (double)sum;
 		struct profile_sample row = {
 			.kind = SAMPLE_CPU,
-			.time = begin + size / s->used_count * (i + 1),
-			.weight = cpu_of(f, *done + ticks) - cpu_of(f, *done),
+			.time = begin + (s->m->is_waiting ? (uint64_t)((double)size * part)
+							  : size / s->used_count * (i + 1)),
+			.weight = cpu_of(f, a->ticks + ticks) - cpu_of(f, a->ticks),
 			.ticks = ticks,
 			.stack = s->stacks[s->used[i]],
 			.comm = s->comm,
 			.end = STACK_END_ROOT,
 		};
 
-		*done += ticks;
+		if (s->m->is_waiting)
+			make_wait(s, s->used[i], since, &row, &a->wall);
+		since = row.time;
+		a->ticks += ticks;
 		if (row.stack.v)
-			profile_builder__sample(s->b, thread, &row);
+			profile_builder__sample(s->b, a->thread, &row);
 	}
 }
 
-static void add_file(struct shaping *s, size_t number, struct process_id process)
+static struct string_id comm_of(struct shaping *s, size_t number)
 {
-	const struct merged_file *file = &s->m->files.data[number];
-	const char *slash = strrchr(file->facts.path, '/');
-	struct thread_id thread;
-	uint64_t done = 0;
+	const char *path = s->m->files.data[number].facts.path, *slash = strrchr(path, '/');
 
-	s->comm = profile_builder__string(s->b, slash && slash[1] ? slash + 1 : file->facts.path);
-	thread = profile_builder__thread(s->b, process, (uint32_t)number + 1, false, s->comm, 0);
-	for (size_t at = 0; at < file->cells.count && !profile_builder__error(s->b);) {
-		uint32_t block = block_of(s, &file->cells.data[at]);
+	return profile_builder__string(s->b, slash && slash[1] ? slash + 1 : path);
+}
 
-		at = collect_block(s, file, at);
-		add_rows(s, file, block, thread, &done);
+/* Threads have the numbers of their files, from 1 on. */
+static void add_file(struct shaping *s, size_t number)
+{
+	struct row_adding a = {.thread = {number + 1}, .file = &s->m->files.data[number]};
+	struct profile *session = profile_builder__session(s->b);
+	struct builder_samples rows;
+
+	s->comm = comm_of(s, number);
+	for (size_t at = 0; at < a.file->cells.count && !profile_builder__error(s->b);) {
+		uint32_t block = block_of(s, &a.file->cells.data[at]);
+
+		at = collect_block(s, a.file, at);
+		add_rows(s, &a, block);
 		forget_block(s);
 	}
+	if (profile_builder__error(s->b))
+		return;
+	if (s->m->is_waiting)
+		profile_builder__thread_wall(s->b, a.thread, &a.wall);
+	rows = profile_builder__samples(s->b, a.thread,
+					s->m->is_waiting ? SAMPLE_WALL : SAMPLE_CPU);
+	if (rows.count)
+		session->end = max_u64(session->end, rows.time[rows.count - 1]);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -186,36 +255,56 @@ static void set_session(struct shaping *s)
 	profile_builder__meta(s->b, META_TARGET, "comparison of OLD and NEW");
 }
 
-static void build(struct shaping *s)
+static void add_lives(struct shaping *s)
 {
 	static const char *const names[COMPARE_SIDES] = {"OLD", "NEW"};
 	struct process_id process[COMPARE_SIDES];
 
-	while (s->joined < 7 && count_rows(s) > MERGED_ROWS_MAX)
-		s->joined++;
-	set_session(s);
-	add_stacks(s);
 	for (uint32_t i = 0; i < COMPARE_SIDES; i++)
 		process[i] = profile_builder__process(
 			s->b,
 			&(struct profile_process){.pid = i + 1,
 						  .name = profile_builder__string(s->b, names[i])});
 	for (size_t i = 0; i < s->m->files.count; i++)
-		add_file(s, i, process[s->m->files.data[i].facts.side]);
+		profile_builder__thread(s->b, process[s->m->files.data[i].facts.side],
+					(uint32_t)i + 1, false, comm_of(s, i), 0);
 }
 
-int merged__build_profile(const struct merged *m, struct profile_builder *b)
+/* The samples of all files, with what they are about; or their waits. */
+static int add_tree(struct shaping *s, const struct merged *m)
 {
-	_cleanup_free_ struct location_id *places = calloc(strtab__count(m->names) + 1,
-							   sizeof(*places));
 	_cleanup_free_ struct stack_id *stacks = calloc(m->nodes.count, sizeof(*stacks));
 	_cleanup_free_ uint64_t *ticks = calloc(m->nodes.count, sizeof(*ticks));
 	_cleanup_free_ uint32_t *used = calloc(m->nodes.count, sizeof(*used));
-	struct shaping s = {
-		.m = m, .b = b, .places = places, .stacks = stacks, .ticks = ticks, .used = used};
 
-	if (!places || !stacks || !ticks || !used)
+	if (!stacks || !ticks || !used)
 		return -ENOMEM;
-	build(&s);
-	return profile_builder__error(b);
+	s->m = m;
+	s->stacks = stacks;
+	s->ticks = ticks;
+	s->used = used;
+	s->joined = 0;
+	while (s->joined < 7 && count_rows(s) > MERGED_ROWS_MAX)
+		s->joined++;
+	if (!m->is_waiting)
+		set_session(s);
+	if (add_stacks(s))
+		return -ENOMEM;
+	if (!m->is_waiting)
+		add_lives(s);
+	for (size_t i = 0; i < m->files.count; i++)
+		add_file(s, i);
+	return profile_builder__error(s->b);
+}
+
+int merged__build_profile(const struct merged *m, const struct merged *waiting,
+			  struct profile_builder *b)
+{
+	struct shaping s = {.b = b};
+	int err = add_tree(&s, m);
+
+	if (!err && waiting)
+		err = add_tree(&s, waiting);
+	vec_free(&s.places);
+	return err;
 }

@@ -31,15 +31,18 @@ DEFINE_ORDER(compare_pieces, struct piece, ASCENDING(key));
 static int find_leaf(struct adding *a, uint32_t node, enum wall_state state, uint32_t *leaf)
 {
 	char name[NAME_SIZE];
+	struct merged_function *function;
 	int64_t number;
 
 	snprintf(name, sizeof(name), "[waiting: %s]", wall_state_name(state));
 	number = strtab__intern(a->m->names, name);
 	if (number < 0)
 		return -ENOMEM;
-	return vec_at(&a->m->functions, (uint32_t)number)
-		       ? merged__child(a->m, node, (uint32_t)number, leaf)
-		       : -ENOMEM;
+	function = vec_at(&a->m->functions, (uint32_t)number);
+	if (!function)
+		return -ENOMEM;
+	function->state = state;
+	return merged__child(a->m, node, (uint32_t)number, leaf);
 }
 
 /* A wait whose time is not known is where it was found. */

@@ -154,7 +154,18 @@ static void write_tests(struct json_writer *w, const struct compare_output *o)
 	json_end_array(w);
 }
 
-/* Waiting time: `waiting_ns` of each side, exact. */
+static void write_waiting_file(struct json_writer *w, const struct comparison *c, size_t i)
+{
+	const struct compare_file *f = comparison__file(c, i);
+
+	json_begin_object(w);
+	json_key_string(w, "side", side_names[f->side]);
+	json_key_uint(w, "waiting_ns", f->cpu_ns);
+	key_number(w, "value", comparison__tick_value(c, i) * (double)f->samples);
+	json_end_object(w);
+}
+
+/* Waiting time: of each side and each file, exact. */
 static void write_waiting(struct json_writer *w, const struct compare_output *o)
 {
 	char sentence[SENTENCE_SIZE];
@@ -164,6 +175,8 @@ static void write_waiting(struct json_writer *w, const struct compare_output *o)
 	json_key_string(w, "sentence", sentence);
 	json_key_uint(w, "old_ns", o->result->side[COMPARE_OLD].cpu_ns);
 	json_key_uint(w, "new_ns", o->result->side[COMPARE_NEW].cpu_ns);
+	JSON_COLUMN(w, "files", comparison__file_count(o->comparison),
+		    write_waiting_file(w, o->comparison, i));
 	key_number(w, "run_noise", o->result->run_noise);
 	key_number(w, "reference", o->result->reference);
 	json_key_bool(w, "refused", o->result->refused);
