@@ -91,10 +91,9 @@ struct run {
 	size_t child_count;
 	unsigned int parallel, fork_failures;
 	const struct sealed_work *work;
-	struct quota *cpu;   /* of all children; what a running one may take counts as used */
-	struct quota *large; /* of children of large files, and of builders of tables */
-	size_t large_count;  /* of these children */
-	uint64_t began;
+	struct quota *cpu;    /* of all children; what a running one may take counts as used */
+	struct quota *large;  /* of children of large files, and of builders of tables */
+	uint64_t large_since; /* when the last of these began, or the run */
 };
 
 /* ---- how much, how many ---------------------------------------------------------------------- */
@@ -203,11 +202,11 @@ static bool is_large(const struct run *r, const struct task *task)
 	return r->large->shared && task->size >= QUOTA_LARGE_FILE;
 }
 
-/* Is there another large one? One of this run ends, but a builder may be followed by the next one. */
+/* Is there another large one? Where CPUs are short it takes long, and a builder may be followed by the next one. */
 static bool must_wait(const struct run *r, const struct task *task)
 {
 	return is_large(r, task) && quota__left(r->large, QUOTA_NOBODY, 0) <= 0 &&
-	       (r->large_count || monotonic_ns() < r->began + LARGE_WAIT_NS);
+	       monotonic_ns() < r->large_since + LARGE_WAIT_NS;
 }
 
 static void count_large(struct run *r, struct child *child)
@@ -219,7 +218,7 @@ static void count_large(struct run *r, struct child *child)
 	if (child->indexes)
 		sealed_pool__make_room(r->work->pool);
 	quota__take(r->large, QUOTA_NOBODY, 1, 0);
-	r->large_count++;
+	r->large_since = monotonic_ns();
 }
 
 /* It is not the run's any more. */
@@ -228,10 +227,8 @@ static void release_child(struct run *r, struct child *child)
 	const struct sealed_job *job = child->task->job;
 
 	give_back(r, job->user, child->seconds, job->cpu_time - child->cost);
-	if (child->is_large) {
+	if (child->is_large)
 		quota__give(r->large, QUOTA_NOBODY, 1);
-		r->large_count--;
-	}
 	*child = r->children[--r->child_count];
 }
 
@@ -729,7 +726,7 @@ int sealed_run(struct sealed_job *jobs, size_t count, unsigned int parallel, sea
 		.work = work,
 		.cpu = cpu,
 		.large = large,
-		.began = monotonic_ns(),
+		.large_since = monotonic_ns(),
 	};
 	int err;
 
