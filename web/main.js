@@ -12,7 +12,7 @@ import { fillHeader, fillDetails } from './facts.js';
 import { Flame } from './flame.js';
 import { HeatMap } from './heatmap.js';
 import { VIEWS, LOCKS_VIEW, USES, closer, fillHelp } from './help.js';
-import { compareTimes } from './selections.js';
+import { compareTimes, firstAt } from './selections.js';
 import { DEFAULTS, toFragment, fromFragment } from './state.js';
 import { FunctionTable } from './table.js';
 import { Timeline } from './timeline.js';
@@ -51,16 +51,6 @@ function treeOf(grouping, recursion) {
   return trees.get(key);
 }
 
-function firstAt(t, time) {
-  let low = t.first, high = t.end;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (profile.time[middle] >= time) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
-
 function isWanted(t) {
   return !state.threads.length || state.threads.includes(t.number);
 }
@@ -70,7 +60,7 @@ function rangeOf(t) {
   if (times?.profile) return [t.first, t.end];
   if (!isWanted(t)) return [0, 0];
   if (!state.time) return [t.first, t.end];
-  return [firstAt(t, state.time[0]), state.time[1] >= profile.end ? t.end : firstAt(t, state.time[1])];
+  return [firstAt(profile, t, state.time[0]), state.time[1] >= profile.end ? t.end : firstAt(profile, t, state.time[1])];
 }
 
 function compile() {

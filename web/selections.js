@@ -27,18 +27,20 @@ function blockShift(ns) {
   return shift;
 }
 
+// The first row of a thread that is not before a time.
+export function firstAt(profile, t, time) {
+  let low = t.first, high = t.end;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (profile.time[middle] >= time) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
 // The rows [first, end) of each thread in a time.
 function rangesIn(profile, [from, to], isWanted) {
-  const firstAt = (t, time) => {
-    let low = t.first, high = t.end;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (profile.time[middle] >= time) high = middle;
-      else low = middle + 1;
-    }
-    return low;
-  };
-  return profile.threads.map((t) => (isWanted(t) ? [firstAt(t, from), to >= profile.end ? t.end : firstAt(t, to)] : [t.first, t.first]));
+  return profile.threads.map((t) => (isWanted(t) ? [firstAt(profile, t, from), to >= profile.end ? t.end : firstAt(profile, t, to)] : [t.first, t.first]));
 }
 
 // One side: ticks by slot and tree node, and what it is in all. The ticks of waits are microseconds.
