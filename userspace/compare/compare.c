@@ -382,10 +382,9 @@ static int find_detectable(const struct comparison *c, double share, double *det
 static int set_detectable(struct comparison *c)
 {
 	const struct compare_test *whole = &c->tests.data[0];
-	int err = find_detectable(c, 0.05, &c->result.detectable[1]);
+	int err = find_detectable(c, 0.05, &c->result.detectable[1])
+			  ?: find_detectable(c, 0.01, &c->result.detectable[2]);
 
-	if (!err)
-		err = find_detectable(c, 0.01, &c->result.detectable[2]);
 	c->result.detectable[0] =
 		whole->relative_error > 0
 			? (student_t(c->result.level, whole->difference.freedom) + POWER_Z) *
@@ -410,11 +409,7 @@ static int compare(struct comparison *c, struct failure *failure)
 	if (series__init(&c->series, &c->merged))
 		return -ENOMEM;
 	set_run_noise(c);
-	err = measure_run_noise(c);
-	if (!err)
-		err = check_functions(c, failure);
-	if (!err)
-		err = comparison__test(c);
+	err = measure_run_noise(c) ?: check_functions(c, failure) ?: comparison__test(c);
 	c->result.tests = c->tests.data;
 	c->result.test_count = c->tests.count;
 	if (!err)
@@ -454,11 +449,7 @@ int comparison__finish(struct comparison *c, const struct compare_options *optio
 	c->options = *options;
 	c->result.is_waiting = c->merged.is_waiting;
 	c->result.sample_ticks = c->merged.sample_ticks;
-	err = check_events(c, failure);
-	if (!err)
-		err = compare(c, failure);
-	if (!err)
-		err = compare_waits(c);
+	err = check_events(c, failure) ?: compare(c, failure) ?: compare_waits(c);
 	if (err == -ENOMEM)
 		return fail(failure, err, "cannot compare: out of memory");
 	if (err)

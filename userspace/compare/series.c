@@ -389,9 +389,7 @@ int series__init(struct series *s, const struct merged *m)
 	    !s->node_ticks[COMPARE_NEW])
 		return -ENOMEM;
 	link_children(s);
-	err = find_outermost(s);
-	if (!err)
-		err = choose_functions(s);
+	err = find_outermost(s) ?: choose_functions(s);
 	for (int i = 0; i < COMPARE_SIDES && !err; i++)
 		err = make_side(s, (enum compare_side)i, shift);
 	if (!err)

@@ -480,12 +480,8 @@ int comparison__judge(struct comparison *c)
 {
 	struct judging j = {
 		.c = c, .nodes = c->merged.nodes.data, .node_count = c->merged.nodes.count};
-	int err = find_node_differences(&j);
+	int err = find_node_differences(&j) ?: collect_found(&j) ?: find_covers(&j);
 
-	if (!err)
-		err = collect_found(&j);
-	if (!err)
-		err = find_covers(&j);
 	if (!err) {
 		find_callers(&j);
 		err = add_rows(&j);

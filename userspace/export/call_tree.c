@@ -65,10 +65,9 @@ static int add_location(struct call_tree *tree, const struct profile *p,
 
 	for (uint32_t i = loc->line_count; i > 0; i--) { /* outermost first */
 		uint32_t value;
-		int err = key(context, loc, loc->first_line + i - 1, &value);
+		int err = key(context, loc, loc->first_line + i - 1, &value)
+				  ?: call_tree__child(tree, *node, value, node);
 
-		if (!err)
-			err = call_tree__child(tree, *node, value, node);
 		if (err)
 			return err;
 	}

@@ -68,11 +68,8 @@ struct cpuprofile {
 static int cpuprofile__init(struct cpuprofile *c, const struct profile *p,
 			    const struct profile_thread *thread)
 {
-	int err;
-
 	*c = (struct cpuprofile){.p = p, .thread = thread};
-	err = call_tree__init(&c->tree, p);
-	return err ? err : call_frames__init(&c->frames, p);
+	return call_tree__init(&c->tree, p) ?: call_frames__init(&c->frames, p);
 }
 
 static void cpuprofile__fini(struct cpuprofile *c)
@@ -152,8 +149,7 @@ static int add_sample(struct cpuprofile *c, size_t i)
 	if (err)
 		return err;
 	c->tree.nodes.data[sample.node].hits += ticks;
-	err = add_tick(c, samples->stack[i], sample.node, ticks);
-	return err ? err : vec_push(&c->samples, sample);
+	return add_tick(c, samples->stack[i], sample.node, ticks) ?: vec_push(&c->samples, sample);
 }
 
 static int collect_samples(struct cpuprofile *c)
@@ -164,11 +160,8 @@ static int collect_samples(struct cpuprofile *c)
 	c->idle_step = max_u64(choose_idle_step(c), 1);
 	row_times__init(&c->times, c->p, c->thread);
 	idle_rows__init(&c->known_idle, c->thread);
-	for (size_t i = 0; i < count && !err; i++) {
-		err = add_idle_before(c, i);
-		if (!err)
-			err = add_sample(c, i);
-	}
+	for (size_t i = 0; i < count && !err; i++)
+		err = add_idle_before(c, i) ?: add_sample(c, i);
 	if (!err)
 		err = add_idle_before(c, count);
 	/* viewers divide by the number of samples */

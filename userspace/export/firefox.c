@@ -248,13 +248,10 @@ static int write_tracks(const struct export_request *request)
 	struct firefox f = {.p = request->profile, .w = &writer};
 	int err, write_err;
 
-	err = tracks__init(&f.tracks, f.p);
-	if (!err)
-		err = find_processes(&f);
-	if (!err)
-		err = collect_tables(&f);
-	if (!err)
-		err = firefox_collect_markers(&f);
+	err = tracks__init(&f.tracks, f.p)
+		?: find_processes(&f)
+		?: collect_tables(&f)
+		?: firefox_collect_markers(&f);
 	if (!err) {
 		json_writer__init(&writer, request->out);
 		err = write_file(&f);

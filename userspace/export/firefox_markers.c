@@ -365,13 +365,10 @@ static int collect_flaws(struct firefox *f)
 	for (uint32_t i = 0; i < f->tracks.count && !err; i++) {
 		const struct profile_thread *thread = &f->p->threads[f->tracks.data[i].thread];
 
-		err = find_cuts(thread, &found);
-		if (!err)
-			err = push_runs(f, i, MARKER_CUT_STACKS, &found, most);
-		if (!err)
-			err = find_ambiguous(thread, doubtful, &found);
-		if (!err)
-			err = push_runs(f, i, MARKER_AMBIGUOUS_NAME, &found, most);
+		err = find_cuts(thread, &found)
+			?: push_runs(f, i, MARKER_CUT_STACKS, &found, most)
+			?: find_ambiguous(thread, doubtful, &found)
+			?: push_runs(f, i, MARKER_AMBIGUOUS_NAME, &found, most);
 	}
 	vec_free(&found);
 	return err;
@@ -388,13 +385,10 @@ static int collect_gil(struct firefox *f)
 	for (uint32_t i = 0; i < f->tracks.count && !err; i++) {
 		const struct profile_thread *thread = &f->p->threads[f->tracks.data[i].thread];
 
-		err = find_gil(thread, GIL_HELD, &found);
-		if (!err)
-			err = push_runs(f, i, MARKER_GIL_HELD, &found, most);
-		if (!err)
-			err = find_gil(thread, GIL_WAITING, &found);
-		if (!err)
-			err = push_runs(f, i, MARKER_GIL_WAITING, &found, most);
+		err = find_gil(thread, GIL_HELD, &found)
+			?: push_runs(f, i, MARKER_GIL_HELD, &found, most)
+			?: find_gil(thread, GIL_WAITING, &found)
+			?: push_runs(f, i, MARKER_GIL_WAITING, &found, most);
 	}
 	vec_free(&found);
 	return err;

@@ -215,9 +215,7 @@ static int collect_function(struct firefox_tables *t, const struct profile_line 
 
 	if (t->functions.number[id] == FIREFOX_UNUSED) {
 		*file = function->definition_file.v;
-		err = index__add(&t->functions, id);
-		if (!err)
-			err = add_string(t, function->name);
+		err = index__add(&t->functions, id) ?: add_string(t, function->name);
 		if (!err && dso_is_lib(t->p, function->dso))
 			err = index__add(&t->libs, function->dso.v);
 	}
@@ -252,9 +250,8 @@ int firefox_tables__text(struct firefox_tables *t, const char *text, uint32_t *n
 	}
 	while (at < t->texts.count && strcmp(t->texts.data[at], text))
 		at++;
-	err = at == t->texts.count ? vec_push(&t->texts, text) : 0;
-	if (!err)
-		err = vec_push(&t->own_names, ((struct firefox_text){text, at}));
+	err = (at == t->texts.count ? vec_push(&t->texts, text) : 0)
+		      ?: vec_push(&t->own_names, ((struct firefox_text){text, at}));
 	if (!err)
 		*number = at;
 	return err;
@@ -266,14 +263,10 @@ static int name_lib(struct firefox_tables *t, struct dso_id id)
 	struct string_id own = t->p->dsos[id.v].name;
 	const char *name = dso_display_name(t->p, id);
 	uint32_t number;
-	int err;
 
-	if (name == profile__string(t->p, own)) {
-		err = add_string(t, own);
-		return err ? err : vec_push(&t->lib_names, t->strings.number[own.v]);
-	}
-	err = firefox_tables__text(t, name, &number);
-	return err ? err : vec_push(&t->lib_names, number);
+	if (name == profile__string(t->p, own))
+		return add_string(t, own) ?: vec_push(&t->lib_names, t->strings.number[own.v]);
+	return firefox_tables__text(t, name, &number) ?: vec_push(&t->lib_names, number);
 }
 
 /* A source with a file:// URL is given by its path, which is what a server can open. */
@@ -286,17 +279,16 @@ static int add_source(struct firefox_tables *t, uint32_t file)
 	if (err)
 		return err;
 	path = file_url_path(name);
-	if (!path) {
-		err = add_string(t, (struct string_id){file});
-		return err ? err : vec_push(&t->source_names, t->strings.number[file]);
-	}
+	if (!path)
+		return add_string(t, (struct string_id){file})
+			       ?: vec_push(&t->source_names, t->strings.number[file]);
 	err = vec_push(&t->own_texts, path);
 	if (err) {
 		free(path);
 		return err;
 	}
-	err = vec_push(&t->texts, path);
-	return err ? err : vec_push(&t->source_names, (uint32_t)t->texts.count - 1);
+	return vec_push(&t->texts, path)
+		       ?: vec_push(&t->source_names, (uint32_t)t->texts.count - 1);
 }
 
 static int collect_elements(struct firefox_tables *t)
@@ -330,29 +322,20 @@ int firefox_tables__init(struct firefox_tables *t, const struct profile *p, cons
 	t->frame_base = unused_numbers(p->location_count);
 	t->source_file = calloc(p->function_count + 1, sizeof(*t->source_file));
 	t->same_function = calloc(p->function_count + 1, sizeof(*t->same_function));
-	err = t->stack_base && t->frame_base && t->source_file && t->same_function ? 0 : -ENOMEM;
-	if (!err)
-		err = index__init(&t->strings, p->string_count);
-	if (!err)
-		err = index__init(&t->functions, p->function_count);
-	if (!err)
-		err = index__init(&t->libs, p->dso_count);
-	if (!err)
-		err = index__init(&t->natives, p->function_count);
-	if (!err)
-		err = index__init(&t->sources, p->string_count);
+	err = (t->stack_base && t->frame_base && t->source_file && t->same_function ? 0 : -ENOMEM)
+		?: index__init(&t->strings, p->string_count)
+		?: index__init(&t->functions, p->function_count)
+		?: index__init(&t->libs, p->dso_count)
+		?: index__init(&t->natives, p->function_count)
+		?: index__init(&t->sources, p->string_count);
 	if (err)
 		goto err_out;
 	mark_used(t, threads, thread_count);
-	err = number_rows(t);
-	if (!err)
-		err = firefox_waits__collect(t, threads, thread_count);
-	if (!err)
-		err = merge_functions(t);
-	if (!err)
-		err = collect_elements(t);
-	if (!err)
-		err = firefox_waits__number(t);
+	err = number_rows(t)
+		?: firefox_waits__collect(t, threads, thread_count)
+		?: merge_functions(t)
+		?: collect_elements(t)
+		?: firefox_waits__number(t);
 	if (!err)
 		return 0;
 err_out:

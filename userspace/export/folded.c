@@ -140,9 +140,7 @@ static int folded__init(struct folded *f, const struct profile *p, bool with_lin
 	int err;
 
 	*f = (struct folded){.p = p, .with_lines = with_lines};
-	err = call_tree__init(&f->tree, p);
-	if (!err)
-		err = text_limit__init(&f->limit, p, false);
+	err = call_tree__init(&f->tree, p) ?: text_limit__init(&f->limit, p, false);
 	if (err)
 		return err;
 	f->texts = strtab__new();
@@ -273,9 +271,8 @@ static int add_stack(struct folded *f, struct folded_place *at, uint64_t key, ui
 	int err;
 
 	if (!at->below || at->comm != comm.v) {
-		err = intern_field(f, profile__string(f->p, comm), "", &comm_key);
-		if (!err)
-			err = call_tree__child(&f->tree, CALL_TREE_ROOT, comm_key, &at->below);
+		err = intern_field(f, profile__string(f->p, comm), "", &comm_key)
+			      ?: call_tree__child(&f->tree, CALL_TREE_ROOT, comm_key, &at->below);
 		if (err)
 			return err;
 		at->comm = comm.v;
@@ -303,12 +300,10 @@ static int add_wait(struct folded *f, struct folded_place *at, const struct fold
 {
 	struct waited_node *known;
 	uint32_t key, node;
-	int err = add_stack(f, at, wait->key, &node);
+	int err = add_stack(f, at, wait->key, &node)
+		?: intern_field(f, wait_leaf(wait->state), "", &key)
+		?: call_tree__child(&f->tree, node, key, &node);
 
-	if (!err)
-		err = intern_field(f, wait_leaf(wait->state), "", &key);
-	if (!err)
-		err = call_tree__child(&f->tree, node, key, &node);
 	if (err)
 		return err;
 	known = waited_nodes__need(&f->waited, &(struct waited_node){.node = node}, NULL);
@@ -424,8 +419,7 @@ static int write_item(struct folded *f, const struct folded_item *item, FILE *ou
 	if (err)
 		return err;
 	if (!item->is_line) {
-		err = vec_append(&f->text, ";", 1);
-		return err ? err : push_children(f, item->node);
+		return vec_append(&f->text, ";", 1) ?: push_children(f, item->node);
 	}
 	err = vec_append(&f->text, end, line_end(f, item, end));
 	if (!err && fwrite(f->text.data, 1, f->text.count, out) != f->text.count)
@@ -437,10 +431,8 @@ static int write_folded(const struct export_request *request)
 {
 	struct parked parked = {};
 	struct folded f;
-	int err = folded__init(&f, request->profile, request->lines);
+	int err = folded__init(&f, request->profile, request->lines) ?: collect_stacks(&f);
 
-	if (!err)
-		err = collect_stacks(&f);
 	if (!err && request->waits && !request->parked)
 		err = parked__init(&parked, request->profile);
 	if (!err && request->waits)

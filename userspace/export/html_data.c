@@ -136,8 +136,8 @@ static int function_of(struct page *page, const struct profile_function *functio
 	if (!function->full_name.v)
 		return 0;
 	full.function = *number;
-	err = intern_id(page, function->full_name, &full.name);
-	return err ? err : page_full_names__need(&page->full_names, &full, NULL) ? 0 : -ENOMEM;
+	return intern_id(page, function->full_name, &full.name)
+		       ?: (page_full_names__need(&page->full_names, &full, NULL) ? 0 : -ENOMEM);
 }
 
 static uint32_t flags_of(const struct profile_location *location, uint32_t line)
@@ -274,11 +274,9 @@ static int collect(struct page *page)
 	for (size_t i = 1; i < p->process_count && !err; i++)
 		err = intern_id(page, p->processes[i].name, &number);
 	for (size_t i = 1; i < p->thread_count && !err; i++) {
-		err = intern_id(page, p->threads[i].name, &number);
-		if (!err)
-			err = add_samples(page, &p->threads[i].samples[SAMPLE_CPU]);
-		if (!err)
-			err = add_waits(page, &p->threads[i].samples[SAMPLE_WALL]);
+		err = intern_id(page, p->threads[i].name, &number)
+			?: add_samples(page, &p->threads[i].samples[SAMPLE_CPU])
+			?: add_waits(page, &p->threads[i].samples[SAMPLE_WALL]);
 	}
 	if (err)
 		return err;

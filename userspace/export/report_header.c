@@ -125,13 +125,10 @@ int report_header(const struct profile *p, FILE *out)
 
 	figures__init(&f, p);
 	format_date(p->start_realtime, date, sizeof(date));
-	err = print_field(out, "target", profile__meta(p, META_TARGET));
-	if (!err)
-		err = print_field(out, "command", profile__meta(p, META_COMMAND));
-	if (!err)
-		err = print_field(out, "host", profile__meta(p, META_HOSTNAME));
-	if (!err)
-		err = print_field(out, "kernel", profile__meta(p, META_KERNEL_RELEASE));
+	err = print_field(out, "target", profile__meta(p, META_TARGET))
+		?: print_field(out, "command", profile__meta(p, META_COMMAND))
+		?: print_field(out, "host", profile__meta(p, META_HOSTNAME))
+		?: print_field(out, "kernel", profile__meta(p, META_KERNEL_RELEASE));
 	if (err)
 		return err;
 	if (!p->untimed)

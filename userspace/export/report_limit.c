@@ -47,11 +47,9 @@ int report_tree__limit_names(struct report_tree *tree, const struct export_reque
 
 	while (text_limit__tighten(&limit, measure_nodes(tree, shown, &limit)))
 		;
-	for (size_t i = 0; i < tree->code.rows.count && limit.step && !err; i++) {
-		err = cut_text(tree, &limit, &tree->code.rows.data[i].name);
-		if (!err)
-			err = cut_text(tree, &limit, &tree->code.rows.data[i].place);
-	}
+	for (size_t i = 0; i < tree->code.rows.count && limit.step && !err; i++)
+		err = cut_text(tree, &limit, &tree->code.rows.data[i].name)
+			      ?: cut_text(tree, &limit, &tree->code.rows.data[i].place);
 	text_limit__report(&limit, request);
 	return err;
 }

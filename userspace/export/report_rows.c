@@ -75,10 +75,8 @@ static int code_rows(const struct profile *p, enum report_by by, struct report_r
 		     size_t *count)
 {
 	struct counting c = {};
-	int err = report_code__init(&c.code, p, by);
+	int err = report_code__init(&c.code, p, by) ?: count_code(&c);
 
-	if (!err)
-		err = count_code(&c);
 	if (!err) {
 		*count = c.code.rows.count;
 		*rows = steal_ptr(c.code.rows.data);

@@ -185,9 +185,7 @@ static int find_key(struct builder *b, struct strand *strand)
 
 static int add_strand(struct builder *b, struct strand strand)
 {
-	int err = find_key(b, &strand);
-
-	return err ? err : vec_push(&b->strands, strand);
+	return find_key(b, &strand) ?: vec_push(&b->strands, strand);
 }
 
 /* At the innermost frames. */
@@ -478,10 +476,9 @@ static int add_group(struct builder *b, const struct group *group)
 		err = add_nodes(b, REPORT_NO_NODE, &tree->roots, &tree->cut, &tree->cut_total);
 	} else {
 		tree->roots++;
-		err = vec_push(&tree->nodes, node);
-		if (!err)
-			err = add_nodes(b, (uint32_t)number, &node.children, &node.cut,
-					&node.cut_total);
+		err = vec_push(&tree->nodes, node)
+			      ?: add_nodes(b, (uint32_t)number, &node.children, &node.cut,
+					   &node.cut_total);
 		if (!err)
 			tree->nodes.data[number] = node;
 	}

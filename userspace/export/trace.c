@@ -284,12 +284,11 @@ static int push_gap(struct trace *t, const struct profile_thread *thread, size_t
 {
 	struct timeline_idle idle = timeline_idle_before(t->p, thread, i);
 	uint32_t node;
-	int err;
 
 	if (!idle.count)
 		return 0;
-	err = call_tree__child(&t->tree, CALL_TREE_ROOT, CALL_FRAME_IDLE, &node);
-	return err ? err : push_sample(t, idle.first, node, 0);
+	return call_tree__child(&t->tree, CALL_TREE_ROOT, CALL_FRAME_IDLE, &node)
+		       ?: push_sample(t, idle.first, node, 0);
 }
 
 static int write_samples(struct trace *t, const struct profile_thread *thread)
@@ -302,13 +301,9 @@ static int write_samples(struct trace *t, const struct profile_thread *thread)
 	for (size_t i = 0; i < samples->count && !err; i++) {
 		uint32_t node;
 
-		err = push_gap(t, thread, i);
-		if (!err)
-			err = call_tree__stack(&t->tree, t->p, CALL_TREE_ROOT, samples->stack[i],
-					       call_frames__key, &t->frames, &node);
-		if (!err)
-			err = push_sample(t, row_times__next(&times), node,
-					  call_frames_leaf_line(t->p, samples->stack[i]));
+		err = push_gap(t, thread, i)
+			?: call_tree__stack(&t->tree, t->p, CALL_TREE_ROOT, samples->stack[i], call_frames__key, &t->frames, &node)
+			?: push_sample(t, row_times__next(&times), node, call_frames_leaf_line(t->p, samples->stack[i]));
 	}
 	if (!err)
 		err = push_gap(t, thread, samples->count);

@@ -93,13 +93,8 @@ static int number_lives(struct tracks *tracks, const struct profile *p)
 
 int tracks__init(struct tracks *tracks, const struct profile *p)
 {
-	int err;
-
 	*tracks = (struct tracks){0};
-	err = choose_threads(tracks, p);
-	if (!err)
-		err = order_threads(tracks, p);
-	return err ? err : number_lives(tracks, p);
+	return choose_threads(tracks, p) ?: order_threads(tracks, p) ?: number_lives(tracks, p);
 }
 
 void tracks__fini(struct tracks *tracks)

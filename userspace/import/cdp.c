@@ -186,10 +186,9 @@ static int add_node(struct cdp *c, struct json_value value)
 	uint32_t index = (uint32_t)c->nodes.count;
 	int64_t number;
 	bool is_new;
-	int err = json_members(c->text, value, wanted, sizeof(wanted) / sizeof(*wanted));
+	int err = json_members(c->text, value, wanted, sizeof(wanted) / sizeof(*wanted))
+			  ?: json_integer(c->text, id, "the id of a node", 0, ID_MAX, &number);
 
-	if (!err)
-		err = json_integer(c->text, id, "the id of a node", 0, ID_MAX, &number);
 	if (err)
 		return err;
 	empty.id = (uint64_t)number;
@@ -208,10 +207,10 @@ static int add_node(struct cdp *c, struct json_value value)
 	if (!err && children.at && !json_is(children, "null"))
 		err = add_children(c, index, children);
 	if (!err && parent.at) {
-		err = json_integer(c->text, parent, "the parent of a node", 0, ID_MAX, &number);
-		if (!err)
-			err = vec_push(&c->edges,
-				       (struct cdp_edge){index, true, (uint64_t)number, parent.at});
+		err = json_integer(c->text, parent, "the parent of a node", 0, ID_MAX, &number)
+			      ?: vec_push(&c->edges,
+					  (struct cdp_edge){index, true, (uint64_t)number,
+							    parent.at});
 	}
 	return err;
 }

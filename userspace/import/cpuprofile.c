@@ -171,9 +171,7 @@ static int read_profile(const struct import_request *request, const struct json_
 	struct cdp c;
 	int err;
 
-	err = read_time(text, m->start, &start);
-	if (!err)
-		err = read_time(text, m->end, &end);
+	err = read_time(text, m->start, &start) ?: read_time(text, m->end, &end);
 	if (err)
 		return err;
 	process.name = profile_builder__string(b, name);
@@ -183,14 +181,10 @@ static int read_profile(const struct import_request *request, const struct json_
 	c.program = id->present && !id->ahead ? name : NULL;
 	thread = profile_builder__thread(b, c.process, id->tid, id->present ? id->is_main : true,
 					 comm, (uint64_t)start);
-	err = cdp__nodes(&c, m->nodes);
-	if (!err)
-		err = cdp__samples(&c, m->samples, m->deltas, (struct json_value){0}, id->cpu,
-				   start);
-	if (!err)
-		err = cdp__settle(&c);
-	if (!err)
-		err = cdp__emit(&c, thread, comm, end, id->cpu.at);
+	err = cdp__nodes(&c, m->nodes)
+		?: cdp__samples(&c, m->samples, m->deltas, (struct json_value){0}, id->cpu, start)
+		?: cdp__settle(&c)
+		?: cdp__emit(&c, thread, comm, end, id->cpu.at);
 	set_session(b, id, start, end, cdp__period(&c));
 	cdp__fini(&c);
 	cdp_call_frames__fini(&call_frames);

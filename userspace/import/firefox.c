@@ -146,12 +146,10 @@ static int read_meta(struct firefox_reader *r, struct json_value meta)
 		{"profilingEndTime", &end},
 	};
 	int64_t realtime = 0, period = 0, base = 0, last = 0;
-	int err = json_members(&r->text, meta, wanted, sizeof(wanted) / sizeof(*wanted));
+	int err = json_members(&r->text, meta, wanted, sizeof(wanted) / sizeof(*wanted))
+		?: check_version(r, meta, version)
+		?: read_machine(r, meta);
 
-	if (!err)
-		err = check_version(r, meta, version);
-	if (!err)
-		err = read_machine(r, meta);
 	if (!err && json_type(categories) == JSON_ARRAY)
 		err = firefox_common__categories(&r->common, categories);
 	if (!err)
@@ -230,12 +228,10 @@ static int process_of(struct firefox_reader *r, const struct thread_values *v,
 	struct profile_process p = {.is_target = true, .name = name};
 	char text[64];
 	int64_t start = 0, number;
-	int err = read_number(&r->text, v->pid, text, sizeof(text), &p.pid);
+	int err = read_number(&r->text, v->pid, text, sizeof(text), &p.pid)
+		?: read_ms(&r->text, v->process_start, TIME_LIMIT, &start)
+		?: read_end(r, v->process_end, &p.end);
 
-	if (!err)
-		err = read_ms(&r->text, v->process_start, TIME_LIMIT, &start);
-	if (!err)
-		err = read_end(r, v->process_end, &p.end);
 	if (err)
 		return err;
 	number = strtab__intern(r->pids, text);
@@ -262,18 +258,13 @@ static int add_thread(struct firefox_reader *r, const struct thread_values *v,
 	uint64_t end;
 	int64_t start;
 	bool is_new = false;
-	int err = string_id(r, v->name, name);
+	int err = string_id(r, v->name, name)
+		?: string_id(r, v->process_name, &process_name)
+		?: process_of(r, v, process_name.v ? process_name : *name, process, &is_new)
+		?: read_number(&r->text, v->tid, text, sizeof(text), &tid)
+		?: read_ms(&r->text, v->start, TIME_LIMIT, &start)
+		?: read_end(r, v->end, &end);
 
-	if (!err)
-		err = string_id(r, v->process_name, &process_name);
-	if (!err)
-		err = process_of(r, v, process_name.v ? process_name : *name, process, &is_new);
-	if (!err)
-		err = read_number(&r->text, v->tid, text, sizeof(text), &tid);
-	if (!err)
-		err = read_ms(&r->text, v->start, TIME_LIMIT, &start);
-	if (!err)
-		err = read_end(r, v->end, &end);
 	if (err)
 		return err;
 	if (!name->v)
@@ -308,9 +299,8 @@ static int begin_columns(const struct firefox_reader *r, const struct sample_val
 			"the weights of its samples are no CPU time: %.*s",
 			(int)min_u64((uint64_t)(v->weight_type.end - v->weight_type.at), 40),
 			v->weight_type.at);
-	err = json_column__init(&c->stack, text, v->stack);
-	if (!err)
-		err = json_column__init(&c->time, text, c->deltas ? v->deltas : v->time);
+	err = json_column__init(&c->stack, text, v->stack)
+		      ?: json_column__init(&c->time, text, c->deltas ? v->deltas : v->time);
 	if (!err && json_type(v->weight) == JSON_ARRAY)
 		err = json_column__init(&c->weight, text, v->weight);
 	if (!err && json_type(v->cpu) == JSON_ARRAY)
@@ -424,12 +414,10 @@ static int add_row(struct firefox_reader *r, struct firefox_in *in, struct sampl
 	uint64_t ms_as_ns;
 	int64_t before = c->now, stack = FIREFOX_NONE;
 	bool idle, counts;
-	int err = next_time(c);
+	int err = next_time(c)
+		?: next_cpu(r, c, c->now > before ? c->now - before : 0)
+		?: next_weight(c, &row->ticks, &ms_as_ns);
 
-	if (!err)
-		err = next_cpu(r, c, c->now > before ? c->now - before : 0);
-	if (!err)
-		err = next_weight(c, &row->ticks, &ms_as_ns);
 	if (err)
 		return err;
 	if (!number->is_null && (json_scaled(number, 0, &stack) || stack < FIREFOX_NONE ||
@@ -480,13 +468,12 @@ static int read_samples(struct firefox_reader *r, struct firefox_in *in, struct 
 		{"weightType", &v.weight_type},
 		{"threadCPUDelta", &v.cpu},
 	};
-	int err;
 
 	if (json_type(samples) != JSON_OBJECT)
 		return json_fail(&r->text, samples.at ? samples.at : r->text.start, -EBADMSG,
 				 "a thread has no samples");
-	err = json_members(&r->text, samples, wanted, sizeof(wanted) / sizeof(*wanted));
-	return err ? err : read_rows(r, in, &v, process, thread, comm);
+	return json_members(&r->text, samples, wanted, sizeof(wanted) / sizeof(*wanted))
+		       ?: read_rows(r, in, &v, process, thread, comm);
 }
 
 static int read_thread(struct firefox_reader *r, struct json_value value)
@@ -511,10 +498,9 @@ static int read_thread(struct firefox_reader *r, struct json_value value)
 	struct process_id process = {0};
 	struct thread_id thread = {0};
 	struct string_id comm = {0};
-	int err = json_members(&r->text, value, wanted, sizeof(wanted) / sizeof(*wanted));
+	int err = json_members(&r->text, value, wanted, sizeof(wanted) / sizeof(*wanted))
+			  ?: add_thread(r, &v, &process, &thread, &comm);
 
-	if (!err)
-		err = add_thread(r, &v, &process, &thread, &comm);
 	if (err || r->has_shared)
 		return err ? err : read_samples(r, &r->shared, v.samples, process, thread, comm);
 	if (json_type(v.libs) == JSON_ARRAY)
@@ -569,10 +555,9 @@ static int read_parts(struct firefox_reader *r)
 	struct json_value meta, libs, shared, threads;
 	const struct json_member wanted[] = {
 		{"meta", &meta}, {"libs", &libs}, {"shared", &shared}, {"threads", &threads}};
-	int err = json_document(&r->text, wanted, sizeof(wanted) / sizeof(*wanted));
+	int err = json_document(&r->text, wanted, sizeof(wanted) / sizeof(*wanted))
+			  ?: read_meta(r, meta);
 
-	if (!err)
-		err = read_meta(r, meta);
 	if (!err && json_type(libs) == JSON_ARRAY)
 		err = firefox_common__libs(&r->common, libs);
 	if (!err)

@@ -106,10 +106,9 @@ static int add_category(struct firefox_common *common, struct json_value value)
 	struct json_value name, subcategories;
 	const struct json_member wanted[] = {{"name", &name}, {"subcategories", &subcategories}};
 	_cleanup_free_ char *text = NULL;
-	int err = json_members(common->text, value, wanted, 2);
+	int err = json_members(common->text, value, wanted, 2)
+			  ?: json_string_copy(common->text, name, &text);
 
-	if (!err)
-		err = json_string_copy(common->text, name, &text);
 	if (err)
 		return err;
 	/* the waits of record --wall are no CPU samples, either */

@@ -168,12 +168,9 @@ static int read_funcs(struct firefox_in *in, const struct tables *t, size_t *fun
 		struct json_value addresses = {0};
 		const struct json_member wanted[] = {{"address", &addresses}};
 
-		err = READ_TABLE(in, t->natives, "nativeSymbols", native, &natives);
-		if (!err)
-			err = json_members(in->common->text, t->natives, wanted, 1);
-		if (!err)
-			err = read_addresses(in->common->text, addresses, natives,
-					     &in->native_address);
+		err = READ_TABLE(in, t->natives, "nativeSymbols", native, &natives)
+			?: json_members(in->common->text, t->natives, wanted, 1)
+			?: read_addresses(in->common->text, addresses, natives, &in->native_address);
 	}
 	if (err)
 		return err;
@@ -203,10 +200,9 @@ static int read_frames(struct firefox_in *in, const struct tables *t, size_t fun
 		{"inlineDepth", &in->frame_depth, INT32_MAX, false},
 		{"lib", &in->frame_lib, INT32_MAX, false},
 	};
-	int err = READ_TABLE(in, t->frames, "frameTable", frame, frames);
+	int err = READ_TABLE(in, t->frames, "frameTable", frame, frames)
+			  ?: json_members(in->common->text, t->frames, wanted, 1);
 
-	if (!err)
-		err = json_members(in->common->text, t->frames, wanted, 1);
 	if (!err && addresses.at)
 		err = read_addresses(in->common->text, addresses, *frames, &in->frame_address);
 	return err;
@@ -253,9 +249,8 @@ static int read_stacks(struct firefox_in *in, const struct tables *t, size_t fra
 		err = check_prefixes(in, t->stacks, offsets);
 	vec_free(&offset);
 	for (size_t i = 0; i < rows && !err; i++) {
-		err = vec_push(&in->chain_of_stack, NO_CHAIN);
-		if (!err)
-			err = vec_push(&in->stacks, (struct stack_id){0});
+		err = vec_push(&in->chain_of_stack, NO_CHAIN)
+			      ?: vec_push(&in->stacks, (struct stack_id){0});
 		if (!err && in->stack_frame.data[i] < 0)
 			err = json_fail(in->common->text, t->stacks.at, -EBADMSG,
 					"stack %zu has no frame", i);
@@ -413,10 +408,9 @@ static int make_line(struct firefox_in *in, uint32_t number, const struct frame 
 		.definition_line = position(at(&in->func_line, func)),
 		.definition_column = position(at(&in->func_column, func)),
 	};
-	int err = string_of(in, at(&in->func_name, func), &function.name);
+	int err = string_of(in, at(&in->func_name, func), &function.name)
+			  ?: file_of(in, func, &function.definition_file);
 
-	if (!err)
-		err = file_of(in, func, &function.definition_file);
 	if (err)
 		return err;
 	if (!function.name.v)
@@ -510,9 +504,8 @@ static int location_of(struct firefox_in *in, uint32_t number, struct process_id
 		const struct firefox_chain *chain = &in->chains.data[at_chain];
 		struct profile_line line;
 
-		err = make_line(in, chain->frame, &frame, chain->parent == NO_CHAIN, &line);
-		if (!err)
-			err = vec_push(&in->lines, line);
+		err = make_line(in, chain->frame, &frame, chain->parent == NO_CHAIN, &line)
+			      ?: vec_push(&in->lines, line);
 		at_chain = chain->parent;
 	}
 	if (err)
@@ -536,10 +529,8 @@ static int make_stack(struct firefox_in *in, uint32_t number, struct process_id 
 	int32_t caller = caller_of(in, number);
 	struct location_id location;
 	uint32_t chain;
-	int err = chain_of(in, number, &chain);
+	int err = chain_of(in, number, &chain) ?: location_of(in, chain, process, &location);
 
-	if (!err)
-		err = location_of(in, chain, process, &location);
 	if (err)
 		return err;
 	in->stacks.data[number] = profile_builder__stack(

@@ -362,9 +362,7 @@ static int add_line(struct folded *f, const struct folded_line *line)
 		rest = line->stack;
 		first = f->file_name;
 	}
-	err = stack_of(f, rest, &row.stack);
-	if (!err)
-		err = thread_of(f, first, &thread);
+	err = stack_of(f, rest, &row.stack) ?: thread_of(f, first, &thread);
 	if (err)
 		return err;
 	row.comm = thread->name;

@@ -142,6 +142,12 @@ static int read_packed(const struct import_request *request, struct import_failu
 	return read_unpacked(&unpacked, failure);
 }
 
+static int read_any(const struct import_request *request, struct import_failure *failure)
+{
+	return is_gzip(request->bytes, request->size) ? read_packed(request, failure)
+						      : read_unpacked(request, failure);
+}
+
 /* Each stack that has samples is walked once by the readers of a profile. */
 static int check_frames(struct profile_builder *b, struct import_failure *failure)
 {
@@ -176,12 +182,9 @@ int import_profile(const struct import_request *request, struct import_failure *
 	if (request->size > IMPORT_SIZE_MAX)
 		return import_fail(failure, IMPORT_SIZE_MAX, -E2BIG, "it is larger than %llu GiB",
 				   IMPORT_SIZE_MAX >> 30);
-	err = is_gzip(request->bytes, request->size) ? read_packed(request, failure)
-						     : read_unpacked(request, failure);
-	if (!err)
-		err = profile_builder__error(request->builder);
-	if (!err)
-		err = check_frames(request->builder, failure);
+	err = read_any(request, failure)
+		?: profile_builder__error(request->builder)
+		?: check_frames(request->builder, failure);
 	if (err == -ENOMEM)
 		import_fail(failure, 0, err, "out of memory");
 	return err;

@@ -320,9 +320,9 @@ int json_members(const struct json_text *text, struct json_value object,
 int json_document(const struct json_text *text, const struct json_member *wanted, size_t count)
 {
 	struct json_walk walk;
-	int err = find_members(&walk, text, text->start, wanted, count);
 
-	return err ? err : json_expect_end(text, walk.at);
+	return find_members(&walk, text, text->start, wanted, count)
+		       ?: json_expect_end(text, walk.at);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */

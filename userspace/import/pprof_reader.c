@@ -297,10 +297,9 @@ static int refuse_types(const struct pprof *p)
 
 	for (size_t i = 0; i < p->types.count && used < sizeof(names); i++) {
 		_cleanup_free_ char *type = NULL, *unit = NULL;
-		int err = copy_string(p, p->types.data[i].type, &type);
+		int err = copy_string(p, p->types.data[i].type, &type)
+				  ?: copy_string(p, p->types.data[i].unit, &unit);
 
-		if (!err)
-			err = copy_string(p, p->types.data[i].unit, &unit);
 		if (err)
 			return err;
 		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s/%s",
@@ -345,10 +344,8 @@ static int name_mapping(struct pprof *p, struct mapping *mapping, const Pprof__M
 	struct profile_dso dso = {.file_state = FILE_STATE_UNOPENED,
 				  .symbol_state = SYMBOL_STATE_RESOLVED};
 	const char *name;
-	int err = copy_string(p, m->filename, &path);
+	int err = copy_string(p, m->filename, &path) ?: copy_string(p, m->build_id, &build_id);
 
-	if (!err)
-		err = copy_string(p, m->build_id, &build_id);
 	if (err)
 		return err;
 	mapping->kind = pprof_mapping_kind(path, &mapping->category);
@@ -399,9 +396,7 @@ static int add_line(struct pprof *p, const struct wire *w, const Pprof__Line *l,
 
 	if (!f)
 		return fail_at(p, w->bytes, -EBADMSG, "there is no function %llu", l->function_id);
-	err = copy_string(p, f->name, &name);
-	if (!err)
-		err = copy_string(p, f->file, &file);
+	err = copy_string(p, f->name, &name) ?: copy_string(p, f->file, &file);
 	if (err)
 		return err;
 	site = frames__file(&p->frames, file);
@@ -461,10 +456,8 @@ static int add_location(struct pprof *p, const struct wire *w, const Pprof__Loca
 	bool is_new = false;
 	struct location *location = locations__need(&p->locations, &wanted, &is_new);
 	struct frame frame;
-	int err = check_id(p, w, l->id, location, is_new);
+	int err = check_id(p, w, l->id, location, is_new) ?: set_frame(p, w, l, &frame);
 
-	if (!err)
-		err = set_frame(p, w, l, &frame);
 	if (!err && l->n_line > FRAME_LINES_MAX)
 		err = fail_at(p, w->bytes, -E2BIG, "a location of %llu lines", l->n_line);
 	p->lines.count = 0;
@@ -666,11 +659,9 @@ static int add_sample(struct pprof *p, const struct wire *w, const Pprof__Sample
 
 	if (err || (!row.ticks && !row.weight))
 		return err;
-	err = read_stack(p, w, s, &row.stack, &idle);
-	if (!err)
-		err = read_labels(p, s, &owner, &comm, &row.gil);
-	if (!err)
-		err = owners__thread(&p->owners, &owner, comm, &thread);
+	err = read_stack(p, w, s, &row.stack, &idle)
+		?: read_labels(p, s, &owner, &comm, &row.gil)
+		?: owners__thread(&p->owners, &owner, comm, &thread);
 	if (err)
 		return err;
 	if (p->count_index != NONE && !row.ticks) {
@@ -724,18 +715,13 @@ static void set_session(const struct pprof *p)
 
 static int read_all(struct pprof *p)
 {
-	int err = each_field(p, table_field);
+	int err = each_field(p, table_field)
+		?: choose_values(p)
+		?: each_field(p, mapping_field)
+		?: find_any_process(p)
+		?: each_field(p, location_field)
+		?: each_field(p, sample_field);
 
-	if (!err)
-		err = choose_values(p);
-	if (!err)
-		err = each_field(p, mapping_field);
-	if (!err)
-		err = find_any_process(p);
-	if (!err)
-		err = each_field(p, location_field);
-	if (!err)
-		err = each_field(p, sample_field);
 	for (size_t i = 0; i < p->owners.threads.count && !err; i++)
 		profile_builder__thread_cpu_tail(p->b, p->owners.threads.data[i].id,
 						 p->owners.threads.data[i].tail);

@@ -160,10 +160,8 @@ static int add_head(struct trace *t, const struct event *e)
 	const struct json_member wanted[] = {{"startTime", &start}};
 	uint32_t number;
 	int64_t time = e->time;
-	int err = find_head(t, e, &number);
+	int err = find_head(t, e, &number) ?: data_of(t, e, &data);
 
-	if (!err)
-		err = data_of(t, e, &data);
 	if (!err && json_type(data) == JSON_OBJECT)
 		err = json_members(&t->text, data, wanted, 1);
 	if (!err && json_type(start) == JSON_NUMBER)
@@ -183,10 +181,8 @@ static int add_head(struct trace *t, const struct event *e)
 static int add_chunk(struct trace *t, const struct event *e)
 {
 	struct chunk chunk = {.time = e->time, .order = t->chunks.count};
-	int err = find_head(t, e, &chunk.head);
+	int err = find_head(t, e, &chunk.head) ?: data_of(t, e, &chunk.data);
 
-	if (!err)
-		err = data_of(t, e, &chunk.data);
 	if (err || !chunk.data.at)
 		return err;
 	return vec_push(&t->chunks, chunk);
@@ -194,10 +190,9 @@ static int add_chunk(struct trace *t, const struct event *e)
 
 static int event_numbers(const struct trace *t, struct event *e)
 {
-	int err = json_integer(&t->text, e->pid, "pid", 0, ID_MAX, &e->pid_number);
+	int err = json_integer(&t->text, e->pid, "pid", 0, ID_MAX, &e->pid_number)
+			  ?: json_integer(&t->text, e->tid, "tid", 0, ID_MAX, &e->tid_number);
 
-	if (!err)
-		err = json_integer(&t->text, e->tid, "tid", 0, ID_MAX, &e->tid_number);
 	e->time = 0;
 	if (!err && e->ts.at)
 		err = read_time(t, e->ts, &e->time);
@@ -448,10 +443,8 @@ static int read_profile(struct trace *t, const struct chunk *chunks, size_t coun
 	int64_t end = 0;
 	uint32_t lane = 0;
 	struct cdp c;
-	int err = process_of(t, head.pid, &process);
+	int err = process_of(t, head.pid, &process) ?: lane_of(t, &head, process, &lane);
 
-	if (!err)
-		err = lane_of(t, &head, process, &lane);
 	if (err)
 		return err;
 	cdp__init(&c, &t->text, &t->frames, &t->call_frames, process);
@@ -508,10 +501,8 @@ static int read_trace(const struct import_request *request, struct import_failur
 		.frames = {.b = request->builder},
 		.text = {bytes, bytes + request->size, failure},
 	};
-	int err = read_text(&t);
+	int err = read_text(&t) ?: read_profiles(&t);
 
-	if (!err)
-		err = read_profiles(&t);
 	set_session(&t);
 	frames__fini(&t.frames);
 	cdp_call_frames__fini(&t.call_frames);

@@ -399,10 +399,8 @@ static int check_threads(const struct checker *c)
 	if (!has_main)
 		return -ENOMEM;
 	for (size_t i = 1; i < p->thread_count; i++) {
-		int err = check_thread(c, i, has_main);
+		int err = check_thread(c, i, has_main) ?: check_cuts(c, i, cut);
 
-		if (!err)
-			err = check_cuts(c, i, cut);
 		if (err)
 			return err;
 		samples += p->threads[i].samples[SAMPLE_CPU].tick_sum;

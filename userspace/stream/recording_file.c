@@ -263,12 +263,9 @@ static int publish(struct recording_writer *w)
 
 int recording_writer__flush(struct recording_writer *w)
 {
-	int err;
-
 	if (w->stopped)
 		return 0;
-	err = w->events ? write_chunk(w) : 0;
-	return err ? err : publish(w);
+	return (w->events ? write_chunk(w) : 0) ?: publish(w);
 }
 
 /* The state of the file: whole, cut after a chunk, or nothing. */
@@ -558,7 +555,6 @@ static int read_step(struct recording_reader *r)
 	uint64_t left = r->size > r->at ? r->size - r->at : 0;
 	struct chunk_header header;
 	ssize_t got;
-	int err;
 
 	if (left == 0)
 		return 0;
@@ -576,8 +572,7 @@ static int read_step(struct recording_reader *r)
 	r->file_id = header.file_id;
 	if (header.payload_size + sizeof(struct chunk_trailer) > left - sizeof(header))
 		return pass_cut_chunk(r, &header);
-	err = take_chunk(r, &header);
-	return err ? err : 1;
+	return take_chunk(r, &header) ?: 1;
 }
 
 static int check_file_header(struct recording_reader *r, struct failure *failure)
@@ -644,9 +639,7 @@ int recording_read(int fd, event_sink_fn sink, void *context, struct recording_s
 		return fail_remedy(failure, -ENOTSUP, "save it to a file first");
 	}
 	r.size = summary->bytes = st.st_size;
-	err = check_file_header(&r, failure);
-	if (!err)
-		err = read_chunks(&r, failure);
+	err = check_file_header(&r, failure) ?: read_chunks(&r, failure);
 	vec_free(&r.buffer);
 	return err;
 }

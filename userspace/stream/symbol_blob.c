@@ -211,10 +211,9 @@ int symbol_blob__add(void *blob, size_t address, const struct symbol_result *res
 	struct symbol_blob *b = blob;
 	struct put p = {.blob = b, .place = b->taken + b->bytes.count};
 	size_t size = event_size(result, &p.limit);
-	int err = prepare_strings(b, STRINGS * kept_frames(result));
+	int err = prepare_strings(b, STRINGS * kept_frames(result))
+			  ?: vec_reserve(&b->bytes, b->bytes.count + size);
 
-	if (!err)
-		err = vec_reserve(&b->bytes, b->bytes.count + size);
 	if (err)
 		return err;
 	p.at = b->bytes.data + b->bytes.count;
