@@ -52,7 +52,7 @@ dwarf.h     : userspace/symbolize/dwarf_image.c userspace/symbolize/dwarf_units.
 zlib        : userspace/base/gzip.c
 cjson/      : userspace/import/json.c userspace/serve/source_api.c
 cJSON       : userspace/import/json.c
-protobuf-c  : userspace/export/pprof_writer.c userspace/import/pprof_reader.c userspace/agent/messages.c
+protobuf-c  : userspace/export/pprof_writer.c userspace/import/pprof_reader.c
 pprof.pb-c  : userspace/export/pprof_writer.c userspace/import/pprof_reader.c
 microhttpd  : userspace/serve/server_private.h
 curl/       : userspace/agent/http.c

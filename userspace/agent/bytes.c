@@ -5,12 +5,91 @@
 #include <string.h>
 
 #include "base/gzip.h"
-#include "base/vec.h"
-#include "base/wire.h"
 
 int bytes__add(struct bytes *b, const void *data, size_t size)
 {
 	return size > SIZE_MAX - b->count ? -ENOMEM : vec_append(b, data, size);
+}
+
+static void put(struct bytes *b, const void *data, size_t size)
+{
+	b->failed |= bytes__add(b, data, size) != 0;
+}
+
+void bytes__varint(struct bytes *b, uint64_t value)
+{
+	uint8_t text[10];
+
+	put(b, text, wire_put_varint(text, value));
+}
+
+void bytes__number(struct bytes *b, uint32_t field, uint64_t value)
+{
+	if (!value)
+		return;
+	bytes__varint(b, (uint64_t)field << 3 | WIRE_VARINT);
+	bytes__varint(b, value);
+}
+
+void bytes__field(struct bytes *b, uint32_t field, const void *data, size_t size)
+{
+	uint8_t header[16];
+
+	put(b, header, wire_put_header(header, field, size));
+	put(b, data, size);
+}
+
+void bytes__text(struct bytes *b, uint32_t field, const char *text)
+{
+	if (*text)
+		bytes__field(b, field, text, strlen(text));
+}
+
+void bytes__wrap(struct bytes *b, uint32_t field, size_t at)
+{
+	uint8_t header[16];
+	size_t size = b->count - at, used = wire_put_header(header, field, size);
+
+	put(b, header, used); /* makes the room */
+	if (b->failed)
+		return;
+	memmove(b->data + at + used, b->data + at, size);
+	memcpy(b->data + at, header, used);
+}
+
+void bytes__append(struct bytes *b, struct wire fields)
+{
+	put(b, fields.at, (size_t)(fields.end - fields.at));
+}
+
+int wire_last(struct wire message, struct wire *fields, uint32_t count)
+{
+	int found;
+
+	memset(fields, 0, count * sizeof(*fields));
+	while ((found = wire_next(&message)) > 0)
+		if (message.number < count)
+			fields[message.number] = message;
+	return found < 0 ? -EBADMSG : 0;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the path */
+int wire_each(struct wire w, const uint32_t *path, size_t depth,
+	      int (*take)(void *context, const struct wire *field), void *context)
+{
+	int found = 0, err = 0;
+
+	while (!err) {
+		w.start = w.at;
+		found = wire_next(&w);
+		if (found <= 0)
+			break;
+		if (!depth)
+			err = take(context, &w);
+		else if (w.number == *path && w.type == WIRE_BYTES)
+			err = wire_each(wire_inside(&w), path + 1, depth - 1, take, context);
+	}
+	return err ? err : found < 0 ? -EBADMSG : 0;
 }
 
 int bytes__write(int (*write)(void *context, FILE *out), void *context, struct bytes *out)
@@ -45,45 +124,29 @@ int bytes__gzip(const struct bytes *in, const uint32_t *path, size_t depth, stru
 #define LEAST 2000 /* bytes of a section: the description of a code is 60 to 90 */
 
 struct finding {
-	const uint8_t *start;
+	const uint8_t *start, *end; /* of the whole; of the field before */
+	uint32_t before;	    /* its number */
 	sections *found;
 };
 
-static int note(struct finding *f, const uint8_t *at)
+static int note_section(void *context, const struct wire *field)
 {
+	struct finding *f = context;
 	const sections *found = f->found;
-	size_t offset = (size_t)(at - f->start);
+	size_t offset = (size_t)(field->start - f->start);
 	size_t last = found->count ? found->data[found->count - 1] : 0;
+	bool is_other = field->number != f->before || field->start != f->end;
 
-	return offset < last + LEAST ? 0 : vec_push(f->found, offset);
-}
-
-/* NOLINTNEXTLINE(misc-no-recursion): as deep as the path */
-static int look_into(struct finding *f, const uint8_t *message, size_t size, const uint32_t *path,
-		     size_t depth)
-{
-	struct wire w = {.start = message, .at = message, .end = message + size};
-	uint32_t before = 0;
-	int err = 0;
-
-	while (!err) {
-		const uint8_t *begin = w.at;
-
-		if (wire_next(&w) <= 0)
-			return 0;
-		if (!depth && w.number != before)
-			err = note(f, begin);
-		before = w.number;
-		if (depth && w.number == *path && w.type == WIRE_BYTES)
-			err = look_into(f, w.bytes, w.size, path + 1, depth - 1);
-	}
-	return err;
+	f->before = field->number;
+	f->end = field->at;
+	return is_other && offset >= last + LEAST ? vec_push(f->found, offset) : 0;
 }
 
 int sections__find(const uint8_t *message, size_t size, const uint32_t *path, size_t depth,
 		   sections *found)
 {
-	struct finding f = {message, found};
+	struct finding f = {.start = message, .end = message, .found = found};
+	int err = wire_each(wire_of(message, size), path, depth, note_section, &f);
 
-	return look_into(&f, message, size, path, depth);
+	return err == -EBADMSG ? 0 : err;
 }

@@ -7,6 +7,9 @@
  *
  * Attributes are plain keys and values: references to strings, which 1.10 has as well, are not read by Pyroscope
  * and Parca.
+ *
+ * Numbers of fields are those of opentelemetry.proto.profiles.v1development from 1.10 (March 2026) on: 1.10 renumbered
+ * Sample, with no other sign of it on the wire. Element 0 of each table of the dictionary is empty, and means none.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +18,6 @@
 #include "agent/answers.h"
 #include "agent/series.h"
 #include "agent/merged_code.h"
-#include "agent/messages.h"
 #include "agent/sink_format.h"
 #include "agent/service_samples.h"
 #include "agent/validate.h"
@@ -32,7 +34,11 @@
 #define SAMPLES_MAX 4000
 #define DEPTH_MAX   1000
 #define TEXT_MAX    4096
-#define NONE	    UINT32_MAX
+
+struct otlp_sample {
+	uint32_t stack;
+	int64_t value;
+};
 
 /* Some samples of a service, of which all have ticks. */
 struct part {
@@ -54,6 +60,17 @@ struct otlp {
 
 /* ---- a dictionary ---------------------------------------------------------------------------- */
 
+/* Fields of ProfilesDictionary. */
+enum dictionary_field {
+	MAPPING_TABLE = 1,
+	LOCATION_TABLE,
+	FUNCTION_TABLE,
+	LINK_TABLE,
+	STRING_TABLE,
+	ATTRIBUTE_TABLE,
+	STACK_TABLE,
+};
+
 struct dictionary {
 	const struct profile *p;
 	uint32_t depth_max;
@@ -61,7 +78,6 @@ struct dictionary {
 	struct bytes bytes;
 	uint32_t *stack_number; /* by stack of the profile; 0: none yet */
 	uint32_t stacks, attributes;
-	VEC(int32_t) path;
 };
 
 static int dictionary__init(struct dictionary *d, const struct otlp *o, uint32_t depth_max)
@@ -75,7 +91,10 @@ static int dictionary__init(struct dictionary *d, const struct otlp *o, uint32_t
 	*d = (struct dictionary){.p = o->window->profile, .depth_max = depth_max};
 	d->code = code_tables__new(d->p, &options);
 	d->stack_number = calloc(d->p->stack_count + 1, sizeof(*d->stack_number));
-	return d->code && d->stack_number ? otlp_dictionary__add_zeros(&d->bytes) : -ENOMEM;
+	for (uint32_t table = MAPPING_TABLE; table <= STACK_TABLE; table++)
+		if (table != STRING_TABLE)
+			bytes__field(&d->bytes, table, NULL, 0);
+	return d->code && d->stack_number ? 0 : -ENOMEM;
 }
 
 static void dictionary__fini(struct dictionary *d)
@@ -83,80 +102,110 @@ static void dictionary__fini(struct dictionary *d)
 	code_tables__free(d->code);
 	free(d->bytes.data);
 	free(d->stack_number);
-	vec_free(&d->path);
 }
 
-/* The number of a stack; NONE without memory. */
+/* The number of a stack. Stack{1: locations, leaf first} */
 static uint32_t stack_number(struct dictionary *d, uint32_t stack)
 {
 	const struct profile_stack *stacks = d->p->stacks;
 	bool is_cut = stacks[stack].depth > d->depth_max;
 	uint32_t left = is_cut ? d->depth_max - 1 : stacks[stack].depth;
-	int err = 0;
+	size_t at = d->bytes.count;
 
 	if (d->stack_number[stack])
 		return d->stack_number[stack];
-	d->path.count = 0;
-	for (uint32_t at = stack; left && at && !err; left--, at = stacks[at].parent.v)
-		err = vec_push(&d->path,
-			       (int32_t)code_tables__location(d->code, stacks[at].location));
-	if (is_cut && !err)
-		err = vec_push(&d->path, (int32_t)code_tables__truncated(d->code));
-	if (!err)
-		err = otlp_dictionary__add_stack(&d->bytes, d->path.data, d->path.count);
-	if (err)
-		return NONE;
-	d->stack_number[stack] = ++d->stacks;
-	return d->stacks;
+	for (uint32_t i = stack; left && i; left--, i = stacks[i].parent.v)
+		bytes__varint(&d->bytes, code_tables__location(d->code, stacks[i].location));
+	if (is_cut)
+		bytes__varint(&d->bytes, code_tables__truncated(d->code));
+	if (d->bytes.count > at)
+		bytes__wrap(&d->bytes, 1, at);
+	bytes__wrap(&d->bytes, STACK_TABLE, at);
+	return d->stack_number[stack] = ++d->stacks;
 }
 
-static int add_mapping(struct dictionary *d, uint32_t number)
+/* KeyValueAndUnit{1: key, 2: AnyValue{1: text}} */
+static void add_build_id(struct dictionary *d, const char *build_id)
+{
+	size_t at = d->bytes.count, value;
+
+	bytes__number(&d->bytes, 1, code_tables__text(d->code, "process.executable.build_id.gnu"));
+	value = d->bytes.count;
+	bytes__text(&d->bytes, 1, build_id);
+	bytes__wrap(&d->bytes, 2, value);
+	bytes__wrap(&d->bytes, ATTRIBUTE_TABLE, at);
+	d->attributes++;
+}
+
+/* Mapping{1: start, 2: limit, 3: file_offset, 4: filename, 5: attributes} */
+static void add_mapping(struct dictionary *d, uint32_t number)
 {
 	const struct code_mapping m = code_tables__describe_mapping(d->code, number);
-	uint32_t attribute = 0;
-	size_t count;
-	int err = 0;
+	size_t at, attributes, count;
 
+	if (m.build_id)
+		add_build_id(d, code_tables__strings(d->code, &count)[m.build_id]);
+	at = d->bytes.count;
+	bytes__number(&d->bytes, 1, m.start);
+	bytes__number(&d->bytes, 2, m.limit);
+	bytes__number(&d->bytes, 3, m.file_offset);
+	bytes__number(&d->bytes, 4, m.filename);
+	attributes = d->bytes.count;
 	if (m.build_id) {
-		uint32_t key = code_tables__text(d->code, "process.executable.build_id.gnu");
-
-		err = otlp_dictionary__add_attribute(
-			&d->bytes, key, code_tables__strings(d->code, &count)[m.build_id]);
-		attribute = ++d->attributes;
+		bytes__varint(&d->bytes, d->attributes);
+		bytes__wrap(&d->bytes, 5, attributes);
 	}
-	return err ? err : otlp_dictionary__add_mapping(&d->bytes, &m, attribute);
+	bytes__wrap(&d->bytes, MAPPING_TABLE, at);
 }
 
-static int add_tables(struct dictionary *d)
+/* Location{1: mapping, 2: address, 3: Line{1: function, 2: line, 3: column}, innermost first} */
+static void add_location(struct dictionary *d, uint32_t number)
 {
-	int err = 0;
+	const struct code_location l = code_tables__describe_location(d->code, number);
+	size_t at = d->bytes.count;
 
-	for (uint32_t i = 1; i <= code_tables__location_count(d->code) && !err; i++) {
-		struct code_location l = code_tables__describe_location(d->code, i);
+	bytes__number(&d->bytes, 1, l.mapping);
+	bytes__number(&d->bytes, 2, l.address);
+	for (size_t i = 0; i < l.line_count; i++) {
+		size_t line = d->bytes.count;
 
-		err = otlp_dictionary__add_location(&d->bytes, &l);
+		bytes__number(&d->bytes, 1, l.lines[i].function);
+		bytes__number(&d->bytes, 2, l.lines[i].line);
+		bytes__number(&d->bytes, 3, l.lines[i].column);
+		bytes__wrap(&d->bytes, 3, line);
 	}
-	code_tables__number_names(d->code);
-	for (uint32_t i = 1; i <= code_tables__mapping_count(d->code) && !err; i++)
-		err = add_mapping(d, i);
-	for (uint32_t i = 1; i <= code_tables__function_count(d->code) && !err; i++) {
-		struct code_function f = code_tables__describe_function(d->code, i);
+	bytes__wrap(&d->bytes, LOCATION_TABLE, at);
+}
 
-		err = otlp_dictionary__add_function(&d->bytes, &f);
-	}
-	return err;
+/* Function{1: name, 2: system_name, 3: filename, 4: start_line} */
+static void add_function(struct dictionary *d, uint32_t number)
+{
+	const struct code_function f = code_tables__describe_function(d->code, number);
+	size_t at = d->bytes.count;
+
+	bytes__number(&d->bytes, 1, f.name);
+	bytes__number(&d->bytes, 2, f.full_name);
+	bytes__number(&d->bytes, 3, f.filename);
+	bytes__number(&d->bytes, 4, f.start_line);
+	bytes__wrap(&d->bytes, FUNCTION_TABLE, at);
 }
 
 static int finish_dictionary(struct dictionary *d)
 {
 	const char *const *strings;
 	size_t count;
-	int err = add_tables(d);
 
+	for (uint32_t i = 1; i <= code_tables__location_count(d->code); i++)
+		add_location(d, i);
+	code_tables__number_names(d->code);
+	for (uint32_t i = 1; i <= code_tables__mapping_count(d->code); i++)
+		add_mapping(d, i);
+	for (uint32_t i = 1; i <= code_tables__function_count(d->code); i++)
+		add_function(d, i);
 	strings = code_tables__strings(d->code, &count);
-	for (size_t i = 0; i < count && !err; i++)
-		err = otlp_dictionary__add_string(&d->bytes, strings[i]);
-	return err ? err : code_tables__error(d->code);
+	for (size_t i = 0; i < count; i++)
+		bytes__field(&d->bytes, STRING_TABLE, strings[i], strlen(strings[i]));
+	return d->bytes.failed ? -ENOMEM : code_tables__error(d->code);
 }
 
 /* ---- a request ------------------------------------------------------------------------------- */
@@ -176,21 +225,33 @@ static const char *attribute_name(const char *label)
 	return label;
 }
 
-static size_t take_attributes(const struct otlp *o, size_t service, struct service_label *out)
+/* KeyValue{1: key, 2: AnyValue{1: text}} */
+static void add_attribute(struct bytes *request, const char *name, const char *text)
+{
+	size_t at = request->count, value;
+
+	bytes__text(request, 1, name);
+	value = request->count;
+	bytes__text(request, 1, text);
+	bytes__wrap(request, 2, value);
+	bytes__wrap(request, 1, at);
+}
+
+/* Resource{1: attributes} */
+static void add_resource(const struct otlp *o, size_t service, struct bytes *request)
 {
 	const struct agent_service *s = &o->window->services[service];
 	const char *node = o->options->node;
 	bool has_node = !node || !validate_label_value(node);
-	size_t count = 0;
+	size_t at = request->count;
 
 	for (size_t i = 0; i < s->label_count && i < AGENT_LABELS_MAX; i++) {
-		out[count++] = (struct service_label){attribute_name(s->labels[i].name),
-						      s->labels[i].value};
+		add_attribute(request, attribute_name(s->labels[i].name), s->labels[i].value);
 		has_node |= !strcmp(s->labels[i].name, "node");
 	}
 	if (!has_node)
-		out[count++] = (struct service_label){"host.name", node};
-	return count;
+		add_attribute(request, "host.name", node);
+	bytes__wrap(request, 1, at);
 }
 
 /* The same for the same window and part: a receiver may detect by it what it has already. */
@@ -207,40 +268,83 @@ static void make_id(const struct otlp *o, const struct part *part, uint64_t time
 	memcpy(id, words, sizeof(words));
 }
 
-static int add_part(const struct otlp *o, struct dictionary *d, const struct part *part,
-		    uint64_t time, struct bytes *request)
+/* ValueType{1: type, 2: unit} */
+static void add_type(struct bytes *request, uint32_t field, uint32_t type, uint32_t unit)
+{
+	size_t at = request->count;
+
+	bytes__number(request, 1, type);
+	bytes__number(request, 2, unit);
+	bytes__wrap(request, field, at);
+}
+
+/* Sample{1: stack, 4: values} */
+static void add_sample(struct bytes *request, uint32_t stack, int64_t value)
+{
+	size_t at = request->count, values;
+
+	bytes__number(request, 1, stack);
+	values = request->count;
+	bytes__varint(request, (uint64_t)value);
+	bytes__wrap(request, 4, values);
+	bytes__wrap(request, 2, at);
+}
+
+/* A fixed64 */
+static void add_time(struct bytes *request, uint32_t field, uint64_t time)
+{
+	uint8_t bytes[8];
+
+	for (int i = 0; i < 8; i++)
+		bytes[i] = (uint8_t)(time >> 8 * i);
+	bytes__varint(request, (uint64_t)field << 3 | WIRE_FIXED64);
+	request->failed |= bytes__add(request, bytes, sizeof(bytes)) != 0;
+}
+
+/*
+ * Profile{1: sample_type, 2: samples, 3: time_unix_nano, 4: duration_nano, 5: period_type, 6: period, 7: profile_id}
+ */
+static void add_profile(const struct otlp *o, struct dictionary *d, const struct part *part,
+			uint64_t time, struct bytes *request)
 {
 	const struct agent_window *w = o->window;
-	_cleanup_free_ struct otlp_sample *samples = calloc(part->count, sizeof(*samples));
-	struct service_label attributes[AGENT_LABELS_MAX + 1];
-	struct otlp_profile profile = {
-		.attributes = attributes,
-		.attribute_count = take_attributes(o, part->service, attributes),
-		.scope = "sysprof",
-		.scope_version = SYSPROF_VERSION,
-		.samples_text = code_tables__text(d->code, "samples"),
-		.count_text = code_tables__text(d->code, "count"),
-		.cpu_text = code_tables__text(d->code, "cpu"),
-		.nanoseconds_text = code_tables__text(d->code, "nanoseconds"),
-		.time = time,
-		.duration = w->end_realtime > w->start_realtime
-				    ? w->end_realtime - w->start_realtime
-				    : 1,
-		.period = max_u64(w->profile->period, 1), /* of 0 Pyroscope makes a bad name */
-		.samples = samples,
-		.sample_count = part->count,
-	};
+	uint32_t samples = code_tables__text(d->code, "samples");
+	uint32_t count = code_tables__text(d->code, "count");
+	uint32_t cpu = code_tables__text(d->code, "cpu");
+	uint32_t nanoseconds = code_tables__text(d->code, "nanoseconds");
+	size_t at = request->count;
+	uint8_t id[16];
 
-	if (!samples)
-		return -ENOMEM;
-	make_id(o, part, time, profile.id);
-	for (size_t i = 0; i < part->count; i++) {
-		samples[i] = part->samples[i];
-		samples[i].stack = stack_number(d, part->samples[i].stack);
-		if (samples[i].stack == NONE)
-			return -ENOMEM;
-	}
-	return otlp_request__add_profile(request, &profile);
+	make_id(o, part, time, id);
+	add_type(request, 1, samples, count);
+	for (size_t i = 0; i < part->count; i++)
+		add_sample(request, stack_number(d, part->samples[i].stack),
+			   part->samples[i].value);
+	add_time(request, 3, time);
+	bytes__number(request, 4,
+		      w->end_realtime > w->start_realtime ? w->end_realtime - w->start_realtime
+							  : 1);
+	add_type(request, 5, cpu, nanoseconds);
+	/* of 0 Pyroscope makes a bad name */
+	bytes__number(request, 6, max_u64(w->profile->period, 1));
+	bytes__field(request, 7, id, sizeof(id));
+	bytes__wrap(request, 2, at);
+}
+
+/* ResourceProfiles{1: resource, 2: ScopeProfiles{1: Scope{1: name, 2: version}, 2: profiles}} */
+static void add_part(const struct otlp *o, struct dictionary *d, const struct part *part,
+		     uint64_t time, struct bytes *request)
+{
+	size_t at = request->count, scope_profiles;
+
+	add_resource(o, part->service, request);
+	scope_profiles = request->count;
+	bytes__text(request, 1, "sysprof");
+	bytes__text(request, 2, SYSPROF_VERSION);
+	bytes__wrap(request, 1, scope_profiles);
+	add_profile(o, d, part, time, request);
+	bytes__wrap(request, 2, scope_profiles);
+	bytes__wrap(request, 1, at);
 }
 
 /* When part number `i` of a request begins, which may have others with its labels. */
@@ -278,14 +382,14 @@ static int make_request(const struct otlp *o, const struct part *parts, size_t c
 	request->count = 0;
 	if (!err)
 		err = number_code(o, &d, parts, count);
-	for (size_t i = 0; i < count && !err; i++)
-		err = add_part(o, &d, &parts[i], time_of(o, parts, i), request);
+	for (size_t i = 0; !err && i < count; i++)
+		add_part(o, &d, &parts[i], time_of(o, parts, i), request);
 	if (!err)
 		err = finish_dictionary(&d);
 	if (!err)
-		err = otlp_request__add_dictionary(request, &d.bytes);
+		bytes__field(request, 2, d.bytes.data, d.bytes.count);
 	dictionary__fini(&d);
-	return err;
+	return request->failed ? -ENOMEM : err;
 }
 
 static int seal(struct otlp *o, const struct part *parts, size_t count, const struct bytes *request)
@@ -444,25 +548,30 @@ static int encode(const struct agent_window *window, const struct sink_encoding_
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
+static int take_rejected(void *context, const struct wire *field)
+{
+	if (field->number == 1 && field->type == WIRE_VARINT)
+		*(int64_t *)context = (int64_t)field->value;
+	return 0;
+}
+
+static int check_partial(void *context, const struct wire *field)
+{
+	(void)context;
+	return field->number == 1 && field->type == WIRE_BYTES ? 0 : -EBADMSG;
+}
+
 /* Of partial_success, which is there even if all was taken. -1: that is no such message. */
 static int64_t rejected_profiles(const struct sink_answer *a)
 {
-	const uint8_t *body = a->body;
-	struct wire answer = {.start = body, .at = body, .end = body + a->size}, partial;
+	static const uint32_t partial_success[] = {1};
+	const struct wire answer = wire_of(a->body, a->size);
 	int64_t rejected = 0;
-	int found;
 
-	while ((found = wire_next(&answer)) > 0) {
-		if (answer.number != 1 || answer.type != WIRE_BYTES)
-			return -1;
-		partial = (struct wire){.at = answer.bytes, .end = answer.bytes + answer.size};
-		while ((found = wire_next(&partial)) > 0)
-			if (partial.number == 1 && partial.type == WIRE_VARINT)
-				rejected = (int64_t)partial.value;
-		if (found < 0)
-			return -1;
-	}
-	return found < 0 ? -1 : rejected;
+	return wire_each(answer, NULL, 0, check_partial, NULL) ||
+			       wire_each(answer, partial_success, 1, take_rejected, &rejected)
+		       ? -1
+		       : rejected;
 }
 
 /* Pyroscope answers nothing, others a message, or JSON to some proxies. */

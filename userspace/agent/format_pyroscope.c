@@ -10,8 +10,9 @@
  * common cost their bytes once then. Files, lines of calls and lines of definitions are half of what is left, and
  * stay: Grafana shows the source of a function by them, and Go is given them for its optimization.
  */
+#include <errno.h>
+
 #include "agent/answers.h"
-#include "agent/messages.h"
 #include "agent/series.h"
 #include "agent/validate.h"
 
@@ -20,12 +21,22 @@
 	1900000 /* bytes, not compressed: more than 2 MiB at a time is refused for ever */
 #define OLDEST (59 * 60 * UINT64_C(1000000000)) /* it refuses what is older than an hour */
 
+/* PushRequest{1: RawProfileSeries{1: LabelPair{1: name, 2: value}, 2: RawSample{1: pprof}}} */
 static int make(const struct series_part *part, struct bytes *made)
 {
-	const struct push_series series = {part->labels, part->label_count, part->pprof.data,
-					   part->pprof.count};
+	size_t at;
 
-	return push_message__add_series(made, &series);
+	for (size_t i = 0; i < part->label_count; i++) {
+		at = made->count;
+		bytes__text(made, 1, part->labels[i].name);
+		bytes__text(made, 2, part->labels[i].value);
+		bytes__wrap(made, 1, at);
+	}
+	at = made->count;
+	bytes__field(made, 1, part->pprof.data, part->pprof.count);
+	bytes__wrap(made, 2, at);
+	bytes__wrap(made, 1, 0);
+	return made->failed ? -ENOMEM : 0;
 }
 
 static int add(struct series_request *request, const struct bytes *made)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/bytes.h"
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "base/wire.h"
@@ -114,13 +115,6 @@ bool validate_labels(const struct service_label *labels, size_t count, char *why
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-static struct wire fields_of(const struct wire *message)
-{
-	return (struct wire){.start = message->bytes,
-			     .at = message->bytes,
-			     .end = message->bytes + message->size};
-}
-
 /* Calls `take` for each field of a message. */
 static bool each_field(struct check *c, struct wire fields,
 		       bool (*take)(struct check *c, const struct wire *field, void *context),
@@ -139,7 +133,7 @@ static bool each_number(struct check *c, const struct wire *field,
 			bool (*take)(struct check *c, uint64_t number, void *context),
 			void *context)
 {
-	struct wire packed = fields_of(field);
+	struct wire packed = wire_inside(field);
 	uint64_t number;
 
 	if (field->type == WIRE_VARINT)
@@ -158,13 +152,14 @@ static bool each_number(struct check *c, const struct wire *field,
 /* The last value of each field, by its number. */
 #define NUMBERS 8
 
-static bool take_number(struct check *c, const struct wire *field, void *context)
+static bool take_numbers(struct check *c, const struct wire *message, uint64_t numbers[NUMBERS])
 {
-	uint64_t *numbers = context;
+	struct wire fields[NUMBERS];
 
-	(void)c;
-	if (field->number < NUMBERS)
-		numbers[field->number] = field->value;
+	if (wire_last(wire_inside(message), fields, NUMBERS))
+		return refuse(c, "damaged message");
+	for (int i = 0; i < NUMBERS; i++)
+		numbers[i] = fields[i].value;
 	return true;
 }
 
@@ -190,10 +185,10 @@ static bool add_string(struct check *c, const struct wire *field)
 
 static bool add_mapping(struct check *c, const struct wire *field)
 {
-	uint64_t numbers[NUMBERS] = {};
+	uint64_t numbers[NUMBERS];
 	struct mapping_facts mapping;
 
-	if (!each_field(c, fields_of(field), take_number, numbers))
+	if (!take_numbers(c, field, numbers))
 		return false;
 	mapping = (struct mapping_facts){numbers[1], numbers[5], numbers[6], numbers[7]};
 	if (mapping.id != c->mappings.count + 1)
@@ -238,11 +233,11 @@ static bool take_table(struct check *c, const struct wire *field, void *context)
 /* Both backends make the name of a type of them. */
 static bool check_type(struct check *c, const struct wire *field)
 {
-	uint64_t numbers[NUMBERS] = {};
+	uint64_t numbers[NUMBERS];
 	const struct text *type, *unit;
 
-	if (!each_field(c, fields_of(field), take_number, numbers) ||
-	    !check_string(c, numbers[1]) || !check_string(c, numbers[2]))
+	if (!take_numbers(c, field, numbers) || !check_string(c, numbers[1]) ||
+	    !check_string(c, numbers[2]))
 		return false;
 	type = &c->strings.data[numbers[1]];
 	unit = &c->strings.data[numbers[2]];
@@ -252,11 +247,10 @@ static bool check_type(struct check *c, const struct wire *field)
 
 static bool check_function(struct check *c, const struct wire *field, uint64_t expected)
 {
-	uint64_t numbers[NUMBERS] = {};
+	uint64_t numbers[NUMBERS];
 
-	if (!each_field(c, fields_of(field), take_number, numbers) ||
-	    !check_string(c, numbers[2]) || !check_string(c, numbers[3]) ||
-	    !check_string(c, numbers[4]))
+	if (!take_numbers(c, field, numbers) || !check_string(c, numbers[2]) ||
+	    !check_string(c, numbers[3]) || !check_string(c, numbers[4]))
 		return false;
 	if (numbers[1] != expected)
 		return refuse(c, "function ids are not sequential");
@@ -271,7 +265,7 @@ struct location_facts {
 static bool take_location_field(struct check *c, const struct wire *field, void *context)
 {
 	struct location_facts *location = context;
-	uint64_t line[NUMBERS] = {}, *function = &line[1];
+	uint64_t line[NUMBERS], *function = &line[1];
 
 	if (field->number == 1)
 		location->id = field->value;
@@ -280,7 +274,7 @@ static bool take_location_field(struct check *c, const struct wire *field, void 
 	if (field->number != 4)
 		return true;
 	location->lines++;
-	if (!each_field(c, fields_of(field), take_number, line))
+	if (!take_numbers(c, field, line))
 		return false;
 	return (*function && *function <= c->functions) || refuse(c, "dangling function");
 }
@@ -294,7 +288,7 @@ static bool check_location(struct check *c, const struct wire *field, uint64_t e
 	struct location_facts location = {};
 	const struct mapping_facts *mapping;
 
-	if (!each_field(c, fields_of(field), take_location_field, &location))
+	if (!each_field(c, wire_inside(field), take_location_field, &location))
 		return false;
 	if (location.id != expected)
 		return refuse(c, "location ids are not sequential");
@@ -352,7 +346,7 @@ static bool check_sample(struct check *c, const struct wire *field)
 {
 	struct sample_facts sample = {};
 
-	if (!each_field(c, fields_of(field), take_sample_field, &sample))
+	if (!each_field(c, wire_inside(field), take_sample_field, &sample))
 		return false;
 	if (!sample.depth)
 		return refuse(c, "a sample without a stack");
@@ -406,8 +400,7 @@ static bool check_whole(struct check *c)
 
 static bool check_pprof(struct check *c, const void *bytes, size_t size)
 {
-	const struct wire fields = {
-		.start = bytes, .at = bytes, .end = (const uint8_t *)bytes + size};
+	const struct wire fields = wire_of(bytes, size);
 	struct numbers numbers = {};
 
 	if (!size)

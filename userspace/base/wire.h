@@ -22,6 +22,19 @@ struct wire {
 	size_t size;
 };
 
+static inline struct wire wire_of(const void *message, size_t size)
+{
+	const uint8_t *bytes = message;
+
+	return (struct wire){.start = bytes, .at = bytes, .end = bytes + size};
+}
+
+/* Of a field that is a message, or packed numbers; nothing, if it has no bytes. */
+static inline struct wire wire_inside(const struct wire *field)
+{
+	return wire_of(field->bytes, field->size);
+}
+
 static inline bool wire_varint(struct wire *w, uint64_t *value)
 {
 	uint64_t result = 0;

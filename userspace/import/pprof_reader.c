@@ -103,7 +103,7 @@ static bool type_fits(const struct wire *w)
 
 static bool recognizes_pprof(const uint8_t *bytes, size_t size)
 {
-	struct wire w = {.start = bytes, .at = bytes, .end = bytes + size};
+	struct wire w = wire_of(bytes, size);
 	unsigned int fields = 0;
 	int more = 1;
 
@@ -119,7 +119,7 @@ static bool recognizes_pprof(const uint8_t *bytes, size_t size)
 static int each_field(struct pprof *p, int (*field)(struct pprof *p, const struct wire *w))
 {
 	const struct import_request *r = p->request;
-	struct wire w = {.start = r->bytes, .at = r->bytes, .end = r->bytes + r->size};
+	struct wire w = wire_of(r->bytes, r->size);
 	int more;
 
 	while ((more = wire_next(&w)) > 0) {

@@ -37,11 +37,6 @@ bool otel_context_has_name(const char *path)
 
 /* ---- protobuf -------------------------------------------------------------------------------- */
 
-static struct wire message_of(const uint8_t *bytes, size_t size)
-{
-	return (struct wire){.start = bytes, .at = bytes, .end = bytes + size};
-}
-
 /* The next field that has bytes. False: no more. */
 static bool next_bytes(struct wire *w)
 {
@@ -73,7 +68,7 @@ static bool take_attribute(struct wire message, struct fact_text *facts)
 		if (message.number == 1)
 			name = wanted_attribute(message.bytes, message.size);
 		else if (message.number == 2)
-			value = message_of(message.bytes, message.size);
+			value = wire_of(message.bytes, message.size);
 	}
 	while (name && next_bytes(&value)) {
 		if (value.number == 1) {
@@ -90,7 +85,7 @@ static bool take_attribute(struct wire message, struct fact_text *facts)
 static void walk_message(struct wire message, unsigned int depth, struct fact_text *facts)
 {
 	while (next_bytes(&message)) {
-		struct wire inner = message_of(message.bytes, message.size);
+		struct wire inner = wire_of(message.bytes, message.size);
 
 		if ((message.number != 1 && message.number != 2) || take_attribute(inner, facts))
 			continue;
@@ -101,7 +96,7 @@ static void walk_message(struct wire message, unsigned int depth, struct fact_te
 
 void otel_context__decode(const uint8_t *message, size_t size, struct fact_text *facts)
 {
-	walk_message(message_of(message, size), NESTING, facts);
+	walk_message(wire_of(message, size), NESTING, facts);
 }
 
 /* ---- the process's memory -------------------------------------------------------------------- */
