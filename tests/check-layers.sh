@@ -16,7 +16,7 @@ top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 # layer: directories of userspace/ it may include | headers of include/sysprof/ | its contents, for ARCHITECTURE's table
 layers='
 base      : base                                        | | containers, strings, files, clocks, JSON, zip directories, caches on disk, the log, quotas of users; `/proc` parsers that several rooms use
-elf       : base elf                                    | | an open ELF file, its segments, notes and symbols; the function table of Go
+elf       : base elf                                    | symbol_result.h | an open ELF file, its segments, notes and symbols; the function table of Go
 helpers   : base helpers                                | | child processes of the collector: classes, confinement, keepers, messages, pools, ending those that hang
 profile   : base profile                                | event.h profile.h profile_builder.h | the model; builder, checker, timeline of a thread
 stream    : base stream                                 | event.h event_handler.h meta_keys.h symbol_result.h | encoding and decoding of events, the queue, the recording file, clock arithmetic
@@ -48,7 +48,7 @@ bpf/btf     : userspace/capture/features.c
 libelf      : userspace/elf/elf_private.h
 gelf        : userspace/elf/elf_private.h
 elfutils/   : userspace/symbolize/dwarf_private.h
-dwarf.h     : userspace/symbolize/dwarf_image.c userspace/symbolize/dwarf_units.c userspace/symbolize/dwarf_inlines.c userspace/symbolize/dwarf_site.c userspace/symbolize/dwarf_sources.c userspace/unwind/cfi.c userspace/unwind/cfi_machine.c
+dwarf.h     : userspace/symbolize/dwarf_image.c userspace/symbolize/dwarf_units.c userspace/symbolize/dwarf_sources.c userspace/unwind/cfi.c userspace/unwind/cfi_machine.c
 zlib        : userspace/base/gzip.c
 cjson/      : userspace/import/json.c userspace/serve/source_api.c
 cJSON       : userspace/import/json.c

@@ -103,9 +103,6 @@ static void make_image(struct elf_file *file)
 		if (section)
 			fuzz_read(section->data, section->size);
 	}
-	elf_image__damaged(image);
-	elf_image__big_endian(image);
-	elf_image__inflated(image);
 	if (!elf_image__finish(image, &bytes, &size))
 		fuzz_read(bytes, size);
 	elf_image__free(image);

@@ -31,13 +31,13 @@ static int take_depth(void *context, uint64_t start, uint64_t end, int32_t depth
 
 static void read_frames(struct gopclntab *t, size_t number, uint64_t address)
 {
-	struct go_frame frames[GO_MAX_FRAMES];
+	struct symbol_frame frames[GO_MAX_FRAMES];
 	uint64_t until = UINT64_MAX;
 	int count = gopclntab__frames(t, number, address, frames, &until);
 
 	MUST(count >= 1 && count <= GO_MAX_FRAMES && until > address);
 	for (int i = 0; i < count; i++) {
-		fuzz_read(frames[i].name, strlen(frames[i].name));
+		fuzz_read(frames[i].function, strlen(frames[i].function));
 		if (frames[i].file)
 			fuzz_read(frames[i].file, strlen(frames[i].file));
 	}

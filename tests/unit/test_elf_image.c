@@ -94,16 +94,16 @@ static void sections_test(void **state)
 		assert_memory_equal(section->data, content.data, size);
 	}
 	assert_null(elf_image__section(image, ".debug_loc"));
-	assert_false(elf_image__damaged(image));
-	assert_int_equal(elf_image__inflated(image), 2 * size);
+	assert_false(image->damaged);
+	assert_int_equal(image->inflated, 2 * size);
 	assert_int_equal(elf_image__finish(image, &bytes, &image_size), 0);
-	assert_int_equal(elf_file__open(elf_image__fd(image), &file), 0);
+	assert_int_equal(elf_file__open(image->fd, &file), 0);
 	assert_int_equal(elf_file__find_section(file, ".debug_three", &found), 0);
 	assert_int_equal(found.size, size);
 	assert_memory_equal((char *)bytes + found.offset, content.data, size);
-	assert_int_equal(pwrite(elf_image__fd(image), "x", 1, 0), -1);
+	assert_int_equal(pwrite(image->fd, "x", 1, 0), -1);
 	assert_int_equal(errno, EPERM);
-	assert_int_equal(ftruncate(elf_image__fd(image), 0), -1);
+	assert_int_equal(ftruncate(image->fd, 0), -1);
 	elf_file__free(file);
 	elf_image__free(image);
 	elf_image__free(NULL);

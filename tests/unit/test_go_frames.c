@@ -29,6 +29,19 @@
 
 #include "unit/go_program.h"
 
+/* As module.c has them: none if there is no function, or it has no name. */
+static size_t go_frames(struct gopclntab *t, uint64_t address, struct symbol_frame *frames,
+			uint64_t *until)
+{
+	size_t number;
+	int count;
+
+	if (gopclntab__find(t, address, &number))
+		return 0;
+	count = gopclntab__frames(t, number, address, frames, until);
+	return count > 0 && frames[count - 1].function[0] ? count : 0;
+}
+
 #define STEP 23 /* bytes between two instructions that are requested */
 
 /* Prints "address line name file" for its own instructions, from and to the addresses given. */

@@ -158,7 +158,7 @@ static void assert_depths(const struct copy *c, size_t number, int expected, con
 /* "name file:line (start) < …", innermost first. */
 static void assert_frames(const struct copy *c, uint64_t offset, const char *expected)
 {
-	struct go_frame frames[GO_MAX_FRAMES];
+	struct symbol_frame frames[GO_MAX_FRAMES];
 	struct go_function function;
 	uint64_t until = UINT64_MAX;
 	char text[512] = "";
@@ -171,8 +171,8 @@ static void assert_frames(const struct copy *c, uint64_t offset, const char *exp
 		size_t length = strlen(text);
 
 		snprintf(text + length, sizeof(text) - length, "%s%s %s:%u (%u)", i ? " < " : "",
-			 frames[i].name, frames[i].file ? frames[i].file : "?", frames[i].line,
-			 frames[i].start_line);
+			 frames[i].function, frames[i].file ? frames[i].file : "?", frames[i].line,
+			 frames[i].definition_line);
 	}
 	assert_string_equal(text, expected);
 }
@@ -209,7 +209,7 @@ static void test_120(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct copy c = copy_of(forms[i]);
-		struct go_frame frames[GO_MAX_FRAMES];
+		struct symbol_frame frames[GO_MAX_FRAMES];
 		uint64_t until = UINT64_MAX;
 		struct go_function function;
 
@@ -231,7 +231,7 @@ static void test_120(void **state)
 				 -EBADMSG);
 		assert_int_equal(gopclntab__frames(c.table, MCALL, function.start, frames, &until),
 				 1);
-		assert_true(!frames[0].file && !frames[0].line && frames[0].start_line == 30);
+		assert_true(!frames[0].file && !frames[0].line && frames[0].definition_line == 30);
 		free_copy(&c);
 	}
 }
@@ -475,7 +475,7 @@ enum { RECORD_NAME = 1, RECORD_DEPTHS = 4, RECORD_VALUE_TABLES = 7, RECORD_UNIT 
 static void test_records(void **state)
 {
 	static const uint32_t offsets[] = {UINT32_MAX, UINT32_MAX - 40, 0x7fffffff, 8, 4096};
-	struct go_frame frames[GO_MAX_FRAMES];
+	struct symbol_frame frames[GO_MAX_FRAMES];
 	uint64_t until = UINT64_MAX;
 	struct go_function function;
 

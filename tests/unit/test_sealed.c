@@ -69,7 +69,7 @@ static void say_message(uint32_t flags, const void *data, size_t size)
 
 	message.frame = (struct message_frame){.flags = flags, .size = size};
 	memcpy(message.bytes, data, size);
-	if (message__write(SEALED_SOCKET, &message))
+	if (message__write(CHILD_SOCKET, &message))
 		_exit(1);
 }
 
@@ -112,7 +112,7 @@ static void say_noise(void)
 
 static void say_packet(void)
 {
-	write_full(SEALED_SOCKET, "no message", 10);
+	write_full(CHILD_SOCKET, "no message", 10);
 	pause();
 }
 
@@ -204,7 +204,7 @@ static void eat_memory(void)
 /* As for a file system that does not answer; pause() is refused. */
 static void wait_for_nothing(void)
 {
-	for (char byte; read(SEALED_SOCKET, &byte, 1) >= 0;)
+	for (char byte; read(CHILD_SOCKET, &byte, 1) >= 0;)
 		;
 }
 
@@ -234,7 +234,7 @@ BAD_CHILD(packet, say_packet())
 BAD_CHILD(nothing, say_nothing())
 BAD_CHILD(hello_again, say_hello_again())
 BAD_CHILD(no_size, say_record_without_size())
-BAD_CHILD(closes, close(SEALED_SOCKET); pause())
+BAD_CHILD(closes, close(CHILD_SOCKET); pause())
 BAD_CHILD(exits, _exit(0))
 BAD_CHILD(hang, for (;;) pause())
 BAD_CHILD(waits, wait_for_nothing())

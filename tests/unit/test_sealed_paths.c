@@ -62,11 +62,11 @@ static int try_paths(const struct module_files *files, const uint64_t *addresses
 	MUST(refused(rename(dwo_path, secret_path)));
 	MUST(refused(mkdir("/tmp/sealed", 0700)));
 	MUST(refused(chdir("/")));
-	MUST(syscall(SYS_getdents64, SEALED_SOCKET, text, sizeof(text)) == -1);
+	MUST(syscall(SYS_getdents64, CHILD_SOCKET, text, sizeof(text)) == -1);
 	MUST(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
 	     MAP_FAILED);
-	MUST(fcntl(SEALED_SOCKET, F_SETOWN, 1) == -1);
-	MUST(syscall(SYS_ioctl, SEALED_SOCKET, 0x541b, text) == -1);
+	MUST(fcntl(CHILD_SOCKET, F_SETOWN, 1) == -1);
+	MUST(syscall(SYS_ioctl, CHILD_SOCKET, 0x541b, text) == -1);
 	return answer_all(files, addresses, count, sink, context, report);
 }
 

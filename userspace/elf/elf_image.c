@@ -22,14 +22,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/minmax.h"
 #include "base/cleanup.h"
 #include "base/gzip.h"
+#include "base/minmax.h"
+#include "elf/elf_file.h"
 #include "elf/elf_private.h"
 
-#define MAX_IMAGE_SECTIONS 64
-#define SECTION_ALIGNMENT  64
-#define NAME_MAX_LENGTH	   32
+#define SECTION_ALIGNMENT 64
+#define NAME_MAX_LENGTH	  32
 /* No deflate stream grows by more than a factor of 1032. */
 #define DEFLATE_FACTOR 1032
 #define DEFLATE_SLACK  1024
@@ -45,19 +45,6 @@ struct source {
 	uint64_t claimed;	 /* in the image */
 	enum coding coding;
 	bool cut; /* the file does not hold all of it */
-};
-
-struct elf_image {
-	struct elf_file *file;
-	unsigned char encoding;
-	Elf64_Half type, machine;
-	int fd; /* of the file in memory, or -1 */
-	unsigned char *bytes;
-	size_t size;
-	size_t count;
-	struct elf_image_section sections[MAX_IMAGE_SECTIONS];
-	uint64_t inflated;
-	bool damaged;
 };
 
 /* ---- what there is --------------------------------------------------------------------------- */
@@ -166,13 +153,40 @@ static int find_source(struct elf_file *file, const char *name, struct source *s
 	return 0;
 }
 
+static uint64_t inflated_size(const struct elf_file *file, const Elf64_Shdr *section)
+{
+	struct source s = {.offset = section->sh_offset};
+
+	s.stored = s.claimed = elf_file__available(file, section->sh_offset, section->sh_size);
+	if (section->sh_flags & SHF_COMPRESSED)
+		(void)read_compression_header(file, &s);
+	else
+		(void)read_zdebug_header(file, &s);
+	return s.claimed ? s.claimed : s.stored;
+}
+
+uint64_t elf_file__debug_size(struct elf_file *file)
+{
+	uint64_t total = 0;
+
+	if (elf_file__load_sections(file))
+		return 0;
+	for (size_t i = 0; i < file->sections.count; i++) {
+		const Elf64_Shdr *section = &file->sections.data[i];
+
+		if (section->sh_type == SHT_PROGBITS && !(section->sh_flags & SHF_ALLOC))
+			total = saturating_add_u64(total, inflated_size(file, section));
+	}
+	return total;
+}
+
 /* All that are there; *damaged where one makes no sense. */
 static int find_sources(struct elf_file *file, const char *const *names, size_t count,
 			struct source *sources, size_t *found, bool *damaged)
 {
 	*found = 0;
 	*damaged = false;
-	for (size_t i = 0; i < count && *found < MAX_IMAGE_SECTIONS; i++) {
+	for (size_t i = 0; i < count && *found < ELF_IMAGE_SECTIONS; i++) {
 		int err = find_source(file, names[i], &sources[*found]);
 
 		if (!err)
@@ -248,7 +262,7 @@ static int map_image(struct elf_image *image, const struct source *sources, size
 }
 
 /* Sets the section's size to what came; being damaged is no error. */
-static int read_source(struct elf_image *image, const struct source *s,
+static int read_source(struct elf_image *image, const struct elf_file *file, const struct source *s,
 		       struct elf_image_section *section)
 {
 	uint64_t inflated;
@@ -257,14 +271,14 @@ static int read_source(struct elf_image *image, const struct source *s,
 
 	image->damaged |= s->cut;
 	if (s->coding == CODING_ZLIB) {
-		err = inflate_at(image->file->fd, image->file->base + s->offset, s->stored,
-				 section->data, s->claimed, &inflated);
+		err = inflate_at(file->fd, file->base + s->offset, s->stored, section->data,
+				 s->claimed, &inflated);
 		section->size = inflated;
 		image->inflated += inflated;
 		image->damaged |= err || inflated < s->claimed;
 		return err == -ENOMEM ? err : 0;
 	}
-	got = elf_file__read(image->file, section->data, s->stored, s->offset);
+	got = elf_file__read(file, section->data, s->stored, s->offset);
 	if (got < 0)
 		return got;
 	image->damaged |= (uint64_t)got < s->stored;
@@ -276,7 +290,7 @@ static int read_source(struct elf_image *image, const struct source *s,
 int elf_image__load(struct elf_file *file, const char *const *names, size_t count, uint64_t limit,
 		    bool as_file, struct elf_image **image)
 {
-	struct source sources[MAX_IMAGE_SECTIONS];
+	struct source sources[ELF_IMAGE_SECTIONS];
 	struct elf_image *im;
 	uint64_t claimed;
 	size_t found;
@@ -292,14 +306,13 @@ int elf_image__load(struct elf_file *file, const char *const *names, size_t coun
 	if (!im)
 		return -ENOMEM;
 	im->fd = -1;
-	im->file = file;
 	im->encoding = file->encoding;
 	im->type = file->header.e_type;
 	im->machine = file->header.e_machine;
 	im->damaged = damaged;
 	err = map_image(im, sources, found, claimed, as_file);
 	for (size_t i = 0; i < found && !err; i++)
-		err = read_source(im, &sources[i], &im->sections[i]);
+		err = read_source(im, file, &sources[i], &im->sections[i]);
 	if (err)
 		goto err_out;
 	*image = im;
@@ -327,21 +340,6 @@ struct elf_image_section *elf_image__section(struct elf_image *image, const char
 			return &image->sections[i];
 	}
 	return NULL;
-}
-
-bool elf_image__damaged(const struct elf_image *image)
-{
-	return image->damaged;
-}
-
-bool elf_image__big_endian(const struct elf_image *image)
-{
-	return image->encoding == ELFDATA2MSB;
-}
-
-uint64_t elf_image__inflated(const struct elf_image *image)
-{
-	return image->inflated;
 }
 
 /* ---- the headers ----------------------------------------------------------------------------- */
@@ -377,11 +375,6 @@ static int seal_image(struct elf_image *image)
 	return 0;
 }
 
-int elf_image__fd(const struct elf_image *image)
-{
-	return image->fd;
-}
-
 int elf_image__finish(struct elf_image *image, void **bytes, size_t *size)
 {
 	Elf64_Ehdr header = {
@@ -396,7 +389,7 @@ int elf_image__finish(struct elf_image *image, void **bytes, size_t *size)
 		.e_shnum = image->count + 2,
 		.e_shstrndx = image->count + 1,
 	};
-	Elf64_Shdr sections[MAX_IMAGE_SECTIONS + 2] = {};
+	Elf64_Shdr sections[ELF_IMAGE_SECTIONS + 2] = {};
 	size_t table = header.e_shnum * sizeof(*sections), used = 0;
 	char *names = (char *)image->bytes + sizeof(header) + table;
 

@@ -12,13 +12,25 @@
 
 #include "elf/elf_file.h"
 
-struct elf_image;
+#define ELF_IMAGE_SECTIONS 64
 
 struct elf_image_section {
 	const char *name;
 	unsigned char *data; /* may be written to before elf_image__finish() */
 	uint64_t size;	     /* may be lowered before elf_image__finish() */
 	uint64_t flags;	     /* SHF_COMPRESSED: by an algorithm that is not zlib, as in the file */
+};
+
+struct elf_image {
+	unsigned char encoding; /* ELFDATA2LSB, ELFDATA2MSB */
+	uint16_t type, machine;
+	int fd; /* of the file in memory; -1: it was not loaded as a file */
+	unsigned char *bytes;
+	size_t size;
+	size_t count;
+	struct elf_image_section sections[ELF_IMAGE_SECTIONS];
+	uint64_t inflated; /* bytes that were compressed */
+	bool damaged;	   /* sections were cut */
 };
 
 /*
@@ -32,16 +44,11 @@ void elf_image__free(struct elf_image *image);
 
 /* NULL: the file does not have it. */
 struct elf_image_section *elf_image__section(struct elf_image *image, const char *name);
-bool elf_image__damaged(const struct elf_image *image);
-bool elf_image__big_endian(const struct elf_image *image);
-uint64_t elf_image__inflated(const struct elf_image *image); /* bytes that were compressed */
 
 /*
  * Writes the headers and seals the file, if there is one: the image as an ELF file that cannot be changed. 0,
  * -EBADMSG, …
  */
 int elf_image__finish(struct elf_image *image, void **bytes, size_t *size);
-/* Its descriptor, the image's own; -1: it was not loaded as a file. */
-int elf_image__fd(const struct elf_image *image);
 
 #endif

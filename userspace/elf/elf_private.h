@@ -49,12 +49,6 @@ struct elf_file {
 	struct elf_strings section_names; /* read when first needed */
 };
 
-/*
- * The name at an offset below the size, at most so many bytes of it; it is the table's, which must not move. 0, -ENOMEM, or
- * another negative errno. elf_names.c
- */
-int elf_strings__name(struct elf_file *file, struct elf_strings *strings, uint64_t offset,
-		      size_t most, char **name);
 void elf_strings__fini(struct elf_strings *strings);
 
 /* As pread_full(), at an offset of the ELF file. */

@@ -4,7 +4,7 @@
  * linker.
  *
  * A symbol table is read in pieces, its strings as a whole, because callers keep names; if few names of a large table
- * are wanted, only those are read. The version is cut off a name in place: strings may share their ends, but then
+ * are wanted, only those are read: a string table of 20 MB is neither read nor kept for them. The version is cut off a name in place: strings may share their ends, but then
  * they share the version too.
  *
  * Time is bounded as well as memory: a million symbols could all point at the start of one endless name, so the bytes
@@ -30,7 +30,10 @@
 #define SYMBOLS_AT_ONCE	   2048
 #define NAMES_ALONE	   (UINT64_C(256) << 10) /* bytes of strings that are not read for a few names … */
 #define NAMES_ALONE_SHARE  2048 /* … and one for so many of them: for more, all are read as fast */
+#define NAME_READ	   512	/* bytes of a single name at first: few are longer */
 #define WORDS_AT_ONCE	   1024
+
+MAP_FUNCTIONS_BY(elf_name_map, struct elf_name, uint64_t, offset);
 
 /* A symbol table whose symbols are being reported. */
 struct table {
@@ -96,23 +99,58 @@ static int load_strings(struct table *t, uint64_t offset, uint64_t size)
 	return err;
 }
 
+/* A copy of one name that is below the size of its table, at most MAX_NAME bytes of it. NULL: see t->err. */
+static char *copy_name(struct table *t, uint32_t offset)
+{
+	const struct elf_strings *strings = t->strings;
+	size_t limit = min_u64(strings->size - offset, MAX_NAME), size = min_u64(limit, NAME_READ);
+	char *name;
+
+	for (;; size = limit) {
+		_cleanup_free_ char *text = malloc(size);
+		ssize_t got = text ? elf_file__read(t->file, text, size, strings->offset + offset)
+				   : -ENOMEM;
+		size_t length = got < 0 ? 0 : strnlen(text, got);
+
+		if (got < 0) {
+			t->err = got == -ENOMEM ? got : 0;
+			return NULL;
+		}
+		if (length == size && size < limit)
+			continue;
+		name = strndup(text, length);
+		t->err = name ? 0 : -ENOMEM;
+		return name;
+	}
+}
+
+/* A name lives as long as the file, like one of a whole table. NULL: it cannot be read. */
+static char *single_name(struct table *t, uint32_t offset)
+{
+	struct elf_name_map *names = &t->strings->names;
+	struct elf_name new = {.offset = offset}, *known = elf_name_map__find(names, offset);
+
+	if (known)
+		return known->text;
+	new.text = copy_name(t, offset);
+	if (!new.text)
+		return NULL;
+	if (elf_name_map__need(names, &new, NULL))
+		return new.text;
+	free(new.text);
+	t->err = -ENOMEM;
+	return NULL;
+}
+
 /* Of a name that is below the size of its table; NULL: it cannot be read. */
 static char *find_name(struct table *t, uint32_t offset)
 {
-	char *name;
-	int err;
-
 	if (!t->strings->data && !is_for_few(t)) {
 		t->err = read_strings(t);
 		if (t->err || offset >= t->strings->size)
 			return NULL;
 	}
-	if (t->strings->data)
-		return t->strings->data + offset;
-	err = elf_strings__name(t->file, t->strings, offset, MAX_NAME, &name);
-	if (err == -ENOMEM)
-		t->err = err;
-	return err ? NULL : name;
+	return t->strings->data ? t->strings->data + offset : single_name(t, offset);
 }
 
 /* The name without its version; NULL: there is none, or it is damaged. */
@@ -205,6 +243,8 @@ static int report_table(struct table *t)
 	size_t size = elf_file__record_size(t->file, ELF_T_SYM);
 	_cleanup_free_ Elf64_Sym *symbols = NULL;
 
+	t->damaged |= t->count > MAX_SYMBOLS;
+	t->count = min_u64(t->count, MAX_SYMBOLS);
 	if (t->exported && t->count > MAX_EXPORTED)
 		return -EFBIG;
 	symbols = malloc(SYMBOLS_AT_ONCE * sizeof(*symbols));
@@ -232,14 +272,6 @@ static int report_table(struct table *t)
 	return 0;
 }
 
-static void limit_symbols(struct table *t)
-{
-	if (t->count <= MAX_SYMBOLS)
-		return;
-	t->count = MAX_SYMBOLS;
-	t->damaged = true;
-}
-
 /* The first section of a type; a file has at most one .symtab and one .dynsym. */
 static const Elf64_Shdr *find_section(const struct elf_file *file, uint32_t type)
 {
@@ -253,16 +285,13 @@ static const Elf64_Shdr *find_section(const struct elf_file *file, uint32_t type
 static int report_section(struct table *t, const Elf64_Shdr *section)
 {
 	size_t size = elf_file__record_size(t->file, ELF_T_SYM);
-	const Elf64_Shdr *strings;
+	const Elf64_Shdr *strings = section->sh_link < t->file->sections.count
+					    ? &t->file->sections.data[section->sh_link]
+					    : NULL;
 	int err;
 
-	if (section->sh_entsize != size || section->sh_link >= t->file->sections.count ||
-	    section->sh_flags & SHF_COMPRESSED) {
-		t->damaged = true;
-		return 0;
-	}
-	strings = &t->file->sections.data[section->sh_link];
-	if (strings->sh_type != SHT_STRTAB || strings->sh_flags & SHF_COMPRESSED) {
+	if (section->sh_entsize != size || !strings || strings->sh_type != SHT_STRTAB ||
+	    (section->sh_flags | strings->sh_flags) & SHF_COMPRESSED) {
 		t->damaged = true;
 		return 0;
 	}
@@ -271,7 +300,6 @@ static int report_section(struct table *t, const Elf64_Shdr *section)
 		return err;
 	t->offset = section->sh_offset;
 	t->count = section->sh_size / size;
-	limit_symbols(t);
 	return report_table(t);
 }
 
@@ -450,7 +478,6 @@ static int report_dynamic(struct table *t, bool *missing)
 		err = load_strings(t, strings, d.strings_size);
 	if (err)
 		return err;
-	limit_symbols(t);
 	return report_table(t);
 }
 
@@ -504,6 +531,14 @@ bool elf_file__has_dynamic_name(const struct elf_file *file, const char *name)
 	const struct elf_strings *s = &file->dynamic_names;
 
 	return s->data && name >= s->data && name < s->data + s->size;
+}
+
+void elf_strings__fini(struct elf_strings *s)
+{
+	for (size_t i = 0; i < s->names.count; i++)
+		free(s->names.data[i].text);
+	elf_name_map__fini(&s->names);
+	free(s->data);
 }
 
 void elf_file__forget_dynamic_names(struct elf_file *file)

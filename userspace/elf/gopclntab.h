@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sysprof/symbol_result.h>
+
 #include "elf/elf_file.h"
 
 struct gopclntab;
@@ -52,26 +54,16 @@ typedef int (*go_depth_fn)(void *context, uint64_t start, uint64_t end, int32_t 
 int gopclntab__each_depth(const struct gopclntab *t, size_t number, go_depth_fn visit,
 			  void *context);
 
-/*
- * The frame at an address: the function itself, or a call that was inlined into it. Strings are valid until the table
- * is freed.
- */
-struct go_frame {
-	const char *name;    /* "": damaged */
-	const char *file;    /* where the execution is; NULL: unknown */
-	uint32_t line;	     /* 0: unknown */
-	uint32_t start_line; /* where the function is defined; 0: unknown (before Go 1.20) */
-};
-
 #define GO_MAX_FRAMES 256
 
 /*
  * The frames at an address of function `number`, innermost first, the function itself last: how many (1 to
- * GO_MAX_FRAMES), or -EBADMSG. If the inlined calls cannot be read: the function without its line. Ascending addresses
+ * GO_MAX_FRAMES), or -EBADMSG. Strings are valid until the table is freed, a damaged name is "", and before Go 1.20 there are
+ * no lines of definitions. If the inlined calls cannot be read: the function without its line. Ascending addresses
  * are quickest; *until becomes less where the frames may change before that.
  */
-int gopclntab__frames(struct gopclntab *t, size_t number, uint64_t address, struct go_frame *frames,
-		      uint64_t *until);
+int gopclntab__frames(struct gopclntab *t, size_t number, uint64_t address,
+		      struct symbol_frame *frames, uint64_t *until);
 /* The file that the function is defined in, or NULL. */
 const char *gopclntab__file(struct gopclntab *t, size_t number);
 

@@ -31,7 +31,6 @@ struct go_record {
 
 /*
  * A value for each stretch of instructions of a function: [start, end), ascending, without gaps.
- * After go_values__init() each call to go_values__next() gives one. 1; 0: no more; -EBADMSG.
  */
 struct go_values {
 	const unsigned char *at, *limit;
@@ -61,7 +60,7 @@ struct go_place {
 /* A node of the tree: the function, and where it was called. */
 struct go_call {
 	int32_t number; /* -1: none */
-	struct go_frame frame;
+	struct symbol_frame frame;
 	struct go_place place;
 };
 
@@ -69,7 +68,7 @@ struct go_lines {
 	bool begun; /* these are of function `number`: */
 	size_t number;
 	struct go_record record;
-	struct go_frame function;
+	struct symbol_frame function;
 	struct go_cursor executing, calling;
 	struct go_call calls[GO_KNOWN_CALLS]; /* by number */
 	bool has_definition;
@@ -97,16 +96,6 @@ struct gopclntab {
 	struct go_lines lines;
 };
 
-/* 0 or -EBADMSG. `number` is below the count. */
-int gopclntab__record(const struct gopclntab *t, size_t number, struct go_record *record);
-
-/* The string at `offset` of a part, or NULL: outside, not terminated, or far too long. */
-const char *go_string(struct go_bytes bytes, uint32_t offset);
-
-void go_values__init(struct go_values *v, const struct gopclntab *t, const struct go_record *record,
-		     uint32_t offset);
-int go_values__next(struct go_values *v);
-
 static inline uint32_t go_load32(const void *at)
 {
 	uint32_t value;
@@ -122,67 +111,5 @@ static inline uint64_t go_load64(const void *at)
 	memcpy(&value, at, sizeof(value));
 	return le64toh(value);
 }
-
-/* A table that is being opened: values of its header and of the program's moduledata. */
-
-#define GO_MAX_TABLE (256u << 20)
-#define GO_MAX_TRIES 8
-
-/* Words of the table's header. */
-enum {
-	HEADER_FUNCTIONS = 1,
-	HEADER_TEXT = 3, /* nothing from Go 1.26 on */
-	HEADER_NAMES,
-	HEADER_UNITS,
-	HEADER_FILES,
-	HEADER_VALUES,
-	HEADER_RECORDS,
-	HEADER_WORDS,
-};
-
-/* Words of moduledata. Slices are a pointer, a length and a capacity. */
-enum {
-	MODULE_TABLE = 0,
-	MODULE_NAMES = 1,
-	MODULE_UNITS = 4,
-	MODULE_FILES = 7,
-	MODULE_VALUES = 10,
-	MODULE_RECORDS = 13,
-	MODULE_FUNCTIONS = 16,
-	MODULE_FIRST_PC = 20,
-	MODULE_END_PC = 21,
-	MODULE_TEXT = 22,
-	MODULE_TEXT_END = 23,
-	MODULE_GOFUNC_118 = 38,
-	MODULE_GOFUNC_120 = 40,
-	MODULE_WORDS,
-};
-
-/* A table that is being opened. */
-struct go_opening {
-	struct elf_file *file;
-	uint64_t address, offset, available; /* of its header; bytes from there on */
-	uint64_t header[HEADER_WORDS];
-	uint64_t module[MODULE_WORDS], module_address;
-	unsigned int tries, module_tries;
-	uint64_t read_budget, size_max;
-	struct gopclntab *table; /* when it could be opened */
-};
-
-/* An address where something was found: nonzero ends the search and is returned. */
-typedef int (*go_address_fn)(struct go_opening *o, uint64_t address);
-
-/* A word to search for, but for the bits that are left out. */
-struct go_wanted {
-	uint64_t word, without;
-	uint32_t flags; /* segments that have any of these */
-};
-int go_search(struct go_opening *o, const struct go_wanted *wanted, go_address_fn found);
-
-/* So many words at an offset of the file. 0, -EBADMSG, -EIO. */
-int go_read_words(const struct elf_file *file, uint64_t offset, uint64_t *words, size_t count);
-
-/* Find o->module, after o->address and o->header. 1; 0: there is none; -ENOMEM, -EIO, … */
-int go_find_module(struct go_opening *o);
 
 #endif

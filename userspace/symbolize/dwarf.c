@@ -4,8 +4,8 @@
  *
  * libdw's own functions for this are wrong or slow: dwarf_getscopes() misses functions that are not where it looks,
  * and dwarf_addrdie() needs a table that clang does not write. So: an index of the units' ranges, an index of a
- * unit's functions when the first address falls into it (dwarf_units), and the tree of inlined calls of the function
- * at hand (dwarf_inlines). Addresses come sorted, so that tree is built once for most functions and only one is kept.
+ * unit's functions when the first address falls into it, and the tree of inlined calls of the function at hand
+ * (dwarf_units). Addresses come sorted, so that tree is built once for most functions and only one is kept.
  *
  * Everything here reads an image in our own memory (dwarf_image), but for .dwo files, which libdw
  * opens by the names in the DWARF. All walks are bounded; a damaged unit is counted and gives what
@@ -75,7 +75,8 @@ void dwarf_reader__free(struct dwarf_reader *r)
 {
 	if (!r)
 		return;
-	dwarf_inlines__fini(&r->inlines);
+	vec_free(&r->inlines.nodes);
+	range_map__fini(&r->inlines.map);
 	dwarf_units__fini(&r->units);
 	dwarf_sources__fini(&r->sources);
 	if (r->main.dwarf)
@@ -149,7 +150,8 @@ static int find_chain(struct dwarf_reader *r, const struct dwarf_function *funct
 
 	if (err)
 		return err;
-	number = dwarf_inlines__find(&r->inlines, address, until);
+	if (!range_map__find(&r->inlines.map, address, &number, until))
+		number = INLINE_NONE;
 	if (!same || number != r->inlined) {
 		r->inlined = number;
 		return make_chain(r, *at);
@@ -233,7 +235,7 @@ void dwarf_reader__stats(const struct dwarf_reader *r, struct dwarf_stats *stats
 		.units = r->units.seen + r->main.bad_units,
 		.units_indexed = r->units.indexed,
 		.units_skipped = r->units.damaged + r->main.bad_units,
-		.inflated = dwarf_image__inflated(&r->main) + dwarf_image__inflated(&r->alt),
+		.inflated = r->main.inflated + r->alt.inflated,
 		.incomplete = r->main.damaged || (r->main.needs_alt && !r->alt.dwarf),
 	};
 }

@@ -131,7 +131,7 @@ static void make_empty_unit(struct bytes *b, uint64_t at, const struct unit_head
 static void check_units(struct dwarf_image *image, struct elf_image_section *info,
 			uint64_t abbrev_size)
 {
-	struct bytes b = {info->data, info->size, elf_image__big_endian(image->image)};
+	struct bytes b = {info->data, info->size, image->image->encoding == ELFDATA2MSB};
 	uint64_t at = 0;
 
 	while (at < b.size) {
@@ -183,7 +183,7 @@ static int begin_dwarf(struct dwarf_image *image, bool packaged)
 	int err;
 
 	if (!info || !abbrev || !info->size)
-		return elf_image__damaged(image->image) ? -EBADMSG : -ENODATA;
+		return image->image->damaged ? -EBADMSG : -ENODATA;
 	if (!compressed)
 		check_units(image, info, abbrev->size);
 	err = elf_image__finish(image->image, &bytes, &size);
@@ -191,7 +191,7 @@ static int begin_dwarf(struct dwarf_image *image, bool packaged)
 		return err;
 	elf_version(EV_CURRENT);
 	/* beside a file that has a descriptor libdw looks for a package of its .dwo files */
-	image->elf = packaged ? elf_begin(elf_image__fd(image->image), ELF_C_READ_MMAP, NULL)
+	image->elf = packaged ? elf_begin(image->image->fd, ELF_C_READ_MMAP, NULL)
 			      : elf_memory(bytes, size);
 	if (!image->elf)
 		return -ENOMEM;
@@ -241,7 +241,8 @@ int dwarf_image__open(int fd, enum dwarf_role role, const struct dwarf_options *
 		dwarf_image__close(image);
 		return err;
 	}
-	image->damaged = image->bad_units || elf_image__damaged(image->image);
+	image->inflated = image->image->inflated;
+	image->damaged = image->bad_units || image->image->damaged;
 	return 0;
 }
 
@@ -255,11 +256,6 @@ void dwarf_image__close(struct dwarf_image *image)
 	*image = (struct dwarf_image){};
 }
 
-uint64_t dwarf_image__inflated(const struct dwarf_image *image)
-{
-	return image->image ? elf_image__inflated(image->image) : 0;
-}
-
 bool dwarf_image__line_program_fits(const struct dwarf_image *image, Dwarf_Die *unit_die,
 				    uint64_t memory_limit)
 {
@@ -271,7 +267,7 @@ bool dwarf_image__line_program_fits(const struct dwarf_image *image, Dwarf_Die *
 
 	if (!lines || lines->flags & SHF_COMPRESSED)
 		return lines != NULL;
-	b = (struct bytes){lines->data, lines->size, elf_image__big_endian(image->image)};
+	b = (struct bytes){lines->data, lines->size, image->image->encoding == ELFDATA2MSB};
 	if (!dwarf_attr_integrate(unit_die, DW_AT_stmt_list, &attribute) ||
 	    dwarf_formudata(&attribute, &offset) || offset >= b.size ||
 	    !read_length(&b, offset, &h))

@@ -51,6 +51,7 @@ struct dwarf_image {
 	Elf *elf;
 	Dwarf *dwarf;
 	uint64_t bad_units; /* their headers made no sense */
+	uint64_t inflated;  /* bytes */
 	bool damaged;	    /* sections were cut short, or bytes of them made no sense */
 	bool needs_alt;	    /* it refers to a dwz file */
 };
@@ -61,26 +62,9 @@ enum dwarf_role { DWARF_MAIN, DWARF_ALTERNATE };
 int dwarf_image__open(int fd, enum dwarf_role role, const struct dwarf_options *options,
 		      struct dwarf_image *image);
 void dwarf_image__close(struct dwarf_image *image);
-uint64_t dwarf_image__inflated(const struct dwarf_image *image);
 /* May libdw run the line program of this unit? It keeps a row in memory for each byte of some. */
 bool dwarf_image__line_program_fits(const struct dwarf_image *image, Dwarf_Die *unit_die,
 				    uint64_t memory_limit);
-
-/* ---- dwarf_walk: the DIEs below one, in their order ------------------------------------------ */
-
-#define WALK_DEPTH_MAX 256
-
-struct dwarf_walk {
-	Dwarf_Die die;	    /* where the walk is */
-	unsigned int depth; /* of it; children of the root have 1 */
-	uint64_t budget;    /* DIEs it may still visit */
-	const unsigned char *end;
-};
-
-/* To the first child of `root`; dwarf_walk__next() goes to where the next visit is due, below the
- * DIE at hand only if `enter`. 1: there is one; 0: no more; -EBADMSG: damaged, or out of budget. */
-int dwarf_walk__start(struct dwarf_walk *w, Dwarf_Die *root, uint64_t budget);
-int dwarf_walk__next(struct dwarf_walk *w, bool enter);
 
 /* ---- dwarf_units: where the code of units and functions is ----------------------------------- */
 
@@ -106,9 +90,6 @@ struct dwarf_units {
 	uint64_t seen, indexed, damaged;
 };
 
-/* Each range of a DIE that can be true. 0, -EBADMSG, or what `visit` returned. */
-int dwarf_each_range(Dwarf_Die *die, uint64_t *budget, dwarf_range_fn visit, void *context);
-
 int dwarf_units__init(struct dwarf_units *u, Dwarf *dwarf);
 void dwarf_units__fini(struct dwarf_units *u);
 /*
@@ -123,7 +104,7 @@ struct dwarf_unit *dwarf_units__at(struct dwarf_units *u, uint64_t address);
 /* Reads the functions of all units that do not say where their code is. 0, -ENOMEM. */
 int dwarf_units__index_all(struct dwarf_units *u);
 
-/* ---- dwarf_inlines: what was inlined into one function --------------------------------------- */
+/* What was inlined into one function. */
 
 struct dwarf_place {
 	const char *file; /* NULL unknown */
@@ -148,9 +129,6 @@ struct dwarf_inlines {
 
 /* 0; -EBADMSG: damaged, what could be read is there; -ENOMEM. */
 int dwarf_inlines__load(struct dwarf_inlines *inlines, const struct dwarf_function *function);
-void dwarf_inlines__fini(struct dwarf_inlines *inlines);
-/* Number of the innermost one that covers the address, or INLINE_NONE. *until as of a range map. */
-uint32_t dwarf_inlines__find(struct dwarf_inlines *inlines, uint64_t address, uint64_t *until);
 
 /* ---- dwarf_sources: source files and lines ---------------------------------------------------- */
 
@@ -186,24 +164,18 @@ struct dwarf_sources {
 int dwarf_sources__init(struct dwarf_sources *s, const struct dwarf_image *image,
 			uint64_t memory_limit);
 void dwarf_sources__fini(struct dwarf_sources *s);
-/* The whole path of a file by its number in a unit's table; NULL: it is not known. It stays as long as `s`. */
-const char *dwarf_sources__file(struct dwarf_sources *s, Dwarf_CU *unit, uint64_t number);
 /* False: the unit's line table does not cover the address. *until as of a range map. */
 bool dwarf_sources__line(struct dwarf_sources *s, Dwarf_CU *unit, uint64_t address,
 			 struct dwarf_place *place, uint64_t *until);
-
-/* ---- dwarf_site: names and places of a DIE --------------------------------------------------- */
 
 /* What the function of a DIE is called, and where it was defined; where an inlined one was called. */
 struct dwarf_frame dwarf_describe(struct dwarf_sources *sources, Dwarf_Die *die,
 				  struct dwarf_place *call);
 
-/* ---- source_path: paths of source files, as compilers write them, made into one form --------- */
-
 #define SOURCE_PATH_SIZE 4096
 
 /*
- * `name` in `directory` (NULL: not known) without ".", ".." and doubled slashes: "/a/b/../c" is "/a/c". A path
+ * A path of a source file, as compilers write it, in one form: `name` in `directory` (NULL: not known) without ".", ".." and doubled slashes: "/a/b/../c" is "/a/c". A path
  * that stays relative is not changed. 0, -ENAMETOOLONG.
  */
 int source_path(const char *directory, const char *name, char *buffer, size_t size);

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Source files and lines: what the line programs of units say.
+ * Source files and lines: what the line programs of units say. Names and places: what a DIE is called, where it was
+ * defined, and where it was called from.
  *
  * libdw keeps each table of lines until its handle ends, and takes some 80 bytes for a row: the most of what a large file
  * needs. So a unit's rows are copied, into 16 bytes each, and its names of files. When the handle of the units has read many
  * rows, further ones are read with a second handle of the same sections, which ends when it has read as many.
+ *
+ * An attribute may come from another DIE than the given one (the abstract origin, the declaration), and that from
+ * another unit, even another file. A file is a number in the table of the unit that the attribute was found in, so
+ * the two always travel together.
  */
 #include "symbolize/dwarf_private.h"
 
@@ -17,7 +22,80 @@
 #include "base/strtab.h"
 #include "symbolize/module_private.h"
 
-#define ROWS_KEPT (1u << 14) /* by a handle */
+#define ROWS_KEPT   (1u << 14) /* by a handle */
+#define ORIGINS_MAX 16	       /* as libdw follows them */
+
+/* ---- paths: joined with the directory of the compilation, normalised by their text ------------ */
+
+struct path {
+	char *buffer;
+	size_t size, length;
+};
+
+static int append_piece(struct path *p, const char *text, size_t length)
+{
+	if (length >= p->size - p->length)
+		return -ENAMETOOLONG;
+	memcpy(p->buffer + p->length, text, length);
+	p->length += length;
+	p->buffer[p->length] = '\0';
+	return 0;
+}
+
+/* Back to before the last slash; the root has no parent. */
+static void drop_component(struct path *p)
+{
+	while (p->length && p->buffer[p->length - 1] != '/')
+		p->length--;
+	if (p->length)
+		p->length--;
+	p->buffer[p->length] = '\0';
+}
+
+/* Add the components of `text` to an absolute path, each with a slash before it. */
+static int append_components(struct path *p, const char *text)
+{
+	while (*text) {
+		size_t length = strcspn(text, "/");
+		int err;
+
+		if (length == 2 && !memcmp(text, "..", 2)) {
+			drop_component(p);
+		} else if (length && !(length == 1 && *text == '.')) {
+			err = append_piece(p, "/", 1);
+			if (!err)
+				err = append_piece(p, text, length);
+			if (err)
+				return err;
+		}
+		text += length;
+		text += *text == '/';
+	}
+	return 0;
+}
+
+int source_path(const char *directory, const char *name, char *buffer, size_t size)
+{
+	struct path p = {.buffer = buffer, .size = size};
+	int err = 0;
+
+	buffer[0] = '\0';
+	if (*name == '/')
+		directory = NULL;
+	if (*name == '/' || (directory && *directory == '/')) {
+		if (directory)
+			err = append_components(&p, directory);
+		if (!err)
+			err = append_components(&p, name);
+		return err ? err : p.length ? 0 : append_piece(&p, "/", 1);
+	}
+	if (directory && *directory) {
+		err = append_piece(&p, directory, strlen(directory));
+		if (!err)
+			err = append_piece(&p, "/", 1);
+	}
+	return err ? err : append_piece(&p, name, strlen(name));
+}
 
 int dwarf_sources__init(struct dwarf_sources *s, const struct dwarf_image *image,
 			uint64_t memory_limit)
@@ -188,13 +266,6 @@ static const char *file_of(struct dwarf_sources *s, const struct line_program *p
 	return memo__put(s->paths, place, path);
 }
 
-const char *dwarf_sources__file(struct dwarf_sources *s, Dwarf_CU *unit, uint64_t number)
-{
-	const struct line_program *p = program_of(s, unit, false);
-
-	return p ? file_of(s, p, number) : NULL;
-}
-
 /* ---- lines ----------------------------------------------------------------------------------- */
 
 bool dwarf_sources__line(struct dwarf_sources *s, Dwarf_CU *unit, uint64_t address,
@@ -219,4 +290,174 @@ bool dwarf_sources__line(struct dwarf_sources *s, Dwarf_CU *unit, uint64_t addre
 		.column = row->column,
 	};
 	return true;
+}
+
+/* ---- attributes ------------------------------------------------------------------------------ */
+
+/* X(attribute) */
+#define SITE_ATTRIBUTES(X)                                                                         \
+	X(name)                                                                                    \
+	X(linkage_name)                                                                            \
+	X(MIPS_linkage_name)                                                                       \
+	X(decl_file)                                                                               \
+	X(decl_line)                                                                               \
+	X(decl_column)                                                                             \
+	X(call_file)                                                                               \
+	X(call_line)                                                                               \
+	X(call_column)                                                                             \
+	X(abstract_origin)                                                                         \
+	X(specification)
+
+enum site_attribute {
+#define X(name) SITE_##name,
+	SITE_ATTRIBUTES(X)
+#undef X
+		SITE_COUNT
+};
+
+struct site {
+	Dwarf_Attribute attributes[SITE_COUNT];
+	uint32_t found; /* bits */
+};
+
+static Dwarf_Attribute *get(struct site *s, enum site_attribute number)
+{
+	return s->found & 1U << number ? &s->attributes[number] : NULL;
+}
+
+static int take_attribute(Dwarf_Attribute *attribute, void *context)
+{
+	struct site *s = context;
+	enum site_attribute number;
+
+	switch (attribute->code) {
+#define X(name)                                                                                    \
+	case DW_AT_##name:                                                                         \
+		number = SITE_##name;                                                              \
+		break;
+		SITE_ATTRIBUTES(X)
+#undef X
+	default:
+		return DWARF_CB_OK;
+	}
+	if (!get(s, number))
+		s->attributes[number] = *attribute;
+	s->found |= 1U << number;
+	return DWARF_CB_OK;
+}
+
+/*
+ * What dwarf_attr_integrate() finds of a DIE: its attributes, and those of what it comes from. Each DIE is read once
+ * for all of them.
+ */
+static void read_site(Dwarf_Die *die, struct site *s)
+{
+	const uint32_t of_call = 1U << SITE_call_file | 1U << SITE_call_line |
+				 1U << SITE_call_column;
+	const uint32_t origins = 1U << SITE_abstract_origin | 1U << SITE_specification;
+	uint32_t found_at_first;
+	Dwarf_Die at = *die;
+
+	s->found = 0;
+	dwarf_getattrs(&at, take_attribute, s, 0);
+	found_at_first = s->found & of_call;
+	for (int i = 0; i < ORIGINS_MAX; i++) {
+		Dwarf_Attribute *origin = get(s, SITE_abstract_origin)
+						  ?: get(s, SITE_specification);
+
+		if (!dwarf_formref_die(origin, &at))
+			break;
+		s->found &= ~origins;
+		dwarf_getattrs(&at, take_attribute, s, 0);
+	}
+	s->found = (s->found & ~of_call) | found_at_first;
+}
+
+static const char *linkage_name(struct site *s)
+{
+	const char *name = dwarf_formstring(get(s, SITE_linkage_name)
+						    ?: get(s, SITE_MIPS_linkage_name));
+
+	return name && *name ? name : NULL;
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static uint32_t number_of(Dwarf_Attribute *attribute)
+{
+	Dwarf_Word value;
+
+	if (!attribute || dwarf_formudata(attribute, &value) || value > INT32_MAX)
+		return 0;
+	return value;
+}
+
+/* By the attributes for a file, its line and its column, which follow one another. */
+static struct dwarf_place place_of(struct dwarf_sources *sources, struct site *s,
+				   enum site_attribute file)
+{
+	Dwarf_Attribute *attribute = get(s, file);
+	struct dwarf_place place = {.line = number_of(get(s, file + 1)),
+				    .column = number_of(get(s, file + 2))};
+	const struct line_program *p;
+	Dwarf_Word number;
+
+	if (!attribute || dwarf_formudata(attribute, &number))
+		return place;
+	p = program_of(sources, attribute->cu, false);
+	if (p)
+		place.file = file_of(sources, p, number);
+	return place;
+}
+
+/* The DIE that an attribute refers to, of this DIE or of what it comes from. */
+static bool follow_reference(Dwarf_Die *die, unsigned int code, Dwarf_Die *target)
+{
+	Dwarf_Attribute attribute;
+
+	return dwarf_formref_die(dwarf_attr_integrate(die, code, &attribute), target) != NULL;
+}
+
+/* The class whose member a function is, by the type of its `this`. */
+static bool class_of_member(Dwarf_Die *die, Dwarf_Die *class)
+{
+	Dwarf_Die self, type;
+
+	return follow_reference(die, DW_AT_object_pointer, &self) &&
+	       follow_reference(&self, DW_AT_type, &type) && !dwarf_peel_type(&type, &type) &&
+	       dwarf_tag(&type) == DW_TAG_pointer_type &&
+	       follow_reference(&type, DW_AT_type, &type) && !dwarf_peel_type(&type, class);
+}
+
+static struct dwarf_place definition_of(struct dwarf_sources *sources, Dwarf_Die *die,
+					struct site *s)
+{
+	struct dwarf_place place = place_of(sources, s, SITE_decl_file);
+	struct site of_class;
+	Dwarf_Die class;
+
+	/* gcc writes the place of a lambda, not of its operator(). */
+	if (place.line || !class_of_member(die, &class))
+		return place;
+	read_site(&class, &of_class);
+	return place_of(sources, &of_class, SITE_decl_file);
+}
+
+struct dwarf_frame dwarf_describe(struct dwarf_sources *sources, Dwarf_Die *die,
+				  struct dwarf_place *call)
+{
+	struct dwarf_place definition;
+	struct site s;
+
+	read_site(die, &s);
+	definition = definition_of(sources, die, &s);
+	*call = place_of(sources, &s, SITE_call_file);
+	return (struct dwarf_frame){
+		.name = dwarf_formstring(get(&s, SITE_name)),
+		.linkage = linkage_name(&s),
+		.where = {.function_address = PROFILE_UNKNOWN_ADDRESS,
+			  .definition_file = definition.file,
+			  .definition_line = definition.line,
+			  .definition_column = definition.column},
+	};
 }

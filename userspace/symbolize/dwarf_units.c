@@ -27,9 +27,102 @@
 #define RANGELESS_DIES_MAX  (UINT64_C(1) << 26) /* of all such units together */
 #define UNIT_RANGES_MAX	    (UINT64_C(1) << 22) /* of all units together */
 #define FUNCTION_RANGES_MAX (UINT64_C(1) << 21) /* of the functions of one unit */
+#define INLINES_DIES_MAX    (UINT64_C(1) << 24) /* of one function */
+#define INLINE_RANGES_MAX   (UINT64_C(1) << 20) /* of one function */
 #define REMOVED_START	    1
+#define WALK_DEPTH_MAX	    256
 
-int dwarf_each_range(Dwarf_Die *die, uint64_t *budget, dwarf_range_fn visit, void *context)
+/* ---- a walk over the DIEs below one, in the order they lie in --------------------------------- */
+
+/*
+ * To find the next sibling of a DIE with children, libdw reads all that is below it, unless the compiler wrote where
+ * that ends (gcc does, clang and rustc do not). A walk that goes down, up, and then to the parent's sibling reads
+ * everything once for each level. But at the end of a list of siblings dwarf_siblingof() returns the place of the
+ * null that ends it; behind that null the parent's siblings go on. So every byte is read once, nothing but a depth
+ * has to be kept, and each step moves on: a walk ends, whatever the unit contains. DIEs deeper than WALK_DEPTH_MAX are
+ * skipped.
+ */
+struct walk {
+	Dwarf_Die die;	    /* where the walk is */
+	unsigned int depth; /* of it; children of the root have 1 */
+	uint64_t budget;    /* DIEs it may still visit */
+	const unsigned char *end;
+};
+
+/* Where the unit of a DIE ends in memory; NULL: unknown. */
+static const unsigned char *unit_end(Dwarf_Die *die)
+{
+	Dwarf_Off unit = dwarf_dieoffset(die) - dwarf_cuoffset(die), next;
+	size_t header_size;
+
+	if (dwarf_next_unit(dwarf_cu_getdwarf(die->cu), unit, &next, &header_size, NULL, NULL, NULL,
+			    NULL, NULL, NULL))
+		return NULL;
+	return (const unsigned char *)die->addr + (next - dwarf_dieoffset(die));
+}
+
+/* To the first child of `root`. 1: there is one; 0: no more; -EBADMSG: damaged, or out of budget. */
+static int walk__start(struct walk *w, Dwarf_Die *root, uint64_t budget)
+{
+	int result;
+
+	*w = (struct walk){.depth = 1, .budget = budget, .end = unit_end(root)};
+	if (!w->end)
+		return -EBADMSG;
+	result = dwarf_child(root, &w->die);
+	return result < 0 ? -EBADMSG : !result;
+}
+
+/* From the null at `at` to what comes behind the end of the list it ends. */
+static int leave_list(struct walk *w, const unsigned char *at)
+{
+	Dwarf *dwarf = dwarf_cu_getdwarf(w->die.cu);
+
+	while (w->depth > 1) {
+		w->depth--;
+		at++;
+		if (at >= w->end)
+			return 0;
+		if (*at)
+			return dwarf_die_addr_die(dwarf, (void *)at, &w->die) ? 1 : -EBADMSG;
+	}
+	return 0;
+}
+
+/* To where the next visit is due, below the DIE at hand only if `enter`. The same. */
+static int walk__next(struct walk *w, bool enter)
+{
+	Dwarf_Die next = w->die;
+	int result;
+
+	if (!w->budget)
+		return -EBADMSG;
+	w->budget--;
+	if (enter && w->depth < WALK_DEPTH_MAX && dwarf_haschildren(&w->die) > 0) {
+		result = dwarf_child(&w->die, &next);
+		if (result < 0)
+			return -EBADMSG;
+		if (!result) {
+			w->die = next;
+			w->depth++;
+			return 1;
+		}
+		next = w->die;
+	}
+	result = dwarf_siblingof(&w->die, &next);
+	if (result < 0)
+		return -EBADMSG;
+	if (!result) {
+		w->die = next;
+		return 1;
+	}
+	return next.addr ? leave_list(w, next.addr) : 0;
+}
+
+/* ---- ranges ---------------------------------------------------------------------------------- */
+
+/* Each range of a DIE that can be true. 0, -EBADMSG, or what `visit` returned. */
+static int each_range(Dwarf_Die *die, uint64_t *budget, dwarf_range_fn visit, void *context)
 {
 	Dwarf_Addr base, start, end;
 	ptrdiff_t offset = 0;
@@ -85,7 +178,7 @@ static int add_unit(struct dwarf_units *u, Dwarf_Die *die)
 		return err;
 	u->seen++;
 	has_ranges = dwarf_hasattr(die, DW_AT_ranges) || dwarf_hasattr(die, DW_AT_high_pc);
-	err = dwarf_each_range(die, &u->range_budget, add_unit_range, &ranges);
+	err = each_range(die, &u->range_budget, add_unit_range, &ranges);
 	if (err == -ENOMEM)
 		return err;
 	if (err || (has_ranges && !ranges.any))
@@ -189,7 +282,7 @@ static int add_function(struct dwarf_unit *unit, Dwarf_Die *die, uint64_t *range
 		return err;
 	function = &unit->functions.data[unit->functions.count];
 	*function = (struct dwarf_function){.die = *die};
-	err = dwarf_each_range(die, range_budget, add_function_range, unit);
+	err = each_range(die, range_budget, add_function_range, unit);
 	if (function->size)
 		unit->functions.count++;
 	return err;
@@ -206,8 +299,8 @@ static int walk_functions(struct dwarf_unit *unit, Dwarf_Die *root, uint64_t *di
 	uint64_t range_budget = FUNCTION_RANGES_MAX;
 	bool everywhere = !code_is_outside_of_classes(root);
 	unsigned int function_depth = UINT_MAX; /* of the outermost function around */
-	struct dwarf_walk walk;
-	int more = dwarf_walk__start(&walk, root, *die_budget);
+	struct walk walk;
+	int more = walk__start(&walk, root, *die_budget);
 
 	while (more > 0) {
 		int tag = dwarf_tag(&walk.die);
@@ -220,7 +313,7 @@ static int walk_functions(struct dwarf_unit *unit, Dwarf_Die *root, uint64_t *di
 		unit->damaged |= err == -EBADMSG;
 		if (err && (err != -EBADMSG || !range_budget))
 			return err;
-		more = dwarf_walk__next(
+		more = walk__next(
 			&walk, can_hold_functions(tag, everywhere || function_depth != UINT_MAX));
 	}
 	*die_budget = walk.budget;
@@ -272,8 +365,8 @@ int dwarf_units__index_all(struct dwarf_units *u)
 
 		err = index_functions(u, unit, &budget);
 		for (size_t k = 0; k < unit->functions.count && !err; k++)
-			err = dwarf_each_range(&unit->functions.data[k].die, &u->range_budget,
-					       add_unit_range, &ranges);
+			err = each_range(&unit->functions.data[k].die, &u->range_budget,
+					 add_unit_range, &ranges);
 		if (err == -ENOMEM)
 			return err;
 	}
@@ -312,4 +405,80 @@ int dwarf_units__find(struct dwarf_units *u, uint64_t address, struct dwarf_unit
 		return err;
 	*unit = &u->units.data[number];
 	return 0;
+}
+
+/* ---- what was inlined into one function ------------------------------------------------------- */
+
+/*
+ * The blocks between (scopes of variables) carry ranges too, but do not count: compilers write
+ * inlined calls that reach beyond the block they are in. Of all inlined calls that cover an
+ * address, the last in the order of the tree counts, which is the innermost where they nest.
+ */
+
+static int add_inline_range(void *context, uint64_t start, uint64_t end)
+{
+	struct dwarf_inlines *inlines = context;
+	uint32_t number = inlines->nodes.count - 1;
+
+	return range_map__add(&inlines->map, start, end, number, number);
+}
+
+static bool can_hold_inlines(int tag)
+{
+	switch (tag) {
+	case DW_TAG_inlined_subroutine:
+	case DW_TAG_lexical_block:
+	case DW_TAG_try_block:
+	case DW_TAG_catch_block:
+	case DW_TAG_with_stmt:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int walk_inlines(struct dwarf_inlines *inlines, Dwarf_Die *root)
+{
+	uint32_t around[WALK_DEPTH_MAX +
+			2]; /* by depth: the inlined call whose children these are */
+	uint64_t budget = INLINE_RANGES_MAX;
+	struct walk walk;
+	int more = walk__start(&walk, root, INLINES_DIES_MAX);
+
+	around[1] = INLINE_NONE;
+	while (more > 0) {
+		int tag = dwarf_tag(&walk.die), err = 0;
+		uint32_t own = around[walk.depth];
+
+		if (tag == DW_TAG_inlined_subroutine) {
+			err = vec_push(&inlines->nodes,
+				       (struct dwarf_inline){.die = walk.die, .parent = own});
+			own = inlines->nodes.count - 1;
+			if (!err)
+				err = each_range(&walk.die, &budget, add_inline_range, inlines);
+		}
+		if (err && (err != -EBADMSG || !budget))
+			return err;
+		around[walk.depth + 1] = own;
+		more = walk__next(&walk, can_hold_inlines(tag));
+	}
+	return more;
+}
+
+int dwarf_inlines__load(struct dwarf_inlines *inlines, const struct dwarf_function *function)
+{
+	Dwarf_Die root = function->die;
+	int err, build_err;
+
+	inlines->function = NULL;
+	inlines->nodes.count = 0;
+	range_map__clear(&inlines->map);
+	err = walk_inlines(inlines, &root);
+	if (err == -ENOMEM)
+		return err;
+	build_err = range_map__build(&inlines->map);
+	if (build_err)
+		return build_err;
+	inlines->function = function;
+	return err;
 }

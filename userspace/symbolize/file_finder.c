@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The parent's side. It makes no system call that waits for a file system: owner and device of a module come from the
+ * The parent makes no system call that waits for a file system: owner and device of a module come from the
  * kernel's cache (AT_STATX_DONT_SYNC).
  *
  * A search that hangs is charged to the owner of the module. Root's own files are in tenants' mount namespaces too,
  * where a tenant may have mounted another file system over /usr/lib/debug: so a root directory on another mount than
  * ours is charged as well, and so is the module's device, unless it is ours.
+ *
+ * The child answers one question after the other. It stays what its parent is but for privileges, signals and
+ * descriptors: it has no sandbox, since it opens files by name. Of files that it opens it reads headers, names of
+ * sections, and CRCs.
  */
 #include "symbolize/file_finder.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,19 +28,52 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "base/file_system.h"
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/quota.h"
+#include "base/tenant_open.h"
+#include "helpers/child.h"
 #include "helpers/message.h"
 #include "helpers/watch.h"
 
-#define SECOND_NS   UINT64_C(1000000000)
-#define MS_NS	    UINT64_C(1000000)
-#define POLL_NS	    (100 * MS_NS)
-#define HUNG_MAX    8
-#define FOREIGN_MAX 4 /* hung roots of others, until none of them is looked into any more */
-#define ROOT	    0
-#define NO_OWNER    ((uid_t)-1)
+#define SECOND_NS    UINT64_C(1000000000)
+#define MS_NS	     UINT64_C(1000000)
+#define POLL_NS	     (100 * MS_NS)
+#define HUNG_MAX     8
+#define FOREIGN_MAX  4 /* hung roots of others, until none of them is looked into any more */
+#define ROOT	     0
+#define NO_OWNER     ((uid_t)-1)
+
+#define RELEASE_SIZE 128
+#define ID_MAX	     64
+#define FDS	     2
+
+/* The service of a request. */
+enum finder_question { FINDER_FIND, FINDER_OPEN };
+
+/* With descriptors: the module and the root directory, those of them that are there, in this order. */
+struct finder_request {
+	struct debug_file_request of; /* its pointers and descriptors say what there is */
+	uint64_t size_limit;
+	uint64_t copy_max; /* bytes of copies in memory (base/file_system.h) */
+	uint8_t build_id[ID_MAX];
+	char release[RELEASE_SIZE];
+	char path[PATH_MAX];
+};
+
+/* With descriptors: the debug file and the dwz file, or the one that was opened. */
+struct finder_answer {
+	struct found_files found; /* its descriptors say which there are */
+	int err;		  /* 0 or negative */
+	uint8_t copies_left;	  /* files that have more data than the copies may */
+	uint64_t copied;	  /* bytes */
+};
+
+/* MESSAGE_PROGRESS */
+struct finder_progress {
+	uint64_t done, total;
+};
 
 static const struct finder_limits LIMITS = {
 	.silence_ns = 5 * SECOND_NS,
@@ -61,7 +100,175 @@ struct file_finder {
 	struct outside_books *books; /* or NULL */
 };
 
-static void note_own_root(struct file_finder *f);
+/* ---- in the child ---------------------------------------------------------------------------- */
+
+/* If the parent does not wait, it kills this process. */
+static int report_progress(void *context, const char *what, uint64_t done, uint64_t total)
+{
+	const struct finder_progress progress = {.done = done, .total = total};
+
+	(void)context;
+	(void)what;
+	return message__send(
+		CHILD_SOCKET,
+		&(struct message){.frame = {.flags = MESSAGE_PROGRESS, .size = sizeof(progress)},
+				  .bytes = &progress},
+		0);
+}
+
+static uint64_t size_of(int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && !fstat(fd, &st) && st.st_size > 0 ? (uint64_t)st.st_size : 0;
+}
+
+static int open_root(void)
+{
+	return open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* The package has its place beside the module. */
+static uint64_t package_size(const struct debug_file_request *r)
+{
+	_cleanup_close_ int host = r->root_fd < 0 ? open_root() : -1, fd = -1;
+	char path[PATH_MAX + 8];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s.dwp", r->path);
+	fd = tenant_open(r->root_fd < 0 ? host : r->root_fd, path, 0, UINT64_MAX, &st);
+	return fd >= 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
+}
+
+static int find_files(const struct debug_file_request *r, struct debug_file_counts *counts,
+		      struct found_files *found)
+{
+	int err = debug_file_find(r, &found->debug_fd, &found->alt_fd, counts);
+
+	found->total_size = size_of(r->elf_fd) + size_of(found->debug_fd) + size_of(found->alt_fd);
+	found->identity = debug_file_identity(r->elf_fd, r->elf_base, found->debug_fd,
+					      found->alt_fd);
+	if (r->package && r->path)
+		found->package_size = package_size(r);
+	return err;
+}
+
+static int open_below(int root_fd, const struct finder_request *r)
+{
+	struct stat st;
+
+	return root_fd < 0 ? -ENOENT : tenant_open(root_fd, r->path, 0, r->size_limit, &st);
+}
+
+/* In the process's root, then in our own. */
+static int open_named(const struct finder_request *r, int root_fd)
+{
+	int fd = open_below(root_fd, r);
+	_cleanup_close_ int own = fd < 0 ? open_root() : -1;
+
+	return fd >= 0 ? fd : open_below(own, r);
+}
+
+/*
+ * A descriptor that the parent gets cannot block it, not even in close(). A file that is too big for a copy counts as
+ * missing.
+ */
+static void keep_safe(int *fd, uint64_t copy_max, struct finder_answer *answer)
+{
+	uint64_t copied = 0;
+	int err = *fd < 0 ? 0
+			  : file_system__make_safe(fd, getpid(), copy_max - answer->copied,
+						   &copied);
+
+	answer->copied += copied;
+	answer->copies_left += err == -EFBIG;
+	if (!err)
+		return;
+	close(*fd);
+	*fd = -1;
+}
+
+static int answer_question(enum finder_question question, const struct finder_request *request,
+			   const struct debug_file_request *r, struct debug_file_counts *counts)
+{
+	struct finder_answer answer = {.found = {.debug_fd = -1, .alt_fd = -1}};
+	int *debug = &answer.found.debug_fd, *alt = &answer.found.alt_fd, fds[FDS], err;
+
+	if (question == FINDER_OPEN) {
+		*debug = open_named(request, r->root_fd);
+		answer.err = *debug < 0 ? *debug : 0;
+	} else {
+		answer.err = find_files(r, counts, &answer.found);
+	}
+	keep_safe(debug, request->copy_max, &answer);
+	keep_safe(alt, request->copy_max, &answer);
+	if (question == FINDER_OPEN && !answer.err && *debug < 0)
+		answer.err = -EFBIG;
+	fds[0] = *debug;
+	fds[1] = *alt;
+	err = message__send(
+		CHILD_SOCKET,
+		&(struct message){.frame = {.flags = MESSAGE_DONE, .size = sizeof(answer)},
+				  .bytes = &answer,
+				  .fds = fds + (*debug < 0),
+				  .fd_count = (*debug >= 0) + (*alt >= 0)},
+		0);
+	message__close_fds(fds, FDS);
+	return err;
+}
+
+static int run_finder(const struct child_self *self)
+{
+	static struct message_buffer buffer;
+	const struct finder_request *request = (const void *)buffer.bytes;
+	int err = 0;
+
+	while (!err && message__receive(CHILD_SOCKET, &buffer, 0) == 1) {
+		struct debug_file_request r = request->of;
+
+		r.elf_fd = r.elf_fd < 0 ? -1 : buffer.fds[0];
+		r.root_fd = r.root_fd < 0 ? -1 : buffer.fds[r.elf_fd >= 0];
+		r.path = r.path ? request->path : NULL;
+		r.release = r.release ? request->release : NULL;
+		r.build_id = request->build_id;
+		r.progress = r.progress ? report_progress : NULL;
+		err = answer_question(buffer.frame.service, request, &r,
+				      *(struct debug_file_counts *const *)self->data);
+		message__close_fds(buffer.fds, buffer.fd_count);
+	}
+	return EXIT_FAILURE;
+}
+
+static pid_t fork_child(struct debug_file_counts *shared_counts, bool debuginfod, int *socket)
+{
+	const struct child_plan plan = {
+		.class = debuginfod ? HELPER_DOWNLOADER : HELPER_FINDER,
+		.run = run_finder,
+		.type = SOCK_SEQPACKET,
+		.data = &shared_counts,
+	};
+
+	return child__start(&plan, socket);
+}
+
+/* ---- the finder ------------------------------------------------------------------------------ */
+
+static bool look_at(int fd, struct statx *st)
+{
+	return fd >= 0 && !statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+				 STATX_UID | STATX_INO | STATX_MNT_ID, st);
+}
+
+static void note_own_root(struct file_finder *f)
+{
+	_cleanup_close_ int fd = open_root();
+	struct statx st;
+
+	if (look_at(fd, &st)) {
+		f->own.device = makedev(st.stx_dev_major, st.stx_dev_minor);
+		f->own.mount = st.stx_mnt_id;
+	}
+}
 
 struct file_finder *file_finder__new(const struct finder_limits *limits)
 {
@@ -126,7 +333,7 @@ static int start_child(struct file_finder *f, bool debuginfod)
 	if (f->pid && (f->debuginfod || !debuginfod))
 		return 0;
 	end_child(f);
-	pid = finder_child__start(f->counts, debuginfod, &f->socket);
+	pid = fork_child(f->counts, debuginfod, &f->socket);
 	if (pid < 0)
 		return pid;
 	f->pid = pid;
@@ -135,12 +342,6 @@ static int start_child(struct file_finder *f, bool debuginfod)
 }
 
 /* ---- owners ---------------------------------------------------------------------------------- */
-
-static bool look_at(int fd, struct statx *st)
-{
-	return fd >= 0 && !statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
-				 STATX_UID | STATX_INO | STATX_MNT_ID, st);
-}
 
 static struct file_owner owner_of(const struct file_finder *f, int elf_fd, int root_fd,
 				  uint32_t copied_for)
@@ -159,19 +360,6 @@ static struct file_owner owner_of(const struct file_finder *f, int elf_fd, int r
 		o.foreign = o.mount != f->own.mount;
 	}
 	return o;
-}
-
-static void note_own_root(struct file_finder *f)
-{
-	struct statx st;
-	int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-	if (look_at(fd, &st)) {
-		f->own.device = makedev(st.stx_dev_major, st.stx_dev_minor);
-		f->own.mount = st.stx_mnt_id;
-	}
-	if (fd >= 0)
-		close(fd);
 }
 
 static bool is_suspect(const struct file_finder *f, const struct file_owner *o,
@@ -304,25 +492,25 @@ static int await_answer(struct file_finder *f, struct pending_request *a)
 }
 
 static int send_request(struct file_finder *f, enum finder_question question,
-			const struct finder_request *request, int elf_fd, int root_fd)
+			const struct finder_request *request)
 {
-	const int fds[FINDER_FDS] = {elf_fd, root_fd};
+	const int fds[FDS] = {request->of.elf_fd, request->of.root_fd};
 
 	return message__send(
 		f->socket,
 		&(struct message){.frame = {.service = question, .size = sizeof(*request)},
 				  .bytes = request,
-				  .fds = fds + !request->has_elf,
-				  .fd_count = request->has_elf + request->has_root},
+				  .fds = fds + (fds[0] < 0),
+				  .fd_count = (fds[0] >= 0) + (fds[1] >= 0)},
 		0);
 }
 
 /* For the module `elf_fd`. 0: an answer has come, and a->buffer has its descriptors. The child is gone otherwise. */
 static int request_answer(struct file_finder *f, enum finder_question question,
-			  struct finder_request *request, int elf_fd, int root_fd,
-			  struct pending_request *a)
+			  struct finder_request *request, int elf_fd, struct pending_request *a)
 {
-	const struct file_owner owner = owner_of(f, elf_fd, root_fd, request->copied_for);
+	const struct file_owner owner = owner_of(f, elf_fd, request->of.root_fd,
+						 request->of.copied_for);
 	enum outside_reason refusal = OUTSIDE_REASON_COUNT;
 	uint64_t begin = monotonic_ns();
 	int err;
@@ -339,15 +527,15 @@ static int request_answer(struct file_finder *f, enum finder_question question,
 	}
 	request->copy_max = copies_allowed(f, &owner);
 	f->counts->refusal = DEBUG_REFUSAL_NONE;
-	err = start_child(f, request->debuginfod);
+	err = start_child(f, request->of.debuginfod);
 	if (err)
 		return err;
 	a->silence = f->limits.silence_ns;
 	a->deadline = begin + a->silence;
-	err = send_request(f, question, request, elf_fd, root_fd);
+	err = send_request(f, question, request);
 	if (!err)
 		err = await_answer(f, a);
-	if (!request->debuginfod && !is_ours(&owner)) /* a server may take its time */
+	if (!request->of.debuginfod && !is_ours(&owner)) /* a server may take its time */
 		quota__take(&f->time, owner.user, monotonic_ns() - begin, 0);
 	if (err == -ETIMEDOUT) {
 		note_hung(f, &owner);
@@ -376,22 +564,16 @@ static bool set_text(char *to, size_t size, const char *text)
 
 static struct finder_request request_of(const struct debug_file_request *r)
 {
-	struct finder_request request = {
-		.has_elf = r->elf_fd >= 0,
-		.has_root = r->root_fd >= 0,
-		.debuginfod = r->debuginfod,
-		.package = r->package,
-		.wants_progress = r->progress != NULL,
-		.elf_base = r->elf_base,
-		.copied_for = r->copied_for,
-	};
+	struct finder_request request = {.of = *r};
 
-	if (r->build_id_size <= sizeof(request.build_id) && r->build_id_size) {
-		request.build_id_size = r->build_id_size;
+	if (r->build_id_size > sizeof(request.build_id))
+		request.of.build_id_size = 0;
+	else if (r->build_id_size)
 		memcpy(request.build_id, r->build_id, r->build_id_size);
-	}
-	request.has_path = set_text(request.path, sizeof(request.path), r->path);
-	request.has_release = set_text(request.release, sizeof(request.release), r->release);
+	if (!set_text(request.path, sizeof(request.path), r->path))
+		request.of.path = NULL;
+	if (!set_text(request.release, sizeof(request.release), r->release))
+		request.of.release = NULL;
 	return request;
 }
 
@@ -424,20 +606,17 @@ int file_finder__find(struct file_finder *f, const struct debug_file_request *r,
 	struct finder_request request = request_of(r);
 	struct pending_request a = {
 		.progress = r->progress, .context = r->context, .what = r->path};
-	int err = request_answer(f, FINDER_FIND, &request, r->elf_fd, r->root_fd, &a);
+	int err = request_answer(f, FINDER_FIND, &request, r->elf_fd, &a);
 
 	take_counts(f, counts, err);
 	if (err)
 		log_debug(LOG_SYMBOLS, "%s: no debug file sought: %s", r->path ? r->path : "",
 			  strerror(-err));
-	if (!err && !a.answer.err)
-		*found = (struct found_files){
-			.debug_fd = a.answer.has_debug ? take_next(&a.buffer) : -1,
-			.alt_fd = a.answer.has_alt ? take_next(&a.buffer) : -1,
-			.package_size = a.answer.package_size,
-			.total_size = a.answer.total_size,
-			.identity = a.answer.identity,
-		};
+	if (!err && !a.answer.err) {
+		*found = a.answer.found;
+		found->debug_fd = found->debug_fd < 0 ? -1 : take_next(&a.buffer);
+		found->alt_fd = found->alt_fd < 0 ? -1 : take_next(&a.buffer);
+	}
 	message__close_fds(a.buffer.fds, a.buffer.fd_count);
 	return err ? err : a.answer.err;
 }
@@ -446,16 +625,15 @@ int file_finder__open(struct file_finder *f, int elf_fd, int root_fd, const char
 		      uint64_t size_limit)
 {
 	struct finder_request request = {
-		.has_root = root_fd >= 0,
+		.of = {.elf_fd = -1, .root_fd = root_fd},
 		.size_limit = size_limit,
 	};
 	struct pending_request a = {.what = path};
 	int err, fd;
 
-	request.has_path = set_text(request.path, sizeof(request.path), path);
-	if (!request.has_path)
+	if (!set_text(request.path, sizeof(request.path), path))
 		return -ENAMETOOLONG;
-	err = request_answer(f, FINDER_OPEN, &request, elf_fd, root_fd, &a);
+	err = request_answer(f, FINDER_OPEN, &request, elf_fd, &a);
 	if (!err)
 		err = a.answer.err;
 	if (!err && !a.buffer.fd_count)

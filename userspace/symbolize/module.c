@@ -2,8 +2,11 @@
 /*
  * One module's addresses to locations.
  *
- * Three sources. A Go program's own function table has everything for its Go code and is taken
- * there, whether the program is stripped or not: go_frames.h has the reasons.
+ * Three sources. A Go program's own function table (elf/gopclntab.h) has everything for its Go code and is preferred
+ * to DWARF. It is what Go itself prints stacks by, in a program that is stripped as well as in one that is not, so both
+ * give the same profile. Names, lines and inlined calls are those of the DWARF; but that lacks the files in which inlined
+ * functions are defined, the lines of some generated functions and, from Go 1.19, the function around some inlined
+ * calls. And it is there without inflating anything.
  *
  * Each of the other two has something that the other lacks. DWARF has the chain of inlined calls, lines, and one
  * function for both parts of what a compiler split into a hot and a cold one. The symbol tables have a name for code
@@ -372,11 +375,17 @@ static int add_dwarf_frames(struct module *m, const struct dwarf_frame *frames, 
 static int add_go_frames(struct module *m, uint64_t address, uint64_t *until)
 {
 	struct symbol_frame frames[GO_MAX_FRAMES];
-	size_t count = go_frames(m->go, address, frames, until);
-	int err = vec_append(&m->frames, frames, count);
+	size_t number;
+	int count, err;
 
-	m->report.with_lines += count && frames[0].line;
-	return err ? err : count > 0;
+	if (gopclntab__find(m->go, address, &number))
+		return 0;
+	count = gopclntab__frames(m->go, number, address, frames, until);
+	if (count <= 0 || !frames[count - 1].function[0])
+		return 0;
+	err = vec_append(&m->frames, frames, count);
+	m->report.with_lines += frames[0].line != 0;
+	return err ? err : 1;
 }
 
 /* Are m->frames those of this chain, but for the place that is executed? */

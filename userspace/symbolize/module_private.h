@@ -60,24 +60,6 @@ int symbol_table__each_edge(struct elf_file *file, symbol_edge_fn visit, void *c
  */
 int minidebug_inflate(int fd, uint64_t base, uint64_t limit, int *inflated);
 
-/*
- * The frames of Go code, by the function table that every Go program carries (elf/gopclntab.h).
- *
- * It is preferred to DWARF. It is what Go itself prints stacks by, in a program that is stripped as
- * well as in one that is not, so both give the same profile. Names, lines and inlined calls are those
- * of the DWARF; but that lacks the files in which inlined functions are defined, the lines of some
- * generated functions and, from Go 1.19, the function around some inlined calls. And it is there
- * without inflating anything.
- */
-
-/*
- * The frames of an address, innermost first; strings are valid until the table is freed. How many:
- * 0 if the address is not in a Go function. `frames` has room for GO_MAX_FRAMES. They are those of all addresses up to
- * *until.
- */
-size_t go_frames(struct gopclntab *t, uint64_t address, struct symbol_frame *frames,
-		 uint64_t *until);
-
 /* The door to libiberty: C++, Rust and D names made readable, within bounds whatever they say. */
 
 /* Longest readable name, with its NUL; a longer one is cut at a character's edge. */

@@ -84,25 +84,12 @@ struct sealed_child_request {
 	bool wants_index; /* … or, if the index of the module is wanted as well, sends that and ends */
 };
 
-/* Forks a keeper (helpers/keeper.h). The thread that calls must outlive the children: they end with it. */
-int sealed_child__start_keeper(pid_t *keeper, int *control);
-
-/*
- * The child's pid; *socket is the caller's. `keeper`: the control of one, or -1: this process forks. Its first message
- * (MESSAGE_PROGRESS) has the descriptor that requests files, if the kernel has such a thing; then follow those of
- * sealed_protocol.h.
- */
-pid_t sealed_child__start(const struct sealed_child_request *request, int keeper, int *socket);
-
 /*
  * Send another request to a child that keeps its module and has answered. 0; negative errno, and a part of the
  * question may have gone.
  */
 int sealed_child__request(int socket, const uint64_t *addresses, size_t count, bool wants_index);
 #define SEALED_QUESTION_MAX 8192u /* addresses, at most, of a further request */
-
-/* What a child writes to this one, the parent reads. */
-#define SEALED_SOCKET CHILD_SOCKET
 
 /*
  * Sealed children that have answered and wait for further requests: opening a module, which reads all its debug
@@ -121,7 +108,10 @@ struct kept_child {
 	uint64_t opening; /* … of which until its first answer: what another one would cost */
 };
 
-/* With a keeper that forks children from now on, if one can be started. NULL: no memory. */
+/*
+ * With a keeper (helpers/keeper.h) that forks children from now on, if one can be started. The thread that calls must
+ * outlive the children: they end with it. NULL: no memory.
+ */
 struct sealed_pool *sealed_pool__new(size_t bytes);
 void sealed_pool__free(struct sealed_pool *p);
 /* Does it keep any? `p` may be NULL. */
@@ -132,7 +122,10 @@ void sealed_pool__limit(struct sealed_pool *p, size_t bytes);
 /* Ends all that are kept: another child needs as much memory as they have. `p` may be NULL. */
 void sealed_pool__make_room(struct sealed_pool *p);
 
-/* As sealed_child__start(), by the keeper if it can. `p` may be NULL. */
+/*
+ * The child's pid; *socket is the caller's. The keeper forks it if it can; `p` may be NULL. Its first message
+ * (MESSAGE_PROGRESS) has the descriptor that requests files, if the kernel has such a thing; then follow those above.
+ */
 pid_t sealed_pool__start(struct sealed_pool *p, const struct sealed_child_request *request,
 			 int *socket);
 
