@@ -38,7 +38,7 @@ static __always_inline __u64 task_clock_by_rq(struct cpu_books *books, struct ta
 	__s64 offset;
 
 	if (HAVE_TYPED_TASK) {
-		struct rq *rq = task->se.cfs_rq->rq;
+		struct rq *rq = for_reading(task)->se.cfs_rq->rq;
 
 		clock = rq->clock;
 		taken = clock - rq->clock_task;

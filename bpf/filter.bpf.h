@@ -69,7 +69,7 @@ static __always_inline bool is_the_one(struct task_struct *task, __u64 *start_ti
 	if (filter_threads)
 		started = TASK_READ(task, start_time);
 	else
-		started = HAVE_TYPED_TASK ? task->group_leader->start_time
+		started = HAVE_TYPED_TASK ? for_reading(task)->group_leader->start_time
 					  : BPF_CORE_READ(task, group_leader, start_time);
 	if (!*start_time)
 		*start_time = started;
@@ -103,8 +103,10 @@ static __noinline bool is_helper(const struct task_struct *task)
 
 	/* two loads, or four calls of a helper */
 	if (HAVE_TYPED_TASK) {
-		mother = task->real_parent->tgid;
-		grandmother = task->real_parent->real_parent->tgid;
+		const struct task_struct *parent = for_reading(task)->real_parent;
+
+		mother = parent->tgid;
+		grandmother = parent->real_parent->tgid;
 	} else {
 		mother = BPF_CORE_READ(task, real_parent, tgid);
 		grandmother = BPF_CORE_READ(task, real_parent, real_parent, tgid);

@@ -270,6 +270,19 @@ static __always_inline struct scratch *scratch(void)
 	return bpf_map_lookup_elem(&scratches, &zero);
 }
 
+extern void *bpf_rdonly_cast(const void *object, __u32 type) __ksym __weak; /* 6.2 */
+
+/*
+ * The task, for reading. For each pointer that is loaded through a pointer to a known type, kernels from 6.4 on search all
+ * their types by name, some milliseconds each time that they come by. Not so if the pointer is one for reading alone.
+ */
+static __always_inline const struct task_struct *for_reading(const struct task_struct *task)
+{
+	if (HAVE_TYPED_TASK && bpf_rdonly_cast)
+		return bpf_rdonly_cast(task, bpf_core_type_id_kernel(struct task_struct));
+	return task;
+}
+
 /*
  * The current task. From 5.11 on its fields are plain loads, because the verifier has its type; before, they are read
  * by a helper. TASK_READ() takes what there is, decided when loading.

@@ -458,7 +458,7 @@ static __always_inline int entry_registers(struct task_struct *task, struct pt_r
  */
 static __always_inline bool has_user_stack(struct task_struct *task)
 {
-	struct mm_struct *mm = TASK_READ(task, mm);
+	const struct mm_struct *mm = TASK_READ(for_reading(task), mm);
 
 	if (!mm)
 		return false;

@@ -115,7 +115,7 @@ static __always_inline void note_clock(__u64 now)
 
 	if (!HAVE_RQ_CLOCK)
 		return;
-	offset = now - task->se.cfs_rq->rq->clock;
+	offset = now - for_reading(task)->se.cfs_rq->rq->clock;
 	if (visitor.clock_window != window) {
 		visitor.clock_offset[1] = visitor.clock_window ? visitor.clock_offset[0] : offset;
 		visitor.clock_offset[0] = offset;
@@ -138,7 +138,7 @@ static __always_inline __u64 ran_until(struct task_struct *task)
 
 	if (!HAVE_RQ_CLOCK || !task->se.exec_start)
 		return 0;
-	rq = task->se.cfs_rq->rq;
+	rq = for_reading(task)->se.cfs_rq->rq;
 	return task->se.exec_start + (rq->clock - rq->clock_task) + clock_offset();
 }
 
@@ -163,12 +163,12 @@ static __always_inline bool is_own(struct task_struct *task)
 {
 	__u32 self = visitor.self_tgid;
 
-	return (__u32)task->tgid == self || (__u32)task->real_parent->tgid == self;
+	return (__u32)task->tgid == self || (__u32)for_reading(task)->real_parent->tgid == self;
 }
 
 static __always_inline __u32 user_of(struct task_struct *task)
 {
-	return task->cred->uid.val;
+	return for_reading(task)->cred->uid.val;
 }
 
 /* Does its memory, or that of its user's processes, not answer? */
@@ -245,7 +245,8 @@ static __always_inline bool is_throttled(struct task_struct *task)
 	if (bpf_core_field_exists(task->throttled))
 		return task->throttled;
 	return HAVE_RQ_CLOCK && bpf_core_field_exists(struct cfs_rq, throttle_count) &&
-	       !task->__state && task->prio >= FIRST_FAIR_PRIO && task->se.cfs_rq->throttle_count;
+	       !task->__state && task->prio >= FIRST_FAIR_PRIO &&
+	       for_reading(task)->se.cfs_rq->throttle_count;
 }
 
 /* A thread can be throttled when it has waited for a CPU already. */
@@ -442,7 +443,7 @@ static __always_inline __u32 runtimes_of(const struct scratch *s)
 /* Are numbers of threads that its program has the collector's? */
 static __always_inline bool has_our_numbers(struct task_struct *task)
 {
-	const struct pid *pid = task->thread_pid;
+	const struct pid *pid = for_reading(task)->thread_pid;
 	const void *number = pid;
 	__u32 level;
 
@@ -539,7 +540,7 @@ static __always_inline __u64 kernel_lock(struct task_struct *task)
 		return task->blocker;
 	if (bpf_core_field_exists(task->blocked_on) &&
 	    !bpf_core_field_exists(((struct mutex *)0)->magic))
-		return (__u64)task->blocked_on | BLOCKER_MUTEX;
+		return (__u64)for_reading(task)->blocked_on | BLOCKER_MUTEX;
 	return 0;
 }
 
