@@ -9,23 +9,93 @@
 
 #include <string.h>
 
-/* The bytes that follow an opcode. */
-enum form {
-	BAD,
-	NONE,
-	IMM8,
-	IMM16,
-	IMMZ,	/* 4 bytes, 2 with an operand size prefix */
-	IMMV,	/* mov $…,reg: 8 bytes with REX.W */
-	OFFSET, /* 8 bytes, 4 with an address size prefix */
-	ENTER,	/* 3 bytes */
-	REL8,
-	REL32,
-	MODRM,
-	MODRM_IMM8,
-	MODRM_IMMZ,
-	GROUP3_8, /* an immediate for two of eight */
-	GROUP3_Z,
+/* ---- the opcode maps ------------------------------------------------------------------------- */
+
+/*
+ * The bytes that follow an opcode, of one byte and behind 0f. An upper-case letter has a ModRM byte.
+ *
+ * . nothing, + the opcode is a prefix, ! it is none
+ * b, B 1 byte   w 2 bytes   j 4 bytes   z, Z 4 bytes, 2 with an operand size prefix
+ * v mov $…,reg: as z, 8 bytes with REX.W   o 8 bytes, 4 with an address size prefix   e enter: 3 bytes
+ * M nothing more   G as B, H as Z, for two of eight
+ */
+static const char FORMS[2][256 + 1] = {
+	{
+		"MMMMbz!!MMMMbz!!"
+		"MMMMbz!!MMMMbz!!"
+		"MMMMbz+!MMMMbz+!"
+		"MMMMbz+!MMMMbz+!"
+		"!!!!!!!!!!!!!!!!" /* REX */
+		"................"
+		"!!!M++++zZbB...."
+		"bbbbbbbbbbbbbbbb"
+		"BZ!BMMMMMMMMMMMM"
+		"..........!....."
+		"oooo....bz......"
+		"bbbbbbbbvvvvvvvv"
+		"BBw.!!BZe.w..b!."
+		"MMMM!!!.MMMMMMMM"
+		"bbbbbbbbjj!b...."
+		"+.++..GH......MM",
+	},
+	{
+		"MMMM!.....!.!M.B"
+		"MMMMMMMMMMMMMMMM"
+		"MMMM!!!!MMMMMMMM"
+		"......!!!!!!!!!!"
+		"MMMMMMMMMMMMMMMM"
+		"MMMMMMMMMMMMMMMM"
+		"MMMMMMMMMMMMMMMM"
+		"BBBBMMM.MMMMMMMM"
+		"jjjjjjjjjjjjjjjj"
+		"MMMMMMMMMMMMMMMM"
+		"...MBM!!...MBMMM"
+		"MMMMMMMMMMBMMMMM"
+		"MMBMBBBM........"
+		"MMMMMMMMMMMMMMMM"
+		"MMMMMMMMMMMMMMMM"
+		"MMMMMMMMMMMMMMMM",
+	},
+};
+
+/* What they write to: writes_as() has the letters; an upper-case one is of an operand of one byte. */
+static const char WRITES[2][256 + 1] = {
+	{
+		"RrGgaaaaRrGgaaaa"
+		"RrGgaaaaRrGgaaaa"
+		"RrGgaaaaRrGgaaaa"
+		"RrGgaaaa........"
+		"................"
+		"........oooooooo"
+		"...g.....g.gssss"
+		"................"
+		"Ii.i..XxRrGgrg.r"
+		"nnnnnnnndd.....d"
+		"dd..ssss..ssssss"
+		"OOOOOOOOoooooooo"
+		"Rr....Rr........"
+		"RrRr...d.......d"
+		"ccc.dd......dd.."
+		"......Uu......Vv",
+	},
+	{
+		"eegg.y.........."
+		"..............p."
+		"rr..........gg.."
+		".ttty..........."
+		"mmmmmmmmmmmmmmmm"
+		"g..............."
+		"................"
+		"........bb....r."
+		"................"
+		"zzzzzzzzzzzzzzzz"
+		"..t.rr.....rrrfg"
+		"Kk.r..ggg.rrgggg"
+		"Xx...g.qwwwwwwww"
+		".......g........"
+		"................"
+		"................",
+	},
 };
 
 struct decoder {
@@ -73,30 +143,13 @@ static bool take_signed(struct decoder *d, unsigned int bytes, int32_t *value)
 
 static bool is_prefix(struct decoder *d, uint8_t byte)
 {
-	switch (byte) {
-	case 0x66:
-		d->has_66 = true;
-		return true;
-	case 0x67:
-		d->has_67 = true;
-		return true;
-	case 0xf2:
-		d->has_f2 = true;
-		return true;
-	case 0xf3:
-		d->has_f3 = true;
-		return true;
-	case 0x26:
-	case 0x2e:
-	case 0x36:
-	case 0x3e:
-	case 0x64:
-	case 0x65:
-	case 0xf0:
-		return true;
-	default:
+	if (FORMS[0][byte] != '+')
 		return false;
-	}
+	d->has_66 |= byte == 0x66;
+	d->has_67 |= byte == 0x67;
+	d->has_f2 |= byte == 0xf2;
+	d->has_f3 |= byte == 0xf3;
+	return true;
 }
 
 static bool take_vex(struct decoder *d, uint8_t first)
@@ -156,95 +209,36 @@ static bool take_opcode(struct decoder *d)
 	return true;
 }
 
-/* ---- forms ----------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
-static enum form form_of_arithmetic(uint8_t opcode)
+static char form_of_vex_0f(uint8_t o)
 {
-	static const enum form FORMS[] = {MODRM, MODRM, MODRM, MODRM, IMM8, IMMZ, BAD, BAD};
-
-	return FORMS[opcode & 7];
+	if (o == 0x77)
+		return '.';
+	return (o >= 0x70 && o <= 0x73) || o == 0xc2 || (o >= 0xc4 && o <= 0xc6) ? 'B' : 'M';
 }
 
-static enum form form_one_byte(const struct decoder *d)
-{
-	/* from 0x60 on, of each four bits */
-	static const uint8_t FORMS[10][16] = {
-		{BAD, BAD, BAD, MODRM, BAD, BAD, BAD, BAD, IMMZ, MODRM_IMMZ, IMM8, MODRM_IMM8, NONE,
-		 NONE, NONE, NONE},
-		{REL8, REL8, REL8, REL8, REL8, REL8, REL8, REL8, REL8, REL8, REL8, REL8, REL8, REL8,
-		 REL8, REL8},
-		{MODRM_IMM8, MODRM_IMMZ, BAD, MODRM_IMM8, MODRM, MODRM, MODRM, MODRM, MODRM, MODRM,
-		 MODRM, MODRM, MODRM, MODRM, MODRM, MODRM},
-		{NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, BAD, NONE, NONE, NONE,
-		 NONE, NONE},
-		{OFFSET, OFFSET, OFFSET, OFFSET, NONE, NONE, NONE, NONE, IMM8, IMMZ, NONE, NONE,
-		 NONE, NONE, NONE, NONE},
-		{IMM8, IMM8, IMM8, IMM8, IMM8, IMM8, IMM8, IMM8, IMMV, IMMV, IMMV, IMMV, IMMV, IMMV,
-		 IMMV, IMMV},
-		{MODRM_IMM8, MODRM_IMM8, IMM16, NONE, BAD, BAD, MODRM_IMM8, MODRM_IMMZ, ENTER, NONE,
-		 IMM16, NONE, NONE, IMM8, BAD, NONE},
-		{MODRM, MODRM, MODRM, MODRM, BAD, BAD, BAD, NONE, MODRM, MODRM, MODRM, MODRM, MODRM,
-		 MODRM, MODRM, MODRM},
-		{REL8, REL8, REL8, REL8, IMM8, IMM8, IMM8, IMM8, REL32, REL32, BAD, REL8, NONE,
-		 NONE, NONE, NONE},
-		{BAD, NONE, BAD, BAD, NONE, NONE, GROUP3_8, GROUP3_Z, NONE, NONE, NONE, NONE, NONE,
-		 NONE, MODRM, MODRM},
-	};
-
-	if (d->opcode < 0x40)
-		return form_of_arithmetic(d->opcode);
-	if (d->opcode < 0x50)
-		return BAD;
-	if (d->opcode < 0x60)
-		return NONE;
-	return FORMS[(d->opcode >> 4) - 6][d->opcode & 15];
-}
-
-static enum form form_0f(const struct decoder *d)
-{
-	uint8_t o = d->opcode;
-
-	if (d->is_vex) {
-		if (o == 0x77)
-			return NONE;
-	} else if (o == 0x04 || o == 0x0a || o == 0x0c || (o >= 0x24 && o <= 0x27) ||
-		   (o >= 0x36 && o <= 0x3f) || (o == 0x78 && (d->has_66 || d->has_f2)) ||
-		   o == 0xa6 || o == 0xa7) {
-		return BAD;
-	} else if ((o >= 0x05 && o <= 0x0b) || o == 0x0e || (o >= 0x30 && o <= 0x35) || o == 0x77 ||
-		   (o >= 0xa0 && o <= 0xa2) || (o >= 0xa8 && o <= 0xaa) ||
-		   (o >= 0xc8 && o <= 0xcf)) {
-		return NONE;
-	} else if (o >= 0x80 && o <= 0x8f) {
-		return REL32;
-	} else if (o == 0x0f || o == 0xa4 || o == 0xac || o == 0xba) {
-		return MODRM_IMM8;
-	}
-	if ((o >= 0x70 && o <= 0x73) || o == 0xc2 || (o >= 0xc4 && o <= 0xc6))
-		return MODRM_IMM8;
-	return MODRM;
-}
-
-static enum form form_of(const struct decoder *d)
+static char form_of(const struct decoder *d)
 {
 	switch (d->map) {
 	case 0:
-		return d->is_vex ? BAD : form_one_byte(d);
+		return d->is_vex ? '!' : FORMS[0][d->opcode];
 	case 1:
-		return form_0f(d);
+		if (d->is_vex)
+			return form_of_vex_0f(d->opcode);
+		return d->opcode == 0x78 && (d->has_66 || d->has_f2) ? '!' : FORMS[1][d->opcode];
 	case 2:
+	case 5: /* half precision, as 6 */
+	case 6:
 	case 9:
-		return MODRM;
+		return 'M';
 	case 3:
 	case 8:
-		return MODRM_IMM8;
-	case 5:
-	case 6:
-		return MODRM; /* half precision */
+		return 'B';
 	case 10:
-		return MODRM_IMMZ;
+		return 'Z';
 	default:
-		return BAD;
+		return '!';
 	}
 }
 
@@ -285,41 +279,39 @@ static unsigned int size_of_z(const struct decoder *d)
 
 static bool take_operands(struct decoder *d)
 {
-	enum form form = form_of(d);
+	char form = form_of(d);
 	int32_t ignored;
 
-	if (form >= MODRM && !take_modrm(d))
+	if (form >= 'A' && form <= 'Z' && !take_modrm(d))
 		return false;
 	switch (form) {
-	case BAD:
-		return false;
-	case NONE:
-	case MODRM:
+	case '.':
+	case 'M':
 		return true;
-	case IMM8:
-	case REL8:
-	case MODRM_IMM8:
+	case 'b':
+	case 'B':
 		return take_signed(d, 1, &d->immediate);
-	case IMM16:
+	case 'w':
 		return take_signed(d, 2, &d->immediate);
-	case IMMZ:
-	case MODRM_IMMZ:
+	case 'j':
+		return take_signed(d, 4, &d->immediate);
+	case 'z':
+	case 'Z':
 		return take_signed(d, size_of_z(d), &d->immediate);
-	case IMMV:
+	case 'v':
 		return take_signed(d, size_of_z(d), &d->immediate) &&
 		       (!d->w || take_signed(d, 4, &ignored));
-	case OFFSET:
+	case 'o':
 		return take_signed(d, 4, &ignored) && (d->has_67 || take_signed(d, 4, &ignored));
-	case ENTER:
+	case 'e':
 		return take_signed(d, 2, &d->immediate) && take_signed(d, 1, &ignored);
-	case REL32:
-		return take_signed(d, 4, &d->immediate);
-	case GROUP3_8:
+	case 'G':
 		return (d->reg & 7) > 1 || take_signed(d, 1, &d->immediate);
-	case GROUP3_Z:
+	case 'H':
 		return (d->reg & 7) > 1 || take_signed(d, size_of_z(d), &d->immediate);
+	default:
+		return false;
 	}
-	return false;
 }
 
 /* ---- what it writes to ----------------------------------------------------------------------- */
@@ -356,172 +348,60 @@ static uint16_t reg_bit(const struct decoder *d, bool is_byte)
 #define R11   0x800u
 #define EVERY 0xffffu
 
-static uint16_t writes_of_arithmetic(const struct decoder *d)
+/* By a letter of WRITES. */
+static uint16_t writes_as(const struct decoder *d, char letter)
 {
-	if ((d->opcode & 0x38) == 0x38) /* cmp */
-		return 0;
-	switch (d->opcode & 7) {
-	case 0:
-	case 1:
-		return rm_bit(d, !(d->opcode & 1));
-	case 2:
-	case 3:
-		return reg_bit(d, !(d->opcode & 1));
-	default:
+	bool is_byte = letter >= 'A' && letter <= 'Z';
+	uint16_t rm = rm_bit(d, is_byte), reg = reg_bit(d, is_byte);
+	uint8_t group = d->reg & 7, number = (d->opcode & 7) | d->b << 3;
+
+	switch (is_byte ? letter - 'A' + 'a' : letter) {
+	case 'r':
+		return rm;
+	case 'g':
+		return reg;
+	case 'x':
+		return rm | reg;
+	case 'o': /* the register is in the opcode */
+		return is_byte ? byte_bit(d, number) : register_bit(number);
+	case 'w':
+		return d->is_vex ? 0 : register_bit(number);
+	case 'n': /* xchg with rax, and nop */
+		return d->opcode == 0x90 && !d->b ? 0 : RAX | register_bit(number);
+	case 'i': /* all but cmp */
+		return group == 7 ? 0 : rm;
+	case 'u': /* test, not and neg, mul and div */
+		return group < 2 ? 0 : group < 4 ? rm : RAX | RDX;
+	case 'v': /* inc, dec */
+		return group < 2 ? rm : 0;
+	case 'k':
+		return rm | RAX;
+	case 'q':
+		return rm | RAX | RDX;
+	case 'f': /* rdfsbase */
+		return d->has_f3 ? rm : 0;
+	case 'p': /* rdssp */
+		return d->has_f3 && group == 1 ? rm : 0;
+	case 'm': /* cmov */
+		return d->is_vex ? 0 : reg;
+	case 'z': /* setcc; VEX: kmov */
+		return d->is_vex ? rm | reg : rm_bit(d, true);
+	case 'b': /* vmread, vmwrite; EVEX: vcvt… */
+		return d->is_vex ? reg : 0;
+	case 'a':
 		return RAX;
-	}
-}
-
-static uint16_t writes_one_byte(const struct decoder *d)
-{
-	uint8_t o = d->opcode;
-
-	if (o < 0x40)
-		return writes_of_arithmetic(d);
-	if (o >= 0x58 && o < 0x60)
-		return register_bit((o & 7) | d->b << 3);
-	if (o >= 0x90 && o < 0x98)
-		return o == 0x90 && !d->b ? 0 : RAX | register_bit((o & 7) | d->b << 3);
-	if (o >= 0xb0 && o < 0xc0)
-		return o < 0xb8 ? byte_bit(d, (o & 7) | d->b << 3)
-				: register_bit((o & 7) | d->b << 3);
-	switch (o) {
-	case 0x63:
-	case 0x69:
-	case 0x6b:
-	case 0x8b:
-	case 0x8d:
-		return reg_bit(d, false);
-	case 0x8a:
-		return reg_bit(d, true);
-	case 0x80:
-	case 0x81:
-	case 0x83:
-		return (d->reg & 7) == 7 ? 0 : rm_bit(d, o == 0x80);
-	case 0x86:
-	case 0x87:
-		return rm_bit(d, o == 0x86) | reg_bit(d, o == 0x86);
-	case 0x88:
-	case 0xc0:
-	case 0xc6:
-	case 0xd0:
-	case 0xd2:
-		return rm_bit(d, true);
-	case 0x89:
-	case 0x8c:
-	case 0x8f:
-	case 0xc1:
-	case 0xc7:
-	case 0xd1:
-	case 0xd3:
-		return rm_bit(d, false);
-	case 0xf6:
-	case 0xf7:
-		if ((d->reg & 7) < 2)
-			return 0;
-		return (d->reg & 7) < 4 ? rm_bit(d, o == 0xf6) : RAX | RDX;
-	case 0xfe:
-	case 0xff:
-		return (d->reg & 7) < 2 ? rm_bit(d, o == 0xfe) : 0;
-	case 0x98:
-	case 0x99:
-	case 0x9f:
-	case 0xa0:
-	case 0xa1:
-	case 0xd7:
-	case 0xdf: /* fnstsw */
-	case 0xe4:
-	case 0xe5:
-	case 0xec:
-	case 0xed:
-		return RAX | RDX;
-	case 0x6c:
-	case 0x6d:
-	case 0x6e:
-	case 0x6f:
-	case 0xa4:
-	case 0xa5:
-	case 0xa6:
-	case 0xa7:
-	case 0xaa:
-	case 0xab:
-	case 0xac:
-	case 0xad:
-	case 0xae:
-	case 0xaf:
-		return RAX | RCX | RSI | RDI;
-	case 0xe0:
-	case 0xe1:
-	case 0xe2:
+	case 'c':
 		return RCX;
-	default:
-		return 0;
-	}
-}
-
-static uint16_t writes_0f(const struct decoder *d)
-{
-	uint8_t o = d->opcode;
-
-	if ((o >= 0x40 && o < 0x50 && !d->is_vex) || o == 0xaf)
-		return reg_bit(d, false);
-	if (o >= 0x90 && o < 0xa0) /* setcc; VEX: kmov */
-		return rm_bit(d, !d->is_vex) | (d->is_vex ? reg_bit(d, false) : 0);
-	if (o >= 0xc8 && o < 0xd0)
-		return d->is_vex ? 0 : register_bit((o & 7) | d->b << 3);
-	switch (o) {
-	case 0x00:
-	case 0x01:
-		return EVERY & ~register_bit(X86_RSP);
-	case 0x02:
-	case 0x03:
-	case 0x2c:
-	case 0x2d:
-	case 0x50:
-	case 0xb6:
-	case 0xb7:
-	case 0xb8:
-	case 0xbc:
-	case 0xbd:
-	case 0xbe:
-	case 0xbf:
-	case 0xc5:
-	case 0xd7:
-		return reg_bit(d, false);
-	case 0x05:
-	case 0x34:
-		return RAX | RCX | R11;
-	case 0x20:
-	case 0x21:
-	case 0x7e:
-	case 0xa4:
-	case 0xa5:
-	case 0xab:
-	case 0xac:
-	case 0xad:
-	case 0xb3:
-	case 0xba:
-	case 0xbb:
-	case 0xc7:
-		return rm_bit(d, false) | (o == 0xc7 ? RAX | RDX : 0);
-	case 0x78:
-	case 0x79:
-		return d->is_vex ? reg_bit(d, false) : 0;
-	case 0xae: /* rdfsbase */
-		return d->has_f3 ? rm_bit(d, false) : 0;
-	case 0x1e: /* rdssp */
-		return d->has_f3 && (d->reg & 7) == 1 ? rm_bit(d, false) : 0;
-	case 0x31:
-	case 0x32:
-	case 0x33:
-	case 0xa2:
+	case 'd':
+		return RAX | RDX;
+	case 's':
+		return RAX | RCX | RSI | RDI;
+	case 't':
 		return RAX | RBX | RCX | RDX;
-	case 0xb0:
-	case 0xb1:
-		return rm_bit(d, o == 0xb0) | RAX;
-	case 0xc0:
-	case 0xc1:
-		return rm_bit(d, o == 0xc0) | reg_bit(d, o == 0xc0);
+	case 'y':
+		return RAX | RCX | R11;
+	case 'e':
+		return EVERY & ~register_bit(X86_RSP);
 	default:
 		return 0;
 	}
@@ -533,9 +413,8 @@ static uint16_t writes_of(const struct decoder *d)
 
 	switch (d->map) {
 	case 0:
-		return writes_one_byte(d);
 	case 1:
-		return writes_0f(d);
+		return writes_as(d, WRITES[d->map][o]);
 	case 2:
 		if (d->is_vex) /* andn, blsr, bzhi, pext, pdep, mulx, bextr, shlx; evex: some more */
 			return o >= 0xf0 ? reg_bit(d, false) | register_bit(d->vvvv) : 0;
@@ -711,8 +590,6 @@ static void effect_one_byte(const struct decoder *d, struct x86_instruction *i)
 	case 0xcb:
 	case 0xcf:
 	case 0xf4:
-		set_effect(i, X86_STOP, 0, 0);
-		break;
 	case 0xcc:
 		set_effect(i, X86_STOP, 0, 0);
 		break;
