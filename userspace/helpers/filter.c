@@ -16,8 +16,8 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -31,160 +31,55 @@
 /* ---- system calls ---------------------------------------------------------------------------- */
 
 /*
- * Both lists have sysinfo: without knowing how much memory there is, qsort() of the C library is a
- * quicksort, and that can be made quadratic.
+ * System calls by their names. Both lists of what is allowed have sysinfo: without knowing how much memory there is,
+ * qsort() of the C library is a quicksort, and that can be made quadratic.
  */
-static const char *const ALLOWED[] = {
-	"read",	       "readv",		  "pread64",	   "preadv",	      "write",
-	"writev",      "pwrite64",	  "lseek",	   "close",	      "dup",
-	"fstat",       "fstat64",	  "brk",	   "munmap",	      "mremap",
-	"madvise",     "memfd_create",	  "ftruncate",	   "ftruncate64",     "futex",
-	"exit",	       "exit_group",	  "rt_sigreturn",  "rt_sigprocmask",  "rt_sigaction",
-	"sigaltstack", "getrandom",	  "clock_gettime", "clock_getres",    "gettimeofday",
-	"getpid",      "gettid",	  "sched_yield",   "restart_syscall", "getuid",
-	"geteuid",     "getgid",	  "getegid",	   "getrusage",	      "sched_getaffinity",
-	"membarrier",  "set_robust_list", "rseq",	   "sysinfo",
-};
+static const char ALLOWED[] =
+	"read readv pread64 preadv write writev pwrite64 lseek close dup fstat fstat64 "
+	"brk munmap mremap madvise memfd_create ftruncate ftruncate64 futex exit exit_group "
+	"rt_sigreturn rt_sigprocmask rt_sigaction sigaltstack getrandom "
+	"clock_gettime clock_getres gettimeofday getpid gettid sched_yield restart_syscall "
+	"getuid geteuid getgid getegid getrusage sched_getaffinity membarrier "
+	"set_robust_list rseq sysinfo";
 
-static const char *const PATHS[] = {
-	"openat2",
-	"creat",
-	"stat",
-	"lstat",
-	"stat64",
-	"lstat64",
-	"statx",
-	"access",
-	"faccessat",
-	"faccessat2",
-	"getcwd",
-	"chdir",
-	"fchdir",
-	"unlink",
-	"unlinkat",
-	"rename",
-	"renameat",
-	"renameat2",
-	"link",
-	"linkat",
-	"symlink",
-	"symlinkat",
-	"mkdir",
-	"mkdirat",
-	"rmdir",
-	"mknod",
-	"mknodat",
-	"chmod",
-	"fchmodat",
-	"chown",
-	"lchown",
-	"fchownat",
-	"truncate",
-	"truncate64",
-	"utime",
-	"utimes",
-	"utimensat",
-	"futimesat",
-	"statfs",
-	"statfs64",
-	"getxattr",
-	"lgetxattr",
-	"setxattr",
-	"lsetxattr",
-	"listxattr",
-	"llistxattr",
-	"inotify_add_watch",
-};
+static const char PATHS[] =
+	"openat2 creat stat lstat stat64 lstat64 statx access faccessat faccessat2 "
+	"getcwd chdir fchdir unlink unlinkat rename renameat renameat2 "
+	"link linkat symlink symlinkat mkdir mkdirat rmdir mknod mknodat "
+	"chmod fchmodat chown lchown fchownat truncate truncate64 "
+	"utime utimes utimensat futimesat statfs statfs64 "
+	"getxattr lgetxattr setxattr lsetxattr listxattr llistxattr inotify_add_watch";
 
-static const char *const DEADLY[] = {
-	"socket",
-	"socketpair",
-	"connect",
-	"bind",
-	"listen",
-	"accept",
-	"accept4",
-	"sendto",
-	"sendmsg",
-	"sendmmsg",
-	"recvfrom",
-	"recvmsg",
-	"recvmmsg",
-	"execve",
-	"execveat",
-	"fork",
-	"vfork",
-	"clone",
-	"clone3",
-	"unshare",
-	"setns",
-	"ptrace",
-	"process_vm_readv",
-	"process_vm_writev",
-	"kill",
-	"tkill",
-	"pidfd_open",
-	"pidfd_getfd",
-	"pidfd_send_signal",
-	"mount",
-	"umount2",
-	"pivot_root",
-	"chroot",
-	"open_tree",
-	"move_mount",
-	"fsopen",
-	"bpf",
-	"perf_event_open",
-	"keyctl",
-	"add_key",
-	"request_key",
-	"io_uring_setup",
-	"io_uring_enter",
-	"userfaultfd",
-	"init_module",
-	"finit_module",
-	"delete_module",
-	"kexec_load",
-	"reboot",
-	"swapon",
-	"open_by_handle_at",
-	"setuid",
-	"setgid",
-	"setresuid",
-	"setresgid",
-	"capset",
-	"shmget",
-	"msgget",
-	"semget",
-	"modify_ldt",
-	"iopl",
-	"ioperm",
-	"personality",
-	"seccomp",
-	"process_madvise",
-	"kcmp",
-	"memfd_secret",
-};
+static const char DEADLY[] =
+	"socket socketpair connect bind listen accept accept4 "
+	"sendto sendmsg sendmmsg recvfrom recvmsg recvmmsg "
+	"execve execveat fork vfork clone clone3 unshare setns "
+	"ptrace process_vm_readv process_vm_writev kill tkill "
+	"pidfd_open pidfd_getfd pidfd_send_signal "
+	"mount umount2 pivot_root chroot open_tree move_mount fsopen "
+	"bpf perf_event_open keyctl add_key request_key io_uring_setup io_uring_enter userfaultfd "
+	"init_module finit_module delete_module kexec_load reboot swapon open_by_handle_at "
+	"setuid setgid setresuid setresgid capset shmget msgget semget "
+	"modify_ldt iopl ioperm personality seccomp process_madvise kcmp memfd_secret";
 
-static const char *const LINKS[] = {"readlink", "readlinkat"};
+static const char LINKS[] = "readlink readlinkat";
 
 /* The listener of the first filter has these for us. */
-static const char *const OPENS[] = {"open", "openat"};
+static const char OPENS[] = "open openat";
 
 /* One verdict for system calls by name; those that this architecture does not have are left out. */
-static int add_names(scmp_filter_ctx filter, uint32_t verdict, const char *const *names,
-		     size_t count)
+static int add_names(scmp_filter_ctx filter, uint32_t verdict, const char *names)
 {
-	for (size_t i = 0; i < count; i++) {
-		int number = seccomp_syscall_resolve_name(names[i]), err;
+	int length, err = 0;
+	char name[32];
 
-		if (number < 0)
-			continue;
-		err = seccomp_rule_add(filter, verdict, number, 0);
-		if (err && err != -EEXIST)
-			return err;
+	for (; !err && sscanf(names, "%31s%n", name, &length) == 1; names += length) {
+		int number = seccomp_syscall_resolve_name(name);
+
+		err = number < 0 ? 0 : seccomp_rule_add(filter, verdict, number, 0);
+		err = err == -EEXIST ? 0 : err;
 	}
-	return 0;
+	return err;
 }
 
 static int allow_if(scmp_filter_ctx filter, const char *name, struct scmp_arg_cmp condition)
@@ -256,34 +151,25 @@ static int add_rules(scmp_filter_ctx filter, bool files, bool no_links)
 	if (!err)
 		err = add_conditions(filter);
 	if (!err)
-		err = add_names(filter, SCMP_ACT_ALLOW, ALLOWED, COUNT_OF(ALLOWED));
+		err = add_names(filter, SCMP_ACT_ALLOW, ALLOWED);
 	if (!err)
-		err = add_names(filter, files ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EACCES), OPENS,
-				COUNT_OF(OPENS));
+		err = add_names(filter, files ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EACCES), OPENS);
 	if (!err)
-		err = add_names(filter, SCMP_ACT_ERRNO(EACCES), PATHS, COUNT_OF(PATHS));
+		err = add_names(filter, SCMP_ACT_ERRNO(EACCES), PATHS);
 	if (!err)
-		err = add_names(filter, SCMP_ACT_ERRNO(no_links ? EINVAL : EACCES), LINKS,
-				COUNT_OF(LINKS));
+		err = add_names(filter, SCMP_ACT_ERRNO(no_links ? EINVAL : EACCES), LINKS);
 	if (!err)
-		err = add_names(filter, SCMP_ACT_KILL_PROCESS, DEADLY, COUNT_OF(DEADLY));
+		err = add_names(filter, SCMP_ACT_KILL_PROCESS, DEADLY);
 	return err;
 }
 
 /* ---- a filter for many processes ------------------------------------------------------------- */
 
 /* System calls to read an open file and write an answer to another one, and no others. */
-static const char *const WORKERS[] = {
-	"read",		  "pread64",	 "write",
-	"pwrite64",	  "lseek",	 "close",
-	"fstat",	  "fstat64",	 "brk",
-	"munmap",	  "mremap",	 "madvise",
-	"futex",	  "exit",	 "exit_group",
-	"rt_sigreturn",	  "getrandom",	 "clock_gettime",
-	"rt_sigprocmask", "sigaltstack", "restart_syscall",
-	"sched_yield",	  "getpid",	 "gettid",
-	"sysinfo",
-};
+static const char WORKERS[] =
+	"read pread64 write pwrite64 lseek close fstat fstat64 brk munmap mremap madvise futex "
+	"exit exit_group rt_sigreturn getrandom clock_gettime rt_sigprocmask sigaltstack "
+	"restart_syscall sched_yield getpid gettid sysinfo";
 
 struct filter {
 	struct sock_fprog program;
@@ -299,9 +185,9 @@ static int add_worker_rules(scmp_filter_ctx filter)
 	for (size_t i = 0; i < COUNT_OF(FCNTLS) && !err; i++)
 		err = allow_if(filter, "fcntl", SCMP_A1(SCMP_CMP_EQ, FCNTLS[i]));
 	if (!err)
-		err = add_names(filter, SCMP_ACT_ALLOW, WORKERS, COUNT_OF(WORKERS));
+		err = add_names(filter, SCMP_ACT_ALLOW, WORKERS);
 	if (!err)
-		err = add_names(filter, SCMP_ACT_KILL_PROCESS, DEADLY, COUNT_OF(DEADLY));
+		err = add_names(filter, SCMP_ACT_KILL_PROCESS, DEADLY);
 	return err;
 }
 
@@ -372,7 +258,7 @@ int filter__notify_opens(int *listener)
 	int err = filter ? 0 : -ENOMEM;
 
 	if (!err)
-		err = add_names(filter, SCMP_ACT_NOTIFY, OPENS, COUNT_OF(OPENS));
+		err = add_names(filter, SCMP_ACT_NOTIFY, OPENS);
 	if (!err)
 		err = seccomp_load(filter);
 	if (!err) {
