@@ -208,69 +208,99 @@ uint32_t crc32_zeros(uint32_t crc, uint64_t count)
 
 /* ---- inflating ------------------------------------------------------------------------------- */
 
+#define GROW_SIZE (1U << 20)
+
 struct inflater {
 	z_stream z;
-	int fd;
-	uint64_t offset, left; /* input that was not read yet */
-	unsigned char *out;
-	uint64_t size, done;
-	unsigned char input[INPUT_SIZE];
+	int fd; /* of the input; -1: it is in `memory` */
+	const uint8_t *memory;
+	uint64_t offset, left; /* of the input, behind what zlib has */
+	uint8_t *out;
+	uint64_t done, room, limit; /* with room for less than the limit, `out` grows */
+	uint8_t input[INPUT_SIZE];
 };
 
-static int refill_input(struct inflater *f)
+bool is_gzip(const uint8_t *bytes, size_t size)
 {
-	size_t want = min_u64(f->left, sizeof(f->input));
-	ssize_t got = want ? pread_full(f->fd, f->input, want, f->offset) : 0;
+	return size >= 3 && bytes[0] == 0x1f && bytes[1] == 0x8b && bytes[2] == 8;
+}
 
-	if (got <= 0)
+static int next_input(struct inflater *f)
+{
+	bool is_file = f->fd >= 0;
+	size_t size = min_u64(f->left, is_file ? INPUT_SIZE : OUTPUT_STEP);
+	ssize_t got = is_file ? pread_full(f->fd, f->input, size, f->offset) : (ssize_t)size;
+
+	if (got < 0 || (size && !got))
 		return got < 0 ? (int)got : -EBADMSG;
+	f->z.next_in = is_file ? f->input : (Bytef *)f->memory + f->offset;
+	f->z.avail_in = (uInt)got;
 	f->offset += got;
 	f->left -= got;
-	f->z.next_in = f->input;
-	f->z.avail_in = got;
 	return 0;
 }
 
-/* One call of inflate(): 0 go on, 1 at the end of a stream, or negative errno. */
+/* Twice as much room each time, for the kernel moves pages, not bytes. */
+static int grow_output(struct inflater *f)
+{
+	uint64_t room = min_u64(f->room ? 2 * f->room : GROW_SIZE, f->limit);
+	uint8_t *out = realloc(f->out, room);
+
+	if (!out)
+		return -ENOMEM;
+	f->out = out;
+	f->room = room;
+	return 0;
+}
+
+/* 1: a stream has ended; 0: go on. One byte beyond the limit is requested, to detect output that is too large. */
 static int inflate_step(struct inflater *f)
 {
-	uint64_t room = f->size - f->done;
-	unsigned char spill;
-	uInt step = min_u64(room, OUTPUT_STEP);
-	int result;
+	bool full = f->done == f->limit;
+	int err = f->z.avail_in ? 0 : next_input(f), result;
+	unsigned char beyond;
+	uInt step;
 
-	/* Behind the last byte there is room for one more, to see whether it would come. */
-	f->z.next_out = step ? f->out + f->done : &spill;
-	f->z.avail_out = step ? step : 1;
+	if (!err && !full && f->done == f->room)
+		err = grow_output(f);
+	if (err)
+		return err;
+	step = full ? 1 : (uInt)min_u64(f->room - f->done, OUTPUT_STEP);
+	f->z.next_out = full ? &beyond : f->out + f->done;
+	f->z.avail_out = step;
 	result = inflate(&f->z, Z_NO_FLUSH);
-	if (!step && !f->z.avail_out)
+	if (full && !f->z.avail_out)
 		return -EFBIG;
-	if (step)
+	if (!full)
 		f->done += step - f->z.avail_out;
 	if (result == Z_STREAM_END)
 		return 1;
 	if (result == Z_MEM_ERROR)
 		return -ENOMEM;
-	return result == Z_OK || (result == Z_BUF_ERROR && !f->z.avail_in) ? 0 : -EBADMSG;
+	return result == Z_OK || (result == Z_BUF_ERROR && f->left) ? 0 : -EBADMSG;
+}
+
+/* Stream after stream, until `is_end`. */
+static int inflate_all(struct inflater *f, int window_bits,
+		       bool (*is_end)(const struct inflater *f))
+{
+	int result;
+
+	if (inflateInit2(&f->z, window_bits) != Z_OK)
+		return -ENOMEM;
+	do {
+		result = inflate_step(f);
+		if (result > 0 && !is_end(f))
+			result = inflateReset(&f->z) == Z_OK ? 0 : -EBADMSG;
+	} while (!result);
+	inflateEnd(&f->z);
+	return result < 0 ? result : 0;
 }
 
 /* Linkers that compress in pieces write several streams, one behind the other. */
-static int inflate_all(struct inflater *f)
+static bool is_whole(const struct inflater *f)
 {
-	for (;;) {
-		int result = f->z.avail_in ? 0 : refill_input(f);
-
-		if (!result)
-			result = inflate_step(f);
-		if (result < 0)
-			return result;
-		if (!result)
-			continue;
-		if (f->done == f->size || (!f->left && !f->z.avail_in))
-			return 0;
-		if (inflateReset(&f->z) != Z_OK)
-			return -EBADMSG;
-	}
+	return f->done == f->limit || (!f->left && !f->z.avail_in);
 }
 
 int inflate_at(int fd, uint64_t offset, uint64_t compressed, void *out, uint64_t size,
@@ -286,126 +316,44 @@ int inflate_at(int fd, uint64_t offset, uint64_t compressed, void *out, uint64_t
 	f->offset = offset;
 	f->left = compressed;
 	f->out = out;
-	f->size = size;
-	if (inflateInit(&f->z) != Z_OK)
-		return -ENOMEM;
-	err = inflate_all(f);
-	inflateEnd(&f->z);
+	f->room = f->limit = size;
+	err = inflate_all(f, MAX_WBITS, is_whole);
 	*inflated = f->done;
 	return err;
 }
 
-/* ---- gzip files ------------------------------------------------------------------------------ */
-
-#define GROW_SIZE (1U << 20)
-
-struct unpacker {
-	z_stream z;
-	const uint8_t *in;
-	size_t left; /* of the input, behind what zlib has */
-	uint8_t *out;
-	size_t done, room;
-	uint64_t limit;
-};
-
-bool is_gzip(const uint8_t *bytes, size_t size)
+/* Zeros may follow on a member of a gzip file. */
+static bool has_only_zeros(const struct inflater *f)
 {
-	return size >= 3 && bytes[0] == 0x1f && bytes[1] == 0x8b && bytes[2] == 8;
-}
-
-/* Twice as much room each time, for the kernel moves pages, not bytes. */
-static int grow_output(struct unpacker *u)
-{
-	uint64_t room = min_u64(u->room ? 2 * (uint64_t)u->room : GROW_SIZE, u->limit);
-	uint8_t *out;
-
-	if (u->done == u->limit)
-		return -EFBIG;
-	out = realloc(u->out, room);
-	if (!out)
-		return -ENOMEM;
-	u->out = out;
-	u->room = room;
-	return 0;
-}
-
-/* 1: the member has ended; 0: go on. One byte beyond the limit is requested, to detect output that is too large. */
-static int unpack_step(struct unpacker *u)
-{
-	unsigned char beyond;
-	bool full = u->done == u->limit;
-	uInt step;
-	int err = !full && u->done == u->room ? grow_output(u) : 0, result;
-
-	if (err)
-		return err;
-	if (!u->z.avail_in) {
-		u->z.next_in = (Bytef *)u->in;
-		u->z.avail_in = (uInt)min_u64(u->left, OUTPUT_STEP);
-		u->in += u->z.avail_in;
-		u->left -= u->z.avail_in;
-	}
-	step = full ? 1 : (uInt)min_u64(u->room - u->done, OUTPUT_STEP);
-	u->z.next_out = full ? &beyond : u->out + u->done;
-	u->z.avail_out = step;
-	result = inflate(&u->z, Z_NO_FLUSH);
-	if (full && !u->z.avail_out)
-		return -EFBIG;
-	if (!full)
-		u->done += step - u->z.avail_out;
-	if (result == Z_STREAM_END)
-		return 1;
-	if (result == Z_MEM_ERROR)
-		return -ENOMEM;
-	if (result == Z_OK || (result == Z_BUF_ERROR && u->left))
-		return 0;
-	return -EBADMSG;
-}
-
-static bool only_zeros_left(const struct unpacker *u)
-{
-	for (size_t i = 0; i < u->z.avail_in; i++)
-		if (u->z.next_in[i])
+	for (size_t i = 0; i < f->z.avail_in; i++)
+		if (f->z.next_in[i])
 			return false;
-	for (size_t i = 0; i < u->left; i++)
-		if (u->in[i])
+	for (size_t i = 0; i < f->left; i++)
+		if (f->memory[f->offset + i])
 			return false;
 	return true;
-}
-
-static int unpack_members(struct unpacker *u)
-{
-	for (;;) {
-		int result = unpack_step(u);
-
-		if (result < 0)
-			return result;
-		if (!result)
-			continue;
-		if (only_zeros_left(u))
-			return 0;
-		if (inflateReset(&u->z) != Z_OK)
-			return -EBADMSG;
-	}
 }
 
 int gunzip_bytes(const uint8_t *bytes, size_t size, uint64_t limit, uint8_t **out, size_t *out_size,
 		 uint64_t *offset)
 {
-	struct unpacker u = {.in = bytes, .left = size, .limit = limit};
+	_cleanup_free_ struct inflater *f = calloc(1, sizeof(*f));
 	int err;
 
 	*offset = 0;
-	if (inflateInit2(&u.z, MAX_WBITS + 16) != Z_OK)
+	if (!f)
 		return -ENOMEM;
-	err = unpack_members(&u);
-	*offset = (uint64_t)(u.in - bytes) - u.z.avail_in;
-	inflateEnd(&u.z);
+	f->fd = -1;
+	f->memory = bytes;
+	f->left = size;
+	f->limit = limit;
+	err = inflate_all(f, MAX_WBITS + 16, has_only_zeros);
+	*offset = f->offset - f->z.avail_in;
 	if (err) {
-		free(u.out);
+		free(f->out);
 		return err;
 	}
-	*out = u.out;
-	*out_size = u.done;
+	*out = f->out;
+	*out_size = f->done;
 	return 0;
 }
