@@ -138,26 +138,16 @@ DIR *open_names(int dirfd, const char *path)
 int read_line(const char *path, char *buffer, size_t size)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	_cleanup_free_ char *text = NULL;
+	ssize_t got = fd < 0 ? -errno : read_full(fd, buffer, size);
 	const char *newline;
-	ssize_t got;
 
-	if (fd < 0)
-		return -errno;
-	if (!size)
-		return -EFBIG;
-	text = malloc(size);
-	if (!text)
-		return -ENOMEM;
-	got = read_full(fd, text, size);
 	if (got < 0)
 		return got;
-	newline = memchr(text, '\n', got);
+	newline = memchr(buffer, '\n', got);
 	if (newline)
-		got = newline - text;
+		got = newline - buffer;
 	if ((size_t)got == size)
 		return -EFBIG;
-	memcpy(buffer, text, got);
 	buffer[got] = '\0';
 	return 0;
 }

@@ -26,7 +26,7 @@ ssize_t read_full(int fd, void *data, size_t size);
 int read_file_at(int dirfd, const char *path, size_t limit, char **data, size_t *size);
 /* The names in a directory (".": in `dirfd`), from the first one on. NULL: errno says why. */
 DIR *open_names(int dirfd, const char *path);
-/* First line of a small file, without its newline, into buffer. 0 or negative errno. */
+/* First line of a small file, without its newline, into buffer (undefined on failure). 0 or negative errno. */
 int read_line(const char *path, char *buffer, size_t size);
 
 /* A line of `size` bytes, with its newline behind them; may be changed. Other than 0 ends the reading. */

@@ -52,14 +52,14 @@ void json_null(struct json_writer *w);
 void json_raw(struct json_writer *w, const char *json, size_t size);
 
 /* key + value in one call */
-void json_key_string(struct json_writer *w, const char *key, const char *value);
-void json_key_int(struct json_writer *w, const char *key, int64_t value);
-void json_key_uint(struct json_writer *w, const char *key, uint64_t value);
-void json_key_bool(struct json_writer *w, const char *key, bool value);
-void json_key_null(struct json_writer *w, const char *key);
-void json_key_object(struct json_writer *w, const char *key); /* begins it */
-void json_key_array(struct json_writer *w, const char *key);  /* begins it */
-void json_key_empty_array(struct json_writer *w, const char *key);
+#define json_key_string(w, key, value) (json_key((w), (key)), json_string((w), (value)))
+#define json_key_int(w, key, value)    (json_key((w), (key)), json_int((w), (value)))
+#define json_key_uint(w, key, value)   (json_key((w), (key)), json_uint((w), (value)))
+#define json_key_bool(w, key, value)   (json_key((w), (key)), json_bool((w), (value)))
+#define json_key_null(w, key)	       (json_key((w), (key)), json_null(w))
+#define json_key_object(w, key)	       (json_key((w), (key)), json_begin_object(w)) /* begins it */
+#define json_key_array(w, key)	       (json_key((w), (key)), json_begin_array(w))  /* begins it */
+#define json_key_empty_array(w, key)   (json_key_array((w), (key)), json_end_array(w))
 
 /* An array: `write` is done for each row `i`. */
 #define JSON_COLUMN(w, key, rows, write)                                                           \

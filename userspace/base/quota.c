@@ -8,29 +8,13 @@
 #define SHARED_ACCOUNT (QUOTA_OWNERS - 1)
 #define OUTSIDE_NONE   OUTSIDE_THING_COUNT
 
-#define NONE                                                                                       \
-	{                                                                                          \
-	}
-#define HELD(limit)                                                                                \
-	{                                                                                          \
-		limit, 0, false, false                                                             \
-	}
-#define OTHERS(limit)                                                                              \
-	{                                                                                          \
-		limit, 0, false, true                                                              \
-	}
-#define RATE(limit, period)                                                                        \
-	{                                                                                          \
-		limit, period, false, false                                                        \
-	}
-#define RATE_OF_OTHERS(limit, period)                                                              \
-	{                                                                                          \
-		limit, period, false, true                                                         \
-	}
-#define GROWS(limit, period)                                                                       \
-	{                                                                                          \
-		limit, period, true, false                                                         \
-	}
+/* The words for limits in QUOTAS(). */
+#define NONE			      ((struct quota_limit){})
+#define HELD(limit)		      ((struct quota_limit){limit, 0, false, false})
+#define OTHERS(limit)		      ((struct quota_limit){limit, 0, false, true})
+#define RATE(limit, period)	      ((struct quota_limit){limit, period, false, false})
+#define RATE_OF_OTHERS(limit, period) ((struct quota_limit){limit, period, false, true})
+#define GROWS(limit, period)	      ((struct quota_limit){limit, period, true, false})
 
 static const struct quota_row rows[QUOTA_THING_COUNT] = {
 #define X(id, unit, each, user, all, policy, books, text)                                          \
