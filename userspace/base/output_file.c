@@ -34,9 +34,10 @@ int find_sudo_user(uid_t *uid, gid_t *gid)
 	uint64_t u, g;
 	int err;
 
-	if (!uid_text || !gid_text || geteuid() != 0)
+	if (!uid_text || geteuid() != 0)
 		return 0;
-	err = parse_u64(uid_text, 0, UINT32_MAX - 1, &u); /* -1 would mean "leave it" */
+	err = gid_text ? parse_u64(uid_text, 0, UINT32_MAX - 1, &u) /* -1 would mean "leave it" */
+		       : -EINVAL;
 	if (!err)
 		err = parse_u64(gid_text, 0, UINT32_MAX - 1, &g);
 	if (err)

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 enum output_name {
 	OUTPUT_GIVEN,  /* by the user */
@@ -85,6 +86,8 @@ int output_file__temporary(const struct output_file *file, char *path, size_t si
 /* The descriptor under the stream, for writes past the stream. It stays the file's. */
 int output_file__fd(const struct output_file *file);
 
+/* SUDO_UID and SUDO_GID. 1: set; 0: not set, or we are not root; negative errno: no numbers, or only the former. */
+int find_sudo_user(uid_t *uid, gid_t *gid);
 /* Give an open file to SUDO_UID:SUDO_GID, if those are set. 0 or negative errno. */
 int give_to_sudo_user(int fd);
 

@@ -38,7 +38,5 @@ static inline bool same_file(const struct stat *a, const struct stat *b)
 
 /* Another user has put this link or pipe into a world-writable directory. */
 bool is_strangers(const struct directory *d, const struct stat *file);
-/* SUDO_UID and SUDO_GID. 1: set; 0: not set, or we are not root; negative errno: no numbers. */
-int find_sudo_user(uid_t *uid, gid_t *gid);
 
 #endif

@@ -23,7 +23,6 @@
 #include "base/clocks.h"
 #include "capture/features.h"
 #include "cli/commands.h"
-#include "cli/options.h"
 #include "cli/summary.h"
 
 #define CONFIG_DEFAULT "/etc/sysprof/agent.conf"

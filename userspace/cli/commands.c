@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/commands.h"
 
+#include <errno.h>
+#include <getopt.h>
 #include <stdarg.h>
+#include <string.h>
 
-#include "base/log.h"
+#include "base/parse.h"
+
+#define LONG_ONLY 256 /* and the number of the row */
 
 const struct command *const commands[] = {
 	&cmd_record, &cmd_convert, &cmd_report,	  &cmd_diff,  &cmd_compare,
@@ -21,4 +26,120 @@ int usage_error(const struct command *command, const char *format, ...)
 	log_print(LOG_ERROR, "%s: %s", command->name, text);
 	log_print(LOG_ERROR, "see 'sysprof help %s'", command->name);
 	return EXIT_USAGE;
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+struct getopt_table {
+	struct option options[OPTIONS_MAX + 1];
+	char letters[2 * OPTIONS_MAX + 3];
+};
+
+int option_set(const struct given_option *o)
+{
+	*option_field(o, bool) = true;
+	return 0;
+}
+
+int option_clear(const struct given_option *o)
+{
+	*option_field(o, bool) = false;
+	return 0;
+}
+
+int option_choose(const struct given_option *o)
+{
+	*option_field(o, unsigned int) = (unsigned int)o->row->min;
+	return 0;
+}
+
+int option_number(const struct given_option *o)
+{
+	uint64_t number;
+
+	if (parse_u64(o->value, o->row->min, o->row->max, &number))
+		return -EINVAL;
+	*option_field(o, unsigned int) = (unsigned int)number;
+	return 0;
+}
+
+int option_text(const struct given_option *o)
+{
+	*option_field(o, const char *) = o->value;
+	return 0;
+}
+
+/* ":" in front: a missing value is another error than an unknown option. */
+static void make_table(const struct cli_option *rows, bool stops, struct getopt_table *table)
+{
+	char *letter = stpcpy(table->letters, stops ? "+:" : ":");
+	size_t i;
+
+	for (i = 0; rows[i].name; i++) {
+		int has_value = rows[i].value_is_optional ? optional_argument : rows[i].has_value;
+
+		table->options[i] = (struct option){rows[i].name, has_value, NULL,
+						    rows[i].letter ? rows[i].letter
+								   : LONG_ONLY + (int)i};
+		if (rows[i].letter)
+			*letter++ = rows[i].letter;
+		if (rows[i].letter && rows[i].has_value)
+			*letter++ = ':';
+	}
+	*letter = '\0';
+	table->options[i] = (struct option){};
+}
+
+static const struct cli_option *row_of(const struct cli_option *rows, int option)
+{
+	if (option >= LONG_ONLY)
+		return &rows[option - LONG_ONLY];
+	while (rows->letter != option)
+		rows++;
+	return rows;
+}
+
+static int take(const struct given_option *o)
+{
+	const struct cli_option *row = o->row;
+	int err = row->take ? row->take(o) : 0;
+	char name[64];
+
+	if (!err || *o->failure->what)
+		return err;
+	if (row->letter)
+		snprintf(name, sizeof(name), "-%c", row->letter);
+	else
+		snprintf(name, sizeof(name), "--%s", row->name);
+	if (row->expected)
+		return fail(o->failure, err, "%s %s: expected %s", name, o->value, row->expected);
+	return fail(o->failure, err, "%s %s: expected a whole number from %llu to %llu", name,
+		    o->value, (unsigned long long)row->min, (unsigned long long)row->max);
+}
+
+int options__take(const struct cli_option *rows, bool stops, void *fields, int argc, char **argv,
+		  struct failure *failure)
+{
+	struct getopt_table table;
+	int option, err = 0;
+
+	make_table(rows, stops, &table);
+	optind = 1;
+	while (!err &&
+	       (option = getopt_long(argc, argv, table.letters, table.options, NULL)) != -1) {
+		if (option == ':')
+			return fail(failure, -EINVAL, "%s requires a value", argv[optind - 1]);
+		if (option == '?')
+			return fail(failure, -EINVAL, "unknown option '%s'", argv[optind - 1]);
+		err = take(&(struct given_option){row_of(rows, option), optarg, fields, failure});
+	}
+	return err;
+}
+
+int options__parse(const struct command *command, void *fields, int argc, char **argv)
+{
+	struct failure failure = {};
+	int err = options__take(command->options, command->stops, fields, argc, argv, &failure);
+
+	return err ? usage_error(command, "%s", failure.what) : 0;
 }

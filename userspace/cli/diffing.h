@@ -3,8 +3,6 @@
 #ifndef CLI_DIFFING_H
 #define CLI_DIFFING_H
 
-#include <sysprof/exporter.h>
-
 #include "base/time_span.h"
 #include "cli/commands.h"
 #include "compare/compare.h"
@@ -75,11 +73,6 @@ int diffing__run(const struct diffing *d, bool write, enum compare_answer *answe
 
 /* The spans of a service as files. 0 or negative errno with `failure` filled. */
 int diffing__add_windows(struct comparison *c, const struct diffing *d, struct failure *failure);
-
-/* The format of a profile of both sides, by the suffix of OUT; NULL: OUT is a report, or there is none. */
-const struct exporter *diffing__profile_format(const char *path);
-int diffing__write_profile(const struct exporter *exporter, const struct compare_output *output,
-			   const char *path, FILE *out);
 
 /* The exit code by the rules. */
 int diffing__exit_code(const struct diffing *d, enum compare_answer answer);

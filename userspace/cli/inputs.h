@@ -10,7 +10,6 @@
 #include <sysprof/profile.h>
 
 #include "session/session.h"
-#include "stream/recording_file.h"
 
 /* A profile that was read, and what owns it. */
 struct input {
@@ -27,10 +26,6 @@ int input__open(const char *path, const struct replay_options *options, struct i
 /* The bytes of a file in any format of import/; `name` is for messages. */
 int input__read(const char *name, const void *bytes, size_t size, struct input *input);
 void input__close(struct input *input); /* an all-zero one is fine */
-
-/* Notes for the user about a recording that was read: damage, a missing end, missing names. */
-void print_recording_notes(const char *path, const struct recording_summary *summary,
-			   const struct profile *profile);
 
 /* What a file that was made of a profile does not have, one line each; `path`: of that file. */
 void print_left_out(const char *path, const struct export_left_out *left_out);

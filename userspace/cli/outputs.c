@@ -88,59 +88,56 @@ check:
 	return 0;
 }
 
-int outputs__add(struct outputs *outputs, const char *argument, struct failure *failure)
+static int add(struct outputs *outputs, const char *argument, struct failure *failure)
 {
-	struct output output, *items;
+	struct output output;
 	int err = parse_output(argument, &output, failure);
 
 	if (err)
 		return err;
 	for (size_t i = 0; i < outputs->count; i++) {
-		if (!strcmp(outputs->items[i].path, output.path))
+		if (!strcmp(outputs->data[i].path, output.path))
 			err = fail(failure, -EINVAL, "-o %s given twice", argument);
-		else if (!output.exporter && !outputs->items[i].exporter)
+		else if (!output.exporter && !outputs->data[i].exporter)
 			err = fail(failure, -EINVAL, "-o %s: only one .sysprof output is possible",
 				   argument);
 	}
-	items = err ? NULL : reallocarray(outputs->items, outputs->count + 1, sizeof(*items));
-	if (!items) {
+	if (!err && vec_push(outputs, output))
+		err = fail(failure, -ENOMEM, "-o %s: out of memory", argument);
+	if (err)
 		free(output.path);
-		return err ? err : fail(failure, -ENOMEM, "-o %s: out of memory", argument);
-	}
-	items[outputs->count++] = output;
-	outputs->items = items;
-	return 0;
+	return err;
 }
 
 int outputs__take(const struct given_option *o)
 {
-	return outputs__add(option_field(o, struct outputs), o->value, o->failure);
+	return add(option_field(o, struct outputs), o->value, o->failure);
 }
 
 int outputs__add_default(struct outputs *outputs, const char *name, struct failure *failure)
 {
-	int err = outputs__add(outputs, name, failure);
+	int err = add(outputs, name, failure);
 
 	if (!err)
-		outputs->items[outputs->count - 1].name = OUTPUT_CHOSEN;
+		outputs->data[outputs->count - 1].name = OUTPUT_CHOSEN;
 	return err;
 }
 
 void outputs__fini(struct outputs *outputs)
 {
 	for (size_t i = 0; i < outputs->count; i++) {
-		output_place__free(outputs->items[i].place);
-		free(outputs->items[i].path);
+		output_place__free(outputs->data[i].place);
+		free(outputs->data[i].path);
 	}
-	free(outputs->items);
+	free(outputs->data);
 	*outputs = (struct outputs){};
 }
 
 const char *outputs__recording(const struct outputs *outputs)
 {
 	for (size_t i = 0; i < outputs->count; i++)
-		if (!outputs->items[i].exporter)
-			return outputs->items[i].path;
+		if (!outputs->data[i].exporter)
+			return outputs->data[i].path;
 	return NULL;
 }
 
@@ -152,7 +149,7 @@ static void warn_of_other_name(const char *wanted, const char *path)
 void outputs__recording_is_at(struct outputs *outputs, char *path)
 {
 	for (size_t i = 0; i < outputs->count; i++) {
-		struct output *output = &outputs->items[i];
+		struct output *output = &outputs->data[i];
 
 		if (output->exporter)
 			continue;
@@ -180,11 +177,11 @@ static int cannot_create(const char *path, int err, struct failure *failure)
 static void warn_of_shared(const struct outputs *outputs)
 {
 	for (size_t i = 0; i < outputs->count; i++) {
-		const char *shared = output_place__shared(outputs->items[i].place);
+		const char *shared = output_place__shared(outputs->data[i].place);
 		bool named = false;
 
 		for (size_t j = 0; shared && j < i && !named; j++) {
-			const char *before = output_place__shared(outputs->items[j].place);
+			const char *before = output_place__shared(outputs->data[j].place);
 
 			named = before && !strcmp(before, shared);
 		}
@@ -202,7 +199,7 @@ static int open_places(struct outputs *outputs, struct failure *failure)
 	bool any = false;
 
 	for (size_t i = 0; i < outputs->count; i++) {
-		struct output *output = &outputs->items[i];
+		struct output *output = &outputs->data[i];
 		int err;
 
 		if (output->place)
@@ -224,11 +221,11 @@ int outputs__check(struct outputs *outputs, struct failure *failure)
 	for (size_t i = 0; i < outputs->count && !err; i++) {
 		struct output_file *file;
 
-		if (output_place__is_stream(outputs->items[i].place))
+		if (output_place__is_stream(outputs->data[i].place))
 			continue;
-		err = output_file__open_at(outputs->items[i].place, &file);
+		err = output_file__open_at(outputs->data[i].place, &file);
 		if (err)
-			return cannot_create(outputs->items[i].path, err, failure);
+			return cannot_create(outputs->data[i].path, err, failure);
 		output_file__abort(file);
 	}
 	return err;
@@ -236,50 +233,28 @@ int outputs__check(struct outputs *outputs, struct failure *failure)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-struct pending_file {
-	struct output_file *file;
-	char *path;
-	const struct exporter *exporter;
-	bool sibling, in_place;
-};
-
-struct pending_files {
-	VEC(struct pending_file) files;
-};
-
-static void pending_files__abort(struct pending_files *pending)
+bool outputs__are_compressed(const struct exporter *exporter, const char *path)
 {
-	for (size_t i = 0; i < pending->files.count; i++) {
-		output_file__abort(pending->files.data[i].file);
-		free(pending->files.data[i].path);
-	}
-	vec_free(&pending->files);
-	give_up__forget_files();
+	return exporter->may_gzip && has_suffix(path, ".gz");
 }
 
-int outputs__write_format(const struct exporter *exporter, struct export_request request,
-			  const char *path, FILE *out, uint64_t *size)
+int outputs__write_format(const struct exporter *exporter, struct export_request request, bool gzip,
+			  FILE *out, uint64_t *size)
 {
-	FILE *gzip;
 	int err;
 
-	request.out = out;
-	if (!exporter->may_gzip || !has_suffix(path, ".gz")) {
-		err = exporter->write(&request);
-		*size = ftello(out) > 0 ? (uint64_t)ftello(out) : 0;
-		return err;
-	}
-	gzip = gzip_writer(out, size);
-	if (!gzip)
+	request.out = gzip ? gzip_writer(out, size) : out;
+	if (!request.out)
 		return -errno;
-	request.out = gzip;
 	err = exporter->write(&request);
-	if (fclose(gzip) && !err)
+	if (!gzip)
+		*size = ftello(out) > 0 ? (uint64_t)ftello(out) : 0;
+	else if (fclose(request.out) && !err)
 		err = -errno;
 	return err;
 }
 
-static void log_export(const struct pending_file *file, const char *path, uint64_t ns)
+static void log_export(const struct written_file *file, const char *path, uint64_t ns)
 {
 	struct stat st;
 
@@ -291,11 +266,11 @@ static void log_export(const struct pending_file *file, const char *path, uint64
 			  ns / 1e9);
 }
 
-static int write_one(struct pending_files *pending, const struct exporter *exporter,
+static int write_one(struct written_files *written, const struct exporter *exporter,
 		     const struct export_request *request, const struct output_place *place,
 		     const char *path, struct failure *failure)
 {
-	struct pending_file file = {.exporter = exporter};
+	struct written_file file = {.exporter = exporter};
 	char temporary[PATH_MAX];
 	uint64_t begin = monotonic_ns(), size = 0;
 	struct export_left_out left_out = {};
@@ -309,7 +284,7 @@ static int write_one(struct pending_files *pending, const struct exporter *expor
 	if (!output_file__temporary(file.file, temporary, sizeof(temporary)))
 		give_up__remember_file(temporary);
 	file.path = strdup(path);
-	err = file.path ? vec_push(&pending->files, file) : -ENOMEM;
+	err = file.path ? vec_push(written, file) : -ENOMEM;
 	if (err) {
 		free(file.path);
 		output_file__abort(file.file);
@@ -318,7 +293,8 @@ static int write_one(struct pending_files *pending, const struct exporter *expor
 	out = output_file__stream(file.file);
 	errno = 0;
 	own.left_out = &left_out;
-	err = outputs__write_format(exporter, own, path, out, &size);
+	err = outputs__write_format(exporter, own, outputs__are_compressed(exporter, path), out,
+				    &size);
 	if (!err && (fflush(out) || ferror(out)))
 		err = errno ? -errno : -EIO;
 	if (err && output_file__error(file.file))
@@ -375,7 +351,7 @@ static uint32_t thread_by_tid(const struct profile *profile, uint32_t tid)
 	return found;
 }
 
-static int write_sibling(struct pending_files *pending, const struct output *output,
+static int write_sibling(struct written_files *written, const struct output *output,
 			 const struct export_request *request, struct failure *failure)
 {
 	const struct profile *profile = request->profile;
@@ -392,16 +368,15 @@ static int write_sibling(struct pending_files *pending, const struct output *out
 	err = output_place__beside(output->place, slash ? slash + 1 : path, &place);
 	if (err)
 		return fail(failure, err, "cannot create %s: %s", path, strerror(-err));
-	err = write_one(pending, output->exporter, request, place, path, failure);
+	err = write_one(written, output->exporter, request, place, path, failure);
 	output_place__free(place);
 	if (!err)
-		pending->files.data[pending->files.count - 1].sibling = true;
+		written->data[written->count - 1].sibling = true;
 	return err;
 }
 
-static int write_siblings(struct pending_files *pending, const struct output *output,
-			  struct export_request request, uint32_t busiest,
-			  struct written_files *written, struct failure *failure)
+static int write_siblings(struct written_files *written, const struct output *output,
+			  struct export_request request, uint32_t busiest, struct failure *failure)
 {
 	const struct profile *profile = request.profile;
 	int err = 0;
@@ -417,14 +392,14 @@ static int write_siblings(struct pending_files *pending, const struct output *ou
 			continue;
 		}
 		request.thread.v = i;
-		err = write_sibling(pending, output, &request, failure);
+		err = write_sibling(written, output, &request, failure);
 	}
 	return err;
 }
 
-static int write_output(struct pending_files *pending, const struct output *output,
+static int write_output(struct written_files *written, const struct output *output,
 			const struct profile *profile, const struct outputs *outputs,
-			struct written_files *written, struct failure *failure)
+			struct failure *failure)
 {
 	struct export_request request = {.profile = profile,
 					 .lines = outputs->lines,
@@ -434,7 +409,7 @@ static int write_output(struct pending_files *pending, const struct output *outp
 	int err;
 
 	if (!output->exporter->one_thread)
-		return write_one(pending, output->exporter, &request, output->place, output->path,
+		return write_one(written, output->exporter, &request, output->place, output->path,
 				 failure);
 	chosen = outputs->thread ? thread_by_tid(profile, outputs->thread)
 				 : export_busiest_thread(profile).v;
@@ -442,10 +417,10 @@ static int write_output(struct pending_files *pending, const struct output *outp
 		return fail(failure, -ESRCH, "--thread %u: no such thread in the recording",
 			    outputs->thread);
 	request.thread.v = chosen;
-	err = write_one(pending, output->exporter, &request, output->place, output->path, failure);
+	err = write_one(written, output->exporter, &request, output->place, output->path, failure);
 	if (err || outputs->thread || output_place__is_stream(output->place))
 		return err;
-	return write_siblings(pending, output, request, chosen, written, failure);
+	return write_siblings(written, output, request, chosen, failure);
 }
 
 /* Bytes of a name before its suffix. */
@@ -463,7 +438,7 @@ static size_t stem_size(const struct exporter *exporter, const char *name)
 }
 
 /* A directory of that name was made meanwhile: that is no reason to lose the recording. */
-static int put_elsewhere(struct pending_file *file)
+static int put_elsewhere(struct written_file *file)
 {
 	_cleanup_free_ char *path = output_file__path(file->file);
 	const char *slash = path ? strrchr(path, '/') : NULL;
@@ -485,7 +460,7 @@ static int put_elsewhere(struct pending_file *file)
 	return 0;
 }
 
-static int put_into_place(struct pending_file *file, struct failure *failure)
+static int put_into_place(struct written_file *file, struct failure *failure)
 {
 	int err = output_file__finish(file->file);
 
@@ -501,49 +476,33 @@ static int put_into_place(struct pending_file *file, struct failure *failure)
  * Rename everything into place. What was renamed before a failure is taken away again: a set of
  * files that do not belong together is worse than none.
  */
-static int commit_all(struct pending_files *pending, struct written_files *written,
-		      struct failure *failure)
+static int commit_all(struct written_files *written, struct failure *failure)
 {
-	size_t count = pending->files.count;
 	int err = 0;
 
-	written->items = calloc(count ? count : 1, sizeof(*written->items));
-	if (!written->items)
-		return fail(failure, -ENOMEM, "cannot finish the files: out of memory");
-	for (size_t i = 0; i < count && !err; i++)
-		err = put_into_place(&pending->files.data[i], failure);
-	for (size_t i = 0; i < count; i++) {
-		struct pending_file *file = &pending->files.data[i];
-
-		if (!file->in_place)
-			continue;
-		if (err)
-			output_file__take_back(steal_ptr(file->file));
-		else
-			written->items[written->count++] = (struct written_file){
-				.path = steal_ptr(file->path),
-				.exporter = file->exporter,
-				.sibling = file->sibling,
-			};
-	}
+	for (size_t i = 0; i < written->count && !err; i++)
+		err = put_into_place(&written->data[i], failure);
+	for (size_t i = 0; i < written->count && err; i++)
+		if (written->data[i].in_place)
+			output_file__take_back(steal_ptr(written->data[i].file));
 	return err;
 }
 
 int outputs__write(struct outputs *outputs, const struct profile *profile,
 		   struct written_files *written, struct failure *failure)
 {
-	struct pending_files pending = {};
 	int err;
 
 	*written = (struct written_files){};
 	err = open_places(outputs, failure);
 	for (size_t i = 0; i < outputs->count && !err; i++)
-		if (outputs->items[i].exporter)
-			err = write_output(&pending, &outputs->items[i], profile, outputs, written,
-					   failure);
+		if (outputs->data[i].exporter)
+			err = write_output(written, &outputs->data[i], profile, outputs, failure);
 	if (!err)
-		err = commit_all(&pending, written, failure);
-	pending_files__abort(&pending);
+		err = commit_all(written, failure);
+	for (size_t i = 0; i < written->count; i++)
+		output_file__abort(steal_ptr(written->data[i].file));
+	give_up__forget_files();
 	if (err)
 		written_files__fini(written);
 	return err;
@@ -552,7 +511,7 @@ int outputs__write(struct outputs *outputs, const struct profile *profile,
 void written_files__fini(struct written_files *written)
 {
 	for (size_t i = 0; i < written->count; i++)
-		free(written->items[i].path);
-	free(written->items);
+		free(written->data[i].path);
+	free(written->data);
 	*written = (struct written_files){};
 }

@@ -18,7 +18,7 @@
 
 #include "base/log.h"
 #include "base/output_file.h"
-#include "cli/options.h"
+#include "cli/commands.h"
 
 struct output {
 	char *path;
@@ -28,8 +28,8 @@ struct output {
 };
 
 struct outputs {
-	struct output *items;
-	size_t count;
+	struct output *data;
+	size_t count, capacity;
 	bool lines;	 /* --lines */
 	bool waits;	 /* --wall: where a format has them only if they are requested */
 	bool parked;	 /* --parked: those of parked threads as well */
@@ -37,11 +37,10 @@ struct outputs {
 };
 
 /*
- * Add the argument of one -o: PATH, or FORMAT:PATH. -EINVAL with a sentence: no format has that suffix, "-" without a
- * format, the recording requested twice, a path given twice.
+ * -o of a command: its field is the outputs, its value PATH, or FORMAT:PATH. -EINVAL with a sentence: no format has that
+ * suffix, "-" without a format, the recording requested twice, a path given twice.
  */
-int outputs__add(struct outputs *outputs, const char *argument, struct failure *failure);
-take_option_fn outputs__take; /* -o of a command: its field is the outputs */
+take_option_fn outputs__take;
 /* What there is without -o: a file of that name, which another user may not have made into a link. */
 int outputs__add_default(struct outputs *outputs, const char *name, struct failure *failure);
 void outputs__fini(struct outputs *outputs);
@@ -61,12 +60,14 @@ int outputs__check(struct outputs *outputs, struct failure *failure);
 struct written_file {
 	char *path;
 	const struct exporter *exporter;
-	bool sibling; /* of the file before it: another thread */
+	bool sibling;		  /* of the file before it: another thread */
+	struct output_file *file; /* NULL: it is whole */
+	bool in_place;
 };
 
 struct written_files {
-	struct written_file *items;
-	size_t count;
+	struct written_file *data;
+	size_t count, capacity;
 	size_t threads_left_out; /* of one-thread formats: threads without a file of their own */
 };
 
@@ -79,10 +80,11 @@ int outputs__write(struct outputs *outputs, const struct profile *profile,
 void written_files__fini(struct written_files *written);
 
 /*
- * One file of a format on a stream, compressed if the path ends with .gz and the format may be. *size: of what was
- * written, before compression; 0: not known. 0 or negative errno.
+ * One file of a format on a stream. *size: of what was written, before compression; 0: not known. 0 or negative errno.
  */
-int outputs__write_format(const struct exporter *exporter, struct export_request request,
-			  const char *path, FILE *out, uint64_t *size);
+int outputs__write_format(const struct exporter *exporter, struct export_request request, bool gzip,
+			  FILE *out, uint64_t *size);
+/* Compressed, if the path ends so and the format may be. */
+bool outputs__are_compressed(const struct exporter *exporter, const char *path);
 
 #endif

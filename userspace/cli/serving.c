@@ -19,8 +19,8 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/parse.h"
 #include "base/file_url.h"
+#include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/give_up.h"
 #include "cli/serving_files.h"
@@ -46,27 +46,6 @@ struct serving {
 };
 
 /* ---- the user behind sudo -------------------------------------------------------------------- */
-
-/* Work that needs no privileges is done as that user. */
-struct sudo_user {
-	uid_t uid;
-	gid_t gid;
-};
-
-/* 1: there is one; 0: there is none to become; or negative errno. */
-static int find_sudo_user(struct sudo_user *user)
-{
-	const char *uid_text = getenv("SUDO_UID"), *gid_text = getenv("SUDO_GID");
-	uint64_t uid, gid;
-
-	if (geteuid() != 0 || !uid_text)
-		return 0;
-	if (!gid_text || parse_u64(uid_text, 0, UINT32_MAX - 1, &uid) ||
-	    parse_u64(gid_text, 0, UINT32_MAX - 1, &gid))
-		return -EINVAL;
-	*user = (struct sudo_user){uid, gid};
-	return uid != 0;
-}
 
 /* What a program of the user expects, and sudo has replaced or removed. */
 static void set_environment(uid_t uid, const struct passwd *account)
@@ -95,15 +74,15 @@ static void set_environment(uid_t uid, const struct passwd *account)
 	setenv("DBUS_SESSION_BUS_ADDRESS", bus, 1);
 }
 
-static int become(const struct sudo_user *user)
+/* Work that needs no privileges is done as that user. */
+static int become(uid_t uid, gid_t gid)
 {
-	const struct passwd *account = getpwuid(user->uid);
-	int err = account ? initgroups(account->pw_name, user->gid) : setgroups(1, &user->gid);
+	const struct passwd *account = getpwuid(uid);
+	int err = account ? initgroups(account->pw_name, gid) : setgroups(1, &gid);
 
-	if (err || setresgid(user->gid, user->gid, user->gid) ||
-	    setresuid(user->uid, user->uid, user->uid))
+	if (err || setresgid(gid, gid, gid) || setresuid(uid, uid, uid))
 		return -errno;
-	set_environment(user->uid, account);
+	set_environment(uid, account);
 	return 0;
 }
 
@@ -114,19 +93,18 @@ static int become(const struct sudo_user *user)
  */
 static int drop_privileges(struct failure *failure)
 {
-	struct sudo_user user;
-	int found = find_sudo_user(&user);
-	int err = found < 0 ? found : 0;
+	uid_t uid = 0;
+	gid_t gid;
+	int err = find_sudo_user(&uid, &gid);
 
-	if (err)
+	if (err < 0)
 		return fail(failure, err,
 			    "cannot become the user who called sudo: SUDO_UID or "
 			    "SUDO_GID is not a number");
-	if (found)
-		err = become(&user);
+	err = uid ? become(uid, gid) : 0;
 	if (!err)
 		err = capabilities__keep(0);
-	if (!err && found && (!setuid(0) || geteuid() != user.uid))
+	if (!err && uid && (!setuid(0) || geteuid() != uid))
 		err = -EPERM;
 	return err ? fail(failure, err, "cannot give up root: %s", strerror(-err)) : 0;
 }

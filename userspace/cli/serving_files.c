@@ -11,11 +11,11 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/gzip.h"
 #include "base/log.h"
 #include "base/order.h"
 #include "base/suffix.h"
 #include "base/utf8.h"
+#include "cli/outputs.h"
 #include "export/exporters.h"
 #include "serve/source_api.h"
 
@@ -112,26 +112,13 @@ static int write_formats(const struct serving_files *f, FILE *out)
 
 /* ---- making them ----------------------------------------------------------------------------- */
 
-static int write_compressed(const struct exporter *exporter, struct export_request request)
-{
-	FILE *out = request.out;
-	int err;
-
-	request.out = gzip_writer(out, NULL);
-	if (!request.out)
-		return -errno;
-	err = exporter->write(&request);
-	if (fclose(request.out) && !err)
-		err = -errno;
-	return err;
-}
-
 static int write_export(const struct serving_files *f, const struct exporter *exporter, bool gzip,
 			FILE *out)
 {
-	const struct export_request request = {.profile = f->profile, .out = out};
+	const struct export_request request = {.profile = f->profile};
+	uint64_t size;
 
-	return gzip ? write_compressed(exporter, request) : exporter->write(&request);
+	return outputs__write_format(exporter, request, gzip, out, &size);
 }
 
 static int write_file(const struct serving_files *f, size_t index, FILE *out)
@@ -147,9 +134,8 @@ static int write_file(const struct serving_files *f, size_t index, FILE *out)
 		return write_formats(f, out);
 	default:
 		exporter = exporters()[index - FILE_FIRST_DOWNLOAD];
-		return write_export(
-			f, exporter,
-			exporter->may_gzip && has_suffix(f->routes[index].path, GZIP_END), out);
+		return write_export(f, exporter,
+				    outputs__are_compressed(exporter, f->routes[index].path), out);
 	}
 }
 

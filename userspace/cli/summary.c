@@ -150,10 +150,10 @@ static void print_files(const struct summary *s)
 
 	for (size_t i = 0, siblings; i < files->count; i += 1 + siblings) {
 		siblings = 0;
-		while (i + siblings + 1 < files->count && files->items[i + siblings + 1].sibling)
+		while (i + siblings + 1 < files->count && files->data[i + siblings + 1].sibling)
 			siblings++;
-		if (strcmp(files->items[i].path, "-"))
-			print_file(&files->items[i], siblings);
+		if (strcmp(files->data[i].path, "-"))
+			print_file(&files->data[i], siblings);
 	}
 	if (files->threads_left_out)
 		fprintf(stderr,
