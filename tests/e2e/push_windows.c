@@ -28,37 +28,20 @@
 #define NS_PER_MS     UINT64_C(1000000)
 #define NS_PER_SECOND UINT64_C(1000000000)
 
-static bool says(const struct sink_answer *a, const char *text)
+static enum sink_verdict judge_200(const struct sink_answer *a)
 {
-	return memmem(a->body, a->size, text, strlen(text)) != NULL;
+	(void)a;
+	return SINK_ACCEPTED;
 }
 
-static enum sink_verdict judge(const struct sink_answer *a)
-{
-	switch (a->status) {
-	case 0:
-		return a->sent ? SINK_AMBIGUOUS : SINK_RETRY;
-	case 200:
-		return strncasecmp(a->type, "text/html", 9) ? SINK_ACCEPTED : SINK_NOT_A_BACKEND;
-	case 400:
-		return says(a, "too old") ? SINK_TOO_OLD : SINK_REJECTED;
-	case 401:
-		return SINK_UNAUTHORIZED;
-	case 413:
-		return SINK_TOO_BIG;
-	case 429:
-	case 503:
-		return SINK_RETRY;
-	case 500:
-		return says(a, "Unavailable") ? SINK_RETRY : SINK_RETRY_FEW;
-	case 504:
-		return SINK_AMBIGUOUS;
-	default:
-		return SINK_NOT_A_BACKEND;
-	}
-}
+static const struct answer_rule rules[] = {{400, "too old", NULL, SINK_TOO_OLD}, {}};
 
-static const struct sink_format pushed = {.name = "pushed", .judge = judge};
+static const struct sink_format pushed = {
+	.name = "pushed",
+	.judge_200 = judge_200,
+	.rules = rules,
+	.empty = {"/", "application/octet-stream", ""},
+};
 static const struct sink_format written = {.name = "written"};
 
 /* ---- windows --------------------------------------------------------------------------------- */

@@ -97,7 +97,8 @@ static void judge_all(const uint8_t *data, size_t size, unsigned int choice)
 						   .size = size};
 
 		for (const struct sink_format *const *f = sink_formats(); *f; f++)
-			MUST(!(*f)->judge || (*f)->judge(&answer) < SINK_VERDICT_COUNT);
+			MUST(!(*f)->judge_200 ||
+			     sink_format__judge(*f, &answer) < SINK_VERDICT_COUNT);
 	}
 }
 

@@ -138,7 +138,7 @@ static const struct seen table[] = {
 
 static enum sink_verdict judge(const char *format, const struct sink_answer *answer)
 {
-	return sink_format__find(format)->judge(answer);
+	return sink_format__judge(sink_format__find(format), answer);
 }
 
 static void test_table(void **state)

@@ -676,7 +676,7 @@ static void test_table(void **state)
 		assert_ptr_equal(sink_format__find((*f)->name), *f);
 	assert_int_equal(count, 4);
 	assert_null(sink_format__find("pyro"));
-	assert_null(sink_format__find("dir")->judge);
+	assert_null(sink_format__find("dir")->judge_200);
 	assert_string_equal(sink_verdict_text(SINK_TOO_OLD), "too_old");
 }
 

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/answers.h"
 #include "agent/series.h"
 #include "agent/merged_code.h"
 #include "agent/sink_format.h"
@@ -593,28 +592,18 @@ static enum sink_verdict judge_200(const struct sink_answer *a)
 	return rejected ? SINK_REJECTED : SINK_ACCEPTED;
 }
 
-static enum sink_verdict judge_failure(const struct sink_answer *a)
-{
-	switch (a->status) {
-	case 400:
-		if (answer__says(a, "ingestion window"))
-			return SINK_TOO_OLD;
-		return answer__says(a, "too large") || answer__says(a, "exceeds limit")
-			       ? SINK_TOO_BIG
-			       : SINK_REJECTED;
-	default:
-		return answer__judge(a);
-	}
-}
+static const struct answer_rule rules[] = {
+	{400, "ingestion window", NULL, SINK_TOO_OLD},
+	{400, "too large", NULL, SINK_TOO_BIG},
+	{400, "exceeds limit", NULL, SINK_TOO_BIG},
+	{},
+};
 
-/* Parca answers 200 with its page: it takes gRPC alone. */
-static enum sink_verdict judge(const struct sink_answer *a)
-{
-	return answer__judge_by(a, judge_200, judge_failure);
-}
-
+/* Parca answers 200 with its page: it takes gRPC alone. Pyroscope answers the empty one 500. */
 const struct sink_format otlp_format = {
 	.name = "otlp",
 	.encode = encode,
-	.judge = judge,
+	.judge_200 = judge_200,
+	.rules = rules,
+	.empty = {"/v1development/profiles", "application/x-protobuf", ""},
 };

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/answers.h"
 #include "agent/sink_format.h"
 #include "agent/series.h"
 #include "agent/validate.h"
@@ -125,29 +124,27 @@ static enum sink_verdict judge_200(const struct sink_answer *a)
 	return size == 2 && !memcmp(body, "{}", 2) ? SINK_ACCEPTED : SINK_NOT_A_BACKEND;
 }
 
-static enum sink_verdict judge_failure(const struct sink_answer *a)
+static bool may_not_be_repeated(const struct sink_answer *a)
 {
-	switch (a->status) {
-	case 400: /* the body trickled for longer than it waits */
-		return answer__says(a, "i/o timeout") ? SINK_RETRY : SINK_REJECTED;
-	case 429: /* its own, with code 8: the message is too large; a proxy's: there are too many */
-		return answer__says(a, "\"code\":8") && !a->retry_after ? SINK_TOO_BIG : SINK_RETRY;
-	case 500: /* code 2 is for what it could not read as well */
-		return answer__says(a, "invalid profile type") || answer__says(a, "unexpected EOF")
-			       ? SINK_REJECTED
-			       : SINK_RETRY_FEW;
-	default:
-		return answer__judge(a);
-	}
+	return !a->retry_after;
 }
 
-static enum sink_verdict judge(const struct sink_answer *a)
-{
-	return answer__judge_by(a, judge_200, judge_failure);
-}
+static const struct answer_rule rules[] = {
+	/* the body trickled for longer than it waits */
+	{400, "i/o timeout", NULL, SINK_RETRY},
+	/* its own, with code 8: the message is too large; a proxy's: there are too many */
+	{429, "\"code\":8", may_not_be_repeated, SINK_TOO_BIG},
+	/* code 2 is for what it could not read as well */
+	{500, "invalid profile type", NULL, SINK_REJECTED},
+	{500, "unexpected EOF", NULL, SINK_REJECTED},
+	{500, NULL, NULL, SINK_RETRY_FEW},
+	{},
+};
 
 const struct sink_format parca_format = {
 	.name = "parca",
 	.encode = encode,
-	.judge = judge,
+	.judge_200 = judge_200,
+	.rules = rules,
+	.empty = {"/api/profiles/writeraw", "application/json", "{\"series\":[]}"},
 };

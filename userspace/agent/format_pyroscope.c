@@ -11,10 +11,12 @@
  * stay: Grafana shows the source of a function by them, and Go is given them for its optimization.
  */
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
-#include "agent/answers.h"
 #include "agent/series.h"
 #include "agent/validate.h"
+#include "base/minmax.h"
 
 #define SERIES_MAX 500 /* of a request: it took 2.7 s with so many, and 33 s with 6,000 */
 #define REQUEST_MAX                                                                                \
@@ -78,17 +80,6 @@ static int encode(const struct agent_window *window, const struct sink_encoding_
 	return series__seal(window, &series_options, &kind, sealed);
 }
 
-/* {"code":…,"message":…} */
-static enum sink_verdict judge_400(const struct sink_answer *a)
-{
-	if (answer__says(a, "outside of ingestion window") ||
-	    answer__says(a, "ingestion window starts at"))
-		return SINK_TOO_OLD;
-	if (answer__says(a, "exceeds limit") || answer__says(a, "too large"))
-		return SINK_TOO_BIG;
-	return SINK_REJECTED;
-}
-
 /* The body is empty, or the gzip of nothing; its type is that of the request, if a proxy has left it. */
 static enum sink_verdict judge_200(const struct sink_answer *a)
 {
@@ -99,29 +90,45 @@ static enum sink_verdict judge_200(const struct sink_answer *a)
 		       : SINK_NOT_A_BACKEND;
 }
 
-static enum sink_verdict judge_failure(const struct sink_answer *a)
+/*
+ * "… exceeded while adding 2.1 MiB": more than the 2 MiB that Pyroscope takes at a time? Its burst is smaller than the
+ * request then: so it will be the next time.
+ */
+static bool exceeds_burst(const struct sink_answer *a)
 {
-	switch (a->status) {
-	case 400:
-		return judge_400(a);
-	case 429:
-		/* its burst is smaller than the request: so it will be the next time */
-		return answer__exceeds_burst(a) ? SINK_TOO_BIG : SINK_RETRY;
-	case 499: /* half of the request came: nothing of it is stored */
-		return SINK_RETRY;
-	default:
-		return answer__judge(a);
-	}
+	static const char before[] = "while adding ";
+	const char *begin = a->body ? memmem(a->body, a->size, before, strlen(before)) : NULL;
+	size_t left = begin ? (size_t)((const char *)a->body + a->size - begin) : 0;
+	char text[40], unit[4];
+	unsigned int whole, tenth = 0;
+	bool found;
+
+	snprintf(text, sizeof(text), "%.*s", (int)min_u64(left, sizeof(text) - 1),
+		 begin ? begin : "");
+	found = sscanf(text, "while adding %6u.%1u %3s", &whole, &tenth, unit) == 3 ||
+		sscanf(text, "while adding %6u %3s", &whole, unit) == 2;
+	explicit_bzero(text, sizeof(text)); /* answers may repeat credentials */
+	if (!found)
+		return false;
+	return !strcmp(unit, "GiB") || (!strcmp(unit, "MiB") && 10 * whole + tenth > 20);
 }
 
-static enum sink_verdict judge(const struct sink_answer *a)
-{
-	return answer__judge_by(a, judge_200, judge_failure);
-}
+/* {"code":…,"message":…} */
+static const struct answer_rule rules[] = {
+	{400, "outside of ingestion window", NULL, SINK_TOO_OLD},
+	{400, "ingestion window starts at", NULL, SINK_TOO_OLD},
+	{400, "exceeds limit", NULL, SINK_TOO_BIG},
+	{400, "too large", NULL, SINK_TOO_BIG},
+	{429, NULL, exceeds_burst, SINK_TOO_BIG},
+	{499, NULL, NULL, SINK_RETRY}, /* half of the request came: nothing of it is stored */
+	{},
+};
 
 const struct sink_format pyroscope_format = {
 	.name = "pyroscope",
 	.encode = encode,
-	.judge = judge,
+	.judge_200 = judge_200,
+	.rules = rules,
+	.empty = {"/push.v1.PusherService/Push", "application/proto", ""},
 	.oldest = OLDEST,
 };

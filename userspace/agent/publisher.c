@@ -80,7 +80,7 @@ static int print_format(const struct agent_window *window, const struct sink_for
 	for (size_t i = 0; i < sealed.request_count; i++)
 		bytes += sealed.requests[i].size;
 	fprintf(out, "%s: %zu %s, %" PRIu64 " bytes\n", format->name, sealed.request_count,
-		format->judge ? "requests" : "files", bytes);
+		format->judge_200 ? "requests" : "files", bytes);
 	sealed_window__fini(&sealed);
 	return 0;
 }

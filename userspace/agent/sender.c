@@ -13,7 +13,6 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "agent/answers.h"
 #include "agent/sink_private.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"
@@ -163,7 +162,7 @@ static int post(struct sink *s, const struct sink_request *r, struct spooled_req
 		http_answer__fini(&answer);
 		return err;
 	}
-	*attempt = (struct attempt){.verdict = answer__judge_http(s->format, &answer),
+	*attempt = (struct attempt){.verdict = sink_format__judge_http(s->format, &answer),
 				    .after = answer.retry_after,
 				    .sent = answer.sent};
 	attempt->unsure = answer.sent && (attempt->verdict == SINK_AMBIGUOUS || !answer.status);

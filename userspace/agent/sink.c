@@ -16,6 +16,7 @@
 #include "agent/sink_private.h"
 #include "base/clocks.h"
 #include "base/minmax.h"
+#include "base/output_file.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
 #define SPOOL_BYTES   (UINT64_C(64) << 20)
@@ -95,7 +96,7 @@ static void *run(void *sink)
 
 /* ---- the beginning --------------------------------------------------------------------------- */
 
-struct http_options sink_http_options(const struct sink_options *o)
+static struct http_options sink_http_options(const struct sink_options *o)
 {
 	return (struct http_options){
 		.url = o->url,
@@ -123,8 +124,8 @@ static int open_target(struct sink *s, const struct sink_options *o, struct fail
 {
 	const struct http_options http = sink_http_options(o);
 
-	return s->format->judge ? http_client__new(&http, &s->client, failure)
-				: open_directory(o->url, failure);
+	return s->format->judge_200 ? http_client__new(&http, &s->client, failure)
+				    : open_directory(o->url, failure);
 }
 
 static int open_spool(struct sink *s, const struct sink_options *o, struct failure *failure)
@@ -239,4 +240,83 @@ void sink__stats(struct sink *s, struct sink_stats *stats)
 	if (spool.error && !stats->last_error[0])
 		snprintf(stats->last_error, sizeof(stats->last_error), "its spool: %s",
 			 strerror(-spool.error));
+}
+
+/* ---- a request without data ------------------------------------------------------------------ */
+
+/*
+ * Pyroscope answers it by 400 and "no profiles received", Parca and a Collector by 200, Pyroscope's OTLP door by 500 and
+ * "missing profile metadata dictionary". Whatever the format takes for an answer of its backend is one.
+ */
+static int explain(const struct sink_options *o, const struct http_answer *a,
+		   struct failure *failure)
+{
+	const char *url = o->url;
+
+	if (a->credentials_unreadable)
+		return fail(failure, -EACCES, "%s: %s", url, a->text);
+	if (!a->status) {
+		fail(failure, -EHOSTUNREACH, "%s does not answer: %s", url, a->text);
+		return fail_remedy(failure, -EHOSTUNREACH,
+				   "see that it runs, and that this host may reach it");
+	}
+	switch (sink_format__judge_http(o->format, a)) {
+	case SINK_UNAUTHORIZED:
+		fail(failure, -EACCES, "%s refuses us: %s", url, a->text);
+		return fail_remedy(failure, -EACCES, "see the token or password, and the tenant");
+	case SINK_NOT_A_BACKEND:
+		return fail(failure, -EPROTO, "%s does not answer as %s does: %s", url,
+			    o->format->name, a->text);
+	case SINK_RETRY:
+	case SINK_AMBIGUOUS:
+		return fail(failure, -EAGAIN, "%s answers, but takes nothing now: %s", url,
+			    a->text);
+	default:
+		return 0;
+	}
+}
+
+/* Can a file be made there? */
+static int probe_directory(const char *path, struct failure *failure)
+{
+	struct output_file *file;
+	char *name;
+	int err;
+
+	if (asprintf(&name, "%s/probe", path) < 0)
+		return -ENOMEM;
+	err = output_file__open(name, &file);
+	free(name);
+	if (err)
+		return fail(failure, err, "cannot write to the directory %s: %s", path,
+			    strerror(-err));
+	output_file__abort(file);
+	return 0;
+}
+
+static int probe_backend(const struct sink_options *o, struct failure *failure)
+{
+	const struct http_options options = sink_http_options(o);
+	const struct http_request request = {.path = o->format->empty.path,
+					     .type = o->format->empty.type,
+					     .encoding = "",
+					     .body = o->format->empty.body,
+					     .size = strlen(o->format->empty.body)};
+	struct http_client *client;
+	struct http_answer answer;
+	int err = http_client__new(&options, &client, failure);
+
+	if (err)
+		return err;
+	err = http_client__post(client, &request, &answer);
+	if (!err)
+		err = explain(o, &answer, failure);
+	http_answer__fini(&answer);
+	http_client__free(client);
+	return err;
+}
+
+int sink__probe(const struct sink_options *o, struct failure *failure)
+{
+	return o->format->judge_200 ? probe_backend(o, failure) : probe_directory(o->url, failure);
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of formats, and the words of verdicts. */
+/* The table of formats, and what is the same for all: meanings of answers, and how requests are kept. */
 #include "agent/sink_format.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+
+#include "agent/http.h"
+#include "agent/secret_memory.h"
 
 static const struct sink_format *const table[] = {&pyroscope_format, &parca_format, &otlp_format,
 						  &dir_format, NULL};
@@ -32,6 +36,90 @@ const char *sink_verdict_text(enum sink_verdict verdict)
 
 	return verdict < SINK_VERDICT_COUNT ? texts[verdict] : "unknown";
 }
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+bool answer__says(const struct sink_answer *a, const char *text)
+{
+	return a->body && memmem(a->body, a->size, text, strlen(text));
+}
+
+bool answer__has_type(const struct sink_answer *a, const char *type)
+{
+	return a->type && !strncasecmp(a->type, type, strlen(type));
+}
+
+/* Those of proxies that say to come again are pages, too. */
+static bool is_page(const struct sink_answer *a)
+{
+	return answer__has_type(a, "text/html") &&
+	       (a->status < 400 || a->status == 400 || a->status == 500 || a->status == 501);
+}
+
+/* 500 is also what a Pyroscope answers that starts or stops, for half a minute. */
+static const struct answer_rule http_rules[] = {
+	{400, NULL, NULL, SINK_REJECTED},
+	{401, NULL, NULL, SINK_UNAUTHORIZED},
+	{403, NULL, NULL, SINK_UNAUTHORIZED},
+	{407, NULL, NULL, SINK_UNAUTHORIZED},
+	{408, NULL, NULL, SINK_RETRY},
+	{413, NULL, NULL, SINK_TOO_BIG},
+	{422, NULL, NULL, SINK_REJECTED},
+	{425, NULL, NULL, SINK_RETRY},
+	{429, NULL, NULL, SINK_RETRY},
+	{500, "Unavailable", NULL, SINK_RETRY},
+	{500, "empty ring", NULL, SINK_RETRY},
+	{501, NULL, NULL, SINK_NOT_A_BACKEND}, /* servers that take nothing say so */
+	{502, NULL, NULL, SINK_RETRY},
+	{503, NULL, NULL, SINK_RETRY},
+	{504, NULL, NULL, SINK_AMBIGUOUS},
+	{505, NULL, NULL, SINK_NOT_A_BACKEND},
+	{},
+};
+
+static const struct answer_rule *find_rule(const struct answer_rule *rules,
+					   const struct sink_answer *a)
+{
+	for (; rules && rules->status; rules++)
+		if (rules->status == a->status && (!rules->text || answer__says(a, rules->text)) &&
+		    (!rules->fits || rules->fits(a)))
+			return rules;
+	return NULL;
+}
+
+enum sink_verdict sink_format__judge(const struct sink_format *format, const struct sink_answer *a)
+{
+	const struct answer_rule *rule;
+
+	if (!a->status)
+		return a->sent ? SINK_AMBIGUOUS : SINK_RETRY;
+	if (is_page(a))
+		return SINK_NOT_A_BACKEND;
+	if (a->status == 200)
+		return format->judge_200(a);
+	rule = find_rule(format->rules, a) ?: find_rule(http_rules, a);
+	if (rule)
+		return rule->verdict;
+	/* no such path, another method or type, a redirection; else it is about what could not be read */
+	return a->status < 500 ? SINK_NOT_A_BACKEND : SINK_RETRY_FEW;
+}
+
+_zero_registers_ enum sink_verdict sink_format__judge_http(const struct sink_format *format,
+							   const struct http_answer *a)
+{
+	const struct sink_answer answer = {
+		.status = a->status,
+		.sent = a->sent,
+		.type = a->type,
+		.body = a->body,
+		.size = a->size,
+		.retry_after = a->retry_after,
+	};
+
+	return a->credentials_unreadable ? SINK_UNAUTHORIZED : sink_format__judge(format, &answer);
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
 
 struct sealed_window sealed_window__of(const struct agent_window *window)
 {

@@ -46,19 +46,47 @@ enum sink_verdict {
 
 const char *sink_verdict_text(enum sink_verdict verdict);
 
+/* What an answer means that has this status and says this. */
+struct answer_rule {
+	long status;
+	const char *text; /* a few words of ASCII in its body; NULL: any */
+	bool (*fits)(const struct sink_answer *answer); /* NULL: always */
+	enum sink_verdict verdict;
+};
+
 struct sink_format {
 	const char *name; /* "pyroscope", as in TYPE:URL */
 	/* Requests of this window, each within the backend's limits. 0, -ENOMEM; *sealed is untouched then. */
 	int (*encode)(const struct agent_window *window,
 		      const struct sink_encoding_options *options, struct sealed_window *sealed);
-	/* NULL: of a format that is not sent. */
-	enum sink_verdict (*judge)(const struct sink_answer *answer);
+	/* An answer of 200: each backend has its own sign of success. NULL: of a format that is not sent. */
+	enum sink_verdict (*judge_200)(const struct sink_answer *answer);
+	/* Other answers, the first row that fits; ended by status 0. What is in none means what it does in HTTP. */
+	const struct answer_rule *rules;
+	/* A request without data, which such a backend answers in its own way. */
+	struct {
+		const char *path, *type, *body;
+	} empty;
 	uint64_t oldest; /* ns: an older window is refused by the backend; 0: any is taken */
 };
 
 /* NULL-ended. */
 const struct sink_format *const *sink_formats(void);
 const struct sink_format *sink_format__find(const char *name);
+
+/* Pages for people, whatever their status, are of proxies and other servers: backends give none to a client that pushes. */
+enum sink_verdict sink_format__judge(const struct sink_format *format,
+				     const struct sink_answer *answer);
+
+struct http_answer;
+/* The same of a client's answer; unauthorized, if credentials could not be read. */
+enum sink_verdict sink_format__judge_http(const struct sink_format *format,
+					  const struct http_answer *answer);
+
+/* Does its body contain the text? */
+bool answer__says(const struct sink_answer *a, const char *text);
+/* Does its Content-Type begin so? */
+bool answer__has_type(const struct sink_answer *a, const char *type);
 
 /* What the formats share when they put requests together. */
 

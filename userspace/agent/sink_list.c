@@ -114,7 +114,7 @@ static int begin_sink(const struct sink_settings *settings, const char *spool,
 	if (!made->name || !options.format)
 		goto no_memory;
 	made->format = options.format;
-	if (spool && options.format->judge) {
+	if (spool && options.format->judge_200) {
 		directory = spool_of(settings, &options, spool);
 		if (!directory)
 			goto no_memory;

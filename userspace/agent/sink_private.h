@@ -44,9 +44,6 @@ struct sink {
 int sink__new_paced(const struct sink_options *options, const struct sink_pace *pace,
 		    struct sink **sink, struct failure *failure);
 
-/* What of a sink's options is for its client. */
-struct http_options sink_http_options(const struct sink_options *options);
-
 /* sender.c. One more turn of the thread; false: it is to end. */
 bool sender__turn(struct sink *s);
 
