@@ -113,12 +113,11 @@ static int take_docker_config(const struct json_text *json, struct json_value co
 			      struct container_texts *texts)
 {
 	struct json_value labels = {}, image = {};
-	const struct json_member wanted[] = {{"Labels", &labels}, {"Image", &image}};
 	int err;
 
 	if (json_type(config) != JSON_OBJECT)
 		return 0;
-	err = json_members(json, config, wanted, 2);
+	err = json_members(json, config, {"Labels", &labels}, {"Image", &image});
 	if (!err)
 		err = take_keys(json, labels, texts);
 	return err ? err : take_text(json, image, &texts->image);
@@ -129,9 +128,8 @@ int container_config__parse(const char *bytes, size_t size, struct container_tex
 	struct import_failure failure;
 	struct json_text json = {bytes, bytes + size, &failure};
 	struct json_value annotations = {}, config = {}, name = {}, whole = {bytes, bytes + size};
-	const struct json_member wanted[] = {
-		{"annotations", &annotations}, {"Config", &config}, {"Name", &name}};
-	int err = json_members(&json, whole, wanted, 3);
+	int err = json_members(&json, whole, {"annotations", &annotations}, {"Config", &config},
+			       {"Name", &name});
 
 	if (!err)
 		err = take_keys(&json, annotations, texts);
@@ -219,14 +217,13 @@ static int take_podman_name(const struct json_text *json, struct json_value cont
 			    const char *id, struct container_texts *texts)
 {
 	struct json_value id_value = {}, names = {};
-	const struct json_member wanted[] = {{"id", &id_value}, {"names", &names}};
 	_cleanup_free_ char *own = NULL;
 	struct json_walk walk;
 	int err;
 
 	if (json_type(container) != JSON_OBJECT)
 		return 0;
-	err = json_members(json, container, wanted, 2);
+	err = json_members(json, container, {"id", &id_value}, {"names", &names});
 	if (!err)
 		err = take_text(json, id_value, &own);
 	if (err || !own || strcmp(own, id) || json_type(names) != JSON_ARRAY)

@@ -215,17 +215,15 @@ static int has_service(const struct json_text *text, struct json_value labels, c
 		       bool *has)
 {
 	struct json_value list = {}, name, value;
-	const struct json_member outer[] = {{"labels", &list}};
-	const struct json_member pair[] = {{"name", &name}, {"value", &value}};
 	struct json_walk walk;
-	int more = json_members(text, labels, outer, 1);
+	int more = json_members(text, labels, {"labels", &list});
 
 	*has = false;
 	if (!more)
 		more = json_walk__init(&walk, text, list.at, JSON_ARRAY);
 	while (!more && (more = json_walk__next(&walk)) > 0) {
 		name = value = (struct json_value){};
-		more = json_members(text, walk.value, pair, 2);
+		more = json_members(text, walk.value, {"name", &name}, {"value", &value});
 		*has |= !more && is_string(name, "service_name") && is_string(value, service);
 	}
 	return more;
@@ -236,7 +234,6 @@ static int take_samples(const struct json_text *text, struct json_value samples,
 			const struct taker *t)
 {
 	struct json_value raw;
-	const struct json_member wanted[] = {{"rawProfile", &raw}};
 	struct json_walk walk;
 	int more = json_walk__init(&walk, text, samples.at, JSON_ARRAY);
 
@@ -245,7 +242,7 @@ static int take_samples(const struct json_text *text, struct json_value samples,
 		size_t size = 0;
 
 		raw = (struct json_value){};
-		more = json_members(text, walk.value, wanted, 1);
+		more = json_members(text, walk.value, {"rawProfile", &raw});
 		if (!more && json_type(raw) != JSON_STRING)
 			more = -EBADMSG;
 		if (!more)
@@ -262,17 +259,15 @@ static int read_writeraw(const struct sink_request *r, const struct taker *t)
 	struct import_failure failure = {};
 	const struct json_text text = {r->body, (const char *)r->body + r->size, &failure};
 	struct json_value series = {}, labels, samples;
-	const struct json_member whole[] = {{"series", &series}};
-	const struct json_member wanted[] = {{"labels", &labels}, {"samples", &samples}};
 	struct json_walk walk;
-	int more = json_document(&text, whole, 1);
+	int more = json_document(&text, {"series", &series});
 	bool has = false;
 
 	if (!more)
 		more = json_walk__init(&walk, &text, series.at, JSON_ARRAY);
 	while (!more && (more = json_walk__next(&walk)) > 0) {
 		labels = samples = (struct json_value){};
-		more = json_members(&text, walk.value, wanted, 2);
+		more = json_members(&text, walk.value, {"labels", &labels}, {"samples", &samples});
 		if (!more)
 			more = has_service(&text, labels, t->service, &has);
 		if (!more && has)

@@ -178,15 +178,12 @@ static int add_node(struct cdp *c, struct json_value value)
 {
 	struct cdp_node empty = {.parent = CDP_NONE}, *node;
 	struct json_value id, frame, children, parent, ticks;
-	const struct json_member wanted[] = {{"id", &id},
-					     {"callFrame", &frame},
-					     {"children", &children},
-					     {"parent", &parent},
-					     {"positionTicks", &ticks}};
 	uint32_t index = (uint32_t)c->nodes.count;
 	int64_t number;
 	bool is_new;
-	int err = json_members(c->text, value, wanted, sizeof(wanted) / sizeof(*wanted))
+	int err = json_members(c->text, value, {"id", &id}, {"callFrame", &frame},
+			       {"children", &children}, {"parent", &parent},
+			       {"positionTicks", &ticks})
 			  ?: json_integer(c->text, id, "the id of a node", 0, ID_MAX, &number);
 
 	if (err)

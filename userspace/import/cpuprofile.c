@@ -37,13 +37,10 @@ static bool recognizes_cpuprofile(const uint8_t *bytes, size_t size)
 static int read_members(const struct json_text *text, struct members *m)
 {
 	struct json_value head;
-	const struct json_member wanted[] = {
-		{"nodes", &m->nodes},	  {"startTime", &m->start},   {"endTime", &m->end},
-		{"samples", &m->samples}, {"timeDeltas", &m->deltas}, {"$sysprof", &m->own},
-		{"head", &head},
-	};
 	/* to the end: a file that is cut off is reported as that, not by what is missing in it */
-	int err = json_document(text, wanted, sizeof(wanted) / sizeof(*wanted));
+	int err = json_document(text, {"nodes", &m->nodes}, {"startTime", &m->start},
+				{"endTime", &m->end}, {"samples", &m->samples},
+				{"timeDeltas", &m->deltas}, {"$sysprof", &m->own}, {"head", &head});
 
 	if (err)
 		return err;
@@ -90,20 +87,12 @@ static int read_number(const struct json_text *text, struct json_value value, co
 static int read_identity(const struct json_text *text, struct json_value own, struct identity *id)
 {
 	struct json_value pid, tid, comm, process, is_main, realtime, period, recording, ahead;
-	const struct json_member wanted[] = {
-		{"pid", &pid},
-		{"tid", &tid},
-		{"comm", &comm},
-		{"process", &process},
-		{"isMainThread", &is_main},
-		{"startTimeRealtime", &realtime},
-		{"periodNs", &period},
-		{"threadCPUDeltas", &id->cpu},
-		{"recording", &recording},
-		{"cpuDeltasAhead", &ahead},
-	};
 	uint64_t pid_number = 0, tid_number = 0;
-	int err = json_members(text, own, wanted, sizeof(wanted) / sizeof(*wanted));
+	int err = json_members(text, own, {"pid", &pid}, {"tid", &tid}, {"comm", &comm},
+			       {"process", &process}, {"isMainThread", &is_main},
+			       {"startTimeRealtime", &realtime}, {"periodNs", &period},
+			       {"threadCPUDeltas", &id->cpu}, {"recording", &recording},
+			       {"cpuDeltasAhead", &ahead});
 
 	id->present = true;
 	if (!err)

@@ -112,12 +112,10 @@ static int read_machine(struct firefox_reader *r, struct json_value meta)
 	struct json_value imported, values[6];
 	static const char *const keys[] = {META_PRODUCT,   META_KERNEL_RELEASE, META_CPU,
 					   META_CPU_COUNT, META_HOSTNAME,	META_COMMAND};
-	const struct json_member wanted[] = {
-		{"product", &values[0]},     {"oscpu", &values[1]},  {"CPUName", &values[2]},
-		{"logicalCPUs", &values[3]}, {"device", &values[4]}, {"arguments", &values[5]},
-		{"importedFrom", &imported},
-	};
-	int err = json_members(&r->text, meta, wanted, sizeof(wanted) / sizeof(*wanted));
+	int err = json_members(&r->text, meta, {"product", &values[0]}, {"oscpu", &values[1]},
+			       {"CPUName", &values[2]}, {"logicalCPUs", &values[3]},
+			       {"device", &values[4]}, {"arguments", &values[5]},
+			       {"importedFrom", &imported});
 
 	r->ours = !err && json_is(imported, "\"sysprof\"");
 	for (size_t i = 0; i < 6 && !err && r->ours; i++) {
@@ -136,20 +134,14 @@ static int read_machine(struct firefox_reader *r, struct json_value meta)
 static int read_meta(struct firefox_reader *r, struct json_value meta)
 {
 	struct json_value version, interval, start, monotonic, categories, units, end;
-	const struct json_member wanted[] = {
-		{"preprocessedProfileVersion", &version},
-		{"interval", &interval},
-		{"startTime", &start},
-		{"startTimeAsClockMonotonicNanosecondsSinceBoot", &monotonic},
-		{"categories", &categories},
-		{"sampleUnits", &units},
-		{"profilingEndTime", &end},
-	};
 	int64_t realtime = 0, period = 0, base = 0, last = 0;
-	int err = json_members(&r->text, meta, wanted, sizeof(wanted) / sizeof(*wanted))
-		?: check_version(r, meta, version)
-		?: read_machine(r, meta);
+	int err = json_members(&r->text, meta, {"preprocessedProfileVersion", &version},
+			       {"interval", &interval}, {"startTime", &start},
+			       {"startTimeAsClockMonotonicNanosecondsSinceBoot", &monotonic},
+			       {"categories", &categories}, {"sampleUnits", &units},
+			       {"profilingEndTime", &end});
 
+	err = err ?: check_version(r, meta, version) ?: read_machine(r, meta);
 	if (!err && json_type(categories) == JSON_ARRAY)
 		err = firefox_common__categories(&r->common, categories);
 	if (!err)
@@ -460,45 +452,30 @@ static int read_samples(struct firefox_reader *r, struct firefox_in *in, struct 
 			struct process_id process, struct thread_id thread, struct string_id comm)
 {
 	struct sample_values v;
-	const struct json_member wanted[] = {
-		{"stack", &v.stack},
-		{"time", &v.time},
-		{"timeDeltas", &v.deltas},
-		{"weight", &v.weight},
-		{"weightType", &v.weight_type},
-		{"threadCPUDelta", &v.cpu},
-	};
 
 	if (json_type(samples) != JSON_OBJECT)
 		return json_fail(&r->text, samples.at ? samples.at : r->text.start, -EBADMSG,
 				 "a thread has no samples");
-	return json_members(&r->text, samples, wanted, sizeof(wanted) / sizeof(*wanted))
+	return json_members(&r->text, samples, {"stack", &v.stack}, {"time", &v.time},
+			    {"timeDeltas", &v.deltas}, {"weight", &v.weight},
+			    {"weightType", &v.weight_type}, {"threadCPUDelta", &v.cpu})
 		       ?: read_rows(r, in, &v, process, thread, comm);
 }
 
 static int read_thread(struct firefox_reader *r, struct json_value value)
 {
 	struct thread_values v;
-	const struct json_member wanted[] = {
-		{"name", &v.name},
-		{"processName", &v.process_name},
-		{"isMainThread", &v.is_main},
-		{"pid", &v.pid},
-		{"tid", &v.tid},
-		{"registerTime", &v.start},
-		{"unregisterTime", &v.end},
-		{"processStartupTime", &v.process_start},
-		{"processShutdownTime", &v.process_end},
-		{"samples", &v.samples},
-		{"libs", &v.libs},
-	};
 	struct json_value strings = {0};
-	const struct json_member in_shared[] = {{"stringArray", &strings}};
 	struct firefox_in own;
 	struct process_id process = {0};
 	struct thread_id thread = {0};
 	struct string_id comm = {0};
-	int err = json_members(&r->text, value, wanted, sizeof(wanted) / sizeof(*wanted))
+	int err = json_members(&r->text, value, {"name", &v.name}, {"processName", &v.process_name},
+			       {"isMainThread", &v.is_main}, {"pid", &v.pid}, {"tid", &v.tid},
+			       {"registerTime", &v.start}, {"unregisterTime", &v.end},
+			       {"processStartupTime", &v.process_start},
+			       {"processShutdownTime", &v.process_end}, {"samples", &v.samples},
+			       {"libs", &v.libs})
 			  ?: add_thread(r, &v, &process, &thread, &comm);
 
 	if (err || r->has_shared)
@@ -506,7 +483,7 @@ static int read_thread(struct firefox_reader *r, struct json_value value)
 	if (json_type(v.libs) == JSON_ARRAY)
 		err = firefox_common__libs(&r->common, v.libs);
 	if (!err && r->shared_value.at)
-		err = json_members(&r->text, r->shared_value, in_shared, 1);
+		err = json_members(&r->text, r->shared_value, {"stringArray", &strings});
 	if (!err)
 		err = firefox_in__read(&own, &r->common, value, strings, (struct json_value){0});
 	if (err)
@@ -522,13 +499,12 @@ static int read_thread(struct firefox_reader *r, struct json_value value)
 static int read_shared(struct firefox_reader *r, struct json_value shared)
 {
 	struct json_value stacks = {0};
-	const struct json_member wanted[] = {{"stackTable", &stacks}};
 	int err;
 
 	r->shared_value = shared;
 	if (!shared.at)
 		return 0;
-	err = json_members(&r->text, shared, wanted, 1);
+	err = json_members(&r->text, shared, {"stackTable", &stacks});
 	if (err || !stacks.at)
 		return err;
 	err = firefox_in__read(&r->shared, &r->common, shared, (struct json_value){0},
@@ -553,9 +529,8 @@ static int read_threads(struct firefox_reader *r, struct json_value threads)
 static int read_parts(struct firefox_reader *r)
 {
 	struct json_value meta, libs, shared, threads;
-	const struct json_member wanted[] = {
-		{"meta", &meta}, {"libs", &libs}, {"shared", &shared}, {"threads", &threads}};
-	int err = json_document(&r->text, wanted, sizeof(wanted) / sizeof(*wanted))
+	int err = json_document(&r->text, {"meta", &meta}, {"libs", &libs}, {"shared", &shared},
+				{"threads", &threads})
 			  ?: read_meta(r, meta);
 
 	if (!err && json_type(libs) == JSON_ARRAY)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tables of a Firefox profile: columns, then stacks of them on demand (firefox.h). */
+/* Libraries, categories and tables of a Firefox profile: columns, then stacks of them on demand (firefox.h). */
 #include "import/firefox.h"
 
 #include <errno.h>
@@ -9,86 +9,196 @@
 #include "import/import.h"
 
 #define NO_CHAIN    UINT32_MAX
-#define ADDRESS_MAX ((1LL << 53) - 1)
+#define ADDRESSES   (1LL << 53)
+#define COLUMNS_MAX 9
+#define AMBIGUOUS   " (or another function)" /* our own */
+
+/* ---- libraries and categories ---------------------------------------------------------------- */
+
+static enum dso_kind kind_of_lib(const char *name)
+{
+	if (!strncmp(name, "[kernel", 7))
+		return DSO_KERNEL;
+	return strcmp(name, "[vdso]") ? DSO_FILE : DSO_VDSO;
+}
+
+static int add_lib(struct firefox_common *common, struct json_value value)
+{
+	_cleanup_json_ struct json_tree *tree = NULL;
+	int err = json_tree__parse(common->text, value, &tree);
+	const char *name, *path;
+	struct firefox_lib lib;
+	struct profile_dso dso;
+
+	if (err)
+		return err;
+	name = json_tree__string(tree, "name", "");
+	path = json_tree__string(tree, "path", "");
+	lib.kind = kind_of_lib(name);
+	dso = (struct profile_dso){
+		.kind = lib.kind,
+		.path = profile_builder__string(common->b, *path ? path : name),
+		.name = profile_builder__string(common->b, *name ? name : path),
+		.is_library = strstr(name, ".so") != NULL,
+		.file_state = FILE_STATE_UNOPENED,
+		.symbol_state = SYMBOL_STATE_RESOLVED,
+	};
+	frames__set_build_id(&dso, json_tree__string(tree, "codeId", ""));
+	lib.dso = profile_builder__dso(common->b, &dso);
+	return lib.dso.v ? vec_push(&common->libs, lib) : -ENOMEM;
+}
+
+int firefox_common__libs(struct firefox_common *common, struct json_value libs)
+{
+	struct json_walk walk;
+	int more = json_walk__init(&walk, common->text, libs.at, JSON_ARRAY);
+
+	common->libs.count = 0;
+	while (!more && (more = json_walk__next(&walk)) > 0)
+		more = add_lib(common, walk.value);
+	return more;
+}
+
+/* Ours, samply's and Firefox's own. */
+static const struct {
+	const char *name;
+	enum profile_category category;
+} category_names[] = {
+	{"User", CATEGORY_USER},    {"Kernel", CATEGORY_KERNEL}, {"Libraries", CATEGORY_LIBRARY},
+	{"JIT", CATEGORY_JIT},	    {"Native", CATEGORY_USER},	 {"JavaScript", CATEGORY_JIT},
+	{"Regular", CATEGORY_USER},
+};
+
+static struct firefox_subcategory subcategory_of(const char *name)
+{
+	struct firefox_subcategory found = {};
+
+	for (unsigned int tier = 0; tier < CODE_TIER_COUNT; tier++) {
+		const char *text = tier ? code_tier_text(tier) : "Other";
+		size_t size = strlen(text);
+
+		if (strncmp(name, text, size))
+			continue;
+		if (!name[size])
+			return (struct firefox_subcategory){.tier = tier};
+		if (!strcmp(name + size, AMBIGUOUS))
+			return (struct firefox_subcategory){.tier = tier, .ambiguous = true};
+	}
+	return found;
+}
+
+static int add_subcategories(struct firefox_common *common, struct json_value value,
+			     struct firefox_category *category)
+{
+	struct json_walk walk;
+	int more = json_walk__init(&walk, common->text, value.at, JSON_ARRAY);
+
+	category->first_subcategory = (uint32_t)common->subcategories.count;
+	while (!more && (more = json_walk__next(&walk)) > 0) {
+		_cleanup_free_ char *name = NULL;
+
+		more = json_string_copy(common->text, walk.value, &name);
+		if (!more)
+			more = vec_push(&common->subcategories, subcategory_of(name));
+	}
+	category->subcategory_count = (uint32_t)common->subcategories.count -
+				      category->first_subcategory;
+	return more;
+}
+
+static int add_category(struct firefox_common *common, struct json_value value)
+{
+	struct firefox_category category = {};
+	struct json_value name, subcategories;
+	_cleanup_free_ char *text = NULL;
+	int err = json_members(common->text, value, {"name", &name},
+			       {"subcategories", &subcategories})
+			  ?: json_string_copy(common->text, name, &text);
+
+	if (err)
+		return err;
+	/* the waits of record --wall are no CPU samples, either */
+	category.is_idle = !strcmp(text, "Idle") || !strncmp(text, "Waiting: ", 9);
+	for (size_t i = 0; i < sizeof(category_names) / sizeof(*category_names); i++)
+		if (!strcmp(text, category_names[i].name))
+			category.category = category_names[i].category;
+	if (subcategories.at)
+		err = add_subcategories(common, subcategories, &category);
+	return err ? err : vec_push(&common->categories, category);
+}
+
+int firefox_common__categories(struct firefox_common *common, struct json_value categories)
+{
+	struct json_walk walk;
+	int more = json_walk__init(&walk, common->text, categories.at, JSON_ARRAY);
+
+	while (!more && (more = json_walk__next(&walk)) > 0)
+		more = add_category(common, walk.value);
+	return more;
+}
+
+void firefox_common__fini(struct firefox_common *common)
+{
+	frames__fini(&common->frames);
+	vec_free(&common->categories);
+	vec_free(&common->subcategories);
+	vec_free(&common->libs);
+}
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-/*
- * A column with as many numbers as its table has rows (*rows; 0: whatever it has, and then *rows is that).
- * null and -1 are FIREFOX_NONE; other numbers are in 0..limit - 1.
- */
-static int read_column(const struct json_text *text, struct json_value value, const char *name,
-		       size_t *rows, int64_t limit, firefox_column *out)
-{
-	struct json_column column;
-	struct json_number number;
-	int more = json_type(value) == JSON_ARRAY ? json_column__init(&column, text, value) : 0;
-
-	if (json_type(value) != JSON_ARRAY) /* a column of an older or newer format */
-		return 0;
-	while (!more && (more = json_column__next(&column, &number)) > 0) {
-		int64_t v = FIREFOX_NONE;
-
-		if (!number.is_null &&
-		    (json_scaled(&number, 0, &v) || v < FIREFOX_NONE || v >= limit))
-			return json_fail(text, number.at, -EBADMSG,
-					 "element %zu of the column %s is out of range", out->count,
-					 name);
-		more = vec_push(out, (int32_t)v);
-	}
-	if (more)
-		return more;
-	if (!*rows)
-		*rows = out->count;
-	return out->count == *rows ? 0
-				   : json_fail(text, value.at, -EBADMSG,
-					       "the column %s has %zu elements, its table %zu",
-					       name, out->count, *rows);
-}
-
-static int read_addresses(const struct json_text *text, struct json_value value, size_t rows,
-			  void *out_vector)
-{
-	VEC(int64_t) *out = out_vector;
-	struct json_column column;
-	struct json_number number;
-	int more = json_column__init(&column, text, value);
-
-	while (!more && (more = json_column__next(&column, &number)) > 0) {
-		int64_t v = FIREFOX_NONE;
-
-		/* fractions and huge numbers come of JavaScript */
-		if (!number.is_null &&
-		    (json_scaled(&number, 0, &v) || v < FIREFOX_NONE || v > ADDRESS_MAX))
-			return json_fail(text, number.at, -EBADMSG, "address %zu is out of range",
-					 out->count);
-		more = vec_push(out, v);
-	}
-	if (more)
-		return more;
-	return out->count == rows ? 0
-				  : json_fail(text, value.at, -EBADMSG,
-					      "%zu addresses in a table of %zu", out->count, rows);
-}
+/* A column of a table, and where its numbers go: null and -1 are FIREFOX_NONE, others are in 0..limit - 1. */
+struct column_spec {
+	const char *name;
+	void *out; /* a firefox_column, or if the limit is ADDRESSES firefox_addresses */
+	int64_t limit;
+	bool required;
+};
 
 static int32_t at(const firefox_column *column, uint32_t index)
 {
 	return index < column->count ? column->data[index] : FIREFOX_NONE;
 }
 
-struct column_spec {
-	const char *name;
-	firefox_column *out;
-	int64_t limit;
-	bool required;
-};
+/* As many numbers as its table has rows; *rows 0: whatever it has, and then *rows is that. */
+static int read_column(const struct json_text *text, struct json_value value,
+		       const struct column_spec *spec, size_t *rows)
+{
+	struct json_column column;
+	struct json_number number;
+	size_t count = 0;
+	int more;
+
+	if (json_type(value) != JSON_ARRAY) /* a column of an older or newer format */
+		return 0;
+	more = json_column__init(&column, text, value);
+	for (; !more && (more = json_column__next(&column, &number)) > 0; count++) {
+		int64_t v = FIREFOX_NONE;
+
+		/* fractions and huge numbers come of JavaScript */
+		if (!number.is_null &&
+		    (json_scaled(&number, 0, &v) || v < FIREFOX_NONE || v >= spec->limit))
+			return json_fail(text, number.at, -EBADMSG,
+					 "element %zu of the column %s is out of range", count,
+					 spec->name);
+		more = spec->limit == ADDRESSES ? vec_push((firefox_addresses *)spec->out, v)
+						: vec_push((firefox_column *)spec->out, (int32_t)v);
+	}
+	if (more)
+		return more;
+	*rows = *rows ? *rows : count;
+	return count == *rows ? 0
+			      : json_fail(text, value.at, -EBADMSG,
+					  "the column %s has %zu elements, its table %zu",
+					  spec->name, count, *rows);
+}
 
 /* The columns of a table, which all have as many rows. */
 static int read_table(const struct json_text *text, struct json_value table, const char *name,
 		      const struct column_spec *specs, size_t count, size_t *rows)
 {
-	struct json_value values[8];
-	struct json_member wanted[8];
+	struct json_value values[COLUMNS_MAX];
+	struct json_member wanted[COLUMNS_MAX + 1] = {};
 	int err;
 
 	*rows = 0;
@@ -97,13 +207,12 @@ static int read_table(const struct json_text *text, struct json_value table, con
 				 "there is no %s", name);
 	for (size_t i = 0; i < count; i++)
 		wanted[i] = (struct json_member){specs[i].name, &values[i]};
-	err = json_members(text, table, wanted, count);
+	err = json_find_members(text, table, wanted);
 	for (size_t i = 0; i < count && !err; i++) {
 		if (specs[i].required && json_type(values[i]) != JSON_ARRAY)
 			return json_fail(text, table.at, -EBADMSG, "the %s has no column %s", name,
 					 specs[i].name);
-		err = read_column(text, values[i], specs[i].name, rows, specs[i].limit,
-				  specs[i].out);
+		err = read_column(text, values[i], &specs[i], rows);
 	}
 	return err;
 }
@@ -156,6 +265,7 @@ static int read_funcs(struct firefox_in *in, const struct tables *t, size_t *fun
 	const struct column_spec source[] = {{"filename", &in->source_file, texts, true}};
 	const struct column_spec native[] = {
 		{"libIndex", &in->native_lib, INT32_MAX, true},
+		{"address", &in->native_address, ADDRESSES, true},
 		{"functionSize", &in->native_size, INT32_MAX, false},
 	};
 	int err = 0;
@@ -164,14 +274,8 @@ static int read_funcs(struct firefox_in *in, const struct tables *t, size_t *fun
 		err = READ_TABLE(in, t->resources, "resourceTable", resource, &resources);
 	if (!err && t->sources.at)
 		err = READ_TABLE(in, t->sources, "sources", source, &sources);
-	if (!err && t->natives.at) {
-		struct json_value addresses = {0};
-		const struct json_member wanted[] = {{"address", &addresses}};
-
-		err = READ_TABLE(in, t->natives, "nativeSymbols", native, &natives)
-			?: json_members(in->common->text, t->natives, wanted, 1)
-			?: read_addresses(in->common->text, addresses, natives, &in->native_address);
-	}
+	if (!err && t->natives.at)
+		err = READ_TABLE(in, t->natives, "nativeSymbols", native, &natives);
 	if (err)
 		return err;
 	const struct column_spec func[] = {
@@ -188,8 +292,6 @@ static int read_funcs(struct firefox_in *in, const struct tables *t, size_t *fun
 
 static int read_frames(struct firefox_in *in, const struct tables *t, size_t funcs, size_t *frames)
 {
-	struct json_value addresses = {0};
-	const struct json_member wanted[] = {{"address", &addresses}};
 	const struct column_spec frame[] = {
 		{"func", &in->frame_func, (int64_t)funcs, true},
 		{"category", &in->frame_category, (int64_t)in->common->categories.count, false},
@@ -199,13 +301,10 @@ static int read_frames(struct firefox_in *in, const struct tables *t, size_t fun
 		{"nativeSymbol", &in->frame_native, (int64_t)in->native_lib.count, false},
 		{"inlineDepth", &in->frame_depth, INT32_MAX, false},
 		{"lib", &in->frame_lib, INT32_MAX, false},
+		{"address", &in->frame_address, ADDRESSES, false},
 	};
-	int err = READ_TABLE(in, t->frames, "frameTable", frame, frames)
-			  ?: json_members(in->common->text, t->frames, wanted, 1);
 
-	if (!err && addresses.at)
-		err = read_addresses(in->common->text, addresses, *frames, &in->frame_address);
-	return err;
+	return READ_TABLE(in, t->frames, "frameTable", frame, frames);
 }
 
 /* Parents come before children, in both forms: so there is no cycle. */
@@ -267,17 +366,14 @@ int firefox_in__read(struct firefox_in *in, struct firefox_common *common, struc
 		     struct json_value strings, struct json_value sources)
 {
 	struct tables t;
-	const struct json_member wanted[] = {
-		{"stackTable", &t.stacks},     {"frameTable", &t.frames},
-		{"funcTable", &t.funcs},       {"resourceTable", &t.resources},
-		{"nativeSymbols", &t.natives}, {"sources", &t.sources},
-		{"stringArray", &t.strings},
-	};
 	size_t funcs, frames;
 	int err;
 
 	*in = (struct firefox_in){.common = common};
-	err = json_members(common->text, tables, wanted, sizeof(wanted) / sizeof(*wanted));
+	err = json_members(common->text, tables, {"stackTable", &t.stacks},
+			   {"frameTable", &t.frames}, {"funcTable", &t.funcs},
+			   {"resourceTable", &t.resources}, {"nativeSymbols", &t.natives},
+			   {"sources", &t.sources}, {"stringArray", &t.strings});
 	if (!err && !t.strings.at)
 		t.strings = strings;
 	if (!err && !t.sources.at)

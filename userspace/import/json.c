@@ -289,40 +289,39 @@ int json_expect_end(const struct json_text *text, const char *at)
 }
 
 static int find_members(struct json_walk *walk, const struct json_text *text, const char *at,
-			const struct json_member *wanted, size_t count)
+			const struct json_member *wanted)
 {
 	int more = json_walk__init(walk, text, at, JSON_OBJECT);
 
-	for (size_t i = 0; i < count; i++)
-		*wanted[i].value = (struct json_value){0};
+	for (const struct json_member *m = wanted; m->name; m++)
+		*m->value = (struct json_value){0};
 	while (!more && (more = json_walk__next(walk)) > 0) {
 		more = 0;
-		for (size_t i = 0; i < count; i++) {
-			if (!json_walk__key_is(walk, wanted[i].name))
+		for (const struct json_member *m = wanted; m->name; m++) {
+			if (!json_walk__key_is(walk, m->name))
 				continue;
-			if (wanted[i].value->at)
+			if (m->value->at)
 				return json_fail(text, walk->key.at, -EBADMSG,
-						 "\"%s\" is there twice", wanted[i].name);
-			*wanted[i].value = walk->value;
+						 "\"%s\" is there twice", m->name);
+			*m->value = walk->value;
 		}
 	}
 	return more;
 }
 
-int json_members(const struct json_text *text, struct json_value object,
-		 const struct json_member *wanted, size_t count)
+int json_find_members(const struct json_text *text, struct json_value object,
+		      const struct json_member *wanted)
 {
 	struct json_walk walk;
 
-	return find_members(&walk, text, object.at, wanted, count);
+	return find_members(&walk, text, object.at, wanted);
 }
 
-int json_document(const struct json_text *text, const struct json_member *wanted, size_t count)
+int json_find_document(const struct json_text *text, const struct json_member *wanted)
 {
 	struct json_walk walk;
 
-	return find_members(&walk, text, text->start, wanted, count)
-		       ?: json_expect_end(text, walk.at);
+	return find_members(&walk, text, text->start, wanted) ?: json_expect_end(text, walk.at);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */

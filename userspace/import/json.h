@@ -90,15 +90,25 @@ int json_first_key(const uint8_t *bytes, size_t size, const char *const *names);
 /* Nothing but spaces may follow. */
 int json_expect_end(const struct json_text *text, const char *at);
 
-/* The members of an object that are wanted, by name. A wanted name that occurs twice is an error. */
+/*
+ * The members of an object that are wanted, by name; the others are absent. A wanted name that occurs twice is an error:
+ *
+ *   err = json_members(text, object, {"id", &id}, {"children", &children});
+ */
+#define json_members(text, object, ...)                                                            \
+	json_find_members(text, object, (const struct json_member[]){__VA_ARGS__, {NULL, NULL}})
+/* Those of the object that is the whole text. */
+#define json_document(text, ...)                                                                   \
+	json_find_document(text, (const struct json_member[]){__VA_ARGS__, {NULL, NULL}})
+
+/* The last one has no name. */
 struct json_member {
 	const char *name;
 	struct json_value *value;
 };
-int json_members(const struct json_text *text, struct json_value object,
-		 const struct json_member *wanted, size_t count);
-/* Those of the object that is the whole text. */
-int json_document(const struct json_text *text, const struct json_member *wanted, size_t count);
+int json_find_members(const struct json_text *text, struct json_value object,
+		      const struct json_member *wanted);
+int json_find_document(const struct json_text *text, const struct json_member *wanted);
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Processes and threads by what samples say of them. */
-#include "import/pprof_private.h"
+#include "import/owners.h"
 
 #include <errno.h>
 

@@ -20,13 +20,26 @@
 #include "base/wire.h"
 #include "import/frames.h"
 #include "import/import.h"
-#include "import/pprof_private.h"
+#include "import/owners.h"
 
 #define TAIL_MAX	  (1ULL << 61)
 #define MESSAGE_MAX	  (16u << 20) /* bytes of one sample, location, … */
 #define TYPES_MAX	  64
 #define RECOGNIZED_FIELDS 8
 #define NONE		  UINT32_MAX
+
+/* What keys of labels stand for. */
+enum label_kind {
+	LABEL_OTHER,
+	LABEL_PID,
+	LABEL_TID,
+	LABEL_THREAD,
+	LABEL_PROCESS,
+	LABEL_SERVICE, /* names the process where nothing else does */
+	LABEL_COMM,
+	LABEL_CGROUP,
+	LABEL_GIL,
+};
 
 struct text {
 	const uint8_t *bytes;
@@ -88,6 +101,89 @@ static int fail_at(const struct pprof *p, const uint8_t *at, int error, const ch
 			   (unsigned long long)number);
 }
 
+/* ---- words, ours and those of others ---------------------------------------------------------- */
+
+static bool is_word(const uint8_t *bytes, size_t size, const char *word)
+{
+	return strlen(word) == size && !memcmp(word, bytes, size);
+}
+
+static enum label_kind label_kind(const uint8_t *bytes, size_t size)
+{
+	static const struct {
+		const char *key;
+		enum label_kind kind;
+	} keys[] = {
+		{"pid", LABEL_PID},
+		{"process_id", LABEL_PID},
+		{"process id", LABEL_PID},
+		{"tid", LABEL_TID},
+		{"thread_id", LABEL_TID},
+		{"thread id", LABEL_TID},
+		{"os thread id", LABEL_TID},
+		{"thread", LABEL_THREAD},
+		{"thread_name", LABEL_THREAD},
+		{"thread.name", LABEL_THREAD},
+		{"thread name", LABEL_THREAD},
+		{"process", LABEL_PROCESS},
+		{"process_name", LABEL_PROCESS},
+		{"process name", LABEL_PROCESS},
+		{"service_name", LABEL_SERVICE},
+		{"comm", LABEL_COMM},
+		{"cgroup", LABEL_CGROUP},
+		{"gil", LABEL_GIL},
+	};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (is_word(bytes, size, keys[i].key))
+			return keys[i].kind;
+	return LABEL_OTHER;
+}
+
+/* "held", …: as the exporter writes it. */
+static enum gil_state gil_state_of(const uint8_t *bytes, size_t size)
+{
+	for (int state = GIL_UNKNOWN + 1; state < GIL_STATE_COUNT; state++)
+		if (is_word(bytes, size, gil_state_name(state)))
+			return state;
+	return GIL_UNKNOWN;
+}
+
+/* Nanoseconds of a unit of time; 0: it is none. */
+static uint64_t unit_ns(const uint8_t *bytes, size_t size)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = {
+		{"nanoseconds", 1}, {"nanosecond", 1},
+		{"ns", 1},	    {"microseconds", 1000},
+		{"us", 1000},	    {"milliseconds", 1000000},
+		{"ms", 1000000},    {"seconds", 1000000000},
+		{"s", 1000000000},
+	};
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if (is_word(bytes, size, units[i].name))
+			return units[i].ns;
+	return 0;
+}
+
+/* What is mapped under this name, and what its code is. */
+static enum dso_kind mapping_kind(const char *path, enum profile_category *category)
+{
+	if (!strncmp(path, "[kernel", 7) || !strncmp(path, "[guest.kernel", 13)) {
+		*category = CATEGORY_KERNEL;
+		return DSO_KERNEL;
+	}
+	if (!*path || !strncmp(path, "//anon", 6) || !strncmp(path, "[anon", 5)) {
+		*category = CATEGORY_JIT;
+		return DSO_JIT;
+	}
+	*category = strstr(path, ".so") || *path == '[' ? CATEGORY_LIBRARY : CATEGORY_USER;
+	return strcmp(path, "[vdso]") ? DSO_FILE : DSO_VDSO;
+}
+
 /* ---- the message ----------------------------------------------------------------------------- */
 
 static bool type_fits(const struct wire *w)
@@ -115,14 +211,38 @@ static bool recognizes_pprof(const uint8_t *bytes, size_t size)
 	return fields >= 3 || (fields && !more);
 }
 
-/* Each field of the profile that is made of bytes is a message; the others are numbers. */
-static int each_field(struct pprof *p, int (*field)(struct pprof *p, const struct wire *w))
+/* What a walk over the file takes: messages of a type, or (type NULL) whatever the field has. */
+struct wanted_field {
+	uint32_t number;
+	const ProtobufCMessageDescriptor *type;
+	int (*take)(struct pprof *p, const struct wire *w, const void *message);
+};
+
+static int take_field(struct pprof *p, const struct wire *w, const struct wanted_field *wanted)
+{
+	ProtobufCMessage *m;
+	int err;
+
+	if (!wanted->type)
+		return wanted->take(p, w, NULL);
+	m = protobuf_c_message_unpack(wanted->type, NULL, w->size, w->bytes);
+	if (!m)
+		return fail_at(p, w->bytes, -EBADMSG, "a message in field %llu is damaged",
+			       w->number);
+	err = wanted->take(p, w, m);
+	protobuf_c_message_free_unpacked(m, NULL);
+	return err;
+}
+
+/* `wanted` ends with a row of zeros. Each field of the profile that is made of bytes is a message; the others are numbers. */
+static int each_field(struct pprof *p, const struct wanted_field *wanted)
 {
 	const struct import_request *r = p->request;
 	struct wire w = wire_of(r->bytes, r->size);
 	int more;
 
 	while ((more = wire_next(&w)) > 0) {
+		const struct wanted_field *row = wanted;
 		int err;
 
 		if (w.type == WIRE_BYTES && w.size > MESSAGE_MAX)
@@ -130,16 +250,13 @@ static int each_field(struct pprof *p, int (*field)(struct pprof *p, const struc
 		if (w.number <= PPROF_PERIOD && !type_fits(&w))
 			return fail_at(p, w.bytes, -EBADMSG, "field %llu has the wrong type",
 				       w.number);
-		err = field(p, &w);
+		while (row->number && row->number != w.number)
+			row++;
+		err = row->number ? take_field(p, &w, row) : 0;
 		if (err)
 			return err;
 	}
 	return more < 0 ? fail_at(p, w.at, -EBADMSG, "the message is damaged or cut off", 0) : 0;
-}
-
-static int fail_message(const struct pprof *p, const struct wire *w)
-{
-	return fail_at(p, w->bytes, -EBADMSG, "a message in field %llu is damaged", w->number);
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -155,95 +272,75 @@ static int check_id(const struct pprof *p, const struct wire *w, uint64_t id, co
 	return is_new ? 0 : fail_at(p, w->bytes, -EBADMSG, "the id %llu is there twice", id);
 }
 
-static int add_mapping(struct pprof *p, const struct wire *w)
+/* Strings may come later: its name is looked up then. */
+static int add_mapping(struct pprof *p, const struct wire *w, const void *message)
 {
-	Pprof__Mapping *m = pprof__mapping__unpack(NULL, w->size, w->bytes);
-	const struct mapping *added;
-	struct mapping mapping;
-	bool is_new = false;
-
-	if (!m)
-		return fail_message(p, w);
-	/* strings may come later: the file's name is kept as a number in dso, and looked up then */
-	mapping = (struct mapping){
+	const Pprof__Mapping *m = message;
+	const struct mapping mapping = {
 		.id = m->id,
 		.start = m->memory_start,
 		.limit = m->memory_limit,
 		.offset = m->file_offset,
 	};
-	pprof__mapping__free_unpacked(m, NULL);
-	added = mappings__need(&p->mappings, &mapping, &is_new);
+	bool is_new = false;
+	const struct mapping *added = mappings__need(&p->mappings, &mapping, &is_new);
+
 	return check_id(p, w, mapping.id, added, is_new);
 }
 
-static int add_function(struct pprof *p, const struct wire *w)
+static int add_function(struct pprof *p, const struct wire *w, const void *message)
 {
-	Pprof__Function *f = pprof__function__unpack(NULL, w->size, w->bytes);
-	const struct function *added;
-	struct function function;
-	bool is_new = false;
-
-	if (!f)
-		return fail_message(p, w);
-	function = (struct function){
+	const Pprof__Function *f = message;
+	const struct function function = {
 		.id = f->id,
 		.name = f->name ? f->name : f->system_name,
 		.file = f->filename,
 		.line = f->start_line,
 	};
-	pprof__function__free_unpacked(f, NULL);
-	added = functions__need(&p->functions, &function, &is_new);
+	bool is_new = false;
+	const struct function *added = functions__need(&p->functions, &function, &is_new);
+
 	return check_id(p, w, function.id, added, is_new);
 }
 
-static int read_value_type(struct pprof *p, const struct wire *w, struct value_type *type)
+static int set_period_type(struct pprof *p, const struct wire *w, const void *message)
 {
-	Pprof__ValueType *t = pprof__value_type__unpack(NULL, w->size, w->bytes);
+	const Pprof__ValueType *t = message;
 
-	if (!t)
-		return fail_message(p, w);
-	*type = (struct value_type){t->type, t->unit};
-	pprof__value_type__free_unpacked(t, NULL);
+	(void)w;
+	p->period_type = (struct value_type){t->type, t->unit};
 	return 0;
 }
 
-static int add_type(struct pprof *p, const struct wire *w)
+static int add_type(struct pprof *p, const struct wire *w, const void *message)
 {
-	struct value_type type;
-	int err = read_value_type(p, w, &type);
+	const Pprof__ValueType *t = message;
 
-	if (!err && p->types.count == TYPES_MAX)
+	if (p->types.count == TYPES_MAX)
 		return fail_at(p, w->bytes, -E2BIG, "more than %llu sample types", TYPES_MAX);
-	return err ? err : vec_push(&p->types, type);
+	return vec_push(&p->types, ((struct value_type){t->type, t->unit}));
 }
 
-static int table_field(struct pprof *p, const struct wire *w)
+static int add_string(struct pprof *p, const struct wire *w, const void *message)
 {
-	switch (w->number) {
-	case PPROF_SAMPLE_TYPE:
-		return add_type(p, w);
-	case PPROF_SAMPLE:
-		p->first = p->first.bytes ? p->first : *w;
-		break;
-	case PPROF_MAPPING:
-		return add_mapping(p, w);
-	case PPROF_FUNCTION:
-		return add_function(p, w);
-	case PPROF_STRING_TABLE:
-		return vec_push(&p->strings, (struct text){w->bytes, w->size,
-							   pprof_label_kind(w->bytes, w->size)});
-	case PPROF_PERIOD_TYPE:
-		return read_value_type(p, w, &p->period_type);
-	case PPROF_TIME_NANOS:
-		p->time = (int64_t)w->value;
-		break;
-	case PPROF_DURATION_NANOS:
-		p->duration = (int64_t)w->value;
-		break;
-	case PPROF_PERIOD:
-		p->period = (int64_t)w->value;
-		break;
-	}
+	(void)message;
+	return vec_push(&p->strings,
+			(struct text){w->bytes, w->size, label_kind(w->bytes, w->size)});
+}
+
+static int note_number(struct pprof *p, const struct wire *w, const void *message)
+{
+	(void)message;
+	*(w->number == PPROF_PERIOD	      ? &p->period
+	  : w->number == PPROF_DURATION_NANOS ? &p->duration
+					      : &p->time) = (int64_t)w->value;
+	return 0;
+}
+
+static int note_first_sample(struct pprof *p, const struct wire *w, const void *message)
+{
+	(void)message;
+	p->first = p->first.bytes ? p->first : *w;
 	return 0;
 }
 
@@ -287,7 +384,7 @@ static uint64_t unit_of(const struct pprof *p, int64_t unit)
 					  ? &p->strings.data[unit]
 					  : NULL;
 
-	return text ? pprof_unit(text->bytes, text->size) : 0;
+	return text ? unit_ns(text->bytes, text->size) : 0;
 }
 
 static int refuse_types(const struct pprof *p)
@@ -338,17 +435,21 @@ static int choose_values(struct pprof *p)
 
 /* ---- mappings and locations ------------------------------------------------------------------ */
 
-static int name_mapping(struct pprof *p, struct mapping *mapping, const Pprof__Mapping *m)
+/* The tables are whole. */
+static int name_mapping(struct pprof *p, const struct wire *w, const void *message)
 {
+	const Pprof__Mapping *m = message;
+	struct mapping *mapping = mappings__find(&p->mappings, m->id);
 	_cleanup_free_ char *path = NULL, *build_id = NULL;
 	struct profile_dso dso = {.file_state = FILE_STATE_UNOPENED,
 				  .symbol_state = SYMBOL_STATE_RESOLVED};
 	const char *name;
 	int err = copy_string(p, m->filename, &path) ?: copy_string(p, m->build_id, &build_id);
 
+	(void)w;
 	if (err)
 		return err;
-	mapping->kind = pprof_mapping_kind(path, &mapping->category);
+	mapping->kind = mapping_kind(path, &mapping->category);
 	name = strrchr(path, '/');
 	name = name && name[1] ? name + 1 : path;
 	dso.kind = mapping->kind;
@@ -358,22 +459,6 @@ static int name_mapping(struct pprof *p, struct mapping *mapping, const Pprof__M
 	frames__set_build_id(&dso, build_id);
 	mapping->dso = profile_builder__dso(p->b, &dso);
 	return mapping->dso.v ? 0 : -ENOMEM;
-}
-
-/* The tables are whole: names of mappings, and a process for code that has none. */
-static int mapping_field(struct pprof *p, const struct wire *w)
-{
-	Pprof__Mapping *m;
-	int err;
-
-	if (w->number != PPROF_MAPPING)
-		return 0;
-	m = pprof__mapping__unpack(NULL, w->size, w->bytes);
-	if (!m)
-		return fail_message(p, w);
-	err = name_mapping(p, mappings__find(&p->mappings, m->id), m);
-	pprof__mapping__free_unpacked(m, NULL);
-	return err;
 }
 
 static uint32_t clamp_line(int64_t line)
@@ -450,8 +535,9 @@ static bool is_idle(const struct pprof *p, const Pprof__Location *l)
 	return f && !f->file && string_is(p, f->name, "(idle)");
 }
 
-static int add_location(struct pprof *p, const struct wire *w, const Pprof__Location *l)
+static int add_location(struct pprof *p, const struct wire *w, const void *message)
 {
+	const Pprof__Location *l = message;
 	const struct location wanted = {.id = l->id, .is_idle = is_idle(p, l)};
 	bool is_new = false;
 	struct location *location = locations__need(&p->locations, &wanted, &is_new);
@@ -468,21 +554,6 @@ static int add_location(struct pprof *p, const struct wire *w, const Pprof__Loca
 	location->location = frames__location(&p->frames, &frame, p->lines.data,
 					      (uint32_t)p->lines.count);
 	return location->location.v ? 0 : -ENOMEM;
-}
-
-static int location_field(struct pprof *p, const struct wire *w)
-{
-	Pprof__Location *l;
-	int err;
-
-	if (w->number != PPROF_LOCATION)
-		return 0;
-	l = pprof__location__unpack(NULL, w->size, w->bytes);
-	if (!l)
-		return fail_message(p, w);
-	err = add_location(p, w, l);
-	pprof__location__free_unpacked(l, NULL);
-	return err;
 }
 
 /* ---- owners of samples ----------------------------------------------------------------------- */
@@ -508,9 +579,9 @@ static uint32_t label_number(const struct pprof *p, const Pprof__Label *l)
 
 static enum gil_state label_gil(const struct pprof *p, const Pprof__Label *l)
 {
-	return (uint64_t)l->str < p->strings.count ? pprof_gil_state(p->strings.data[l->str].bytes,
-								     p->strings.data[l->str].size)
-						   : GIL_UNKNOWN;
+	return (uint64_t)l->str < p->strings.count
+		       ? gil_state_of(p->strings.data[l->str].bytes, p->strings.data[l->str].size)
+		       : GIL_UNKNOWN;
 }
 
 static int read_labels(struct pprof *p, const Pprof__Sample *s, struct sample_owner *owner,
@@ -573,23 +644,24 @@ static struct string_id program_name(const struct pprof *p)
 }
 
 /* Code without a mapping needs a process before the samples are read. */
-static int find_any_process(struct pprof *p)
+static int note_any_owner(struct pprof *p, const struct wire *w, const void *message)
 {
 	struct sample_owner owner = {};
 	struct string_id comm;
 	enum gil_state gil;
-	Pprof__Sample *s;
-	int err = 0;
+
+	(void)w;
+	return (message ? read_labels(p, message, &owner, &comm, &gil) : 0)
+		       ?: owners__process(&p->owners, &owner, &p->any);
+}
+
+static int find_any_process(struct pprof *p)
+{
+	static const struct wanted_field sample = {PPROF_SAMPLE, &pprof__sample__descriptor,
+						   note_any_owner};
 
 	p->owners.program = program_name(p);
-	if (p->first.bytes) {
-		s = pprof__sample__unpack(NULL, p->first.size, p->first.bytes);
-		if (!s)
-			return fail_message(p, &p->first);
-		err = read_labels(p, s, &owner, &comm, &gil);
-		pprof__sample__free_unpacked(s, NULL);
-	}
-	return err ? err : owners__process(&p->owners, &owner, &p->any);
+	return p->first.bytes ? take_field(p, &p->first, &sample) : note_any_owner(p, NULL, NULL);
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
@@ -648,8 +720,9 @@ static int read_stack(struct pprof *p, const struct wire *w, const Pprof__Sample
 }
 
 /* Samples of a thread that was idle are no CPU samples; those without any stack are of an unknown one. */
-static int add_sample(struct pprof *p, const struct wire *w, const Pprof__Sample *s)
+static int add_sample(struct pprof *p, const struct wire *w, const void *message)
 {
+	const Pprof__Sample *s = message;
 	struct profile_sample row = {.kind = SAMPLE_CPU, .end = STACK_END_ROOT};
 	struct owner_thread *thread;
 	struct sample_owner owner;
@@ -686,21 +759,6 @@ static int add_sample(struct pprof *p, const struct wire *w, const Pprof__Sample
 	return profile_builder__error(p->b);
 }
 
-static int sample_field(struct pprof *p, const struct wire *w)
-{
-	Pprof__Sample *s;
-	int err;
-
-	if (w->number != PPROF_SAMPLE)
-		return 0;
-	s = pprof__sample__unpack(NULL, w->size, w->bytes);
-	if (!s)
-		return fail_message(p, w);
-	err = add_sample(p, w, s);
-	pprof__sample__free_unpacked(s, NULL);
-	return err;
-}
-
 static void set_session(const struct pprof *p)
 {
 	struct profile *session = profile_builder__session(p->b);
@@ -715,12 +773,29 @@ static void set_session(const struct pprof *p)
 
 static int read_all(struct pprof *p)
 {
-	int err = each_field(p, table_field)
+	static const struct wanted_field tables[] = {
+		{PPROF_SAMPLE_TYPE, &pprof__value_type__descriptor, add_type},
+		{PPROF_SAMPLE, NULL, note_first_sample},
+		{PPROF_MAPPING, &pprof__mapping__descriptor, add_mapping},
+		{PPROF_FUNCTION, &pprof__function__descriptor, add_function},
+		{PPROF_STRING_TABLE, NULL, add_string},
+		{PPROF_PERIOD_TYPE, &pprof__value_type__descriptor, set_period_type},
+		{PPROF_TIME_NANOS, NULL, note_number},
+		{PPROF_DURATION_NANOS, NULL, note_number},
+		{PPROF_PERIOD, NULL, note_number},
+		{}};
+	static const struct wanted_field names[] = {
+		{PPROF_MAPPING, &pprof__mapping__descriptor, name_mapping}, {}};
+	static const struct wanted_field locations[] = {
+		{PPROF_LOCATION, &pprof__location__descriptor, add_location}, {}};
+	static const struct wanted_field samples[] = {
+		{PPROF_SAMPLE, &pprof__sample__descriptor, add_sample}, {}};
+	int err = each_field(p, tables)
 		?: choose_values(p)
-		?: each_field(p, mapping_field)
+		?: each_field(p, names)
 		?: find_any_process(p)
-		?: each_field(p, location_field)
-		?: each_field(p, sample_field);
+		?: each_field(p, locations)
+		?: each_field(p, samples);
 
 	for (size_t i = 0; i < p->owners.threads.count && !err; i++)
 		profile_builder__thread_cpu_tail(p->b, p->owners.threads.data[i].id,

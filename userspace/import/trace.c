@@ -148,22 +148,19 @@ static int read_time(const struct trace *t, struct json_value value, int64_t *ns
 
 static int data_of(const struct trace *t, const struct event *e, struct json_value *data)
 {
-	const struct json_member wanted[] = {{"data", data}};
-
 	*data = (struct json_value){0};
-	return e->args.at ? json_members(&t->text, e->args, wanted, 1) : 0;
+	return e->args.at ? json_members(&t->text, e->args, {"data", data}) : 0;
 }
 
 static int add_head(struct trace *t, const struct event *e)
 {
 	struct json_value data, start = {0};
-	const struct json_member wanted[] = {{"startTime", &start}};
 	uint32_t number;
 	int64_t time = e->time;
 	int err = find_head(t, e, &number) ?: data_of(t, e, &data);
 
 	if (!err && json_type(data) == JSON_OBJECT)
-		err = json_members(&t->text, data, wanted, 1);
+		err = json_members(&t->text, data, {"startTime", &start});
 	if (!err && json_type(start) == JSON_NUMBER)
 		err = read_time(t, start, &time);
 	if (err)
@@ -232,15 +229,13 @@ static int add_span(struct trace *t, const struct event *e)
 static int read_event(struct trace *t, struct json_value value)
 {
 	struct event e;
-	const struct json_member wanted[] = {
-		{"name", &e.name}, {"ph", &e.phase}, {"pid", &e.pid}, {"tid", &e.tid},
-		{"id", &e.id},	   {"ts", &e.ts},    {"dur", &e.dur}, {"args", &e.args},
-	};
 	int err;
 
 	if (json_type(value) != JSON_OBJECT)
 		return json_fail(&t->text, value.at, -EBADMSG, "an event is no object");
-	err = json_members(&t->text, value, wanted, sizeof(wanted) / sizeof(*wanted));
+	err = json_members(&t->text, value, {"name", &e.name}, {"ph", &e.phase}, {"pid", &e.pid},
+			   {"tid", &e.tid}, {"id", &e.id}, {"ts", &e.ts}, {"dur", &e.dur},
+			   {"args", &e.args});
 	if (err)
 		return err;
 	if (json_is(e.phase, "\"M\"") && json_is(e.name, "\"process_name\""))
@@ -285,18 +280,15 @@ static int read_events(struct trace *t, struct json_value events, bool bare)
 static int read_metadata(struct trace *t, struct json_value metadata)
 {
 	struct json_value own = {0}, period = {0}, realtime = {0};
-	const struct json_member outer[] = {{"$sysprof", &own}};
-	const struct json_member inner[] = {{"periodNs", &period},
-					    {"startTimeRealtime", &realtime}};
 	int64_t ns = 0, us = 0;
 	int err;
 
 	if (json_type(metadata) != JSON_OBJECT)
 		return 0;
-	err = json_members(&t->text, metadata, outer, 1);
+	err = json_members(&t->text, metadata, {"$sysprof", &own});
 	if (err || json_type(own) != JSON_OBJECT)
 		return err;
-	err = json_members(&t->text, own, inner, 2);
+	err = json_members(&t->text, own, {"periodNs", &period}, {"startTimeRealtime", &realtime});
 	if (!err && period.at)
 		err = json_integer(&t->text, period, "periodNs", 0, ID_MAX, &ns);
 	if (!err && realtime.at)
@@ -402,18 +394,12 @@ static int read_chunk(struct trace *t, struct cdp *c, const struct chunk *chunk,
 {
 	struct json_value profile, deltas, lines, end_time, nodes = {0}, samples = {0}, inner = {0},
 							    inner_lines = {0};
-	const struct json_member outer[] = {{"cpuProfile", &profile},
-					    {"timeDeltas", &deltas},
-					    {"lines", &lines},
-					    {"endTime", &end_time}};
-	const struct json_member wanted[] = {{"nodes", &nodes},
-					     {"samples", &samples},
-					     {"timeDeltas", &inner},
-					     {"lines", &inner_lines}};
-	int err = json_members(&t->text, chunk->data, outer, 4);
+	int err = json_members(&t->text, chunk->data, {"cpuProfile", &profile},
+			       {"timeDeltas", &deltas}, {"lines", &lines}, {"endTime", &end_time});
 
 	if (!err && json_type(profile) == JSON_OBJECT)
-		err = json_members(&t->text, profile, wanted, 4);
+		err = json_members(&t->text, profile, {"nodes", &nodes}, {"samples", &samples},
+				   {"timeDeltas", &inner}, {"lines", &inner_lines});
 	if (!err && json_type(end_time) == JSON_NUMBER)
 		err = read_time(t, end_time, end);
 	if (!err && nodes.at)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The parts of the reader of pprof files: owners of samples, and words. */
-#ifndef IMPORT_PPROF_PRIVATE_H
-#define IMPORT_PPROF_PRIVATE_H
+/* Processes and threads of samples whose owners are in labels only, as in pprof files. */
+#ifndef IMPORT_OWNERS_H
+#define IMPORT_OWNERS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -10,8 +10,6 @@
 #include <sysprof/profile_builder.h>
 
 #include "base/map.h"
-
-/* ---- owners.c: processes and threads of samples whose owners are in labels only --------------- */
 
 /*
  * The labels of a sample; 0: none. A thread with a tid may change its name: then `thread` is its name at the time,
@@ -55,30 +53,5 @@ int owners__process(struct owners *o, const struct sample_owner *owner, struct p
 /* `comm`: its name, where the owner has none. The thread is valid until the next call. */
 int owners__thread(struct owners *o, const struct sample_owner *owner, struct string_id comm,
 		   struct owner_thread **thread);
-
-/* What the words in a pprof file stand for: keys of labels, units, names of mappings. */
-
-enum label_kind {
-	LABEL_OTHER,
-	LABEL_PID,
-	LABEL_TID,
-	LABEL_THREAD,
-	LABEL_PROCESS,
-	LABEL_SERVICE, /* names the process where nothing else does */
-	LABEL_COMM,
-	LABEL_CGROUP,
-	LABEL_GIL,
-};
-
-enum label_kind pprof_label_kind(const uint8_t *bytes, size_t size);
-
-/* "held", …: as the exporter writes it. */
-enum gil_state pprof_gil_state(const uint8_t *bytes, size_t size);
-
-/* Nanoseconds of a unit of time; 0: it is none. */
-uint64_t pprof_unit(const uint8_t *bytes, size_t size);
-
-/* What is mapped under this name, and what its code is. */
-enum dso_kind pprof_mapping_kind(const char *path, enum profile_category *category);
 
 #endif
