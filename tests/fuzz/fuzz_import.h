@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "compare/compare.h"
-#include "export/html.h"
+#include "export/exporters.h"
 #include "fuzz.h"
 #include "import/import.h"
 #include "models/profile_dump.h"

@@ -4,8 +4,8 @@
 
 #include <errno.h>
 
-#include "export/comments.h"
-#include "export/html.h"
+#include "export/describe.h"
+#include "export/exporters.h"
 #include "export/report.h"
 #include "profile/figures.h"
 #include "models/profile_dump.h"

@@ -3,7 +3,7 @@
 #include "export_support.h"
 
 #include "base/base64.h"
-#include "export/html.h"
+#include "export/exporters.h"
 
 static char *data_of(const struct profile *p, size_t *size)
 {

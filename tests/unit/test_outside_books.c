@@ -6,7 +6,7 @@
 
 #include "base/clocks.h"
 #include "base/outside_books.h"
-#include "export/comments.h"
+#include "export/describe.h"
 #include "export/report.h"
 #include "process/profile_symbols.h"
 #include "stream/event_decode.h"

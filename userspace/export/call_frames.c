@@ -15,8 +15,11 @@
 
 #include "base/cleanup.h"
 #include "base/file_url.h"
+#include "base/minmax.h"
 
-#define NO_KEY UINT32_MAX
+#define FALLBACK_PERIOD 1000000 /* ns, where ticks are not of a clock */
+#define MANY_TICKS                                                                                 \
+	1000000000000 /* of which each gets less, or the times would not be exact as doubles */
 
 MAP_FUNCTIONS_OF_BYTES(call_frame_table, struct call_frame);
 
@@ -25,14 +28,11 @@ int call_frames__init(struct call_frames *frames, const struct profile *p)
 	int err = 0;
 
 	*frames = (struct call_frames){.p = p};
-	frames->key_of_line = malloc((p->line_count + 1) * sizeof(*frames->key_of_line));
 	frames->script_of_file = calloc(p->string_count + 1, sizeof(*frames->script_of_file));
 	frames->script_of_dso = calloc(p->dso_count + 1, sizeof(*frames->script_of_dso));
 	frames->text_file = open_memstream(&frames->text, &frames->text_size);
-	if (!frames->key_of_line || !frames->script_of_file || !frames->script_of_dso ||
-	    !frames->text_file)
+	if (!frames->script_of_file || !frames->script_of_dso || !frames->text_file)
 		return -ENOMEM;
-	memset(frames->key_of_line, 0xff, (p->line_count + 1) * sizeof(*frames->key_of_line));
 	err = text_limit__init(&frames->limit, p, true);
 	for (unsigned int i = 0; i < CALL_FRAME_FIRST_FUNCTION && !err; i++)
 		err = vec_push(&frames->frames, (struct call_frame){0});
@@ -44,7 +44,6 @@ void call_frames__fini(struct call_frames *frames)
 	text_limit__fini(&frames->limit);
 	call_frame_table__fini(&frames->frames);
 	vec_free(&frames->texts);
-	free(frames->key_of_line);
 	free(frames->script_of_file);
 	free(frames->script_of_dso);
 	if (frames->text_file)
@@ -84,15 +83,11 @@ int call_frames__key(void *context, const struct profile_location *location, uin
 	const struct call_frame *known;
 
 	(void)location;
-	if (frames->key_of_line[line] != NO_KEY) {
-		*key = frames->key_of_line[line];
-		return 0;
-	}
 	frame.script = script_of(frames, function);
 	known = call_frame_table__need(&frames->frames, &frame, NULL);
 	if (!known)
 		return -ENOMEM;
-	*key = frames->key_of_line[line] = (uint32_t)(known - frames->frames.data);
+	*key = (uint32_t)(known - frames->frames.data);
 	return 0;
 }
 
@@ -188,4 +183,72 @@ int call_frames__write(struct call_frames *frames, uint32_t key, struct json_wri
 	json_key(w, "callFrame");
 	json_raw(w, frames->text + frames->texts.data[key].start, frames->texts.data[key].size);
 	return 0;
+}
+
+/* ---- when samples were taken ------------------------------------------------------------------ */
+
+uint64_t row_times_start(const struct profile *p, const struct profile_thread *thread)
+{
+	return max_u64(thread->start, p->start);
+}
+
+void row_times__init(struct row_times *times, const struct profile *p,
+		     const struct profile_thread *thread)
+{
+	*times = (struct row_times){
+		.samples = &thread->samples[SAMPLE_CPU],
+		.last = row_times_start(p, thread),
+		.step = p->period ? p->period : FALLBACK_PERIOD,
+		.untimed = p->untimed,
+	};
+	if (times->untimed && times->samples->tick_sum > MANY_TICKS)
+		times->step = 1000;
+}
+
+uint64_t row_times__end(const struct row_times *times)
+{
+	uint64_t ticks = 0;
+
+	if (times->row)
+		ticks = times->untimed ? profile_samples__ticks(times->samples, times->row - 1) : 1;
+	if (ticks > (UINT64_MAX - times->last) / times->step)
+		return UINT64_MAX;
+	return times->last + ticks * times->step;
+}
+
+uint64_t row_times__next(struct row_times *times)
+{
+	uint64_t time = times->untimed ? row_times__end(times) : times->samples->time[times->row];
+
+	times->row++;
+	return times->last = time;
+}
+
+void idle_rows__init(struct idle_rows *rows, const struct profile_thread *thread)
+{
+	*rows = (struct idle_rows){
+		.cpu = &thread->samples[SAMPLE_CPU],
+		.idle = &thread->samples[SAMPLE_IDLE],
+	};
+}
+
+bool idle_rows__next(struct idle_rows *rows, size_t i, uint64_t *time)
+{
+	if (rows->next == rows->idle->count)
+		return false;
+	if (i < rows->cpu->count && rows->idle->time[rows->next] > rows->cpu->time[i])
+		return false;
+	*time = rows->idle->time[rows->next++];
+	return true;
+}
+
+uint64_t row_times_last_weight(const struct profile_thread *thread)
+{
+	const struct profile_samples *cpu = &thread->samples[SAMPLE_CPU];
+	const struct profile_samples *idle = &thread->samples[SAMPLE_IDLE];
+	bool was_idle = idle->count &&
+			(!cpu->count || idle->time[idle->count - 1] > cpu->time[cpu->count - 1]);
+	const struct profile_samples *last = was_idle ? idle : cpu;
+
+	return last->count ? last->weight[last->count - 1] : 0;
 }

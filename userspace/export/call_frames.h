@@ -41,7 +41,6 @@ struct call_frames {
 		limit; /* of names; the owner may tighten it before the first is written */
 	struct call_frame_table frames; /* by key */
 	VEC(struct call_frame_text) texts;
-	uint32_t *key_of_line; /* by line of the profile, or CALL_FRAMES_NO_KEY */
 	uint32_t *script_of_file, *script_of_dso; /* 0: no number yet */
 	uint32_t script_count;
 	FILE *text_file; /* writes `text` */

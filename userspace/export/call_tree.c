@@ -4,27 +4,37 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define NO_KEY		    UINT32_MAX
 
 #define hash_child(node)    hash_u64((uint64_t)(node)->parent << 32 | (node)->key)
 #define is_same_child(a, b) ((a)->parent == (b)->parent && (a)->key == (b)->key)
 
 MAP_FUNCTIONS_OF(call_nodes, struct call_node, hash_child, is_same_child);
 
-int call_tree__init(struct call_tree *tree, const struct profile *p)
+int call_tree__init(struct call_tree *tree, const struct profile *p, call_tree_key_fn key,
+		    void *context)
 {
-	*tree = (struct call_tree){0};
+	size_t lines = (p->line_count + 1) * sizeof(*tree->key_of_line);
+
+	*tree = (struct call_tree){.p = p, .key = key, .context = context};
 	tree->memo = calloc(p->stack_count + 1, sizeof(*tree->memo));
-	if (!tree->memo || vec_push(&tree->nodes, (struct call_node){0})) {
+	tree->key_of_line = malloc(lines);
+	if (!tree->memo || !tree->key_of_line || vec_push(&tree->nodes, (struct call_node){0})) {
 		call_tree__fini(tree);
 		return -ENOMEM;
 	}
+	memset(tree->key_of_line, 0xff, lines);
 	return 0;
 }
 
 void call_tree__fini(struct call_tree *tree)
 {
 	free(tree->memo);
+	free(tree->key_of_line);
 	tree->memo = NULL;
+	tree->key_of_line = NULL;
 	call_nodes__fini(&tree->nodes);
 	vec_free(&tree->path);
 }
@@ -57,26 +67,23 @@ int call_tree__child(struct call_tree *tree, uint32_t parent, uint32_t key, uint
 	return 0;
 }
 
-static int add_location(struct call_tree *tree, const struct profile *p,
-			struct location_id location, call_tree_key_fn key, void *context,
+static int add_location(struct call_tree *tree, const struct profile_location *location,
 			uint32_t *node)
 {
-	const struct profile_location *loc = &p->locations[location.v];
+	for (uint32_t i = location->line_count; i > 0; i--) { /* outermost first */
+		uint32_t line = location->first_line + i - 1, *key = &tree->key_of_line[line];
+		int err = *key == NO_KEY ? tree->key(tree->context, location, line, key) : 0;
 
-	for (uint32_t i = loc->line_count; i > 0; i--) { /* outermost first */
-		uint32_t value;
-		int err = key(context, loc, loc->first_line + i - 1, &value)
-				  ?: call_tree__child(tree, *node, value, node);
-
+		err = err ?: call_tree__child(tree, *node, *key, node);
 		if (err)
 			return err;
 	}
 	return 0;
 }
 
-int call_tree__stack(struct call_tree *tree, const struct profile *p, uint32_t below,
-		     struct stack_id stack, call_tree_key_fn key, void *context, uint32_t *node)
+int call_tree__stack(struct call_tree *tree, uint32_t below, struct stack_id stack, uint32_t *node)
 {
+	const struct profile *p = tree->p;
 	uint32_t at = stack.v, current = below;
 
 	if (!tree->generation || tree->below != below) {
@@ -96,7 +103,7 @@ int call_tree__stack(struct call_tree *tree, const struct profile *p, uint32_t b
 		int err;
 
 		at = tree->path.data[i - 1];
-		err = add_location(tree, p, p->stacks[at].location, key, context, &current);
+		err = add_location(tree, &p->locations[p->stacks[at].location.v], &current);
 		if (err)
 			return err;
 		tree->memo[at] = (struct call_tree_memo){tree->generation, current};

@@ -31,18 +31,24 @@ struct call_tree_memo {
 	uint32_t generation, node;
 };
 
+/* Key of a line of a location; 0 or negative errno. It is called once for each line. */
+typedef int (*call_tree_key_fn)(void *context, const struct profile_location *location,
+				uint32_t line, uint32_t *key);
+
 struct call_tree {
+	const struct profile *p;
+	call_tree_key_fn key;
+	void *context;
+	uint32_t *key_of_line;	     /* by line of the profile, or UINT32_MAX */
 	struct call_nodes nodes;     /* the root is in no index */
 	struct call_tree_memo *memo; /* by stack: its node below the last `below` */
 	uint32_t generation, below;
 	VEC(uint32_t) path; /* scratch */
 };
 
-/* Key of a line of a location; 0 or negative errno. */
-typedef int (*call_tree_key_fn)(void *context, const struct profile_location *location,
-				uint32_t line, uint32_t *key);
-
-int call_tree__init(struct call_tree *tree, const struct profile *p); /* 0, -ENOMEM */
+/* 0, -ENOMEM. Keys stay when the tree is cleared. */
+int call_tree__init(struct call_tree *tree, const struct profile *p, call_tree_key_fn key,
+		    void *context);
 void call_tree__fini(struct call_tree *tree);
 /* Forget all nodes but the root. */
 void call_tree__clear(struct call_tree *tree);
@@ -54,8 +60,7 @@ int call_tree__child(struct call_tree *tree, uint32_t parent, uint32_t key, uint
  * The node of a whole stack below `below`. Results are cached as long as `below` stays the same, so
  * add all stacks of one `below` before those of the next.
  */
-int call_tree__stack(struct call_tree *tree, const struct profile *p, uint32_t below,
-		     struct stack_id stack, call_tree_key_fn key, void *context, uint32_t *node);
+int call_tree__stack(struct call_tree *tree, uint32_t below, struct stack_id stack, uint32_t *node);
 
 /* The next node in preorder, 0 after the last one. */
 uint32_t call_tree__next(const struct call_tree *tree, uint32_t node);

@@ -69,7 +69,8 @@ static int cpuprofile__init(struct cpuprofile *c, const struct profile *p,
 			    const struct profile_thread *thread)
 {
 	*c = (struct cpuprofile){.p = p, .thread = thread};
-	return call_tree__init(&c->tree, p) ?: call_frames__init(&c->frames, p);
+	return call_tree__init(&c->tree, p, call_frames__key, &c->frames)
+		       ?: call_frames__init(&c->frames, p);
 }
 
 static void cpuprofile__fini(struct cpuprofile *c)
@@ -143,8 +144,7 @@ static int add_sample(struct cpuprofile *c, size_t i)
 	const struct profile_samples *samples = &c->thread->samples[SAMPLE_CPU];
 	struct sample sample = {.time = row_times__next(&c->times), .cpu = samples->weight[i]};
 	uint64_t ticks = profile_samples__ticks(samples, i);
-	int err = call_tree__stack(&c->tree, c->p, CALL_TREE_ROOT, samples->stack[i],
-				   call_frames__key, &c->frames, &sample.node);
+	int err = call_tree__stack(&c->tree, CALL_TREE_ROOT, samples->stack[i], &sample.node);
 
 	if (err)
 		return err;

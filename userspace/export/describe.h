@@ -57,22 +57,13 @@ void describe_jit(char *text, size_t size, const struct profile *p, const struct
  */
 #define RUNTIME_TEXT_SIZE 256
 void describe_runtime(char *text, size_t size, const struct profile_runtime *runtime);
-/* The member "runtimes", an array with an object for each, if there is one. */
-struct json_writer;
-void write_runtimes(const struct profile *p, struct json_writer *w);
-
-/* The member "jit": an array with an object for each process. */
-void write_jits(const struct profile *p, struct json_writer *w);
-/* How many of them, from the first on: JITS_MAX, with paths of JITS_PATHS_MAX bytes. */
+/* How many processes with JIT code are in JSON, from the first on: JITS_MAX, with paths of JITS_PATHS_MAX bytes. */
 #define JITS_MAX       4096u
 #define JITS_PATHS_MAX (1u << 20)
 size_t described_jits(const struct profile *p);
 
 /* A row of the books of the outside, in one line of at most 255 bytes. */
 void describe_outside(char *text, size_t size, const struct profile_outside *row);
-/* The member "outside", an array with an object for each row, if there is one; "since" is in us from the start. */
-void write_outside(const struct profile *p, struct json_writer *w);
-
 /* The build-id of a dso; size 0: unknown. That of the kernel is in the facts about the machine. */
 struct dso_build_id {
 	uint8_t size;
@@ -82,6 +73,14 @@ void dso_build_id(const struct profile *p, struct dso_id id, struct dso_build_id
 
 /* The name shown for a dso: never empty. The kernel is "[kernel.kallsyms]", as in other tools. */
 const char *dso_display_name(const struct profile *p, struct dso_id id);
+
+/*
+ * Facts of a recording in plain lines, for formats that have no fields for them: the product, the command, the machine, the
+ * start on CLOCK_MONOTONIC, what became of every tick, what was lost and which stacks were cut. `add` gets a line each, of
+ * any bytes. 0, or the first error of `add`.
+ */
+int export_comments(const struct profile *p, int (*add)(void *context, const char *text),
+		    void *context);
 
 /* The figures of a whole recording as JSON: in the report and the page, and as a member of our own in Chrome's formats. */
 

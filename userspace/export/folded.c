@@ -26,11 +26,9 @@
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "export/call_tree.h"
-#include "export/parked.h"
 #include "export/text_limit.h"
 #include "export/waits.h"
 
-#define NO_KEY	      UINT32_MAX
 #define SUFFIX_SIZE   32 /* ":line_[k]" */
 #define LINE_END_SIZE 24 /* " 18446744073709551615\n" */
 
@@ -72,7 +70,6 @@ struct folded {
 	struct text_limit limit;
 	struct call_tree tree; /* keys are texts; the children of the root are comms */
 	struct strtab *texts;
-	uint32_t *key_of_line; /* by line of the profile, or NO_KEY */
 	struct comm_stacks stacks;
 	VEC(struct folded_wait) waits;
 	struct waited_nodes waited;
@@ -119,36 +116,20 @@ static int frame_key(void *context, const struct profile_location *location, uin
 			   : profile_location__is_doubtful(location, line) ? "_[?]"
 									   : "";
 	char suffix[SUFFIX_SIZE], cut[TEXT_CUT_SIZE];
-	int err;
 
-	if (f->key_of_line[line] == NO_KEY) {
-		if (f->with_lines && at->line)
-			snprintf(suffix, sizeof(suffix), ":%" PRIu32 "%s", at->line, mark);
-		else
-			snprintf(suffix, sizeof(suffix), "%s", mark);
-		err = intern_field(f, text_limit__cut(&f->limit, name, cut), suffix,
-				   &f->key_of_line[line]);
-		if (err)
-			return err;
-	}
-	*key = f->key_of_line[line];
-	return 0;
+	if (f->with_lines && at->line)
+		snprintf(suffix, sizeof(suffix), ":%" PRIu32 "%s", at->line, mark);
+	else
+		snprintf(suffix, sizeof(suffix), "%s", mark);
+	return intern_field(f, text_limit__cut(&f->limit, name, cut), suffix, key);
 }
 
 static int folded__init(struct folded *f, const struct profile *p, bool with_lines)
 {
-	int err;
-
-	*f = (struct folded){.p = p, .with_lines = with_lines};
-	err = call_tree__init(&f->tree, p) ?: text_limit__init(&f->limit, p, false);
-	if (err)
-		return err;
-	f->texts = strtab__new();
-	f->key_of_line = malloc((p->line_count + 1) * sizeof(*f->key_of_line));
-	if (!f->texts || !f->key_of_line)
-		return -ENOMEM;
-	memset(f->key_of_line, 0xff, (p->line_count + 1) * sizeof(*f->key_of_line));
-	return 0;
+	*f = (struct folded){.p = p, .with_lines = with_lines, .texts = strtab__new()};
+	return call_tree__init(&f->tree, p, frame_key, f)
+		?: text_limit__init(&f->limit, p, false)
+		?: (f->texts ? 0 : -ENOMEM);
 }
 
 static void folded__fini(struct folded *f)
@@ -156,7 +137,6 @@ static void folded__fini(struct folded *f)
 	call_tree__fini(&f->tree);
 	text_limit__fini(&f->limit);
 	strtab__free(f->texts);
-	free(f->key_of_line);
 	comm_stacks__fini(&f->stacks);
 	vec_free(&f->waits);
 	waited_nodes__fini(&f->waited);
@@ -277,8 +257,7 @@ static int add_stack(struct folded *f, struct folded_place *at, uint64_t key, ui
 			return err;
 		at->comm = comm.v;
 	}
-	return call_tree__stack(&f->tree, f->p, at->below, (struct stack_id){(uint32_t)key},
-				frame_key, f, node);
+	return call_tree__stack(&f->tree, at->below, (struct stack_id){(uint32_t)key}, node);
 }
 
 static int build_tree(struct folded *f)

@@ -7,7 +7,6 @@
  * Content-Security-Policy allows no request, and no script and style but the bundled ones (by their
  * hashes).
  */
-#include "export/html.h"
 
 #include <errno.h>
 

@@ -10,7 +10,7 @@
  * category. Stacks are merged by frames into one tree (call_tree.h), whose nodes are numbered in preorder: so a
  * parent is given as the number of levels to go up from the node before, mostly 0.
  */
-#include "export/html.h"
+#include "export/exporters.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,10 +22,9 @@
 #include "base/strtab.h"
 #include "export/call_tree.h"
 #include "export/describe.h"
-#include "export/parked.h"
+#include "export/waits.h"
 
 #define DATA_VERSION 1
-#define NO_FRAME     UINT32_MAX
 #define JIT_TEXT     2048
 
 /* Bits of a frame's flags, above the category. web/data.js has the same. */
@@ -65,7 +64,6 @@ struct page {
 	struct page_functions functions;
 	struct page_full_names full_names;
 	struct page_frames frames;
-	uint32_t *frame_of_line; /* by line of the profile, or NO_FRAME */
 	bool *dso_used;		 /* by dso: it is in a stack */
 	uint32_t *module_of_dso; /* number of its display name; 0: none yet */
 	struct call_tree tree;	 /* keys are frames */
@@ -154,9 +152,10 @@ static uint32_t flags_of(const struct profile_location *location, uint32_t line)
 	return flags;
 }
 
-static int add_frame(struct page *page, const struct profile_location *location, uint32_t line,
-		     uint32_t *number)
+static int frame_key(void *context, const struct profile_location *location, uint32_t line,
+		     uint32_t *key)
 {
+	struct page *page = context;
 	const struct profile_line *at = &page->p->lines[line];
 	struct page_frame wanted = {
 		.flags = flags_of(location, line),
@@ -166,6 +165,7 @@ static int add_frame(struct page *page, const struct profile_location *location,
 	int err = function_of(page, &page->p->functions[at->function.v], location->dso,
 			      &wanted.function);
 
+	page->dso_used[location->dso.v] = true;
 	if (!err && at->line)
 		err = intern_id(page, at->file, &wanted.file);
 	if (err)
@@ -173,45 +173,29 @@ static int add_frame(struct page *page, const struct profile_location *location,
 	known = page_frames__need(&page->frames, &wanted, NULL);
 	if (!known)
 		return -ENOMEM;
-	*number = (uint32_t)(known - page->frames.data);
+	*key = (uint32_t)(known - page->frames.data);
 	return 0;
-}
-
-static int frame_key(void *context, const struct profile_location *location, uint32_t line,
-		     uint32_t *key)
-{
-	struct page *page = context;
-	int err = 0;
-
-	page->dso_used[location->dso.v] = true;
-	if (page->frame_of_line[line] == NO_FRAME)
-		err = add_frame(page, location, line, &page->frame_of_line[line]);
-	*key = page->frame_of_line[line];
-	return err;
 }
 
 /* ---- collecting ------------------------------------------------------------------------------ */
 
 static int page__init(struct page *page, const struct profile *p, FILE *out)
 {
-	size_t lines = (p->line_count + 1) * sizeof(*page->frame_of_line);
 	int err;
 
 	*page = (struct page){.p = p, .out = out, .base = p->start};
-	err = call_tree__init(&page->tree, p);
+	err = call_tree__init(&page->tree, p, frame_key, page);
 	if (err)
 		return err;
 	page->strings = strtab__new();
 	page->string_of = calloc(p->string_count + 1, sizeof(*page->string_of));
 	page->node_of_stack = calloc(p->stack_count + 1, sizeof(*page->node_of_stack));
-	page->frame_of_line = malloc(lines);
 	page->module_of_dso = calloc(p->dso_count + 1, sizeof(*page->module_of_dso));
 	page->dso_used = calloc(p->dso_count + 1, sizeof(*page->dso_used));
-	if (!page->strings || !page->string_of || !page->node_of_stack || !page->frame_of_line ||
-	    !page->module_of_dso || !page->dso_used)
-		return -ENOMEM;
-	memset(page->frame_of_line, 0xff, lines);
-	return 0;
+	return page->strings && page->string_of && page->node_of_stack && page->module_of_dso &&
+			       page->dso_used
+		       ? 0
+		       : -ENOMEM;
 }
 
 static void page__fini(struct page *page)
@@ -221,7 +205,6 @@ static void page__fini(struct page *page)
 	page_functions__fini(&page->functions);
 	page_full_names__fini(&page->full_names);
 	page_frames__fini(&page->frames);
-	free(page->frame_of_line);
 	free(page->module_of_dso);
 	free(page->dso_used);
 	call_tree__fini(&page->tree);
@@ -240,8 +223,8 @@ static int add_stacks(struct page *page, const struct profile_samples *samples)
 
 		err = intern_id(page, samples->comm[i], &number);
 		if (!err && !page->node_of_stack[stack.v])
-			err = call_tree__stack(&page->tree, page->p, CALL_TREE_ROOT, stack,
-					       frame_key, page, &page->node_of_stack[stack.v]);
+			err = call_tree__stack(&page->tree, CALL_TREE_ROOT, stack,
+					       &page->node_of_stack[stack.v]);
 	}
 	return err;
 }
@@ -539,58 +522,48 @@ static uint64_t since_last(const struct page *page, const struct profile_samples
 	return microseconds(page, s, i) - (i ? microseconds(page, s, i - 1) : 0);
 }
 
-static void write_times(const struct page *page, const struct profile_samples *s)
-{
-	for (size_t i = 0; i < s->count; i++)
-		put_uint(page->out, since_last(page, s, i));
-}
+/* `write` is done for each row `i` of that kind, `s`, of each thread `t`. */
+#define WRITE_ROWS(page, kind, write)                                                              \
+	do {                                                                                       \
+		for (uint32_t t = 1; t < (page)->p->thread_count; t++) {                           \
+			const struct profile_samples *s = &(page)->p->threads[t].samples[kind];    \
+                                                                                                   \
+			for (size_t i = 0; i < s->count; i++)                                      \
+				write;                                                             \
+		}                                                                                  \
+	} while (0)
 
 /* A thread that never waits uses as much CPU time as passes: the difference is small. */
-static void write_weights(const struct page *page, const struct profile_samples *s)
+static int64_t weight_beyond(const struct page *page, const struct profile_samples *s, size_t i)
 {
-	for (size_t i = 0; i < s->count; i++) {
-		uint64_t passed = i ? since_last(page, s, i) * 1000 : 0;
-
-		put_int(page->out, (int64_t)(s->weight[i] - passed));
-	}
+	return (int64_t)(s->weight[i] - (i ? since_last(page, s, i) * 1000 : 0));
 }
 
-static void write_stacks(const struct page *page, const struct profile_samples *s)
+static int64_t number_of(const struct page *page, struct stack_id stack)
 {
-	int64_t before = 0;
-
-	for (size_t i = 0; i < s->count; i++) {
-		int64_t number = page->number[page->node_of_stack[s->stack[i].v]];
-
-		put_int(page->out, number - before);
-		before = number;
-	}
+	return page->number[page->node_of_stack[stack.v]];
 }
 
-static void write_ticks(const struct page *page, const struct profile_samples *s)
+static void write_stacks(const struct page *page, enum sample_kind kind)
 {
-	for (size_t i = 0; i < s->count; i++)
-		put_uint(page->out, profile_samples__ticks(s, i));
+	WRITE_ROWS(page, kind,
+		   put_int(page->out, number_of(page, s->stack[i]) -
+					      (i ? number_of(page, s->stack[i - 1]) : 0)));
 }
 
 /* Runs: a name and for how many rows the thread had it. */
-static void write_comms(const struct page *page, const struct profile_samples *s)
+static void write_comms(const struct page *page, enum sample_kind kind)
 {
-	size_t i = 0, end;
+	for (size_t t = 1; t < page->p->thread_count; t++) {
+		const struct profile_samples *s = &page->p->threads[t].samples[kind];
 
-	for (; i < s->count; i = end) {
-		for (end = i + 1; end < s->count && s->comm[end].v == s->comm[i].v;)
-			end++;
-		put_uint(page->out, page->string_of[s->comm[i].v]);
-		put_uint(page->out, end - i);
+		for (size_t i = 0, end; i < s->count; i = end) {
+			for (end = i + 1; end < s->count && s->comm[end].v == s->comm[i].v;)
+				end++;
+			put_uint(page->out, page->string_of[s->comm[i].v]);
+			put_uint(page->out, end - i);
+		}
 	}
-}
-
-/* ---- waits: of each thread how many, then columns --------------------------------------------- */
-
-static void write_wait_count(const struct page *page, const struct profile_samples *s)
-{
-	put_uint(page->out, s->count);
 }
 
 static uint64_t wait_begin(const struct page *page, const struct profile_samples *s, size_t i)
@@ -603,72 +576,30 @@ static uint64_t wait_end(const struct page *page, const struct profile_samples *
 	return (s->until[i] - page->base) / 1000;
 }
 
-/* Since the end of the one before. */
-static void write_wait_begins(const struct page *page, const struct profile_samples *s)
-{
-	for (size_t i = 0; i < s->count; i++)
-		put_uint(page->out, wait_begin(page, s, i) - (i ? wait_end(page, s, i - 1) : 0));
-}
-
-static void write_wait_lengths(const struct page *page, const struct profile_samples *s)
-{
-	for (size_t i = 0; i < s->count; i++)
-		put_uint(page->out, wait_end(page, s, i) - wait_begin(page, s, i));
-}
-
 /* When the visit was that found it, and read which thread has the lock: since its begin. */
-static void write_wait_visits(const struct page *page, const struct profile_samples *s)
+static uint64_t wait_visit(const struct page *page, const struct profile_samples *s, size_t i)
 {
-	for (size_t i = 0; i < s->count; i++)
-		put_uint(page->out, s->time[i] > s->since[i] ? (s->time[i] - page->base) / 1000 -
-								       wait_begin(page, s, i)
-							     : 0);
+	return s->time[i] > s->since[i] ? microseconds(page, s, i) - wait_begin(page, s, i) : 0;
 }
 
-static void write_wait_weights(const struct page *page, const struct profile_samples *s)
-{
-	for (size_t i = 0; i < s->count; i++)
-		put_uint(page->out, s->weight[i]);
-}
-
-/* With a bit for those at the place where their thread is parked. */
-static void write_wait_states(const struct page *page)
-{
-	for (uint32_t t = 1; t < page->p->thread_count; t++) {
-		const struct profile_samples *s = &page->p->threads[t].samples[SAMPLE_WALL];
-
-		for (size_t i = 0; i < s->count; i++)
-			put_uint(page->out,
-				 s->state[i] | (parked__has(&page->parked, t, i) ? PARKED : 0));
-	}
-}
-
-/* A thread, from 1 on; 0: none is known. */
-static void write_wait_holders(const struct page *page, const struct profile_samples *s)
-{
-	for (size_t i = 0; i < s->count; i++)
-		put_uint(page->out, s->holder[i].v);
-}
-
-static void write_column(const struct page *page, enum sample_kind kind,
-			 void (*write_rows)(const struct page *page,
-					    const struct profile_samples *s))
-{
-	for (size_t i = 1; i < page->p->thread_count; i++)
-		write_rows(page, &page->p->threads[i].samples[kind]);
-}
-
+/* Begins are since the end of the wait before. States have a bit for those at the place where their thread is parked. */
 static void write_waits(const struct page *page)
 {
-	write_column(page, SAMPLE_WALL, write_wait_count);
-	write_column(page, SAMPLE_WALL, write_wait_begins);
-	write_column(page, SAMPLE_WALL, write_wait_lengths);
-	write_column(page, SAMPLE_WALL, write_wait_visits);
-	write_column(page, SAMPLE_WALL, write_wait_weights);
-	write_column(page, SAMPLE_WALL, write_stacks);
-	write_column(page, SAMPLE_WALL, write_comms);
-	write_wait_states(page);
-	write_column(page, SAMPLE_WALL, write_wait_holders);
+	FILE *out = page->out;
+
+	for (size_t t = 1; t < page->p->thread_count; t++)
+		put_uint(out, page->p->threads[t].samples[SAMPLE_WALL].count);
+	WRITE_ROWS(page, SAMPLE_WALL,
+		   put_uint(out, wait_begin(page, s, i) - (i ? wait_end(page, s, i - 1) : 0)));
+	WRITE_ROWS(page, SAMPLE_WALL, put_uint(out, wait_end(page, s, i) - wait_begin(page, s, i)));
+	WRITE_ROWS(page, SAMPLE_WALL, put_uint(out, wait_visit(page, s, i)));
+	WRITE_ROWS(page, SAMPLE_WALL, put_uint(out, s->weight[i]));
+	write_stacks(page, SAMPLE_WALL);
+	write_comms(page, SAMPLE_WALL);
+	WRITE_ROWS(page, SAMPLE_WALL,
+		   put_uint(out, s->state[i] | (parked__has(&page->parked, t, i) ? PARKED : 0)));
+	/* a thread, from 1 on; 0: none is known */
+	WRITE_ROWS(page, SAMPLE_WALL, put_uint(out, s->holder[i].v));
 }
 
 static int write_all(const struct page *page)
@@ -681,12 +612,12 @@ static int write_all(const struct page *page)
 	write_frames(page);
 	write_nodes(page);
 	write_lives(page);
-	write_column(page, SAMPLE_CPU, write_times);
-	write_column(page, SAMPLE_CPU, write_weights);
-	write_column(page, SAMPLE_CPU, write_stacks);
-	write_column(page, SAMPLE_CPU, write_comms);
+	WRITE_ROWS(page, SAMPLE_CPU, put_uint(page->out, since_last(page, s, i)));
+	WRITE_ROWS(page, SAMPLE_CPU, put_int(page->out, weight_beyond(page, s, i)));
+	write_stacks(page, SAMPLE_CPU);
+	write_comms(page, SAMPLE_CPU);
 	if (page->has_ticks)
-		write_column(page, SAMPLE_CPU, write_ticks);
+		WRITE_ROWS(page, SAMPLE_CPU, put_uint(page->out, profile_samples__ticks(s, i)));
 	if (page->waits)
 		write_waits(page);
 	return ferror(page->out) ? -EIO : 0;

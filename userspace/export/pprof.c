@@ -27,10 +27,11 @@
 #include "export/exporters.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/map.h"
-#include "export/comments.h"
 #include "export/describe.h"
 #include "export/pprof_writer.h"
 
@@ -85,6 +86,16 @@ struct pprof_labels {
 };
 
 /* An empty text would be read as the number 0. */
+static void add_label(struct pprof *pp, struct pprof_labels *labels, const char *key,
+		      const char *text)
+{
+	uint32_t number = *text ? code_tables__text(pp->code, key) : 0;
+
+	if (number)
+		labels->list[labels->count++] = (struct pprof_label){
+			.key = number, .text = code_tables__text(pp->code, text)};
+}
+
 static void add_text_label(struct pprof *pp, struct pprof_labels *labels, const char *key,
 			   struct string_id text)
 {
@@ -105,35 +116,14 @@ static void add_number_label(struct pprof *pp, struct pprof_labels *labels, cons
 		(struct pprof_label){.key = text, .number = number, .unit = text};
 }
 
-/* Only where something is known: -tagfocus=gil=held */
-static void add_gil_label(struct pprof *pp, struct pprof_labels *labels, enum gil_state gil)
-{
-	if (gil != GIL_UNKNOWN)
-		labels->list[labels->count++] = (struct pprof_label){
-			.key = code_tables__text(pp->code, "gil"),
-			.text = code_tables__text(pp->code, gil_state_name(gil))};
-}
-
-static void add_state_label(struct pprof *pp, struct pprof_labels *labels, enum wall_state state)
-{
-	if (pp->has_wall && state != WALL_NONE)
-		labels->list[labels->count++] = (struct pprof_label){
-			.key = code_tables__text(pp->code, "state"),
-			.text = code_tables__text(pp->code, wall_state_name(state))};
-}
-
 /* "name/12", since threads of one name are many. */
 static void add_holder_label(struct pprof *pp, struct pprof_labels *labels, struct thread_id holder)
 {
 	const struct profile_thread *thread = &pp->p->threads[holder.v];
 	char text[EVENT_PATH_MAX];
 
-	if (!holder.v)
-		return;
 	snprintf(text, sizeof(text), "%s/%u", profile__string(pp->p, thread->name), thread->tid);
-	labels->list[labels->count++] =
-		(struct pprof_label){.key = code_tables__text(pp->code, "holder"),
-				     .text = code_tables__text(pp->code, text)};
+	add_label(pp, labels, "holder", holder.v ? text : "");
 }
 
 /* Labels of a sample: the thread, with its name and states at that time. */
@@ -148,13 +138,12 @@ static void fill_labels(struct pprof *pp, const struct profile_thread *thread,
 	add_text_label(pp, labels, "process", process->name);
 	add_text_label(pp, labels, "thread", sample->comm);
 	add_text_label(pp, labels, "cgroup", process->cgroup);
-	add_gil_label(pp, labels, sample->gil);
-	add_state_label(pp, labels, sample->state);
+	/* only where something is known: -tagfocus=gil=held */
+	add_label(pp, labels, "gil", gil_state_name(sample->gil));
+	add_label(pp, labels, "state", pp->has_wall ? wall_state_name(sample->state) : "");
 	add_holder_label(pp, labels, sample->holder);
 	if (pp->difference && thread->process.v == EXPORT_OLD_PROCESS)
-		labels->list[labels->count++] =
-			(struct pprof_label){.key = code_tables__text(pp->code, "pprof::base"),
-					     .text = code_tables__text(pp->code, "true")};
+		add_label(pp, labels, "pprof::base", "true");
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
@@ -257,6 +246,37 @@ static void write_thread(struct pprof *pp, uint32_t id)
 
 /* ---- the profile ----------------------------------------------------------------------------- */
 
+/*
+ * The program that most ticks are of, by the outermost frame of a stack that is in no library; 0 if there is
+ * none.
+ */
+static struct dso_id main_program(const struct profile *p)
+{
+	_cleanup_free_ uint64_t *of_stack = calloc(p->stack_count + 1, sizeof(*of_stack));
+	_cleanup_free_ uint64_t *of_dso = calloc(p->dso_count + 1, sizeof(*of_dso));
+	_cleanup_free_ bool *below = calloc(p->stack_count + 1, sizeof(*below));
+	struct dso_id best = {0};
+
+	if (!of_stack || !of_dso || !below)
+		return best;
+	profile__count_stacks(p, of_stack);
+	for (size_t i = p->stack_count; i-- > 1;)
+		of_stack[p->stacks[i].parent.v] += of_stack[i];
+	for (size_t i = 1; i < p->stack_count; i++) {
+		const struct profile_location *l = &p->locations[p->stacks[i].location.v];
+		bool is_program = l->category == CATEGORY_USER &&
+				  p->dsos[l->dso.v].kind == DSO_FILE;
+
+		if (is_program && !below[p->stacks[i].parent.v])
+			of_dso[l->dso.v] += of_stack[i];
+		below[i] = is_program || below[p->stacks[i].parent.v];
+	}
+	for (uint32_t i = 1; i < p->dso_count; i++)
+		if (of_dso[i] > of_dso[best.v])
+			best.v = i;
+	return best;
+}
+
 static void write_facts(struct pprof *pp)
 {
 	const struct profile *p = pp->p;
@@ -278,7 +298,7 @@ static void write_facts(struct pprof *pp)
 
 static void write_all(struct pprof *pp)
 {
-	struct dso_id program = export_main_program(pp->p);
+	struct dso_id program = main_program(pp->p);
 
 	if (pp->difference) {
 		pprof_writer__sample_type(pp->writer, pp->difference->type, pp->difference->unit);

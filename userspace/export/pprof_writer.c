@@ -15,7 +15,7 @@
 
 #include "base/vec.h"
 #include "base/wire.h"
-#include "export/comments.h"
+#include "export/describe.h"
 
 struct pprof_writer {
 	const struct profile *p;

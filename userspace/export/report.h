@@ -39,7 +39,7 @@ struct report_options {
 	enum report_shape shape;
 	bool wall; /* time by what threads do, not CPU time by samples: `wall_by` holds, `by` and `shape` do not */
 	enum report_wall_by wall_by;
-	bool parked;	  /* the waits of parked threads as any other (export/parked.h) */
+	bool parked;	  /* the waits of parked threads as any other (export/waits.h) */
 	double min_share; /* 0..1: rows with less self samples, nodes with less samples are left out */
 	bool json;
 	/* Of a terminal; text only. */

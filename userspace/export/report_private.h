@@ -168,9 +168,6 @@ int report_table_text(const struct profile *p, const struct report_options *opti
 /* `shown`: nodes at most */
 int report_tree_text(const struct profile *p, const struct report_options *options,
 		     const struct report_tree *tree, size_t shown, FILE *out);
-/* Before a tree is written: names have the bound of text_limit.h. */
-int report_tree__limit_names(struct report_tree *tree, const struct export_request *request,
-			     size_t shown);
 int report_table_json(const struct profile *p, const struct report_options *options,
 		      const struct report_table *table, FILE *out);
 int report_tree_json(const struct profile *p, const struct report_options *options,

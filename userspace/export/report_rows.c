@@ -6,12 +6,15 @@
  */
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/order.h"
 #include "base/vec.h"
 #include "export/report_private.h"
+
+#define Z 1.959963984540054 /* 97.5 % of a normal distribution is below */
 
 struct counting {
 	struct report_code code;
@@ -160,4 +163,34 @@ int report_rows(const struct profile *p, enum report_by by, struct report_row **
 	if (!err && *count)
 		qsort(*rows, *count, sizeof(**rows), compare_rows);
 	return err;
+}
+
+/* ---- how far a share can be trusted ------------------------------------------------------------ */
+
+/*
+ * Wilson's interval, and not share ± 2 σ: that one is empty for functions with few samples, which is where
+ * a reader needs it, and goes below 0.
+ */
+struct interval share_interval(uint64_t part, uint64_t whole)
+{
+	double n = (double)whole, p, scale, middle, half;
+	struct interval interval;
+
+	if (!whole)
+		return (struct interval){0, 1};
+	p = (double)part / n;
+	scale = 1 + Z * Z / n;
+	middle = (p + Z * Z / (2 * n)) / scale;
+	half = Z / scale * sqrt(p * (1 - p) / n + Z * Z / (4 * n * n));
+	interval = (struct interval){middle - half, middle + half};
+	/* rounding must not move the edges past the share itself */
+	if (!part || interval.low < 0)
+		interval.low = 0;
+	if (part >= whole || interval.high > 1)
+		interval.high = 1;
+	if (interval.low > p)
+		interval.low = p;
+	if (interval.high < p)
+		interval.high = p;
+	return interval;
 }

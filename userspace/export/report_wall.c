@@ -14,7 +14,7 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "export/describe.h"
-#include "export/parked.h"
+#include "export/waits.h"
 #include "export/report_private.h"
 
 #define SCHEMA_VERSION 1

@@ -302,7 +302,7 @@ static int write_samples(struct trace *t, const struct profile_thread *thread)
 		uint32_t node;
 
 		err = push_gap(t, thread, i)
-			?: call_tree__stack(&t->tree, t->p, CALL_TREE_ROOT, samples->stack[i], call_frames__key, &t->frames, &node)
+			?: call_tree__stack(&t->tree, CALL_TREE_ROOT, samples->stack[i], &node)
 			?: push_sample(t, row_times__next(&times), node, call_frames_leaf_line(t->p, samples->stack[i]));
 	}
 	if (!err)
@@ -455,7 +455,7 @@ static int write_tracks(const struct export_request *request)
 	json_writer__init(&t.w, request->out);
 	t.life_step = choose_life_step(&t);
 	if (!err)
-		err = call_tree__init(&t.tree, t.p);
+		err = call_tree__init(&t.tree, t.p, call_frames__key, &t.frames);
 	if (!err)
 		err = call_frames__init(&t.frames, t.p);
 	if (!err)
