@@ -69,6 +69,7 @@ def outputs(base):
 
 
 @alone
+@long
 def test_rich_command():
     base = scratch("rich")
     names = "duty", "kstack", "dl", "rename", "storm", "exits_leader", "chain"

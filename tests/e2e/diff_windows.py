@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 120
-# runs: beside
+# runs: beside long
 """sysprof diff --service: spans of time out of the files of an agent; real ones, made-up ones, and hostile ones."""
 import gzip
 import json
@@ -10,7 +10,7 @@ import random
 import subprocess
 import time
 
-from libe2e import SYSPROF, alone, main, need_root, scratch, sysprof, wait_for
+from libe2e import SYSPROF, alone, long, main, need_root, scratch, sysprof, wait_for
 
 WINDOW = 15
 SHARES = {("main", "serve", "parse"): 20, ("main", "serve", "render"): 50, ("main", "serve", "send"): 25, ("main", "idle"): 5}
@@ -161,6 +161,7 @@ def test_hostile_files():
 
 
 @alone
+@long
 def test_a_real_agent():
     """Windows as an agent writes them, and the same ones in the spools of backends that do not answer."""
     need_root()

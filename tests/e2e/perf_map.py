@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# runs: beside sanitized
+# runs: beside sanitized long
 """sysprof perf-map: the example of the well-known script, its edge cases, and maps of any size and content."""
 import os
 import random
 import stat
 
-from libe2e import main, scratch, sysprof
+from libe2e import long, main, scratch, sysprof
 
 RENDER = "LazyCompile:*a.renderDOM /opt/app/node_modules/react-dom/cjs/react-dom-server.node.production.min.js:35"
 STREAM = "LazyCompile:*stream.on /opt/app/src/api.js:44"
@@ -101,6 +101,7 @@ def test_errors():
     assert not os.path.exists(out), "half a result was left"
 
 
+@long
 def test_a_million_entries():
     random.seed(7)
     entries = [(random.randrange(1 << 32) * 64, 1 + random.randrange(4096)) for _ in range(1000000)]

@@ -186,7 +186,7 @@ def recorded(hidden, seconds):
     paths = scratch("recorded.sysprof"), scratch("recorded.json")
     growing = Growing(hidden.map)
     growing.start()
-    record("-p", hidden.program.pid, "-F", RATE, "-d", seconds, "-o", paths[0], "-o", paths[1], timeout=120)
+    record("--no-wall", "-p", hidden.program.pid, "-F", RATE, "-d", seconds, "-o", paths[0], "-o", paths[1], timeout=120)
     growing.ended.set()
     growing.join()
     return growing, joined(Shown(paths[1]), raw_samples(paths[0]), hidden.program.pid)
@@ -197,7 +197,7 @@ def check_program(binary, name, wanted, with_column):
     with Hidden(binary, FLAGS, PROGRAM, name) as hidden:
         hidden.ready(3 if name == "workers" else 1)
         # what is read of a process that has just been met comes too late for its first samples
-        record("-p", hidden.program.pid, "-d", 0.3, "-o", scratch("first.folded"))
+        record("--no-wall", "-p", hidden.program.pid, "-d", 0.3, "-o", scratch("first.folded"))
         samples = []
         for _ in range(RECORDINGS_MAX):
             growing, more = recorded(hidden, SECONDS)
@@ -283,7 +283,7 @@ def test_last_moment():
     for attempt in range(5):  # while others have the CPUs
         with Background(nodes()[0], source) as program:
             assert program.p.stdout.readline() == "ready\n"
-            record("-p", program.pid, "-F", RATE, "-d", 1 + attempt, "-o", path)
+            record("--no-wall", "-p", program.pid, "-F", RATE, "-d", 1 + attempt, "-o", path)
         unnamed, samples = last_round(path, program.pid)
         print(f"  {unnamed} of {samples} samples of the last round have a function without a name")
         if samples > 5 and not unnamed:

@@ -53,7 +53,7 @@ def check_program(binary, name, wanted):
     counts, samples = collections.Counter(), []
     with Hidden(binary, ["--perf-basic-prof"], PROGRAM, name) as hidden:
         hidden.ready(1)
-        record("-p", hidden.program.pid, "-d", 0.3, "-o", scratch("first.folded"))
+        record("--no-wall", "-p", hidden.program.pid, "-d", 0.3, "-o", scratch("first.folded"))
         for _ in range(RECORDINGS_MAX):
             growing, more = recorded(hidden, 0.5)
             samples += [(growing.around(sample[0]), *sample[1:]) for sample in more]
@@ -121,10 +121,10 @@ def stacks_of(binary, name, wanted):
     need_root()
     with Background(os.path.realpath(binary), PROGRAM, name) as program:
         assert program.p.stdout.readline() == "ready\n", "the program does not run"
-        record("-p", program.pid, "-d", 0.5, "-o", scratch("first.folded"))
+        record("--no-wall", "-p", program.pid, "-d", 0.5, "-o", scratch("first.folded"))
         for seconds in 1, 2, 4, 8:  # while others have the CPUs
             path = scratch("plain.folded")
-            record("-p", program.pid, "-F", 999, "-d", seconds, "-o", scratch("plain.sysprof"), "-o", path, timeout=120)
+            record("--no-wall", "-p", program.pid, "-F", 999, "-d", seconds, "-o", scratch("plain.sysprof"), "-o", path, timeout=120)
             stacks = collections.Counter()
             for stack, count in folded(path):
                 stacks[tuple(stack)] += count

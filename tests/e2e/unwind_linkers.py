@@ -94,7 +94,7 @@ def check(name, *command, chain=None, before=c_start, cold=COLD):
     rows, wrong, chain = [], [], chain or ["main", *CHAIN]
     for _ in range(5):
         path = scratch("linked.json.gz")
-        record("-F", 999, "-o", path, "--", *command, timeout=60)
+        record("--no-wall", "-F", 999, "-o", path, "--", *command, timeout=60)
         if len(rows) >= 300:
             rows = []
         rows += [frames for frames in stacks(path, cold) if chain[-1] in frames]

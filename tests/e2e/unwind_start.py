@@ -131,7 +131,7 @@ def test_command_by_table_on_a_loaded_host():
     with contextlib.ExitStack() as spinning:
         for _ in range(2 * len(os.sched_getaffinity(0))):
             spinning.enter_context(Background("sh", "-c", "while :; do :; done"))
-        assert_soon(commands_by_table(20), 60)
+        assert_soon(commands_by_table(10), 60)
 
 
 def test_first_lines_of_a_perf_map():
