@@ -106,7 +106,7 @@ static inline uint64_t number_of(struct spool_window *w)
 	struct sink_request r;
 	uint64_t number;
 
-	assert_int_equal(spool_window__read(w, 0, &r), 0);
+	assert_int_equal(spool_file__read(w->file, 0, &r), 0);
 	number = r.samples - 1;
 	sink_request__fini(&r);
 	return number;
@@ -117,7 +117,7 @@ static inline void check_request(struct spool_window *w, size_t i, uint64_t numb
 	char *body = malloc(size + 1), path[64];
 	struct sink_request r;
 
-	assert_int_equal(spool_window__read(w, i, &r), 0);
+	assert_int_equal(spool_file__read(w->file, i, &r), 0);
 	snprintf(path, sizeof(path), "/push/%lu/%zu", (unsigned long)number, i);
 	assert_string_equal(r.path, path);
 	assert_string_equal(r.content_type, "application/proto");
@@ -138,7 +138,7 @@ static inline void expect_next(struct spool *s, uint64_t number, size_t requests
 	struct spool_window *w;
 
 	assert_int_equal(spool__take(s, &w), 0);
-	assert_int_equal(spool_window__count(w), requests);
+	assert_int_equal(spool_file__count(w->file), requests);
 	for (size_t i = 0; i < requests; i++)
 		check_request(w, i, number, size);
 	spool__give_back(s, w, true);

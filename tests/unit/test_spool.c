@@ -59,18 +59,18 @@ static void test_progress_outlasts_a_restart(void **state)
 	assert_int_equal(put(s, 7, 4, 1000), 0);
 	assert_int_equal(spool__take(s, &w), 0);
 	for (size_t i = 0; i < 4; i++)
-		assert_int_equal(spool_window__state(w, i), REQUEST_UNSENT);
-	spool_window__set_state(w, 0, REQUEST_ACCEPTED);
-	spool_window__set_state(w, 1, REQUEST_DROPPED + 3);
-	spool_window__set_state(w, 2, REQUEST_UNSURE);
+		assert_int_equal(spool_file__state(w->file, i), REQUEST_UNSENT);
+	spool_file__set_state(w->file, 0, REQUEST_ACCEPTED);
+	spool_file__set_state(w->file, 1, REQUEST_DROPPED + 3);
+	spool_file__set_state(w->file, 2, REQUEST_UNSURE);
 	spool__give_back(s, w, false);
 	spool__free(s);
 	s = open_spool(MEGABYTE, 3000 * NS_PER_SECOND);
 	assert_int_equal(spool__take(s, &w), 0);
-	assert_int_equal(spool_window__state(w, 0), REQUEST_ACCEPTED);
-	assert_int_equal(spool_window__state(w, 1), REQUEST_DROPPED + 3);
-	assert_int_equal(spool_window__state(w, 2), REQUEST_UNSURE);
-	assert_int_equal(spool_window__state(w, 3), REQUEST_UNSENT);
+	assert_int_equal(spool_file__state(w->file, 0), REQUEST_ACCEPTED);
+	assert_int_equal(spool_file__state(w->file, 1), REQUEST_DROPPED + 3);
+	assert_int_equal(spool_file__state(w->file, 2), REQUEST_UNSURE);
+	assert_int_equal(spool_file__state(w->file, 3), REQUEST_UNSENT);
 	for (size_t i = 0; i < 4; i++)
 		check_request(w, i, 7, 1000);
 	spool__give_back(s, w, true);
@@ -307,10 +307,14 @@ static void test_every_length_that_is_written(void **state)
 {
 	struct rlimit saved, limit;
 	struct sealed_window w = make_window(1, 2, 150);
-	uint64_t size = spool_file__size(&w);
 	struct spool *s = open_spool(MEGABYTE, 3000 * NS_PER_SECOND);
+	struct spool_file *file;
+	uint64_t size;
 
 	(void)state;
+	assert_int_equal(spool_file__pack(&w, &file), 0);
+	size = spool_file__bytes(file);
+	spool_file__free(file);
 	sealed_window__fini(&w);
 	signal(SIGXFSZ, SIG_IGN);
 	getrlimit(RLIMIT_FSIZE, &saved);
@@ -359,9 +363,9 @@ static void put_and_send(struct reported *reported)
 		if (spool__take(s, &w))
 			_exit(3);
 		for (size_t j = 0; j < 2; j++) {
-			spool_window__set_state(w, j, REQUEST_UNSURE);
+			spool_file__set_state(w->file, j, REQUEST_UNSURE);
 			reported->began++;
-			spool_window__set_state(w, j, REQUEST_ACCEPTED);
+			spool_file__set_state(w->file, j, REQUEST_ACCEPTED);
 			reported->accepted++;
 		}
 		spool__give_back(s, w, true);
@@ -414,8 +418,8 @@ static void check_after_crash(const struct reported *reported)
 		next = number + 1;
 		for (size_t i = 0; i < 2; i++) {
 			check_request(w, i, number, 100);
-			accepted += spool_window__state(w, i) == REQUEST_ACCEPTED;
-			unsure += spool_window__state(w, i) == REQUEST_UNSURE;
+			accepted += spool_file__state(w->file, i) == REQUEST_ACCEPTED;
+			unsure += spool_file__state(w->file, i) == REQUEST_UNSURE;
 		}
 		spool__give_back(s, w, true);
 	}

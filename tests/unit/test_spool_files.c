@@ -47,8 +47,8 @@ static void expect_skipped(const char *path, size_t strange)
 		struct sink_request r;
 		int err = 0;
 
-		for (size_t i = 0; i < spool_window__count(w) && !err; i++) {
-			err = spool_window__read(w, i, &r);
+		for (size_t i = 0; i < spool_file__count(w->file) && !err; i++) {
+			err = spool_file__read(w->file, i, &r);
 			if (!err) {
 				char body[150];
 
@@ -103,8 +103,8 @@ static void test_changed_at_every_byte(void **state)
 		if (!spool__take(s, &w)) {
 			uint8_t changed = 0;
 
-			for (size_t i = 0; i < spool_window__count(w); i++)
-				changed |= spool_window__state(w, i);
+			for (size_t i = 0; i < spool_file__count(w->file); i++)
+				changed |= spool_file__state(w->file, i);
 			spool__give_back(s, w, false);
 			if (changed == 0x81) { /* no word of progress that there is: sent again */
 				spool__free(s);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "agent/agent_window.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,24 +19,6 @@ void sink_request__fini(struct sink_request *r)
 	free(r->content_encoding);
 	free(r->body);
 	*r = (struct sink_request){};
-}
-
-int sink_request__copy(const struct sink_request *from, struct sink_request *to)
-{
-	struct sink_request copy = *from;
-
-	copy.path = strdup(from->path);
-	copy.content_type = strdup(from->content_type);
-	copy.content_encoding = strdup(from->content_encoding);
-	copy.body = malloc(from->size ? from->size : 1);
-	if (!copy.path || !copy.content_type || !copy.content_encoding || !copy.body) {
-		sink_request__fini(&copy);
-		return -ENOMEM;
-	}
-	if (from->size)
-		memcpy(copy.body, from->body, from->size);
-	*to = copy;
-	return 0;
 }
 
 void sealed_window__fini(struct sealed_window *w)

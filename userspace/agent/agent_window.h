@@ -60,8 +60,6 @@ struct sink_request {
 	uint32_t series;
 };
 
-/* A copy of all of it, the body too. 0, -ENOMEM. */
-int sink_request__copy(const struct sink_request *from, struct sink_request *to);
 void sink_request__fini(struct sink_request *r);
 
 struct sealed_window {

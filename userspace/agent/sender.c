@@ -131,7 +131,7 @@ static void note_sending(void *context)
 {
 	const struct spooled_request *p = context;
 
-	spool_window__set_state(p->window, p->index, REQUEST_UNSURE);
+	spool_file__set_state(p->window->file, p->index, REQUEST_UNSURE);
 }
 
 struct attempt {
@@ -242,16 +242,16 @@ static struct outcome drop(struct sink *s, struct spool_window *w, size_t i,
 			   enum sink_verdict verdict)
 {
 	s->failures = 0; /* the backend is well */
-	spool_window__set_state(w, i, REQUEST_DROPPED + verdict);
+	spool_file__set_state(w->file, i, REQUEST_DROPPED + verdict);
 	return (struct outcome){};
 }
 
 /* Is this the last of the few tries of this request? */
 static bool last_of_few(struct sink *s, const struct spool_window *w, size_t i)
 {
-	if (s->few_of != spool_window__number(w) || s->few_request != i)
+	if (s->few_of != w->number || s->few_request != i)
 		s->few = 0;
-	s->few_of = spool_window__number(w);
+	s->few_of = w->number;
 	s->few_request = i;
 	return ++s->few >= FEW;
 }
@@ -262,7 +262,7 @@ static struct outcome follow(struct sink *s, struct spool_window *w, size_t i,
 	switch (verdict) {
 	case SINK_ACCEPTED:
 		s->failures = 0;
-		spool_window__set_state(w, i, REQUEST_ACCEPTED);
+		spool_file__set_state(w->file, i, REQUEST_ACCEPTED);
 		return (struct outcome){};
 	case SINK_REJECTED:
 	case SINK_TOO_OLD:
@@ -300,14 +300,14 @@ static uint8_t state_after(uint8_t before, const struct attempt *attempt)
 static struct outcome send_request(struct sink *s, struct spool_window *w, size_t i,
 				   const struct sink_request *r)
 {
-	uint8_t before = spool_window__state(w, i);
+	uint8_t before = spool_file__state(w->file, i);
 	struct outcome outcome;
 	struct attempt attempt;
 
 	if (!s->client)
 		return follow(s, w, i, write_file(s, r), 0);
 	keep_pace(s, r->size);
-	if (is_stopping(s) && !spool_window__in_memory(w))
+	if (is_stopping(s) && !w->in_memory)
 		return (struct outcome){.again = true};
 	if (post(s, r, (struct spooled_request){w, i}, &attempt))
 		return (struct outcome){.again = true, .pause = MEMORY_PAUSE};
@@ -316,20 +316,20 @@ static struct outcome send_request(struct sink *s, struct spool_window *w, size_
 	/* straight to what it is: on the way it would be one that was never sent */
 	outcome = follow(s, w, i, attempt.verdict, attempt.after);
 	if (outcome.again)
-		spool_window__set_state(w, i, state_after(before, &attempt));
+		spool_file__set_state(w->file, i, state_after(before, &attempt));
 	return outcome;
 }
 
 static struct outcome send_window(struct sink *s, struct spool_window *w)
 {
-	for (size_t i = 0; i < spool_window__count(w); i++) {
+	for (size_t i = 0; i < spool_file__count(w->file); i++) {
 		struct sink_request request;
 		struct outcome outcome;
 		int err;
 
-		if (is_done(spool_window__state(w, i)))
+		if (is_done(spool_file__state(w->file, i)))
 			continue;
-		err = spool_window__read(w, i, &request);
+		err = spool_file__read(w->file, i, &request);
 		if (err)
 			return (struct outcome){
 				.again = true, .torn = err != -ENOMEM, .pause = MEMORY_PAUSE};
@@ -346,9 +346,9 @@ static void count_window(struct sink *s, const struct spool_window *w)
 {
 	uint8_t last = REQUEST_ACCEPTED;
 
-	for (size_t i = 0; i < spool_window__count(w); i++)
-		if (spool_window__state(w, i) >= REQUEST_DROPPED)
-			last = spool_window__state(w, i);
+	for (size_t i = 0; i < spool_file__count(w->file); i++)
+		if (spool_file__state(w->file, i) >= REQUEST_DROPPED)
+			last = spool_file__state(w->file, i);
 	pthread_mutex_lock(&s->lock);
 	if (last == REQUEST_ACCEPTED)
 		s->stats.windows_sent++;
@@ -373,7 +373,7 @@ bool sender__turn(struct sink *s)
 		wait_until(s, monotonic_ns() + MEMORY_PAUSE);
 		return !is_stopping(s);
 	}
-	if (is_stopping(s) && !spool_window__in_memory(w)) {
+	if (is_stopping(s) && !w->in_memory) {
 		spool__give_back(s->spool, w, false);
 		return false;
 	}

@@ -41,22 +41,11 @@
 #define NUMBER_MAX (UINT64_MAX / 2) /* of a file that is there: numbers go on from it */
 #define NS_PER_MS  UINT64_C(1000000)
 
-struct memory_window {
-	struct sealed_window window;
-	uint8_t states[];
-};
-
 struct entry {
 	uint64_t number, milliseconds; /* its name */
 	uint64_t start;		       /* ns since the epoch */
 	uint64_t bytes;
-	struct memory_window *memory; /* NULL: on disk */
-};
-
-struct spool_window {
-	uint64_t number; /* as it was when it was taken: that of the entry may change */
-	struct entry entry;
-	struct spool_file *file; /* NULL: in memory */
+	struct spool_file *memory; /* NULL: on disk */
 };
 
 struct spool {
@@ -67,7 +56,9 @@ struct spool {
 	bool listed, left;
 	uint64_t next;
 	VEC(struct entry) entries; /* by number */
-	struct spool_window *taken;
+	bool is_taken;
+	struct entry taken;	    /* its number may change, */
+	struct spool_window window; /* and this is as it was when it was taken */
 	pthread_mutex_t lock;
 	struct spool_stats stats;
 };
@@ -100,16 +91,14 @@ static bool parse_name(const char *name, struct entry *e)
 
 static void entry__fini(struct entry *e)
 {
-	if (e->memory)
-		sealed_window__fini(&e->memory->window);
-	free(e->memory);
+	spool_file__free(e->memory);
 	e->memory = NULL;
 }
 
 static void publish(struct spool *s)
 {
 	uint64_t bytes = 0, memory = 0;
-	struct entry *taken = s->taken ? &s->taken->entry : NULL;
+	const struct entry *taken = s->is_taken ? &s->taken : NULL;
 	const struct entry *oldest = taken ? taken : s->entries.count ? s->entries.data : NULL;
 
 	for (size_t i = 0; i < s->entries.count; i++) {
@@ -192,7 +181,7 @@ static void drop_old(struct spool *s)
 /* So many bytes more on disk, and a window more. The oldest go. -ENOSPC: that many never fit. */
 static int make_room(struct spool *s, uint64_t bytes)
 {
-	uint64_t all = s->taken ? s->taken->entry.bytes : 0;
+	uint64_t all = s->is_taken ? s->taken.bytes : 0;
 
 	for (size_t i = 0; i < s->entries.count; i++)
 		all += s->entries.data[i].memory ? 0 : s->entries.data[i].bytes;
@@ -301,8 +290,8 @@ DEFINE_ORDER(compare_numbers, struct entry, ASCENDING(number));
 /* Those in memory came while the directory could not be opened: they are newer than all files. */
 static void renumber(struct spool *s, size_t count)
 {
-	if (s->taken)
-		s->taken->entry.number = s->next++;
+	if (s->is_taken)
+		s->taken.number = s->next++;
 	for (size_t i = 0; i < count; i++)
 		s->entries.data[i].number = s->next++;
 }
@@ -346,16 +335,13 @@ static int open_directory(struct spool *s)
 static int write_entry(struct spool *s, struct entry *e)
 {
 	char name[NAME_SIZE];
-	int err;
+	int err = make_room(s, e->bytes);
 
-	e->bytes = spool_file__size(&e->memory->window);
-	err = make_room(s, e->bytes);
 	if (err)
 		return err;
 	name_of(e, name);
 	unlinkat(s->directory, TEMPORARY, 0);
-	err = spool_file__write(s->directory, TEMPORARY, name, &e->memory->window,
-				e->memory->states);
+	err = spool_file__save(e->memory, s->directory, TEMPORARY, name);
 	if (!err)
 		entry__fini(e);
 	return err;
@@ -405,17 +391,6 @@ static void bound_memory(struct spool *s)
 			drop_entry(s, i, &s->stats.no_room);
 }
 
-static struct memory_window *new_memory(struct sealed_window *w)
-{
-	struct memory_window *m = calloc(1, sizeof(*m) + w->request_count);
-
-	if (!m)
-		return NULL;
-	m->window = *w;
-	*w = (struct sealed_window){};
-	return m;
-}
-
 /* ---- putting --------------------------------------------------------------------------------- */
 
 static int put_entry(struct spool *s, struct entry *e)
@@ -431,7 +406,7 @@ static int put_entry(struct spool *s, struct entry *e)
 		err = opened ? opened : write_or_reopen(s, e);
 		set_error(s, err);
 	}
-	if (err == -E2BIG || (err == -ENOSPC && e->bytes > s->limit)) {
+	if (err == -ENOSPC && e->bytes > s->limit) {
 		set_error(s, 0); /* not the disk's fault */
 		return err;
 	}
@@ -440,20 +415,16 @@ static int put_entry(struct spool *s, struct entry *e)
 
 int spool__put(struct spool *s, struct sealed_window *w)
 {
-	struct entry e = {.start = w->start_realtime,
-			  .milliseconds = w->end_realtime / NS_PER_MS,
-			  .bytes = spool_file__size(w)};
-	int err;
+	struct entry e = {.start = w->start_realtime, .milliseconds = w->end_realtime / NS_PER_MS};
+	int err = spool_file__pack(w, &e.memory);
 
-	e.memory = new_memory(w);
-	if (!e.memory) {
-		sealed_window__fini(w);
-		count(s, &s->stats.no_room);
-		return -ENOMEM;
-	}
+	sealed_window__fini(w);
 	pthread_mutex_lock(&s->turn);
 	drop_old(s);
-	err = put_entry(s, &e);
+	if (!err) {
+		e.bytes = spool_file__bytes(e.memory);
+		err = put_entry(s, &e);
+	}
 	if (err) {
 		entry__fini(&e);
 		count(s, &s->stats.no_room);
@@ -468,35 +439,39 @@ int spool__put(struct spool *s, struct sealed_window *w)
 
 /* ---- taking ---------------------------------------------------------------------------------- */
 
-static int open_entry(struct spool *s, struct spool_window *w)
+static int open_entry(struct spool *s, const struct entry *e, struct spool_file **file)
 {
 	char name[NAME_SIZE];
 
-	if (w->entry.memory)
+	*file = e->memory;
+	if (e->memory)
 		return 0;
-	name_of(&w->entry, name);
-	return spool_file__open(s->directory, name, &w->file);
+	name_of(e, name);
+	return spool_file__open(s->directory, name, file);
 }
 
 /* The first that can be opened; those before it are gone, or are no windows any more. */
-static int take_first(struct spool *s, struct spool_window *w)
+static int take_first(struct spool *s)
 {
 	bool usable = s->path && !open_directory(s);
 
 	for (size_t i = 0; i < s->entries.count;) {
+		struct spool_file *file;
 		int err;
 
-		w->entry = s->entries.data[i];
-		if (!w->entry.memory && !usable) {
+		s->taken = s->entries.data[i];
+		if (!s->taken.memory && !usable) {
 			i++; /* it may come back */
 			continue;
 		}
-		err = open_entry(s, w);
+		err = open_entry(s, &s->taken, &file);
 		if (err == -ENOMEM || err == -EMFILE || err == -ENFILE)
 			return -ENOMEM;
 		remove_entry(s, i);
-		if (!err)
+		if (!err) {
+			s->window = (struct spool_window){s->taken.number, s->taken.memory, file};
 			return 0;
+		}
 		count(s, &s->stats.strange);
 	}
 	return -ENOENT;
@@ -504,101 +479,51 @@ static int take_first(struct spool *s, struct spool_window *w)
 
 int spool__take(struct spool *s, struct spool_window **window)
 {
-	struct spool_window *w = calloc(1, sizeof(*w));
 	int err;
 
-	if (!w)
-		return -ENOMEM;
 	pthread_mutex_lock(&s->turn);
 	drop_old(s);
-	err = s->left ? -ENOENT : take_first(s, w);
-	if (!err) {
-		w->number = w->entry.number;
-		s->taken = w;
-	}
+	err = s->left ? -ENOENT : take_first(s);
+	s->is_taken = !err;
 	publish(s);
 	pthread_mutex_unlock(&s->turn);
-	if (err) {
-		free(w);
-		return err;
-	}
-	*window = w;
-	return 0;
+	*window = &s->window;
+	return err;
 }
 
-static void end_window(struct spool_window *w)
+/* Inside. `kept`: the index has what is in memory. */
+static void end_window(struct spool *s, bool kept)
 {
-	spool_file__free(w->file);
-	entry__fini(&w->entry);
-	free(w);
+	s->is_taken = false;
+	if (!s->taken.memory || !kept)
+		spool_file__free(s->window.file);
+	bound_memory(s);
+	publish(s);
 }
 
 void spool__give_back(struct spool *s, struct spool_window *w, bool done)
 {
 	char name[NAME_SIZE];
+	bool kept;
 
 	pthread_mutex_lock(&s->turn);
-	s->taken = NULL;
-	name_of(&w->entry, name);
-	if (done && w->file && s->directory >= 0)
+	name_of(&s->taken, name);
+	if (done && !w->in_memory && s->directory >= 0)
 		unlinkat(s->directory, name, 0);
-	if (!done && insert_entry(s, &w->entry))
+	kept = !done && !insert_entry(s, &s->taken);
+	if (!done && !kept)
 		count(s, &s->stats.no_room);
-	else if (!done)
-		w->entry.memory = NULL; /* the index has it */
-	bound_memory(s);
-	publish(s);
+	end_window(s, kept);
 	pthread_mutex_unlock(&s->turn);
-	end_window(w);
 }
 
 void spool__set_aside(struct spool *s, struct spool_window *w)
 {
+	(void)w;
 	pthread_mutex_lock(&s->turn);
-	s->taken = NULL;
 	count(s, &s->stats.strange);
-	publish(s);
+	end_window(s, false);
 	pthread_mutex_unlock(&s->turn);
-	end_window(w);
-}
-
-uint64_t spool_window__number(const struct spool_window *w)
-{
-	return w->number;
-}
-
-bool spool_window__in_memory(const struct spool_window *w)
-{
-	return w->entry.memory != NULL;
-}
-
-size_t spool_window__count(const struct spool_window *w)
-{
-	return w->file ? spool_file__count(w->file) : w->entry.memory->window.request_count;
-}
-
-uint8_t spool_window__state(const struct spool_window *w, size_t i)
-{
-	return w->file ? spool_file__state(w->file, i) : w->entry.memory->states[i];
-}
-
-void spool_window__set_state(struct spool_window *w, size_t i, uint8_t state)
-{
-	int err = 0;
-
-	if (w->file)
-		err = spool_file__set_state(w->file, i, state);
-	else
-		w->entry.memory->states[i] = state;
-	if (err) /* after a restart the request is sent again: the same bytes */
-		log_debug(LOG_AGENT, "spool: progress is not kept: %s", strerror(-err));
-}
-
-int spool_window__read(const struct spool_window *w, size_t i, struct sink_request *request)
-{
-	if (w->file)
-		return spool_file__read(w->file, i, request);
-	return sink_request__copy(&w->entry.memory->window.requests[i], request);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */

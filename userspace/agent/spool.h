@@ -17,8 +17,8 @@
 #include "base/log.h"
 
 /*
- * A sealed window in a file, with a byte for the state of each of its requests. It is read request by request, so
- * that only one body is in memory. All of it is checked: it may be torn, or not ours.
+ * A sealed window with a byte for the state of each of its requests, on disk or in memory. On disk it is read request by
+ * request, so that only one body is in memory. All of it is checked: it may be torn, or not ours.
  */
 
 /* Of a request. Numbers are in files. */
@@ -30,18 +30,16 @@ enum request_state {
 	REQUEST_DROPPED = 16, /* and the verdict */
 };
 
-/* Bytes that a window takes in a file. */
-uint64_t spool_file__size(const struct sealed_window *w);
-
-/*
- * Write it under a temporary name, sync, rename, sync the directory. states: one for each request. 0 or negative errno:
- * then nothing is left behind, but for a directory that could not be synced.
- */
-int spool_file__write(int directory, const char *temporary, const char *name,
-		      const struct sealed_window *w, const uint8_t *states);
-
 struct spool_file;
 
+/* A copy in memory, of which nothing was sent. 0, -E2BIG, -ENOMEM. */
+int spool_file__pack(const struct sealed_window *w, struct spool_file **file);
+/*
+ * Write one that is in memory under a temporary name, sync, rename, sync the directory. 0 or negative errno: then nothing is
+ * left behind, but for a directory that could not be synced.
+ */
+int spool_file__save(const struct spool_file *f, int directory, const char *temporary,
+		     const char *name);
 /* 0; -EBADMSG: no whole file of this format; -EPERM: not a file of ours; other errors of opening and reading. */
 int spool_file__open(int directory, const char *name, struct spool_file **file);
 void spool_file__free(struct spool_file *f);
@@ -51,9 +49,9 @@ uint64_t spool_file__end(const struct spool_file *f);
 uint64_t spool_file__bytes(const struct spool_file *f);
 size_t spool_file__count(const struct spool_file *f);
 uint8_t spool_file__state(const struct spool_file *f, size_t i);
-/* Survives the end of this process, not that of the machine: 0 or negative errno. */
-int spool_file__set_state(struct spool_file *f, size_t i, uint8_t state);
-/* With its body; the caller frees it by sink_request__fini(). 0, -EBADMSG, -ENOMEM, … */
+/* On disk it survives the end of this process, not that of the machine. */
+void spool_file__set_state(struct spool_file *f, size_t i, uint8_t state);
+/* With its body; the caller frees it by sink_request__fini(). 0, -EBADMSG: torn, -ENOMEM, … */
 int spool_file__read(const struct spool_file *f, size_t i, struct sink_request *request);
 
 #define SPOOL_MEMORY_WINDOWS 4
@@ -94,7 +92,11 @@ int spool__put(struct spool *s, struct sealed_window *window);
 
 /* ---- for the sender: one thread -------------------------------------------------------------- */
 
-struct spool_window;
+struct spool_window {
+	uint64_t number; /* in this spool: the older, the smaller */
+	bool in_memory;
+	struct spool_file *file;
+};
 
 /* The oldest, which is the caller's until spool__give_back(). One at a time. 0, -ENOENT: there is none; -ENOMEM. */
 int spool__take(struct spool *s, struct spool_window **window);
@@ -103,16 +105,17 @@ void spool__give_back(struct spool *s, struct spool_window *window, bool done);
 /* The same for one that turned out to be torn: its file stays, and is not looked at again. */
 void spool__set_aside(struct spool *s, struct spool_window *window);
 
-uint64_t
-spool_window__number(const struct spool_window *w); /* in this spool: the older, the smaller */
-bool spool_window__in_memory(const struct spool_window *w);
-size_t spool_window__count(const struct spool_window *w);
-uint8_t spool_window__state(const struct spool_window *w, size_t request);
-void spool_window__set_state(struct spool_window *w, size_t request, uint8_t state);
-/* The caller frees it by sink_request__fini(). 0, -EBADMSG: torn, -ENOMEM, … */
-int spool_window__read(const struct spool_window *w, size_t i, struct sink_request *request);
-
 /* Any thread; never waits for a disk. */
 void spool__stats(struct spool *s, struct spool_stats *stats);
+
+/* ---- for commands that read a spool while the agent runs -------------------------------------- */
+
+/*
+ * Calls `take` with each profile of the service in a request, a file of pprof. 0; -EBADMSG; -EPROTONOSUPPORT: requests to this
+ * backend are not read; -ENOMEM; what `take` returns.
+ */
+int sink_request__profiles(const struct sink_request *request, const char *service,
+			   int (*take)(void *context, const void *pprof, size_t size),
+			   void *context);
 
 #endif

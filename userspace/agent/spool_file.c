@@ -6,8 +6,9 @@
  *   strings     path, type and encoding of each request
  *   bodies
  *
- * A file has exactly the length in its head, so a truncated one is recognized when it is opened. A body is compared
- * with its hash when it is read. A change of this layout changes the magic: files of another version are not ours.
+ * In memory it has the same bytes as on disk. A file has exactly the length in its head, so a truncated one is
+ * recognized when it is opened. A body is compared with its hash when it is read. A change of this layout changes the
+ * magic: files of another version are not ours.
  */
 #include "agent/spool.h"
 
@@ -46,119 +47,146 @@ struct row {
 };
 
 struct spool_file {
-	int fd;
+	int fd; /* -1: in memory */
 	struct head head;
-	uint8_t *states;
-	struct row *rows;
-	char *strings;
-	uint64_t bodies; /* offset of the first */
+	uint8_t *bytes; /* those before the bodies; in memory all */
 };
 
-/* ---- writing --------------------------------------------------------------------------------- */
-
-static uint64_t strings_size(const struct sink_request *r)
+static size_t rows_offset(const struct head *head)
 {
-	return strlen(r->path) + strlen(r->content_type) + strlen(r->content_encoding) + 3;
+	return sizeof(*head) + head->count;
 }
 
-static uint64_t hash_head(const struct head *head, const struct row *rows, const char *strings)
+static size_t strings_offset(const struct head *head)
 {
-	struct head h = *head;
+	return rows_offset(head) + head->count * sizeof(struct row);
+}
+
+static size_t bodies_offset(const struct head *head)
+{
+	return strings_offset(head) + head->strings_size;
+}
+
+static struct row row_at(const struct spool_file *f, size_t i)
+{
+	struct row row;
+
+	memcpy(&row, f->bytes + rows_offset(&f->head) + i * sizeof(row), sizeof(row));
+	return row;
+}
+
+static uint64_t hash_of(const struct spool_file *f)
+{
+	struct head h = f->head;
 	uint64_t parts[3];
 
 	h.hash = 0;
 	parts[0] = hash_stable(&h, sizeof(h));
-	parts[1] = hash_stable(rows, h.count * sizeof(*rows));
-	parts[2] = hash_stable(strings, h.strings_size);
+	parts[1] = hash_stable(f->bytes + rows_offset(&h), h.count * sizeof(struct row));
+	parts[2] = hash_stable(f->bytes + strings_offset(&h), h.strings_size);
 	return hash_stable(parts, sizeof(parts));
 }
 
-uint64_t spool_file__size(const struct sealed_window *w)
+void spool_file__free(struct spool_file *f)
 {
-	uint64_t size = sizeof(struct head) + w->request_count * (sizeof(struct row) + 1);
-
-	for (size_t i = 0; i < w->request_count; i++)
-		size += strings_size(&w->requests[i]) + w->requests[i].size;
-	return size;
+	if (!f)
+		return;
+	if (f->fd >= 0)
+		close(f->fd);
+	free(f->bytes);
+	free(f);
 }
 
-static uint32_t put_string(char *strings, size_t *at, const char *text)
+static void cleanup_file(struct spool_file **f)
 {
-	size_t size = strlen(text) + 1;
-
-	memcpy(strings + *at, text, size);
-	*at += size;
-	return size;
+	spool_file__free(*f);
 }
 
-static void fill_rows(const struct sealed_window *w, struct row *rows, char *strings)
-{
-	size_t at = 0;
+/* ---- writing --------------------------------------------------------------------------------- */
 
+/* 0, -E2BIG. */
+static int measure(const struct sealed_window *w, struct head *head)
+{
+	uint64_t strings = 0, bodies = 0;
+
+	*head = (struct head){.magic = MAGIC,
+			      .number = w->number,
+			      .start = w->start_realtime,
+			      .end = w->end_realtime,
+			      .count = w->request_count};
+	if (w->request_count > REQUESTS_MAX)
+		return -E2BIG;
 	for (size_t i = 0; i < w->request_count; i++) {
 		const struct sink_request *r = &w->requests[i];
+		size_t size = strlen(r->path) + strlen(r->content_type) +
+			      strlen(r->content_encoding) + 3;
 
-		rows[i] = (struct row){
+		strings += size;
+		bodies += r->size;
+		if (size > STRING_MAX || strings > STRINGS_MAX || r->size > BODY_MAX)
+			return -E2BIG;
+	}
+	head->strings_size = strings;
+	head->file_size = bodies_offset(head) + bodies;
+	return 0;
+}
+
+static void *put(void *at, const void *data, size_t size)
+{
+	return size ? mempcpy(at, data, size) : at;
+}
+
+static void fill(struct spool_file *f, const struct sealed_window *w)
+{
+	uint8_t *rows = f->bytes + rows_offset(&f->head);
+	uint8_t *strings = f->bytes + strings_offset(&f->head);
+	uint8_t *bodies = f->bytes + bodies_offset(&f->head);
+
+	memset(f->bytes + sizeof(f->head), REQUEST_UNSENT, f->head.count);
+	for (size_t i = 0; i < w->request_count; i++) {
+		const struct sink_request *r = &w->requests[i];
+		const struct row row = {
 			.size = r->size,
 			.hash = hash_stable(r->size ? r->body : "", r->size),
 			.samples = r->samples,
 			.cpu_ns = r->cpu_ns,
 			.series = r->series,
+			.path_size = strlen(r->path) + 1,
+			.type_size = strlen(r->content_type) + 1,
+			.encoding_size = strlen(r->content_encoding) + 1,
 		};
-		rows[i].path_size = put_string(strings, &at, r->path);
-		rows[i].type_size = put_string(strings, &at, r->content_type);
-		rows[i].encoding_size = put_string(strings, &at, r->content_encoding);
+
+		rows = put(rows, &row, sizeof(row));
+		strings = put(strings, r->path, row.path_size);
+		strings = put(strings, r->content_type, row.type_size);
+		strings = put(strings, r->content_encoding, row.encoding_size);
+		bodies = put(bodies, r->body, r->size);
 	}
+	f->head.hash = hash_of(f);
+	put(f->bytes, &f->head, sizeof(f->head));
 }
 
-static bool is_too_large(const struct sealed_window *w, uint64_t strings)
+int spool_file__pack(const struct sealed_window *w, struct spool_file **file)
 {
-	if (w->request_count > REQUESTS_MAX || strings > STRINGS_MAX)
-		return true;
-	for (size_t i = 0; i < w->request_count; i++)
-		if (w->requests[i].size > BODY_MAX || strings_size(&w->requests[i]) > STRING_MAX)
-			return true;
-	return false;
-}
-
-static int write_window(int fd, const struct sealed_window *w, const uint8_t *states)
-{
-	_cleanup_free_ struct row *rows = calloc(w->request_count + 1, sizeof(*rows));
-	_cleanup_free_ char *strings = NULL;
-	struct head head = {.magic = MAGIC,
-			    .file_size = spool_file__size(w),
-			    .number = w->number,
-			    .start = w->start_realtime,
-			    .end = w->end_realtime};
-	uint64_t size = 0;
+	_cleanup_(cleanup_file) struct spool_file *f = calloc(1, sizeof(*f));
 	int err;
 
-	for (size_t i = 0; i < w->request_count; i++)
-		size += strings_size(&w->requests[i]);
-	if (is_too_large(w, size))
-		return -E2BIG;
-	strings = malloc(size + 1);
-	if (!rows || !strings)
+	if (!f)
 		return -ENOMEM;
-	head.count = w->request_count;
-	head.strings_size = size;
-	fill_rows(w, rows, strings);
-	head.hash = hash_head(&head, rows, strings);
-	err = write_full(fd, &head, sizeof(head));
-	if (!err)
-		err = write_full(fd, states, head.count);
-	if (!err)
-		err = write_full(fd, rows, head.count * sizeof(*rows));
-	if (!err)
-		err = write_full(fd, strings, size);
-	for (size_t i = 0; i < w->request_count && !err; i++)
-		err = write_full(fd, w->requests[i].body,
-				 w->requests[i].size); /* NULL: of no bytes */
-	return err;
+	f->fd = -1;
+	err = measure(w, &f->head);
+	if (err)
+		return err;
+	f->bytes = malloc(f->head.file_size);
+	if (!f->bytes)
+		return -ENOMEM;
+	fill(f, w);
+	*file = steal_ptr(f);
+	return 0;
 }
 
-int spool_file__write(int directory, const char *temporary, const char *name,
-		      const struct sealed_window *w, const uint8_t *states)
+int spool_file__save(const struct spool_file *f, int directory, const char *temporary,
+		     const char *name)
 {
 	int fd = openat(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 			0600);
@@ -166,7 +194,7 @@ int spool_file__write(int directory, const char *temporary, const char *name,
 
 	if (fd < 0)
 		return -errno;
-	err = write_window(fd, w, states);
+	err = write_full(fd, f->bytes, f->head.file_size);
 	if (!err && fsync(fd))
 		err = -errno;
 	if (close(fd) && !err)
@@ -186,51 +214,35 @@ int spool_file__write(int directory, const char *temporary, const char *name,
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-void spool_file__free(struct spool_file *f)
-{
-	if (!f)
-		return;
-	if (f->fd >= 0)
-		close(f->fd);
-	free(f->states);
-	free(f->rows);
-	free(f->strings);
-	free(f);
-}
-
-static void cleanup_file(struct spool_file **f)
-{
-	spool_file__free(*f);
-}
-
 /* Strings of their length with one NUL each, and lengths that add up. */
 static bool rows_are_sound(const struct spool_file *f)
 {
+	const char *text = (const char *)f->bytes + strings_offset(&f->head);
 	uint64_t strings = 0, bodies = 0;
 
 	for (size_t i = 0; i < f->head.count; i++) {
-		const struct row *r = &f->rows[i];
-		const uint32_t sizes[] = {r->path_size, r->type_size, r->encoding_size};
+		const struct row r = row_at(f, i);
+		const uint32_t sizes[] = {r.path_size, r.type_size, r.encoding_size};
 
 		for (size_t j = 0; j < 3; j++) {
 			if (!sizes[j] || sizes[j] > STRING_MAX ||
 			    sizes[j] > f->head.strings_size - strings ||
-			    strnlen(f->strings + strings, sizes[j]) != sizes[j] - 1)
+			    strnlen(text + strings, sizes[j]) != sizes[j] - 1)
 				return false;
 			strings += sizes[j];
 		}
-		if (r->size > BODY_MAX)
+		if (r.size > BODY_MAX)
 			return false;
-		bodies += r->size;
+		bodies += r.size;
 	}
-	return strings == f->head.strings_size && f->bodies + bodies == f->head.file_size;
+	return strings == f->head.strings_size &&
+	       bodies_offset(&f->head) + bodies == f->head.file_size;
 }
 
 static int read_head(struct spool_file *f)
 {
 	struct head *h = &f->head;
 	struct stat st;
-	uint64_t at = sizeof(*h);
 	int err;
 
 	if (fstat(f->fd, &st))
@@ -243,22 +255,13 @@ static int read_head(struct spool_file *f)
 	if (memcmp(h->magic, MAGIC, sizeof(h->magic)) || h->count > REQUESTS_MAX ||
 	    h->strings_size > STRINGS_MAX || h->file_size != (uint64_t)st.st_size)
 		return -EBADMSG;
-	f->states = malloc(h->count + 1);
-	f->rows = calloc(h->count + 1, sizeof(*f->rows));
-	f->strings = malloc(h->strings_size + 1);
-	if (!f->states || !f->rows || !f->strings)
+	f->bytes = malloc(bodies_offset(h));
+	if (!f->bytes)
 		return -ENOMEM;
-	err = pread_exactly(f->fd, f->states, h->count, at);
-	at += h->count;
-	if (!err)
-		err = pread_exactly(f->fd, f->rows, h->count * sizeof(*f->rows), at);
-	at += h->count * sizeof(*f->rows);
-	if (!err)
-		err = pread_exactly(f->fd, f->strings, h->strings_size, at);
-	f->bodies = at + h->strings_size;
+	err = pread_exactly(f->fd, f->bytes, bodies_offset(h), 0);
 	if (err)
 		return err;
-	return hash_head(h, f->rows, f->strings) == h->hash && rows_are_sound(f) ? 0 : -EBADMSG;
+	return hash_of(f) == h->hash && rows_are_sound(f) ? 0 : -EBADMSG;
 }
 
 int spool_file__open(int directory, const char *name, struct spool_file **file)
@@ -303,63 +306,66 @@ size_t spool_file__count(const struct spool_file *f)
 
 uint8_t spool_file__state(const struct spool_file *f, size_t i)
 {
-	return f->states[i];
+	return f->bytes[sizeof(f->head) + i];
 }
 
-int spool_file__set_state(struct spool_file *f, size_t i, uint8_t state)
+void spool_file__set_state(struct spool_file *f, size_t i, uint8_t state)
 {
-	if (f->states[i] == state)
-		return 0;
-	f->states[i] = state;
-	for (;;) {
-		ssize_t written = pwrite(f->fd, &state, 1, sizeof(struct head) + i);
+	size_t at = sizeof(f->head) + i;
+	ssize_t written = 1;
 
-		if (written == 1)
-			return 0;
-		if (written >= 0 || errno != EINTR)
-			return written < 0 ? -errno : -EIO;
-	}
+	if (f->bytes[at] == state)
+		return;
+	f->bytes[at] = state;
+	while (f->fd >= 0 && (written = pwrite(f->fd, &state, 1, at)) < 0 && errno == EINTR)
+		;
+	if (written != 1) /* after a restart the request is sent again: the same bytes */
+		log_debug(LOG_AGENT, "spool: progress is not kept: %s",
+			  strerror(written < 0 ? errno : EIO));
 }
 
 /* Where its strings and its body are. */
-static void find_request(const struct spool_file *f, size_t index, const char **strings,
-			 uint64_t *body)
+static struct row find_request(const struct spool_file *f, size_t index, const char **strings,
+			       uint64_t *body)
 {
-	*strings = f->strings;
-	*body = f->bodies;
+	*strings = (const char *)f->bytes + strings_offset(&f->head);
+	*body = bodies_offset(&f->head);
 	for (size_t i = 0; i < index; i++) {
-		const struct row *r = &f->rows[i];
+		const struct row r = row_at(f, i);
 
-		*strings += r->path_size + r->type_size + r->encoding_size;
-		*body += r->size;
+		*strings += r.path_size + r.type_size + r.encoding_size;
+		*body += r.size;
 	}
+	return row_at(f, index);
 }
 
 int spool_file__read(const struct spool_file *f, size_t i, struct sink_request *request)
 {
 	_cleanup_(sink_request__fini) struct sink_request r = {};
-	const struct row *row = &f->rows[i];
 	const char *strings;
 	uint64_t at;
-	int err;
+	const struct row row = find_request(f, i, &strings, &at);
+	int err = 0;
 
-	find_request(f, i, &strings, &at);
 	r = (struct sink_request){
 		.path = strdup(strings),
-		.content_type = strdup(strings + row->path_size),
-		.content_encoding = strdup(strings + row->path_size + row->type_size),
-		.body = malloc(row->size + 1),
-		.size = row->size,
-		.samples = row->samples,
-		.cpu_ns = row->cpu_ns,
-		.series = row->series,
+		.content_type = strdup(strings + row.path_size),
+		.content_encoding = strdup(strings + row.path_size + row.type_size),
+		.body = malloc(row.size + 1),
+		.size = row.size,
+		.samples = row.samples,
+		.cpu_ns = row.cpu_ns,
+		.series = row.series,
 	};
 	if (!r.path || !r.content_type || !r.content_encoding || !r.body)
 		return -ENOMEM;
-	err = pread_exactly(f->fd, r.body, r.size, at);
+	if (f->fd < 0)
+		memcpy(r.body, f->bytes + at, r.size);
+	else
+		err = pread_exactly(f->fd, r.body, r.size, at);
 	if (err)
 		return err;
-	if (hash_stable(r.body, r.size) != row->hash)
+	if (hash_stable(r.body, r.size) != row.hash)
 		return -EBADMSG;
 	*request = r;
 	r = (struct sink_request){};

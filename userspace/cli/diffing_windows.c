@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "agent/spool.h"
-#include "agent/spool_profiles.h"
 #include "base/cleanup.h"
 #include "base/suffix.h"
 #include "base/vec.h"
