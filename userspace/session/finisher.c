@@ -116,13 +116,11 @@ int finisher__finish(struct finisher *f, struct window *window, const struct pro
 		     struct failure *failure)
 {
 	char why[256] = "";
-	int err = f->err;
+	int err = f->err
+			?: name_jit_code(window->builder, f->jit, window->jit_processes.data,
+					 window->jit_processes.count)
+			?: wall_states__settle(window->builder);
 
-	if (!err)
-		err = name_jit_code(window->builder, f->jit, window->jit_processes.data,
-				    window->jit_processes.count);
-	if (!err)
-		err = wall_states__settle(window->builder);
 	if (!err && f->options.full_names)
 		profile_builder__show_full_names(window->builder);
 	if (!err)

@@ -90,7 +90,7 @@ static int new_unwinding(const struct session_options *options, struct session *
 	if (err)
 		return err;
 	windows__set_forgetting(s->windows, unwinding__forget_image, s->unwinding);
-	return live__watch(s->live, unwinding__fd(s->unwinding), LIVE_WAKE_TABLES);
+	return live__watch(s->live, unwind_feed__fd(s->unwinding->feed), LIVE_WAKE_TABLES);
 }
 
 int session__open(const struct session_options *options, struct session **session,
@@ -108,9 +108,7 @@ int session__open(const struct session_options *options, struct session **sessio
 	if (err)
 		goto err_out;
 	s->shared = live__shared(s->live);
-	err = new_windows(options, s);
-	if (!err)
-		err = new_unwinding(options, s);
+	err = new_windows(options, s) ?: new_unwinding(options, s);
 	if (err) {
 		fail(failure, err, "cannot start: %s", strerror(-err));
 		goto err_out;
@@ -184,22 +182,18 @@ static int await_tables(struct session *s, int cancel)
 {
 	uint64_t until = monotonic_ns() + TABLES_NS;
 	struct pollfd wake[] = {
-		{.fd = unwinding__fd(s->unwinding), .events = POLLIN},
+		{.fd = unwind_feed__fd(s->unwinding->feed), .events = POLLIN},
 		{.fd = cancel, .events = POLLIN},
 	};
 	int err;
 
 	/* events from /proc */
 	poll(NULL, 0, ANNOUNCE_MS);
-	err = live__announce(s->live, sink_event, s);
-	if (!err)
-		err = unwinding__prepare(s->unwinding);
-	while (!err && unwinding__is_building(s->unwinding) && monotonic_ns() < until) {
+	err = live__announce(s->live, sink_event, s) ?: unwinding__prepare(s->unwinding);
+	while (!err && unwind_feed__is_building(s->unwinding->feed) && monotonic_ns() < until) {
 		if (poll(wake, 2, ANNOUNCE_MS) > 0 && wake[1].revents)
 			break;
-		err = update_tables(s);
-		if (!err)
-			err = live__announce(s->live, sink_event, s);
+		err = update_tables(s) ?: live__announce(s->live, sink_event, s);
 	}
 	return err ? err : update_tables(s);
 }
@@ -296,7 +290,7 @@ void session__allow(struct session *s, const struct session_allowance *allowance
 	finisher__save_symbols(windows__finisher(s->windows), !allowance->debug_info,
 			       !allowance->new_files, !allowance->rare_names);
 	if (s->unwinding)
-		unwinding__set_cached_only(s->unwinding, !allowance->table_builds);
+		unwind_feed__set_cached_only(s->unwinding->feed, !allowance->table_builds);
 	bpf_session__copy_stacks(s->shared.kernel, allowance->table_builds);
 	live__pause_jit(s->live, !allowance->jit_histories);
 	live__save_ticks(s->live, !allowance->early_ticks);
@@ -322,7 +316,7 @@ int session__stop(struct session *s, struct failure *failure)
 	int err;
 
 	if (s->unwinding)
-		unwinding__end(s->unwinding);
+		unwind_feed__end(s->unwinding->feed);
 	err = live__stop(s->live, sink_event, s);
 	return err ? fail(failure, err, "cannot read the last samples: %s", strerror(-err)) : 0;
 }
@@ -340,11 +334,11 @@ static int close_last_window(struct session *s)
 int session__symbolize(struct session *s, const struct symbolizer_options *options,
 		       struct symbolizer_counts *counts, struct failure *failure)
 {
-	int err = close_last_window(s);
+	int err = close_last_window(s)
+			  ?: finisher__symbolize(windows__finisher(s->windows),
+						 windows__last(s->windows), options, counts,
+						 windows__write_symbol, s->windows);
 
-	if (!err)
-		err = finisher__symbolize(windows__finisher(s->windows), windows__last(s->windows),
-					  options, counts, windows__write_symbol, s->windows);
 	return err ? fail(failure, err, "cannot read symbols: %s", strerror(-err)) : 0;
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "runtimes/frame_address.h"
-#include "session/unwinding_private.h"
+#include "session/unwinding.h"
 #include "stream/event_decode.h"
 #include "stream/event_queue.h"
 
@@ -229,9 +229,7 @@ int unwinding__settle(void *unwinding, const struct event_header **event)
 
 	if (!sample)
 		return 0;
-	err = event_check(*event, (*event)->size);
-	if (!err)
-		err = settle_sample(u, &sample);
+	err = event_check(*event, (*event)->size) ?: settle_sample(u, &sample);
 	if ((*event)->type == EVENT_SAMPLE)
 		*event = &sample->header;
 	else if (sample == &u->settled.sample)

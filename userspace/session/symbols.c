@@ -207,9 +207,8 @@ static int sort_addresses(struct symbol_task *task)
 	qsort(task->sampled.data, task->sampled.count, sizeof(*task->sampled.data),
 	      compare_addresses);
 	for (size_t i = 0; i < task->sampled.count && !err; i++) {
-		err = vec_push(&task->addresses, task->sampled.data[i].address);
-		if (!err)
-			err = vec_push(&task->samples, task->sampled.data[i].samples);
+		err = vec_push(&task->addresses, task->sampled.data[i].address)
+			      ?: vec_push(&task->samples, task->sampled.data[i].samples);
 	}
 	vec_free(&task->sampled);
 	return err;

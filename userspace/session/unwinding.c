@@ -24,7 +24,6 @@
 #include "jitwatch/runtime_reader.h"
 #include "live/parts/code.h"
 #include "live/readers.h"
-#include "session/unwinding_private.h"
 #include "unwind/table_cache.h"
 #include "unwind/unwind_table.h"
 
@@ -620,26 +619,6 @@ void unwinding__free(struct unwinding *u)
 	vec_free(&u->known);
 	vec_free(&u->changed);
 	free(u);
-}
-
-void unwinding__set_cached_only(struct unwinding *u, bool cached_only)
-{
-	unwind_feed__set_cached_only(u->feed, cached_only);
-}
-
-int unwinding__fd(const struct unwinding *u)
-{
-	return unwind_feed__fd(u->feed);
-}
-
-bool unwinding__is_building(const struct unwinding *u)
-{
-	return unwind_feed__is_building(u->feed);
-}
-
-void unwinding__end(struct unwinding *u)
-{
-	unwind_feed__end(u->feed);
 }
 
 /* Of a file that was deleted the place on the disk is kept: it goes at once, others when room is wanted. */

@@ -3,38 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-
-/* ---- which kernel ---------------------------------------------------------------------------- */
-
-static void keep_build_id(struct kernel_identity *kernel, const char *digits)
-{
-	size_t length = strlen(digits);
-	unsigned int byte;
-
-	kernel->build_id_size = 0;
-	if (length % 2 || length > 2 * sizeof(kernel->build_id))
-		return;
-	for (size_t i = 0; i < length / 2; i++) {
-		if (sscanf(digits + 2 * i, "%2x", &byte) != 1)
-			return;
-		kernel->build_id[i] = byte;
-	}
-	kernel->build_id_size = length / 2;
-}
-
-void kernel_identity__meta(struct kernel_identity *kernel, const char *key, const char *value)
-{
-	if (!strcmp(key, META_KERNEL_RELEASE))
-		snprintf(kernel->release, sizeof(kernel->release), "%s", value);
-	else if (!strcmp(key, META_KERNEL_BUILD_ID))
-		keep_build_id(kernel, value);
-}
 
 /* ---- files ----------------------------------------------------------------------------------- */
 

@@ -66,9 +66,6 @@ struct window *window__new(struct profile_builder *builder, const struct recorde
 			   struct dso_opener *opener, enum window_file_source source);
 void window__free(struct window *w);
 
-/* "kernel" and "kernel_build_id" of EVENT_META; other keys are ignored. */
-void kernel_identity__meta(struct kernel_identity *kernel, const char *key, const char *value);
-
 /* Symbols for a closed window: every location is resolved once, and the results are emitted as events. */
 
 /*

@@ -2,6 +2,7 @@
 #include "session/windows.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,34 @@ struct windows {
 	struct window *last;	     /* once it is closed */
 	uint64_t longest_close, longest_close_cpu;
 };
+
+/* ---- which kernel ---------------------------------------------------------------------------- */
+
+static void keep_build_id(struct kernel_identity *kernel, const char *digits)
+{
+	size_t length = strlen(digits);
+	unsigned int byte;
+
+	kernel->build_id_size = 0;
+	if (length % 2 || length > 2 * sizeof(kernel->build_id))
+		return;
+	for (size_t i = 0; i < length / 2; i++) {
+		if (sscanf(digits + 2 * i, "%2x", &byte) != 1)
+			return;
+		kernel->build_id[i] = byte;
+	}
+	kernel->build_id_size = length / 2;
+}
+
+static void note_meta(struct kernel_identity *kernel, const struct meta_event *meta)
+{
+	const char *key = meta->text, *value = key + strlen(key) + 1;
+
+	if (!strcmp(key, META_KERNEL_RELEASE))
+		snprintf(kernel->release, sizeof(kernel->release), "%s", value);
+	else if (!strcmp(key, META_KERNEL_BUILD_ID))
+		keep_build_id(kernel, value);
+}
 
 /* ---- one window after the other -------------------------------------------------------------- */
 
@@ -175,11 +204,6 @@ static void note_jit_number(struct windows *w, const struct jit_file_event *e)
 		w->last_jit_file = e->file;
 }
 
-static void note_meta(struct windows *w, const struct meta_event *meta)
-{
-	kernel_identity__meta(&w->kernel, meta->text, meta->text + strlen(meta->text) + 1);
-}
-
 int windows__event(void *windows, const struct event_header *event)
 {
 	struct windows *w = windows;
@@ -196,7 +220,7 @@ int windows__event(void *windows, const struct event_header *event)
 	if (event->type == EVENT_JIT_FILE)
 		note_jit_number(w, (const struct jit_file_event *)event);
 	if (event->type == EVENT_META)
-		note_meta(w, (const struct meta_event *)event);
+		note_meta(&w->kernel, (const struct meta_event *)event);
 	if (event->type == EVENT_WINDOW && w->options.split)
 		err = next_window(w, event->time);
 	return err;
