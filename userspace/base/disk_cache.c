@@ -248,9 +248,7 @@ static int write_file(int directory, const struct file_header *header, const voi
 
 	if (fd < 0)
 		return fd;
-	err = write_full(fd, header, sizeof(*header));
-	if (!err)
-		err = write_full(fd, data, header->size);
+	err = write_full(fd, header, sizeof(*header)) ?: write_full(fd, data, header->size);
 	if (close(fd) && !err)
 		err = -errno;
 	if (!err && renameat(directory, temporary, directory, name))

@@ -197,9 +197,7 @@ int output_file__open_at(const struct output_place *place, struct output_file **
 	if (!f)
 		return -ENOMEM;
 	f->fd = f->directory.fd = -1;
-	err = open_place(f, place);
-	if (!err)
-		err = make_stream(f);
+	err = open_place(f, place) ?: make_stream(f);
 	if (err) {
 		output_file__abort(f);
 		return err;
@@ -349,9 +347,7 @@ int output_file__publish(struct output_file *file)
 
 	if (err || !file->temp_name)
 		return err;
-	err = check_name(file, file->temp_name);
-	if (!err)
-		err = rename_into_place(file);
+	err = check_name(file, file->temp_name) ?: rename_into_place(file);
 	if (err == -EISDIR)
 		err = output_file__finish_otherwise(file, dot ? (size_t)(dot - file->name)
 							      : strlen(file->name));

@@ -130,10 +130,9 @@ static int follow_link(struct output_place *p)
 	_cleanup_free_ char *target = NULL;
 	struct directory next;
 	char *name;
-	int err = read_link(&p->real, p->name, &target);
+	int err = read_link(&p->real, p->name, &target)
+			  ?: directory__split(&p->real, target, &next, &name);
 
-	if (!err)
-		err = directory__split(&p->real, target, &next, &name);
 	if (err)
 		return err;
 	directory__close(&p->real);
@@ -253,11 +252,9 @@ int output_place__open(const char *path, enum output_name name, struct output_pl
 		*place = p;
 		return 0;
 	}
-	err = directory__split(NULL, path, &p->named, &p->name);
-	if (!err)
-		err = directory__copy(&p->named, &p->real);
-	if (!err)
-		err = name == OUTPUT_GIVEN ? resolve_given(p) : check_chosen(p);
+	err = directory__split(NULL, path, &p->named, &p->name)
+			?: directory__copy(&p->named, &p->real)
+			?: (name == OUTPUT_GIVEN ? resolve_given(p) : check_chosen(p));
 	if (err) {
 		output_place__free(p);
 		return err;

@@ -133,9 +133,7 @@ int parse_u32_list(const char *text, uint32_t min, uint32_t max, uint32_t **valu
 	int err;
 
 	for (;; text++) {
-		err = take_u32(&text, min, max, &value);
-		if (!err)
-			err = vec_push(&list, value);
+		err = take_u32(&text, min, max, &value) ?: vec_push(&list, value);
 		if (err)
 			goto err_out;
 		if (*text != ',')
@@ -213,9 +211,7 @@ int parse_cpu_list(const char *text, uint32_t max, uint32_t **values, size_t *co
 	int err;
 
 	for (;; text++) {
-		err = take_range(&text, max, &range);
-		if (!err)
-			err = vec_push(&ranges, range);
+		err = take_range(&text, max, &range) ?: vec_push(&ranges, range);
 		if (err || *text != ',')
 			break;
 	}

@@ -410,10 +410,9 @@ static int forget_fork(struct bpf_session *s, uint32_t tgid)
 
 static int forget_runtime(struct bpf_session *s, uint32_t tgid)
 {
-	int err = forget_fork(s, tgid);
+	int err = forget_fork(s, tgid)
+			  ?: bpf_map__delete_elem(s->skel->maps.runtimes, &tgid, sizeof(tgid), 0);
 
-	if (!err)
-		err = bpf_map__delete_elem(s->skel->maps.runtimes, &tgid, sizeof(tgid), 0);
 	if (err == -ENOENT)
 		return 0;
 	return err ? err : count_runtime(s, tgid, -1);

@@ -239,9 +239,8 @@ int bpf_session__make_tick_rings(struct bpf_session *s)
 
 	if (fd < 0)
 		return fd;
-	err = bpf_map__reuse_fd(s->skel->maps.tick_rings, fd);
-	if (!err)
-		err = tick_rings__map(&s->tick_rings, fd, count, size);
+	err = bpf_map__reuse_fd(s->skel->maps.tick_rings, fd)
+		      ?: tick_rings__map(&s->tick_rings, fd, count, size);
 	close(fd);
 	s->rings.sample = size;
 	s->skel->rodata->ring_size = size;
@@ -315,15 +314,11 @@ static int explain_tick(const struct bpf_session *s, int err, struct failure *fa
 
 int bpf_session__open_cpu(struct bpf_session *s, struct session_cpu *c, struct failure *failure)
 {
-	int err = open_output(s, c);
+	int err = open_output(s, c) ?: watch_ring(s, c->fds.output);
 
-	if (!err)
-		err = watch_ring(s, c->fds.output);
 	if (err)
 		return features_explain(failure, err, "cannot open a sample ring");
-	err = open_sideband(s, c);
-	if (!err)
-		err = watch_ring(s, c->fds.sideband);
+	err = open_sideband(s, c) ?: watch_ring(s, c->fds.sideband);
 	if (err)
 		return features_explain(failure, err,
 					"cannot open the side-band events (mmap, comm, fork)");

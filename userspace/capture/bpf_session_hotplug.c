@@ -269,9 +269,7 @@ int bpf_session__follow_cpus(struct bpf_session *s, event_push_fn sink, cpu_chan
 
 		if (bpf_session__find_cpu(s, online[i]) || online[i] >= s->book_count)
 			continue;
-		err = add_cpu(s, online[i], &c);
-		if (!err)
-			err = bring_up(s, c, sink, changed, context);
+		err = add_cpu(s, online[i], &c) ?: bring_up(s, c, sink, changed, context);
 		if (err)
 			return err;
 	}

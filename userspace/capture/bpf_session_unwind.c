@@ -55,22 +55,14 @@ int bpf_session__choose_segments(struct bpf_session *s, size_t bytes)
 /* Where there are no tables the maps are there all the same, for the program to refer to. */
 int bpf_session__size_unwind_maps(struct bpf_session *s)
 {
-	int err;
-
 	if (s->unwind.segment_size)
 		return bpf_map__set_inner_map_fd(s->skel->maps.unwind_segments, s->segment_fd);
-	err = bpf_map__set_max_entries(s->skel->maps.unwind_processes, 1);
-	if (!err)
-		err = bpf_map__set_max_entries(s->skel->maps.unwind_tables, 1);
-	if (!err)
-		err = bpf_map__set_max_entries(s->skel->maps.unwind_used, 1);
-	if (!err)
-		err = bpf_map__set_max_entries(s->skel->maps.unwind_execs, 1);
-	if (!err)
-		err = bpf_map__set_max_entries(s->skel->maps.runtime_forks, 1);
-	if (!err)
-		err = bpf_map__set_max_entries(s->skel->maps.copied_codes, 1);
-	return err;
+	return bpf_map__set_max_entries(s->skel->maps.unwind_processes, 1)
+			?: bpf_map__set_max_entries(s->skel->maps.unwind_tables, 1)
+			?: bpf_map__set_max_entries(s->skel->maps.unwind_used, 1)
+			?: bpf_map__set_max_entries(s->skel->maps.unwind_execs, 1)
+			?: bpf_map__set_max_entries(s->skel->maps.runtime_forks, 1)
+			?: bpf_map__set_max_entries(s->skel->maps.copied_codes, 1);
 }
 
 static int add_segment(void *context, unsigned int number, unsigned char **bytes)

@@ -113,9 +113,7 @@ static int load(struct bpf_visits *v, struct failure *failure)
 		return features_explain(failure, -errno, "cannot open the visitor's programs");
 	set_knobs(v);
 	choose_programs(v);
-	err = share_maps(v);
-	if (!err)
-		err = visit_bpf__load(v->skel);
+	err = share_maps(v) ?: visit_bpf__load(v->skel);
 	if (err)
 		return explain_libbpf(err, "the visitor's programs", failure);
 	v->skel->bss->visitor.self_tgid = v->session->skel->bss->self_tgid;

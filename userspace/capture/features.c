@@ -290,9 +290,8 @@ static void probe_bpf(struct features *f)
 
 	libbpf_set_print(print_nothing);
 	skel = features_bpf__open();
-	err = skel ? features_bpf__load(skel) : -errno;
-	if (!err)
-		err = bpf_prog_test_run_opts(bpf_program__fd(skel->progs.probe), &options);
+	err = (skel ? features_bpf__load(skel) : -errno)
+		      ?: bpf_prog_test_run_opts(bpf_program__fd(skel->progs.probe), &options);
 	if (!err && !skel->bss->ran)
 		err = -EIO;
 	add_attempt(f, "bpf", FEATURE_REQUIRED, err, "nothing can be recorded");

@@ -180,9 +180,7 @@ int confine(const struct helper_class *class, const struct confine_options *opti
 	if (err)
 		return err;
 	drop_bounding_set();
-	err = class->empty_root ? enter_empty_root() : 0;
-	if (!err)
-		err = change_user(class, options);
+	err = (class->empty_root ? enter_empty_root() : 0) ?: change_user(class, options);
 	if (err)
 		return err;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))

@@ -108,9 +108,8 @@ static int add_conditions(scmp_filter_ctx filter)
 	int err = add_no_code(filter);
 
 	for (size_t i = 0; i < COUNT_OF(FCNTLS) && !err; i++) {
-		err = allow_if(filter, "fcntl", SCMP_A1(SCMP_CMP_EQ, FCNTLS[i]));
-		if (!err)
-			err = allow_if(filter, "fcntl64", SCMP_A1(SCMP_CMP_EQ, FCNTLS[i]));
+		err = allow_if(filter, "fcntl", SCMP_A1(SCMP_CMP_EQ, FCNTLS[i]))
+			      ?: allow_if(filter, "fcntl64", SCMP_A1(SCMP_CMP_EQ, FCNTLS[i]));
 	}
 	/* our own limits: they can be read and lowered */
 	if (!err)
@@ -144,23 +143,14 @@ static int add_stat(scmp_filter_ctx filter, const char *name)
 
 static int add_rules(scmp_filter_ctx filter, bool files, bool no_links)
 {
-	int err = add_stat(filter, "newfstatat");
-
-	if (!err)
-		err = add_stat(filter, "fstatat64");
-	if (!err)
-		err = add_conditions(filter);
-	if (!err)
-		err = add_names(filter, SCMP_ACT_ALLOW, ALLOWED);
-	if (!err)
-		err = add_names(filter, files ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EACCES), OPENS);
-	if (!err)
-		err = add_names(filter, SCMP_ACT_ERRNO(EACCES), PATHS);
-	if (!err)
-		err = add_names(filter, SCMP_ACT_ERRNO(no_links ? EINVAL : EACCES), LINKS);
-	if (!err)
-		err = add_names(filter, SCMP_ACT_KILL_PROCESS, DEADLY);
-	return err;
+	return add_stat(filter, "newfstatat")
+			?: add_stat(filter, "fstatat64")
+			?: add_conditions(filter)
+			?: add_names(filter, SCMP_ACT_ALLOW, ALLOWED)
+			?: add_names(filter, files ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EACCES), OPENS)
+			?: add_names(filter, SCMP_ACT_ERRNO(EACCES), PATHS)
+			?: add_names(filter, SCMP_ACT_ERRNO(no_links ? EINVAL : EACCES), LINKS)
+			?: add_names(filter, SCMP_ACT_KILL_PROCESS, DEADLY);
 }
 
 /* ---- a filter for many processes ------------------------------------------------------------- */
@@ -178,10 +168,8 @@ struct filter {
 static int add_worker_rules(scmp_filter_ctx filter)
 {
 	static const int FCNTLS[] = {F_ADD_SEALS, F_GET_SEALS};
-	int err = add_stat(filter, "newfstatat");
+	int err = add_stat(filter, "newfstatat") ?: add_no_code(filter);
 
-	if (!err)
-		err = add_no_code(filter);
 	for (size_t i = 0; i < COUNT_OF(FCNTLS) && !err; i++)
 		err = allow_if(filter, "fcntl", SCMP_A1(SCMP_CMP_EQ, FCNTLS[i]));
 	if (!err)
@@ -255,12 +243,10 @@ int filter__enter(const struct filter *f)
 int filter__notify_opens(int *listener)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-	int err = filter ? 0 : -ENOMEM;
+	int err = (filter ? 0 : -ENOMEM)
+			?: add_names(filter, SCMP_ACT_NOTIFY, OPENS)
+			?: seccomp_load(filter);
 
-	if (!err)
-		err = add_names(filter, SCMP_ACT_NOTIFY, OPENS);
-	if (!err)
-		err = seccomp_load(filter);
 	if (!err) {
 		*listener = seccomp_notify_fd(filter);
 		err = *listener < 0 ? -ENOTSUP : 0;
@@ -272,14 +258,11 @@ int filter__notify_opens(int *listener)
 int filter__seal(bool files, bool no_links)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	int err = filter ? 0 : -ENOMEM;
+	int err = (filter ? 0 : -ENOMEM)
+			?: add_rules(filter, files, no_links)
+			?: add_abort(filter)
+			?: seccomp_load(filter);
 
-	if (!err)
-		err = add_rules(filter, files, no_links);
-	if (!err)
-		err = add_abort(filter);
-	if (!err)
-		err = seccomp_load(filter);
 	seccomp_release(filter);
 	return err;
 }
