@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cli/serving_files.h"
+#include "cli/serving.h"
 
 #include <errno.h>
 #include <fcntl.h>

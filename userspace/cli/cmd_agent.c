@@ -141,9 +141,7 @@ static int agent_options__parse(struct agent_options *o, int argc, char **argv)
 	int err;
 
 	*o = (struct agent_options){.argc = argc, .argv = argv};
-	err = take_flags(o, NULL, &failure);
-	if (!err)
-		err = read_settings(o, &o->settings, &failure);
+	err = take_flags(o, NULL, &failure) ?: read_settings(o, &o->settings, &failure);
 	return err ? usage_error(&cmd_agent, "%s", failure.what) : 0;
 }
 

@@ -109,9 +109,7 @@ static int check_stacks(struct stack_census *census, struct failure *failure)
 
 	if (err)
 		return err;
-	err = record_for_a_while(session, failure);
-	if (!err)
-		err = count_ends(session, census, failure);
+	err = record_for_a_while(session, failure) ?: count_ends(session, census, failure);
 	session__free(session);
 	return err;
 }
@@ -499,9 +497,7 @@ static int check_process(pid_t pid, bool json)
 	process_survey__run(pid, &survey, &stops);
 	if (!*stops.what)
 		see_privileges(&stops);
-	err = print_survey(&survey, &stops, json);
-	if (!err)
-		err = flush_output();
+	err = print_survey(&survey, &stops, json) ?: flush_output();
 	if (err)
 		log_print(LOG_ERROR, "cannot print: %s", strerror(-err));
 	process_survey__fini(&survey);

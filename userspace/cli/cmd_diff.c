@@ -9,9 +9,9 @@ static const struct cli_option rows[] = {
 	DIFFING_ROWS,
 	{"service", .has_value = true, .take = option_text,
 	 .field = offsetof(struct diffing, service), .expected = "the name of a service"},
-	{"old", .has_value = true, .take = diffing__take_old_span,
+	{"old", .has_value = true, .take = diffing__take_span, .min = COMPARE_OLD,
 	 .expected = "a span of time, as in '1 day ago+1h', '-1h' or '2026-11-26 10:00+30m'"},
-	{"new", .has_value = true, .take = diffing__take_new_span,
+	{"new", .has_value = true, .take = diffing__take_span, .min = COMPARE_NEW,
 	 .expected = "a span of time, as in '-1h'"},
 	{}};
 

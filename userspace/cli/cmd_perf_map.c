@@ -54,15 +54,11 @@ static int keep_entry(void *context, const struct perf_map_entry *entry)
 {
 	struct text_span name = {.size = entry->name_size};
 	struct map *m = context;
-	int err;
 
 	name.offset = m->text.count;
-	err = vec_push(&m->ranges, ((struct code_range){entry->start, entry->end}));
-	if (!err)
-		err = vec_push(&m->names, name);
-	if (!err)
-		err = vec_append(&m->text, entry->name, entry->name_size);
-	return err;
+	return vec_push(&m->ranges, ((struct code_range){entry->start, entry->end}))
+			?: vec_push(&m->names, name)
+			?: vec_append(&m->text, entry->name, entry->name_size);
 }
 
 static int read_entries(struct map *m, int fd)

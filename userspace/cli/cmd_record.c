@@ -118,17 +118,17 @@ static int check_targets(const struct record_options *options, struct failure *f
 {
 	int err = 0;
 
-	for (size_t i = 0; i < options->process_count && !err; i++)
-		err = target_check_process(options->processes[i], failure);
-	for (size_t i = 0; i < options->thread_count && !err; i++)
-		err = target_check_thread(options->threads[i], failure);
+	for (size_t i = 0; i < options->processes.count && !err; i++)
+		err = target_check_process(options->processes.data[i], failure);
+	for (size_t i = 0; i < options->threads.count && !err; i++)
+		err = target_check_thread(options->threads.data[i], failure);
 	return err;
 }
 
 static int watch_processes(struct recording *r, struct failure *failure)
 {
-	for (size_t i = 0; i < r->options.process_count; i++) {
-		pid_t pid = r->options.processes[i];
+	for (size_t i = 0; i < r->options.processes.count; i++) {
+		pid_t pid = r->options.processes.data[i];
 		int fd = syscall(SYS_pidfd_open, pid, 0), err;
 
 		if (fd < 0 && errno == ESRCH)
@@ -165,7 +165,8 @@ static char *join_words(int argc, char **argv)
 
 static void fill_live_options(const struct record_options *options, struct live_options *live)
 {
-	bool threads = options->thread_count > 0;
+	bool threads = options->threads.count > 0;
+	const struct number_list *ids = threads ? &options->threads : &options->processes;
 
 	*live = (struct live_options){
 		.session =
@@ -173,19 +174,19 @@ static void fill_live_options(const struct record_options *options, struct live_
 				.target =
 					{
 						.mode = threads ? TARGET_THREADS
-							: options->process_count || options->command
+							: ids->count || options->command
 								? TARGET_PROCESSES
 								: TARGET_ALL,
 						.inherit = options->inherit,
 						.exclude_self = options->exclude_self,
 						.cgroup = options->cgroup,
-						.cpus = options->cpus,
-						.cpu_count = options->cpu_count,
+						.cpus = options->cpus.data,
+						.cpu_count = options->cpus.count,
 					},
 				.event = options->event,
 				.hz = options->hz,
-				.user_stacks = options->user_stacks,
-				.unwind_bytes = options->unwind_tables
+				.user_stacks = options->call_graph != CALL_GRAPH_NONE,
+				.unwind_bytes = options->call_graph == CALL_GRAPH_AUTO
 							? (size_t)options->unwind_memory << 20
 							: 0,
 				.kernel_stacks = options->kernel_stacks,
@@ -193,8 +194,8 @@ static void fill_live_options(const struct record_options *options, struct live_
 				.clock = options->clock,
 				.ring_bytes = (size_t)options->ring_memory << 20,
 			},
-		.ids = threads ? options->threads : options->processes,
-		.id_count = threads ? options->thread_count : options->process_count,
+		.ids = ids->data,
+		.id_count = ids->count,
 		.jvm_perfmap = options->jvm_perfmap,
 		.wall_hz = options->wall ? options->wall_hz : 0,
 		.wall_if_possible = !options->wall_requested,
@@ -240,18 +241,16 @@ static int open_recording_file(struct recording *r, struct failure *failure)
 /* Are there processes whose first sample comes at once? */
 static bool runs_already(const struct record_options *options)
 {
-	return !options->command && (options->process_count || options->thread_count);
+	return !options->command && (options->processes.count || options->threads.count);
 }
 
 /* Everything up to the first tick. COMMAND is held meanwhile. */
 static int open_everything(struct recording *r, int argc, char **argv, struct failure *failure)
 {
-	int err = outputs__check(&r->options.outputs, failure);
+	int err = outputs__check(&r->options.outputs, failure)
+			?: check_targets(&r->options, failure)
+			?: watch_processes(r, failure);
 
-	if (!err)
-		err = check_targets(&r->options, failure);
-	if (!err)
-		err = watch_processes(r, failure);
 	/* before the session raises the limit of open files: COMMAND keeps ours */
 	if (!err && r->options.command)
 		err = held_command__start(&r->command, r->options.command, failure);
@@ -387,7 +386,7 @@ static int check_silence(const struct recording *r, const struct profile *profil
 {
 	uint64_t period = 1000000000ull / r->options.hz;
 
-	if (profile->sample_count || r->options.cpus || r->options.cgroup ||
+	if (profile->sample_count || r->options.cpus.count || r->options.cgroup ||
 	    r->target_cpu < SILENCE_PERIODS * period)
 		return 0;
 	fail(failure, -ENODATA, "the target used %.3f s of CPU but no samples were received",

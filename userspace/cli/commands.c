@@ -53,6 +53,17 @@ int option_choose(const struct given_option *o)
 	return 0;
 }
 
+int option_word(const struct given_option *o)
+{
+	for (unsigned int i = 0; o->row->words[i]; i++) {
+		if (strcmp(o->value, o->row->words[i]))
+			continue;
+		*option_field(o, unsigned int) = i;
+		return 0;
+	}
+	return -EINVAL;
+}
+
 int option_number(const struct given_option *o)
 {
 	uint64_t number;

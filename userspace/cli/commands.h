@@ -40,11 +40,12 @@ struct cli_option {
 	const char *name; /* the long one; NULL ends the table */
 	char letter;	  /* the short one; 0: none */
 	bool has_value;
-	take_option_fn *take;	/* NULL: the option is ignored */
-	size_t field;		/* offset of what is set */
-	uint64_t min, max;	/* of a number; min: what option_choose() sets */
-	const char *expected;	/* what the value should be; NULL: a number from min to max */
-	bool value_is_optional; /* --name or --name=VALUE */
+	take_option_fn *take;	  /* NULL: the option is ignored */
+	size_t field;		  /* offset of what is set */
+	uint64_t min, max;	  /* of a number; min: what option_choose() sets */
+	const char *expected;	  /* what the value should be; NULL: a number from min to max */
+	const char *const *words; /* of option_word(), NULL-ended */
+	bool value_is_optional;	  /* --name or --name=VALUE */
 };
 
 #define OPTIONS_MAX	      48 /* rows of a table */
@@ -53,6 +54,7 @@ struct cli_option {
 
 take_option_fn option_set, option_clear; /* a bool */
 take_option_fn option_choose;		 /* an enum */
+take_option_fn option_word;		 /* an enum, by its word */
 take_option_fn option_number;		 /* an unsigned int */
 take_option_fn option_text;		 /* a const char *, of argv */
 

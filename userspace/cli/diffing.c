@@ -16,8 +16,8 @@
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-/* "12000", or "12000 requests". */
-static int take_work(const struct given_option *o, unsigned int sides)
+/* "12000", or "12000 requests". The row's `min` has a bit for each side. */
+int diffing__take_work(const struct given_option *o)
 {
 	struct diffing *arguments = o->fields;
 	const char *blank = strchr(o->value, ' ');
@@ -32,26 +32,11 @@ static int take_work(const struct given_option *o, unsigned int sides)
 	if (parse_u64(number, 1, UINT64_C(1) << 53, &work))
 		return -EINVAL;
 	for (int i = 0; i < COMPARE_SIDES; i++)
-		if (sides & 1u << i)
+		if (o->row->min & 1u << i)
 			arguments->compare.work[i] = (double)work;
 	if (blank)
 		arguments->unit = blank + 1;
 	return 0;
-}
-
-int diffing__take_per(const struct given_option *o)
-{
-	return take_work(o, 3);
-}
-
-int diffing__take_per_old(const struct given_option *o)
-{
-	return take_work(o, 1u << COMPARE_OLD);
-}
-
-int diffing__take_per_new(const struct given_option *o)
-{
-	return take_work(o, 1u << COMPARE_NEW);
 }
 
 int diffing__take_view(const struct given_option *o)

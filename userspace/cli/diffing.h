@@ -34,19 +34,19 @@ struct diffing {
 		.compare = {.run_noise = -1}, .top = DIFFING_TOP_DEFAULT                           \
 	}
 
-take_option_fn diffing__take_per, diffing__take_per_old, diffing__take_per_new, diffing__take_view,
-	diffing__take_run_noise, diffing__take_rule, diffing__take_old_span, diffing__take_new_span;
+take_option_fn diffing__take_work, diffing__take_view, diffing__take_run_noise, diffing__take_rule,
+	diffing__take_span;
 
 /* Rows of an option table. */
 /* clang-format off */
 #define DIFFING_ROWS                                                                               \
 	{"view", .has_value = true, .take = diffing__take_view,                                    \
 	 .expected = "auto, share, second or run"},                                                \
-	{"per", .has_value = true, .take = diffing__take_per,                                      \
+	{"per", .has_value = true, .take = diffing__take_work, .min = 3,                             \
 	 .expected = "a number of units of work, as in 12000 or '12000 requests'"},                \
-	{"per-old", .has_value = true, .take = diffing__take_per_old,                              \
+	{"per-old", .has_value = true, .take = diffing__take_work, .min = 1u << COMPARE_OLD,         \
 	 .expected = "a number of units of work"},                                                 \
-	{"per-new", .has_value = true, .take = diffing__take_per_new,                              \
+	{"per-new", .has_value = true, .take = diffing__take_work, .min = 1u << COMPARE_NEW,         \
 	 .expected = "a number of units of work"},                                                 \
 	{"run-noise", .has_value = true, .take = diffing__take_run_noise,                          \
 	 .expected = "a share, as in 3% or 0.03"},                                                 \

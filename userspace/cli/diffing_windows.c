@@ -14,6 +14,8 @@
 
 #include "agent/spool.h"
 #include "base/cleanup.h"
+#include "base/clocks.h"
+#include "base/order.h"
 #include "base/suffix.h"
 #include "base/vec.h"
 #include "cli/diffing.h"
@@ -61,12 +63,7 @@ static bool parse_name(const char *name, uint64_t *start)
 	return seconds > 0;
 }
 
-static int compare_windows(const void *a, const void *b)
-{
-	const struct found_window *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
+DEFINE_ORDER(compare_windows, struct found_window, ASCENDING(start));
 
 /* That is sent, or is no window, in the meantime: it is passed over. */
 static int open_waiting(const char *path, struct spool_file **file)
@@ -83,43 +80,33 @@ static bool is_waiting_name(const char *name)
 	       strspn(name, "0123456789-") == strlen(name) - 4;
 }
 
-static int add_waiting(struct found_windows *windows, const char *directory, const char *name)
-{
-	struct found_window window = {.is_waiting = true};
-	struct spool_file *file = NULL;
-	int err;
-
-	if (windows->count == WINDOWS_MAX)
-		return -E2BIG;
-	if (asprintf(&window.path, "%s/%s", directory, name) < 0)
-		return -ENOMEM;
-	err = open_waiting(window.path, &file);
-	if (file)
-		window.start = spool_file__start(file);
-	if (!err && file)
-		err = vec_push(windows, window);
-	if (err || !file)
-		free(window.path);
-	spool_file__free(file);
-	return err;
-}
-
 static int add_name(struct found_windows *windows, const char *directory, const char *name)
 {
-	struct found_window window = {};
+	struct found_window window = {.is_waiting = is_waiting_name(name)};
+	_cleanup_free_ char *path = NULL;
+	struct spool_file *file = NULL;
+	int err = 0;
 
-	if (is_waiting_name(name))
-		return add_waiting(windows, directory, name);
-	if (!parse_name(name, &window.start))
+	if (!window.is_waiting && !parse_name(name, &window.start))
 		return 0;
 	if (windows->count == WINDOWS_MAX)
 		return -E2BIG;
-	if (asprintf(&window.path, "%s/%s", directory, name) < 0)
+	if (asprintf(&path, "%s/%s", directory, name) < 0) {
+		path = NULL;
 		return -ENOMEM;
-	if (!vec_push(windows, window))
-		return 0;
-	free(window.path);
-	return -ENOMEM;
+	}
+	if (window.is_waiting) {
+		err = open_waiting(path, &file);
+		if (!file)
+			return err;
+		window.start = spool_file__start(file);
+		spool_file__free(file);
+	}
+	window.path = path;
+	if (vec_push(windows, window))
+		return -ENOMEM;
+	path = NULL;
+	return 0;
 }
 
 static int list_directory(const char *directory, struct found_windows *windows,
@@ -275,9 +262,8 @@ static int take_requests(struct taking *t, const struct spool_file *file, const 
 	for (size_t i = 0; i < spool_file__count(file) && !err; i++) {
 		struct sink_request request = {};
 
-		err = spool_file__read(file, i, &request);
-		if (!err)
-			err = sink_request__profiles(&request, service, take_profile, t);
+		err = spool_file__read(file, i, &request)
+			      ?: sink_request__profiles(&request, service, take_profile, t);
 		sink_request__fini(&request);
 		if (err == -EPROTONOSUPPORT)
 			return fail(t->failure, err,
@@ -370,24 +356,13 @@ int diffing__add_windows(struct comparison *c, const struct diffing *d, struct f
 	return err;
 }
 
-static int take_span(const struct given_option *o, enum compare_side side)
+/* The row's `min` is the side. */
+int diffing__take_span(const struct given_option *o)
 {
+	enum compare_side side = (enum compare_side)o->row->min;
 	struct diffing *d = o->fields;
-	struct timespec now;
 
 	if (d->span_count[side] == DIFFING_SPANS_MAX)
 		return fail(o->failure, -E2BIG, "more than %d spans of time", DIFFING_SPANS_MAX);
-	clock_gettime(CLOCK_REALTIME, &now);
-	return parse_time_span(o->value, (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec,
-			       &d->spans[side][d->span_count[side]++]);
-}
-
-int diffing__take_old_span(const struct given_option *o)
-{
-	return take_span(o, COMPARE_OLD);
-}
-
-int diffing__take_new_span(const struct given_option *o)
-{
-	return take_span(o, COMPARE_NEW);
+	return parse_time_span(o->value, realtime_ns(), &d->spans[side][d->span_count[side]++]);
 }

@@ -195,10 +195,9 @@ static int import_file(int fd, const char *path, uint64_t size, struct input *in
 		       struct failure *failure)
 {
 	struct bytes bytes = {};
-	int err = read_bytes(fd, path, size, &bytes, failure);
+	int err = read_bytes(fd, path, size, &bytes, failure)
+			  ?: import_bytes(path, &bytes, input, failure);
 
-	if (!err)
-		err = import_bytes(path, &bytes, input, failure);
 	free(bytes.data); /* the profile has what it needs */
 	return err;
 }

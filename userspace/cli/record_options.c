@@ -24,35 +24,22 @@
 #define WALL_BUDGET_LEAST 0.0001 /* a share */
 #define OUTPUT_DEFAULT	  "sysprof.json.gz"
 
-static int take_ids(const struct given_option *o, uint32_t **ids, size_t *count)
+static int take_ids(const struct given_option *o)
 {
-	if (*ids)
+	struct number_list *ids = option_field(o, struct number_list);
+
+	if (ids->count)
 		return fail(o->failure, -EINVAL,
 			    "-%c given twice: separate several ids with commas", o->row->letter);
-	return parse_u32_list(o->value, 1, PID_LIMIT, ids, count);
-}
-
-static int take_processes(const struct given_option *o)
-{
-	struct record_options *options = o->fields;
-
-	return take_ids(o, &options->processes, &options->process_count);
-}
-
-static int take_threads(const struct given_option *o)
-{
-	struct record_options *options = o->fields;
-
-	return take_ids(o, &options->threads, &options->thread_count);
+	return parse_u32_list(o->value, 1, PID_LIMIT, &ids->data, &ids->count);
 }
 
 static int take_cpus(const struct given_option *o)
 {
-	struct record_options *options = o->fields;
+	struct number_list *cpus = option_field(o, struct number_list);
 
-	return options->cpus
-		       ? -EINVAL
-		       : parse_cpu_list(o->value, CPU_LIMIT, &options->cpus, &options->cpu_count);
+	return cpus->count ? -EINVAL
+			   : parse_cpu_list(o->value, CPU_LIMIT, &cpus->data, &cpus->count);
 }
 
 static int take_duration(const struct given_option *o)
@@ -60,32 +47,12 @@ static int take_duration(const struct given_option *o)
 	return parse_seconds(o->value, &((struct record_options *)o->fields)->duration);
 }
 
-static int take_call_graph(const struct given_option *o)
-{
-	struct record_options *options = o->fields;
-
-	options->user_stacks = strcmp(o->value, "none");
-	options->unwind_tables = !strcmp(o->value, "auto");
-	return options->user_stacks && !options->unwind_tables && strcmp(o->value, "fp") ? -EINVAL
-											 : 0;
-}
-
-static int take_clock(const struct given_option *o)
-{
-	static const char *const names[] = {
-		[CLOCK_CHOICE_AUTO] = "auto",
-		[CLOCK_CHOICE_TSC] = "tsc",
-		[CLOCK_CHOICE_MONOTONIC] = "monotonic",
-	};
-
-	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(o->value, names[i]))
-			continue;
-		((struct record_options *)o->fields)->clock = i;
-		return 0;
-	}
-	return -EINVAL;
-}
+static const char *const call_graphs[] = {
+	[CALL_GRAPH_AUTO] = "auto", [CALL_GRAPH_FP] = "fp", [CALL_GRAPH_NONE] = "none", NULL};
+static const char *const clock_choices[] = {[CLOCK_CHOICE_AUTO] = "auto",
+					    [CLOCK_CHOICE_TSC] = "tsc",
+					    [CLOCK_CHOICE_MONOTONIC] = "monotonic",
+					    NULL};
 
 static int take_event(const struct given_option *o)
 {
@@ -136,15 +103,17 @@ static int take_wall_budget(const struct given_option *o)
 #define FIELD(name) .field = offsetof(struct record_options, name)
 
 const struct cli_option record_option_rows[] = {
-	{"pid", 'p', true, take_processes, .expected = "a list of numbers, as in 12,34"},
-	{"tid", 't', true, take_threads, .expected = "a list of numbers, as in 12,34"},
+	{"pid", 'p', true, take_ids, FIELD(processes),
+	 .expected = "a list of numbers, as in 12,34"},
+	{"tid", 't', true, take_ids, FIELD(threads), .expected = "a list of numbers, as in 12,34"},
 	{"all-cpus", 'a', false, option_set, FIELD(all)},
 	{"frequency", 'F', true, option_number, FIELD(hz), .min = 1, .max = HZ_MAX},
 	{"duration", 'd', true, take_duration, .expected = "a number of seconds above 0"},
 	{"output", 'o', true, outputs__take, FIELD(outputs)},
 	{"event", 'e', true, take_event, FIELD(event)},
-	{"call-graph", 'g', true, take_call_graph, .expected = "auto, fp or none"},
-	{"cpus", 'C', true, take_cpus, .expected = "one list of CPUs, as in 0,2-4"},
+	{"call-graph", 'g', true, option_word, FIELD(call_graph), .words = call_graphs,
+	 .expected = "auto, fp or none"},
+	{"cpus", 'C', true, take_cpus, FIELD(cpus), .expected = "one list of CPUs, as in 0,2-4"},
 	{"cgroup", 0, true, option_text, FIELD(cgroup)},
 	{"wall", 0, .value_is_optional = true, .take = take_wall, FIELD(wall_hz), .min = 1,
 	 .max = WALL_HZ_MAX},
@@ -155,7 +124,8 @@ const struct cli_option record_option_rows[] = {
 	{"no-inherit", 0, false, option_clear, FIELD(inherit)},
 	{"no-kernel", 0, false, option_clear, FIELD(kernel_stacks)},
 	{"exclude-self", 0, false, option_set, FIELD(exclude_self)},
-	{"clock", 0, true, take_clock, .expected = "auto, tsc or monotonic"},
+	{"clock", 0, true, option_word, FIELD(clock), .words = clock_choices,
+	 .expected = "auto, tsc or monotonic"},
 	{"max-depth", 0, true, option_number, FIELD(max_depth), 1, SAMPLE_USER_DEPTH_MAX},
 	{"unwind-mem", 0, true, option_number, FIELD(unwind_memory), 4, 256},
 	{"ring-mem", 0, true, option_number, FIELD(ring_memory), 1, 65536},
@@ -176,13 +146,14 @@ static bool is_list_of_words(const struct record_options *options)
 {
 	uint64_t number;
 
-	return options->processes && options->command &&
+	return options->processes.count && options->command &&
 	       !parse_u64(options->command[0], 1, PID_LIMIT, &number);
 }
 
 static int check_together(const struct record_options *options)
 {
-	int targets = !!options->processes + !!options->threads + options->all + !!options->command;
+	int targets = !!options->processes.count + !!options->threads.count + options->all +
+		      !!options->command;
 
 	/* a cgroup alone is a choice of the whole system */
 	if (targets == 0 && !options->cgroup)
@@ -199,7 +170,7 @@ static int set_defaults(struct record_options *options)
 {
 	struct failure failure = {};
 	bool system = options->all ||
-		      (!options->processes && !options->threads && !options->command);
+		      (!options->processes.count && !options->threads.count && !options->command);
 
 	if (!options->hz)
 		options->hz = system ? HZ_DEFAULT_SYSTEM : HZ_DEFAULT;
@@ -218,8 +189,6 @@ int record_options__parse(struct record_options *options, int argc, char **argv)
 	int status;
 
 	*options = (struct record_options){
-		.user_stacks = true,
-		.unwind_tables = true,
 		.unwind_memory = UNWIND_MEMORY_DEFAULT,
 		.ring_memory = RING_MEMORY_DEFAULT,
 		.kernel_stacks = true,
@@ -241,16 +210,16 @@ int record_options__parse(struct record_options *options, int argc, char **argv)
 
 void record_options__fini(struct record_options *options)
 {
-	free(options->processes);
-	free(options->threads);
-	free(options->cpus);
+	free(options->processes.data);
+	free(options->threads.data);
+	free(options->cpus.data);
 	outputs__fini(&options->outputs);
 }
 
 void record_options__describe_target(const struct record_options *options, char *text, size_t size)
 {
-	const uint32_t *ids = options->processes ? options->processes : options->threads;
-	size_t count = options->processes ? options->process_count : options->thread_count;
+	bool processes = options->processes.count;
+	const struct number_list *ids = processes ? &options->processes : &options->threads;
 	struct text_line line = {text, size, 0};
 
 	*text = '\0';
@@ -258,10 +227,10 @@ void record_options__describe_target(const struct record_options *options, char 
 		add_text(&line, "--");
 		for (char **word = options->command; *word; word++)
 			add_text(&line, " %s", *word);
-	} else if (ids) {
-		add_text(&line, options->processes ? "-p " : "-t ");
-		for (size_t i = 0; i < count; i++)
-			add_text(&line, "%s%u", i ? "," : "", ids[i]);
+	} else if (ids->count) {
+		add_text(&line, processes ? "-p " : "-t ");
+		for (size_t i = 0; i < ids->count; i++)
+			add_text(&line, "%s%u", i ? "," : "", ids->data[i]);
 	} else {
 		add_text(&line, "-a");
 	}

@@ -16,9 +16,15 @@
 
 enum verbosity { QUIET, NORMAL, VERBOSE, DEBUGGING };
 
+enum call_graph { CALL_GRAPH_AUTO, CALL_GRAPH_FP, CALL_GRAPH_NONE };
+
+struct number_list {
+	uint32_t *data;
+	size_t count; /* 0: it was not given */
+};
+
 struct record_options {
-	uint32_t *processes, *threads, *cpus; /* -p, -t, -C */
-	size_t process_count, thread_count, cpu_count;
+	struct number_list processes, threads, cpus; /* -p, -t, -C */
 	bool all;
 	char **command; /* NULL-ended, or NULL; points into argv */
 	const char *cgroup;
@@ -26,8 +32,8 @@ struct record_options {
 	unsigned int hz;
 	uint64_t duration; /* ns, 0: no limit */
 	const char *event;
-	bool user_stacks, kernel_stacks, inherit, exclude_self;
-	bool unwind_tables;	    /* -g auto */
+	enum call_graph call_graph;
+	bool kernel_stacks, inherit, exclude_self;
 	unsigned int unwind_memory; /* MiB */
 	unsigned int ring_memory;   /* MiB, of all CPUs */
 	enum clock_choice clock;

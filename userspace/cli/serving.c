@@ -23,7 +23,6 @@
 #include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/give_up.h"
-#include "cli/serving_files.h"
 #include "cli/summary.h"
 #include "helpers/child.h"
 #include "helpers/confine.h"
@@ -101,9 +100,7 @@ static int drop_privileges(struct failure *failure)
 		return fail(failure, err,
 			    "cannot become the user who called sudo: SUDO_UID or "
 			    "SUDO_GID is not a number");
-	err = uid ? become(uid, gid) : 0;
-	if (!err)
-		err = capabilities__keep(0);
+	err = (uid ? become(uid, gid) : 0) ?: capabilities__keep(0);
 	if (!err && uid && (!setuid(0) || geteuid() != uid))
 		err = -EPERM;
 	return err ? fail(failure, err, "cannot give up root: %s", strerror(-err)) : 0;

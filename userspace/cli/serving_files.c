@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cli/serving_files.h"
+#include "cli/serving.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -275,9 +275,7 @@ int serving_files__init(struct serving_files *f, const struct profile *profile, 
 	int err;
 
 	*f = (struct serving_files){.profile = profile, .what = what};
-	err = list_files(f);
-	if (!err)
-		err = list_sources(f);
+	err = list_files(f) ?: list_sources(f);
 	if (err)
 		serving_files__fini(f);
 	return err;
