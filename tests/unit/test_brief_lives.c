@@ -43,11 +43,16 @@ static void test_brief(void **state)
 	(void)state;
 	exits(&b, 130, CHILD); /* its ring is read first */
 	forks(&b, 110, SHELL, CHILD);
-	assert_true(brief_lives__has(&b, CHILD, 120, 200));
-	assert_false(brief_lives__has(&b, CHILD, 100, 200)); /* an earlier life of this number */
-	assert_false(brief_lives__has(&b, CHILD, 140, 200)); /* a later one */
-	assert_false(brief_lives__has(&b, CHILD, 120, 130)); /* a sample may still come */
-	assert_false(brief_lives__has(&b, SHELL, 120, 200));
+	assert_false(brief_lives__drop(&b, CHILD, 110, 130)); /* a sample may still come */
+	assert_false(brief_lives__drop(&b, CHILD, 100, 200)); /* an earlier life of this number */
+	assert_false(brief_lives__drop(&b, CHILD, 140, 200)); /* a later one */
+	assert_false(brief_lives__drop(&b, SHELL, 110, 200));
+	assert_false(brief_lives__dropped(&b, CHILD, 120));
+	assert_true(brief_lives__drop(&b, CHILD, 110, 200));
+	assert_true(brief_lives__dropped(&b, CHILD, 120));
+	assert_true(brief_lives__dropped(&b, CHILD, 130)); /* its end */
+	assert_false(brief_lives__dropped(&b, CHILD, 109));
+	assert_false(brief_lives__dropped(&b, CHILD, 131));
 	brief_lives__fini(&b);
 }
 
@@ -58,28 +63,44 @@ static void test_not_brief(void **state)
 
 	(void)state;
 	forks(&b, 110, SHELL, CHILD);
-	assert_false(brief_lives__has(&b, CHILD, 120, 200));
+	assert_false(brief_lives__drop(&b, CHILD, 110, 200));
 	exits(&b, 130, CHILD);
 	forks(&b, 121, CHILD, CHILD + 1);
-	assert_false(brief_lives__has(&b, CHILD, 120, 200));
+	assert_false(brief_lives__drop(&b, CHILD, 110, 200));
 
 	forks(&b, 110, SHELL, CHILD + 2);
 	note(&b, EVENT_FORK, 115, CHILD + 2, CHILD + 3, CHILD + 2);
 	exits(&b, 130, CHILD + 2); /* its leader */
-	assert_false(brief_lives__has(&b, CHILD + 2, 120, 200));
+	assert_false(brief_lives__drop(&b, CHILD + 2, 110, 200));
+	assert_false(brief_lives__drop(&b, CHILD + 2, 115, 200));
 
 	exits(&b, 130, CHILD + 4);
-	assert_false(brief_lives__has(&b, CHILD + 4, 120, 200));
+	assert_false(brief_lives__drop(&b, CHILD + 4, 110, 200));
 
 	forks(&b, 110, SHELL, CHILD + 5);
 	note(&b, EVENT_EXIT, 130, CHILD + 5, CHILD + 6, SHELL); /* a thread */
-	assert_false(brief_lives__has(&b, CHILD + 5, 120, 200));
+	assert_false(brief_lives__drop(&b, CHILD + 5, 110, 200));
 
 	forks(&b, 110, SHELL, CHILD + 7); /* the number is used twice */
 	exits(&b, 112, CHILD + 7);
 	forks(&b, 118, SHELL, CHILD + 7);
 	exits(&b, 130, CHILD + 7);
-	assert_false(brief_lives__has(&b, CHILD + 7, 111, 200));
+	assert_false(brief_lives__drop(&b, CHILD + 7, 110, 200));
+	assert_false(brief_lives__drop(&b, CHILD + 7, 118, 200));
+	brief_lives__fini(&b);
+}
+
+/* The fork was passed on before the end came: so are the other records. */
+static void test_decided_once(void **state)
+{
+	struct brief_lives b = {};
+
+	(void)state;
+	forks(&b, 110, SHELL, CHILD);
+	assert_false(brief_lives__drop(&b, CHILD, 110, 115));
+	exits(&b, 130, CHILD);
+	assert_false(brief_lives__dropped(&b, CHILD, 120));
+	assert_false(brief_lives__dropped(&b, CHILD, 130));
 	brief_lives__fini(&b);
 }
 
@@ -93,7 +114,7 @@ static void test_forget(void **state)
 	brief_lives__forget(&b, 121);
 	forks(&b, 110, SHELL, CHILD);
 	exits(&b, 130, CHILD);
-	assert_false(brief_lives__has(&b, CHILD, 120, 200));
+	assert_false(brief_lives__drop(&b, CHILD, 110, 200));
 	brief_lives__forget(&b, 131);
 	assert_int_equal(b.lives.count, 0);
 	brief_lives__fini(&b);
@@ -107,17 +128,17 @@ static void test_incomplete(void **state)
 	forks(&b, 110, SHELL, CHILD);
 	exits(&b, 130, CHILD);
 	brief_lives__miss(&b);
-	assert_false(brief_lives__has(&b, CHILD, 120, 200));
+	assert_false(brief_lives__drop(&b, CHILD, 110, 200));
 	brief_lives__forget(&b, 131);
 	for (uint32_t pid = 1000; pid < 1000 + BRIEF_LIVES_MAX; pid++)
 		forks(&b, 140, SHELL, pid);
 	exits(&b, 150, 1000);
 	assert_int_equal(b.lives.count, BRIEF_LIVES_MAX);
-	assert_false(brief_lives__has(&b, 1000, 145, 200));
+	assert_false(brief_lives__drop(&b, 1000, 140, 200));
 	brief_lives__forget(&b, 151);
 	forks(&b, 210, SHELL, CHILD);
 	exits(&b, 230, CHILD);
-	assert_true(brief_lives__has(&b, CHILD, 220, 300));
+	assert_true(brief_lives__drop(&b, CHILD, 210, 300));
 	brief_lives__fini(&b);
 }
 
@@ -126,6 +147,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_brief),
 		cmocka_unit_test(test_not_brief),
+		cmocka_unit_test(test_decided_once),
 		cmocka_unit_test(test_forget),
 		cmocka_unit_test(test_incomplete),
 	};

@@ -52,12 +52,23 @@ void brief_lives__miss(struct brief_lives *b)
 	b->incomplete = true;
 }
 
-bool brief_lives__has(const struct brief_lives *b, uint32_t pid, uint64_t time, uint64_t all_read)
+bool brief_lives__drop(struct brief_lives *b, uint32_t pid, uint64_t time, uint64_t all_read)
+{
+	struct brief_life *life = brief_life_map__find(&b->lives, pid);
+
+	if (!life || b->incomplete || life->forked || life->began != time || life->ended < time ||
+	    life->ended >= all_read)
+		return false;
+	life->dropped = true;
+	return true;
+}
+
+bool brief_lives__dropped(const struct brief_lives *b, uint32_t pid, uint64_t time)
 {
 	const struct brief_life *life = brief_life_map__find(&b->lives, pid);
 
-	return life && !b->incomplete && !life->forked && life->began && life->began <= time &&
-	       time <= life->ended && life->ended < all_read;
+	return life && life->dropped && !life->forked && time >= life->began &&
+	       time <= life->ended;
 }
 
 void brief_lives__forget(struct brief_lives *b, uint64_t before)

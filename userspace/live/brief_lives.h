@@ -2,12 +2,13 @@
 /*
  * Processes that began and ended between two readings of the rings, and passed nothing on.
  *
- * Most processes of a shell script or a build live for a millisecond, and no tick meets them. Their mappings are most of
- * the side-band, and are needed for nothing: no sample has an address in them, and no child has inherited them. So they
- * are dropped before any file is opened. Forks, renames and ends stay in the stream.
+ * Most processes of a shell script or a build live for a millisecond, and no tick meets them. Their records are most of
+ * the side-band, and are needed for nothing: no sample has an address in their mappings, no child has inherited them,
+ * and no profile has a process without samples that is no target. So they are dropped before they cost anything.
  *
- * A life is brief if its fork and its exit record have been read, both in time order, and between them no fork of a
- * child or of a thread. Whether it was sampled is in its task (live/tasks).
+ * A life is brief if its fork and its exit record have been read, and between them no fork of a child or of a thread.
+ * Whether it was sampled is in its task (live/tasks). It is decided once, at its fork record: all of its records are
+ * dropped, or none is.
  */
 #ifndef LIVE_BRIEF_LIVES_H
 #define LIVE_BRIEF_LIVES_H
@@ -22,6 +23,7 @@
 struct brief_life {
 	uint32_t pid;
 	bool forked;	 /* it has started a thread or a process */
+	bool dropped;	 /* its records are */
 	uint64_t began;	 /* CLOCK_MONOTONIC ns; 0: its fork record was not read */
 	uint64_t ended;	 /* 0: it lives */
 	uint64_t latest; /* of its records here */
@@ -41,10 +43,12 @@ void brief_lives__note(struct brief_lives *b, const struct task_event *event);
 /* A record or a sample could not be noted. */
 void brief_lives__miss(struct brief_lives *b);
 /*
- * Was the life of process `pid` at `time` brief? All records and samples older than `all_read` have been read, ns.
- * Whether it was sampled is for the caller to check.
+ * At the record of its fork at `time`: was the life of process `pid` brief? If so, it is dropped. All records and samples
+ * older than `all_read` have been read, ns. Whether it was sampled is for the caller to check.
  */
-bool brief_lives__has(const struct brief_lives *b, uint32_t pid, uint64_t time, uint64_t all_read);
+bool brief_lives__drop(struct brief_lives *b, uint32_t pid, uint64_t time, uint64_t all_read);
+/* Is a later record of process `pid`, at `time`, of a life that is dropped? */
+bool brief_lives__dropped(const struct brief_lives *b, uint32_t pid, uint64_t time);
 /* All records older than `before` have been passed on. */
 void brief_lives__forget(struct brief_lives *b, uint64_t before);
 void brief_lives__fini(struct brief_lives *b);

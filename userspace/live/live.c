@@ -239,6 +239,7 @@ static int push_from_rings(void *context, struct event_header *event)
 		brief_lives__note(&live->brief, (const struct task_event *)event);
 		return event_queue__push(live->sideband, event);
 	case EVENT_COMM:
+	case EVENT_THREAD_CPU:
 		return event_queue__push(live->sideband, event);
 	default:
 		return event_queue__push(live->queue, event);
@@ -253,6 +254,8 @@ static pid_t sideband_pid(const struct event_header *event)
 		return ((const struct mmap_event *)event)->pid;
 	case EVENT_COMM:
 		return ((const struct comm_event *)event)->pid;
+	case EVENT_THREAD_CPU:
+		return ((const struct thread_cpu_event *)event)->tgid;
 	default:
 		return ((const struct task_event *)event)->pid;
 	}
@@ -274,18 +277,20 @@ int live_stage_sideband(void *live, const struct event_header **event)
 	return slice_is_over(live) ? STAGE_WAIT : 0;
 }
 
-/* Is it of a process that has ended, and that no sample needs? */
-static bool is_needless(const struct live *live, const struct event_header *event)
+/* Is it of a process that has ended, and that no sample needs? Its fork decides. */
+static bool is_needless(struct live *live, const struct event_header *event)
 {
 	pid_t pid = sideband_pid(event);
 	const struct task *task;
 
+	if (event->type != EVENT_FORK)
+		return brief_lives__dropped(&live->brief, (uint32_t)pid, event->time);
 	/* a visit of it may come after its side-band */
-	if (live->wall ||
-	    !brief_lives__has(&live->brief, (uint32_t)pid, event->time, live->all_read))
+	if (live->wall)
 		return false;
 	task = tasks__find(live->tasks, pid);
-	return !task || !task->slots.sampled;
+	return !(task && task->slots.sampled) &&
+	       brief_lives__drop(&live->brief, (uint32_t)pid, event->time, live->all_read);
 }
 
 /* An event_sink_fn. The record is in the queue of the side-band, so it may be changed. */
@@ -294,10 +299,14 @@ static int take_sideband(void *context, const struct event_header *record)
 	struct live *live = context;
 	struct event_header *event = (struct event_header *)record;
 	const struct task_event *task = (const struct task_event *)event;
-	bool is_exec = event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC, needless;
+	bool is_exec = event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC;
+	bool needless = event->type != EVENT_LOST && is_needless(live, event);
 	int err = 0;
 
-	if (event->type == EVENT_LOST)
+	/* targets are in the profile, sampled or not */
+	if (needless && (live->everyone || event->type == EVENT_MMAP))
+		return 0;
+	if (event->type == EVENT_LOST || event->type == EVENT_THREAD_CPU)
 		return event_queue__push(live->queue, event);
 	if (event->type == EVENT_FORK) {
 		err = tasks__fork(live->tasks, task);
@@ -305,12 +314,10 @@ static int take_sideband(void *context, const struct event_header *record)
 			err = call_parts(live->parts, forked, task);
 	}
 	if (!err && tasks__is_target(live->tasks, sideband_pid(event), event->time)) {
-		needless = (is_exec || event->type == EVENT_MMAP) && is_needless(live, event);
 		live->changed |= !needless;
 		if (is_exec && !needless)
 			live_pace__exec(live);
-		if (!needless || is_exec)
-			err = see_and_push(live, event);
+		err = see_and_push(live, event);
 	}
 	if (event->type == EVENT_EXIT) {
 		thread_targets__exit(&live->threads, task);

@@ -9,6 +9,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
 #include "helpers/owner.h"
@@ -198,13 +199,23 @@ void dso_files__close_surplus(struct dso_files *f, uint32_t i)
 }
 
 /* Open, and as it was when it was opened? */
-static bool is_unchanged(const struct dso_file *file)
+static bool is_unchanged(struct dso_file *file)
 {
+	uint64_t now = monotonic_ns();
 	struct stat st;
 
-	return file->fd >= 0 && !fstat(file->fd, &st) && file->size == st.st_size &&
-	       file->modified.tv_sec == st.st_mtim.tv_sec &&
-	       file->modified.tv_nsec == st.st_mtim.tv_nsec;
+	if (file->fd < 0 || fstat(file->fd, &st) || file->size != st.st_size ||
+	    file->modified.tv_sec != st.st_mtim.tv_sec ||
+	    file->modified.tv_nsec != st.st_mtim.tv_nsec)
+		return false;
+	file->unchanged = now;
+	return true;
+}
+
+/* The same, at the time of the latest event. */
+static bool was_unchanged(const struct dso_files *f, struct dso_file *file)
+{
+	return (file->fd >= 0 && f->order.clock->now <= file->unchanged) || is_unchanged(file);
 }
 
 /* The found file is this one, which owns the descriptor from now on and drops an earlier one. */
@@ -213,6 +224,7 @@ static void set_fd(struct dso_files *f, uint32_t i, const struct found *found)
 	struct dso_file *file = &f->files.data[i];
 	struct stat st;
 
+	file->unchanged = 0;
 	/* a copy has times of its own */
 	if (!fstat(found->fd, &st)) {
 		file->size = st.st_size;
@@ -404,7 +416,7 @@ static int add_file(struct dso_files *f, const struct found *found, uint32_t *i)
 
 int dso_files__adopt(struct dso_files *f, const struct found *found, uint32_t *i)
 {
-	const struct dso_file *file;
+	struct dso_file *file;
 	int err;
 
 	*i = known_file(f, &found->facts);
@@ -459,7 +471,7 @@ uint32_t dso_files__of_mapping(struct dso_files *f, const struct wanted *w, stru
 			       uint64_t *generation)
 {
 	const struct sighting *sighting;
-	const struct dso_file *file;
+	struct dso_file *file;
 
 	if (!root.v && w->build_id.size)
 		return file_of_the_gone(f, w);
@@ -471,7 +483,7 @@ uint32_t dso_files__of_mapping(struct dso_files *f, const struct wanted *w, stru
 	if (file->fd < 0 && w->build_id.size &&
 	    !dso_files__make_fd_room(f, lru__owner(&f->order, sighting->file)))
 		return sighting->file;
-	if (!is_unchanged(file))
+	if (!was_unchanged(f, file))
 		return HASHMAP_NONE;
 	*generation = sighting->numbers.generation;
 	return sighting->file;
@@ -519,7 +531,7 @@ struct located dso_files__find(struct dso_files *f, const struct wanted *w)
 
 void dso_files__locate(struct dso_files *f, struct located *located)
 {
-	const struct dso_file *file = &f->files.data[located->file];
+	struct dso_file *file = &f->files.data[located->file];
 	struct build_id now;
 
 	located->fd = file->fd < 0 ? -EAGAIN : file->fd;

@@ -49,6 +49,7 @@ struct dso_file {
 	uint64_t state;		/* of its size and times */
 	off_t size;		/* of what the descriptor leads to */
 	struct timespec modified;
+	uint64_t unchanged;    /* CLOCK_MONOTONIC ns when it still was so; 0: it is unknown */
 	uint64_t copied;       /* bytes, if the descriptor is that of a copy in memory … */
 	uint32_t copied_for;   /* … of a file of this user */
 	struct meter readings; /* of its directory, if it is an archive */

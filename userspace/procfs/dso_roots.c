@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/tenant_open.h"
 #include "helpers/owner.h"
 
-#define ROOT_KEPT 2000000 /* ns that a process which starts is taken to have the root it had */
-#define SWEEPS	  4	  /* in the time after which a root may go */
+#define SWEEPS 4 /* in the time after which a root may go */
 
 static uint32_t place_of(struct root_id id)
 {
@@ -61,8 +61,6 @@ static void close_root(struct dso_roots *r, uint32_t place)
 {
 	struct dso_root *root = &r->roots.data[place];
 
-	if (r->last.v == root->id.v)
-		r->last_pid = 0;
 	lru__release(&r->order, place);
 	close(root->fd);
 	*root = (struct dso_root){.fd = -1};
@@ -155,17 +153,25 @@ static struct root_id root_of_mapping(struct dso_roots *r, const struct mmap_eve
 	return !root.v && event->tid != event->pid ? dso_roots__of(r, (pid_t)event->tid) : root;
 }
 
+/* A root that was read after the mapping had been made is as good as another reading of it. */
+static bool holds(const struct dso_roots *r, const struct recent_root *recent,
+		  const struct mmap_event *event)
+{
+	if (recent->pid != event->pid || recent->read < event->header.time)
+		return false;
+	return recent->root.v ? has_root(r, recent->root) : event->tid == event->pid;
+}
+
 struct root_id dso_roots__of_event(struct dso_roots *r, const struct mmap_event *event)
 {
-	uint64_t since = event->header.time - r->last_time;
-	bool just_read = event->header.flags & EVENT_FROM_PROC;
+	struct recent_root *recent = &r->recent[event->pid % RECENT_ROOTS];
 
-	if (r->last_pid == event->pid && since < (just_read ? 1 : ROOT_KEPT))
-		return r->last;
-	r->last = root_of_mapping(r, event);
-	r->last_pid = event->pid;
-	r->last_time = event->header.time;
-	return r->last;
+	if (!holds(r, recent, event)) {
+		recent->pid = event->pid;
+		recent->read = monotonic_ns();
+		recent->root = root_of_mapping(r, event);
+	}
+	return recent->root;
 }
 
 void dso_roots__guess(struct dso_roots *r, pid_t parent, bool any,

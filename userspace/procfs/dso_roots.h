@@ -35,6 +35,15 @@ struct dso_root {
 	uint32_t files; /* that refer to it */
 };
 
+#define RECENT_ROOTS 64u
+
+/* What /proc had for a process. A root that is closed meanwhile is read again. */
+struct recent_root {
+	uint32_t pid;  /* 0: none */
+	uint64_t read; /* CLOCK_MONOTONIC ns */
+	struct root_id root;
+};
+
 /* Is there room for one descriptor more of this owner's? Makes it, if something can be closed. */
 typedef bool (*dso_make_fd_room_fn)(void *context, uint64_t owner);
 
@@ -44,10 +53,7 @@ struct dso_roots {
 	uint32_t last_serial;
 	uint64_t next_sweep;
 	struct root_id own;
-	/* the root of the last process: /proc lists the mappings of a process one after the other */
-	uint32_t last_pid;
-	uint64_t last_time;
-	struct root_id last;
+	struct recent_root recent[RECENT_ROOTS]; /* by pid: most have several mappings to search for */
 	dso_make_fd_room_fn make_fd_room; /* descriptors have one limit, together with files */
 	void *context;
 };
@@ -58,7 +64,7 @@ void dso_roots__fini(struct dso_roots *r);
 
 /* The root of a live process (or thread), or none. */
 struct root_id dso_roots__of(struct dso_roots *r, pid_t pid);
-/* The root of the process that has the mapping; remembered as long as /proc is read. */
+/* The root of the process that has the mapping; it is read again for a mapping that was made later. */
 struct root_id dso_roots__of_event(struct dso_roots *r, const struct mmap_event *event);
 /*
  * The roots that a process which is gone may have had, from SEARCH_PARENT on: its parent's, ours, and, if `any`, the
