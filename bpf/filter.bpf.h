@@ -216,4 +216,28 @@ static __always_inline void forget_task(const struct task_struct *task)
 		bpf_map_delete_elem(&targets, &key);
 }
 
+/* The thread is sampled. One that exits has had its last report, or needs none. */
+static __always_inline void note_sampled(const struct task_struct *task, __u32 tid)
+{
+	__u32 slot = tid % SAMPLED_THREADS;
+	__u32 *noted = ends_of_sampled ? bpf_map_lookup_elem(&sampled_threads, &slot) : NULL;
+
+	if (noted && *noted != tid && !(TASK_READ(task, flags) & PF_EXITING))
+		*noted = *noted ? SAMPLED_MANY : tid;
+}
+
+/* The thread ends: may it have been sampled? */
+static __always_inline bool was_sampled(__u32 tid)
+{
+	__u32 slot = tid % SAMPLED_THREADS;
+	__u32 *noted = ends_of_sampled ? bpf_map_lookup_elem(&sampled_threads, &slot) : NULL;
+
+	if (!noted || *noted == SAMPLED_MANY)
+		return true;
+	if (*noted != tid)
+		return false;
+	*noted = 0;
+	return true;
+}
+
 #endif

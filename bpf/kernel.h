@@ -154,6 +154,7 @@ struct bpf_iter__task {
 
 #define PF_IO_WORKER   0x00000010
 #define PF_USER_WORKER 0x00004000
+#define PF_EXITING     0x00000004
 #define PF_KTHREAD     0x00200000
 
 #endif

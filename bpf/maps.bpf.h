@@ -25,7 +25,8 @@ const volatile bool filter_threads;   /* only tids in `targets` */
 const volatile bool follow_children;  /* children of `targets` are targets */
 const volatile bool filter_cgroup;    /* only tasks below the cgroup in `cgroups` */
 const volatile bool follow_groups; /* report control groups, leave out those in `excluded_groups` */
-const volatile bool exclude_self;  /* not the process that ran `prepare` */
+const volatile bool ends_of_sampled; /* threads without a sample end without a report */
+const volatile bool exclude_self;    /* not the process that ran `prepare` */
 const volatile bool kernel_stacks;
 const volatile bool user_stacks;
 const volatile bool use_tables; /* unwind by table where there is one */
@@ -228,6 +229,19 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } unwind_execs SEC(".maps");
+
+/*
+ * Threads that were sampled, by a part of their number in the initial pid namespace: the number; 0: none; SAMPLED_MANY: several
+ * threads with that part have been.
+ */
+#define SAMPLED_THREADS 65536u
+#define SAMPLED_MANY	(~0u)
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SAMPLED_THREADS);
+	__type(key, __u32);
+	__type(value, __u32);
+} sampled_threads SEC(".maps");
 
 struct segment {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

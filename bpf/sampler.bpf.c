@@ -9,7 +9,7 @@
  *  on_fork   adds children of targets to the set, and lets them use their parents' runtimes, before they run their first
  *            instruction
  *  on_exec   renames an executing thread to its process's number; makes COMMAND a target; wakes the collector
- *  on_exit   reports the last CPU time of a thread
+ *  on_exit   reports the last CPU time of a thread, in the whole system of one that was sampled
  *  on_free   removes it from the set
  *  identify  walks over all tasks once, to find the threads that are targets
  *  prepare   is run by the collector (BPF_PROG_TEST_RUN), not by an event
@@ -85,6 +85,7 @@ static __always_inline enum book_line begin_sample(struct bpf_perf_event_data *c
 	if (follow_groups && HAVE_GROUPS &&
 	    !in_wanted_group(task, books->last_tick, &initial, ours.tgid))
 		return BOOK_FILTERED;
+	note_sampled(task, initial.tid);
 	s = scratch();
 	if (!s || !read_clocks(books, &now))
 		return BOOK_INTERNAL;
@@ -280,7 +281,7 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
 	current_ids(task, &initial);
 	if (!books || !initial.tid || TASK_READ(task, flags) & PF_KTHREAD)
 		return 0;
-	if (!current_is_wanted(task, &initial, &ours))
+	if (!current_is_wanted(task, &initial, &ours) || !was_sampled(initial.tid))
 		return 0;
 	books->hook_since = bpf_ktime_get_ns();
 	used = read_clocks(books, &now) ? cpu_time(books, task, now.event_clock)

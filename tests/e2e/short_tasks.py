@@ -8,11 +8,14 @@ The storm logs the name, life, renames and CPU time of each of its tasks; the pr
 """
 import math
 import os
+import struct
+import subprocess
 import threading
 
 import libe2e as e
 
 HZ = 999
+EVENT_THREAD_CPU, EVENT_FORK, EVENT_EXIT, EXITED = 2, 10, 11, 8
 PERIOD = 1000000000 // HZ  # ns
 PREFIX = "s%05d" % (os.getpid() % 100000)  # no other task has such a name
 SLACK = 10000  # ns by which the profile's times may be off: the clock's error and some rounding
@@ -280,6 +283,35 @@ def test_names_of_short_lives():
     """As above, but most of a task's life is its birth, its execve and its death."""
     for mode in ("fork", "exec", "thread"):
         Storm("short-" + mode, ["-N", PREFIX, "-j", 2, mode, 500, 300]).check_names()
+
+
+def test_the_unsampled_leave_no_trace():
+    """In the whole system a process without samples costs nothing if it ends before it is looked at, and the books of a
+    thread are closed only if it has some."""
+    recording = e.scratch("unsampled.sysprof")
+    with e.Background(e.SYSPROF, "record", "-q", "-a", "-F", 19, "-o", recording) as recorder:
+        e.started_sampling(recorder, recording)
+        pids = set()
+        for _ in range(400):
+            with subprocess.Popen(["/bin/true"]) as child:
+                pids.add(child.pid)
+        recorder.signal(e.signal.SIGINT)
+        recorder.finish(check=0)
+    sampled, forked, exited, reported = set(), set(), set(), []
+    for kind, flags, _, body in e.recording_events(recording):
+        first, second = struct.unpack_from("<II", body) if len(body) >= 8 else (0, 0)
+        if kind == e.EVENT_SAMPLE:
+            sampled.update(struct.unpack_from("<II", body, 16))
+        elif kind == EVENT_THREAD_CPU and flags & EXITED:
+            reported.append(second)
+        elif kind in (EVENT_FORK, EVENT_EXIT):
+            (forked if kind == EVENT_FORK else exited).add(first)
+    assert pids & forked == pids & exited, "a life with one end"
+    traced = pids & forked
+    print(f"  {len(traced)} of {len(pids)} are in the recording, {len(pids & sampled)} were sampled")
+    assert len(traced) < len(pids) / 2
+    unsampled = [tid for tid in reported if tid not in sampled]
+    assert len(unsampled) <= e.lost_ticks(recording), f"{len(unsampled)} of {len(reported)} ends"
 
 
 @e.long

@@ -145,10 +145,8 @@ static void test_incomplete(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_brief),
-		cmocka_unit_test(test_not_brief),
-		cmocka_unit_test(test_decided_once),
-		cmocka_unit_test(test_forget),
+		cmocka_unit_test(test_brief),	     cmocka_unit_test(test_not_brief),
+		cmocka_unit_test(test_decided_once), cmocka_unit_test(test_forget),
 		cmocka_unit_test(test_incomplete),
 	};
 

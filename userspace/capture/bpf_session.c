@@ -99,6 +99,8 @@ static void set_knobs(struct bpf_session *s, const struct bpf_session_options *o
 	skel->rodata->filter_threads = threads;
 	skel->rodata->filter_cgroup = o->target.cgroup != NULL;
 	skel->rodata->follow_groups = o->follow_groups;
+	/* in a pid namespace of its own the whole system's threads are in the profile, sampled or not */
+	skel->rodata->ends_of_sampled = o->ends_of_sampled && !s->info.pid_namespace;
 	skel->rodata->exclude_self = o->target.exclude_self;
 	skel->rodata->kernel_stacks = o->kernel_stacks;
 	skel->rodata->user_stacks = o->user_stacks;
@@ -179,6 +181,8 @@ static int load_programs(struct bpf_session *s, const struct bpf_session_options
 		err = bpf_map__set_max_entries(s->skel->maps.group_slots, 1);
 	if (!err && !o->follow_groups)
 		err = bpf_map__set_max_entries(s->skel->maps.excluded_groups, 1);
+	if (!err && !s->skel->rodata->ends_of_sampled)
+		err = bpf_map__set_max_entries(s->skel->maps.sampled_threads, 1);
 	if (!err)
 		err = bpf_session__size_unwind_maps(s);
 	if (!err)

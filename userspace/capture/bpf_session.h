@@ -50,8 +50,9 @@ struct bpf_session_options {
 	size_t unwind_bytes;	/* for unwind tables at most; 0: by frame pointers alone */
 	unsigned int max_depth; /* user frames, 1..SAMPLE_USER_DEPTH_MAX */
 	enum clock_choice clock;
-	size_t ring_bytes;  /* limit of all rings together; 0: RING_BYTES_DEFAULT */
-	bool follow_groups; /* EVENT_IN_GROUP and EVENT_GROUP_MADE; groups can be excluded */
+	size_t ring_bytes;    /* limit of all rings together; 0: RING_BYTES_DEFAULT */
+	bool follow_groups;   /* EVENT_IN_GROUP and EVENT_GROUP_MADE; groups can be excluded */
+	bool ends_of_sampled; /* EVENT_THREAD_CPU only of threads with samples */
 };
 
 /* The result, for the recording's metadata and the summary. Valid as long as the session. */

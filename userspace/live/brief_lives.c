@@ -67,8 +67,7 @@ bool brief_lives__dropped(const struct brief_lives *b, uint32_t pid, uint64_t ti
 {
 	const struct brief_life *life = brief_life_map__find(&b->lives, pid);
 
-	return life && life->dropped && !life->forked && time >= life->began &&
-	       time <= life->ended;
+	return life && life->dropped && !life->forked && time >= life->began && time <= life->ended;
 }
 
 void brief_lives__forget(struct brief_lives *b, uint64_t before)

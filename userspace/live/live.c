@@ -300,11 +300,9 @@ static int take_sideband(void *context, const struct event_header *record)
 	struct event_header *event = (struct event_header *)record;
 	const struct task_event *task = (const struct task_event *)event;
 	bool is_exec = event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC;
-	bool needless = event->type != EVENT_LOST && is_needless(live, event);
 	int err = 0;
 
-	/* targets are in the profile, sampled or not */
-	if (needless && (live->everyone || event->type == EVENT_MMAP))
+	if (event->type != EVENT_LOST && is_needless(live, event))
 		return 0;
 	if (event->type == EVENT_LOST || event->type == EVENT_THREAD_CPU)
 		return event_queue__push(live->queue, event);
@@ -314,8 +312,8 @@ static int take_sideband(void *context, const struct event_header *record)
 			err = call_parts(live->parts, forked, task);
 	}
 	if (!err && tasks__is_target(live->tasks, sideband_pid(event), event->time)) {
-		live->changed |= !needless;
-		if (is_exec && !needless)
+		live->changed = true;
+		if (is_exec)
 			live_pace__exec(live);
 		err = see_and_push(live, event);
 	}

@@ -263,13 +263,15 @@ static int init(struct live *live, const struct live_options *options)
 int live__open(const struct live_options *options, struct live **result, struct failure *failure)
 {
 	struct live *live = calloc(1, sizeof(*live));
+	struct bpf_session_options session = options->session;
 	int err = live ? init(live, options) : -ENOMEM;
 
 	if (err) {
 		fail(failure, err, "cannot prepare the recording: %s", strerror(-err));
 		goto err_out;
 	}
-	err = bpf_session__open(&options->session, &live->session, failure);
+	session.ends_of_sampled = live->everyone && !session.target.cgroup && !options->wall_hz;
+	err = bpf_session__open(&session, &live->session, failure);
 	if (err)
 		goto err_out;
 	if (live->groups)

@@ -53,7 +53,8 @@ struct dso_roots {
 	uint32_t last_serial;
 	uint64_t next_sweep;
 	struct root_id own;
-	struct recent_root recent[RECENT_ROOTS]; /* by pid: most have several mappings to search for */
+	struct recent_root
+		recent[RECENT_ROOTS];	  /* by pid: most have several mappings to search for */
 	dso_make_fd_room_fn make_fd_room; /* descriptors have one limit, together with files */
 	void *context;
 };
