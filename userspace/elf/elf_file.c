@@ -279,11 +279,7 @@ int elf_file__open_at(int fd, uint64_t base, struct elf_file **file)
 	f->fd = fd;
 	f->base = base;
 	f->size = (uint64_t)st.st_size > base ? st.st_size - base : 0;
-	err = read_header(f);
-	if (!err)
-		err = load_segments(f);
-	if (!err)
-		err = check_useful(f);
+	err = read_header(f) ?: load_segments(f) ?: check_useful(f);
 	if (err) {
 		elf_file__free(f);
 		return err;

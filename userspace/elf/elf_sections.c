@@ -148,10 +148,9 @@ int elf_file__debug_link(struct elf_file *file, char *name, size_t size, uint32_
 	size_t data_size, behind;
 	uint32_t value;
 	int err = elf_file__section_data(file, ".gnu_debuglink", MAX_LINK_SECTION, &data,
-					 &data_size);
+					 &data_size)
+			  ?: take_name(data, data_size, name, size, &behind);
 
-	if (!err)
-		err = take_name(data, data_size, name, size, &behind);
 	if (err)
 		return err;
 	behind = align_up(behind, sizeof(value));
@@ -171,10 +170,9 @@ int elf_file__alternate_link(struct elf_file *file, char *name, size_t size, uin
 	_cleanup_free_ void *data = NULL;
 	size_t data_size, behind;
 	int err = elf_file__section_data(file, ".gnu_debugaltlink", MAX_LINK_SECTION, &data,
-					 &data_size);
+					 &data_size)
+			  ?: take_name(data, data_size, name, size, &behind);
 
-	if (!err)
-		err = take_name(data, data_size, name, size, &behind);
 	if (err)
 		return err;
 	if (behind == data_size)

@@ -436,10 +436,9 @@ static int count_by_gnu_hash(const struct elf_file *file, uint64_t address, uint
 	struct elf_gnu_hash hash;
 	uint64_t length = 0;
 	uint32_t last = 0;
-	int err = elf_file__gnu_hash(file, address, &hash);
+	int err = elf_file__gnu_hash(file, address, &hash)
+			  ?: last_bucket(file, hash.buckets, hash.bucket_count, &last);
 
-	if (!err)
-		err = last_bucket(file, hash.buckets, hash.bucket_count, &last);
 	if (err)
 		return err;
 	if (last < hash.first) { /* nothing is hashed */
@@ -464,10 +463,10 @@ static int report_dynamic(struct table *t, bool *missing)
 {
 	struct elf_dynamic d = {};
 	uint64_t strings;
-	int err = elf_file__dynamic(t->file, &d);
+	int err = elf_file__dynamic(t->file, &d)
+			  ?: (d.symbols && d.strings ? count_symbols(t->file, &d, &t->count)
+						     : -ENODATA);
 
-	if (!err)
-		err = d.symbols && d.strings ? count_symbols(t->file, &d, &t->count) : -ENODATA;
 	*missing = err == -ENODATA;
 	if (err == -ENODATA)
 		return 0;

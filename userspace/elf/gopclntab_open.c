@@ -232,7 +232,6 @@ static int relocate_module(struct go_opening *o, const Elf64_Rela *relocation)
 static int try_module(struct go_opening *o, uint64_t address)
 {
 	uint64_t offset;
-	int err;
 
 	if (o->module_tries++ == MAX_TRIES)
 		return -EBADMSG;
@@ -240,8 +239,7 @@ static int try_module(struct go_opening *o, uint64_t address)
 	    read_words(o->file, offset, o->module, MODULE_WORDS))
 		return 0;
 	o->module_address = address;
-	err = each_relocation(o, relocate_module);
-	return err ? err : module_is_sane(o);
+	return each_relocation(o, relocate_module) ?: module_is_sane(o);
 }
 
 static int try_relocated_module(struct go_opening *o, const Elf64_Rela *relocation)
@@ -428,9 +426,7 @@ static int open_at(struct go_opening *o, uint64_t address, uint64_t offset, uint
 	if (!t)
 		return -ENOMEM;
 	t->file = o->file;
-	err = load_table(t, o, size_of_table(o, found));
-	if (!err)
-		err = place_text(t, o, found);
+	err = load_table(t, o, size_of_table(o, found)) ?: place_text(t, o, found);
 	if (err) {
 		gopclntab__free(t);
 		return err;

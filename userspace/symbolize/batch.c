@@ -296,9 +296,7 @@ static int divide_addresses(struct batch *b, struct part *part)
 		if (known[i] || (part->has_vmlinux &&
 				 !symbolize_in_kernel_image(b->symbolizer, job->addresses[i])))
 			continue;
-		err = vec_push(&part->addresses, addresses[i]);
-		if (!err)
-			err = vec_push(&part->indices, i);
+		err = vec_push(&part->addresses, addresses[i]) ?: vec_push(&part->indices, i);
 	}
 	log_debug(LOG_SYMBOLS, "%s: %zu addresses: %zu cached, %zu to resolve", job->dso.path,
 		  job->count, cached, part->addresses.count);
@@ -567,9 +565,8 @@ static int report_put_off(struct part *part)
 	int err = 0;
 
 	for (size_t i = 0; i < part->indices.count && !err; i++) {
-		err = deliver_cached(part, part->indices.data[i]);
-		if (!err)
-			err = job->sink(job->context, part->indices.data[i], &nothing);
+		err = deliver_cached(part, part->indices.data[i])
+			      ?: job->sink(job->context, part->indices.data[i], &nothing);
 	}
 	return err;
 }
@@ -642,12 +639,10 @@ static int report_fresh(void *context, size_t number, const struct symbol_result
 {
 	struct part *part = context;
 	size_t index = part->indices.data[number];
-	int err = finish_until(part->batch, part);
+	int err = finish_until(part->batch, part)
+			?: deliver_cached(part, index)
+			?: report_result(part, index, result);
 
-	if (!err)
-		err = deliver_cached(part, index);
-	if (!err)
-		err = report_result(part, index, result);
 	if (!err && may_be_kept(part))
 		err = symbol_cache__add(part->batch->cache, &part->key,
 					part->addresses.data[number], result,

@@ -499,8 +499,8 @@ static int find_of_module(struct search *s, int *debug_fd, int *alt_fd)
 	if (err)
 		return err;
 	if (!facts.has_debug_info) {
-		err = find_debug(s, &facts, &from);
-		return err ? err : hand_over(s, &from, from.fd, debug_fd, alt_fd);
+		return find_debug(s, &facts, &from)
+			       ?: hand_over(s, &from, from.fd, debug_fd, alt_fd);
 	}
 	log_debug(LOG_SYMBOLS, "%s: has its own .debug_info", name_of(s));
 	from.fd = request->elf_fd;

@@ -205,9 +205,7 @@ int debuginfod_fetch(const uint8_t *build_id, size_t size, debuginfod_progress_f
 	/* a size of 0 would mean that the build-id is text */
 	if (!size || size > BUILD_ID_MAX)
 		return -EINVAL;
-	err = choose_servers();
-	if (!err)
-		err = library__init(&library);
+	err = choose_servers() ?: library__init(&library);
 	if (err)
 		return err;
 	d.bytes_max = choose_limits();

@@ -47,9 +47,8 @@ int dwarf_reader__open(int fd, const struct dwarf_options *options, struct dwarf
 
 	if (!r)
 		return -ENOMEM;
-	err = dwarf_sources__init(&r->sources, &r->main, options->memory_limit);
-	if (!err)
-		err = dwarf_image__open(fd, DWARF_MAIN, options, &r->main);
+	err = dwarf_sources__init(&r->sources, &r->main, options->memory_limit)
+		      ?: dwarf_image__open(fd, DWARF_MAIN, options, &r->main);
 	if (err)
 		goto err_out;
 	if (options->alt_fd >= 0 && r->main.needs_alt) {
@@ -204,11 +203,9 @@ int dwarf_reader__resolve(struct dwarf_reader *r, uint64_t address, struct dwarf
 
 int dwarf_reader__each_unit(struct dwarf_reader *r, dwarf_range_fn visit, void *context)
 {
-	int err = dwarf_units__index_all(&r->units);
-
-	if (!err)
-		err = range_map__each(&r->units.map, visit, context);
-	return err ? err : range_map__each(&r->units.rangeless_map, visit, context);
+	return dwarf_units__index_all(&r->units)
+			?: range_map__each(&r->units.map, visit, context)
+			?: range_map__each(&r->units.rangeless_map, visit, context);
 }
 
 int dwarf_reader__mark_unit(struct dwarf_reader *r, uint64_t address)

@@ -62,9 +62,7 @@ static int append_components(struct path *p, const char *text)
 		if (length == 2 && !memcmp(text, "..", 2)) {
 			drop_component(p);
 		} else if (length && !(length == 1 && *text == '.')) {
-			err = append_piece(p, "/", 1);
-			if (!err)
-				err = append_piece(p, text, length);
+			err = append_piece(p, "/", 1) ?: append_piece(p, text, length);
 			if (err)
 				return err;
 		}
@@ -90,9 +88,7 @@ int source_path(const char *directory, const char *name, char *buffer, size_t si
 		return err ? err : p.length ? 0 : append_piece(&p, "/", 1);
 	}
 	if (directory && *directory) {
-		err = append_piece(&p, directory, strlen(directory));
-		if (!err)
-			err = append_piece(&p, "/", 1);
+		err = append_piece(&p, directory, strlen(directory)) ?: append_piece(&p, "/", 1);
 	}
 	return err ? err : append_piece(&p, name, strlen(name));
 }

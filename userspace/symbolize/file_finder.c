@@ -532,9 +532,7 @@ static int request_answer(struct file_finder *f, enum finder_question question,
 		return err;
 	a->silence = f->limits.silence_ns;
 	a->deadline = begin + a->silence;
-	err = send_request(f, question, request);
-	if (!err)
-		err = await_answer(f, a);
+	err = send_request(f, question, request) ?: await_answer(f, a);
 	if (!request->of.debuginfod && !is_ours(&owner)) /* a server may take its time */
 		quota__take(&f->time, owner.user, monotonic_ns() - begin, 0);
 	if (err == -ETIMEDOUT) {
@@ -633,9 +631,7 @@ int file_finder__open(struct file_finder *f, int elf_fd, int root_fd, const char
 
 	if (!set_text(request.path, sizeof(request.path), path))
 		return -ENAMETOOLONG;
-	err = request_answer(f, FINDER_OPEN, &request, elf_fd, &a);
-	if (!err)
-		err = a.answer.err;
+	err = request_answer(f, FINDER_OPEN, &request, elf_fd, &a) ?: a.answer.err;
 	if (!err && !a.buffer.fd_count)
 		err = -EBADMSG;
 	fd = err ? err : take_next(&a.buffer);

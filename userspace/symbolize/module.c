@@ -541,10 +541,9 @@ static int take_question(struct module *m, const uint64_t *addresses, size_t cou
 int module__resolve(struct module *m, const uint64_t *addresses, size_t count, symbol_sink_fn sink,
 		    void *context, struct module_report *report)
 {
-	int err = take_question(m, addresses, count);
+	int err = take_question(m, addresses, count)
+			  ?: deliver_results(m, addresses, count, sink, context);
 
-	if (!err)
-		err = deliver_results(m, addresses, count, sink, context);
 	if (err)
 		return err;
 	module_finish_report(m, count);

@@ -252,10 +252,9 @@ static int write_area(struct indexing *x, uint64_t start, uint64_t end)
 	while (address < end && !err) {
 		if (is_full(x))
 			return index_writer__gap(x->writer, address);
-		err = module_merge_frames(m, address, match_at(x, address), &until);
-		if (!err)
-			err = index_writer__answer(x->writer, address, m->frames.data,
-						   m->frames.count);
+		err = module_merge_frames(m, address, match_at(x, address), &until)
+			      ?: index_writer__answer(x->writer, address, m->frames.data,
+						      m->frames.count);
 		if (x->next_match < m->covered)
 			until = min_u64(until, m->addresses[x->next_match]);
 		address = until;
@@ -279,11 +278,6 @@ static int write_areas(struct indexing *x)
 	return err;
 }
 
-static int write_segment(void *context, uint64_t offset, uint64_t size, uint64_t address)
-{
-	return index_writer__segment(context, offset, size, address);
-}
-
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 /* As batch.c keeps answers: of half a file they would hide the other half. */
@@ -298,14 +292,11 @@ static int make_index(struct indexing *x, const uint64_t *offsets, size_t count,
 		      size_t *size)
 {
 	struct module *m = x->module;
-	int err = elf_file__each_load(file_of(m), write_segment, x->writer);
+	int err = elf_file__each_load(file_of(m), index_writer__segment, x->writer)
+			?: find_areas(x, offsets, count)
+			?: match_edges(x)
+			?: write_areas(x);
 
-	if (!err)
-		err = find_areas(x, offsets, count);
-	if (!err)
-		err = match_edges(x);
-	if (!err)
-		err = write_areas(x);
 	if (err)
 		return err;
 	module_finish_report(m, 0);

@@ -679,9 +679,7 @@ static int run_tasks(struct run *r, sealed_poll_fn poll_fn, void *context)
 
 	while (r->delivered < r->count && !err) {
 		start_children(r);
-		err = wait_for_children(r);
-		if (!err)
-			err = deliver_in_order(r);
+		err = wait_for_children(r) ?: deliver_in_order(r);
 		if (!err && poll_fn && poll_fn(context, addresses_done(r), r->total))
 			return cancel_tasks(r);
 	}

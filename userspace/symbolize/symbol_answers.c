@@ -52,9 +52,7 @@ int symbol_answers__add(struct symbol_answers *a, uint64_t address,
 
 	if (place.offset + symbol_blob__size_of(result) > SYMBOL_FILE_LIMIT)
 		return -EFBIG;
-	err = symbol_blob__add(&a->blob, address, result);
-	if (!err)
-		err = vec_push(&a->places, place);
+	err = symbol_blob__add(&a->blob, address, result) ?: vec_push(&a->places, place);
 	a->sorted = false;
 	return err;
 }

@@ -244,9 +244,8 @@ static struct symbol_answers *load_file(struct symbol_cache *c, const struct sym
 	if (!may_have_file(c, key))
 		return NULL;
 	file_name(key, name);
-	err = read_file(c->files, name, trailer, sizeof(*trailer), &data, &size);
-	if (!err)
-		err = symbol_answers__open(data, size, &answers);
+	err = read_file(c->files, name, trailer, sizeof(*trailer), &data, &size)
+		      ?: symbol_answers__open(data, size, &answers);
 	if (err == -EBADMSG)
 		delete_file(c->files, name);
 	return answers;

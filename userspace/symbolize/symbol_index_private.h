@@ -116,8 +116,8 @@ typedef size_t (*index_readable_fn)(const char *name, char *buffer, size_t size)
 struct index_writer *index_writer__new(size_t limit, index_readable_fn readable);
 void index_writer__free(struct index_writer *w);
 
-/* The first segment that covers an offset counts. 0, -ENOMEM. */
-int index_writer__segment(struct index_writer *w, uint64_t offset, uint64_t size, uint64_t address);
+/* An elf_load_fn of the writer: the first segment that covers an offset counts. 0, -ENOMEM. */
+int index_writer__segment(void *writer, uint64_t offset, uint64_t size, uint64_t address);
 
 /*
  * From this address on, which is behind the last one, this is the answer. The strings stay as they are and at their

@@ -123,8 +123,10 @@ void index_writer__free(struct index_writer *w)
 	free(w);
 }
 
-int index_writer__segment(struct index_writer *w, uint64_t offset, uint64_t size, uint64_t address)
+int index_writer__segment(void *writer, uint64_t offset, uint64_t size, uint64_t address)
 {
+	struct index_writer *w = writer;
+
 	return vec_push(&w->segments, (struct index_segment){offset, size, address});
 }
 
@@ -217,13 +219,10 @@ static int append_record(struct index_writer *w, struct records *r, put_record_f
 static inline int write_record(struct index_writer *w, struct records *r, uint64_t hash,
 			       put_record_fn put, const void *key, uint32_t *position)
 {
-	int err;
-
 	if (find_record(r, hash, put, key, position))
 		return 0;
 	*position = (uint32_t)r->count;
-	err = append_record(w, r, put, key);
-	return err ? err : hashmap__add(&r->known, hash, *position);
+	return append_record(w, r, put, key) ?: hashmap__add(&r->known, hash, *position);
 }
 
 /* ---- strings and names ----------------------------------------------------------------------- */
@@ -239,15 +238,15 @@ static bool is_string_at(const struct index_writer *w, uint32_t position, const 
 static int write_string(struct index_writer *w, const char *text, size_t length, uint32_t *position)
 {
 	uint64_t hash = hash_bytes(text, length);
-	int err;
 
 	hashmap_each(&w->known_strings, hash,
 		     *position) if (is_string_at(w, *position, text, length)) return 0;
 	if (w->strings.count + length + 1 > w->limit)
 		return -EFBIG;
 	*position = (uint32_t)w->strings.count;
-	err = vec_append(&w->strings, text, length) ?: vec_push(&w->strings, '\0');
-	return err ? err : hashmap__add(&w->known_strings, hash, *position);
+	return vec_append(&w->strings, text, length)
+			?: vec_push(&w->strings, '\0')
+			?: hashmap__add(&w->known_strings, hash, *position);
 }
 
 static bool is_of_word(char c)
@@ -396,9 +395,7 @@ static int find_file(struct index_writer *w, const char *text, uint32_t *number)
 		if (w->files.data[i] == position)
 			return 0;
 	}
-	err = hashmap__add(&w->known_files, hash, w->files.count);
-	if (!err)
-		err = vec_push(&w->files, position);
+	err = hashmap__add(&w->known_files, hash, w->files.count) ?: vec_push(&w->files, position);
 	*number = (uint32_t)w->files.count;
 	return err;
 }
@@ -435,13 +432,11 @@ static int write_function(struct index_writer *w, const struct symbol_frame *fra
 		.address = frame->function_address,
 		.size = frame->function_size,
 		.definition = {.line = frame->definition_line, .column = frame->definition_column}};
-	int err = write_name(w, frame->function, &key.name);
 
-	if (!err)
-		err = write_file(w, frame->definition_file, &key.definition.file);
-	return err ? err
-		   : write_record(w, &w->functions, hash_bytes(&key, sizeof(key)), put_function,
-				  &key, position);
+	return write_name(w, frame->function, &key.name)
+			?: write_file(w, frame->definition_file, &key.definition.file)
+			?: write_record(w, &w->functions, hash_bytes(&key, sizeof(key)), put_function,
+					&key, position);
 }
 
 /* The node of the innermost frame. */

@@ -288,10 +288,9 @@ int symbol_table__match(struct elf_file *file, const uint64_t *addresses, size_t
 			struct symbol_match *matches)
 {
 	struct matcher m = {.addresses = addresses, .count = count};
-	int err = init_matcher(&m);
+	int err = init_matcher(&m)
+			  ?: elf_file__each_wanted_symbol(file, is_wanted, visit_symbol, &m);
 
-	if (!err)
-		err = elf_file__each_wanted_symbol(file, is_wanted, visit_symbol, &m);
 	if (err != -ENOMEM)
 		collect_matches(&m, matches);
 	fini_matcher(&m);

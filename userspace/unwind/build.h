@@ -18,7 +18,7 @@
 
 enum build_kind {
 	BUILD_FILE,   /* the table of an ELF file */
-	BUILD_PIECES, /* that of build_pieces.h */
+	BUILD_PIECES, /* that of build_pieces__write() */
 };
 
 /* To a builder, with two descriptors: what is read, and where the bytes of the table go. */
@@ -50,13 +50,8 @@ int build_reply__take(const void *reply, size_t size, int memory, uint64_t limit
 		      struct unwind_table_image *image, enum table_refusal *refusal);
 
 /*
- * Pieces of JIT code with their CFI from a jitdump, in memory that a builder can read.
+ * Pieces of JIT code with their CFI from a jitdump, in memory that a builder can read: a memory file with them, the caller's. Sections are copied. -E2BIG: too many, or too long; or negative errno.
  */
-
-/* A memory file with them, the caller's. Sections are copied. -E2BIG: too many, or too long; or negative errno. */
 int build_pieces__write(const struct unwind_piece *pieces, size_t count);
-/* In a builder: unwind_table__build_pieces() of them. -EBADMSG: they are none. */
-int build_pieces__build(int fd, size_t limit, struct unwind_table_image *image,
-			enum table_refusal *refusal);
 
 #endif

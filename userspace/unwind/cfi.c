@@ -204,7 +204,6 @@ static int add_fde(struct cfi_reader *r, struct cursor c, uint32_t number)
 {
 	const struct cie *cie = &r->cies.data[number];
 	uint64_t start, size;
-	int err;
 
 	if (!cie->supported) {
 		r->counts->unsupported++;
@@ -221,15 +220,14 @@ static int add_fde(struct cfi_reader *r, struct cursor c, uint32_t number)
 	/* of functions that the linker threw away the address 0 is left */
 	if (!start || !size)
 		return 0;
-	err = build_budget__take(r->section->budget, sizeof(struct fde));
-	return err ? err
-		   : vec_push(&r->fdes, (struct fde){
-						.start = start,
-						.size = size,
-						.instructions = offset_of(r, c.at),
-						.instructions_end = offset_of(r, c.end),
-						.cie = number,
-					});
+	return build_budget__take(r->section->budget, sizeof(struct fde))
+		       ?: vec_push(&r->fdes, (struct fde){
+						     .start = start,
+						     .size = size,
+						     .instructions = offset_of(r, c.at),
+						     .instructions_end = offset_of(r, c.end),
+						     .cie = number,
+					     });
 }
 
 /*
@@ -395,11 +393,7 @@ int cfi_each_row(const struct cfi_section *section, cfi_row_fn row, void *contex
 	int err;
 
 	*counts = (struct cfi_counts){};
-	err = read_section(&r);
-	if (!err)
-		err = sort_fdes(&r);
-	if (!err)
-		err = report_rows(&r, row, context);
+	err = read_section(&r) ?: sort_fdes(&r) ?: report_rows(&r, row, context);
 	reader__fini(&r);
 	return err;
 }

@@ -97,25 +97,31 @@ static void set_rbx(struct cfi_machine *m, enum unwind_rbx how, int64_t offset)
 	m->rbx.offset = m->rbx.how == how ? offset : 0;
 }
 
-/* Register `reg` is saved at CFA + offset. */
-static void save_register_at(struct cfi_machine *m, uint64_t reg, int64_t offset)
-{
-	if (reg == UNWIND_X86_RBP)
-		set_fp(&m->rule, UNWIND_FP_AT_CFA, offset);
-	else if (reg == UNWIND_X86_RBX)
-		set_rbx(m, UNWIND_RBX_AT_CFA, offset);
-	else if (reg == m->cie->ra_register)
-		set_ra(m, UNWIND_RA_AT_CFA, offset);
-}
+/* What has become of the caller's value of a register. */
+enum kept { KEPT, KEPT_AT_CFA, KEPT_IN_REGISTER, UNDEFINED, LOST };
 
-/* Kept in a way that is not followed. */
-static void lose_register(struct cfi_machine *m, uint64_t reg)
+/* `value`: the offset from the CFA, or the other register. What is lost is kept in a way that is not followed. */
+static void set_register(struct cfi_machine *m, uint64_t reg, enum kept how, int64_t value)
 {
+	static const enum unwind_fp FP[] = {UNWIND_FP_SAME, UNWIND_FP_AT_CFA, UNWIND_FP_UNKNOWN,
+					    UNWIND_FP_UNKNOWN, UNWIND_FP_UNKNOWN};
+	static const enum unwind_rbx RBX[] = {UNWIND_RBX_SAME, UNWIND_RBX_AT_CFA, UNWIND_RBX_UNTOLD,
+					      UNWIND_RBX_UNTOLD, UNWIND_RBX_UNTOLD};
+	int64_t offset = how == KEPT_AT_CFA ? value : 0;
+
 	if (reg == UNWIND_X86_RBP)
-		set_fp(&m->rule, UNWIND_FP_UNKNOWN, 0);
+		set_fp(&m->rule, FP[how], offset);
 	else if (reg == UNWIND_X86_RBX)
-		set_rbx(m, UNWIND_RBX_UNTOLD, 0);
-	else if (reg == m->cie->ra_register)
+		set_rbx(m, RBX[how], offset);
+	else if (reg != m->cie->ra_register)
+		return;
+	else if (how == KEPT_AT_CFA)
+		set_ra(m, UNWIND_RA_AT_CFA, offset);
+	else if (how == KEPT_IN_REGISTER)
+		set_ra(m, UNWIND_RA_REGISTER, value);
+	else if (how == UNDEFINED)
+		set_ra(m, UNWIND_RA_NONE, 0);
+	else
 		set_ra_unknown(m);
 }
 
@@ -132,34 +138,6 @@ static void restore_register(struct cfi_machine *m, uint64_t reg)
 		m->rule.ra = initial->ra;
 		m->rule.ra_offset = initial->ra_offset;
 	}
-}
-
-static void keep_in_register(struct cfi_machine *m, uint64_t reg, uint64_t other)
-{
-	if (reg == m->cie->ra_register && other < REGISTERS)
-		set_ra(m, UNWIND_RA_REGISTER, other);
-	else
-		lose_register(m, reg);
-}
-
-static void undefine_register(struct cfi_machine *m, uint64_t reg)
-{
-	if (reg == UNWIND_X86_RBP)
-		set_fp(&m->rule, UNWIND_FP_UNKNOWN, 0);
-	else if (reg == UNWIND_X86_RBX)
-		set_rbx(m, UNWIND_RBX_UNTOLD, 0);
-	else if (reg == m->cie->ra_register)
-		set_ra(m, UNWIND_RA_NONE, 0);
-}
-
-static void keep_register(struct cfi_machine *m, uint64_t reg)
-{
-	if (reg == UNWIND_X86_RBP)
-		set_fp(&m->rule, UNWIND_FP_SAME, 0);
-	else if (reg == UNWIND_X86_RBX)
-		set_rbx(m, UNWIND_RBX_SAME, 0);
-	else if (reg == m->cie->ra_register)
-		set_ra_unknown(m);
 }
 
 /* ---- expressions ----------------------------------------------------------------------------- */
@@ -239,7 +217,7 @@ static void save_register_by_expression(struct cfi_machine *m, uint64_t reg, str
 	if (reg == UNWIND_X86_RBP && op == DW_OP_breg6 && c.at == c.end && !c.bad)
 		set_fp(&m->rule, UNWIND_FP_AT_FP, offset);
 	else
-		lose_register(m, reg);
+		set_register(m, reg, LOST, 0);
 }
 
 /* ---- instructions ---------------------------------------------------------------------------- */
@@ -341,21 +319,8 @@ static void restore_state(struct cfi_machine *m)
 	m->rbx = m->remembered_rbx[m->depth];
 }
 
-static int apply_location(struct cfi_machine *m, struct cursor *c, uint8_t op)
-{
-	switch (op) {
-	case DW_CFA_set_loc:
-		return advance_to(m, cfi_read_encoded(m->section, c, m->cie->encoding));
-	case DW_CFA_advance_loc1:
-		return advance_by(m, cursor__u8(c));
-	case DW_CFA_advance_loc2:
-		return advance_by(m, cursor__u16(c));
-	default:
-		return advance_by(m, cursor__u32(c));
-	}
-}
-
-static void apply_cfa(struct cfi_machine *m, struct cursor *c, uint8_t op)
+/* False: it is another one. */
+static bool apply_cfa(struct cfi_machine *m, struct cursor *c, uint8_t op)
 {
 	uint64_t reg;
 
@@ -377,51 +342,56 @@ static void apply_cfa(struct cfi_machine *m, struct cursor *c, uint8_t op)
 	case DW_CFA_def_cfa_offset_sf:
 		set_cfa_offset(&m->rule, factored_offset(m, cursor__sleb(c)));
 		break;
-	default: /* DW_CFA_def_cfa_expression */
+	case DW_CFA_def_cfa_expression:
 		set_cfa_expression(m, cursor__take(c, cursor__uleb(c)));
+		break;
+	default:
+		return false;
 	}
+	return true;
 }
 
 static void apply_register(struct cfi_machine *m, struct cursor *c, uint8_t op)
 {
-	uint64_t reg = cursor__uleb(c);
+	uint64_t reg = cursor__uleb(c), other;
 
 	switch (op) {
 	case DW_CFA_offset_extended:
-		save_register_at(m, reg, factored_uleb(m, c));
+		set_register(m, reg, KEPT_AT_CFA, factored_uleb(m, c));
 		break;
 	case DW_CFA_offset_extended_sf:
-		save_register_at(m, reg, factored_offset(m, cursor__sleb(c)));
+		set_register(m, reg, KEPT_AT_CFA, factored_offset(m, cursor__sleb(c)));
 		break;
 	case DW_CFA_GNU_negative_offset_extended:
-		save_register_at(m, reg, -factored_uleb(m, c));
+		set_register(m, reg, KEPT_AT_CFA, -factored_uleb(m, c));
 		break;
 	case DW_CFA_restore_extended:
 		restore_register(m, reg);
 		break;
 	case DW_CFA_undefined:
-		undefine_register(m, reg);
+		set_register(m, reg, UNDEFINED, 0);
 		break;
 	case DW_CFA_same_value:
-		keep_register(m, reg);
+		set_register(m, reg, KEPT, 0);
 		break;
 	case DW_CFA_register:
-		keep_in_register(m, reg, cursor__uleb(c));
+		other = cursor__uleb(c);
+		set_register(m, reg, other < REGISTERS ? KEPT_IN_REGISTER : LOST, other);
 		break;
 	case DW_CFA_expression:
 		save_register_by_expression(m, reg, cursor__take(c, cursor__uleb(c)));
 		break;
 	case DW_CFA_val_expression:
 		cursor__skip(c, cursor__uleb(c));
-		lose_register(m, reg);
+		set_register(m, reg, LOST, 0);
 		break;
 	case DW_CFA_val_offset:
+	case DW_CFA_val_offset_sf:
 		cursor__uleb(c);
-		lose_register(m, reg);
+		set_register(m, reg, LOST, 0);
 		break;
-	default: /* DW_CFA_val_offset_sf */
-		cursor__sleb(c);
-		lose_register(m, reg);
+	default:
+		m->failed = true;
 	}
 }
 
@@ -429,46 +399,29 @@ static int apply_extended(struct cfi_machine *m, struct cursor *c, uint8_t op)
 {
 	switch (op) {
 	case DW_CFA_nop:
-		break;
+		return 0;
 	case DW_CFA_set_loc:
+		return advance_to(m, cfi_read_encoded(m->section, c, m->cie->encoding));
 	case DW_CFA_advance_loc1:
+		return advance_by(m, cursor__u8(c));
 	case DW_CFA_advance_loc2:
+		return advance_by(m, cursor__u16(c));
 	case DW_CFA_advance_loc4:
-		return apply_location(m, c, op);
-	case DW_CFA_def_cfa:
-	case DW_CFA_def_cfa_sf:
-	case DW_CFA_def_cfa_register:
-	case DW_CFA_def_cfa_offset:
-	case DW_CFA_def_cfa_offset_sf:
-	case DW_CFA_def_cfa_expression:
-		apply_cfa(m, c, op);
-		break;
-	case DW_CFA_offset_extended:
-	case DW_CFA_offset_extended_sf:
-	case DW_CFA_GNU_negative_offset_extended:
-	case DW_CFA_restore_extended:
-	case DW_CFA_undefined:
-	case DW_CFA_same_value:
-	case DW_CFA_register:
-	case DW_CFA_expression:
-	case DW_CFA_val_expression:
-	case DW_CFA_val_offset:
-	case DW_CFA_val_offset_sf:
-		apply_register(m, c, op);
-		break;
+		return advance_by(m, cursor__u32(c));
 	case DW_CFA_remember_state:
 		remember_state(m);
-		break;
+		return 0;
 	case DW_CFA_restore_state:
 		restore_state(m);
-		break;
+		return 0;
 	case DW_CFA_GNU_args_size:
 		cursor__uleb(c);
-		break;
+		return 0;
 	default:
-		m->failed = true;
+		if (!apply_cfa(m, c, op))
+			apply_register(m, c, op);
+		return 0;
 	}
-	return 0;
 }
 
 int cfi_machine__run(struct cfi_machine *m, const uint8_t *instructions, const uint8_t *end)
@@ -484,7 +437,7 @@ int cfi_machine__run(struct cfi_machine *m, const uint8_t *instructions, const u
 			err = advance_by(m, low);
 			break;
 		case DW_CFA_offset:
-			save_register_at(m, low, factored_uleb(m, &c));
+			set_register(m, low, KEPT_AT_CFA, factored_uleb(m, &c));
 			break;
 		case DW_CFA_restore:
 			restore_register(m, low);

@@ -466,9 +466,7 @@ static int add_stretch(void *context, uint64_t start, uint64_t end, int32_t dept
 
 	if (!w->left--)
 		return build_budget__refuse(w->budget, TABLE_REFUSAL_ROWS);
-	err = build_budget__step(w->budget, 1);
-	if (!err)
-		err = describe_to(w, start);
+	err = build_budget__step(w->budget, 1) ?: describe_to(w, start);
 	if (err)
 		return err;
 	w->reached = end;

@@ -212,12 +212,9 @@ static int make_table(struct made_code *m, struct made_process *p)
 	moved = moved_frames(p, &count);
 	if (!moved)
 		return -ENOMEM;
-	err = unwind_table__build_frames(moved, count, m->options.table_limit, &image);
-	if (err)
-		return err;
-	err = table_store__take_number(m->options.store, p->runtime.tgid, &p->number);
-	if (!err)
-		err = table_store__put(m->options.store, p->number.number, p->runtime.tgid, &image);
+	err = unwind_table__build_frames(moved, count, m->options.table_limit, &image)
+			?: table_store__take_number(m->options.store, p->runtime.tgid, &p->number)
+			?: table_store__put(m->options.store, p->number.number, p->runtime.tgid, &image);
 	unwind_table_image__fini(&image);
 	return err;
 }
@@ -304,9 +301,7 @@ static int take_frames(struct made_code *m, struct made_process *p, const struct
 
 	if (is_known(m, p, frames, count))
 		return note_failure(m, p);
-	err = keep_frames(p, frames, count);
-	if (!err)
-		err = count ? make_table(m, p) : 0;
+	err = keep_frames(p, frames, count) ?: (count ? make_table(m, p) : 0);
 	if (err) {
 		int vain = note_failure(m, p);
 

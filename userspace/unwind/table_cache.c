@@ -185,9 +185,8 @@ int table_cache__read(struct table_cache *c, int fd, size_t limit, struct unwind
 	if (file_stamp__read(fd, &stamp) || !is_known(c, fd, &stamp))
 		return -ENOENT;
 	file_name(&stamp, name);
-	err = disk_cache__read(c->files, name, &data, &size);
-	if (!err)
-		err = table_cache__decode(data, size, limit, image);
+	err = disk_cache__read(c->files, name, &data, &size)
+		      ?: table_cache__decode(data, size, limit, image);
 	if (err == -EBADMSG) {
 		log_debug(LOG_UNWIND, "cache: %s deleted: damaged, or of another version", name);
 		disk_cache__delete(c->files, name);

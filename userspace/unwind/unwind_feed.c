@@ -454,10 +454,9 @@ static int load_made(struct unwind_feed *f, struct fed_made *made,
 		     const struct unwind_table_image *image)
 {
 	struct table_number number;
-	int err = table_store__take_number(f->options.store, made->tgid, &number);
+	int err = table_store__take_number(f->options.store, made->tgid, &number)
+			  ?: table_store__put(f->options.store, number.number, made->tgid, image);
 
-	if (!err)
-		err = table_store__put(f->options.store, number.number, made->tgid, image);
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	made->number = number;

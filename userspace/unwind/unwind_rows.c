@@ -38,13 +38,11 @@ void unwind_rows__clear(struct unwind_rows *r)
 static int add_rule(struct unwind_rows *r, const struct unwind_rule *rule, uint64_t hash,
 		    uint32_t *number)
 {
-	int err;
-
 	*number = r->rules.count;
 	if (*number == RULES_MAX)
 		return build_budget__refuse(r->budget, TABLE_REFUSAL_ROWS);
-	err = vec_push(&r->rules, (struct counted_rule){.rule = *rule, .number = *number});
-	return err ? err : hashmap__add(&r->numbers, hash, *number);
+	return vec_push(&r->rules, (struct counted_rule){.rule = *rule, .number = *number})
+		       ?: hashmap__add(&r->numbers, hash, *number);
 }
 
 int unwind_rows__number(struct unwind_rows *r, const struct unwind_rule *rule, uint32_t *number)
@@ -91,9 +89,9 @@ int unwind_rows__add(void *context, uint64_t address, const struct unwind_rule *
 		last->rule = number;
 		return 0;
 	}
-	err = take_row(r, &r->rows);
-	return err ? err
-		   : vec_push(&r->rows, (struct unwind_row){.address = address, .rule = number});
+	return take_row(r, &r->rows)
+		       ?: vec_push(&r->rows,
+				   (struct unwind_row){.address = address, .rule = number});
 }
 
 size_t unwind_rows__up_to(const struct unwind_rows *r, uint64_t address)
@@ -111,12 +109,10 @@ int unwind_rows__add_to(struct unwind_rows *r, row_list *rows, uint64_t address,
 {
 	struct unwind_row row = {.address = address};
 	uint32_t number;
-	int err = build_budget__step(r->budget, ROW_STEPS);
+	int err = build_budget__step(r->budget, ROW_STEPS)
+			?: unwind_rows__number(r, rule, &number)
+			?: take_row(r, rows);
 
-	if (!err)
-		err = unwind_rows__number(r, rule, &number);
-	if (!err)
-		err = take_row(r, rows);
 	if (err)
 		return err;
 	row.rule = number;
@@ -135,10 +131,8 @@ int unwind_rows__merge(struct unwind_rows *r, const row_list *added)
 {
 	size_t i = r->rows.count, j = added->count, total = i + j, end = total;
 	struct unwind_row *rows;
-	int err = build_budget__take(r->budget, j * sizeof(*rows));
+	int err = build_budget__take(r->budget, j * sizeof(*rows)) ?: vec_reserve(&r->rows, total);
 
-	if (!err)
-		err = vec_reserve(&r->rows, total);
 	if (err)
 		return err;
 	rows = r->rows.data;

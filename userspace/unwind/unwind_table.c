@@ -121,12 +121,10 @@ static int make_image(struct unwind_rows *r, size_t limit, struct unwind_table_i
 {
 	static const struct unwind_rule NONE = {};
 	uint32_t none;
-	int err = unwind_rows__number(r, &NONE, &none);
+	int err = unwind_rows__number(r, &NONE, &none)
+			?: renumber_rules(r)
+			?: lay_out(r, limit, image);
 
-	if (!err)
-		err = renumber_rules(r);
-	if (!err)
-		err = lay_out(r, limit, image);
 	if (err)
 		return err;
 	for (none = 0; !unwind_rows__is_rule(r, none, &NONE); none++)
@@ -248,9 +246,8 @@ static int add_go(const struct build *b, struct unwind_rows *r, struct cfi_count
 
 	unwind_rows__init(&go, b->limit, b->budget);
 	unwind_rows__init(&both, b->limit, b->budget);
-	err = go_table__each_row(b->file, b->limit, b->budget, unwind_rows__add, &go, &go_counts);
-	if (!err)
-		err = overlay_rows(r, &go, &both);
+	err = go_table__each_row(b->file, b->limit, b->budget, unwind_rows__add, &go, &go_counts)
+		      ?: overlay_rows(r, &go, &both);
 	if (!err) {
 		take_over(r, &both);
 		counts->functions += go_counts.functions;
@@ -388,9 +385,8 @@ int unwind_table__build_pieces(const struct unwind_piece *pieces, size_t count, 
 		struct cfi_counts counts;
 
 		section.budget = &budget;
-		err = cfi_each_row(&section, add_row_of_piece, &rows, &counts);
-		if (!err)
-			err = unwind_rows__add(&r, pieces[i].end, &NONE);
+		err = cfi_each_row(&section, add_row_of_piece, &rows, &counts)
+			      ?: unwind_rows__add(&r, pieces[i].end, &NONE);
 		image->counts.functions += counts.functions;
 		image->counts.damaged += counts.damaged;
 	}
@@ -414,9 +410,8 @@ static int add_made_frame(struct unwind_rows *r, const struct made_frame *frame)
 		.fp_offset = frame->fp_offset,
 		.ra_offset = (int16_t)frame->ra_offset,
 	};
-	int err = unwind_rows__add(r, frame->start, &rule);
 
-	return err ? err : unwind_rows__add(r, frame->end, &LATER);
+	return unwind_rows__add(r, frame->start, &rule) ?: unwind_rows__add(r, frame->end, &LATER);
 }
 
 int unwind_table__build_frames(const struct made_frame *frames, size_t count, size_t limit,
