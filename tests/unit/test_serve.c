@@ -64,32 +64,32 @@ static void test_hosts(void **state)
 					      "::1:8123",
 					      "127.1:8123",
 					      "a127.0.0.1:8123"};
-	struct loopback loopback = {.port = 8123};
+	struct listener listener = {.port = 8123};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-		assert_true(loopback__is_our_host(&loopback, ours[i]));
+		assert_true(listener__is_our_host(&listener, ours[i]));
 	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
-		assert_false(loopback__is_our_host(&loopback, foreign[i]));
+		assert_false(listener__is_our_host(&listener, foreign[i]));
 	/* browsers leave out the port that http has by itself */
-	loopback.port = 80;
-	assert_true(loopback__is_our_host(&loopback, "localhost"));
-	assert_false(loopback__is_our_host(&loopback, "localhost:8123"));
+	listener.port = 80;
+	assert_true(listener__is_our_host(&listener, "localhost"));
+	assert_false(listener__is_our_host(&listener, "localhost:8123"));
 }
 
 static void test_port_in_use(void **state)
 {
-	struct loopback one = {.fds = {-1, -1}}, two = {.fds = {-1, -1}};
+	struct listener one, two;
 	struct failure failure = {};
 
 	(void)state;
-	assert_int_equal(loopback__open(&one, 0, NULL), 0);
+	assert_int_equal(listener__open_loopback(&one, 0, NULL), 0);
 	assert_true(one.port);
-	assert_int_equal(loopback__open(&two, one.port, &failure), -EADDRINUSE);
+	assert_int_equal(listener__open_loopback(&two, one.port, &failure), -EADDRINUSE);
 	assert_non_null(strstr(failure.what, "127.0.0.1:"));
 	assert_non_null(strstr(failure.remedy, "--port"));
-	loopback__close(&one);
-	loopback__close(&two);
+	listener__close(&one);
+	listener__close(&two);
 	assert_int_equal(one.fds[0], -1);
 }
 
@@ -158,7 +158,7 @@ static void test_crowd(void **state)
 		disconnect_peer(&lines[i]);
 	assert_int_equal(peers.count, 0);
 	assert_int_equal(peers.strangers, 0);
-	assert_null(peers.first);
+	assert_true(LIST_EMPTY(&peers.list));
 }
 
 static void test_slow(void **state)

@@ -6,14 +6,16 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/parse.h"
 
-#define BACKLOG	    128
-#define SOCKET_MODE 0660
+#define BACKLOG	     128
+#define SOCKET_MODE  0660
+#define DEFAULT_PORT 80 /* of http: browsers leave it out of the Host header */
 
 /* The file of a socket without a listener would make bind() fail. */
 static void remove_dead_socket(const struct sockaddr_un *address)
@@ -50,7 +52,7 @@ static int listen_unix(struct listener *l, const char *path)
 		return err;
 	}
 	snprintf(l->address, sizeof(l->address), UNIX_PREFIX "%s", path);
-	l->fd = steal_fd(fd);
+	l->fds[0] = steal_fd(fd);
 	return 0;
 }
 
@@ -96,7 +98,8 @@ static bool is_loopback(const union address *address)
 	return IN6_IS_ADDR_LOOPBACK(&address->v6.sin6_addr);
 }
 
-static int listen_tcp(struct listener *l, const char *text)
+/* fds[i] */
+static int listen_tcp(struct listener *l, size_t i, const char *text)
 {
 	_cleanup_close_ int fd = -1;
 	union address address;
@@ -109,6 +112,7 @@ static int listen_tcp(struct listener *l, const char *text)
 	fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
+	/* connections of a server that has just ended do not keep the port */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) ||
 	    bind(fd, &address.any, (socklen_t)size) || listen(fd, BACKLOG) ||
 	    getsockname(fd, &address.any, &bound))
@@ -118,7 +122,7 @@ static int listen_tcp(struct listener *l, const char *text)
 							 : address.v6.sin6_port);
 	snprintf(l->address, sizeof(l->address), "%.*s:%u", (int)(strrchr(text, ':') - text), text,
 		 l->port);
-	l->fd = steal_fd(fd);
+	l->fds[i] = steal_fd(fd);
 	return 0;
 }
 
@@ -126,11 +130,11 @@ int listener__open(struct listener *l, const char *address, struct failure *fail
 {
 	int err;
 
-	*l = (struct listener){.fd = -1};
+	*l = (struct listener){.fds = {-1, -1}};
 	if (!strncmp(address, UNIX_PREFIX, strlen(UNIX_PREFIX)))
 		err = listen_unix(l, address + strlen(UNIX_PREFIX));
 	else
-		err = listen_tcp(l, address);
+		err = listen_tcp(l, 0, address);
 	if (err == -EINVAL) {
 		fail(failure, err, "\"%.200s\" is no address to listen on", address);
 		return fail_remedy(failure, err,
@@ -138,6 +142,39 @@ int listener__open(struct listener *l, const char *address, struct failure *fail
 				   "bytes)");
 	}
 	return err ? fail(failure, err, "cannot listen on %.200s: %s", address, strerror(-err)) : 0;
+}
+
+int listener__open_loopback(struct listener *l, uint16_t port, struct failure *failure)
+{
+	char address[32];
+	int err;
+
+	*l = (struct listener){.fds = {-1, -1}};
+	snprintf(address, sizeof(address), "127.0.0.1:%u", port);
+	err = listen_tcp(l, 0, address);
+	if (err) {
+		fail(failure, err, "cannot listen on %s: %s", address, strerror(-err));
+		return port ? fail_remedy(failure, err, "leave out --port: any free port is taken")
+			    : err;
+	}
+	snprintf(address, sizeof(address), "[::1]:%u", l->port);
+	(void)listen_tcp(l, 1, address);
+	return 0;
+}
+
+bool listener__is_our_host(const struct listener *l, const char *host)
+{
+	static const char *const names[] = {"127.0.0.1", "localhost", "[::1]"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char ours[32];
+
+		snprintf(ours, sizeof(ours), "%s:%u", names[i], l->port);
+		if (!strcasecmp(ours, host) ||
+		    (l->port == DEFAULT_PORT && !strcasecmp(names[i], host)))
+			return true;
+	}
+	return false;
 }
 
 static void remove_socket(const struct listener *l)
@@ -153,8 +190,9 @@ static void remove_socket(const struct listener *l)
 
 void listener__close(struct listener *l)
 {
-	if (l->fd < 0)
-		return;
-	close(steal_fd(l->fd));
-	remove_socket(l);
+	if (l->fds[0] >= 0)
+		remove_socket(l);
+	cleanup_close(&l->fds[0]);
+	cleanup_close(&l->fds[1]);
+	l->fds[0] = l->fds[1] = -1;
 }

@@ -15,16 +15,8 @@ struct peer *peers__add(struct peers *peers, int fd, uint64_t now)
 
 	if (!peer)
 		return NULL;
-	*peer = (struct peer){
-		.peers = peers,
-		.next = peers->first,
-		.link = &peers->first,
-		.fd = fd,
-		.since = now,
-	};
-	if (peer->next)
-		peer->next->link = &peer->next;
-	peers->first = peer;
+	*peer = (struct peer){.peers = peers, .fd = fd, .since = now};
+	LIST_INSERT_HEAD(&peers->list, peer, link);
 	peers->count++;
 	peers->strangers++;
 	return peer;
@@ -40,9 +32,7 @@ void peer__remove(struct peer *peer)
 {
 	if (!peer)
 		return;
-	*peer->link = peer->next;
-	if (peer->next)
-		peer->next->link = peer->link;
+	LIST_REMOVE(peer, link);
 	peer->peers->count--;
 	peer->peers->strangers -= is_stranger(peer);
 	free(peer);
@@ -59,11 +49,11 @@ static void drop(struct peer *peer)
 
 void peers__make_room(struct peers *peers)
 {
-	struct peer *oldest = NULL;
+	struct peer *oldest = NULL, *peer;
 
 	if (peers->strangers < STRANGERS_MAX)
 		return;
-	for (struct peer *peer = peers->first; peer; peer = peer->next)
+	for (peer = LIST_FIRST(&peers->list); peer; peer = LIST_NEXT(peer, link))
 		if (is_stranger(peer))
 			oldest = peer;
 	if (oldest)
@@ -72,7 +62,9 @@ void peers__make_room(struct peers *peers)
 
 void peers__drop_slow(struct peers *peers, uint64_t now)
 {
-	for (struct peer *peer = peers->first; peer; peer = peer->next)
+	struct peer *peer;
+
+	for (peer = LIST_FIRST(&peers->list); peer; peer = LIST_NEXT(peer, link))
 		if (!peer->answered && now > peer->since + REQUEST_SECONDS * 1000000000ull)
 			drop(peer);
 }

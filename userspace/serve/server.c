@@ -61,20 +61,14 @@ void server_request__wait(struct server_request *request)
 
 	request->waiting = true;
 	peer__is_answered(request->peer);
-	request->next = s->waiting;
-	request->link = &s->waiting;
-	if (request->next)
-		request->next->link = &request->next;
-	s->waiting = request;
+	LIST_INSERT_HEAD(&s->waiting, request, link);
 	MHD_suspend_connection(request->connection);
 }
 
 static void stop_waiting(struct server_request *request)
 {
 	request->waiting = false;
-	*request->link = request->next;
-	if (request->next)
-		request->next->link = request->link;
+	LIST_REMOVE(request, link);
 }
 
 void server_request__give_up(struct server_request *request)
@@ -100,10 +94,11 @@ static bool answer_requests(struct server *s)
 {
 	bool answered = false;
 
-	for (struct server_request *request = s->waiting, *next; request; request = next) {
+	for (struct server_request *request = LIST_FIRST(&s->waiting), *next; request;
+	     request = next) {
 		struct server_reply reply = {};
 
-		next = request->next;
+		next = LIST_NEXT(request, link);
 		if (request->started)
 			continue;
 		request->started = true;
@@ -121,10 +116,11 @@ static bool answer_requests(struct server *s)
 /* libmicrohttpd does not look at connections that are suspended. */
 static void drop_abandoned(struct server *s)
 {
-	for (struct server_request *request = s->waiting, *next; request; request = next) {
+	for (struct server_request *request = LIST_FIRST(&s->waiting), *next; request;
+	     request = next) {
 		char byte;
 
-		next = request->next;
+		next = LIST_NEXT(request, link);
 		if (recv(request->peer->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT))
 			continue;
 		request->abandoned = true;
@@ -175,17 +171,12 @@ static int open_sockets(struct server *s, const struct server_options *options,
 {
 	int err;
 
-	if (!s->secret) {
-		err = listener__open(&s->listener, options->address, failure);
-		s->fds[0] = s->listener.fd;
-		s->loopback.port = s->listener.port;
-		return err;
-	}
-	err = loopback__open(&s->loopback, options->port, failure);
-	memcpy(s->fds, s->loopback.fds, sizeof(s->fds));
+	if (!s->secret)
+		return listener__open(&s->listener, options->address, failure);
+	err = listener__open_loopback(&s->listener, options->port, failure);
 	snprintf(s->home, sizeof(s->home), "/%s/", s->token);
-	snprintf(s->url, sizeof(s->url), "http://127.0.0.1:%u/%s", s->loopback.port, s->token);
-	snprintf(s->entry_url, sizeof(s->entry_url), "http://127.0.0.1:%u/%s/", s->loopback.port,
+	snprintf(s->url, sizeof(s->url), "http://127.0.0.1:%u/%s", s->listener.port, s->token);
+	snprintf(s->entry_url, sizeof(s->entry_url), "http://127.0.0.1:%u/%s/", s->listener.port,
 		 s->entry);
 	return err;
 }
@@ -201,14 +192,8 @@ int server__new(const struct server_options *options, struct server **server,
 	s->options = *options;
 	s->options.address = NULL;
 	s->secret = !options->address;
-	s->listener.fd = s->loopback.fds[0] = s->loopback.fds[1] = s->fds[0] = s->fds[1] = -1;
-	err = token__make(s->token);
-	if (!err)
-		err = token__make(s->entry);
-	if (!err)
-		err = make_not_found(s);
-	if (!err)
-		err = start_daemon(s);
+	s->listener.fds[0] = s->listener.fds[1] = -1;
+	err = token__make(s->token) ?: token__make(s->entry) ?: make_not_found(s) ?: start_daemon(s);
 	if (err)
 		fail(failure, err, "cannot start the server: %s", strerror(-err));
 	else
@@ -226,8 +211,8 @@ void server__free(struct server *s)
 	if (!s)
 		return;
 	s->ending = true;
-	while (s->waiting) {
-		struct server_request *request = s->waiting;
+	while (!LIST_EMPTY(&s->waiting)) {
+		struct server_request *request = LIST_FIRST(&s->waiting);
 
 		/* libmicrohttpd does not stop while connections are suspended */
 		server_request__give_up(request);
@@ -237,7 +222,6 @@ void server__free(struct server *s)
 		MHD_run(s->daemon);
 		MHD_stop_daemon(s->daemon);
 	}
-	loopback__close(&s->loopback);
 	listener__close(&s->listener);
 	if (s->not_found)
 		MHD_destroy_response(s->not_found);
@@ -251,7 +235,7 @@ const char *server__address(const struct server *s)
 
 uint16_t server__port(const struct server *s)
 {
-	return s->loopback.port;
+	return s->listener.port;
 }
 
 const char *server__url(const struct server *s)
@@ -293,8 +277,8 @@ int server__run(struct server *s, int wake_fd, uint64_t until)
 	const union MHD_DaemonInfo *info = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 	struct pollfd fds[] = {
 		{.fd = wake_fd, .events = POLLIN},
-		{.fd = s->fds[0], .events = POLLIN},
-		{.fd = s->fds[1], .events = POLLIN},
+		{.fd = s->listener.fds[0], .events = POLLIN},
+		{.fd = s->listener.fds[1], .events = POLLIN},
 		{.fd = info->epoll_fd, .events = POLLIN},
 	};
 	int n;

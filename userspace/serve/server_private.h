@@ -6,31 +6,17 @@
 #include <microhttpd.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
 #include "base/log.h"
 #include "serve/server.h"
 
-/* ---- loopback.c: sockets that listen on the loopback interface and nowhere else; tokens ------- */
+/* ---- tokens (server_request.c) ---------------------------------------------------------------- */
 
 #define TOKEN_BYTES 20 /* of randomness: 160 bits */
 #define TOKEN_SIZE  (2 * TOKEN_BYTES)
-
-struct loopback {
-	int fds[2]; /* 127.0.0.1; [::1], or -1 where that is impossible */
-	uint16_t port;
-};
-
-/*
- * Listen on `port`, 0: any that is free. 0 or negative errno with `failure` filled. [::1] is left out where there is
- * no IPv6, or another process has the port there.
- */
-int loopback__open(struct loopback *loopback, uint16_t port, struct failure *failure);
-void loopback__close(struct loopback *loopback);
-
-/* Does a Host header name this server? Anything else is another site's page (DNS rebinding). */
-bool loopback__is_our_host(const struct loopback *loopback, const char *host);
 
 /* TOKEN_SIZE hexadecimal digits and NUL. 0 or negative errno. */
 int token__make(char token[TOKEN_SIZE + 1]);
@@ -38,12 +24,12 @@ int token__make(char token[TOKEN_SIZE + 1]);
 /* Is the text before `end` this token? Takes equally long wherever they differ. */
 bool token__equal(const char token[TOKEN_SIZE + 1], const char *text, const char *end);
 
-/* A socket that listens on an address of the settings: a numeric one with a port, or a path. */
+/* ---- sockets that listen --------------------------------------------------------------------- */
 
 #define UNIX_PREFIX "unix:"
 
 struct listener {
-	int fd; /* -1: closed */
+	int fds[2]; /* -1: none */
 	uint16_t port;
 	bool loopback;		 /* TCP that only this machine reaches: a browser among others */
 	struct stat socket_file; /* of a unix socket */
@@ -56,8 +42,16 @@ struct listener {
  * failure it is closed.
  */
 int listener__open(struct listener *listener, const char *address, struct failure *failure);
+/*
+ * On the loopback interface and nowhere else, at `port`, 0: any that is free. [::1] is left out where there is no IPv6, or
+ * another process has the port there.
+ */
+int listener__open_loopback(struct listener *listener, uint16_t port, struct failure *failure);
 /* Removes the file of a unix socket, unless another process has replaced it. */
 void listener__close(struct listener *listener);
+
+/* Does a Host header name this machine and port? Anything else is another site's page (DNS rebinding). */
+bool listener__is_our_host(const struct listener *listener, const char *host);
 
 /*
  * The connections, and which of them to close: a crowd of idle or slow connections must not keep the browser out.
@@ -69,14 +63,14 @@ void listener__close(struct listener *listener);
 #define REQUEST_SECONDS 10 /* for all of a request, however it comes */
 
 struct peers {
-	struct peer *first; /* the youngest */
+	LIST_HEAD(, peer) list; /* the youngest first */
 	unsigned int count, strangers;
 };
 
 /* A connection. All zero but what peers__add() sets. */
 struct peer {
 	struct peers *peers;
-	struct peer *next, **link;
+	LIST_ENTRY(peer) link;
 	int fd;		/* not ours */
 	uint64_t since; /* it was accepted, or its last request was answered: CLOCK_MONOTONIC ns */
 	bool trusted, answered, dropped;
@@ -104,7 +98,7 @@ void peer__is_done(struct peer *peer, uint64_t now);
 struct server_request {
 	struct server *server;
 	struct peer *peer;
-	struct server_request *next, **link; /* of those that wait */
+	LIST_ENTRY(server_request) link; /* of those that wait */
 	struct MHD_Connection *connection;
 	const struct route *route; /* NULL: the path has none */
 	char *path;
@@ -120,14 +114,12 @@ struct server_request {
 
 struct server {
 	struct server_options options;
-	struct loopback loopback; /* with a token */
-	struct listener listener; /* without */
-	bool secret;		  /* with a token */
-	int fds[2];		  /* that listen, of one of the two; -1: none */
+	struct listener listener;
+	bool secret; /* with a token, on the loopback interface */
 	struct MHD_Daemon *daemon;
 	struct MHD_Response *not_found;
 	struct peers peers;
-	struct server_request *waiting;
+	LIST_HEAD(, server_request) waiting;
 	bool ending;
 	bool entered; /* the entry has been used */
 	char token[TOKEN_SIZE + 1], entry[TOKEN_SIZE + 1];

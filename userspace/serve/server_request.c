@@ -14,11 +14,13 @@
  * Then the connection is suspended. The route's answer() is called between two runs of libmicrohttpd, so that a slow
  * one does not count as idleness of its client, and an early and a late answer take the same way.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/clocks.h"
@@ -33,6 +35,34 @@
 	"style-src 'unsafe-inline'; img-src data: blob:; font-src data:; "                         \
 	"connect-src data: blob:; worker-src blob: data:; base-uri 'none'; form-action 'none'; "   \
 	"frame-ancestors 'none'"
+
+/* ---- tokens ---------------------------------------------------------------------------------- */
+
+int token__make(char token[TOKEN_SIZE + 1])
+{
+	unsigned char bytes[TOKEN_BYTES];
+	ssize_t got;
+
+	do {
+		got = getrandom(bytes, sizeof(bytes), 0);
+	} while (got < 0 && errno == EINTR);
+	if (got != sizeof(bytes))
+		return got < 0 ? -errno : -EIO;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		snprintf(token + 2 * i, 3, "%02x", bytes[i]);
+	return 0;
+}
+
+bool token__equal(const char token[TOKEN_SIZE + 1], const char *text, const char *end)
+{
+	unsigned char difference = 0;
+
+	if (end - text != TOKEN_SIZE)
+		return false;
+	for (size_t i = 0; i < TOKEN_SIZE; i++)
+		difference |= (unsigned char)token[i] ^ (unsigned char)text[i];
+	return !difference;
+}
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
@@ -224,7 +254,7 @@ static bool host_is_ours(const struct server_request *request)
 		return !s->secret;
 	if (!host || hosts > 1)
 		return false;
-	return loopback__is_our_host(&s->loopback, host) ||
+	return listener__is_our_host(&s->listener, host) ||
 	       (!s->secret && !strcasecmp(host, s->listener.address));
 }
 
