@@ -183,12 +183,11 @@ static int listen_for_questions(struct agent *a, struct failure *failure)
 		.stuck_after = STUCK_AFTER,
 		.seconds_max = WISH_SECONDS,
 	};
-	int err;
 
 	if (a->start.dry_run || !strcmp(a->listen, "none"))
 		return 0;
-	err = endpoint__new(&options, &a->endpoint, failure);
-	return err ? err : watch(a, endpoint__fd(a->endpoint), failure);
+	return endpoint__new(&options, &a->endpoint, failure)
+		       ?: watch(a, endpoint__fd(a->endpoint), failure);
 }
 
 static int keep_settings(struct agent *a, const struct agent_settings *settings)
@@ -207,19 +206,13 @@ static int open_all(struct agent *a, const struct agent_settings *settings, stru
 	int err = publisher__new(a->start.dry_run, &a->publisher, failure);
 
 	without_sinks.sinks.count = 0;
-	if (!err)
-		err = publisher__configure(a->publisher, &without_sinks, failure);
-	if (!err)
-		err = make_filter(settings, &a->filter, failure);
-	if (!err)
-		err = open_session(a, settings->hz, failure);
-	if (!err)
-		err = publisher__configure(a->publisher, settings, failure);
-	if (!err)
-		err = watch(a, a->start.wake_fd, failure);
-	if (!err)
-		err = listen_for_questions(a, failure);
-	return err;
+	return err
+			?: publisher__configure(a->publisher, &without_sinks, failure)
+			?: make_filter(settings, &a->filter, failure)
+			?: open_session(a, settings->hz, failure)
+			?: publisher__configure(a->publisher, settings, failure)
+			?: watch(a, a->start.wake_fd, failure)
+			?: listen_for_questions(a, failure);
 }
 
 int agent__new(const struct agent_start *start, struct agent **agent, struct failure *failure)

@@ -89,7 +89,7 @@ int wire_each(struct wire w, const uint32_t *path, size_t depth,
 		else if (w.number == *path && w.type == WIRE_BYTES)
 			err = wire_each(wire_inside(&w), path + 1, depth - 1, take, context);
 	}
-	return err ? err : found < 0 ? -EBADMSG : 0;
+	return err ?: found < 0 ? -EBADMSG : 0;
 }
 
 int bytes__write(int (*write)(void *context, FILE *out), void *context, struct bytes *out)

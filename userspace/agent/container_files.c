@@ -118,9 +118,7 @@ static int take_docker_config(const struct json_text *json, struct json_value co
 	if (json_type(config) != JSON_OBJECT)
 		return 0;
 	err = json_members(json, config, {"Labels", &labels}, {"Image", &image});
-	if (!err)
-		err = take_keys(json, labels, texts);
-	return err ? err : take_text(json, image, &texts->image);
+	return err ?: take_keys(json, labels, texts) ?: take_text(json, image, &texts->image);
 }
 
 int container_config__parse(const char *bytes, size_t size, struct container_texts *texts)
@@ -132,11 +130,10 @@ int container_config__parse(const char *bytes, size_t size, struct container_tex
 			       {"Name", &name});
 
 	if (!err)
-		err = take_keys(&json, annotations, texts);
-	if (!err)
-		err = take_docker_config(&json, config, texts);
+		err = take_keys(&json, annotations, texts)
+			      ?: take_docker_config(&json, config, texts);
 	/* what Compose calls it is better: its containers are numbered */
-	return err ? err : take_docker_name(&json, name, texts);
+	return err ?: take_docker_name(&json, name, texts);
 }
 
 /* ---- reading them ---------------------------------------------------------------------------- */

@@ -163,15 +163,13 @@ static int index_directory(struct containers *c, const char *path,
 
 static int read_index(struct containers *c, uint64_t now)
 {
-	int err;
-
 	if (c->was_indexed && now < c->indexed + INDEX_INTERVAL)
 		return 0;
 	c->was_indexed = true;
 	c->indexed = now;
 	forget_index(c);
-	err = index_directory(c, "var/log/containers", parse_container_log);
-	return err ? err : index_directory(c, "var/log/pods", parse_pod_directory);
+	return index_directory(c, "var/log/containers", parse_container_log)
+		       ?: index_directory(c, "var/log/pods", parse_pod_directory);
 }
 
 static int set_text(char **text, const char *value)
@@ -185,14 +183,12 @@ static int set_text(char **text, const char *value)
 static int take_logged(struct containers *c, const char *key, struct container_texts *texts)
 {
 	const struct logged_pod *entry = logged_pods__find(&c->logged, key);
-	int err;
 
 	if (!entry)
 		return 0;
-	err = set_text(&texts->pod, entry->pod);
-	if (!err)
-		err = set_text(&texts->pod_namespace, entry->pod_namespace);
-	return err ? err : set_text(&texts->container, entry->container);
+	return set_text(&texts->pod, entry->pod)
+			?: set_text(&texts->pod_namespace, entry->pod_namespace)
+			?: set_text(&texts->container, entry->container);
 }
 
 /* ---- the cache ------------------------------------------------------------------------------- */

@@ -135,8 +135,7 @@ static int read_basic(const char *path, struct credentials *c, struct failure *f
 	if (!encoded)
 		return -ENOMEM;
 	encode_base64((unsigned char *)text, strlen(text), encoded);
-	err = add_secret(c, colon + 1);
-	return err ? err : add_header(c, "Authorization: Basic ", encoded);
+	return add_secret(c, colon + 1) ?: add_header(c, "Authorization: Basic ", encoded);
 }
 
 /* Those that the request itself depends on. */
@@ -164,7 +163,6 @@ static int add_line(struct credentials *c, char *line)
 {
 	_cleanup_secret_ char *name = NULL;
 	char *colon = strchr(line, ':'), *value;
-	int err;
 
 	if (!colon || !is_header_name(line, colon - line) || is_taken(line, colon - line))
 		return -EINVAL;
@@ -173,8 +171,7 @@ static int add_line(struct credentials *c, char *line)
 	if (!*value || has_control(value))
 		return -EINVAL;
 	*colon = '\0';
-	err = join(&name, line, ": ");
-	return err ? err : add_header(c, name, value);
+	return join(&name, line, ": ") ?: add_header(c, name, value);
 }
 
 static int read_headers(const char *path, struct credentials *c, struct failure *failure)

@@ -198,9 +198,8 @@ static int seal(struct dir *d, struct sealed_window *made)
 	free(body.data);
 	body = (struct bytes){};
 	if (!err)
-		err = bytes__write(write_facts, d, &body);
-	if (!err)
-		err = sealed_window__add(made, &facts, &body);
+		err = bytes__write(write_facts, d, &body)
+			      ?: sealed_window__add(made, &facts, &body);
 	free(body.data);
 	return err;
 }
@@ -210,10 +209,8 @@ static int encode(const struct agent_window *window, const struct sink_encoding_
 {
 	struct sealed_window made = sealed_window__of(window);
 	struct dir d = {.window = window, .options = options};
-	int err = service_samples__new(window, NULL, &d.samples);
+	int err = service_samples__new(window, NULL, &d.samples) ?: seal(&d, &made);
 
-	if (!err)
-		err = seal(&d, &made);
 	service_samples__free(d.samples);
 	if (err)
 		sealed_window__fini(&made);

@@ -409,7 +409,7 @@ static int seal(struct otlp *o, const struct part *parts, size_t count, const st
 			facts.samples += (uint64_t)parts[i].samples[j].value;
 	}
 	facts.cpu_ns = facts.samples * max_u64(o->window->profile->period, 1);
-	return err ? err : sealed_window__add(o->sealed, &facts, &body);
+	return err ?: sealed_window__add(o->sealed, &facts, &body);
 }
 
 /* Of one sample that is too big alone so much of its stack as fits. */
@@ -422,7 +422,7 @@ static int seal_big_sample(struct otlp *o, const struct part *part, struct bytes
 		depth /= 2;
 		err = make_request(o, part, 1, depth, request);
 	} while (!err && depth > 1 && request->count > REQUEST_MAX);
-	return err ? err : seal(o, part, 1, request);
+	return err ?: seal(o, part, 1, request);
 }
 
 /* As one request if they fit, else in halves. */
@@ -443,7 +443,7 @@ static int seal_parts(struct otlp *o, const struct part *parts, size_t count)
 	}
 	if (count > 1) {
 		err = seal_parts(o, parts, count / 2);
-		return err ? err : seal_parts(o, parts + count / 2, count - count / 2);
+		return err ?: seal_parts(o, parts + count / 2, count - count / 2);
 	}
 	if (parts->count == 1)
 		return seal_big_sample(o, parts, &request);
@@ -452,7 +452,7 @@ static int seal_parts(struct otlp *o, const struct part *parts, size_t count)
 	err = seal_parts(o, &half, 1);
 	half.samples += half.count;
 	half.count = parts->count - half.count;
-	return err ? err : seal_parts(o, &half, 1);
+	return err ?: seal_parts(o, &half, 1);
 }
 
 /* ---- a window -------------------------------------------------------------------------------- */
@@ -521,18 +521,14 @@ static int encode(const struct agent_window *window, const struct sink_encoding_
 {
 	struct sealed_window made = sealed_window__of(window);
 	struct otlp o = {.window = window, .options = options, .sealed = &made};
-	int err = part_times__new(window, &o.times);
+	int err = part_times__new(window, &o.times) ?: merged_code__init(&o.code, window->profile);
 
-	if (!err)
-		err = merged_code__init(&o.code, window->profile);
 	if (!err) {
 		o.order = code_order__new(window->profile, &o.code);
 		err = o.order ? 0 : -ENOMEM;
 	}
 	if (!err)
-		err = take_window(&o);
-	if (!err)
-		err = seal_parts(&o, o.parts.data, o.parts.count);
+		err = take_window(&o) ?: seal_parts(&o, o.parts.data, o.parts.count);
 	part_times__free(o.times);
 	code_order__free(o.order);
 	merged_code__fini(&o.code);

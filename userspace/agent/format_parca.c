@@ -78,9 +78,9 @@ static int make(const struct series_part *part, struct bytes *made)
 static int add(struct series_request *request, const struct bytes *made)
 {
 	const char *before = request->facts.series ? "," : head;
-	int err = bytes__add(&request->body, before, strlen(before));
 
-	return err ? err : bytes__add(&request->body, made->data, made->count);
+	return bytes__add(&request->body, before, strlen(before))
+		       ?: bytes__add(&request->body, made->data, made->count);
 }
 
 static int seal(struct series_request *request)
@@ -90,7 +90,7 @@ static int seal(struct series_request *request)
 	request->facts.path = "/api/profiles/writeraw";
 	request->facts.content_type = "application/json";
 	request->facts.content_encoding = "";
-	return err ? err : sealed_window__add(request->sealed, &request->facts, &request->body);
+	return err ?: sealed_window__add(request->sealed, &request->facts, &request->body);
 }
 
 static int encode(const struct agent_window *window, const struct sink_encoding_options *options,

@@ -56,7 +56,7 @@ static int seal(struct series_request *request)
 	request->facts.content_type = "application/proto";
 	request->facts.content_encoding = "gzip";
 	request->body.count = 0;
-	return err ? err : sealed_window__add(request->sealed, &request->facts, &compressed);
+	return err ?: sealed_window__add(request->sealed, &request->facts, &compressed);
 }
 
 static int encode(const struct agent_window *window, const struct sink_encoding_options *options,

@@ -362,10 +362,8 @@ int http_client__new(const struct http_options *o, struct http_client **client,
 {
 	const struct library *curl;
 	struct http_client *c;
-	int err = check_options(o, failure);
+	int err = check_options(o, failure) ?: need_library(&curl, failure);
 
-	if (!err)
-		err = need_library(&curl, failure);
 	if (err)
 		return err;
 	c = calloc(1, sizeof(*c));
@@ -609,12 +607,10 @@ static int transfer(struct http_client *c, const struct http_request *r,
 	_cleanup_(cleanup_headers) struct curl_slist *headers = NULL;
 	_cleanup_free_ char *url = NULL;
 	CURLcode code;
-	int err = make_url(c, r, &url);
+	int err = make_url(c, r, &url)
+			?: make_headers(c, r, credentials, &headers)
+			?: set_request(c, r, url, headers, t);
 
-	if (!err)
-		err = make_headers(c, r, credentials, &headers);
-	if (!err)
-		err = set_request(c, r, url, headers, t);
 	if (err)
 		return err;
 	if (c->curl->multi_add_handle(c->multi, c->easy))

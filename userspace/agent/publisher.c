@@ -152,11 +152,11 @@ static int naming__init(struct naming *n, const struct agent_settings *s, struct
 	*n = (struct naming){.synthetic_names = s->synthetic_names};
 	name_node(n, s);
 	err = label_rules__new((const char *const *)s->labels.data, s->labels.count, &n->rules,
-			       failure);
-	if (!err)
-		err = service_filter__new((const char *const *)s->includes.data, s->includes.count,
-					  (const char *const *)s->excludes.data, s->excludes.count,
-					  &n->filter, failure);
+			       failure)
+		      ?: service_filter__new((const char *const *)s->includes.data,
+					     s->includes.count,
+					     (const char *const *)s->excludes.data,
+					     s->excludes.count, &n->filter, failure);
 	options.rules = n->rules;
 	options.filter = n->filter;
 	if (!err)

@@ -201,9 +201,7 @@ static int write_to_directory(const char *directory, const struct sink_request *
 		path = NULL;
 		return -ENOMEM;
 	}
-	err = output_place__open(path, OUTPUT_CHOSEN, &place);
-	if (!err)
-		err = output_file__open_at(place, &file);
+	err = output_place__open(path, OUTPUT_CHOSEN, &place) ?: output_file__open_at(place, &file);
 	if (err)
 		return err;
 	if (r->size)

@@ -99,11 +99,10 @@ static int write_pprof(void *context, FILE *out)
 {
 	const struct part_samples *part = context;
 	const struct series_maker *m = part->maker;
-	int err = pprof_writer__again(m->writer, part->depth_max, out);
 
-	if (!err)
-		err = number_code(m, part->samples, part->count, part->depth_max);
-	return err ? err : write_part(m->writer, m, part->samples, part->count);
+	return pprof_writer__again(m->writer, part->depth_max, out)
+			?: number_code(m, part->samples, part->count, part->depth_max)
+			?: write_part(m->writer, m, part->samples, part->count);
 }
 
 static int encode(const struct series_maker *m, const struct service_sample *samples, size_t count,
@@ -158,7 +157,7 @@ static int add_big_sample(struct series_maker *m, const struct service_sample *s
 		free(pprof.data);
 		err = encode(m, sample, 1, depth, &pprof);
 	} while (!err && depth > 1 && pprof.count > m->options->size_max);
-	return err ? err : keep_part(m, sample, 1, &pprof);
+	return err ?: keep_part(m, sample, 1, &pprof);
 }
 
 static int add_samples(struct series_maker *m, const struct service_sample *samples, size_t count)
@@ -172,8 +171,8 @@ static int add_samples(struct series_maker *m, const struct service_sample *samp
 		return keep_part(m, samples, count, &pprof);
 	if (count == 1)
 		return add_big_sample(m, samples);
-	err = add_samples(m, samples, count / 2);
-	return err ? err : add_samples(m, samples + count / 2, count - count / 2);
+	return add_samples(m, samples, count / 2)
+		       ?: add_samples(m, samples + count / 2, count - count / 2);
 }
 
 static void take_labels(struct series_maker *m, const struct agent_service *service)
@@ -239,12 +238,10 @@ int series__new(const struct agent_window *window, const struct series_options *
 {
 	struct series made = {};
 	struct series_maker m = {.window = window, .options = options, .series = &made};
-	int err = merged_code__init(&m.code, window->profile);
+	int err = merged_code__init(&m.code, window->profile)
+			?: part_times__new(window, &m.times)
+			?: make_series(&m);
 
-	if (!err)
-		err = part_times__new(window, &m.times);
-	if (!err)
-		err = make_series(&m);
 	part_times__free(m.times);
 	merged_code__fini(&m.code);
 	if (err)

@@ -87,9 +87,9 @@ int service_filter__new(const char *const *include, size_t include_count,
 
 	if (!f)
 		return fail(failure, -ENOMEM, "out of memory");
-	err = parse_rules(f->include, &f->include_count, include, include_count, failure);
-	if (!err)
-		err = parse_rules(f->exclude, &f->exclude_count, exclude, exclude_count, failure);
+	err = parse_rules(f->include, &f->include_count, include, include_count, failure)
+		      ?: parse_rules(f->exclude, &f->exclude_count, exclude, exclude_count,
+				     failure);
 	if (err) {
 		service_filter__free(f);
 		return err;

@@ -510,23 +510,15 @@ int services__name(struct services *s, struct agent_window *window, uint64_t now
 	forget_window(s);
 	s->window++;
 	s->stats.services = s->stats.excluded = s->stats.overflowed = s->stats.overflowed_cpu = 0;
-	err = measure_processes(s, p);
-	if (!err)
-		err = find_programs(s, p);
-	if (!err)
-		err = decide_all(s, p, now);
-	if (!err)
-		err = note_groups(s, p);
-	if (!err)
-		err = inherit_from_neighbours(s, p);
-	if (!err)
-		err = inherit_from_parents(s, p);
-	if (!err)
-		err = keep_lives(s, p);
-	if (!err)
-		err = list_used(s);
-	if (!err)
-		err = number_services(s);
+	err = measure_processes(s, p)
+			?: find_programs(s, p)
+			?: decide_all(s, p, now)
+			?: note_groups(s, p)
+			?: inherit_from_neighbours(s, p)
+			?: inherit_from_parents(s, p)
+			?: keep_lives(s, p)
+			?: list_used(s)
+			?: number_services(s);
 	if (err)
 		return err;
 	service_memory__sweep(s->memory, s->window);

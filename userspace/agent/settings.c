@@ -108,9 +108,7 @@ static int add_sink(struct agent_settings *s, const struct setting *setting, con
 	name[colon - to] = '\0';
 	if (!sink_format__find(name))
 		return expected(failure, "pyroscope:URL, parca:URL, otlp:URL or dir:PATH");
-	err = copy_text(&sink.to, to);
-	if (!err)
-		err = vec_push(&s->sinks, sink);
+	err = copy_text(&sink.to, to) ?: vec_push(&s->sinks, sink);
 	if (err)
 		free(sink.to);
 	return err;

@@ -184,11 +184,9 @@ int sink__new_paced(const struct sink_options *o, const struct sink_pace *pace, 
 	if (!s)
 		return -ENOMEM;
 	s->url = strdup(o->url);
-	err = s->url ? open_target(s, o, failure) : -ENOMEM;
-	if (!err)
-		err = open_spool(s, o, failure);
-	if (!err)
-		err = start_thread(s);
+	err = (s->url ? open_target(s, o, failure) : -ENOMEM)
+			?: open_spool(s, o, failure)
+			?: start_thread(s);
 	if (err) {
 		drop_sink(s);
 		return err;
@@ -308,9 +306,7 @@ static int probe_backend(const struct sink_options *o, struct failure *failure)
 
 	if (err)
 		return err;
-	err = http_client__post(client, &request, &answer);
-	if (!err)
-		err = explain(o, &answer, failure);
+	err = http_client__post(client, &request, &answer) ?: explain(o, &answer, failure);
 	http_answer__fini(&answer);
 	http_client__free(client);
 	return err;

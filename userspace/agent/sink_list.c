@@ -208,10 +208,9 @@ unsigned int sink_list__put(struct sink_list *list, const struct agent_window *w
 	for (size_t i = 0; i < list->sinks.count; i++) {
 		const struct listed_sink *s = &list->sinks.data[i];
 		struct sealed_window sealed = {};
-		int err = s->format->encode(window, options, &sealed);
+		int err = s->format->encode(window, options, &sealed)
+				  ?: sink__put(s->sink, &sealed);
 
-		if (!err)
-			err = sink__put(s->sink, &sealed);
 		if (err)
 			log_debug(LOG_AGENT, "%s: window %" PRIu64 " is lost: %s", s->name,
 				  window->number, strerror(-err));

@@ -350,15 +350,12 @@ static int write_entry(struct spool *s, struct entry *e)
 /* The directory was deleted, or replaced: it is made again, once. */
 static int write_or_reopen(struct spool *s, struct entry *e)
 {
-	int err = s->left ? -ECANCELED : open_directory(s);
+	int err = (s->left ? -ECANCELED : open_directory(s)) ?: write_entry(s, e);
 
-	if (!err)
-		err = write_entry(s, e);
 	if (err != -ENOENT)
 		return err;
 	close_directory(s);
-	err = open_directory(s);
-	return err ? err : write_entry(s, e);
+	return open_directory(s) ?: write_entry(s, e);
 }
 
 /* Those in memory to the disk, as long as it takes them. The directory has been opened, so numbers stay. */

@@ -258,10 +258,8 @@ static int read_head(struct spool_file *f)
 	f->bytes = malloc(bodies_offset(h));
 	if (!f->bytes)
 		return -ENOMEM;
-	err = pread_exactly(f->fd, f->bytes, bodies_offset(h), 0);
-	if (err)
-		return err;
-	return hash_of(f) == h->hash && rows_are_sound(f) ? 0 : -EBADMSG;
+	return pread_exactly(f->fd, f->bytes, bodies_offset(h), 0)
+		       ?: (hash_of(f) == h->hash && rows_are_sound(f) ? 0 : -EBADMSG);
 }
 
 int spool_file__open(int directory, const char *name, struct spool_file **file)

@@ -74,12 +74,11 @@ static int take_raw_sample(void *context, const struct wire *sample)
 {
 	const struct taker *t = ((struct packed *)context)->taker;
 	struct wire fields[2];
-	int err;
 
 	if (sample->number != 2)
 		return 0;
-	err = wire_last(wire_inside(sample), fields, 2);
-	return err ? err : t->take(t->context, fields[1].bytes, fields[1].size);
+	return wire_last(wire_inside(sample), fields, 2)
+		       ?: t->take(t->context, fields[1].bytes, fields[1].size);
 }
 
 static int copy_field(void *context, const struct wire *field)
@@ -159,7 +158,7 @@ static int read_profile(void *context, const struct wire *profile)
 	bytes__number(&p->pprof, PPROF_DURATION_NANOS, facts[4].value);
 	if (!err && (p->pprof.failed || p->tables.failed))
 		err = -ENOMEM;
-	return err ? err : p->taker->take(p->taker->context, p->pprof.data, p->pprof.count);
+	return err ?: p->taker->take(p->taker->context, p->pprof.data, p->pprof.count);
 }
 
 /* RawProfileSeries{1: labels, 2: samples} or ResourceProfiles{1: Resource{1: labels}, 2: ScopeProfiles{2: profiles}} */
