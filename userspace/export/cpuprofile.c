@@ -353,7 +353,8 @@ static int write_cpuprofile(const struct export_request *request)
 		return -EINVAL;
 	err = cpuprofile__init(&c, profile, id.v ? &profile->threads[id.v] : &no_thread);
 	if (!err && id.v)
-		err = text_limit__fit_trees(&c.frames.limit, &id.v, 1);
+		err = text_limit__fit_trees(
+			&c.frames.limit, &(struct tracks){&(struct track){.thread = id.v}, 1, 1});
 	if (!err)
 		err = collect_samples(&c);
 	if (!err)

@@ -3,37 +3,15 @@
 #ifndef EXPORT_DESCRIBE_H
 #define EXPORT_DESCRIBE_H
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include <sysprof/profile.h>
 
 #include "base/json_writer.h"
-#include "base/minmax.h"
+#include "base/text_line.h"
 #include "profile/figures.h"
-
-/* A line of text that grows until its room is full. */
-
-struct text_line {
-	char *text;
-	size_t size, used;
-};
-
-static inline void __attribute__((format(printf, 2, 3)))
-add_text(struct text_line *line, const char *format, ...)
-{
-	va_list args;
-	int length;
-
-	va_start(args, format);
-	length = vsnprintf(line->text + line->used, line->size - line->used, format, args);
-	va_end(args);
-	if (length > 0)
-		line->used += min_u64((size_t)length, line->size - line->used - 1);
-}
 
 /* Is the wall clock at the start of the profile known? Engines write other clocks into their files. */
 bool export_has_realtime(const struct profile *p);

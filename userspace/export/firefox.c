@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include "export/firefox.h"
-#include "base/cleanup.h"
 #include "export/waits.h"
 #include "profile/timeline.h"
 
@@ -138,61 +137,38 @@ static void write_samples(const struct firefox *f, const struct profile_thread *
 	json_end_object(w);
 }
 
-static int write_thread(struct firefox *f, size_t number_in_file)
+static int write_thread(struct firefox *f, const struct track *track, size_t number)
 {
-	const struct track *track = &f->tracks.data[number_in_file];
 	const struct profile_thread *thread = &f->p->threads[track->thread];
 	const struct profile_process *process = &f->p->processes[thread->process.v];
 	const char *process_name = profile__string(f->p, process->name);
 	const char *name = profile__string(f->p, thread->name);
-	char number[TRACK_NAME_SIZE];
+	char text[TRACK_NAME_SIZE];
 	struct json_writer *w = f->w;
-	int err = firefox__collect_rows(f, number_in_file);
+	bool is_none = !track->thread; /* the one thread in the file of a profile without threads */
+	int err = is_none ? 0 : firefox__collect_rows(f, number);
 
 	if (err)
 		return err;
+	if (is_none)
+		name = process_name = "nothing was recorded";
 	json_begin_object(w);
 	json_key_string(w, "name", thread->is_main ? process_name : name);
-	json_key_bool(w, "isMainThread", thread->is_main);
+	json_key_bool(w, "isMainThread", thread->is_main || is_none);
 	json_key_string(w, "processType", "default");
 	json_key_string(w, "processName", process_name);
-	write_relative(f, "processStartupTime", process->start);
+	write_relative(f, "processStartupTime", is_none ? f->p->start : process->start);
 	write_end(f, "processShutdownTime", process->end);
-	write_relative(f, "registerTime", thread->start);
+	write_relative(f, "registerTime", is_none ? f->p->start : thread->start);
 	write_end(f, "unregisterTime", thread->end);
 	json_key_empty_array(w, "pausedRanges");
-	json_key_string(w, "pid", track_name(number, process->pid, track->pid_life));
-	json_key_string(w, "tid", track_name(number, thread->tid, track->tid_life));
-	json_key_bool(w, "showMarkersInTimeline", firefox_has_overview_markers(f, number_in_file));
+	json_key_string(w, "pid", track_name(text, process->pid, track->pid_life));
+	json_key_string(w, "tid", track_name(text, thread->tid, track->tid_life));
+	json_key_bool(w, "showMarkersInTimeline", firefox_has_overview_markers(f, number));
 	write_samples(f, thread);
-	firefox_write_markers(f, number_in_file);
+	firefox_write_markers(f, number);
 	json_end_object(w);
 	return 0;
-}
-
-/* The one thread in the file of a profile without threads. */
-static void write_no_thread(struct firefox *f)
-{
-	const struct profile_thread none = {0};
-	struct json_writer *w = f->w;
-
-	f->rows.count = 0;
-	json_begin_object(w);
-	json_key_string(w, "name", "nothing was recorded");
-	json_key_bool(w, "isMainThread", true);
-	json_key_string(w, "processType", "default");
-	json_key_string(w, "processName", "nothing was recorded");
-	json_key_uint(w, "processStartupTime", 0);
-	json_key_null(w, "processShutdownTime");
-	json_key_uint(w, "registerTime", 0);
-	json_key_null(w, "unregisterTime");
-	json_key_empty_array(w, "pausedRanges");
-	json_key_string(w, "pid", "0");
-	json_key_string(w, "tid", "0");
-	json_key_bool(w, "showMarkersInTimeline", firefox_has_overview_markers(f, 0));
-	write_samples(f, &none);
-	firefox_write_markers(f, 0);
-	json_end_object(w);
 }
 
 static int write_threads(struct firefox *f)
@@ -201,9 +177,9 @@ static int write_threads(struct firefox *f)
 
 	json_key_array(f->w, "threads");
 	for (size_t i = 0; i < f->tracks.count && !err; i++)
-		err = write_thread(f, i);
+		err = write_thread(f, &f->tracks.data[i], i);
 	if (!f->tracks.count)
-		write_no_thread(f);
+		err = write_thread(f, &(struct track){0}, 0);
 	json_end_array(f->w);
 	return err;
 }
@@ -231,17 +207,6 @@ static int write_file(struct firefox *f)
 	return err;
 }
 
-static int collect_tables(struct firefox *f)
-{
-	_cleanup_free_ uint32_t *threads = calloc(f->tracks.count + 1, sizeof(*threads));
-
-	if (!threads)
-		return -ENOMEM;
-	for (size_t i = 0; i < f->tracks.count; i++)
-		threads[i] = f->tracks.data[i].thread;
-	return firefox_tables__init(&f->tables, f->p, threads, f->tracks.count);
-}
-
 static int write_tracks(const struct export_request *request)
 {
 	struct json_writer writer;
@@ -250,7 +215,7 @@ static int write_tracks(const struct export_request *request)
 
 	err = tracks__init(&f.tracks, f.p)
 		?: find_processes(&f)
-		?: collect_tables(&f)
+		?: firefox_tables__init(&f.tables, f.p, &f.tracks)
 		?: firefox_collect_markers(&f);
 	if (!err) {
 		json_writer__init(&writer, request->out);

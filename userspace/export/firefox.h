@@ -69,8 +69,8 @@ struct firefox_row {
 };
 
 /* Collect what the samples of these threads need. 0, -ENOMEM, -EOVERFLOW (more than 2^32 rows). */
-int firefox_tables__init(struct firefox_tables *t, const struct profile *p, const uint32_t *threads,
-			 size_t thread_count);
+int firefox_tables__init(struct firefox_tables *t, const struct profile *p,
+			 const struct tracks *tracks);
 void firefox_tables__fini(struct firefox_tables *t);
 
 /* The row of a whole stack in the stack table: its innermost node. */
@@ -94,7 +94,7 @@ static inline uint32_t firefox_category_of_wait(const struct firefox_tables *t,
 
 /* ---- firefox_waits.c ------------------------------------------------------------------------- */
 
-int firefox_waits__collect(struct firefox_tables *t, const uint32_t *threads, size_t thread_count);
+int firefox_waits__collect(struct firefox_tables *t, const struct tracks *tracks);
 /* When all other rows have their numbers. 0, -ENOMEM, -EOVERFLOW. */
 int firefox_waits__number(struct firefox_tables *t);
 uint32_t firefox_row__stack(const struct firefox_tables *t, const struct firefox_row *row);

@@ -45,113 +45,62 @@ struct marker_field {
 
 #define FIELDS_MAX 4
 
+/* Several kinds may share a schema: the first describes it. */
 struct marker_kind {
-	const char *name;   /* as shown */
-	const char *schema; /* several kinds may share one: the first describes it */
-	bool overview;	    /* shown above the graph of its thread */
+	const char *name, *schema; /* as shown; … */
+	bool overview;		   /* shown above the graph of its thread */
 	const char *tooltip, *table, *description;
 	struct marker_field fields[FIELDS_MAX];
 };
 
 #define PROCESS_SCHEMA                                                                             \
-	.schema = "Process", .overview = true, .tooltip = "{marker.name}: {marker.data.name}",     \
-	.table = "{marker.data.name} ({marker.data.pid})",                                         \
-	.description = "A process began, called execve, or ended.",                                \
-	.fields = {                                                                                \
-		{"name", "Name", "string"},                                                        \
-		{"pid", "PID", "string"},                                                          \
-		{"ppid", "Parent", "string"},                                                      \
-		{"cgroup", "Control group", "string"},                                             \
+	"Process", true, "{marker.name}: {marker.data.name}",                                      \
+		"{marker.data.name} ({marker.data.pid})",                                          \
+		"A process began, called execve, or ended.",                                       \
+	{                                                                                          \
+		{"name", "Name", "string"}, {"pid", "PID", "string"},                              \
+			{"ppid", "Parent", "string"}, {"cgroup", "Control group", "string"},       \
 	}
 
 #define GIL_SCHEMA                                                                                 \
-	.schema = "GIL", .overview = true, .tooltip = "{marker.name}",                             \
-	.table = "{marker.data.samples}",                                                          \
-	.description = "These samples of the thread of Python held the GIL, or were about to "     \
-		       "wait for it. Between them it ran without it, or not at all.",              \
-	.fields = {                                                                                \
+	"GIL", true, "{marker.name}", "{marker.data.samples}",                                     \
+		"These samples of the thread of Python held the GIL, or were about to "            \
+		"wait for it. Between them it ran without it, or not at all.",                     \
+	{                                                                                          \
 		{"samples", "Samples", "integer"},                                                 \
 	}
 
+#define KIND(id, ...) [MARKER_##id] = {__VA_ARGS__}
+
 static const struct marker_kind kinds[MARKER_KIND_COUNT] = {
-	[MARKER_PROCESS_START] = {.name = "Process start", PROCESS_SCHEMA},
-	[MARKER_PROCESS_EXEC] = {.name = "Process exec", PROCESS_SCHEMA},
-	[MARKER_PROCESS_EXIT] = {.name = "Process exit", PROCESS_SCHEMA},
-	[MARKER_THREAD_NAME] =
-		{
-			.name = "Thread name",
-			.schema = "ThreadName",
-			.tooltip = "{marker.name}: {marker.data.name}",
-			.table = "{marker.data.name}",
-			.description = "The thread got another name.",
-			.fields = {{"name", "Name", "string"}},
-		},
-	[MARKER_CUT_STACKS] =
-		{
-			.name = "Cut stacks",
-			.schema = "CutStacks",
-			.tooltip = "{marker.name}: {marker.data.reason}",
-			.table = "{marker.data.samples}: {marker.data.reason}",
-			.description =
-				"The stacks of these samples do not reach the thread's entry.",
-			.fields = {{"reason", "Reason", "string"},
-				   {"samples", "Samples", "integer"}},
-		},
-	[MARKER_AMBIGUOUS_NAME] =
-		{
-			.name = "Ambiguous name",
-			.schema = "AmbiguousName",
-			.tooltip = "{marker.name}: {marker.data.function}",
-			.table = "{marker.data.samples}: {marker.data.function}",
-			.description =
-				"These samples are in JIT code that may have been another function.",
-			.fields = {{"function", "Named", "string"},
-				   {"samples", "Samples", "integer"}},
-		},
-	[MARKER_LOST] =
-		{
-			.name = "Something was lost",
-			.schema = "Lost",
-			.overview = true,
-			.tooltip = "{marker.name}",
-			.table = "{marker.data.ranges}",
-			.description = "Samples or records of processes are missing in this time, "
-				       "of any thread.",
-			.fields = {{"ranges", "Ranges", "integer"}},
-		},
-	[MARKER_CLOCK_EPOCH] =
-		{
-			.name = "Clock epoch",
-			.schema = "ClockEpoch",
-			.overview = true,
-			.tooltip = "{marker.name} {marker.data.number}",
-			.table = "{marker.data.number}",
-			.description = "The clock of the samples was set anew, as after a suspend.",
-			.fields = {{"number", "Number", "integer"}},
-		},
-	[MARKER_LEFT_OUT] =
-		{
-			.name = "Left out",
-			.schema = "LeftOut",
-			.overview = true,
-			.tooltip = "{marker.name}: {marker.data.text}",
-			.table = "{marker.data.text}",
-			.description = "From here on a limit left something out, or made it wait.",
-			.fields = {{"text", "What", "string"}},
-		},
-	[MARKER_GIL_HELD] = {.name = "GIL held", GIL_SCHEMA},
-	[MARKER_GIL_WAITING] = {.name = "Waiting for the GIL", GIL_SCHEMA},
-	[MARKER_WAIT] =
-		{
-			.name = "Wait",
-			.schema = "Wait",
-			.overview = true,
-			.tooltip = "{marker.data.state}",
-			.table = "{marker.data.state}",
-			.description = "The thread waited at one place for 10 ms or longer.",
-			.fields = {{"state", "State", "string"},
-				   {"holder", "Holder of the lock", "string"}},
-		},
+	KIND(PROCESS_START, "Process start", PROCESS_SCHEMA),
+	KIND(PROCESS_EXEC, "Process exec", PROCESS_SCHEMA),
+	KIND(PROCESS_EXIT, "Process exit", PROCESS_SCHEMA),
+	KIND(THREAD_NAME, "Thread name", "ThreadName", false, "{marker.name}: {marker.data.name}",
+	     "{marker.data.name}", "The thread got another name.", {{"name", "Name", "string"}}),
+	KIND(CUT_STACKS, "Cut stacks", "CutStacks", false, "{marker.name}: {marker.data.reason}",
+	     "{marker.data.samples}: {marker.data.reason}",
+	     "The stacks of these samples do not reach the thread's entry.",
+	     {{"reason", "Reason", "string"}, {"samples", "Samples", "integer"}}),
+	KIND(AMBIGUOUS_NAME, "Ambiguous name", "AmbiguousName", false,
+	     "{marker.name}: {marker.data.function}",
+	     "{marker.data.samples}: {marker.data.function}",
+	     "These samples are in JIT code that may have been another function.",
+	     {{"function", "Named", "string"}, {"samples", "Samples", "integer"}}),
+	KIND(LOST, "Something was lost", "Lost", true, "{marker.name}", "{marker.data.ranges}",
+	     "Samples or records of processes are missing in this time, of any thread.",
+	     {{"ranges", "Ranges", "integer"}}),
+	KIND(CLOCK_EPOCH, "Clock epoch", "ClockEpoch", true, "{marker.name} {marker.data.number}",
+	     "{marker.data.number}", "The clock of the samples was set anew, as after a suspend.",
+	     {{"number", "Number", "integer"}}),
+	KIND(LEFT_OUT, "Left out", "LeftOut", true, "{marker.name}: {marker.data.text}",
+	     "{marker.data.text}", "From here on a limit left something out, or made it wait.",
+	     {{"text", "What", "string"}}),
+	KIND(GIL_HELD, "GIL held", GIL_SCHEMA),
+	KIND(GIL_WAITING, "Waiting for the GIL", GIL_SCHEMA),
+	KIND(WAIT, "Wait", "Wait", true, "{marker.data.state}", "{marker.data.state}",
+	     "The thread waited at one place for 10 ms or longer.",
+	     {{"state", "State", "string"}, {"holder", "Holder of the lock", "string"}}),
 };
 
 static bool is_of_gil(enum firefox_marker_kind kind)
@@ -303,39 +252,42 @@ static int push_runs(struct firefox *f, uint32_t track, enum firefox_marker_kind
 	return err;
 }
 
-static int find_cuts(const struct profile_thread *thread, flaws *found)
-{
-	int err = 0;
+/* What is found in the samples of threads. */
+struct finding {
+	enum firefox_marker_kind kind;
+	const uint32_t
+		*doubtful; /* by stack: its innermost location with an ambiguous name, or 0 */
+	size_t most;	   /* runs of a thread */
+	flaws found;
+};
 
-	found->count = 0;
-	for (size_t i = 0; i < thread->cut_count && !err; i++)
-		err = vec_push(found, ((struct flaw){thread->cuts[i].sample, thread->cuts[i].end}));
-	return err;
+/* Is there one in this row, and which? */
+static bool has_flaw(const struct finding *f, const struct profile_samples *samples, size_t row,
+		     uint32_t *what)
+{
+	if (f->kind == MARKER_AMBIGUOUS_NAME)
+		return (*what = f->doubtful[samples->stack[row].v]) != 0;
+	*what = f->kind == MARKER_GIL_HELD ? GIL_HELD : GIL_WAITING;
+	return samples->gil[row] == *what;
 }
 
-/* `doubtful`, by stack: its innermost location with an ambiguous name, or 0. */
-static int find_ambiguous(const struct profile_thread *thread, const uint32_t *doubtful,
-			  flaws *found)
+static int find_flaws(struct finding *f, const struct profile_thread *thread)
 {
 	const struct profile_samples *samples = &thread->samples[SAMPLE_CPU];
+	size_t count = is_of_gil(f->kind) && !samples->gil ? 0 : samples->count;
+	uint32_t what;
 	int err = 0;
 
-	found->count = 0;
-	for (size_t i = 0; i < samples->count && !err; i++)
-		if (doubtful[samples->stack[i].v])
-			err = vec_push(found, ((struct flaw){i, doubtful[samples->stack[i].v]}));
-	return err;
-}
-
-static int find_gil(const struct profile_thread *thread, enum gil_state state, flaws *found)
-{
-	const struct profile_samples *samples = &thread->samples[SAMPLE_CPU];
-	int err = 0;
-
-	found->count = 0;
-	for (size_t i = 0; samples->gil && i < samples->count && !err; i++)
-		if (samples->gil[i] == state)
-			err = vec_push(found, ((struct flaw){i, state}));
+	f->found.count = 0;
+	if (f->kind == MARKER_CUT_STACKS) {
+		for (size_t i = 0; i < thread->cut_count && !err; i++)
+			err = vec_push(&f->found, ((struct flaw){thread->cuts[i].sample,
+								 thread->cuts[i].end}));
+		return err;
+	}
+	for (size_t i = 0; i < count && !err; i++)
+		if (has_flaw(f, samples, i, &what))
+			err = vec_push(&f->found, ((struct flaw){i, what}));
 	return err;
 }
 
@@ -352,46 +304,38 @@ static uint32_t *doubtful_stacks(const struct profile *p)
 	return doubtful;
 }
 
-static int collect_flaws(struct firefox *f)
+/* When each thread held the GIL or waited for it has more runs than flaws, so that it is as it was. */
+static size_t runs_of_thread(const struct firefox *f, enum firefox_marker_kind kind)
 {
-	_cleanup_free_ uint32_t *doubtful = doubtful_stacks(f->p);
-	size_t share = f->tracks.count ? RUNS_OF_FILE / f->tracks.count : 0;
-	size_t most = share < RUNS_LEAST       ? RUNS_LEAST
-		      : share > RUNS_OF_THREAD ? RUNS_OF_THREAD
-					       : share;
-	flaws found = {};
-	int err = doubtful ? 0 : -ENOMEM;
+	size_t tracks = max_u64(f->tracks.count, 1);
+	size_t share = (is_of_gil(kind) ? GIL_RUNS_OF_FILE : RUNS_OF_FILE) / tracks;
 
-	for (uint32_t i = 0; i < f->tracks.count && !err; i++) {
-		const struct profile_thread *thread = &f->p->threads[f->tracks.data[i].thread];
+	return min_u64(max_u64(share, RUNS_LEAST),
+		       is_of_gil(kind) ? GIL_RUNS_OF_THREAD : RUNS_OF_THREAD);
+}
 
-		err = find_cuts(thread, &found)
-			?: push_runs(f, i, MARKER_CUT_STACKS, &found, most)
-			?: find_ambiguous(thread, doubtful, &found)
-			?: push_runs(f, i, MARKER_AMBIGUOUS_NAME, &found, most);
-	}
-	vec_free(&found);
+static int collect_flaws(struct firefox *f, enum firefox_marker_kind kind, const uint32_t *doubtful)
+{
+	struct finding finding = {
+		.kind = kind, .doubtful = doubtful, .most = runs_of_thread(f, kind)};
+	int err = 0;
+
+	for (uint32_t i = 0; i < f->tracks.count && !err; i++)
+		err = find_flaws(&finding, &f->p->threads[f->tracks.data[i].thread])
+			      ?: push_runs(f, i, kind, &finding.found, finding.most);
+	vec_free(&finding.found);
 	return err;
 }
 
-/* When each thread held the GIL or waited for it. More runs than of flaws, so that it is as it was. */
-static int collect_gil(struct firefox *f)
+static int collect_all_flaws(struct firefox *f)
 {
-	size_t share = f->tracks.count ? GIL_RUNS_OF_FILE / f->tracks.count : 0;
-	size_t most = min_u64(max_u64(share, RUNS_LEAST), GIL_RUNS_OF_THREAD);
-	flaws found = {};
-	int err = 0;
+	_cleanup_free_ uint32_t *doubtful = doubtful_stacks(f->p);
 
-	for (uint32_t i = 0; i < f->tracks.count && !err; i++) {
-		const struct profile_thread *thread = &f->p->threads[f->tracks.data[i].thread];
-
-		err = find_gil(thread, GIL_HELD, &found)
-			?: push_runs(f, i, MARKER_GIL_HELD, &found, most)
-			?: find_gil(thread, GIL_WAITING, &found)
-			?: push_runs(f, i, MARKER_GIL_WAITING, &found, most);
-	}
-	vec_free(&found);
-	return err;
+	return (doubtful ? 0 : -ENOMEM)
+		?: collect_flaws(f, MARKER_CUT_STACKS, doubtful)
+		?: collect_flaws(f, MARKER_AMBIGUOUS_NAME, doubtful)
+		?: collect_flaws(f, MARKER_GIL_HELD, doubtful)
+		?: collect_flaws(f, MARKER_GIL_WAITING, doubtful);
 }
 
 /* ---- waits ----------------------------------------------------------------------------------- */
@@ -576,24 +520,15 @@ static bool cgroups_are_small(const struct profile *p)
 
 int firefox_collect_markers(struct firefox *f)
 {
-	int err = collect_processes(f);
-
 	f->whole_cgroups = cgroups_are_small(f->p);
-	if (!err)
-		err = collect_names(f);
-	if (!err)
-		err = collect_flaws(f);
-	if (!err)
-		err = collect_gil(f);
-	if (!err)
-		err = collect_waits(f);
-	if (!err)
-		err = collect_losses(f);
-	if (!err)
-		err = collect_epochs(f);
-	if (!err)
-		err = collect_outside(f);
-	return err ? err : order_markers(f);
+	return collect_processes(f)
+		?: collect_names(f)
+		?: collect_all_flaws(f)
+		?: collect_waits(f)
+		?: collect_losses(f)
+		?: collect_epochs(f)
+		?: collect_outside(f)
+		?: order_markers(f);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

@@ -104,13 +104,15 @@ static void mark_stacks(struct firefox_tables *t, const struct profile_samples *
 }
 
 /* Mark the stacks of the samples and all their callers, and the locations of them all. */
-static void mark_used(struct firefox_tables *t, const uint32_t *threads, size_t thread_count)
+static void mark_used(struct firefox_tables *t, const struct tracks *tracks)
 {
 	const struct profile *p = t->p;
 
-	for (size_t i = 0; i < thread_count; i++) {
-		mark_stacks(t, &p->threads[threads[i]].samples[SAMPLE_CPU]);
-		mark_stacks(t, &p->threads[threads[i]].samples[SAMPLE_WALL]);
+	for (size_t i = 0; i < tracks->count; i++) {
+		const struct profile_thread *thread = &p->threads[tracks->data[i].thread];
+
+		mark_stacks(t, &thread->samples[SAMPLE_CPU]);
+		mark_stacks(t, &thread->samples[SAMPLE_WALL]);
 	}
 	for (size_t i = p->stack_count; i > 1; i--) {
 		const struct profile_stack *stack = &p->stacks[i - 1];
@@ -311,8 +313,8 @@ static int collect_elements(struct firefox_tables *t)
 	return err;
 }
 
-int firefox_tables__init(struct firefox_tables *t, const struct profile *p, const uint32_t *threads,
-			 size_t thread_count)
+int firefox_tables__init(struct firefox_tables *t, const struct profile *p,
+			 const struct tracks *tracks)
 {
 	int err;
 
@@ -330,9 +332,9 @@ int firefox_tables__init(struct firefox_tables *t, const struct profile *p, cons
 		?: index__init(&t->sources, p->string_count);
 	if (err)
 		goto err_out;
-	mark_used(t, threads, thread_count);
+	mark_used(t, tracks);
 	err = number_rows(t)
-		?: firefox_waits__collect(t, threads, thread_count)
+		?: firefox_waits__collect(t, tracks)
 		?: merge_functions(t)
 		?: collect_elements(t)
 		?: firefox_waits__number(t);

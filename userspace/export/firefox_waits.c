@@ -29,13 +29,13 @@ static int add_wait_stack(struct firefox_tables *t, struct stack_id stack, enum 
 	return firefox_wait_stacks__need(&t->wait_stacks, &wanted, NULL) ? 0 : -ENOMEM;
 }
 
-int firefox_waits__collect(struct firefox_tables *t, const uint32_t *threads, size_t thread_count)
+int firefox_waits__collect(struct firefox_tables *t, const struct tracks *tracks)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < thread_count; i++) {
+	for (size_t i = 0; i < tracks->count; i++) {
 		const struct profile_samples *waits =
-			&t->p->threads[threads[i]].samples[SAMPLE_WALL];
+			&t->p->threads[tracks->data[i].thread].samples[SAMPLE_WALL];
 
 		for (size_t k = 0; k < waits->count && !err; k++)
 			err = add_wait_stack(t, waits->stack[k], profile_samples__state(waits, k));

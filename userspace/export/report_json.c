@@ -98,9 +98,8 @@ static void write_node(const struct profile *p, const struct report_node *node,
 	json_end_object(w);
 }
 
-/* Up to the rows, whose array is open then. */
-static void begin(struct json_writer *w, const struct profile *p,
-		  const struct report_options *options, size_t count, FILE *out)
+void report_json__begin(struct json_writer *w, const struct profile *p, const char *by,
+			const char *shape, double min_share, FILE *out)
 {
 	struct figures figures;
 
@@ -110,22 +109,27 @@ static void begin(struct json_writer *w, const struct profile *p,
 	json_key(w, "summary");
 	figures__init(&figures, p);
 	write_summary(p, &figures, w);
-	json_key_string(w, "by", report_by_name(options->by));
-	json_key_string(w, "shape", shape_names[options->shape]);
+	json_key_string(w, "by", by);
+	json_key_string(w, "shape", shape);
 	json_key(w, "min_share");
-	json_fixed(w, options->min_share, SHARE_DIGITS);
-	json_key_uint(w, "row_count", count);
-	json_key_array(w, "rows");
+	json_fixed(w, min_share, SHARE_DIGITS);
 }
 
-static int end(struct json_writer *w, FILE *out)
+int report_json__end(struct json_writer *w, FILE *out)
 {
 	int err;
 
-	json_end_array(w);
 	json_end_object(w);
 	err = json_writer__finish(w);
 	return !err && fputc('\n', out) == EOF ? -EIO : err;
+}
+
+static void begin(struct json_writer *w, const struct profile *p,
+		  const struct report_options *options, size_t count, FILE *out)
+{
+	report_json__begin(w, p, report_by_name(options->by), shape_names[options->shape],
+			   options->min_share, out);
+	json_key_uint(w, "row_count", count);
 }
 
 int report_table_json(const struct profile *p, const struct report_options *options,
@@ -134,9 +138,8 @@ int report_table_json(const struct profile *p, const struct report_options *opti
 	struct json_writer w;
 
 	begin(&w, p, options, table->count, out);
-	for (size_t i = 0; i < table->shown; i++)
-		write_row(p, &table->rows[i], options->by, &w);
-	return end(&w, out);
+	JSON_COLUMN(&w, "rows", table->shown, write_row(p, &table->rows[i], options->by, &w));
+	return report_json__end(&w, out);
 }
 
 int report_tree_json(const struct profile *p, const struct report_options *options,
@@ -145,7 +148,6 @@ int report_tree_json(const struct profile *p, const struct report_options *optio
 	struct json_writer w;
 
 	begin(&w, p, options, tree->nodes.count, out);
-	for (size_t i = 0; i < shown; i++)
-		write_node(p, &tree->nodes.data[i], options, &w);
-	return end(&w, out);
+	JSON_COLUMN(&w, "rows", shown, write_node(p, &tree->nodes.data[i], options, &w));
+	return report_json__end(&w, out);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "export/report_private.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,7 +70,7 @@ void shorten_text(char *text, size_t columns, bool keep_end, bool utf8)
 	memcpy(text, mark, size);
 }
 
-enum paint paint_of_share(double share)
+static enum paint paint_of_share(double share)
 {
 	if (share >= HOT_SHARE)
 		return PAINT_HOT;
@@ -105,4 +106,20 @@ void paint_end(FILE *out, bool color, enum paint paint)
 {
 	if (color && paint != PAINT_NONE)
 		fputs("\033[0m", out);
+}
+
+void paint_text(FILE *out, bool color, enum paint paint, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	paint_begin(out, color, paint);
+	vfprintf(out, format, args);
+	paint_end(out, color, paint);
+	va_end(args);
+}
+
+void paint_share(FILE *out, bool color, double share)
+{
+	paint_text(out, color, paint_of_share(share), "%6.2f%%", 100 * share);
 }

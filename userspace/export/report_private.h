@@ -30,12 +30,15 @@ void shorten_text(char *text, size_t columns, bool keep_end, bool utf8);
 
 enum paint { PAINT_NONE, PAINT_HOT, PAINT_WARM, PAINT_DIM, PAINT_KERNEL, PAINT_LIBRARY, PAINT_JIT };
 
-enum paint paint_of_share(double share);
 enum paint paint_of_category(enum profile_category category);
 
 /* Nothing without `color`. Each begin has its end. */
 void paint_begin(FILE *out, bool color, enum paint paint);
 void paint_end(FILE *out, bool color, enum paint paint);
+void paint_text(FILE *out, bool color, enum paint paint, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+/* " 12.34%" */
+void paint_share(FILE *out, bool color, double share);
 
 /* ---- report_rows.c: CPU samples, grouped ------------------------------------------------------ */
 
@@ -50,6 +53,9 @@ struct report_row {
 	uint32_t threads;		/* of a process, with at least one sample */
 	enum profile_category category; /* of code: that of its first location */
 };
+
+/* What is shown of a thread, or of its process: `by` is one of these. It has no counts. */
+struct report_row report_task(const struct profile *p, enum report_by by, uint32_t thread);
 
 /* Sorted by self, then total, then name and the rest. The caller frees *rows. */
 int report_rows(const struct profile *p, enum report_by by, struct report_row **rows,
@@ -168,6 +174,11 @@ int report_table_text(const struct profile *p, const struct report_options *opti
 /* `shown`: nodes at most */
 int report_tree_text(const struct profile *p, const struct report_options *options,
 		     const struct report_tree *tree, size_t shown, FILE *out);
+/* A report's object up to "min_share"; the caller writes the rest of its members. */
+struct json_writer;
+void report_json__begin(struct json_writer *w, const struct profile *p, const char *by,
+			const char *shape, double min_share, FILE *out);
+int report_json__end(struct json_writer *w, FILE *out);
 int report_table_json(const struct profile *p, const struct report_options *options,
 		      const struct report_table *table, FILE *out);
 int report_tree_json(const struct profile *p, const struct report_options *options,

@@ -91,75 +91,54 @@ static int code_rows(const struct profile *p, enum report_by by, struct report_r
 
 /* ---- threads and processes ------------------------------------------------------------------- */
 
-static int thread_rows(const struct profile *p, struct report_row **rows, size_t *count)
+struct report_row report_task(const struct profile *p, enum report_by by, uint32_t thread)
 {
-	struct report_row *list = calloc(p->thread_count + 1, sizeof(*list));
-	size_t used = 0;
+	const struct profile_thread *t = &p->threads[thread];
+	const struct profile_process *process = &p->processes[t->process.v];
 
-	if (!list)
-		return -ENOMEM;
-	for (size_t i = 1; i < p->thread_count; i++) {
-		const struct profile_thread *thread = &p->threads[i];
-		const struct profile_process *process = &p->processes[thread->process.v];
-		uint64_t samples = thread->samples[SAMPLE_CPU].tick_sum;
-
-		if (!samples)
-			continue;
-		list[used++] = (struct report_row){
-			.self = samples,
-			.total = samples,
-			.cpu = profile_thread__cpu(thread),
-			.name = profile__string(p, thread->name),
-			.place = profile__string(p, process->name),
-			.pid = process->pid,
-			.tid = thread->tid,
-			.threads = 1,
-		};
-	}
-	*rows = list;
-	*count = used;
-	return 0;
+	if (by == REPORT_PROCESS)
+		return (struct report_row){.name = profile__string(p, process->name),
+					   .pid = process->pid};
+	return (struct report_row){
+		.name = profile__string(p, t->name),
+		.place = profile__string(p, process->name),
+		.pid = process->pid,
+		.tid = t->tid,
+	};
 }
 
-static int process_rows(const struct profile *p, struct report_row **rows, size_t *count)
+static int task_rows(const struct profile *p, enum report_by by, struct report_row **rows,
+		     size_t *count)
 {
-	struct report_row *list = calloc(p->process_count + 1, sizeof(*list));
-	size_t used = 0;
+	size_t numbers = p->process_count > p->thread_count ? p->process_count : p->thread_count;
+	struct report_row *list = calloc(numbers + 1, sizeof(*list));
 
 	if (!list)
 		return -ENOMEM;
-	for (size_t i = 1; i < p->thread_count; i++) {
+	for (uint32_t i = 1; i < p->thread_count; i++) {
 		const struct profile_thread *thread = &p->threads[i];
-		struct report_row *row = &list[thread->process.v];
+		struct report_row *row = &list[by == REPORT_THREAD ? i : thread->process.v];
 
+		if (!row->name)
+			*row = report_task(p, by, i);
 		row->self += thread->samples[SAMPLE_CPU].tick_sum;
+		row->total = row->self;
 		row->cpu += profile_thread__cpu(thread);
 		row->threads += thread->samples[SAMPLE_CPU].count > 0;
 	}
-	for (size_t i = 1; i < p->process_count; i++) {
-		if (!list[i].self)
-			continue;
-		list[used] = list[i];
-		list[used].total = list[i].self;
-		list[used].name = profile__string(p, p->processes[i].name);
-		list[used].pid = p->processes[i].pid;
-		used++;
-	}
+	*count = 0;
+	for (size_t i = 1; i < numbers; i++)
+		if (list[i].self)
+			list[(*count)++] = list[i];
 	*rows = list;
-	*count = used;
 	return 0;
 }
 
 int report_rows(const struct profile *p, enum report_by by, struct report_row **rows, size_t *count)
 {
-	int err;
+	bool tasks = by == REPORT_THREAD || by == REPORT_PROCESS;
+	int err = tasks ? task_rows(p, by, rows, count) : code_rows(p, by, rows, count);
 
-	if (by == REPORT_THREAD)
-		err = thread_rows(p, rows, count);
-	else if (by == REPORT_PROCESS)
-		err = process_rows(p, rows, count);
-	else
-		err = code_rows(p, by, rows, count);
 	if (!err && *count)
 		qsort(*rows, *count, sizeof(**rows), compare_rows);
 	return err;

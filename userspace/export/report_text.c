@@ -67,41 +67,27 @@ static void lay_out(struct layout *l, const struct report_options *options,
 
 static void print_titles(const struct layout *l, FILE *out)
 {
-	bool color = l->options->color;
+	static const char *const names[REPORT_BY_COUNT] = {[REPORT_FUNCTION] = "function",
+							   [REPORT_LINE] = "function",
+							   [REPORT_THREAD] = "thread"};
+	static const char *const places[REPORT_BY_COUNT] = {[REPORT_FUNCTION] = "dso",
+							    [REPORT_LINE] = "line, or dso",
+							    [REPORT_DSO] = "dso",
+							    [REPORT_THREAD] = "process",
+							    [REPORT_PROCESS] = "process"};
 
-	paint_begin(out, color, PAINT_DIM);
+	paint_begin(out, l->options->color, PAINT_DIM);
 	fprintf(out, "%7s %12s %9s ", is_task(l->by) ? "share" : "self", "95 % range", "samples");
-	switch (l->by) {
-	case REPORT_FUNCTION:
-		fprintf(out, "%7s  %-*s  %s", "total", l->name, "function", "dso");
-		break;
-	case REPORT_LINE:
-		fprintf(out, "%7s  %-*s  %s", "total", l->name, "function", "line, or dso");
-		break;
-	case REPORT_DSO:
-		fprintf(out, "%7s  %s", "total", "dso");
-		break;
-	case REPORT_THREAD:
-		fprintf(out, "%12s %8s %8s  %-*s  %s", "CPU ms", "pid", "tid", l->name, "thread",
-			"process");
-		break;
-	case REPORT_PROCESS:
-		fprintf(out, "%12s %8s %8s  %s", "CPU ms", "pid", "threads", "process");
-		break;
-	case REPORT_BY_COUNT:
-		break;
-	}
-	paint_end(out, color, PAINT_DIM);
+	if (is_task(l->by))
+		fprintf(out, "%12s %8s %8s  ", "CPU ms", "pid",
+			l->by == REPORT_THREAD ? "tid" : "threads");
+	else
+		fprintf(out, "%7s  ", "total");
+	if (names[l->by])
+		fprintf(out, "%-*s  ", l->name, names[l->by]);
+	fputs(places[l->by], out);
+	paint_end(out, l->options->color, PAINT_DIM);
 	fputc('\n', out);
-}
-
-static void print_share(const struct layout *l, double share, FILE *out)
-{
-	enum paint paint = paint_of_share(share);
-
-	paint_begin(out, l->options->color, paint);
-	fprintf(out, "%6.2f%%", 100 * share);
-	paint_end(out, l->options->color, paint);
 }
 
 static void print_numbers(const struct profile *p, const struct report_row *row,
@@ -111,13 +97,13 @@ static void print_numbers(const struct profile *p, const struct report_row *row,
 	char text[32];
 
 	snprintf(text, sizeof(text), "%.2f-%.2f", 100 * range.low, 100 * range.high);
-	print_share(l, share_of(row->self, p->sample_count), out);
+	paint_share(out, l->options->color, share_of(row->self, p->sample_count));
 	fprintf(out, " %12s %9" PRIu64 " ", text, row->self);
 	if (is_task(l->by))
 		fprintf(out, "%12.3f %8" PRIu32 " %8" PRIu32, (double)row->cpu / 1e6, row->pid,
 			l->by == REPORT_THREAD ? row->tid : row->threads);
 	else
-		print_share(l, share_of(row->total, p->sample_count), out);
+		paint_share(out, l->options->color, share_of(row->total, p->sample_count));
 	fputs("  ", out);
 }
 
@@ -140,7 +126,6 @@ static int print_row(const struct profile *p, const struct report_row *row, cons
 	_cleanup_free_ char *name = printable_copy(row->name);
 	_cleanup_free_ char *place = row->place ? place_text(row) : NULL;
 	bool color = l->options->color, utf8 = l->options->utf8;
-	enum paint paint = paint_of_category(row->category);
 	int padding;
 
 	if (!name || (row->place && !place))
@@ -148,17 +133,13 @@ static int print_row(const struct profile *p, const struct report_row *row, cons
 	print_numbers(p, row, l, out);
 	if (l->limit)
 		shorten_text(name, l->limit, false, utf8);
-	paint_begin(out, color, paint);
-	fputs(name, out);
-	paint_end(out, color, paint);
+	paint_text(out, color, paint_of_category(row->category), "%s", name);
 	if (place) {
 		if (l->places)
 			shorten_text(place, l->places, true, utf8);
 		padding = l->name - (int)text_columns(name);
 		fprintf(out, "%*s", (padding > 0 ? padding : 0) + 2, "");
-		paint_begin(out, color, PAINT_DIM);
-		fputs(place, out);
-		paint_end(out, color, PAINT_DIM);
+		paint_text(out, color, PAINT_DIM, "%s", place);
 	}
 	fputc('\n', out);
 	return 0;

@@ -94,21 +94,6 @@ static int compare_groups(const void *a, const void *b, void *context)
 	return DESCENDING(total) ?: report_row__compare_texts(&rows[x->number], &rows[y->number]);
 }
 
-static void describe_group(struct builder *b, uint32_t number, uint32_t thread_number)
-{
-	const struct profile *p = b->p;
-	const struct profile_thread *thread = &p->threads[thread_number];
-	const struct profile_process *process = &p->processes[thread->process.v];
-	bool is_thread = b->by == REPORT_THREAD;
-
-	b->tree->groups[number] = (struct report_row){
-		.name = profile__string(p, is_thread ? thread->name : process->name),
-		.place = is_thread ? profile__string(p, process->name) : NULL,
-		.pid = process->pid,
-		.tid = is_thread ? thread->tid : 0,
-	};
-}
-
 static int add_to_group(struct builder *b, uint32_t i)
 {
 	uint32_t thread = b->threads.data[i], number = group_of(b, thread);
@@ -121,7 +106,7 @@ static int add_to_group(struct builder *b, uint32_t i)
 		return 0;
 	}
 	if (number)
-		describe_group(b, number, thread);
+		b->tree->groups[number] = report_task(b->p, b->by, thread);
 	return vec_push(&b->groups,
 			(struct group){.number = number, .first = i, .count = 1, .total = samples});
 }

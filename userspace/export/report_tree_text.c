@@ -81,12 +81,7 @@ static size_t print_lines(struct tree_text *t, uint32_t level, bool fork, bool l
 
 static void print_share(const struct tree_text *t, uint64_t samples)
 {
-	double share = share_of(samples, t->p->sample_count);
-	enum paint paint = paint_of_share(share);
-
-	paint_begin(t->out, t->options->color, paint);
-	fprintf(t->out, "%6.2f%%", 100 * share);
-	paint_end(t->out, t->options->color, paint);
+	paint_share(t->out, t->options->color, share_of(samples, t->p->sample_count));
 }
 
 /* The farther edge of the interval: as much as this may the share be wrong. */
@@ -138,16 +133,14 @@ static void print_cut(const struct tree_text *t, uint32_t count, uint64_t total,
 
 	if (!count || share < t->options->min_share)
 		return;
-	paint_begin(t->out, t->options->color, PAINT_DIM);
-	fprintf(t->out, "%s[%" PRIu32 " smaller: %.2f%%]", before, count, 100 * share);
-	paint_end(t->out, t->options->color, PAINT_DIM);
+	paint_text(t->out, t->options->color, PAINT_DIM, "%s[%" PRIu32 " smaller: %.2f%%]", before,
+		   count, 100 * share);
 }
 
 static int print_names(struct tree_text *t, const struct report_node *node, size_t used)
 {
 	_cleanup_free_ char *name = printable_copy(node->row->name);
 	_cleanup_free_ char *place = describe_place(t, node);
-	enum paint paint = paint_of_category(node->row->category);
 	bool color = t->options->color, utf8 = t->options->utf8;
 	size_t width = t->options->width, room, places;
 
@@ -164,14 +157,9 @@ static int print_names(struct tree_text *t, const struct report_node *node, size
 			*place = 0;
 		shorten_text(name, room - (*place ? text_columns(place) + 2 : 0), false, utf8);
 	}
-	paint_begin(t->out, color, paint);
-	fputs(name, t->out);
-	paint_end(t->out, color, paint);
-	if (*place) {
-		paint_begin(t->out, color, PAINT_DIM);
-		fprintf(t->out, "  %s", place);
-		paint_end(t->out, color, PAINT_DIM);
-	}
+	paint_text(t->out, color, paint_of_category(node->row->category), "%s", name);
+	if (*place)
+		paint_text(t->out, color, PAINT_DIM, "  %s", place);
 	used += text_columns(name) + 2 + text_columns(place);
 	if (!width || used + sizeof("  [4294967295 smaller: 100.00%]") <= width)
 		print_cut(t, node->cut, node->cut_total, "  ");
@@ -205,12 +193,9 @@ static int print_node(struct tree_text *t, uint32_t number)
 
 static void print_titles(const struct tree_text *t)
 {
-	paint_begin(t->out, t->options->color, PAINT_DIM);
-	fprintf(t->out, "%7s %5s ", t->callers ? "samples" : "total", "+/-");
-	if (!t->callers)
-		fprintf(t->out, "%7s ", "self");
-	fprintf(t->out, " %s", t->callers ? "function, and its callers below it" : "call tree");
-	paint_end(t->out, t->options->color, PAINT_DIM);
+	paint_text(t->out, t->options->color, PAINT_DIM, "%7s %5s %s %s",
+		   t->callers ? "samples" : "total", "+/-", t->callers ? "" : "   self ",
+		   t->callers ? "function, and its callers below it" : "call tree");
 	fputc('\n', t->out);
 }
 

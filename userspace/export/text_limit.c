@@ -60,7 +60,7 @@ struct text_size text_size_of(const char *text)
 
 uint64_t text_limit__bytes(const struct text_limit *limit, struct text_size size)
 {
-	size_t longest = text_limit__name(limit);
+	size_t longest = steps[limit->step];
 
 	return size.plain <= longest ? size.escaped : size.escaped * longest / size.plain;
 }
@@ -138,7 +138,7 @@ static uint64_t bytes_of_thread(struct text_limit *limit, uint32_t thread, uint3
 	return bytes;
 }
 
-int text_limit__fit_trees(struct text_limit *limit, const uint32_t *threads, size_t count)
+int text_limit__fit_trees(struct text_limit *limit, const struct tracks *threads)
 {
 	uint32_t *seen = calloc(limit->p->stack_count + 1, sizeof(*seen));
 	uint64_t bytes;
@@ -148,21 +148,16 @@ int text_limit__fit_trees(struct text_limit *limit, const uint32_t *threads, siz
 	do {
 		bytes = 0;
 		memset(seen, 0, limit->p->stack_count * sizeof(*seen));
-		for (size_t i = 0; i < count; i++)
-			bytes += bytes_of_thread(limit, threads[i], seen);
+		for (size_t i = 0; i < threads->count; i++)
+			bytes += bytes_of_thread(limit, threads->data[i].thread, seen);
 	} while (text_limit__tighten(limit, bytes));
 	free(seen);
 	return 0;
 }
 
-size_t text_limit__name(const struct text_limit *limit)
-{
-	return steps[limit->step];
-}
-
 const char *text_limit__cut(struct text_limit *limit, const char *name, char buffer[TEXT_CUT_SIZE])
 {
-	size_t longest = text_limit__name(limit), kept = longest;
+	size_t longest = steps[limit->step], kept = longest;
 
 	if (longest == SIZE_MAX || strnlen(name, longest + 1) <= longest)
 		return name;
@@ -179,6 +174,6 @@ void text_limit__report(const struct text_limit *limit, const struct export_requ
 {
 	if (!request->left_out || !limit->step)
 		return;
-	request->left_out->name_size = text_limit__name(limit);
+	request->left_out->name_size = steps[limit->step];
 	request->left_out->names += limit->names_cut;
 }

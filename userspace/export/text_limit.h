@@ -6,7 +6,7 @@
  * TEXT_FREE bytes of names, and TEXT_EACH for each frame of each sample. Where it would have more, names are cut to
  * the longest length of a few with which it does not. No program is known that comes near: names have 50 to 300 bytes,
  * and most samples share most of their frames. The shortest length is short enough, since the frames of a profile are
- * bounded, those of inlined functions included (profile/inline_limit.c).
+ * bounded, those of inlined functions included (profile/profile_finish.c).
  */
 #ifndef EXPORT_TEXT_LIMIT_H
 #define EXPORT_TEXT_LIMIT_H
@@ -15,6 +15,8 @@
 #include <stdint.h>
 
 #include <sysprof/exporter.h>
+
+#include "export/tracks.h"
 
 #define TEXT_FREE     (4u << 20)
 #define TEXT_EACH     1024u
@@ -43,7 +45,7 @@ void text_limit__fini(struct text_limit *limit);
 bool text_limit__tighten(struct text_limit *limit, uint64_t bytes);
 
 /* As tight as is needed for a call tree of each of these threads. 0, -ENOMEM. */
-int text_limit__fit_trees(struct text_limit *limit, const uint32_t *threads, size_t count);
+int text_limit__fit_trees(struct text_limit *limit, const struct tracks *threads);
 
 struct text_size text_size_of(const char *text);
 /* Bytes of it in a file, if it is cut. */
@@ -52,8 +54,6 @@ uint64_t text_limit__bytes(const struct text_limit *limit, struct text_size size
 /* Bytes of all frames of a location, a separator each. */
 uint64_t text_limit__location(struct text_limit *limit, struct location_id id);
 
-/* Bytes of a name, the longest there may be; SIZE_MAX: any. */
-size_t text_limit__name(const struct text_limit *limit);
 /* The name, or in `buffer` as much of it as there may be. */
 const char *text_limit__cut(struct text_limit *limit, const char *name, char buffer[TEXT_CUT_SIZE]);
 /* Into the request. */

@@ -32,7 +32,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/json_writer.h"
 #include "base/minmax.h"
 #include "base/vec.h"
@@ -435,18 +434,6 @@ static int write_file(struct trace *t)
 	return err ? err : write_err;
 }
 
-/* A tree for each thread. */
-static int fit_names(struct trace *t)
-{
-	_cleanup_free_ uint32_t *threads = calloc(t->tracks.count + 1, sizeof(*threads));
-
-	if (!threads)
-		return -ENOMEM;
-	for (size_t i = 0; i < t->tracks.count; i++)
-		threads[i] = t->tracks.data[i].thread;
-	return text_limit__fit_trees(&t->frames.limit, threads, t->tracks.count);
-}
-
 static int write_tracks(const struct export_request *request)
 {
 	struct trace t = {.p = request->profile, .first_node = 1};
@@ -455,13 +442,10 @@ static int write_tracks(const struct export_request *request)
 	json_writer__init(&t.w, request->out);
 	t.life_step = choose_life_step(&t);
 	if (!err)
-		err = call_tree__init(&t.tree, t.p, call_frames__key, &t.frames);
-	if (!err)
-		err = call_frames__init(&t.frames, t.p);
-	if (!err)
-		err = fit_names(&t);
-	if (!err)
-		err = write_file(&t);
+		err = call_tree__init(&t.tree, t.p, call_frames__key, &t.frames)
+			?: call_frames__init(&t.frames, t.p)
+			?: text_limit__fit_trees(&t.frames.limit, &t.tracks)
+			?: write_file(&t);
 	text_limit__report(&t.frames.limit, request);
 	if (request->left_out)
 		request->left_out->jits += t.p->jit_count - described_jits(t.p);
