@@ -6,7 +6,7 @@
  */
 #include "base/hashmap.h"
 #include "compare/compare.h"
-#include "compare/names.h"
+#include "compare/merged.h"
 #include "compare/statistics.h"
 
 #include "export_support.h"

@@ -2,19 +2,43 @@
 #include "compare/merged.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
-#include "compare/merged_private.h"
-#include "compare/names.h"
+#include "base/order.h"
 #include "profile/figures.h"
 
-#define NO_NUMBER UINT32_MAX
+#define NO_NUMBER  UINT32_MAX
+#define TICK	   1000	      /* ns */
+#define STATE_SIZE 64	      /* of the name of a state */
+#define PIECES_MAX (1u << 20) /* beyond, those with the same key are joined */
 
 MAP_FUNCTIONS_OF_BYTES(merged_nodes, struct merged_node);
 MAP_FUNCTIONS_BY(merged_dsos, struct merged_dso, uint32_t, name);
+
+/* A profile while it is added to the merged tree. */
+
+/* How far the samples of a thread are added, and its cuts looked at. */
+struct cursor {
+	size_t sample, cut;
+};
+
+struct adding {
+	struct merged *m;
+	struct merged_file *file;
+	const struct profile *p;
+	uint32_t *name_of_function; /* by function of the profile, or NO_NUMBER */
+	uint32_t *node_of_stack;    /* by stack of the profile */
+	uint64_t *ticks_of_stack;   /* so far */
+	bool is_part;		    /* of the profile's time */
+	struct compare_range range; /* CLOCK_MONOTONIC */
+	uint64_t *block_ticks;	    /* of these, in the block that is being added */
+	VEC(uint32_t) touched;	    /* stacks in it */
+	struct cursor *cursors;	    /* by thread */
+};
 
 int merged__init(struct merged *m)
 {
@@ -42,7 +66,7 @@ void merged__fini(struct merged *m)
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
-int merged__child(struct merged *m, uint32_t parent, uint32_t function, uint32_t *node)
+static int child_of(struct merged *m, uint32_t parent, uint32_t function, uint32_t *node)
 {
 	const struct merged_node *known =
 		merged_nodes__need(&m->nodes, &(struct merged_node){parent, function}, NULL);
@@ -109,7 +133,7 @@ static int add_location(struct adding *a, const struct profile_location *locatio
 		int err = *number == NO_NUMBER ? name_function(a, location, function, number) : 0;
 
 		if (!err && !is_part_of_caller(a, *node, *number, function, *caller))
-			err = merged__child(a->m, *node, *number, node);
+			err = child_of(a->m, *node, *number, node);
 		if (err)
 			return err;
 		*caller = function;
@@ -253,6 +277,138 @@ static int add_all_samples(struct adding *a)
 	return err;
 }
 
+/* ---- waits ----------------------------------------------------------------------------------- */
+
+/*
+ * Waits (record --wall) as ticks of a microsecond. A wait is in all blocks of time through which it lasted. So the variance
+ * of blocks has what counts of visits would hide: one long wait is one event.
+ */
+
+/* The part of a wait that is in a block. */
+struct piece {
+	uint64_t key; /* as of a cell */
+	double ns;
+};
+struct pieces {
+	struct piece *data;
+	size_t count, capacity;
+};
+
+DEFINE_ORDER(compare_pieces, struct piece, ASCENDING(key));
+
+/* The node of a state below that of a stack. */
+static int find_leaf(struct adding *a, uint32_t node, enum wall_state state, uint32_t *leaf)
+{
+	char name[STATE_SIZE];
+	struct merged_function *function;
+	int64_t number;
+
+	snprintf(name, sizeof(name), "[waiting: %s]", wall_state_name(state));
+	number = strtab__intern(a->m->names, name);
+	if (number < 0)
+		return -ENOMEM;
+	function = vec_at(&a->m->functions, (uint32_t)number);
+	if (!function)
+		return -ENOMEM;
+	function->state = state;
+	return child_of(a->m, node, (uint32_t)number, leaf);
+}
+
+/* A wait whose time is not known is where it was found. */
+static int add_wait(struct adding *a, const struct profile_samples *waits, size_t i,
+		    struct pieces *pieces)
+{
+	uint64_t since = waits->since[i], until = waits->until[i], block, last;
+	double each;
+	uint32_t leaf = MERGED_ROOT;
+	int err = find_leaf(a, a->node_of_stack[waits->stack[i].v],
+			    profile_samples__state(waits, i), &leaf);
+
+	if (until <= since)
+		since = until = waits->time[i];
+	each = until > since ? (double)waits->weight[i] / (double)(until - since) : 0;
+	if (until < a->range.from || since > a->range.until ||
+	    (each > 0 && (until == a->range.from || since == a->range.until)))
+		return err;
+	since = max_u64(since, a->range.from) - a->range.from;
+	until = min_u64(until, a->range.until) - a->range.from;
+	last = until >> a->file->block_shift;
+	for (block = since >> a->file->block_shift; block <= last && !err; block++) {
+		uint64_t from = max_u64(since, block << a->file->block_shift);
+		uint64_t to = min_u64(until, (block + 1) << a->file->block_shift);
+
+		err = vec_push(pieces, (struct piece){block << 32 | leaf,
+						      each > 0 ? each * (double)(to - from)
+							       : (double)waits->weight[i]});
+	}
+	return err;
+}
+
+/* Pieces with the same key are one. */
+static void join_pieces(struct pieces *pieces)
+{
+	size_t count = 0;
+
+	vec_sort(pieces, compare_pieces);
+	for (size_t i = 0; i < pieces->count; i++) {
+		if (count && pieces->data[count - 1].key == pieces->data[i].key)
+			pieces->data[count - 1].ns += pieces->data[i].ns;
+		else
+			pieces->data[count++] = pieces->data[i];
+	}
+	pieces->count = count;
+}
+
+static int add_cells(struct adding *a, struct pieces *pieces)
+{
+	struct compare_file *facts = &a->file->facts;
+	double ns = 0;
+	int err = 0;
+
+	join_pieces(pieces);
+	for (size_t i = 0; i < pieces->count && !err; i++) {
+		uint64_t ticks = (uint64_t)(pieces->data[i].ns / TICK + 0.5);
+
+		ns += pieces->data[i].ns;
+		if (!ticks)
+			continue;
+		facts->samples += ticks;
+		err = vec_push(&a->file->cells, (struct merged_cell){pieces->data[i].key, ticks});
+	}
+	facts->cpu_ns = (uint64_t)(ns + 0.5);
+	return err;
+}
+
+static int add_waits(struct adding *a)
+{
+	struct compare_file *facts = &a->file->facts;
+	struct wall_totals totals;
+	struct pieces pieces = {};
+	size_t limit = PIECES_MAX;
+	int err = 0;
+
+	profile__wall_totals(a->p, &totals);
+	facts->lost = totals.unvisited;
+	facts->due = totals.lived;
+	if (a->p->visits.hz)
+		a->m->sample_ticks = max_u64(a->m->sample_ticks,
+					     UINT64_C(1000000000) / TICK / a->p->visits.hz);
+	for (size_t i = 1; i < a->p->thread_count && !err; i++) {
+		const struct profile_samples *waits = &a->p->threads[i].samples[SAMPLE_WALL];
+
+		for (size_t k = 0; k < waits->count && !err; k++)
+			err = add_wait(a, waits, k, &pieces);
+		if (pieces.count <= limit)
+			continue;
+		join_pieces(&pieces);
+		limit = max_u64(PIECES_MAX, 2 * pieces.count);
+	}
+	if (!err)
+		err = add_cells(a, &pieces);
+	vec_free(&pieces);
+	return err;
+}
+
 /* ---- facts ----------------------------------------------------------------------------------- */
 
 static uint32_t block_shift_of(uint64_t duration)
@@ -278,35 +434,38 @@ static bool is_whole_command(const struct profile *p)
 }
 
 /* Samples, their cuts and, of a part, CPU time are added with the samples. */
+static int begin_file(struct merged_file *file, enum compare_side side, const char *path,
+		      const char *event, const char *kernel)
+{
+	*file = (struct merged_file){.facts = {.side = side,
+					       .path = strdup(path),
+					       .event = strdup(event ? event : ""),
+					       .kernel = strdup(kernel ? kernel : "")}};
+	return file->facts.path && file->facts.event && file->facts.kernel ? 0 : -ENOMEM;
+}
+
+/* Samples, their cuts and, of a part, CPU time are added with the samples. */
 static int add_facts(struct adding *a, enum compare_side side, const char *path)
 {
 	const struct profile *p = a->p;
-	const char *event = profile__meta(p, META_EVENT);
-	const char *kernel = profile__meta(p, META_KERNEL_RELEASE);
+	struct compare_file *facts = &a->file->facts;
 	uint64_t duration = a->range.until - a->range.from;
 	struct figures f;
+	int err = begin_file(a->file, side, path, profile__meta(p, META_EVENT),
+			     profile__meta(p, META_KERNEL_RELEASE));
 
 	figures__init(&f, p);
-	*a->file = (struct merged_file){
-		.facts =
-			{
-				.side = side,
-				.path = strdup(path),
-				.event = strdup(event ? event : ""),
-				.kernel = strdup(kernel ? kernel : ""),
-				.cpu_ns = a->is_part ? 0 : f.value[FIGURE_CPU],
-				.duration_ns = duration,
-				.lost = f.value[FIGURE_LOST_TICKS],
-				.due = f.value[FIGURE_LOST_TICKS] + p->sample_count,
-				.untimed = p->untimed,
-				.cut_short = p->cut_short,
-				.is_part = a->is_part,
-				.is_command = !a->is_part && is_whole_command(p),
-			},
-		.block_shift = p->untimed ? 0 : block_shift_of(duration),
-		.span_ns = duration,
-	};
-	return a->file->facts.path && a->file->facts.event && a->file->facts.kernel ? 0 : -ENOMEM;
+	facts->cpu_ns = a->is_part ? 0 : f.value[FIGURE_CPU];
+	facts->duration_ns = duration;
+	facts->lost = f.value[FIGURE_LOST_TICKS];
+	facts->due = f.value[FIGURE_LOST_TICKS] + p->sample_count;
+	facts->untimed = p->untimed;
+	facts->cut_short = p->cut_short;
+	facts->is_part = a->is_part;
+	facts->is_command = !a->is_part && is_whole_command(p);
+	a->file->block_shift = p->untimed ? 0 : block_shift_of(duration);
+	a->file->span_ns = duration;
+	return err;
 }
 
 static void set_range(struct adding *a, const struct compare_range *range)
@@ -358,15 +517,11 @@ static int add_window(struct adding *a, const struct merged_window *window)
 static int begin_windows(struct merged_file *file, enum compare_side side, const char *path,
 			 const struct merged_window *window)
 {
-	*file = (struct merged_file){
-		.facts = {.side = side,
-			  .path = strdup(path),
-			  .event = strdup(""),
-			  .kernel = strdup("")},
-		.block_shift = block_shift_of(window->span),
-		.span_ns = window->span,
-	};
-	return file->facts.path && file->facts.event && file->facts.kernel ? 0 : -ENOMEM;
+	int err = begin_file(file, side, path, NULL, NULL);
+
+	file->block_shift = block_shift_of(window->span);
+	file->span_ns = window->span;
+	return err;
 }
 
 static int add_profile(struct merged *m, enum compare_side side, const char *path,
@@ -400,7 +555,7 @@ static int add_profile(struct merged *m, enum compare_side side, const char *pat
 	if (!err)
 		err = add_stacks(&a);
 	if (!err)
-		err = m->is_waiting ? adding__add_waits(&a)
+		err = m->is_waiting ? add_waits(&a)
 		      : window	    ? add_window(&a, window)
 				    : add_all_samples(&a);
 	vec_free(&a.touched);

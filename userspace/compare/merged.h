@@ -95,4 +95,12 @@ int merged__add_window(struct merged *m, enum compare_side side, const char *pat
 int merged__build_profile(const struct merged *m, const struct merged *waiting,
 			  struct profile_builder *b);
 
+/* ---- names.c --------------------------------------------------------------------------------- */
+
+/*
+ * Names of functions that survive a rebuild: what a compiler, a linker or a runtime adds to a name, and what differs
+ * between two builds or two runs of the same source, is taken off. A function and its outlined parts have one name. `out` is cut where `size` is short; never empty.
+ */
+void stable_name(char *out, size_t size, const char *name);
+
 #endif

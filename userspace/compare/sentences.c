@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "base/minmax.h"
+#include "base/text_line.h"
 #include "base/utf8.h"
 #include "compare/comparison.h"
 #include "compare/output_private.h"
@@ -14,24 +12,6 @@
 #define PATH_SHOWN 5	  /* functions, the innermost ones */
 #define SHOWN	   0.0005 /* smaller changes of the whole, which may be exact, are 0.0 % */
 #define FIRST_SIZE (2 * NAME_SIZE + 8)
-
-/* A sentence that grows until its room is full. */
-struct sentence {
-	char *text;
-	size_t used, size;
-};
-
-static void __attribute__((format(printf, 2, 3))) add(struct sentence *s, const char *format, ...)
-{
-	va_list args;
-	int length;
-
-	va_start(args, format);
-	length = vsnprintf(s->text + s->used, s->size - s->used, format, args);
-	va_end(args);
-	if (length > 0)
-		s->used += min_u64((size_t)length, s->size - s->used - 1);
-}
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -93,38 +73,38 @@ void compare_path(const struct compare_output *o, const struct compare_row *row,
 {
 	uint32_t functions[PATH_SHOWN + 1];
 	size_t count = comparison__path(o->comparison, row->node, functions, PATH_SHOWN + 1);
-	struct sentence s = {text, 0, 4 * NAME_SIZE};
+	struct text_line s = {text, 4 * NAME_SIZE, 0};
 	char name[NAME_SIZE];
 
 	*text = '\0';
 	if (count > PATH_SHOWN)
-		add(&s, ".. > ");
+		add_text(&s, ".. > ");
 	for (size_t i = count > PATH_SHOWN; i < count; i++) {
 		compare_name(o, functions[i], false, name);
-		add(&s, "%s%s", name, i + 1 < count ? " > " : "");
+		add_text(&s, "%s%s", name, i + 1 < count ? " > " : "");
 	}
 }
 
 /* ---- what was found -------------------------------------------------------------------------- */
 
-static void add_per(struct sentence *s, const struct compare_output *o)
+static void add_per(struct text_line *s, const struct compare_output *o)
 {
 	const char *what = o->result->is_waiting ? "" : " CPU";
 
 	switch (o->result->view) {
 	case COMPARE_SECOND:
-		add(s, "%s per second", what);
+		add_text(s, "%s per second", what);
 		break;
 	case COMPARE_RUN:
-		add(s, "%s per run", what);
+		add_text(s, "%s per run", what);
 		break;
 	case COMPARE_WORK:
-		add(s, "%s per %s", what, o->unit ? o->unit : "unit of work");
+		add_text(s, "%s per %s", what, o->unit ? o->unit : "unit of work");
 		break;
 	default:
-		add(s, "%s time, if %s as much as before", what,
-		    o->result->is_waiting ? "the waits that look unchanged took"
-					  : "the code that looks unchanged took");
+		add_text(s, "%s time, if %s as much as before", what,
+			 o->result->is_waiting ? "the waits that look unchanged took"
+					       : "the code that looks unchanged took");
 	}
 }
 
@@ -137,13 +117,13 @@ static size_t rows_not_moved(const struct compare_result *r)
 	return count;
 }
 
-static void add_refusal(struct sentence *s, const struct compare_result *r)
+static void add_refusal(struct text_line *s, const struct compare_result *r)
 {
 	enum compare_doubt d = r->refused_for;
 
-	add(s, "Cannot tell: OLD has %.1f %% %s, NEW %.1f %%; that can make any difference.",
-	    100 * r->side[COMPARE_OLD].doubt[d], compare_doubt_text(d),
-	    100 * r->side[COMPARE_NEW].doubt[d]);
+	add_text(s, "Cannot tell: OLD has %.1f %% %s, NEW %.1f %%; that can make any difference.",
+		 100 * r->side[COMPARE_OLD].doubt[d], compare_doubt_text(d),
+		 100 * r->side[COMPARE_NEW].doubt[d]);
 }
 
 /* Of a wait, also the function that waits. */
@@ -162,7 +142,7 @@ static void first_name(const struct compare_output *o, char text[FIRST_SIZE])
 }
 
 /* The part of the whole difference that the first row is. */
-static void add_largest(struct sentence *s, const struct compare_output *o)
+static void add_largest(struct text_line *s, const struct compare_output *o)
 {
 	const struct compare_result *r = o->result;
 	const struct compare_test *t = &r->tests[r->rows[0].test];
@@ -171,23 +151,23 @@ static void add_largest(struct sentence *s, const struct compare_output *o)
 
 	first_name(o, name);
 	if (part > 0 && part < 0.995)
-		add(s, "; %.0f %% of that is in %s", 100 * part, name);
+		add_text(s, "; %.0f %% of that is in %s", 100 * part, name);
 	else if (part > 0 && part < 1.1)
-		add(s, "; all of that is in %s", name);
+		add_text(s, "; all of that is in %s", name);
 	else
-		add(s, "; %s differs most", name);
+		add_text(s, "; %s differs most", name);
 }
 
-static void add_functions(struct sentence *s, const struct compare_output *o, size_t count)
+static void add_functions(struct text_line *s, const struct compare_output *o, size_t count)
 {
 	const struct compare_result *r = o->result;
 	char name[FIRST_SIZE];
 
 	first_name(o, name);
-	add(s, ", but %zu function%s differ%s: %s is %s", count, count == 1 ? "" : "s",
-	    count == 1 ? "s" : "", name, compare_verdict_name(r->rows[0].verdict));
+	add_text(s, ", but %zu function%s differ%s: %s is %s", count, count == 1 ? "" : "s",
+		 count == 1 ? "s" : "", name, compare_verdict_name(r->rows[0].verdict));
 	if (count > 1)
-		add(s, ", …");
+		add_text(s, ", …");
 }
 
 void compare_sentence(const struct compare_output *o, char text[SENTENCE_SIZE])
@@ -195,37 +175,39 @@ void compare_sentence(const struct compare_output *o, char text[SENTENCE_SIZE])
 	const struct compare_result *r = o->result;
 	const struct compare_test *whole = &r->tests[0];
 	size_t rows = rows_not_moved(r);
-	struct sentence s = {text, 0, SENTENCE_SIZE};
+	struct text_line s = {text, SENTENCE_SIZE, 0};
 	bool found = whole->found && fabs(whole->relative) >= SHOWN;
 	bool less = whole->relative < 0;
 
 	*text = '\0';
 	if (r->is_waiting)
-		add(&s, "Waiting: ");
+		add_text(&s, "Waiting: ");
 	if (r->refused)
 		return add_refusal(&s, r);
 	if (found) {
 		double low = less ? -whole->relative_high : whole->relative_low;
 		double high = less ? -whole->relative_low : whole->relative_high;
 
-		add(&s, "NEW %s %.1f %% (%.1f to %.1f) %s", r->is_waiting ? "waits" : "uses",
-		    100 * fabs(whole->relative), 100 * low, 100 * high, less ? "less" : "more");
+		add_text(&s, "NEW %s %.1f %% (%.1f to %.1f) %s", r->is_waiting ? "waits" : "uses",
+			 100 * fabs(whole->relative), 100 * low, 100 * high,
+			 less ? "less" : "more");
 		add_per(&s, o);
 		if (rows)
 			add_largest(&s, o);
 	} else {
-		add(&s, rows ? "No difference was found in the whole" : "No difference was found");
+		add_text(&s,
+			 rows ? "No difference was found in the whole" : "No difference was found");
 		if (r->view != COMPARE_SHARE)
-			add(&s, " (%+.1f %%, %+.1f to %+.1f,", 100 * whole->relative,
-			    100 * whole->relative_low, 100 * whole->relative_high);
+			add_text(&s, " (%+.1f %%, %+.1f to %+.1f,", 100 * whole->relative,
+				 100 * whole->relative_low, 100 * whole->relative_high);
 		if (r->view != COMPARE_SHARE) {
 			add_per(&s, o);
-			add(&s, ")");
+			add_text(&s, ")");
 		}
 		if (rows)
 			add_functions(&s, o, rows);
 	}
-	add(&s, ".");
+	add_text(&s, ".");
 }
 
 struct compare_output compare_output_of_waiting(const struct compare_output *o)
@@ -249,18 +231,18 @@ void compare_side_sentence(const struct compare_output *o, enum compare_side sid
 			   char text[SENTENCE_SIZE])
 {
 	const struct compare_side_sum *sum = &o->result->side[side];
-	struct sentence s = {text, 0, SENTENCE_SIZE};
+	struct text_line s = {text, SENTENCE_SIZE, 0};
 
 	*text = '\0';
-	add(&s, "%zu file%s, %" PRIu64 " samples", sum->files, sum->files == 1 ? "" : "s",
-	    sum->samples);
+	add_text(&s, "%zu file%s, %" PRIu64 " samples", sum->files, sum->files == 1 ? "" : "s",
+		 sum->samples);
 	if (sum->duration_ns)
-		add(&s, " in %.3f s", (double)sum->duration_ns / 1e9);
+		add_text(&s, " in %.3f s", (double)sum->duration_ns / 1e9);
 	if (sum->cpu_ns)
-		add(&s, ", CPU %.3f s", (double)sum->cpu_ns / 1e9);
-	add(&s, "; %.1f %% lost, %.1f %% with an incomplete stack, %.1f %% without a name",
-	    100 * sum->doubt[COMPARE_DOUBT_LOST], 100 * sum->doubt[COMPARE_DOUBT_CUT],
-	    sum->samples ? 100 * (double)sum->unnamed / (double)sum->samples : 0);
+		add_text(&s, ", CPU %.3f s", (double)sum->cpu_ns / 1e9);
+	add_text(&s, "; %.1f %% lost, %.1f %% with an incomplete stack, %.1f %% without a name",
+		 100 * sum->doubt[COMPARE_DOUBT_LOST], 100 * sum->doubt[COMPARE_DOUBT_CUT],
+		 sum->samples ? 100 * (double)sum->unnamed / (double)sum->samples : 0);
 }
 
 bool compare_elapsed_sentence(const struct compare_output *o, char text[SENTENCE_SIZE])
@@ -299,23 +281,23 @@ void compare_noise_sentence(const struct compare_output *o, char text[SENTENCE_S
 		snprintf(text, SENTENCE_SIZE, "%.1f %%, as given", 100 * r->run_noise);
 }
 
-static void add_detectable(struct sentence *s, double detectable, const char *what)
+static void add_detectable(struct text_line *s, double detectable, const char *what)
 {
 	if (isfinite(detectable))
-		add(s, "%s%s %.*f %%", s->used ? ", " : "", what, detectable < 0.1 ? 1 : 0,
-		    100 * detectable);
+		add_text(s, "%s%s %.*f %%", s->used ? ", " : "", what, detectable < 0.1 ? 1 : 0,
+			 100 * detectable);
 }
 
 void compare_detectable_sentence(const struct compare_output *o, char text[SENTENCE_SIZE])
 {
-	struct sentence s = {text, 0, SENTENCE_SIZE};
+	struct text_line s = {text, SENTENCE_SIZE, 0};
 
 	*text = '\0';
 	add_detectable(&s, o->result->detectable[0], "of the whole by");
 	add_detectable(&s, o->result->detectable[1], "of a function of 5 % by");
 	add_detectable(&s, o->result->detectable[2], "of one of 1 % by");
 	if (!s.used)
-		add(&s, "none: too few samples");
+		add_text(&s, "none: too few samples");
 }
 
 void compare_ruling_sentence(const struct compare_output *o, size_t rule, char text[SENTENCE_SIZE])
@@ -324,23 +306,23 @@ void compare_ruling_sentence(const struct compare_output *o, size_t rule, char t
 					      [COMPARE_CANNOT_TELL] = "cannot tell",
 					      [COMPARE_WORSE] = "worse"};
 	const struct compare_ruling *ruling = &o->rulings[rule];
-	struct sentence s = {text, 0, SENTENCE_SIZE};
+	struct text_line s = {text, SENTENCE_SIZE, 0};
 	const struct compare_output judged = compare_output_of_rule(o, rule);
 	char name[NAME_SIZE], change[3 * VALUE_SIZE], safe[256];
 
 	*text = '\0';
-	add(&s, "%s: %s", utf8_sanitize(safe, sizeof(safe), o->rules[rule].text),
-	    answers[ruling->answer]);
+	add_text(&s, "%s: %s", utf8_sanitize(safe, sizeof(safe), o->rules[rule].text),
+		 answers[ruling->answer]);
 	if (ruling->test != UINT32_MAX) {
 		compare_name(&judged, judged.result->tests[ruling->test].function, false, name);
 		compare_change(&judged, &judged.result->tests[ruling->test], change);
-		add(&s, ": %s %s", name, change);
+		add_text(&s, ": %s %s", name, change);
 	} else if (!judged.result) {
-		add(&s, ": waiting time is not compared");
+		add_text(&s, ": waiting time is not compared");
 	} else if (ruling->answer == COMPARE_CANNOT_TELL && !judged.result->refused) {
-		add(&s, ": no %s has such a name",
-		    o->rules[rule].is_waiting ? "state" : "function");
+		add_text(&s, ": no %s has such a name",
+			 o->rules[rule].is_waiting ? "state" : "function");
 	}
 	if (ruling->runs_needed)
-		add(&s, "; %" PRIu64 " files a side would do", ruling->runs_needed);
+		add_text(&s, "; %" PRIu64 " files a side would do", ruling->runs_needed);
 }

@@ -590,12 +590,6 @@ static int add_tests(struct comparison *c)
 	return err;
 }
 
-static void set_q(struct compare_test *t, double q, double level)
-{
-	t->q = q;
-	t->found = q <= level;
-}
-
 int comparison__test(struct comparison *c)
 {
 	_cleanup_free_ double *p = NULL, *weight = NULL, *q = NULL;
@@ -618,7 +612,9 @@ int comparison__test(struct comparison *c)
 		weight[i] = c->tests.data[i].weight;
 	}
 	err = false_discovery_rates(p, weight, q, c->tests.count);
-	for (size_t i = 0; i < c->tests.count && !err; i++)
-		set_q(&c->tests.data[i], q[i], c->result.level);
+	for (size_t i = 0; i < c->tests.count && !err; i++) {
+		c->tests.data[i].q = q[i];
+		c->tests.data[i].found = q[i] <= c->result.level;
+	}
 	return err;
 }

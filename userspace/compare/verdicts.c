@@ -449,11 +449,6 @@ static enum compare_verdict verdict_of(const struct judging *j, const struct fou
 	return t->difference.value > 0 ? COMPARE_IS_SLOWER : COMPARE_IS_FASTER;
 }
 
-static bool is_moved(const struct compare_row *row)
-{
-	return row->verdict == COMPARE_IS_MOVED;
-}
-
 /* The found ones are sorted by size already; what has moved goes to the end. */
 static int add_rows(struct judging *j)
 {
@@ -470,7 +465,7 @@ static int add_rows(struct judging *j)
 			f->node = f->node ? f->node : place_of(j, f);
 			row = (struct compare_row){(uint32_t)(f->test - c->tests.data),
 						   verdict_of(j, f), f->node};
-			if (is_moved(&row) == moved)
+			if ((row.verdict == COMPARE_IS_MOVED) == moved)
 				err = vec_push(&c->rows, row);
 		}
 	return err;

@@ -103,11 +103,6 @@ static inline bool builder_has_failed(struct profile_builder *b, int err)
 	return b->error != 0;
 }
 
-/* ---- inline_limit.c -------------------------------------------------------------------------- */
-
-/* Once every location has a line. 0, -ENOMEM. */
-int builder_limit_inlining(struct profile_builder *b);
-
 /* ---- profile_events.c ------------------------------------------------------------------------ */
 
 /* Before a sample becomes row number `row`. 0, -ENOMEM. */
