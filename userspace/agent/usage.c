@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -123,26 +124,24 @@ static void end_statistics(struct usage *u, struct session *session, uint64_t no
 
 /* ---- threads and children --------------------------------------------------------------------- */
 
-/* ns on a CPU; 0: it has gone. */
-static uint64_t schedstat_ns(int process, pid_t task)
+/* ns on a CPU, of all threads; 0: it has gone. */
+static uint64_t process_ns(pid_t pid)
 {
-	char path[64], text[128];
-	uint64_t ns;
-	ssize_t size;
+	struct timespec time;
+	clockid_t clock;
 
-	snprintf(path, sizeof(path), "task/%d/schedstat", task);
-	size = proc_read_small(process, path, text, sizeof(text) - 1);
-	if (size <= 0 || proc_parse_number(text, size, &ns))
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &time))
 		return 0;
-	return ns;
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-/* Of a name in a task directory; 0: it is none. */
-static pid_t task_number(const char *name)
+/* The same of one of our threads. */
+static uint64_t thread_ns(pid_t tid)
 {
-	uint64_t number;
+	char path[64], text[128];
 
-	return parse_u64(name, 1, INT32_MAX, &number) ? 0 : (pid_t)number;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", tid);
+	return read_line(path, text, sizeof(text)) ? 0 : strtoull(text, NULL, 10);
 }
 
 static enum usage_cpu_part part_of_child(const char *comm, enum usage_cpu_part parent)
@@ -158,78 +157,49 @@ static enum usage_cpu_part part_of_child(const char *comm, enum usage_cpu_part p
 	return parent;
 }
 
-static struct child *find_child(struct usage *u, pid_t pid, uint64_t start)
+/* NULL: there are too many. */
+static struct child *need_child(struct usage *u, pid_t pid, uint64_t start, bool direct)
 {
 	for (size_t i = 0; i < u->children.count; i++)
 		if (u->children.data[i].pid == pid && u->children.data[i].start == start)
 			return &u->children.data[i];
-	return NULL;
+	if (u->children.count >= CHILDREN_MAX ||
+	    vec_push(&u->children, (struct child){.pid = pid, .start = start, .direct = direct}))
+		return NULL;
+	return &u->children.data[u->children.count - 1];
 }
 
-static void look_below(struct usage *u, int process, pid_t tid, enum usage_cpu_part part,
-		       bool direct);
-
-/* Calls look_below() for each task of the process; returns their CPU time, ns. */
-static uint64_t look_at_tasks(struct usage *u, int process, enum usage_cpu_part part, bool direct)
-{
-	_cleanup_closedir_ DIR *tasks = open_names(process, "task");
-	struct dirent *entry;
-	uint64_t cpu = 0;
-	pid_t tid;
-
-	while (tasks && (entry = readdir(tasks))) {
-		tid = task_number(entry->d_name);
-		if (!tid)
-			continue;
-		cpu += schedstat_ns(process, tid);
-		look_below(u, process, tid, part, direct);
-	}
-	return cpu;
-}
-
-static void look_at_child(struct usage *u, pid_t pid, enum usage_cpu_part part, bool direct)
-{
-	_cleanup_close_ int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_close_ int process = proc >= 0 ? proc_open_process(proc, pid) : -1;
-	struct proc_stat stat;
-	struct child *child;
-	uint64_t cpu;
-
-	if (process < 0 || proc_read_stat(process, "stat", &stat))
-		return;
-	child = find_child(u, pid, stat.start_ticks);
-	if (child && child->seen)
-		return;
-	if (!child &&
-	    (u->children.count >= CHILDREN_MAX ||
-	     vec_push(&u->children,
-		      (struct child){.pid = pid, .start = stat.start_ticks, .direct = direct})))
-		return;
-	if (!child)
-		child = &u->children.data[u->children.count - 1];
-	child->part = part = part_of_child(stat.comm, part);
-	child->seen = true;
-	cpu = look_at_tasks(u, process, part, false);
-	child = find_child(u, pid, stat.start_ticks);
-	child->cpu = max_u64(child->cpu, cpu);
-}
-
-static void look_below(struct usage *u, int process, pid_t tid, enum usage_cpu_part part,
+/*
+ * The children of a thread, and those below them: children have one thread, if they have children at all.
+ * NOLINTNEXTLINE(misc-no-recursion): as deep as the tree of our processes
+ */
+static void look_below(struct usage *u, pid_t process, pid_t tid, enum usage_cpu_part part,
 		       bool direct)
 {
 	_cleanup_free_ char *text = NULL;
-	char path[64], *at, *end;
+	char path[64], *end;
 	size_t size;
 
-	snprintf(path, sizeof(path), "task/%d/children", tid);
-	if (read_file_at(process, path, TEXT_MAX, &text, &size))
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", process, tid);
+	if (read_file_at(AT_FDCWD, path, TEXT_MAX, &text, &size))
 		return;
-	for (at = text; *at; at = end) {
-		long pid = strtol(at, &end, 10);
+	for (char *at = text; *at; at = end) {
+		pid_t pid = (pid_t)strtol(at, &end, 10);
+		struct proc_stat stat;
+		struct child *child;
 
 		if (end == at)
 			break;
-		look_at_child(u, (pid_t)pid, part, direct);
+		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+		child = proc_read_stat(AT_FDCWD, path, &stat)
+				? NULL
+				: need_child(u, pid, stat.start_ticks, direct);
+		if (!child || child->seen)
+			continue;
+		child->part = part_of_child(stat.comm, part);
+		child->seen = true;
+		child->cpu = max_u64(child->cpu, process_ns(pid));
+		look_below(u, pid, pid, child->part, false);
 	}
 }
 
@@ -261,60 +231,48 @@ static uint64_t waited_for_ns(void)
 	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
 }
 
-static void measure_children(struct usage *u, int self, uint64_t cpu[USAGE_CPU_PART_COUNT])
+static enum usage_cpu_part part_of_thread(pid_t tid)
 {
-	uint64_t waited = waited_for_ns();
+	char path[64], name[32] = "";
+
+	if (tid == (pid_t)syscall(SYS_gettid))
+		return USAGE_CPU_COLLECTOR;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/comm", tid);
+	(void)read_line(path, name, sizeof(name));
+	return strcmp(name, "sysprof-finish") ? USAGE_CPU_THREADS : USAGE_CPU_FINISHER;
+}
+
+/* Of our threads and what is below them. What is of no thread that lives is of one that has ended. */
+static void measure_cpu(struct usage *u, uint64_t cpu[USAGE_CPU_PART_COUNT], unsigned int *threads)
+{
+	uint64_t waited = waited_for_ns(), all = process_cpu_ns(), named = 0;
+	_cleanup_closedir_ DIR *tasks = opendir("/proc/self/task");
+	struct dirent *entry;
 
 	for (size_t i = 0; i < u->children.count; i++)
 		u->children.data[i].seen = false;
-	look_at_tasks(u, self, USAGE_CPU_SYMBOLIZER, true);
+	while (tasks && (entry = readdir(tasks))) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+		enum usage_cpu_part part;
+
+		if (!tid)
+			continue;
+		++*threads;
+		look_below(u, getpid(), tid, USAGE_CPU_SYMBOLIZER, true);
+		part = part_of_thread(tid);
+		if (part == USAGE_CPU_THREADS)
+			continue;
+		cpu[part] = part == USAGE_CPU_COLLECTOR ? thread_cpu_ns() : thread_ns(tid);
+		named += cpu[part];
+	}
 	forget_ended(u);
+	cpu[USAGE_CPU_THREADS] = all > named ? all - named : 0;
 	for (int part = 0; part < USAGE_CPU_PART_COUNT; part++)
 		cpu[part] += u->ended[part];
 	for (size_t i = 0; i < u->children.count; i++)
 		cpu[u->children.data[i].part] += u->children.data[i].cpu;
 	if (waited > u->ended_direct)
 		cpu[USAGE_CPU_SYMBOLIZER] += waited - u->ended_direct;
-}
-
-static enum usage_cpu_part part_of_thread(int self, pid_t tid)
-{
-	char path[64], name[32] = "";
-	ssize_t size;
-
-	if (tid == (pid_t)syscall(SYS_gettid))
-		return USAGE_CPU_COLLECTOR;
-	snprintf(path, sizeof(path), "task/%d/comm", tid);
-	size = proc_read_small(self, path, name, sizeof(name) - 1);
-	if (size > 0)
-		name[strcspn(name, "\n")] = '\0';
-	return strcmp(name, "sysprof-finish") ? USAGE_CPU_THREADS : USAGE_CPU_FINISHER;
-}
-
-/* What is of no thread that lives is of one that has ended. */
-static void measure_threads(int self, uint64_t cpu[USAGE_CPU_PART_COUNT], unsigned int *threads)
-{
-	uint64_t all = process_cpu_ns(), named = 0;
-	_cleanup_closedir_ DIR *tasks = open_names(self, "task");
-	struct dirent *entry;
-
-	*threads = 0;
-	while (tasks && (entry = readdir(tasks))) {
-		pid_t tid = task_number(entry->d_name);
-		enum usage_cpu_part part;
-		uint64_t ns;
-
-		if (!tid)
-			continue;
-		++*threads;
-		part = part_of_thread(self, tid);
-		if (part == USAGE_CPU_THREADS)
-			continue;
-		ns = part == USAGE_CPU_COLLECTOR ? thread_cpu_ns() : schedstat_ns(self, tid);
-		cpu[part] += ns;
-		named += ns;
-	}
-	cpu[USAGE_CPU_THREADS] += all > named ? all - named : 0;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -485,12 +443,10 @@ static void add_programs(const struct usage *u, struct usage_report *report)
 
 static void make_report(struct usage *u, struct session *session, uint64_t now)
 {
-	_cleanup_close_ int self = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct usage_report report = {.time = now, .bpf_known = u->bpf_known};
 	uint64_t since = u->report.time, total = 0;
 
-	measure_threads(self, report.cpu_ns, &report.threads);
-	measure_children(u, self, report.cpu_ns);
+	measure_cpu(u, report.cpu_ns, &report.threads);
 	add_programs(u, &report);
 	for (int part = 0; part < USAGE_CPU_PART_COUNT; part++) {
 		report.cpu_ns[part] = max_u64(report.cpu_ns[part], u->report.cpu_ns[part]);
