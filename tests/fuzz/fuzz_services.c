@@ -84,12 +84,12 @@ static void read_text(const char *text, unsigned int kind)
 
 static void read_container(const char *json, size_t size)
 {
-	struct container_texts texts = {};
+	struct container_names texts = {};
 
 	(void)container_config__parse(json, size, &texts);
 	MUST(!texts.pod || strlen(texts.pod) <= CONTAINER_TEXT_MAX);
 	MUST(!texts.name || strlen(texts.name) <= CONTAINER_TEXT_MAX);
-	container_texts__fini(&texts);
+	container_names__fini(&texts);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

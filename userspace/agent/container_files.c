@@ -16,7 +16,7 @@
 
 #define NAMESPACES_MAX 16 /* of containerd */
 
-void container_texts__fini(struct container_texts *t)
+void container_names__fini(struct container_names *t)
 {
 	free(t->pod);
 	free(t->pod_namespace);
@@ -24,7 +24,7 @@ void container_texts__fini(struct container_texts *t)
 	free(t->name);
 	free(t->image);
 	free(t->service);
-	*t = (struct container_texts){};
+	*t = (struct container_names){};
 }
 
 /* ---- what is in them ------------------------------------------------------------------------- */
@@ -33,7 +33,7 @@ void container_texts__fini(struct container_texts *t)
  * Annotations and labels that name something, the better ones first: the offset of the text that they are, and of those
  * with one offset the first in this list counts.
  */
-#define TEXT(name) offsetof(struct container_texts, name)
+#define TEXT(name) offsetof(struct container_names, name)
 static const struct {
 	const char *key;
 	size_t text;
@@ -75,7 +75,7 @@ static int take_text(const struct json_text *json, struct json_value value, char
 
 /* The values of known keys; those of which there are several are decided when all were seen. */
 static int take_keys(const struct json_text *json, struct json_value object,
-		     struct container_texts *texts)
+		     struct container_names *names)
 {
 	struct json_value found[KEYS] = {};
 	struct json_walk walk;
@@ -93,24 +93,24 @@ static int take_keys(const struct json_text *json, struct json_value object,
 	err = more;
 	for (size_t i = 0; i < KEYS && !err; i++)
 		err = take_text(json, found[i],
-				(char **)(void *)((char *)texts + known_keys[i].text));
+				(char **)(void *)((char *)names + known_keys[i].text));
 	return err;
 }
 
 /* "/web" of Docker */
 static int take_docker_name(const struct json_text *json, struct json_value value,
-			    struct container_texts *texts)
+			    struct container_names *names)
 {
-	bool had = texts->name;
-	int err = take_text(json, value, &texts->name);
+	bool had = names->name;
+	int err = take_text(json, value, &names->name);
 
-	if (!err && !had && texts->name && *texts->name == '/')
-		memmove(texts->name, texts->name + 1, strlen(texts->name));
+	if (!err && !had && names->name && *names->name == '/')
+		memmove(names->name, names->name + 1, strlen(names->name));
 	return err;
 }
 
 static int take_docker_config(const struct json_text *json, struct json_value config,
-			      struct container_texts *texts)
+			      struct container_names *names)
 {
 	struct json_value labels = {}, image = {};
 	int err;
@@ -118,10 +118,10 @@ static int take_docker_config(const struct json_text *json, struct json_value co
 	if (json_type(config) != JSON_OBJECT)
 		return 0;
 	err = json_members(json, config, {"Labels", &labels}, {"Image", &image});
-	return err ?: take_keys(json, labels, texts) ?: take_text(json, image, &texts->image);
+	return err ?: take_keys(json, labels, names) ?: take_text(json, image, &names->image);
 }
 
-int container_config__parse(const char *bytes, size_t size, struct container_texts *texts)
+int container_config__parse(const char *bytes, size_t size, struct container_names *names)
 {
 	struct import_failure failure;
 	struct json_text json = {bytes, bytes + size, &failure};
@@ -130,10 +130,10 @@ int container_config__parse(const char *bytes, size_t size, struct container_tex
 			       {"Name", &name});
 
 	if (!err)
-		err = take_keys(&json, annotations, texts)
-			      ?: take_docker_config(&json, config, texts);
+		err = take_keys(&json, annotations, names)
+			      ?: take_docker_config(&json, config, names);
 	/* what Compose calls it is better: its containers are numbered */
-	return err ?: take_docker_name(&json, name, texts);
+	return err ?: take_docker_name(&json, name, names);
 }
 
 /* ---- reading them ---------------------------------------------------------------------------- */
@@ -173,8 +173,7 @@ static int read_own_file(int root_fd, const char *path, char **bytes, size_t *si
 }
 
 /* What is not there, or not sound, is no error. 0 or -ENOMEM. */
-static int read_config(int root_fd, const char *path, struct container_texts *texts,
-		       uint64_t *files)
+static int read_config(int root_fd, const char *path, struct container_names *names)
 {
 	_cleanup_free_ char *bytes = NULL;
 	size_t size = 0;
@@ -182,15 +181,13 @@ static int read_config(int root_fd, const char *path, struct container_texts *te
 
 	if (err == -ENOENT || err == -ENOTDIR || err == -ENOMEM)
 		return err == -ENOMEM ? err : 0;
-	*files += !err;
 	if (!err)
-		err = container_config__parse(bytes, size, texts);
+		err = container_config__parse(bytes, size, names);
 	return err == -ENOMEM ? err : 0;
 }
 
 /* The containers of containerd are in a directory of their namespace: "k8s.io", "moby", "default". */
-static int read_containerd(int root_fd, const char *id, struct container_texts *texts,
-			   uint64_t *files)
+static int read_containerd(int root_fd, const char *id, struct container_names *names)
 {
 	static const char place[] = "run/containerd/io.containerd.runtime.v2.task";
 	_cleanup_closedir_ DIR *dir = open_names(root_fd, place);
@@ -204,35 +201,34 @@ static int read_containerd(int root_fd, const char *id, struct container_texts *
 		    snprintf(path, sizeof(path), "%s/%s/%s/config.json", place, entry->d_name,
 			     id) >= (int)sizeof(path))
 			continue;
-		err = read_config(root_fd, path, texts, files);
+		err = read_config(root_fd, path, names);
 	}
 	return err;
 }
 
 /* Podman has the names of all in one list: [{"id": "…", "names": ["web"]}] */
 static int take_podman_name(const struct json_text *json, struct json_value container,
-			    const char *id, struct container_texts *texts)
+			    const char *id, struct container_names *names)
 {
-	struct json_value id_value = {}, names = {};
+	struct json_value id_value = {}, list = {};
 	_cleanup_free_ char *own = NULL;
 	struct json_walk walk;
 	int err;
 
 	if (json_type(container) != JSON_OBJECT)
 		return 0;
-	err = json_members(json, container, {"id", &id_value}, {"names", &names});
+	err = json_members(json, container, {"id", &id_value}, {"names", &list});
 	if (!err)
 		err = take_text(json, id_value, &own);
-	if (err || !own || strcmp(own, id) || json_type(names) != JSON_ARRAY)
+	if (err || !own || strcmp(own, id) || json_type(list) != JSON_ARRAY)
 		return err;
-	err = json_walk__init(&walk, json, names.at, JSON_ARRAY);
+	err = json_walk__init(&walk, json, list.at, JSON_ARRAY);
 	if (!err && json_walk__next(&walk) > 0)
-		err = take_text(json, walk.value, &texts->name);
+		err = take_text(json, walk.value, &names->name);
 	return err;
 }
 
-static int read_podman_list(int root_fd, const char *id, struct container_texts *texts,
-			    uint64_t *files)
+static int read_podman_list(int root_fd, const char *id, struct container_names *names)
 {
 	_cleanup_free_ char *bytes = NULL;
 	struct import_failure failure;
@@ -245,31 +241,29 @@ static int read_podman_list(int root_fd, const char *id, struct container_texts 
 
 	if (err)
 		return err == -ENOMEM ? err : 0;
-	++*files;
 	json = (struct json_text){bytes, bytes + size, &failure};
 	err = json_walk__init(&walk, &json, bytes, JSON_ARRAY);
 	while (!err && (more = json_walk__next(&walk)))
-		err = more < 0 ? more : take_podman_name(&json, walk.value, id, texts);
+		err = more < 0 ? more : take_podman_name(&json, walk.value, id, names);
 	return err == -ENOMEM ? err : 0;
 }
 
-int container_files__read(int root_fd, const char *id, struct container_texts *texts,
-			  uint64_t *files)
+int container_files__read(int root_fd, const char *id, struct container_names *names)
 {
 	static const char *const places[] = {
 		"run/containers/storage/overlay-containers/%s/userdata/config.json",
 		"var/lib/containers/storage/overlay-containers/%s/userdata/config.json",
 		"var/lib/docker/containers/%s/config.v2.json",
 	};
-	int err = read_containerd(root_fd, id, texts, files);
+	int err = read_containerd(root_fd, id, names);
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && !err; i++) {
 		char path[512];
 
 		if (snprintf(path, sizeof(path), places[i], id) < (int)sizeof(path))
-			err = read_config(root_fd, path, texts, files);
+			err = read_config(root_fd, path, names);
 	}
-	if (!err && !texts->pod && !texts->name)
-		err = read_podman_list(root_fd, id, texts, files);
+	if (!err && !names->pod && !names->name)
+		err = read_podman_list(root_fd, id, names);
 	return err;
 }

@@ -27,7 +27,6 @@
 
 struct known_container {
 	char key[KEY_SIZE]; /* its id, or "pod:" and the uid of its pod */
-	struct container_texts texts;
 	struct container_names names;
 	uint64_t used; /* counts calls */
 	uint64_t next_try;
@@ -85,7 +84,7 @@ void containers__free(struct containers *c)
 		close(c->root_fd);
 	forget_index(c);
 	for (size_t i = 0; i < c->known.count; i++)
-		container_texts__fini(&c->known.data[i].texts);
+		container_names__fini(&c->known.data[i].names);
 	known_containers__fini(&c->known);
 	logged_pods__fini(&c->logged);
 	free(c);
@@ -180,15 +179,15 @@ static int set_text(char **text, const char *value)
 	return *text ? 0 : -ENOMEM;
 }
 
-static int take_logged(struct containers *c, const char *key, struct container_texts *texts)
+static int take_logged(struct containers *c, const char *key, struct container_names *names)
 {
 	const struct logged_pod *entry = logged_pods__find(&c->logged, key);
 
 	if (!entry)
 		return 0;
-	return set_text(&texts->pod, entry->pod)
-			?: set_text(&texts->pod_namespace, entry->pod_namespace)
-			?: set_text(&texts->container, entry->container);
+	return set_text(&names->pod, entry->pod)
+			?: set_text(&names->pod_namespace, entry->pod_namespace)
+			?: set_text(&names->container, entry->container);
 }
 
 /* ---- the cache ------------------------------------------------------------------------------- */
@@ -199,7 +198,7 @@ static bool is_plain(const char *id)
 	return strspn(id, "0123456789abcdefABCDEF-") == strlen(id);
 }
 
-static bool is_something(const struct container_texts *t)
+static bool is_something(const struct container_names *t)
 {
 	return t->pod || t->pod_namespace || t->container || t->name || t->image || t->service;
 }
@@ -207,23 +206,15 @@ static bool is_something(const struct container_texts *t)
 static int look_up(struct containers *c, struct known_container *known, const char *id,
 		   const char *pod_key)
 {
-	int err = *id ? container_files__read(c->root_fd, id, &known->texts, &c->stats.files_read)
-		      : 0;
+	struct container_names *names = &known->names;
+	int err = 0;
 
 	c->stats.looked_up++;
-	if (!err && *id)
-		err = take_logged(c, id, &known->texts);
+	if (*id)
+		err = container_files__read(c->root_fd, id, names) ?: take_logged(c, id, names);
 	if (!err && *pod_key)
-		err = take_logged(c, pod_key, &known->texts);
-	known->names = (struct container_names){
-		.pod = known->texts.pod,
-		.pod_namespace = known->texts.pod_namespace,
-		.container = known->texts.container,
-		.name = known->texts.name,
-		.image = known->texts.image,
-		.service = known->texts.service,
-	};
-	known->found = is_something(&known->texts);
+		err = take_logged(c, pod_key, names);
+	known->found = is_something(names);
 	c->stats.found += known->found;
 	return err;
 }
@@ -239,7 +230,7 @@ static void make_room(struct containers *c)
 		return;
 	qsort(c->known.data, c->known.count, sizeof(*c->known.data), compare_used);
 	for (size_t i = kept; i < c->known.count; i++)
-		container_texts__fini(&c->known.data[i].texts);
+		container_names__fini(&c->known.data[i].names);
 	c->stats.evicted += c->known.count - kept;
 	c->known.count = kept;
 	known_containers__reindex(&c->known);

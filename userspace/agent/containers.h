@@ -18,13 +18,17 @@
 
 struct containers;
 
-/* NULL: not known. As they are in the files: of any bytes. */
+#define CONTAINER_TEXT_MAX 512
+
+/* NULL: not known. As they are in the files, of any bytes: at most CONTAINER_TEXT_MAX each. */
 struct container_names {
-	const char *pod, *pod_namespace, *container; /* Kubernetes */
-	const char *name;    /* Docker's, Podman's or of a Compose or Swarm service */
-	const char *image;   /* "registry/shop:1.2" */
-	const char *service; /* from the pod's or container's own label or annotation */
+	char *pod, *pod_namespace, *container; /* Kubernetes */
+	char *name;    /* Docker's, Podman's or of a Compose or Swarm service */
+	char *image;   /* "registry/shop:1.2" */
+	char *service; /* from the pod's or container's own label or annotation */
 };
+
+void container_names__fini(struct container_names *names);
 
 /* `root`: where the host's files are, "/". 0, -ENOMEM, or why it cannot be opened. */
 int containers__new(const char *root, struct containers **containers);
@@ -39,28 +43,18 @@ const struct container_names *containers__find(struct containers *c, const char 
 
 struct containers_stats {
 	uint64_t looked_up, found, evicted;
-	uint64_t files_read;
 };
 void containers__stats(const struct containers *c, struct containers_stats *stats);
 
 /* The state files of container runtimes, one at a time (containers.h). */
 
-/* The same as struct container_names, owned; each at most CONTAINER_TEXT_MAX bytes. */
-struct container_texts {
-	char *pod, *pod_namespace, *container, *name, *image, *service;
-};
-#define CONTAINER_TEXT_MAX 512
-
-void container_texts__fini(struct container_texts *t);
-
 /*
  * What the files below `root_fd` say about a container. The names that are found first stay. 0 or -ENOMEM; that there is
- * no file, or none that is sound, is no error. *files is raised by the number of those that were read.
+ * no file, or none that is sound, is no error.
  */
-int container_files__read(int root_fd, const char *id, struct container_texts *texts,
-			  uint64_t *files);
+int container_files__read(int root_fd, const char *id, struct container_names *names);
 
-/* The texts in one such file: an OCI runtime's config.json, or Docker's config.v2.json. 0, -EBADMSG, -ENOMEM. */
-int container_config__parse(const char *json, size_t size, struct container_texts *texts);
+/* The names in one such file: an OCI runtime's config.json, or Docker's config.v2.json. 0, -EBADMSG, -ENOMEM. */
+int container_config__parse(const char *json, size_t size, struct container_names *names);
 
 #endif
