@@ -94,8 +94,8 @@ static void dump_session(const struct profile *p, FILE *out)
 		fprintf(out,
 			"outside user=%" PRIu32 " thing=%s reason=%s count=%" PRIu64
 			" since=%" PRIu64 "\n",
-			row->user, outside_thing_name(row->thing), outside_reason_name(row->reason),
-			row->count, row->since);
+			row->user, outside_things[row->thing].name,
+			outside_reasons[row->reason].name, row->count, row->since);
 	}
 	for (size_t i = 0; i < p->epoch_count; i++)
 		fprintf(out, "epoch %" PRIu64 "\n", p->epochs[i]);

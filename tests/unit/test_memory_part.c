@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "base/proc_parse.h"
+#include "base/proc_task.h"
 #include "base/vec.h"
 #include "live/parts/parts.h"
 #include "procfs/process_facts.h"

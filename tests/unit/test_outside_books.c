@@ -107,7 +107,7 @@ static void every_row_has_words(void **state)
 			assert_true(strlen(text) < sizeof(text) - 1);
 			assert_non_null(strstr(text, things[thing]));
 			assert_non_null(strstr(text, reasons[reason]));
-			assert_non_null(strstr(text, outside_thing_unit(thing)));
+			assert_non_null(strstr(text, outside_things[thing].unit));
 		}
 	}
 	outside_user__describe(text, sizeof(text), 1000);

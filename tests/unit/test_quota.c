@@ -484,7 +484,7 @@ static void print_row(FILE *out, const struct quota_row *row)
 	print_limit(out, row, &row->user, "a user");
 	print_limit(out, row, &row->all, "in all");
 	fprintf(out, "%s | %s |\n", policies[row->policy],
-		row->books < OUTSIDE_THING_COUNT ? outside_thing_name(row->books) : "");
+		row->books < OUTSIDE_THING_COUNT ? outside_things[row->books].name : "");
 }
 
 static void print_table(FILE *out)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/proc_parse.h"
+#include "base/proc_task.h"
 
 #define SHIM_PREFIX                                                                                \
 	"containerd-shim-" /* the shim gives this to what it starts: it names no service */

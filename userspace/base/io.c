@@ -44,9 +44,7 @@ int write_full(int fd, const void *data, size_t size)
 int memory_with(const char *name, const void *data, size_t size)
 {
 	_cleanup_close_ int fd = memfd_create(name, MFD_CLOEXEC);
-	int err = fd < 0 ? -errno : write_full(fd, data, size);
-
-	return err ? err : steal_fd(fd);
+	return (fd < 0 ? -errno : write_full(fd, data, size)) ?: steal_fd(fd);
 }
 
 /* From the file's position on if `offset` is -1. */

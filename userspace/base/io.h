@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <sys/types.h>
 
 /* Write everything, through EINTR and short writes. 0 or negative errno. */

@@ -14,42 +14,17 @@
 #define FIRST_NAMESPACE                                                                            \
 	0xF0000000u /* from here on numbers are those of namespaces (tenant_user.h) */
 
-struct described {
-	const char *name, *unit, *text;
-	bool waits;
-};
-
-static const struct described things[OUTSIDE_THING_COUNT] = {
+const struct outside_text outside_things[OUTSIDE_THING_COUNT] = {
 #define X(id, name, unit, text) [OUTSIDE_##id] = {name, unit, text, false},
 	OUTSIDE_THINGS(X)
 #undef X
 };
 
-static const struct described reasons[OUTSIDE_REASON_COUNT] = {
+const struct outside_text outside_reasons[OUTSIDE_REASON_COUNT] = {
 #define X(id, name, waited, text) [OUTSIDE_BY_##id] = {name, NULL, text, waited},
 	OUTSIDE_REASONS(X)
 #undef X
 };
-
-const char *outside_thing_name(enum outside_thing thing)
-{
-	return things[thing].name;
-}
-
-const char *outside_thing_unit(enum outside_thing thing)
-{
-	return things[thing].unit;
-}
-
-const char *outside_reason_name(enum outside_reason reason)
-{
-	return reasons[reason].name;
-}
-
-bool outside_reason_waits(enum outside_reason reason)
-{
-	return reasons[reason].waits;
-}
 
 void outside_user__describe(char *text, size_t size, uint32_t user)
 {
@@ -68,8 +43,9 @@ void outside_row__describe(char *text, size_t size, const struct outside_row *ro
 
 	outside_user__describe(user, sizeof(user), row->user);
 	snprintf(text, size, "%s: %" PRIu64 " %s %s (%s): %s", user, row->count,
-		 things[row->thing].unit, reasons[row->reason].waits ? "late" : "left",
-		 things[row->thing].text, reasons[row->reason].text);
+		 outside_things[row->thing].unit,
+		 outside_reasons[row->reason].waited ? "late" : "left",
+		 outside_things[row->thing].text, outside_reasons[row->reason].text);
 }
 
 /* ---- the books ------------------------------------------------------------------------------- */

@@ -60,10 +60,12 @@ enum outside_reason {
 		OUTSIDE_REASON_COUNT
 };
 
-const char *outside_thing_name(enum outside_thing thing);
-const char *outside_thing_unit(enum outside_thing thing);
-const char *outside_reason_name(enum outside_reason reason);
-bool outside_reason_waits(enum outside_reason reason);
+struct outside_text {
+	const char *name, *unit, *text; /* a reason has no unit */
+	bool waited;
+};
+extern const struct outside_text outside_things[OUTSIDE_THING_COUNT],
+	outside_reasons[OUTSIDE_REASON_COUNT];
 
 /* A user is a uid (base/tenant_user.h) or one of these. */
 #define OUTSIDE_USER_UNKNOWN UINT32_MAX /* TENANT_UNKNOWN: the process was gone */

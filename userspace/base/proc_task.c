@@ -1,20 +1,254 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Lines of /proc, whatever names their processes chose: the comm in stat is found by the last ')',
+ * and a path in maps may hold anything but NUL, of which the kernel escapes the newline alone, as "\012".
+ */
 #include "base/proc_task.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/io.h"
+#include "base/parse.h"
 
 #define SMALL_FILE    4096u
 #define NS_PER_SECOND 1000000000ULL
+
+/* ---- texts ------------------------------------------------------------------------------------ */
+
+/* A decimal number, perhaps with a sign, and the spaces after it. */
+static bool take_number(const char **at, const char *end, int64_t *value)
+{
+	bool negative = *at < end && **at == '-';
+	uint64_t number = 0;
+	const char *p = *at + negative;
+	const char *first = p;
+
+	for (; p < end && *p >= '0' && *p <= '9'; p++) {
+		if (__builtin_mul_overflow(number, 10, &number) ||
+		    __builtin_add_overflow(number, (uint64_t)(*p - '0'), &number))
+			return false;
+	}
+	if (p == first)
+		return false;
+	while (p < end && (*p == ' ' || *p == '\n'))
+		p++;
+	*at = p;
+	*value = negative ? (int64_t)(0 - number) : (int64_t)number;
+	return true;
+}
+
+/* pid (comm) state ppid … flags … utime stime … threads … start: proc(5) has the numbers */
+int proc_parse_stat(const char *text, size_t size, struct proc_stat *stat)
+{
+	const char *open = memchr(text, '(', size);
+	const char *close = memrchr(text, ')', size);
+	const char *at, *end = text + size;
+	int64_t fields[23] = {};
+	size_t length;
+
+	if (!open || !close || close < open || end - close < 4 || close[1] != ' ' ||
+	    close[3] != ' ')
+		return -EBADMSG;
+	at = close + 4;
+	for (unsigned int field = 4; field <= 22; field++) {
+		if (!take_number(&at, end, &fields[field]))
+			return -EBADMSG;
+	}
+	if (fields[4] < 0 || fields[4] > INT_MAX)
+		return -EBADMSG;
+	length = close - open - 1;
+	if (length >= sizeof(stat->comm))
+		length = sizeof(stat->comm) - 1;
+	memcpy(stat->comm, open + 1, length);
+	stat->comm[length] = '\0';
+	stat->state = close[2];
+	stat->ppid = fields[4];
+	stat->flags = fields[9];
+	stat->cpu_ticks = fields[14] + fields[15];
+	stat->threads = fields[20];
+	stat->start_ticks = fields[22];
+	return 0;
+}
+
+int proc_parse_number(const char *text, size_t size, uint64_t *number)
+{
+	int64_t value;
+
+	if (!take_number(&text, text + size, &value) || value < 0)
+		return -EBADMSG;
+	*number = value;
+	return 0;
+}
+
+static bool take_hex(const char **at, uint64_t *value, char then)
+{
+	return !parse_hex(at, value) && *(*at)++ == then;
+}
+
+/* "rwxp": false for anything else */
+static bool take_permissions(const char **at, struct proc_mapping *mapping)
+{
+	const char *p = *at;
+
+	if (strnlen(p, 5) < 5 || p[4] != ' ')
+		return false;
+	mapping->protection = (p[0] == 'r' ? PROT_READ : 0) | (p[1] == 'w' ? PROT_WRITE : 0) |
+			      (p[2] == 'x' ? PROT_EXEC : 0);
+	mapping->map_flags = p[3] == 's' ? MAP_SHARED : MAP_PRIVATE;
+	*at += 5;
+	return true;
+}
+
+/* In place; the new length. */
+static size_t decode_newlines(char *path, bool *found)
+{
+	static const char escape[] = "\\012";
+	char *to = path;
+
+	*found = false;
+	for (const char *from = path; *from; to++) {
+		if (strncmp(from, escape, sizeof(escape) - 1)) {
+			*to = *from++;
+			continue;
+		}
+		*to = '\n';
+		from += sizeof(escape) - 1;
+		*found = true;
+	}
+	*to = '\0';
+	return to - path;
+}
+
+int proc_parse_mapping(char *line, size_t size, struct proc_mapping *mapping)
+{
+	struct proc_mapping m = {};
+	const char *at = line;
+	uint64_t major, minor;
+	int64_t inode;
+
+	line[size] = '\0';
+	if (!take_hex(&at, &m.start, '-') || !take_hex(&at, &m.end, ' ') || m.end <= m.start ||
+	    !take_permissions(&at, &m) || !take_hex(&at, &m.offset, ' ') ||
+	    !take_hex(&at, &major, ':') || !take_hex(&at, &minor, ' ') || major > UINT32_MAX ||
+	    minor > UINT32_MAX || !take_number(&at, line + size, &inode))
+		return -EBADMSG;
+	m.major = major;
+	m.minor = minor;
+	m.inode = inode;
+	m.path = at;
+	m.path_size = decode_newlines(line + (at - line), &m.newline);
+	*mapping = m;
+	return 0;
+}
+
+/* Is `word` among the words of a list that commas divide? */
+static bool has_word(const char *list, size_t size, const char *word)
+{
+	size_t length = strlen(word);
+
+	while (size) {
+		const char *comma = memchr(list, ',', size);
+		size_t here = comma ? (size_t)(comma - list) : size;
+
+		if (here == length && !memcmp(list, word, length))
+			return true;
+		size -= comma ? here + 1 : here;
+		list += comma ? here + 1 : here;
+	}
+	return false;
+}
+
+/* How much the hierarchy of a line counts; 0: not at all. */
+static int rank_of_hierarchy(const char *controllers, size_t size, bool is_root)
+{
+	if (is_root)
+		return 1;
+	if (!size)
+		return 4;
+	if (has_word(controllers, size, "cpu"))
+		return 3;
+	return has_word(controllers, size, "name=systemd") ? 2 : 0;
+}
+
+/* Lines "number:controllers:path"; a path has no newline, and any other byte. */
+const char *proc_parse_cgroup(const char *text, size_t size, size_t *path_size)
+{
+	static const char deleted[] = " (deleted)";
+	const char *best = NULL, *newline;
+	size_t length = 0;
+	int best_rank = 0;
+
+	for (; (newline = memchr(text, '\n', size));
+	     size -= newline + 1 - text, text = newline + 1) {
+		const char *first = memchr(text, ':', newline - text);
+		const char *second = first ? memchr(first + 1, ':', newline - first - 1) : NULL;
+		const char *path = second ? second + 1 : newline;
+		int rank;
+
+		if (path == newline || *path != '/')
+			continue;
+		rank = rank_of_hierarchy(first + 1, second - first - 1, newline - path == 1);
+		if (rank <= best_rank)
+			continue;
+		best_rank = rank;
+		best = path;
+		length = newline - path;
+	}
+	if (length > strlen(deleted) &&
+	    !memcmp(best + length - strlen(deleted), deleted, strlen(deleted)))
+		length -= strlen(deleted);
+	*path_size = length;
+	return best;
+}
+
+static bool starts_with(const char *s, const char *prefix)
+{
+	return !strncmp(s, prefix, strlen(prefix));
+}
+
+size_t mapping_path_length(const char *path)
+{
+	static const char DELETED[] = " (deleted)";
+	size_t length = strlen(path), suffix = sizeof(DELETED) - 1;
+
+	if (length > suffix && !strcmp(path + length - suffix, DELETED))
+		return length - suffix;
+	return length;
+}
+
+bool mapping_is_deleted(const char *path)
+{
+	return path[mapping_path_length(path)];
+}
+
+bool mapping_is_run_time_code(const char *path, bool has_build_id, bool has_file)
+{
+	static const char *const prefixes[] = {
+		MAPPING_ANONYMOUS, "[heap]",	  "[stack", "[anon",
+		"/dev/zero",	   "anon_inode:", "/SYSV",  "/anon_hugepage",
+	};
+
+	if (!*path)
+		return true;
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
+		if (starts_with(path, prefixes[i]))
+			return true;
+	if (has_build_id)
+		return false;
+	return starts_with(path, "/memfd:") || (mapping_is_deleted(path) && !has_file);
+}
+
+/* ---- a process or thread ---------------------------------------------------------------------- */
 
 uint64_t proc_suspended_ns(void)
 {
@@ -86,46 +320,34 @@ void proc_stat__comm(const struct proc_stat *stat, char comm[PROC_COMM_SIZE])
 	memcpy(comm, stat->comm, length);
 }
 
-/* The process a thread belongs to: "Tgid:" of status, where newlines in names are escaped. */
-static pid_t read_tgid(int dir, pid_t otherwise)
+int proc_status_number(int dir, const char *path, const char *field, uint64_t *number)
 {
+	_cleanup_close_ int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
 	char text[SMALL_FILE + 1];
-	ssize_t size = proc_read_small(dir, "status", text, SMALL_FILE);
+	ssize_t size = fd < 0 ? -1 : read(fd, text, SMALL_FILE); /* no second look */
 	const char *at;
-	uint64_t tgid;
 
-	if (size <= 0)
-		return otherwise;
+	if (size < 0)
+		return -errno;
 	text[size] = '\0';
-	at = strstr(text, "\nTgid:\t");
+	at = strstr(text, field);
 	if (!at)
-		return otherwise;
-	at += strlen("\nTgid:\t");
-	if (proc_parse_number(at, text + size - at, &tgid) || !tgid || tgid > INT_MAX)
-		return otherwise;
-	return tgid;
+		return -ESRCH;
+	at += strlen(field);
+	return proc_parse_number(at, text + size - at, number);
 }
 
 int proc_real_uid(pid_t pid, uid_t *uid)
 {
-	_cleanup_close_ int fd = -1;
-	char path[32], text[SMALL_FILE + 1];
-	const char *at;
-	ssize_t size;
+	uint64_t number;
+	char path[32];
+	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	if (fd < 0)
-		return pid > 0 ? -errno : -ESRCH;
-	size = read(fd, text, SMALL_FILE); /* it is among the first lines: no second look */
-	if (size < 0)
-		return -errno;
-	text[size] = '\0';
-	at = strstr(text, "\nUid:\t");
-	if (!at)
-		return -ESRCH;
-	*uid = (uid_t)strtoul(at + strlen("\nUid:\t"), NULL, 10);
-	return 0;
+	err = pid > 0 ? proc_status_number(AT_FDCWD, path, "\nUid:\t", &number) : -ESRCH;
+	if (!err)
+		*uid = (uid_t)number;
+	return err;
 }
 
 /* A process that /proc does not show may exist all the same. */
@@ -141,6 +363,7 @@ enum proc_state proc_process_state(pid_t pid, struct proc_identity *identity)
 {
 	_cleanup_close_ int proc = -1, dir = -1;
 	struct proc_stat stat;
+	uint64_t tgid;
 
 	if (pid <= 0)
 		return PROC_NONE;
@@ -151,7 +374,10 @@ enum proc_state proc_process_state(pid_t pid, struct proc_identity *identity)
 	if (dir < 0 || proc_read_stat(dir, "stat", &stat))
 		return hidden_or_none(pid);
 	if (identity) {
-		identity->tgid = read_tgid(dir, pid);
+		identity->tgid = pid;
+		if (!proc_status_number(dir, "status", "\nTgid:\t", &tgid) && tgid &&
+		    tgid <= INT_MAX)
+			identity->tgid = tgid;
 		identity->ppid = stat.ppid;
 		identity->start_time = proc_start_time(stat.start_ticks,
 						       NS_PER_SECOND / sysconf(_SC_CLK_TCK),

@@ -23,7 +23,6 @@
 #include <sysprof/bpf_shared.h>
 
 #include "base/cleanup.h"
-#include "base/clocks.h"
 #include "base/io.h"
 #include "capture/features.h"
 #include "capture/target.h"

@@ -52,9 +52,8 @@ void session_cpu__init(struct session_cpu *c, uint32_t cpu)
 int bpf_session__read_online(uint32_t **cpus, size_t *count)
 {
 	char text[4096];
-	int err = read_line(CPUS_ONLINE, text, sizeof(text));
-
-	return err ? err : parse_cpu_list(text, CPU_VISIT_MAX - 1, cpus, count);
+	return read_line(CPUS_ONLINE, text, sizeof(text))
+		       ?: parse_cpu_list(text, CPU_VISIT_MAX - 1, cpus, count);
 }
 
 static int add_cpus(struct bpf_session *s, struct failure *failure)
@@ -396,9 +395,7 @@ static int open_wakes(struct bpf_session *s, struct failure *failure)
 
 int bpf_session__open_cpus(struct bpf_session *s, struct failure *failure)
 {
-	int err = open_events(s, failure);
-
-	return err ? err : open_wakes(s, failure);
+	return open_events(s, failure) ?: open_wakes(s, failure);
 }
 
 void bpf_session__close_cpu(struct session_cpu *c)

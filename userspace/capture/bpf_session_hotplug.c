@@ -117,12 +117,9 @@ static void open_counter(struct bpf_session *s, struct session_cpu *c, bool visi
 static int open_and_start(struct bpf_session *s, struct session_cpu *c, bool visit,
 			  struct failure *failure)
 {
-	int err;
-
 	if (s->info.tsc && c->sampled)
 		open_counter(s, c, visit);
-	err = bpf_session__open_cpu(s, c, failure);
-	return err ? err : bpf_session__start_sideband(s, c, visit);
+	return bpf_session__open_cpu(s, c, failure) ?: bpf_session__start_sideband(s, c, visit);
 }
 
 static int give_up(struct bpf_session *s, struct session_cpu *c, int error, const char *what,

@@ -218,9 +218,10 @@ int features_explain(struct failure *f, int error, const char *attempt)
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 7, 8))) static void
+/* `remedy`: where it is missing; "": there is none. */
+__attribute__((format(printf, 8, 9))) static void
 add_feature(struct features *f, const char *group, const char *name, enum feature_level level,
-	    bool available, const char *cost, const char *detail, ...)
+	    bool available, const char *cost, const char *remedy, const char *detail, ...)
 {
 	struct feature feature = {
 		.group = group,
@@ -234,17 +235,9 @@ add_feature(struct features *f, const char *group, const char *name, enum featur
 	va_start(args, detail);
 	vsnprintf(feature.detail, sizeof(feature.detail), detail, args);
 	va_end(args);
+	snprintf(feature.remedy, sizeof(feature.remedy), "%s", available ? "" : remedy);
 	if (vec_push(&f->list, feature))
 		f->error = -ENOMEM;
-}
-
-/* The remedy of what was added last, where it is missing. */
-static void set_remedy(struct features *f, const char *text)
-{
-	struct feature *last = f->list.count ? &f->list.data[f->list.count - 1] : NULL;
-
-	if (last && !last->available)
-		snprintf(last->remedy, sizeof(last->remedy), "%s", text);
 }
 
 /* An attempt that gave `result`: negative errno or not. The cause and the remedy are looked for. */
@@ -256,9 +249,8 @@ static void add_attempt(struct features *f, const char *name, enum feature_level
 	if (result < 0)
 		features_explain(&why, result, name);
 	/* "name: cause" */
-	add_feature(f, "kernel", name, level, result >= 0, cost, "%s",
+	add_feature(f, "kernel", name, level, result >= 0, cost, why.remedy, "%s",
 		    result < 0 ? why.what + strlen(name) + strlen(": ") : "");
-	set_remedy(f, why.remedy);
 }
 
 static int print_nothing(enum libbpf_print_level level, const char *format, va_list args)
@@ -302,14 +294,13 @@ static void probe_bpf(struct features *f)
 		add_feature(
 			f, "kernel", "task-pt-regs", FEATURE_WANTED, skel->bss->task_pt_regs,
 			"user stacks of samples in the kernel depend on the layout of kernel stacks",
-			"since 5.15");
-		set_remedy(f, "boot Linux 5.15 or later");
+			"boot Linux 5.15 or later", "since 5.15");
 		add_feature(f, "kernel", "typed-task", FEATURE_INFO, skel->bss->typed_task,
-			    "each sample costs about 100 ns more", "since 5.11");
+			    "each sample costs about 100 ns more", "", "since 5.11");
 		add_feature(f, "kernel", "rq-clock", FEATURE_WANTED, skel->bss->rq_clock,
 			    "the CPU time of a sample is less exact where a hypervisor steals time",
+			    "boot a kernel with CONFIG_FAIR_GROUP_SCHED=y",
 			    "CONFIG_FAIR_GROUP_SCHED");
-		set_remedy(f, "boot a kernel with CONFIG_FAIR_GROUP_SCHED=y");
 	}
 	features_bpf__destroy(skel);
 }
@@ -330,12 +321,11 @@ static void probe_perf(struct features *f)
 		    "mappings, thread names and forks cannot be followed");
 	add_feature(f, "kernel", "build-ids", FEATURE_WANTED, fd >= 0 && build_ids,
 		    "a file replaced while recording is recognized by its inode only",
-		    "in mapping records, since 5.12");
-	set_remedy(f, "boot Linux 5.12 or later");
+		    "boot Linux 5.12 or later", "in mapping records, since 5.12");
 	tick_source__find("cycles", &source, NULL);
 	fd = try_fd(tick_event_open(&source, cpu, RATE));
 	add_feature(f, "kernel", "hardware-pmu", FEATURE_INFO, fd >= 0,
-		    "-e cycles and other hardware events do not work; cpu-clock does", "%s",
+		    "-e cycles and other hardware events do not work; cpu-clock does", "", "%s",
 		    fd < 0 ? strerror(-fd) : "");
 }
 
@@ -372,21 +362,22 @@ static void probe_kernel(struct features *f)
 	enum visits visits = features_visits();
 
 	uname(&name);
-	add_feature(f, "kernel", "release", FEATURE_INFO, true, "", "%.64s %.32s", name.release,
+	add_feature(f, "kernel", "release", FEATURE_INFO, true, "", "", "%.64s %.32s", name.release,
 		    name.machine);
 	add_feature(f, "kernel", "btf", FEATURE_REQUIRED, !access(BTF_PATH, R_OK),
-		    "nothing can be recorded", BTF_PATH);
-	set_remedy(f, "boot a kernel with CONFIG_DEBUG_INFO_BTF=y; in a container, mount /sys");
+		    "nothing can be recorded",
+		    "boot a kernel with CONFIG_DEBUG_INFO_BTF=y; in a container, mount /sys",
+		    BTF_PATH);
 	probe_bpf(f);
 	probe_perf(f);
 	add_feature(f, "kernel", "visits", FEATURE_INFO, visits != VISITS_NONE,
-		    "--wall does not work: nothing is known of threads that wait", "%s",
+		    "--wall does not work: nothing is known of threads that wait",
+		    "boot Linux 6.1 or later", "%s",
 		    visits == VISITS_BY_COPIES ? "by copies, which cost more before Linux 6.7"
 					       : VISITS_SINCE);
-	set_remedy(f, "boot Linux 6.1 or later");
 	add_feature(f, "kernel", "cgroup2", FEATURE_INFO, cgroup_root, "--cgroup does not work",
-		    "%s", cgroup_root ? cgroup_root : "not mounted");
-	set_remedy(f, "mount -t cgroup2 none " CGROUP_ROOT);
+		    "mount -t cgroup2 none " CGROUP_ROOT, "%s",
+		    cgroup_root ? cgroup_root : "not mounted");
 }
 
 static void probe_clock(struct features *f)
@@ -397,7 +388,7 @@ static void probe_clock(struct features *f)
 	add_feature(
 		f, "clock", "tsc", FEATURE_WANTED, !refused && fd >= 0,
 		"timestamps are CLOCK_MONOTONIC: as good, but programs that use rdtsc cannot match them",
-		"%s%s",
+		"", "%s%s",
 		refused	 ? refused
 		: fd < 0 ? "the msr PMU: "
 			 : "constant_tsc nonstop_tsc, msr PMU",
@@ -434,8 +425,7 @@ static void probe_capabilities(struct features *f)
 		bool has = has_capability(number);
 
 		add_feature(f, "privileges", list[i].name, list[i].level, has || stands_in,
-			    list[i].cost, "%s", !has && stands_in ? "by cap_sys_admin" : "");
-		set_remedy(f, GRANT);
+			    list[i].cost, GRANT, "%s", !has && stands_in ? "by cap_sys_admin" : "");
 	}
 }
 
@@ -498,28 +488,27 @@ static void probe_privileges(struct features *f)
 
 	probe_capabilities(f);
 	add_feature(f, "privileges", "kallsyms", FEATURE_WANTED, kallsyms_shows(),
-		    "kernel functions have no names", "kernel.kptr_restrict is %ld",
-		    read_number(KPTR_PATH, -1));
-	set_remedy(f, "sysctl -w kernel.kptr_restrict=1, and run as root");
+		    "kernel functions have no names",
+		    "sysctl -w kernel.kptr_restrict=1, and run as root",
+		    "kernel.kptr_restrict is %ld", read_number(KPTR_PATH, -1));
 	err = try_map_files();
 	add_feature(f, "privileges", "map-files", FEATURE_WANTED, err >= 0,
-		    "no symbols from files deleted or replaced while mapped", "%s",
+		    "no symbols from files deleted or replaced while mapped", GRANT, "%s",
 		    err < 0 ? strerror(-err) : "");
-	set_remedy(f, GRANT);
 	lockdown_mode(mode, sizeof(mode));
 	add_feature(f, "privileges", "no-lockdown", FEATURE_REQUIRED, !locked_down(),
-		    "nothing can be recorded", "kernel lockdown: %s", mode);
-	set_remedy(f, "boot with lockdown=integrity, or without Secure Boot");
+		    "nothing can be recorded",
+		    "boot with lockdown=integrity, or without Secure Boot", "kernel lockdown: %s",
+		    mode);
 	add_feature(f, "privileges", "initial-user-namespace", FEATURE_INFO, !in_user_namespace(),
-		    "capabilities may not apply to tracing", "%s", "");
+		    "capabilities may not apply to tracing", "", "%s", "");
 	err = pid_namespace__detect(&ns, &why);
 	add_feature(f, "privileges", "pid-namespace", FEATURE_REQUIRED, !err,
-		    "processes cannot be identified", "%.150s",
+		    "processes cannot be identified", why.remedy, "%.150s",
 		    err	       ? why.what
 		    : ns.inode ? "not the initial one: processes outside of it are invisible"
 			       : "the initial one");
-	set_remedy(f, why.remedy);
-	add_feature(f, "privileges", "perf_event_paranoid", FEATURE_INFO, true, "", "%ld",
+	add_feature(f, "privileges", "perf_event_paranoid", FEATURE_INFO, true, "", "", "%ld",
 		    read_number(PARANOID_PATH, -2));
 }
 
@@ -534,18 +523,17 @@ static void probe_limits(struct features *f)
 		f, "limits", "open-files", FEATURE_WANTED,
 		files.rlim_cur >= (rlim_t)(cpus * BPF_SESSION_FDS_PER_CPU + FDS_BESIDES),
 		"some mapped files cannot be kept open; if the limit is very low, nothing can be recorded",
-		"RLIMIT_NOFILE is %llu", (unsigned long long)files.rlim_cur);
-	set_remedy(f, "ulimit -n 65536");
+		"ulimit -n 65536", "RLIMIT_NOFILE is %llu", (unsigned long long)files.rlim_cur);
 	add_feature(f, "limits", "locked-memory", FEATURE_INFO,
 		    has_capability(CAP_IPC_LOCK) || locked.rlim_cur >= (64u << 20),
 		    "rings are as small as kernel.perf_event_mlock_kb; samples may be lost",
+		    "ulimit -l unlimited",
 		    "RLIMIT_MEMLOCK is %llu KB, kernel.perf_event_mlock_kb is %ld",
 		    (unsigned long long)locked.rlim_cur / 1024, read_number(MLOCK_PATH, -1));
-	set_remedy(f, "ulimit -l unlimited");
 	add_feature(f, "limits", "sample-rate", FEATURE_WANTED, rate >= RATE,
 		    "the default rate of 999 Hz is refused or throttled",
+		    "sysctl -w kernel.perf_event_max_sample_rate=100000",
 		    "kernel.perf_event_max_sample_rate is %ld", rate);
-	set_remedy(f, "sysctl -w kernel.perf_event_max_sample_rate=100000");
 }
 
 int features__probe(struct features **features)

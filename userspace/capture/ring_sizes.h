@@ -7,7 +7,6 @@
 #define CAPTURE_RING_SIZES_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #define RING_BYTES_DEFAULT (64u << 20) /* of all CPUs and kinds of ring */
 

@@ -11,11 +11,7 @@
 #include <linux/magic.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/io.h"
 #include "base/proc_task.h"
-
-#define STATUS_SIZE (64u * 1024)
 
 static int read_stat(pid_t id, struct proc_stat *stat)
 {
@@ -36,18 +32,13 @@ bool target_thread_runs(pid_t tid)
 
 pid_t target_process_of(pid_t tid)
 {
-	_cleanup_free_ char *text = NULL;
-	char path[64], *line;
-	size_t size;
+	uint64_t process;
+	char path[64];
 	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	err = read_file_at(AT_FDCWD, path, STATUS_SIZE, &text, &size);
-	if (err)
-		return err == -ENOENT ? -ESRCH : err;
-	/* the name, on the first line, has its newlines escaped */
-	line = strstr(text, "\nTgid:");
-	return line ? (pid_t)strtol(line + strlen("\nTgid:"), NULL, 10) : -EPROTO;
+	err = proc_status_number(AT_FDCWD, path, "\nTgid:\t", &process);
+	return !err ? (pid_t)process : err == -ENOENT ? -ESRCH : err;
 }
 
 static int check_task(pid_t id, bool is_thread, struct failure *failure)

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <bpf/bpf.h>
 

@@ -4,7 +4,6 @@
 #define CAPTURE_TICK_RINGS_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include <sysprof/bpf_shared.h>
 #include <sysprof/event.h>

@@ -145,15 +145,6 @@ static int agent_options__parse(struct agent_options *o, int argc, char **argv)
 	return err ? usage_error(&cmd_agent, "%s", failure.what) : 0;
 }
 
-/* The file once more: settings of the same command line. 0 or negative errno, `failure` filled, *settings untouched. */
-static int agent_options__read_again(const struct agent_options *options,
-				     struct agent_settings *settings, struct failure *failure)
-{
-	struct agent_options o = *options;
-
-	return read_settings(&o, settings, failure);
-}
-
 /* For the help. */
 static void agent_options__print(FILE *out)
 {
@@ -295,7 +286,8 @@ static void reload(struct running_agent *r)
 	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%llu",
 		 (unsigned long long)(monotonic_ns() / 1000));
 	notify_manager(text);
-	err = agent_options__read_again(r->options, &settings, &failure);
+	/* of the same command line */
+	err = read_settings(r->options, &settings, &failure);
 	if (!err) {
 		err = agent__configure(r->agent, &settings, &remark, &failure);
 		agent_settings__fini(&settings);

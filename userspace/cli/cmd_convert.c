@@ -3,7 +3,6 @@
 #include <getopt.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "cli/commands.h"
 #include "cli/give_up.h"
 #include "cli/inputs.h"
@@ -59,16 +58,10 @@ static int convert_input(struct convert_options *options)
 	struct written_files written = {};
 	struct failure failure = {};
 	struct input input = {};
-	int err = input__open(options->input, &options->replay, &input);
+	int err = input__open(options->input, &options->replay, options->outputs.waits, &input);
 
 	if (err)
 		return EXIT_FAILED;
-	if (options->outputs.waits && !input.profile->visits.hz) {
-		log_print(LOG_ERROR, "%s has no waits: record with --wall -o FILE.sysprof",
-			  options->input);
-		input__close(&input);
-		return EXIT_FAILED;
-	}
 	give_up__arm();
 	err = outputs__write(&options->outputs, input.profile, &written, &failure);
 	if (err)

@@ -29,7 +29,7 @@ static int open_input(const struct open_options *options)
 {
 	struct failure failure = {};
 	struct input input = {};
-	int err = input__open(options->serving.what, &options->replay, &input);
+	int err = input__open(options->serving.what, &options->replay, false, &input);
 
 	if (err)
 		return EXIT_FAILED;

@@ -21,7 +21,6 @@
 #include "base/clocks.h"
 #include "base/utf8.h"
 #include "base/vec.h"
-#include "capture/features.h"
 #include "cli/commands.h"
 #include "cli/give_up.h"
 #include "cli/held_command.h"

@@ -149,16 +149,11 @@ static int report_input(const char *path, const struct arguments *arguments)
 	const struct replay_options replay = {.symbols = {.cache = true},
 					      .full_names = arguments->java_signatures};
 	struct input input = {};
-	int err = input__open(path, &replay, &input);
+	int err = input__open(path, &replay, arguments->report.wall, &input);
 
 	if (err)
 		return EXIT_FAILED;
 	request.profile = input.profile;
-	if (arguments->report.wall && !input.profile->visits.hz) {
-		log_print(LOG_ERROR, "%s has no waits: record with --wall -o FILE.sysprof", path);
-		input__close(&input);
-		return EXIT_FAILED;
-	}
 	err = report_write(&request, &arguments->report);
 	if (!err && (fflush(stdout) || ferror(stdout)))
 		err = errno ? -errno : -EIO;

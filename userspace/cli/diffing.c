@@ -125,7 +125,7 @@ static int add_file(struct comparison *c, enum compare_side side, const char *na
 	if (!path)
 		return fail(failure, -ENOMEM, "cannot compare: out of memory");
 	is_part = take_range(path, &range);
-	err = input__open(path, &replay, &input);
+	err = input__open(path, &replay, false, &input);
 	if (err)
 		return fail(failure, err, "cannot compare without %s", name);
 	err = comparison__add(c, side, name, input.profile, is_part ? &range : NULL, failure);

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "agent/spool.h"
 #include "base/cleanup.h"
@@ -215,7 +214,7 @@ static int add_window(struct comparison *c, enum compare_side side, const char *
 {
 	const struct replay_options replay = {};
 	struct input input = {};
-	int err = input__open(window->path, &replay, &input);
+	int err = input__open(window->path, &replay, false, &input);
 
 	if (err)
 		return fail(failure, err, "cannot compare without %s", window->path);

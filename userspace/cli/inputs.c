@@ -228,7 +228,8 @@ int input__read(const char *name, const void *bytes, size_t size, struct input *
 	return err;
 }
 
-int input__open(const char *path, const struct replay_options *options, struct input *input)
+int input__open(const char *path, const struct replay_options *options, bool waits,
+		struct input *input)
 {
 	struct failure failure = {};
 	struct input opened = {};
@@ -239,6 +240,11 @@ int input__open(const char *path, const struct replay_options *options, struct i
 	if (!err)
 		err = is_recording(fd) ? replay_file(path, options, &opened, &failure)
 				       : import_file(fd, path, size, &opened, &failure);
+	if (!err && waits && !opened.profile->visits.hz) {
+		err = fail(&failure, -ENODATA,
+			   "%s has no waits: record with --wall -o FILE.sysprof", path);
+		input__close(&opened);
+	}
 	if (err) {
 		print_failure(&failure);
 		return err;

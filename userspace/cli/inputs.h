@@ -19,10 +19,11 @@ struct input {
 };
 
 /*
- * Read a file. Notes about what is wrong with a recording are printed; so is a failure. 0 or negative errno;
+ * Read a file; `waits`: one that has them. Notes about what is wrong with a recording are printed; so is a failure. 0 or negative errno;
  * on failure there is nothing to close.
  */
-int input__open(const char *path, const struct replay_options *options, struct input *input);
+int input__open(const char *path, const struct replay_options *options, bool waits,
+		struct input *input);
 /* The bytes of a file in any format of import/; `name` is for messages. */
 int input__read(const char *name, const void *bytes, size_t size, struct input *input);
 void input__close(struct input *input); /* an all-zero one is fine */

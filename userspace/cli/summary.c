@@ -29,6 +29,13 @@ void print_failure(const struct failure *failure)
 		log_print(LOG_ERROR, "  try: %s", failure->remedy);
 }
 
+/* `format` has one %llu, the count; nothing if that is 0. */
+static void print_count(uint64_t count, const char *format)
+{
+	if (count)
+		fprintf(stderr, format, (unsigned long long)count);
+}
+
 static void print_lost(const struct profile *p, const struct figures *f)
 {
 	int64_t unexplained = figures__unexplained(f);
@@ -38,9 +45,8 @@ static void print_lost(const struct profile *p, const struct figures *f)
 		if (figures__is_loss(f, id))
 			fprintf(stderr, "    %llu %s (%s)\n", (unsigned long long)f->value[id],
 				figure_table[id].key, figure_table[id].text);
-	if (p->lost[LOST_SIDEBAND])
-		fprintf(stderr, "    %llu process and mapping records: some names may be wrong\n",
-			(unsigned long long)p->lost[LOST_SIDEBAND]);
+	print_count(p->lost[LOST_SIDEBAND],
+		    "    %llu process and mapping records: some names may be wrong\n");
 	if (llabs(unexplained) > profile__unexplained_allowed(p))
 		fprintf(stderr, "    %lld ticks unexplained\n", (long long)unexplained);
 }
@@ -66,9 +72,7 @@ static void print_stacks(const struct figures *f)
 	if (f->value[inferred])
 		fprintf(stderr, "    %llu frames %s\n", (unsigned long long)f->value[inferred],
 			figure_table[inferred].text);
-	if (f->value[FIGURE_UNMAPPED])
-		fprintf(stderr, "    %llu frames outside every known mapping\n",
-			(unsigned long long)f->value[FIGURE_UNMAPPED]);
+	print_count(f->value[FIGURE_UNMAPPED], "    %llu frames outside every known mapping\n");
 	for (unsigned int id = FIGURE_LEFT_OUT; id < FIGURE_LEFT_OUT_END; id++)
 		if (figures__is_loss(f, id))
 			fprintf(stderr, "    %llu %s left out\n", (unsigned long long)f->value[id],
@@ -229,10 +233,9 @@ static void print_visits(const struct profile *p, const char *refused)
 	fprintf(stderr, "  visits of threads that wait: %llu of %llu due, %.2f s CPU\n",
 		(unsigned long long)v->count[VISIT_LINE_MADE],
 		(unsigned long long)v->count[VISIT_LINE_DUE], v->cpu / 1e9);
-	if (v->count[VISIT_LINE_LEFT])
-		fprintf(stderr,
-			"  a thread's memory did not answer: its process or user was not visited any more (%llu threads left)\n",
-			(unsigned long long)v->count[VISIT_LINE_LEFT]);
+	print_count(
+		v->count[VISIT_LINE_LEFT],
+		"  a thread's memory did not answer: its process or user was not visited any more (%llu threads left)\n");
 }
 
 /* Processes with stacks copied instead of walked in the kernel. */
@@ -242,14 +245,10 @@ static void print_places(const struct place_store_stats *places)
 		fprintf(stderr,
 			"  processes with more than %u executable mappings: their stacks were copied (%llu times)\n",
 			UNWIND_PLACES_MAX, (unsigned long long)places->too_many);
-	if (places->refused)
-		fprintf(stderr,
-			"  mapping table full: dropped %llu updates of users over their share\n",
-			(unsigned long long)places->refused);
-	if (places->shared)
-		fprintf(stderr,
-			"  mapping table full: evicted %llu processes for those of other users\n",
-			(unsigned long long)places->shared);
+	print_count(places->refused,
+		    "  mapping table full: dropped %llu updates of users over their share\n");
+	print_count(places->shared,
+		    "  mapping table full: evicted %llu processes for those of other users\n");
 }
 
 static void print_tables(const struct unwind_feed_stats *feed)
@@ -270,14 +269,10 @@ static void print_tables(const struct unwind_feed_stats *feed)
 			fprintf(stderr, "  files without an unwind table: %llu: %s\n",
 				(unsigned long long)feed->refusals.count[why],
 				table_refusal_text(why));
-	if (feed->put_off)
-		fprintf(stderr, "  unwind tables deferred for short-lived processes: %llu\n",
-			(unsigned long long)feed->put_off);
+	print_count(feed->put_off, "  unwind tables deferred for short-lived processes: %llu\n");
 	print_places(&tables->places);
-	if (feed->deferred)
-		fprintf(stderr,
-			"  mappings that changed too often to be used at once: %llu times\n",
-			(unsigned long long)feed->deferred);
+	print_count(feed->deferred,
+		    "  mappings that changed too often to be used at once: %llu times\n");
 }
 
 static void print_if_there(const struct profile *profile, const char *key, const char *what)
@@ -297,22 +292,16 @@ static void print_symbols(const struct summary *s)
 	if (s->symbols.cpu_time)
 		fprintf(stderr, "  reading symbols: %.2f s CPU, %.0f MB peak memory\n",
 			s->symbols.cpu_time / 1e9, s->symbols.peak_memory / 1048576.0);
-	if (s->symbols.debug_files_fetched)
-		fprintf(stderr, "  %llu debug files fetched\n",
-			(unsigned long long)s->symbols.debug_files_fetched);
+	print_count(s->symbols.debug_files_fetched, "  %llu debug files fetched\n");
 	if (s->symbols.fetch_failures)
 		fprintf(stderr, "  %llu debug files could not be fetched: %s\n",
 			(unsigned long long)s->symbols.fetch_failures, s->symbols.fetch_error);
-	if (s->symbols.debug_files_wrong)
-		fprintf(stderr, "  %llu debug files rejected: from another build\n",
-			(unsigned long long)s->symbols.debug_files_wrong);
-	if (s->symbols.debug_files_refused)
-		fprintf(stderr, "  %llu debug files not verified: too large, or too many\n",
-			(unsigned long long)s->symbols.debug_files_refused);
-	if (s->symbols.abandoned)
-		fprintf(stderr,
-			"  processes abandoned, since a file system does not answer: %llu\n",
-			(unsigned long long)s->symbols.abandoned);
+	print_count(s->symbols.debug_files_wrong,
+		    "  %llu debug files rejected: from another build\n");
+	print_count(s->symbols.debug_files_refused,
+		    "  %llu debug files not verified: too large, or too many\n");
+	print_count(s->symbols.abandoned,
+		    "  processes abandoned, since a file system does not answer: %llu\n");
 }
 
 void summary__print(const struct summary *s)
@@ -334,14 +323,12 @@ void summary__print(const struct summary *s)
 	print_gils(p);
 	print_visits(p, s->session.live.wall_refused);
 	print_tables(&s->session.tables);
-	if (s->session.mappings_left)
-		fprintf(stderr, "  mappings not kept: %llu, of processes with too many\n",
-			(unsigned long long)s->session.mappings_left);
+	print_count(s->session.mappings_left,
+		    "  mappings not kept: %llu, of processes with too many\n");
 	print_unnamed_files(p);
 	print_symbols(s);
-	if (s->session.kernel.target_set_full)
-		fprintf(stderr, "  %llu child processes not sampled: too many at one time\n",
-			(unsigned long long)s->session.kernel.target_set_full);
+	print_count(s->session.kernel.target_set_full,
+		    "  %llu child processes not sampled: too many at one time\n");
 	if (s->options->command)
 		fprintf(stderr, "  the command ran as the same user as sysprof\n");
 	fprintf(stderr, "  sysprof itself: %s\n", cost_text(cost, sizeof(cost), s));

@@ -242,11 +242,11 @@ static void write_outside_row(const struct profile *p, const struct profile_outs
 		json_key_string(w, "user", "others");
 	else
 		json_key_uint(w, "user", row->user);
-	json_key_string(w, "what", outside_thing_name(row->thing));
-	json_key_string(w, "reason", outside_reason_name(row->reason));
+	json_key_string(w, "what", outside_things[row->thing].name);
+	json_key_string(w, "reason", outside_reasons[row->reason].name);
 	json_key_uint(w, "count", row->count);
-	json_key_string(w, "unit", outside_thing_unit(row->thing));
-	json_key_bool(w, "waited", outside_reason_waits(row->reason));
+	json_key_string(w, "unit", outside_things[row->thing].unit);
+	json_key_bool(w, "waited", outside_reasons[row->reason].waited);
 	json_key(w, "since");
 	json_ns_as_us(w, (int64_t)(row->since - p->start));
 	describe_outside(text, sizeof(text), row);

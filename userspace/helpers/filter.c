@@ -24,7 +24,6 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/minmax.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -129,16 +128,14 @@ static int add_abort(scmp_filter_ctx filter)
  */
 static int add_stat(scmp_filter_ctx filter, const char *name)
 {
-	int number = seccomp_syscall_resolve_name(name), err;
+	int number = seccomp_syscall_resolve_name(name);
 
 	if (number < 0)
 		return 0;
-	err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 2, SCMP_A0(SCMP_CMP_LE, INT32_MAX),
-			       SCMP_A3(SCMP_CMP_EQ, AT_EMPTY_PATH));
-	if (err)
-		return err;
-	return seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), number, 1,
-				SCMP_A3(SCMP_CMP_NE, AT_EMPTY_PATH));
+	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 2, SCMP_A0(SCMP_CMP_LE, INT32_MAX),
+				SCMP_A3(SCMP_CMP_EQ, AT_EMPTY_PATH))
+		       ?: seccomp_rule_add(filter, SCMP_ACT_ERRNO(EACCES), number, 1,
+					   SCMP_A3(SCMP_CMP_NE, AT_EMPTY_PATH));
 }
 
 static int add_rules(scmp_filter_ctx filter, bool files, bool no_links)

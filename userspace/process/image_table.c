@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/hashmap.h"
-#include "base/proc_parse.h"
+#include "base/proc_task.h"
 #include "base/quota.h"
 #include "base/vec.h"
 

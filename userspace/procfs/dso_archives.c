@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "base/proc_parse.h"
+#include "base/proc_task.h"
 #include "base/zip.h"
 
 void dso_archives__init(struct dso_archives *a, const struct lru_clock *clock, size_t max)

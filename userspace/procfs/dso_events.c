@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/proc_parse.h"
+#include "base/proc_task.h"
 #include "base/outside_books.h"
 #include "procfs/dso_files.h"
 #include "procfs/vdso.h"

@@ -27,7 +27,7 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "base/proc_parse.h"
+#include "base/proc_task.h"
 #include "base/minmax.h"
 #include "base/quota.h"
 #include "helpers/pool.h"

@@ -8,7 +8,6 @@
 #include <sysprof/event.h>
 
 #include "base/cleanup.h"
-#include "base/proc_parse.h"
 #include "base/proc_task.h"
 #include "helpers/owner.h"
 

@@ -17,7 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/file_system.h"
-#include "base/proc_parse.h"
+#include "base/proc_task.h"
 #include "base/tenant_open.h"
 #include "base/zip.h"
 #include "elf/elf_build_id.h"

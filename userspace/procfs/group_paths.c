@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/map.h"
-#include "base/proc_parse.h"
+#include "base/proc_task.h"
 #include "base/order.h"
 
 #define HANDLE_OF_KERNFS 0xfe /* FILEID_KERNFS: what follows is the id */

@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/proc_parse.h"
+#include "base/proc_task.h"
 #include "base/wire.h"
 
 #define LINE_READ_MAX (64u * 1024)

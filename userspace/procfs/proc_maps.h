@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "base/proc_parse.h"
+#include "base/proc_task.h"
 #include "helpers/pool.h"
 
 /* One executable mapping, its path exact; valid until this returns. 0 or negative errno. */

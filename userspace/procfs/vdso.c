@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/proc_parse.h"
+#include "base/proc_task.h"
 
 #define OWN_MAPS_MAX (16u << 20)
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/proc_parse.h"
+#include "base/proc_task.h"
 #include "base/tenant_user.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"

@@ -18,7 +18,6 @@
 #include <string.h>
 #include <unistd.h>
 #include <sys/prctl.h>
-#include <time.h>
 
 #include "base/clocks.h"
 #include "base/minmax.h"

@@ -7,11 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "base/proc_parse.h"
 #include "base/proc_task.h"
 #include "capture/target.h"
 #include "jitwatch/code_reader.h"

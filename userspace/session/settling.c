@@ -136,8 +136,7 @@ static int note_missing(struct unwinding *u, struct process_life *process,
 
 	if (err <= 0)
 		return err;
-	err = unwinding__publish_again(u, process);
-	return err ? err : 1;
+	return unwinding__publish_again(u, process) ?: 1;
 }
 
 static bool ends_in_made_code(const struct unwinding *u, const struct process_life *process,

@@ -8,8 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
-#include "base/proc_parse.h"
+#include "base/proc_task.h"
 #include "base/tenant_open.h"
 #include "elf/elf_file.h"
 #include "elf/gopclntab.h"

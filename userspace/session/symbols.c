@@ -52,9 +52,7 @@ struct symbolizing {
 static int pass_event(void *symbolizing, struct event_header *event)
 {
 	struct symbolizing *s = symbolizing;
-	int err = s->sink ? s->sink(s->context, event) : 0;
-
-	return err ? err : event_decode(event, &s->handler);
+	return (s->sink ? s->sink(s->context, event) : 0) ?: event_decode(event, &s->handler);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */

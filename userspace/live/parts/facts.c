@@ -13,7 +13,6 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "base/proc_parse.h"
 #include "base/proc_task.h"
 #include "base/quota.h"
 #include "base/vec.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clocks.h"
-#include "base/proc_parse.h"
+#include "base/proc_task.h"
 #include "jitwatch/jit_find.h"
 
 #define START_PATIENCE 100000000ull  /* ns: to read what there is before sampling begins */
