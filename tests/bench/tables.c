@@ -111,8 +111,8 @@ static void measure(const char *path)
 int main(int argc, char **argv)
 {
 	for (int i = 2; i < argc; i++) {
-		cache = table_cache__open_at(argv[1], TABLE_CACHE_LIMIT,
-					     true); /* each may write 64 MB */
+		cache = table_cache__open(argv[1], TABLE_CACHE_LIMIT,
+					  true); /* each may write 64 MB */
 		if (!cache) {
 			fprintf(stderr, "%s: no cache can be had there\n", argv[1]);
 			return 1;

@@ -169,7 +169,7 @@ static void add_answers(struct symbol_cache *c, const struct symbol_key *key,
 
 static struct symbol_cache *open_cache(void)
 {
-	struct symbol_cache *c = symbol_cache__open_at(directory, SYMBOL_CACHE_LIMIT);
+	struct symbol_cache *c = symbol_cache__open(directory, SYMBOL_CACHE_LIMIT);
 
 	assert_non_null(c);
 	return c;
@@ -625,19 +625,19 @@ static void test_foreign_directories(void **state)
 	(void)state;
 	snprintf(link, sizeof(link), "%s.link", directory);
 	assert_int_equal(symlink(directory, link), 0);
-	assert_null(symbol_cache__open_at(link, 1 << 20));
+	assert_null(symbol_cache__open(link, 1 << 20));
 	assert_int_equal(unlink(link), 0);
 	assert_int_equal(chmod(directory, 0770), 0);
-	assert_null(symbol_cache__open_at(directory, 1 << 20));
+	assert_null(symbol_cache__open(directory, 1 << 20));
 	assert_int_equal(chmod(directory, 01777), 0);
-	assert_null(symbol_cache__open_at(directory, 1 << 20));
+	assert_null(symbol_cache__open(directory, 1 << 20));
 	assert_int_equal(chmod(directory, 0700), 0);
 	if (geteuid() == 0) {
 		assert_int_equal(chown(directory, 12345, 12345), 0);
-		assert_null(symbol_cache__open_at(directory, 1 << 20));
+		assert_null(symbol_cache__open(directory, 1 << 20));
 		assert_int_equal(chown(directory, 0, 0), 0);
 	}
-	assert_null(symbol_cache__open_at("/nonexistent/directory", 1 << 20));
+	assert_null(symbol_cache__open("/nonexistent/directory", 1 << 20));
 	symbol_cache__free(open_cache());
 	symbol_cache__free(NULL);
 }
@@ -667,7 +667,7 @@ static void as_user(void (*test)(void))
 
 static void check_home(const char *made)
 {
-	struct symbol_cache *c = symbol_cache__open();
+	struct symbol_cache *c = symbol_cache__open(NULL, SYMBOL_CACHE_LIMIT);
 	struct stat st;
 
 	CHILD_ASSERT(c);
@@ -693,9 +693,9 @@ static void check_homes(void)
 	unsetenv("XDG_CACHE_HOME");
 	check_home(made);
 	unsetenv("HOME");
-	CHILD_ASSERT(!symbol_cache__open());
+	CHILD_ASSERT(!symbol_cache__open(NULL, SYMBOL_CACHE_LIMIT));
 	setenv("HOME", "/nonexistent", 1);
-	CHILD_ASSERT(!symbol_cache__open());
+	CHILD_ASSERT(!symbol_cache__open(NULL, SYMBOL_CACHE_LIMIT));
 	snprintf(made, sizeof(made), "rm -r %s %s", home, cache);
 	CHILD_ASSERT(!system(made));
 }
@@ -759,7 +759,7 @@ static void test_limit(void **state)
 	set_age(leftover, 10000);
 	replace_path(young, "x", 1);
 	/* The first is used again, so the second is the oldest. The ninth goes over the limit. */
-	c = symbol_cache__open_at(directory, st.st_size * 17 / 2);
+	c = symbol_cache__open(directory, st.st_size * 17 / 2);
 	key = numbered_key(1);
 	assert_int_equal(read_cache(c, &key, addresses, ADDRESSES, 1), ADDRESSES);
 	key = numbered_key(9);
@@ -784,7 +784,7 @@ static void write_often(unsigned int salt)
 
 	fill_addresses(addresses, ADDRESSES, 1000);
 	for (int i = 0; i < 40; i++) {
-		struct symbol_cache *c = symbol_cache__open_at(directory, SYMBOL_CACHE_LIMIT);
+		struct symbol_cache *c = symbol_cache__open(directory, SYMBOL_CACHE_LIMIT);
 		struct sample_answer s;
 
 		CHILD_ASSERT(c);

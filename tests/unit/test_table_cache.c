@@ -88,7 +88,7 @@ static struct file_stamp stamp_of(int fd)
 
 static struct table_cache *open_cache(void)
 {
-	struct table_cache *c = table_cache__open_at(directory, TABLE_CACHE_LIMIT, true);
+	struct table_cache *c = table_cache__open(directory, TABLE_CACHE_LIMIT, true);
 
 	assert_non_null(c);
 	return c;
@@ -322,11 +322,11 @@ static void test_foreign_directory(void **state)
 {
 	(void)state;
 	assert_int_equal(chmod(directory, 0777), 0);
-	assert_null(table_cache__open_at(directory, TABLE_CACHE_LIMIT, true));
+	assert_null(table_cache__open(directory, TABLE_CACHE_LIMIT, true));
 	assert_int_equal(chmod(directory, 0700), 0);
 	if (geteuid() == 0) {
 		assert_int_equal(chown(directory, 12345, 12345), 0);
-		assert_null(table_cache__open_at(directory, TABLE_CACHE_LIMIT, true));
+		assert_null(table_cache__open(directory, TABLE_CACHE_LIMIT, true));
 		assert_int_equal(chown(directory, 0, 0), 0);
 	}
 	table_cache__free(open_cache());
@@ -510,7 +510,7 @@ static void test_devices(void **state)
 	disk_cache__free(files);
 	assert_int_equal(read_fresh(nameless, LIMIT, &read), 0);
 	unwind_table_image__fini(&read);
-	c = table_cache__open_at(directory, TABLE_CACHE_LIMIT, false);
+	c = table_cache__open(directory, TABLE_CACHE_LIMIT, false);
 	assert_int_equal(table_cache__read(c, nameless, LIMIT, &read), -ENOENT);
 	table_cache__free(c);
 }

@@ -384,7 +384,7 @@ static void storm_test(void **state)
 /* The file with the most code; its table is in the cache. */
 static unsigned int cache_one(struct scene *w, const char *directory)
 {
-	struct table_cache *cache = table_cache__open_at(directory, TABLE_CACHE_LIMIT, true);
+	struct table_cache *cache = table_cache__open(directory, TABLE_CACHE_LIMIT, true);
 	unsigned int largest = 1;
 	struct unwind_table_image image;
 	struct file_stamp stamp;
@@ -436,7 +436,7 @@ static void cached_test(void **state)
 	tear_down(&w);
 	others[0] = cached == 1 ? 2 : 1;
 	others[1] = 6 - cached - others[0];
-	set_up_with(&w, 1, table_cache__open_at(directory, TABLE_CACHE_LIMIT, true));
+	set_up_with(&w, 1, table_cache__open(directory, TABLE_CACHE_LIMIT, true));
 	first = maps_of(&w, (char[]){'0' + others[0], 0}, &first_space);
 	both = maps_of(&w, (char[]){'0' + cached, '0' + others[1], 0}, &both_space);
 	unwind_feed__end(w.feed);

@@ -19,7 +19,6 @@
 
 #include "base/io.h"
 #include "base/minmax.h"
-#include "elf/elf_build_id.h"
 #include "elf/elf_private.h"
 
 #define MAX_SEGMENTS 4096
@@ -103,12 +102,30 @@ uint64_t elf_file__available(const struct elf_file *file, uint64_t offset, uint6
 	return min_u64(size, left);
 }
 
+static ssize_t read_window(struct elf_window *w, int fd, uint64_t at, void *buffer, size_t size)
+{
+	if (at < w->start || at - w->start > w->size || w->size - (at - w->start) < size) {
+		ssize_t got = w->reads ? pread_full(fd, w->bytes, sizeof(w->bytes), at) : 0;
+
+		w->reads -= w->reads > 0;
+		w->start = at;
+		w->size = got < 0 ? 0 : got;
+		if (got < 0)
+			return got;
+	}
+	size = min_u64(size, w->size - (at - w->start));
+	memcpy(buffer, w->bytes + (at - w->start), size);
+	return size;
+}
+
 ssize_t elf_file__read(const struct elf_file *file, void *buffer, size_t size, uint64_t offset)
 {
 	uint64_t at;
 
-	if (__builtin_add_overflow(file->base, offset, &at))
+	if (__builtin_add_overflow(file->base, offset, &at) || at > INT64_MAX)
 		return 0;
+	if (file->window)
+		return read_window(file->window, file->fd, at, buffer, size);
 	return pread_full(file->fd, buffer, size, at);
 }
 
@@ -135,12 +152,13 @@ ssize_t elf_file__read_records(const struct elf_file *file, uint64_t offset, Elf
 	return count;
 }
 
-/* Magic, class and byte order, then the rest of the header. */
-static int read_header(struct elf_file *file)
+int elf_file__read_header(struct elf_file *file)
 {
 	unsigned char ident[EI_NIDENT];
-	ssize_t got = elf_file__read(file, ident, sizeof(ident), 0);
+	ssize_t got;
 
+	elf_version(EV_CURRENT);
+	got = elf_file__read(file, ident, sizeof(ident), 0);
 	if (got < 0)
 		return got;
 	if (got < (ssize_t)sizeof(ident) || memcmp(ident, ELFMAG, SELFMAG))
@@ -156,8 +174,7 @@ static int read_header(struct elf_file *file)
 	return 0;
 }
 
-/* Section 0 holds the numbers that were too large for the ELF header. */
-static int read_first_section(const struct elf_file *file, Elf64_Shdr *section)
+int elf_file__read_first_section(const struct elf_file *file, Elf64_Shdr *section)
 {
 	ssize_t got;
 
@@ -203,7 +220,7 @@ static int load_segments(struct elf_file *file)
 
 	if (!count || !header->e_phoff || header->e_phentsize != size)
 		return 0;
-	if (count == PN_XNUM && !read_first_section(file, &first))
+	if (count == PN_XNUM && !elf_file__read_first_section(file, &first))
 		count = first.sh_info;
 	if (count > MAX_SEGMENTS)
 		count = MAX_SEGMENTS;
@@ -231,7 +248,7 @@ int elf_file__load_sections(struct elf_file *file)
 		file->sections_read = true;
 		return 0;
 	}
-	got = read_first_section(file, &first);
+	got = elf_file__read_first_section(file, &first);
 	if (got == -ENOENT) {
 		file->sections_read = file->sections_damaged = true;
 		return 0;
@@ -253,15 +270,13 @@ int elf_file__load_sections(struct elf_file *file)
 	return 0;
 }
 
-/* A file without both of the tables that its header promises is rejected. */
-static int check_useful(const struct elf_file *file)
+bool elf_file__is_useful(const struct elf_file *file, size_t segments)
 {
 	const Elf64_Ehdr *header = &file->header;
 	Elf64_Shdr first;
 
-	if (file->segments.count || (!header->e_phnum && !header->e_shoff))
-		return 0;
-	return read_first_section(file, &first) ? -EBADMSG : 0;
+	return segments || (!header->e_phnum && !header->e_shoff) ||
+	       !elf_file__read_first_section(file, &first);
 }
 
 int elf_file__open_at(int fd, uint64_t base, struct elf_file **file)
@@ -270,7 +285,6 @@ int elf_file__open_at(int fd, uint64_t base, struct elf_file **file)
 	struct stat st;
 	int err;
 
-	elf_version(EV_CURRENT);
 	if (fstat(fd, &st))
 		return -errno;
 	f = calloc(1, sizeof(*f));
@@ -279,7 +293,7 @@ int elf_file__open_at(int fd, uint64_t base, struct elf_file **file)
 	f->fd = fd;
 	f->base = base;
 	f->size = (uint64_t)st.st_size > base ? st.st_size - base : 0;
-	err = read_header(f) ?: load_segments(f) ?: check_useful(f);
+	err = elf_file__read_header(f) ?: load_segments(f) ?: (elf_file__is_useful(f, f->segments.count) ? 0 : -EBADMSG);
 	if (err) {
 		elf_file__free(f);
 		return err;

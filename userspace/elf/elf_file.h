@@ -27,7 +27,7 @@ void elf_file__free(struct elf_file *file);
 /* The descriptor is about to be closed: nothing is read any more. The segments stay available. */
 void elf_file__detach(struct elf_file *file);
 
-/* Size of the build-id (1..BUILD_ID bytes, longer ones are cut at `size`), or -ENOENT: see elf_build_id.h. */
+/* Size of the build-id (1..BUILD_ID bytes, longer ones are cut at `size`), or -ENOENT. */
 int elf_file__build_id(struct elf_file *file, uint8_t *id, size_t size);
 
 /* File offset -> virtual address by PT_LOAD, and back. -ENOENT: no segment covers it. */
@@ -178,5 +178,13 @@ int elf_exports__init(struct elf_exports *x, const struct elf_file *file);
 int elf_exports__find(const struct elf_exports *x, const char *name, uint64_t *address);
 /* The 32 bits at a symbol, in this machine's byte order; where the file has no bytes for it (.bss) they are 0. As _find(). */
 int elf_exports__u32(const struct elf_exports *x, const char *name, uint32_t *value);
+
+/*
+ * The build-id of the ELF file that begins at offset `base` of `fd`, at a bounded cost: at most 64 KB are read, whatever its
+ * headers promise. For callers that need it of every mapped file. Its size (1..`size`, longer ones are cut). Looks
+ * in PT_NOTE segments first, then in SHT_NOTE sections. -ENOENT: an ELF file that has none within these bounds;
+ * -ENOEXEC: not ELF (or too short to be); -EBADMSG: ELF, but damaged beyond use; or an error of reading.
+ */
+int elf_read_build_id(int fd, uint64_t base, uint8_t *id, size_t size);
 
 #endif

@@ -33,10 +33,19 @@ struct elf_strings {
 
 #define MAX_CODE_SEGMENTS 64 /* linkers make one or two */
 
+/* The one page of a file that is in memory, where reading has a budget. */
+struct elf_window {
+	unsigned int reads; /* that are left */
+	uint64_t start;	    /* in the descriptor's file */
+	size_t size;
+	uint8_t bytes[4096];
+};
+
 struct elf_file {
 	int fd;
-	uint64_t base; /* where it begins in the file of the descriptor */
-	uint64_t size; /* to the end of that, when it was opened */
+	struct elf_window *window; /* NULL: all reads are made */
+	uint64_t base;		   /* where it begins in the file of the descriptor */
+	uint64_t size;		   /* to the end of that, when it was opened */
 	bool is_64;
 	unsigned char encoding; /* ELFDATA2LSB, ELFDATA2MSB */
 	Elf64_Ehdr header;
@@ -53,6 +62,13 @@ void elf_strings__fini(struct elf_strings *strings);
 
 /* As pread_full(), at an offset of the ELF file. */
 ssize_t elf_file__read(const struct elf_file *file, void *buffer, size_t size, uint64_t offset);
+
+/* Magic, class and byte order, then the rest of the header. 0; -ENOEXEC; -EBADMSG; or an error of reading. */
+int elf_file__read_header(struct elf_file *file);
+/* Section 0 holds the numbers that were too large for the ELF header. 0, -ENOENT, or an error of reading. */
+int elf_file__read_first_section(const struct elf_file *file, Elf64_Shdr *section);
+/* A file without both of the tables that its header promises is rejected. `segments`: how many can be read. */
+bool elf_file__is_useful(const struct elf_file *file, size_t segments);
 
 /* How many bytes one record of this type takes in the file. */
 size_t elf_file__record_size(const struct elf_file *file, Elf_Type type);

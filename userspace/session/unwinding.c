@@ -594,7 +594,7 @@ int unwinding__new(const struct unwinding_options *options, struct world *world,
 	u->readers = options->readers;
 	err = u->tables ? 0 : -ENOMEM;
 	if (!err && options->cache)
-		feed.cache = table_cache__open();
+		feed.cache = table_cache__open(NULL, TABLE_CACHE_LIMIT, false);
 	if (!err)
 		err = unwind_feed__new(&feed, &u->feed);
 	if (!err)

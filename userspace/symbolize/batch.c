@@ -391,7 +391,7 @@ static int prepare_part(struct batch *b, struct part *part)
 /* Of this batch alone. NULL: there is none. */
 static struct symbol_cache *open_cache(void)
 {
-	struct symbol_cache *c = symbol_cache__open();
+	struct symbol_cache *c = symbol_cache__open(NULL, SYMBOL_CACHE_LIMIT);
 
 	if (c)
 		symbol_cache__keep(c, SYMBOL_CACHE_KEPT);

@@ -37,7 +37,6 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/tenant_open.h"
-#include "elf/elf_build_id.h"
 #include "elf/elf_file.h"
 #include "symbolize/debuginfod.h"
 

@@ -94,19 +94,6 @@ static bool is_same_key(const struct symbol_key *a, const struct symbol_key *b)
 MAP_FUNCTIONS(module_map, struct module_answers, const struct symbol_key *, key_of, hash_key,
 	      is_same_key);
 
-static struct disk_cache *open_files(const char *path, uint64_t limit)
-{
-	const struct disk_cache_kind kind = {
-		.directory = "symbols",
-		.suffix = SUFFIX,
-		.limit = limit,
-		.file_limit = SYMBOL_FILE_LIMIT + sizeof(struct answers_trailer),
-		.maker = hash_stable(MAKER, sizeof(MAKER)),
-	};
-
-	return path ? disk_cache__open_at(&kind, path) : disk_cache__open(&kind);
-}
-
 struct symbol_cache *symbol_cache__new(void)
 {
 	struct symbol_cache *c = calloc(1, sizeof(*c));
@@ -116,42 +103,37 @@ struct symbol_cache *symbol_cache__new(void)
 	return c;
 }
 
-static struct disk_cache *open_index_files(const char *path)
+static struct disk_cache *open_store(bool indexes, const char *path, uint64_t limit)
 {
 	const struct disk_cache_kind kind = {
-		.directory = "symbol-indexes",
-		.suffix = INDEX_SUFFIX,
-		.limit = INDEX_CACHE_LIMIT,
-		.file_limit = SYMBOL_INDEX_MAX + sizeof(struct index_trailer),
+		.directory = indexes ? "symbol-indexes" : "symbols",
+		.suffix = indexes ? INDEX_SUFFIX : SUFFIX,
+		.limit = limit,
+		.file_limit = indexes ? SYMBOL_INDEX_MAX + sizeof(struct index_trailer)
+				      : SYMBOL_FILE_LIMIT + sizeof(struct answers_trailer),
 		.maker = hash_stable(MAKER, sizeof(MAKER)),
 	};
 
 	return path ? disk_cache__open_at(&kind, path) : disk_cache__open(&kind);
 }
 
-static struct symbol_cache *open_cache(const char *path, uint64_t limit)
+static void open_stores(struct symbol_cache *c, const char *path, uint64_t limit)
+{
+	c->files = open_store(false, path, limit);
+	c->index_files = open_store(true, path, INDEX_CACHE_LIMIT);
+}
+
+struct symbol_cache *symbol_cache__open(const char *path, uint64_t limit)
 {
 	struct symbol_cache *c = symbol_cache__new();
 
 	if (!c)
 		return NULL;
-	c->files = open_files(path, limit);
-	if (!c->files) {
-		free(c);
-		return NULL;
-	}
-	c->index_files = open_index_files(path);
-	return c;
-}
-
-struct symbol_cache *symbol_cache__open(void)
-{
-	return open_cache(NULL, SYMBOL_CACHE_LIMIT);
-}
-
-struct symbol_cache *symbol_cache__open_at(const char *path, uint64_t limit)
-{
-	return open_cache(path, limit);
+	open_stores(c, path, limit);
+	if (c->files)
+		return c;
+	symbol_cache__free(c);
+	return NULL;
 }
 
 void symbol_cache__keep(struct symbol_cache *c, size_t bytes)
@@ -186,9 +168,10 @@ static void index_name(const struct symbol_key *key, unsigned int number, char n
 	snprintf(at, name + NAME_SIZE - at, "-%u" INDEX_SUFFIX, number);
 }
 
-static bool may_have_file(const struct symbol_cache *c, const struct symbol_key *key)
+/* Can there be files for it? */
+static bool has_name(const struct symbol_key *key)
 {
-	return c->files && key->build_id_size && !key->symbols_only;
+	return key->build_id_size && !key->symbols_only;
 }
 
 /* Without its trailer. 0, or negative errno. */
@@ -241,7 +224,7 @@ static struct symbol_answers *load_file(struct symbol_cache *c, const struct sym
 	size_t size;
 	int err;
 
-	if (!may_have_file(c, key))
+	if (!c->files || !has_name(key))
 		return NULL;
 	file_name(key, name);
 	err = read_file(c->files, name, trailer, sizeof(*trailer), &data, &size)
@@ -264,7 +247,7 @@ static void take_trailer(struct module_answers *m, const struct answers_trailer 
 /* Are its answers to be written? */
 static bool goes_to_file(const struct symbol_cache *c, const struct module_answers *m)
 {
-	return may_have_file(c, &m->key) && m->state == SYMBOL_STATE_RESOLVED;
+	return c->files && has_name(&m->key) && m->state == SYMBOL_STATE_RESOLVED;
 }
 
 /* Writes the added answers as the file of the module, or drops them. */
@@ -294,11 +277,6 @@ static void write_module(struct symbol_cache *c, struct module_answers *m)
 }
 
 /* ---- indexes on disk ------------------------------------------------------------------------- */
-
-static bool may_have_index_file(const struct symbol_cache *c, const struct symbol_key *key)
-{
-	return c->index_files && key->build_id_size && !key->symbols_only;
-}
 
 /* 0, or negative errno. */
 static int read_index(struct symbol_cache *c, const struct symbol_key *key, unsigned int number,
@@ -357,7 +335,7 @@ static void load_indexes(struct symbol_cache *c, struct module_answers *m)
 	struct symbol_index *index;
 	uint32_t user;
 
-	m->on_disk = may_have_index_file(c, &m->key);
+	m->on_disk = c->index_files && has_name(&m->key);
 	while (m->on_disk && m->index_count < INDEXES_MAX &&
 	       !read_index(c, &m->key, m->index_count, &user, &index)) {
 		size_t bytes = symbol_index__size(index);
@@ -379,7 +357,7 @@ static void write_index(struct symbol_cache *c, struct module_answers *m, unsign
 	size_t size;
 
 	symbol_index__bytes(m->indexes[number], &data, &size);
-	m->on_disk = may_have_index_file(c, &m->key) && m->state == SYMBOL_STATE_RESOLVED &&
+	m->on_disk = c->index_files && has_name(&m->key) && m->state == SYMBOL_STATE_RESOLVED &&
 		     meter__spend(&c->index_writes, &quota_row(QUOTA_TABLE_CACHE)->all, size,
 				  monotonic_ns());
 	if (!m->on_disk)
@@ -445,10 +423,10 @@ static void write_most(struct symbol_cache *c, size_t limit)
 	}
 }
 
-static void drop_file(struct module_answers *m)
+static void drop(struct symbol_answers **answers)
 {
-	symbol_answers__free(m->file);
-	m->file = NULL;
+	symbol_answers__free(*answers);
+	*answers = NULL;
 }
 
 static void forget_indexes(struct symbol_cache *c, struct module_answers *m)
@@ -466,16 +444,12 @@ static void evict(struct symbol_cache *c, struct module_answers *m)
 	if (m->index_count && !m->on_disk)
 		m->no_index = c->modules.count < REFUSED_MAX;
 	forget_indexes(c, m);
-	drop_file(m);
+	drop(&m->file);
 	if (pending_bytes(c, m))
 		return;
-	if (m->no_index) {
-		symbol_answers__free(m->added);
-		m->added = NULL;
-		return;
-	}
-	symbol_answers__free(m->added);
-	module_map__remove(&c->modules, m);
+	drop(&m->added);
+	if (!m->no_index)
+		module_map__remove(&c->modules, m);
 }
 
 static struct module_answers *oldest_module(const struct symbol_cache *c)
@@ -499,7 +473,7 @@ static void keep_limits(struct symbol_cache *c)
 		struct module_answers *m = &c->modules.data[i];
 
 		if (m->index_count && kept_bytes(c, m) > module_limit(c))
-			drop_file(m);
+			drop(&m->file);
 		if (kept_bytes(c, m) > module_limit(c))
 			evict(c, m);
 	}
@@ -526,7 +500,7 @@ static struct module_answers *open_module(struct symbol_cache *c, const struct s
 		m = module_map__need(&c->modules, &new, NULL);
 	if (!m) {
 		forget_indexes(c, &new);
-		drop_file(&new);
+		drop(&new.file);
 		return NULL;
 	}
 	if (new.file)
@@ -655,10 +629,9 @@ static void drop_answers(struct symbol_cache *c, struct module_answers *m)
 {
 	char name[NAME_SIZE];
 
-	symbol_answers__free(m->added);
-	m->added = NULL;
+	drop(&m->added);
 	file_name(&m->key, name);
-	if (m->on_disk && may_have_file(c, &m->key))
+	if (m->on_disk && c->files && has_name(&m->key))
 		disk_cache__delete(c->files, name);
 }
 
@@ -687,7 +660,7 @@ void symbol_cache__add_index(struct symbol_cache *c, const struct symbol_key *ke
 	hold_index(c, m, user, index);
 	write_index(c, m, m->index_count - 1);
 	m->reading_cost = 0;
-	drop_file(m);
+	drop(&m->file);
 	if (has_all(m))
 		drop_answers(c, m);
 }
@@ -705,8 +678,7 @@ void symbol_cache__reopen(struct symbol_cache *c)
 	write_most(c, 0);
 	disk_cache__free(c->files);
 	disk_cache__free(c->index_files);
-	c->files = open_files(NULL, SYMBOL_CACHE_LIMIT);
-	c->index_files = open_index_files(NULL);
+	open_stores(c, NULL, SYMBOL_CACHE_LIMIT);
 }
 
 void symbol_cache__free(struct symbol_cache *c)

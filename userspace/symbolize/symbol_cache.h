@@ -28,10 +28,11 @@ struct symbol_index;
 
 /* In memory alone. NULL: no memory. */
 struct symbol_cache *symbol_cache__new(void);
-/* The directory of the user. NULL: there can be none (no home, foreign directory); everything works without. */
-struct symbol_cache *symbol_cache__open(void);
-/* The same in a directory of the caller's choice, which is created if it is missing (its parents are not). */
-struct symbol_cache *symbol_cache__open_at(const char *path, uint64_t limit);
+/*
+ * In a directory of the caller's choice, which is created if it is missing (its parents are not), or that of the user
+ * (NULL), with so many bytes of answers. NULL: there can be none (no home, foreign directory); everything works without.
+ */
+struct symbol_cache *symbol_cache__open(const char *path, uint64_t limit);
 /* Writes what was put off. NULL is fine. */
 void symbol_cache__free(struct symbol_cache *c);
 

@@ -60,7 +60,7 @@ struct table_cache {
 	struct meter writes;
 };
 
-static struct table_cache *open_files(const char *path, uint64_t limit, bool any_device)
+struct table_cache *table_cache__open(const char *path, uint64_t limit, bool any_device)
 {
 	const struct disk_cache_kind kind = {
 		.directory = "unwind-tables",
@@ -80,16 +80,6 @@ static struct table_cache *open_files(const char *path, uint64_t limit, bool any
 		return c;
 	free(c);
 	return NULL;
-}
-
-struct table_cache *table_cache__open(void)
-{
-	return open_files(NULL, TABLE_CACHE_LIMIT, false);
-}
-
-struct table_cache *table_cache__open_at(const char *directory, uint64_t limit, bool any_device)
-{
-	return open_files(directory, limit, any_device);
 }
 
 static void forget_unwritten(struct table_cache *c)

@@ -20,13 +20,11 @@
 
 struct table_cache;
 
-/* NULL: no cache can be had; everything works without. */
-struct table_cache *table_cache__open(void);
 /*
- * The same in a directory of the caller's choice; with `any_device` it takes files of all file systems, which the
- * caller trusts.
+ * In a directory of the caller's choice, or that of the user (NULL); with `any_device` it takes files of all file systems,
+ * which the caller trusts. NULL: no cache can be had; everything works without.
  */
-struct table_cache *table_cache__open_at(const char *directory, uint64_t limit, bool any_device);
+struct table_cache *table_cache__open(const char *path, uint64_t limit, bool any_device);
 /* Do stamps identify the files of such a file system (f_type of statfs) on this device (st_dev)? */
 bool table_cache__is_stable(uint64_t device, unsigned int file_system);
 /* Tables that are not written yet are dropped. */
