@@ -5,12 +5,14 @@
 #include <stdlib.h>
 
 #include "base/map.h"
+#include "helpers/owner.h"
 
 #define SWEEP_INTERVAL 1000000000ull /* ns */
 #define FREE_AFTER     2000000000ull /* ns: from the exit of a leader until its entry is freed */
 #define SEARCH_INTERVAL                                                                            \
 	10000000000ull /* ns between two searches for processes that ended without a record */
-#define NEVER UINT64_MAX
+#define OWNER_KEPT 1000000000ull /* ns */
+#define NEVER	   UINT64_MAX
 
 MAP_TYPE(task_map, struct task *);
 MAP_KEY(task_map, struct task *, pid_t, (*entry)->id.pid)
@@ -91,6 +93,22 @@ struct task *tasks__need(struct tasks *t, pid_t pid)
 	if (task)
 		task->is_unknown = ++t->unknown;
 	return task;
+}
+
+uint64_t task__read_owner(struct task *task, uint64_t now)
+{
+	struct task_program *program = &task->slots.program;
+
+	program->owner = helper_owner(task->id.pid);
+	program->owner_until = now + OWNER_KEPT;
+	return program->owner;
+}
+
+uint64_t task__owner(struct task *task, uint64_t now)
+{
+	const struct task_program *program = &task->slots.program;
+
+	return now < program->owner_until ? program->owner : task__read_owner(task, now);
 }
 
 /* ---- targets --------------------------------------------------------------------------------- */

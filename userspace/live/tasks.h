@@ -55,6 +55,8 @@ struct task {
 			uint64_t cgroup_next; /* memory: when its control group is read again */
 			uint8_t reread_times; /* reread: readings so far, up to a limit */
 			uint64_t reread_next; /* reread: not before this time */
+			/* helper_owner(), and how long that is used, ns */
+			uint64_t owner, owner_until;
 			bool facts_reported;  /* facts: program and control group were reported */
 			bool facts_waits;     /* facts: it is in a queue */
 			uint8_t facts_looks;  /* facts: requests so far */
@@ -91,6 +93,14 @@ struct task *tasks__find(const struct tasks *t, pid_t pid);
 struct task *tasks__get(const struct tasks *t, struct task_id id);
 /* Adds an entry if there is none. NULL: out of memory, too many unknown ones, or pid 0. */
 struct task *tasks__need(struct tasks *t, pid_t pid);
+
+/* helper_owner() of the process at this time. */
+uint64_t task__read_owner(struct task *task, uint64_t now);
+/*
+ * The same, or what it was up to a second ago: root's process that becomes a user's is root's for a moment longer; a user's
+ * hardly becomes root's without execve.
+ */
+uint64_t task__owner(struct task *task, uint64_t now);
 
 /* A requested process. 0, -ENOMEM. */
 int tasks__add_target(struct tasks *t, pid_t pid);

@@ -9,7 +9,6 @@
 
 #include "base/cleanup.h"
 #include "base/proc_task.h"
-#include "helpers/owner.h"
 
 struct facts_question {
 	uint32_t names_size;
@@ -78,7 +77,7 @@ void fact_reader__serve(struct helper_job *job)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-int fact_reader__request(struct helper_pool *pool, unsigned int service, pid_t pid, int dir,
+int fact_reader__request(struct helper_pool *pool, unsigned int service, uint64_t owner, int dir,
 			 const char *names, size_t names_size, bool with_context,
 			 helper_answer_fn answer, void *context)
 {
@@ -94,7 +93,7 @@ int fact_reader__request(struct helper_pool *pool, unsigned int service, pid_t p
 	memcpy(q->names, names, names_size);
 	request = (struct helper_request){
 		.service = service,
-		.owner = helper_owner(pid),
+		.owner = owner,
 		.data = q,
 		.size = sizeof(*q),
 		.fds = &dir,

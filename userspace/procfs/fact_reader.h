@@ -60,7 +60,7 @@ static inline bool fact_text__add(struct fact_text *t, const char *prefix, const
  * `dir`: of the process, below /proc. `names`: variables that are wanted, "A\0B\0". `with_context`: the OpenTelemetry
  * context as well, for which all mappings are looked through. 0, -EINVAL or -ENOMEM.
  */
-int fact_reader__request(struct helper_pool *pool, unsigned int service, pid_t pid, int dir,
+int fact_reader__request(struct helper_pool *pool, unsigned int service, uint64_t owner, int dir,
 			 const char *names, size_t names_size, bool with_context,
 			 helper_answer_fn answer, void *context);
 /* A helper_serve_fn. */

@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "base/minmax.h"
 #include "runtimes/finder.h"
-#include "helpers/owner.h"
 
 #define S	      1000000000ull
 #define PROCESSES_MAX 16384u
@@ -387,7 +386,7 @@ static bool is_plain(struct code_part *c, struct code_process *process)
 	if (!process->program)
 		return false;
 	process->plain_key = plain_files__of_owner(process->program,
-						   helper_owner(process->task->id.pid));
+						   task__read_owner(process->task, monotonic_ns()));
 	return file_set__find(&c->plain, process->plain_key);
 }
 
@@ -450,16 +449,6 @@ static int code__sampled(void *code, struct task *task, const struct sample_even
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* Root's process that becomes a user's is root's for a moment longer; a user's hardly becomes root's without execve. */
-static uint64_t owner_of(struct code_process *process, uint64_t now)
-{
-	if (now >= process->owner_until) {
-		process->owner = helper_owner(process->task->id.pid);
-		process->owner_until = now + S;
-	}
-	return process->owner;
-}
-
 int code_request(struct code_part *c, struct code_process *process,
 		 const struct code_question *questions, size_t count, helper_answer_fn answer)
 {
@@ -472,8 +461,8 @@ int code_request(struct code_part *c, struct code_process *process,
 		return -ENOMEM;
 	*request = (struct code_request){c, id, now};
 	err = code_reader__request(c->options.readers, c->options.service, (uint32_t)id.pid,
-				   owner_of(process, now), id.serial, questions, count, answer,
-				   request);
+				   task__owner(process->task, now), id.serial, questions, count,
+				   answer, request);
 	if (err)
 		free(request);
 	return err;

@@ -51,9 +51,8 @@ MAP_TYPE(query_map, struct query);
 /* The slot of a process that may have a runtime. */
 struct code_process {
 	struct task *task;
-	size_t index;		     /* in the part's list */
-	uint32_t has;		     /* RUNTIME_… that the kernel has */
-	uint64_t owner, owner_until; /* helper_owner(), and how long that is used, ns */
+	size_t index;	      /* in the part's list */
+	uint32_t has;	      /* RUNTIME_… that the kernel has */
 	uint64_t first, last; /* when it was first sampled, in this series of looks, and last */
 	uint64_t restarted, mapped; /* the series, at a mapping; the last one of a runtime */
 	uint32_t looks;		    /* in this series */

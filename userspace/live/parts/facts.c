@@ -141,9 +141,10 @@ static void take_answer(void *context, const struct helper_answer *answer)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-static int request_reader(struct facts *f, pid_t pid, uint64_t since, const char *path,
+static int request_reader(struct facts *f, struct task *task, uint64_t since, const char *path,
 			  bool with_context)
 {
+	pid_t pid = task->id.pid;
 	_cleanup_close_ int dir = proc_open_process(f->proc_fd, pid);
 	size_t size = strlen(path) + 1;
 	struct facts_request *request;
@@ -156,8 +157,9 @@ static int request_reader(struct facts *f, pid_t pid, uint64_t since, const char
 		return -ENOMEM;
 	*request = (struct facts_request){f, pid, since};
 	memcpy(request->path, path, size);
-	err = fact_reader__request(f->options.readers, f->options.service, pid, dir, f->names,
-				   f->names_size, with_context, take_answer, request);
+	err = fact_reader__request(f->options.readers, f->options.service, task__owner(task, since),
+				   dir, f->names, f->names_size, with_context, take_answer,
+				   request);
 	if (err)
 		free(request);
 	f->stats.requested += !err;
@@ -227,7 +229,7 @@ static int request_facts(struct facts *f, struct task *task, uint64_t now)
 	}
 	program->facts_first = first ? now : program->facts_first;
 	program->facts_looks++;
-	return request_reader(f, task->id.pid, since, path, !first);
+	return request_reader(f, task, since, path, !first);
 }
 
 /* The next one whose turn it is; NULL: none. */
