@@ -55,9 +55,12 @@ struct file_header {
 
 #define CRC_START (offsetof(struct file_header, crc) + sizeof(uint32_t))
 
+static bool keeps_no_pages;
+
 struct disk_cache {
 	struct disk_cache_kind kind;
 	int directory;
+	int written;  /* the last file, whose pages go when the disk has them; -1: none */
 	bool counted; /* `total` is known */
 	uint64_t total;
 };
@@ -126,6 +129,7 @@ static struct disk_cache *new_cache(const struct disk_cache_kind *kind, int dire
 	}
 	c->kind = *kind;
 	c->directory = directory;
+	c->written = -1;
 	return c;
 }
 
@@ -158,8 +162,28 @@ void disk_cache__free(struct disk_cache *c)
 {
 	if (!c)
 		return;
+	cleanup_close(&c->written);
 	close(c->directory);
 	free(c);
+}
+
+void disk_cache_keep_no_pages(void)
+{
+	keeps_no_pages = true;
+}
+
+/* Pages that are not on the disk stay, and are written soon. */
+static void drop_pages(int fd)
+{
+	if (keeps_no_pages && fd >= 0)
+		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+}
+
+static void drop_written(struct disk_cache *c)
+{
+	drop_pages(c->written);
+	cleanup_close(&c->written);
+	c->written = -1;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -215,6 +239,7 @@ int disk_cache__read(struct disk_cache *c, const char *name, void **data, size_t
 					O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	struct file_header header;
 	struct stat st;
+	int err;
 
 	if (fd < 0 && (errno == ENOENT || errno == ENOMEM || errno == EMFILE || errno == ENFILE))
 		return -errno;
@@ -223,7 +248,9 @@ int disk_cache__read(struct disk_cache *c, const char *name, void **data, size_t
 	futimens(fd, NULL); /* used just now */
 	*size = st.st_size - sizeof(header);
 	header = header_of(c, name, *size);
-	return read_file(fd, &header, data);
+	err = read_file(fd, &header, data);
+	drop_pages(fd);
+	return err;
 }
 
 /* A file with an unpredictable name. O_EXCL follows no link, not even for root. */
@@ -239,22 +266,27 @@ static int open_temporary(int directory, char *name, size_t size)
 	return fd < 0 ? -errno : fd;
 }
 
-static int write_file(int directory, const struct file_header *header, const void *data)
+static int write_file(struct disk_cache *c, const struct file_header *header, const void *data)
 {
 	const char *name = header->name;
 	char temporary[64];
-	int fd = open_temporary(directory, temporary, sizeof(temporary));
+	int fd = open_temporary(c->directory, temporary, sizeof(temporary));
 	int err;
 
 	if (fd < 0)
 		return fd;
 	err = write_full(fd, header, sizeof(*header)) ?: write_full(fd, data, header->size);
+	if (keeps_no_pages && !err) {
+		drop_written(c);
+		drop_pages(fd); /* they are being written */
+		c->written = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	}
 	if (close(fd) && !err)
 		err = -errno;
-	if (!err && renameat(directory, temporary, directory, name))
+	if (!err && renameat(c->directory, temporary, c->directory, name))
 		err = -errno;
 	if (err)
-		unlinkat(directory, temporary, 0);
+		unlinkat(c->directory, temporary, 0);
 	return err;
 }
 
@@ -336,7 +368,7 @@ int disk_cache__write(struct disk_cache *c, const char *name, const void *data, 
 	int err;
 
 	header.crc = crc_of(&header, data);
-	err = write_file(c->directory, &header, data);
+	err = write_file(c, &header, data);
 	if (err)
 		return err;
 	/* counted even if it replaced something: the count is corrected by tidying */

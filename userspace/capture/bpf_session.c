@@ -180,6 +180,8 @@ static int load_programs(struct bpf_session *s, const struct bpf_session_options
 		err = bpf_map__set_max_entries(s->skel->maps.group_slots, 1);
 	if (!err && !o->follow_groups)
 		err = bpf_map__set_max_entries(s->skel->maps.excluded_groups, 1);
+	if (!err && !s->skel->rodata->filter_processes && !s->skel->rodata->filter_threads)
+		err = bpf_map__set_max_entries(s->skel->maps.targets, 1);
 	if (!err && !s->skel->rodata->ends_of_sampled)
 		err = bpf_map__set_max_entries(s->skel->maps.sampled_threads, 1);
 	if (!err)

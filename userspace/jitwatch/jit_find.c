@@ -255,11 +255,16 @@ static bool is_taken(const struct jit_owner *owner, pid_t number, const struct s
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
+/* Mostly nothing has that name, and for that answer no rights have to be borrowed. */
 static int find_in(const struct jit_owner *owner, int root, pid_t number, struct jit_found *found)
 {
+	_cleanup_close_ int any = -1;
 	int err;
 
 	snprintf(found->path, sizeof(found->path), "/tmp/perf-%d.map", number);
+	any = tenant_pin(root, found->path, O_NOFOLLOW);
+	if (any == -ENOENT)
+		return -ENOENT;
 	err = describe_pinned(owner, pin_as_owner(owner, root, found->path), found);
 	if (err || found->fd < 0 || !is_taken(owner, number, &found->st))
 		return err;
@@ -283,6 +288,17 @@ static bool is_free_in(int root, pid_t number)
 	return fstatat(root, path, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT;
 }
 
+static bool is_same_root(int a, int b)
+{
+	const unsigned int mask = STATX_INO | STATX_MNT_ID;
+	struct statx x, y;
+
+	return !statx(a, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, mask, &x) &&
+	       !statx(b, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, mask, &y) &&
+	       x.stx_mask & y.stx_mask & STATX_MNT_ID && x.stx_mnt_id == y.stx_mnt_id &&
+	       x.stx_ino == y.stx_ino;
+}
+
 int jit_find_map(const struct jit_owner *owner, struct jit_found *found)
 {
 	_cleanup_close_ int root = tenant_root(owner->pid), host = -1;
@@ -300,7 +316,11 @@ int jit_find_map(const struct jit_owner *owner, struct jit_found *found)
 			return err;
 	}
 	host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return host < 0 ? -errno : find_in(owner, host, owner->pid, found);
+	if (host < 0)
+		return -errno;
+	if (owner->own_pid == owner->pid && is_same_root(root, host))
+		return -ENOENT; /* it was looked into */
+	return find_in(owner, host, owner->pid, found);
 }
 
 /*

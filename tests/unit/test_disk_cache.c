@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Pages of cached files in a program that keeps none. What is read and written is in test_symbol_cache and test_table_cache. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <linux/magic.h>
+#include <unistd.h>
+
+#include "base/disk_cache.h"
+
+#define SIZE (1u << 20)
+#define PAGE 4096u
+
+/* How many pages of the file are in memory. */
+static size_t resident_pages(const char *path)
+{
+	unsigned char pages[SIZE / PAGE + 2] = {};
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t count = 0, size;
+	struct stat st;
+	void *map;
+
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	size = st.st_size;
+	map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(map, MAP_FAILED);
+	assert_int_equal(mincore(map, size, pages), 0);
+	for (size_t i = 0; i < (size + PAGE - 1) / PAGE; i++)
+		count += pages[i] & 1;
+	munmap(map, size);
+	close(fd);
+	return count;
+}
+
+static void write_to_disk(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(fsync(fd), 0);
+	close(fd);
+}
+
+static void test_pages(void **state)
+{
+	static const struct disk_cache_kind kind = {
+		.directory = "x", .suffix = ".x", .limit = 64u << 20, .file_limit = 8u << 20};
+	char directory[] = "/var/tmp/disk-cache-XXXXXX", first[64], second[64];
+	char *data = calloc(1, SIZE);
+	struct disk_cache *c;
+	struct statfs fs;
+	size_t size;
+	void *read;
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	if (statfs(directory, &fs) || fs.f_type == TMPFS_MAGIC ||
+	    fs.f_type == OVERLAYFS_SUPER_MAGIC)
+		skip();
+	snprintf(first, sizeof(first), "%s/first.x", directory);
+	snprintf(second, sizeof(second), "%s/second.x", directory);
+	c = disk_cache__open_at(&kind, directory);
+	assert_non_null(c);
+	/* a program that ends soon leaves them for the next one */
+	assert_int_equal(disk_cache__write(c, "first.x", data, SIZE), 0);
+	write_to_disk(first);
+	assert_int_equal(disk_cache__write(c, "second.x", data, SIZE), 0);
+	assert_true(resident_pages(first) > SIZE / PAGE / 2);
+
+	disk_cache_keep_no_pages();
+	assert_int_equal(disk_cache__read(c, "first.x", &read, &size), 0);
+	assert_int_equal(size, SIZE);
+	free(read);
+	assert_true(resident_pages(first) < SIZE / PAGE / 2);
+	assert_int_equal(disk_cache__write(c, "second.x", data, SIZE), 0);
+	write_to_disk(second);
+	assert_int_equal(disk_cache__write(c, "first.x", data, SIZE), 0);
+	assert_true(resident_pages(second) < SIZE / PAGE / 2);
+	disk_cache__free(c);
+	unlink(first);
+	unlink(second);
+	rmdir(directory);
+	free(data);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pages),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
