@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@
 #define PROGRAMS_MAX   32
 #define TEXT_MAX       (64u << 10)
 #define SMAPS_MAX      (16u << 20)
-#define LOOK_EVERY     6 /* reports: PSS is read so often; the kernel looks at all pages for it … */
+#define LOOK_EVERY     18 /* reports: PSS is read so often; the kernel looks at all pages for it … */
 #define LOOK_CHANGE    (8ull << 20) /* … or when as many bytes more or less are resident */
 
 /* A process's memory as it was last looked at. */
@@ -415,12 +416,17 @@ static void measure_memory(struct usage *u, struct session *session, struct usag
 		report->memory += by[part];
 }
 
+/* From Linux 6.2 on their number is the size of the directory. */
 static unsigned int count_descriptors(void)
 {
-	_cleanup_closedir_ DIR *dir = opendir("/proc/self/fd");
+	_cleanup_closedir_ DIR *dir = NULL;
 	unsigned int count = 0;
 	struct dirent *entry;
+	struct stat st;
 
+	if (!stat("/proc/self/fd", &st) && st.st_size)
+		return st.st_size;
+	dir = opendir("/proc/self/fd");
 	while (dir && (entry = readdir(dir)))
 		count += entry->d_name[0] != '.';
 	return count ? count - 1 : 0; /* one is that of the directory */
