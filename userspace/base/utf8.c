@@ -40,6 +40,24 @@ size_t utf8_sequence(const char *s, size_t available)
 	return size;
 }
 
+size_t utf8_cut(const char *s, size_t limit)
+{
+	size_t length = strnlen(s, limit);
+	size_t whole;
+
+	if (length < limit)
+		return length;
+	whole = limit - 1;
+	/* step back over the bytes of a character that does not fit whole */
+	for (size_t back = 1; back <= 3 && back <= whole; back++) {
+		size_t sequence = utf8_sequence(s + whole - back, strnlen(s + whole - back, 4));
+
+		if (sequence > 0)
+			return sequence > back ? whole - back : whole;
+	}
+	return whole;
+}
+
 size_t utf8_put(char to[4], uint32_t c)
 {
 	if (!c) {

@@ -9,6 +9,9 @@
 /* Length (1..4) of the valid UTF-8 sequence at s, or 0: overlong, surrogate, cut off, stray. */
 size_t utf8_sequence(const char *s, size_t available);
 
+/* Bytes of `s` that are kept where there is room for `limit`, NUL included: it is cut at a character's edge. */
+size_t utf8_cut(const char *s, size_t limit);
+
 /*
  * Writes a character of 1 to 4 bytes, and returns their number. U+0000 is "\x00", because what comes after it must not be
  * lost; what is no character is U+FFFD, but for halves of surrogate pairs, which are left to utf8_sanitize().

@@ -174,8 +174,9 @@ static int add_ticks(struct cdp *c, struct cdp_node *node, struct json_value tic
 	return more;
 }
 
-static int add_node(struct cdp *c, struct json_value value)
+static int add_node(void *context, struct json_value value)
 {
+	struct cdp *c = context;
 	struct cdp_node empty = {.parent = CDP_NONE}, *node;
 	struct json_value id, frame, children, parent, ticks;
 	uint32_t index = (uint32_t)c->nodes.count;
@@ -214,12 +215,7 @@ static int add_node(struct cdp *c, struct json_value value)
 
 int cdp__nodes(struct cdp *c, struct json_value nodes)
 {
-	struct json_walk walk;
-	int more = json_walk__init(&walk, c->text, nodes.at, JSON_ARRAY);
-
-	while (!more && (more = json_walk__next(&walk)) > 0)
-		more = add_node(c, walk.value);
-	return more;
+	return json_each(c->text, nodes, add_node, c);
 }
 
 static int set_parent(struct cdp *c, const struct cdp_edge *edge)

@@ -462,8 +462,9 @@ static int read_samples(struct firefox_reader *r, struct firefox_in *in, struct 
 		       ?: read_rows(r, in, &v, process, thread, comm);
 }
 
-static int read_thread(struct firefox_reader *r, struct json_value value)
+static int read_thread(void *context, struct json_value value)
 {
+	struct firefox_reader *r = context;
 	struct thread_values v;
 	struct json_value strings = {0};
 	struct firefox_in own;
@@ -515,15 +516,8 @@ static int read_shared(struct firefox_reader *r, struct json_value shared)
 
 static int read_threads(struct firefox_reader *r, struct json_value threads)
 {
-	struct json_walk walk;
-	int more;
-
-	if (!threads.at)
-		return json_fail(&r->text, r->text.end, -EBADMSG, "there is no \"threads\"");
-	more = json_walk__init(&walk, &r->text, threads.at, JSON_ARRAY);
-	while (!more && (more = json_walk__next(&walk)) > 0)
-		more = read_thread(r, walk.value);
-	return more;
+	return threads.at ? json_each(&r->text, threads, read_thread, r)
+			  : json_fail(&r->text, r->text.end, -EBADMSG, "there is no \"threads\"");
 }
 
 static int read_parts(struct firefox_reader *r)

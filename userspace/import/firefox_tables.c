@@ -22,8 +22,9 @@ static enum dso_kind kind_of_lib(const char *name)
 	return strcmp(name, "[vdso]") ? DSO_FILE : DSO_VDSO;
 }
 
-static int add_lib(struct firefox_common *common, struct json_value value)
+static int add_lib(void *context, struct json_value value)
 {
+	struct firefox_common *common = context;
 	_cleanup_json_ struct json_tree *tree = NULL;
 	int err = json_tree__parse(common->text, value, &tree);
 	const char *name, *path;
@@ -50,13 +51,8 @@ static int add_lib(struct firefox_common *common, struct json_value value)
 
 int firefox_common__libs(struct firefox_common *common, struct json_value libs)
 {
-	struct json_walk walk;
-	int more = json_walk__init(&walk, common->text, libs.at, JSON_ARRAY);
-
 	common->libs.count = 0;
-	while (!more && (more = json_walk__next(&walk)) > 0)
-		more = add_lib(common, walk.value);
-	return more;
+	return json_each(common->text, libs, add_lib, common);
 }
 
 /* Ours, samply's and Firefox's own. */
@@ -106,8 +102,9 @@ static int add_subcategories(struct firefox_common *common, struct json_value va
 	return more;
 }
 
-static int add_category(struct firefox_common *common, struct json_value value)
+static int add_category(void *context, struct json_value value)
 {
+	struct firefox_common *common = context;
 	struct firefox_category category = {};
 	struct json_value name, subcategories;
 	_cleanup_free_ char *text = NULL;
@@ -129,12 +126,7 @@ static int add_category(struct firefox_common *common, struct json_value value)
 
 int firefox_common__categories(struct firefox_common *common, struct json_value categories)
 {
-	struct json_walk walk;
-	int more = json_walk__init(&walk, common->text, categories.at, JSON_ARRAY);
-
-	while (!more && (more = json_walk__next(&walk)) > 0)
-		more = add_category(common, walk.value);
-	return more;
+	return json_each(common->text, categories, add_category, common);
 }
 
 void firefox_common__fini(struct firefox_common *common)
@@ -220,16 +212,19 @@ static int read_table(const struct json_text *text, struct json_value table, con
 #define READ_TABLE(in, table, name, specs, rows)                                                   \
 	read_table((in)->common->text, table, name, specs, sizeof(specs) / sizeof(*(specs)), rows)
 
+static int add_string(void *context, struct json_value value)
+{
+	struct firefox_in *in = context;
+
+	return vec_push(&in->strings, (struct firefox_string){.value = value});
+}
+
 static int read_strings(struct firefox_in *in, struct json_value strings)
 {
 	const struct json_text *text = in->common->text;
-	struct json_walk walk;
-	int more = strings.at ? json_walk__init(&walk, text, strings.at, JSON_ARRAY)
-			      : json_fail(text, text->start, -EBADMSG, "there is no stringArray");
 
-	while (!more && (more = json_walk__next(&walk)) > 0)
-		more = vec_push(&in->strings, (struct firefox_string){.value = walk.value});
-	return more;
+	return strings.at ? json_each(text, strings, add_string, in)
+			  : json_fail(text, text->start, -EBADMSG, "there is no stringArray");
 }
 
 static int string_of(struct firefox_in *in, int32_t number, struct string_id *id)

@@ -25,15 +25,10 @@ int import_fail(struct import_failure *failure, uint64_t offset, int error, cons
 }
 
 /* Text last: nearly anything can be folded stacks. */
-const struct importer *const *importers(void)
-{
-	static const struct importer *const all[] = {
-		&firefox_importer, &cpuprofile_importer, &trace_importer,
-		&pprof_importer,   &folded_importer,	 NULL,
-	};
-
-	return all;
-}
+static const struct importer *const importers[] = {
+	&firefox_importer, &cpuprofile_importer, &trace_importer,
+	&pprof_importer,   &folded_importer,	 NULL,
+};
 
 /* An array of events is a trace, as well. */
 static bool is_array(const uint8_t *bytes, size_t size)
@@ -109,7 +104,7 @@ static int refuse(const struct import_request *request, struct import_failure *f
 
 static int read_unpacked(const struct import_request *request, struct import_failure *failure)
 {
-	for (const struct importer *const *i = importers(); *i; i++)
+	for (const struct importer *const *i = importers; *i; i++)
 		if ((*i)->recognizes(request->bytes, request->size))
 			return (*i)->read(request, failure);
 	return refuse(request, failure);

@@ -28,9 +28,6 @@
 /* Where profiles begin whose format has no times, or none of a clock: a second after the clock's zero, ns. */
 #define IMPORT_MADE_UP_START 1000000000ULL
 
-/* NULL-ended. */
-const struct importer *const *importers(void);
-
 /*
  * Fill a new builder from the bytes of a file. 0; -EBADMSG: damaged, or of no known format; -EPROTONOSUPPORT:
  * of a known format that is not read; -E2BIG: over a limit; -ENOMEM.

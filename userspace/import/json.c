@@ -256,6 +256,17 @@ int json_walk__next(struct json_walk *walk)
 	return err ? err : 1;
 }
 
+int json_each(const struct json_text *text, struct json_value array,
+	      int (*take)(void *context, struct json_value value), void *context)
+{
+	struct json_walk walk;
+	int more = json_walk__init(&walk, text, array.at, JSON_ARRAY);
+
+	while (!more && (more = json_walk__next(&walk)) > 0)
+		more = take(context, walk.value);
+	return more;
+}
+
 /* Keys that matter have no escapes. */
 bool json_walk__key_is(const struct json_walk *walk, const char *name)
 {

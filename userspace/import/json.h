@@ -79,6 +79,9 @@ struct json_walk {
 int json_walk__init(struct json_walk *walk, const struct json_text *text, const char *at,
 		    enum json_type type);
 int json_walk__next(struct json_walk *walk); /* 1: an element; 0: no more; -EBADMSG, -E2BIG */
+/* `take` gets each element of an array. 0, or the first error. */
+int json_each(const struct json_text *text, struct json_value array,
+	      int (*take)(void *context, struct json_value value), void *context);
 bool json_walk__key_is(const struct json_walk *walk, const char *name);
 
 /*

@@ -107,8 +107,9 @@ static struct name *need_name(struct names *names, int64_t pid, int64_t tid)
 	return names__need(names, &(struct name){.pid = pid, .tid = tid}, NULL);
 }
 
-static int add_name(struct trace *t, const struct event *e, bool of_process)
+static int add_name(struct trace *t, const struct event *e)
 {
+	bool of_process = json_is(e->name, "\"process_name\"");
 	_cleanup_json_ struct json_tree *args = NULL;
 	int err = json_tree__parse(&t->text, e->args, &args);
 	struct name *name;
@@ -228,6 +229,15 @@ static int add_span(struct trace *t, const struct event *e)
 /* Most events of a trace of Chrome's are none of ours. */
 static int read_event(struct trace *t, struct json_value value)
 {
+	static const struct {
+		const char *phase, *name;
+		int (*add)(struct trace *t, const struct event *e);
+	} kinds[] = {
+		{"\"M\"", "\"process_name\"", add_name},
+		{"\"M\"", "\"thread_name\"", add_name},
+		{"\"P\"", "\"Profile\"", add_head},
+		{"\"P\"", "\"ProfileChunk\"", add_chunk},
+	};
 	struct event e;
 	int err;
 
@@ -238,17 +248,10 @@ static int read_event(struct trace *t, struct json_value value)
 			   {"args", &e.args});
 	if (err)
 		return err;
-	if (json_is(e.phase, "\"M\"") && json_is(e.name, "\"process_name\""))
-		return (err = event_numbers(t, &e)) ? err : add_name(t, &e, true);
-	if (json_is(e.phase, "\"M\"") && json_is(e.name, "\"thread_name\""))
-		return (err = event_numbers(t, &e)) ? err : add_name(t, &e, false);
-	if (json_is(e.phase, "\"P\"") && json_is(e.name, "\"Profile\""))
-		return (err = event_numbers(t, &e)) ? err : add_head(t, &e);
-	if (json_is(e.phase, "\"P\"") && json_is(e.name, "\"ProfileChunk\""))
-		return (err = event_numbers(t, &e)) ? err : add_chunk(t, &e);
-	if (is_span(&e))
-		return (err = event_numbers(t, &e)) ? err : add_span(t, &e);
-	return 0;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (json_is(e.phase, kinds[i].phase) && json_is(e.name, kinds[i].name))
+			return event_numbers(t, &e) ?: kinds[i].add(t, &e);
+	return is_span(&e) ? event_numbers(t, &e) ?: add_span(t, &e) : 0;
 }
 
 /* Is nothing left behind the last whole event, but perhaps a comma? */

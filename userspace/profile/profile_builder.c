@@ -165,16 +165,9 @@ static void free_columns(struct thread_columns *thread)
 	for (int kind = 0; kind < SAMPLE_KIND_COUNT; kind++) {
 		struct sample_columns *c = &thread->by_kind[kind];
 
-		vec_free(&c->time);
-		vec_free(&c->weight);
-		vec_free(&c->stack);
-		vec_free(&c->comm);
-		vec_free(&c->ticks);
-		vec_free(&c->gil);
-		vec_free(&c->state);
-		vec_free(&c->holder);
-		vec_free(&c->since);
-		vec_free(&c->until);
+#define X(type, name) vec_free(&c->name);
+		SAMPLE_COLUMNS(X)
+#undef X
 		vec_free(&c->taken);
 	}
 	vec_free(&thread->cuts);
@@ -435,29 +428,17 @@ static bool sample_type_is_listed(const struct profile_builder *b, enum sample_k
 	return false;
 }
 
-/* The column begins with the first row of which something is known. */
-static int add_gil(struct sample_columns *c, enum gil_state gil)
-{
-	int err = 0;
-
-	if (gil == GIL_UNKNOWN && !c->gil.count)
-		return 0;
-	while (c->gil.count < c->time.count && !err)
-		err = vec_push(&c->gil, (uint8_t)GIL_UNKNOWN);
-	return err ? err : vec_push(&c->gil, (uint8_t)gil);
-}
-
-/* The column begins with the first row that stands for several ticks. */
-static int add_ticks(struct sample_columns *c, uint64_t ticks)
-{
-	int err = 0;
-
-	if (ticks == 1 && !c->ticks.count)
-		return 0;
-	while (c->ticks.count < c->time.count && !err)
-		err = vec_push(&c->ticks, (uint64_t)1);
-	return err ? err : vec_push(&c->ticks, ticks);
-}
+/* A column that begins with the first row whose value is not `usual`. */
+#define add_unusual(c, column, usual, value)                                                       \
+	({                                                                                         \
+		int err_ = 0;                                                                      \
+		if ((value) != (usual) || (c)->column.count) {                                     \
+			while ((c)->column.count < (c)->time.count && !err_)                       \
+				err_ = vec_push(&(c)->column, (usual));                            \
+			err_ = err_ ?: vec_push(&(c)->column, (value));                            \
+		}                                                                                  \
+		err_;                                                                              \
+	})
 
 /* The columns of WALL samples. */
 static int add_wait(struct sample_columns *c, const struct profile_sample *sample, uint64_t start)
@@ -484,8 +465,8 @@ void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
 	if (vec_reserve(&c->time, c->time.count + 1) ||
 	    vec_reserve(&c->weight, c->weight.count + 1) ||
 	    vec_reserve(&c->stack, c->stack.count + 1) ||
-	    vec_reserve(&c->comm, c->comm.count + 1) || add_ticks(c, ticks) ||
-	    add_gil(c, sample->gil) ||
+	    vec_reserve(&c->comm, c->comm.count + 1) || add_unusual(c, ticks, UINT64_C(1), ticks) ||
+	    add_unusual(c, gil, GIL_UNKNOWN, sample->gil) ||
 	    (sample->kind == SAMPLE_WALL && add_wait(c, sample, b->threads.data[thread.v].start)) ||
 	    (sample->kind == SAMPLE_CPU &&
 	     builder_note_cut(&b->columns.data[thread.v], c->time.count, sample->end))) {

@@ -22,19 +22,29 @@ struct row_range {
 };
 
 /*
+ * X(type, name), as in struct profile_samples. `ticks` is empty if all are one, `gil` if nothing is known; those after it
+ * are of WALL samples.
+ */
+#define SAMPLE_COLUMNS(X)                                                                          \
+	X(uint64_t, time)                                                                          \
+	X(uint64_t, weight)                                                                        \
+	X(struct stack_id, stack)                                                                  \
+	X(struct string_id, comm)                                                                  \
+	X(uint64_t, ticks)                                                                         \
+	X(uint8_t, gil)                                                                            \
+	X(uint8_t, state)                                                                          \
+	X(struct thread_id, holder)                                                                \
+	X(uint64_t, since)                                                                         \
+	X(uint64_t, until)
+
+/*
  * The samples of one kind of one thread. `taken` are ranges of rows whose weight is 0, in order, without others
  * between them that are known: taking weights back passes over each in one step.
  */
 struct sample_columns {
-	VEC(uint64_t) time;
-	VEC(uint64_t) weight;
-	VEC(struct stack_id) stack;
-	VEC(struct string_id) comm;
-	VEC(uint64_t) ticks; /* empty: one each */
-	VEC(uint8_t) gil;    /* enum gil_state; empty: unknown of all */
-	VEC(uint8_t) state;  /* of WALL samples, as the next one */
-	VEC(struct thread_id) holder;
-	VEC(uint64_t) since, until;
+#define X(type, name) VEC(type) name;
+	SAMPLE_COLUMNS(X)
+#undef X
 	VEC(struct row_range) taken;
 	uint64_t weight_sum, tick_sum;
 };

@@ -262,20 +262,11 @@ static void freeze_samples(struct profile_thread *t, const struct thread_columns
 	for (int kind = 0; kind < SAMPLE_KIND_COUNT; kind++) {
 		const struct sample_columns *c = &thread->by_kind[kind];
 
-		t->samples[kind] = (struct profile_samples){
-			.count = c->time.count,
-			.tick_sum = c->tick_sum,
-			.ticks = c->ticks.count ? c->ticks.data : NULL,
-			.time = c->time.data,
-			.weight = c->weight.data,
-			.stack = c->stack.data,
-			.comm = c->comm.data,
-			.gil = c->gil.count ? c->gil.data : NULL,
-			.state = c->state.count ? c->state.data : NULL,
-			.holder = c->holder.count ? c->holder.data : NULL,
-			.since = c->since.count ? c->since.data : NULL,
-			.until = c->until.count ? c->until.data : NULL,
-		};
+		t->samples[kind].count = c->time.count;
+		t->samples[kind].tick_sum = c->tick_sum;
+#define X(type, name) t->samples[kind].name = c->name.data;
+		SAMPLE_COLUMNS(X)
+#undef X
 	}
 }
 

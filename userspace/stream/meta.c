@@ -9,29 +9,10 @@
 #include "base/minmax.h"
 #include "base/utf8.h"
 
-/* Bytes of `value` to keep: whole characters. */
-static size_t value_length(const char *value)
-{
-	size_t length = strnlen(value, META_VALUE_MAX), whole = 0;
-
-	if (length < META_VALUE_MAX)
-		return length;
-	while (whole < META_VALUE_MAX - 1) {
-		size_t sequence = utf8_sequence(value + whole, length - whole);
-
-		if (sequence == 0)
-			sequence = 1; /* bytes that are no text stay as they are */
-		if (whole + sequence > META_VALUE_MAX - 1)
-			break;
-		whole += sequence;
-	}
-	return whole;
-}
-
 int meta_event__emit(event_push_fn push, void *context, uint64_t time, const char *key,
 		     const char *value)
 {
-	size_t key_length = strlen(key), length = value_length(value);
+	size_t key_length = strlen(key), length = utf8_cut(value, META_VALUE_MAX);
 	size_t size = sizeof(struct meta_event) + key_length + 1 + length + 1;
 	_cleanup_free_ struct meta_event *event = NULL;
 

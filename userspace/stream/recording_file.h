@@ -86,9 +86,7 @@ struct recording_summary {
 int recording_read(int fd, event_sink_fn sink, void *context, struct recording_summary *summary,
 		   struct failure *failure);
 
-/*
- * Does the file start like a recording, of any version and byte order? Leaves the position alone.
- */
+/* Does the file start like a recording, of any version and byte order? Leaves the position alone. */
 bool recording_probe(int fd);
 
 /* A descriptor of a recording for recording_read(), or negative errno with `failure` filled. */

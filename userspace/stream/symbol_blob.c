@@ -26,29 +26,10 @@ _Static_assert(SYMBOL_STRING_MAX < SYMBOL_STRING_EARLIER, "sizes have 16 bits");
 
 /* ---- encoding -------------------------------------------------------------------------------- */
 
-/* Bytes of `s` that are kept where `limit`, NUL included, may be. */
-static size_t cut_length(const char *s, size_t limit)
-{
-	size_t length = strnlen(s, limit);
-	size_t whole;
-
-	if (length < limit)
-		return length;
-	whole = limit - 1;
-	/* step back over the bytes of a character that does not fit whole */
-	for (size_t back = 1; back <= 3 && back <= whole; back++) {
-		size_t sequence = utf8_sequence(s + whole - back, strnlen(s + whole - back, 4));
-
-		if (sequence > 0)
-			return sequence > back ? whole - back : whole;
-	}
-	return whole;
-}
-
 /* With its NUL; 0: no string. */
 static size_t string_size(const char *s, size_t limit)
 {
-	return s && s[0] ? cut_length(s, limit) + 1 : 0;
+	return s && s[0] ? utf8_cut(s, limit) + 1 : 0;
 }
 
 static size_t frame_size(const struct symbol_frame *frame, size_t limit)
