@@ -99,7 +99,7 @@ FUZZERS	      := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz
 TABLE_SOURCES := $(sort $(wildcard $(foreach d,base elf unwind,userspace/$d/*.[ch]) include/sysprof/unwind_*.h))
 FUZZ_OBJECTS  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard tests/models/*.c) $(wildcard $(foreach d,base compare elf export import jit jitwatch process procfs profile runtimes runtimes/* helpers stream symbolize unwind,userspace/$d/*.c)) \
 		 $(foreach f,finisher symbols window windows,userspace/session/$f.c) \
-		 $(foreach f,agent_window answers bytes cgroup_path container_files format_dir format_otlp format_parca format_pyroscope label_set merged_code messages series service_samples sink_format validate,userspace/agent/$f.c))
+		 $(foreach f,agent_window bytes cgroup_path containers format_dir format_otlp format_parca format_pyroscope label_set merged_code series service_samples sink_format validate,userspace/agent/$f.c))
 
 .PHONY: all tests-build test test-all test-servers unit golden golden-update e2e sanitize fuzz fuzz-build demo vmtest bench soak install uninstall completions deb static check-deb check-static format clean
 .DELETE_ON_ERROR:

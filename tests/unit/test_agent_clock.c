@@ -14,8 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "agent/notify.h"
-#include "agent/start_log.h"
+#include "agent/service_unit.h"
 #include "agent/window_clock.h"
 
 #define SECOND UINT64_C(1000000000)

@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "agent/http.h"
-#include "agent/retry.h"
 #include "agent/secret_memory.h"
 
 #include <cmocka.h> /* its fail is a macro, that of base/log.h a function */

@@ -10,9 +10,8 @@
 #include <string.h>
 
 #include "agent/cgroup_path.h"
-#include "agent/label_rules.h"
+#include "agent/rules.h"
 #include "agent/label_set.h"
-#include "agent/service_filter.h"
 
 #include <cmocka.h>
 

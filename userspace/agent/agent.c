@@ -11,7 +11,7 @@
 #include "agent/endpoint.h"
 #include "agent/metrics.h"
 #include "agent/publisher.h"
-#include "agent/service_filter.h"
+#include "agent/rules.h"
 #include "agent/usage.h"
 #include "agent/window_clock.h"
 #include "base/clocks.h"

@@ -46,15 +46,7 @@ struct containers_stats {
 };
 void containers__stats(const struct containers *c, struct containers_stats *stats);
 
-/* The state files of container runtimes, one at a time (containers.h). */
-
-/*
- * What the files below `root_fd` say about a container. The names that are found first stay. 0 or -ENOMEM; that there is
- * no file, or none that is sound, is no error.
- */
-int container_files__read(int root_fd, const char *id, struct container_names *names);
-
-/* The names in one such file: an OCI runtime's config.json, or Docker's config.v2.json. 0, -EBADMSG, -ENOMEM. */
+/* The names in one file of a runtime: an OCI runtime's config.json, or Docker's config.v2.json. 0, -EBADMSG, -ENOMEM. */
 int container_config__parse(const char *json, size_t size, struct container_names *names);
 
 #endif

@@ -8,12 +8,14 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 
+#include "agent/label_set.h"
 #include "agent/metrics.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"
@@ -44,6 +46,7 @@ struct endpoint {
 	int wish_fd;
 	pthread_t thread;
 	bool runs;
+	atomic_bool ending;
 
 	pthread_mutex_t lock;
 	/* under it */
@@ -55,7 +58,6 @@ struct endpoint {
 	struct endpoint_wish wish;
 	uint64_t deadline; /* of its answer */
 	struct server_reply reply;
-	bool ending;
 };
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -113,23 +115,6 @@ static bool answer_health(void *context, const struct route *route, struct serve
 	return reply_text(reply, *why ? 503 : 200, *why ? why : "ok\n");
 }
 
-static bool is_label_value(const char *text)
-{
-	size_t left = strlen(text);
-
-	if (!left || left > AGENT_LABEL_VALUE_MAX)
-		return false;
-	while (left) {
-		size_t taken = utf8_sequence(text, left);
-
-		if (!taken || (unsigned char)*text < 0x20 || *text == 0x7f)
-			return false;
-		text += taken;
-		left -= taken;
-	}
-	return true;
-}
-
 /* NULL, or what is wrong with it. */
 static const char *parse_wish(const struct endpoint *e, const struct server_request *request,
 			      struct endpoint_wish *wish)
@@ -150,10 +135,10 @@ static const char *parse_wish(const struct endpoint *e, const struct server_requ
 		return "pid is no number of a process\n";
 	if (pid)
 		wish->pid = (uint32_t)number;
-	if (service && !is_label_value(service))
+	/* what is no label as it is names no service */
+	if (service && (!label_value_set(wish->service, sizeof(wish->service), service) ||
+			strcmp(wish->service, service)))
 		return "service is no name of one\n";
-	if (service)
-		snprintf(wish->service, sizeof(wish->service), "%s", service);
 	return NULL;
 }
 
@@ -322,23 +307,13 @@ static uint64_t settle_wish(struct endpoint *e)
 	return until;
 }
 
-static bool is_ending(struct endpoint *e)
-{
-	bool ending;
-
-	pthread_mutex_lock(&e->lock);
-	ending = e->ending;
-	pthread_mutex_unlock(&e->lock);
-	return ending;
-}
-
 static void *serve(void *context)
 {
 	struct endpoint *e = context;
 	int result = 0;
 
 	prctl(PR_SET_NAME, "sysprof-http");
-	while (result >= 0 && !is_ending(e)) {
+	while (result >= 0 && !atomic_load(&e->ending)) {
 		eventfd_t count;
 
 		result = server__run(e->server, e->wake_fd, settle_wish(e));
@@ -411,9 +386,7 @@ void endpoint__free(struct endpoint *e)
 	if (!e)
 		return;
 	if (e->runs) {
-		pthread_mutex_lock(&e->lock);
-		e->ending = true;
-		pthread_mutex_unlock(&e->lock);
+		atomic_store(&e->ending, true);
 		eventfd_write(e->wake_fd, 1);
 		pthread_join(e->thread, NULL);
 	}

@@ -26,7 +26,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/retry.h"
 #include "agent/secret_memory.h"
 #include "base/cleanup.h"
 #include "base/clocks.h"

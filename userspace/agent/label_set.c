@@ -218,13 +218,13 @@ bool label_value_set(char *value, size_t size, const char *text)
 	return used > 0;
 }
 
-static char *trim(char *text)
+char *trim_blanks(char *text)
 {
 	size_t length;
 
 	text += strspn(text, " \t");
 	length = strlen(text);
-	while (length && (text[length - 1] == ' ' || text[length - 1] == '\t'))
+	while (length && isspace((unsigned char)text[length - 1]))
 		text[--length] = '\0';
 	return text;
 }
@@ -241,15 +241,15 @@ bool resource_attribute(const char *text, const char *name, char *value, size_t 
 	while ((pair = strsep(&next, ","))) {
 		char *equal = strchr(pair, '=');
 
-		if (!*trim(pair) && !next) /* a comma at the end */
+		if (!*trim_blanks(pair) && !next) /* a comma at the end */
 			break;
 		if (!equal)
 			return false;
 		*equal = '\0';
-		if (!*trim(pair) || !percent_decode(equal + 1, equal + 1))
+		if (!*trim_blanks(pair) || !percent_decode(equal + 1, equal + 1))
 			return false;
-		if (!strcmp(trim(pair), name))
-			found = trim(equal + 1);
+		if (!strcmp(trim_blanks(pair), name))
+			found = trim_blanks(equal + 1);
 	}
 	return found && label_value_set(value, size, found);
 }

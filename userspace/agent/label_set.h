@@ -58,6 +58,9 @@ void label_sets__sweep(struct label_sets *sets, uint64_t window);
 /* Texts of tenants, made fit to be labels, and lists of attributes that they give in one variable. */
 #define LABEL_SERVICE_MAX 255 /* bytes of a service's name */
 
+/* Without the blanks at both ends; those at the end are overwritten. */
+char *trim_blanks(char *text);
+
 /* A name that all backends take, and that is not the backends' own. */
 bool label_name_is_valid(const char *name);
 

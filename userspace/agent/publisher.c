@@ -11,8 +11,7 @@
 #include <unistd.h>
 
 #include "agent/agent_window.h"
-#include "agent/label_rules.h"
-#include "agent/service_filter.h"
+#include "agent/rules.h"
 #include "agent/service_samples.h"
 #include "agent/services.h"
 #include "agent/sink_format.h"

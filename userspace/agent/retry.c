@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "agent/retry.h"
+#include "agent/http.h"
 
 #include <errno.h>
 #include <string.h>

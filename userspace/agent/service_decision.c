@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "agent/service_decision.h"
+#include "agent/services.h"
 
 #include <stdio.h>
 #include <string.h>

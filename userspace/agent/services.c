@@ -286,9 +286,9 @@ static bool follows(const struct services *s, const struct profile *p, uint32_t 
 	       (group->source <= SERVICE_FROM_ANNOTATION && !strcmp(program, group->program));
 }
 
-/* The same labels, but for what decided. NULL: no memory. */
-static struct label_set *set_by_other(struct services *s, const struct label_set *other,
-				      enum service_source source)
+/* The same labels, but for what decided. 0 or -ENOMEM. */
+static int take_set(struct services *s, struct active *a, const struct label_set *other,
+		    enum service_source source)
 {
 	const struct agent_service *known = &other->service;
 	struct label_list list = {.count = known->label_count};
@@ -298,7 +298,9 @@ static struct label_set *set_by_other(struct services *s, const struct label_set
 		if (!strcmp(list.labels[i].name, "service_source"))
 			list.labels[i].value = service_source_text(source);
 	}
-	return label_sets__find(s->sets, &list, known->excluded, s->window);
+	a->set = label_sets__find(s->sets, &list, known->excluded, s->window);
+	a->source = source;
+	return a->set ? 0 : -ENOMEM;
 }
 
 static int inherit_from_neighbours(struct services *s, const struct profile *p)
@@ -313,10 +315,8 @@ static int inherit_from_neighbours(struct services *s, const struct profile *p)
 		if (!group || !follows(s, p, i, group))
 			continue;
 		group->used = s->window;
-		a->set = set_by_other(s, group->set, SERVICE_FROM_CGROUP);
-		if (!a->set)
+		if (take_set(s, a, group->set, SERVICE_FROM_CGROUP))
 			return -ENOMEM;
-		a->source = SERVICE_FROM_CGROUP;
 	}
 	return 0;
 }
@@ -374,12 +374,8 @@ static int inherit_from_parents(struct services *s, const struct profile *p)
 			return err;
 		listed = true;
 		parent = set_of_pid(s, p->processes[i].ppid);
-		if (!parent)
-			continue;
-		a->set = set_by_other(s, parent, SERVICE_FROM_PARENT);
-		if (!a->set)
+		if (parent && take_set(s, a, parent, SERVICE_FROM_PARENT))
 			return -ENOMEM;
-		a->source = SERVICE_FROM_PARENT;
 	}
 	return 0;
 }

@@ -16,13 +16,75 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sysprof/profile.h>
+
 #include "agent/agent_window.h"
+#include "agent/cgroup_path.h"
 #include "agent/containers.h"
-#include "agent/label_rules.h"
+#include "agent/rules.h"
 #include "agent/label_set.h"
-#include "agent/service_decision.h"
-#include "agent/service_filter.h"
 #include "base/log.h"
+
+/* ---- which service a process belongs to, by what is known about it now (service_decision.c) ---- */
+
+/*
+ * What decided, the most certain first: what is known later can only move a process up. X(ENUM, value of the label
+ * service_source)
+ */
+#define SERVICE_SOURCES(X)                                                                         \
+	X(OTEL_CONTEXT, "otel_ctx")                                                                \
+	X(ENVIRONMENT, "env")                                                                      \
+	X(RESOURCE, "resource_attributes")                                                         \
+	X(RULE, "rule")                                                                            \
+	X(ANNOTATION, "annotation")                                                                \
+	X(KUBERNETES, "kubernetes")                                                                \
+	X(CONTAINER, "container")                                                                  \
+	X(UNIT, "unit")                                                                            \
+	X(SCRIPT, "script")                                                                        \
+	X(EXE, "exe")                                                                              \
+	X(KERNEL, "kernel")                                                                        \
+	X(CGROUP, "cgroup") /* the name of its control group, or that of others in it */           \
+	X(PARENT, "parent") /* only its parent is known */                                         \
+	X(NONE, "none")	    /* gone before anything was read: "unknown" */
+
+enum service_source {
+#define X(id, text) SERVICE_FROM_##id,
+	SERVICE_SOURCES(X)
+#undef X
+		SERVICE_SOURCE_COUNT
+};
+
+const char *service_source_text(enum service_source source);
+
+#define SERVICE_UNKNOWN "unknown"
+#define LABEL_TEXT_SIZE 256
+
+struct service_question {
+	const struct profile *profile;
+	const struct profile_process *process;
+	const char *program; /* its path, where no fact has it: from its samples; NULL: unknown */
+	const struct cgroup_place *place;
+	const struct container_names *container; /* NULL: unknown */
+	const struct label_rules *rules;	 /* NULL: none */
+};
+
+/* All texts: fit to be labels; "": none. */
+struct service_decision {
+	enum service_source source;
+	bool container_is_id; /* it has no name: each id is new */
+	char name[LABEL_SERVICE_MAX + 1];
+	char version[LABEL_TEXT_SIZE], name_space[LABEL_TEXT_SIZE], pod[LABEL_TEXT_SIZE];
+	char container[LABEL_TEXT_SIZE], unit[LABEL_TEXT_SIZE], instance[LABEL_TEXT_SIZE];
+	char rules[LABEL_RULES_MAX][LABEL_TEXT_SIZE]; /* by rule */
+};
+
+void service_decide(const struct service_question *question, struct service_decision *decision);
+
+/* The value of a fact about a process; NULL: there is none. */
+const char *process_fact(const struct profile *p, const struct profile_process *process,
+			 const char *key);
+
+/* ---- the services of windows ------------------------------------------------------------------ */
 
 #define SERVICES_MAX  1000 /* series of a window, by default */
 #define SERVICE_OTHER "_other"

@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "agent/http.h"
-#include "agent/retry.h"
 #include "agent/sink.h"
 #include "agent/spool.h"
 

@@ -16,10 +16,9 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/notify.h"
 #include "agent/settings.h"
 #include "agent/sink_list.h"
-#include "agent/start_log.h"
+#include "agent/service_unit.h"
 #include "base/clocks.h"
 #include "capture/features.h"
 #include "cli/commands.h"

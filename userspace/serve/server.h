@@ -7,7 +7,7 @@
  * below the token.
  *
  * Other users of the machine can connect, so everything that a connection can use up is bounded: the number of
- * connections, the duration of a request, the size of its headers and body (peers.h).
+ * connections, the duration of a request, the size of its headers and body (struct peers).
  *
  * One thread calls all of it; the callbacks run in server__run() and server__free().
  */

@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The user's own rules: labels, and which services are sent. */
+#ifndef AGENT_RULES_H
+#define AGENT_RULES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/log.h"
+
 /*
  * Labels of the user's own: "NAME = SOURCE ~ REGEX". SOURCE is cgroup (the path of the control group), exe (the path
  * of the program) or env:VARIABLE. REGEX is POSIX's extended kind; its first group is the value, or, if it has none,
@@ -11,13 +20,6 @@
  * A rule may be named as one of the labels that there are anyway, and then stands above what would be found; one
  * named service_name ranks behind the process's own facts.
  */
-#ifndef AGENT_LABEL_RULES_H
-#define AGENT_LABEL_RULES_H
-
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/log.h"
 
 #define LABEL_RULES_MAX 12 /* with those that there are anyway: AGENT_LABELS_MAX */
 
@@ -44,5 +46,33 @@ struct label_subject {
 /* The value, fit to be a label; `size` of it. False: it does not match. */
 bool label_rules__apply(const struct label_rules *rules, size_t i,
 			const struct label_subject *subject, char *value, size_t size);
+
+/* ---- filters --------------------------------------------------------------------------------- */
+
+/*
+ * Which services are sent: rules "cgroup=PATTERN", "unit=PATTERN" and "service=PATTERN", with the shell's *, ? and [].
+ * A pattern of cgroup that has none of these means the group and all below it. What any exclude rule matches is left out;
+ * if there are include rules, so is what none of them matches.
+ */
+
+#define FILTER_RULES_MAX 64
+
+struct service_filter;
+
+/* 0, -EINVAL (`failure` has the rule and the reason), -E2BIG, -ENOMEM. */
+int service_filter__new(const char *const *include, size_t include_count,
+			const char *const *exclude, size_t exclude_count,
+			struct service_filter **filter, struct failure *failure);
+void service_filter__free(struct service_filter *f);
+
+/* "": there is none. `f` NULL: all are sent. */
+bool service_filter__passes(const struct service_filter *f, const char *cgroup, const char *unit,
+			    const char *service);
+
+/*
+ * Can any process of this control group pass? False: none can, whatever its service is called, so nothing of it need be
+ * sampled.
+ */
+bool service_filter__may_pass(const struct service_filter *f, const char *cgroup);
 
 #endif
