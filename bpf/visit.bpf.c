@@ -31,7 +31,7 @@ extern void bpf_iter_task_destroy(struct bpf_iter_task *it) __ksym __weak;
 #define ALL_THREADS	       1 /* BPF_TASK_ITER_ALL_THREADS */
 #define PROCESS_THREADS	       2 /* BPF_TASK_ITER_PROC_THREADS */
 #define CLOCK_WINDOW_SHIFT     32
-#define SEEN_THREADS	       65536u /* a power of two */
+#define SEEN_THREADS	       65536u /* a power of two, unless it is made less */
 #define WALKS_MORE	       3u
 #define WALK_AGAIN_NS	       100000000ull /* then four times as long each */
 
@@ -82,7 +82,8 @@ struct {
 	__uint(max_entries, 1u << 22);
 } visits SEC(".maps");
 
-const volatile __u64 wanted_group; /* its id, if there is a filter */
+const volatile __u64 wanted_group;		   /* its id, if there is a filter */
+const volatile __u32 seen_mask = SEEN_THREADS - 1; /* entries of seen_threads, less one */
 
 struct visitor visitor;
 
@@ -93,7 +94,7 @@ static __always_inline void count(enum visit_line line)
 
 static __always_inline struct seen_thread *seen_thread(__u32 tid)
 {
-	__u32 slot = tid & (SEEN_THREADS - 1);
+	__u32 slot = tid & seen_mask;
 
 	return bpf_map_lookup_elem(&seen_threads, &slot);
 }
@@ -261,6 +262,18 @@ static __always_inline bool is_unchanged(struct task_struct *task, struct seen_t
 	       seen->switches == task->nvcsw + task->nivcsw && seen->state == state_of(task);
 }
 
+/* Was its account taken in this round? */
+static __always_inline bool is_of_round(const struct seen_thread *seen)
+{
+	return seen->round == *(volatile __u32 *)&visitor.round;
+}
+
+/* Was its stack taken in this window? */
+static __always_inline bool is_of_window(const struct seen_thread *seen)
+{
+	return seen->window == *(volatile __u32 *)&visitor.window;
+}
+
 /* At a thread that is wanted. */
 static __always_inline void look_at(struct task_struct *task, __u64 now)
 {
@@ -278,7 +291,8 @@ static __always_inline void look_at(struct task_struct *task, __u64 now)
 			count(VISIT_LINE_RUNNING);
 			return;
 		}
-		if (is_unchanged(task, seen) && (!seen->again || now < seen->again)) {
+		if (is_unchanged(task, seen) && is_of_window(seen) && is_of_round(seen) &&
+		    (!seen->again || now < seen->again)) {
 			seen->unchanged = now;
 			count(VISIT_LINE_UNCHANGED);
 			return;
@@ -669,6 +683,8 @@ static __always_inline void note_thread(struct task_struct *task)
 	visited.as.runtime = task->se.sum_exec_runtime;
 	visited.as.switches = task->nvcsw + task->nivcsw;
 	visited.as.state = state_of(task);
+	visited.as.window = *(volatile __u32 *)&visitor.window;
+	visited.as.round = *(volatile __u32 *)&visitor.round;
 	visited.changes = *(volatile __u64 *)&visitor.table_changes;
 }
 
@@ -685,12 +701,14 @@ static __always_inline enum visit_line begin_thread(struct task_struct *task, st
 		return VISIT_LINE_RUNNING;
 	take_account(task, s, &ours, seen);
 	visited.as.unchanged = s->visit.seen;
-	if (visitor.final) {
+	if (visitor.final ||
+	    (!is_of_round(seen) && is_of_window(seen) && is_unchanged(task, seen))) {
+		visited.as.known = seen->known;
 		s->visit.found |= VISIT_ACCOUNT;
 		return emit_visit(s, seen);
 	}
 	visited.as.known = known_of_process(s);
-	if (is_up_to_date(seen) && is_unchanged(task, seen))
+	if (is_up_to_date(seen) && is_of_window(seen) && is_unchanged(task, seen))
 		return look_again(seen);
 	begin_stack(task, s);
 	return VISIT_LINE_COUNT;

@@ -56,6 +56,10 @@ struct visitor {
 	__u32 final;	  /* the last visit: every account is taken */
 	__u32 used_epoch; /* as unwind_epoch in maps.bpf.h */
 	__u32 self_tgid;  /* the collector, in the initial pid namespace */
+	__u32 hz;	  /* visits a second, at most */
+	__u32 budget;	  /* millionths of a CPU */
+	__u32 window; /* stacks are of one window: each thread's is taken once more in another one */
+	__u32 round;  /* where it changes, accounts of threads that have not run are taken, too */
 	__u32 reserved;
 	__u64 table_changes; /* a walk during which memory of tables was reused is void */
 	/* whose memory did not answer: these processes, and all of these users (not of root, which is 0: none) */
@@ -83,6 +87,7 @@ struct seen_thread {
 	__u64 again; /* CLOCK_MONOTONIC: when its stack is taken once more, changed or not; 0: not again */
 	__u64 known; /* what its stack was walked and named by; 0: it was not whole */
 	__u32 state, walks;
+	__u32 window, round;
 };
 
 #endif

@@ -143,6 +143,35 @@ static void test_sheds_what_costs(void **unused)
 	(void)unused;
 }
 
+/* Visits become fewer before the rate does, and only where there are any. */
+static void test_visits_before_the_rate(void **unused)
+{
+	for (unsigned int visits = 0; visits <= 20; visits += 10) {
+		const struct budget_options options = {.cpu = 0.005, .hz = 97, .visits = visits};
+		struct run run = {.budget = budget__new(&options), .now = TICK};
+		unsigned int least = visits;
+
+		assert_non_null(run.budget);
+		for (int i = 0; i < 50 && state_of(&run).hz == 97; i++) {
+			const double part = 0.0004 * state_of(&run).visits;
+			const struct budget_usage usage = {
+				.time = run.now,
+				.cpu = 0.006 + part,
+				.cpu_by = {
+					[BUDGET_PART_TICKS] = 0.006, [BUDGET_PART_VISITS] = part}};
+			enum budget_step step;
+
+			least = state_of(&run).visits;
+			take(&run, &usage, &step);
+		}
+		assert_true(state_of(&run).hz < 97);
+		assert_int_equal(least, visits ? 1 : 0);
+		assert_int_equal(state_of(&run).levels - state_of(&run).level > 0, 1);
+		budget__free(run.budget);
+	}
+	(void)unused;
+}
+
 /* Over the budget for what no step can save: the rate is lowered to 19 Hz, and not further. */
 static void test_keeps_19_hz(void **unused)
 {
@@ -336,7 +365,7 @@ static void test_without_limits(void **unused)
 static void test_other_limits(void **unused)
 {
 	const struct budget_options more = {.cpu = 0.05, .hz = 19},
-				    less = {.cpu = 0.001, .hz = 199};
+				    less = {.cpu = 0.001, .hz = 199, .visits = 10};
 	struct run run = start(0.005, 0, 97);
 
 	for (int i = 0; i < 100; i++)
@@ -359,6 +388,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sheds_what_costs),
+		cmocka_unit_test(test_visits_before_the_rate),
 		cmocka_unit_test(test_keeps_19_hz),
 		cmocka_unit_test(test_never_below_the_floor),
 		cmocka_unit_test(test_keeps_a_lower_rate),

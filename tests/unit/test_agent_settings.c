@@ -48,7 +48,7 @@ static void whole_file_test(void **state)
 	assert_int_equal(
 		read_text("; what is said of it\n"
 			  "[agent]\n"
-			  "window = 12.5\nfrequency = 49\ncpu = 1%\nmemory = 64M\n"
+			  "window = 12.5\nfrequency = 49\nwall = 20\ncpu = 1%\nmemory = 64M\n"
 			  "spool = /var/lib/sysprof\nlisten = none\nnode = n1\npods = yes\n"
 			  "raw-names = yes\nseries = 50\n"
 			  "include = unit=nginx.*\ninclude = cgroup=/kube\nexclude = service=x\n"
@@ -60,6 +60,7 @@ static void whole_file_test(void **state)
 		0);
 	assert_int_equal(s.window, 12500000000);
 	assert_int_equal(s.hz, 49);
+	assert_int_equal(s.wall, 20);
 	assert_true(s.cpu > 0.0099 && s.cpu < 0.0101);
 	assert_int_equal(s.memory, 64u << 20);
 	assert_string_equal(s.spool, "/var/lib/sysprof");
@@ -95,6 +96,10 @@ static void mistakes_test(void **state)
 		{"[agent]\nmemory = 1M\n", "line 2", "32M"},
 		{"[agent]\nfrequency = 0\n", "line 2", "from 1 to 1000"},
 		{"[agent]\npods = true\n", "line 2", "yes or no"},
+		{"[agent]\nwall = 4\n", "line 2", "from 5 to 20"},
+		{"[agent]\nwall = 21\n", "line 2", "from 5 to 20"},
+		{"[agent]\nwall = yes\n", "line 2", "from 5 to 20"},
+		{"[agent]\nwall = 10\nwall = 0\n", "line 3", "twice"},
 		{"[agent]\nspool = here\n", "line 2", "path from the root"},
 		{"[agent]\nsink = dir:/x\n", "line 2", "unknown key 'sink'"},
 		{"[sink a]\nbearer-file = /x\nto = dir:/x\n", "line 2", "has to come before"},

@@ -20,10 +20,12 @@
 #include "base/minmax.h"
 #include "session/session.h"
 
-#define SECOND	       UINT64_C(1000000000)
-#define LAST_SYMBOLS   (SECOND * 3 / 4) /* for the names of the last window */
-#define LAST_PATIENCE  (SECOND / 2)	/* for requests under way at the end */
-#define METRICS_EVERY  (2 * SECOND)
+#define SECOND	      UINT64_C(1000000000)
+#define LAST_SYMBOLS  (SECOND * 3 / 4) /* for the names of the last window */
+#define LAST_PATIENCE (SECOND / 2)     /* for requests under way at the end */
+#define METRICS_EVERY (2 * SECOND)
+#define LOOK_BEFORE                                                                                \
+	(2 * SECOND) /* a window's end, at waits: the agent's steps are a second apart */
 #define STUCK_AFTER    (60 * SECOND)
 #define WISH_SECONDS   60	     /* a requested profile is one window */
 #define WISH_PATIENCE  (30 * SECOND) /* until windows before it are finished */
@@ -33,6 +35,8 @@
 #define QUEUE_BYTES    ((size_t)32 << 20)
 #define JIT_BYTES      (UINT64_C(24) << 20)
 #define DEPTH	       256
+#define VISITS_SHARE   0.2  /* of the limit: what visits may use, … */
+#define VISITS_CPU     5000 /* … or millionths of a CPU, if there is none */
 #define MACHINE_ID     "/etc/machine-id"
 #define LISTEN_DEFAULT "127.0.0.1:4041"
 
@@ -52,7 +56,9 @@ struct agent {
 	struct budget *budget;
 	double cpu_limit;
 	uint64_t memory_limit;
-	unsigned int hz; /* of the settings */
+	unsigned int hz, wall; /* of the settings */
+	bool looked;	       /* at the waits of the open window */
+	bool refused;	       /* there are no visits: it was said */
 
 	struct endpoint *endpoint; /* NULL: no listener */
 	uint64_t metrics_next;
@@ -104,6 +110,14 @@ static bool is_wanted_group(void *context, const char *path)
 	return service_filter__may_pass(a->filter, path);
 }
 
+/* Millionths of a CPU for so many visits a second: fewer are to cost less. */
+static unsigned int visits_budget(const struct agent *a, unsigned int visits)
+{
+	double all = a->cpu_limit > 0 ? a->cpu_limit * VISITS_SHARE * 1e6 : VISITS_CPU;
+
+	return 1 + (unsigned int)(all * visits / a->wall);
+}
+
 static int open_session(struct agent *a, unsigned int hz, struct failure *failure)
 {
 	struct session_options options = {
@@ -123,6 +137,10 @@ static int open_session(struct agent *a, unsigned int hz, struct failure *failur
 				.target_text = "-a",
 				.command_line = "sysprof agent",
 				.no_memory = true,
+				.wall_hz = a->wall,
+				.wall_budget = a->wall ? visits_budget(a, a->wall) : 0,
+				.wall_if_possible = true,
+				.wall_small = true,
 				.facts = true,
 				.group_wanted = is_wanted_group,
 				.group_context = a,
@@ -159,7 +177,11 @@ static void start_clock(struct agent *a, uint64_t window)
 static void limit(struct agent *a, const struct agent_settings *settings)
 {
 	const struct budget_options options = {
-		.cpu = settings->cpu, .memory = settings->memory, .hz = settings->hz};
+		.cpu = settings->cpu,
+		.memory = settings->memory,
+		.hz = settings->hz,
+		.visits = a->wall,
+	};
 
 	a->cpu_limit = settings->cpu;
 	a->memory_limit = settings->memory;
@@ -196,6 +218,7 @@ static int keep_settings(struct agent *a, const struct agent_settings *settings)
 	a->listen = strdup(settings->listen ? settings->listen : LISTEN_DEFAULT);
 	a->spool = strdup(settings->spool ? settings->spool : "");
 	a->usage = usage__new();
+	a->wall = a->start.safe ? 0 : settings->wall;
 	limit(a, settings);
 	return a->listen && a->spool && a->usage && a->budget ? 0 : -ENOMEM;
 }
@@ -294,7 +317,19 @@ static int end_what_ends(struct agent *a, struct failure *failure)
 		if (ends)
 			a->wish_until = a->wish_since = 0;
 	}
+	a->looked &= !ends;
 	return ends ? end_window(a, now.monotonic, failure) : 0;
+}
+
+/* A thread that does not run is seen once in a window, but for this. */
+static void look_at_waits(struct agent *a, uint64_t now)
+{
+	uint64_t end = a->wish_until ? a->wish_until : a->clock.end;
+
+	if (!a->wall || a->looked || now + LOOK_BEFORE < end)
+		return;
+	a->looked = true;
+	session__look_at_waits(a->session);
 }
 
 /* ---- budget ---------------------------------------------------------------------------------- */
@@ -331,6 +366,21 @@ static void apply_budget(struct agent *a)
 	};
 	session__allow(a->session, &allowance);
 	session__set_hz(a->session, state.hz);
+	if (a->wall)
+		session__set_visits(a->session, state.visits, visits_budget(a, state.visits));
+}
+
+/* The kernel side of the visits is loaded while samples are taken. */
+static void report_refused_visits(struct agent *a)
+{
+	struct session_stats stats;
+
+	if (!a->wall || a->refused)
+		return;
+	session__stats(a->session, &stats);
+	a->refused = stats.live.wall_refused != NULL;
+	if (a->refused)
+		say(a, "no series of waits: %s", stats.live.wall_refused);
 }
 
 static void check_budget(struct agent *a, uint64_t now)
@@ -346,6 +396,7 @@ static void check_budget(struct agent *a, uint64_t now)
 	usage = (struct budget_usage){
 		.time = report->time, .cpu = report->cpu, .memory = report->memory};
 	usage__by_part(report, usage.cpu_by);
+	report_refused_visits(a);
 	change = budget__measure(a->budget, &usage, &step);
 	session__limit_readers(a->session, reader_bytes(a));
 	if (change == BUDGET_SAME)
@@ -463,6 +514,7 @@ int agent__step(struct agent *a, struct failure *failure)
 	now = monotonic_ns();
 	check_budget(a, now);
 	publish_metrics(a, now);
+	look_at_waits(a, now);
 	if (a->endpoint)
 		take_wish(a, now);
 	return end_what_ends(a, failure);
@@ -493,7 +545,9 @@ int agent__configure(struct agent *a, const struct agent_settings *settings, con
 			    strerror(-err));
 	*remark = strcmp(listen, a->listen) || strcmp(spool, a->spool)
 			  ? "another spool or address takes a restart"
-			  : "";
+		  : !a->wall != !settings->wall ? "waits take a restart"
+						: "";
+	a->wall = a->wall && settings->wall ? settings->wall : a->wall;
 	window_clock__set_length(&a->clock, settings->window);
 	limit(a, settings);
 	apply_budget(a);

@@ -4,12 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NS_PER_S UINT64_C(1000000000)
+
 const char *agent_service__label(const struct agent_service *service, const char *name)
 {
 	for (size_t i = 0; i < service->label_count; i++)
 		if (!strcmp(service->labels[i].name, name))
 			return service->labels[i].value;
 	return NULL;
+}
+
+uint64_t agent_window__visit_period(const struct agent_window *w)
+{
+	return NS_PER_S / (w->profile->visits.hz ? w->profile->visits.hz : 1);
 }
 
 void sink_request__fini(struct sink_request *r)

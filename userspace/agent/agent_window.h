@@ -22,6 +22,8 @@
 #define AGENT_LABEL_VALUE_MAX                                                                      \
 	1024 /* bytes of valid UTF-8, at least one, none of them a control character */
 
+struct parked;
+
 struct service_label {
 	const char *name, *value;
 };
@@ -45,7 +47,12 @@ struct agent_window {
 	size_t service_count;
 	/* By process_id: index into services; [0] is unused, and so are those of processes without samples and CPU time. */
 	const uint32_t *service_of_process;
+	/* NULL: there are no series of waits. Those of parked threads are left out. */
+	const struct parked *parked;
 };
+
+/* Of a window with waits, ns. */
+uint64_t agent_window__visit_period(const struct agent_window *w);
 
 /* ---- sealed ---------------------------------------------------------------------------------- */
 
@@ -70,6 +77,8 @@ struct sealed_window {
 	/* Left out, since a backend would refuse them: a label that breaks the rules above. */
 	uint32_t series_invalid;
 	uint64_t samples_invalid;
+	/* The series of waits that are in the requests: time, and bytes before compression; OTLP: without names. */
+	uint64_t wall_ns, wall_bytes;
 };
 
 /* Frees what is in it; also of one that is half filled. */

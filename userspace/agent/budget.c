@@ -81,6 +81,12 @@ static unsigned int step_hz(enum budget_step step)
 	return HZ[step];
 }
 
+/* 0: it is not one of the visits. */
+static unsigned int step_visits(enum budget_step step)
+{
+	return step == BUDGET_STEP_VISITS_5 ? 5 : step == BUDGET_STEP_VISITS_1 ? 1 : 0;
+}
+
 /* The rate with the steps that were taken first, so many. */
 static unsigned int hz_at(const struct budget *b, unsigned int level)
 {
@@ -98,7 +104,8 @@ void budget__set(struct budget *b, const struct budget_options *options)
 
 	b->options = *options;
 	for (unsigned int i = 0; i < BUDGET_STEP_COUNT; i++)
-		b->possible[i] = step_hz(i) < options->hz;
+		b->possible[i] = step_hz(i) < options->hz &&
+				 (!step_visits(i) || step_visits(i) < options->visits);
 	for (unsigned int i = 0; i < b->level; i++) {
 		b->taken[b->order[i]] = b->possible[b->order[i]];
 		if (b->possible[b->order[i]])
@@ -294,12 +301,15 @@ void budget__state(const struct budget *b, struct budget_state *state)
 {
 	*state = (struct budget_state){
 		.hz = hz_at(b, b->level),
+		.visits = b->options.visits,
 		.level = b->level,
 		.over = b->over,
 	};
 	for (unsigned int i = 0; i < BUDGET_STEP_COUNT; i++) {
 		state->allowed[i] = !b->taken[i];
 		state->levels += b->possible[i];
+		if (b->taken[i] && step_visits(i))
+			state->visits = step_visits(i);
 	}
 }
 

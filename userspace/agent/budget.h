@@ -29,7 +29,8 @@
 	X(RUNTIMES, "runtimes", 10, "reading mappings, facts, and memory and files of runtimes")   \
 	X(COLLECTOR, "collector", 30, "processes that come and go, and reading events")            \
 	X(TICKS, "ticks", 30, "samples, in the kernel")                                            \
-	X(SINKS, "sinks", 5, "sending, and requests")
+	X(SINKS, "sinks", 5, "sending, and requests")                                              \
+	X(VISITS, "visits", 20, "visits of threads that wait, beside the other parts")
 
 enum budget_part {
 #define X(id, label, share, text) BUDGET_PART_##id,
@@ -41,7 +42,7 @@ enum budget_part {
 /*
  * X(ENUM, PART, worth, label, text): of a part, the cheapest loss first. Worth: the percentage of the budget from which on
  * the part's cost justifies the step; without tables stacks are cut, so it is large there. Rates not below the configured
- * one are left out.
+ * ones are left out.
  */
 #define BUDGET_STEPS(X)                                                                            \
 	X(NEW_FILES, SYMBOLS, 20, "new_files",                                                     \
@@ -56,6 +57,8 @@ enum budget_part {
 	  "no further contents of perf maps and jitdumps: Java and Node.js by their memory")       \
 	X(EARLY_TICKS, COLLECTOR, 20, "early_ticks",                                               \
 	  "mappings of new processes later, and more stacks from copies")                          \
+	X(VISITS_5, VISITS, 5, "visits_5", "5 visits of threads a second")                         \
+	X(VISITS_1, VISITS, 5, "visits_1", "one visit of threads a second")                        \
 	X(HZ_97, TICKS, 0, "hz_97", "97 samples a second and CPU")                                 \
 	X(HZ_47, TICKS, 0, "hz_47", "47 samples a second and CPU")                                 \
 	X(HZ_19, TICKS, 0, "hz_19", "19 samples a second and CPU")                                 \
@@ -73,9 +76,10 @@ const char *budget_step_text(enum budget_step step);
 const char *budget_part_label(enum budget_part part);
 
 struct budget_options {
-	double cpu;	 /* share of one CPU; 0: no limit */
-	uint64_t memory; /* bytes; 0: no limit */
-	unsigned int hz; /* where there is room; > 0 */
+	double cpu;	     /* share of one CPU; 0: no limit */
+	uint64_t memory;     /* bytes; 0: no limit */
+	unsigned int hz;     /* where there is room; > 0 */
+	unsigned int visits; /* a second, likewise; 0: none */
 };
 
 struct budget_usage {
@@ -90,6 +94,7 @@ struct budget_state {
 	bool allowed[BUDGET_STEP_COUNT]; /* what a step would leave out; unused for rates */
 	unsigned int
 		hz; /* of the options or one of the primes above; at least 7, unless less was configured */
+	unsigned int visits;	    /* of the options, 5 or 1 */
 	unsigned int level, levels; /* steps taken, of so many */
 	bool over;		    /* the last measurement was, by CPU or memory */
 };

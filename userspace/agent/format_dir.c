@@ -4,7 +4,7 @@
  *
  * One file a window, with the labels of services at its samples, and not one for each service: a day of windows of 15
  * s is 5,760 files whatever runs, names have no tenant's text in them, and pprof merges files of any span and picks a
- * service out of them (-tagfocus=service_name=…). Beside each lies a line of JSON that describes it: all of these
+ * service out of them (-tagfocus=service_name=…). Waits are a third value, with the label `state`, as in pprof files of record. Beside each lies a line of JSON that describes it: all of these
  * together are the index.
  *
  * Names are those of times, to the nanosecond, so that they sort and never meet.
@@ -30,8 +30,8 @@ struct dir {
 	const struct sink_encoding_options *options;
 	struct service_samples *samples;
 	struct pprof_writer *writer;
-	uint64_t ticks, cpu; /* of all services */
-	uint32_t series;     /* services that are in it */
+	uint64_t ticks, cpu, wall; /* of all services */
+	uint32_t series;	   /* services that are in it */
 	char profile_name[NAME_SIZE];
 };
 
@@ -66,19 +66,35 @@ static size_t take_labels(struct dir *d, size_t service, struct pprof_label *lab
 	return count;
 }
 
+static struct pprof_label state_label(const struct dir *d, enum wall_state state)
+{
+	struct code_tables *code = pprof_writer__code(d->writer);
+	const char *name = wall_state_name(state ? state : WALL_RUNNING);
+
+	return (struct pprof_label){.key = code_tables__text(code, "state"),
+				    .text = code_tables__text(code, name)};
+}
+
 static void write_service(struct dir *d, size_t service)
 {
-	struct pprof_label labels[AGENT_LABELS_MAX];
+	struct pprof_label labels[AGENT_LABELS_MAX + 1];
+	bool wall = d->window->parked;
 	size_t label_count = take_labels(d, service, labels), count;
 	const struct service_sample *samples = service_samples__of(d->samples, service, &count);
 
 	d->series += count > 0;
 	for (size_t i = 0; i < count && !pprof_writer__error(d->writer); i++) {
-		const int64_t values[] = {(int64_t)samples[i].ticks, (int64_t)samples[i].cpu};
+		const uint64_t all = samples[i].cpu + samples[i].wait;
+		const int64_t values[] = {(int64_t)samples[i].ticks, (int64_t)samples[i].cpu,
+					  (int64_t)all};
 
-		pprof_writer__sample(d->writer, samples[i].stack, values, 2, labels, label_count);
+		if (wall)
+			labels[label_count] = state_label(d, samples[i].state);
+		pprof_writer__sample(d->writer, samples[i].stack, values, wall ? 3 : 2, labels,
+				     label_count + wall);
 		d->ticks += samples[i].ticks;
 		d->cpu += samples[i].cpu;
+		d->wall += all;
 	}
 }
 
@@ -97,6 +113,8 @@ static int write_profile(struct dir *d)
 
 	pprof_writer__sample_type(d->writer, "samples", "count");
 	pprof_writer__sample_type(d->writer, "cpu", "nanoseconds");
+	if (w->parked)
+		pprof_writer__sample_type(d->writer, "wall", "nanoseconds");
 	for (size_t i = 0; i < w->service_count; i++)
 		write_service(d, i);
 	pprof_writer__tables(d->writer);
@@ -134,11 +152,12 @@ static void write_service_facts(const struct dir *d, size_t service, struct json
 	const struct agent_service *s = &d->window->services[service];
 	size_t count;
 	const struct service_sample *samples = service_samples__of(d->samples, service, &count);
-	uint64_t ticks = 0, cpu = 0;
+	uint64_t ticks = 0, cpu = 0, wait = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		ticks += samples[i].ticks;
 		cpu += samples[i].cpu;
+		wait += samples[i].wait;
 	}
 	if (!count)
 		return;
@@ -149,6 +168,8 @@ static void write_service_facts(const struct dir *d, size_t service, struct json
 	json_end_object(w);
 	json_key_uint(w, "samples", ticks);
 	json_key_uint(w, "cpu_ns", cpu);
+	if (d->window->parked)
+		json_key_uint(w, "wall_ns", cpu + wait);
 	json_end_object(w);
 }
 
@@ -167,6 +188,8 @@ static int write_facts(void *context, FILE *out)
 	json_key_string(&w, "node", d->options->node ? d->options->node : "");
 	json_key_uint(&w, "samples", d->ticks);
 	json_key_uint(&w, "cpu_ns", d->cpu);
+	if (d->window->parked)
+		json_key_uint(&w, "wall_ns", d->wall);
 	json_key_array(&w, "services");
 	for (size_t i = 0; i < d->window->service_count; i++)
 		write_service_facts(d, i, &w);
@@ -188,6 +211,10 @@ static int seal(struct dir *d, struct sealed_window *made)
 	struct bytes body = {};
 	int err = make_profile(d, &body);
 
+	if (d->window->parked) {
+		made->wall_ns = d->wall;
+		made->wall_bytes = body.count;
+	}
 	name_file(d->profile_name, d->window, ".pb.gz");
 	name_file(facts_name, d->window, ".json");
 	profile.samples = d->ticks;

@@ -3,7 +3,8 @@
  * OTLP profiles: a resource with one profile a service, all of them on one dictionary.
  *
  * A profile is samples/count with a period of CPU time: Pyroscope makes CPU time of that, in the type that
- * dashboards open, and of no other form. So what is sent are ticks; CPU time that was not sampled is not in it.
+ * dashboards open, and of no other form. So what is sent are ticks; CPU time that was not sampled is not in it. Waits are a
+ * profile wall/nanoseconds beside it, which has all CPU time.
  *
  * Attributes are plain keys and values: references to strings, which 1.10 has as well, are not read by Pyroscope
  * and Parca.
@@ -34,15 +35,11 @@
 #define DEPTH_MAX   1000
 #define TEXT_MAX    4096
 
-struct otlp_sample {
-	uint32_t stack;
-	int64_t value;
-};
-
-/* Some samples of a service, of which all have ticks. */
+/* Some samples of a service, of which all have ticks, or time. */
 struct part {
 	size_t service;
-	const struct otlp_sample *samples; /* with stacks of the window's profile */
+	bool wall; /* of all time, not of ticks */
+	const struct service_sample *samples;
 	size_t count;
 };
 
@@ -53,8 +50,9 @@ struct otlp {
 	struct part_times *times;
 	struct merged_code code;
 	struct code_order *order;
-	VEC(struct otlp_sample) samples; /* of all services */
+	VEC(struct service_sample) samples; /* of all services */
 	VEC(struct part) parts;
+	uint64_t wall_bytes; /* of the request in hand */
 };
 
 /* ---- a dictionary ---------------------------------------------------------------------------- */
@@ -103,16 +101,23 @@ static void dictionary__fini(struct dictionary *d)
 	free(d->stack_number);
 }
 
-/* The number of a stack. Stack{1: locations, leaf first} */
-static uint32_t stack_number(struct dictionary *d, uint32_t stack)
+/*
+ * The number of a stack. Those of waits have one more leaf, and are hardly ever equal. Stack{1: locations, leaf first}
+ */
+static uint32_t stack_number(struct dictionary *d, uint32_t stack, enum wall_state state)
 {
 	const struct profile_stack *stacks = d->p->stacks;
-	bool is_cut = stacks[stack].depth > d->depth_max;
-	uint32_t left = is_cut ? d->depth_max - 1 : stacks[stack].depth;
+	uint32_t most = d->depth_max - (state && d->depth_max > 1);
+	bool is_cut = stacks[stack].depth > most;
+	uint32_t left = is_cut ? most - 1 : stacks[stack].depth;
 	size_t at = d->bytes.count;
 
-	if (d->stack_number[stack])
+	if (!state && d->stack_number[stack])
 		return d->stack_number[stack];
+	if (state)
+		bytes__varint(&d->bytes, code_tables__waiting(d->code, state));
+	if (!stack)
+		bytes__varint(&d->bytes, code_tables__location(d->code, (struct location_id){0}));
 	for (uint32_t i = stack; left && i; left--, i = stacks[i].parent.v)
 		bytes__varint(&d->bytes, code_tables__location(d->code, stacks[i].location));
 	if (is_cut)
@@ -120,7 +125,10 @@ static uint32_t stack_number(struct dictionary *d, uint32_t stack)
 	if (d->bytes.count > at)
 		bytes__wrap(&d->bytes, 1, at);
 	bytes__wrap(&d->bytes, STACK_TABLE, at);
-	return d->stack_number[stack] = ++d->stacks;
+	d->stacks++;
+	if (!state)
+		d->stack_number[stack] = d->stacks;
+	return d->stacks;
 }
 
 /* KeyValueAndUnit{1: key, 2: AnyValue{1: text}} */
@@ -257,7 +265,7 @@ static void add_resource(const struct otlp *o, size_t service, struct bytes *req
 static void make_id(const struct otlp *o, const struct part *part, uint64_t time, uint8_t *id)
 {
 	const struct agent_service *s = &o->window->services[part->service];
-	uint64_t words[2] = {hash_stable(&time, sizeof(time)), part->count};
+	uint64_t words[2] = {hash_stable(&time, sizeof(time)) ^ part->wall, part->count};
 
 	for (size_t i = 0; i < s->label_count; i++) {
 		words[0] ^= hash_stable(s->labels[i].name, strlen(s->labels[i].name) + 1) + i;
@@ -265,6 +273,11 @@ static void make_id(const struct otlp *o, const struct part *part, uint64_t time
 			   hash_stable(s->labels[i].value, strlen(s->labels[i].value) + 1);
 	}
 	memcpy(id, words, sizeof(words));
+}
+
+static int64_t value_of(bool wall, const struct service_sample *sample)
+{
+	return (int64_t)(wall ? sample->cpu + sample->wait : sample->ticks);
 }
 
 /* ValueType{1: type, 2: unit} */
@@ -307,25 +320,27 @@ static void add_profile(const struct otlp *o, struct dictionary *d, const struct
 			uint64_t time, struct bytes *request)
 {
 	const struct agent_window *w = o->window;
-	uint32_t samples = code_tables__text(d->code, "samples");
-	uint32_t count = code_tables__text(d->code, "count");
-	uint32_t cpu = code_tables__text(d->code, "cpu");
+	uint32_t type = code_tables__text(d->code, part->wall ? "wall" : "samples");
+	uint32_t unit = code_tables__text(d->code, part->wall ? "nanoseconds" : "count");
+	uint32_t period = code_tables__text(d->code, part->wall ? "wall" : "cpu");
 	uint32_t nanoseconds = code_tables__text(d->code, "nanoseconds");
 	size_t at = request->count;
 	uint8_t id[16];
 
 	make_id(o, part, time, id);
-	add_type(request, 1, samples, count);
+	add_type(request, 1, type, unit);
 	for (size_t i = 0; i < part->count; i++)
-		add_sample(request, stack_number(d, part->samples[i].stack),
-			   part->samples[i].value);
+		add_sample(request,
+			   stack_number(d, part->samples[i].stack.v, part->samples[i].state),
+			   value_of(part->wall, &part->samples[i]));
 	add_time(request, 3, time);
 	bytes__number(request, 4,
 		      w->end_realtime > w->start_realtime ? w->end_realtime - w->start_realtime
 							  : 1);
-	add_type(request, 5, cpu, nanoseconds);
+	add_type(request, 5, period, nanoseconds);
 	/* of 0 Pyroscope makes a bad name */
-	bytes__number(request, 6, max_u64(w->profile->period, 1));
+	bytes__number(request, 6,
+		      part->wall ? agent_window__visit_period(w) : max_u64(w->profile->period, 1));
 	bytes__field(request, 7, id, sizeof(id));
 	bytes__wrap(request, 2, at);
 }
@@ -364,7 +379,7 @@ static int number_code(const struct otlp *o, struct dictionary *d, const struct 
 
 	for (size_t i = 0; i < count; i++)
 		for (size_t j = 0; j < parts[i].count && !err; j++) {
-			const struct stack_id stack = {parts[i].samples[j].stack};
+			const struct stack_id stack = parts[i].samples[j].stack;
 
 			err = code_order__add_stack(o->order, stack, d->depth_max);
 		}
@@ -372,17 +387,21 @@ static int number_code(const struct otlp *o, struct dictionary *d, const struct 
 	return err;
 }
 
-static int make_request(const struct otlp *o, const struct part *parts, size_t count,
-			uint32_t depth_max, struct bytes *request)
+static int make_request(struct otlp *o, const struct part *parts, size_t count, uint32_t depth_max,
+			struct bytes *request)
 {
 	struct dictionary d;
 	int err = dictionary__init(&d, o, depth_max);
 
-	request->count = 0;
+	request->count = o->wall_bytes = 0;
 	if (!err)
 		err = number_code(o, &d, parts, count);
-	for (size_t i = 0; !err && i < count; i++)
+	for (size_t i = 0; !err && i < count; i++) {
+		size_t before = request->count;
+
 		add_part(o, &d, &parts[i], time_of(o, parts, i), request);
+		o->wall_bytes += parts[i].wall ? request->count - before : 0;
+	}
 	if (!err)
 		err = finish_dictionary(&d);
 	if (!err)
@@ -406,8 +425,10 @@ static int seal(struct otlp *o, const struct part *parts, size_t count, const st
 	for (size_t i = 0; i < count; i++) {
 		part_times__take(o->times, parts[i].service);
 		for (size_t j = 0; j < parts[i].count; j++)
-			facts.samples += (uint64_t)parts[i].samples[j].value;
+			*(parts[i].wall ? &o->sealed->wall_ns : &facts.samples) +=
+				(uint64_t)value_of(parts[i].wall, &parts[i].samples[j]);
 	}
+	o->sealed->wall_bytes += o->wall_bytes;
 	facts.cpu_ns = facts.samples * max_u64(o->window->profile->period, 1);
 	return err ?: sealed_window__add(o->sealed, &facts, &body);
 }
@@ -468,25 +489,25 @@ static bool has_good_labels(const struct agent_service *service)
 	return validate_labels(labels, count + 1, why, sizeof(why));
 }
 
-/* Those with ticks: of 0 backends make nothing. */
-static int take_samples(struct otlp *o, const struct service_samples *samples, size_t service)
+/* Those with ticks, or time: of 0 backends make nothing. */
+static int take_samples(struct otlp *o, const struct service_samples *samples, size_t service,
+			bool wall)
 {
 	bool is_good = has_good_labels(&o->window->services[service]);
 	size_t count, first = o->samples.count;
 	const struct service_sample *of = service_samples__of(samples, service, &count);
 
 	for (size_t i = 0; i < count; i++) {
-		const struct otlp_sample sample = {of[i].stack.v, (int64_t)of[i].ticks};
-
 		if (!is_good)
-			o->sealed->samples_invalid += of[i].ticks;
-		else if (of[i].ticks && vec_push(&o->samples, sample))
+			o->sealed->samples_invalid += wall ? 0 : of[i].ticks;
+		else if (value_of(wall, &of[i]) && vec_push(&o->samples, of[i]))
 			return -ENOMEM;
 	}
 	o->sealed->series_invalid += !is_good;
 	for (size_t i = first; i < o->samples.count; i += SAMPLES_MAX) {
 		const struct part part = {
 			.service = service,
+			.wall = wall,
 			.count = min_u64(o->samples.count - i, SAMPLES_MAX),
 		};
 
@@ -499,14 +520,17 @@ static int take_samples(struct otlp *o, const struct service_samples *samples, s
 static int take_window(struct otlp *o)
 {
 	const struct agent_window *w = o->window;
-	const struct otlp_sample *at;
+	const struct service_sample *at;
 	struct service_samples *samples;
 	int err = service_samples__new(w, o->code.stacks, &samples);
 
 	if (err)
 		return err;
-	for (size_t i = 0; i < w->service_count && !err; i++)
-		err = take_samples(o, samples, i);
+	for (size_t i = 0; i < w->service_count && !err; i++) {
+		err = take_samples(o, samples, i, false);
+		if (w->parked && !err)
+			err = take_samples(o, samples, i, true);
+	}
 	service_samples__free(samples);
 	at = o->samples.data; /* it grows no more */
 	for (size_t i = 0; i < o->parts.count; i++) {

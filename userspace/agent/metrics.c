@@ -170,6 +170,35 @@ static void write_windows(FILE *out, const struct agent_metrics *m)
 		  m->samples_unknown_service);
 }
 
+/* All zero without visits. */
+static void write_waits(FILE *out, const struct agent_metrics *m)
+{
+	static const char *const LINES[VISIT_LINE_COUNT] = {
+#define X(id, name, text) [VISIT_LINE_##id] = name,
+		VISIT_LINES(X)
+#undef X
+	};
+
+	head(out, "visits_total", "counter",
+	     "Visits of threads that were due, made and late, looks at threads, and the result of each look.");
+	for (int i = 0; i < VISIT_LINE_COUNT; i++)
+		count(out, "visits_total", LABELS({"line", LINES[i]}), m->visits.count[i]);
+	one_count(out, "visits_hz", "gauge", "Visits a second, at most, now; 0: none.",
+		  m->visits.hz);
+	one_count(out, "threads_visited", "gauge", "Threads with an account in the last window.",
+		  m->threads_visited);
+	head(out, "waited_seconds_total", "counter",
+	     "Time that visited threads did not run, by state; unvisited: before their end.");
+	for (int i = WALL_RUNNABLE; i < WALL_STATE_COUNT; i++)
+		number(out, "waited_seconds_total", LABELS({"state", wall_state_name(i)}),
+		       seconds(m->waited_ns[i]));
+	number(out, "waited_seconds_total", LABELS({"state", "unvisited"}),
+	       seconds(m->unvisited_ns));
+	one_number(out, "parked_seconds_total", "counter",
+		   "Of that time: event loops and idle pools, which are left out of the series.",
+		   seconds(m->parked_ns));
+}
+
 /* ---- the agent itself ------------------------------------------------------------------------ */
 
 static void write_cost(FILE *out, const struct agent_metrics *m)
@@ -339,6 +368,12 @@ static void write_sinks(FILE *out, const struct sinks *s, uint64_t now)
 		  stats->samples_sent);
 	EACH_SINK(out, s, number, "cpu_sent_seconds_total", "counter", "CPU time that was sent.",
 		  seconds(stats->cpu_ns_sent));
+	EACH_SINK(out, s, number, "wall_taken_seconds_total", "counter",
+		  "Time in series of waits, of windows that a sink was given.",
+		  seconds(stats->wall_ns));
+	EACH_SINK(out, s, count, "wall_taken_bytes_total", "counter",
+		  "Bytes of series of waits before compression; dir: of whole files.",
+		  stats->wall_bytes);
 	write_push_seconds(out, s);
 	EACH_SINK(out, s, count, "push_requests_total", "counter", "Requests.", stats->requests);
 	EACH_SINK(out, s, count, "push_failures_total", "counter", "Requests that failed.",
@@ -375,6 +410,7 @@ int metrics__text(const struct agent_metrics *m, char **text, size_t *size)
 	write_state(out, m);
 	write_samples(out, m);
 	write_windows(out, m);
+	write_waits(out, m);
 	write_cost(out, m);
 	write_budget(out, m);
 	if (sinks->count)

@@ -60,6 +60,12 @@ struct agent_metrics {
 	uint64_t services, services_other; /* in `_other`: over the limit of series */
 	uint64_t samples_unknown_service;
 
+	/* waits: of windows with visits */
+	struct profile_visits visits; /* since the start of the session */
+	uint64_t waited_ns[WALL_STATE_COUNT], unvisited_ns;
+	uint64_t parked_ns;	  /* of waited_ns: left out of the series */
+	uint64_t threads_visited; /* in the last window */
+
 	/* what it costs */
 	struct usage_report usage;
 	struct budget_state budget;

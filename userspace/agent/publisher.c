@@ -17,6 +17,7 @@
 #include "agent/sink_format.h"
 #include "agent/sink_list.h"
 #include "base/clocks.h"
+#include "export/waits.h"
 
 #define HOST_NAME_MOST 256
 #define NO_SERVICE     UINT32_MAX /* no service */
@@ -54,13 +55,17 @@ struct publisher {
 static void print_service(const struct agent_service *service, const struct service_sample *samples,
 			  size_t count, FILE *out)
 {
-	uint64_t ticks = 0, cpu = 0;
+	uint64_t ticks = 0, cpu = 0, wait = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		ticks += samples[i].ticks;
 		cpu += samples[i].cpu;
+		wait += samples[i].wait;
 	}
-	fprintf(out, "%8" PRIu64 " samples %10.3f ms  {", ticks, (double)cpu / 1e6);
+	fprintf(out, "%8" PRIu64 " samples %10.3f ms  ", ticks, (double)cpu / 1e6);
+	if (wait)
+		fprintf(out, "waits %10.3f ms  ", (double)wait / 1e6);
+	fputc('{', out);
 	for (size_t i = 0; i < service->label_count; i++)
 		fprintf(out, "%s%s=\"%s\"", i ? ", " : "", service->labels[i].name,
 			service->labels[i].value);
@@ -255,12 +260,12 @@ static bool is_wanted(const struct endpoint_wish *wish, const struct agent_windo
 	return !*wish->service || (name && !strcmp(name, wish->service));
 }
 
-static bool has_cpu_time(const struct sealed_window *sealed)
+static bool has_time(const struct sealed_window *sealed)
 {
 	for (size_t i = 0; i < sealed->request_count; i++)
 		if (sealed->requests[i].samples || sealed->requests[i].cpu_ns)
 			return true;
-	return false;
+	return sealed->wall_ns > 0;
 }
 
 /* The first file of a directory's format is the profile: all of its own bytes. */
@@ -272,7 +277,7 @@ static void grant(struct wanted_profile *wanted, const struct agent_window *part
 
 	if (format->encode(part, encoding, &sealed)) {
 		endpoint__refuse(wanted->endpoint, wanted->wish.id, 503, "out of memory");
-	} else if (!has_cpu_time(&sealed)) {
+	} else if (!has_time(&sealed)) {
 		endpoint__refuse(wanted->endpoint, wanted->wish.id, 404,
 				 "no such process or service was sampled in that time");
 	} else {
@@ -340,6 +345,7 @@ static void add_thread(struct agent_metrics *m, const struct profile *p,
 	const struct profile_samples *rows = &thread->samples[SAMPLE_CPU];
 
 	m->cpu_ns += profile_thread__cpu(thread);
+	m->threads_visited += thread->wall.until > 0;
 	for (size_t i = 0; i < rows->count; i++) {
 		struct location_id leaf = p->stacks[rows->stack[i].v].location;
 		uint64_t ticks = profile_samples__ticks(rows, i);
@@ -349,6 +355,19 @@ static void add_thread(struct agent_metrics *m, const struct profile *p,
 		else
 			m->frames_named += ticks;
 	}
+}
+
+/* Of a window with waits. What is left out of the series is apart. */
+static void add_waits(struct agent_metrics *m, const struct profile *p, const struct parked *parked)
+{
+	struct wall_totals totals;
+
+	profile__wall_totals(p, &totals);
+	for (int state = WALL_RUNNABLE; state < WALL_STATE_COUNT; state++)
+		m->waited_ns[state] += totals.state[state];
+	m->unvisited_ns += totals.unvisited;
+	m->parked_ns += parked->ns;
+	m->visits = p->visits;
 }
 
 static uint64_t windows_sent(const struct publisher *p)
@@ -364,9 +383,13 @@ static uint64_t windows_sent(const struct publisher *p)
 	return sent;
 }
 
-static void add_window(struct publisher *p, const struct profile *profile)
+static void add_window(struct publisher *p, const struct profile *profile,
+		       const struct parked *parked)
 {
 	add_books(&p->sums, profile);
+	if (parked)
+		add_waits(&p->sums, profile, parked);
+	p->sums.threads_visited = 0;
 	for (size_t i = 1; i < profile->thread_count; i++)
 		add_thread(&p->sums, profile, &profile->threads[i]);
 	if (!p->dry_run)
@@ -405,27 +428,39 @@ unsigned long long publisher__windows(const struct publisher *p)
 
 /* ---- a window -------------------------------------------------------------------------------- */
 
-static int take_profile(struct publisher *p, uint64_t number, const struct profile *profile)
+static int publish(struct publisher *p, struct agent_window *window)
 {
 	const struct sink_encoding_options encoding = {
 		.node = p->naming.node,
 		.name_all = p->naming.synthetic_names,
 	};
+	int err = services__name(p->naming.services, window, monotonic_ns());
+
+	if (err)
+		return err;
+	add_window(p, window->profile, window->parked);
+	grant_wish(p, window, &encoding);
+	if (p->dry_run)
+		return print_dry_run(window, &encoding, p->dry_run);
+	return sink_list__put(p->sinks, window, &encoding) ? -EIO : 0;
+}
+
+static int take_profile(struct publisher *p, uint64_t number, const struct profile *profile)
+{
+	struct parked parked = {};
 	struct agent_window window = {
 		.profile = profile,
 		.number = number,
 		.start_realtime = profile->start_realtime,
 		.end_realtime = profile->start_realtime + (profile->end - profile->start),
 	};
-	int err = services__name(p->naming.services, &window, monotonic_ns());
+	int err = profile->visits.hz ? parked__init(&parked, profile) : 0;
 
-	if (err)
-		return err;
-	add_window(p, profile);
-	grant_wish(p, &window, &encoding);
-	if (p->dry_run)
-		return print_dry_run(&window, &encoding, p->dry_run);
-	return sink_list__put(p->sinks, &window, &encoding) ? -EIO : 0;
+	window.parked = profile->visits.hz ? &parked : NULL;
+	if (!err)
+		err = publish(p, &window);
+	parked__fini(&parked);
+	return err;
 }
 
 void publisher__take(struct publisher *p, uint64_t number, const struct profile *profile)

@@ -28,27 +28,33 @@ struct series_maker {
 	struct code_order *order;
 	struct pprof_writer *writer;
 	struct series_part of; /* the service in hand, without its bytes */
+	bool wall;	       /* … and which of its two profiles */
 };
 
 /* ---- one part -------------------------------------------------------------------------------- */
 
 /* Backends drop a sample that has nothing but zeros. */
-static bool is_sent(const struct series_options *options, const struct service_sample *sample)
+static bool is_sent(const struct series_maker *m, const struct service_sample *sample)
 {
-	return options->counts || sample->cpu;
+	if (m->wall)
+		return sample->cpu || sample->wait;
+	return !sample->state && (m->options->counts || sample->cpu);
 }
 
-static void write_samples(struct pprof_writer *w, const struct series_options *options,
+static void write_samples(struct pprof_writer *w, const struct series_maker *m,
 			  const struct service_sample *samples, size_t count)
 {
+	bool counts = m->options->counts && !m->wall;
+
 	for (size_t i = 0; i < count; i++) {
 		const int64_t values[VALUES_MAX] = {(int64_t)samples[i].ticks,
-						    (int64_t)samples[i].cpu};
+						    (int64_t)(samples[i].cpu + samples[i].wait)};
 
-		if (options->counts)
-			pprof_writer__sample(w, samples[i].stack, values, 2, NULL, 0);
-		else if (is_sent(options, &samples[i]))
-			pprof_writer__sample(w, samples[i].stack, values + 1, 1, NULL, 0);
+		if (!is_sent(m, &samples[i]))
+			continue;
+		pprof_writer__set_leaf(w, samples[i].state);
+		pprof_writer__sample(w, samples[i].stack, counts ? values : values + 1,
+				     counts ? 2 : 1, NULL, 0);
 	}
 }
 
@@ -59,7 +65,7 @@ static int number_code(const struct series_maker *m, const struct service_sample
 	int err = 0;
 
 	for (size_t i = 0; i < count && !err; i++)
-		if (is_sent(m->options, &samples[i]))
+		if (is_sent(m, &samples[i]))
 			err = code_order__add_stack(m->order, samples[i].stack, depth_max);
 	code_order__number(m->order, pprof_writer__code(m->writer));
 	return err;
@@ -75,14 +81,15 @@ static int write_part(struct pprof_writer *w, const struct series_maker *m,
 		.duration = window->end_realtime > window->start_realtime
 				    ? window->end_realtime - window->start_realtime
 				    : 1,
-		.period = window->profile->period,
-		.default_sample_type = "cpu",
+		.period = m->wall ? agent_window__visit_period(window) : window->profile->period,
+		.default_sample_type = m->wall ? "wall" : "cpu",
+		.period_type = m->wall ? "wall" : "cpu",
 	};
 
-	if (m->options->counts)
+	if (m->options->counts && !m->wall)
 		pprof_writer__sample_type(w, "samples", "count");
-	pprof_writer__sample_type(w, "cpu", "nanoseconds");
-	write_samples(w, m->options, samples, count);
+	pprof_writer__sample_type(w, m->wall ? "wall" : "cpu", "nanoseconds");
+	write_samples(w, m, samples, count);
 	pprof_writer__tables(w);
 	pprof_writer__facts(w, &facts);
 	return pprof_writer__finish(w);
@@ -121,11 +128,12 @@ static int keep_part(struct series_maker *m, const struct service_sample *sample
 	char why[128];
 
 	for (size_t i = 0; i < count; i++) {
-		if (!is_sent(m->options, &samples[i]))
+		if (!is_sent(m, &samples[i]))
 			continue;
 		sent++;
-		part.samples += samples[i].ticks;
-		part.cpu_ns += samples[i].cpu;
+		part.samples += m->wall ? 0 : samples[i].ticks;
+		part.cpu_ns += m->wall ? 0 : samples[i].cpu;
+		part.wall_ns += m->wall ? samples[i].cpu + samples[i].wait : 0;
 	}
 	if (!sent)
 		return 0;
@@ -180,7 +188,8 @@ static void take_labels(struct series_maker *m, const struct agent_service *serv
 	const char *node = m->options->add_node;
 	struct series_part *of = &m->of;
 
-	of->labels[0] = (struct service_label){"__name__", SERIES_NAME};
+	of->labels[0] = (struct service_label){"__name__",
+					       m->wall ? SERIES_NAME_WALL : SERIES_NAME};
 	of->label_count = 1;
 	for (size_t i = 0; i < service->label_count && i < AGENT_LABELS_MAX; i++)
 		of->labels[of->label_count++] = service->labels[i];
@@ -188,11 +197,12 @@ static void take_labels(struct series_maker *m, const struct agent_service *serv
 		of->labels[of->label_count++] = (struct service_label){"node", node};
 }
 
-static int add_service(struct series_maker *m, size_t service, const struct service_sample *samples,
-		       size_t count)
+static int add_profile(struct series_maker *m, size_t service, bool wall,
+		       const struct service_sample *samples, size_t count)
 {
 	int err = 0;
 
+	m->wall = wall;
 	m->of = (struct series_part){.service = service};
 	take_labels(m, &m->window->services[service]);
 	for (size_t i = 0; i < count && !err; i += m->options->samples_max)
@@ -225,7 +235,9 @@ static int make_series(struct series_maker *m)
 		size_t count;
 		const struct service_sample *of = service_samples__of(samples, i, &count);
 
-		err = add_service(m, i, of, count);
+		err = add_profile(m, i, false, of, count);
+		if (window->parked && !err)
+			err = add_profile(m, i, true, of, count);
 	}
 	code_order__free(m->order);
 	pprof_writer__free(m->writer);
@@ -284,6 +296,9 @@ static int add_part(struct series_request *request, const struct series_requests
 	request->facts.series++;
 	request->facts.samples += part->samples;
 	request->facts.cpu_ns += part->cpu_ns;
+	if (part->wall_ns)
+		request->sealed->wall_bytes += part->pprof.count;
+	request->sealed->wall_ns += part->wall_ns;
 	return err;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The series of a window as pprof: of each service a profile, or several parts of one, where a backend has limits.
+ * The series of a window as pprof: of each service a profile, or several parts of one, where a backend has limits. If the
+ * window has waits, a second one has all time of the service's threads: CPU time, and waits with a leaf "[waiting: STATE]".
  *
  * Backends drop one of two profiles without a word that have the same labels and the same time, in milliseconds.
  * So parts begin a millisecond after one another, and so do services that have the same labels. All is the same
@@ -20,6 +21,7 @@
 #include "agent/sink_format.h"
 
 #define SERIES_NAME	 "process_cpu"
+#define SERIES_NAME_WALL "wall"
 #define SERIES_DEPTH_MAX 1000 /* Pyroscope cuts the leaf's side of deeper ones */
 
 struct series_options {
@@ -36,7 +38,8 @@ struct series_part {
 	struct service_label labels[AGENT_LABELS_MAX + 2]; /* __name__ is the first */
 	size_t label_count;
 	struct bytes pprof;
-	uint64_t samples, cpu_ns; /* that it stands for */
+	uint64_t samples, cpu_ns; /* that it stands for; of waits 0, … */
+	uint64_t wall_ns;	  /* … and the time that they are in all, with that on a CPU */
 };
 
 struct series {

@@ -13,13 +13,14 @@
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "base/order.h"
+#include "export/waits.h"
 
-/* Where the sample of a stack is. */
+/* Where the sample of a stack and a state is. */
 struct stack_slot {
-	uint32_t stack;
+	uint64_t key;
 	size_t sample;
 };
-DEFINE_MAP_BY(places, struct stack_slot, uint32_t, stack);
+DEFINE_MAP_BY(places, struct stack_slot, uint64_t, key);
 
 struct service_samples {
 	const struct agent_window *window;
@@ -30,37 +31,60 @@ struct service_samples {
 	struct places places;		    /* of the service in hand */
 };
 
-static int add_sample(struct service_samples *s, struct stack_id stack, uint64_t ticks,
-		      uint64_t cpu)
+static int add_sample(struct service_samples *s, struct service_sample sample)
 {
-	const struct stack_slot place = {s->merged ? s->merged[stack.v] : stack.v,
-					 s->samples.count};
+	struct stack_slot place = {.sample = s->samples.count};
 	const struct stack_slot *known;
 	bool is_new;
 
-	if (!ticks && !cpu)
+	if (!sample.ticks && !sample.cpu && !sample.wait)
 		return 0;
+	sample.stack.v = s->merged ? s->merged[sample.stack.v] : sample.stack.v;
+	place.key = (uint64_t)sample.stack.v << 8 | sample.state;
 	known = places__need(&s->places, &place, &is_new);
 	if (!known)
 		return -ENOMEM;
 	if (is_new)
-		return vec_push(&s->samples, (struct service_sample){{place.stack}, ticks, cpu});
-	s->samples.data[known->sample].ticks += ticks;
-	s->samples.data[known->sample].cpu += cpu;
+		return vec_push(&s->samples, sample);
+	s->samples.data[known->sample].ticks += sample.ticks;
+	s->samples.data[known->sample].cpu += sample.cpu;
+	s->samples.data[known->sample].wait += sample.wait;
 	return 0;
 }
 
-static int add_thread(struct service_samples *s, const struct profile_thread *thread)
+static int add_waits(struct service_samples *s, uint32_t thread)
 {
+	const struct parked *parked = s->window->parked;
+	const struct profile_samples *rows =
+		&s->window->profile->threads[thread].samples[SAMPLE_WALL];
+	int err = 0;
+
+	for (size_t i = 0; parked && i < rows->count && !err; i++)
+		if (!parked__has(parked, thread, i))
+			err = add_sample(
+				s, (struct service_sample){.stack = rows->stack[i],
+							   .state = profile_samples__state(rows, i),
+							   .wait = rows->weight[i]});
+	return err;
+}
+
+static int add_thread(struct service_samples *s, uint32_t number)
+{
+	const struct profile_thread *thread = &s->window->profile->threads[number];
 	const struct profile_samples *rows = &thread->samples[SAMPLE_CPU];
 	int err = 0;
 
 	if (!rows->count)
-		return add_sample(s, (struct stack_id){0}, 0, thread->cpu_tail);
-	for (size_t i = 0; i < rows->count && !err; i++)
-		err = add_sample(s, rows->stack[i], profile_samples__ticks(rows, i),
-				 rows->weight[i] + (i + 1 == rows->count ? thread->cpu_tail : 0));
-	return err;
+		err = add_sample(s, (struct service_sample){.cpu = thread->cpu_tail});
+	for (size_t i = 0; i < rows->count && !err; i++) {
+		uint64_t tail = i + 1 == rows->count ? thread->cpu_tail : 0;
+
+		err = add_sample(s,
+				 (struct service_sample){.stack = rows->stack[i],
+							 .ticks = profile_samples__ticks(rows, i),
+							 .cpu = rows->weight[i] + tail});
+	}
+	return err ? err : add_waits(s, number);
 }
 
 /* Of the thread's process; service_count: none that is sent. */
@@ -123,7 +147,7 @@ static int compare_places(const void *a, const void *b, void *context)
 	const struct service_sample *x = a, *y = b;
 	const uint32_t *place = context;
 
-	return order_of(place[x->stack.v], place[y->stack.v]);
+	return order_of(place[x->stack.v], place[y->stack.v]) ?: order_of(x->state, y->state);
 }
 
 static int collect_service(struct service_samples *s, const uint32_t *threads, size_t count)
@@ -133,7 +157,7 @@ static int collect_service(struct service_samples *s, const uint32_t *threads, s
 
 	places__clear(&s->places);
 	for (size_t i = 0; i < count && !err; i++)
-		err = add_thread(s, &s->window->profile->threads[threads[i]]);
+		err = add_thread(s, threads[i]);
 	if (s->samples.count > begin)
 		qsort_r(s->samples.data + begin, s->samples.count - begin, sizeof(*s->samples.data),
 			compare_places, s->place);

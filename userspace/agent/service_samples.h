@@ -6,6 +6,8 @@
  * Over a service the samples add up to its ticks and its CPU time exactly, as in a report: the time that a
  * thread used after its last sample is that sample's. Where a thread was never sampled, it is in a sample without
  * a stack, of no ticks. A sample of no ticks and no time is left out.
+ *
+ * Waits are samples of their own, if the window has series of them: with a state, and without ticks and CPU time.
  */
 #ifndef AGENT_SERVICE_SAMPLES_H
 #define AGENT_SERVICE_SAMPLES_H
@@ -17,7 +19,9 @@
 
 struct service_sample {
 	struct stack_id stack; /* 0: not sampled */
+	enum wall_state state; /* WALL_NONE: on a CPU */
 	uint64_t ticks, cpu;   /* cpu: ns */
+	uint64_t wait;	       /* ns */
 };
 
 struct service_samples;

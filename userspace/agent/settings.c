@@ -18,6 +18,8 @@
 #define WINDOW_MAX     (60 * SECOND)
 #define HZ_DEFAULT     97 /* a prime: in step with nothing that comes every so often */
 #define HZ_MAX	       1000
+#define WALL_MIN       5
+#define WALL_MAX       20
 #define CPU_DEFAULT    0.005
 #define MEMORY_DEFAULT (UINT64_C(100) << 20)
 #define MEMORY_MIN     (UINT64_C(32) << 20)
@@ -135,6 +137,18 @@ static int set_cpu(struct agent_settings *s, const struct setting *setting, cons
 	return 0;
 }
 
+static int set_wall(struct agent_settings *s, const struct setting *setting, const char *value,
+		    struct failure *failure)
+{
+	uint64_t hz;
+
+	(void)setting;
+	if (parse_u64(value, 0, WALL_MAX, &hz) || (hz && hz < WALL_MIN))
+		return expected(failure, "a whole number from 5 to 20, or 0 for none");
+	s->wall = (unsigned int)hz;
+	return 0;
+}
+
 static int set_memory(struct agent_settings *s, const struct setting *setting, const char *value,
 		      struct failure *failure)
 {
@@ -191,6 +205,8 @@ static const struct setting table[] = {
 	 .help = "length of a window, 10 to 60, default 15"},
 	{.key = "frequency", .flag = 'F', .argument = "HZ", .set = set_number, FIELD(hz), .max = HZ_MAX,
 	 .help = "samples per second and CPU, default 97"},
+	{.key = "wall", .argument = "HZ", .set = set_wall,
+	 .help = "a series `wall` of each service: what threads wait for, 5 to 20 visits a second; default 0: none"},
 	{.key = "cpu", .argument = "SHARE", .set = set_cpu,
 	 .help = "CPU limit of the agent, of one CPU, default 0.5%; 0: none"},
 	{.key = "memory", .argument = "SIZE", .set = set_memory,

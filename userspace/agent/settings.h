@@ -27,12 +27,13 @@ struct agent_settings {
 	agent_rules includes, excludes, labels;
 	uint64_t window; /* ns */
 	unsigned int hz;
-	double cpu;	 /* share of one CPU that the agent may use; 0: no limit */
-	uint64_t memory; /* bytes that it may use; 0: no limit */
-	char *spool;	 /* directory; NULL: memory alone */
-	char *listen;	 /* "127.0.0.1:4041", "unix:PATH", "none"; NULL: the first of these */
-	char *node;	 /* label `node`; NULL: the host's name */
-	bool pods;	 /* label `pod` */
+	unsigned int wall; /* visits of threads that wait, a second; 0: none */
+	double cpu;	   /* share of one CPU that the agent may use; 0: no limit */
+	uint64_t memory;   /* bytes that it may use; 0: no limit */
+	char *spool;	   /* directory; NULL: memory alone */
+	char *listen;	   /* "127.0.0.1:4041", "unix:PATH", "none"; NULL: the first of these */
+	char *node;	   /* label `node`; NULL: the host's name */
+	bool pods;	   /* label `pod` */
 	bool synthetic_names;
 	unsigned int series; /* of a window at most */
 };

@@ -205,6 +205,7 @@ int sink__new(const struct sink_options *options, struct sink **sink, struct fai
 int sink__put(struct sink *s, struct sealed_window *window)
 {
 	bool empty = !window->request_count;
+	uint64_t wall_ns = window->wall_ns, wall_bytes = window->wall_bytes;
 	int err = 0;
 
 	if (empty)
@@ -213,6 +214,8 @@ int sink__put(struct sink *s, struct sealed_window *window)
 		err = spool__put(s->spool, window);
 	pthread_mutex_lock(&s->lock);
 	s->stats.windows_put++;
+	s->stats.wall_ns += wall_ns;
+	s->stats.wall_bytes += wall_bytes;
 	s->stats.windows_sent += empty; /* there is nothing to send */
 	s->put = true;
 	pthread_cond_broadcast(&s->changed);

@@ -32,6 +32,7 @@ struct sink_options {
 struct sink_stats {
 	uint64_t windows_put, windows_sent;
 	uint64_t cpu_ns_sent, samples_sent;
+	uint64_t wall_ns, wall_bytes;		      /* of windows that it was given */
 	uint64_t windows_dropped[SINK_VERDICT_COUNT]; /* by the last verdict */
 	uint64_t windows_too_old, windows_no_room;    /* that left the spool unsent */
 	uint64_t ambiguous;			      /* requests that may have arrived twice */

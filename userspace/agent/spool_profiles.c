@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/bytes.h"
+#include "agent/series.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/gzip.h"
@@ -38,7 +39,8 @@ enum {
 /* A request in hand. */
 struct packed {
 	const struct taker *taker;
-	bool is_otlp, is_wanted;	   /* is_wanted: of the service */
+	bool is_otlp, is_wanted,
+		is_wall; /* is_wanted: of the service; is_wall: all time, not CPU time */
 	uint64_t rows[OTLP_FUNCTIONS + 1]; /* of OTLP's dictionary so far, by table */
 	VEC(struct wire) stacks;
 	struct bytes tables, pprof; /* tables: the dictionary's, as pprof's */
@@ -60,6 +62,8 @@ static int compare_label(void *context, const struct wire *label)
 	if (label->number != 1)
 		return 0;
 	err = wire_last(wire_inside(label), pair, 3);
+	if (!err && is_text(&pair[1], "__name__"))
+		p->is_wall = is_text(&pair[2], SERIES_NAME_WALL);
 	if (!err && is_text(&pair[1], "service_name"))
 		p->is_wanted = is_text(&pair[2], p->taker->service);
 	if (!err && is_text(&pair[1], "service.name")) {
@@ -147,6 +151,10 @@ static int read_profile(void *context, const struct wire *profile)
 	err = wire_last(fields, facts, 7);
 	if (err || !facts[1].size || !facts[5].size)
 		return -EBADMSG;
+	/* the type of samples is that of the period: all time */
+	if (facts[1].size == facts[5].size &&
+	    !memcmp(facts[1].bytes, facts[5].bytes, facts[1].size))
+		return 0;
 	p->pprof.count = 0;
 	bytes__append(&p->pprof, wire_of(p->tables.data, p->tables.count));
 	bytes__field(&p->pprof, PPROF_SAMPLE_TYPE, facts[1].bytes, facts[1].size);
@@ -171,9 +179,9 @@ static int read_series(void *context, const struct wire *series)
 
 	if (series->number != 1)
 		return 0;
-	p->is_wanted = false;
+	p->is_wanted = p->is_wall = false;
 	err = wire_each(fields, resource, p->is_otlp, compare_label, p);
-	if (err || !p->is_wanted)
+	if (err || !p->is_wanted || p->is_wall)
 		return err;
 	return wire_each(fields, scopes, p->is_otlp, p->is_otlp ? read_profile : take_raw_sample,
 			 p);
@@ -209,13 +217,14 @@ static bool is_string(struct json_value value, const char *text)
 	       !memcmp(value.at + 1, text, size);
 }
 
-/* {"labels":[{"name":…,"value":…},…]} */
+/* {"labels":[{"name":…,"value":…},…]}: is it CPU time of the service? */
 static int has_service(const struct json_text *text, struct json_value labels, const char *service,
 		       bool *has)
 {
 	struct json_value list = {}, name, value;
 	struct json_walk walk;
 	int more = json_members(text, labels, {"labels", &list});
+	bool is_wall = false;
 
 	*has = false;
 	if (!more)
@@ -224,7 +233,10 @@ static int has_service(const struct json_text *text, struct json_value labels, c
 		name = value = (struct json_value){};
 		more = json_members(text, walk.value, {"name", &name}, {"value", &value});
 		*has |= !more && is_string(name, "service_name") && is_string(value, service);
+		is_wall |= !more && is_string(name, "__name__") &&
+			   is_string(value, SERIES_NAME_WALL);
 	}
+	*has &= !is_wall;
 	return more;
 }
 

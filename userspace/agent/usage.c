@@ -153,6 +153,8 @@ static enum usage_cpu_part part_of_child(const char *comm, enum usage_cpu_part p
 		return USAGE_CPU_JIT;
 	if (!strcmp(comm, "sysprof-builder"))
 		return USAGE_CPU_BUILDER;
+	if (!strcmp(comm, "sysprof-visitor"))
+		return USAGE_CPU_VISITOR;
 	if (!strcmp(comm, "sysprof-sealed") || !strcmp(comm, "sysprof-files"))
 		return USAGE_CPU_SYMBOLIZER;
 	return parent;

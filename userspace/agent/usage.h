@@ -34,6 +34,7 @@ struct session;
 	X(JIT, RUNTIMES, "jit_watcher", "processes that read perf maps and jitdumps")              \
 	X(SYMBOLIZER, SYMBOLS, "symbolizer",                                                       \
 	  "sandboxed readers of ELF and DWARF, and the file finder")                               \
+	X(VISITOR, VISITS, "visitor", "the process that visits threads, and its programs")         \
 	X(BPF, TICKS, "bpf", "the program of a tick, in the kernel")                               \
 	X(HOOKS, COLLECTOR, "bpf_hooks", "programs of fork, execve and exit, in the kernel")
 

@@ -241,7 +241,7 @@ static int set_cgroup(struct bpf_session *s, const char *cgroup, struct failure 
 }
 
 /* Bytes of a map, as the kernel accounts for it. */
-static size_t map_memory(const struct bpf_map *map)
+size_t map_memory(const struct bpf_map *map)
 {
 	_cleanup_free_ char *text = NULL;
 	char path[64], *line;
@@ -548,7 +548,7 @@ size_t bpf_session__programs(struct bpf_session *s, struct bpf_program_info *pro
 
 size_t bpf_session__memory(const struct bpf_session *s)
 {
-	size_t bytes = s->map_bytes;
+	size_t bytes = s->map_bytes + __atomic_load_n(&s->visit_bytes, __ATOMIC_RELAXED);
 
 	for (size_t i = 0; i < s->cpu_count; i++)
 		bytes += s->cpus[i].output.data_size + s->cpus[i].sideband.data_size;

@@ -65,6 +65,7 @@ struct bpf_session {
 	bool follow_groups;
 	struct cpu_books *books; /* mmapped, by CPU number */
 	size_t book_count, map_bytes;
+	size_t visit_bytes;	     /* of the visitor's maps; a thread of its own may load them */
 	struct unwind_memory unwind; /* all zero: no tables */
 	unsigned char *segments[UNWIND_SEGMENTS];
 	int segment_fd; /* the first segment, also the model of later ones; -1: none */
@@ -158,6 +159,9 @@ int bpf_session__size_unwind_maps(struct bpf_session *s);
 /* Map them. The programs are loaded. */
 int bpf_session__map_unwind_tables(struct bpf_session *s, struct failure *failure);
 void bpf_session__unmap_unwind_tables(struct bpf_session *s);
+
+/* Bytes of a map, as the kernel accounts for it. */
+size_t map_memory(const struct bpf_map *map);
 
 /* All of what the program of this link goes through. 0, or negative errno. */
 int run_iterator(int link);

@@ -12,6 +12,9 @@
 #include "capture/bpf_session_private.h"
 #include "capture/features.h"
 
+#define SMALL_RING    (1u << 20) /* bytes */
+#define SMALL_THREADS 16384u	 /* a power of two */
+
 struct bpf_visits {
 	struct visit_bpf *skel;
 	struct bpf_session *session; /* not owned */
@@ -40,6 +43,15 @@ static bool is_own_map(const struct bpf_map *map)
 		if (!strcmp(bpf_map__name(map), own[i]))
 			return true;
 	return false;
+}
+
+static size_t own_memory(const struct bpf_visits *v)
+{
+	const struct bpf_map *map;
+	size_t bytes = 0;
+
+	bpf_object__for_each_map(map, v->skel->obj) bytes += is_own_map(map) ? map_memory(map) : 0;
+	return bytes;
 }
 
 /* All other maps are the sampler's. */
@@ -102,7 +114,16 @@ static int take_event(void *visits, void *data, size_t size)
 	return 0;
 }
 
-static int load(struct bpf_visits *v, struct failure *failure)
+/* Of threads whose numbers are equal in the smaller table each is walked at each visit. */
+static int make_small(struct bpf_visits *v)
+{
+	int err = bpf_map__set_max_entries(v->skel->maps.visits, SMALL_RING);
+
+	v->skel->rodata->seen_mask = SMALL_THREADS - 1;
+	return err ? err : bpf_map__set_max_entries(v->skel->maps.seen_threads, SMALL_THREADS);
+}
+
+static int load(struct bpf_visits *v, bool small, struct failure *failure)
 {
 	int err;
 
@@ -112,7 +133,7 @@ static int load(struct bpf_visits *v, struct failure *failure)
 		return features_explain(failure, -errno, "cannot open the visitor's programs");
 	set_knobs(v);
 	choose_programs(v);
-	err = share_maps(v) ?: visit_bpf__load(v->skel);
+	err = share_maps(v) ?: (small ? make_small(v) : 0) ?: visit_bpf__load(v->skel);
 	if (err)
 		return explain_libbpf(err, "the visitor's programs", failure);
 	v->skel->bss->visitor.self_tgid = v->session->skel->bss->self_tgid;
@@ -125,12 +146,13 @@ static int load(struct bpf_visits *v, struct failure *failure)
 			return features_explain(failure, -errno, "cannot visit threads");
 	}
 	/* a thread of its own may load them */
+	__atomic_store_n(&v->session->visit_bytes, own_memory(v), __ATOMIC_RELAXED);
 	__atomic_store_n(&v->session->table_changes, &v->skel->bss->visitor.table_changes,
 			 __ATOMIC_RELEASE);
 	return 0;
 }
 
-int bpf_visits__open(struct bpf_session *session, struct bpf_visits **visits,
+int bpf_visits__open(struct bpf_session *session, bool small, struct bpf_visits **visits,
 		     struct failure *failure)
 {
 	enum visits how = features_visits(); /* reads the kernel's types */
@@ -146,7 +168,7 @@ int bpf_visits__open(struct bpf_session *session, struct bpf_visits **visits,
 		return fail(failure, -ENOMEM, "out of memory");
 	v->session = session;
 	v->by_copies = how == VISITS_BY_COPIES;
-	err = load(v, failure);
+	err = load(v, small, failure);
 	if (err)
 		bpf_visits__free(v);
 	else

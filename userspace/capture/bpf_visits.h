@@ -12,10 +12,10 @@
 struct bpf_visits;
 
 /*
- * Maps of targets and tables are the session's, which has to outlive the result. 0, or negative errno with `failure`
- * filled: this kernel cannot, for one.
+ * Maps of targets and tables are the session's, which has to outlive the result, and counts the memory of the others as its own.
+ * `small`: these take 2 MB instead of 8. 0, or negative errno with `failure` filled: this kernel cannot, for one.
  */
-int bpf_visits__open(struct bpf_session *session, struct bpf_visits **visits,
+int bpf_visits__open(struct bpf_session *session, bool small, struct bpf_visits **visits,
 		     struct failure *failure);
 void bpf_visits__free(struct bpf_visits *v);
 

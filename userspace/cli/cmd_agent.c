@@ -166,13 +166,13 @@ static void print_finding(bool good, const char *name, const char *detail, const
 		printf("  %-8s   fix: %s\n", "", remedy);
 }
 
-/* What sampling needs. False: it is impossible. */
-static bool check_features(void)
+/* What sampling needs, and waits if they are requested. False: it is impossible. */
+static bool check_features(const struct agent_settings *settings)
 {
 	struct features *features;
 	const struct feature *list;
 	size_t count;
-	bool can;
+	bool can, waits = true;
 
 	if (features__probe(&features)) {
 		print_finding(false, "features", "out of memory", "");
@@ -180,13 +180,18 @@ static bool check_features(void)
 	}
 	list = features__list(features, &count);
 	can = features__can_record(features);
-	for (size_t i = 0; i < count; i++)
-		if (!list[i].available && list[i].level != FEATURE_INFO)
-			print_finding(false, list[i].name, list[i].detail, list[i].remedy);
+	for (size_t i = 0; i < count; i++) {
+		bool is_waits = settings->wall && !strcmp(list[i].name, "visits");
+
+		if (is_waits || (!list[i].available && list[i].level != FEATURE_INFO))
+			print_finding(list[i].available, list[i].name, list[i].detail,
+				      list[i].remedy);
+		waits &= !is_waits || list[i].available;
+	}
 	features__free(features);
 	if (can)
 		print_finding(true, "sampling", "possible", "");
-	return can;
+	return can && waits;
 }
 
 static bool check_spool(const struct agent_settings *settings)
@@ -236,7 +241,7 @@ static bool check_sinks(const struct agent_settings *settings)
 /* Prints to standard output. EXIT_DONE, or EXIT_FAILED where something is missing. */
 static int agent_check(const struct agent_settings *settings)
 {
-	bool good = check_features();
+	bool good = check_features(settings);
 
 	good &= check_spool(settings);
 	good &= check_sinks(settings);

@@ -15,6 +15,7 @@
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "export/describe.h"
+#include "export/waits.h"
 
 #define NOT_SAMPLED "[not sampled]"
 #define TRUNCATED   "[truncated]"
@@ -48,7 +49,7 @@ struct code_tables {
 	struct strtab *strings;
 	uint32_t *string_number;	  /* by string of the profile; 0: none yet, or "" */
 	VEC(uint32_t) used_strings;	  /* of the profile: those that have a number */
-	uint32_t *location_number;	  /* by location, and by truncated(); 0: none yet */
+	uint32_t *location_number;	  /* by location, and by made_up(); 0: none yet */
 	VEC(uint32_t) locations;	  /* by number - 1; 0: NOT_SAMPLED */
 	uint32_t *mapping_number;	  /* by 2 × dso + whether it is named; 0: none yet */
 	struct dso_facts *dsos;		  /* by dso */
@@ -90,7 +91,8 @@ struct code_tables *code_tables__new(const struct profile *p, const struct code_
 	t->options = *options;
 	t->strings = strtab__new();
 	t->string_number = calloc(p->string_count + 1, sizeof(*t->string_number));
-	t->location_number = calloc(p->location_count + 1, sizeof(*t->location_number));
+	t->location_number = calloc(p->location_count + WALL_STATE_COUNT,
+				    sizeof(*t->location_number));
 	t->mapping_number = calloc(2 * (p->dso_count + 1), sizeof(*t->mapping_number));
 	t->dsos = calloc(p->dso_count + 1, sizeof(*t->dsos));
 	if (!t->strings || !t->string_number || !t->location_number || !t->mapping_number ||
@@ -205,9 +207,24 @@ size_t code_tables__function_count(const struct code_tables *t)
 	return t->functions.count;
 }
 
-static uint32_t truncated(const struct code_tables *t)
+/* Behind the locations of the profile: what waits, by state, and TRUNCATED, which is none. */
+static uint32_t made_up(const struct code_tables *t, enum wall_state state)
 {
-	return (uint32_t)t->p->location_count;
+	return (uint32_t)t->p->location_count + state;
+}
+
+static bool is_made_up(const struct code_tables *t, uint32_t location)
+{
+	return !location || location >= t->p->location_count;
+}
+
+static const char *made_up_name(const struct code_tables *t, uint32_t location)
+{
+	if (!location)
+		return NOT_SAMPLED;
+	return location == made_up(t, WALL_NONE)
+		       ? TRUNCATED
+		       : wait_leaf((enum wall_state)(location - t->p->location_count));
 }
 
 /* "libfoo.so+0x1234", by the address in the ELF file as far as it is known. */
@@ -234,8 +251,8 @@ static uint32_t function_name(struct code_tables *t, const struct function_row *
 
 	if (row->function.v)
 		name = code_tables__string(t, t->p->functions[row->function.v].name);
-	else if (!row->location || row->location == truncated(t))
-		name = code_tables__text(t, row->location ? TRUNCATED : NOT_SAMPLED);
+	else if (is_made_up(t, row->location))
+		name = code_tables__text(t, made_up_name(t, row->location));
 	else
 		name = name_of_place(t, row->location);
 	if (!name && t->options.split_unnamed) /* backends lose a frame without a name */
@@ -372,7 +389,12 @@ uint32_t code_tables__location(struct code_tables *t, struct location_id id)
 
 uint32_t code_tables__truncated(struct code_tables *t)
 {
-	return location_number(t, truncated(t));
+	return location_number(t, made_up(t, WALL_NONE));
+}
+
+uint32_t code_tables__waiting(struct code_tables *t, enum wall_state state)
+{
+	return location_number(t, made_up(t, state));
 }
 
 size_t code_tables__location_count(const struct code_tables *t)
@@ -454,9 +476,9 @@ struct code_location code_tables__describe_location(struct code_tables *t, uint3
 {
 	static const struct profile_line no_line;
 	uint32_t id = t->locations.data[number - 1];
-	bool is_made_up = !id || id == truncated(t);
-	const struct profile_location *l = &t->p->locations[is_made_up ? 0 : id];
-	bool unnamed = !is_made_up && goes_unnamed(t, l);
+	bool made = is_made_up(t, id);
+	const struct profile_location *l = &t->p->locations[made ? 0 : id];
+	bool unnamed = !made && goes_unnamed(t, l);
 	struct mapping_row *mapping = NULL;
 	struct code_location out = {
 		.mapping = mapping_number(t, l->dso, !unnamed),
@@ -469,7 +491,7 @@ struct code_location code_tables__describe_location(struct code_tables *t, uint3
 		out.address = place_in_mapping(t, mapping, l);
 	}
 	t->lines.count = 0;
-	if (is_made_up || (!unnamed && is_named_by_place(t, l)))
+	if (made || (!unnamed && is_named_by_place(t, l)))
 		add_line(t, &(struct function_row){.location = id}, &no_line, mapping);
 	else if (!unnamed)
 		add_lines(t, l, mapping);

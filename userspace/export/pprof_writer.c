@@ -21,6 +21,7 @@ struct pprof_writer {
 	const struct profile *p;
 	uint32_t depth_max;
 	bool names_first;
+	enum wall_state leaf;
 	FILE *out;
 	int error; /* the first one */
 	struct code_tables *code;
@@ -159,13 +160,16 @@ static void collect_path(struct pprof_writer *w, struct stack_id stack)
 {
 	const struct profile_stack *stacks = w->p->stacks;
 	uint32_t left = stacks[stack.v].depth;
-	bool is_cut = w->depth_max && left > w->depth_max;
+	uint32_t most = w->depth_max - (w->leaf && w->depth_max > 1);
+	bool is_cut = w->depth_max && left > most;
 
 	w->path.count = 0;
+	if (w->leaf)
+		add_to_path(w, code_tables__waiting(w->code, w->leaf));
 	if (!stack.v)
 		return add_to_path(w, code_tables__location(w->code, (struct location_id){0}));
 	if (is_cut)
-		left = w->depth_max - 1;
+		left = most - 1;
 	for (; left && stack.v && !w->error; left--, stack = stacks[stack.v].parent)
 		add_to_path(w, code_tables__location(w->code, stacks[stack.v].location));
 	if (is_cut)
@@ -190,6 +194,11 @@ static int fill_labels(struct pprof_writer *w, const struct pprof_label *labels,
 		w->label_list.data[i] = label;
 	}
 	return 0;
+}
+
+void pprof_writer__set_leaf(struct pprof_writer *w, enum wall_state state)
+{
+	w->leaf = state;
 }
 
 void pprof_writer__sample(struct pprof_writer *w, struct stack_id stack, const int64_t *values,
@@ -307,7 +316,8 @@ void pprof_writer__facts(struct pprof_writer *w, const struct pprof_facts *facts
 	err = facts->has_comments ? export_comments(w->p, add_comment, w) : 0;
 	if (err)
 		note_error(w, err);
-	fill_value_type(w, &period_type, "cpu", "nanoseconds");
+	fill_value_type(w, &period_type, facts->period_type ? facts->period_type : "cpu",
+			"nanoseconds");
 	message.time_nanos = (int64_t)facts->time;
 	message.duration_nanos = (int64_t)facts->duration;
 	message.period_type = &period_type;

@@ -34,7 +34,8 @@ struct pprof_label {
 struct pprof_facts {
 	uint64_t time, duration, period; /* ns; time is since the epoch */
 	const char *default_sample_type;
-	bool has_comments; /* export_comments() */
+	const char *period_type; /* NULL: "cpu" */
+	bool has_comments;	 /* export_comments() */
 };
 
 /* NULL: no memory. Profile and `out` have to outlive it. */
@@ -52,9 +53,10 @@ void pprof_writer__sample_type(struct pprof_writer *w, const char *type, const c
 /* Stack 0: a function called "[not sampled]". As many values as there are sample types. */
 void pprof_writer__sample(struct pprof_writer *w, struct stack_id stack, const int64_t *values,
 			  size_t value_count, const struct pprof_label *labels, size_t label_count);
+/* The samples after it have a leaf "[waiting: STATE]"; WALL_NONE: they have none. */
+void pprof_writer__set_leaf(struct pprof_writer *w, enum wall_state state);
 /* Of all samples so far. */
 void pprof_writer__tables(struct pprof_writer *w);
-/* The period is one of CPU time. */
 void pprof_writer__facts(struct pprof_writer *w, const struct pprof_facts *facts);
 /* Strings, and the end. 0, or the first error of all calls. */
 int pprof_writer__finish(struct pprof_writer *w);

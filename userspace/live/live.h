@@ -44,6 +44,7 @@ struct live_options {
 	unsigned int wall_hz;	  /* visits of threads that do not run, a second; 0: none */
 	unsigned int wall_budget; /* … and so many millionths of a CPU at most */
 	bool wall_if_possible;	  /* without visits it is no error */
+	bool wall_small;	  /* their maps take less memory */
 	bool facts;		  /* read facts of processes: EVENT_FACTS */
 	/* Variables of their environment, beside those that are always read; copied. */
 	const char *const *fact_names;
@@ -88,6 +89,10 @@ void live__set_stage(struct live *live, event_stage_fn stage, void *context);
 void live__set_hz(struct live *live, unsigned int hz);
 /* The rate now. */
 unsigned int live__hz(const struct live *live);
+/* Of threads that wait and do not run, the time until now is known soon: before a window's end. */
+void live__look_at_waits(struct live *live);
+/* So many visits a second, and millionths of a CPU for them, from now on. Both > 0; nothing if there are no visits. */
+void live__set_visits(struct live *live, unsigned int hz, unsigned int budget);
 /* Queues the current books and then EVENT_WINDOW. 0 or negative errno. */
 int live__end_window(struct live *live);
 /* There are kernel addresses without a name: symbols of modules are read again soon, with the end of a window. */

@@ -194,6 +194,7 @@ static int add_wall(struct live *live, const struct live_options *options, struc
 	const struct wall_options wall = {.hz = options->wall_hz,
 					  .budget = options->wall_budget,
 					  .if_possible = options->wall_if_possible,
+					  .small = options->wall_small,
 					  .push = push_visit,
 					  .context = live};
 	struct live_part *part = live->parts;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "capture/cpu_idle.h"
 #include "live/live_private.h"
+#include "live/parts/wall.h"
 #include "stream/meta.h"
 
 int live_push_books(struct live *live, uint64_t window_end)
@@ -60,6 +61,18 @@ unsigned int live__hz(const struct live *live)
 	return live->hz;
 }
 
+void live__look_at_waits(struct live *live)
+{
+	if (live->wall && live->wall->object)
+		wall_part__begin_round(live->wall);
+}
+
+void live__set_visits(struct live *live, unsigned int hz, unsigned int budget)
+{
+	if (live->wall && live->wall->object)
+		wall_part__set_rate(live->wall, hz, budget);
+}
+
 /* Books that are read between pause and resume are those of one rate. A CPU that refuses the new one keeps its own. */
 static int change_rate(struct live *live)
 {
@@ -102,6 +115,8 @@ int live__end_window(struct live *live)
 					    window.time);
 	if (!err)
 		err = event_queue__push(live->queue, &window);
+	if (live->wall && live->wall->object)
+		wall_part__begin_window(live->wall);
 	if (!err)
 		err = kernel_modules__look(&live->modules, window.time, event_queue__push,
 					   live->queue);

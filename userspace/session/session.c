@@ -280,6 +280,16 @@ void session__set_hz(struct session *s, unsigned int hz)
 	live__set_hz(s->live, hz);
 }
 
+void session__look_at_waits(struct session *s)
+{
+	live__look_at_waits(s->live);
+}
+
+void session__set_visits(struct session *s, unsigned int hz, unsigned int budget)
+{
+	live__set_visits(s->live, hz, budget);
+}
+
 unsigned int session__hz(const struct session *s)
 {
 	return live__hz(s->live);

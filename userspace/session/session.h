@@ -99,6 +99,10 @@ void session__set_hz(struct session *s, unsigned int hz);
 /* The rate now. */
 unsigned int session__hz(const struct session *s);
 
+/* As live__look_at_waits() and live__set_visits(). */
+void session__look_at_waits(struct session *s);
+void session__set_visits(struct session *s, unsigned int hz, unsigned int budget);
+
 /* Work that a session may leave out, to cost less. All of it is allowed at the start. */
 struct session_allowance {
 	bool new_files; /* else files that were not read before are put off, see symbolizer_options */

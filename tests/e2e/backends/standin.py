@@ -393,11 +393,15 @@ class Pyroscope(Handler):
         labels = {name.replace(".", "_") if self.server.release == 1 or name == "service.name" else name: value
                   for name, value in p.attributes.items()}
         labels.setdefault("service_name", "unknown_service")
+        if p.type == p.period_type == ("wall", "nanoseconds") and p.period:
+            return self.store.add(labels, "wall:wall:nanoseconds:wall:nanoseconds", p.time,
+                                  [(names, values[0]) for names, values in p.samples if names and values[0] > 0],
+                                  self.server.release == 1)
         if p.period_type != ("cpu", "nanoseconds") or not p.period:
             raise rules.invalid("invalid metric name")
         # of samples/count it makes CPU time, and files CPU time under another name than everybody's
         name, factor = ("process_cpu", p.period) if p.type == ("samples", "count") else ("cpu", 1)
-        self.store.add(labels, f"{name}:cpu:nanoseconds:cpu:nanoseconds", p.time,
+        return self.store.add(labels, f"{name}:cpu:nanoseconds:cpu:nanoseconds", p.time,
                        [(names, values[0] * factor) for names, values in p.samples if names and values[0] > 0],
                        self.server.release == 1)
 

@@ -29,6 +29,7 @@
 /* ns of CPU time that visits may be ahead of their budget: the first one walks all threads */
 #define CREDIT	   60000000
 #define MILLIONTHS 1000000ull
+#define SECOND	   1000000000ull
 
 /* ---- the child: it visits -------------------------------------------------------------------- */
 
@@ -36,8 +37,6 @@
 struct visiting {
 	struct visitor *shared;
 	int programs;
-	uint64_t period; /* ns */
-	unsigned int hz, budget;
 	int64_t credit;	 /* ns of CPU time */
 	uint64_t used;	 /* CPU time by now, ns */
 	uint64_t paid;	 /* CLOCK_MONOTONIC ns: until then it has got its budget */
@@ -92,13 +91,14 @@ static void visit_all(struct visiting *v)
 /* The time until the end of the next period. What visits have used beyond their budget is waited for. */
 static uint64_t next_length(struct visiting *v)
 {
+	uint64_t period = SECOND / __atomic_load_n(&v->shared->hz, __ATOMIC_RELAXED);
+	uint32_t budget = __atomic_load_n(&v->shared->budget, __ATOMIC_RELAXED);
 	uint64_t now = monotonic_ns();
 
-	v->credit += (int64_t)((now - v->paid) * v->budget / MILLIONTHS);
+	v->credit += (int64_t)((now - v->paid) * budget / MILLIONTHS);
 	v->credit = v->credit < CREDIT ? v->credit : CREDIT;
 	v->paid = now;
-	return v->credit < 0 ? v->period + (uint64_t)-v->credit * MILLIONTHS / v->budget
-			     : v->period;
+	return v->credit < 0 ? period + (uint64_t)-v->credit * MILLIONTHS / budget : period;
 }
 
 /* True: the collector has sent something, or is gone. */
@@ -156,6 +156,9 @@ struct wall {
 	uint32_t visited_seen;
 	uint64_t books_of;  /* … as of the last books */
 	uint64_t due_until; /* visits were due until then */
+	uint32_t window, round;
+	uint64_t hz_since; /* at this rate; … */
+	uint64_t due;	   /* … and so many were due before */
 	/* of children that were left behind */
 	unsigned int restarts;
 	uint64_t past_count[VISIT_LINE_COUNT], past_cpu;
@@ -198,7 +201,7 @@ static int use_visits(struct wall *w, struct failure *failure)
 /* Programs and maps of its own, because those of a child that hangs may still go on. 0 or negative errno. */
 static int open_visits(struct wall *w, struct failure *failure)
 {
-	int err = bpf_visits__open(w->session, &w->visits, failure);
+	int err = bpf_visits__open(w->session, w->options.small, &w->visits, failure);
 
 	return err ? err : use_visits(w, failure);
 }
@@ -252,6 +255,11 @@ static int leave_behind(struct wall *w)
 	return write(w->socket, "", 1) == 1 ? 0 : -errno;
 }
 
+static uint64_t due_until_now(const struct wall *w)
+{
+	return w->due + (w->due_until - w->hz_since) * w->options.hz / SECOND;
+}
+
 static int push_books(struct wall *w, uint64_t time)
 {
 	struct visit_books_event e = {
@@ -267,9 +275,7 @@ static int push_books(struct wall *w, uint64_t time)
 				__atomic_load_n(&w->shared->count[line], __ATOMIC_RELAXED);
 	if (w->socket >= 0)
 		w->due_until = time;
-	e.count[VISIT_LINE_DUE] =
-		max_u64((w->due_until - w->started) * w->options.hz / 1000000000 + 1,
-			e.count[VISIT_LINE_MADE]);
+	e.count[VISIT_LINE_DUE] = max_u64(due_until_now(w) + 1, e.count[VISIT_LINE_MADE]);
 	return w->options.push(w->options.context, &e.header);
 }
 
@@ -282,7 +288,7 @@ static void *run_loader(void *wall)
 {
 	struct wall *w = wall;
 
-	if (bpf_visits__open(w->session, &w->found, &w->why))
+	if (bpf_visits__open(w->session, w->options.small, &w->found, &w->why))
 		w->found = NULL;
 	atomic_store(&w->loaded, true);
 	return NULL;
@@ -306,7 +312,7 @@ static void start_loader(struct wall *w)
 static void begin_visits(struct wall *w)
 {
 	if (write(w->socket, "", 1) == 1)
-		w->started = w->due_until = monotonic_ns();
+		w->started = w->due_until = w->hz_since = monotonic_ns();
 }
 
 static void finish_loading(struct wall *w)
@@ -391,16 +397,18 @@ static void wall__free(void *wall)
 	free(w);
 }
 
+static void set_rate(struct wall *w)
+{
+	__atomic_store_n(&w->shared->hz, w->options.hz, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->shared->budget, w->options.budget, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->shared->window, w->window, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->shared->round, w->round, __ATOMIC_RELAXED);
+}
+
 static int start_child(struct wall *w)
 {
 	int fds[VISIT_PROGRAMS], programs = bpf_visits__programs(w->visits, fds);
-	const struct visiting visiting = {
-		.shared = w->shared,
-		.programs = programs,
-		.period = 1000000000ull / w->options.hz,
-		.hz = w->options.hz,
-		.budget = w->options.budget,
-	};
+	const struct visiting visiting = {.shared = w->shared, .programs = programs};
 	const struct child_plan plan = {
 		.class = HELPER_VISITOR,
 		.run = run_visits,
@@ -411,6 +419,7 @@ static int start_child(struct wall *w)
 		.size = sizeof(visiting),
 	};
 
+	set_rate(w);
 	w->child = child__start(&plan, &w->socket);
 	return w->child < 0 ? w->child : 0;
 }
@@ -447,6 +456,38 @@ void wall_part__start(const struct live_part *part)
 		start_loader(w);
 	else
 		begin_visits(w);
+}
+
+void wall_part__begin_window(const struct live_part *part)
+{
+	struct wall *w = part->object;
+
+	w->window++;
+	if (w->shared)
+		__atomic_store_n(&w->shared->window, w->window, __ATOMIC_RELAXED);
+}
+
+void wall_part__begin_round(const struct live_part *part)
+{
+	struct wall *w = part->object;
+
+	w->round++;
+	if (w->shared)
+		__atomic_store_n(&w->shared->round, w->round, __ATOMIC_RELAXED);
+}
+
+void wall_part__set_rate(const struct live_part *part, unsigned int hz, unsigned int budget)
+{
+	struct wall *w = part->object;
+
+	if (w->started && w->socket >= 0)
+		w->due_until = monotonic_ns();
+	w->due = due_until_now(w);
+	w->hz_since = w->due_until;
+	w->options.hz = hz;
+	w->options.budget = budget;
+	if (w->shared)
+		set_rate(w);
 }
 
 bool wall_parts__still_load(void)

@@ -19,6 +19,7 @@ struct wall_options {
 	unsigned int hz;     /* visits a second, at most. > 0 */
 	unsigned int budget; /* millionths of a CPU: at more threads visits become fewer */
 	bool if_possible;   /* without visits it is no error, and sampling does not wait for them */
+	bool small;	    /* as in bpf_visits__open() */
 	event_push_fn push; /* EVENT_VISIT, which the receiver may change, and EVENT_VISIT_BOOKS */
 	void *context;
 };
@@ -28,6 +29,12 @@ int wall_part__new(const struct wall_options *options, struct bpf_session *sessi
 		   struct live_part *part, struct failure *failure);
 /* Sampling has begun: the first visit is now; if_possible, when the kernel has verified the programs. */
 void wall_part__start(const struct live_part *part);
+/* Later events are of another window: where threads wait that do not run is visited once more. */
+void wall_part__begin_window(const struct live_part *part);
+/* The next visit takes the accounts of threads that have not run, too: they have waited until then. */
+void wall_part__begin_round(const struct live_part *part);
+/* From now on. Both > 0. */
+void wall_part__set_rate(const struct live_part *part, unsigned int hz, unsigned int budget);
 /*
  * if_possible: was a part freed whose thread still loads the programs? On a host without a free CPU that takes long. Then the
  * session must not be freed, and the part is not: the process is about to end.
