@@ -10,7 +10,6 @@ import { FLAG, CATEGORIES } from './data.js';
 import { drawAxis } from './chart.js';
 import { make, share, duration } from './text.js';
 
-export const LABELS = 232; // px
 const LINE = 26, ALL = 63;
 const RULER = 20;
 const BAR = 3; // px

@@ -47,7 +47,7 @@ static void expect_skipped(const char *path, size_t strange)
 		struct sink_request r;
 		int err = 0;
 
-		for (size_t i = 0; i < spool_file__count(w->file) && !err; i++) {
+		for (size_t i = 0; i < spool_file__head(w->file)->count && !err; i++) {
 			err = spool_file__read(w->file, i, &r);
 			if (!err) {
 				char body[150];
@@ -103,7 +103,7 @@ static void test_changed_at_every_byte(void **state)
 		if (!spool__take(s, &w)) {
 			uint8_t changed = 0;
 
-			for (size_t i = 0; i < spool_file__count(w->file); i++)
+			for (size_t i = 0; i < spool_file__head(w->file)->count; i++)
 				changed |= spool_file__state(w->file, i);
 			spool__give_back(s, w, false);
 			if (changed == 0x81) { /* no word of progress that there is: sent again */
@@ -191,7 +191,7 @@ static bool read_forged(int fd, const char *name, const char *bytes)
 		assert_int_equal(err, -EBADMSG);
 		return false;
 	}
-	for (size_t i = 0; i < spool_file__count(f); i++) {
+	for (size_t i = 0; i < spool_file__head(f)->count; i++) {
 		struct sink_request r;
 
 		err = spool_file__read(f, i, &r);

@@ -67,22 +67,26 @@ static const struct {
 };
 #define KEYS (sizeof(known_keys) / sizeof(known_keys[0]))
 
-/* A string of JSON as a text of its own; nothing if it is none, empty or too long. 0 or -ENOMEM. */
+/* What is there already stays, and what is empty or too long is left out. 0 or -ENOMEM. */
+static int set_text(char **text, const char *value)
+{
+	if (*text || !value || !*value || strlen(value) > CONTAINER_TEXT_MAX)
+		return 0;
+	*text = strdup(value);
+	return *text ? 0 : -ENOMEM;
+}
+
+/* The same of a string of JSON; of another value nothing. */
 static int take_text(const struct json_text *json, struct json_value value, char **text)
 {
-	char *copy = NULL;
+	_cleanup_free_ char *copy = NULL;
 	int err;
 
 	if (*text || json_type(value) != JSON_STRING ||
 	    value.end - value.at > 6 * CONTAINER_TEXT_MAX)
 		return 0;
 	err = json_string_copy(json, value, &copy);
-	if (err || !*copy || strlen(copy) > CONTAINER_TEXT_MAX) {
-		free(copy);
-		return err == -ENOMEM ? err : 0;
-	}
-	*text = copy;
-	return 0;
+	return err ? (err == -ENOMEM ? err : 0) : set_text(text, copy);
 }
 
 /* The values of known keys; those of which there are several are decided when all were seen. */
@@ -426,14 +430,6 @@ static int read_index(struct containers *c, uint64_t now)
 	forget_index(c);
 	return index_directory(c, "var/log/containers", parse_container_log)
 		       ?: index_directory(c, "var/log/pods", parse_pod_directory);
-}
-
-static int set_text(char **text, const char *value)
-{
-	if (*text || !value || !*value || strlen(value) > CONTAINER_TEXT_MAX)
-		return 0;
-	*text = strdup(value);
-	return *text ? 0 : -ENOMEM;
 }
 
 static int take_logged(struct containers *c, const char *key, struct container_names *names)

@@ -124,7 +124,7 @@ static const char *parse_wish(const struct endpoint *e, const struct server_requ
 	const char *service = server_request__argument(request, "service");
 	uint64_t number;
 
-	*wish = (struct endpoint_wish){.seconds = e->options.seconds};
+	*wish = (struct endpoint_wish){.seconds = SECONDS_DEFAULT};
 	if (seconds && parse_u64(seconds, 1, e->options.seconds_max, &number))
 		return "seconds is no number, or too large\n";
 	if (seconds)
@@ -356,7 +356,6 @@ int endpoint__new(const struct endpoint_options *options, struct endpoint **endp
 		return fail(failure, -ENOMEM, "cannot start the endpoint: out of memory");
 	e->options = *options;
 	e->options.address = NULL;
-	e->options.seconds = options->seconds ?: SECONDS_DEFAULT;
 	e->options.seconds_max = options->seconds_max ?: SECONDS_MAX;
 	pthread_mutex_init(&e->lock, NULL);
 	e->published = monotonic_ns();

@@ -25,7 +25,6 @@ struct endpoint;
 struct endpoint_options {
 	const char *address;  /* as for server_options */
 	uint64_t stuck_after; /* ns without a publication after which we are not well; 0: never */
-	unsigned int seconds; /* of a profile without a length of its own; 0: 30 */
 	unsigned int seconds_max; /* 0: 600 */
 };
 

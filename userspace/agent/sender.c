@@ -320,7 +320,7 @@ static struct outcome send_request(struct sink *s, struct spool_window *w, size_
 
 static struct outcome send_window(struct sink *s, struct spool_window *w)
 {
-	for (size_t i = 0; i < spool_file__count(w->file); i++) {
+	for (size_t i = 0; i < spool_file__head(w->file)->count; i++) {
 		struct sink_request request;
 		struct outcome outcome;
 		int err;
@@ -344,7 +344,7 @@ static void count_window(struct sink *s, const struct spool_window *w)
 {
 	uint8_t last = REQUEST_ACCEPTED;
 
-	for (size_t i = 0; i < spool_file__count(w->file); i++)
+	for (size_t i = 0; i < spool_file__head(w->file)->count; i++)
 		if (spool_file__state(w->file, i) >= REQUEST_DROPPED)
 			last = spool_file__state(w->file, i);
 	pthread_mutex_lock(&s->lock);

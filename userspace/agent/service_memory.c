@@ -209,8 +209,9 @@ void service_memory__sweep(struct service_memory *m, uint64_t window)
 		drop_lives(m, window - IDLE_WINDOWS + 1);
 }
 
-void service_memory__stats(const struct service_memory *m, struct service_memory_stats *stats)
+void service_memory__stats(const struct service_memory *m, struct services_stats *stats)
 {
-	*stats = (struct service_memory_stats){
-		.lives = m->lives.count, .groups = m->groups.count, .evicted = m->evicted};
+	stats->lives_kept = m->lives.count;
+	stats->groups_kept = m->groups.count;
+	stats->lives_evicted = m->evicted;
 }

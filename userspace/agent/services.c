@@ -96,13 +96,9 @@ void services__free(struct services *s)
 
 static int measure_processes(struct services *s, const struct profile *p)
 {
-	if (vec_reserve(&s->active, p->process_count) ||
-	    vec_reserve(&s->service_of_process, p->process_count))
+	if (!vec_at(&s->active, p->process_count) ||
+	    !vec_at(&s->service_of_process, p->process_count))
 		return -ENOMEM;
-	for (size_t i = 0; i < p->process_count; i++) {
-		s->active.data[s->active.count++] = (struct active){};
-		s->service_of_process.data[s->service_of_process.count++] = 0;
-	}
 	for (size_t i = 1; i < p->thread_count; i++) {
 		const struct profile_thread *t = &p->threads[i];
 		struct active *a = &s->active.data[t->process.v];
@@ -528,13 +524,8 @@ int services__name(struct services *s, struct agent_window *window, uint64_t now
 
 void services__stats(const struct services *s, struct services_stats *stats)
 {
-	struct service_memory_stats memory;
-
-	service_memory__stats(s->memory, &memory);
 	*stats = s->stats;
-	stats->lives_kept = memory.lives;
-	stats->groups_kept = memory.groups;
-	stats->lives_evicted = memory.evicted;
 	stats->sets_kept = label_sets__count(s->sets);
+	service_memory__stats(s->memory, stats);
 	containers__stats(s->containers, &stats->containers);
 }

@@ -170,10 +170,7 @@ int service_memory__keep_group(struct service_memory *m, const struct kept_group
 /* After a window: evicts lives that were not in the last few. */
 void service_memory__sweep(struct service_memory *m, uint64_t window);
 
-struct service_memory_stats {
-	size_t lives, groups;
-	uint64_t evicted;
-};
-void service_memory__stats(const struct service_memory *m, struct service_memory_stats *stats);
+/* Into lives_kept, groups_kept and lives_evicted. */
+void service_memory__stats(const struct service_memory *m, struct services_stats *stats);
 
 #endif

@@ -279,8 +279,8 @@ static int note_file(struct spool *s, const char *name)
 		count(s, &s->stats.strange);
 		return 0;
 	}
-	e.start = spool_file__start(file);
-	e.bytes = spool_file__bytes(file);
+	e.start = spool_file__head(file)->start;
+	e.bytes = spool_file__head(file)->file_size;
 	spool_file__free(file);
 	return vec_push(&s->entries, e);
 }
@@ -419,7 +419,7 @@ int spool__put(struct spool *s, struct sealed_window *w)
 	pthread_mutex_lock(&s->turn);
 	drop_old(s);
 	if (!err) {
-		e.bytes = spool_file__bytes(e.memory);
+		e.bytes = spool_file__head(e.memory)->file_size;
 		err = put_entry(s, &e);
 	}
 	if (err) {

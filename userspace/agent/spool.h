@@ -44,10 +44,17 @@ int spool_file__save(const struct spool_file *f, int directory, const char *temp
 int spool_file__open(int directory, const char *name, struct spool_file **file);
 void spool_file__free(struct spool_file *f);
 
-uint64_t spool_file__start(const struct spool_file *f); /* ns since the epoch, of the window */
-uint64_t spool_file__end(const struct spool_file *f);
-uint64_t spool_file__bytes(const struct spool_file *f);
-size_t spool_file__count(const struct spool_file *f);
+/* Its first bytes, which have been checked. */
+struct spool_head {
+	char magic[8];
+	uint64_t hash;		     /* of head, rows and strings, while this is 0 */
+	uint64_t file_size;	     /* bytes */
+	uint64_t number, start, end; /* of the window; start, end: ns since the epoch */
+	uint32_t count;		     /* of requests */
+	uint32_t strings_size;	     /* bytes */
+};
+const struct spool_head *spool_file__head(const struct spool_file *f);
+
 uint8_t spool_file__state(const struct spool_file *f, size_t i);
 /* On disk it survives the end of this process, not that of the machine. */
 void spool_file__set_state(struct spool_file *f, size_t i, uint8_t state);

@@ -30,15 +30,6 @@
 #define STRINGS_MAX  (4u << 20)
 #define BODY_MAX     (1u << 30)
 
-struct head {
-	char magic[8];
-	uint64_t hash; /* of head, rows and strings, while this is 0 */
-	uint64_t file_size;
-	uint64_t number, start, end;
-	uint32_t count;	       /* of requests */
-	uint32_t strings_size; /* bytes */
-};
-
 struct row {
 	uint64_t size, hash; /* of the body */
 	uint64_t samples, cpu_ns;
@@ -48,21 +39,21 @@ struct row {
 
 struct spool_file {
 	int fd; /* -1: in memory */
-	struct head head;
+	struct spool_head head;
 	uint8_t *bytes; /* those before the bodies; in memory all */
 };
 
-static size_t rows_offset(const struct head *head)
+static size_t rows_offset(const struct spool_head *head)
 {
 	return sizeof(*head) + head->count;
 }
 
-static size_t strings_offset(const struct head *head)
+static size_t strings_offset(const struct spool_head *head)
 {
 	return rows_offset(head) + head->count * sizeof(struct row);
 }
 
-static size_t bodies_offset(const struct head *head)
+static size_t bodies_offset(const struct spool_head *head)
 {
 	return strings_offset(head) + head->strings_size;
 }
@@ -77,7 +68,7 @@ static struct row row_at(const struct spool_file *f, size_t i)
 
 static uint64_t hash_of(const struct spool_file *f)
 {
-	struct head h = f->head;
+	struct spool_head h = f->head;
 	uint64_t parts[3];
 
 	h.hash = 0;
@@ -105,15 +96,15 @@ static void cleanup_file(struct spool_file **f)
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /* 0, -E2BIG. */
-static int measure(const struct sealed_window *w, struct head *head)
+static int measure(const struct sealed_window *w, struct spool_head *head)
 {
 	uint64_t strings = 0, bodies = 0;
 
-	*head = (struct head){.magic = MAGIC,
-			      .number = w->number,
-			      .start = w->start_realtime,
-			      .end = w->end_realtime,
-			      .count = w->request_count};
+	*head = (struct spool_head){.magic = MAGIC,
+				    .number = w->number,
+				    .start = w->start_realtime,
+				    .end = w->end_realtime,
+				    .count = w->request_count};
 	if (w->request_count > REQUESTS_MAX)
 		return -E2BIG;
 	for (size_t i = 0; i < w->request_count; i++) {
@@ -241,7 +232,7 @@ static bool rows_are_sound(const struct spool_file *f)
 
 static int read_head(struct spool_file *f)
 {
-	struct head *h = &f->head;
+	struct spool_head *h = &f->head;
 	struct stat st;
 	int err;
 
@@ -282,24 +273,9 @@ int spool_file__open(int directory, const char *name, struct spool_file **file)
 	return 0;
 }
 
-uint64_t spool_file__start(const struct spool_file *f)
+const struct spool_head *spool_file__head(const struct spool_file *f)
 {
-	return f->head.start;
-}
-
-uint64_t spool_file__end(const struct spool_file *f)
-{
-	return f->head.end;
-}
-
-uint64_t spool_file__bytes(const struct spool_file *f)
-{
-	return f->head.file_size;
-}
-
-size_t spool_file__count(const struct spool_file *f)
-{
-	return f->head.count;
+	return &f->head;
 }
 
 uint8_t spool_file__state(const struct spool_file *f, size_t i)

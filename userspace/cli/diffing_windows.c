@@ -98,7 +98,7 @@ static int add_name(struct found_windows *windows, const char *directory, const 
 		err = open_waiting(path, &file);
 		if (!file)
 			return err;
-		window.start = spool_file__start(file);
+		window.start = spool_file__head(file)->start;
 		spool_file__free(file);
 	}
 	window.path = path;
@@ -258,7 +258,7 @@ static int take_requests(struct taking *t, const struct spool_file *file, const 
 {
 	int err = 0;
 
-	for (size_t i = 0; i < spool_file__count(file) && !err; i++) {
+	for (size_t i = 0; i < spool_file__head(file)->count && !err; i++) {
 		struct sink_request request = {};
 
 		err = spool_file__read(file, i, &request)
@@ -284,7 +284,7 @@ static int add_waiting_window(struct taking *t, const char *service)
 	if (!file)
 		return 0;
 	t->where.process = NULL;
-	t->where.length = spool_file__end(file) - spool_file__start(file);
+	t->where.length = spool_file__head(file)->end - spool_file__head(file)->start;
 	err = take_requests(t, file, service);
 	if (!err && t->is_empty)
 		err = comparison__add_window(t->c, t->side, t->name, NULL, &t->where, t->failure);
