@@ -346,9 +346,8 @@ int output_place__beside(const struct output_place *place, const char *name,
 	p->name = strdup(name);
 	err = !p->name ? -ENOMEM : strlen(name) > NAME_MAX ? -ENAMETOOLONG : 0;
 	if (!err)
-		err = directory__copy(&place->named, &p->named);
-	if (!err)
-		err = directory__copy(&place->named, &p->real);
+		err = directory__copy(&place->named, &p->named)
+			      ?: directory__copy(&place->named, &p->real);
 	if (err) {
 		output_place__free(p);
 		return err;

@@ -185,9 +185,7 @@ static int load_programs(struct bpf_session *s, const struct bpf_session_options
 	if (!err && !s->skel->rodata->ends_of_sampled)
 		err = bpf_map__set_max_entries(s->skel->maps.sampled_threads, 1);
 	if (!err)
-		err = bpf_session__size_unwind_maps(s);
-	if (!err)
-		err = sampler_bpf__load(s->skel);
+		err = bpf_session__size_unwind_maps(s) ?: sampler_bpf__load(s->skel);
 	if (err)
 		return explain_libbpf(err, "the eBPF programs", failure);
 	s->book_count = possible;
@@ -309,15 +307,11 @@ int bpf_session__open(const struct bpf_session_options *options, struct bpf_sess
 		err = bpf_session__choose_clock(s, options->clock, failure);
 	}
 	if (!err)
-		err = load_programs(s, options, failure);
-	if (!err)
-		err = set_cgroup(s, options->target.cgroup, failure);
-	if (!err)
-		err = bpf_session__open_cpus(s, failure);
-	if (!err)
-		err = describe_loaded(s, failure);
-	if (!err)
-		err = attach_hooks(s, failure);
+		err = load_programs(s, options, failure)
+				?: set_cgroup(s, options->target.cgroup, failure)
+				?: bpf_session__open_cpus(s, failure)
+				?: describe_loaded(s, failure)
+				?: attach_hooks(s, failure);
 	if (err)
 		goto err_out;
 	log_debug(LOG_BPF, "%s every %llu ns on %u CPUs, clock %s: %s", s->info.event,

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -98,6 +99,14 @@ static int retire(struct bpf_session *s, struct session_cpu *c, event_push_fn si
 	return err;
 }
 
+/* A walk over the CPUs, and where it reports. */
+struct follow {
+	struct bpf_session *s;
+	event_push_fn sink;
+	cpu_change_fn changed;
+	void *context;
+};
+
 /* ---- a CPU that comes -------------------------------------------------------------------------- */
 
 /* Without it its samples have the other clock's time. */
@@ -122,48 +131,44 @@ static int open_and_start(struct bpf_session *s, struct session_cpu *c, bool vis
 	return bpf_session__open_cpu(s, c, failure) ?: bpf_session__start_sideband(s, c, visit);
 }
 
-static int give_up(struct bpf_session *s, struct session_cpu *c, int error, const char *what,
-		   cpu_change_fn changed, void *context)
+static int give_up(const struct follow *f, struct session_cpu *c, int error, const char *what)
 {
 	const struct cpu_change change = {
 		.cpu = c->cpu, .online = true, .error = error, .what = what};
 
 	c->gone = c->failed = true;
 	c->fresh = false;
-	forget_in_maps(s, c->cpu);
+	forget_in_maps(f->s, c->cpu);
 	bpf_session__close_cpu(c);
-	return changed(context, &change);
+	return f->changed(f->context, &change);
 }
 
-static int bring_up(struct bpf_session *s, struct session_cpu *c, event_push_fn sink,
-		    cpu_change_fn changed, void *context)
+static int bring_up(const struct follow *f, struct session_cpu *c)
 {
 	struct failure failure = {};
 	cpu_set_t *home;
-	int err = retire(s, c, sink, context);
+	int err = retire(f->s, c, f->sink, f->context);
 
 	if (err)
 		return err;
 	c->gone = false;
 	home = save_affinity();
-	err = open_and_start(s, c, home, &failure);
+	err = open_and_start(f->s, c, home, &failure);
 	restore_affinity(home);
 	c->fresh = !err;
 	if (!err)
 		return 0;
-	return give_up(s, c, err, *failure.what ? failure.what : "its side-band does not start",
-		       changed, context);
+	return give_up(f, c, err, *failure.what ? failure.what : "its side-band does not start");
 }
 
-static int take_down(struct bpf_session *s, struct session_cpu *c, cpu_change_fn changed,
-		     void *context)
+static int take_down(const struct follow *f, struct session_cpu *c)
 {
 	const struct cpu_change change = {.cpu = c->cpu};
 
 	c->gone = true;
 	c->fresh = false;
-	stop_watching(s, c);
-	return changed(context, &change);
+	stop_watching(f->s, c);
+	return f->changed(f->context, &change);
 }
 
 /* Its time stands still: the kernel has taken the event away. */
@@ -179,16 +184,15 @@ static bool event_is_dead(struct session_cpu *c)
 	return dead;
 }
 
-static int follow_known(struct bpf_session *s, struct session_cpu *c, bool online, bool closely,
-			event_push_fn sink, cpu_change_fn changed, void *context)
+static int follow_known(const struct follow *f, struct session_cpu *c, bool online, bool closely)
 {
 	if (!online) {
 		c->failed = false;
-		return c->gone ? 0 : take_down(s, c, changed, context);
+		return c->gone ? 0 : take_down(f, c);
 	}
 	if (c->failed || (!c->gone && !(closely && event_is_dead(c))))
 		return 0;
-	return bring_up(s, c, sink, changed, context);
+	return bring_up(f, c);
 }
 
 static bool any_fresh(const struct bpf_session *s)
@@ -201,6 +205,7 @@ static bool any_fresh(const struct bpf_session *s)
 
 int bpf_session__start_fresh_cpus(struct bpf_session *s, cpu_change_fn changed, void *context)
 {
+	const struct follow f = {.s = s, .changed = changed, .context = context};
 	cpu_set_t *home = save_affinity();
 	int err = 0;
 
@@ -213,7 +218,7 @@ int bpf_session__start_fresh_cpus(struct bpf_session *s, cpu_change_fn changed, 
 			continue;
 		c->fresh = false;
 		failed = c->sampled ? bpf_session__start_tick(s, c, home) : 0;
-		err = failed ? give_up(s, c, failed, "its ticks do not start", changed, context)
+		err = failed ? give_up(&f, c, failed, "its ticks do not start")
 			     : changed(context, &change);
 	}
 	restore_affinity(home);
@@ -236,6 +241,7 @@ static bool list_has_changed(struct bpf_session *s)
 int bpf_session__follow_cpus(struct bpf_session *s, event_push_fn sink, cpu_change_fn changed,
 			     void *context, bool *fresh)
 {
+	const struct follow f = {s, sink, changed, context};
 	_cleanup_free_ uint32_t *online = NULL;
 	uint64_t now = monotonic_ns();
 	bool closely = now - s->looked_closely >= STANDS_STILL;
@@ -254,8 +260,7 @@ int bpf_session__follow_cpus(struct bpf_session *s, event_push_fn sink, cpu_chan
 		s->looked_closely = now;
 	for (size_t i = 0; i < s->cpu_count; i++) {
 		struct session_cpu *c = &s->cpus[i];
-		int err = follow_known(s, c, cpu_is_listed(online, count, c->cpu), closely, sink,
-				       changed, context);
+		int err = follow_known(&f, c, cpu_is_listed(online, count, c->cpu), closely);
 
 		if (err)
 			return err;
@@ -266,10 +271,92 @@ int bpf_session__follow_cpus(struct bpf_session *s, event_push_fn sink, cpu_chan
 
 		if (bpf_session__find_cpu(s, online[i]) || online[i] >= s->book_count)
 			continue;
-		err = add_cpu(s, online[i], &c) ?: bring_up(s, c, sink, changed, context);
+		err = add_cpu(s, online[i], &c) ?: bring_up(&f, c);
 		if (err)
 			return err;
 	}
 	*fresh = any_fresh(s);
 	return 0;
+}
+
+/* ---- another rate ----------------------------------------------------------------------------- */
+
+/*
+ * A change of the sampling rate while we record.
+ *
+ * The books have to be exact at both rates. The ticks due are time_running / period of the time at each period; so
+ * there must be a reading between two periods, after the last tick of the one and before the first of the other.
+ * Hence all events are stopped, the caller reads the books, and they start anew: each timer begins a grid of its own,
+ * on which bpf/clock.bpf.h finds the ticks that ran no program.
+ *
+ * An event that is stopped does not count its time, so nothing is due meanwhile. Its clock stands still as well, and
+ * with it the constant by which CPU times are computed (bpf/cputime.bpf.h), which is determined again as at the
+ * start.
+ */
+void bpf_session__start_grid(struct bpf_session *s, struct session_cpu *c)
+{
+	struct cpu_books *books = &s->books[c->cpu];
+
+	c->period = s->info.period;
+	c->period_running = c->time_running;
+	books->period = c->period;
+	books->grid_enabled = c->time_enabled;
+	books->grid_origin = books->grid_point = 0;
+	books->clock_offset[0] = books->clock_offset[1] = 0;
+	books->clock_window = 0;
+}
+
+static bool has_ticks(const struct session_cpu *c)
+{
+	return !c->gone && !c->fresh && c->fds.tick >= 0;
+}
+
+void bpf_session__pause_ticks(struct bpf_session *s)
+{
+	if (!s->ticking || s->disabled || s->paused)
+		return;
+	s->paused = true;
+	for (size_t i = 0; i < s->info.cpus; i++) {
+		struct session_cpu *c = &s->cpus[s->sampled[i]];
+
+		if (!has_ticks(c))
+			continue;
+		bpf_session__stop_tick(c);
+		s->books[c->cpu].count[BOOK_NOT_RUN] += bpf_session__ticks_after_last_run(s, c);
+	}
+}
+
+/* Its event is stopped. */
+static int set_period(struct bpf_session *s, struct session_cpu *c, bool visit)
+{
+	uint64_t value = s->source.clock ? s->info.period : s->hz;
+	int err = ioctl(c->fds.tick, PERF_EVENT_IOC_PERIOD, &value) ? -errno : 0, started;
+	uint64_t period = c->period;
+
+	bpf_session__start_grid(s, c);
+	if (err)
+		c->period = s->books[c->cpu].period = period;
+	started = bpf_session__start_tick(s, c, visit);
+	return err ? err : started;
+}
+
+int bpf_session__resume_ticks(struct bpf_session *s, unsigned int hz)
+{
+	cpu_set_t *home;
+	int first = 0;
+
+	if (!s->paused)
+		return 0;
+	s->paused = false;
+	s->hz = hz;
+	s->info.period = tick_source__period(&s->source, hz);
+	home = save_affinity();
+	for (size_t i = 0; i < s->info.cpus; i++) {
+		struct session_cpu *c = &s->cpus[s->sampled[i]];
+		int err = has_ticks(c) ? set_period(s, c, home) : 0;
+
+		first = first ? first : err;
+	}
+	restore_affinity(home);
+	return first;
 }

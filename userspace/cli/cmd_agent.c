@@ -125,9 +125,7 @@ static int read_settings(struct agent_options *o, struct agent_settings *setting
 	if (o->config || !access(file, F_OK))
 		err = config_file__read(file, settings, failure);
 	if (!err)
-		err = take_flags(o, settings, failure);
-	if (!err)
-		err = agent_settings__check(settings, failure);
+		err = take_flags(o, settings, failure) ?: agent_settings__check(settings, failure);
 	if (err)
 		agent_settings__fini(settings);
 	return err;

@@ -162,59 +162,15 @@ static char *join_words(int argc, char **argv)
 	return text;
 }
 
-static void fill_live_options(const struct record_options *options, struct live_options *live)
-{
-	bool threads = options->threads.count > 0;
-	const struct number_list *ids = threads ? &options->threads : &options->processes;
-
-	*live = (struct live_options){
-		.session =
-			{
-				.target =
-					{
-						.mode = threads ? TARGET_THREADS
-							: ids->count || options->command
-								? TARGET_PROCESSES
-								: TARGET_ALL,
-						.inherit = options->inherit,
-						.exclude_self = options->exclude_self,
-						.cgroup = options->cgroup,
-						.cpus = options->cpus.data,
-						.cpu_count = options->cpus.count,
-					},
-				.event = options->event,
-				.hz = options->hz,
-				.user_stacks = options->call_graph != CALL_GRAPH_NONE,
-				.unwind_bytes = options->call_graph == CALL_GRAPH_AUTO
-							? (size_t)options->unwind_memory << 20
-							: 0,
-				.kernel_stacks = options->kernel_stacks,
-				.max_depth = options->max_depth,
-				.clock = options->clock,
-				.ring_bytes = (size_t)options->ring_memory << 20,
-			},
-		.ids = ids->data,
-		.id_count = ids->count,
-		.jvm_perfmap = options->jvm_perfmap,
-		.wall_hz = options->wall ? options->wall_hz : 0,
-		.wall_if_possible = !options->wall_requested,
-		.wall_budget = options->wall_budget,
-	};
-}
-
 static int open_session(struct recording *r, int argc, char **argv, struct failure *failure)
 {
 	_cleanup_free_ char *command_line = join_words(argc, argv);
-	struct session_options options = {
-		.table_cache = r->options.symbol_cache,
-		.full_names = r->options.java_signatures,
-	};
+	struct session_options options = r->options.session;
 	char target[1024];
 
 	if (!command_line)
 		return fail(failure, -ENOMEM, "cannot start: out of memory");
 	record_options__describe_target(&r->options, target, sizeof(target));
-	fill_live_options(&r->options, &options.live);
 	options.live.target_text = target;
 	options.live.command_line = command_line;
 	return session__open(&options, &r->session, failure);
@@ -254,9 +210,7 @@ static int open_everything(struct recording *r, int argc, char **argv, struct fa
 	if (!err && r->options.command)
 		err = held_command__start(&r->command, r->options.command, failure);
 	if (!err)
-		err = open_session(r, argc, argv, failure);
-	if (!err)
-		err = open_recording_file(r, failure);
+		err = open_session(r, argc, argv, failure) ?: open_recording_file(r, failure);
 	if (!err && r->options.command)
 		err = session__add_command(r->session, r->command.pid, failure);
 	if (!err)
@@ -334,8 +288,9 @@ static int run_until_the_end(struct recording *r, struct failure *failure)
 		show_status(r, now);
 	}
 	/* what is known of a command that has ended includes its children */
-	r->target_cpu = r->command.ended && r->options.inherit ? r->command.cpu_time
-							       : session__target_cpu(r->session);
+	r->target_cpu = r->command.ended && r->options.session.live.session.target.inherit
+				? r->command.cpu_time
+				: session__target_cpu(r->session);
 	progress__clear(&r->progress);
 	return err;
 }
@@ -383,9 +338,10 @@ static void abandon_recording_file(struct recording *r, int err, struct failure 
 static int check_silence(const struct recording *r, const struct profile *profile,
 			 struct failure *failure)
 {
-	uint64_t period = 1000000000ull / r->options.hz;
+	const struct bpf_session_options *o = &r->options.session.live.session;
+	uint64_t period = 1000000000ull / o->hz;
 
-	if (profile->sample_count || r->options.cpus.count || r->options.cgroup ||
+	if (profile->sample_count || o->target.cpus || o->target.cgroup ||
 	    r->target_cpu < SILENCE_PERIODS * period)
 		return 0;
 	fail(failure, -ENODATA, "the target used %.3f s of CPU but no samples were received",
@@ -407,14 +363,11 @@ static int on_symbols(void *context, const struct symbolizer_progress *symbols)
 /* A signal here skips the remaining symbols; another one, while files are written, aborts. */
 static int symbolize(struct recording *r, struct symbolizer_counts *counts, struct failure *failure)
 {
-	const struct symbolizer_options options = {
-		.cache = r->options.symbol_cache,
-		.debuginfod = r->options.debuginfod,
-		.progress = on_symbols,
-		.context = r,
-	};
+	struct symbolizer_options options = r->options.symbols;
 	int err;
 
+	options.progress = on_symbols;
+	options.context = r;
 	give_up__expect_one_more();
 	err = session__symbolize(r->session, &options, counts, failure);
 	progress__clear(&r->progress);
@@ -449,11 +402,10 @@ static int finish(struct recording *r, struct failure *failure)
 		err = err ? err : close_err;
 	}
 	if (!err)
-		err = session__finish(r->session, &summary.profile, failure);
-	if (!err)
-		err = check_silence(r, summary.profile, failure);
-	if (!err)
-		err = outputs__write(&r->options.outputs, summary.profile, &files, failure);
+		err = session__finish(r->session, &summary.profile, failure)
+				?: check_silence(r, summary.profile, failure)
+				?: outputs__write(&r->options.outputs, summary.profile, &files,
+						  failure);
 	if (!err && r->options.verbosity != QUIET) {
 		session__stats(r->session, &summary.session);
 		summary.files = &files;

@@ -96,45 +96,46 @@ static int take_wall_budget(const struct given_option *o)
 
 	if (err || share < WALL_BUDGET_LEAST)
 		return -EINVAL;
-	((struct record_options *)o->fields)->wall_budget = (unsigned int)(share * 1e6);
+	*option_field(o, unsigned int) = (unsigned int)(share * 1e6);
 	return 0;
 }
 
-#define FIELD(name) .field = offsetof(struct record_options, name)
+#define FIELD(name)    .field = offsetof(struct record_options, name)
+#define SAMPLING(name) FIELD(session.live.session.name)
 
 const struct cli_option record_option_rows[] = {
 	{"pid", 'p', true, take_ids, FIELD(processes),
 	 .expected = "a list of numbers, as in 12,34"},
 	{"tid", 't', true, take_ids, FIELD(threads), .expected = "a list of numbers, as in 12,34"},
 	{"all-cpus", 'a', false, option_set, FIELD(all)},
-	{"frequency", 'F', true, option_number, FIELD(hz), .min = 1, .max = HZ_MAX},
+	{"frequency", 'F', true, option_number, SAMPLING(hz), .min = 1, .max = HZ_MAX},
 	{"duration", 'd', true, take_duration, .expected = "a number of seconds above 0"},
 	{"output", 'o', true, outputs__take, FIELD(outputs)},
-	{"event", 'e', true, take_event, FIELD(event)},
+	{"event", 'e', true, take_event, SAMPLING(event)},
 	{"call-graph", 'g', true, option_word, FIELD(call_graph), .words = call_graphs,
 	 .expected = "auto, fp or none"},
 	{"cpus", 'C', true, take_cpus, FIELD(cpus), .expected = "one list of CPUs, as in 0,2-4"},
-	{"cgroup", 0, true, option_text, FIELD(cgroup)},
-	{"wall", 0, .value_is_optional = true, .take = take_wall, FIELD(wall_hz), .min = 1,
-	 .max = WALL_HZ_MAX},
+	{"cgroup", 0, true, option_text, SAMPLING(target.cgroup)},
+	{"wall", 0, .value_is_optional = true, .take = take_wall, FIELD(session.live.wall_hz),
+	 .min = 1, .max = WALL_HZ_MAX},
 	{"no-wall", .take = take_no_wall},
 	{"parked", 0, false, option_set, FIELD(outputs.parked)},
-	{"wall-cpu", 0, true, take_wall_budget,
+	{"wall-cpu", 0, true, take_wall_budget, FIELD(session.live.wall_budget),
 	 .expected = "a share of one CPU, as in 0.5% or 0.005"},
-	{"no-inherit", 0, false, option_clear, FIELD(inherit)},
-	{"no-kernel", 0, false, option_clear, FIELD(kernel_stacks)},
-	{"exclude-self", 0, false, option_set, FIELD(exclude_self)},
-	{"clock", 0, true, option_word, FIELD(clock), .words = clock_choices,
+	{"no-inherit", 0, false, option_clear, SAMPLING(target.inherit)},
+	{"no-kernel", 0, false, option_clear, SAMPLING(kernel_stacks)},
+	{"exclude-self", 0, false, option_set, SAMPLING(target.exclude_self)},
+	{"clock", 0, true, option_word, SAMPLING(clock), .words = clock_choices,
 	 .expected = "auto, tsc or monotonic"},
-	{"max-depth", 0, true, option_number, FIELD(max_depth), 1, SAMPLE_USER_DEPTH_MAX},
+	{"max-depth", 0, true, option_number, SAMPLING(max_depth), 1, SAMPLE_USER_DEPTH_MAX},
 	{"unwind-mem", 0, true, option_number, FIELD(unwind_memory), 4, 256},
 	{"ring-mem", 0, true, option_number, FIELD(ring_memory), 1, 65536},
 	{"thread", 0, true, option_number, FIELD(outputs.thread), 1, PID_LIMIT},
 	{"lines", 0, false, option_set, FIELD(outputs.lines)},
-	{"java-signatures", 0, false, option_set, FIELD(java_signatures)},
-	{"debuginfod", 0, false, option_set, FIELD(debuginfod)},
-	{"no-symbol-cache", 0, false, option_clear, FIELD(symbol_cache)},
-	{"jvm-perfmap", 0, false, option_set, FIELD(jvm_perfmap)},
+	{"java-signatures", 0, false, option_set, FIELD(session.full_names)},
+	{"debuginfod", 0, false, option_set, FIELD(symbols.debuginfod)},
+	{"no-symbol-cache", 0, false, option_clear, FIELD(symbols.cache)},
+	{"jvm-perfmap", 0, false, option_set, FIELD(session.live.jvm_perfmap)},
 	{"open", 0, false, option_set, FIELD(open)},
 	{"quiet", 'q', false, option_choose, FIELD(verbosity), QUIET},
 	{"verbose", 'v', .take = take_verbose},
@@ -156,7 +157,7 @@ static int check_together(const struct record_options *options)
 		      !!options->command;
 
 	/* a cgroup alone is a choice of the whole system */
-	if (targets == 0 && !options->cgroup)
+	if (targets == 0 && !options->session.live.session.target.cgroup)
 		return usage_error(&cmd_record, "no target: give -p, -t, -a or -- COMMAND");
 	if (is_list_of_words(options))
 		return usage_error(&cmd_record,
@@ -168,20 +169,45 @@ static int check_together(const struct record_options *options)
 
 static int set_defaults(struct record_options *options)
 {
+	struct live_options *live = &options->session.live;
 	struct failure failure = {};
 	bool system = options->all ||
 		      (!options->processes.count && !options->threads.count && !options->command);
 
-	if (!options->hz)
-		options->hz = system ? HZ_DEFAULT_SYSTEM : HZ_DEFAULT;
+	if (!live->session.hz)
+		live->session.hz = system ? HZ_DEFAULT_SYSTEM : HZ_DEFAULT;
 	if (system && !options->wall_requested)
 		options->wall = false;
-	if (!options->wall_hz)
-		options->wall_hz = system ? WALL_HZ_SYSTEM : WALL_HZ_DEFAULT;
+	if (!live->wall_hz)
+		live->wall_hz = system ? WALL_HZ_SYSTEM : WALL_HZ_DEFAULT;
 	if (!options->outputs.count &&
 	    outputs__add_default(&options->outputs, OUTPUT_DEFAULT, &failure))
 		return usage_error(&cmd_record, "%s", failure.what);
 	return 0;
+}
+
+/* What the session takes in another form than the command line. */
+static void fill_session(struct record_options *options)
+{
+	bool threads = options->threads.count;
+	const struct number_list *ids = threads ? &options->threads : &options->processes;
+	struct live_options *live = &options->session.live;
+	struct target *target = &live->session.target;
+
+	target->mode = threads				? TARGET_THREADS
+		       : ids->count || options->command ? TARGET_PROCESSES
+							: TARGET_ALL;
+	target->cpus = options->cpus.data;
+	target->cpu_count = options->cpus.count;
+	live->ids = ids->data;
+	live->id_count = ids->count;
+	live->session.user_stacks = options->call_graph != CALL_GRAPH_NONE;
+	if (options->call_graph == CALL_GRAPH_AUTO)
+		live->session.unwind_bytes = (size_t)options->unwind_memory << 20;
+	live->session.ring_bytes = (size_t)options->ring_memory << 20;
+	live->wall_hz = options->wall ? live->wall_hz : 0;
+	live->wall_if_possible = !options->wall_requested;
+	options->session.table_cache = options->symbols.cache;
 }
 
 int record_options__parse(struct record_options *options, int argc, char **argv)
@@ -189,14 +215,14 @@ int record_options__parse(struct record_options *options, int argc, char **argv)
 	int status;
 
 	*options = (struct record_options){
+		.session.live = {.session = {.target.inherit = true,
+					     .kernel_stacks = true,
+					     .max_depth = DEPTH_DEFAULT},
+				 .wall_budget = WALL_BUDGET},
 		.unwind_memory = UNWIND_MEMORY_DEFAULT,
 		.ring_memory = RING_MEMORY_DEFAULT,
-		.kernel_stacks = true,
 		.wall = true,
-		.wall_budget = WALL_BUDGET,
-		.inherit = true,
-		.max_depth = DEPTH_DEFAULT,
-		.symbol_cache = true,
+		.symbols.cache = true,
 		.verbosity = NORMAL,
 	};
 	status = options__parse(&cmd_record, options, argc, argv);
@@ -204,8 +230,9 @@ int record_options__parse(struct record_options *options, int argc, char **argv)
 		return status;
 	if (optind < argc)
 		options->command = argv + optind;
-	status = check_together(options);
-	return status ? status : set_defaults(options);
+	status = check_together(options) ?: set_defaults(options);
+	fill_session(options);
+	return status;
 }
 
 void record_options__fini(struct record_options *options)
@@ -219,6 +246,7 @@ void record_options__fini(struct record_options *options)
 void record_options__describe_target(const struct record_options *options, char *text, size_t size)
 {
 	bool processes = options->processes.count;
+	const char *cgroup = options->session.live.session.target.cgroup;
 	const struct number_list *ids = processes ? &options->processes : &options->threads;
 	struct text_line line = {text, size, 0};
 
@@ -234,6 +262,6 @@ void record_options__describe_target(const struct record_options *options, char 
 	} else {
 		add_text(&line, "-a");
 	}
-	if (options->cgroup)
-		add_text(&line, " --cgroup %s", options->cgroup);
+	if (cgroup)
+		add_text(&line, " --cgroup %s", cgroup);
 }

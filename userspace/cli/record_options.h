@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "capture/bpf_session.h"
 #include "cli/outputs.h"
+#include "session/session.h"
 
 #define DEPTH_DEFAULT	      256
 #define UNWIND_MEMORY_DEFAULT 64 /* MiB */
@@ -24,26 +24,19 @@ struct number_list {
 };
 
 struct record_options {
+	struct session_options session;		     /* what is not below is set in it */
 	struct number_list processes, threads, cpus; /* -p, -t, -C */
 	bool all;
-	char **command; /* NULL-ended, or NULL; points into argv */
-	const char *cgroup;
-
-	unsigned int hz;
+	char **command;	   /* NULL-ended, or NULL; points into argv */
 	uint64_t duration; /* ns, 0: no limit */
-	const char *event;
 	enum call_graph call_graph;
-	bool kernel_stacks, inherit, exclude_self;
 	unsigned int unwind_memory; /* MiB */
 	unsigned int ring_memory;   /* MiB, of all CPUs */
-	enum clock_choice clock;
-	unsigned int max_depth;
-	bool wall, wall_requested;	   /* by default where it is possible, or --wall */
-	unsigned int wall_hz, wall_budget; /* millionths of a CPU */
+	bool wall, wall_requested;  /* by default where it is possible, or --wall */
 
 	struct outputs outputs;
-	bool symbol_cache, debuginfod, jvm_perfmap, java_signatures;
-	bool open; /* --open */
+	struct symbolizer_options symbols; /* .cache: tables are cached as well */
+	bool open;			   /* --open */
 	enum verbosity verbosity;
 };
 

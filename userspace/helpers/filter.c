@@ -170,9 +170,8 @@ static int add_worker_rules(scmp_filter_ctx filter)
 	for (size_t i = 0; i < COUNT_OF(FCNTLS) && !err; i++)
 		err = allow_if(filter, "fcntl", SCMP_A1(SCMP_CMP_EQ, FCNTLS[i]));
 	if (!err)
-		err = add_names(filter, SCMP_ACT_ALLOW, WORKERS);
-	if (!err)
-		err = add_names(filter, SCMP_ACT_KILL_PROCESS, DEADLY);
+		err = add_names(filter, SCMP_ACT_ALLOW, WORKERS)
+			      ?: add_names(filter, SCMP_ACT_KILL_PROCESS, DEADLY);
 	return err;
 }
 

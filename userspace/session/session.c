@@ -251,11 +251,7 @@ int session__step(struct session *s, uint64_t until, struct failure *failure)
 	if (!err && !live__is_due(s->live))
 		return 0;
 	if (!err)
-		err = live__tick(s->live, sink_event, s);
-	if (!err)
-		err = update_tables(s);
-	if (!err)
-		err = flush_recording(s);
+		err = live__tick(s->live, sink_event, s) ?: update_tables(s) ?: flush_recording(s);
 	return err ? fail(failure, err, "recording stopped: %s", strerror(-err)) : 0;
 }
 

@@ -272,9 +272,8 @@ static int resolve_all(struct symbolizing *s, struct symbolizer *symbolizer,
 		if (s->tasks[i].sampled.count)
 			err = add_job(s, (struct dso_id){i});
 	if (!err)
-		err = symbolizer__resolve_all(symbolizer, s->jobs, s->job_count, &own, counts);
-	if (!err)
-		err = outside_books__report(books, pass_event, s, s->window->last_time);
+		err = symbolizer__resolve_all(symbolizer, s->jobs, s->job_count, &own, counts)
+			      ?: outside_books__report(books, pass_event, s, s->window->last_time);
 	outside_books__free(books);
 	if (!err)
 		err = emit_losses(s);

@@ -596,9 +596,7 @@ int unwinding__new(const struct unwinding_options *options, struct world *world,
 	if (!err && options->cache)
 		feed.cache = table_cache__open(NULL, TABLE_CACHE_LIMIT, false);
 	if (!err)
-		err = unwind_feed__new(&feed, &u->feed);
-	if (!err)
-		err = observe_world(u);
+		err = unwind_feed__new(&feed, &u->feed) ?: observe_world(u);
 	if (err) {
 		unwinding__free(u);
 		return err;

@@ -211,9 +211,9 @@ int windows__event(void *windows, const struct event_header *event)
 
 	hand_on_windows(w);
 	if (!err)
-		err = finisher__event(w->finisher, event);
-	if (!err)
-		err = event_decode(event, is_symbol(event) ? &w->symbol_handler : &w->handler);
+		err = finisher__event(w->finisher, event)
+			      ?: event_decode(event,
+					      is_symbol(event) ? &w->symbol_handler : &w->handler);
 	if (err)
 		return err;
 	w->last_time = event->time;
