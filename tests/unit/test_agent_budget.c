@@ -276,6 +276,40 @@ static void test_comes_back_after_a_calm_minute(void **unused)
 	(void)unused;
 }
 
+/* Most of the collector's cost is of processes that come and go: the rate comes back if the rest of it fits. */
+static void test_rate_comes_back_where_it_fits(void **unused)
+{
+	struct run run = start(0.005, 0, 97);
+	enum budget_step step;
+
+	for (int i = 0; i < 12; i++)
+		take(&run,
+		     &(struct budget_usage){.time = run.now,
+					    .cpu = 0.009,
+					    .cpu_by = {[BUDGET_PART_TICKS] = 0.002,
+						       [BUDGET_PART_COLLECTOR] = 0.007}},
+		     &step);
+	assert_int_equal(state_of(&run).hz, 19);
+	for (int i = 0; i < 360; i++) {
+		double rate = state_of(&run).hz / 19.0;
+		struct budget_usage usage = {
+			.time = run.now,
+			.cpu_by = {[BUDGET_PART_TICKS] = 0.0003 * rate,
+				   [BUDGET_PART_COLLECTOR] = 0.0016 + 0.0004 * rate,
+				   [BUDGET_PART_SYMBOLS] = 0.0005},
+		};
+
+		for (int part = 0; part < BUDGET_PART_COUNT; part++)
+			usage.cpu += usage.cpu_by[part];
+		assert_true(usage.cpu < 0.005);
+		take(&run, &usage, &step);
+		/* at 47 Hz it takes 76 % of the budget, at 97 it would be 113 % */
+		assert_int_equal(state_of(&run).hz, i < 30 ? state_of(&run).hz : 47);
+	}
+	budget__free(run.budget);
+	(void)unused;
+}
+
 /* A load that fits at 19 Hz and not at 47: it stays there. */
 static void test_does_not_flap_at_a_steady_load(void **unused)
 {
@@ -394,6 +428,7 @@ int main(void)
 		cmocka_unit_test(test_keeps_a_lower_rate),
 		cmocka_unit_test(test_one_peak_is_none),
 		cmocka_unit_test(test_comes_back_after_a_calm_minute),
+		cmocka_unit_test(test_rate_comes_back_where_it_fits),
 		cmocka_unit_test(test_does_not_flap_at_a_steady_load),
 		cmocka_unit_test(test_tries_seldomer_and_seldomer),
 		cmocka_unit_test(test_a_step_that_lasts_is_forgotten),

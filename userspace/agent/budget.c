@@ -14,6 +14,7 @@
 #define OVER_IN_ROW 2
 #define CALM_CPU    0.5	 /* of the limit */
 #define RAISED_CPU  0.9	 /* of the limit: what a higher rate may come to, at most */
+#define OF_RATE	    0.25 /* of the collector's cost: the rest is of processes that come and go */
 #define CALM_MEMORY 0.75 /* of the limit */
 #define NEW_PART    0.3	 /* of a measurement in a smoothed figure */
 #define HZ_LEAST    7
@@ -138,19 +139,21 @@ static double excess(double used, double limit)
 	return limit > 0 ? used / limit : 0;
 }
 
-/* Would what grows with the rate still fit, after the step back? */
-static bool fits_higher_rate(const struct budget *b, double used)
+/* Would what grows with the rate still fit, after the step back? What a part will cost without another step is unknown. */
+static bool fits_step_back(const struct budget *b, double used)
 {
 	double ratio = (double)hz_at(b, b->level - 1) / (double)hz_at(b, b->level);
-	double grows = b->stats.cpu_by[BUDGET_PART_TICKS] + b->stats.cpu_by[BUDGET_PART_COLLECTOR];
+	double grows = b->stats.cpu_by[BUDGET_PART_TICKS] +
+		       OF_RATE * b->stats.cpu_by[BUDGET_PART_COLLECTOR];
 
-	return b->options.cpu <= 0 || used + (ratio - 1) * grows < RAISED_CPU * b->options.cpu;
+	if (b->options.cpu <= 0 || !step_hz(b->order[b->level - 1]))
+		return excess(used, b->options.cpu) < CALM_CPU;
+	return used + (ratio - 1) * grows < RAISED_CPU * b->options.cpu;
 }
 
 static bool is_calm(const struct budget *b, const struct budget_usage *usage)
 {
-	return b->level && excess(usage->cpu, b->options.cpu) < CALM_CPU &&
-	       fits_higher_rate(b, usage->cpu) &&
+	return b->level && fits_step_back(b, usage->cpu) &&
 	       excess((double)usage->memory, (double)b->options.memory) < CALM_MEMORY;
 }
 

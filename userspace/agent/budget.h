@@ -9,8 +9,8 @@
  * It does nothing itself: no clock, no file, no session.
  *
  *   down   two measurements in a row are over the budget, or one is over twice of it
- *   back   for a minute the CPU time was below half of the budget and the memory below three quarters; for a higher
- *          rate, what grows with it would have fitted as well. Memory that was given back stays
+ *   back   for a minute the CPU time was below half of the budget, or, for a higher rate, what grows with the rate would
+ *          have fitted as well; and the memory was below three quarters. Memory that was given back stays
  *          with the allocator in part, so half of it would hardly ever come
  *
  * After each step the next measurement is not judged: part of it is of the time before. A step back that does not
