@@ -201,7 +201,7 @@ function owner_of(name) {
 	return name ~ /^unwind_feed__/ ? "unwind" : "session"
 }
 
-# "runtimes/python/" of "runtimes/python/layout.h"
+# "runtimes/python/" of "runtimes/python/cpython.h"
 function folder_of(header) {
 	sub(/[^\/]*$/, "", header)
 	return header
@@ -329,9 +329,9 @@ userspace/capture   | #include "symbolize/symbolize.h"
 userspace/capture   | #include <sysprof/profile.h>
 userspace/capture   | #include "procfs/proc_snapshot.h"
 userspace/procfs    | #include "jitwatch/jit_find.h"
-userspace/session   | #include "runtimes/python/layout.h"
-userspace/runtimes  | #include "runtimes/python/layout.h"
-userspace/runtimes/v8 | #include "runtimes/python/layout.h"
+userspace/session   | #include "runtimes/python/cpython.h"
+userspace/runtimes  | #include "runtimes/python/cpython.h"
+userspace/runtimes/v8 | #include "runtimes/python/cpython.h"
 userspace/jitwatch  | #include "capture/target.h"
 userspace/stream    | #include "process/recorder.h"
 userspace/session   | #include "export/folded.h"

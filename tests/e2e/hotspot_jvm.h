@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "elf/elf_file.h"
 #include "models/hotspot_walk.h"
-#include "runtimes/hotspot/layout.h"
+#include "runtimes/hotspot/hotspot.h"
 #include "unwind_target.h"
 
 static struct hotspot_layout layout;

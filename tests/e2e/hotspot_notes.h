@@ -15,11 +15,10 @@
 #include <sysprof/profile_builder.h>
 
 #include "base/clocks.h"
-#include "runtimes/hotspot/found.h"
+#include "runtimes/hotspot/hotspot.h"
 #include "process/code_functions.h"
-#include "runtimes/frame_address.h"
+#include "runtimes/runtime.h"
 #include "process/managed_frames.h"
-#include "runtimes/hotspot/names.h"
 #include "models/hotspot_walk.h"
 #include "stream/event_decode.h"
 

@@ -23,8 +23,7 @@
 #include <time.h>
 
 #include "../fixtures/java/trace_agent.h"
-#include "runtimes/hotspot/names.h"
-#include "runtimes/hotspot/unloads.h"
+#include "runtimes/hotspot/hotspot.h"
 #include "models/hotspot_walk.h"
 #include "hotspot_jvm.h"
 #include "hotspot_notes.h"

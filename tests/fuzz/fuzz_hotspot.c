@@ -8,8 +8,7 @@
 
 #include "../unit/hotspot_image.h"
 #include "fuzz.h"
-#include "runtimes/hotspot/names.h"
-#include "runtimes/hotspot/unloads.h"
+#include "runtimes/hotspot/hotspot.h"
 
 #define FRAMES_MAX 64
 #define PLACES	   8

@@ -8,10 +8,7 @@
 
 #include "base/utf8.h"
 #include "fuzz.h"
-#include "runtimes/v8/code.h"
-#include "runtimes/v8/lines.h"
-#include "runtimes/v8/string.h"
-#include "runtimes/v8/found.h"
+#include "runtimes/v8/v8.h"
 #include "../unit/v8_support.h"
 
 #define FUZZED (HEAP_SIZE - 65536) /* where the input lies */

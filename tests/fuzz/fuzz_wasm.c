@@ -8,7 +8,6 @@
 #include "base/utf8.h"
 #include "fuzz.h"
 #include "runtimes/v8/wasm.h"
-#include "runtimes/v8/wasm_private.h"
 #include "../unit/forge_wasm.h"
 
 #define CHANGE	  11u

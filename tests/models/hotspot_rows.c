@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/order.h"
-#include "runtimes/hotspot/names.h"
+#include "runtimes/hotspot/hotspot.h"
 
 #define ENTRIES_IN_BLOB_MAX 256u
 #define RDX		    2

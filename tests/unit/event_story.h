@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "process/profile_symbols.h"
 #include "process/recorder.h"
 
 #define S	    1000000000ull

@@ -9,7 +9,7 @@
 
 #include "base/clocks.h"
 #include "hotspot_image.h"
-#include "runtimes/hotspot/found.h"
+#include "runtimes/hotspot/hotspot.h"
 #include "process/code_functions.h"
 #include "stream/event_decode.h"
 

@@ -9,11 +9,9 @@
 
 #include "base/cleanup.h"
 #include "forge_cpython.h"
-#include "runtimes/python/code.h"
-#include "runtimes/python/find.h"
+#include "runtimes/python/cpython.h"
 #include "models/cpython_merge.h"
 #include "models/cpython_walk.h"
-#include "runtimes/python/thread.h"
 
 #define FRAMES 64
 #define GROUPS 16

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 
 #include "hotspot_image.h"
-#include "runtimes/hotspot/found.h"
-#include "runtimes/hotspot/names.h"
+#include "runtimes/hotspot/hotspot.h"
 
 struct scene {
 	struct hotspot_image image;

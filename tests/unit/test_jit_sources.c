@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/outside_books.h"
-#include "process/jit_names.h"
 #include "process/jit_sources.h"
 
 #include "unit/forge_jitdump.h"

@@ -12,7 +12,7 @@
 
 #include "base/clocks.h"
 #include "base/io.h"
-#include "jitwatch/code_reader.h"
+#include "jitwatch/runtime_reader.h"
 #include "live/parts/code.h"
 
 #define S     1000000000ull

@@ -8,7 +8,7 @@
 #include "base/outside_books.h"
 #include "export/describe.h"
 #include "export/report.h"
-#include "process/profile_symbols.h"
+#include "process/recorder.h"
 #include "stream/event_decode.h"
 #include "stream/meta.h"
 

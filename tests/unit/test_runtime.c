@@ -21,7 +21,7 @@
 
 #include "base/clocks.h"
 #include "elf/elf_file.h"
-#include "jitwatch/code_reader.h"
+#include "jitwatch/runtime_reader.h"
 #include "live/parts/code.h"
 #include "session/process_survey.h"
 

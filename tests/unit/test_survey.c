@@ -10,9 +10,9 @@
 #include <cmocka.h>
 #undef fail /* a function of ours */
 
-#include "runtimes/python/layout.h"
-#include "runtimes/hotspot/found.h"
-#include "runtimes/v8/layout.h"
+#include "runtimes/python/cpython.h"
+#include "runtimes/hotspot/hotspot.h"
+#include "runtimes/v8/v8.h"
 #include "live/parts/code_private.h"
 #include "session/process_survey.h"
 

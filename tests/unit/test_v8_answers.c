@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "runtimes/v8/found.h"
+#include "runtimes/v8/v8.h"
 #include "process/code_functions.h"
 #include "stream/event_decode.h"
 #include "unit/v8_support.h"

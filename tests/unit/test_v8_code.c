@@ -6,9 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "runtimes/v8/bytecodes.h"
-#include "runtimes/v8/code.h"
-#include "runtimes/v8/lines.h"
+#include "runtimes/v8/v8.h"
 #include "unit/v8_support.h"
 
 static struct v8_heap *heap;

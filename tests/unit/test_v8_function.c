@@ -6,8 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "runtimes/v8/string.h"
-#include "runtimes/v8/found.h"
+#include "runtimes/v8/v8.h"
 #include "unit/v8_support.h"
 
 static struct v8_heap *heap;

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <sys/syscall.h>
 
-#include "process/wall_states.h"
+#include "process/recorder.h"
 
 #include "event_story.h"
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "runtimes/v8/wasm_private.h"
+#include "runtimes/v8/wasm.h"
 #include "unit/forge_wasm.h"
 
 #define BASE 0x5000000u

@@ -13,11 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtimes/managed_function.h"
-#include "runtimes/v8/function.h"
-#include "runtimes/v8/heap.h"
-#include "runtimes/v8/layout.h"
-#include "runtimes/v8/script.h"
+#include "runtimes/answers.h"
+#include "runtimes/v8/v8.h"
 
 enum v8_version { V8_NODE_20, V8_NODE_24, V8_NODE_26, V8_VERSIONS };
 

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/minmax.h"
 #include "base/cleanup.h"
 #include "base/hashmap.h"
 #include "base/log.h"
+#include "base/minmax.h"
 #include "base/order.h"
 #include "base/strtab.h"
 #include "jit/jit_name.h"

@@ -23,7 +23,7 @@ struct code_range {
 };
 
 /*
- * Which entries of a chronological list are still valid at its end (fresh.c). An entry is stale as a whole if a later
+ * Which entries of a chronological list are still valid at its end. An entry is stale as a whole if a later
  * one has a part of its addresses: partly overwritten code cannot be running. fresh[i] for each of `count`; O(n log n).
  * 0 or -ENOMEM.
  */

@@ -12,10 +12,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <sysprof/event.h>
 
 #include "base/quota.h"
+#include "helpers/child.h"
 
 #define JIT_EVENT_BYTES	  (8u << 20) /* a power of two */
 #define JIT_WATCHERS_MAX  32	     /* of one recording */
@@ -69,5 +71,32 @@ void jit_file_room__fill(union jit_file_room *e, const char *path,
 bool jit_channel__send_event(struct jit_channel *channel, const void *event, size_t size);
 /* The next one into a buffer of `room` bytes: its size; 0: there is none; -EPROTO: nonsense. */
 long jit_channel__take_event(struct jit_channel *channel, void *event, size_t room);
+
+/* ---- the watcher ----------------------------------------------------------------------------- */
+
+/*
+ * What a JIT watcher does, a process of its own: it runs commands, sends requests to JVMs, follows files, and passes what
+ * it has read to the collector by a channel. The owner of a file can make reading it slow, or never end, so no thread of
+ * the collector reads such files, and nothing waits for a watcher that hangs.
+ */
+
+/* The data of its fork. */
+struct jit_begin {
+	struct jit_channels *channels; /* at the same address in all processes */
+	unsigned int number;	       /* of its own */
+};
+
+/* The services of messages to a watcher. */
+enum jit_command_kind { JIT_WAKE, JIT_FOLLOW, JIT_FOLLOW_DUMP, JIT_GONE };
+
+/* The bytes of the last three. */
+struct jit_command {
+	pid_t pid;
+	uint64_t start, end;
+	char path[PATH_MAX]; /* of a dump; the bytes behind its NUL are not sent */
+};
+
+/* A child_run_fn. It runs until the collector closes its socket. */
+int jit_watcher__run(const struct child_self *self);
 
 #endif

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Finds the perf map and jitdump of a process. A perf map is /tmp/perf-PID.map: by the process's own pid in
- * its own root, by our pid for it there, or by our pid on the host.
- *
- * The process may be hostile. So the file must be a regular file of its own user, not a link, not mounted there by
- * itself, on a file system that holds data; and it is opened with what the process may read (jit_rights.h). All of
- * that is checked on the file that was found, before anything is opened.
- */
+/* The files of a process, and its rights to open them. */
 #ifndef JITWATCH_JIT_FIND_H
 #define JITWATCH_JIT_FIND_H
 
 #include <limits.h>
+#include <linux/capability.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -18,7 +12,55 @@
 
 #include <sysprof/event.h>
 
-#include "jitwatch/jit_rights.h"
+/* ---- rights ---------------------------------------------------------------------------------- */
+
+/*
+ * The rights of a process, borrowed for the moment in which one of its files is opened.
+ *
+ * A user chooses which file lies at such a name: a hard link to a file of root's, or one that was mounted over the
+ * name in a private namespace. A check of owner and mode can be circumvented; the kernel's own check, with the
+ * process's own identity, cannot. So no file is read that the process could not read itself.
+ *
+ * It is the real user's identity: a setuid program runs for the user who started it. Capabilities over files count
+ * only where the process has them in our user namespace.
+ */
+
+#define JIT_GROUPS_MAX 64 /* further ones are left out: they can only add rights */
+
+struct jit_rights {
+	uid_t uid;
+	gid_t gid;
+	unsigned int group_count;
+	gid_t groups[JIT_GROUPS_MAX];
+	uint64_t capabilities; /* in our user namespace */
+};
+
+/* Our own, while others are borrowed. */
+struct jit_own_rights {
+	bool borrowed, identity; /* identity: not only capabilities were left */
+	gid_t gid;
+	int group_count;
+	gid_t groups[JIT_GROUPS_MAX];
+	struct __user_cap_data_struct capabilities[_LINUX_CAPABILITY_U32S_3];
+};
+
+/*
+ * For the calling thread, until jit_rights__give_back(). 0; -EPERM: that is not allowed to us, and nothing has
+ * changed. Without root the identity stays, without capabilities that the process does not have.
+ */
+int jit_rights__borrow(const struct jit_rights *rights, struct jit_own_rights *own);
+void jit_rights__give_back(const struct jit_own_rights *own);
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/*
+ * Finds the perf map and jitdump of a process. A perf map is /tmp/perf-PID.map: by the process's own pid in
+ * its own root, by our pid for it there, or by our pid on the host.
+ *
+ * The process may be hostile. So the file must be a regular file of its own user, not a link, not mounted there by
+ * itself, on a file system that holds data; and it is opened with what the process may read (above). All of
+ * that is checked on the file that was found, before anything is opened.
+ */
 
 /* The identity of a process, as needed to find its files. */
 struct jit_owner {

@@ -28,7 +28,7 @@
 #include "helpers/keeper.h"
 #include "helpers/message.h"
 #include "helpers/watch.h"
-#include "jitwatch/jit_watcher.h"
+#include "jitwatch/jit_channel.h"
 
 #define UNTAKEN_MAX (8u << 20)	  /* bytes of events not taken yet, but for the end */
 #define HANG_NS	    1000000000ull /* at one user's files, without any progress */

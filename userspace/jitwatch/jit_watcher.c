@@ -4,7 +4,7 @@
  * due (jit_follower.c). Before a file of a process is touched, its user is noted in the channel: if the read never
  * ends, the collector charges that user.
  */
-#include "jitwatch/jit_watcher.h"
+#include "jitwatch/jit_channel.h"
 
 #include <errno.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests perf maps of HotSpot processes: when they are first seen, every ten seconds, and at the end. A child
- * process sends the request (jvm_attach.h). Used by one thread.
+ * Requests perf maps of HotSpot processes, as `jcmd PID Compiler.perfmap` does: when they are first seen, every ten
+ * seconds, and at the end. A child process sends the request; no program is run. Used by one thread.
  */
 #ifndef JITWATCH_JVM_REQUESTS_H
 #define JITWATCH_JVM_REQUESTS_H

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "live/readers.h"
 
-#include "jitwatch/code_reader.h"
 #include "jitwatch/runtime_reader.h"
 #include "procfs/fact_reader.h"
 #include "procfs/file_search.h"

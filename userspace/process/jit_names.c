@@ -5,7 +5,7 @@
  * and the sample's stack is put together anew. Most places have one answer for the whole recording; a stack that has
  * only such places is done once.
  */
-#include "process/jit_names.h"
+#include "process/jit_sources.h"
 
 #include <errno.h>
 #include <stdio.h>

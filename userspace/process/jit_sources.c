@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/map.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "base/quota.h"
-#include "process/jit_piece.h"
 #include "stream/clock.h"
 
 #define ROOM_ROUNDS 16	       /* files that room is made in, at most, for one piece */

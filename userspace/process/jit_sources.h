@@ -11,8 +11,10 @@
 #define PROCESS_JIT_SOURCES_H
 
 #include <sysprof/event.h>
+#include <sysprof/profile_builder.h>
 
 #include "jit/jit_code.h"
+#include "process/recorder.h"
 
 struct jit_sources;
 
@@ -59,5 +61,35 @@ struct jit_source *jit_sources__get(struct jit_sources *s, uint32_t file);
 /* All files up to number `last` are forgotten but these, in any order: their processes are gone. */
 void jit_sources__keep(struct jit_sources *s, const uint32_t *files, size_t count, uint32_t last);
 size_t jit_sources__count(const struct jit_sources *s);
+
+/* EVENT_JIT_BYTES as the readers of JIT files take it. */
+
+/* The bytes stay the event's. */
+static inline struct jit_piece jit_piece_of(const struct jit_bytes_event *e)
+{
+	return (struct jit_piece){
+		.bytes = e->bytes,
+		.size = e->size,
+		.after = e->after,
+		.before = e->before,
+		.begins_snapshot = e->flags & JIT_SNAPSHOT_BEGIN,
+		.ends_snapshot = e->flags & JIT_SNAPSHOT_END,
+	};
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/*
+ * Names for JIT code. While a window is open, samples keep only their addresses and times, which the profile
+ * has anyway. When it has ended, each sample gets the names of the code that was at its addresses at its
+ * time.
+ */
+
+/*
+ * Names the samples of the given processes of the window. To be called when the window's start is known and its
+ * symbols are added, before the profile is finished. 0, -ENOMEM.
+ */
+int name_jit_code(struct profile_builder *builder, struct jit_sources *sources,
+		  const struct jit_process *processes, size_t count);
 
 #endif

@@ -9,7 +9,6 @@
 #include "base/map.h"
 #include "base/minmax.h"
 #include "base/vec.h"
-#include "runtimes/frame_address.h"
 #include "runtimes/runtime.h"
 
 #define PLACES_MAX (1u << 20) /* of one window; what comes then is one place for each runtime */

@@ -19,12 +19,8 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/vec.h"
-#include "runtimes/runtime.h"
-#include "runtimes/frame_address.h"
 #include "process/managed_frames.h"
-#include "process/profile_symbols.h"
-#include "process/recorder_private.h"
-#include "process/wall_states.h"
+#include "runtimes/runtime.h"
 
 #define RUNTIME_LOOKS (4u << 20)    /* of one window */
 #define NOTES_PASS    1000000000ull /* ns from a process's first map until no note is from before it */

@@ -10,11 +10,188 @@
 #ifndef PROCESS_RECORDER_H
 #define PROCESS_RECORDER_H
 
+#include <stdbool.h>
+
+#include <sysprof/event.h>
 #include <sysprof/event_handler.h>
 #include <sysprof/profile_builder.h>
 
-#include "process/recorder_private.h"
+#include "base/vec.h"
+#include "process/process_table.h"
 #include "process/world.h"
+
+/* ---- recording_facts.c ----------------------------------------------------------------------- */
+
+/*
+ * Facts about the recording itself: machine and command, clocks, sample accounting. The stream has them once, or
+ * as sums since its beginning; this gives each window its own values.
+ */
+struct recording_facts;
+
+struct recording_facts *recording_facts__new(void); /* NULL: no memory */
+void recording_facts__free(struct recording_facts *f);
+
+/* Events as they come. 0 or -ENOMEM. */
+int recording_facts__meta(struct recording_facts *f, const char *key, const char *value);
+void recording_facts__anchor(struct recording_facts *f, const struct clock_anchor_event *e);
+int recording_facts__books(struct recording_facts *f, const struct books_event *e);
+
+/* When sampling began, CLOCK_MONOTONIC ns; 0: not known yet. */
+uint64_t recording_facts__start(const struct recording_facts *f);
+/* ns between two ticks of a CPU; 0 unknown. */
+uint64_t recording_facts__period(const struct recording_facts *f);
+/* The first anchor of the stream, and the last one so far. False: there was none. */
+struct clock_moment {
+	uint64_t monotonic, realtime; /* ns */
+};
+bool recording_facts__anchors(const struct recording_facts *f, struct clock_moment *first,
+			      struct clock_moment *last);
+
+/* A window begins: adds all facts so far to its builder, and notes the sums from which its accounting starts. */
+int recording_facts__begin_window(struct recording_facts *f, struct profile_builder *builder);
+/* The books of a CPU in this window. */
+struct profile_cpu_books recording_facts__window_books(const struct recording_facts *f,
+						       const struct books_event *e);
+
+/* ---- window_lives.c: the profile ids of lives in one window, indexed by the lives' slots ---- */
+
+/* The last sample's frames, root first, and their stacks: most samples share outer frames with the previous one. */
+struct stack_memo {
+	VEC(uint64_t) frames;
+	VEC(struct stack_id) stacks;
+	uint64_t maps_version;
+};
+
+struct window_process {
+	uint64_t serial;
+	struct process_id id; /* 0: not in the profile yet */
+	bool has_main;	      /* the profile has its main thread */
+	uint32_t jit;	      /* the recorder's: index + 1 in jit_processes */
+};
+
+struct window_thread {
+	uint64_t serial;
+	struct thread_id id;   /* 0: not in the profile yet */
+	struct string_id comm; /* valid once id is */
+	struct stack_memo memo;
+	size_t gil; /* index + 1 in the recorder's gil_counts */
+};
+
+struct window_lives {
+	struct profile_builder *builder; /* not owned */
+	VEC(struct window_process)
+	processes;			   /* by slot of the life; invalid if the serial differs */
+	VEC(struct window_thread) threads; /* likewise */
+};
+
+void window_lives__fini(struct window_lives *w);
+
+/* The entry of a process, valid until the next call for another one. NULL: out of memory. */
+struct window_process *window_lives__process(struct window_lives *w,
+					     const struct process_life *life);
+/* The id of a process that is in the profile; 0. */
+struct process_id window_lives__process_id(const struct window_lives *w,
+					   const struct process_life *life);
+
+/*
+ * Adds a process to the profile if it is not there yet; one of unknown start is assumed to have begun at
+ * `start`. 0: out of memory.
+ */
+struct process_id window_lives__show_process(struct window_lives *w,
+					     const struct process_life *life, uint64_t start);
+
+/* The facts of a process that is in the profile, as they are now. */
+void window_lives__set_facts(struct window_lives *w, const struct process_life *life);
+
+/*
+ * This file was mapped: if it is the program of a process in the profile, enter it there. A process may be sampled in
+ * its execve, before its program is mapped. NULL: there is no such process.
+ */
+void window_lives__set_program(struct window_lives *w, const struct process_life *life,
+			       const char *mapped);
+
+/* The entry of a thread that is in the profile; NULL. Valid as above. */
+struct window_thread *window_lives__thread(const struct window_lives *w,
+					   const struct thread_life *life);
+
+/*
+ * Adds a thread to the profile if it is not there yet, because of an event at `time`. A life of unknown start
+ * is assumed to have begun `earlier` ns before. Returns NULL if out of memory.
+ */
+struct window_thread *window_lives__show(struct window_lives *w, struct thread_life *life,
+					 uint64_t time, uint64_t earlier);
+
+/* ---- thread_accounts.c ----------------------------------------------------------------------- */
+
+/* CPU time of threads, as weights of the samples of one window. See thread_accounts.c. */
+
+/* Of a window; none of them is owned. */
+struct thread_accounts {
+	struct profile_builder *builder;
+	struct window_lives *lives;
+	const struct recording_facts *facts;
+};
+
+/* The weight of a sample, ns, at which the thread's clock was `cpu_time`. */
+uint64_t thread_accounts__sample(const struct thread_accounts *a, struct thread_life *thread,
+				 uint64_t time, uint64_t cpu_time);
+/* A later reading of its clock. */
+void thread_accounts__correct(const struct thread_accounts *a, struct thread_life *thread,
+			      uint64_t cpu_time);
+/* There are no more events of the thread, in this window, which has got to `time`. */
+void thread_accounts__settle(const struct thread_accounts *a, struct thread_life *thread,
+			     uint64_t time);
+
+/* The states of the GIL in the notes of a window's samples, added up by thread. */
+
+struct gil_counts {
+	VEC(struct profile_gil) rows;
+};
+
+/* The state in a sample. */
+enum gil_state gil_state_of(const struct sample_event *e);
+
+/*
+ * A sample of a thread with this CPU time; *row is the thread's, index + 1, 0 before its first one. 0 or -ENOMEM.
+ */
+int gil_counts__sample(struct gil_counts *g, size_t *row, struct process_id process,
+		       struct thread_id thread, enum gil_state state, uint64_t weight);
+/* Into the profile. */
+void gil_counts__report(const struct gil_counts *g, struct profile_builder *builder);
+
+/* ---- wall_accounts.c ------------------------------------------------------------------------- */
+
+/* Where a thread's time went, by its visits. See wall_accounts.c. */
+
+/* How a visit found a thread. */
+struct wall_visit {
+	enum wall_state state; /* WALL_NONE: its account alone */
+	uint8_t open;	       /* WALL_STATE_OPEN, or 0 */
+	struct stack_id stack;
+	struct string_id comm;
+	struct thread_id holder; /* of the lock; 0: not known, or it is none */
+	uint64_t since, until;	 /* it waited from when to when; equal: not known */
+};
+
+/* 0 or -ENOMEM. */
+int wall_accounts__visit(const struct thread_accounts *a, struct thread_life *thread,
+			 const struct visit_event *e, const struct wall_visit *visit);
+/* The thread that has the mutex that a thread waits for, if there is such a thread in its process; else 0. */
+struct thread_id wall_accounts__holder(const struct thread_accounts *a,
+				       struct process_table *processes,
+				       const struct thread_life *waiting,
+				       const struct visit_event *e);
+void wall_accounts__books(struct profile_visits *visits, const struct visit_books_event *e);
+/* The thread ends. `visited`: when the latest visit of all threads was, as far as known. */
+void wall_accounts__exit(struct thread_life *thread, uint64_t time, uint64_t cpu_time,
+			 uint64_t visited);
+/*
+ * Nothing more is accounted for in this window: what was seen last gets its time, until then. A thread of which nothing is
+ * known is not in it. 0 or -ENOMEM.
+ */
+int wall_accounts__settle(const struct thread_accounts *a, struct thread_life *thread);
+
+/* ---- the recorder ---------------------------------------------------------------------------- */
 
 struct recorder;
 
@@ -26,7 +203,7 @@ struct recorder *recorder__new(struct world *world, struct recording_facts *fact
 			       struct profile_builder *builder, uint64_t start);
 void recorder__free(struct recorder *r);
 
-/* Valid as long as the recorder. Symbol events are handled by process/profile_symbols.h instead. */
+/* Valid as long as the recorder. Symbol events are handled by profile_symbols.c instead. */
 struct event_handler recorder__handler(struct recorder *r);
 
 /*
@@ -47,5 +224,41 @@ struct jit_process {
 
 /* All of the window's, in the order in which they were seen. */
 const struct jit_process *recorder__jit_processes(const struct recorder *r, size_t *count);
+
+/* ---- profile_symbols.c ----------------------------------------------------------------------- */
+
+/* Adds the symbol events of the stream to a window's profile. */
+
+struct profile_symbols {
+	struct profile_builder *builder; /* not owned */
+	struct dso_id dso;		 /* of the next symbol events */
+	VEC(struct profile_line) lines;
+	bool complete; /* EVENT_SYMBOLS_END has come */
+};
+
+void profile_symbols__init(struct profile_symbols *s, struct profile_builder *builder);
+void profile_symbols__fini(struct profile_symbols *s);
+
+/* Takes EVENT_SYMBOL, EVENT_SYMBOL_DSO, EVENT_SYMBOLS_END, EVENT_META and EVENT_OUTSIDE. Valid as long as `s`. */
+struct event_handler profile_symbols__handler(struct profile_symbols *s);
+
+/* A row of the books of the outside, from the stream into the profile. */
+void outside_event__add_to(const struct outside_event *e, struct profile_builder *builder);
+
+/* ---- wall_states.c --------------------------------------------------------------------------- */
+
+/* What a thread waits for, by what a visit found and by the names of the kernel's functions on its stack. */
+
+/* By what the visit read. *open: a kernel function of its stack may be more precise. WALL_NONE: it did not wait. */
+enum wall_state wall_state_of_visit(const struct visit_account *visit, bool *open);
+
+/* Of a function of the kernel in which threads wait; WALL_NONE: it says nothing. "foo.isra.0" is foo. */
+enum wall_state wall_state_of_function(const char *name);
+
+/* All names of the table. */
+const char *const *wall_function_names(size_t *count);
+
+/* The states of the samples that are open, by their stacks. The kernel's symbols are added. 0 or -ENOMEM. */
+int wall_states__settle(struct profile_builder *builder);
 
 #endif

@@ -17,7 +17,7 @@
  * Nothing is ever taken twice: each part is limited to what is left of the time. Clocks of the scheduler and CLOCK_MONOTONIC
  * differ by parts per million; what one is ahead counts in the next interval.
  */
-#include "process/recorder_private.h"
+#include "process/recorder.h"
 
 #include <errno.h>
 

@@ -4,7 +4,7 @@
  * function of the table decides. System calls decide where no function does, because its name is hidden or not in the table.
  * Functions of the kernel's own locks are not in its stacks, which begin at what waits: such a wait is marked.
  */
-#include "process/wall_states.h"
+#include "process/recorder.h"
 
 #include <errno.h>
 #include <stdint.h>

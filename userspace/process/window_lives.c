@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "process/recorder_private.h"
+#include "process/recorder.h"
 
 #include <string.h>
 

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/map.h"
-#include "process/jit_piece.h"
+#include "process/jit_sources.h"
 
 /* /proc has start times in ticks of 10 ms, converted from another clock. */
 #define BIRTH_SLACK_NS 100000000ull

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/finder.h"
+#include "runtimes/answers.h"
 
 #include <errno.h>
 #include <fcntl.h>

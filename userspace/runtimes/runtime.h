@@ -7,7 +7,7 @@
  * outside of it names that runtime, except bpf/ and the numbers in event.h and runtime_info.h. CONTRIBUTING.md, "a runtime",
  * says what to write.
  *
- * Memory is read in a reader process, where runtimes/finder.h and runtimes/answers.h call what `struct
+ * Memory is read in a reader process, where runtimes/answers.h calls what `struct
  * runtime_memory` has. The collector sends requests: `struct note_ops` has when, and what the words of a frame stand
  * for.
  */
@@ -28,6 +28,7 @@
 
 struct code_answers;
 struct elf_file;
+struct runtime;
 
 /* ---- questions: from the words that the kernel noted of a frame ------------------------------ */
 
@@ -184,8 +185,6 @@ void __attribute__((format(printf, 3, 4)))
 surveyed_runtime__judge(struct surveyed_runtime *runtime, enum survey_mark mark, const char *format,
 			...);
 
-struct runtime;
-
 /* How the memory of a runtime is read. Runtimes that are built on the same engine share one. */
 struct runtime_memory {
 	const struct runtime *home; /* the one that it is called by, where no file says which */
@@ -289,5 +288,37 @@ void note_table__init(struct note_table *notes);
 #define NO_TRACES	"compiled traces have no names"
 
 #define NAMED_BY_MEMORY "functions, files and lines are read from its memory"
+
+/* ---- addresses of frames --------------------------------------------------------------------- */
+
+/* The code address of a user frame: inside the call instruction, not behind it. */
+
+static inline bool frame_is_return_address(uint64_t frame)
+{
+	static const bool exact[FRAME_KIND_COUNT] = {
+#define X(id, name, exact, text) exact,
+		FRAME_KINDS(X)
+#undef X
+	};
+	enum frame_kind kind = frame_kind(frame);
+
+	return kind < FRAME_KIND_COUNT && !exact[kind];
+}
+
+/* A packed user frame keeps 56 bits; those of the vsyscall page are negative. */
+static inline uint64_t frame_user_address(uint64_t frame)
+{
+	uint64_t address = frame & FRAME_ADDRESS_MASK;
+
+	if (address >> (FRAME_KIND_SHIFT - 1))
+		address |= ~FRAME_ADDRESS_MASK;
+	return address - (frame_is_return_address(frame) && address);
+}
+
+/* The same for a note that has the frame's place in compiled code. */
+static inline uint64_t note_code_address(const struct frame_note *note, uint64_t frame)
+{
+	return note->function + note->place - frame_is_return_address(frame);
+}
 
 #endif

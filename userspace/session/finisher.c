@@ -21,8 +21,8 @@
 
 #include "base/clocks.h"
 #include "base/minmax.h"
-#include "process/jit_names.h"
-#include "process/wall_states.h"
+#include "process/jit_sources.h"
+#include "process/recorder.h"
 #include "session/window.h"
 #include "stream/event_decode.h"
 

@@ -12,7 +12,7 @@
 #include "base/clocks.h"
 #include "base/proc_task.h"
 #include "capture/target.h"
-#include "jitwatch/code_reader.h"
+#include "jitwatch/runtime_reader.h"
 #include "jitwatch/jit_file.h"
 #include "jitwatch/jit_find.h"
 #include "jitwatch/jit_tail.h"

@@ -21,7 +21,7 @@
  *   finisher          session/finisher: closed windows, the contents of JIT files, the symbolizer;
  *                     calls options.finished
  *   children          the JIT watcher, which reads perf maps and jitdumps of processes (jitwatch/jit_tail), its
- *                     keeper, and its child that requests a JVM's map (jitwatch/jvm_attach); sandboxed readers of ELF
+ *                     keeper, and its child that requests a JVM's map (jitwatch/jvm_requests); sandboxed readers of ELF
  *                     and DWARF (symbolize/sealed); COMMAND is the caller's
  *
  * Threads hand over closed windows and copies of events: never an object that two of them change. All

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "runtimes/frame_address.h"
+#include "runtimes/runtime.h"
 #include "session/unwinding.h"
 #include "stream/event_decode.h"
 #include "stream/event_queue.h"

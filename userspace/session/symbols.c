@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/order.h"
-#include "process/profile_symbols.h"
+#include "process/recorder.h"
 #include "stream/event_decode.h"
 #include "stream/meta.h"
 #include "stream/symbol_blob.h"

@@ -9,7 +9,7 @@
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
-#include "process/profile_symbols.h"
+#include "process/recorder.h"
 #include "stream/event_decode.h"
 
 #define JIT_LATE_NS    200000000ull

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtimes/answers_private.h"
+#include "runtimes/answers.h"
 #include "runtimes/runtime.h"
 
 #define SEARCHED (64u << 10) /* bytes of a mapping */

@@ -14,7 +14,7 @@
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
-#include "runtimes/finder.h"
+#include "runtimes/answers.h"
 
 #define S	      1000000000ull
 #define PROCESSES_MAX 16384u

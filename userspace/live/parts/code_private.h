@@ -11,7 +11,7 @@
 #include "base/map.h"
 #include "base/quota.h"
 #include "base/vec.h"
-#include "jitwatch/code_reader.h"
+#include "jitwatch/runtime_reader.h"
 #include "live/parts/code.h"
 
 #define LOOKS 11u /* at a process, in a series */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/hotspot/names.h"
+#include "runtimes/hotspot/hotspot.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -236,8 +236,8 @@ static bool take_line(struct line_table *t, unsigned int excluded, uint32_t *ind
 
 DEFINE_ORDER(compare_rows, struct managed_row, ASCENDING(offset));
 
-static int read_lines(const struct hotspot_layout *l, struct target_memory *memory,
-		      const struct hotspot_method *m, struct managed_function *f)
+static int read_line_table(const struct hotspot_layout *l, struct target_memory *memory,
+			   const struct hotspot_method *m, struct managed_function *f)
 {
 	struct line_table t = {.memory = memory};
 	uint32_t index = 0, line = 0;
@@ -307,7 +307,7 @@ int hotspot_method__describe(const struct hotspot_layout *l, struct target_memor
 	if (err)
 		return err;
 	join_texts(t, f);
-	return l->can[HOTSPOT_CAN_LINE] ? read_lines(l, memory, m, f) : 0;
+	return l->can[HOTSPOT_CAN_LINE] ? read_line_table(l, memory, m, f) : 0;
 }
 
 enum code_state hotspot_method__check(const struct hotspot_layout *l, struct target_memory *memory,

@@ -11,8 +11,7 @@
 #include "base/io.h"
 #include "base/tenant_open.h"
 #include "elf/elf_file.h"
-#include "runtimes/frame_address.h"
-#include "runtimes/hotspot/found.h"
+#include "runtimes/hotspot/hotspot.h"
 #include "runtimes/runtime.h"
 
 /* ---- in a reader ----------------------------------------------------------------------------- */

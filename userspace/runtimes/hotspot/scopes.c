@@ -3,7 +3,7 @@
  * Which methods are inlined where: an nmethod has a list of places (PcDesc), each with a chain of scopes from the
  * innermost outwards. JDK 23 moved them out of the code heap, into a block of their own.
  */
-#include "runtimes/hotspot/names.h"
+#include "runtimes/hotspot/hotspot.h"
 
 #include <errno.h>
 #include <stdlib.h>

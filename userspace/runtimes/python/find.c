@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/python/find.h"
+#include "runtimes/python/cpython.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -8,8 +8,6 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
-#include "runtimes/python/code.h"
-#include "runtimes/python/thread.h"
 
 #define SEARCHED_MAX (1u << 20)
 #define PIECE	     (64u << 10)

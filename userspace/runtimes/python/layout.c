@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/python/layout.h"
+#include "runtimes/python/cpython.h"
 
 #include <string.h>
 

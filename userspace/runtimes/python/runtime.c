@@ -5,10 +5,8 @@
 #include <string.h>
 
 #include "base/minmax.h"
-#include "runtimes/answers_private.h"
-#include "runtimes/python/code.h"
-#include "runtimes/python/find.h"
-#include "runtimes/python/thread.h"
+#include "runtimes/answers.h"
+#include "runtimes/python/cpython.h"
 #include "runtimes/runtime.h"
 
 extern const struct runtime python_runtime;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/v8/bytecodes.h"
+#include "runtimes/v8/v8.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,15 +5,14 @@
  * the Code object, which has the address of its instructions; instructions that only look like a header do not agree
  * with it.
  */
-#include "runtimes/v8/code.h"
+#include "runtimes/v8/v8.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
-#include "runtimes/v8/heap.h"
-#include "runtimes/v8/lines.h"
 
 #define ALIGNMENT     64u
 #define FIRST_BLOCK   1024u /* bytes that are read at once: most functions are small */
@@ -246,13 +245,12 @@ enum v8_code_owner v8_code__owner(struct v8_reader *r, const struct v8_code *cod
 /* ---- what is inlined there ------------------------------------------------------------------- */
 
 /* The word of the last entry that is not behind an offset; 0: there is none. */
-static int position_at(struct v8_reader *r, const struct v8_code *code, uint64_t offset,
-		       uint64_t *word)
+static int position_at(struct v8_reader *r, uint64_t table, uint64_t offset, uint64_t *word)
 {
 	_cleanup_free_ unsigned char *bytes = NULL;
 	struct v8_positions p;
 	uint32_t size;
-	int err = v8_lines__table(r, code->positions, &bytes, &size);
+	int err = v8_lines__table(r, table, &bytes, &size);
 
 	*word = 0;
 	if (err)
@@ -295,10 +293,10 @@ static int read_inlined_sfi(struct v8_reader *r, const struct v8_code *code, int
 	return err ? err : *sfi ? 0 : -EAGAIN;
 }
 
-static void add_function(struct v8_chain *chain, uint64_t sfi, uint64_t position)
+static void add(struct v8_chain *chain, uint64_t sfi, int32_t position)
 {
 	chain->at[chain->count].sfi = sfi;
-	chain->at[chain->count++].position = v8_position__source(position);
+	chain->at[chain->count++].position = position;
 }
 
 /* A function is inlined before those that are inlined into it: so that numbers fall on the way out, and it ends. */
@@ -324,7 +322,7 @@ static int add_inlined(struct v8_reader *r, const struct v8_code *code, uint64_t
 			err = -EAGAIN;
 		if (err)
 			break;
-		add_function(chain, sfi, *word);
+		add(chain, sfi, v8_position__source(*word));
 		*word = inlining.position;
 		id = v8_position__inlining(*word);
 	}
@@ -356,14 +354,156 @@ int v8_code__chain(struct v8_reader *r, const struct v8_code *code, uint64_t ret
 		return -ENODATA;
 	err = find_exit(r, return_address, &found.is_deoptimized);
 	if (!err && !found.is_deoptimized)
-		err = position_at(r, code, return_address - 1 - code->start, &word);
+		err = position_at(r, code->positions, return_address - 1 - code->start, &word);
 	if (err)
 		return err;
 	found.is_blind = !word && code->inlined;
 	err = add_inlined(r, code, &word, &found);
 	if (err)
 		return err;
-	add_function(&found, code->sfi, found.is_cut ? 0 : word);
+	add(&found, code->sfi, v8_position__source(found.is_cut ? 0 : word));
 	*chain = found;
 	return 0;
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+/*
+ * Baseline code is made bytecode by bytecode, in their order. Its table has the bytes of code of each, behind those of the
+ * function's entry. The bytecodes have the positions.
+ */
+
+#define BYTECODES_MAX	(1 << 18) /* bytes of one function */
+#define BYTECODE_LENGTH 8	  /* BytecodeArray: its length, a Smi */
+
+/* The bytecodes of an array, which the caller frees, and their table of positions, a word. */
+static int read_bytecodes(struct v8_reader *r, uint64_t array, unsigned char **bytes,
+			  uint32_t *size, uint64_t *positions)
+{
+	const struct v8_layout *l = r->layout;
+	_cleanup_free_ unsigned char *read = NULL;
+	struct v8_object o;
+	uint64_t length;
+	int err = v8_object__read(r, array, &o);
+
+	if (err)
+		return err;
+	length = v8_object__word(&o, BYTECODE_LENGTH);
+	if (o.type != l->type_bytecode_array || !v8_is_smi(length) || v8_smi(length) <= 0 ||
+	    v8_smi(length) > BYTECODES_MAX)
+		return -EAGAIN;
+	*size = v8_smi(length);
+	read = malloc(*size);
+	if (!read)
+		return -ENOMEM;
+	err = target_memory__read(r->memory, read, *size, array - 1 + l->bytecodes);
+	if (err)
+		return err;
+	*positions = v8_object__word(&o, l->bytecode_positions);
+	*bytes = steal_ptr(read);
+	return 0;
+}
+
+/* The offset of the bytecode whose code the byte at `offset` is in. -ENODATA: of none. */
+static int find_bytecode(const struct v8_bytecodes *table, const unsigned char *bytes,
+			 uint32_t size, const unsigned char *sizes, uint32_t sizes_size,
+			 uint64_t offset, int64_t *bytecode)
+{
+	const unsigned char *next = sizes, *end = sizes + sizes_size;
+	uint64_t done, length;
+	uint32_t at = 0;
+
+	if (!v8_varint(&next, end, &done) || offset < done)
+		return -ENODATA; /* it has just been entered */
+	while (at < size) {
+		if (!v8_varint(&next, end, &length) || length > V8_CODE_MAX)
+			return -ENODATA;
+		done += length;
+		if (offset < done) {
+			*bytecode = at;
+			return 0;
+		}
+		length = v8_bytecodes__length(table, bytes + at, size - at);
+		if (!length)
+			return -ENODATA;
+		at += length;
+	}
+	return -ENODATA;
+}
+
+static int leaf_of_optimized(const struct v8_code *code, struct v8_chain *chain)
+{
+	if (!code->inlined)
+		return -ENODATA;
+	*chain = (struct v8_chain){.is_blind = true};
+	add(chain, code->sfi, -1);
+	return 0;
+}
+
+/*
+ * Code of another function than the frame's: it has no frame yet, or none any more. Or it was made since, where the
+ * frame's own code had been, which cannot be detected.
+ */
+static int leaf_without_frame(const struct v8_code *code, uint64_t sfi, struct v8_chain *chain)
+{
+	if (!code->sfi)
+		return -ENODATA;
+	*chain = (struct v8_chain){.is_blind = true};
+	add(chain, code->sfi, -1);
+	add(chain, sfi, -1);
+	return 0;
+}
+
+/* `offset`: of the address from the code's start. */
+static int baseline(struct v8_reader *r, const struct v8_bytecodes *bytecodes,
+		    const struct v8_code *code, uint64_t sfi, uint64_t offset,
+		    struct v8_chain *chain)
+{
+	_cleanup_free_ unsigned char *bytes = NULL, *sizes = NULL;
+	uint32_t size, sizes_size;
+	uint64_t positions, word;
+	int64_t bytecode;
+	int err;
+
+	if (!bytecodes->count || !code->bytecode_array)
+		return -ENODATA;
+	err = v8_lines__table(r, code->positions, &sizes, &sizes_size);
+	if (!err)
+		err = read_bytecodes(r, code->bytecode_array, &bytes, &size, &positions);
+	if (!err)
+		err = find_bytecode(bytecodes, bytes, size, sizes, sizes_size, offset, &bytecode);
+	if (!err)
+		err = position_at(r, positions, bytecode, &word);
+	if (!err && v8_position__source(word) < 0)
+		err = -ENODATA;
+	if (err)
+		return err;
+	*chain = (struct v8_chain){};
+	add(chain, sfi, v8_position__source(word));
+	return 0;
+}
+
+int v8_place__chain(struct v8_reader *r, const struct v8_bytecodes *bytecodes, uint64_t sfi,
+		    uint64_t address, bool is_leaf, struct v8_chain *chain)
+{
+	struct v8_code code;
+	enum v8_code_owner owner;
+	int err = v8_code__at(r, address, &code);
+
+	if (err)
+		return err;
+	owner = v8_code__owner(r, &code, sfi);
+	if (owner == V8_OWNER_OTHER && is_leaf)
+		return leaf_without_frame(&code, sfi, chain);
+	if (owner == V8_OWNER_OTHER) {
+		*chain = (struct v8_chain){.is_blind = true};
+		add(chain, sfi, -1);
+		return 0;
+	}
+	if (owner != V8_OWNER_SAME)
+		return -ENODATA;
+	if (code.kind == V8_CODE_BASELINE)
+		return baseline(r, bytecodes, &code, sfi, address - code.start, chain);
+	return is_leaf ? leaf_of_optimized(&code, chain)
+		       : v8_code__chain(r, &code, address + 1, chain);
 }

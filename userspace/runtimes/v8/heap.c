@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/v8/heap.h"
+#include "runtimes/v8/v8.h"
 
 #include <errno.h>
 #include <string.h>

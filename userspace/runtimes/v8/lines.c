@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/v8/lines.h"
+#include "runtimes/v8/v8.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "runtimes/managed_function.h"
-#include "runtimes/v8/function.h"
-#include "runtimes/v8/heap.h"
-#include "runtimes/v8/script.h"
+#include "runtimes/answers.h"
 
 #define SFI_DATA	   8
 #define INTERPRETER_ARRAY  8 /* InterpreterData: its BytecodeArray */

@@ -5,10 +5,8 @@
 #include <string.h>
 
 #include "base/tenant_user.h"
-#include "runtimes/frame_address.h"
 #include "runtimes/runtime.h"
-#include "runtimes/v8/found.h"
-#include "runtimes/v8/script.h"
+#include "runtimes/v8/v8.h"
 #include "runtimes/v8/wasm.h"
 
 /* ---- in a reader ----------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/v8/script.h"
+#include "runtimes/v8/v8.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -9,9 +9,7 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "base/vec.h"
-#include "runtimes/managed_function.h"
-#include "runtimes/v8/heap.h"
-#include "runtimes/v8/string.h"
+#include "runtimes/answers.h"
 
 #define MAX_SCRIPTS 512
 #define MAX_LINES   (1u << 20)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/v8/string.h"
+#include "runtimes/v8/v8.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/minmax.h"
 #include "base/utf8.h"
-#include "runtimes/v8/heap.h"
 
 #define MAX_DEPTH   40	  /* parts that are not read yet */
 #define MAX_PIECES  1024  /* also of a ring of them */

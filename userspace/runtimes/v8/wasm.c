@@ -9,7 +9,6 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "base/x86_code.h"
-#include "runtimes/v8/wasm_private.h"
 
 #define MODULES	     16u
 #define TREE_DEPTH   64u   /* a tree of 2^32 nodes is no deeper */

@@ -1,4 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* WebAssembly in V8. */
+#ifndef RUNTIMES_V8_WASM_H
+#define RUNTIMES_V8_WASM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "runtimes/answers.h"
+#include "runtimes/target_memory.h"
+#include "runtimes/v8/v8.h"
+
+/* ---- functions by addresses ------------------------------------------------------------------ */
+
 /*
  * WebAssembly in V8: which function of which module the code at an address is.
  *
@@ -8,15 +23,6 @@
  * other, by the table that has the code of a function at the function's number, and by the bytes of the module, which
  * have the magic number and are read to their end. If any of that is different, there is no answer.
  */
-#ifndef RUNTIMES_V8_WASM_H
-#define RUNTIMES_V8_WASM_H
-
-#include <stdbool.h>
-#include <stdint.h>
-
-struct managed_function;
-struct v8_reader;
-struct v8_wasm;
 
 struct v8_wasm *v8_wasm__new(void); /* NULL: no memory */
 void v8_wasm__free(struct v8_wasm *w);
@@ -43,5 +49,106 @@ int v8_wasm__function(struct v8_wasm *w, struct v8_reader *r, uint64_t instance,
  */
 int v8_wasm__describe(struct v8_wasm *w, struct v8_reader *r, uint64_t instance, uint32_t function,
 		      struct managed_function *f);
+
+/* ---- modules --------------------------------------------------------------------------------- */
+
+/* Modules, between the way from an instance to its module (wasm_find.c) and its code (wasm.c). */
+
+/*
+ * A module of WebAssembly in its binary format, in the memory of the process that has loaded it: the number of its
+ * functions, and their names in its name section.
+ *
+ * The bytes are a tenant's. They are read through a window, front to back, and what has to be kept of them is bounded.
+ */
+
+#define WASM_BYTES_MAX	   (1u << 30) /* of a module */
+#define WASM_FUNCTIONS_MAX 1000000u
+#define WASM_MARK_NAMES	   64u	  /* from one mark to the next */
+#define WASM_MARKS_MAX	   16384u /* names behind the last one are not found */
+
+struct wasm_mark {
+	uint32_t function, offset;
+};
+
+/* Functions are numbered: first those that are imported, then its own. */
+struct wasm_bytes {
+	uint64_t address, size;
+	uint32_t imported, own;
+	/* Names of functions: where some of them lie, ascending by function, and where the last one ends. Offsets */
+	VEC(struct wasm_mark) marks;
+	uint32_t names_end;
+};
+
+/*
+ * The module that is exactly these bytes. 0; -EINVAL: it is none; -ENOTSUP: it has what is not known here; -ENOMEM; or as
+ * target_memory__read(). The caller ends it, if it is 0.
+ */
+int wasm_bytes__open(struct wasm_bytes *w, struct target_memory *m, uint64_t address,
+		     uint64_t size);
+void wasm_bytes__fini(struct wasm_bytes *w);
+
+/* Its name, through utf8_sanitize(). 0; -ENODATA: it has none; or as target_memory__read(). On failure `to` is "". */
+int wasm_bytes__name(const struct wasm_bytes *w, struct target_memory *m, uint32_t function,
+		     char *to, size_t size);
+
+#define WASM_OBJECT_BYTES 1024 /* of an instance, and of a NativeModule, that are looked at */
+
+/* Words that have led from one to the next: as long as they do, it is the same module. */
+#define WASM_LINKS 6
+struct wasm_link {
+	uint64_t address, value;
+};
+
+/* A piece of code that the tree does not have yet. */
+struct wasm_code {
+	uint64_t start, object;
+};
+
+struct v8_wasm_module {
+	uint64_t instance; /* 0: free */
+	uint64_t last_use;
+	struct wasm_link links[WASM_LINKS];
+	unsigned int link_count;
+	uint64_t native;  /* NativeModule */
+	uint64_t tree;	  /* the header of the tree of its code, in it */
+	uint64_t checked; /* in this request */
+	char url[MANAGED_FILE_MAX];
+	struct wasm_bytes bytes;
+	uint32_t size_at, index_at, inlined_at; /* in a piece of code */
+	bool is_calibrated;			/* … these are right */
+	/* code that was made since V8 itself has looked some up, by start; read once in a request, in which one */
+	VEC(struct wasm_code) fresh;
+	uint64_t fresh_read;
+};
+
+/* Fills all up to `bytes`, which the caller ends. 0; -ENODATA: it was not found; -ENOMEM; or as target_memory__read(). */
+int wasm_module__find(struct v8_reader *r, uint64_t instance, struct v8_wasm_module *module);
+/* Is it still the one that was found? */
+bool wasm_module__is_there(struct v8_reader *r, const struct v8_wasm_module *module);
+
+/* libstdc++'s, in a NativeModule: a tree, behind it a vector of code that is not in it yet, then a table by function. */
+enum {
+	TREE_PARENT = 8,
+	TREE_LEFT = 16,
+	TREE_RIGHT = 24,
+	TREE_COUNT = 32,
+	TREE_FRESH = 40,
+	TREE_TABLE = 64,
+	TREE_BYTES = 72,
+	NODE_KEY = 32,
+	NODE_VALUE = 40,
+	NODE_BYTES = 48,
+};
+
+struct tree_header {
+	uint64_t color, parent, left, right, count;
+	uint64_t fresh_begin, fresh_end, fresh_capacity;
+	uint64_t table;
+};
+struct tree_node {
+	uint64_t color, parent, left, right, key, value;
+};
+_Static_assert(sizeof(struct tree_header) == TREE_BYTES && sizeof(struct tree_node) == NODE_BYTES,
+	       "as in memory");
 
 #endif

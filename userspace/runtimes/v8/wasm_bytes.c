@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "runtimes/v8/wasm_private.h"
+#include "runtimes/v8/wasm.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "runtimes/v8/string.h"
-#include "runtimes/v8/wasm_private.h"
+#include "runtimes/v8/v8.h"
+#include "runtimes/v8/wasm.h"
 
 #define PIECE	     64u
 #define MANAGED_WORD 8 /* of a Foreign: the one address that it has */

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* HotSpot in the memory of a process: layout, code heaps, methods, and what a reader has found. */
+#ifndef RUNTIMES_HOTSPOT_HOTSPOT_H
+#define RUNTIMES_HOTSPOT_HOTSPOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <sysprof/event.h>
+#include <sysprof/runtime_info.h>
+
+#include "base/vec.h"
+#include "runtimes/answers.h"
+#include "runtimes/target_memory.h"
+
+/* ---- layout ---------------------------------------------------------------------------------- */
+
+/*
+ * The layout of a HotSpot JVM, from its own tables: libjvm.so exports tables of its types, fields and constants for
+ * the serviceability agent (hotspot/share/runtime/vmStructs.hpp). They are read once per process. Those of JDK 17, 21
+ * and 25 are understood, and of others if what they publish is the same.
+ */
+
+/* Variables of 64 bits that libjvm.so exports. */
+enum hotspot_export {
+	HOTSPOT_STRUCTS,
+	HOTSPOT_STRUCT_STRIDE,
+	HOTSPOT_STRUCT_TYPE,
+	HOTSPOT_STRUCT_FIELD,
+	HOTSPOT_STRUCT_OFFSET,
+	HOTSPOT_STRUCT_ADDRESS,
+	HOTSPOT_TYPES,
+	HOTSPOT_TYPE_STRIDE,
+	HOTSPOT_TYPE_NAME,
+	HOTSPOT_TYPE_SIZE,
+	HOTSPOT_INTS,
+	HOTSPOT_INT_STRIDE,
+	HOTSPOT_INT_NAME,
+	HOTSPOT_INT_VALUE,
+	HOTSPOT_EXPORTS
+};
+
+/* Their names, in this order. */
+extern const char *const hotspot_export_names[HOTSPOT_EXPORTS];
+
+/*
+ * Their values: the offset of a field, the address of a static one, the size of a type, the value of a constant.
+ * X(name here)
+ */
+#define HOTSPOT_FACTS(X)                                                                           \
+	X(HEAPS)                                                                                   \
+	X(ARRAY_LENGTH)                                                                            \
+	X(ARRAY_DATA)                                                                              \
+	X(HEAP_MEMORY)                                                                             \
+	X(HEAP_SEGMAP)                                                                             \
+	X(HEAP_SEGMENT_SHIFT)                                                                      \
+	X(SPACE_LOW_BOUNDARY)                                                                      \
+	X(SPACE_HIGH_BOUNDARY)                                                                     \
+	X(SPACE_LOW)                                                                               \
+	X(SPACE_HIGH)                                                                              \
+	X(HEAP_BLOCK_SIZE)                                                                         \
+	X(HEAP_BLOCK_USED)                                                                         \
+	X(BLOB_NAME)                                                                               \
+	X(BLOB_SIZE)                                                                               \
+	X(BLOB_FRAME_SIZE)                                                                         \
+	X(BLOB_FRAME_COMPLETE)                                                                     \
+	X(BLOB_CODE_BEGIN) /* to 21: pointers */                                                   \
+	X(BLOB_CODE_END)                                                                           \
+	X(BLOB_CODE_OFFSET) /* from 23 on: from the blob */                                        \
+	X(BLOB_DATA_OFFSET)                                                                        \
+	X(BLOB_MUTABLE_DATA)                                                                       \
+	X(BLOB_RELOCATION_SIZE)                                                                    \
+	X(METHOD_OF)                                                                               \
+	X(COMPILE_ID)                                                                              \
+	X(VERIFIED_ENTRY)	 /* to 21: a pointer */                                            \
+	X(VERIFIED_ENTRY_OFFSET) /* u2, from the code */                                           \
+	X(DEOPT_HANDLER)	 /* to 21: a pointer */                                            \
+	X(DEOPT_HANDLER_OFFSET)	 /* from the blob */                                               \
+	X(ORIG_PC_OFFSET)                                                                          \
+	X(SCOPES_PCS)	   /* to 21 from the blob, then from the immutable data */                 \
+	X(SCOPES_PCS_END)  /* to 21 */                                                             \
+	X(SCOPES_DATA)	   /* to 21: a pointer; then an offset in the immutable data */            \
+	X(METADATA_OFFSET) /* to 21: from the blob */                                              \
+	X(IMMUTABLE_DATA)                                                                          \
+	X(IMMUTABLE_SIZE)                                                                          \
+	X(CONST_METHOD)                                                                            \
+	X(CONSTANTS)                                                                               \
+	X(NAME_INDEX)                                                                              \
+	X(SIGNATURE_INDEX)                                                                         \
+	X(CODE_SIZE)                                                                               \
+	X(METHOD_FLAGS)                                                                            \
+	X(CONST_METHOD_SIZE)                                                                       \
+	X(POOL_HOLDER)                                                                             \
+	X(POOL_FILE_INDEX)                                                                         \
+	X(POOL_LENGTH)                                                                             \
+	X(POOL_SIZE)                                                                               \
+	X(KLASS_NAME)                                                                              \
+	X(SYMBOL_REFERENCES)                                                                       \
+	X(SYMBOL_LENGTH)                                                                           \
+	X(SYMBOL_BODY)                                                                             \
+	X(INTERPRETER)                                                                             \
+	X(QUEUE_START)                                                                             \
+	X(QUEUE_END)                                                                               \
+	X(CODELET_SIZE)                                                                            \
+	X(CODELET_DESCRIPTION)                                                                     \
+	X(CODELET_TYPE_SIZE)                                                                       \
+	X(SENDER_SP_OFFSET)                                                                        \
+	X(CONT_ENTRY) /* 25 */                                                                     \
+	X(CALL_STUB_RETURN)                                                                        \
+	X(PERF_START)                                                                              \
+	X(PERF_TOP)                                                                                \
+	X(VM_MAJOR)                                                                                \
+	X(FLAGS) /* JVMFlag, which was Flag up to JDK 8 */                                         \
+	X(FLAG_COUNT)                                                                              \
+	X(FLAG_SIZE)                                                                               \
+	X(FLAG_NAME)                                                                               \
+	X(FLAG_VALUE)
+
+enum hotspot_fact {
+#define X(name) HOTSPOT_##name,
+	HOTSPOT_FACTS(X)
+#undef X
+		HOTSPOT_FACT_COUNT
+};
+
+/* The use of the published tables. */
+enum hotspot_part {
+	HOTSPOT_CAN_UNWIND, /* blobs, the interpreter */
+	HOTSPOT_CAN_NAME,   /* methods, inlined ones too */
+	HOTSPOT_CAN_LINE,
+	HOTSPOT_CAN_COUNT, /* the counter of compiles: code is new */
+	HOTSPOT_PARTS
+};
+
+/* A flag of the command line. */
+enum hotspot_flag {
+	HOTSPOT_FLAG_UNKNOWN, /* it cannot be read */
+	HOTSPOT_FLAG_OFF,
+	HOTSPOT_FLAG_ON,
+};
+
+#define HOTSPOT_MISSING_MAX 40
+#define HOTSPOT_HEADER_MAX  512u /* bytes of a blob that are read at once */
+
+struct hotspot_layout {
+	uint64_t at[HOTSPOT_FACT_COUNT];
+	bool known[HOTSPOT_FACT_COUNT];
+	bool can[HOTSPOT_PARTS];
+	char missing[HOTSPOT_PARTS]
+		    [HOTSPOT_MISSING_MAX]; /* why not: the first name that it lacks */
+	uint32_t major;			   /* of the JDK; 0: it does not say */
+	uint32_t header_size;		   /* of a blob: all fields above end before it */
+	/* -XX:+PreserveFramePointer. Final once the JVM has a code heap; before that it may not have parsed it */
+	enum hotspot_flag frame_pointers;
+	VEC(uint64_t)
+	stub_entries; /* addresses of variables with entry points of stubs: most of them up to 21 */
+};
+
+/* The beginning of an object of the JVM. */
+struct hotspot_object {
+	const struct hotspot_layout *layout;
+	const unsigned char *bytes;
+	size_t size;
+};
+
+/* A number of 2, 4 or 8 bytes in it. 0: the layout does not have this field, or it lies behind these bytes. */
+static inline uint64_t hotspot_number(const struct hotspot_object *o, enum hotspot_fact fact,
+				      size_t size)
+{
+	const uint64_t at = o->layout->at[fact];
+	uint64_t number = 0;
+
+	if (o->layout->known[fact] && at + size <= o->size)
+		memcpy(&number, o->bytes + at, size);
+	return number;
+}
+
+/*
+ * `exports`: their addresses in the process. 0; -ENODATA: they do not describe a HotSpot; -EDQUOT; -ENOMEM; else as reading fails.
+ * That a part cannot be done is no error.
+ */
+int hotspot_layout__read(struct hotspot_layout *l, struct target_memory *memory,
+			 const uint64_t exports[HOTSPOT_EXPORTS]);
+void hotspot_layout__fini(struct hotspot_layout *l);
+
+/* ---- code heaps ------------------------------------------------------------------------------ */
+
+/*
+ * Where HotSpot keeps code: up to three heaps, in each of which blobs of any size follow one another. A map with one
+ * byte for each 128 bytes of code leads from any address to the blob that it is in. A blob begins with a header (CodeBlob);
+ * compiled methods are blobs with a longer one (nmethod).
+ */
+
+#define HOTSPOT_HEAPS_MAX 8u
+#define HOTSPOT_HOPS_MAX  48u /* in the map; 18 have been seen */
+#define HOTSPOT_BLOBS_MAX 65536u
+#define HOTSPOT_CODE_MAX  (4u << 20) /* bytes of one blob */
+
+enum hotspot_kind {
+	HOTSPOT_NMETHOD,
+	HOTSPOT_NATIVE,	      /* the wrapper of a native method, or a MethodHandle's intrinsic */
+	HOTSPOT_BYTECODE,     /* the interpreter */
+	HOTSPOT_STUBS,	      /* by their frame pointer; many in a blob */
+	HOTSPOT_CONTINUATION, /* those of virtual threads */
+	HOTSPOT_ADAPTERS,     /* no frame, but what they move */
+	HOTSPOT_NO_FRAME,     /* vtable chunks, inline caches */
+	HOTSPOT_RUNTIME,      /* a frame of one size */
+	HOTSPOT_EXCEPTION,    /* the same; entered by a jump */
+	HOTSPOT_SAFEPOINT,
+	HOTSPOT_DEOPT,
+};
+
+struct hotspot_blob {
+	uint64_t address;
+	uint64_t code, code_end;
+	uint64_t method;			/* Method*, of nmethods; 0 */
+	uint64_t name;				/* where it is */
+	uint64_t verified_entry, deopt_handler; /* 0: none */
+	uint32_t size;
+	uint32_t frame_size;	 /* words, with the return address; 0: see its kind */
+	uint32_t frame_complete; /* from the code: the frame is there */
+	uint32_t compile_id;	 /* of nmethods; 0 */
+	int32_t orig_pc_offset;
+	enum hotspot_kind kind;
+};
+
+struct hotspot_heap {
+	uint64_t low, high; /* all that is reserved: it grows in place */
+	uint64_t committed; /* code ends here for now */
+	uint64_t map;	    /* the byte of `low` */
+	uint64_t map_size;
+};
+
+#define HOTSPOT_NAMES_KNOWN 512u
+
+struct hotspot_code {
+	const struct hotspot_layout *layout;
+	struct hotspot_heap heaps[HOTSPOT_HEAPS_MAX]; /* ascending */
+	unsigned int count;
+	unsigned int shift;		       /* of addresses to segments */
+	uint64_t bytecode_start, bytecode_end; /* the interpreter's codelets */
+	uint64_t
+		call_return; /* where Java returns to from what the JVM has called: in the call stub; 0: not known */
+	/* kinds by the address of a name, so that each is read once; by address modulo their number */
+	struct {
+		uint64_t name;
+		enum hotspot_kind kind;
+	} kinds[HOTSPOT_NAMES_KNOWN];
+};
+
+/* The heaps as they are now. The layout must live as long. 0; -ENODATA: not to be understood; else as reading fails. */
+int hotspot_code__read(struct hotspot_code *code, const struct hotspot_layout *layout,
+		       struct target_memory *memory);
+/* The heap of an address, or NULL. */
+const struct hotspot_heap *hotspot_code__heap(const struct hotspot_code *code, uint64_t address);
+
+/* The blob that has this address. 0; -ENOENT: there is none; -ELOOP: the map leads nowhere; else as reading fails. */
+int hotspot_code__find(const struct hotspot_code *code, struct target_memory *memory,
+		       uint64_t address, uint64_t *blob);
+/* 0; -ENODATA: there is no blob, or none yet; else as reading fails. */
+int hotspot_code__blob(struct hotspot_code *code, struct target_memory *memory, uint64_t address,
+		       struct hotspot_blob *blob);
+/* The same of a header that was read already, layout->header_size bytes of it. */
+int hotspot_code__take(struct hotspot_code *code, struct target_memory *memory,
+		       const unsigned char *bytes, uint64_t address, struct hotspot_blob *blob);
+/* 0; -ENODATA: it was freed, and what is left of it will be overwritten; else as reading fails. */
+int hotspot_code__is_used(const struct hotspot_code *code, struct target_memory *memory,
+			  uint64_t blob);
+/*
+ * All blobs of the heap that the interpreter is in, in order of their addresses, as far as they can be read; a blob that the JVM is
+ * changing is left out. `visit` returns 0 to go on. 0, what `visit` has returned, or as reading fails.
+ */
+int hotspot_code__each(struct hotspot_code *code, struct target_memory *memory,
+		       int (*visit)(void *context, const struct hotspot_blob *blob), void *context);
+/* The text of the name: what kind of blob it is; codelets and methods have others. As target_memory__string(). */
+int hotspot_blob__name(const struct hotspot_blob *blob, struct target_memory *memory, char *name,
+		       size_t size);
+
+/*
+ * What the walk in the kernel needs of a process's code heaps. With it alone, without a table of rows, nearly all stacks are
+ * whole. 0; -E2BIG: they do not fit.
+ */
+int hotspot_words__make(struct runtime_hotspot *w, const struct hotspot_code *code);
+
+/* ---- methods --------------------------------------------------------------------------------- */
+
+/*
+ * Names and lines of HotSpot's methods: of compiled ones with those that are inlined at an address, of interpreted ones by
+ * the two words that a frame has of them (Method*, the address of the bytecode).
+ *
+ * A method is called what HotSpot calls it in a perf map, "void a.b.Outer.run(int, java.lang.String[])", but that of hidden
+ * classes the address in the name is left out, since otherwise every run has other names. Offsets of managed_function's rows
+ * are bytecode indices.
+ */
+
+/* Identity of a method: its class may be unloaded, and both be of something else then. */
+struct hotspot_method {
+	uint64_t method, const_method;
+	uint64_t pool;	    /* ConstantPool* */
+	uint32_t code_size; /* bytes of bytecode */
+	uint16_t name_index;
+	uint16_t signature_index; /* 0: not known */
+	bool has_lines;
+};
+
+/* 0; -ENODATA: it is no method; else as reading fails. */
+int hotspot_method__read(const struct hotspot_layout *layout, struct target_memory *memory,
+			 uint64_t method, struct hotspot_method *m);
+/* `f` is the caller's, empty, and has to be freed even if this fails. 0, -ENODATA, -ENOMEM, or as reading fails. */
+int hotspot_method__describe(const struct hotspot_layout *layout, struct target_memory *memory,
+			     const struct hotspot_method *m, struct managed_function *f);
+/* Is what is there now what was sampled? */
+enum code_state hotspot_method__check(const struct hotspot_layout *layout,
+				      struct target_memory *memory, const struct hotspot_method *m);
+
+/* ---- what is inlined ------------------------------------------------------------------------- */
+
+#define HOTSPOT_SCOPES_MAX 128u
+
+struct hotspot_scope {
+	uint64_t method; /* Method* */
+	int32_t index;	 /* of the bytecode; -1: not known */
+};
+
+/*
+ * Innermost first. The JVM describes few places: calls that may stop there, polls. Between two of them the scopes are those of the
+ * one that is run next, of which those are sure that the one before has as well.
+ */
+struct hotspot_chain {
+	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX];
+	unsigned int count;
+	unsigned int sure; /* of the outermost */
+	bool is_cut;	   /* there are more, or they are not to be read */
+};
+
+/*
+ * The methods at an address in an nmethod: the place that the innermost frame is at, or the byte before a return address,
+ * because what is described behind it is what returns there. Where nothing is known of the address it is the nmethod's own
+ * method, index -1. 0, -ENODATA: no nmethod; or as reading fails.
+ */
+int hotspot_chain__read(const struct hotspot_code *code, struct target_memory *memory,
+			const struct hotspot_blob *blob, uint64_t address,
+			struct hotspot_chain *chain);
+
+/* One number of 1 to 5 bytes at *at, which it moves; false: it does not end before `size`. X: 0 to JDK 19, then 1. */
+bool hotspot_unsigned5(const unsigned char *bytes, size_t size, size_t *at, unsigned int excluded,
+		       uint32_t *number);
+
+/* ---- classes that were unloaded -------------------------------------------------------------- */
+
+/*
+ * Have classes been unloaded since a sample? If none was, a Method is the one that it was then: its memory is another one's
+ * only after its class has gone, and the JVM has counted that before.
+ */
+
+/*
+ * The address of a counter of a JVM's PerfMemory, which jstat reads: 8 bytes. That of "sun.ci.totalCompiles" grows with each
+ * new nmethod but wrappers of native methods. 0; -ENOENT: it has none (-XX:-UsePerfData); else as reading fails.
+ */
+int hotspot_counter__find(const struct hotspot_layout *layout, struct target_memory *memory,
+			  const char *name, uint64_t *address);
+
+/* Begins as {}. */
+struct hotspot_unloads {
+	uint64_t counter; /* its address; 0: there is none */
+	bool was_searched, is_known;
+	uint64_t count;
+	uint64_t since; /* CLOCK_MONOTONIC ns: so long it has been the same, at least */
+};
+
+/* Reads the counter. Where there is none nothing will be known. */
+void hotspot_unloads__look(struct hotspot_unloads *u, const struct hotspot_layout *layout,
+			   struct target_memory *memory);
+
+/* For sure none between this time and the last look? */
+bool hotspot_unloads__none_since(const struct hotspot_unloads *u, uint64_t time);
+
+/* ---- what a reader has found ----------------------------------------------------------------- */
+
+/* HotSpot in a process, as a reader has found it, and the answers about its frames: between the files of this folder. */
+
+extern const struct runtime java_runtime;
+
+/* runtime_finding.flags: enum hotspot_flag of the frame pointers, and … */
+#define HOTSPOT_FOUND_POINTERS 3u
+#define HOTSPOT_FOUND_METHODS  4u /* methods are named */
+
+struct hotspot_found {
+	bool is_read;		      /* layout, and code, which refers to it */
+	struct target_memory *memory; /* of the request */
+	struct hotspot_layout layout;
+	struct hotspot_code code;
+	struct hotspot_unloads unloads;
+	struct runtime_hotspot words;
+};
+
+/* As runtime_memory.answer. found->memory is set. */
+int hotspot_answers__method(struct code_answers *answers, struct hotspot_found *found,
+			    const struct code_question *q);
+int hotspot_answers__code(struct code_answers *answers, struct hotspot_found *found,
+			  const struct code_question *q);
+
+#endif

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* CPython in the memory of a process: layout, code objects, the runtime, threads. */
+#ifndef RUNTIMES_PYTHON_CPYTHON_H
+#define RUNTIMES_PYTHON_CPYTHON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <sysprof/event.h>
+
+#include "elf/elf_file.h"
+#include "runtimes/answers.h"
+#include "runtimes/target_memory.h"
+
+/* ---- layout ---------------------------------------------------------------------------------- */
+
+/*
+ * Where CPython keeps what its stacks are read from: 3.11 to 3.15, x86-64, builds with a GIL.
+ *
+ * From 3.13 on an interpreter describes itself: _PyRuntime begins with a table of offsets (_Py_DebugOffsets). The
+ * table has no layout version of its own, its fields are found by the minor version. So a minor that is not known, or a
+ * pre-release, is tried by the layouts that are, and needs a self-check (find.c) on top. For 3.11 and 3.12 the
+ * offsets are constants; they did not move within a minor.
+ */
+
+enum cpython_verdict {
+	CPYTHON_OK,
+	CPYTHON_ABSENT,		 /* there is no CPython in this image */
+	CPYTHON_NOT_STARTED,	 /* its structures are not set up yet: try again later */
+	CPYTHON_TOO_OLD,	 /* before 3.11 */
+	CPYTHON_NO_VERSION,	 /* 3.12 or older, not known which */
+	CPYTHON_FREE_THREADED,	 /* built without a GIL */
+	CPYTHON_UNKNOWN_VERSION, /* a minor or pre-release whose table does not check out */
+	CPYTHON_BAD_TABLE,	 /* a known version whose table is implausible */
+	CPYTHON_OTHER_LIBC,	 /* the thread's block is not glibc's */
+	CPYTHON_THREADS_UNKNOWN, /* the word that has a thread's state was not found */
+	CPYTHON_UNREADABLE,	 /* gone, forbidden, or not within the limits of the request */
+	CPYTHON_VERDICTS
+};
+
+/* A few words for a person. */
+const char *cpython_verdict__text(enum cpython_verdict verdict);
+
+/* Offsets in bytes. 0 where a field does not exist; of those that may be at 0, all exist. */
+struct cpython_layout {
+	/* of _PyRuntime */
+	uint32_t interpreters; /* the first interpreter */
+	uint32_t tss_key;      /* autoTSSkey: int initialized, int key; none from 3.15 on */
+	/* of PyInterpreterState */
+	uint32_t interp_next, interp_threads;
+	uint32_t interp_gil; /* pointer to the GIL; none in 3.11, where it is in _PyRuntime */
+	/* of the GIL, in 3.11 of _PyRuntime */
+	uint32_t gil_holder, gil_locked;
+	/* of PyThreadState */
+	uint32_t thread_next, thread_interp;
+	uint32_t thread_id;	/* pthread_self(), which is the thread's fs base */
+	uint32_t thread_native; /* its number, in the pid namespace of the program */
+	uint32_t thread_frame;	/* the innermost frame, or the _PyCFrame that has it */
+	uint32_t thread_holds_gil, thread_requests_gil;
+	bool has_cframes;    /* 3.11, 3.12 */
+	bool has_base_frame; /* the outermost frame is not of a C stack: 3.15 */
+	bool has_init_shim; /* 3.13 on: a frame of no function between a class's caller and its __init__ */
+	bool has_own_anchors; /* an owner-3 frame in each interpreter loop; else its _PyCFrame: 3.11 */
+	/* of _PyCFrame */
+	uint32_t cframe_frame, cframe_previous;
+	/* of _PyInterpreterFrame */
+	uint32_t frame_size, frame_previous, frame_code, frame_instruction, frame_owner;
+	uint32_t frame_is_entry; /* 3.11 */
+	/* of PyCodeObject */
+	uint32_t code_firstline, code_version, code_filename, code_qualname, code_linetable;
+	uint32_t code_firsttraceable, code_bytecode;
+	uint32_t code_name; /* 3.11 */
+	/* of str: the length, the word with its kind, the text where that is ASCII, and where not */
+	uint32_t str_length, str_state, str_ascii, str_other;
+	uint32_t str_hash; /* 3.11 */
+	/* of bytes */
+	uint32_t bytes_size, bytes_data;
+};
+
+#define CPYTHON_FRAME_MAX                                                                          \
+	128u /* bytes of a frame that are read at once, and of a code object's head */
+#define CPYTHON_HEAD_MAX 192u
+#define CPYTHON_OWNER_BOUNDARY                                                                     \
+	3u /* of a frame: this, and what is larger, is of C and not of Python */
+#define CPYTHON_TABLE_MAX 1024u
+
+/* A runtime that was found in a process. Addresses are the process's. */
+struct cpython {
+	uint64_t runtime;   /* of _PyRuntime */
+	uint32_t version;   /* PY_VERSION_HEX */
+	uint64_t code_type; /* of PyCode_Type; 0: not known */
+	struct cpython_layout layout;
+};
+
+static inline unsigned int cpython_minor(uint32_t version)
+{
+	return version >> 16 & 0xff;
+}
+
+/* The start of the table: "xdebugpy", and PY_VERSION_HEX behind it. */
+bool cpython_table__is(const uint8_t *table, size_t size, uint32_t *version);
+
+/*
+ * The layout of 3.11 and 3.12, by constants. CPYTHON_OK, CPYTHON_TOO_OLD; CPYTHON_BAD_TABLE: it is a version that has a
+ * table.
+ */
+enum cpython_verdict cpython_layout__of_version(uint32_t version, struct cpython_layout *layout);
+
+/*
+ * The layout by a table. `attempt` counts from 0: for a version that is known there is one; for another the known layouts
+ * one after the other, each to be checked. CPYTHON_OK; CPYTHON_FREE_THREADED; CPYTHON_BAD_TABLE: this attempt is
+ * implausible; CPYTHON_UNKNOWN_VERSION: no attempt is left.
+ */
+enum cpython_verdict cpython_layout__of_table(const uint8_t *table, size_t size,
+					      unsigned int attempt, struct cpython_layout *layout);
+
+/*
+ * Can objects be read by this layout, which may come from another process: is each field of code, str and bytes
+ * within the bytes that are read, and do they not overlap?
+ */
+bool cpython_layout__is_sound(const struct cpython_layout *layout);
+
+/* A release of 3.11 to 3.15: its layout needs no self-check. */
+bool cpython_version__is_known(uint32_t version);
+
+/* ---- code objects ---------------------------------------------------------------------------- */
+
+/*
+ * A code object of CPython: its name, file and lines; and whether it still is the one that was sampled.
+ *
+ * Code that is dropped leaves its memory to other objects within milliseconds, its name's first. So what a frame had of
+ * it (its identity) is compared, each object that is read must be alive, and the code's head is read again at the end: as
+ * long as the code lives, so does what it refers to.
+ */
+
+/* Python's str and bytes objects in the memory of a process. Part of code.h. */
+
+/*
+ * Whether an object lives, by its first word: the count of references, and bits that are 0 in one (3.11 to 3.15, with a
+ * GIL). In memory that was given back there is a pointer to the next free block, or 0.
+ */
+bool cpython_object__is_alive(uint64_t first_word);
+
+/*
+ * The text of a str as UTF-8, fit to be shown; what does not fit is cut. 0; -ESTALE: the object is gone; -EBADMSG: it is
+ * no str; else as target_memory__read().
+ */
+int cpython_str__read(const struct cpython *py, struct target_memory *m, uint64_t address, char *to,
+		      size_t size);
+
+/*
+ * The contents of a bytes object, `limit` of them at most; the caller frees. As above, and -ENOMEM.
+ */
+int cpython_bytes__read(const struct cpython *py, struct target_memory *m, uint64_t address,
+			size_t limit, uint8_t **bytes, size_t *size);
+
+static inline uint64_t cpython_word(const uint8_t *bytes, uint32_t offset)
+{
+	uint64_t value;
+
+	memcpy(&value, bytes + offset, sizeof(value));
+	return value;
+}
+
+#define CPYTHON_TYPE_AT 8u /* ob_type */
+
+/*
+ * The head of a code object, by which it is recognized later: the memory of one that is gone is used for the next
+ * one. Words of the process, none of which is followed but those to 3.11's names.
+ */
+struct cpython_identity {
+	uint32_t version; /* co_version; 3.11: runtime_python_version() */
+	uint32_t firstline;
+	uint64_t qualname; /* pointers */
+	uint64_t others;   /* of pointers to the file's name and the lines */
+};
+
+/* Bytes of a code object that have its identity; CPYTHON_HEAD_MAX at most. */
+static inline size_t cpython_head__size(const struct cpython *py)
+{
+	return py->layout.code_linetable + 8;
+}
+
+/*
+ * Of the head that was read. 0; 3.11: else as target_memory__read(), what cannot be read of its names counts as 0 then, as it
+ * does in the kernel.
+ */
+int cpython_identity__of_head(const struct cpython *py, struct target_memory *m,
+			      const uint8_t *head, struct cpython_identity *identity);
+
+/* Is it the one that a note has? frame_note.check of include/sysprof/event.h */
+static inline bool cpython_identity__has(const struct cpython_identity *identity, uint64_t check)
+{
+	return identity->firstline == (uint32_t)check && identity->version == check >> 32;
+}
+
+#define CPYTHON_LINETABLE_MAX (256u << 10) /* bytes; what is beyond has no lines */
+/* Enough for any one code object. */
+#define CPYTHON_CODE_READS 18u
+#define CPYTHON_CODE_SPENT (CPYTHON_LINETABLE_MAX + (32u << 10))
+
+/*
+ * CONFIRMED: it is the code of that identity. STALE: it is gone, or going; UNKNOWN: it could not be read: nothing is reported
+ * of these. *f must be empty; whatever comes out, the caller ends it with managed_function__fini(). Rows: `offset` is in bytes
+ * from the start of the bytecode (co_code_adaptive), line 0 is an instruction that has none.
+ */
+enum code_state cpython_code__read(const struct cpython *py, struct target_memory *m, uint64_t code,
+				   const struct cpython_identity *identity,
+				   struct managed_function *f);
+
+/*
+ * Adds the rows of a table to f->rows: `offset` is in bytes from the start of the bytecode, line 0 is an instruction without
+ * a line. Neighbours of one line are one row; columns are left out. The last row has line 0 and begins where the table
+ * ends, is damaged, or has more rows than there is room for. 0 or -ENOMEM.
+ */
+int cpython_lines__read(const uint8_t *table, size_t size, uint32_t firstline,
+			struct managed_function *f);
+
+/* ---- the runtime ----------------------------------------------------------------------------- */
+
+/*
+ * CPython in an image of a process: address, version and layout of its _PyRuntime.
+ *
+ * Symbols of the file (cpython_symbols) may be cached by the file's identity; addresses are those of one process. The
+ * runtime is recognized by content, never by a file's name: it may be in the program, in libpython, or in anything
+ * that it was linked into.
+ */
+
+#define CPYTHON_CODE_BYTES 64u
+
+/* Virtual addresses of the file; 0: unknown. */
+struct cpython_symbols {
+	uint64_t runtime;      /* section .PyRuntime (3.11 on), or the symbol _PyRuntime */
+	uint64_t runtime_size; /* of the section; 0: by the symbol */
+	uint64_t version_word; /* Py_Version: 3.11 on */
+	uint64_t code_type;    /* PyCode_Type */
+	uint64_t gilstate;     /* PyGILState_GetThisThreadState(), and how it begins */
+	uint8_t gilstate_code[CPYTHON_CODE_BYTES];
+	size_t gilstate_size;
+};
+
+/*
+ * The symbols of the CPython in a file. 0; -ENOENT: nothing; -ENOEXEC: not 64-bit x86. Reads the section headers, the
+ * exported objects (as elf_file__each_object() bounds them), and only where there is a runtime the functions.
+ */
+int cpython_symbols__read(struct elf_file *file, struct cpython_symbols *symbols);
+
+/* An image of a process. */
+struct cpython_image {
+	const struct cpython_symbols *symbols; /* of its file; NULL or empty: nothing is known */
+	uint64_t bias;			       /* what is added to addresses of the file */
+	/* its own writable mappings: searched for a table (3.13 on) if its file has no symbols. Up to 1 MB is read. */
+	const struct target_range *writable;
+	size_t writable_count;
+};
+
+/*
+ * CPYTHON_OK and *py; else why not. CPYTHON_NOT_STARTED is for a version that needs a self-check, and has no Python
+ * frame yet.
+ */
+enum cpython_verdict cpython__find(const struct cpython_image *image, struct target_memory *m,
+				   struct cpython *py);
+
+/*
+ * The GIL of the main interpreter: where it has {PyThreadState *holder; int locked}, and which interpreter that is (0: all share
+ * one, 3.11). 0; -ENOENT: there is none (yet), or it is laid out otherwise; negative errno of a read.
+ */
+struct cpython_main_gil {
+	uint64_t address, interpreter;
+};
+int cpython_gil__of_main(const struct cpython *py, struct target_memory *m,
+			 struct cpython_main_gil *main);
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+/*
+ * The state (PyThreadState) of a thread that is known by its fs base, and the states that an interpreter lists.
+ *
+ * The current state of a thread (_Py_tss_tstate) is no help: it is NULL whenever the GIL is released. The one that
+ * PyGILState_GetThisThreadState() returns stays: up to 3.14 under a pthread key, from 3.15 on in a word of
+ * thread-local storage. Both are found from the fs base by a few loads.
+ */
+
+#define CPYTHON_HOPS 3u
+
+/*
+ * p = fs base; for each hop p = *(u64 *)(p + offset): p is the state, or 0. One hop: thread-local storage at a constant
+ * offset, or a key below 32. Two: a larger key. Three: the storage of a library that was loaded later (through the DTV).
+ * A load that fails means that this thread has none yet.
+ */
+struct cpython_thread_word {
+	uint32_t hops;
+	int64_t offset[CPYTHON_HOPS];
+};
+
+/*
+ * Finds that word, and tries it on the threads that the interpreters list: a state has its thread's fs base in it.
+ * CPYTHON_OK; CPYTHON_NOT_STARTED: no thread to try it on, or too few to be sure of; CPYTHON_OTHER_LIBC;
+ * CPYTHON_THREADS_UNKNOWN; CPYTHON_UNREADABLE.
+ */
+enum cpython_verdict cpython_thread_word__find(const struct cpython *py,
+					       const struct cpython_image *image,
+					       struct target_memory *m,
+					       struct cpython_thread_word *word);
+
+/* 0 and the state, 0 if the thread has none; -EDQUOT, -ESRCH, -EPERM as of target_memory. */
+int cpython_thread_word__state(const struct cpython_thread_word *word, struct target_memory *m,
+			       uint64_t fs, uint64_t *state);
+
+#define CPYTHON_THREADS_MAX 4096u /* that are reported of all interpreters */
+
+struct cpython_thread {
+	uint64_t state, interpreter;
+	uint64_t fs; /* 0: it is not bound to a thread */
+};
+
+/*
+ * Each thread state of each interpreter, newest first, as far as links can be followed. `visit` nonzero stops and is
+ * returned. 0; -ENOENT: there is no interpreter; negative errno of the first read that failed.
+ */
+typedef int (*cpython_thread_fn)(void *context, const struct cpython_thread *thread);
+int cpython__each_thread(const struct cpython *py, struct target_memory *m, cpython_thread_fn visit,
+			 void *context);
+
+#endif

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* V8 in the memory of a process: layout, objects, strings, scripts, functions, lines, code, and what a reader has found. */
+#ifndef RUNTIMES_V8_V8_H
+#define RUNTIMES_V8_V8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtimes/answers.h"
+#include "runtimes/target_memory.h"
+
+struct elf_file;
+struct v8_scripts;
+struct v8_wasm;
+
+/* ---- layout ---------------------------------------------------------------------------------- */
+
+/*
+ * The layout of one build of V8: from the constants that V8 publishes for debuggers as symbols (v8dbg_*) of the
+ * executable or library that it is linked into, stripped or not. Values that are not published are filled in by the
+ * version, for versions in which it was looked at.
+ *
+ * Offsets are in bytes from the start of an object, whose tagged pointer is 1 more. Types are those of the object's map.
+ */
+
+/* What can be read of a V8: enum, and the sentence for it. */
+#define V8_VERDICTS(X)                                                                             \
+	X(V8_WHOLE, "names, lines and inlined functions")                                          \
+	X(V8_NO_INLINED, "names and lines; where its V8 keeps what is inlined is not known")       \
+	X(V8_NAMES_ONLY, "names without lines: its V8 is of a version that was not looked at")     \
+	X(V8_ABSENT, "it has none of the constants that V8 publishes for debuggers")               \
+	X(V8_COMPRESSED, "its V8 compresses pointers, which is not read")                          \
+	X(V8_TOO_OLD, "its V8 is older than version 10 (Node.js 18)")                              \
+	X(V8_INCOMPLETE, "constants that V8 publishes for debuggers are missing")                  \
+	X(V8_CONTRADICTED, "its constants are not those of a V8 on a 64-bit machine")
+
+#define V8_VERDICT_(name, text) name,
+enum v8_verdict { V8_VERDICTS(V8_VERDICT_) };
+#undef V8_VERDICT_
+
+const char *v8_verdict__text(enum v8_verdict verdict);
+
+/* Of the code offset in a table of positions. The wrong one gives lines that look right. */
+enum v8_position_encoding { V8_POSITIONS_UNKNOWN, V8_POSITIONS_ZIGZAG, V8_POSITIONS_BREAKABLE };
+
+#define V8_FRAME_TYPES 64
+#define V8_NO_OFFSET   INT32_MIN /* where one is not to be had */
+
+struct v8_layout {
+	enum v8_verdict verdict;
+	uint32_t major, minor, build;
+
+	/* Offsets for a walk of stacks: from the frame pointer, and from a JSFunction without its tag. */
+	int32_t off_context, off_function, off_bytecode_offset;
+	int32_t off_shared;
+
+	int32_t map_type; /* u16 in a Map */
+	int32_t type_map, type_sfi, type_scope_info, type_script, type_debug_info,
+		type_bytecode_array;
+	int32_t type_code, type_instruction_stream, type_interpreter_data, type_sfi_wrapper;
+	int32_t type_fixed_array, type_uncompiled_first, type_uncompiled_last;
+
+	int32_t sfi_name, sfi_script, sfi_flags, sfi_literal_id;
+	int32_t sfi_unique_id; /* V8_NO_OFFSET before Node.js 22 */
+	bool has_number;       /* these are known for sure: see v8_function__number() */
+	int32_t sfi_size;      /* bytes to compare: is it still the same? */
+
+	int32_t scope_locals, scope_first; /* slots of 8 bytes behind the map and the flags */
+	bool scope_flags_raw;	  /* u32; else a Smi. And positions in slots of their own */
+	bool scope_counts_module; /* a module's ScopeInfo has one slot more */
+	int32_t scope_module;	  /* that kind of scope */
+
+	int32_t script_source, script_name, script_line_ends, script_source_url;
+	int32_t script_id; /* a Smi */
+
+	int32_t string_length, string_chars, string_data;
+	int32_t cons_first, cons_second, sliced_parent, sliced_offset, thin_actual,
+		external_resource;
+	int32_t first_nonstring;
+
+	int32_t uncompiled_name, uncompiled_start;
+	int32_t bytecodes, bytecode_positions;
+	enum v8_position_encoding encoding;
+
+	bool has_code;	      /* all of the following are known */
+	int32_t stream_start; /* of instructions, in an InstructionStream; they are aligned to 64 bytes */
+	int32_t code_start, code_size, code_flags, code_deopt, code_positions;
+	int32_t kind_baseline; /* then Maglev, TurboFan */
+	int32_t deopt_count, deopt_literals, deopt_inlining, deopt_sfi;
+
+	/* WebAssembly; what is not there is less than 1 */
+	int32_t type_wasm_module, type_wasm_instance;
+	int32_t script_wasm; /* of a module's Script: what owns its code */
+	int32_t frame_wasm;
+	/* Types of frames, one bit each, that code outside of V8's file can have; and of them those whose code calls no other such code */
+	uint64_t frames_made, frames_made_leaf;
+
+	const char
+		*frame_types[V8_FRAME_TYPES]; /* what a frame without function is; NULL: unknown */
+};
+
+/* The value of a symbol: 0, -ENOENT, or another negative errno, which ends it all. */
+typedef int (*v8_constant_fn)(void *context, const char *symbol, uint32_t *value);
+
+/*
+ * Always fills the verdict; the rest where it is V8_WHOLE, V8_NO_INLINED or V8_NAMES_ONLY, for which true is returned.
+ * The frame types of whatever has no function are there as well.
+ */
+bool v8_layout__read(struct v8_layout *l, const struct elf_file *file);
+bool v8_layout__fill(struct v8_layout *l, v8_constant_fn constant, void *context);
+
+/* The unit of rows is an offset into the bytecodes. The one in a frame, shifted right by 32, is this much more. */
+int32_t v8_layout__bytecode_bias(const struct v8_layout *l);
+
+/* ---- heap ------------------------------------------------------------------------------------ */
+
+/*
+ * Objects of V8's heap, read as they are there. Words are as V8 has them: a Smi has a number in its upper half and 0 in its
+ * lower one, a pointer to an object is 1 more than its address.
+ *
+ * Nothing in it is to be trusted: an object may be none, may have been moved (its first word then is an address), and
+ * may be changed while it is read. Each link that is followed is checked by the object's type.
+ */
+
+#define V8_MAPS_KNOWN	64
+
+#define V8_CHUNKS_KNOWN 512u /* 1 MB each: a power of two */
+
+/*
+ * A reader of the heaps of one process. The layout and the scripts (see script.h) are the caller's; `memory` is
+ * the limit of one request, and may be another for each. Maps of the kinds that are followed lie in memory that V8
+ * never changes: which types they have is remembered. One thread.
+ */
+struct v8_reader {
+	const struct v8_layout *layout;
+	struct target_memory *memory;
+	struct v8_scripts *scripts;
+	struct {
+		uint64_t map;
+		uint16_t type;
+	} maps[V8_MAPS_KNOWN];
+	uint64_t stream_map; /* of InstructionStreams; 0: none was seen */
+	/* Parts of the address space that had code of the heap, one more than their number, by its end (code.c) */
+	uint64_t code_chunks[V8_CHUNKS_KNOWN];
+};
+
+void v8_reader__init(struct v8_reader *r, const struct v8_layout *layout,
+		     struct v8_scripts *scripts);
+
+static inline bool v8_is_object(uint64_t word)
+{
+	return (word & 3) == 1;
+}
+
+static inline bool v8_is_smi(uint64_t word)
+{
+	return (uint32_t)word == 0;
+}
+
+static inline int32_t v8_smi(uint64_t word)
+{
+	return (int32_t)(word >> 32);
+}
+
+#define V8_OBJECT_BYTES 128
+
+/* The beginning of an object. */
+struct v8_object {
+	uint64_t tagged; /* the word by which it was read */
+	int32_t type;	 /* of its map; -1: its first word is no map */
+	uint16_t got;	 /* bytes; what is behind them reads as 0 */
+	unsigned char bytes[V8_OBJECT_BYTES];
+};
+
+/*
+ * 0; -EINVAL: the word is no pointer to an object; or as target_memory__read(). An object without a map is no error: its
+ * type is -1.
+ */
+int v8_object__read(struct v8_reader *r, uint64_t tagged, struct v8_object *o);
+uint64_t v8_object__word(const struct v8_object *o, int32_t offset);
+uint32_t v8_object__u32(const struct v8_object *o, int32_t offset);
+/* Where the collector has moved it; 0: nowhere. */
+uint64_t v8_object__moved_to(const struct v8_object *o);
+static inline bool v8_object__is_string(const struct v8_reader *r, const struct v8_object *o)
+{
+	return o->type >= 0 && o->type < r->layout->first_nonstring;
+}
+
+/* The type that a map has. 0, -EINVAL, or as target_memory__read(). */
+int v8_reader__type(struct v8_reader *r, uint64_t map, int32_t *type);
+
+/* Where the elements of an array lie, and how many: bytes of a byte array, words of a fixed one. 0, -EAGAIN: none is there. */
+int v8_array__find(struct v8_reader *r, uint64_t tagged, uint32_t limit, uint64_t *address,
+		   uint32_t *count);
+
+/* ---- strings --------------------------------------------------------------------------------- */
+
+/*
+ * Strings of V8: in one piece (sequential, or outside of the heap), put together of two (cons), a part of another (sliced),
+ * or a stand-in for another (thin); in bytes of Latin-1 or in units of UTF-16. They change from one into another while the
+ * program runs.
+ */
+
+/* `count` characters of 1 or 2 (`wide`) bytes; aligned for neither. 0, or what ends it. */
+typedef int (*v8_chars_fn)(void *context, const unsigned char *chars, size_t count, bool wide);
+
+/*
+ * The first `limit` characters in order, in pieces. 0; -EAGAIN: something in it is no string, or shorter than it must be: it may
+ * be just being changed; -ELOOP: more pieces than any string has that a name is made of; or as target_memory__read().
+ */
+int v8_string__each(struct v8_reader *r, uint64_t string, uint32_t limit, v8_chars_fn visit,
+		    void *context);
+
+/*
+ * As UTF-8, through utf8_sanitize(), cut at `size`, which is 4096 at most; a character NUL is shown as \x00. On failure `to` is "".
+ */
+int v8_string__text(struct v8_reader *r, uint64_t string, char *to, size_t size);
+
+/* ---- scripts --------------------------------------------------------------------------------- */
+
+/*
+ * Scripts of V8: what they are called, and in which line a place of their source is.
+ *
+ * V8 itself computes lines only on demand. So mostly they are counted in the source, once per script, and the ends of
+ * lines are kept: of as many scripts as fit into the cache (16 MB, beside one script), those used last.
+ */
+
+#define V8_SOURCE_MAX (16u << 20) /* characters; a longer one has no lines */
+
+struct v8_script {
+	uint64_t address,
+		source; /* tagged. Its identity: with its number, which each isolate counts for itself */
+	int32_t id;
+	int32_t line_offset,
+		column_offset; /* of what is before the source, in a file of something else */
+	char *url;	       /* "": it has none */
+	uint32_t *ends;	       /* positions of the ends of lines, ascending; NULL: not counted */
+	uint32_t line_count;
+	uint32_t last_line; /* that was looked up, from 0 on */
+	uint8_t counted;    /* it has been tried */
+	uint64_t last_use;
+};
+
+struct v8_scripts *v8_scripts__new(void); /* NULL: no memory */
+void v8_scripts__free(struct v8_scripts *scripts);
+
+/*
+ * The script at this word. It is the cache's, and valid until the next look-up. 0; -ENODATA: there is none; -EAGAIN: its
+ * name is just being changed; -ENOMEM; or as target_memory__read().
+ */
+int v8_script__find(struct v8_reader *r, uint64_t script, struct v8_script **found);
+
+/*
+ * Where a place of its source is: 1-based, columns in units of UTF-16 as V8 counts them; 0, 0: unknown. 0; -ENOMEM,
+ * or what kept it from being counted now.
+ */
+int v8_script__place(struct v8_reader *r, struct v8_script *s, int32_t position, uint32_t *line,
+		     uint32_t *column);
+
+/* ---- functions ------------------------------------------------------------------------------- */
+
+/*
+ * Functions of JavaScript, by their SharedFunctionInfo ("SFI"): the one object that all closures and all code of a function
+ * share, and that is seldom moved. All words here are tagged, as they are in frames and in the heap.
+ *
+ * How it is used: a walk of stacks notes the SFI of a frame. The first time, soon after, it is read by
+ * v8_function__read(), which gives its number as well; each later time v8_function__number() is compared with that.
+ */
+
+struct v8_function {
+	uint64_t sfi;	  /* where it was read: not where it was sought, if it was moved */
+	uint64_t number;  /* v8_function__number() */
+	int32_t start;	  /* position in its source; -1: unknown */
+	bool is_builtin;  /* V8's own: it has no script, and never had */
+	bool lost_script; /* the script could not be read: what is known is the name */
+};
+
+/*
+ * Names the function at an SFI, without rows (see lines.h). 0; -ENODATA: there is none, or no more; -EAGAIN: it is just
+ * being changed, even at the second look; or as target_memory__read(). Untouched on failure are only `about`.
+ */
+int v8_function__read(struct v8_reader *r, uint64_t sfi, struct managed_function *f,
+		      struct v8_function *about);
+
+/*
+ * A number that no other function at this address has: frame_note.check of a walk of stacks. In the upper half the
+ * number that V8 gives to each function of an isolate, or before it did (Node.js 20) its script's, which it gives to
+ * each script; in the lower half the function's in its script. They are never changed, where the collector may move
+ * what lies beside them. 0: unknown. It is read as the walk reads it, whatever is there. 0, or as
+ * target_memory__read().
+ */
+int v8_function__number(struct v8_reader *r, uint64_t sfi, uint64_t *number);
+
+/* The script of an SFI; NULL where it has none, as V8's own. 0, or as v8_script__find(). */
+int v8_function__script(struct v8_reader *r, uint64_t sfi, struct v8_script **script);
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+/*
+ * Lines of a function, by its bytecodes, as in V8 itself.
+ *
+ * The offset of a row is one into the bytecodes, from 0 on. In the frame of an interpreted function, the upper half of the
+ * word at off_bytecode_offset is v8_layout__bytecode_bias() more than it. In frames of other code there may be anything,
+ * numbers as well: the row counts only where the address is in none that V8 has made (code.h), or in one of V8_CODE_OTHER.
+ */
+
+/*
+ * The rows of the function at an SFI; none where its bytecodes are gone, or V8 has not made its positions. What was
+ * in f->rows is replaced. 0; -ENOTSUP: positions of this version are not known; -ENOMEM; or as v8_function__read().
+ */
+int v8_lines__read(struct v8_reader *r, uint64_t sfi, struct managed_function *f);
+
+/* The bytecodes of an SFI, the word by which code made of them refers to them; 0: it has none now. 0, or as above. */
+int v8_lines__bytecode_array(struct v8_reader *r, uint64_t sfi, uint64_t *bytecode_array);
+
+/* Follows the word that Code, or a function, has for its bytecodes. 0 and 0: it leads to none. */
+int v8_lines__follow_bytecodes(struct v8_reader *r, uint64_t word, uint64_t *bytecode_array);
+
+/* Where a position in the script of an SFI is; 0, 0: unknown. 0, or as v8_function__script(). */
+int v8_lines__place(struct v8_reader *r, uint64_t sfi, int32_t position, uint32_t *line,
+		    uint32_t *column);
+
+/*
+ * A table of positions, read whole; the caller frees. -ENODATA: there is none, because V8 makes them on demand;
+ * -EAGAIN: what is there is none; -ENOMEM; or as target_memory__read().
+ */
+int v8_lines__table(struct v8_reader *r, uint64_t word, unsigned char **bytes, uint32_t *size);
+
+/* ---- tables of positions ---------------------------------------------------------------------- */
+
+/*
+ * V8's tables of source positions: for places in code, ascending, which place of the source is run there. Each entry
+ * is two differences to the one before, as integers of variable length. Up to V8 13.6 the sign of the code's
+ * difference says whether a statement begins; from 14.1 on it has two bits for that below it.
+ */
+
+#define V8_POSITIONS_MAX (1u << 20) /* bytes of a table */
+
+struct v8_positions {
+	const unsigned char *next, *end; /* the caller's */
+	enum v8_position_encoding encoding;
+	/* the entry */
+	int64_t code; /* offset, never less than that of the entry before */
+	int64_t word;
+};
+
+/* The place in the source that a word has: from 0 on; -1: none. */
+int32_t v8_position__source(uint64_t word);
+/* Which of the inlined functions it is in, counted from 1 on; 0: in none. */
+uint32_t v8_position__inlining(uint64_t word);
+
+void v8_positions__init(struct v8_positions *p, enum v8_position_encoding encoding,
+			const void *bytes, size_t size);
+/* false: there are no more, or what comes is none. */
+bool v8_positions__next(struct v8_positions *p);
+
+/* An unsigned integer of variable length (7 bits, low ones first), as in other tables of V8. false: it does not end. */
+bool v8_varint(const unsigned char **next, const unsigned char *end, uint64_t *value);
+
+/* ---- bytecodes ------------------------------------------------------------------------------- */
+
+/*
+ * How long V8's bytecodes are: from the table that V8 has itself, which is not exported and in each version another
+ * one. It is recognized by its contents: the bytecodes that all versions begin with, and each operand that can be
+ * widened, which is twice and four times as long behind a prefix.
+ */
+
+#define V8_BYTECODES	256u
+#define V8_SCALES	3u
+#define V8_BYTECODE_MAX 64u /* bytes of one */
+
+struct v8_bytecodes {
+	uint32_t count; /* 0: the table was not found */
+	unsigned char size[V8_SCALES][V8_BYTECODES];
+};
+
+/* Looks for it in some bytes. False: it does not begin in them, or is cut off. */
+bool v8_bytecodes__find(const unsigned char *bytes, size_t size, struct v8_bytecodes *table);
+/* The same in the constants of a file. */
+bool v8_bytecodes__read(struct elf_file *file, struct v8_bytecodes *table);
+
+/* The length of the bytecode at `at`, with its prefix. 0: there is none, or it does not end there. */
+size_t v8_bytecodes__length(const struct v8_bytecodes *table, const unsigned char *at, size_t left);
+
+/* ---- code ------------------------------------------------------------------------------------ */
+
+/*
+ * Code that V8 has made, by an address in it: its function, and the functions that are inlined there.
+ *
+ * Code is thrown away and its memory used again within a second, so it has to be read right after the stack was
+ * walked, or not at all; and it counts only if it is code of the frame's function.
+ *
+ * A return address is looked for by the byte before it. The caller does not pass addresses outside of V8's own code
+ * (anonymous executable mappings), for which this is slow and finds nothing.
+ */
+
+#define V8_CODE_MAX    (256u << 10) /* bytes, that code is looked for in */
+#define V8_INLINED_MAX 32	    /* functions in one frame */
+
+enum v8_code_kind { V8_CODE_OTHER, V8_CODE_BASELINE, V8_CODE_MAGLEV, V8_CODE_TURBOFAN };
+
+struct v8_code {
+	uint64_t start, size; /* of its instructions */
+	enum v8_code_kind kind;
+	uint64_t sfi;		 /* of optimized code; 0: not known */
+	uint64_t bytecode_array; /* of baseline code; 0: not known */
+	uint32_t inlined;	 /* functions that have been inlined somewhere in it */
+	uint64_t deopt, positions;
+};
+
+/*
+ * 0; -ENODATA: there is none any more, where the heap had code when it was looked at before; -ENOENT: no code was found
+ * there; -ENOTSUP: where it keeps what is not known of this version; or as target_memory__read().
+ */
+int v8_code__at(struct v8_reader *r, uint64_t pc, struct v8_code *code);
+
+enum v8_code_owner {
+	V8_OWNER_SAME,	  /* code of the function at the SFI */
+	V8_OWNER_OTHER,	  /* of another one: code->sfi or code->bytecode_array has it */
+	V8_OWNER_UNKNOWN, /* not code of a function, or the function cannot be read */
+};
+
+/*
+ * The owner of the code. If `pc` is the innermost address, V8_OWNER_OTHER means that the frame pointer is still, or
+ * again, the caller's: the function with this SFI is the caller, and the innermost one is that of the code.
+ */
+enum v8_code_owner v8_code__owner(struct v8_reader *r, const struct v8_code *code, uint64_t sfi);
+
+struct v8_chain {
+	struct {
+		uint64_t sfi;
+		int32_t position; /* in its script: -1 unknown */
+	} at[V8_INLINED_MAX];	  /* innermost first; the last is the function whose code it is */
+	unsigned int count;
+	bool is_blind; /* functions are inlined in it, and it does not say where */
+	bool is_cut;   /* deeper than can be reported */
+	/*
+	 * The code was given up while it was called: the address is where V8 leaves it. The called function is
+	 * unknown.
+	 */
+	bool is_deoptimized;
+};
+
+/*
+ * The functions at a return address of optimized code. A call may have the position of one before it: in Maglev's code, and
+ * where a function is inlined into itself. In code that was not made to be measured only calls have positions, so the only answer for an innermost address is that one of the code->inlined functions may run. 0;
+ * -ENODATA: it is no optimized code; -EAGAIN: what is there is not what must be; -ENOMEM; or as
+ * target_memory__read().
+ */
+int v8_code__chain(struct v8_reader *r, const struct v8_code *code, uint64_t return_address,
+		   struct v8_chain *chain);
+
+/*
+ * The place of an address in code that V8 has made: the function, those that are inlined there, and the lines, if
+ * they can be determined. code.h says when to read them.
+ */
+
+/*
+ * `sfi` is what the frame was noted with. `address`: where the thread was; else the byte before a return address.
+ *
+ * Where the thread was, in optimized code, another function may run that is inlined there: the chain is_blind, and has no
+ * line. Code of another function than the frame's has no frame yet, or none any more: the chain is that function, and
+ * the frame's as its caller. At a return address, where that cannot be, the words of the frame were not its own: the chain
+ * is_blind.
+ *
+ * 0; -ENODATA: there is nothing but the function itself; -ENOENT, -ENOTSUP, -EAGAIN, -ENOMEM as v8_code__at() and
+ * v8_code__chain().
+ */
+int v8_place__chain(struct v8_reader *r, const struct v8_bytecodes *bytecodes, uint64_t sfi,
+		    uint64_t address, bool is_leaf, struct v8_chain *chain);
+
+/* ---- what a reader has found ----------------------------------------------------------------- */
+
+/* V8 in a process, as a reader has found it, and the answers about its frames: between the files of this folder. */
+
+/*
+ * Do the constants fit this process? Of the first words of frames that should be SharedFunctionInfos, nine of ten
+ * must lead to a plausible one. Otherwise nothing of this process is named: wrong constants would name everything,
+ * and wrongly.
+ */
+
+#define V8_TRUST_CANDIDATES 50u
+#define V8_TRUST_PERCENT    90u
+
+enum v8_trust_state { V8_TRUST_OPEN, V8_TRUSTED, V8_REFUSED };
+
+struct v8_trust {
+	uint32_t seen, bad;
+	enum v8_trust_state state;
+};
+
+/*
+ * Checks one more candidate while the state is open, and returns the state. Words that were seen before are the
+ * caller's to leave out, as are those of frames that may be native code's: what lies there are saved registers. What
+ * could not be read for want of time or rights does not count.
+ */
+enum v8_trust_state v8_trust__see(struct v8_trust *t, struct v8_reader *r, uint64_t sfi);
+
+extern const struct runtime node_runtime;
+
+#define V8_FUNCTIONS_REPORTED 1024u /* a power of two */
+
+/* A function that was reported completely. */
+struct v8_reported {
+	uint64_t sfi, number; /* 0: none */
+};
+
+struct v8_found {
+	bool is_read;
+	bool was_looked_for;	 /* else `verdict` is none */
+	enum v8_verdict verdict; /* of the V8 that was found; ABSENT: of none */
+	struct v8_layout layout;
+	struct v8_bytecodes bytecodes;
+	struct v8_scripts *scripts;
+	struct v8_reader reader;
+	struct v8_trust trust;
+	uint64_t seen[V8_TRUST_CANDIDATES]; /* what it was tried on */
+	struct v8_reported *reported; /* V8_FUNCTIONS_REPORTED, by a few bits of their address */
+	struct v8_wasm *wasm;	      /* NULL: it was not needed */
+};
+
+/* As runtime_memory.answer. found->reader.memory is set. */
+int v8_answers__function(struct code_answers *answers, struct v8_found *found,
+			 const struct code_question *q);
+int v8_answers__wasm(struct code_answers *answers, struct v8_found *found,
+		     const struct code_question *q);
+int v8_answers__frame(struct code_answers *answers, struct v8_found *found,
+		      const struct code_question *q);
+
+/* The offsets by which the kernel reads its frames. */
+struct runtime_v8 v8_info(const struct v8_layout *v8);
+
+#endif
