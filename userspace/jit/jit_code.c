@@ -247,10 +247,8 @@ static int keep_load(void *context, const struct jitdump_load *load)
 		.first_line = c->lines.count,
 		.order = c->records.count,
 	};
-	int err = name < 0 ? (int)name : 0;
-
-	if (!err)
-		err = frames ? keep_unwinding(c, load, &record) : add_dump_lines(c, load);
+	int err = (name < 0 ? (int)name : 0)
+			  ?: (frames ? keep_unwinding(c, load, &record) : add_dump_lines(c, load));
 	record.line_count = c->lines.count - record.first_line;
 	return err ? err : vec_push(&c->records, record);
 }
@@ -686,10 +684,7 @@ static int make_timeline(struct jit_code *c, size_t records)
 static int forget_records(struct jit_code *c, uint64_t horizon)
 {
 	size_t old = partition_point(c->records.data, c->records.count, r, r->time < horizon);
-	int err = make_timeline(c, old);
-
-	if (!err)
-		err = replace_records(c, old);
+	int err = make_timeline(c, old) ?: replace_records(c, old);
 	return err ? err : clear_timeline(c);
 }
 
@@ -700,11 +695,9 @@ static size_t count_all(const struct jit_code *c)
 
 static int forget_before(struct jit_code *c, uint64_t horizon)
 {
-	int err = is_dump(c) ? forget_records(c, horizon)
-			     : jit_timeline__forget(c->timeline, horizon);
-
-	if (!err)
-		err = forget_names(c);
+	int err = (is_dump(c) ? forget_records(c, horizon)
+			      : jit_timeline__forget(c->timeline, horizon))
+			  ?: forget_names(c);
 	c->kept = count_all(c);
 	return err;
 }
@@ -742,10 +735,9 @@ int jit_code__shrink(struct jit_code *c, size_t memory, uint64_t *shed)
 	size_t count = count_all(c), before = count;
 
 	while (!err && jit_code__memory(c) > memory && count) {
-		err = is_dump(c) ? shed_records(c, SHED_PART)
-				 : jit_timeline__shed(c->timeline, SHED_PART);
-		if (!err)
-			err = forget_names(c);
+		err = (is_dump(c) ? shed_records(c, SHED_PART)
+				  : jit_timeline__shed(c->timeline, SHED_PART))
+			      ?: forget_names(c);
 		if (count_all(c) == count)
 			break;
 		count = count_all(c);

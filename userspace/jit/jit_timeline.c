@@ -365,9 +365,8 @@ static int apply_entry(struct jit_timeline *t, const struct gap *gap, uint32_t n
 	       entry_at(t, block, place)->start < e->end) {
 		const struct entry *old = entry_at(t, block, place);
 
-		err = record_change(a, old->start, e->start, &nothing);
-		if (!err)
-			err = record_change(a, e->end, end_of(old), &nothing);
+		err = record_change(a, old->start, e->start, &nothing)
+			      ?: record_change(a, e->end, end_of(old), &nothing);
 		remove_live(&t->live, block, place);
 	}
 	if (err || !queried)

@@ -270,12 +270,9 @@ static int follow(struct jit_channel *channel)
 	const struct jit_follower_output output = {
 		.push = keep_event, .is_full = is_full, .touch = touch, .context = &w};
 	int err = jit_follower__new(&output, &channel->bytes, channel->denied,
-				    channel->denied_count, &w.follower);
-
-	if (!err)
-		err = open_descriptors(&w);
-	if (!err)
-		err = run_rounds(&w);
+				    channel->denied_count, &w.follower)
+			?: open_descriptors(&w)
+			?: run_rounds(&w);
 	jvm_requests__stop(&w.jvms);
 	jit_follower__free(w.follower);
 	jvm_requests__fini(&w.jvms);

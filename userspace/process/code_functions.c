@@ -14,7 +14,6 @@
 
 struct entry {
 	struct code_words words;
-	bool is_chain;
 	uint32_t used; /* number of the window in which it was last looked up or reported */
 	bool is_cut;   /* more was reported than is kept */
 	VEC(struct event_header *) versions;
@@ -29,7 +28,7 @@ static bool same_entry(const struct entry *a, const struct entry *b)
 {
 	return a->words.life == b->words.life && a->words.kind == b->words.kind &&
 	       a->words.function == b->words.function && a->words.check == b->words.check &&
-	       a->words.address == b->words.address && a->is_chain == b->is_chain;
+	       a->words.address == b->words.address && a->words.is_chain == b->words.is_chain;
 }
 
 static uint64_t hash_entry(const struct entry *entry)
@@ -38,7 +37,7 @@ static uint64_t hash_entry(const struct entry *entry)
 
 	hash = hash_combine(hash, hash_u64(entry->words.check));
 	hash = hash_combine(hash, hash_u64(entry->words.address));
-	return hash_combine(hash, hash_u64(entry->words.kind * 2u + entry->is_chain));
+	return hash_combine(hash, hash_u64(entry->words.kind * 2u + entry->words.is_chain));
 }
 
 DEFINE_MAP_OF(entry_map, struct entry, hash_entry, same_entry);
@@ -84,10 +83,9 @@ void code_functions__free(struct code_functions *f)
 	free(f);
 }
 
-/* `wanted` has the words. */
-static struct entry *find_entry(const struct code_functions *f, const struct entry *wanted)
+static struct entry *find_entry(const struct code_functions *f, const struct code_words *words)
 {
-	struct entry *entry = entry_map__find(&f->entries, wanted);
+	struct entry *entry = entry_map__find(&f->entries, &(struct entry){.words = *words});
 
 	if (entry)
 		entry->used = f->window;
@@ -108,7 +106,7 @@ static int keep(struct code_functions *f, const struct entry *wanted,
 {
 	struct life_bytes *life =
 		life_map__need(&f->lives, &(struct life_bytes){.life = wanted->words.life}, NULL);
-	struct entry *entry = find_entry(f, wanted);
+	struct entry *entry = find_entry(f, &wanted->words);
 	size_t size = event->size + (entry ? 0 : ENTRY_BYTES);
 	struct event_header *copy;
 	bool is_new;
@@ -159,37 +157,23 @@ int code_functions__add_chain(struct code_functions *f, uint64_t life,
 			      const struct code_chain_event *event)
 {
 	const struct entry wanted = {.words = {life, event->kind, event->function,
-					       check_of_chain(event), event->address},
-				     .is_chain = true,
+					       check_of_chain(event), event->address, true},
 				     .used = f->window};
 
 	return keep(f, &wanted, &event->header);
 }
 
-static size_t versions(const struct code_functions *f, const struct code_words *words,
-		       bool is_chain)
-{
-	const struct entry *entry =
-		find_entry(f, &(struct entry){.words = *words, .is_chain = is_chain});
-
-	return entry ? entry->versions.count + entry->is_cut : 0;
-}
-
 size_t code_functions__versions(const struct code_functions *f, const struct code_words *words)
 {
-	return versions(f, words, false);
-}
+	const struct entry *entry = find_entry(f, words);
 
-size_t code_functions__chain_versions(const struct code_functions *f,
-				      const struct code_words *words)
-{
-	return versions(f, words, true);
+	return entry ? entry->versions.count + entry->is_cut : 0;
 }
 
 const struct code_function_event *code_functions__at(const struct code_functions *f,
 						     const struct code_words *words, uint64_t time)
 {
-	const struct entry *entry = find_entry(f, &(struct entry){.words = *words});
+	const struct entry *entry = find_entry(f, words);
 	size_t at;
 
 	if (!entry || !entry->versions.count)
@@ -224,25 +208,12 @@ const struct code_function_event *code_functions__inherited(const struct code_fu
 	return later;
 }
 
-const struct code_function_event *
-code_functions__get(const struct code_functions *f, const struct code_words *words, size_t version)
+const void *code_functions__get(const struct code_functions *f, const struct code_words *words,
+				size_t version)
 {
-	const struct entry *entry = find_entry(f, &(struct entry){.words = *words});
+	const struct entry *entry = find_entry(f, words);
 
-	return entry && version < entry->versions.count
-		       ? (const struct code_function_event *)entry->versions.data[version]
-		       : NULL;
-}
-
-const struct code_chain_event *code_functions__chain(const struct code_functions *f,
-						     const struct code_words *words, size_t version)
-{
-	const struct entry *entry = find_entry(f,
-					       &(struct entry){.words = *words, .is_chain = true});
-
-	return entry && version < entry->versions.count
-		       ? (const struct code_chain_event *)entry->versions.data[version]
-		       : NULL;
+	return entry && version < entry->versions.count ? entry->versions.data[version] : NULL;
 }
 
 /* ---- pieces of code -------------------------------------------------------------------------- */
@@ -259,7 +230,7 @@ int code_functions__pieces(const struct code_functions *f, enum frame_note_kind 
 		const struct code_words *w = &entry->words;
 		struct code_piece piece = {w->life, w->function, w->function + w->check, NULL};
 
-		if (entry->is_chain || w->kind != kind || !w->check || w->check >> 32 ||
+		if (w->is_chain || w->kind != kind || !w->check || w->check >> 32 ||
 		    piece.end < piece.start || !entry->versions.count)
 			continue;
 		piece.event = (const struct code_function_event *)entry->versions.data[0];

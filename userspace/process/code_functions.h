@@ -29,6 +29,7 @@ struct code_words {
 	enum frame_note_kind kind;
 	uint64_t function, check; /* as in a note */
 	uint64_t address;	  /* of a chain; 0: of a function */
+	bool is_chain;
 };
 
 /*
@@ -53,11 +54,9 @@ int code_functions__add_chain(struct code_functions *f, uint64_t life,
  * of an earlier name may be another function's by now.
  */
 size_t code_functions__versions(const struct code_functions *f, const struct code_words *words);
-size_t code_functions__chain_versions(const struct code_functions *f,
-				      const struct code_words *words);
-/* NULL: there is no such version, or it is not kept. Valid until the next call that changes something. */
-const struct code_function_event *
-code_functions__get(const struct code_functions *f, const struct code_words *words, size_t version);
+/* Its event. NULL: there is no such version, or it is not kept. Valid until the next call that changes something. */
+const void *code_functions__get(const struct code_functions *f, const struct code_words *words,
+				size_t version);
 /* The version at a time: the last one that was reported until then and is kept, or the first. */
 const struct code_function_event *code_functions__at(const struct code_functions *f,
 						     const struct code_words *words, uint64_t time);
@@ -69,9 +68,6 @@ const struct code_function_event *code_functions__inherited(const struct code_fu
 							    const struct code_words *words,
 							    const struct code_kin kin[CODE_KIN_MAX],
 							    bool *sure);
-const struct code_chain_event *code_functions__chain(const struct code_functions *f,
-						     const struct code_words *words,
-						     size_t version);
 
 /* A piece of code that lasts as long as its process (FRAME_NOTE_HOTSPOT_CODE in event.h). */
 struct code_piece {

@@ -649,13 +649,10 @@ int name_jit_code(struct profile_builder *builder, struct jit_sources *sources,
 
 	if (!count)
 		return 0;
-	err = sort_processes(&j, processes, count);
-	if (!err)
-		err = collect_places(&j);
-	if (!err)
-		err = read_all(&j);
-	if (!err)
-		err = look_at_stacks(&j);
+	err = sort_processes(&j, processes, count)
+			?: collect_places(&j)
+			?: read_all(&j)
+			?: look_at_stacks(&j);
 	for (uint32_t i = 1; i <= profile_builder__thread_count(builder) && !err; i++) {
 		name_samples(&j, (struct thread_id){i}, SAMPLE_CPU);
 		name_samples(&j, (struct thread_id){i}, SAMPLE_WALL);

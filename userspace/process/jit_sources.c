@@ -193,10 +193,8 @@ static int shrink(struct jit_sources *s, struct jit_source *source)
 {
 	size_t memory = source->memory - source->memory / 4;
 	uint64_t living = 0;
-	int err = jit_code__settle(source->code, tsc_to_monotonic, s);
-
-	if (!err)
-		err = jit_code__shrink(source->code, memory, &living);
+	int err = jit_code__settle(source->code, tsc_to_monotonic, s)
+			  ?: jit_code__shrink(source->code, memory, &living);
 	s->living_left += living;
 	log_debug(LOG_JIT,
 		  "%s: over the limit of memory: %zu KB of %zu, %llu living functions forgotten",

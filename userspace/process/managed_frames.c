@@ -130,8 +130,8 @@ static int intern(struct managed_frames *m, const struct managed_location *place
 /* The words by which inlined functions are looked up. */
 static struct code_words words_of_chain(const struct managed_location *place)
 {
-	return (struct code_words){place->words.life, place->words.kind, place->words.function,
-				   place->words.check, place->address};
+	return (struct code_words){place->words.life,  place->words.kind, place->words.function,
+				   place->words.check, place->address,	  true};
 }
 
 static const struct note_ops *ops_of(const struct managed_frames *m, const struct code_words *words)
@@ -157,7 +157,7 @@ static void note_versions(const struct managed_frames *m, struct managed_locatio
 	if (!has_number(m, &place->words))
 		place->versions = (uint32_t)code_functions__versions(m->functions, &place->words);
 	if (place->address)
-		place->chains = (uint32_t)code_functions__chain_versions(m->functions, &words);
+		place->chains = (uint32_t)code_functions__versions(m->functions, &words);
 }
 
 /* Where the process comes from, for when its places get their names. 0 or -ENOMEM. */
@@ -528,13 +528,12 @@ chain_then(const struct managed_frames *m, const struct managed_location *place,
 	const struct code_words words = words_of_chain(place);
 	size_t version = place->chains ? place->chains - 1 : 0;
 	const struct code_chain_event *chain =
-		place->address ? code_functions__chain(m->functions, &words, version) : NULL;
+		place->address ? code_functions__get(m->functions, &words, version) : NULL;
 
 	if (!chain || !is_known(chain))
 		return NULL;
 	*ambiguous |= chain->state == CODE_STATE_INFERRED;
-	*ambiguous |= place->chains &&
-		      code_functions__chain_versions(m->functions, &words) > version + 1;
+	*ambiguous |= place->chains && code_functions__versions(m->functions, &words) > version + 1;
 	return chain;
 }
 
@@ -613,13 +612,12 @@ static const struct code_chain_event *confirmed_chain(const struct managed_frame
 						      bool *ambiguous)
 {
 	const struct code_words words = words_of_chain(place);
-	size_t versions = code_functions__chain_versions(m->functions, &words);
+	size_t versions = code_functions__versions(m->functions, &words);
 	const struct code_chain_event *found = NULL;
 
 	*ambiguous = false;
 	for (size_t i = 0; i < versions; i++) {
-		const struct code_chain_event *chain = code_functions__chain(m->functions, &words,
-									     i);
+		const struct code_chain_event *chain = code_functions__get(m->functions, &words, i);
 
 		if (!chain || !is_known(chain) || !chain->call_count)
 			continue;

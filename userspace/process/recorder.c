@@ -95,11 +95,14 @@ void recorder__free(struct recorder *r)
 }
 
 /* Called first for every event of the recording. */
-static void advance(struct recorder *r, const struct event_header *header)
+static struct recorder *advance(void *context, const struct event_header *header)
 {
+	struct recorder *r = context;
+
 	if (!r->ended)
 		r->last_time = max_u64(r->last_time, header->time);
 	world__advance(r->world, header->time);
+	return r;
 }
 
 /* The result of an event callback: the world's error, or ours. */
@@ -542,17 +545,15 @@ static void count_frames(struct recorder *r, const struct sample_event *e)
 
 static int on_sample(void *context, const struct sample_event *e)
 {
-	struct recorder *r = context;
+	struct recorder *r = advance(context, &e->header);
 	struct profile_sample sample = {
 		.kind = SAMPLE_CPU,
 		.time = e->header.time,
 		.end = e->user_end < STACK_END_COUNT ? e->user_end : STACK_END_NO_REGS,
 	};
 	struct window_thread *entry;
-	struct thread_life *thread;
+	struct thread_life *thread = world__thread_at(r->world, e->tgid, e->tid, sample.time);
 
-	advance(r, &e->header);
-	thread = world__thread_at(r->world, e->tgid, e->tid, sample.time);
 	if (!thread)
 		return -ENOMEM;
 	entry = window_lives__show(&r->lives, thread, sample.time,
@@ -578,15 +579,14 @@ static int on_sample(void *context, const struct sample_event *e)
 /* Account and stack of a thread that does not run. */
 static int on_visit(void *context, const struct visit_event *e)
 {
-	struct recorder *r = context;
+	struct recorder *r = advance(context, &e->account.header);
 	struct wall_visit visit = {};
 	struct window_thread *entry;
-	struct thread_life *thread;
+	struct thread_life *thread = world__thread_at(r->world, e->stack.tgid, e->stack.tid,
+						      e->account.header.time);
 	bool open;
 	int err;
 
-	advance(r, &e->account.header);
-	thread = world__thread_at(r->world, e->stack.tgid, e->stack.tid, e->account.header.time);
 	if (!thread)
 		return -ENOMEM;
 	entry = window_lives__show(&r->lives, thread, e->account.header.time,
@@ -609,9 +609,8 @@ static int on_visit(void *context, const struct visit_event *e)
 
 static int on_visit_books(void *context, const struct visit_books_event *e)
 {
-	struct recorder *r = context;
+	struct recorder *r = advance(context, &e->header);
 
-	advance(r, &e->header);
 	r->visited = max_u64(r->visited, e->made_at);
 	wall_accounts__books(&r->session->visits, e);
 	return 0;
@@ -619,12 +618,10 @@ static int on_visit_books(void *context, const struct visit_books_event *e)
 
 static int on_thread_cpu(void *context, const struct thread_cpu_event *e)
 {
-	struct recorder *r = context;
-	struct thread_life *thread;
+	struct recorder *r = advance(context, &e->header);
+	struct thread_life *thread = process_table__find_thread(world__processes(r->world), e->tid);
 	struct thread_clock *cpu;
 
-	advance(r, &e->header);
-	thread = process_table__find_thread(world__processes(r->world), e->tid);
 	if (!thread || thread->process->pid != e->tgid)
 		return 0;
 	cpu = &thread->cpu;
@@ -652,9 +649,8 @@ static int on_thread_cpu(void *context, const struct thread_cpu_event *e)
 #define PASS_ON(name, event_type)                                                                  \
 	static int on_##name(void *context, const struct event_type *e)                            \
 	{                                                                                          \
-		struct recorder *r = context;                                                      \
+		struct recorder *r = advance(context, &e->header);                                 \
                                                                                                    \
-		advance(r, &e->header);                                                            \
 		return result_of(r, world__##name(r->world, e));                                   \
 	}
 
@@ -666,12 +662,10 @@ PASS_ON(task_exit, task_event)
 
 static int on_cgroup(void *context, const struct cgroup_event *e)
 {
-	struct recorder *r = context;
+	struct recorder *r = advance(context, &e->header);
 	const struct process_life *life;
-	int err;
+	int err = world__cgroup(r->world, e);
 
-	advance(r, &e->header);
-	err = world__cgroup(r->world, e);
 	life = process_table__find(world__processes(r->world), e->pid);
 	if (!err && life)
 		profile_builder__process_cgroup(r->builder,
@@ -682,12 +676,10 @@ static int on_cgroup(void *context, const struct cgroup_event *e)
 
 static int on_facts(void *context, const struct facts_event *e)
 {
-	struct recorder *r = context;
+	struct recorder *r = advance(context, &e->header);
 	const struct process_life *life;
-	int err;
+	int err = world__facts(r->world, e);
 
-	advance(r, &e->header);
-	err = world__facts(r->world, e);
 	life = process_table__find(world__processes(r->world), e->pid);
 	if (!err && life)
 		window_lives__set_facts(&r->lives, life);
@@ -697,13 +689,11 @@ static int on_facts(void *context, const struct facts_event *e)
 /* A process with a reading of its memory is in the profile, sampled in this window or not. */
 static int on_memory(void *context, const struct memory_event *e)
 {
-	struct recorder *r = context;
-	const struct process_life *life;
+	struct recorder *r = advance(context, &e->header);
+	const struct process_life *life = process_table__find(world__processes(r->world), e->pid);
 	struct process_id id = {0};
 	bool is_recorder = e->header.flags & EVENT_RECORDER;
 
-	advance(r, &e->header);
-	life = process_table__find(world__processes(r->world), e->pid);
 	if (life && !life->end)
 		id = window_lives__show_process(&r->lives, life, e->header.time);
 	if (id.v || (is_recorder && !life))
@@ -718,13 +708,11 @@ PASS_ON(jit_bytes, jit_bytes_event)
 /* Every image is a dso in the window in which it was mapped, sampled or not. */
 static int on_mmap(void *context, const struct mmap_event *e)
 {
-	struct recorder *r = context;
+	struct recorder *r = advance(context, &e->header);
 	struct image_id image = {0};
 	struct dso_id dso;
-	int err;
+	int err = world__mmap(r->world, e, &image);
 
-	advance(r, &e->header);
-	err = world__mmap(r->world, e, &image);
 	if (err)
 		return err;
 	window_lives__set_program(&r->lives,
@@ -742,11 +730,9 @@ PASS_ON(code_runtime, code_runtime_event)
 
 static int on_jit_file(void *context, const struct jit_file_event *e)
 {
-	struct recorder *r = context;
-	int err;
+	struct recorder *r = advance(context, &e->header);
+	int err = world__jit_file(r->world, e);
 
-	advance(r, &e->header);
-	err = world__jit_file(r->world, e);
 	note_jit_file(r, e);
 	return result_of(r, err);
 }
@@ -755,9 +741,8 @@ static int on_jit_file(void *context, const struct jit_file_event *e)
 
 static int on_lost(void *context, const struct lost_event *e)
 {
-	struct recorder *r = context;
+	struct recorder *r = advance(context, &e->header);
 
-	advance(r, &e->header);
 	if (e->source >= LOST_SOURCE_COUNT)
 		return 0;
 	profile_builder__lost(r->builder, e->source, e->count, e->since, e->header.time);
@@ -768,12 +753,11 @@ static int on_lost(void *context, const struct lost_event *e)
 
 static int on_clock_anchor(void *context, const struct clock_anchor_event *e)
 {
-	struct recorder *r = context;
+	struct recorder *r = advance(context, &e->header);
 	struct profile *session = r->session;
 	bool new_epoch = e->header.flags & EVENT_NEW_EPOCH;
 	uint64_t error = e->error_ns;
 
-	advance(r, &e->header);
 	recording_facts__anchor(r->facts, e);
 	if (!session->clock_epochs) {
 		session->clock_epochs = 1;
@@ -793,12 +777,10 @@ static int on_clock_anchor(void *context, const struct clock_anchor_event *e)
 
 static int on_books(void *context, const struct books_event *e)
 {
-	struct recorder *r = context;
+	struct recorder *r = advance(context, &e->header);
 	struct profile_cpu_books books;
-	int err;
+	int err = recording_facts__books(r->facts, e);
 
-	advance(r, &e->header);
-	err = recording_facts__books(r->facts, e);
 	books = recording_facts__window_books(r->facts, e);
 	profile_builder__books(r->builder, &books);
 	return result_of(r, err);
@@ -818,18 +800,16 @@ static int on_meta(void *context, const char *key, const char *value)
 
 static int on_outside(void *context, const struct outside_event *e)
 {
-	struct recorder *r = context;
+	struct recorder *r = advance(context, &e->header);
 
-	advance(r, &e->header);
 	outside_event__add_to(e, r->builder);
 	return result_of(r, 0);
 }
 
 static int on_end(void *context, const struct event_header *header)
 {
-	struct recorder *r = context;
+	struct recorder *r = advance(context, header);
 
-	advance(r, header);
 	r->session->end = header->time;
 	r->ended = true;
 	return 0;

@@ -573,9 +573,8 @@ int world__jit_bytes(struct world *w, const struct jit_bytes_event *e)
 
 	if (!process)
 		return 0;
-	err = jit_code__feed(process->dump, &piece);
-	if (!err)
-		err = jit_code__unwinding(process->dump, &list, &count);
+	err = jit_code__feed(process->dump, &piece)
+		      ?: jit_code__unwinding(process->dump, &list, &count);
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	if (process->maps && process_table__find(w->processes, process->pid) == process)

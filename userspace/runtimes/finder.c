@@ -30,22 +30,18 @@ struct area {
 	uint64_t start, end, offset, inode;
 	uint32_t major, minor;
 	bool writable, executable, candidate, program;
+	bool was_looked_at; /* the file, of its first mapping */
 };
 
 struct areas {
 	VEC(struct area) list;
 };
 
-static bool begins(const char *name, const char *with)
-{
-	return !strncmp(name, with, strlen(with));
-}
-
 bool runtime_finder__is_program(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
-	return *path == '/' && !begins(path, "//") && slash[1] && !strstr(slash, ".so") &&
+	return *path == '/' && path[1] != '/' && slash[1] && !strstr(slash, ".so") &&
 	       !strstr(slash, ".dump");
 }
 
@@ -197,29 +193,20 @@ bool found_runtimes__is_file_code(const struct found_runtimes *found, uint64_t a
 	return false;
 }
 
-struct looked_files {
-	size_t files[FILES_MAX + PROGRAMS_MAX], count;
-};
-
-static bool was_looked_at(const struct areas *areas, const struct looked_files *looked, size_t i)
-{
-	for (size_t k = 0; k < looked->count; k++)
-		if (same_file(&areas->list.data[i], &areas->list.data[looked->files[k]]))
-			return true;
-	return false;
-}
-
-static void look_at_files(struct found_runtimes *found, const struct areas *areas,
-			  struct looked_files *looked, bool programs, size_t left)
+static void look_at_files(struct found_runtimes *found, struct areas *areas, bool programs,
+			  size_t left)
 {
 	for (size_t i = 0; i < areas->list.count && left; i++) {
 		const struct area *a = &areas->list.data[i];
+		size_t first;
 
-		if (!a->executable || !(programs ? a->program : a->candidate) ||
-		    was_looked_at(areas, looked, i))
+		if (!a->executable || !(programs ? a->program : a->candidate))
 			continue;
-		looked->files[looked->count] = first_of_file(areas, i);
-		look_at_file(found, areas, looked->files[looked->count++]);
+		first = first_of_file(areas, i);
+		if (areas->list.data[first].was_looked_at)
+			continue;
+		areas->list.data[first].was_looked_at = true;
+		look_at_file(found, areas, first);
 		left--;
 	}
 }
@@ -238,7 +225,6 @@ static int make_states(struct found_runtimes *found)
 
 int runtime_finder__look(pid_t pid, struct found_runtimes *found)
 {
-	struct looked_files looked = {};
 	struct areas areas = {};
 	int err, mem;
 
@@ -252,8 +238,8 @@ int runtime_finder__look(pid_t pid, struct found_runtimes *found)
 	err = read_areas(pid, &areas);
 	note_file_code(found, &areas);
 	if (!err) {
-		look_at_files(found, &areas, &looked, false, FILES_MAX);
-		look_at_files(found, &areas, &looked, true, PROGRAMS_MAX);
+		look_at_files(found, &areas, false, FILES_MAX);
+		look_at_files(found, &areas, true, PROGRAMS_MAX);
 	}
 	vec_free(&areas.list);
 	return err;

@@ -41,10 +41,7 @@ static enum code_state describe_method(struct hotspot_found *found, const struct
 				       struct managed_function *f)
 {
 	const struct hotspot_layout *l = &found->layout;
-	int err = hotspot_method__describe(l, found->memory, m, f);
-
-	if (!err)
-		err = end_rows(f, m->code_size);
+	int err = hotspot_method__describe(l, found->memory, m, f) ?: end_rows(f, m->code_size);
 	return err ? state_of_error(err) : hotspot_method__check(l, found->memory, m);
 }
 
@@ -294,12 +291,10 @@ static int list_code(struct code_answers *answers, struct hotspot_found *found)
 {
 	struct listing l = {.answers = answers, .found = found};
 	struct hotspot_code now;
-	int err = hotspot_code__read(&now, &found->layout, found->memory);
+	int err = hotspot_code__read(&now, &found->layout, found->memory)
+			?: hotspot_code__each(&now, found->memory, list_blob, &l)
+			?: end_piece(&l);
 
-	if (!err)
-		err = hotspot_code__each(&now, found->memory, list_blob, &l);
-	if (!err)
-		err = end_piece(&l);
 	if (!err && now.call_return)
 		err = add_stub(answers, found, now.call_return - 1, 1, NULL);
 	return err == -ENOMEM || err == -E2BIG || err == -EDQUOT ? err : 0;
@@ -397,9 +392,8 @@ int hotspot_counter__find(const struct hotspot_layout *layout, struct target_mem
 
 	if (!layout->can[HOTSPOT_CAN_COUNT])
 		return -ENOENT;
-	err = target_memory__word(memory, &start, layout->at[HOTSPOT_PERF_START]);
-	if (!err)
-		err = target_memory__word(memory, &top, layout->at[HOTSPOT_PERF_TOP]);
+	err = target_memory__word(memory, &start, layout->at[HOTSPOT_PERF_START])
+		      ?: target_memory__word(memory, &top, layout->at[HOTSPOT_PERF_TOP]);
 	if (err)
 		return err;
 	size = top - start;

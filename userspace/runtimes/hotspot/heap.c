@@ -69,13 +69,11 @@ static int read_interpreter(struct hotspot_code *code, struct target_memory *mem
 	const uint64_t *at = code->layout->at;
 	uint64_t queue;
 	uint32_t end;
-	int err = target_memory__word(memory, &queue, at[HOTSPOT_INTERPRETER]);
+	int err = target_memory__word(memory, &queue, at[HOTSPOT_INTERPRETER])
+			?: target_memory__word(memory, &code->bytecode_start,
+				       queue + at[HOTSPOT_QUEUE_START])
+			?: target_memory__u32(memory, &end, queue + at[HOTSPOT_QUEUE_END]);
 
-	if (!err)
-		err = target_memory__word(memory, &code->bytecode_start,
-					  queue + at[HOTSPOT_QUEUE_START]);
-	if (!err)
-		err = target_memory__u32(memory, &end, queue + at[HOTSPOT_QUEUE_END]);
 	if (!err)
 		code->bytecode_end = code->bytecode_start + min_u64(end, HOTSPOT_CODE_MAX);
 	if (!err && code->layout->known[HOTSPOT_CALL_STUB_RETURN] &&
@@ -95,19 +93,16 @@ int hotspot_code__read(struct hotspot_code *code, const struct hotspot_layout *l
 	*code = (struct hotspot_code){.layout = layout};
 	if (!layout->can[HOTSPOT_CAN_UNWIND])
 		return -ENODATA;
-	err = target_memory__word(memory, &array, at[HOTSPOT_HEAPS]);
-	if (!err)
-		err = target_memory__u32(memory, &length, array + at[HOTSPOT_ARRAY_LENGTH]);
-	if (!err)
-		err = target_memory__word(memory, &data, array + at[HOTSPOT_ARRAY_DATA]);
+	err = target_memory__word(memory, &array, at[HOTSPOT_HEAPS])
+			?: target_memory__u32(memory, &length, array + at[HOTSPOT_ARRAY_LENGTH])
+			?: target_memory__word(memory, &data, array + at[HOTSPOT_ARRAY_DATA]);
 	if (!err && (!length || length > HOTSPOT_HEAPS_MAX))
 		err = -ENODATA;
 	for (uint32_t i = 0; i < length && !err; i++) {
 		uint64_t heap;
 
-		err = target_memory__word(memory, &heap, data + i * sizeof(heap));
-		if (!err)
-			err = read_heap(code, memory, heap);
+		err = target_memory__word(memory, &heap, data + i * sizeof(heap))
+			      ?: read_heap(code, memory, heap);
 	}
 	if (!err)
 		err = sort_heaps(code);

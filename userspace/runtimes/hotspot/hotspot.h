@@ -46,79 +46,79 @@ extern const char *const hotspot_export_names[HOTSPOT_EXPORTS];
 
 /*
  * Their values: the offset of a field, the address of a static one, the size of a type, the value of a constant.
- * X(name here)
+ * X(name here, what needs it: enum need in layout.c)
  */
 #define HOTSPOT_FACTS(X)                                                                           \
-	X(HEAPS)                                                                                   \
-	X(ARRAY_LENGTH)                                                                            \
-	X(ARRAY_DATA)                                                                              \
-	X(HEAP_MEMORY)                                                                             \
-	X(HEAP_SEGMAP)                                                                             \
-	X(HEAP_SEGMENT_SHIFT)                                                                      \
-	X(SPACE_LOW_BOUNDARY)                                                                      \
-	X(SPACE_HIGH_BOUNDARY)                                                                     \
-	X(SPACE_LOW)                                                                               \
-	X(SPACE_HIGH)                                                                              \
-	X(HEAP_BLOCK_SIZE)                                                                         \
-	X(HEAP_BLOCK_USED)                                                                         \
-	X(BLOB_NAME)                                                                               \
-	X(BLOB_SIZE)                                                                               \
-	X(BLOB_FRAME_SIZE)                                                                         \
-	X(BLOB_FRAME_COMPLETE)                                                                     \
-	X(BLOB_CODE_BEGIN) /* to 21: pointers */                                                   \
-	X(BLOB_CODE_END)                                                                           \
-	X(BLOB_CODE_OFFSET) /* from 23 on: from the blob */                                        \
-	X(BLOB_DATA_OFFSET)                                                                        \
-	X(BLOB_MUTABLE_DATA)                                                                       \
-	X(BLOB_RELOCATION_SIZE)                                                                    \
-	X(METHOD_OF)                                                                               \
-	X(COMPILE_ID)                                                                              \
-	X(VERIFIED_ENTRY)	 /* to 21: a pointer */                                            \
-	X(VERIFIED_ENTRY_OFFSET) /* u2, from the code */                                           \
-	X(DEOPT_HANDLER)	 /* to 21: a pointer */                                            \
-	X(DEOPT_HANDLER_OFFSET)	 /* from the blob */                                               \
-	X(ORIG_PC_OFFSET)                                                                          \
-	X(SCOPES_PCS)	   /* to 21 from the blob, then from the immutable data */                 \
-	X(SCOPES_PCS_END)  /* to 21 */                                                             \
-	X(SCOPES_DATA)	   /* to 21: a pointer; then an offset in the immutable data */            \
-	X(METADATA_OFFSET) /* to 21: from the blob */                                              \
-	X(IMMUTABLE_DATA)                                                                          \
-	X(IMMUTABLE_SIZE)                                                                          \
-	X(CONST_METHOD)                                                                            \
-	X(CONSTANTS)                                                                               \
-	X(NAME_INDEX)                                                                              \
-	X(SIGNATURE_INDEX)                                                                         \
-	X(CODE_SIZE)                                                                               \
-	X(METHOD_FLAGS)                                                                            \
-	X(CONST_METHOD_SIZE)                                                                       \
-	X(POOL_HOLDER)                                                                             \
-	X(POOL_FILE_INDEX)                                                                         \
-	X(POOL_LENGTH)                                                                             \
-	X(POOL_SIZE)                                                                               \
-	X(KLASS_NAME)                                                                              \
-	X(SYMBOL_REFERENCES)                                                                       \
-	X(SYMBOL_LENGTH)                                                                           \
-	X(SYMBOL_BODY)                                                                             \
-	X(INTERPRETER)                                                                             \
-	X(QUEUE_START)                                                                             \
-	X(QUEUE_END)                                                                               \
-	X(CODELET_SIZE)                                                                            \
-	X(CODELET_DESCRIPTION)                                                                     \
-	X(CODELET_TYPE_SIZE)                                                                       \
-	X(SENDER_SP_OFFSET)                                                                        \
-	X(CONT_ENTRY) /* 25 */                                                                     \
-	X(CALL_STUB_RETURN)                                                                        \
-	X(PERF_START)                                                                              \
-	X(PERF_TOP)                                                                                \
-	X(VM_MAJOR)                                                                                \
-	X(FLAGS) /* JVMFlag, which was Flag up to JDK 8 */                                         \
-	X(FLAG_COUNT)                                                                              \
-	X(FLAG_SIZE)                                                                               \
-	X(FLAG_NAME)                                                                               \
-	X(FLAG_VALUE)
+	X(HEAPS, UNWIND)                                                                           \
+	X(ARRAY_LENGTH, UNWIND)                                                                    \
+	X(ARRAY_DATA, UNWIND)                                                                      \
+	X(HEAP_MEMORY, UNWIND)                                                                     \
+	X(HEAP_SEGMAP, UNWIND)                                                                     \
+	X(HEAP_SEGMENT_SHIFT, UNWIND)                                                              \
+	X(SPACE_LOW_BOUNDARY, UNWIND)                                                              \
+	X(SPACE_HIGH_BOUNDARY, UNWIND)                                                             \
+	X(SPACE_LOW, UNWIND)                                                                       \
+	X(SPACE_HIGH, UNWIND)                                                                      \
+	X(HEAP_BLOCK_SIZE, UNWIND)                                                                 \
+	X(HEAP_BLOCK_USED, NONE)                                                                   \
+	X(BLOB_NAME, UNWIND)                                                                       \
+	X(BLOB_SIZE, UNWIND)                                                                       \
+	X(BLOB_FRAME_SIZE, UNWIND)                                                                 \
+	X(BLOB_FRAME_COMPLETE, UNWIND)                                                             \
+	X(BLOB_CODE_BEGIN, POINTERS) /* to 21: pointers */                                         \
+	X(BLOB_CODE_END, POINTERS)                                                                 \
+	X(BLOB_CODE_OFFSET, NONE) /* from 23 on: from the blob */                                  \
+	X(BLOB_DATA_OFFSET, OFFSETS)                                                               \
+	X(BLOB_MUTABLE_DATA, MOVED)                                                                \
+	X(BLOB_RELOCATION_SIZE, MOVED)                                                             \
+	X(METHOD_OF, NAME)                                                                         \
+	X(COMPILE_ID, NAME)                                                                        \
+	X(VERIFIED_ENTRY, NONE)	       /* to 21: a pointer */                                      \
+	X(VERIFIED_ENTRY_OFFSET, NONE) /* u2, from the code */                                     \
+	X(DEOPT_HANDLER, NONE)	       /* to 21: a pointer */                                      \
+	X(DEOPT_HANDLER_OFFSET, NONE)  /* from the blob */                                         \
+	X(ORIG_PC_OFFSET, NONE)                                                                    \
+	X(SCOPES_PCS, LINE)	    /* to 21 from the blob, then from the immutable data */        \
+	X(SCOPES_PCS_END, IN_BLOB)  /* to 21 */                                                    \
+	X(SCOPES_DATA, LINE)	    /* to 21: a pointer; then an offset in the immutable data */   \
+	X(METADATA_OFFSET, IN_BLOB) /* to 21: from the blob */                                     \
+	X(IMMUTABLE_DATA, NONE)                                                                    \
+	X(IMMUTABLE_SIZE, MOVED)                                                                   \
+	X(CONST_METHOD, NAME)                                                                      \
+	X(CONSTANTS, NAME)                                                                         \
+	X(NAME_INDEX, NAME)                                                                        \
+	X(SIGNATURE_INDEX, NONE)                                                                   \
+	X(CODE_SIZE, NAME)                                                                         \
+	X(METHOD_FLAGS, LINE)                                                                      \
+	X(CONST_METHOD_SIZE, NAME)                                                                 \
+	X(POOL_HOLDER, NAME)                                                                       \
+	X(POOL_FILE_INDEX, LINE)                                                                   \
+	X(POOL_LENGTH, LINE)                                                                       \
+	X(POOL_SIZE, NAME)                                                                         \
+	X(KLASS_NAME, NAME)                                                                        \
+	X(SYMBOL_REFERENCES, NONE)                                                                 \
+	X(SYMBOL_LENGTH, NAME)                                                                     \
+	X(SYMBOL_BODY, NAME)                                                                       \
+	X(INTERPRETER, UNWIND)                                                                     \
+	X(QUEUE_START, UNWIND)                                                                     \
+	X(QUEUE_END, UNWIND)                                                                       \
+	X(CODELET_SIZE, NONE)                                                                      \
+	X(CODELET_DESCRIPTION, NONE)                                                               \
+	X(CODELET_TYPE_SIZE, NONE)                                                                 \
+	X(SENDER_SP_OFFSET, UNWIND)                                                                \
+	X(CONT_ENTRY, NONE) /* 25 */                                                               \
+	X(CALL_STUB_RETURN, NONE)                                                                  \
+	X(PERF_START, COUNT)                                                                       \
+	X(PERF_TOP, COUNT)                                                                         \
+	X(VM_MAJOR, LINE)                                                                          \
+	X(FLAGS, NONE) /* JVMFlag, which was Flag up to JDK 8 */                                   \
+	X(FLAG_COUNT, NONE)                                                                        \
+	X(FLAG_SIZE, NONE)                                                                         \
+	X(FLAG_NAME, NONE)                                                                         \
+	X(FLAG_VALUE, NONE)
 
 enum hotspot_fact {
-#define X(name) HOTSPOT_##name,
+#define X(name, need) HOTSPOT_##name,
 	HOTSPOT_FACTS(X)
 #undef X
 		HOTSPOT_FACT_COUNT

@@ -33,8 +33,24 @@ const char *const hotspot_export_names[HOTSPOT_EXPORTS] = {
 
 enum kind { FIELD, STATIC, SIZE, CONSTANT };
 
-static const char *const fact_names[HOTSPOT_FACT_COUNT] = {
-#define X(name) [HOTSPOT_##name] = #name,
+/* A part of what can be read, or one of the two forms that its facts have had. */
+enum need {
+	NEED_NONE,
+	NEED_UNWIND,
+	NEED_POINTERS, /* to 21, of the blob's code */
+	NEED_OFFSETS,
+	NEED_NAME,
+	NEED_LINE,
+	NEED_IN_BLOB, /* to 21, what describes inlined methods */
+	NEED_MOVED,
+	NEED_COUNT,
+};
+
+static const struct {
+	const char *name;
+	enum need need;
+} facts[HOTSPOT_FACT_COUNT] = {
+#define X(name, need) [HOTSPOT_##name] = {#name, NEED_##need},
 	HOTSPOT_FACTS(X)
 #undef X
 };
@@ -278,18 +294,15 @@ static int find_flag(struct reading *r, const char *wanted_name)
 {
 	const struct hotspot_layout *l = r->layout;
 	uint64_t at, count = 0, size = l->at[HOTSPOT_FLAG_SIZE];
-	int err = target_memory__read(r->memory, &at, sizeof(at), l->at[HOTSPOT_FLAGS]);
-
-	if (!err)
-		err = target_memory__read(r->memory, &count, sizeof(count),
-					  l->at[HOTSPOT_FLAG_COUNT]);
+	int err = target_memory__read(r->memory, &at, sizeof(at), l->at[HOTSPOT_FLAGS])
+			  ?: target_memory__read(r->memory, &count, sizeof(count),
+						 l->at[HOTSPOT_FLAG_COUNT]);
 	for (uint64_t i = 0; i < count && i < ENTRIES_MAX && !err; i++, at += size) {
 		unsigned char entry[STRIDE_MAX] = {}, value;
 		char name[NAME_MAX_SIZE];
 
-		err = target_memory__read(r->memory, entry, size, at);
-		if (!err)
-			err = read_name(r, name, word_at(entry, l->at[HOTSPOT_FLAG_NAME]));
+		err = target_memory__read(r->memory, entry, size, at)
+			      ?: read_name(r, name, word_at(entry, l->at[HOTSPOT_FLAG_NAME]));
 		if (err || strcmp(name, wanted_name))
 			continue;
 		err = target_memory__read(r->memory, &value, sizeof(value),
@@ -317,57 +330,37 @@ static enum hotspot_flag read_flag(struct reading *r, const char *name)
 
 /* ---- what that is enough for ----------------------------------------------------------------- */
 
-static void judge(struct hotspot_layout *l, enum hotspot_part part, const enum hotspot_fact *needed,
-		  size_t count)
+static void judge(struct hotspot_layout *l)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (l->known[needed[i]])
-			continue;
-		l->can[part] = false;
-		if (!*l->missing[part])
-			snprintf(l->missing[part], sizeof(l->missing[part]), "%s",
-				 fact_names[needed[i]]);
-	}
-}
+	const bool has_offsets = l->known[HOTSPOT_BLOB_CODE_OFFSET];
+	const bool is_moved = l->known[HOTSPOT_IMMUTABLE_DATA];
+	const struct {
+		enum hotspot_part part;
+		bool counts;
+	} needs[] = {
+		[NEED_NONE] = {},
+		[NEED_UNWIND] = {HOTSPOT_CAN_UNWIND, true},
+		[NEED_POINTERS] = {HOTSPOT_CAN_UNWIND, !has_offsets},
+		[NEED_OFFSETS] = {HOTSPOT_CAN_UNWIND, has_offsets},
+		[NEED_NAME] = {HOTSPOT_CAN_NAME, true},
+		[NEED_LINE] = {HOTSPOT_CAN_LINE, true},
+		[NEED_IN_BLOB] = {HOTSPOT_CAN_LINE, !is_moved},
+		[NEED_MOVED] = {HOTSPOT_CAN_LINE, is_moved},
+		[NEED_COUNT] = {HOTSPOT_CAN_COUNT, true},
+	};
 
-#define JUDGE(l, part, ...)                                                                        \
-	do {                                                                                       \
-		const enum hotspot_fact needed_[] = {__VA_ARGS__};                                 \
-		judge(l, part, needed_, sizeof(needed_) / sizeof(needed_[0]));                     \
-	} while (0)
-
-static void judge_names(struct hotspot_layout *l)
-{
-	JUDGE(l, HOTSPOT_CAN_NAME, HOTSPOT_METHOD_OF, HOTSPOT_COMPILE_ID, HOTSPOT_CONST_METHOD,
-	      HOTSPOT_CONSTANTS, HOTSPOT_NAME_INDEX, HOTSPOT_CODE_SIZE, HOTSPOT_CONST_METHOD_SIZE,
-	      HOTSPOT_POOL_HOLDER, HOTSPOT_POOL_SIZE, HOTSPOT_KLASS_NAME, HOTSPOT_SYMBOL_LENGTH,
-	      HOTSPOT_SYMBOL_BODY);
-	JUDGE(l, HOTSPOT_CAN_LINE, HOTSPOT_METHOD_FLAGS, HOTSPOT_POOL_FILE_INDEX,
-	      HOTSPOT_POOL_LENGTH, HOTSPOT_VM_MAJOR, HOTSPOT_SCOPES_PCS, HOTSPOT_SCOPES_DATA);
-	if (l->known[HOTSPOT_IMMUTABLE_DATA])
-		JUDGE(l, HOTSPOT_CAN_LINE, HOTSPOT_IMMUTABLE_SIZE, HOTSPOT_BLOB_MUTABLE_DATA,
-		      HOTSPOT_BLOB_RELOCATION_SIZE);
-	else
-		JUDGE(l, HOTSPOT_CAN_LINE, HOTSPOT_SCOPES_PCS_END, HOTSPOT_METADATA_OFFSET);
-	l->can[HOTSPOT_CAN_LINE] = l->can[HOTSPOT_CAN_LINE] && l->can[HOTSPOT_CAN_NAME];
-}
-
-static void judge_all(struct hotspot_layout *l)
-{
 	for (unsigned int i = 0; i < HOTSPOT_PARTS; i++)
 		l->can[i] = true;
-	JUDGE(l, HOTSPOT_CAN_UNWIND, HOTSPOT_HEAPS, HOTSPOT_ARRAY_LENGTH, HOTSPOT_ARRAY_DATA,
-	      HOTSPOT_HEAP_MEMORY, HOTSPOT_HEAP_SEGMAP, HOTSPOT_HEAP_SEGMENT_SHIFT,
-	      HOTSPOT_SPACE_LOW_BOUNDARY, HOTSPOT_SPACE_HIGH_BOUNDARY, HOTSPOT_SPACE_LOW,
-	      HOTSPOT_SPACE_HIGH, HOTSPOT_HEAP_BLOCK_SIZE, HOTSPOT_BLOB_NAME, HOTSPOT_BLOB_SIZE,
-	      HOTSPOT_BLOB_FRAME_SIZE, HOTSPOT_BLOB_FRAME_COMPLETE, HOTSPOT_INTERPRETER,
-	      HOTSPOT_QUEUE_START, HOTSPOT_QUEUE_END, HOTSPOT_SENDER_SP_OFFSET);
-	if (l->known[HOTSPOT_BLOB_CODE_OFFSET])
-		JUDGE(l, HOTSPOT_CAN_UNWIND, HOTSPOT_BLOB_DATA_OFFSET);
-	else
-		JUDGE(l, HOTSPOT_CAN_UNWIND, HOTSPOT_BLOB_CODE_BEGIN, HOTSPOT_BLOB_CODE_END);
-	judge_names(l);
-	JUDGE(l, HOTSPOT_CAN_COUNT, HOTSPOT_PERF_START, HOTSPOT_PERF_TOP);
+	for (unsigned int i = 0; i < HOTSPOT_FACT_COUNT; i++) {
+		enum hotspot_part part = needs[facts[i].need].part;
+
+		if (l->known[i] || !needs[facts[i].need].counts)
+			continue;
+		if (l->can[part])
+			snprintf(l->missing[part], sizeof(l->missing[part]), "%s", facts[i].name);
+		l->can[part] = false;
+	}
+	l->can[HOTSPOT_CAN_LINE] = l->can[HOTSPOT_CAN_LINE] && l->can[HOTSPOT_CAN_NAME];
 }
 
 static void measure_header(struct hotspot_layout *l)
@@ -407,7 +400,7 @@ int hotspot_layout__read(struct hotspot_layout *l, struct target_memory *memory,
 		return err;
 	}
 	measure_header(l);
-	judge_all(l);
+	judge(l);
 	return 0;
 }
 

@@ -129,12 +129,11 @@ static int read_texts(const struct hotspot_layout *l, struct target_memory *memo
 	const struct hotspot_object o = {l, bytes,
 					 min_u64(l->at[HOTSPOT_POOL_SIZE], sizeof(bytes))};
 	uint64_t holder, symbol;
-	int err = target_is_pointer(m->pool)
-			  ? read_entry(l, memory, m->pool, m->name_index, &symbol)
-			  : -ENODATA;
+	int err = (target_is_pointer(m->pool)
+			   ? read_entry(l, memory, m->pool, m->name_index, &symbol)
+			   : -ENODATA)
+			  ?: read_symbol(l, memory, symbol, t->method_name, sizeof(t->method_name));
 
-	if (!err)
-		err = read_symbol(l, memory, symbol, t->method_name, sizeof(t->method_name));
 	if (!err && m->signature_index)
 		err = read_entry(l, memory, m->pool, m->signature_index, &symbol);
 	if (!err && m->signature_index)
@@ -144,11 +143,10 @@ static int read_texts(const struct hotspot_layout *l, struct target_memory *memo
 	if (err)
 		return err;
 	holder = hotspot_number(&o, HOTSPOT_POOL_HOLDER, 8);
-	err = target_is_pointer(holder)
-		      ? target_memory__word(memory, &symbol, holder + l->at[HOTSPOT_KLASS_NAME])
-		      : -ENODATA;
-	if (!err)
-		err = read_symbol(l, memory, symbol, t->class_name, sizeof(t->class_name));
+	err = (target_is_pointer(holder)
+		       ? target_memory__word(memory, &symbol, holder + l->at[HOTSPOT_KLASS_NAME])
+		       : -ENODATA)
+		      ?: read_symbol(l, memory, symbol, t->class_name, sizeof(t->class_name));
 	if (!err && (!*t->class_name || !*t->method_name))
 		err = -ENODATA; /* they are gone */
 	return err ? err : read_file(&o, memory, m->pool, t);

@@ -317,10 +317,9 @@ static int read_chain(const struct hotspot_layout *l, struct target_memory *memo
 {
 	struct around around = {};
 	struct debug_data d;
-	int err = find_debug_data(l, memory, blob, &d);
+	int err = find_debug_data(l, memory, blob, &d)
+			  ?: find_scopes(memory, blob, &d, distance, &around);
 
-	if (!err)
-		err = find_scopes(memory, blob, &d, distance, &around);
 	if (!err && !around.returns)
 		err = follow(l, memory, &d, around.behind, chain);
 	chain->sure = chain->count;

@@ -198,9 +198,8 @@ static int add_area(struct search *s, const struct made_area *area, const struct
 	       s->frames.count < FRAMES_MAX) {
 		if (!is_helper(s, at++, kind, &start, &end, &helper))
 			continue;
-		err = add_frame(s, area->start + from, area->start + start, trace);
-		if (!err)
-			err = add_frame(s, area->start + start, area->start + end, helper);
+		err = add_frame(s, area->start + from, area->start + start, trace)
+			      ?: add_frame(s, area->start + start, area->start + end, helper);
 		at = from = end;
 	}
 	/* of what was not read nothing is known */

@@ -217,13 +217,10 @@ static int read_all(const struct cpython *py, struct target_memory *m, uint64_t 
 	if (!cpython_object__is_alive(h.refcount) || (py->code_type && h.type != py->code_type) ||
 	    !is_of_identity(&h, identity))
 		return -ESTALE;
-	err = cpython_str__read(py, m, h.identity.qualname, f->name, sizeof(f->name));
-	if (!err)
-		err = cpython_str__read(py, m, h.filename, f->file, sizeof(f->file));
-	if (!err)
-		err = read_line_table(py, m, &h, f);
-	if (!err)
-		err = read_head(py, m, code, &again);
+	err = cpython_str__read(py, m, h.identity.qualname, f->name, sizeof(f->name))
+			?: cpython_str__read(py, m, h.filename, f->file, sizeof(f->file))
+			?: read_line_table(py, m, &h, f)
+			?: read_head(py, m, code, &again);
 	if (err)
 		return err;
 	f->line = h.identity.firstline <= INT32_MAX ? h.identity.firstline : 0;

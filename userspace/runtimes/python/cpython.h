@@ -25,19 +25,25 @@
  * offsets are constants; they did not move within a minor.
  */
 
+/* X(verdict, how it is reported: CODE_RUNTIME_…, a few words for a person) */
+#define CPYTHON_VERDICTS_OF(X)                                                                     \
+	X(OK, READ, "ok")                                                                          \
+	X(ABSENT, READ, "not CPython")                                                             \
+	X(NOT_STARTED, READ, "the interpreter has not started yet")                                \
+	X(TOO_OLD, TOO_OLD, "CPython before 3.11 is not supported")                                \
+	X(NO_VERSION, UNKNOWN, "the version of CPython is unknown") /* 3.12 or older */            \
+	X(FREE_THREADED, FREE_THREADED, "free-threaded builds of CPython are not supported")       \
+	X(UNKNOWN_VERSION, UNKNOWN, "a version of CPython whose layout is unknown")                \
+	X(BAD_TABLE, UNKNOWN, "the table of offsets of CPython is damaged") /* of a known one */   \
+	X(OTHER_LIBC, OTHER_LIBC, "CPython on a C library other than glibc")                       \
+	X(THREADS_UNKNOWN, UNKNOWN, "the thread states of CPython were not found")                 \
+	X(UNREADABLE, UNREADABLE, "the memory of CPython cannot be read")
+
 enum cpython_verdict {
-	CPYTHON_OK,
-	CPYTHON_ABSENT,		 /* there is no CPython in this image */
-	CPYTHON_NOT_STARTED,	 /* its structures are not set up yet: try again later */
-	CPYTHON_TOO_OLD,	 /* before 3.11 */
-	CPYTHON_NO_VERSION,	 /* 3.12 or older, not known which */
-	CPYTHON_FREE_THREADED,	 /* built without a GIL */
-	CPYTHON_UNKNOWN_VERSION, /* a minor or pre-release whose table does not check out */
-	CPYTHON_BAD_TABLE,	 /* a known version whose table is implausible */
-	CPYTHON_OTHER_LIBC,	 /* the thread's block is not glibc's */
-	CPYTHON_THREADS_UNKNOWN, /* the word that has a thread's state was not found */
-	CPYTHON_UNREADABLE,	 /* gone, forbidden, or not within the limits of the request */
-	CPYTHON_VERDICTS
+#define X(verdict, state, text) CPYTHON_##verdict,
+	CPYTHON_VERDICTS_OF(X)
+#undef X
+		CPYTHON_VERDICTS
 };
 
 /* A few words for a person. */

@@ -20,17 +20,9 @@
 const char *cpython_verdict__text(enum cpython_verdict verdict)
 {
 	static const char *const texts[CPYTHON_VERDICTS] = {
-		[CPYTHON_OK] = "ok",
-		[CPYTHON_ABSENT] = "not CPython",
-		[CPYTHON_NOT_STARTED] = "the interpreter has not started yet",
-		[CPYTHON_TOO_OLD] = "CPython before 3.11 is not supported",
-		[CPYTHON_NO_VERSION] = "the version of CPython is unknown",
-		[CPYTHON_FREE_THREADED] = "free-threaded builds of CPython are not supported",
-		[CPYTHON_UNKNOWN_VERSION] = "a version of CPython whose layout is unknown",
-		[CPYTHON_BAD_TABLE] = "the table of offsets of CPython is damaged",
-		[CPYTHON_OTHER_LIBC] = "CPython on a C library other than glibc",
-		[CPYTHON_THREADS_UNKNOWN] = "the thread states of CPython were not found",
-		[CPYTHON_UNREADABLE] = "the memory of CPython cannot be read",
+#define X(verdict, state, text) text,
+		CPYTHON_VERDICTS_OF(X)
+#undef X
 	};
 
 	return (unsigned int)verdict < CPYTHON_VERDICTS ? texts[verdict] : "";

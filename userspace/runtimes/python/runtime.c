@@ -149,15 +149,9 @@ static void describe(const void *state, struct runtime_findings *findings,
 		     struct runtime_finding *own)
 {
 	static const enum code_runtime_state states[CPYTHON_VERDICTS] = {
-		[CPYTHON_OK] = CODE_RUNTIME_READ,
-		[CPYTHON_TOO_OLD] = CODE_RUNTIME_TOO_OLD,
-		[CPYTHON_NO_VERSION] = CODE_RUNTIME_UNKNOWN,
-		[CPYTHON_FREE_THREADED] = CODE_RUNTIME_FREE_THREADED,
-		[CPYTHON_UNKNOWN_VERSION] = CODE_RUNTIME_UNKNOWN,
-		[CPYTHON_BAD_TABLE] = CODE_RUNTIME_UNKNOWN,
-		[CPYTHON_OTHER_LIBC] = CODE_RUNTIME_OTHER_LIBC,
-		[CPYTHON_THREADS_UNKNOWN] = CODE_RUNTIME_UNKNOWN,
-		[CPYTHON_UNREADABLE] = CODE_RUNTIME_UNREADABLE,
+#define X(verdict, state, text) CODE_RUNTIME_##state,
+		CPYTHON_VERDICTS_OF(X)
+#undef X
 	};
 	const struct python_found *found = state;
 	enum cpython_verdict verdict = verdict_of(found);

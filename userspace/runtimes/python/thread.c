@@ -24,11 +24,9 @@ static int each_of_interpreter(const struct cpython *py, struct target_memory *m
 		uint64_t next;
 
 		--*left;
-		err = target_memory__word(m, &t.fs, t.state + l->thread_id);
-		if (!err)
-			err = target_memory__word(m, &next, t.state + l->thread_next);
-		if (!err)
-			err = visit(context, &t);
+		err = target_memory__word(m, &t.fs, t.state + l->thread_id)
+				?: target_memory__word(m, &next, t.state + l->thread_next)
+				?: visit(context, &t);
 		t.state = err ? 0 : next;
 	}
 	return err;
@@ -44,10 +42,9 @@ int cpython__each_thread(const struct cpython *py, struct target_memory *m, cpyt
 	if (!err && !interpreter)
 		return -ENOENT;
 	while (!err && interpreter && interpreters--) {
-		err = each_of_interpreter(py, m, interpreter, &left, visit, context);
-		if (!err)
-			err = target_memory__word(m, &interpreter,
-						  interpreter + py->layout.interp_next);
+		err = each_of_interpreter(py, m, interpreter, &left, visit, context)
+			      ?: target_memory__word(m, &interpreter,
+						     interpreter + py->layout.interp_next);
 	}
 	return err;
 }

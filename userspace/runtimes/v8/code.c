@@ -202,11 +202,9 @@ static int read_owner(struct v8_reader *r, struct v8_code *code)
 		return 0;
 	if (code->kind == V8_CODE_BASELINE)
 		return v8_lines__follow_bytecodes(r, code->deopt, &code->bytecode_array);
-	err = element(r, code->deopt, l->deopt_sfi, &word);
-	if (!err)
-		err = follow_sfi(r, word, &code->sfi);
-	if (!err)
-		err = element(r, code->deopt, l->deopt_count, &word);
+	err = element(r, code->deopt, l->deopt_sfi, &word)
+			?: follow_sfi(r, word, &code->sfi)
+			?: element(r, code->deopt, l->deopt_count, &word);
 	if (!err && v8_is_smi(word) && v8_smi(word) > 0)
 		code->inlined = v8_smi(word);
 	return err == -EAGAIN ? 0 : err;
@@ -285,11 +283,9 @@ static int read_inlined_sfi(struct v8_reader *r, const struct v8_code *code, int
 	*sfi = code->sfi;
 	if (literal == -1)
 		return 0;
-	err = element(r, code->deopt, r->layout->deopt_literals, &literals);
-	if (!err)
-		err = element(r, literals, literal, &word);
-	if (!err)
-		err = follow_sfi(r, word, sfi);
+	err = element(r, code->deopt, r->layout->deopt_literals, &literals)
+			?: element(r, literals, literal, &word)
+			?: follow_sfi(r, word, sfi);
 	return err ? err : *sfi ? 0 : -EAGAIN;
 }
 
@@ -315,9 +311,8 @@ static int add_inlined(struct v8_reader *r, const struct v8_code *code, uint64_t
 			chain->is_cut = true;
 			return 0;
 		}
-		err = read_inlining(r, array, id, &inlining);
-		if (!err)
-			err = read_inlined_sfi(r, code, inlining.literal, &sfi);
+		err = read_inlining(r, array, id, &inlining)
+			      ?: read_inlined_sfi(r, code, inlining.literal, &sfi);
 		if (!err && v8_position__inlining(inlining.position) >= id)
 			err = -EAGAIN;
 		if (err)
@@ -467,13 +462,11 @@ static int baseline(struct v8_reader *r, const struct v8_bytecodes *bytecodes,
 
 	if (!bytecodes->count || !code->bytecode_array)
 		return -ENODATA;
-	err = v8_lines__table(r, code->positions, &sizes, &sizes_size);
-	if (!err)
-		err = read_bytecodes(r, code->bytecode_array, &bytes, &size, &positions);
-	if (!err)
-		err = find_bytecode(bytecodes, bytes, size, sizes, sizes_size, offset, &bytecode);
-	if (!err)
-		err = position_at(r, positions, bytecode, &word);
+	err = v8_lines__table(r, code->positions, &sizes, &sizes_size)
+			?: read_bytecodes(r, code->bytecode_array, &bytes, &size, &positions)
+			?: find_bytecode(bytecodes, bytes, size, sizes, sizes_size, offset,
+				 &bytecode)
+			?: position_at(r, positions, bytecode, &word);
 	if (!err && v8_position__source(word) < 0)
 		err = -ENODATA;
 	if (err)

@@ -81,10 +81,9 @@ static int add_rows(struct v8_reader *r, struct v8_script *script, struct v8_pos
 	while (f->rows.count < MANAGED_ROWS_MAX && v8_positions__next(p)) {
 		struct managed_row row = {.offset = p->code < 0 ? 0 : p->code};
 		int err = v8_script__place(r, script, v8_position__source(p->word), &row.line,
-					   &row.column);
+					   &row.column)
+				  ?: vec_push(&f->rows, row);
 
-		if (!err)
-			err = vec_push(&f->rows, row);
 		if (err)
 			return err;
 	}
@@ -99,10 +98,10 @@ static int read_rows(struct v8_reader *r, uint64_t sfi, uint64_t array, struct m
 	struct v8_script *script;
 	struct v8_object o;
 	uint32_t size;
-	int err = v8_object__read(r, array, &o);
+	int err = v8_object__read(r, array, &o)
+			  ?: v8_lines__table(r, v8_object__word(&o, l->bytecode_positions), &bytes,
+					     &size);
 
-	if (!err)
-		err = v8_lines__table(r, v8_object__word(&o, l->bytecode_positions), &bytes, &size);
 	if (err)
 		return err == -ENODATA || err == -EINVAL ? 0 : err;
 	err = v8_function__script(r, sfi, &script);

@@ -46,10 +46,9 @@ static int read_chars(struct walk *w, uint64_t address, uint32_t count, bool wid
 
 	while (count) {
 		size_t part = min_u64(count, CHUNK / width);
-		int err = target_memory__read(w->r->memory, chunk, part * width, address);
+		int err = target_memory__read(w->r->memory, chunk, part * width, address)
+				  ?: w->visit(w->context, chunk, part, wide);
 
-		if (!err)
-			err = w->visit(w->context, chunk, part, wide);
 		if (err)
 			return err;
 		address += part * width;

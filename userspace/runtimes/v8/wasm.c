@@ -199,9 +199,8 @@ static int read_fresh(struct v8_reader *r, struct v8_wasm_module *module,
 		uint64_t objects[FRESH_PIECE];
 		size_t size = min_u64(sizeof(objects), end - begin);
 
-		err = target_memory__read(r->memory, objects, size, begin);
-		if (!err)
-			err = add_fresh(r, module, objects, size / 8);
+		err = target_memory__read(r->memory, objects, size, begin)
+			      ?: add_fresh(r, module, objects, size / 8);
 		begin += size;
 	}
 	if (err)

@@ -204,11 +204,9 @@ static int find_native(struct v8_reader *r, uint64_t managed, struct v8_wasm_mod
 		    target_memory__word(r->memory, &native, words[i]) || !target_is_pointer(native))
 			continue;
 		module->link_count = links;
-		err = follow(module, managed - 1 + MANAGED_WORD, owner);
-		if (!err)
-			err = follow(module, owner + i * sizeof(*words), words[i]);
-		if (!err)
-			err = try_native(r, native, module);
+		err = follow(module, managed - 1 + MANAGED_WORD, owner)
+				?: follow(module, owner + i * sizeof(*words), words[i])
+				?: try_native(r, native, module);
 		if (err != -ENODATA)
 			return err;
 	}
@@ -225,14 +223,11 @@ int wasm_module__find(struct v8_reader *r, uint64_t instance, struct v8_wasm_mod
 		return -ENODATA;
 	module->instance = instance;
 	module->link_count = 0;
-	err = find_module_object(r, instance, module, &object);
-	if (!err)
-		err = find_field(r, object, V8_OBJECT_BYTES, l->type_script, false, module,
-				 &script);
-	if (!err)
-		err = target_memory__word(r->memory, &name, script - 1 + l->script_name);
-	if (!err)
-		err = v8_string__text(r, name, module->url, sizeof(module->url));
+	err = find_module_object(r, instance, module, &object)
+			?: find_field(r, object, V8_OBJECT_BYTES, l->type_script, false, module,
+			      &script)
+			?: target_memory__word(r->memory, &name, script - 1 + l->script_name)
+			?: v8_string__text(r, name, module->url, sizeof(module->url));
 	if (err == -EAGAIN || err == -ELOOP || err == -EINVAL)
 		err = -ENODATA; /* no string, or not now */
 	if (!err)
