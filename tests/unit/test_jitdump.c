@@ -135,12 +135,8 @@ static void pieces_test(void **state)
 
 		assert_int_equal(feed(&r, &d, piece, &reported), 0);
 		assert_string_equal(reported.text, sound);
-		assert_true(r.header.tsc && r.closed);
-		assert_int_equal(r.header.machine, 62);
-		assert_int_equal(r.header.pid, 1234);
+		assert_true(r.tsc);
 		assert_int_equal(r.counts.loads, 3);
-		assert_int_equal(r.counts.lines, 5);
-		assert_int_equal(r.counts.unknown_records, 1);
 		assert_int_equal(r.counts.bad_records, 0);
 		assert_int_equal(jitdump_reader__torn(&r), 0);
 		jitdump_reader__fini(&r);

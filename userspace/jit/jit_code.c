@@ -239,7 +239,7 @@ static int keep_load(void *context, const struct jitdump_load *load)
 	int64_t name = frames ? 0 : intern(c, load->name);
 	struct dump_record record = {
 		.action = DUMP_LOAD,
-		.tsc = c->dump.header.tsc,
+		.tsc = c->dump.tsc,
 		.time = load->time,
 		.address = load->address,
 		.size = load->size,
@@ -259,7 +259,7 @@ static int keep_move(void *context, const struct jitdump_move *move)
 
 	return vec_push(&c->records, ((struct dump_record){
 					     .action = DUMP_MOVE,
-					     .tsc = c->dump.header.tsc,
+					     .tsc = c->dump.tsc,
 					     .time = move->time,
 					     .from = move->from,
 					     .address = move->to,
@@ -274,7 +274,7 @@ static int keep_close(void *context, uint64_t time)
 
 	return vec_push(&c->records, ((struct dump_record){
 					     .action = DUMP_CLOSE,
-					     .tsc = c->dump.header.tsc,
+					     .tsc = c->dump.tsc,
 					     .time = time,
 					     .order = c->records.count,
 				     }));
@@ -294,21 +294,8 @@ static int feed_dump(struct jit_code *c, const struct jit_piece *piece)
 	return jitdump_reader__feed(&c->dump, piece->bytes, piece->size, &handler);
 }
 
-int jit_code__lose(struct jit_code *c, uint64_t after, uint64_t before)
-{
-	int err;
-
-	if (is_dump(c))
-		return jit_code__give_up(c, after);
-	c->map.rest.count = 0;
-	c->map.skipping = true;
-	err = jit_timeline__begin_snapshot(c->timeline, after, before);
-	jit_timeline__end_snapshot(c->timeline);
-	return err;
-}
-
-/* Later code is unknown. A jitdump has its own times: the rest has no names. */
-int jit_code__give_up(struct jit_code *c, uint64_t time)
+/* Nothing more is taken: later code is unknown. A jitdump has its own times: the rest has no names. */
+static int give_up(struct jit_code *c, uint64_t time)
 {
 	int err = 0;
 
@@ -316,6 +303,19 @@ int jit_code__give_up(struct jit_code *c, uint64_t time)
 	if (is_dump(c))
 		return 0;
 	err = jit_timeline__begin_snapshot(c->timeline, time, UINT64_MAX);
+	jit_timeline__end_snapshot(c->timeline);
+	return err;
+}
+
+int jit_code__lose(struct jit_code *c, uint64_t after, uint64_t before)
+{
+	int err;
+
+	if (is_dump(c))
+		return give_up(c, after);
+	c->map.rest.count = 0;
+	c->map.skipping = true;
+	err = jit_timeline__begin_snapshot(c->timeline, after, before);
 	jit_timeline__end_snapshot(c->timeline);
 	return err;
 }
@@ -332,7 +332,7 @@ int jit_code__feed(struct jit_code *c, const struct jit_piece *piece)
 		err = is_dump(c) ? feed_dump(c, piece) : feed_map(c, piece);
 	if (!err)
 		return 0;
-	return jit_code__give_up(c, piece->after) ? -ENOMEM : err;
+	return give_up(c, piece->after) ? -ENOMEM : err;
 }
 
 /* ---- what is kept ---------------------------------------------------------------------------- */

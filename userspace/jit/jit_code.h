@@ -36,8 +36,6 @@ int jit_code__feed(struct jit_code *c, const struct jit_piece *piece);
 
 /* Memory in use, bytes: nearly. */
 size_t jit_code__memory(const struct jit_code *c);
-/* Nothing more is fed: code that existed at `time` (CLOCK_MONOTONIC ns) is in doubt from then on. 0 or -ENOMEM. */
-int jit_code__give_up(struct jit_code *c, uint64_t time);
 
 /*
  * Bytes are missing, which were written after `after` and not after `before` (CLOCK_MONOTONIC ns). A perf map goes on with

@@ -495,26 +495,15 @@ static int find_living(struct jit_timeline *t, size_t gaps, bool *living)
 	return err;
 }
 
-/* Unused memory is freed, except for some room to grow. */
-static void trim(struct jit_timeline *t)
+/* Unused memory of a vector is freed. */
+static void trim(void **data, size_t *capacity, size_t wanted, size_t size)
 {
-	size_t entries = t->entries.count + t->entries.count / 4 + 64, gaps = t->gaps.count + 64;
-	void *smaller;
+	void *smaller = wanted < *capacity ? realloc(*data, wanted * size) : NULL;
 
-	if (entries < t->entries.capacity) {
-		smaller = realloc(t->entries.data, entries * sizeof(*t->entries.data));
-		if (smaller) {
-			t->entries.data = smaller;
-			t->entries.capacity = entries;
-		}
-	}
-	if (gaps < t->gaps.capacity) {
-		smaller = realloc(t->gaps.data, gaps * sizeof(*t->gaps.data));
-		if (smaller) {
-			t->gaps.data = smaller;
-			t->gaps.capacity = gaps;
-		}
-	}
+	if (!smaller)
+		return;
+	*data = smaller;
+	*capacity = wanted;
 }
 
 /*
@@ -539,7 +528,10 @@ static void keep_marked(struct jit_timeline *t, size_t gaps, const bool *marked)
 	}
 	t->entries.count = kept;
 	t->gaps.count = kept_gaps;
-	trim(t);
+	/* some room to grow is left */
+	trim((void **)&t->entries.data, &t->entries.capacity, kept + kept / 4 + 64,
+	     sizeof(*t->entries.data));
+	trim((void **)&t->gaps.data, &t->gaps.capacity, kept_gaps + 64, sizeof(*t->gaps.data));
 }
 
 int jit_timeline__forget(struct jit_timeline *t, uint64_t horizon)
@@ -629,18 +621,6 @@ void jit_history__fini(struct jit_history *h)
 	vec_free(&h->changes);
 }
 
-/* How many changes were over before `time`; their ends are in order. */
-static size_t changes_before(const struct jit_history *h, uint64_t time)
-{
-	return partition_point(h->changes.data, h->changes.count, change, change->before < time);
-}
-
-/* How many may have been by `time`; their beginnings are in order, too. */
-static size_t changes_after(const struct jit_history *h, uint64_t time)
-{
-	return partition_point(h->changes.data, h->changes.count, change, change->after < time);
-}
-
 static bool same_function(uint32_t a, uint32_t b, jit_same_fn same, void *context)
 {
 	if (a == b || a == JIT_NO_ENTRY || b == JIT_NO_ENTRY)
@@ -651,12 +631,13 @@ static bool same_function(uint32_t a, uint32_t b, jit_same_fn same, void *contex
 struct jit_answer jit_history__at(const struct jit_history *h, uint64_t time, jit_same_fn same,
 				  void *context)
 {
-	size_t sure = changes_before(h, time), possible;
+	/* those that were over by `time`, and that may have been; their ends and their beginnings are in order */
+	size_t sure = partition_point(h->changes.data, h->changes.count, c, c->before < time);
+	size_t possible = partition_point(h->changes.data, h->changes.count, c, c->after < time);
 	struct jit_answer answer = {
 		.entry = sure ? h->changes.data[sure - 1].entry : JIT_NO_ENTRY,
 	};
 
-	possible = changes_after(h, time);
 	if (possible > sure + CROWD) { /* too many changes to keep them apart */
 		answer.ambiguous = true;
 		sure = possible - 1;

@@ -258,7 +258,6 @@ static int on_load(struct jitdump_reader *r, const struct record *record, struct
 		return 1;
 	reported.address = load.address;
 	reported.size = load.size;
-	reported.index = load.index;
 	if (r->lines.count && r->lines_of == load.address) {
 		finish_lines(r, &reported);
 		reported.lines = r->lines.data;
@@ -270,7 +269,6 @@ static int on_load(struct jitdump_reader *r, const struct record *record, struct
 		reported.eh_frame_header_size = r->eh_frame_header_size;
 	}
 	r->counts.loads++;
-	r->counts.lines += reported.line_count;
 	result = handler->load ? handler->load(handler->context, &reported) : 0;
 	forget_pending(r);
 	return result;
@@ -287,7 +285,6 @@ static int on_move(struct jitdump_reader *r, const struct record *record, struct
 	reported.from = move.from;
 	reported.to = move.to;
 	reported.size = move.size;
-	reported.index = move.index;
 	r->counts.moves++;
 	return handler->move ? handler->move(handler->context, &reported) : 0;
 }
@@ -308,14 +305,13 @@ static int on_record(struct jitdump_reader *r, const struct record *record, stru
 		result = on_debug_info(r, body);
 		break;
 	case RECORD_CLOSE:
-		r->closed = true;
 		result = handler->close ? handler->close(handler->context, record->time) : 0;
 		break;
 	case RECORD_UNWINDING_INFO:
 		result = on_unwinding_info(r, body);
 		break;
-	default:
-		r->counts.unknown_records++;
+	default: /* a kind that the specification does not have */
+		break;
 	}
 	if (result != 1)
 		return result;
@@ -341,11 +337,7 @@ static ssize_t take_header(struct jitdump_reader *r, const char *bytes, size_t s
 	if (header.version != VERSION)
 		return -ENOTSUP;
 	r->has_header = true;
-	r->header = (struct jitdump_header){
-		.machine = header.machine,
-		.pid = header.pid,
-		.tsc = header.flags & FLAG_TSC,
-	};
+	r->tsc = header.flags & FLAG_TSC;
 	r->skip = header.total_size - sizeof(header);
 	return sizeof(header);
 }

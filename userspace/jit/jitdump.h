@@ -15,12 +15,6 @@
 
 #define JITDUMP_RECORD_MAX (64u << 20) /* larger ones are passed over */
 
-struct jitdump_header {
-	uint32_t machine; /* EM_* */
-	uint32_t pid;	  /* as seen by the process itself */
-	bool tsc;	  /* times are those of the TSC, else of CLOCK_MONOTONIC */
-};
-
 struct jitdump_line {
 	uint64_t address; /* from here on */
 	uint32_t line;	  /* from 1 on */
@@ -30,7 +24,7 @@ struct jitdump_line {
 
 /* Code that was loaded at `time`. All pointers are valid during the call. */
 struct jitdump_load {
-	uint64_t time, address, size, index;
+	uint64_t time, address, size;
 	const char *name; /* NUL-terminated */
 	const struct jitdump_line
 		*lines; /* in the order of the file; addresses are those of the code */
@@ -41,7 +35,7 @@ struct jitdump_load {
 
 /* It lies elsewhere from `time` on. */
 struct jitdump_move {
-	uint64_t time, from, to, size, index;
+	uint64_t time, from, to, size;
 };
 
 /* 0, or negative errno, which ends the reading and is returned. Each may be NULL. */
@@ -53,15 +47,14 @@ struct jitdump_handler {
 };
 
 struct jitdump_counts {
-	uint64_t loads, moves, lines;
-	uint64_t bad_records;	  /* which contradict themselves, or are too large */
-	uint64_t unknown_records; /* of kinds that the specification does not have */
+	uint64_t loads, moves;
+	uint64_t bad_records; /* which contradict themselves, or are too large */
 };
 
 /* A dump that is read piece by piece. All zero is ready. */
 struct jitdump_reader {
-	struct jitdump_header header;
-	bool has_header, closed;
+	bool has_header;
+	bool tsc; /* times are those of the TSC, else of CLOCK_MONOTONIC */
 	struct jitdump_counts counts;
 
 	/* its own */

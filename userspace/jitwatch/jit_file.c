@@ -226,12 +226,6 @@ static bool hold_line(struct reading *r, const char *line, size_t size)
 	return true;
 }
 
-/* The bytes after it show which time the file had. */
-static int report_held_before(struct jit_file *f, bool last_write)
-{
-	return report_held(f, last_write && f->last_write.mtime != f->held.mtime);
-}
-
 /* There are no bytes after it: it is reported, or still held. */
 static int report_held_alone(struct jit_file *f, uint64_t now, bool settle)
 {
@@ -283,7 +277,8 @@ static int read_on(struct reading *r)
 		whole = !f->tail_size || f->tail[f->tail_size - 1] == '\n';
 		keep_tail(f, piece.event.bytes, size);
 		last_write = r->goes_on && is_last_write(f, whole, piece.event.bytes, size);
-		err = report_held_before(f, last_write);
+		/* the bytes after a held line show which time the file had */
+		err = report_held(f, last_write && f->last_write.mtime != f->held.mtime);
 		if (!err && !is_hole(f, piece.event.bytes, size) &&
 		    !(last_write && hold_line(r, piece.event.bytes, size)))
 			err = report_piece(r, &piece, size, monotonic_ns());

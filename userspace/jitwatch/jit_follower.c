@@ -137,16 +137,10 @@ static void touch(const struct jit_follower *r, const struct jit_owner *owner)
 	r->output.touch(r->output.context, owner);
 }
 
-static void touch_no_more(const struct jit_follower *r)
-{
-	r->output.touch(r->output.context, NULL);
-}
-
 static void watch_file(struct jit_follower *r, struct followed *f)
 {
-	char path[64];
-
 	uint64_t now = monotonic_ns();
+	char path[64];
 
 	if (f->file.fd < 0)
 		return;
@@ -197,12 +191,6 @@ static void plan_glance(const struct jit_follower *r, struct followed *f)
 	uint64_t least = GLANCE_MIN * (1 + r->files.count / GLANCE_FILES);
 
 	f->glance_at = now + min_u64(max_u64(interval, least), LOOK_INTERVAL);
-}
-
-static void glance_at_file(const struct jit_follower *r, struct followed *f)
-{
-	jit_file__glance(&f->file);
-	plan_glance(r, f);
 }
 
 /* 0: there is nothing to be gained by it. */
@@ -447,7 +435,7 @@ static int look_for_map(struct jit_follower *r, struct jit_owner *owner)
 	err = find_surely(owner, &found);
 	if (!err)
 		begin_file(r, owner, JIT_FILE_MAP, &found);
-	touch_no_more(r);
+	touch(r, NULL);
 	return err == -ENOENT ? -EAGAIN : 0;
 }
 
@@ -509,7 +497,7 @@ void jit_follower__follow_dump(struct jit_follower *r, pid_t pid, const char *pa
 			drop_found(&found, JIT_FILE_STATE_DENIED);
 		begin_file(r, &owner, JIT_FILE_DUMP, &found);
 	}
-	touch_no_more(r);
+	touch(r, NULL);
 }
 
 void jit_follower__let_go(struct jit_follower *r, pid_t pid)
@@ -530,7 +518,7 @@ void jit_follower__let_go(struct jit_follower *r, pid_t pid)
 		if (f->more) /* there is no time for the rest */
 			give_up_file(r, f, JIT_FILE_STATE_TOO_BIG);
 		forget_file(r, i);
-		touch_no_more(r);
+		touch(r, NULL);
 	}
 }
 
@@ -658,7 +646,7 @@ void jit_follower__look_for_files(struct jit_follower *r)
 		if (file->kind == JIT_FILE_DUMP || is_left(file->state))
 			continue;
 		changed = look_again(r, i, now);
-		touch_no_more(r);
+		touch(r, NULL);
 	}
 }
 
@@ -674,8 +662,9 @@ void jit_follower__read_due(struct jit_follower *r, bool settle)
 		if (!settle && !is_due(f, now)) {
 			if (glances_at(f) && now >= f->glance_at) {
 				touch(r, &f->file.owner);
-				glance_at_file(r, f);
-				touch_no_more(r);
+				jit_file__glance(&f->file);
+				plan_glance(r, f);
+				touch(r, NULL);
 			}
 			continue;
 		}
@@ -686,7 +675,7 @@ void jit_follower__read_due(struct jit_follower *r, bool settle)
 		}
 		touch(r, &f->file.owner);
 		read_file(r, f, settle);
-		touch_no_more(r);
+		touch(r, NULL);
 		r->last_read = now;
 	}
 }

@@ -33,22 +33,19 @@ static const char *find_field(const char *text, const char *key)
 }
 
 /* The next number of a line. False: there is none. */
-static bool next_number(const char **line, unsigned long *number)
+static bool next_number(const char **line, unsigned int *number)
 {
-	char *end;
+	int size;
 
-	while (**line == ' ' || **line == '\t')
-		(*line)++;
-	if (**line < '0' || **line > '9')
+	if (sscanf(*line, "%*[ \t]%u%n", number, &size) != 1)
 		return false;
-	*number = strtoul(*line, &end, 10);
-	*line = end;
+	*line += size;
 	return true;
 }
 
 static pid_t last_number(const char *line)
 {
-	unsigned long number = 0;
+	unsigned int number = 0;
 
 	while (next_number(&line, &number))
 		;
@@ -57,10 +54,9 @@ static pid_t last_number(const char *line)
 
 static void read_groups(const char *line, struct jit_rights *rights)
 {
-	unsigned long group;
-
-	while (line && rights->group_count < JIT_GROUPS_MAX && next_number(&line, &group))
-		rights->groups[rights->group_count++] = (gid_t)group;
+	while (line && rights->group_count < JIT_GROUPS_MAX &&
+	       next_number(&line, &rights->groups[rights->group_count]))
+		rights->group_count++;
 }
 
 static bool parse_status(const char *text, struct jit_owner *owner)
@@ -68,17 +64,15 @@ static bool parse_status(const char *text, struct jit_owner *owner)
 	const char *uids = find_field(text, "\nUid:"), *gids = find_field(text, "\nGid:");
 	const char *pids = find_field(text, "\nNSpid:"), *caps = find_field(text, "\nCapEff:");
 	const char *caught = find_field(text, "\nSigCgt:");
-	unsigned long uid, euid, gid, egid;
+	gid_t gid;
 
-	if (!uids || !gids || !next_number(&uids, &uid) || !next_number(&uids, &euid) ||
-	    !next_number(&gids, &gid) || !next_number(&gids, &egid))
+	if (!uids || !gids || !next_number(&uids, &owner->uid) ||
+	    !next_number(&uids, &owner->euid) || !next_number(&gids, &gid) ||
+	    !next_number(&gids, &owner->egid))
 		return false;
-	owner->uid = (uid_t)uid;
-	owner->euid = (uid_t)euid;
-	owner->egid = (gid_t)egid;
 	owner->has_quit_handler = caught && strtoull(caught, NULL, 16) >> (SIGQUIT - 1) & 1;
 	owner->own_pid = pids ? last_number(pids) : owner->pid;
-	owner->rights = (struct jit_rights){.uid = (uid_t)uid, .gid = (gid_t)gid};
+	owner->rights = (struct jit_rights){.uid = owner->uid, .gid = gid};
 	if (caps)
 		owner->rights.capabilities = strtoull(caps, NULL, 16);
 	read_groups(find_field(text, "\nGroups:"), &owner->rights);
@@ -121,7 +115,7 @@ int jit_owner__read(pid_t pid, struct jit_owner *owner)
 
 int jit_owner__refresh(struct jit_owner *owner)
 {
-	unsigned long uid, euid;
+	uid_t uid, euid;
 	char path[64], text[STATUS_HEAD + 1];
 	_cleanup_close_ int fd = -1;
 	const char *uids;

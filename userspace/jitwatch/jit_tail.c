@@ -479,14 +479,6 @@ static void look_after_watcher(struct jit_line *l)
 	send_commands(l);
 }
 
-/* Another one is first each time: what is taken at a time has a limit. */
-static void look_after_all(struct jit_tail *t)
-{
-	t->first++;
-	for (unsigned int i = 0; i < t->line_count; i++)
-		look_after_watcher(&t->lines[(t->first + i) % t->line_count]);
-}
-
 /* ---- lines of users -------------------------------------------------------------------------- */
 
 static struct jit_line *add_line(struct jit_tail *t, uint32_t user)
@@ -639,7 +631,9 @@ int jit_tail__take(struct jit_tail *t, uint64_t now, event_push_fn push, void *c
 	__typeof__(t->untaken) taken;
 	int err;
 
-	look_after_all(t);
+	t->first++; /* another one is first each time: what is taken at a time has a limit */
+	for (unsigned int i = 0; i < t->line_count; i++)
+		look_after_watcher(&t->lines[(t->first + i) % t->line_count]);
 	err = t->err;
 	taken = t->untaken;
 	t->untaken = (__typeof__(t->untaken)){};
@@ -760,15 +754,9 @@ uint64_t jit_tail__cpu(const struct jit_tail *t)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static int start_keeper(struct jit_tail *t)
-{
-	const struct child_plan plan = {.class = HELPER_WATCHER, .run = jit_watcher__run};
-
-	return keeper__start(HELPER_KEEPER, &plan, &t->keeper, &t->control);
-}
-
 int jit_tail__new(bool attach_jvms, struct jit_tail **tail)
 {
+	const struct child_plan plan = {.class = HELPER_WATCHER, .run = jit_watcher__run};
 	struct jit_tail *t = calloc(1, sizeof(*t));
 	int err;
 
@@ -777,7 +765,7 @@ int jit_tail__new(bool attach_jvms, struct jit_tail **tail)
 	t->attach_jvms = attach_jvms;
 	t->control = -1;
 	t->channels = jit_channels__new();
-	err = t->channels ? start_keeper(t) : -ENOMEM;
+	err = t->channels ? keeper__start(HELPER_KEEPER, &plan, &t->keeper, &t->control) : -ENOMEM;
 	if (err) {
 		jit_tail__free(t);
 		return err;

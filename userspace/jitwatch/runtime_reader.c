@@ -313,17 +313,13 @@ void code_reader__serve(struct helper_job *job)
 	struct found_runtimes *found;
 
 	job->answer_size = sizeof(*answer);
-	memset(&request, 0, offsetof(struct code_request, questions));
+	answer->result = -EPROTO;
 	if (job->request_size < offsetof(struct code_request, questions) ||
-	    job->request_size > sizeof(request)) {
-		answer->result = -EPROTO;
+	    job->request_size > sizeof(request))
 		return;
-	}
 	memcpy(&request, job->request, job->request_size);
-	if (request.count > CODE_QUESTIONS_MAX) {
-		answer->result = -EPROTO;
+	if (request.count > CODE_QUESTIONS_MAX)
 		return;
-	}
 	found = runtimes_of(&request, !request.count);
 	if (!found) {
 		answer->result = -ENODATA;
@@ -376,22 +372,20 @@ static uint32_t pid_of(const struct event_header *event)
 int code_reader__take_events(const struct helper_answer *answer, uint32_t pid, uint64_t time,
 			     int (*push)(void *context, struct event_header *event), void *context)
 {
-	_cleanup_free_ char *bytes = NULL;
+	_cleanup_free_ void *bytes = NULL;
 	struct stat st;
 	size_t size;
-	int err = 0;
+	int err;
 
 	if (answer->refusal || !answer->fd_count || fstat(answer->fds[0], &st) || st.st_size <= 0 ||
 	    st.st_size > ANSWER_MAX)
 		return 0;
 	size = (size_t)st.st_size;
-	bytes = malloc(size);
-	if (!bytes)
-		return -ENOMEM;
-	if (pread_full(answer->fds[0], bytes, size, 0) != (ssize_t)size)
-		return 0;
+	err = take_bytes(answer->fds[0], size, 1, &bytes);
+	if (err)
+		return err == -ENOMEM ? err : 0;
 	for (size_t at = 0; at < size && !err;) {
-		struct event_header *event = (struct event_header *)(bytes + at);
+		struct event_header *event = (void *)((char *)bytes + at);
 
 		if (event_check(event, size - at) || pid_of(event) != pid)
 			return 0;

@@ -60,15 +60,11 @@ struct managed_frames {
 	VEC(__u64) frames;
 };
 
-static const char *const names_of_runtimes[FRAME_NOTE_COUNT] = {
-#define X(id, runtime) [FRAME_NOTE_##id] = runtime,
-	FRAME_NOTES(X)
-#undef X
-};
-
-/* … as names of what their frames are in */
-static const char *const runtime_names[FRAME_NOTE_COUNT] = {
-#define X(id, runtime) [FRAME_NOTE_##id] = "[" runtime "]",
+/* Names of runtimes, and as names of what their frames are in. */
+static const struct {
+	const char *name, *bracketed;
+} runtimes[FRAME_NOTE_COUNT] = {
+#define X(id, runtime) [FRAME_NOTE_##id] = {runtime, "[" runtime "]"},
 	FRAME_NOTES(X)
 #undef X
 };
@@ -104,7 +100,7 @@ static struct dso_id dso_of(struct managed_frames *m, enum frame_note_kind kind)
 
 	if (m->dsos[kind].v)
 		return m->dsos[kind];
-	dso.path = dso.name = profile_builder__string(m->builder, runtime_names[kind]);
+	dso.path = dso.name = profile_builder__string(m->builder, runtimes[kind].bracketed);
 	m->dsos[kind] = profile_builder__dso(m->builder, &dso);
 	return m->dsos[kind];
 }
@@ -747,15 +743,6 @@ static void resolve_place(struct managed_frames *m, const struct managed_locatio
 	profile_builder__sure_lines(m->builder, place->location, n.sure);
 }
 
-static void report_counts(struct managed_frames *m, struct profile_runtime *runtime,
-			  unsigned int kind)
-{
-	if (!runtime->frames)
-		return;
-	runtime->name = profile_builder__string(m->builder, names_of_runtimes[kind]);
-	profile_builder__runtime(m->builder, runtime);
-}
-
 void managed_frames__resolve(struct managed_frames *m)
 {
 	struct profile_runtime counts[FRAME_NOTE_COUNT] = {};
@@ -765,8 +752,12 @@ void managed_frames__resolve(struct managed_frames *m)
 
 		resolve_place(m, place, &counts[ops_of(m, &place->words)->counted_as]);
 	}
-	for (unsigned int kind = 0; kind < FRAME_NOTE_COUNT; kind++)
-		report_counts(m, &counts[kind], kind);
+	for (unsigned int kind = 0; kind < FRAME_NOTE_COUNT; kind++) {
+		if (!counts[kind].frames)
+			continue;
+		counts[kind].name = profile_builder__string(m->builder, runtimes[kind].name);
+		profile_builder__runtime(m->builder, &counts[kind]);
+	}
 }
 
 /* ---- frames without a note ------------------------------------------------------------------- */

@@ -36,17 +36,17 @@ static void *find_life(const struct id_map *m, uint32_t id)
 }
 
 /* `id` must not be there. */
-static int add_life(struct id_map *m, uint32_t id, void *life)
+static int add_life(struct id_map *m, uint32_t id, void *life, bool *indexed)
 {
-	return id_map__need(m, &(struct id_slot){id, life}, NULL) ? 0 : -ENOMEM;
+	*indexed = id_map__need(m, &(struct id_slot){id, life}, NULL);
+	return *indexed ? 0 : -ENOMEM;
 }
 
-static void remove_life(struct id_map *m, uint32_t id)
+static void remove_life(struct id_map *m, uint32_t id, bool *indexed)
 {
-	struct id_slot *slot = id_map__find(m, id);
-
-	if (slot)
-		id_map__remove(m, slot);
+	if (*indexed)
+		id_map__remove(m, id_map__find(m, id));
+	*indexed = false;
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -123,8 +123,7 @@ static void free_thread(struct process_table *table, struct thread_life *thread)
 {
 	struct process_life *process = thread->process;
 
-	if (thread->indexed)
-		remove_life(&table->tids, thread->tid);
+	remove_life(&table->tids, thread->tid, &thread->indexed);
 	if (thread->ended)
 		TAILQ_REMOVE(&table->dead_threads, thread, link);
 	else
@@ -149,8 +148,7 @@ static void free_process(struct process_table *table, struct process_life *proce
 
 	while ((thread = TAILQ_FIRST(&process->threads)))
 		free_thread(table, thread);
-	if (process->indexed)
-		remove_life(&table->pids, process->pid);
+	remove_life(&table->pids, process->pid, &process->indexed);
 	TAILQ_REMOVE(process->ended ? &table->dead : &table->living, process, link);
 	end_dump(table, process);
 	mapping_table__unref(process->maps);
@@ -338,19 +336,15 @@ static bool grace_is_over(uint64_t end, uint64_t now)
 	return now > end && now - end > LIFE_GRACE_NS;
 }
 
-static void bury_thread(struct process_table *table, struct thread_life *thread)
-{
-	notify_observers(table, thread_forgotten, thread);
-	free_thread(table, thread);
-}
-
 void process_table__advance(struct process_table *table, uint64_t now)
 {
 	struct thread_life *thread;
 	struct process_life *process;
 
-	while ((thread = TAILQ_FIRST(&table->dead_threads)) && grace_is_over(thread->end, now))
-		bury_thread(table, thread);
+	while ((thread = TAILQ_FIRST(&table->dead_threads)) && grace_is_over(thread->end, now)) {
+		notify_observers(table, thread_forgotten, thread);
+		free_thread(table, thread);
+	}
 	while ((process = TAILQ_FIRST(&table->dead)) && grace_is_over(process->end, now) &&
 	       TAILQ_EMPTY(&process->threads)) {
 		notify_observers(table, process_forgotten, process);
@@ -359,22 +353,6 @@ void process_table__advance(struct process_table *table, uint64_t now)
 }
 
 /* ---- beginnings ------------------------------------------------------------------------------ */
-
-static void unindex_process(struct process_table *table, struct process_life *process)
-{
-	if (!process->indexed)
-		return;
-	remove_life(&table->pids, process->pid);
-	process->indexed = false;
-}
-
-static void unindex_thread(struct process_table *table, struct thread_life *thread)
-{
-	if (!thread->indexed)
-		return;
-	remove_life(&table->tids, thread->tid);
-	thread->indexed = false;
-}
 
 static void set_name(char *to, const char *name)
 {
@@ -394,11 +372,10 @@ static struct process_life *insert_process(struct process_table *table, uint32_t
 	TAILQ_INIT(&process->threads);
 	TAILQ_INSERT_TAIL(&table->living, process, link);
 	if (number_life(&table->process_numbers, &process->number) ||
-	    add_life(&table->pids, pid, process)) {
+	    add_life(&table->pids, pid, process, &process->indexed)) {
 		free_process(table, process);
 		return NULL;
 	}
-	process->indexed = true;
 	return process;
 }
 
@@ -409,7 +386,7 @@ struct process_life *process_table__add(struct process_table *table, uint32_t pi
 
 	if (old) {
 		process_table__exit(table, old, time);
-		unindex_process(table, old);
+		remove_life(&table->pids, old->pid, &old->indexed);
 	}
 	return insert_process(table, pid, name, start);
 }
@@ -425,7 +402,7 @@ struct thread_life *process_table__add_thread(struct process_table *table,
 		struct process_life *former = old->process;
 
 		end_thread(table, old, LIFE_EXIT, time);
-		unindex_thread(table, old);
+		remove_life(&table->tids, tid, &old->indexed);
 		if (former != process && !former->living)
 			process_table__exit(table, former, time);
 	}
@@ -439,11 +416,10 @@ struct thread_life *process_table__add_thread(struct process_table *table,
 	TAILQ_INSERT_TAIL(&process->threads, thread, sibling);
 	process->living++;
 	if (number_life(&table->thread_numbers, &thread->number) ||
-	    add_life(&table->tids, tid, thread)) {
+	    add_life(&table->tids, tid, thread, &thread->indexed)) {
 		free_thread(table, thread);
 		return NULL;
 	}
-	thread->indexed = true;
 	revive_process(table, process);
 	return thread;
 }
@@ -455,9 +431,9 @@ struct process_life *process_table__exec(struct process_table *table, struct pro
 	struct thread_life *main_thread = process_table__find_thread(table, old->pid);
 
 	end_process(table, old, LIFE_EXEC, time);
-	unindex_process(table, old);
+	remove_life(&table->pids, old->pid, &old->indexed);
 	if (main_thread)
-		unindex_thread(table, main_thread);
+		remove_life(&table->tids, old->pid, &main_thread->indexed);
 	process = insert_process(table, old->pid, name, time);
 	if (!process)
 		return NULL;

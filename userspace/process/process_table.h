@@ -23,19 +23,10 @@
 #include "process/code_functions.h"
 #include "process/mapping_table.h"
 
-/* Texts that several lives have: counted references, so that a fork copies nothing. */
-
-struct shared_text {
+/* Bytes that several lives have: counted references, so that a fork copies nothing. */
+struct shared_bytes {
 	unsigned int refs;
-	char text[];
-};
-
-/* Facts, from an EVENT_FACTS. */
-struct life_facts {
-	unsigned int refs;
-	enum facts_state state;
-	uint32_t count, size;
-	char text[]; /* "key\0value\0", `count` times */
+	_Alignas(8) char bytes[];
 };
 
 /* NULL stays NULL. */
@@ -53,28 +44,21 @@ struct life_facts {
 			free(shared_);                                                             \
 	} while (0)
 
-/* NULL: no memory, as the next one. */
-static inline struct shared_text *shared_text__new(const char *text)
+/* NULL: no memory. */
+static inline struct shared_bytes *shared_bytes__new(const void *bytes, size_t size)
 {
-	size_t size = strlen(text) + 1;
-	struct shared_text *t = malloc(sizeof(*t) + size);
+	struct shared_bytes *b = malloc(sizeof(*b) + size);
 
-	if (!t)
+	if (!b)
 		return NULL;
-	t->refs = 1;
-	memcpy(t->text, text, size);
-	return t;
+	b->refs = 1;
+	memcpy(b->bytes, bytes, size);
+	return b;
 }
 
-static inline struct life_facts *life_facts__new(const struct facts_event *e)
+static inline struct shared_bytes *shared_text__new(const char *text)
 {
-	struct life_facts *f = malloc(sizeof(*f) + e->size);
-
-	if (!f)
-		return NULL;
-	*f = (struct life_facts){1, (enum facts_state)e->state, e->count, e->size};
-	memcpy(f->text, e->text, e->size);
-	return f;
+	return shared_bytes__new(text, strlen(text) + 1);
 }
 
 /*
@@ -128,15 +112,15 @@ struct process_life {
 	struct life_number number;
 	uint32_t pid, ppid;
 	char name[LIFE_NAME_SIZE];
-	uint64_t born;		    /* when the pid was given out, kept across execve; 0 unknown */
-	uint64_t start;		    /* of this life; 0 unknown */
-	uint64_t end;		    /* 0: lives */
-	enum process_begin began;   /* PROCESS_WAS_THERE: not seen */
-	enum life_end how;	    /* it ended, if it has */
-	struct shared_text *cgroup; /* the path of its control group; NULL: unknown */
+	uint64_t born;		     /* when the pid was given out, kept across execve; 0 unknown */
+	uint64_t start;		     /* of this life; 0 unknown */
+	uint64_t end;		     /* 0: lives */
+	enum process_begin began;    /* PROCESS_WAS_THERE: not seen */
+	enum life_end how;	     /* it ended, if it has */
+	struct shared_bytes *cgroup; /* the path of its control group; NULL: unknown */
 	/* The path of the first file that was mapped executable in this life, or in its parent's; NULL: unknown */
-	struct shared_text *program;
-	struct life_facts *facts; /* NULL: not read */
+	struct shared_bytes *program;
+	struct shared_bytes *facts; /* a struct facts_event; NULL: not read */
 	bool is_kernel, is_target;
 	bool is_requested; /* a target from /proc: it is in profiles even without samples */
 	struct mapping_table *maps;

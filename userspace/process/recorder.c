@@ -230,30 +230,18 @@ static struct dso_id dso_of_image(struct recorder *r, struct image_id id)
 	return *dso;
 }
 
-static struct dso_id add_special_dso(struct recorder *r, enum dso_kind kind, const char *path,
-				     const char *name)
+/* One that no file is behind, made when it is first needed. */
+static struct dso_id special_dso(struct recorder *r, struct dso_id *known, enum dso_kind kind,
+				 const char *path, const char *name)
 {
-	struct profile_dso dso = {
-		.kind = kind,
-		.path = profile_builder__string(r->builder, path),
-		.name = profile_builder__string(r->builder, name),
-	};
+	struct profile_dso dso = {.kind = kind};
 
-	return profile_builder__dso(r->builder, &dso);
-}
-
-static struct dso_id kernel_dso(struct recorder *r)
-{
-	if (!r->kernel.v)
-		r->kernel = add_special_dso(r, DSO_KERNEL, "[kernel.kallsyms]", "[kernel]");
-	return r->kernel;
-}
-
-static struct dso_id unknown_dso(struct recorder *r)
-{
-	if (!r->unknown.v)
-		r->unknown = add_special_dso(r, DSO_UNKNOWN, "[unknown]", "[unknown]");
-	return r->unknown;
+	if (known->v)
+		return *known;
+	dso.path = profile_builder__string(r->builder, path);
+	dso.name = profile_builder__string(r->builder, name);
+	*known = profile_builder__dso(r->builder, &dso);
+	return *known;
 }
 
 static enum profile_category category_of(const struct image *image)
@@ -389,16 +377,17 @@ static void note_jit_file(struct recorder *r, const struct jit_file_event *e)
 
 static struct location_id kernel_location(struct recorder *r, uint64_t address)
 {
-	return profile_builder__location(r->builder, kernel_dso(r), address, (struct process_id){0},
-					 CATEGORY_KERNEL);
+	return profile_builder__location(
+		r->builder, special_dso(r, &r->kernel, DSO_KERNEL, "[kernel.kallsyms]", "[kernel]"),
+		address, (struct process_id){0}, CATEGORY_KERNEL);
 }
 
 static struct location_id unknown_location(struct recorder *r, const struct process_life *process,
 					   uint64_t address)
 {
-	return profile_builder__location(r->builder, unknown_dso(r), address,
-					 window_lives__process_id(&r->lives, process),
-					 CATEGORY_OTHER);
+	return profile_builder__location(
+		r->builder, special_dso(r, &r->unknown, DSO_UNKNOWN, "[unknown]", "[unknown]"),
+		address, window_lives__process_id(&r->lives, process), CATEGORY_OTHER);
 }
 
 /* *mapped is false if the address is in no mapping. */

@@ -255,8 +255,12 @@ enum wall_state wall_state_of_visit(const struct visit_account *visit, bool *ope
 /* Of a function of the kernel in which threads wait; WALL_NONE: it says nothing. "foo.isra.0" is foo. */
 enum wall_state wall_state_of_function(const char *name);
 
-/* All names of the table. */
-const char *const *wall_function_names(size_t *count);
+/* The table. */
+extern const struct wall_function {
+	const char *name;
+	enum wall_state state;
+} wall_functions[];
+extern const size_t wall_function_count;
 
 /* The states of the samples that are open, by their stacks. The kernel's symbols are added. 0 or -ENOMEM. */
 int wall_states__settle(struct profile_builder *builder);

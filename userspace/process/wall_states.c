@@ -14,98 +14,90 @@
 
 #include "base/cleanup.h"
 
-/* X(name, state): in byte order. Of static functions there are copies with a suffix, which is not compared. */
-#define FUNCTIONS(X)                                                                               \
-	X("__do_semtimedop", LOCK)                                                                 \
-	X("__down", LOCK)                                                                          \
-	X("__down_interruptible", LOCK)                                                            \
-	X("__inet_stream_connect", NETWORK)                                                        \
-	X("__lock_sock", NETWORK)                                                                  \
-	X("__mutex_lock", LOCK)                                                                    \
-	X("__rt_mutex_slowlock", LOCK)                                                             \
-	X("__skb_recv_datagram", NETWORK)                                                          \
-	X("__skb_wait_for_more_packets", NETWORK)                                                  \
-	X("__wait_on_buffer", DISK)                                                                \
-	X("__x64_sys_pause", SLEEP)                                                                \
-	X("anon_pipe_read", PIPE)                                                                  \
-	X("anon_pipe_write", PIPE)                                                                 \
-	X("balance_dirty_pages", DISK)                                                             \
-	X("blk_mq_get_tag", DISK)                                                                  \
-	X("do_epoll_wait", POLL)                                                                   \
-	X("do_freezer_trap", STOPPED)                                                              \
-	X("do_nanosleep", SLEEP)                                                                   \
-	X("do_poll", POLL)                                                                         \
-	X("do_select", POLL)                                                                       \
-	X("do_signal_stop", STOPPED)                                                               \
-	X("do_sys_poll", POLL)                                                                     \
-	X("do_wait", CHILD)                                                                        \
-	X("ep_poll", POLL)                                                                         \
-	X("eventfd_read", PIPE)                                                                    \
-	X("exc_page_fault", FAULT)                                                                 \
-	X("fifo_open", PIPE)                                                                       \
-	X("flock_lock_inode_wait", LOCK)                                                           \
-	X("folio_wait_bit_common", DISK)                                                           \
-	X("folio_wait_writeback", DISK)                                                            \
-	X("futex_lock_pi", LOCK)                                                                   \
-	X("futex_wait", LOCK)                                                                      \
-	X("futex_wait_multiple", LOCK)                                                             \
-	X("futex_wait_queue", LOCK)                                                                \
-	X("futex_wait_requeue_pi", LOCK)                                                           \
-	X("handle_mm_fault", FAULT)                                                                \
-	X("handle_userfault", FAULT)                                                               \
-	X("hrtimer_nanosleep", SLEEP)                                                              \
-	X("inet_csk_accept", NETWORK)                                                              \
-	X("inet_csk_wait_for_connect", NETWORK)                                                    \
-	X("inotify_read", POLL)                                                                    \
-	X("io_cqring_wait", POLL)                                                                  \
-	X("io_schedule", DISK)                                                                     \
-	X("io_schedule_timeout", DISK)                                                             \
-	X("jbd2_log_wait_commit", DISK)                                                            \
-	X("locks_lock_inode_wait", LOCK)                                                           \
-	X("msleep", SLEEP)                                                                         \
-	X("n_tty_read", PIPE)                                                                      \
-	X("n_tty_write", PIPE)                                                                     \
-	X("nfs_wait_bit_killable", DISK)                                                           \
-	X("percpu_rwsem_wait", LOCK)                                                               \
-	X("pipe_read", PIPE)                                                                       \
-	X("pipe_write", PIPE)                                                                      \
-	X("poll_schedule_timeout", POLL)                                                           \
-	X("ptrace_stop", STOPPED)                                                                  \
-	X("read_events", POLL)                                                                     \
-	X("request_wait_answer", DISK)                                                             \
-	X("rpc_wait_bit_killable", DISK)                                                           \
-	X("rq_qos_wait", DISK)                                                                     \
-	X("rt_mutex_slowlock", LOCK)                                                               \
-	X("rwsem_down_read_slowpath", LOCK)                                                        \
-	X("rwsem_down_write_slowpath", LOCK)                                                       \
-	X("signalfd_read_iter", PIPE)                                                              \
-	X("sk_stream_wait_connect", NETWORK)                                                       \
-	X("sk_stream_wait_memory", NETWORK)                                                        \
-	X("sk_wait_data", NETWORK)                                                                 \
-	X("sock_alloc_send_pskb", NETWORK)                                                         \
-	X("submit_bio_wait", DISK)                                                                 \
-	X("tcp_recvmsg", NETWORK)                                                                  \
-	X("throttle_cfs_rq_work", THROTTLED)                                                       \
-	X("timerfd_read_iter", SLEEP)                                                              \
-	X("tty_wait_until_sent", PIPE)                                                             \
-	X("unix_accept", NETWORK)                                                                  \
-	X("unix_stream_data_wait", NETWORK)                                                        \
-	X("unix_stream_read_generic", NETWORK)                                                     \
-	X("unix_wait_for_peer", NETWORK)                                                           \
-	X("vsock_connectible_recvmsg", NETWORK)                                                    \
-	X("wait_for_vfork_done", CHILD)                                                            \
-	X("wait_on_page_bit", DISK)
-
-struct function_state {
-	const char *name;
-	enum wall_state state;
+/* In byte order. Of static functions there are copies with a suffix, which is not compared. */
+const struct wall_function wall_functions[] = {
+	{"__do_semtimedop", WALL_LOCK},
+	{"__down", WALL_LOCK},
+	{"__down_interruptible", WALL_LOCK},
+	{"__inet_stream_connect", WALL_NETWORK},
+	{"__lock_sock", WALL_NETWORK},
+	{"__mutex_lock", WALL_LOCK},
+	{"__rt_mutex_slowlock", WALL_LOCK},
+	{"__skb_recv_datagram", WALL_NETWORK},
+	{"__skb_wait_for_more_packets", WALL_NETWORK},
+	{"__wait_on_buffer", WALL_DISK},
+	{"__x64_sys_pause", WALL_SLEEP},
+	{"anon_pipe_read", WALL_PIPE},
+	{"anon_pipe_write", WALL_PIPE},
+	{"balance_dirty_pages", WALL_DISK},
+	{"blk_mq_get_tag", WALL_DISK},
+	{"do_epoll_wait", WALL_POLL},
+	{"do_freezer_trap", WALL_STOPPED},
+	{"do_nanosleep", WALL_SLEEP},
+	{"do_poll", WALL_POLL},
+	{"do_select", WALL_POLL},
+	{"do_signal_stop", WALL_STOPPED},
+	{"do_sys_poll", WALL_POLL},
+	{"do_wait", WALL_CHILD},
+	{"ep_poll", WALL_POLL},
+	{"eventfd_read", WALL_PIPE},
+	{"exc_page_fault", WALL_FAULT},
+	{"fifo_open", WALL_PIPE},
+	{"flock_lock_inode_wait", WALL_LOCK},
+	{"folio_wait_bit_common", WALL_DISK},
+	{"folio_wait_writeback", WALL_DISK},
+	{"futex_lock_pi", WALL_LOCK},
+	{"futex_wait", WALL_LOCK},
+	{"futex_wait_multiple", WALL_LOCK},
+	{"futex_wait_queue", WALL_LOCK},
+	{"futex_wait_requeue_pi", WALL_LOCK},
+	{"handle_mm_fault", WALL_FAULT},
+	{"handle_userfault", WALL_FAULT},
+	{"hrtimer_nanosleep", WALL_SLEEP},
+	{"inet_csk_accept", WALL_NETWORK},
+	{"inet_csk_wait_for_connect", WALL_NETWORK},
+	{"inotify_read", WALL_POLL},
+	{"io_cqring_wait", WALL_POLL},
+	{"io_schedule", WALL_DISK},
+	{"io_schedule_timeout", WALL_DISK},
+	{"jbd2_log_wait_commit", WALL_DISK},
+	{"locks_lock_inode_wait", WALL_LOCK},
+	{"msleep", WALL_SLEEP},
+	{"n_tty_read", WALL_PIPE},
+	{"n_tty_write", WALL_PIPE},
+	{"nfs_wait_bit_killable", WALL_DISK},
+	{"percpu_rwsem_wait", WALL_LOCK},
+	{"pipe_read", WALL_PIPE},
+	{"pipe_write", WALL_PIPE},
+	{"poll_schedule_timeout", WALL_POLL},
+	{"ptrace_stop", WALL_STOPPED},
+	{"read_events", WALL_POLL},
+	{"request_wait_answer", WALL_DISK},
+	{"rpc_wait_bit_killable", WALL_DISK},
+	{"rq_qos_wait", WALL_DISK},
+	{"rt_mutex_slowlock", WALL_LOCK},
+	{"rwsem_down_read_slowpath", WALL_LOCK},
+	{"rwsem_down_write_slowpath", WALL_LOCK},
+	{"signalfd_read_iter", WALL_PIPE},
+	{"sk_stream_wait_connect", WALL_NETWORK},
+	{"sk_stream_wait_memory", WALL_NETWORK},
+	{"sk_wait_data", WALL_NETWORK},
+	{"sock_alloc_send_pskb", WALL_NETWORK},
+	{"submit_bio_wait", WALL_DISK},
+	{"tcp_recvmsg", WALL_NETWORK},
+	{"throttle_cfs_rq_work", WALL_THROTTLED},
+	{"timerfd_read_iter", WALL_SLEEP},
+	{"tty_wait_until_sent", WALL_PIPE},
+	{"unix_accept", WALL_NETWORK},
+	{"unix_stream_data_wait", WALL_NETWORK},
+	{"unix_stream_read_generic", WALL_NETWORK},
+	{"unix_wait_for_peer", WALL_NETWORK},
+	{"vsock_connectible_recvmsg", WALL_NETWORK},
+	{"wait_for_vfork_done", WALL_CHILD},
+	{"wait_on_page_bit", WALL_DISK},
 };
 
-static const struct function_state functions[] = {
-#define X(name, state) {name, WALL_##state},
-	FUNCTIONS(X)
-#undef X
-};
+const size_t wall_function_count = sizeof(wall_functions) / sizeof(wall_functions[0]);
 
 /* X(system call, state) */
 #define CALLS(X)                                                                                   \
@@ -174,22 +166,10 @@ enum wall_state wall_state_of_visit(const struct visit_account *visit, bool *ope
 	return visit->found & VISIT_IO_WAIT ? WALL_DISK : state_of_call(visit->call);
 }
 
-const char *const *wall_function_names(size_t *count)
-{
-	static const char *const names[] = {
-#define X(name, state) name,
-		FUNCTIONS(X)
-#undef X
-	};
-
-	*count = sizeof(names) / sizeof(names[0]);
-	return names;
-}
-
 static int compare_function(const void *key, const void *element)
 {
 	const char *name = key;
-	const struct function_state *f = element;
+	const struct wall_function *f = element;
 	size_t length = strcspn(name, ".");
 	int order = strncmp(name, f->name, length);
 
@@ -198,9 +178,8 @@ static int compare_function(const void *key, const void *element)
 
 enum wall_state wall_state_of_function(const char *name)
 {
-	const struct function_state *found = bsearch(name, functions,
-						     sizeof(functions) / sizeof(functions[0]),
-						     sizeof(functions[0]), compare_function);
+	const struct wall_function *found = bsearch(name, wall_functions, wall_function_count,
+						    sizeof(wall_functions[0]), compare_function);
 
 	return found ? found->state : WALL_NONE;
 }

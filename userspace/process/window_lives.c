@@ -54,8 +54,10 @@ struct window_thread *window_lives__thread(const struct window_lives *w,
 	return entry && entry->id.v ? entry : NULL;
 }
 
-static void report_facts(struct window_lives *w, struct process_id id, const struct life_facts *f)
+static void report_facts(struct window_lives *w, struct process_id id,
+			 const struct process_life *life)
 {
+	const struct facts_event *f = (const void *)life->facts->bytes;
 	struct profile_fact facts[PROCESS_FACTS_MAX];
 	const char *at = f->text;
 
@@ -73,7 +75,7 @@ void window_lives__set_facts(struct window_lives *w, const struct process_life *
 	struct process_id id = window_lives__process_id(w, life);
 
 	if (id.v && life->facts)
-		report_facts(w, id, life->facts);
+		report_facts(w, id, life);
 }
 
 void window_lives__set_program(struct window_lives *w, const struct process_life *life,
@@ -81,7 +83,7 @@ void window_lives__set_program(struct window_lives *w, const struct process_life
 {
 	struct process_id id;
 
-	if (!life || !life->program || strcmp(life->program->text, mapped))
+	if (!life || !life->program || strcmp(life->program->bytes, mapped))
 		return;
 	id = window_lives__process_id(w, life);
 	if (id.v)
@@ -102,9 +104,9 @@ static void show_process(struct window_lives *w, const struct process_life *life
 		.began = life->began,
 		.execs = life->end && life->how == LIFE_EXEC,
 		.cgroup = profile_builder__string(w->builder,
-						  life->cgroup ? life->cgroup->text : NULL),
+						  life->cgroup ? life->cgroup->bytes : NULL),
 		.program = profile_builder__string(w->builder,
-						   life->program ? life->program->text : NULL),
+						   life->program ? life->program->bytes : NULL),
 		.is_kernel = life->is_kernel,
 		.is_target = life->is_target,
 	};
@@ -113,7 +115,7 @@ static void show_process(struct window_lives *w, const struct process_life *life
 		return;
 	entry->id = profile_builder__process(w->builder, &p);
 	if (life->facts)
-		report_facts(w, entry->id, life->facts);
+		report_facts(w, entry->id, life);
 }
 
 struct process_id window_lives__show_process(struct window_lives *w,

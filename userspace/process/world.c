@@ -317,9 +317,9 @@ int world__task_exit(struct world *w, const struct task_event *e)
 int world__cgroup(struct world *w, const struct cgroup_event *e)
 {
 	struct process_life *process = process_table__find(w->processes, e->pid);
-	struct shared_text *text;
+	struct shared_bytes *text;
 
-	if (!process || (process->cgroup && !strcmp(process->cgroup->text, e->path)))
+	if (!process || (process->cgroup && !strcmp(process->cgroup->bytes, e->path)))
 		return 0;
 	text = shared_text__new(e->path);
 	if (!text)
@@ -332,15 +332,16 @@ int world__cgroup(struct world *w, const struct cgroup_event *e)
 int world__facts(struct world *w, const struct facts_event *e)
 {
 	struct process_life *process = process_table__find(w->processes, e->pid);
-	struct life_facts *facts;
+	const struct facts_event *known;
+	struct shared_bytes *facts;
 
 	if (!process || process->start > e->since)
 		return 0;
 	/* if the life or its parent was read before, less is not reported */
-	if (process->facts && process->facts->state == FACTS_STATE_WHOLE &&
-	    e->state != FACTS_STATE_WHOLE)
+	known = process->facts ? (const void *)process->facts->bytes : NULL;
+	if (known && known->state == FACTS_STATE_WHOLE && e->state != FACTS_STATE_WHOLE)
 		return 0;
-	facts = life_facts__new(e);
+	facts = shared_bytes__new(e, sizeof(*e) + e->size);
 	if (!facts)
 		return -ENOMEM;
 	shared_unref(process->facts);

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 /* Memory of the process, [start, end). */
@@ -49,6 +50,16 @@ struct target_pages {
 static inline bool target_is_pointer(uint64_t word)
 {
 	return word >= TARGET_PAGE && word % 8 == 0 && !(word >> 47);
+}
+
+/* A number of `width` bytes, 8 at most, in bytes that were read; 0 where it is not within them. */
+static inline uint64_t target_number(const void *bytes, size_t size, uint64_t at, size_t width)
+{
+	uint64_t number = 0;
+
+	if (at <= size && width <= size - at)
+		memcpy(&number, (const char *)bytes + at, width);
+	return number;
 }
 
 /* Drop its cached pages, if it has any. */

@@ -51,7 +51,7 @@ static enum code_state describe_method(struct hotspot_found *found, const struct
  */
 static bool is_doubtful(const struct hotspot_unloads *unloads, const struct code_question *q)
 {
-	return unloads->is_known ? !hotspot_unloads__none_since(unloads, q->time) : !q->is_answered;
+	return unloads->is_known ? q->time < unloads->since : !q->is_answered;
 }
 
 static int add_method(struct code_answers *answers, struct hotspot_found *found,
@@ -431,9 +431,4 @@ void hotspot_unloads__look(struct hotspot_unloads *u, const struct hotspot_layou
 	u->is_known = true;
 	u->count = count;
 	u->since = monotonic_ns();
-}
-
-bool hotspot_unloads__none_since(const struct hotspot_unloads *u, uint64_t time)
-{
-	return u->is_known && time >= u->since;
 }

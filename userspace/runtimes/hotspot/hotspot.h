@@ -168,12 +168,8 @@ struct hotspot_object {
 static inline uint64_t hotspot_number(const struct hotspot_object *o, enum hotspot_fact fact,
 				      size_t size)
 {
-	const uint64_t at = o->layout->at[fact];
-	uint64_t number = 0;
-
-	if (o->layout->known[fact] && at + size <= o->size)
-		memcpy(&number, o->bytes + at, size);
-	return number;
+	return o->layout->known[fact] ? target_number(o->bytes, o->size, o->layout->at[fact], size)
+				      : 0;
 }
 
 /*
@@ -372,9 +368,6 @@ struct hotspot_unloads {
 /* Reads the counter. Where there is none nothing will be known. */
 void hotspot_unloads__look(struct hotspot_unloads *u, const struct hotspot_layout *layout,
 			   struct target_memory *memory);
-
-/* For sure none between this time and the last look? */
-bool hotspot_unloads__none_since(const struct hotspot_unloads *u, uint64_t time);
 
 /* ---- what a reader has found ----------------------------------------------------------------- */
 

@@ -152,11 +152,7 @@ struct reading {
 
 static uint64_t word_at(const unsigned char *entry, uint64_t offset)
 {
-	uint64_t word = 0;
-
-	if (offset <= STRIDE_MAX - sizeof(word))
-		memcpy(&word, entry + offset, sizeof(word));
-	return word;
+	return target_number(entry, STRIDE_MAX, offset, sizeof(uint64_t));
 }
 
 static int read_name(struct reading *r, char name[NAME_MAX_SIZE], uint64_t address)

@@ -96,22 +96,6 @@ static bool is_code_area(const struct trace_reader *r, const uint64_t *w)
 	       in_areas(r, area, size);
 }
 
-static uint32_t load32(const unsigned char *from)
-{
-	uint32_t value;
-
-	memcpy(&value, from, sizeof(value));
-	return value;
-}
-
-static uint16_t load16(const unsigned char *from)
-{
-	uint16_t value;
-
-	memcpy(&value, from, sizeof(value));
-	return value;
-}
-
 /* One trace; those that are just being made or freed are none. */
 static int add_trace(struct trace_reader *r, uint64_t address, uint32_t number)
 {
@@ -121,12 +105,12 @@ static int add_trace(struct trace_reader *r, uint64_t address, uint32_t number)
 
 	if (r->reads++ >= READS_MAX || process_memory__read(r->pid, t, sizeof(t), address))
 		return 0;
-	memcpy(&code, t + TRACE_CODE, sizeof(code));
-	size = load32(t + TRACE_CODE_SIZE);
-	spadjust = load16(t + TRACE_SPADJUST);
-	if (t[TRACE_TYPE] != TYPE_TRACE || load16(t + TRACE_NUMBER) != number || !size ||
-	    load32(t + TRACE_LOOP) > size || spadjust % 8 || spadjust > SPADJUST_MAX ||
-	    !in_areas(r, code, size))
+	code = target_number(t, sizeof(t), TRACE_CODE, 8);
+	size = target_number(t, sizeof(t), TRACE_CODE_SIZE, 4);
+	spadjust = target_number(t, sizeof(t), TRACE_SPADJUST, 2);
+	if (t[TRACE_TYPE] != TYPE_TRACE || target_number(t, sizeof(t), TRACE_NUMBER, 2) != number ||
+	    !size || target_number(t, sizeof(t), TRACE_LOOP, 4) > size || spadjust % 8 ||
+	    spadjust > SPADJUST_MAX || !in_areas(r, code, size))
 		return 0;
 	return vec_push(&r->found, (struct made_frame){
 					   .start = code,

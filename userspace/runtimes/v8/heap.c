@@ -8,12 +8,6 @@
 #define ARRAY_LENGTH 8 /* of both kinds, a Smi */
 #define ARRAY_DATA   16
 
-void v8_reader__init(struct v8_reader *r, const struct v8_layout *layout,
-		     struct v8_scripts *scripts)
-{
-	*r = (struct v8_reader){.layout = layout, .scripts = scripts};
-}
-
 /* Types of objects that are followed. The maps of others may be freed, and something else come in their place. */
 static bool is_lasting(const struct v8_layout *l, int32_t type)
 {
@@ -81,24 +75,6 @@ int v8_object__read(struct v8_reader *r, uint64_t tagged, struct v8_object *o)
 	err = v8_reader__type(r, v8_object__word(o, 0), &o->type);
 	/* a map that is none, or is not there, leaves an object without a type */
 	return err == -EINVAL || err == -ENODATA ? 0 : err;
-}
-
-uint64_t v8_object__word(const struct v8_object *o, int32_t offset)
-{
-	uint64_t word = 0;
-
-	if (offset >= 0 && (size_t)offset + sizeof(word) <= o->got)
-		memcpy(&word, o->bytes + offset, sizeof(word));
-	return word;
-}
-
-uint32_t v8_object__u32(const struct v8_object *o, int32_t offset)
-{
-	uint32_t word = 0;
-
-	if (offset >= 0 && (size_t)offset + sizeof(word) <= o->got)
-		memcpy(&word, o->bytes + offset, sizeof(word));
-	return word;
 }
 
 uint64_t v8_object__moved_to(const struct v8_object *o)

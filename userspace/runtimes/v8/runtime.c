@@ -297,36 +297,16 @@ static const struct runtime_memory v8_memory = {
 	.judge = judge,
 };
 
-const struct runtime node_runtime = {
-	.name = "Node.js",
-	.files = {{"node", true}, {"nodejs", true}, {"libnode.so", false}, {"nsolid", true}},
-	.remedy = "start it with node --perf-basic-prof (NODE_OPTIONS works too)",
-	.lacks = NO_NAMES,
-	.memory = &v8_memory,
-};
-
-const struct runtime deno_runtime = {
-	.name = "Deno",
-	.files = {{"deno", true}},
-	.remedy = "start it with --v8-flags=--perf-basic-prof",
-	.lacks = NO_NAMES,
-	.memory = &v8_memory,
-};
-
+#define ON_V8(id, NAME, REMEDY, ...)                                                               \
+	const struct runtime id##_runtime = {.name = NAME,                                         \
+					     .files = {__VA_ARGS__},                               \
+					     .remedy = REMEDY,                                     \
+					     .lacks = NO_NAMES,                                    \
+					     .memory = &v8_memory}
 #define CHROME "start it with --js-flags=--perf-basic-prof --no-sandbox"
 
-const struct runtime chrome_runtime = {
-	.name = "Chrome",
-	.files = {{"chrome", true}, {"chromium", true}},
-	.remedy = CHROME,
-	.lacks = NO_NAMES,
-	.memory = &v8_memory,
-};
-
-const struct runtime electron_runtime = {
-	.name = "Electron",
-	.files = {{"electron", true}},
-	.remedy = CHROME,
-	.lacks = NO_NAMES,
-	.memory = &v8_memory,
-};
+ON_V8(node, "Node.js", "start it with node --perf-basic-prof (NODE_OPTIONS works too)",
+      {"node", true}, {"nodejs", true}, {"libnode.so", false}, {"nsolid", true});
+ON_V8(deno, "Deno", "start it with --v8-flags=--perf-basic-prof", {"deno", true});
+ON_V8(chrome, "Chrome", CHROME, {"chrome", true}, {"chromium", true});
+ON_V8(electron, "Electron", CHROME, {"electron", true});

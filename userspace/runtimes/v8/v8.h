@@ -145,8 +145,11 @@ struct v8_reader {
 	uint64_t code_chunks[V8_CHUNKS_KNOWN];
 };
 
-void v8_reader__init(struct v8_reader *r, const struct v8_layout *layout,
-		     struct v8_scripts *scripts);
+static inline void v8_reader__init(struct v8_reader *r, const struct v8_layout *layout,
+				   struct v8_scripts *scripts)
+{
+	*r = (struct v8_reader){.layout = layout, .scripts = scripts};
+}
 
 static inline bool v8_is_object(uint64_t word)
 {
@@ -178,8 +181,14 @@ struct v8_object {
  * type is -1.
  */
 int v8_object__read(struct v8_reader *r, uint64_t tagged, struct v8_object *o);
-uint64_t v8_object__word(const struct v8_object *o, int32_t offset);
-uint32_t v8_object__u32(const struct v8_object *o, int32_t offset);
+static inline uint64_t v8_object__word(const struct v8_object *o, int32_t offset)
+{
+	return target_number(o->bytes, o->got, (uint64_t)offset, sizeof(uint64_t));
+}
+static inline uint32_t v8_object__u32(const struct v8_object *o, int32_t offset)
+{
+	return (uint32_t)target_number(o->bytes, o->got, (uint64_t)offset, sizeof(uint32_t));
+}
 /* Where the collector has moved it; 0: nowhere. */
 uint64_t v8_object__moved_to(const struct v8_object *o);
 static inline bool v8_object__is_string(const struct v8_reader *r, const struct v8_object *o)

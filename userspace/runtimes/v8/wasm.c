@@ -121,10 +121,7 @@ static bool read_code(struct v8_reader *r, const struct v8_wasm_module *module, 
 
 static uint32_t word_of(const struct code *code, uint32_t at)
 {
-	uint32_t word;
-
-	memcpy(&word, code->bytes + at, sizeof(word));
-	return word;
+	return (uint32_t)target_number(code->bytes, sizeof(code->bytes), at, sizeof(uint32_t));
 }
 
 static int read_tree(struct v8_reader *r, const struct v8_wasm_module *module,
