@@ -112,19 +112,12 @@ static inline bool make_note(const struct hotspot_layout *l, struct target_memor
 	return true;
 }
 
-static inline bool is_nowhere_made(const void *context, uint64_t address)
-{
-	(void)context;
-	(void)address;
-	return false;
-}
-
 /* A sample with the notes of a stack, and its frames in a profile of its own. */
 static inline void naming__sample(struct naming *n, struct target_memory *memory,
 				  const uint64_t *ips, const struct hotspot_seen *seen,
 				  const bool *is_java, size_t count)
 {
-	const struct managed_process process = {.life = 1, .is_made = is_nowhere_made};
+	const struct process_life process = {.number.serial = 1};
 	struct sample_event *e = &n->sample.e;
 	struct sample_frames frames;
 	struct frame_note *notes;
@@ -145,7 +138,7 @@ static inline void naming__sample(struct naming *n, struct target_memory *memory
 			notes[e->notes++] = note;
 	}
 	n->builder = profile_builder__new();
-	n->managed = managed_frames__new(n->builder, n->functions);
+	n->managed = managed_frames__new(n->builder, NULL, n->functions);
 	managed_frames__of(n->managed, &process, e, &frames);
 	memcpy(n->frames, frames.frames, frames.count * sizeof(n->frames[0]));
 }

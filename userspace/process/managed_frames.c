@@ -11,7 +11,8 @@
 #include "base/vec.h"
 #include "runtimes/runtime.h"
 
-#define PLACES_MAX (1u << 20) /* of one window; what comes then is one place for each runtime */
+#define NOTES_PASS 1000000000ull /* ns from a process's first map until no note is from before it */
+#define PLACES_MAX (1u << 20)	 /* of one window; what comes then is one place for each runtime */
 
 struct managed_location {
 	struct code_words words;
@@ -52,7 +53,9 @@ DEFINE_MAP_BY(forked_map, struct forked_life, uint64_t, life);
 
 struct managed_frames {
 	struct profile_builder *builder;
+	const struct image_table *images;
 	const struct code_functions *functions;
+	const struct process_life *process; /* of the sample */
 	struct note_table notes;
 	struct place_map places;
 	struct forked_map forked;
@@ -70,6 +73,7 @@ static const struct {
 };
 
 struct managed_frames *managed_frames__new(struct profile_builder *builder,
+					   const struct image_table *images,
 					   const struct code_functions *functions)
 {
 	struct managed_frames *m = calloc(1, sizeof(*m));
@@ -77,6 +81,7 @@ struct managed_frames *managed_frames__new(struct profile_builder *builder,
 	if (!m)
 		return NULL;
 	m->builder = builder;
+	m->images = images;
 	m->functions = functions;
 	note_table__init(&m->notes);
 	return m;
@@ -157,22 +162,22 @@ static void note_versions(const struct managed_frames *m, struct managed_locatio
 }
 
 /* Where the process comes from, for when its places get their names. 0 or -ENOMEM. */
-static int note_kin(struct managed_frames *m, const struct managed_process *process)
+static int note_kin(struct managed_frames *m, const struct process_life *process)
 {
-	struct forked_life forked = {.life = process->life};
+	struct forked_life forked = {.life = process->number.serial};
 
-	if (!process->kin || !process->kin[0].life)
+	if (!process->kin[0].life)
 		return 0;
 	memcpy(forked.kin, process->kin, sizeof(forked.kin));
 	return forked_map__need(&m->forked, &forked, NULL) ? 0 : -ENOMEM;
 }
 
 /* `address`: of compiled code, by which it is known; 0: by its place. */
-static int push_note(struct managed_frames *m, const struct managed_process *process,
+static int push_note(struct managed_frames *m, const struct process_life *process,
 		     const struct frame_note *note, uint64_t address)
 {
 	struct managed_location place = {
-		.words = {process->life, note->kind, note->function, note->check},
+		.words = {process->number.serial, note->kind, note->function, note->check},
 		.place = address ? 0 : note->place,
 		.address = address,
 	};
@@ -200,7 +205,7 @@ static enum note_order order_of(const struct managed_frames *m, const struct fra
 }
 
 /* The frames up to a group; those of groups before it that no place was found for come with them. */
-static int push_groups(struct managed_frames *m, const struct managed_process *process,
+static int push_groups(struct managed_frames *m, const struct process_life *process,
 		       struct cursor *grouped, uint32_t group)
 {
 	int err = 0;
@@ -228,11 +233,20 @@ static const struct frame_note *note_of(const struct managed_frames *m, struct c
 	return notes->next < notes->end && notes->next->frame == frame ? notes->next : NULL;
 }
 
+/* Is it the address of code that was made as the process of the sample ran? */
+static bool is_made_code(const void *context, uint64_t address)
+{
+	const struct managed_frames *m = context;
+	const struct mapping *mapping = mapping_table__find(m->process->maps, address);
+
+	return mapping && image_table__get(m->images, mapping->image)->kind == DSO_JIT;
+}
+
 /* Is it known as a function without a file? Such a one has a frame of its own. */
-static bool has_no_file(const struct managed_frames *m, const struct managed_process *process,
+static bool has_no_file(const struct managed_frames *m, const struct process_life *process,
 			const struct frame_note *note)
 {
-	const struct code_words words = {.life = process->life,
+	const struct code_words words = {.life = process->number.serial,
 					 .kind = note->kind,
 					 .function = note->function,
 					 .check = note->check};
@@ -247,7 +261,6 @@ static bool has_no_file(const struct managed_frames *m, const struct managed_pro
  * candidates, and the address selects one.
  */
 static const struct frame_note *note_of_leaf(const struct managed_frames *m,
-					     const struct managed_process *process,
 					     const struct cursor *notes,
 					     const struct frame_note *note, uint64_t native,
 					     struct frame_note *leaf)
@@ -256,14 +269,14 @@ static const struct frame_note *note_of_leaf(const struct managed_frames *m,
 
 	if (caller >= notes->end || !m->notes.of[caller->kind]->names_leaf || caller->frame != 1 ||
 	    (note && note->kind == caller->kind) || frame_kind(native) != FRAME_IP ||
-	    !process->is_made(process->context, frame_user_address(native)))
+	    !is_made_code(m, frame_user_address(native)))
 		return note;
 	*leaf = *caller;
 	leaf->frame = 0;
 	return leaf;
 }
 
-static int push_user_frame(struct managed_frames *m, const struct managed_process *process,
+static int push_user_frame(struct managed_frames *m, const struct process_life *process,
 			   const struct frame_note *note, struct cursor *grouped, uint64_t native)
 {
 	const struct note_ops *ops = note ? m->notes.of[note->kind] : NULL;
@@ -275,28 +288,38 @@ static int push_user_frame(struct managed_frames *m, const struct managed_proces
 	if (ops->order == NOTE_PLACES_GROUP)
 		return push_groups(m, process, grouped, note->place);
 	if (ops->place)
-		at = ops->place(note, native, process->is_made, process->context);
+		at = ops->place(note, native, is_made_code, m);
 	if (at.is_native || (at.has_callee && !has_no_file(m, process, note)))
 		err = vec_push(&m->frames, native);
 	return err || at.is_native ? err : push_note(m, process, note, at.address);
 }
 
+/*
+ * A process with a perf map has native frames for its functions: trampolines, copies. So notes made before its map was found do not
+ * count. Those that come later are made on purpose, and the map does not have what they name.
+ */
+static bool is_plain(const struct process_life *process, const struct sample_event *e)
+{
+	return process->has_followed_file && e->header.time < process->followed_since + NOTES_PASS;
+}
+
 /* Is each of its notes of a runtime that is listed, and does it count? */
-static bool do_count(const struct managed_frames *m, const struct managed_process *process,
+static bool do_count(const struct managed_frames *m, const struct process_life *process,
 		     const struct sample_event *e)
 {
 	const struct frame_note *notes = sample_notes(e);
+	const bool plain = is_plain(process, e);
 
 	for (size_t i = 0; i < e->notes; i++) {
 		const struct note_ops *ops = m->notes.of[notes[i].kind];
 
-		if (!ops || (process->is_plain && !ops->is_beside_map))
+		if (!ops || (plain && !ops->is_beside_map))
 			return false;
 	}
 	return true;
 }
 
-int managed_frames__of(struct managed_frames *m, const struct managed_process *process,
+int managed_frames__of(struct managed_frames *m, const struct process_life *process,
 		       const struct sample_event *e, struct sample_frames *frames)
 {
 	const struct frame_note *first = sample_notes(e);
@@ -309,6 +332,7 @@ int managed_frames__of(struct managed_frames *m, const struct managed_process *p
 	if (!e->notes || !do_count(m, process, e))
 		return 0;
 	err = note_kin(m, process);
+	m->process = process;
 	m->frames.count = 0;
 	for (size_t i = 0; i < e->kernel_frames && !err; i++)
 		err = vec_push(&m->frames, e->frames[i]);
@@ -317,7 +341,7 @@ int managed_frames__of(struct managed_frames *m, const struct managed_process *p
 		const struct frame_note *note = note_of(m, &others, i);
 
 		if (!i)
-			note = note_of_leaf(m, process, &others, note, native, &leaf);
+			note = note_of_leaf(m, &others, note, native, &leaf);
 		err = push_user_frame(m, process, note, &grouped, native);
 	}
 	if (!err)

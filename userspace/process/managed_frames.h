@@ -15,14 +15,15 @@
 
 #include <sysprof/profile_builder.h>
 
-#include "process/code_functions.h"
+#include "process/world.h"
 
 #define FRAME_MANAGED 0xfe /* in the top byte of a packed frame: the rest is a number of these */
 
 struct managed_frames;
 
-/* The functions outlive it. NULL: no memory. */
+/* Images and functions outlive it. NULL: no memory. */
 struct managed_frames *managed_frames__new(struct profile_builder *builder,
+					   const struct image_table *images,
 					   const struct code_functions *functions);
 void managed_frames__free(struct managed_frames *m);
 
@@ -31,18 +32,8 @@ struct sample_frames {
 	size_t kernel, count; /* the kernel's come first, and are counted in both */
 };
 
-/* A process, as the frames of its samples are to be read. */
-struct managed_process {
-	uint64_t life;		    /* serial number */
-	bool is_plain;		    /* its notes do not count, unless a map has less */
-	const struct code_kin *kin; /* CODE_KIN_MAX */
-	/* Is it the address of code that was made as the process ran? */
-	bool (*is_made)(const void *context, uint64_t address);
-	const void *context;
-};
-
 /* The frames of a sample. 0 or -ENOMEM. */
-int managed_frames__of(struct managed_frames *m, const struct managed_process *process,
+int managed_frames__of(struct managed_frames *m, const struct process_life *process,
 		       const struct sample_event *e, struct sample_frames *frames);
 
 /* The location of a frame whose top byte is FRAME_MANAGED. */

@@ -22,8 +22,7 @@
 #include "process/managed_frames.h"
 #include "runtimes/runtime.h"
 
-#define RUNTIME_LOOKS (4u << 20)    /* of one window */
-#define NOTES_PASS    1000000000ull /* ns from a process's first map until no note is from before it */
+#define RUNTIME_LOOKS (4u << 20) /* of one window */
 
 struct recorder {
 	struct world *world; /* not owned, as the next two */
@@ -64,7 +63,7 @@ struct recorder *recorder__new(struct world *world, struct recording_facts *fact
 	r->start = r->session->start = start;
 	r->runtime_looks = RUNTIME_LOOKS;
 	observer = observer_of(r);
-	r->managed = managed_frames__new(builder, world__code(world));
+	r->managed = managed_frames__new(builder, world__images(world), world__code(world));
 	if (!r->managed || recording_facts__begin_window(facts, builder) ||
 	    process_table__observe(world__processes(world), &observer)) {
 		recorder__free(r);
@@ -450,28 +449,6 @@ static struct stack_id stack_without_frames(struct recorder *r, const struct pro
 						   : kernel_location(r, 0));
 }
 
-struct made_context {
-	const struct recorder *r;
-	const struct process_life *process;
-};
-
-static bool is_made_code(const void *context, uint64_t address)
-{
-	const struct made_context *made = context;
-	const struct mapping *m = mapping_table__find(made->process->maps, address);
-
-	return m && image_table__get(world__images(made->r->world), m->image)->kind == DSO_JIT;
-}
-
-/*
- * A process with a perf map has native frames for its functions: trampolines, copies. So notes made before its map was found do not
- * count. Those that come later are made on purpose, and the map does not have what they name.
- */
-static bool is_plain(const struct process_life *process, const struct sample_event *e)
-{
-	return process->has_followed_file && e->header.time < process->followed_since + NOTES_PASS;
-}
-
 /*
  * Outermost frame first, as stacks grow. The kernel's innermost frame is never in the memo: the
  * same value further out would be a return address. Nor is anything inside of an unmapped frame,
@@ -482,17 +459,11 @@ static struct stack_id make_stack(struct recorder *r, struct process_life *proce
 {
 	size_t kernel_leaf = e->kernel_frames ? 1 : 0, unmapped = 0;
 	struct stack_id stack = {0};
-	struct made_context made = {r, process};
-	const struct managed_process source = {.life = process->number.serial,
-					       .is_plain = is_plain(process, e),
-					       .kin = process->kin,
-					       .is_made = is_made_code,
-					       .context = &made};
 	struct sample_frames all;
 	const __u64 *frames;
 	size_t count, done;
 
-	if (managed_frames__of(r->managed, &source, e, &all))
+	if (managed_frames__of(r->managed, process, e, &all))
 		r->failed = true;
 	frames = all.frames;
 	count = all.count;

@@ -2,8 +2,21 @@
 #include "runtimes/answers.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/proc_task.h"
+#include "base/tenant_user.h"
+#include "base/vec.h"
+#include "elf/elf_file.h"
 
 _Static_assert(MANAGED_NAME_MAX <= CODE_NAME_MAX && MANAGED_FILE_MAX <= EVENT_PATH_MAX,
 	       "what is read fits into an event");
@@ -146,4 +159,275 @@ void code_answers__fini(struct code_answers *answers)
 	vec_free(&answers->methods);
 	free(answers->pages);
 	answers->pages = NULL;
+}
+
+/* ---- runtimes of a process ----------------------------------------------------------------------- */
+
+#define MAPPINGS_MAX 65536u
+#define FILES_MAX    16u /* that are opened: by their names, */
+#define PROGRAMS_MAX 1u	 /* … and because it is the program */
+#define RANGES_MAX   16u
+#define IN_PAGE	     UINT64_C(4095)
+#define READS_MAX    (1u << 16) /* of one request */
+#define BYTES_MAX    (64u << 20)
+
+struct area {
+	uint64_t start, end, offset, inode;
+	uint32_t major, minor;
+	bool writable, executable, candidate, program;
+	bool was_looked_at; /* the file, of its first mapping */
+};
+
+struct areas {
+	VEC(struct area) list;
+};
+
+bool runtime_finder__is_program(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return *path == '/' && path[1] != '/' && slash[1] && !strstr(slash, ".so") &&
+	       !strstr(slash, ".dump");
+}
+
+/*
+ * The program that a process executes, by its path; "": by that of a file which is no library, since it was started
+ * by the dynamic linker. Makes no call to a file system.
+ */
+static void read_program(pid_t pid, char *path, size_t size)
+{
+	char link[32];
+	ssize_t length;
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
+	length = readlink(link, path, size - 1);
+	path[length > 0 ? length : 0] = '\0';
+	if (strstr(path, ".so"))
+		*path = '\0';
+}
+
+static bool is_program(const struct proc_mapping *m, const char *program)
+{
+	if (!m->inode)
+		return false;
+	return *program ? !strcmp(m->path, program) : runtime_finder__is_program(m->path);
+}
+
+static int read_areas(pid_t pid, struct areas *areas)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	_cleanup_free_ char *line = NULL;
+	size_t room = 0;
+	ssize_t size;
+	char path[32], program[PATH_MAX];
+	int err = 0;
+
+	read_program(pid, program, sizeof(program));
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	while (!err && areas->list.count < MAPPINGS_MAX && (size = getline(&line, &room, f)) > 0) {
+		struct proc_mapping m;
+
+		if (proc_parse_mapping(line, line[size - 1] == '\n' ? size - 1 : size, &m))
+			continue;
+		err = vec_push(&areas->list,
+			       ((struct area){.start = m.start,
+					      .end = m.end,
+					      .offset = m.offset,
+					      .inode = m.inode,
+					      .major = m.major,
+					      .minor = m.minor,
+					      .writable = m.protection & PROT_WRITE,
+					      .executable = m.protection & PROT_EXEC,
+					      .candidate = m.inode && runtime_may_be_in(m.path),
+					      .program = is_program(&m, program)}));
+	}
+	return err;
+}
+
+/* Writable mappings of the same file, and what has none directly behind them. */
+static size_t writable_of(const struct areas *areas, size_t first, struct target_range *ranges)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < areas->list.count && count < RANGES_MAX; i++) {
+		const struct area *a = &areas->list.data[i];
+		bool own = a->inode == areas->list.data[first].inode;
+		bool behind = !a->inode && count && ranges[count - 1].end == a->start;
+
+		if (a->writable && (own || behind))
+			ranges[count++] = (struct target_range){a->start, a->end};
+	}
+	return count;
+}
+
+static void look_for_each(struct found_runtimes *found, const struct areas *areas, size_t first,
+			  struct elf_file *file, const struct file_stamp *stamp)
+{
+	const struct area *a = &areas->list.data[first];
+	struct target_range ranges[RANGES_MAX];
+	struct runtime_lookup lookup = {
+		.file = file, .stamp = *stamp, .user = found->user, .writable = ranges};
+	const struct runtime_memory *memory;
+	uint64_t address;
+
+	lookup.has_bias = !elf_file__address_of_offset(file, a->offset, &address);
+	lookup.bias = lookup.has_bias ? a->start - (address & ~IN_PAGE) : 0;
+	lookup.writable_count = writable_of(areas, first, ranges);
+	for (unsigned int i = 0; (memory = runtime_memory(i)); i++) {
+		lookup.memory = found_runtimes__memory(found);
+		memory->find(found->state[i], &lookup);
+	}
+	found->may_come |= lookup.may_come;
+}
+
+static void look_at_file(struct found_runtimes *found, const struct areas *areas, size_t i)
+{
+	const struct area *a = &areas->list.data[i];
+	_cleanup_close_ int fd = -1;
+	struct elf_file *file;
+	struct file_stamp stamp;
+	struct stat st;
+	char path[80];
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, found->pid,
+		 a->start, a->end);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	/* its mappings have changed since they were listed: the loader is still at work */
+	found->may_come |= fd < 0 && errno == ENOENT;
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || file_stamp__read(fd, &stamp) ||
+	    elf_file__open(fd, &file))
+		return;
+	look_for_each(found, areas, i, file, &stamp);
+	elf_file__free(file);
+}
+
+static bool same_file(const struct area *a, const struct area *b)
+{
+	return a->inode == b->inode && a->major == b->major && a->minor == b->minor;
+}
+
+/* The first mapping of the same file, which reported addresses are relative to. */
+static size_t first_of_file(const struct areas *areas, size_t i)
+{
+	size_t first = 0;
+
+	while (!same_file(&areas->list.data[first], &areas->list.data[i]))
+		first++;
+	return first;
+}
+
+static void note_file_code(struct found_runtimes *found, const struct areas *areas)
+{
+	for (size_t i = 0; i < areas->list.count && found->file_code_count < FOUND_FILE_CODE; i++) {
+		const struct area *a = &areas->list.data[i];
+
+		if (a->inode && a->executable)
+			found->file_code[found->file_code_count++] = (struct target_range){a->start,
+											   a->end};
+	}
+}
+
+bool found_runtimes__is_file_code(const struct found_runtimes *found, uint64_t address)
+{
+	for (uint32_t i = 0; i < found->file_code_count; i++)
+		if (address >= found->file_code[i].start && address < found->file_code[i].end)
+			return true;
+	return false;
+}
+
+static void look_at_files(struct found_runtimes *found, struct areas *areas, bool programs,
+			  size_t left)
+{
+	for (size_t i = 0; i < areas->list.count && left; i++) {
+		const struct area *a = &areas->list.data[i];
+		size_t first;
+
+		if (!a->executable || !(programs ? a->program : a->candidate))
+			continue;
+		first = first_of_file(areas, i);
+		if (areas->list.data[first].was_looked_at)
+			continue;
+		areas->list.data[first].was_looked_at = true;
+		look_at_file(found, areas, first);
+		left--;
+	}
+}
+
+static int make_states(struct found_runtimes *found)
+{
+	const struct runtime_memory *memory;
+
+	for (unsigned int i = 0; (memory = runtime_memory(i)); i++) {
+		found->state[i] = calloc(1, memory->state_size);
+		if (!found->state[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int runtime_finder__look(pid_t pid, struct found_runtimes *found)
+{
+	struct areas areas = {};
+	int err, mem;
+
+	*found = (struct found_runtimes){.pid = pid};
+	err = make_states(found);
+	if (err)
+		return err;
+	mem = process_memory__open(pid);
+	found->mem = mem > 0 ? mem : 0;
+	found->user = tenant_user(pid);
+	err = read_areas(pid, &areas);
+	note_file_code(found, &areas);
+	if (!err) {
+		look_at_files(found, &areas, false, FILES_MAX);
+		look_at_files(found, &areas, true, PROGRAMS_MAX);
+	}
+	vec_free(&areas.list);
+	return err;
+}
+
+void found_runtimes__fini(struct found_runtimes *found)
+{
+	const struct runtime_memory *memory;
+
+	for (unsigned int i = 0; (memory = runtime_memory(i)); i++) {
+		if (found->state[i] && memory->fini)
+			memory->fini(found->state[i]);
+		free(found->state[i]);
+	}
+	if (found->mem)
+		close(found->mem);
+	*found = (struct found_runtimes){};
+}
+
+static int read_memory(void *context, void *to, size_t size, uint64_t address)
+{
+	const struct found_runtimes *found = context;
+
+	return found->mem ? process_memory__read_at(found->mem, to, size, address)
+			  : process_memory__read(found->pid, to, size, address);
+}
+
+struct target_memory found_runtimes__memory(const struct found_runtimes *found)
+{
+	return (struct target_memory){
+		.read = read_memory,
+		.context = (void *)found,
+		.bytes_left = BYTES_MAX,
+		.reads_left = READS_MAX,
+	};
+}
+
+void found_runtimes__describe(const struct found_runtimes *found, struct runtime_findings *findings)
+{
+	const struct runtime_memory *memory;
+
+	*findings = (struct runtime_findings){.may_come = found->may_come};
+	for (unsigned int i = 0; (memory = runtime_memory(i)); i++)
+		if (found->state[i])
+			memory->describe(found->state[i], findings, &findings->of[i]);
 }

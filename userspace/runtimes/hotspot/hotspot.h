@@ -23,103 +23,120 @@
  */
 
 /* Variables of 64 bits that libjvm.so exports. */
+#define HOTSPOT_EXPORTS_OF(X)                                                                      \
+	X(STRUCTS, "gHotSpotVMStructs")                                                            \
+	X(STRUCT_STRIDE, "gHotSpotVMStructEntryArrayStride")                                       \
+	X(STRUCT_TYPE, "gHotSpotVMStructEntryTypeNameOffset")                                      \
+	X(STRUCT_FIELD, "gHotSpotVMStructEntryFieldNameOffset")                                    \
+	X(STRUCT_OFFSET, "gHotSpotVMStructEntryOffsetOffset")                                      \
+	X(STRUCT_ADDRESS, "gHotSpotVMStructEntryAddressOffset")                                    \
+	X(TYPES, "gHotSpotVMTypes")                                                                \
+	X(TYPE_STRIDE, "gHotSpotVMTypeEntryArrayStride")                                           \
+	X(TYPE_NAME, "gHotSpotVMTypeEntryTypeNameOffset")                                          \
+	X(TYPE_SIZE, "gHotSpotVMTypeEntrySizeOffset")                                              \
+	X(INTS, "gHotSpotVMIntConstants")                                                          \
+	X(INT_STRIDE, "gHotSpotVMIntConstantEntryArrayStride")                                     \
+	X(INT_NAME, "gHotSpotVMIntConstantEntryNameOffset")                                        \
+	X(INT_VALUE, "gHotSpotVMIntConstantEntryValueOffset")
+
 enum hotspot_export {
-	HOTSPOT_STRUCTS,
-	HOTSPOT_STRUCT_STRIDE,
-	HOTSPOT_STRUCT_TYPE,
-	HOTSPOT_STRUCT_FIELD,
-	HOTSPOT_STRUCT_OFFSET,
-	HOTSPOT_STRUCT_ADDRESS,
-	HOTSPOT_TYPES,
-	HOTSPOT_TYPE_STRIDE,
-	HOTSPOT_TYPE_NAME,
-	HOTSPOT_TYPE_SIZE,
-	HOTSPOT_INTS,
-	HOTSPOT_INT_STRIDE,
-	HOTSPOT_INT_NAME,
-	HOTSPOT_INT_VALUE,
-	HOTSPOT_EXPORTS
+#define X(name, symbol) HOTSPOT_##name,
+	HOTSPOT_EXPORTS_OF(X)
+#undef X
+		HOTSPOT_EXPORTS
 };
 
 /* Their names, in this order. */
 extern const char *const hotspot_export_names[HOTSPOT_EXPORTS];
 
 /*
- * Their values: the offset of a field, the address of a static one, the size of a type, the value of a constant.
- * X(name here, what needs it: enum need in layout.c)
+ * Facts: the offset of a field, the address of a static one, the size of a type, the value of a constant; those of a type stand
+ * together. X(its name here, what needs it (layout.c), its kind, type and field), and another place that a fact may be in.
  */
-#define HOTSPOT_FACTS(X)                                                                           \
-	X(HEAPS, UNWIND)                                                                           \
-	X(ARRAY_LENGTH, UNWIND)                                                                    \
-	X(ARRAY_DATA, UNWIND)                                                                      \
-	X(HEAP_MEMORY, UNWIND)                                                                     \
-	X(HEAP_SEGMAP, UNWIND)                                                                     \
-	X(HEAP_SEGMENT_SHIFT, UNWIND)                                                              \
-	X(SPACE_LOW_BOUNDARY, UNWIND)                                                              \
-	X(SPACE_HIGH_BOUNDARY, UNWIND)                                                             \
-	X(SPACE_LOW, UNWIND)                                                                       \
-	X(SPACE_HIGH, UNWIND)                                                                      \
-	X(HEAP_BLOCK_SIZE, UNWIND)                                                                 \
-	X(HEAP_BLOCK_USED, NONE)                                                                   \
-	X(BLOB_NAME, UNWIND)                                                                       \
-	X(BLOB_SIZE, UNWIND)                                                                       \
-	X(BLOB_FRAME_SIZE, UNWIND)                                                                 \
-	X(BLOB_FRAME_COMPLETE, UNWIND)                                                             \
-	X(BLOB_CODE_BEGIN, POINTERS) /* to 21: pointers */                                         \
-	X(BLOB_CODE_END, POINTERS)                                                                 \
-	X(BLOB_CODE_OFFSET, NONE) /* from 23 on: from the blob */                                  \
-	X(BLOB_DATA_OFFSET, OFFSETS)                                                               \
-	X(BLOB_MUTABLE_DATA, MOVED)                                                                \
-	X(BLOB_RELOCATION_SIZE, MOVED)                                                             \
-	X(METHOD_OF, NAME)                                                                         \
-	X(COMPILE_ID, NAME)                                                                        \
-	X(VERIFIED_ENTRY, NONE)	       /* to 21: a pointer */                                      \
-	X(VERIFIED_ENTRY_OFFSET, NONE) /* u2, from the code */                                     \
-	X(DEOPT_HANDLER, NONE)	       /* to 21: a pointer */                                      \
-	X(DEOPT_HANDLER_OFFSET, NONE)  /* from the blob */                                         \
-	X(ORIG_PC_OFFSET, NONE)                                                                    \
-	X(SCOPES_PCS, LINE)	    /* to 21 from the blob, then from the immutable data */        \
-	X(SCOPES_PCS_END, IN_BLOB)  /* to 21 */                                                    \
-	X(SCOPES_DATA, LINE)	    /* to 21: a pointer; then an offset in the immutable data */   \
-	X(METADATA_OFFSET, IN_BLOB) /* to 21: from the blob */                                     \
-	X(IMMUTABLE_DATA, NONE)                                                                    \
-	X(IMMUTABLE_SIZE, MOVED)                                                                   \
-	X(CONST_METHOD, NAME)                                                                      \
-	X(CONSTANTS, NAME)                                                                         \
-	X(NAME_INDEX, NAME)                                                                        \
-	X(SIGNATURE_INDEX, NONE)                                                                   \
-	X(CODE_SIZE, NAME)                                                                         \
-	X(METHOD_FLAGS, LINE)                                                                      \
-	X(CONST_METHOD_SIZE, NAME)                                                                 \
-	X(POOL_HOLDER, NAME)                                                                       \
-	X(POOL_FILE_INDEX, LINE)                                                                   \
-	X(POOL_LENGTH, LINE)                                                                       \
-	X(POOL_SIZE, NAME)                                                                         \
-	X(KLASS_NAME, NAME)                                                                        \
-	X(SYMBOL_REFERENCES, NONE)                                                                 \
-	X(SYMBOL_LENGTH, NAME)                                                                     \
-	X(SYMBOL_BODY, NAME)                                                                       \
-	X(INTERPRETER, UNWIND)                                                                     \
-	X(QUEUE_START, UNWIND)                                                                     \
-	X(QUEUE_END, UNWIND)                                                                       \
-	X(CODELET_SIZE, NONE)                                                                      \
-	X(CODELET_DESCRIPTION, NONE)                                                               \
-	X(CODELET_TYPE_SIZE, NONE)                                                                 \
-	X(SENDER_SP_OFFSET, UNWIND)                                                                \
-	X(CONT_ENTRY, NONE) /* 25 */                                                               \
-	X(CALL_STUB_RETURN, NONE)                                                                  \
-	X(PERF_START, COUNT)                                                                       \
-	X(PERF_TOP, COUNT)                                                                         \
-	X(VM_MAJOR, LINE)                                                                          \
-	X(FLAGS, NONE) /* JVMFlag, which was Flag up to JDK 8 */                                   \
-	X(FLAG_COUNT, NONE)                                                                        \
-	X(FLAG_SIZE, NONE)                                                                         \
-	X(FLAG_NAME, NONE)                                                                         \
-	X(FLAG_VALUE, NONE)
+#define HOTSPOT_FACTS(X, ALSO)                                                                     \
+	X(HEAPS, UNWIND, STATIC, "CodeCache", "_heaps")                                            \
+	X(ARRAY_LENGTH, UNWIND, FIELD, "GrowableArrayBase", "_len")                                \
+	X(ARRAY_DATA, UNWIND, FIELD, "GrowableArray<int>", "_data")                                \
+	X(HEAP_MEMORY, UNWIND, FIELD, "CodeHeap", "_memory")                                       \
+	X(HEAP_SEGMAP, UNWIND, FIELD, "CodeHeap", "_segmap")                                       \
+	X(HEAP_SEGMENT_SHIFT, UNWIND, FIELD, "CodeHeap", "_log2_segment_size")                     \
+	X(SPACE_LOW_BOUNDARY, UNWIND, FIELD, "VirtualSpace", "_low_boundary")                      \
+	X(SPACE_HIGH_BOUNDARY, UNWIND, FIELD, "VirtualSpace", "_high_boundary")                    \
+	X(SPACE_LOW, UNWIND, FIELD, "VirtualSpace", "_low")                                        \
+	X(SPACE_HIGH, UNWIND, FIELD, "VirtualSpace", "_high")                                      \
+	X(HEAP_BLOCK_SIZE, UNWIND, SIZE, "HeapBlock", "")                                          \
+	X(HEAP_BLOCK_USED, NONE, FIELD, "HeapBlock::Header", "_used")                              \
+	X(BLOB_NAME, UNWIND, FIELD, "CodeBlob", "_name")                                           \
+	X(BLOB_SIZE, UNWIND, FIELD, "CodeBlob", "_size")                                           \
+	X(BLOB_FRAME_SIZE, UNWIND, FIELD, "CodeBlob", "_frame_size")                               \
+	X(BLOB_FRAME_COMPLETE, UNWIND, FIELD, "CodeBlob", "_frame_complete_offset")                \
+	X(BLOB_CODE_BEGIN, POINTERS, FIELD, "CodeBlob", "_code_begin") /* to 21: pointers */       \
+	X(BLOB_CODE_END, POINTERS, FIELD, "CodeBlob", "_code_end")                                 \
+	X(BLOB_CODE_OFFSET, NONE, FIELD, "CodeBlob", "_code_offset") /* from the blob */           \
+	X(BLOB_DATA_OFFSET, OFFSETS, FIELD, "CodeBlob", "_data_offset")                            \
+	X(BLOB_MUTABLE_DATA, MOVED, FIELD, "CodeBlob", "_mutable_data")                            \
+	X(BLOB_RELOCATION_SIZE, MOVED, FIELD, "CodeBlob", "_relocation_size")                      \
+	X(METHOD_OF, NAME, FIELD, "CompiledMethod", "_method")                                     \
+	X(DEOPT_HANDLER, NONE, FIELD, "CompiledMethod", "_deopt_handler_begin") /* to 21 */        \
+	X(SCOPES_DATA, LINE, FIELD, "CompiledMethod", "_scopes_data_begin") /* to 21: a pointer */ \
+	ALSO(METHOD_OF, FIELD, "nmethod", "_method")                                               \
+	X(COMPILE_ID, NAME, FIELD, "nmethod", "_compile_id")                                       \
+	X(VERIFIED_ENTRY, NONE, FIELD, "nmethod", "_verified_entry_point") /* to 21: a pointer */  \
+	X(VERIFIED_ENTRY_OFFSET, NONE, FIELD, "nmethod",                                           \
+	  "_verified_entry_offset") /* u2, from code */                                            \
+	X(DEOPT_HANDLER_OFFSET, NONE, FIELD, "nmethod",                                            \
+	  "_deopt_handler_offset") /* from the blob */                                             \
+	X(ORIG_PC_OFFSET, NONE, FIELD, "nmethod", "_orig_pc_offset")                               \
+	X(SCOPES_PCS, LINE, FIELD, "nmethod", "_scopes_pcs_offset") /* to 21 from the blob */      \
+	X(SCOPES_PCS_END, IN_BLOB, FIELD, "nmethod", "_dependencies_offset") /* to 21 */           \
+	ALSO(SCOPES_DATA, FIELD, "nmethod", "_scopes_data_offset")                                 \
+	X(METADATA_OFFSET, IN_BLOB, FIELD, "nmethod", "_metadata_offset") /* from the blob */      \
+	X(IMMUTABLE_DATA, NONE, FIELD, "nmethod", "_immutable_data")                               \
+	X(IMMUTABLE_SIZE, MOVED, FIELD, "nmethod", "_immutable_data_size")                         \
+	X(CONST_METHOD, NAME, FIELD, "Method", "_constMethod")                                     \
+	X(CONSTANTS, NAME, FIELD, "ConstMethod", "_constants")                                     \
+	X(NAME_INDEX, NAME, FIELD, "ConstMethod", "_name_index")                                   \
+	X(SIGNATURE_INDEX, NONE, FIELD, "ConstMethod", "_signature_index")                         \
+	X(CODE_SIZE, NAME, FIELD, "ConstMethod", "_code_size")                                     \
+	X(METHOD_FLAGS, LINE, FIELD, "ConstMethod", "_flags")                                      \
+	ALSO(METHOD_FLAGS, FIELD, "ConstMethod", "_flags._flags")                                  \
+	X(CONST_METHOD_SIZE, NAME, SIZE, "ConstMethod", "")                                        \
+	X(POOL_HOLDER, NAME, FIELD, "ConstantPool", "_pool_holder")                                \
+	X(POOL_FILE_INDEX, LINE, FIELD, "ConstantPool", "_source_file_name_index")                 \
+	X(POOL_LENGTH, LINE, FIELD, "ConstantPool", "_length")                                     \
+	X(POOL_SIZE, NAME, SIZE, "ConstantPool", "")                                               \
+	X(KLASS_NAME, NAME, FIELD, "Klass", "_name")                                               \
+	X(SYMBOL_REFERENCES, NONE, FIELD, "Symbol", "_hash_and_refcount")                          \
+	X(SYMBOL_LENGTH, NAME, FIELD, "Symbol", "_length")                                         \
+	X(SYMBOL_BODY, NAME, FIELD, "Symbol", "_body")                                             \
+	X(INTERPRETER, UNWIND, STATIC, "AbstractInterpreter", "_code")                             \
+	X(QUEUE_START, UNWIND, FIELD, "StubQueue", "_stub_buffer")                                 \
+	X(QUEUE_END, UNWIND, FIELD, "StubQueue", "_queue_end")                                     \
+	X(CODELET_SIZE, NONE, FIELD, "InterpreterCodelet", "_size")                                \
+	X(CODELET_DESCRIPTION, NONE, FIELD, "InterpreterCodelet", "_description")                  \
+	X(CODELET_TYPE_SIZE, NONE, SIZE, "InterpreterCodelet", "")                                 \
+	X(CONT_ENTRY, NONE, FIELD, "JavaThread", "_cont_entry") /* 25 */                           \
+	X(CALL_STUB_RETURN, NONE, STATIC, "StubRoutines", "_call_stub_return_address")             \
+	X(PERF_START, COUNT, STATIC, "PerfMemory", "_start")                                       \
+	X(PERF_TOP, COUNT, STATIC, "PerfMemory", "_top")                                           \
+	X(VM_MAJOR, LINE, STATIC, "Abstract_VM_Version", "_vm_major_version")                      \
+	X(FLAGS, NONE, STATIC, "JVMFlag", "flags") /* JVMFlag, which was Flag up to JDK 8 */       \
+	X(FLAG_COUNT, NONE, STATIC, "JVMFlag", "numFlags")                                         \
+	X(FLAG_SIZE, NONE, SIZE, "JVMFlag", "")                                                    \
+	X(FLAG_NAME, NONE, FIELD, "JVMFlag", "_name")                                              \
+	X(FLAG_VALUE, NONE, FIELD, "JVMFlag", "_addr")                                             \
+	ALSO(FLAGS, STATIC, "Flag", "flags")                                                       \
+	ALSO(FLAG_COUNT, STATIC, "Flag", "numFlags")                                               \
+	ALSO(FLAG_SIZE, SIZE, "Flag", "")                                                          \
+	ALSO(FLAG_NAME, FIELD, "Flag", "_name")                                                    \
+	ALSO(FLAG_VALUE, FIELD, "Flag", "_addr")                                                   \
+	X(SENDER_SP_OFFSET, UNWIND, CONSTANT, "frame::interpreter_frame_sender_sp_offset", "")
 
 enum hotspot_fact {
-#define X(name, need) HOTSPOT_##name,
-	HOTSPOT_FACTS(X)
+#define X(name, need, kind, type, field) HOTSPOT_##name,
+#define ALSO(name, kind, type, field)
+	HOTSPOT_FACTS(X, ALSO)
+#undef ALSO
 #undef X
 		HOTSPOT_FACT_COUNT
 };

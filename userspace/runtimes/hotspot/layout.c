@@ -15,20 +15,9 @@
 #define STUB_ENTRIES_MAX 256u
 
 const char *const hotspot_export_names[HOTSPOT_EXPORTS] = {
-	[HOTSPOT_STRUCTS] = "gHotSpotVMStructs",
-	[HOTSPOT_STRUCT_STRIDE] = "gHotSpotVMStructEntryArrayStride",
-	[HOTSPOT_STRUCT_TYPE] = "gHotSpotVMStructEntryTypeNameOffset",
-	[HOTSPOT_STRUCT_FIELD] = "gHotSpotVMStructEntryFieldNameOffset",
-	[HOTSPOT_STRUCT_OFFSET] = "gHotSpotVMStructEntryOffsetOffset",
-	[HOTSPOT_STRUCT_ADDRESS] = "gHotSpotVMStructEntryAddressOffset",
-	[HOTSPOT_TYPES] = "gHotSpotVMTypes",
-	[HOTSPOT_TYPE_STRIDE] = "gHotSpotVMTypeEntryArrayStride",
-	[HOTSPOT_TYPE_NAME] = "gHotSpotVMTypeEntryTypeNameOffset",
-	[HOTSPOT_TYPE_SIZE] = "gHotSpotVMTypeEntrySizeOffset",
-	[HOTSPOT_INTS] = "gHotSpotVMIntConstants",
-	[HOTSPOT_INT_STRIDE] = "gHotSpotVMIntConstantEntryArrayStride",
-	[HOTSPOT_INT_NAME] = "gHotSpotVMIntConstantEntryNameOffset",
-	[HOTSPOT_INT_VALUE] = "gHotSpotVMIntConstantEntryValueOffset",
+#define X(name, symbol) symbol,
+	HOTSPOT_EXPORTS_OF(X)
+#undef X
 };
 
 enum kind { FIELD, STATIC, SIZE, CONSTANT };
@@ -50,92 +39,23 @@ static const struct {
 	const char *name;
 	enum need need;
 } facts[HOTSPOT_FACT_COUNT] = {
-#define X(name, need) [HOTSPOT_##name] = {#name, NEED_##need},
-	HOTSPOT_FACTS(X)
+#define X(name, need, kind, type, field) [HOTSPOT_##name] = {#name, NEED_##need},
+#define ALSO(name, kind, type, field)
+	HOTSPOT_FACTS(X, ALSO)
+#undef ALSO
 #undef X
 };
 
-/* Those of a type stand together. */
 static const struct wanted {
 	const char *type, *field;
 	enum kind kind;
 	enum hotspot_fact fact;
 } wanted[] = {
-	{"CodeCache", "_heaps", STATIC, HOTSPOT_HEAPS},
-	{"GrowableArrayBase", "_len", FIELD, HOTSPOT_ARRAY_LENGTH},
-	{"GrowableArray<int>", "_data", FIELD, HOTSPOT_ARRAY_DATA},
-	{"CodeHeap", "_memory", FIELD, HOTSPOT_HEAP_MEMORY},
-	{"CodeHeap", "_segmap", FIELD, HOTSPOT_HEAP_SEGMAP},
-	{"CodeHeap", "_log2_segment_size", FIELD, HOTSPOT_HEAP_SEGMENT_SHIFT},
-	{"VirtualSpace", "_low_boundary", FIELD, HOTSPOT_SPACE_LOW_BOUNDARY},
-	{"VirtualSpace", "_high_boundary", FIELD, HOTSPOT_SPACE_HIGH_BOUNDARY},
-	{"VirtualSpace", "_low", FIELD, HOTSPOT_SPACE_LOW},
-	{"VirtualSpace", "_high", FIELD, HOTSPOT_SPACE_HIGH},
-	{"HeapBlock", "", SIZE, HOTSPOT_HEAP_BLOCK_SIZE},
-	{"HeapBlock::Header", "_used", FIELD, HOTSPOT_HEAP_BLOCK_USED},
-	{"CodeBlob", "_name", FIELD, HOTSPOT_BLOB_NAME},
-	{"CodeBlob", "_size", FIELD, HOTSPOT_BLOB_SIZE},
-	{"CodeBlob", "_frame_size", FIELD, HOTSPOT_BLOB_FRAME_SIZE},
-	{"CodeBlob", "_frame_complete_offset", FIELD, HOTSPOT_BLOB_FRAME_COMPLETE},
-	{"CodeBlob", "_code_begin", FIELD, HOTSPOT_BLOB_CODE_BEGIN},
-	{"CodeBlob", "_code_end", FIELD, HOTSPOT_BLOB_CODE_END},
-	{"CodeBlob", "_code_offset", FIELD, HOTSPOT_BLOB_CODE_OFFSET},
-	{"CodeBlob", "_data_offset", FIELD, HOTSPOT_BLOB_DATA_OFFSET},
-	{"CodeBlob", "_mutable_data", FIELD, HOTSPOT_BLOB_MUTABLE_DATA},
-	{"CodeBlob", "_relocation_size", FIELD, HOTSPOT_BLOB_RELOCATION_SIZE},
-	{"CompiledMethod", "_method", FIELD, HOTSPOT_METHOD_OF},
-	{"CompiledMethod", "_deopt_handler_begin", FIELD, HOTSPOT_DEOPT_HANDLER},
-	{"CompiledMethod", "_scopes_data_begin", FIELD, HOTSPOT_SCOPES_DATA},
-	{"nmethod", "_method", FIELD, HOTSPOT_METHOD_OF},
-	{"nmethod", "_compile_id", FIELD, HOTSPOT_COMPILE_ID},
-	{"nmethod", "_verified_entry_point", FIELD, HOTSPOT_VERIFIED_ENTRY},
-	{"nmethod", "_verified_entry_offset", FIELD, HOTSPOT_VERIFIED_ENTRY_OFFSET},
-	{"nmethod", "_deopt_handler_offset", FIELD, HOTSPOT_DEOPT_HANDLER_OFFSET},
-	{"nmethod", "_orig_pc_offset", FIELD, HOTSPOT_ORIG_PC_OFFSET},
-	{"nmethod", "_scopes_pcs_offset", FIELD, HOTSPOT_SCOPES_PCS},
-	{"nmethod", "_dependencies_offset", FIELD, HOTSPOT_SCOPES_PCS_END},
-	{"nmethod", "_scopes_data_offset", FIELD, HOTSPOT_SCOPES_DATA},
-	{"nmethod", "_metadata_offset", FIELD, HOTSPOT_METADATA_OFFSET},
-	{"nmethod", "_immutable_data", FIELD, HOTSPOT_IMMUTABLE_DATA},
-	{"nmethod", "_immutable_data_size", FIELD, HOTSPOT_IMMUTABLE_SIZE},
-	{"Method", "_constMethod", FIELD, HOTSPOT_CONST_METHOD},
-	{"ConstMethod", "_constants", FIELD, HOTSPOT_CONSTANTS},
-	{"ConstMethod", "_name_index", FIELD, HOTSPOT_NAME_INDEX},
-	{"ConstMethod", "_signature_index", FIELD, HOTSPOT_SIGNATURE_INDEX},
-	{"ConstMethod", "_code_size", FIELD, HOTSPOT_CODE_SIZE},
-	{"ConstMethod", "_flags", FIELD, HOTSPOT_METHOD_FLAGS},
-	{"ConstMethod", "_flags._flags", FIELD, HOTSPOT_METHOD_FLAGS},
-	{"ConstMethod", "", SIZE, HOTSPOT_CONST_METHOD_SIZE},
-	{"ConstantPool", "_pool_holder", FIELD, HOTSPOT_POOL_HOLDER},
-	{"ConstantPool", "_source_file_name_index", FIELD, HOTSPOT_POOL_FILE_INDEX},
-	{"ConstantPool", "_length", FIELD, HOTSPOT_POOL_LENGTH},
-	{"ConstantPool", "", SIZE, HOTSPOT_POOL_SIZE},
-	{"Klass", "_name", FIELD, HOTSPOT_KLASS_NAME},
-	{"Symbol", "_hash_and_refcount", FIELD, HOTSPOT_SYMBOL_REFERENCES},
-	{"Symbol", "_length", FIELD, HOTSPOT_SYMBOL_LENGTH},
-	{"Symbol", "_body", FIELD, HOTSPOT_SYMBOL_BODY},
-	{"AbstractInterpreter", "_code", STATIC, HOTSPOT_INTERPRETER},
-	{"StubQueue", "_stub_buffer", FIELD, HOTSPOT_QUEUE_START},
-	{"StubQueue", "_queue_end", FIELD, HOTSPOT_QUEUE_END},
-	{"InterpreterCodelet", "_size", FIELD, HOTSPOT_CODELET_SIZE},
-	{"InterpreterCodelet", "_description", FIELD, HOTSPOT_CODELET_DESCRIPTION},
-	{"InterpreterCodelet", "", SIZE, HOTSPOT_CODELET_TYPE_SIZE},
-	{"JavaThread", "_cont_entry", FIELD, HOTSPOT_CONT_ENTRY},
-	{"StubRoutines", "_call_stub_return_address", STATIC, HOTSPOT_CALL_STUB_RETURN},
-	{"PerfMemory", "_start", STATIC, HOTSPOT_PERF_START},
-	{"PerfMemory", "_top", STATIC, HOTSPOT_PERF_TOP},
-	{"Abstract_VM_Version", "_vm_major_version", STATIC, HOTSPOT_VM_MAJOR},
-	{"JVMFlag", "flags", STATIC, HOTSPOT_FLAGS},
-	{"JVMFlag", "numFlags", STATIC, HOTSPOT_FLAG_COUNT},
-	{"JVMFlag", "_name", FIELD, HOTSPOT_FLAG_NAME},
-	{"JVMFlag", "_addr", FIELD, HOTSPOT_FLAG_VALUE},
-	{"JVMFlag", "", SIZE, HOTSPOT_FLAG_SIZE},
-	{"Flag", "flags", STATIC, HOTSPOT_FLAGS},
-	{"Flag", "numFlags", STATIC, HOTSPOT_FLAG_COUNT},
-	{"Flag", "_name", FIELD, HOTSPOT_FLAG_NAME},
-	{"Flag", "_addr", FIELD, HOTSPOT_FLAG_VALUE},
-	{"Flag", "", SIZE, HOTSPOT_FLAG_SIZE},
-	{"frame::interpreter_frame_sender_sp_offset", "", CONSTANT, HOTSPOT_SENDER_SP_OFFSET},
+#define X(name, need, kind, type, field) {type, field, kind, HOTSPOT_##name},
+#define ALSO(name, kind, type, field)	 {type, field, kind, HOTSPOT_##name},
+	HOTSPOT_FACTS(X, ALSO)
+#undef ALSO
+#undef X
 };
 
 #define WANTED (sizeof(wanted) / sizeof(wanted[0]))

@@ -143,22 +143,6 @@ int v8_lines__place(struct v8_reader *r, uint64_t sfi, int32_t position, uint32_
 
 #define NOWHERE (-1)
 
-bool v8_varint(const unsigned char **next, const unsigned char *end, uint64_t *value)
-{
-	uint64_t read = 0;
-
-	for (unsigned int shift = 0; *next < end && shift < 64; shift += 7) {
-		unsigned char byte = *(*next)++;
-
-		read |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80)) {
-			*value = read;
-			return true;
-		}
-	}
-	return false;
-}
-
 static int64_t unzigzag(uint64_t value)
 {
 	return (int64_t)(value >> 1 ^ -(value & 1));
@@ -167,8 +151,7 @@ static int64_t unzigzag(uint64_t value)
 void v8_positions__init(struct v8_positions *p, enum v8_position_encoding encoding,
 			const void *bytes, size_t size)
 {
-	*p = (struct v8_positions){.next = bytes,
-				   .end = (const unsigned char *)bytes + size,
+	*p = (struct v8_positions){.bytes = {.at = bytes, .end = (const uint8_t *)bytes + size},
 				   .encoding = encoding,
 				   .code = -1};
 }
@@ -188,8 +171,8 @@ bool v8_positions__next(struct v8_positions *p)
 	uint64_t code, source;
 	int64_t delta;
 
-	if (p->encoding == V8_POSITIONS_UNKNOWN || !v8_varint(&p->next, p->end, &code) ||
-	    !v8_varint(&p->next, p->end, &source))
+	if (p->encoding == V8_POSITIONS_UNKNOWN || !wire_varint(&p->bytes, &code) ||
+	    !wire_varint(&p->bytes, &source))
 		return false;
 	delta = code_delta(p, code);
 	if (delta > UINT32_MAX || p->code + delta > UINT32_MAX)

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/wire.h"
 #include "runtimes/answers.h"
 #include "runtimes/target_memory.h"
 
@@ -347,7 +348,7 @@ int v8_lines__table(struct v8_reader *r, uint64_t word, unsigned char **bytes, u
 #define V8_POSITIONS_MAX (1u << 20) /* bytes of a table */
 
 struct v8_positions {
-	const unsigned char *next, *end; /* the caller's */
+	struct wire bytes; /* the caller's, from the next entry on */
 	enum v8_position_encoding encoding;
 	/* the entry */
 	int64_t code; /* offset, never less than that of the entry before */
@@ -363,9 +364,6 @@ void v8_positions__init(struct v8_positions *p, enum v8_position_encoding encodi
 			const void *bytes, size_t size);
 /* false: there are no more, or what comes is none. */
 bool v8_positions__next(struct v8_positions *p);
-
-/* An unsigned integer of variable length (7 bits, low ones first), as in other tables of V8. false: it does not end. */
-bool v8_varint(const unsigned char **next, const unsigned char *end, uint64_t *value);
 
 /* ---- bytecodes ------------------------------------------------------------------------------- */
 
