@@ -61,6 +61,7 @@ struct firefox_in {
 	firefox_column stack_frame, stack_prefix;
 	firefox_column frame_func, frame_category, frame_subcategory, frame_line, frame_column,
 		frame_native, frame_depth, frame_lib;
+	bool has_idle; /* a frame is of the category Idle */
 	firefox_addresses frame_address, native_address;
 	firefox_column func_name, func_resource, func_source, func_file, func_line, func_column;
 	firefox_column resource_lib, native_lib, native_size, source_file;

@@ -285,6 +285,13 @@ static int read_funcs(struct firefox_in *in, const struct tables *t, size_t *fun
 	return READ_TABLE(in, t->funcs, "funcTable", func, funcs);
 }
 
+static bool is_idle(const struct firefox_in *in, uint32_t frame)
+{
+	int32_t category = at(&in->frame_category, frame);
+
+	return category >= 0 && in->common->categories.data[category].is_idle;
+}
+
 static int read_frames(struct firefox_in *in, const struct tables *t, size_t funcs, size_t *frames)
 {
 	const struct column_spec frame[] = {
@@ -299,7 +306,11 @@ static int read_frames(struct firefox_in *in, const struct tables *t, size_t fun
 		{"address", &in->frame_address, ADDRESSES, false},
 	};
 
-	return READ_TABLE(in, t->frames, "frameTable", frame, frames);
+	int err = READ_TABLE(in, t->frames, "frameTable", frame, frames);
+
+	for (uint32_t i = 0; i < *frames && !err && !in->has_idle; i++)
+		in->has_idle = is_idle(in, i);
+	return err;
 }
 
 /* Parents come before children, in both forms: so there is no cycle. */
@@ -639,7 +650,6 @@ static int make_stack(struct firefox_in *in, uint32_t number, struct process_id 
 int firefox_in__stack(struct firefox_in *in, uint32_t number, struct process_id process,
 		      struct stack_id *stack, bool *idle)
 {
-	int32_t category;
 	int err = 0;
 
 	if (number >= in->stacks.count)
@@ -653,7 +663,6 @@ int firefox_in__stack(struct firefox_in *in, uint32_t number, struct process_id 
 	if (err)
 		return err;
 	*stack = in->stacks.data[number];
-	category = at(&in->frame_category, (uint32_t)in->stack_frame.data[number]);
-	*idle = category >= 0 && in->common->categories.data[category].is_idle;
+	*idle = in->has_idle && is_idle(in, (uint32_t)in->stack_frame.data[number]);
 	return 0;
 }

@@ -15,6 +15,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/minmax.h"
 #include "import/import.h"
 
 #define SCALED_MAX (1LL << 62)
@@ -340,18 +341,18 @@ int json_find_document(const struct json_text *text, const struct json_member *w
 #define MANTISSA_MAX   (UINT64_MAX / 10 - 1)
 #define EXPONENT_LIMIT 100000
 
+/* Digits beyond the mantissa count by the exponent alone, which is bounded: what is that small is nothing. */
 static const char *parse_digits(const char *at, const char *end, struct json_number *n, int place)
 {
-	for (; at < end && *at >= '0' && *at <= '9'; at++) {
-		if (n->exponent <= -EXPONENT_LIMIT)
-			continue; /* as good as nothing */
-		if (n->mantissa <= MANTISSA_MAX) {
-			n->mantissa = n->mantissa * 10 + (uint64_t)(*at - '0');
-			n->exponent -= place;
-		} else if (n->exponent < EXPONENT_LIMIT) {
-			n->exponent += 1 - place;
-		}
-	}
+	uint64_t mantissa = n->mantissa;
+	const char *first = at;
+
+	for (; at < end && *at >= '0' && *at <= '9' && mantissa <= MANTISSA_MAX; at++)
+		mantissa = mantissa * 10 + (uint64_t)(*at - '0');
+	n->mantissa = mantissa;
+	n->exponent -= place * (int32_t)min_u64((uint64_t)(at - first), EXPONENT_LIMIT);
+	for (; at < end && *at >= '0' && *at <= '9'; at++)
+		n->exponent += !place && n->exponent < EXPONENT_LIMIT;
 	return at;
 }
 
