@@ -28,6 +28,7 @@
 #ifndef BASE_MAP_H
 #define BASE_MAP_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -100,6 +101,15 @@
 		(void)map;                                                                         \
 		return EXPRESSION;                                                                 \
 	}
+
+/* *number is that of the entry that NAME__need() returned. 0; -ENOMEM: it is NULL. */
+#define map_number(map, needed, number)                                                            \
+	({                                                                                         \
+		__auto_type needed_ = (needed);                                                    \
+		if (needed_)                                                                       \
+			*(number) = (uint32_t)(needed_ - (map)->data);                             \
+		needed_ ? 0 : -ENOMEM;                                                             \
+	})
 
 #define map_hash_number(key)  hash_u64((uint64_t)(uintptr_t)(key))
 #define map_same_number(a, b) ((a) == (b))

@@ -13,6 +13,15 @@ void strtab__free(struct strtab *table);
 
 /* Number of the string, adding a copy of it if it is new. Negative errno: -ENOMEM. */
 int64_t strtab__intern(struct strtab *table, const char *s);
+/* The same: 0 or -ENOMEM. */
+static inline int strtab__number(struct strtab *table, const char *s, uint32_t *number)
+{
+	int64_t found = strtab__intern(table, s);
+
+	if (found >= 0)
+		*number = (uint32_t)found;
+	return found < 0 ? (int)found : 0;
+}
 /* The string; valid until the table is freed. An unknown number is "". */
 const char *strtab__get(const struct strtab *table, uint32_t number);
 size_t strtab__count(const struct strtab *table);

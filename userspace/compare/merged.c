@@ -68,13 +68,9 @@ void merged__fini(struct merged *m)
 
 static int child_of(struct merged *m, uint32_t parent, uint32_t function, uint32_t *node)
 {
-	const struct merged_node *known =
-		merged_nodes__need(&m->nodes, &(struct merged_node){parent, function}, NULL);
+	const struct merged_node wanted = {parent, function};
 
-	if (!known)
-		return -ENOMEM;
-	*node = (uint32_t)(known - m->nodes.data);
-	return 0;
+	return map_number(&m->nodes, merged_nodes__need(&m->nodes, &wanted, NULL), node);
 }
 
 static int note_function(struct adding *a, const struct profile_location *location, uint32_t number)
@@ -99,18 +95,13 @@ static int name_function(struct adding *a, const struct profile_location *locati
 	const char *name = profile__string(a->p, f->name);
 	const char *file = profile__string(a->p, f->definition_file), *slash = strrchr(file, '/');
 	char stable[2 * EVENT_PATH_MAX], with_file[EVENT_PATH_MAX];
-	int64_t known;
 
 	if (*file && (!strcmp(name, "(anonymous)") || !strcmp(name, "<lambda>"))) {
 		snprintf(with_file, sizeof(with_file), "%s %s", name, slash ? slash + 1 : file);
 		name = with_file;
 	}
 	stable_name(stable, sizeof(stable), name);
-	known = strtab__intern(a->m->names, stable);
-	if (known < 0)
-		return (int)known;
-	*number = (uint32_t)known;
-	return note_function(a, location, *number);
+	return strtab__number(a->m->names, stable, number) ?: note_function(a, location, *number);
 }
 
 /* A function's outlined part, called by the function itself, is the function. */
@@ -170,14 +161,11 @@ static int count_unnamed(struct adding *a, uint32_t stack)
 	enum compare_side side = a->file->facts.side;
 	struct merged_dso dso = {}, *known;
 	char stable[EVENT_PATH_MAX + 3], name[EVENT_PATH_MAX + 3];
-	int64_t number;
 
 	snprintf(name, sizeof(name), "[%s]", profile__string(a->p, a->p->dsos[l->dso.v].name));
 	stable_name(stable, sizeof(stable), name);
-	number = strtab__intern(a->m->names, stable);
-	if (number < 0)
-		return (int)number;
-	dso.name = (uint32_t)number;
+	if (strtab__number(a->m->names, stable, &dso.name))
+		return -ENOMEM;
 	known = merged_dsos__need(&a->m->dsos, &dso, NULL);
 	if (!known)
 		return -ENOMEM;
@@ -301,17 +289,16 @@ static int find_leaf(struct adding *a, uint32_t node, enum wall_state state, uin
 {
 	char name[STATE_SIZE];
 	struct merged_function *function;
-	int64_t number;
+	uint32_t number = 0;
 
 	snprintf(name, sizeof(name), "[waiting: %s]", wall_state_name(state));
-	number = strtab__intern(a->m->names, name);
-	if (number < 0)
+	if (strtab__number(a->m->names, name, &number))
 		return -ENOMEM;
-	function = vec_at(&a->m->functions, (uint32_t)number);
+	function = vec_at(&a->m->functions, number);
 	if (!function)
 		return -ENOMEM;
 	function->state = state;
-	return child_of(a->m, node, (uint32_t)number, leaf);
+	return child_of(a->m, node, number, leaf);
 }
 
 /* A wait whose time is not known is where it was found. */

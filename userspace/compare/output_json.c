@@ -110,14 +110,11 @@ static void write_row(struct json_writer *w, const struct compare_output *o,
 static void write_rule(struct json_writer *w, const struct compare_output *o, size_t i)
 {
 	const struct compare_output judged = compare_output_of_rule(o, i);
-	static const char *const answers[] = {[COMPARE_NOT_WORSE] = "not worse",
-					      [COMPARE_CANNOT_TELL] = "cannot tell",
-					      [COMPARE_WORSE] = "worse"};
 	const struct compare_ruling *ruling = &o->rulings[i];
 
 	json_begin_object(w);
 	json_key_string(w, "rule", o->rules[i].text);
-	json_key_string(w, "answer", answers[ruling->answer]);
+	json_key_string(w, "answer", compare_answer_name(ruling->answer));
 	json_key_string(w, "function",
 			ruling->test == UINT32_MAX
 				? NULL

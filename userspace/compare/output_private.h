@@ -26,6 +26,9 @@ void compare_noise_sentence(const struct compare_output *o, char text[SENTENCE_S
 void compare_detectable_sentence(const struct compare_output *o, char text[SENTENCE_SIZE]);
 void compare_ruling_sentence(const struct compare_output *o, size_t rule, char text[SENTENCE_SIZE]);
 
+/* "not worse", "cannot tell", "worse" */
+const char *compare_answer_name(enum compare_answer answer);
+
 /* "5.00 %" or "1.25 ms", by the view. */
 void compare_value(const struct compare_output *o, double value, char text[VALUE_SIZE]);
 /* "+10.0 % (+7.1 to +13.0)" */

@@ -79,21 +79,34 @@ static void write_rulings(const struct compare_output *o, const char *before, FI
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
+struct row_texts {
+	char old[VALUE_SIZE], new[VALUE_SIZE], change[3 * VALUE_SIZE], q[VALUE_SIZE];
+	char path[4 * NAME_SIZE];
+};
+
+static void fill_texts(struct row_texts *texts, const struct compare_output *o,
+		       const struct compare_row *row)
+{
+	const struct compare_test *t = &o->result->tests[row->test];
+
+	compare_value(o, t->side[COMPARE_OLD].value, texts->old);
+	compare_value(o, t->side[COMPARE_NEW].value, texts->new);
+	compare_change(o, t, texts->change);
+	compare_q(t->q, texts->q);
+	compare_path(o, row, texts->path);
+}
+
 static void write_row(const struct compare_output *o, const struct compare_row *row, FILE *out)
 {
 	const struct compare_test *t = &o->result->tests[row->test];
-	char old[VALUE_SIZE], new[VALUE_SIZE], change[3 * VALUE_SIZE], q[VALUE_SIZE];
-	char name[NAME_SIZE], path[4 * NAME_SIZE];
+	char name[NAME_SIZE];
+	struct row_texts s;
 
-	compare_value(o, t->side[COMPARE_OLD].value, old);
-	compare_value(o, t->side[COMPARE_NEW].value, new);
-	compare_change(o, t, change);
-	compare_q(t->q, q);
+	fill_texts(&s, o, row);
 	compare_name(o, t->function, t->is_self, name);
-	compare_path(o, row, path);
-	fprintf(out, "%11s  %11s  %-27s  %6s  %-7s  %s\n", old, new, change, q,
+	fprintf(out, "%11s  %11s  %-27s  %6s  %-7s  %s\n", s.old, s.new, s.change, s.q,
 		compare_verdict_name(row->verdict), name);
-	fprintf(out, "%*sin %s\n", 72, "", path);
+	fprintf(out, "%*sin %s\n", 72, "", s.path);
 }
 
 static void write_rows(const struct compare_output *o, FILE *out)
@@ -161,17 +174,12 @@ static void write_markdown_row(const struct compare_output *o, const struct comp
 			       FILE *out)
 {
 	const struct compare_test *t = &o->result->tests[row->test];
-	char old[VALUE_SIZE], new[VALUE_SIZE], change[3 * VALUE_SIZE], q[VALUE_SIZE];
-	char path[4 * NAME_SIZE];
+	struct row_texts s;
 
-	compare_value(o, t->side[COMPARE_OLD].value, old);
-	compare_value(o, t->side[COMPARE_NEW].value, new);
-	compare_change(o, t, change);
-	compare_q(t->q, q);
-	compare_path(o, row, path);
-	fprintf(out, "| %s | %s | %s | %s | %s%s | ", old, new, change, q,
+	fill_texts(&s, o, row);
+	fprintf(out, "| %s | %s | %s | %s | %s%s | ", s.old, s.new, s.change, s.q,
 		compare_verdict_name(row->verdict), t->is_self ? " (own code)" : "");
-	write_cell(path, out);
+	write_cell(s.path, out);
 	fputs(" |\n", out);
 }
 

@@ -300,11 +300,17 @@ void compare_detectable_sentence(const struct compare_output *o, char text[SENTE
 		add_text(&s, "none: too few samples");
 }
 
-void compare_ruling_sentence(const struct compare_output *o, size_t rule, char text[SENTENCE_SIZE])
+const char *compare_answer_name(enum compare_answer answer)
 {
 	static const char *const answers[] = {[COMPARE_NOT_WORSE] = "not worse",
 					      [COMPARE_CANNOT_TELL] = "cannot tell",
 					      [COMPARE_WORSE] = "worse"};
+
+	return answers[answer];
+}
+
+void compare_ruling_sentence(const struct compare_output *o, size_t rule, char text[SENTENCE_SIZE])
+{
 	const struct compare_ruling *ruling = &o->rulings[rule];
 	struct text_line s = {text, SENTENCE_SIZE, 0};
 	const struct compare_output judged = compare_output_of_rule(o, rule);
@@ -312,7 +318,7 @@ void compare_ruling_sentence(const struct compare_output *o, size_t rule, char t
 
 	*text = '\0';
 	add_text(&s, "%s: %s", utf8_sanitize(safe, sizeof(safe), o->rules[rule].text),
-		 answers[ruling->answer]);
+		 compare_answer_name(ruling->answer));
 	if (ruling->test != UINT32_MAX) {
 		compare_name(&judged, judged.result->tests[ruling->test].function, false, name);
 		compare_change(&judged, &judged.result->tests[ruling->test], change);

@@ -80,15 +80,11 @@ int call_frames__key(void *context, const struct profile_location *location, uin
 		.column = function->definition_column,
 		.is_jit = dso_kind_is_made(frames->p->dsos[function->dso.v].kind),
 	};
-	const struct call_frame *known;
 
 	(void)location;
 	frame.script = script_of(frames, function);
-	known = call_frame_table__need(&frames->frames, &frame, NULL);
-	if (!known)
-		return -ENOMEM;
-	*key = (uint32_t)(known - frames->frames.data);
-	return 0;
+	return map_number(&frames->frames, call_frame_table__need(&frames->frames, &frame, NULL),
+			  key);
 }
 
 uint32_t call_frames_leaf_line(const struct profile *p, struct stack_id stack)

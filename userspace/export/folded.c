@@ -83,7 +83,6 @@ static int intern_field(struct folded *f, const char *text, const char *suffix, 
 	size_t size = strlen(text), cleaned;
 	_cleanup_free_ char *plain = strdup(text);
 	_cleanup_free_ char *field = malloc(4 * size + SUFFIX_SIZE + sizeof("[unknown]"));
-	int64_t number;
 
 	if (!plain || !field)
 		return -ENOMEM;
@@ -99,11 +98,7 @@ static int intern_field(struct folded *f, const char *text, const char *suffix, 
 		cleaned--;
 	snprintf(field + cleaned, SUFFIX_SIZE + sizeof("[unknown]"), "%s%s",
 		 cleaned ? "" : "[unknown]", suffix);
-	number = strtab__intern(f->texts, field);
-	if (number < 0)
-		return (int)number;
-	*key = (uint32_t)number;
-	return 0;
+	return strtab__number(f->texts, field, key);
 }
 
 static int frame_key(void *context, const struct profile_location *location, uint32_t line,

@@ -94,22 +94,13 @@ static void put_int(FILE *out, int64_t value)
 
 /* ---- strings, functions, frames --------------------------------------------------------------- */
 
-static int intern(struct page *page, const char *text, uint32_t *number)
-{
-	int64_t found = strtab__intern(page->strings, text);
-
-	if (found < 0)
-		return (int)found;
-	*number = (uint32_t)found;
-	return 0;
-}
-
 static int intern_id(struct page *page, struct string_id id, uint32_t *number)
 {
 	int err = 0;
 
 	if (id.v && !page->string_of[id.v])
-		err = intern(page, profile__string(page->p, id), &page->string_of[id.v]);
+		err = strtab__number(page->strings, profile__string(page->p, id),
+				     &page->string_of[id.v]);
 	*number = page->string_of[id.v];
 	return err;
 }
@@ -119,20 +110,19 @@ static int function_of(struct page *page, const struct profile_function *functio
 		       struct dso_id dso, uint32_t *number)
 {
 	struct page_full_name full;
-	struct page_function wanted = {0}, *known;
+	struct page_function wanted = {0};
 	int err = intern_id(page, function->name, &wanted.name);
 
 	if (!err && !page->module_of_dso[dso.v])
-		err = intern(page, dso_display_name(page->p, dso), &page->module_of_dso[dso.v]);
+		err = strtab__number(page->strings, dso_display_name(page->p, dso),
+				     &page->module_of_dso[dso.v]);
 	if (err)
 		return err;
 	wanted.module = page->module_of_dso[dso.v];
-	known = page_functions__need(&page->functions, &wanted, NULL);
-	if (!known)
-		return -ENOMEM;
-	*number = (uint32_t)(known - page->functions.data);
-	if (!function->full_name.v)
-		return 0;
+	err = map_number(&page->functions, page_functions__need(&page->functions, &wanted, NULL),
+			 number);
+	if (err || !function->full_name.v)
+		return err;
 	full.function = *number;
 	return intern_id(page, function->full_name, &full.name)
 		       ?: (page_full_names__need(&page->full_names, &full, NULL) ? 0 : -ENOMEM);
@@ -161,20 +151,15 @@ static int frame_key(void *context, const struct profile_location *location, uin
 		.flags = flags_of(location, line),
 		.line = at->line,
 	};
-	const struct page_frame *known;
 	int err = function_of(page, &page->p->functions[at->function.v], location->dso,
 			      &wanted.function);
 
 	page->dso_used[location->dso.v] = true;
 	if (!err && at->line)
 		err = intern_id(page, at->file, &wanted.file);
-	if (err)
-		return err;
-	known = page_frames__need(&page->frames, &wanted, NULL);
-	if (!known)
-		return -ENOMEM;
-	*key = (uint32_t)(known - page->frames.data);
-	return 0;
+	return err
+		       ?: map_number(&page->frames, page_frames__need(&page->frames, &wanted, NULL),
+				     key);
 }
 
 /* ---- collecting ------------------------------------------------------------------------------ */

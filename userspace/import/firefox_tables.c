@@ -552,7 +552,7 @@ static bool continues(const struct firefox_in *in, uint32_t stack)
 
 static int intern_chain(struct firefox_in *in, uint32_t parent, uint32_t frame, uint32_t *chain)
 {
-	struct firefox_chain key = {.parent = parent, .frame = frame, .length = 1}, *known;
+	struct firefox_chain key = {.parent = parent, .frame = frame, .length = 1};
 
 	if (parent != NO_CHAIN)
 		key.length = in->chains.data[parent].length + 1;
@@ -560,11 +560,7 @@ static int intern_chain(struct firefox_in *in, uint32_t parent, uint32_t frame, 
 		return json_fail(in->common->text, in->common->text->start, -E2BIG,
 				 "more than %u functions inlined into one another",
 				 FRAME_LINES_MAX);
-	known = firefox_chains__need(&in->chains, &key, NULL);
-	if (!known)
-		return -ENOMEM;
-	*chain = (uint32_t)(known - in->chains.data);
-	return 0;
+	return map_number(&in->chains, firefox_chains__need(&in->chains, &key, NULL), chain);
 }
 
 /* The chain of a stack's leaf: its own frame, and those that it is inlined into. */

@@ -131,14 +131,11 @@ static int find_head(struct trace *t, const struct event *e, uint32_t *number)
 	const struct head key = {
 		.pid = e->pid_number, .tid = e->tid_number, .id = e->id, .start = e->time};
 	bool is_new;
-	const struct head *head = heads__need(&t->heads, &key, &is_new);
+	int err = map_number(&t->heads, heads__need(&t->heads, &key, &is_new), number);
 
-	if (!head)
-		return -ENOMEM;
-	if (is_new && t->heads.count > HEADS_MAX)
+	if (!err && is_new && t->heads.count > HEADS_MAX)
 		return json_fail(&t->text, e->name.at, -E2BIG, "more than %u profiles", HEADS_MAX);
-	*number = (uint32_t)(head - t->heads.data);
-	return 0;
+	return err;
 }
 
 /* µs */
