@@ -89,17 +89,59 @@ static struct pprof_sums sums_of(const void *pprof, size_t size)
 	return sums;
 }
 
-static struct series make_series(const struct agent_window *window, bool counts)
+/* Parts with copies of their profiles. */
+static struct {
+	struct series_part data[4];
+	size_t count;
+} series;
+
+static int take_part(const struct series_part *part, struct bytes *made)
 {
+	struct series_part *kept = &series.data[series.count++];
+
+	(void)made;
+	assert_in_range(series.count, 1, 4);
+	*kept = *part;
+	kept->pprof = (struct bytes){};
+	return bytes__add(&kept->pprof, part->pprof.data, part->pprof.count);
+}
+
+static int add_nothing(struct series_request *request, const struct bytes *made)
+{
+	(void)request;
+	(void)made;
+	return 0;
+}
+
+static int seal_nothing(struct series_request *request)
+{
+	(void)request;
+	return 0;
+}
+
+static void free_series(void)
+{
+	while (series.count)
+		free(series.data[--series.count].pprof.data);
+}
+
+static void make_series(const struct agent_window *window, bool counts)
+{
+	static const struct series_requests kind = {.series_max = 100,
+						    .size_max = VALID_SIZE_MAX,
+						    .make = take_part,
+						    .add = add_nothing,
+						    .seal = seal_nothing};
 	const struct series_options options = {.counts = counts,
 					       .name_all = true,
 					       .samples_max = VALID_SAMPLES_MAX,
 					       .size_max = VALID_SIZE_MAX};
-	struct series series;
+	struct sealed_window sealed;
 
-	assert_int_equal(series__new(window, &options, &series), 0);
-	assert_int_equal(series.invalid, 0);
-	return series;
+	free_series();
+	assert_int_equal(series__seal(window, &options, &kind, &sealed), 0);
+	assert_int_equal(sealed.series_invalid, 0);
+	sealed_window__fini(&sealed);
 }
 
 static void check_worker(const struct series_part *part)
@@ -130,9 +172,9 @@ static void test_series(void **state)
 	(void)state;
 	waits__init(&w);
 	for (int counts = 0; counts < 2; counts++) {
-		struct series series = make_series(&w.m.window, counts);
 		const struct series_part *part = series.data;
 
+		make_series(&w.m.window, counts);
 		assert_int_equal(series.count, 3);
 		assert_string_equal(part[0].labels[0].value, "process_cpu");
 		assert_int_equal(part[0].cpu_ns, RUN_MS * MS);
@@ -143,8 +185,8 @@ static void test_series(void **state)
 		assert_int_equal(part[2].wall_ns, 30 * MS);
 		assert_int_not_equal(sums_of(part[0].pprof.data, part[0].pprof.count).time_ns / MS,
 				     sums_of(part[1].pprof.data, part[1].pprof.count).time_ns / MS);
-		series__free(&series);
 	}
+	free_series();
 	waits__fini(&w);
 }
 
@@ -262,7 +304,6 @@ static void test_deep_waits(void **state)
 	struct location_id functions[2];
 	struct stack_id stack = {0};
 	struct thread_id thread;
-	struct series series;
 	struct waits w;
 
 	(void)state;
@@ -281,11 +322,11 @@ static void test_deep_waits(void **state)
 	made_window__init(&w.m, finish(&w.f), 1);
 	assert_int_equal(parked__init(&w.parked, w.m.window.profile), 0);
 	w.m.window.parked = &w.parked;
-	series = make_series(&w.m.window, true);
+	make_series(&w.m.window, true);
 	assert_int_equal(series.count, 1);
 	assert_int_equal(series.data[0].wall_ns, 40 * MS);
 	assert_true(contains(series.data[0].pprof.data, series.data[0].pprof.count, "[truncated]"));
-	series__free(&series);
+	free_series();
 	waits__fini(&w);
 }
 

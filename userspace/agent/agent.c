@@ -231,10 +231,10 @@ static int open_all(struct agent *a, const struct agent_settings *settings, stru
 
 	without_sinks.sinks.count = 0;
 	return err
-			?: publisher__configure(a->publisher, &without_sinks, failure)
+			?: publisher__try_configure(a->publisher, &without_sinks, failure)
 			?: make_filter(settings, &a->filter, failure)
 			?: open_session(a, settings->hz, failure)
-			?: publisher__configure(a->publisher, settings, failure)
+			?: publisher__try_configure(a->publisher, settings, failure)
 			?: watch(a, a->start.wake_fd, failure)
 			?: listen_for_questions(a, failure);
 }

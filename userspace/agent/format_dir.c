@@ -234,15 +234,12 @@ static int seal(struct dir *d, struct sealed_window *made)
 static int encode(const struct agent_window *window, const struct sink_encoding_options *options,
 		  struct sealed_window *sealed)
 {
-	struct sealed_window made = sealed_window__of(window);
 	struct dir d = {.window = window, .options = options};
-	int err = service_samples__new(window, NULL, &d.samples) ?: seal(&d, &made);
+	int err;
 
+	*sealed = sealed_window__of(window);
+	err = service_samples__new(window, NULL, &d.samples) ?: seal(&d, sealed);
 	service_samples__free(d.samples);
-	if (err)
-		sealed_window__fini(&made);
-	else
-		*sealed = made;
 	return err;
 }
 

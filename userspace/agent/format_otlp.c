@@ -543,10 +543,10 @@ static int take_window(struct otlp *o)
 static int encode(const struct agent_window *window, const struct sink_encoding_options *options,
 		  struct sealed_window *sealed)
 {
-	struct sealed_window made = sealed_window__of(window);
-	struct otlp o = {.window = window, .options = options, .sealed = &made};
+	struct otlp o = {.window = window, .options = options, .sealed = sealed};
 	int err = part_times__new(window, &o.times) ?: merged_code__init(&o.code, window->profile);
 
+	*sealed = sealed_window__of(window);
 	if (!err) {
 		o.order = code_order__new(window->profile, &o.code);
 		err = o.order ? 0 : -ENOMEM;
@@ -558,10 +558,6 @@ static int encode(const struct agent_window *window, const struct sink_encoding_
 	merged_code__fini(&o.code);
 	vec_free(&o.samples);
 	vec_free(&o.parts);
-	if (err)
-		sealed_window__fini(&made);
-	else
-		*sealed = made;
 	return err;
 }
 

@@ -79,14 +79,13 @@ static int print_format(const struct agent_window *window, const struct sink_for
 	uint64_t bytes = 0;
 	int err = format->encode(window, options, &sealed);
 
-	if (err)
-		return err;
 	for (size_t i = 0; i < sealed.request_count; i++)
 		bytes += sealed.requests[i].size;
-	fprintf(out, "%s: %zu %s, %" PRIu64 " bytes\n", format->name, sealed.request_count,
-		format->judge_200 ? "requests" : "files", bytes);
+	if (!err)
+		fprintf(out, "%s: %zu %s, %" PRIu64 " bytes\n", format->name, sealed.request_count,
+			format->judge_200 ? "requests" : "files", bytes);
 	sealed_window__fini(&sealed);
-	return 0;
+	return err;
 }
 
 static size_t count_excluded(const struct agent_window *window)
@@ -188,17 +187,6 @@ static int configure(struct publisher *p, const struct agent_settings *settings,
 	naming__fini(&p->naming);
 	p->naming = naming;
 	return 0;
-}
-
-int publisher__configure(struct publisher *p, const struct agent_settings *settings,
-			 struct failure *failure)
-{
-	int err;
-
-	pthread_mutex_lock(&p->lock);
-	err = configure(p, settings, failure);
-	pthread_mutex_unlock(&p->lock);
-	return err;
 }
 
 int publisher__try_configure(struct publisher *p, const struct agent_settings *settings,

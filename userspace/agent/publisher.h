@@ -24,16 +24,16 @@ struct publisher;
 
 /*
  * `dry_run`: nothing is sent, what would be is written there; else NULL. 0 or negative errno with `failure` filled. The
- * sinks' threads come with publisher__configure().
+ * sinks' threads come with publisher__try_configure().
  */
 int publisher__new(FILE *dry_run, struct publisher **publisher, struct failure *failure);
 /* Requests under way have `patience` (ns), windows that wait stay in the spools. NULL is fine. */
 void publisher__free(struct publisher *p, uint64_t patience);
 
-/* Rules, labels and sinks. 0 or negative errno with `failure` filled; then the rules and labels are as they were. */
-int publisher__configure(struct publisher *p, const struct agent_settings *settings,
-			 struct failure *failure);
-/* The same; -EBUSY: not now. */
+/*
+ * Rules, labels and sinks. 0; -EBUSY: not now, which is no answer before windows come; negative errno with `failure`
+ * filled: then the rules and labels are as they were.
+ */
 int publisher__try_configure(struct publisher *p, const struct agent_settings *settings,
 			     struct failure *failure);
 

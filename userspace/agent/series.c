@@ -22,7 +22,8 @@
 struct series_maker {
 	const struct agent_window *window;
 	const struct series_options *options;
-	struct series *series;
+	const struct series_requests *kind;
+	struct series_request request; /* the one in hand */
 	struct part_times *times;
 	struct merged_code code;
 	struct code_order *order;
@@ -120,8 +121,41 @@ static int encode(const struct series_maker *m, const struct service_sample *sam
 	return bytes__write(write_pprof, &part, out) ? -ENOMEM : 0;
 }
 
+static int seal_request(struct series_maker *m)
+{
+	struct series_request *request = &m->request;
+	int err = 0;
+
+	if (request->facts.series)
+		err = m->kind->seal(request);
+	request->facts = (struct request_facts){};
+	return err;
+}
+
+static int add_part(struct series_maker *m, const struct series_part *part)
+{
+	const struct series_requests *kind = m->kind;
+	struct series_request *request = &m->request;
+	_cleanup_bytes_ struct bytes made = {};
+	int err = kind->make(part, &made);
+
+	if (!err && request->facts.series &&
+	    (request->facts.series == kind->series_max ||
+	     request->body.count + made.count > kind->size_max))
+		err = seal_request(m);
+	if (!err)
+		err = kind->add(request, &made);
+	request->facts.series++;
+	request->facts.samples += part->samples;
+	request->facts.cpu_ns += part->cpu_ns;
+	if (part->wall_ns)
+		request->sealed->wall_bytes += part->pprof.count;
+	request->sealed->wall_ns += part->wall_ns;
+	return err;
+}
+
 static int keep_part(struct series_maker *m, const struct service_sample *samples, size_t count,
-		     struct bytes *pprof)
+		     const struct bytes *pprof)
 {
 	struct series_part part = m->of;
 	size_t sent = 0;
@@ -139,16 +173,13 @@ static int keep_part(struct series_maker *m, const struct service_sample *sample
 		return 0;
 	if (!validate_labels(part.labels, part.label_count, why, sizeof(why)) ||
 	    !validate_pprof(pprof->data, pprof->count, NULL, why, sizeof(why))) {
-		m->series->invalid++;
-		m->series->invalid_samples += part.samples;
+		m->request.sealed->series_invalid++;
+		m->request.sealed->samples_invalid += part.samples;
 		return 0;
 	}
-	if (vec_push(m->series, part))
-		return -ENOMEM;
-	m->series->data[m->series->count - 1].pprof = *pprof;
-	*pprof = (struct bytes){};
+	part.pprof = *pprof;
 	part_times__take(m->times, part.service);
-	return 0;
+	return add_part(m, &part);
 }
 
 /* ---- a service ------------------------------------------------------------------------------- */
@@ -245,85 +276,21 @@ static int make_series(struct series_maker *m)
 	return err;
 }
 
-int series__new(const struct agent_window *window, const struct series_options *options,
-		struct series *series)
-{
-	struct series made = {};
-	struct series_maker m = {.window = window, .options = options, .series = &made};
-	int err = merged_code__init(&m.code, window->profile)
-			?: part_times__new(window, &m.times)
-			?: make_series(&m);
-
-	part_times__free(m.times);
-	merged_code__fini(&m.code);
-	if (err)
-		series__free(&made);
-	else
-		*series = made;
-	return err;
-}
-
-void series__free(struct series *series)
-{
-	for (size_t i = 0; i < series->count; i++)
-		free(series->data[i].pprof.data);
-	free(series->data);
-	*series = (struct series){};
-}
-
-static int seal_request(struct series_request *request, const struct series_requests *kind)
-{
-	int err = 0;
-
-	if (request->facts.series)
-		err = kind->seal(request);
-	request->facts = (struct request_facts){};
-	return err;
-}
-
-static int add_part(struct series_request *request, const struct series_requests *kind,
-		    const struct series_part *part)
-{
-	_cleanup_bytes_ struct bytes made = {};
-	int err = kind->make(part, &made);
-
-	if (!err && request->facts.series &&
-	    (request->facts.series == kind->series_max ||
-	     request->body.count + made.count > kind->size_max))
-		err = seal_request(request, kind);
-	if (!err)
-		err = kind->add(request, &made);
-	request->facts.series++;
-	request->facts.samples += part->samples;
-	request->facts.cpu_ns += part->cpu_ns;
-	if (part->wall_ns)
-		request->sealed->wall_bytes += part->pprof.count;
-	request->sealed->wall_ns += part->wall_ns;
-	return err;
-}
-
 int series__seal(const struct agent_window *window, const struct series_options *options,
 		 const struct series_requests *kind, struct sealed_window *sealed)
 {
-	struct sealed_window made = sealed_window__of(window);
-	struct series_request request = {.sealed = &made};
-	struct series series;
-	int err = series__new(window, options, &series);
+	struct series_maker m = {
+		.window = window, .options = options, .kind = kind, .request.sealed = sealed};
+	int err;
 
-	if (err)
-		return err;
-	made.series_invalid = series.invalid;
-	made.samples_invalid = series.invalid_samples;
-	for (size_t i = 0; i < series.count && !err; i++)
-		err = add_part(&request, kind, &series.data[i]);
-	if (!err)
-		err = seal_request(&request, kind);
-	free(request.body.data);
-	series__free(&series);
-	if (err)
-		sealed_window__fini(&made);
-	else
-		*sealed = made;
+	*sealed = sealed_window__of(window);
+	err = merged_code__init(&m.code, window->profile)
+			?: part_times__new(window, &m.times)
+			?: make_series(&m)
+			?: seal_request(&m);
+	free(m.request.body.data);
+	part_times__free(m.times);
+	merged_code__fini(&m.code);
 	return err;
 }
 

@@ -42,18 +42,6 @@ struct series_part {
 	uint64_t wall_ns;	  /* … and the time that they are in all, with that on a CPU */
 };
 
-struct series {
-	struct series_part *data;
-	size_t count, capacity;
-	uint32_t invalid; /* parts that did not pass */
-	uint64_t invalid_samples;
-};
-
-/* 0, -ENOMEM: *series is empty then. Labels are the window's. */
-int series__new(const struct agent_window *window, const struct series_options *options,
-		struct series *series);
-void series__free(struct series *series);
-
 /* Requests made of series, for the backends that take pprof: as many series in one as it may have. */
 
 /* A request that is put together. */
@@ -73,7 +61,7 @@ struct series_requests {
 	int (*seal)(struct series_request *request);
 };
 
-/* All series of a window, in as few requests as there can be. 0, -ENOMEM: *sealed is untouched then. */
+/* All series of a window, in as few requests as there can be; *sealed is fresh. 0, -ENOMEM. */
 int series__seal(const struct agent_window *window, const struct series_options *options,
 		 const struct series_requests *kind, struct sealed_window *sealed);
 

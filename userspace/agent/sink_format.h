@@ -56,7 +56,10 @@ struct answer_rule {
 
 struct sink_format {
 	const char *name; /* "pyroscope", as in TYPE:URL */
-	/* Requests of this window, each within the backend's limits. 0, -ENOMEM; *sealed is untouched then. */
+	/*
+	 * Requests of this window, each within the backend's limits. *sealed is fresh, and the caller's to free,
+	 * whatever happens. 0, -ENOMEM.
+	 */
 	int (*encode)(const struct agent_window *window,
 		      const struct sink_encoding_options *options, struct sealed_window *sealed);
 	/* An answer of 200: each backend has its own sign of success. NULL: of a format that is not sent. */
