@@ -182,14 +182,15 @@ static void take_option(struct options *o, const char *a)
 	uint64_t probe;
 	const char *kind;
 
-	if (take_text(a, "url", &s->url) || take_text(a, "spool", &s->spool) ||
-	    take_text(a, "bearer", &s->bearer_file) || take_text(a, "basic", &s->basic_file) ||
-	    take_text(a, "header", &s->header_file) || take_text(a, "ca", &s->ca_file) ||
-	    take_text(a, "tenant", &s->tenant))
+	if (take_text(a, "url", &s->http.url) || take_text(a, "spool", &s->spool.directory) ||
+	    take_text(a, "bearer", &s->http.credentials.bearer) ||
+	    take_text(a, "basic", &s->http.credentials.basic) ||
+	    take_text(a, "header", &s->http.credentials.header) ||
+	    take_text(a, "ca", &s->http.ca_file) || take_text(a, "tenant", &s->http.tenant))
 		return;
-	if (take_number(a, "bytes", 1, &s->spool_bytes) ||
-	    take_number(a, "age", NS_PER_SECOND, &s->spool_age) ||
-	    take_number(a, "timeout", NS_PER_MS, &s->timeout) ||
+	if (take_number(a, "bytes", 1, &s->spool.bytes) ||
+	    take_number(a, "age", NS_PER_SECOND, &s->spool.age) ||
+	    take_number(a, "timeout", NS_PER_MS, &s->http.timeout) ||
 	    take_number(a, "least", NS_PER_MS, &o->pace.retry.least) ||
 	    take_number(a, "most", NS_PER_MS, &o->pace.retry.most) ||
 	    take_number(a, "slow", NS_PER_MS, &o->pace.retry.slow) ||

@@ -36,7 +36,8 @@
 #define LEAST_VERSION	0x075000 /* 7.80: CURLOPT_PREREQFUNCTION */
 #define NS_PER_MS	UINT64_C(1000000)
 #define CONNECT_TIMEOUT 5000L /* ms */
-#define STALL_SECONDS	30L   /* without a byte in either direction */
+#define TIMEOUT		(20000 * NS_PER_MS)
+#define STALL_SECONDS	30L /* without a byte in either direction */
 #define POLL_MS		1000
 #define HEADERS_MAX	(64u * 1024) /* of an answer */
 #define QUOTE_MAX	160	     /* of an answer's body, in an error */
@@ -301,7 +302,7 @@ static int copy_options(struct http_client *c, const struct http_options *o)
 
 	while (o->url[length - 1] == '/')
 		length--;
-	c->timeout = o->timeout;
+	c->timeout = o->timeout ?: TIMEOUT;
 	c->url = strndup(o->url, length);
 	if (!c->url || copy_string(o->ca_file, &c->ca_file) || copy_string(o->tenant, &c->tenant) ||
 	    copy_string(o->credentials.bearer, &c->bearer) ||

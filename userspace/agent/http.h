@@ -52,7 +52,7 @@ struct http_options {
 	struct credential_files credentials;
 	const char *ca_file; /* instead of the system's; NULL */
 	const char *tenant;  /* X-Scope-OrgID; NULL */
-	uint64_t timeout;    /* ns of a request in all */
+	uint64_t timeout;    /* ns of a request in all; 0: 20 s */
 };
 
 struct http_request {

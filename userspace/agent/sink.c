@@ -21,7 +21,6 @@
 #define NS_PER_SECOND UINT64_C(1000000000)
 #define SPOOL_BYTES   (UINT64_C(64) << 20)
 #define SPOOL_AGE     (50 * 60 * NS_PER_SECOND)
-#define TIMEOUT	      (20 * NS_PER_SECOND)
 #define GRACE	      (NS_PER_SECOND / 4) /* to see that patience is over */
 
 static const struct sink_pace usual_pace = {
@@ -96,17 +95,6 @@ static void *run(void *sink)
 
 /* ---- the beginning --------------------------------------------------------------------------- */
 
-static struct http_options sink_http_options(const struct sink_options *o)
-{
-	return (struct http_options){
-		.url = o->url,
-		.credentials = {o->bearer_file, o->basic_file, o->header_file},
-		.ca_file = o->ca_file,
-		.tenant = o->tenant,
-		.timeout = o->timeout ? o->timeout : TIMEOUT,
-	};
-}
-
 static int open_directory(const char *path, struct failure *failure)
 {
 	struct stat st;
@@ -122,20 +110,16 @@ static int open_directory(const char *path, struct failure *failure)
 /* Where it goes: a client, or a directory. */
 static int open_target(struct sink *s, const struct sink_options *o, struct failure *failure)
 {
-	const struct http_options http = sink_http_options(o);
-
-	return s->format->judge_200 ? http_client__new(&http, &s->client, failure)
-				    : open_directory(o->url, failure);
+	return s->format->judge_200 ? http_client__new(&o->http, &s->client, failure)
+				    : open_directory(o->http.url, failure);
 }
 
 static int open_spool(struct sink *s, const struct sink_options *o, struct failure *failure)
 {
-	struct spool_options spool = {
-		.directory = o->spool,
-		.bytes = o->spool_bytes ? o->spool_bytes : SPOOL_BYTES,
-		.age = o->spool_age ? o->spool_age : SPOOL_AGE,
-	};
+	struct spool_options spool = o->spool;
 
+	spool.bytes = spool.bytes ?: SPOOL_BYTES;
+	spool.age = spool.age ?: SPOOL_AGE;
 	if (s->format->oldest)
 		spool.age = min_u64(spool.age, s->format->oldest);
 	return spool__new(&spool, &s->spool, failure);
@@ -183,7 +167,7 @@ int sink__new_paced(const struct sink_options *o, const struct sink_pace *pace, 
 
 	if (!s)
 		return -ENOMEM;
-	s->url = strdup(o->url);
+	s->url = strdup(o->http.url);
 	err = (s->url ? open_target(s, o, failure) : -ENOMEM)
 			?: open_spool(s, o, failure)
 			?: start_thread(s);
@@ -252,7 +236,7 @@ void sink__stats(struct sink *s, struct sink_stats *stats)
 static int explain(const struct sink_options *o, const struct http_answer *a,
 		   struct failure *failure)
 {
-	const char *url = o->url;
+	const char *url = o->http.url;
 
 	if (a->credentials_unreadable)
 		return fail(failure, -EACCES, "%s: %s", url, a->text);
@@ -297,7 +281,6 @@ static int probe_directory(const char *path, struct failure *failure)
 
 static int probe_backend(const struct sink_options *o, struct failure *failure)
 {
-	const struct http_options options = sink_http_options(o);
 	const struct http_request request = {.path = o->format->empty.path,
 					     .type = o->format->empty.type,
 					     .encoding = "",
@@ -305,7 +288,7 @@ static int probe_backend(const struct sink_options *o, struct failure *failure)
 					     .size = strlen(o->format->empty.body)};
 	struct http_client *client;
 	struct http_answer answer;
-	int err = http_client__new(&options, &client, failure);
+	int err = http_client__new(&o->http, &client, failure);
 
 	if (err)
 		return err;
@@ -317,5 +300,6 @@ static int probe_backend(const struct sink_options *o, struct failure *failure)
 
 int sink__probe(const struct sink_options *o, struct failure *failure)
 {
-	return o->format->judge_200 ? probe_backend(o, failure) : probe_directory(o->url, failure);
+	return o->format->judge_200 ? probe_backend(o, failure)
+				    : probe_directory(o->http.url, failure);
 }

@@ -10,7 +10,9 @@
 #include <stdint.h>
 
 #include "agent/agent_window.h"
+#include "agent/http.h"
 #include "agent/sink_format.h"
+#include "agent/spool.h"
 #include "base/log.h"
 
 struct sink;
@@ -18,15 +20,9 @@ struct sink;
 /* Strings are copied. */
 struct sink_options {
 	const struct sink_format *format;
-	const char *url; /* dir: a path */
-	const char *bearer_file, *basic_file,
-		*header_file; /* NULL: none. Read at each use, never logged */
-	const char *ca_file;  /* NULL: the system's */
-	const char *tenant;   /* X-Scope-OrgID; NULL: none */
-	const char *spool;    /* directory of this sink alone; NULL: in memory */
-	uint64_t spool_bytes; /* 0: 64 MiB */
-	uint64_t spool_age;   /* ns; 0: 50 min */
-	uint64_t timeout;     /* ns of a request; 0: 20 s */
+	struct http_options http; /* dir: its url is a path */
+	struct spool_options
+		spool; /* a directory of this sink alone; 0 bytes: 64 MiB; age 0: 50 min */
 };
 
 struct sink_stats {

@@ -58,12 +58,10 @@ void sink_options_of(const struct sink_settings *sink, struct sink_options *opti
 
 	*options = (struct sink_options){
 		.format = type ? sink_format__find(type) : NULL,
-		.url = colon + 1,
-		.bearer_file = sink->bearer_file,
-		.basic_file = sink->basic_file,
-		.header_file = sink->header_file,
-		.ca_file = sink->ca_file,
-		.tenant = sink->tenant,
+		.http = {.url = colon + 1,
+			 .credentials = {sink->bearer_file, sink->basic_file, sink->header_file},
+			 .ca_file = sink->ca_file,
+			 .tenant = sink->tenant},
 	};
 }
 
@@ -118,7 +116,7 @@ static int begin_sink(const struct sink_settings *settings, const char *spool,
 		directory = spool_of(settings, &options, spool);
 		if (!directory)
 			goto no_memory;
-		options.spool = directory;
+		options.spool.directory = directory;
 	}
 	err = sink__new(&options, &made->sink, failure);
 	if (err)

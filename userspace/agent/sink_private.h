@@ -8,9 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/http.h"
 #include "agent/sink.h"
-#include "agent/spool.h"
 
 struct sink_pace {
 	struct retry_pace retry;
