@@ -196,6 +196,17 @@ struct visitor *bpf_visits__shared(struct bpf_visits *v)
 	return &v->skel->bss->visitor;
 }
 
+struct bpf_visits_memory bpf_visits__memory(const struct bpf_visits *v)
+{
+	const char *start = (const char *)v->skel->bss;
+
+	return (struct bpf_visits_memory){
+		.map = bpf_map__fd(v->skel->maps.bss),
+		.size = sizeof(*v->skel->bss),
+		.offset = (size_t)((const char *)&v->skel->bss->visitor - start),
+	};
+}
+
 int bpf_visits__programs(const struct bpf_visits *v, int fds[VISIT_PROGRAMS])
 {
 	if (v->pass) {

@@ -19,8 +19,13 @@ int bpf_visits__open(struct bpf_session *session, bool small, struct bpf_visits 
 		     struct failure *failure);
 void bpf_visits__free(struct bpf_visits *v);
 
-/* Shared with the process that visits. */
+/* Shared with the process that visits: there it is at `offset` of the memory of a map. */
 struct visitor *bpf_visits__shared(struct bpf_visits *v);
+struct bpf_visits_memory {
+	int map; /* descriptor, owned by `v` */
+	size_t size, offset;
+};
+struct bpf_visits_memory bpf_visits__memory(const struct bpf_visits *v);
 
 /* The programs, for bpf_visits__run(), or just one, for bpf_visits__pass(); their number. Owned by `v`. */
 enum { VISIT_SCAN, VISIT_ONE, VISIT_PROGRAMS };

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -21,6 +22,7 @@
 #include "base/minmax.h"
 #include "capture/bpf_visits.h"
 #include "helpers/child.h"
+#include "helpers/message.h"
 #include "helpers/watch.h"
 
 #define STUCK_NS   1000000000ull /* without progress: the child is left behind */
@@ -36,7 +38,8 @@
 /* What it was given; it never returns. */
 struct visiting {
 	struct visitor *shared;
-	int programs;
+	int programs[VISIT_PROGRAMS];
+	int count;	 /* of programs */
 	int64_t credit;	 /* ns of CPU time */
 	uint64_t used;	 /* CPU time by now, ns */
 	uint64_t paid;	 /* CLOCK_MONOTONIC ns: until then it has got its budget */
@@ -60,13 +63,14 @@ static uint64_t next_random(struct visiting *v)
 	return v->random;
 }
 
-static int scan_and_visit(struct visitor *shared)
+static int scan_and_visit(const struct visiting *v)
 {
-	int err = bpf_visits__run(CHILD_FIRST_FD + VISIT_SCAN);
+	struct visitor *shared = v->shared;
+	int err = bpf_visits__run(v->programs[VISIT_SCAN]);
 
 	for (uint32_t i = 0; !err && i < shared->due_count && i < VISIT_DUE_MAX; i++) {
 		__atomic_store_n(&shared->visited, shared->due[i], __ATOMIC_RELAXED);
-		bpf_visits__run(CHILD_FIRST_FD + VISIT_ONE);
+		bpf_visits__run(v->programs[VISIT_ONE]);
 	}
 	__atomic_store_n(&shared->visited, 0, __ATOMIC_RELAXED);
 	return err;
@@ -76,8 +80,8 @@ static void visit_all(struct visiting *v)
 {
 	struct visitor *shared = v->shared;
 	uint64_t used;
-	int err = v->programs == VISIT_PROGRAMS ? scan_and_visit(shared)
-						: bpf_visits__pass(CHILD_FIRST_FD + VISIT_PASS);
+	int err = v->count == VISIT_PROGRAMS ? scan_and_visit(v)
+					     : bpf_visits__pass(v->programs[VISIT_PASS]);
 
 	if (err)
 		return;
@@ -101,33 +105,54 @@ static uint64_t next_length(struct visiting *v)
 	return v->credit < 0 ? period + (uint64_t)-v->credit * MILLIONTHS / budget : period;
 }
 
-/* True: the collector has sent something, or is gone. */
-static bool is_called(int milliseconds, uint64_t until)
+/* True: the collector wants it to end, or is gone. */
+static bool is_called(uint64_t until)
 {
 	struct pollfd fd = {.fd = CHILD_SOCKET, .events = POLLIN};
 	uint64_t now = monotonic_ns(), left = until > now ? until - now : 0;
 	struct timespec wait = {.tv_sec = (time_t)(left / 1000000000),
 				.tv_nsec = (long)(left % 1000000000)};
 
-	return ppoll(&fd, 1, milliseconds < 0 ? NULL : &wait, NULL) > 0;
+	return ppoll(&fd, 1, &wait, NULL) > 0;
+}
+
+/* What comes when the kernel has verified the programs: they, and the memory that is shared. */
+static bool take_programs(struct visiting *v)
+{
+	struct message_buffer message;
+	struct bpf_visits_memory where;
+	char *memory;
+
+	if (message__receive(CHILD_SOCKET, &message, 0) != 1 ||
+	    message.frame.size != sizeof(where) || message.fd_count < 2 ||
+	    message.fd_count > VISIT_PROGRAMS + 1)
+		return false;
+	v->count = (int)message.fd_count - 1;
+	memcpy(v->programs, message.fds, (size_t)v->count * sizeof(int));
+	memcpy(&where, message.bytes, sizeof(where));
+	memory = mmap(NULL, where.size, PROT_READ | PROT_WRITE, MAP_SHARED, message.fds[v->count],
+		      0);
+	close(message.fds[v->count]);
+	v->shared = (struct visitor *)(memory + where.offset);
+	return memory != MAP_FAILED;
 }
 
 static int run_visits(const struct child_self *self)
 {
-	struct visiting v = *(const struct visiting *)self->data;
+	struct visiting v = {};
 	uint64_t stratum, length;
-	char go;
 
+	(void)self;
 	if (getrandom(&v.random, sizeof(v.random), 0) != sizeof(v.random) || !v.random)
 		v.random = 88172645463325252ull;
-	if (!is_called(-1, 0) || read(CHILD_SOCKET, &go, 1) != 1)
+	if (!take_programs(&v))
 		return 0;
 	v.credit = CREDIT;
 	v.used = process_cpu();
 	v.paid = stratum = monotonic_ns();
 	visit_all(&v);
 	stratum += length = next_length(&v);
-	while (!is_called(0, stratum + next_random(&v) % length)) {
+	while (!is_called(stratum + next_random(&v) % length)) {
 		visit_all(&v);
 		stratum += length;
 		length = next_length(&v);
@@ -176,26 +201,51 @@ static void close_child(struct wall *w, bool left)
 
 	if (w->socket < 0)
 		return;
-	looks = w->shared->count[VISIT_LINE_LOOKS];
+	looks = w->shared ? w->shared->count[VISIT_LINE_LOOKS] : 0;
 	close(steal_fd(w->socket));
 	end_process(w->child, left ? 0 : REAP_NS, NULL, NULL);
+	if (!w->shared)
+		return;
 	for (int line = VISIT_LINE_UNCHANGED; line < VISIT_LINE_COUNT; line++)
 		sum += w->shared->count[line];
 	if (looks > sum)
 		w->shared->count[VISIT_LINE_LEFT] = looks - sum;
 }
 
-static int start_child(struct wall *w);
-
-static int use_visits(struct wall *w, struct failure *failure)
+static void set_rate(struct wall *w)
 {
-	int err;
+	__atomic_store_n(&w->shared->hz, w->options.hz, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->shared->budget, w->options.budget, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->shared->window, w->window, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->shared->round, w->round, __ATOMIC_RELAXED);
+}
 
-	w->shared = bpf_visits__shared(w->visits);
-	err = start_child(w);
-	return err ? fail(failure, err, "cannot start the process that visits threads: %s",
-			  strerror(-err))
-		   : 0;
+/* It is forked before the collector has much memory, and waits. */
+static int start_child(struct wall *w, struct failure *failure)
+{
+	const struct child_plan plan = {
+		.class = HELPER_VISITOR, .run = run_visits, .type = SOCK_SEQPACKET};
+
+	w->child = child__start(&plan, &w->socket);
+	return w->child < 0
+		       ? fail(failure, w->child, "cannot start the process that visits threads: %s",
+			      strerror(-w->child))
+		       : 0;
+}
+
+/* Its first visit is now. */
+static int send_programs(struct wall *w)
+{
+	int fds[VISIT_PROGRAMS + 1], count = bpf_visits__programs(w->visits, fds);
+	const struct bpf_visits_memory where = bpf_visits__memory(w->visits);
+	const struct message message = {.frame.size = sizeof(where),
+					.bytes = &where,
+					.fds = fds,
+					.fd_count = (size_t)count + 1};
+
+	set_rate(w);
+	fds[count] = where.map;
+	return message__send(w->socket, &message, 0);
 }
 
 /* Programs and maps of its own, because those of a child that hangs may still go on. 0 or negative errno. */
@@ -203,7 +253,9 @@ static int open_visits(struct wall *w, struct failure *failure)
 {
 	int err = bpf_visits__open(w->session, w->options.small, &w->visits, failure);
 
-	return err ? err : use_visits(w, failure);
+	if (!err)
+		w->shared = bpf_visits__shared(w->visits);
+	return err;
 }
 
 /* What was counted so far is in the past. */
@@ -239,7 +291,7 @@ static int leave_behind(struct wall *w)
 	if (err)
 		return err;
 	w->visits = NULL;
-	if (open_visits(w, &why)) {
+	if (open_visits(w, &why) || start_child(w, &why)) {
 		log_debug(LOG_BPF, "nothing is visited any more: %s", why.what);
 		bpf_visits__free(w->visits);
 		w->visits = left;
@@ -252,7 +304,7 @@ static int leave_behind(struct wall *w)
 	w->shared->banned[w->restarts] = old.visited_process;
 	w->shared->banned_users[w->restarts++] = old.visited_user;
 	w->liveness = (struct liveness){};
-	return write(w->socket, "", 1) == 1 ? 0 : -errno;
+	return send_programs(w);
 }
 
 static uint64_t due_until_now(const struct wall *w)
@@ -311,7 +363,7 @@ static void start_loader(struct wall *w)
 
 static void begin_visits(struct wall *w)
 {
-	if (write(w->socket, "", 1) == 1)
+	if (!send_programs(w))
 		w->started = w->due_until = w->hz_since = monotonic_ns();
 }
 
@@ -320,11 +372,10 @@ static void finish_loading(struct wall *w)
 	pthread_join(w->loader, NULL);
 	w->loading = false;
 	w->visits = steal_ptr(w->found);
-	if (w->visits && use_visits(w, &w->why))
-		bpf_visits__free(steal_ptr(w->visits));
-	if (w->visits)
+	if (w->visits) {
+		w->shared = bpf_visits__shared(w->visits);
 		begin_visits(w);
-	else
+	} else
 		log_debug(LOG_BPF, "no visits: %s", w->why.what);
 }
 
@@ -385,6 +436,7 @@ static void wall__free(void *wall)
 {
 	struct wall *w = wall;
 
+	close_child(w, false);
 	if (w->loading && !atomic_load(&w->loaded)) {
 		still_loading = w; /* the end of the process ends it */
 		return;
@@ -392,36 +444,8 @@ static void wall__free(void *wall)
 	if (w->loading)
 		pthread_join(w->loader, NULL);
 	bpf_visits__free(w->found);
-	close_child(w, false);
 	bpf_visits__free(w->visits);
 	free(w);
-}
-
-static void set_rate(struct wall *w)
-{
-	__atomic_store_n(&w->shared->hz, w->options.hz, __ATOMIC_RELAXED);
-	__atomic_store_n(&w->shared->budget, w->options.budget, __ATOMIC_RELAXED);
-	__atomic_store_n(&w->shared->window, w->window, __ATOMIC_RELAXED);
-	__atomic_store_n(&w->shared->round, w->round, __ATOMIC_RELAXED);
-}
-
-static int start_child(struct wall *w)
-{
-	int fds[VISIT_PROGRAMS], programs = bpf_visits__programs(w->visits, fds);
-	const struct visiting visiting = {.shared = w->shared, .programs = programs};
-	const struct child_plan plan = {
-		.class = HELPER_VISITOR,
-		.run = run_visits,
-		.type = SOCK_STREAM,
-		.fds = fds,
-		.fd_count = programs,
-		.data = &visiting,
-		.size = sizeof(visiting),
-	};
-
-	set_rate(w);
-	w->child = child__start(&plan, &w->socket);
-	return w->child < 0 ? w->child : 0;
 }
 
 int wall_part__new(const struct wall_options *options, struct bpf_session *session,
@@ -435,7 +459,9 @@ int wall_part__new(const struct wall_options *options, struct bpf_session *sessi
 	w->options = *options;
 	w->session = session;
 	w->socket = -1;
-	err = options->if_possible ? 0 : open_visits(w, failure);
+	err = start_child(w, failure);
+	if (!err && !options->if_possible)
+		err = open_visits(w, failure);
 	if (err) {
 		wall__free(w);
 		return err;
