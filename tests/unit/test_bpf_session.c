@@ -5,7 +5,7 @@
  */
 #include "base/clocks.h"
 #include "capture/bpf_session_private.h" /* before cmocka, which has a macro of the name fail */
-#include "capture/clock_reader.h"
+#include "capture/cpu_visit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,7 +7,6 @@
 
 #include <cmocka.h>
 
-#include "capture/ring_sizes.h"
 #include "capture/tick_rings.h"
 
 #define MB     (1024u * 1024)

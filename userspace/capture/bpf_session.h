@@ -29,7 +29,7 @@
 
 #include "base/log.h"
 #include "capture/perf_events.h"
-#include "capture/ring_sizes.h"
+#include "capture/tick_rings.h"
 #include "capture/target.h"
 
 struct bpf_session;

@@ -11,7 +11,6 @@
 #include "base/cleanup.h"
 #include "capture/bpf_session.h"
 #include "capture/perf_ring.h"
-#include "capture/ring_sizes.h"
 #include "capture/tick_rings.h"
 
 #include "sampler.skel.h"

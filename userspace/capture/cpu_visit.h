@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What can only be read on a CPU: moving the calling thread there, the TSC, and perf's counter of it. */
+/*
+ * What can only be read on a CPU: moving the calling thread there, the TSC, and perf's counter of it. And readings of all
+ * clocks; what is made of them is in stream/clock.h.
+ */
 #ifndef CAPTURE_CPU_VISIT_H
 #define CAPTURE_CPU_VISIT_H
 
@@ -10,6 +13,8 @@
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
+
+#include "stream/clock.h"
 
 #define CPU_VISIT_MAX 8192 /* CPU numbers are below this */
 #define CPUS_ONLINE   "/sys/devices/system/cpu/online"
@@ -43,5 +48,14 @@ int tsc_counter_base(int fd, uint64_t *base, uint64_t *error);
 
 /* TSC ticks per microsecond, well enough to judge an error by. Takes a millisecond. */
 uint64_t tsc_per_us(void);
+
+/* Read all clocks, the best of several tries. with_tsc is for CPUs that have an invariant one. */
+void clock_read(bool with_tsc, struct clock_reading *reading);
+
+/* clock_read + clock__add. */
+void clock__anchor_now(struct clock *clock, struct clock_anchor_event *event);
+
+/* Init, and the two first anchors, 20 ms apart (without a TSC: no wait). Hand both events on. */
+void clock__start(struct clock *clock, bool tsc, struct clock_anchor_event events[2]);
 
 #endif

@@ -25,67 +25,36 @@
 #define RECORDING_SUFFIX ".sysprof"
 #define SIBLING_SHARE	 100 /* threads with at least 1/100 of the samples get a file of their own */
 
-static bool is_stdout(const char *path)
-{
-	return !strcmp(path, "-");
-}
-
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-static int choose_by_name(const char *argument, const char *colon, struct output *output)
+/* FORMAT:PATH, or PATH, whose suffix picks the format; a name with a colon in it is a path as well. */
+static int parse_output(const char *argument, struct output *output, struct failure *failure)
 {
-	_cleanup_free_ char *name = strndup(argument, colon - argument);
+	const char *colon = strchr(argument, ':'), *slash = strchr(argument, '/');
+	const char *path = argument, *why;
 
-	if (!name)
-		return -ENOMEM;
-	if (strcmp(name, RECORDING_NAME)) {
+	*output = (struct output){};
+	if (colon && (!slash || colon < slash)) {
+		_cleanup_free_ char *name = strndup(argument, colon - argument);
+
+		if (!name)
+			return fail(failure, -ENOMEM, "-o %s: out of memory", argument);
 		output->exporter = exporter_by_name(name);
-		if (!output->exporter)
-			return -ENOENT;
+		if (output->exporter || !strcmp(name, RECORDING_NAME))
+			path = colon + 1;
 	}
-	output->path = strdup(colon + 1);
-	return output->path ? 0 : -ENOMEM;
-}
-
-static int choose_by_suffix(const char *argument, struct output *output, struct failure *failure)
-{
-	if (is_stdout(argument))
+	if (path == argument && !strcmp(argument, "-"))
 		return fail(failure, -EINVAL,
 			    "-o -: standard output needs a format, as in folded:-");
-	if (!has_suffix(argument, RECORDING_SUFFIX)) {
-		const char *why;
-
+	if (path == argument && !has_suffix(argument, RECORDING_SUFFIX)) {
 		output->exporter = exporter_for_path(argument, &why);
 		if (!output->exporter)
 			return fail(failure, -EINVAL, "-o %s: %s", argument, why);
 	}
-	output->path = strdup(argument);
-	return output->path ? 0 : -ENOMEM;
-}
-
-static int parse_output(const char *argument, struct output *output, struct failure *failure)
-{
-	const char *colon = strchr(argument, ':');
-	const char *slash = strchr(argument, '/');
-	int err;
-
-	*output = (struct output){};
-	if (colon && (!slash || colon < slash)) {
-		err = choose_by_name(argument, colon, output);
-		if (err != -ENOENT) /* else: a file name with a colon in it */
-			goto check;
-	}
-	err = choose_by_suffix(argument, output, failure);
-	if (err)
-		return err;
-check:
-	if (err)
-		return fail(failure, err, "-o %s: out of memory", argument);
-	if (!*output->path) {
-		free(steal_ptr(output->path));
+	if (!*path)
 		return fail(failure, -EINVAL, "-o %s: empty file name", argument);
-	}
-	return 0;
+	output->path = strdup(path);
+	return output->path ? 0 : fail(failure, -ENOMEM, "-o %s: out of memory", argument);
 }
 
 static int add(struct outputs *outputs, const char *argument, struct failure *failure)

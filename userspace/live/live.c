@@ -32,7 +32,7 @@
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "base/tenant_user.h"
-#include "capture/clock_reader.h"
+#include "capture/cpu_visit.h"
 #include "capture/cpu_idle.h"
 #include "jitwatch/jit_tail.h"
 #include "live/live_private.h"

@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "capture/clock_reader.h"
+#include "capture/cpu_visit.h"
 #include "capture/cpu_idle.h"
 #include "live/parts/parts.h"
 #include "live/parts/wall.h"
