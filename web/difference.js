@@ -103,6 +103,11 @@ export class Difference {
 
   // ---- texts ----
 
+  // What was counted: a wait is found by visits.
+  get sample() {
+    return this.all.waits ? 'visit' : 'sample';
+  }
+
   // Of a quantity in the unit of the view.
   text(value) {
     const { view } = this.all;
@@ -132,13 +137,13 @@ export class Difference {
     const list = [[f >= 0 ? 'here' : 'all', this.change(sums, node)]];
     const own = [sums.old.self[node], sums.new.self[node]];
     if (f >= 0 && own[0] + own[1]) list.push(['own code here', this.changeOf(...own)]);
-    if (!test) return [...list, ...(f >= 0 ? [['difference', 'not tested: too few samples']] : [])];
+    if (!test) return [...list, ...(f >= 0 ? [['difference', `not tested: too few ${this.sample}s`]] : [])];
     const what = test.own_code ? 'own code of the function' : f >= 0 ? 'function' : 'whole';
-    list.push([what, `${this.text(test.old.value)} → ${this.text(test.new.value)}, ${count(test.old_samples)} and ${plural(test.new_samples, 'sample')}`]);
+    list.push([what, `${this.text(test.old.value)} → ${this.text(test.new.value)}, ${count(test.old_samples)} and ${plural(test.new_samples, this.sample)}`]);
     list.push(['difference', this.intervalOf(test)]);
     const verdict = test.verdict ?? this.verdictOf(test);
     list.push(['verdict', `${GREY_WORDS[verdict] ?? verdict} (q ${test.q < 0.001 ? '< 0.001' : test.q.toFixed(3)})`]);
-    if (isPart) list.push(['selection', 'the test is of all samples, not of the selection']);
+    if (isPart) list.push(['selection', `the test is of all ${this.sample}s, not of the selection`]);
     return list;
   }
 
@@ -207,7 +212,7 @@ export class DifferenceTable extends FunctionTable {
 
   difference(f) {
     const d = this.profile.difference, test = this.options.isPart() ? null : d.testOf(f);
-    if (!test) return make('td', { class: 'change' }, make('small', null, this.options.isPart() ? 'not tested' : 'too few samples'));
+    if (!test) return make('td', { class: 'change' }, make('small', null, this.options.isPart() ? 'not tested' : `too few ${this.sample}s`));
     const dot = make('i', { class: 'dot' });
     dot.style.background = d.colour(test.verdict, test);
     const change = test.relative === null ? `${test.difference.value < 0 ? '−' : '+'}${d.text(Math.abs(test.difference.value))}` : `${percent(test.relative)} % (${percent(test.relative_low)} to ${percent(test.relative_high)})`;
@@ -248,7 +253,7 @@ export function fillDifferenceHeader(profile, title, strip, opened) {
 
 export function differenceDetails(difference) {
   const { all } = difference, d = all.detectable;
-  const part = (x) => (x === null ? 'unknown: too few samples' : `${(100 * x).toFixed(1)} %`);
+  const part = (x) => (x === null ? `unknown: too few ${all.waits ? 'visits' : 'samples'}` : `${(100 * x).toFixed(1)} %`);
   const side = (name) => [
     ['files', count(all[name].files)],
     ...(all[name].cpu_ns ? [[all.waits ? 'waiting time' : 'CPU time', duration(all[name].cpu_ns)]] : []),
