@@ -724,7 +724,8 @@ static __always_inline enum visit_line finish_thread(struct task_struct *task, s
 	if (!is_unchanged(task, &visited.as) || RUNS(task) ||
 	    visited.changes != *(volatile __u64 *)&visitor.table_changes)
 		return VISIT_LINE_MOVED;
-	if (s->sample.user_end != STACK_END_ROOT)
+	/* a lock may get another holder while the thread waits */
+	if (s->sample.user_end != STACK_END_ROOT || s->visit.holder)
 		visited.as.known = 0;
 	return emit_visit(s, seen);
 }

@@ -420,6 +420,26 @@ static void who_has_a_lock_for_long(void **state)
 	assert_int_equal(ev.p->threads[waits->holder[0].v].tid, 12);
 }
 
+/* A wait is visited again while it goes on. */
+static void who_has_a_lock_at_last(void **state)
+{
+	static const uint32_t holders[] = {12, 13, 0};
+	const struct profile_samples *waits;
+
+	(void)state;
+	begin();
+	thread(10, 12, S / 2, 0, "first");
+	thread(10, 13, S / 2, 0, "last");
+	for (uint32_t i = 0; i < 3; i++)
+		visit(10 + 20 * i, .call = SYS_futex, .cpu = 5, .holder = holders[i]);
+	visit(100, .found = VISIT_ACCOUNT, .unchanged = 100, .cpu = 5);
+	closed();
+	waits = &thread_of(11, 0)->samples[SAMPLE_WALL];
+	assert_int_equal(waits->count, 1);
+	assert_int_equal(waits->weight[0], 90 * MS);
+	assert_int_equal(ev.p->threads[waits->holder[0].v].tid, 13);
+}
+
 static uint64_t random_state = 88172645463325252ull;
 
 /* Mostly near `around`, sometimes anything. */
@@ -635,6 +655,7 @@ int main(void)
 		TEST(accounts_of_anything),
 		TEST(who_has_a_lock),
 		TEST(who_has_a_lock_for_long),
+		TEST(who_has_a_lock_at_last),
 		TEST(who_has_a_kernel_lock),
 		TEST(each_function_has_its_state),
 		TEST(the_table_is_in_order),

@@ -220,6 +220,9 @@ static void go_on_waiting(struct thread_wall *w, uint64_t now, const struct wall
 	w->state = visit->state;
 	w->open = visit->open;
 	w->stack = visit->stack;
+	/* the longer a wait, the more of it is behind its last visit */
+	if (visit->holder.v)
+		w->holder = visit->holder;
 }
 
 int wall_accounts__visit(const struct thread_accounts *a, struct thread_life *thread,
