@@ -11,7 +11,7 @@
 #include "fuzz.h"
 #include "stream/event_decode.h"
 #include "stream/symbol_blob.h"
-#include "symbolize/sealed_private.h"
+#include "symbolize/sealed.h"
 #include "symbolize/symbol_answers.h"
 
 #define CONTROL 8

@@ -30,7 +30,6 @@
 #include "base/io.h"
 #include "base/quota.h"
 #include "symbolize/sealed.h"
-#include "symbolize/sealed_private.h"
 #include "symbolize/symbol_index.h"
 #include "unit/sealed_support.h"
 

@@ -19,7 +19,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "symbolize/sealed_private.h"
+#include "symbolize/sealed.h"
 #include "unit/sealed_support.h"
 
 static char dwo_path[256], secret_path[256];

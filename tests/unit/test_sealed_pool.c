@@ -19,7 +19,6 @@
 
 #include "elf/elf_file.h"
 #include "base/quota.h"
-#include "symbolize/sealed_private.h"
 #include "symbolize/sealed.h"
 #include "symbolize/symbol_index.h"
 

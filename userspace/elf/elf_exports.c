@@ -48,6 +48,12 @@ static bool has_name(const struct elf_exports *x, uint32_t offset, const char *n
 	return !memcmp(read, name, length) && (read[length] == '\0' || read[length] == '@');
 }
 
+/* Number `i` of a table. */
+static bool read_word(const struct elf_exports *x, uint64_t table, uint64_t i, uint32_t *word)
+{
+	return elf_file__read_records(x->file, table + i * sizeof(*word), ELF_T_WORD, word, 1) == 1;
+}
+
 int elf_exports__find(const struct elf_exports *x, const char *name, uint64_t *address)
 {
 	const size_t size = elf_file__record_size(x->file, ELF_T_SYM);
@@ -55,20 +61,14 @@ int elf_exports__find(const struct elf_exports *x, const char *name, uint64_t *a
 	const uint32_t hash = gnu_hash(name);
 	uint32_t index, word;
 
-	if (elf_file__read_records(x->file,
-				   table->buckets +
-					   (uint64_t)(hash % table->bucket_count) * sizeof(index),
-				   ELF_T_WORD, &index, 1) != 1)
+	if (!read_word(x, table->buckets, hash % table->bucket_count, &index))
 		return -EBADMSG;
 	if (index < table->first)
 		return -ENOENT;
 	for (unsigned int i = 0; i < MAX_CHAIN; i++, index++) {
 		Elf64_Sym symbol;
 
-		if (elf_file__read_records(x->file,
-					   table->chains +
-						   (uint64_t)(index - table->first) * sizeof(word),
-					   ELF_T_WORD, &word, 1) != 1)
+		if (!read_word(x, table->chains, index - table->first, &word))
 			return -EBADMSG;
 		if ((word | 1) == (hash | 1) &&
 		    elf_file__read_records(x->file, x->symbols + index * size, ELF_T_SYM, &symbol,
@@ -92,7 +92,7 @@ int elf_exports__u32(const struct elf_exports *x, const char *name, uint32_t *va
 	if (err)
 		return err;
 	if (!elf_file__offset_of_address(x->file, address, &offset) &&
-	    elf_file__read_records(x->file, offset, ELF_T_WORD, &word, 1) != 1)
+	    !read_word(x, offset, 0, &word))
 		return -EIO;
 	*value = word;
 	return 0;

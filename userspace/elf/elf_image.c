@@ -15,6 +15,7 @@
  */
 #include "elf/elf_image.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -49,15 +50,6 @@ struct source {
 
 /* ---- what there is --------------------------------------------------------------------------- */
 
-static uint64_t big_endian_64(const unsigned char *p)
-{
-	uint64_t value = 0;
-
-	for (int i = 0; i < 8; i++)
-		value = value << 8 | p[i];
-	return value;
-}
-
 /* The old way: ".zdebug_x", which begins with "ZLIB" and the size. */
 static int read_zdebug_header(const struct elf_file *file, struct source *s)
 {
@@ -72,7 +64,8 @@ static int read_zdebug_header(const struct elf_file *file, struct source *s)
 	if (got < (ssize_t)sizeof(header) || memcmp(header, "ZLIB", 4))
 		return -EBADMSG;
 	s->coding = CODING_ZLIB;
-	s->claimed = big_endian_64(header + 4);
+	memcpy(&s->claimed, header + 4, sizeof(s->claimed));
+	s->claimed = be64toh(s->claimed);
 	s->offset += sizeof(header);
 	s->stored -= sizeof(header);
 	return 0;
@@ -182,15 +175,13 @@ uint64_t elf_file__debug_size(struct elf_file *file)
 
 /* All that are there; *damaged where one makes no sense. */
 static int find_sources(struct elf_file *file, const char *const *names, size_t count,
-			struct source *sources, size_t *found, bool *damaged)
+			struct source *sources, size_t *found, uint64_t *claimed, bool *damaged)
 {
-	*found = 0;
-	*damaged = false;
 	for (size_t i = 0; i < count && *found < ELF_IMAGE_SECTIONS; i++) {
 		int err = find_source(file, names[i], &sources[*found]);
 
 		if (!err)
-			(*found)++;
+			*claimed = saturating_add_u64(*claimed, sources[(*found)++].claimed);
 		else if (err == -EBADMSG)
 			*damaged = true;
 		else if (err != -ENOENT)
@@ -198,18 +189,6 @@ static int find_sources(struct elf_file *file, const char *const *names, size_t 
 	}
 	if (!*found)
 		return *damaged ? -EBADMSG : -ENODATA;
-	return 0;
-}
-
-static int add_claims(const struct source *sources, size_t count, uint64_t *size)
-{
-	uint64_t total = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		if (__builtin_add_overflow(total, sources[i].claimed, &total))
-			return -EFBIG;
-	}
-	*size = total;
 	return 0;
 }
 
@@ -292,15 +271,14 @@ int elf_image__load(struct elf_file *file, const char *const *names, size_t coun
 {
 	struct source sources[ELF_IMAGE_SECTIONS];
 	struct elf_image *im;
-	uint64_t claimed;
-	size_t found;
-	bool damaged;
-	int err;
+	uint64_t claimed = 0;
+	size_t found = 0;
+	bool damaged = false;
+	int err = find_sources(file, names, count, sources, &found, &claimed, &damaged);
 
-	err = find_sources(file, names, count, sources, &found, &damaged);
 	if (err)
 		return err;
-	if (add_claims(sources, found, &claimed) || claimed > limit || claimed > SIZE_MAX / 2)
+	if (claimed > limit || claimed > SIZE_MAX / 2)
 		return -EFBIG;
 	im = calloc(1, sizeof(*im));
 	if (!im)
@@ -314,12 +292,9 @@ int elf_image__load(struct elf_file *file, const char *const *names, size_t coun
 	for (size_t i = 0; i < found && !err; i++)
 		err = read_source(im, file, &sources[i], &im->sections[i]);
 	if (err)
-		goto err_out;
-	*image = im;
-	return 0;
-
-err_out:
-	elf_image__free(im);
+		elf_image__free(im);
+	else
+		*image = im;
 	return err;
 }
 

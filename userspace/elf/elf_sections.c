@@ -127,16 +127,20 @@ int elf_file__section_data(struct elf_file *file, const char *name, size_t limit
 	return 0;
 }
 
-/* A name that fits `size` with its NUL, and where what follows it begins. */
-static int take_name(const char *data, size_t data_size, char *name, size_t size, size_t *behind)
+/* A name that fits `size` with its NUL, at the start of a section, and where what follows it begins. */
+static int read_link(struct elf_file *file, const char *section, char *name, size_t size,
+		     void **data, size_t *data_size, size_t *behind)
 {
-	size_t length = strnlen(data, data_size);
+	int err = elf_file__section_data(file, section, MAX_LINK_SECTION, data, data_size);
+	size_t length = err ? 0 : strnlen(*data, *data_size);
 
-	if (!length || length == data_size)
+	if (err)
+		return err;
+	if (!length || length == *data_size)
 		return -EBADMSG;
 	if (length >= size)
 		return -ENAMETOOLONG;
-	memcpy(name, data, length + 1);
+	memcpy(name, *data, length + 1);
 	*behind = length + 1;
 	return 0;
 }
@@ -147,9 +151,7 @@ int elf_file__debug_link(struct elf_file *file, char *name, size_t size, uint32_
 	Elf_Data word = {.d_size = 4, .d_type = ELF_T_WORD, .d_version = EV_CURRENT};
 	size_t data_size, behind;
 	uint32_t value;
-	int err = elf_file__section_data(file, ".gnu_debuglink", MAX_LINK_SECTION, &data,
-					 &data_size)
-			  ?: take_name(data, data_size, name, size, &behind);
+	int err = read_link(file, ".gnu_debuglink", name, size, &data, &data_size, &behind);
 
 	if (err)
 		return err;
@@ -169,9 +171,7 @@ int elf_file__alternate_link(struct elf_file *file, char *name, size_t size, uin
 {
 	_cleanup_free_ void *data = NULL;
 	size_t data_size, behind;
-	int err = elf_file__section_data(file, ".gnu_debugaltlink", MAX_LINK_SECTION, &data,
-					 &data_size)
-			  ?: take_name(data, data_size, name, size, &behind);
+	int err = read_link(file, ".gnu_debugaltlink", name, size, &data, &data_size, &behind);
 
 	if (err)
 		return err;

@@ -437,19 +437,6 @@ static int open_at(struct go_opening *o, uint64_t address, uint64_t offset, uint
 
 /* ---- finding it ------------------------------------------------------------------------------ */
 
-/* Bytes of the file from an address on, up to the end of its segment. */
-static uint64_t bytes_from(const struct elf_file *file, uint64_t address)
-{
-	for (size_t i = 0; i < file->segments.count; i++) {
-		const Elf64_Phdr *s = &file->segments.data[i];
-
-		if (s->p_type == PT_LOAD && address >= s->p_vaddr &&
-		    address - s->p_vaddr < s->p_filesz)
-			return s->p_filesz - (address - s->p_vaddr);
-	}
-	return 0;
-}
-
 /* Something that begins like a table. 1 if it is one. */
 static int try_table(struct go_opening *o, uint64_t address)
 {
@@ -460,7 +447,7 @@ static int try_table(struct go_opening *o, uint64_t address)
 		return -EBADMSG;
 	if (elf_file__offset_of_address(o->file, address, &offset))
 		return 0;
-	err = open_at(o, address, offset, bytes_from(o->file, address));
+	err = open_at(o, address, offset, elf_file__segment_end(o->file, offset) - offset);
 	if (!err)
 		return 1;
 	return err == -ENOMEM || err == -EIO || err == -EFBIG || err == -E2BIG ? err : 0;

@@ -26,7 +26,6 @@
 #include "symbolize/dwarf.h"
 #include "symbolize/file_finder.h"
 #include "symbolize/sealed.h"
-#include "symbolize/sealed_private.h"
 #include "symbolize/symbol_cache.h"
 #include "symbolize/symbol_index.h"
 #include "symbolize/symbolize.h"
@@ -200,7 +199,7 @@ static int find_vmlinux(struct batch *b, struct part *part)
 	int err;
 
 	if (b->options->symbols_only || !dso->build_id_size || !dso->release ||
-	    symbolize_kernel_start(b->symbolizer, &start))
+	    kallsyms__text_start(b->symbolizer->kallsyms, &start))
 		return 0;
 	err = find_debug_file(b, part);
 	if (!err && part->files.debug_fd >= 0)
@@ -358,13 +357,6 @@ static bool needs_its_file(const struct symbolizer_job *job)
 	return is_file(job->dso.kind) && job->dso.fd >= 0;
 }
 
-static int find_files(struct batch *b, struct part *part)
-{
-	if (part->job->dso.kind == DSO_KERNEL)
-		return find_vmlinux(b, part);
-	return find_debug_file(b, part);
-}
-
 static int prepare_part(struct batch *b, struct part *part)
 {
 	bool kernel = part->job->dso.kind == DSO_KERNEL;
@@ -374,7 +366,7 @@ static int prepare_part(struct batch *b, struct part *part)
 		return 0;
 	if (report_progress(b, &(struct symbolizer_progress){.total = b->total}))
 		return 0;
-	err = find_files(b, part);
+	err = kernel ? find_vmlinux(b, part) : find_debug_file(b, part);
 	if (err || b->counts->cancelled || part->unreadable || (kernel && !part->has_vmlinux))
 		return err;
 	b->counts->modules++;
@@ -388,16 +380,6 @@ static int prepare_part(struct batch *b, struct part *part)
 	return err;
 }
 
-/* Of this batch alone. NULL: there is none. */
-static struct symbol_cache *open_cache(void)
-{
-	struct symbol_cache *c = symbol_cache__open(NULL, SYMBOL_CACHE_LIMIT);
-
-	if (c)
-		symbol_cache__keep(c, SYMBOL_CACHE_KEPT);
-	return c;
-}
-
 static int batch__init(struct batch *b, struct symbolizer_job *jobs)
 {
 	int err = 0;
@@ -407,7 +389,10 @@ static int batch__init(struct batch *b, struct symbolizer_job *jobs)
 	if (!b->parts || !b->sealed)
 		return -ENOMEM;
 	if (b->options->cache)
-		b->cache = b->options->remember ? symbolize_cache(b->symbolizer) : open_cache();
+		b->cache = b->options->remember ? symbolize_cache(b->symbolizer)
+						: symbol_cache__open(NULL, SYMBOL_CACHE_LIMIT);
+	if (b->cache)
+		symbol_cache__keep(b->cache, SYMBOL_CACHE_KEPT);
 	for (size_t i = 0; i < b->count; i++) {
 		b->parts[i] = (struct part){
 			.batch = b, .job = &jobs[i], .files = {.debug_fd = -1, .alt_fd = -1}};
@@ -677,10 +662,10 @@ int symbolizer__resolve_all(struct symbolizer *s, struct symbolizer_job *jobs, s
 	int err = batch__init(&b, jobs);
 
 	if (!err && b.sealed_count)
-		err = sealed_run(b.sealed, b.sealed_count, 0, on_poll, &b,
-				 &(struct sealed_work){.pool = symbolize_pool(s),
-						       .large = options->large_children});
-	sealed_pool__tidy(symbolize_pool(s));
+		err = sealed_run(
+			b.sealed, b.sealed_count, 0, on_poll, &b,
+			&(struct sealed_work){.pool = s->pool, .large = options->large_children});
+	sealed_pool__tidy(s->pool);
 	if (!err)
 		err = finish_until(&b, b.parts + count);
 	count_up(&b);

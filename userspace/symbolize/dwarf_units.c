@@ -157,14 +157,12 @@ static uint64_t unit_rank(uint64_t length, uint32_t number)
 struct unit_ranges {
 	struct range_map *map;
 	uint32_t number;
-	bool any;
 };
 
 static int add_unit_range(void *context, uint64_t start, uint64_t end)
 {
 	struct unit_ranges *r = context;
 
-	r->any = true;
 	return range_map__add(r->map, start, end, r->number, unit_rank(end - start, r->number));
 }
 
@@ -181,8 +179,7 @@ static int add_unit(struct dwarf_units *u, Dwarf_Die *die)
 	err = each_range(die, &u->range_budget, add_unit_range, &ranges);
 	if (err == -ENOMEM)
 		return err;
-	if (err || (has_ranges && !ranges.any))
-		u->units.data[ranges.number].damaged = err != 0;
+	u->units.data[ranges.number].damaged = err != 0;
 	u->damaged += err != 0;
 	if (!has_ranges || err)
 		return vec_push(&u->rangeless, ranges.number);

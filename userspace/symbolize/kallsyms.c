@@ -103,11 +103,10 @@ struct kallsyms *kallsyms__new(void)
 	if (!k)
 		return NULL;
 	k->modules = strtab__new();
-	if (!k->modules) {
-		kallsyms__free(k);
-		return NULL;
-	}
-	return k;
+	if (k->modules)
+		return k;
+	kallsyms__free(k);
+	return NULL;
 }
 
 void kallsyms__free(struct kallsyms *k)
@@ -290,23 +289,12 @@ static int add_symbol(struct kallsyms *k, const struct line *line)
 	if (err < 0)
 		return err;
 	symbol.module = (uint16_t)err;
-	if (symbol.worth == WORTH_NOTHING) {
+	if (symbol.worth == WORTH_NOTHING)
 		err = note_end(k, line);
-		if (err)
-			return err;
-	} else {
-		err = vec_reserve(&k->names, k->names.count + line->name_length + 1);
-		if (err)
-			return err;
-		memcpy(k->names.data + k->names.count, line->name, line->name_length);
-		k->names.data[k->names.count + line->name_length] = '\0';
-	}
-	err = vec_push(&k->symbols, symbol);
-	if (err)
-		return err;
-	if (symbol.worth != WORTH_NOTHING)
-		k->names.count += line->name_length + 1;
-	return 0;
+	else
+		err = vec_append(&k->names, line->name, line->name_length)
+			      ?: vec_push(&k->names, '\0');
+	return err ?: vec_push(&k->symbols, symbol);
 }
 
 static int add_line(struct kallsyms *k, const char *start, const char *end)

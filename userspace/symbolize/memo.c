@@ -26,11 +26,8 @@ struct memo *memo__new(void)
 	if (!m)
 		return NULL;
 	m->texts = strtab__new();
-	if (!m->texts)
-		goto err_out;
-	return m;
-
-err_out:
+	if (m->texts)
+		return m;
 	memo__free(m);
 	return NULL;
 }

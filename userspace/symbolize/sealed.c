@@ -37,7 +37,6 @@
 #include "base/order.h"
 #include "base/quota.h"
 #include "helpers/watch.h"
-#include "symbolize/sealed_private.h"
 #include "symbolize/symbol_index.h"
 
 #define CHILDREN_MAX	 64

@@ -11,13 +11,25 @@
 #ifndef SYMBOLIZE_SEALED_H
 #define SYMBOLIZE_SEALED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
 
 #include "base/outside_books.h"
+#include "base/vec.h"
+#include "helpers/child.h"
+#include "helpers/message.h"
+#include "stream/symbol_blob.h"
 #include "symbolize/file_finder.h"
 #include "symbolize/module.h"
-#include "symbolize/sealed_private.h"
+#include "symbolize/symbol_answers.h"
+
+/* What a child does, module_resolve() but for tests. */
+typedef int (*sealed_resolve_fn)(const struct module_files *files, const uint64_t *addresses,
+				 size_t count, symbol_sink_fn sink, void *context,
+				 struct module_report *report);
 
 struct sealed_job {
 	struct module_files files;
@@ -67,5 +79,133 @@ struct sealed_work {
  */
 int sealed_run(struct sealed_job *jobs, size_t count, unsigned int parallel, sealed_poll_fn poll,
 	       void *context, const struct sealed_work *work);
+
+/* ---- the parts: what a child and its parent send --------------------------------------------- */
+
+/*
+ * What a sandboxed child sends to its parent, in messages of helpers/message.h: the pieces of a blob of
+ * stream/symbol_blob.h with an answer for each address in turn, then a report (MESSAGE_DONE). The parent checks each
+ * answer when it comes and keeps the bytes; one that our own code cannot have sent ends the child. If the index of the
+ * module was requested, its pieces follow the report, the last of them with MESSAGE_DONE; no bytes at all: there is none.
+ */
+
+/* ---- the child's side ------------------------------------------------------------------------ */
+
+/* Zeroed at first. */
+struct sealed_writer {
+	uint64_t flushed; /* when */
+	struct symbol_blob blob;
+	struct message_buffer message;
+};
+
+/* A symbol_sink_fn whose context is the writer. 0, -ENOMEM, or what writing met. */
+int sealed_writer__result(void *writer, size_t index, const struct symbol_result *result);
+/* Sends what is left, then the report, and frees memory. `error`: what resolving returned. */
+int sealed_writer__end(struct sealed_writer *w, int error, const struct module_report *report);
+/* Behind the report. 0, or what writing met. */
+int sealed_writer__index(struct sealed_writer *w, const void *data, size_t size);
+
+/* ---- the parent's side ----------------------------------------------------------------------- */
+
+struct sealed_answers {
+	size_t expected; /* requested addresses */
+	size_t results;	 /* … and are answered */
+	VEC(char) bytes; /* checked answers, then what came of the next one */
+	size_t checked;	 /* so many of the bytes are */
+	bool finished;	 /* the report has come */
+	int error;	 /* in it */
+	struct module_report report;
+	bool takes_index; /* further messages are its pieces */
+	VEC(char) index;  /* not checked */
+	bool index_finished;
+};
+
+void sealed_answers__init(struct sealed_answers *a, size_t expected);
+void sealed_answers__fini(struct sealed_answers *a);
+
+/*
+ * Take the next message. 0; -EBADMSG: no child sends that; -EFBIG: more than the answers to so many addresses can be;
+ * -ENOMEM. After an error it is of no use but to be freed.
+ */
+int sealed_answers__take(struct sealed_answers *a, const struct message_buffer *message);
+
+/* Pass all results to the sink; addresses without one get none. What the sink returned. */
+int sealed_answers__deliver(const struct sealed_answers *a, symbol_sink_fn sink, void *context);
+
+/* One sealed child: from fork to the last byte of its answer. */
+
+struct sealed_child_request {
+	struct module_files files;
+	const uint64_t *addresses; /* read before the call returns … */
+	int addresses_fd;	   /* … and passed as a file in memory */
+	size_t count;
+	struct confine_options limits;
+	sealed_resolve_fn resolve;
+	bool keeps; /* by module__resolve(): then it waits for more questions (sealed_child__request()) … */
+	bool wants_index; /* … or, if the index of the module is wanted as well, sends that and ends */
+};
+
+/*
+ * Send another request to a child that keeps its module and has answered. 0; negative errno, and a part of the
+ * question may have gone.
+ */
+int sealed_child__request(int socket, const uint64_t *addresses, size_t count, bool wants_index);
+#define SEALED_QUESTION_MAX 8192u /* addresses, at most, of a further request */
+
+/*
+ * Sealed children that have answered and wait for further requests: opening a module, which reads all its debug
+ * information, takes many times as long as a few more addresses. A child is still of one module alone. The memory of
+ * all of them is limited. There are requests in each window, so the child that saves the least time for its memory
+ * ends first, not the one with the oldest request.
+ */
+
+/* A child that waits for a question, or works on one. */
+struct kept_child {
+	pid_t pid;
+	int socket, listener;
+	uint64_t used;	  /* ns of CPU time … */
+	uint64_t opening; /* … of which until its first answer: what another one would cost */
+};
+
+/*
+ * With a keeper (helpers/keeper.h) that forks children from now on, if one can be started. The thread that calls must
+ * outlive the children: they end with it. NULL: no memory.
+ */
+struct sealed_pool *sealed_pool__new(size_t bytes);
+void sealed_pool__free(struct sealed_pool *p);
+/* Does it keep any? `p` may be NULL. */
+bool sealed_pool__keeps(const struct sealed_pool *p);
+/* Another limit; those beyond it end. */
+void sealed_pool__limit(struct sealed_pool *p, size_t bytes);
+
+/* Ends all that are kept: another child needs as much memory as they have. `p` may be NULL. */
+void sealed_pool__make_room(struct sealed_pool *p);
+
+/*
+ * The child's pid; *socket is the caller's. The keeper forks it if it can; `p` may be NULL. Its first message
+ * (MESSAGE_PROGRESS) has the descriptor that requests files, if the kernel has such a thing; then follow those above.
+ */
+pid_t sealed_pool__start(struct sealed_pool *p, const struct sealed_child_request *request,
+			 int *socket);
+
+/* False: there is none for these files. */
+bool sealed_pool__take(struct sealed_pool *p, const struct symbol_key *key,
+		       struct kept_child *child);
+/* It is the pool's now, which may end it at once. */
+void sealed_pool__put(struct sealed_pool *p, const struct symbol_key *key,
+		      const struct kept_child *child);
+/* Ends a child that is not the pool's, as end_process(); `status` and `usage` may be NULL. */
+int sealed_pool__end(const struct kept_child *child, int *status, struct rusage *usage);
+/* Ends those without a request for some time. */
+void sealed_pool__tidy(struct sealed_pool *p);
+
+/* ---- the files that a child requests while it works: .dwo files ------------------------------ */
+
+/*
+ * Answers one request of the listener, for which poll() has returned: the named file, if the child may have it, below the
+ * module's root or below our own; or an error. A name beside /proc/self/fd/N is searched beside the module. 0, or negative
+ * errno if the listener is of no use any more.
+ */
+int sealed_files__answer(int listener, const struct sealed_job *job);
 
 #endif

@@ -24,7 +24,7 @@
 #include "helpers/keeper.h"
 #include "helpers/message.h"
 #include "helpers/watch.h"
-#include "symbolize/sealed_private.h"
+#include "symbolize/sealed.h"
 
 #define MEMORY_BASE (256ull << 20)
 #define KEPT_MAX    16

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The addresses of the blob's answers are indices. */
-#include "symbolize/sealed_private.h"
+#include "symbolize/sealed.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -163,11 +163,7 @@ int sealed_answers__take(struct sealed_answers *a, const struct message_buffer *
 		return -EBADMSG;
 	if (a->bytes.count + size > size_limit(a))
 		return -EFBIG;
-	if (vec_reserve(&a->bytes, a->bytes.count + size))
-		return -ENOMEM;
-	memcpy(a->bytes.data + a->bytes.count, message->bytes, size);
-	a->bytes.count += size;
-	return check_answers(a);
+	return vec_append(&a->bytes, message->bytes, size) ?: check_answers(a);
 }
 
 int sealed_answers__deliver(const struct sealed_answers *a, symbol_sink_fn sink, void *context)

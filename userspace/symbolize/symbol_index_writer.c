@@ -9,6 +9,7 @@
 #include "base/hashmap.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "base/wire.h"
 #include "stream/symbol_blob.h"
 
 #define NUMBER_SIZE 10 /* bytes of the largest */
@@ -132,16 +133,6 @@ int index_writer__segment(void *writer, uint64_t offset, uint64_t size, uint64_t
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-static size_t put_number(unsigned char *to, uint64_t number)
-{
-	size_t size = 0;
-
-	for (; number >= 0x80; number >>= 7)
-		to[size++] = (unsigned char)(number | 0x80);
-	to[size++] = (unsigned char)number;
-	return size;
-}
-
 static size_t put_place(unsigned char *to, const struct index_place *place)
 {
 	size_t size = 1;
@@ -149,9 +140,9 @@ static size_t put_place(unsigned char *to, const struct index_place *place)
 	to[0] = 0;
 	if (!place->file && !place->line && !place->column)
 		return size;
-	size = put_number(to, (uint64_t)place->file + 1);
-	size += put_number(to + size, place->line);
-	return size + put_number(to + size, place->column);
+	size = wire_put_varint(to, (uint64_t)place->file + 1);
+	size += wire_put_varint(to + size, place->line);
+	return size + wire_put_varint(to + size, place->column);
 }
 
 /* The bytes of a record that lies at `here`; 0: it cannot lie there. */
@@ -160,22 +151,22 @@ typedef size_t (*put_record_fn)(unsigned char *to, const void *key, uint32_t her
 static size_t put_function(unsigned char *to, const void *record, uint32_t here)
 {
 	const struct function_key *key = record;
-	size_t size = put_number(to, key->name);
+	size_t size = wire_put_varint(to, key->name);
 
 	(void)here;
-	size += put_number(to + size, key->address + 1);
-	size += put_number(to + size, key->size);
+	size += wire_put_varint(to + size, key->address + 1);
+	size += wire_put_varint(to + size, key->size);
 	return size + put_place(to + size, &key->definition);
 }
 
 static size_t put_node(unsigned char *to, const void *record, uint32_t here)
 {
 	const struct node_key *key = record;
-	size_t size = put_number(to, key->function);
+	size_t size = wire_put_varint(to, key->function);
 
 	if (key->around >= here)
 		return 0;
-	size += put_number(to + size, key->around ? here - key->around : 0);
+	size += wire_put_varint(to + size, key->around ? here - key->around : 0);
 	return key->around ? size + put_place(to + size, &key->call) : size;
 }
 
@@ -186,8 +177,8 @@ static size_t put_phrase(unsigned char *to, const void *record, uint32_t here)
 
 	if (key->before > here)
 		return 0;
-	size = put_number(to, NAME_PHRASE + (key->before ? here - (key->before - 1) : 0));
-	return size + put_number(to + size, key->word);
+	size = wire_put_varint(to, NAME_PHRASE + (key->before ? here - (key->before - 1) : 0));
+	return size + wire_put_varint(to + size, key->word);
 }
 
 /* False: there is none like it. */
@@ -470,23 +461,23 @@ static size_t put_row(const struct index_row *last, const struct index_row *row,
 
 	bytes[0] = (unsigned char)(step < ROW_STEP ? step : ROW_STEP);
 	if (step >= ROW_STEP)
-		size += put_number(bytes + size, step);
+		size += wire_put_varint(bytes + size, step);
 	if (row->node != last->node) {
 		bytes[0] |= ROW_NODE;
-		size += put_number(bytes + size, zigzag((int64_t)row->node - last->node));
+		size += wire_put_varint(bytes + size, zigzag((int64_t)row->node - last->node));
 	}
 	if (row->place.file != last->place.file) {
 		bytes[0] |= ROW_FILE;
-		size += put_number(bytes + size, row->place.file);
+		size += wire_put_varint(bytes + size, row->place.file);
 	}
 	if (row->place.line != last->place.line) {
 		bytes[0] |= ROW_LINE;
-		size += put_number(bytes + size,
-				   zigzag((int64_t)row->place.line - last->place.line));
+		size += wire_put_varint(bytes + size,
+					zigzag((int64_t)row->place.line - last->place.line));
 	}
 	if (row->place.column != last->place.column) {
 		bytes[0] |= ROW_COLUMN;
-		size += put_number(bytes + size, row->place.column);
+		size += wire_put_varint(bytes + size, row->place.column);
 	}
 	return size;
 }

@@ -7,23 +7,11 @@
 #include <stdlib.h>
 
 #include "symbolize/module_private.h"
-#include "symbolize/sealed_private.h"
+#include "symbolize/sealed.h"
 #include "symbolize/symbol_cache.h"
 
 #define CACHE_USES 40	/* windows, until it is written and opened again */
 #define ADDED_MAX  1024 /* symbols; with more of them those that are gone are worth a new reading */
-
-struct symbolizer {
-	struct kallsyms *kallsyms; /* the first reading */
-	/* a later one of all but the image, which replaces what that has; or NULL */
-	struct kallsyms *modules;
-	struct kallsyms *incoming; /* the next of these, not complete; or NULL */
-	unsigned int added;	   /* since the last reading */
-	bool unknown;
-	struct symbol_cache *cache; /* NULL: not wanted yet */
-	unsigned int cache_uses;
-	struct sealed_pool *pool; /* NULL: not wanted */
-};
 
 struct symbolizer *symbolizer__new(void)
 {
@@ -32,11 +20,8 @@ struct symbolizer *symbolizer__new(void)
 	if (!s)
 		return NULL;
 	s->kallsyms = kallsyms__new();
-	if (!s->kallsyms)
-		goto err_out;
-	return s;
-
-err_out:
+	if (s->kallsyms)
+		return s;
 	symbolizer__free(s);
 	return NULL;
 }
@@ -63,11 +48,6 @@ void symbolizer__limit_readers(struct symbolizer *s, size_t bytes)
 {
 	if (s->pool)
 		sealed_pool__limit(s->pool, bytes);
-}
-
-struct sealed_pool *symbolize_pool(struct symbolizer *s)
-{
-	return s->pool;
 }
 
 /* Addresses that kallsyms hides must not be shown by an addition: kptr_restrict. */
@@ -139,7 +119,6 @@ struct symbol_cache *symbolize_cache(struct symbolizer *s)
 		s->cache = symbol_cache__new();
 		if (!s->cache)
 			return NULL;
-		symbol_cache__keep(s->cache, SYMBOL_CACHE_KEPT);
 	}
 	if (s->cache_uses++ % CACHE_USES == 0)
 		symbol_cache__reopen(s->cache);
@@ -183,9 +162,4 @@ bool symbolize_in_kernel_image(struct symbolizer *s, uint64_t address)
 	struct kernel_function function;
 
 	return !find_kernel_function(s, address, &function) && !function.module;
-}
-
-int symbolize_kernel_start(const struct symbolizer *s, uint64_t *address)
-{
-	return kallsyms__text_start(s->kallsyms, address);
 }

@@ -9,11 +9,17 @@
 
 #include <sysprof/symbolizer.h>
 
-struct symbol_cache;
-
-/* Where children are kept; NULL: they are not. */
-struct sealed_pool;
-struct sealed_pool *symbolize_pool(struct symbolizer *s);
+struct symbolizer {
+	struct kallsyms *kallsyms; /* the first reading */
+	/* a later one of all but the image, which replaces what that has; or NULL */
+	struct kallsyms *modules;
+	struct kallsyms *incoming; /* the next of these, not complete; or NULL */
+	unsigned int added;	   /* since the last reading */
+	bool unknown;
+	struct symbol_cache *cache; /* NULL: not wanted yet */
+	unsigned int cache_uses;
+	struct sealed_pool *pool; /* where children are kept; NULL: they are not */
+};
 
 /*
  * The cache that stays from call to call. Its directory is opened anew now and then, since it may be another one.
@@ -27,8 +33,6 @@ int symbolize_kernel_address(struct symbolizer *s, size_t index, uint64_t addres
 enum symbol_state symbolize_kernel_state(const struct symbolizer *s);
 /* Is the address in the kernel's own image, not in a module? */
 bool symbolize_in_kernel_image(struct symbolizer *s, uint64_t address);
-/* Where that begins: 0 or -ENOENT. */
-int symbolize_kernel_start(const struct symbolizer *s, uint64_t *address);
 
 /* ---- kallsyms.c: the kernel's own symbol table, from the text of /proc/kallsyms --------------- */
 

@@ -54,49 +54,21 @@ static uint64_t offset_of(const struct cfi_reader *r, const uint8_t *p)
 
 uint64_t cfi_read_encoded(const struct cfi_section *section, struct cursor *c, uint8_t encoding)
 {
-	uint64_t base = 0, value;
+	static const uint8_t SIZES[] = {8, 0, 2, 4, 8}; /* absptr, LEB128, data2, data4, data8 */
+	bool is_signed = encoding & DW_EH_PE_signed, relative = (encoding & 0x70) == DW_EH_PE_pcrel;
+	uint64_t base = relative ? section->address + (c->at - section->data) : 0, value;
+	unsigned int form = encoding & 7, unused;
 
-	switch (encoding & 0x70) {
-	case DW_EH_PE_absptr:
-		break;
-	case DW_EH_PE_pcrel:
-		base = section->address + (c->at - section->data);
-		break;
-	default:
+	if (encoding & DW_EH_PE_indirect || (!relative && encoding & 0x70) ||
+	    form >= sizeof(SIZES) || (encoding & 0x0f) == DW_EH_PE_signed) {
 		c->bad = true;
 		return 0;
 	}
-	if (encoding & DW_EH_PE_indirect)
-		c->bad = true;
-	switch (encoding & 0x0f) {
-	case DW_EH_PE_absptr:
-	case DW_EH_PE_udata8:
-	case DW_EH_PE_sdata8:
-		value = cursor__u64(c);
-		break;
-	case DW_EH_PE_udata4:
-		value = cursor__u32(c);
-		break;
-	case DW_EH_PE_sdata4:
-		value = (int64_t)(int32_t)cursor__u32(c);
-		break;
-	case DW_EH_PE_udata2:
-		value = cursor__u16(c);
-		break;
-	case DW_EH_PE_sdata2:
-		value = (int64_t)(int16_t)cursor__u16(c);
-		break;
-	case DW_EH_PE_uleb128:
-		value = cursor__uleb(c);
-		break;
-	case DW_EH_PE_sleb128:
-		value = cursor__sleb(c);
-		break;
-	default:
-		c->bad = true;
-		return 0;
-	}
-	return base + value;
+	if (form == DW_EH_PE_uleb128)
+		return base + (is_signed ? (uint64_t)cursor__sleb(c) : cursor__uleb(c));
+	value = cursor__fixed(c, SIZES[form]);
+	unused = 64 - 8 * SIZES[form];
+	return base + (is_signed ? (uint64_t)((int64_t)(value << unused) >> unused) : value);
 }
 
 /* Step over the pointer to the personality routine: its size is all that matters. */

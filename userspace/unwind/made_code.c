@@ -355,11 +355,9 @@ int made_code__answer(struct made_code *m, const struct made_answer *answer)
 static int note_question(struct made_code *m, struct made_process *p,
 			 const struct made_moment *moment)
 {
-	if (vec_reserve(&p->areas, moment->area_count))
+	p->areas.count = 0;
+	if (vec_append(&p->areas, moment->areas, moment->area_count))
 		return -ENOMEM;
-	if (moment->area_count)
-		memcpy(p->areas.data, moment->areas, moment->area_count * sizeof(*moment->areas));
-	p->areas.count = moment->area_count;
 	p->missed = moment->missed;
 	p->was_missed = moment->registers != NULL;
 	p->requested = moment->time;

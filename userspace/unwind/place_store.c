@@ -345,11 +345,6 @@ static bool goes_before(const struct place_store *s, const struct victim *x, con
 	return order ? order < 0 : s->holders[x->word].sampled < s->holders[y->word].sampled;
 }
 
-static void note_giving_way(const struct place_store *s, const struct holder *h)
-{
-	outside_books__add(s->options.books, h->user, OUTSIDE_PLACES, OUTSIDE_BY_GAVE_WAY, 1);
-}
-
 /* Take back the places of one process among these words, if one has to give way. How much that was. */
 static size_t evict_one(struct place_store *s, uint32_t first, uint32_t count,
 			const struct claim *claim)
@@ -369,7 +364,8 @@ static size_t evict_one(struct place_store *s, uint32_t first, uint32_t count,
 	s->stats->idle_evicted += victim.reason == REASON_IDLE;
 	s->stats->shared += victim.reason != REASON_IDLE;
 	if (victim.reason != REASON_IDLE)
-		note_giving_way(s, &s->holders[victim.word]);
+		outside_books__add(s->options.books, s->holders[victim.word].user, OUTSIDE_PLACES,
+				   OUTSIDE_BY_GAVE_WAY, 1);
 	log_debug(LOG_UNWIND, "places of process %u make room: %zu bytes",
 		  unwind_word_tgid(s->memory.processes[victim.word]), size);
 	take_back(s, victim.word);

@@ -18,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "base/io.h"
 #include "unwind/build.h"
 #include "unwind/table_cache.h"
 #include "unwind/unwind.h"
@@ -61,16 +62,11 @@ int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_fe
 		f->building_cpu.user.period = 20 * (uint64_t)f->options.credit;
 	}
 	f->made_code = new_made_code(options);
-	if (f->made_code) {
-		err = table_builder__new(options->table_limit, options->builders, options->cache,
-					 &f->builder);
-	} else {
-		table_cache__free(options->cache);
-		err = -ENOMEM;
-	}
+	err = table_builder__new(options->table_limit, options->builders, options->cache,
+				 &f->builder)
+		      ?: (f->made_code ? 0 : -ENOMEM);
 	if (err) {
-		made_code__free(f->made_code);
-		free(f);
+		unwind_feed__free(f);
 		return err;
 	}
 	table_builder__count_large(f->builder, options->large_children);
@@ -212,13 +208,10 @@ static int place_known_frames(struct unwind_feed *f, uint32_t tgid)
 
 		err = p->table == UNWIND_JAVA ? place_pieces(f, tgid, p) : vec_push(&f->pieces, *p);
 	}
-	if (!err)
-		err = vec_reserve(&f->placements, f->pieces.count);
 	if (err)
 		return err;
-	f->placements.count = f->pieces.count;
-	memcpy(f->placements.data, f->pieces.data, f->pieces.count * sizeof(*f->pieces.data));
-	return 0;
+	f->placements.count = 0;
+	return vec_append(&f->placements, f->pieces.data, f->pieces.count);
 }
 
 /*
@@ -289,8 +282,9 @@ static int place_all(struct unwind_feed *f, const struct fed_process *process)
 	return err;
 }
 
-int unwind_feed__place_at(struct unwind_feed *f, const struct fed_process *process,
-			  uint64_t address, struct unwind_placement *placement)
+/* The place of the code at one address, as it would be published now. 1; 0: it is in no mapping; -ENOMEM. */
+static int place_at(struct unwind_feed *f, const struct fed_process *process, uint64_t address,
+		    struct unwind_placement *placement)
 {
 	const struct mapping *m = mappings__find(process->maps, address);
 	const struct unwind_placement *p;
@@ -512,4 +506,91 @@ int unwind_feed__describe(struct unwind_feed *f, const struct fed_process *proce
 		return -ENOMEM;
 	count = choose_pieces(f, process, pieces, count, chosen);
 	return count ? request_made_table(f, process->tgid, chosen, count) : 0;
+}
+
+/* ---- the walk of a stack that the kernel kept a copy of, by the tables and mappings of now ---- */
+
+struct copied {
+	struct unwind_feed *feed;
+	const struct fed_process *process;
+	const struct stack_copy *copy;
+};
+
+/* Code is in the file that was mapped. */
+static int read_code(const struct copied *c, void *to, size_t size, uint64_t address)
+{
+	const struct mapping *m = mappings__find(c->process->maps, address);
+	struct unwind_feed *f = c->feed;
+	struct fed_file *file;
+	uint64_t at;
+	int fd;
+
+	if (!m || m->image.v >= f->files.count || size > m->end - address)
+		return -EFAULT;
+	file = &f->files.data[m->image.v];
+	fd = unwind_feed__descriptor(f, m->image);
+	if (fd < 0 || __builtin_add_overflow(file->base, m->page_offset, &at) ||
+	    __builtin_add_overflow(at, address - m->start, &at) || at > INT64_MAX - size)
+		return -EFAULT;
+	return pread(fd, to, size, (off_t)at) == (ssize_t)size ? 0 : -EFAULT;
+}
+
+/* Are all of these pages in the copy? Its walk reads a page at most, and so of two. */
+static bool has_pages(const struct stack_copy *copy, uint64_t address, size_t size)
+{
+	uint64_t first = address / STACK_PAGE - copy->start / STACK_PAGE;
+	uint64_t last = (address + size - 1) / STACK_PAGE - copy->start / STACK_PAGE;
+
+	return last < 64 && !(copy->holes >> first & 1) && !(copy->holes >> last & 1);
+}
+
+static int read_copy(void *context, void *to, size_t size, uint64_t address)
+{
+	const struct copied *c = context;
+	uint64_t offset = address - c->copy->start;
+
+	if (offset > c->copy->size || size > c->copy->size - offset ||
+	    !has_pages(c->copy, address, size))
+		return read_code(c, to, size, address);
+	memcpy(to, c->copy->stack + offset, size);
+	return 0;
+}
+
+/* Few of a process's mappings are on a stack, so each is looked up when the walk comes to it. */
+static bool find_range(void *context, uint64_t address, struct unwind_range *range)
+{
+	const struct copied *c = context;
+	struct unwind_placement p;
+
+	if (place_at(c->feed, c->process, address, &p) <= 0)
+		return false;
+	*range = (struct unwind_range){
+		.start = p.start, .end = p.end, .bias = p.bias, .instead = p.table};
+	if (p.table >= UNWIND_TABLES)
+		return true;
+	range->instead = UNWIND_LATER;
+	range->table = table_store__get(c->feed->options.store, p.table, &range->segment);
+	return true;
+}
+
+enum stack_end unwind_feed__walk(struct unwind_feed *f, const struct fed_process *process,
+				 const struct stack_copy *copy, uint64_t *frames, size_t max,
+				 size_t *count)
+{
+	uint64_t registers[UNWIND_REGISTERS];
+	struct copied copied = {.feed = f, .process = process, .copy = copy};
+	struct unwind_space space = {
+		.find = find_range,
+		.count = process->maps.count,
+		.is_fresh = copy->is_fresh,
+		.read = read_copy,
+		.context = &copied,
+	};
+	enum stack_end end;
+
+	memcpy(registers, copy->general, sizeof(copy->general));
+	registers[UNWIND_X86_RA] = copy->ip;
+	*count = 0;
+	end = unwind_stack(&space, registers, copy->in_system_call, frames, max, count);
+	return end == STACK_END_FAULT ? STACK_END_COPY : end;
 }

@@ -176,14 +176,12 @@ int unwind_feed__request_table(struct unwind_feed *f, const struct fed_process *
 int unwind_feed__file(struct unwind_feed *f, const struct fed_process *process,
 		      struct image_id image, struct fed_file **result)
 {
-	int err = vec_reserve(&f->files, image.v + 1);
-	struct fed_file *file;
+	struct fed_file *file = vec_at(&f->files, image.v);
+	int err;
 
-	if (err)
-		return err;
-	while (f->files.count <= image.v)
-		f->files.data[f->files.count++] = (struct fed_file){};
-	*result = file = &f->files.data[image.v];
+	if (!file)
+		return -ENOMEM;
+	*result = file;
 	file->recent = true;
 	if (file->state == FILE_UNREAD) {
 		file->is_made = f->options.describe(f->options.context, image).is_made;

@@ -84,8 +84,4 @@ void unwind_feed__close_file(struct unwind_feed *f, struct fed_file *file);
 /* A table of unwind_feed__describe() has been built. 0, or what options.described returned. */
 int unwind_feed__put_made(struct unwind_feed *f, const struct built_table *built);
 
-/* The place of the code at one address, as it would be published now. 1; 0: it is in no mapping; -ENOMEM. */
-int unwind_feed__place_at(struct unwind_feed *f, const struct fed_process *process,
-			  uint64_t address, struct unwind_placement *placement);
-
 #endif

@@ -20,17 +20,12 @@
 #define FEW_FUNCTIONS 8 /* what the C runtime's start files have */
 #define CODE_SIZE_MAX (UINT64_C(4) << 30)
 
-/* Parts that are left out if the table would be too large with them. */
-struct extras {
-	bool follow_code; /* without CFI */
-	bool track_rbx;
-};
-
 /* One file's table in the making. */
 struct build {
 	struct elf_file *file;
 	size_t limit; /* of the image */
-	const struct extras *extras;
+	/* without it there are no rows for code without CFI, and rbx is not tracked: else the table would be too large */
+	bool whole;
 	struct build_budget *budget;
 };
 
@@ -187,7 +182,7 @@ static int read_section(const struct build *b, const char *name, struct unwind_r
 	section.data = data;
 	section.address = header.address;
 	if (!err)
-		err = run_section_twice(&section, b->extras->track_rbx, r, counts);
+		err = run_section_twice(&section, b->whole, r, counts);
 	build_budget__give_back(b->budget, header.size);
 	return err || r->rows.count ? err : -ENODATA;
 }
@@ -284,7 +279,7 @@ static int read_file(const struct build *b, struct unwind_rows *r, struct cfi_co
 			TABLE_REFUSAL_NONE; /* the rows of .eh_frame are a table, too */
 		return 0;
 	}
-	return other == -ENOMEM || (other == -EFBIG && b->extras->track_rbx) ? other : err;
+	return other == -ENOMEM || (other == -EFBIG && b->whole) ? other : err;
 }
 
 static int build_with(const struct build *b, struct unwind_table_image *image)
@@ -297,7 +292,7 @@ static int build_with(const struct build *b, struct unwind_table_image *image)
 	err = read_file(b, &r, &image->counts);
 	if (!err || err == -ENODATA)
 		err = undescribed__add_known(b->file, &r);
-	if (!err && b->extras->follow_code)
+	if (!err && b->whole)
 		err = undescribed__follow_code(b->file, &r);
 	if (!err && !r.rows.count)
 		err = -ENODATA;
@@ -317,9 +312,8 @@ int unwind_table__build_within(struct elf_file *file, size_t limit,
 			       const struct build_limits *limits, struct unwind_table_image *image,
 			       enum table_refusal *refusal)
 {
-	static const struct extras ALL = {.follow_code = true, .track_rbx = true}, NOTHING = {};
 	struct build_budget budget;
-	struct build b = {.file = file, .limit = limit, .extras = &ALL, .budget = &budget};
+	struct build b = {.file = file, .limit = limit, .whole = true, .budget = &budget};
 	int err;
 
 	*refusal = TABLE_REFUSAL_NONE;
@@ -332,7 +326,7 @@ int unwind_table__build_within(struct elf_file *file, size_t limit,
 		log_debug(LOG_UNWIND, "%s (%zu bytes at most): rebuilt without undescribed code",
 			  table_refusal_text(budget.refusal), limit);
 		budget.refusal = TABLE_REFUSAL_NONE;
-		b.extras = &NOTHING;
+		b.whole = false;
 		err = build_with(&b, image);
 	}
 	if (err == -EFBIG)
