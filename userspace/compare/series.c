@@ -393,9 +393,7 @@ int series__init(struct series *s, const struct merged *m)
 	for (int i = 0; i < COMPARE_SIDES && !err; i++)
 		err = make_side(s, (enum compare_side)i, shift);
 	if (!err)
-		err = make_room(s);
-	if (!err)
-		err = count_files(s, shift);
+		err = make_room(s) ?: count_files(s, shift);
 	if (err)
 		return err;
 	sum_sides(s);

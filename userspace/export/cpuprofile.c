@@ -356,11 +356,7 @@ static int write_cpuprofile(const struct export_request *request)
 		err = text_limit__fit_trees(
 			&c.frames.limit, &(struct tracks){&(struct track){.thread = id.v}, 1, 1});
 	if (!err)
-		err = collect_samples(&c);
-	if (!err)
-		err = number_nodes(&c);
-	if (!err)
-		err = write_file(&c, request->out);
+		err = collect_samples(&c) ?: number_nodes(&c) ?: write_file(&c, request->out);
 	report_left_out(&c, request);
 	cpuprofile__fini(&c);
 	return err;

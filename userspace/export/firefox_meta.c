@@ -381,24 +381,25 @@ static void write_extra(const struct profile *p, struct json_writer *w)
 /* Facts about the machine, as far as the recording has them. */
 static void write_machine(const struct profile *p, struct json_writer *w)
 {
-	const char *kernel = profile__meta(p, META_KERNEL_RELEASE),
-		   *cpu = profile__meta(p, META_CPU);
-	const char *cpus = profile__meta(p, META_CPU_COUNT),
-		   *command = profile__meta(p, META_COMMAND);
-	const char *hostname = profile__meta(p, META_HOSTNAME);
+	static const struct {
+		const char *key, *meta;
+		bool is_number;
+	} facts[] = {
+		{"oscpu", META_KERNEL_RELEASE, false}, {"CPUName", META_CPU, false},
+		{"logicalCPUs", META_CPU_COUNT, true}, {"device", META_HOSTNAME, false},
+		{"arguments", META_COMMAND, false},
+	};
 	uint64_t count;
 
 	json_key_string(w, "platform", "X11");
-	if (kernel)
-		json_key_string(w, "oscpu", kernel);
-	if (cpu)
-		json_key_string(w, "CPUName", cpu);
-	if (cpus && !parse_u64(cpus, 1, UINT32_MAX, &count))
-		json_key_uint(w, "logicalCPUs", count);
-	if (hostname)
-		json_key_string(w, "device", hostname);
-	if (command)
-		json_key_string(w, "arguments", command);
+	for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++) {
+		const char *text = profile__meta(p, facts[i].meta);
+
+		if (text && !facts[i].is_number)
+			json_key_string(w, facts[i].key, text);
+		else if (text && !parse_u64(text, 1, UINT32_MAX, &count))
+			json_key_uint(w, facts[i].key, count);
+	}
 	json_key_string(w, "importedFrom", "sysprof");
 }
 

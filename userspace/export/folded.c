@@ -412,13 +412,10 @@ static int write_folded(const struct export_request *request)
 	if (!err && request->waits)
 		err = collect_waits(&f, &parked);
 	if (!err)
-		err = fit_lines(&f);
-	if (!err)
-		err = build_tree(&f);
-	if (!err)
-		err = add_waits(&f);
-	if (!err)
-		err = push_children(&f, CALL_TREE_ROOT);
+		err = fit_lines(&f)
+			?: build_tree(&f)
+			?: add_waits(&f)
+			?: push_children(&f, CALL_TREE_ROOT);
 	while (!err && f.items.count) {
 		struct folded_item item = f.items.data[--f.items.count];
 

@@ -615,9 +615,7 @@ int html_write_data(const struct profile *p, const struct export_difference *dif
 
 	page.difference = difference;
 	if (!err)
-		err = collect(&page);
-	if (!err)
-		err = write_all(&page);
+		err = collect(&page) ?: write_all(&page);
 	page__fini(&page);
 	return err;
 }

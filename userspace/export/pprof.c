@@ -54,11 +54,13 @@ static uint64_t hash_sample(const struct pprof_sample *s)
 			    s->gil + ((uint64_t)s->state << 8) + ((uint64_t)s->holder.v << 32));
 }
 
-static bool is_same_sample(const struct pprof_sample *a, const struct pprof_sample *b)
+static bool has_same_labels(const struct pprof_sample *a, const struct pprof_sample *b)
 {
-	return a->stack.v == b->stack.v && a->comm.v == b->comm.v && a->gil == b->gil &&
-	       a->state == b->state && a->holder.v == b->holder.v;
+	return a->comm.v == b->comm.v && a->gil == b->gil && a->state == b->state &&
+	       a->holder.v == b->holder.v;
 }
+
+#define is_same_sample(a, b) ((a)->stack.v == (b)->stack.v && has_same_labels(a, b))
 
 DEFINE_MAP_OF(pprof_samples, struct pprof_sample, hash_sample, is_same_sample);
 
@@ -215,7 +217,7 @@ static void collect_samples(struct pprof *pp, const struct profile_thread *threa
 static void write_thread(struct pprof *pp, uint32_t id)
 {
 	const struct profile_thread *thread = &pp->p->threads[id];
-	struct pprof_sample last = {
+	const struct pprof_sample silent = {
 		.comm = thread->name, .state = WALL_RUNNING, .cpu = thread->cpu_tail};
 	struct pprof_labels labels;
 
@@ -223,13 +225,8 @@ static void write_thread(struct pprof *pp, uint32_t id)
 	for (size_t i = 0; i < pp->samples.count && !pp->error; i++) {
 		const struct pprof_sample *sample = &pp->samples.data[i];
 
-		if (!i || sample->comm.v != last.comm.v || sample->gil != last.gil ||
-		    sample->state != last.state || sample->holder.v != last.holder.v)
+		if (!i || !has_same_labels(sample, sample - 1))
 			fill_labels(pp, thread, sample, &labels);
-		last.comm = sample->comm;
-		last.gil = sample->gil;
-		last.state = sample->state;
-		last.holder = sample->holder;
 		if (pp->difference)
 			write_value(pp, id, sample, &labels);
 		else
@@ -237,11 +234,8 @@ static void write_thread(struct pprof *pp, uint32_t id)
 	}
 	if (thread->samples[SAMPLE_CPU].count || !thread->cpu_tail)
 		return;
-	last.gil = GIL_UNKNOWN;
-	last.state = WALL_RUNNING;
-	last.holder = (struct thread_id){0};
-	fill_labels(pp, thread, &last, &labels);
-	write_sample(pp, &last, &labels);
+	fill_labels(pp, thread, &silent, &labels);
+	write_sample(pp, &silent, &labels);
 }
 
 /* ---- the profile ----------------------------------------------------------------------------- */

@@ -12,7 +12,8 @@
 #include "import/cdp.h"
 #include "import/import.h"
 
-#define US_MAX (1LL << 50)
+#define US_MAX		(1LL << 50)
+#define US_MAX_REALTIME (INT64_MAX / 2000)
 
 struct members {
 	struct json_value nodes, start, end, samples, deltas, own;
@@ -96,14 +97,11 @@ static int read_identity(const struct json_text *text, struct json_value own, st
 
 	id->present = true;
 	if (!err)
-		err = read_number(text, pid, "pid", UINT32_MAX, &pid_number);
-	if (!err)
-		err = read_number(text, tid, "tid", UINT32_MAX, &tid_number);
-	if (!err)
-		err = read_number(text, realtime, "startTimeRealtime", INT64_MAX / 2000,
-				  &id->realtime_us);
-	if (!err)
-		err = read_number(text, period, "periodNs", 1LL << 50, &id->period);
+		err = read_number(text, pid, "pid", UINT32_MAX, &pid_number)
+			?: read_number(text, tid, "tid", UINT32_MAX, &tid_number)
+			?: read_number(text, realtime, "startTimeRealtime", US_MAX_REALTIME,
+				       &id->realtime_us)
+			?: read_number(text, period, "periodNs", 1LL << 50, &id->period);
 	if (!err && comm.at)
 		err = json_string_copy(text, comm, &id->comm);
 	if (!err && process.at)

@@ -145,13 +145,10 @@ static int read_meta(struct firefox_reader *r, struct json_value meta)
 	if (!err && json_type(categories) == JSON_ARRAY)
 		err = firefox_common__categories(&r->common, categories);
 	if (!err)
-		err = read_units(r, units);
-	if (!err)
-		err = read_ms(&r->text, interval, TIME_LIMIT, &period);
-	if (!err)
-		err = read_ms(&r->text, start, INT64_MAX / 2, &realtime);
-	if (!err)
-		err = read_ms(&r->text, end, TIME_LIMIT, &last);
+		err = read_units(r, units)
+			?: read_ms(&r->text, interval, TIME_LIMIT, &period)
+			?: read_ms(&r->text, start, INT64_MAX / 2, &realtime)
+			?: read_ms(&r->text, end, TIME_LIMIT, &last);
 	if (!err && json_type(monotonic) == JSON_NUMBER)
 		err = json_integer(&r->text, monotonic, "the start time", 0, TIME_LIMIT, &base);
 	r->base = base ? (uint64_t)base : IMPORT_MADE_UP_START;

@@ -385,13 +385,10 @@ int firefox_in__read(struct firefox_in *in, struct firefox_common *common, struc
 	if (!err && !t.sources.at)
 		t.sources = sources;
 	if (!err)
-		err = read_strings(in, t.strings);
-	if (!err)
-		err = read_funcs(in, &t, &funcs);
-	if (!err)
-		err = read_frames(in, &t, funcs, &frames);
-	if (!err)
-		err = read_stacks(in, &t, frames);
+		err = read_strings(in, t.strings)
+			?: read_funcs(in, &t, &funcs)
+			?: read_frames(in, &t, funcs, &frames)
+			?: read_stacks(in, &t, frames);
 	if (err)
 		firefox_in__fini(in);
 	return err;
