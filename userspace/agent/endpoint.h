@@ -2,10 +2,10 @@
 /*
  * The agent's endpoint:
  *
- *   /metrics               what was published last (agent/metrics.h) /healthz               200 "ok", or 503 and why
- *   not: as it was published, or that nothing was for too long /debug/pprof/profile
- *   ?seconds=N[&pid=N|&service=NAME]: a pprof file of the next N seconds, as `go tool pprof` and Parca's scraping
- *   request it. One at a time; others get 503
+ *   /metrics               what was published last (agent/metrics.h)
+ *   /healthz               200 "ok", or 503 and why not: as it was published, or that nothing was for too long
+ *   /debug/pprof/profile   ?seconds=N[&pid=N|&service=NAME]: a pprof file of the next N seconds, as `go tool pprof` and
+ *                          Parca's scraping request it. One at a time; others get 503
  *
  * A thread of its own serves it and touches nothing of the session: the owner of the session publishes text, and
  * checks now and then for a request for a profile. All functions may be called by any thread, but for new and free.
