@@ -18,7 +18,7 @@
 #include "runtimes/hotspot/hotspot.h"
 #include "process/code_functions.h"
 #include "runtimes/runtime.h"
-#include "process/managed_frames.h"
+#include "process/recorder.h"
 #include "models/hotspot_walk.h"
 #include "stream/event_decode.h"
 

@@ -11,7 +11,7 @@
  * appended to; everything else is a new file with the old name. Reading continues until there are no more
  * bytes; the time before that last attempt is the earliest possible time of the next line.
  */
-#include "jitwatch/jit_file.h"
+#include "jitwatch/jit_follower.h"
 
 #include <errno.h>
 #include <fcntl.h>

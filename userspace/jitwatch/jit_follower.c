@@ -13,7 +13,6 @@
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "base/vec.h"
-#include "jitwatch/jit_file.h"
 
 #define FILES_MAX      1024u /* that are open */
 #define WAITING_MAX    4096u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "process/managed_frames.h"
+#include "process/recorder.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  * through an index by pid or tid. When a number is reused, or at an execve, the old life is removed from
  * the index at once, so there is at most one life for each number.
  */
-#include "process/process_table.h"
+#include "process/world.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -19,7 +19,6 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/vec.h"
-#include "process/managed_frames.h"
 #include "runtimes/runtime.h"
 
 #define RUNTIME_LOOKS (4u << 20) /* of one window */

@@ -11,14 +11,19 @@
 #define PROCESS_RECORDER_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include <sysprof/event.h>
 #include <sysprof/event_handler.h>
 #include <sysprof/profile_builder.h>
 
 #include "base/vec.h"
-#include "process/process_table.h"
 #include "process/world.h"
+
+struct recording_facts;
+struct recorder;
+struct managed_frames;
 
 /* ---- recording_facts.c ----------------------------------------------------------------------- */
 
@@ -26,7 +31,6 @@
  * Facts about the recording itself: machine and command, clocks, sample accounting. The stream has them once, or
  * as sums since its beginning; this gives each window its own values.
  */
-struct recording_facts;
 
 struct recording_facts *recording_facts__new(void); /* NULL: no memory */
 void recording_facts__free(struct recording_facts *f);
@@ -193,8 +197,6 @@ int wall_accounts__settle(const struct thread_accounts *a, struct thread_life *t
 
 /* ---- the recorder ---------------------------------------------------------------------------- */
 
-struct recorder;
-
 /*
  * Begins a window at `start` (CLOCK_MONOTONIC ns); 0: at the start of the recording. The caller owns world,
  * facts and builder, which must outlive the recorder. Returns NULL if out of memory.
@@ -264,5 +266,47 @@ extern const size_t wall_function_count;
 
 /* The states of the samples that are open, by their stacks. The kernel's symbols are added. 0 or -ENOMEM. */
 int wall_states__settle(struct profile_builder *builder);
+
+/* ---- managed_frames.c ------------------------------------------------------------------------ */
+
+/*
+ * Frames of runtimes in the stacks of a window: the notes of a sample become frames of their own, each with a location of the
+ * profile; when the window closes, the locations get the names and lines that are known by then.
+ *
+ * A frame takes the place of the native one that has its words (NOTE_OF_FRAME); the frames that one loop of an interpreter runs
+ * take the place of that loop (NOTE_IN_GROUP). Frames whose loop the walk has not met stand where their order says.
+ */
+
+#define FRAME_MANAGED 0xfe /* in the top byte of a packed frame: the rest is a number of these */
+
+/* Images and functions outlive it. NULL: no memory. */
+struct managed_frames *managed_frames__new(struct profile_builder *builder,
+					   const struct image_table *images,
+					   const struct code_functions *functions);
+void managed_frames__free(struct managed_frames *m);
+
+struct sample_frames {
+	const __u64 *frames;  /* packed; valid until the next call */
+	size_t kernel, count; /* the kernel's come first, and are counted in both */
+};
+
+/* The frames of a sample. 0 or -ENOMEM. */
+int managed_frames__of(struct managed_frames *m, const struct process_life *process,
+		       const struct sample_event *e, struct sample_frames *frames);
+
+/* The location of a frame whose top byte is FRAME_MANAGED. */
+struct location_id managed_frames__location(const struct managed_frames *m, uint64_t frame);
+
+/* Is it one of code that was made as the process ran? */
+bool managed_frames__is_made(const struct managed_frames *m, uint64_t frame);
+
+/*
+ * Locations of JIT code without a note get the piece of code that they are in, in case nothing else names them. `lives`: by number
+ * of their process. 0 or -ENOMEM.
+ */
+int managed_frames__suggest(struct managed_frames *m, const uint64_t *lives, size_t count);
+
+/* Gives all locations what is known of them. */
+void managed_frames__resolve(struct managed_frames *m);
 
 #endif

@@ -11,6 +11,9 @@
 #define PROCESS_WORLD_H
 
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
 
 #include <sysprof/event.h>
 #include <sysprof/event_handler.h>
@@ -19,7 +22,339 @@
 
 #include "base/outside_books.h"
 #include "process/code_functions.h"
-#include "process/process_table.h"
+
+struct mapping_table;
+struct process_life;
+struct thread_life;
+struct jit_unwinding;
+struct mapping;
+struct process_table;
+struct image_table;
+struct world;
+
+/* ---- mappings of a process: mapping_table.c -------------------------------------------------- */
+
+/*
+ * The executable mappings of one process: sorted, without overlaps.
+ *
+ * A fork shares the table and the first change after it makes another, so the functions that change one take the
+ * address of the owner's pointer. NULL is an empty table. Without another statement a function takes time in the
+ * order of the logarithm of the number of mappings.
+ */
+
+struct mapping_table *mapping_table__ref(struct mapping_table *table); /* also returns it */
+void mapping_table__unref(struct mapping_table *table);
+
+size_t mapping_table__count(const struct mapping_table *table);
+/* All of them as a list, which the table keeps until it changes; none if there is no memory for it. */
+struct mappings mapping_table__all(struct mapping_table *table);
+/*
+ * The same to look up a few addresses: no list is made of a table that has changed. Valid until the table changes.
+ */
+struct mappings mapping_table__view(struct mapping_table *table);
+/* Visits all of them in their order until `visit` returns something else than 0, and returns that. */
+typedef int (*mapping_visit_fn)(void *context, const struct mapping *mapping);
+int mapping_table__visit(const struct mapping_table *table, mapping_visit_fn visit, void *context);
+/* The mapping of an address, or NULL; valid until the table changes. */
+const struct mapping *mapping_table__find(const struct mapping_table *table, uint64_t address);
+
+enum mapping_change {
+	MAPPING_ADDED = 0, /* overlapping mappings were removed or cut */
+	MAPPING_KNOWN = 1, /* it was known; nothing was allocated */
+};
+
+/*
+ * A mapping appeared, or (from_read) was found in /proc; mapping->read is ignored.
+ * enum mapping_change; -EINVAL: empty, or it wraps; -E2BIG: too many; -ENOMEM, after which the table is of no use.
+ */
+int mapping_table__add(struct mapping_table **table, const struct mapping *mapping, bool from_read);
+
+/*
+ * Ends a reading of /proc, which began with the first from_read mapping: mappings from before it that were
+ * not reported again are removed. Returns the number of mappings removed, or -ENOMEM.
+ */
+int mapping_table__end_read(struct mapping_table **table);
+
+/* ---- processes and threads: process_table.c -------------------------------------------------- */
+
+/*
+ * The processes and threads that have a pid or tid at the current position in the stream.
+ *
+ * A life is one process from its fork or execve to its exit or next execve; threads likewise. An ended life
+ * can be found until its pid is reused or LIFE_GRACE_NS has passed, because a task still runs for a moment
+ * after its exit record.
+ *
+ * Lives have no pointers to profiles. Other modules keep their data about lives in tables of their own, indexed
+ * by `slot` (a small number, reused), with `serial` (unique) to detect reuse.
+ */
+
+/* Bytes that several lives have: counted references, so that a fork copies nothing. */
+struct shared_bytes {
+	unsigned int refs;
+	_Alignas(8) char bytes[];
+};
+
+/* NULL stays NULL. */
+#define shared_ref(shared)                                                                         \
+	({                                                                                         \
+		__auto_type shared_ = (shared);                                                    \
+		if (shared_)                                                                       \
+			shared_->refs++;                                                           \
+		shared_;                                                                           \
+	})
+#define shared_unref(shared)                                                                       \
+	do {                                                                                       \
+		__auto_type shared_ = (shared);                                                    \
+		if (shared_ && !--shared_->refs)                                                   \
+			free(shared_);                                                             \
+	} while (0)
+
+/* NULL: no memory. */
+static inline struct shared_bytes *shared_bytes__new(const void *bytes, size_t size)
+{
+	struct shared_bytes *b = malloc(sizeof(*b) + size);
+
+	if (!b)
+		return NULL;
+	b->refs = 1;
+	memcpy(b->bytes, bytes, size);
+	return b;
+}
+
+static inline struct shared_bytes *shared_text__new(const char *text)
+{
+	return shared_bytes__new(text, strlen(text) + 1);
+}
+
+/*
+ * Observers of changes to processes, in stream order: the recorder of the open window, and the maintainer of the
+ * kernel's unwind tables. Callbacks that are NULL are skipped. Callbacks must not change the world.
+ */
+
+enum life_end {
+	LIFE_EXIT, /* or its pid was reused */
+	LIFE_EXEC, /* continued by the next life */
+};
+
+struct process_observer {
+	void *context; /* first argument of every callback */
+
+	/* The process has other mappings now: this one, too, or (NULL) some less. 0 or -ENOMEM. */
+	int (*mapped)(void *context, struct process_life *process, const struct mapping *mapping);
+	/* All unwinding information of the process's jitdump so far. 0 or -ENOMEM. */
+	int (*jit_frames)(void *context, struct process_life *process, uint64_t time,
+			  const struct jit_unwinding *list, size_t count);
+
+	void (*process_renamed)(void *context, struct process_life *process);
+	void (*process_ended)(void *context, struct process_life *process, enum life_end how);
+	/* There are no more events of it: it is about to be freed. */
+	void (*process_forgotten)(void *context, struct process_life *process);
+	/* It was assumed to have ended, but an event shows that it runs. */
+	void (*process_revived)(void *context, struct process_life *process);
+
+	void (*thread_renamed)(void *context, struct thread_life *thread);
+	/* Before its process. */
+	void (*thread_ended)(void *context, struct thread_life *thread, enum life_end how);
+	/* There are no more events of it: its CPU time is final, and it is about to be freed. */
+	void (*thread_forgotten)(void *context, struct thread_life *thread);
+};
+
+#define LIFE_NAME_SIZE	  64 /* kernel threads have long names in /proc */
+#define LIFE_GRACE_NS	  2000000000ull
+#define LIFE_UNKNOWN_NAME "[unknown]"
+
+/* The index of a life in tables of other modules. */
+struct life_number {
+	uint32_t slot;
+	uint64_t serial; /* from 1 on */
+};
+
+struct process_life {
+	struct life_number number;
+	uint32_t pid, ppid;
+	char name[LIFE_NAME_SIZE];
+	uint64_t born;		     /* when the pid was given out, kept across execve; 0 unknown */
+	uint64_t start;		     /* of this life; 0 unknown */
+	uint64_t end;		     /* 0: lives */
+	enum process_begin began;    /* PROCESS_WAS_THERE: not seen */
+	enum life_end how;	     /* it ended, if it has */
+	struct shared_bytes *cgroup; /* the path of its control group; NULL: unknown */
+	/* The path of the first file that was mapped executable in this life, or in its parent's; NULL: unknown */
+	struct shared_bytes *program;
+	struct shared_bytes *facts; /* a struct facts_event; NULL: not read */
+	bool is_kernel, is_target;
+	bool is_requested; /* a target from /proc: it is in profiles even without samples */
+	struct mapping_table *maps;
+	uint64_t maps_version;			 /* changes with maps */
+	uint32_t jit_files[JIT_FILE_KIND_COUNT]; /* that describe its code; 0: none */
+	bool has_followed_file;			 /* one of them is, or was, followed, … */
+	uint64_t followed_since;		 /* … from then on; CLOCK_MONOTONIC */
+	struct jit_code *dump;			 /* the jitdump's CFI; NULL: not needed */
+	enum code_runtime_state unread; /* a runtime that is not read, as reported; READ: none */
+	enum frame_note_kind unread_kind;
+	struct code_kin kin[CODE_KIN_MAX]; /* whose functions it has had since its fork */
+
+	/* process_table's own */
+	bool ended, indexed;
+	uint32_t living;		     /* threads that have not ended */
+	TAILQ_HEAD(, thread_life) threads;   /* all that can be found */
+	TAILQ_ENTRY(process_life) link;	     /* in living or dead of the table */
+	TAILQ_ENTRY(process_life) dump_link; /* in dumps of the table, if it has one */
+};
+
+/*
+ * A thread's CPU clock, as far as it is known. `last` is what is to be accounted for: the clock at its last
+ * sample, or before it at the baseline. `seen` is the highest value known; what lies between is for
+ * the tail.
+ */
+struct thread_clock {
+	bool known, sampled;
+	uint64_t last, seen; /* ns */
+	uint64_t excess; /* that has been accounted for beyond it, and could not be taken back */
+	uint64_t start;	 /* of the thread that the clock began with, before any execve */
+};
+
+/* The wall clock of a thread that is visited: process/wall_accounts.c. */
+struct thread_wall {
+	bool known;
+	uint64_t seen; /* CLOCK_MONOTONIC ns: up to then its time is accounted for */
+	uint64_t cpu, delay, switches;	 /* as much of them is */
+	uint64_t blocked_due, delay_due; /* time that no visit has been given yet, ns */
+	uint64_t not_waited;		 /* that it neither ran nor waited, as interrupts take */
+	struct profile_wall sums;	 /* of this window */
+	/* how the last visit found it, and the time that this has got so far */
+	enum wall_state state; /* WALL_NONE: as nothing, or there was none in this window */
+	uint8_t open;	       /* WALL_STATE_OPEN, or 0 */
+	struct stack_id stack;
+	struct string_id comm;
+	struct thread_id holder;
+	uint64_t found_at, weight;
+	uint64_t waits_since, waits_until; /* CLOCK_MONOTONIC ns, as far as seen */
+};
+
+/* In the thread's next life, after an execve. */
+static inline void thread_wall__go_on(struct thread_wall *next, const struct thread_wall *wall)
+{
+	*next = (struct thread_wall){
+		.known = wall->known,
+		.seen = wall->seen,
+		.cpu = wall->cpu,
+		.delay = wall->delay,
+		.switches = wall->switches,
+		.sums.since = wall->seen,
+	};
+}
+
+struct thread_life {
+	struct life_number number;
+	struct process_life *process;
+	uint32_t tid;
+	char comm[LIFE_NAME_SIZE];
+	uint64_t start, end; /* as of a process */
+	uint64_t renamed;    /* when it was last given another name; 0: never */
+	bool from_proc;	     /* reported by /proc */
+	bool counted;	     /* it is in a profile, of this window or one before, and remains */
+	struct thread_clock cpu;
+	struct thread_wall wall;
+	uint64_t last_sample; /* time */
+
+	/* process_table's own */
+	bool ended, indexed;
+	TAILQ_ENTRY(thread_life) sibling;
+	TAILQ_ENTRY(thread_life) link; /* in dead of the table */
+};
+
+/* The thread calls execve (wall_accounts.c). */
+void wall_accounts__exec(struct thread_life *caller, uint64_t time);
+
+/* The entry of a life in a VEC by slot, whose elements have the `serial`; NULL: there is none. */
+#define life_entry(v, life)                                                                        \
+	({                                                                                         \
+		const struct life_number *number_ = &(life)->number;                               \
+		__auto_type entry_ = number_->slot < (v)->count ? &(v)->data[number_->slot]        \
+								: NULL;                            \
+		entry_ && entry_->serial == number_->serial ? entry_ : NULL;                       \
+	})
+
+static inline bool thread_life__is_main(const struct thread_life *t)
+{
+	return t->tid == t->process->pid;
+}
+
+struct process_table *process_table__new(void); /* NULL: no memory */
+void process_table__free(struct process_table *table);
+
+/* Observers are called in the order in which they were added. 0 or -ENOMEM. */
+int process_table__observe(struct process_table *table, const struct process_observer *observer);
+/* Removes the observer with this context. */
+void process_table__unobserve(struct process_table *table, const void *context);
+int process_table__announce_mapped(struct process_table *table, struct process_life *process,
+				   const struct mapping *mapping);
+int process_table__announce_jit_frames(struct process_table *table, struct process_life *process,
+				       uint64_t time, const struct jit_unwinding *list,
+				       size_t count);
+/* Does any observer need them? */
+bool process_table__wants_jit_frames(const struct process_table *table);
+/* A new `dump`, in place of the last one. 0 or -ENOMEM. */
+int process_table__follow_dump(struct process_table *table, struct process_life *process);
+/* The life whose dump this file is; NULL: none. */
+struct process_life *process_table__find_dump(const struct process_table *table, uint32_t file);
+
+/* Frees ended lives whose grace period is over. */
+void process_table__advance(struct process_table *table, uint64_t now);
+
+/* Living or within grace; NULL. */
+struct process_life *process_table__find(const struct process_table *table, uint32_t pid);
+struct thread_life *process_table__find_thread(const struct process_table *table, uint32_t tid);
+
+/*
+ * Start a life; an earlier life with the same pid or tid ends at `time`. `start` 0 is unknown. Returns NULL if
+ * out of memory.
+ */
+struct process_life *process_table__add(struct process_table *table, uint32_t pid, const char *name,
+					uint64_t start, uint64_t time);
+struct thread_life *process_table__add_thread(struct process_table *table,
+					      struct process_life *process, uint32_t tid,
+					      const char *comm, uint64_t start, uint64_t time);
+
+/* An execve: the process's next life, without threads and mappings. NULL: no memory. */
+struct process_life *process_table__exec(struct process_table *table, struct process_life *old,
+					 const char *name, uint64_t time);
+
+/* The thread ended; its process too if no other thread of it lives. */
+void process_table__exit_thread(struct process_table *table, struct thread_life *thread,
+				uint64_t time);
+void process_table__exit(struct process_table *table, struct process_life *process, uint64_t time);
+
+/*
+ * Mark a process as a requested target: it is in profiles with the threads found in /proc, even without a
+ * sample. This has no effect once a kernel thread was marked, which happens only in recordings of the whole
+ * system: their profiles contain what ran, not everything that exists.
+ */
+void process_table__set_target(struct process_table *table, struct process_life *process);
+/* Is this thread in every profile of its lifetime, sampled or not? */
+bool process_table__is_target(const struct process_table *table, const struct thread_life *thread);
+
+/* The name of the main thread is also that of its process. */
+void process_table__rename(struct process_table *table, struct process_life *process,
+			   const char *name);
+void process_table__rename_thread(struct process_table *table, struct thread_life *thread,
+				  const char *comm, uint64_t time);
+
+/* Processes in the order in which they were first reported, including ended ones; NULL ends. */
+struct process_life *process_table__first_living(const struct process_table *table);
+struct process_life *process_table__first_dead(const struct process_table *table);
+struct process_life *process_life__next(const struct process_life *process);
+/* The living and then the ended ones; `process` NULL: the first one. NULL ends. */
+struct process_life *process_table__next(const struct process_table *table,
+					 const struct process_life *process);
+
+struct process_table_counts {
+	size_t processes, threads; /* that can be found, the dead within their grace included */
+};
+struct process_table_counts process_table__counts(const struct process_table *table);
+
+/* ---- the world ------------------------------------------------------------------------------- */
 
 /*
  * Everything that processes have mapped, each file once. An image outlives the processes that mapped it, and
@@ -28,8 +363,6 @@
  * Tenants decide how many files there are, so a live session admits them by user; all files that are not admitted are
  * one image (EVENT_LEFT), whose code has addresses only.
  */
-
-struct image_table;
 
 /* As struct profile_dso; the table owns the strings. */
 struct image {
@@ -83,8 +416,6 @@ size_t image_table__forget(struct image_table *t, bool full, image_forget_fn may
 			   void *context);
 
 size_t image_table__count(const struct image_table *t); /* of images that are known */
-
-struct world;
 
 struct world_stats {
 	uint64_t known_mappings;   /* mapping events of known mappings */

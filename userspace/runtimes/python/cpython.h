@@ -21,7 +21,7 @@
  *
  * From 3.13 on an interpreter describes itself: _PyRuntime begins with a table of offsets (_Py_DebugOffsets). The
  * table has no layout version of its own, its fields are found by the minor version. So a minor that is not known, or a
- * pre-release, is tried by the layouts that are, and needs a self-check (find.c) on top. For 3.11 and 3.12 the
+ * pre-release, is tried by the layouts that are, and needs a self-check on top. For 3.11 and 3.12 the
  * offsets are constants; they did not move within a minor.
  */
 
@@ -49,40 +49,67 @@ enum cpython_verdict {
 /* A few words for a person. */
 const char *cpython_verdict__text(enum cpython_verdict verdict);
 
-/* Offsets in bytes. 0 where a field does not exist; of those that may be at 0, all exist. */
+/*
+ * Offsets in bytes. 0 where a field does not exist; of those that may be at 0, all exist. X(the field, the limit of what a table
+ * may say, the offset in 3.11 and in 3.12, its place in the tables of 3.13, 3.14 and 3.15; 0: nowhere)
+ */
+#define CPYTHON_FIELDS(X)                                                                          \
+	/* of _PyRuntime: the first interpreter; autoTSSkey: int initialized, int key */           \
+	X(interpreters, THREAD_MAX, 40, 40, 40, 40, 40)                                            \
+	X(tss_key, 0, 592, 1544, 0, 0, 0)                                                          \
+	/* of PyInterpreterState; gil: a pointer, in 3.11 it is in _PyRuntime */                   \
+	X(interp_next, RUNTIME_MAX, 0, 0, 64, 64, 64)                                              \
+	X(interp_threads, RUNTIME_MAX, 16, 72, 72, 72, 72)                                         \
+	X(interp_gil, RUNTIME_MAX, 0, 384, 112, 120, 120)                                          \
+	/* of the GIL, in 3.11 of _PyRuntime */                                                    \
+	X(gil_holder, RUNTIME_MAX, 368, 8, 144, 152, 152)                                          \
+	X(gil_locked, RUNTIME_MAX, 376, 16, 136, 144, 144)                                         \
+	/* of PyThreadState; thread_id: pthread_self(), the fs base; native: its number */         \
+	X(thread_next, THREAD_MAX, 8, 8, 168, 192, 192)                                            \
+	X(thread_interp, THREAD_MAX, 16, 16, 176, 200, 200)                                        \
+	X(thread_id, THREAD_MAX, 152, 136, 192, 216, 240)                                          \
+	X(thread_native, THREAD_MAX, 160, 144, 200, 224, 248)                                      \
+	/* the innermost frame, or the _PyCFrame that has it */                                    \
+	X(thread_frame, THREAD_MAX, 56, 56, 184, 208, 208)                                         \
+	X(thread_holds_gil, THREAD_MAX, 0, 0, 0, 0, 272)                                           \
+	X(thread_requests_gil, THREAD_MAX, 0, 0, 0, 0, 280)                                        \
+	/* of _PyCFrame */                                                                         \
+	X(cframe_frame, 0, 8, 0, 0, 0, 0)                                                          \
+	X(cframe_previous, 0, 16, 8, 0, 0, 0)                                                      \
+	/* of _PyInterpreterFrame */                                                               \
+	X(frame_size, CPYTHON_FRAME_MAX, 80, 80, 224, 248, 312)                                    \
+	X(frame_previous, CPYTHON_FRAME_MAX, 48, 8, 232, 256, 320)                                 \
+	X(frame_code, CPYTHON_FRAME_MAX, 32, 0, 240, 264, 328)                                     \
+	X(frame_instruction, CPYTHON_FRAME_MAX, 56, 56, 248, 272, 336)                             \
+	X(frame_owner, CPYTHON_FRAME_MAX, 69, 70, 264, 288, 352)                                   \
+	X(frame_is_entry, 0, 68, 0, 0, 0, 0)                                                       \
+	/* of PyCodeObject */                                                                      \
+	X(code_firstline, CPYTHON_HEAD_MAX, 72, 68, 312, 352, 416)                                 \
+	X(code_version, 0, 0, 92, 0, 0, 0)                                                         \
+	X(code_filename, CPYTHON_HEAD_MAX, 112, 112, 280, 320, 384)                                \
+	X(code_name, 0, 120, 0, 0, 0, 0)                                                           \
+	X(code_qualname, CPYTHON_HEAD_MAX, 128, 128, 296, 336, 400)                                \
+	X(code_linetable, CPYTHON_HEAD_MAX, 136, 136, 304, 344, 408)                               \
+	X(code_firsttraceable, 0, 168, 176, 0, 0, 0)                                               \
+	X(code_bytecode, CODE_MAX, 184, 192, 344, 384, 448)                                        \
+	/* of str: its length, the word with its kind, the text if it is ASCII, and if not */      \
+	X(str_length, CODE_MAX, 16, 16, 552, 632, 728)                                             \
+	X(str_hash, 0, 24, 0, 0, 0, 0)                                                             \
+	X(str_state, CODE_MAX, 32, 32, 544, 624, 720)                                              \
+	X(str_ascii, CODE_MAX, 48, 40, 560, 640, 736)                                              \
+	X(str_other, CODE_MAX, 72, 56, 0, 0, 744)                                                  \
+	/* of bytes */                                                                             \
+	X(bytes_size, CODE_MAX, 16, 16, 520, 600, 696)                                             \
+	X(bytes_data, CODE_MAX, 32, 32, 528, 608, 704)
+
 struct cpython_layout {
-	/* of _PyRuntime */
-	uint32_t interpreters; /* the first interpreter */
-	uint32_t tss_key;      /* autoTSSkey: int initialized, int key; none from 3.15 on */
-	/* of PyInterpreterState */
-	uint32_t interp_next, interp_threads;
-	uint32_t interp_gil; /* pointer to the GIL; none in 3.11, where it is in _PyRuntime */
-	/* of the GIL, in 3.11 of _PyRuntime */
-	uint32_t gil_holder, gil_locked;
-	/* of PyThreadState */
-	uint32_t thread_next, thread_interp;
-	uint32_t thread_id;	/* pthread_self(), which is the thread's fs base */
-	uint32_t thread_native; /* its number, in the pid namespace of the program */
-	uint32_t thread_frame;	/* the innermost frame, or the _PyCFrame that has it */
-	uint32_t thread_holds_gil, thread_requests_gil;
+#define X(name, ...) uint32_t name;
+	CPYTHON_FIELDS(X)
+#undef X
 	bool has_cframes;    /* 3.11, 3.12 */
 	bool has_base_frame; /* the outermost frame is not of a C stack: 3.15 */
 	bool has_init_shim; /* 3.13 on: a frame of no function between a class's caller and its __init__ */
 	bool has_own_anchors; /* an owner-3 frame in each interpreter loop; else its _PyCFrame: 3.11 */
-	/* of _PyCFrame */
-	uint32_t cframe_frame, cframe_previous;
-	/* of _PyInterpreterFrame */
-	uint32_t frame_size, frame_previous, frame_code, frame_instruction, frame_owner;
-	uint32_t frame_is_entry; /* 3.11 */
-	/* of PyCodeObject */
-	uint32_t code_firstline, code_version, code_filename, code_qualname, code_linetable;
-	uint32_t code_firsttraceable, code_bytecode;
-	uint32_t code_name; /* 3.11 */
-	/* of str: the length, the word with its kind, the text where that is ASCII, and where not */
-	uint32_t str_length, str_state, str_ascii, str_other;
-	uint32_t str_hash; /* 3.11 */
-	/* of bytes */
-	uint32_t bytes_size, bytes_data;
 };
 
 #define CPYTHON_FRAME_MAX                                                                          \
@@ -140,8 +167,6 @@ bool cpython_version__is_known(uint32_t version);
  * it (its identity) is compared, each object that is read must be alive, and the code's head is read again at the end: as
  * long as the code lives, so does what it refers to.
  */
-
-/* Python's str and bytes objects in the memory of a process. Part of code.h. */
 
 /*
  * Whether an object lives, by its first word: the count of references, and bits that are 0 in one (3.11 to 3.15, with a

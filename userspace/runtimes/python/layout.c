@@ -30,57 +30,14 @@ const char *cpython_verdict__text(enum cpython_verdict verdict)
 
 /* ---- offsets --------------------------------------------------------------------------------- */
 
-/* The limit of what a table may say; the offsets in 3.11 and 3.12; and their places in the tables of 3.13, 3.14 and 3.15. 0: nowhere. */
 static const struct field {
 	uint16_t to; /* in struct cpython_layout */
 	uint32_t limit;
 	uint16_t at[5];
 } fields[] = {
-#define FIELD(name, limit, ...)                                                                    \
-	{                                                                                          \
-		offsetof(struct cpython_layout, name), limit,                                      \
-		{                                                                                  \
-			__VA_ARGS__                                                                \
-		}                                                                                  \
-	}
-	FIELD(interpreters, THREAD_MAX, 40, 40, 40, 40, 40),
-	FIELD(tss_key, 0, 592, 1544, 0, 0, 0),
-	FIELD(interp_next, RUNTIME_MAX, 0, 0, 64, 64, 64),
-	FIELD(interp_threads, RUNTIME_MAX, 16, 72, 72, 72, 72),
-	FIELD(interp_gil, RUNTIME_MAX, 0, 384, 112, 120, 120),
-	FIELD(gil_holder, RUNTIME_MAX, 368, 8, 144, 152, 152),
-	FIELD(gil_locked, RUNTIME_MAX, 376, 16, 136, 144, 144),
-	FIELD(thread_next, THREAD_MAX, 8, 8, 168, 192, 192),
-	FIELD(thread_interp, THREAD_MAX, 16, 16, 176, 200, 200),
-	FIELD(thread_id, THREAD_MAX, 152, 136, 192, 216, 240),
-	FIELD(thread_native, THREAD_MAX, 160, 144, 200, 224, 248),
-	FIELD(thread_frame, THREAD_MAX, 56, 56, 184, 208, 208),
-	FIELD(thread_holds_gil, THREAD_MAX, 0, 0, 0, 0, 272),
-	FIELD(thread_requests_gil, THREAD_MAX, 0, 0, 0, 0, 280),
-	FIELD(cframe_frame, 0, 8, 0, 0, 0, 0),
-	FIELD(cframe_previous, 0, 16, 8, 0, 0, 0),
-	FIELD(frame_size, CPYTHON_FRAME_MAX, 80, 80, 224, 248, 312),
-	FIELD(frame_previous, CPYTHON_FRAME_MAX, 48, 8, 232, 256, 320),
-	FIELD(frame_code, CPYTHON_FRAME_MAX, 32, 0, 240, 264, 328),
-	FIELD(frame_instruction, CPYTHON_FRAME_MAX, 56, 56, 248, 272, 336),
-	FIELD(frame_owner, CPYTHON_FRAME_MAX, 69, 70, 264, 288, 352),
-	FIELD(frame_is_entry, 0, 68, 0, 0, 0, 0),
-	FIELD(code_firstline, CPYTHON_HEAD_MAX, 72, 68, 312, 352, 416),
-	FIELD(code_version, 0, 0, 92, 0, 0, 0),
-	FIELD(code_filename, CPYTHON_HEAD_MAX, 112, 112, 280, 320, 384),
-	FIELD(code_name, 0, 120, 0, 0, 0, 0),
-	FIELD(code_qualname, CPYTHON_HEAD_MAX, 128, 128, 296, 336, 400),
-	FIELD(code_linetable, CPYTHON_HEAD_MAX, 136, 136, 304, 344, 408),
-	FIELD(code_firsttraceable, 0, 168, 176, 0, 0, 0),
-	FIELD(code_bytecode, CODE_MAX, 184, 192, 344, 384, 448),
-	FIELD(str_length, CODE_MAX, 16, 16, 552, 632, 728),
-	FIELD(str_hash, 0, 24, 0, 0, 0, 0),
-	FIELD(str_state, CODE_MAX, 32, 32, 544, 624, 720),
-	FIELD(str_ascii, CODE_MAX, 48, 40, 560, 640, 736),
-	FIELD(str_other, CODE_MAX, 72, 56, 0, 0, 744),
-	FIELD(bytes_size, CODE_MAX, 16, 16, 520, 600, 696),
-	FIELD(bytes_data, CODE_MAX, 32, 32, 528, 608, 704),
-#undef FIELD
+#define X(name, limit, ...) {offsetof(struct cpython_layout, name), limit, {__VA_ARGS__}},
+	CPYTHON_FIELDS(X)
+#undef X
 };
 #define FIELD_COUNT (sizeof(fields) / sizeof(fields[0]))
 

@@ -223,7 +223,7 @@ static int read_from_copy(void *context, void *to, size_t size, uint64_t address
 
 /*
  * A function from the bytes that the kernel has copied at its first sample: no process is read, so it may have ended. It is the
- * reading of code.h, from these few bytes.
+ * reading of code.c, from these few bytes.
  */
 static int read_copy(struct code_answers *answers, const struct code_copy_event *copy,
 		     const struct runtime_layout *layout)

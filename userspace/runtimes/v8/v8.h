@@ -129,7 +129,7 @@ int32_t v8_layout__bytecode_bias(const struct v8_layout *l);
 #define V8_CHUNKS_KNOWN 512u /* 1 MB each: a power of two */
 
 /*
- * A reader of the heaps of one process. The layout and the scripts (see script.h) are the caller's; `memory` is
+ * A reader of the heaps of one process. The layout and the scripts are the caller's; `memory` is
  * the limit of one request, and may be another for each. Maps of the kinds that are followed lie in memory that V8
  * never changes: which types they have is remembered. One thread.
  */
@@ -142,7 +142,7 @@ struct v8_reader {
 		uint16_t type;
 	} maps[V8_MAPS_KNOWN];
 	uint64_t stream_map; /* of InstructionStreams; 0: none was seen */
-	/* Parts of the address space that had code of the heap, one more than their number, by its end (code.c) */
+	/* Parts of the address space that had code of the heap, one more than their number, by its end */
 	uint64_t code_chunks[V8_CHUNKS_KNOWN];
 };
 
@@ -287,7 +287,7 @@ struct v8_function {
 };
 
 /*
- * Names the function at an SFI, without rows (see lines.h). 0; -ENODATA: there is none, or no more; -EAGAIN: it is just
+ * Names the function at an SFI, without rows. 0; -ENODATA: there is none, or no more; -EAGAIN: it is just
  * being changed, even at the second look; or as target_memory__read(). Untouched on failure are only `about`.
  */
 int v8_function__read(struct v8_reader *r, uint64_t sfi, struct managed_function *f,
@@ -312,7 +312,7 @@ int v8_function__script(struct v8_reader *r, uint64_t sfi, struct v8_script **sc
  *
  * The offset of a row is one into the bytecodes, from 0 on. In the frame of an interpreted function, the upper half of the
  * word at off_bytecode_offset is v8_layout__bytecode_bias() more than it. In frames of other code there may be anything,
- * numbers as well: the row counts only where the address is in none that V8 has made (code.h), or in one of V8_CODE_OTHER.
+ * numbers as well: the row counts only where the address is in none that V8 has made, or in one of V8_CODE_OTHER.
  */
 
 /*
@@ -460,7 +460,7 @@ int v8_code__chain(struct v8_reader *r, const struct v8_code *code, uint64_t ret
 
 /*
  * The place of an address in code that V8 has made: the function, those that are inlined there, and the lines, if
- * they can be determined. code.h says when to read them.
+ * they can be determined.
  */
 
 /*
