@@ -423,22 +423,20 @@ static int read_module(struct search *s, struct module_facts *facts)
 	return is_hard(err) ? err : 0;
 }
 
+/* At these places, by the build-id, and where a debug link leads to. At last at servers. */
 static int find_debug(const struct search *s, const struct module_facts *facts,
-		      struct debug_file *found)
+		      struct places *places, struct debug_file *found)
 {
 	const struct proof proof = {.id = s->id};
-	struct places by_build_id = {}, by_link = {};
-	int err;
+	struct places by_link = {};
+	int err = try_places(s, places, &proof, found);
 
-	add_place_of_build_id(&by_build_id, &s->id);
-	err = try_places(s, &by_build_id, &proof, found);
 	s->counts->by_build_id += !err;
-	if (err != -ENOENT)
-		return err;
-	if (facts->has_link)
+	if (err == -ENOENT && facts->has_link) {
 		add_places_of_link(&by_link, s->request->path, facts->link);
-	err = try_places(s, &by_link, &facts->link_proof, found);
-	s->counts->by_link += !err;
+		err = try_places(s, &by_link, &facts->link_proof, found);
+		s->counts->by_link += !err;
+	}
 	if (err == -ENOENT)
 		err = try_servers(s, &s->id, found);
 	return err == -ENOENT ? 0 : err;
@@ -492,13 +490,15 @@ static int find_of_module(struct search *s, int *debug_fd, int *alt_fd)
 {
 	const struct debug_file_request *request = s->request;
 	struct module_facts facts = {};
+	struct places places = {};
 	struct debug_file from = {.fd = -1};
 	int err = read_module(s, &facts);
 
 	if (err)
 		return err;
 	if (!facts.has_debug_info) {
-		return find_debug(s, &facts, &from)
+		add_place_of_build_id(&places, &s->id);
+		return find_debug(s, &facts, &places, &from)
 			       ?: hand_over(s, &from, from.fd, debug_fd, alt_fd);
 	}
 	log_debug(LOG_SYMBOLS, "%s: has its own .debug_info", name_of(s));
@@ -522,34 +522,23 @@ static const struct {
 	{"/boot/vmlinux-", ""},
 };
 
-static int find_vmlinux(const struct search *s, struct debug_file *found)
-{
-	const struct proof proof = {.id = s->id};
-	struct places places = {};
-	int err;
-
-	add_place_of_build_id(&places, &s->id);
-	for (size_t i = 0; i < sizeof(VMLINUX_PLACES) / sizeof(*VMLINUX_PLACES); i++)
-		add_place(&places, "%s%s%s", VMLINUX_PLACES[i].before, s->request->release,
-			  VMLINUX_PLACES[i].after);
-	err = try_places(s, &places, &proof, found);
-	s->counts->by_build_id += !err;
-	if (err == -ENOENT)
-		err = try_servers(s, &s->id, found);
-	return err == -ENOENT ? 0 : err;
-}
-
 static int find_kernel(struct search *s, int *debug_fd, int *alt_fd)
 {
+	const struct module_facts no_link = {};
 	struct debug_file found = {.fd = -1};
-	int err = 0;
+	struct places places = {};
 
 	take_requested_id(s);
 	s->roots[ROOT_TARGET] = -1;
 	/* the release may come from a recording */
-	if (s->id.size && !strchr(s->request->release, '/'))
-		err = find_vmlinux(s, &found);
-	return err ? err : hand_over(s, &found, found.fd, debug_fd, alt_fd);
+	if (!s->id.size || strchr(s->request->release, '/'))
+		return hand_over(s, &found, -1, debug_fd, alt_fd);
+	add_place_of_build_id(&places, &s->id);
+	for (size_t i = 0; i < sizeof(VMLINUX_PLACES) / sizeof(*VMLINUX_PLACES); i++)
+		add_place(&places, "%s%s%s", VMLINUX_PLACES[i].before, s->request->release,
+			  VMLINUX_PLACES[i].after);
+	return find_debug(s, &no_link, &places, &found)
+		       ?: hand_over(s, &found, found.fd, debug_fd, alt_fd);
 }
 
 int debug_file_find(const struct debug_file_request *request, int *debug_fd, int *alt_fd,

@@ -217,25 +217,19 @@ static bool note_text_bound(struct kallsyms *k, const struct line *line)
 
 static enum worth name_worth(struct kallsyms *k, const struct line *line)
 {
+	static const char TYPES[] = {'T', 'W', 't', 'w'}; /* in the order of their worth */
+	const char *type = memchr(TYPES, line->type, sizeof(TYPES));
+
 	if (!line->module && note_text_bound(k, line))
 		return WORTH_NOTHING;
 	if (name_starts(line, "__") &&
 	    (name_ends(line, "_text_start") || name_ends(line, "_text_end")))
 		return WORTH_NOTHING;
-	if (!memchr("TtWw", line->type, 4))
+	if (!type)
 		return WORTH_NOTHING;
 	if (name_starts(line, "__pfx_") || name_starts(line, "__cfi_"))
 		return WORTH_PADDING;
-	switch (line->type) {
-	case 'T':
-		return WORTH_GLOBAL;
-	case 'W':
-		return WORTH_WEAK;
-	case 't':
-		return WORTH_LOCAL;
-	default:
-		return WORTH_LOCAL_WEAK;
-	}
+	return WORTH_GLOBAL + (type - TYPES);
 }
 
 /* Number of the line's module. -ENOMEM. */

@@ -70,27 +70,15 @@ static int inflate_section(const uint8_t *data, size_t size, uint64_t limit, int
 	return err;
 }
 
-static int read_section(int fd, uint64_t base, void **data, size_t *size)
-{
-	struct elf_file *file;
-	int err = elf_file__open_at(fd, base, &file);
-
-	if (err)
-		return err == -ENOEXEC ? -ENOENT : err;
-	err = elf_file__section_data(file, ".gnu_debugdata", INPUT_MAX, data, size);
-	elf_file__free(file);
-	return err == -ENOTSUP ? -EBADMSG : err;
-}
-
-int minidebug_inflate(int fd, uint64_t base, uint64_t limit, int *inflated)
+int minidebug_inflate(struct elf_file *file, uint64_t limit, int *inflated)
 {
 	_cleanup_free_ void *data = NULL;
 	_cleanup_close_ int out = -1;
 	size_t size;
-	int err = read_section(fd, base, &data, &size);
+	int err = elf_file__section_data(file, ".gnu_debugdata", INPUT_MAX, &data, &size);
 
 	if (err)
-		return err;
+		return err == -ENOTSUP ? -EBADMSG : err;
 	out = memfd_create("gnu_debugdata", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (out < 0)
 		return -errno;

@@ -114,8 +114,7 @@ static int open_debug_symbols(struct module *m)
 
 	if (m->files.debug_fd >= 0 || !m->elf)
 		return open_elf(m->files.debug_fd, 0, &m->debug);
-	err = minidebug_inflate(m->files.elf_fd, m->files.elf_base, MINIDEBUG_LIMIT,
-				&m->minidebug_fd);
+	err = minidebug_inflate(m->elf, MINIDEBUG_LIMIT, &m->minidebug_fd);
 	if (err) /* if it needs too much memory, the file's own table is still used */
 		return err == -ENOMEM ? -EFBIG : err;
 	return elf_file__open(m->minidebug_fd, &m->debug);

@@ -51,14 +51,14 @@ int symbol_table__each_edge(struct elf_file *file, symbol_edge_fn visit, void *c
 #define MINIDEBUG_LIMIT (UINT64_C(256) << 20)
 
 /*
- * The inflated ELF file of the .gnu_debugdata of the ELF file at `base` of `fd`, as a sealed memfd that the caller closes:
+ * The inflated ELF file of the .gnu_debugdata of an ELF file, as a sealed memfd that the caller closes:
  * for symbol_table, in addition to the file's own tables. Its addresses are the file's. It opens
  * nothing: beside reading and memory it needs memfd_create and fcntl(F_ADD_SEALS).
  *
- * 0; -ENOENT: there is no such section (or fd is no ELF file); -EBADMSG: damaged;
+ * 0; -ENOENT: there is no such section; -EBADMSG: damaged;
  * -EFBIG: more than `limit` bytes, or a dictionary beyond all reason; -ENOMEM; -EIO.
  */
-int minidebug_inflate(int fd, uint64_t base, uint64_t limit, int *inflated);
+int minidebug_inflate(struct elf_file *file, uint64_t limit, int *inflated);
 
 /* The door to libiberty: C++, Rust and D names made readable, within bounds whatever they say. */
 

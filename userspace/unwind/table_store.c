@@ -96,12 +96,6 @@ static void unlink_table(struct table_store *s, uint32_t number)
 	__atomic_store_n(&s->memory.tables[number].number_size, 0, __ATOMIC_RELEASE);
 }
 
-/* Wait until all programs that run now have ended. */
-static int wait_for_programs(struct table_store *s)
-{
-	return s->memory.wait_for_programs(s->memory.context);
-}
-
 /* Its table is unlinked, and no program reads it any more. */
 static void free_room(struct table_store *s, struct held_table *table)
 {
@@ -152,7 +146,7 @@ static int free_numbers(struct table_store *s, uint32_t tgid)
 		s->held.data[number].is_unused = true;
 	}
 	/* also for programs that have just read the number */
-	err = s->unused.count ? wait_for_programs(s) : -ENOSPC;
+	err = s->unused.count ? s->memory.wait_for_programs(s->memory.context) : -ENOSPC;
 	for (size_t i = 0; i < s->unused.count && !err; i++)
 		free_room(s, &s->held.data[s->unused.data[i]]);
 	while (err && s->unused.count)
@@ -277,7 +271,7 @@ static int evict_tables(struct table_store *s, uint32_t user, size_t size)
 	}
 	if (!left)
 		return -ENOSPC;
-	err = wait_for_programs(s);
+	err = s->memory.wait_for_programs(s->memory.context);
 	for (uint32_t i = 0; i < s->held.count && !err; i++)
 		if (!s->memory.tables[i].number_size)
 			free_room(s, &s->held.data[i]);
