@@ -337,6 +337,22 @@ static void windows_of_a_wait(void **state)
 	assert_int_equal(thread_of(11, 0)->wall.running, 20 * MS);
 }
 
+/* Nothing of a first visit goes into the next window: its stack would be another one there, or none. */
+static void a_window_with_a_first_visit(void **state)
+{
+	(void)state;
+	begin();
+	visit(25, .call = SYS_futex, .cpu = 5, .switches = 1, .kernel = KERNEL);
+	ev.now = S + 30 * MS;
+	assert_int_equal(recorder__close(ev.recorder, ev.now), 0);
+	assert_int_equal(wall_states__settle(ev.builder), 0);
+	next_window();
+	visit(60, .found = VISIT_ACCOUNT, .unchanged = 60, .cpu = 5, .switches = 1);
+	closed();
+	assert_int_equal(thread_of(11, 0)->wall.blocked, 35 * MS);
+	assert_int_equal(waited(WALL_LOCK), 0);
+}
+
 static void a_thread_that_was_born_here(void **state)
 {
 	const struct profile_wall *w;
@@ -651,6 +667,7 @@ int main(void)
 		TEST(the_end_of_a_thread),
 		TEST(the_end_of_a_thread_that_was_passed_over),
 		TEST(windows_of_a_wait),
+		TEST(a_window_with_a_first_visit),
 		TEST(a_thread_that_was_born_here),
 		TEST(accounts_of_anything),
 		TEST(who_has_a_lock),

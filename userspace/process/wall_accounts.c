@@ -342,8 +342,10 @@ int wall_accounts__settle(const struct thread_accounts *a, struct thread_life *t
 	struct window_thread *entry;
 	int err = 0;
 
-	if (!w->known || w->seen <= w->sums.since)
+	if (!w->known || w->seen <= w->sums.since) {
+		w->state = WALL_NONE; /* its stack is this window's */
 		return 0;
+	}
 	entry = window_lives__show(a->lives, thread, w->seen, 0);
 	if (!entry)
 		return -ENOMEM;
