@@ -60,7 +60,7 @@ struct visitor {
 	__u32 budget;	  /* millionths of a CPU */
 	__u32 window; /* stacks are of one window: each thread's is taken once more in another one */
 	__u32 round;  /* where it changes, accounts of threads that have not run are taken, too */
-	__u32 reserved;
+	__u32 debt;   /* ns of CPU time that visits may be behind: more is left to the next one */
 	__u64 table_changes; /* a walk during which memory of tables was reused is void */
 	/* whose memory did not answer: these processes, and all of these users (not of root, which is 0: none) */
 	__u32 banned[VISIT_BANNED_MAX], banned_users[VISIT_BANNED_MAX];

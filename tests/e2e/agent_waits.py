@@ -118,7 +118,8 @@ def test_very_many_threads():
         # 0.2 % of a CPU, one visit beyond it, and what it may be ahead by
         assert made and used < 0.002 * 40 + 0.06 + 0.3, (used, made)
         assert agent.metric("sysprof_memory_bytes", part="process") < 150 << 20
-        assert agent.end() == 0, agent.said()
+        status = agent.end()
+        assert status == 0, (status, agent.said())
 
 
 if __name__ == "__main__":

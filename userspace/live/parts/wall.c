@@ -29,9 +29,11 @@
 #define LAST_VISIT 500		 /* ms that the last visit may take */
 #define RESTARTS   VISIT_BANNED_MAX
 /* ns of CPU time that visits may be ahead of their budget: the first one walks all threads */
-#define CREDIT	   60000000
-#define MILLIONTHS 1000000ull
-#define SECOND	   1000000000ull
+#define CREDIT	       60000000
+#define SMALL_DEBT     10000000 /* ns: `small` goes on with visits after some seconds */
+#define OVERDRAWN_EACH 16	/* threads */
+#define MILLIONTHS     1000000ull
+#define SECOND	       1000000000ull
 
 /* ---- the child: it visits -------------------------------------------------------------------- */
 
@@ -63,13 +65,24 @@ static uint64_t next_random(struct visiting *v)
 	return v->random;
 }
 
-static int scan_and_visit(const struct visiting *v)
+static bool is_overdrawn(const struct visiting *v)
+{
+	return v->credit - (int64_t)(process_cpu() - v->used) < -(int64_t)v->shared->debt;
+}
+
+/* Begins anywhere: if not all can be visited, each has its chance. */
+static int scan_and_visit(struct visiting *v)
 {
 	struct visitor *shared = v->shared;
 	int err = bpf_visits__run(v->programs[VISIT_SCAN]);
+	uint32_t count = shared->due_count < VISIT_DUE_MAX ? shared->due_count : VISIT_DUE_MAX;
+	uint32_t first = count ? (uint32_t)(next_random(v) % count) : 0;
 
-	for (uint32_t i = 0; !err && i < shared->due_count && i < VISIT_DUE_MAX; i++) {
-		__atomic_store_n(&shared->visited, shared->due[i], __ATOMIC_RELAXED);
+	for (uint32_t i = 0; !err && i < count; i++) {
+		if (i % OVERDRAWN_EACH == OVERDRAWN_EACH - 1 && !shared->final && is_overdrawn(v))
+			break;
+		__atomic_store_n(&shared->visited, shared->due[(first + i) % count],
+				 __ATOMIC_RELAXED);
 		bpf_visits__run(v->programs[VISIT_ONE]);
 	}
 	__atomic_store_n(&shared->visited, 0, __ATOMIC_RELAXED);
@@ -216,6 +229,7 @@ static void set_rate(struct wall *w)
 {
 	__atomic_store_n(&w->shared->hz, w->options.hz, __ATOMIC_RELAXED);
 	__atomic_store_n(&w->shared->budget, w->options.budget, __ATOMIC_RELAXED);
+	w->shared->debt = w->options.small ? SMALL_DEBT : UINT32_MAX;
 	__atomic_store_n(&w->shared->window, w->window, __ATOMIC_RELAXED);
 	__atomic_store_n(&w->shared->round, w->round, __ATOMIC_RELAXED);
 }

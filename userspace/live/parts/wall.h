@@ -19,7 +19,7 @@ struct wall_options {
 	unsigned int hz;     /* visits a second, at most. > 0 */
 	unsigned int budget; /* millionths of a CPU: at more threads visits become fewer */
 	bool if_possible;   /* without visits it is no error, and sampling does not wait for them */
-	bool small;	    /* as in bpf_visits__open() */
+	bool small;	    /* as in bpf_visits__open(); and a visit that takes long is cut short */
 	event_push_fn push; /* EVENT_VISIT, which the receiver may change, and EVENT_VISIT_BOOKS */
 	void *context;
 };
