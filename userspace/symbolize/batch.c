@@ -340,7 +340,6 @@ static void hand_to_child(struct batch *b, struct part *part)
 		.root_fd = dso->root_fd,
 		.path = dso->path,
 		.user = user_of_file(dso),
-		.copied_for = dso->copied_for,
 		.books = b->options->outside,
 		.key = part->in_cache && !part->has_vmlinux ? &part->key : NULL,
 		.wants_index = part->wants_index ||

@@ -37,7 +37,6 @@ struct sealed_job {
 	struct file_finder *finder; /* opens the files that the child requests; NULL: none */
 	int root_fd;		    /* for the .dwo files its DWARF names, or -1 */
 	const char *path;	    /* of the module in there; NULL: it has none */
-	uint32_t copied_for;	    /* as in struct symbolizer_dso */
 	uint32_t user; /* the user that its children are charged to; 0: root, without a limit */
 	struct outside_books *books;  /* where it is counted if it is left, or NULL */
 	const struct symbol_key *key; /* of the files: a child of theirs may be kept; or NULL */
