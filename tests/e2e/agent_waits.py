@@ -21,7 +21,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "bac
 import standin  # noqa: E402
 import wire  # noqa: E402
 
-SERVICE = {**os.environ, "OTEL_SERVICE_NAME": "waits"}
+NAME = f"waits-{os.getpid()}"  # others may run the same program
+SERVICE = {**os.environ, "OTEL_SERVICE_NAME": NAME}
 WALL = "wall:wall:nanoseconds:wall:nanoseconds"
 CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 # functions of the program in which only this is waited for, by threads that are never parked
@@ -46,7 +47,7 @@ def check_states(out, truths):
     for path in glob.glob(out + "/*.pb.gz"):
         for names, cpu, wall, labels in rows_of(path):
             assert (labels["state"] == "running") == (wall == cpu), (labels, wall, cpu)
-            if labels["service_name"] == "waits" and PLACES.get(labels["state"]) in names:
+            if labels["service_name"] == NAME and PLACES.get(labels["state"]) in names:
                 found[labels["state"]] += wall / 1e9
     for state in PLACES:
         truth = sum(thread[state] for thread in truths) / 1e9
@@ -66,7 +67,7 @@ def check_stores(facts, stores):
         assert totals[WALL + suffix] == wall, (kind, totals[WALL + suffix], wall)
         if kind != "otlp":  # which has ticks
             assert totals[CPU + suffix] == cpu, (kind, totals[CPU + suffix], cpu)
-        leaves = {names[-1] for _, _, _, rows in store.store.find(WALL + suffix, '{service_name="waits"}') for names, _ in rows}
+        leaves = {names[-1] for _, _, _, rows in store.store.find(WALL + suffix, f'{{service_name="{NAME}"}}') for names, _ in rows}
         assert {f"[waiting: {state}]" for state in PLACES} <= leaves, (kind, leaves)
         assert not store.store.doubled, kind
 
@@ -99,8 +100,8 @@ def test_waits_of_a_service():
         assert agent.end() == 0, agent.said()
     check_states(agent.out, [json.loads(line) for line in program.stdout.splitlines() if line.startswith("{")])
     spans = "--old", "-10m", "--new", "-10m"
-    compared = json.loads(e.sysprof("diff", "--service", "waits", *spans, agent.out, "--json").out)
-    cpu = sum(s["cpu_ns"] for w in agent.windows() for s in w["services"] if s["labels"]["service_name"] == "waits")
+    compared = json.loads(e.sysprof("diff", "--service", NAME, *spans, agent.out, "--json").out)
+    cpu = sum(s["cpu_ns"] for w in agent.windows() for s in w["services"] if s["labels"]["service_name"] == NAME)
     assert compared["old"]["cpu_ns"] == compared["new"]["cpu_ns"] == cpu, (compared["old"], cpu)
 
 

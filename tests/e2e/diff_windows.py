@@ -163,14 +163,14 @@ def test_hostile_files():
 @alone
 @long
 def test_a_real_agent():
-    """Windows as an agent writes them, and the same ones in the spools of backends that do not answer."""
+    """Windows as an agent writes them, with waits, and the same ones in the spools of backends that do not answer: their CPU time."""
     need_root()
     place, spool = scratch("real"), scratch("spool")
     os.mkdir(place)
     spin = subprocess.Popen(["python3", "-c", "while True: sum(range(1000))"], env={**os.environ, "OTEL_SERVICE_NAME": "spin"})
     sinks = [w for kind in ("pyroscope", "parca", "otlp") for w in ("--sink", f"{kind}:http://127.0.0.1:1")]
     agent = subprocess.Popen([SYSPROF, "agent", "--sink", f"dir:{place}", *sinks, "--spool", spool, "--listen", "none",
-                              "--window", "10"], stderr=subprocess.DEVNULL)
+                              "--window", "10", "--wall", "10"], stderr=subprocess.DEVNULL)
     try:
         wait_for(lambda: len([n for n in os.listdir(place) if n.endswith(".pb.gz")]) >= 2, 60)
     finally:
