@@ -34,7 +34,12 @@ struct ns_common {
 	unsigned int inum;
 };
 
+struct idr {
+	unsigned int idr_next; /* behind the last number that was given out */
+};
+
 struct pid_namespace {
+	struct idr idr;
 	struct ns_common ns;
 };
 
@@ -83,6 +88,7 @@ struct sched_info {
 		run_delay; /* ns that the task has waited for a CPU, up to when it last got one */
 	unsigned long long
 		last_queued; /* since when it waits, by the run queue's clock; 0: it does not */
+	unsigned long long last_arrival; /* when it last got a CPU, by the same clock */
 };
 
 struct task_struct {
@@ -128,6 +134,11 @@ struct rw_semaphore {
 /* 6.7: an iterator over tasks for loops */
 struct bpf_iter_task {
 	__u64 opaque[3];
+} __attribute__((aligned(8)));
+
+/* 6.4: over numbers */
+struct bpf_iter_num {
+	__u64 opaque[1];
 } __attribute__((aligned(8)));
 
 struct bpf_iter__task {

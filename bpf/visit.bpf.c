@@ -26,12 +26,16 @@ extern int bpf_iter_task_new(struct bpf_iter_task *it, struct task_struct *task,
 			     unsigned int flags) __ksym __weak;
 extern struct task_struct *bpf_iter_task_next(struct bpf_iter_task *it) __ksym __weak;
 extern void bpf_iter_task_destroy(struct bpf_iter_task *it) __ksym __weak;
+extern int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __ksym __weak;
+extern int *bpf_iter_num_next(struct bpf_iter_num *it) __ksym __weak;
+extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __ksym __weak;
 
 #define ALL_PROCESSES	       0 /* BPF_TASK_ITER_ALL_PROCS: their leaders */
 #define ALL_THREADS	       1 /* BPF_TASK_ITER_ALL_THREADS */
 #define PROCESS_THREADS	       2 /* BPF_TASK_ITER_PROC_THREADS */
 #define CLOCK_WINDOW_SHIFT     32
-#define SEEN_THREADS	       65536u /* a power of two, unless it is made less */
+#define SEEN_THREADS	       65536u	     /* a power of two, unless it is made less */
+#define LIST_NS		       1000000000ull /* a list of processes is not older */
 #define WALKS_MORE	       3u
 #define WALK_AGAIN_NS	       100000000ull /* then four times as long each */
 
@@ -274,6 +278,13 @@ static __always_inline bool is_of_window(const struct seen_thread *seen)
 	return seen->window == *(volatile __u32 *)&visitor.window;
 }
 
+/* It runs, but did not at the moment that was drawn. It may wait again before its stack is taken. */
+static __always_inline bool has_just_begun(struct task_struct *task)
+{
+	return HAVE_RQ_CLOCK && bpf_core_field_exists(task->sched_info) &&
+	       task->sched_info.last_arrival + clock_offset() >= visitor.drawn;
+}
+
 /* At a thread that is wanted. */
 static __always_inline void look_at(struct task_struct *task, __u64 now)
 {
@@ -287,12 +298,12 @@ static __always_inline void look_at(struct task_struct *task, __u64 now)
 		return;
 	count(VISIT_LINE_LOOKS);
 	if (!visitor.final) {
-		if (RUNS(task)) {
+		if (RUNS(task) && !has_just_begun(task)) {
 			count(VISIT_LINE_RUNNING);
 			return;
 		}
-		if (is_unchanged(task, seen) && is_of_window(seen) && is_of_round(seen) &&
-		    (!seen->again || now < seen->again)) {
+		if (!RUNS(task) && is_unchanged(task, seen) && is_of_window(seen) &&
+		    is_of_round(seen) && (!seen->again || now < seen->again)) {
 			seen->unchanged = now;
 			count(VISIT_LINE_UNCHANGED);
 			return;
@@ -333,25 +344,79 @@ static __always_inline void look_at_threads(struct task_struct *process, __u64 n
 	bpf_iter_task_destroy(&it);
 }
 
-/* The threads of processes that are targets. */
-static __always_inline void look_at_processes(__u64 now)
+static __always_inline void look_at_process(__u32 pid, __u64 now)
 {
-	struct bpf_iter_task it;
-	struct task_struct *leader, *process;
+	/* an iterator takes it with a reference only */
+	struct task_struct *process = bpf_task_from_pid(pid);
 	struct task_ids ours;
 
+	if (!process)
+		return;
+	if (is_wanted(process, &ours))
+		look_at_threads(process, now);
+	bpf_task_release(process);
+}
+
+/* It changes with each process and thread that is made. */
+static __always_inline __u32 next_id(void)
+{
+	return BPF_CORE_READ(bpf_get_current_task_btf(), thread_pid, numbers[0].ns, idr.idr_next);
+}
+
+static __always_inline void list_process(__u32 pid)
+{
+	__u32 at = visitor.listed_count;
+
+	visitor.listed[at & (VISIT_LISTED_MAX - 1)] = pid;
+	visitor.listed_count = at + 1;
+}
+
+static __always_inline void find_processes(__u64 now)
+{
+	struct bpf_iter_task it;
+	struct task_struct *leader;
+	struct task_ids ours;
+
+	visitor.listed_at = now;
+	visitor.listed_next_id = next_id();
+	visitor.listed_count = 0;
 	bpf_iter_task_new(&it, NULL, ALL_PROCESSES);
 	while ((leader = bpf_iter_task_next(&it))) {
 		if (!is_wanted(leader, &ours))
 			continue;
-		/* another iterator takes it with a reference only */
-		process = bpf_task_from_pid(leader->pid);
-		if (!process)
-			continue;
-		look_at_threads(process, now);
-		bpf_task_release(process);
+		list_process(leader->pid);
+		look_at_process(leader->pid, now);
 	}
 	bpf_iter_task_destroy(&it);
+}
+
+static __always_inline void look_at_listed(__u64 now)
+{
+	struct bpf_iter_num it;
+	int *at;
+
+	bpf_iter_num_new(&it, 0, VISIT_LISTED_MAX);
+	while ((at = bpf_iter_num_next(&it))) {
+		__u32 i = *at;
+
+		if (i >= visitor.listed_count)
+			break;
+		look_at_process(visitor.listed[i & (VISIT_LISTED_MAX - 1)], now);
+	}
+	bpf_iter_num_destroy(&it);
+}
+
+/*
+ * The threads of processes that are targets. To find those among all processes takes longer than to visit a few. While none is made,
+ * they remain the same, but for what the collector adds.
+ */
+static __always_inline void look_at_processes(__u64 now)
+{
+	if (visitor.listed_count && visitor.listed_count <= VISIT_LISTED_MAX &&
+	    visitor.listed_next_id == next_id() && now - visitor.listed_at < LIST_NS)
+		look_at_listed(now);
+	else
+		find_processes(now);
 }
 
 SEC("syscall")
@@ -372,6 +437,21 @@ int scan(void *ctx __attribute__((unused)))
 }
 
 /* ---- one thread ------------------------------------------------------------------------------ */
+
+/*
+ * The timer interrupt that wakes the visitor also ends waits of others, whose timers have slack. A thread that was woken then and
+ * has not run since was blocked at the moment that was drawn, and still has the stack of that wait.
+ */
+static __always_inline bool was_woken_with_us(struct task_struct *task, __u32 state)
+{
+	__u64 since = ran_until(task), queued;
+
+	if (visitor.final || !HAVE_RQ_CLOCK || !bpf_core_field_exists(task->sched_info) || state ||
+	    RUNS(task) || is_throttled(task))
+		return false;
+	queued = task->sched_info.last_queued + clock_offset();
+	return since < visitor.drawn && visitor.drawn <= queued;
+}
 
 static __always_inline __u32 found_in(struct task_struct *task, __u32 state)
 {
@@ -417,6 +497,11 @@ static __always_inline void take_account(struct task_struct *task, struct scratc
 	v->holder = 0;
 	v->reserved = 0;
 	v->found = found_in(task, state);
+	if (was_woken_with_us(task, state)) {
+		v->seen = visitor.drawn;
+		v->run_delay = task->sched_info.run_delay;
+		v->found &= ~VISIT_RUNNABLE;
+	}
 	v->since = ran_until(task);
 	s->sample.header.type = EVENT_SAMPLE;
 	s->sample.header.flags = 0;

@@ -48,7 +48,7 @@ def check_sums(row):
 def check_shares(truth, row):
     """Of the waits that it has measured: what else it waits for, as for memory in fork(), is little."""
     waited, found = (sum(of.get(state, 0) for state in STATES) for of in (truth, row["states"]))
-    late = truth["runnable"] / truth["lived"]  # its own clock has the time until it runs again
+    late = truth["runnable"] / truth["lived"]  # then visits are, too
     check(found >= 0.7 * row["blocked_ns"], truth["name"], "waits for something else:", row)
     for state in STATES:
         p, share = truth[state] / waited, row["states"].get(state, 0) / found

@@ -51,6 +51,7 @@ enum cpu_time_source {
  */
 #define VISIT_DUE_MAX	 16384u /* a power of two */
 #define VISIT_BANNED_MAX 4u
+#define VISIT_LISTED_MAX 64u /* a power of two */
 struct visitor {
 	/* the collector's to set */
 	__u32 final;	  /* the last visit: every account is taken */
@@ -65,7 +66,8 @@ struct visitor {
 	/* whose memory did not answer: these processes, and all of these users (not of root, which is 0: none) */
 	__u32 banned[VISIT_BANNED_MAX], banned_users[VISIT_BANNED_MAX];
 	/* the visitor's */
-	__u64 made_at; /* CLOCK_MONOTONIC: the latest visit began */
+	__u64 drawn;   /* CLOCK_MONOTONIC: the random moment of the latest visit; … */
+	__u64 made_at; /* … and when it began */
 	__u64 cpu;     /* CPU time of its process, ns */
 	__u32 visited; /* thread whose stack is being taken; 0: none; … */
 	__u32 visited_process,
@@ -76,6 +78,10 @@ struct visitor {
 	__s64 clock_offset
 		[2]; /* CLOCK_MONOTONIC less the run queues' clock: least of this window and the last */
 	__u64 clock_window;
+	/* processes that are targets, while no process is made; listed_count 0: there is no list */
+	__u64 listed_at;      /* CLOCK_MONOTONIC */
+	__u32 listed_next_id; /* the next number of a process then */
+	__u32 listed_count, listed[VISIT_LISTED_MAX];
 	__u32 due[VISIT_DUE_MAX];
 };
 

@@ -214,7 +214,7 @@ def known_waits():
     table(f"A program with known waits: what is off, % of a thread's life ({rounds} runs of {seconds} s)", ["sysprof record --wall -- waits SECONDS"],
           ["", "median", "worst"], [["a state of a thread", f"{statistics.median(off):.2f}", f"{max(off):.1f}"],
                                     ["its running time", f"{statistics.median(right):.3f}", f"{max(right):.2f}"]],
-          ["Time for a CPU is in the program's own waits: it ends them later than they end.", at_least("threads compared", len(right), 8 * rounds, "threads", 0)])
+          [at_least("threads compared", len(right), 8 * rounds, "threads", 0)])
 
 
 PARTS = {"crowds": crowds, "bystanders": bystanders, "visited": the_visited, "walks": walks, "known": known_waits}

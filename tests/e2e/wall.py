@@ -3,6 +3,7 @@
 # time-limit: 240
 # runs: beside waiting
 """record --wall: what threads wait for, against what they measured themselves; books, and files without it."""
+import concurrent.futures
 import contextlib
 import gzip
 import json
@@ -66,6 +67,24 @@ def test_a_threads_time_is_its_account():
         assert sum(row["states"].values()) == row["runnable_ns"] + row["blocked_ns"], name
 
 
+def stolen_ns():
+    """By interrupts and the hypervisor, from all CPUs: in no account of a thread."""
+    with open("/proc/stat", encoding="ascii") as f:
+        words = f.readline().split()
+    return sum(map(int, words[6:9])) * 1000 * MS // os.sysconf("SC_CLK_TCK")
+
+
+def test_a_thread_that_spins():
+    """It runs or waits for a CPU, and nothing else, but for what was stolen from it while it ran."""
+    need_visits()
+    path, before = e.scratch("spins.sysprof"), stolen_ns()
+    e.record("--wall", "-o", path, "--", "timeout", 4, "sh", "-c", "while :; do :; done", check=124)
+    stolen = stolen_ns() - before
+    row = max(report(path, "thread")["rows"], key=lambda row: row["running_ns"])
+    assert row["process"] == "sh" and row["ns"] > 3000 * MS, row
+    assert row["blocked_ns"] <= stolen + 20 * MS + row["ns"] / 1000, (row, stolen)
+
+
 def test_waits_are_divided_as_they_were():
     """Each share of the waiting time: within four standard errors of as many looks as there were waits."""
     for truth, row in recording().pairs():
@@ -79,17 +98,21 @@ def test_waits_are_divided_as_they_were():
 
 
 SERIES = int(os.environ.get("WALL_RUNS", "30"))
-SERIES_SECONDS = int(os.environ.get("WALL_SECONDS", "20"))
+SERIES_SECONDS = int(os.environ.get("WALL_SECONDS", "60"))
+AT_ONCE = 6  # they mostly wait
+SHARES = {"alternates": "sleep", "wants": "lock", "reads": "pipe"}  # of threads that wait in two ways
 
 
-def looks_of(path, tid):
-    """As many looks of equal weight have the error that those at this thread have: each has the time since the one before it."""
-    seen = []
+def looks_of(path):
+    """
+    By thread: as many looks of equal weight have the error that those at it have. Each has the time since the one before it.
+    """
+    seen = {}
     for kind, _, _, body in e.recording_events(path):
-        if kind == 6 and struct.unpack_from("<I", body, 100)[0] == tid:  # EVENT_VISIT: 64 bytes, an event's header, two words, tgid
-            seen += struct.unpack_from("<Q", body)
-    weights = [b - a for a, b in zip(seen, seen[1:])]
-    return sum(weights) ** 2 / sum(w * w for w in weights)
+        if kind == 6:  # EVENT_VISIT: 64 bytes, an event's header, two words, tgid, tid
+            seen.setdefault(struct.unpack_from("<I", body, 100)[0], []).extend(struct.unpack_from("<Q", body))
+    weights = {tid: [b - a for a, b in zip(times, times[1:])] for tid, times in seen.items()}
+    return {tid: sum(w) ** 2 / sum(x * x for x in w) for tid, w in weights.items() if w}
 
 
 def deviation_of(truth, row, state, looks):
@@ -98,37 +121,44 @@ def deviation_of(truth, row, state, looks):
     return (row["states"].get(state, 0) / row["blocked_ns"] - p) / math.sqrt(p * (1 - p) / looks)
 
 
+def one_of_the_series(i):
+    path = e.scratch(f"series-{i}.sysprof")
+    out = e.record(f"--wall={HZ}", "--wall-cpu", "10%", "-o", path, "--", e.fixture("waits"), SERIES_SECONDS, timeout=SERIES_SECONDS + 60).out
+    return path, [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+
+
+def check_times(truth, row, worst):
+    """A thread is there before its function begins, and may wait for a CPU behind its end."""
+    for key, mine, slack in ("running", row["running_ns"], 2), ("runnable", row["runnable_ns"], 20), ("lived", row["ns"], 50):
+        off = max(abs(mine - truth[key]) - slack * MS - row["unvisited_ns"], 0) / max(truth[key], 1)
+        worst[key] = max(worst.get(key, 0), off)
+        assert off <= (0.001 if key == "lived" else 0.01), (truth["name"], key, mine, truth[key])
+
+
 @e.soak
 def test_a_series_of_runs():
-    """
-    Shares of waits that alternate, short and long, within three standard errors (one of 30 runs: four); times of each thread as the
-    kernel has them.
-    """
+    """Shares of threads that wait in two ways, within three standard errors in each run; times of each thread as the kernel has them."""
     need_visits()
-    deviations, worst = [], {}
-    for i in range(SERIES):
-        path = e.scratch("series.sysprof")
-        out = e.record(f"--wall={HZ}", "--wall-cpu", "10%", "-o", path, "--", e.fixture("waits"), SERIES_SECONDS, timeout=SERIES_SECONDS + 60).out
-        truths = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-        rows = {row["tid"]: row for row in report(path, "thread")["rows"]}
-        for truth in truths:
-            row = rows[truth["tid"]]
-            if truth["name"] == "idles":  # it runs once, at its end
-                continue
-            # a thread is there before its function begins, and may wait for a CPU behind its end
-            for key, mine, slack in ("running", row["running_ns"], 2), ("runnable", row["runnable_ns"], 20), ("lived", row["ns"], 50):
-                off = max(abs(mine - truth[key]) - slack * MS - row["unvisited_ns"], 0) / max(truth[key], 1)
-                worst[key] = max(worst.get(key, 0), off)
-                assert off <= (0.001 if key == "lived" else 0.01), (truth["name"], key, mine, truth[key])
-            if truth["name"] == "alternates":
-                looks = looks_of(path, truth["tid"])
-                deviations.append(deviation_of(truth, row, "sleep", looks))
-        check_long_waits(path, [truth for truth in truths if truth["name"] == "burns"])
-        print(f"    run {i + 1}: {deviations[-1]:+.2f} standard errors, of {looks:.0f} looks", flush=True)
-    mean = sum(deviations) / SERIES
-    spread = math.sqrt(sum((d - mean) ** 2 for d in deviations) / max(SERIES - 1, 1))
-    print(f"    mean {mean:+.2f}, standard deviation {spread:.2f}, largest {max(map(abs, deviations)):.2f}; times off: {worst}", flush=True)
-    assert max(map(abs, deviations)) <= 4 and sum(abs(d) > 3 for d in deviations) <= SERIES / 30, deviations
+    deviations, worst = {name: [] for name in SHARES}, {}
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        for path, truths in pool.map(one_of_the_series, range(SERIES)):
+            rows, looks = {row["tid"]: row for row in report(path, "thread")["rows"]}, looks_of(path)
+            for truth in truths:
+                row = rows[truth["tid"]]
+                if truth["name"] != "idles":  # it runs once, at its end
+                    check_times(truth, row, worst)
+                if truth["name"] in SHARES:
+                    deviations[truth["name"]].append(deviation_of(truth, row, SHARES[truth["name"]], looks[truth["tid"]]))
+            check_long_waits(path, [truth for truth in truths if truth["name"] == "burns"])
+            os.unlink(path)
+            print(f"    run {len(deviations['reads'])}:", *(f"{name} {z[-1]:+.2f}" for name, z in deviations.items()), flush=True)
+    for name, z in deviations.items():
+        mean = sum(z) / SERIES
+        spread = math.sqrt(sum((d - mean) ** 2 for d in z) / max(SERIES - 1, 1))
+        print(f"    {name}: mean {mean:+.2f}, standard deviation {spread:.2f}, largest {max(map(abs, z)):.2f} standard errors, "
+              f"chi squared {sum(d * d for d in z):.1f} of {SERIES}", flush=True)
+    print(f"    times off: {worst}", flush=True)
+    assert all(abs(d) <= 3 for z in deviations.values() for d in z), deviations
 
 
 def test_states_add_up_to_all_time():
@@ -260,8 +290,10 @@ def check_long_waits(path, truths):
     """
     Waits of many periods that are apart from others: each is one slice, from its begin to its end, within a millisecond. It ends when
     its time is over; that the thread then waits for a CPU is not in it. On a busy machine the thread may be held up between its own
-    reading of the clock and its wait, so one of ten may be off by more.
+    reading of the clock and its wait, so one of ten may be off by more. None is missed, unless no visit was made within it, and visits
+    that are not made are in the books.
     """
+    visits = report(path, "state")["visits"]
     out = e.scratch("long.trace.json")
     e.sysprof("convert", path, "--wall", "-o", out)
     found = off = 0
@@ -275,7 +307,9 @@ def check_long_waits(path, truths):
             found += len(near)
             off += not near or not (abs(near[0][0] - begin) <= MS and over - MS <= near[0][1] <= end + MS)
     waits = sum(len(truth["waits"]) for truth in truths)
-    assert waits >= 20 * len(truths) and found >= 0.95 * waits and off <= waits / 10, (waits, found, off)
+    periods = 120 * MS * HZ // (1000 * MS)  # all of those within a wait
+    assert waits >= 5 * len(truths) and off <= waits / 10, (waits, found, off)
+    assert (waits - found) * periods <= visits["due"] - visits["made"], (waits, found, visits)
 
 
 def test_long_waits_have_begin_and_end():
@@ -283,7 +317,7 @@ def test_long_waits_have_begin_and_end():
 
 
 def test_trace_has_states_of_threads():
-    """Each wait from its begin to when it was last seen: by the program's own clock less a period each, and the time for a CPU."""
+    """Each wait from its begin to when it was last seen: by the program's own clock less a period each."""
     path = e.scratch("waits.trace.json")
     e.sysprof("convert", recording().path, "--wall", "-o", path)
     structure(path)
@@ -293,7 +327,7 @@ def test_trace_has_states_of_threads():
     locks = [event for event in events_of(path) if event["tid"] == truth["wants"]["tid"] and event["args"]["state"] == "lock"]
     shown = sum(event["dur"] * 1000 for event in locks)
     waited = truth["wants"]["lock"]
-    least = waited - truth["wants"]["runnable"] - len(locks) * 1000 * MS / HZ
+    least = waited - len(locks) * 1000 * MS / HZ
     assert least > waited / 2 and least <= shown <= 1.02 * waited + 20 * MS, (shown, len(locks), truth["wants"])
     assert [event for event in locks if event["args"].get("holderTid") == holder]
     assert not [event for event in locks if event["args"].get("holderTid", holder) != holder]

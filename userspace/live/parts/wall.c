@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -34,6 +36,8 @@
 #define OVERDRAWN_EACH 16	/* threads */
 #define MILLIONTHS     1000000ull
 #define SECOND	       1000000000ull
+#define SHORT_NS       2000000u /* CPU time of a visit that may displace any other thread */
+#define PRIORITY       1	/* the least of SCHED_FIFO */
 
 /* ---- the child: it visits -------------------------------------------------------------------- */
 
@@ -70,7 +74,13 @@ static bool is_overdrawn(const struct visiting *v)
 	return v->credit - (int64_t)(process_cpu() - v->used) < -(int64_t)v->shared->debt;
 }
 
-/* Begins anywhere: if not all can be visited, each has its chance. */
+static void visit_one(struct visitor *shared, int program, uint32_t tid)
+{
+	__atomic_store_n(&shared->visited, tid, __ATOMIC_RELAXED);
+	bpf_visits__run(program);
+}
+
+/* Begins anywhere: if not all can be visited, each has its chance. Those that are put off become due behind the others. */
 static int scan_and_visit(struct visiting *v)
 {
 	struct visitor *shared = v->shared;
@@ -81,10 +91,10 @@ static int scan_and_visit(struct visiting *v)
 	for (uint32_t i = 0; !err && i < count; i++) {
 		if (i % OVERDRAWN_EACH == OVERDRAWN_EACH - 1 && !shared->final && is_overdrawn(v))
 			break;
-		__atomic_store_n(&shared->visited, shared->due[(first + i) % count],
-				 __ATOMIC_RELAXED);
-		bpf_visits__run(v->programs[VISIT_ONE]);
+		visit_one(shared, v->programs[VISIT_ONE], shared->due[(first + i) % count]);
 	}
+	for (uint32_t i = count; !err && i < shared->due_count && i < VISIT_DUE_MAX; i++)
+		visit_one(shared, v->programs[VISIT_ONE], shared->due[i]);
 	__atomic_store_n(&shared->visited, 0, __ATOMIC_RELAXED);
 	return err;
 }
@@ -150,12 +160,22 @@ static bool take_programs(struct visiting *v)
 	return memory != MAP_FAILED;
 }
 
+/* At a random moment of the stratum. False: there is to be none. */
+static bool wait_for_visit(struct visiting *v, uint64_t stratum, uint64_t length)
+{
+	uint64_t drawn = stratum + next_random(v) % length;
+
+	v->shared->drawn = max_u64(drawn, monotonic_ns()); /* it may be over */
+	return !is_called(drawn);
+}
+
 static int run_visits(const struct child_self *self)
 {
 	struct visiting v = {};
 	uint64_t stratum, length;
 
 	(void)self;
+	prctl(PR_SET_TIMERSLACK, 1);
 	if (getrandom(&v.random, sizeof(v.random), 0) != sizeof(v.random) || !v.random)
 		v.random = 88172645463325252ull;
 	if (!take_programs(&v))
@@ -165,7 +185,7 @@ static int run_visits(const struct child_self *self)
 	v.paid = stratum = monotonic_ns();
 	visit_all(&v);
 	stratum += length = next_length(&v);
-	while (!is_called(stratum + next_random(&v) % length)) {
+	while (wait_for_visit(&v, stratum, length)) {
 		visit_all(&v);
 		stratum += length;
 		length = next_length(&v);
@@ -190,6 +210,8 @@ struct wall {
 	int socket;	  /* -1: the child has ended, or was left behind */
 	uint64_t started; /* CLOCK_MONOTONIC ns; 0: not yet */
 	struct liveness liveness;
+	bool first_in_line;   /* the child, for a CPU */
+	uint64_t made, cpu;   /* as of the last decision about that */
 	uint64_t visits_seen; /* shared->made_at, as of the last progress */
 	uint32_t visited_seen;
 	uint64_t books_of;  /* … as of the last books */
@@ -241,6 +263,8 @@ static int start_child(struct wall *w, struct failure *failure)
 		.class = HELPER_VISITOR, .run = run_visits, .type = SOCK_SEQPACKET};
 
 	w->child = child__start(&plan, &w->socket);
+	w->first_in_line = false;
+	w->made = w->cpu = 0;
 	return w->child < 0
 		       ? fail(failure, w->child, "cannot start the process that visits threads: %s",
 			      strerror(-w->child))
@@ -395,6 +419,25 @@ static void finish_loading(struct wall *w)
 
 /* ---- the part -------------------------------------------------------------------------------- */
 
+/*
+ * A visit has to be at the moment that was drawn. One that waits for a CPU gets it when another thread leaves it, and then finds
+ * that thread at the begin of its wait. So short visits displace any other thread. Without the right to it they wait.
+ */
+static void choose_priority(struct wall *w)
+{
+	uint64_t made = w->shared->count[VISIT_LINE_MADE] - w->made;
+	bool first = w->shared->cpu - w->cpu < made * SHORT_NS;
+	const struct sched_param priority = {.sched_priority = first ? PRIORITY : 0};
+
+	if (!made)
+		return;
+	w->made += made;
+	w->cpu = w->shared->cpu;
+	if (first != w->first_in_line)
+		sched_setscheduler(w->child, first ? SCHED_FIFO : SCHED_OTHER, &priority);
+	w->first_in_line = first;
+}
+
 static int follow_visits(struct wall *w, uint64_t now)
 {
 	uint32_t visited = __atomic_load_n(&w->shared->visited, __ATOMIC_RELAXED);
@@ -413,6 +456,8 @@ static int follow_visits(struct wall *w, uint64_t now)
 		err = bpf_visits__drain(w->visits, w->options.push, w->options.context);
 	if (err || made_at == w->books_of)
 		return err;
+	if (w->socket >= 0)
+		choose_priority(w);
 	w->books_of = made_at;
 	return push_books(w, now);
 }
