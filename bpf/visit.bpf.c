@@ -285,11 +285,21 @@ static __always_inline bool has_just_begun(struct task_struct *task)
 	       task->sched_info.last_arrival + clock_offset() >= visitor.drawn;
 }
 
+static __always_inline bool make_due(__u32 tid)
+{
+	__u32 at = visitor.due_count;
+
+	if (at >= VISIT_DUE_MAX)
+		return false;
+	visitor.due[at & (VISIT_DUE_MAX - 1)] = tid;
+	visitor.due_count = at + 1;
+	return true;
+}
+
 /* At a thread that is wanted. */
 static __always_inline void look_at(struct task_struct *task, __u64 now)
 {
 	struct seen_thread *seen;
-	__u32 at;
 
 	if (task->exit_state)
 		return;
@@ -309,13 +319,8 @@ static __always_inline void look_at(struct task_struct *task, __u64 now)
 			return;
 		}
 	}
-	at = visitor.due_count;
-	if (at >= VISIT_DUE_MAX) {
+	if (!make_due(task->pid))
 		count(VISIT_LINE_TOO_MANY);
-		return;
-	}
-	visitor.due[at & (VISIT_DUE_MAX - 1)] = task->pid;
-	visitor.due_count = at + 1;
 }
 
 static __always_inline void look_at_all_threads(__u64 now)
@@ -882,15 +887,28 @@ static __always_inline enum visit_line visit_thread(struct task_struct *task, st
 	return finish_thread(task, s);
 }
 
+/*
+ * A thread that has just begun to run is looked at again after all others: what visits miss at the end of one wait they find at the begin
+ * of the next one.
+ */
+static __always_inline bool put_off(struct task_struct *task)
+{
+	return !visitor.final && !(visitor.visited & VISIT_SECOND) && RUNS(task) &&
+	       has_just_begun(task) && make_due(task->pid | VISIT_SECOND);
+}
+
 /* Of the thread that the process has put into visitor.visited. */
 SEC("syscall")
 int visit(void *ctx __attribute__((unused)))
 {
-	struct task_struct *task = bpf_task_from_pid(visitor.visited);
+	struct task_struct *task = bpf_task_from_pid(visitor.visited & ~VISIT_SECOND);
 	struct scratch *s = scratch();
 
 	unwind_epoch = visitor.used_epoch;
-	count(task && s ? visit_thread(task, s) : VISIT_LINE_GONE);
+	if (!task || !s)
+		count(VISIT_LINE_GONE);
+	else if (!put_off(task))
+		count(visit_thread(task, s));
 	if (task)
 		bpf_task_release(task);
 	return 0;

@@ -51,7 +51,8 @@ enum cpu_time_source {
  */
 #define VISIT_DUE_MAX	 16384u /* a power of two */
 #define VISIT_BANNED_MAX 4u
-#define VISIT_LISTED_MAX 64u /* a power of two */
+#define VISIT_LISTED_MAX 64u	     /* a power of two */
+#define VISIT_SECOND	 0x80000000u /* of a thread that is due: it was put off */
 struct visitor {
 	/* the collector's to set */
 	__u32 final;	  /* the last visit: every account is taken */

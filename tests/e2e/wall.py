@@ -137,7 +137,10 @@ def check_times(truth, row, worst):
 
 @e.soak
 def test_a_series_of_runs():
-    """Shares of threads that wait in two ways, within three standard errors in each run; times of each thread as the kernel has them."""
+    """
+    Shares of threads that wait in two ways: within three standard errors, one of 30 within five because the host may be overloaded, and
+    not on one side; times of each thread as the kernel has them.
+    """
     need_visits()
     deviations, worst = {name: [] for name in SHARES}, {}
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
@@ -157,8 +160,8 @@ def test_a_series_of_runs():
         spread = math.sqrt(sum((d - mean) ** 2 for d in z) / max(SERIES - 1, 1))
         print(f"    {name}: mean {mean:+.2f}, standard deviation {spread:.2f}, largest {max(map(abs, z)):.2f} standard errors, "
               f"chi squared {sum(d * d for d in z):.1f} of {SERIES}", flush=True)
+        assert max(map(abs, z)) <= 5 and sum(abs(d) > 3 for d in z) <= SERIES / 30 and abs(mean) <= 2, (name, z)
     print(f"    times off: {worst}", flush=True)
-    assert all(abs(d) <= 3 for z in deviations.values() for d in z), deviations
 
 
 def test_states_add_up_to_all_time():
