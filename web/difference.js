@@ -212,7 +212,7 @@ export class DifferenceTable extends FunctionTable {
 
   difference(f) {
     const d = this.profile.difference, test = this.options.isPart() ? null : d.testOf(f);
-    if (!test) return make('td', { class: 'change' }, make('small', null, this.options.isPart() ? 'not tested' : `too few ${this.sample}s`));
+    if (!test) return make('td', { class: 'change' }, make('small', null, this.options.isPart() ? 'not tested' : `too few ${d.sample}s`));
     const dot = make('i', { class: 'dot' });
     dot.style.background = d.colour(test.verdict, test);
     const change = test.relative === null ? `${test.difference.value < 0 ? '−' : '+'}${d.text(Math.abs(test.difference.value))}` : `${percent(test.relative)} % (${percent(test.relative_low)} to ${percent(test.relative_high)})`;
