@@ -60,6 +60,7 @@ struct task {
 			bool facts_reported;  /* facts: program and control group were reported */
 			bool facts_waits;     /* facts: it is in a queue */
 			uint8_t facts_looks;  /* facts: requests so far */
+			bool facts_answered;  /* facts: one of them was */
 			uint64_t facts_first; /* facts: the time of the first request to a reader */
 			bool has_jit;	      /* jit: it is followed */
 			struct code_process

@@ -48,7 +48,7 @@ struct facts {
 /* A request under way. */
 struct facts_request {
 	struct facts *facts;
-	pid_t pid;
+	struct task_id task;
 	uint64_t since;
 	char path[]; /* of its program */
 };
@@ -124,6 +124,7 @@ static void take_answer(void *context, const struct helper_answer *answer)
 	char text[PROCESS_FACTS_SIZE];
 	struct fact_text facts = {.text = text, .room = sizeof(text), .most = PROCESS_FACTS_MAX};
 	enum facts_state state = FACTS_STATE_REFUSED;
+	struct task *task;
 	int err;
 
 	fact_text__add(&facts, "exe", "", request->path, strlen(request->path));
@@ -132,10 +133,13 @@ static void take_answer(void *context, const struct helper_answer *answer)
 	if (fact_reader__take(answer, &facts)) {
 		f->stats.answered++;
 		state = FACTS_STATE_WHOLE;
+		task = tasks__get(f->options.tasks, request->task);
+		if (task)
+			task->slots.program.facts_answered = true;
 	} else {
 		f->stats.refused++;
 	}
-	err = report(f, request->pid, request->since, state, &facts);
+	err = report(f, request->task.pid, request->since, state, &facts);
 	f->err = f->err ? f->err : err;
 }
 
@@ -155,7 +159,7 @@ static int request_reader(struct facts *f, struct task *task, uint64_t since, co
 	request = malloc(sizeof(*request) + size);
 	if (!request)
 		return -ENOMEM;
-	*request = (struct facts_request){f, pid, since};
+	*request = (struct facts_request){f, task->id, since};
 	memcpy(request->path, path, size);
 	err = fact_reader__request(f->options.readers, f->options.service, task__owner(task, since),
 				   dir, f->names, f->names_size, with_context, take_answer,
@@ -220,16 +224,17 @@ static int request_facts(struct facts *f, struct task *task, uint64_t now)
 {
 	struct task_program *program = &task->slots.program;
 	uint64_t since = monotonic_ns();
-	bool first = !program->facts_looks;
 	char path[PATH_MAX];
 
 	if (!read_program(f, task->id.pid, path)) {
 		program->facts_looks = LOOKS;
 		return 0;
 	}
-	program->facts_first = first ? now : program->facts_first;
+	if (!program->facts_looks)
+		program->facts_first = now;
 	program->facts_looks++;
-	return request_reader(f, task, since, path, !first);
+	/* what is published late may be memory that does not answer: first the rest */
+	return request_reader(f, task, since, path, program->facts_answered);
 }
 
 /* The next one whose turn it is; NULL: none. */
