@@ -145,6 +145,24 @@ static void a_wait_that_is_taken_again_is_one(void **state)
 	assert_int_equal(w->blocked, 200 * MS);
 }
 
+/* A wait for a CPU that goes on is measured by a clock that may be ahead: then more of it was known before the wait than in it. */
+static void a_wait_after_one_that_was_measured_too_long(void **state)
+{
+	const struct profile_samples *samples;
+
+	(void)state;
+	begin();
+	visit(10, .found = VISIT_RUNNABLE, .cpu = 5, .delay = 4, .switches = 1);
+	visit(30, .call = SYS_futex, .cpu = 5, .delay = 3, .switches = 2);
+	visit(130, .call = SYS_futex, .unchanged = 110, .cpu = 5, .delay = 3, .switches = 2);
+	visit(140, .found = VISIT_ACCOUNT, .unchanged = 140, .cpu = 5, .delay = 3, .switches = 2);
+	closed();
+	samples = &thread_of(11, 0)->samples[SAMPLE_WALL];
+	assert_int_equal(samples->count, 1);
+	assert_int_equal(samples->state[0], WALL_LOCK);
+	assert_int_equal(samples->until[0], S + 140 * MS);
+}
+
 static void time_goes_to_what_the_next_visit_finds(void **state)
 {
 	const struct profile_wall *w;
@@ -658,6 +676,7 @@ int main(void)
 		TEST(a_wait_that_lasts_is_one),
 		TEST(a_wait_that_ended_before_the_last_account),
 		TEST(a_wait_that_is_taken_again_is_one),
+		TEST(a_wait_after_one_that_was_measured_too_long),
 		TEST(time_goes_to_what_the_next_visit_finds),
 		TEST(when_a_wait_was),
 		TEST(the_end_of_a_wait_that_no_other_followed),

@@ -184,12 +184,15 @@ static void find(struct thread_wall *w, const struct wall_visit *visit, uint64_t
 	*due = 0;
 }
 
-/* Is it still blocked where it was, and has not run since? */
+/*
+ * Is it still blocked where it was, and has not run since? The run delay with a wait for a CPU that goes on may have been some
+ * microseconds more than the kernel's at its end.
+ */
 static bool is_same_wait(const struct thread_wall *w, const struct visit_event *e)
 {
 	return w->state != WALL_NONE && !wall_state_is_for_cpu(w->state) &&
 	       !(e->account.found & (VISIT_RUNNING | VISIT_RUNNABLE)) &&
-	       e->stack.cpu_time == w->cpu && e->account.run_delay == w->delay &&
+	       e->stack.cpu_time <= w->cpu && e->account.run_delay <= w->delay &&
 	       e->account.switches == w->switches;
 }
 
