@@ -82,11 +82,11 @@ def test_go():
 
 
 def test_more_than_fits():
-    """120,000 functions whose names have nothing in common: the index has the first of them, and says so."""
+    """180,000 functions whose names have nothing in common: the index has the first of them, and says so."""
     source, path = scratch("many.s"), scratch("many.so")
     with open(source, "w", encoding="ascii") as f:
         f.write(".text\n")
-        for i in range(120000):
+        for i in range(180000):
             name = f"{i:x}_".rjust(7, "f") + f"{(i + 1) * 0x9e3779b97f4a7c15 % (1 << 240):060x}"
             f.write(f".globl {name}\n.type {name}, @function\n{name}: .fill 16, 1, 0x90\n.size {name}, 16\n")
     run("cc", "-shared", "-nostdlib", "-o", path, source, check=0)

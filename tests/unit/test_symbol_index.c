@@ -173,7 +173,7 @@ static size_t readable(const char *name, char *buffer, size_t size)
 	return (size_t)snprintf(buffer, size, "<%s>", name);
 }
 
-/* Equal names and files at several places are written once, and their neighbours have one row. */
+/* Equal short names and files at several places are written once, and their neighbours have one row. */
 static void equal_test(void **state)
 {
 	static char places[4][2][80];
@@ -189,7 +189,7 @@ static void equal_test(void **state)
 	for (uint64_t i = 0; i < 4; i++) {
 		struct symbol_frame frame = {.function = places[i][0], .file = places[i][1]};
 
-		strcpy(places[i][0], "a::name that::has several::words in::it");
+		strcpy(places[i][0], "a::name that::is short");
 		strcpy(places[i][1], "/src/a.c");
 		/* the third has another line, the fourth that of the first */
 		frame.line = i == 2 ? 8 : 7;
@@ -204,12 +204,41 @@ static void equal_test(void **state)
 	assert_int_equal(symbol_index__rows(x), 3);
 	for (uint64_t i = 0; i < 4; i++) {
 		assert_true(symbol_index__find(x, 16 * i, &answer));
-		assert_string_equal(answer.frames[0].function,
-				    "<a::name that::has several::words in::it>");
+		assert_string_equal(answer.frames[0].function, "<a::name that::is short>");
 		assert_string_equal(answer.frames[0].file, "/src/a.c");
 		assert_int_equal(answer.frames[0].line, i == 2 ? 8 : 7);
 	}
 	symbol_index__free(x);
+}
+
+/* Names of few different bytes and of many, whole and up to one that is wanted. */
+static void pack_test(void **state)
+{
+	char names[NAMES_BLOCK], unpacked[NAMES_UNPACKED_MAX];
+	unsigned char packed[NAMES_PACKED_MAX];
+
+	(void)state;
+	srandom(1);
+	for (unsigned int kinds = 1; kinds <= 256; kinds *= 2)
+		for (size_t size = 1; size <= NAMES_BLOCK; size = size * 3 / 2 + 1) {
+			size_t packed_size, got;
+
+			for (size_t i = 0; i < size; i++)
+				names[i] = (char)(i % 40 == 39 ? 0 : 'a' + random() % kinds);
+			packed_size = names_pack(names, size, packed);
+			assert_true(packed_size <= sizeof(packed));
+			assert_int_equal(names_unpack(packed, packed_size, unpacked, size), size);
+			assert_memory_equal(unpacked, names, size);
+			for (size_t at = 0; at < size; at += 40) {
+				got = names_unpack(packed, packed_size, unpacked, at);
+				assert_true(got > at && got <= size);
+				assert_true(got == size || strlen(unpacked + at) < got - at);
+				assert_memory_equal(unpacked, names, got);
+			}
+			/* a part is refused, or shorter */
+			got = names_unpack(packed, packed_size - 1, unpacked, size);
+			assert_true(got < size);
+		}
 }
 
 /* Every limit below what it needs is kept. */
@@ -337,29 +366,31 @@ static void particular_test(void **state)
 	free(data);
 }
 
-/* A phrase that begins with itself, one that begins between two, one of nothing, a name that does not end. */
+/* A copy from before a block's begin, more bytes than there are, more than a block has; blocks at wrong positions. */
 static void forged_names_test(void **state)
 {
-	unsigned char *phrases, kept;
-	size_t size, last;
+	static const unsigned char pieces[][4] = {
+		{0x01, 1}, {0x11, 'a', 2}, {0xf0, 0xff, 0xff, 0x7f}, {0x1f, 'a', 0xff, 0xff}};
+	unsigned char *names, kept[4];
+	uint32_t *blocks;
+	size_t size;
 	int err;
 	void *data = write_sample(LIMIT, &size, &err);
 
 	(void)state;
-	phrases = section_of(data, INDEX_NAMES);
-	last = header_of(data)->sizes[INDEX_NAMES] - 1;
-	assert_true(last > 100 && phrases[0] == NAME_PHRASE && phrases[last] == NAME_END);
-	for (unsigned char distance = 1; distance < 100; distance++) {
-		phrases[0] = NAME_PHRASE + distance;
+	names = section_of(data, INDEX_NAMES);
+	blocks = (uint32_t *)section_of(data, INDEX_NAME_BLOCKS);
+	assert_true(header_of(data)->sizes[INDEX_NAMES] > 100 && !blocks[0]);
+	memcpy(kept, names, sizeof(kept));
+	for (size_t i = 0; i < COUNT(pieces); i++) {
+		memcpy(names, pieces[i], sizeof(kept));
 		assert_false(opens(data, size));
 	}
-	phrases[0] = NAME_PHRASE;
-	kept = phrases[1];
-	phrases[1] = 0;
-	assert_false(opens(data, size));
-	phrases[1] = kept;
+	memcpy(names, kept, sizeof(kept));
 	assert_true(opens(data, size));
-	phrases[last] = 1;
+	blocks[0] = 1;
+	assert_false(opens(data, size));
+	blocks[0] = header_of(data)->sizes[INDEX_NAMES];
 	assert_false(opens(data, size));
 	free(data);
 }
@@ -470,11 +501,11 @@ static void none_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sample_test),	   cmocka_unit_test(limit_test),
-		cmocka_unit_test(equal_test),	   cmocka_unit_test(forged_test),
-		cmocka_unit_test(particular_test), cmocka_unit_test(forged_names_test),
-		cmocka_unit_test(own_test),	   cmocka_unit_test(symbols_test),
-		cmocka_unit_test(none_test),
+		cmocka_unit_test(sample_test),	     cmocka_unit_test(limit_test),
+		cmocka_unit_test(equal_test),	     cmocka_unit_test(pack_test),
+		cmocka_unit_test(forged_test),	     cmocka_unit_test(particular_test),
+		cmocka_unit_test(forged_names_test), cmocka_unit_test(own_test),
+		cmocka_unit_test(symbols_test),	     cmocka_unit_test(none_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,9 +26,10 @@ struct symbol_index {
 	struct section sections[INDEX_SECTION_COUNT];
 	const struct index_segment *segments;
 	const struct index_block *blocks;
-	const uint32_t *files;
-	size_t segment_count, block_count, file_count;
-	char *texts; /* of the names of the last answer that are phrases; NULL: there are no such names */
+	const uint32_t *files, *name_blocks;
+	size_t segment_count, block_count, file_count, name_block_count;
+	char *block; /* of names; NULL: there are none, nor texts */
+	char *texts; /* long names of the last answer */
 	size_t texts_size;
 };
 
@@ -45,12 +46,6 @@ struct reader {
 struct function {
 	uint64_t name, address, size;
 	struct index_place definition;
-};
-
-struct phrase {
-	bool ends;	   /* it is the end of a name */
-	uint32_t distance; /* to the one that it begins with; 0: there is none */
-	uint32_t word;
 };
 
 struct node {
@@ -114,18 +109,6 @@ static struct function take_function(struct reader *r)
 	return f;
 }
 
-static struct phrase take_phrase(struct reader *r)
-{
-	uint32_t number = take_short(r);
-	struct phrase phrase = {.ends = number == NAME_END};
-
-	if (phrase.ends)
-		return phrase;
-	phrase.distance = number - NAME_PHRASE;
-	phrase.word = take_short(r);
-	return phrase;
-}
-
 static struct node take_node(struct reader *r)
 {
 	struct node node = {.function = take_short(r)};
@@ -184,67 +167,48 @@ static bool files_are_sane(const struct symbol_index *x)
 	return true;
 }
 
-/* Names of phrases while they are checked. */
+/* What it takes to check names. */
 struct names {
-	struct starts names, phrases;
-	uint16_t *lengths; /* of phrases, by position */
-	size_t longest;	   /* name */
+	uint16_t *sizes; /* of blocks */
+	size_t longest;
 };
 
-/* Its length, 0: it makes no sense. Each phrase is longer than the one that it begins with, or has it alone. */
-static size_t phrase_length(const struct symbol_index *x, const struct names *n, size_t position,
-			    const struct phrase *phrase)
+static size_t unpack_block(const struct symbol_index *x, size_t number, size_t wanted)
 {
-	const struct section *strings = &x->sections[INDEX_STRINGS];
-	size_t length = 0, word = 0;
+	const struct section *all = &x->sections[INDEX_NAMES];
+	size_t start = x->name_blocks[number];
+	size_t end = number + 1 < x->name_block_count ? x->name_blocks[number + 1] : all->size;
 
-	if (phrase->distance > position || phrase->word >= strings->size)
-		return 0;
-	if (phrase->distance) {
-		if (!is_start(&n->phrases, position - phrase->distance))
-			return 0;
-		length = n->lengths[position - phrase->distance];
-	}
-	if (phrase->word) {
-		word = strnlen((const char *)strings->data + phrase->word, INDEX_WORD_MAX);
-		if (!word || word == INDEX_WORD_MAX)
-			return 0;
-	}
-	return length + word < INDEX_NAME_MAX ? length + word : 0;
+	return start < end && end <= all->size
+		       ? names_unpack(all->data + start, end - start, x->block, wanted)
+		       : 0;
 }
 
 static bool names_are_sane(const struct symbol_index *x, struct names *n)
 {
-	const struct section *all = &x->sections[INDEX_NAMES];
-	struct reader r = read_from(x, INDEX_NAMES, 0);
-	size_t name_length = 0;
+	if (x->name_block_count ? x->name_blocks[0] : x->sections[INDEX_NAMES].size)
+		return false;
+	for (size_t i = 0; i < x->name_block_count; i++) {
+		size_t size = unpack_block(x, i, NAMES_BLOCK);
 
-	while (r.at < r.end) {
-		size_t position = r.at - all->data, length;
-		struct phrase phrase = take_phrase(&r);
-
-		if (!name_length)
-			mark_start(&n->names, position);
-		if (phrase.ends && (r.bad || !name_length))
+		if (!size)
 			return false;
-		length = phrase.ends ? 0 : phrase_length(x, n, position, &phrase);
-		name_length = phrase.ends ? 0 : name_length + length;
-		if (r.bad || (!phrase.ends && !length) || name_length >= INDEX_NAME_MAX)
-			return false;
-		n->longest = max_u64(n->longest, name_length);
-		n->lengths[position] = (uint16_t)length;
-		if (length && phrase.word)
-			mark_start(&n->phrases, position);
+		n->sizes[i] = (uint16_t)size;
+		for (size_t at = 0, length; at < size; at += length + 1) {
+			length = strlen(x->block + at);
+			n->longest = max_u64(n->longest, length);
+		}
 	}
-	return !name_length;
+	return true;
 }
 
 static bool is_name(const struct symbol_index *x, const struct names *n, uint64_t name)
 {
-	uint64_t position = name / NAME_FORMS;
+	uint64_t position = name / NAME_FORMS, block = position / NAMES_BLOCK;
 
-	return name % NAME_FORMS == NAME_PHRASES ? is_start(&n->names, position)
-						 : position < x->sections[INDEX_STRINGS].size;
+	if (name % NAME_FORMS == NAME_STRING)
+		return position < x->sections[INDEX_STRINGS].size;
+	return block < x->name_block_count && position % NAMES_BLOCK < n->sizes[block];
 }
 
 static bool functions_are_sane(const struct symbol_index *x, const struct names *names,
@@ -354,15 +318,13 @@ static int check_records(struct symbol_index *x)
 	struct names names = {};
 	int err = -ENOMEM;
 
-	names.lengths = calloc(x->sections[INDEX_NAMES].size + 1, sizeof(*names.lengths));
-	if (names.lengths && starts__init(x, INDEX_FUNCTIONS, &functions) &&
-	    starts__init(x, INDEX_NODES, &nodes) && starts__init(x, INDEX_NAMES, &names.names) &&
-	    starts__init(x, INDEX_NAMES, &names.phrases))
+	names.sizes = calloc(x->name_block_count + 1, sizeof(*names.sizes));
+	x->block = x->name_block_count ? malloc(NAMES_UNPACKED_MAX) : NULL;
+	if (names.sizes && !x->block == !x->name_block_count &&
+	    starts__init(x, INDEX_FUNCTIONS, &functions) && starts__init(x, INDEX_NODES, &nodes))
 		err = records_are_sane(x, &names, &functions, &nodes) ? 0 : -EBADMSG;
 	x->texts_size = min_u64(SYMBOL_CHAIN_MAX * (names.longest + 1), TEXTS_MAX);
-	free(names.lengths);
-	free(names.names.bits);
-	free(names.phrases.bits);
+	free(names.sizes);
 	free(functions.bits);
 	free(nodes.bits);
 	return err;
@@ -396,6 +358,7 @@ static bool take_arrays(struct symbol_index *x)
 	const struct section *segments = &x->sections[INDEX_SEGMENTS];
 	const struct section *blocks = &x->sections[INDEX_BLOCKS];
 	const struct section *files = &x->sections[INDEX_FILES];
+	const struct section *names = &x->sections[INDEX_NAME_BLOCKS];
 	const struct section *strings = &x->sections[INDEX_STRINGS];
 
 	x->segments = (const struct index_segment *)segments->data;
@@ -404,9 +367,11 @@ static bool take_arrays(struct symbol_index *x)
 	x->block_count = blocks->size / sizeof(*x->blocks);
 	x->files = (const uint32_t *)files->data;
 	x->file_count = files->size / sizeof(*x->files);
+	x->name_blocks = (const uint32_t *)names->data;
+	x->name_block_count = names->size / sizeof(*x->name_blocks);
 	return !(segments->size % sizeof(*x->segments)) && !(blocks->size % sizeof(*x->blocks)) &&
-	       !(files->size % sizeof(*x->files)) && strings->size &&
-	       !strings->data[strings->size - 1];
+	       !(files->size % sizeof(*x->files)) && !(names->size % sizeof(*x->name_blocks)) &&
+	       strings->size && !strings->data[strings->size - 1];
 }
 
 int symbol_index__open(void *data, size_t size, struct symbol_index **index)
@@ -422,7 +387,7 @@ int symbol_index__open(void *data, size_t size, struct symbol_index **index)
 	x->size = size;
 	if (find_sections(x) && take_arrays(x))
 		err = check_records(x);
-	if (!err && x->sections[INDEX_NAMES].size) {
+	if (!err && x->block) {
 		x->texts = malloc(x->texts_size);
 		err = x->texts ? 0 : -ENOMEM;
 	}
@@ -438,13 +403,14 @@ void symbol_index__free(struct symbol_index *x)
 	if (!x)
 		return;
 	free(x->data);
+	free(x->block);
 	free(x->texts);
 	free(x);
 }
 
 size_t symbol_index__size(const struct symbol_index *x)
 {
-	return sizeof(*x) + x->size + (x->texts ? x->texts_size : 0);
+	return sizeof(*x) + x->size + (x->block ? NAMES_UNPACKED_MAX + x->texts_size : 0);
 }
 
 uint64_t symbol_index__rows(const struct symbol_index *x)
@@ -521,59 +487,21 @@ struct texts {
 	size_t left;
 };
 
-/* The phrases that it consists of, from the last one back; there is less room than text only if the answer has long names. */
-static bool add_phrase(const struct symbol_index *x, size_t position, struct phrase phrase,
-		       struct texts *t)
-{
-	uint32_t words[INDEX_NAME_MAX];
-	size_t count = 0;
-
-	while (count < INDEX_NAME_MAX) {
-		struct reader r;
-
-		if (phrase.word)
-			words[count++] = phrase.word;
-		if (!phrase.distance)
-			break;
-		position -= phrase.distance;
-		r = read_from(x, INDEX_NAMES, position);
-		phrase = take_phrase(&r);
-	}
-	while (count--) {
-		const char *word = string_at(x, words[count]);
-		size_t length = strlen(word);
-
-		if (length >= t->left)
-			return false;
-		memcpy(t->at, word, length);
-		t->at += length;
-		t->left -= length;
-	}
-	return true;
-}
-
 /* NULL: there is no room. */
 static const char *name_of(const struct symbol_index *x, uint64_t name, struct texts *t)
 {
-	size_t position = name / NAME_FORMS;
+	size_t position = name / NAME_FORMS, at = position % NAMES_BLOCK, size;
 	const char *text = t->at;
 
 	if (name % NAME_FORMS == NAME_STRING)
 		return string_at(x, position);
-	for (;;) {
-		struct reader r = read_from(x, INDEX_NAMES, position);
-		struct phrase phrase = take_phrase(&r);
-
-		if (phrase.ends)
-			break;
-		if (!add_phrase(x, position, phrase, t))
-			return NULL;
-		position = r.at - x->sections[INDEX_NAMES].data;
-	}
-	if (!t->left)
+	unpack_block(x, position / NAMES_BLOCK, at);
+	size = strlen(x->block + at) + 1;
+	if (size > t->left)
 		return NULL;
-	*t->at++ = '\0';
-	t->left--;
+	memcpy(t->at, x->block + at, size);
+	t->at += size;
+	t->left -= size;
 	return text;
 }
 

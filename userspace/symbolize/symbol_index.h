@@ -6,7 +6,7 @@
  *
  * The block, in the machine's own byte order:
  *
- *	header, segments, row blocks, files, functions, nodes, rows, names, strings
+ *	header, segments, row blocks, files, blocks of names, functions, nodes, rows, names, strings
  *
  * A row has the first address of a piece of code with one answer, which ends at the next row. A block has ROWS rows, of
  * which the first stands for itself and each other one for the difference. The answer of a row is a node, and the place

@@ -8,13 +8,14 @@
 
 #include <sysprof/symbolizer.h>
 
-#define INDEX_MAGIC UINT64_C(0x32007865646e6973) /* "sindex", the version of the form */
+#define INDEX_MAGIC UINT64_C(0x33007865646e6973) /* "sindex", the version of the form */
 
 /* Sections lie one behind the other, in this order; their sizes are in bytes. X(name) */
 #define INDEX_SECTIONS(X)                                                                          \
 	X(SEGMENTS)                                                                                \
 	X(BLOCKS)                                                                                  \
 	X(FILES)                                                                                   \
+	X(NAME_BLOCKS)                                                                             \
 	X(FUNCTIONS)                                                                               \
 	X(NODES)                                                                                   \
 	X(ROWS)                                                                                    \
@@ -72,17 +73,17 @@ enum {
 #define ROWS_A_BLOCK 64
 
 /*
- * A name is twice the position of its string or, if it has several words, twice that of phrases + 1, which NAME_END ends.
- * A phrase is that which is so many bytes before it (0: none), and the string of one more word (0: none, as at the end of a
- * name). Each phrase of a name is a phrase that the names behind it have as well, as in LZ78. The names of node take a fourth of
- * their text.
+ * A name is twice the position of its string, or twice its place + 1 in the blocks of long names, as if each unpacked block
+ * had NAMES_BLOCK bytes. NAME_BLOCKS has the positions of the packed ones. The names of node take a fourth of their text.
  */
-enum { NAME_STRING, NAME_PHRASES, NAME_FORMS };
-enum { NAME_END, NAME_PHRASE };
+enum { NAME_STRING, NAME_PACKED, NAME_FORMS };
 
-#define INDEX_NAME_MIN 32u   /* bytes of a name of phrases */
-#define INDEX_NAME_MAX 4096u /* with its NUL */
-#define INDEX_WORD_MAX 256u  /* the same of a word */
+#define INDEX_NAME_MIN	   32u	 /* bytes of a long name, which fits into a block */
+#define INDEX_NAME_MAX	   4096u /* of any, with its NUL */
+#define NAMES_BLOCK	   2048u
+#define NAMES_PACKED_MAX   (NAMES_BLOCK + 256)
+#define NAMES_UNPACKED_MAX (NAMES_BLOCK + 16)
+#define NAME_BLOCKS_MAX	   (UINT32_MAX / NAME_FORMS / NAMES_BLOCK)
 
 /* Files have numbers from 1 on; 0: unknown. */
 struct index_place {
@@ -104,6 +105,16 @@ static inline int64_t from_zigzag(uint64_t number)
 {
 	return (int64_t)(number >> 1) ^ -(int64_t)(number & 1);
 }
+
+/* ---- symbol_names.c: blocks of names ---------------------------------------------------------- */
+
+/* Of at most NAMES_BLOCK bytes, into NAMES_PACKED_MAX. The size. */
+size_t names_pack(const char *names, size_t size, unsigned char *to);
+/*
+ * Into NAMES_UNPACKED_MAX, with a NUL behind them, until the name at `wanted` has ended. The size without that NUL; 0: it
+ * makes no sense.
+ */
+size_t names_unpack(const unsigned char *at, size_t size, char *to, size_t wanted);
 
 /* ---- symbol_index_writer.c: makes an index from answers in the order of their addresses ------- */
 

@@ -7,14 +7,13 @@
 #include <string.h>
 
 #include "base/hashmap.h"
-#include "base/map.h"
 #include "base/vec.h"
 #include "base/wire.h"
 #include "stream/symbol_blob.h"
 
 #define NUMBER_SIZE 10 /* bytes of the largest */
 #define RECORD_SIZE (6 * NUMBER_SIZE)
-#define PLACES	    8192 /* of names and files that are found by them */
+#define RECENT	    16384 /* keys of each kind whose records are known */
 #define NOT_WRITTEN UINT32_MAX
 
 struct function_key {
@@ -28,28 +27,16 @@ struct node_key {
 	struct index_place call;
 };
 
-struct phrase_key {
-	uint32_t before,
-		word; /* position + 1 of the phrase that it begins with, 0: none; of the string */
-};
-
 /*
- * Records of a section. Equal ones are written once: `known` has the hashes of their keys and their positions, and a record
- * is compared as its bytes would be at that position.
+ * Records of a section. Most of those that are equal come soon one after the other: `recent` has the positions of the last
+ * ones by the hashes of their keys, and a record is compared as its bytes would be at that position. One that is not found is
+ * written again.
  */
 struct records {
 	unsigned char *data;
 	size_t count, capacity; /* bytes */
-	struct hashmap known;
+	uint32_t recent[RECENT];
 };
-
-/* A name as the module has it, and its number in the index. */
-struct written_name {
-	const char *text;
-	uint32_t name;
-};
-
-DEFINE_MAP_BY_STRING(name_map, struct written_name, text);
 
 /* What a place was written as, as a name and as a file. */
 struct recent_place {
@@ -63,13 +50,15 @@ struct index_writer {
 	VEC(struct index_segment) segments;
 	VEC(struct index_block) blocks;
 	VEC(uint32_t) files;
-	struct records functions, nodes, phrases;
-	VEC(unsigned char) rows;
+	VEC(uint32_t) name_blocks;
+	struct records functions, nodes;
+	VEC(unsigned char) rows, names;
 	VEC(char) strings;
-	struct hashmap known_strings; /* by their texts: positions */
-	struct hashmap known_files;   /* by positions of their names: numbers */
-	struct name_map names;
-	struct recent_place recent[PLACES]; /* most are used again soon */
+	char block[NAMES_BLOCK];	 /* the last one of names, … */
+	size_t block_size;		 /* … so far */
+	uint32_t recent_strings[RECENT]; /* their positions, by the hashes of their texts */
+	uint32_t recent_files[RECENT];	 /* their numbers, by the positions of their names */
+	struct recent_place recent[RECENT];
 	struct index_row last;
 	uint64_t row_count;
 	/* The answer before: most rows differ in the innermost place alone. */
@@ -88,39 +77,27 @@ struct index_writer *index_writer__new(size_t limit, index_readable_fn readable)
 		return NULL;
 	w->limit = limit;
 	w->readable = readable;
-	/* Position 0 is "", and no word; the first nodes have no bytes of their own. */
-	if (vec_push(&w->strings, '\0') || hashmap__add(&w->known_strings, hash_bytes("", 0), 0) ||
-	    vec_append(&w->nodes, "\0\0", NODE_FIRST)) {
+	/* Position 0 is ""; the first nodes have no bytes of their own. */
+	if (vec_push(&w->strings, '\0') || vec_append(&w->nodes, "\0\0", NODE_FIRST)) {
 		index_writer__free(w);
 		return NULL;
 	}
 	return w;
 }
 
-/* What it takes to add answers, most of its memory. */
-static void forget_known(struct index_writer *w)
-{
-	hashmap__fini(&w->functions.known);
-	hashmap__fini(&w->nodes.known);
-	hashmap__fini(&w->phrases.known);
-	hashmap__fini(&w->known_strings);
-	hashmap__fini(&w->known_files);
-	name_map__fini(&w->names);
-}
-
 void index_writer__free(struct index_writer *w)
 {
 	if (!w)
 		return;
-	forget_known(w);
 	vec_free(&w->segments);
 	vec_free(&w->blocks);
 	vec_free(&w->files);
+	vec_free(&w->name_blocks);
 	vec_free(&w->functions);
 	vec_free(&w->nodes);
 	vec_free(&w->rows);
 	vec_free(&w->strings);
-	vec_free(&w->phrases);
+	vec_free(&w->names);
 	free(w);
 }
 
@@ -170,50 +147,30 @@ static size_t put_node(unsigned char *to, const void *record, uint32_t here)
 	return key->around ? size + put_place(to + size, &key->call) : size;
 }
 
-static size_t put_phrase(unsigned char *to, const void *record, uint32_t here)
+/* Equal keys have one slot, in which others may lie. */
+static uint32_t slot_of(const void *key, size_t size)
 {
-	const struct phrase_key *key = record;
-	size_t size;
+	const uint32_t *words = key;
+	uint64_t hash = 0;
 
-	if (key->before > here)
+	for (size_t i = 0; i < size / sizeof(*words); i++)
+		hash = (hash ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15) + (hash >> 32);
+	return (uint32_t)(hash >> 32) % RECENT;
+}
+
+static int write_record(struct index_writer *w, struct records *r, const void *key, size_t key_size,
+			put_record_fn put, uint32_t *position)
+{
+	uint32_t *recent = &r->recent[slot_of(key, key_size)];
+	unsigned char bytes[RECORD_SIZE];
+	size_t size = put(bytes, key, *recent);
+
+	*position = *recent;
+	if (size && *recent + size <= r->count && !memcmp(r->data + *recent, bytes, size))
 		return 0;
-	size = wire_put_varint(to, NAME_PHRASE + (key->before ? here - (key->before - 1) : 0));
-	return size + wire_put_varint(to + size, key->word);
-}
-
-/* False: there is none like it. */
-static inline bool find_record(const struct records *r, uint64_t hash, put_record_fn put,
-			       const void *key, uint32_t *position)
-{
-	unsigned char bytes[RECORD_SIZE];
-
-	hashmap_each(&r->known, hash, *position)
-	{
-		size_t size = put(bytes, key, *position);
-
-		if (size && size <= r->count - *position &&
-		    !memcmp(r->data + *position, bytes, size))
-			return true;
-	}
-	return false;
-}
-
-static int append_record(struct index_writer *w, struct records *r, put_record_fn put,
-			 const void *key)
-{
-	unsigned char bytes[RECORD_SIZE];
-	size_t size = put(bytes, key, (uint32_t)r->count);
-
+	*position = *recent = (uint32_t)r->count;
+	size = put(bytes, key, *position);
 	return r->count + size > w->limit ? -EFBIG : vec_append(r, bytes, size);
-}
-
-static inline int write_record(struct index_writer *w, struct records *r, uint64_t hash,
-			       put_record_fn put, const void *key, uint32_t *position)
-{
-	if (find_record(r, hash, put, key, position))
-		return 0;
-	*position = (uint32_t)r->count;
-	return append_record(w, r, put, key) ?: hashmap__add(&r->known, hash, *position);
 }
 
 /* ---- strings and names ----------------------------------------------------------------------- */
@@ -228,93 +185,41 @@ static bool is_string_at(const struct index_writer *w, uint32_t position, const 
 
 static int write_string(struct index_writer *w, const char *text, size_t length, uint32_t *position)
 {
-	uint64_t hash = hash_bytes(text, length);
+	uint32_t *recent = &w->recent_strings[hash_bytes(text, length) % RECENT];
 
-	hashmap_each(&w->known_strings, hash,
-		     *position) if (is_string_at(w, *position, text, length)) return 0;
+	*position = *recent;
+	if (is_string_at(w, *position, text, length))
+		return 0;
 	if (w->strings.count + length + 1 > w->limit)
 		return -EFBIG;
-	*position = (uint32_t)w->strings.count;
-	return vec_append(&w->strings, text, length)
-			?: vec_push(&w->strings, '\0')
-			?: hashmap__add(&w->known_strings, hash, *position);
+	*position = *recent = (uint32_t)w->strings.count;
+	return vec_append(&w->strings, text, length) ?: vec_push(&w->strings, '\0');
 }
 
-static bool is_of_word(char c)
+static int end_block(struct index_writer *w)
 {
-	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-	       c == '_' || c == '~' || c & 0x80;
+	unsigned char packed[NAMES_PACKED_MAX];
+	size_t size = names_pack(w->block, w->block_size, packed);
+
+	w->block_size = 0;
+	if (w->names.count + size > w->limit || w->name_blocks.count >= NAME_BLOCKS_MAX)
+		return -EFBIG;
+	return vec_push(&w->name_blocks, (uint32_t)w->names.count)
+		       ?: vec_append(&w->names, packed, size);
 }
 
-/* A word with the colons behind it, or what is between two words. */
-static size_t word_length(const char *text)
+static int write_long_name(struct index_writer *w, const char *text, size_t length, uint32_t *name)
 {
-	bool of_word = is_of_word(*text);
-	size_t length = 0;
+	int err = w->block_size + length >= NAMES_BLOCK ? end_block(w) : 0;
 
-	while (text[length] && is_of_word(text[length]) == of_word)
-		length++;
-	if (of_word && text[length] == ':' && text[length + 1] == ':')
-		length += 2;
-	return length < INDEX_WORD_MAX ? length : INDEX_WORD_MAX - 1;
-}
-
-static uint64_t hash_of_phrase(const struct phrase_key *key)
-{
-	return hash_u64((uint64_t)key->before << 32 | key->word);
-}
-
-/* One without a word ends its name: no other begins with it. */
-static int append_phrase(struct index_writer *w, const struct phrase_key *key)
-{
-	uint32_t position = (uint32_t)w->phrases.count;
-	int err = append_record(w, &w->phrases, put_phrase, key);
-
-	if (err || !key->word)
-		return err;
-	return hashmap__add(&w->phrases.known, hash_of_phrase(key), position);
-}
-
-/* The longest phrase that is known, and the word behind it. */
-static int write_phrase(struct index_writer *w, const char **text)
-{
-	struct phrase_key key = {};
-
-	while (**text) {
-		size_t length = word_length(*text);
-		int err = write_string(w, *text, length, &key.word);
-		uint32_t known;
-
-		if (err)
-			return err;
-		*text += length;
-		if (!find_record(&w->phrases, hash_of_phrase(&key), put_phrase, &key, &known))
-			break;
-		key = (struct phrase_key){.before = known + 1};
-	}
-	return append_phrase(w, &key);
-}
-
-static int write_phrases(struct index_writer *w, const char *text, uint32_t *name)
-{
-	size_t position = w->phrases.count;
-	int err = 0;
-
-	while (*text && !err)
-		err = write_phrase(w, &text);
-	if (!err)
-		err = vec_push(&w->phrases, NAME_END);
-	*name = (uint32_t)position * NAME_FORMS + NAME_PHRASES;
+	*name = ((uint32_t)w->name_blocks.count * NAMES_BLOCK + (uint32_t)w->block_size) *
+			NAME_FORMS +
+		NAME_PACKED;
+	memcpy(w->block + w->block_size, text, length + 1);
+	w->block_size += length + 1;
 	return err;
 }
 
-/* Phrases of short names would take longer to find than they save bytes. */
-static bool is_of_phrases(const char *text, size_t length)
-{
-	return length >= INDEX_NAME_MIN && length < INDEX_NAME_MAX && text[word_length(text)];
-}
-
-/* Equal names that are readable forms of several are written again, which takes one phrase. */
 static int write_new_name(struct index_writer *w, const char *text, uint32_t *name)
 {
 	char readable[INDEX_NAME_MAX];
@@ -328,34 +233,17 @@ static int write_new_name(struct index_writer *w, const char *text, uint32_t *na
 	} else {
 		length = strlen(text);
 	}
-	if (is_of_phrases(text, length))
-		return write_phrases(w, text, name);
+	if (length >= INDEX_NAME_MIN && length < NAMES_BLOCK)
+		return write_long_name(w, text, length, name);
 	err = write_string(w, text, length, &position);
 	if (!err)
 		*name = position * NAME_FORMS + NAME_STRING;
 	return err;
 }
 
-static int find_name(struct index_writer *w, const char *text, uint32_t *name)
-{
-	struct written_name new = {.text = text}, *known = name_map__find(&w->names, text);
-	int err;
-
-	if (!known) {
-		err = write_new_name(w, text, &new.name);
-		if (err)
-			return err;
-		known = name_map__need(&w->names, &new, NULL);
-		if (!known)
-			return -ENOMEM;
-	}
-	*name = known->name;
-	return 0;
-}
-
 static struct recent_place *recent_place(struct index_writer *w, const char *place)
 {
-	struct recent_place *recent = &w->recent[hash_u64((uintptr_t)place) % PLACES];
+	struct recent_place *recent = &w->recent[hash_u64((uintptr_t)place) % RECENT];
 
 	if (recent->place != place)
 		*recent = (struct recent_place){place, NOT_WRITTEN, NOT_WRITTEN};
@@ -365,7 +253,7 @@ static struct recent_place *recent_place(struct index_writer *w, const char *pla
 static int write_name(struct index_writer *w, const char *text, uint32_t *name)
 {
 	struct recent_place *recent = recent_place(w, text);
-	int err = recent->name == NOT_WRITTEN ? find_name(w, text, &recent->name) : 0;
+	int err = recent->name == NOT_WRITTEN ? write_new_name(w, text, &recent->name) : 0;
 
 	*name = recent->name;
 	return err;
@@ -373,21 +261,17 @@ static int write_name(struct index_writer *w, const char *text, uint32_t *name)
 
 static int find_file(struct index_writer *w, const char *text, uint32_t *number)
 {
-	uint32_t position, i;
-	uint64_t hash;
+	uint32_t position, *recent;
 	int err = write_string(w, text, strlen(text), &position);
 
 	if (err)
 		return err;
-	hash = hash_u64(position);
-	hashmap_each(&w->known_files, hash, i)
-	{
-		*number = i + 1;
-		if (w->files.data[i] == position)
-			return 0;
+	recent = &w->recent_files[position % RECENT];
+	if (!*recent || w->files.data[*recent - 1] != position) {
+		err = vec_push(&w->files, position);
+		*recent = (uint32_t)w->files.count;
 	}
-	err = hashmap__add(&w->known_files, hash, w->files.count) ?: vec_push(&w->files, position);
-	*number = (uint32_t)w->files.count;
+	*number = *recent;
 	return err;
 }
 
@@ -426,8 +310,7 @@ static int write_function(struct index_writer *w, const struct symbol_frame *fra
 
 	return write_name(w, frame->function, &key.name)
 			?: write_file(w, frame->definition_file, &key.definition.file)
-			?: write_record(w, &w->functions, hash_bytes(&key, sizeof(key)), put_function,
-					&key, position);
+			?: write_record(w, &w->functions, &key, sizeof(key), put_function, position);
 }
 
 /* The node of the innermost frame. */
@@ -442,8 +325,7 @@ static int write_nodes(struct index_writer *w, const struct symbol_frame *frames
 		if (!err && i + 1 < count)
 			err = executing_place(w, &frames[i + 1], &key.call);
 		if (!err)
-			err = write_record(w, &w->nodes, hash_bytes(&key, sizeof(key)), put_node,
-					   &key, position);
+			err = write_record(w, &w->nodes, &key, sizeof(key), put_node, position);
 		if (err)
 			return err;
 	}
@@ -570,9 +452,10 @@ int index_writer__answer(struct index_writer *w, uint64_t address,
 
 size_t index_writer__size(const struct index_writer *w)
 {
-	return w->blocks.count * sizeof(*w->blocks.data) + w->files.count * sizeof(*w->files.data) +
-	       w->functions.count + w->nodes.count + w->rows.count + w->phrases.count +
-	       w->strings.count;
+	return w->blocks.count * sizeof(*w->blocks.data) +
+	       (w->files.count + w->name_blocks.count) * sizeof(*w->files.data) +
+	       w->functions.count + w->nodes.count + w->rows.count + w->names.count +
+	       w->block_size + w->strings.count;
 }
 
 int index_writer__gap(struct index_writer *w, uint64_t address)
@@ -610,8 +493,43 @@ static void join_parts(struct index_writer *w, const struct part *parts, char *t
 	w->segments.data = NULL;
 	w->blocks.data = NULL;
 	w->files.data = NULL;
-	w->functions.data = w->nodes.data = w->rows.data = w->phrases.data = NULL;
+	w->name_blocks.data = NULL;
+	w->functions.data = w->nodes.data = w->rows.data = w->names.data = NULL;
 	w->strings.data = NULL;
+}
+
+/* The index without its header. */
+static int join_index(struct index_writer *w, struct index_header *header, void **data,
+		      size_t *size)
+{
+	const struct part parts[INDEX_SECTION_COUNT] = {
+		[INDEX_SEGMENTS] = TAKE_PART(w->segments),
+		[INDEX_BLOCKS] = TAKE_PART(w->blocks),
+		[INDEX_FILES] = TAKE_PART(w->files),
+		[INDEX_NAME_BLOCKS] = TAKE_PART(w->name_blocks),
+		[INDEX_FUNCTIONS] = TAKE_PART(w->functions),
+		[INDEX_NODES] = TAKE_PART(w->nodes),
+		[INDEX_ROWS] = TAKE_PART(w->rows),
+		[INDEX_NAMES] = TAKE_PART(w->names),
+		[INDEX_STRINGS] = TAKE_PART(w->strings),
+	};
+	size_t total = sizeof(*header);
+	char *bytes;
+
+	for (size_t i = 0; i < INDEX_SECTION_COUNT; i++) {
+		header->sizes[i] = (uint32_t)parts[i].size;
+		total += parts[i].size;
+	}
+	if (total > w->limit)
+		return -EFBIG;
+	bytes = malloc(total);
+	if (!bytes)
+		return -ENOMEM;
+	memcpy(bytes, header, sizeof(*header));
+	join_parts(w, parts, bytes + sizeof(*header));
+	*data = bytes;
+	*size = total;
+	return 0;
 }
 
 int index_writer__finish(struct index_writer *w, enum symbol_state state, void **data, size_t *size)
@@ -620,32 +538,7 @@ int index_writer__finish(struct index_writer *w, enum symbol_state state, void *
 				      .rows = w->row_count,
 				      .state = (uint16_t)state,
 				      .has_gaps = w->has_gaps};
-	const struct part parts[INDEX_SECTION_COUNT] = {
-		[INDEX_SEGMENTS] = TAKE_PART(w->segments),
-		[INDEX_BLOCKS] = TAKE_PART(w->blocks),
-		[INDEX_FILES] = TAKE_PART(w->files),
-		[INDEX_FUNCTIONS] = TAKE_PART(w->functions),
-		[INDEX_NODES] = TAKE_PART(w->nodes),
-		[INDEX_ROWS] = TAKE_PART(w->rows),
-		[INDEX_NAMES] = TAKE_PART(w->phrases),
-		[INDEX_STRINGS] = TAKE_PART(w->strings),
-	};
-	size_t total = sizeof(header);
-	char *bytes;
+	int err = w->block_size ? end_block(w) : 0;
 
-	for (size_t i = 0; i < INDEX_SECTION_COUNT; i++) {
-		header.sizes[i] = (uint32_t)parts[i].size;
-		total += parts[i].size;
-	}
-	if (total > w->limit)
-		return -EFBIG;
-	forget_known(w);
-	bytes = malloc(total);
-	if (!bytes)
-		return -ENOMEM;
-	memcpy(bytes, &header, sizeof(header));
-	join_parts(w, parts, bytes + sizeof(header));
-	*data = bytes;
-	*size = total;
-	return 0;
+	return err ?: join_index(w, &header, data, size);
 }
