@@ -301,7 +301,7 @@ static void test_liveness(void **state)
 	while (process_is_runnable(sleeper))
 		usleep(1000);
 	/* what it took to begin */
-	assert_true(process_cpu_time(sleeper, &l.cpu_ns));
+	assert_true(process_cpu_ns_of(sleeper, &l.cpu_ns));
 	other.cpu_ns = l.cpu_ns;
 	l.since = 20 * SECOND;
 	assert_false(is_stuck_until(&l, sleeper, 20 * SECOND, 21 * SECOND));

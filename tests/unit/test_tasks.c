@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -259,6 +260,70 @@ static void a_process_outlives_its_leader(void **state)
 	tasks__free(t);
 }
 
+static unsigned int looks; /* at processes that have ended */
+
+static bool count_looks(pid_t pid)
+{
+	looks++;
+	return pid == 12;
+}
+
+/* In the whole system only a process that has started threads can outlive its leader. */
+static void an_end_without_threads_costs_no_look(void **state)
+{
+	struct tasks *t = new_tasks(true, true, count_looks);
+
+	(void)state;
+	looks = 0;
+	forks(t, SECOND, 1, 11);
+	forks(t, SECOND, 1, 12);
+	starts_thread(t, SECOND + 1, 12, 20);
+	exits(t, SECOND + 2, 11, 11);
+	exits(t, SECOND + 2, 12, 12);
+	assert_int_equal(tasks__sweep(t, 5 * SECOND), 0);
+	assert_int_equal(looks, 1);
+	assert_null(tasks__find(t, 11));
+	assert_non_null(tasks__find(t, 12));
+
+	/* the next process with that number has no threads, and one that was there before may have some */
+	forks(t, 6 * SECOND, 1, 12);
+	exits(t, 7 * SECOND, 12, 12);
+	assert_int_equal(tasks__add_parent(t, 13, 1), 0);
+	exits(t, 7 * SECOND, 13, 13);
+	assert_int_equal(tasks__sweep(t, 9 * SECOND + 2), 0);
+	assert_int_equal(looks, 2);
+	assert_null(tasks__find(t, 12));
+	assert_null(tasks__find(t, 13));
+	tasks__free(t);
+}
+
+/* An owner that stays the same is read again after 1, 2, 4, 8 and then 16 seconds. */
+static void an_owner_that_stays_is_seldom_read(void **state)
+{
+	struct tasks *t = new_tasks(true, true, NULL);
+	struct task *task = tasks__need(t, getpid());
+	uint64_t owner, reads = 0, until = 0;
+
+	(void)state;
+	assert_non_null(task);
+	owner = task__owner(task, SECOND);
+	for (uint64_t now = SECOND; now < 100 * SECOND; now += SECOND / 10) {
+		assert_int_equal(task__owner(task, now), owner);
+		reads += task->slots.program.owner_until != until;
+		until = task->slots.program.owner_until;
+		assert_true(until - now <= 16 * SECOND);
+	}
+	assert_int_equal(reads, 5 + (100 - 32) / 16 + 1);
+
+	/* another one, and another program, are read again soon */
+	task->slots.program.owner++;
+	assert_int_equal(task__read_owner(task, 200 * SECOND), owner);
+	assert_int_equal(task->slots.program.owner_until, 201 * SECOND);
+	assert_int_equal(task__read_owner(task, 200 * SECOND + 1), owner);
+	assert_int_equal(task->slots.program.owner_until, 201 * SECOND + 1);
+	tasks__free(t);
+}
+
 /* A storm: what is kept does not grow with the number of processes that ever were. */
 static void many_short_lives(void **state)
 {
@@ -414,6 +479,8 @@ int main(void)
 		cmocka_unit_test(the_ended_are_forgotten_after_a_while),
 		cmocka_unit_test(threads_are_no_processes),
 		cmocka_unit_test(a_process_outlives_its_leader),
+		cmocka_unit_test(an_end_without_threads_costs_no_look),
+		cmocka_unit_test(an_owner_that_stays_is_seldom_read),
 		cmocka_unit_test(many_short_lives),
 		cmocka_unit_test(slots_are_cleared_once),
 		cmocka_unit_test(ends_without_a_record_are_found),

@@ -125,18 +125,7 @@ static void end_statistics(struct usage *u, struct session *session, uint64_t no
 
 /* ---- threads and children --------------------------------------------------------------------- */
 
-/* ns on a CPU, of all threads; 0: it has gone. */
-static uint64_t process_ns(pid_t pid)
-{
-	struct timespec time;
-	clockid_t clock;
-
-	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &time))
-		return 0;
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
-/* The same of one of our threads. */
+/* ns on a CPU, of one of our threads; 0: it has gone. */
 static uint64_t thread_ns(pid_t tid)
 {
 	char path[64], text[128];
@@ -190,6 +179,7 @@ static void look_below(struct usage *u, pid_t process, pid_t tid, enum usage_cpu
 		pid_t pid = (pid_t)strtol(at, &end, 10);
 		struct proc_stat stat;
 		struct child *child;
+		uint64_t cpu = 0;
 
 		if (end == at)
 			break;
@@ -201,7 +191,8 @@ static void look_below(struct usage *u, pid_t process, pid_t tid, enum usage_cpu
 			continue;
 		child->part = part_of_child(stat.comm, part);
 		child->seen = true;
-		child->cpu = max_u64(child->cpu, process_ns(pid));
+		process_cpu_ns_of(pid, &cpu);
+		child->cpu = max_u64(child->cpu, cpu);
 		look_below(u, pid, pid, child->part, false);
 	}
 }

@@ -3,7 +3,9 @@
 #ifndef BASE_CLOCKS_H
 #define BASE_CLOCKS_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 uint64_t monotonic_ns(void);
 uint64_t realtime_ns(void);
@@ -12,5 +14,7 @@ uint64_t boottime_ns(void);
 /* CPU time of the calling thread; of the process. */
 uint64_t thread_cpu_ns(void);
 uint64_t process_cpu_ns(void);
+/* CPU time of all threads of another process. False: it has ended. */
+bool process_cpu_ns_of(pid_t pid, uint64_t *ns);
 
 #endif

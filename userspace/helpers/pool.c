@@ -132,7 +132,7 @@ static uint64_t cpu_used(const struct helper *helper, uint64_t now)
 {
 	uint64_t cpu;
 
-	if (!process_cpu_time(helper->pid, &cpu))
+	if (!process_cpu_ns_of(helper->pid, &cpu))
 		return now - helper->since;
 	return cpu > helper->cpu_begin ? cpu - helper->cpu_begin : 0;
 }
@@ -224,26 +224,25 @@ static bool is_answer(const struct helper *helper, const struct message_frame *f
 	       frame->ticket == helper->ticket && frame->service == helper->serving->service;
 }
 
-/* Takes what a helper has sent. False: nothing more. */
-static bool take_message(struct helper_pool *p, struct helper *helper)
+/* Takes what a helper has sent: one message, since it sends the next one after a request. */
+static void take_message(struct helper_pool *p, struct helper *helper)
 {
 	struct message_buffer *buffer = &p->buffer;
 	int got = message__receive(helper->socket, buffer, MSG_DONTWAIT);
 
 	if (got == -EAGAIN)
-		return false;
+		return;
 	if (got > 0 && is_start(helper, &buffer->frame)) {
 		take_start(helper, buffer);
-		return true;
+		return;
 	}
 	if (got > 0 && is_answer(helper, &buffer->frame)) {
 		take_answer(p, helper, buffer);
-		return true;
+		return;
 	}
 	if (got > 0)
 		message__close_fds(buffer->fds, buffer->fd_count);
 	abandon(p, helper, got > 0 || got == -EBADMSG ? HELPER_FORGED : HELPER_DIED);
-	return false;
 }
 
 /* ---- handing out ----------------------------------------------------------------------------- */
@@ -282,7 +281,7 @@ static void serve_next(struct helper_pool *p, struct helper *helper, uint64_t no
 	helper->serving = request;
 	helper->cpu_begin = 0;
 	if (!p->options.once)
-		process_cpu_time(helper->pid, &helper->cpu_begin);
+		process_cpu_ns_of(helper->pid, &helper->cpu_begin);
 	helper->liveness = (struct liveness){.cpu_ns = helper->cpu_begin, .since = now};
 	set_state(helper, HELPER_BUSY);
 	if (message__send(helper->socket, &message, MSG_DONTWAIT))
@@ -426,12 +425,8 @@ void helper_pool__step(struct helper_pool *p)
 	int ready = epoll_wait(p->epoll, events, HELPERS_MAX, 0);
 	uint64_t now = monotonic_ns();
 
-	for (int i = 0; i < ready; i++) {
-		struct helper *helper = events[i].data.ptr;
-
-		while (helper->socket >= 0 && take_message(p, helper))
-			;
-	}
+	for (int i = 0; i < ready; i++)
+		take_message(p, events[i].data.ptr);
 	for (size_t i = 0; i < HELPERS_MAX; i++)
 		check_progress(p, &p->helpers[i], now);
 	charge_requests(p, now);

@@ -58,17 +58,6 @@ int end_process(pid_t pid, uint64_t wait_ns, int *status, struct rusage *usage)
 	return result ? 0 : -ETIMEDOUT;
 }
 
-bool process_cpu_time(pid_t pid, uint64_t *ns)
-{
-	struct timespec time;
-	clockid_t clock;
-
-	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &time))
-		return false;
-	*ns = (uint64_t)time.tv_sec * 1000 * MS_NS + (uint64_t)time.tv_nsec;
-	return true;
-}
-
 bool process_is_runnable(pid_t pid)
 {
 	char path[32], line[512];
@@ -92,7 +81,7 @@ bool liveness__is_stuck(struct liveness *l, pid_t pid, uint64_t now, uint64_t wa
 	l->looked = now;
 	if (now - l->since < wait_ns)
 		return false;
-	if (process_cpu_time(pid, &cpu) && cpu <= l->cpu_ns + CPU_GETS_ON &&
+	if (process_cpu_ns_of(pid, &cpu) && cpu <= l->cpu_ns + CPU_GETS_ON &&
 	    !process_is_runnable(pid))
 		return true;
 	l->since = now;

@@ -23,8 +23,6 @@ int end_process(pid_t pid, uint64_t wait_ns, int *status, struct rusage *usage);
  * Is it runnable, or stopped? On a busy host it may wait for a CPU for long. False of one that sleeps or has ended.
  */
 bool process_is_runnable(pid_t pid);
-/* CPU time that it has used so far. False: it has gone. */
-bool process_cpu_time(pid_t pid, uint64_t *ns);
 
 /*
  * Does a child make progress? The caller checks repeatedly. `since` is the time of the child's last progress

@@ -458,7 +458,7 @@ static bool is_hanging(struct jit_line *l, uint64_t now)
 
 	if (at && at != l->seen_at) {
 		l->liveness = (struct liveness){.since = now};
-		process_cpu_time(channel->pid, &l->liveness.cpu_ns);
+		process_cpu_ns_of(channel->pid, &l->liveness.cpu_ns);
 	}
 	l->seen_at = at;
 	return at && liveness__is_stuck(&l->liveness, channel->pid, now, HANG_NS);

@@ -5,14 +5,17 @@
 #include <stdlib.h>
 
 #include "base/map.h"
+#include "base/minmax.h"
 #include "helpers/owner.h"
 
 #define SWEEP_INTERVAL 1000000000ull /* ns */
 #define FREE_AFTER     2000000000ull /* ns: from the exit of a leader until its entry is freed */
 #define SEARCH_INTERVAL                                                                            \
 	10000000000ull /* ns between two searches for processes that ended without a record */
-#define OWNER_KEPT 1000000000ull /* ns */
-#define NEVER	   UINT64_MAX
+/* An owner is read again after a second, and each time that it has stayed the same after twice as long. */
+#define OWNER_KEPT	1000000000ull /* ns */
+#define OWNER_KEPT_MOST (16 * OWNER_KEPT)
+#define NEVER		UINT64_MAX
 
 MAP_TYPE(task_map, struct task *);
 MAP_KEY(task_map, struct task *, pid_t, (*entry)->id.pid)
@@ -98,10 +101,15 @@ struct task *tasks__need(struct tasks *t, pid_t pid)
 uint64_t task__read_owner(struct task *task, uint64_t now)
 {
 	struct task_program *program = &task->slots.program;
+	uint64_t owner = helper_owner(task->id.pid);
 
-	program->owner = helper_owner(task->id.pid);
-	program->owner_until = now + OWNER_KEPT;
-	return program->owner;
+	if (!program->owner_kept || owner != program->owner)
+		program->owner_kept = OWNER_KEPT;
+	else if (now >= program->owner_until)
+		program->owner_kept = min_u64(2 * program->owner_kept, OWNER_KEPT_MOST);
+	program->owner = owner;
+	program->owner_until = now + program->owner_kept;
+	return owner;
 }
 
 uint64_t task__owner(struct task *task, uint64_t now)
@@ -181,13 +189,15 @@ int tasks__fork(struct tasks *t, const struct task_event *event)
 {
 	pid_t pid = (pid_t)event->pid, parent = (pid_t)event->ppid;
 	const struct task *known;
+	struct task *task = tasks__find(t, pid);
 	bool is_target;
-	struct task *task;
 
-	if (pid == parent)
+	if (pid == parent) {
+		if (task)
+			task->has_threads = true;
 		return 0;
+	}
 	is_target = t->options.inherit && was_target(t, parent, event->header.time);
-	task = tasks__find(t, pid);
 	if (!is_target && !t->options.everyone) {
 		if (task)
 			task->until = event->header.time;
@@ -200,6 +210,7 @@ int tasks__fork(struct tasks *t, const struct task_event *event)
 	known = tasks__find(t, parent);
 	task->parent = (struct task_id){parent, known ? known->id.serial : 0};
 	task->is_target = is_target;
+	task->has_threads = false;
 	task->since = event->header.time;
 	task->until = task->ended = NEVER;
 	return 0;
@@ -241,6 +252,12 @@ static bool exists(const struct tasks *t, const struct task *task)
 	return t->options.exists && t->options.exists(task->id.pid);
 }
 
+/* Had it another thread at its end? In the whole system that is known of each process that was forked meanwhile. */
+static bool may_have_threads(const struct tasks *t, const struct task *task)
+{
+	return !t->options.everyone || !task->since || task->has_threads;
+}
+
 /* An entry with an end: threads may go on without their leader, unless the pid was reused outside of the targets. */
 static int sweep_ended(struct tasks *t, struct task **entry, uint64_t now)
 {
@@ -249,7 +266,7 @@ static int sweep_ended(struct tasks *t, struct task **entry, uint64_t now)
 
 	if (now < task->ended + FREE_AFTER)
 		return 0;
-	if (task->until == NEVER && exists(t, task)) {
+	if (task->until == NEVER && may_have_threads(t, task) && exists(t, task)) {
 		task->ended = now;
 		return 0;
 	}

@@ -40,6 +40,7 @@ struct task {
 	struct task_id id;
 	struct task_id parent; /* pid 0: unknown; serial 0: it was there before, or is unknown */
 	bool is_target, is_unknown;
+	bool has_threads;      /* it has started one since its fork */
 	uint64_t since, until; /* it is a target in [since, until), CLOCK_MONOTONIC ns */
 	uint64_t ended;	       /* UINT64_MAX while it lives */
 
@@ -56,7 +57,7 @@ struct task {
 			uint8_t reread_times; /* reread: readings so far, up to a limit */
 			uint64_t reread_next; /* reread: not before this time */
 			/* helper_owner(), and how long that is used, ns */
-			uint64_t owner, owner_until;
+			uint64_t owner, owner_kept, owner_until;
 			bool facts_reported;  /* facts: program and control group were reported */
 			bool facts_waits;     /* facts: it is in a queue */
 			uint8_t facts_looks;  /* facts: requests so far */
@@ -98,8 +99,8 @@ struct task *tasks__need(struct tasks *t, pid_t pid);
 /* helper_owner() of the process at this time. */
 uint64_t task__read_owner(struct task *task, uint64_t now);
 /*
- * The same, or what it was up to a second ago: root's process that becomes a user's is root's for a moment longer; a user's
- * hardly becomes root's without execve.
+ * The same, or what it was up to a second ago, or, of an owner that has stayed, up to 16: root's process that becomes a
+ * user's is root's for a moment longer; a user's hardly becomes root's without execve.
  */
 uint64_t task__owner(struct task *task, uint64_t now);
 

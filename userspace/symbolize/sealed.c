@@ -260,7 +260,7 @@ static void put_child_aside(struct run *r, struct child *child)
 	struct kept_child kept = child->own;
 	uint64_t used = 0;
 
-	process_cpu_time(kept.pid, &used);
+	process_cpu_ns_of(kept.pid, &used);
 	if (!is_worth_keeping(child, used)) {
 		end_child(r, child);
 		return;
