@@ -97,9 +97,9 @@ DEMO	      := $(BUILD)/tools/demo_workload
 FUZZERS	      := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 # What an unwind table is made by: all that userspace/unwind/ may include (tests/check-layers.sh), but the helpers and the runtimes
 TABLE_SOURCES := $(sort $(wildcard $(foreach d,base elf unwind,userspace/$d/*.[ch]) include/sysprof/unwind_*.h))
-FUZZ_OBJECTS  := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard tests/models/*.c) $(wildcard $(foreach d,base compare elf export import jit jitwatch process procfs profile runtimes runtimes/* helpers stream symbolize unwind,userspace/$d/*.c)) \
-		 $(foreach f,finisher symbols window windows,userspace/session/$f.c) \
-		 $(foreach f,agent_window bytes cgroup_path containers format_dir format_otlp format_parca format_pyroscope label_set merged_code series service_samples sink_format validate,userspace/agent/$f.c))
+# What fuzz targets are linked with: all that needs neither the kernel side nor a server
+FUZZ_SOURCES  := $(filter-out userspace/capture/% userspace/live/% userspace/serve/%,$(LIB_SOURCES)) $(wildcard tests/models/*.c)
+FUZZ_OBJECTS  := $(FUZZ_SOURCES:%.c=$(BUILD)/fuzz/%.o)
 
 .PHONY: all tests-build test test-all test-servers unit golden golden-update e2e sanitize fuzz fuzz-build demo vmtest bench soak install uninstall completions deb static check-deb check-static format clean
 .DELETE_ON_ERROR:
@@ -266,9 +266,13 @@ $(BUILD)/fuzz/tests/%.o: tests/%.c Makefile | $(BUILD)/.deps
 	$(call say,FUZZ CC,$<)
 	$(Q)mkdir -p $(@D) && $(CLANG) $(FUZZ_CFLAGS) -Itests -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
 
-$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_OBJECTS) $(PROTOS:=.o) Makefile
+$(BUILD)/fuzz/library.a: $(FUZZ_OBJECTS) $(PROTOS:=.o)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(BUILD)/fuzz/library.a Makefile
 	$(call say,FUZZ,$@)
-	$(Q)$(CLANG) $(FUZZ_CFLAGS) -Itests -fsanitize=fuzzer -MMD -MP -MF $@.d -o $@ $< $(FUZZ_OBJECTS) $(PROTOS:=.o) $(LDLIBS)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -Itests -fsanitize=fuzzer -MMD -MP -MF $@.d -o $@ $< $(BUILD)/fuzz/library.a $(LDLIBS)
 
 $(BUILD)/fuzz/seeds/.made: tests/fuzz/seeds.sh tests/fixtures/go/table.S $(wildcard tests/golden/recordings/*.sysprof)
 	$(call say,SEEDS,$(@D))
