@@ -33,8 +33,7 @@ CLANG	  ?= clang
 # often in a directory that is not in a user's PATH; Ubuntu hides it deeper still
 BPFTOOL	  ?= $(firstword $(shell PATH=$$PATH:/usr/sbin:/sbin command -v bpftool) \
 			 $(wildcard /usr/lib/linux-tools/*/bpftool))
-PKGS	  := libbpf libelf libdw libseccomp liblzma zlib libcjson libprotobuf-c libmicrohttpd \
-	     inih
+PKGS	  := libbpf libelf libdw libseccomp liblzma zlib libcjson libmicrohttpd inih
 
 FUZZ_SECONDS ?= 60
 SECONDS	     ?= 600
@@ -55,10 +54,11 @@ ifdef STATIC
 STATIC_LIBS := $(BUILD)/libs
 ALL_CFLAGS := -I$(STATIC_LIBS)/include -DSYSPROF_STATIC -fPIE -fstack-protector-strong $(ALL_CFLAGS)
 LDFLAGS	  += -static-pie -Wl,-z,relro,-z,now
-LDLIBS	  := -L$(STATIC_LIBS)/lib -lbpf -ldw -lelf -lseccomp -lbz2 -llzma -lcjson -lprotobuf-c \
-	     -lmicrohttpd -linih -liberty -lcurl -lssl -lcrypto -lz -ldl -lpthread -lm
+LDLIBS	  := -L$(STATIC_LIBS)/lib -lbpf -ldw -lelf -lseccomp -lbz2 -llzma -lcjson -lmicrohttpd \
+	     -linih -liberty -lcurl -lssl -lcrypto -lz -ldl -lpthread -lm
 endif
-TEST_LIBS := $(shell pkg-config --libs cmocka 2>/dev/null)
+# protobuf-c is the tests' own reading of pprof files
+TEST_LIBS := $(shell pkg-config --libs cmocka libprotobuf-c 2>/dev/null)
 
 ARCH	  := $(shell uname -m)
 BPF_ARCH  := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(ARCH)))
@@ -111,7 +111,7 @@ $(BUILD)/sysprof: $(CLI_OBJECTS) $(BUILD)/libsysprof.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-$(BUILD)/libsysprof.a: $(LIB_OBJECTS) $(PROTOS:=.o)
+$(BUILD)/libsysprof.a: $(LIB_OBJECTS)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
@@ -119,7 +119,7 @@ $(BUILD)/libsysprof.a: $(LIB_OBJECTS) $(PROTOS:=.o)
 $(BUILD)/.deps: tools/install-deps.sh
 	$(Q)tools/install-deps.sh --check build && mkdir -p $(@D) && touch $@
 
-$(BUILD)/userspace/%.o: userspace/%.c Makefile | $(BUILD)/.deps $(SKELETONS) $(PROTOS:=.h)
+$(BUILD)/userspace/%.o: userspace/%.c Makefile | $(BUILD)/.deps $(SKELETONS)
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
@@ -185,7 +185,7 @@ $(BUILD)/tests/models/%.o: tests/models/%.c Makefile | $(BUILD)/.deps
 	$(call say,TEST,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) -Itests -MMD -MP -c -o $@ $<
 
-$(BUILD)/tests/libmodels.a: $(MODELS)
+$(BUILD)/tests/libmodels.a: $(MODELS) $(PROTOS:=.o)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
 # Tests: a cmocka program each against the library. After a change of the library they are only linked again.
@@ -258,7 +258,7 @@ $(DEMO): tools/demo_workload.c Makefile | $(BUILD)/.deps
 FUZZ_CFLAGS = $(ALL_CFLAGS) -Wno-missing-field-initializers -Wno-gnu-variable-sized-type-not-at-end -fsanitize=address,undefined \
 	      -fno-sanitize-recover=all
 
-$(BUILD)/fuzz/userspace/%.o: userspace/%.c Makefile | $(BUILD)/.deps $(PROTOS:=.h)
+$(BUILD)/fuzz/userspace/%.o: userspace/%.c Makefile | $(BUILD)/.deps
 	$(call say,FUZZ CC,$<)
 	$(Q)mkdir -p $(@D) && $(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
 
@@ -266,7 +266,7 @@ $(BUILD)/fuzz/tests/%.o: tests/%.c Makefile | $(BUILD)/.deps
 	$(call say,FUZZ CC,$<)
 	$(Q)mkdir -p $(@D) && $(CLANG) $(FUZZ_CFLAGS) -Itests -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
 
-$(BUILD)/fuzz/library.a: $(FUZZ_OBJECTS) $(PROTOS:=.o)
+$(BUILD)/fuzz/library.a: $(FUZZ_OBJECTS)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 

@@ -52,8 +52,6 @@ dwarf.h     : userspace/symbolize/dwarf_image.c userspace/symbolize/dwarf_units.
 zlib        : userspace/base/gzip.c
 cjson/      : userspace/import/json.c userspace/serve/source_api.c
 cJSON       : userspace/import/json.c
-protobuf-c  : userspace/export/pprof_writer.c userspace/import/pprof_reader.c
-pprof.pb-c  : userspace/export/pprof_writer.c userspace/import/pprof_reader.c
 microhttpd  : userspace/serve/server_private.h
 curl/       : userspace/agent/http.c
 ini.h       : userspace/agent/settings.c

@@ -34,8 +34,6 @@ needs() {
 	build | pc:libseccomp:2.5        | libseccomp-dev  | libseccomp-devel | libseccomp | libseccomp-devel
 	build | pc:zlib:1.2              | zlib1g-dev      | zlib-devel      | zlib       | zlib-devel
 	build | pc:libcjson:1.7          | libcjson-dev    | cjson-devel     | cjson      | cjson-devel
-	build | pc:libprotobuf-c:1.3     | libprotobuf-c-dev | protobuf-c-devel | protobuf-c | protobuf-c-devel
-	build | cmd:protoc-c             | protobuf-c-compiler | protobuf-c-compiler | protobuf-c | protobuf-c
 	build | pc:libmicrohttpd:0.9.70  | libmicrohttpd-dev | libmicrohttpd-devel | libmicrohttpd | libmicrohttpd-devel
 	build | pc:libcurl:7.80          | libcurl4-openssl-dev | libcurl-devel | curl   | libcurl-devel
 	build | pc:inih:53               | libinih-dev     | inih-devel      | libinih    | libinih-devel
@@ -49,6 +47,8 @@ needs() {
 	static | cmd:dpkg-source         | dpkg-dev        | dpkg-dev        | dpkg       | dpkg-devel
 	static | file:/usr/share/keyrings/debian-archive-keyring.gpg | debian-archive-keyring | debian-keyring | debian-archive-keyring | debian-archive-keyring
 	test  | pc:cmocka:1.1            | libcmocka-dev   | libcmocka-devel | cmocka     | libcmocka-devel
+	test  | pc:libprotobuf-c:1.3     | libprotobuf-c-dev | protobuf-c-devel | protobuf-c | protobuf-c-devel
+	test  | cmd:protoc-c             | protobuf-c-compiler | protobuf-c-compiler | protobuf-c | protobuf-c
 	test  | cmd:clang-format         | clang-format    | clang-tools-extra | clang    | clang-tools
 	test  | cmd:python3              | python3         | python3         | python     | python3
 	test  | py:yaml                  | python3-yaml    | python3-pyyaml  | python-yaml | python3-PyYAML

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "agent/bytes.h"
+#include "base/wire.h"
 
 static void add_field(struct bytes *b, uint32_t number, const void *data, size_t size)
 {

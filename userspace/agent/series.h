@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "agent/agent_window.h"
-#include "agent/bytes.h"
+#include "base/wire.h"
 #include "agent/sink_format.h"
 
 #define SERIES_NAME	 "process_cpu"

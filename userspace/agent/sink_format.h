@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "agent/agent_window.h"
-#include "agent/bytes.h"
+#include "base/wire.h"
 
 struct sink_encoding_options {
 	const char *node; /* the host's name, for formats that have it beside the labels */

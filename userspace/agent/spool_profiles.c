@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/bytes.h"
+#include "base/wire.h"
 #include "agent/series.h"
 #include "base/base64.h"
 #include "base/cleanup.h"

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/bytes.h"
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "base/wire.h"
@@ -19,18 +18,15 @@ struct text {
 	size_t size;
 };
 
-struct mapping_facts {
-	uint64_t id, filename, build_id;
-	bool has_functions;
-};
-
 struct check {
 	char *why;
 	size_t why_size;
 	bool bad;
 	VEC(struct text) strings;
-	VEC(struct mapping_facts) mappings;
-	uint64_t locations, functions;
+	VEC(struct pprof_mapping) mappings;
+	numbers scratch;
+	uint64_t locations, functions; /* of the first pass … */
+	uint64_t location, function;   /* … and of the second one so far */
 	size_t types;
 	bool has_period_type;
 	uint64_t time, duration;
@@ -128,44 +124,21 @@ static bool each_field(struct check *c, struct wire fields,
 	return !found || refuse(c, "damaged message");
 }
 
-/* Calls `take` for each number of a repeated field, packed or not. */
-static bool each_number(struct check *c, const struct wire *field,
-			bool (*take)(struct check *c, uint64_t number, void *context),
-			void *context)
+static bool take_numbers(struct check *c, const struct wire *message, const char *types, void *to)
 {
-	struct wire packed = wire_inside(field);
-	uint64_t number;
-
-	if (field->type == WIRE_VARINT)
-		return take(c, field->value, context);
-	if (field->type != WIRE_BYTES)
-		return refuse(c, "damaged message");
-	while (packed.at < packed.end) {
-		if (!wire_varint(&packed, &number))
-			return refuse(c, "damaged message");
-		if (!take(c, number, context))
-			return false;
-	}
-	return true;
+	return wire_numbers(wire_inside(message), types, to) || refuse(c, "damaged message");
 }
 
-/* The last value of each field, by its number. */
-#define NUMBERS 8
-
-static bool take_numbers(struct check *c, const struct wire *message, uint64_t numbers[NUMBERS])
+/* The numbers of a repeated field, into c->scratch. */
+static bool take_repeated(struct check *c, struct wire message, uint32_t field)
 {
-	struct wire fields[NUMBERS];
-
-	if (wire_last(wire_inside(message), fields, NUMBERS))
-		return refuse(c, "damaged message");
-	for (int i = 0; i < NUMBERS; i++)
-		numbers[i] = fields[i].value;
-	return true;
+	c->scratch.count = 0;
+	return !wire_repeated(message, field, &c->scratch) || refuse(c, "damaged message");
 }
 
-static bool check_string(struct check *c, uint64_t index)
+static bool check_string(struct check *c, int64_t index)
 {
-	return index < c->strings.count || refuse(c, "dangling string");
+	return (uint64_t)index < c->strings.count || refuse(c, "dangling string");
 }
 
 /* ---- the tables ------------------------------------------------------------------------------ */
@@ -185,12 +158,10 @@ static bool add_string(struct check *c, const struct wire *field)
 
 static bool add_mapping(struct check *c, const struct wire *field)
 {
-	uint64_t numbers[NUMBERS];
-	struct mapping_facts mapping;
+	struct pprof_mapping mapping;
 
-	if (!take_numbers(c, field, numbers))
+	if (!take_numbers(c, field, "vvvvvvvvvv", &mapping))
 		return false;
-	mapping = (struct mapping_facts){numbers[1], numbers[5], numbers[6], numbers[7]};
 	if (mapping.id != c->mappings.count + 1)
 		return refuse(c, "mapping ids are not sequential");
 	return !vec_push(&c->mappings, mapping) || refuse(c, "no memory");
@@ -233,50 +204,40 @@ static bool take_table(struct check *c, const struct wire *field, void *context)
 /* Both backends make the name of a type of them. */
 static bool check_type(struct check *c, const struct wire *field)
 {
-	uint64_t numbers[NUMBERS];
+	struct pprof_value_type message;
 	const struct text *type, *unit;
 
-	if (!take_numbers(c, field, numbers) || !check_string(c, numbers[1]) ||
-	    !check_string(c, numbers[2]))
+	if (!take_numbers(c, field, "vv", &message) || !check_string(c, message.type) ||
+	    !check_string(c, message.unit))
 		return false;
-	type = &c->strings.data[numbers[1]];
-	unit = &c->strings.data[numbers[2]];
+	type = &c->strings.data[message.type];
+	unit = &c->strings.data[message.unit];
 	return (is_name(type->bytes, type->size) && is_name(unit->bytes, unit->size)) ||
 	       refuse(c, "invalid type");
 }
 
 static bool check_function(struct check *c, const struct wire *field, uint64_t expected)
 {
-	uint64_t numbers[NUMBERS];
+	struct pprof_function function;
 
-	if (!take_numbers(c, field, numbers) || !check_string(c, numbers[2]) ||
-	    !check_string(c, numbers[3]) || !check_string(c, numbers[4]))
+	if (!take_numbers(c, field, "vvvvv", &function) || !check_string(c, function.name) ||
+	    !check_string(c, function.system_name) || !check_string(c, function.filename))
 		return false;
-	if (numbers[1] != expected)
+	if (function.id != expected)
 		return refuse(c, "function ids are not sequential");
-	return c->strings.data[numbers[2]].size || refuse(c, "a function without a name");
+	return c->strings.data[function.name].size || refuse(c, "a function without a name");
 }
 
-struct location_facts {
-	uint64_t id, mapping;
-	size_t lines;
-};
-
-static bool take_location_field(struct check *c, const struct wire *field, void *context)
+static bool take_line(struct check *c, const struct wire *field, void *context)
 {
-	struct location_facts *location = context;
-	uint64_t line[NUMBERS], *function = &line[1];
+	size_t *lines = context;
+	struct pprof_line line;
 
-	if (field->number == 1)
-		location->id = field->value;
-	else if (field->number == 2)
-		location->mapping = field->value;
-	if (field->number != 4)
+	if (field->number != PPROF_LINE)
 		return true;
-	location->lines++;
-	if (!take_numbers(c, field, line))
-		return false;
-	return (*function && *function <= c->functions) || refuse(c, "dangling function");
+	++*lines;
+	return take_numbers(c, field, "vvv", &line) &&
+	       ((line.function && line.function <= c->functions) || refuse(c, "dangling function"));
 }
 
 /*
@@ -285,19 +246,21 @@ static bool take_location_field(struct check *c, const struct wire *field, void 
  */
 static bool check_location(struct check *c, const struct wire *field, uint64_t expected)
 {
-	struct location_facts location = {};
-	const struct mapping_facts *mapping;
+	struct pprof_location location;
+	const struct pprof_mapping *mapping;
+	size_t lines = 0;
 
-	if (!each_field(c, wire_inside(field), take_location_field, &location))
+	if (!take_numbers(c, field, "vvvbv", &location) ||
+	    !each_field(c, wire_inside(field), take_line, &lines))
 		return false;
 	if (location.id != expected)
 		return refuse(c, "location ids are not sequential");
 	if (!location.mapping || location.mapping > c->mappings.count)
 		return refuse(c, "dangling mapping");
 	mapping = &c->mappings.data[location.mapping - 1];
-	if (mapping->has_functions != (location.lines > 0))
+	if (mapping->has_functions != (lines > 0))
 		return refuse(c, "a frame without a name among frames with names");
-	return location.lines || c->strings.data[mapping->build_id].size ||
+	return lines || c->strings.data[mapping->build_id].size ||
 	       refuse(c, "a frame without a name or a build id");
 }
 
@@ -307,74 +270,66 @@ static bool check_mapping(struct check *c, size_t index)
 	       check_string(c, c->mappings.data[index].build_id);
 }
 
-struct sample_facts {
-	size_t depth, values;
-	bool not_zero;
-};
-
-static bool take_location_id(struct check *c, uint64_t number, void *context)
+static bool check_stack(struct check *c, struct wire sample)
 {
-	struct sample_facts *sample = context;
-
-	sample->depth++;
-	return (number && number <= c->locations) || refuse(c, "dangling location");
+	if (!take_repeated(c, sample, PPROF_LOCATION_ID))
+		return false;
+	for (size_t i = 0; i < c->scratch.count; i++)
+		if (!c->scratch.data[i] || c->scratch.data[i] > c->locations)
+			return refuse(c, "dangling location");
+	if (!c->scratch.count)
+		return refuse(c, "a sample without a stack");
+	return c->scratch.count <= VALID_DEPTH_MAX ||
+	       refuse(c, "a stack of %zu frames", c->scratch.count);
 }
 
-static bool take_value(struct check *c, uint64_t number, void *context)
+static bool check_values(struct check *c, struct wire sample)
 {
-	struct sample_facts *sample = context;
+	bool not_zero = false;
 
-	if ((int64_t)number < 0)
-		return refuse(c, "a negative value");
-	sample->not_zero |= number != 0;
-	if (sample->values < TYPES_MAX)
-		c->sums.values[sample->values] += number;
-	sample->values++;
-	return true;
+	if (!take_repeated(c, sample, PPROF_VALUE))
+		return false;
+	if (c->scratch.count != c->types)
+		return refuse(c, "%zu values of %zu types", c->scratch.count, c->types);
+	for (size_t i = 0; i < c->scratch.count; i++) {
+		uint64_t number = c->scratch.data[i];
+
+		if ((int64_t)number < 0)
+			return refuse(c, "a negative value");
+		not_zero |= number != 0;
+		if (i < TYPES_MAX)
+			c->sums.values[i] += number;
+	}
+	return not_zero || refuse(c, "a sample of nothing");
 }
 
-static bool take_sample_field(struct check *c, const struct wire *field, void *context)
+static bool has_no_label(struct check *c, const struct wire *field, void *context)
 {
-	if (field->number == 1)
-		return each_number(c, field, take_location_id, context);
-	if (field->number == 2)
-		return each_number(c, field, take_value, context);
-	return field->number != 3 || refuse(c, "a label at a sample");
+	(void)context;
+	return field->number != PPROF_LABEL || refuse(c, "a label at a sample");
 }
 
 static bool check_sample(struct check *c, const struct wire *field)
 {
-	struct sample_facts sample = {};
+	struct wire sample = wire_inside(field);
 
-	if (!each_field(c, wire_inside(field), take_sample_field, &sample))
-		return false;
-	if (!sample.depth)
-		return refuse(c, "a sample without a stack");
-	if (sample.depth > VALID_DEPTH_MAX)
-		return refuse(c, "a stack of %zu frames", sample.depth);
-	if (sample.values != c->types)
-		return refuse(c, "%zu values of %zu types", sample.values, c->types);
 	c->sums.samples++;
-	return sample.not_zero || refuse(c, "a sample of nothing");
+	return each_field(c, sample, has_no_label, NULL) && check_stack(c, sample) &&
+	       check_values(c, sample);
 }
-
-struct numbers {
-	uint64_t location, function;
-};
 
 static bool check_field(struct check *c, const struct wire *field, void *context)
 {
-	struct numbers *numbers = context;
-
+	(void)context;
 	switch (field->number) {
 	case PPROF_SAMPLE_TYPE:
 		return check_type(c, field);
 	case PPROF_SAMPLE:
 		return check_sample(c, field);
 	case PPROF_LOCATION:
-		return check_location(c, field, ++numbers->location);
+		return check_location(c, field, ++c->location);
 	case PPROF_FUNCTION:
-		return check_function(c, field, ++numbers->function);
+		return check_function(c, field, ++c->function);
 	case PPROF_PERIOD_TYPE:
 		c->has_period_type = true;
 		return check_type(c, field);
@@ -401,7 +356,6 @@ static bool check_whole(struct check *c)
 static bool check_pprof(struct check *c, const void *bytes, size_t size)
 {
 	const struct wire fields = wire_of(bytes, size);
-	struct numbers numbers = {};
 
 	if (!size)
 		return refuse(c, "empty");
@@ -414,7 +368,7 @@ static bool check_pprof(struct check *c, const void *bytes, size_t size)
 	for (size_t i = 0; i < c->mappings.count; i++)
 		if (!check_mapping(c, i))
 			return false;
-	return each_field(c, fields, check_field, &numbers) && check_whole(c);
+	return each_field(c, fields, check_field, NULL) && check_whole(c);
 }
 
 bool validate_pprof(const void *bytes, size_t size, struct pprof_sums *sums, char *why,
@@ -429,5 +383,6 @@ bool validate_pprof(const void *bytes, size_t size, struct pprof_sums *sums, cha
 	}
 	vec_free(&c.strings);
 	vec_free(&c.mappings);
+	vec_free(&c.scratch);
 	return good;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fields of a protobuf message, one after the other, without packing or unpacking it: a profile's message has
- * millions of small ones in it, each of which is unpacked when its turn has come.
+ * Protobuf messages, read and written field by field: a profile's message has millions of small ones in it, and is never
+ * unpacked as a whole.
  */
 #ifndef BASE_WIRE_H
 #define BASE_WIRE_H
@@ -9,6 +9,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/vec.h"
 
 enum wire_type { WIRE_VARINT, WIRE_FIXED64, WIRE_BYTES, WIRE_FIXED32 = 5 };
 
@@ -49,25 +53,6 @@ static inline bool wire_varint(struct wire *w, uint64_t *value)
 		}
 	}
 	return false;
-}
-
-/* Writes a varint of up to 10 bytes. Returns its size. */
-static inline size_t wire_put_varint(uint8_t *out, uint64_t value)
-{
-	size_t size = 0;
-
-	for (; value >= 0x80; value >>= 7)
-		out[size++] = (uint8_t)value | 0x80;
-	out[size++] = (uint8_t)value;
-	return size;
-}
-
-/* The header of a field of `size` bytes, into at most 16. Returns its own size. */
-static inline size_t wire_put_header(uint8_t *out, uint32_t field, size_t size)
-{
-	size_t used = wire_put_varint(out, (uint64_t)field << 3 | WIRE_BYTES);
-
-	return used + wire_put_varint(out + used, size);
 }
 
 static inline bool wire_fixed(struct wire *w, unsigned int size)
@@ -114,7 +99,105 @@ static inline int wire_next(struct wire *w)
 	return good ? 1 : -1;
 }
 
-/* The fields of pprof's message Profile. */
+typedef VEC(uint64_t) numbers;
+
+/* Has a field the type that `types` has for it, a letter for each number from 1 on? `v`: a number; `b`: bytes; `*`: either. */
+bool wire_has_type(const struct wire *field, const char *types);
+/*
+ * Fills a struct of 64-bit numbers: one for each field from 1 on, the last one of it, or 0. Fields beyond `types` are skipped.
+ * False: the message is damaged, or a field has another type.
+ */
+bool wire_numbers(struct wire message, const char *types, void *numbers);
+/* Appends the numbers of a repeated field, packed or not. 0, -ENOMEM, -EBADMSG. */
+int wire_repeated(struct wire message, uint32_t number, numbers *to);
+
+/*
+ * Calls `take` with each field of the messages that lie at `path` (numbers of fields, from outside) in a message;
+ * field->start is where it begins. 0; -EBADMSG: damaged; what `take` returns, which ends it unless it is 0.
+ */
+int wire_each(struct wire message, const uint32_t *path, size_t depth,
+	      int (*take)(void *context, const struct wire *field), void *context);
+
+/* The last field of each number below `count`; those that are not there are all zero. 0, -EBADMSG. */
+int wire_last(struct wire message, struct wire *fields, uint32_t count);
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+/* Writes a varint of up to 10 bytes. Returns its size. */
+static inline size_t wire_put_varint(uint8_t *out, uint64_t value)
+{
+	size_t size = 0;
+
+	for (; value >= 0x80; value >>= 7)
+		out[size++] = (uint8_t)value | 0x80;
+	out[size++] = (uint8_t)value;
+	return size;
+}
+
+/* The header of a field of `size` bytes, into at most 16. Returns its own size. */
+static inline size_t wire_put_header(uint8_t *out, uint32_t field, size_t size)
+{
+	size_t used = wire_put_varint(out, (uint64_t)field << 3 | WIRE_BYTES);
+
+	return used + wire_put_varint(out + used, size);
+}
+
+/* `struct bytes b = {}; … free(b.data);` */
+struct bytes {
+	uint8_t *data;
+	size_t count, capacity;
+	bool failed; /* a field did not fit into memory */
+};
+
+static inline void cleanup_bytes(struct bytes *b)
+{
+	free(b->data);
+}
+
+#define _cleanup_bytes_ __attribute__((cleanup(cleanup_bytes)))
+
+/* Appends. 0, -ENOMEM. */
+int bytes__add(struct bytes *b, const void *data, size_t size);
+
+/*
+ * Fields of a protobuf message, at the end. As proto3 has it, a number of 0 and an empty text are left out. Without memory
+ * `failed` is set, so that callers need not check each call.
+ */
+void bytes__number(struct bytes *b, uint32_t field, uint64_t value);
+void bytes__numbers(struct bytes *b, const void *numbers,
+		    size_t size); /* of a struct, from field 1 on */
+void bytes__text(struct bytes *b, uint32_t field, const char *text);
+void bytes__field(struct bytes *b, uint32_t field, const void *data,
+		  size_t size);				 /* also of none */
+void bytes__varint(struct bytes *b, uint64_t value);	 /* alone: of a packed field */
+void bytes__append(struct bytes *b, struct wire fields); /* as they are */
+/* What was added since b->count was `at` becomes one field: a message, or packed numbers. */
+void bytes__wrap(struct bytes *b, uint32_t field, size_t at);
+
+/* What `write` writes to a FILE. *out is fresh, and to be freed if it fails as well. 0, -ENOMEM, what `write` returns. */
+int bytes__write(int (*write)(void *context, FILE *out), void *context, struct bytes *out);
+
+/*
+ * A protobuf message compressed by gzip, always the same for the same input. In the messages that lie at `path` in it
+ * (numbers of fields, from outside) are tables of many rows. *out is fresh. 0, -ENOMEM.
+ */
+int bytes__gzip(const struct bytes *in, const uint32_t *path, size_t depth, struct bytes *out);
+
+/* Where tables of another kind begin in a message: gzip codes each better by itself. */
+
+typedef VEC(size_t) sections;
+
+/*
+ * Adds the offsets, ascending, at which another field follows in the messages that lie at `path` (numbers of fields, from
+ * outside) in a protobuf message; not so near to each other that a code of their own would cost more. 0, -ENOMEM. Of what is
+ * no message there is none.
+ */
+int sections__find(const uint8_t *message, size_t size, const uint32_t *path, size_t depth,
+		   sections *found);
+
+/* ---- pprof ------------------------------------------------------------------------------------- */
+
+/* The fields of a profile (proto/pprof.proto). */
 enum pprof_field {
 	PPROF_SAMPLE_TYPE = 1,
 	PPROF_SAMPLE,
@@ -126,6 +209,40 @@ enum pprof_field {
 	PPROF_DURATION_NANOS,
 	PPROF_PERIOD_TYPE,
 	PPROF_PERIOD,
+	PPROF_COMMENT,
+	PPROF_DEFAULT_SAMPLE_TYPE,
+};
+
+enum pprof_sample_field { PPROF_LOCATION_ID = 1, PPROF_VALUE, PPROF_LABEL };
+#define PPROF_LINE 4 /* of a location */
+
+/* The numbers of its messages, for wire_numbers() and bytes__numbers(). Texts are numbers of strings. */
+struct pprof_value_type {
+	int64_t type, unit;
+};
+
+struct pprof_label {
+	int64_t key, text, number, unit;
+};
+
+struct pprof_mapping {
+	uint64_t id, start, limit, offset;
+	int64_t filename, build_id;
+	uint64_t has_functions, has_filenames, has_line_numbers, has_inline_frames;
+};
+
+struct pprof_location {
+	uint64_t id, mapping, address;
+};
+
+struct pprof_line {
+	uint64_t function;
+	int64_t line, column;
+};
+
+struct pprof_function {
+	uint64_t id;
+	int64_t name, system_name, filename, start_line;
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pprof messages, packed one after the other. The only file of this directory that uses protobuf-c.
+ * pprof messages, written one after the other.
  *
  * system_name is the full name of a Java method and else empty: where it equals the name, pprof takes the name for a
  * mangled one, and cuts arguments and template arguments off it.
@@ -11,10 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <pprof.pb-c.h>
-
-#include "base/vec.h"
-#include "base/wire.h"
 #include "export/describe.h"
 
 struct pprof_writer {
@@ -25,13 +21,7 @@ struct pprof_writer {
 	FILE *out;
 	int error; /* the first one */
 	struct code_tables *code;
-	VEC(uint8_t) packed;
-	VEC(uint64_t) path; /* scratch, as those below */
-	VEC(Pprof__Label) labels;
-	VEC(Pprof__Label *) label_list;
-	VEC(Pprof__Line) lines;
-	VEC(Pprof__Line *) line_list;
-	VEC(int64_t) comments; /* strings */
+	struct bytes message, comments; /* scratch; the latter: numbers of strings */
 };
 
 struct pprof_writer *pprof_writer__new(const struct profile *p,
@@ -58,13 +48,8 @@ void pprof_writer__free(struct pprof_writer *w)
 	if (!w)
 		return;
 	code_tables__free(w->code);
-	vec_free(&w->packed);
-	vec_free(&w->path);
-	vec_free(&w->labels);
-	vec_free(&w->label_list);
-	vec_free(&w->lines);
-	vec_free(&w->line_list);
-	vec_free(&w->comments);
+	free(w->message.data);
+	free(w->comments.data);
 	free(w);
 }
 
@@ -111,89 +96,63 @@ static void write_header(struct pprof_writer *w, enum pprof_field field, size_t 
 	write_bytes(w, header, wire_put_header(header, field, size));
 }
 
-static void pack_message(struct pprof_writer *w, const ProtobufCMessage *message)
+/* The message that was put together becomes a field, and the next one begins. */
+static void write_message(struct pprof_writer *w, enum pprof_field field)
 {
-	size_t size = protobuf_c_message_get_packed_size(message);
-
-	w->packed.count = 0;
-	if (vec_reserve(&w->packed, size))
-		return note_error(w, -ENOMEM);
-	w->packed.count = protobuf_c_message_pack(message, w->packed.data);
-}
-
-static void write_message(struct pprof_writer *w, enum pprof_field field,
-			  const ProtobufCMessage *message)
-{
-	pack_message(w, message);
-	if (w->error)
-		return;
-	write_header(w, field, w->packed.count);
-	write_bytes(w, w->packed.data, w->packed.count);
+	if (w->message.failed)
+		note_error(w, -ENOMEM);
+	write_header(w, field, w->message.count);
+	write_bytes(w, w->message.data, w->message.count);
+	w->message.count = 0;
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-static void fill_value_type(struct pprof_writer *w, Pprof__ValueType *message, const char *type,
-			    const char *unit)
+static void put_value_type(struct pprof_writer *w, const char *type, const char *unit)
 {
-	pprof__value_type__init(message);
-	message->type = code_tables__text(w->code, type);
-	message->unit = code_tables__text(w->code, unit);
+	struct pprof_value_type message = {.type = code_tables__text(w->code, type)};
+
+	message.unit = code_tables__text(w->code, unit);
+	bytes__numbers(&w->message, &message, sizeof(message));
 }
 
 void pprof_writer__sample_type(struct pprof_writer *w, const char *type, const char *unit)
 {
-	Pprof__ValueType message;
-
-	fill_value_type(w, &message, type, unit);
-	write_message(w, PPROF_SAMPLE_TYPE, &message.base);
+	put_value_type(w, type, unit);
+	write_message(w, PPROF_SAMPLE_TYPE);
 }
 
-static void add_to_path(struct pprof_writer *w, uint32_t location)
+static void put_location(struct pprof_writer *w, uint32_t location)
 {
-	if (vec_push(&w->path, location))
-		note_error(w, -ENOMEM);
+	bytes__varint(&w->message, location);
 }
 
 /* Of a stack that is too deep, the leaf's side below a root frame for the rest. */
-static void collect_path(struct pprof_writer *w, struct stack_id stack)
+static void put_path(struct pprof_writer *w, struct stack_id stack)
 {
 	const struct profile_stack *stacks = w->p->stacks;
 	uint32_t left = stacks[stack.v].depth;
 	uint32_t most = w->depth_max - (w->leaf && w->depth_max > 1);
 	bool is_cut = w->depth_max && left > most;
 
-	w->path.count = 0;
 	if (w->leaf)
-		add_to_path(w, code_tables__waiting(w->code, w->leaf));
+		put_location(w, code_tables__waiting(w->code, w->leaf));
 	if (!stack.v)
-		return add_to_path(w, code_tables__location(w->code, (struct location_id){0}));
+		return put_location(w, code_tables__location(w->code, (struct location_id){0}));
 	if (is_cut)
 		left = most - 1;
 	for (; left && stack.v && !w->error; left--, stack = stacks[stack.v].parent)
-		add_to_path(w, code_tables__location(w->code, stacks[stack.v].location));
+		put_location(w, code_tables__location(w->code, stacks[stack.v].location));
 	if (is_cut)
-		add_to_path(w, code_tables__truncated(w->code));
+		put_location(w, code_tables__truncated(w->code));
 }
 
-static int fill_labels(struct pprof_writer *w, const struct pprof_label *labels, size_t count)
+static void put_label(struct bytes *m, const struct pprof_label *label)
 {
-	w->labels.count = w->label_list.count = 0;
-	if (vec_reserve(&w->labels, count) || vec_reserve(&w->label_list, count))
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		Pprof__Label *label = &w->labels.data[i];
+	size_t at = m->count;
 
-		pprof__label__init(label);
-		label->key = labels[i].key;
-		label->str = labels[i].text;
-		if (!labels[i].text) {
-			label->num = labels[i].number;
-			label->num_unit = labels[i].unit;
-		}
-		w->label_list.data[i] = label;
-	}
-	return 0;
+	bytes__numbers(m, label, sizeof(*label));
+	bytes__wrap(m, PPROF_LABEL, at);
 }
 
 void pprof_writer__set_leaf(struct pprof_writer *w, enum wall_state state)
@@ -204,82 +163,75 @@ void pprof_writer__set_leaf(struct pprof_writer *w, enum wall_state state)
 void pprof_writer__sample(struct pprof_writer *w, struct stack_id stack, const int64_t *values,
 			  size_t value_count, const struct pprof_label *labels, size_t label_count)
 {
-	Pprof__Sample message = PPROF__SAMPLE__INIT;
+	struct bytes *m = &w->message;
+	size_t at;
 
-	collect_path(w, stack);
-	if (fill_labels(w, labels, label_count))
-		return note_error(w, -ENOMEM);
-	message.n_location_id = w->path.count;
-	message.location_id = w->path.data;
-	message.n_value = value_count;
-	message.value = (int64_t *)values;
-	message.n_label = label_count;
-	message.label = w->label_list.data;
-	write_message(w, PPROF_SAMPLE, &message.base);
+	put_path(w, stack);
+	bytes__wrap(m, PPROF_LOCATION_ID, 0);
+	at = m->count;
+	for (size_t i = 0; i < value_count; i++)
+		bytes__varint(m, (uint64_t)values[i]);
+	bytes__wrap(m, PPROF_VALUE, at);
+	for (size_t i = 0; i < label_count; i++)
+		put_label(m, &labels[i]);
+	write_message(w, PPROF_SAMPLE);
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-static int fill_lines(struct pprof_writer *w, const struct code_location *l)
+static void put_line(struct bytes *m, const struct code_line *line)
 {
-	if (vec_reserve(&w->lines, l->line_count) || vec_reserve(&w->line_list, l->line_count))
-		return -ENOMEM;
-	for (size_t i = 0; i < l->line_count; i++) {
-		Pprof__Line *line = &w->lines.data[i];
+	const struct pprof_line message = {line->function, line->line, line->column};
+	size_t at = m->count;
 
-		pprof__line__init(line);
-		line->function_id = l->lines[i].function;
-		line->line = l->lines[i].line;
-		line->column = l->lines[i].column;
-		w->line_list.data[i] = line;
-	}
-	return 0;
+	bytes__numbers(m, &message, sizeof(message));
+	bytes__wrap(m, PPROF_LINE, at);
 }
 
 static void write_location(struct pprof_writer *w, uint32_t number)
 {
 	struct code_location l = code_tables__describe_location(w->code, number);
-	Pprof__Location message = PPROF__LOCATION__INIT;
+	const struct pprof_location message = {number, l.mapping, l.address};
 
-	if (fill_lines(w, &l))
-		return note_error(w, -ENOMEM);
-	message.id = number;
-	message.mapping_id = l.mapping;
-	message.address = l.address;
-	message.n_line = l.line_count;
-	message.line = w->line_list.data;
-	write_message(w, PPROF_LOCATION, &message.base);
+	bytes__numbers(&w->message, &message, sizeof(message));
+	for (size_t i = 0; i < l.line_count; i++)
+		put_line(&w->message, &l.lines[i]);
+	write_message(w, PPROF_LOCATION);
 }
 
 static void write_mapping(struct pprof_writer *w, uint32_t number)
 {
 	struct code_mapping m = code_tables__describe_mapping(w->code, number);
-	Pprof__Mapping message = PPROF__MAPPING__INIT;
+	const struct pprof_mapping message = {
+		.id = number,
+		.start = m.start,
+		.limit = m.limit,
+		.offset = m.file_offset,
+		.filename = m.filename,
+		.build_id = m.build_id,
+		.has_functions = m.has_functions,
+		.has_filenames = m.has_filenames,
+		.has_line_numbers = m.has_line_numbers,
+		.has_inline_frames = m.has_inline_frames,
+	};
 
-	message.id = number;
-	message.memory_start = m.start;
-	message.memory_limit = m.limit;
-	message.file_offset = m.file_offset;
-	message.filename = m.filename;
-	message.build_id = m.build_id;
-	message.has_functions = m.has_functions;
-	message.has_filenames = m.has_filenames;
-	message.has_line_numbers = m.has_line_numbers;
-	message.has_inline_frames = m.has_inline_frames;
-	write_message(w, PPROF_MAPPING, &message.base);
+	bytes__numbers(&w->message, &message, sizeof(message));
+	write_message(w, PPROF_MAPPING);
 }
 
 static void write_function(struct pprof_writer *w, uint32_t number)
 {
 	struct code_function f = code_tables__describe_function(w->code, number);
-	Pprof__Function message = PPROF__FUNCTION__INIT;
+	const struct pprof_function message = {
+		.id = number,
+		.name = f.name,
+		.system_name = f.full_name,
+		.filename = f.filename,
+		.start_line = f.start_line,
+	};
 
-	message.id = number;
-	message.name = f.name;
-	message.system_name = f.full_name;
-	message.filename = f.filename;
-	message.start_line = f.start_line;
-	write_message(w, PPROF_FUNCTION, &message.base);
+	bytes__numbers(&w->message, &message, sizeof(message));
+	write_message(w, PPROF_FUNCTION);
 }
 
 void pprof_writer__tables(struct pprof_writer *w)
@@ -302,31 +254,35 @@ static int add_comment(void *context, const char *text)
 {
 	struct pprof_writer *w = context;
 
-	return vec_push(&w->comments, code_tables__text(w->code, text));
+	bytes__varint(&w->comments, code_tables__text(w->code, text));
+	return w->comments.failed ? -ENOMEM : 0;
 }
 
-/* The fields that are not tables: a profile that has nothing else. */
+/* The fields that are not tables. */
 void pprof_writer__facts(struct pprof_writer *w, const struct pprof_facts *facts)
 {
-	Pprof__Profile message = PPROF__PROFILE__INIT;
-	Pprof__ValueType period_type;
+	struct bytes *m = &w->message;
+	size_t at;
 	int err;
 
 	w->comments.count = 0;
 	err = facts->has_comments ? export_comments(w->p, add_comment, w) : 0;
 	if (err)
 		note_error(w, err);
-	fill_value_type(w, &period_type, facts->period_type ? facts->period_type : "cpu",
-			"nanoseconds");
-	message.time_nanos = (int64_t)facts->time;
-	message.duration_nanos = (int64_t)facts->duration;
-	message.period_type = &period_type;
-	message.period = (int64_t)facts->period;
-	message.n_comment = w->comments.count;
-	message.comment = w->comments.data;
-	message.default_sample_type = code_tables__text(w->code, facts->default_sample_type);
-	pack_message(w, &message.base);
-	write_bytes(w, w->packed.data, w->packed.count);
+	bytes__number(m, PPROF_TIME_NANOS, facts->time);
+	bytes__number(m, PPROF_DURATION_NANOS, facts->duration);
+	at = m->count;
+	put_value_type(w, facts->period_type ? facts->period_type : "cpu", "nanoseconds");
+	bytes__wrap(m, PPROF_PERIOD_TYPE, at);
+	bytes__number(m, PPROF_PERIOD, facts->period);
+	if (w->comments.count)
+		bytes__field(m, PPROF_COMMENT, w->comments.data, w->comments.count);
+	bytes__number(m, PPROF_DEFAULT_SAMPLE_TYPE,
+		      code_tables__text(w->code, facts->default_sample_type));
+	if (m->failed)
+		note_error(w, -ENOMEM);
+	write_bytes(w, m->data, m->count);
+	m->count = 0;
 }
 
 int pprof_writer__finish(struct pprof_writer *w)

@@ -4,7 +4,7 @@
  *
  *   sample types ─► samples ─► pprof_writer__tables() ─► pprof_writer__facts() ─► pprof_writer__finish()
  *
- * All messages but the profile itself are packed and written one at a time, so a big file needs no memory.
+ * All messages but the profile itself are written one at a time, so a big file needs no memory.
  */
 #ifndef EXPORT_PPROF_WRITER_H
 #define EXPORT_PPROF_WRITER_H
@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/wire.h"
 #include "export/code_tables.h"
 
 struct pprof_writer;
@@ -22,13 +23,6 @@ struct pprof_writer_options {
 	struct code_options code;
 	uint32_t depth_max; /* locations of a sample, the leaf's side is kept; 0: any number */
 	bool names_first;   /* code_tables__number_names() */
-};
-
-/* A label of a sample: `text` where it is not 0, else the number. */
-struct pprof_label {
-	uint32_t key, text; /* strings */
-	int64_t number;
-	uint32_t unit; /* string; 0: pprof makes one up */
 };
 
 struct pprof_facts {
@@ -50,7 +44,10 @@ int pprof_writer__again(struct pprof_writer *w, uint32_t depth_max, FILE *out);
 struct code_tables *pprof_writer__code(struct pprof_writer *w);
 
 void pprof_writer__sample_type(struct pprof_writer *w, const char *type, const char *unit);
-/* Stack 0: a function called "[not sampled]". As many values as there are sample types. */
+/*
+ * Stack 0: a function called "[not sampled]". As many values as there are sample types. A label has a text or a number, whose
+ * unit pprof makes up if it is 0.
+ */
 void pprof_writer__sample(struct pprof_writer *w, struct stack_id stack, const int64_t *values,
 			  size_t value_count, const struct pprof_label *labels, size_t label_count);
 /* The samples after it have a leaf "[waiting: STATE]"; WALL_NONE: they have none. */

@@ -3,7 +3,7 @@
  * pprof: ours, those of Go's runtime, pprof-nodejs, gperftools and pprof-rs by way of pprof, and others.
  *
  * Tables come in any order, and strings mostly at the end, so the file is walked over three times: tables;
- * locations, which need those; samples, which need locations. Only one message at a time is unpacked.
+ * locations, which need those; samples, which need locations.
  *
  * There are no times. Samples keep the order of the file and get made-up times; counts are ticks, values
  * are CPU time.
@@ -11,8 +11,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <pprof.pb-c.h>
 
 #include "base/cleanup.h"
 #include "base/map.h"
@@ -47,21 +45,12 @@ struct text {
 	enum label_kind label; /* if it is a key of a label */
 };
 
-struct value_type {
-	int64_t type, unit; /* strings */
-};
-
 /* An element of a table with ids: what is kept of it until it is used. */
 struct mapping {
 	uint64_t id, start, limit, offset;
 	struct dso_id dso;
 	enum dso_kind kind;
 	enum profile_category category;
-};
-
-struct function {
-	uint64_t id;
-	int64_t name, file, line;
 };
 
 struct location {
@@ -71,7 +60,7 @@ struct location {
 };
 
 DEFINE_MAP_BY(mappings, struct mapping, uint64_t, id);
-DEFINE_MAP_BY(functions, struct function, uint64_t, id);
+DEFINE_MAP_BY(functions, struct pprof_function, uint64_t, id);
 DEFINE_MAP_BY(locations, struct location, uint64_t, id);
 
 struct pprof {
@@ -82,13 +71,16 @@ struct pprof {
 	struct process_id any; /* for code without a mapping: the first sample's process */
 	struct wire first;     /* that sample */
 	VEC(struct text) strings;
-	VEC(struct value_type) types;
+	VEC(struct pprof_value_type) types;
 	struct mappings mappings;
 	struct functions functions;
 	struct locations locations;
 	struct owners owners;
-	VEC(struct profile_line) lines; /* scratch */
-	struct value_type period_type;
+	/* scratch: of a location, of a sample */
+	VEC(struct pprof_line) lines;
+	VEC(struct profile_line) named_lines;
+	numbers path, values;
+	struct pprof_value_type period_type;
 	int64_t period, time, duration;
 	uint32_t count_index, cpu_index; /* of the values; NONE */
 	uint64_t unit;			 /* ns of the value at cpu_index */
@@ -186,15 +178,20 @@ static enum dso_kind mapping_kind(const char *path, enum profile_category *categ
 
 /* ---- the message ----------------------------------------------------------------------------- */
 
-static bool type_fits(const struct wire *w)
-{
-	static const char types[] = " bbbbbbvvvvbv*vv";
+/* Of fields from 1 on, as in wire_has_type(). */
+#define PROFILE_TYPES	 "bbbbbbvvvvbv*vv"
+#define VALUE_TYPE_TYPES "vv"
+#define SAMPLE_TYPES	 "**b"
+#define LABEL_TYPES	 "vvvv"
+#define MAPPING_TYPES	 "vvvvvvvvvv"
+#define LOCATION_TYPES	 "vvvbv"
+#define LINE_TYPES	 "vvv"
+#define FUNCTION_TYPES	 "vvvvv"
+#define NUMBERS_MAX	 10 /* of a message */
 
-	if (!w->number || w->number >= sizeof(types) - 1)
-		return false;
-	return types[w->number] == '*' || types[w->number] == (w->type == WIRE_BYTES	? 'b'
-							       : w->type == WIRE_VARINT ? 'v'
-											: 0);
+static bool fits(const struct wire *w)
+{
+	return w->number < sizeof(PROFILE_TYPES) && wire_has_type(w, PROFILE_TYPES);
 }
 
 static bool recognizes_pprof(const uint8_t *bytes, size_t size)
@@ -204,34 +201,38 @@ static bool recognizes_pprof(const uint8_t *bytes, size_t size)
 	int more = 1;
 
 	while (fields < RECOGNIZED_FIELDS && (more = wire_next(&w)) > 0) {
-		if (!type_fits(&w))
+		if (!fits(&w))
 			return false;
 		fields++;
 	}
 	return fields >= 3 || (fields && !more);
 }
 
-/* What a walk over the file takes: messages of a type, or (type NULL) whatever the field has. */
+/* What a walk over the file takes: the numbers of messages whose fields have these types, or (types NULL) whatever the field has. */
 struct wanted_field {
 	uint32_t number;
-	const ProtobufCMessageDescriptor *type;
+	const char *types;
 	int (*take)(struct pprof *p, const struct wire *w, const void *message);
 };
 
+static int refuse_message(const struct pprof *p, const struct wire *w, int err)
+{
+	return err == -EBADMSG
+		       ? fail_at(p, w->bytes, err, "a message in field %llu is damaged", w->number)
+		       : err;
+}
+
+static int read_numbers(const struct pprof *p, const struct wire *w, const char *types, void *to)
+{
+	return refuse_message(p, w, wire_numbers(wire_inside(w), types, to) ? 0 : -EBADMSG);
+}
+
 static int take_field(struct pprof *p, const struct wire *w, const struct wanted_field *wanted)
 {
-	ProtobufCMessage *m;
-	int err;
+	uint64_t message[NUMBERS_MAX];
+	int err = wanted->types ? read_numbers(p, w, wanted->types, message) : 0;
 
-	if (!wanted->type)
-		return wanted->take(p, w, NULL);
-	m = protobuf_c_message_unpack(wanted->type, NULL, w->size, w->bytes);
-	if (!m)
-		return fail_at(p, w->bytes, -EBADMSG, "a message in field %llu is damaged",
-			       w->number);
-	err = wanted->take(p, w, m);
-	protobuf_c_message_free_unpacked(m, NULL);
-	return err;
+	return err ?: wanted->take(p, w, message);
 }
 
 /* `wanted` ends with a row of zeros. Each field of the profile that is made of bytes is a message; the others are numbers. */
@@ -247,7 +248,7 @@ static int each_field(struct pprof *p, const struct wanted_field *wanted)
 
 		if (w.type == WIRE_BYTES && w.size > MESSAGE_MAX)
 			return fail_at(p, w.bytes, -E2BIG, "a message of %llu bytes", w.size);
-		if (w.number <= PPROF_PERIOD && !type_fits(&w))
+		if (w.number <= PPROF_PERIOD && !fits(&w))
 			return fail_at(p, w.bytes, -EBADMSG, "field %llu has the wrong type",
 				       w.number);
 		while (row->number && row->number != w.number)
@@ -275,12 +276,12 @@ static int check_id(const struct pprof *p, const struct wire *w, uint64_t id, co
 /* Strings may come later: its name is looked up then. */
 static int add_mapping(struct pprof *p, const struct wire *w, const void *message)
 {
-	const Pprof__Mapping *m = message;
+	const struct pprof_mapping *m = message;
 	const struct mapping mapping = {
 		.id = m->id,
-		.start = m->memory_start,
-		.limit = m->memory_limit,
-		.offset = m->file_offset,
+		.start = m->start,
+		.limit = m->limit,
+		.offset = m->offset,
 	};
 	bool is_new = false;
 	const struct mapping *added = mappings__need(&p->mappings, &mapping, &is_new);
@@ -290,35 +291,27 @@ static int add_mapping(struct pprof *p, const struct wire *w, const void *messag
 
 static int add_function(struct pprof *p, const struct wire *w, const void *message)
 {
-	const Pprof__Function *f = message;
-	const struct function function = {
-		.id = f->id,
-		.name = f->name ? f->name : f->system_name,
-		.file = f->filename,
-		.line = f->start_line,
-	};
+	struct pprof_function function = *(const struct pprof_function *)message;
 	bool is_new = false;
-	const struct function *added = functions__need(&p->functions, &function, &is_new);
+	const struct pprof_function *added;
 
+	function.name = function.name ?: function.system_name;
+	added = functions__need(&p->functions, &function, &is_new);
 	return check_id(p, w, function.id, added, is_new);
 }
 
 static int set_period_type(struct pprof *p, const struct wire *w, const void *message)
 {
-	const Pprof__ValueType *t = message;
-
 	(void)w;
-	p->period_type = (struct value_type){t->type, t->unit};
+	p->period_type = *(const struct pprof_value_type *)message;
 	return 0;
 }
 
 static int add_type(struct pprof *p, const struct wire *w, const void *message)
 {
-	const Pprof__ValueType *t = message;
-
 	if (p->types.count == TYPES_MAX)
 		return fail_at(p, w->bytes, -E2BIG, "more than %llu sample types", TYPES_MAX);
-	return vec_push(&p->types, ((struct value_type){t->type, t->unit}));
+	return vec_push(&p->types, *(const struct pprof_value_type *)message);
 }
 
 static int add_string(struct pprof *p, const struct wire *w, const void *message)
@@ -414,7 +407,7 @@ static int choose_values(struct pprof *p)
 
 	p->count_index = p->cpu_index = NONE;
 	for (uint32_t i = 0; i < p->types.count; i++) {
-		const struct value_type *t = &p->types.data[i];
+		const struct pprof_value_type *t = &p->types.data[i];
 
 		if (p->count_index == NONE && string_is(p, t->unit, "count") &&
 		    (string_is(p, t->type, "samples") || string_is(p, t->type, "sample")))
@@ -438,7 +431,7 @@ static int choose_values(struct pprof *p)
 /* The tables are whole. */
 static int name_mapping(struct pprof *p, const struct wire *w, const void *message)
 {
-	const Pprof__Mapping *m = message;
+	const struct pprof_mapping *m = message;
 	struct mapping *mapping = mappings__find(&p->mappings, m->id);
 	_cleanup_free_ char *path = NULL, *build_id = NULL;
 	struct profile_dso dso = {.file_state = FILE_STATE_UNOPENED,
@@ -466,59 +459,60 @@ static uint32_t clamp_line(int64_t line)
 	return line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
 }
 
-static const struct function *find_function(const struct pprof *p, const Pprof__Line *l)
+static const struct pprof_function *find_function(const struct pprof *p, const struct pprof_line *l)
 {
-	return functions__find(&p->functions, l->function_id);
+	return functions__find(&p->functions, l->function);
 }
 
-static int add_line(struct pprof *p, const struct wire *w, const Pprof__Line *l, struct dso_id dso)
+static int add_line(struct pprof *p, const struct wire *w, const struct pprof_line *l,
+		    struct dso_id dso)
 {
-	const struct function *f = find_function(p, l);
+	const struct pprof_function *f = find_function(p, l);
 	_cleanup_free_ char *name = NULL, *file = NULL;
 	struct profile_line line = {.line = clamp_line(l->line), .column = clamp_line(l->column)};
 	struct string_id site;
 	int err;
 
 	if (!f)
-		return fail_at(p, w->bytes, -EBADMSG, "there is no function %llu", l->function_id);
-	err = copy_string(p, f->name, &name) ?: copy_string(p, f->file, &file);
+		return fail_at(p, w->bytes, -EBADMSG, "there is no function %llu", l->function);
+	err = copy_string(p, f->name, &name) ?: copy_string(p, f->filename, &file);
 	if (err)
 		return err;
 	site = frames__file(&p->frames, file);
-	line.function = frames__function(&p->frames, name, dso, site, clamp_line(f->line), 0);
+	line.function = frames__function(&p->frames, name, dso, site, clamp_line(f->start_line), 0);
 	line.file = (struct string_id){line.line ? site.v : 0};
-	return line.function.v ? vec_push(&p->lines, line) : -ENOMEM;
+	return line.function.v ? vec_push(&p->named_lines, line) : -ENOMEM;
 }
 
 /* JIT code has no mapping; what has neither mapping nor address nor file is an engine itself. */
-static void set_unmapped(struct pprof *p, struct frame *frame, const Pprof__Location *l)
+static void set_unmapped(struct pprof *p, struct frame *frame, const struct pprof_location *l)
 {
 	bool has_file = false;
 
-	for (size_t i = 0; i < l->n_line; i++) {
-		const struct function *f = find_function(p, l->line[i]);
+	for (size_t i = 0; i < p->lines.count; i++) {
+		const struct pprof_function *f = find_function(p, &p->lines.data[i]);
 
-		has_file |= f && f->file != 0;
+		has_file |= f && f->filename != 0;
 	}
 	frame->category = has_file || l->address ? CATEGORY_JIT : CATEGORY_OTHER;
 	frame->dso = frames__dso(&p->frames,
 				 frame->category == CATEGORY_JIT ? DSO_JIT : DSO_UNKNOWN, "", 0);
 }
 
-static int set_frame(struct pprof *p, const struct wire *w, const Pprof__Location *l,
+static int set_frame(struct pprof *p, const struct wire *w, const struct pprof_location *l,
 		     struct frame *frame)
 {
 	const struct mapping *m;
 
 	*frame = (struct frame){
 		.process = p->any, .address = l->address, .elf_address = PROFILE_UNKNOWN_ADDRESS};
-	if (!l->mapping_id) {
+	if (!l->mapping) {
 		set_unmapped(p, frame, l);
 		return 0;
 	}
-	m = mappings__find(&p->mappings, l->mapping_id);
+	m = mappings__find(&p->mappings, l->mapping);
 	if (!m)
-		return fail_at(p, w->bytes, -EBADMSG, "there is no mapping %llu", l->mapping_id);
+		return fail_at(p, w->bytes, -EBADMSG, "there is no mapping %llu", l->mapping);
 	frame->dso = m->dso;
 	frame->category = m->category;
 	if (m->kind == DSO_FILE && l->address >= m->start && l->address < m->limit)
@@ -528,47 +522,64 @@ static int set_frame(struct pprof *p, const struct wire *w, const Pprof__Locatio
 	return 0;
 }
 
-static bool is_idle(const struct pprof *p, const Pprof__Location *l)
+static bool is_idle(const struct pprof *p)
 {
-	const struct function *f = l->n_line == 1 ? find_function(p, l->line[0]) : NULL;
+	const struct pprof_function *f = p->lines.count == 1 ? find_function(p, p->lines.data)
+							     : NULL;
 
-	return f && !f->file && string_is(p, f->name, "(idle)");
+	return f && !f->filename && string_is(p, f->name, "(idle)");
+}
+
+static int read_lines(struct pprof *p, const struct wire *location)
+{
+	struct wire w = wire_inside(location);
+	struct pprof_line line;
+	int err = 0;
+
+	p->lines.count = p->named_lines.count = 0;
+	while (!err && wire_next(&w) > 0)
+		if (w.number == PPROF_LINE)
+			err = read_numbers(p, &w, LINE_TYPES, &line) ?: vec_push(&p->lines, line);
+	return err;
 }
 
 static int add_location(struct pprof *p, const struct wire *w, const void *message)
 {
-	const Pprof__Location *l = message;
-	const struct location wanted = {.id = l->id, .is_idle = is_idle(p, l)};
+	const struct pprof_location *l = message;
+	struct location wanted = {.id = l->id}, *location;
 	bool is_new = false;
-	struct location *location = locations__need(&p->locations, &wanted, &is_new);
 	struct frame frame;
-	int err = check_id(p, w, l->id, location, is_new) ?: set_frame(p, w, l, &frame);
+	int err = read_lines(p, w);
 
-	if (!err && l->n_line > FRAME_LINES_MAX)
-		err = fail_at(p, w->bytes, -E2BIG, "a location of %llu lines", l->n_line);
-	p->lines.count = 0;
-	for (size_t i = 0; i < l->n_line && !err; i++)
-		err = add_line(p, w, l->line[i], frame.dso);
 	if (err)
 		return err;
-	location->location = frames__location(&p->frames, &frame, p->lines.data,
-					      (uint32_t)p->lines.count);
+	wanted.is_idle = is_idle(p);
+	location = locations__need(&p->locations, &wanted, &is_new);
+	err = check_id(p, w, l->id, location, is_new) ?: set_frame(p, w, l, &frame);
+	if (!err && p->lines.count > FRAME_LINES_MAX)
+		err = fail_at(p, w->bytes, -E2BIG, "a location of %llu lines", p->lines.count);
+	for (size_t i = 0; i < p->lines.count && !err; i++)
+		err = add_line(p, w, &p->lines.data[i], frame.dso);
+	if (err)
+		return err;
+	location->location = frames__location(&p->frames, &frame, p->named_lines.data,
+					      (uint32_t)p->named_lines.count);
 	return location->location.v ? 0 : -ENOMEM;
 }
 
 /* ---- owners of samples ----------------------------------------------------------------------- */
 
 /* A number, or digits as a string. */
-static uint32_t label_number(const struct pprof *p, const Pprof__Label *l)
+static uint32_t label_number(const struct pprof *p, const struct pprof_label *l)
 {
 	uint64_t number = 0;
 
-	if (!l->str)
-		return l->num > 0 && l->num <= UINT32_MAX ? (uint32_t)l->num : 0;
-	for (size_t i = 0; (uint64_t)l->str < p->strings.count &&
-			   i < p->strings.data[l->str].size && number <= UINT32_MAX;
+	if (!l->text)
+		return l->number > 0 && l->number <= UINT32_MAX ? (uint32_t)l->number : 0;
+	for (size_t i = 0; (uint64_t)l->text < p->strings.count &&
+			   i < p->strings.data[l->text].size && number <= UINT32_MAX;
 	     i++) {
-		uint8_t digit = p->strings.data[l->str].bytes[i];
+		uint8_t digit = p->strings.data[l->text].bytes[i];
 
 		if (digit < '0' || digit > '9')
 			return 0;
@@ -577,59 +588,62 @@ static uint32_t label_number(const struct pprof *p, const Pprof__Label *l)
 	return number <= UINT32_MAX ? (uint32_t)number : 0;
 }
 
-static enum gil_state label_gil(const struct pprof *p, const Pprof__Label *l)
+static enum gil_state label_gil(const struct pprof *p, const struct pprof_label *l)
 {
-	return (uint64_t)l->str < p->strings.count
-		       ? gil_state_of(p->strings.data[l->str].bytes, p->strings.data[l->str].size)
+	return (uint64_t)l->text < p->strings.count
+		       ? gil_state_of(p->strings.data[l->text].bytes, p->strings.data[l->text].size)
 		       : GIL_UNKNOWN;
 }
 
-static int read_labels(struct pprof *p, const Pprof__Sample *s, struct sample_owner *owner,
-		       struct string_id *comm, enum gil_state *gil)
+/* What the labels of a sample say. */
+struct labels {
+	struct sample_owner owner;
+	struct string_id comm, service;
+	enum gil_state gil;
+};
+
+static int take_label(struct pprof *p, const struct pprof_label *l, struct labels *to)
 {
-	struct string_id service = {0};
+	bool known = l->key > 0 && (uint64_t)l->key < p->strings.count && l->text >= 0;
+
+	switch (known ? p->strings.data[l->key].label : LABEL_OTHER) {
+	case LABEL_PID:
+		to->owner.pid = label_number(p, l);
+		return 0;
+	case LABEL_TID:
+		to->owner.tid = label_number(p, l);
+		return 0;
+	case LABEL_THREAD:
+		return intern(p, l->text, &to->owner.thread);
+	case LABEL_PROCESS:
+		return intern(p, l->text, &to->owner.process);
+	case LABEL_SERVICE:
+		return intern(p, l->text, &to->service);
+	case LABEL_COMM:
+		return intern(p, l->text, &to->comm);
+	case LABEL_CGROUP:
+		return intern(p, l->text, &to->owner.cgroup);
+	case LABEL_GIL:
+		to->gil = label_gil(p, l);
+		return 0;
+	case LABEL_OTHER:
+		return 0;
+	}
+	return 0;
+}
+
+static int read_labels(struct pprof *p, const struct wire *sample, struct labels *to)
+{
+	struct wire w = wire_inside(sample);
+	struct pprof_label label;
 	int err = 0;
 
-	*owner = (struct sample_owner){};
-	*comm = (struct string_id){0};
-	*gil = GIL_UNKNOWN;
-	for (size_t i = 0; i < s->n_label && !err; i++) {
-		const Pprof__Label *l = s->label[i];
-		bool known = l->key > 0 && (uint64_t)l->key < p->strings.count;
-
-		if (l->str < 0)
-			continue;
-		switch (known ? p->strings.data[l->key].label : LABEL_OTHER) {
-		case LABEL_PID:
-			owner->pid = label_number(p, l);
-			break;
-		case LABEL_TID:
-			owner->tid = label_number(p, l);
-			break;
-		case LABEL_THREAD:
-			err = intern(p, l->str, &owner->thread);
-			break;
-		case LABEL_PROCESS:
-			err = intern(p, l->str, &owner->process);
-			break;
-		case LABEL_SERVICE:
-			err = intern(p, l->str, &service);
-			break;
-		case LABEL_COMM:
-			err = intern(p, l->str, comm);
-			break;
-		case LABEL_CGROUP:
-			err = intern(p, l->str, &owner->cgroup);
-			break;
-		case LABEL_GIL:
-			*gil = label_gil(p, l);
-			break;
-		case LABEL_OTHER:
-			break;
-		}
-	}
-	if (!owner->process.v)
-		owner->process = service;
+	*to = (struct labels){.gil = GIL_UNKNOWN};
+	while (!err && wire_next(&w) > 0)
+		if (w.number == PPROF_LABEL)
+			err = read_numbers(p, &w, LABEL_TYPES, &label) ?: take_label(p, &label, to);
+	if (!to->owner.process.v)
+		to->owner.process = to->service;
 	return err;
 }
 
@@ -646,19 +660,16 @@ static struct string_id program_name(const struct pprof *p)
 /* Code without a mapping needs a process before the samples are read. */
 static int note_any_owner(struct pprof *p, const struct wire *w, const void *message)
 {
-	struct sample_owner owner = {};
-	struct string_id comm;
-	enum gil_state gil;
+	struct labels labels = {};
 
-	(void)w;
-	return (message ? read_labels(p, message, &owner, &comm, &gil) : 0)
-		       ?: owners__process(&p->owners, &owner, &p->any);
+	(void)message;
+	return (w ? read_labels(p, w, &labels) : 0)
+		       ?: owners__process(&p->owners, &labels.owner, &p->any);
 }
 
 static int find_any_process(struct pprof *p)
 {
-	static const struct wanted_field sample = {PPROF_SAMPLE, &pprof__sample__descriptor,
-						   note_any_owner};
+	static const struct wanted_field sample = {PPROF_SAMPLE, SAMPLE_TYPES, note_any_owner};
 
 	p->owners.program = program_name(p);
 	return p->first.bytes ? take_field(p, &p->first, &sample) : note_any_owner(p, NULL, NULL);
@@ -673,19 +684,28 @@ static uint64_t multiply(uint64_t a, uint64_t b)
 	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-static int read_values(struct pprof *p, const struct wire *w, const Pprof__Sample *s,
-		       struct profile_sample *row)
+static int read_sample(struct pprof *p, const struct wire *w)
+{
+	struct wire fields = wire_inside(w);
+
+	p->values.count = p->path.count = 0;
+	return refuse_message(p, w,
+			      wire_repeated(fields, PPROF_VALUE, &p->values)
+				      ?: wire_repeated(fields, PPROF_LOCATION_ID, &p->path));
+}
+
+static int take_values(struct pprof *p, const struct wire *w, struct profile_sample *row)
 {
 	int64_t count = 0, cpu = 0;
 	uint64_t period = p->period > 0 ? (uint64_t)p->period : 0;
 
-	if (s->n_value != p->types.count)
+	if (p->values.count != p->types.count)
 		return fail_at(p, w->bytes, -EBADMSG, "a sample has %llu values, one of each type",
-			       s->n_value);
+			       p->values.count);
 	if (p->count_index != NONE)
-		count = s->value[p->count_index];
+		count = (int64_t)p->values.data[p->count_index];
 	if (p->cpu_index != NONE)
-		cpu = s->value[p->cpu_index];
+		cpu = (int64_t)p->values.data[p->cpu_index];
 	if (count < 0 || cpu < 0)
 		return fail_at(p, w->bytes, -EBADMSG,
 			       "a value is negative: it is the difference of two profiles", 0);
@@ -698,19 +718,17 @@ static int read_values(struct pprof *p, const struct wire *w, const Pprof__Sampl
 	return 0;
 }
 
-static int read_stack(struct pprof *p, const struct wire *w, const Pprof__Sample *s,
-		      struct stack_id *stack, bool *idle)
+static int make_stack(struct pprof *p, const struct wire *w, struct stack_id *stack, bool *idle)
 {
 	*stack = (struct stack_id){0};
-	*idle = false;
-	if (s->n_location_id > IMPORT_DEPTH_MAX)
-		return fail_at(p, w->bytes, -E2BIG, "a stack of %llu frames", s->n_location_id);
-	for (size_t i = s->n_location_id; i-- > 0;) {
-		const struct location *l = locations__find(&p->locations, s->location_id[i]);
+	if (p->path.count > IMPORT_DEPTH_MAX)
+		return fail_at(p, w->bytes, -E2BIG, "a stack of %llu frames", p->path.count);
+	for (size_t i = p->path.count; i-- > 0;) {
+		const struct location *l = locations__find(&p->locations, p->path.data[i]);
 
 		if (!l)
 			return fail_at(p, w->bytes, -EBADMSG, "there is no location %llu",
-				       s->location_id[i]);
+				       p->path.data[i]);
 		*stack = profile_builder__stack(p->b, *stack, l->location);
 		if (!stack->v)
 			return -ENOMEM;
@@ -722,19 +740,18 @@ static int read_stack(struct pprof *p, const struct wire *w, const Pprof__Sample
 /* Samples of a thread that was idle are no CPU samples; those without any stack are of an unknown one. */
 static int add_sample(struct pprof *p, const struct wire *w, const void *message)
 {
-	const Pprof__Sample *s = message;
 	struct profile_sample row = {.kind = SAMPLE_CPU, .end = STACK_END_ROOT};
 	struct owner_thread *thread;
-	struct sample_owner owner;
-	struct string_id comm;
-	bool idle;
-	int err = read_values(p, w, s, &row);
+	struct labels labels;
+	bool idle = false;
+	int err = read_sample(p, w) ?: take_values(p, w, &row);
 
+	(void)message;
 	if (err || (!row.ticks && !row.weight))
 		return err;
-	err = read_stack(p, w, s, &row.stack, &idle)
-		?: read_labels(p, s, &owner, &comm, &row.gil)
-		?: owners__thread(&p->owners, &owner, comm, &thread);
+	err = make_stack(p, w, &row.stack, &idle)
+		?: read_labels(p, w, &labels)
+		?: owners__thread(&p->owners, &labels.owner, labels.comm, &thread);
 	if (err)
 		return err;
 	if (p->count_index != NONE && !row.ticks) {
@@ -753,7 +770,10 @@ static int add_sample(struct pprof *p, const struct wire *w, const void *message
 						   frames__location(&p->frames, &nowhere, NULL, 0));
 	}
 	row.kind = idle ? SAMPLE_IDLE : SAMPLE_CPU;
-	row.comm = comm.v ? comm : owner.thread.v ? owner.thread : thread->name;
+	row.gil = labels.gil;
+	row.comm = labels.comm.v	   ? labels.comm
+		   : labels.owner.thread.v ? labels.owner.thread
+					   : thread->name;
 	row.time = IMPORT_MADE_UP_START + ++thread->rows;
 	profile_builder__sample(p->b, thread->id, &row);
 	return profile_builder__error(p->b);
@@ -774,22 +794,21 @@ static void set_session(const struct pprof *p)
 static int read_all(struct pprof *p)
 {
 	static const struct wanted_field tables[] = {
-		{PPROF_SAMPLE_TYPE, &pprof__value_type__descriptor, add_type},
+		{PPROF_SAMPLE_TYPE, VALUE_TYPE_TYPES, add_type},
 		{PPROF_SAMPLE, NULL, note_first_sample},
-		{PPROF_MAPPING, &pprof__mapping__descriptor, add_mapping},
-		{PPROF_FUNCTION, &pprof__function__descriptor, add_function},
+		{PPROF_MAPPING, MAPPING_TYPES, add_mapping},
+		{PPROF_FUNCTION, FUNCTION_TYPES, add_function},
 		{PPROF_STRING_TABLE, NULL, add_string},
-		{PPROF_PERIOD_TYPE, &pprof__value_type__descriptor, set_period_type},
+		{PPROF_PERIOD_TYPE, VALUE_TYPE_TYPES, set_period_type},
 		{PPROF_TIME_NANOS, NULL, note_number},
 		{PPROF_DURATION_NANOS, NULL, note_number},
 		{PPROF_PERIOD, NULL, note_number},
 		{}};
-	static const struct wanted_field names[] = {
-		{PPROF_MAPPING, &pprof__mapping__descriptor, name_mapping}, {}};
+	static const struct wanted_field names[] = {{PPROF_MAPPING, MAPPING_TYPES, name_mapping},
+						    {}};
 	static const struct wanted_field locations[] = {
-		{PPROF_LOCATION, &pprof__location__descriptor, add_location}, {}};
-	static const struct wanted_field samples[] = {
-		{PPROF_SAMPLE, &pprof__sample__descriptor, add_sample}, {}};
+		{PPROF_LOCATION, LOCATION_TYPES, add_location}, {}};
+	static const struct wanted_field samples[] = {{PPROF_SAMPLE, SAMPLE_TYPES, add_sample}, {}};
 	int err = each_field(p, tables)
 		?: choose_values(p)
 		?: each_field(p, names)
@@ -824,6 +843,9 @@ static int read_pprof(const struct import_request *request, struct import_failur
 	functions__fini(&p.functions);
 	locations__fini(&p.locations);
 	vec_free(&p.lines);
+	vec_free(&p.named_lines);
+	vec_free(&p.path);
+	vec_free(&p.values);
 	return err;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "agent/bytes.h"
+#include "base/wire.h"
 
 #include <errno.h>
 #include <string.h>
@@ -31,6 +31,14 @@ void bytes__number(struct bytes *b, uint32_t field, uint64_t value)
 	bytes__varint(b, value);
 }
 
+void bytes__numbers(struct bytes *b, const void *numbers, size_t size)
+{
+	const uint64_t *fields = numbers;
+
+	for (uint32_t i = 0; i < size / sizeof(*fields); i++)
+		bytes__number(b, i + 1, fields[i]);
+}
+
 void bytes__field(struct bytes *b, uint32_t field, const void *data, size_t size)
 {
 	uint8_t header[16];
@@ -60,6 +68,55 @@ void bytes__wrap(struct bytes *b, uint32_t field, size_t at)
 void bytes__append(struct bytes *b, struct wire fields)
 {
 	put(b, fields.at, (size_t)(fields.end - fields.at));
+}
+
+bool wire_has_type(const struct wire *field, const char *types)
+{
+	char type = types[field->number - 1];
+
+	return type == '*' || type == (field->type == WIRE_BYTES    ? 'b'
+				       : field->type == WIRE_VARINT ? 'v'
+								    : 0);
+}
+
+bool wire_numbers(struct wire message, const char *types, void *numbers)
+{
+	const size_t count = strlen(types);
+	uint64_t *fields = numbers;
+	int found;
+
+	for (size_t i = 0; i < count && types[i] == 'v'; i++)
+		fields[i] = 0;
+	while ((found = wire_next(&message)) > 0) {
+		if (message.number > count)
+			continue;
+		if (!wire_has_type(&message, types))
+			return false;
+		if (types[message.number - 1] == 'v')
+			fields[message.number - 1] = message.value;
+	}
+	return !found;
+}
+
+static int push_packed(struct wire packed, numbers *to)
+{
+	uint64_t number;
+	int err = 0;
+
+	while (!err && packed.at < packed.end)
+		err = wire_varint(&packed, &number) ? vec_push(to, number) : -EBADMSG;
+	return err;
+}
+
+int wire_repeated(struct wire message, uint32_t number, numbers *to)
+{
+	int found, err = 0;
+
+	while (!err && (found = wire_next(&message)) > 0)
+		if (message.number == number)
+			err = message.type == WIRE_VARINT ? vec_push(to, message.value)
+							  : push_packed(wire_inside(&message), to);
+	return err ?: found < 0 ? -EBADMSG : 0;
 }
 
 int wire_last(struct wire message, struct wire *fields, uint32_t count)
