@@ -3,6 +3,7 @@
 #ifndef TESTS_UNIT_EXPORT_SUPPORT_H
 #define TESTS_UNIT_EXPORT_SUPPORT_H
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -156,6 +157,12 @@ static inline const struct profile *build_random(struct fixture *f, unsigned int
 			      NULL});
 	}
 	return finish(f);
+}
+
+static inline void assert_near(double value, double wanted, double relative)
+{
+	if (fabs(value - wanted) > relative * fabs(wanted))
+		fail_msg("%.12g instead of %.12g", value, wanted);
 }
 
 #endif

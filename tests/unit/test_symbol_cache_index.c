@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Indexes in the symbol cache: they take the place of answers, are made when they are worth it, and have a limit by user. */
+#include "symbol_cache_support.h"
+
+#include "symbolize/symbol_index.h"
+#include "symbolize/symbol_index_private.h"
+
+/* With the answers for these addresses; `whole`: nothing else is left open. */
+static struct symbol_index *make_index(const uint64_t *addresses, size_t count, unsigned int salt,
+				       bool whole)
+{
+	static struct sample_answer answers[ADDRESSES];
+	struct index_writer *w = index_writer__new(SYMBOL_INDEX_MAX, NULL);
+	struct symbol_index *index;
+	void *data;
+	size_t size;
+
+	assert_non_null(w);
+	assert_int_equal(index_writer__segment(w, 0, 1 << 20, 0x1000), 0);
+	if (!whole)
+		assert_int_equal(index_writer__gap(w, 0), 0);
+	for (size_t i = 0; i < count; i++) {
+		const struct symbol_result *r = make_answer(&answers[i], addresses[i], salt);
+
+		assert_int_equal(index_writer__answer(w, r->elf_address, r->frames, r->frame_count),
+				 0);
+	}
+	if (!whole)
+		assert_int_equal(index_writer__gap(w, addresses[count - 1] + 0x1001), 0);
+	assert_int_equal(index_writer__finish(w, SYMBOL_STATE_RESOLVED, &data, &size), 0);
+	index_writer__free(w);
+	assert_int_equal(symbol_index__open(data, size, &index), 0);
+	assert_int_equal(symbol_index__is_whole(index), whole);
+	return index;
+}
+
+static struct symbol_cache *open_keeping(size_t bytes)
+{
+	struct symbol_cache *c = open_cache();
+
+	symbol_cache__keep(c, bytes);
+	return c;
+}
+
+/* An index that is whole takes the place of answers, in memory and on disk. */
+static void test_index(void **state)
+{
+	uint64_t addresses[ADDRESSES];
+	struct symbol_cache *c;
+	char path[512];
+
+	(void)state;
+	fill_addresses(addresses, ADDRESSES, 1000);
+	write_cache(&KEY, addresses, 10, 1);
+	c = open_keeping(1 << 20);
+	assert_int_equal(read_cache(c, &KEY, addresses, ADDRESSES, 1), 10);
+	symbol_cache__add_index(c, &KEY, 0, make_index(addresses, ADDRESSES, 1, true));
+	assert_int_equal(read_cache(c, &KEY, addresses, ADDRESSES, 1), ADDRESSES);
+	symbol_cache__free(c);
+	only_file(path, sizeof(path));
+	assert_non_null(strstr(path, "-0.index"));
+	assert_int_equal(read_fresh(&KEY, addresses, ADDRESSES, 1), ADDRESSES);
+	assert_int_equal(truncate(path, 100), 0);
+	assert_int_equal(read_fresh(&KEY, addresses, ADDRESSES, 1), 0);
+	assert_int_equal(list_directory(NULL, 0), 0);
+}
+
+/* One that is not leaves the answers, and others can be added. */
+static void test_index_of_a_part(void **state)
+{
+	uint64_t addresses[ADDRESSES];
+	struct symbol_cache *c = open_keeping(1 << 20);
+
+	(void)state;
+	fill_addresses(addresses, ADDRESSES, 1000);
+	add_answers(c, &KEY, addresses, 10, 1);
+	symbol_cache__add_index(c, &KEY, 0, make_index(addresses + 100, 50, 1, false));
+	assert_int_equal(read_cache(c, &KEY, addresses, ADDRESSES, 1), 60);
+	symbol_cache__add_index(c, &KEY, 0, make_index(addresses + 200, 50, 1, false));
+	assert_int_equal(read_cache(c, &KEY, addresses, ADDRESSES, 1), 110);
+	symbol_cache__free(c);
+	assert_int_equal(list_directory(NULL, 0), 3);
+	assert_int_equal(read_fresh(&KEY, addresses, ADDRESSES, 1), 110);
+}
+
+static bool wants_index(struct symbol_cache *c, uint64_t cost, uint64_t index_cost)
+{
+	symbol_cache__note_reading(c, &KEY, cost, index_cost);
+	return symbol_cache__wants_index(c, &KEY);
+}
+
+/* One is worth making when reading has cost as much; not if there can be none, or there is no room. */
+static void test_index_is_wanted(void **state)
+{
+	struct symbol_cache *c = open_keeping(1 << 20);
+	uint64_t addresses[ADDRESSES];
+
+	(void)state;
+	fill_addresses(addresses, ADDRESSES, 1000);
+	assert_false(wants_index(c, 100, 10)); /* nothing is known of it */
+	add_answers(c, &KEY, addresses, 1, 1);
+	assert_false(wants_index(c, 100, 0));
+	assert_false(wants_index(c, 100, 300));
+	assert_true(wants_index(c, 100, 300));
+	symbol_cache__add_index(c, &KEY, 0, make_index(addresses, 10, 1, false));
+	assert_false(wants_index(c, 299, 300));
+	assert_true(wants_index(c, 1, 300));
+	symbol_cache__add_index(c, &KEY, 0, NULL);
+	assert_false(wants_index(c, 1000, 300));
+	symbol_cache__free(c);
+
+	c = open_keeping(4096);
+	add_answers(c, &KEY, addresses, 1, 1);
+	assert_true(wants_index(c, 300, 300));
+	symbol_cache__add_index(c, &KEY, 0, make_index(addresses, ADDRESSES, 1, true));
+	assert_false(wants_index(c, 1000, 300));
+	symbol_cache__free(c);
+}
+
+/* What reading has cost stays with the answers, and so does that no index could be made. */
+static void test_index_is_wanted_later(void **state)
+{
+	struct symbol_cache *c = open_keeping(1 << 20);
+	uint64_t addresses[ADDRESSES];
+
+	(void)state;
+	fill_addresses(addresses, ADDRESSES, 1000);
+	add_answers(c, &KEY, addresses, 1, 1);
+	assert_false(wants_index(c, 200, 300));
+	symbol_cache__free(c);
+
+	c = open_keeping(1 << 20);
+	assert_int_equal(read_cache(c, &KEY, addresses, 1, 1), 1);
+	assert_false(wants_index(c, 99, 300));
+	assert_true(wants_index(c, 1, 300));
+	symbol_cache__add_index(c, &KEY, 0, make_index(addresses + 100, 10, 1, false));
+	symbol_cache__free(c);
+
+	c = open_keeping(1 << 20);
+	assert_int_equal(read_cache(c, &KEY, addresses, 1, 1), 1);
+	assert_false(wants_index(c, 299, 300));
+	assert_true(wants_index(c, 1, 300));
+	add_answers(c, &KEY, addresses + 1, 1, 1);
+	symbol_cache__add_index(c, &KEY, 0, NULL);
+	symbol_cache__free(c);
+
+	c = open_keeping(1 << 20);
+	assert_int_equal(read_cache(c, &KEY, addresses, 2, 1), 2);
+	assert_false(wants_index(c, 1000, 300));
+	symbol_cache__free(c);
+}
+
+/* The indexes of one user's files take so much, and root's take no more room from them. */
+static void test_index_quota(void **state)
+{
+	struct symbol_cache *c = open_keeping(64 << 20);
+	uint64_t addresses[ADDRESSES];
+	struct symbol_key key = KEY;
+	size_t taken = 0, each;
+
+	(void)state;
+	fill_addresses(addresses, ADDRESSES, 1000);
+	for (;; taken++, key.identity++) {
+		struct symbol_index *index = make_index(addresses, ADDRESSES, 1, true);
+
+		each = symbol_index__size(index);
+		add_answers(c, &key, addresses, 1, 1);
+		symbol_cache__add_index(c, &key, 1000, index);
+		if (read_cache(c, &key, addresses, ADDRESSES, 1) < ADDRESSES)
+			break;
+	}
+	assert_in_range(taken * each, (4 << 20) - each, 4 << 20);
+	key.identity++;
+	add_answers(c, &key, addresses, 1, 1);
+	symbol_cache__add_index(c, &key, 0, make_index(addresses, ADDRESSES, 1, true));
+	assert_int_equal(read_cache(c, &key, addresses, ADDRESSES, 1), ADDRESSES);
+	symbol_cache__free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_index),	    TEST(test_index_of_a_part),
+		TEST(test_index_is_wanted), TEST(test_index_is_wanted_later),
+		TEST(test_index_quota),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
