@@ -324,7 +324,7 @@ build/oracle/programs: tests/e2e/oracle/build.sh $(wildcard tests/fixtures/dwarf
 # What `make test` proves, and what `make test-all` adds to it. tests/run.sh has the suites.
 TEST_SUITES	:= layers format build:unit build:golden build:e2e
 SANITIZED_SUITES := build-asan:unit build-asan:golden build-asan:sanitized build-asan:replay
-ALL_SUITES	:= $(TEST_SUITES) build:fuzz build:long $(SANITIZED_SUITES)
+ALL_SUITES	:= $(TEST_SUITES) build:long $(SANITIZED_SUITES) build:fuzz # short ones at the end: no lane waits for long
 
 # Installing and building are separate makes: what the first puts there, the second has to look for.
 # `make test test-all` runs nothing twice.

@@ -443,7 +443,7 @@ def test_it_runs_as_the_manifest_says():
     with open(e.scratch("container.log"), "w+", encoding="utf-8") as log, \
             e.Background(*in_container("theirs-too", "120")) as _, \
             e.Background(*as_tenant("node", "--perf-basic-prof", "-e", HOT), cwd="/tmp") as node:
-        p = subprocess.Popen([*command, *arguments, "--cpu", "0", "--memory", "0", "--frequency", "499"], stdout=log, stderr=log, env=environment)
+        p = subprocess.Popen([*command, *arguments, "--window", "10", "--cpu", "0", "--memory", "0", "--frequency", "499"], stdout=log, stderr=log, env=environment)
 
         def has_window():
             assert p.poll() is None, open(log.name, encoding="utf-8").read()

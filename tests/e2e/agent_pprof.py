@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# runs: beside long
+# runs: beside waiting long
 # time-limit: 300
 """/debug/pprof/profile as others ask for it: `go tool pprof`, and a server that scrapes like Parca's."""
 import base64
@@ -22,7 +22,7 @@ sys.path.insert(0, os.path.join(TOP, "tests/e2e/backends"))
 import standin  # noqa: E402
 import wire  # noqa: E402
 
-SPIN = "while True: sum(range(1000))"
+SPIN = "import time\nwhile True: sum(range(200000)), time.sleep(0.01)"  # a quarter of a CPU
 
 
 def spin(service):

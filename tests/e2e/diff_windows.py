@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # time-limit: 120
-# runs: beside long
+# runs: beside waiting long
 """sysprof diff --service: spans of time out of the files of an agent; real ones, made-up ones, and hostile ones."""
 import gzip
 import json
@@ -10,7 +10,7 @@ import random
 import subprocess
 import time
 
-from libe2e import SYSPROF, alone, long, main, need_root, scratch, sysprof, wait_for
+from libe2e import SYSPROF, long, main, need_root, scratch, sysprof, wait_for
 
 WINDOW = 15
 SHARES = {("main", "serve", "parse"): 20, ("main", "serve", "render"): 50, ("main", "serve", "send"): 25, ("main", "idle"): 5}
@@ -160,14 +160,13 @@ def test_hostile_files():
     assert "regular file" in sysprof("diff", *shop).err
 
 
-@alone
 @long
 def test_a_real_agent():
     """Windows as an agent writes them, with waits, and the same ones in the spools of backends that do not answer: their CPU time."""
     need_root()
     place, spool = scratch("real"), scratch("spool")
     os.mkdir(place)
-    spin = subprocess.Popen(["python3", "-c", "while True: sum(range(1000))"], env={**os.environ, "OTEL_SERVICE_NAME": "spin"})
+    spin = subprocess.Popen(["python3", "-c", "import time\nwhile True: sum(range(400000)), time.sleep(0.01)"], env={**os.environ, "OTEL_SERVICE_NAME": "spin"})
     sinks = [w for kind in ("pyroscope", "parca", "otlp") for w in ("--sink", f"{kind}:http://127.0.0.1:1")]
     agent = subprocess.Popen([SYSPROF, "agent", "--sink", f"dir:{place}", *sinks, "--spool", spool, "--listen", "none",
                               "--window", "10", "--wall", "10"], stderr=subprocess.DEVNULL)

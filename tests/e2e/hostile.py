@@ -26,6 +26,7 @@ FORMATS = ("json.gz", "cpuprofile", "folded", "txt", "sysprof")
 PAGE = 4096
 # an endless loop; what follows it in the page is the same
 LOOPS = {"x86_64": b"\xeb\xfe\x90\x90", "aarch64": b"\x00\x00\x00\x14"}
+POLITELY = ("nice", "-n", "19")  # programs that spin as long as they run: what reads their files is not held up
 count = 0
 
 
@@ -378,7 +379,7 @@ def test_swapped_files():
         targets = []
         for name, swap in swaps().items():
             file = write(os.path.join(place, name), elf_with_loop(name))
-            targets.append((file, swap, Background(fixture("mapexec"), file, PAGE, "0.25", "60")))
+            targets.append((file, swap, Background(*POLITELY, fixture("mapexec"), file, PAGE, "0.25", "60")))
         try:
             for _, _, target in targets:
                 wait_for(lambda t=target: t.p.stdout.readline().startswith("left"), LIMIT, "left")
@@ -407,7 +408,7 @@ def test_swapped_under_samples():
     need_root()
     names = [n for n in swaps() if n not in ("emptied", "shortened")]  # those end by SIGBUS
     path, place = directory(), directory()
-    targets = [Background(fixture("mapexec"), write(os.path.join(place, n), elf_with_loop(n)), PAGE,
+    targets = [Background(*POLITELY, fixture("mapexec"), write(os.path.join(place, n), elf_with_loop(n)), PAGE,
                           "60", "1") for n in names]
     try:
         for name, target in zip(names, targets):

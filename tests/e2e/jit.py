@@ -13,7 +13,7 @@ import socket
 import time
 
 from libe2e import (SANITIZED, SYSPROF, Background, FirefoxThread, Fixture, Skip, alone, children_of, deepest, folded,
-                    load_json, long, main, need_root, record, scratch, share)
+                    load_json, long, main, natively, need_root, record, scratch, share)
 
 TIERS = 8  # include/sysprof/profile.h; behind them are the same tiers with a doubt
 
@@ -127,6 +127,7 @@ def enough_at_same_address(least, *options, **more):
 # ---- one address, one function after the other --------------------------------------------------
 
 @alone
+@natively
 def test_two_functions_at_one_address():
     judged = enough_at_same_address(1000, "-p", 500, "-n", 1000)
     assert judged.wrong == 0, judged
@@ -134,6 +135,7 @@ def test_two_functions_at_one_address():
 
 
 @alone
+@natively
 def test_the_same_reported_by_a_jitdump():
     """Its times are exact: 0 wrong and 0 flagged of at least 2000 samples, reported when the process ends."""
     judged = enough_at_same_address(2000, "-d", "-p", 100, "-f", scratch(""), seconds=3)
@@ -152,6 +154,7 @@ def test_two_milliseconds_a_function():
 
 
 @alone
+@natively
 def test_sysprof_is_stopped_for_a_second():
     """It is unknown when in that second a line was written."""
     judged, path, facts, pid, (begin, end) = same_address("-p", 2, stop=1)

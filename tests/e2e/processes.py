@@ -225,6 +225,7 @@ def test_exec_replaces_name_and_mappings():
 # ---- names --------------------------------------------------------------------------------------
 
 @alone
+@natively
 def test_names_at_the_time():
     path, firefox = scratch("rename.folded"), scratch("rename.json.gz")
     reported = Facts(record("-o", path, "-o", firefox, "--", fixture("rename"), "0.15").out)
@@ -309,6 +310,7 @@ def test_processes_of_10_ms():
 
 @long
 @alone
+@natively
 def test_processes_of_10_ms_in_the_whole_system():
     count, directory = 100, scratch("system-briefs")
     script = new_briefs(directory, count)

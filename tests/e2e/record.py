@@ -196,6 +196,7 @@ def test_no_inherit_of_a_command():
 
 
 @alone
+@natively
 def test_whole_system():
     path = scratch("all.json.gz")
     with Fixture("chain", "30") as one, Fixture("loop", "30") as two:

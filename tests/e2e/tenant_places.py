@@ -243,6 +243,13 @@ class Programs:
         first = self.build()
         self.programs = [first] + [self.copy(first, i) for i in range(1, count)]
 
+    @classmethod
+    def all(cls):
+        """For all cases."""
+        if not hasattr(cls, "made"):
+            cls.made = cls(STARTS)
+        return cls.made
+
     @staticmethod
     def build_id(program, file):
         """The linker's option, and the bytes."""
@@ -319,7 +326,7 @@ def record_starts(programs):
 def check_starts(users):
     """A host that takes the CPUs away for a while can spoil it."""
     need_root()
-    programs = Programs(STARTS)
+    programs = Programs.all()
     for turn in range(TRIES):
         with Crowd(attackers(users)):
             ends, reported = record_starts(programs.programs)

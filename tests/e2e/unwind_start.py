@@ -14,7 +14,7 @@ import struct
 import time
 
 from libe2e import (EVENT_SAMPLE, Background, firefox_threads, fixture, folded, long, main, need_root, record,
-                    recording_events, run, scratch, sysprof, total, wait_for)
+                    recording_events, run, scratch, started_sampling, sysprof, total, wait_for)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EVENT_COMM, EVENT_JIT_BYTES, EXEC, ROOT = 9, 41, 2, 0
@@ -113,7 +113,7 @@ def commands_by_table(count):
     """ms from the execve of each COMMAND to its first sample by table."""
     path, waits = scratch("by-table.sysprof"), []
     for _ in range(count):
-        record("-F", 999, "-o", path, "--", fixture("deep-no-fp"), "60", "0.2")
+        record("-F", 999, "-o", path, "--", fixture("deep-no-fp"), "60", "0.1")
         waits += first_by_table(path)[1].values()
     assert len(waits) >= 0.7 * count, waits
     return waits
@@ -122,7 +122,7 @@ def commands_by_table(count):
 def test_command_by_table():
     """The first tick after its execve finds nothing else to do."""
     need_root()
-    assert_soon(commands_by_table(20), 20)
+    assert_soon(commands_by_table(16), 20)
 
 
 def test_command_by_table_on_a_loaded_host():
@@ -152,13 +152,19 @@ def test_first_lines_of_a_perf_map():
 def test_target_that_execs():
     """-p of a shell that becomes another program a moment later."""
     need_root()
-    path, waits = scratch("execs.sysprof"), []
+    path, go, waits = scratch("execs.sysprof"), scratch("go"), []
+    os.mkfifo(go)
     for _ in range(8):
-        with Background("sh", "-c", 'sleep 1; exec "$0" 60 0.3', fixture("deep-no-fp")) as target:
-            record("-p", target.pid, "-F", 999, "-o", path)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        with Background("sh", "-c", 'read -r line <"$1"; exec "$0" 60 0.1', fixture("deep-no-fp"), go) as target, \
+                Background(os.environ["SYSPROF"], "record", "-p", target.pid, "-F", "999", "-o", path) as recorder:
+            started_sampling(recorder, path)
+            with open(go, "w", encoding="ascii") as f:
+                f.write("go\n")
+            recorder.finish(check=0)
         waits += first_by_table(path, target.pid)[1].values()
-    # on a busy host some recordings begin after it
-    assert len(waits) >= 4
+    assert len(waits) >= 6
     assert_soon(waits, 20)
 
 

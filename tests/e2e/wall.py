@@ -405,15 +405,22 @@ def thread_count(path):
 def test_it_is_the_default_of_targets():
     """Files with room for CPU time alone stay what they are without; with -a there is nothing."""
     need_visits()
-    for options in [("-p", os.getpid(), "-d", 4), ("-t", os.getpid(), "-d", 4), ("--", "sleep", "4")]:
-        path, firefox, trace, stacks = (e.scratch("default" + suffix) for suffix in (".sysprof", ".json", ".trace.json", ".folded"))
-        out = e.record("-o", path, "-o", firefox, "-o", trace, "-o", stacks, *options)
+    targets = [("-p", os.getpid(), "-d", 4), ("-t", os.getpid(), "-d", 4), ("--", "sleep", "4")]
+    outputs = [[e.scratch(f"default-{i}{suffix}") for suffix in (".sysprof", ".json", ".trace.json", ".folded")] for i in range(len(targets))]
+
+    def recorded_by_default(outputs, options):
+        return e.record(*(word for path in outputs for word in ("-o", path)), *options)
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        ended = list(pool.map(recorded_by_default, outputs, targets))
+    for (path, firefox, trace, stacks), out in zip(outputs, ended):
         assert "visits of threads that wait" in out.err, out.err
         rows = report(path, "state")["rows"]
         assert sum(row["ns"] for row in rows if row["state"] not in ("running", "runnable")) > 500 * MS, rows
         for file in firefox, trace, stacks:
             with open(file, encoding="utf-8") as f:
                 assert "[waiting: " not in f.read(), file
+    path = e.scratch("all.sysprof")
     e.record("-o", path, "-a", "-d", 1)
     assert "no waits" in e.sysprof("report", path, "--wall", check=1).err
 

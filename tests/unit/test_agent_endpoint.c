@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* runs: waiting */
 /* The endpoint against clients that send requests, unfinished requests, and nonsense. */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* runs: waiting */
 /* Builders of unwind tables that do what they shall, and some that were taken over by what they read. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* runs: waiting */
 /* Debug files from servers: good ones, broken ones, slow ones, none. */
 #include <setjmp.h>
 #include <stdarg.h>
