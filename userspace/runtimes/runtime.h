@@ -41,15 +41,6 @@ struct code_question {
 		is_leaf; /* the address is where the thread was; 0: the byte before a return address */
 	uint16_t is_answered; /* 1: its answer is known, and is repeated only if it has changed */
 };
-/* The question that consists of its words alone. */
-static inline struct code_question code_question(const struct sample_event *e,
-						 const struct frame_note *note)
-{
-	return (struct code_question){.function = note->function,
-				      .check = note->check,
-				      .time = e->header.time,
-				      .kind = note->kind};
-}
 #define NOTE_QUESTIONS_MAX 3u /* of one note */
 
 #define CODE_KIN_MAX	   4u /* generations whose functions a child of fork has, the nearest first */
@@ -106,8 +97,8 @@ struct note_ops {
 	bool needs_check;	   /* … without one its words can be another function's later */
 	bool only_checked;	   /* without words and a check there is no question */
 	/*
-	 * The questions about the note of a sample: their number, at most NOTE_QUESTIONS_MAX. NULL: the note's
-	 * words.
+	 * The questions about the note of a sample: their number, at most NOTE_QUESTIONS_MAX. The first one has the note's words
+	 * when it is called. NULL: that one.
 	 */
 	unsigned int (*questions)(const struct sample_event *e, const struct frame_note *note,
 				  struct code_question *questions);

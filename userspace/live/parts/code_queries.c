@@ -252,11 +252,21 @@ int code_want_pieces(struct code_part *c, struct code_process *process, uint64_t
 	return err;
 }
 
+/* Of the words of a note alone. */
+static struct code_question question_of_words(const struct sample_event *e,
+					      const struct frame_note *note)
+{
+	return (struct code_question){.function = note->function,
+				      .check = note->check,
+				      .time = e->header.time,
+				      .kind = note->kind};
+}
+
 static int want_note(struct code_part *c, struct code_process *process,
 		     const struct sample_event *e, const struct frame_note *note)
 {
 	const struct note_ops *ops = c->notes.of[note->kind];
-	struct code_question questions[NOTE_QUESTIONS_MAX] = {code_question(e, note)};
+	struct code_question questions[NOTE_QUESTIONS_MAX] = {question_of_words(e, note)};
 	bool none = !ops || ops->order == NOTE_PLACES_GROUP ||
 		    (ops->only_checked && !(note->function && note->check));
 	unsigned int count = none ? 0 : ops->questions ? ops->questions(e, note, questions) : 1;
@@ -279,8 +289,9 @@ static int note_early(struct code_part *c, const struct sample_event *e,
 	if (!ops || !ops->is_inherited || !note->function || !note->check ||
 	    c->early.count >= EARLY_MAX)
 		return 0;
-	return vec_push(&c->early, ((struct early_function){.pid = (pid_t)e->tgid,
-							    .question = code_question(e, note)}));
+	return vec_push(&c->early,
+			((struct early_function){.pid = (pid_t)e->tgid,
+						 .question = question_of_words(e, note)}));
 }
 
 int code_want_notes(struct code_part *c, struct code_process *process, const struct sample_event *e)

@@ -151,7 +151,6 @@ static void read_version(pid_t pid, const char *library, char *version, size_t s
 static unsigned int place_question(const struct sample_event *e, const struct frame_note *note,
 				   struct code_question *questions)
 {
-	*questions = code_question(e, note);
 	questions->address = note_code_address(note, e->frames[e->kernel_frames + note->frame]);
 	return 1;
 }

@@ -175,7 +175,6 @@ static bool place_question(const struct sample_event *e, const struct frame_note
 {
 	uint64_t frame = e->frames[e->kernel_frames + note->frame];
 
-	*question = code_question(e, note);
 	question->is_leaf = !note->frame;
 	question->address = frame_address(frame) - !question->is_leaf;
 	return question->is_leaf || returns_to(frame);
@@ -184,20 +183,18 @@ static bool place_question(const struct sample_event *e, const struct frame_note
 static unsigned int list_questions(const struct sample_event *e, const struct frame_note *note,
 				   struct code_question *questions)
 {
-	questions[0] = code_question(e, note);
+	questions[1] = questions[0];
 	return 1 + place_question(e, note, &questions[1]);
 }
 
 /* The innermost frame, if it is not known as WebAssembly: the one that called it is, and it may be another function of its module. */
-static bool leaf_question(const struct sample_event *e, const struct frame_note *note,
-			  struct code_question *question)
+static bool leaf_question(const struct sample_event *e, struct code_question *question)
 {
 	const struct frame_note *notes = sample_notes(e);
 
 	for (size_t i = 0; i < e->notes; i++)
 		if (notes[i].kind == FRAME_NOTE_V8_WASM && !notes[i].frame)
 			return false;
-	*question = code_question(e, note);
 	question->is_leaf = true;
 	question->address = frame_address(e->frames[e->kernel_frames]);
 	return true;
@@ -207,8 +204,10 @@ static bool leaf_question(const struct sample_event *e, const struct frame_note 
 static unsigned int wasm_questions(const struct sample_event *e, const struct frame_note *note,
 				   struct code_question *questions)
 {
-	unsigned int count = note->frame == 1 && leaf_question(e, note, &questions[0]);
+	unsigned int count;
 
+	questions[1] = questions[0];
+	count = note->frame == 1 && leaf_question(e, &questions[0]);
 	return count + place_question(e, note, &questions[count]);
 }
 
