@@ -3,6 +3,7 @@
  * The index of a module: what was written comes out, at every address; what no writer has written is refused; that of a
  * real module has the module's answers, in all fields.
  */
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -13,10 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/radix.h"
 #include "elf/elf_file.h"
 #include "symbolize/module.h"
 #include "symbolize/symbol_index.h"
@@ -25,6 +28,28 @@
 #define LIMIT	  ((size_t)1 << 20)
 #define ROWS	  1000
 #define ADDRESSES 4000
+
+/* Equal keys keep their order. */
+static void radix_test(void **state)
+{
+	static struct radix_item items[5000];
+
+	(void)state;
+	srandom(1);
+	for (unsigned int bits = 0; bits <= 64; bits += 8) {
+		for (size_t i = 0; i < 5000; i++) {
+			uint64_t key = (uint64_t)random() << 33 ^ (uint64_t)random();
+
+			items[i] = (struct radix_item){bits ? key >> (64 - bits) : 0, i};
+		}
+		assert_int_equal(radix_sort(items, 5000), 0);
+		for (size_t i = 1; i < 5000; i++)
+			assert_true(items[i - 1].key < items[i].key ||
+				    (items[i - 1].key == items[i].key &&
+				     items[i - 1].value < items[i].value));
+	}
+	assert_int_equal(radix_sort(items, 0), 0);
+}
 
 /* ---- written ones ---------------------------------------------------------------------------- */
 
@@ -480,6 +505,121 @@ static void symbols_test(void **state)
 	assert_int_equal(c.lines, 0);
 }
 
+/* ---- symbols that overlap in any way ------------------------------------------------------------ */
+
+#define CODE	3000u /* bytes */
+#define SYMBOLS 60u
+
+static const char symbol_names[] = "\0f\0g\0longer\0$x\0.annobin\0f@@V1\0h";
+
+struct forged_file {
+	Elf64_Ehdr header;
+	Elf64_Phdr segment;
+	Elf64_Shdr sections[6]; /* none, code, .symtab, .strtab, .dynsym, .dynstr */
+	Elf64_Sym symbols[2][SYMBOLS];
+	char names[2][sizeof(symbol_names)];
+	unsigned char code[CODE];
+};
+
+static Elf64_Sym forge_symbol(void)
+{
+	static const unsigned char types[] = {STT_FUNC, STT_FUNC, STT_NOTYPE, STT_GNU_IFUNC};
+	static const unsigned char bindings[] = {STB_LOCAL, STB_GLOBAL, STB_WEAK};
+	static const uint32_t places[] = {0, 1, 3, 5, 12, 15, 24, 30};
+	uint64_t start = random() % 4 ? random() % CODE : random() % 8 * 100;
+
+	return (Elf64_Sym){
+		.st_name = places[random() % COUNT(places)],
+		.st_info = ELF64_ST_INFO(bindings[random() % 3], types[random() % 4]),
+		.st_shndx = random() % 4 ? 1 : SHN_ABS,
+		.st_value = start,
+		.st_size = random() % 3 ? random() % (random() % 2 ? 40 : 700) : 0,
+	};
+}
+
+/* With the symbols of the first table, or their first ones, in the second one as well. */
+static int forge_file(unsigned int seed)
+{
+	static const uint32_t types[] = {SHT_NULL,   SHT_PROGBITS, SHT_SYMTAB,
+					 SHT_STRTAB, SHT_DYNSYM,   SHT_STRTAB};
+	static struct forged_file f;
+	int fd = memfd_create("forged", MFD_CLOEXEC);
+
+	srandom(seed);
+	f.header = (Elf64_Ehdr){.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
+					    ELFDATA2LSB, EV_CURRENT},
+				.e_type = ET_DYN,
+				.e_machine = EM_X86_64,
+				.e_version = EV_CURRENT,
+				.e_phoff = offsetof(struct forged_file, segment),
+				.e_shoff = offsetof(struct forged_file, sections),
+				.e_ehsize = sizeof(f.header),
+				.e_phentsize = sizeof(f.segment),
+				.e_phnum = 1,
+				.e_shentsize = sizeof(f.sections[0]),
+				.e_shnum = 6};
+	f.segment = (Elf64_Phdr){.p_type = PT_LOAD,
+				 .p_flags = PF_R | PF_X,
+				 .p_offset = offsetof(struct forged_file, code),
+				 .p_filesz = CODE,
+				 .p_memsz = CODE};
+	for (size_t i = 0; i < 6; i++)
+		f.sections[i].sh_type = types[i];
+	f.sections[1].sh_flags = SHF_ALLOC | SHF_EXECINSTR;
+	f.sections[1].sh_offset = offsetof(struct forged_file, code);
+	f.sections[1].sh_size = CODE - seed % 3 * 200;
+	for (size_t i = 0; i < 2; i++) {
+		Elf64_Shdr *table = &f.sections[2 + 2 * i], *strings = table + 1;
+
+		table->sh_link = 3 + 2 * i;
+		table->sh_entsize = sizeof(f.symbols[0][0]);
+		table->sh_offset = offsetof(struct forged_file, symbols[i]);
+		table->sh_size = (1 + random() % SYMBOLS) * sizeof(f.symbols[0][0]);
+		strings->sh_offset = offsetof(struct forged_file, names[i]);
+		strings->sh_size = sizeof(symbol_names);
+		memcpy(f.names[i], symbol_names, sizeof(symbol_names));
+	}
+	for (size_t i = 0; i < SYMBOLS; i++) {
+		f.symbols[0][i] = forge_symbol();
+		f.symbols[1][i] = random() % 3 ? f.symbols[0][i] : forge_symbol();
+	}
+	assert_int_equal(write(fd, &f, sizeof(f)), sizeof(f));
+	return fd;
+}
+
+/* The index has the answers of the other code that finds symbols, at all addresses. */
+static void forged_symbols_test(void **state)
+{
+	static uint64_t offsets[CODE];
+
+	(void)state;
+	for (size_t i = 0; i < CODE; i++)
+		offsets[i] = offsetof(struct forged_file, code) + i;
+	for (unsigned int seed = 0; seed < 300; seed++) {
+		struct module_files files = {.kind = DSO_FILE,
+					     .debug_fd = -1,
+					     .alt_fd = -1,
+					     .symbols_only = true,
+					     .elf_fd = forge_file(seed)};
+		struct comparison comparison = {.offsets = offsets};
+		struct module_report report;
+		struct symbol_index *index;
+		struct module *module;
+		size_t size;
+		void *data;
+
+		assert_int_equal(module__open(&files, &module), 0);
+		assert_int_equal(module__index(module, offsets, CODE, &data, &size), 0);
+		assert_int_equal(symbol_index__open(data, size, &index), 0);
+		comparison.index = index;
+		assert_int_equal(
+			module__resolve(module, offsets, CODE, compare, &comparison, &report), 0);
+		symbol_index__free(index);
+		module__free(module);
+		close(files.elf_fd);
+	}
+}
+
 /* What is no ELF file has no index, and a module answers as before. */
 static void none_test(void **state)
 {
@@ -501,6 +641,7 @@ static void none_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(radix_test),	     cmocka_unit_test(forged_symbols_test),
 		cmocka_unit_test(sample_test),	     cmocka_unit_test(limit_test),
 		cmocka_unit_test(equal_test),	     cmocka_unit_test(pack_test),
 		cmocka_unit_test(forged_test),	     cmocka_unit_test(particular_test),

@@ -103,6 +103,7 @@ uint64_t elf_file__debug_size(struct elf_file *file);
 
 struct elf_symbol {
 	const char *name; /* as in the file; versions ("@@GLIBC_2.2.5") cut off */
+	size_t name_length;
 	uint64_t address, size;
 	uint64_t section_end;  /* where the section it is defined in ends; 0 unknown */
 	uint8_t type, binding; /* STT_*, STB_* */

@@ -28,6 +28,7 @@
 #define MAX_NAME	   (64 * 1024)
 #define MAX_DYNAMIC	   1024
 #define SYMBOLS_AT_ONCE	   2048
+#define AHEAD		   8			 /* names that are fetched early */
 #define NAMES_ALONE	   (UINT64_C(256) << 10) /* bytes of strings that are not read for a few names … */
 #define NAMES_ALONE_SHARE  2048 /* … and one for so many of them: for more, all are read as fast */
 #define NAME_READ	   512	/* bytes of a single name at first: few are longer */
@@ -153,30 +154,31 @@ static char *find_name(struct table *t, uint32_t offset)
 	return t->strings->data ? t->strings->data + offset : single_name(t, offset);
 }
 
-/* The name without its version; NULL: there is none, or it is damaged. */
-static const char *symbol_name(struct table *t, uint32_t offset)
+/* The name without its version, if there is one and it is not damaged. */
+static void read_name(struct table *t, uint32_t offset, struct elf_symbol *symbol)
 {
 	size_t limit, length;
 	char *name, *version;
 
 	if (!offset)
-		return NULL;
+		return;
 	name = offset < t->strings->size ? find_name(t, offset) : NULL;
 	if (!name) {
 		t->damaged = true;
-		return NULL;
+		return;
 	}
 	limit = t->strings->size - offset;
 	length = strnlen(name, min_u64(limit, MAX_NAME));
 	t->name_budget -= min_u64(length, t->name_budget);
 	if (length == MAX_NAME) {
 		t->damaged = true;
-		return NULL;
+		return;
 	}
 	version = memchr(name, '@', length);
 	if (version)
 		*version = '\0';
-	return *name ? name : NULL;
+	symbol->name_length = version ? (size_t)(version - name) : length;
+	symbol->name = symbol->name_length ? name : NULL;
 }
 
 static const Elf64_Shdr *symbol_section(const struct table *t, const Elf64_Sym *symbol)
@@ -226,7 +228,7 @@ static int report_symbol(struct table *t, const Elf64_Sym *symbol)
 		return 0;
 	if (t->wanted && !t->wanted(t->context, &reported))
 		return 0;
-	reported.name = symbol_name(t, symbol->st_name);
+	read_name(t, symbol->st_name, &reported);
 	if (t->err)
 		return t->err;
 	if (!reported.name || (reported.type == STT_NOTYPE && is_label(reported.name)))
@@ -258,8 +260,11 @@ static int report_table(struct table *t)
 		if (got < 0)
 			return got;
 		for (ssize_t i = 0; i < got; i++) {
-			int result = report_symbol(t, &symbols[i]);
+			int result;
 
+			if (t->strings->data && i + AHEAD < got)
+				__builtin_prefetch(t->strings->data + symbols[i + AHEAD].st_name);
+			result = report_symbol(t, &symbols[i]);
 			if (result)
 				return result;
 		}

@@ -109,7 +109,7 @@ static bool demangle_d(const char *name, struct output *out)
 	return out->length > 0;
 }
 
-/* Rust first: its old scheme is C++'s with a hash at the end. */
+/* Rust first: its old scheme is C++'s with a hash at the end, "17h…". */
 static bool demangle_into(const char *name, struct output *out)
 {
 	if (name[0] != '_')
@@ -118,7 +118,7 @@ static bool demangle_into(const char *name, struct output *out)
 	case 'R':
 		return print_within(rust_demangle_callback, name, out);
 	case 'Z':
-		return print_within(rust_demangle_callback, name, out) ||
+		return (strstr(name, "17h") && print_within(rust_demangle_callback, name, out)) ||
 		       print_within(cplus_demangle_v3_callback, name, out);
 	case 'D':
 		if (name[2] < '0' || name[2] > '9')

@@ -244,7 +244,13 @@ static bool has_open_address(const struct module *m)
 	return false;
 }
 
-int module_match_symbols(struct module *m)
+void module_note_symbols(struct module *m, int debug_error, int elf_error)
+{
+	m->report.state = debug_error ? state_of_error(elf_error) : SYMBOL_STATE_RESOLVED;
+}
+
+/* The symbol of each of m->addresses, into m->matches. 0, -ENOMEM. */
+static int match_symbols(struct module *m)
 {
 	int debug_error = -ENODATA, err = m->elf_error;
 
@@ -257,7 +263,7 @@ int module_match_symbols(struct module *m)
 		err = fill_from_elf(m);
 	if (err == -ENOMEM)
 		return err;
-	m->report.state = debug_error ? state_of_error(err) : SYMBOL_STATE_RESOLVED;
+	module_note_symbols(m, debug_error, err);
 	return 0;
 }
 
@@ -534,7 +540,7 @@ static int take_question(struct module *m, const uint64_t *addresses, size_t cou
 		return err;
 	if (!is_all_go(m))
 		module_open_dwarf(m);
-	return module_match_symbols(m);
+	return match_symbols(m);
 }
 
 int module__resolve(struct module *m, const uint64_t *addresses, size_t count, symbol_sink_fn sink,

@@ -4,7 +4,7 @@
  *
  * An answer holds up to the next address at which a symbol, a unit, a function, an inlined call or a line begins or
  * ends. So the answers at these addresses are all that there are. They come from the functions that answer single
- * addresses (module.c), which say how far an answer holds, and cannot differ from theirs.
+ * addresses (module.c), which say how far an answer holds; the symbols at them from a sweep over all of them.
  *
  * The edges of units and of Go's functions divide the addresses into areas. All of them are indexed, or, if the module is
  * large, those of the units of requested addresses, as many as fit. Of a Go program only Go's code is.
@@ -29,7 +29,7 @@
 	(256u << 10) /* bytes of an index that stay free for one more answer, and the end */
 
 /* ns of CPU time a byte that is read, in large modules of the kind */
-enum { COST_BASE = 1000000, COST_OF_DWARF = 10, COST_OF_SYMBOLS = 20, COST_OF_GO = 20 };
+enum { COST_BASE = 1000000, COST_OF_DWARF = 10, COST_OF_SYMBOLS = 12, COST_OF_GO = 20 };
 
 struct area {
 	uint64_t start;
@@ -39,9 +39,9 @@ struct area {
 struct indexing {
 	struct module *module;
 	struct index_writer *writer;
-	VEC(uint64_t) edges; /* of areas, then the addresses that have a symbol match */
+	VEC(uint64_t) edges; /* of areas */
 	VEC(struct area) areas;
-	size_t next_match;
+	struct symbol_ranges *of_debug, *of_elf; /* NULL: there is no such file */
 };
 
 DEFINE_ORDER(compare_addresses, uint64_t, order_of(*x, *y));
@@ -184,55 +184,47 @@ static int find_areas(struct indexing *x, const uint64_t *offsets, size_t count)
 
 /* ---- symbols --------------------------------------------------------------------------------- */
 
-static int add_symbol_edge(void *context, uint64_t address)
+static bool is_in_wanted_area(void *context, uint64_t start, uint64_t end)
 {
 	struct indexing *x = context;
+	const struct area *first = area_of(x, start), *last = area_of(x, end);
 
-	return area_of(x, address)->wanted ? add_edge(x, address) : 0;
+	return first->wanted || last->wanted || last - first > 1;
 }
 
-/* Those of .dynsym, if the symbol table has them as well. Of names by their places none is used any more. */
-static int forget_names(struct module *m, struct elf_file *file)
+static int read_symbols(struct indexing *x)
 {
-	for (size_t i = 0; i < m->covered; i++)
-		if (m->matches[i].name && elf_file__has_dynamic_name(file, m->matches[i].name))
-			return 0;
-	elf_file__forget_dynamic_names(file);
+	struct module *m = x->module;
+	int debug_error = -ENODATA, elf_error = m->elf_error;
+
+	if (m->debug)
+		debug_error = symbol_ranges__read(m->debug, is_in_wanted_area, x, &x->of_debug);
+	if (m->elf && debug_error != -ENOMEM && debug_error != -EFBIG)
+		elf_error = symbol_ranges__read(m->elf, is_in_wanted_area, x, &x->of_elf);
+	for (int i = 0; i < 2; i++) {
+		int err = i ? elf_error : debug_error;
+
+		if (err == -ENOMEM || err == -EFBIG)
+			return err;
+	}
+	module_note_symbols(m, debug_error, elf_error);
+	/* of names by their places some are not used any more */
 	return module_renew_names(m);
 }
 
-/* The symbols at all edges; between two of them there is one symbol. */
-static int match_edges(struct indexing *x)
+/* The debug file's, or where it has none the module's. */
+static void find_symbol(struct indexing *x, uint64_t address, struct symbol_match *match)
 {
-	struct module *m = x->module;
-	int err = 0;
+	uint64_t open_until = UINT64_MAX;
 
-	if (m->debug)
-		err = symbol_table__each_edge(m->debug, add_symbol_edge, x);
-	if (m->elf && err != -ENOMEM && err != -EFBIG)
-		err = symbol_table__each_edge(m->elf, add_symbol_edge, x);
-	if (err == -ENOMEM || err == -EFBIG)
-		return err;
-	m->covered = sort_addresses(x->edges.data, x->edges.count);
-	/* many edges are those of two symbols */
-	m->addresses = realloc(x->edges.data, m->covered * sizeof(*m->addresses)) ?: x->edges.data;
-	x->edges.data = NULL;
-	x->edges.count = x->edges.capacity = 0;
-	m->matches = calloc(m->covered, sizeof(*m->matches));
-	err = m->matches ? module_match_symbols(m) : -ENOMEM;
-	if (!err && m->debug)
-		err = forget_names(m, m->debug);
-	return err || !m->elf ? err : forget_names(m, m->elf);
-}
-
-/* Addresses ascend from call to call. */
-static const struct symbol_match *match_at(struct indexing *x, uint64_t address)
-{
-	const struct module *m = x->module;
-
-	while (x->next_match < m->covered && m->addresses[x->next_match] <= address)
-		x->next_match++;
-	return &m->matches[x->next_match - 1];
+	*match = (struct symbol_match){.until = UINT64_MAX};
+	if (x->of_debug) {
+		symbol_ranges__find(x->of_debug, address, match);
+		open_until = match->until;
+	}
+	if (!match->name && x->of_elf)
+		symbol_ranges__find(x->of_elf, address, match);
+	match->until = min_u64(match->until, open_until);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -247,17 +239,17 @@ static int write_area(struct indexing *x, uint64_t start, uint64_t end)
 {
 	struct module *m = x->module;
 	uint64_t address = start, until;
+	struct symbol_match match;
 	int err = 0;
 
 	while (address < end && !err) {
 		if (is_full(x))
 			return index_writer__gap(x->writer, address);
-		err = module_merge_frames(m, address, match_at(x, address), &until)
+		find_symbol(x, address, &match);
+		err = module_merge_frames(m, address, &match, &until)
 			      ?: index_writer__answer(x->writer, address, m->frames.data,
 						      m->frames.count);
-		if (x->next_match < m->covered)
-			until = min_u64(until, m->addresses[x->next_match]);
-		address = until;
+		address = min_u64(until, match.until);
 	}
 	return err;
 }
@@ -294,7 +286,7 @@ static int make_index(struct indexing *x, const uint64_t *offsets, size_t count,
 	struct module *m = x->module;
 	int err = elf_file__each_load(file_of(m), index_writer__segment, x->writer)
 			?: find_areas(x, offsets, count)
-			?: match_edges(x)
+			?: read_symbols(x)
 			?: write_areas(x);
 
 	if (err)
@@ -322,6 +314,8 @@ int module__index(struct module *m, const uint64_t *offsets, size_t count, void 
 	err = x.writer ? make_index(&x, offsets, count, data, size) : -ENOMEM;
 	m->as_in_file = false;
 	index_writer__free(x.writer);
+	symbol_ranges__free(x.of_debug);
+	symbol_ranges__free(x.of_elf);
 	vec_free(&x.edges);
 	vec_free(&x.areas);
 	return err;

@@ -36,11 +36,17 @@ int symbol_table__match(struct elf_file *file, const uint64_t *addresses, size_t
 			struct symbol_match *matches);
 
 /*
- * The addresses at which the answer of symbol_table__match() may change, in any order, some of them more than once; it
- * changes nowhere else. Nonzero of `visit` stops. 0, what `visit` returned, or an error as of match.
+ * All symbols of a file, for searches in the order of addresses, with the answers of symbol_table__match(): of the
+ * addresses that `wanted` accepts a part of. The names are the file's. An error as of match, or -EFBIG: there are too many;
+ * *ranges is to be freed after an error, too.
  */
-typedef int (*symbol_edge_fn)(void *context, uint64_t address);
-int symbol_table__each_edge(struct elf_file *file, symbol_edge_fn visit, void *context);
+struct symbol_ranges;
+typedef bool (*symbol_range_fn)(void *context, uint64_t start, uint64_t end);
+int symbol_ranges__read(struct elf_file *file, symbol_range_fn wanted, void *context,
+			struct symbol_ranges **ranges);
+void symbol_ranges__free(struct symbol_ranges *r); /* NULL is fine */
+/* No address may be below that of the last search. */
+void symbol_ranges__find(struct symbol_ranges *r, uint64_t address, struct symbol_match *match);
 
 /*
  * .gnu_debugdata: the symbol table that Fedora and others leave in stripped files, an ELF file in
@@ -109,8 +115,8 @@ void module_forget_addresses(struct module *m);
 int module_renew_names(struct module *m);
 /* If that was not done yet. */
 void module_open_dwarf(struct module *m);
-/* The symbol of each of m->addresses, into m->matches. 0, -ENOMEM. */
-int module_match_symbols(struct module *m);
+/* What reading symbols of the debug file and of the module came to, for the report. */
+void module_note_symbols(struct module *m, int debug_error, int elf_error);
 /*
  * The frames of one address, into m->frames, which are those of all addresses up to *until with the same symbol. 0,
  * -ENOMEM.

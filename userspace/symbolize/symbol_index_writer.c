@@ -13,7 +13,7 @@
 
 #define NUMBER_SIZE 10 /* bytes of the largest */
 #define RECORD_SIZE (6 * NUMBER_SIZE)
-#define RECENT	    16384 /* keys of each kind whose records are known */
+#define RECENT	    8192 /* keys of each kind whose records are known */
 #define NOT_WRITTEN UINT32_MAX
 
 struct function_key {
@@ -27,15 +27,19 @@ struct node_key {
 	struct index_place call;
 };
 
+/* Where something lies whose key has this hash. */
+struct slot {
+	uint32_t hash, position;
+};
+
 /*
- * Records of a section. Most of those that are equal come soon one after the other: `recent` has the positions of the last
- * ones by the hashes of their keys, and a record is compared as its bytes would be at that position. One that is not found is
- * written again.
+ * Records of a section. Most of those that are equal come soon one after the other: `recent` has the last ones by the hashes of
+ * their keys, and a record is compared as its bytes would be at that position. One that is not found is written again.
  */
 struct records {
 	unsigned char *data;
 	size_t count, capacity; /* bytes */
-	uint32_t recent[RECENT];
+	struct slot recent[RECENT];
 };
 
 /* What a place was written as, as a name and as a file. */
@@ -54,10 +58,10 @@ struct index_writer {
 	struct records functions, nodes;
 	VEC(unsigned char) rows, names;
 	VEC(char) strings;
-	char block[NAMES_BLOCK];	 /* the last one of names, … */
-	size_t block_size;		 /* … so far */
-	uint32_t recent_strings[RECENT]; /* their positions, by the hashes of their texts */
-	uint32_t recent_files[RECENT];	 /* their numbers, by the positions of their names */
+	char block[NAMES_BLOCK]; /* the last one of names, … */
+	size_t block_size;	 /* … so far */
+	struct slot recent_strings[RECENT];
+	uint32_t recent_files[RECENT]; /* their numbers, by the positions of their names */
 	struct recent_place recent[RECENT];
 	struct index_row last;
 	uint64_t row_count;
@@ -147,28 +151,33 @@ static size_t put_node(unsigned char *to, const void *record, uint32_t here)
 	return key->around ? size + put_place(to + size, &key->call) : size;
 }
 
-/* Equal keys have one slot, in which others may lie. */
-static uint32_t slot_of(const void *key, size_t size)
+static uint32_t hash_of(const void *key, size_t size)
 {
 	const uint32_t *words = key;
 	uint64_t hash = 0;
 
 	for (size_t i = 0; i < size / sizeof(*words); i++)
 		hash = (hash ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15) + (hash >> 32);
-	return (uint32_t)(hash >> 32) % RECENT;
+	return (uint32_t)(hash >> 32);
 }
 
 static int write_record(struct index_writer *w, struct records *r, const void *key, size_t key_size,
 			put_record_fn put, uint32_t *position)
 {
-	uint32_t *recent = &r->recent[slot_of(key, key_size)];
+	uint32_t hash = hash_of(key, key_size);
+	struct slot *recent = &r->recent[hash % RECENT];
 	unsigned char bytes[RECORD_SIZE];
-	size_t size = put(bytes, key, *recent);
+	size_t size;
 
-	*position = *recent;
-	if (size && *recent + size <= r->count && !memcmp(r->data + *recent, bytes, size))
-		return 0;
-	*position = *recent = (uint32_t)r->count;
+	*position = recent->position;
+	if (recent->hash == hash) {
+		size = put(bytes, key, *position);
+		if (size && *position + size <= r->count &&
+		    !memcmp(r->data + *position, bytes, size))
+			return 0;
+	}
+	*position = (uint32_t)r->count;
+	*recent = (struct slot){hash, *position};
 	size = put(bytes, key, *position);
 	return r->count + size > w->limit ? -EFBIG : vec_append(r, bytes, size);
 }
@@ -185,14 +194,16 @@ static bool is_string_at(const struct index_writer *w, uint32_t position, const 
 
 static int write_string(struct index_writer *w, const char *text, size_t length, uint32_t *position)
 {
-	uint32_t *recent = &w->recent_strings[hash_bytes(text, length) % RECENT];
+	uint32_t hash = (uint32_t)hash_bytes(text, length);
+	struct slot *recent = &w->recent_strings[hash % RECENT];
 
-	*position = *recent;
-	if (is_string_at(w, *position, text, length))
+	*position = recent->position;
+	if (recent->hash == hash && is_string_at(w, *position, text, length))
 		return 0;
 	if (w->strings.count + length + 1 > w->limit)
 		return -EFBIG;
-	*position = *recent = (uint32_t)w->strings.count;
+	*position = (uint32_t)w->strings.count;
+	*recent = (struct slot){hash, *position};
 	return vec_append(&w->strings, text, length) ?: vec_push(&w->strings, '\0');
 }
 

@@ -2,7 +2,7 @@
 /*
  * Which symbol covers an address.
  *
- * All addresses of a file are known at the request, and they are few beside its symbols. So no table of symbols is
+ * All addresses of a request are known at first, and they are few beside the symbols. So no table of symbols is
  * built: the symbols stream past once, each is tried on the addresses that it covers, and each address keeps the best
  * it has seen. Memory goes with the addresses, whatever a file claims to hold; how many symbols and how long names
  * there can be is bounded by elf_file.
@@ -36,17 +36,21 @@
 
 #include "base/minmax.h"
 #include "base/order.h"
+#include "base/radix.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
 
 #define UNSIZED_EXTENT	(64 << 10)
+#define RANGES_MAX	(1u << 20) /* of a file of which all are kept */
+#define AHEAD		8
 #define NAME_LENGTH_MAX 4096 /* longer ones are equal in length and compared so far */
 
 struct candidate {
 	const char *name;
 	uint64_t start, end;
 	uint16_t name_length;
-	uint16_t rank; /* by binding and type, the lowest is the best */
+	uint8_t rank; /* by binding and type, the lowest is the best */
+	bool sized;
 	uint32_t uses; /* places that have it; of an unused one, the next unused one */
 };
 
@@ -67,9 +71,9 @@ struct matcher {
 	uint64_t *next;
 };
 
-static uint16_t symbol_rank(const struct elf_symbol *symbol)
+static uint8_t symbol_rank(const struct elf_symbol *symbol)
 {
-	uint16_t binding = symbol->binding == STB_LOCAL ? 2 : symbol->binding == STB_WEAK ? 1 : 0;
+	uint8_t binding = symbol->binding == STB_LOCAL ? 2 : symbol->binding == STB_WEAK ? 1 : 0;
 
 	return binding * 2 + (symbol->type == STT_NOTYPE);
 }
@@ -159,6 +163,22 @@ static uint64_t unsized_end(const struct elf_symbol *symbol)
 	return symbol->section_end && symbol->section_end < end ? symbol->section_end : end;
 }
 
+/* The name of one without a name is set later. */
+static struct candidate candidate_of(const struct elf_symbol *symbol)
+{
+	bool sized = symbol->size;
+
+	return (struct candidate){
+		.name = symbol->name,
+		.name_length = (uint16_t)min_u64(symbol->name_length, NAME_LENGTH_MAX),
+		.start = symbol->address,
+		.end = sized ? saturating_add_u64(symbol->address, symbol->size)
+			     : unsized_end(symbol),
+		.rank = symbol_rank(symbol),
+		.sized = sized,
+	};
+}
+
 /*
  * Does it cover one of the addresses, or say where an answer ends? Few do if there are few addresses. The end of a
  * symbol counts in any case.
@@ -179,21 +199,18 @@ static bool is_wanted(void *context, const struct elf_symbol *symbol)
 static int visit_symbol(void *context, const struct elf_symbol *symbol)
 {
 	struct matcher *m = context;
-	struct candidate c = {.name = symbol->name, .start = symbol->address};
+	struct candidate c;
 	size_t first, end;
 	uint32_t number;
 
 	if (!symbol->name || !symbol->name[0] || is_mark(symbol))
 		return 0;
+	c = candidate_of(symbol);
 	first = count_below(m, symbol->address);
 	if (first)
 		m->next[first - 1] = min_u64(m->next[first - 1], symbol->address);
 	if (first == m->count)
 		return 0;
-	c.rank = symbol_rank(symbol);
-	c.name_length = (uint16_t)strnlen(symbol->name, NAME_LENGTH_MAX);
-	c.end = symbol->size ? saturating_add_u64(symbol->address, symbol->size)
-			     : unsized_end(symbol);
 	end = symbol->size ? count_below(m, c.end) : 0;
 	if (symbol->size && first == end)
 		return 0;
@@ -297,35 +314,198 @@ int symbol_table__match(struct elf_file *file, const uint64_t *addresses, size_t
 	return err;
 }
 
-struct edges {
-	symbol_edge_fn visit;
+/* ---- all symbols, for ascending addresses ---------------------------------------------------- */
+
+/*
+ * An index needs all of them. They are sorted once. Of those that started before an address and have not ended the one that
+ * started last is its symbol, so they are a stack.
+ */
+
+struct symbol_ranges {
+	struct elf_file *file;
+	symbol_range_fn wanted;
 	void *context;
+	VEC(struct candidate) candidates;
+	VEC(struct radix_item)
+	order; /* numbers of candidates, by their starts; of equal ones the best comes last */
+	/*
+	 * Those from `next` on start behind the address of the last search. The first `open` places have those that started before,
+	 * the innermost last.
+	 */
+	size_t next, open;
 	int err;
 };
 
-/* Where one without a size ends is known only when it is read. */
-static bool note_edges(void *context, const struct elf_symbol *symbol)
+/* One with a size counts even if its name cannot be read: where it ends. */
+static bool add_range(void *context, const struct elf_symbol *symbol)
 {
-	struct edges *e = context;
+	struct symbol_ranges *r = context;
+	struct candidate c = candidate_of(symbol);
 
-	if (!e->err)
-		e->err = e->visit(e->context, symbol->address);
-	if (!e->err && symbol->size)
-		e->err = e->visit(e->context, saturating_add_u64(symbol->address, symbol->size));
-	return e->err || !symbol->size;
+	if (r->err || !r->wanted(r->context, c.start, c.end))
+		return false;
+	if (symbol->size)
+		r->err = r->candidates.count < RANGES_MAX ? vec_push(&r->candidates, c) : -EFBIG;
+	return true;
 }
 
-static int note_unsized_end(void *context, const struct elf_symbol *symbol)
+static int name_range(void *context, const struct elf_symbol *symbol)
 {
-	struct edges *e = context;
+	struct symbol_ranges *r = context;
+	struct candidate c;
 
-	return e->err ? e->err : e->visit(e->context, unsized_end(symbol));
+	if (r->err || is_mark(symbol))
+		return r->err;
+	c = candidate_of(symbol);
+	if (!symbol->size)
+		return r->candidates.count < RANGES_MAX ? vec_push(&r->candidates, c) : -EFBIG;
+	r->candidates.data[r->candidates.count - 1] = c;
+	return 0;
 }
 
-int symbol_table__each_edge(struct elf_file *file, symbol_edge_fn visit, void *context)
+static int compare_starting_together(const void *a, const void *b, void *context)
 {
-	struct edges edges = {.visit = visit, .context = context};
-	int err = elf_file__each_wanted_symbol(file, note_edges, note_unsized_end, &edges);
+	const struct candidate *all = context;
+	const struct radix_item *p = a, *q = b;
+	const struct candidate *x = &all[p->value], *y = &all[q->value];
 
-	return edges.err ? edges.err : err;
+	if (!x->name || !y->name)
+		return order_of(x->name, y->name);
+	return is_better(x, y) ? 1 : is_better(y, x) ? -1 : order_of(q->value, p->value);
+}
+
+static void swap_items(struct radix_item *a, struct radix_item *b)
+{
+	struct radix_item kept = *a;
+
+	*a = *b;
+	*b = kept;
+}
+
+static bool is_same_symbol(const struct candidate *x, const struct candidate *y)
+{
+	return x->name && y->name && x->end == y->end && x->rank == y->rank && !compare_names(x, y);
+}
+
+/* The names of those that are behind: neighbours in memory are not in the file. */
+static void fetch_ahead(const struct symbol_ranges *r, size_t i)
+{
+	if (i + 2 * AHEAD < r->order.count)
+		__builtin_prefetch(&r->candidates.data[r->order.data[i + 2 * AHEAD].value]);
+	if (i + AHEAD < r->order.count)
+		__builtin_prefetch(r->candidates.data[r->order.data[i + AHEAD].value].name);
+}
+
+/*
+ * Those that start at one address, in their order. One without a size covers nothing if one with a size reaches beyond its
+ * start, or behind the next start, and if there is a better one. Of equal ones of two tables one is kept.
+ */
+static void settle_start(struct symbol_ranges *r, struct radix_item *items, size_t count,
+			 uint64_t next, uint64_t *sized_end)
+{
+	struct candidate *all = r->candidates.data, *better = NULL;
+
+	if (count == 2 && compare_starting_together(&items[0], &items[1], all) > 0)
+		swap_items(&items[0], &items[1]);
+	else if (count > 2)
+		qsort_r(items, count, sizeof(*items), compare_starting_together, all);
+	for (size_t i = 0; i < count; i++)
+		if (all[items[i].value].sized)
+			*sized_end = max_u64(*sized_end, all[items[i].value].end);
+	for (size_t i = count; i-- > 0;) {
+		struct candidate *c = &all[items[i].value];
+
+		if (!c->sized)
+			c->end = min_u64(c->end, next);
+		if (c->sized ? better && is_same_symbol(c, better)
+			     : *sized_end > c->start || (better && !better->sized))
+			c->name = NULL;
+		better = c;
+	}
+}
+
+static int sort_ranges(struct symbol_ranges *r)
+{
+	uint64_t sized_end = 0;
+	int err = vec_reserve(&r->order, r->candidates.count);
+
+	for (size_t i = 0; i < r->candidates.count && !err; i++)
+		err = vec_push(&r->order, (struct radix_item){r->candidates.data[i].start, i});
+	if (!err)
+		err = radix_sort(r->order.data, r->order.count);
+	for (size_t i = 0, end; i < r->order.count && !err; i = end) {
+		struct radix_item *first = &r->order.data[i];
+
+		fetch_ahead(r, i);
+		for (end = i + 1; end < r->order.count && r->order.data[end].key == first->key;)
+			end++;
+		settle_start(r, first, end - i,
+			     end < r->order.count ? r->order.data[end].key : UINT64_MAX,
+			     &sized_end);
+	}
+	return err;
+}
+
+/* Of names that .dynsym and the symbol table have those of the table were kept. */
+static void forget_dynamic_names(const struct symbol_ranges *r)
+{
+	for (size_t i = 0; i < r->candidates.count; i++) {
+		const char *name = r->candidates.data[i].name;
+
+		if (name && elf_file__has_dynamic_name(r->file, name))
+			return;
+	}
+	elf_file__forget_dynamic_names(r->file);
+}
+
+int symbol_ranges__read(struct elf_file *file, symbol_range_fn wanted, void *context,
+			struct symbol_ranges **ranges)
+{
+	struct symbol_ranges *r = calloc(1, sizeof(*r));
+	int err;
+
+	*ranges = r;
+	if (!r)
+		return -ENOMEM;
+	*r = (struct symbol_ranges){.file = file, .wanted = wanted, .context = context};
+	err = elf_file__each_wanted_symbol(file, add_range, name_range, r);
+	if (r->err || err == -ENOMEM || err == -EFBIG)
+		return r->err ?: err;
+	if (sort_ranges(r))
+		return -ENOMEM;
+	forget_dynamic_names(r);
+	return err;
+}
+
+void symbol_ranges__free(struct symbol_ranges *r)
+{
+	if (!r)
+		return;
+	vec_free(&r->candidates);
+	vec_free(&r->order);
+	free(r);
+}
+
+void symbol_ranges__find(struct symbol_ranges *r, uint64_t address, struct symbol_match *match)
+{
+	const struct candidate *all = r->candidates.data, *c;
+	struct radix_item *order = r->order.data;
+
+	while (r->next < r->order.count && order[r->next].key <= address) {
+		fetch_ahead(r, r->next);
+		c = &all[order[r->next].value];
+		if (c->name && c->end > address)
+			order[r->open++] = order[r->next];
+		r->next++;
+	}
+	while (r->open && all[order[r->open - 1].value].end <= address)
+		r->open--;
+	*match = (struct symbol_match){.until = UINT64_MAX};
+	if (r->open) {
+		c = &all[order[r->open - 1].value];
+		*match = (struct symbol_match){c->name, c->start, c->sized ? c->end - c->start : 0,
+					       c->end};
+	}
+	if (r->next < r->order.count)
+		match->until = min_u64(match->until, order[r->next].key);
 }
