@@ -35,7 +35,8 @@ struct symbolizer *symbolizer__new(void);
 void symbolizer__free(struct symbolizer *s);
 /*
  * Fork the keeper of the child processes that read modules now, while this process is small; the calling thread must outlive
- * it. Idle children are kept for further requests about the same modules, within so many bytes.
+ * it. Idle children are kept for further requests about the same modules, within so many bytes; if any are, the process that
+ * searches debug files is forked now, too.
  */
 void symbolizer__keep_readers(struct symbolizer *s, size_t bytes);
 /* Another limit of these. */
@@ -106,6 +107,7 @@ struct symbolizer_options {
 struct symbolizer_counts {
 	size_t modules, modules_cached; /* files, and those answered from the cache alone */
 	size_t put_off;			/* addresses */
+	size_t searched;		/* requests to the process that opens debug files */
 	uint64_t debug_files_fetched, debug_files_wrong, fetch_failures;
 	uint64_t debug_files_refused; /* too large, or too many, to be verified by their CRC */
 	uint64_t abandoned;	      /* children abandoned because a file system does not answer */

@@ -483,6 +483,66 @@ static void test_an_index_of_a_session(void **state)
 	world__fini(&w);
 }
 
+#define TRIES 10000 /* of a millisecond */
+
+/* The only child of this thread with this name; 0: there is none. */
+static pid_t child_named(const char *name)
+{
+	_cleanup_fclose_ FILE *children = NULL;
+	char path[64], comm[32];
+	pid_t pid, found = 0;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+	children = fopen(path, "re");
+	assert_non_null(children);
+	while (fscanf(children, "%d", &pid) == 1) {
+		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+		if (read_line(path, comm, sizeof(comm)) || strcmp(comm, name))
+			continue;
+		assert_int_equal(found, 0);
+		found = pid;
+	}
+	return found;
+}
+
+static size_t searches_of_window(const struct world *w)
+{
+	const struct symbolizer_options keeping = {.cache = true, .remember = true};
+	struct symbolizer_counts counts;
+	char *text;
+
+	counts = resolve_window(w, 0, &keeping, &text);
+	free(text);
+	return counts.searched;
+}
+
+/* In a session one process searches debug files, and those of a module once, while it is the same and the cache has it. */
+static void test_searches_of_a_session(void **state)
+{
+	struct world w;
+	pid_t finder = 0;
+
+	(void)state;
+	world__init(&w);
+	setenv("XDG_CACHE_HOME", scratch, 1);
+	run("cp /proc/%d/exe own", getpid());
+	close(w.own);
+	w.own = open_scratch("own", O_RDONLY | O_CLOEXEC);
+	symbolizer__keep_readers(w.symbolizer, SYMBOLIZER_READERS_BYTES);
+	for (int i = 0; i < TRIES && !(finder = child_named("sysprof-files")); i++)
+		usleep(1000); /* it takes its name after the fork */
+	assert_true(finder > 0);
+	assert_int_equal(searches_of_window(&w), 1);
+	assert_int_equal(searches_of_window(&w), 0);
+	assert_int_equal(searches_of_window(&w), 0);
+	run("chmod 700 own");
+	assert_int_equal(searches_of_window(&w), 1);
+	assert_int_equal(searches_of_window(&w), 0);
+	assert_int_equal(child_named("sysprof-files"), finder);
+	world__fini(&w);
+	assert_int_equal(child_named("sysprof-files"), 0);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -624,6 +684,7 @@ int main(void)
 		cmocka_unit_test(test_errors_of_the_caller),
 		cmocka_unit_test(test_lines_of_the_kernel),
 		cmocka_unit_test(test_an_index_of_a_session),
+		cmocka_unit_test(test_searches_of_a_session),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

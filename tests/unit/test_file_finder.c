@@ -99,6 +99,51 @@ static void test_finds(void **state)
 	file_finder__free(f);
 }
 
+/* A module is sought once, while it stays the same; its process is that of the next run, whose counts are its own. */
+static void test_recalls(void **state)
+{
+	struct file_finder *f = finder(PATIENT);
+	struct found_files found;
+	struct question q;
+	pid_t child;
+
+	(void)state;
+	place_for("root", "id1", "id1.debug");
+	open_question(&q, "id1.stripped");
+	assert_int_equal(file_finder__start(f), 0);
+	child = file_finder__child(f);
+	assert_true(child > 0);
+	assert_false(file_finder__recall(f, &q.request, &found));
+	assert_int_equal(request_finder(f, &q), 0);
+	assert_int_equal(file_finder__requests(f), 1);
+	file_finder__begin(f, NULL);
+	assert_int_equal(file_finder__requests(f), 0);
+	assert_true(file_finder__recall(f, &q.request, &found));
+	assert_int_equal(found.identity, q.found.identity);
+	assert_int_equal(found.total_size, q.found.total_size);
+	assert_true(found.debug_fd == -1 && found.alt_fd == -1);
+	/* another path, root directory or file, or servers: another search */
+	q.request.path = "/opt/other";
+	assert_false(file_finder__recall(f, &q.request, &found));
+	q.request.path = "/opt/app/prog";
+	q.request.debuginfod = true;
+	assert_false(file_finder__recall(f, &q.request, &found));
+	q.request.debuginfod = false;
+	close(q.request.root_fd);
+	q.request.root_fd = open_scratch("outside", O_PATH | O_DIRECTORY);
+	assert_false(file_finder__recall(f, &q.request, &found));
+	close_question(&q);
+	run("cp id1.stripped changing");
+	open_question(&q, "changing");
+	assert_int_equal(request_finder(f, &q), 0);
+	assert_true(file_finder__recall(f, &q.request, &found));
+	run("printf x >>changing");
+	assert_false(file_finder__recall(f, &q.request, &found));
+	close_question(&q);
+	assert_int_equal(file_finder__child(f), child);
+	file_finder__free(f);
+}
+
 static void test_opens(void **state)
 {
 	struct file_finder *f = finder(PATIENT);
@@ -317,8 +362,9 @@ static void test_liveness(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_finds), TEST(test_opens),  TEST(test_privileges), TEST(test_hangs),
-		TEST(test_dies),  TEST(test_cancel), TEST(test_budget),	    TEST(test_liveness),
+		TEST(test_finds),      TEST(test_recalls), TEST(test_opens),
+		TEST(test_privileges), TEST(test_hangs),   TEST(test_dies),
+		TEST(test_cancel),     TEST(test_budget),  TEST(test_liveness),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -83,6 +83,26 @@ static void test_index_of_a_part(void **state)
 	assert_int_equal(read_fresh(&KEY, addresses, ADDRESSES, 1), 110);
 }
 
+/* When debug information is not read any more, answers with lines serve beside those without. */
+static void test_lines_and_names(void **state)
+{
+	struct symbol_key symbols = KEY;
+	struct symbol_cache *c = open_keeping(1 << 20);
+	uint64_t addresses[10];
+
+	(void)state;
+	fill_addresses(addresses, 10, 50);
+	symbols.symbols_only = 1;
+	add_answers(c, &KEY, addresses, 5, 1);
+	assert_int_equal(read_cache(c, &symbols, addresses, 10, 1), 5);
+	assert_false(without_lines);
+	add_answers(c, &symbols, addresses + 5, 5, 1);
+	assert_int_equal(read_cache(c, &symbols, addresses, 10, 1), 10);
+	assert_true(without_lines);
+	assert_int_equal(read_cache(c, &KEY, addresses, 10, 1), 5);
+	symbol_cache__free(c);
+}
+
 static bool wants_index(struct symbol_cache *c, uint64_t cost, uint64_t index_cost)
 {
 	symbol_cache__note_reading(c, &KEY, cost, index_cost);
@@ -100,8 +120,9 @@ static void test_index_is_wanted(void **state)
 	assert_false(wants_index(c, 100, 10)); /* nothing is known of it */
 	add_answers(c, &KEY, addresses, 1, 1);
 	assert_false(wants_index(c, 100, 0));
-	assert_false(wants_index(c, 100, 300));
-	assert_true(wants_index(c, 100, 300));
+	/* at the second reading half as much is enough, at the third one a third */
+	assert_false(wants_index(c, 0, 202));
+	assert_true(wants_index(c, 1, 303));
 	symbol_cache__add_index(c, &KEY, 0, make_index(addresses, 10, 1, false));
 	assert_false(wants_index(c, 299, 300));
 	assert_true(wants_index(c, 1, 300));
@@ -180,8 +201,11 @@ static void test_index_quota(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_index),	    TEST(test_index_of_a_part),
-		TEST(test_index_is_wanted), TEST(test_index_is_wanted_later),
+		TEST(test_index),
+		TEST(test_index_of_a_part),
+		TEST(test_lines_and_names),
+		TEST(test_index_is_wanted),
+		TEST(test_index_is_wanted_later),
 		TEST(test_index_quota),
 	};
 

@@ -64,6 +64,7 @@ struct batch {
 	struct symbolizer_counts *counts;
 	struct debug_file_counts files;
 	struct file_finder *finder; /* NULL: none was needed yet */
+	bool finder_began;
 	struct symbol_cache *cache;
 	struct part *parts;
 	size_t count;
@@ -131,11 +132,11 @@ static int on_poll(void *context, size_t done, size_t total)
 
 /* ---- preparing ------------------------------------------------------------------------------- */
 
-/* 0 or -ENOMEM. Without a descriptor left for it, or a process that opens it, the module's own tables have to do. */
-static int find_debug_file(struct batch *b, struct part *part)
+static struct debug_file_request debug_file_request_of(struct batch *b, const struct part *part)
 {
 	const struct symbolizer_dso *dso = &part->job->dso;
-	const struct debug_file_request request = {
+
+	return (struct debug_file_request){
 		.elf_fd = dso->fd,
 		.elf_base = dso->base,
 		.root_fd = dso->root_fd,
@@ -149,17 +150,43 @@ static int find_debug_file(struct batch *b, struct part *part)
 		.progress = on_fetch,
 		.context = b,
 	};
+}
+
+/* That of the session, or one of this call. NULL: no memory. */
+static struct file_finder *need_finder(struct batch *b)
+{
+	struct file_finder **finder = b->options->remember ? &b->symbolizer->finder : &b->finder;
+
+	if (!*finder)
+		*finder = file_finder__new(NULL);
+	if (*finder && !b->finder_began)
+		file_finder__begin(*finder, b->options->outside);
+	b->finder_began = *finder != NULL;
+	return b->finder = *finder;
+}
+
+/* 0 or -ENOMEM. Without a descriptor left for it, or a process that opens it, the module's own tables have to do. */
+static int find_debug_file(struct batch *b, struct part *part)
+{
+	const struct debug_file_request request = debug_file_request_of(b, part);
 	int err;
 
-	if (!b->finder)
-		b->finder = file_finder__new(NULL);
-	if (!b->finder)
+	part->files = (struct found_files){.debug_fd = -1, .alt_fd = -1};
+	if (!need_finder(b))
 		return -ENOMEM;
-	file_finder__count_in(b->finder, b->options->outside);
 	err = file_finder__find(b->finder, &request, &b->files, &part->files);
 	part->unreadable = err == -ETIMEDOUT;
 	part->refusal = b->files.refusal;
 	return err == -ENOMEM ? err : 0;
+}
+
+/* As a call before has found them, without descriptors. */
+static bool recall_files(struct batch *b, struct part *part)
+{
+	const struct debug_file_request request = debug_file_request_of(b, part);
+
+	return b->options->remember && need_finder(b) &&
+	       file_finder__recall(b->finder, &request, &part->files);
 }
 
 #define FOUND 1
@@ -199,7 +226,8 @@ static int find_vmlinux(struct batch *b, struct part *part)
 	int err;
 
 	if (b->options->symbols_only || !dso->build_id_size || !dso->release ||
-	    kallsyms__text_start(b->symbolizer->kallsyms, &start))
+	    kallsyms__text_start(b->symbolizer->kallsyms, &start) ||
+	    (recall_files(b, part) && !part->files.total_size))
 		return 0;
 	err = find_debug_file(b, part);
 	if (!err && part->files.debug_fd >= 0)
@@ -356,6 +384,47 @@ static bool needs_its_file(const struct symbolizer_job *job)
 	return is_file(job->dso.kind) && job->dso.fd >= 0;
 }
 
+/* Requests answers of the cache; those that it does not have wait, or are left for a child. */
+static int look_up(struct batch *b, struct part *part)
+{
+	int err = divide_addresses(b, part);
+
+	if (!err)
+		put_off(b, part);
+	return err;
+}
+
+/* What the cache had was of files that may be others by now. */
+static void forget_answers(struct part *part)
+{
+	symbol_blob__fini(&part->cached);
+	part->cached = (struct symbol_blob){};
+	part->addresses.count = part->indices.count = 0;
+	part->was_looked_up = false;
+}
+
+/* A child needs open files. For what the cache has, it is enough that they were found. */
+static int prepare_module(struct batch *b, struct part *part)
+{
+	int err;
+
+	if (recall_files(b, part)) {
+		err = look_up(b, part);
+		if (err || !part->addresses.count)
+			return err;
+		forget_answers(part);
+	}
+	err = find_debug_file(b, part);
+	return err || b->counts->cancelled || part->unreadable ? err : look_up(b, part);
+}
+
+static int prepare_kernel(struct batch *b, struct part *part)
+{
+	int err = find_vmlinux(b, part);
+
+	return err || b->counts->cancelled || !part->has_vmlinux ? err : look_up(b, part);
+}
+
 static int prepare_part(struct batch *b, struct part *part)
 {
 	bool kernel = part->job->dso.kind == DSO_KERNEL;
@@ -365,18 +434,15 @@ static int prepare_part(struct batch *b, struct part *part)
 		return 0;
 	if (report_progress(b, &(struct symbolizer_progress){.total = b->total}))
 		return 0;
-	err = kernel ? find_vmlinux(b, part) : find_debug_file(b, part);
-	if (err || b->counts->cancelled || part->unreadable || (kernel && !part->has_vmlinux))
+	err = kernel ? prepare_kernel(b, part) : prepare_module(b, part);
+	if (err || !part->was_looked_up)
 		return err;
 	b->counts->modules++;
-	err = divide_addresses(b, part);
-	if (!err)
-		put_off(b, part);
-	if (!err && part->addresses.count)
+	if (part->addresses.count)
 		hand_to_child(b, part);
-	else if (!err && part->was_looked_up)
+	else
 		b->counts->modules_cached++;
-	return err;
+	return 0;
 }
 
 static int batch__init(struct batch *b, struct symbolizer_job *jobs)
@@ -421,9 +487,10 @@ static void batch__fini(struct batch *b)
 		part__fini(&b->parts[i]);
 	for (size_t i = 0; i < b->sealed_count; i++)
 		symbol_index__free(b->sealed[i].index);
-	file_finder__free(b->finder);
-	if (!b->options->remember)
+	if (!b->options->remember) {
+		file_finder__free(b->finder);
 		symbol_cache__free(b->cache);
+	}
 	free(b->parts);
 	free(b->sealed);
 }
@@ -650,6 +717,7 @@ static void count_up(const struct batch *b)
 		counts->abandoned += b->sealed[i].abandoned;
 	}
 	counts->abandoned += b->finder ? file_finder__abandoned(b->finder) : 0;
+	counts->searched += b->finder ? file_finder__requests(b->finder) : 0;
 	counts->debug_files_refused = b->files.crc_refused;
 }
 

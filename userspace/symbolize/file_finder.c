@@ -30,6 +30,7 @@
 #include "base/clocks.h"
 #include "base/file_system.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "base/minmax.h"
 #include "base/quota.h"
 #include "base/tenant_open.h"
@@ -44,6 +45,8 @@
 #define FOREIGN_MAX  4 /* hung roots of others, until none of them is looked into any more */
 #define ROOT	     0
 #define NO_OWNER     ((uid_t)-1)
+#define VALID_NS     (60 * SECOND_NS)
+#define RESULTS_MAX  1024
 
 #define RELEASE_SIZE 128
 #define ID_MAX	     64
@@ -86,6 +89,38 @@ struct file_owner {
 	uint64_t mount; /* … but on this mount */
 };
 
+/* What a search depends on: the module, the root directory of its process, its path and build-id. */
+struct search_key {
+	uint64_t device, inode, size, changed, base, root_mount, root_inode, names;
+};
+
+struct search_result {
+	struct search_key key;
+	struct found_files found; /* without descriptors */
+	uint64_t since;		  /* CLOCK_MONOTONIC ns */
+};
+
+MAP_TYPE(result_map, struct search_result);
+
+static const struct search_key *key_of(const struct result_map *map, const struct search_result *r)
+{
+	(void)map;
+	return &r->key;
+}
+
+static uint64_t hash_key(const struct search_key *key)
+{
+	return hash_bytes(key, sizeof(*key));
+}
+
+static bool is_same_key(const struct search_key *a, const struct search_key *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+MAP_FUNCTIONS(result_map, struct search_result, const struct search_key *, key_of, hash_key,
+	      is_same_key);
+
 struct file_finder {
 	struct finder_limits limits;
 	pid_t pid; /* 0: there is none */
@@ -96,8 +131,9 @@ struct file_finder {
 	struct file_owner hung[HUNG_MAX];
 	size_t hung_count, foreign_count;
 	struct quota time, copies; /* of all but root's own files */
-	uint64_t abandoned;
+	uint64_t abandoned, requests;
 	struct outside_books *books; /* or NULL */
+	struct result_map results;
 };
 
 /* ---- in the child ---------------------------------------------------------------------------- */
@@ -255,8 +291,9 @@ static pid_t fork_child(struct debug_file_counts *shared_counts, bool debuginfod
 
 static bool look_at(int fd, struct statx *st)
 {
-	return fd >= 0 && !statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
-				 STATX_UID | STATX_INO | STATX_MNT_ID, st);
+	const unsigned int wanted = STATX_UID | STATX_INO | STATX_SIZE | STATX_CTIME | STATX_MNT_ID;
+
+	return fd >= 0 && !statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, wanted, st);
 }
 
 static void note_own_root(struct file_finder *f)
@@ -279,20 +316,29 @@ struct file_finder *file_finder__new(const struct finder_limits *limits)
 	f->limits = limits ? *limits : LIMITS;
 	f->socket = -1;
 	note_own_root(f);
-	quota__init(&f->time, QUOTA_DEBUG_SEARCH);
-	quota__init(&f->copies, QUOTA_DEBUG_COPIES);
-	if (f->limits.user_ns) {
-		f->time.user.limit = f->limits.user_ns;
-		f->time.all.limit = f->limits.others_ns;
-	}
 	f->counts = mmap(NULL, sizeof(*f->counts), PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (f->counts == MAP_FAILED) {
 		free(f);
 		return NULL;
 	}
-	crc_ledger__init(&f->counts->crcs);
+	file_finder__begin(f, NULL);
 	return f;
+}
+
+void file_finder__begin(struct file_finder *f, struct outside_books *books)
+{
+	f->books = books;
+	f->hung_count = f->foreign_count = 0;
+	f->abandoned = f->requests = 0;
+	quota__init(&f->time, QUOTA_DEBUG_SEARCH);
+	quota__init(&f->copies, QUOTA_DEBUG_COPIES);
+	if (f->limits.user_ns) {
+		f->time.user.limit = f->limits.user_ns;
+		f->time.all.limit = f->limits.others_ns;
+	}
+	*f->counts = (struct debug_file_counts){};
+	crc_ledger__init(&f->counts->crcs);
 }
 
 pid_t file_finder__child(const struct file_finder *f)
@@ -322,6 +368,7 @@ void file_finder__free(struct file_finder *f)
 	if (!f)
 		return;
 	end_child(f);
+	result_map__fini(&f->results);
 	munmap(f->counts, sizeof(*f->counts));
 	free(f);
 }
@@ -339,6 +386,11 @@ static int start_child(struct file_finder *f, bool debuginfod)
 	f->pid = pid;
 	f->debuginfod = debuginfod;
 	return 0;
+}
+
+int file_finder__start(struct file_finder *f)
+{
+	return start_child(f, false);
 }
 
 /* ---- owners ---------------------------------------------------------------------------------- */
@@ -424,11 +476,6 @@ static void note_left(struct file_finder *f, const struct file_owner *o, enum ou
 static enum outside_reason reason_of_refusal(enum debug_refusal refusal)
 {
 	return refusal == DEBUG_REFUSAL_BUDGET ? OUTSIDE_BY_USER : OUTSIDE_BY_ITSELF;
-}
-
-void file_finder__count_in(struct file_finder *f, struct outside_books *books)
-{
-	f->books = books;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -532,6 +579,7 @@ static int request_answer(struct file_finder *f, enum finder_question question,
 		return err;
 	a->silence = f->limits.silence_ns;
 	a->deadline = begin + a->silence;
+	f->requests++;
 	err = send_request(f, question, request) ?: await_answer(f, a);
 	if (!request->of.debuginfod && !is_ours(&owner)) /* a server may take its time */
 		quota__take(&f->time, owner.user, monotonic_ns() - begin, 0);
@@ -598,6 +646,56 @@ static int take_next(struct message_buffer *buffer)
 	return -1;
 }
 
+/* ---- results --------------------------------------------------------------------------------- */
+
+static struct search_key search_key(const struct debug_file_request *r)
+{
+	struct search_key key = {.base = r->elf_base};
+	struct statx st;
+
+	if (look_at(r->elf_fd, &st)) {
+		key.device = makedev(st.stx_dev_major, st.stx_dev_minor);
+		key.inode = st.stx_ino;
+		key.size = st.stx_size;
+		key.changed = (uint64_t)st.stx_ctime.tv_sec * SECOND_NS + st.stx_ctime.tv_nsec;
+	}
+	if (look_at(r->root_fd, &st)) {
+		key.root_mount = st.stx_mnt_id;
+		key.root_inode = st.stx_ino;
+	}
+	key.names = hash_bytes(r->build_id, r->build_id_size);
+	if (r->path)
+		key.names += hash_string(r->path);
+	return key;
+}
+
+static void keep_result(struct file_finder *f, const struct debug_file_request *r,
+			const struct found_files *found)
+{
+	struct search_result new = {.key = search_key(r)}, *result;
+
+	if (f->results.count >= RESULTS_MAX)
+		result_map__clear(&f->results);
+	result = result_map__need(&f->results, &new, NULL);
+	if (!result)
+		return;
+	result->since = monotonic_ns();
+	result->found = *found;
+	result->found.debug_fd = result->found.alt_fd = -1;
+}
+
+bool file_finder__recall(const struct file_finder *f, const struct debug_file_request *r,
+			 struct found_files *found)
+{
+	const struct search_key key = search_key(r);
+	const struct search_result *result = result_map__find(&f->results, &key);
+
+	if (!result || r->debuginfod || monotonic_ns() - result->since > VALID_NS)
+		return false;
+	*found = result->found;
+	return true;
+}
+
 int file_finder__find(struct file_finder *f, const struct debug_file_request *r,
 		      struct debug_file_counts *counts, struct found_files *found)
 {
@@ -614,6 +712,8 @@ int file_finder__find(struct file_finder *f, const struct debug_file_request *r,
 		*found = a.answer.found;
 		found->debug_fd = found->debug_fd < 0 ? -1 : take_next(&a.buffer);
 		found->alt_fd = found->alt_fd < 0 ? -1 : take_next(&a.buffer);
+		if (counts->refusal == DEBUG_REFUSAL_NONE)
+			keep_result(f, r, found);
 	}
 	message__close_fds(a.buffer.fds, a.buffer.fd_count);
 	return err ? err : a.answer.err;
@@ -642,4 +742,9 @@ int file_finder__open(struct file_finder *f, int elf_fd, int root_fd, const char
 uint64_t file_finder__abandoned(const struct file_finder *f)
 {
 	return f->abandoned;
+}
+
+uint64_t file_finder__requests(const struct file_finder *f)
+{
+	return f->requests;
 }

@@ -8,7 +8,7 @@
  * its module's user and device are searched: so hanging costs each user one deadline. The cost of all modules of a
  * user is bounded as well.
  *
- * The child is forked when it is first needed. Not thread-safe.
+ * The child is forked when it is first needed, or before, while the caller has little memory. Not thread-safe.
  */
 #ifndef SYMBOLIZE_FILE_FINDER_H
 #define SYMBOLIZE_FILE_FINDER_H
@@ -31,8 +31,13 @@ struct finder_limits {
 /* `limits`: of tests, or NULL. NULL: no memory. */
 struct file_finder *file_finder__new(const struct finder_limits *limits);
 void file_finder__free(struct file_finder *f);
-/* Files that are left out are counted there, by the owner of the module; NULL: nowhere. */
-void file_finder__count_in(struct file_finder *f, struct outside_books *books);
+/*
+ * Another run begins: what was counted, used and hung in the one before does not matter. Files that are left out are
+ * counted in `books`, by the owner of the module; NULL: nowhere.
+ */
+void file_finder__begin(struct file_finder *f, struct outside_books *books);
+/* Fork the child now. 0, or negative errno: it is forked when it is needed. */
+int file_finder__start(struct file_finder *f);
 
 struct found_files {
 	int debug_fd, alt_fd; /* -1: none; the caller closes them */
@@ -51,6 +56,13 @@ int file_finder__find(struct file_finder *f, const struct debug_file_request *re
 		      struct debug_file_counts *counts, struct found_files *found);
 
 /*
+ * The result of the last search for this module, without descriptors, if that is no older than a minute. Nothing is opened
+ * for it. False: there is none.
+ */
+bool file_finder__recall(const struct file_finder *f, const struct debug_file_request *request,
+			 struct found_files *found);
+
+/*
  * tenant_open() of a .dwo file or package of a module, below `root_fd` (-1: skip it) or else below our own root: the
  * descriptor, or negative errno.
  */
@@ -62,5 +74,7 @@ pid_t file_finder__child(const struct file_finder *f);
 
 /* Processes that had to be left behind, or killed because they did not answer. */
 uint64_t file_finder__abandoned(const struct file_finder *f);
+/* To the child, in this run. */
+uint64_t file_finder__requests(const struct file_finder *f);
 
 #endif

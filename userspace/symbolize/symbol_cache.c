@@ -19,6 +19,7 @@
 #include "base/disk_cache.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/minmax.h"
 #include "base/quota.h"
 #include "symbolize/symbol_index.h"
 
@@ -44,6 +45,7 @@ struct module_answers {
 	unsigned int index_count;
 	uint64_t reading_cost; /* ns, since the last index */
 	uint64_t index_cost;   /* ns; 0: not known, or it cannot have one */
+	unsigned int readings; /* since the last index */
 	size_t put_off;	       /* addresses, since it was read */
 	bool no_index;	       /* it gets none, or no other … */
 	bool never;	       /* … and none could be made */
@@ -524,9 +526,9 @@ static const struct symbol_result *find_answer(struct symbol_cache *c,
 {
 	const struct symbol_result *result = find_in_indexes(c, m, address);
 
-	if (!result && m->added)
+	if (!result && m && m->added)
 		result = symbol_answers__find(m->added, address);
-	return result || !m->file ? result : symbol_answers__find(m->file, address);
+	return result || !m || !m->file ? result : symbol_answers__find(m->file, address);
 }
 
 int symbol_cache__read(struct symbol_cache *c, const struct symbol_key *key,
@@ -540,19 +542,21 @@ int symbol_cache__read(struct symbol_cache *c, const struct symbol_key *key,
 
 	whole.symbols_only = 0;
 	memset(known, 0, count);
-	if (!m)
-		m = open_module(c, &whole);
+	*without_lines = false;
+	if (key->symbols_only)
+		with_lines = open_module(c, &whole);
+	/* the other one may have moved */
+	m = with_lines ? module_map__find(&c->modules, key) ?: with_lines : m;
 	if (!m)
 		return 0;
-	if (m->key.symbols_only)
-		with_lines = module_map__find(&c->modules, &whole);
 	*state = m->state;
-	*without_lines = m->key.symbols_only;
 	for (size_t i = 0; i < count && !err; i++) {
-		const struct symbol_result *result = find_in_indexes(c, with_lines, addresses[i]);
+		const struct symbol_result *result = find_answer(c, with_lines, addresses[i]);
 
-		if (!result)
+		if (!result && m != with_lines) {
 			result = find_answer(c, m, addresses[i]);
+			*without_lines |= result && key->symbols_only;
+		}
 		known[i] = result != NULL;
 		if (result)
 			err = sink(context, i, result);
@@ -591,6 +595,7 @@ void symbol_cache__note_reading(struct symbol_cache *c, const struct symbol_key 
 		return;
 	m->reading_cost += cost;
 	m->index_cost = index_cost;
+	m->readings++;
 	m->put_off = 0;
 }
 
@@ -620,8 +625,9 @@ bool symbol_cache__wants_index(const struct symbol_cache *c, const struct symbol
 {
 	const struct module_answers *m = module_map__find(&c->modules, key);
 
-	return c->kept_bytes && m && !m->no_index && m->index_cost &&
-	       m->reading_cost >= m->index_cost;
+	if (!c->kept_bytes || !m || m->no_index || !m->index_cost)
+		return false;
+	return m->reading_cost >= m->index_cost / max_u64(m->readings, 1);
 }
 
 /* The index has all that single answers had. */
@@ -659,7 +665,7 @@ void symbol_cache__add_index(struct symbol_cache *c, const struct symbol_key *ke
 	}
 	hold_index(c, m, user, index);
 	write_index(c, m, m->index_count - 1);
-	m->reading_cost = 0;
+	m->reading_cost = m->readings = 0;
 	drop(&m->file);
 	if (has_all(m))
 		drop_answers(c, m);

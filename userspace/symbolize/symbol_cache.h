@@ -46,8 +46,8 @@ void symbol_cache__reopen(struct symbol_cache *c);
 
 /*
  * Calls the sink for every address that is known, in order of the index; known[i] is set for them. *state is what was
- * added with the answers. With key->symbols_only these are answers with lines as well, as long as there are no
- * others; if they have none, *without_lines is set. 0, or what the sink returned.
+ * added with the answers. With key->symbols_only answers with lines come first; if there are others, *without_lines is
+ * set. 0, or what the sink returned.
  */
 int symbol_cache__read(struct symbol_cache *c, const struct symbol_key *key,
 		       const uint64_t *addresses, size_t count, unsigned char *known,
@@ -66,8 +66,8 @@ size_t symbol_cache__put_off(struct symbol_cache *c, const struct symbol_key *ke
 /*
  * Is an index of this module worth making? When reading it has cost as much since the last one, in this process or in
  * earlier ones (costs are in the file of its answers), so both together cost no more than twice what the better one would
- * have. An index that the cache did not get, or has no room for, is not
- * requested again.
+ * have. After the n-th reading in this process an n-th of that is enough: a module that is read in each window will be read
+ * in the next ones. An index that the cache did not get, or has no room for, is not requested again.
  */
 bool symbol_cache__wants_index(const struct symbol_cache *c, const struct symbol_key *key);
 /* Takes it over; NULL: it cannot be had. `user`: whose file it is, 0: root. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "symbolize/file_finder.h"
 #include "symbolize/module_private.h"
 #include "symbolize/sealed.h"
 #include "symbolize/symbol_cache.h"
@@ -35,6 +36,7 @@ void symbolizer__free(struct symbolizer *s)
 	kallsyms__free(s->incoming);
 	symbol_cache__free(s->cache);
 	sealed_pool__free(s->pool);
+	file_finder__free(s->finder);
 	free(s);
 }
 
@@ -42,6 +44,10 @@ void symbolizer__keep_readers(struct symbolizer *s, size_t bytes)
 {
 	if (!s->pool)
 		s->pool = sealed_pool__new(bytes);
+	if (bytes && !s->finder)
+		s->finder = file_finder__new(NULL);
+	if (s->finder)
+		file_finder__start(s->finder);
 }
 
 void symbolizer__limit_readers(struct symbolizer *s, size_t bytes)

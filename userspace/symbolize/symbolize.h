@@ -18,7 +18,8 @@ struct symbolizer {
 	bool unknown;
 	struct symbol_cache *cache; /* NULL: not wanted yet */
 	unsigned int cache_uses;
-	struct sealed_pool *pool; /* where children are kept; NULL: they are not */
+	struct sealed_pool *pool;   /* where children are kept; NULL: they are not */
+	struct file_finder *finder; /* that stays from call to call; NULL: none was needed yet */
 };
 
 /*
