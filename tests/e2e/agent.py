@@ -20,7 +20,7 @@ import urllib.request
 import libe2e as e
 
 WINDOW = 10
-BUSY = "import os, time\nend = time.time() + {0}\nwhile time.time() < end: sum(range(10000))\nprint(time.process_time())"
+BUSY = "import os, time\nend = time.time() + {0}\nwhile time.time() < end: sum(range(400000)), time.sleep(0.01)\nprint(time.process_time())"
 
 
 def free_port():
@@ -117,8 +117,8 @@ def test_windows_signals_and_questions():
     assert took < 5, took  # two seconds, and what a busy host takes
     windows = agent.windows()
     assert len(windows) >= 3, windows
-    # a busy CPU's five seconds, or what others leave of them
-    assert 0.1 < top["summary"]["cpu_ns"] / 1e9 < 6, top["summary"]
+    # its part of five seconds, or what others leave of it
+    assert 0.1 < top["summary"]["cpu_ns"] / 1e9 < 5, top["summary"]
     # nothing is between two windows
     for before, after in zip(windows, windows[1:]):
         assert abs(after["start_ns"] - before["end_ns"]) < 5e6, (before, after)

@@ -189,7 +189,8 @@ const end = Date.now() + 120000; while (Date.now() < end) hotOne(1e5);
 
 
 def as_tenant(*command):
-    return ["setpriv", "--reuid", str(TENANT), "--regid", str(TENANT), "--clear-groups", *map(str, command)]
+    """It takes what others leave of the CPUs: some samples of it are enough."""
+    return ["nice", "-n", "19", "setpriv", "--reuid", str(TENANT), "--regid", str(TENANT), "--clear-groups", *map(str, command)]
 
 
 def in_container(name, *command):

@@ -247,7 +247,7 @@ class Mutants:
         program = os.path.join(self.build, "sysprof")
         environment = {k: v for k, v in os.environ.items()
                        if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "BUILD")}
-        e.run("make", "-C", self.tree, f"BUILD={self.build}",
+        e.run("make", "-j", os.cpu_count(), "-C", self.tree, f"BUILD={self.build}",
               *(["SANITIZE=1"] if e.SANITIZED else []), program, timeout=120, check=0,
               env=environment)
         with open(path, "w", encoding="utf-8") as f:

@@ -451,7 +451,6 @@ def test_compare():
     assert again["tests"] == found["tests"]
 
 
-@alone
 def test_compare_until_answered():
     """With --max the level is shared out; where nothing is to be found, all pairs are recorded."""
     need_root()
@@ -466,7 +465,6 @@ def test_compare_until_answered():
     assert result.status != 3 or any("parse_header" in row["path"] for row in found["rows"]), found["rows"]
 
 
-@alone
 def test_compare_fails():
     """A command that fails, one that does not exist, usage, a signal: nothing is left in the temporary directory."""
     need_root()

@@ -116,12 +116,14 @@ def test_comm():
 WEIRD = (b"new\nline", b"quo\"te's", b"esc\x1b[31mred", b"bad\xff\xfe\x80utf", b"semi;co:lon",
          b"tab\tback\\slash", b"  spaces  ", b"%s%n{}$(id)`", b"caf\xc3\xa9", b"<b>&amp;",
          b" (deleted)")
+# where each one is a recording of its own; replay.py reads those of the others
+WEIRD_HERE = (WEIRD[0], WEIRD[2], WEIRD[3], WEIRD[10]) if SANITIZED else WEIRD
 
 
 def test_paths():
     """A program in a directory with such a name, called by such a name."""
     need_root()
-    for weird in WEIRD:
+    for weird in WEIRD_HERE:
         path = directory()
         place = os.path.join(scratch(f"place{count}").encode(), weird)
         os.makedirs(place)
@@ -149,7 +151,7 @@ def test_paths():
 def test_output_paths():
     """Our own files under such names; and messages that name them."""
     need_root()
-    for weird in WEIRD:
+    for weird in WEIRD_HERE:
         path = directory().encode()
         name = os.path.join(path, weird + b".json")
         result = run(SYSPROF, "record", "-d", "20", "-o", os.fsdecode(name), "--",

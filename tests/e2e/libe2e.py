@@ -490,7 +490,7 @@ class Keeper:
     """
 
     def __init__(self):
-        self.case, self.seen = "", set()
+        self.case, self.seen, self.lock = "", set(), threading.Lock()
 
     def keep(self, path):
         try:
@@ -499,11 +499,13 @@ class Keeper:
         except OSError:
             return
         digest = hashlib.sha1(data).digest()
-        if len(data) > KEPT_MAX or digest in self.seen:
-            return
-        self.seen.add(digest)
+        with self.lock:  # a case may record several things at a time
+            if len(data) > KEPT_MAX or digest in self.seen:
+                return
+            self.seen.add(digest)
+            name = f"{self.case}-{len(self.seen)}.sysprof.gz"
         os.makedirs(KEPT, exist_ok=True)
-        with gzip.open(os.path.join(KEPT, f"{self.case}-{len(self.seen)}.sysprof.gz"), "wb", 1) as out:
+        with gzip.open(os.path.join(KEPT, name), "wb", 1) as out:
             out.write(data)
 
     def keep_all(self):

@@ -20,6 +20,7 @@ PAGE = 4096
 COLD = 300000000  # ns after the first sample, until tables and mappings are known
 MAPPED = 1500000000  # the same for what is mapped while a program runs
 CHAIN = ["outer", "middle", "inner", "leaf"]
+SECONDS = 0.7  # of a program: twice the samples that are needed, once it is known
 SEPARATE, SHARED = "-Wl,-z,separate-code", "-Wl,-z,noseparate-code"
 LIBRARY = ["-DLIBRARY", "-fPIC", "-shared", "-nostdlib"]
 
@@ -94,7 +95,7 @@ def check(name, *command, chain=None, before=c_start, cold=COLD):
     rows, wrong, chain = [], [], chain or ["main", *CHAIN]
     for _ in range(5):
         path = scratch("linked.json.gz")
-        record("--no-wall", "-F", 999, "-o", path, "--", *command, timeout=60)
+        record("--no-wall", "-F", 1999, "-o", path, "--", *command, timeout=60)
         if len(rows) >= 300:
             rows = []
         rows += [frames for frames in stacks(path, cold) if chain[-1] in frames]
@@ -115,7 +116,7 @@ def check_linker(linker, layouts, modes):
             kind = " ".join([*layout, *mode])
             if linker == "lld":
                 assert bool(shares_its_page(path)) == (SHARED in layout or not layout), kind
-            check(f"{linker} {kind}", path, "1")
+            check(f"{linker} {kind}", path, SECONDS)
 
 
 MODES = [["-no-pie"], ["-fPIE", "-pie"], ["-static"], ["-static-pie"]]
@@ -174,7 +175,7 @@ def test_second_executable_segment():
         assert len(code) == 2, code
         if linker == "lld":
             assert code[0].page == code[1].page, (code[0].offset, code[1].offset)
-        check(f"{linker}, two segments", path, "1")
+        check(f"{linker}, two segments", path, SECONDS)
 
 
 def test_one_segment_for_all():
@@ -182,7 +183,7 @@ def test_one_segment_for_all():
     path = build("omagic", "-static", "-no-pie", "-fuse-ld=bfd", "-Wl,-N,--defsym=__ehdr_start=0x400000")
     segment, = loads(path)
     assert segment.executable and segment.offset % PAGE, segment.offset
-    check("bfd -N", path, "1")
+    check("bfd -N", path, SECONDS)
 
 
 BASES = {"bfd": "-Ttext-segment", "gold": "-Ttext-segment", "lld": "--image-base"}
@@ -193,11 +194,11 @@ def check_base(linker):
     option = BASES[linker]
     path = build("based", "-no-pie", f"-fuse-ld={linker}", f"-Wl,{option}=0x32100000")
     assert code_of(path)[0].address >> 20 == 0x321
-    check(f"{linker}, a program at its base", path, "1")
+    check(f"{linker}, a program at its base", path, SECONDS)
     library = build("libbased.so", *LIBRARY, f"-fuse-ld={linker}", f"-Wl,{option}=0x3ec5e00000")
     assert code_of(library)[0].address >> 20 == 0x3ec5e
     path = build("based", "-DPROGRAM", "-no-pie", library)
-    check(f"{linker}, a library at its base", path, "1")
+    check(f"{linker}, a library at its base", path, SECONDS)
 
 
 @long
@@ -228,7 +229,7 @@ def segment_of(library, base):
 
 
 def check_mapped(name, *arguments):
-    check(name, build("mapped", source="mapped"), "2.5", *arguments, chain=["main", "call_for", "call", *CHAIN], cold=MAPPED)
+    check(name, build("mapped", source="mapped"), "2", *arguments, chain=["main", "call_for", "call", *CHAIN], cold=MAPPED)
 
 
 @long

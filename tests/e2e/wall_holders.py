@@ -3,6 +3,7 @@
 # time-limit: 240
 # runs: beside waiting
 """The holder of a lock: of programs that write down themselves which thread had it when, the one that had it, and never another."""
+import concurrent.futures
 import os
 import shutil
 import struct
@@ -55,13 +56,18 @@ def check(name, *command):
     assert sum(held[tid] for tid in takers) >= 0.95 * sum(held.values()) >= SECONDS * 1000000000, held
 
 
+def check_all(programs):
+    """By name, all at a time: they mostly wait."""
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        list(pool.map(lambda name: check(name, *programs[name]), programs))
+
+
 def turns(kind, seconds=SECONDS):
     return e.fixture("turns"), seconds, kind
 
 
 def test_mutexes_of_glibc():
-    for kind in "mutex", "pi", "recursive":
-        check(kind, *turns(kind))
+    check_all({kind: turns(kind) for kind in ("mutex", "pi", "recursive")})
 
 
 def test_mutexes_of_musl():
@@ -70,8 +76,7 @@ def test_mutexes_of_musl():
         raise e.Skip("there is no musl-gcc")
     program = e.scratch("turns-musl")
     e.run("musl-gcc", "-O1", "-g", "-static", "-D_GNU_SOURCE", "-o", program, os.path.join(TOP, "tests/fixtures/turns.c"), check=0)
-    for kind in "recursive", "pi":
-        check("musl-" + kind, program, SECONDS, kind)
+    check_all({"musl-" + kind: (program, SECONDS, kind) for kind in ("recursive", "pi")})
     _, visits = recorded("musl-mutex", program, SECONDS, "mutex")
     assert not [visit for visit in visits if visit[1]], visits
 
@@ -88,18 +93,17 @@ def need_blocker():
 
 def test_locks_of_the_kernel():
     need_blocker()
-    for kind in "pipe", "file":
-        check(kind, *turns(kind))
+    check_all({kind: turns(kind) for kind in ("pipe", "file")})
 
 
 def test_the_gil():
-    checked = 0
+    programs = {}
     for command in filter(os.path.exists, ("/usr/bin/python3", os.path.join(RUNTIMES, "python/run"))):
         version = e.run(command, "-c", "import sys; print('%d.%d' % sys.version_info[:2])", check=0).out.strip()
         if (3, 11) <= tuple(map(int, version.split("."))) <= (3, 15):
-            check("python" + version, command, TURNS, SECONDS)
-            checked += 1
-    if not checked:
+            programs["python" + version] = command, TURNS, SECONDS
+    check_all(programs)
+    if not programs:
         raise e.Skip("there is no Python of 3.11 to 3.15")
 
 
