@@ -32,7 +32,7 @@ const volatile bool user_stacks;
 const volatile bool use_tables; /* unwind by table where there is one */
 const volatile bool use_tsc;
 const volatile __u32
-	code_bytes; /* of copies of Python's functions, on each CPU in CODE_COPIES_NS, or one copy more */
+	code_bytes; /* of copies of functions (code_copy.bpf.h), on each CPU in CODE_COPIES_NS, or one copy more */
 const volatile __u32 max_depth = 256;	  /* user frames */
 const volatile __u32 pid_namespace_inode; /* the collector's pid namespace; 0: the initial one */
 const volatile __u64 segment_size = SEGMENT_LEAST; /* of unwind tables, a power of two */
@@ -64,7 +64,7 @@ struct scratch {
 	__u32 copied;			 /* … and bytes of stacks copied in it */
 	__u16 in_system_call, is_fresh;	 /* as of the innermost frame */
 	__u32 runtimes;			 /* RUNTIME_*: which notes are made */
-	__u64 next_anchor;		 /* of Python: frames below it run no loop of it */
+	__u64 next_anchor;		 /* of an interpreter: frames below it run no loop of it */
 	__u64 innermost[UNWIND_GENERAL]; /* its registers; the walk does not change them */
 	struct pt_regs regs; /* the stack of a program and what it calls has 512 bytes */
 #ifdef VISITOR

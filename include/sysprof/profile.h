@@ -164,7 +164,7 @@ static inline bool wall_state_is_for_cpu(int state)
 	return state == WALL_RUNNABLE || state == WALL_THROTTLED;
 }
 
-/* The state of a Python thread towards the GIL of its interpreter at a sample. X(ENUM, name) */
+/* The state of a thread towards the GIL of its interpreter at a sample. X(ENUM, name) */
 #define GIL_STATES(X)                                                                              \
 	X(UNKNOWN, "")                                                                             \
 	X(HELD, "held")                                                                            \
@@ -404,14 +404,14 @@ struct profile_jit {
  * Frames that count as neither stale nor unknown have a name.
  */
 struct profile_runtime {
-	struct string_id name; /* "V8", "CPython", … */
+	struct string_id name; /* of FRAME_NOTES */
 	uint64_t frames;
 	uint64_t ambiguous; /* named, but possibly of another function */
 	uint64_t stale;	    /* without a name: the memory held another function when it was read */
 	uint64_t unknown;   /* without a name: not read, or not readable */
 };
 
-/* A Python thread and the GIL, by its CPU samples. */
+/* A thread and the GIL of its interpreter, by its CPU samples. */
 struct profile_gil {
 	struct process_id process;
 	struct thread_id thread;

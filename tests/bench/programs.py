@@ -164,7 +164,7 @@ def programs():
         "Whole: the stack ended at its root, as the recording says of each sample; its sums are those of",
         "report --json. After 50 ms: of the samples that are at least so much later than the fork or the",
         "execve of their process. Named: of the user frames in folded stacks, those with a function's name.",
-        "The rest: the other ends, % of all samples; include/sysprof/event.h explains their names.",
+        "The rest: the other ends, % of all samples; include/sysprof/sample.h explains their names.",
         "perf: stacks whose outermost frame is _start, clone or the C library's caller of main or of a",
         f"thread's function. A run is cut after {LONGEST} s, perf script after {PERF_SCRIPT} s.",
         f"C: 40 calls, one with a frame of 20 KB. Attached: {ATTACHED} s of its run, or as long as {EXECS:,} execs",

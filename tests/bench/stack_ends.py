@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """How stacks ended: in a recording of sysprof, sample by sample, and in the output of perf script.
 
-A recording is read as docs/FORMATS.md and include/sysprof/event.h describe it, because the age of the
+A recording is read as docs/FORMATS.md and include/sysprof describe it, because the age of the
 process is needed for each sample. The names of the ends come from `report --json`; its sums have to
 agree with what is counted here.
 """
@@ -14,7 +14,7 @@ import subprocess
 
 from libbench import SYSPROF, Broken, read
 
-EVENT_H = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include/sysprof/event.h")
+SAMPLE_H = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include/sysprof/sample.h")
 SAMPLE, COMM, FORK, PROCESS = 1, 9, 10, 16  # enum event_type
 COMM_EXEC = 0x0002
 FIRST_NS = 50_000_000
@@ -30,7 +30,7 @@ UNNAMED = re.compile(r"\[.*\]|0x[0-9a-f]+")
 
 def complete_ends():
     """Names of the ends that STACK_ENDS calls complete."""
-    rows = re.search(r"#define STACK_ENDS\(X\)(.*?)\n\n", read(EVENT_H), re.S)[1]
+    rows = re.search(r"#define STACK_ENDS\(X\)(.*?)\n\n", read(SAMPLE_H), re.S)[1]
     return set(re.findall(r'X\(\w+,\s*"([\w-]+)",\s*1,', rows))
 
 

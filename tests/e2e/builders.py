@@ -12,10 +12,9 @@ import struct
 import time
 
 from libe2e import (EVENT_SAMPLE, SYSPROF, Background, Fixture, children_of, main, need_root,
-                    recording_events, scratch, sysprof, wait_for)
+                    recording_events, scratch, stack_ends, sysprof, wait_for)
 
 ROOT, NO_MEMORY, NO_USER = "root", "no-memory", "no-user"
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIG_FILES = 8
 RETRY = 3.0  # s: until a table is asked for again whose builder was killed
 MAPPER = """
@@ -165,12 +164,6 @@ class Killer:
         else:
             self.waiting += 1
             self.last = time.monotonic()
-
-
-def stack_ends():
-    with open(f"{TOP}/include/sysprof/event.h", encoding="utf-8") as f:
-        text = f.read()
-    return re.findall(r'X\(\w+, "([\w-]+)"', text[text.index("#define STACK_ENDS"):text.index("enum stack_end {")])
 
 
 def whole_after(path, tgid, since):

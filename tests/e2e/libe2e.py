@@ -409,6 +409,15 @@ BOOK_NAMES = ("delivered", "idle", "filtered", "ring-full", "re-entry", "interna
               "idle-not-run")
 
 
+def stack_ends():
+    """Names of the ends of stacks, by their numbers."""
+    top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    with open(f"{top}/include/sysprof/sample.h", encoding="utf-8") as f:
+        text = f.read()
+    table = text[text.index("#define STACK_ENDS"):text.index("enum stack_end {")]
+    return re.findall(r'X\(\w+, "([\w-]+)"', table)
+
+
 def recording_events(path):
     """(type, flags, time, bytes behind the header) of every event of a sound recording, which may be compressed."""
     with (gzip.open if path.endswith(".gz") else open)(path, "rb") as f:

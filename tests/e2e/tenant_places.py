@@ -15,7 +15,7 @@ import time
 from itertools import product
 
 from libe2e import (EVENT_SAMPLE, SYSPROF, Background, Fixture, long, main, need_root, recording_books,
-                    recording_events, run, scratch, stolen_ns, wait_for)
+                    recording_events, run, scratch, stack_ends, stolen_ns, wait_for)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NOBODY, SOMEBODY = 65534, 65533
@@ -23,13 +23,6 @@ HZ, EVENT_META, EVENT_END = 999, 26, 28
 VICTIMS = ("chain", "chain-no-fp")
 LOST = "ring-full", "re-entry", "internal", "not-run"
 NO_MEMORY, NO_USER = "no-memory", "no-user"
-
-
-def stack_ends():
-    with open(f"{TOP}/include/sysprof/event.h", encoding="utf-8") as f:
-        text = f.read()
-    table = text[text.index("#define STACK_ENDS"):text.index("enum stack_end {")]
-    return re.findall(r'X\(\w+, "([\w-]+)"', table)
 
 
 def as_user(uid):

@@ -14,7 +14,7 @@ import struct
 import time
 
 from libe2e import (EVENT_SAMPLE, Background, firefox_threads, fixture, folded, long, main, need_root, record,
-                    recording_events, run, scratch, started_sampling, sysprof, total, wait_for)
+                    recording_events, run, scratch, started_sampling, stack_ends, sysprof, total, wait_for)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EVENT_COMM, EVENT_JIT_BYTES, EXEC, ROOT = 9, 41, 2, 0
@@ -49,13 +49,6 @@ def whole_share(samples):
     ends = stack_ends()
     having = [s for s in samples if ends[s.end] not in (NO_MEMORY, NO_USER)]
     return sum(s.end == ROOT for s in having) / max(1, len(having)), len(having)
-
-
-def stack_ends():
-    with open(f"{TOP}/include/sysprof/event.h", encoding="utf-8") as f:
-        text = f.read()
-    table = text[text.index("#define STACK_ENDS"):text.index("enum stack_end {")]
-    return re.findall(r'X\(\w+, "([\w-]+)"', table)
 
 
 def test_attached_in_the_middle():

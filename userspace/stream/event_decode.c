@@ -39,14 +39,14 @@ static bool check_copy(const struct sample_event *e, size_t frames)
 	return left >= sizeof(*copy) && copy->size <= left - sizeof(*copy);
 }
 
-/* A Python frame has the number of its group, and there may be as many groups as notes. */
+/* There may be as many groups as notes. */
 static bool check_notes(const struct sample_event *e)
 {
 	const struct frame_note *notes = sample_notes(e);
 
 	for (size_t i = 0; i < e->notes; i++) {
-		unsigned int limit = notes[i].kind == FRAME_NOTE_PYTHON ? FRAME_NOTES_MAX
-									: e->user_frames;
+		unsigned int limit = frame_note_has_group(notes[i].kind) ? FRAME_NOTES_MAX
+									 : e->user_frames;
 
 		if (notes[i].kind == FRAME_NOTE_NONE || notes[i].kind >= FRAME_NOTE_COUNT ||
 		    notes[i].frame >= limit)
@@ -177,9 +177,13 @@ static bool check_jit_bytes(const struct jit_bytes_event *e)
 
 static bool is_runtime(unsigned int kind)
 {
-	return kind == FRAME_NOTE_V8 || kind == FRAME_NOTE_PYTHON || kind == FRAME_NOTE_HOTSPOT ||
-	       kind == FRAME_NOTE_HOTSPOT_CODE || kind == FRAME_NOTE_V8_WASM ||
-	       kind == FRAME_NOTE_V8_FRAME;
+	static const char *const runtimes[FRAME_NOTE_COUNT] = {
+#define X(id, runtime) runtime,
+		FRAME_NOTES(X)
+#undef X
+	};
+
+	return kind < FRAME_NOTE_COUNT && *runtimes[kind];
 }
 
 static bool check_code_function(const struct code_function_event *e)
