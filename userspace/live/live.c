@@ -40,6 +40,7 @@
 #include "stream/meta.h"
 
 #define ANCHOR_INTERVAL	  1000000000ull /* ns */
+#define BOOKS_SELDOM	  4		/* anchors, where a low rate is to cost little */
 #define CPU_LOOK_INTERVAL 250000000ull	/* ns between looks which CPUs are online */
 #define TSC_ERROR_MAX	  2000ull	/* ns by which a sample's two clocks may differ */
 #define WRITING_TIME	  1000000ull	/* ns: from a record's time until it is in the ring */
@@ -469,13 +470,14 @@ int live__tick(struct live *live, event_sink_fn sink, void *context)
 			 TSC_ERROR_MAX;
 	int err = live->found_err ? live->found_err : read_everything(live, began - WRITING_TIME);
 
-	if (!err && began >= live->last_cpu_look + CPU_LOOK_INTERVAL) {
+	if (!err && began >= live->last_cpu_look +
+				     (live_is_saving(live) ? ANCHOR_INTERVAL : CPU_LOOK_INTERVAL)) {
 		live->last_cpu_look = began;
 		err = follow_cpus(live);
 	}
 	if (!err && began >= live->last_anchor + ANCHOR_INTERVAL) {
 		err = push_anchor(live);
-		if (!err)
+		if (!err && ++live->seconds % (live_is_saving(live) ? BOOKS_SELDOM : 1) == 0)
 			err = live_push_books(live, 0);
 		if (!err)
 			err = outside_books__report(live->books, event_queue__push, live->queue,

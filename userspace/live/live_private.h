@@ -121,6 +121,7 @@ struct live {
 	uint64_t wake_interval[WAKE_CAUSES];
 	uint64_t soon; /* after an execve: until the next look at its libraries, 0: not any more */
 	bool changed;  /* side-band of targets has come since the last tick */
+	uint64_t seconds; /* anchors so far */
 	uint64_t start_time;
 	uint64_t samples;
 	uint64_t cpu_at_start;
@@ -146,6 +147,8 @@ uint64_t live_targets__cpu(const struct live *live);
 int live_pace__init(struct live *live);
 /* A target has called execve. */
 void live_pace__exec(struct live *live);
+/* Is it the whole system at so low a rate that what is not needed at once is to cost little? */
+bool live_is_saving(const struct live *live);
 /* At the end of a tick: its requests are sent now, if the next tick would be too late. */
 int live_pace__use_readers(struct live *live);
 

@@ -8,11 +8,12 @@
  *
  * A process that is not sampled needs no mappings, and a stack without them comes as a copy. So early ticks are as far
  * apart as samples of a CPU are. Below 500 Hz an execve somewhere on the host causes none: most of those programs
- * end without a sample, and the first sample of the others does. And below 500 Hz their share of a CPU is in proportion to the rate: from there on a
- * twentieth, at 99 Hz a hundredth. They are charged with what they take, and ticks on the timer or for a full ring are
- * not; what was not used before lets the first ticks after an execve be close together. A lower rate should cost less,
- * too: answers of readers that no event waits for (names, facts) then do not wake the collector, and are taken at the
- * next tick. Answers about a process that has just begun do, because it may be gone by then.
+ * end without a sample, and the first sample of the others does. And below 500 Hz their share of a CPU is in proportion
+ * to the rate: from there on a twentieth, at 99 Hz a hundredth, half of that for the whole system. They are charged with
+ * what they take, and ticks on the timer or for a full ring are not; what was not used before lets the first ticks after
+ * an execve be close together. A lower rate should cost less, too: answers of readers that no event waits for (names,
+ * facts) then do not wake the collector, and are taken at the next tick. Answers about a process that has just begun do,
+ * because it may be gone by then. Books of the whole system are read less often.
  *
  * Users can have the collector woken all the time, and what their processes do decides what a tick costs. So early ticks
  * for root's processes have a share of their own: those after a wake by one of them, until its files and tables are there.
@@ -33,8 +34,9 @@
 #define WAKE_MIN       2000000ull   /* ns between ticks that are not on the timer */
 #define WAKE_MAX       100000000ull
 #define FULL_RATE_HZ   500u	    /* from here on early ticks have their whole share */
-#define SAVED_TICK     500000000ull /* ns: instead of TICK, to cost less, and … */
-#define SAVED_PART     8	    /* … of the share of early ticks one part is left */
+#define SAVED_TICK     500000000ull /* ns: instead of TICK, to cost less, … */
+#define SAVED_WAKE_MAX 400000000ull /* … the most between two early ones, … */
+#define SAVED_PART     8	    /* … and of the share of early ticks one part is left */
 #define MAPS_LIBRARIES 16000000ull  /* ns: from an execve to the last library, mostly */
 #define HELD_UP	       20000000ull  /* ns: from a tick to the next while all wait for a file */
 #define FUNCTIONS_COME                                                                             \
@@ -55,10 +57,10 @@ static bool is_calm(const struct live *live)
 	return live->hz < CALM_HZ;
 }
 
-/* Is a sample of a program that begins likely to come before the next tick? */
-static bool execs_matter(const struct live *live)
+/* A sample of a program that begins is not likely to come before the next tick. */
+bool live_is_saving(const struct live *live)
 {
-	return !is_calm(live) || !live->everyone;
+	return is_calm(live) && live->everyone;
 }
 
 /* Is there an answer that a tick should not be late for? */
@@ -84,9 +86,19 @@ static struct quota_limit early_limit(const struct live *live)
 
 	if (live->saves_ticks)
 		limit.period *= SAVED_PART;
+	if (live_is_saving(live))
+		limit.period *= 2;
 	if (hz < FULL_RATE_HZ)
 		limit.period = limit.period * FULL_RATE_HZ / hz;
 	return limit;
+}
+
+/* The longest time between two early ticks, ns: however much is owed. */
+static uint64_t wake_max(const struct live *live)
+{
+	if (live->saves_ticks)
+		return SAVED_WAKE_MAX;
+	return live_is_saving(live) ? TICK : WAKE_MAX;
 }
 
 static enum wake_cause cause_of_ticks(const struct live *live, uint64_t now)
@@ -94,7 +106,7 @@ static enum wake_cause cause_of_ticks(const struct live *live, uint64_t now)
 	return now < live->for_root_until ? WAKE_BY_ROOT : WAKE_BY_USERS;
 }
 
-/* A tick that took so much CPU time (ns) has ended. What is owed is given again within WAKE_MAX. */
+/* A tick that took so much CPU time (ns) has ended. What is owed is given again within wake_max(). */
 static void charge_early(struct live *live, uint64_t cpu, uint64_t now)
 {
 	const struct quota_limit limit = early_limit(live);
@@ -102,7 +114,7 @@ static void charge_early(struct live *live, uint64_t cpu, uint64_t now)
 	for (int cause = cause_of_ticks(live, now); cause < WAKE_CAUSES; cause++) {
 		struct meter *early = &live->early[cause];
 		int64_t most = meter__left(early, &limit, now) +
-			       (int64_t)(WAKE_MAX * limit.limit / limit.period);
+			       (int64_t)(wake_max(live) * limit.limit / limit.period);
 
 		meter__take(early, &limit, min_u64(cpu, most > 0 ? (uint64_t)most : 0), now);
 	}
@@ -117,7 +129,7 @@ static uint64_t least_distance(const struct live *live, enum wake_cause cause, u
 
 	if (left < 0)
 		least = max_u64(least, (uint64_t)-left * limit.period / limit.limit);
-	return min_u64(least, WAKE_MAX);
+	return min_u64(least, wake_max(live));
 }
 
 /* Perf maps and jitdumps are taken at ticks, and stacks of JIT code are cut until then. */
@@ -138,11 +150,11 @@ static uint64_t plan_early(struct live *live, uint64_t now)
 		uint64_t *interval = &live->wake_interval[cause];
 
 		*interval = live->changed ? least : max_u64(least, 2 * *interval);
-		*interval = min_u64(*interval, WAKE_MAX);
+		*interval = min_u64(*interval, wake_max(live));
 		bpf_session__set_wake_interval(live->session, cause, *interval);
 		live->earliest[cause] = now + least;
 	}
-	bpf_session__wake_on_exec(live->session, execs_matter(live));
+	bpf_session__wake_on_exec(live->session, !live_is_saving(live));
 	return live->earliest[cause_of_ticks(live, now)] - now;
 }
 
@@ -173,7 +185,7 @@ void live__save_ticks(struct live *live, bool save)
 
 void live_pace__exec(struct live *live)
 {
-	if (execs_matter(live))
+	if (!live_is_saving(live))
 		live->soon = WAKE_MIN;
 }
 
@@ -252,7 +264,7 @@ int live_pace__init(struct live *live)
 	if (!err)
 		err = live__watch(live, bpf_session__epoll_fd(live->session), LIVE_WAKE_RINGS);
 	live->awaits_readers = true;
-	bpf_session__wake_on_exec(live->session, execs_matter(live));
+	bpf_session__wake_on_exec(live->session, !live_is_saving(live));
 	return err ? err : live__watch(live, helper_pool__fd(live->readers), LIVE_WAKE_READERS);
 }
 
