@@ -232,17 +232,64 @@ static void test_keeps_a_lower_rate(void **unused)
 	(void)unused;
 }
 
+/* All of it is names and lines. */
+static enum budget_change measure_symbols(struct run *run, double cpu)
+{
+	const struct budget_usage usage = {
+		.time = run->now, .cpu = cpu, .cpu_by = {[BUDGET_PART_SYMBOLS] = cpu}};
+	enum budget_step step;
+
+	return take(run, &usage, &step);
+}
+
 static void test_one_peak_is_none(void **unused)
 {
 	struct run run = start(0.005, 0, 97);
 
 	for (int i = 0; i < 100; i++)
-		assert_int_equal(measure(&run, i % 2 ? 0.004 : 0.0095, 0), BUDGET_SAME);
+		assert_int_equal(measure_symbols(&run, i % 2 ? 0.004 : 0.0095), BUDGET_SAME);
 	/* but one over twice of it is */
-	assert_int_equal(measure(&run, 0.0101, 0), BUDGET_DOWN);
+	assert_int_equal(measure_symbols(&run, 0.0101), BUDGET_DOWN);
 	/* and what follows is not judged */
-	assert_int_equal(measure(&run, 1, 0), BUDGET_SAME);
-	assert_int_equal(measure(&run, 1, 0), BUDGET_DOWN);
+	assert_int_equal(measure_symbols(&run, 1), BUDGET_SAME);
+	assert_int_equal(measure_symbols(&run, 1), BUDGET_DOWN);
+	budget__free(run.budget);
+	(void)unused;
+}
+
+/* Names of new programs, twice a minute and far over the budget: the rate has no part in that. */
+static void test_peaks_do_not_lower_the_rate(void **unused)
+{
+	struct run run = start(0.005, 0, 97);
+
+	for (int i = 0; i < 100; i++)
+		measure_symbols(&run, i % 6 < 2 ? 0.1 : 0.002);
+	assert_false(state_of(&run).allowed[BUDGET_STEP_NEW_FILES]);
+	assert_int_equal(run.least_hz, 97);
+	budget__free(run.budget);
+	(void)unused;
+}
+
+/* The first minute costs ten times what follows, in all parts: the rate is what it was. */
+static void test_a_start_does_not_lower_the_rate(void **unused)
+{
+	struct run run = start(0.005, 0, 97);
+	enum budget_step step;
+
+	for (int i = 0; i < 100; i++) {
+		const double times = i < 6 ? 10 : 1;
+		const struct budget_usage usage = {
+			.time = run.now,
+			.cpu = 0.0044 * times,
+			.cpu_by = {[BUDGET_PART_SYMBOLS] = 0.0012 * times,
+				   [BUDGET_PART_RUNTIMES] = 0.0008 * times,
+				   [BUDGET_PART_COLLECTOR] = 0.0012 * times,
+				   [BUDGET_PART_TICKS] = 0.0012 * times},
+		};
+
+		take(&run, &usage, &step);
+	}
+	assert_int_equal(run.least_hz, 97);
 	budget__free(run.budget);
 	(void)unused;
 }
@@ -256,12 +303,12 @@ static void test_comes_back_after_a_calm_minute(void **unused)
 
 	live_with(&run, &heavy, 300);
 	assert_int_equal(state_of(&run).hz, 7);
-	/* not before the minute is over, and one step at a time */
+	/* not before the average of a minute fits, and one step at a time */
 	while (!run.backs) {
 		live_with(&run, &light, 10);
 		calm += 10;
 	}
-	assert_true(calm >= 60 && calm <= 90);
+	assert_true(calm >= 20 && calm <= 60);
 	assert_int_equal(run.backs, 1);
 	assert_int_equal(state_of(&run).hz, 19);
 	live_with(&run, &light, 600);
@@ -306,6 +353,57 @@ static void test_rate_comes_back_where_it_fits(void **unused)
 		/* at 47 Hz it takes 76 % of the budget, at 97 it would be 113 % */
 		assert_int_equal(state_of(&run).hz, i < 30 ? state_of(&run).hz : 47);
 	}
+	budget__free(run.budget);
+	(void)unused;
+}
+
+/* Names are put off after the rate was lowered, and save enough for it: it does not wait for them to come back. */
+static void test_rate_comes_back_first(void **unused)
+{
+	struct run run = start(0.005, 0, 97);
+
+	for (int i = 0; i < 200; i++) {
+		struct budget_state state = state_of(&run);
+		struct budget_usage usage = {.time = run.now};
+		enum budget_step step;
+
+		usage.cpu_by[BUDGET_PART_TICKS] = 0.004 * state.hz / 97;
+		/* from the tenth minute on there are names, too */
+		if (i >= 60)
+			usage.cpu_by[BUDGET_PART_SYMBOLS] = state.allowed[BUDGET_STEP_NEW_FILES]
+								    ? 0.005
+								    : 0.0009;
+		usage.cpu_by[BUDGET_PART_COLLECTOR] = i < 60 ? 0.0041 : 0;
+		for (int part = 0; part < BUDGET_PART_COUNT; part++)
+			usage.cpu += usage.cpu_by[part];
+		take(&run, &usage, &step);
+		if (i == 59)
+			assert_int_equal(state_of(&run).hz, 19);
+	}
+	assert_false(state_of(&run).allowed[BUDGET_STEP_NEW_FILES]);
+	assert_int_equal(state_of(&run).hz, 47);
+	budget__free(run.budget);
+	(void)unused;
+}
+
+/* It was too much several times: a higher rate waits for five minutes then, not for an hour. */
+static void test_rate_does_not_wait_for_an_hour(void **unused)
+{
+	const struct load heavy = {.by_hz = 0.02}, light = {.by_hz = 0.0005};
+	struct run run = start(0.005, 0, 97);
+	unsigned int low = 0;
+
+	for (int i = 0; i < 10; i++) {
+		live_with(&run, &heavy, 240);
+		live_with(&run, &light, 240);
+	}
+	live_with(&run, &heavy, 240);
+	assert_true(state_of(&run).hz < 47);
+	while (state_of(&run).hz < 47) {
+		live_with(&run, &light, 10);
+		low += 10;
+	}
+	assert_true(low <= 2 * 300);
 	budget__free(run.budget);
 	(void)unused;
 }
@@ -427,8 +525,12 @@ int main(void)
 		cmocka_unit_test(test_never_below_the_floor),
 		cmocka_unit_test(test_keeps_a_lower_rate),
 		cmocka_unit_test(test_one_peak_is_none),
+		cmocka_unit_test(test_peaks_do_not_lower_the_rate),
+		cmocka_unit_test(test_a_start_does_not_lower_the_rate),
 		cmocka_unit_test(test_comes_back_after_a_calm_minute),
 		cmocka_unit_test(test_rate_comes_back_where_it_fits),
+		cmocka_unit_test(test_rate_comes_back_first),
+		cmocka_unit_test(test_rate_does_not_wait_for_an_hour),
 		cmocka_unit_test(test_does_not_flap_at_a_steady_load),
 		cmocka_unit_test(test_tries_seldomer_and_seldomer),
 		cmocka_unit_test(test_a_step_that_lasts_is_forgotten),

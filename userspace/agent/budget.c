@@ -10,8 +10,11 @@
 #define SECOND	    1000000000ull
 #define CALM_LEAST  (60 * SECOND)
 #define CALM_MOST   (3600 * SECOND)
+#define CALM_RATE   (300 * SECOND) /* the most for a higher rate: what it will cost is known */
 #define LASTS	    (600 * SECOND) /* a step back that holds so long was right */
 #define OVER_IN_ROW 2
+#define RECENT	    6	 /* measurements: a minute */
+#define RATE_OVER   3	 /* of them, before the rate is lowered */
 #define CALM_CPU    0.5	 /* of the limit */
 #define RAISED_CPU  0.9	 /* of the limit: what a higher rate may come to, at most */
 #define OF_RATE	    0.25 /* of the collector's cost: the rest is of processes that come and go */
@@ -27,8 +30,10 @@ struct budget {
 	unsigned int over_in_row;
 	bool over;
 	bool unjudged;			/* the next measurement is, a step was just taken */
-	uint64_t calm_since;		/* 0: it is not calm */
-	uint64_t calm_needed;		/* for a step back */
+	double recent[RECENT];		/* CPU shares of the last measurements that were judged */
+	unsigned int recent_count;	/* since the last step */
+	uint64_t stepped;		/* when that was; 0: none was taken */
+	uint64_t calm_needed;		/* from then to a step back */
 	uint64_t back_at;		/* when the last step back was; 0: none, or it has lasted */
 	double last[BUDGET_PART_COUNT]; /* cpu_by of the last measurement */
 	struct budget_stats stats;
@@ -88,15 +93,13 @@ static unsigned int step_visits(enum budget_step step)
 	return step == BUDGET_STEP_VISITS_5 ? 5 : step == BUDGET_STEP_VISITS_1 ? 1 : 0;
 }
 
-/* The rate with the steps that were taken first, so many. */
-static unsigned int hz_at(const struct budget *b, unsigned int level)
+/* The rate without the last `back` steps that have lowered it. */
+static unsigned int hz_without(const struct budget *b, unsigned int back)
 {
-	unsigned int hz = b->options.hz;
-
-	for (unsigned int i = 0; i < level; i++)
-		if (step_hz(b->order[i]))
-			hz = step_hz(b->order[i]);
-	return hz;
+	for (unsigned int i = b->level; i-- > 0;)
+		if (step_hz(b->order[i]) && !back--)
+			return step_hz(b->order[i]);
+	return b->options.hz;
 }
 
 void budget__set(struct budget *b, const struct budget_options *options)
@@ -139,22 +142,58 @@ static double excess(double used, double limit)
 	return limit > 0 ? used / limit : 0;
 }
 
-/* Would what grows with the rate still fit, after the step back? What a part will cost without another step is unknown. */
-static bool fits_step_back(const struct budget *b, double used)
+static double average(const struct budget *b)
 {
-	double ratio = (double)hz_at(b, b->level - 1) / (double)hz_at(b, b->level);
+	unsigned int count = min_u64(b->recent_count, RECENT);
+	double sum = 0;
+
+	for (unsigned int i = 0; i < count; i++)
+		sum += b->recent[i];
+	return count ? sum / count : 0;
+}
+
+/* Is the rate what has to become less? One peak, or a start, says nothing about it. */
+static bool is_over_for_long(const struct budget *b)
+{
+	unsigned int over = 0;
+
+	for (unsigned int i = 0; i < RECENT && i < b->recent_count; i++)
+		over += b->recent[i] > b->options.cpu;
+	return over >= RATE_OVER && average(b) > b->options.cpu;
+}
+
+/* The place of the step that is undone next: of the rate, which was lowered last of all, or the last one. */
+static unsigned int next_back(const struct budget *b)
+{
+	for (unsigned int i = b->level; i-- > 0;)
+		if (step_hz(b->order[i]))
+			return i;
+	return b->level - 1;
+}
+
+/* Would what grows with the rate still fit, after the step back? What a part will cost without another step is unknown. */
+static bool fits_step_back(const struct budget *b, enum budget_step step)
+{
+	double ratio = (double)hz_without(b, 1) / (double)hz_without(b, 0);
 	double grows = b->stats.cpu_by[BUDGET_PART_TICKS] +
 		       OF_RATE * b->stats.cpu_by[BUDGET_PART_COLLECTOR];
 
-	if (b->options.cpu <= 0 || !step_hz(b->order[b->level - 1]))
-		return excess(used, b->options.cpu) < CALM_CPU;
-	return used + (ratio - 1) * grows < RAISED_CPU * b->options.cpu;
+	if (b->options.cpu <= 0 || !step_hz(step))
+		return excess(average(b), b->options.cpu) < CALM_CPU;
+	return average(b) + (ratio - 1) * grows < RAISED_CPU * b->options.cpu;
 }
 
-static bool is_calm(const struct budget *b, const struct budget_usage *usage)
+static bool may_go_back(const struct budget *b, const struct budget_usage *usage)
 {
-	return b->level && fits_step_back(b, usage->cpu) &&
-	       excess((double)usage->memory, (double)b->options.memory) < CALM_MEMORY;
+	enum budget_step step;
+
+	if (!b->level || b->recent_count < RECENT ||
+	    excess((double)usage->memory, (double)b->options.memory) >= CALM_MEMORY)
+		return false;
+	step = b->order[next_back(b)];
+	return usage->time - b->stepped >=
+		       (step_hz(step) ? min_u64(b->calm_needed, CALM_RATE) : b->calm_needed) &&
+	       fits_step_back(b, step);
 }
 
 static bool is_open(const struct budget *b, enum budget_step step)
@@ -216,10 +255,10 @@ static void smooth(struct budget *b, const struct budget_usage *usage)
 		b->stats.cpu_by[i] += part * (usage->cpu_by[i] - b->stats.cpu_by[i]);
 }
 
-static void note_step(struct budget *b)
+static void note_step(struct budget *b, uint64_t now)
 {
-	b->over_in_row = 0;
-	b->calm_since = 0;
+	b->over_in_row = b->recent_count = 0;
+	b->stepped = now;
 	b->unjudged = true;
 }
 
@@ -246,11 +285,13 @@ static enum budget_change go_down(struct budget *b, const struct budget_usage *u
 		b->stats.over_at_floor++;
 		return BUDGET_SAME;
 	}
+	if (by_cpu && step_hz(next) && !is_over_for_long(b))
+		return BUDGET_SAME;
 	judge_last_back(b, usage->time, true);
 	*step = b->order[b->level++] = next;
 	b->taken[next] = true;
 	b->stats.down[next]++;
-	note_step(b);
+	note_step(b, usage->time);
 	log_debug(LOG_AGENT, "over the budget (%.2f %% of one CPU, %llu KB): %s", 100 * usage->cpu,
 		  (unsigned long long)usage->memory / 1024, budget_step_text(next));
 	return BUDGET_DOWN;
@@ -259,12 +300,15 @@ static enum budget_change go_down(struct budget *b, const struct budget_usage *u
 static enum budget_change go_back(struct budget *b, const struct budget_usage *usage,
 				  enum budget_step *step)
 {
+	unsigned int at = next_back(b);
+
 	judge_last_back(b, usage->time, false);
-	*step = b->order[--b->level];
+	*step = b->order[at];
+	memmove(&b->order[at], &b->order[at + 1], (--b->level - at) * sizeof(b->order[0]));
 	b->taken[*step] = false;
 	b->stats.back[*step]++;
 	b->back_at = usage->time;
-	note_step(b);
+	note_step(b, usage->time);
 	log_debug(LOG_AGENT, "within the budget (%.2f %% of one CPU, %llu KB): no longer: %s",
 		  100 * usage->cpu, (unsigned long long)usage->memory / 1024,
 		  budget_step_text(*step));
@@ -286,24 +330,17 @@ enum budget_change budget__measure(struct budget *b, const struct budget_usage *
 		b->unjudged = false;
 		return BUDGET_SAME;
 	}
+	b->recent[b->recent_count++ % RECENT] = usage->cpu;
 	b->over_in_row = b->over ? b->over_in_row + 1 : 0;
 	if (far || b->over_in_row >= OVER_IN_ROW)
 		return go_down(b, usage, cpu > 1, step);
-	if (!is_calm(b, usage)) {
-		b->calm_since = 0;
-		return BUDGET_SAME;
-	}
-	if (!b->calm_since)
-		b->calm_since = usage->time;
-	if (usage->time - b->calm_since < b->calm_needed)
-		return BUDGET_SAME;
-	return go_back(b, usage, step);
+	return may_go_back(b, usage) ? go_back(b, usage, step) : BUDGET_SAME;
 }
 
 void budget__state(const struct budget *b, struct budget_state *state)
 {
 	*state = (struct budget_state){
-		.hz = hz_at(b, b->level),
+		.hz = hz_without(b, 0),
 		.visits = b->options.visits,
 		.level = b->level,
 		.over = b->over,

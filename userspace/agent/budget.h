@@ -5,16 +5,18 @@
  * Each part of the agent has a share of the budget, and steps that make it cheaper. Over the budget, the part that is
  * most over its share takes its next step; a part that costs little takes none, since that would save little. The
  * rate is lowered when no other step is left, and to 7 Hz only where the samples alone cost half of the budget.
- * Over the limit of memory, steps are taken in the order of BUDGET_STEPS. Steps are undone in reverse order.
- * It does nothing itself: no clock, no file, no session.
+ * Over the limit of memory, steps are taken in the order of BUDGET_STEPS. Steps are undone in reverse order, the rate's
+ * first. It does nothing itself: no clock, no file, no session.
  *
- *   down   two measurements in a row are over the budget, or one is over twice of it
- *   back   for a minute the CPU time was below half of the budget, or, for a higher rate, what grows with the rate would
- *          have fitted as well; and the memory was below three quarters. Memory that was given back stays
+ *   down   two measurements in a row are over the budget, or one is over twice of it. The rate: three of the last six,
+ *          and their average, since a peak of names or tables is over before a lower rate saves anything
+ *   back   over a minute the CPU time was below half of the budget, or, for a higher rate, what grows with the rate would
+ *          have fitted as well; and the memory is below three quarters. Memory that was given back stays
  *          with the allocator in part, so half of it would hardly ever come
  *
  * After each step the next measurement is not judged: part of it is of the time before. A step back that does not
- * last ten minutes doubles the calm time that the next one needs, up to an hour; one that lasts undoes that.
+ * last ten minutes doubles the time from a step to the next step back, from a minute up to an hour, of a higher rate up to
+ * five minutes, because what it will cost is known; one that lasts undoes that.
  */
 #ifndef AGENT_BUDGET_H
 #define AGENT_BUDGET_H
