@@ -50,10 +50,11 @@ struct task {
 		bool sampled;	  /* live */
 		bool rereads;	  /* reread: it waits for another reading of /proc */
 		struct task_program {
-			uint32_t maps;	      /* live: records of its mappings */
-			uint32_t maps_user;   /* live: the user, if there are many */
-			bool has_no_memory;   /* memory: it is the kernel's */
-			uint64_t cgroup_next; /* memory: when its control group is read again */
+			uint32_t maps;	    /* live: records of its mappings */
+			uint32_t maps_user; /* live: the user, if there are many */
+			bool has_no_memory; /* memory: it is the kernel's */
+			uint64_t
+				cgroup_next; /* memory, facts: when its control group is read again */
 			uint8_t reread_times; /* reread: readings so far, up to a limit */
 			uint64_t reread_next; /* reread: not before this time */
 			/* helper_owner(), and how long that is used, ns */

@@ -2,6 +2,7 @@
 #include "procfs/dso_roots.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -121,26 +122,55 @@ static struct root_id add_root(struct dso_roots *r, const struct dso_root *root,
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-struct root_id dso_roots__of(struct dso_roots *r, pid_t pid)
+/* Which root is it, of a directory's path or descriptor? False: there is none. */
+static bool identify(int fd, const char *path, struct dso_root *root)
 {
-	_cleanup_close_ int fd = pid > 0 ? tenant_root(pid) : -1;
-	struct dso_root root = {.fd = fd};
-	struct root_id id = {};
 	struct statx stx;
 
-	if (fd < 0 ||
-	    statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &stx))
+	if (statx(fd, path, (fd < 0 ? 0 : AT_EMPTY_PATH) | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+		  STATX_INO | STATX_MNT_ID, &stx))
+		return false;
+	*root = (struct dso_root){
+		.major = stx.stx_dev_major,
+		.minor = stx.stx_dev_minor,
+		.inode = stx.stx_ino,
+		.mount = stx.stx_mnt_id,
+		.fd = fd,
+	};
+	return true;
+}
+
+static struct root_id open_root(struct dso_roots *r, pid_t pid)
+{
+	_cleanup_close_ int fd = tenant_root(pid);
+	struct root_id id = {};
+	struct dso_root root;
+
+	if (fd < 0 || !identify(fd, "", &root))
 		return id;
-	root.major = stx.stx_dev_major;
-	root.minor = stx.stx_dev_minor;
-	root.inode = stx.stx_ino;
-	root.mount = stx.stx_mnt_id;
 	id = find_root(r, &root);
-	if (!id.v) {
+	if (!id.v)
 		id = add_root(r, &root, helper_owner(pid));
-		if (id.v)
-			fd = -1;
-	}
+	if (id.v && dso_roots__fd(r, id) == fd)
+		fd = -1;
+	return id;
+}
+
+/* Most are known, and need not be opened for that. */
+struct root_id dso_roots__of(struct dso_roots *r, pid_t pid)
+{
+	struct root_id id = {};
+	struct dso_root root;
+	char path[32];
+
+	if (pid <= 0)
+		return id;
+	snprintf(path, sizeof(path), "/proc/%d/root", pid);
+	if (!identify(AT_FDCWD, path, &root))
+		return id;
+	id = find_root(r, &root);
+	if (!id.v)
+		id = open_root(r, pid);
 	dso_roots__use(r, id);
 	return id;
 }

@@ -190,10 +190,11 @@ static bool read_program(struct facts *f, pid_t pid, char path[PATH_MAX])
 	return true;
 }
 
-static int report_first(struct facts *f, pid_t pid, uint64_t since, const char *path)
+static int report_first(struct facts *f, struct task *task, uint64_t since, const char *path)
 {
 	char name[32], text[PATH_MAX + 8];
 	struct fact_text facts = {.text = text, .room = sizeof(text), .most = 1};
+	pid_t pid = task->id.pid;
 	int pushed;
 
 	snprintf(name, sizeof(name), "%d/cgroup", pid);
@@ -201,6 +202,8 @@ static int report_first(struct facts *f, pid_t pid, uint64_t since, const char *
 				       f->options.context);
 	if (pushed < 0)
 		return pushed;
+	if (pushed)
+		task->slots.program.cgroup_next = since + WATCH_CGROUP_NS;
 	fact_text__add(&facts, "exe", "", path, strlen(path));
 	return report(f, pid, since, FACTS_STATE_FIRST, &facts);
 }
@@ -217,7 +220,7 @@ static int read_at_once(struct facts *f, struct task *task)
 		return 0;
 	}
 	enqueue(f, &f->waiting, task);
-	return report_first(f, task->id.pid, since, path);
+	return report_first(f, task, since, path);
 }
 
 static int request_facts(struct facts *f, struct task *task, uint64_t now)

@@ -87,7 +87,7 @@ void facts_part__stats(const struct live_part *part, struct facts_stats *stats);
  *
  * A process that does not run does not change, so a round reads the processes that were sampled since the last one,
  * at most WATCH_MOST of them, the busiest first. The control group is read in the first round, after an execve (a
- * container's first process is moved before that) and then every WATCH_CGROUP_NS. So the cost of a round is bounded,
+ * container's first process is moved before that), unless facts just were, and then every WATCH_CGROUP_NS. So the cost of a round is bounded,
  * and a fork costs nothing.
  */
 
