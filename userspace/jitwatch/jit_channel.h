@@ -19,7 +19,7 @@
 #include "base/quota.h"
 #include "helpers/child.h"
 
-#define JIT_EVENT_BYTES	  (8u << 20) /* a power of two */
+#define JIT_EVENT_BYTES	  (1u << 20) /* a power of two */
 #define JIT_WATCHERS_MAX  32	     /* of one recording */
 #define JIT_LINE_WATCHERS 4    /* of one user, or of users that share one: one after the other */
 #define JIT_PAGE	  4096 /* where pages are larger, other channels stay mapped */
