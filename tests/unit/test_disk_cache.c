@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Pages of cached files in a program that keeps none. What is read and written is in test_symbol_cache and test_table_cache. */
+/* Pages of files in a program that keeps none. What is read and written is in test_symbol_cache and test_table_cache. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/disk_cache.h"
+#include "base/io.h"
 
 #define SIZE (1u << 20)
 #define PAGE 4096u
@@ -78,7 +79,7 @@ static void test_pages(void **state)
 	assert_int_equal(disk_cache__write(c, "second.x", data, SIZE), 0);
 	assert_true(resident_pages(first) > SIZE / PAGE / 2);
 
-	disk_cache_keep_no_pages();
+	io_keep_no_pages();
 	assert_int_equal(disk_cache__read(c, "first.x", &read, &size), 0);
 	assert_int_equal(size, SIZE);
 	free(read);
@@ -94,10 +95,48 @@ static void test_pages(void **state)
 	free(data);
 }
 
+/* Pages that were there may be others' and stay; those that a large read had to get do not. */
+static void test_large_reads(void **state)
+{
+	char path[] = "/var/tmp/large-read-XXXXXX";
+	char *data = malloc(SIZE), *read = malloc(SIZE);
+	int fd = mkstemp(path);
+	struct statfs fs;
+
+	(void)state;
+	assert_true(fd >= 0);
+	for (size_t i = 0; i < SIZE; i++)
+		data[i] = (char)(i / PAGE + i);
+	assert_int_equal(write_full(fd, data, SIZE), 0);
+	write_to_disk(path);
+	if (fstatfs(fd, &fs) || fs.f_type == TMPFS_MAGIC || fs.f_type == OVERLAYFS_SUPER_MAGIC)
+		skip();
+	io_keep_no_pages();
+	assert_int_equal(pread_full(fd, read, SIZE, 0), SIZE);
+	assert_int_equal(resident_pages(path), SIZE / PAGE);
+	io_drop_pages(fd, 0, 0);
+	assert_int_equal(resident_pages(path), 0);
+	assert_int_equal(pread_full(fd, read, SIZE - 5, 5), SIZE - 5);
+	assert_memory_equal(read, data + 5, SIZE - 5);
+	assert_true(resident_pages(path) < 4);
+	/* the first half is there, and more is requested than there is */
+	assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), 0);
+	for (size_t at = 0; at < SIZE / 2; at += PAGE)
+		assert_int_equal(pread_full(fd, read, PAGE, at), PAGE);
+	assert_int_equal(pread_full(fd, read, SIZE, SIZE / 4), SIZE / 4 * 3);
+	assert_memory_equal(read, data + SIZE / 4, SIZE / 4 * 3);
+	assert_in_range(resident_pages(path), SIZE / PAGE / 2 - 1, SIZE / PAGE / 2 + 1);
+	unlink(path);
+	close(fd);
+	free(data);
+	free(read);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pages),
+		cmocka_unit_test(test_large_reads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

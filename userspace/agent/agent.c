@@ -15,7 +15,6 @@
 #include "agent/usage.h"
 #include "agent/window_clock.h"
 #include "base/clocks.h"
-#include "base/disk_cache.h"
 #include "base/io.h"
 #include "base/minmax.h"
 #include "session/session.h"
@@ -250,7 +249,7 @@ int agent__new(const struct agent_start *start, struct agent **agent, struct fai
 	a->start = *start;
 	a->start.settings = NULL;
 	a->started = realtime_ns();
-	disk_cache_keep_no_pages();
+	io_keep_no_pages();
 	uname(&machine);
 	memcpy(a->kernel, machine.release, sizeof(a->kernel));
 	err = keep_settings(a, start->settings);

@@ -55,8 +55,6 @@ struct file_header {
 
 #define CRC_START (offsetof(struct file_header, crc) + sizeof(uint32_t))
 
-static bool keeps_no_pages;
-
 struct disk_cache {
 	struct disk_cache_kind kind;
 	int directory;
@@ -167,21 +165,9 @@ void disk_cache__free(struct disk_cache *c)
 	free(c);
 }
 
-void disk_cache_keep_no_pages(void)
-{
-	keeps_no_pages = true;
-}
-
-/* Pages that are not on the disk stay, and are written soon. */
-static void drop_pages(int fd)
-{
-	if (keeps_no_pages && fd >= 0)
-		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-}
-
 static void drop_written(struct disk_cache *c)
 {
-	drop_pages(c->written);
+	io_drop_pages(c->written, 0, 0);
 	cleanup_close(&c->written);
 	c->written = -1;
 }
@@ -249,7 +235,7 @@ int disk_cache__read(struct disk_cache *c, const char *name, void **data, size_t
 	*size = st.st_size - sizeof(header);
 	header = header_of(c, name, *size);
 	err = read_file(fd, &header, data);
-	drop_pages(fd);
+	io_drop_pages(fd, 0, 0);
 	return err;
 }
 
@@ -276,9 +262,9 @@ static int write_file(struct disk_cache *c, const struct file_header *header, co
 	if (fd < 0)
 		return fd;
 	err = write_full(fd, header, sizeof(*header)) ?: write_full(fd, data, header->size);
-	if (keeps_no_pages && !err) {
+	if (!err) {
 		drop_written(c);
-		drop_pages(fd); /* they are being written */
+		io_drop_pages(fd, 0, 0); /* they are being written */
 		c->written = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	}
 	if (close(fd) && !err)

@@ -32,12 +32,6 @@ struct disk_cache *disk_cache__open(const struct disk_cache_kind *kind);
 struct disk_cache *disk_cache__open_at(const struct disk_cache_kind *kind, const char *directory);
 void disk_cache__free(struct disk_cache *c);
 /*
- * From now on, and in all caches: the kernel is to keep no pages of files that were read or written, but for the last one
- * written. For a program that runs for long: it uses a file once, and its control group is charged with the pages.
- */
-void disk_cache_keep_no_pages(void);
-
-/*
  * What was written by that name, which counts as a use; the caller frees it. 0; -ENOENT; -EBADMSG: there is something
  * else, or it is damaged, or of another maker; -ENOMEM, -EMFILE, -ENFILE, -EIO.
  */

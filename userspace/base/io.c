@@ -5,16 +5,24 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/minmax.h"
 
 #define READ_STEP  4096
 #define LINES_STEP (64u * 1024)
+#define LARGE_READ (64u * 1024)
+#define DROP_STEP  (1u << 20) /* bytes that are read before they are dropped */
+#define PAGE	   4096	      /* where pages are larger, the first and the last one stay */
+
+static bool keeps_no_pages;
 
 int write_full(int fd, const void *data, size_t size)
 {
@@ -67,11 +75,58 @@ static ssize_t read_all(int fd, char *data, size_t size, off_t offset)
 	return done;
 }
 
+void io_keep_no_pages(void)
+{
+	keeps_no_pages = true;
+}
+
+void io_drop_pages(int fd, uint64_t start, uint64_t size)
+{
+	uint64_t first = start / PAGE * PAGE;
+
+	/* pages that are not on the disk stay, and are written soon */
+	if (keeps_no_pages && fd >= 0)
+		(void)posix_fadvise(fd, (off_t)first,
+				    size ? (off_t)align_up(start + size - first, PAGE) : 0,
+				    POSIX_FADV_DONTNEED);
+}
+
+/* Bytes at the start that memory has; -EAGAIN: it does not have the first one; -EOPNOTSUPP: this file does not say. */
+static ssize_t read_present(int fd, void *data, size_t size, off_t offset)
+{
+	const struct iovec to = {.iov_base = data, .iov_len = size};
+	ssize_t got = preadv2(fd, &to, 1, offset, RWF_NOWAIT);
+
+	return got < 0 ? -errno : got;
+}
+
+/*
+ * Pages that a process is the first to read are charged to its control group, and stay: of debug information that is
+ * more than all else. So these are dropped. From the first one on that is missing, because the kernel reads ahead.
+ */
+static ssize_t read_large(int fd, char *data, size_t size, off_t offset)
+{
+	ssize_t present = read_present(fd, data, size, offset), got = 0;
+	size_t done = present < 0 ? 0 : present;
+
+	if (present < 0 && present != -EAGAIN)
+		return read_all(fd, data, size, offset);
+	for (size_t step; done < size; done += got) {
+		step = min_u64(size - done, DROP_STEP);
+		got = read_all(fd, data + done, step, offset + (off_t)done);
+		if (got <= 0)
+			break;
+		io_drop_pages(fd, offset + done, got);
+	}
+	return got < 0 ? got : (ssize_t)done;
+}
+
 ssize_t pread_full(int fd, void *data, size_t size, uint64_t offset)
 {
 	if (offset > INT64_MAX || size > INT64_MAX - offset)
 		return -EOVERFLOW;
-	return read_all(fd, data, size, (off_t)offset);
+	return (keeps_no_pages && size >= LARGE_READ ? read_large : read_all)(fd, data, size,
+									      (off_t)offset);
 }
 
 int pread_exactly(int fd, void *data, size_t size, uint64_t offset)

@@ -14,6 +14,13 @@ int write_full(int fd, const void *data, size_t size);
 int memory_with(const char *name, const void *data, size_t size);
 /* Like pread, through EINTR and short reads: bytes read (less than size only at the end), or errno. */
 ssize_t pread_full(int fd, void *data, size_t size, uint64_t offset);
+/*
+ * From now on, in this process and those that it forks: what pread_full() had to read from the disk does not stay in
+ * memory, if it is much, and io_drop_pages() does something.
+ */
+void io_keep_no_pages(void);
+/* Clean pages that no process has mapped; `size` 0: to the end of the file. */
+void io_drop_pages(int fd, uint64_t start, uint64_t size);
 /* All of them: 0, a negative errno, or -EBADMSG: the file ends before. */
 int pread_exactly(int fd, void *data, size_t size, uint64_t offset);
 /* Like pread_full, from the descriptor's position on. */
