@@ -191,6 +191,8 @@ void build__serve(struct helper_job *job)
 		err = build_pieces(job->fds[0], q->limit, &image, &refusal);
 	else
 		err = open_and_build(q, job->fds[0], &image, &refusal);
+	/* the requester copies the table as soon as it is there: what it was built from has gone then */
+	malloc_trim(0);
 	if (!err)
 		err = write_full(job->fds[1], image.bytes, image.size);
 	if (!err)
