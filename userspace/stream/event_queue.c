@@ -23,6 +23,7 @@
 
 #define BLOCK_SIZE  (256u * 1024)
 #define SPARE_MAX   8u
+#define SPARE_PART  16u /* of the limit */
 #define NO_CPU	    (~0u)
 #define DROP_KINDS  2u
 #define QUEUE_FLUSH UINT64_MAX
@@ -117,7 +118,7 @@ static size_t queue_memory(const struct event_queue *q)
 
 static void block_recycle(struct event_queue *q, struct block *block)
 {
-	if (q->spare_count >= SPARE_MAX) {
+	if (q->spare_count >= min_u64(q->limit / SPARE_PART / BLOCK_SIZE, SPARE_MAX)) {
 		q->memory -= BLOCK_SIZE;
 		free(block);
 		return;
