@@ -57,14 +57,19 @@ static uint64_t noted(uint32_t user, enum outside_thing thing, enum outside_reas
 	return 0;
 }
 
-static struct table_store *new_store(struct table_memory *m)
+static struct table_store *new_store_of(struct table_memory *m, bool old_first)
 {
 	const struct table_store_options options = {
-		.memory = &m->shared, .user_of = user_of, .books = books};
+		.memory = &m->shared, .user_of = user_of, .books = books, .old_first = old_first};
 	struct table_store *store = table_store__new(&options);
 
 	assert_non_null(store);
 	return store;
+}
+
+static struct table_store *new_store(struct table_memory *m)
+{
+	return new_store_of(m, false);
 }
 
 static void build_image(struct unwind_table_image *image)
@@ -189,6 +194,42 @@ static void eviction_test(void **state)
 	m.cannot_wait = true;
 	m.shared.used[0] -= 30;
 	assert_int_equal(table_store__put(store, 2, 1, &image), -EPERM);
+	table_store__free(store);
+	unwind_table_image__fini(&image);
+	table_memory__fini(&m);
+}
+
+/* Where memory is short, what was not used for a minute gives way before a segment is added, and nothing else does. */
+static void old_first_test(void **state)
+{
+	struct unwind_table_image image;
+	struct table_store_stats stats;
+	struct table_store *store;
+	struct table_memory m;
+	uint32_t room;
+
+	(void)state;
+	table_memory__init(&m, SEGMENT_SIZE, 2);
+	build_image(&image);
+	store = new_store_of(&m, true);
+	room = SEGMENT_SIZE / image.size;
+	assert_true(room >= 4);
+	for (uint32_t i = 0; i < room; i++)
+		assert_int_equal(table_store__put(store, take_number(store).number, 1, &image), 0);
+	*m.shared.epoch += 1000;
+	for (uint32_t i = 0; i < room; i++)
+		m.shared.used[i] = *m.shared.epoch - (i == 1 ? 601 : 599);
+	assert_int_equal(table_store__put(store, take_number(store).number, 1, &image), 0);
+	assert_same_rules(&m, room, &image);
+	for (uint32_t i = 0; i <= room; i++)
+		assert_int_equal(is_there(store, i), i != 1);
+	table_store__stats(store, &stats);
+	assert_int_equal(stats.evicted, 1);
+	assert_int_equal(stats.segment_bytes, SEGMENT_SIZE);
+	assert_int_equal(table_store__put(store, 1, 1, &image), 0);
+	table_store__stats(store, &stats);
+	assert_int_equal(stats.evicted, 1);
+	assert_int_equal(stats.segment_bytes, 2 * SEGMENT_SIZE);
 	table_store__free(store);
 	unwind_table_image__fini(&image);
 	table_memory__fini(&m);
@@ -637,12 +678,13 @@ static void extents_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tables_test),	    cmocka_unit_test(eviction_test),
-		cmocka_unit_test(numbers_test),	    cmocka_unit_test(builder_test),
-		cmocka_unit_test(processes_test),   cmocka_unit_test(full_test),
-		cmocka_unit_test(extents_test),	    cmocka_unit_test(shares_test),
-		cmocka_unit_test(idle_test),	    cmocka_unit_test(words_test),
-		cmocka_unit_test(all_numbers_test), cmocka_unit_test(table_shares_test),
+		cmocka_unit_test(tables_test),	     cmocka_unit_test(eviction_test),
+		cmocka_unit_test(old_first_test),    cmocka_unit_test(numbers_test),
+		cmocka_unit_test(builder_test),	     cmocka_unit_test(processes_test),
+		cmocka_unit_test(full_test),	     cmocka_unit_test(extents_test),
+		cmocka_unit_test(shares_test),	     cmocka_unit_test(idle_test),
+		cmocka_unit_test(words_test),	     cmocka_unit_test(all_numbers_test),
+		cmocka_unit_test(table_shares_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

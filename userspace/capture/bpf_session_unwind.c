@@ -18,8 +18,10 @@
 #include "base/clocks.h"
 #include "base/minmax.h"
 
-#define SEGMENT_SIZE	 (16u << 20)
-#define SEGMENT_SIZE_OLD (4u << 20)
+#define SEGMENT_SIZE	   (16u << 20)
+#define SEGMENT_SIZE_SMALL (8u << 20) /* if there are less than SEGMENTS_LEAST of the above */
+#define SEGMENT_SIZE_OLD   (4u << 20)
+#define SEGMENTS_LEAST	   4
 #define PROGRAM_NS                                                                                 \
 	200000ull /* that a CPU's program may still run before all are waited for otherwise */
 _Static_assert(UNWIND_PLACES_SIZE <= SEGMENT_SIZE_OLD, "a value of an array, too");
@@ -32,19 +34,22 @@ static int make_segment(size_t size)
 }
 
 /*
- * Values of arrays are 4 MB at most before Linux 6.0; a table has to lie within one. The first segment that
- * can be made is what all of them are like.
+ * A table has to lie within a segment, and a segment takes its memory at once: few large ones leave much of it unused.
+ * Values of arrays are 4 MB at most before Linux 6.0. The first segment that can be made is what all of them are like.
  */
 int bpf_session__choose_segments(struct bpf_session *s, size_t bytes)
 {
+	size_t size = bytes < SEGMENTS_LEAST * (size_t)SEGMENT_SIZE ? SEGMENT_SIZE_SMALL
+								    : SEGMENT_SIZE;
+
 	if (!bytes)
 		return 0;
-	s->unwind.segment_size = SEGMENT_SIZE;
-	s->segment_fd = bytes < SEGMENT_SIZE ? -1 : make_segment(SEGMENT_SIZE);
+	s->segment_fd = bytes < size ? -1 : make_segment(size);
 	if (s->segment_fd < 0) {
-		s->unwind.segment_size = SEGMENT_SIZE_OLD;
-		s->segment_fd = make_segment(SEGMENT_SIZE_OLD);
+		size = SEGMENT_SIZE_OLD;
+		s->segment_fd = make_segment(size);
 	}
+	s->unwind.segment_size = size;
 	if (s->segment_fd < 0)
 		return s->segment_fd;
 	s->unwind.segment_limit = min_u64(max_u64(bytes / s->unwind.segment_size, 1),

@@ -77,6 +77,7 @@ static int new_unwinding(const struct session_options *options, struct session *
 		.cache = options->table_cache,
 		.readers = s->shared.readers,
 		.builders = s->builders,
+		.small = options->symbols.remember,
 		.large_children = options->symbols.remember ? &s->large : NULL,
 		.tasks = s->shared.tasks,
 		.books = s->shared.books,

@@ -579,6 +579,7 @@ int unwinding__new(const struct unwinding_options *options, struct world *world,
 		.user_of = user_of_process,
 		.context = u,
 		.books = options->books,
+		.old_first = options->small,
 	};
 	int err;
 

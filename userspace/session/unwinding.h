@@ -87,6 +87,7 @@ struct unwinding_options {
 	bool cache;			    /* use the on-disk cache of tables */
 	struct helper_pool *readers;	    /* with the services of live/readers.h */
 	struct helper_pool *builders;	    /* of unwind tables */
+	bool small;			    /* table_store_options.old_first */
 	_Atomic int64_t *large_children;    /* as in unwind_feed_options */
 	const struct tasks *tasks;	    /* live/parts/code: the memory of JVMs; outlives it */
 	struct outside_books *books;	    /* for what is left out; outlive it. Or NULL */

@@ -7,14 +7,16 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/minmax.h"
 #include "base/quota.h"
 #include "base/vec.h"
 #include "unwind/place_store.h"
 
 #define EPOCH_NS       100000000ull /* what is used within one is used at the same time */
 #define EPOCHS_IN_USE  20	    /* and a table is in use for so long after */
-#define REUSED_AT_ONCE 64	    /* numbers */
-#define WAYS_MADE      8	    /* processes that lose their places for one number, at most */
+#define EPOCHS_OLD     600 /* after which one gives way before there is a further segment */
+#define REUSED_AT_ONCE 64  /* numbers */
+#define WAYS_MADE      8   /* processes that lose their places for one number, at most */
 
 /* The part of a table that the kernel does not need. */
 struct held_table {
@@ -216,13 +218,14 @@ static bool is_loaded(const struct table_store *s, uint32_t number)
 }
 
 /*
- * The table that was not used for longest, and not just now; or that of the account `richest`, unless that is QUOTA_OWNERS,
- * whenever it was used.
+ * The table that was not used for longest, and not for `epochs`; or that of the account `richest`, unless that is
+ * QUOTA_OWNERS, whenever it was used.
  */
-static int find_victim(const struct table_store *s, uint32_t richest, uint32_t *number)
+static int find_victim(const struct table_store *s, uint32_t richest, uint32_t epochs,
+		       uint32_t *number)
 {
 	bool any = richest == QUOTA_OWNERS;
-	uint32_t oldest = any ? *s->memory.epoch - EPOCHS_IN_USE : UINT32_MAX;
+	uint32_t now = *s->memory.epoch, oldest = any ? now - min_u64(epochs, now) : UINT32_MAX;
 	int err = -ENOSPC;
 
 	for (uint32_t i = 0; i < s->held.count; i++) {
@@ -242,33 +245,39 @@ static int choose_victim(const struct table_store *s, uint32_t user, size_t size
 	uint32_t richest;
 	int err;
 
-	if (!find_victim(s, QUOTA_OWNERS, number))
+	if (!find_victim(s, QUOTA_OWNERS, EPOCHS_IN_USE, number))
 		return 0;
 	richest = quota__most(&s->quota, user, size);
-	err = richest == QUOTA_OWNERS ? -ENOSPC : find_victim(s, richest, number);
+	err = richest == QUOTA_OWNERS ? -ENOSPC : find_victim(s, richest, 0, number);
 	if (!err)
 		outside_books__add(s->options.books, s->held.data[*number].user, OUTSIDE_TABLES,
 				   OUTSIDE_BY_GAVE_WAY, 1);
 	return err;
 }
 
+static size_t evict_table(struct table_store *s, uint32_t number)
+{
+	size_t size = s->held.data[number].size;
+
+	unlink_table(s, number);
+	s->stats.evicted++;
+	log_debug(LOG_UNWIND, "evicted table %u: %zu bytes", number, size);
+	return size;
+}
+
 /*
  * Unlink tables until what they leave is twice `size`, for it may not be in one piece, or as many
- * as there are; then wait once for all of them.
+ * as there are; then wait once for all of them. `old`: only those that were not used for long.
  */
-static int evict_tables(struct table_store *s, uint32_t user, size_t size)
+static int evict_tables(struct table_store *s, uint32_t user, size_t size, bool old)
 {
 	size_t left = 0;
 	uint32_t number;
 	int err;
 
-	while (left < 2 * size && !choose_victim(s, user, size, &number)) {
-		unlink_table(s, number);
-		left += s->held.data[number].size;
-		s->stats.evicted++;
-		log_debug(LOG_UNWIND, "evicted table %u: %zu bytes", number,
-			  (size_t)s->held.data[number].size);
-	}
+	while (left < 2 * size && !(old ? find_victim(s, QUOTA_OWNERS, EPOCHS_OLD, &number)
+					: choose_victim(s, user, size, &number)))
+		left += evict_table(s, number);
 	if (!left)
 		return -ENOSPC;
 	err = s->memory.wait_for_programs(s->memory.context);
@@ -282,10 +291,12 @@ static int take_room(struct table_store *s, uint32_t user, size_t size, uint64_t
 {
 	int err = extents__take(&s->free_tables, size, start);
 
+	while (err == -ENOSPC && s->options.old_first && !evict_tables(s, user, size, true))
+		err = extents__take(&s->free_tables, size, start);
 	if (err && !add_segment(s))
 		err = extents__take(&s->free_tables, size, start);
 	while (err == -ENOSPC) {
-		err = evict_tables(s, user, size);
+		err = evict_tables(s, user, size, false);
 		if (err)
 			return err;
 		err = extents__take(&s->free_tables, size, start);
