@@ -134,6 +134,16 @@ static int32_t index_of(const struct hotspot_method *m, uint64_t bytecode)
 	return index < m->code_size ? (int32_t)index : -1;
 }
 
+static int read_chain(struct target_memory *memory, const struct hotspot_blob *blob,
+		      uint64_t address, struct hotspot_chain *chain)
+{
+	struct hotspot_debug debug = {};
+	int err = hotspot_chain__read(&code, memory, blob, &debug, address, chain);
+
+	hotspot_debug__fini(&debug);
+	return err;
+}
+
 static size_t java_frames(const struct stack *stack, struct java_frame *frames, size_t max)
 {
 	static struct hotspot_chain chain;
@@ -165,7 +175,7 @@ static size_t java_frames(const struct stack *stack, struct java_frame *frames, 
 			continue;
 		}
 		if (!seen->blob.frame_size || /* linkToStatic() and others are no methods */
-		    hotspot_chain__read(&code, &memory, &seen->blob, seen->pc - (i > 0), &chain))
+		    read_chain(&memory, &seen->blob, seen->pc - (i > 0), &chain))
 			continue;
 		for (unsigned int k = 0; k < chain.count && count < max; k++)
 			frames[count++] = (struct java_frame){.method = chain.scopes[k].method,
@@ -653,8 +663,7 @@ static void print_names(void)
 		struct target_memory memory = memory_of();
 
 		if (b->kind != HOTSPOT_NMETHOD ||
-		    hotspot_chain__read(&code, &memory, b,
-					b->code + (b->code_end - b->code) / 2 - 1, &chain))
+		    read_chain(&memory, b, b->code + (b->code_end - b->code) / 2 - 1, &chain))
 			continue;
 		chains++;
 		scopes += chain.count;

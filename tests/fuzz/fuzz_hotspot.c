@@ -59,14 +59,17 @@ static void look_at_blob(struct hotspot_code *code, struct target_memory *memory
 			 const struct hotspot_blob *b)
 {
 	static struct hotspot_chain chain;
+	struct hotspot_debug debug = {};
 
 	MUST(b->code <= b->code_end && b->code_end - b->address <= b->size);
 	name(code->layout, memory, b->method);
 	for (uint32_t i = 0; i < PLACES; i++)
-		if (!hotspot_chain__read(code, memory, b, b->code + 16 * i - !(i & 1), &chain)) {
+		if (!hotspot_chain__read(code, memory, b, &debug, b->code + 16 * i - !(i & 1),
+					 &chain)) {
 			MUST(chain.count && chain.count <= HOTSPOT_SCOPES_MAX);
 			name(code->layout, memory, chain.scopes[0].method);
 		}
+	hotspot_debug__fini(&debug);
 }
 
 /* Each frame is above the last one, so that there is an end. */

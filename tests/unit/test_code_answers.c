@@ -41,7 +41,7 @@ static struct scene *open_scene(bool is_moved)
 
 static void close_scene(struct scene *s)
 {
-	hotspot_layout__fini(&s->found.layout);
+	java_runtime.memory->fini(&s->found);
 	code_answers__fini(&s->answers);
 	free(s);
 }
@@ -321,6 +321,187 @@ static void test_bad_scopes(void **state)
 	close_scene(s);
 }
 
+/* ---- what was read already ------------------------------------------------------------------- */
+
+/* The reads of one question, in a request of its own; its events are in s->answers. */
+static uint64_t count_reads(struct scene *s, const struct code_question *q)
+{
+	uint64_t reads;
+
+	code_answers__fini(&s->answers);
+	java_runtime.memory->begin(&s->found, &s->memory);
+	reads = s->image.reads;
+	assert_int_equal(request(s, q), 0);
+	return s->image.reads - reads;
+}
+
+/* Over the method's own name, without another length. */
+static void rename_method(struct scene *s, char last)
+{
+	uint8_t *at = memmem(s->image.bytes + (s->image.method - IMAGE_BASE), 0x200, "ru", 2);
+
+	assert_non_null(at);
+	at[2] = last;
+}
+
+static void assert_name(struct scene *s, const char *name)
+{
+	size_t at = 0;
+
+	assert_string_equal(function_of(s, &at), name);
+}
+
+#define RUN "void a.b.Outer.run(int, java.lang.String[][])"
+#define RUB "void a.b.Outer.rub(int, java.lang.String[][])"
+
+/* The code that was read is not read again, wherever in it the next sample is, but for where it is and what lies ahead. */
+static void test_known_code(void **state)
+{
+	(void)state;
+	for (int is_moved = 0; is_moved < 2; is_moved++) {
+		struct scene *s = open_scene(is_moved);
+		struct code_question described = about_code(s, 0x40), other = about_code(s, 0x20);
+		size_t bytes;
+
+		assert_true(count_reads(s, &described) > 20);
+		bytes = s->answers.bytes.count;
+		rename_method(s, 'b'); /* cannot be: it would be another class's */
+		assert_true(count_reads(s, &described) <= 2);
+		assert_int_equal(s->answers.bytes.count, bytes);
+		assert_true(count_reads(s, &other) <= 3);
+		other = about_code(s, 0x60);
+		assert_true(count_reads(s, &other) <= 3);
+		assert_name(s, RUN);
+		/* unloaded classes are not those of its methods */
+		image_put(&s->image, IMAGE_UNLOADS, 6, 8);
+		assert_true(count_reads(s, &other) <= 3);
+		assert_name(s, RUN);
+		close_scene(s);
+	}
+}
+
+/* Another nmethod in its place, and the place freed. */
+static void test_known_code_that_was_replaced(void **state)
+{
+	struct scene *s = open_scene(true);
+	struct code_question q = about_code(s, 0x60), next = q;
+	uint32_t blob = compiled_blob() - IMAGE_BASE;
+
+	(void)state;
+	count_reads(s, &q);
+	assert_name(s, RUN);
+	image_put(&s->image, blob + 72, IMAGE_COMPILE_ID + 1, 4);
+	image_put(&s->image, IMAGE_UNLOADS, 6, 8);
+	rename_method(s, 'b');
+	assert_stale(s, &q);
+	next.check += UINT64_C(1) << 32;
+	assert_true(count_reads(s, &next) > 10);
+	assert_name(s, RUB);
+	assert_true(count_reads(s, &next) <= 3);
+	assert_name(s, RUB);
+	image_put(&s->image, blob - IMAGE_BLOCK + 8, 0, 1);
+	assert_stale(s, &next);
+	image_put(&s->image, blob - IMAGE_BLOCK + 8, 1, 1);
+	s->image.bytes[IMAGE_MAP + IMAGE_COMPILED] = 0xff;
+	assert_stale(s, &next);
+	close_scene(s);
+}
+
+/* What was read while the code was replaced is not kept. */
+static void test_known_code_is_sure(void **state)
+{
+	struct scene *s = open_scene(true);
+	struct code_question q = about_code(s, 0x40);
+
+	(void)state;
+	s->memory.read = change_while_reading;
+	count_reads(s, &q);
+	assert_int_equal(s->answers.bytes.count, 0);
+	s->memory.read = image_read;
+	image_put(&s->image, compiled_blob() - IMAGE_BASE + 72, IMAGE_COMPILE_ID, 4);
+	assert_true(count_reads(s, &q) > 10);
+	assert_int_equal(s->found.known.nmethods.count, 1);
+	close_scene(s);
+}
+
+/* Without a number of its own it may be another one. */
+static void test_code_without_a_number(void **state)
+{
+	struct scene *s = open_scene(true);
+	struct code_question q = about_code(s, 0x60);
+
+	(void)state;
+	image_put(&s->image, compiled_blob() - IMAGE_BASE + 72, 0, 4);
+	q.check = (uint32_t)q.check;
+	image_put(&s->image, IMAGE_PERF, 0, 4); /* nor a count */
+	for (int i = 0; i < 2; i++) {
+		assert_true(count_reads(s, &q) > 10);
+		assert_name(s, RUN);
+	}
+	rename_method(s, 'b');
+	count_reads(s, &q);
+	assert_name(s, RUB);
+	close_scene(s);
+}
+
+/* A method is not read again until a class is unloaded, or its words have changed. */
+static void test_known_method(void **state)
+{
+	struct scene *s = open_scene(true);
+	struct code_question q = about_method(s);
+
+	(void)state;
+	assert_true(count_reads(s, &q) > 4);
+	assert_true(count_reads(s, &q) <= 3);
+	assert_name(s, RUN);
+	image_put(&s->image, IMAGE_UNLOADS, 6, 8);
+	rename_method(s, 'b');
+	assert_true(count_reads(s, &q) > 4);
+	assert_name(s, RUB);
+	assert_true(count_reads(s, &q) <= 3);
+	/* redefined: its name is the third entry of the pool */
+	image_put(&s->image, s->image.method - IMAGE_BASE + CONST_METHOD + 16, 3, 2);
+	assert_true(count_reads(s, &q) > 4);
+	assert_non_null(s->answers.bytes.data);
+	assert_name(s, "void a.b.Outer.(I[[Ljava.lang.String;)V(int, java.lang.String[][])");
+	close_scene(s);
+}
+
+/* Without a count nothing shows that it is the same. */
+static void test_method_without_a_count(void **state)
+{
+	struct scene *s = open_scene(true);
+	struct code_question q = about_method(s);
+
+	(void)state;
+	image_put(&s->image, IMAGE_PERF, 0, 4);
+	for (int i = 0; i < 3; i++)
+		assert_true(count_reads(s, &q) > 4);
+	rename_method(s, 'b');
+	count_reads(s, &q);
+	assert_name(s, RUB);
+	close_scene(s);
+}
+
+/* What is kept has a limit, beyond which all is read anew. */
+static void test_known_has_a_limit(void **state)
+{
+	struct scene *s = open_scene(true);
+	struct code_question q = about_method(s);
+	size_t most = 0;
+
+	(void)state;
+	for (int i = 0; i < 5000; i++) {
+		image_put(&s->image, IMAGE_UNLOADS, 7 + i, 8);
+		s->memory = image_memory(&s->image);
+		count_reads(s, &q);
+		most = s->found.known.bytes > most ? s->found.known.bytes : most;
+	}
+	assert_in_range(most, HOTSPOT_KNOWN_MAX, HOTSPOT_KNOWN_MAX + 4096);
+	assert_name(s, RUN);
+	close_scene(s);
+}
+
 static void test_stub(void **state)
 {
 	struct scene *s = open_scene(true);
@@ -474,6 +655,13 @@ int main(void)
 		cmocka_unit_test(test_code_that_was_replaced),
 		cmocka_unit_test(test_code_that_is_replaced_meanwhile),
 		cmocka_unit_test(test_bad_scopes),
+		cmocka_unit_test(test_known_code),
+		cmocka_unit_test(test_known_code_that_was_replaced),
+		cmocka_unit_test(test_known_code_is_sure),
+		cmocka_unit_test(test_code_without_a_number),
+		cmocka_unit_test(test_known_method),
+		cmocka_unit_test(test_method_without_a_count),
+		cmocka_unit_test(test_known_has_a_limit),
 		cmocka_unit_test(test_stub),
 		cmocka_unit_test(test_call_stub),
 		cmocka_unit_test(test_listing),

@@ -453,6 +453,16 @@ static void test_lines_across_pages(void **state)
 	close_scene(s);
 }
 
+static int read_chain(struct scene *s, const struct hotspot_blob *b, uint64_t address,
+		      struct hotspot_chain *chain)
+{
+	struct hotspot_debug debug = {};
+	int err = hotspot_chain__read(&s->code, &s->memory, b, &debug, address, chain);
+
+	hotspot_debug__fini(&debug);
+	return err;
+}
+
 static void test_what_is_inlined(void **state)
 {
 	(void)state;
@@ -464,8 +474,7 @@ static void test_what_is_inlined(void **state)
 
 		assert_int_equal(hotspot_code__blob(&s->code, &s->memory, code - IMAGE_HEADER, &b),
 				 0);
-		assert_int_equal(hotspot_chain__read(&s->code, &s->memory, &b, code + 0x3f, &chain),
-				 0);
+		assert_int_equal(read_chain(s, &b, code + 0x3f, &chain), 0);
 		assert_int_equal(chain.count, 2);
 		assert_false(chain.is_cut);
 		assert_int_equal(chain.scopes[0].method, s->image.inlined);
@@ -473,8 +482,7 @@ static void test_what_is_inlined(void **state)
 		assert_int_equal(chain.scopes[1].method, s->image.method);
 		assert_int_equal(chain.scopes[1].index, 3);
 		/* of the innermost frame, the place is behind it */
-		assert_int_equal(hotspot_chain__read(&s->code, &s->memory, &b, code + 0x40, &chain),
-				 0);
+		assert_int_equal(read_chain(s, &b, code + 0x40, &chain), 0);
 		assert_int_equal(chain.count, 1);
 		assert_int_equal(chain.scopes[0].method, s->image.method);
 		assert_int_equal(chain.scopes[0].index, -1);
@@ -516,8 +524,7 @@ static void test_between_places(void **state)
 	for (size_t i = 0; i < sizeof(WAYS) / sizeof(WAYS[0]); i++) {
 		memset(bytes + 0x10, 0x90, 0x50);
 		memcpy(bytes + WAYS[i].at, WAYS[i].code, sizeof(WAYS[i].code));
-		assert_int_equal(hotspot_chain__read(&s->code, &s->memory, &b, code + 0x20, &chain),
-				 0);
+		assert_int_equal(read_chain(s, &b, code + 0x20, &chain), 0);
 		assert_int_equal(chain.count, WAYS[i].count);
 		assert_int_equal(chain.sure, WAYS[i].sure);
 		assert_int_equal(chain.scopes[chain.count - 1].method, s->image.method);
@@ -537,11 +544,11 @@ static void test_bad_debug_data(void **state)
 	(void)state;
 	assert_int_equal(hotspot_code__blob(&s->code, &s->memory, code - IMAGE_HEADER, &b), 0);
 	s->image.bytes[IMAGE_DEBUG + 32 + 4] = 4 + 1;
-	assert_int_equal(hotspot_chain__read(&s->code, &s->memory, &b, code + 0x3f, &chain), 0);
+	assert_int_equal(read_chain(s, &b, code + 0x3f, &chain), 0);
 	assert_int_equal(chain.count, 1);
 	assert_true(chain.is_cut);
 	image_put(&s->image, blob + 120, 0xfffffff0, 4);
-	assert_int_equal(hotspot_chain__read(&s->code, &s->memory, &b, code + 0x3f, &chain), 0);
+	assert_int_equal(read_chain(s, &b, code + 0x3f, &chain), 0);
 	assert_int_equal(chain.scopes[0].method, s->image.method);
 	assert_true(chain.is_cut);
 	close_scene(s);
@@ -602,6 +609,7 @@ static void test_identity(void **state)
 	assert_int_equal(hotspot_method__check(&s->layout, &s->memory, &m), CODE_STATE_STALE);
 	s->memory.reads_left = 0;
 	assert_int_equal(hotspot_method__check(&s->layout, &s->memory, &m), CODE_STATE_UNKNOWN);
+	hotspot_known__fini(&found->known);
 	free(found);
 	close_scene(s);
 }

@@ -47,9 +47,10 @@ static size_t copy_rows(struct code_row *to, const struct managed_function *f)
 	return count;
 }
 
-int code_answers__function(struct code_answers *answers, const struct code_question *q,
-			   enum code_state state, uint32_t base, const struct managed_function *f,
-			   uint16_t flags)
+const struct code_function_event *code_answers__event(const struct code_answers *answers,
+						      const struct code_question *q,
+						      enum code_state state, uint32_t base,
+						      const struct managed_function *f)
 {
 	static union {
 		struct code_function_event event;
@@ -63,7 +64,7 @@ int code_answers__function(struct code_answers *answers, const struct code_quest
 	char *text;
 
 	*event = (struct code_function_event){
-		.header = {.type = EVENT_CODE_FUNCTION, .flags = flags},
+		.header = {.type = EVENT_CODE_FUNCTION},
 		.pid = answers->pid,
 		.kind = q->kind,
 		.state = state,
@@ -82,7 +83,26 @@ int code_answers__function(struct code_answers *answers, const struct code_quest
 	memcpy(text, name, event->name_size);
 	memcpy(text + event->name_size, file, event->file_size);
 	event->header.size = event_aligned(size);
-	return append(answers, event, event->header.size);
+	return event;
+}
+
+int code_answers__add_event(struct code_answers *answers, const struct code_function_event *event,
+			    uint16_t flags)
+{
+	size_t at = answers->bytes.count;
+	int err = append(answers, event, event->header.size);
+
+	if (!err)
+		((struct event_header *)(answers->bytes.data + at))->flags = flags;
+	return err;
+}
+
+int code_answers__function(struct code_answers *answers, const struct code_question *q,
+			   enum code_state state, uint32_t base, const struct managed_function *f,
+			   uint16_t flags)
+{
+	return code_answers__add_event(answers, code_answers__event(answers, q, state, base, f),
+				       flags);
 }
 
 int code_answers__chain(struct code_answers *answers, const struct code_question *q,

@@ -131,6 +131,14 @@ int code_answers__function(struct code_answers *answers, const struct code_quest
 			   enum code_state state, uint32_t base, const struct managed_function *f,
 			   uint16_t flags);
 
+/* In two steps: the event, valid until the next one; and as above. */
+const struct code_function_event *code_answers__event(const struct code_answers *answers,
+						      const struct code_question *q,
+						      enum code_state state, uint32_t base,
+						      const struct managed_function *f);
+int code_answers__add_event(struct code_answers *answers, const struct code_function_event *event,
+			    uint16_t flags);
+
 /* The calls at an address of compiled code, CODE_CALLS_MAX at most, innermost first. As above. */
 int code_answers__chain(struct code_answers *answers, const struct code_question *q,
 			enum code_state state, const struct code_call *calls, unsigned int count);

@@ -16,35 +16,6 @@
 
 #define BLOB_NAME_MAX 128u
 
-static enum code_state state_of_error(int err)
-{
-	return err == -ENODATA || err == -ENOENT || err == -ELOOP ? CODE_STATE_STALE
-								  : CODE_STATE_UNKNOWN;
-}
-
-/* Behind its bytecode it has no lines. */
-static int end_rows(struct managed_function *f, uint32_t code_size)
-{
-	struct managed_row end = {.offset = code_size};
-
-	if (!f->rows.count)
-		return 0;
-	if (f->rows.count >= CODE_ROWS_MAX) {
-		f->rows.count = CODE_ROWS_MAX - 1;
-		end.offset = f->rows.data[CODE_ROWS_MAX - 1].offset;
-	}
-	return vec_push(&f->rows, end);
-}
-
-/* Read, and looked at again. `f` is to be freed. */
-static enum code_state describe_method(struct hotspot_found *found, const struct hotspot_method *m,
-				       struct managed_function *f)
-{
-	const struct hotspot_layout *l = &found->layout;
-	int err = hotspot_method__describe(l, found->memory, m, f) ?: end_rows(f, m->code_size);
-	return err ? state_of_error(err) : hotspot_method__check(l, found->memory, m);
-}
-
 /*
  * A class that was unloaded since may have left this address to another one. Without a count of these, what is the same as
  * before has to do.
@@ -54,55 +25,30 @@ static bool is_doubtful(const struct hotspot_unloads *unloads, const struct code
 	return unloads->is_known ? q->time < unloads->since : !q->is_answered;
 }
 
-static int add_method(struct code_answers *answers, struct hotspot_found *found,
-		      const struct code_question *q, enum code_state state,
-		      const struct managed_function *f)
+static uint16_t flags_of(const struct hotspot_found *found, const struct code_question *q)
 {
-	struct hotspot_unloads *unloads = &found->unloads;
-
-	hotspot_unloads__look(unloads, &found->layout, found->memory);
-	return code_answers__function(answers, q, state,
-				      (uint32_t)found->layout.at[HOTSPOT_CONST_METHOD_SIZE],
-				      state == CODE_STATE_CONFIRMED ? f : NULL,
-				      is_doubtful(unloads, q) ? EVENT_DOUBTFUL : 0);
+	return is_doubtful(&found->unloads, q) ? EVENT_DOUBTFUL : 0;
 }
 
 int hotspot_answers__method(struct code_answers *answers, struct hotspot_found *found,
 			    const struct code_question *q)
 {
-	struct managed_function f = {};
-	struct hotspot_method m;
 	enum code_state state = CODE_STATE_UNKNOWN;
-	int err;
+	uint32_t text;
 
-	if (found->is_read) {
-		err = hotspot_method__read(&found->layout, found->memory, q->function, &m);
-		if (err)
-			state = state_of_error(err);
-		else if (m.const_method != q->check)
-			state = CODE_STATE_STALE;
-		else
-			state = describe_method(found, &m, &f);
-	}
-	err = add_method(answers, found, q, state, &f);
-	managed_function__fini(&f);
-	return err;
+	hotspot_known__limit(&found->known);
+	if (found->is_read)
+		state = hotspot_known__text(answers, found, q->function, q->check, &text);
+	hotspot_unloads__look(&found->unloads, &found->layout, found->memory);
+	if (state == CODE_STATE_CONFIRMED)
+		return code_answers__add_event(answers, found->known.texts.data[text - 1].event,
+					       flags_of(found, q));
+	return code_answers__function(answers, q, state,
+				      (uint32_t)found->layout.at[HOTSPOT_CONST_METHOD_SIZE], NULL,
+				      flags_of(found, q));
 }
 
 /* ---- compiled code of HotSpot's -------------------------------------------------------------- */
-
-/* As the programs in the kernel make it, whatever kind of blob it is. 0: nothing can be read. */
-static uint64_t check_of_header(struct hotspot_found *found, uint64_t blob)
-{
-	const struct hotspot_layout *l = &found->layout;
-	uint32_t compile_id, method;
-
-	if (!l->known[HOTSPOT_COMPILE_ID] || !l->known[HOTSPOT_METHOD_OF] ||
-	    target_memory__u32(found->memory, &compile_id, blob + l->at[HOTSPOT_COMPILE_ID]) ||
-	    target_memory__u32(found->memory, &method, blob + l->at[HOTSPOT_METHOD_OF]))
-		return 0;
-	return (uint64_t)compile_id << 32 | method;
-}
 
 static bool is_compiled(const struct hotspot_blob *blob)
 {
@@ -120,17 +66,14 @@ static enum code_state find_blob(struct hotspot_found *found, const struct code_
 	if (!err && address != q->function)
 		return CODE_STATE_STALE;
 	if (!err)
-		err = hotspot_code__is_used(code, found->memory, address);
-	if (!err)
 		err = hotspot_code__blob(code, found->memory, address, blob);
 	if (err)
-		return state_of_error(err);
+		return hotspot_state_of_error(err);
 	if (q->address - q->function >= blob->size)
 		return CODE_STATE_STALE;
 	if (!q->check && !is_compiled(blob))
 		return CODE_STATE_CONFIRMED;
-	return check_of_header(found, address) == q->check ? CODE_STATE_CONFIRMED
-							   : CODE_STATE_STALE;
+	return blob->check == q->check ? CODE_STATE_CONFIRMED : CODE_STATE_STALE;
 }
 
 struct compiled_code {
@@ -141,41 +84,60 @@ struct compiled_code {
 };
 
 /* 1: unknown. */
-static int add_scope(struct code_answers *answers, struct hotspot_found *found,
-		     const struct hotspot_scope *scope, uint64_t time, struct compiled_code *e)
+static int find_text(struct code_answers *answers, struct hotspot_found *found,
+		     struct hotspot_nmethod *n, uint64_t method, uint32_t *text)
 {
-	struct managed_function f = {};
-	const struct managed_row *row = NULL;
-	struct hotspot_method m;
-	struct code_question q = {
-		.kind = FRAME_NOTE_HOTSPOT, .function = scope->method, .time = time};
-	bool is_answered;
-	int err = hotspot_method__read(&found->layout, found->memory, scope->method, &m);
+	struct hotspot_named *named = NULL;
+	size_t i = 0;
 
-	if (err)
-		return 1;
-	q.check = m.const_method;
-	if (describe_method(found, &m, &f) != CODE_STATE_CONFIRMED) {
-		managed_function__fini(&f);
-		return 1;
+	while (i < n->debug.named.count && n->debug.named.data[i].method != method)
+		i++;
+	if (i == n->debug.named.count &&
+	    vec_push(&n->debug.named, (struct hotspot_named){.method = method}))
+		return -ENOMEM;
+	named = &n->debug.named.data[i];
+	if (!named->text) {
+		if (hotspot_known__text(answers, found, method, 0, &named->text) !=
+		    CODE_STATE_CONFIRMED)
+			return 1;
+		n->text_count++;
 	}
-	is_answered = code_answers__has(answers, &q);
-	if (scope->index >= 0)
-		row = managed_function__row(&f, (uint32_t)scope->index);
+	*text = named->text;
+	return 0;
+}
+
+static const struct code_row *row_at(const struct code_function_event *event, int32_t index)
+{
+	size_t at = partition_point(event->rows, event->row_count, row,
+				    (int64_t)row->offset <= index);
+
+	return at ? &event->rows[at - 1] : NULL;
+}
+
+static int add_scope(struct code_answers *answers, struct hotspot_found *found,
+		     const struct hotspot_scope *scope, uint32_t number, uint64_t time,
+		     struct compiled_code *e)
+{
+	const struct hotspot_text *text = &found->known.texts.data[number - 1];
+	const struct code_question q = {.kind = FRAME_NOTE_HOTSPOT,
+					.function = text->method.method,
+					.check = text->method.const_method,
+					.time = time};
+	const struct code_row *row = row_at(text->event, scope->index);
+	int err;
+
 	e->calls[e->count++] = (struct code_call){q.function, q.check, row ? row->line : 0, 0};
-	if (!is_answered)
-		err = add_method(answers, found, &q, CODE_STATE_CONFIRMED, &f);
-	if (!is_answered && !err)
-		err = vec_push(&answers->methods, q);
-	managed_function__fini(&f);
-	return err;
+	if (code_answers__has(answers, &q))
+		return 0;
+	err = code_answers__add_event(answers, text->event, flags_of(found, &q));
+	return err ? err : vec_push(&answers->methods, q);
 }
 
 /* Where it is not known for sure what is inlined, it is the compiled method alone, without a line. */
 static int read_chain(struct hotspot_found *found, const struct hotspot_blob *blob,
-		      uint64_t address, struct hotspot_chain *chain)
+		      struct hotspot_nmethod *n, uint64_t address, struct hotspot_chain *chain)
 {
-	int err = hotspot_chain__read(&found->code, found->memory, blob, address, chain);
+	int err = hotspot_chain__read(&found->code, found->memory, blob, &n->debug, address, chain);
 
 	if (err)
 		return err;
@@ -190,10 +152,12 @@ static int read_chain(struct hotspot_found *found, const struct hotspot_blob *bl
 /* 0; 1: unknown; negative errno. */
 static int add_scopes(struct code_answers *answers, struct hotspot_found *found,
 		      const struct code_question *q, const struct hotspot_blob *blob,
-		      struct compiled_code *e)
+		      struct hotspot_nmethod *n, struct compiled_code *e)
 {
 	struct hotspot_chain chain;
-	int err = read_chain(found, blob, q->address, &chain);
+	uint32_t texts[CODE_CALLS_MAX];
+	unsigned int text_count = n->text_count;
+	int err = read_chain(found, blob, n, q->address, &chain);
 
 	if (err)
 		return err == -ENOMEM ? err : 1;
@@ -202,7 +166,34 @@ static int add_scopes(struct code_answers *answers, struct hotspot_found *found,
 		e->sure = chain.sure;
 	}
 	for (unsigned int i = 0; i < chain.count && !err; i++)
-		err = add_scope(answers, found, &chain.scopes[i], q->time, e);
+		err = find_text(answers, found, n, chain.scopes[i].method, &texts[i]);
+	if (n->text_count > text_count)
+		hotspot_unloads__look(&found->unloads, &found->layout, found->memory);
+	for (unsigned int i = 0; i < chain.count && !err; i++)
+		err = add_scope(answers, found, &chain.scopes[i], texts[i], q->time, e);
+	return err;
+}
+
+/* What is known of the nmethod needs no second look at it; *state is that of the last one. */
+static int add_compiled(struct code_answers *answers, struct hotspot_found *found,
+			const struct code_question *q, struct hotspot_blob *blob,
+			enum code_state *state, struct compiled_code *e)
+{
+	struct hotspot_nmethod *n = hotspot_known__nmethod(&found->known, blob);
+	unsigned int text_count;
+	bool was_read;
+	int err;
+
+	if (!n)
+		return -ENOMEM;
+	text_count = n->text_count;
+	was_read = n->debug.places;
+	err = add_scopes(answers, found, q, blob, n, e);
+	if (!err && n->text_count == text_count && was_read == (n->debug.places != NULL))
+		return 0;
+	if (!err)
+		*state = find_blob(found, q, blob);
+	hotspot_known__keep(&found->known, n, !err && *state == CODE_STATE_CONFIRMED);
 	return err;
 }
 
@@ -317,6 +308,7 @@ int hotspot_answers__code(struct code_answers *answers, struct hotspot_found *fo
 		return list_code(answers, found);
 	if (!q->address)
 		return 0;
+	hotspot_known__limit(&found->known);
 	state = find_blob(found, q, &blob);
 	if (state == CODE_STATE_UNKNOWN)
 		return 0;
@@ -324,10 +316,12 @@ int hotspot_answers__code(struct code_answers *answers, struct hotspot_found *fo
 		return add_code(answers, q, function, state, &e);
 	if (is_call_stub(found, q->address))
 		function = q->address;
-	err = is_compiled(&blob) ? add_scopes(answers, found, q, &blob, &e)
-				 : add_stub(answers, found, function, q->check,
-					    function == q->function ? &blob : NULL);
-	if (!err)
+	if (is_compiled(&blob))
+		err = add_compiled(answers, found, q, &blob, &state, &e);
+	else
+		err = add_stub(answers, found, function, q->check,
+			       function == q->function ? &blob : NULL);
+	if (!err && !is_compiled(&blob))
 		state = find_blob(found, q, &blob);
 	if (!err && state == CODE_STATE_CONFIRMED)
 		err = add_code(answers, q, function, state, &e);

@@ -17,6 +17,7 @@
 #define MAP_READ	4096u
 #define NAME_READ	40u
 #define FRAME_WORDS_MAX (1u << 17)
+#define BLOCK_MAX	UINT8_MAX /* bytes of a block's header */
 
 /* ---- heaps ----------------------------------------------------------------------------------- */
 
@@ -242,6 +243,14 @@ static void take_nmethod(const struct hotspot_object *o, struct hotspot_blob *b)
 			within(b, b->address + hotspot_number(o, HOTSPOT_DEOPT_HANDLER_OFFSET, 4));
 }
 
+static uint64_t check_of(const struct hotspot_object *o)
+{
+	if (!o->layout->known[HOTSPOT_COMPILE_ID] || !o->layout->known[HOTSPOT_METHOD_OF])
+		return 0;
+	return hotspot_number(o, HOTSPOT_COMPILE_ID, 4) << 32 |
+	       hotspot_number(o, HOTSPOT_METHOD_OF, 4);
+}
+
 int hotspot_code__take(struct hotspot_code *code, struct target_memory *memory,
 		       const unsigned char *bytes, uint64_t address, struct hotspot_blob *b)
 {
@@ -259,6 +268,7 @@ int hotspot_code__take(struct hotspot_code *code, struct target_memory *memory,
 		return -ENODATA;
 	if (b->frame_size > FRAME_WORDS_MAX) /* -1: it has none */
 		b->frame_size = 0;
+	b->check = check_of(&o);
 	err = read_kind(code, memory, b->name, &b->kind);
 	if (err)
 		return err;
@@ -267,27 +277,23 @@ int hotspot_code__take(struct hotspot_code *code, struct target_memory *memory,
 	return 0;
 }
 
+/* The header of its block lies before it. */
 int hotspot_code__blob(struct hotspot_code *code, struct target_memory *memory, uint64_t address,
 		       struct hotspot_blob *blob)
 {
-	unsigned char bytes[HOTSPOT_HEADER_MAX];
-	int err = target_memory__read(memory, bytes, code->layout->header_size, address);
-
-	return err ? err : hotspot_code__take(code, memory, bytes, address, blob);
-}
-
-int hotspot_code__is_used(const struct hotspot_code *code, struct target_memory *memory,
-			  uint64_t blob)
-{
 	const struct hotspot_layout *l = code->layout;
-	uint8_t used = 1;
-	int err = 0;
+	unsigned char bytes[BLOCK_MAX + HOTSPOT_HEADER_MAX];
+	uint64_t block = l->at[HOTSPOT_HEAP_BLOCK_SIZE];
+	int err = block > BLOCK_MAX ? -ENODATA
+				    : target_memory__read(memory, bytes, block + l->header_size,
+							  address - block);
 
-	if (l->known[HOTSPOT_HEAP_BLOCK_USED])
-		err = target_memory__read(memory, &used, sizeof(used),
-					  blob - l->at[HOTSPOT_HEAP_BLOCK_SIZE] +
-						  l->at[HOTSPOT_HEAP_BLOCK_USED]);
-	return err ? err : used ? 0 : -ENODATA;
+	if (err)
+		return err;
+	if (l->known[HOTSPOT_HEAP_BLOCK_USED] &&
+	    !target_number(bytes, block, l->at[HOTSPOT_HEAP_BLOCK_USED], 1))
+		return -ENODATA;
+	return hotspot_code__take(code, memory, bytes + block, address, blob);
 }
 
 int hotspot_code__each(struct hotspot_code *code, struct target_memory *memory,

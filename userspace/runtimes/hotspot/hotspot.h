@@ -10,6 +10,7 @@
 #include <sysprof/event.h>
 #include <sysprof/runtime_info.h>
 
+#include "base/map.h"
 #include "base/vec.h"
 #include "runtimes/answers.h"
 #include "runtimes/target_memory.h"
@@ -234,6 +235,7 @@ struct hotspot_blob {
 	uint32_t frame_size;	 /* words, with the return address; 0: see its kind */
 	uint32_t frame_complete; /* from the code: the frame is there */
 	uint32_t compile_id;	 /* of nmethods; 0 */
+	uint64_t check;		 /* as in a note, whatever kind of blob it is; 0: not known */
 	int32_t orig_pc_offset;
 	enum hotspot_kind kind;
 };
@@ -271,15 +273,12 @@ const struct hotspot_heap *hotspot_code__heap(const struct hotspot_code *code, u
 /* The blob that has this address. 0; -ENOENT: there is none; -ELOOP: the map leads nowhere; else as reading fails. */
 int hotspot_code__find(const struct hotspot_code *code, struct target_memory *memory,
 		       uint64_t address, uint64_t *blob);
-/* 0; -ENODATA: there is no blob, or none yet; else as reading fails. */
+/* 0; -ENODATA: there is no blob, none yet, or it was freed, and what is left will be overwritten; else as reading fails. */
 int hotspot_code__blob(struct hotspot_code *code, struct target_memory *memory, uint64_t address,
 		       struct hotspot_blob *blob);
 /* The same of a header that was read already, layout->header_size bytes of it. */
 int hotspot_code__take(struct hotspot_code *code, struct target_memory *memory,
 		       const unsigned char *bytes, uint64_t address, struct hotspot_blob *blob);
-/* 0; -ENODATA: it was freed, and what is left of it will be overwritten; else as reading fails. */
-int hotspot_code__is_used(const struct hotspot_code *code, struct target_memory *memory,
-			  uint64_t blob);
 /*
  * All blobs of the heap that the interpreter is in, in order of their addresses, as far as they can be read; a blob that the JVM is
  * changing is left out. `visit` returns 0 to go on. 0, what `visit` has returned, or as reading fails.
@@ -347,14 +346,37 @@ struct hotspot_chain {
 	bool is_cut;	   /* there are more, or they are not to be read */
 };
 
+/* PcDesc */
+struct hotspot_pc_desc {
+	int32_t pc_offset, scope, object, flags;
+};
+
+struct hotspot_named {
+	uint32_t number; /* in the JVM's list, from 1 on; 0: the nmethod's own method */
+	uint32_t text;	 /* in known.texts, from 1 on; 0: not looked up yet */
+	uint64_t method; /* Method* */
+};
+
+/* The debug data of an nmethod. They do not change, and are read as a whole. */
+struct hotspot_debug {
+	struct hotspot_pc_desc *places; /* ascending; NULL: not read */
+	size_t place_count;
+	unsigned char *scopes;
+	size_t scopes_size;
+	uint64_t methods;		 /* the address of the JVM's list */
+	VEC(struct hotspot_named) named; /* methods that were needed so far */
+};
+
+void hotspot_debug__fini(struct hotspot_debug *debug);
+
 /*
  * The methods at an address in an nmethod: the place that the innermost frame is at, or the byte before a return address,
  * because what is described behind it is what returns there. Where nothing is known of the address it is the nmethod's own
- * method, index -1. 0, -ENODATA: no nmethod; or as reading fails.
+ * method, index -1. `debug` is read if it was not, and is the caller's. 0, -ENODATA: no nmethod; -ENOMEM; or as reading fails.
  */
 int hotspot_chain__read(const struct hotspot_code *code, struct target_memory *memory,
-			const struct hotspot_blob *blob, uint64_t address,
-			struct hotspot_chain *chain);
+			const struct hotspot_blob *blob, struct hotspot_debug *debug,
+			uint64_t address, struct hotspot_chain *chain);
 
 /* One number of 1 to 5 bytes at *at, which it moves; false: it does not end before `size`. X: 0 to JDK 19, then 1. */
 bool hotspot_unsigned5(const unsigned char *bytes, size_t size, size_t *at, unsigned int excluded,
@@ -386,6 +408,65 @@ struct hotspot_unloads {
 void hotspot_unloads__look(struct hotspot_unloads *u, const struct hotspot_layout *layout,
 			   struct target_memory *memory);
 
+/* ---- what was read already -------------------------------------------------------------------- */
+
+/*
+ * Kept for as long as it is certain to be the same. An nmethod is identified by its address and its number, which the JVM
+ * gives to no other one; its methods exist as long as it does. Any other method is the same if its words are, and the JVM
+ * has counted no unloaded class since.
+ */
+
+#define HOTSPOT_KNOWN_MAX (512u << 10) /* bytes of one process; then all is read anew */
+#define HOTSPOT_DEBUG_MAX (128u << 10) /* of one nmethod; larger ones are not kept */
+
+struct hotspot_text {
+	struct hotspot_method method;
+	struct code_function_event *event;
+	uint64_t unloads; /* the JVM's count before it was read */
+	bool is_shared;	  /* that count was known: it may be the text of other nmethods, too */
+};
+
+struct hotspot_nmethod {
+	uint64_t address, check;
+	size_t bytes;
+	unsigned int text_count; /* of its methods, that were looked up */
+	struct hotspot_debug debug;
+};
+
+struct hotspot_latest {
+	uint64_t method;
+	uint32_t text; /* number of its last text */
+};
+
+struct hotspot_known {
+	MAP_TYPE(hotspot_nmethods, struct hotspot_nmethod) nmethods; /* by address */
+	MAP_TYPE(hotspot_latest_map, struct hotspot_latest) latest;
+	VEC(struct hotspot_text) texts;
+	size_t bytes;
+};
+
+struct hotspot_found;
+
+/* Before a question: drops all if it is too much. */
+void hotspot_known__limit(struct hotspot_known *known);
+void hotspot_known__fini(struct hotspot_known *known);
+
+/* What is known of an nmethod that was found to be there. NULL: no memory. Valid until the next one. */
+struct hotspot_nmethod *hotspot_known__nmethod(struct hotspot_known *known,
+					       const struct hotspot_blob *blob);
+/* More of it was read: keeps it, if it `is_sure` that it was there all the time. */
+void hotspot_known__keep(struct hotspot_known *known, struct hotspot_nmethod *nmethod,
+			 bool is_sure);
+
+/*
+ * *text, if it is CONFIRMED: the number of the text of a method, which is read if it is not known. `check`: its
+ * ConstMethod*; 0: any.
+ */
+enum code_state hotspot_known__text(struct code_answers *answers, struct hotspot_found *found,
+				    uint64_t method, uint64_t check, uint32_t *text);
+/* -ENODATA: is not what was sampled; else it is not known. */
+enum code_state hotspot_state_of_error(int err);
+
 /* ---- what a reader has found ----------------------------------------------------------------- */
 
 /* HotSpot in a process, as a reader has found it, and the answers about its frames: between the files of this folder. */
@@ -402,6 +483,7 @@ struct hotspot_found {
 	struct hotspot_layout layout;
 	struct hotspot_code code;
 	struct hotspot_unloads unloads;
+	struct hotspot_known known;
 	struct runtime_hotspot words;
 };
 

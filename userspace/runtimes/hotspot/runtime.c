@@ -62,6 +62,7 @@ static void fini(void *state)
 	struct hotspot_found *found = state;
 
 	hotspot_layout__fini(&found->layout);
+	hotspot_known__fini(&found->known);
 }
 
 static void begin(void *state, struct target_memory *memory)

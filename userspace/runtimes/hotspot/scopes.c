@@ -16,18 +16,13 @@
 
 #define DESCRIPTION_SIZE 16u
 #define DESCRIPTIONS_MAX (1u << 20) /* bytes */
-#define SCOPE_SIZE_MAX	 15u	    /* three numbers of five bytes */
-#define DATA_MAX	 (16u << 20)
+#define DATA_MAX	 (4u << 20)
 #define AHEAD_BYTES	 512u /* of code, that are looked at */
 #define CALL_BYTES	 5u
 
-/* PcDesc */
-struct pc_desc {
-	int32_t pc_offset, scope, object, flags;
-};
+_Static_assert(sizeof(struct hotspot_pc_desc) == DESCRIPTION_SIZE, "as HotSpot has them");
 
-_Static_assert(sizeof(struct pc_desc) == DESCRIPTION_SIZE, "as HotSpot has them");
-
+/* Where it is. */
 struct debug_data {
 	uint64_t places, places_size;
 	uint64_t scopes, scopes_end;
@@ -55,7 +50,7 @@ static void find_in_blob(const struct hotspot_object *o, const struct hotspot_bl
 	d->places = blob->address + places;
 	d->places_size = hotspot_number(o, HOTSPOT_SCOPES_PCS_END, 4) - places;
 	d->scopes = hotspot_number(o, HOTSPOT_SCOPES_DATA, 8);
-	d->scopes_end = blob->address + blob->size;
+	d->scopes_end = d->places > d->scopes ? d->places : blob->address + blob->size;
 	d->methods = blob->address + hotspot_number(o, HOTSPOT_METADATA_OFFSET, 4);
 }
 
@@ -76,6 +71,34 @@ static int find_debug_data(const struct hotspot_layout *l, struct target_memory 
 	    d->scopes_end < d->scopes || d->scopes_end - d->scopes > DATA_MAX)
 		return -ENODATA;
 	return 0;
+}
+
+static int read_debug_data(const struct hotspot_layout *l, struct target_memory *memory,
+			   const struct hotspot_blob *blob, struct hotspot_debug *debug)
+{
+	struct debug_data d;
+	int err = find_debug_data(l, memory, blob, &d);
+
+	if (err)
+		return err;
+	debug->methods = d.methods;
+	debug->place_count = d.places_size / DESCRIPTION_SIZE;
+	debug->scopes_size = d.scopes_end - d.scopes;
+	debug->places = malloc(d.places_size);
+	debug->scopes = malloc(debug->scopes_size + 1);
+	if (!debug->places || !debug->scopes)
+		return -ENOMEM;
+	return target_memory__read(memory, debug->places, debug->place_count * DESCRIPTION_SIZE,
+				   d.places)
+		       ?: target_memory__read(memory, debug->scopes, debug->scopes_size, d.scopes);
+}
+
+void hotspot_debug__fini(struct hotspot_debug *debug)
+{
+	free(debug->places);
+	free(debug->scopes);
+	vec_free(&debug->named);
+	*debug = (struct hotspot_debug){};
 }
 
 /* ---- where compiled code goes on ------------------------------------------------------------- */
@@ -164,20 +187,20 @@ struct around {
 	bool returns;	   /* out of the compiled method, without any other place */
 };
 
-static uint32_t scope_of(const struct pc_desc *places, size_t count, size_t at)
+static uint32_t scope_of(const struct hotspot_pc_desc *places, size_t count, size_t at)
 {
 	return at < count && places[at].scope > 0 ? (uint32_t)places[at].scope : 0;
 }
 
-static size_t place_at(const struct pc_desc *places, size_t count, uint32_t distance)
+static size_t place_at(const struct hotspot_pc_desc *places, size_t count, uint32_t distance)
 {
 	return partition_point(places, count, p, p->pc_offset < (int64_t)distance);
 }
 
 /* A loop that has a place of its own goes on there, and one that has none ends at the next. */
 static void look_ahead(struct target_memory *memory, const struct hotspot_blob *blob,
-		       const struct pc_desc *places, size_t count, size_t at, uint32_t distance,
-		       struct around *around)
+		       const struct hotspot_pc_desc *places, size_t count, size_t at,
+		       uint32_t distance, struct around *around)
 {
 	uint64_t size = blob->code_end - blob->code;
 	uint64_t next = at < count && places[at].pc_offset >= 0 ? (uint64_t)places[at].pc_offset
@@ -202,67 +225,67 @@ static void look_ahead(struct target_memory *memory, const struct hotspot_blob *
 	}
 }
 
-static int find_scopes(struct target_memory *memory, const struct hotspot_blob *blob,
-		       const struct debug_data *d, uint32_t distance, struct around *around)
+static void find_scopes(struct target_memory *memory, const struct hotspot_blob *blob,
+			const struct hotspot_debug *d, uint32_t distance, struct around *around)
 {
-	size_t count = d->places_size / DESCRIPTION_SIZE, at;
-	_cleanup_free_ struct pc_desc *places = malloc(d->places_size);
-	int err;
+	size_t count = d->place_count, at = place_at(d->places, count, distance);
 
-	if (!places)
-		return -ENOMEM;
-	err = target_memory__read(memory, places, count * DESCRIPTION_SIZE, d->places);
-	if (err)
-		return err;
-	at = place_at(places, count, distance);
-	around->behind = scope_of(places, count, at);
-	around->before = at ? scope_of(places, count, at - 1) : 0;
-	around->is_described = at < count && places[at].pc_offset == (int64_t)distance;
+	around->behind = scope_of(d->places, count, at);
+	around->before = at ? scope_of(d->places, count, at - 1) : 0;
+	around->is_described = at < count && d->places[at].pc_offset == (int64_t)distance;
 	if (!around->is_described)
-		look_ahead(memory, blob, places, count, at, distance, around);
-	return 0;
+		look_ahead(memory, blob, d->places, count, at, distance, around);
 }
 
 struct scope_record {
 	uint32_t sender, method, index;
 };
 
-static int read_scope(const struct hotspot_layout *l, struct target_memory *memory,
-		      const struct debug_data *d, uint32_t at, struct scope_record *s)
+static int read_scope(const struct hotspot_layout *l, const struct hotspot_debug *d, uint32_t at,
+		      struct scope_record *s)
 {
-	unsigned char bytes[SCOPE_SIZE_MAX];
-	uint64_t left = d->scopes_end - d->scopes;
 	unsigned int excluded = l->major >= 20;
-	size_t size, next = 0;
-	int err;
+	size_t next = at;
 
-	if (at >= left)
-		return -ENODATA;
-	size = left - at < sizeof(bytes) ? left - at : sizeof(bytes);
-	err = target_memory__read(memory, bytes, size, d->scopes + at);
-	if (err)
-		return err;
-	return hotspot_unsigned5(bytes, size, &next, excluded, &s->sender) &&
-			       hotspot_unsigned5(bytes, size, &next, excluded, &s->method) &&
-			       hotspot_unsigned5(bytes, size, &next, excluded, &s->index)
+	return hotspot_unsigned5(d->scopes, d->scopes_size, &next, excluded, &s->sender) &&
+			       hotspot_unsigned5(d->scopes, d->scopes_size, &next, excluded,
+						 &s->method) &&
+			       hotspot_unsigned5(d->scopes, d->scopes_size, &next, excluded,
+						 &s->index)
 		       ? 0
 		       : -ENODATA;
 }
 
+/* Read when it is met, because its length is not published. */
+static int read_method(struct target_memory *memory, struct hotspot_debug *d, uint32_t number,
+		       uint64_t *method)
+{
+	struct hotspot_named named = {.number = number};
+	int err;
+
+	if (!number || number > UINT16_MAX)
+		return -ENODATA;
+	for (size_t i = 0; i < d->named.count; i++) {
+		if (d->named.data[i].number == number) {
+			*method = d->named.data[i].method;
+			return 0;
+		}
+	}
+	err = target_memory__word(memory, &named.method, d->methods + 8 * ((uint64_t)number - 1));
+	*method = named.method;
+	return err ? err : vec_push(&d->named, named);
+}
+
 /* A sender's scope has been written before those of what it calls, so that the offsets go down. */
 static int follow(const struct hotspot_layout *l, struct target_memory *memory,
-		  const struct debug_data *d, uint32_t at, struct hotspot_chain *chain)
+		  struct hotspot_debug *d, uint32_t at, struct hotspot_chain *chain)
 {
 	while (at && chain->count < HOTSPOT_SCOPES_MAX) {
 		struct hotspot_scope *scope = &chain->scopes[chain->count];
 		struct scope_record record;
-		int err = read_scope(l, memory, d, at, &record);
+		int err = read_scope(l, d, at, &record)
+				  ?: read_method(memory, d, record.method, &scope->method);
 
-		if (!err && (!record.method || record.method > UINT16_MAX))
-			err = -ENODATA;
-		if (!err)
-			err = target_memory__word(memory, &scope->method,
-						  d->methods + 8 * ((uint64_t)record.method - 1));
 		if (err)
 			return err;
 		scope->index = (int32_t)record.index - 1;
@@ -295,7 +318,7 @@ static unsigned int in_common(const struct hotspot_chain *a, const struct hotspo
 
 /* Where it stands between two places: before the first one it is in the compiled method itself, which is the outermost. */
 static int compare_with_before(const struct hotspot_layout *l, struct target_memory *memory,
-			       const struct debug_data *d, const struct around *around,
+			       struct hotspot_debug *d, const struct around *around,
 			       struct hotspot_chain *chain)
 {
 	struct hotspot_chain before = {};
@@ -312,25 +335,26 @@ static int compare_with_before(const struct hotspot_layout *l, struct target_mem
 }
 
 static int read_chain(const struct hotspot_layout *l, struct target_memory *memory,
-		      const struct hotspot_blob *blob, uint32_t distance,
+		      const struct hotspot_blob *blob, struct hotspot_debug *d, uint32_t distance,
 		      struct hotspot_chain *chain)
 {
 	struct around around = {};
-	struct debug_data d;
-	int err = find_debug_data(l, memory, blob, &d)
-			  ?: find_scopes(memory, blob, &d, distance, &around);
+	int err = d->places ? 0 : read_debug_data(l, memory, blob, d);
 
-	if (!err && !around.returns)
-		err = follow(l, memory, &d, around.behind, chain);
+	if (err)
+		return err;
+	find_scopes(memory, blob, d, distance, &around);
+	if (!around.returns)
+		err = follow(l, memory, d, around.behind, chain);
 	chain->sure = chain->count;
 	if (err || !chain->count || around.is_described)
 		return err;
-	return compare_with_before(l, memory, &d, &around, chain);
+	return compare_with_before(l, memory, d, &around, chain);
 }
 
 int hotspot_chain__read(const struct hotspot_code *code, struct target_memory *memory,
-			const struct hotspot_blob *blob, uint64_t address,
-			struct hotspot_chain *chain)
+			const struct hotspot_blob *blob, struct hotspot_debug *debug,
+			uint64_t address, struct hotspot_chain *chain)
 {
 	const struct hotspot_layout *l = code->layout;
 	int err = 0;
@@ -340,7 +364,9 @@ int hotspot_chain__read(const struct hotspot_code *code, struct target_memory *m
 	    (blob->kind != HOTSPOT_NMETHOD && blob->kind != HOTSPOT_NATIVE))
 		return -ENODATA;
 	if (l->can[HOTSPOT_CAN_LINE] && blob->kind == HOTSPOT_NMETHOD)
-		err = read_chain(l, memory, blob, address - blob->code + 1, chain);
+		err = read_chain(l, memory, blob, debug, address - blob->code + 1, chain);
+	if (err)
+		hotspot_debug__fini(debug);
 	if (err == -EDQUOT || err == -ESRCH || err == -EPERM || err == -ENOMEM)
 		return err;
 	/* of what was found before it could not go on, the caller is the nmethod's own method */
