@@ -502,6 +502,31 @@ static void test_known_has_a_limit(void **state)
 	close_scene(s);
 }
 
+/* Many processes have little each. */
+static void test_known_of_many_processes(void **state)
+{
+	struct scene *s[64];
+	size_t all = 0;
+
+	(void)state;
+	for (int k = 0; k < 64; k++) {
+		struct code_question q;
+
+		s[k] = open_scene(true);
+		q = about_method(s[k]);
+		for (int i = 0; i < 600; i++) {
+			image_put(&s[k]->image, IMAGE_UNLOADS, 7 + i, 8);
+			s[k]->memory = image_memory(&s[k]->image);
+			count_reads(s[k], &q);
+		}
+		all += s[k]->found.known.bytes;
+	}
+	assert_in_range(all, HOTSPOT_KNOWN_ALL, HOTSPOT_KNOWN_ALL + 64 * HOTSPOT_KNOWN_FEW);
+	for (int k = 0; k < 64; k++)
+		close_scene(s[k]);
+	test_known_has_a_limit(state); /* all was given back */
+}
+
 static void test_stub(void **state)
 {
 	struct scene *s = open_scene(true);
@@ -662,6 +687,7 @@ int main(void)
 		cmocka_unit_test(test_known_method),
 		cmocka_unit_test(test_method_without_a_count),
 		cmocka_unit_test(test_known_has_a_limit),
+		cmocka_unit_test(test_known_of_many_processes),
 		cmocka_unit_test(test_stub),
 		cmocka_unit_test(test_call_stub),
 		cmocka_unit_test(test_listing),

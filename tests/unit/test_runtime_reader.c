@@ -6,8 +6,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "jitwatch/runtime_reader.h"
@@ -162,12 +164,59 @@ static void bad_request_test(void **state)
 	assert_int_equal(job.answer_fd_count, 0);
 }
 
+/* ---- functions ------------------------------------------------------------------------------- */
+
+#define PROCESSES 40u
+
+/* A request about one function. 0, or why it was not even looked for. */
+static int request_function(pid_t pid)
+{
+	static char bytes[MESSAGE_SIZE_MAX];
+	struct {
+		uint32_t pid, count;
+		uint64_t started;
+		struct code_question questions[1];
+	} request = {.pid = (uint32_t)pid, .count = 1, .questions = {{.kind = FRAME_NOTE_HOTSPOT}}};
+	struct helper_job job = {
+		.request = &request, .request_size = sizeof(request), .answer = bytes};
+	struct helper_answer answer = {.data = bytes};
+	struct runtime_findings findings;
+
+	code_reader__serve(&job);
+	for (unsigned int i = 0; i < job.answer_fd_count; i++)
+		close(job.answer_fds[i]);
+	answer.size = job.answer_size;
+	return code_reader__take_info(&answer, &findings);
+}
+
+/* What was found of many processes is not searched again: it is there though they have ended. */
+static void many_processes_test(void **state)
+{
+	pid_t pids[PROCESSES];
+
+	(void)state;
+	for (unsigned int i = 0; i < PROCESSES; i++) {
+		pids[i] = fork();
+		if (!pids[i])
+			_exit(pause());
+		assert_true(pids[i] > 0);
+		assert_int_equal(request_function(pids[i]), 0);
+	}
+	for (unsigned int i = 0; i < PROCESSES; i++) {
+		kill(pids[i], SIGKILL);
+		assert_int_equal(waitpid(pids[i], NULL, 0), pids[i]);
+	}
+	for (unsigned int i = 0; i < PROCESSES; i++)
+		assert_int_equal(request_function(pids[i]), 0);
+	assert_int_equal(request_function(INT32_MAX), -ENODATA);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(luajit_test), cmocka_unit_test(pypy_test),
 		cmocka_unit_test(again_test),  cmocka_unit_test(bad_request_test),
-		cmocka_unit_test(ended_test),
+		cmocka_unit_test(ended_test),  cmocka_unit_test(many_processes_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

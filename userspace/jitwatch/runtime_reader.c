@@ -202,7 +202,7 @@ int runtime_reader__request(struct helper_pool *pool, unsigned int service,
 /* ---- functions ------------------------------------------------------------------------------- */
 
 #define ANSWER_MAX (2u << 20) /* bytes of events */
-#define KNOWN_MAX  16u	      /* processes that a reader remembers */
+#define KNOWN_MAX  64u	      /* processes that a reader remembers */
 
 struct code_request {
 	uint32_t pid, count;

@@ -417,6 +417,8 @@ void hotspot_unloads__look(struct hotspot_unloads *u, const struct hotspot_layou
  */
 
 #define HOTSPOT_KNOWN_MAX (512u << 10) /* bytes of one process; then all is read anew */
+#define HOTSPOT_KNOWN_ALL (2u << 20)   /* of all processes: then it is HOTSPOT_KNOWN_FEW */
+#define HOTSPOT_KNOWN_FEW (64u << 10)
 #define HOTSPOT_DEBUG_MAX (128u << 10) /* of one nmethod; larger ones are not kept */
 
 struct hotspot_text {

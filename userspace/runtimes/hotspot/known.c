@@ -8,8 +8,17 @@
 MAP_FUNCTIONS_BY(hotspot_nmethods, struct hotspot_nmethod, uint64_t, address);
 MAP_FUNCTIONS_BY(hotspot_latest_map, struct hotspot_latest, uint64_t, method);
 
+static size_t all_bytes; /* a reader has one thread */
+
+static void add_bytes(struct hotspot_known *k, size_t bytes)
+{
+	k->bytes += bytes;
+	all_bytes += bytes;
+}
+
 void hotspot_known__fini(struct hotspot_known *k)
 {
+	all_bytes -= k->bytes;
 	for (size_t i = 0; i < k->nmethods.count; i++)
 		hotspot_debug__fini(&k->nmethods.data[i].debug);
 	for (size_t i = 0; i < k->texts.count; i++)
@@ -22,7 +31,9 @@ void hotspot_known__fini(struct hotspot_known *k)
 
 void hotspot_known__limit(struct hotspot_known *k)
 {
-	if (k->bytes > HOTSPOT_KNOWN_MAX)
+	size_t limit = all_bytes > HOTSPOT_KNOWN_ALL ? HOTSPOT_KNOWN_FEW : HOTSPOT_KNOWN_MAX;
+
+	if (k->bytes > limit)
 		hotspot_known__fini(k);
 }
 
@@ -31,7 +42,7 @@ void hotspot_known__limit(struct hotspot_known *k)
 static void forget_nmethod(struct hotspot_known *k, struct hotspot_nmethod *n)
 {
 	hotspot_debug__fini(&n->debug);
-	k->bytes -= n->bytes;
+	add_bytes(k, -n->bytes);
 	n->check = n->bytes = n->text_count = 0;
 }
 
@@ -63,7 +74,7 @@ void hotspot_known__keep(struct hotspot_known *k, struct hotspot_nmethod *n, boo
 		hotspot_nmethods__remove(&k->nmethods, n);
 		return;
 	}
-	k->bytes += bytes - n->bytes;
+	add_bytes(k, bytes - n->bytes);
 	n->bytes = bytes;
 }
 
@@ -124,7 +135,7 @@ static int add_text(struct hotspot_known *k, const struct hotspot_text *text, ui
 
 	if (!latest || vec_push(&k->texts, *text))
 		return -ENOMEM;
-	k->bytes += sizeof(*text) + sizeof(*latest) + text->event->header.size;
+	add_bytes(k, sizeof(*text) + sizeof(*latest) + text->event->header.size);
 	latest->text = *number = k->texts.count;
 	return 0;
 }
