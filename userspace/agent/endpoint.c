@@ -6,8 +6,6 @@
 #include "agent/endpoint.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/parse.h"
+#include "base/thread.h"
 #include "base/utf8.h"
 #include "serve/server.h"
 
@@ -322,20 +321,6 @@ static void *serve(void *context)
 	return NULL;
 }
 
-static int start_thread(struct endpoint *e)
-{
-	sigset_t all, before;
-	int err;
-
-	/* signals are the main thread's */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&e->thread, NULL, serve, e);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	e->runs = !err;
-	return -err;
-}
-
 int endpoint__new(const struct endpoint_options *options, struct endpoint **endpoint,
 		  struct failure *failure)
 {
@@ -368,7 +353,8 @@ int endpoint__new(const struct endpoint_options *options, struct endpoint **endp
 	err = server__new(&server, &e->server, failure);
 	if (err)
 		goto err_out;
-	err = start_thread(e);
+	err = thread__start(&e->thread, serve, e);
+	e->runs = !err;
 	if (err) {
 		fail(failure, err, "cannot start the endpoint's thread: %s", strerror(-err));
 		goto err_out;

@@ -6,7 +6,6 @@
 #include "agent/sink.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "base/clocks.h"
 #include "base/minmax.h"
 #include "base/output_file.h"
+#include "base/thread.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
 #define SPOOL_BYTES   (UINT64_C(64) << 20)
@@ -125,17 +125,12 @@ static int open_spool(struct sink *s, const struct sink_options *o, struct failu
 	return spool__new(&spool, &s->spool, failure);
 }
 
-/* Signals are for the main thread. */
 static int start_thread(struct sink *s)
 {
-	sigset_t all, before;
 	int err;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	atomic_store(&s->holders, 2);
-	err = -pthread_create(&s->thread, NULL, run, s);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	err = thread__start(&s->thread, run, s);
 	if (err)
 		atomic_store(&s->holders, 1);
 	return err;

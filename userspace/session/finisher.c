@@ -11,8 +11,6 @@
 
 #include <errno.h>
 #include <malloc.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +19,7 @@
 
 #include "base/clocks.h"
 #include "base/minmax.h"
+#include "base/thread.h"
 #include "process/jit_sources.h"
 #include "process/recorder.h"
 #include "session/window.h"
@@ -235,20 +234,6 @@ static void *run_finisher(void *finisher)
 	return NULL;
 }
 
-static int start_thread(struct finisher *f)
-{
-	sigset_t all, before;
-	int err;
-
-	/* signals are the main thread's */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&f->thread, NULL, run_finisher, f);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	f->runs = !err;
-	return -err;
-}
-
 /* ---- life ------------------------------------------------------------------------------------ */
 
 int finisher__new(const struct finisher_options *options, struct finisher **finisher)
@@ -271,7 +256,8 @@ int finisher__new(const struct finisher_options *options, struct finisher **fini
 	if (f->symbolizer && (options->symbols.remember || !geteuid()))
 		symbolizer__keep_readers(f->symbolizer, f->reader_bytes);
 	if (f->symbolizer && f->jit)
-		err = options->threaded ? start_thread(f) : 0;
+		err = options->threaded ? thread__start(&f->thread, run_finisher, f) : 0;
+	f->runs = options->threaded && !err;
 	if (err) {
 		finisher__free(f);
 		return err;

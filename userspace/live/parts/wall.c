@@ -3,9 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -22,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/minmax.h"
+#include "base/thread.h"
 #include "capture/bpf_visits.h"
 #include "helpers/child.h"
 #include "helpers/message.h"
@@ -386,14 +385,8 @@ static void *run_loader(void *wall)
 
 static void start_loader(struct wall *w)
 {
-	sigset_t all, before;
-	int err;
+	int err = thread__start(&w->loader, run_loader, w);
 
-	/* signals are the main thread's */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = -pthread_create(&w->loader, NULL, run_loader, w);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	w->loading = !err;
 	if (err)
 		fail(&w->why, err, "cannot start a thread: %s", strerror(-err));
