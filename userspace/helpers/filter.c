@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -160,6 +161,7 @@ static const char WORKERS[] =
 
 struct filter {
 	struct sock_fprog program;
+	struct sock_fprog opens; /* of a sealed process, the first one */
 };
 
 static int add_worker_rules(scmp_filter_ctx filter)
@@ -202,20 +204,33 @@ static int add_sealed_rules(scmp_filter_ctx filter)
 	return add_rules(filter, true, false);
 }
 
+static int add_notified_opens(scmp_filter_ctx filter)
+{
+	return add_names(filter, SCMP_ACT_NOTIFY, OPENS);
+}
+
+static int make_program(uint32_t otherwise, int (*add)(scmp_filter_ctx filter),
+			struct sock_fprog *program)
+{
+	scmp_filter_ctx filter = seccomp_init(otherwise);
+	int err = (filter ? 0 : -ENOMEM) ?: add(filter) ?: take_program(filter, program);
+
+	seccomp_release(filter);
+	return err;
+}
+
 struct filter *filter__new(enum helper_filter kind)
 {
+	bool worker = kind == HELPER_FILTER_WORKER;
 	struct filter *f = calloc(1, sizeof(*f));
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	int err = f && filter ? 0 : -ENOMEM;
 
-	if (!err)
-		err = kind == HELPER_FILTER_WORKER ? add_worker_rules(filter)
-						   : add_sealed_rules(filter);
-	if (err || take_program(filter, &f->program)) {
+	if (!f || make_program(SCMP_ACT_ERRNO(EPERM), worker ? add_worker_rules : add_sealed_rules,
+			       &f->program)) {
 		filter__free(f);
-		f = NULL;
+		return NULL;
 	}
-	seccomp_release(filter);
+	if (!worker && make_program(SCMP_ACT_ALLOW, add_notified_opens, &f->opens))
+		f->opens.len = 0;
 	return f;
 }
 
@@ -224,6 +239,7 @@ void filter__free(struct filter *f)
 	if (!f)
 		return;
 	free(f->program.filter);
+	free(f->opens.filter);
 	free(f);
 }
 
@@ -236,12 +252,10 @@ int filter__enter(const struct filter *f)
 
 /* ---- a filter for this process --------------------------------------------------------------- */
 
-int filter__notify_opens(int *listener)
+static int make_listener(int *listener)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-	int err = (filter ? 0 : -ENOMEM)
-			?: add_names(filter, SCMP_ACT_NOTIFY, OPENS)
-			?: seccomp_load(filter);
+	int err = (filter ? 0 : -ENOMEM) ?: add_notified_opens(filter) ?: seccomp_load(filter);
 
 	if (!err) {
 		*listener = seccomp_notify_fd(filter);
@@ -249,6 +263,15 @@ int filter__notify_opens(int *listener)
 	}
 	seccomp_release(filter);
 	return err;
+}
+
+int filter__notify_opens(const struct filter *made, int *listener)
+{
+	if (!made || !made->opens.len)
+		return make_listener(listener);
+	*listener = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+				 SECCOMP_FILTER_FLAG_NEW_LISTENER, &made->opens);
+	return *listener < 0 ? -errno : 0;
 }
 
 int filter__seal(bool files, bool no_links)

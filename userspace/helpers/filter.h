@@ -19,10 +19,10 @@ void filter__free(struct filter *filter);
 int filter__enter(const struct filter *filter);
 
 /*
- * From now on opening a file notifies the owner of *listener. Negative errno: the kernel cannot, or there is a listener
- * already; then opening is refused once the process is sealed.
+ * From now on opening a file notifies the owner of *listener. `made`: a filter of SEALED, or NULL. Negative errno: the
+ * kernel cannot, or there is a listener already; then opening is refused once the process is sealed.
  */
-int filter__notify_opens(int *listener);
+int filter__notify_opens(const struct filter *made, int *listener);
 
 /*
  * Allows only reading open files, memory, and writing an answer. `files`: filter__notify_opens() succeeded. Paths

@@ -89,6 +89,7 @@ struct run {
 	struct child children[CHILDREN_MAX];
 	size_t child_count;
 	unsigned int parallel, fork_failures;
+	uint64_t memory; /* bytes a child; 0: not known yet */
 	const struct sealed_work *work;
 	struct quota *cpu;    /* of all children; what a running one may take counts as used */
 	struct quota *large;  /* of children of large files, and of builders of tables */
@@ -333,20 +334,22 @@ static bool use_kept_child(struct run *r, struct task *task, unsigned int second
 /* `seconds` are set aside for it. */
 static int start_child(struct run *r, struct task *task, unsigned int seconds)
 {
-	uint64_t memory = r->work->memory ? r->work->memory : memory_available() / 4;
 	struct sealed_child_request request = {
 		.files = task->job->files,
 		.addresses = task->job->addresses,
 		.count = task->job->count,
-		.limits = {.memory = memory, .cpu_seconds = seconds},
+		.limits = {.cpu_seconds = seconds},
 		.resolve = r->work->resolve ? r->work->resolve : module_resolve,
 		.keeps = may_keep(r, task) || wants_index(task),
 		.wants_index = wants_index(task),
 	};
 	struct kept_child own = {.listener = -1};
 
+	if (!r->memory)
+		r->memory = r->work->memory ? r->work->memory : memory_available() / 4;
+	request.limits.memory = r->memory;
 	request.files.symbols_only |= task->symbols_only;
-	request.files.memory_limit = memory / 2;
+	request.files.memory_limit = r->memory / 2;
 	sealed_answers__fini(&task->answers);
 	sealed_answers__init(&task->answers, task->job->count);
 	own.pid = sealed_pool__start(r->work->pool, &request, &own.socket);
@@ -408,11 +411,19 @@ static struct task *next_task(struct run *r)
 	return best;
 }
 
+static bool has_waiting(const struct run *r)
+{
+	for (size_t i = 0; i < r->count; i++)
+		if (r->tasks[i].state == TASK_WAITING)
+			return true;
+	return false;
+}
+
 /* No process to be had is a reason to wait for one that ends, and at last to go without. */
 static void start_children(struct run *r)
 {
 	struct task *task;
-	size_t wanted = children_wanted(r);
+	size_t wanted = has_waiting(r) ? children_wanted(r) : 0;
 	unsigned int seconds;
 
 	while (r->child_count < wanted && (task = next_task(r))) {

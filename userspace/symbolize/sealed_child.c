@@ -46,7 +46,7 @@ static int seal(const struct child_self *self, const struct module_files *files)
 	_cleanup_close_ int listener = -1;
 	int sent;
 
-	if (!self->confined && filter__notify_opens(&listener))
+	if (!self->confined && filter__notify_opens(self->filter, &listener))
 		listener = -1;
 	sent = greet_parent(listener);
 	if (sent)
