@@ -3,7 +3,7 @@
 #
 # run.sh [DIR:]SUITE[/TEST]…      DIR is the build that is tested (build); with a TEST, that test of the suite alone
 #
-#   unit       the built C programs of tests/unit          fuzz     each fuzz target, FUZZ_SECONDS (4)
+#   unit       the built C programs of tests/unit          fuzz     each fuzz target, FUZZ_SECONDS (2)
 #   golden     the built C programs of tests/golden        layers   tests/check-layers.sh
 #   e2e        .sh and .py of tests/e2e, but "lib*"        format   tests/check-format.sh
 #   long       the long cases of those that have some (test-all)

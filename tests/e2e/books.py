@@ -255,7 +255,6 @@ class Mutants:
         return shutil.copy2(program, os.path.join(self.tree, "sysprof-without-" + name))
 
 
-@e.alone
 @e.long
 def test_uncounted_lines_are_noticed():
     e.need_root()

@@ -6,6 +6,15 @@
  */
 #include "compare_support.h"
 
+/* With the sanitizers it is memory that is looked at: a few pairs have it all, and say nothing of how often. */
+#ifdef __SANITIZE_ADDRESS__
+#define PAIRS(n)  10
+#define IS_JUDGED false
+#else
+#define PAIRS(n)  n
+#define IS_JUDGED true
+#endif
+
 /* ---- no false alarms, and what was planted ----------------------------------------------------- */
 
 static unsigned int alarms(unsigned int pairs, size_t files, const struct recording *r,
@@ -35,18 +44,18 @@ static void test_no_false_alarms(void **state)
 
 	(void)state;
 	random_state = 88172645463325252u;
-	found[0] = alarms(200, 1, &plain, &sampling_only);
-	found[1] = alarms(200, 1, &phases, &sampling_only);
-	found[2] = alarms(1000, 1, &counts, &sampling_only);
-	found[3] = alarms(100, 4, &noisy, &second);
-	found[4] = alarms(100, 4, &noisy, &sampling_only);
-	found[5] = alarms(1000, 1, &timed, &work);
+	found[0] = alarms(PAIRS(200), 1, &plain, &sampling_only);
+	found[1] = alarms(PAIRS(200), 1, &phases, &sampling_only);
+	found[2] = alarms(PAIRS(1000), 1, &counts, &sampling_only);
+	found[3] = alarms(PAIRS(100), 4, &noisy, &second);
+	found[4] = alarms(PAIRS(100), 4, &noisy, &sampling_only);
+	found[5] = alarms(PAIRS(1000), 1, &timed, &work);
 	print_message(
 		"alarms: %u of 200, %u of 200 in phases, %u of 1000 counted, %u of 1000 per unit of "
 		"work, %u and %u of 100 with noise of runs\n",
 		found[0], found[1], found[2], found[5], found[3], found[4]);
-	assert_true(found[0] <= 10 && found[1] <= 10 && found[2] <= 50 && found[3] <= 5 &&
-		    found[4] <= 5 && found[5] <= 50);
+	assert_true(!IS_JUDGED || (found[0] <= 10 && found[1] <= 10 && found[2] <= 50 &&
+				   found[3] <= 5 && found[4] <= 5 && found[5] <= 50));
 }
 
 /* Hundreds of small functions, as in a compiler: some have almost the same count in each of a few files. */
@@ -63,7 +72,7 @@ static void test_no_false_alarms_of_many(void **state)
 		snprintf(paths[i], sizeof(paths[i]), "main;part%zu", i);
 		program.parts[i] = (struct part){paths[i], 1};
 	}
-	for (unsigned int i = 0; i < 200; i++) {
+	for (unsigned int i = 0; i < PAIRS(200); i++) {
 		struct trial t = compare(&program, &program, 3 + i % 2, &small, &sampling_only);
 
 		found[i % 2] += has_alarm(&t);
@@ -71,7 +80,8 @@ static void test_no_false_alarms_of_many(void **state)
 	}
 	print_message("many functions: alarms with three files %u of 100, with four %u of 100\n",
 		      found[0], found[1]);
-	assert_true(found[0] + found[1] <= 2); /* without the least variance, that of samples: 5 */
+	assert_true(!IS_JUDGED ||
+		    found[0] + found[1] <= 2); /* without the least variance, that of samples: 5 */
 }
 
 /* Six files of OLD, one or two of NEW: the noise of runs is measured by the six. */
@@ -87,7 +97,7 @@ static void test_noise_of_one_side(void **state)
 	(void)state;
 	random_state = 1804289383;
 	for (int view = 0; view < 2; view++)
-		for (unsigned int i = 0; i < 100; i++) {
+		for (unsigned int i = 0; i < PAIRS(100); i++) {
 			const size_t files[] = {6, 1 + i % 2};
 			struct trial t = compare_files(&base, &base, files, &noisy, &views[view]);
 
@@ -103,7 +113,8 @@ static void test_noise_of_one_side(void **state)
 		"noise measured on one side: %.3f and %.3f, alarms %u and %u of 100, four times "
 		"as slow found in %u and %u\n",
 		noise[0], noise[1], alarms_of[0], alarms_of[1], found[0], found[1]);
-	assert_true(alarms_of[0] <= 5 && alarms_of[1] <= 5 && found[0] >= 80 && found[1] >= 90);
+	assert_true(!IS_JUDGED ||
+		    (alarms_of[0] <= 5 && alarms_of[1] <= 5 && found[0] >= 80 && found[1] >= 90));
 }
 
 struct hits {
@@ -165,12 +176,14 @@ static void test_planted_changes(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		const struct recording r = {
 			.samples = cases[i].samples, .untimed = true, .has_cpu = cases[i].has_cpu};
-		struct hits h = hits(1000, cases[i].factor, &r);
+		struct hits h = hits(PAIRS(1000), cases[i].factor, &r);
 
 		print_message("%s of %zu samples: found in %u of 1000; a single test in %u; worse "
 			      "by a rule with its name in %u; interval right in %u\n",
 			      cases[i].name, cases[i].samples, h.found, h.single, h.ruled,
 			      h.covered);
+		if (!IS_JUDGED)
+			continue;
 		assert_true(h.found >= cases[i].found && h.ruled >= cases[i].ruled);
 		assert_true(h.covered >= 930 && h.covered <= 970);
 		if (cases[i].factor == 1)
