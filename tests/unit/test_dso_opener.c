@@ -95,6 +95,45 @@ static void expect_program(struct dso_opener *o, const struct mapping *m, const 
 	assert_memory_equal(id, expected, size);
 }
 
+/* Of a file that stands for its build-id the state is read once a second, of a user's file at each later mapping. */
+static void test_state_is_seldom_read(void **state)
+{
+	struct dso_opener *o = open_opener();
+	struct mapping mapping, again;
+	struct dso_opener_stats before, after;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	for (int users = 0; users < 2; users++) {
+		char *own = in_directory(users ? "users" : "roots");
+
+		copy_file(PROGRAM, own);
+		assert_int_equal(chmod(own, 0755) | chown(own, users * 65534, users * 65534), 0);
+		make_perf_event(&mapping, getpid(), own, PROGRAM);
+		again = mapping;
+		assert_int_equal(see(o, &mapping), FILE_STATE_RIGHT);
+		/* the first look at its state */
+		again.event.header.time = monotonic_ns();
+		assert_int_equal(see(o, &again), FILE_STATE_RIGHT);
+		assert_int_equal(truncate(own, 1 << 24), 0);
+		dso_opener__stats(o, &before);
+		again = mapping;
+		again.event.header.time = monotonic_ns();
+		assert_int_equal(see(o, &again), FILE_STATE_RIGHT);
+		dso_opener__stats(o, &after);
+		assert_int_equal(after.opens - before.opens, users);
+		again = mapping;
+		again.event.header.time = monotonic_ns() + 1000000001;
+		assert_int_equal(see(o, &again), FILE_STATE_RIGHT);
+		dso_opener__stats(o, &after);
+		assert_int_equal(after.opens - before.opens, 1);
+		unlink(own);
+		free(own);
+	}
+	dso_opener__free(o);
+}
+
 /* Two files say that they are one: only the administrator's word counts for others. */
 static void test_forged_build_id(void **state)
 {
@@ -514,6 +553,7 @@ int main(void)
 		cmocka_unit_test(test_this_process),
 		cmocka_unit_test(test_perf_and_proc_agree),
 		cmocka_unit_test(test_forged_build_id),
+		cmocka_unit_test(test_state_is_seldom_read),
 		cmocka_unit_test(test_deleted_and_replaced_programs),
 		cmocka_unit_test(test_processes_that_are_gone),
 		cmocka_unit_test(test_another_root),

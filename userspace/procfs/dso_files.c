@@ -14,6 +14,8 @@
 #include "base/minmax.h"
 #include "helpers/owner.h"
 
+#define UNCHANGED_FOR 1000000000ull /* ns */
+
 static uint64_t hash_build_id(const struct build_id *id)
 {
 	return hash_bytes(id->bytes, id->size);
@@ -212,10 +214,16 @@ static bool is_unchanged(struct dso_file *file)
 	return true;
 }
 
-/* The same, at the time of the latest event. */
+/*
+ * The same, at the time of the latest event. Any file with this build-id is as good as another if it stands for it, so a
+ * change of the last moment does not matter, and a reader of the file checks it again.
+ */
 static bool was_unchanged(const struct dso_files *f, struct dso_file *file)
 {
-	return (file->fd >= 0 && f->order.clock->now <= file->unchanged) || is_unchanged(file);
+	uint64_t until = file->unchanged && file->shared ? file->unchanged + UNCHANGED_FOR
+							 : file->unchanged;
+
+	return (file->fd >= 0 && f->order.clock->now <= until) || is_unchanged(file);
 }
 
 /* The found file is this one, which owns the descriptor from now on and drops an earlier one. */
