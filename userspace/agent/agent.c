@@ -31,8 +31,8 @@
 #define WISH_AGAIN     (SECOND / 10)
 #define UNWIND_BYTES   (UINT64_C(32) << 20)
 #define RING_BYTES     (UINT64_C(16) << 20)
-#define QUEUE_BYTES    ((size_t)32 << 20)
-#define JIT_BYTES      (UINT64_C(24) << 20)
+#define QUEUE_BYTES    ((size_t)16 << 20)
+#define JIT_BYTES      (UINT64_C(16) << 20)
 #define DEPTH	       256
 #define VISITS_SHARE   0.2  /* of the limit: what visits may use, … */
 #define VISITS_CPU     5000 /* … or millionths of a CPU, if there is none */

@@ -43,7 +43,7 @@
 	X(TABLES, BYTES, NONE, NONE, NONE, EVICT, TABLES, "unwind tables (`--unwind-mem`)")        \
 	X(PLACES, BYTES, NONE, NONE, NONE, EVICT, PLACES, "mappings in the kernel's tables")       \
 	X(JIT_NAMES, BYTES, NONE, HELD(384 * QUOTA_MB), HELD(768 * QUOTA_MB), EVICT, JIT_NAMES,    \
-	  "names of JIT code; in the agent 12 MB a user, 24 MB in all")                            \
+	  "names of JIT code; in the agent 8 MB a user, 16 MB in all")                             \
 	X(FUNCTIONS, BYTES, RATE(8 * QUOTA_MB, 60 * QUOTA_SECOND),                                 \
 	  RATE(32 * QUOTA_MB, 60 * QUOTA_SECOND), RATE(64 * QUOTA_MB, 60 * QUOTA_SECOND), REFUSE,  \
 	  FUNCTIONS, "names and lines of functions, read from memory of runtimes")                 \

@@ -30,7 +30,7 @@
 #include "helpers/watch.h"
 #include "jitwatch/jit_channel.h"
 
-#define UNTAKEN_MAX (8u << 20)	  /* bytes of events not taken yet, but for the end */
+#define UNTAKEN_MAX (2u << 20)	  /* bytes of events not taken yet, but for the end */
 #define HANG_NS	    1000000000ull /* at one user's files, without any progress */
 #define WAIT_STEP   500000	  /* ns */
 #define NUMBERS_MAX (1u << 24)	  /* files of one watcher */

@@ -313,7 +313,8 @@ static void say_lost(struct jit_bytes_event *e, const struct event_header *event
 /* Where little may be kept, little may wait to be. */
 static size_t pending_most(const struct finisher *f)
 {
-	return f->options.jit_memory ? min_u64(f->options.jit_memory, PENDING_MAX) : PENDING_MAX;
+	return f->options.jit_memory ? min_u64(f->options.jit_memory / 2, PENDING_MAX)
+				     : PENDING_MAX;
 }
 
 int finisher__event(struct finisher *f, const struct event_header *event)
