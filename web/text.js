@@ -21,11 +21,15 @@ function sequenceSize(bytes, at) {
   return size;
 }
 
+function escaped(c) {
+  return '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0');
+}
+
 // What utf8_sanitize() of base/utf8.c makes of it.
 export function sanitize(bytes) {
   try {
     const text = strict.decode(bytes);
-    if (!CONTROL.test(text)) return text;
+    if (!CONTROL.test(text)) return text.replace(TURNING, escaped);
   } catch {
     // then piece by piece
   }
@@ -34,7 +38,7 @@ export function sanitize(bytes) {
     const size = sequenceSize(bytes, at);
     const text = size ? strict.decode(bytes.subarray(at, at + size)) : '';
     if (size && !CONTROL.test(text)) {
-      out += text;
+      out += text.replace(TURNING, escaped);
       at += size;
     } else {
       out += '\\x' + bytes[at].toString(16).padStart(2, '0');
@@ -46,7 +50,7 @@ export function sanitize(bytes) {
 
 // For people to look at; never empty.
 export function shown(bytes) {
-  const text = sanitize(bytes).replace(TURNING, (c) => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0'));
+  const text = sanitize(bytes);
   return text.trim() ? text : '[unknown]';
 }
 

@@ -143,9 +143,9 @@ enum sample_kind {
 	X(DISK, "disk", "waits for a disk or another file system")                                 \
 	X(LOCK, "lock", "waits for a lock: a futex, or one of the kernel's")                       \
 	X(NETWORK, "network", "waits for a socket")                                                \
-	X(PIPE, "pipe", "waits for a pipe or a terminal")                                          \
+	X(PIPE, "pipe", "waits for a pipe, a terminal or a message queue")                         \
 	X(POLL, "poll", "waits for any of several files: poll, select, epoll, io_uring")           \
-	X(SLEEP, "sleep", "waits for a time")                                                      \
+	X(SLEEP, "sleep", "waits for a time or a signal")                                          \
 	X(CHILD, "child", "waits for a child process")                                             \
 	X(FAULT, "fault", "waits for a page of memory")                                            \
 	X(STOPPED, "stopped", "by a signal, a debugger or the freezer")                            \

@@ -92,6 +92,10 @@ static const struct {
 	{"\xed\xa0\x80", 64, "\\xed\\xa0\\x80"},
 	{"\xe2\x82", 64, "\\xe2\\x82"},
 	{"\xe2\x82\xac", 64, "\xe2\x82\xac"},
+	{"a\u202eb", 64, "a\\u202eb"}, /* from right to left */
+	{"\u2066\u200f\u2028\ufeff", 64, "\\u2066\\u200f\\u2028\\ufeff"},
+	{"\u2027\u202f\u2065\ufffd", 64, "\u2027\u202f\u2065\ufffd"},
+	{"\u202e", 6, ""},
 	{"\xe2\x82\xac", 4, "\xe2\x82\xac"},
 	{"\xe2\x82\xac", 3, ""}, /* not half of it */
 	{"a\n", 5, "a"},

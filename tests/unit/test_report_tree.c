@@ -442,6 +442,49 @@ static void test_table_min(void **state)
 	profile_builder__free(f.b);
 }
 
+/* A dso has one name in all reports, and JIT code of two runtimes is one. */
+static void test_dsos_of_waits(void **state)
+{
+	const struct report_options options = {
+		.wall = true, .wall_by = REPORT_WALL_FUNCTION, .parked = true};
+	const struct profile_wall wall = {.since = AT(1), .until = AT(5), .blocked = 4 * MS};
+	struct fixture f;
+	struct thread_id thread;
+	char *text;
+
+	(void)state;
+	fixture__init(&f, 20);
+	f.process = add_process(&f, 42, "fixture", 0, 0);
+	thread = add_thread(&f, f.process, 42, true, "fixture", 0);
+	for (int i = 0; i < 4; i++) {
+		struct dso_id dso = i == 3 ? f.kernel
+				    : i	   ? add_dso(&f, DSO_RUNTIME, "//python", 0)
+					   : f.jit;
+		struct location_id location = add_location(&f, dso, 0x7000);
+		const struct profile_sample sample = {
+			.kind = SAMPLE_WALL,
+			.time = AT(2 + i),
+			.weight = MS,
+			.stack = STACK(&f, location),
+			.state = WALL_LOCK,
+			.since = AT(1 + i),
+			.until = AT(2 + i),
+		};
+
+		NAME(&f, location, {.function = i == 3 ? "do_wait" : "hot"});
+		profile_builder__sample(f.b, thread, &sample);
+	}
+	profile_builder__thread_wall(f.b, thread, &wall);
+	text = report(finish(&f), &options, 0);
+	assert_non_null(strstr(
+		text, "       3  lock       hot                                       [jit]\n"));
+	assert_non_null(strstr(
+		text,
+		"       1  lock       do_wait                                   [kernel.kallsyms]\n"));
+	free(text);
+	profile_builder__free(f.b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -460,6 +503,7 @@ int main(void)
 		cmocka_unit_test(test_shorten),
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_table_min),
+		cmocka_unit_test(test_dsos_of_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include "base/utf8.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool in_range(unsigned char byte, unsigned char first, unsigned char last)
@@ -94,9 +95,20 @@ static bool is_c1(const unsigned char *b, size_t size)
 	return size == 2 && b[0] == 0xc2 && b[1] < 0xa0;
 }
 
+/* The code point if it turns the direction of writing, ends a line for some readers, or is a byte order mark; else 0. */
+static uint32_t turning(const unsigned char *b, size_t size)
+{
+	uint32_t c = size == 3 ? (b[0] & 15u) << 12 | (b[1] & 63u) << 6 | (b[2] & 63u) : 0;
+
+	return c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
+			       (c >= 0x2066 && c <= 0x2069) || c == 0xfeff
+		       ? c
+		       : 0;
+}
+
 char *utf8_sanitize(char *buffer, size_t size, const char *text)
 {
-	static const char digits[] = "0123456789abcdef";
+	char escape[sizeof("\\u0000")];
 	size_t left = strlen(text), used = 0;
 
 	if (!size)
@@ -105,18 +117,18 @@ char *utf8_sanitize(char *buffer, size_t size, const char *text)
 		const unsigned char *b = (const unsigned char *)text;
 		size_t taken = utf8_sequence(text, left);
 		bool plain = taken && *b >= 0x20 && *b != 0x7f && !is_c1(b, taken);
-		size_t written = plain ? taken : 4;
+		uint32_t turns = turning(b, taken);
+		size_t written = turns ? 6 : plain ? taken : 4;
 
 		if (written >= size - used)
 			break;
-		if (plain) {
-			memcpy(buffer + used, text, taken);
-		} else {
-			memcpy(buffer + used, "\\x", 2);
-			buffer[used + 2] = digits[*b >> 4];
-			buffer[used + 3] = digits[*b & 15];
-			taken = 1; /* the second byte of a C1 is stray by itself */
-		}
+		if (turns)
+			snprintf(escape, sizeof(escape), "\\u%04x", turns);
+		else if (!plain)
+			snprintf(escape, sizeof(escape), "\\x%02x", *b);
+		memcpy(buffer + used, plain && !turns ? text : escape, written);
+		/* the second byte of a C1 is stray by itself */
+		taken = plain ? taken : 1;
 		used += written;
 		text += taken;
 		left -= taken;

@@ -20,7 +20,7 @@ size_t utf8_put(char to[4], uint32_t character);
 
 /*
  * Copy for a terminal or a text file: control bytes (also DEL and C1) become \xNN, and so does each byte that is
- * not valid UTF-8. Always NUL-terminated; cut at a character's edge where `size` is short. Returns buffer.
+ * not valid UTF-8. Characters that turn or break a line become \uNNNN: they are three bytes before and six after. Always NUL-terminated; cut at a character's edge where `size` is short. Returns buffer.
  */
 char *utf8_sanitize(char *buffer, size_t size, const char *text);
 

@@ -157,14 +157,14 @@ static struct wall_row row_of_function(const struct profile *p, const struct pro
 {
 	const struct profile_location *l = waiting_place(p, waits->stack[k]);
 	const struct profile_function *f = &p->functions[p->lines[l->first_line].function.v];
-	struct string_id dso = p->dsos[l->dso.v].name;
+	const char *dso = dso_display_name(p, l->dso);
 	enum wall_state state = profile_samples__state(waits, k);
 
 	return (struct wall_row){
-		.key = hash_combine(hash_u64((uint64_t)f->name.v << 32 | dso.v), state),
+		.key = hash_combine(hash_combine(hash_u64(f->name.v), hash_string(dso)), state),
 		.state = state,
 		.name = profile__string(p, f->name),
-		.place = profile__string(p, dso),
+		.place = dso,
 	};
 }
 

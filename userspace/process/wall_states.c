@@ -19,6 +19,7 @@ const struct wall_function wall_functions[] = {
 	{"__do_semtimedop", WALL_LOCK},
 	{"__down", WALL_LOCK},
 	{"__down_interruptible", WALL_LOCK},
+	{"__futex_wait", WALL_LOCK},
 	{"__inet_stream_connect", WALL_NETWORK},
 	{"__lock_sock", WALL_NETWORK},
 	{"__mutex_lock", WALL_LOCK},
@@ -31,21 +32,29 @@ const struct wall_function wall_functions[] = {
 	{"anon_pipe_write", WALL_PIPE},
 	{"balance_dirty_pages", WALL_DISK},
 	{"blk_mq_get_tag", WALL_DISK},
+	{"devkmsg_read", WALL_PIPE},
 	{"do_epoll_wait", WALL_POLL},
 	{"do_freezer_trap", WALL_STOPPED},
+	{"do_msgrcv", WALL_PIPE},
+	{"do_msgsnd", WALL_PIPE},
 	{"do_nanosleep", WALL_SLEEP},
 	{"do_poll", WALL_POLL},
 	{"do_select", WALL_POLL},
 	{"do_signal_stop", WALL_STOPPED},
+	{"do_sigtimedwait", WALL_SLEEP},
 	{"do_sys_poll", WALL_POLL},
 	{"do_wait", WALL_CHILD},
 	{"ep_poll", WALL_POLL},
 	{"eventfd_read", WALL_PIPE},
+	{"eventfd_write", WALL_PIPE},
 	{"exc_page_fault", WALL_FAULT},
+	{"fanotify_read", WALL_POLL},
+	{"fcntl_setlk", WALL_LOCK},
 	{"fifo_open", WALL_PIPE},
 	{"flock_lock_inode_wait", WALL_LOCK},
 	{"folio_wait_bit_common", WALL_DISK},
 	{"folio_wait_writeback", WALL_DISK},
+	{"fuse_dev_do_read", WALL_PIPE},
 	{"futex_lock_pi", WALL_LOCK},
 	{"futex_wait", WALL_LOCK},
 	{"futex_wait_multiple", WALL_LOCK},
@@ -68,6 +77,8 @@ const struct wall_function wall_functions[] = {
 	{"nfs_wait_bit_killable", WALL_DISK},
 	{"percpu_rwsem_wait", WALL_LOCK},
 	{"pipe_read", WALL_PIPE},
+	{"pipe_wait_readable", WALL_PIPE},
+	{"pipe_wait_writable", WALL_PIPE},
 	{"pipe_write", WALL_PIPE},
 	{"poll_schedule_timeout", WALL_POLL},
 	{"ptrace_stop", WALL_STOPPED},
@@ -79,6 +90,7 @@ const struct wall_function wall_functions[] = {
 	{"rwsem_down_read_slowpath", WALL_LOCK},
 	{"rwsem_down_write_slowpath", WALL_LOCK},
 	{"signalfd_read_iter", WALL_PIPE},
+	{"sigsuspend", WALL_SLEEP},
 	{"sk_stream_wait_connect", WALL_NETWORK},
 	{"sk_stream_wait_memory", WALL_NETWORK},
 	{"sk_wait_data", WALL_NETWORK},
@@ -92,9 +104,11 @@ const struct wall_function wall_functions[] = {
 	{"unix_stream_data_wait", WALL_NETWORK},
 	{"unix_stream_read_generic", WALL_NETWORK},
 	{"unix_wait_for_peer", WALL_NETWORK},
+	{"userfaultfd_read_iter", WALL_PIPE},
 	{"vsock_connectible_recvmsg", WALL_NETWORK},
 	{"wait_for_vfork_done", WALL_CHILD},
 	{"wait_on_page_bit", WALL_DISK},
+	{"wq_sleep", WALL_PIPE},
 };
 
 const size_t wall_function_count = sizeof(wall_functions) / sizeof(wall_functions[0]);
@@ -112,7 +126,12 @@ const size_t wall_function_count = sizeof(wall_functions) / sizeof(wall_function
 	X(fsync, DISK)                                                                             \
 	X(futex, LOCK)                                                                             \
 	X(io_getevents, POLL)                                                                      \
+	X(io_pgetevents, POLL)                                                                     \
 	X(io_uring_enter, POLL)                                                                    \
+	X(mq_timedreceive, PIPE)                                                                   \
+	X(mq_timedsend, PIPE)                                                                      \
+	X(msgrcv, PIPE)                                                                            \
+	X(msgsnd, PIPE)                                                                            \
 	X(msync, DISK)                                                                             \
 	X(nanosleep, SLEEP)                                                                        \
 	X(pause, SLEEP)                                                                            \
@@ -122,15 +141,20 @@ const size_t wall_function_count = sizeof(wall_functions) / sizeof(wall_function
 	X(recvfrom, NETWORK)                                                                       \
 	X(recvmmsg, NETWORK)                                                                       \
 	X(recvmsg, NETWORK)                                                                        \
+	X(rt_sigsuspend, SLEEP)                                                                    \
+	X(rt_sigtimedwait, SLEEP)                                                                  \
 	X(select, POLL)                                                                            \
 	X(semop, LOCK)                                                                             \
 	X(semtimedop, LOCK)                                                                        \
 	X(sendmmsg, NETWORK)                                                                       \
 	X(sendmsg, NETWORK)                                                                        \
 	X(sendto, NETWORK)                                                                         \
+	X(splice, PIPE)                                                                            \
 	X(sync, DISK)                                                                              \
 	X(syncfs, DISK)                                                                            \
+	X(tee, PIPE)                                                                               \
 	X(vfork, CHILD)                                                                            \
+	X(vmsplice, PIPE)                                                                          \
 	X(wait4, CHILD)                                                                            \
 	X(waitid, CHILD)
 
