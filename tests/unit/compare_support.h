@@ -33,6 +33,7 @@ struct recording {
 	bool has_cpu;	    /* a tick is a millisecond of CPU time */
 	unsigned int every; /* ms between two samples; 0 counts as 1 */
 	double lost;	    /* share of the ticks that are lost */
+	double others;	    /* ticks of other programs, for each sample */
 	const char *event, *kernel;
 };
 
@@ -146,6 +147,7 @@ static void add_circumstances(struct fixture *f, const struct recording *r)
 	struct profile_cpu_books books = {.received = r->samples};
 
 	books.count[BOOK_DELIVERED] = r->samples;
+	books.count[BOOK_FILTERED] = (uint64_t)((double)r->samples * r->others);
 	books.count[BOOK_NOT_RUN] = (uint64_t)((double)r->samples * r->lost / (1 - r->lost));
 	if (r->lost > 0)
 		profile_builder__books(f->b, &books);

@@ -356,6 +356,24 @@ static void test_doubt(void **state)
 	}
 }
 
+/* A tick that was not run is another program's as often as those that were: a service that mostly waits has few of them. */
+static void test_losses_of_others(void **state)
+{
+	const struct program slow = changed("main;run;parse;header", 10);
+	const struct recording whole = {.samples = 6000};
+	const struct recording quiet = {.samples = 6000, .lost = 0.35, .others = 60};
+	struct failure failure = {};
+	struct trial t;
+
+	(void)state;
+	random_state = 99;
+	t = compare_two(&slow, &whole, &quiet, &sampling_only, &failure);
+	assert_non_null(t.result);
+	assert_false(t.result->refused);
+	assert_true(t.result->side[COMPARE_NEW].doubt[COMPARE_DOUBT_LOST] < 0.01);
+	comparison__free(t.c);
+}
+
 /* A neighbour of NEW takes its caches: all of it takes a tenth longer. One run a side cannot show that it is the program. */
 static void test_neighbour(void **state)
 {
@@ -591,6 +609,7 @@ int main(void)
 		cmocka_unit_test(test_circle_of_calls),
 		cmocka_unit_test(test_moved_in_one_place),
 		cmocka_unit_test(test_doubt),
+		cmocka_unit_test(test_losses_of_others),
 		cmocka_unit_test(test_neighbour),
 		cmocka_unit_test(test_other_events),
 		cmocka_unit_test(test_other_rates),

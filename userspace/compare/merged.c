@@ -431,6 +431,21 @@ static int begin_file(struct merged_file *file, enum compare_side side, const ch
 	return file->facts.path && file->facts.event && file->facts.kernel ? 0 : -ENOMEM;
 }
 
+/*
+ * Whose a tick was that was not run is not known. It was a target's as often as those that were run: most ticks of a target that
+ * mostly waits are others'.
+ */
+static uint64_t lost_of_targets(const struct figures *f)
+{
+	uint64_t not_run = f->value[FIGURE_BOOKS + BOOK_NOT_RUN];
+	uint64_t lost = f->value[FIGURE_LOST_TICKS] - not_run;
+	uint64_t own = lost + f->value[FIGURE_BOOKS + BOOK_DELIVERED];
+	uint64_t run = own + f->value[FIGURE_BOOKS + BOOK_FILTERED];
+
+	return lost +
+	       (run ? (uint64_t)((double)not_run * (double)own / (double)run + 0.5) : not_run);
+}
+
 /* Samples, their cuts and, of a part, CPU time are added with the samples. */
 static int add_facts(struct adding *a, enum compare_side side, const char *path)
 {
@@ -444,8 +459,8 @@ static int add_facts(struct adding *a, enum compare_side side, const char *path)
 	figures__init(&f, p);
 	facts->cpu_ns = a->is_part ? 0 : f.value[FIGURE_CPU];
 	facts->duration_ns = duration;
-	facts->lost = f.value[FIGURE_LOST_TICKS];
-	facts->due = f.value[FIGURE_LOST_TICKS] + p->sample_count;
+	facts->lost = lost_of_targets(&f);
+	facts->due = facts->lost + p->sample_count;
 	facts->untimed = p->untimed;
 	facts->cut_short = p->cut_short;
 	facts->is_part = a->is_part;
