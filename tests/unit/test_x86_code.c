@@ -85,6 +85,9 @@ static const struct example EXAMPLES[] = {
 	{"\x62\xf1\x7c\x48\x28\x44\x24\x01", 8, X86_PLAIN, ANY, 0, 0},
 	{"\x8f\xe8\x78\xa2\xc1\x20", 6, X86_PLAIN, ANY, 0, 0}, /* vpcmov of XOP */
 	{"\x0f\x3a\x0f\xc1\x08", 5, X86_PLAIN, ANY, 0, 0},
+	{"\x0f\xb2\x28", 3, X86_PLAIN, ANY, 0, 1 << X86_RBP}, /* lss (%rax),%ebp */
+	{"\xc4\xe2\x71\xe6\x2a", 5, X86_PLAIN, ANY, 0,
+	 1 << X86_RBP | 2}, /* cmpbexadd %ecx,%ebp,(%rdx) */
 	{"\xc8\x10\x00\x00", 4, X86_LOSE_SP, ANY, 0, 0},
 	{"\x48\x94", 2, X86_LOSE_SP, ANY, 0, 1}, /* xchg %rsp,%rax */
 };

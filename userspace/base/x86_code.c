@@ -90,7 +90,7 @@ static const char WRITES[2][256 + 1] = {
 		"................"
 		"zzzzzzzzzzzzzzzz"
 		"..t.rr.....rrrfg"
-		"Kk.r..ggg.rrgggg"
+		"Kkgrggggg.rrgggg"
 		"Xx...g.qwwwwwwww"
 		".......g........"
 		"................"
@@ -416,8 +416,9 @@ static uint16_t writes_of(const struct decoder *d)
 	case 1:
 		return writes_as(d, WRITES[d->map][o]);
 	case 2:
-		if (d->is_vex) /* andn, blsr, bzhi, pext, pdep, mulx, bextr, shlx; evex: some more */
-			return o >= 0xf0 ? reg_bit(d, false) | register_bit(d->vvvv) : 0;
+		/* cmpccxadd; andn, blsr, bzhi, pext, pdep, mulx, bextr, shlx; evex: some more */
+		if (d->is_vex)
+			return o >= 0xe0 ? reg_bit(d, false) | register_bit(d->vvvv) : 0;
 		return o >= 0xf0 || o == 0x82 ? reg_bit(d, false) : 0;
 	case 3:
 		if (o >= 0x14 && o <= 0x17)
