@@ -321,7 +321,7 @@ static void probe_perf(struct features *f)
 		    "mappings, thread names and forks cannot be followed");
 	add_feature(f, "kernel", "build-ids", FEATURE_WANTED, fd >= 0 && build_ids,
 		    "a file replaced while recording is recognized by its inode only",
-		    "boot Linux 5.12 or later", "in mapping records, since 5.12");
+		    fd < 0 ? GRANT : "boot Linux 5.12 or later", "in mapping records, since 5.12");
 	tick_source__find("cycles", &source, NULL);
 	fd = try_fd(tick_event_open(&source, cpu, RATE));
 	add_feature(f, "kernel", "hardware-pmu", FEATURE_INFO, fd >= 0,
@@ -482,6 +482,7 @@ static int try_map_files(void)
 static void probe_privileges(struct features *f)
 {
 	char mode[32] = "none";
+	long kptr_restrict = read_number(KPTR_PATH, -1);
 	struct pid_namespace ns = {};
 	struct failure why = {};
 	int err;
@@ -489,8 +490,8 @@ static void probe_privileges(struct features *f)
 	probe_capabilities(f);
 	add_feature(f, "privileges", "kallsyms", FEATURE_WANTED, kallsyms_shows(),
 		    "kernel functions have no names",
-		    "sysctl -w kernel.kptr_restrict=1, and run as root",
-		    "kernel.kptr_restrict is %ld", read_number(KPTR_PATH, -1));
+		    kptr_restrict > 1 ? "sysctl -w kernel.kptr_restrict=1, and run as root" : GRANT,
+		    "kernel.kptr_restrict is %ld", kptr_restrict);
 	err = try_map_files();
 	add_feature(f, "privileges", "map-files", FEATURE_WANTED, err >= 0,
 		    "no symbols from files deleted or replaced while mapped", GRANT, "%s",

@@ -438,7 +438,7 @@ const struct command cmd_agent = {
 		"      --config FILE          default /etc/sysprof/agent.conf, if it exists\n"
 		"      --check                list what is missing, and exit\n"
 		"      --dry-run              show what would be sent for one window; send nothing\n"
-		"  -v, --verbose              more details; -vv: each decision and its reason\n"
+		"  -v, --verbose              given twice (-vv): each decision and its reason\n"
 		"\n"
 		"Settings, also keys of the file:\n",
 	.run = run_agent,

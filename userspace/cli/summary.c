@@ -161,8 +161,8 @@ static void print_files(const struct summary *s)
 	}
 	if (files->threads_left_out)
 		fprintf(stderr,
-			"  no files for %zu threads with less than 1 %% of the samples: --thread TID writes one\n",
-			files->threads_left_out);
+			"  no files for %zu thread%s with less than 1 %% of the samples: --thread TID writes one\n",
+			files->threads_left_out, files->threads_left_out == 1 ? "" : "s");
 	if (recording && strcmp(recording, "-")) {
 		show_path(&path, recording);
 		fprintf(stderr,
@@ -311,9 +311,10 @@ void summary__print(const struct summary *s)
 	char cost[160];
 
 	figures__init(&figures, p);
-	fprintf(stderr, "sysprof: %llu samples of %llu threads\n",
-		(unsigned long long)p->sample_count,
-		(unsigned long long)figures.value[FIGURE_THREADS]);
+	fprintf(stderr, "sysprof: %llu sample%s of %llu thread%s\n",
+		(unsigned long long)p->sample_count, p->sample_count == 1 ? "" : "s",
+		(unsigned long long)figures.value[FIGURE_THREADS],
+		figures.value[FIGURE_THREADS] == 1 ? "" : "s");
 	print_lost(p, &figures);
 	print_cpus(p);
 	print_outside(p);
