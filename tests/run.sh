@@ -22,7 +22,7 @@
 #   time-limit: SECONDS   otherwise 120, and 300 for e2e
 #   runs: WORD…           beside     it measures neither shares of the CPUs nor time: it may run in parallel with others,
 #                                    but for its cases marked @alone (libe2e.py), which run alone
-#                         waiting    beside, and it mostly waits: one such runs in addition to the others
+#                         waiting    beside, and it mostly waits: one such runs in addition to the others, and more at their end
 #                         alone      nothing else may run at the same time
 #                         sanitized  part of that suite: memory errors can occur in what it tests
 #                         long       it has cases that only test-all runs (@long in libe2e.py)
@@ -315,8 +315,9 @@ plan_suite() {
 
 # Tests that run in parallel wait in two lanes, `beside` and `waiting`; next[LANE] is the first that was not looked at.
 declare -A running=() next=([beside]=0 [waiting]=0)
-start_some() { # lane, how many of it at a time
-	local i count=0
+start_some() { # lane, how many of it at a time; leaves how many there are in $count
+	local i
+	count=0
 	for i in "${!running[@]}"; do
 		[ "${places[i]}" != "$1" ] || count=$((count + 1))
 	done
@@ -334,10 +335,11 @@ start_some() { # lane, how many of it at a time
 
 # Their results are shown in the order of the plan.
 run_beside() {
-	local i shown=0 place
+	local i shown=0 place count
 	while [ "$shown" -lt ${#names[@]} ]; do
 		start_some beside "$jobs_at_once"
-		start_some waiting 1
+		# when no other is left, those that wait take their places
+		start_some waiting $((1 + jobs_at_once - count))
 		place=${places[shown]}
 		if [ "$place" = alone ] || { [ -z "${running[$shown]:-}" ] && [ "$shown" -lt "${next[$place]}" ]; }; then
 			[ "$place" = alone ] || show "$results/$shown"

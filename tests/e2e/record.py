@@ -132,7 +132,6 @@ def test_threads_of_a_thread():
         assert len(busy) == wanted and chain.pid not in busy, (options, busy)
 
 
-@alone
 @natively
 def test_process_that_is_also_a_child():
     """Requested twice, sampled once."""
@@ -158,15 +157,14 @@ def test_recording_ends_with_its_target():
 
 
 SHELL = """
-{chain} 4 & echo existing $!
+{chain} 5 & echo existing $!
 sleep 1.2
-{chain} 1 & echo future $!
-sh -c '{loop} 1 & echo grandchild $!; wait; true'
+{chain} 2 & echo future $!
+sh -c '{loop} 2 & echo grandchild $!; wait; true'
 wait
 """
 
 
-@alone
 def test_children_that_are_there_and_that_come():
     path, own = scratch("children.json.gz"), scratch("no-children.json.gz")
     script = SHELL.format(chain=fixture("chain"), loop=fixture("loop"))
