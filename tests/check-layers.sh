@@ -48,7 +48,7 @@ bpf/btf     : userspace/capture/features.c
 libelf      : userspace/elf/elf_private.h
 gelf        : userspace/elf/elf_private.h
 elfutils/   : userspace/symbolize/dwarf_private.h
-dwarf.h     : userspace/symbolize/dwarf_image.c userspace/symbolize/dwarf_units.c userspace/symbolize/dwarf_sources.c userspace/unwind/cfi.c userspace/unwind/cfi_machine.c
+dwarf.h     : userspace/symbolize/dwarf_image.c userspace/symbolize/dwarf_units.c userspace/symbolize/dwarf_lines.c userspace/symbolize/dwarf_sources.c userspace/unwind/cfi.c userspace/unwind/cfi_machine.c
 zlib        : userspace/base/gzip.c
 cjson/      : userspace/import/json.c userspace/serve/source_api.c
 cJSON       : userspace/import/json.c

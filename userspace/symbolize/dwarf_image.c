@@ -23,10 +23,6 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-/* A row of a line table takes a byte of its program at least, and this much memory twice. */
-#define LINE_ROW_MEMORY	   64
-#define LINE_PROGRAM_SMALL (1 << 20)
-
 static const char *const SECTIONS[] = {
 	".debug_info", ".debug_abbrev",	     ".debug_line",   ".debug_line_str", ".debug_str",
 	".debug_addr", ".debug_str_offsets", ".debug_ranges", ".debug_rnglists",
@@ -254,23 +250,4 @@ void dwarf_image__close(struct dwarf_image *image)
 		elf_end(image->elf);
 	elf_image__free(image->image);
 	*image = (struct dwarf_image){};
-}
-
-bool dwarf_image__line_program_fits(const struct dwarf_image *image, Dwarf_Die *unit_die,
-				    uint64_t memory_limit)
-{
-	struct elf_image_section *lines = elf_image__section(image->image, ".debug_line");
-	struct unit_header h;
-	Dwarf_Attribute attribute;
-	Dwarf_Word offset;
-	struct bytes b;
-
-	if (!lines || lines->flags & SHF_COMPRESSED)
-		return lines != NULL;
-	b = (struct bytes){lines->data, lines->size, image->image->encoding == ELFDATA2MSB};
-	if (!dwarf_attr_integrate(unit_die, DW_AT_stmt_list, &attribute) ||
-	    dwarf_formudata(&attribute, &offset) || offset >= b.size ||
-	    !read_length(&b, offset, &h))
-		return false;
-	return h.length <= LINE_PROGRAM_SMALL || h.length < memory_limit / (2 * LINE_ROW_MEMORY);
 }

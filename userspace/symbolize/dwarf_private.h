@@ -15,7 +15,6 @@
 
 struct elf_image;
 struct memo;
-struct strtab;
 
 /* ---- range_map: address ranges that may overlap in any way -> the one that counts at an address */
 
@@ -62,10 +61,6 @@ enum dwarf_role { DWARF_MAIN, DWARF_ALTERNATE };
 int dwarf_image__open(int fd, enum dwarf_role role, const struct dwarf_options *options,
 		      struct dwarf_image *image);
 void dwarf_image__close(struct dwarf_image *image);
-/* May libdw run the line program of this unit? It keeps a row in memory for each byte of some. */
-bool dwarf_image__line_program_fits(const struct dwarf_image *image, Dwarf_Die *unit_die,
-				    uint64_t memory_limit);
-
 /* ---- dwarf_units: where the code of units and functions is ----------------------------------- */
 
 struct dwarf_function {
@@ -140,11 +135,16 @@ struct line_row {
 	uint64_t line : LINE_BITS, file : FILE_BITS, column : COLUMN_BITS, ends : 1;
 };
 
+/* A relative name is one in the directory, which may be relative as well, or unknown (NULL). */
+struct line_file {
+	const char *directory, *name;
+};
+
 struct line_program {
 	Dwarf_CU *unit;
 	VEC(struct line_row) rows;
-	VEC(uint32_t) names; /* of files, by number */
-	size_t last;	     /* row, as of a range map */
+	VEC(struct line_file) files; /* by number */
+	size_t last;		     /* row, as of a range map */
 	bool rows_read;
 };
 
@@ -153,12 +153,16 @@ DEFINE_MAP_BY(line_program_map, struct line_program, Dwarf_CU *, unit);
 struct dwarf_sources {
 	const struct dwarf_image *image;
 	uint64_t memory_limit;
-	Dwarf *dwarf; /* of the same sections, for lines alone; NULL: none now */
-	size_t rows;  /* that libdw keeps */
 	struct line_program_map programs;
-	struct strtab *names; /* of files, as libdw has them */
-	struct memo *paths;   /* whole ones of these names */
+	struct memo *paths; /* whole ones of files */
 };
+
+/*
+ * dwarf_lines.c: the program at an offset of .debug_line, its rows only if they are wanted; the image must outlive them. 0;
+ * -EBADMSG, -EFBIG, -ENOMEM: a part of it may be there.
+ */
+int line_program__read(struct line_program *p, struct elf_image *image, uint64_t offset,
+		       const char *compilation_directory, bool rows, uint64_t memory_limit);
 
 /* The image stays the caller's, and longer than this. 0, -ENOMEM. */
 int dwarf_sources__init(struct dwarf_sources *s, const struct dwarf_image *image,

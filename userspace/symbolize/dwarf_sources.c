@@ -3,10 +3,6 @@
  * Source files and lines: what the line programs of units say. Names and places: what a DIE is called, where it was
  * defined, and where it was called from.
  *
- * libdw keeps each table of lines until its handle ends, and takes some 80 bytes for a row: the most of what a large file
- * needs. So a unit's rows are copied, into 16 bytes each, and its names of files. When the handle of the units has read many
- * rows, further ones are read with a second handle of the same sections, which ends when it has read as many.
- *
  * An attribute may come from another DIE than the given one (the abstract origin, the declaration), and that from
  * another unit, even another file. A file is a number in the table of the unit that the attribute was found in, so
  * the two always travel together.
@@ -15,15 +11,14 @@
 
 #include <dwarf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/minmax.h"
 #include "base/order.h"
-#include "base/strtab.h"
 #include "symbolize/module_private.h"
 
-#define ROWS_KEPT   (1u << 14) /* by a handle */
-#define ORIGINS_MAX 16	       /* as libdw follows them */
+#define ORIGINS_MAX 16 /* as libdw follows them */
 
 /* ---- paths: joined with the directory of the compilation, normalised by their text ------------ */
 
@@ -97,86 +92,35 @@ int dwarf_sources__init(struct dwarf_sources *s, const struct dwarf_image *image
 			uint64_t memory_limit)
 {
 	*s = (struct dwarf_sources){.image = image, .memory_limit = memory_limit};
-	s->names = strtab__new();
 	s->paths = memo__new();
-	return s->names && s->paths ? 0 : -ENOMEM;
+	return s->paths ? 0 : -ENOMEM;
 }
 
 void dwarf_sources__fini(struct dwarf_sources *s)
 {
 	for (size_t i = 0; i < s->programs.count; i++) {
 		vec_free(&s->programs.data[i].rows);
-		vec_free(&s->programs.data[i].names);
+		vec_free(&s->programs.data[i].files);
 	}
 	line_program_map__fini(&s->programs);
-	if (s->dwarf)
-		dwarf_end(s->dwarf);
-	strtab__free(s->names);
 	memo__free(s->paths);
 }
 
 /* ---- line programs --------------------------------------------------------------------------- */
 
-/* The unit's DIE in the handle that reads lines now. */
-static Dwarf_Die *die_for_lines(struct dwarf_sources *s, Dwarf_Die *unit_die, Dwarf_Die *space)
+/* The directory the unit was compiled in, or NULL. */
+static const char *compilation_directory(Dwarf_CU *unit)
 {
-	if (s->rows <= ROWS_KEPT)
-		return unit_die;
-	if (!s->dwarf)
-		s->dwarf = dwarf_begin_elf(s->image->elf, DWARF_C_READ, NULL);
-	return s->dwarf ? dwarf_offdie(s->dwarf, dwarf_dieoffset(unit_die), space) : unit_die;
+	Dwarf_Attribute attribute;
+	Dwarf_Die unit_die;
+
+	if (dwarf_cu_info(unit, NULL, NULL, &unit_die, NULL, NULL, NULL, NULL))
+		return NULL;
+	return dwarf_formstring(dwarf_attr_integrate(&unit_die, DW_AT_comp_dir, &attribute));
 }
 
-/* Nothing of it is used any more. */
-static void end_large_handle(struct dwarf_sources *s)
-{
-	if (!s->dwarf || s->rows <= 2 * ROWS_KEPT)
-		return;
-	dwarf_end(s->dwarf);
-	s->dwarf = NULL;
-	s->rows = ROWS_KEPT + 1; /* those of the units' handle stay */
-}
-
-static int copy_row(struct line_program *p, Dwarf_Line *line)
-{
-	struct line_row row = {};
-	Dwarf_Files *files;
-	Dwarf_Addr address;
-	int number, column;
-	size_t file;
-	bool ends;
-
-	if (dwarf_lineaddr(line, &address) || dwarf_lineendsequence(line, &ends))
-		return -EBADMSG;
-	row.address = address;
-	row.ends = ends;
-	if (!dwarf_lineno(line, &number) && number > 0 && number < 1 << LINE_BITS)
-		row.line = number;
-	if (!dwarf_linecol(line, &column) && column > 0 && column < 1 << COLUMN_BITS)
-		row.column = column;
-	row.file = FILE_UNKNOWN;
-	if (!dwarf_line_file(line, &files, &file) && file < FILE_UNKNOWN)
-		row.file = file;
-	return vec_push(&p->rows, row);
-}
-
-/* Rows by their addresses. */
-static int copy_rows(struct dwarf_sources *s, struct line_program *p, Dwarf_Die *unit_die)
-{
-	Dwarf_Lines *lines;
-	size_t count;
-	int err;
-
-	if (dwarf_getsrclines(unit_die, &lines, &count))
-		return 0;
-	s->rows += count;
-	err = vec_reserve(&p->rows, count);
-	for (size_t i = 0; i < count && !err; i++)
-		err = copy_row(p, dwarf_onesrcline(lines, i));
-	return err;
-}
-
-static int copy_names(struct dwarf_sources *s, struct line_program *p, Dwarf_Die *unit_die)
+/* Of a split unit, or one of the dwz file: libdw reads them from that. */
+static int copy_names(struct line_program *p, Dwarf_Die *unit_die)
 {
 	Dwarf_Files *files;
 	size_t count;
@@ -184,11 +128,14 @@ static int copy_names(struct dwarf_sources *s, struct line_program *p, Dwarf_Die
 
 	if (dwarf_getsrcfiles(unit_die, &files, &count))
 		return 0;
-	err = vec_reserve(&p->names, count);
+	err = vec_reserve(&p->files, count);
 	for (size_t i = 0; i < count && !err; i++) {
-		int64_t name = strtab__intern(s->names, dwarf_filesrc(files, i, NULL, NULL) ?: "");
+		const char *name = dwarf_filesrc(files, i, NULL, NULL);
 
-		err = name < 0 ? (int)name : vec_push(&p->names, (uint32_t)name);
+		/* "???" is libdw's name of number 0 before DWARF 5: there is none */
+		if (!name || !strcmp(name, "???"))
+			name = "";
+		err = vec_push(&p->files, (struct line_file){NULL, name});
 	}
 	return err;
 }
@@ -199,19 +146,21 @@ static int copy_names(struct dwarf_sources *s, struct line_program *p, Dwarf_Die
  */
 static void read_program(struct dwarf_sources *s, struct line_program *p, bool rows)
 {
-	Dwarf_Die unit_die, space, *die = &unit_die;
-	bool own = dwarf_cu_getdwarf(p->unit) == s->image->dwarf;
+	Dwarf_Attribute attribute;
+	Dwarf_Word offset;
+	Dwarf_Die unit_die;
+	int err = 0;
 
 	if (dwarf_cu_info(p->unit, NULL, NULL, &unit_die, NULL, NULL, NULL, NULL))
 		return;
-	if (own && !dwarf_image__line_program_fits(s->image, &unit_die, s->memory_limit))
-		return;
-	if (own)
-		die = die_for_lines(s, &unit_die, &space);
-	if (!die || (!p->names.count && copy_names(s, p, die)) ||
-	    (rows && own && copy_rows(s, p, die)))
-		p->rows.count = p->names.count = 0; /* a part of them would be wrong */
-	end_large_handle(s);
+	if (dwarf_cu_getdwarf(p->unit) != s->image->dwarf)
+		err = p->files.count ? 0 : copy_names(p, &unit_die);
+	else if (!dwarf_formudata(dwarf_attr_integrate(&unit_die, DW_AT_stmt_list, &attribute),
+				  &offset))
+		err = line_program__read(p, s->image->image, offset, compilation_directory(p->unit),
+					 rows, s->memory_limit);
+	if (err)
+		p->rows.count = p->files.count = 0; /* a part of them would be wrong */
 }
 
 /* NULL: no memory. */
@@ -230,36 +179,29 @@ static struct line_program *program_of(struct dwarf_sources *s, Dwarf_CU *unit, 
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* The directory the unit was compiled in, or NULL. */
-static const char *compilation_directory(Dwarf_CU *unit)
-{
-	Dwarf_Attribute attribute;
-	Dwarf_Die unit_die;
-
-	if (dwarf_cu_info(unit, NULL, NULL, &unit_die, NULL, NULL, NULL, NULL))
-		return NULL;
-	return dwarf_formstring(dwarf_attr_integrate(&unit_die, DW_AT_comp_dir, &attribute));
-}
-
-/* Equal names of two units can be different files, so a path is that of its place in the unit's names. */
+/* Equal names of two units can be different files, so a path is that of its place among the unit's. */
 static const char *file_of(struct dwarf_sources *s, const struct line_program *p, uint64_t number)
 {
-	char path[SOURCE_PATH_SIZE];
-	const uint32_t *place;
-	const char *name, *known;
+	char joined[SOURCE_PATH_SIZE], path[SOURCE_PATH_SIZE];
+	const struct line_file *file;
+	const char *known, *name;
 
-	if (number >= p->names.count)
+	if (number >= p->files.count)
 		return NULL;
-	place = &p->names.data[number];
-	known = memo__get(s->paths, place);
+	file = &p->files.data[number];
+	known = memo__get(s->paths, file);
 	if (known)
 		return known;
-	name = strtab__get(s->names, *place);
-	/* "???" is libdw's name of number 0 before DWARF 5: there is none */
-	if (!*name || !strcmp(name, "???") ||
-	    source_path(compilation_directory(p->unit), name, path, sizeof(path)))
+	name = file->name;
+	if (*name && *name != '/' && file->directory) {
+		if (snprintf(joined, sizeof(joined), "%s/%s", file->directory, name) >=
+		    (int)sizeof(joined))
+			return NULL;
+		name = joined;
+	}
+	if (!*name || source_path(compilation_directory(p->unit), name, path, sizeof(path)))
 		return NULL;
-	return memo__put(s->paths, place, path);
+	return memo__put(s->paths, file, path);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
