@@ -94,11 +94,13 @@ static void copy_words(char *to, const char *from, size_t length)
 
 static void copy_back(char *to, size_t distance, size_t length)
 {
+	const char *from = to - distance;
+
 	if (distance >= STEP)
-		copy_words(to, to - distance, length);
+		copy_words(to, from, length);
 	else
 		for (size_t i = 0; i < length; i++)
-			to[i] = to[i - distance];
+			to[i] = from[i];
 }
 
 /* One piece, behind `length` bytes of `to`. False: it makes no sense. */
