@@ -8,6 +8,7 @@ import glob
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 
@@ -157,26 +158,37 @@ def test_recording_ends_with_its_target():
 
 
 SHELL = """
-{chain} 5 & echo existing $!
-sleep 1.2
-{chain} 2 & echo future $!
-sh -c '{loop} 2 & echo grandchild $!; wait; true'
+{chain} 60 & echo existing $!
+read -r line <{go}
+{chain} 60 & echo future $!
+sh -c '{loop} 60 & echo grandchild $!; wait; true'
 wait
 """
+CHILDREN = "existing", "future", "grandchild"
 
 
 def test_children_that_are_there_and_that_come():
-    path, own = scratch("children.json.gz"), scratch("no-children.json.gz")
-    script = SHELL.format(chain=fixture("chain"), loop=fixture("loop"))
-    with Fixture("/bin/sh", "-c", script) as shell:
+    path, own, go = scratch("children.json.gz"), scratch("no-children.json.gz"), scratch("go")
+    os.mkfifo(go)
+    recordings = [(scratch("children.sysprof"), path), (scratch("no-children.sysprof"), own)]
+    with Fixture("/bin/sh", "-c", SHELL.format(chain=fixture("chain"), loop=fixture("loop"), go=go)) as shell:
         shell.wait_facts("existing")
-        with Background(SYSPROF, "record", "-p", shell.pid, "--no-inherit", "-d", "2.3", "-o",
-                        own) as other:
-            record("-p", shell.pid, "-d", "2.3", "-o", path)
-            other.finish(check=0)
+        recorders = [Background(SYSPROF, "record", "-p", shell.pid, *options, *(word for output in outputs for word in ("-o", output)))
+                     for outputs, options in zip(recordings, ([], ["--no-inherit"]))]
+        for recorder, outputs in zip(recorders, recordings):
+            started_sampling(recorder, outputs[0])
+        with open(go, "w", encoding="ascii") as f:
+            f.write("go\n")
+        shell.wait_facts("grandchild")
+        time.sleep(1)
+        for recorder in recorders:
+            recorder.signal(signal.SIGINT)
+            recorder.finish(check=0)
+        for who in CHILDREN:
+            os.kill(shell.wait_number(who), signal.SIGKILL)
     reported = shell.facts()
     seen = {t.pid: t.count for t in firefox_threads(path)}
-    for who in "existing", "future", "grandchild":
+    for who in CHILDREN:
         assert seen.get(reported.number(who), 0) >= 20, f"{who} {reported.number(who)}: {seen}"
     others = {t.pid for t in firefox_threads(own)} - {shell.pid}
     assert not others, f"--no-inherit: {others}"
