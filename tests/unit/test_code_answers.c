@@ -630,7 +630,7 @@ static void test_listing(void **state)
 			name = name ? name : image_word(&s->image, blob);
 			image_put(&s->image, blob, name, 8);
 		}
-		assert_int_equal(request(s, &q), 0);
+		assert_true(count_reads(s, &q) < 20);
 		assert_piece(s, &at, bytecode, 24 * 128 - IMAGE_BLOCK, "[Interpreter]");
 		assert_piece(s, &at, stubs, 16 * 128 - IMAGE_BLOCK, "[StubRoutines (1)]");
 		assert_piece(s, &at, stubs + 16 * 128, 6 * 128 - IMAGE_BLOCK, "[vtable chunks]");

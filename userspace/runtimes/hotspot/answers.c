@@ -282,9 +282,13 @@ static int list_code(struct code_answers *answers, struct hotspot_found *found)
 {
 	struct listing l = {.answers = answers, .found = found};
 	struct hotspot_code now;
-	int err = hotspot_code__read(&now, &found->layout, found->memory)
-			?: hotspot_code__each(&now, found->memory, list_blob, &l)
-			?: end_piece(&l);
+	int err;
+
+	code_answers__keep_pages(answers, found->memory); /* blobs are small and lie side by side */
+	err = hotspot_code__read(&now, &found->layout, found->memory)
+		      ?: hotspot_code__each(&now, found->memory, list_blob, &l)
+		      ?: end_piece(&l);
+	found->memory->pages = NULL;
 
 	if (!err && now.call_return)
 		err = add_stub(answers, found, now.call_return - 1, 1, NULL);
