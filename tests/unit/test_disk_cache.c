@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Pages of files in a program that keeps none. What is read and written is in test_symbol_cache and test_table_cache. */
+/* Pages of files in a program that keeps none, and room on the disk. What is read and written is in test_symbol_cache and test_table_cache. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,6 +95,36 @@ static void test_pages(void **state)
 	free(data);
 }
 
+/* A file of a hundred bytes takes a block, and that is what the limit is of. */
+static void test_small_files(void **state)
+{
+	static const struct disk_cache_kind kind = {
+		.directory = "x", .suffix = ".x", .limit = 16 * PAGE, .file_limit = PAGE};
+	char directory[] = "/var/tmp/disk-cache-XXXXXX", name[16], path[64];
+	struct disk_cache *c;
+	struct stat st = {};
+	size_t left = 0;
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	c = disk_cache__open_at(&kind, directory);
+	assert_non_null(c);
+	for (int i = 0; i < 64; i++) {
+		snprintf(name, sizeof(name), "%d.x", i);
+		assert_int_equal(disk_cache__write(c, name, directory, sizeof(directory)), 0);
+	}
+	disk_cache__free(c);
+	for (int i = 0; i < 64; i++) {
+		snprintf(path, sizeof(path), "%s/%d.x", directory, i);
+		left += !stat(path, &st);
+		unlink(path);
+	}
+	rmdir(directory);
+	if (st.st_blocks * 512 < PAGE)
+		skip(); /* a file system that keeps small files elsewhere */
+	assert_in_range(left, 12, 16);
+}
+
 /* Pages that were there may be others' and stay; those that a large read had to get do not. */
 static void test_large_reads(void **state)
 {
@@ -136,6 +166,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pages),
+		cmocka_unit_test(test_small_files),
 		cmocka_unit_test(test_large_reads),
 	};
 

@@ -517,7 +517,7 @@ static void test_limit(void **state)
 	set_age(leftover, 10000);
 	replace_path(young, "x", 1);
 	/* The first is used again, so the second is the oldest. The ninth goes over the limit. */
-	c = symbol_cache__open(directory, st.st_size * 17 / 2);
+	c = symbol_cache__open(directory, (uint64_t)st.st_blocks * 512 * 17 / 2);
 	key = numbered_key(1);
 	assert_int_equal(read_cache(c, &key, addresses, ADDRESSES, 1), ADDRESSES);
 	key = numbered_key(9);

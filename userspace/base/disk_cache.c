@@ -29,6 +29,7 @@
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "base/io.h"
+#include "base/minmax.h"
 #include "base/order.h"
 #include "base/suffix.h"
 #include "base/vec.h"
@@ -278,6 +279,14 @@ static int write_file(struct disk_cache *c, const struct file_header *header, co
 
 /* ---- the limit ------------------------------------------------------------------------------- */
 
+/* Most files of symbols have some hundred bytes, and take a block. */
+#define BLOCK 4096u
+
+static uint64_t size_on_disk(const struct stat *st)
+{
+	return max_u64((uint64_t)st->st_size, (uint64_t)st->st_blocks * 512);
+}
+
 /* Note a file of the cache, remove what a writer that was killed left behind. */
 static int note_file(int directory, const char *name, struct file_list *list)
 {
@@ -294,7 +303,7 @@ static int note_file(int directory, const char *name, struct file_list *list)
 	if (!has_suffix(name, list->kind->suffix) || strlen(name) >= sizeof(file.name) ||
 	    list->files.count >= DIRECTORY_FILES)
 		return 0;
-	file = (struct cached_file){.size = st.st_size, .used = st.st_mtim};
+	file = (struct cached_file){.size = size_on_disk(&st), .used = st.st_mtim};
 	memcpy(file.name, name, strlen(name) + 1);
 	list->total += file.size;
 	return vec_push(&list->files, file);
@@ -337,7 +346,7 @@ static int tidy_directory(struct disk_cache *c)
  * Whether `size` more bytes are a reason to list the directory, which takes 50 ms for 40,000 files. A program that writes
  * little would list it each time it runs; so it is drawn, with a chance in proportion to the bytes.
  */
-static bool is_time_to_tidy(const struct disk_cache *c, size_t size)
+static bool is_time_to_tidy(const struct disk_cache *c, uint64_t size)
 {
 	uint64_t part = c->kind.limit / LIMIT_PARTS, number;
 
@@ -351,6 +360,7 @@ static bool is_time_to_tidy(const struct disk_cache *c, size_t size)
 int disk_cache__write(struct disk_cache *c, const char *name, const void *data, size_t size)
 {
 	struct file_header header = header_of(c, name, size);
+	uint64_t on_disk = align_up(sizeof(header) + size, BLOCK);
 	int err;
 
 	header.crc = crc_of(&header, data);
@@ -358,6 +368,6 @@ int disk_cache__write(struct disk_cache *c, const char *name, const void *data, 
 	if (err)
 		return err;
 	/* counted even if it replaced something: the count is corrected by tidying */
-	c->total += sizeof(header) + size;
-	return is_time_to_tidy(c, sizeof(header) + size) ? tidy_directory(c) : 0;
+	c->total += on_disk;
+	return is_time_to_tidy(c, on_disk) ? tidy_directory(c) : 0;
 }

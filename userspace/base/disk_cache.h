@@ -19,7 +19,7 @@
 struct disk_cache_kind {
 	const char *directory; /* its name below that of all caches */
 	const char *suffix;    /* of its files' names, ".symbols" */
-	uint64_t limit;	       /* bytes of all its files */
+	uint64_t limit;	       /* bytes that all its files take on the disk */
 	uint64_t file_limit;
 	uint64_t maker; /* files of another one are bad */
 };

@@ -20,7 +20,7 @@
 
 #include "symbolize/symbol_answers.h"
 
-#define SYMBOL_CACHE_LIMIT (UINT64_C(512) << 20) /* bytes of all files together */
+#define SYMBOL_CACHE_LIMIT (UINT64_C(512) << 20) /* bytes of all files on the disk */
 #define SYMBOL_CACHE_KEPT  ((size_t)16 << 20)	 /* bytes in memory */
 
 struct symbol_cache;

@@ -16,7 +16,7 @@
 #include "base/io.h"
 #include "unwind/unwind_table.h"
 
-#define TABLE_CACHE_LIMIT (UINT64_C(256) << 20) /* bytes of all files */
+#define TABLE_CACHE_LIMIT (UINT64_C(256) << 20) /* bytes of all files on the disk */
 
 struct table_cache;
 
