@@ -528,6 +528,7 @@ static void a_process_gets_one_request(void **state)
 	struct received received = {};
 	struct requester requester;
 	pid_t pid = start_child(arguments, environment);
+	uint64_t began = monotonic_ns();
 	struct facts_stats stats;
 
 	(void)state;
@@ -535,6 +536,8 @@ static void a_process_gets_one_request(void **state)
 	request(&requester, pid, S);
 	assert_int_equal(received.events.count, 2);
 	assert_int_equal(received.cgroups, 1);
+	/* the part for memory does not read it once more */
+	assert_true(tasks__find(requester.tasks, pid)->slots.program.cgroup_next > began + 15 * S);
 	assert_int_equal(received.events.data[0]->state, FACTS_STATE_FIRST);
 	assert_int_equal(received.events.data[0]->count, 1);
 	assert_int_equal(received.events.data[1]->state, FACTS_STATE_WHOLE);

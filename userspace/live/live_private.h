@@ -114,6 +114,7 @@ struct live {
 	/* of early ticks: CPU time from their wake on, and the next one, ns; root's are counted among all, too */
 	struct meter early[WAKE_CAUSES];
 	uint64_t earliest[WAKE_CAUSES];
+	uint64_t answers_at;	 /* not later for a file or a table that events wait for */
 	uint64_t for_root_until; /* ticks are for a process of root's until then; ns */
 	uint64_t woken_cpu;	 /* CPU time of the thread when it was woken for the last one */
 	bool ticked;		 /* since the last plan */

@@ -106,6 +106,12 @@ static enum wake_cause cause_of_ticks(const struct live *live, uint64_t now)
 	return now < live->for_root_until ? WAKE_BY_ROOT : WAKE_BY_USERS;
 }
 
+/* The next tick for a file or a table that events wait for. */
+static uint64_t answers_earliest(const struct live *live, uint64_t now)
+{
+	return min_u64(live->earliest[cause_of_ticks(live, now)], live->answers_at);
+}
+
 /* A tick that took so much CPU time (ns) has ended. What is owed is given again within wake_max(). */
 static void charge_early(struct live *live, uint64_t cpu, uint64_t now)
 {
@@ -155,7 +161,8 @@ static uint64_t plan_early(struct live *live, uint64_t now)
 		live->earliest[cause] = now + least;
 	}
 	bpf_session__wake_on_exec(live->session, !live_is_saving(live));
-	return live->earliest[cause_of_ticks(live, now)] - now;
+	live->answers_at = now + WAKE_MAX;
+	return answers_earliest(live, now) - now;
 }
 
 /* When the next tick is due, after one and what the caller did with it. */
@@ -195,9 +202,9 @@ bool live__is_due(const struct live *live)
 }
 
 /* Something has come that a tick has to take into the stream: the next one may be early. */
-static void hasten(struct live *live, enum wake_cause cause)
+static void hasten(struct live *live, uint64_t earliest)
 {
-	uint64_t early = max_u64(monotonic_ns() + WAKE_SETTLES, live->earliest[cause]);
+	uint64_t early = max_u64(monotonic_ns() + WAKE_SETTLES, earliest);
 
 	live->due = min_u64(live->due, early);
 }
@@ -206,7 +213,7 @@ static void hasten_for(struct live *live, enum wake_cause cause)
 {
 	if (cause == WAKE_BY_ROOT)
 		live->for_root_until = monotonic_ns() + ROOT_STARTS;
-	hasten(live, cause);
+	hasten(live, live->earliest[cause]);
 }
 
 /* A ring that is half full does not wait. */
@@ -230,7 +237,7 @@ static void take_found_files(struct live *live)
 	if (live->found_err)
 		live->due = 0;
 	else if (hurried && !hurries(live))
-		hasten(live, cause_of_ticks(live, monotonic_ns()));
+		hasten(live, answers_earliest(live, monotonic_ns()));
 }
 
 int live_pace__use_readers(struct live *live)
@@ -297,7 +304,7 @@ static bool take_wakes(struct live *live)
 			take_found_files(live);
 			break;
 		case LIVE_WAKE_TABLES:
-			hasten(live, cause_of_ticks(live, monotonic_ns()));
+			hasten(live, answers_earliest(live, monotonic_ns()));
 			others = true;
 			break;
 		case LIVE_WAKE_OTHER:
