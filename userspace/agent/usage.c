@@ -183,10 +183,8 @@ static void look_below(struct usage *u, pid_t process, pid_t tid, enum usage_cpu
 
 		if (end == at)
 			break;
-		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-		child = proc_read_stat(AT_FDCWD, path, &stat)
-				? NULL
-				: need_child(u, pid, stat.start_ticks, direct);
+		child = proc_stat_of(pid, &stat) ? NULL
+						 : need_child(u, pid, stat.start_ticks, direct);
 		if (!child || child->seen)
 			continue;
 		child->part = part_of_child(stat.comm, part);
@@ -271,36 +269,23 @@ static void measure_cpu(struct usage *u, uint64_t cpu[USAGE_CPU_PART_COUNT], uns
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Bytes after "NAME:" in kB, as /proc has them; 0: there is no such line. */
-static uint64_t line_of(const char *text, const char *name)
-{
-	const char *line = strstr(text, name);
-
-	return line ? strtoull(line + strlen(name), NULL, 10) * 1024 : 0;
-}
-
 static uint64_t anonymous_of(pid_t pid)
 {
-	_cleanup_free_ char *text = NULL;
-	char path[64];
-	size_t size;
+	uint64_t kilobytes;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	return read_file_at(AT_FDCWD, path, TEXT_MAX, &text, &size) ? 0
-								    : line_of(text, "\nRssAnon:");
+	return proc_status_of(pid, "\nRssAnon:", &kilobytes) ? 0 : kilobytes * 1024;
 }
 
 /* PSS; where that cannot be read, what is resident and not shared. */
 static uint64_t memory_of(pid_t pid)
 {
-	_cleanup_free_ char *text = NULL;
+	uint64_t kilobytes;
 	char path[64];
-	size_t size;
+	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", pid);
-	if (!read_file_at(AT_FDCWD, path, TEXT_MAX, &text, &size))
-		return line_of(text, "\nPss:");
-	return anonymous_of(pid);
+	err = proc_status_number(AT_FDCWD, path, "\nPss:", &kilobytes);
+	return err ? anonymous_of(pid) : kilobytes * 1024;
 }
 
 /* Maps and rings that we have mapped are the kernel's, and counted there. */

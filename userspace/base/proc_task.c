@@ -279,6 +279,16 @@ int proc_read_stat(int dir, const char *path, struct proc_stat *stat)
 	return size < 0 ? size : proc_parse_stat(text, size, stat);
 }
 
+int proc_stat_of(pid_t pid, struct proc_stat *stat)
+{
+	char path[32];
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	err = proc_read_stat(AT_FDCWD, path, stat);
+	return err == -ENOENT ? -ESRCH : err;
+}
+
 int proc_open_process(int proc_fd, pid_t pid)
 {
 	char name[16];
@@ -334,17 +344,25 @@ int proc_status_number(int dir, const char *path, const char *field, uint64_t *n
 	if (!at)
 		return -ESRCH;
 	at += strlen(field);
+	at += strspn(at, " \t");
 	return proc_parse_number(at, text + size - at, number);
+}
+
+int proc_status_of(pid_t pid, const char *field, uint64_t *number)
+{
+	char path[32];
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	err = proc_status_number(AT_FDCWD, path, field, number);
+	return err == -ENOENT ? -ESRCH : err;
 }
 
 int proc_real_uid(pid_t pid, uid_t *uid)
 {
 	uint64_t number;
-	char path[32];
-	int err;
+	int err = proc_status_of(pid, "\nUid:", &number);
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	err = pid > 0 ? proc_status_number(AT_FDCWD, path, "\nUid:\t", &number) : -ESRCH;
 	if (!err)
 		*uid = (uid_t)number;
 	return err;
@@ -375,8 +393,7 @@ enum proc_state proc_process_state(pid_t pid, struct proc_identity *identity)
 		return hidden_or_none(pid);
 	if (identity) {
 		identity->tgid = pid;
-		if (!proc_status_number(dir, "status", "\nTgid:\t", &tgid) && tgid &&
-		    tgid <= INT_MAX)
+		if (!proc_status_number(dir, "status", "\nTgid:", &tgid) && tgid && tgid <= INT_MAX)
 			identity->tgid = tgid;
 		identity->ppid = stat.ppid;
 		identity->start_time = proc_start_time(stat.start_ticks,

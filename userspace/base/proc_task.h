@@ -99,10 +99,13 @@ ssize_t proc_read_small(int dir, const char *path, char *buffer, size_t size);
 /* The stat of a process or thread: `path` is "stat" or "task/TID/stat". 0 or negative errno. */
 int proc_read_stat(int dir, const char *path, struct proc_stat *stat);
 /*
- * The number behind a field of a status, "\nTgid:\t", that is among its first lines; newlines in names are escaped there. 0;
- * -ESRCH: there is no such field; -ENOENT, …
+ * The number behind a field, "\nTgid:", of a status or of meminfo, that is in its first 4 KB; newlines in names are escaped
+ * there. 0; -ESRCH: there is no such field; -ENOENT, …
  */
 int proc_status_number(int dir, const char *path, const char *field, uint64_t *number);
+/* The same of a process or thread by its number. -ESRCH: there is none. */
+int proc_stat_of(pid_t pid, struct proc_stat *stat);
+int proc_status_of(pid_t pid, const char *field, uint64_t *number);
 /* It has exited, whether or not its parent has waited for it. */
 bool proc_stat__is_dead(const struct proc_stat *stat);
 /* The name that perf calls the task by. */

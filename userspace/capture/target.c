@@ -2,8 +2,6 @@
 #include "capture/target.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,39 +11,25 @@
 
 #include "base/proc_task.h"
 
-static int read_stat(pid_t id, struct proc_stat *stat)
-{
-	char path[64];
-	int err;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", id);
-	err = proc_read_stat(AT_FDCWD, path, stat);
-	return err == -ENOENT ? -ESRCH : err;
-}
-
 bool target_thread_runs(pid_t tid)
 {
 	struct proc_stat stat;
 
-	return !read_stat(tid, &stat) && !proc_stat__is_dead(&stat);
+	return !proc_stat_of(tid, &stat) && !proc_stat__is_dead(&stat);
 }
 
 pid_t target_process_of(pid_t tid)
 {
 	uint64_t process;
-	char path[64];
-	int err;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	err = proc_status_number(AT_FDCWD, path, "\nTgid:\t", &process);
-	return !err ? (pid_t)process : err == -ENOENT ? -ESRCH : err;
+	return proc_status_of(tid, "\nTgid:", &process) ?: (pid_t)process;
 }
 
 static int check_task(pid_t id, bool is_thread, struct failure *failure)
 {
 	const char *kind = is_thread ? "thread" : "process";
 	struct proc_stat stat;
-	int err = read_stat(id, &stat);
+	int err = proc_stat_of(id, &stat);
 
 	if (err == -ESRCH) {
 		fail(failure, err, "no such %s: %d", kind, id);

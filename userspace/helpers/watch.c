@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -14,8 +13,8 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
-#include "base/io.h"
 #include "base/minmax.h"
+#include "base/proc_task.h"
 
 #define MS_NS	    UINT64_C(1000000)
 #define CPU_GETS_ON MS_NS /* of CPU time: it has done something */
@@ -60,14 +59,9 @@ int end_process(pid_t pid, uint64_t wait_ns, int *status, struct rusage *usage)
 
 bool process_is_runnable(pid_t pid)
 {
-	char path[32], line[512];
-	const char *state;
+	struct proc_stat stat;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (read_line(path, line, sizeof(line)))
-		return false;
-	state = strrchr(line, ')');
-	return state && state[1] == ' ' && !strchr("SDZX", state[2]);
+	return !proc_stat_of(pid, &stat) && !strchr("SDZX", stat.state);
 }
 
 bool liveness__is_stuck(struct liveness *l, pid_t pid, uint64_t now, uint64_t wait_ns)

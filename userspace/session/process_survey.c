@@ -529,7 +529,6 @@ int process_survey__run(pid_t pid, struct process_survey *survey, struct failure
 {
 	struct proc_identity identity;
 	struct proc_stat stat;
-	char path[32];
 	int err;
 
 	*survey = (struct process_survey){.pid = pid};
@@ -538,8 +537,7 @@ int process_survey__run(pid_t pid, struct process_survey *survey, struct failure
 		return err;
 	if (proc_process_state(pid, &identity) != PROC_HIDDEN)
 		memcpy(survey->comm, identity.comm, sizeof(survey->comm));
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (!proc_read_stat(AT_FDCWD, path, &stat))
+	if (!proc_stat_of(pid, &stat))
 		survey->state = stat.state;
 	err = look(survey);
 	return err ? fail(failure, err, "cannot inspect process %d: %s", pid, strerror(-err)) : 0;

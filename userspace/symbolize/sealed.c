@@ -17,6 +17,7 @@
 #include "symbolize/sealed.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -35,6 +36,7 @@
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/order.h"
+#include "base/proc_task.h"
 #include "base/quota.h"
 #include "helpers/watch.h"
 #include "symbolize/symbol_index.h"
@@ -107,14 +109,11 @@ static uint64_t file_size(int fd)
 
 static uint64_t memory_available(void)
 {
-	_cleanup_fclose_ FILE *f = fopen("/proc/meminfo", "re");
-	char line[128];
-	unsigned long long kilobytes;
+	uint64_t kilobytes;
 
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "MemAvailable: %llu kB", &kilobytes) == 1)
-			return kilobytes << 10;
-	return 4 * MEMORY_DEFAULT;
+	return proc_status_number(AT_FDCWD, "/proc/meminfo", "\nMemAvailable:", &kilobytes)
+		       ? 4 * MEMORY_DEFAULT
+		       : kilobytes << 10;
 }
 
 /* CPUs that no other process uses right now; at least one. */
