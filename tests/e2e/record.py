@@ -474,6 +474,14 @@ def test_default_file():
     assert check_structure(scratch("sysprof.json.gz"))[0]["samples"] > 20
 
 
+def test_lost_ticks_may_be_of_others():
+    """Of a target that sleeps beside a busy program the summary says that lost ticks need not be its own."""
+    with Background(fixture("chain"), "10"):
+        result = run(SYSPROF, "record", "-o", scratch("asleep.folded"), "--", "sleep", "1")
+    for line in result.err.splitlines():
+        assert " not-run (" not in line or " other ticks were of other programs" in line, result.err
+
+
 def test_verbosity():
     """-q: errors; nothing: the summary; -v: how it is done; -vv: a debug log as well."""
     said = {}

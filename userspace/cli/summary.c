@@ -36,6 +36,19 @@ static void print_count(uint64_t count, const char *format)
 		fprintf(stderr, format, (unsigned long long)count);
 }
 
+/* Whose a tick was that was not run is not known: with targets, most are others'. */
+static void print_lost_ticks(const struct figures *f, unsigned int id)
+{
+	uint64_t of_others = f->value[FIGURE_BOOKS + BOOK_FILTERED];
+
+	fprintf(stderr, "    %llu %s (%s)", (unsigned long long)f->value[id], figure_table[id].key,
+		figure_table[id].text);
+	if (id == FIGURE_BOOKS + BOOK_NOT_RUN && of_others)
+		fprintf(stderr, "; %llu other ticks were of other programs, and these may be",
+			(unsigned long long)of_others);
+	fputc('\n', stderr);
+}
+
 static void print_lost(const struct profile *p, const struct figures *f)
 {
 	int64_t unexplained = figures__unexplained(f);
@@ -43,8 +56,7 @@ static void print_lost(const struct profile *p, const struct figures *f)
 	fprintf(stderr, "  lost: %llu\n", (unsigned long long)f->value[FIGURE_LOST_TICKS]);
 	for (unsigned int id = FIGURE_BOOKS; id < FIGURE_BOOKS_END; id++)
 		if (figures__is_loss(f, id))
-			fprintf(stderr, "    %llu %s (%s)\n", (unsigned long long)f->value[id],
-				figure_table[id].key, figure_table[id].text);
+			print_lost_ticks(f, id);
 	print_count(p->lost[LOST_SIDEBAND],
 		    "    %llu process and mapping records: some names may be wrong\n");
 	if (llabs(unexplained) > profile__unexplained_allowed(p))
