@@ -139,8 +139,16 @@ static void test_recalls(void **state)
 	assert_true(file_finder__recall(f, &q.request, &found));
 	run("printf x >>changing");
 	assert_false(file_finder__recall(f, &q.request, &found));
-	close_question(&q);
+	/* one that was forked for a request ends with the run */
+	file_finder__end(f);
 	assert_int_equal(file_finder__child(f), child);
+	kill(child, SIGKILL);
+	assert_int_not_equal(request_finder(f, &q), 0);
+	assert_int_equal(request_finder(f, &q), 0);
+	assert_true(file_finder__child(f) > 0 && file_finder__child(f) != child);
+	file_finder__end(f);
+	assert_int_equal(file_finder__child(f), 0);
+	close_question(&q);
 	file_finder__free(f);
 }
 

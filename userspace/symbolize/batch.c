@@ -487,6 +487,8 @@ static void batch__fini(struct batch *b)
 		part__fini(&b->parts[i]);
 	for (size_t i = 0; i < b->sealed_count; i++)
 		symbol_index__free(b->sealed[i].index);
+	if (b->finder)
+		file_finder__end(b->finder);
 	if (!b->options->remember) {
 		file_finder__free(b->finder);
 		symbol_cache__free(b->cache);

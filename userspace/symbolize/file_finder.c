@@ -126,6 +126,7 @@ struct file_finder {
 	pid_t pid; /* 0: there is none */
 	int socket;
 	bool debuginfod;		  /* what it was started for */
+	bool early;			  /* it stays when a run ends */
 	struct debug_file_counts *counts; /* shared with it */
 	struct file_owner own;		  /* of our root directory */
 	struct file_owner hung[HUNG_MAX];
@@ -361,6 +362,7 @@ static void end_child(struct file_finder *f)
 			  f->pid);
 	f->pid = 0;
 	f->socket = -1;
+	f->early = false;
 }
 
 void file_finder__free(struct file_finder *f)
@@ -390,7 +392,16 @@ static int start_child(struct file_finder *f, bool debuginfod)
 
 int file_finder__start(struct file_finder *f)
 {
-	return start_child(f, false);
+	int err = start_child(f, false);
+
+	f->early = !err;
+	return err;
+}
+
+void file_finder__end(struct file_finder *f)
+{
+	if (!f->early)
+		end_child(f);
 }
 
 /* ---- owners ---------------------------------------------------------------------------------- */

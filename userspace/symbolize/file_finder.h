@@ -36,6 +36,8 @@ void file_finder__free(struct file_finder *f);
  * counted in `books`, by the owner of the module; NULL: nowhere.
  */
 void file_finder__begin(struct file_finder *f, struct outside_books *books);
+/* The run has ended, and the child as well if it was forked in a run: it shares all memory that the caller had then. */
+void file_finder__end(struct file_finder *f);
 /* Fork the child now. 0, or negative errno: it is forked when it is needed. */
 int file_finder__start(struct file_finder *f);
 

@@ -491,6 +491,7 @@ static void take_index(struct task *task)
 
 	if (answers->index_finished && size) {
 		answers->index.data = NULL;
+		data = realloc(data, size) ?: data; /* it stays, and half of it may be unused */
 		err = symbol_index__open(data, size, &index);
 	}
 	vec_free(&answers->index);
