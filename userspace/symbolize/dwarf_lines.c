@@ -97,9 +97,10 @@ static int add_file(struct reading *r, const char *name, uint64_t directory)
 {
 	if (!name || directory >= r->directories.count)
 		return -EBADMSG;
-	return r->has_files ? 0
-			    : vec_push(&r->program->files,
-				       (struct line_file){r->directories.data[directory], name});
+	return r->has_files
+		       ? 0
+		       : vec_push(&r->program->files,
+				  (struct line_file){r->directories.data[directory], name, NULL});
 }
 
 /* Directories or files of DWARF 5. */

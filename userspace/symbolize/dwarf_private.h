@@ -14,7 +14,7 @@
 #include "symbolize/dwarf.h"
 
 struct elf_image;
-struct memo;
+struct strtab;
 
 /* ---- range_map: address ranges that may overlap in any way -> the one that counts at an address */
 
@@ -138,6 +138,7 @@ struct line_row {
 /* A relative name is one in the directory, which may be relative as well, or unknown (NULL). */
 struct line_file {
 	const char *directory, *name;
+	const char *path; /* the whole one; NULL: not made yet */
 };
 
 struct line_program {
@@ -154,7 +155,7 @@ struct dwarf_sources {
 	const struct dwarf_image *image;
 	uint64_t memory_limit;
 	struct line_program_map programs;
-	struct memo *paths; /* whole ones of files */
+	struct strtab *paths; /* whole ones of files */
 };
 
 /*

@@ -16,7 +16,7 @@
 
 #include "base/minmax.h"
 #include "base/order.h"
-#include "symbolize/module_private.h"
+#include "base/strtab.h"
 
 #define ORIGINS_MAX 16 /* as libdw follows them */
 
@@ -92,7 +92,7 @@ int dwarf_sources__init(struct dwarf_sources *s, const struct dwarf_image *image
 			uint64_t memory_limit)
 {
 	*s = (struct dwarf_sources){.image = image, .memory_limit = memory_limit};
-	s->paths = memo__new();
+	s->paths = strtab__new();
 	return s->paths ? 0 : -ENOMEM;
 }
 
@@ -103,7 +103,7 @@ void dwarf_sources__fini(struct dwarf_sources *s)
 		vec_free(&s->programs.data[i].files);
 	}
 	line_program_map__fini(&s->programs);
-	memo__free(s->paths);
+	strtab__free(s->paths);
 }
 
 /* ---- line programs --------------------------------------------------------------------------- */
@@ -135,7 +135,7 @@ static int copy_names(struct line_program *p, Dwarf_Die *unit_die)
 		/* "???" is libdw's name of number 0 before DWARF 5: there is none */
 		if (!name || !strcmp(name, "???"))
 			name = "";
-		err = vec_push(&p->files, (struct line_file){NULL, name});
+		err = vec_push(&p->files, (struct line_file){NULL, name, NULL});
 	}
 	return err;
 }
@@ -179,19 +179,18 @@ static struct line_program *program_of(struct dwarf_sources *s, Dwarf_CU *unit, 
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Equal names of two units can be different files, so a path is that of its place among the unit's. */
 static const char *file_of(struct dwarf_sources *s, const struct line_program *p, uint64_t number)
 {
 	char joined[SOURCE_PATH_SIZE], path[SOURCE_PATH_SIZE];
-	const struct line_file *file;
-	const char *known, *name;
+	struct line_file *file;
+	const char *name;
+	int64_t place;
 
 	if (number >= p->files.count)
 		return NULL;
 	file = &p->files.data[number];
-	known = memo__get(s->paths, file);
-	if (known)
-		return known;
+	if (file->path)
+		return file->path;
 	name = file->name;
 	if (*name && *name != '/' && file->directory) {
 		if (snprintf(joined, sizeof(joined), "%s/%s", file->directory, name) >=
@@ -201,7 +200,9 @@ static const char *file_of(struct dwarf_sources *s, const struct line_program *p
 	}
 	if (!*name || source_path(compilation_directory(p->unit), name, path, sizeof(path)))
 		return NULL;
-	return memo__put(s->paths, file, path);
+	place = strtab__intern(s->paths, path);
+	file->path = place < 0 ? NULL : strtab__get(s->paths, (uint32_t)place);
+	return file->path;
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */

@@ -128,7 +128,7 @@ uint64_t module_index_cost(const struct module *m);
 void module_finish_report(struct module *m, size_t count);
 
 /*
- * Results for strings, by the address of the string: the readable form of a mangled name, the whole path of a file.
+ * Results for strings, by the address of the string: the readable form of a mangled name.
  * Equal texts are kept once.
  */
 
