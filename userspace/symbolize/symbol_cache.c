@@ -511,6 +511,16 @@ static struct module_answers *open_module(struct symbol_cache *c, const struct s
 	return m;
 }
 
+/* NULL: nothing of it is in memory. */
+static struct module_answers *use_module(struct symbol_cache *c, const struct symbol_key *key)
+{
+	struct module_answers *m = module_map__find(&c->modules, key);
+
+	if (m)
+		m->used = ++c->uses;
+	return m;
+}
+
 /* NULL: none of them covers it. */
 static const struct symbol_result *find_in_indexes(struct symbol_cache *c,
 						   const struct module_answers *m, uint64_t address)
@@ -544,9 +554,8 @@ int symbol_cache__read(struct symbol_cache *c, const struct symbol_key *key,
 	memset(known, 0, count);
 	*without_lines = false;
 	if (key->symbols_only)
-		with_lines = open_module(c, &whole);
-	/* the other one may have moved */
-	m = with_lines ? module_map__find(&c->modules, key) ?: with_lines : m;
+		with_lines = m ? use_module(c, &whole) : open_module(c, &whole);
+	m = m ?: with_lines;
 	if (!m)
 		return 0;
 	*state = m->state;
