@@ -156,6 +156,13 @@ static void test_large_reads(void **state)
 	assert_int_equal(pread_full(fd, read, SIZE, SIZE / 4), SIZE / 4 * 3);
 	assert_memory_equal(read, data + SIZE / 4, SIZE / 4 * 3);
 	assert_in_range(resident_pages(path), SIZE / PAGE / 2 - 1, SIZE / PAGE / 2 + 1);
+	/* a table that is read in pieces */
+	assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_NORMAL), 0);
+	io_drop_pages(fd, 0, 0);
+	for (size_t at = 0; at < SIZE; at += SIZE / 16)
+		assert_int_equal(pread_full(fd, read + at, SIZE / 16, at), SIZE / 16);
+	assert_memory_equal(read, data, SIZE);
+	assert_true(resident_pages(path) < SIZE / PAGE / 4);
 	unlink(path);
 	close(fd);
 	free(data);

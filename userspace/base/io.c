@@ -18,7 +18,7 @@
 
 #define READ_STEP  4096
 #define LINES_STEP (64u * 1024)
-#define LARGE_READ (64u * 1024)
+#define LARGE_READ (16u * 1024)
 #define DROP_STEP  (1u << 20) /* bytes that are read before they are dropped */
 #define PAGE	   4096	      /* where pages are larger, the first and the last one stay */
 
@@ -102,13 +102,20 @@ static ssize_t read_present(int fd, void *data, size_t size, off_t offset)
 
 /*
  * Pages that a process is the first to read are charged to its control group, and stay: of debug information that is
- * more than all else. So these are dropped. From the first one on that is missing, because the kernel reads ahead.
+ * more than all else. So these are dropped. From the first one on that is missing, also by reads that go on where the
+ * last one ended, because the kernel reads ahead.
  */
 static ssize_t read_large(int fd, char *data, size_t size, off_t offset)
 {
-	ssize_t present = read_present(fd, data, size, offset), got = 0;
+	static _Thread_local struct {
+		int fd;
+		off_t end; /* 0: there was none */
+	} last;
+	bool goes_on = last.end && last.fd == fd && last.end == offset;
+	ssize_t present = goes_on ? -EAGAIN : read_present(fd, data, size, offset), got = 0;
 	size_t done = present < 0 ? 0 : present;
 
+	last.end = 0;
 	if (present < 0 && present != -EAGAIN)
 		return read_all(fd, data, size, offset);
 	for (size_t step; done < size; done += got) {
@@ -117,6 +124,8 @@ static ssize_t read_large(int fd, char *data, size_t size, off_t offset)
 		if (got <= 0)
 			break;
 		io_drop_pages(fd, offset + done, got);
+		last.fd = fd;
+		last.end = offset + (off_t)done + got;
 	}
 	return got < 0 ? got : (ssize_t)done;
 }
