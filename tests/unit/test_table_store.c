@@ -199,7 +199,7 @@ static void eviction_test(void **state)
 	table_memory__fini(&m);
 }
 
-/* Where memory is short, what was not used for a minute gives way before a segment is added, and nothing else does. */
+/* Where memory is short, what was not used for 30 s gives way before a segment is added, and nothing else does. */
 static void old_first_test(void **state)
 {
 	struct unwind_table_image image;
@@ -218,7 +218,7 @@ static void old_first_test(void **state)
 		assert_int_equal(table_store__put(store, take_number(store).number, 1, &image), 0);
 	*m.shared.epoch += 1000;
 	for (uint32_t i = 0; i < room; i++)
-		m.shared.used[i] = *m.shared.epoch - (i == 1 ? 601 : 599);
+		m.shared.used[i] = *m.shared.epoch - (i == 1 ? 301 : 299);
 	assert_int_equal(table_store__put(store, take_number(store).number, 1, &image), 0);
 	assert_same_rules(&m, room, &image);
 	for (uint32_t i = 0; i <= room; i++)

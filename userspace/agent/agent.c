@@ -29,7 +29,7 @@
 #define WISH_SECONDS   60	     /* a requested profile is one window */
 #define WISH_PATIENCE  (30 * SECOND) /* until windows before it are finished */
 #define WISH_AGAIN     (SECOND / 10)
-#define UNWIND_BYTES   (UINT64_C(32) << 20)
+#define UNWIND_BYTES   (UINT64_C(24) << 20)
 #define RING_BYTES     (UINT64_C(16) << 20)
 #define QUEUE_BYTES    ((size_t)16 << 20)
 #define JIT_BYTES      (UINT64_C(16) << 20)

@@ -14,7 +14,7 @@
 
 #define EPOCH_NS       100000000ull /* what is used within one is used at the same time */
 #define EPOCHS_IN_USE  20	    /* and a table is in use for so long after */
-#define EPOCHS_OLD     600 /* after which one gives way before there is a further segment */
+#define EPOCHS_OLD     300 /* after which one gives way before there is a further segment */
 #define REUSED_AT_ONCE 64  /* numbers */
 #define WAYS_MADE      8   /* processes that lose their places for one number, at most */
 

@@ -29,7 +29,7 @@ struct table_store_options {
 	uint32_t (*user_of)(void *context, uint32_t tgid);
 	void *context;
 	struct outside_books *books; /* where it is counted what finds no room; or NULL */
-	bool old_first; /* tables that were not used for a minute give way before memory is added */
+	bool old_first; /* tables that were not used for 30 s give way before memory is added */
 };
 
 /* NULL: no memory. */
