@@ -407,6 +407,26 @@ static void test_known_code_that_was_replaced(void **state)
 	close_scene(s);
 }
 
+/* A list of methods that is all the same one is no more than others: what is kept of it counts. */
+static void test_known_lists_count(void **state)
+{
+	struct scene *s = open_scene(true);
+	struct code_question q = about_code(s, 0x40);
+	size_t bytes;
+
+	(void)state;
+	image_put(&s->image, IMAGE_DEBUG + 0x80 + 8, s->image.method, 8);
+	count_reads(s, &q);
+	bytes = s->found.known.bytes;
+	assert_int_equal(s->found.known.nmethods.data[0].debug.named.count, 2);
+	s->found.known.nmethods.data[0].debug.scopes[5] = 3 + 1;
+	image_put(&s->image, IMAGE_DEBUG + 0x80 + 16, s->image.method, 8);
+	assert_in_range(count_reads(s, &q), 3, 5); /* looked at again */
+	assert_int_equal(s->found.known.nmethods.data[0].debug.named.count, 3);
+	assert_true(s->found.known.bytes > bytes);
+	close_scene(s);
+}
+
 /* What was read while the code was replaced is not kept. */
 static void test_known_code_is_sure(void **state)
 {
@@ -682,6 +702,7 @@ int main(void)
 		cmocka_unit_test(test_bad_scopes),
 		cmocka_unit_test(test_known_code),
 		cmocka_unit_test(test_known_code_that_was_replaced),
+		cmocka_unit_test(test_known_lists_count),
 		cmocka_unit_test(test_known_code_is_sure),
 		cmocka_unit_test(test_code_without_a_number),
 		cmocka_unit_test(test_known_method),

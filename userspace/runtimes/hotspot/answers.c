@@ -180,16 +180,15 @@ static int add_compiled(struct code_answers *answers, struct hotspot_found *foun
 			enum code_state *state, struct compiled_code *e)
 {
 	struct hotspot_nmethod *n = hotspot_known__nmethod(&found->known, blob);
-	unsigned int text_count;
-	bool was_read;
+	struct hotspot_nmethod before;
 	int err;
 
 	if (!n)
 		return -ENOMEM;
-	text_count = n->text_count;
-	was_read = n->debug.places;
+	before = *n;
 	err = add_scopes(answers, found, q, blob, n, e);
-	if (!err && n->text_count == text_count && was_read == (n->debug.places != NULL))
+	if (!err && n->text_count == before.text_count && n->debug.places == before.debug.places &&
+	    n->debug.named.count == before.debug.named.count)
 		return 0;
 	if (!err)
 		*state = find_blob(found, q, blob);
