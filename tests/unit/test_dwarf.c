@@ -530,6 +530,60 @@ static void cut_lines_test(void **state)
 	dwarf_reader__free(r);
 }
 
+/* A second sequence lies within the first one, with all kinds of opcodes. */
+static void sequences_test(void **state)
+{
+	static const unsigned char program[] = {DW_LNS_advance_line,
+						29,
+						DW_LNS_set_file,
+						2,
+						DW_LNS_copy,
+						DW_LNS_fixed_advance_pc,
+						8,
+						0,
+						DW_LNS_const_add_pc, /* by 17 */
+						DW_LNS_set_isa,
+						0x80,
+						1,
+						0,
+						4,
+						0x80,
+						1,
+						2,
+						3,	     /* an unknown one of 4 bytes */
+						13 + 14 + 6, /* address + 1, line + 1 */
+						DW_LNS_advance_pc,
+						6,
+						0,
+						1,
+						DW_LNE_end_sequence};
+	static const struct {
+		unsigned int offset, line;
+	} expected[] = {{8, 10},    {0x3f, 20}, {0x40, 30}, {0x59, 30},
+			{0x5a, 31}, {0x5f, 31}, {0x60, 0}};
+	struct forged_dwarf d;
+	struct dwarf_reader *r;
+	struct forge *lines;
+
+	(void)state;
+	forge_begin(&d);
+	lines = &d.sections[LINE].content;
+	forge_simple_unit(&d, "first", BASE);
+	forge_number(lines, 0, 1);
+	forge_uleb(lines, 9);
+	forge_number(lines, DW_LNE_set_address, 1);
+	forge_number(lines, BASE + 0x40, 8);
+	forge_bytes(lines, program, sizeof(program));
+	forge_patch(lines, 0, lines->size - 4, 4);
+	r = open_forged(&d);
+	for (size_t i = 0; i < sizeof(expected) / sizeof(*expected); i++)
+		assert_int_equal(resolve(r, BASE + expected[i].offset, 1)[0].where.line,
+				 expected[i].line);
+	assert_string_equal(resolve(r, BASE + 0x3f, 1)[0].where.file, "/work/lib/file.c");
+	assert_string_equal(resolve(r, BASE + 0x40, 1)[0].where.file, "/work/build/include/file.h");
+	dwarf_reader__free(r);
+}
+
 /* ---- compressed sections --------------------------------------------------------------------- */
 
 /* The section deflated, behind a header that claims `claimed` bytes. */
@@ -779,17 +833,29 @@ static void module_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(chain_test),	      cmocka_unit_test(no_dwarf_test),
-		cmocka_unit_test(bad_header_test),    cmocka_unit_test(bad_length_test),
-		cmocka_unit_test(copies_test),	      cmocka_unit_test(rangeless_unit_test),
-		cmocka_unit_test(depth_test),	      cmocka_unit_test(nesting_test),
-		cmocka_unit_test(circle_test),	      cmocka_unit_test(far_string_test),
-		cmocka_unit_test(ranges_test),	      cmocka_unit_test(many_ranges_test),
-		cmocka_unit_test(abbreviations_test), cmocka_unit_test(endless_lines_test),
-		cmocka_unit_test(cut_lines_test),     cmocka_unit_test(compressed_test),
-		cmocka_unit_test(claims_test),	      cmocka_unit_test(limit_test),
-		cmocka_unit_test(cut_stream_test),    cmocka_unit_test(unknown_compression_test),
-		cmocka_unit_test(truncated_test),     cmocka_unit_test(mutated_test),
+		cmocka_unit_test(chain_test),
+		cmocka_unit_test(no_dwarf_test),
+		cmocka_unit_test(bad_header_test),
+		cmocka_unit_test(bad_length_test),
+		cmocka_unit_test(copies_test),
+		cmocka_unit_test(rangeless_unit_test),
+		cmocka_unit_test(depth_test),
+		cmocka_unit_test(nesting_test),
+		cmocka_unit_test(circle_test),
+		cmocka_unit_test(far_string_test),
+		cmocka_unit_test(ranges_test),
+		cmocka_unit_test(many_ranges_test),
+		cmocka_unit_test(abbreviations_test),
+		cmocka_unit_test(endless_lines_test),
+		cmocka_unit_test(cut_lines_test),
+		cmocka_unit_test(sequences_test),
+		cmocka_unit_test(compressed_test),
+		cmocka_unit_test(claims_test),
+		cmocka_unit_test(limit_test),
+		cmocka_unit_test(cut_stream_test),
+		cmocka_unit_test(unknown_compression_test),
+		cmocka_unit_test(truncated_test),
+		cmocka_unit_test(mutated_test),
 		cmocka_unit_test(module_test),
 	};
 
