@@ -466,7 +466,7 @@ SECTIONS = {
     "idle": idle_cpus,
     "command": commands.commands,
     "jit": jit.follow_maps,
-    "symbols": symbols.symbolizing,
+    "symbolize": symbols.symbolizing,
     "readers": reading.reading,
     "runtimes": runtimes.runtimes,
     "programs": programs.programs,
