@@ -95,21 +95,20 @@ static int parse_time(const char *text, size_t size, uint64_t *ns)
 }
 
 /*
- * "FILE@10s-20s", "FILE@10s-": a part of its time, unless a file has that very name. Cuts it off the path. False: all of
- * the file.
+ * "FILE@10s-20s", "FILE@10s-": a part of its time, unless a file has that very name. Cuts it off the path. 1; 0: all of
+ * the file; -EINVAL: the part ends before it begins.
  */
-static bool take_range(char *path, struct compare_range *range)
+static int take_range(char *path, struct compare_range *range)
 {
 	char *at = strrchr(path, '@'), *dash = at ? strchr(at, '-') : NULL;
 
 	*range = (struct compare_range){};
 	if (!dash || !access(path, F_OK) ||
 	    parse_time(at + 1, (size_t)(dash - at - 1), &range->from) ||
-	    (dash[1] && parse_time(dash + 1, strlen(dash + 1), &range->until)) ||
-	    (dash[1] && range->until <= range->from))
-		return false;
+	    (dash[1] && parse_time(dash + 1, strlen(dash + 1), &range->until)))
+		return 0;
 	*at = '\0';
-	return true;
+	return dash[1] && range->until <= range->from ? -EINVAL : 1;
 }
 
 static int add_file(struct comparison *c, enum compare_side side, const char *name,
@@ -119,12 +118,14 @@ static int add_file(struct comparison *c, enum compare_side side, const char *na
 	_cleanup_free_ char *path = strdup(name);
 	struct compare_range range;
 	struct input input = {};
-	bool is_part;
-	int err;
+	int is_part, err;
 
 	if (!path)
 		return fail(failure, -ENOMEM, "cannot compare: out of memory");
 	is_part = take_range(path, &range);
+	if (is_part < 0)
+		return fail(failure, is_part, "cannot compare %s: the part ends before it begins",
+			    name);
 	err = input__open(path, &replay, false, &input);
 	if (err)
 		return fail(failure, err, "cannot compare without %s", name);
