@@ -115,7 +115,7 @@ def commands_by_table(count):
 def test_command_by_table():
     """The first tick after its execve finds nothing else to do."""
     need_root()
-    assert_soon(commands_by_table(16), 20)
+    assert_soon(commands_by_table(20), 20)
 
 
 def test_command_by_table_on_a_loaded_host():
