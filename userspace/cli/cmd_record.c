@@ -259,9 +259,10 @@ static void show_status(struct recording *r, uint64_t now)
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
 	progress__line(
 		&r->progress,
-		"%.1f s · %llu samples · %zu threads · %llu lost · own CPU %.2f s · Ctrl-C to stop",
+		"%.1f s · %llu samples · %zu thread%s · %llu lost · own CPU %.2f s · Ctrl-C to stop",
 		(now - r->started) / 1e9, (unsigned long long)stats.live.samples, stats.threads,
-		(unsigned long long)session__lost(r->session), cpu.tv_sec + cpu.tv_nsec / 1e9);
+		stats.threads == 1 ? "" : "s", (unsigned long long)session__lost(r->session),
+		cpu.tv_sec + cpu.tv_nsec / 1e9);
 }
 
 /* What may end the recording before its time. */

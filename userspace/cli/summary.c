@@ -36,7 +36,7 @@ static void print_count(uint64_t count, const char *format)
 		fprintf(stderr, format, (unsigned long long)count);
 }
 
-/* Whose a tick was that was not run is not known: with targets, most are others'. */
+/* Which program a tick that was not run would have met is not known: with targets, mostly another one. */
 static void print_lost_ticks(const struct figures *f, unsigned int id)
 {
 	uint64_t of_others = f->value[FIGURE_BOOKS + BOOK_FILTERED];
@@ -44,7 +44,7 @@ static void print_lost_ticks(const struct figures *f, unsigned int id)
 	fprintf(stderr, "    %llu %s (%s)", (unsigned long long)f->value[id], figure_table[id].key,
 		figure_table[id].text);
 	if (id == FIGURE_BOOKS + BOOK_NOT_RUN && of_others)
-		fprintf(stderr, "; %llu other ticks were of other programs, and these may be",
+		fprintf(stderr, "; some may be of other programs, which had %llu other ticks",
 			(unsigned long long)of_others);
 	fputc('\n', stderr);
 }
