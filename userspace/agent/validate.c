@@ -124,9 +124,10 @@ static bool each_field(struct check *c, struct wire fields,
 	return !found || refuse(c, "damaged message");
 }
 
-static bool take_numbers(struct check *c, const struct wire *message, const char *types, void *to)
+static bool take_numbers(struct check *c, const struct wire *message, const char *types, void *to,
+			 size_t size)
 {
-	return wire_numbers(wire_inside(message), types, to) || refuse(c, "damaged message");
+	return wire_numbers(wire_inside(message), types, to, size) || refuse(c, "damaged message");
 }
 
 /* The numbers of a repeated field, into c->scratch. */
@@ -160,7 +161,7 @@ static bool add_mapping(struct check *c, const struct wire *field)
 {
 	struct pprof_mapping mapping;
 
-	if (!take_numbers(c, field, "vvvvvvvvvv", &mapping))
+	if (!take_numbers(c, field, "vvvvvvvvvv", &mapping, sizeof(mapping)))
 		return false;
 	if (mapping.id != c->mappings.count + 1)
 		return refuse(c, "mapping ids are not sequential");
@@ -207,8 +208,8 @@ static bool check_type(struct check *c, const struct wire *field)
 	struct pprof_value_type message;
 	const struct text *type, *unit;
 
-	if (!take_numbers(c, field, "vv", &message) || !check_string(c, message.type) ||
-	    !check_string(c, message.unit))
+	if (!take_numbers(c, field, "vv", &message, sizeof(message)) ||
+	    !check_string(c, message.type) || !check_string(c, message.unit))
 		return false;
 	type = &c->strings.data[message.type];
 	unit = &c->strings.data[message.unit];
@@ -220,8 +221,9 @@ static bool check_function(struct check *c, const struct wire *field, uint64_t e
 {
 	struct pprof_function function;
 
-	if (!take_numbers(c, field, "vvvvv", &function) || !check_string(c, function.name) ||
-	    !check_string(c, function.system_name) || !check_string(c, function.filename))
+	if (!take_numbers(c, field, "vvvvv", &function, sizeof(function)) ||
+	    !check_string(c, function.name) || !check_string(c, function.system_name) ||
+	    !check_string(c, function.filename))
 		return false;
 	if (function.id != expected)
 		return refuse(c, "function ids are not sequential");
@@ -236,7 +238,7 @@ static bool take_line(struct check *c, const struct wire *field, void *context)
 	if (field->number != PPROF_LINE)
 		return true;
 	++*lines;
-	return take_numbers(c, field, "vvv", &line) &&
+	return take_numbers(c, field, "vvv", &line, sizeof(line)) &&
 	       ((line.function && line.function <= c->functions) || refuse(c, "dangling function"));
 }
 
@@ -250,7 +252,7 @@ static bool check_location(struct check *c, const struct wire *field, uint64_t e
 	const struct pprof_mapping *mapping;
 	size_t lines = 0;
 
-	if (!take_numbers(c, field, "vvvbv", &location) ||
+	if (!take_numbers(c, field, "vvvbv", &location, sizeof(location)) ||
 	    !each_field(c, wire_inside(field), take_line, &lines))
 		return false;
 	if (location.id != expected)

@@ -79,20 +79,19 @@ bool wire_has_type(const struct wire *field, const char *types)
 								    : 0);
 }
 
-bool wire_numbers(struct wire message, const char *types, void *numbers)
+bool wire_numbers(struct wire message, const char *types, void *numbers, size_t size)
 {
-	const size_t count = strlen(types);
+	const size_t type_count = strlen(types), count = size / sizeof(uint64_t);
 	uint64_t *fields = numbers;
 	int found;
 
-	for (size_t i = 0; i < count && types[i] == 'v'; i++)
-		fields[i] = 0;
+	memset(numbers, 0, size);
 	while ((found = wire_next(&message)) > 0) {
-		if (message.number > count)
+		if (message.number > type_count)
 			continue;
 		if (!wire_has_type(&message, types))
 			return false;
-		if (types[message.number - 1] == 'v')
+		if (message.number <= count && message.type == WIRE_VARINT)
 			fields[message.number - 1] = message.value;
 	}
 	return !found;

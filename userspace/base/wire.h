@@ -104,10 +104,10 @@ typedef VEC(uint64_t) numbers;
 /* Has a field the type that `types` has for it, a letter for each number from 1 on? `v`: a number; `b`: bytes; `*`: either. */
 bool wire_has_type(const struct wire *field, const char *types);
 /*
- * Fills a struct of 64-bit numbers: one for each field from 1 on, the last one of it, or 0. Fields beyond `types` are skipped.
- * False: the message is damaged, or a field has another type.
+ * Fills a struct of 64-bit numbers, of `size` bytes: one for each field from 1 on, the last one of it, or 0. Fields beyond it are
+ * skipped, those beyond `types` whatever they are. False: the message is damaged, or a field has another type.
  */
-bool wire_numbers(struct wire message, const char *types, void *numbers);
+bool wire_numbers(struct wire message, const char *types, void *numbers, size_t size);
 /* Appends the numbers of a repeated field, packed or not. 0, -ENOMEM, -EBADMSG. */
 int wire_repeated(struct wire message, uint32_t number, numbers *to);
 

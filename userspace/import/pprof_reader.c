@@ -222,15 +222,16 @@ static int refuse_message(const struct pprof *p, const struct wire *w, int err)
 		       : err;
 }
 
-static int read_numbers(const struct pprof *p, const struct wire *w, const char *types, void *to)
+static int read_numbers(const struct pprof *p, const struct wire *w, const char *types, void *to,
+			size_t size)
 {
-	return refuse_message(p, w, wire_numbers(wire_inside(w), types, to) ? 0 : -EBADMSG);
+	return refuse_message(p, w, wire_numbers(wire_inside(w), types, to, size) ? 0 : -EBADMSG);
 }
 
 static int take_field(struct pprof *p, const struct wire *w, const struct wanted_field *wanted)
 {
 	uint64_t message[NUMBERS_MAX];
-	int err = wanted->types ? read_numbers(p, w, wanted->types, message) : 0;
+	int err = wanted->types ? read_numbers(p, w, wanted->types, message, sizeof(message)) : 0;
 
 	return err ?: wanted->take(p, w, message);
 }
@@ -539,7 +540,8 @@ static int read_lines(struct pprof *p, const struct wire *location)
 	p->lines.count = p->named_lines.count = 0;
 	while (!err && wire_next(&w) > 0)
 		if (w.number == PPROF_LINE)
-			err = read_numbers(p, &w, LINE_TYPES, &line) ?: vec_push(&p->lines, line);
+			err = read_numbers(p, &w, LINE_TYPES, &line, sizeof(line))
+				      ?: vec_push(&p->lines, line);
 	return err;
 }
 
@@ -641,7 +643,8 @@ static int read_labels(struct pprof *p, const struct wire *sample, struct labels
 	*to = (struct labels){.gil = GIL_UNKNOWN};
 	while (!err && wire_next(&w) > 0)
 		if (w.number == PPROF_LABEL)
-			err = read_numbers(p, &w, LABEL_TYPES, &label) ?: take_label(p, &label, to);
+			err = read_numbers(p, &w, LABEL_TYPES, &label, sizeof(label))
+				      ?: take_label(p, &label, to);
 	if (!to->owner.process.v)
 		to->owner.process = to->service;
 	return err;
