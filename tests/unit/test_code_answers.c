@@ -471,6 +471,7 @@ static void test_known_method(void **state)
 	struct code_question q = about_method(s);
 
 	(void)state;
+	q.time = UINT64_MAX;
 	assert_true(count_reads(s, &q) > 4);
 	assert_true(count_reads(s, &q) <= 3);
 	assert_name(s, RUN);
@@ -484,6 +485,23 @@ static void test_known_method(void **state)
 	assert_true(count_reads(s, &q) > 4);
 	assert_non_null(s->answers.bytes.data);
 	assert_name(s, "void a.b.Outer.(I[[Ljava.lang.String;)V(int, java.lang.String[][])");
+	close_scene(s);
+}
+
+/* What is left of an unloaded class is there until another one takes its place, which changes no count. */
+static void test_method_that_ran_before(void **state)
+{
+	struct scene *s = open_scene(true);
+	struct code_question q = about_method(s);
+
+	(void)state;
+	count_reads(s, &q); /* its class may have gone since the sample */
+	assert_name(s, RUN);
+	rename_method(s, 'b');
+	q.time = UINT64_MAX;
+	assert_true(count_reads(s, &q) > 4);
+	assert_name(s, RUB);
+	assert_true(count_reads(s, &q) <= 3);
 	close_scene(s);
 }
 
@@ -706,6 +724,7 @@ int main(void)
 		cmocka_unit_test(test_known_code_is_sure),
 		cmocka_unit_test(test_code_without_a_number),
 		cmocka_unit_test(test_known_method),
+		cmocka_unit_test(test_method_that_ran_before),
 		cmocka_unit_test(test_method_without_a_count),
 		cmocka_unit_test(test_known_has_a_limit),
 		cmocka_unit_test(test_known_of_many_processes),

@@ -38,7 +38,7 @@ int hotspot_answers__method(struct code_answers *answers, struct hotspot_found *
 
 	hotspot_known__limit(&found->known);
 	if (found->is_read)
-		state = hotspot_known__text(answers, found, q->function, q->check, &text);
+		state = hotspot_known__text(answers, found, q->function, q->check, q->time, &text);
 	hotspot_unloads__look(&found->unloads, &found->layout, found->memory);
 	if (state == CODE_STATE_CONFIRMED)
 		return code_answers__add_event(answers, found->known.texts.data[text - 1].event,
@@ -85,7 +85,7 @@ struct compiled_code {
 
 /* 1: unknown. */
 static int find_text(struct code_answers *answers, struct hotspot_found *found,
-		     struct hotspot_nmethod *n, uint64_t method, uint32_t *text)
+		     struct hotspot_nmethod *n, uint64_t method, uint64_t time, uint32_t *text)
 {
 	struct hotspot_named *named = NULL;
 	size_t i = 0;
@@ -97,7 +97,7 @@ static int find_text(struct code_answers *answers, struct hotspot_found *found,
 		return -ENOMEM;
 	named = &n->debug.named.data[i];
 	if (!named->text) {
-		if (hotspot_known__text(answers, found, method, 0, &named->text) !=
+		if (hotspot_known__text(answers, found, method, 0, time, &named->text) !=
 		    CODE_STATE_CONFIRMED)
 			return 1;
 		n->text_count++;
@@ -166,7 +166,7 @@ static int add_scopes(struct code_answers *answers, struct hotspot_found *found,
 		e->sure = chain.sure;
 	}
 	for (unsigned int i = 0; i < chain.count && !err; i++)
-		err = find_text(answers, found, n, chain.scopes[i].method, &texts[i]);
+		err = find_text(answers, found, n, chain.scopes[i].method, q->time, &texts[i]);
 	if (n->text_count > text_count)
 		hotspot_unloads__look(&found->unloads, &found->layout, found->memory);
 	for (unsigned int i = 0; i < chain.count && !err; i++)

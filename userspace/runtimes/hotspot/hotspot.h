@@ -412,8 +412,9 @@ void hotspot_unloads__look(struct hotspot_unloads *u, const struct hotspot_layou
 
 /*
  * Kept for as long as it is certain to be the same. An nmethod is identified by its address and its number, which the JVM
- * gives to no other one; its methods exist as long as it does. Any other method is the same if its words are, and the JVM
- * has counted no unloaded class since.
+ * gives to no other one; its methods exist as long as it does. Any other method is the same if it ran when the JVM had
+ * counted as many unloaded classes as now, and its words are the same. What was read of one that ran before may be what an
+ * unloaded class has left in its memory.
  */
 
 #define HOTSPOT_KNOWN_MAX (512u << 10) /* bytes of one process; then all is read anew */
@@ -425,7 +426,7 @@ struct hotspot_text {
 	struct hotspot_method method;
 	struct code_function_event *event;
 	uint64_t unloads; /* the JVM's count before it was read */
-	bool is_shared;	  /* that count was known: it may be the text of other nmethods, too */
+	bool is_shared;	  /* the method ran at that count: it may be the text of other nmethods, too */
 };
 
 struct hotspot_nmethod {
@@ -461,11 +462,11 @@ void hotspot_known__keep(struct hotspot_known *known, struct hotspot_nmethod *nm
 			 bool is_sure);
 
 /*
- * *text, if it is CONFIRMED: the number of the text of a method, which is read if it is not known. `check`: its
- * ConstMethod*; 0: any.
+ * *text, if it is CONFIRMED: the number of the text of a method that ran at `time`, CLOCK_MONOTONIC ns, which is read if it is
+ * not known. `check`: its ConstMethod*; 0: any.
  */
 enum code_state hotspot_known__text(struct code_answers *answers, struct hotspot_found *found,
-				    uint64_t method, uint64_t check, uint32_t *text);
+				    uint64_t method, uint64_t check, uint64_t time, uint32_t *text);
 /* -ENODATA: is not what was sampled; else it is not known. */
 enum code_state hotspot_state_of_error(int err);
 

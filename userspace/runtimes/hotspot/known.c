@@ -162,10 +162,13 @@ static int keep_text(struct code_answers *answers, struct hotspot_found *found,
 }
 
 enum code_state hotspot_known__text(struct code_answers *answers, struct hotspot_found *found,
-				    uint64_t method, uint64_t check, uint32_t *number)
+				    uint64_t method, uint64_t check, uint64_t time,
+				    uint32_t *number)
 {
-	struct hotspot_text text = {.unloads = found->unloads.count,
-				    .is_shared = found->unloads.is_known};
+	struct hotspot_text text = {
+		.unloads = found->unloads.count,
+		.is_shared = found->unloads.is_known && time >= found->unloads.since,
+	};
 	struct hotspot_known *k = &found->known;
 	struct managed_function f = {};
 	struct hotspot_latest *latest;
