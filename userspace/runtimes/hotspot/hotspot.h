@@ -426,7 +426,7 @@ struct hotspot_text {
 	struct hotspot_method method;
 	struct code_function_event *event;
 	uint64_t unloads; /* the JVM's count before it was read */
-	bool is_shared;	  /* the method ran at that count: it may be the text of other nmethods, too */
+	bool is_shared; /* the method ran at that count: it may be the text of other nmethods, too */
 };
 
 struct hotspot_nmethod {
