@@ -409,8 +409,8 @@ static unsigned long memory_of(pid_t pid)
 	return size;
 }
 
-#ifdef __SANITIZE_ADDRESS__ /* it holds back for a while what is freed */
-#define KEPT_KB 65536
+#ifdef __SANITIZE_ADDRESS__ /* it holds back for a while what is freed: the buffer at each size that it had */
+#define KEPT_KB 98304
 #else
 #define KEPT_KB 8192 /* of 24 MB; with some huge pages of 2 MB */
 #endif
