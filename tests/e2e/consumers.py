@@ -38,8 +38,10 @@ def judge(base):
     totals = files[firefox]["totals"]
     assert files[firefox]["samples"] == files[base + ".folded"]["samples"] > 0
     assert files[trace]["totals"] == totals
-    # pprof has the CPU time of threads that were never sampled, too
-    assert {key: seen for key, seen in files[pprof]["totals"].items() if seen["samples"]} == totals
+    # pprof has the CPU time of lives that were never sampled, too
+    sampled = {key: seen for key, seen in files[pprof]["totals"].items() if seen["samples"]}
+    assert sampled == totals, [(key, sampled.get(key), totals.get(key)) for key in sampled.keys() | totals.keys()
+                               if sampled.get(key) != totals.get(key)]
     of_profiles = {}
     for path in profiles:
         for key, seen in files[path]["totals"].items():

@@ -91,6 +91,10 @@ class Pprof(Checker):
             self.check(m["memory_start"] <= l["address"] < m["memory_limit"],
                        what + ": location %d is outside" % l["id"])
 
+    def is_unsampled(self, sample):
+        leaf = self.p["location"][sample["location_id"][0] - 1]
+        return [self.keys[line["function_id"] - 1][0] for line in leaf["line"]] == ["[not sampled]"]
+
     def check_samples(self):
         p, threads = self.p, {}
         for i, sample in enumerate(p["sample"]):
@@ -111,8 +115,10 @@ class Pprof(Checker):
                 self.check(unit == (key if key in ("pid", "tid") else ""), what + ": unit %r" % unit)
                 labels[key] = self.text(label["str"]) if label["str"] else label["num"]
             self.check({"pid", "tid"} <= set(labels), what + ": labels")
-            thread = threads.setdefault((labels.get("pid"), labels.get("tid")), {
-                "pid": str(labels.get("pid")), "tid": str(labels.get("tid")),
+            # a life without a sample has its time here alone, and another life of its number may have samples
+            unsampled = "" if sample["value"][0] or not self.is_unsampled(sample) else "unsampled "
+            thread = threads.setdefault((unsampled, labels.get("pid"), labels.get("tid")), {
+                "pid": unsampled + str(labels.get("pid")), "tid": str(labels.get("tid")),
                 "name": labels.get("thread", ""), "process": labels.get("process", ""),
                 "is_main": None, "samples": 0, "cpu_ns": 0, "rows": 0})
             if self.waits:
