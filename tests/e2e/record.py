@@ -184,12 +184,12 @@ def test_children_that_are_there_and_that_come():
         for recorder in recorders:
             recorder.signal(signal.SIGINT)
             recorder.finish(check=0)
-        for who in CHILDREN:
-            os.kill(shell.wait_number(who), signal.SIGKILL)
+        for child in CHILDREN:
+            os.kill(shell.wait_number(child), signal.SIGKILL)
     reported = shell.facts()
     seen = {t.pid: t.count for t in firefox_threads(path)}
-    for who in CHILDREN:
-        assert seen.get(reported.number(who), 0) >= 20, f"{who} {reported.number(who)}: {seen}"
+    for child in CHILDREN:
+        assert seen.get(reported.number(child), 0) >= 20, f"{child} {reported.number(child)}: {seen}"
     others = {t.pid for t in firefox_threads(own)} - {shell.pid}
     assert not others, f"--no-inherit: {others}"
 
