@@ -22,6 +22,7 @@ NOBODY, SOMEBODY = 65534, 65533
 HZ, EVENT_META, EVENT_END = 999, 26, 28
 VICTIMS = ("chain", "chain-no-fp")
 LOST = "ring-full", "re-entry", "internal", "not-run"
+TRIES = 3  # a host that takes the CPUs away for a while can spoil one
 NO_MEMORY, NO_USER = "no-memory", "no-user"
 
 
@@ -136,14 +137,6 @@ class Recording:
             assert whole >= 0.9 * count - 3, self.reported
             assert walked >= 0.9 * len(tags), self.reported
 
-    def check_ticks(self):
-        books = recording_books(self.path).values()
-        due = sum(b.due for b in books)
-        lost = {name: sum(b.count[name] for b in books) for name in LOST}
-        print(f"  of {due:.0f} ticks {lost} were lost, {self.stolen:.0f} were stolen")
-        assert sum(lost.values()) <= 0.01 * due + self.stolen, (lost, due, self.reported)
-
-
     def check_publications(self, pids):
         """Ten a second of a process at most, and some more while it is young; each has a tag of its own."""
         for pid in pids:
@@ -157,6 +150,25 @@ class Recording:
         assert self.stopping <= 10, self.reported
 
 
+def has_all_ticks(recording):
+    """The host alone can be the reason for ticks that were not run: the time that it reports as stolen is not all."""
+    books = recording_books(recording.path).values()
+    due = sum(b.due for b in books)
+    lost = {name: sum(b.count[name] for b in books) for name in LOST}
+    print(f"  of {due:.0f} ticks {lost} were lost, {recording.stolen:.0f} were stolen")
+    assert sum(lost.values()) - lost["not-run"] <= 0.01 * due, (lost, due, recording.reported)
+    return sum(lost.values()) <= 0.01 * due + recording.stolen
+
+
+def with_all_ticks(record, *arguments):
+    """A recording that has lost none."""
+    for _ in range(TRIES):
+        recording = record(*arguments)
+        if has_all_ticks(recording):
+            return recording
+    raise AssertionError(recording.reported)
+
+
 def test_places_are_shared():
     """
     More processes than there is room for: with nearly as many mappings as one may have, with so few that they fill
@@ -164,44 +176,47 @@ def test_places_are_shared():
     """
     many = [4000] * 36 + [100] * 40 + [1] * 20 + [5000] * 4
     with Tenants(*[("-b", 1, "-s", 150, count, 60) for count in many]):
-        recording = Recording("places")
+        recording = with_all_ticks(Recording, "places")
     recording.check_victims()
-    recording.check_ticks()
     assert "executable mappings: their stacks were copied" in recording.reported.err, recording.reported
 
 
 def test_mappings_that_change():
     """As many mappings as a process may have, one of which changes each millisecond."""
     with Tenants(("-r", 1000, 60000, 60)):
-        recording = Recording("changes")
+        recording = with_all_ticks(Recording, "changes")
     recording.check_victims()
-    recording.check_ticks()
     recording.check_end()
 
 
 def test_mappings_that_change_within_the_limit():
     """So many mappings that they can just be published, in several processes that all change them all the time."""
     with Tenants(*[("-r", 1000, "-b", 20, "-s", 60, 4000, 60)] * 2, ("-r", 1000, 400, 60)) as tenants:
-        recording = Recording("limit")
+        recording = with_all_ticks(Recording, "limit")
     recording.check_publications([tenant.pid for tenant in tenants])
     recording.check_victims()
-    recording.check_ticks()
     recording.check_end()
 
 
+class SystemRecording:
+    """Of everybody, for some seconds."""
+
+    def __init__(self, seconds):
+        need_root()
+        self.path = scratch("whole.sysprof")
+        stolen = stolen_ns()
+        self.reported = run(SYSPROF, "record", "-a", "-d", seconds, "-F", HZ, "-o", self.path, timeout=120, check=0)
+        self.stolen = (stolen_ns() - stolen) * HZ / 1e9
+
+
 def test_mappings_that_change_in_the_whole_system():
-    """The same of two processes, for who samples everybody: each sample is of other mappings than the one before."""
-    need_root()
-    path, seconds = scratch("whole.sysprof"), 3
-    stolen = stolen_ns()
+    """The same of two processes, in a recording of the whole system: each sample is of other mappings than the one before."""
+    seconds = 3
     with Tenants(*[("-r", 1000, 60000, 60)] * 2):
-        reported = run(SYSPROF, "record", "-a", "-d", seconds, "-F", HZ, "-o", path, timeout=120, check=0)
-    books = recording_books(path).values()
-    due, lost = sum(b.due for b in books), sum(b.count[name] for b in books for name in LOST)
-    longest = max(b.due for b in books) / HZ
-    print(f"  {seconds} s were {longest:.2f} s; of {due:.0f} ticks {lost} were lost")
-    assert longest <= seconds + 3, reported
-    assert lost <= 0.01 * due + (stolen_ns() - stolen) * HZ / 1e9, reported
+        recording = with_all_ticks(SystemRecording, seconds)
+    longest = max(b.due for b in recording_books(recording.path).values()) / HZ
+    print(f"  {seconds} s were {longest:.2f} s")
+    assert longest <= seconds + 3, recording.reported
 
 
 def test_a_storm_ends_with_its_time():
@@ -221,7 +236,7 @@ def test_a_storm_ends_with_its_time():
 
 # ---- programs of root's that start meanwhile -----------------------------------------------------
 
-LIBRARIES, STARTS, TRIES = 60, 12, 3
+LIBRARIES, STARTS = 60, 12
 STARTING = 1e8  # ns in which a program's mappings become known, and its 60 tables
 
 
@@ -317,7 +332,6 @@ def record_starts(programs):
 
 
 def check_starts(users):
-    """A host that takes the CPUs away for a while can spoil it."""
     need_root()
     programs = Programs.all()
     for turn in range(TRIES):

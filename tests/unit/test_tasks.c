@@ -449,6 +449,9 @@ static void unknown_processes_are_bounded(void **state)
 	assert_null(tasks__need(t, 4));
 	assert_int_equal(tasks__sweep(t, 20 * SECOND), 0);
 	assert_int_equal(tasks__sweep(t, 23 * SECOND), 0);
+	assert_non_null(tasks__find(t, 5)); /* the record of its fork may still come */
+	assert_int_equal(tasks__sweep(t, 31 * SECOND), 0);
+	assert_int_equal(tasks__sweep(t, 34 * SECOND), 0);
 	assert_null(tasks__find(t, 5));
 	assert_non_null(tasks__need(t, 4));
 	tasks__free(t);

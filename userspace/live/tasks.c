@@ -252,6 +252,17 @@ static bool exists(const struct tasks *t, const struct task *task)
 	return t->options.exists && t->options.exists(task->id.pid);
 }
 
+/* Has it ended without a record? A sample may come before the record of its fork: such a process has another search. */
+static bool has_gone(const struct tasks *t, struct task *task)
+{
+	bool again = task->is_unknown && !task->is_missed;
+
+	if (exists(t, task))
+		return false;
+	task->is_missed = true;
+	return !again;
+}
+
 /* Had it another thread at its end? In the whole system that is known of each process that was forked meanwhile. */
 static bool may_have_threads(const struct tasks *t, const struct task *task)
 {
@@ -292,7 +303,7 @@ int tasks__sweep(struct tasks *t, uint64_t now)
 
 		if (task->ended != NEVER) {
 			failed = sweep_ended(t, &t->all.data[i], now);
-		} else if (search && !exists(t, task)) {
+		} else if (search && has_gone(t, task)) {
 			task->ended = now;
 			failed = release(t, task, TASK_EXITED);
 		}

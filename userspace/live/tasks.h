@@ -40,7 +40,8 @@ struct task {
 	struct task_id id;
 	struct task_id parent; /* pid 0: unknown; serial 0: it was there before, or is unknown */
 	bool is_target, is_unknown;
-	bool has_threads;      /* it has started one since its fork */
+	bool is_missed;	  /* unknown, and a search has not found it: its records may still come */
+	bool has_threads; /* it has started one since its fork */
 	uint64_t since, until; /* it is a target in [since, until), CLOCK_MONOTONIC ns */
 	uint64_t ended;	       /* UINT64_MAX while it lives */
 
