@@ -484,6 +484,59 @@ static void test_memory_counts_as_well(void **unused)
 	(void)unused;
 }
 
+/* What saves no memory has nothing to do with it. */
+static void test_memory_leaves_the_rate(void **unused)
+{
+	struct load load = {.by_hz = 0.008, .memory = 85u << 20};
+	struct run run = start(0.005, 100u << 20, 97);
+
+	live_with(&run, &load, 600);
+	assert_int_equal(state_of(&run).hz, 47);
+	load.by_hz = 0.001;
+	live_with(&run, &load, 600);
+	assert_int_equal(state_of(&run).hz, 97);
+	assert_int_equal(state_of(&run).level, 0);
+
+	load.memory = 120u << 20;
+	live_with(&run, &load, 3600);
+	assert_int_equal(run.least_hz, 47);
+	assert_int_equal(state_of(&run).hz, 97);
+	assert_true(state_of(&run).allowed[BUDGET_STEP_EARLY_TICKS]);
+	assert_false(state_of(&run).allowed[BUDGET_STEP_TABLE_BUILDS]);
+	/* also while it is over its limit */
+	load.by_hz = 0.008;
+	live_with(&run, &load, 600);
+	assert_int_equal(state_of(&run).hz, 47);
+	load.by_hz = 0.001;
+	live_with(&run, &load, 600);
+	assert_int_equal(state_of(&run).hz, 97);
+	assert_int_equal(state_of(&run).level, 5);
+	budget__free(run.budget);
+	(void)unused;
+}
+
+/* Steps for memory are taken where none is left for the CPU, too, and do not hold back the others. */
+static void test_memory_beside_cpu(void **unused)
+{
+	struct load load = {
+		.by_hz = 0.1, .memory = 120u << 20, .by_step = {[BUDGET_STEP_NEW_FILES] = 0.004}};
+	struct run run = start(0.005, 100u << 20, 97);
+
+	live_with(&run, &load, 3600);
+	assert_int_equal(state_of(&run).hz, 7);
+	assert_false(state_of(&run).allowed[BUDGET_STEP_TABLE_BUILDS]);
+	load = (struct load){.memory = 90u << 20};
+	live_with(&run, &load, 3600);
+	assert_int_equal(state_of(&run).hz, 97);
+	assert_true(state_of(&run).allowed[BUDGET_STEP_NEW_FILES]);
+	assert_false(state_of(&run).allowed[BUDGET_STEP_TABLE_BUILDS]);
+	load.memory = 70u << 20;
+	live_with(&run, &load, 3600);
+	assert_int_equal(state_of(&run).level, 0);
+	budget__free(run.budget);
+	(void)unused;
+}
+
 static void test_without_limits(void **unused)
 {
 	struct run run = start(0, 0, 97);
@@ -535,6 +588,8 @@ int main(void)
 		cmocka_unit_test(test_tries_seldomer_and_seldomer),
 		cmocka_unit_test(test_a_step_that_lasts_is_forgotten),
 		cmocka_unit_test(test_memory_counts_as_well),
+		cmocka_unit_test(test_memory_leaves_the_rate),
+		cmocka_unit_test(test_memory_beside_cpu),
 		cmocka_unit_test(test_without_limits),
 		cmocka_unit_test(test_other_limits),
 	};

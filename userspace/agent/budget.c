@@ -25,6 +25,7 @@
 struct budget {
 	struct budget_options options;
 	bool possible[BUDGET_STEP_COUNT], taken[BUDGET_STEP_COUNT];
+	bool for_memory[BUDGET_STEP_COUNT];	   /* why the step was taken last */
 	enum budget_step order[BUDGET_STEP_COUNT]; /* in which they were taken */
 	unsigned int level;			   /* how many are */
 	unsigned int over_in_row;
@@ -42,10 +43,11 @@ struct budget {
 static const struct {
 	enum budget_part part;
 	double worth;
+	bool saves_memory;
 	const char *label, *text;
 } STEPS[BUDGET_STEP_COUNT] = {
-#define X(id, part, worth, label, text)                                                            \
-	[BUDGET_STEP_##id] = {BUDGET_PART_##part, worth / 100.0, label, text},
+#define X(id, part, worth, saves_memory, label, text)                                              \
+	[BUDGET_STEP_##id] = {BUDGET_PART_##part, worth / 100.0, saves_memory, label, text},
 	BUDGET_STEPS(X)
 #undef X
 };
@@ -162,13 +164,27 @@ static bool is_over_for_long(const struct budget *b)
 	return over >= RATE_OVER && average(b) > b->options.cpu;
 }
 
-/* The place of the step that is undone next: of the rate, which was lowered last of all, or the last one. */
-static unsigned int next_back(const struct budget *b)
+static bool has_memory_for(const struct budget *b, enum budget_step step, uint64_t memory)
 {
-	for (unsigned int i = b->level; i-- > 0;)
+	return !STEPS[step].saves_memory || excess((double)memory, (double)b->options.memory) <
+						    (b->for_memory[step] ? CALM_MEMORY : 1);
+}
+
+/*
+ * The place of the step that is undone next: of the rate, which was lowered last of all, or the last one of those for which
+ * there is memory; -1: there is none.
+ */
+static int next_back(const struct budget *b, uint64_t memory)
+{
+	int last = -1;
+
+	for (int i = (int)b->level - 1; i >= 0; i--) {
 		if (step_hz(b->order[i]))
 			return i;
-	return b->level - 1;
+		if (last < 0 && has_memory_for(b, b->order[i], memory))
+			last = i;
+	}
+	return last;
 }
 
 /* Would what grows with the rate still fit, after the step back? What a part will cost without another step is unknown. */
@@ -183,15 +199,10 @@ static bool fits_step_back(const struct budget *b, enum budget_step step)
 	return average(b) + (ratio - 1) * grows < RAISED_CPU * b->options.cpu;
 }
 
-static bool may_go_back(const struct budget *b, const struct budget_usage *usage)
+static bool may_go_back(const struct budget *b, uint64_t now, enum budget_step step)
 {
-	enum budget_step step;
-
-	if (!b->level || b->recent_count < RECENT ||
-	    excess((double)usage->memory, (double)b->options.memory) >= CALM_MEMORY)
-		return false;
-	step = b->order[next_back(b)];
-	return usage->time - b->stepped >=
+	return b->recent_count >= RECENT &&
+	       now - b->stepped >=
 		       (step_hz(step) ? min_u64(b->calm_needed, CALM_RATE) : b->calm_needed) &&
 	       fits_step_back(b, step);
 }
@@ -241,7 +252,7 @@ static enum budget_step choose_for_memory(const struct budget *b)
 {
 	enum budget_step step = 0;
 
-	while (step < BUDGET_STEP_COUNT && !is_open(b, step))
+	while (step < BUDGET_STEP_COUNT && !(is_open(b, step) && STEPS[step].saves_memory))
 		step++;
 	return step;
 }
@@ -276,11 +287,14 @@ static void judge_last_back(struct budget *b, uint64_t now, bool down)
 	}
 }
 
-static enum budget_change go_down(struct budget *b, const struct budget_usage *usage, bool by_cpu,
-				  enum budget_step *step)
+static enum budget_change go_down(struct budget *b, const struct budget_usage *usage, double cpu,
+				  double memory, enum budget_step *step)
 {
-	enum budget_step next = by_cpu ? choose_for_cpu(b) : choose_for_memory(b);
+	enum budget_step next = cpu > 1 ? choose_for_cpu(b) : BUDGET_STEP_COUNT;
+	bool by_cpu = next != BUDGET_STEP_COUNT;
 
+	if (!by_cpu && memory > 1)
+		next = choose_for_memory(b);
 	if (next == BUDGET_STEP_COUNT) {
 		b->stats.over_at_floor++;
 		return BUDGET_SAME;
@@ -290,6 +304,7 @@ static enum budget_change go_down(struct budget *b, const struct budget_usage *u
 	judge_last_back(b, usage->time, true);
 	*step = b->order[b->level++] = next;
 	b->taken[next] = true;
+	b->for_memory[next] = !by_cpu;
 	b->stats.down[next]++;
 	note_step(b, usage->time);
 	log_debug(LOG_AGENT, "over the budget (%.2f %% of one CPU, %llu KB): %s", 100 * usage->cpu,
@@ -300,11 +315,14 @@ static enum budget_change go_down(struct budget *b, const struct budget_usage *u
 static enum budget_change go_back(struct budget *b, const struct budget_usage *usage,
 				  enum budget_step *step)
 {
-	unsigned int at = next_back(b);
+	int at = next_back(b, usage->memory);
 
+	if (at < 0 || !may_go_back(b, usage->time, b->order[at]))
+		return BUDGET_SAME;
 	judge_last_back(b, usage->time, false);
 	*step = b->order[at];
-	memmove(&b->order[at], &b->order[at + 1], (--b->level - at) * sizeof(b->order[0]));
+	memmove(&b->order[at], &b->order[at + 1],
+		(--b->level - (unsigned int)at) * sizeof(b->order[0]));
 	b->taken[*step] = false;
 	b->stats.back[*step]++;
 	b->back_at = usage->time;
@@ -321,6 +339,7 @@ enum budget_change budget__measure(struct budget *b, const struct budget_usage *
 	double cpu = excess(usage->cpu, b->options.cpu);
 	double memory = excess((double)usage->memory, (double)b->options.memory);
 	bool far = cpu > 2 || memory > 2;
+	enum budget_change change = BUDGET_SAME;
 
 	smooth(b, usage);
 	b->over = cpu > 1 || memory > 1;
@@ -333,8 +352,8 @@ enum budget_change budget__measure(struct budget *b, const struct budget_usage *
 	b->recent[b->recent_count++ % RECENT] = usage->cpu;
 	b->over_in_row = b->over ? b->over_in_row + 1 : 0;
 	if (far || b->over_in_row >= OVER_IN_ROW)
-		return go_down(b, usage, cpu > 1, step);
-	return may_go_back(b, usage) ? go_back(b, usage, step) : BUDGET_SAME;
+		change = go_down(b, usage, cpu, memory, step);
+	return change == BUDGET_SAME && cpu <= 1 ? go_back(b, usage, step) : change;
 }
 
 void budget__state(const struct budget *b, struct budget_state *state)

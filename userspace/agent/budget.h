@@ -5,14 +5,14 @@
  * Each part of the agent has a share of the budget, and steps that make it cheaper. Over the budget, the part that is
  * most over its share takes its next step; a part that costs little takes none, since that would save little. The
  * rate is lowered when no other step is left, and to 7 Hz only where the samples alone cost half of the budget.
- * Over the limit of memory, steps are taken in the order of BUDGET_STEPS. Steps are undone in reverse order, the rate's
- * first. It does nothing itself: no clock, no file, no session.
+ * Over the limit of memory, steps that save memory are taken, in the order of BUDGET_STEPS. Steps are undone in reverse
+ * order, the rate's first. It does nothing itself: no clock, no file, no session.
  *
  *   down   two measurements in a row are over the budget, or one is over twice of it. The rate: three of the last six,
  *          and their average, since a peak of names or tables is over before a lower rate saves anything
  *   back   over a minute the CPU time was below half of the budget, or, for a higher rate, what grows with the rate would
- *          have fitted as well; and the memory is below three quarters. Memory that was given back stays
- *          with the allocator in part, so half of it would hardly ever come
+ *          have fitted as well. A step that saves memory: it is below the limit, or below three quarters if that was why
+ *          it was taken. Memory that was given back stays with the allocator in part, so half of it would hardly ever come
  *
  * After each step the next measurement is not judged: part of it is of the time before. A step back that does not
  * last ten minutes doubles the time from a step to the next step back, from a minute up to an hour, of a higher rate up to
@@ -42,29 +42,29 @@ enum budget_part {
 };
 
 /*
- * X(ENUM, PART, worth, label, text): of a part, the cheapest loss first. Worth: the percentage of the budget from which on
- * the part's cost justifies the step; without tables stacks are cut, so it is large there. Rates not below the configured
- * ones are left out.
+ * X(ENUM, PART, worth, saves_memory, label, text): of a part, the cheapest loss first. Worth: the percentage of the budget
+ * from which on the part's cost justifies the step; without tables stacks are cut, so it is large there, and they come last
+ * for memory. Rates not below the configured ones are left out.
  */
 #define BUDGET_STEPS(X)                                                                            \
-	X(NEW_FILES, SYMBOLS, 20, "new_files",                                                     \
+	X(NEW_FILES, SYMBOLS, 20, true, "new_files",                                               \
 	  "files without a name so far wait until they have 1 % of a window, or are often met")    \
-	X(DEBUG_INFO, SYMBOLS, 20, "debug_info",                                                   \
+	X(DEBUG_INFO, SYMBOLS, 20, true, "debug_info",                                             \
 	  "symbol tables only: new lines and inlined functions only from what was read before")    \
-	X(RARE_NAMES, SYMBOLS, 20, "rare_names",                                                   \
+	X(RARE_NAMES, SYMBOLS, 20, true, "rare_names",                                             \
 	  "new names in less than 0.1 % of a window's samples later, many at once")                \
-	X(TABLE_BUILDS, TABLES, 100, "table_builds",                                               \
-	  "no new unwind tables but those in the cache")                                           \
-	X(JIT_HISTORIES, RUNTIMES, 20, "jit_histories",                                            \
+	X(JIT_HISTORIES, RUNTIMES, 20, true, "jit_histories",                                      \
 	  "no further contents of perf maps and jitdumps: Java and Node.js by their memory")       \
-	X(EARLY_TICKS, COLLECTOR, 20, "early_ticks",                                               \
+	X(TABLE_BUILDS, TABLES, 100, true, "table_builds",                                         \
+	  "no new unwind tables but those in the cache")                                           \
+	X(EARLY_TICKS, COLLECTOR, 20, false, "early_ticks",                                        \
 	  "mappings of new processes later, and more stacks from copies")                          \
-	X(VISITS_5, VISITS, 5, "visits_5", "5 visits of threads a second")                         \
-	X(VISITS_1, VISITS, 5, "visits_1", "one visit of threads a second")                        \
-	X(HZ_97, TICKS, 0, "hz_97", "97 samples a second and CPU")                                 \
-	X(HZ_47, TICKS, 0, "hz_47", "47 samples a second and CPU")                                 \
-	X(HZ_19, TICKS, 0, "hz_19", "19 samples a second and CPU")                                 \
-	X(HZ_7, TICKS, 50, "hz_7", "7 samples a second and CPU")
+	X(VISITS_5, VISITS, 5, false, "visits_5", "5 visits of threads a second")                  \
+	X(VISITS_1, VISITS, 5, false, "visits_1", "one visit of threads a second")                 \
+	X(HZ_97, TICKS, 0, false, "hz_97", "97 samples a second and CPU")                          \
+	X(HZ_47, TICKS, 0, false, "hz_47", "47 samples a second and CPU")                          \
+	X(HZ_19, TICKS, 0, false, "hz_19", "19 samples a second and CPU")                          \
+	X(HZ_7, TICKS, 50, false, "hz_7", "7 samples a second and CPU")
 
 enum budget_step {
 #define X(id, ...) BUDGET_STEP_##id,
