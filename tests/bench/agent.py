@@ -22,6 +22,7 @@ from full_host import full_host
 from libagent import Agent, CpuShare, Measured, StandIn, Watch
 from libbench import (BUILD, Broken, BpfStats, CPUS, Counted, Nothing, Program, Runs, at_least, budget, pick, rounds_of, scratch,
                       spread, table, wait_until)
+from loaded_host import loaded_host
 from services import Services
 
 SERVICES = 50
@@ -174,8 +175,7 @@ def busy_host():
                     pace[name].append(work.ns_each(seconds)[1])
                     continue
                 time.sleep(settle)
-                programs = profiler.programs() if isinstance(profiler, Agent) else ()
-                with CpuShare(profiler, stats, programs) as share:
+                with CpuShare(profiler, stats, profiler.programs()) as share:
                     pace[name].append(work.ns_each(seconds)[1])
                 for kind, runs in shares.items():
                     runs[name].append(getattr(share, kind))
@@ -301,8 +301,8 @@ def new_binary():
            budget("a new binary of 100 MB, memory", statistics.median(memory_more), 32, "MiB", 1)])
 
 
-PARTS = {"requests": requests, "outage": outage, "busy": busy_host, "memory": memory, "binary": new_binary,
-         "full": full_host}
+PARTS = {"requests": requests, "outage": outage, "busy": busy_host, "loaded": loaded_host, "memory": memory,
+         "binary": new_binary, "full": full_host}
 
 
 def agents():

@@ -133,6 +133,14 @@ class Measured(Program):
         self.costs = Costs()
         super().__init__("/bin/sh", "-c", self.costs.joining() + 'exec "$@"', "sh", *command)
 
+    def programs(self):
+        """Numbers of its programs in the kernel."""
+        found = set()
+        for fd in os.listdir(f"/proc/{self.pid}/fdinfo"):
+            text = Costs.read(f"/proc/{self.pid}/fdinfo", fd)
+            found |= {int(line.split()[1]) for line in text.splitlines() if line.startswith("prog_id:")}
+        return sorted(found)
+
     def close(self):
         super().close()
         self.costs.close()
@@ -191,14 +199,6 @@ class Agent(Measured):
         time.sleep(0.2)
         return min(sent) if sent else 0
 
-    def programs(self):
-        """Numbers of its programs in the kernel."""
-        found = set()
-        for fd in os.listdir(f"/proc/{self.pid}/fdinfo"):
-            text = Costs.read(f"/proc/{self.pid}/fdinfo", fd)
-            found |= {int(line.split()[1]) for line in text.splitlines() if line.startswith("prog_id:")}
-        return sorted(found)
-
 
 class CpuShare:
     """Of one CPU, in %, within the with block: of a group, and of programs in the kernel."""
@@ -207,7 +207,8 @@ class CpuShare:
         self.measured, self.stats, self.programs = measured, stats, programs
 
     def bpf_ns(self):
-        return sum(ns for _, ns in self.stats.of(self.programs).values()) if self.programs else 0
+        # one by one: a name may be that of several
+        return sum(ns for program in self.programs for _, ns in self.stats.of([program]).values())
 
     def __enter__(self):
         self.begin = time.monotonic_ns(), self.measured.costs.cpu_ns(), self.bpf_ns()

@@ -12,14 +12,13 @@ import time
 
 import stack_ends
 from jobs import DUE, EXECS, PROGRAMS, Missing, directory
-from libbench import PERF, SYSPROF, Broken, Program, at_least, pick, scratch, table
+from libbench import CACHE, PERF, SYSPROF, Broken, Program, at_least, pick, scratch, table
 
 HZ = 499
 ATTACHED = pick(2, 1)      # seconds of what is attached to
 LONGEST = pick(6, 3)       # of what runs to its end
 PERF_SCRIPT = pick(10, 5)  # of perf script
 SYMBOLS = 30               # of reading names, which a Ctrl-C would end
-CACHE = "/var/cache/sysprof"
 
 
 def stop(profiler):
