@@ -17,7 +17,7 @@ top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 layers='
 base      : base                                        | | containers, strings, files, clocks, JSON, zip directories, caches on disk, the log, quotas of users; `/proc` parsers that several rooms use
 elf       : base elf                                    | symbol_result.h | an open ELF file, its segments, notes and symbols; the function table of Go
-helpers   : base helpers                                | | child processes of the collector: classes, confinement, keepers, messages, pools, ending those that hang
+helpers   : base helpers                                | | child processes of the collector; classes, confinement, keepers, messages, pools, ending those that hang
 profile   : base profile                                | event.h profile.h profile_builder.h | the model; builder, checker, timeline of a thread
 stream    : base stream                                 | event.h event_handler.h meta_keys.h symbol_result.h | encoding and decoding of events, the queue, the recording file, clock arithmetic
 capture   : base elf stream capture                     | bpf_shared.h event.h event_handler.h runtime_info.h unwind_table.h unwind_memory.h | the kernel side; loading, CPUs, rings, targets, feature probes, TSC counters
@@ -30,9 +30,9 @@ process   : base stream process profile jit runtimes     | event.h event_handler
 symbolize : base elf helpers stream symbolize           | symbolizer.h profile.h | names and lines from ELF, DWARF, kallsyms; sandboxed children; symbol cache
 export    : base profile export                         | exporter.h profile.h | one file per format, and the report
 import    : base profile import                         | importer.h profile.h profile_builder.h | one reader per format of profiles
-compare   : base profile compare                        | profile.h profile_builder.h meta_keys.h | two sets of profiles, compared: one call tree, blocks of time, tests, verdicts, rules of a gate
+compare   : base profile compare                        | profile.h profile_builder.h meta_keys.h | two sets of profiles, compared; one call tree, blocks of time, tests, verdicts, rules of a gate
 serve     : base serve                                  | | the web server on the loopback interface, its routes
-live      : base stream capture procfs jitwatch helpers runtimes live | bpf_shared.h event.h event_handler.h runtime_info.h | the live stream: all sources in one order; the table of live processes, and parts that follow them: facts, memory, control groups, JIT files, functions of runtimes, waits
+live      : base stream capture procfs jitwatch helpers runtimes live | bpf_shared.h event.h event_handler.h runtime_info.h | the live stream; all sources in one order; the table of live processes, and parts that follow them (facts, memory, control groups, JIT files, functions of runtimes, waits)
 session   : base elf profile stream capture procfs jitwatch unwind jit process symbolize helpers runtimes live session | event.h event_handler.h meta_keys.h made_frames.h runtime_info.h unwind_memory.h unwind_table.h profile.h profile_builder.h symbolizer.h mapping.h | a recording from open to finished profile, live or replayed
 agent     : base session export import serve agent            | profile.h meta_keys.h symbolizer.h exporter.h importer.h | continuous profiling; settings, windows, services, formats of backends, sinks with spools, budget, metrics
 cli       : base elf profile stream capture procfs jitwatch unwind jit process symbolize helpers runtimes live session export import compare serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h | one file per command; the only room that prints

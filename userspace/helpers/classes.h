@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The privileges and limits of each kind of process beside the collector: one row a class. confine() applies a row;
- * SECURITY.md describes the rows, and tests/e2e/helper_classes.py compares them with /proc.
+ * SECURITY.md describes the rows, and tests/e2e/helper_classes.py compares /proc with its own table of what to expect,
+ * helper_classes.json.
  */
 #ifndef HELPERS_CLASSES_H
 #define HELPERS_CLASSES_H

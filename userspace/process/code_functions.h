@@ -69,7 +69,7 @@ const struct code_function_event *code_functions__inherited(const struct code_fu
 							    const struct code_kin kin[CODE_KIN_MAX],
 							    bool *sure);
 
-/* A piece of code that lasts as long as its process (FRAME_NOTE_HOTSPOT_CODE in event.h). */
+/* A piece of code that lasts as long as its process (FRAME_NOTE_HOTSPOT_CODE in sample.h). */
 struct code_piece {
 	uint64_t life, start, end;
 	const struct code_function_event *event;

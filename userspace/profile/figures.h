@@ -58,7 +58,7 @@ enum figure_unit {
 #define LEFT_OUT_FIGURES(X)                                                                        \
 	X(INLINED, COUNT, "inlined_left_out", p->inlined_left_out, "inlined functions")
 
-/* The last four groups are BOOK_LINES (over all CPUs), STACK_ENDS, FRAME_KINDS and LOST_SOURCES of event.h. */
+/* The last four groups are BOOK_LINES (over all CPUs), STACK_ENDS, FRAME_KINDS and LOST_SOURCES of event.h and sample.h. */
 #define FIGURE_LEFT_OUT 0
 
 enum figure_id {

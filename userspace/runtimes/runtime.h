@@ -4,8 +4,9 @@
  * of its frames from a process, and to judge what was found.
  *
  * table.c lists all runtimes. One that is only recognized has a row there; one whose memory is read has a folder, and nothing
- * outside of it names that runtime, except bpf/ and the numbers in event.h and runtime_info.h. CONTRIBUTING.md, "a runtime",
- * says what to write.
+ * outside of it names that runtime, except bpf/, the numbers in sample.h and runtime_info.h, the grammar of its perf map
+ * (jit/jit_name), its command line (procfs/command_line), the JVM's attach protocol and Python's GIL. CONTRIBUTING.md,
+ * "a runtime", says what to write.
  *
  * Memory is read in a reader process, where runtimes/answers.h calls what `struct
  * runtime_memory` has. The collector sends requests: `struct note_ops` has when, and what the words of a frame stand

@@ -471,7 +471,7 @@ static void log_death(const struct task *task, int status, enum child_end end, i
 							   : "retried with symbol tables alone");
 }
 
-/* What it was ended for may have been a limit. */
+/* If a limit ended the child, its module counts as left out. */
 static void note_limit(const struct task *task)
 {
 	if (task->first_try == DWARF_STATE_HUNG)

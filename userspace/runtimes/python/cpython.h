@@ -221,7 +221,7 @@ static inline size_t cpython_head__size(const struct cpython *py)
 int cpython_identity__of_head(const struct cpython *py, struct target_memory *m,
 			      const uint8_t *head, struct cpython_identity *identity);
 
-/* Is it the one that a note has? frame_note.check of include/sysprof/event.h */
+/* Is it the one that a note has? frame_note.check of include/sysprof/sample.h */
 static inline bool cpython_identity__has(const struct cpython_identity *identity, uint64_t check)
 {
 	return identity->firstline == (uint32_t)check && identity->version == check >> 32;
