@@ -251,26 +251,6 @@ static void write_books_section(const struct profile *p, const struct figures *f
 	end_section(w);
 }
 
-/*
- * The label of a stack end in the file. It stays when the sentence for the terminal is reworded: every
- * version writes the same bytes for the same recording.
- */
-static const char *stack_end_label(enum stack_end end)
-{
-	switch (end) {
-	case STACK_END_NO_CALLER:
-		return "what should be a return address is none";
-	case STACK_END_NO_RULE:
-		return "the file describes its frame in a way that is not followed";
-	case STACK_END_COPY:
-		return "deeper than what was kept of its stack, before its tables were there";
-	case STACK_END_STALE:
-		return "its mappings had changed, and the tables not yet";
-	default:
-		return stack_end_text(end);
-	}
-}
-
 static void write_stacks_section(const struct figures *f, struct json_writer *w)
 {
 	char label[128];
@@ -279,7 +259,7 @@ static void write_stacks_section(const struct figures *f, struct json_writer *w)
 	entry_figure(w, f, FIGURE_COMPLETE_SHARE);
 	for (unsigned int end = 0; end < STACK_END_COUNT; end++) {
 		snprintf(label, sizeof(label), "%s: %s",
-			 stack_end_is_complete(end) ? "Complete" : "Cut", stack_end_label(end));
+			 stack_end_is_complete(end) ? "Complete" : "Cut", stack_end_text(end));
 		if (f->value[FIGURE_ENDS + end])
 			entry_count(w, label, f->value[FIGURE_ENDS + end]);
 	}
