@@ -186,56 +186,56 @@ static void test_health_by_windows(void **state)
 
 /* ---- profiles -------------------------------------------------------------------------------- */
 
-static struct endpoint_wish await_wish(struct endpoint *e)
+static struct endpoint_request await_request(struct endpoint *e)
 {
 	struct pollfd fd = {.fd = endpoint__fd(e), .events = POLLIN};
-	struct endpoint_wish wish;
+	struct endpoint_request request;
 
 	assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
-	assert_true(endpoint__take_wish(e, &wish));
+	assert_true(endpoint__take_request(e, &request));
 	assert_int_equal(poll(&fd, 1, 0), 0);
-	assert_true(endpoint__is_wanted(e, wish.id));
-	return wish;
+	assert_true(endpoint__is_wanted(e, request.id));
+	return request;
 }
 
 static void test_a_profile(void **state)
 {
 	struct endpoint *e = start();
-	struct endpoint_wish wish, none;
+	struct endpoint_request request, none;
 	char buffer[4096];
 	int fd;
 
 	(void)state;
-	assert_false(endpoint__take_wish(e, &none));
+	assert_false(endpoint__take_request(e, &none));
 	fd = begin(e, "/debug/pprof/profile?seconds=7&pid=4711");
-	wish = await_wish(e);
-	assert_int_equal(wish.seconds, 7);
-	assert_int_equal(wish.pid, 4711);
-	assert_string_equal(wish.service, "");
+	request = await_request(e);
+	assert_int_equal(request.seconds, 7);
+	assert_int_equal(request.pid, 4711);
+	assert_string_equal(request.service, "");
 	/* one at a time; the rest goes on */
 	assert_int_equal(get(e, "/debug/pprof/profile", buffer, sizeof(buffer)), 503);
 	assert_non_null(strstr(buffer, "Retry-After: 10\r\n"));
 	publish(e, NULL);
 	assert_int_equal(get(e, "/metrics", buffer, sizeof(buffer)), 200);
-	endpoint__grant(e, wish.id, memcpy(malloc(5), "a\0b\0c", 5), 5);
+	endpoint__grant(e, request.id, memcpy(malloc(5), "a\0b\0c", 5), 5);
 	assert_int_equal(receive(fd, buffer, sizeof(buffer)), 200);
 	assert_non_null(strstr(buffer, "application/octet-stream"));
 	assert_non_null(strstr(buffer, "Content-Length: 5\r\n"));
 	assert_memory_equal(strstr(buffer, "\r\n\r\n") + 4, "a\0b\0c", 5);
-	assert_false(endpoint__is_wanted(e, wish.id));
+	assert_false(endpoint__is_wanted(e, request.id));
 
 	fd = begin(e, "/debug/pprof/profile?service=a%20shop%2Fcart");
-	wish = await_wish(e);
-	assert_int_equal(wish.seconds, 30);
-	assert_string_equal(wish.service, "a shop/cart");
-	endpoint__refuse(e, wish.id + 1, 404, "another's");
-	endpoint__refuse(e, wish.id, 404, "no such service");
+	request = await_request(e);
+	assert_int_equal(request.seconds, 30);
+	assert_string_equal(request.service, "a shop/cart");
+	endpoint__refuse(e, request.id + 1, 404, "another's");
+	endpoint__refuse(e, request.id, 404, "no such service");
 	assert_int_equal(receive(fd, buffer, sizeof(buffer)), 404);
 	assert_non_null(strstr(buffer, "\r\n\r\nno such service\n"));
 	endpoint__free(e);
 }
 
-static void test_wishes_that_are_none(void **state)
+static void test_invalid_requests(void **state)
 {
 	static const char *const QUERIES[] = {
 		"seconds=0",	  "seconds=-1",	     "seconds=1e9",
@@ -245,7 +245,7 @@ static void test_wishes_that_are_none(void **state)
 		"seconds=5%205",  "service=%c0%af",  "seconds=99999999999999999999",
 	};
 	struct endpoint *e = start();
-	struct endpoint_wish wish;
+	struct endpoint_request request;
 	char buffer[4096], path[6000], name[3000];
 
 	(void)state;
@@ -261,7 +261,7 @@ static void test_wishes_that_are_none(void **state)
 	name[AGENT_LABEL_VALUE_MAX + 1] = '\0';
 	snprintf(path, sizeof(path), "/debug/pprof/profile?service=%s", name);
 	assert_int_equal(get(e, path, buffer, sizeof(buffer)), 400);
-	assert_false(endpoint__take_wish(e, &wish));
+	assert_false(endpoint__take_request(e, &request));
 	endpoint__free(e);
 }
 
@@ -269,7 +269,7 @@ static void test_wishes_that_are_none(void **state)
 static void test_a_client_that_goes(void **state)
 {
 	struct endpoint *e = start();
-	struct endpoint_wish wish;
+	struct endpoint_request request;
 	char buffer[4096];
 	uint64_t until = monotonic_ns() + PATIENCE_MS * 1000000ull;
 	int fd;
@@ -277,21 +277,21 @@ static void test_a_client_that_goes(void **state)
 	(void)state;
 	for (int i = 0; i < 3; i++) {
 		fd = begin(e, "/debug/pprof/profile?seconds=500");
-		wish = await_wish(e);
+		request = await_request(e);
 		close(fd);
-		while (endpoint__is_wanted(e, wish.id) && monotonic_ns() < until)
+		while (endpoint__is_wanted(e, request.id) && monotonic_ns() < until)
 			usleep(10000);
-		assert_false(endpoint__is_wanted(e, wish.id));
-		endpoint__grant(e, wish.id, strdup("late"), 4);
+		assert_false(endpoint__is_wanted(e, request.id));
+		endpoint__grant(e, request.id, strdup("late"), 4);
 	}
 	fd = begin(e, "/debug/pprof/profile");
-	wish = await_wish(e);
-	endpoint__grant(e, wish.id, strdup("mine"), 4);
+	request = await_request(e);
+	endpoint__grant(e, request.id, strdup("mine"), 4);
 	assert_int_equal(receive(fd, buffer, sizeof(buffer)), 200);
 	assert_non_null(strstr(buffer, "\r\n\r\nmine"));
 	/* a client that waits at the end gets an answer */
 	fd = begin(e, "/debug/pprof/profile");
-	await_wish(e);
+	await_request(e);
 	endpoint__free(e);
 	assert_int_equal(receive(fd, buffer, sizeof(buffer)), 503);
 }
@@ -371,14 +371,14 @@ static void test_crowd(void **state)
 	enum { CROWD = 10000, HELD = 300 };
 	static int held[HELD];
 	struct endpoint *e = start();
-	struct endpoint_wish wish;
+	struct endpoint_request request;
 	char buffer[4096];
 	int waiting;
 
 	(void)state;
 	publish(e, NULL);
 	waiting = begin(e, "/debug/pprof/profile?seconds=600");
-	wish = await_wish(e);
+	request = await_request(e);
 	for (int i = 0; i < CROWD; i++) {
 		if (i >= HELD)
 			close(held[i % HELD]);
@@ -390,8 +390,8 @@ static void test_crowd(void **state)
 	}
 	assert_int_equal(get(e, "/healthz", buffer, sizeof(buffer)), 200);
 	/* the client that waits for a profile was not disturbed */
-	assert_true(endpoint__is_wanted(e, wish.id));
-	endpoint__grant(e, wish.id, strdup("mine"), 4);
+	assert_true(endpoint__is_wanted(e, request.id));
+	endpoint__grant(e, request.id, strdup("mine"), 4);
 	assert_int_equal(receive(waiting, buffer, sizeof(buffer)), 200);
 	for (int i = 0; i < HELD; i++)
 		close(held[i]);
@@ -494,7 +494,7 @@ int main(void)
 		cmocka_unit_test(test_a_stuck_collector),
 		cmocka_unit_test(test_health_by_windows),
 		cmocka_unit_test(test_a_profile),
-		cmocka_unit_test(test_wishes_that_are_none),
+		cmocka_unit_test(test_invalid_requests),
 		cmocka_unit_test(test_a_client_that_goes),
 		cmocka_unit_test(test_garbage),
 		cmocka_unit_test(test_slow_clients),

@@ -25,19 +25,19 @@
 #define METRICS_EVERY (2 * SECOND)
 #define LOOK_BEFORE                                                                                \
 	(2 * SECOND) /* a window's end, at waits: the agent's steps are a second apart */
-#define STUCK_AFTER    (60 * SECOND)
-#define WISH_SECONDS   60	     /* a requested profile is one window */
-#define WISH_PATIENCE  (30 * SECOND) /* until windows before it are finished */
-#define WISH_AGAIN     (SECOND / 10)
-#define UNWIND_BYTES   (UINT64_C(24) << 20)
-#define RING_BYTES     (UINT64_C(16) << 20)
-#define QUEUE_BYTES    ((size_t)16 << 20)
-#define JIT_BYTES      (UINT64_C(16) << 20)
-#define DEPTH	       256
-#define VISITS_SHARE   0.2  /* of the limit: what visits may use, … */
-#define VISITS_CPU     5000 /* … or millionths of a CPU, if there is none */
-#define MACHINE_ID     "/etc/machine-id"
-#define LISTEN_DEFAULT "127.0.0.1:4041"
+#define STUCK_AFTER	 (60 * SECOND)
+#define PROFILE_SECONDS	 60	       /* a requested profile is one window */
+#define REQUEST_PATIENCE (30 * SECOND) /* until windows before it are finished */
+#define REQUEST_AGAIN	 (SECOND / 10)
+#define UNWIND_BYTES	 (UINT64_C(24) << 20)
+#define RING_BYTES	 (UINT64_C(16) << 20)
+#define QUEUE_BYTES	 ((size_t)16 << 20)
+#define JIT_BYTES	 (UINT64_C(16) << 20)
+#define DEPTH		 256
+#define VISITS_SHARE	 0.2  /* of the limit: what visits may use, … */
+#define VISITS_CPU	 5000 /* … or millionths of a CPU, if there is none */
+#define MACHINE_ID	 "/etc/machine-id"
+#define LISTEN_DEFAULT	 "127.0.0.1:4041"
 
 struct agent {
 	struct agent_start start; /* settings is NULL */
@@ -61,10 +61,10 @@ struct agent {
 
 	struct endpoint *endpoint; /* NULL: no listener */
 	uint64_t metrics_next;
-	uint64_t wish_until;	   /* a request for a profile: the open window ends then; 0: none */
-	struct endpoint_wish wish; /* waits for its window, or for the publisher; id 0: none does */
-	uint64_t wish_since;	   /* its window began; 0: not yet */
-	uint64_t wish_patience;
+	uint64_t request_until; /* a request for a profile: the open window ends then; 0: none */
+	struct endpoint_request request; /* waits for its window, or the publisher; id 0: none */
+	uint64_t request_since;		 /* its window began; 0: not yet */
+	uint64_t request_patience;
 	uint64_t started; /* ns since the epoch */
 	char kernel[sizeof(((struct utsname *)NULL)->release)];
 	/* what cannot change while it runs */
@@ -203,7 +203,7 @@ static int listen_for_questions(struct agent *a, struct failure *failure)
 	const struct endpoint_options options = {
 		.address = a->listen,
 		.stuck_after = STUCK_AFTER,
-		.seconds_max = WISH_SECONDS,
+		.seconds_max = PROFILE_SECONDS,
 	};
 
 	if (a->start.dry_run || !strcmp(a->listen, "none"))
@@ -311,10 +311,10 @@ static int end_what_ends(struct agent *a, struct failure *failure)
 
 	read_clocks(&now);
 	ends = window_clock__ends(&a->clock, &now);
-	if (a->wish_until) {
-		ends = now.monotonic >= a->wish_until;
+	if (a->request_until) {
+		ends = now.monotonic >= a->request_until;
 		if (ends)
-			a->wish_until = a->wish_since = 0;
+			a->request_until = a->request_since = 0;
 	}
 	a->looked &= !ends;
 	return ends ? end_window(a, now.monotonic, failure) : 0;
@@ -323,7 +323,7 @@ static int end_what_ends(struct agent *a, struct failure *failure)
 /* A thread that does not run is seen once in a window, but for this. */
 static void look_at_waits(struct agent *a, uint64_t now)
 {
-	uint64_t end = a->wish_until ? a->wish_until : a->clock.end;
+	uint64_t end = a->request_until ? a->request_until : a->clock.end;
 
 	if (!a->wall || a->looked || now + LOOK_BEFORE < end)
 		return;
@@ -462,43 +462,43 @@ static void publish_metrics(struct agent *a, uint64_t now)
 /* The window in hand ends, and the next one is theirs. False while windows before it are being finished. */
 static bool give_window(struct agent *a, uint64_t now)
 {
-	if (!a->wish_since) {
-		if (a->wish_until || session__rotate(a->session))
+	if (!a->request_since) {
+		if (a->request_until || session__rotate(a->session))
 			return false;
-		a->wish_since = now;
-		a->wish_until = now + a->wish.seconds * SECOND;
+		a->request_since = now;
+		a->request_until = now + a->request.seconds * SECOND;
 	}
-	return publisher__try_wish(a->publisher, a->endpoint, &a->wish, a->wish_since);
+	return publisher__try_request(a->publisher, a->endpoint, &a->request, a->request_since);
 }
 
 /* A request right after an answer may come while that window is still being sent: that is no reason to refuse it. */
-static void take_wish(struct agent *a, uint64_t now)
+static void take_request(struct agent *a, uint64_t now)
 {
-	if (!a->wish.id) {
-		if (!endpoint__take_wish(a->endpoint, &a->wish))
+	if (!a->request.id) {
+		if (!endpoint__take_request(a->endpoint, &a->request))
 			return;
-		a->wish_since = 0;
-		a->wish_patience = now + WISH_PATIENCE;
+		a->request_since = 0;
+		a->request_patience = now + REQUEST_PATIENCE;
 	}
 	if (!give_window(a, now)) {
-		bool wanted = endpoint__is_wanted(a->endpoint, a->wish.id);
+		bool wanted = endpoint__is_wanted(a->endpoint, a->request.id);
 
-		if (wanted && now < a->wish_patience)
+		if (wanted && now < a->request_patience)
 			return;
-		if (a->wish_since)
-			a->wish_until = 0;
-		endpoint__refuse(a->endpoint, a->wish.id, 503,
+		if (a->request_since)
+			a->request_until = 0;
+		endpoint__refuse(a->endpoint, a->request.id, 503,
 				 "windows are being finished: try again in some seconds");
 	}
-	a->wish.id = 0;
+	a->request.id = 0;
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
 
 static uint64_t next_thing(const struct agent *a, uint64_t now)
 {
-	uint64_t next = now + (a->wish.id ? WISH_AGAIN : SECOND);
-	uint64_t end = a->wish_until ? a->wish_until : a->clock.end;
+	uint64_t next = now + (a->request.id ? REQUEST_AGAIN : SECOND);
+	uint64_t end = a->request_until ? a->request_until : a->clock.end;
 
 	return end < next ? end : next;
 }
@@ -515,7 +515,7 @@ int agent__step(struct agent *a, struct failure *failure)
 	publish_metrics(a, now);
 	look_at_waits(a, now);
 	if (a->endpoint)
-		take_wish(a, now);
+		take_request(a, now);
 	return end_what_ends(a, failure);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Under the lock is all that the threads share: what was published, and one wish with its answer. The serving thread
+ * Under the lock is all that the threads share: what was published, and one request with its answer. The serving thread
  * sleeps in server__run(), and is woken by an answer or the end.
  */
 #include "agent/endpoint.h"
@@ -25,16 +25,16 @@
 #define SECONDS_DEFAULT 30
 #define SECONDS_MAX	600
 #define GRACE_SECONDS                                                                              \
-	90 /* for the answer to a wish, beyond its own time: windows are finished later */
+	90 /* for the answer to a request, beyond its own time: windows are finished later */
 #define SECOND	     1000000000ull
 #define HEADER_MAX   (16 * 1024)
 #define IDLE_SECONDS 15
 
-enum wish_state {
-	WISH_NONE,
-	WISH_NEW,
-	WISH_TAKEN, /* the owner of the session works on it */
-	WISH_ANSWERED,
+enum profile_request_state {
+	REQUEST_NONE,
+	REQUEST_NEW,
+	REQUEST_TAKEN, /* the owner of the session works on it */
+	REQUEST_ANSWERED,
 };
 
 struct endpoint {
@@ -42,7 +42,7 @@ struct endpoint {
 	struct server *server;
 	struct server_request *waiting; /* the serving thread's */
 	int wake_fd;			/* of the serving thread */
-	int wish_fd;
+	int request_fd;
 	pthread_t thread;
 	bool runs;
 	atomic_bool ending;
@@ -53,8 +53,8 @@ struct endpoint {
 	size_t metrics_size;
 	char illness[512];  /* "": none */
 	uint64_t published; /* CLOCK_MONOTONIC ns */
-	enum wish_state state;
-	struct endpoint_wish wish;
+	enum profile_request_state state;
+	struct endpoint_request request;
 	uint64_t deadline; /* of its answer */
 	struct server_reply reply;
 };
@@ -115,28 +115,28 @@ static bool answer_health(void *context, const struct route *route, struct serve
 }
 
 /* NULL, or what is wrong with it. */
-static const char *parse_wish(const struct endpoint *e, const struct server_request *request,
-			      struct endpoint_wish *wish)
+static const char *parse_request(const struct endpoint *e, const struct server_request *request,
+				 struct endpoint_request *profile)
 {
 	const char *seconds = server_request__argument(request, "seconds");
 	const char *pid = server_request__argument(request, "pid");
 	const char *service = server_request__argument(request, "service");
 	uint64_t number;
 
-	*wish = (struct endpoint_wish){.seconds = SECONDS_DEFAULT};
+	*profile = (struct endpoint_request){.seconds = SECONDS_DEFAULT};
 	if (seconds && parse_u64(seconds, 1, e->options.seconds_max, &number))
 		return "seconds is no number, or too large\n";
 	if (seconds)
-		wish->seconds = (unsigned int)number;
+		profile->seconds = (unsigned int)number;
 	if (pid && service)
 		return "give pid or service, not both\n";
 	if (pid && parse_u64(pid, 1, INT32_MAX, &number))
 		return "pid is no number of a process\n";
 	if (pid)
-		wish->pid = (uint32_t)number;
+		profile->pid = (uint32_t)number;
 	/* what is no label as it is names no service */
-	if (service && (!label_value_set(wish->service, sizeof(wish->service), service) ||
-			strcmp(wish->service, service)))
+	if (service && (!label_value_set(profile->service, sizeof(profile->service), service) ||
+			strcmp(profile->service, service)))
 		return "service is no name of one\n";
 	return NULL;
 }
@@ -145,22 +145,22 @@ static bool answer_profile(void *context, const struct route *route, struct serv
 			   struct server_reply *reply)
 {
 	struct endpoint *e = context;
-	struct endpoint_wish wish;
-	const char *wrong = parse_wish(e, request, &wish);
+	struct endpoint_request profile;
+	const char *wrong = parse_request(e, request, &profile);
 	bool busy;
 
 	(void)route;
 	if (wrong)
 		return reply_text(reply, 400, wrong);
 	pthread_mutex_lock(&e->lock);
-	busy = e->state != WISH_NONE;
+	busy = e->state != REQUEST_NONE;
 	if (!busy) {
-		wish.id = e->wish.id + 1;
-		e->wish = wish;
-		e->state = WISH_NEW;
-		e->deadline = monotonic_ns() + (wish.seconds + GRACE_SECONDS) * SECOND;
+		profile.id = e->request.id + 1;
+		e->request = profile;
+		e->state = REQUEST_NEW;
+		e->deadline = monotonic_ns() + (profile.seconds + GRACE_SECONDS) * SECOND;
 		e->waiting = request;
-		eventfd_write(e->wish_fd, 1);
+		eventfd_write(e->request_fd, 1);
 		eventfd_write(e->wake_fd, 1); /* there is a deadline now */
 	}
 	pthread_mutex_unlock(&e->lock);
@@ -177,17 +177,17 @@ static const struct route ROUTES[] = {
 	{.path = "debug/pprof/profile", .answer = answer_profile},
 };
 
-/* ---- one wish -------------------------------------------------------------------------------- */
+/* ---- one request ----------------------------------------------------------------------------- */
 
 /* The lock is held. */
-static void clear_wish(struct endpoint *e)
+static void clear_request(struct endpoint *e)
 {
 	eventfd_t count;
 
-	e->state = WISH_NONE;
+	e->state = REQUEST_NONE;
 	e->waiting = NULL;
 	free_reply(&e->reply);
-	eventfd_read(e->wish_fd, &count);
+	eventfd_read(e->request_fd, &count);
 }
 
 static void on_gone(void *context, struct server_request *request)
@@ -196,21 +196,21 @@ static void on_gone(void *context, struct server_request *request)
 
 	pthread_mutex_lock(&e->lock);
 	if (e->waiting == request)
-		clear_wish(e);
+		clear_request(e);
 	pthread_mutex_unlock(&e->lock);
 }
 
-bool endpoint__take_wish(struct endpoint *e, struct endpoint_wish *wish)
+bool endpoint__take_request(struct endpoint *e, struct endpoint_request *request)
 {
 	eventfd_t count;
 	bool taken;
 
 	pthread_mutex_lock(&e->lock);
-	taken = e->state == WISH_NEW;
-	eventfd_read(e->wish_fd, &count);
+	taken = e->state == REQUEST_NEW;
+	eventfd_read(e->request_fd, &count);
 	if (taken) {
-		*wish = e->wish;
-		e->state = WISH_TAKEN;
+		*request = e->request;
+		e->state = REQUEST_TAKEN;
 	}
 	pthread_mutex_unlock(&e->lock);
 	return taken;
@@ -221,7 +221,7 @@ bool endpoint__is_wanted(struct endpoint *e, uint64_t id)
 	bool wanted;
 
 	pthread_mutex_lock(&e->lock);
-	wanted = e->state == WISH_TAKEN && e->wish.id == id;
+	wanted = e->state == REQUEST_TAKEN && e->request.id == id;
 	pthread_mutex_unlock(&e->lock);
 	return wanted;
 }
@@ -229,10 +229,10 @@ bool endpoint__is_wanted(struct endpoint *e, uint64_t id)
 static void give(struct endpoint *e, uint64_t id, struct server_reply *reply)
 {
 	pthread_mutex_lock(&e->lock);
-	if (e->state == WISH_TAKEN && e->wish.id == id) {
+	if (e->state == REQUEST_TAKEN && e->request.id == id) {
 		e->reply = *reply;
 		*reply = (struct server_reply){};
-		e->state = WISH_ANSWERED;
+		e->state = REQUEST_ANSWERED;
 		eventfd_write(e->wake_fd, 1);
 	}
 	pthread_mutex_unlock(&e->lock);
@@ -279,26 +279,26 @@ int endpoint__publish(struct endpoint *e, char *metrics, size_t size, const char
 /* ---- the thread ------------------------------------------------------------------------------ */
 
 /* Passes on an answer that has come, or answers that none did. Returns when to look again. */
-static uint64_t settle_wish(struct endpoint *e)
+static uint64_t settle_request(struct endpoint *e)
 {
 	struct server_request *request = NULL;
 	uint64_t until = UINT64_MAX;
 	struct server_reply reply = {};
 
 	pthread_mutex_lock(&e->lock);
-	if (e->state != WISH_NONE && e->state != WISH_ANSWERED) {
+	if (e->state != REQUEST_NONE && e->state != REQUEST_ANSWERED) {
 		until = e->deadline;
 		if (monotonic_ns() >= until) {
 			reply_text(&e->reply, 503, "no profile was made in time\n");
-			e->state = WISH_ANSWERED;
+			e->state = REQUEST_ANSWERED;
 			until = UINT64_MAX;
 		}
 	}
-	if (e->state == WISH_ANSWERED) {
+	if (e->state == REQUEST_ANSWERED) {
 		request = e->waiting;
 		reply = e->reply;
 		e->reply = (struct server_reply){};
-		clear_wish(e);
+		clear_request(e);
 	}
 	pthread_mutex_unlock(&e->lock);
 	if (request)
@@ -315,7 +315,7 @@ static void *serve(void *context)
 	while (result >= 0 && !atomic_load(&e->ending)) {
 		eventfd_t count;
 
-		result = server__run(e->server, e->wake_fd, settle_wish(e));
+		result = server__run(e->server, e->wake_fd, settle_request(e));
 		eventfd_read(e->wake_fd, &count);
 	}
 	return NULL;
@@ -345,8 +345,8 @@ int endpoint__new(const struct endpoint_options *options, struct endpoint **endp
 	pthread_mutex_init(&e->lock, NULL);
 	e->published = monotonic_ns();
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	e->wish_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (e->wake_fd < 0 || e->wish_fd < 0) {
+	e->request_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (e->wake_fd < 0 || e->request_fd < 0) {
 		err = fail(failure, -errno, "cannot start the endpoint: %s", strerror(errno));
 		goto err_out;
 	}
@@ -379,7 +379,7 @@ void endpoint__free(struct endpoint *e)
 	free_reply(&e->reply);
 	free(e->metrics);
 	cleanup_close(&e->wake_fd);
-	cleanup_close(&e->wish_fd);
+	cleanup_close(&e->request_fd);
 	pthread_mutex_destroy(&e->lock);
 	free(e);
 }
@@ -391,5 +391,5 @@ const char *endpoint__address(const struct endpoint *e)
 
 int endpoint__fd(const struct endpoint *e)
 {
-	return e->wish_fd;
+	return e->request_fd;
 }

@@ -42,7 +42,7 @@ int endpoint__publish(struct endpoint *e, char *metrics, size_t size, const char
 
 /* ---- profiles -------------------------------------------------------------------------------- */
 
-struct endpoint_wish {
+struct endpoint_request {
 	uint64_t id;
 	unsigned int seconds;
 	uint32_t pid; /* 0: all */
@@ -50,10 +50,10 @@ struct endpoint_wish {
 		     1]; /* "": all; valid UTF-8 without control characters */
 };
 
-/* Readable while there is a wish that was not taken; for poll(). */
+/* Readable while there is a request that was not taken; for poll(). */
 int endpoint__fd(const struct endpoint *e);
-/* The next wish, once. True: the caller has to answer it. */
-bool endpoint__take_wish(struct endpoint *e, struct endpoint_wish *wish);
+/* The next request, once. True: the caller has to answer it. */
+bool endpoint__take_request(struct endpoint *e, struct endpoint_request *request);
 /* Does its client still wait? */
 bool endpoint__is_wanted(struct endpoint *e, uint64_t id);
 /* `body`: a pprof file, malloc()ed, given up. If no request waits any more it is freed. */

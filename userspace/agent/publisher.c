@@ -34,7 +34,7 @@ struct naming {
 /* A request for a profile that waits. */
 struct wanted_profile {
 	struct endpoint *endpoint; /* NULL: none */
-	struct endpoint_wish wish;
+	struct endpoint_request request;
 	uint64_t since;
 };
 
@@ -234,18 +234,18 @@ void publisher__free(struct publisher *p, uint64_t patience)
 
 /* ---- a requested profile -------------------------------------------------------------------- */
 
-static bool is_wanted(const struct endpoint_wish *wish, const struct agent_window *w,
+static bool is_wanted(const struct endpoint_request *request, const struct agent_window *w,
 		      size_t process)
 {
 	uint32_t service = w->service_of_process[process];
 	const char *name;
 
-	if (wish->pid && w->profile->processes[process].pid != wish->pid)
+	if (request->pid && w->profile->processes[process].pid != request->pid)
 		return false;
 	name = service < w->service_count
 		       ? agent_service__label(&w->services[service], "service_name")
 		       : NULL;
-	return !*wish->service || (name && !strcmp(name, wish->service));
+	return !*request->service || (name && !strcmp(name, request->service));
 }
 
 static bool has_time(const struct sealed_window *sealed)
@@ -264,20 +264,20 @@ static void grant(struct wanted_profile *wanted, const struct agent_window *part
 	struct sealed_window sealed = {};
 
 	if (format->encode(part, encoding, &sealed)) {
-		endpoint__refuse(wanted->endpoint, wanted->wish.id, 503, "out of memory");
+		endpoint__refuse(wanted->endpoint, wanted->request.id, 503, "out of memory");
 	} else if (!has_time(&sealed)) {
-		endpoint__refuse(wanted->endpoint, wanted->wish.id, 404,
+		endpoint__refuse(wanted->endpoint, wanted->request.id, 404,
 				 "no such process or service was sampled in that time");
 	} else {
-		endpoint__grant(wanted->endpoint, wanted->wish.id, sealed.requests[0].body,
+		endpoint__grant(wanted->endpoint, wanted->request.id, sealed.requests[0].body,
 				sealed.requests[0].size);
 		sealed.requests[0].body = NULL;
 	}
 	sealed_window__fini(&sealed);
 }
 
-static void grant_wish(struct publisher *p, const struct agent_window *window,
-		       const struct sink_encoding_options *encoding)
+static void grant_request(struct publisher *p, const struct agent_window *window,
+			  const struct sink_encoding_options *encoding)
 {
 	struct wanted_profile wanted = p->wanted;
 	struct agent_window part = *window;
@@ -288,17 +288,17 @@ static void grant_wish(struct publisher *p, const struct agent_window *window,
 	p->wanted.endpoint = NULL;
 	services = calloc(window->profile->process_count + 1, sizeof(*services));
 	if (!services)
-		return endpoint__refuse(wanted.endpoint, wanted.wish.id, 503, "out of memory");
+		return endpoint__refuse(wanted.endpoint, wanted.request.id, 503, "out of memory");
 	for (size_t i = 1; i < window->profile->process_count; i++)
-		services[i] = is_wanted(&wanted.wish, window, i) ? window->service_of_process[i]
-								 : NO_SERVICE;
+		services[i] = is_wanted(&wanted.request, window, i) ? window->service_of_process[i]
+								    : NO_SERVICE;
 	part.service_of_process = services;
 	grant(&wanted, &part, encoding);
 	free(services);
 }
 
-bool publisher__try_wish(struct publisher *p, struct endpoint *endpoint,
-			 const struct endpoint_wish *wish, uint64_t since)
+bool publisher__try_request(struct publisher *p, struct endpoint *endpoint,
+			    const struct endpoint_request *request, uint64_t since)
 {
 	bool taken;
 
@@ -306,7 +306,7 @@ bool publisher__try_wish(struct publisher *p, struct endpoint *endpoint,
 		return false;
 	taken = !p->wanted.endpoint;
 	if (taken)
-		p->wanted = (struct wanted_profile){endpoint, *wish, since};
+		p->wanted = (struct wanted_profile){endpoint, *request, since};
 	pthread_mutex_unlock(&p->lock);
 	return taken;
 }
@@ -427,7 +427,7 @@ static int publish(struct publisher *p, struct agent_window *window)
 	if (err)
 		return err;
 	add_window(p, window->profile, window->parked);
-	grant_wish(p, window, &encoding);
+	grant_request(p, window, &encoding);
 	if (p->dry_run)
 		return print_dry_run(window, &encoding, p->dry_run);
 	return sink_list__put(p->sinks, window, &encoding) ? -EIO : 0;

@@ -51,11 +51,11 @@ bool publisher__try_fill(struct publisher *p, struct agent_metrics *m,
 			 struct metrics_sink sinks[METRICS_SINKS_MAX]);
 
 /*
- * The first window that begins at `since` (CLOCK_MONOTONIC ns) or later is what this wish of `endpoint` is granted by.
+ * The first window that begins at `since` (CLOCK_MONOTONIC ns) or later is what this request of `endpoint` is granted by.
  * False: not now, or another one is waited for.
  */
-bool publisher__try_wish(struct publisher *p, struct endpoint *endpoint,
-			 const struct endpoint_wish *wish, uint64_t since);
+bool publisher__try_request(struct publisher *p, struct endpoint *endpoint,
+			    const struct endpoint_request *request, uint64_t since);
 
 /* Windows that were taken. Any thread, never waits. */
 unsigned long long publisher__windows(const struct publisher *p);

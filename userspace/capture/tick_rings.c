@@ -102,7 +102,7 @@ size_t tick_rings__used(const struct tick_rings *rings, size_t number)
  */
 #define RING_SECONDS	2
 #define PAGE_LEAST	4096u
-#define SAMPLE_RING_MIN (256u * 1024)	   /* that is wished for */
+#define SAMPLE_RING_MIN (256u * 1024)	   /* that is requested */
 #define SAMPLE_RING_MAX (8u * 1024 * 1024) /* the same */
 #define SIDEBAND_RING	(512u * 1024)
 #define SIDEBAND_LEAST	(2 * SIDEBAND_RECORD_MAX)

@@ -131,7 +131,7 @@ static int read_settings(struct agent_options *o, struct agent_settings *setting
 	return err;
 }
 
-/* 0, or an exit code after telling the user what is wrong. */
+/* 0, or an exit code after printing what is wrong. */
 static int agent_options__parse(struct agent_options *o, int argc, char **argv)
 {
 	struct failure failure = {};

@@ -42,7 +42,7 @@ struct record_options {
 
 extern const struct cli_option record_option_rows[];
 
-/* 0, or EXIT_USAGE after telling the user what is wrong. */
+/* 0, or EXIT_USAGE after printing what is wrong. */
 int record_options__parse(struct record_options *options, int argc, char **argv);
 void record_options__fini(struct record_options *options);
 

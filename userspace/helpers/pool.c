@@ -157,7 +157,7 @@ static void abandon(struct helper_pool *p, struct helper *helper, enum helper_re
 	log_debug(LOG_SESSION, "helper %d is abandoned: %s", helper->pid,
 		  why == HELPER_HUNG   ? "no progress"
 		  : why == HELPER_DIED ? "it ended"
-				       : "nonsense");
+				       : "invalid message");
 	if (serving)
 		cpu_ns = charge_cpu(p, helper, now);
 	else

@@ -69,7 +69,7 @@ void jit_file_room__fill(union jit_file_room *e, const char *path,
 
 /* `size` bytes that come out whole; false: there is no room now. */
 bool jit_channel__send_event(struct jit_channel *channel, const void *event, size_t size);
-/* The next one into a buffer of `room` bytes: its size; 0: there is none; -EPROTO: nonsense. */
+/* The next one into a buffer of `room` bytes: its size; 0: there is none; -EPROTO: invalid. */
 long jit_channel__take_event(struct jit_channel *channel, void *event, size_t room);
 
 /* ---- the watcher ----------------------------------------------------------------------------- */

@@ -436,7 +436,7 @@ static void leave_watcher(struct jit_line *l)
 	uint64_t touched = channel->touched_at;
 
 	log_debug(LOG_JIT, "watcher %u of %u %s", l->current + 1, JIT_WATCHERS_MAX,
-		  touched ? "hangs in somebody's file, and is left" : "has ended");
+		  touched ? "is abandoned: a request did not return" : "has ended");
 	if (!has_ended(l) && channel->pid > 0)
 		kill(channel->pid, SIGKILL);
 	close_watcher(l);

@@ -311,7 +311,7 @@ static bool has_unread_map(const struct process_survey *s)
 	return false;
 }
 
-static void give_up_unheard(struct process_survey *s)
+static void mark_unanswered(struct process_survey *s)
 {
 	for (size_t i = 0; i < s->maps.count; i++)
 		if (s->maps.data[i].state == JIT_FILE_STATE_FOLLOWED && !s->maps.data[i].was_read)
@@ -332,7 +332,7 @@ static int handle_map_events(struct process_survey *s, struct jit_tail *tail)
 	}
 	if (settled || err)
 		return err;
-	give_up_unheard(s);
+	mark_unanswered(s);
 	return s->maps.count ? 0
 			     : vec_push(&s->maps, ((struct surveyed_map){.kind = JIT_FILE_MAP}));
 }

@@ -42,7 +42,7 @@ struct reread_options {
 int reread_part__new(const struct reread_options *options, struct live_part *part);
 
 /*
- * Notes the wish; reads nothing, so it may be called while events are passed on. Has the shape of
+ * Notes the request; reads nothing, so it may be called while events are passed on. Has the shape of
  * event_source_requests.reread_process; `reread` is the part's object. Without memory the request is dropped.
  */
 void reread_part__request(void *reread, __u32 pid);
