@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Memory that the collector shares with its JIT watchers, a channel for each: a ring of events, and what either reports of
- * itself. Neither waits for the other. The watcher is less trusted than the collector: what comes from it is copied first
- * and checked then. Commands are messages (helpers/message.h).
+ * itself. Events are in a ring, not in messages, because a map may have 512 MB. Neither side waits for the other. The watcher is
+ * less trusted than the collector: what comes from it is copied first and checked then. Commands are messages (helpers/message.h).
  */
 #ifndef JITWATCH_JIT_CHANNEL_H
 #define JITWATCH_JIT_CHANNEL_H
