@@ -537,7 +537,7 @@ static __always_inline void begin_stack(struct task_struct *task, struct scratch
 	s->visit.call = (__s64)s->regs.orig_rax >= 0 ? (__s32)s->regs.orig_rax : VISIT_NO_CALL;
 }
 
-/* What a stack is walked and named by: the mappings and the runtimes of its process, as they are known. 0: nothing is. */
+/* Mappings and runtimes of the process of a stack, by which it is walked and named. 0: none is known. */
 static __always_inline __u64 known_of_process(struct scratch *s)
 {
 	const struct notes *n = notes();
@@ -636,7 +636,7 @@ static __always_inline enum visit_line begin_thread(struct task_struct *task, st
 	return VISIT_LINE_COUNT;
 }
 
-/* What the kernel says of a thread has to be of one moment: it must not have run meanwhile. */
+/* The readings of a thread have to be of one moment: it must not have run meanwhile. */
 static __always_inline enum visit_line finish_thread(struct task_struct *task, struct scratch *s)
 {
 	struct seen_thread *seen = seen_thread(task->pid);

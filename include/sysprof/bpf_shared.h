@@ -14,7 +14,7 @@
 #define OUTPUT_LEAD_SIZE 4u
 
 /*
- * What the ticks of a sampled CPU write: an element of one array that the kernel shares with the collector. Events follow each
+ * The events of the ticks of a sampled CPU: an element of one array that the kernel shares with the collector. Events follow each
  * other from TICK_RING_DATA on. Positions are bytes since the start. An event begins where its position is from the origin,
  * modulo the ring's size, and the last one before the end reaches into the slack behind it. When the ring is empty the
  * program moves the origin to the head: so mostly the same few pages are used, which are in the CPU's caches.

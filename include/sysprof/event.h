@@ -367,9 +367,9 @@ struct jit_bytes_event {
 /* The result of reading a function. X(ENUM, sentence) */
 #define CODE_STATES(X)                                                                             \
 	X(UNKNOWN, "it could not be read")                                                         \
-	X(CONFIRMED, "what was sampled is what was read")                                          \
+	X(CONFIRMED, "confirmed")                                                                  \
 	X(STALE, "something else is at its address by now")                                        \
-	X(INFERRED, "what was sampled, but another function may run that is inlined there")
+	X(INFERRED, "confirmed, but a function that is inlined there may run")
 
 enum code_state {
 #define X(id, text) CODE_STATE_##id,

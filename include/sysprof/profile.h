@@ -134,7 +134,7 @@ enum sample_kind {
 		SAMPLE_KIND_COUNT
 };
 
-/* What a thread does at a moment. X(ENUM, name, sentence) */
+/* The states of a thread. X(ENUM, name, sentence) */
 #define WALL_STATES(X)                                                                             \
 	X(NONE, "", "")                                                                            \
 	X(RUNNING, "running", "on a CPU")                                                          \

@@ -23,7 +23,7 @@
 	X(INSTRUCTIONS, "instructions", 0, "by the instructions that its callee returns to")       \
 	X(SWITCH, "stack-switch", 0, "by frame pointer, from another stack")                       \
 	X(INFERRED, "inferred", 0, "inferred (code without CFI)")                                  \
-	X(CODE_HEAP, "code-heap", 0, "by what a JVM's code heap says of the frame before")
+	X(CODE_HEAP, "code-heap", 0, "by the JVM's code heap")
 
 /* X(ENUM, name, exact, text): an address that is not exact is a return address. */
 enum frame_kind {

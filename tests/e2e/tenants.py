@@ -405,11 +405,11 @@ class Recording:
         extra = str([section for section in load_json(self.profile)["meta"]["extra"]])
         for fact in ("it is a mount of its own", "it does not belong to the process's user",
                      "another process has the same file", "its user's files did not answer",
-                     "no answer from what serves it", "earlier ones of this user had no answer", "a symbolic link"):
+                     "its file system or process did not answer", "earlier ones of this user had no answer", "a symbolic link"):
             assert fact in extra, (fact, extra)
         # that a file has too much unwind information is said if its user's other files leave time to look at it; see
         # tenant_files.py
-        for fact in "their stacks were copied", "no answer from what serves it":
+        for fact in "their stacks were copied", "its file system or process did not answer":
             assert fact in self.reported.err, (fact, self.reported)
         assert "\x1b" not in self.reported.err, self.reported
 

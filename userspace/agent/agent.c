@@ -334,8 +334,8 @@ static void look_at_waits(struct agent *a, uint64_t now)
 /* ---- budget ---------------------------------------------------------------------------------- */
 
 /*
- * What the limit leaves to processes that wait for questions. They save time and are not needed, so they make room before
- * anything is shed; a tenth is for those that work.
+ * The memory that the limit leaves to readers that wait for further requests. They save time and are not needed, so they make
+ * room before anything is shed; a tenth is for those that work.
  */
 static size_t reader_bytes(const struct agent *a)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the parts of the agent pass on: a closed window with the services in it, and the requests that a sink makes
+ * The objects that the parts of the agent pass on: a closed window with the services in it, and the requests that a sink makes
  * of it.
  *
  *   profile of a window ─► services (of each process) ─► struct agent_window
@@ -28,7 +28,7 @@ struct service_label {
 	const char *name, *value;
 };
 
-/* What becomes one series. Labels are sorted by name, each once; service_name is one of them. */
+/* Becomes one series. Labels are sorted by name, each once; service_name is one of them. */
 struct agent_service {
 	const struct service_label *labels;
 	size_t label_count;

@@ -91,7 +91,7 @@ struct budget_usage {
 	uint64_t memory;
 };
 
-/* What may be done now. */
+/* The work that is allowed now. */
 struct budget_state {
 	bool allowed[BUDGET_STEP_COUNT]; /* what a step would leave out; unused for rates */
 	unsigned int

@@ -67,7 +67,7 @@ static const struct {
 };
 #define KEYS (sizeof(known_keys) / sizeof(known_keys[0]))
 
-/* What is there already stays, and what is empty or too long is left out. 0 or -ENOMEM. */
+/* A text that is set already stays; a value that is empty or too long is left out. 0 or -ENOMEM. */
 static int set_text(char **text, const char *value)
 {
 	if (*text || !value || !*value || strlen(value) > CONTAINER_TEXT_MAX)
@@ -188,7 +188,7 @@ static int read_own_file(int root_fd, const char *path, char **bytes, size_t *si
 	return 0;
 }
 
-/* What is not there, or not sound, is no error. 0 or -ENOMEM. */
+/* A file that is missing or invalid is no error. 0 or -ENOMEM. */
 static int read_config(int root_fd, const char *path, struct container_names *names)
 {
 	_cleanup_free_ char *bytes = NULL;

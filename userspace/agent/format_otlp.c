@@ -217,7 +217,7 @@ static int finish_dictionary(struct dictionary *d)
 
 /* ---- a request ------------------------------------------------------------------------------- */
 
-/* What OpenTelemetry calls the labels that it has a name for. */
+/* OpenTelemetry's name of a label, if it has one. */
 static const char *attribute_name(const char *label)
 {
 	static const char *const names[][2] = {

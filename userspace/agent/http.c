@@ -175,7 +175,7 @@ static int before_request(void *context, char *remote, char *local, int remote_p
 	return CURL_PREREQFUNC_OK;
 }
 
-/* What this process executes has no use for our connections. */
+/* Programs that this process executes must not inherit connections. */
 static curl_socket_t open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
 {
 	(void)context;

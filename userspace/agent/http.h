@@ -129,7 +129,7 @@ uint64_t retry_delay(const struct retry_pace *pace, unsigned int failures, uint6
 /* The first of these files that can be read; NULL: none. */
 const char *ca_file__first(const char *const *paths, size_t count);
 
-/* That of this system, or the one that SSL_CERT_FILE names; NULL: there is none. Good until the environment changes. */
+/* The CA file of this system, or the one that SSL_CERT_FILE names; NULL: none. Valid until the environment changes. */
 const char *ca_file__of_system(void);
 
 #endif

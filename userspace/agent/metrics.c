@@ -21,7 +21,7 @@ static void head(FILE *out, const char *name, const char *type, const char *help
 	fprintf(out, "# HELP sysprof_%s %s\n# TYPE sysprof_%s %s\n", name, help, name, type);
 }
 
-/* What is not valid UTF-8 or a control character becomes \xNN; then what the format wants escaped is. */
+/* Control characters and invalid UTF-8 become \xNN; then the characters that the format reserves are escaped. */
 static void write_value(FILE *out, const char *value)
 {
 	char clean[LABEL_MAX];
@@ -95,7 +95,7 @@ static double seconds(uint64_t ns)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* What has no reason is a state of its own. */
+/* Lines without a reason are states of their own. */
 static const char *state_of(enum book_line line)
 {
 	switch (line) {

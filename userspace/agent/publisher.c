@@ -22,7 +22,7 @@
 #define HOST_NAME_MOST 256
 #define NO_SERVICE     UINT32_MAX /* no service */
 
-/* What settings are turned into; replaced as a whole. */
+/* Made from the settings; replaced as a whole. */
 struct naming {
 	struct label_rules *rules;
 	struct service_filter *filter;
@@ -51,7 +51,7 @@ struct publisher {
 
 /* ---- a dry run ------------------------------------------------------------------------------- */
 
-/* What would be sent of a window: its series with their labels, and how much each format makes of them. */
+/* A dry run: the series of a window with their labels, and the size that each format makes of them. */
 static void print_service(const struct agent_service *service, const struct service_sample *samples,
 			  size_t count, FILE *out)
 {

@@ -36,7 +36,7 @@ const char *label_rules__name(const struct label_rules *rules, size_t i);
 /* The variables that they look at: for session_options. Each once. Valid as long as the rules. */
 const char *const *label_rules__variables(const struct label_rules *rules, size_t *count);
 
-/* What they look at. NULL: unknown. `variable` looks a variable of the environment up. */
+/* The input of a rule. NULL: unknown. `variable` looks a variable of the environment up. */
 struct label_subject {
 	const char *cgroup, *exe;
 	const char *(*variable)(const void *context, const char *name);

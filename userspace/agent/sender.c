@@ -25,7 +25,7 @@
 #define BURST	      (NS_PER_SECOND / 2) /* of the pace: 2 MiB at 4 MiB/s */
 #define MEMORY_PAUSE  (1 * NS_PER_SECOND) /* there may be some then */
 
-/* What became of an attempt. */
+/* The result of an attempt. */
 struct outcome {
 	bool again;	/* after a pause */
 	bool torn;	/* the window cannot be read */
@@ -73,7 +73,7 @@ static bool is_stopping(struct sink *s)
 	return stopping;
 }
 
-/* A backend that comes back is not buried under what has waited. */
+/* Limits the rate, so that windows that have waited do not overload a backend that comes back. */
 static void keep_pace(struct sink *s, uint64_t bytes)
 {
 	uint64_t now = monotonic_ns();

@@ -79,7 +79,7 @@ void part_times__free(struct part_times *s);
 
 /* When the part after `ahead` others of these labels begins: ns since the epoch. */
 uint64_t part_times__next(const struct part_times *s, size_t service, uint32_t ahead);
-/* That time is taken now. */
+/* Marks the time of part_times__next() as used. */
 void part_times__take(struct part_times *s, size_t service);
 /* Do they have the same labels? */
 bool part_times__same(const struct part_times *s, size_t service, size_t other);

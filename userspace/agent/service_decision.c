@@ -66,7 +66,7 @@ static const char *program_of(const struct service_question *q)
 }
 
 /*
- * What a program is called, by its path. Of one that is in memory alone it is the name that it was given there:
+ * The name of a program, by its path. A program that is in memory alone has the name that it was given there:
  * "/memfd:runc_cloned:/proc/self/exe" is "memfd:runc_cloned". "": it has none.
  */
 static void program_name(const struct service_question *q, char *name, size_t size)

@@ -179,7 +179,7 @@ static struct label_set *set_of(struct services *s, const struct service_decisio
 	return label_sets__find(s->sets, &list, !passes, s->window);
 }
 
-/* What is known now, or what was known before if that is more certain. 0 or -ENOMEM. */
+/* The new decision, or the earlier one if that is more certain. 0 or -ENOMEM. */
 static int decide(struct services *s, const struct profile *p, uint32_t number, uint64_t now)
 {
 	const struct profile_process *process = &p->processes[number];

@@ -28,7 +28,7 @@
 /* ---- which service a process belongs to, by what is known about it now (service_decision.c) ---- */
 
 /*
- * What decided, the most certain first: what is known later can only move a process up. X(ENUM, value of the label
+ * The sources of a name, the most certain first: a later decision can only move a process up. X(ENUM, value of the label
  * service_source)
  */
 #define SERVICE_SOURCES(X)                                                                         \

@@ -64,7 +64,7 @@ void agent_settings__fini(struct agent_settings *settings);
 /* Of a setting that may be given several times: none is left of it. */
 void agent_settings__clear(struct agent_settings *settings, const struct setting *setting);
 
-/* What goes with what; after all of them were set. 0 or -EINVAL with `failure` filled. */
+/* Checks settings against each other, after all of them were set. 0 or -EINVAL with `failure` filled. */
 int agent_settings__check(const struct agent_settings *settings, struct failure *failure);
 
 #define AGENT_SETTINGS_MAX 32 /* rows of the table */

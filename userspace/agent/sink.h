@@ -47,7 +47,7 @@ int sink__new(const struct sink_options *options, struct sink **sink, struct fai
 /* Takes the window; it is empty afterwards, whatever happens. Any thread. 0 or negative errno: it is dropped, counted. */
 int sink__put(struct sink *s, struct sealed_window *window);
 
-/* What waits stays in the spool; a request under way has this long (ns). NULL is fine. */
+/* Windows that wait stay in the spool; a request under way has this long (ns). NULL is fine. */
 void sink__free(struct sink *s, uint64_t patience);
 
 void sink__stats(struct sink *s, struct sink_stats *stats);

@@ -46,7 +46,7 @@ enum sink_verdict {
 
 const char *sink_verdict_text(enum sink_verdict verdict);
 
-/* What an answer means that has this status and says this. */
+/* The meaning of an answer with this status and text. */
 struct answer_rule {
 	long status;
 	const char *text; /* a few words of ASCII in its body; NULL: any */
@@ -91,7 +91,7 @@ bool answer__says(const struct sink_answer *a, const char *text);
 /* Does its Content-Type begin so? */
 bool answer__has_type(const struct sink_answer *a, const char *type);
 
-/* What the formats share when they put requests together. */
+/* Shared by the formats, for making requests. */
 
 extern const struct sink_format pyroscope_format;
 extern const struct sink_format parca_format;

@@ -10,7 +10,7 @@ struct sink_list;
 
 /* An empty one; NULL: no memory. */
 struct sink_list *sink_list__new(void);
-/* What waits stays in the spools; requests under way have this long (ns), all together. NULL is fine. */
+/* Windows that wait stay in the spools; requests under way have this long (ns), all together. NULL is fine. */
 void sink_list__free(struct sink_list *list, uint64_t patience);
 
 /*

@@ -26,7 +26,7 @@ enum request_state {
 	REQUEST_UNSENT,
 	REQUEST_UNSURE, /* sent, perhaps: there was no answer */
 	REQUEST_ACCEPTED,
-	REQUEST_RESENT, /* was unsure, and was sent again since, in vain: it did not arrive a second time */
+	REQUEST_RESENT, /* was unsure, and was sent again since: it did not arrive a second time */
 	REQUEST_DROPPED = 16, /* and the verdict */
 };
 

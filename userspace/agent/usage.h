@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the agent costs, measured by itself: CPU time and memory of this process, of all processes that descend from it,
+ * The cost of the agent, measured by itself: CPU time and memory of this process, of all processes that descend from it,
  * and of its programs in the kernel.
  *
  *   threads    /proc/self/task: by their names

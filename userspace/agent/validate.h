@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What Pyroscope or Parca refuses, or takes and drops: one bad series makes a whole request fail, and some faults
+ * Finds series that Pyroscope or Parca refuses, or accepts and drops: one bad series makes a whole request fail, and some faults
  * are answered by "stored" and lost. So nothing is sent that does not pass here.
  *
  * A reader of its own, not that of the writer: it is to find the writer's faults.

@@ -32,7 +32,7 @@ struct disk_cache *disk_cache__open(const struct disk_cache_kind *kind);
 struct disk_cache *disk_cache__open_at(const struct disk_cache_kind *kind, const char *directory);
 void disk_cache__free(struct disk_cache *c);
 /*
- * What was written by that name, which counts as a use; the caller frees it. 0; -ENOENT; -EBADMSG: there is something
+ * The data that was written by that name, which counts as a use; the caller frees it. 0; -ENOENT; -EBADMSG: there is something
  * else, or it is damaged, or of another maker; -ENOMEM, -EMFILE, -ENFILE, -EIO.
  */
 int disk_cache__read(struct disk_cache *c, const char *name, void **data, size_t *size);

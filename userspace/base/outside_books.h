@@ -47,7 +47,7 @@ enum outside_thing {
 	X(USER, "user", false, "over what a user may have")                                        \
 	X(ALL, "all", false, "over what all may have together")                                    \
 	X(ITSELF, "itself", false, "too much by itself")                                           \
-	X(NO_ANSWER, "no-answer", false, "no answer from what serves it")                          \
+	X(NO_ANSWER, "no-answer", false, "its file system or process did not answer")              \
 	X(BANNED, "banned", false, "not tried: earlier ones of this user had no answer")           \
 	X(GAVE_WAY, "gave-way", false, "made room for others")                                     \
 	X(TOO_OFTEN, "too-often", true, "came too often, and waited")                              \

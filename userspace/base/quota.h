@@ -185,14 +185,14 @@ enum outside_reason quota__refusal(const struct quota *q, uint64_t owner, uint64
 				   uint64_t now);
 /* Of which of the two there is less: OUTSIDE_BY_USER or OUTSIDE_BY_ALL. */
 enum outside_reason quota__scarcest(const struct quota *q, uint64_t owner);
-/* Whether or not that much was left. */
+/* Takes it, even if less was left. */
 void quota__take(struct quota *q, uint64_t owner, uint64_t amount, uint64_t now);
 /* Of what is held. */
 void quota__give(struct quota *q, uint64_t owner, uint64_t amount);
 uint64_t quota__used(const struct quota *q, uint64_t owner);
 
 /*
- * What a process takes from its own meter, its user's account and what all may have. Finding the user takes system
+ * The amount that a process takes from its own meter, its user's account and the limit of all. Finding the user takes system
  * calls, so users count only while no more than `scarce` is left for all.
  */
 struct quota_claim {
@@ -206,7 +206,7 @@ struct quota_claim {
 /* As quota__refusal(); OUTSIDE_BY_ITSELF: the process has its limit. */
 enum outside_reason quota__claim_refusal(const struct quota *q, const struct quota_claim *claim,
 					 uint64_t amount);
-/* Whether or not that much was left. */
+/* Takes it, even if less was left. */
 void quota__claim(struct quota *q, const struct quota_claim *claim, uint64_t amount);
 
 /* ---- turns ----------------------------------------------------------------------------------- */

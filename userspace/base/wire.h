@@ -171,10 +171,10 @@ void bytes__field(struct bytes *b, uint32_t field, const void *data,
 		  size_t size);				 /* also of none */
 void bytes__varint(struct bytes *b, uint64_t value);	 /* alone: of a packed field */
 void bytes__append(struct bytes *b, struct wire fields); /* as they are */
-/* What was added since b->count was `at` becomes one field: a message, or packed numbers. */
+/* The bytes added since b->count was `at` become one field: a message, or packed numbers. */
 void bytes__wrap(struct bytes *b, uint32_t field, size_t at);
 
-/* What `write` writes to a FILE. *out is fresh, and to be freed if it fails as well. 0, -ENOMEM, what `write` returns. */
+/* The bytes that `write` writes to a FILE. *out is fresh, and to be freed if it fails as well. 0, -ENOMEM, or the result of `write`. */
 int bytes__write(int (*write)(void *context, FILE *out), void *context, struct bytes *out);
 
 /*

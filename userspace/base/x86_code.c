@@ -58,7 +58,7 @@ static const char FORMS[2][256 + 1] = {
 	},
 };
 
-/* What they write to: writes_as() has the letters; an upper-case one is of an operand of one byte. */
+/* The operands that they write: writes_as() has the letters; an upper-case one is of an operand of one byte. */
 static const char WRITES[2][256 + 1] = {
 	{
 		"RrGgaaaaRrGgaaaa"

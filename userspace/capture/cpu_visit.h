@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What can only be read on a CPU: moving the calling thread there, the TSC, and perf's counter of it. And readings of all
- * clocks; what is made of them is in stream/clock.h.
+ * Readings that need their CPU: moving the calling thread there, the TSC, and perf's counter of it. And readings of all
+ * clocks, which stream/clock.h uses.
  */
 #ifndef CAPTURE_CPU_VISIT_H
 #define CAPTURE_CPU_VISIT_H

@@ -164,7 +164,7 @@ static void print_finding(bool good, const char *name, const char *detail, const
 		printf("  %-8s   fix: %s\n", "", remedy);
 }
 
-/* What sampling needs, and waits if they are requested. False: it is impossible. */
+/* Checks the features that sampling needs, and waits if they are requested. False: sampling is impossible. */
 static bool check_features(const struct agent_settings *settings)
 {
 	struct features *features;

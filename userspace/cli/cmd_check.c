@@ -230,7 +230,7 @@ static const char *show(struct shown *shown, const char *text)
 	return utf8_sanitize(shown->text, sizeof(shown->text), text);
 }
 
-/* What a recording of it would lack, although it can be made; NULL: nothing. */
+/* A lack that a recording of it would have, although it can be made; NULL: none. */
 static const char *hindrance(const struct process_survey *s)
 {
 	if (s->narrow)
@@ -441,7 +441,7 @@ static void json_process(const struct process_survey *s, const struct failure *s
 
 /* ---- looking at a process -------------------------------------------------------------------- */
 
-/* What this machine does not allow stops each recording. */
+/* A feature that this machine does not allow stops each recording. */
 static void see_privileges(struct failure *stops)
 {
 	struct features *features;

@@ -35,7 +35,7 @@
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-/* What a terminal shows while we work: one line on stderr, rewritten in place. */
+/* The progress on a terminal: one line on stderr, rewritten in place. */
 struct progress {
 	bool wanted;		 /* stderr is a terminal and the user did not say -q */
 	bool shown;		 /* a line is on the screen */
@@ -78,7 +78,7 @@ static void progress__clear(struct progress *p)
 	fflush(stderr);
 }
 
-/* What is being done about symbols. */
+/* The progress of reading symbols. */
 static void progress__symbols(struct progress *p, const struct symbolizer_progress *symbols)
 {
 	char name[256];
@@ -265,7 +265,7 @@ static void show_status(struct recording *r, uint64_t now)
 		cpu.tv_sec + cpu.tv_nsec / 1e9);
 }
 
-/* What may end the recording before its time. */
+/* Watches the events that end a recording before its time. */
 static int watch_ends(struct recording *r, struct failure *failure)
 {
 	int err = session__watch(r->session, r->signal_fd);

@@ -24,7 +24,7 @@
 
 /* ---- the terminal ---------------------------------------------------------------------------- */
 
-/* What the terminal that standard output goes to can show, if it goes to one. */
+/* The abilities of the terminal that standard output goes to, if it goes to one. */
 struct terminal {
 	bool color; /* standard output is a terminal with colours, and NO_COLOR is not set */
 	bool utf8;  /* by the locale, terminal or not */
@@ -98,7 +98,7 @@ static const struct cli_option rows[] = {
 	{},
 };
 
-/* What it means depends on --wall, which may come behind. */
+/* The meaning of --by depends on --wall, which may come later. */
 static int check_by(struct arguments *arguments)
 {
 	struct report_options *report = &arguments->report;

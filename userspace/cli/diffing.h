@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What diff and compare have in common: options, files read, the comparison written, the exit code. */
+/* Shared by diff and compare: options, files read, the comparison written, the exit code. */
 #ifndef CLI_DIFFING_H
 #define CLI_DIFFING_H
 

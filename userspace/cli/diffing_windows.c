@@ -64,7 +64,7 @@ static bool parse_name(const char *name, uint64_t *start)
 
 DEFINE_ORDER(compare_windows, struct found_window, ASCENDING(start));
 
-/* That is sent, or is no window, in the meantime: it is passed over. */
+/* A file that has been sent meanwhile, or is no window, is skipped. */
 static int open_waiting(const char *path, struct spool_file **file)
 {
 	int err = spool_file__open(AT_FDCWD, path, file);
@@ -198,7 +198,7 @@ static void time_text(uint64_t ns, char text[TEXT_SIZE])
 	strftime(text, TEXT_SIZE, "%Y-%m-%d %H:%M:%SZ", &tm);
 }
 
-/* What a span is called in the output: "shop, 2026-11-26 10:00:00Z to 2026-11-26 11:00:00Z" */
+/* The name of a span in the output: "shop, 2026-11-26 10:00:00Z to 2026-11-26 11:00:00Z" */
 static int name_span(const char *service, const struct time_span *span, char **name)
 {
 	char from[TEXT_SIZE], until[TEXT_SIZE];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What commands read: a recording, or a profile in any format of import/. Which of them is decided by the
- * file's first bytes.
+ * The input of commands: a recording, or a profile in any format of import/. The first bytes of the file
+ * decide which of them it is.
  */
 #ifndef CLI_INPUTS_H
 #define CLI_INPUTS_H
@@ -28,7 +28,7 @@ int input__open(const char *path, const struct replay_options *options, bool wai
 int input__read(const char *name, const void *bytes, size_t size, struct input *input);
 void input__close(struct input *input); /* an all-zero one is fine */
 
-/* What a file that was made of a profile does not have, one line each; `path`: of that file. */
+/* The data of a profile that the file made of it lacks, one line each; `path`: of that file. */
 void print_left_out(const char *path, const struct export_left_out *left_out);
 
 #endif

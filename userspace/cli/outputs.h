@@ -41,7 +41,7 @@ struct outputs {
  * suffix, "-" without a format, the recording requested twice, a path given twice.
  */
 take_option_fn outputs__take;
-/* What there is without -o: a file of that name, which another user may not have made into a link. */
+/* The output without -o: a file of that name, which another user may not have made into a link. */
 int outputs__add_default(struct outputs *outputs, const char *name, struct failure *failure);
 void outputs__fini(struct outputs *outputs);
 

@@ -186,7 +186,7 @@ static int set_defaults(struct record_options *options)
 	return 0;
 }
 
-/* What the session takes in another form than the command line. */
+/* Options that the session takes in another form than the command line. */
 static void fill_session(struct record_options *options)
 {
 	bool threads = options->threads.count;

@@ -54,7 +54,7 @@ struct serving {
 
 /* ---- the user behind sudo -------------------------------------------------------------------- */
 
-/* What a program of the user expects, and sudo has replaced or removed. */
+/* Variables that the user's programs expect, and sudo has replaced or removed. */
 static void set_environment(uid_t uid, const struct passwd *account)
 {
 	char runtime[64], bus[96];
@@ -164,7 +164,7 @@ static void exec_browser(const char *url)
 	try_command(fallback, url);
 }
 
-/* What a browser writes is not for our user, and our terminal is not for it. */
+/* A browser's output is not for our user, and our terminal is not for the browser. */
 static void detach(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);

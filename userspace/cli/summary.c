@@ -91,7 +91,7 @@ static void print_stacks(const struct figures *f)
 				figure_table[id].text);
 }
 
-/* What limits have left out, by user. */
+/* The input that limits have left out, by user. */
 static void print_outside(const struct profile *p)
 {
 	char text[OUTSIDE_TEXT_SIZE];

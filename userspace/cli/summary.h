@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a recording came to, in a few lines on stderr. */
+/* The summary of a recording, a few lines on stderr. */
 #ifndef CLI_SUMMARY_H
 #define CLI_SUMMARY_H
 

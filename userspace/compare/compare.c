@@ -155,7 +155,7 @@ static const char *waits_missing(const struct comparison *c)
 	return NULL;
 }
 
-/* What hardly runs may be compared by what it waits for. */
+/* Programs that hardly run may be compared by their waits. */
 static int check_functions(const struct comparison *c, struct failure *failure)
 {
 	for (size_t i = 1; i < c->series.count; i++) {

@@ -24,7 +24,7 @@
 
 enum compare_side { COMPARE_OLD, COMPARE_NEW, COMPARE_SIDES };
 
-/* What is compared. X(ENUM, name, what a value is) */
+/* The quantity that is compared. X(ENUM, name, unit of a value) */
 #define COMPARE_VIEWS(X)                                                                           \
 	X(AUTO, "auto", "")                                                                        \
 	X(SHARE, "share", "share of OLD's samples")                                                \
@@ -58,7 +58,7 @@ struct compare_range {
 	uint64_t from, until;
 };
 
-/* What a file says about itself. */
+/* Metadata of a file. */
 struct compare_file {
 	enum compare_side side;
 	char *path;
@@ -158,9 +158,9 @@ struct compare_result {
 	size_t test_count;
 	const struct compare_row *rows; /* largest difference first; what has moved comes last */
 	size_t row_count;
-	/* What would have been found in 9 of 10 such comparisons, ÷ OLD; NAN: unknown. Of the whole, and of functions of 5 % and 1 %. */
+	/* The change that would be found in 9 of 10 such comparisons, ÷ OLD; NAN: unknown. Of the whole, and of functions of 5 % and 1 %. */
 	double detectable[3];
-	bool is_waiting; /* what is compared is waiting time */
+	bool is_waiting; /* waiting time is compared */
 	uint64_t
 		sample_ticks; /* so many `samples` of a test are one; of waits: microseconds between two visits */
 	const struct compare_result
@@ -193,11 +193,11 @@ int comparison__finish(struct comparison *c, const struct compare_options *optio
 size_t comparison__file_count(const struct comparison *c);
 const struct compare_file *comparison__file(const struct comparison *c, size_t i);
 const char *comparison__name(const struct comparison *c, uint32_t function);
-/* That of result.waiting. */
+/* The comparison of result.waiting. */
 const struct comparison *comparison__waiting(const struct comparison *c);
 /* The innermost function of a runtime or of the program on the way to a node; COMPARE_WHOLE: there is none. */
 uint32_t comparison__place(const struct comparison *c, uint32_t node);
-/* What a tick of a file is in the view: those of a side add up to its whole. */
+/* The value of a tick of a file in the view: those of a side add up to its whole. */
 double comparison__tick_value(const struct comparison *c, size_t file);
 /* Both sides as one profile (merged.h); `b` has nothing else. `waits`: those that are compared, too. 0 or -ENOMEM. */
 int comparison__build_profile(const struct comparison *c, bool waits, struct profile_builder *b);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the parts of a comparison share: merged.h → series.h → tests.c → verdicts.c. */
+/* Shared by the parts of a comparison: merged.h → series.h → tests.c → verdicts.c. */
 #ifndef COMPARE_COMPARISON_H
 #define COMPARE_COMPARISON_H
 

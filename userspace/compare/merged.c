@@ -112,7 +112,7 @@ static bool is_part_of_caller(const struct adding *a, uint32_t node, uint32_t nu
 	       a->m->nodes.data[node].function == number;
 }
 
-/* How the kernel waits is in the state. */
+/* Functions of the kernel are left out of waits: the state stands for them. */
 static int add_location(struct adding *a, const struct profile_location *location, uint32_t *node,
 			uint32_t *caller)
 {
@@ -229,7 +229,7 @@ static int add_of_thread(struct adding *a, const struct profile_thread *thread,
 	return err;
 }
 
-/* What is in the block becomes cells, and the counts are zero again. */
+/* The counts of the block become cells, and are zero again. */
 static int end_block(struct adding *a, uint64_t block)
 {
 	int err = 0;

@@ -49,7 +49,7 @@ struct merged_dso {
 };
 MAP_TYPE(merged_dsos, struct merged_dso);
 
-/* What is shown of a function besides its name: as it was when its name was first seen. */
+/* The data shown with a function's name: that of the first function seen by this name. */
 struct merged_function {
 	uint32_t module; /* string of `modules` */
 	enum dso_kind kind;

@@ -8,7 +8,7 @@
 #define UNNAMED_ADDRESS "[JIT code without a name]"
 #define RUST_HASH_SIZE	17 /* "h" and 16 digits */
 
-/* What compilers append behind a dot: ".isra.0", ".cold", ".llvm.1234". */
+/* Suffixes that compilers append after a dot: ".isra.0", ".cold", ".llvm.1234". */
 static const char *const compiler_suffixes[] = {
 	"isra",	 "constprop",  "part",	   "cold", "llvm", "lto_priv",
 	"clone", "localalias", "unlikely", "str2", "warm", "specialized",

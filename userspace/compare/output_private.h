@@ -13,9 +13,9 @@
 struct compare_output compare_output_of_waiting(const struct compare_output *o);
 struct compare_output compare_output_of_rule(const struct compare_output *o, size_t rule);
 
-/* What has been found, in one sentence. */
+/* The result, in one sentence. */
 void compare_sentence(const struct compare_output *o, char text[SENTENCE_SIZE]);
-/* What a side is: files, samples, time, losses. */
+/* A side: files, samples, time, losses. */
 void compare_side_sentence(const struct compare_output *o, enum compare_side side,
 			   char text[SENTENCE_SIZE]);
 /* How long the runs took by the clock; false: nothing is known of it. */

@@ -187,7 +187,7 @@ static int make_room(struct series *s)
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
-/* What a file is counted with. */
+/* The state of counting a file. */
 struct counting {
 	struct series *s;
 	const struct merged_file *file;

@@ -314,7 +314,7 @@ static bool is_enough(const struct suspect *s, double sum)
 	return sum >= MAKES_UP * fmin(s->others, 1) * fabs(s->difference);
 }
 
-/* What was found among the callees of a node in the other direction than the suspect, without the node `but`. */
+/* The sum of differences found among a node's callees that are opposite to the suspect's, without the node `but`. */
 static double made_up_below(const struct judging *j, uint32_t parent, uint32_t but,
 			    const struct suspect *suspect)
 {

@@ -358,7 +358,7 @@ static void restart(struct go_cursor *c)
 				.nodes.start = NOT_BEGUN};
 }
 
-/* What is read from now on is that of this function. */
+/* Later readings are those of this function. */
 static int begin_function(struct gopclntab *t, size_t number)
 {
 	struct go_lines *l = &t->lines;

@@ -80,9 +80,9 @@ uint32_t code_tables__string(struct code_tables *t, struct string_id string);
 
 /* Number of a location; {0}: a function called "[not sampled]". */
 uint32_t code_tables__location(struct code_tables *t, struct location_id id);
-/* That of a function called "[truncated]": the place of the callers that were cut off. */
+/* Number of the location of a function called "[truncated]", in the place of the callers that were cut off. */
 uint32_t code_tables__truncated(struct code_tables *t);
-/* That of a function called "[waiting: STATE]". */
+/* Number of the location of a function called "[waiting: STATE]". */
 uint32_t code_tables__waiting(struct code_tables *t, enum wall_state state);
 /* Number of the mapping of a file's named code; 0: it has none. */
 uint32_t code_tables__mapping(struct code_tables *t, struct dso_id id);

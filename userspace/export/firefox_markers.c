@@ -252,7 +252,7 @@ static int push_runs(struct firefox *f, uint32_t track, enum firefox_marker_kind
 	return err;
 }
 
-/* What is found in the samples of threads. */
+/* A kind of marker that is found in samples. */
 struct finding {
 	enum firefox_marker_kind kind;
 	const uint32_t

@@ -352,7 +352,7 @@ static void write_full_names(const struct page *page, struct json_writer *w)
 	json_end_array(w);
 }
 
-/* What the numbers in the column of states mean. */
+/* The meanings of the numbers in the column of states. */
 static void write_states(struct json_writer *w)
 {
 	json_key_array(w, "states");

@@ -25,7 +25,7 @@ enum report_shape {
 #define REPORT_TOP_DEFAULT 40 /* rows of a table; a tree has no limit but its least share */
 #define REPORT_TREE_MIN	   0.005
 
-/* What waiting time is divided by. */
+/* The rows that waiting time is divided into. */
 enum report_wall_by {
 	REPORT_WALL_STATE,
 	REPORT_WALL_FUNCTION, /* the innermost function of the program itself, and how it waits */

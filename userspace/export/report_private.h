@@ -54,7 +54,7 @@ struct report_row {
 	enum profile_category category; /* of code: that of its first location */
 };
 
-/* What is shown of a thread, or of its process: `by` is one of these. It has no counts. */
+/* The row of a thread or its process, without counts; `by` is one of these. */
 struct report_row report_task(const struct profile *p, enum report_by by, uint32_t thread);
 
 /* Sorted by self, then total, then name and the rest. The caller frees *rows. */

@@ -81,7 +81,7 @@ static bool is_parked(const struct wall_report *r, uint32_t thread, size_t wait)
 	return r->parked && parked__has(r->parked, thread, wait);
 }
 
-/* What parked threads wait for is no row of its state, so all rows still add up. */
+/* Waits of parked threads are a row of their own, not of their state, so all rows still add up. */
 static void set_parked_apart(const struct wall_report *r, uint64_t ns[WALL_ROW_COUNT],
 			     uint64_t waits[WALL_ROW_COUNT])
 {

@@ -18,7 +18,7 @@
 
 enum cdp_kind { CDP_CODE, CDP_ROOT, CDP_IDLE };
 
-/* What a callFrame describes. */
+/* The code that a callFrame describes. */
 struct cdp_code {
 	enum cdp_kind kind;
 	uint32_t category;

@@ -19,7 +19,7 @@ struct members {
 	struct json_value nodes, start, end, samples, deltas, own;
 };
 
-/* What our own files say besides. */
+/* Data that only our own files have. */
 struct identity {
 	bool present;
 	uint32_t pid, tid;

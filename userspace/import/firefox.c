@@ -106,7 +106,7 @@ static int read_units(struct firefox_reader *r, struct json_value units)
 	return err;
 }
 
-/* What our own files say of the machine. */
+/* Data of the machine, which only our own files have. */
 static int read_machine(struct firefox_reader *r, struct json_value meta)
 {
 	struct json_value imported, values[6];

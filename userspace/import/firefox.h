@@ -30,7 +30,7 @@ struct firefox_lib {
 	enum dso_kind kind;
 };
 
-/* What the whole file has. */
+/* Data of the whole file. */
 struct firefox_common {
 	const struct json_text *text;
 	struct profile_builder *b;

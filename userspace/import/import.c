@@ -60,7 +60,7 @@ enum import_json import_json_kind(const uint8_t *bytes, size_t size)
 	return is_array(bytes, size) ? IMPORT_JSON_TRACE : IMPORT_JSON_OTHER;
 }
 
-/* What people have at hand, and what makes something readable of it. */
+/* Formats that are not read, and how to convert them. */
 static const struct {
 	const char *magic;
 	size_t size;

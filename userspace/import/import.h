@@ -38,7 +38,7 @@ int import_profile(const struct import_request *request, struct import_failure *
 int import_fail(struct import_failure *failure, uint64_t offset, int error, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* What a JSON text is, by the first of its keys that only one format has. */
+/* The format of a JSON text, by the first of its keys that only one format has. */
 enum import_json {
 	IMPORT_JSON_OTHER,
 	IMPORT_JSON_FIREFOX,

@@ -26,7 +26,7 @@
 #define RECOGNIZED_FIELDS 8
 #define NONE		  UINT32_MAX
 
-/* What keys of labels stand for. */
+/* The meanings of labels' keys. */
 enum label_kind {
 	LABEL_OTHER,
 	LABEL_PID,
@@ -161,7 +161,7 @@ static uint64_t unit_ns(const uint8_t *bytes, size_t size)
 	return 0;
 }
 
-/* What is mapped under this name, and what its code is. */
+/* The kind of a mapping with this name, and the category of its code. */
 static enum dso_kind mapping_kind(const char *path, enum profile_category *category)
 {
 	if (!strncmp(path, "[kernel", 7) || !strncmp(path, "[guest.kernel", 13)) {
@@ -208,7 +208,7 @@ static bool recognizes_pprof(const uint8_t *bytes, size_t size)
 	return fields >= 3 || (fields && !more);
 }
 
-/* What a walk over the file takes: the numbers of messages whose fields have these types, or (types NULL) whatever the field has. */
+/* A field that a walk over the file takes: a message whose fields have these types, or (types NULL) any content. */
 struct wanted_field {
 	uint32_t number;
 	const char *types;
@@ -597,7 +597,7 @@ static enum gil_state label_gil(const struct pprof *p, const struct pprof_label 
 		       : GIL_UNKNOWN;
 }
 
-/* What the labels of a sample say. */
+/* The labels of a sample. */
 struct labels {
 	struct sample_owner owner;
 	struct string_id comm, service;

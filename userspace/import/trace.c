@@ -29,7 +29,7 @@ struct event {
 	int64_t pid_number, tid_number, time; /* ns */
 };
 
-/* What a metadata event calls a process (tid 0) or a thread. */
+/* The name of a process (tid 0) or a thread, of a metadata event. */
 struct name {
 	int64_t pid, tid;
 	struct string_id text;

@@ -75,7 +75,7 @@ long jit_channel__take_event(struct jit_channel *channel, void *event, size_t ro
 /* ---- the watcher ----------------------------------------------------------------------------- */
 
 /*
- * What a JIT watcher does, a process of its own: it runs commands, sends requests to JVMs, follows files, and passes what
+ * The work of a JIT watcher, a process of its own: it runs commands, sends requests to JVMs, follows files, and passes what
  * it has read to the collector by a channel. The owner of a file can make reading it slow, or never end, so no thread of
  * the collector reads such files, and nothing waits for a watcher that hangs.
  */

@@ -329,7 +329,7 @@ static size_t count_open(const struct jit_follower *r)
 	return count;
 }
 
-/* What was found may be read, but is it to be? */
+/* The file can be read; checks whether it should be. */
 static void judge_found(struct jit_follower *r, const struct jit_owner *owner,
 			struct jit_found *found)
 {

@@ -135,7 +135,7 @@ struct jit_follower_output {
 };
 
 /*
- * What is read is taken from `bytes` (QUOTA_JIT_BYTES). No file of the users `denied` is opened. Both outlive it. 0 or
+ * Bytes that are read are charged to `bytes` (QUOTA_JIT_BYTES). No file of the users `denied` is opened. Both outlive it. 0 or
  * -ENOMEM.
  */
 int jit_follower__new(const struct jit_follower_output *output, struct quota *bytes,

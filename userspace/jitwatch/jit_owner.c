@@ -182,7 +182,7 @@ static int note_own(struct jit_own_rights *own)
 	return own->group_count < 0 ? -errno : 0;
 }
 
-/* What we have ourselves, less what the process has not. */
+/* Our own capabilities, less those that the process does not have. */
 static int limit_capabilities(uint64_t capabilities)
 {
 	struct __user_cap_header_struct header = header_of_thread();

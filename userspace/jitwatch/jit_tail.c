@@ -406,7 +406,7 @@ static void deny_user(struct jit_line *l, uint32_t user, uint64_t time)
 	}
 }
 
-/* What is left of the line's users are not read any more either. */
+/* The other users of the line are not read any more either. */
 static void give_up(struct jit_line *l)
 {
 	struct jit_tail *t = l->tail;

@@ -104,7 +104,7 @@ void runtime_reader__serve(struct helper_job *job)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* What the answer needs of its request. */
+/* The part of a request that its answer needs. */
 struct pending_request {
 	uint64_t ticket;
 	struct made_runtime runtime;

@@ -63,7 +63,7 @@ int runtime_reader__request(struct helper_pool *pool, unsigned int service,
 void runtime_reader__serve(struct helper_job *job);
 
 /*
- * What a reader does for it. *frames are the caller's. 0; -ENODATA: nothing was found; -ESRCH, -EPERM, …: the memory cannot be
+ * Run by a reader. *frames are the caller's. 0; -ENODATA: nothing was found; -ESRCH, -EPERM, …: the memory cannot be
  * read; -EINVAL: no such runtime; -ENOMEM.
  */
 int runtime_reader__read(const struct frame_sizes_request *request, struct made_frame **frames,

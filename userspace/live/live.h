@@ -111,7 +111,7 @@ uint64_t live__target_cpu(const struct live *live);
 /* Have all requested threads (-t) ended? One that calls execve goes on. */
 bool live__threads_ended(struct live *live);
 
-/* What a session shares with its live stream, as long as that lives. */
+/* Objects that a session shares with its live stream, as long as that lives. */
 struct live_shared {
 	struct bpf_session *kernel;
 	struct dso_opener *opener;

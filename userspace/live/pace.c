@@ -78,7 +78,7 @@ static bool expects_functions(const struct live *live, uint64_t now)
 	return met && now < met + FUNCTIONS_COME;
 }
 
-/* What early ticks may take: the same in a longer time where the rate is lower. */
+/* The CPU time of early ticks: the same in a longer time where the rate is lower. */
 static struct quota_limit early_limit(const struct live *live)
 {
 	struct quota_limit limit = quota_row(QUOTA_EARLY_TICKS)->all;
@@ -148,7 +148,7 @@ static uint64_t longest_distance(const struct live *live)
 	return jit_tail__follows(live->jit) ? min_u64(most, max_u64(TICK_OF_JIT, samples)) : most;
 }
 
-/* What may come before the next tick is due. The time until then at least, if a part requests one; ns. */
+/* Plans early ticks. Returns the least time until the next one that a part requests; ns. */
 static uint64_t plan_early(struct live *live, uint64_t now)
 {
 	for (int cause = 0; cause < WAKE_CAUSES; cause++) {

@@ -61,8 +61,8 @@ const void *code_functions__get(const struct code_functions *f, const struct cod
 const struct code_function_event *code_functions__at(const struct code_functions *f,
 						     const struct code_words *words, uint64_t time);
 /*
- * What was confirmed of a function in the lives that its process comes from; NULL: nothing. *sure: before the fork. What was
- * read later can be of a function that only the parent has.
+ * The confirmed function of the lives that its process comes from; NULL: none. *sure: it was read before the fork. A later
+ * reading can be of a function that only the parent has.
  */
 const struct code_function_event *code_functions__inherited(const struct code_functions *f,
 							    const struct code_words *words,

@@ -495,7 +495,7 @@ event_of(const struct managed_frames *m, const struct managed_location *place, b
 	return of_parent ? of_parent : event;
 }
 
-/* What a place is. */
+/* The name of a place. */
 struct naming {
 	struct profile_line lines[CODE_CALLS_MAX];
 	size_t count;  /* of lines; 0: there is no name */

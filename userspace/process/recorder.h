@@ -249,7 +249,7 @@ void outside_event__add_to(const struct outside_event *e, struct profile_builder
 
 /* ---- wall_states.c --------------------------------------------------------------------------- */
 
-/* What a thread waits for, by what a visit found and by the names of the kernel's functions on its stack. */
+/* The state of a thread, by the readings of a visit and the names of the kernel's functions on its stack. */
 
 /* By what the visit read. *open: a kernel function of its stack may be more precise. WALL_NONE: it did not wait. */
 enum wall_state wall_state_of_visit(const struct visit_account *visit, bool *open);

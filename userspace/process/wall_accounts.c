@@ -81,7 +81,7 @@ static int push_wait(const struct thread_accounts *a, struct thread_life *thread
 	return profile_builder__error(a->builder);
 }
 
-/* What was seen last gets its time. */
+/* The state seen last gets the time since. */
 static int push_last(const struct thread_accounts *a, struct thread_life *thread)
 {
 	struct thread_wall *w = &thread->wall;
@@ -117,7 +117,7 @@ static void hold(struct thread_wall *w, uint64_t until)
 	w->seen = w->waits_until = until;
 }
 
-/* What an account has got more, as far as there is time left. */
+/* The growth of an account, as far as there is time left. */
 static uint64_t take(uint64_t *known, uint64_t now, uint64_t left)
 {
 	uint64_t more = now > *known ? min_u64(now - *known, left) : 0;
@@ -263,7 +263,7 @@ int wall_accounts__visit(const struct thread_accounts *a, struct thread_life *th
 	return err;
 }
 
-/* What a lock says of its owner is the program's memory, unless it is the kernel's. */
+/* The owner of a lock comes from the program's memory, unless the lock is the kernel's. */
 struct thread_id wall_accounts__holder(const struct thread_accounts *a,
 				       struct process_table *processes,
 				       const struct thread_life *waiting,

@@ -132,7 +132,7 @@ struct located dso_files__located(struct dso_files *f, uint32_t file);
 void dso_files__locate(struct dso_files *f, struct located *located);
 /* Our own vDSO, which is that of all 64-bit processes and always kept. */
 uint32_t dso_files__vdso(struct dso_files *f);
-/* What `answer` returned. The descriptors do not change until it has. */
+/* Returns the result of `answer`. The descriptors do not change until it returns. */
 int dso_files__answer(struct dso_files *f, const struct located *located, file_answer_fn answer,
 		      void *context);
 

@@ -37,7 +37,7 @@ struct dso_root {
 
 #define RECENT_ROOTS 64u
 
-/* What /proc had for a process. A root that is closed meanwhile is read again. */
+/* A process's root, by /proc. A root that is closed meanwhile is read again. */
 struct recent_root {
 	uint32_t pid;  /* 0: none */
 	uint64_t read; /* CLOCK_MONOTONIC ns */

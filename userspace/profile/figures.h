@@ -53,7 +53,7 @@ enum figure_unit {
 	X(LOST_TICKS, COUNT, "lost_ticks", s->lost, "") /* of the target, or of unknown tasks */
 
 /*
- * What a bound has left out: shown unless it is 0, followed by "left out". X(ENUM, unit, key, value, text)
+ * Amounts that a bound has left out: shown unless they are 0, followed by "left out". X(ENUM, unit, key, value, text)
  */
 #define LEFT_OUT_FIGURES(X)                                                                        \
 	X(INLINED, COUNT, "inlined_left_out", p->inlined_left_out, "inlined functions")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the modules of profile/ share; the model itself is <sysprof/profile.h>. */
+/* Shared by the modules of profile/; the model itself is <sysprof/profile.h>. */
 #ifndef PROFILE_PROFILE_H
 #define PROFILE_PROFILE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What profile_builder.c and profile_events.c fill and profile_finish.c completes. */
+/* The profile in the making: profile_builder.c and profile_events.c fill it, profile_finish.c completes it. */
 #ifndef PROFILE_PROFILE_BUILDER_PRIVATE_H
 #define PROFILE_PROFILE_BUILDER_PRIVATE_H
 

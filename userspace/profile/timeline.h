@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a thread did between two of its CPU samples: decided here, once, for every exporter.
+ * The activity of a thread between two of its CPU samples: decided here, once, for every exporter.
  *
  * A thread is observed at its CPU samples only; each has the exact CPU time since the one before.
  * An interval (t1, t2] of length L and CPU time D holds an off-CPU gap when it is longer than 1.5

@@ -318,7 +318,7 @@ static void mark_unanswered(struct process_survey *s)
 			s->maps.data[i].state = JIT_FILE_STATE_HUNG;
 }
 
-/* That a map is followed does not say that it can be read: one that was written to just now is read somewhat later. */
+/* A map that is followed may not be readable yet: one that was written to just now is read somewhat later. */
 static int handle_map_events(struct process_survey *s, struct jit_tail *tail)
 {
 	const struct timespec patience = {.tv_nsec = (long)JIT_FILE_REWRITE_PATIENCE};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What can be unwound and named in a process, and how to improve it, without recording it.
+ * Reports what can be unwound and named in a process, and how to improve it, without recording it.
  *
  * Its files and memory are read by reader processes of a pool of its own, its perf map and jitdumps by a watcher as
  * in a recording: a reader that does not answer is reported, and costs a few seconds at most in all.

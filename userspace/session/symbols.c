@@ -28,7 +28,7 @@ struct symbol_task {
 	struct symbolizing *all;
 	struct dso_id dso;
 	VEC(struct sampled_address) sampled;
-	/* as symbolizer_job wants them */
+	/* in the form of symbolizer_job */
 	VEC(uint64_t) addresses;
 	VEC(uint32_t) samples;
 };

@@ -152,7 +152,7 @@ static struct debug_file_request debug_file_request_of(struct batch *b, const st
 	};
 }
 
-/* That of the session, or one of this call. NULL: no memory. */
+/* The finder of the session, or one of this call. NULL: no memory. */
 static struct file_finder *need_finder(struct batch *b)
 {
 	struct file_finder **finder = b->options->remember ? &b->symbolizer->finder : &b->finder;
@@ -394,7 +394,7 @@ static int look_up(struct batch *b, struct part *part)
 	return err;
 }
 
-/* What the cache had was of files that may be others by now. */
+/* The cache's answers are of files that may have been replaced since. */
 static void forget_answers(struct part *part)
 {
 	symbol_blob__fini(&part->cached);

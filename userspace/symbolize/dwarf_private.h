@@ -99,7 +99,7 @@ struct dwarf_unit *dwarf_units__at(struct dwarf_units *u, uint64_t address);
 /* Reads the functions of all units that do not say where their code is. 0, -ENOMEM. */
 int dwarf_units__index_all(struct dwarf_units *u);
 
-/* What was inlined into one function. */
+/* Functions that were inlined into one. */
 
 struct dwarf_place {
 	const char *file; /* NULL unknown */
@@ -173,7 +173,7 @@ void dwarf_sources__fini(struct dwarf_sources *s);
 bool dwarf_sources__line(struct dwarf_sources *s, Dwarf_CU *unit, uint64_t address,
 			 struct dwarf_place *place, uint64_t *until);
 
-/* What the function of a DIE is called, and where it was defined; where an inlined one was called. */
+/* The name of a DIE's function and the place of its definition; the place of the call of an inlined one. */
 struct dwarf_frame dwarf_describe(struct dwarf_sources *sources, Dwarf_Die *die,
 				  struct dwarf_place *call);
 

@@ -141,8 +141,8 @@ static int copy_names(struct line_program *p, Dwarf_Die *unit_die)
 }
 
 /*
- * What can be had of it; rows only of units of the file itself, and only where they are needed: units of types, made by dwz,
- * have the line program of another one.
+ * The part of it that is available; rows only of units of the file itself, and only where they are needed: units of types,
+ * made by dwz, have the line program of another one.
  */
 static void read_program(struct dwarf_sources *s, struct line_program *p, bool rows)
 {
@@ -286,7 +286,7 @@ static int take_attribute(Dwarf_Attribute *attribute, void *context)
 }
 
 /*
- * What dwarf_attr_integrate() finds of a DIE: its attributes, and those of what it comes from. Each DIE is read once
+ * As dwarf_attr_integrate(): the attributes of a DIE, and of the DIEs that it refers to. Each DIE is read once
  * for all of them.
  */
 static void read_site(Dwarf_Die *die, struct site *s)

@@ -89,7 +89,7 @@ struct file_owner {
 	uint64_t mount; /* … but on this mount */
 };
 
-/* What a search depends on: the module, the root directory of its process, its path and build-id. */
+/* A search depends on these: the module, the root directory of its process, its path and build-id. */
 struct search_key {
 	uint64_t device, inode, size, changed, base, root_mount, root_inode, names;
 };

@@ -115,7 +115,7 @@ void module_forget_addresses(struct module *m);
 int module_renew_names(struct module *m);
 /* If that was not done yet. */
 void module_open_dwarf(struct module *m);
-/* What reading symbols of the debug file and of the module came to, for the report. */
+/* The results of reading symbols of the debug file and of the module, for the report. */
 void module_note_symbols(struct module *m, int debug_error, int elf_error);
 /*
  * The frames of one address, into m->frames, which are those of all addresses up to *until with the same symbol. 0,

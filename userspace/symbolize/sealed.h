@@ -26,7 +26,7 @@
 #include "symbolize/module.h"
 #include "symbolize/symbol_answers.h"
 
-/* What a child does, module_resolve() but for tests. */
+/* The work of a child: module_resolve(), but for tests. */
 typedef int (*sealed_resolve_fn)(const struct module_files *files, const uint64_t *addresses,
 				 size_t count, symbol_sink_fn sink, void *context,
 				 struct module_report *report);
@@ -82,7 +82,7 @@ int sealed_run(struct sealed_job *jobs, size_t count, unsigned int parallel, sea
 /* ---- the parts: what a child and its parent send --------------------------------------------- */
 
 /*
- * What a sandboxed child sends to its parent, in messages of helpers/message.h: the pieces of a blob of
+ * The answers of a sandboxed child to its parent, in messages of helpers/message.h: the pieces of a blob of
  * stream/symbol_blob.h with an answer for each address in turn, then a report (MESSAGE_DONE). The parent checks each
  * answer when it comes and keeps the bytes; one that our own code cannot have sent ends the child. If the index of the
  * module was requested, its pieces follow the report, the last of them with MESSAGE_DONE; no bytes at all: there is none.

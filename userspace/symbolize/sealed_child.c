@@ -83,7 +83,7 @@ static void tighten_memory(const struct module_files *files, uint64_t memory)
 	confine__lower_memory(memory > size ? memory - size : 0);
 }
 
-/* What resolving returned goes out with the report. */
+/* The result of resolving is sent with the report. */
 static int answer(const struct sealed_child_request *request, struct module *module, bool sealed)
 {
 	struct module_report report = {};

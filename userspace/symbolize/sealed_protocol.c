@@ -19,7 +19,7 @@ struct sealed_report {
 #define BUFFER_SIZE MESSAGE_SIZE_MAX
 #define PATIENCE    50000000ull /* ns after which an answer is not kept back */
 
-/* What all answers together may take: names of templates can be long, but not all of them are. */
+/* Limits for all answers together: names of templates can be long, but not all of them are. */
 #define ANSWERS_BASE	    (64ull << 20)
 #define ANSWERS_PER_ADDRESS (16ull << 10)
 #define ANSWERS_MAX	    (2ull << 30)

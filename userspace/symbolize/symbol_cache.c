@@ -236,7 +236,7 @@ static struct symbol_answers *load_file(struct symbol_cache *c, const struct sym
 	return answers;
 }
 
-/* What the file has of it was known before this process began. Of the costs, those since the last index count. */
+/* Answers in the file are from before this process. Of the costs, those since the last index count. */
 static void take_trailer(struct module_answers *m, const struct answers_trailer *trailer)
 {
 	if (trailer->index_count == m->index_count) {
@@ -388,7 +388,7 @@ static size_t pending_bytes(const struct symbol_cache *c, const struct module_an
 	return goes_to_file(c, m) ? size_of(m->added) : 0;
 }
 
-/* That can be evicted. */
+/* The bytes of a module that can be evicted. */
 static size_t kept_bytes(const struct symbol_cache *c, const struct module_answers *m)
 {
 	return sizeof(*m) + size_of(m->file) + size_of(m->added) - pending_bytes(c, m) +

@@ -167,7 +167,7 @@ static bool files_are_sane(const struct symbol_index *x)
 	return true;
 }
 
-/* What it takes to check names. */
+/* The data for checking names. */
 struct names {
 	uint16_t *sizes; /* of blocks */
 	size_t longest;

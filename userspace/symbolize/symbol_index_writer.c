@@ -42,7 +42,7 @@ struct records {
 	struct slot recent[RECENT];
 };
 
-/* What a place was written as, as a name and as a file. */
+/* The numbers that a place was written with, as a name and as a file. */
 struct recent_place {
 	const char *place;
 	uint32_t name, file;

@@ -97,10 +97,10 @@ static void set_rbx(struct cfi_machine *m, enum unwind_rbx how, int64_t offset)
 	m->rbx.offset = m->rbx.how == how ? offset : 0;
 }
 
-/* What has become of the caller's value of a register. */
+/* Where the caller's value of a register is. */
 enum kept { KEPT, KEPT_AT_CFA, KEPT_IN_REGISTER, UNDEFINED, LOST };
 
-/* `value`: the offset from the CFA, or the other register. What is lost is kept in a way that is not followed. */
+/* `value`: the offset from the CFA, or the other register. LOST: it is kept in a way that is not followed. */
 static void set_register(struct cfi_machine *m, uint64_t reg, enum kept how, int64_t value)
 {
 	static const enum unwind_fp FP[] = {UNWIND_FP_SAME, UNWIND_FP_AT_CFA, UNWIND_FP_UNKNOWN,
@@ -156,7 +156,7 @@ static bool is_plt(struct cursor c, int64_t *threshold)
 	return *threshold > 0 && *threshold < 16;
 }
 
-/* What an expression adds to the value so far, plus_uconst N or litN plus; UINT64_MAX: it does something else. */
+/* The number that an expression adds to the value so far, plus_uconst N or litN plus; UINT64_MAX: any other operation. */
 static uint64_t take_addend(struct cursor *c)
 {
 	uint8_t op = cursor__u8(c);

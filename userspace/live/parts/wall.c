@@ -40,7 +40,7 @@
 
 /* ---- the child: it visits -------------------------------------------------------------------- */
 
-/* What it was given; it never returns. */
+/* The data of a visitor. */
 struct visiting {
 	struct visitor *shared;
 	int programs[VISIT_PROGRAMS];
@@ -138,7 +138,7 @@ static bool is_called(uint64_t until)
 	return ppoll(&fd, 1, &wait, NULL) > 0;
 }
 
-/* What comes when the kernel has verified the programs: they, and the memory that is shared. */
+/* The programs, when the kernel has verified them, and the shared memory. */
 static bool take_programs(struct visiting *v)
 {
 	struct message_buffer message;
@@ -295,7 +295,7 @@ static int open_visits(struct wall *w, struct failure *failure)
 	return err;
 }
 
-/* What was counted so far is in the past. */
+/* The counts so far are in past_count and past_cpu. */
 static int visit_no_more(struct wall *w)
 {
 	memset(w->shared->count, 0, sizeof(w->shared->count));

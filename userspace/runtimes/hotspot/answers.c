@@ -174,7 +174,7 @@ static int add_scopes(struct code_answers *answers, struct hotspot_found *found,
 	return err;
 }
 
-/* What is known of the nmethod needs no second look at it; *state is that of the last one. */
+/* An nmethod that is known is not read again; *state is that of its last reading. */
 static int add_compiled(struct code_answers *answers, struct hotspot_found *found,
 			const struct code_question *q, struct hotspot_blob *blob,
 			enum code_state *state, struct compiled_code *e)

@@ -290,8 +290,8 @@ int hotspot_blob__name(const struct hotspot_blob *blob, struct target_memory *me
 		       size_t size);
 
 /*
- * What the walk in the kernel needs of a process's code heaps. With it alone, without a table of rows, nearly all stacks are
- * whole. 0; -E2BIG: they do not fit.
+ * The words about a process's code heaps that the walk in the kernel needs. With them alone, without a table of rows, nearly
+ * all stacks are whole. 0; -E2BIG: they do not fit.
  */
 int hotspot_words__make(struct runtime_hotspot *w, const struct hotspot_code *code);
 
@@ -454,7 +454,7 @@ struct hotspot_found;
 void hotspot_known__limit(struct hotspot_known *known);
 void hotspot_known__fini(struct hotspot_known *known);
 
-/* What is known of an nmethod that was found to be there. NULL: no memory. Valid until the next one. */
+/* The known data of an nmethod that was found. NULL: no memory. Valid until the next one. */
 struct hotspot_nmethod *hotspot_known__nmethod(struct hotspot_known *known,
 					       const struct hotspot_blob *blob);
 /* More of it was read: keeps it, if it `is_sure` that it was there all the time. */

@@ -25,7 +25,7 @@ struct v8_wasm;
  * Offsets are in bytes from the start of an object, whose tagged pointer is 1 more. Types are those of the object's map.
  */
 
-/* What can be read of a V8: enum, and the sentence for it. */
+/* How much of a V8 can be read: enum, and the sentence for it. */
 #define V8_VERDICTS(X)                                                                             \
 	X(V8_WHOLE, "names, lines and inlined functions")                                          \
 	X(V8_NO_INLINED, "names and lines; where its V8 keeps what is inlined is not known")       \
