@@ -379,7 +379,7 @@ static struct helper_pool *start_tricks(void)
 	struct helper_pool *s;
 
 	options.services = tricks;
-	options.deadline = SECOND / 5;
+	options.silence = SECOND / 5;
 	options.wall_time = 2 * SECOND;
 	assert_int_equal(helper_pool__new(&options, &s), 0);
 	return s;

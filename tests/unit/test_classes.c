@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The table of classes of processes in docs/SECURITY.md, which --print prints. */
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +16,10 @@
 #include "base/io.h"
 #include "helpers/classes.h"
 
-#define BEGIN "<!-- table: build/tests/unit/test_classes --print -->\n"
-#define END   "<!-- end of table -->\n"
+#define BEGIN  "<!-- table: build/tests/unit/test_classes --print -->\n"
+#define END    "<!-- end of table -->\n"
+
+#define SECOND 1000000000ull
 
 static const char *const labels[HELPER_CLASS_COUNT] = {
 	[HELPER_KEEPER] = "keeper of readers, keeper of JIT watchers",
@@ -76,18 +79,20 @@ static void print_capabilities(FILE *out, const struct helper_class *class)
 
 static void print_limits(FILE *out, const struct helper_class *class)
 {
+	const uint64_t values[] = {
+		class->memory >> 20,	 class->cpu_seconds,	    class->files,
+		class->silence / SECOND, class->wall_time / SECOND, class->hangs};
+	static const char *const units[] = {" MB",	    " s of CPU",
+					    " descriptors", " s without progress",
+					    " s a request", " hangs a user"};
 	const char *separator = "";
 
-	if (class->memory) {
-		fprintf(out, "%llu MB", (unsigned long long)class->memory >> 20);
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		if (!values[i])
+			continue;
+		fprintf(out, "%s%" PRIu64 "%s", separator, values[i], units[i]);
 		separator = ", ";
 	}
-	if (class->cpu_seconds) {
-		fprintf(out, "%s%u s of CPU", separator, class->cpu_seconds);
-		separator = ", ";
-	}
-	if (class->files)
-		fprintf(out, "%s%u descriptors", separator, class->files);
 }
 
 static void print_class(FILE *out, enum helper_class_id id)

@@ -186,7 +186,7 @@ static int set_up(void **state)
 						 .service_count = 1,
 						 .class = HELPER_READER,
 						 .keeper = HELPER_KEEPER,
-						 .deadline = S};
+						 .silence = S};
 	struct code_options options = {.push = count_event, .set_runtime = set_runtime};
 
 	(void)state;

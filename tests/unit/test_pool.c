@@ -85,7 +85,7 @@ static const helper_serve_fn services[] = {serve};
 
 static struct helper_pool *make_pool(const struct helper_pool_options *more)
 {
-	struct helper_pool_options options = {.deadline = DEADLINE};
+	struct helper_pool_options options = {.silence = DEADLINE};
 	struct helper_pool *pool;
 
 	if (more)
@@ -203,7 +203,7 @@ static void who_hangs_is_left(void **state)
 	static const enum outside_thing things[] = {OUTSIDE_RUNTIMES};
 	struct outside_books *books = outside_books__new();
 	const struct helper_pool_options counting = {
-		.deadline = DEADLINE, .books = books, .things = things};
+		.silence = DEADLINE, .books = books, .things = things};
 	struct helper_pool *pool = make_pool(&counting);
 	struct outside_row row;
 	struct reported bad = {}, good = {};
@@ -240,7 +240,7 @@ static void who_hangs_is_left(void **state)
 
 static void who_dies_is_replaced(void **state)
 {
-	const struct helper_pool_options many = {.deadline = DEADLINE, .hangs = 100};
+	const struct helper_pool_options many = {.silence = DEADLINE, .hangs = 100};
 	struct helper_pool *pool = make_pool(&many);
 	struct reported dead = {}, reported = {};
 
@@ -257,7 +257,7 @@ static void who_dies_is_replaced(void **state)
 /* A reader that works is not left behind at once, and its owner pays for it. */
 static void cpu_time_is_an_owners(void **state)
 {
-	const struct helper_pool_options options = {.deadline = 200000000, .credit = 50000000};
+	const struct helper_pool_options options = {.silence = 200000000, .credit = 50000000};
 	struct helper_pool *pool = make_pool(&options);
 	struct reported bad = {}, good = {};
 
@@ -316,7 +316,7 @@ static void no_descriptor_is_left(void **state)
 /* Requests of one owner that wait together are served by both helpers, once both have started. */
 static void both_serve(void **state)
 {
-	struct helper_pool *pool = make_pool(&(struct helper_pool_options){.deadline = LONG});
+	struct helper_pool *pool = make_pool(&(struct helper_pool_options){.silence = LONG});
 	unsigned int differing = 0;
 
 	(void)state;
@@ -393,7 +393,7 @@ static void settle_for(struct helper_pool *pool, const struct reported *reported
 static void slow_ones_are_replaced(void **state)
 {
 	struct helper_pool *pool =
-		make_pool(&(struct helper_pool_options){.deadline = LONG, .at_once = 2});
+		make_pool(&(struct helper_pool_options){.silence = LONG, .at_once = 2});
 	struct reported slow = {}, other = {};
 
 	(void)state;
@@ -412,7 +412,7 @@ static void slow_ones_are_replaced(void **state)
 static void a_slow_owner_has_one_reader(void **state)
 {
 	struct helper_pool *pool =
-		make_pool(&(struct helper_pool_options){.deadline = LONG, .at_once = 2});
+		make_pool(&(struct helper_pool_options){.silence = LONG, .at_once = 2});
 	struct reported slow = {}, other = {};
 
 	(void)state;
@@ -432,7 +432,7 @@ static void a_slow_owner_has_one_reader(void **state)
 static void patience_ends(void **state)
 {
 	struct helper_pool *pool = make_pool(
-		&(struct helper_pool_options){.deadline = 10 * DEADLINE, .patience = DEADLINE});
+		&(struct helper_pool_options){.silence = 10 * DEADLINE, .patience = DEADLINE});
 	struct reported slow = {}, queued = {}, trusted = {}, nobody_waits = {};
 	struct helper_pool_stats stats;
 
@@ -464,7 +464,7 @@ static void patience_ends(void **state)
 static void patience_without_hurry(void **state)
 {
 	struct helper_pool *pool =
-		make_pool(&(struct helper_pool_options){.deadline = DEADLINE, .patience = 1000});
+		make_pool(&(struct helper_pool_options){.silence = DEADLINE, .patience = 1000});
 	struct reported slow = {};
 
 	(void)state;

@@ -158,7 +158,7 @@ static void start_session(void)
 						 .service_count = 1,
 						 .class = HELPER_READER,
 						 .keeper = HELPER_KEEPER,
-						 .deadline = S};
+						 .silence = S};
 	struct code_options options = {.push = take_event, .set_runtime = set_runtime};
 	union {
 		struct mmap_event m;

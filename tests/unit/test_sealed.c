@@ -466,7 +466,7 @@ static void test_limits(void **state)
 /* What does not get on is not tried again: its file would hold up the next one too. */
 static void test_stuck(void **state)
 {
-	const struct sealed_work work = {.resolve = waits, .stuck_time = SECOND};
+	const struct sealed_work work = {.resolve = waits, .silence = SECOND};
 	struct sealed_job jobs[3];
 	struct test_job tests[3];
 

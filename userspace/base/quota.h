@@ -76,8 +76,6 @@
 	  "time for which the stream of events waits for requests to readers; not of root")        \
 	X(REQUESTS, COUNT, NONE, HELD(4096), OTHERS(8192), REFUSE, NONE,                           \
 	  "requests to reader processes that have no answer yet")                                  \
-	X(HANGS, COUNT, NONE, HELD(2), NONE, REFUSE, NONE,                                         \
-	  "requests that had a reader process hang; then the user is not read any more")           \
 	X(ARCHIVES, CPU, NONE, NONE, RATE(200 * QUOTA_MS, 10 * QUOTA_SECOND), DEFER, NONE,         \
 	  "reading directories of zip archives")                                                   \
 	X(ARCHIVE_READS, COUNT, RATE(256, 60 * QUOTA_SECOND), NONE, NONE, DEFER, NONE,             \

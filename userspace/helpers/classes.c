@@ -4,6 +4,7 @@
 #include <linux/capability.h>
 
 #define BIT(capability) (1ull << (capability))
+#define SECOND		1000000000ull
 
 /*
  * To look below /proc/PID (root, map_files, memory), and at files of any user. CAP_SYS_ADMIN is for map_files where
@@ -24,15 +25,25 @@ const struct helper_class helper_classes[HELPER_CLASS_COUNT] = {
 	[HELPER_SEALED_KEEPER] = {.capabilities = OF_SEALED_KEEPERS},
 	[HELPER_READER] = {.name = "sysprof-reader",
 			   .capabilities = OF_READERS,
-			   .memory = 1536ull << 20},
-	[HELPER_WATCHER] = {.name = "sysprof-jit", .capabilities = OF_WATCHERS, .files = 2048},
-	[HELPER_JVM_CLIENT] = {.name = "sysprof-jvm", .user = HELPER_USER_GIVEN},
+			   .memory = 1536ull << 20,
+			   .silence = SECOND,
+			   .wall_time = 10 * SECOND,
+			   .hangs = 2},
+	[HELPER_WATCHER] = {.name = "sysprof-jit",
+			    .capabilities = OF_WATCHERS,
+			    .files = 2048,
+			    .silence = SECOND},
+	[HELPER_JVM_CLIENT] = {.name = "sysprof-jvm",
+			       .user = HELPER_USER_GIVEN,
+			       .wall_time = 5 * SECOND},
 	[HELPER_FINDER] = {.name = "sysprof-files",
 			   .capabilities = BIT(CAP_DAC_READ_SEARCH),
-			   .shows_debug = true},
+			   .shows_debug = true,
+			   .silence = 5 * SECOND},
 	[HELPER_DOWNLOADER] = {.name = "sysprof-files",
 			       .capabilities = BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_DAC_OVERRIDE),
-			       .shows_debug = true},
+			       .shows_debug = true,
+			       .silence = 5 * SECOND},
 	[HELPER_BUILDER] = {.name = "sysprof-builder",
 			    .user = HELPER_USER_OWN,
 			    .filter = HELPER_FILTER_WORKER,
@@ -40,7 +51,10 @@ const struct helper_class helper_classes[HELPER_CLASS_COUNT] = {
 			    .first_to_go = true,
 			    .memory = 576ull << 20,
 			    .cpu_seconds = 8, /* more than BUILD_LIMITS has, which gives a reason */
-			    .files = 256},
+			    .files = 256,
+			    .silence = SECOND,
+			    .wall_time = 20 * SECOND, /* on a busy machine */
+			    .hangs = 3},	      /* a disk may be slow */
 	[HELPER_SYMBOLS] = {.name = "sysprof-sealed",
 			    .user = HELPER_USER_OWN,
 			    .filter = HELPER_FILTER_SEALED,
@@ -50,8 +64,9 @@ const struct helper_class helper_classes[HELPER_CLASS_COUNT] = {
 			    .read_by_parent = true,  /* paths of files that it opens */
 			    .memory = 1024ull << 20, /* by default: what there is decides */
 			    .cpu_seconds = 30,	     /* by default: the module's size decides */
-			    .files = 256},
+			    .files = 256,
+			    .silence = 10 * SECOND},
 	[HELPER_SERVER] = {.as_parent = true},
 	/* to run a program takes its descriptor only */
-	[HELPER_VISITOR] = {.name = "sysprof-visitor"},
+	[HELPER_VISITOR] = {.name = "sysprof-visitor", .silence = SECOND},
 };

@@ -53,6 +53,10 @@ struct helper_class {
 	uint64_t memory;     /* bytes on top of what it has when it begins; 0: no limit */
 	unsigned int cpu_seconds; /* 0: no limit */
 	unsigned int files;	  /* descriptors: RLIMIT_NOFILE; 0: as the parent */
+	/* Who waits for it abandons it after so many ns. 0: no limit. */
+	uint64_t silence;   /* without progress */
+	uint64_t wall_time; /* for one request, whatever its progress */
+	unsigned int hangs; /* of a pool: that one owner may cause before it is banned */
 };
 
 extern const struct helper_class helper_classes[HELPER_CLASS_COUNT];

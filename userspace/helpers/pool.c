@@ -26,9 +26,7 @@
 
 #define HELPERS_MAX    8
 #define HELPERS	       2
-#define DEADLINE       1000000000ull /* ns */
-#define WALL_TIME      10	   /* deadlines, for a helper that wants a CPU or makes progress */
-#define START_PATIENCE 10	   /* deadlines, for a helper to be forked */
+#define START_PATIENCE 10	   /* times `silence`, for a helper to be forked */
 #define RETRY	       20000000ull /* ns: after a helper that ended before it had a request */
 
 enum helper_state { HELPER_NONE, HELPER_STARTING, HELPER_IDLE, HELPER_BUSY };
@@ -176,11 +174,11 @@ static void check_progress(struct helper_pool *p, struct helper *helper, uint64_
 	const struct helper_pool_options *o = &p->options;
 	uint64_t took = now - helper->since;
 
-	if (helper->state == HELPER_STARTING && took > START_PATIENCE * o->deadline)
+	if (helper->state == HELPER_STARTING && took > START_PATIENCE * o->silence)
 		abandon(p, helper, HELPER_HUNG);
 	if (helper->state == HELPER_BUSY &&
 	    (took > o->wall_time ||
-	     liveness__is_stuck(&helper->liveness, helper->pid, now, o->deadline)))
+	     liveness__is_stuck(&helper->liveness, helper->pid, now, o->silence)))
 		abandon(p, helper, HELPER_HUNG);
 }
 
@@ -331,13 +329,15 @@ static void hand_out(struct helper_pool *p, uint64_t now)
 
 static void set_options(struct helper_pool *p, const struct helper_pool_options *options)
 {
+	const struct helper_class *class = &helper_classes[options->class];
 	struct helper_pool_options *own = &p->options;
 
 	*own = *options;
-	own->at_once = own->at_once ? own->at_once : HELPERS;
+	own->at_once = own->at_once ?: HELPERS;
 	own->most = own->most && own->most < HELPERS_MAX ? own->most : HELPERS_MAX;
-	own->deadline = own->deadline ? own->deadline : DEADLINE;
-	own->wall_time = own->wall_time ? own->wall_time : WALL_TIME * own->deadline;
+	own->silence = own->silence ?: class->silence;
+	own->wall_time = own->wall_time ?: class->wall_time / class->silence * own->silence;
+	own->hangs = own->hangs ?: class->hangs;
 	requests__init(&p->requests, own);
 }
 
@@ -447,7 +447,7 @@ bool helper_pool__settle(struct helper_pool *p, uint64_t patience)
 		now = monotonic_ns();
 		if (!p->requests.unanswered || now >= until)
 			return !p->requests.unanswered;
-		left = min_u64(until - now, p->options.deadline / 4);
+		left = min_u64(until - now, p->options.silence / 4);
 		timeout = (struct timespec){left / 1000000000, left % 1000000000};
 		ppoll(&fd, 1, &timeout, NULL);
 	}

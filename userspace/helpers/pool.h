@@ -55,11 +55,11 @@ struct helper_pool_options {
 	 */
 	bool once;
 	unsigned int
-		at_once;    /* requests that are served at the same time, without slow ones; 0: 2 */
-	unsigned int most;  /* helpers, up to 8; 0: 8 */
-	uint64_t deadline;  /* ns without progress; 0: a second */
-	uint64_t wall_time; /* ns that a request may take, with progress; 0: ten deadlines */
-	unsigned int hangs; /* that an owner may cause; 0: QUOTA_HANGS */
+		at_once;   /* requests that are served at the same time, without slow ones; 0: 2 */
+	unsigned int most; /* helpers, up to 8; 0: 8 */
+	uint64_t silence,
+		wall_time;  /* 0: those of its class; the latter in proportion to the former */
+	unsigned int hangs; /* 0: those of its class */
 	bool any_cpu_time;  /* owners' CPU time has no limit here: the caller has one */
 	uint64_t
 		credit; /* ns of helpers' CPU time that an owner may have at once; 0: QUOTA_HELPER_CPU */

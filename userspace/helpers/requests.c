@@ -32,11 +32,10 @@ void requests__init(struct requests *r, const struct helper_pool_options *option
 	quota__init(&r->cpu, QUOTA_HELPER_CPU);
 	quota__init(&r->holding, QUOTA_HOLDING);
 	quota__init(&r->count, QUOTA_REQUESTS);
-	quota__init(&r->hangs, QUOTA_HANGS);
 	override(&r->cpu.user, options->credit);
 	if (options->any_cpu_time)
 		r->cpu.user = (struct quota_limit){};
-	override(&r->hangs.user, options->hangs);
+	r->hangs.user.limit = options->hangs;
 	override(&r->holding.user, options->patience);
 	override(&r->holding.all, 3 * options->patience);
 	/* charged once in a step, for whichever owners */

@@ -30,10 +30,9 @@
 #include "helpers/watch.h"
 #include "jitwatch/jit_channel.h"
 
-#define UNTAKEN_MAX (2u << 20)	  /* bytes of events not taken yet, but for the end */
-#define HANG_NS	    1000000000ull /* at one user's files, without any progress */
-#define WAIT_STEP   500000	  /* ns */
-#define NUMBERS_MAX (1u << 24)	  /* files of one watcher */
+#define UNTAKEN_MAX (2u << 20) /* bytes of events not taken yet, but for the end */
+#define WAIT_STEP   500000     /* ns */
+#define NUMBERS_MAX (1u << 24) /* files of one watcher */
 
 /* A request, without the room for a path. */
 struct watcher_request {
@@ -450,7 +449,7 @@ static void leave_watcher(struct jit_line *l)
 		send_commands(l);
 }
 
-/* It hangs if it has been at one user's files for a second without progress. */
+/* It hangs if it has been at one user's files for too long without progress. */
 static bool is_hanging(struct jit_line *l, uint64_t now)
 {
 	const struct jit_channel *channel = channel_of(l);
@@ -461,7 +460,8 @@ static bool is_hanging(struct jit_line *l, uint64_t now)
 		process_cpu_ns_of(channel->pid, &l->liveness.cpu_ns);
 	}
 	l->seen_at = at;
-	return at && liveness__is_stuck(&l->liveness, channel->pid, now, HANG_NS);
+	return at && liveness__is_stuck(&l->liveness, channel->pid, now,
+					helper_classes[HELPER_WATCHER].silence);
 }
 
 static void look_after_watcher(struct jit_line *l)

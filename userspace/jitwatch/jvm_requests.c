@@ -179,7 +179,6 @@ static pid_t begin_attach(const struct jit_owner *owner)
 /* ---- requests -------------------------------------------------------------------------------- */
 
 #define REQUEST_INTERVAL 10000000000ull /* ns */
-#define REQUEST_PATIENCE 5000000000ull
 #define KILL_PATIENCE	 1000000000ull
 #define REQUEST_TRIES	 20 /* of a JVM that does not catch SIGQUIT yet */
 #define RETRY_INTERVAL	 200000000ull
@@ -204,12 +203,13 @@ void jvm_requests__forget(struct jvm_requests *a, pid_t pid)
  */
 static bool reap_child(struct jvm_request *jvm, uint64_t now)
 {
+	uint64_t end = jvm->began + helper_classes[HELPER_JVM_CLIENT].wall_time;
 	int status = 0;
 
-	if (now > jvm->began + REQUEST_PATIENCE)
+	if (now > end)
 		kill(jvm->child, SIGKILL);
 	if (waitpid(jvm->child, &status, WNOHANG) == 0) {
-		if (now < jvm->began + REQUEST_PATIENCE + KILL_PATIENCE)
+		if (now < end + KILL_PATIENCE)
 			return false;
 		status = -1;
 	}

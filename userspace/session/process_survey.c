@@ -153,7 +153,7 @@ static int new_pool(struct helper_pool **pool)
 		.services = services,
 		.service_count = SERVICE_COUNT,
 		.at_once = READERS,
-		.deadline = DEADLINE,
+		.silence = DEADLINE,
 		.hangs = HANGS,
 		.credit = PATIENCE,
 	};

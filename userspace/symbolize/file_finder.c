@@ -78,10 +78,6 @@ struct finder_progress {
 	uint64_t done, total;
 };
 
-static const struct finder_limits LIMITS = {
-	.silence_ns = 5 * SECOND_NS,
-};
-
 struct file_owner {
 	uid_t user;
 	dev_t device;
@@ -125,7 +121,7 @@ struct file_finder {
 	struct finder_limits limits;
 	pid_t pid; /* 0: there is none */
 	int socket;
-	bool debuginfod;		  /* what it was started for */
+	enum helper_class_id class;
 	bool early;			  /* it stays when a run ends */
 	struct debug_file_counts *counts; /* shared with it */
 	struct file_owner own;		  /* of our root directory */
@@ -276,10 +272,11 @@ static int run_finder(const struct child_self *self)
 	return EXIT_FAILURE;
 }
 
-static pid_t fork_child(struct debug_file_counts *shared_counts, bool debuginfod, int *socket)
+static pid_t fork_child(struct debug_file_counts *shared_counts, enum helper_class_id class,
+			int *socket)
 {
 	const struct child_plan plan = {
-		.class = debuginfod ? HELPER_DOWNLOADER : HELPER_FINDER,
+		.class = class,
 		.run = run_finder,
 		.type = SOCK_SEQPACKET,
 		.data = &shared_counts,
@@ -314,7 +311,7 @@ struct file_finder *file_finder__new(const struct finder_limits *limits)
 
 	if (!f)
 		return NULL;
-	f->limits = limits ? *limits : LIMITS;
+	f->limits = limits ? *limits : (struct finder_limits){};
 	f->socket = -1;
 	note_own_root(f);
 	f->counts = mmap(NULL, sizeof(*f->counts), PROT_READ | PROT_WRITE,
@@ -377,16 +374,17 @@ void file_finder__free(struct file_finder *f)
 
 static int start_child(struct file_finder *f, bool debuginfod)
 {
+	enum helper_class_id class = debuginfod ? HELPER_DOWNLOADER : HELPER_FINDER;
 	pid_t pid;
 
-	if (f->pid && (f->debuginfod || !debuginfod))
+	if (f->pid && (f->class == class || !debuginfod))
 		return 0;
 	end_child(f);
-	pid = fork_child(f->counts, debuginfod, &f->socket);
+	pid = fork_child(f->counts, class, &f->socket);
 	if (pid < 0)
 		return pid;
 	f->pid = pid;
-	f->debuginfod = debuginfod;
+	f->class = class;
 	return 0;
 }
 
@@ -588,7 +586,7 @@ static int request_answer(struct file_finder *f, enum finder_question question,
 	err = start_child(f, request->of.debuginfod);
 	if (err)
 		return err;
-	a->silence = f->limits.silence_ns;
+	a->silence = f->limits.silence_ns ?: helper_classes[f->class].silence;
 	a->deadline = begin + a->silence;
 	f->requests++;
 	err = send_request(f, question, request) ?: await_answer(f, a);

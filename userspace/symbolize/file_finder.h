@@ -23,7 +23,7 @@
 struct file_finder;
 
 struct finder_limits {
-	uint64_t silence_ns; /* without a word: it hangs */
+	uint64_t silence_ns; /* 0: that of its class */
 	uint64_t user_ns;    /* that searching for one user's modules may take … */
 	uint64_t others_ns; /* … and for those of all users but root; 0: by the table of quotas */
 };

@@ -50,7 +50,6 @@
 #define BYTES_PER_SECOND (8ull << 20) /* of a file, at the least */
 #define WALL_PER_CPU	 4	      /* other processes use the CPU as well */
 #define FORK_TRIES	 20
-#define STUCK_NS	 10000000000ull
 #define ROOT		 0
 #define SECOND_NS	 1000000000ull
 #define LARGE_WAIT_NS	 (3 * SECOND_NS) /* that a large file waits for others' children */
@@ -574,7 +573,7 @@ static int read_messages(struct child *child)
 /* Something has come for the child, or it has no time left. */
 static int attend_child(struct run *r, struct child *child, const struct pollfd *fds, uint64_t now)
 {
-	uint64_t stuck = r->work->stuck_time ? r->work->stuck_time : STUCK_NS;
+	uint64_t silence = r->work->silence ?: helper_classes[HELPER_SYMBOLS].silence;
 	int more = 1, gone = 0;
 
 	if (fds[0].revents || fds[1].revents)
@@ -596,7 +595,7 @@ static int attend_child(struct run *r, struct child *child, const struct pollfd 
 		finish_child(r, child, more, CHILD_ENDED);
 	else if (now >= child->deadline)
 		finish_child(r, child, 0, CHILD_TOO_LATE);
-	else if (liveness__is_stuck(&child->liveness, child->own.pid, now, stuck))
+	else if (liveness__is_stuck(&child->liveness, child->own.pid, now, silence))
 		finish_child(r, child, 0, CHILD_STUCK);
 	return 0;
 }

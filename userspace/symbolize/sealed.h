@@ -66,7 +66,7 @@ struct sealed_work {
 	uint64_t memory;	   /* bytes a child; 0: a quarter of what is available */
 	unsigned int cpu_seconds;  /* a child; 0: by the size of its files */
 	uint64_t wall_time;	   /* ns a child; 0: a multiple of its CPU time */
-	uint64_t stuck_time;	   /* ns without any sign of life; 0: some seconds */
+	uint64_t silence;	   /* ns; 0: that of its class */
 	/* of CPU, of a user, of all but root; 0: by the table of quotas */
 	unsigned int user_seconds, others_seconds;
 };

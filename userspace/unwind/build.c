@@ -18,8 +18,6 @@
 
 #define BIG_FILE  (1 << 20)	       /* bytes */
 #define BIG_HEAP  (96 << 20)	       /* more than most tables take to be built */
-#define WALL_TIME 20000000000ull       /* ns that a builder may take in all, on a busy machine */
-#define HANGS	  3		       /* of one user's files: a disk may be slow */
 #define COUNT_MAX (1u << 20)	       /* pieces of JIT code … */
 #define BYTES_MAX (UINT64_C(64) << 20) /* … and of their sections */
 
@@ -33,8 +31,6 @@ const struct helper_pool_options builder_options = {
 	.once = true,
 	.at_once = 1,
 	.most = 2,
-	.wall_time = WALL_TIME,
-	.hangs = HANGS,
 	.any_cpu_time = true, /* QUOTA_TABLE_BUILDING limits all of them */
 };
 

@@ -26,8 +26,7 @@
 #include "helpers/message.h"
 #include "helpers/watch.h"
 
-#define STUCK_NS   1000000000ull /* without progress: the child is left behind */
-#define LAST_VISIT 500		 /* ms that the last visit may take */
+#define LAST_VISIT 500 /* ms that the last visit may take */
 #define RESTARTS   VISIT_BANNED_MAX
 /* ns of CPU time that visits may be ahead of their budget: the first one walks all threads */
 #define CREDIT	       60000000
@@ -442,7 +441,8 @@ static int follow_visits(struct wall *w, uint64_t now)
 			w->liveness.since = now;
 		w->visited_seen = visited;
 		w->visits_seen = made_at;
-		if (liveness__is_stuck(&w->liveness, w->child, now, STUCK_NS))
+		if (liveness__is_stuck(&w->liveness, w->child, now,
+				       helper_classes[HELPER_VISITOR].silence))
 			err = leave_behind(w);
 	}
 	if (w->started && !err)
