@@ -9,11 +9,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include <sysprof/runtime_info.h>
+#include <sysprof/unwind_table.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/outside_books.h"
 #include "base/quota.h"
+#include "capture/tick_rings.h"
+#include "jitwatch/jit_follower.h"
+#include "live/live_private.h"
+#include "live/parts/code_private.h"
+#include "process/code_functions.h"
+#include "process/recorder.h"
+#include "procfs/group_paths.h"
+#include "unwind/build_budget.h"
+#include "unwind/made_code.h"
+
+#include <cmocka.h> /* its fail() is a macro */
 
 #define BEGIN "<!-- table: build/tests/unit/test_quota --print -->\n"
 #define END   "<!-- end of table -->\n"
@@ -435,10 +449,10 @@ static void print_amount(FILE *out, enum quota_unit unit, uint64_t amount)
 {
 	unsigned int i = 0;
 
-	if (unit == QUOTA_COUNT && amount >= 1000)
-		fprintf(out, "%llu,%03llu", (unsigned long long)amount / 1000,
-			(unsigned long long)amount % 1000);
-	else if (unit == QUOTA_COUNT)
+	if (unit == QUOTA_COUNT && amount >= 1000) {
+		print_amount(out, unit, amount / 1000);
+		fprintf(out, ",%03llu", (unsigned long long)amount % 1000);
+	} else if (unit == QUOTA_COUNT)
 		fprintf(out, "%llu", (unsigned long long)amount);
 	else if (unit != QUOTA_BYTES && amount % 1000000000 == 0)
 		fprintf(out, "%llu s", (unsigned long long)amount / 1000000000);
@@ -487,11 +501,61 @@ static void print_row(FILE *out, const struct quota_row *row)
 		row->books < OUTSIDE_THING_COUNT ? outside_things[row->books].name : "");
 }
 
+/* Limits that other rooms define. */
+static void print_constants(FILE *out)
+{
+	const struct {
+		const char *text;
+		enum quota_unit unit;
+		uint64_t amount;
+		const char *whose;
+	} constants[] = {
+		{"requests about functions in the memory of runtimes", QUOTA_COUNT,
+		 CODE_QUERIES_MAX, "each"},
+		{"… of all", QUOTA_COUNT, CODE_QUERIES_ALL, "in all"},
+		{"… that wait", QUOTA_COUNT, CODE_WAITING_MAX, "each"},
+		{"names and lines of functions that are kept", QUOTA_BYTES, CODE_LIFE_BYTES,
+		 "each"},
+		{"… of all", QUOTA_BYTES, CODE_FUNCTIONS_BYTES, "in all"},
+		{"places in code of runtimes", QUOTA_COUNT, MANAGED_PLACES_MAX, "a window"},
+		{"processes with a runtime in the kernel's table; the one sampled longest ago is "
+		 "evicted",
+		 QUOTA_COUNT, RUNTIME_PROCESSES, "in all"},
+		{"reading where runtimes have code, for unwinding, in 1 s", QUOTA_CPU,
+		 QUOTA_SECOND / MADE_CODE_DIVISOR, "each and in all"},
+		{"paths of control groups; then the half used last is kept", QUOTA_COUNT,
+		 GROUP_PATHS_MAX, "in all"},
+		{"… their bytes", QUOTA_BYTES, GROUP_PATHS_BYTES, "in all"},
+		{"building an unwind table: .eh_frame", QUOTA_BYTES, BUILD_LIMITS.input, "each"},
+		{"… Go's table", QUOTA_BYTES, BUILD_LIMITS.go, "each"},
+		{"… rows", QUOTA_COUNT, BUILD_LIMITS.rows, "each"},
+		{"… memory", QUOTA_BYTES, BUILD_LIMITS.memory, "each"},
+		{"… CPU time", QUOTA_CPU, BUILD_LIMITS.cpu_ns, "each"},
+		{"mappings in the kernel's tables", QUOTA_COUNT, UNWIND_PLACES_MAX, "each"},
+		{"known mappings", QUOTA_COUNT, MAPPING_TABLE_MAX, "each"},
+		{"… of all", QUOTA_COUNT, WORLD_MAPPINGS_MAX, "in all"},
+		{"records of processes and mappings that wait", QUOTA_BYTES, LIVE_SIDEBAND_BYTES,
+		 "in all"},
+		{"bytes read of a perf map or jitdump with several names (hard links)", QUOTA_BYTES,
+		 JIT_LINKED_MAX, "each"},
+		{"users with rows of their own in the books of the outside", QUOTA_COUNT,
+		 OUTSIDE_USERS_MAX, "in all"},
+		{"rings for all CPUs (`--ring-mem`)", QUOTA_BYTES, RING_BYTES_DEFAULT, "in all"},
+	};
+
+	for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++) {
+		fprintf(out, "| %s | ", constants[i].text);
+		print_amount(out, constants[i].unit, constants[i].amount);
+		fprintf(out, " %s | |\n", constants[i].whose);
+	}
+}
+
 static void print_table(FILE *out)
 {
 	fprintf(out, "| what | limit, and what is over it | counted as |\n|---|---|---|\n");
 	for (int i = 0; i < QUOTA_THING_COUNT; i++)
 		print_row(out, quota_row(i));
+	print_constants(out);
 }
 
 static void document_test(void **state)

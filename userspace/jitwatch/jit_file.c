@@ -24,7 +24,6 @@
 #include "jitwatch/jit_channel.h"
 
 #define FILE_MAX       (512ull << 20)  /* bytes that are read of one, */
-#define LINKED_MAX     (16ull << 20)   /* of one with several names: no runtime makes them */
 #define FILE_GROWTH    600000000000ull /* and as many again in each such time, ns */
 #define SNAPSHOT_MAX   (32u << 20)     /* larger ones are read in pieces, as they come */
 #define WRITE_PATIENCE 50000000ull     /* ns of a write, from its time to its bytes */
@@ -238,7 +237,7 @@ static int report_held_alone(struct jit_file *f, uint64_t now, bool settle)
 static uint64_t most_of(const struct jit_file *f, uint64_t now)
 {
 	if (f->is_linked)
-		return LINKED_MAX;
+		return JIT_LINKED_MAX;
 	return FILE_MAX + (now - f->began) / 1000000 * (FILE_MAX / (FILE_GROWTH / 1000000));
 }
 

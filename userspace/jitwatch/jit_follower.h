@@ -26,6 +26,7 @@ struct jit_follower;
  * and closed.
  */
 
+#define JIT_LINKED_MAX	   (16ull << 20) /* bytes of one with several names: no runtime makes them */
 #define JIT_FILE_TAIL_SIZE 256u
 #define JIT_FILE_LINE_MAX  1024u
 

@@ -62,7 +62,8 @@ bool thread_targets__ended(struct thread_targets *t, bool (*runs)(pid_t tid), ui
 /* Is a thread requested, by its present number? */
 bool thread_targets__has(const struct thread_targets *t, uint32_t tid);
 
-#define PARTS_MAX 8
+#define PARTS_MAX	    8
+#define LIVE_SIDEBAND_BYTES (64u << 20)
 
 struct live {
 	struct bpf_session *session;

@@ -20,11 +20,10 @@
 #include "stream/event_decode.h"
 #include "stream/meta.h"
 
-#define FILES_PATIENCE	500000ull     /* ns: for readers to find a file, within a tick */
-#define FILES_AT_START	2000000000ull /* ns: the same for all files of all processes there are */
-#define FILES_AT_END	2000000000ull
-#define SIDEBAND_MEMORY (64u << 20)
-#define CODE_AT_START	200000000ull /* ns: for runtimes of processes that are there */
+#define FILES_PATIENCE 500000ull     /* ns: for readers to find a file, within a tick */
+#define FILES_AT_START 2000000000ull /* ns: the same for all files of all processes there are */
+#define FILES_AT_END   2000000000ull
+#define CODE_AT_START  200000000ull /* ns: for runtimes of processes that are there */
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
@@ -230,7 +229,7 @@ static int init(struct live *live, const struct live_options *options)
 	live->queue = event_queue__new(options->queue_bytes);
 	if (live->queue)
 		event_queue__set_stage(live->queue, live_stage_event, live);
-	live->sideband = event_queue__new(SIDEBAND_MEMORY);
+	live->sideband = event_queue__new(LIVE_SIDEBAND_BYTES);
 	quota__init(&live->map_records, QUOTA_MAP_RECORDS);
 	if (live->sideband)
 		event_queue__set_stage(live->sideband, live_stage_sideband, live);

@@ -12,7 +12,6 @@
 #include "runtimes/runtime.h"
 
 #define NOTES_PASS 1000000000ull /* ns from a process's first map until no note is from before it */
-#define PLACES_MAX (1u << 20)	 /* of one window; what comes then is one place for each runtime */
 
 struct managed_location {
 	struct code_words words;
@@ -115,7 +114,7 @@ static int intern(struct managed_frames *m, const struct managed_location *place
 		  struct managed_location **known)
 {
 	*known = place_map__find(&m->places, place);
-	if (!*known && m->places.count >= PLACES_MAX && place->words.life)
+	if (!*known && m->places.count >= MANAGED_PLACES_MAX && place->words.life)
 		return -E2BIG;
 	if (*known)
 		return 0;

@@ -25,9 +25,6 @@
 #include "base/minmax.h"
 #include "base/vec.h"
 
-/* Four times the kernel's default limit of mappings of a process, of any kind. */
-#define MAPPINGS_MAX 262144u
-
 struct node {
 	struct mapping m;
 	struct node *left, *right;
@@ -384,7 +381,7 @@ static int put_mapping(struct mapping_table *table, const struct mapping *m)
 	struct node *below, *replaced, *above;
 	bool failed = false;
 
-	if (count_of(table->root) - under + 1 + o.has_right > MAPPINGS_MAX)
+	if (count_of(table->root) - under + 1 + o.has_right > MAPPING_TABLE_MAX)
 		return -E2BIG;
 	split_tree(table->root, m->start, &below, &replaced, &failed);
 	split_tree(replaced, m->end, &replaced, &above, &failed);

@@ -277,7 +277,8 @@ int wall_states__settle(struct profile_builder *builder);
  * take the place of that loop (NOTE_IN_GROUP). Frames whose loop the walk has not met stand where their order says.
  */
 
-#define FRAME_MANAGED 0xfe /* in the top byte of a packed frame: the rest is a number of these */
+#define MANAGED_PLACES_MAX (1u << 20) /* of a window; then each runtime has one place more */
+#define FRAME_MANAGED	   0xfe /* in the top byte of a packed frame: the rest is a number of these */
 
 /* Images and functions outlive it. NULL: no memory. */
 struct managed_frames *managed_frames__new(struct profile_builder *builder,

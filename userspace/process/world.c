@@ -29,7 +29,6 @@
  * Mappings of all processes. The kernel reports no munmap, so a process can seem to have far more than it
  * has; the one with the most is read anew then.
  */
-#define MAPPINGS_ALL   4194304u
 #define MAPPINGS_LOOK  65536u /* new ones, from one look at their number to the next */
 #define MAPPINGS_SMALL 16384u /* of one process; it is left alone */
 
@@ -447,7 +446,7 @@ static int bound_mappings(struct world *w)
 		return 0;
 	w->new_mappings = 0;
 	most = with_most_mappings(w, &sum);
-	if (sum <= MAPPINGS_ALL || mapping_table__count(most->maps) <= MAPPINGS_SMALL)
+	if (sum <= WORLD_MAPPINGS_MAX || mapping_table__count(most->maps) <= MAPPINGS_SMALL)
 		return 0;
 	w->stats.dropped_mappings += mapping_table__count(most->maps);
 	note_left(w, most->pid, OUTSIDE_BY_ALL, mapping_table__count(most->maps));

@@ -23,6 +23,9 @@
 #include "base/outside_books.h"
 #include "process/code_functions.h"
 
+#define MAPPING_TABLE_MAX  262144u /* of a process: four times the kernel's limit of any kind */
+#define WORLD_MAPPINGS_MAX 4194304u
+
 struct mapping_table;
 struct process_life;
 struct thread_life;

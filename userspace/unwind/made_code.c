@@ -24,7 +24,6 @@
 #define REQUEST_NS	5000000ull   /* between two questions at least */
 #define REQUEST_IDLE_NS 200000000ull /* when no stack misses anything */
 #define REQUEST_VAIN_NS 1000000000ull
-#define REQUEST_DIVISOR 20 /* of the time may be spent on requests */
 #define FAILURES_MAX	16
 #define PROCESSES_MAX	256 /* the one with the oldest request makes room */
 #define OFFSETS_ALIGN	((uint64_t)UNWIND_BUCKET_SIZE)
@@ -316,7 +315,7 @@ static int take_frames(struct made_code *m, struct made_process *p, const struct
 /* `spent`: CPU time. */
 static void plan_next_question(struct made_process *p, uint64_t spent)
 {
-	spent *= REQUEST_DIVISOR;
+	spent *= MADE_CODE_DIVISOR;
 	if (p->failures >= FAILURES_MAX)
 		spent += REQUEST_VAIN_NS;
 	else if (spent < REQUEST_NS)
@@ -347,7 +346,7 @@ int made_code__answer(struct made_code *m, const struct made_answer *answer)
 	m->cpu_ns += cpu;
 	/* of all processes together, and by the clock: their memory may be slow to come */
 	m->next_question = p->requested +
-			   REQUEST_DIVISOR * (answer->elapsed_ns + monotonic_ns() - begun);
+			   MADE_CODE_DIVISOR * (answer->elapsed_ns + monotonic_ns() - begun);
 	plan_next_question(p, answer->cpu_ns + cpu);
 	return p->result;
 }

@@ -14,6 +14,8 @@
 
 #include "unwind/table_store.h"
 
+#define MADE_CODE_DIVISOR 20 /* of the time may be spent on requests */
+
 struct made_code;
 
 struct made_code_options {

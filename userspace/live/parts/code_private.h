@@ -14,7 +14,10 @@
 #include "jitwatch/runtime_reader.h"
 #include "live/parts/code.h"
 
-#define LOOKS 11u /* at a process, in a series */
+#define CODE_QUERIES_MAX 32768u /* about a process; then they are dropped and requested again */
+#define CODE_QUERIES_ALL 262144u
+#define CODE_WAITING_MAX 1024u /* of a process */
+#define LOOKS		 11u   /* at a process, in a series */
 
 /*
  * Files that have no runtime in them whose functions could be read: each program is looked into once, however many processes

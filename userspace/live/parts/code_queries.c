@@ -10,15 +10,11 @@
 #include "base/clocks.h"
 #include "runtimes/answers.h"
 
-#define S 1000000000ull
-#define QUERIES_MAX                                                                                \
-	32768u /* questions about one process; then all are dropped and requested again */
-#define QUERIES_ALL 262144u /* about all of them */
-#define TRIES	    6u	    /* for a question without an answer */
-#define WAITING_MAX 1024u   /* of one process */
-#define EARLY_MAX   1024u   /* functions in samples of processes that are not known yet */
-#define EARLY_TURNS 3u	    /* that they wait for them */
-#define RECHECK	    S	    /* ns between two readings of a function that may move, … */
+#define S	    1000000000ull
+#define TRIES	    6u	  /* for a question without an answer */
+#define EARLY_MAX   1024u /* functions in samples of processes that are not known yet */
+#define EARLY_TURNS 3u	  /* that they wait for them */
+#define RECHECK	    S	  /* ns between two readings of a function that may move, … */
 /* … of what is inlined in compiled code, and of a function that has a number */
 #define RECHECK_SELDOM (5 * S)
 /* a function that was not sampled for so many windows is requested again when it is */
@@ -179,7 +175,7 @@ int code_want_open(struct code_part *c, struct code_process *process, uint64_t n
 
 		if (!query->is_open || query->waits)
 			continue;
-		if (process->waiting.count < WAITING_MAX && (all || is_due(c, query, now)))
+		if (process->waiting.count < CODE_WAITING_MAX && (all || is_due(c, query, now)))
 			err = repeat_query(process, i, now);
 		else
 			process->has_open = true;
@@ -192,13 +188,13 @@ static int want_own(struct code_part *c, struct code_process *process,
 {
 	struct query *known = find_query(process, question);
 
-	if (process->waiting.count >= WAITING_MAX)
+	if (process->waiting.count >= CODE_WAITING_MAX)
 		return 0;
 	if (known) {
 		known->window = c->window;
 		return want_again(c, process, known - process->queries.data, now);
 	}
-	if (process->queries.count >= QUERIES_MAX || c->query_count >= QUERIES_ALL)
+	if (process->queries.count >= CODE_QUERIES_MAX || c->query_count >= CODE_QUERIES_ALL)
 		forget_questions(c, process);
 	known = query_map__need(
 		&process->queries,
@@ -407,7 +403,7 @@ static struct query *add_query(struct code_part *c, struct code_process *process
 {
 	struct query *query;
 
-	if (process->queries.count >= QUERIES_MAX || c->query_count >= QUERIES_ALL)
+	if (process->queries.count >= CODE_QUERIES_MAX || c->query_count >= CODE_QUERIES_ALL)
 		return NULL;
 	query = query_map__need(
 		&process->queries,
