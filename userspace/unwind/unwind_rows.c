@@ -8,6 +8,10 @@
 #define ROW_SIZE  2 /* bytes in the image, at least */
 #define ROW_STEPS 2
 
+MAP_KEY(rule_map, struct counted_rule, const struct unwind_rule *, &entry->rule)
+MAP_FUNCTIONS(rule_map, struct counted_rule, const struct unwind_rule *, rule_map__key,
+	      map_hash_bytes, map_same_bytes);
+
 void unwind_rows__init(struct unwind_rows *r, size_t limit, struct build_budget *budget)
 {
 	*r = (struct unwind_rows){.rows_max = limit / ROW_SIZE, .budget = budget};
@@ -24,30 +28,19 @@ void unwind_rows__drop(struct unwind_rows *r, row_list *rows)
 void unwind_rows__fini(struct unwind_rows *r)
 {
 	unwind_rows__drop(r, &r->rows);
-	vec_free(&r->rules);
-	hashmap__fini(&r->numbers);
+	rule_map__fini(&r->rules);
 }
 
 void unwind_rows__clear(struct unwind_rows *r)
 {
 	build_budget__give_back(r->budget, r->rows.count * sizeof(struct unwind_row));
-	r->rows.count = r->rules.count = 0;
-	hashmap__clear(&r->numbers);
-}
-
-static int add_rule(struct unwind_rows *r, const struct unwind_rule *rule, uint64_t hash,
-		    uint32_t *number)
-{
-	*number = r->rules.count;
-	if (*number == RULES_MAX)
-		return build_budget__refuse(r->budget, TABLE_REFUSAL_ROWS);
-	return vec_push(&r->rules, (struct counted_rule){.rule = *rule, .number = *number})
-		       ?: hashmap__add(&r->numbers, hash, *number);
+	r->rows.count = 0;
+	rule_map__clear(&r->rules);
 }
 
 int unwind_rows__number(struct unwind_rows *r, const struct unwind_rule *rule, uint32_t *number)
 {
-	uint64_t hash;
+	struct counted_rule *known;
 
 	/* most rows repeat the rule of a row shortly before them */
 	if (r->rows.count > 1) {
@@ -55,10 +48,14 @@ int unwind_rows__number(struct unwind_rows *r, const struct unwind_rule *rule, u
 		if (unwind_rows__is_rule(r, *number, rule))
 			return 0;
 	}
-	hash = hash_bytes(rule, sizeof(*rule));
-	hashmap_each(&r->numbers, hash,
-		     *number) if (unwind_rows__is_rule(r, *number, rule)) return 0;
-	return add_rule(r, rule, hash, number);
+	known = rule_map__find(&r->rules, rule);
+	if (!known && r->rules.count == RULES_MAX)
+		return build_budget__refuse(r->budget, TABLE_REFUSAL_ROWS);
+	if (!known)
+		known = rule_map__need(
+			&r->rules, &(struct counted_rule){.rule = *rule, .number = r->rules.count},
+			NULL);
+	return map_number(&r->rules, known, number);
 }
 
 /* Room for one more row in the budget, before it is kept. */

@@ -13,7 +13,7 @@
 
 #include <sysprof/unwind_table.h>
 
-#include "base/hashmap.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "unwind/build_budget.h"
 
@@ -29,13 +29,14 @@ struct counted_rule {
 	uint32_t uses;
 };
 
+MAP_TYPE(rule_map, struct counted_rule);
+
 typedef VEC(struct unwind_row) row_list;
 
 struct unwind_rows {
 	row_list rows;
-	VEC(struct counted_rule) rules;
-	struct hashmap numbers; /* rule -> its place in rules */
-	size_t rows_max;	/* more do not fit into the image, or are too many */
+	struct rule_map rules;
+	size_t rows_max; /* more do not fit into the image, or are too many */
 	struct build_budget *budget;
 };
 

@@ -47,7 +47,7 @@ static int renumber_rules(struct unwind_rows *r)
 		changed[r->rules.data[i].number] = i;
 	for (size_t i = 0; i < r->rows.count; i++)
 		r->rows.data[i].rule = changed[r->rows.data[i].rule];
-	hashmap__clear(&r->numbers); /* it has the old ones */
+	hashmap__clear(&r->rules.index); /* it has the old ones */
 	return 0;
 }
 
