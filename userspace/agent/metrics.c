@@ -173,16 +173,11 @@ static void write_windows(FILE *out, const struct agent_metrics *m)
 /* All zero without visits. */
 static void write_waits(FILE *out, const struct agent_metrics *m)
 {
-	static const char *const LINES[VISIT_LINE_COUNT] = {
-#define X(id, name, text) [VISIT_LINE_##id] = name,
-		VISIT_LINES(X)
-#undef X
-	};
-
 	head(out, "visits_total", "counter",
 	     "Visits of threads that were due, made and late, looks at threads, and the result of each look.");
 	for (int i = 0; i < VISIT_LINE_COUNT; i++)
-		count(out, "visits_total", LABELS({"line", LINES[i]}), m->visits.count[i]);
+		count(out, "visits_total", LABELS({"line", visit_line_names[i]}),
+		      m->visits.count[i]);
 	one_count(out, "visits_hz", "gauge", "Visits a second, at most, now; 0: none.",
 		  m->visits.hz);
 	one_count(out, "threads_visited", "gauge", "Threads with an account in the last window.",

@@ -188,7 +188,10 @@ static bool open_browser(const char *url)
 	failed = pipes[0];
 	pid = fork();
 	if (!pid) {
-		/* twice, so that init adopts it and it needs no wait */
+		/*
+		 * Twice, so that init adopts it and it needs no wait; posix_spawn() cannot do that, nor give the signals
+		 * back as our caller left them.
+		 */
 		if (fork())
 			_exit(0);
 		detach();

@@ -34,6 +34,12 @@ void add_ticks(struct text_line *line, const uint64_t lines[BOOK_COUNT], bool al
 				 figure_table[FIGURE_BOOKS + i].key);
 }
 
+const char *const visit_line_names[VISIT_LINE_COUNT] = {
+#define X(id, name, text) name,
+	VISIT_LINES(X)
+#undef X
+};
+
 /* ---- JIT code --------------------------------------------------------------------------------- */
 
 static const struct {

@@ -22,6 +22,7 @@ void describe_clock(char *text, size_t size, const struct profile *p);
 
 /* "90 delivered + 10 idle": counts of all lines of the books, or of the first and those that are not 0. */
 void add_ticks(struct text_line *line, const uint64_t lines[BOOK_COUNT], bool all);
+extern const char *const visit_line_names[VISIT_LINE_COUNT];
 
 /*
  * The JIT code of a process, in one line: the files with its names, the samples without a name or with

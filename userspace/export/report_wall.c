@@ -60,12 +60,6 @@ DEFINE_MAP_BY(wall_rows, struct wall_row, uint64_t, key);
 
 DEFINE_ORDER(compare_rows, struct wall_row, ASCENDING(parked) ?: DESCENDING(ns) ?: DESCENDING(waits) ?: ASCENDING(key));
 
-static const char *const visit_lines[VISIT_LINE_COUNT] = {
-#define X(id, name, text) name,
-	VISIT_LINES(X)
-#undef X
-};
-
 struct wall_report {
 	const struct profile *p;
 	const struct report_options *options;
@@ -228,7 +222,7 @@ static void print_visits(const struct wall_report *r)
 	for (int line = VISIT_LINE_LOOKS + 1, first = 1; line < VISIT_LINE_COUNT; line++) {
 		if (v->count[line])
 			fprintf(out, "%s %" PRIu64 " %s", first ? "" : " +", v->count[line],
-				visit_lines[line]);
+				visit_line_names[line]);
 		first &= !v->count[line];
 	}
 	fputc('\n', out);
@@ -306,7 +300,7 @@ static void write_visits(const struct profile *p, struct json_writer *w)
 	json_key_uint(w, "hz", p->visits.hz);
 	json_key_uint(w, "cpu_ns", p->visits.cpu);
 	for (int line = 0; line < VISIT_LINE_COUNT; line++)
-		json_key_uint(w, visit_lines[line], p->visits.count[line]);
+		json_key_uint(w, visit_line_names[line], p->visits.count[line]);
 	json_end_object(w);
 }
 
