@@ -72,6 +72,7 @@ enum event_type {
 #define EVENT_FINAL    0x0010 /* EVENT_BOOKS: the last counts; no tick follows */
 #define EVENT_STACK_COPY                                                                           \
 	0x0040 /* EVENT_SAMPLE: a struct stack_copy follows the frames; never in a file */
+#define EVENT_FROM_COPY 0x0400 /* EVENT_SAMPLE: its stack was walked later, from such a copy */
 /* EVENT_CODE_FUNCTION: earlier samples with the same words may belong to another function. */
 #define EVENT_DOUBTFUL	0x1000
 #define EVENT_NEW_EPOCH 0x0020 /* EVENT_CLOCK_ANCHOR: nothing is interpolated across this point */

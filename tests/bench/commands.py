@@ -37,7 +37,6 @@ def commands():
             where = "busy" if busy else "idle"
             rows.append([f"{name}, {where} host", spread(waits, 1), spread(before), spread(cut)])
             verdict.append(budget(f"{name}, {where} host: execve → first sample by table, median", statistics.median(waits), SOON, "ms", 1))
-            if not busy:
-                verdict.append(budget(f"{name}, {where} host: the same, worst of {len(waits)}", max(waits), WORST, "ms", 1))
+            verdict.append(budget(f"{name}, {where} host: the same, worst of {len(waits)}", max(waits), WORST, "ms", 1))
     table("COMMAND's first samples", "sysprof record -F 999 -- COMMAND",
           ["", "execve → by table, ms", "samples before", "without a whole stack"], rows, verdict)

@@ -16,7 +16,7 @@ from libbench import SYSPROF, Broken, read
 
 SAMPLE_H = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include/sysprof/sample.h")
 SAMPLE, COMM, FORK, PROCESS = 1, 9, 10, 16  # enum event_type
-COMM_EXEC = 0x0002
+COMM_EXEC, FROM_COPY = 0x0002, 0x0400
 FIRST_NS = 50_000_000
 
 # A stack of perf's is whole if its outermost frame is one of these, or the one before it where that
@@ -112,19 +112,19 @@ def of_recording(path):
 
 
 def first_by_table(path):
-    """Of the first program that called execve: ms until a sample that was walked by published mappings, samples before it, and
-    samples without a whole stack. None: there is no such sample."""
+    """Of the first program that called execve: ms until a sample whose stack the kernel side walked by table to its root, samples
+    before it, and samples without a whole stack. None: there is no such sample."""
     complete, names = complete_ends(), list(_summary(path)["stack_ends"])
     begun, program, first, before, cut = None, None, None, 0, 0
     for kind, flags, when, body in _events(path):
         if kind == COMM and flags & COMM_EXEC and begun is None:
             program, begun = struct.unpack_from("<I", body)[0], when
         elif kind == SAMPLE and struct.unpack_from("<I", body, 16)[0] == program:
-            tag = struct.unpack_from("<I", body, 36)[0]
-            if tag and first is None:
+            tag, end = struct.unpack_from("<I", body, 36)[0], names[body[32]]
+            if tag and end == "root" and not flags & FROM_COPY and first is None:
                 first = (when - begun) / 1e6
             before += first is None
-            cut += names[body[32]] not in complete
+            cut += end not in complete
     return None if first is None else (first, before, cut)
 
 

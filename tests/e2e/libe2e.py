@@ -404,7 +404,7 @@ def firefox_extra(path):
 
 # Numbers of include/sysprof/event.h.
 EVENT_SAMPLE, EVENT_BOOKS = 1, 25
-EVENT_FINAL = 0x0010
+EVENT_FINAL, EVENT_FROM_COPY = 0x0010, 0x0400
 BOOK_NAMES = ("delivered", "idle", "filtered", "ring-full", "re-entry", "internal", "not-run",
               "idle-not-run")
 

@@ -91,7 +91,8 @@ static void copy_sample(struct sample_event *to, const struct sample_event *from
 
 	memcpy(to, from, size);
 	to->header.size = size;
-	to->header.flags &= ~EVENT_STACK_COPY;
+	if (from->header.flags & EVENT_STACK_COPY)
+		to->header.flags ^= EVENT_STACK_COPY | EVENT_FROM_COPY;
 	to->user_frames = user_frames;
 	to->notes = 0; /* they are of the whole stack */
 }
