@@ -193,10 +193,10 @@ static int open_recording_file(struct recording *r, struct failure *failure)
 	return 0;
 }
 
-/* Are there processes whose first sample comes at once? */
-static bool runs_already(const struct record_options *options)
+/* Are there processes whose unwind tables can be built before the first tick? COMMAND is held, with its file mapped. */
+static bool has_processes(const struct record_options *options)
 {
-	return !options->command && (options->processes.count || options->threads.count);
+	return options->command || options->processes.count || options->threads.count;
 }
 
 /* Everything up to the first tick. COMMAND is held meanwhile. */
@@ -214,7 +214,7 @@ static int open_everything(struct recording *r, int argc, char **argv, struct fa
 	if (!err && r->options.command)
 		err = session__add_command(r->session, r->command.pid, failure);
 	if (!err)
-		err = session__start(r->session, runs_already(&r->options), r->signal_fd, failure);
+		err = session__start(r->session, has_processes(&r->options), r->signal_fd, failure);
 	return err;
 }
 

@@ -4,9 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +21,45 @@
 #include "cli/commands.h"
 #include "cli/give_up.h"
 
-/* In the child: nothing but system calls until execvp. */
+/* Is it what execvp() runs? That reports errors. */
+static bool map_if_executable(const char *path)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	if (access(path, X_OK) || stat(path, &st) || !S_ISREG(st.st_mode))
+		return false;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0)
+		(void)mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	return true;
+}
+
+/*
+ * Maps COMMAND's file and touches no page of it. The unwind tables of targets are built before the first tick, so those of
+ * the program, its loader and the C library, which this process has mapped too, are there at its first instruction.
+ */
+static void map_program(const char *name)
+{
+	const char *directory = getenv("PATH");
+	char path[PATH_MAX];
+	bool found = false;
+
+	if (strchr(name, '/')) {
+		map_if_executable(name);
+		return;
+	}
+	while (!found && directory) {
+		const char *end = strchrnul(directory, ':');
+		int size = snprintf(path, sizeof(path), "%.*s/%s", (int)(end - directory),
+				    directory, name);
+
+		found = size < (int)sizeof(path) && map_if_executable(path);
+		directory = *end ? end + 1 : NULL;
+	}
+}
+
+/* In the child, which takes no lock until execvp. */
 static void wait_and_exec(int release_fd, int error_fd, char **argv)
 {
 	const char *slash = strrchr(argv[0], '/');
@@ -26,6 +69,7 @@ static void wait_and_exec(int release_fd, int error_fd, char **argv)
 	/* what a tick sees of us on the way to exec is not sysprof */
 	prctl(PR_SET_NAME, slash ? slash + 1 : argv[0]);
 	give_up__restore_signals();
+	map_program(argv[0]);
 	/* end of file: the recording could not begin, so there is nothing to run */
 	if (read(release_fd, &go, 1) != 1)
 		_exit(EXIT_FAILED);

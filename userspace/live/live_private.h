@@ -147,6 +147,8 @@ uint64_t live_targets__cpu(const struct live *live);
 
 /* The kernel side and the readers end the wait from now on. 0 or negative errno. */
 int live_pace__init(struct live *live);
+/* Ticks begin. A first one at once would find nothing, and keep the one for COMMAND's execve waiting. */
+void live_pace__start(struct live *live, uint64_t now);
 /* A target has called execve. */
 void live_pace__exec(struct live *live);
 /* Is it the whole system at so low a rate that what is not needed at once is to cost little? */

@@ -424,6 +424,7 @@ int live__start(struct live *live, struct failure *failure)
 	live->cpu_at_start = live_targets__cpu(live);
 	cpu_idle__start(live->idle);
 	live->start_time = monotonic_ns();
+	live_pace__start(live, live->start_time);
 	err = bpf_session__enable_ticks(live->session, failure);
 	if (err)
 		return err;

@@ -31,7 +31,7 @@
 #define TICK_OF_JIT    100000000ull /* where code is made, and at most so many … */
 #define JIT_SAMPLES    100	    /* … samples of it come between two */
 #define WAKE_SETTLES   1200000ull   /* ns: from a wake to the tick that finds its cause written */
-#define WAKE_MIN       2000000ull   /* ns between ticks that are not on the timer */
+#define WAKE_MIN       1000000ull   /* ns between ticks that are not on the timer */
 #define WAKE_MAX       100000000ull
 #define FULL_RATE_HZ   500u	    /* from here on early ticks have their whole share */
 #define SAVED_TICK     500000000ull /* ns: instead of TICK, to cost less, … */
@@ -185,6 +185,12 @@ static void plan_next(struct live *live, uint64_t now)
 	live->changed = live->ticked = live->ticked_early = live->unfinished = false;
 }
 
+void live_pace__start(struct live *live, uint64_t now)
+{
+	if (!live__is_behind(live))
+		live->due = live->on_timer = now + longest_distance(live);
+}
+
 void live__save_ticks(struct live *live, bool save)
 {
 	live->saves_ticks = save;
@@ -201,19 +207,20 @@ bool live__is_due(const struct live *live)
 	return monotonic_ns() >= live->due;
 }
 
-/* Something has come that a tick has to take into the stream: the next one may be early. */
-static void hasten(struct live *live, uint64_t earliest)
-{
-	uint64_t early = max_u64(monotonic_ns() + WAKE_SETTLES, earliest);
-
-	live->due = min_u64(live->due, early);
-}
-
+/* A record has come that a tick has to take into the stream: the next one may be early. */
 static void hasten_for(struct live *live, enum wake_cause cause)
 {
+	uint64_t now = monotonic_ns();
+
 	if (cause == WAKE_BY_ROOT)
-		live->for_root_until = monotonic_ns() + ROOT_STARTS;
-	hasten(live, live->earliest[cause]);
+		live->for_root_until = now + ROOT_STARTS;
+	live->due = min_u64(live->due, max_u64(now + WAKE_SETTLES, live->earliest[cause]));
+}
+
+/* The same for a file or a table that events wait for: they are in the queue, and no record has to settle. */
+static void hasten_for_answer(struct live *live)
+{
+	live->due = min_u64(live->due, answers_earliest(live, monotonic_ns()));
 }
 
 /* A ring that is half full does not wait. */
@@ -237,7 +244,7 @@ static void take_found_files(struct live *live)
 	if (live->found_err)
 		live->due = 0;
 	else if (hurried && !hurries(live))
-		hasten(live, answers_earliest(live, monotonic_ns()));
+		hasten_for_answer(live);
 }
 
 int live_pace__use_readers(struct live *live)
@@ -304,7 +311,7 @@ static bool take_wakes(struct live *live)
 			take_found_files(live);
 			break;
 		case LIVE_WAKE_TABLES:
-			hasten(live, answers_earliest(live, monotonic_ns()));
+			hasten_for_answer(live);
 			others = true;
 			break;
 		case LIVE_WAKE_OTHER:

@@ -222,8 +222,6 @@ int session__start(struct session *s, bool wait, int cancel, struct failure *fai
 
 	if (err)
 		return err;
-	/* the first flush, and the file's name with it, costs 4 to 7 ms: not while the first tables are made */
-	s->flushed = monotonic_ns();
 	err = take_backlog(s, cancel);
 	if (err)
 		return fail(failure, err, "cannot read the processes in /proc: %s", strerror(-err));
@@ -233,6 +231,8 @@ int session__start(struct session *s, bool wait, int cancel, struct failure *fai
 			return fail(failure, err, "cannot build the targets' unwind tables: %s",
 				    strerror(-err));
 	}
+	/* the first flush, and the file's name with it, costs 4 to 7 ms: not while the first tables are made */
+	s->flushed = monotonic_ns();
 	return live__start(s->live, failure);
 }
 
