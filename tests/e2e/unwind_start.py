@@ -9,39 +9,44 @@ import contextlib
 import glob
 import os
 import re
+import shutil
 import statistics
 import struct
 import time
 
-from libe2e import (EVENT_SAMPLE, Background, firefox_threads, fixture, folded, long, main, need_root, record,
-                    recording_events, run, scratch, started_sampling, stack_ends, sysprof, total, wait_for)
+from libe2e import (EVENT_FROM_COPY, EVENT_SAMPLE, Background, Skip, fixture, long, main, need_root, record, recording_events, run,
+                    scratch, started_sampling, stack_ends, sysprof)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EVENT_COMM, EVENT_JIT_BYTES, EXEC, ROOT = 9, 41, 2, 0
+FRAME_TABLE, FRAME_AFTER_SIGNAL = 3, 5
 NO_MEMORY, NO_USER = "no-memory", "no-user"
 UNWIND_SLOTS = 8192
 TRIES = 3  # of what a host that takes the CPUs away for some milliseconds can spoil
 
 
-def compiled(name, *flags):
+def compiled(name):
     program = scratch(name)
     if not os.path.exists(program):
-        run("gcc", "-O2", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", *flags, "-o", program,
-            f"{TOP}/tests/fixtures/unwind/{name}.c", check=0)
+        run("gcc", "-O2", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls",
+            "-fno-stack-clash-protection", "-o", program, f"{TOP}/tests/fixtures/unwind/{name}.c", check=0)
     return program
 
 
 class Sample:
-    """An EVENT_SAMPLE: when, of whom, how its user stack ended, and by which mappings it was walked (0: a copy)."""
+    """An EVENT_SAMPLE: when, of whom, how its user stack ended, by which mappings the kernel side walked it (0: none)."""
 
-    def __init__(self, when, body):
-        self.time = when
+    def __init__(self, when, flags, body):
+        self.time, self.copied = when, bool(flags & EVENT_FROM_COPY)
         self.tgid, _, _, kernel, self.frames, self.end, _, _, self.tag = struct.unpack_from("<IIIHHBBHI", body, 16)
-        self.depth = kernel + self.frames
+        self.kinds = body[40 + 8 * kernel + 7:40 + 8 * (kernel + self.frames):8]
+        self.by_table = self.tag != 0 and not self.copied and self.end == ROOT
+        # without mappings the kernel side has no tables
+        assert self.tag or self.copied or FRAME_TABLE not in self.kinds
 
 
 def samples_of(path):
-    return [Sample(when, body) for kind, _, when, body in recording_events(path) if kind == EVENT_SAMPLE]
+    return [Sample(when, flags, body) for kind, flags, when, body in recording_events(path) if kind == EVENT_SAMPLE]
 
 
 def whole_share(samples):
@@ -60,7 +65,7 @@ def test_attached_in_the_middle():
         record("-p", target.pid, "-F", 499, "-d", 2, "-o", path)
     samples = samples_of(path)
     share, count = whole_share(samples)
-    copies = sum(not s.tag for s in samples)
+    copies = sum(s.copied for s in samples)
     print(f"  {share:.4f} of {count} stacks are whole, {copies} of them from copies")
     assert count >= 200 and share >= 0.995
     assert all(s.frames >= 40 for s in samples[:20]), [s.frames for s in samples[:20]]
@@ -72,93 +77,165 @@ def test_command_from_its_first_stack():
     need_root()
     path, program, share = scratch("first.sysprof"), compiled("wide"), 0
     for _ in range(TRIES):
-        record("-F", 999, "-o", path, "--", program, "0.5")
+        record("-F", 999, "-o", path, "--", program, "1")
         share, count = whole_share(samples_of(path))
         print(f"  {share:.4f} of {count} stacks are whole")
-        if share >= 0.98:
+        if count >= 50 and share >= 0.98:
             break
-    assert count >= 100 and share >= 0.98
+    assert count >= 50 and share >= 0.98
     text = sysprof("report", path, "--by", "dso", check=0).out
     assert "wide" in text and not re.search(r"\bsysprof$", text, re.M), text
 
 
-def first_by_table(path, tgid=None):
-    """Of each process (or of that one) the ms from its execve to its first sample that was walked by table."""
-    execs, first = {}, {}
+class Start:
+    """An execve: the samples with a user stack before the first one that was walked by table, and all."""
+
+    def __init__(self, pid):
+        self.pid, self.before, self.samples, self.by_table = pid, 0, 0, False
+
+    def count(self, sample, wanted):
+        self.by_table = self.by_table or (sample.by_table and wanted(sample))
+        self.before += not self.by_table
+        self.samples += 1
+
+
+def starts_of(path, wanted=lambda sample: True, least=20):
+    """
+    The Starts of a recording, in order: those that were walked by table, and others only with so many samples, because a
+    program on a loaded host may end before it has had a CPU for long.
+    """
+    ends, starts, current = stack_ends(), [], {}
     for kind, flags, when, body in recording_events(path):
         if kind == EVENT_COMM and flags & EXEC:
-            execs[struct.unpack_from("<I", body)[0]] = when
+            start = Start(struct.unpack_from("<I", body)[0])
+            starts.append(start)
+            current[start.pid] = start
         elif kind == EVENT_SAMPLE:
-            s = Sample(when, body)
-            if s.tag and s.tgid in execs and s.tgid not in first and tgid in (None, s.tgid):
-                first[s.tgid] = (when - execs[s.tgid]) / 1e6
-    return execs, first
+            sample = Sample(when, flags, body)
+            if sample.tgid in current and ends[sample.end] not in (NO_MEMORY, NO_USER):
+                current[sample.tgid].count(sample, wanted)
+    return [start for start in starts if start.by_table or start.samples >= least]
 
 
-def assert_soon(waits, limit):
-    """A host that takes CPU time away holds up some of them."""
-    waits = sorted(waits)
-    print(f"  walked by table after {statistics.median(waits):.1f} ms (median), {waits[len(waits) // 4]:.1f} ms (first quarter)")
-    assert waits[len(waits) // 4] <= limit, waits
+def assert_soon(measure, count, limit):
+    """
+    `measure` returns Starts. In ticks of the target, because a host that takes CPUs away takes its ticks, too. One that takes only
+    the collector's holds up some starts, and rarely half of them three times in a row.
+    """
+    for _ in range(TRIES):
+        starts = measure()
+        before = sorted(start.before for start in starts)
+        print(f"  {len(starts)} starts, samples before the first by table: {statistics.median(before or [0]):g} (median), {before}")
+        if len(starts) >= count / 2 and statistics.median(before) <= limit:
+            return
+    raise AssertionError(before)
 
 
-def commands_by_table(count):
-    """ms from the execve of each COMMAND to its first sample by table."""
-    path, waits = scratch("by-table.sysprof"), []
+def commands(count, *command):
+    """Each COMMAND's Start, which is a recording of its own."""
+    path, starts = scratch("command.sysprof"), []
     for _ in range(count):
-        record("-F", 999, "-o", path, "--", fixture("deep-no-fp"), "60", "0.1")
-        waits += first_by_table(path)[1].values()
-    assert len(waits) >= 0.7 * count, waits
-    return waits
+        record("-F", 999, "-o", path, "--", *command)
+        starts += starts_of(path)
+    return starts
 
 
-def test_command_by_table():
-    """The first tick after its execve finds nothing else to do."""
-    need_root()
-    assert_soon(commands_by_table(20), 20)
+def programs(*command, wanted=lambda sample: True, count=20):
+    """A program that is started so many times in one recording."""
+    path = scratch("programs.sysprof")
+    record("-F", 999, "-o", path, "--", compiled("execs"), count, 0, *command, timeout=120)
+    return starts_of(path, wanted)
 
 
-def test_command_by_table_on_a_loaded_host():
-    """Two spinning programs on each CPU: the scheduler lets the collector wait, but not for its own pace of 100 ms."""
-    need_root()
+@contextlib.contextmanager
+def loaded_host():
+    """Two spinning programs on each CPU."""
     with contextlib.ExitStack() as spinning:
         for _ in range(2 * len(os.sched_getaffinity(0))):
             spinning.enter_context(Background("sh", "-c", "while :; do :; done"))
-        assert_soon(commands_by_table(10), 60)
+        yield
+
+
+def test_command_by_table():
+    """The first tick after its execve finds nothing else to do, and its tables built."""
+    need_root()
+    assert_soon(lambda: commands(20, fixture("deep-no-fp"), "60", "0.2"), 20, 8)
+
+
+def test_command_by_table_on_a_loaded_host():
+    """The scheduler lets the collector wait, but not for its own pace of 100 ms."""
+    need_root()
+    with loaded_host():
+        assert_soon(lambda: commands(20, fixture("deep-no-fp"), "60", "0.2"), 20, 8)
+
+
+def test_table_before_the_first_tick():
+    """COMMAND's program, found in PATH, has its table though it ends without a sample."""
+    need_root()
+    program = compiled("execs")
+    path = f"/nowhere:{os.path.dirname(program)}:{os.environ['PATH']}"
+    done = record("-vv", "-F", 1, "-o", scratch("usage.sysprof"), "--", "execs", check=2, env={**os.environ, "PATH": path})
+    assert f"{program}: unwind table" in done.err, done
+
+
+def test_program_in_a_signal_handler():
+    """It is in the handler from its first moment on."""
+    need_root()
+    assert_soon(lambda: programs(compiled("alarms"), "0.1", wanted=lambda s: FRAME_AFTER_SIGNAL in s.kinds), 20, 8)
+
+
+def test_program_in_new_namespaces():
+    """Its files are known, but not under its root directory."""
+    need_root()
+    unshare = (shutil.which("unshare"), "--map-root-user", "--mount", "--pid", "--fork")
+    if not unshare[0] or run(*unshare, "true").status:
+        raise Skip("no user namespaces")
+    assert_soon(lambda: programs(*unshare, fixture("deep-no-fp"), "60", "0.1"), 20, 8)
+
+
+def test_untouched_pages_of_a_frame():
+    """No copy of the stack reaches the callers of a frame most of whose pages do not exist."""
+    need_root()
+    program = compiled("wide")
+    assert_soon(lambda: programs(program, "0.1", "untouched"), 20, 8)
 
 
 def test_first_lines_of_a_perf_map():
     """They are read a moment after they were written, though the map was made after the process was seen."""
     need_root()
     path, waits = scratch("first-lines.sysprof"), []
-    for _ in range(8):
+    for _ in range(20):
         done = record("-F", 999, "-o", path, "--", fixture("jitreuse"), "-p", "5", "0.3")
         written = int(re.search(r"^span \w+ (\d+)", done.out, re.M)[1])
         read = next(struct.unpack_from("<QQ", body)[1] for kind, _, _, body in recording_events(path)
                     if kind == EVENT_JIT_BYTES)
-        waits.append((read - written) / 1e6)
-    waits.sort()
-    print(f"  read after {statistics.median(waits):.1f} ms (median)")
-    assert waits[len(waits) // 4] <= 60, waits
+        waits.append(sum(written <= s.time < read for s in samples_of(path)))
+    print(f"  samples before they were read: {statistics.median(waits):g} (median), {sorted(waits)}")
+    assert statistics.median(waits) <= 60, waits
+
+
+EXECS = """i=0; while [ $i -lt 40000 ]; do i=$((i + 1)); done; [ "$1" = 0 ] || exec sh -c "$0" "$0" $(($1 - 1))"""
+
+
+def target_that_execs(count):
+    path, go = scratch("execs.sysprof"), scratch("go")
+    for name in path, go:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+    os.mkfifo(go)
+    with Background("sh", "-c", 'read -r line <"$1"; exec sh -c "$0" "$0" "$2"', EXECS, go, count - 1) as target, \
+            Background(os.environ["SYSPROF"], "record", "-p", target.pid, "-F", "999", "-o", path) as recorder:
+        started_sampling(recorder, path)
+        with open(go, "w", encoding="ascii") as f:
+            f.write("go\n")
+        recorder.finish(check=0)
+    return starts_of(path)
 
 
 def test_target_that_execs():
-    """-p of a shell that becomes another program a moment later."""
+    """-p of a shell that becomes another program, and that again."""
     need_root()
-    path, go, waits = scratch("execs.sysprof"), scratch("go"), []
-    os.mkfifo(go)
-    for _ in range(8):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-        with Background("sh", "-c", 'read -r line <"$1"; exec "$0" 60 0.1', fixture("deep-no-fp"), go) as target, \
-                Background(os.environ["SYSPROF"], "record", "-p", target.pid, "-F", "999", "-o", path) as recorder:
-            started_sampling(recorder, path)
-            with open(go, "w", encoding="ascii") as f:
-                f.write("go\n")
-            recorder.finish(check=0)
-        waits += first_by_table(path, target.pid)[1].values()
-    assert len(waits) >= 6
-    assert_soon(waits, 20)
+    assert_soon(lambda: target_that_execs(20), 20, 8)
 
 
 def test_command_begins_with_its_execve():
@@ -208,7 +285,7 @@ def test_exec_elsewhere_on_the_same_slot():
             hit = sum(exec_with_pid(p) for p in others[:20])
             recorder.finish(check=0)
     share, count = whole_share(samples_of(path))
-    tagged = sum(s.tag != 0 for s in samples_of(path)) / max(1, count)
+    tagged = sum(s.by_table for s in samples_of(path)) / max(1, count)
     print(f"  {share:.4f} of {count} stacks are whole, {tagged:.4f} by table, after {hit} execs on the same slot")
     assert hit >= 1
     assert count >= 300 and share >= 0.99 and tagged >= 0.99
@@ -254,19 +331,15 @@ def test_one_file_at_a_thousand_offsets():
 
 
 def test_programs_of_some_milliseconds():
-    """From the execve to the first sample that is walked by table: 5 ms for most, where the files are known."""
+    """Where the files are known, the first samples of most are walked by table."""
     need_root()
-    path = scratch("short.sysprof")
-    record("-F", 1999, "-o", path, "--", compiled("execs"), "60", "0", fixture("loop"), "0.03", timeout=120)
-    execs, first = first_by_table(path)
-    # those that came first had their tables built
-    waits = sorted(list(first.values())[10:])
-    print(f"  {len(first)} of {len(execs)} programs")
-    share, count = whole_share(samples_of(path))
+    # those that come first have their tables built
+    assert_soon(lambda: programs(fixture("loop"), "0.04", count=60)[10:], 50, 8)
+    samples = samples_of(scratch("programs.sysprof"))
+    share, count = whole_share(samples)
     print(f"  {share:.4f} of {count} stacks are whole")
-    assert len(waits) >= 30
-    assert_soon(waits, 5)
-    assert share >= 0.97
+    assert count >= 300 and share >= 0.97
+    assert any(s.copied for s in samples)
 
 
 if __name__ == "__main__":
