@@ -119,7 +119,7 @@ cleanup() {
 	local job
 	trap '' INT TERM
 	for job in "${!running[@]}"; do
-		kill -- "-${running[job]}" 2>/dev/null
+		kill -- "-${running[$job]}" 2>/dev/null
 	done
 	[ ${#running[@]} -eq 0 ] || wait "${running[@]}" 2>/dev/null
 	scratch__free
