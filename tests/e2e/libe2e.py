@@ -88,6 +88,13 @@ def scratch(name):
     return os.path.join(SCRATCH, name)
 
 
+def new_scratch(name):
+    """Without the file of before: whether there is one tells what a program has written."""
+    if os.path.exists(scratch(name)):
+        os.unlink(scratch(name))
+    return scratch(name)
+
+
 def need_root():
     if os.geteuid() != 0:
         raise Skip(f"needs root: this is uid {os.geteuid()}")
@@ -247,15 +254,50 @@ def wait_for(condition, timeout=10, what="a condition"):
 
 
 def started_sampling(recorder, path):
-    """A running `record -o PATH.sysprof` samples by now: it has written so."""
+    """A running `record -o PATH.sysprof` samples by now: it has written so. Much may come before, so each byte is read once."""
+    word, read = b"\0sampling_start\0", 0
+
     def reported():
+        nonlocal read
         if not os.path.exists(path):
             return False
         with open(path, "rb") as f:
-            return b"\0sampling_start\0" in f.read()
+            f.seek(max(0, read - len(word)))
+            data = f.read()
+            read = f.tell()
+        return word in data
 
-    wait_for(lambda: reported() or recorder.p.poll() is not None, 30, path)
+    wait_for(lambda: reported() or recorder.p.poll() is not None, 60, path)
     assert recorder.p.poll() is None, recorder.finish()
+
+
+def schedstat(pid):
+    """How many ns the first thread of a process has run, and how many it has waited for a CPU."""
+    with open(f"/proc/{pid}/task/{pid}/schedstat", encoding="ascii") as f:
+        return tuple(map(int, f.read().split()[:2]))
+
+
+class HostDelay:
+    """How long the first thread of a program waited for a CPU, in pieces of 50 ms: no time that it took itself."""
+
+    def __init__(self):
+        self.waited = []
+
+    def finish(self, program, timeout, **options):
+        """Until the program ends, its Result. The time that it waits for a CPU is no part of the limit."""
+        begin = time.monotonic()
+        while True:
+            self.waited.append((time.monotonic_ns(), schedstat(program.pid)[1] + stolen_ns()))
+            try:
+                return program.finish(timeout=0.05, **options)
+            except subprocess.TimeoutExpired:
+                if time.monotonic() > begin + timeout + self.ns() / 1e9:
+                    raise
+
+    def ns(self, begin=0, end=float("inf")):
+        """Between two times of CLOCK_MONOTONIC, and what a hypervisor took of all CPUs."""
+        until = next((waited for when, waited in self.waited if when >= end), self.waited[-1][1])
+        return until - max((waited for when, waited in self.waited if when <= begin), default=self.waited[0][1])
 
 
 # ---- reading ------------------------------------------------------------------------------------
@@ -421,20 +463,42 @@ def stack_ends():
 def recording_events(path):
     """(type, flags, time, bytes behind the header) of every event of a sound recording, which may be compressed."""
     with (gzip.open if path.endswith(".gz") else open)(path, "rb") as f:
-        data = f.read()
-    assert data[:8] == b"SYSPROF\n", f"{path} is not a recording"
-    at = struct.unpack_from("<I", data, 16)[0]
-    while at < len(data):
-        magic, _, _, payload = struct.unpack_from("<8sIIQ", data, at)
-        assert magic == b"\x89CHUNK\r\n", f"{path}: no chunk at {at}"
-        at += 48
-        end = at + payload
+        growing = GrowingRecording(path, f)
+        yield from growing.new_events()
+        assert growing.is_whole(), f"{path} is truncated"
+
+
+class GrowingRecording:
+    """Events of a recording that is being written, each once."""
+
+    def __init__(self, path, file):
+        self.path, self.file, self.rest = path, file, b""
+        self.has_header = False
+
+    def new_events(self):
+        """Those of the chunks that have become whole: (type, flags, time, bytes behind the header)."""
+        data, at = self.rest + self.file.read(), 0
+        if not self.has_header and len(data) >= 20:
+            assert data[:8] == b"SYSPROF\n", f"{self.path} is not a recording"
+            at, self.has_header = struct.unpack_from("<I", data, 16)[0], True  # the header is written at once
+        while self.has_header and at + 48 <= len(data):
+            magic, _, _, payload = struct.unpack_from("<8sIIQ", data, at)
+            assert magic == b"\x89CHUNK\r\n", f"{self.path}: no chunk at {at}"
+            if at + 48 + payload + 8 > len(data):
+                break
+            yield from self.events_in(data, at + 48, at + 48 + payload)
+            at += 48 + payload + 8
+        self.rest = data[at:]
+
+    def events_in(self, data, at, end):
         while at < end:
             size, kind, flags, when = struct.unpack_from("<IHHQ", data, at)
-            assert 16 <= size <= end - at, f"{path}: an event of {size} bytes at {at}"
+            assert 16 <= size <= end - at, f"{self.path}: an event of {size} bytes at {at}"
             yield kind, flags, when, data[at + 16:at + size]
             at += size
-        at = end + 8
+
+    def is_whole(self):
+        return self.has_header and not self.rest
 
 
 class CpuBooks:

@@ -11,12 +11,16 @@ import os
 import shutil
 import signal
 import stat
+import struct
 import time
 
-from libe2e import (SYSPROF, Background, Fixture, deepest, firefox_extra, fixture, folded, long, main, need_root, run,
-                    scratch, share, wait_for)
+from libe2e import (EVENT_SAMPLE, SYSPROF, Background, Fixture, GrowingRecording, HostDelay, deepest, firefox_extra, fixture,
+                    folded, long, main, need_root, new_scratch, run, scratch, share, started_sampling, wait_for)
 
 ATTACKER, VICTIM = 23456, 23457
+EVENT_JIT_FILE, EVENT_JIT_BYTES, FOLLOWED = 40, 41, 1
+FOREVER = 600  # s, of a recording that is ended before
+LINKED_MAX = 16 << 20  # bytes that are read of a map with several names
 SECRET = "SECRET-of-root-that-nobody-may-see"
 
 
@@ -82,22 +86,62 @@ class Victim(Fixture):
             os.unlink(f"/tmp/perf-{self.pid}.map")
 
 
-def record_beside(seconds, *pids, enough=None):
+class JitFiles:
+    """What a recording that is being written has of the files of some processes."""
+
+    def __init__(self, path, file, pids):
+        self.growing, self.bytes = GrowingRecording(path, file), 0
+        self.samples, self.states = {pid: 0 for pid in pids}, {}
+
+    def read(self):
+        """Whether anything was new."""
+        before = self.bytes, self.states.copy(), [count > 0 for count in self.samples.values()]
+        for kind, _, _, body in self.growing.new_events():
+            if kind == EVENT_JIT_BYTES:
+                self.bytes += len(body)
+            elif kind == EVENT_JIT_FILE:
+                self.states[struct.unpack_from("<I", body)[0]] = body[17]
+            elif kind == EVENT_SAMPLE:
+                pid = struct.unpack_from("<I", body, 16)[0]
+                self.samples[pid] = self.samples.get(pid, 0) + 1
+        return before != (self.bytes, self.states, [count > 0 for count in self.samples.values()])
+
+    def reported(self, pids):
+        """How many of these processes were sampled and have a file, which may be unread."""
+        return sum(self.samples[pid] > 0 and pid in self.states for pid in pids)
+
+    def has_read_once(self, pids, victim):
+        """Whether there is nothing left to read of the files of all these, of which a linked one was read."""
+        done = all(self.states.get(pid, FOLLOWED) != FOLLOWED for pid in pids)
+        return done and self.bytes >= LINKED_MAX and self.reported(pids) >= 3 and self.samples[victim] >= 200
+
+
+def wait_for_files(path, pids, enough):
+    """Until that is true of what was recorded; for as long as more of it comes, and a minute more."""
+    with open(path, "rb") as file:
+        files, end = JitFiles(path, file, pids), time.monotonic() + 60
+        while not enough(files):
+            assert time.monotonic() < end, (files.samples, files.states, files.bytes)
+            time.sleep(0.1)
+            if files.read():
+                end = time.monotonic() + 60
+
+
+def record_beside(seconds, *pids, enough=None, meanwhile=lambda: None):
     """
     Its summary, its rows and the recording; it must end in time, and so must all that has its output. `enough`: it is
-    told to end when that is true.
+    told to end when that is true of its JitFiles; `meanwhile` is called just before.
     """
-    path, binary, facts = scratch("x.folded"), scratch("x.sysprof"), scratch("x.json")
-    for old in path, binary, facts:
-        if os.path.exists(old):
-            os.unlink(old)
+    path, binary, facts = (new_scratch(name) for name in ("x.folded", "x.sysprof", "x.json"))
     command = [SYSPROF, "record", "-p", ",".join(map(str, pids)), "-d", seconds, "-o", path, "-o", binary, "-o", facts]
     with Background(*command) as recorder:
         if enough:
-            wait_for(lambda: os.path.exists(binary) and enough(binary), seconds, "enough")
+            started_sampling(recorder, binary)
+            wait_for_files(binary, pids, enough)
+            meanwhile()
             recorder.signal(signal.SIGINT)
         # for a machine that has other things to do; what is tested here hung for ever
-        result = recorder.finish(timeout=seconds + 25, check=0)
+        result = HostDelay().finish(recorder, timeout=60 if enough else seconds + 60, check=0)
     return result, folded(path), binary
 
 
@@ -229,9 +273,12 @@ def test_one_file_many_names():
     with Crowd(8, shared) as crowd, Victim() as victim:
         for process in crowd:
             os.link(shared, process.map)
+        os.utime(shared)  # newer than all of them
         os.unlink(shared)
-        result, rows, binary = record_beside(2, *[p.pid for p in crowd], victim.pid)
-        reported = [line for line in (reported_of(result, p.pid, default="") for p in crowd) if line]
+        pids = [p.pid for p in crowd]
+        result, rows, binary = record_beside(FOREVER, *pids, victim.pid,
+                                             enough=lambda files: files.has_read_once(pids, victim.pid))
+        reported = [line for line in (reported_of(result, pid, default="") for pid in pids) if line]
         assert len(reported) >= 3, result
         assert sum("another process has the same file" in line for line in reported) >= len(reported) - 1, reported
         assert os.path.getsize(binary) < 48 << 20, os.path.getsize(binary)
@@ -248,13 +295,17 @@ def test_a_large_file_of_many_names():
     with Crowd(12) as crowd, Victim() as victim:
         for process in crowd:
             os.link(shared, process.map)
+        os.utime(shared)  # newer than all of them
         os.unlink(shared)
-        result, rows, binary = record_beside(10, *[p.pid for p in crowd], victim.pid)
-        reported = [line for line in (reported_of(result, p.pid, default="") for p in crowd) if line]
+        pids = [p.pid for p in crowd]
+        result, rows, binary = record_beside(FOREVER, *pids, victim.pid,
+                                             enough=lambda files: files.has_read_once(pids, victim.pid))
+        reported = [line for line in (reported_of(result, pid, default="") for pid in pids) if line]
         recorded, memory = os.path.getsize(binary) / 1e6, peak_of(result)
         print(f"  {recorded:.1f} MB recorded, {memory} MB peak memory")
+        assert len(reported) >= 3, result
         assert sum("another process has the same file" in line for line in reported) >= len(reported) - 1, reported
-        assert recorded <= 64, result
+        assert LINKED_MAX / 1e6 <= recorded <= 64, result
         assert memory <= 200, result
         assert_victim(rows, 0.99)
 
@@ -262,15 +313,14 @@ def test_a_large_file_of_many_names():
 @long
 def test_many_files():
     """Seven processes with maps of 50 MB each: as much as one user gets, and the others have theirs."""
-    def enough(binary):
-        return os.path.getsize(binary) > 257 << 20
-
     with Crowd(7) as crowd, Victim() as victim:
         first = filler(crowd[0].map, ATTACKER, 50)
         for other in crowd[1:]:
             shutil.copy(first, other.map)
             os.chown(other.map, ATTACKER, ATTACKER)
-        result, rows, binary = record_beside(60, *[p.pid for p in crowd], victim.pid, enough=enough)
+        pids = [p.pid for p in crowd]
+        result, rows, binary = record_beside(FOREVER, *pids, victim.pid, enough=lambda files: files.reported(pids) == 7 and
+                                             files.bytes > 257 << 20)
         reported = [reported_of(result, p.pid) for p in crowd]
         assert sum("its user's files reached their limit" in line for line in reported) >= 1, reported
         # 256 MB, what the last readings go beyond, and what it grows by in some seconds
@@ -328,10 +378,14 @@ def test_silent_files():
 
 
 def test_silence_at_the_end():
-    """It answers until the recording is nearly over."""
-    with Silent("-w", "read", "-c", 2.9) as f, Victim() as victim:
-        result, rows, _ = record_beside(3, f.pid, victim.pid)
+    """It answers until the recording is nearly over: its file has been found, and only the last look has no answer."""
+    silent = place_of(ATTACKER) + "/silent"
+    with Silent("-w", "read", "-c", silent) as f, Victim() as victim:
+        result, rows, _ = record_beside(
+            FOREVER, f.pid, victim.pid, enough=lambda files: files.reported([f.pid]) and files.samples[victim.pid] >= 200,
+            meanwhile=lambda: os.mknod(silent))
         print(f"  {reported_of(result, f.pid)}")
+        assert f.facts().all("silent"), "nothing was read at the end"
         assert_victim(rows)
 
 
