@@ -12,12 +12,12 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 
-from libe2e import BUILD, Background, Skip, fixture, main, need_root, scratch
+from libe2e import BUILD, Background, Skip, fixture, main, need_root, new_scratch, schedstat, started_sampling, wait_for
 
 CPU = max(os.sched_getaffinity(0))
 SHALLOW, DEEP = 12, 76
+SAMPLES = 500  # of a reading
 NODE = ("function deep(n, f) { return n ? deep(n - 1, f) + 1 : f(); }"
         "function work() { let x = 0; for (let i = 0; i < 1e6; i++) x += i % 7; return x; }"
         "for (;;) deep(DEPTH, work);")
@@ -57,20 +57,40 @@ class Counts:
         self.query.communicate()
 
 
+class Reading:
+    """What a sample has called, over and over, until it does so no less: then the tables of the target are there."""
+
+    def __init__(self, counts):
+        self.counts, self.before, self.seen = counts, counts.read(), []
+
+    def is_steady(self):
+        """Three times one after the other, of so many samples each, it is the same."""
+        now = self.counts.read()
+        calls, helpers, samples = (b - a for a, b in zip(self.before, now))
+        if samples < SAMPLES:
+            return False
+        self.before = now
+        self.seen.append((calls / samples, helpers / samples))
+        last = self.seen[-3:]
+        return len(last) == 3 and all(max(each) - min(each) <= 0.5 + 0.03 * min(each) for each in zip(*last))
+
+
 def counts_of(*command):
     """Of a sample: functions called, helpers called."""
+    path = new_scratch("counted.sysprof")
     with Background(*command, preexec_fn=lambda: os.sched_setaffinity(0, {CPU})) as target:
-        time.sleep(0.5)
+        wait_for(lambda: schedstat(target.pid)[0] > 5e8, 60, "a target that runs")
         with Background(os.path.join(BUILD, "counted/sysprof"), "record", "-q", "-p", target.pid, "-F", "999", "-C", CPU,
-                        "-d", "60", "-o", scratch("counted.sysprof")) as recorder:
-            time.sleep(2)  # the tables are there then
+                        "-o", path) as recorder:
+            started_sampling(recorder, path)
             counts = Counts(recorder.pid)
-            before = counts.read()
-            time.sleep(1)
-            calls, helpers, samples = (b - a for a, b in zip(before, counts.read()))
+            reading = Reading(counts)
+            try:
+                wait_for(reading.is_steady, 50, "counts that stay")
+            finally:
+                print(f"  calls and helpers in a sample: {', '.join('%.1f %.1f' % seen for seen in reading.seen)}")
             counts.close()
-    assert samples >= 100, samples
-    return calls / samples, helpers / samples
+    return reading.seen[-1]
 
 
 def assert_few(calls, helpers, command):
