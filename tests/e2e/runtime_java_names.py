@@ -113,7 +113,7 @@ def stacks_of(pid, *options):
     paths = [scratch(f"java{suffix}") for suffix in (".folded", ".sysprof", ".json")]
     # the tables of its files are built when they are first met
     record("-p", pid, "-d", 1, *options, "-o", paths[0])
-    for attempt in range(4):
+    for attempt in range(10):
         record("-p", pid, "-d", 2 + 2 * attempt, *options, *[x for path in paths for x in ("-o", path)])
         rows = [(frames, count) for frames, count in folded(paths[0]) if any("JavaMain" in f for f in frames)]
         if sum(count for _, count in rows) > 200:
