@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
+# time-limit: 600
 # runs: long
 """Perf maps and jitdumps of users who mean harm: what they have us read, how much of it, and for how long.
 
@@ -19,7 +19,7 @@ from libe2e import (EVENT_SAMPLE, SYSPROF, Background, Fixture, GrowingRecording
 
 ATTACKER, VICTIM = 23456, 23457
 EVENT_JIT_FILE, EVENT_JIT_BYTES, FOLLOWED = 40, 41, 1
-FOREVER = 600  # s, of a recording that is ended before
+FOREVER = 600  # s, of recordings and programs that are ended before
 LINKED_MAX = 16 << 20  # bytes that are read of a map with several names
 SECRET = "SECRET-of-root-that-nobody-may-see"
 
@@ -52,7 +52,7 @@ def remove_places():
 class Jit(Fixture):
     """A program that makes code; its own map lies elsewhere, so that the one in /tmp is ours to make."""
 
-    def __init__(self, uid, *options, wrap=(), seconds=30):
+    def __init__(self, uid, *options, wrap=(), seconds=FOREVER):
         need_root()
         super().__init__("jitreuse", "-f", place_of(uid), "-p", 100, "-n", 1, *options, seconds,
                          wrap=[*as_user(uid), *wrap])
@@ -72,7 +72,7 @@ class Jit(Fixture):
 class Victim(Fixture):
     """One function, with a map in /tmp."""
 
-    def __init__(self, seconds=60):
+    def __init__(self, seconds=FOREVER):
         need_root()
         program = scratch("victim")
         if not os.path.exists(program):
@@ -343,7 +343,7 @@ class Silent(Fixture):
             os.chmod(device, 0o666)
         place = place_of(uid)
         self.uid = uid
-        super().__init__("silentfs", *options, device, place, fixture("jitreuse"), "-f", place, "-p", 100, "-n", 1, 60,
+        super().__init__("silentfs", *options, device, place, fixture("jitreuse"), "-f", place, "-p", 100, "-n", 1, FOREVER,
                          wrap=as_user(uid))
         self.wait_facts("start")
 
