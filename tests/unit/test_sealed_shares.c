@@ -9,10 +9,12 @@
 #include <cmocka.h>
 
 #include "base/clocks.h"
+#include "base/quota.h"
 #include "symbolize/sealed.h"
 
 #define SECOND	  1000000000ull
 #define ADDRESSES 3
+#define LONG	  (600 * SECOND) /* of a busy machine */
 #define GREEDY	  4711
 #define OTHER	  4712
 
@@ -47,6 +49,14 @@ static void make_job(struct sealed_job *job, struct test_job *test, uint32_t use
 	};
 }
 
+/* Of seconds of CPU. */
+static void init_quota(struct quota *cpu, unsigned int user, unsigned int others)
+{
+	quota__init(cpu, QUOTA_SYMBOLS);
+	cpu->user.limit = user * SECOND;
+	cpu->all.limit = others * SECOND;
+}
+
 /* Files of one user never come to an end. */
 static int burn_of_one(const struct module_files *files, const uint64_t *addresses, size_t count,
 		       symbol_sink_fn sink, void *context, struct module_report *report)
@@ -72,14 +82,16 @@ static void test_sum_of_a_user(void **state)
 					 GREEDY, 0,	 OTHER,	 OTHER};
 	enum { JOBS = sizeof(users) / sizeof(users[0]) };
 	struct outside_books *books = outside_books__new();
+	static struct quota cpu_quota;
 	const struct sealed_work work = {
-		.resolve = burn_of_one, .cpu_seconds = 1, .user_seconds = 2};
+		.resolve = burn_of_one, .cpu = &cpu_quota, .cpu_seconds = 1, .wall_time = LONG};
 	struct sealed_job jobs[JOBS];
 	struct test_job tests[JOBS];
 	uint64_t cpu = 0, left = 0;
 	struct outside_row row;
 
 	(void)state;
+	init_quota(&cpu_quota, 2, 480);
 	for (size_t i = 0; i < JOBS; i++)
 		make_job(&jobs[i], &tests[i], users[i], books);
 	assert_int_equal(sealed_run(jobs, JOBS, 2, NULL, NULL, &work), 0);
@@ -108,14 +120,16 @@ static void test_sum_of_all(void **state)
 	static const uint32_t users[] = {GREEDY, OTHER, OTHER + 1, 0};
 	enum { JOBS = sizeof(users) / sizeof(users[0]) };
 	struct outside_books *books = outside_books__new();
+	static struct quota cpu_quota;
 	const struct sealed_work work = {
-		.resolve = burn_of_one, .cpu_seconds = 2, .user_seconds = 60, .others_seconds = 2};
+		.resolve = burn_of_one, .cpu = &cpu_quota, .cpu_seconds = 2, .wall_time = LONG};
 	struct sealed_job jobs[JOBS];
 	struct test_job tests[JOBS];
 	struct outside_row row;
 	uint64_t left = 0;
 
 	(void)state;
+	init_quota(&cpu_quota, 60, 2);
 	for (size_t i = 0; i < JOBS; i++) {
 		make_job(&jobs[i], &tests[i], users[i], books);
 		if (users[i])
@@ -134,11 +148,59 @@ static void test_sum_of_all(void **state)
 	outside_books__free(books);
 }
 
+/* A run with one file of the user, which takes what it gets: twice a second, if there is so much. */
+static struct sealed_job run_one(struct quota *cpu, uint32_t user, struct outside_books *books)
+{
+	const struct sealed_work work = {
+		.resolve = burn_of_one, .cpu = cpu, .cpu_seconds = 1, .wall_time = LONG};
+	struct test_job test;
+	struct sealed_job job;
+
+	make_job(&job, &test, user, books);
+	test.addresses[0] = GREEDY;
+	assert_int_equal(sealed_run(&job, 1, 1, NULL, NULL, &work), 0);
+	return job;
+}
+
+/* A run has what earlier ones have left, of its user alone, and after the period all of it again. */
+static void test_sum_of_runs(void **state)
+{
+	struct outside_books *books = outside_books__new();
+	static struct quota cpu;
+	struct outside_row row;
+	struct sealed_job job;
+	uint64_t left = 0;
+
+	(void)state;
+	init_quota(&cpu, 0, 480);
+	cpu.user.limit = 7 * SECOND / 2;
+	job = run_one(&cpu, GREEDY, books);
+	assert_int_equal(job.report.state, SYMBOL_STATE_DAMAGED);
+	job = run_one(&cpu, GREEDY, books);
+	assert_int_equal(job.report.state, SYMBOL_STATE_LEFT);
+	assert_true(job.cpu_time);
+	job = run_one(&cpu, GREEDY, books);
+	assert_int_equal(job.report.state, SYMBOL_STATE_LEFT);
+	assert_false(job.cpu_time);
+	job = run_one(&cpu, OTHER, books);
+	assert_int_equal(job.report.state, SYMBOL_STATE_DAMAGED);
+	job = run_one(&cpu, GREEDY, books);
+	assert_false(job.cpu_time);
+	cpu.user.period = 1; /* it has passed */
+	job = run_one(&cpu, GREEDY, books);
+	assert_int_equal(job.report.state, SYMBOL_STATE_DAMAGED);
+	while (outside_books__take(books, &row))
+		left += row.reason == OUTSIDE_BY_USER && row.user == GREEDY ? row.count : 0;
+	assert_int_equal(left, 3);
+	outside_books__free(books);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sum_of_a_user),
 		cmocka_unit_test(test_sum_of_all),
+		cmocka_unit_test(test_sum_of_runs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

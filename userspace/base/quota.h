@@ -88,10 +88,11 @@
 	  DEBUG_FILES, "bytes read for the CRC of debug links")                                    \
 	X(CRC_TIME, TIME, NONE, HELD(10 * QUOTA_SECOND), OTHERS(20 * QUOTA_SECOND), REFUSE,        \
 	  DEBUG_FILES, "reading them")                                                             \
-	X(SYMBOLS, CPU, NONE, HELD(120 * QUOTA_SECOND), OTHERS(480 * QUOTA_SECOND), REFUSE,        \
-	  SYMBOLS,                                                                                 \
-	  "processes that read modules for their symbols, in one run; those of root have "         \
-	  "no limit but their own")                                                                \
+	X(SYMBOLS, CPU, NONE, RATE(120 * QUOTA_SECOND, 600 * QUOTA_SECOND),                        \
+	  RATE_OF_OTHERS(480 * QUOTA_SECOND, 600 * QUOTA_SECOND), REFUSE, SYMBOLS,                 \
+	  "processes that read modules for their symbols; a recording has what is given at once, " \
+	  "a window of the agent what earlier windows left of it; those of root have no limit "    \
+	  "but their own")                                                                         \
 	X(LARGE_CHILDREN, COUNT, NONE, NONE, HELD(1), DEFER, NONE,                                 \
 	  "processes of the agent that build the unwind table or read the symbols of a file of "   \
 	  "4 MB or more, at the same time; tables do not wait, and nothing waits longer than 3 s") \

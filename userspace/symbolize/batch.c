@@ -731,9 +731,10 @@ int symbolizer__resolve_all(struct symbolizer *s, struct symbolizer_job *jobs, s
 	int err = batch__init(&b, jobs);
 
 	if (!err && b.sealed_count)
-		err = sealed_run(
-			b.sealed, b.sealed_count, 0, on_poll, &b,
-			&(struct sealed_work){.pool = s->pool, .large = options->large_children});
+		err = sealed_run(b.sealed, b.sealed_count, 0, on_poll, &b,
+				 &(struct sealed_work){.pool = s->pool,
+						       .large = options->large_children,
+						       .cpu = &s->cpu});
 	sealed_pool__tidy(s->pool);
 	if (!err)
 		err = finish_until(&b, b.parts + count);

@@ -93,6 +93,7 @@ struct run {
 	uint64_t memory; /* bytes a child; 0: not known yet */
 	const struct sealed_work *work;
 	struct quota *cpu;    /* of all children; what a running one may take counts as used */
+	uint64_t began;	      /* the run; nothing is given again during it */
 	struct quota *large;  /* of children of large files, and of builders of tables */
 	uint64_t large_since; /* when the last of these began, or the run */
 };
@@ -192,7 +193,7 @@ static void give_back(struct run *r, uint32_t user, unsigned int seconds, uint64
 	if (user == ROOT)
 		return;
 	quota__give(r->cpu, user, seconds * SECOND_NS);
-	quota__take(r->cpu, user, used, 0);
+	quota__take(r->cpu, user, used, r->began);
 }
 
 static bool is_large(const struct run *r, const struct task *task)
@@ -374,7 +375,7 @@ static size_t children_of(const struct run *r, uint32_t user)
 /* Seconds of CPU that a child of this user may take. Less than one is nothing. */
 static unsigned int seconds_left(const struct run *r, uint32_t user)
 {
-	int64_t left = user == ROOT ? INT64_MAX : quota__left(r->cpu, user, 0);
+	int64_t left = user == ROOT ? INT64_MAX : quota__left(r->cpu, user, r->began);
 
 	return left > 0 ? (unsigned int)min_u64((uint64_t)left / SECOND_NS, CPU_SECONDS_MAX) : 0;
 }
@@ -382,7 +383,7 @@ static unsigned int seconds_left(const struct run *r, uint32_t user)
 /* Nothing is left, and no child that runs can give anything back. */
 static bool is_used_up(const struct run *r, uint32_t user, bool *by_all)
 {
-	*by_all = quota__refusal(r->cpu, user, SECOND_NS, 0) == OUTSIDE_BY_ALL;
+	*by_all = quota__refusal(r->cpu, user, SECOND_NS, r->began) == OUTSIDE_BY_ALL;
 	if (seconds_left(r, user))
 		return false;
 	return *by_all ? r->child_count == children_of(r, ROOT) : !children_of(r, user);
@@ -429,7 +430,7 @@ static void start_children(struct run *r)
 
 		seconds = min_u64(cpu_seconds(r, task), seconds_left(r, user));
 		if (user != ROOT)
-			quota__take(r->cpu, user, seconds * SECOND_NS, 0);
+			quota__take(r->cpu, user, seconds * SECOND_NS, r->began);
 		if (!begin_task(r, task, seconds)) {
 			r->fork_failures = 0;
 			continue;
@@ -723,7 +724,7 @@ int sealed_run(struct sealed_job *jobs, size_t count, unsigned int parallel, sea
 {
 	_cleanup_free_ struct task *tasks = calloc(count + 1, sizeof(*tasks));
 	_cleanup_free_ struct task **order = calloc(count + 1, sizeof(*order));
-	_cleanup_free_ struct quota *cpu = malloc(sizeof(*cpu));
+	_cleanup_free_ struct quota *own = malloc(sizeof(*own));
 	_cleanup_free_ struct quota *large = malloc(sizeof(*large));
 	struct run r = {
 		.tasks = tasks,
@@ -731,21 +732,18 @@ int sealed_run(struct sealed_job *jobs, size_t count, unsigned int parallel, sea
 		.count = count,
 		.parallel = parallel,
 		.work = work,
-		.cpu = cpu,
+		.cpu = work->cpu ? work->cpu : own,
 		.large = large,
-		.large_since = monotonic_ns(),
+		.began = monotonic_ns(),
 	};
 	int err;
 
-	if (!tasks || !order || !cpu || !large)
+	if (!tasks || !order || !own || !large)
 		return -ENOMEM;
-	quota__init(cpu, QUOTA_SYMBOLS);
+	quota__init(own, QUOTA_SYMBOLS);
 	quota__init(large, QUOTA_LARGE_CHILDREN);
 	large->shared = work->large;
-	if (work->user_seconds)
-		cpu->user.limit = work->user_seconds * SECOND_NS;
-	if (work->others_seconds)
-		cpu->all.limit = work->others_seconds * SECOND_NS;
+	r.large_since = r.began;
 	prepare_tasks(&r, jobs);
 	err = run_tasks(&r, poll, context);
 	end_all(&r);

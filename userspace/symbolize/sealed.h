@@ -5,8 +5,8 @@
  * answer with locations over a socket. A crash, a limit or a hang in one costs that module's lines.
  *
  * The same children are the parallelism: as many at a time as there are idle CPUs. Users take turns, and what the children of one
- * user's files take in all has a limit, as what those of all users but root take (QUOTA_SYMBOLS). What a child may take is set aside
- * when it starts, and what it has not used is given back when it has ended.
+ * user's files take in all has a limit, as what those of all users but root take (QUOTA_SYMBOLS), in one run and over all runs with
+ * one quota. What a child may take is set aside when it starts, and what it has not used is given back when it has ended.
  */
 #ifndef SYMBOLIZE_SEALED_H
 #define SYMBOLIZE_SEALED_H
@@ -57,18 +57,18 @@ struct sealed_job {
 /* Polled while children work; nonzero ends them all: what is not resolved then is CANCELLED. */
 typedef int (*sealed_poll_fn)(void *context, size_t done, size_t total);
 
-/* How children work; zeroed but for the pool, unless in tests. */
+/* How children work; zeroed but for the pool and the quotas, unless in tests. */
+struct quota;
 struct sealed_pool;
 struct sealed_work {
 	struct sealed_pool *pool;  /* children are kept there for the next run; NULL: none is */
 	sealed_resolve_fn resolve; /* NULL: module_resolve() */
 	_Atomic int64_t *large;	   /* where children of large files count, or NULL */
+	struct quota *cpu;	   /* of QUOTA_SYMBOLS, for several runs; NULL: one for this run */
 	uint64_t memory;	   /* bytes a child; 0: a quarter of what is available */
 	unsigned int cpu_seconds;  /* a child; 0: by the size of its files */
 	uint64_t wall_time;	   /* ns a child; 0: a multiple of its CPU time */
 	uint64_t silence;	   /* ns; 0: that of its class */
-	/* of CPU, of a user, of all but root; 0: by the table of quotas */
-	unsigned int user_seconds, others_seconds;
 };
 
 /*

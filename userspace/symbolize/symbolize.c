@@ -20,6 +20,7 @@ struct symbolizer *symbolizer__new(void)
 
 	if (!s)
 		return NULL;
+	quota__init(&s->cpu, QUOTA_SYMBOLS);
 	s->kallsyms = kallsyms__new();
 	if (s->kallsyms)
 		return s;

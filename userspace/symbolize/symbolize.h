@@ -9,6 +9,8 @@
 
 #include <sysprof/symbolizer.h>
 
+#include "base/quota.h"
+
 struct symbolizer {
 	struct kallsyms *kallsyms; /* the first reading */
 	/* a later one of all but the image, which replaces what that has; or NULL */
@@ -20,6 +22,7 @@ struct symbolizer {
 	unsigned int cache_uses;
 	struct sealed_pool *pool;   /* where children are kept; NULL: they are not */
 	struct file_finder *finder; /* that stays from call to call; NULL: none was needed yet */
+	struct quota cpu;	    /* of the processes that read modules, in all calls */
 };
 
 /*
