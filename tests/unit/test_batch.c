@@ -483,6 +483,112 @@ static void test_an_index_of_a_session(void **state)
 	world__fini(&w);
 }
 
+#define ROWS                                                                                       \
+	3000000 /* of the index of a function, each of one byte: more than the largest index has */
+
+/* A program with it, and the same with bytes beside its debug information that nobody reads. */
+static void make_large(void)
+{
+	run("echo 'int large(void) { __asm__ volatile(\".rept %d; .loc 1 3; nop; .loc 1 5; nop; "
+	    ".loc 1 9; nop; .endr\"); return 1; } int main(void) { return large(); }' > large.c; "
+	    "cc -g -O1 -o large large.c; truncate -s 25M padding; "
+	    "objcopy --add-section .padding=padding large larger",
+	    ROWS / 3);
+}
+
+static int is_large(void *context, const struct elf_symbol *symbol)
+{
+	uint64_t *address = context;
+
+	if (!symbol->name || strcmp(symbol->name, "large"))
+		return 0;
+	*address = symbol->address;
+	return 1;
+}
+
+/* Half of them begin where the function does, half shortly before its end. */
+static void offsets_of_large(int fd, uint64_t *offsets)
+{
+	struct elf_section text;
+	struct elf_file *file;
+	uint64_t address;
+
+	assert_int_equal(elf_file__open(fd, &file), 0);
+	assert_int_equal(elf_file__find_section(file, ".text", &text), 0);
+	assert_int_equal(elf_file__each_symbol(file, is_large, &address), 1);
+	elf_file__free(file);
+	for (size_t i = 0; i < ADDRESSES; i++)
+		offsets[i] = address - text.address + text.offset +
+			     (i < ADDRESSES / 2 ? i : ROWS - ADDRESSES + i);
+}
+
+/* The first window from this one on that needs no child. */
+static size_t first_without_child(const struct world *w, size_t window)
+{
+	const struct symbolizer_options keeping = {.cache = true, .remember = true};
+	struct symbolizer_counts counts;
+	size_t end = window + WINDOWS / 4;
+
+	for (; window < end; window++) {
+		char *text;
+
+		counts = resolve_window(w, window, &keeping, &text);
+		free(text);
+		if (counts.modules_cached)
+			return window;
+	}
+	fail_msg("there is no index");
+	return end;
+}
+
+static void assert_from_index(const struct world *w, size_t window)
+{
+	const struct symbolizer_options keeping = {.cache = true, .remember = true}, plain = {};
+	struct symbolizer_counts counts;
+	char *text, *same;
+
+	counts = resolve_window(w, window, &keeping, &text);
+	assert_int_equal(counts.modules_cached, 1);
+	assert_int_equal(counts.cpu_time, 0);
+	counts = resolve_window(w, window, &plain, &same);
+	assert_true(counts.cpu_time);
+	assert_non_null(strstr(same, ".c:"));
+	assert_string_equal(text, same);
+	free(text);
+	free(same);
+}
+
+static void assert_slices(const char *name)
+{
+	size_t middle = WINDOWS / 2, first, second;
+	struct world w;
+
+	world__init(&w);
+	close(w.own);
+	w.own = open_scratch(name, O_RDONLY | O_CLOEXEC);
+	offsets_of_large(w.own, w.offsets);
+	symbolizer__keep_readers(w.symbolizer, SYMBOLIZER_READERS_BYTES);
+	symbolizer__limit_readers(w.symbolizer, 0);
+	first = first_without_child(&w, 0);
+	second = first_without_child(&w, middle);
+	assert_true(first && second > middle);
+	for (size_t i = 1; i < 4; i++) {
+		assert_from_index(&w, first + i);
+		assert_from_index(&w, second + i);
+	}
+	world__fini(&w);
+}
+
+/* A module whose index would be too large, or its debug information is, has one for each part that is requested. */
+static void test_slices_of_a_large_module(void **state)
+{
+	(void)state;
+	setenv("XDG_CACHE_HOME", scratch, 1);
+	make_large();
+	assert_slices("large");
+	assert_slices("larger");
+}
+
 #define TRIES 10000 /* of a millisecond */
 
 /* The only child of this thread with this name; 0: there is none. */
@@ -684,6 +790,7 @@ int main(void)
 		cmocka_unit_test(test_errors_of_the_caller),
 		cmocka_unit_test(test_lines_of_the_kernel),
 		cmocka_unit_test(test_an_index_of_a_session),
+		cmocka_unit_test(test_slices_of_a_large_module),
 		cmocka_unit_test(test_searches_of_a_session),
 	};
 

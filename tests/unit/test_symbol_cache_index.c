@@ -54,7 +54,8 @@ static void test_index(void **state)
 	write_cache(&KEY, addresses, 10, 1);
 	c = open_keeping(1 << 20);
 	assert_int_equal(read_cache(c, &KEY, addresses, ADDRESSES, 1), 10);
-	symbol_cache__add_index(c, &KEY, 0, make_index(addresses, ADDRESSES, 1, true));
+	symbol_cache__add_index(c, &KEY, 0, make_index(addresses, ADDRESSES, 1, true), addresses,
+				ADDRESSES);
 	assert_int_equal(read_cache(c, &KEY, addresses, ADDRESSES, 1), ADDRESSES);
 	symbol_cache__free(c);
 	only_file(path, sizeof(path));
@@ -74,13 +75,52 @@ static void test_index_of_a_part(void **state)
 	(void)state;
 	fill_addresses(addresses, ADDRESSES, 1000);
 	add_answers(c, &KEY, addresses, 10, 1);
-	symbol_cache__add_index(c, &KEY, 0, make_index(addresses + 100, 50, 1, false));
+	symbol_cache__add_index(c, &KEY, 0, make_index(addresses + 100, 50, 1, false),
+				addresses + 100, 50);
 	assert_int_equal(read_cache(c, &KEY, addresses, ADDRESSES, 1), 60);
-	symbol_cache__add_index(c, &KEY, 0, make_index(addresses + 200, 50, 1, false));
+	symbol_cache__add_index(c, &KEY, 0, make_index(addresses + 200, 50, 1, false),
+				addresses + 200, 50);
 	assert_int_equal(read_cache(c, &KEY, addresses, ADDRESSES, 1), 110);
 	symbol_cache__free(c);
 	assert_int_equal(list_directory(NULL, 0), 3);
 	assert_int_equal(read_fresh(&KEY, addresses, ADDRESSES, 1), 110);
+}
+
+static bool wants_index(struct symbol_cache *c, uint64_t cost, uint64_t index_cost)
+{
+	symbol_cache__note_reading(c, &KEY, cost, index_cost);
+	return symbol_cache__wants_index(c, &KEY);
+}
+
+/* When a module has as many as it may have, the one that was not used for longest gives way. */
+static void test_index_gives_way(void **state)
+{
+	struct symbol_index *first, *second, *third;
+	uint64_t addresses[ADDRESSES];
+	struct symbol_cache *c;
+
+	(void)state;
+	fill_addresses(addresses, ADDRESSES, 1000);
+	first = make_index(addresses, 50, 1, false);
+	second = make_index(addresses + 100, 50, 1, false);
+	third = make_index(addresses + 200, 50, 1, false);
+	c = open_keeping(symbol_index__size(first) * 5 / 2 * 16 / 7); /* a module may have two */
+	add_answers(c, &KEY, addresses + 60, 1, 1);
+	symbol_cache__add_index(c, &KEY, 1000, first, addresses, 50);
+	symbol_cache__add_index(c, &KEY, 1000, second, addresses + 100, 50);
+	assert_int_equal(read_cache(c, &KEY, addresses, 50, 1), 50);
+	symbol_cache__add_index(c, &KEY, 1000, third, addresses + 200, 50);
+	assert_int_equal(read_cache(c, &KEY, addresses + 100, 50, 1), 0);
+	assert_int_equal(read_cache(c, &KEY, addresses, 50, 1), 50);
+	assert_int_equal(read_cache(c, &KEY, addresses + 200, 50, 1), 50);
+	assert_true(wants_index(c, 300, 300));
+	second = make_index(addresses + 100, 50, 1, false);
+	symbol_cache__add_index(c, &KEY, 1000, second, addresses + 100, 50);
+	assert_int_equal(read_cache(c, &KEY, addresses, ADDRESSES, 1), 101);
+	symbol_cache__free(c);
+	assert_int_equal(list_directory(NULL, 0), 3);
+	assert_int_equal(read_fresh(&KEY, addresses + 100, 50, 1), 50);
+	assert_int_equal(read_fresh(&KEY, addresses, ADDRESSES, 1), 101);
 }
 
 /* When debug information is not read any more, answers with lines serve beside those without. */
@@ -103,12 +143,6 @@ static void test_lines_and_names(void **state)
 	symbol_cache__free(c);
 }
 
-static bool wants_index(struct symbol_cache *c, uint64_t cost, uint64_t index_cost)
-{
-	symbol_cache__note_reading(c, &KEY, cost, index_cost);
-	return symbol_cache__wants_index(c, &KEY);
-}
-
 /* One is worth making when reading has cost as much; not if there can be none, or there is no room. */
 static void test_index_is_wanted(void **state)
 {
@@ -123,17 +157,24 @@ static void test_index_is_wanted(void **state)
 	/* at the second reading half as much is enough, at the third one a third */
 	assert_false(wants_index(c, 0, 202));
 	assert_true(wants_index(c, 1, 303));
-	symbol_cache__add_index(c, &KEY, 0, make_index(addresses, 10, 1, false));
+	symbol_cache__add_index(c, &KEY, 0, make_index(addresses, 10, 1, false), addresses, 10);
 	assert_false(wants_index(c, 299, 300));
 	assert_true(wants_index(c, 1, 300));
-	symbol_cache__add_index(c, &KEY, 0, NULL);
+	/* of one without an answer that was requested nothing stays */
+	symbol_cache__add_index(c, &KEY, 0, make_index(addresses + 100, 10, 1, false),
+				addresses + 20, 1);
+	assert_int_equal(read_cache(c, &KEY, addresses + 100, 10, 1), 0);
+	assert_false(wants_index(c, 299, 300));
+	assert_true(wants_index(c, 1, 300));
+	symbol_cache__add_index(c, &KEY, 0, NULL, addresses, 1);
 	assert_false(wants_index(c, 1000, 300));
 	symbol_cache__free(c);
 
 	c = open_keeping(4096);
 	add_answers(c, &KEY, addresses, 1, 1);
 	assert_true(wants_index(c, 300, 300));
-	symbol_cache__add_index(c, &KEY, 0, make_index(addresses, ADDRESSES, 1, true));
+	symbol_cache__add_index(c, &KEY, 0, make_index(addresses, ADDRESSES, 1, true), addresses,
+				ADDRESSES);
 	assert_false(wants_index(c, 1000, 300));
 	symbol_cache__free(c);
 }
@@ -154,7 +195,8 @@ static void test_index_is_wanted_later(void **state)
 	assert_int_equal(read_cache(c, &KEY, addresses, 1, 1), 1);
 	assert_false(wants_index(c, 99, 300));
 	assert_true(wants_index(c, 1, 300));
-	symbol_cache__add_index(c, &KEY, 0, make_index(addresses + 100, 10, 1, false));
+	symbol_cache__add_index(c, &KEY, 0, make_index(addresses + 100, 10, 1, false),
+				addresses + 100, 10);
 	symbol_cache__free(c);
 
 	c = open_keeping(1 << 20);
@@ -162,7 +204,7 @@ static void test_index_is_wanted_later(void **state)
 	assert_false(wants_index(c, 299, 300));
 	assert_true(wants_index(c, 1, 300));
 	add_answers(c, &KEY, addresses + 1, 1, 1);
-	symbol_cache__add_index(c, &KEY, 0, NULL);
+	symbol_cache__add_index(c, &KEY, 0, NULL, addresses, 1);
 	symbol_cache__free(c);
 
 	c = open_keeping(1 << 20);
@@ -186,14 +228,15 @@ static void test_index_quota(void **state)
 
 		each = symbol_index__size(index);
 		add_answers(c, &key, addresses, 1, 1);
-		symbol_cache__add_index(c, &key, 1000, index);
+		symbol_cache__add_index(c, &key, 1000, index, addresses, ADDRESSES);
 		if (read_cache(c, &key, addresses, ADDRESSES, 1) < ADDRESSES)
 			break;
 	}
 	assert_in_range(taken * each, (4 << 20) - each, 4 << 20);
 	key.identity++;
 	add_answers(c, &key, addresses, 1, 1);
-	symbol_cache__add_index(c, &key, 0, make_index(addresses, ADDRESSES, 1, true));
+	symbol_cache__add_index(c, &key, 0, make_index(addresses, ADDRESSES, 1, true), addresses,
+				ADDRESSES);
 	assert_int_equal(read_cache(c, &key, addresses, ADDRESSES, 1), ADDRESSES);
 	symbol_cache__free(c);
 }
@@ -201,11 +244,9 @@ static void test_index_quota(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_index),
-		TEST(test_index_of_a_part),
-		TEST(test_lines_and_names),
-		TEST(test_index_is_wanted),
-		TEST(test_index_is_wanted_later),
+		TEST(test_index),	    TEST(test_index_of_a_part),
+		TEST(test_index_gives_way), TEST(test_lines_and_names),
+		TEST(test_index_is_wanted), TEST(test_index_is_wanted_later),
 		TEST(test_index_quota),
 	};
 

@@ -659,6 +659,14 @@ static int report_rest(struct batch *b, struct part *part)
 	return err;
 }
 
+/* Was an index requested, of a child that had the time to make it? */
+static bool has_tried_index(const struct part *part)
+{
+	return part->sealed && part->sealed->wants_index &&
+	       part->sealed->report.state != SYMBOL_STATE_CANCELLED &&
+	       part->sealed->report.state != SYMBOL_STATE_LEFT;
+}
+
 /* All answers of the part that were not passed on yet. */
 static int finish_part(struct batch *b, struct part *part)
 {
@@ -668,9 +676,10 @@ static int finish_part(struct batch *b, struct part *part)
 	if (part->sealed && part->in_cache)
 		symbol_cache__note_reading(b->cache, &part->key, part->sealed->cpu_time,
 					   part->sealed->report.index_cost);
-	if (part->sealed && part->sealed->wants_index) {
+	if (has_tried_index(part)) {
 		symbol_cache__add_index(b->cache, &part->key, part->sealed->user,
-					part->sealed->index);
+					part->sealed->index, part->addresses.data,
+					part->addresses.count);
 		part->sealed->index = NULL;
 	}
 	if (part->sealed && part->in_cache)

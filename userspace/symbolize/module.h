@@ -74,8 +74,8 @@ int module__open(const struct module_files *files, struct module **module);
 int module__resolve(struct module *m, const uint64_t *addresses, size_t count, symbol_sink_fn sink,
 		    void *context, struct module_report *report);
 /*
- * The index (symbol_index.h) of the whole module. If that is large: of the code around some file offsets; of the rest it
- * has no answers. The caller frees it. 0; -ENODATA: the module cannot have one, or a part of it is damaged; -EFBIG;
+ * The index (symbol_index.h) of the whole module. If that is large: a slice, of the code around some file offsets; of the
+ * rest it has no answers. The caller frees it. 0; -ENODATA: the module cannot have one, or a part of it is damaged; -EFBIG;
  * -ENOMEM. Nothing that was read of the files is lost.
  */
 int module__index(struct module *m, const uint64_t *offsets, size_t count, void **data,

@@ -7,7 +7,8 @@
  * addresses (module.c), which say how far an answer holds; the symbols at them from a sweep over all of them.
  *
  * The edges of units and of Go's functions divide the addresses into areas. All of them are indexed, or, if the module is
- * large, those of the units of requested addresses, as many as fit. Of a Go program only Go's code is.
+ * large, a slice: those of the units of requested addresses, and near to one, as many as fit. Of a Go program only Go's
+ * code is.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -25,6 +26,7 @@
 
 #define WHOLE_SIZE_MAX (UINT64_C(24) << 20) /* bytes of what is read */
 #define EDGES_MAX      (1u << 20)
+#define SLICE_REACH    (UINT64_C(512) << 10) /* bytes of a unit, on both sides of an address */
 #define ANSWER_ROOM                                                                                \
 	(256u << 10) /* bytes of an index that stay free for one more answer, and the end */
 
@@ -38,9 +40,11 @@ struct area {
 
 struct indexing {
 	struct module *module;
+	bool whole; /* or a slice */
 	struct index_writer *writer;
 	VEC(uint64_t) edges; /* of areas */
 	VEC(struct area) areas;
+	VEC(uint64_t) addresses;		 /* the requested ones that an index can have */
 	struct symbol_ranges *of_debug, *of_elf; /* NULL: there is no such file */
 };
 
@@ -85,8 +89,8 @@ static uint64_t size_of_dwarf(const struct module *m)
 	return m->dwarf ? max_u64(elf, debug) : 0;
 }
 
-/* Is the index that of the whole module? */
-static bool is_whole(const struct module *m)
+/* Is the index to be that of the whole module? */
+static bool is_small(const struct module *m)
 {
 	return (m->go ? gopclntab__size(m->go) : size_of_dwarf(m)) <= WHOLE_SIZE_MAX;
 }
@@ -141,45 +145,82 @@ static struct area *area_of(struct indexing *x, uint64_t address)
 			      1];
 }
 
-/* The areas of these offsets, and those of their units. */
-static int want_areas(struct indexing *x, const uint64_t *offsets, size_t count)
+static int take_addresses(struct indexing *x, const uint64_t *offsets, size_t count)
 {
 	const struct module *m = x->module;
 	uint64_t address;
 	int err = 0;
 
-	for (size_t i = 0; i < count && !err; i++) {
-		if (elf_file__address_of_offset(file_of(m), offsets[i], &address) ||
-		    (m->go && !is_go(m, address)))
-			continue;
-		area_of(x, address)->wanted = true;
-		if (m->dwarf)
-			err = dwarf_reader__mark_unit(m->dwarf, address);
-	}
-	for (size_t i = 0; i < x->areas.count && m->dwarf; i++)
-		x->areas.data[i].wanted |= dwarf_reader__is_marked(m->dwarf,
-								   x->areas.data[i].start);
+	for (size_t i = 0; i < count && !err; i++)
+		if (!elf_file__address_of_offset(file_of(m), offsets[i], &address) &&
+		    (!m->go || is_go(m, address)))
+			err = vec_push(&x->addresses, address);
+	x->addresses.count = sort_addresses(x->addresses.data, x->addresses.count);
 	return err;
 }
 
+/* Areas end where the reach of an address does. */
+static int add_edges_of_reach(struct indexing *x)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < x->addresses.count && !err; i++) {
+		uint64_t address = x->addresses.data[i];
+
+		err = add_edges(x, address - min_u64(address, SLICE_REACH), address + SLICE_REACH);
+	}
+	return err;
+}
+
+static bool is_near(const struct indexing *x, uint64_t start)
+{
+	size_t behind = partition_point(x->addresses.data, x->addresses.count, a, *a <= start);
+
+	return (behind && start - x->addresses.data[behind - 1] < SLICE_REACH) ||
+	       (behind < x->addresses.count && x->addresses.data[behind] - start <= SLICE_REACH);
+}
+
+/* The areas of the addresses, and those of their units within their reach. */
+static int want_areas(struct indexing *x)
+{
+	const struct module *m = x->module;
+	int err = 0;
+
+	for (size_t i = 0; i < x->addresses.count && !err; i++) {
+		area_of(x, x->addresses.data[i])->wanted = true;
+		if (m->dwarf)
+			err = dwarf_reader__mark_unit(m->dwarf, x->addresses.data[i]);
+	}
+	for (size_t i = 0; i < x->areas.count && m->dwarf; i++) {
+		uint64_t start = x->areas.data[i].start;
+
+		x->areas.data[i].wanted |= dwarf_reader__is_marked(m->dwarf, start) &&
+					   is_near(x, start);
+	}
+	return err;
+}
+
+/* Of a Go program without an address of Go's code none is wanted. */
 static int find_areas(struct indexing *x, const uint64_t *offsets, size_t count)
 {
 	struct module *m = x->module;
-	bool whole = is_whole(m);
-	int err = add_edge(x, 0);
+	int err = add_edge(x, 0) ?: take_addresses(x, offsets, count);
+	bool all = x->whole && (!m->go || x->addresses.count);
 
 	if (!err && m->go)
 		err = add_go_edges(x);
 	else if (!err && m->dwarf)
 		err = dwarf_reader__each_unit(m->dwarf, add_edges, x);
+	if (!err && !x->whole)
+		err = add_edges_of_reach(x);
 	x->edges.count = sort_addresses(x->edges.data, x->edges.count);
 	for (size_t i = 0; i < x->edges.count && !err; i++) {
 		uint64_t start = x->edges.data[i];
-		struct area area = {start, whole && (!m->go || is_go(m, start))};
+		struct area area = {start, all && (!m->go || is_go(m, start))};
 
 		err = vec_push(&x->areas, area);
 	}
-	return err || whole ? err : want_areas(x, offsets, count);
+	return err || all ? err : want_areas(x);
 }
 
 /* ---- symbols --------------------------------------------------------------------------------- */
@@ -229,12 +270,17 @@ static void find_symbol(struct indexing *x, uint64_t address, struct symbol_matc
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static bool is_full(const struct indexing *x)
+static size_t size_limit(const struct indexing *x)
 {
-	return index_writer__size(x->writer) > SYMBOL_INDEX_MAX - ANSWER_ROOM;
+	return x->whole ? SYMBOL_INDEX_MAX : SYMBOL_SLICE_MAX;
 }
 
-/* From one address at which the answer changes to the next. An index that is full has no answers behind that. */
+static bool is_full(const struct indexing *x)
+{
+	return index_writer__size(x->writer) > size_limit(x) - ANSWER_ROOM;
+}
+
+/* From one address at which the answer changes to the next. A slice that is full has no answers behind that. */
 static int write_area(struct indexing *x, uint64_t start, uint64_t end)
 {
 	struct module *m = x->module;
@@ -244,7 +290,7 @@ static int write_area(struct indexing *x, uint64_t start, uint64_t end)
 
 	while (address < end && !err) {
 		if (is_full(x))
-			return index_writer__gap(x->writer, address);
+			return x->whole ? -EFBIG : index_writer__gap(x->writer, address);
 		find_symbol(x, address, &match);
 		err = module_merge_frames(m, address, &match, &until)
 			      ?: index_writer__answer(x->writer, address, m->frames.data,
@@ -280,7 +326,7 @@ static bool is_undamaged(const struct module_report *report)
 	       (report->dwarf == DWARF_STATE_NONE || report->dwarf == DWARF_STATE_READ);
 }
 
-static int make_index(struct indexing *x, const uint64_t *offsets, size_t count, void **data,
+static int fill_index(struct indexing *x, const uint64_t *offsets, size_t count, void **data,
 		      size_t *size)
 {
 	struct module *m = x->module;
@@ -297,26 +343,37 @@ static int make_index(struct indexing *x, const uint64_t *offsets, size_t count,
 		       : -ENODATA;
 }
 
-int module__index(struct module *m, const uint64_t *offsets, size_t count, void **data,
-		  size_t *size)
+static int make_index(struct module *m, bool whole, const uint64_t *offsets, size_t count,
+		      void **data, size_t *size)
 {
-	struct indexing x = {.module = m};
+	struct indexing x = {.module = m, .whole = whole};
 	int err;
 
-	if (m->files.kind == DSO_KERNEL || !file_of(m))
-		return -ENODATA;
 	module_forget_addresses(m);
 	m->report = (struct module_report){.dwarf = m->report.dwarf};
-	if (!m->go)
-		module_open_dwarf(m);
 	m->as_in_file = true;
-	x.writer = index_writer__new(SYMBOL_INDEX_MAX, m->go ? NULL : demangle);
-	err = x.writer ? make_index(&x, offsets, count, data, size) : -ENOMEM;
+	x.writer = index_writer__new(size_limit(&x), m->go ? NULL : demangle);
+	err = x.writer ? fill_index(&x, offsets, count, data, size) : -ENOMEM;
 	m->as_in_file = false;
 	index_writer__free(x.writer);
 	symbol_ranges__free(x.of_debug);
 	symbol_ranges__free(x.of_elf);
 	vec_free(&x.edges);
 	vec_free(&x.areas);
+	vec_free(&x.addresses);
 	return err;
+}
+
+int module__index(struct module *m, const uint64_t *offsets, size_t count, void **data,
+		  size_t *size)
+{
+	int err = -EFBIG;
+
+	if (m->files.kind == DSO_KERNEL || !file_of(m))
+		return -ENODATA;
+	if (!m->go)
+		module_open_dwarf(m);
+	if (is_small(m))
+		err = make_index(m, true, offsets, count, data, size);
+	return err == -EFBIG ? make_index(m, false, offsets, count, data, size) : err;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A module has up to two sets of answers: its file as it was read, and what was added since. Both are searched, after its
- * indexes, each of which has a file as well. A file of answers is
+ * indexes, each of which has a file as well, with the number of its place. A file of answers is
  * written as a whole, so a few answers cost as much as all, and a cache that keeps answers writes when there are many.
  *
  * Two processes that write the same file leave one of the two, whole: the answers of the other one are missing, no more.
@@ -26,7 +26,7 @@
 #define SUFFIX		  ".symbols"
 #define INDEX_SUFFIX	  ".index"
 #define NAME_SIZE	  (2 * SYMBOL_BUILD_ID_MAX + 1 + 16 + 2 + sizeof(SUFFIX))
-#define MAKER		  "6 " SYSPROF_VERSION /* the version of the format, and the program's */
+#define MAKER		  "7 " SYSPROF_VERSION /* the version of the format, and the program's */
 #define PENDING_SHARE	  4
 #define INDEXES_MAX	  8			/* of a module */
 #define INDEX_CACHE_LIMIT (UINT64_C(256) << 20) /* bytes of all their files */
@@ -36,12 +36,17 @@
 _Static_assert(NAME_SIZE <= DISK_CACHE_NAME_SIZE, "names that the limit sees");
 _Static_assert(sizeof(struct symbol_key) == 16 + SYMBOL_BUILD_ID_MAX, "no padding");
 
+struct kept_index {
+	struct symbol_index *index; /* NULL: the place is vacant */
+	uint64_t used;		    /* the cache's count of uses then */
+};
+
 struct module_answers {
 	struct symbol_key key;
 	struct symbol_answers *file;  /* as it was read; NULL: not in memory, or there is none */
 	struct symbol_answers *added; /* since; NULL: nothing */
 	enum symbol_state state;
-	struct symbol_index *indexes[INDEXES_MAX];
+	struct kept_index indexes[INDEXES_MAX];
 	unsigned int index_count;
 	uint64_t reading_cost; /* ns, since the last index */
 	uint64_t index_cost;   /* ns; 0: not known, or it cannot have one */
@@ -56,10 +61,9 @@ struct module_answers {
 
 MAP_TYPE(module_map, struct module_answers);
 
-/* Behind the answers in their file: what a module_answers had of these, when it had so many indexes. */
+/* Behind the answers in their file: what a module_answers had of these, when it had so many bytes of indexes. */
 struct answers_trailer {
-	uint64_t reading_cost, index_cost;
-	uint32_t index_count, never;
+	uint64_t reading_cost, index_cost, index_bytes, never;
 };
 
 /* Behind an index in its file. */
@@ -236,10 +240,19 @@ static struct symbol_answers *load_file(struct symbol_cache *c, const struct sym
 	return answers;
 }
 
+static size_t index_bytes(const struct module_answers *m)
+{
+	size_t sum = 0;
+
+	for (unsigned int i = 0; i < INDEXES_MAX; i++)
+		sum += m->indexes[i].index ? symbol_index__size(m->indexes[i].index) : 0;
+	return sum;
+}
+
 /* Answers in the file are from before this process. Of the costs, those since the last index count. */
 static void take_trailer(struct module_answers *m, const struct answers_trailer *trailer)
 {
-	if (trailer->index_count == m->index_count) {
+	if (trailer->index_bytes == index_bytes(m)) {
 		m->reading_cost = trailer->reading_cost;
 		m->index_cost = trailer->index_cost;
 	}
@@ -255,7 +268,7 @@ static bool goes_to_file(const struct symbol_cache *c, const struct module_answe
 /* Writes the added answers as the file of the module, or drops them. */
 static void write_module(struct symbol_cache *c, struct module_answers *m)
 {
-	const struct answers_trailer trailer = {m->reading_cost, m->index_cost, m->index_count,
+	const struct answers_trailer trailer = {m->reading_cost, m->index_cost, index_bytes(m),
 						m->never};
 	struct answers_trailer before;
 	const void *data;
@@ -301,15 +314,6 @@ static int read_index(struct symbol_cache *c, const struct symbol_key *key, unsi
 	return err;
 }
 
-static size_t index_bytes(const struct module_answers *m)
-{
-	size_t sum = 0;
-
-	for (unsigned int i = 0; i < m->index_count; i++)
-		sum += symbol_index__size(m->indexes[i]);
-	return sum;
-}
-
 /* One module keeps at most such a part of the memory: an index, and a little. */
 static size_t module_limit(const struct symbol_cache *c)
 {
@@ -322,14 +326,47 @@ static bool may_hold(const struct symbol_cache *c, uint32_t user, size_t bytes)
 	       quota__refusal(&c->index_bytes, user, bytes, 0) == OUTSIDE_REASON_COUNT;
 }
 
-static void hold_index(struct symbol_cache *c, struct module_answers *m, uint32_t user,
-		       struct symbol_index *index)
+/* In the first place that is vacant; its number. */
+static unsigned int hold_index(struct symbol_cache *c, struct module_answers *m, uint32_t user,
+			       struct symbol_index *index)
 {
+	unsigned int number = 0;
+
+	while (m->indexes[number].index)
+		number++;
 	if (user != ROOT)
 		quota__take(&c->index_bytes, user, symbol_index__size(index), 0);
 	m->user = user;
-	m->indexes[m->index_count++] = index;
+	m->indexes[number] = (struct kept_index){index, ++c->uses};
+	m->index_count++;
 	m->state = symbol_index__state(index);
+	return number;
+}
+
+/* Its file stays until another index gets the place. */
+static void drop_index(struct symbol_cache *c, struct module_answers *m, unsigned int number)
+{
+	struct kept_index *kept = &m->indexes[number];
+
+	if (!kept->index)
+		return;
+	if (m->user != ROOT)
+		quota__give(&c->index_bytes, m->user, symbol_index__size(kept->index));
+	symbol_index__free(kept->index);
+	kept->index = NULL;
+	m->index_count--;
+}
+
+static void drop_oldest_index(struct symbol_cache *c, struct module_answers *m)
+{
+	unsigned int oldest = INDEXES_MAX;
+
+	for (unsigned int i = 0; i < INDEXES_MAX; i++)
+		if (m->indexes[i].index &&
+		    (oldest == INDEXES_MAX || m->indexes[i].used < m->indexes[oldest].used))
+			oldest = i;
+	if (oldest < INDEXES_MAX)
+		drop_index(c, m, oldest);
 }
 
 static void load_indexes(struct symbol_cache *c, struct module_answers *m)
@@ -358,7 +395,7 @@ static void write_index(struct symbol_cache *c, struct module_answers *m, unsign
 	const void *data;
 	size_t size;
 
-	symbol_index__bytes(m->indexes[number], &data, &size);
+	symbol_index__bytes(m->indexes[number].index, &data, &size);
 	m->on_disk = c->index_files && has_name(&m->key) && m->state == SYMBOL_STATE_RESOLVED &&
 		     meter__spend(&c->index_writes, &quota_row(QUOTA_TABLE_CACHE)->all, size,
 				  monotonic_ns());
@@ -370,8 +407,8 @@ static void write_index(struct symbol_cache *c, struct module_answers *m, unsign
 
 static bool has_all(const struct module_answers *m)
 {
-	for (unsigned int i = 0; i < m->index_count; i++)
-		if (symbol_index__is_whole(m->indexes[i]))
+	for (unsigned int i = 0; i < INDEXES_MAX; i++)
+		if (m->indexes[i].index && symbol_index__is_whole(m->indexes[i].index))
 			return true;
 	return false;
 }
@@ -433,11 +470,8 @@ static void drop(struct symbol_answers **answers)
 
 static void forget_indexes(struct symbol_cache *c, struct module_answers *m)
 {
-	if (m->user != ROOT)
-		quota__give(&c->index_bytes, m->user, index_bytes(m));
-	for (unsigned int i = 0; i < m->index_count; i++)
-		symbol_index__free(m->indexes[i]);
-	m->index_count = 0;
+	for (unsigned int i = 0; i < INDEXES_MAX; i++)
+		drop_index(c, m, i);
 }
 
 /* Answers that are to be written stay. An index that had no room once would be made for nothing again and again. */
@@ -476,6 +510,8 @@ static void keep_limits(struct symbol_cache *c)
 
 		if (m->index_count && kept_bytes(c, m) > module_limit(c))
 			drop(&m->file);
+		while (m->index_count > 1 && kept_bytes(c, m) > module_limit(c))
+			drop_oldest_index(c, m);
 		if (kept_bytes(c, m) > module_limit(c))
 			evict(c, m);
 	}
@@ -522,17 +558,22 @@ static struct module_answers *use_module(struct symbol_cache *c, const struct sy
 }
 
 /* NULL: none of them covers it. */
-static const struct symbol_result *find_in_indexes(struct symbol_cache *c,
-						   const struct module_answers *m, uint64_t address)
+static const struct symbol_result *find_in_indexes(struct symbol_cache *c, struct module_answers *m,
+						   uint64_t address)
 {
-	for (unsigned int i = m ? m->index_count : 0; i-- > 0;)
-		if (symbol_index__find(m->indexes[i], address, &c->found))
-			return &c->found.result;
+	for (unsigned int i = m && m->index_count ? INDEXES_MAX : 0; i-- > 0;) {
+		struct kept_index *kept = &m->indexes[i];
+
+		if (!kept->index || !symbol_index__find(kept->index, address, &c->found))
+			continue;
+		kept->used = m->used;
+		return &c->found.result;
+	}
 	return NULL;
 }
 
-static const struct symbol_result *find_answer(struct symbol_cache *c,
-					       const struct module_answers *m, uint64_t address)
+static const struct symbol_result *find_answer(struct symbol_cache *c, struct module_answers *m,
+					       uint64_t address)
 {
 	const struct symbol_result *result = find_in_indexes(c, m, address);
 
@@ -547,7 +588,7 @@ int symbol_cache__read(struct symbol_cache *c, const struct symbol_key *key,
 		       bool *without_lines)
 {
 	struct symbol_key whole = *key;
-	const struct module_answers *m = open_module(c, key), *with_lines = NULL;
+	struct module_answers *m = open_module(c, key), *with_lines = NULL;
 	int err = 0;
 
 	whole.symbols_only = 0;
@@ -650,34 +691,57 @@ static void drop_answers(struct symbol_cache *c, struct module_answers *m)
 		disk_cache__delete(c->files, name);
 }
 
-/* The files of a key have one owner, but he may change. */
-static bool may_have_index(struct symbol_cache *c, const struct module_answers *m, uint32_t user,
-			   size_t bytes)
+static bool has_place(const struct symbol_cache *c, const struct module_answers *m, uint32_t user,
+		      size_t bytes)
 {
-	return m->index_count < INDEXES_MAX && (!m->index_count || m->user == user) &&
-	       index_bytes(m) + bytes <= module_limit(c) && may_hold(c, user, bytes);
+	return m->index_count < INDEXES_MAX && index_bytes(m) + bytes <= module_limit(c) &&
+	       may_hold(c, user, bytes);
+}
+
+/* Indexes that were not used for longest give way. The files of a key have one owner, but he may change. */
+static bool make_place(struct symbol_cache *c, struct module_answers *m, uint32_t user,
+		       size_t bytes)
+{
+	size_t held = index_bytes(m);
+
+	if ((m->index_count && m->user != user) ||
+	    (bytes > held && !may_hold(c, user, bytes - held)))
+		return false;
+	while (m->index_count && !has_place(c, m, user, bytes))
+		drop_oldest_index(c, m);
+	return has_place(c, m, user, bytes);
+}
+
+static bool has_any(struct symbol_cache *c, const struct symbol_index *index,
+		    const uint64_t *addresses, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (symbol_index__find(index, addresses[i], &c->found))
+			return true;
+	return false;
 }
 
 void symbol_cache__add_index(struct symbol_cache *c, const struct symbol_key *key, uint32_t user,
-			     struct symbol_index *index)
+			     struct symbol_index *index, const uint64_t *addresses, size_t count)
 {
 	struct module_answers *m = module_map__find(&c->modules, key);
 	size_t bytes = index ? symbol_index__size(index) : 0;
 
-	if (!m || !index || !may_have_index(c, m, user, bytes)) {
-		if (m)
-			m->no_index = true;
-		if (m && (!index || index_bytes(m) + bytes > module_limit(c)))
-			m->never = true;
-		symbol_index__free(index);
-		return;
+	if (m)
+		m->reading_cost = m->readings = 0;
+	if (m && index && has_any(c, index, addresses, count)) {
+		if (bytes <= module_limit(c) && make_place(c, m, user, bytes)) {
+			write_index(c, m, hold_index(c, m, user, index));
+			drop(&m->file);
+			if (has_all(m))
+				drop_answers(c, m);
+			return;
+		}
+		m->no_index = true;
 	}
-	hold_index(c, m, user, index);
-	write_index(c, m, m->index_count - 1);
-	m->reading_cost = m->readings = 0;
-	drop(&m->file);
-	if (has_all(m))
-		drop_answers(c, m);
+	if (m && (!index || bytes > module_limit(c)))
+		m->no_index = m->never = true;
+	symbol_index__free(index);
 }
 
 void symbol_cache__commit(struct symbol_cache *c)

@@ -7,8 +7,8 @@
  * answers that no file can have, those that are not written yet, and files that were read. Samples of a running program
  * hit the same functions again and again, but hardly ever the same instructions: an answer without lines serves all the
  * addresses for which it holds, and a module whose reading has cost as much as an index would gets one
- * (symbol_index.h), which has the answers for all addresses. That of a large module has those of a part; it gets others
- * for further parts.
+ * (symbol_index.h), which has the answers for all addresses. That of a large module is a slice; it gets others for further
+ * parts, and the one that was not used for longest gives way when its module's limit is reached.
  */
 #ifndef SYMBOLIZE_SYMBOL_CACHE_H
 #define SYMBOLIZE_SYMBOL_CACHE_H
@@ -70,9 +70,12 @@ size_t symbol_cache__put_off(struct symbol_cache *c, const struct symbol_key *ke
  * in the next ones. An index that the cache did not get, or has no room for, is not requested again.
  */
 bool symbol_cache__wants_index(const struct symbol_cache *c, const struct symbol_key *key);
-/* Takes it over; NULL: it cannot be had. `user`: whose file it is, 0: root. */
+/*
+ * Takes it over; NULL: it cannot be had. `user`: whose file it is, 0: root. An index that has none of the addresses for
+ * which it was made is dropped; another one is worth making when reading has cost as much again.
+ */
 void symbol_cache__add_index(struct symbol_cache *c, const struct symbol_key *key, uint32_t user,
-			     struct symbol_index *index);
+			     struct symbol_index *index, const uint64_t *addresses, size_t count);
 /*
  * Merge what was added with the files, the new before the old, and keep to the limits. Answers that cannot be written
  * are dropped.

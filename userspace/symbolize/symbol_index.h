@@ -24,7 +24,8 @@
 
 #include "stream/symbol_blob.h"
 
-#define SYMBOL_INDEX_MAX ((size_t)6 << 20) /* bytes */
+#define SYMBOL_INDEX_MAX ((size_t)6 << 20) /* bytes; of one that is not of the whole module: */
+#define SYMBOL_SLICE_MAX ((size_t)2 << 20)
 
 struct symbol_index;
 
