@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# time-limit: 300
+# time-limit: 600
 # runs: long
 """Users whose processes have tens of thousands of executable mappings: others' stacks are whole all the same, no ticks
 are lost, and the recording ends when it should.
@@ -14,15 +14,19 @@ import struct
 import time
 from itertools import product
 
-from libe2e import (EVENT_FROM_COPY, EVENT_SAMPLE, SYSPROF, Background, Fixture, long, main, need_root, recording_books,
-                    recording_events, run, scratch, stack_ends, stolen_ns, wait_for)
+from libe2e import (EVENT_FROM_COPY, EVENT_SAMPLE, SYSPROF, Background, Fixture, HostDelay, long, main, need_root,
+                    new_scratch, recording_books, recording_events, run, schedstat, scratch, stack_ends, started_sampling,
+                    stolen_ns, wait_for)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NOBODY, SOMEBODY = 65534, 65533
 HZ, EVENT_META, EVENT_END = 999, 26, 28
 VICTIMS = ("chain", "chain-no-fp")
 LOST = "ring-full", "re-entry", "internal", "not-run"
+LIFE = 300  # s, of processes that are ended before
 TRIES = 3  # a host that takes the CPUs away for a while can spoil one
+# It gets a CPU before others: what is tested is who waits for whom within the recorder, not what else the host has to do.
+RECORD_FIRST = "nice", "-n", "-15", SYSPROF, "record"
 NO_MEMORY, NO_USER = "no-memory", "no-user"
 
 
@@ -47,36 +51,27 @@ class Tenants:
         return self.stack.__exit__(*why)
 
 
-def wait_for_samples(recorder, path):
-    """Until it has written that it samples. Thousands of mappings come before that, so each byte is read once."""
-    def reported():
-        if os.path.exists(path):
-            with open(path, "rb") as f:
-                f.seek(max(0, reported.read - 64))
-                data = f.read()
-                reported.read += len(data) - min(64, reported.read)
-            return b"\0sampling_start\0" in data
-        return False
-
-    reported.read = 0
-    wait_for(lambda: reported() or recorder.p.poll() is not None, 60, path)
-    assert recorder.p.poll() is None, recorder.finish()
-
-
-def wait_until_idle(pid, timeout=30):
-    """Until the collector has gone through what there was: it neither runs nor waits for a CPU most of the time."""
-    def busy():
-        with open(f"/proc/{pid}/task/{pid}/schedstat", encoding="ascii") as f:
-            running, waiting = map(int, f.read().split()[:2])
-        return (running + waiting) / 1e9
-
-    end = time.monotonic() + timeout
+def wait_until_idle(pid):
+    """
+    Until the collector has gone through what there was: of the time in which it does not wait for a CPU, it sleeps for the
+    most part.
+    """
+    end = time.monotonic() + 60
     while time.monotonic() < end:
-        begin, before = time.monotonic(), busy()
+        begin, (ran, waited) = time.monotonic_ns(), schedstat(pid)
         time.sleep(0.3)
-        if busy() - before < 0.4 * (time.monotonic() - begin):
+        ran, waited = (after - before for after, before in zip(schedstat(pid), (ran, waited)))
+        if ran < 0.4 * (time.monotonic_ns() - begin - waited):
             return
-    raise AssertionError(f"the collector has not rested for {timeout} s")
+    raise AssertionError("the collector has not rested for 60 s")
+
+
+def has_run(process, seconds):
+    """Whether a program that spins has had so much CPU time, after which it is ended."""
+    if schedstat(process.pid)[0] < seconds * 1e9:
+        return False
+    process.signal(signal.SIGTERM)
+    return True
 
 
 def samples_of(path, pid):
@@ -96,25 +91,27 @@ class Recording:
     What else happens on this machine is no part of it.
     """
 
-    def __init__(self, name, seconds=1.5):
+    def __init__(self, name):
         need_root()
-        self.path = scratch(name + ".sysprof")
+        self.path, self.host = new_scratch(name + ".sysprof"), HostDelay()
         self.victims = []
         stolen = stolen_ns()
-        with Background(SYSPROF, "record", "-p", os.getpid(), "-F", HZ, "-o", self.path) as recorder:
-            wait_for_samples(recorder, self.path)
+        with Background(*RECORD_FIRST, "-p", os.getpid(), "-F", HZ, "-o", self.path) as recorder:
+            started_sampling(recorder, self.path)
             wait_until_idle(recorder.pid)
             for program in VICTIMS:
-                self.victims.append(Fixture(program, seconds, wrap=as_user(SOMEBODY)))
+                self.victims.append(Fixture(program, 100, wrap=as_user(SOMEBODY)))
             for victim in self.victims:
-                victim.finish(check=0)
+                wait_for(lambda: has_run(victim, 1.2), 90, "CPU time of the victims")
+                victim.finish()
             stopped = time.monotonic()
             recorder.signal(signal.SIGINT)
-            self.reported = recorder.finish(timeout=120, check=0)
+            self.reported = self.host.finish(recorder, 120, check=0)
             self.stopping = time.monotonic() - stopped
         self.stolen = (stolen_ns() - stolen) * HZ / 1e9
         cost = re.search(r"sysprof itself: ([\d.]+) s CPU for ([\d.]+) s", self.reported.err)
-        print(f"  {cost[2]} s recorded for {cost[1]} s of CPU, {self.stopping:.1f} s from Ctrl-C to the end")
+        print(f"  {cost[2]} s recorded for {cost[1]} s of CPU, {self.stopping:.1f} s from Ctrl-C to the end, in "
+              f"{self.host.ns() / 1e9:.1f} s of which the host had no CPU for it")
 
     def check_victims(self):
         """
@@ -130,7 +127,7 @@ class Recording:
             walked = sum(tag != 0 and not copied for _, _, tag, copied in later)
             print(f"  {os.path.basename(victim.p.args[-2])}: {whole} of {count} stacks are whole, {walked} of {len(later)} "
                   f"walked in the kernel; { {end: ends.count(end) for end in set(ends)} }")
-            assert len(later) >= 5, (count, self.reported)
+            assert len(later) >= 100, (count, self.reported)
             assert sum(end == stack_ends()[0] for _, end, _, _ in later) >= 0.99 * len(later) - 1, self.reported
             # the first ones are copies, which may be too many at a time
             assert whole >= 0.9 * count - 3, self.reported
@@ -146,7 +143,7 @@ class Recording:
             assert len(samples) >= 5 and len(tags) <= 20 + 11 * seconds, (len(samples), len(tags), seconds)
 
     def check_end(self):
-        assert self.stopping <= 10, self.reported
+        assert self.stopping - self.host.ns() / 1e9 <= 10, self.reported
 
 
 def has_all_ticks(recording):
@@ -174,7 +171,7 @@ def test_places_are_shared():
     what is left, and some with too many.
     """
     many = [4000] * 36 + [100] * 40 + [1] * 20 + [5000] * 4
-    with Tenants(*[("-b", 1, "-s", 150, count, 60) for count in many]):
+    with Tenants(*[("-b", 1, "-s", 150, count, LIFE) for count in many]):
         recording = with_all_ticks(Recording, "places")
     recording.check_victims()
     assert "executable mappings: their stacks were copied" in recording.reported.err, recording.reported
@@ -182,7 +179,7 @@ def test_places_are_shared():
 
 def test_mappings_that_change():
     """As many mappings as a process may have, one of which changes each millisecond."""
-    with Tenants(("-r", 1000, 60000, 60)):
+    with Tenants(("-r", 1000, 60000, LIFE)):
         recording = with_all_ticks(Recording, "changes")
     recording.check_victims()
     recording.check_end()
@@ -190,53 +187,54 @@ def test_mappings_that_change():
 
 def test_mappings_that_change_within_the_limit():
     """So many mappings that they can just be published, in several processes that all change them all the time."""
-    with Tenants(*[("-r", 1000, "-b", 20, "-s", 60, 4000, 60)] * 2, ("-r", 1000, 400, 60)) as tenants:
+    with Tenants(*[("-r", 1000, "-b", 20, "-s", 60, 4000, LIFE)] * 2, ("-r", 1000, 400, LIFE)) as tenants:
         recording = with_all_ticks(Recording, "limit")
     recording.check_publications([tenant.pid for tenant in tenants])
     recording.check_victims()
     recording.check_end()
 
 
-class SystemRecording:
-    """Of everybody, for some seconds."""
+class TimedRecording:
+    """Of a target, for some seconds."""
 
-    def __init__(self, seconds):
+    def __init__(self, seconds, *target):
         need_root()
-        self.path = scratch("whole.sysprof")
+        self.seconds, self.path, self.host = seconds, scratch("timed.sysprof"), HostDelay()
         stolen = stolen_ns()
-        self.reported = run(SYSPROF, "record", "-a", "-d", seconds, "-F", HZ, "-o", self.path, timeout=120, check=0)
+        with Background(SYSPROF, "record", *target, "-d", seconds, "-F", HZ, "-o", self.path) as recorder:
+            self.reported = self.host.finish(recorder, 120, check=0)
         self.stolen = (stolen_ns() - stolen) * HZ / 1e9
+
+    def check_end(self):
+        """It samples no longer than it should, but for the time in which the host had no CPU for it."""
+        events = list(recording_events(self.path))
+        began, = (when for kind, _, when, body in events if kind == EVENT_META and body.startswith(b"sampling_start\0"))
+        ended, = (when for kind, _, when, _ in events if kind == EVENT_END)
+        ticking = max(b.due for b in recording_books(self.path).values()) / HZ
+        took, delay = max((ended - began) / 1e9, ticking), self.host.ns(began, ended) / 1e9
+        print(f"  {self.seconds} s were {took:.2f} s, in {delay:.2f} s of which the host had no CPU for it")
+        assert took - delay <= self.seconds + 3, self.reported
 
 
 def test_mappings_that_change_in_the_whole_system():
     """The same of two processes, in a recording of the whole system: each sample is of other mappings than the one before."""
-    seconds = 3
-    with Tenants(*[("-r", 1000, 60000, 60)] * 2):
-        recording = with_all_ticks(SystemRecording, seconds)
-    longest = max(b.due for b in recording_books(recording.path).values()) / HZ
-    print(f"  {seconds} s were {longest:.2f} s")
-    assert longest <= seconds + 3, recording.reported
+    with Tenants(*[("-r", 1000, 60000, LIFE)] * 2):
+        recording = with_all_ticks(TimedRecording, 3, "-a")
+    recording.check_end()
 
 
 def test_a_storm_ends_with_its_time():
     """Two processes that map as fast as they can: the recording ends when it should."""
-    need_root()
-    path = scratch("storm.sysprof")
-    with Tenants(*[("-r", 0, 30000, 60)] * 2):
-        run(SYSPROF, "record", "-p", os.getpid(), "-d", 2, "-F", HZ, "-o", path, timeout=60, check=0)
-    events = [(kind, when, body) for kind, _, when, body in recording_events(path) if kind in (EVENT_END, EVENT_META)]
-    began = [when for kind, when, body in events if kind == EVENT_META and body.startswith(b"sampling_start\0")]
-    ended = [when for kind, when, _ in events if kind == EVENT_END]
-    assert len(began) == len(ended) == 1
-    print(f"  2 s were {(ended[0] - began[0]) / 1e9:.2f} s")
-    assert ended[0] - began[0] <= 5e9
-    run(SYSPROF, "report", path, check=0)
+    with Tenants(*[("-r", 0, 30000, LIFE)] * 2):
+        recording = TimedRecording(2, "-p", os.getpid())
+    recording.check_end()
+    run(SYSPROF, "report", recording.path, check=0)
 
 
 # ---- programs of root's that start meanwhile -----------------------------------------------------
 
 LIBRARIES, STARTS = 60, 12
-STARTING = 1e8  # ns in which a program's mappings become known, and its 60 tables
+STARTING = 100  # samples of a program, one a ms of CPU time, until its mappings are known, and its 60 tables
 
 
 class Programs:
@@ -259,8 +257,8 @@ class Programs:
 
     @staticmethod
     def build_id(program, file):
-        """The linker's option, and the bytes."""
-        number = program << 32 | file << 16 | os.getpid() & 0xffff
+        """The linker's option, and the bytes, which are not those of anything else in the file."""
+        number = 0x7e57 << 144 | program << 32 | file << 16 | os.getpid() & 0xffff
         return f"-Wl,--build-id=0x{number:040x}", number.to_bytes(20, "big")
 
     def compile(self, name, file, *flags):
@@ -295,7 +293,7 @@ class Programs:
 def attackers(users):
     """40 with more mappings than one may have; and 30 that have theirs looked at again and again: by mmap, execve and fork."""
     ways = product((("-r", 2000), ("-e", 100), ("-f", 100)), (1000, 4000) * 5)
-    commands = [("-b", 1, "-s", 150, 5000, 100)] * 40 + [(*how, "-b", 5, "-s", 45, count, 100) for how, count in ways]
+    commands = [("-b", 1, "-s", 150, 5000, LIFE)] * 40 + [(*how, "-b", 5, "-s", 45, count, LIFE) for how, count in ways]
     return [(command, users[i % len(users)]) for i, command in enumerate(commands)]
 
 
@@ -315,33 +313,44 @@ class Crowd:
         return self.stack.__exit__(*why)
 
 
-def record_starts(programs):
-    """How the stacks of the programs ended, which run one after the other; and what was reported."""
-    path, started = scratch("starts.sysprof"), []
-    with Background(SYSPROF, "record", "-p", os.getpid(), "-F", HZ, "-o", path) as recorder:
-        wait_for_samples(recorder, path)
-        time.sleep(3)
-        for program in programs:
-            started.append(Fixture(program, 0.8))
-            started[-1].finish(check=0)
-        recorder.signal(signal.SIGINT)
-        reported = recorder.finish(timeout=120, check=0)
-    begun = {process.wait_number("pid"): process.wait_number("start") + STARTING for process in started}
-    return [[end for when, end, _, _ in samples_of(path, pid) if when > begin] for pid, begin in begun.items()], reported
+class Starts:
+    """A recording of programs that run one after the other."""
+
+    def __init__(self, programs):
+        self.path, self.started = new_scratch("starts.sysprof"), []
+        stolen = stolen_ns()
+        with Background(*RECORD_FIRST, "-p", os.getpid(), "-F", HZ, "-o", self.path) as recorder:
+            started_sampling(recorder, self.path)
+            time.sleep(3)
+            for program in programs:
+                self.started.append(Fixture(program, 100))
+                wait_for(lambda: has_run(self.started[-1], 0.8), 60, "CPU time of a program")
+                self.started[-1].finish()
+            recorder.signal(signal.SIGINT)
+            self.reported = recorder.finish(timeout=120, check=0)
+        self.stolen = (stolen_ns() - stolen) * HZ / 1e9
+
+    def check(self, what, least, samples):
+        """So large a share of these samples of each program has a whole stack."""
+        ends = [[end for _, end, *_ in of_program] for of_program in samples]
+        whole, count = sum(e.count(stack_ends()[0]) for e in ends), sum(map(len, ends))
+        print(f"  {what}: {whole} of {count} stacks are whole ({100 * whole / max(1, count):.1f} %):",
+              *({end: e.count(end) for end in set(e)} for e in ends))
+        assert count >= 100 * len(ends) and whole >= least * count, self.reported
+
+    def check_all(self):
+        every = [list(samples_of(self.path, process.wait_number("pid"))) for process in self.started]
+        self.check("from the first sample on", 0.9, every)
+        begun = [process.wait_number("start") for process in self.started]
+        self.check("later", 0.99, [[s for s in samples if s[0] > start][STARTING:] for start, samples in zip(begun, every)])
 
 
 def check_starts(users):
     need_root()
     programs = Programs.all()
-    for turn in range(TRIES):
-        with Crowd(attackers(users)):
-            ends, reported = record_starts(programs.programs)
-        whole, count = sum(e.count(stack_ends()[0]) for e in ends), sum(map(len, ends))
-        print(f"  {whole} of {count} stacks are whole ({100 * whole / max(1, count):.1f} %):",
-              *({end: e.count(end) for end in set(e)} for e in ends))
-        if whole >= 0.99 * count and count >= 20 * STARTS:
-            return
-        assert turn + 1 < TRIES, reported
+    with Crowd(attackers(users)):
+        recording = with_all_ticks(Starts, programs.programs)
+    recording.check_all()
 
 
 @long
