@@ -265,8 +265,8 @@ def test_uncounted_lines_are_noticed():
         path = e.scratch(f"without-{line}.sysprof")
         situation(mutants.make(line, file, old, new), path)
         books = e.recording_books(path)
-        # Nothing but the line is gone: not-run alone gets some more when the books are closed.
-        assert total(books, line) <= (TOLERANCE if line == "not-run" else 0) * len(books), books
+        # Nothing but the line is gone: not-run alone gets some more when the books are closed, but fewer than test_bpf_calls has.
+        assert total(books, line) <= (10 * TOLERANCE if line == "not-run" else 0), books
         wrong = [text for text in imbalance(path) if "unexplained" in text]
         assert wrong, f"nothing counts {line}, and the books balance: {books}"
         print(f"without {line}: {wrong[0]}")
