@@ -82,7 +82,7 @@ def test_go():
 
 
 def test_more_than_fits():
-    """180,000 functions whose names have nothing in common: the index has the first of them, and says so."""
+    """180,000 functions whose names have nothing in common: the index is a slice with the first of them, and says so."""
     source, path = scratch("many.s"), scratch("many.so")
     with open(source, "w", encoding="ascii") as f:
         f.write(".text\n")
@@ -91,8 +91,8 @@ def test_more_than_fits():
             f.write(f".globl {name}\n.type {name}, @function\n{name}: .fill 16, 1, 0x90\n.size {name}, 16\n")
     run("cc", "-shared", "-nostdlib", "-o", path, source, check=0)
     got = compare(path, whole=False)
-    assert 5 << 20 < got["bytes"] <= 6 << 20, got
-    assert got["checked"] / 20 < got["missing"] < got["checked"] / 2, got
+    assert 1.5 * (1 << 20) < got["bytes"] <= 2 << 20, got
+    assert got["checked"] / 2 < got["missing"] < 0.8 * got["checked"], got
 
 
 if __name__ == "__main__":

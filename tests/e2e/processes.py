@@ -390,6 +390,7 @@ def test_binary_without_a_path():
 
 # ---- lives --------------------------------------------------------------------------------------
 
+@alone
 def test_two_lives_with_one_number():
     if not os.path.exists("/proc/sys/kernel/ns_last_pid"):
         raise Skip("this kernel has no ns_last_pid (CONFIG_CHECKPOINT_RESTORE)")
