@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the agent costs and sends, beside 10,000 processes, busy programs, churn, an outage and a new binary.
 
-Backends are the stand-ins of tests/e2e/backends. The OpenTelemetry eBPF profiler is measured beside it where
-OTEL_PROFILER is its command line, at 20 Hz.
+Backends are the stand-ins of tests/e2e/backends. The OpenTelemetry eBPF profiler is measured beside it, at 20 Hz, where
+OTEL_PROFILER is its command line.
 """
 import collections
 import glob
 import http.server
 import json
 import os
-import shlex
 import shutil
 import statistics
 import subprocess
@@ -19,7 +18,7 @@ import time
 import workloads
 from crowd import Execs
 from full_host import full_host
-from libagent import Agent, CpuShare, Measured, StandIn, Watch
+from libagent import Agent, CpuShare, StandIn, Watch, peer
 from libbench import (BUILD, Broken, BpfStats, CPUS, Counted, Nothing, Program, Runs, at_least, budget, pick, rounds_of, scratch,
                       spread, table, wait_until)
 from loaded_host import loaded_host
@@ -163,7 +162,7 @@ def busy_host():
     makers = {"nothing": Nothing, "sysprof agent, 97 Hz": Agent}
     otel = os.environ.get("OTEL_PROFILER")
     if otel:
-        makers["OpenTelemetry, 20 Hz"] = lambda: Measured(*shlex.split(otel))
+        makers["OpenTelemetry, 20 Hz"] = lambda: peer(20)
     shares = {kind: Runs() for kind in ("processes", "bpf", "all")}
     pace = Runs()
     with workloads.Busy("clang", "node", "java", "chain") as busy, Counted("spin", CPUS[-1]) as work, \
@@ -191,7 +190,7 @@ def busy_host():
         notes.append(budget("the same beside half of OpenTelemetry's at 20 Hz", statistics.median(shares["all"][agent]), half,
                             "% of one CPU", 3))
     else:
-        notes.append("The OpenTelemetry profiler is not here: OTEL_PROFILER='COMMAND -samples-per-second=20 …' measures it.")
+        notes.append("The OpenTelemetry profiler is not here: OTEL_PROFILER='COMMAND -samples-per-second={hz} …' measures it.")
     table(f"A busy host, % of one CPU over {seconds} s after {settle} s ({rounds} rounds), beside {busy.names()}",
           ["sysprof agent --sink pyroscope:URL --window 10 --cpu 0 --memory 0 (nothing is shed)",
            "its control group's CPU time, and run_time_ns of its programs"],

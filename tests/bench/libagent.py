@@ -2,6 +2,7 @@
 """The agent and its backends as programs that run beside: what they cost, and what they say."""
 import json
 import os
+import shlex
 import signal
 import socket
 import sys
@@ -144,6 +145,12 @@ class Measured(Program):
     def close(self):
         super().close()
         self.costs.close()
+
+
+def peer(hz):
+    """The profiler that OTEL_PROFILER is the command line of, with {hz} in it; None: there is none."""
+    command = os.environ.get("OTEL_PROFILER")
+    return command and Measured(*shlex.split(command.replace("{hz}", str(hz))))
 
 
 class Agent(Measured):

@@ -2,12 +2,11 @@
 """The agent beside node, python3, java, clang in a loop and 100 execs a second, minute by minute: what it costs at full and at
 least rate, and what it makes of its default budget."""
 import os
-import shlex
 import time
 
 import workloads
 from crowd import Execs
-from libagent import Agent, CpuShare, Measured, StandIn
+from libagent import Agent, CpuShare, StandIn, peer
 from libbench import BpfStats, at_least, budget, empty_cache, pick, private_mounts, table
 
 WORKLOADS = "node", "python", "java", "clang"
@@ -60,10 +59,9 @@ def runs(server):
     def agent(*options):
         return lambda: Agent(*options, sinks=[("pyroscope", server)], window=10)
 
-    otel = os.environ.get("OTEL_PROFILER")
     made = {"97 Hz": agent("-F", 97), "19 Hz": agent("-F", 19),
             "default budget": agent("--cpu", "0.5%", "--memory", "100M")}
-    return made | ({"OpenTelemetry, 20 Hz": lambda: Measured(*shlex.split(otel))} if otel else {})
+    return made | ({"OpenTelemetry, 20 Hz": lambda: peer(20)} if "OTEL_PROFILER" in os.environ else {})
 
 
 def loaded_host():

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a stack costs, of programs as people run them, beside bpf_get_stack() and perf's copies of stacks."""
+"""What a stack costs, of programs as people run them, beside bpf_get_stack(), perf's copies of stacks, and the OpenTelemetry
+eBPF profiler where OTEL_PROFILER is its command line, with {hz} for the rate."""
+import contextlib
 import glob
 import os
 import shutil
@@ -9,6 +11,7 @@ import tempfile
 import time
 
 import workloads
+from libagent import peer
 from libbench import (CPUS, PERF, BareTimer, BpfMaps, BpfStats, Broken, Counted, CountedNode, CountedSysprof, Nothing,
                       Perf, Program, Runs, Sysprof, bench, budget, fixture, pick, rounds_of, spread, table)
 
@@ -49,6 +52,41 @@ def sample_cost(hz, seconds, stats, pid):
         return (after[1] - before[1]) / max(1, after[0] - before[0]), s.mean_depth(), complete
 
 
+OF_PEER = 0.6
+PEER_SETTLES = 12  # s
+
+
+def peer_cost(hz, seconds, stats, command):
+    """ns a run of the peer's sampling program, which has no targets: the same work runs on all CPUs."""
+    def runs(profiler):
+        return {number: counts for number in profiler.programs() for counts in stats.of([number]).values()}
+
+    with contextlib.ExitStack() as stack:
+        for cpu in CPUS:
+            stack.enter_context(Program(*command(), cpus={cpu}))
+        profiler = stack.enter_context(peer(hz))
+        time.sleep(PEER_SETTLES)
+        before = runs(profiler)
+        time.sleep(seconds)
+        after = runs(profiler)
+        if not before or not profiler.running():
+            raise profiler.broken()
+    count, ns = max((after[number][0] - before[number][0], after[number][1] - before[number][1]) for number in before)
+    return ns / max(1, count)
+
+
+def beside_peer(shapes, seconds, stats, ours):
+    """Rows and verdicts."""
+    rows, notes = [], []
+    for name, hz, command, _ in shapes:
+        cost = peer_cost(hz, seconds, stats, command)
+        rows.append([f"{name}, {hz} Hz", f"{median(ours[name]):,.0f}", f"{cost:,.0f}", f"{median(ours[name]) / cost:.2f}"])
+        if not name.startswith("clang"):
+            notes.append(budget(f"a sample of {name}, of what the peer needs", median(ours[name]) / cost, OF_PEER, ""))
+    table("A sample of real programs, beside the OpenTelemetry profiler", ["OTEL_PROFILER; run_time_ns / run_cnt of its program"],
+          ["program", "ns a sample", "its", "ours of its"], rows, notes)
+
+
 def real_programs():
     seconds, rounds = pick((2, 3), (1, 1))
     ns, frames, complete, helper = Runs(), Runs(), Runs(), Runs()
@@ -63,6 +101,8 @@ def real_programs():
                     frames[name].append(depth)
                     complete[name].append(share)
                     helper[name].append(helper_ns(hz, seconds / 2))
+        if "{hz}" in os.environ.get("OTEL_PROFILER", ""):
+            beside_peer(shapes, seconds, stats, ns)
     rows = [[f"{name}, {hz} Hz", spread(ns[name]), f"{median(frames[name]):.1f}",
              f"{median(ns[name]) / max(1, median(frames[name])):.0f}", f"{median(complete[name]):.1f}",
              spread(helper[name])] for name, hz, _, _ in shapes]
