@@ -40,9 +40,9 @@ def helper_ns(hz, seconds):
     return float(done.stdout.split()[1])
 
 
-def sample_cost(hz, seconds, stats, pid):
+def sample_cost(hz, seconds, stats, *target):
     """(ns a run of the whole program, frames a stack, share of complete stacks)"""
-    with Sysprof("-p", pid, "-F", hz, "-C", CPU, "FOLDED", cpus=OTHERS) as s:
+    with Sysprof(*target, "-F", hz, "FOLDED", cpus=OTHERS) as s:
         time.sleep(1)  # the tables are there then
         before = stats.of(s.programs())["tick"]
         time.sleep(seconds)
@@ -56,15 +56,12 @@ OF_PEER = 0.6
 PEER_SETTLES = 12  # s
 
 
-def peer_cost(hz, seconds, stats, command):
-    """ns a run of the peer's sampling program, which has no targets: the same work runs on all CPUs."""
+def peer_cost(hz, seconds, stats):
+    """ns a run of the program of the peer's that runs most: it samples."""
     def runs(profiler):
         return {number: counts for number in profiler.programs() for counts in stats.of([number]).values()}
 
-    with contextlib.ExitStack() as stack:
-        for cpu in CPUS:
-            stack.enter_context(Program(*command(), cpus={cpu}))
-        profiler = stack.enter_context(peer(hz))
+    with peer(hz) as profiler:
         time.sleep(PEER_SETTLES)
         before = runs(profiler)
         time.sleep(seconds)
@@ -75,16 +72,24 @@ def peer_cost(hz, seconds, stats, command):
     return ns / max(1, count)
 
 
-def beside_peer(shapes, seconds, stats, ours):
-    """Rows and verdicts."""
+def beside_peer(shapes, seconds, stats):
+    """The peer has no targets, so both sample the whole system, and the same work runs on each CPU."""
+    rounds = pick(3, 1)
     rows, notes = [], []
     for name, hz, command, _ in shapes:
-        cost = peer_cost(hz, seconds, stats, command)
-        rows.append([f"{name}, {hz} Hz", f"{median(ours[name]):,.0f}", f"{cost:,.0f}", f"{median(ours[name]) / cost:.2f}"])
+        ours, its = [], []
+        with contextlib.ExitStack() as work:
+            for cpu in CPUS:
+                work.enter_context(Program(*command(), cpus={cpu}))
+            for _ in range(rounds):
+                ours.append(sample_cost(hz, seconds, stats, "-a")[0])
+                its.append(peer_cost(hz, seconds, stats))
+        ratio = median(ours) / median(its)
+        rows.append([f"{name}, {hz} Hz", spread(ours), spread(its), f"{ratio:.2f}"])
         if not name.startswith("clang"):
-            notes.append(budget(f"a sample of {name}, of what the peer needs", median(ours[name]) / cost, OF_PEER, ""))
-    table("A sample of real programs, beside the OpenTelemetry profiler", ["OTEL_PROFILER; run_time_ns / run_cnt of its program"],
-          ["program", "ns a sample", "its", "ours of its"], rows, notes)
+            notes.append(budget(f"a sample of {name}, of what the peer needs", ratio, OF_PEER, ""))
+    table(f"A sample of real programs on all CPUs, beside the OpenTelemetry profiler ({rounds} rounds of {seconds} s in turn)",
+          ["sysprof record -F HZ -a; OTEL_PROFILER; run_time_ns / run_cnt"], ["program", "ns a sample", "its", "ours of its"], rows, notes)
 
 
 def real_programs():
@@ -96,13 +101,13 @@ def real_programs():
             for name, hz, command, _ in shapes:
                 with Program(*command(), cpus={CPU}) as work:
                     time.sleep(1)
-                    cost, depth, share = sample_cost(hz, seconds, stats, work.pid)
+                    cost, depth, share = sample_cost(hz, seconds, stats, "-p", work.pid, "-C", CPU)
                     ns[name].append(cost)
                     frames[name].append(depth)
                     complete[name].append(share)
                     helper[name].append(helper_ns(hz, seconds / 2))
         if "{hz}" in os.environ.get("OTEL_PROFILER", ""):
-            beside_peer(shapes, seconds, stats, ns)
+            beside_peer(shapes, seconds, stats)
     rows = [[f"{name}, {hz} Hz", spread(ns[name]), f"{median(frames[name]):.1f}",
              f"{median(ns[name]) / max(1, median(frames[name])):.0f}", f"{median(complete[name]):.1f}",
              spread(helper[name])] for name, hz, _, _ in shapes]
