@@ -129,8 +129,8 @@ def wait_for_files(path, pids, enough):
 
 def record_beside(seconds, *pids, enough=None, meanwhile=lambda: None):
     """
-    Its summary, its rows and the recording; it must end in time, and so must all that has its output. `enough`: it is
-    told to end when that is true of its JitFiles; `meanwhile` is called just before.
+    Its summary, its rows and the recording; it must end in time, and so must all that has its output. It gets
+    SIGINT when `enough` is true of its JitFiles; `meanwhile` is called just before.
     """
     path, binary, facts = (new_scratch(name) for name in ("x.folded", "x.sysprof", "x.json"))
     command = [SYSPROF, "record", "-p", ",".join(map(str, pids)), "-d", seconds, "-o", path, "-o", binary, "-o", facts]

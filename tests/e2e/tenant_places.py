@@ -25,7 +25,7 @@ VICTIMS = ("chain", "chain-no-fp")
 LOST = "ring-full", "re-entry", "internal", "not-run"
 LIFE = 300  # s, of processes that are ended before
 TRIES = 3  # a host that takes the CPUs away for a while can spoil one
-# It gets a CPU before others: what is tested is who waits for whom within the recorder, not what else the host has to do.
+# It gets a CPU before others: the tests are about waiting within the recorder, not for other work of the host.
 RECORD_FIRST = "nice", "-n", "-15", SYSPROF, "record"
 NO_MEMORY, NO_USER = "no-memory", "no-user"
 

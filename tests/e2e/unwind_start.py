@@ -162,6 +162,7 @@ def test_command_by_table():
     assert_soon(lambda: commands(20, fixture("deep-no-fp"), "60", "0.2"), 20, 8)
 
 
+@long
 def test_command_by_table_on_a_loaded_host():
     """The scheduler lets the collector wait, but not for its own pace of 100 ms."""
     need_root()
@@ -200,6 +201,7 @@ def test_untouched_pages_of_a_frame():
     assert_soon(lambda: programs(program, "0.1", "untouched"), 20, 8)
 
 
+@long
 def test_first_lines_of_a_perf_map():
     """They are read a moment after they were written, though the map was made after the process was seen."""
     need_root()

@@ -486,7 +486,7 @@ static void test_an_index_of_a_session(void **state)
 #define ROWS                                                                                       \
 	3000000 /* of the index of a function, each of one byte: more than the largest index has */
 
-/* A program with it, and the same with bytes beside its debug information that nobody reads. */
+/* A program with it, and the same with bytes beside its debug information that are not read. */
 static void make_large(void)
 {
 	run("echo 'int large(void) { __asm__ volatile(\".rept %d; .loc 1 3; nop; .loc 1 5; nop; "
