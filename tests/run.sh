@@ -22,7 +22,7 @@
 #   time-limit: SECONDS   otherwise 120, and 300 for e2e
 #   runs: WORD…           beside     it measures neither shares of the CPUs nor time: it may run in parallel with others,
 #                                    but for its cases marked @alone (libe2e.py), which run alone
-#                         waiting    beside, and it mostly waits: one such runs in addition to the others, and more at their end
+#                         waiting    beside, and it mostly waits: two such run in addition to the others, and more at their end
 #                         alone      nothing else may run at the same time
 #                         sanitized  part of that suite: memory errors can occur in what it tests
 #                         long       it has cases that only test-all runs (@long in libe2e.py)
@@ -339,7 +339,7 @@ run_beside() {
 	while [ "$shown" -lt ${#names[@]} ]; do
 		start_some beside "$jobs_at_once"
 		# when no other is left, those that wait take their places
-		start_some waiting $((1 + jobs_at_once - count))
+		start_some waiting $((2 + jobs_at_once - count))
 		place=${places[shown]}
 		if [ "$place" = alone ] || { [ -z "${running[$shown]:-}" ] && [ "$shown" -lt "${next[$place]}" ]; }; then
 			[ "$place" = alone ] || show "$results/$shown"

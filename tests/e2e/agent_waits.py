@@ -106,6 +106,7 @@ def test_waits_of_a_service():
 
 
 @e.alone
+@e.long
 def test_very_many_threads():
     """Of one user: the visitor's share of the budget holds, and so does the memory of what it sees."""
     need_visits()
