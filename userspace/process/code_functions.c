@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Copies of events, and an index by their words. A chain is an entry like a function, of a kind of its own. */
+/* Copies of events, and an index by their words. A chain is an entry as a function is. */
 #include "process/code_functions.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ struct code_functions {
 	struct entry_map entries;
 	struct life_map lives;
 	size_t bytes;
-	uint32_t window; /* how often it was forgotten */
+	uint32_t window; /* calls of code_functions__forget() */
 };
 
 struct code_functions *code_functions__new(void)
@@ -92,7 +92,7 @@ static struct entry *find_entry(const struct code_functions *f, const struct cod
 	return entry;
 }
 
-/* Is it the last report, except for the time of the reading? A function that is not in doubt any more is different. */
+/* Is it the last report, but for its time? A function that is no longer in doubt is different. */
 static bool says_the_same(const struct event_header *last, const struct event_header *event)
 {
 	if (last->flags & EVENT_DOUBTFUL && !(event->flags & EVENT_DOUBTFUL))
@@ -258,7 +258,7 @@ const struct code_piece *code_pieces__at(const struct code_pieces *pieces, uint6
 
 /* ---- forgetting ------------------------------------------------------------------------------ */
 
-/* Nothing has looked for it for some windows, and its room is wanted. */
+/* It was not looked up for some windows, and room is wanted. */
 static bool is_outdated(const struct code_functions *f, const struct entry *entry,
 			const struct life_bytes *life)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The functions of runtimes, by life of a process, runtime, and words of the frame. They outlive windows; functions
- * of processes that are gone are forgotten.
+ * The functions of runtimes, by life of a process, runtime, and words of the frame. They outlive
+ * windows; those of ended processes are forgotten.
  *
- * Another function can get the same words (after its memory was freed). Each report is a version with a number, 0 for
- * the first one.
+ * When memory was freed, another function can get the same words. Each report is a version with a
+ * number, from 0 on.
  */
 #ifndef PROCESS_CODE_FUNCTIONS_H
 #define PROCESS_CODE_FUNCTIONS_H
@@ -33,8 +33,8 @@ struct code_words {
 };
 
 /*
- * The life that a process was forked from. Until then its memory was theirs: what was read of the parent up to that time holds
- * for the child as well, at the same words.
+ * A life that a process was forked from. Until the fork they shared memory, so what was read of the
+ * parent until then holds for the child as well, at the same words.
  */
 struct code_kin {
 	uint64_t life, until; /* life 0: none; until: CLOCK_MONOTONIC */
@@ -50,19 +50,19 @@ int code_functions__add_chain(struct code_functions *f, uint64_t life,
 			      const struct code_chain_event *event);
 
 /*
- * The number of versions of the function or chain. All that were not kept count as one, the last, because the words
- * of an earlier name may be another function's by now.
+ * The number of versions of the function or chain. All that were not kept count as one, the last,
+ * because the words may be another function's by now.
  */
 size_t code_functions__versions(const struct code_functions *f, const struct code_words *words);
-/* Its event. NULL: there is no such version, or it is not kept. Valid until the next call that changes something. */
+/* Its event, valid until the next change. NULL: there is no such version, or it is not kept. */
 const void *code_functions__get(const struct code_functions *f, const struct code_words *words,
 				size_t version);
-/* The version at a time: the last one that was reported until then and is kept, or the first. */
+/* The version at a time: the last one reported until then and kept, or the first. */
 const struct code_function_event *code_functions__at(const struct code_functions *f,
 						     const struct code_words *words, uint64_t time);
 /*
- * The confirmed function of the lives that its process comes from; NULL: none. *sure: it was read before the fork. A later
- * reading can be of a function that only the parent has.
+ * The confirmed function of the lives that the process comes from; NULL: none. *sure: it was read
+ * before the fork. A later reading can be of a function that only the parent has.
  */
 const struct code_function_event *code_functions__inherited(const struct code_functions *f,
 							    const struct code_words *words,
@@ -79,14 +79,14 @@ struct code_pieces {
 	VEC(struct code_piece) all; /* by life and start, of two with one start the larger first */
 };
 
-/* Those of this kind, until the next call that changes something. 0 or -ENOMEM. vec_free(&pieces->all) in any case. */
+/* Those of this kind, until the next change. 0 or -ENOMEM. vec_free(&pieces->all) in any case. */
 int code_functions__pieces(const struct code_functions *f, enum frame_note_kind kind,
 			   struct code_pieces *pieces);
 /* The smallest one with the address. NULL: none. */
 const struct code_piece *code_pieces__at(const struct code_pieces *pieces, uint64_t life,
 					 uint64_t address);
 
-/* Between two windows: frees what is known of lives for which `is_known` is false, and what is not needed any more. */
+/* Between two windows: frees functions of lives that are not `is_known`, and outdated ones. */
 void code_functions__forget(struct code_functions *f,
 			    bool (*is_known)(void *context, uint64_t life), void *context);
 

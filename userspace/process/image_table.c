@@ -220,7 +220,7 @@ struct image_id image_table__add(struct image_table *t, const struct mmap_event 
 	uint32_t slot = find_image(t, hash, &key);
 
 	if (slot != HASHMAP_NONE) {
-		/* a later mapping of the same file may have been opened where the first one was not */
+		/* this mapping's file may have been opened where the first one's was not */
 		if (key.file_state == FILE_STATE_RIGHT)
 			t->slots.data[slot].image->file_state = FILE_STATE_RIGHT;
 		return (struct image_id){slot};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A place is an address of one process: one location in the profile until now. Its contents are a history; each
- * sample looks up its own time. The first answer is given to the location itself, every other one to a version of it,
- * and the sample's stack is put together anew. Most places have one answer for the whole recording; a stack that has
- * only such places is done once.
+ * A place is one address of one process: one location in the profile until now. Its contents are a
+ * history; each sample looks up its own time. The location itself gets the first answer, a version
+ * of it each other one, and the sample's stack is rebuilt. Most places have one answer for the
+ * whole recording; a stack that has only such places is rebuilt once.
  */
 #include "process/jit_sources.h"
 
@@ -40,8 +40,8 @@ struct version {
 #define VERSIONS_COMPARED 64u /* the last ones; older ones may come twice */
 
 /*
- * For each process the history of its places is taken from a file, which takes the time of all entries. A file
- * belongs to one process; entries of files that are read repeatedly are bounded, as are the changes that are kept.
+ * Taking the histories of a process's places from a file takes time in all entries of the file. It
+ * belongs to one process, so entries read repeatedly are limited, as are the changes that are kept.
  */
 #define REPEATED_MAX (16u << 20)
 #define CHANGES_MAX  (4u << 20)
@@ -183,7 +183,7 @@ static struct jit_code *code_of(const struct jit_names *j, const struct code_pro
 	return source ? source->code : NULL;
 }
 
-/* The histories of one process's places, by one of its files. Two locations can have one address. */
+/* Histories of one process's places, from one of its files. Two locations can have one address. */
 static int read_histories(struct jit_code *code, int kind, struct jit_location *places,
 			  size_t count)
 {
@@ -299,7 +299,7 @@ static int read_all(struct jit_names *j)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* As much as a symbol in a recording has: what no character begins in is cut off. */
+/* At most what a symbol in a recording can have, cut between characters of UTF-8. */
 static size_t kept_size(struct jit_text text)
 {
 	size_t size = text.size;

@@ -163,7 +163,7 @@ static uint64_t tsc_to_monotonic(void *context, uint64_t tsc)
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* Of the user of `source`, or of the account with the most. NULL: there is none. */
+/* Of the user of `source`, or of the account with the most. NULL: none. */
 static struct jit_source *largest_of(struct jit_sources *s, const struct jit_source *source,
 				     bool of_user)
 {
@@ -236,7 +236,7 @@ static int lose(struct jit_sources *s, struct jit_source *source, const struct j
 	return jit_code__lose(source->code, piece->after, piece->before);
 }
 
-/* Of itself it has too many entries, or it is no jitdump. */
+/* The file has too many entries, or it is no jitdump. */
 static int leave(struct jit_source *source, int why, uint64_t time)
 {
 	if (why == -ENOMEM)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The contents of perf maps and jitdumps, by file, over all windows. Filled from events and queried when a
- * window has ended, both by the same thread.
+ * The contents of perf maps and jitdumps, by file, over all windows. Filled from events and queried
+ * when a window has ended, both by the same thread.
  *
- * Its memory is limited, for each user whose processes have such files and for all together. Beyond a limit room is
- * made in the largest file of the user with the most: first of code that has ended, then of code that was not sampled
- * for the longest time; its names are counted as left. So the newest code always has names.
+ * Memory is limited for each user whose processes have such files and for all together. Beyond a
+ * limit, the largest file of the user with the most makes room: code that has ended goes first,
+ * then code not sampled for the longest time. Names that go are counted as left.
  */
 #ifndef PROCESS_JIT_SOURCES_H
 #define PROCESS_JIT_SOURCES_H
@@ -34,18 +34,17 @@ struct jit_source {
 	struct jit_code *code; /* NULL: it was not followed */
 	char *path;	       /* NULL: not reported */
 	enum jit_file_state state;
-	bool was_read; /* the caller's own, like the next one; false again after jit_sources__settle() */
-	bool noted; /* that it was left */
-	enum jit_file_state
-		left; /* names were left out at left_at: why; NONE: none since the last horizon */
+	bool was_read; /* the caller's own, as is the next; false after jit_sources__settle() */
+	bool noted;    /* that it was left */
+	enum jit_file_state left; /* names were left out: why; NONE: none since the last horizon */
 	uint64_t left_at;
 	uint32_t user;	 /* the user that it is charged to */
 	uint64_t memory; /* of its code, as it was charged */
 };
 
 /*
- * A window is finished, and nothing older than `horizon` (CLOCK_MONOTONIC ns) will be requested: forget code that had
- * ended by then. 0 or -ENOMEM.
+ * A window is finished, and nothing before `horizon` (CLOCK_MONOTONIC ns) will be requested: forget
+ * code that had ended by then. 0 or -ENOMEM.
  */
 int jit_sources__forget(struct jit_sources *s, uint64_t horizon);
 struct jit_sources_stats {
@@ -80,13 +79,13 @@ static inline struct jit_piece jit_piece_of(const struct jit_bytes_event *e)
 /* ---- names ----------------------------------------------------------------------------------- */
 
 /*
- * Names for JIT code. While a window is open, samples keep only their addresses and times, which the profile
- * has anyway. When it has ended, each sample gets the names of the code that was at its addresses at its
- * time.
+ * Names for JIT code. Until a window has ended, samples keep only their addresses and times, which
+ * the profile has anyway. Then each sample gets the names of the code that was at its addresses at
+ * its time.
  */
 
 /*
- * Names the samples of the given processes of the window. To be called when the window's start is known and its
+ * Names the samples of these processes. To be called when the window's start is known and its
  * symbols are added, before the profile is finished. 0, -ENOMEM.
  */
 int name_jit_code(struct profile_builder *builder, struct jit_sources *sources,

@@ -109,7 +109,7 @@ static struct dso_id dso_of(struct managed_frames *m, enum frame_note_kind kind)
 	return m->dsos[kind];
 }
 
-/* The place that is its own, or -E2BIG; -ENOMEM. *known is valid until the next one is added. */
+/* Find or add a place. 0; -E2BIG: too many; -ENOMEM. *known is valid until one is added. */
 static int intern(struct managed_frames *m, const struct managed_location *place,
 		  struct managed_location **known)
 {
@@ -145,8 +145,8 @@ static bool has_number(const struct managed_frames *m, const struct code_words *
 }
 
 /*
- * Which version of it is meant is decided by what has been reported by now. Compiled code that is described once and functions
- * with numbers have words that no others get: whenever they are reported, it is that.
+ * The version is the last one reported by now. Compiled code that is described once and functions
+ * with numbers have words that no others get: reports of any time are of them.
  */
 static void note_versions(const struct managed_frames *m, struct managed_location *place)
 {
@@ -203,7 +203,7 @@ static enum note_order order_of(const struct managed_frames *m, const struct fra
 	return m->notes.of[note->kind]->order;
 }
 
-/* The frames up to a group; those of groups before it that no place was found for come with them. */
+/* The frames up to a group, with those of earlier groups that were not placed. */
 static int push_groups(struct managed_frames *m, const struct process_life *process,
 		       struct cursor *grouped, uint32_t group)
 {
@@ -232,7 +232,7 @@ static const struct frame_note *note_of(const struct managed_frames *m, struct c
 	return notes->next < notes->end && notes->next->frame == frame ? notes->next : NULL;
 }
 
-/* Is it the address of code that was made as the process of the sample ran? */
+/* Is it an address of JIT code of the sample's process? */
 static bool is_made_code(const void *context, uint64_t address)
 {
 	const struct managed_frames *m = context;
@@ -241,7 +241,7 @@ static bool is_made_code(const void *context, uint64_t address)
 	return mapping && image_table__get(m->images, mapping->image)->kind == DSO_JIT;
 }
 
-/* Is it known as a function without a file? Such a one has a frame of its own. */
+/* Is it known as a function without a file? Such a function has a frame of its own. */
 static bool has_no_file(const struct managed_frames *m, const struct process_life *process,
 			const struct frame_note *note)
 {
@@ -256,8 +256,8 @@ static bool has_no_file(const struct managed_frames *m, const struct process_lif
 }
 
 /*
- * Code that has no frame yet, or none any more, was called by the frame behind it: that frame's function has the
- * candidates, and the address selects one.
+ * Code that has no frame yet, or none any more, was called by the next frame, whose note has the
+ * candidates; the address selects one.
  */
 static const struct frame_note *note_of_leaf(const struct managed_frames *m,
 					     const struct cursor *notes,
@@ -294,15 +294,15 @@ static int push_user_frame(struct managed_frames *m, const struct process_life *
 }
 
 /*
- * A process with a perf map has native frames for its functions: trampolines, copies. So notes made before its map was found do not
- * count. Those that come later are made on purpose, and the map does not have what they name.
+ * A process with a perf map has native frames for its functions: trampolines, copies. So notes from
+ * before its map was found do not count. Later ones are intended: the map lacks their names.
  */
 static bool is_plain(const struct process_life *process, const struct sample_event *e)
 {
 	return process->has_followed_file && e->header.time < process->followed_since + NOTES_PASS;
 }
 
-/* Is each of its notes of a runtime that is listed, and does it count? */
+/* Has each of its notes a runtime that is listed, and does it count? */
 static bool do_count(const struct managed_frames *m, const struct process_life *process,
 		     const struct sample_event *e)
 {
@@ -399,7 +399,7 @@ static struct function_id function_of(struct managed_frames *m, enum frame_note_
 	return profile_builder__function(m->builder, &function);
 }
 
-/* The version of the function of the parent, before its process was forked; a later one is in doubt. */
+/* The parent's version of the function, from before the fork; a later one is in doubt. */
 static const struct code_function_event *
 inherited(const struct managed_frames *m, const struct managed_location *place, bool *ambiguous)
 {
@@ -426,8 +426,8 @@ static bool is_one_function(const struct code_function_event *a,
 }
 
 /*
- * The last confirmed version of a function that has a number; versions differ in how much could be read. If they name
- * two functions, two isolates, which number their functions separately, have had the same memory.
+ * The last confirmed version of a function with a number; versions differ in how much could be
+ * read. If two functions are named, two isolates, which number separately, had the same memory.
  */
 static const struct code_function_event *numbered(const struct managed_frames *m,
 						  const struct code_words *words, bool *ambiguous)
@@ -450,9 +450,9 @@ static const struct code_function_event *numbered(const struct managed_frames *m
 }
 
 /*
- * If a version differs from a later one, the words became another function's at an unknown time. A version that was
- * in doubt when it was read may never have been a function, because its memory may have been freed by then. A later
- * reading that is not in doubt confirms it.
+ * If a version differs from a later one, the words became another function's at an unknown time. A
+ * version read in doubt may never have been a function, because its memory may have been freed. A
+ * later reading that is not in doubt confirms it.
  */
 static bool is_doubted(const struct managed_frames *m, const struct code_words *words,
 		       size_t version, const struct code_function_event *event)
@@ -471,10 +471,7 @@ static bool is_doubted(const struct managed_frames *m, const struct code_words *
 	return !is_sure;
 }
 
-/*
- * The version of the words at the place's time, and whether they may have been another function's. NULL: there is
- * none.
- */
+/* The version at the place's time; NULL: none. *ambiguous: the words may have been another's. */
 static const struct code_function_event *
 event_of(const struct managed_frames *m, const struct managed_location *place, bool *ambiguous)
 {
@@ -540,7 +537,7 @@ static bool is_known(const struct code_chain_event *chain)
 	return chain->state == CODE_STATE_CONFIRMED || chain->state == CODE_STATE_INFERRED;
 }
 
-/* The chain at the address of a place when it was sampled; NULL: not known. *ambiguous is set if it may have been another. */
+/* The chain at a place when it was sampled; NULL: not known. Sets *ambiguous if it is in doubt. */
 static const struct code_chain_event *
 chain_then(const struct managed_frames *m, const struct managed_location *place, bool *ambiguous)
 {
@@ -662,7 +659,7 @@ static bool is_always_one(const struct managed_frames *m, const struct code_word
 	return true;
 }
 
-/* The function of a call as it was when the chain was read; a method that is gone may have left its address to another. */
+/* A call's function when the chain was read; the address of a freed method may be another's. */
 static const struct code_function_event *called_at(const struct managed_frames *m,
 						   const struct code_words *words,
 						   const struct code_chain_event *chain,

@@ -2,19 +2,19 @@
 /*
  * Disjoint mappings by address, in a tree that tables share.
  *
- * The kernel reports no munmap. Two things make up for it: a new mapping replaces what lies under it, and a reading
- * of /proc (readings are numbered; each mapping keeps the number of the last one that found it) drops what it did not
- * find. A reading bears the time of its beginning, so what appeared while it went on comes after it in the stream and
- * is never among the stale.
+ * The kernel reports no munmap. Instead, a new mapping replaces what lies under it, and a reading
+ * of /proc drops what it did not find: readings are numbered, and each mapping has the number of
+ * the last one that found it. A reading has the time of its beginning, so a mapping that appears
+ * during it comes after it in the stream and is never dropped by it.
  *
- * A process can have a hundred thousand mappings, and fork and map one more as often as it likes. So the tree is a
- * treap of counted nodes: a fork shares all of it, a change copies the nodes on the way to it, and whatever the order
- * of addresses, a change costs the logarithm. A node has the readings that its subtree is of, so a reading finds what
- * it drops without visiting the rest. Priorities are hashes under a secret key; the shape of the tree is never
- * visible.
+ * A process can have a hundred thousand mappings, and fork and map one more as often as it likes.
+ * So the tree is a treap of counted nodes: a fork shares all of it, and a change copies the nodes
+ * on its path, which costs the logarithm whatever the order of addresses. A node has the range of
+ * readings of its subtree, so a reading finds what it drops without visiting the rest. Priorities
+ * are hashes under a secret key; the tree's shape is visible nowhere.
  *
- * Functions that change a tree take over the reference that they are given. Without memory they drop what they cannot
- * copy: the caller fails, and the table is not used again.
+ * Functions that change a tree take over the reference that they are given. Without memory they
+ * drop what they cannot copy: the caller fails, and the table is not used again.
  */
 #include "process/world.h"
 
@@ -433,7 +433,7 @@ int mapping_table__end_read(struct mapping_table **table)
 	bool failed = false;
 	size_t before;
 
-	/* nothing was reported: the process ended during the reading, or there is nothing to drop */
+	/* nothing was reported: the process ended meanwhile, or there is nothing to drop */
 	if (!*table || !(*table)->reading)
 		return 0;
 	if (own_table(table))

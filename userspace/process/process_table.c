@@ -2,11 +2,11 @@
 /*
  * Lives and their ownership.
  *
- * A process life owns its thread lives (the `threads` list). It is in one of two lists of the table,
- * `living` or `dead` (ordered by end), and is freed when its grace period is over and its last thread is
- * freed. An ended thread is in the table's `dead_threads` until its grace period is over. Both are found
- * through an index by pid or tid. When a number is reused, or at an execve, the old life is removed from
- * the index at once, so there is at most one life for each number.
+ * A process life owns its thread lives (the `threads` list). It is in one list of the table,
+ * `living` or `dead` (ordered by end), and is freed when its grace period is over and its last
+ * thread is freed. An ended thread is in `dead_threads` until its grace period is over. Both are
+ * indexed by pid or tid. When a number is reused, or at an execve, the old life is removed from the
+ * index at once, so each number has at most one life.
  */
 #include "process/world.h"
 
@@ -79,7 +79,7 @@ struct process_table {
 		}                                                                                  \
 	} while (0)
 
-/* The same of callbacks that may fail: up to the first error, which it returns. */
+/* The same for callbacks that may fail: stops at the first error and returns it. */
 #define announce(table, callback, ...)                                                             \
 	({                                                                                         \
 		int err_ = 0;                                                                      \
@@ -294,7 +294,7 @@ static void end_process(struct process_table *table, struct process_life *proces
 {
 	struct thread_life *thread;
 
-	if (process->living) /* or there may be many that are dead, time and again */
+	if (process->living) /* there may be many dead ones, time and again */
 		TAILQ_FOREACH(thread, &process->threads, sibling)
 	end_thread(table, thread, how, time);
 	if (process->ended)

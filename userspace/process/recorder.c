@@ -2,13 +2,12 @@
 /*
  * Turns samples into stacks, and accounts for CPU time.
  *
- * A life is added to the profile when it is first sampled, so many short processes without samples cost
- * nothing.
+ * A life is added to the profile at its first sample, so processes without samples cost nothing.
  *
- * Addresses. A return address points behind its call, which may be another line, another function, or
- * (if a call at the end of a mapping never returns) another file. So 1 is subtracted before the address is
- * looked up, here and nowhere else. Exact addresses are kept: the interrupted instruction of user and
- * kernel code, and the instruction interrupted by a signal.
+ * A return address points behind its call, which may be another line, another function, or (if a
+ * call at the end of a mapping never returns) another file. So 1 is subtracted before the address
+ * is looked up. Exact addresses are kept: the interrupted instruction of user and kernel code, and
+ * the instruction interrupted by a signal.
  */
 #include "process/recorder.h"
 
@@ -21,7 +20,7 @@
 #include "base/vec.h"
 #include "runtimes/runtime.h"
 
-#define RUNTIME_LOOKS (4u << 20) /* of one window */
+#define RUNTIME_LOOKS (4u << 20) /* mappings, of one window */
 
 struct recorder {
 	struct world *world; /* not owned, as the next two */
@@ -41,7 +40,7 @@ struct recorder {
 	struct dso_id kernel, unknown; /* made when first needed */
 	VEC(struct jit_process) jit_processes;
 	struct gil_counts gil;
-	size_t runtime_looks; /* that are left: at mappings, for the runtimes of processes */
+	size_t runtime_looks; /* mappings that may still be looked at, for runtimes of processes */
 };
 
 static struct process_observer observer_of(struct recorder *r);
@@ -228,7 +227,7 @@ static struct dso_id dso_of_image(struct recorder *r, struct image_id id)
 	return *dso;
 }
 
-/* One that no file is behind, made when it is first needed. */
+/* A dso without a file, made when it is first needed. */
 static struct dso_id special_dso(struct recorder *r, struct dso_id *known, enum dso_kind kind,
 				 const char *path, const char *name)
 {
@@ -261,7 +260,7 @@ static enum profile_category category_of(const struct image *image)
 	return CATEGORY_OTHER;
 }
 
-/* ---- code that is made as it runs ------------------------------------------------------------ */
+/* ---- JIT code -------------------------------------------------------------------------------- */
 
 struct runtime_search {
 	struct recorder *r;
@@ -284,7 +283,7 @@ static int look_for_runtime(void *context, const struct mapping *mapping)
 	return 0;
 }
 
-/* Forks share their mappings, however many: after RUNTIME_LOOKS searches no runtime is looked for. */
+/* Forks share mappings, however many: after RUNTIME_LOOKS of them no runtime is looked for. */
 static const struct runtime *runtime_of(struct recorder *r, const struct mapping_table *table)
 {
 	struct runtime_search search = {.r = r};
@@ -310,7 +309,7 @@ static void note_jit_process(struct recorder *r, const struct process_life *life
 		entry->jit = r->jit_processes.count;
 }
 
-/* Report processes of the profile whose interpreter cannot be read, unless they write a perf map or jitdump. */
+/* Report processes whose interpreter cannot be read, unless they write a perf map or jitdump. */
 static void note_refused(struct recorder *r, const struct process_life *first)
 {
 	for (const struct process_life *p = first; p; p = process_life__next(p)) {
@@ -406,7 +405,7 @@ static struct location_id user_location(struct recorder *r, struct process_life 
 	if (!m)
 		return unknown_location(r, process, address);
 	image = image_table__get(world__images(r->world), m->image);
-	if (image->kind == DSO_UNKNOWN) /* one that was left */
+	if (image->kind == DSO_UNKNOWN) /* not admitted */
 		return unknown_location(r, process, address);
 	if (image->kind == DSO_JIT)
 		note_jit_process(r, process);
@@ -808,7 +807,7 @@ struct event_handler recorder__handler(struct recorder *r)
 
 /* ---- the end of the window ------------------------------------------------------------------- */
 
-/* `final`: nothing comes any more. */
+/* `final`: no more events follow. */
 static void settle_threads(struct recorder *r, const struct process_life *first, bool final)
 {
 	struct process_table *table = world__processes(r->world);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Turns the events of one window into a profile without symbols. It passes every event to the world and turns
- * samples into locations and stacks by the current state of the world. It reads nothing from outside, so a
- * live stream and its replay give the same profile.
+ * Turns the events of one window into a profile without symbols: passes every event to the world,
+ * and turns samples into locations and stacks by the world's current state. It reads nothing from
+ * outside, so a live stream and its replay give the same profile.
  *
- * Windows follow each other: a recorder is closed, and the next one begins with the same world and facts. The
- * CPU time of threads and the kernel's accounting add up over windows.
+ * Windows follow each other: a recorder is closed, and the next one begins with the same world and
+ * facts. The CPU time of threads and the kernel's accounting add up over windows.
  */
 #ifndef PROCESS_RECORDER_H
 #define PROCESS_RECORDER_H
@@ -28,8 +28,8 @@ struct managed_frames;
 /* ---- recording_facts.c ----------------------------------------------------------------------- */
 
 /*
- * Facts about the recording itself: machine and command, clocks, sample accounting. The stream has them once, or
- * as sums since its beginning; this gives each window its own values.
+ * Facts about the recording: machine and command, clocks, sample accounting. The stream has them
+ * once, or as sums since its beginning; this gives each window its own values.
  */
 
 struct recording_facts *recording_facts__new(void); /* NULL: no memory */
@@ -51,7 +51,7 @@ struct clock_moment {
 bool recording_facts__anchors(const struct recording_facts *f, struct clock_moment *first,
 			      struct clock_moment *last);
 
-/* A window begins: adds all facts so far to its builder, and notes the sums from which its accounting starts. */
+/* Begins a window: adds all facts so far to its builder and notes where its accounting starts. */
 int recording_facts__begin_window(struct recording_facts *f, struct profile_builder *builder);
 /* The books of a CPU in this window. */
 struct profile_cpu_books recording_facts__window_books(const struct recording_facts *f,
@@ -59,7 +59,7 @@ struct profile_cpu_books recording_facts__window_books(const struct recording_fa
 
 /* ---- window_lives.c: the profile ids of lives in one window, indexed by the lives' slots ---- */
 
-/* The last sample's frames, root first, and their stacks: most samples share outer frames with the previous one. */
+/* The last sample's frames, root first, and their stacks: the next one shares most outer frames. */
 struct stack_memo {
 	VEC(uint64_t) frames;
 	VEC(struct stack_id) stacks;
@@ -97,10 +97,7 @@ struct window_process *window_lives__process(struct window_lives *w,
 struct process_id window_lives__process_id(const struct window_lives *w,
 					   const struct process_life *life);
 
-/*
- * Adds a process to the profile if it is not there yet; one of unknown start is assumed to have begun at
- * `start`. 0: out of memory.
- */
+/* Adds a process to the profile if needed, from `start` if its start is unknown. 0: no memory. */
 struct process_id window_lives__show_process(struct window_lives *w,
 					     const struct process_life *life, uint64_t start);
 
@@ -108,8 +105,8 @@ struct process_id window_lives__show_process(struct window_lives *w,
 void window_lives__set_facts(struct window_lives *w, const struct process_life *life);
 
 /*
- * This file was mapped: if it is the program of a process in the profile, enter it there. A process may be sampled in
- * its execve, before its program is mapped. NULL: there is no such process.
+ * This file was mapped: if it is the program of a process in the profile, enter it there. A process
+ * may be sampled in its execve, before its program is mapped. `life` NULL: no such process.
  */
 void window_lives__set_program(struct window_lives *w, const struct process_life *life,
 			       const char *mapped);
@@ -119,8 +116,8 @@ struct window_thread *window_lives__thread(const struct window_lives *w,
 					   const struct thread_life *life);
 
 /*
- * Adds a thread to the profile if it is not there yet, because of an event at `time`. A life of unknown start
- * is assumed to have begun `earlier` ns before. Returns NULL if out of memory.
+ * Adds a thread to the profile if it is not there, because of an event at `time`. A life of unknown
+ * start is assumed to have begun `earlier` ns before. NULL: out of memory.
  */
 struct window_thread *window_lives__show(struct window_lives *w, struct thread_life *life,
 					 uint64_t time, uint64_t earlier);
@@ -142,7 +139,7 @@ uint64_t thread_accounts__sample(const struct thread_accounts *a, struct thread_
 /* A later reading of its clock. */
 void thread_accounts__correct(const struct thread_accounts *a, struct thread_life *thread,
 			      uint64_t cpu_time);
-/* There are no more events of the thread, in this window, which has got to `time`. */
+/* The thread has no more events in this window, which has got to `time`. */
 void thread_accounts__settle(const struct thread_accounts *a, struct thread_life *thread,
 			     uint64_t time);
 
@@ -155,9 +152,7 @@ struct gil_counts {
 /* The state in a sample. */
 enum gil_state gil_state_of(const struct sample_event *e);
 
-/*
- * A sample of a thread with this CPU time; *row is the thread's, index + 1, 0 before its first one. 0 or -ENOMEM.
- */
+/* A sample with this CPU time, ns. *row: its thread's, index + 1; 0 at first. 0 or -ENOMEM. */
 int gil_counts__sample(struct gil_counts *g, size_t *row, struct process_id process,
 		       struct thread_id thread, enum gil_state state, uint64_t weight);
 /* Into the profile. */
@@ -180,26 +175,26 @@ struct wall_visit {
 /* 0 or -ENOMEM. */
 int wall_accounts__visit(const struct thread_accounts *a, struct thread_life *thread,
 			 const struct visit_event *e, const struct wall_visit *visit);
-/* The thread that has the mutex that a thread waits for, if there is such a thread in its process; else 0. */
+/* The holder of the lock that a thread waits for: the kernel's, or of its process; 0: unknown. */
 struct thread_id wall_accounts__holder(const struct thread_accounts *a,
 				       struct process_table *processes,
 				       const struct thread_life *waiting,
 				       const struct visit_event *e);
 void wall_accounts__books(struct profile_visits *visits, const struct visit_books_event *e);
-/* The thread ends. `visited`: when the latest visit of all threads was, as far as known. */
+/* The thread ends. `visited`: when the latest visit of any thread began, as far as known. */
 void wall_accounts__exit(struct thread_life *thread, uint64_t time, uint64_t cpu_time,
 			 uint64_t visited);
 /*
- * Nothing more is accounted for in this window: what was seen last gets its time, until then. A thread of which nothing is
- * known is not in it. 0 or -ENOMEM.
+ * Closes the thread's account of this window: the state seen last gets the time until then. A
+ * thread without a visit is not added to the profile. 0 or -ENOMEM.
  */
 int wall_accounts__settle(const struct thread_accounts *a, struct thread_life *thread);
 
 /* ---- the recorder ---------------------------------------------------------------------------- */
 
 /*
- * Begins a window at `start` (CLOCK_MONOTONIC ns); 0: at the start of the recording. The caller owns world,
- * facts and builder, which must outlive the recorder. Returns NULL if out of memory.
+ * Begins a window at `start` (CLOCK_MONOTONIC ns; 0: at the start of the recording). The caller
+ * owns world, facts and builder, which must outlive the recorder. NULL: out of memory.
  */
 struct recorder *recorder__new(struct world *world, struct recording_facts *facts,
 			       struct profile_builder *builder, uint64_t start);
@@ -208,19 +203,15 @@ void recorder__free(struct recorder *r);
 /* Valid as long as the recorder. Symbol events are handled by profile_symbols.c instead. */
 struct event_handler recorder__handler(struct recorder *r);
 
-/*
- * Ends the window at `end`; 0: at the end of the stream, so it is the last window. Nothing is recorded after
- * that. 0 or -ENOMEM.
- */
+/* Ends the window at `end`; 0: with the stream. Nothing is recorded after that. 0 or -ENOMEM. */
 int recorder__close(struct recorder *r, uint64_t end);
 
 /* A sampled process that runs JIT code. */
 struct jit_process {
 	struct process_id id;
-	uint64_t life;		       /* its serial number */
-	const struct runtime *runtime; /* NULL: not recognized */
-	enum code_runtime_state
-		refused; /* why its functions are not read; READ: they are, or it is not known */
+	uint64_t life;			     /* its serial number */
+	const struct runtime *runtime;	     /* NULL: not recognized */
+	enum code_runtime_state refused;     /* why its functions are not read; READ: no reason */
 	uint32_t files[JIT_FILE_KIND_COUNT]; /* its perf map and jitdump; 0: none */
 };
 
@@ -241,7 +232,7 @@ struct profile_symbols {
 void profile_symbols__init(struct profile_symbols *s, struct profile_builder *builder);
 void profile_symbols__fini(struct profile_symbols *s);
 
-/* Takes EVENT_SYMBOL, EVENT_SYMBOL_DSO, EVENT_SYMBOLS_END, EVENT_META and EVENT_OUTSIDE. Valid as long as `s`. */
+/* Takes EVENT_SYMBOL, _SYMBOL_DSO, _SYMBOLS_END, _META and _OUTSIDE. Valid as long as `s`. */
 struct event_handler profile_symbols__handler(struct profile_symbols *s);
 
 /* A row of the books of the outside, from the stream into the profile. */
@@ -249,12 +240,12 @@ void outside_event__add_to(const struct outside_event *e, struct profile_builder
 
 /* ---- wall_states.c --------------------------------------------------------------------------- */
 
-/* The state of a thread, by the readings of a visit and the names of the kernel's functions on its stack. */
+/* The state of a thread, by the readings of a visit and the kernel's functions on its stack. */
 
-/* By what the visit read. *open: a kernel function of its stack may be more precise. WALL_NONE: it did not wait. */
+/* By the readings. *open: a kernel function may be more precise. WALL_NONE: it did not wait. */
 enum wall_state wall_state_of_visit(const struct visit_account *visit, bool *open);
 
-/* Of a function of the kernel in which threads wait; WALL_NONE: it says nothing. "foo.isra.0" is foo. */
+/* Of a kernel function in which threads wait; WALL_NONE: not in the table. "foo.isra.0" is foo. */
 enum wall_state wall_state_of_function(const char *name);
 
 /* The table. */
@@ -264,21 +255,21 @@ extern const struct wall_function {
 } wall_functions[];
 extern const size_t wall_function_count;
 
-/* The states of the samples that are open, by their stacks. The kernel's symbols are added. 0 or -ENOMEM. */
+/* The states of open samples, by their stacks, which have the kernel's symbols. 0 or -ENOMEM. */
 int wall_states__settle(struct profile_builder *builder);
 
 /* ---- managed_frames.c ------------------------------------------------------------------------ */
 
 /*
- * Frames of runtimes in the stacks of a window: the notes of a sample become frames of their own, each with a location of the
- * profile; when the window closes, the locations get the names and lines that are known by then.
+ * Frames of runtimes in the stacks of a window. The notes of a sample become frames, each with a
+ * location of the profile; when the window closes, the locations get the names known by then.
  *
- * A frame takes the place of the native one that has its words (NOTE_OF_FRAME); the frames that one loop of an interpreter runs
- * take the place of that loop (NOTE_IN_GROUP). Frames whose loop the walk has not met stand where their order says.
+ * A frame replaces the native one with its words (NOTE_OF_FRAME); the frames that one loop of an
+ * interpreter runs replace that loop (NOTE_IN_GROUP), or are placed by order if the walk missed it.
  */
 
 #define MANAGED_PLACES_MAX (1u << 20) /* of a window; then each runtime has one place more */
-#define FRAME_MANAGED	   0xfe /* in the top byte of a packed frame: the rest is a number of these */
+#define FRAME_MANAGED	   0xfe /* top byte of a packed frame; the rest is a number of these */
 
 /* Images and functions outlive it. NULL: no memory. */
 struct managed_frames *managed_frames__new(struct profile_builder *builder,
@@ -298,12 +289,12 @@ int managed_frames__of(struct managed_frames *m, const struct process_life *proc
 /* The location of a frame whose top byte is FRAME_MANAGED. */
 struct location_id managed_frames__location(const struct managed_frames *m, uint64_t frame);
 
-/* Is it one of code that was made as the process ran? */
+/* Is it a frame of JIT code? */
 bool managed_frames__is_made(const struct managed_frames *m, uint64_t frame);
 
 /*
- * Locations of JIT code without a note get the piece of code that they are in, in case nothing else names them. `lives`: by number
- * of their process. 0 or -ENOMEM.
+ * Locations of JIT code without a note get the piece of code that they are in, if nothing else
+ * names them. `lives`: serial numbers, by id of their process. 0 or -ENOMEM.
  */
 int managed_frames__suggest(struct managed_frames *m, const uint64_t *lives, size_t count);
 

@@ -152,7 +152,7 @@ static struct profile_cpu_books books_of(const struct cpu_account *account,
 	return books;
 }
 
-/* Each period begins where the books were read last at the one before: with all of its ticks, none of the next. */
+/* A period begins at the last reading of the one before, which gets all of the ticks until then. */
 static void note_period(struct cpu_account *account, const struct books_event *e)
 {
 	if (e->time_running < account->running_before)

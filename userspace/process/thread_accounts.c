@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CPU time. A sample has the thread's CPU clock. The profile needs differences that add up to the CPU time
- * that the thread used while it was recorded. thread_clock.last is the clock up to which time has been
+ * CPU time. A sample has the thread's CPU clock; the profile needs differences that add up to the
+ * CPU time that the thread used while it was recorded. The clock up to thread_clock.last is
  * accounted for. It starts at
  *   - 0 for a thread whose start was recorded;
- *   - the clock that /proc reported before sampling began; CPU time between that reading and the start is
- *     removed by limiting the first difference to the time since the start;
- *   - the clock at its first sample minus at most one period, if nothing is known (records were lost).
- * The clock continues across execve, and from one window to the next: the first difference of a window
- * includes what the thread used after its last sample in the previous window. A closed window is never
- * changed. If a later reading is smaller, the surplus is taken back from the open window, and what exceeds
- * that (excess) from later differences.
+ *   - the clock that /proc reported before sampling began; limiting the first difference to the
+ *     time since the start removes CPU time from between;
+ *   - the clock at the first sample less at most one period, if records were lost.
+ * The clock continues across execve and windows: the first difference of a window includes what the
+ * thread used after its last sample in the window before. A closed window is never changed. If a
+ * later reading is smaller, the surplus is taken back from the open window, and the rest (excess)
+ * from later differences.
  */
 #include "process/recorder.h"
 
@@ -19,9 +19,9 @@
 #include <errno.h>
 
 /*
- * A reading can be too large, by time stolen by a hypervisor that the kernel has not noticed yet, but never
- * too small. So a later, smaller reading corrects the earlier ones: in the end each reading counts as the
- * smallest value from then on.
+ * A reading can be too large, by time stolen by a hypervisor that the kernel has not noticed yet,
+ * but never too small. So a later, smaller reading corrects earlier ones: in the end each reading
+ * counts as the smallest value from then on.
  */
 void thread_accounts__correct(const struct thread_accounts *a, struct thread_life *thread,
 			      uint64_t cpu_time)
@@ -70,8 +70,8 @@ uint64_t thread_accounts__sample(const struct thread_accounts *a, struct thread_
 }
 
 /*
- * The CPU time that the thread used after its last sample. It is set when there are no more events of the
- * thread, in this window, if any window has the thread.
+ * The CPU time that the thread used after its last sample. It is set when the thread has no more
+ * events in this window, if any window has the thread.
  */
 void thread_accounts__settle(const struct thread_accounts *a, struct thread_life *thread,
 			     uint64_t time)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where a thread's time went. The kernel's account says how long it ran and how long it waited for a CPU; the rest of the time
- * it was blocked. Visits find out by what.
+ * Where a thread's time went. The kernel's account says how long it ran and how long it waited for
+ * a CPU; the rest of the time it was blocked. Visits find out by what.
  *
- * A visit gives what it found the time since the visit before: visits are at random times, so on average every place gets the
- * time that was spent there. Two things make this more exact:
- *   - A thread that has not run since its last event is where it was. That time (to visit_account.unchanged) is the place's
- *     own, however many visits there were.
- *   - Of the remaining time the account subtracts what the thread ran, and splits off what it waited for a CPU. If a visit
- *     finds the thread blocked, the time for a CPU is due to the next visit that finds it waiting for one, and the other
- *     way round. So the weights of all waits of a thread add up to its account, exactly.
+ * The state found by a visit gets the time since the visit before. Visits are at random times, so
+ * on average every place gets the time spent there. Two rules make this more exact:
+ *   - A thread that has not run since its last event is where it was. That time (up to
+ *     visit_account.unchanged) is the place's own, however many visits there were.
+ *   - From the rest, the account's running time is subtracted, and its wait for a CPU is split off.
+ *     If a visit finds the thread blocked, that wait is due to the next visit that finds it waiting
+ *     for a CPU, and vice versa. So the weights of all waits add up to the account exactly.
  *
- * Time that is due when the thread ends has a place of its own. So has time in which a thread neither ran nor waited by the
- * account and did not switch: an interrupt or a hypervisor took it.
+ * Time that is due when the thread ends has a place of its own. So has time in which it neither ran
+ * nor waited by the account and did not switch: an interrupt or a hypervisor took it.
  *
- * Nothing is ever taken twice: each part is limited to what is left of the time. Clocks of the scheduler and CLOCK_MONOTONIC
- * differ by parts per million; what one is ahead counts in the next interval.
+ * No time counts twice: each part is limited to what is left. The scheduler's clocks and
+ * CLOCK_MONOTONIC differ by parts per million; what one is ahead counts in the next interval.
  */
 #include "process/recorder.h"
 
@@ -29,7 +29,7 @@
 #define RAN_LITTLE                                                                                 \
 	10000000ull /* ns: a thread that ran for less was not running at several visits */
 
-/* Places that are none: addresses that nothing has. */
+/* Places at addresses that nothing has. */
 enum { PLACE_UNSEEN, PLACE_TAKEN };
 
 static struct stack_id made_up_stack(const struct thread_accounts *a, struct thread_life *thread,
@@ -96,7 +96,7 @@ static int push_last(const struct thread_accounts *a, struct thread_life *thread
 	return err;
 }
 
-/* Time of the state in which it was seen, or is seen. */
+/* Adds time to the state in which the thread was seen, or is seen. */
 static void add_waited(struct thread_wall *w, uint64_t ns)
 {
 	w->weight += ns;
@@ -106,7 +106,7 @@ static void add_waited(struct thread_wall *w, uint64_t ns)
 		w->sums.blocked += ns;
 }
 
-/* It has been where it was, until then. */
+/* The state seen last went on until then. */
 static void hold(struct thread_wall *w, uint64_t until)
 {
 	if (until <= w->seen)
@@ -126,7 +126,7 @@ static uint64_t take(uint64_t *known, uint64_t now, uint64_t left)
 	return more;
 }
 
-/* Is the account of the thread's start of use, because the recording has it from there on? Not after an execve: a life was before. */
+/* Does the recording have the whole account? Not after an execve, before which there was a life. */
 static bool was_born_here(const struct thread_accounts *a, const struct thread_life *thread,
 			  const struct visit_account *account)
 {
@@ -153,8 +153,8 @@ static void begin(const struct thread_accounts *a, struct thread_life *thread,
 }
 
 /*
- * Since when it waits: since it last ran. A thread that waits for a CPU may have been blocked before, and has waited no
- * longer than what its account has got more.
+ * Since when it waits: since it last ran. If it waits for a CPU, it may have been blocked before,
+ * and has waited no longer than the growth of its account.
  */
 static uint64_t waits_since(const struct thread_wall *w, uint64_t ran_until)
 {
@@ -185,8 +185,8 @@ static void find(struct thread_wall *w, const struct wall_visit *visit, uint64_t
 }
 
 /*
- * Is it still blocked where it was, and has not run since? The run delay with a wait for a CPU that goes on may have been some
- * microseconds more than the kernel's at its end.
+ * Is it still blocked where it was, without having run? An unfinished wait for a CPU may have read
+ * some microseconds more than the kernel's run delay at its end.
  */
 static bool is_same_wait(const struct thread_wall *w, const struct visit_event *e)
 {
@@ -197,9 +197,9 @@ static bool is_same_wait(const struct thread_wall *w, const struct visit_event *
 }
 
 /*
- * When the wait ended in which it was seen. If it has waited at most once more, it ran and waited for a CPU between the two, for
- * as long as its account has got more. 0: not known. Weights do not use it: then they would have too much of long waits, because
- * visits miss the short ones.
+ * When the wait that was seen ended; 0: not known. If the thread has waited at most once more, it
+ * ran and waited for a CPU in between, for the growth of its account. Weights do not use it:
+ * long waits would get too much, because visits miss the short ones.
  */
 static uint64_t wait_ended(const struct thread_wall *w, const struct visit_event *e)
 {
@@ -214,7 +214,7 @@ static uint64_t wait_ended(const struct thread_wall *w, const struct visit_event
 	return until - used;
 }
 
-/* If its stack was taken once more, more is known of its process by now. */
+/* If its stack was taken again, more of its process is known by now. */
 static void go_on_waiting(struct thread_wall *w, uint64_t now, const struct wall_visit *visit)
 {
 	hold(w, now);
@@ -282,7 +282,7 @@ struct thread_id wall_accounts__holder(const struct thread_accounts *a,
 	return entry ? entry->id : (struct thread_id){0};
 }
 
-/* They may be of the middle of a visit: what is not looked at yet is left. */
+/* In the middle of a visit some threads are not looked at yet: they count as left. */
 void wall_accounts__books(struct profile_visits *visits, const struct visit_books_event *e)
 {
 	uint64_t *count = visits->count, sum = 0;
@@ -315,7 +315,7 @@ void wall_accounts__exit(struct thread_life *thread, uint64_t time, uint64_t cpu
 	w->seen = time;
 }
 
-/* The next visit finds another number, and does not say how long the thread was where it was. If it ran little, until now. */
+/* The next visit finds another life, without this wait. If the thread ran little, the wait ends now. */
 void wall_accounts__exec(struct thread_life *caller, uint64_t time)
 {
 	struct thread_wall *w = &caller->wall;
@@ -325,7 +325,7 @@ void wall_accounts__exec(struct thread_life *caller, uint64_t time)
 		hold(w, time);
 }
 
-/* Time that is due has no place. */
+/* Time that is due has no place, so it gets one of its own. */
 static int push_rest(const struct thread_accounts *a, struct thread_life *thread, uint64_t *due,
 		     enum wall_state state, int place)
 {

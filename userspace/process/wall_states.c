@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two tables. Functions of the kernel say most: a read() waits for a pipe, a socket or a disk, by where it is. The innermost
- * function of the table decides. System calls decide where no function does, because its name is hidden or not in the table.
- * Functions of the kernel's own locks are not in its stacks, which begin at what waits: such a wait is marked.
+ * Two tables. Kernel functions say most: a read() waits for a pipe, a socket or a disk, by where it
+ * is. The innermost function in the table decides, or the system call if no function does, because
+ * its name is hidden or not in the table. Stacks begin at what waits, without the functions of the
+ * kernel's own locks: such a wait is marked.
  */
 #include "process/recorder.h"
 
@@ -14,7 +15,7 @@
 
 #include "base/cleanup.h"
 
-/* In byte order. Of static functions there are copies with a suffix, which is not compared. */
+/* In byte order. Copies of a static function have a suffix, which is not compared. */
 const struct wall_function wall_functions[] = {
 	{"__do_semtimedop", WALL_LOCK},
 	{"__down", WALL_LOCK},

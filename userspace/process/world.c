@@ -2,12 +2,12 @@
 /*
  * Computes the state at the current time from events.
  *
- * The state is in two tables: process_table (the life of each pid and tid, and for each process a
- * mapping_table from addresses to images) and image_table (the images). A process may end at any time:
+ * The state is in two tables: process_table (the lives of each pid and tid, and for each process a
+ * mapping_table from addresses to images) and image_table. A process may end at any time, so
  * nothing is looked up in /proc later.
  *
- * The CPU clock of a thread continues across execve, and so does its accounting. If a thread other than
- * the leader called execve, that thread's clock continues under the leader's tid.
+ * The CPU clock of a thread and its accounting continue across execve. If a thread other than the
+ * leader called execve, its clock continues under the leader's tid.
  */
 #include "process/world.h"
 
@@ -26,10 +26,10 @@
 #define IMAGES_KEPT 1024
 
 /*
- * Mappings of all processes. The kernel reports no munmap, so a process can seem to have far more than it
- * has; the one with the most is read anew then.
+ * The kernel reports no munmap, so a process can seem to have far more mappings than it has. If
+ * there are too many, those of the process with the most are dropped and read again.
  */
-#define MAPPINGS_LOOK  65536u /* new ones, from one look at their number to the next */
+#define MAPPINGS_LOOK  65536u /* new ones between two counts of all */
 #define MAPPINGS_SMALL 16384u /* of one process; it is left alone */
 
 struct world {
@@ -38,7 +38,7 @@ struct world {
 	struct image_table *images;
 	struct code_functions *code;
 	struct outside_books *books; /* or NULL */
-	uint32_t new_mappings;	     /* since their number was looked at */
+	uint32_t new_mappings;	     /* since all were counted */
 	struct world_stats stats;
 };
 
@@ -351,8 +351,8 @@ int world__facts(struct world *w, const struct facts_event *e)
 /* ---- names ----------------------------------------------------------------------------------- */
 
 /*
- * The thread whose clock continues under the leader's tid: the leader, or the last other thread, since an
- * execve first ends all threads but its caller.
+ * The thread whose clock continues under the leader's tid: the leader, or the last other thread,
+ * because an execve first ends all threads but its caller.
  */
 static struct thread_life *caller_of_exec(struct process_life *process, struct thread_life *leader)
 {
@@ -413,7 +413,7 @@ int world__comm(struct world *w, const struct comm_event *e)
 
 /* ---- mappings -------------------------------------------------------------------------------- */
 
-/* `mapping` NULL: there are less. */
+/* `mapping` NULL: some were removed. */
 static int note_new_mappings(struct world *w, struct process_life *process,
 			     const struct mapping *mapping)
 {
@@ -457,7 +457,7 @@ static int bound_mappings(struct world *w)
 	return err;
 }
 
-/* Most of them are not there any more, for the kernel reports no munmap: a reading of /proc drops those. */
+/* Most of them are gone, because the kernel reports no munmap: a reading of /proc drops those. */
 static void refuse_mapping(struct world *w, const struct process_life *process)
 {
 	w->stats.refused_mappings++;
@@ -475,8 +475,8 @@ static bool is_named_as_library(const char *path)
 }
 
 /*
- * The kernel maps a program before its loader and its libraries. /proc lists mappings by address, and the program is
- * first as well, unless its path is too long. 0 or -ENOMEM.
+ * The kernel maps a program before its loader and its libraries. In /proc, which is sorted by
+ * address, the program is first as well, unless its path is too long. 0 or -ENOMEM.
  */
 static int note_program(struct process_life *process, const struct mmap_event *e)
 {
@@ -540,7 +540,7 @@ void world__lost_sideband(struct world *w)
 			world__request_reread(w, p->pid);
 }
 
-/* ---- code that is made as it runs ------------------------------------------------------------ */
+/* ---- JIT code -------------------------------------------------------------------------------- */
 
 int world__jit_file(struct world *w, const struct jit_file_event *e)
 {
@@ -605,7 +605,7 @@ int world__each_jit_file(struct world *w, int (*visit)(void *context, uint32_t f
 	return err;
 }
 
-/* The life that a reading at this time is of; 0: the process has ended, or has executed something else. */
+/* The life that a reading at this time is of; 0: it ended, or executed another program. */
 static uint64_t life_read(const struct world *w, uint32_t pid, uint64_t time)
 {
 	const struct process_life *life = process_table__find(w->processes, pid);
@@ -646,8 +646,8 @@ static bool is_life(void *lives, uint64_t life)
 }
 
 /*
- * Forget the functions of processes that cannot be found any more, and have no child that can. Without memory for it:
- * the next time.
+ * Forget the functions of processes that cannot be found any more and have no child that can.
+ * Without memory, this is left to the next time.
  */
 static void forget_code(struct world *w)
 {

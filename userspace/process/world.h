@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The state of the system at the current position in the stream: processes, threads, their mappings, and the
- * mapped images. Only events change it; it reads nothing from outside. It outlives the windows of a session
- * and forgets processes that have ended.
+ * The state of the system at the current position in the stream: processes, threads, mappings and
+ * mapped images. Only events change it; it reads nothing from outside. It outlives the windows of
+ * a session and forgets ended processes.
  *
- * The recorder of the open window passes each event of these types to it once, in stream order. Changes are
- * announced to observers (struct process_observer).
+ * The recorder of the open window passes each event of these types to it once, in stream order.
+ * Changes are announced to observers (struct process_observer).
  */
 #ifndef PROCESS_WORLD_H
 #define PROCESS_WORLD_H
@@ -38,24 +38,22 @@ struct world;
 /* ---- mappings of a process: mapping_table.c -------------------------------------------------- */
 
 /*
- * The executable mappings of one process: sorted, without overlaps.
+ * The executable mappings of one process: sorted, without overlaps. NULL is an empty table.
  *
- * A fork shares the table and the first change after it makes another, so the functions that change one take the
- * address of the owner's pointer. NULL is an empty table. Without another statement a function takes time in the
- * order of the logarithm of the number of mappings.
+ * A fork shares the table; the first change after it makes a copy, so functions that change a table
+ * take the address of the owner's pointer. Unless stated otherwise, a function takes time
+ * logarithmic in the number of mappings.
  */
 
 struct mapping_table *mapping_table__ref(struct mapping_table *table); /* also returns it */
 void mapping_table__unref(struct mapping_table *table);
 
 size_t mapping_table__count(const struct mapping_table *table);
-/* All of them as a list, which the table keeps until it changes; none if there is no memory for it. */
+/* All mappings as a list, valid until the table changes; empty if there is no memory for it. */
 struct mappings mapping_table__all(struct mapping_table *table);
-/*
- * The same to look up a few addresses: no list is made of a table that has changed. Valid until the table changes.
- */
+/* For a few look-ups: makes no list of a changed table. Valid until the table changes. */
 struct mappings mapping_table__view(struct mapping_table *table);
-/* Visits all of them in their order until `visit` returns something else than 0, and returns that. */
+/* Visits all mappings in order until `visit` returns nonzero, and returns that. */
 typedef int (*mapping_visit_fn)(void *context, const struct mapping *mapping);
 int mapping_table__visit(const struct mapping_table *table, mapping_visit_fn visit, void *context);
 /* The mapping of an address, or NULL; valid until the table changes. */
@@ -67,14 +65,14 @@ enum mapping_change {
 };
 
 /*
- * A mapping appeared, or (from_read) was found in /proc; mapping->read is ignored.
- * enum mapping_change; -EINVAL: empty, or it wraps; -E2BIG: too many; -ENOMEM, after which the table is of no use.
+ * Adds a mapping; from_read: found in /proc. mapping->read is ignored. Returns enum mapping_change;
+ * -EINVAL: empty, or it wraps; -E2BIG: too many; -ENOMEM: the table is of no use any more.
  */
 int mapping_table__add(struct mapping_table **table, const struct mapping *mapping, bool from_read);
 
 /*
- * Ends a reading of /proc, which began with the first from_read mapping: mappings from before it that were
- * not reported again are removed. Returns the number of mappings removed, or -ENOMEM.
+ * Ends a reading of /proc, which began with the first from_read mapping: removes older mappings
+ * that it did not report. Returns their number, or -ENOMEM.
  */
 int mapping_table__end_read(struct mapping_table **table);
 
@@ -83,12 +81,12 @@ int mapping_table__end_read(struct mapping_table **table);
 /*
  * The processes and threads that have a pid or tid at the current position in the stream.
  *
- * A life is one process from its fork or execve to its exit or next execve; threads likewise. An ended life
- * can be found until its pid is reused or LIFE_GRACE_NS has passed, because a task still runs for a moment
- * after its exit record.
+ * A life is one process from its fork or execve to its exit or next execve; threads likewise. An
+ * ended life can be found until its pid is reused or LIFE_GRACE_NS has passed, because a task still
+ * runs for a moment after its exit record.
  *
- * Lives have no pointers to profiles. Other modules keep their data about lives in tables of their own, indexed
- * by `slot` (a small number, reused), with `serial` (unique) to detect reuse.
+ * Lives have no pointers to profiles. Other modules keep data about lives in tables of their own,
+ * indexed by `slot` (a small number, reused); `serial` (unique) detects reuse.
  */
 
 /* Bytes that several lives have: counted references, so that a fork copies nothing. */
@@ -130,8 +128,8 @@ static inline struct shared_bytes *shared_text__new(const char *text)
 }
 
 /*
- * Observers of changes to processes, in stream order: the recorder of the open window, and the maintainer of the
- * kernel's unwind tables. Callbacks that are NULL are skipped. Callbacks must not change the world.
+ * Observers of changes to processes, in stream order: the recorder of the open window, and what
+ * keeps the kernel's unwind tables up to date. Callbacks may be NULL and must not change the world.
  */
 
 enum life_end {
@@ -142,7 +140,7 @@ enum life_end {
 struct process_observer {
 	void *context; /* first argument of every callback */
 
-	/* The process has other mappings now: this one, too, or (NULL) some less. 0 or -ENOMEM. */
+	/* The mappings changed: this one was added, or (NULL) some were removed. 0 or -ENOMEM. */
 	int (*mapped)(void *context, struct process_life *process, const struct mapping *mapping);
 	/* All unwinding information of the process's jitdump so far. 0 or -ENOMEM. */
 	int (*jit_frames)(void *context, struct process_life *process, uint64_t time,
@@ -150,7 +148,7 @@ struct process_observer {
 
 	void (*process_renamed)(void *context, struct process_life *process);
 	void (*process_ended)(void *context, struct process_life *process, enum life_end how);
-	/* There are no more events of it: it is about to be freed. */
+	/* No more events of it follow: it is about to be freed. */
 	void (*process_forgotten)(void *context, struct process_life *process);
 	/* It was assumed to have ended, but an event shows that it runs. */
 	void (*process_revived)(void *context, struct process_life *process);
@@ -158,7 +156,7 @@ struct process_observer {
 	void (*thread_renamed)(void *context, struct thread_life *thread);
 	/* Before its process. */
 	void (*thread_ended)(void *context, struct thread_life *thread, enum life_end how);
-	/* There are no more events of it: its CPU time is final, and it is about to be freed. */
+	/* No more events of it follow: its CPU time is final, and it is about to be freed. */
 	void (*thread_forgotten)(void *context, struct thread_life *thread);
 };
 
@@ -182,7 +180,7 @@ struct process_life {
 	enum process_begin began;    /* PROCESS_WAS_THERE: not seen */
 	enum life_end how;	     /* it ended, if it has */
 	struct shared_bytes *cgroup; /* the path of its control group; NULL: unknown */
-	/* The path of the first file that was mapped executable in this life, or in its parent's; NULL: unknown */
+	/* Path of the first file mapped executable in this or its parent's life; NULL: unknown */
 	struct shared_bytes *program;
 	struct shared_bytes *facts; /* a struct facts_event; NULL: not read */
 	bool is_kernel, is_target;
@@ -206,27 +204,26 @@ struct process_life {
 };
 
 /*
- * A thread's CPU clock, as far as it is known. `last` is what is to be accounted for: the clock at its last
- * sample, or before it at the baseline. `seen` is the highest value known; what lies between is for
- * the tail.
+ * A thread's CPU clock. Time up to `last`, the clock at its last sample or before that at the
+ * baseline, is accounted for. Time from there to `seen`, the highest reading, is the tail.
  */
 struct thread_clock {
 	bool known, sampled;
 	uint64_t last, seen; /* ns */
-	uint64_t excess; /* that has been accounted for beyond it, and could not be taken back */
-	uint64_t start;	 /* of the thread that the clock began with, before any execve */
+	uint64_t excess;     /* accounted for beyond the clock, and not taken back */
+	uint64_t start;	     /* of the thread, before any execve */
 };
 
-/* The wall clock of a thread that is visited: process/wall_accounts.c. */
+/* The wall-clock account of a visited thread: process/wall_accounts.c. */
 struct thread_wall {
 	bool known;
 	uint64_t seen; /* CLOCK_MONOTONIC ns: up to then its time is accounted for */
-	uint64_t cpu, delay, switches;	 /* as much of them is */
+	uint64_t cpu, delay, switches;	 /* of the account, as far as accounted for */
 	uint64_t blocked_due, delay_due; /* time that no visit has been given yet, ns */
-	uint64_t not_waited;		 /* that it neither ran nor waited, as interrupts take */
+	uint64_t not_waited;		 /* neither ran nor waited, as in interrupts */
 	struct profile_wall sums;	 /* of this window */
-	/* how the last visit found it, and the time that this has got so far */
-	enum wall_state state; /* WALL_NONE: as nothing, or there was none in this window */
+	/* the state at the last visit, and its time so far */
+	enum wall_state state; /* WALL_NONE: none, or no visit in this window */
 	uint8_t open;	       /* WALL_STATE_OPEN, or 0 */
 	struct stack_id stack;
 	struct string_id comm;
@@ -310,10 +307,7 @@ void process_table__advance(struct process_table *table, uint64_t now);
 struct process_life *process_table__find(const struct process_table *table, uint32_t pid);
 struct thread_life *process_table__find_thread(const struct process_table *table, uint32_t tid);
 
-/*
- * Start a life; an earlier life with the same pid or tid ends at `time`. `start` 0 is unknown. Returns NULL if
- * out of memory.
- */
+/* Start a life; an earlier one of its number ends at `time`. start 0: unknown. NULL: no memory. */
 struct process_life *process_table__add(struct process_table *table, uint32_t pid, const char *name,
 					uint64_t start, uint64_t time);
 struct thread_life *process_table__add_thread(struct process_table *table,
@@ -330,9 +324,9 @@ void process_table__exit_thread(struct process_table *table, struct thread_life 
 void process_table__exit(struct process_table *table, struct process_life *process, uint64_t time);
 
 /*
- * Mark a process as a requested target: it is in profiles with the threads found in /proc, even without a
- * sample. This has no effect once a kernel thread was marked, which happens only in recordings of the whole
- * system: their profiles contain what ran, not everything that exists.
+ * Mark a process as a requested target: it is in profiles with its threads found in /proc, even
+ * without a sample. It has no effect once a kernel thread was marked, which happens only in
+ * recordings of the whole system: their profiles contain what ran, not everything that exists.
  */
 void process_table__set_target(struct process_table *table, struct process_life *process);
 /* Is this thread in every profile of its lifetime, sampled or not? */
@@ -360,11 +354,11 @@ struct process_table_counts process_table__counts(const struct process_table *ta
 /* ---- the world ------------------------------------------------------------------------------- */
 
 /*
- * Everything that processes have mapped, each file once. An image outlives the processes that mapped it, and
- * the windows. In a profile it becomes a dso.
+ * Everything that processes have mapped, each file once. An image outlives the processes that
+ * mapped it, and the windows. In a profile it becomes a dso.
  *
- * Tenants decide how many files there are, so a live session admits them by user; all files that are not admitted are
- * one image (EVENT_LEFT), whose code has addresses only.
+ * Tenants decide how many files there are, so a live session admits them by user. All files that
+ * are not admitted are one image (EVENT_LEFT), whose code has addresses only.
  */
 
 /* As struct profile_dso; the table owns the strings. */
@@ -385,23 +379,18 @@ struct image {
 struct image_table *image_table__new(void); /* NULL: no memory */
 void image_table__free(struct image_table *t);
 
-/*
- * The image of a mapping. A known image is updated if its file could be opened this time. 0: out of memory.
- */
+/* The image of a mapping. A known one is updated if its file was opened this time. 0: no memory. */
 struct image_id image_table__add(struct image_table *t, const struct mmap_event *event);
 
 /*
- * Other limits than those of the table (QUOTA_IMAGES), before any image: of a user, of all but root, and what a user
- * may have in any case.
+ * Limits other than those of QUOTA_IMAGES, set before any image is added: of a user, of all users
+ * but root, and the number that each user may have in any case.
  */
 void image_table__limit(struct image_table *t, size_t user, size_t all, size_t least);
 
 /* Is it known what this maps? */
 bool image_table__has(const struct image_table *t, const struct mmap_event *event);
-/*
- * The user has mapped a new file: add its image, which counts for the user. False: a limit is reached, which *refusal
- * names.
- */
+/* A user has mapped a new file: add its image and charge the user. False: *refusal is the limit. */
 bool image_table__admit(struct image_table *t, const struct mmap_event *event, uint32_t user,
 			enum outside_reason *refusal);
 
@@ -409,9 +398,9 @@ bool image_table__admit(struct image_table *t, const struct mmap_event *event, u
 const struct image *image_table__get(const struct image_table *t, struct image_id id);
 
 /*
- * Freeing images, in two steps: mark those that are still mapped, then free those that were not marked this
- * time and the last. Their ids are reused. `may_forget` (NULL: yes, if there is no room for them) is called for each; `full`: room is
- * wanted. Returns how many were freed.
+ * Freeing images, in two steps: mark those still mapped, then free those marked neither this time
+ * nor the last. Their ids are reused. `full`: room is wanted. `may_forget` (NULL: yes, if `full`)
+ * is called for each. Returns the number freed.
  */
 void image_table__mark(struct image_table *t, struct image_id id);
 typedef bool (*image_forget_fn)(void *context, struct image_id id, bool full);
@@ -424,7 +413,7 @@ struct world_stats {
 	uint64_t known_mappings;   /* mapping events of known mappings */
 	uint64_t stale_mappings;   /* found gone by a reading of /proc */
 	uint64_t refused_mappings; /* of processes with too many */
-	uint64_t dropped_mappings; /* of the process with the most, as all together were too many */
+	uint64_t dropped_mappings; /* of the process with the most, when there were too many */
 	uint64_t rereads;	   /* requested readings of /proc */
 };
 
@@ -443,10 +432,7 @@ const struct code_functions *world__code(const struct world *w);
 /* Called first for every event of the recording: ended lives are freed after their grace period. */
 void world__advance(struct world *w, uint64_t time);
 
-/*
- * 0 or -ENOMEM. world__mmap: *image is what is mapped, 0 if the event is invalid; an impossible mapping is
- * ignored.
- */
+/* 0 or -ENOMEM. world__mmap sets *image to what is mapped; an impossible mapping is ignored. */
 int world__process(struct world *w, const struct process_event *e);
 int world__thread(struct world *w, const struct thread_event *e);
 int world__fork(struct world *w, const struct task_event *e);
@@ -471,14 +457,14 @@ struct thread_life *world__thread_at(struct world *w, uint32_t pid, uint32_t tid
 /* Requests that the mappings of this process are read again. */
 void world__request_reread(struct world *w, uint32_t pid);
 
-/* Calls `visit` for each file in which a known process describes its code. 0, or what `visit` returned. */
+/* Visits each JIT file of a known process until `visit` returns nonzero, and returns that. */
 int world__each_jit_file(struct world *w, int (*visit)(void *context, uint32_t file),
 			 void *context);
 
 /*
- * Called between two windows: frees what belongs to ended processes. Images are freed if no process has
- * had them mapped since the last call but one and `may_forget` agrees; without it, once there are more than a
- * few.
+ * Called between two windows: frees what belongs to ended processes. Images are freed if no process
+ * has had them mapped since the last call but one, and `may_forget` agrees; without it, if there
+ * are more than a few.
  */
 void world__forget(struct world *w, image_forget_fn may_forget, void *context);
 
