@@ -17,7 +17,7 @@
 #include "base/vec.h"
 
 #define BIG_FILE  (1 << 20)	       /* bytes */
-#define BIG_HEAP  (96 << 20)	       /* more than most tables take to be built */
+#define BIG_HEAP  (96 << 20)	       /* more than building most tables takes */
 #define COUNT_MAX (1u << 20)	       /* pieces of JIT code … */
 #define BYTES_MAX (UINT64_C(64) << 20) /* … and of their sections */
 
@@ -31,10 +31,10 @@ const struct helper_pool_options builder_options = {
 	.once = true,
 	.at_once = 1,
 	.most = 2,
-	.any_cpu_time = true, /* QUOTA_TABLE_BUILDING limits all of them */
+	.any_cpu_time = true, /* QUOTA_TABLE_BUILDING is charged for tables of files */
 };
 
-/* ---- pieces of JIT code ----------------------------------------------------------------------- */
+/* ---- pieces of JIT code ---------------------------------------------------------------------- */
 
 /* The bytes of the section follow. */
 struct piece_record {
@@ -68,7 +68,7 @@ int build_pieces__write(const struct unwind_piece *pieces, size_t count)
 	int err = f ? 0 : -errno, copy;
 
 	if (f)
-		fd = -1; /* it is the stream's */
+		fd = -1; /* owned by the stream */
 	if (count > COUNT_MAX)
 		return -E2BIG;
 	for (size_t i = 0; i < count && !err; i++) {
@@ -111,7 +111,7 @@ static int point_out(const char *bytes, size_t size, piece_list *pieces)
 	return err;
 }
 
-/* unwind_table__build_pieces() of them. -EBADMSG: they are none. */
+/* Calls unwind_table__build_pieces(). -EBADMSG: the input is invalid. */
 static int build_pieces(int fd, size_t limit, struct unwind_table_image *image,
 			enum table_refusal *refusal)
 {
@@ -138,8 +138,8 @@ static int build_pieces(int fd, size_t limit, struct unwind_table_image *image,
 /* ---- in a builder ---------------------------------------------------------------------------- */
 
 /*
- * A builder's memory is new, and a large table takes some ten thousand pages of it: as huge ones, where the kernel has
- * them, they are a sixth of the time. All that is allocated then lies in one piece.
+ * A builder's memory is new, and a large table takes some ten thousand pages of it. Huge pages, if
+ * the kernel has them, take a sixth of the time. All allocations are then in one block.
  */
 static void expect_much(int fd)
 {
@@ -187,7 +187,7 @@ void build__serve(struct helper_job *job)
 		err = build_pieces(job->fds[0], q->limit, &image, &refusal);
 	else
 		err = open_and_build(q, job->fds[0], &image, &refusal);
-	/* the requester copies the table as soon as it is there: what it was built from has gone then */
+	/* free the input first: the requester copies the table as soon as it is complete */
 	malloc_trim(0);
 	if (!err)
 		err = write_full(job->fds[1], image.bytes, image.size);
@@ -203,7 +203,7 @@ void build__serve(struct helper_job *job)
 
 /* ---- the reply ------------------------------------------------------------------------------- */
 
-/* A copy of memory that no process can write any more. 0, -EPROTO, -ENOMEM. */
+/* Copies memory that no process can write any more. 0, -EPROTO, -ENOMEM. */
 static int copy_table(int memory, const struct unwind_table_image *reported, uint64_t limit,
 		      struct unwind_table_image *image)
 {
@@ -222,12 +222,12 @@ static int copy_table(int memory, const struct unwind_table_image *reported, uin
 	return 0;
 }
 
-/* Could a builder have sent that of a file without a table? */
+/* Is this a valid reply for a file without a table? */
 static bool error_is_good(const struct build_reply *reply)
 {
 	static const int ERRORS[] = {ENODATA, ENOTSUP, EFBIG, EBADMSG, ENOMEM, EIO, ENOEXEC};
 
-	/* refusals from DIED on are what is found here */
+	/* refusals from DIED on are set by the requester only */
 	if (reply->refusal >= TABLE_REFUSAL_DIED ||
 	    (reply->err == -EFBIG) != (reply->refusal != TABLE_REFUSAL_NONE))
 		return false;

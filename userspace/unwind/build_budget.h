@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The budget of building one unwind table. A tenant writes the file that a table is built from, and a byte of
- * .eh_frame makes up to 6 of functions and rows. The budget is checked before each function and row is kept, and the
- * first limit that is hit is the reason to show.
+ * The budget for building one unwind table. The input is an untrusted file, and each byte of
+ * .eh_frame can become 6 bytes of functions and rows. The budget is checked before each function
+ * and row is stored; the first limit that is hit is the reason shown.
  *
- * The limits are several times what large programs take: libLLVM 22 has 7.4 MB of .eh_frame, 1.2 million rows and
- * takes 25 MB and 0.09 s of CPU. The largest found is a Go program of 700 MB: 187 MB of Go's table, 5.9
- * million rows, 245 MB, 1.7 s.
+ * The limits are several times the needs of large programs: libLLVM 22 (7.4 MB of .eh_frame, 1.2
+ * million rows) takes 25 MB and 0.09 s of CPU. The largest found is a Go program of 700 MB: 187 MB
+ * of Go's table, 5.9 million rows, 245 MB, 1.7 s.
  */
 #ifndef UNWIND_BUILD_BUDGET_H
 #define UNWIND_BUILD_BUDGET_H
@@ -36,11 +36,10 @@ enum table_refusal {
 const char *table_refusal_text(enum table_refusal refusal);
 
 struct build_limits {
-	uint64_t input; /* bytes of a section (.eh_frame, .debug_frame) */
-	uint64_t go;	/* bytes of Go's function table */
-	uint64_t rows;	/* of a table */
-	uint64_t
-		memory; /* bytes of all that is kept at one time while it is built, the section too */
+	uint64_t input;	 /* bytes of a section (.eh_frame, .debug_frame) */
+	uint64_t go;	 /* bytes of Go's function table */
+	uint64_t rows;	 /* of a table */
+	uint64_t memory; /* bytes in use at one time, with the section */
 	uint64_t cpu_ns; /* of the thread, from build_budget__start() on */
 };
 
@@ -55,18 +54,18 @@ struct build_budget {
 	enum table_refusal refusal;
 };
 
-/* On the thread that will build. */
+/* Call on the thread that builds. */
 void build_budget__start(struct build_budget *b, const struct build_limits *limits);
 
-/* Note the reason, if none is noted yet. Always -EFBIG. */
+/* Stores the first reason. Always -EFBIG. */
 int build_budget__refuse(struct build_budget *b, enum table_refusal refusal);
 
-/* All of these take NULL, which is no limit, and return 0 or -EFBIG. */
+/* These accept NULL (no limit) and return 0 or -EFBIG. */
 int build_budget__take(struct build_budget *b, uint64_t bytes);
 void build_budget__give_back(struct build_budget *b, uint64_t bytes);
 int build_budget__check_clock(struct build_budget *b);
 
-/* Some work was done, of `steps` times 10 ns or so. */
+/* Counts work of about `steps` × 10 ns. */
 static inline int build_budget__step(struct build_budget *b, uint32_t steps)
 {
 	if (!b)

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All entries are read first (functions do not have to lie in order), then the instructions of one function after
- * the other are run (cfi_machine.c). In .debug_frame a function may refer to a common entry that comes later, so the
- * common entries are read before the functions.
- *
- * The entry of a function is small, because there may be as many as fit into the section.
+ * All entries are read first, because functions may be in any order; then the instructions of each
+ * function are run (cfi_machine.c). In .debug_frame an FDE may refer to a later CIE, so CIEs are
+ * read before FDEs. struct fde is small, because a section may have as many as fit.
  */
 #include "unwind/cfi.h"
 
@@ -21,7 +19,7 @@
 #define NO_CIE	    UINT32_MAX
 #define ENTRY_STEPS 4
 
-/* A function; what is not an address is an offset in the section. */
+/* A function; all but addresses are offsets in the section. */
 struct fde {
 	uint64_t start; /* ELF virtual address */
 	uint32_t size;
@@ -71,7 +69,7 @@ uint64_t cfi_read_encoded(const struct cfi_section *section, struct cursor *c, u
 	return base + (is_signed ? (uint64_t)((int64_t)(value << unused) >> unused) : value);
 }
 
-/* Step over the pointer to the personality routine: its size is all that matters. */
+/* Skips the pointer to the personality routine. */
 static void skip_personality(const struct cfi_reader *r, struct cursor *c)
 {
 	uint8_t encoding = cursor__u8(c);
@@ -80,12 +78,12 @@ static void skip_personality(const struct cfi_reader *r, struct cursor *c)
 		cursor__skip(c, -(r->section->address + offset_of(r, c->at)) & 7);
 		cursor__skip(c, 8);
 	} else {
-		/* where from it is relative, or whether to follow it, does not change the size */
+		/* base and indirection do not change the size */
 		cfi_read_encoded(r->section, c, encoding & 0x0f);
 	}
 }
 
-/* The augmentation that begins with 'z'; its letters say what its data are. */
+/* An augmentation that begins with 'z'; its letters describe its data. */
 static void read_augmentation(const struct cfi_reader *r, struct cursor *c, const char *letters,
 			      struct cie *cie)
 {
@@ -107,7 +105,7 @@ static void read_augmentation(const struct cfi_reader *r, struct cursor *c, cons
 		case 'S':
 			cie->is_signal_frame = true;
 			break;
-		default: /* what comes behind it cannot be found */
+		default: /* the rest cannot be parsed */
 			cie->supported = false;
 		}
 	}
@@ -189,7 +187,7 @@ static int add_fde(struct cfi_reader *r, struct cursor c, uint32_t number)
 		r->counts->damaged++;
 		return 0;
 	}
-	/* of functions that the linker threw away the address 0 is left */
+	/* the linker discarded this function: its address is 0 */
 	if (!start || !size)
 		return 0;
 	return build_budget__take(r->section->budget, sizeof(struct fde))
@@ -203,8 +201,8 @@ static int add_fde(struct cfi_reader *r, struct cursor c, uint32_t number)
 }
 
 /*
- * One entry. In .eh_frame an id of 0 means a CIE, else it is the distance back to it; in .debug_frame all
- * ones mean a CIE, else it is an offset.
+ * One entry. In .eh_frame an id of 0 means a CIE, else it is the distance back to the CIE; in
+ * .debug_frame all ones mean a CIE, else it is the CIE's offset.
  */
 static int read_entry(struct cfi_reader *r, uint64_t offset, struct cursor c, bool is_64)
 {
@@ -227,7 +225,7 @@ static int read_entry(struct cfi_reader *r, uint64_t offset, struct cursor c, bo
 	return 0;
 }
 
-/* A length of 0 ends the list, but linkers have put such ends in the middle as well. */
+/* A length of 0 ends the list, but some linkers leave such ends in the middle. */
 static int read_entries(struct cfi_reader *r)
 {
 	struct cursor c = {.at = r->section->data, .end = r->section->data + r->section->size};
@@ -271,7 +269,7 @@ static int read_section(struct cfi_reader *r)
 	return err ? err : read_entries(r);
 }
 
-/* qsort() may take as much memory again. */
+/* qsort() may need the same memory again. */
 static int sort_fdes(struct cfi_reader *r)
 {
 	uint64_t bytes = r->fdes.count * sizeof(*r->fdes.data);
@@ -293,8 +291,8 @@ static int sort_fdes(struct cfi_reader *r)
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 /*
- * The code that a signal handler returns to was never called: a return address that points to its first byte is
- * looked up one byte before it, so the function begins there.
+ * A signal handler returns to the first byte of this code, which was not called. Return addresses
+ * are looked up one byte before, so the function begins there.
  */
 static int describe_signal_return(struct cfi_machine *m, const struct fde *fde)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Call frame information (.eh_frame, .debug_frame) to rows: from which address on which rule holds.
+ * Converts call frame information (.eh_frame, .debug_frame) to rows: an address and its rule.
  *
- * Formats: DWARF 5 section 6.4; .eh_frame as in the Linux Standard Base, "Exception Frames". x86-64,
- * little-endian.
+ * Formats: DWARF 5 section 6.4; .eh_frame: Linux Standard Base, "Exception Frames". x86-64 only.
  */
 #ifndef UNWIND_CFI_H
 #define UNWIND_CFI_H
@@ -21,25 +20,25 @@ struct cfi_section {
 	size_t size;
 	uint64_t address; /* of the section, ELF virtual address */
 	bool is_eh_frame; /* else .debug_frame */
-	bool tracks_rbx;  /* rules say where the caller's rbx is */
-	/* Checked before anything of it is kept; NULL: the caller trusts its size. The caller counts its bytes. */
+	bool tracks_rbx;  /* rules have the place of the caller's rbx */
+	/* Checked before anything is stored. The caller counts the section. NULL: no limits. */
 	struct build_budget *budget;
 };
 
 struct cfi_counts {
-	uint64_t functions;   /* descriptions (FDEs) that became rows */
-	uint64_t damaged;     /* … that were cut short, or made no sense */
-	uint64_t unsupported; /* … written in a way that is not read */
-	uint64_t overlapping; /* … of code that another one had described */
+	uint64_t functions;   /* FDEs that became rows */
+	uint64_t damaged;     /* FDEs that are truncated or invalid */
+	uint64_t unsupported; /* FDEs in an unsupported format */
+	uint64_t overlapping; /* FDEs of code that another FDE describes */
 };
 
 /* Nonzero ends the walk and is returned. */
 typedef int (*cfi_row_fn)(void *context, uint64_t address, const struct unwind_rule *rule);
 
 /*
- * All rows in the order of their addresses, which are ELF virtual ones. Where a function ends and none
- * follows within 16 bytes, a row says UNWIND_CFA_NONE; shorter gaps are padding. Takes time and
- * memory in proportion to the section. 0, -ENOMEM, -EFBIG (the budget, or 4 GB), or what `row` returned.
+ * Reports all rows in the order of their ELF virtual addresses. If no function follows within 16
+ * bytes of a function's end, a row has UNWIND_CFA_NONE; shorter gaps are padding. Time and memory
+ * are in proportion to the section. 0, -ENOMEM, -EFBIG (budget, or 4 GB), or the result of `row`.
  */
 int cfi_each_row(const struct cfi_section *section, cfi_row_fn row, void *context,
 		 struct cfi_counts *counts);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The machine that the instructions of call frame information are for. Its state is a struct
- * unwind_rule: of all registers only the CFA, the frame pointer and the return address are followed,
- * and rbx where a section's functions need it. An expression is known by its form or not at all; on a
- * machine's 3,102 files these forms were all but 0.1 % of the rows.
+ * Runs the instructions of call frame information. The state is a struct unwind_rule: of all
+ * registers only CFA, frame pointer and return address are tracked, and rbx if functions of the
+ * section need it. Few forms of expressions are supported; in 3,102 files the others were 0.1 % of
+ * the rows.
  */
 #include <dwarf.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static void set_fp(struct unwind_rule *rule, enum unwind_fp how, int64_t offset)
 	rule->fp_offset = rule->fp == how ? offset : 0;
 }
 
-/* There is a rule for the return address, which cannot be computed: the frame cannot be unwound. */
+/* The rule for the return address is not supported: the frame cannot be unwound. */
 static void set_ra_unknown(struct cfi_machine *m)
 {
 	m->rule.ra = UNWIND_RA_NONE;
@@ -100,7 +100,7 @@ static void set_rbx(struct cfi_machine *m, enum unwind_rbx how, int64_t offset)
 /* Where the caller's value of a register is. */
 enum kept { KEPT, KEPT_AT_CFA, KEPT_IN_REGISTER, UNDEFINED, LOST };
 
-/* `value`: the offset from the CFA, or the other register. LOST: it is kept in a way that is not followed. */
+/* `value`: the offset from the CFA, or the other register. LOST: by an unsupported rule. */
 static void set_register(struct cfi_machine *m, uint64_t reg, enum kept how, int64_t value)
 {
 	static const enum unwind_fp FP[] = {UNWIND_FP_SAME, UNWIND_FP_AT_CFA, UNWIND_FP_UNKNOWN,
@@ -156,7 +156,7 @@ static bool is_plt(struct cursor c, int64_t *threshold)
 	return *threshold > 0 && *threshold < 16;
 }
 
-/* The number that an expression adds to the value so far, plus_uconst N or litN plus; UINT64_MAX: any other operation. */
+/* The number that "plus_uconst N" or "litN plus" adds; UINT64_MAX: another operation. */
 static uint64_t take_addend(struct cursor *c)
 {
 	uint8_t op = cursor__u8(c);
@@ -208,7 +208,7 @@ static void set_cfa_expression(struct cfi_machine *m, struct cursor c)
 	}
 }
 
-/* Saved at an address of the form breg6 N: functions that align their stack do so. */
+/* Saved at breg6 N, as by functions that align their stack. */
 static void save_register_by_expression(struct cfi_machine *m, uint64_t reg, struct cursor c)
 {
 	uint8_t op = cursor__u8(&c);
@@ -222,7 +222,7 @@ static void save_register_by_expression(struct cfi_machine *m, uint64_t reg, str
 
 /* ---- instructions ---------------------------------------------------------------------------- */
 
-/* The rule for a consumer, in its only form. */
+/* The rule in the canonical form for consumers. */
 static struct unwind_rule normalized_rule(const struct unwind_rule *rule)
 {
 	if (rule->cfa == UNWIND_CFA_NONE || rule->cfa == UNWIND_CFA_UNKNOWN)
@@ -232,7 +232,7 @@ static struct unwind_rule normalized_rule(const struct unwind_rule *rule)
 	return *rule;
 }
 
-/* cfa_addend is free but for one kind. */
+/* cfa_addend is free, except in UNWIND_CFA_DEREF. */
 static void add_rbx(const struct cfi_machine *m, struct unwind_rule *rule)
 {
 	if (!m->section->tracks_rbx || rule->cfa == UNWIND_CFA_DEREF ||
@@ -250,7 +250,7 @@ int cfi_machine__emit_row(struct cfi_machine *m)
 	return m->row(m->context, m->location, &rule);
 }
 
-/* Rows come when the location moves on. */
+/* Reports a row when the location moves on. */
 static int advance_to(struct cfi_machine *m, uint64_t location)
 {
 	int err = 0;
@@ -275,7 +275,7 @@ static int advance_by(struct cfi_machine *m, uint64_t delta)
 	return advance_to(m, location);
 }
 
-/* value * data_align; what overflows is out of every range. */
+/* value * data_align; INT64_MAX, which fits nowhere, if it overflows. */
 static int64_t factored_offset(const struct cfi_machine *m, int64_t value)
 {
 	int64_t result;
@@ -319,7 +319,7 @@ static void restore_state(struct cfi_machine *m)
 	m->rbx = m->remembered_rbx[m->depth];
 }
 
-/* False: it is another one. */
+/* False: it does not change the CFA. */
 static bool apply_cfa(struct cfi_machine *m, struct cursor *c, uint8_t op)
 {
 	uint64_t reg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by the reader of the entries (cfi.c) and the machine that runs their instructions. */
+/* Shared by the parser of entries (cfi.c) and the machine that runs their instructions. */
 #ifndef UNWIND_CFI_PRIVATE_H
 #define UNWIND_CFI_PRIVATE_H
 
@@ -39,18 +39,18 @@ struct cfi_machine {
 	struct rbx rbx, remembered_rbx[CFI_REMEMBERED_MAX];
 	unsigned int depth;
 	uint64_t location, end;
-	cfi_row_fn row; /* NULL: a CIE's, which has no locations */
+	cfi_row_fn row; /* NULL: runs a CIE, which has no locations */
 	void *context;
-	bool failed;	    /* what follows is not known */
-	bool signal_return; /* takes all registers from the stack */
+	bool failed;	    /* the rest is unknown */
+	bool signal_return; /* the frame takes all registers from the stack */
 };
 
-/* An encoded address; "indirect" ones and those relative to what is not known here are refused. */
+/* Reads an encoded address; indirect ones, and bases other than 0 and pc, are refused (c->bad). */
 uint64_t cfi_read_encoded(const struct cfi_section *section, struct cursor *c, uint8_t encoding);
 
-/* Up to the end, or to what makes no sense. 0, or what `row` returned. */
+/* Runs to the end or to an invalid instruction. 0, or the result of `row`. */
 int cfi_machine__run(struct cfi_machine *m, const uint8_t *instructions, const uint8_t *end);
-/* The row of the location that was reached, to `row`. */
+/* Reports the row of the current location. */
 int cfi_machine__emit_row(struct cfi_machine *m);
 
 #endif

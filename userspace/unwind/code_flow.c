@@ -10,17 +10,17 @@
 
 #define WORD		   8
 #define OFFSET_MAX	   (1 << 20)
-#define PASSES_MAX	   24 /* code that people write needs three or four */
+#define PASSES_MAX	   24 /* hand-written code needs three or four */
 #define FUNCTION_ALIGNMENT 16
 #define ARGUMENTS	   0x03c6u /* rdi, rsi, rdx, rcx, r8, r9 */
 
 /* Where the canonical frame address is before an instruction. */
 enum cfa_place {
-	NOWHERE,   /* no way to a ret is known */
+	NOWHERE,   /* no path to a ret is known */
 	AT_SP,	   /* rsp + offset */
 	AT_REG,	   /* reg + offset */
-	IN_MEMORY, /* what is at rsp + offset, + addend */
-	DISPUTED,  /* two ways say different things */
+	IN_MEMORY, /* the word at rsp + offset, + addend */
+	DISPUTED,  /* two paths disagree */
 };
 
 /* Where the caller's rbp is. */
@@ -33,8 +33,8 @@ enum fp_place {
 struct state {
 	uint8_t cfa; /* enum cfa_place */
 	uint8_t reg;
-	uint8_t fp; /* enum fp_place */
-	bool anchored; /* of AT_REG, IN_MEMORY: it was seen that the value comes from the stack pointer */
+	uint8_t fp;    /* enum fp_place */
+	bool anchored; /* of AT_REG, IN_MEMORY: the value comes from the stack pointer */
 	int32_t offset, addend, fp_offset;
 };
 
@@ -51,7 +51,7 @@ struct step {
 struct flow {
 	const struct code_flow *options;
 	VEC(struct step) steps;
-	struct unwind_rule unknown; /* where nothing was found */
+	struct unwind_rule unknown; /* for code without a rule */
 };
 
 /* ---- from text to steps ---------------------------------------------------------------------- */
@@ -81,7 +81,7 @@ static int read_steps(struct flow *f)
 	return 0;
 }
 
-/* Of the instruction that begins there; OUTSIDE: none does. */
+/* The step at that offset; OUTSIDE: none begins there. */
 static int32_t step_at(const struct flow *f, int64_t at)
 {
 	size_t i = partition_point(f->steps.data, f->steps.count, step, step->at < at);
@@ -106,7 +106,7 @@ static struct state at_sp(int64_t offset)
 	return (struct state){.cfa = AT_SP, .offset = offset};
 }
 
-/* The state that a function with CFI expects where it is jumped to. */
+/* The state that a function with CFI expects at a jump's target. */
 static struct state state_of_rule(const struct unwind_rule *rule)
 {
 	struct state s = state_nowhere();
@@ -125,7 +125,7 @@ static struct state state_of_rule(const struct unwind_rule *rule)
 	return s;
 }
 
-/* Where it is left, the state of the other side is kept in the step that leaves. */
+/* Resolves jumps. If the target is outside of the code, the step stores the state there. */
 static void find_targets(struct flow *f)
 {
 	const struct code_flow *o = f->options;
@@ -164,8 +164,8 @@ static struct state moved_state(struct state s, int64_t by)
 }
 
 /*
- * `s` holds behind what writes the register to rsp + at. Where the caller's rbp is to be there, it is what was in
- * the register; and so is what the canonical frame address is reckoned from.
+ * `s` is the state after a write of the register to rsp + at. If the caller's rbp, or the base of
+ * the canonical frame address, is expected in that word, it was in the register before.
  */
 static struct state before_writing(uint8_t reg, int64_t at, struct state s)
 {
@@ -182,7 +182,7 @@ static struct state before_writing(uint8_t reg, int64_t at, struct state s)
 	return s;
 }
 
-/* The pushed word is at rsp behind it. */
+/* After a push the word is at rsp. */
 static struct state before_push(const struct step *step, struct state s)
 {
 	return moved_state(before_writing(step->reg, 0, s), -WORD);
@@ -214,8 +214,9 @@ static struct state before_load(const struct step *step, struct state s)
 }
 
 /*
- * Code that loads the frame pointer through itself keeps the chain of frame pointers: the caller's lies where a
- * function that begins with `push rbp` has put it (V8's builtins, where one leaves its frame and goes on to another).
+ * Code that loads the frame pointer through itself keeps a chain of frame pointers: the caller's is
+ * where `push rbp` at a function's start puts it (V8's builtins, where one leaves its frame and
+ * jumps to another).
  */
 static struct state before_load_of_fp(struct state s)
 {
@@ -271,8 +272,8 @@ static struct state before_load_of_sp(const struct step *step, struct state s)
 }
 
 /*
- * Whatever it is, it may write to registers. A call does not: code that takes the stack pointer from a
- * register behind one relies on that.
+ * Any other instruction may write registers. A call is assumed not to: code that restores the stack
+ * pointer from a register after a call relies on that.
  */
 static struct state before_other(const struct step *step, struct state s)
 {
@@ -343,7 +344,7 @@ static struct state state_of_both(struct state a, struct state b)
 	return a;
 }
 
-/* Bytes behind a call that never returns are padding, or another function. */
+/* Bytes after a call that never returns are padding, or another function. */
 static bool goes_on(const struct flow *f, size_t i)
 {
 	const struct step *s = &f->steps.data[i], *next = s + 1;
@@ -356,9 +357,7 @@ static bool goes_on(const struct flow *f, size_t i)
 	return s->effect != X86_CALL || (next->effect != X86_PADDING && next->effect != X86_STOP);
 }
 
-/*
- * Behind a jump to an unknown address begins another function, which is aligned, or one of the jump's targets.
- */
+/* After a jump to an unknown address comes an aligned function, or one of the jump's targets. */
 static bool jumps_by_table(const struct flow *f, size_t i)
 {
 	const struct step *s = &f->steps.data[i], *next = s + 1;
@@ -396,7 +395,7 @@ static bool update_state(struct flow *f, size_t i)
 	return true;
 }
 
-/* A pass from the end to the start has seen all but what jumps back. */
+/* After a pass from the end to the start only backward jumps can be unsettled. */
 static bool is_settled(struct flow *f)
 {
 	for (size_t i = f->steps.count; i-- > 0;) {
@@ -409,7 +408,7 @@ static bool is_settled(struct flow *f)
 	return true;
 }
 
-/* One more pass over all steps; false: there have been too many. */
+/* Charges a pass over all steps; false: the work is used up. */
 static bool take_work(const struct flow *f)
 {
 	uint64_t *work = f->options->work;
@@ -422,7 +421,7 @@ static bool take_work(const struct flow *f)
 	return true;
 }
 
-/* False: it has not settled. */
+/* False: the states have not settled. */
 static bool settle_states(struct flow *f)
 {
 	for (int pass = 0; pass < PASSES_MAX && take_work(f); pass++) {
@@ -439,7 +438,7 @@ static bool may_be_anchored(const struct state *s)
 	return s->cfa == AT_REG || s->cfa == IN_MEMORY;
 }
 
-/* A function that goes to another stack has that for an argument. */
+/* A function that switches stacks gets the other stack as an argument. */
 static bool needs_anchor(const struct state *s)
 {
 	return s->cfa == AT_REG && (ARGUMENTS >> s->reg & 1) && !s->anchored;
@@ -453,7 +452,7 @@ static void anchor_state(struct flow *f, size_t i, bool *changed)
 		s->anchored = *changed = true;
 }
 
-/* A value that goes to the stack pointer is one that came from it, or this is another stack. */
+/* A value that becomes the stack pointer must come from it, else this is another stack. */
 static void find_anchors(struct flow *f)
 {
 	bool changed = false;
@@ -486,8 +485,8 @@ static uint8_t dwarf_number(uint8_t reg)
 }
 
 /*
- * Code that compilers make without CFI (V8's builtins) keeps frame pointers: as many functions begin with that as there
- * are returns, and where nothing else is known it can be gone by. Hand-written code has next to none.
+ * Compilers that emit no CFI (V8's builtins) keep frame pointers: as many functions set them up as
+ * there are returns. They are followed where no rule was found. Hand-written code has next to none.
  */
 static bool keeps_frame_pointers(const struct flow *f)
 {

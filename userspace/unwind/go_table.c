@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Go's table of stack depths (pcsp) is exact at each instruction: the return address lies `depth` bytes above the
- * stack pointer. Three things it does not have; they come from the code:
+ * Go's table of stack depths (pcsp) is exact at each instruction: the return address lies `depth`
+ * bytes above the stack pointer. It lacks three things, which come from the code:
  *
- *   - Where the caller's frame pointer is. A function with a frame saves it right below its return
- *     address: "push %rbp; mov %rsp,%rbp" since Go 1.21, before that "sub $N,%rsp; mov
+ *   - The place of the caller's frame pointer. A function with a frame saves it right below its
+ *     return address: "push %rbp; mov %rsp,%rbp" since Go 1.21, before that "sub $N,%rsp; mov
  *     %rbp,N-8(%rsp); lea N-8(%rsp),%rbp". Assembly without a frame does not save it.
- *   - Where a function that sets the stack pointer itself (the table has a flag for it) does so first. From there on
- *     the depth says nothing. If it has set up its frame by then, its frame pointer leads to its return address,
- *     whatever stack it is on (UNWIND_CFA_SWITCH). Up to Go 1.20 systemstack and asmcgocall have none; their code has
- *     the registers that they need to go back.
- *   - Where a signal handler returns to, by its two instructions.
+ *   - The first instruction that sets the stack pointer, in functions that do (the table has a flag
+ *     for them). After it the depth is invalid. If the frame is set up by then, its frame pointer
+ *     leads to the return address, on any stack (UNWIND_CFA_SWITCH). Up to Go 1.20 systemstack and
+ *     asmcgocall have no frame; their code has the registers needed to go back.
+ *   - The code that a signal handler returns to, known by its two instructions.
  *
- * Stacks end where Go's own traceback lets them end: in goexit, mstart and rt0_go, which never return, and in mcall
- * once it is on the scheduler's stack: the goroutine that called it has been put aside and may run elsewhere by now.
- * That of morestack is gone on with as long as it is this thread's.
+ * Stacks end where Go's own traceback ends: in goexit, mstart and rt0_go, which never return, and
+ * in mcall once it is on the scheduler's stack, because its goroutine may already run elsewhere.
+ * morestack's goroutine is followed while it belongs to this thread.
  *
- * Facts are from the sources of Go 1.18 to 1.26: runtime/asm_amd64.s, sys_linux_amd64.s, traceback.go,
+ * Sources: Go 1.18 to 1.26, runtime/asm_amd64.s, sys_linux_amd64.s, traceback.go,
  * cmd/internal/obj/x86/obj6.go.
  */
 #include "unwind/undescribed.h"
@@ -35,13 +35,13 @@
 #define WINDOW	       65536
 #define PROLOGUE_BACK  7    /* sub $N,%rsp */
 #define PROLOGUE_AHEAD 8    /* mov %rbp,N-8(%rsp) */
-#define SPECIAL_MAX    4096 /* bytes of a function that sets the stack pointer; the longest has 500 */
+#define SPECIAL_MAX    4096 /* bytes of a function that sets the stack pointer; at most 500 seen */
 #define DEPTH_MAX      (INT32_MAX - 15) /* reflection has frames of 1 GB and a word */
 #define PADDING_MAX    31
 #define RETURN_ADDRESS 8
 #define STRETCH_SIZE   2 /* a row takes two bytes, and most stretches become rows */
 #define FUNCTION_STEPS 16
-#define SPECIAL_STEPS  1024 /* its bytes are searched */
+#define SPECIAL_STEPS  1024 /* for the searches of its bytes */
 
 #define RET	       0xc3
 #define PUSH_RBP       0x55
@@ -64,18 +64,18 @@ static const unsigned char SIGRETURN_32[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05}; /* 
 
 enum kind {
 	ORDINARY,
-	ROOT,	     /* it has no caller */
-	INTERRUPTED, /* it looks as if it had been called from where a signal came */
-	LEFT,	     /* it has no caller once it has set the stack pointer */
-	GROWING,     /* morestack: the same, but what it interrupted may be known */
-	SWITCH,	     /* it may set the stack pointer to another stack */
+	ROOT,	     /* has no caller */
+	INTERRUPTED, /* injected by a signal: seems to be called where the signal came */
+	LEFT,	     /* has no caller after it has set the stack pointer */
+	GROWING,     /* morestack: as LEFT, but the interrupted function may be known */
+	SWITCH,	     /* may switch to another stack */
 };
 
-/* Where the runtime saves the registers of a goroutine, by the code of systemstack. */
+/* Where the runtime saves a goroutine's registers, from the code of systemstack. */
 struct layout {
 	bool known;
-	int32_t tls;	    /* g, from the thread's base … */
-	bool tls_in_memory; /* … or the address of a word that has it */
+	int32_t tls;	    /* of g, from the thread's base … */
+	bool tls_in_memory; /* … or the address of a word with that offset */
 	int32_t curg;	    /* m.curg */
 	int32_t saved_bp;   /* g.sched.bp */
 };
@@ -86,25 +86,25 @@ struct walker {
 	struct layout layout;
 	cfi_row_fn row;
 	void *context;
-	uint64_t left;	   /* stretches that may still come */
-	uint64_t last_end; /* of the function before; 0: there is none */
-	uint64_t reached;  /* up to here the function at hand is described */
-	/* the bytes at `window_start` */
+	uint64_t left;	   /* stretches still allowed */
+	uint64_t last_end; /* of the previous function; 0: none */
+	uint64_t reached;  /* end of the described part of the current function */
+	/* bytes at `window_start` */
 	uint64_t window_start;
 	size_t window_size;
 	unsigned char *window;
-	/* the function at hand */
+	/* the current function */
 	struct go_function function;
 	enum kind kind;
 	bool has_frame, looked_for_frame;
 	uint64_t saved;	      /* from here on the caller's frame pointer is saved … */
 	int32_t saved_depth;  /* … while the stack is as deep as this */
 	uint64_t frame_ready; /* from here on %rbp is the function's own */
-	uint64_t sets_sp;     /* the first instruction that does */
-	uint64_t stays;	      /* the code from here on has not; UINT64_MAX: none */
+	uint64_t sets_sp;     /* the first instruction that sets the stack pointer */
+	uint64_t stays;	      /* the code from here on has not set it; UINT64_MAX: none */
 	bool is_asmcgocall;
 	int32_t depth_slot;	/* of asmcgocall, see slot_of_depth() */
-	uint64_t special_start; /* what `special` has, of a function that sets it */
+	uint64_t special_start; /* address of `special`, a function that sets the stack pointer */
 	size_t special_size;
 	unsigned char special[SPECIAL_MAX];
 };
@@ -123,7 +123,7 @@ static const struct unwind_rule IN_R12 = {
 
 /* ---- code ------------------------------------------------------------------------------------ */
 
-/* `size` bytes of code at an address, or NULL. They stay until the next call. */
+/* `size` bytes of code at an address, or NULL. Valid until the next call. */
 static const unsigned char *code_at(struct walker *w, uint64_t address, size_t size)
 {
 	ssize_t got;
@@ -145,7 +145,7 @@ static int32_t load_s32(const unsigned char *bytes)
 	return value;
 }
 
-/* rawVforkSyscall: the child must not find the return address overwritten. pop %r12 */
+/* rawVforkSyscall pops its return address to %r12: the child could overwrite it on the stack. */
 static bool is_popped(struct walker *w, uint64_t address)
 {
 	const unsigned char *code = address - w->function.start >= 2 ? code_at(w, address - 2, 2)
@@ -154,7 +154,7 @@ static bool is_popped(struct walker *w, uint64_t address)
 	return code && code[0] == 0x41 && code[1] == 0x5c;
 }
 
-/* How many bytes "mov %rbp,OFFSET(%rsp)" takes (or, with LOAD, the way back); 0: it is another instruction. */
+/* The size of a "mov %rbp,OFFSET(%rsp)" (with LOAD: the way back); 0: another instruction. */
 static size_t moves_rbp(const unsigned char *code, size_t size, unsigned char opcode,
 			int32_t *offset)
 {
@@ -175,8 +175,8 @@ static size_t moves_rbp(const unsigned char *code, size_t size, unsigned char op
 }
 
 /*
- * The stack is `depth` deep from `address` on, where it was empty before: how was that done? A frame
- * that is not of one of the two kinds has not saved the frame pointer where it is looked for.
+ * Finds out how the stack became `depth` deep at `address`, where it was empty before. Only the two
+ * kinds of frames above save the frame pointer in a known place.
  */
 static void look_for_frame(struct walker *w, uint64_t address, int32_t depth)
 {
@@ -205,7 +205,7 @@ static void look_for_frame(struct walker *w, uint64_t address, int32_t depth)
 	}
 }
 
-/* Does an instruction here set the stack pointer to something that is not a constant away? */
+/* Does the code start with an instruction that sets the stack pointer, other than by a constant? */
 static bool sets_stack_pointer(const unsigned char *code)
 {
 	unsigned char rex = code[0], opcode = code[1], modrm = code[2];
@@ -217,7 +217,7 @@ static bool sets_stack_pointer(const unsigned char *code)
 	return rex == REX_W && (opcode == IMM8 || opcode == IMM32) && modrm == AND_RSP;
 }
 
-/* The code of the function at hand to w->special. False: it is too long, or not there. */
+/* Reads the current function into w->special. False: too long, or unreadable. */
 static bool load_special(struct walker *w)
 {
 	const struct go_function *f = &w->function;
@@ -233,8 +233,8 @@ static bool load_special(struct walker *w)
 }
 
 /*
- * The first place in the function that looks like an instruction that sets the stack pointer. Code is not
- * taken apart, so that may be in the middle of another: then less is known of the function, nothing wrong.
+ * Finds the first bytes in the function that look like an instruction that sets the stack pointer.
+ * Code is not decoded. A match inside of another instruction loses rules, but makes none wrong.
  */
 static void look_for_switch(struct walker *w)
 {
@@ -250,7 +250,7 @@ static void look_for_switch(struct walker *w)
 	}
 }
 
-/* Behind the first place in w->special that has these bytes, and as many more; NULL: there is none. */
+/* The place after the first match in w->special, with `more` bytes left; NULL: none. */
 static const unsigned char *behind_bytes(const struct walker *w, const void *bytes, size_t size,
 					 size_t more)
 {
@@ -267,7 +267,7 @@ static const unsigned char *behind_bytes(const struct walker *w, const void *byt
 		behind_bytes(w, bytes_, sizeof(bytes_), more);                                     \
 	})
 
-/* How g is loaded, in one of three ways: of a program, position-independent, of a library. */
+/* How g is loaded, in one of three ways: program, position-independent program, library. */
 static bool look_for_tls(const struct walker *w, struct layout *l)
 {
 	/* mov %fs:TLS,%rax or %rcx */
@@ -292,7 +292,7 @@ static bool look_for_tls(const struct walker *w, struct layout *l)
 	return !__builtin_add_overflow(w->special_start + (at + 7 - w->special), l->tls, &l->tls);
 }
 
-/* systemstack: g is loaded, then g.m and m.curg, then g0.sched.sp; then curg.sched.bp, since Go 1.21. */
+/* systemstack loads g, g.m, m.curg, g0.sched.sp, and since Go 1.21 curg.sched.bp. */
 static struct layout layout_of(const struct walker *w)
 {
 	const unsigned char *curg = BEHIND(w, 4, REX_W, 0x3b, 0x83), /* cmp CURG(%rbx),%rax */
@@ -311,8 +311,8 @@ static struct layout layout_of(const struct walker *w)
 }
 
 /*
- * asmcgocall, up to Go 1.20, where it goes back: "mov N+8(%rsp),%rdi; mov 8(%rdi),%rsi; sub N(%rsp),%rsi". N; or
- * -1: it does that in another way.
+ * How asmcgocall goes back, up to Go 1.20: "mov N+8(%rsp),%rdi; mov 8(%rdi),%rsi; sub
+ * N(%rsp),%rsi". Returns N; -1: in another way.
  */
 static int32_t slot_of_depth(const struct walker *w)
 {
@@ -325,8 +325,8 @@ static int32_t slot_of_depth(const struct walker *w)
 }
 
 /*
- * "mov N-8(%rsp),%rbp; add $N,%rsp": in front of the second one the frame pointer is the caller's again. Where
- * that is, if the frame is given back at `end`; UINT64_MAX: it is done in another way.
+ * "mov N-8(%rsp),%rbp; add $N,%rsp": before the add, the frame pointer is the caller's again. The
+ * address of the add, if it ends at `end`; UINT64_MAX: the frame is left in another way.
  */
 static uint64_t frame_left(const struct walker *w, uint64_t end)
 {
@@ -370,7 +370,7 @@ static struct unwind_rule rule_at(const struct walker *w, uint64_t address, int3
 	return rule;
 }
 
-/* Where it may be on another stack. Its own address is in the rule: what is found there must have called it. */
+/* For code on another stack. The rule has the function's address: the caller found must call it. */
 static struct unwind_rule rule_of_switch(const struct walker *w)
 {
 	struct unwind_rule rule = {.cfa_offset = (int32_t)w->function.start};
@@ -402,7 +402,7 @@ static struct unwind_rule rule_of_switch(const struct walker *w)
 	return rule;
 }
 
-/* [start, end) with the stack so deep, as far as it is before `limit`. */
+/* Adds the part of [start, end) before `limit`, with this depth. */
 static int add_exact(struct walker *w, uint64_t start, uint64_t end, uint64_t limit, int32_t depth)
 {
 	struct unwind_rule rule;
@@ -418,7 +418,7 @@ static int add_exact(struct walker *w, uint64_t start, uint64_t end, uint64_t li
 	return w->row(w->context, w->saved, &rule);
 }
 
-/* … behind the instruction that sets the stack pointer. */
+/* Adds a stretch after the instruction that sets the stack pointer. */
 static int add_switched(struct walker *w, uint64_t start, uint64_t end, int32_t depth)
 {
 	struct unwind_rule switched = rule_of_switch(w), exact = rule_at(w, start, depth);
@@ -426,15 +426,14 @@ static int add_switched(struct walker *w, uint64_t start, uint64_t end, int32_t 
 	int err;
 
 	if (w->kind == SWITCH && w->has_frame && depth < w->saved_depth)
-		return w->row(w->context, start,
-			      &exact); /* it is back, and has given back its frame */
+		return w->row(w->context, start, &exact); /* it is back, and has left its frame */
 	err = w->row(w->context, start, &switched);
 	if (!err && left > start && left < end && w->kind == SWITCH)
 		err = w->row(w->context, left, &exact);
 	return err;
 }
 
-/* A gap in the table does not belong to the function before it, unless it is as short as padding. */
+/* A gap in the table does not belong to the function before it, unless it is mere padding. */
 static int describe_to(struct walker *w, uint64_t address)
 {
 	if (w->reached >= address ||
@@ -444,8 +443,8 @@ static int describe_to(struct walker *w, uint64_t address)
 }
 
 /*
- * systemstack without a frame: behind its return is the code for when it is on the right stack already. There the
- * runtime has saved something else, or nothing.
+ * systemstack without a frame: the code after its return is for a caller on the right stack
+ * already. There the runtime has saved something else, or nothing.
  */
 static void look_for_end_of_switch(struct walker *w)
 {
@@ -501,7 +500,7 @@ static enum kind kind_of(const struct walker *w)
 {
 	static const char *const INJECTED[] = {"runtime.sigpanic", "runtime.sigpanic0",
 					       "runtime.asyncPreempt", NULL};
-	/* clone: on the new thread's stack */
+	/* clone: runs on the new thread's stack */
 	static const char *const LEAVES[] = {"runtime.mcall", "runtime.clone", NULL};
 	const char *name = w->function.name;
 
@@ -527,7 +526,7 @@ static bool is_signal_return(struct walker *w)
 		!memcmp(code, SIGRETURN_32, sizeof(SIGRETURN_32)));
 }
 
-/* A handler returns to its first byte, and a return address is looked for one byte before: in padding. */
+/* A handler returns to its first byte; return addresses are looked up a byte before, in padding. */
 static int add_signal_return(struct walker *w)
 {
 	uint64_t start = w->function.start;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All code of a process has one table. Its areas lie far apart, so in the table they lie one behind
- * the other, and each has its own bias.
+ * All code of a process has one table. Its areas are far apart; in the table they follow one
+ * another, and each has its own bias.
  *
- * If nothing is known of the code, the kernel side sends a copy of the stack. Then the process is read; if
- * that gives no frames, unwinding the copy ends there, too. The code may be replaced without any truncated
- * stack (LuaJIT frees all of its traces at once), so processes are read again from time to time. Reading
- * takes at most a twentieth of one CPU. A process that never gives frames is read rarely, and its code is
- * unwound by frame pointer.
+ * If the code is unknown, the kernel side sends a copy of the stack. Then the process is read; if
+ * it gives no frames, unwinding of the copy ends there. LuaJIT frees all of its traces at once, so
+ * code can be replaced without a truncated stack, and processes are read again from time to time.
+ * Reading takes at most a twentieth of a CPU. A process that never gives frames is read rarely, and
+ * its code is unwound by frame pointer.
  */
 #include "unwind/made_code.h"
 
@@ -21,14 +21,14 @@
 #include "base/order.h"
 #include "base/vec.h"
 
-#define REQUEST_NS	5000000ull   /* between two questions at least */
-#define REQUEST_IDLE_NS 200000000ull /* when no stack misses anything */
+#define REQUEST_NS	5000000ull   /* between two requests at least */
+#define REQUEST_IDLE_NS 200000000ull /* if no stack was truncated */
 #define REQUEST_VAIN_NS 1000000000ull
 #define FAILURES_MAX	16
-#define PROCESSES_MAX	256 /* the one with the oldest request makes room */
+#define PROCESSES_MAX	256 /* the one with the oldest request is evicted */
 #define OFFSETS_ALIGN	((uint64_t)UNWIND_BUCKET_SIZE)
 
-/* Code in one area, from the first that is known up to the area's end or that of the code. */
+/* Code in one area, from its first frame to its last. */
 struct made_range {
 	uint64_t start, end, bias;
 };
@@ -42,8 +42,8 @@ struct made_process {
 	uint64_t next_question; /* not before */
 	unsigned int failures;	/* since its last new answer */
 
-	/* the last question */
-	uint64_t ticket;    /* 0: it is answered */
+	/* the last request */
+	uint64_t ticket;    /* 0: answered */
 	uint64_t requested; /* when */
 	VEC(struct made_area) areas;
 	uint64_t missed;
@@ -54,7 +54,7 @@ struct made_process {
 struct made_code {
 	struct made_code_options options;
 	VEC(struct made_process) processes;
-	uint64_t next_question; /* to any of them */
+	uint64_t next_question; /* to any process, not before */
 	uint64_t tickets, cpu_ns;
 };
 
@@ -140,7 +140,7 @@ void made_code__place(const struct made_code *m, uint32_t tgid, uint64_t start, 
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* The frames of one area, which lie behind `offset` in the table. */
+/* The frames of one area, at `offset` in the table. */
 static int add_range(struct made_process *p, const struct made_frame *first,
 		     const struct made_frame *last, uint64_t *offset)
 {
@@ -151,7 +151,7 @@ static int add_range(struct made_process *p, const struct made_frame *first,
 		.bias = first->start - low - *offset,
 	};
 
-	/* one more, so that nothing of this area reaches the next one's */
+	/* + 1, so that no row of this area reaches the next area */
 	*offset += align_up(last->end - first->start + low + 1, OFFSETS_ALIGN);
 	return vec_push(&p->ranges, range);
 }
@@ -179,7 +179,7 @@ static int make_ranges(struct made_process *p)
 	return err;
 }
 
-/* As they are addressed in the table. */
+/* Frames at their addresses in the table. */
 static struct made_frame *moved_frames(const struct made_process *p, size_t *count)
 {
 	struct made_frame *moved = calloc(p->count, sizeof(*moved));
@@ -198,7 +198,7 @@ static struct made_frame *moved_frames(const struct made_process *p, size_t *cou
 	return moved;
 }
 
-/* 0; -ENOMEM; else the code has no table. */
+/* 0; -ENOMEM; other errors: the code has no table. */
 static int make_table(struct made_code *m, struct made_process *p)
 {
 	_cleanup_free_ struct made_frame *moved = NULL;
@@ -262,7 +262,7 @@ static bool is_known(const struct made_code *m, const struct made_process *p,
 	       (!count || !memcmp(frames, p->frames, count * sizeof(*frames)));
 }
 
-/* Is there an answer to what was missed? It may have been missed before the last one was published. */
+/* Do the known frames have the address? Its stack may be from before they were published. */
 static bool is_answered(const struct made_code *m, const struct made_process *p, uint64_t missed)
 {
 	size_t i = partition_point(p->frames, p->count, f, f->end <= missed);
@@ -270,7 +270,7 @@ static bool is_answered(const struct made_code *m, const struct made_process *p,
 	return i < p->count && p->frames[i].start <= missed && has_table(m, p);
 }
 
-/* Nothing new. 1: that was once too often. */
+/* Counts an answer without anything new. 1: there were too many just now. */
 static int note_failure(const struct made_code *m, struct made_process *p)
 {
 	if (!p->was_missed || p->failures >= FAILURES_MAX || is_answered(m, p, p->missed))
@@ -304,7 +304,7 @@ static int take_frames(struct made_code *m, struct made_process *p, const struct
 	if (err) {
 		int vain = note_failure(m, p);
 
-		/* what was published is of code that is no more */
+		/* the published frames are of code that is gone */
 		p->count = 0;
 		return err == -ENOMEM ? err : had || vain;
 	}
@@ -344,7 +344,7 @@ int made_code__answer(struct made_code *m, const struct made_answer *answer)
 	p->result = take_frames(m, p, answer->frames, answer->count);
 	cpu = thread_cpu_ns() - cpu;
 	m->cpu_ns += cpu;
-	/* of all processes together, and by the clock: their memory may be slow to come */
+	/* for all processes, by wall-clock time, because reading memory can be slow */
 	m->next_question = p->requested +
 			   MADE_CODE_DIVISOR * (answer->elapsed_ns + monotonic_ns() - begun);
 	plan_next_question(p, answer->cpu_ns + cpu);
@@ -362,7 +362,7 @@ static int note_question(struct made_code *m, struct made_process *p,
 	p->requested = moment->time;
 	p->ticket = ++m->tickets;
 	p->result = 0;
-	/* until it answers */
+	/* unless it answers before */
 	p->next_question = moment->time + REQUEST_VAIN_NS;
 	return 0;
 }

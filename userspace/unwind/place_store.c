@@ -15,10 +15,10 @@
 #include "unwind/table_store.h"
 
 #define ROOM		  (UNWIND_PLACES_SIZE - UNWIND_PLACES_ALIGN)
-#define LEAST_SHARE	  (UNWIND_PLACES_SIZE / UNWIND_PROCESSES) /* a word is part of the room, too */
-#define RECLAIM_RETIRED	  100		/* places that make waiting for all CPUs worth it … */
+#define LEAST_SHARE	  (UNWIND_PLACES_SIZE / UNWIND_PROCESSES) /* the word is room, too */
+#define RECLAIM_RETIRED	  100		/* places that are worth a wait for all CPUs … */
 #define RECLAIM_PERIOD_NS 1000000000ull /* … this often */
-#define EVICTED_AT_ONCE	  64		/* so many processes give way … */
+#define EVICTED_AT_ONCE	  64		/* processes are evicted at most … */
 #define EVICTED_BYTES                                                                              \
 	(UNWIND_PLACES_SIZE / 16) /* … until so much is free: waiting takes milliseconds */
 #define USERS_AT_ONCE 256	  /* whose users are looked up before one is chosen */
@@ -80,10 +80,10 @@ struct retired {
 	uint32_t offset, size;
 };
 
-/* The process of a word. */
+/* The process that has a word. */
 struct holder {
 	uint64_t sampled; /* CLOCK_MONOTONIC */
-	uint32_t size;	  /* of its share */
+	uint32_t size;	  /* charged to its user */
 	uint32_t user;
 	bool user_known;
 };
@@ -93,7 +93,7 @@ struct claim {
 	uint32_t tgid, user;
 	bool user_known;
 	uint64_t room; /* of its places */
-	uint64_t size; /* of its share, with the word */
+	uint64_t size; /* to charge, with the word */
 };
 
 struct place_store {
@@ -101,7 +101,7 @@ struct place_store {
 	struct table_store_options options;
 	uint32_t *table_uses; /* by number of a table */
 	struct extents free;
-	VEC(struct retired) retired; /* programs may still be reading them */
+	VEC(struct retired) retired; /* that programs may still be reading */
 	struct holder *holders;	     /* by word */
 	struct quota quota;	     /* of bytes: places and words */
 	uint64_t now, last_wait;
@@ -122,7 +122,7 @@ struct place_store *place_store__new(const struct table_store_options *options, 
 	s->memory = *options->memory;
 	s->now = monotonic_ns();
 	s->holders = calloc(UNWIND_PROCESSES, sizeof(*s->holders));
-	/* offset 0 stays unused: a word of 0 is no process */
+	/* offset 0 stays unused, because a word of 0 means no process */
 	if (!s->holders || extents__free(&s->free, UNWIND_PLACES_ALIGN, ROOM)) {
 		place_store__free(s);
 		return NULL;
@@ -194,7 +194,7 @@ static void retire_places(struct place_store *s, uint64_t word)
 	for (size_t i = 0; i < count; i++)
 		if (places[i].table < UNWIND_TABLES)
 			s->table_uses[places[i].table]--;
-	/* without memory to note it, its room is lost */
+	/* if there is no memory for this entry, its room is lost */
 	(void)vec_push(&s->retired, old);
 }
 
@@ -235,7 +235,7 @@ static void write_places(struct place_store *s, const struct unwind_placement *p
 
 /* ---- shares ---------------------------------------------------------------------------------- */
 
-/* Half of the room is in use: from here on the shares of users count. */
+/* Is half of the room in use? From then on shares of users count. */
 static bool is_scarce(const struct place_store *s)
 {
 	return s->quota.total.used > ROOM / 2 || s->stats->processes > UNWIND_PROCESSES / 2;
@@ -284,7 +284,7 @@ static void take_back(struct place_store *s, uint32_t word)
 	retire_places(s, old);
 }
 
-/* Processes that got their places while there was enough for all. */
+/* Looks up users of processes that got their places while room was not scarce. */
 static void learn_users(struct place_store *s, uint32_t first, uint32_t count)
 {
 	unsigned int learned = 0;
@@ -303,11 +303,11 @@ static void learn_users(struct place_store *s, uint32_t first, uint32_t count)
 	}
 }
 
-/* Why a process has to give way to another one, the better reason first. */
+/* Why a process has to give way to another, best reason first. */
 enum reason {
 	REASON_IDLE,
-	REASON_SHARE, /* its user has more than the other's would have */
-	REASON_SIZE,  /* of the same user, it has more than twice as much */
+	REASON_SHARE, /* its user has more than the other one would have */
+	REASON_SIZE,  /* same user, and more than twice as much */
 	REASON_NONE
 };
 
@@ -337,7 +337,7 @@ static struct victim judge(const struct place_store *s, uint32_t word, const str
 	return v;
 }
 
-/* Of the user with the most, the process that was not sampled for longest. */
+/* Compares by reason, then user with the most, then time without a sample. */
 static bool goes_before(const struct place_store *s, const struct victim *x, const struct victim *y)
 {
 	int order = ASCENDING(reason) ?: DESCENDING(used);
@@ -345,7 +345,7 @@ static bool goes_before(const struct place_store *s, const struct victim *x, con
 	return order ? order < 0 : s->holders[x->word].sampled < s->holders[y->word].sampled;
 }
 
-/* Take back the places of one process among these words, if one has to give way. How much that was. */
+/* Evicts one process among these words, if any may be. Returns the bytes freed. */
 static size_t evict_one(struct place_store *s, uint32_t first, uint32_t count,
 			const struct claim *claim)
 {
@@ -444,7 +444,7 @@ static int publish(struct place_store *s, const struct unwind_placement *placeme
 	if (!known)
 		word = take_word(s, claim);
 	err = word < UNWIND_PROCESSES ? take_places(s, claim, &offset) : -ENOSPC;
-	if (err == -ENOSPC && known) { /* perhaps where its old ones are */
+	if (err == -ENOSPC && known) { /* perhaps in the room of its old places */
 		take_back(s, word);
 		reclaim_places(s);
 		known = false;
@@ -459,7 +459,7 @@ static int publish(struct place_store *s, const struct unwind_placement *placeme
 		discharge(s, word);
 		retire_places(s, old);
 	}
-	/* of the old places only the word is read here, so it may be replaced now */
+	/* retired places are reused only after a wait, so the kernel side may still read them */
 	__atomic_store_n(&s->memory.processes[word], unwind_word(claim->tgid, count, offset),
 			 __ATOMIC_RELEASE);
 	charge(s, word, claim);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A request is first looked up in the cache. Tables that have to be built wait in a list; as many requests as
- * builders can work on are in the pool, so that one that is needed at once can still be moved ahead of the others.
+ * A request is first looked up in the cache. Tables to build wait in a list; the pool gets only as
+ * many requests as builders can work on, so that an urgent one can still be moved to the front.
  */
 #include "unwind/table_builder.h"
 
@@ -23,8 +23,8 @@
 #include "base/quota.h"
 #include "unwind/table_cache.h"
 
-#define AHEAD	      2 /* requests in the pool: the next one is there when one is answered */
-#define WAIT_NS	      20000000ull /* at a time, for an answer of the pool */
+#define AHEAD	      2 /* requests in the pool, so that the next starts when one is answered */
+#define WAIT_NS	      20000000ull /* per wait for an answer of the pool */
 #define WRITE_REST_NS 500000000ull
 
 enum build_state { BUILD_NEW, BUILD_TO_DO, BUILD_IN_POOL, BUILD_DONE, BUILD_STATES };
@@ -33,9 +33,9 @@ struct build {
 	TAILQ_ENTRY(build) link;
 	enum build_state state;
 	uint64_t ticket; /* in the pool */
-	bool is_large;	 /* and counted */
+	bool is_large;	 /* counted as large */
 	int fd, memory;
-	uint64_t base; /* where in the file the ELF file begins */
+	uint64_t base; /* offset of the ELF file */
 	enum table_effort effort;
 	struct file_stamp stamp; /* before it was built */
 	struct built_table result;
@@ -53,18 +53,17 @@ struct table_builder {
 	uint64_t tickets;
 	struct table_refusals refusals;
 	struct quota large;
-	int epoll,
-		wake; /* the latter is readable while there is work that needs no answer of the pool */
+	int epoll, wake; /* readable while there is work that needs no answer of the pool */
 	bool awake;
 };
 
-/* The cache has whole files only. */
+/* The cache has tables of whole files only. */
 static bool may_cache(const struct table_builder *b, const struct build *build)
 {
 	return b->cache && !build->base && build->result.kind == BUILD_FILE;
 }
 
-/* A file that only root can have written is not on the account of the user that maps it. */
+/* A file that only root can have written is not charged to the user that maps it. */
 static uint64_t owner_of(const struct build *build)
 {
 	struct stat st;
@@ -74,7 +73,7 @@ static uint64_t owner_of(const struct build *build)
 	return roots || !build->result.owner ? QUOTA_NOBODY : build->result.owner;
 }
 
-/* By the name that the kernel has for the file. */
+/* The kernel's name for the file. */
 static const char *name_of(const struct build *build, char *name, size_t size)
 {
 	char link[32];
@@ -108,7 +107,7 @@ static struct build *first_in(const struct table_builder *b, enum build_state st
 	return TAILQ_FIRST(&b->builds[state]);
 }
 
-/* The first one of the user whose turn it is. */
+/* The first request of the user whose turn it is. */
 static struct build *take_turn(struct table_builder *b, enum build_state state)
 {
 	struct turns *turns = &b->turns[state];
@@ -279,7 +278,7 @@ static void free_build(struct build *b)
 	free(b);
 }
 
-/* Whether the caller of poll() is to come back without an answer of the pool. */
+/* Makes poll() return if there is work without an answer of the pool. */
 static void set_awake(struct table_builder *b)
 {
 	bool awake = first_in(b, BUILD_DONE) || first_in(b, BUILD_NEW) || b->unwritten;
@@ -337,10 +336,7 @@ void table_builder__hurry(struct table_builder *b, uint32_t id)
 	}
 }
 
-/*
- * Tables that may be in the cache come before those that have to be built; the cache is written when there is nothing
- * else to do.
- */
+/* Cache look-ups come before builds. The cache is written when there is nothing else to do. */
 static struct build *take_done(struct table_builder *b, bool wait)
 {
 	for (;;) {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tables that are stored, and tables that are not:
+ * Tables are not stored:
  *
- * - Building 2,048 rows takes as long as writing a file does (0.2 ms): smaller tables are built anew.
- *   So are sparse ones, which are almost all index and no faster to read (chromium's has 77 bytes a row).
- * - A file that was changed less than two seconds ago may change again without a change of its time. It may also be
- *   what a build makes, runs once and deletes.
- * - A file without a name will not be opened again.
- * - Where a device number stands for no device (a major number of 0), another file system may get it after an unmount
- *   or a reboot, and it may be a user's own: an overlay of FUSE, or a network file system, where others decide which
- *   inode and time a file has. Such files are not read either. btrfs has none but such numbers, and keeps inodes and
- *   times itself.
- * - On FUSE, a user's program decides these, also when it has a device.
+ * - If they have less than 2,048 rows: building takes no longer than writing (0.2 ms). If they are
+ *   sparse: almost all is index and not read faster (chromium's has 77 bytes a row).
+ * - If the file changed less than two seconds ago: it may change again with the same time, or be
+ *   one that a build makes, runs once and deletes.
+ * - If the file has no name: it will not be opened again.
+ * - If the device number is of no device (major number 0). Another file system may get it after an
+ *   unmount or a reboot, perhaps a user's own: an overlay of FUSE, or a network file system, where
+ *   others decide inode and time. Such files are not read either. btrfs has only such numbers, but
+ *   keeps inodes and times itself.
+ * - If the file is on FUSE: a user's program decides inode and time, also when there is a device.
  *
- * Profiled users decide which files are read, so what is written is bounded: 64 MB at once, 1 MB a second in the long
- * run, and so is what waits in memory until it is written. When a write fails, as on a full disk, nothing more is
- * tried.
+ * Profiled users decide which files are read, so writes are bounded: 64 MB at once, 1 MB a second
+ * in the long run. So is the memory that waits to be written. After a failed write, as on a full
+ * disk, caching stops.
  */
 #include "unwind/table_cache.h"
 
@@ -56,7 +56,7 @@ struct table_cache {
 	VEC(struct unwritten) unwritten;
 	uint64_t unwritten_size;
 	bool any_device;
-	bool failed; /* a write did */
+	bool failed; /* a write has */
 	struct meter writes;
 };
 
@@ -67,7 +67,7 @@ struct table_cache *table_cache__open(const char *path, uint64_t limit, bool any
 		.suffix = SUFFIX,
 		.limit = limit,
 		.file_limit = FILE_LIMIT,
-		/* a hash of the sources, by the Makefile: a change of what is built makes former files invalid */
+		/* the Makefile's hash of the sources: a change of them invalidates old files */
 		.maker = TABLE_MAKER,
 	};
 	struct table_cache *c = calloc(1, sizeof(*c));
@@ -113,7 +113,7 @@ bool table_cache__is_stable(uint64_t device, unsigned int file_system)
 	       (major(device) || file_system == BTRFS_SUPER_MAGIC);
 }
 
-/* Is the file known by its stamp, for as long as it does not change? */
+/* Does the stamp identify the file as long as it does not change? */
 static bool is_known(const struct table_cache *c, int fd, const struct file_stamp *stamp)
 {
 	struct statfs system;
@@ -125,7 +125,7 @@ static bool is_known(const struct table_cache *c, int fd, const struct file_stam
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* The image's bytes come first, so they can be the image's own when they are read. */
+/* The image's bytes come first, so decoding needs no copy of them. */
 int table_cache__encode(const struct unwind_table_image *image, void **data, size_t *size)
 {
 	struct unwind_table_image last = *image;
@@ -191,7 +191,7 @@ static bool is_worth_keeping(const struct unwind_table_image *image)
 	return image->rows >= KEPT_ROWS && image->size / KEPT_BYTES_A_ROW <= image->rows;
 }
 
-/* Will this file be known by its stamp? */
+/* Will the stamp identify this file later? */
 static bool is_lasting(const struct table_cache *c, int fd, const struct file_stamp *stamp)
 {
 	int64_t now = (int64_t)(realtime_ns() / SECOND_NS);

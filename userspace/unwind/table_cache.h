@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unwind tables on disk: one file a table, in a directory of base/disk_cache. Reading and verifying the
- * table of a big library takes a twentieth of the time that building it does.
+ * Unwind tables on disk: one file a table, in a directory of base/disk_cache. Reading and verifying
+ * a big library's table takes a twentieth of the time of building it.
  *
- * A table is that of a file with this device, inode, size and time of last change. Build-ids are not
- * used: a process can give its file any.
+ * A table belongs to a file's device, inode, size and change time. Build-ids are not used, because
+ * a process can give its file any.
  */
 #ifndef UNWIND_TABLE_CACHE_H
 #define UNWIND_TABLE_CACHE_H
@@ -21,35 +21,32 @@
 struct table_cache;
 
 /*
- * In a directory of the caller's choice, or that of the user (NULL); with `any_device` it takes files of all file systems,
- * which the caller trusts. NULL: no cache can be had; everything works without.
+ * The directory is `path`, or the user's (NULL). `any_device`: the caller trusts files of all file
+ * systems. NULL: no cache is available, which is no error.
  */
 struct table_cache *table_cache__open(const char *path, uint64_t limit, bool any_device);
-/* Do stamps identify the files of such a file system (f_type of statfs) on this device (st_dev)? */
+/* Do stamps identify files of this file system (f_type of statfs) and device (st_dev)? */
 bool table_cache__is_stable(uint64_t device, unsigned int file_system);
-/* Tables that are not written yet are dropped. */
+/* Drops tables that are not written yet. */
 void table_cache__free(struct table_cache *c);
 
-/*
- * The table of this file. 0; -ENOENT: it is not there, or of no use; -EFBIG: it has more than `limit`
- * bytes; -ENOMEM.
- */
+/* The table of a file. 0; -ENOENT: none, or invalid; -EFBIG: more than `limit` bytes; -ENOMEM. */
 int table_cache__read(struct table_cache *c, int fd, size_t limit,
 		      struct unwind_table_image *image);
 
 /*
- * Keep a table that was built from this file, if that pays; `stamp` is from before it was built. It is
- * copied here, and written by table_cache__write(), one table a call. False: there was nothing to write.
+ * keep() copies a table for the cache if that pays; `stamp` is the file's before the build. write()
+ * writes one such table a call; false: nothing left to write.
  */
 void table_cache__keep(struct table_cache *c, int fd, const struct file_stamp *stamp,
 		       const struct unwind_table_image *image);
 bool table_cache__write(struct table_cache *c);
 
-/* The content of a file, which the caller frees. 0, -ENOMEM. */
+/* The contents of a cache file, freed by the caller. 0, -ENOMEM. */
 int table_cache__encode(const struct unwind_table_image *image, void **data, size_t *size);
 /*
- * Takes `data` over (malloced), whatever it returns. The walk trusts the offsets of a table, so the image is checked: 0;
- * -EBADMSG; -EFBIG: it has more than `limit` bytes.
+ * Always takes ownership of `data` (malloced). Checks the image, because the walk trusts its
+ * offsets. 0; -EBADMSG; -EFBIG: more than `limit` bytes.
  */
 int table_cache__decode(void *data, size_t size, size_t limit, struct unwind_table_image *image);
 

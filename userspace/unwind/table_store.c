@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where tables lie, what points to them, and when their room and numbers may be used again. */
+/* Allocates room and numbers for tables, links tables, and decides when both may be reused. */
 #include "unwind/table_store.h"
 
 #include <errno.h>
@@ -12,20 +12,20 @@
 #include "base/vec.h"
 #include "unwind/place_store.h"
 
-#define EPOCH_NS       100000000ull /* what is used within one is used at the same time */
-#define EPOCHS_IN_USE  20	    /* and a table is in use for so long after */
-#define EPOCHS_OLD     300 /* after which one gives way before there is a further segment */
-#define REUSED_AT_ONCE 64  /* numbers */
-#define WAYS_MADE      8   /* processes that lose their places for one number, at most */
+#define EPOCH_NS       100000000ull /* uses within an epoch count as simultaneous */
+#define EPOCHS_IN_USE  20	    /* a table is in use for so long after its last use */
+#define EPOCHS_OLD     300	    /* unused for so long, it is evicted before memory is added */
+#define REUSED_AT_ONCE 64	    /* numbers */
+#define WAYS_MADE      8	    /* processes that are evicted for one number, at most */
 
-/* The part of a table that the kernel does not need. */
+/* The part of a table's state that the kernel does not need. */
 struct held_table {
 	uint64_t start,
 		size; /* of its bytes: segment * 2 * segment_size + offset; 0: it has none */
 	uint64_t rows;
-	uint32_t user;	 /* of the requesting process, if it has bytes */
+	uint32_t user;	 /* of the requesting process, if size > 0 */
 	uint32_t holder; /* 0: free */
-	bool is_unused;	 /* it is in `unused` */
+	bool is_unused;	 /* listed in `unused` */
 };
 
 struct table_store {
@@ -38,7 +38,7 @@ struct table_store {
 	struct extents free_tables;
 	VEC(struct held_table) held; /* by number */
 	struct quota quota;	     /* of their bytes */
-	VEC(uint32_t) unused;	     /* numbers that no program can have read */
+	VEC(uint32_t) unused;	     /* numbers that no program can be using */
 	uint32_t last_holder;
 	uint64_t epoch_start;
 	struct table_store_stats stats;
@@ -55,13 +55,13 @@ struct table_store *table_store__new(const struct table_store_options *options)
 	quota__init(&s->quota, QUOTA_TABLES);
 	s->options = *options;
 	s->memory = *options->memory;
-	*s->memory.epoch = EPOCHS_IN_USE + 1; /* what was never used is not in use */
+	*s->memory.epoch = EPOCHS_IN_USE + 1; /* so that tables never used are not in use */
 	s->places = place_store__new(options, s->uses, &s->stats.places);
 	if (!s->places) {
 		table_store__free(s);
 		return NULL;
 	}
-	/* now: the kernel takes 12 ms to accept it, which the first table would be late. If it fails, a table tries again. */
+	/* early: the kernel takes 12 ms to accept it; if it fails, the first table tries again */
 	(void)add_segment(s);
 	return s;
 }
@@ -98,12 +98,12 @@ static void unlink_table(struct table_store *s, uint32_t number)
 	__atomic_store_n(&s->memory.tables[number].number_size, 0, __ATOMIC_RELEASE);
 }
 
-/* Its table is unlinked, and no program reads it any more. */
+/* For a table that is unlinked and that no program reads any more. */
 static void free_room(struct table_store *s, struct held_table *table)
 {
 	if (!table->size)
 		return;
-	/* without memory to note it, its room is lost */
+	/* if there is no memory for this entry, the room is lost */
 	(void)extents__free(&s->free_tables, table->start, table->size);
 	s->stats.tables--;
 	s->stats.rows -= table->rows;
@@ -112,7 +112,7 @@ static void free_room(struct table_store *s, struct held_table *table)
 	table->size = table->rows = 0;
 }
 
-/* A number that no process has, of the table that was not used for longest. */
+/* Of the numbers that no process uses, the one whose table was unused for longest. */
 static int find_unused_number(const struct table_store *s, uint32_t *number)
 {
 	int err = -ENOSPC;
@@ -128,8 +128,8 @@ static int find_unused_number(const struct table_store *s, uint32_t *number)
 }
 
 /*
- * Many at a time, since waiting for programs takes milliseconds. If all numbers are those of mapped files,
- * processes have to give way.
+ * Frees many numbers at a time, because waiting for programs takes milliseconds. If all numbers are
+ * those of mapped files, evicts processes.
  */
 static int free_numbers(struct table_store *s, uint32_t tgid)
 {
@@ -147,7 +147,7 @@ static int free_numbers(struct table_store *s, uint32_t tgid)
 		s->held.data[number].holder = 0;
 		s->held.data[number].is_unused = true;
 	}
-	/* also for programs that have just read the number */
+	/* wait, also for programs that have just read a number */
 	err = s->unused.count ? s->memory.wait_for_programs(s->memory.context) : -ENOSPC;
 	for (size_t i = 0; i < s->unused.count && !err; i++)
 		free_room(s, &s->held.data[s->unused.data[i]]);
@@ -162,7 +162,7 @@ static int reuse_number(struct table_store *s, uint32_t tgid, uint32_t *number)
 
 	if (err)
 		return err;
-	*number = s->unused.data[0]; /* the one that was not used for longest */
+	*number = s->unused.data[0]; /* unused for longest */
 	memmove(s->unused.data, s->unused.data + 1, --s->unused.count * sizeof(*number));
 	s->held.data[*number].is_unused = false;
 	return 0;
@@ -183,7 +183,7 @@ int table_store__take_number(struct table_store *s, uint32_t tgid, struct table_
 		return err;
 	number->holder = ++s->last_holder;
 	s->held.data[number->number].holder = number->holder;
-	/* it has no places yet, and is not to be given to the next one for that */
+	/* it has no places yet, which must not make it free for the next request */
 	__atomic_store_n(&s->memory.used[number->number], *s->memory.epoch, __ATOMIC_RELAXED);
 	return 0;
 }
@@ -207,7 +207,7 @@ static int add_segment(struct table_store *s)
 		return err;
 	s->segment_count++;
 	s->stats.segment_bytes += s->memory.segment_size;
-	/* two segments are no neighbours: a table lies in one of them */
+	/* with a gap between segments, because a table must not cross their border */
 	return extents__free(&s->free_tables, number * (2 * s->memory.segment_size),
 			     s->memory.segment_size);
 }
@@ -218,8 +218,8 @@ static bool is_loaded(const struct table_store *s, uint32_t number)
 }
 
 /*
- * The table that was not used for longest, and not for `epochs`; or that of the account `richest`, unless that is
- * QUOTA_OWNERS, whenever it was used.
+ * The table that was unused for longest, and for `epochs` at least; or, unless `richest` is
+ * QUOTA_OWNERS, of that account's tables, used recently or not.
  */
 static int find_victim(const struct table_store *s, uint32_t richest, uint32_t epochs,
 		       uint32_t *number)
@@ -239,7 +239,7 @@ static int find_victim(const struct table_store *s, uint32_t richest, uint32_t e
 	return err;
 }
 
-/* The next one to go: idle ones first, then those of the user with the most. */
+/* The next table to evict: idle ones first, then those of the user with the most. */
 static int choose_victim(const struct table_store *s, uint32_t user, size_t size, uint32_t *number)
 {
 	uint32_t richest;
@@ -266,8 +266,8 @@ static size_t evict_table(struct table_store *s, uint32_t number)
 }
 
 /*
- * Unlink tables until what they leave is twice `size`, for it may not be in one piece, or as many
- * as there are; then wait once for all of them. `old`: only those that were not used for long.
+ * Unlinks tables until twice `size` is free, because it may be in several pieces, or none is left;
+ * then waits once for all. `old`: only those that were unused for long.
  */
 static int evict_tables(struct table_store *s, uint32_t user, size_t size, bool old)
 {

@@ -13,35 +13,36 @@
 #define PLT_ENTRY_SIZE	16
 #define PLT_MAX		(64u << 20)
 #define KNOWN_MAX	11	    /* of one file */
-#define SEARCHED_MAX	(16u << 20) /* text of C libraries and static programs; it takes 1 ms a MB */
+#define SEARCHED_MAX	(16u << 20) /* text of C libraries and static programs; 1 ms a MB */
 #define ENTRY_MAX	128
 #define FIRST_PUSH_END	6 /* of a .plt: push *GOT+8 */
 #define TEXT_MAX	(1u << 30)
 #define UNDESCRIBED_MAX (32u << 20) /* bytes of code without descriptions */
-#define CODE_WORK_MAX	(16u << 20) /* steps that are followed in them */
+#define CODE_WORK_MAX	(16u << 20) /* steps processed in them */
 #define CODE_ALIGNMENT	16
-#define WINDOW_SIZE	(64u << 10) /* of the text that is read at once, at least */
+#define WINDOW_SIZE	(64u << 10) /* text to read at once, at least */
 
-/* ---- known by its bytes ----------------------------------------------------------------------- */
+/* ---- known by its bytes ---------------------------------------------------------------------- */
 
 /*
  * Procedure linkage tables, returns from signals, entries of programs.
  *
- * An entry of a linkage table is 16 bytes: a jump through the global offset table, and where symbols are bound lazily
- * the number of the symbol is pushed and the first entry jumped to, which pushes one word more (System V ABI, AMD64
- * supplement, "Procedure Linkage Table"; with CET the jumps are in .plt.sec). GNU ld describes its own, lld does not.
+ * An entry of a linkage table has 16 bytes: a jump through the global offset table. With lazy
+ * binding it then pushes the symbol's number and jumps to the first entry, which pushes one more
+ * word (System V ABI, AMD64 supplement, "Procedure Linkage Table"; with CET the jumps are in
+ * .plt.sec). GNU ld describes its tables, lld does not.
  *
- * Some C libraries, musl above all, do not describe where a stack begins or is left. A signal handler returns to
- * "mov $__NR_rt_sigreturn,%rax; syscall". A program is entered where its header says, without a return address: it
- * marks the outermost frame (xor %ebp,%ebp), aligns the stack (and $-16,%rsp) and calls on (System V ABI, AMD64
- * supplement, 3.4.1). glibc's dynamic linker is entered with mov %rsp,%rdi; call, and leaves to the program with
- * jmp *%r12.
+ * Some C libraries, musl above all, lack CFI where a stack begins or is left. A signal handler
+ * returns to "mov $__NR_rt_sigreturn,%rax; syscall". A program starts at its entry without a return
+ * address: it marks the outermost frame (xor %ebp,%ebp), aligns the stack (and $-16,%rsp) and makes
+ * a call (System V ABI, AMD64 supplement, 3.4.1). glibc's dynamic linker starts with mov %rsp,%rdi;
+ * call, and leaves to the program with jmp *%r12.
  */
 struct known_code {
 	uint64_t start, end; /* ELF virtual addresses */
 	/* UNWIND_CFA_PLT; _SIGNAL: return from a signal; _ROOT: a program's entry */
 	enum unwind_cfa cfa;
-	/* bytes of an entry of a linkage table, then a word has been pushed; 0: never */
+	/* offset in an entry of a linkage table after which a word has been pushed; 0: never */
 	unsigned int pushed_after;
 };
 
@@ -55,7 +56,7 @@ static const unsigned char JUMP[] = {0xff, 0x25};
 static const unsigned char JUMP_R12[] = {0x41, 0xff, 0xe4};
 static const unsigned char ALIGN[] = {0x48, 0x83, 0xe4, 0xf0};
 
-/* Behind which byte of an entry the symbol's number has been pushed; 0: it never is. */
+/* The offset in an entry after which the symbol's number has been pushed; 0: never. */
 static unsigned int pushed_after(const unsigned char *entry)
 {
 	if (!memcmp(entry, JUMP, sizeof(JUMP)) && entry[6] == 0x68)
@@ -65,7 +66,7 @@ static unsigned int pushed_after(const unsigned char *entry)
 	return 0;
 }
 
-/* Adds to the `count` that were found: how many there are then, or -ENOMEM. So do the functions below. */
+/* Appends to the `count` found so far. Returns the new count, or -ENOMEM; so do those below. */
 static int find_plts(struct elf_file *file, struct known_code *found, int count)
 {
 	static const char *const NAMES[] = {".plt", ".plt.sec", ".plt.got"};
@@ -125,7 +126,7 @@ static bool begins_with(const unsigned char *at, size_t left, const unsigned cha
 	return left >= size && !memcmp(at, bytes, size);
 }
 
-/* How many bytes of code there are from the linker's entry to that jump; 0: it looks different. */
+/* The size of the linker's code from its entry to that jump; 0: the code differs. */
 static size_t linker_entry_size(const unsigned char *code, size_t size)
 {
 	const unsigned char *jump;
@@ -136,7 +137,7 @@ static size_t linker_entry_size(const unsigned char *code, size_t size)
 	return jump ? jump + sizeof(JUMP_R12) - code : 0;
 }
 
-/* How many bytes of code there are from the entry to the end of its first call; 0: it looks different. */
+/* The size of the code from the entry to the end of its first call; 0: the code differs. */
 static size_t entry_size(const unsigned char *code, size_t size)
 {
 	const unsigned char *align;
@@ -192,7 +193,7 @@ static int find_trampolines(struct elf_file *file, struct known_code *found, int
 	return find_returns(&text, SIGRETURN_32, sizeof(SIGRETURN_32), found, count);
 }
 
-/* All of it, described or not: how many, or -ENOMEM. */
+/* Finds all known code, with CFI or without. Returns the count, or -ENOMEM. */
 static int find_known(struct elf_file *file, struct known_code found[KNOWN_MAX])
 {
 	int count = find_plts(file, found, 0);
@@ -216,7 +217,7 @@ static int add_plt_row(struct unwind_rows *r, row_list *rows, uint64_t address, 
 	return unwind_rows__add_to(r, rows, address, &rule);
 }
 
-/* The first entry of a lazy one is entered with one word pushed, and pushes another. */
+/* The first entry of a lazy table is entered with one word pushed, and pushes another. */
 static int add_plt(struct unwind_rows *r, const struct known_code *plt, row_list *rows)
 {
 	if (!plt->pushed_after)
@@ -228,8 +229,8 @@ static int add_plt(struct unwind_rows *r, const struct known_code *plt, row_list
 }
 
 /*
- * A handler returns to the first byte of its trampoline, and a return address is looked for one byte
- * before: so the rule begins there. Where a function ends at that byte is a row of its own.
+ * A handler returns to the first byte of its trampoline, and return addresses are looked up one
+ * byte before, so the rule begins there. A function that ends at that byte has its own row.
  */
 static int add_trampoline(struct unwind_rows *r, const struct known_code *t, row_list *rows)
 {
@@ -292,12 +293,12 @@ struct code_window {
 struct code_rows {
 	struct unwind_rows *described;
 	row_list rows;
-	size_t first; /* of the rows: of the stretch at hand */
+	size_t first; /* row of the current stretch */
 	uint64_t work;
 	struct code_window window;
 };
 
-/* The code at [start, end); NULL: it cannot be read. Bytes behind it are read as well, for the next ones. */
+/* The code at [start, end), read with bytes after it for the next calls; NULL: unreadable. */
 static const uint8_t *read_stretch(struct code_window *w, uint64_t start, uint64_t end)
 {
 	size_t size = max_u64(end - start, WINDOW_SIZE);
@@ -357,7 +358,7 @@ static int add_stretch(struct code_rows *c, uint64_t start, uint64_t end)
 	if (!flow.code)
 		return 0;
 	c->first = c->rows.count;
-	/* each byte of it may be an instruction */
+	/* each byte may be an instruction */
 	err = build_budget__step(c->described->budget, min_u64(end - start, UINT32_MAX))
 		      ?: code_flow__follow(&flow);
 	if (!err && c->rows.count > c->first)
@@ -366,8 +367,8 @@ static int add_stretch(struct code_rows *c, uint64_t start, uint64_t end)
 }
 
 /*
- * Each piece of the text that has no rule: adds its rows; with `sum` adds up the sizes only. What is shorter than the
- * alignment of functions is padding between them.
+ * Adds the rows of each stretch of text without a rule; with `sum` only adds up the sizes.
+ * Stretches shorter than the alignment of functions are padding.
  */
 static int each_stretch(struct code_rows *c, const struct elf_section *text, uint64_t *sum)
 {
@@ -393,7 +394,7 @@ static int each_stretch(struct code_rows *c, const struct elf_section *text, uin
 	return err;
 }
 
-/* Go's code describes itself in another way. */
+/* False for Go, which has tables of its own. */
 static bool is_readable(struct elf_file *file, struct elf_section *text)
 {
 	struct elf_section other;

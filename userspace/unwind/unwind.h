@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* User stacks walked natively, by the source that walks them in the kernel (sysprof/unwind_walk.h). */
+/* Walks user stacks natively, with the source that the kernel side uses (sysprof/unwind_walk.h). */
 #ifndef UNWIND_UNWIND_H
 #define UNWIND_UNWIND_H
 
@@ -16,28 +16,27 @@ struct unwind_range {
 	uint64_t start, end;		  /* of an executable mapping */
 	uint64_t bias;			  /* address - bias is the file's virtual address */
 	const struct unwind_table *table; /* NULL: there is none */
-	const void *segment;		  /* that has it */
-	uint32_t instead; /* of a table: UNWIND_NO_TABLE, UNWIND_LATER, UNWIND_JAVA */
+	const void *segment;		  /* memory that the table's offsets refer to */
+	uint32_t instead; /* if table is NULL: UNWIND_NO_TABLE, UNWIND_LATER, UNWIND_JAVA */
 };
 
 /* A process as the walk sees it. */
 struct unwind_space {
 	const struct unwind_range *ranges; /* ascending, without overlap */
 	size_t count;
-	/* Instead of ranges, `count` of which there are: the one of an address. False: there is none. */
+	/* Instead of ranges, of which there are `count`. False: no range has the address. */
 	bool (*find)(void *context, uint64_t address, struct unwind_range *range);
-	bool is_fresh; /* the task has just been made, and its stack has nothing on it yet */
-	/* Read its memory: 0, or it cannot be read. */
+	bool is_fresh; /* the task has just been created, and its stack is still empty */
+	/* Reads memory of the process. Nonzero: it cannot be read. */
 	int (*read)(void *context, void *to, size_t size, uint64_t address);
 	void *context;
-	uint64_t
-		thread_base; /* of the thread's local storage (FS); 0: not known, as of a copied stack */
+	uint64_t thread_base; /* of thread-local storage (FS); 0: unknown, as in a copied stack */
 };
 
 /*
- * From the innermost frame on, whose registers are given by DWARF number (16 is the instruction
- * pointer; in a system call it is behind that instruction), to the root or as far as it goes. Frames are packed (frame_pack()); *count is how many,
- * `max` at most.
+ * Unwinds from the innermost frame to the root, or as far as possible. Registers are by DWARF
+ * number (16: instruction pointer; in a system call it is after that instruction). Frames are
+ * packed (frame_pack()); *count is their number, `max` at most.
  */
 enum stack_end unwind_stack(const struct unwind_space *space,
 			    const uint64_t registers[UNWIND_REGISTERS], bool in_system_call,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A file is read once, when the first process that has it mapped is sampled. A builder process builds
- * its table, and again if the table was evicted and is needed.
+ * A file is read once, when the first process that maps it is sampled. A builder process builds its
+ * table, and again if the table was evicted and is needed.
  *
- * On a machine that compiles programs continuously, most files are mapped by a single process that has
- * ended before the table is of use. So each user has a credit of CPU time for building, which grows slowly. When it is
- * used up, tables are built only for processes older than YOUNG_NS and deferred for others. Tables in the
- * disk cache are read for all processes: that takes a twentieth of the time.
+ * On a machine that compiles programs continuously, most files are mapped by one process, which
+ * ends before a table is of use. So each user has a credit of CPU time for building, which grows
+ * slowly. When it is used up, tables are deferred for processes younger than YOUNG_NS. Tables in
+ * the disk cache are read for all processes: that takes a twentieth of the time.
  */
 #include "unwind/unwind_feed_private.h"
 
@@ -24,8 +24,8 @@
 #include "unwind/unwind.h"
 
 #define USER_ADDRESS_BITS 47
-#define REFUSED_NS	  3000000000ull /* until a table without room is tried again */
-#define RUNS_MAX	  8		/* of one mapping that belong to different segments */
+#define REFUSED_NS	  3000000000ull /* until a refused table is tried again */
+#define RUNS_MAX	  8		/* of one mapping, in different segments */
 #define FILES_MAX	  8192		/* whose segments are kept */
 
 MAP_FUNCTIONS_BY(made_map, struct fed_made, uint32_t, tgid);
@@ -102,13 +102,13 @@ static uint32_t table_of(const struct unwind_feed *f, const struct fed_file *fil
 	case FILE_REQUESTED:
 	case FILE_LATER:
 		return UNWIND_LATER;
-	default: /* its number may be reused by now, until it is requested again */
+	default: /* its number may have been reused; then it is requested again */
 		return table_store__owns(f->options.store, &file->number) ? file->number.number
 									  : UNWIND_LATER;
 	}
 }
 
-/* Places the runs of a mapping of an ELF file; the last of them is left in *placement. */
+/* Places the runs of a mapping of an ELF file; leaves the last one in *placement. */
 static int place_code(struct unwind_feed *f, const struct fed_file *file,
 		      const struct mapping *mapping, struct unwind_placement *placement)
 {
@@ -134,7 +134,7 @@ static int place_code(struct unwind_feed *f, const struct fed_file *file,
 	return 0;
 }
 
-/* Appends it to the placements. JIT code gets UNWIND_JAVA, until it is known whose it is. */
+/* Appends to the placements. JIT code gets UNWIND_JAVA until place_made_code(). */
 static int place_mapping(struct unwind_feed *f, const struct fed_process *process,
 			 const struct mapping *mapping)
 {
@@ -143,7 +143,7 @@ static int place_mapping(struct unwind_feed *f, const struct fed_process *proces
 	struct fed_file *file;
 	int err;
 
-	/* [vsyscall], which is the kernel's: searches take the highest bit for a sign */
+	/* [vsyscall] is the kernel's; searches take the highest bit as a sign */
 	if (mapping->end >> USER_ADDRESS_BITS)
 		return 0;
 	err = unwind_feed__file(f, process, mapping->image, &file);
@@ -172,7 +172,7 @@ void unwind_feed__note_runtime(const struct unwind_feed *f, const struct mapping
 		runtimes->by = runtime->by;
 }
 
-/* The table for JIT code: the jitdump's own, if it has one. */
+/* Does the process's jitdump have a table for its JIT code? */
 static bool describes_itself(const struct unwind_feed *f, uint32_t tgid, uint32_t *table)
 {
 	const struct fed_made *made = made_map__find(&f->mades, tgid);
@@ -183,7 +183,7 @@ static bool describes_itself(const struct unwind_feed *f, uint32_t tgid, uint32_
 	return true;
 }
 
-/* Splits a placement into the pieces that are known. */
+/* Splits a placement into pieces with known frames and without. */
 static int place_pieces(struct unwind_feed *f, uint32_t tgid, const struct unwind_placement *whole)
 {
 	struct unwind_placement piece;
@@ -215,9 +215,10 @@ static int place_known_frames(struct unwind_feed *f, uint32_t tgid)
 }
 
 /*
- * Most engines keep frame pointers in JIT code, or leave none that could mislead. HotSpot keeps them if it was started
- * with a flag; until that is read, its code is not followed. Trampolines (runtime.has_trampolines) are so small that they need none.
- * True: *table is how to unwind all such code of this process; false: each piece has its own.
+ * Most engines keep frame pointers in JIT code, or leave none that could mislead. HotSpot keeps
+ * them if started with a flag; until that is read, its code is not followed. Trampolines
+ * (runtime.has_trampolines) are too small to need them. True: *table is how to unwind all JIT code
+ * of the process; false: each piece differs.
  */
 static bool table_of_made_code(struct unwind_feed *f, const struct fed_process *process,
 			       uint32_t *table)
@@ -249,7 +250,7 @@ static int place_made_code(struct unwind_feed *f, const struct fed_process *proc
 	return 0;
 }
 
-/* Neighbours that are unwound alike are one place. */
+/* Joins neighbours that are unwound alike. */
 static void join_neighbours(struct unwind_feed *f)
 {
 	struct unwind_placement *p = f->placements.data;
@@ -282,7 +283,7 @@ static int place_all(struct unwind_feed *f, const struct fed_process *process)
 	return err;
 }
 
-/* The place of the code at one address, as it would be published now. 1; 0: it is in no mapping; -ENOMEM. */
+/* The place of one address, as it would be published now. 1; 0: no mapping has it; -ENOMEM. */
 static int place_at(struct unwind_feed *f, const struct fed_process *process, uint64_t address,
 		    struct unwind_placement *placement)
 {
@@ -325,7 +326,7 @@ static bool is_of_use(const struct fed_file *file)
 	return file->state == FILE_LATER || file->state == FILE_THERE;
 }
 
-/* The process's JIT code. */
+/* Lists the areas of the process's JIT code. */
 static int find_made_code(struct unwind_feed *f, const struct fed_process *process)
 {
 	struct mapping_cursor at = {};
@@ -339,7 +340,7 @@ static int find_made_code(struct unwind_feed *f, const struct fed_process *proce
 	return err;
 }
 
-/* Reads the frames of its JIT code again. `registers` NULL: no stack was truncated there. */
+/* Requests the frames of its JIT code again. `registers` NULL: no stack was truncated there. */
 static int reread_frames(struct unwind_feed *f, const struct fed_process *process, uint64_t missed,
 			 const uint64_t *registers)
 {
@@ -379,7 +380,7 @@ static int missed_made_code(struct unwind_feed *f, const struct fed_process *pro
 	uint64_t registers[sizeof(copy->general) / sizeof(copy->general[0])] = {};
 	struct fed_made *made = made_map__find(&f->mades, process->tgid);
 
-	if (made && made->number.holder) { /* frame pointers will do */
+	if (made && made->number.holder) { /* use frame pointers from now on */
 		made->number = (struct table_number){};
 		return 1;
 	}
@@ -406,7 +407,7 @@ int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process
 		return missed_made_code(f, process, address, copy);
 	if (!is_of_use(file))
 		return 0;
-	/* it has come back since */
+	/* it has been loaded again since */
 	if (file->state == FILE_THERE && table_store__owns(f->options.store, &file->number) &&
 	    table_store__get(f->options.store, file->number.number, &segment))
 		return 0;
@@ -426,9 +427,9 @@ void unwind_feed__withdraw(struct unwind_feed *f, uint32_t tgid)
 	made_code__forget(f->made_code, tgid);
 }
 
-/* ---- code that describes itself -------------------------------------------------------------- */
+/* ---- JIT code with CFI in a jitdump ---------------------------------------------------------- */
 
-/* The pieces within memory that holds such code: others would stretch the table over all that lies between. */
+/* Keeps pieces in mappings of JIT code: others would stretch the table over all between them. */
 static size_t choose_pieces(struct unwind_feed *f, const struct fed_process *process,
 			    const struct unwind_piece *pieces, size_t count,
 			    struct unwind_piece *chosen)
@@ -508,7 +509,7 @@ int unwind_feed__describe(struct unwind_feed *f, const struct fed_process *proce
 	return count ? request_made_table(f, process->tgid, chosen, count) : 0;
 }
 
-/* ---- the walk of a stack that the kernel kept a copy of, by the tables and mappings of now ---- */
+/* ---- walks of copied stacks, by the current tables and mappings ------------------------------ */
 
 struct copied {
 	struct unwind_feed *feed;
@@ -516,7 +517,7 @@ struct copied {
 	const struct stack_copy *copy;
 };
 
-/* Code is in the file that was mapped. */
+/* Reads code from the mapped file. */
 static int read_code(const struct copied *c, void *to, size_t size, uint64_t address)
 {
 	const struct mapping *m = mappings__find(c->process->maps, address);
@@ -535,7 +536,7 @@ static int read_code(const struct copied *c, void *to, size_t size, uint64_t add
 	return pread(fd, to, size, (off_t)at) == (ssize_t)size ? 0 : -EFAULT;
 }
 
-/* Are all of these pages in the copy? Its walk reads a page at most, and so of two. */
+/* Are these pages in the copy? A read has at most a page, so it touches at most two. */
 static bool has_pages(const struct stack_copy *copy, uint64_t address, size_t size)
 {
 	uint64_t first = address / STACK_PAGE - copy->start / STACK_PAGE;
@@ -556,7 +557,7 @@ static int read_copy(void *context, void *to, size_t size, uint64_t address)
 	return 0;
 }
 
-/* Few of a process's mappings are on a stack, so each is looked up when the walk comes to it. */
+/* A stack has few of a process's mappings, so each is looked up when the walk reaches it. */
 static bool find_range(void *context, uint64_t address, struct unwind_range *range)
 {
 	const struct copied *c = context;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Keeps the kernel's unwind tables up to date: the files of a sampled process get tables, and its mappings
- * are published whenever they have changed.
+ * Keeps the kernel's unwind tables up to date: files of a sampled process get tables, and its
+ * mappings are published whenever they change.
  *
- * Files are requested asynchronously. Until the answer arrives and the table is built, stacks that need it
- * end there (no-table).
+ * Files are requested asynchronously. Until the answer is there and the table is built, stacks that
+ * need it end there (no-table).
  */
 #ifndef UNWIND_UNWIND_FEED_H
 #define UNWIND_UNWIND_FEED_H
@@ -26,30 +26,26 @@ struct unwind_feed;
 struct helper_pool;
 struct table_cache;
 
-/* An image, for unwinding. */
+/* What unwinding needs to know of an image. */
 struct fed_image {
 	bool is_made;		       /* JIT code */
-	const struct runtime *runtime; /* that is in the file, which makes such code; NULL: none */
+	const struct runtime *runtime; /* in the file, that makes JIT code; NULL: none */
 };
 
 struct unwind_feed_options {
 	struct table_store *store;
-	struct helper_pool *builders; /* of builder_options; not owned */
-	struct table_cache
-		*cache;	    /* NULL: none; owned from now on, even if unwind_feed__new() fails */
-	size_t table_limit; /* bytes of one table at most */
-	_Atomic int64_t *large_children; /* as of table_builder__count_large(), or NULL */
+	struct helper_pool *builders;	 /* of builder_options; not owned */
+	struct table_cache *cache;	 /* NULL: none; owned, even if unwind_feed__new() fails */
+	size_t table_limit;		 /* bytes of one table at most */
+	_Atomic int64_t *large_children; /* for table_builder__count_large(), or NULL */
 	int64_t credit;	  /* a user's largest credit of CPU time for building, ns; 0: 2 s */
-	size_t files_max; /* that are known at a time; 0: 8,192 */
-	/* Requests the file of an image: unwind_feed__answer_file() is called, now or later. 0 or -ENOMEM. */
+	size_t files_max; /* known at one time; 0: 8,192 */
+	/* Requests an image's file: calls unwind_feed__answer_file(), now or later. 0, -ENOMEM. */
 	int (*request_file)(void *context, struct image_id image);
 	struct fed_image (*describe)(void *context, struct image_id image);
-	/* As made_code_options.request; unwind_feed__answer_frames() is called. */
+	/* As made_code_options.request; calls unwind_feed__answer_frames(). */
 	int (*request_frames)(void *context, const struct made_request *request);
-	/*
-	 * The argument of unwind_feed__describe() has changed for this process: it must be published again. 0 or
-	 * -ENOMEM.
-	 */
+	/* A table of unwind_feed__describe() is loaded: publish its process again. 0, -ENOMEM. */
 	int (*described)(void *context, uint32_t tgid);
 	void *context;
 };
@@ -59,26 +55,26 @@ int unwind_feed__new(const struct unwind_feed_options *options, struct unwind_fe
 void unwind_feed__free(struct unwind_feed *f);
 
 /*
- * The file of an image, and the offset of the image in it. The caller owns the descriptor and may close it
- * after the call; -1: the file is unavailable.
+ * The file of an image, and the image's offset in it. The caller owns the descriptor and may close
+ * it after the call; -1: the file is unavailable.
  */
 int unwind_feed__answer_file(struct unwind_feed *f, struct image_id image, int fd, uint64_t base);
 
-/* 1: the process is to be published again; 0; -ENOMEM. */
+/* 1: publish the process again; 0; -ENOMEM. */
 int unwind_feed__answer_frames(struct unwind_feed *f, const struct made_answer *answer);
 
-/* No process maps the image any more: its number may be reused. False: not yet, it is being read. */
+/* No process maps the image any more: its number may be reused. False: it is still being read. */
 bool unwind_feed__forget(struct unwind_feed *f, struct image_id image);
 
 /* The runtimes that may have made a process's JIT code. {}: none that matters. */
 struct fed_runtimes {
-	bool has_trampolines; /* see struct runtime */
-	bool has_own_walk;    /* … one of them is mapped */
-	bool keeps_frame_pointers; /* … and its code keeps them; set by the caller, once that is read */
+	bool has_trampolines;	   /* see struct runtime */
+	bool has_own_walk;	   /* see struct runtime */
+	bool keeps_frame_pointers; /* with has_own_walk; set by the caller, once that is read */
 	enum made_by by;
 };
 
-/* The process has this mapping, too. */
+/* Adds the runtime of a mapping of the process. */
 void unwind_feed__note_runtime(const struct unwind_feed *f, const struct mapping *mapping,
 			       struct fed_runtimes *runtimes);
 
@@ -88,16 +84,16 @@ void unwind_feed__note_runtime(const struct unwind_feed *f, const struct mapping
 /* A sampled process. Times are CLOCK_MONOTONIC ns. */
 struct fed_process {
 	uint32_t tgid;
-	uint64_t born;	      /* 0: unknown */
-	uint64_t time;	      /* of the sample */
-	struct mappings maps; /* only found: nothing is published, and no runtime gets a request */
-	struct fed_runtimes runtimes; /* unwind_feed__note_runtime() of all of maps */
+	uint64_t born;		      /* 0: unknown */
+	uint64_t time;		      /* of the sample */
+	struct mappings maps;	      /* if find-only: nothing is published or requested */
+	struct fed_runtimes runtimes; /* by unwind_feed__note_runtime() of all of maps */
 };
 
 /*
- * Publishes its mappings at that time, and requests missing tables. 0; -ENOMEM; -E2BIG: it has too many; -ENOSPC:
- * there is no room for it. In these cases the earlier publication of the process is withdrawn. place_store__withdraw()
- * takes it back; what else is known of the process is kept.
+ * Publishes the mappings at process->time, and requests missing tables. 0; -ENOMEM; -E2BIG: too
+ * many; -ENOSPC: no room. On these errors the earlier publication is withdrawn.
+ * place_store__withdraw() takes a publication back; other knowledge of the process is kept.
  */
 int unwind_feed__publish(struct unwind_feed *f, const struct fed_process *process);
 /* Are all these mappings known, so that publishing them reads no file? */
@@ -106,27 +102,27 @@ bool unwind_feed__has_tables(const struct unwind_feed *f, struct mappings maps);
 bool unwind_feed__is_building(const struct unwind_feed *f);
 
 /*
- * A stack of the process ended at `address` because its table is not loaded: requests the table again, if that
- * is useful. `copy` is the copy of the stack, or NULL. 1: its mappings must be published again; 0; -ENOMEM.
+ * A stack of the process ended at `address` for lack of a table: requests it again, if useful.
+ * `copy`: the copy of the stack, or NULL. 1: publish the process again; 0; -ENOMEM.
  */
 int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process, uint64_t address,
 			const struct stack_copy *copy);
-/* It was sampled: checks whether its JIT code has changed since it was published. Returns as above. */
+/* The process was sampled: checks for new JIT code since its publication. Returns as above. */
 int unwind_feed__refresh(struct unwind_feed *f, const struct fed_process *process);
 
 /* Takes the tables built since the last call. 0 or -ENOMEM. */
 int unwind_feed__take(struct unwind_feed *f);
 
 /*
- * A copied stack ended at `address` because its table is missing: if the table is being built, it is given
- * priority. 0: there will be none; -EAGAIN: it will be ready soon; -ENOMEM. After unwind_feed__end() this
- * waits instead, and returns 1 if the table is ready.
+ * A copied stack ended at `address` for lack of a table: if the table is being built, gives it
+ * priority. 0: it will not come; -EAGAIN: it will be ready soon; -ENOMEM. After unwind_feed__end()
+ * waits instead; 1: the table is ready.
  */
 int unwind_feed__await(struct unwind_feed *f, const struct fed_process *process, uint64_t address);
 void unwind_feed__end(struct unwind_feed *f);
 
 /*
- * No table is built from now on (or again): those in the cache are read. Requests meanwhile are deferred, and made
+ * If set, tables are read from the cache but not built. Requests meanwhile are deferred, and made
  * again when a stack misses the table.
  */
 void unwind_feed__set_cached_only(struct unwind_feed *f, bool cached_only);
@@ -135,20 +131,20 @@ void unwind_feed__set_cached_only(struct unwind_feed *f, bool cached_only);
 int unwind_feed__fd(const struct unwind_feed *f);
 
 /*
- * Unwinds a copied stack by tables, as the kernel side would have. Stores at most `max` packed frames; *count
- * is how many.
+ * Unwinds a copied stack by tables, as the kernel side would. Stores at most `max` packed frames,
+ * *count in all.
  */
 enum stack_end unwind_feed__walk(struct unwind_feed *f, const struct fed_process *process,
 				 const struct stack_copy *copy, uint64_t *frames, size_t max,
 				 size_t *count);
 /*
- * Unwinding information of JIT code, from the process's jitdump: options.described() is called when its table is
- * there, if it has one. 0 or -ENOMEM.
+ * CFI of JIT code, from the process's jitdump. Calls options.described() when a table of it is
+ * loaded. 0 or -ENOMEM.
  */
 struct unwind_piece;
 int unwind_feed__describe(struct unwind_feed *f, const struct fed_process *process,
 			  const struct unwind_piece *pieces, size_t count);
-/* It has ended. */
+/* The process has ended. */
 void unwind_feed__withdraw(struct unwind_feed *f, uint32_t tgid);
 
 struct unwind_feed_stats {
@@ -157,12 +153,10 @@ struct unwind_feed_stats {
 	uint64_t cached;     /* tables read from the cache instead */
 	uint64_t build_ns;   /* CPU time spent on both */
 	uint64_t builder_ns; /* of that, in other processes */
-	uint64_t
-		put_off; /* deferred tables: of short-lived processes while the credit was used up, or none were built */
-	uint64_t
-		too_big; /* files whose table does not fit into a segment, or takes too much to build */
-	struct table_refusals refusals; /* the same by reason */
-	uint64_t forgotten; /* files that were not used for a while: there were too many */
+	uint64_t put_off;    /* tables deferred, for lack of credit or because none are built now */
+	uint64_t too_big;    /* files whose table exceeds a segment or the limits of building */
+	struct table_refusals refusals; /* files without a table, by reason */
+	uint64_t forgotten; /* files not used for a while, because there were too many */
 	uint64_t deferred;  /* publications that waited for their budget; counted by the caller */
 };
 void unwind_feed__stats(const struct unwind_feed *f, struct unwind_feed_stats *stats);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Files of images, their descriptors, and the tables that are built of them: see unwind_feed.c. */
+/* Files of images, their descriptors, and the tables built from them: see unwind_feed.c. */
 #include "unwind/unwind_feed_private.h"
 
 #include <errno.h>
@@ -10,10 +10,10 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 
-#define YOUNG_NS   1000000000ull /* a process that may not live long */
-#define WAIT_NS	   500000000ull	 /* that a copied stack waits for its tables */
-#define TAKE_NS	   5000000ull /* at a time, for tables in the cache: others wait for the collector */
-#define DEATHS_MAX 20	      /* of builders, until a file is taken for the cause */
+#define YOUNG_NS   1000000000ull /* younger processes may be short-lived */
+#define WAIT_NS	   500000000ull	 /* for which a copied stack waits for its tables */
+#define TAKE_NS	   5000000ull /* per call, for tables in the cache, because the collector is busy */
+#define DEATHS_MAX 20	      /* of builders, before the file is considered the cause */
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -24,13 +24,13 @@ void unwind_feed__close_file(struct unwind_feed *f, struct fed_file *file)
 	file->elf = NULL;
 }
 
-/* Its table is being built, or the file is requested. */
+/* Is its table being built, or the file requested? */
 static bool is_busy(const struct fed_file *file)
 {
 	return file->state == FILE_BUILDING || file->state == FILE_REQUESTED || file->pending;
 }
 
-/* A file that was not used for a while is as if it had never been seen. */
+/* Forgets a file that was not used for a while. */
 static void forget_one(struct unwind_feed *f, const struct fed_file *but)
 {
 	for (size_t i = 0; i < 2 * f->files.count; i++) {
@@ -172,7 +172,6 @@ int unwind_feed__request_table(struct unwind_feed *f, const struct fed_process *
 	return err == -ENOMEM ? err : 0;
 }
 
-/* Valid until the next one. */
 int unwind_feed__file(struct unwind_feed *f, const struct fed_process *process,
 		      struct image_id image, struct fed_file **result)
 {
@@ -190,7 +189,7 @@ int unwind_feed__file(struct unwind_feed *f, const struct fed_process *process,
 		if (err)
 			return err;
 	}
-	/* no process had it for a while, and its number is another's */
+	/* THERE: no process mapped the file for a while, and its number was reused */
 	if (file->state == FILE_LATER ||
 	    (file->state == FILE_THERE && !table_store__owns(f->options.store, &file->number)))
 		return unwind_feed__request_table(f, process, file, image);
@@ -207,7 +206,7 @@ static void count_table(struct unwind_feed *f, const struct built_table *built)
 	quota__take(&f->building_cpu, built->owner, built->cpu_ns, monotonic_ns());
 }
 
-/* When it is worth to try again: see is_of_use(). Another process may have killed the builder, or the disk was slow. */
+/* Since when it is refused, see is_of_use(). The builder may have been killed, or the disk slow. */
 static uint64_t refused_since(struct fed_file *file, const struct built_table *built)
 {
 	switch (built->refusal) {
@@ -295,7 +294,6 @@ bool unwind_feed__has_tables(const struct unwind_feed *f, struct mappings maps)
 	return true;
 }
 
-/* The file that is mapped there; NULL: none that was ever placed. */
 struct fed_file *unwind_feed__file_at(struct unwind_feed *f, const struct fed_process *process,
 				      uint64_t address, struct image_id *image)
 {

@@ -12,33 +12,33 @@
 
 enum table_state {
 	FILE_UNREAD,
-	FILE_REQUESTED, /* and not answered yet */
-	FILE_PLAIN,	/* it has no table; frame pointers have to do */
-	FILE_LATER,	/* not requested yet */
-	FILE_BUILDING,	/* being built */
-	FILE_THERE,	/* was put into the store, where it may have made room for others since */
-	FILE_REFUSED,	/* there was no room for it */
+	FILE_REQUESTED, /* not answered yet */
+	FILE_PLAIN,	/* it has no table: unwind by frame pointers */
+	FILE_LATER,	/* its table is not requested yet */
+	FILE_BUILDING,	/* its table is being built */
+	FILE_THERE,	/* its table was put into the store, and may have been evicted since */
+	FILE_REFUSED,	/* there is no room for its table, or it cannot be built */
 };
 
 struct fed_file {
 	bool is_made;	      /* JIT code */
-	struct elf_file *elf; /* its segments; it has no descriptor */
-	uint64_t base;	      /* where it begins in the file */
-	bool recent;	      /* it was used since the hand came by */
-	bool pending;	      /* its descriptor was requested again, and has not come */
+	struct elf_file *elf; /* its segments; without a descriptor */
+	uint64_t base;	      /* offset of the image in the file */
+	bool recent;	      /* used since the hand passed */
+	bool pending;	      /* its descriptor was requested again, without an answer yet */
 	struct table_number number;
 	uint32_t requester; /* the process for which the table was requested */
 	enum table_state state;
-	bool not_cached;     /* the cache has been searched */
+	bool not_cached;     /* the cache has no table of it */
 	unsigned int deaths; /* of builders that read it */
-	uint64_t refused;    /* when; UINT64_MAX: for good */
+	uint64_t refused;    /* when; UINT64_MAX: permanently */
 };
 
-/* The table of code that a process has made, by its jitdump. */
+/* The table of a process's JIT code, from its jitdump. */
 struct fed_made {
 	uint32_t tgid;
-	uint32_t ticket;	    /* of its last request, while that is being built; 0 */
-	struct table_number number; /* {}: it has none */
+	uint32_t ticket;	    /* of its last request, until that is built; then 0 */
+	struct table_number number; /* {}: it has no table */
 };
 
 MAP_TYPE(made_map, struct fed_made);
@@ -48,40 +48,40 @@ struct unwind_feed {
 	struct place_store *places; /* of options.store */
 	struct table_builder *builder;
 	VEC(struct fed_file) files; /* by image */
-	struct image_id open_image; /* the last file that was answered … */
+	struct image_id open_image; /* the file answered last … */
 	int open_fd;		    /* … and its descriptor; -1: none */
-	size_t with_elf;	    /* files */
-	size_t hand;		    /* the next file that is looked at for one to forget */
+	size_t with_elf;	    /* files with `elf` */
+	size_t hand;		    /* the next file to consider for eviction */
 	VEC(struct unwind_placement) placements, pieces;
 	VEC(struct made_area) areas;
 	struct made_map mades;
-	uint32_t tickets; /* of these */
+	uint32_t tickets; /* of `mades` */
 	struct made_code *made_code;
 	size_t building; /* tables requested and not taken yet */
 	struct quota building_cpu;
-	bool cached_only; /* nothing is built */
+	bool cached_only; /* see unwind_feed__set_cached_only() */
 	bool ending;
 	struct unwind_feed_stats stats;
 };
 
-/* ---- unwind_feed_files.c ---------------------------------------------------------------------- */
+/* ---- unwind_feed_files.c --------------------------------------------------------------------- */
 
-/* The file of an image; the first call requests it. Valid until the next one. 0, -ENOMEM. */
+/* The file of an image; the first call requests it. Valid until the next call. 0, -ENOMEM. */
 int unwind_feed__file(struct unwind_feed *f, const struct fed_process *process,
 		      struct image_id image, struct fed_file **file);
-/* The file that is mapped there; NULL: none that was ever placed. */
+/* The file mapped there; NULL: none that was ever placed. */
 struct fed_file *unwind_feed__file_at(struct unwind_feed *f, const struct fed_process *process,
 				      uint64_t address, struct image_id *image);
-/* The descriptor of its file, until the next request; -EAGAIN: it may come later; -ENOENT; -ENOMEM. */
+/* The descriptor of an image, until the next request; -EAGAIN: perhaps later; -ENOENT; -ENOMEM. */
 int unwind_feed__descriptor(struct unwind_feed *f, struct image_id image);
 /* 0 or -ENOMEM; the result is in the file's state. */
 int unwind_feed__request_table(struct unwind_feed *f, const struct fed_process *process,
 			       struct fed_file *file, struct image_id image);
 void unwind_feed__close_file(struct unwind_feed *f, struct fed_file *file);
 
-/* ---- unwind_feed.c ---------------------------------------------------------------------------- */
+/* ---- unwind_feed.c --------------------------------------------------------------------------- */
 
-/* A table of unwind_feed__describe() has been built. 0, or what options.described returned. */
+/* Takes a table of unwind_feed__describe(). 0, or the result of options.described. */
 int unwind_feed__put_made(struct unwind_feed *f, const struct built_table *built);
 
 #endif

@@ -58,7 +58,7 @@ int unwind_rows__number(struct unwind_rows *r, const struct unwind_rule *rule, u
 	return map_number(&r->rules, known, number);
 }
 
-/* Room for one more row in the budget, before it is kept. */
+/* Charges one more row to the budget, before it is stored. */
 static int take_row(struct unwind_rows *r, const row_list *rows)
 {
 	if (rows->count >= r->rows_max)
@@ -76,7 +76,7 @@ int unwind_rows__add(void *context, uint64_t address, const struct unwind_rule *
 	if (err)
 		return err;
 	if (last && address < last->address)
-		return 0; /* it makes no sense */
+		return 0; /* out of order: invalid */
 	if (last && unwind_rows__is_rule(r, last->rule, rule))
 		return 0;
 	err = unwind_rows__number(r, rule, &number);
@@ -116,14 +116,14 @@ int unwind_rows__add_to(struct unwind_rows *r, row_list *rows, uint64_t address,
 	return vec_push(rows, row);
 }
 
-/* Of two rows for one address the one with a rule stays, else the added one, which may have the reason. */
+/* Of two rows at one address keep the one with a rule, else the added one: it may have a reason. */
 static bool keeps_own(const struct unwind_rows *r, const struct unwind_row *own,
 		      const struct unwind_row *added)
 {
 	return unwind_rows__says_nothing(r, added) && !unwind_rows__says_nothing(r, own);
 }
 
-/* From the last to the first, in place: a second list of all rows would be the most that is ever needed. */
+/* Merges from the end, in place, because a second list of all rows would set the peak of memory. */
 int unwind_rows__merge(struct unwind_rows *r, const row_list *added)
 {
 	size_t i = r->rows.count, j = added->count, total = i + j, end = total;
@@ -150,7 +150,7 @@ int unwind_rows__merge(struct unwind_rows *r, const row_list *added)
 		rows[--end] = *other;
 		j--;
 	}
-	/* rows before `i` are where they belong; those that were for the same address leave a gap */
+	/* rows before `i` are in place; rows that were replaced leave a gap */
 	memmove(rows + i, rows + end, (total - end) * sizeof(*rows));
 	r->rows.count = i + (total - end);
 	build_budget__give_back(r->budget, (total - r->rows.count) * sizeof(*rows));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The rows of an unwind table while it is made: which rule holds from which address on. A row that is
- * equal to the one before it is left out, and rules have numbers.
+ * The rows of an unwind table while it is built: from which address on which rule applies. A row
+ * equal to the one before it is dropped. Rules have numbers.
  */
 #ifndef UNWIND_UNWIND_ROWS_H
 #define UNWIND_UNWIND_ROWS_H
@@ -17,7 +17,7 @@
 #include "base/vec.h"
 #include "unwind/build_budget.h"
 
-/* Without the hole behind it: there are millions. */
+/* Packed, because there are millions. */
 struct unwind_row {
 	uint64_t address;
 	uint32_t rule;
@@ -36,26 +36,26 @@ typedef VEC(struct unwind_row) row_list;
 struct unwind_rows {
 	row_list rows;
 	struct rule_map rules;
-	size_t rows_max; /* more do not fit into the image, or are too many */
+	size_t rows_max; /* more do not fit into the image, or exceed the budget */
 	struct build_budget *budget;
 };
 
-/* `limit`: bytes of the image that they are for. `budget`, which stays the caller's, may be NULL. */
+/* `limit`: size of the image, bytes. `budget` may be NULL; the caller owns it. */
 void unwind_rows__init(struct unwind_rows *r, size_t limit, struct build_budget *budget);
 void unwind_rows__fini(struct unwind_rows *r);
-/* Without rows and rules, for another try. */
+/* Removes rows and rules, for another try. */
 void unwind_rows__clear(struct unwind_rows *r);
 
-/* A cfi_row_fn; the context is the struct unwind_rows. 0, -EFBIG (the budget says why) or -ENOMEM. */
+/* A cfi_row_fn; `context` is a struct unwind_rows. 0, -EFBIG (reason in the budget) or -ENOMEM. */
 int unwind_rows__add(void *context, uint64_t address, const struct unwind_rule *rule);
-/* To a list that is merged later. unwind_rows__drop() frees it. */
+/* Adds to a list that is merged later. unwind_rows__drop() frees it. */
 int unwind_rows__add_to(struct unwind_rows *r, row_list *rows, uint64_t address,
 			const struct unwind_rule *rule);
-/* The list, which is sorted, into its own. */
+/* Merges a sorted list into the rows. */
 int unwind_rows__merge(struct unwind_rows *r, const row_list *added);
 void unwind_rows__drop(struct unwind_rows *r, row_list *rows);
 
-/* The number of the rule, which is new or not. */
+/* The number of a rule, which is added if it is new. */
 int unwind_rows__number(struct unwind_rows *r, const struct unwind_rule *rule, uint32_t *number);
 static inline bool unwind_rows__is_rule(const struct unwind_rows *r, uint32_t number,
 					const struct unwind_rule *rule)
@@ -63,7 +63,7 @@ static inline bool unwind_rows__is_rule(const struct unwind_rows *r, uint32_t nu
 	return !memcmp(&r->rules.data[number].rule, rule, sizeof(*rule));
 }
 
-/* How many rows are at or before the address. */
+/* The number of rows at or before the address. */
 size_t unwind_rows__up_to(const struct unwind_rows *r, uint64_t address);
 bool unwind_rows__says_nothing(const struct unwind_rows *r, const struct unwind_row *row);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * When all rows are there (unwind_rows.h), the most frequent rules get the lowest numbers (they share
- * cache lines then), and index, numbers and addresses are laid out in one piece.
+ * After all rows are added (unwind_rows.h), rules are numbered by frequency, so that the most used
+ * ones share cache lines. Index, numbers and addresses are then laid out in one block.
  */
 #include "unwind/unwind_table.h"
 
@@ -17,15 +17,14 @@
 #include "unwind/undescribed.h"
 #include "unwind/unwind_rows.h"
 
-#define FEW_FUNCTIONS 8 /* what the C runtime's start files have */
+#define FEW_FUNCTIONS 8 /* as many as the C runtime's start files have */
 #define CODE_SIZE_MAX (UINT64_C(4) << 30)
 
-/* One file's table in the making. */
+/* The build of one file's table. */
 struct build {
 	struct elf_file *file;
 	size_t limit; /* of the image */
-	/* without it there are no rows for code without CFI, and rbx is not tracked: else the table would be too large */
-	bool whole;
+	bool whole;   /* else no rows for code without CFI, no rbx: the table would be too large */
 	struct build_budget *budget;
 };
 
@@ -33,7 +32,7 @@ struct build {
 
 DEFINE_ORDER(compare_uses, struct counted_rule, DESCENDING(uses) ?: ASCENDING(number));
 
-/* Sorts the rules and makes the rows' numbers the new ones. */
+/* Sorts the rules by use and renumbers the rows. */
 static int renumber_rules(struct unwind_rows *r)
 {
 	_cleanup_free_ uint32_t *changed = calloc(r->rules.count + 1, sizeof(*changed));
@@ -47,11 +46,11 @@ static int renumber_rules(struct unwind_rows *r)
 		changed[r->rules.data[i].number] = i;
 	for (size_t i = 0; i < r->rows.count; i++)
 		r->rows.data[i].rule = changed[r->rows.data[i].rule];
-	hashmap__clear(&r->rules.index); /* it has the old ones */
+	hashmap__clear(&r->rules.index); /* it has the old numbers */
 	return 0;
 }
 
-/* Row 0 comes before all of them. */
+/* Row 0 precedes all addresses. */
 static int lay_out(const struct unwind_rows *r, size_t limit, struct unwind_table_image *image)
 {
 	const struct unwind_row *first = &r->rows.data[0], *last = &r->rows.data[r->rows.count - 1];
@@ -187,11 +186,11 @@ static int read_section(const struct build *b, const char *name, struct unwind_r
 	return err || r->rows.count ? err : -ENODATA;
 }
 
-/* One side of two that are put on top of each other. */
+/* One of two lists of rows that are overlaid. */
 struct side {
 	const struct unwind_rows *of;
 	size_t next;
-	const struct unwind_rule *now; /* at the address that was reached */
+	const struct unwind_rule *now; /* at the current address */
 };
 
 static uint64_t next_address(const struct side *s)
@@ -205,7 +204,7 @@ static void go_to(struct side *s, uint64_t address)
 		s->now = &s->of->rules.data[s->of->rows.data[s->next++].rule].rule;
 }
 
-/* The rows of `lower` where `upper` has none. */
+/* Adds the rows of `upper`, and where it has no rule those of `lower`. */
 static int overlay_rows(const struct unwind_rows *upper, const struct unwind_rows *lower,
 			struct unwind_rows *both)
 {
@@ -232,7 +231,7 @@ static void take_over(struct unwind_rows *r, struct unwind_rows *from)
 	*from = old;
 }
 
-/* A program with parts in C has .eh_frame for these. */
+/* Adds Go's rows. A program with parts in C has .eh_frame for these. */
 static int add_go(const struct build *b, struct unwind_rows *r, struct cfi_counts *counts)
 {
 	struct unwind_rows go, both;
@@ -341,7 +340,7 @@ int unwind_table__build(struct elf_file *file, size_t limit, struct unwind_table
 	return unwind_table__build_within(file, limit, &BUILD_LIMITS, image, &refusal);
 }
 
-/* Of all pieces of a process: the requesting thread waits for them, and their sections are in memory already. */
+/* For all pieces of a process together. Their sections are in memory already. */
 static const struct build_limits PIECES_LIMITS = {
 	.rows = UINT64_C(4) << 20,
 	.memory = UINT64_C(96) << 20,

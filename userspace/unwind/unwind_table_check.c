@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tables that were not built in this process.
+ * Checks tables that another process built.
  *
- * The walks, in the kernel and here, trust a table: they follow its index, numbers and rules without looking.
- * So whatever comes from a disk or from a process that has read a stranger's file is compared with what a
- * builder writes: each part ends where the next begins, and each field has a value that some rule of a
- * builder has. A rule beyond that would do no harm to the walk of today; it would be a way to reach what a
- * later one does with it.
+ * The walks, in the kernel and here, follow a table's index, numbers and rules without checks. So a
+ * table from disk or from a builder (which has read an untrusted file) is compared with what a
+ * builder writes: each part ends where the next begins, and each field has a value that builders
+ * use. Other rules are harmless today, but might not be in a later walk.
  */
 #include <errno.h>
 #include <string.h>
@@ -46,7 +45,7 @@ static uint32_t number_at(const struct unwind_table_image *image, uint64_t row)
 	return ((const uint16_t *)(const void *)numbers)[row];
 }
 
-/* Where it is, and that the addresses of its last bucket are addresses. */
+/* Base and segment are valid, and the addresses of the last bucket do not overflow. */
 static bool place_is_good(const struct unwind_table *t)
 {
 	uint64_t size = (uint64_t)t->buckets << UNWIND_BUCKET_BITS, end;
@@ -55,7 +54,7 @@ static bool place_is_good(const struct unwind_table *t)
 	       (!__builtin_add_overflow(t->base, size, &end) || !end);
 }
 
-/* As lay_out() does it; no number is too large to be added to another. */
+/* The layout is that of lay_out(). The sums cannot overflow. */
 static bool is_laid_out(const struct unwind_table_image *image)
 {
 	const struct unwind_table *t = &image->table;
@@ -76,7 +75,7 @@ static bool is_laid_out(const struct unwind_table_image *image)
 	return image->size == align_up(size + image->rows + UNWIND_SLACK, UNWIND_IMAGE_ALIGNMENT);
 }
 
-/* The bytes behind the addresses, which a search may read, are empty. */
+/* The bytes after the addresses, which a search may read, are zero. */
 static bool slack_is_empty(const struct unwind_table_image *image)
 {
 	const unsigned char *bytes = image->bytes;
@@ -95,7 +94,7 @@ static bool counts_are_good(const struct cfi_counts *c)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Buckets follow one another, without a row between them, and have no more rows than addresses. */
+/* Buckets cover all rows without gaps; none has more rows than addresses. */
 static bool index_is_good(const struct unwind_table_image *image)
 {
 	const uint32_t *index = index_of(image), buckets = image->table.buckets;
@@ -103,7 +102,7 @@ static bool index_is_good(const struct unwind_table_image *image)
 
 	for (uint32_t i = 0; i < buckets; i++)
 		good &= index[i] <= index[i + 1] && index[i + 1] - index[i] <= UNWIND_BUCKET_SIZE;
-	/* it begins with the first row and ends with the last */
+	/* the first and the last bucket have rows */
 	return good && index[1] > 1 && index[buckets] > index[buckets - 1];
 }
 
@@ -132,7 +131,7 @@ static bool numbers_are_good(const struct unwind_table_image *image)
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
-/* Nothing but the kind, and fields that do not count. */
+/* All fields but cfa and ra are zero. */
 static bool has_kind_only(const struct unwind_rule *rule)
 {
 	return !rule->cfa_register && !rule->fp && !rule->rbx && !rule->cfa_offset &&
@@ -191,7 +190,7 @@ static bool frame_is_good(const struct unwind_rule *rule)
 	return fp_is_good(rule) && ra_is_good(rule) && addend_is_good(rule);
 }
 
-/* To another stack: which fields count is the kind's own matter. */
+/* Switches to another stack; the kind decides which fields are used. */
 static bool switch_is_good(const struct unwind_rule *rule)
 {
 	if (rule->fp || rule->rbx || rule->ra || rule->cfa_offset < 0)
