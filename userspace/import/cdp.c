@@ -2,9 +2,9 @@
 /*
  * Nodes and samples of a CDP profile (cdp.h).
  *
- * Nodes come in any order and refer to one another by id, by children or by parent; so edges are kept until
- * all nodes are there. Stacks are made when they are first used, upwards until a node that has one: no
- * recursion, and a cycle is a path that is longer than there are nodes.
+ * Nodes come in any order and refer to one another by id, as children or as parent, so edges are
+ * kept until all nodes are read. Stacks are made on first use, up to a node that has one. There is
+ * no recursion; a path longer than the number of nodes is a cycle.
  */
 #include "import/cdp.h"
 
@@ -76,9 +76,9 @@ static uint64_t script_number(const struct json_tree *frame)
 }
 
 /*
- * Code of an engine belongs to its process, whatever file it is from; what has no file and no script is
- * the engine itself. Code in our own files is of any kind; without a file its script is its binary. Native
- * code has names, and no files but those of the disk.
+ * Code of an engine belongs to its process, whatever its file; without file and script it is the
+ * engine itself. Our own files have code of any kind; without a file, its script is its binary.
+ * Native code has a name, and no URL except file://.
  */
 static void set_dso(struct cdp *c, struct cdp_code *code, const struct json_tree *frame,
 		    const char *name, const char *url)
@@ -451,8 +451,8 @@ static int stack_of(struct cdp *c, uint32_t index)
 }
 
 /*
- * The line that the next sample of a node executed: the file has the number of samples of each line, not which. So
- * the first ones get the first line. 0: unknown.
+ * The line of a node's next sample. The file has only the number of samples of each line, so the
+ * first samples get the first line. 0: unknown.
  */
 static uint32_t take_tick(const struct cdp *c, struct cdp_node *node)
 {

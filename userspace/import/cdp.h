@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The CPU profile of the Chrome DevTools Protocol: nodes that are call paths, and samples that name a node. A
- * .cpuprofile file holds one, a Chrome trace one of each thread, in chunks.
+ * The CPU profile of the Chrome DevTools Protocol: nodes that are call paths, and samples that name
+ * a node. A .cpuprofile file holds one; a Chrome trace has one for each thread, in chunks.
  *
- * A sample lasts until the next one, the last one until the profile's end, as VS Code, speedscope and
- * DevTools' timeline have it. Samples whose time runs backwards are put into the order of their times, as
- * DevTools does. (idle) is no CPU time; (program) and (garbage collector) are, as functions of these names.
- * (root) is no frame.
+ * A sample lasts until the next one, the last until the profile's end, as in VS Code, speedscope
+ * and DevTools' timeline. If times run backwards, samples are sorted, as in DevTools. (idle) is no
+ * CPU time; (program) and (garbage collector) are, as functions of these names. (root) is no frame.
  */
 #ifndef IMPORT_CDP_H
 #define IMPORT_CDP_H
@@ -96,8 +95,8 @@ void cdp__fini(struct cdp *c);
 int cdp__nodes(struct cdp *c, struct json_value nodes);
 
 /*
- * Add samples: their ids, their deltas in µs, and if the file has them the lines that they executed and their
- * CPU times (else absent). The first delta of all is relative to `start` ns.
+ * Add samples: node ids, deltas in µs and, if the file has them (else absent), executed lines and
+ * CPU times. The first delta of all is relative to `start` ns.
  */
 int cdp__samples(struct cdp *c, struct json_value samples, struct json_value deltas,
 		 struct json_value lines, struct json_value cpu, int64_t start);
@@ -106,8 +105,8 @@ int cdp__samples(struct cdp *c, struct json_value samples, struct json_value del
 int cdp__settle(struct cdp *c);
 
 /*
- * The samples as those of a thread. `end`: of the last one, ns; 0: unknown. `own`: weights are those of
- * $sysprof, CPU time since the sample before.
+ * Emit the samples as those of a thread. `end`: of the last one, ns; 0: unknown. `own`: weights are
+ * those of $sysprof, CPU time since the sample before.
  */
 int cdp__emit(struct cdp *c, struct thread_id thread, struct string_id comm, int64_t end, bool own);
 

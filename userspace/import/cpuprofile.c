@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * .cpuprofile: Node's --cpu-prof, Deno, Bun, Chrome, wasmbrowsertest, VS Code; and ours, whose "$sysprof" has the
- * thread and its CPU time.
+ * .cpuprofile: Node, Deno, Bun, Chrome, wasmbrowsertest, VS Code, and ours, whose "$sysprof" has
+ * the thread and its CPU time.
  */
 #include <errno.h>
 #include <stdlib.h>

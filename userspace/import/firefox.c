@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Firefox Profiler, processed format: ours (66), samply's, Firefox's own. What differs between the versions:
- * tables are shared from 60 on and each thread's before; strings from 56 on; samples have times or deltas;
- * stacks have prefixes, or from 66 on distances. The columns that are there decide, not the number.
+ * Firefox Profiler, processed format: ours (66), samply's, Firefox's own. Versions differ: tables
+ * are shared from 60 on, strings from 56 on, before each thread has its own; samples have times or
+ * deltas; stacks have prefixes, or from 66 on distances. The columns decide, not the version.
  *
- * A row's CPU time is what the thread used since the row before; rows without a stack pass it on to the next
- * one that has one. Where the file has no CPU times, a sample stands for its weight in intervals. In other
- * tools' files rows without CPU time, and those whose leaf is of the category Idle, were no CPU samples.
+ * A row's CPU time is what the thread used since the row before. A row without a stack, or with an
+ * idle or waiting leaf, is no CPU sample and passes it on. Rows of other tools without CPU time are
+ * no CPU samples either. Without CPU times, or with cycles, a sample is its weight in intervals.
  *
- * The file is walked once to find its parts; then tables, then thread after thread, whose columns are parsed
- * side by side.
+ * The file is walked once to find its parts. Then tables are read, then each thread, whose columns
+ * are parsed side by side.
  */
 #include "import/firefox.h"
 
@@ -160,7 +160,7 @@ static int read_meta(struct firefox_reader *r, struct json_value meta)
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-/* "123", 123, or "123.1", which is the second process of that number: the text, and the number in it. */
+/* The text of 123, "123" or "123.1" (the second process of that number), and the number in it. */
 static int read_number(const struct json_text *text, struct json_value value, char *copy,
 		       size_t size, uint32_t *number)
 {
@@ -324,7 +324,7 @@ static int next_time(struct sample_columns *c)
 	return 0;
 }
 
-/* CPU time of a row, ns or cycles. That of the first one is from before the recording, except in our files. */
+/* Add a row's CPU time, ns or cycles. The first is from before the recording, except in ours. */
 static int next_cpu(const struct firefox_reader *r, struct sample_columns *c, int64_t elapsed)
 {
 	struct json_number number;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tables of a Firefox profile, as locations and stacks: those that all threads share (from format 60 on),
- * or those of one thread.
+ * The tables of a Firefox profile as locations and stacks: shared by all threads (from format 60
+ * on), or of one thread.
  *
- * They are kept as numbers, checked when they are read; what is made of them is made when a sample needs it.
- * Frames with one address and rising inlineDepth, one below the other, are one location with an inline chain.
+ * Tables are kept as numbers and checked when read; a sample that needs a stack has it made.
+ * Consecutive frames with one address and rising inlineDepth are one location with an inline chain.
  */
 #ifndef IMPORT_FIREFOX_H
 #define IMPORT_FIREFOX_H
@@ -76,10 +76,7 @@ int firefox_common__libs(struct firefox_common *common, struct json_value libs);
 int firefox_common__categories(struct firefox_common *common, struct json_value categories);
 void firefox_common__fini(struct firefox_common *common);
 
-/*
- * Read the tables that are members of `shared`, or of a thread. Strings and sources may be elsewhere: as
- * `strings`, `sources` (absent: here).
- */
+/* Read the tables of `shared` or of a thread. `strings`, `sources`: used if it has none. */
 int firefox_in__read(struct firefox_in *in, struct firefox_common *common, struct json_value tables,
 		     struct json_value strings, struct json_value sources);
 void firefox_in__fini(struct firefox_in *in);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Libraries, categories and tables of a Firefox profile: columns, then stacks of them on demand (firefox.h). */
+/* Libraries, categories, columns of tables and their stacks of a Firefox profile (firefox.h). */
 #include "import/firefox.h"
 
 #include <errno.h>
@@ -139,7 +139,7 @@ void firefox_common__fini(struct firefox_common *common)
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-/* A column of a table, and where its numbers go: null and -1 are FIREFOX_NONE, others are in 0..limit - 1. */
+/* A column and where its numbers go: null and -1 are FIREFOX_NONE, others are in 0..limit - 1. */
 struct column_spec {
 	const char *name;
 	void *out; /* a firefox_column, or if the limit is ADDRESSES firefox_addresses */
@@ -495,7 +495,7 @@ static uint32_t position(int32_t number)
 	return number > 0 ? (uint32_t)number : 0;
 }
 
-/* The function of a frame, at its line. `is_outermost`: the one that the machine code belongs to. */
+/* The function of a frame, at its line. `is_outermost`: the machine code belongs to it. */
 static int make_line(struct firefox_in *in, uint32_t number, const struct frame *frame,
 		     bool is_outermost, struct profile_line *line)
 {

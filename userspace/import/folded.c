@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Folded stacks: ours, and those of stackcollapse-perf.pl, inferno, async-profiler, py-spy and others. A line
- * is frames, root first, with semicolons between them, a space and a count.
+ * Folded stacks: ours, and those of stackcollapse-perf.pl, inferno, async-profiler, py-spy and
+ * others. A line is frames, root first, separated by semicolons, then a space and a count.
  *
- * The first field is the thread's name, as in our files and perf's. It is a frame all the same where some line of the
- * file has but one field, or a first field is marked as a frame: by an annotation ("_[k]") or by a line
- * ("(app.py:3)"). async-profiler's "[name tid=12]" is a thread either way.
+ * The first field is the thread's name, as in our files and perf's. It is a frame if some line of
+ * the file has one field only, or if a first field has an annotation ("_[k]") or a line
+ * ("(app.py:3)"). async-profiler's "[name tid=12]" is always a thread.
  *
- * Annotations: _[k] kernel; _[j], _[0], _[1] code of a JIT compiler; _[i] inlined; _[?] ours: perhaps
- * another function. ":12" behind a name is its line, as in our files with --lines. There are no times, and
- * no CPU time: counts become ticks.
+ * Annotations: _[k] kernel; _[j], _[0], _[1] JIT code; _[i] inlined; _[?] ours: perhaps another
+ * function. ":12" after a name is its line, as in our files with --lines. There are no times and no
+ * CPU time: counts become ticks.
  */
 #include <errno.h>
 #include <string.h>

@@ -2,9 +2,9 @@
 /*
  * Frames of imported files as locations of a profile.
  *
- * A location of the profile is an address, and its lines follow from the address. Other formats have frames:
- * a function, perhaps a line, often no address, or two frames with one address. Equal frames become one
- * location; frames that differ and have no address, or the same one, become versions of one address.
+ * A location of the profile is an address, which has its lines. A frame of other formats is a
+ * function, perhaps a line, often no address; two frames may share one. Equal frames become one
+ * location. Different frames without an address, or with the same one, are versions of one address.
  */
 #ifndef IMPORT_FRAMES_H
 #define IMPORT_FRAMES_H
@@ -43,17 +43,17 @@ struct frames {
 
 void frames__fini(struct frames *f);
 
-/* The location of a frame with this inline chain, innermost first; 0 when out of memory (the builder's). */
+/* The location of a frame with this inline chain, innermost first. 0: out of memory. */
 struct location_id frames__location(struct frames *f, const struct frame *frame,
 				    const struct profile_line *lines, uint32_t line_count);
 
 /* A file with code, by its path; `number` separates files of one path. */
 struct dso_id frames__dso(struct frames *f, enum dso_kind kind, const char *path, uint64_t number);
 
-/* From hexadecimal digits; what is none, or too long for one (Go's own ids), is no build-id. */
+/* Parse hexadecimal digits. Other or longer texts (Go's own ids) set no build-id. */
 void frames__set_build_id(struct profile_dso *dso, const char *text);
 
-/* A function without an address, by name (empty: what an engine calls an anonymous function) and site. */
+/* A function without an address, by name (empty: an engine's anonymous function) and site. */
 struct function_id frames__function(struct frames *f, const char *name, struct dso_id dso,
 				    struct string_id file, uint32_t line, uint32_t column);
 

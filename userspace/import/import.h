@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Profiles of other tools, and our own in other formats, as a profile. A format is recognized by the
- * file's contents, never by its name; gzip is unpacked first.
+ * Reads profiles of other tools, and our own in other formats, into a profile. A format is
+ * recognized by the file's contents, never by its name; gzip is unpacked first.
  */
 #ifndef IMPORT_IMPORT_H
 #define IMPORT_IMPORT_H
@@ -11,26 +11,27 @@
 /* A file, as it is and as it unpacks, is at most that big. */
 #define IMPORT_SIZE_MAX (4ULL << 30)
 /*
- * A packed file may unpack to IMPORT_RATIO_MAX times its size, and IMPORT_RATIO_FREE bytes more. Our own
- * files stay below 40 times; gzip reaches 1030 times with zeros.
+ * A gzip file may unpack to IMPORT_RATIO_MAX times its size plus IMPORT_RATIO_FREE bytes. Our own
+ * files stay below 40 times; zeros reach 1030 times.
  */
 #define IMPORT_RATIO_MAX  250
 #define IMPORT_RATIO_FREE (64ULL << 20)
-/* Frames of one stack: more than any profiler records, and a bound on what a chain of nodes can cost. */
+/* Frames of one stack: more than any profiler records; bounds the cost of a chain of nodes. */
 #define IMPORT_DEPTH_MAX (1u << 17)
 
 /*
- * Frames of all stacks with samples, each stack once. A few bytes of a table can be another stack as deep as
- * the last one; so the depths have to be limited together, or folded stacks of a small file fill a disk.
+ * Frames of all stacks that have samples, each stack once. A few bytes of a table can be another
+ * stack as deep as the last; without a common limit, folded stacks of a small file could fill a
+ * disk.
  */
 #define IMPORT_FRAMES_MAX (1ULL << 28)
 
-/* Where profiles begin whose format has no times, or none of a clock: a second after the clock's zero, ns. */
+/* Start of profiles without times or without a clock: one second after the clock's zero, ns. */
 #define IMPORT_MADE_UP_START 1000000000ULL
 
 /*
- * Fill a new builder from the bytes of a file. 0; -EBADMSG: damaged, or of no known format; -EPROTONOSUPPORT:
- * of a known format that is not read; -E2BIG: over a limit; -ENOMEM.
+ * Fill a new builder from the bytes of a file. 0; -EBADMSG: damaged or unknown format;
+ * -EPROTONOSUPPORT: known format that is not read; -E2BIG: over a limit; -ENOMEM.
  */
 int import_profile(const struct import_request *request, struct import_failure *failure);
 

@@ -2,9 +2,9 @@
 /*
  * Where JSON values end, numbers in place, and cJSON for the rest (json.h).
  *
- * The scanner takes 16 bytes at a time where neither a quote nor a bracket is among them: columns of numbers
- * are most of a profile, and are walked over several times before they are parsed. It checks that brackets
- * match and that strings end; what is in between is checked when it is parsed.
+ * The scanner takes 16 bytes at a time if they have no quote and no bracket: columns of numbers are
+ * most of a profile, and are scanned several times before they are parsed. It checks that brackets
+ * match and that strings end; the rest is checked when parsed.
  */
 #include "import/json.h"
 
@@ -341,7 +341,7 @@ int json_find_document(const struct json_text *text, const struct json_member *w
 #define MANTISSA_MAX   (UINT64_MAX / 10 - 1)
 #define EXPONENT_LIMIT 100000
 
-/* Digits beyond the mantissa count by the exponent alone, which is bounded: what is that small is nothing. */
+/* Digits beyond the mantissa change only the exponent, which is bounded; what is below it is 0. */
 static const char *parse_digits(const char *at, const char *end, struct json_number *n, int place)
 {
 	uint64_t mantissa = n->mantissa;

@@ -2,11 +2,11 @@
 /*
  * The door to cJSON, and what keeps big files away from it.
  *
- * A JSON text stays where it is. A scanner of our own finds where values end, so that an object or array is
- * walked element by element. Columns of numbers are parsed in place; what is small (a call frame, the
- * arguments of an event) becomes a tree, by cJSON. So the memory is that of the text and of one small tree.
+ * The JSON text stays in place. Our own scanner finds where values end, so objects and arrays are
+ * walked element by element. Columns of numbers are parsed in place; small values (a call frame,
+ * the arguments of an event) become a cJSON tree. Memory is that of the text and of one small tree.
  *
- * Every function that can fail reports what is wrong, and at which byte, in the text's import_failure.
+ * Every function that can fail stores the error and its byte in the text's import_failure.
  */
 #ifndef IMPORT_JSON_H
 #define IMPORT_JSON_H
@@ -65,8 +65,8 @@ int json_fail(const struct json_text *text, const char *at, int error, const cha
 /* ---- walking --------------------------------------------------------------------------------- */
 
 /*
- * The elements of an array, or the members of an object. Start with a position at or before its bracket (spaces may lie
- * between); its end need not be known.
+ * The elements of an array, or the members of an object. Start with a position at or before the
+ * bracket (spaces may lie between); the end need not be known.
  */
 struct json_walk {
 	const struct json_text *text;
@@ -85,8 +85,8 @@ int json_each(const struct json_text *text, struct json_value array,
 bool json_walk__key_is(const struct json_walk *walk, const char *name);
 
 /*
- * Which of these keys (NULL-ended) comes first in a text that is an object, perhaps cut off: its number, or -1.
- * Values before it are stepped over, its own is not looked at.
+ * The number of the key (of NULL-ended `names`) that comes first in a text that is an object,
+ * perhaps cut off; -1: none. Values before it are skipped, its own is not read.
  */
 int json_first_key(const uint8_t *bytes, size_t size, const char *const *names);
 
@@ -94,7 +94,7 @@ int json_first_key(const uint8_t *bytes, size_t size, const char *const *names);
 int json_expect_end(const struct json_text *text, const char *at);
 
 /*
- * The members of an object that are wanted, by name; the others are absent. A wanted name that occurs twice is an error:
+ * Find members of an object by name; missing ones become absent. Twice the same name is an error:
  *
  *   err = json_members(text, object, {"id", &id}, {"children", &children});
  */
@@ -138,7 +138,7 @@ int json_column__init(struct json_column *column, const struct json_text *text,
 		      struct json_value array);
 int json_column__next(struct json_column *column,
 		      struct json_number *number); /* 1, 0: end, error */
-/* The next one, which must be there and be at least `min` and at most `max`, or null: *value = or_null. */
+/* The next number, which must exist and be in min..max, or null: *value = or_null. */
 int json_column__integer(struct json_column *column, int64_t min, int64_t max, int64_t or_null,
 			 int64_t *value);
 
@@ -161,7 +161,7 @@ struct json_tree; /* cJSON's */
 int json_tree__parse(const struct json_text *text, struct json_value value,
 		     struct json_tree **tree); /* -EBADMSG, -E2BIG, -ENOMEM */
 void json_tree__free(struct json_tree *tree);
-/* The text of a member that is a string, or `otherwise`. Of two members with the same name it is the first. */
+/* The text of a member that is a string, or `otherwise`. Of equal names the first counts. */
 const char *json_tree__string(const struct json_tree *tree, const char *name,
 			      const char *otherwise);
 /* The value of a member that is a number, as an integer in min..max, or `otherwise`. */

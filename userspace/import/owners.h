@@ -12,8 +12,8 @@
 #include "base/map.h"
 
 /*
- * The labels of a sample; 0: none. A thread with a tid may change its name: then `thread` is its name at the time,
- * and does not separate threads.
+ * The labels of a sample; 0: none. A thread with a tid may change its name: then `thread` is its
+ * name at the time and does not separate threads.
  */
 struct sample_owner {
 	uint32_t pid, tid;

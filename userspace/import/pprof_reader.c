@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pprof: ours, those of Go's runtime, pprof-nodejs, gperftools and pprof-rs by way of pprof, and others.
+ * pprof: ours, those of Go's runtime, pprof-nodejs, gperftools, pprof-rs (via pprof), and others.
  *
- * Tables come in any order, and strings mostly at the end, so the file is walked over three times: tables;
- * locations, which need those; samples, which need locations.
+ * Tables come in any order, and strings mostly at the end, so the file is walked four times:
+ * tables; names of mappings; locations, which need both; samples, which need locations.
  *
- * There are no times. Samples keep the order of the file and get made-up times; counts are ticks, values
- * are CPU time.
+ * There are no times: samples keep the order of the file and get made-up ones. Counts are ticks,
+ * values are CPU time.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -93,7 +93,7 @@ static int fail_at(const struct pprof *p, const uint8_t *at, int error, const ch
 			   (unsigned long long)number);
 }
 
-/* ---- words, ours and those of others ---------------------------------------------------------- */
+/* ---- words, ours and those of others --------------------------------------------------------- */
 
 static bool is_word(const uint8_t *bytes, size_t size, const char *word)
 {
@@ -208,7 +208,7 @@ static bool recognizes_pprof(const uint8_t *bytes, size_t size)
 	return fields >= 3 || (fields && !more);
 }
 
-/* A field that a walk over the file takes: a message whose fields have these types, or (types NULL) any content. */
+/* A field that a walk takes: a message whose fields have these types, or (NULL) any content. */
 struct wanted_field {
 	uint32_t number;
 	const char *types;
@@ -236,7 +236,7 @@ static int take_field(struct pprof *p, const struct wire *w, const struct wanted
 	return err ?: wanted->take(p, w, message);
 }
 
-/* `wanted` ends with a row of zeros. Each field of the profile that is made of bytes is a message; the others are numbers. */
+/* Pass the fields of the profile to the rows of `wanted`, which ends with a row of zeros. */
 static int each_field(struct pprof *p, const struct wanted_field *wanted)
 {
 	const struct import_request *r = p->request;
@@ -740,7 +740,7 @@ static int make_stack(struct pprof *p, const struct wire *w, struct stack_id *st
 	return 0;
 }
 
-/* Samples of a thread that was idle are no CPU samples; those without any stack are of an unknown one. */
+/* Samples of an idle thread are no CPU samples; a sample without a stack gets an unknown frame. */
 static int add_sample(struct pprof *p, const struct wire *w, const void *message)
 {
 	struct profile_sample row = {.kind = SAMPLE_CPU, .end = STACK_END_ROOT};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Chrome traces: the CPU profiles in them, of each thread, in chunks. Ours and those of Chrome's Performance panel,
- * as an object or as a bare array, whose last bracket may be missing (tracers are killed).
+ * The CPU profiles in Chrome traces, in chunks for each thread: ours and the Performance panel's. A
+ * trace is an object or a bare array, whose last bracket may be missing (tracers are killed).
  *
- * Two passes, since events come in any order: first the names of processes and threads, and where the chunks
- * are; then one profile after the other. A chunk belongs to the profile with its pid and id. Its thread is
- * that of the Profile event, for chunks are written by another one.
+ * Two passes, because events come in any order: first names of processes and threads and the places
+ * of chunks, then one profile after the other. A chunk belongs to the profile with its pid and id.
+ * Its thread is that of the Profile event, because another thread writes the chunks.
  *
  * In our own files the event that spans a thread has its true numbers, and the metadata the period.
  */
@@ -33,7 +33,7 @@ struct event {
 struct name {
 	int64_t pid, tid;
 	struct string_id text;
-	/* what our own files say: the true number, where a number was used again, and the end of its time */
+	/* from our own files: the true number, if a number was reused, and the end of its time */
 	bool is_own;
 	uint32_t number;
 	int64_t end;
@@ -360,8 +360,8 @@ static int process_of(struct trace *t, int64_t pid, struct process_id *process)
 }
 
 /*
- * The thread of a profile. Two that overlap in time are two threads with one number, for a thread's samples
- * are in order.
+ * The thread of a profile. A thread's samples are in order, so profiles that overlap in time are
+ * two threads with one number.
  */
 static int lane_of(struct trace *t, const struct head *head, struct process_id process,
 		   uint32_t *number)
