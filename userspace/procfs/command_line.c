@@ -5,10 +5,10 @@
 #include <string.h>
 
 /*
- * How an interpreter takes its options. Letters: of options whose argument is code, which is no subject; of those whose
- * argument is the subject; of those with another argument, in the same word or the next one; of those whose argument is
- * the rest of the word, if anything is. Long ones: those that take the next word, and those that are code, both with a
- * space before and behind each. Commands: words that may come before the script, likewise.
+ * The options of an interpreter. Letters: their argument is code, which is no subject; is the
+ * subject; is another argument, in the same word or the next; is the rest of the word, if any. Long
+ * options, with a space before and after each: they take the next word; they are code. Commands:
+ * words that may come before the script.
  */
 struct interpreter {
 	const char *name;
@@ -58,7 +58,7 @@ static const char java_values[] =
 	"--limit-modules --add-opens --add-exports --add-reads --patch-module --source "
 	"--enable-native-access -d --describe-module ";
 
-/* Programs that are many, by the name that they are called by. */
+/* Multi-call programs: the name they are called by selects the program. */
 static const char multiple[] = " busybox toybox coreutils ";
 
 #define PHP_FPM "php-fpm"
@@ -147,7 +147,7 @@ static bool set_script(char *subject, const char *path)
 	if (name == path || !has_word(common_names, name, strcspn(name, ".")))
 		return set_subject(subject, name);
 	parent = part_before(path, name);
-	/* "./main.py" and "//main.py" have no directory that would say more */
+	/* "./main.py" and "//main.py" have no directory that helps */
 	return set_subject(subject, *parent == '/' || *parent == '.' ? name : parent);
 }
 
@@ -166,7 +166,7 @@ static bool set_script_or_launched(char *subject, const char *path, struct argum
 /* The kind of an option that takes the next word. */
 enum option { OPTION_ALONE, OPTION_VALUE, OPTION_CODE, OPTION_SUBJECT };
 
-/* A cluster of letters, "-Bm": *rest is what is left of the word behind the one that takes an argument. */
+/* A cluster of letters, "-Bm". *rest: the word after the letter that takes an argument. */
 static enum option short_option(const struct interpreter *i, const char *word, const char **rest)
 {
 	for (const char *letter = word + 1; *letter; letter++) {
@@ -278,8 +278,8 @@ static bool applet_subject(const char *program, const char *first, struct argume
 }
 
 /*
- * The name of a process that has overwritten its command line: "gunicorn: worker [shop]" and "puma 5.6 (tcp://…)" are
- * gunicorn and puma, and "php-fpm: pool shop" is php-fpm/shop. Behind the first word anything may be.
+ * The name of a process that overwrote its command line: "gunicorn: worker [shop]" is gunicorn,
+ * "puma 5.6 (…)" is puma, "php-fpm: pool shop" is php-fpm/shop. The rest may be anything.
  */
 static bool title_subject(const char *program, const char *title, const struct arguments *behind,
 			  char *subject)

@@ -75,7 +75,7 @@ static int find_entry(struct dso_archives *a, const struct open_archive *archive
 	return err;
 }
 
-/* The library at this offset of an archive: 0, and which, or LRU_NONE where there is none; -ENOMEM. */
+/* Add the library at this offset: *member, or LRU_NONE if there is none. 0 or -ENOMEM. */
 static int add_member(struct dso_archives *a, const struct open_archive *archive,
 		      const struct wanted *w, uint64_t offset, uint32_t *member)
 {

@@ -2,8 +2,8 @@
 /*
  * Libraries mapped from a zip archive that stores them uncompressed: Android's packages.
  *
- * The directory of an archive is untrusted and may be large. So it is read only at the first mapping of each
- * library, with a limit of reads per minute for each archive and of CPU time for all.
+ * The directory of an archive is untrusted and may be large, so only the first mapping of a library
+ * reads it, with limits of reads per minute for each archive and of CPU time for all.
  */
 #ifndef PROCFS_DSO_ARCHIVES_H
 #define PROCFS_DSO_ARCHIVES_H
@@ -55,7 +55,7 @@ void dso_archives__fini(struct dso_archives *a);
 /* A mapping of the archive: 1 and the event of the library in there; 0: it is of none; -ENOMEM. */
 int dso_archives__enter(struct dso_archives *a, const struct open_archive *archive,
 			const struct mmap_event *event, struct mmap_event_space *inner);
-/* The library of this name becomes a member, if there is room. `w`: the archive. 0 or negative errno. */
+/* The library of this name becomes a member if there is room. `w`: the archive. 0 or -errno. */
 int dso_archives__add_by_name(struct dso_archives *a, const struct open_archive *archive,
 			      const struct wanted *w, const char *name);
 /* The next member from *at on that is the file looked for, which is a use. NULL: there is none. */

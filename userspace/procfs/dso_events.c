@@ -44,7 +44,7 @@ static void set_file(struct dso_files *f, struct mmap_event *event, uint32_t i)
 	dso_files__use(f, i);
 }
 
-/* A mapping with a build-id and no file: its file is unknown, so it is not merged with another one. */
+/* A mapping with a build-id but no file: it may not be merged with another one. */
 static void keep_apart(struct mmap_event *event)
 {
 	if (event->build_id_size)
@@ -85,15 +85,15 @@ static void complete_vdso(struct dso_files *f, struct mmap_event *event)
 
 /* ---- memory that is no file ------------------------------------------------------------------ */
 
-/* Memory into which a runtime writes JIT code, if it is no ELF file: no other process can open it. */
+/* Memory into which a runtime writes JIT code, unless it is ELF: no other process can open it. */
 static bool may_be_memory(const char *path)
 {
 	return !strncmp(path, "/memfd:", 7) || mapping_is_deleted(path);
 }
 
 /*
- * A memfd into which a runtime writes JIT code is mapped repeatedly and is not a file to be read. Its inode may
- * be reused by another file later, so it is checked again after a while.
+ * A memfd with JIT code is mapped repeatedly and is no file to read. Its inode number may be
+ * reused, so it is checked again after a while.
  */
 static bool is_plain_memory(const struct dso_files *f, const struct wanted *w)
 {

@@ -215,8 +215,8 @@ static bool is_unchanged(struct dso_file *file)
 }
 
 /*
- * The same, at the time of the latest event. Any file with this build-id is as good as another if it stands for it, so a
- * change of the last moment does not matter, and a reader of the file checks it again.
+ * The same, at the time of the latest event. If the file is shared, a change in the last second is
+ * ignored: any file with this build-id is as good, and a reader of the file checks it again.
  */
 static bool was_unchanged(const struct dso_files *f, struct dso_file *file)
 {
@@ -300,7 +300,7 @@ static uint64_t state_of(const struct file_finding *facts)
 	return hash_stable(state, sizeof(state)) | 1;
 }
 
-/* Any file with a build-id that only the administrator can have put there: they are all the same. */
+/* Only the administrator can have put it there, so all files with this build-id are the same. */
 static bool stands_for_build_id(const struct file_finding *facts)
 {
 	return facts->shared && facts->build_id.size > 0;
@@ -463,10 +463,7 @@ bool dso_files__reopen(struct dso_files *f, uint32_t i, const struct found *foun
 
 /* ---- look-ups -------------------------------------------------------------------------------- */
 
-/*
- * The file that a mapping of a process which is gone shows: there is one that stands for its build-id, and it has
- * that very name.
- */
+/* The file of a mapping whose process is gone: the shared file of its build-id, if so named. */
 static uint32_t file_of_the_gone(const struct dso_files *f, const struct wanted *w)
 {
 	uint32_t i = file_with_build_id(f, &w->build_id);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Files that processes map, each in the state in which it was opened: its identity and a descriptor.
+ * Files that processes map, each as it was when opened: its identity and a descriptor.
  *
- * There are two caps, each with a list in order of last use. At the cap of descriptors the least recently
- * used file is closed. It stays known by its build-id; its next mapping, or a request, opens it again. At
- * the cap of files the file is forgotten with everything that refers to it, and its slot is reused.
- * Files that are held are in neither list.
+ * There are two caps, each with a list in order of last use. At the cap of descriptors the least
+ * recently used file is closed; its build-id stays, and its next mapping or a request reopens it.
+ * At the cap of files a file is forgotten with all references and its slot is reused. Held files
+ * are in neither list.
  *
- * Any file can contain any build-id. So a build-id identifies a file only if only the administrator can have put it
- * there; such files with the same one are one file, in all containers. Every other file stands for itself:
- * device, inode, size and times.
+ * Any file can contain any build-id, so a build-id identifies a file only if only the administrator
+ * can have put it there. Such files with one build-id are one file, in all containers. Any other
+ * file is identified by device, inode, size and times.
  *
- * A file that a user's program serves is kept as a copy in memory (file_search.c). Copies have a limit for each user and one
- * for all; those that were not used for a while are closed to make room.
+ * A file that a user's program serves is kept as a copy in memory (file_search.c). Copies are
+ * limited for each user and in total; idle ones are closed to make room.
  *
- * Files are numbers (HASHMAP_NONE: none), valid until the next one is adopted, or while they are held.
+ * A file is a number (HASHMAP_NONE: none), valid until the next is adopted or while it is held.
  */
 #ifndef PROCFS_DSO_FILES_H
 #define PROCFS_DSO_FILES_H
@@ -120,7 +120,7 @@ void dso_files__set_path(struct dso_files *f, uint32_t file, struct root_id root
 
 /* ---- look-ups -------------------------------------------------------------------------------- */
 
-/* The file that a mapping shows, if it is known and unchanged. *generation: as it was seen before. */
+/* The file that a mapping shows, if known and unchanged. *generation: as it was first seen. */
 uint32_t dso_files__of_mapping(struct dso_files *f, const struct wanted *w, struct root_id root,
 			       uint64_t *generation);
 /* The file with this identity, open or not. */
@@ -128,7 +128,7 @@ uint32_t dso_files__of_identity(struct dso_files *f, const struct wanted *w);
 /* The same, or a library in an archive. */
 struct located dso_files__find(struct dso_files *f, const struct wanted *w);
 struct located dso_files__located(struct dso_files *f, uint32_t file);
-/* Sets located->fd: -ESTALE if the file was written over and has not the build-id at located->base any more. */
+/* Sets located->fd; -ESTALE: the file was overwritten, its build-id at located->base is another. */
 void dso_files__locate(struct dso_files *f, struct located *located);
 /* Our own vDSO, which is that of all 64-bit processes and always kept. */
 uint32_t dso_files__vdso(struct dso_files *f);
@@ -139,21 +139,21 @@ int dso_files__answer(struct dso_files *f, const struct located *located, file_a
 /* ---- findings -------------------------------------------------------------------------------- */
 
 /*
- * Take over what was found, whose descriptor is kept if there is room, else closed. 0; -ENOMEM; -ENOSPC:
+ * Takes the found file. Its descriptor is kept if there is room, else closed. 0; -ENOMEM; -ENOSPC:
  * no room for another file.
  */
 int dso_files__adopt(struct dso_files *f, const struct found *found, uint32_t *file);
-/* The file was found again, and is open, be there room or not; false: it is another file, and closed. */
+/* The file was found again and is open now, room or not; false: it is another file, and closed. */
 bool dso_files__reopen(struct dso_files *f, uint32_t file, const struct found *found);
 /* A dso_make_fd_room_fn; the context is the files. */
 bool dso_files__make_fd_room(void *files, uint64_t owner);
 /* Close the file if there are more descriptors than there may be. */
 void dso_files__close_surplus(struct dso_files *f, uint32_t file);
-/* How many of the `wanted` bytes a copy for this user may have. Makes room, if what is idle can be closed. */
+/* How many of `wanted` bytes a copy for this user may have. Closes idle copies to make room. */
 uint64_t dso_files__copy_room(struct dso_files *f, uint32_t user, uint64_t wanted);
 /*
- * Enter a file of the user that was left out into the books of the outside: there is no room, or (`by_itself`) never
- * will be. It may be requested again and again.
+ * Count a file of the user that was left out: no room, or (`by_itself`) never room. A file is
+ * counted once, though it may be requested again and again.
  */
 void dso_files__note_copy(struct dso_files *f, uint32_t user, const struct file_finding *facts,
 			  bool by_itself);
@@ -163,7 +163,7 @@ void dso_files__note_copy(struct dso_files *f, uint32_t user, const struct file_
 /* Completes the event if it is of the vDSO or of memory. */
 bool dso_files__complete_memory(struct dso_files *f, struct mmap_event *event,
 				const struct wanted *w);
-/* Completes the event if its file is known, and nothing has to be looked for. */
+/* Completes the event if its file is known and needs no search. */
 bool dso_files__complete_known(struct dso_files *f, struct mmap_event *event,
 			       const struct wanted *w, struct root_id root, uint32_t *file);
 /* By a finding, whose descriptor is taken. 0 or -ENOMEM. *file may be HASHMAP_NONE. */
@@ -175,8 +175,8 @@ void dso_files__complete_like(struct dso_files *f, struct mmap_event *event,
 /* Nothing was found. */
 void dso_files__give_up(struct mmap_event *event, enum file_state state);
 /*
- * The answer about a complete event; for a mapping of an archive it is about the library that is mapped from it. What
- * `answer` returned, or -ENOMEM.
+ * Answers a complete event; for a mapping of an archive, with the library mapped from it. Returns
+ * what `answer` returned, or -ENOMEM.
  */
 int dso_files__answer_event(struct dso_files *f, struct mmap_event *event, uint32_t file,
 			    mapping_answer_fn answer, void *context);

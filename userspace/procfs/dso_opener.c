@@ -2,18 +2,18 @@
 /*
  * Opens the file of a mapping, as early as possible.
  *
- * The opener has three parts. *Roots* are the root directories of processes, which differ from ours for containers and
- * for services with their own mounts (dso_roots.h). *Files* are known by their identity, and open or not
- * (dso_files.h). A mapping with a known build-id needs only one table lookup, so a thousand execs of one program open
- * it once. A mapping without a build-id is looked up in the sightings: the device, inode and path with which
- * such files were mapped before (dso_sightings.h). A library in a zip archive counts as a file of its own
- * (dso_archives.h). *Waits* are mappings of files that are unknown or no longer open: they are searched for
- * below the root directory of their process (dso_waits.h). Waits use files and roots, and files use roots.
+ * *Roots* are root directories of processes, which differ from ours for containers and for services
+ * with their own mounts (dso_roots.h). *Files* are known by identity, open or not (dso_files.h). A
+ * mapping with a known build-id needs one table lookup, so a thousand execs of one program open it
+ * once. A mapping without a build-id is looked up in the sightings: device, inode and path of
+ * earlier mappings (dso_sightings.h). A library in a zip archive counts as a file (dso_archives.h).
+ * *Waits* are mappings of files that are unknown or closed, searched for below the root of their
+ * process (dso_waits.h). Waits use files and roots; files use roots.
  *
- * Every table has a cap and an order of last use (lru.h). Mapping a file or requesting it is a use. At a
- * cap the least recently used entry is evicted, so a long session does not run out of entries. If all
- * entries were used within the last half minute, none is evicted: the new file's build-id is reported, the
- * file is not kept open, and a request opens it again. Times are those of the events.
+ * Every table has a cap and an order of last use (lru.h); a mapping of a file or a request for it
+ * is a use. At a cap the least recently used entry is evicted, so a long session does not run out.
+ * If all entries were used in the last half minute, none is evicted: the new file's build-id is
+ * reported, the file is closed, and a request opens it again. Times are those of the events.
  */
 #include "procfs/dso_opener.h"
 
@@ -43,8 +43,8 @@
 /* ---- new and free ---------------------------------------------------------------------------- */
 
 /*
- * The kernel's table of descriptors grows when it is full. A process with threads waits for all CPUs then, which takes
- * a second on a busy machine. So the table is made as large as it will be.
+ * The kernel enlarges a full descriptor table, and a process with threads then waits for all CPUs:
+ * a second on a busy machine. So the table gets its final size here.
  */
 static void reserve_descriptors(size_t count)
 {

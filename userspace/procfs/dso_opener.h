@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Opens mapped files when they are first seen and keeps them open, so that a binary can still be read
- * after it was deleted or replaced or its process has ended. Every table has a cap; at the cap the least
- * recently used entry is evicted.
+ * Opens mapped files when they are first seen and keeps them open, so that a binary can be read
+ * after it was deleted or replaced, or its process has ended. Every table has a cap; at the cap the
+ * least recently used entry is evicted.
  *
- * Mappings and files are requests with a callback for the answer. Requests for known files are answered before the
- * call returns. With readers (see the options) all else is answered later, by dso_opener__step(): the system calls
- * that a file's owner can hold up are made in other processes, and one that does not answer has an answer after a
- * second. Without readers they are made in place, before the call returns.
+ * Mappings and files are requests with a callback for the answer. Known files are answered before
+ * the call returns. With readers (see the options) others are answered later, by
+ * dso_opener__step(): other processes make the system calls that a file's owner can block, and one
+ * that hangs is answered after a second. Without readers the calls are made in place.
  */
 #ifndef PROCFS_DSO_OPENER_H
 #define PROCFS_DSO_OPENER_H
@@ -32,12 +32,12 @@ struct dso_opener_options {
 	size_t sightings_max; /* ways in which files without a build-id show in mappings: 32,768 */
 	size_t members_max;   /* libraries inside archives: 4,096 */
 	uint64_t idle;	      /* ns: what was used since then is not evicted: 30 s, 1 s at least */
-	/* Files are opened by these processes, with file_search__serve as this service of theirs. NULL: in place. */
+	/* Files are opened by this service of the pool, file_search__serve. NULL: in place. */
 	struct helper_pool *readers;
 	unsigned int service;
 	uint64_t copies_user,
 		copies_all;	     /* bytes of copies in memory: 256 MB a user, 512 MB in all */
-	struct outside_books *books; /* where it is counted what is left; NULL: nowhere */
+	struct outside_books *books; /* counts what is left out; NULL: nowhere */
 };
 
 struct dso_opener_stats {
@@ -52,8 +52,8 @@ struct dso_opener_stats {
 };
 
 /*
- * Raises the soft limit of open files to the hard one. `options` may be NULL. Readers outlive the opener. 0 or
- * -ENOMEM.
+ * Raises the soft limit of open files to the hard one. `options` may be NULL. Readers outlive the
+ * opener. 0 or -ENOMEM.
  */
 int dso_opener__new(const struct dso_opener_options *options, struct dso_opener **opener);
 /* NULL is fine. */
@@ -65,47 +65,43 @@ void dso_opener__free(struct dso_opener *o);
 typedef int (*mapping_answer_fn)(void *context, struct mmap_event *event);
 
 /*
- * A mapping is about to enter the queue: find and open its file, and fill build_id, build_id_size (with
- * EVENT_BUILD_ID) and file_state. Where the same file was seen before without a build-id, inode_generation becomes
- * what it was then, because perf reports it and /proc does not, and one file has one identity. If the file is a zip
- * archive and a library that lies in it uncompressed is what is mapped, the answer is the event with the library as
- * its file: "/x/app.apk!/lib/libx.so", its build-id, and offsets that are its own.
+ * A mapping is about to enter the queue: find and open its file, and fill build_id, build_id_size
+ * (with EVENT_BUILD_ID) and file_state. A file seen before without a build-id keeps the
+ * inode_generation from then, because perf reports it and /proc does not, and a file has one
+ * identity. If the mapping is of a library stored uncompressed in a zip archive, the answer is the
+ * event with the library as its file: "/x/app.apk!/lib/libx.so", its build-id and own offsets.
  *
- * `event` is the caller's. `parent` is the pid of the parent process, 0 where it is unknown: its root is
- * tried when the process is gone. 0, -ENOMEM, or what `answer` returned: a file that cannot be had is
- * a file_state, not an error.
+ * `event` is the caller's. `parent`: pid of the parent process, 0: unknown; its root is tried if
+ * the process is gone. 0, -ENOMEM, or what `answer` returned; a missing file is only a file_state.
  */
 int dso_opener__see(struct dso_opener *o, struct mmap_event *event, pid_t parent,
 		    mapping_answer_fn answer, void *context);
 
 /*
- * An event about all mappings before it (EVENT_MAPS_READ): it is passed on when they are answered; at once, if they
- * are. What `push` returned, or -ENOMEM.
+ * An event about all mappings before it (EVENT_MAPS_READ), passed on when they are answered. What
+ * `push` returned, or -ENOMEM.
  */
 int dso_opener__pass(struct dso_opener *o, struct event_header *event, event_push_fn push,
 		     void *context);
 
-/*
- * The time of the oldest mapping without an answer, UINT64_MAX: there is none. Events from then on must
- * stay in the queue.
- */
+/* Time of the oldest event that waits, or UINT64_MAX. Events from then on must stay queued. */
 uint64_t dso_opener__pending_since(const struct dso_opener *o);
 
 /* ---- readers --------------------------------------------------------------------------------- */
 
-/* Takes what readers have found. Does not sleep. 0, -ENOMEM, or what an answer's callback returned. */
+/* Takes what readers found. Does not sleep. 0, -ENOMEM, or what an answer's callback returned. */
 int dso_opener__step(struct dso_opener *o);
-/* The same until nothing is waited for, or for so long (ns). */
+/* The same until no answer is pending, or for `patience` ns. */
 int dso_opener__settle(struct dso_opener *o, uint64_t patience);
 /*
- * The same; then all requests that are left, and all later ones, are answered with what is cached, and the readers
+ * The same; then all pending and later requests are answered from what is cached, and the readers
  * end (helper_pool__end()).
  */
 int dso_opener__finish(struct dso_opener *o, uint64_t patience);
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /*
- * The identity of an image: the build-id alone if it is known and the file is not `unshared` (EVENT_UNSHARED), else
+ * The identity of an image: if known and not `unshared` (EVENT_UNSHARED), the build-id alone, else
  * all fields.
  */
 struct dso_identity {
@@ -119,24 +115,23 @@ struct dso_identity {
 
 /* Both descriptors are the opener's, valid until the callback returns: dup one to keep it. */
 struct file_answer {
-	int fd; /* or negative errno: -ENOENT: unknown, or gone; -ESTALE: another file has its place; … */
-	int root_fd; /* root directory of the process that mapped it, or -1; may be there without fd */
+	int fd; /* or negative errno: -ENOENT: unknown, gone; -ESTALE: replaced; … */
+	int root_fd; /* root directory of the process that mapped it, or -1; possible without fd */
 	uint64_t base; /* where the dso begins in the file */
-	uint32_t
-		copied_for; /* fd is a copy in memory of this user's file; 0: it is not, or root's */
+	uint32_t copied_for; /* fd is a copy in memory of this user's file; 0: none, or root's */
 };
 typedef int (*file_answer_fn)(void *context, const struct file_answer *answer);
 
 /*
- * A file that was seen before. One whose descriptor was closed is opened again, if its path still leads
- * to it. 0, -ENOMEM, or what `answer` returned.
+ * A file that was seen before. If its descriptor was closed, it is opened again, if its path still
+ * leads to it. 0, -ENOMEM, or what `answer` returned.
  */
 int dso_opener__request(struct dso_opener *o, const struct dso_identity *identity,
 			file_answer_fn answer, void *context);
 
-/* Is the file open, and has no name any more? Its place on the disk is not free until it is closed. */
+/* Is the file open and without a name? Its space on the disk is free only after it is closed. */
 bool dso_opener__is_deleted(struct dso_opener *o, const struct dso_identity *identity);
-/* No process maps it any more, and no caller will request it: close it, unless a request for it waits. */
+/* The file has no mapping, and no request will come: close it, unless a request is pending. */
 void dso_opener__release(struct dso_opener *o, const struct dso_identity *identity);
 
 /*

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Root directories of processes, identified by inode and mount. The kernel reports both without a call to the file
- * system, which may be a tenant's program: O_PATH opens nothing, and AT_STATX_DONT_SYNC returns what is cached.
+ * Root directories of processes, identified by inode and mount. Reading both calls no file system,
+ * which may be a tenant's program: O_PATH opens nothing, AT_STATX_DONT_SYNC returns what is cached.
  *
- * A root is kept open, because a closed file may have to be opened again below it after its process has
- * ended. An open root keeps its mount busy, so a root without files is closed after a while. When the
- * table is full the least recently used root is closed, even if it has files: they stay known, and get
- * a root again from the next process that maps them.
+ * A root stays open, because a closed file may have to be reopened below it after its process
+ * ended. An open root keeps its mount busy, so a root without files is closed after a while. If the
+ * table is full, the least recently used root is closed, even with files: they stay known and get a
+ * root again from the next process that maps them.
  */
 #ifndef PROCFS_DSO_ROOTS_H
 #define PROCFS_DSO_ROOTS_H
@@ -65,11 +65,11 @@ void dso_roots__fini(struct dso_roots *r);
 
 /* The root of a live process (or thread), or none. */
 struct root_id dso_roots__of(struct dso_roots *r, pid_t pid);
-/* The root of the process that has the mapping; it is read again for a mapping that was made later. */
+/* The root of the process with the mapping, read again if the mapping is newer than the reading. */
 struct root_id dso_roots__of_event(struct dso_roots *r, const struct mmap_event *event);
 /*
- * The roots that a process which is gone may have had, from SEARCH_PARENT on: its parent's, ours, and, if `any`, the
- * most recently used ones.
+ * Possible roots of a process that is gone, from SEARCH_PARENT on: its parent's, ours, and, if
+ * `any`, the most recently used ones.
  */
 void dso_roots__guess(struct dso_roots *r, pid_t parent, bool any,
 		      struct root_id roots[SEARCH_ROOTS]);

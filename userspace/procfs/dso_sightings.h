@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sightings: which file a mapping shows, by what the kernel reports of it: below which root, under which name,
- * and the build-id, or without one the numbers.
+ * Sightings: the file that a mapping shows, by what the kernel reports: the root, the name, and the
+ * build-id or, without one, the numbers.
  *
  * A sighting is removed with its file, or when the table is full and it was not used for a while.
  */
@@ -39,7 +39,7 @@ const struct sighting *dso_sightings__find(struct dso_sightings *s, const struct
 /* With these numbers and this very generation, below any root. */
 const struct sighting *dso_sightings__find_identity(struct dso_sightings *s,
 						    const struct wanted *w);
-/* From now on these numbers show this file. A full table is no error: the file will be searched for again. 0 or -ENOMEM. */
+/* Note that these numbers show this file. 0, even if the table is full (no note); -ENOMEM. */
 int dso_sightings__add(struct dso_sightings *s, const struct wanted *w, struct root_id root,
 		       uint32_t file);
 void dso_sightings__forget_file(struct dso_sightings *s, uint32_t file);

@@ -74,7 +74,7 @@ int dso_waits__take_error(struct dso_waits *w)
 
 /* ---- searches come and go -------------------------------------------------------------------- */
 
-/* A file that is not below a root is found by its process alone, which may have thousands of mappings of it. */
+/* A file not below a root is found only by its process, which may map it thousands of times. */
 static bool is_of_process(const struct wanted *w, struct root_id root)
 {
 	return !root.v || file_search__is_nameless(w->path);
@@ -173,8 +173,8 @@ static void free_search(struct dso_search *s)
 /* ---- the answer ------------------------------------------------------------------------------ */
 
 /*
- * Charge a copy to its user, who may have more copies by now than at the request. *fd -1: it is left out, or was not
- * made for that reason.
+ * Charge a copy to its user, who may have got more copies since the request. *fd -1: the copy is
+ * left out, or was not made for lack of room.
  */
 static void judge_copy(const struct dso_search *s, struct file_finding *facts, int *fd)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Searches that are under way, and the mappings and requests that wait for them. A reader makes a search (file_search.c);
- * without readers it is made in place, before the call returns.
+ * Pending searches, and the mappings and requests that wait for them. A reader searches
+ * (file_search.c); without readers the search is made in place, before the call returns.
  *
- * Hundreds of processes map one library before a reader has answered about it: they wait together. The queue of events
- * waits for the oldest of all.
+ * Hundreds of processes may map a library before a reader has answered: they share one search. The
+ * queue of events waits for the oldest.
  */
 #ifndef PROCFS_DSO_WAITS_H
 #define PROCFS_DSO_WAITS_H
@@ -23,7 +23,7 @@
 
 struct helper_pool;
 
-/* An event that comes after mappings which wait. */
+/* An event that follows mappings without an answer. */
 struct passed_event {
 	struct event_header *event; /* owned */
 	event_push_fn push;
@@ -46,13 +46,13 @@ void dso_waits__init(struct dso_waits *w, struct dso_files *files, struct dso_ro
 void dso_waits__fini(struct dso_waits *w);
 
 /*
- * The event is answered when its file was searched for, below the root of its process, or that of a process that is gone:
- * later, with a copy of it, or before this returns. Events of one file wait for one search. 0 or -ENOMEM.
+ * Answer the event after a search for its file below the root of its process (or of one that is
+ * gone): later, with a copy, or before this returns. Events of one file share it. 0 or -ENOMEM.
  */
 int dso_waits__add_mapping(struct dso_waits *w, const struct mmap_event *event,
 			   const struct wanted *wanted, struct root_id root,
 			   mapping_answer_fn answer, void *context);
-/* The same for a request for a file that was closed. -ENOENT: it has no place where it can be searched for. */
+/* The same for a request for a file that was closed. -ENOENT: it has no path or no root. */
 int dso_waits__add_request(struct dso_waits *w, const struct located *located,
 			   file_answer_fn answer, void *context);
 /* Searches at once, in this process, below our own root: for replays. 0 or negative errno. */
@@ -62,7 +62,7 @@ int dso_waits__search_own_root(struct dso_waits *w, const struct wanted *wanted,
 /* dso_opener__pass(). */
 int dso_waits__pass(struct dso_waits *w, struct event_header *event, event_push_fn push,
 		    void *context);
-/* Passes on what waits for nothing any more. */
+/* Passes on the events that wait no longer. */
 void dso_waits__pass_on(struct dso_waits *w);
 /* The time of the oldest event that waits, or UINT64_MAX. */
 uint64_t dso_waits__since(const struct dso_waits *w);

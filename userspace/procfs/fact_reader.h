@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Facts of a process, read by a reader process: environment, command line and OpenTelemetry context. */
+/* Facts of a process, read by a reader: environment, command line, OpenTelemetry context. */
 #ifndef PROCFS_FACT_READER_H
 #define PROCFS_FACT_READER_H
 
@@ -11,7 +11,7 @@
 
 #include "helpers/pool.h"
 
-/* The text of an EVENT_FACTS as it is put together: "key\0value\0" again and again, in a space that has an end. */
+/* The text of an EVENT_FACTS being made: "key\0value\0" again and again, in `room` bytes. */
 #define FACT_VALUE_MAX                                                                             \
 	3072u /* bytes: a longer one is left out, since a part of it would be wrong */
 
@@ -22,8 +22,8 @@ struct fact_text {
 };
 
 /*
- * `prefix` and `key` are texts; the value is so many bytes, up to its first NUL. False: no room, too long, or its key
- * is there already, as the first one counts.
+ * `prefix` and `key` are texts; the value ends at its first NUL or after value_size bytes. False:
+ * no room, too long, or a duplicate key: the first one counts.
  */
 static inline bool fact_text__add(struct fact_text *t, const char *prefix, const char *key,
 				  const char *value, size_t value_size)
@@ -50,15 +50,15 @@ static inline bool fact_text__add(struct fact_text *t, const char *prefix, const
 }
 
 /*
- * Reads facts of a process: environment, command line and OpenTelemetry context. All of them are in the process's own
- * memory, and a read of that can block (userfaultfd, files of FUSE), so a reader process reads it.
+ * Requests for facts. All of them are in the process's own memory, and reading that can block
+ * (userfaultfd, files of FUSE), so a reader process reads it.
  */
 
 #define FACT_NAMES_MAX 4096u /* bytes of all names of variables */
 
 /*
- * `dir`: of the process, below /proc. `names`: variables that are wanted, "A\0B\0". `with_context`: the OpenTelemetry
- * context as well, for which all mappings are looked through. 0, -EINVAL or -ENOMEM.
+ * `dir`: of the process, below /proc. `names`: the wanted variables, "A\0B\0". `with_context`: also
+ * the OpenTelemetry context, for which all mappings are searched. 0, -EINVAL or -ENOMEM.
  */
 int fact_reader__request(struct helper_pool *pool, unsigned int service, uint64_t owner, int dir,
 			 const char *names, size_t names_size, bool with_context,
@@ -69,8 +69,8 @@ void fact_reader__serve(struct helper_job *job);
 bool fact_reader__take(const struct helper_answer *answer, struct fact_text *facts);
 
 /*
- * The environment of a process, of which only variables on a list are looked at: any other may be a secret. The text is
- * the process's own, which it can change at any time.
+ * The environment of a process. Only listed variables are read: any other may be a secret. The
+ * process can change the text at any time.
  */
 
 #define ENVIRONMENT_SIZE_MAX (64u * 1024) /* bytes; what is behind is not looked at */
@@ -83,16 +83,16 @@ extern const char *const environment_names[];
 bool environment_name_is_valid(const char *name);
 
 /*
- * From the text of /proc/PID/environ, "NAME=value\0" again and again, the variables of these names ("A\0B\0"), as
- * facts "env:NAME". The first of several with one name counts, as for getenv(). Text without a NUL at its end was
- * truncated.
+ * From the text of /proc/PID/environ, "NAME=value\0" again and again, the variables of these names
+ * ("A\0B\0"), as facts "env:NAME". Of equal names the first counts, as for getenv(). A variable
+ * without a NUL at its end was cut off and is left out.
  */
 void environment__pick(const char *text, size_t size, const char *names, size_t names_size,
 		       struct fact_text *facts);
 
 /*
- * The program of an interpreter: its script, module or main class. Of a command line nothing else is kept, since
- * arguments can be secrets.
+ * The program of an interpreter: its script, module or main class. Nothing else of the command line
+ * is kept, because arguments can be secrets.
  */
 
 #define COMMAND_LINE_SIZE_MAX (64u * 1024) /* bytes; what is behind is not looked at */
@@ -102,18 +102,18 @@ void environment__pick(const char *text, size_t size, const char *names, size_t 
 bool command_is_interpreter(const char *program);
 
 /*
- * `text`: that of /proc/PID/cmdline, arguments with a NUL behind each. The subject is the last part of a script's path
- * ("manage.py"; "shop/main.py" where the name alone says nothing), a module or a class; of a program that is many
- * (busybox) the one that it is; of a process that has overwritten its command line the first word. False: there is
- * none, as code was given as an argument.
+ * `text`: of /proc/PID/cmdline, each argument followed by a NUL. The subject is the last part of a
+ * script's path ("manage.py"; "shop/main.py" if the name alone is common), a module or a class; for
+ * a multi-call program (busybox) the applet; for a process that overwrote its command line the
+ * first word. False: there is none, for example because the code was an argument.
  */
 bool command_line__subject(const char *program, const char *text, size_t size,
 			   char subject[COMMAND_SUBJECT_SIZE]);
 
 /*
- * The process context that OpenTelemetry's libraries publish (OTEP 4719): a mapping with a name, in it a header that
- * points at a protobuf message with attributes. Both are the process's own memory: a read may block, and every size,
- * pointer and byte may be forged.
+ * The process context of OpenTelemetry's libraries (OTEP 4719): a named mapping whose header points
+ * at a protobuf message with attributes. Both are the process's own memory: a read may block, and
+ * every size, pointer and byte may be forged.
  */
 
 #define OTEL_CONTEXT_SIZE_MAX (16u * 1024) /* bytes of the message */
@@ -122,8 +122,8 @@ bool command_line__subject(const char *program, const char *text, size_t size,
 bool otel_context_has_name(const char *path);
 
 /*
- * The attributes that a service is named by, as facts "otel:service.name", from a message: a Resource, or a
- * ProcessContext, whose first field is one. Invalid parts are skipped.
+ * The attributes that name a service, as facts "otel:service.name", from a message: a Resource, or
+ * a ProcessContext, whose first field is one. Invalid parts are skipped.
  */
 void otel_context__decode(const uint8_t *message, size_t size, struct fact_text *facts);
 

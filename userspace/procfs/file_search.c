@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A file is never accepted by its name alone: its build-id must be that of the mapping or, if the mapping has
- * none, its inode. (Not its device: on overlayfs and btrfs, stat and maps report different devices.) These are
- * tried in order: the path below the process's root; the mapping itself, by map_files, which also works for
- * deleted and replaced files; and, if the process has ended, the same path below its parent's root, ours and
- * those seen last, where only the administrator's files count.
+ * A file is never accepted by its name alone: its build-id must be that of the mapping or, if the
+ * mapping has none, its inode. (Not its device: stat and maps differ on overlayfs and btrfs.) These
+ * are tried in order: the path below the process's root; the mapping itself, by map_files, which
+ * also works for deleted and replaced files; and, if the process has ended, the path below its
+ * parent's root, ours and those seen last, where only the administrator's files count.
  *
- * A descriptor of a file that a user's program serves is a trap: fstat, read, even close can sleep for ever. Such a
- * file is copied into memory, and the copy is passed on.
+ * A descriptor of a file that a user's program serves is a trap: fstat, read, even close can sleep
+ * for ever. Such a file is copied into memory, and the copy is passed on.
  */
 #include "procfs/file_search.h"
 
@@ -143,7 +143,7 @@ static bool only_root_writes(const struct stat *st)
 
 /* ---- one attempt ----------------------------------------------------------------------------- */
 
-/* Is this opened file the right one? Takes the descriptor. One that may be passed on, or negative errno. */
+/* Is this opened file right? Takes the descriptor; returns one to pass on, or negative errno. */
 static int judge(const struct file_question *q, int opened, const struct stat *st, bool mapped,
 		 struct file_finding *finding)
 {
@@ -232,7 +232,7 @@ int file_search__find(const struct file_question *q, const int roots[SEARCH_ROOT
 	for (int i = SEARCH_PARENT; i < SEARCH_ROOTS && named && roots[SEARCH_PROCESS] < 0; i++) {
 		fd = roots[i] >= 0 ? try_below(q, roots[i], finding) : -1;
 		if (fd >= 0 && i >= SEARCH_OTHERS && !finding->shared) {
-			/* a file of that name with the right build-id, which its owner may have forged */
+			/* its build-id is right, but its owner may have forged it */
 			close(fd);
 			fd = note_failure(finding, -ESTALE);
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Looks for the file of a mapping, and opens it: what a reader does for the opener. See dso_opener.h for what
- * that is good for. A question and its finding are plain bytes, so they can pass between processes.
+ * A reader's search for the file of a mapping (see dso_opener.h): it finds the file and opens it. A
+ * question and its finding are plain bytes, so they can pass between processes.
  */
 #ifndef PROCFS_FILE_SEARCH_H
 #define PROCFS_FILE_SEARCH_H
@@ -65,7 +65,7 @@ struct wanted wanted_by_event(const struct mmap_event *event, pid_t parent);
 /* Is it called so, but for " (deleted)"? */
 bool wanted_has_path(const struct wanted *w, const char *path);
 
-/* Below which directories it is looked for, in this order; each is a descriptor that comes with the question. */
+/* The directories below which it is searched for, in this order: descriptors of the question. */
 enum search_root {
 	SEARCH_PROCESS, /* the root of the process that has the mapping, or its map_files */
 	SEARCH_PARENT,	/* if that is gone */
@@ -81,7 +81,7 @@ struct file_question {
 	/* what the file has to have: the build-id; without one the inode */
 	struct build_id build_id;
 	uint64_t inode;
-	bool just_read; /* the mapping has just been read from /proc, so what is mapped there is the file */
+	bool just_read; /* the mapping was just read from /proc, so the mapped file is right */
 	bool has_root[SEARCH_ROOTS];
 	uint64_t copy_max;    /* bytes that a copy of the file may have */
 	uint16_t path_length; /* without " (deleted)"; 0: the file has no name */
@@ -94,7 +94,7 @@ struct file_finding {
 	uint8_t root;	   /* which of the roots; SEARCH_MAPPED */
 	bool shortened;	   /* the name without " (deleted)" led to it */
 	bool elf, archive; /* what it is; neither: something else */
-	bool copy_too_big; /* the last one that could not be copied has more data than the request allows */
+	bool copy_too_big; /* the last file that could not be copied exceeds copy_max */
 	bool shared; /* only the administrator can write it and can have put it there */
 	struct build_id build_id;
 	/* of the file itself, also where a copy of it is what came */
@@ -104,13 +104,13 @@ struct file_finding {
 };
 
 /*
- * `roots`: descriptors, -1: none. 0 and a descriptor, which no tenant can block: of the file if it is on a local file
- * system, else of a copy in memory; or -1 and finding->err. May sleep for ever.
+ * `roots`: descriptors, -1: none. 0 and a descriptor that no tenant can block: of the file if its
+ * file system is local, else of a copy in memory; or -1 and finding->err. May sleep for ever.
  */
 int file_search__find(const struct file_question *question, const int roots[SEARCH_ROOTS],
 		      struct file_finding *finding);
 
-/* A helper_serve_fn: the roots that the question has come as descriptors, in their order. */
+/* A helper_serve_fn. The question's roots come as descriptors, in their order. */
 void file_search__serve(struct helper_job *job);
 /* Bytes of the question that say something. */
 size_t file_question__size(const struct file_question *question);

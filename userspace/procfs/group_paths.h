@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Paths of control groups of the unified hierarchy by their ids, as the kernel's programs see them. An existing group
- * is looked up by its id; a path that was reported when its group was made is kept after the group is gone.
+ * Paths of control groups of the unified hierarchy by id, as eBPF programs see them. An existing
+ * group is looked up by its id; a path reported when its group was made outlives the group.
  *
  * A user can make many groups with long names, so the paths used last are kept, within limits.
  */
@@ -24,7 +24,7 @@ struct known_group {
 	bool excluded; /* the caller's */
 };
 
-/* `root`: where the hierarchy is mounted; NULL: it is not mounted or not accessible. 0 or -ENOMEM. */
+/* `root`: mount point of the hierarchy; NULL: not mounted or not accessible. 0 or -ENOMEM. */
 int group_paths__new(const char *root, struct group_paths **paths);
 void group_paths__free(struct group_paths *p);
 

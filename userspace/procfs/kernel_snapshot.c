@@ -2,9 +2,9 @@
 /*
  * /proc/kallsyms, filtered while it is read: about 8 MB, of which code symbols are two thirds.
  *
- * The kernel returns a page at a time. Lines of code symbols are copied into the current event; a full event is
- * pushed. As long as all addresses are zero, only a few lines are kept: if that does not change, they show that the
- * symbols are hidden.
+ * The kernel returns a page at a time. Lines of code symbols are copied into the current event; a
+ * full event is pushed. While all addresses are zero, only a few lines are kept: if that does not
+ * change, they show that the symbols are hidden.
  */
 #include "procfs/kernel_snapshot.h"
 
@@ -139,10 +139,7 @@ int kernel_snapshot__kallsyms(uint64_t time, event_push_fn push, void *context)
 
 #define LIST_MAX (4u << 20) /* bytes */
 
-/*
- * "NAME SIZE USERS USED_BY STATE ADDRESS": USERS and USED_BY are left out, because they change although no address
- * does.
- */
+/* "NAME SIZE USERS USED_BY STATE ADDRESS" without USERS, USED_BY, STATE: they change alone. */
 static uint64_t hash_line(uint64_t hash, const char *line)
 {
 	for (int field = 0; *line && *line != '\n'; field++) {

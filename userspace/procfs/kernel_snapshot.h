@@ -11,9 +11,9 @@
 #define KALLSYMS_PIECE_MAX (60u * 1024)
 
 /*
- * /proc/kallsyms in EVENT_KALLSYMS pieces of whole lines, code symbols only (types t, T, w, W, i). Where every
- * address is zero (kernel.kptr_restrict) one piece has the first few lines unchanged, by which the symbolizer reports
- * why there are no names. 0 or negative errno: the file cannot be read, or what `push` returned.
+ * /proc/kallsyms in EVENT_KALLSYMS pieces of whole lines, code symbols only (types t, T, w, W, i).
+ * If every address is zero (kernel.kptr_restrict), one piece has the first few lines, from which
+ * the symbolizer reports why there are no names. 0 or negative errno: unreadable, or from `push`.
  */
 int kernel_snapshot__kallsyms(uint64_t time, event_push_fn push, void *context);
 
@@ -21,17 +21,17 @@ int kernel_snapshot__kallsyms(uint64_t time, event_push_fn push, void *context);
 int kernel_snapshot__kallsyms_fd(int fd, uint64_t time, event_push_fn push, void *context);
 
 /*
- * From an open /proc/kallsyms all symbols but those of the kernel's image: those of modules, BPF programs,
- * trampolines. At least one event, the last one with EVENT_KALLSYMS_LAST. 0, 1: addresses are hidden, and there are
- * no events, or negative errno.
+ * From an open /proc/kallsyms all code symbols except the kernel image's: of modules, BPF programs,
+ * trampolines. At least one event; the last has EVENT_KALLSYMS_LAST. 0; 1: addresses are hidden, no
+ * events; or negative errno.
  */
 int kernel_snapshot__modules_fd(int fd, uint64_t time, event_push_fn push, void *context);
 
 /*
- * The symbols of the kernel's modules, while they come and go. /proc/kallsyms is 5 MB and more of text, which takes
- * the kernel some 50 ms to write, so it is read again only when there is a reason: /proc/modules (a few KB) has
- * changed, or there were kernel addresses without a name. The latter may never have one (net.core.bpf_jit_harden
- * hides BPF programs), so a reading for that reason doubles the wait for the next, up to an hour.
+ * The symbols of the kernel's modules as they come and go. /proc/kallsyms is 5 MB and more of text,
+ * which the kernel writes in some 50 ms, so it is read again only if /proc/modules (a few KB) has
+ * changed or kernel addresses had no name. These may never get one (net.core.bpf_jit_harden hides
+ * BPF programs), so each reading for that reason doubles the wait for the next, up to an hour.
  */
 
 #define KERNEL_MODULES_INTERVAL	    30000000000ull   /* ns between two readings, at least */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The places of a table whose elements live elsewhere (in a vector): which are free, to whom the others are charged,
- * and in which order they were last used. A place that is held is in use, and not in the order.
+ * The places of a table whose elements are elsewhere (in a vector): which are free, the owner of
+ * each other, and their order of last use. A place that is held is in use, and not in the order.
  *
  * Times are CLOCK_MONOTONIC ns and never go back. A use within LRU_GRAIN of the noted one changes
  * nothing, so that what is used a thousand times a second is moved once: the order is that coarse.
@@ -66,8 +66,8 @@ void lru__release(struct lru *l, uint32_t place);
 	})
 
 /*
- * Instead of lru__take() and lru__release(), for an order over the places of another table: all below `count` exist, and
- * are taken by number. 0 or -ENOMEM.
+ * Instead of lru__take() and lru__release(), for an order over the places of another table: all
+ * below `count` exist and are taken by number. 0 or -ENOMEM.
  */
 int lru__reserve(struct lru *l, size_t count);
 void lru__take_place(struct lru *l, uint32_t place, uint64_t owner);
@@ -77,7 +77,7 @@ void lru__leave_place(struct lru *l, uint32_t place);
 void lru__use(struct lru *l, uint32_t place);
 /* Take it out of the order: lru__idle() will not find it. */
 void lru__remove(struct lru *l, uint32_t place);
-/* As long as it is held it is not in the order. The end of the last hold is a use; true: it was that. */
+/* While held, a place is not in the order. The end of the last hold is a use and returns true. */
 void lru__hold(struct lru *l, uint32_t place);
 bool lru__unhold(struct lru *l, uint32_t place);
 
@@ -86,8 +86,8 @@ uint32_t lru__idle(const struct lru *l);
 /* The next one after that, from the least recently used on. */
 uint32_t lru__next_idle(const struct lru *l, uint32_t place);
 /*
- * The place to evict for one more of this owner's: the least recently used one if it is idle, else the least recently
- * used of the owner with the most. LRU_NONE: all are in use, and no owner has more than this one.
+ * The place to evict for one more of this owner's: the least recently used one if idle, else that
+ * of the owner with the most. LRU_NONE: all are in use, and no owner has more than this one.
  */
 uint32_t lru__to_evict(const struct lru *l, uint64_t owner);
 /* Evicts until there is room for one more of this owner's; `forget` releases the place. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * maps may have 65,530 lines and more, and is read in pieces. Of a reader's answer the mappings are in a file in
- * memory, one record after the other, each with its path behind it.
+ * maps may have 65,530 lines and more, and is read in pieces. A reader's answer has the mappings in
+ * a file in memory: records, each followed by its path.
  */
 #include "procfs/proc_maps.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The executable mappings of a process, from /proc/PID/maps. Reading that file takes the lock of the process's
- * memory, which a mapping of a file on a hanging file system can hold for ever. So in a live session a reader process
- * reads it (proc_maps__request); without readers it is read in this process.
+ * The executable mappings of a process, from /proc/PID/maps. Reading it takes the lock of the
+ * process's memory, which a mapping on a hanging file system can hold for ever. So a live session
+ * has a reader process read it (proc_maps__request); without readers this process does.
  */
 #ifndef PROCFS_PROC_MAPS_H
 #define PROCFS_PROC_MAPS_H
@@ -23,8 +23,8 @@ struct proc_maps_result {
 };
 
 /*
- * `dir`: of the process, below /proc. A leader that has ended has no mappings any more, but its other threads do:
- * *tid becomes the thread that has them. 0, -ENOMEM, -EMFILE, …; what cannot be read is no error.
+ * `dir`: of the process, below /proc. A leader that has ended has no mappings, but other threads
+ * do: *tid becomes one that has them. 0, -ENOMEM, -EMFILE, …; unreadable maps are no error.
  */
 int proc_maps__read(int dir, pid_t pid, pid_t *tid, maps_line_fn take, void *context,
 		    struct proc_maps_result *result);

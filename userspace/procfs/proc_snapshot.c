@@ -2,13 +2,13 @@
 /*
  * Converts /proc to events.
  *
- * Each process is read through a descriptor of its directory, which never refers to another process: once the process
- * has ended, all files below give ESRCH, even if its pid was reused. Names and paths in /proc are chosen by
- * processes: the comm in stat ends at the last ')', and a path in maps may contain any byte but NUL. The kernel
- * escapes only the newline, as "\012", so a path that contains these four characters looks the same; map_files then
- * has the right one.
+ * A process is read through a descriptor of its directory, which never refers to another process:
+ * after its end all files below give ESRCH, even if its pid was reused. Processes choose names and
+ * paths in /proc: the comm in stat ends at the last ')', and a path in maps may contain any byte
+ * but NUL. The kernel escapes only the newline, as "\012", which a path may contain itself;
+ * map_files has the right path.
  *
- * Only small files are read here: what the kernel needs a process's memory lock for is read by proc_maps.c.
+ * Only small files are read here. proc_maps.c reads what takes a process's memory lock.
  */
 #include "procfs/proc_snapshot.h"
 
@@ -401,7 +401,7 @@ int proc_snapshot__thread_cpu(struct proc_snapshot *s, pid_t pid, event_push_fn 
 		e->tid = s->tids.data[i];
 		snprintf(path, sizeof(path), "task/%d/schedstat", s->tids.data[i]);
 		e->cpu_time = read_cpu_time(dir, path);
-		/* 0 also means that the kernel does not account for it; there is nothing new either way */
+		/* 0: also a kernel that does not account for it; nothing new either way */
 		if (e->cpu_time != CPU_TIME_UNKNOWN && e->cpu_time != 0)
 			err = push(context, &e->header);
 	}

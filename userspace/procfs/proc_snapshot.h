@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Processes, threads and mappings that existed before the recording, read from /proc and reported as events.
+ * Processes, threads and mappings from before the recording, read from /proc, as events.
  *
- * Everything may vanish at any time. A process that is gone causes no events, or those of the part that could be
- * read, which is no error: errors are -ENOMEM, what `push` returned, and /proc itself missing. Events carry
- * EVENT_FROM_PROC and the CLOCK_MONOTONIC of just before their process was read.
+ * Everything may vanish at any time. A process that is gone causes no events, or those of the part
+ * that was read. Errors are -ENOMEM, what `push` returned, and a missing /proc. Events carry
+ * EVENT_FROM_PROC and the CLOCK_MONOTONIC time of just before their process was read.
  */
 #ifndef PROCFS_PROC_SNAPSHOT_H
 #define PROCFS_PROC_SNAPSHOT_H
@@ -24,19 +24,18 @@ int proc_snapshot__new(struct proc_snapshot **snapshot);
 void proc_snapshot__free(struct proc_snapshot *s);
 
 /*
- * From now on mappings are read by these processes, with proc_maps__serve as this service of theirs: a process can
- * block its reader. Their events come later, when the pool's owner takes its answers; the pool must have ended
- * (helper_pool__end()) before the snapshot is freed.
+ * From now on these processes read mappings, with proc_maps__serve as this service of theirs: a
+ * process can block its reader. Events come later, when the pool's owner takes its answers. The
+ * pool must end (helper_pool__end()) before the snapshot is freed.
  */
 void proc_snapshot__use_readers(struct proc_snapshot *s, struct helper_pool *readers,
 				unsigned int service);
-/* The time of the oldest mappings that are being read, or UINT64_MAX: later events must wait for them. */
+/* The time of the oldest mappings being read, or UINT64_MAX. Later events must wait for them. */
 uint64_t proc_snapshot__pending_since(const struct proc_snapshot *s);
 /* The error of `push`, or -ENOMEM, since the last call. */
 int proc_snapshot__error(struct proc_snapshot *s);
 
-/* One process: EVENT_PROCESS, EVENT_CGROUP, EVENT_THREADs, EVENT_MMAPs, EVENT_MAPS_READ. Kernel threads
- * have no mappings and no EVENT_MAPS_READ. */
+/* EVENT_PROCESS, _CGROUP, _THREADs, _MMAPs, EVENT_MAPS_READ; the last two not of kernel threads. */
 int proc_snapshot__process(struct proc_snapshot *s, pid_t pid, bool is_target, event_push_fn push,
 			   void *context);
 

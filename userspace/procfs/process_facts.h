@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Small facts from /proc, as events: about a process, without waiting for it, and about the machine. */
+/* Small facts from /proc, as events: of a process, without blocking, and of the machine. */
 #ifndef PROCFS_PROCESS_FACTS_H
 #define PROCFS_PROCESS_FACTS_H
 
@@ -9,8 +9,8 @@
 #include "stream/event_queue.h"
 
 /*
- * `dir`, `path`: the file, e.g. the directory of the process and "cgroup". A file that has vanished or cannot be read
- * causes no event. 1: an event was pushed; 0: none; -ENOMEM, -EMFILE, -ENFILE, or what `push` returned.
+ * `dir`, `path`: the file, e.g. the directory of the process and "cgroup". If unreadable, there is
+ * no event. 1: an event was pushed; 0: none; -ENOMEM, -EMFILE, -ENFILE, or what `push` returned.
  */
 int process_facts__cgroup(int dir, const char *path, pid_t pid, uint64_t time, event_push_fn push,
 			  void *context);
@@ -18,7 +18,7 @@ int process_facts__cgroup(int dir, const char *path, pid_t pid, uint64_t time, e
 int process_facts__memory(int dir, const char *path, pid_t pid, uint16_t flags, uint64_t time,
 			  event_push_fn push, void *context);
 
-/* The first group of <sysprof/meta_keys.h>. Unknown facts are left out. 0, or what `push` returned. */
+/* The first group of <sysprof/meta_keys.h>, without unknown facts. 0, or what `push` returned. */
 int machine_facts__emit(event_push_fn push, void *context, uint64_t time);
 
 #endif

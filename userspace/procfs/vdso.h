@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * A sealed copy of our own vDSO, which is that of all 64-bit processes: a descriptor of the caller's, and the image's
- * length in bytes. Negative errno; -ENOENT: there is none.
+ * A sealed copy of our own vDSO, which all 64-bit processes share: a descriptor of the caller's,
+ * and the image's length in bytes. Negative errno; -ENOENT: there is none.
  */
 int vdso_copy(uint64_t *length);
 
