@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * callFrame has the definition site of a function, 0-based, -1 if it is unknown, never the line that was
- * executing. Its url and its line are of the same file. The url is a file:// URL if the file's path is
- * absolute: this is what editors open, and whether there is a file at that path is known only where the
- * profile is opened. A relative path is no URL, and left out; what is one already (node:fs), and what an engine
- * calls its script, stays as it is.
+ * callFrame has the definition site of a function, 0-based, -1 if unknown, never the executing
+ * line. Its url and its line are of the same file. An absolute path becomes a file:// URL, which
+ * editors open; whether that file exists is known only where the profile is opened. A relative path
+ * is no URL and is left out. URLs (node:fs) and an engine's names of its scripts stay as they are.
  */
 #include "export/call_frames.h"
 
@@ -104,7 +103,7 @@ static int64_t zero_based(uint32_t position)
 	return position && position <= INT32_MAX ? (int64_t)position - 1 : -1;
 }
 
-/* A path as a URL; what is one already, and what an engine calls its script, as it is. */
+/* A path as a URL; URLs and an engine's names of its scripts as they are. */
 static int write_url(struct call_frames *frames, const struct call_frame *frame,
 		     struct json_writer *w)
 {
@@ -181,7 +180,7 @@ int call_frames__write(struct call_frames *frames, uint32_t key, struct json_wri
 	return 0;
 }
 
-/* ---- when samples were taken ------------------------------------------------------------------ */
+/* ---- when samples were taken ----------------------------------------------------------------- */
 
 uint64_t row_times_start(const struct profile *p, const struct profile_thread *thread)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A function in Chrome's formats: name, script and definition site. .cpuprofile and traces share it.
+ * A function in Chrome's formats: name, script, definition site. For .cpuprofile and traces.
  *
- * Each distinct one has a key, so that it can be used with call_tree.h. Its JSON is made once, however
- * many nodes have it.
+ * Each distinct one has a key for call_tree.h. Its JSON is made once for all nodes that have it.
  */
 #ifndef EXPORT_CALL_FRAMES_H
 #define EXPORT_CALL_FRAMES_H
@@ -62,16 +61,16 @@ int call_frames__key(void *context, const struct profile_location *location, uin
 int call_frames__write(struct call_frames *frames, uint32_t key, struct json_writer *w);
 
 /*
- * The line that the innermost function of a stack executes, if it is in the file of its url, else 0. A
- * viewer would draw a line of an expanded header on the text of the function's own file.
+ * The executing line of a stack's innermost function; 0 if it is not in the file of its url,
+ * because a viewer would draw it on the text of that file.
  */
 uint32_t call_frames_leaf_line(const struct profile *p, struct stack_id stack);
 
 /*
  * When the samples of a thread were taken, for formats in which a sample lasts until the next one.
  *
- * A profile that was read from a format without times has made-up ones that say nothing. Its rows are laid
- * one behind the other, each as long as its ticks, so that what is shown is in proportion.
+ * Times of a profile that was read from a format without times are made up. Its rows are laid one
+ * after the other, each as long as its ticks, so lengths are in proportion.
  */
 
 struct row_times {

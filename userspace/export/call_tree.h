@@ -2,9 +2,9 @@
 /*
  * The tree of call paths: stacks merged by the names of their frames, not by their addresses.
  *
- * The caller decides which frames are equal: it gives a number (a key) to each line of profile->lines,
- * and frames with equal keys below one parent are one node. So recursion makes one node for each call
- * path, whatever the return addresses are. Inline levels are nodes too.
+ * The caller gives each line of profile->lines a number (a key). Frames with equal keys below one
+ * parent are one node, so recursion makes one node for each call path, whatever the return
+ * addresses are. Inline levels are nodes too.
  */
 #ifndef EXPORT_CALL_TREE_H
 #define EXPORT_CALL_TREE_H

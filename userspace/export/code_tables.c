@@ -33,7 +33,7 @@ struct dso_facts {
 	uint64_t address_delta; /* such an address less the offset in the file, modulo 2^64 */
 };
 
-/* A function as far as its lines are in one file; or, without a function, the name of a location. */
+/* A function with its lines in one file; or, without a function, the name of a location. */
 struct function_row {
 	struct function_id function;
 	struct string_id file;
@@ -335,7 +335,7 @@ static uint32_t build_id_text(struct code_tables *t, const struct profile_dso *d
 	return code_tables__text(t, text);
 }
 
-/* Are its addresses offsets in the file? Where no location has a name, the program headers were not seen. */
+/* Are its addresses file offsets? If no location has a name, program headers were not seen. */
 static bool has_offsets(const struct code_tables *t, const struct mapping_row *row)
 {
 	return !row->named && !t->options.split_unnamed;

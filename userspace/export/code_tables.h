@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The code of a profile as pprof and OTLP want it: tables of locations, mappings, functions and strings, numbered
- * from 1 without gaps in order of first use. String 0 is "".
+ * The code of a profile for pprof and OTLP: tables of locations, mappings, functions and strings,
+ * numbered from 1 without gaps in order of first use. String 0 is "".
  *
- * A row is described when it is written, and describing it numbers what it refers to. So: locations first, then
- * mappings and functions, strings last.
+ * Describing a row, when it is written, numbers what it refers to. So locations are written first,
+ * then mappings and functions, strings last.
  *
- * Addresses and mappings. A mapping stands for a file, regardless of process and address: addresses are those of the
- * ELF file, and file_offset is such that an address less start plus file_offset is the offset in the file. So equal
- * code of two processes is one location, and profiles of two machines merge. Kernel addresses are what they are.
+ * Addresses and mappings. A mapping is a file, for any process. Addresses are those of the ELF
+ * file; an address less start plus file_offset is the file offset. So equal code of two processes
+ * is one location, and profiles of two machines merge. Kernel addresses stay as they are.
  *
- * Names. Readers take a mapping with has_functions as completely named, and one without as not named at all. A
- * function whose lines are in several files (headers expanded in it) is several functions, since a line has no
- * file of its own; the one in the file of the definition has the start_line.
+ * Names. Readers take a mapping with has_functions as completely named, one without as not named. A
+ * line has no file, so a function with lines in several files (headers expanded in it) is several
+ * functions; the one in the file of the definition has the start_line.
  */
 #ifndef EXPORT_CODE_TABLES_H
 #define EXPORT_CODE_TABLES_H
@@ -25,13 +25,13 @@
 
 struct code_options {
 	/*
-	 * Code with and code without names of one file are two mappings. Otherwise a file is one mapping: without
-	 * names if it has a build id and no location of it has a name; its addresses are offsets in the file then.
+	 * Named and unnamed code of a file are two mappings. Otherwise a file is one; if it has a
+	 * build id and no named location, without names, and its addresses are file offsets.
 	 */
 	bool split_unnamed;
 	bool name_all; /* with split_unnamed: code without a name is called "libfoo.so+0x1234" */
 	bool map_all;  /* also JIT code, and what is outside of every mapping, has a mapping */
-	/* Code with a name has no addresses: not for readers that cannot use them. Needs split_unnamed. */
+	/* Named code has no addresses, for readers that cannot use them. Needs split_unnamed. */
 	bool no_addresses;
 	/* By location: the one that stands for it; NULL: itself. Columns are left out then. */
 	const uint32_t *merged;
@@ -74,13 +74,13 @@ int code_tables__reset(struct code_tables *t);
 /* The first error so far, -ENOMEM or 0; it is sticky, so callers need not check each call. */
 int code_tables__error(const struct code_tables *t);
 
-/* Numbers of strings: made valid UTF-8 without control characters, since readers demand or print it. */
+/* Numbers of strings as valid UTF-8 without control characters: readers demand or print it. */
 uint32_t code_tables__text(struct code_tables *t, const char *text);
 uint32_t code_tables__string(struct code_tables *t, struct string_id string);
 
 /* Number of a location; {0}: a function called "[not sampled]". */
 uint32_t code_tables__location(struct code_tables *t, struct location_id id);
-/* Number of the location of a function called "[truncated]", in the place of the callers that were cut off. */
+/* Number of the location of a function "[truncated]": it stands for callers that were cut. */
 uint32_t code_tables__truncated(struct code_tables *t);
 /* Number of the location of a function called "[waiting: STATE]". */
 uint32_t code_tables__waiting(struct code_tables *t, enum wall_state state);
@@ -92,8 +92,8 @@ size_t code_tables__location_count(const struct code_tables *t);
 size_t code_tables__mapping_count(const struct code_tables *t);
 size_t code_tables__function_count(const struct code_tables *t);
 /*
- * Gives the names of all functions so far their numbers, one after the other. Without it a function's name and file
- * take turns; tables in which numbers count up together compress better.
+ * Numbers the names of all functions so far in one run; else names and files take turns. Tables in
+ * which numbers count up together compress better.
  */
 void code_tables__number_names(struct code_tables *t);
 struct code_location code_tables__describe_location(struct code_tables *t, uint32_t number);

@@ -3,18 +3,16 @@
  * Chrome CPU profile (.cpuprofile): CDP's Profiler.Profile, one thread a file. Of CPU samples.
  *
  * Nodes are call paths, merged by what DevTools takes for a function: name, script and definition
- * site. callFrame has that definition site, 0-based, -1 if it is unknown; the lines that were
- * executing are positionTicks, only those in the file of the url. Ids are 1..N in preorder, so parents
- * come first and viewers may index by id.
+ * site (in callFrame, 0-based, -1: unknown). The executing lines are positionTicks, only those in
+ * the file of the url. Ids are 1..N in preorder, so parents come first and viewers may index by id.
  *
- * Viewers disagree about the length of a sample: until the next one, or one mean interval. These are
- * equal only if samples are evenly spaced, so a gap is filled with one (idle) sample a period. The
- * profile begins with its thread, not with the recording, for the same reason.
+ * Viewers disagree about the length of a sample: until the next one, or one mean interval. These
+ * are equal only if samples are evenly spaced, so a gap is filled with one (idle) sample a period,
+ * and the profile begins with its thread, not with the recording.
  *
- * Times are whole microseconds of CLOCK_MONOTONIC, each rounded by itself and then subtracted, so
- * rounding errors do not add up. "$sysprof" is our own and ignored by viewers: which thread it is, and
- * its CPU time, whose column (one number for each sample; the last one includes the time after it)
- * adds up to cpuTimeNs exactly.
+ * Times are whole microseconds of CLOCK_MONOTONIC, rounded before they are subtracted, so errors do
+ * not add up. Viewers ignore our "$sysprof": the thread and its CPU time, whose column (a number
+ * for each sample; the last includes the time after it) adds up to cpuTimeNs exactly.
  */
 #include "export/exporters.h"
 
@@ -32,8 +30,8 @@
 #include "profile/timeline.h"
 
 /*
- * Idle samples of a file. Where a thread was idle for more periods, each sample stands for several of them. All files
- * of a recording together may have so many, and each IDLE_SAMPLES_LEAST.
+ * Idle samples of a file. If a thread was idle for more periods, each sample stands for several.
+ * All files of a recording may have IDLE_SAMPLES_MAX together, and each IDLE_SAMPLES_LEAST.
  */
 #define IDLE_SAMPLES_MAX   (1u << 20)
 #define IDLE_SAMPLES_LEAST (1u << 16)

@@ -40,7 +40,7 @@ const char *const visit_line_names[VISIT_LINE_COUNT] = {
 #undef X
 };
 
-/* ---- JIT code --------------------------------------------------------------------------------- */
+/* ---- JIT code -------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *name, *text;
@@ -81,8 +81,8 @@ static bool may_be_unwritten(const struct profile *p, const struct profile_jit *
 }
 
 /*
- * Its functions have names without a map. The rest are stubs of its compilers, functions that have just been entered,
- * and samples from before its tables were built: they are counted, and there is advice if they are many.
+ * Its functions have names without a map. Others, stubs of its compilers, functions just entered
+ * and samples from before its tables were built, are counted, with advice if they are many.
  */
 static bool is_read(const struct profile_jit *jit)
 {
@@ -186,7 +186,7 @@ static size_t bytes_of_jit(const struct profile *p, const struct profile_jit *ji
 	       strlen(profile__string(p, jit->dump.path));
 }
 
-/* Many processes may have one file, whose path is long, and the list is in the file of each thread. */
+/* Many processes may have one file with a long path, and each thread's file has the list. */
 size_t described_jits(const struct profile *p)
 {
 	size_t bytes = 0, count = 0;

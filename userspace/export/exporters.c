@@ -23,7 +23,7 @@ const struct exporter *exporter_by_name(const char *name)
 	return NULL;
 }
 
-/* The length of the suffix if the path ends with it, else 0. "/tmp/.json" is a hidden file without a suffix. */
+/* The length of the suffix if the path ends with it, else 0. "/tmp/.json" has no suffix. */
 static size_t suffix_size(const char *path, const char *suffix)
 {
 	const char *slash = strrchr(path, '/');
@@ -57,7 +57,7 @@ const struct exporter *exporter_for_path(const char *path, const char **why)
 	return best;
 }
 
-/* V8 has no longer strings, and its viewers read a JSON text as one string. Firefox's limit is twice that. */
+/* V8's longest string: its viewers read a JSON text as one. Firefox's limit is twice that. */
 #define V8_STRING_MAX ((1u << 29) - 24)
 
 const char *export_size_problem(const struct exporter *exporter, uint64_t size)

@@ -17,20 +17,18 @@ extern const struct exporter text_exporter;
 const struct exporter *exporter_by_name(const char *name);
 
 /*
- * By the longest suffix of the path that belongs to a format. NULL: none does, and *why (a static
- * text) says what is wrong with the name without repeating it. A suffix of a format that this version
- * does not write is an error, never the shorter suffix of another format.
+ * By the longest suffix of the path that belongs to a format. NULL: none, and *why (static) tells
+ * the problem without the name. A suffix of a format that this version does not write is an error,
+ * never the shorter suffix of another format.
  */
 const struct exporter *exporter_for_path(const char *path, const char **why);
 
-/*
- * A sentence for the user about the problem of a file of so many bytes, before compression; NULL: there is none.
- */
+/* A sentence on the problem of a file of this size, before compression; NULL: none. */
 const char *export_size_problem(const struct exporter *exporter, uint64_t size);
 
 /*
- * The profile as the page of .html reads it (web/data.js), not yet compressed; docs/FORMATS.md describes it. `difference` may be NULL.
- * 0 or negative errno; a write error may be visible in ferror() only.
+ * The profile for the page of .html (web/data.js), not compressed; docs/FORMATS.md describes it.
+ * `difference` may be NULL. 0 or negative errno; a write error may be visible in ferror() only.
  */
 int html_write_data(const struct profile *p, const struct export_difference *difference, FILE *out);
 

@@ -5,11 +5,11 @@
  * The viewer upgrades older formats and refuses newer ones, so the number is fixed. It accepts many
  * errors without a message and crashes on a few omissions; tests/e2e/consumers checks both.
  *
- * Times are columns of absolute milliseconds (since profile.start) with all nanoseconds, not deltas,
- * whose rounding errors the viewer would add up. profile/timeline decides what a thread did between
- * two CPU samples. Each of its entries is a row: samples have a stack, the edges of gaps have none,
- * which is legal, invisible in every tree, and stops the viewer from stretching a sample over the
- * whole gap. The column of CPU deltas adds up to the thread's CPU time exactly.
+ * Times are columns of absolute milliseconds (since profile.start) with all nanoseconds, not
+ * deltas, whose rounding errors the viewer would add up. profile/timeline decides what a thread did
+ * between two CPU samples; each of its entries is a row. Edges of gaps have no stack, which is
+ * legal, invisible in every tree, and stops the viewer from stretching a sample over the gap. The
+ * column of CPU deltas adds up to the thread's CPU time exactly.
  */
 #include "export/exporters.h"
 
@@ -101,7 +101,7 @@ int firefox__collect_entries(struct firefox *f, size_t track)
 	return err;
 }
 
-/* How many samples a row stands for, where that is not one each. Rows without a stack are in no tree. */
+/* The samples that each row stands for, if not one. Rows without a stack are in no tree. */
 static void write_weights(const struct firefox *f, const struct profile_thread *thread)
 {
 	const struct firefox_row *rows = f->rows.data;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The parts of the writer of Firefox profiles. firefox.c chooses the threads and writes them, and calls the
- * others; firefox_tables.c has what they share, firefox_meta.c the facts, firefox_markers.c what
- * happened at a time, firefox_counters.c figures over time.
+ * The parts of the writer of Firefox profiles: firefox.c (threads; calls the others),
+ * firefox_tables.c (what they share), firefox_waits.c (their waits), firefox_meta.c (facts),
+ * firefox_markers.c (what happened at a time), firefox_counters.c (figures over time).
  */
 #ifndef EXPORT_FIREFOX_H
 #define EXPORT_FIREFOX_H
@@ -52,7 +52,7 @@ struct firefox_tables {
 	VEC(char *) own_texts;		    /* of these, those that were made here */
 	VEC(uint32_t) lib_names;	    /* by library: number of its display name */
 	VEC(uint32_t) source_names;	    /* by source: number of its path */
-	/* of waits, behind the others: stacks, and by state their leaves: frames, of functions with such a name */
+	/* waits, after the others: stacks; by state, their leaf: frame, function and name */
 	struct firefox_wait_stacks wait_stacks;
 	uint32_t wait_categories; /* number of the first one */
 	bool wait_used[WALL_STATE_COUNT];
@@ -76,16 +76,16 @@ void firefox_tables__fini(struct firefox_tables *t);
 /* The row of a whole stack in the stack table: its innermost node. */
 uint32_t firefox_tables__stack(const struct firefox_tables *t, struct stack_id stack);
 
-/* The number of a text of our own in the string array; it must live as long as the tables. 0, -ENOMEM. */
+/* The number of our own text in the string array; it must outlive the tables. 0, -ENOMEM. */
 int firefox_tables__text(struct firefox_tables *t, const char *text, uint32_t *number);
 
 void firefox_tables__write_libs(const struct firefox_tables *t, struct json_writer *w);
 void firefox_tables__write_shared(const struct firefox_tables *t, struct json_writer *w);
 
-/* Categories beside those of profile.h. Only where something is known of the GIL: of its markers, not of frames. */
+/* Categories after those of profile.h: of GIL markers (not frames), if the GIL is known. */
 #define FIREFOX_CATEGORY_GIL CATEGORY_COUNT
 bool firefox_has_gil(const struct profile *p);
-/* Behind all of these, of a profile with visits: one for each state. */
+/* After these, in a profile with visits: one for each state. */
 static inline uint32_t firefox_category_of_wait(const struct firefox_tables *t,
 						enum wall_state state)
 {
@@ -158,7 +158,7 @@ int firefox__collect_rows(struct firefox *f, size_t track);
 int firefox_write_meta(const struct firefox *f);
 
 void firefox_write_marker_schema(const struct profile *p, struct json_writer *w);
-/* Finds all of them. To be called before the tables are written, which get their names. 0, -ENOMEM. */
+/* Finds all markers. Call it before the tables are written: they get the names. 0, -ENOMEM. */
 int firefox_collect_markers(struct firefox *f);
 void firefox_write_markers(const struct firefox *f, size_t track);
 /* Does the viewer show any of them above the thread's graph? */

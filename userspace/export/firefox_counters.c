@@ -2,12 +2,12 @@
 /*
  * Counters: figures of a process over time.
  *
- * CPU time is given for equal stretches of time, those without any left out, so that the counters of many
- * short processes stay small. The counts of a process add up to its threads' columns of CPU deltas.
+ * CPU time is given for stretches of equal length, without empty ones, so that counters of many
+ * short processes stay small. The counts of a process add up to its threads' CPU deltas.
  *
  * Memory is given as differences, as the viewer wants it: it adds them up.
  *
- * The recorder's memory belongs to its own process. If that process is not in the file, because it was not sampled,
+ * The recorder's memory belongs to its own process. If that was not sampled and is not in the file,
  * the counter is with the process that stands for the recording, under a name of its own.
  */
 #include "export/firefox.h"
@@ -203,7 +203,7 @@ static void widen(struct stretches *s)
 	s->width *= 2;
 }
 
-/* CPU time of one sample may be of all the time. But a counter is no larger than the samples that it is made of. */
+/* One sample's CPU time may cover all of the time, but a counter is no larger than its samples. */
 static int fit_rows(const struct profile *p, struct stretches *s, uint64_t samples, cpu_rows *rows)
 {
 	int err = make_rows(p, s, rows);

@@ -2,13 +2,13 @@
 /*
  * Markers: what happened at a time.
  *
- * Beginnings and ends of processes are on the first track of the process, names and samples in doubt on
- * their thread's, and what concerns the whole recording on a track that the viewer shows at first.
+ * Starts and ends of processes are on the first track of the process, names and doubtful samples on
+ * their thread's, and markers of the whole recording on a track that the viewer shows at first.
  *
- * There may be a million samples in doubt, so samples with the same flaw that follow one another, without a pause of
- * the thread between, are one marker, and where that is not enough (RUNS_OF_FILE over all threads), those are joined
- * that have fewer and fewer others in between, whatever their flaw. Each has the number of its samples, so the sum is
- * always that of the profile.
+ * There may be a million doubtful samples. Consecutive samples with one flaw, without a pause of
+ * the thread, are one marker. If there are still more than RUNS_OF_FILE over all threads, runs are
+ * joined across wider and wider gaps, whatever their flaw. Each marker has the number of its
+ * samples, so the sum is always that of the profile.
  */
 #include "export/firefox.h"
 
@@ -32,8 +32,8 @@
 #define WAITS_OF_FILE	   65536u    /* where there are more, only longer ones have one */
 #define HOLDER_NAME	   256	     /* bytes of the name of a thread */
 #define LOST_MAX	   2048u     /* ranges */
-#define CGROUP_CUT	   256u /* bytes of a control group's path, where all paths have more than */
-#define CGROUPS_FREE	   (4u << 20) /* these, and CGROUP_CUT for each process */
+#define CGROUP_CUT	   256u /* bytes of a control group's path, if all have more than … */
+#define CGROUPS_FREE	   (4u << 20) /* … these, and CGROUP_CUT for each process */
 #define SEVERAL		   UINT32_MAX
 #define PAUSE		   10 /* periods */
 
@@ -192,7 +192,7 @@ static bool is_same_run(const struct profile *p, const struct profile_samples *s
 	       samples->time[flaw->row] - samples->time[run->last] <= pause;
 }
 
-/* `gap`: how many rows may lie between two flaws of a run, whatever they are; 0: see is_same_run(). */
+/* `gap`: rows that may lie between two flaws of a run, of any kind; 0: see is_same_run(). */
 static int join_flaws(const struct profile *p, const struct profile_samples *samples,
 		      const flaws *all, size_t gap, runs *joined)
 {
@@ -217,8 +217,8 @@ static int join_flaws(const struct profile *p, const struct profile_samples *sam
 }
 
 /*
- * A state lasts until the next sample, or for a period; a flaw is of its samples alone. The last row is not the end
- * of the recording, because a time without samples has no state.
+ * A state lasts until the next sample, at most for a period; a flaw only as long as its samples. So
+ * does the last state, because a time without samples has none.
  */
 static uint64_t end_of_run(const struct profile *p, const struct profile_samples *samples,
 			   enum firefox_marker_kind kind, size_t last)
@@ -304,7 +304,7 @@ static uint32_t *doubtful_stacks(const struct profile *p)
 	return doubtful;
 }
 
-/* When each thread held the GIL or waited for it has more runs than flaws, so that it is as it was. */
+/* States of the GIL have more runs than flaws, to be shown as they were. */
 static size_t runs_of_thread(const struct firefox *f, enum firefox_marker_kind kind)
 {
 	size_t tracks = max_u64(f->tracks.count, 1);

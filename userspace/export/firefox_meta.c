@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The member "meta" of a Firefox profile: facts about the recording, categories, what is shown first. */
+/* The member "meta" of a Firefox profile: facts about the recording, categories, first view. */
 #include "export/firefox.h"
 
 #include <ctype.h>
@@ -15,7 +15,7 @@
 #include "export/describe.h"
 
 #define VISIBLE_THREADS	 15
-#define VISIBLE_PART	 20 /* a thread that did less than such a part of the busiest is not shown */
+#define VISIBLE_PART	 20 /* a thread with less than this part of the busiest is not shown */
 #define FALLBACK_PERIOD	 1000000 /* ns; the viewer wants an interval even of unclocked events */
 #define PROCESSED_FORMAT 66
 #define GECKO_FORMAT	 24
@@ -97,9 +97,9 @@ struct busy {
 DEFINE_ORDER(compare_busy, struct busy, DESCENDING(samples) ?: ASCENDING(track));
 
 /*
- * Visible initially: the busiest threads, if they did a noticeable part of what the busiest one did, and
- * the first threads of their processes, which stand for these. The viewer by itself does the same with other
- * measures, which know Firefox's threads. The busiest thread is selected.
+ * Visible at first: the busiest threads, if they did a noticeable part of what the busiest did, and
+ * the first threads of their processes. The viewer's own choice is similar, but its measures are of
+ * Firefox's threads. The busiest thread is selected.
  */
 static int write_visible_threads(const struct firefox *f)
 {

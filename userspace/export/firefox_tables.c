@@ -2,15 +2,15 @@
 /*
  * The tables that all threads of a Firefox profile share.
  *
- * The file has only what the written samples use. Numbers are allocated in an order that depends on
- * the profile only, so equal profiles give equal bytes. Collecting goes from the samples down: stacks
- * -> locations -> functions, files, libraries, names. Each step visits an element once.
+ * The file has only what the written samples use. Numbers depend on the profile only, so equal
+ * profiles give equal bytes. Collecting goes from the samples down: stacks -> locations ->
+ * functions, files, libraries, names. Each step visits an element once.
  *
- * A location with an inline chain of n lines becomes n frames and, in every stack it is on, n stack
- * nodes: the outermost function first, the inlined ones below it, all with one address and one native
- * symbol, inlineDepth counting up from 0. Both sets of rows are consecutive, so an element is its
- * first row plus a depth and no map is needed. A stack's parent has a lower id than the stack, so
- * writing in id order puts parents before children, which the format requires.
+ * A location with an inline chain of n lines is n frames and, in every stack it is on, n stack
+ * nodes: the outermost function first, the inlined ones below, with one address and native symbol,
+ * inlineDepth counting up from 0. Both sets of rows are consecutive, so an element is its first row
+ * plus a depth. A stack's parent has a lower id than the stack, so writing in id order puts parents
+ * before children, which the format requires.
  */
 #include "export/firefox.h"
 
@@ -80,7 +80,7 @@ static bool dso_is_lib(const struct profile *p, struct dso_id id)
 }
 
 /*
- * Code that was made as it ran is in no library. Where its sources are known it is given one all the same: the viewer
+ * Code made at run time is in no library. It gets one if its sources are known, because the viewer
  * requests sources only for addresses in a library.
  */
 static int collect_jit_libs(struct firefox_tables *t)
@@ -181,8 +181,8 @@ static int compare_by_function(const void *a, const void *b, void *functions)
 }
 
 /*
- * A function that is both called and inlined is two in the profile, with and without an address. It is
- * one in the file, because the viewer counts by rows of funcTable.
+ * A function that is both called and inlined is two in the profile, with and without an address,
+ * but one in the file, because the viewer counts by rows of funcTable.
  */
 static int merge_functions(struct firefox_tables *t)
 {
@@ -411,7 +411,7 @@ static void index_or_null(struct json_writer *w, uint32_t number)
 		json_end_array(w);                                                                 \
 	} while (0)
 
-/* A column of the frame table: `write` is done for each inline level of each location, outermost first. */
+/* A column of the frame table: `write` runs for each inline level of each location, outside in. */
 #define FRAME_COLUMN(t, w, name, write, of_wait)                                                   \
 	do {                                                                                       \
 		json_key_array((w), (name));                                                       \
@@ -434,9 +434,9 @@ static const struct profile_line *line_at(const struct firefox_tables *t,
 }
 
 /*
- * The viewer expects an address relative to its library: the ELF virtual address less the base of the
- * first segment. That base is 0 except for old-style executables, and the profile does not have it, so
- * it is the ELF address, or the file offset if that is unknown. -1: in no library.
+ * The viewer expects an address relative to its library: the ELF address less the base of the first
+ * segment. That base is 0 except for old-style executables, and not in the profile, so this is the
+ * ELF address, or the file offset if that is unknown. -1: in no library.
  */
 static int64_t library_address(const struct firefox_tables *t,
 			       const struct profile_location *location)
@@ -629,8 +629,8 @@ void firefox_tables__write_shared(const struct firefox_tables *t, struct json_wr
 
 /*
  * The Breakpad form of a build-id: its first 16 bytes as a GUID, whose first three fields are
- * little-endian numbers, and an age of 0. Without a build-id the convention is a hash of the code, but
- * an exporter opens no file: the id is empty then, so viewers do not look it up.
+ * little-endian, and an age of 0. Without a build-id it is a hash of the code by convention, but an
+ * exporter opens no file: the id is empty, so viewers do not look it up.
  */
 static void breakpad_id(const struct dso_build_id *build_id, char id[34])
 {

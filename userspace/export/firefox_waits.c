@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Waits (record --wall) among the rows of a thread. A wait is a row at its begin, whose stack has the state as its leaf, and
- * a row without a stack at its end. Its weight is its time in periods of the samples; CPU samples have weight 1.
+ * Waits (record --wall) among a thread's rows. A wait is a row whose stack has the state as leaf,
+ * and a row without a stack at its end. It weighs its time in sample periods, a CPU sample 1.
  *
- * The edges of gaps, which the timeline infers from the CPU samples, remain. Those within a wait get its stack, without a
- * weight, so the wait is not drawn in pieces. The timeline places the CPU time of a gap by guess; waits say where it was not,
- * so it is moved to the rows between them. CPU samples and their times do not change.
+ * The edges of gaps, which the timeline infers from CPU samples, stay. Those within a wait get its
+ * stack, without weight, so the wait is drawn in one piece. The timeline guesses where in a gap CPU
+ * time was used; it was not in waits, so it moves to the rows between. CPU samples do not change.
  */
 #include "export/firefox.h"
 
@@ -189,7 +189,7 @@ static void move_cpu(struct firefox_row *from, struct firefox_row *to)
 	to->cpu_delta += more;
 }
 
-/* Between two CPU samples: first to later rows, then what is too much for these back to earlier ones. */
+/* Between two CPU samples: first to later rows, then their surplus back to earlier ones. */
 static void place_cpu(struct firefox_row *rows, size_t count)
 {
 	for (size_t i = 1; i + 1 < count; i++)

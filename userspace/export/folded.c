@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Folded stacks: "comm;frame;frame… count", root first, for flame graph scripts. Of CPU samples; if requested, of waits as
- * well, with the state as a leaf (export/waits.h).
+ * Folded stacks: "comm;frame;frame… count", root first, for flame graph scripts. Of CPU samples
+ * and, if requested, of waits, with the state as a leaf (export/waits.h).
  *
- * Parsers split a line at its last space and the rest at semicolons, so names have no semicolons, line
- * ends, trailing spaces or control characters. Stacks are merged by the text of their frames, so every
- * line is unique; lines are in byte order, as by `LC_ALL=C sort`.
+ * Parsers split a line at its last space and the rest at semicolons, so names have no semicolons,
+ * line ends, trailing spaces or control characters. Stacks are merged by the text of their frames,
+ * so every line is unique; lines are in byte order, as by `LC_ALL=C sort`.
  *
- * The order needs no list of all lines: it is the order of a walk through the tree in which the children of a node
- * are sorted by their texts. A node can be two children: the end of a line ("main 3") and the beginning of
- * longer ones ("main;"). "main(int) 1" lies between these.
+ * The order needs no list of lines: it is a walk through the tree with children sorted by text. A
+ * node can be two children: the end of a line ("main 3") and the beginning of longer ones
+ * ("main;"). "main(int) 1" lies between these.
  */
 #include "export/exporters.h"
 
@@ -178,7 +178,7 @@ static struct folded_wait wait_of_row(const struct profile_samples *waits, size_
 	};
 }
 
-/* Sorted, and those of one comm, stack and state are one. Without those of parked threads, if these are known. */
+/* Sorted and merged by comm, stack and state. Without waits of parked threads, if known. */
 static int collect_waits(struct folded *f, const struct parked *parked)
 {
 	size_t count = 0;
@@ -317,8 +317,8 @@ static size_t line_end(const struct folded *f, const struct folded_item *item,
 }
 
 /*
- * Compare the text behind the shorter field with the rest of the longer one. No field has a semicolon or a line end
- * in it, so they differ somewhere.
+ * Compare the text after the shorter field with the rest of the longer one. They differ somewhere,
+ * because no field has a semicolon or a line end.
  */
 static int compare_ends(const struct folded *f, const struct folded_item *item, const char *rest)
 {
@@ -330,7 +330,7 @@ static int compare_ends(const struct folded *f, const struct folded_item *item, 
 		return ';' < (unsigned char)*rest ? -1 : 1;
 	size = line_end(f, item, end);
 	order = memcmp(end, rest, min_u64(size, left));
-	/* "a 1" as a field, and "a" 12 times: a digit or a line end against a space or a semicolon */
+	/* field "a 1" and "a" 12 times: a digit or line end against a space or semicolon */
 	if (!order)
 		order = end[left] == '\n' ? -1 : 1;
 	return order;

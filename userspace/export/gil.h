@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The GIL of processes that have one, by the samples of their threads: one thread at a time holds it, so the CPU time of the samples that
- * held it is time in which it was held.
+ * The GIL of processes that have one, by samples of their threads: one thread at a time holds it,
+ * so the CPU time of the samples that held it is time in which it was held.
  */
 #ifndef EXPORT_GIL_H
 #define EXPORT_GIL_H

@@ -2,10 +2,9 @@
 /*
  * The .html format: one page that needs nothing else, neither a network nor a server.
  *
- * The page itself is web/, put together by tools/bundle-page.sh when sysprof is built. The profile is in
- * it as base64 of a gzip stream, so no byte of a name is ever parsed as HTML or as a script. The page's
- * Content-Security-Policy allows no request, and no script and style but the bundled ones (by their
- * hashes).
+ * The page is web/, bundled by tools/bundle-page.sh when sysprof is built. The profile in it is
+ * base64 of a gzip stream, so no byte of a name is parsed as HTML or as a script. The page's
+ * Content-Security-Policy allows no request and only the bundled scripts and styles (by hash).
  */
 
 #include <errno.h>

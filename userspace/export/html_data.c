@@ -2,13 +2,12 @@
 /*
  * The profile in a page: a JSON text with all words, then numbers in columns.
  *
- * Everything is in an order in which a reader needs no look ahead, and each column has equal things
- * beside each other, which deflate likes. Numbers are LEB128, differences zigzag-coded. docs/FORMATS.md
- * has the list.
+ * Everything is in an order that needs no look-ahead, and a column has equal things side by side,
+ * which deflate likes. Numbers are LEB128, differences zigzag-coded (docs/FORMATS.md).
  *
- * A frame is what two addresses must have in common to be one in the page: function, module, place in the source,
- * category. Stacks are merged by frames into one tree (call_tree.h), whose nodes are numbered in preorder: so a
- * parent is given as the number of levels to go up from the node before, mostly 0.
+ * Addresses with one function, module, source line and category are one frame. Stacks are merged by
+ * frames into one tree (call_tree.h). Its nodes are numbered in preorder, so a parent is the number
+ * of levels to go up from the node before, mostly 0.
  */
 #include "export/exporters.h"
 
@@ -92,7 +91,7 @@ static void put_int(FILE *out, int64_t value)
 	put_uint(out, (uint64_t)value << 1 ^ (uint64_t)(value >> 63));
 }
 
-/* ---- strings, functions, frames --------------------------------------------------------------- */
+/* ---- strings, functions, frames -------------------------------------------------------------- */
 
 static int intern_id(struct page *page, struct string_id id, uint32_t *number)
 {
@@ -496,7 +495,7 @@ static void write_lives(const struct page *page)
 	}
 }
 
-/* Of a row since the row before it, in whole microseconds of the time since page->base. */
+/* Whole microseconds since page->base. */
 static uint64_t microseconds(const struct page *page, const struct profile_samples *s, size_t i)
 {
 	return (s->time[i] - page->base) / 1000;
@@ -567,7 +566,7 @@ static uint64_t wait_visit(const struct page *page, const struct profile_samples
 	return s->time[i] > s->since[i] ? microseconds(page, s, i) - wait_begin(page, s, i) : 0;
 }
 
-/* Begins are since the end of the wait before. States have a bit for those at the place where their thread is parked. */
+/* Begins count from the end of the wait before. PARKED: the wait is where its thread is parked. */
 static void write_waits(const struct page *page)
 {
 	FILE *out = page->out;

@@ -2,27 +2,26 @@
 /*
  * pprof (profile.proto, .pb.gz): all processes and threads of a profile.
  *
- * A sample of the file stands for all samples of a thread with the same stack, the same name of the thread and the same
- * state of the GIL, where it has one. Its values are [ticks, CPU time]: over the file they add up to the samples and to the CPU time of all
- * threads exactly. The time that a thread used after its last sample is that sample's; a thread that used CPU
- * time without being sampled has a sample of its own, of no ticks, in a function called "[not sampled]".
+ * A sample of the file stands for all samples of a thread with one stack, one name of the thread
+ * and one state of the GIL. Its values are [ticks, CPU time]; they add up to the samples and to the
+ * CPU time of all threads exactly. CPU time after a thread's last sample is that sample's; a thread
+ * with CPU time but no sample has one of no ticks, in a function called "[not sampled]".
  *
- * Of a profile with visits (record --wall) the values are [ticks, CPU time, wall time], and samples have the state of the thread
- * as a label: "running" for those of ticks, whose wall time is their CPU time. Samples of waits have no ticks and no CPU time.
+ * With visits (record --wall) values are [ticks, CPU time, wall time], and samples have a state as
+ * a label: "running" for ticks, whose wall time is their CPU time. Waits have only wall time.
  *
- * Of a comparison samples have one value, in the unit of the comparison. Those of OLD are negative and have the label
- * pprof::base, as a file has that `go tool pprof -diff_base OLD -proto NEW` writes: pprof shows differences, in percent of OLD.
+ * In a comparison samples have one value, in its unit. Those of OLD are negative, with the label
+ * pprof::base, as by `go tool pprof -diff_base OLD -proto NEW`: pprof shows percent of OLD.
  *
  * Code that is in no file (of a JIT compiler, or outside every mapping) has mapping 0.
  *
- * Flags. pprof looks for the symbols of a mapping without flags, on its own machine, and replaces the lines of
- * all its locations; a mapping with any of the flags it leaves alone. There is nothing in between, so a mapping
- * is either
- *   - symbolized: has_functions, and every location has a line. Code without a symbol is called "[name of the file]",
- *     as it is everywhere else;
- *   - or not at all: no flags and no lines. Only a file with a build id of which no location has a name: another
- *     tool may know the symbols, and can check that it has the right file. The addresses are offsets in the file
- *     then, since the program headers were not seen. pprof shows them as "[name of the file]".
+ * Flags. pprof looks up the symbols of a mapping without flags on its own machine and replaces the
+ * lines of all its locations; it leaves a mapping with any flag alone. So a mapping is either
+ *   - symbolized: has_functions, and every location has a line. Code without a symbol is called
+ *     "[name of the file]", as everywhere else;
+ *   - or not: no flags, no lines. Only a file with a build id and no named location: another tool
+ *     may know the symbols, and can check that it has the right file. The addresses are offsets in
+ *     the file then, since the program headers were not seen. pprof shows "[name of the file]".
  */
 #include "export/exporters.h"
 
@@ -240,10 +239,7 @@ static void write_thread(struct pprof *pp, uint32_t id)
 
 /* ---- the profile ----------------------------------------------------------------------------- */
 
-/*
- * The program that most ticks are of, by the outermost frame of a stack that is in no library; 0 if there is
- * none.
- */
+/* The program with most ticks, by a stack's outermost frame in no library; 0: none. */
 static struct dso_id main_program(const struct profile *p)
 {
 	_cleanup_free_ uint64_t *of_stack = calloc(p->stack_count + 1, sizeof(*of_stack));

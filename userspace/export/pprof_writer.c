@@ -2,8 +2,8 @@
 /*
  * pprof messages, written one after the other.
  *
- * system_name is the full name of a Java method and else empty: where it equals the name, pprof takes the name for a
- * mangled one, and cuts arguments and template arguments off it.
+ * system_name is the full name of a Java method, else empty: if it equals the name, pprof takes the
+ * name for a mangled one and cuts off arguments and template arguments.
  */
 #include "export/pprof_writer.h"
 

@@ -2,7 +2,7 @@
 /*
  * Writes one pprof message; the caller chooses its samples and their labels.
  *
- *   sample types ─► samples ─► pprof_writer__tables() ─► pprof_writer__facts() ─► pprof_writer__finish()
+ *   types ─► samples ─► pprof_writer__tables() ─► __facts() ─► __finish()
  *
  * All messages but the profile itself are written one at a time, so a big file needs no memory.
  */
@@ -45,8 +45,8 @@ struct code_tables *pprof_writer__code(struct pprof_writer *w);
 
 void pprof_writer__sample_type(struct pprof_writer *w, const char *type, const char *unit);
 /*
- * Stack 0: a function called "[not sampled]". As many values as there are sample types. A label has a text or a number, whose
- * unit pprof makes up if it is 0.
+ * Stack 0: a function "[not sampled]". As many values as sample types. A label has a text or a
+ * number; if its unit is 0, pprof makes one up.
  */
 void pprof_writer__sample(struct pprof_writer *w, struct stack_id stack, const int64_t *values,
 			  size_t value_count, const struct pprof_label *labels, size_t label_count);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A report: what is shown (report_rows.c, report_tree.c), and how (report_*text.c, report_json.c). */
+/* A report: contents (report_rows.c, report_tree.c) and form (report_*text.c, report_json.c). */
 #include "export/report.h"
 
 #include <errno.h>
@@ -60,7 +60,7 @@ static int write_table(const struct export_request *request, const struct report
 			     : report_table_text(p, options, &table, request->out);
 }
 
-/* ---- names of a tree, which are printed again for each node ------------------------------------ */
+/* ---- names of a tree, which are printed again for each node ---------------------------------- */
 
 static uint64_t bytes_of(const char *text, const struct text_limit *limit)
 {

@@ -37,10 +37,10 @@ enum report_wall_by {
 struct report_options {
 	enum report_by by;
 	enum report_shape shape;
-	bool wall; /* time by what threads do, not CPU time by samples: `wall_by` holds, `by` and `shape` do not */
+	bool wall; /* what threads do, not CPU samples: `wall_by` instead of `by` and `shape` */
 	enum report_wall_by wall_by;
 	bool parked;	  /* the waits of parked threads as any other (export/waits.h) */
-	double min_share; /* 0..1: rows with less self samples, nodes with less samples are left out */
+	double min_share; /* 0..1: rows with less self, nodes with less total are left out */
 	bool json;
 	/* Of a terminal; text only. */
 	bool color, utf8;
@@ -53,7 +53,7 @@ int report_by_parse(const char *text, enum report_by *by);
 /* "state", "function", "thread", "holder"; -EINVAL. */
 int report_wall_by_parse(const char *text, enum report_wall_by *by);
 
-/* 0 or negative errno; a write error may be visible in ferror() only. Of the request: profile, out, top, left_out. */
+/* Uses profile, out, top and left_out of the request. 0 or -errno, or only ferror() is set. */
 int report_write(const struct export_request *request, const struct report_options *options);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The report for programs. docs/report.schema.json is its contract: what changes the meaning of a member or
- * removes one raises SCHEMA_VERSION; new members do not. A tree is a list of nodes with the numbers of their
- * parents, since stacks are deeper than many readers of JSON can nest.
+ * The report for programs. docs/report.schema.json is its contract: changing the meaning of a
+ * member or removing one raises SCHEMA_VERSION, a new member does not. A tree is a list of nodes
+ * with the numbers of their parents, because stacks are deeper than many readers of JSON can nest.
  */
 #include <errno.h>
 

@@ -23,8 +23,8 @@ char *printable_copy(const char *text);
 size_t text_columns(const char *text);
 
 /*
- * Cuts the text to so many columns (at least 3) if it is longer, with "…" (or "..") where something is
- * missing: its end, or with `keep_end` its beginning. In place.
+ * Cuts the text in place to so many columns (at least 3) if it is longer, with "…" (or "..") for
+ * the missing part: its end, or with `keep_end` its beginning.
  */
 void shorten_text(char *text, size_t columns, bool keep_end, bool utf8);
 
@@ -40,7 +40,7 @@ void paint_text(FILE *out, bool color, enum paint paint, const char *format, ...
 /* " 12.34%" */
 void paint_share(FILE *out, bool color, double share);
 
-/* ---- report_rows.c: CPU samples, grouped ------------------------------------------------------ */
+/* ---- report_rows.c: CPU samples, grouped ----------------------------------------------------- */
 
 /* Texts belong to the profile or are static; they have to be sanitized before they are printed. */
 struct report_row {
@@ -65,7 +65,7 @@ int report_rows(const struct profile *p, enum report_by by, struct report_row **
 
 /* How far a share of samples can be trusted. */
 
-/* Of samples taken at random, 95 of 100 such intervals contain the true share. 0 ≤ low ≤ share ≤ high ≤ 1. */
+/* Of random samples 95 of 100 intervals contain the true share. 0 <= low <= share <= high <= 1. */
 struct interval {
 	double low, high;
 };
@@ -82,8 +82,8 @@ static inline double share_of(uint64_t part, uint64_t whole)
 /* ---- report_code.c: which code is one row ---------------------------------------------------- */
 
 /*
- * Which code is one row of a report: functions, dsos or lines that look the same to a reader. Each line of
- * the profile belongs to one row, looked up once.
+ * Functions, dsos or lines that look the same to a reader are one row. Each line of the profile
+ * belongs to one row, looked up once.
  */
 
 /* The fields that make rows of code equal: all that is shown of them. */
@@ -127,8 +127,7 @@ struct report_node {
 	bool last;		      /* of its parent's children */
 	bool group;		      /* a thread or process */
 	uint64_t total;		      /* samples in it */
-	uint64_t
-		self; /* of a call tree: with its code executing. Of callers: without another caller */
+	uint64_t self;		      /* at its code; of callers: without another caller */
 	uint32_t cut;	    /* children that are too small to be nodes … */
 	uint64_t cut_total; /* … and their samples */
 };
@@ -145,8 +144,8 @@ struct report_tree {
 };
 
 /*
- * `min`: nodes with less samples are cut, with all below them. 0 or -ENOMEM; fini is due in both cases. The tree
- * must not move.
+ * Nodes with less samples than `min` are cut, with all below them. 0 or -ENOMEM; fini is due in
+ * both cases. The tree must not move.
  */
 int report_tree__init(struct report_tree *tree, const struct profile *p, enum report_by by,
 		      bool callers, uint64_t min);
@@ -158,7 +157,7 @@ int report_wall(const struct export_request *request, const struct report_option
 
 /* ---- the parts ------------------------------------------------------------------------------- */
 
-/* A table: `rows` are those to be shown, `count` is the number of all that are not below the least share. */
+/* A table: `rows` are shown; `count` is the number of all that are not below the least share. */
 struct report_table {
 	const struct report_row *rows;
 	size_t shown, count;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads and processes are counted directly. Functions, dsos and lines are "code" (report_code.h). Every
- * stack that has CPU samples is walked once: its innermost line counts as self, and each row on it as
- * total, once even in recursion, which a stamp on the row (the last stack that counted it) ensures.
+ * Threads and processes are counted directly. Functions, dsos and lines are "code" (report_code.c).
+ * A stack with CPU samples is walked once: its innermost line counts as self, each row on it as
+ * total, once even in recursion, for which a row has a stamp (the last stack that counted it).
  */
 
 #include <errno.h>
@@ -144,11 +144,11 @@ int report_rows(const struct profile *p, enum report_by by, struct report_row **
 	return err;
 }
 
-/* ---- how far a share can be trusted ------------------------------------------------------------ */
+/* ---- how far a share can be trusted ---------------------------------------------------------- */
 
 /*
- * Wilson's interval, and not share ± 2 σ: that one is empty for functions with few samples, which is where
- * a reader needs it, and goes below 0.
+ * Wilson's interval, not share ± 2 σ: that is empty for functions with few samples, where readers
+ * need it, and goes below 0.
  */
 struct interval share_interval(uint64_t part, uint64_t whole)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Both directions are one procedure. A *strand* is a number of samples and a place in a stack: a frame, or one of the
- * functions that were inlined into it. A node is a set of strands that are at the same code; its children are the
- * sets of those that go on with the same code. Code that is too small for a node is not walked any further, so a tree
- * takes no more time than what is shown of it.
+ * Both directions are one procedure. A *strand* is a number of samples at a place in a stack: a
+ * frame, or a function inlined into it. A node is a set of strands at the same code; its children
+ * are the sets that go on with the same code. Code too small for a node is walked no further, so a
+ * tree takes no more time than what is shown of it.
  *
- * Callers: a strand begins at the innermost frame and goes outwards, along the parents that the profile has;
- * strands that meet at the same place of the same stack become one. A call tree: a strand begins at a root and
- * goes inwards; for that the stacks with samples, and all that they have as parents, are linked with their
+ * Callers: a strand begins at the innermost frame and goes outwards, along the parents in the
+ * profile; strands that meet at one place of a stack become one. A call tree: a strand begins at a
+ * root and goes inwards; for that, stacks with samples and all their parents are linked with their
  * children first (a *forest*).
  *
- * Threads and processes are one more level on top (*groups*). One is built after the other, so the tables by
- * stack are needed once.
+ * Threads and processes are one more level on top (*groups*), built one after the other, so the
+ * tables by stack are needed once.
  */
 #include "export/report_private.h"
 
@@ -46,8 +46,7 @@ struct group {
 /* Of a stack in the forest. */
 struct links {
 	uint32_t first_child, next_sibling;
-	uint64_t
-		total; /* samples of it and of all that have it as a parent; 0: it is not in the forest */
+	uint64_t total; /* samples of it and all below it; 0: it is not in the forest */
 };
 
 struct builder {
@@ -265,7 +264,7 @@ static int step_out(struct builder *b, struct strand *strand, uint64_t *self)
 	return 0;
 }
 
-/* To the next place: at the same code, if that is not to be a node of its own, it goes on from there. */
+/* To the next place. If its code is to be no node of its own, the strand goes on from there. */
 static int go_in(struct builder *b, struct strand next, uint32_t key)
 {
 	int err = find_key(b, &next);
@@ -347,7 +346,7 @@ static int compare_candidates(const void *a, const void *b, void *context)
 	return ASCENDING(total) ?: report_row__compare_texts(&rows[y->key], &rows[x->key]);
 }
 
-/* Those from `first` on are the children of one node, or the roots: sorts them, and drops what is too small. */
+/* Sorts the candidates from `first` on (children of one node, or roots) and drops small ones. */
 static void settle_candidates(struct builder *b, size_t first, uint32_t *shown, uint32_t *cut,
 			      uint64_t *cut_total)
 {
@@ -370,7 +369,7 @@ static void settle_candidates(struct builder *b, size_t first, uint32_t *shown, 
 	*shown = (uint32_t)kept;
 }
 
-/* Moves the strands of a candidate from b->strands into the arena; those at one place become one. */
+/* Moves a candidate's strands from b->strands into the arena; those at one place become one. */
 static int store_candidate(struct builder *b, struct candidate *candidate)
 {
 	const struct strand *list = b->strands.data + candidate->first;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A tree as text. Stacks are deep and terminals are narrow, so only a fork goes to the right: what has a
- * single child that is shown stands above that child, in the same column.
+ * A tree as text. Stacks are deep and terminals are narrow, so only a fork goes to the right: a
+ * node with a single shown child stands above that child, in the same column.
  *
  *    total  +/-    self  call tree
  *   99.00% 0.61   0.00%  main  app               main calls only run, which is in app too

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the time of threads went, by visits: by state, by function that waits, or by thread. The shares are of the lifetime of all
- * visited threads, so all rows by state add up to 100 %.
+ * Where the time of threads went, by visits: by state, waiting function, thread, or holder of the
+ * lock. Shares are of the lifetime of all visited threads, so rows by state add up to 100 %.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -31,8 +31,8 @@ uint64_t text_limit_of(const struct profile *p)
 }
 
 /*
- * Of JSON: controls take six bytes, bytes that are no character up to six, quotes two. In URLs letters that are not
- * ASCII take three times as much.
+ * In JSON control characters take six bytes, invalid bytes up to six, quotes two. In URLs
+ * characters that are not ASCII take three times as much.
  */
 static unsigned int escaped_size(const char *c, size_t sequence)
 {
@@ -122,7 +122,7 @@ bool text_limit__tighten(struct text_limit *limit, uint64_t bytes)
 	return true;
 }
 
-/* Of the call tree of a thread: each distinct path once. `seen`: by stack, the last thread that has it. */
+/* Of a thread's call tree: each path once. `seen`: by stack, the last thread that has it. */
 static uint64_t bytes_of_thread(struct text_limit *limit, uint32_t thread, uint32_t *seen)
 {
 	const struct profile *p = limit->p;

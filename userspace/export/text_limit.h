@@ -2,11 +2,11 @@
 /*
  * How long names may be in formats that write them again for each frame.
  *
- * A name of some kilobytes takes eight bytes of a recording each time that it is in a stack. So a file may have
- * TEXT_FREE bytes of names, and TEXT_EACH for each frame of each sample. Where it would have more, names are cut to
- * the longest length of a few with which it does not. No program is known that comes near: names have 50 to 300 bytes,
- * and most samples share most of their frames. The shortest length is short enough, since the frames of a profile are
- * bounded, those of inlined functions included (profile/profile_finish.c).
+ * A name of some kilobytes takes eight bytes of a recording for each stack that has it. So a file
+ * may have TEXT_FREE bytes of names, and TEXT_EACH for each frame of each sample. If it would have
+ * more, names are cut to the longest of a few lengths that fits. Known programs stay far below:
+ * names have 50 to 300 bytes, and samples share most frames. The shortest length is enough, because
+ * the frames of a profile are bounded, inlined ones included (profile/profile_finish.c).
  */
 #ifndef EXPORT_TEXT_LIMIT_H
 #define EXPORT_TEXT_LIMIT_H
@@ -41,7 +41,7 @@ struct text_limit {
 int text_limit__init(struct text_limit *limit, const struct profile *p, bool files);
 void text_limit__fini(struct text_limit *limit);
 
-/* The next one, if there are more bytes than there may be. False: there are not, or there is no tighter one. */
+/* The next limit, if there are too many bytes. False: there are not, or it is the tightest. */
 bool text_limit__tighten(struct text_limit *limit, uint64_t bytes);
 
 /* As tight as is needed for a call tree of each of these threads. 0, -ENOMEM. */

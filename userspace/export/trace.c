@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Chrome trace (.trace.json): the CPU samples of all threads of all processes, for the Performance panel of
- * DevTools, Perfetto and speedscope.
+ * Chrome trace (.trace.json): the CPU samples of all threads of all processes, for DevTools'
+ * Performance panel, Perfetto and speedscope.
  *
- * Each thread is a CPU profile in pieces: a Profile event, then ProfileChunk events with the call tree nodes
- * that are new in the piece, the samples, and the time of each since the one before. What the viewers
- * demand, each something of its own:
+ * Each thread is a CPU profile in pieces: a Profile event, then ProfileChunk events with new nodes
+ * of the call tree, samples, and the time of each since the one before. The viewers also demand:
  *
- * - Node ids are 1..N without a gap over the whole file: Firefox Profiler has one table of all of them.
- *   Parents come first. Every thread has a tree of its own, root included.
+ * - Node ids are 1..N without a gap over the whole file: Firefox Profiler has one table for all.
+ *   Parents come first. Every thread has its own tree, root included.
  * - A chunk has at most 50,000 samples: DevTools passes them as arguments of one call.
- * - A thread has one complete event ("X") from its first sample to the end of its last: without it DevTools
- *   does not show the thread. The name of that event never is that of an event of Chrome's, which
- *   DevTools would expect to have Chrome's arguments.
- * - pid and tid are numbers and identify processes and threads. The second life of a number, after an execve
- *   or a reuse, gets a made-up number with the same last digits: 300, then 10000300. The X event has the
- *   real ones.
+ * - A thread has one complete event ("X") from its first sample to the end of its last: without it
+ *   DevTools does not show the thread. Its name is never that of an event of Chrome's, for which
+ *   DevTools would expect Chrome's arguments.
+ * - pid and tid are numbers and identify processes and threads. The second life of a number, after
+ *   an execve or a reuse, gets a made-up number with the same last digits: 300, then 10000300. The
+ *   X event has the real ones.
+ * - A wait (record --wall) is a complete event of its own category, inside that of its thread.
  *
- * - A wait (record --wall) is a complete event, too, of a category of its own, inside that of its thread.
+ * A sample lasts until the next one, and an (idle) node is a gap. So a gap is one idle sample where
+ * the first tick missed the thread, unlike in .cpuprofile.
  *
- * A sample lasts until the next one, and an (idle) node is a gap. So a gap is one idle sample where the first
- * tick missed the thread, unlike in .cpuprofile.
- *
- * Threads are written one after the other; memory is needed for the tree of one of them. Times are whole
+ * Threads are written one after the other, so there is one tree in memory. Times are whole
  * microseconds of CLOCK_MONOTONIC, as in .cpuprofile.
  */
 #include "export/exporters.h"
@@ -222,7 +220,7 @@ static void write_profile_head(struct trace *t, uint64_t start)
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
-/* Nodes are in order of first use, so the new ones are the last ones, and parents are before them. */
+/* Nodes are in order of first use: new ones are the last ones, parents before their children. */
 static int write_new_nodes(struct trace *t)
 {
 	struct json_writer *w = &t->w;

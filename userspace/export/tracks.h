@@ -13,9 +13,8 @@ struct track {
 	uint32_t thread;
 	uint32_t group; /* first written thread of its process: orders the groups */
 	/*
-	 * Earlier users of the number in this file. A pid that was reused, or whose process called execve,
-	 * is several processes with one number, and viewers separate processes by that number only. Tids
-	 * likewise.
+	 * Earlier users of the number in this file. A pid that was reused, or whose process called
+	 * execve, is several processes, which viewers separate by number only. Tids likewise.
 	 */
 	uint32_t pid_life, tid_life;
 };
@@ -27,8 +26,8 @@ struct tracks {
 };
 
 /*
- * Threads without a CPU sample and without a wait are left out. If none is left, the target's threads are taken, or all of
- * them, because viewers do not open a file without threads. 0, -ENOMEM.
+ * Threads without a CPU sample and without a wait are left out. If none is left, the target's are
+ * taken, or all, because viewers do not open a file without threads. 0, -ENOMEM.
  */
 int tracks__init(struct tracks *tracks, const struct profile *p);
 void tracks__fini(struct tracks *tracks);

@@ -60,7 +60,7 @@ int write_requested_waits(const struct export_request *request,
 	return write(&plain);
 }
 
-/* ---- parked threads --------------------------------------------------------------------------- */
+/* ---- parked threads -------------------------------------------------------------------------- */
 
 #define NEARLY_ALL 0.95	       /* of the blocked time of a thread */
 #define RARELY	   1000000000u /* ns: so long is a wait of a pool that has nothing to do */
@@ -92,8 +92,8 @@ const struct profile_location *waiting_place(const struct profile *p, struct sta
 }
 
 /*
- * A place is a whole stack and a state: servers have one function that waits, which others call for whatever they wait for.
- * How the kernel waits is no part of it.
+ * A place is a whole stack and a state, because servers have one waiting function, which others
+ * call for whatever they wait for. How the kernel waits is no part of it.
  */
 static uint64_t place_of(const struct parked *parked, const struct profile_samples *waits,
 			 size_t row)
@@ -103,7 +103,7 @@ static uint64_t place_of(const struct parked *parked, const struct profile_sampl
 	       1;
 }
 
-/* Of functions of a runtime's programs: the file that calls the outermost of them. `above`: that of the caller. */
+/* The file that calls the outermost function of a runtime's program. `above`: the caller's. */
 static struct dso_id engine_of(const struct profile *p, const struct profile_stack *stack,
 			       struct dso_id above)
 {
@@ -117,8 +117,8 @@ static struct dso_id engine_of(const struct profile *p, const struct profile_sta
 }
 
 /*
- * A caller has a smaller number than its callees. How a runtime calls its own functions is no part of a place either: it changes as
- * it optimizes the code.
+ * A caller has a smaller number than its callees. How a runtime calls its own functions is no part
+ * of a place either, because it changes as code is optimized.
  */
 static int find_places(struct parked *parked)
 {
