@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The entries of a perf map go into the timeline as they come. Records of a jitdump have exact times,
- * but several threads may write them, a little out of order: they are kept, and sorted at the end.
+ * Entries of a perf map go into the timeline as they come. Records of a jitdump have exact times
+ * but may be a little out of order, because several threads write them; they are sorted when
+ * settled.
  */
 #include "jit/jit_code.h"
 
@@ -31,10 +32,10 @@ struct dump_line {
 
 enum dump_action { DUMP_LOAD, DUMP_MOVE, DUMP_CLOSE };
 
-/* A load, or what happens to one. */
+/* A load, or an event of loaded code. */
 struct dump_record {
 	enum dump_action action;
-	bool tsc; /* that is what the time is of */
+	bool tsc; /* `time` is of the TSC */
 	uint64_t time;
 	uint64_t from; /* of a move */
 	uint64_t address, size;
@@ -42,30 +43,30 @@ struct dump_record {
 	uint32_t first_line, line_count;
 	uint32_t unwinding, unwinding_size; /* in `unwinding`; 0 bytes: there is none */
 	uint32_t order;			    /* in the file */
-	bool used;			    /* it was an answer since the last shrinking */
+	bool used;			    /* by a query since the last shrinking */
 };
 
 struct jit_code {
 	enum jit_code_use use;
 	bool gave_up;
-	size_t settled; /* records that are in the timeline */
-	size_t kept;	/* entries or records, when some were forgotten last */
+	size_t settled; /* records in the timeline */
+	size_t kept;	/* entries or records left after the last forgetting */
 	struct strtab *names;
-	size_t text; /* bytes in names, nearly */
+	size_t text; /* bytes in names, approximately */
 	struct jit_timeline *timeline;
 	struct perf_map_reader map;
 	struct jitdump_reader dump;
 	struct jit_code_counts before; /* of dumps replaced by this one */
-	const struct jit_piece *piece; /* that is being read */
+	const struct jit_piece *piece; /* being read */
 	VEC(char) name;		       /* with its NUL */
 	VEC(struct dump_record) records;
 	VEC(struct dump_line) lines;
 	VEC(unsigned char) unwinding;
-	size_t unwinding_reported; /* of it */
-	bool unwinding_full;	   /* some records were left out since */
+	size_t unwinding_reported; /* its size at the last report */
+	bool unwinding_full;	   /* records were dropped since */
 	struct strtab *functions;  /* what names are without their tiers */
-	VEC(uint32_t) function_of; /* by name: its number there + 1; 0: not requested yet */
-	struct hashmap by_start;   /* entries of the timeline, the last of each address */
+	VEC(uint32_t) function_of; /* by name: number in `functions` + 1; 0: not looked up yet */
+	struct hashmap by_start;   /* the last timeline entry of each address */
 };
 
 static bool is_dump(const struct jit_code *c)
@@ -119,7 +120,7 @@ void jit_code__free(struct jit_code *c)
 
 #define STRING_COST 32 /* bytes in tables, of a string */
 
-/* Its number, or negative errno. */
+/* The text's number, or negative errno. */
 static int64_t intern(struct jit_code *c, const char *text)
 {
 	size_t before = strtab__count(c->names);
@@ -139,7 +140,7 @@ size_t jit_code__memory(const struct jit_code *c)
 
 /* ---- perf maps ------------------------------------------------------------------------------- */
 
-/* Its number, or negative errno. A NUL would end the name for all readers. */
+/* The name's number, or negative errno. NULs are replaced: they would end it for all readers. */
 static int64_t keep_name(struct jit_code *c, const char *name, size_t size)
 {
 	if (vec_reserve(&c->name, size + 1))
@@ -192,13 +193,13 @@ static int add_dump_line(struct jit_code *c, const struct jitdump_load *load,
 		.file = file,
 	};
 
-	/* addresses outside of the code are none of its lines */
+	/* lines outside of the code are dropped */
 	return line->address < load->address || kept.offset >= load->size
 		       ? 0
 		       : vec_push(&c->lines, kept);
 }
 
-/* Most lines have the file of the one before: it is the very same text. */
+/* Most lines have the same pointer to their file as the line before. */
 static int add_dump_lines(struct jit_code *c, const struct jitdump_load *load)
 {
 	int64_t file = 0;
@@ -231,7 +232,7 @@ static int keep_unwinding(struct jit_code *c, const struct jitdump_load *load,
 	return vec_append(&c->unwinding, load->unwinding, size);
 }
 
-/* The requested data: frames, or names and lines. */
+/* Keeps what the use needs: CFI, or names and lines. */
 static int keep_load(void *context, const struct jitdump_load *load)
 {
 	struct jit_code *c = context;
@@ -285,7 +286,7 @@ static int feed_dump(struct jit_code *c, const struct jit_piece *piece)
 	const struct jitdump_handler handler = {
 		.context = c, .load = keep_load, .move = keep_move, .close = keep_close};
 
-	/* written anew by the same process: a dump of its own, and the times say the rest */
+	/* rewritten by the same process: a new dump; its times order it after the old one */
 	if (piece->begins_snapshot) {
 		c->before.entries += c->dump.counts.loads + c->dump.counts.moves;
 		c->before.bad_lines += c->dump.counts.bad_records;
@@ -294,7 +295,7 @@ static int feed_dump(struct jit_code *c, const struct jit_piece *piece)
 	return jitdump_reader__feed(&c->dump, piece->bytes, piece->size, &handler);
 }
 
-/* Nothing more is taken: later code is unknown. A jitdump has its own times: the rest has no names. */
+/* Ignores the rest of the file. Later code of a perf map is unknown; a jitdump has own times. */
 static int give_up(struct jit_code *c, uint64_t time)
 {
 	int err = 0;
@@ -335,17 +336,17 @@ int jit_code__feed(struct jit_code *c, const struct jit_piece *piece)
 	return give_up(c, piece->after) ? -ENOMEM : err;
 }
 
-/* ---- what is kept ---------------------------------------------------------------------------- */
+/* ---- records that are kept ------------------------------------------------------------------- */
 
-#define WORTH_FORGETTING 1024u /* entries more than twice those that were kept the last time */
+#define WORTH_FORGETTING 1024u /* entries more than twice the number kept last time */
 
-/* Forgetting costs time for every entry: with twice as many entries, that is little for each. */
+/* Forgetting costs time for every entry. At twice the number, the cost per new entry is small. */
 static bool is_worth_it(const struct jit_code *c, size_t entries)
 {
 	return entries > 2 * c->kept + WORTH_FORGETTING;
 }
 
-/* Replaces the records by the kept ones; on an error, which it returns, it drops the kept ones instead. */
+/* Replaces the records by the kept ones; if `err` is set, drops the kept ones and returns it. */
 static int take_kept(struct jit_code *c, struct jit_code *kept, int err)
 {
 	struct jit_code *dropped = err ? kept : c;
@@ -365,7 +366,7 @@ static int take_kept(struct jit_code *c, struct jit_code *kept, int err)
 
 DEFINE_ORDER(compare_unwinding, struct jit_unwinding, ASCENDING(address));
 
-/* Its references are as if it lay behind the code, at the next multiple of eight. */
+/* References in the CFI are as if it lay after the code, at the next multiple of eight. */
 static struct jit_unwinding unwinding_of(const struct jit_code *c, const struct dump_record *r)
 {
 	return (struct jit_unwinding){
@@ -391,7 +392,7 @@ static int find_fresh_records(const struct jit_code *c, bool *fresh)
 	return find_fresh(ranges, records, fresh);
 }
 
-/* Drops overwritten code and code without frames: both have already ended older code. */
+/* Drops overwritten code, and code without CFI, which has already ended older code. */
 static int drop_overwritten(struct jit_code *c, bool *fresh)
 {
 	struct jit_code kept = {};
@@ -450,7 +451,7 @@ DEFINE_ORDER(compare_records, struct dump_record, ASCENDING(time) ?: ASCENDING(o
 
 DEFINE_ORDER(compare_lines, struct dump_line, ASCENDING(offset));
 
-/* A record's code is there at its time. */
+/* Adds a range that begins at `time`. */
 static int add_range(struct jit_code *c, uint64_t time, uint64_t start, uint64_t end, uint32_t name)
 {
 	const struct code_range range = {start, end};
@@ -484,7 +485,7 @@ static int move_code(struct jit_code *c, const struct dump_record *r)
 	hashmap__erase(&c->by_start, hash_u64(r->from), entry);
 	range = jit_timeline__range(c->timeline, entry);
 	load = jit_timeline__name(c->timeline, entry);
-	/* an empty range has an address all the same */
+	/* an empty range still has an address */
 	err = add_range(c, r->time, range.start,
 			range.end > range.start ? range.end : range.start + 1, JIT_NOTHING);
 	return err ? err : add_code(c, r, load);
@@ -505,7 +506,7 @@ static int apply_record(struct jit_code *c, uint32_t number)
 	return add_range(c, r->time, 0, UINT64_MAX, JIT_NOTHING);
 }
 
-/* Records may have come out of order, so the timeline is made anew. */
+/* Rebuilds the timeline from nothing, because records may have come out of order. */
 static int clear_timeline(struct jit_code *c)
 {
 	struct jit_timeline *timeline = jit_timeline__new();
@@ -560,7 +561,7 @@ int jit_code__settle(struct jit_code *c, jit_clock_fn clock, void *context)
 
 /* ---- forgetting ------------------------------------------------------------------------------ */
 
-/* Names that are still needed; their numbers change. */
+/* Names still in use; they are renumbered. */
 struct moved_names {
 	struct jit_code *code;
 	struct strtab *names;
@@ -596,7 +597,7 @@ static void move_names_of_dump(struct jit_code *c, struct moved_names *m)
 		c->lines.data[i].file = move_name(m, c->lines.data[i].file);
 }
 
-/* Drops unused names. Without memory for this, names would be mixed up, so all code is forgotten then. */
+/* Drops unused names. On -ENOMEM the caller has to drop all code, because names may be mixed up. */
 static int forget_names(struct jit_code *c)
 {
 	struct moved_names m = {.code = c, .names = strtab__new()};
@@ -623,7 +624,7 @@ static int forget_names(struct jit_code *c)
 	return m.err;
 }
 
-/* Appends the lines of a record to those that are kept. */
+/* Appends a record's lines to the kept ones. */
 static int keep_lines(const struct jit_code *c, struct dump_record *r, struct jit_code *kept)
 {
 	uint32_t first = kept->lines.count;
@@ -644,7 +645,7 @@ static int keep_record(const struct jit_code *c, struct dump_record r, struct ji
 	return err ? err : vec_push(&kept->records, r);
 }
 
-/* The code of an entry, as if it had been loaded where it is now. */
+/* The code of an entry, as if loaded at its present address. */
 static struct dump_record load_of_entry(const struct jit_code *c, uint32_t entry)
 {
 	struct code_range range = jit_timeline__range(c->timeline, entry);
@@ -656,7 +657,7 @@ static struct dump_record load_of_entry(const struct jit_code *c, uint32_t entry
 	return r;
 }
 
-/* The first `old` records become those of the code that they have left in the timeline. */
+/* Replaces the first `old` records by the code that they left in the timeline. */
 static int replace_records(struct jit_code *c, size_t old)
 {
 	struct jit_code kept = {};
@@ -669,7 +670,7 @@ static int replace_records(struct jit_code *c, size_t old)
 	return take_kept(c, &kept, err);
 }
 
-/* Only the first records are in the timeline then. */
+/* Makes a timeline of the first records only. */
 static int make_timeline(struct jit_code *c, size_t records)
 {
 	int err = clear_timeline(c);
@@ -680,7 +681,7 @@ static int make_timeline(struct jit_code *c, size_t records)
 	return err ? err : jit_timeline__forget(c->timeline, UINT64_MAX);
 }
 
-/* Times are settled and in order. Code that has not ended stays as it was loaded, because it may be moved. */
+/* Needs settled, sorted times. Living code keeps its load record, because it may still be moved. */
 static int forget_records(struct jit_code *c, uint64_t horizon)
 {
 	size_t old = partition_point(c->records.data, c->records.count, r, r->time < horizon);
@@ -707,7 +708,7 @@ int jit_code__forget(struct jit_code *c, uint64_t horizon)
 	return is_worth_it(c, count_all(c)) ? forget_before(c, horizon) : 0;
 }
 
-/* Unused records first, the oldest first; marks are of the time since the last shrinking. */
+/* Drops unused records first, oldest first. Marks are of the time since the last shrinking. */
 static int shed_records(struct jit_code *c, size_t part)
 {
 	struct jit_code kept = {};
@@ -727,7 +728,7 @@ static int shed_records(struct jit_code *c, size_t part)
 	return take_kept(c, &kept, err);
 }
 
-#define SHED_PART 4 /* of what there is, each time */
+#define SHED_PART 4 /* 1 of so many records is dropped each time */
 
 int jit_code__shrink(struct jit_code *c, size_t memory, uint64_t *shed)
 {
@@ -791,7 +792,7 @@ uint32_t jit_code__name_number(const struct jit_code *c, uint32_t entry)
 	return name_of(c, entry);
 }
 
-/* The part that two names must have in common, as one text. Its number, or negative errno. */
+/* The part that names of one function share, as one text. Its number, or negative errno. */
 static int64_t make_function(struct jit_code *c, uint32_t name)
 {
 	const char *text = strtab__get(c->names, name);
@@ -807,7 +808,7 @@ static int64_t make_function(struct jit_code *c, uint32_t name)
 	return strtab__intern(c->functions, joined);
 }
 
-/* Names are long, and compared often. 0: no memory. */
+/* Cached, because names are long and compared often. 0: no memory. */
 static uint32_t function_of(struct jit_code *c, uint32_t name)
 {
 	uint32_t *function = vec_at(&c->function_of, name);

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * One grammar a runtime; the first that fits. The file does not name the grammar, so each needs a mark that no other
- * name has.
- */
+/* One grammar per runtime; the first match counts, so each needs a mark that no other name has. */
 #include "jit/jit_name.h"
 
 #include <string.h>
 
-/* ---- parts of texts ---------------------------------------------------------------------------- */
+/* ---- parts of texts -------------------------------------------------------------------------- */
 
 static bool text_starts_with(struct jit_text t, const char *start)
 {
@@ -33,7 +30,7 @@ static struct jit_text text_up_to(struct jit_text t, size_t size)
 	return (struct jit_text){t.text, size};
 }
 
-/* Where the first or the last such character is; t.size: nowhere. */
+/* The position of the first (last) such character; t.size: none. */
 static size_t text_find(struct jit_text t, char c)
 {
 	const char *at = t.size ? memchr(t.text, c, t.size) : NULL;
@@ -56,7 +53,7 @@ static size_t text_find_string(struct jit_text t, const char *string)
 	return at ? (size_t)(at - t.text) : t.size;
 }
 
-/* All of it is a decimal number that fits. */
+/* Is the text a decimal number up to INT32_MAX? */
 static bool text_number(struct jit_text t, uint32_t *number)
 {
 	uint64_t value = 0;
@@ -72,7 +69,7 @@ static bool text_number(struct jit_text t, uint32_t *number)
 	return t.size > 0;
 }
 
-/* A number behind the last colon is taken off, with the colon. */
+/* Removes the last colon and the number after it. False: there is none. */
 static bool text_take_number(struct jit_text *t, uint32_t *number)
 {
 	size_t colon = text_find_last(*t, ':');
@@ -83,17 +80,17 @@ static bool text_take_number(struct jit_text *t, uint32_t *number)
 	return true;
 }
 
-/* ---- V8: node, deno, Chrome -------------------------------------------------------------------- */
+/* ---- V8: node, deno, Chrome ------------------------------------------------------------------ */
 
 /*
- * TAG:MARKER NAME SPACE SCRIPT:LINE:COLUMN. The tags are those of V8's src/logging/code-events.h,
- * with those that older versions had; the marker says which compiler, with "o" before it for a loop
- * that was entered in the middle (OSR) and "'" behind it for one context only. Line and column are
- * those of the definition, from 1 on; older versions have no column.
+ * TAG:MARKER NAME SPACE SCRIPT:LINE:COLUMN. Tags are those of V8's src/logging/code-events.h, and
+ * of older versions. The marker is the compiler: "o" before it is for a loop entered in the middle
+ * (OSR), "'" after it for one context only. Line and column are of the definition, from 1 on; older
+ * versions have no column.
  */
 struct tag {
 	const char *text;
-	enum code_tier tier; /* of its code; NONE: a marker has it */
+	enum code_tier tier; /* of its code; NONE: see the marker */
 };
 
 static const struct tag tags[] = {
@@ -147,7 +144,7 @@ static struct jit_text take_marker(struct jit_text name, enum code_tier *tier)
 	return text_from(name, at);
 }
 
-/* NAME-INDEX-COMPILER. False: it is no function of WebAssembly. */
+/* NAME-INDEX-COMPILER. False: not a WebAssembly function. */
 static bool parse_wasm(struct jit_text name, struct jit_name *result)
 {
 	struct jit_text rest = name;
@@ -179,7 +176,7 @@ static bool looks_like_script(struct jit_text t)
 	return false;
 }
 
-/* The space between name and script: of "get size /a b.js" the second. If nothing looks like a script: the first. */
+/* The space before the script: the second of "get size /a b.js". No script found: the first. */
 static size_t end_of_name(struct jit_text t)
 {
 	for (size_t i = 0; i < t.size; i++)
@@ -188,7 +185,7 @@ static size_t end_of_name(struct jit_text t)
 	return text_find(t, ' ');
 }
 
-/* NAME SCRIPT:LINE:COLUMN, where all but the name may be missing. */
+/* NAME SCRIPT:LINE:COLUMN; all but the name may be missing. */
 static void parse_function(struct jit_text name, struct jit_name *result)
 {
 	struct jit_text script;
@@ -229,7 +226,7 @@ static bool parse_js(struct jit_text name, struct jit_name *result)
 	return true;
 }
 
-/* ---- other runtimes ---------------------------------------------------------------------------- */
+/* ---- other runtimes -------------------------------------------------------------------------- */
 
 /* CPython: py::QUALIFIED_NAME:FILE */
 static bool parse_python(struct jit_text name, struct jit_name *result)
@@ -317,8 +314,8 @@ static bool parse_luajit(struct jit_text name, struct jit_name *result)
 }
 
 /*
- * PHP (php-src, ext/opcache/jit): JIT$FUNCTION, and of a trace TRACE-NUMBER$FUNCTION$LINE, where the
- * line is the trace's, not the function's.
+ * PHP (php-src, ext/opcache/jit): JIT$FUNCTION; of a trace TRACE-NUMBER$FUNCTION$LINE, with the
+ * line of the trace, not of the function.
  */
 static bool parse_php(struct jit_text name, struct jit_name *result)
 {
@@ -378,7 +375,7 @@ static bool parse_ruby(struct jit_text name, struct jit_name *result)
 
 #define JSC_HASH_SIZE 6
 
-/* A function's code has the hash of its source behind the name; another one has none. */
+/* A function's code has the hash of its source after the name; helpers have none. */
 static struct jit_text without_hash(struct jit_text name)
 {
 	size_t hash = text_find_last(name, '#');
@@ -386,7 +383,7 @@ static struct jit_text without_hash(struct jit_text name)
 	return hash && hash + 1 + JSC_HASH_SIZE == name.size ? text_up_to(name, hash) : name;
 }
 
-/* JavaScriptCore (Bun): JSC-COMPILER: FUNCTION#HASH, and JSC-KIND: NAME of its helpers. */
+/* JavaScriptCore (Bun): JSC-COMPILER: FUNCTION#HASH; of helpers JSC-KIND: NAME. */
 static bool parse_jsc(struct jit_text name, struct jit_name *result)
 {
 	static const struct {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Parses names of JIT code: the function, where it is defined, and which of the runtime's compilers made it. All
- * tiers of one function are one function.
- */
+/* Parses names of JIT code: function, place of its definition, tier (the compiler that made it). */
 #ifndef JIT_JIT_NAME_H
 #define JIT_JIT_NAME_H
 
@@ -12,7 +9,7 @@
 
 #include <sysprof/profile.h>
 
-/* Not ended by NUL: parts of the name that was parsed, or of a constant. */
+/* Part of the parsed name, or of a constant; not NUL-terminated. */
 struct jit_text {
 	const char *text;
 	size_t size;
@@ -25,9 +22,9 @@ struct jit_name {
 	enum code_tier tier;
 };
 
-/* Never fails: a text that fits no grammar is a function's name. */
+/* Never fails: a text that fits no grammar is the function's name. */
 struct jit_name jit_name_parse(const char *name, size_t size);
-/* Is it one of V8's? */
+/* Is it a name of V8? */
 bool jit_name_is_js(const char *name, size_t size);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Entries are processed once, in order of time. The entries that live at the moment are in `live`: entries that do
- * not overlap, sorted by their starts, in blocks of a bounded size, so that an insertion moves little. Only entries
- * with a requested address are kept there; the others only end some of these. Each entry adds a change to the history
- * of every requested address that it has, or that an entry has which it ends. Entries that were found by one reading
- * share their two moments: they are a gap.
+ * Entries are processed once, in order of time. `live` has the current entries: disjoint, sorted by
+ * start, in blocks of bounded size, so that an insertion moves little. Only entries with a
+ * requested address are kept there; the others only end some of these. An entry adds a change to
+ * the history of each requested address that it has, or that an entry it ends has. Entries found by
+ * one reading share their two moments: they are a gap.
  */
 #include "jit/jit_timeline.h"
 
@@ -22,14 +22,14 @@
 struct entry {
 	uint64_t start, end;
 	uint32_t name;
-	uint32_t used; /* when it was used last: the timeline's turn then; 0: never */
+	uint32_t used; /* the timeline's turn at the last use; 0: never */
 };
 
 /* The time between two readings. */
 struct gap {
 	uint64_t after, before;
 	uint32_t first;		/* entry; the next gap's is the end */
-	bool is_snapshot, open; /* open: its end is not known */
+	bool is_snapshot, open; /* open: has no end yet */
 };
 
 struct block {
@@ -45,7 +45,7 @@ struct jit_timeline {
 	VEC(struct entry) entries;
 	VEC(struct gap) gaps;
 	struct live live;
-	uint32_t turn; /* how often it has forgotten */
+	uint32_t turn; /* how often entries were forgotten */
 };
 
 /* The requested addresses. */
@@ -53,8 +53,8 @@ struct query {
 	const uint64_t *addresses;
 	size_t count, changes, most; /* changes: recorded, and the limit */
 	struct jit_history *histories;
-	bool all;	   /* every entry is of interest, and no history is recorded */
-	uint32_t *present; /* by entry: the last snapshot that has it, by its gap's number + 1 */
+	bool all;	   /* all entries are of interest, and no history is recorded */
+	uint32_t *present; /* by entry: gap number + 1 of the last snapshot that has it */
 };
 
 struct jit_timeline *jit_timeline__new(void)
@@ -94,7 +94,7 @@ static int begin_gap(struct jit_timeline *t, uint64_t after, uint64_t before, bo
 						.open = is_snapshot}));
 }
 
-/* A reading that did not reach the end of the file is joined with the next. */
+/* A reading that did not reach the end of the file is joined with the next one. */
 static int need_gap(struct jit_timeline *t, uint64_t after, uint64_t before)
 {
 	struct gap *last = last_gap(t);
@@ -158,14 +158,14 @@ uint64_t jit_timeline__after(const struct jit_timeline *t, uint32_t entry)
 	return t->gaps.data[gaps - 1].after;
 }
 
-/* ---- what lives ------------------------------------------------------------------------------ */
+/* ---- live entries ---------------------------------------------------------------------------- */
 
 static const struct entry *entry_at(const struct jit_timeline *t, size_t block, size_t i)
 {
 	return &t->entries.data[t->live.blocks.data[block]->entries[i]];
 }
 
-/* Of a single address its end is behind it. */
+/* A single address counts as one byte. */
 static uint64_t end_of(const struct entry *e)
 {
 	return e->end > e->start ? e->end : e->start + 1;
@@ -193,7 +193,7 @@ static bool find_live(const struct jit_timeline *t, uint64_t address, size_t *bl
 		return false;
 	found = live->blocks.data[i];
 	*block = i;
-	/* its last entry is known to end above the address */
+	/* the block's last entry ends above the address */
 	*at = partition_point(found->entries, found->count - 1, entry,
 			      end_of_entry(t, *entry) <= address);
 	return true;
@@ -212,7 +212,7 @@ static void remove_live(struct live *live, size_t block, size_t at)
 		(live->blocks.count - block) * sizeof(live->blocks.data[0]));
 }
 
-/* A full block becomes two, and the place moves along. */
+/* Splits a full block in two, and updates the place. */
 static int split_block(struct live *live, size_t *block, size_t *at)
 {
 	struct block *b = live->blocks.data[*block], *upper = malloc(sizeof(*upper));
@@ -283,7 +283,7 @@ static uint32_t live_at(const struct jit_timeline *t, uint64_t address)
 
 /* ---- one gap --------------------------------------------------------------------------------- */
 
-/* The first of the addresses that is not below `start`. */
+/* The index of the first address that is not below `start`. */
 static size_t first_address(const struct query *a, uint64_t start)
 {
 	return partition_point(a->addresses, a->count, address, *address < start);
@@ -299,7 +299,7 @@ static bool is_queried(const struct query *a, const struct entry *e)
 	return first < a->count && a->addresses[first] < end_of(e);
 }
 
-/* The addresses in [start, end) have other code from now on. */
+/* Records that the addresses in [start, end) have other code from now on. */
 static int record_change(struct query *a, uint64_t start, uint64_t end,
 			 const struct jit_change *change)
 {
@@ -342,7 +342,7 @@ static uint32_t find_equal(const struct jit_timeline *t, const struct entry *e)
 		       : JIT_NO_ENTRY;
 }
 
-/* *at is the number of the entry, or of the one that is there already. */
+/* *at: the number of the entry, or of an equal one that is already live. */
 static int apply_entry(struct jit_timeline *t, const struct gap *gap, uint32_t number,
 		       struct query *a, uint32_t *at)
 {
@@ -393,7 +393,7 @@ static int go_through_gap(struct jit_timeline *t, size_t gap, struct query *a)
 
 /* ---- snapshots ------------------------------------------------------------------------------- */
 
-/* Which of the gap's entries no later one of them overlaps: what came at once has one time. */
+/* Finds the gap's entries without a later overlapping one: entries of a snapshot share one time. */
 static int find_fresh_of_gap(const struct jit_timeline *t, size_t gap, bool *fresh)
 {
 	uint32_t first = t->gaps.data[gap].first, count = end_of_gap(t, gap) - first;
@@ -465,8 +465,8 @@ static int go_through(struct jit_timeline *t, size_t gap, struct query *a)
 /* ---- forgetting ------------------------------------------------------------------------------ */
 
 /*
- * How many gaps, from the first on, are over before the horizon. The last one may still grow: it counts only if all are
- * meant, and no snapshot is being read.
+ * The number of gaps from the first on that are over before the horizon. The last one may still
+ * grow: it counts only if all are requested and it is no open snapshot.
  */
 static size_t gaps_before(struct jit_timeline *t, uint64_t horizon)
 {
@@ -479,7 +479,7 @@ static size_t gaps_before(struct jit_timeline *t, uint64_t horizon)
 	return partition_point(t->gaps.data, count - 1, gap, gap->before < horizon);
 }
 
-/* Which entries of the first gaps are alive at their end. */
+/* Finds the entries of the first gaps that are alive at their end. */
 static int find_living(struct jit_timeline *t, size_t gaps, bool *living)
 {
 	_cleanup_free_ uint32_t *present = calloc(t->entries.count + 1, sizeof(*present));
@@ -495,7 +495,7 @@ static int find_living(struct jit_timeline *t, size_t gaps, bool *living)
 	return err;
 }
 
-/* Unused memory of a vector is freed. */
+/* Frees unused memory of a vector. */
 static void trim(void **data, size_t *capacity, size_t wanted, size_t size)
 {
 	void *smaller = wanted < *capacity ? realloc(*data, wanted * size) : NULL;
@@ -506,9 +506,7 @@ static void trim(void **data, size_t *capacity, size_t wanted, size_t size)
 	*capacity = wanted;
 }
 
-/*
- * Of the first gaps the marked entries stay. Those gaps end nothing any more: the entries that they ended are gone.
- */
+/* Keeps marked entries of the first gaps. These gaps end nothing: what they ended is forgotten. */
 static void keep_marked(struct jit_timeline *t, size_t gaps, const bool *marked)
 {
 	size_t kept_gaps = 0;
@@ -528,7 +526,7 @@ static void keep_marked(struct jit_timeline *t, size_t gaps, const bool *marked)
 	}
 	t->entries.count = kept;
 	t->gaps.count = kept_gaps;
-	/* some room to grow is left */
+	/* leave some room to grow */
 	trim((void **)&t->entries.data, &t->entries.capacity, kept + kept / 4 + 64,
 	     sizeof(*t->entries.data));
 	trim((void **)&t->gaps.data, &t->gaps.capacity, kept_gaps + 64, sizeof(*t->gaps.data));
@@ -585,7 +583,7 @@ void jit_timeline__rename(struct jit_timeline *t, jit_rename_fn rename, void *co
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* Beginnings must be in order: a change that begins earlier than one before it moves that one back. */
+/* Makes beginnings ascending: a change that begins before the previous one moves that one back. */
 static void order_beginnings(struct jit_history *h)
 {
 	for (size_t i = h->changes.count; i-- > 1;)
@@ -631,7 +629,7 @@ static bool same_function(uint32_t a, uint32_t b, jit_same_fn same, void *contex
 struct jit_answer jit_history__at(const struct jit_history *h, uint64_t time, jit_same_fn same,
 				  void *context)
 {
-	/* those that were over by `time`, and that may have been; their ends and their beginnings are in order */
+	/* changes over by `time`, and possibly over; ends and beginnings are sorted */
 	size_t sure = partition_point(h->changes.data, h->changes.count, c, c->before < time);
 	size_t possible = partition_point(h->changes.data, h->changes.count, c, c->after < time);
 	struct jit_answer answer = {
@@ -658,8 +656,8 @@ struct jit_answer jit_history__at(const struct jit_history *h, uint64_t time, ji
 
 /*
  * From the last entry to the first: an entry is fresh if none of its addresses is taken, and takes
- * those that are not. Addresses are the cells between all starts and ends; from a taken cell a link
- * leads on towards the next that is free (union-find), so each is taken once.
+ * the free ones. Addresses are cells between all starts and ends; a taken cell links towards the
+ * next free one (union-find), so each is taken once.
  */
 
 DEFINE_ORDER(compare_edges, uint64_t, order_of(*x, *y));
@@ -708,7 +706,7 @@ int find_fresh(const struct code_range *ranges, size_t count, bool *fresh)
 		size_t cell = index_of(edges, edge_count, ranges[i].start);
 		size_t end = index_of(edges, edge_count, ranges[i].end);
 
-		if (cell == end) { /* a single address is in the cell that begins there */
+		if (cell == end) { /* a single address: in the cell that begins there */
 			fresh[i] = next_free(links, cell) == cell;
 			continue;
 		}

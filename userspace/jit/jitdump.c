@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A record is handled once it is complete; lines and unwinding information of a load come in records of their own
- * right before it. No size in a record can reach beyond the record.
+ * A record is handled once it is complete. Lines and CFI of a load are records of their own right
+ * before it. Sizes inside a record are checked against its end.
  */
 #include "jit/jitdump.h"
 
@@ -17,7 +17,7 @@
 #define VERSION	      1
 #define FLAG_TSC      1u
 #define NAME_MAX_SIZE 4096u /* of a file; of code it is PERF_MAP_LINE_MAX */
-#define V8_SHIFT      0x40  /* V8 counts lines from an ELF header that it does not write */
+#define V8_SHIFT      0x40  /* V8 counts from an ELF header that it does not write */
 
 enum record_id {
 	RECORD_LOAD,
@@ -60,7 +60,7 @@ struct unwinding_info {
 	uint64_t size, eh_frame_header_size, mapped_size;
 };
 
-/* The bytes of a record behind its prefix. */
+/* The bytes of a record after its prefix. */
 struct body {
 	const char *at;
 	size_t left;
@@ -76,7 +76,7 @@ static bool take_bytes(struct body *body, void *to, size_t size)
 	return true;
 }
 
-/* A text with its NUL. NULL: it does not end in the record. */
+/* A text with its NUL. NULL: it does not end within the record. */
 static const char *take_text(struct body *body)
 {
 	const char *text = body->at;
@@ -89,7 +89,7 @@ static const char *take_text(struct body *body)
 	return text;
 }
 
-/* ---- what belongs to the next load ----------------------------------------------------------- */
+/* ---- data of the next load ------------------------------------------------------------------- */
 
 static void forget_pending(struct jitdump_reader *r)
 {
@@ -105,8 +105,8 @@ static int keep_file(struct jitdump_reader *r, const char *file, size_t *offset)
 	return vec_append(&r->files, file, size);
 }
 
-#define CODE_SIZE_MAX	(1u << 30) /* of one function, for what is taken for its lines */
-#define BEFORE_CODE_MAX 4096u	   /* of a line, see read_lines() */
+#define CODE_SIZE_MAX	(1u << 30) /* of one function, to recognize its lines */
+#define BEFORE_CODE_MAX 4096u	   /* see move_into_code() */
 
 static int keep_line(struct jitdump_reader *r, const struct debug_entry *entry, size_t file)
 {
@@ -123,17 +123,14 @@ static bool belongs_to(const struct debug_entry *entry, uint64_t code)
 	return entry->address >= code && entry->address - code < CODE_SIZE_MAX;
 }
 
-/*
- * The BEAM begins with the line that the code's first instructions belong to, where that line
- * begins: some bytes before them.
- */
+/* The BEAM's first line may begin some bytes before the code; the first instructions are of it. */
 static void move_into_code(struct debug_entry *entry, uint64_t code)
 {
 	if (entry->address < code && code - entry->address <= BEFORE_CODE_MAX)
 		entry->address = code;
 }
 
-/* 1: the record makes no sense in this form. */
+/* 1: the record is not in this form. */
 static int read_lines(struct jitdump_reader *r, struct body body, const struct debug_info *info)
 {
 	static const char SAME_AS_BEFORE[] = "\xff";
@@ -159,9 +156,9 @@ static int read_lines(struct jitdump_reader *r, struct body body, const struct d
 }
 
 /*
- * V8 frees the name of a file before it writes it (perf-jit.cc: GetScriptName), so its first bytes may
- * be anything, NUL too. Its length is right, and all entries of most functions have the same name: so
- * it follows from the size of the record. The name itself is that of the function's definition.
+ * V8 frees a file's name before it writes it (perf-jit.cc: GetScriptName), so its first bytes may
+ * be anything, also NUL. Its length is right, and most functions have one name in all entries, so
+ * the length follows from the record's size. The name itself is in the function's name, too.
  */
 static int read_lines_without_names(struct jitdump_reader *r, struct body body,
 				    const struct debug_info *info, size_t name_size)
@@ -187,7 +184,7 @@ static void forget_lines(struct jitdump_reader *r)
 	r->lines.count = r->files.count = 0;
 }
 
-/* 1: the record makes no sense. */
+/* 1: the record is invalid. */
 static int on_debug_info(struct jitdump_reader *r, struct body body)
 {
 	struct debug_info info;
@@ -228,7 +225,7 @@ static int on_unwinding_info(struct jitdump_reader *r, struct body body)
 	return 0;
 }
 
-/* Files become texts, and V8's addresses those of the code. */
+/* Sets the names of files, and moves V8's addresses to those of the code. */
 static void finish_lines(struct jitdump_reader *r, const struct jitdump_load *load)
 {
 	bool shifted = r->lines.count && r->lines.data[0].address >= load->address + V8_SHIFT &&
@@ -310,7 +307,7 @@ static int on_record(struct jitdump_reader *r, const struct record *record, stru
 	case RECORD_UNWINDING_INFO:
 		result = on_unwinding_info(r, body);
 		break;
-	default: /* a kind that the specification does not have */
+	default: /* unknown kind */
 		break;
 	}
 	if (result != 1)
@@ -322,7 +319,7 @@ static int on_record(struct jitdump_reader *r, const struct record *record, stru
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* How much of the bytes the header takes; 0: it is not there yet. Or negative errno. */
+/* The bytes of the header; 0: it is incomplete; or negative errno. */
 static ssize_t take_header(struct jitdump_reader *r, const char *bytes, size_t size)
 {
 	struct file_header header;
@@ -368,7 +365,7 @@ static ssize_t take_record(struct jitdump_reader *r, const char *bytes, size_t s
 	return err ? err : (ssize_t)record.total_size;
 }
 
-/* Parses complete records from the start of the bytes; returns how many bytes that was. */
+/* Parses complete records from the start of the bytes; returns their size. */
 static ssize_t take_all(struct jitdump_reader *r, const char *bytes, size_t size,
 			const struct jitdump_handler *handler)
 {
@@ -406,7 +403,7 @@ int jitdump_reader__feed(struct jitdump_reader *r, const void *bytes, size_t siz
 	}
 	if (done < 0)
 		return done;
-	if (r->rest.count && !done) /* it is long, and may come in many pieces */
+	if (r->rest.count && !done) /* a long record may come in many pieces */
 		return 0;
 	if (r->rest.count) {
 		r->rest.count -= done;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Jitdumps, binary files with which runtimes report JIT code, its times and its lines
- * (linux/tools/perf/Documentation/jitdump-specification.txt). Written in pieces of 4 KB: the end is usually
- * incomplete until the writer has ended. The writer is untrusted.
+ * Jitdumps, binary files with which runtimes report JIT code with times and lines
+ * (linux/tools/perf/Documentation/jitdump-specification.txt). Written in pieces of 4 KB, so the end
+ * is usually incomplete until the writer ends. The writer is untrusted.
  */
 #ifndef JIT_JITDUMP_H
 #define JIT_JITDUMP_H
@@ -13,32 +13,32 @@
 
 #include "base/vec.h"
 
-#define JITDUMP_RECORD_MAX (64u << 20) /* larger ones are passed over */
+#define JITDUMP_RECORD_MAX (64u << 20) /* larger records are skipped */
 
 struct jitdump_line {
-	uint64_t address; /* from here on */
+	uint64_t address; /* of its first instruction */
 	uint32_t line;	  /* from 1 on */
-	uint32_t column;  /* V8; others: what they call discriminator */
+	uint32_t column;  /* V8; others: a discriminator */
 	const char *file; /* NUL-terminated */
 };
 
-/* Code that was loaded at `time`. All pointers are valid during the call. */
+/* Code loaded at `time`. All pointers are valid during the call. */
 struct jitdump_load {
 	uint64_t time, address, size;
 	const char *name; /* NUL-terminated */
 	const struct jitdump_line
 		*lines; /* in the order of the file; addresses are those of the code */
 	size_t line_count;
-	const void *unwinding; /* .eh_frame with its .eh_frame_hdr behind it; NULL: none */
+	const void *unwinding; /* .eh_frame, then its .eh_frame_hdr; NULL: none */
 	size_t unwinding_size, eh_frame_header_size;
 };
 
-/* It lies elsewhere from `time` on. */
+/* Code that moved at `time`. */
 struct jitdump_move {
 	uint64_t time, from, to, size;
 };
 
-/* 0, or negative errno, which ends the reading and is returned. Each may be NULL. */
+/* 0, or negative errno, which ends reading and is returned. Each may be NULL. */
 struct jitdump_handler {
 	void *context;
 	int (*load)(void *context, const struct jitdump_load *load);
@@ -48,18 +48,18 @@ struct jitdump_handler {
 
 struct jitdump_counts {
 	uint64_t loads, moves;
-	uint64_t bad_records; /* which contradict themselves, or are too large */
+	uint64_t bad_records; /* inconsistent, or too large */
 };
 
-/* A dump that is read piece by piece. All zero is ready. */
+/* A dump, read piece by piece. All zero is ready. */
 struct jitdump_reader {
 	bool has_header;
 	bool tsc; /* times are those of the TSC, else of CLOCK_MONOTONIC */
 	struct jitdump_counts counts;
 
-	/* its own */
-	VEC(char) rest;			/* of the last piece: a record without an end */
-	uint64_t skip;			/* bytes to come that are passed over */
+	/* private */
+	VEC(char) rest;			/* of the last piece: an incomplete record */
+	uint64_t skip;			/* bytes to skip */
 	VEC(struct jitdump_line) lines; /* of the next load; files are offsets into `files` + 1 */
 	VEC(char) files;
 	uint64_t lines_of; /* address of the code */
@@ -68,12 +68,12 @@ struct jitdump_reader {
 };
 
 /*
- * 0, what a handler returned, -ENOMEM; -ENOTSUP: of another byte order or version; -EBADMSG: no jitdump, or so
- * damaged that no next record can be found. After an error it must not be fed again.
+ * 0, the result of a handler, -ENOMEM; -ENOTSUP: another byte order or version; -EBADMSG: no
+ * jitdump, or too damaged to find the next record. Must not be fed again after an error.
  */
 int jitdump_reader__feed(struct jitdump_reader *r, const void *bytes, size_t size,
 			 const struct jitdump_handler *handler);
-/* Bytes of a record whose end has not come. */
+/* Bytes of an incomplete record. */
 size_t jitdump_reader__torn(const struct jitdump_reader *r);
 void jitdump_reader__fini(struct jitdump_reader *r);
 

@@ -7,7 +7,7 @@
 
 #define USER_ADDRESS_END (UINT64_C(1) << 56) /* with 5 page-table levels */
 
-/* Hexadecimal at *at, which moves behind it and the space that has to follow. */
+/* Reads a hexadecimal number, and moves *at behind it and the required space. */
 static bool take_number(const char **at, const char *end, uint64_t *number)
 {
 	const char *c = *at;
@@ -58,7 +58,7 @@ static int take_line(struct perf_map_reader *r, const char *line, size_t size,
 	return visit(context, &entry);
 }
 
-/* A line that goes on. */
+/* Keeps an incomplete line. */
 static int keep_rest(struct perf_map_reader *r, const char *bytes, size_t size)
 {
 	if (r->skipping || !size)

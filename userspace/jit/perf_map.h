@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Perf maps, text files with which runtimes report where they put code: "START SIZE NAME" a line, in hexadecimal
- * (linux/tools/perf/Documentation/jit-interface.txt). The writer is untrusted: a malformed line is counted and
- * skipped.
+ * Perf maps, text files with which runtimes report JIT code: lines of "START SIZE NAME" in
+ * hexadecimal (linux/tools/perf/Documentation/jit-interface.txt). The writer is untrusted:
+ * malformed lines are counted and skipped.
  */
 #ifndef JIT_PERF_MAP_H
 #define JIT_PERF_MAP_H
@@ -16,31 +16,31 @@
 #define PERF_MAP_LINE_MAX (64u * 1024) /* longer ones are malformed; V8 ends names at 4 KB */
 
 struct perf_map_entry {
-	uint64_t start, end; /* [start, end); equal: only this address is known to be code */
-	const char *name;    /* `name_size` bytes without NUL, as they are in the file */
+	uint64_t start, end; /* [start, end); equal: a single address that is known to be code */
+	const char *name;    /* `name_size` bytes as in the file, without NUL at the end */
 	size_t name_size;
 };
 
 /*
- * One line, without its newline; a carriage return at its end is not part of it. Numbers may have "0x" in front of
- * them. False: it is no entry, or has addresses that a process cannot have.
+ * Parses a line without its newline; a carriage return at the end is dropped. Numbers may begin
+ * with "0x". False: no entry, or addresses that no process can have.
  */
 bool perf_map_parse_line(const char *line, size_t size, struct perf_map_entry *entry);
 
-/* A map that is read piece by piece. All zero is ready. */
+/* A map, read piece by piece. All zero is ready. */
 struct perf_map_reader {
-	VEC(char) rest; /* of the last piece: a line without an end */
-	bool skipping;	/* the rest of a line that is too long */
+	VEC(char) rest; /* of the last piece: an incomplete line */
+	bool skipping;	/* the rest of a line that is too long, or was lost */
 	uint64_t entries, bad_lines;
 };
 
-/* Valid during the call. Nonzero ends the reading and is returned. */
+/* The entry is valid during the call. Nonzero ends reading and is returned. */
 typedef int (*perf_map_entry_fn)(void *context, const struct perf_map_entry *entry);
 
-/* 0, what `visit` returned, or -ENOMEM. Empty lines are ignored. */
+/* 0, the result of `visit`, or -ENOMEM. Empty lines are ignored. */
 int perf_map_reader__feed(struct perf_map_reader *r, const char *bytes, size_t size,
 			  perf_map_entry_fn visit, void *context);
-/* The file is complete: the bytes left are its last line. */
+/* The file is complete: parses the rest as its last line. */
 int perf_map_reader__finish(struct perf_map_reader *r, perf_map_entry_fn visit, void *context);
 void perf_map_reader__fini(struct perf_map_reader *r);
 
