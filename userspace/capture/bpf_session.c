@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ownership: the session owns the skeleton (programs, maps, hooks), and for each online CPU the perf events and their
- * rings (bpf_session_cpus.c). Here everything is loaded and attached.
+ * Loading and attaching. The session owns the skeleton (programs, maps, hooks) and, for each online
+ * CPU, the perf events and their rings (bpf_session_cpus.c).
  *
- * Numbers that are needed while recording (books, counters) are read from mmapped maps, because a bpf() call would
- * keep the kernel from running programs on our CPU, and cost samples.
+ * Numbers needed while recording (books, counters) are read from mmapped maps, because a bpf() call
+ * would keep programs from running on our CPU, and cost samples.
  */
 #include "capture/bpf_session_private.h"
 
@@ -98,7 +98,7 @@ static void set_knobs(struct bpf_session *s, const struct bpf_session_options *o
 	skel->rodata->filter_threads = threads;
 	skel->rodata->filter_cgroup = o->target.cgroup != NULL;
 	skel->rodata->follow_groups = o->follow_groups;
-	/* in a pid namespace of its own the whole system's threads are in the profile, sampled or not */
+	/* in a pid namespace of our own, all its threads are in the profile, sampled or not */
 	skel->rodata->ends_of_sampled = o->ends_of_sampled && !s->info.pid_namespace;
 	skel->rodata->exclude_self = o->target.exclude_self;
 	skel->rodata->kernel_stacks = o->kernel_stacks;
@@ -122,9 +122,7 @@ static void set_knobs(struct bpf_session *s, const struct bpf_session_options *o
 	bpf_program__set_autoattach(skel->progs.identify, false);
 }
 
-/*
- * libbpf's message helps, unless privileges are missing: then it only lists what libbpf tried.
- */
+/* libbpf's message helps, unless privileges are missing: then it only lists what libbpf tried. */
 int explain_libbpf(int err, const char *programs, struct failure *failure)
 {
 	char attempt[LIBBPF_MESSAGE_SIZE + 64];
@@ -388,8 +386,8 @@ static int count_runtime(struct bpf_session *s, uint32_t tgid, int change)
 }
 
 /*
- * The functions of its parent do not count any more. A child whose number ends like this one's may come between the
- * two calls and lose its entry: it is read later, like any other process.
+ * Its parent's functions no longer count. A child whose number ends like this one's may come
+ * between the two calls and lose its entry: it is read later, like any other process.
  */
 static int forget_fork(struct bpf_session *s, uint32_t tgid)
 {
@@ -448,7 +446,7 @@ int bpf_session__exclude_none(struct bpf_session *s)
 	return 0;
 }
 
-/* The walk is done when everything has been read, and nothing is. */
+/* Reading walks everything; the programs write nothing. */
 int run_iterator(int link)
 {
 	_cleanup_close_ int fd = bpf_iter_create(link);

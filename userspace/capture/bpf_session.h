@@ -66,8 +66,7 @@ struct bpf_session_info {
 	uint32_t pid_namespace;	     /* inode of our own pid namespace; 0: the initial one */
 	uint32_t cpus;		     /* CPUs that are sampled; books have index 0..cpus-1 */
 	uint32_t sideband_cpus;	     /* CPUs whose side-band is read: all that are online */
-	size_t sample_ring_size,
-		sideband_ring_size; /* bytes, of one CPU: the smallest that was got */
+	size_t sample_ring_size, sideband_ring_size;	 /* bytes, of a CPU: the smallest */
 	size_t sample_ring_wanted, sideband_ring_wanted; /* less got than wanted: lost sooner */
 };
 
@@ -77,12 +76,10 @@ void bpf_session__free(struct bpf_session *session);
 
 const struct bpf_session_info *bpf_session__info(const struct bpf_session *session);
 
-/*
- * A process or thread (by target.mode) to sample, in our pid namespace's numbers. -E2BIG: too many.
- */
+/* A process or thread (by target.mode) to sample, as our pid namespace's id. -E2BIG: too many. */
 int bpf_session__add_target(struct bpf_session *session, uint32_t id);
 
-/* Once, after all of add_target: so that threads are known again behind an execve. */
+/* Once, after all of add_target: so that threads are recognized after an execve. */
 int bpf_session__identify_targets(struct bpf_session *session, struct failure *failure);
 
 /* A process that becomes a target with its next execve: COMMAND, which is held until then. */
@@ -95,9 +92,10 @@ int bpf_session__enable_ticks(struct bpf_session *session, struct failure *failu
 void bpf_session__copy_stacks(struct bpf_session *session, bool copy);
 
 /*
- * Another rate of ticks: between pause and resume the books of all CPUs are complete, so a reading has exactly what
- * was due at the old rate. `hz` > 0; the old one: nothing changes. 0 or the first negative errno of a CPU, which
- * keeps its rate (its books say which); all of them tick again. Nothing without ticks.
+ * Another rate of ticks. Between pause and resume the books of all CPUs are complete, so a reading
+ * has exactly what was due at the old rate. `hz` > 0; if it is the old one, nothing changes. 0 or
+ * the first negative errno of a CPU, which keeps its rate (as its books say); all of them tick
+ * again. Without ticks this has no effect.
  */
 void bpf_session__pause_ticks(struct bpf_session *session);
 int bpf_session__resume_ticks(struct bpf_session *session, unsigned int hz);
@@ -105,28 +103,26 @@ int bpf_session__resume_ticks(struct bpf_session *session, unsigned int hz);
 /* Where unwind tables go; false: there are none. Valid as long as the session. */
 bool bpf_session__unwind_memory(struct bpf_session *session, struct unwind_memory *memory);
 
-/*
- * Stop ticks, hooks and side-band, in this order. The contents of the rings stay there for a last drain.
- */
+/* Stop ticks, hooks and side-band, in this order. What is in the rings stays for a last drain. */
 void bpf_session__disable(struct bpf_session *session);
 
 /*
- * Hand everything that is in the rings now to `sink`: for each CPU its samples (EVENT_SAMPLE,
+ * Pass everything that is in the rings now to `sink`: for each CPU its samples (EVENT_SAMPLE,
  * EVENT_THREAD_CPU), then its side-band (EVENT_MMAP with file_state UNOPENED or NONE, EVENT_COMM,
  * EVENT_FORK, EVENT_EXIT, EVENT_LOST). In order within one CPU and kind, not across.
  *
- * All events have their time; that of a sample is the program's own reading of the clock, half a
- * microsecond before that of its TSC. A sample's cpu_time can be too large, never too small: it includes what a
- * hypervisor stole since the scheduler last looked (at most one of its ticks in the ordinary case),
- * and a later sample of the thread then shows less. So the truth of a sample is the least value of
- * it and of all later ones of the thread.
+ * All events have their time. That of a sample is the program's own reading of the clock, half a
+ * microsecond before its TSC. A sample's cpu_time can be too large, never too small: it includes
+ * what a hypervisor stole since the scheduler last looked (usually at most one of its ticks), and a
+ * later sample of the thread then shows less. So the least value of a sample and all later ones of
+ * the thread is right.
  *
  * 0, or the first error of `sink`.
  */
 int bpf_session__drain(struct bpf_session *session, event_push_fn sink, void *context);
 
 /*
- * A CPU that came or went. `error`: it came and cannot be sampled (negative errno), which is tried again when it comes
+ * A CPU that came or went. `error`: it came and cannot be sampled (negative errno), until it comes
  * the next time; `what` says what failed.
  */
 struct cpu_change {
@@ -138,13 +134,14 @@ struct cpu_change {
 typedef int (*cpu_change_fn)(void *context, const struct cpu_change *change);
 
 /*
- * Look which CPUs are online, some times a second while ticks are enabled. One that came is to be sampled, if it is
- * not excluded by target.cpus; it may be one that was there before, whose events the kernel has removed (it does so
- * for a suspend as well, which does not show in the list of CPUs). The rest of an old ring goes to `sink`. Books of a
- * CPU go on where they were. info.cpus can grow. 0, or the first error of `sink` or `changed`, or -ENOMEM.
+ * Look which CPUs are online, some times a second while ticks are enabled. One that came is sampled
+ * unless target.cpus excludes it. It may have been there before, and the kernel removed its events
+ * (also in a suspend, which the list of CPUs does not show). `sink` gets the rest of an old ring. A
+ * CPU's books go on. info.cpus can grow. 0, the first error of `sink` or `changed`, or -ENOMEM.
  *
- * Like at the start the side-band comes first: where *fresh is set the caller reads the processes, as what they did
- * on such a CPU before is lost, and then starts its ticks. start_fresh_cpus reports the CPUs that came.
+ * As at the start, the side-band comes first: if *fresh is set, the caller reads the processes,
+ * because what they did on such a CPU before is lost, and then starts its ticks.
+ * start_fresh_cpus reports the CPUs that came.
  */
 int bpf_session__follow_cpus(struct bpf_session *session, event_push_fn sink, cpu_change_fn changed,
 			     void *context, bool *fresh);
@@ -155,22 +152,19 @@ int bpf_session__start_fresh_cpus(struct bpf_session *session, cpu_change_fn cha
 int bpf_session__epoll_fd(const struct bpf_session *session);
 
 /*
- * Readable when a target has called execve, a stack was cut for want of mappings or tables, or a ring of ticks is half full: the
- * session's own; poll it, then take the wake. Wakes are `interval` ns apart at least, except for a ring; 0: unless it is set,
- * as they come. True: a ring is half full.
+ * Readable when a target called execve, a stack was cut for want of mappings or tables, or a ring
+ * of ticks is half full. The session's own; poll it, then take the wake. Except for a ring, wakes
+ * are at least `interval` ns apart; 0, as at first: they come at once. True: a ring is half full.
  */
 int bpf_session__wake_fd(const struct bpf_session *session);
-/* *cause: whose process it was, root's if any of several was. */
+/* *cause: whose process caused it; root's, if any of several was. */
 bool bpf_session__take_wake(struct bpf_session *session, enum wake_cause *cause);
 void bpf_session__set_wake_interval(struct bpf_session *session, enum wake_cause cause,
 				    uint64_t interval);
 /* Whether a target's execve does, too; it does not before the first call. */
 void bpf_session__wake_on_exec(struct bpf_session *session, bool wake);
 
-/*
- * Every record of a program that is older than this is in its ring: `now` (CLOCK_MONOTONIC), or the
- * time of one that is just being written.
- */
+/* Records from before this are in their rings: `now` (CLOCK_MONOTONIC), or the time of a write. */
 uint64_t bpf_session__written_until(const struct bpf_session *session, uint64_t now);
 
 /*
@@ -180,15 +174,15 @@ uint64_t bpf_session__written_until(const struct bpf_session *session, uint64_t 
 void bpf_session__books(struct bpf_session *session, uint32_t index, struct books_event *event);
 
 /*
- * Ticks in this control group of the unified hierarchy are filtered from now on, or not any more. With follow_groups only.
- * At most EXCLUDED_GROUPS: then others are filtered no more. 0 or negative errno. A bpf() call.
+ * Ticks in this control group of the unified hierarchy are filtered from now on, or no longer, with
+ * follow_groups. At most EXCLUDED_GROUPS; more are not filtered. 0 or negative errno. Calls bpf().
  */
 int bpf_session__exclude_group(struct bpf_session *session, uint64_t group, bool exclude);
 int bpf_session__exclude_none(struct bpf_session *session);
 
 /*
- * Selects the notes beside the frames of this process from now on; NULL: none any more. 0, -E2BIG: there are too
- * many, or another negative errno.
+ * Selects the notes beside the frames of this process from now on; NULL: none. 0; -E2BIG: too many;
+ * or another negative errno.
  */
 int bpf_session__set_runtime(struct bpf_session *session, uint32_t tgid,
 			     const struct runtime_info *info);
@@ -207,15 +201,15 @@ struct bpf_program_info {
 	uint64_t runs, run_ns;	 /* 0 unless kernel.bpf_stats_enabled */
 };
 /*
- * Loaded programs, at most `capacity`; returns their number. Makes bpf() calls, a few microseconds each, in which this
- * CPU takes no samples: seldom while recording.
+ * Loaded programs, at most `capacity`; returns their number. Rarely while recording: it makes bpf()
+ * calls, a few microseconds each, in which this CPU takes no samples.
  */
 size_t bpf_session__programs(struct bpf_session *session, struct bpf_program_info *programs,
 			     size_t capacity);
 
 /*
- * The kernel counts the run time of programs (of all that are loaded on the machine, at some 20 ns a run) as long as this
- * descriptor is open. < 0: a fresh one, or negative errno (5.8); else it is closed, and -1.
+ * While this descriptor is open, the kernel counts the run time of all loaded programs of the
+ * machine, at some 20 ns a run. `fd` < 0: opens one, or negative errno (5.8); else closes it: -1.
  */
 int bpf_session__run_statistics(int fd);
 

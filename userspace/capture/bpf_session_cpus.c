@@ -34,7 +34,7 @@
 #include "capture/features.h"
 
 #define RING_FLOOR (64u * 1024)
-/* Rings for CPUs that come: one for so many that are there, and so many at least. */
+/* Spare rings for CPUs that come: one for so many present CPUs, and at least so many. */
 #define RINGS_SPARED_SHARE 4
 #define RINGS_SPARED	   2
 #define TSC_ERROR_MAX_NS   5000
@@ -148,7 +148,7 @@ int bpf_session__open_tsc(struct bpf_session *s, struct session_cpu *c, bool vis
 	return err;
 }
 
-/* Open and calibrate the TSC counters of all sampled CPUs. 0, or an error with the reason. */
+/* Open and calibrate the TSC counters of all sampled CPUs. 0, or an error; sets clock_reason. */
 static int open_tsc(struct bpf_session *s)
 {
 	const char *refused = tsc_refused();
@@ -246,7 +246,7 @@ int bpf_session__make_tick_rings(struct bpf_session *s)
 	return err;
 }
 
-/* A ring that no other CPU has; it keeps it, also while it is offline. -ENOSPC: more CPUs have come than there are rings. */
+/* A ring of its own, which the CPU keeps while offline. -ENOSPC: more CPUs came than rings. */
 static int choose_ring(struct bpf_session *s, struct session_cpu *c)
 {
 	size_t taken = 0;
@@ -467,11 +467,11 @@ uint64_t bpf_session__written_until(const struct bpf_session *s, uint64_t now)
 	return now;
 }
 
-/* ---- starting and stopping -------------------------------------------------------------------- */
+/* ---- starting and stopping ------------------------------------------------------------------- */
 
 /*
- * Enable an event of CPU `c`, on that CPU if we may go there, and then look at the run queue's clock right after it
- * was set, which reading our own CPU time does. The first tick is a period away.
+ * Enable an event of CPU `c`, on that CPU if we may go there, and read the run queue's clock right
+ * after it was set, which reading our own CPU time does. The first tick is a period away.
  */
 static int start_event(struct bpf_session *s, const struct session_cpu *c, int fd, bool look)
 {
@@ -527,7 +527,7 @@ int bpf_session__enable_ticks(struct bpf_session *s, struct failure *failure)
 	return 0;
 }
 
-/* time_enabled and time_running of the tick event. */
+/* Read time_enabled and time_running of the tick event. */
 void bpf_session__read_times(struct session_cpu *c)
 {
 	uint64_t values[3];
@@ -600,8 +600,8 @@ static int deliver_sideband(void *context, struct perf_event_header *record)
 }
 
 /*
- * The kernel reports lost records with the next record that fits into the ring, which may never come. Any record of
- * this CPU will do: set the name of this thread to the name that it has.
+ * The kernel reports lost records with the next record that fits into the ring, which may never
+ * come. Any record of this CPU will do: set this thread's name to the name it has.
  */
 static void provoke_loss_report(struct session_cpu *c)
 {

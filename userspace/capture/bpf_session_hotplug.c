@@ -2,14 +2,14 @@
 /*
  * CPUs that come and go while we record.
  *
- * With a CPU that goes offline the kernel takes away its perf events, and does not give them back when it returns:
- * the descriptors are good for reading what there was, and nothing else. So a CPU that comes gets new ones. A suspend
- * takes all CPUs but one offline and brings them back before the list of CPUs can be read. It shows in the time of
- * the tick event, which stands still.
+ * When a CPU goes offline the kernel removes its perf events for good: their descriptors are good
+ * for reading what there was, and nothing else. So a CPU that comes gets new ones. A suspend takes
+ * all CPUs but one offline and brings them back before the list of CPUs can be read. It shows in
+ * the tick event's time, which stands still.
  *
- * The books of a CPU are the program's, by its number, and go on; how long its events ran is summed up here. There
- * are neither samples nor side-band records of the time before the return of a CPU is noticed, so the caller reads
- * the processes again.
+ * The books of a CPU are the program's, by its number, and go on; the time of its events is summed
+ * up here. Until the return of a CPU is noticed it has neither samples nor side-band records, so
+ * the caller reads the processes again.
  */
 #include "capture/bpf_session_private.h"
 
@@ -29,7 +29,7 @@
 #define ONLINE_MAX	 4096	      /* bytes of the list of online CPUs */
 #define STANDS_STILL	 900000000ull /* ns in which a living event's time has gone on */
 
-/* An account for a CPU that was never there. */
+/* An account for a CPU that is new to the session. */
 static int add_cpu(struct bpf_session *s, uint32_t cpu, struct session_cpu **added)
 {
 	struct session_cpu *cpus = reallocarray(s->cpus, s->cpu_count + 1, sizeof(*cpus));
@@ -53,9 +53,9 @@ static int add_cpu(struct bpf_session *s, uint32_t cpu, struct session_cpu **add
 	return 0;
 }
 
-/* ---- the end of what there was ---------------------------------------------------------------- */
+/* ---- the end of what there was --------------------------------------------------------------- */
 
-/* Nothing of it is readable any more, though the kernel may say that it is. */
+/* Nothing of it can be read any more, though the kernel may report it as readable. */
 static void stop_watching(struct bpf_session *s, const struct session_cpu *c)
 {
 	epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->fds.output, NULL);
@@ -107,15 +107,15 @@ struct follow {
 	void *context;
 };
 
-/* ---- a CPU that comes -------------------------------------------------------------------------- */
+/* ---- a CPU that comes ------------------------------------------------------------------------ */
 
-/* Without it its samples have the other clock's time. */
+/* Without a counter its samples have the other clock's time. */
 static void open_counter(struct bpf_session *s, struct session_cpu *c, bool visit)
 {
 	char reason[sizeof(s->clock_reason)];
 	uint64_t error = 0, per_us = tsc_per_us();
 
-	memcpy(reason, s->clock_reason, sizeof(reason)); /* it is that of the start */
+	memcpy(reason, s->clock_reason, sizeof(reason)); /* that of the start */
 	if (bpf_session__open_tsc(s, c, visit, &error) ||
 	    error * 1000 / (per_us ? per_us : 1) > TSC_ERROR_MAX_NS) {
 		close_event(&c->fds.tsc);
@@ -171,7 +171,7 @@ static int take_down(const struct follow *f, struct session_cpu *c)
 	return f->changed(f->context, &change);
 }
 
-/* Its time stands still: the kernel has taken the event away. */
+/* Its time stands still: the kernel has removed the event. */
 static bool event_is_dead(struct session_cpu *c)
 {
 	bool dead;
@@ -225,7 +225,7 @@ int bpf_session__start_fresh_cpus(struct bpf_session *s, cpu_change_fn changed, 
 	return err;
 }
 
-/* Is the list of online CPUs other than at the last look? It is looked at often, and hardly ever is. */
+/* Has the list of online CPUs changed since the last look? It is read often and rarely has. */
 static bool list_has_changed(struct bpf_session *s)
 {
 	char text[ONLINE_MAX];
@@ -279,19 +279,19 @@ int bpf_session__follow_cpus(struct bpf_session *s, event_push_fn sink, cpu_chan
 	return 0;
 }
 
-/* ---- another rate ----------------------------------------------------------------------------- */
+/* ---- another rate ---------------------------------------------------------------------------- */
 
 /*
  * A change of the sampling rate while we record.
  *
- * The books have to be exact at both rates. The ticks due are time_running / period of the time at each period; so
- * there must be a reading between two periods, after the last tick of the one and before the first of the other.
- * Hence all events are stopped, the caller reads the books, and they start anew: each timer begins a grid of its own,
- * on which bpf/clock.bpf.h finds the ticks that ran no program.
+ * The books have to be exact at both rates. The ticks due are time_running / period for each
+ * period, so a reading is needed after the last tick of one and before the first of the next. So
+ * all events are stopped, the caller reads the books, and they start anew: each timer begins a grid
+ * of its own, on which bpf/clock.bpf.h finds the ticks that ran no program.
  *
- * An event that is stopped does not count its time, so nothing is due meanwhile. Its clock stands still as well, and
- * with it the constant by which CPU times are computed (bpf/cputime.bpf.h), which is determined again as at the
- * start.
+ * A stopped event does not count its time, so nothing is due meanwhile. Its clock stands still as
+ * well, so the constant by which CPU times are computed (bpf/cputime.bpf.h) is determined again, as
+ * at the start.
  */
 void bpf_session__start_grid(struct bpf_session *s, struct session_cpu *c)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared by the files of bpf_session: bpf_session.c loads and attaches, bpf_session_cpus.c has the CPUs with their
- * perf events and rings, bpf_session_unwind.c the maps of the unwind tables.
+ * Shared by the files of bpf_session: bpf_session.c loads and attaches, bpf_session_cpus.c has the
+ * CPUs with their events and rings, bpf_session_unwind.c the maps of the unwind tables.
  */
 #ifndef CAPTURE_BPF_SESSION_PRIVATE_H
 #define CAPTURE_BPF_SESSION_PRIVATE_H
@@ -29,7 +29,7 @@ struct session_cpu {
 	uint32_t cpu;
 	bool sampled;
 	bool gone;   /* offline, as of the last look */
-	bool failed; /* it came and could not be opened: as if it were not there */
+	bool failed; /* it came and could not be opened: treated as offline */
 	bool fresh;  /* it came: its side-band runs, its ticks do not yet */
 	struct session_fds fds;
 	size_t ring;			   /* of its ticks; NO_RING: it has never been sampled */
@@ -40,7 +40,7 @@ struct session_cpu {
 	uint64_t received;		     /* EVENT_SAMPLEs */
 	uint64_t time_enabled, time_running; /* of the tick event, when last read */
 	uint64_t period;		     /* of its ticks, ns; 0: not a clock event */
-	uint64_t period_running;	     /* time_running when they began to come so */
+	uint64_t period_running;	     /* time_running at the start of that period */
 	uint64_t past_enabled, past_running; /* of its events before, if the CPU was offline */
 	uint64_t seen_enabled;		     /* time_enabled at the last look at CPUs */
 	uint64_t disabled_at;		     /* CLOCK_MONOTONIC */
@@ -73,7 +73,7 @@ struct bpf_session {
 	int epoll_fd;
 	struct ring_buffer *wakes;
 	bool woken_by_root;
-	uint64_t looked_closely; /* CLOCK_MONOTONIC: whether events still count */
+	uint64_t looked_closely; /* CLOCK_MONOTONIC: when events were last checked to count */
 	int online_fd;		 /* the list of online CPUs; -1: it cannot be opened */
 	uint64_t online_hash;	 /* of the list at the last look; 0: there was none */
 	bool ticking, paused, disabled, final;
@@ -81,7 +81,7 @@ struct bpf_session {
 
 /* ---- bpf_session.c --------------------------------------------------------------------------- */
 
-/* Keep libbpf's messages from now on, for explain_libbpf(): why `programs` ("the eBPF programs") were not loaded. */
+/* Keep libbpf's messages for explain_libbpf(): why `programs` ("the eBPF programs") do not load. */
 void catch_libbpf_messages(void);
 int explain_libbpf(int err, const char *programs, struct failure *failure);
 
@@ -89,8 +89,8 @@ int explain_libbpf(int err, const char *programs, struct failure *failure);
 int bpf_session__run_prepare(struct bpf_session *s);
 
 /*
- * All of an array map of so many elements of so many bytes, in shared memory. NULL, and errno: EINVAL: its elements
- * are others, or are elsewhere.
+ * An array map of `count` elements of `element_size` bytes, in shared memory. NULL with errno;
+ * EINVAL: its elements are other ones, or elsewhere.
  */
 void *map_array(const struct bpf_map *map, size_t count, size_t element_size);
 void unmap_array(void *memory, size_t count, size_t element_size);
@@ -129,10 +129,10 @@ int bpf_session__read_online(uint32_t **cpus, size_t *count);
 int bpf_session__open_cpu(struct bpf_session *s, struct session_cpu *c, struct failure *failure);
 /* Unmap and close what there is. */
 void bpf_session__close_cpu(struct session_cpu *c);
-/* Open the TSC counter of a CPU, from that CPU if `visit`; *error is how far off its base can be, in TSC ticks. */
+/* Open a CPU's TSC counter, from that CPU if `visit`. *error: of its base, in TSC ticks at most. */
 int bpf_session__open_tsc(struct bpf_session *s, struct session_cpu *c, bool visit,
 			  uint64_t *error);
-/* Begin to count with the events that are open. */
+/* Start the open events. */
 int bpf_session__start_sideband(struct bpf_session *s, struct session_cpu *c, bool visit);
 int bpf_session__start_tick(struct bpf_session *s, struct session_cpu *c, bool visit);
 /* Stop the tick event, and note how long it ran. */
@@ -143,8 +143,8 @@ int bpf_session__drain_cpu(struct bpf_session *s, struct session_cpu *c, event_p
 uint64_t bpf_session__ticks_after_last_run(const struct bpf_session *s,
 					   const struct session_cpu *c);
 /*
- * The timer of the CPU's tick event starts, or will, with a grid of its own. The event is stopped, so that no program
- * uses its books.
+ * The timer of the CPU's tick event starts, or will, on a grid of its own. The event is stopped, so
+ * no program uses its books.
  */
 void bpf_session__start_grid(struct bpf_session *s, struct session_cpu *c);
 /* An account of this CPU without anything in it yet. */
@@ -162,7 +162,7 @@ void bpf_session__unmap_unwind_tables(struct bpf_session *s);
 /* Bytes of a map, as the kernel accounts for it. */
 size_t map_memory(const struct bpf_map *map);
 
-/* All of what the program of this link goes through. 0, or negative errno. */
+/* Runs this link's program over all that it iterates. 0, or negative errno. */
 int run_iterator(int link);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The unwind tables' maps (bpf/maps.bpf.h): arrays that the kernel shares with unwind/, and segments of
- * memory that are added as tables come.
+ * The unwind tables' maps (bpf/maps.bpf.h): arrays that the kernel shares with unwind/, and memory
+ * segments that are added as tables come.
  */
 #include "capture/bpf_session_private.h"
 
@@ -34,8 +34,9 @@ static int make_segment(size_t size)
 }
 
 /*
- * A table has to lie within a segment, and a segment takes its memory at once: few large ones leave much of it unused.
- * Values of arrays are 4 MB at most before Linux 6.0. The first segment that can be made is what all of them are like.
+ * A table lies within one segment, and a segment takes its memory at once: few large ones leave
+ * much unused. Before Linux 6.0, values of arrays are 4 MB at most. The first segment that can be
+ * made is the model of all.
  */
 int bpf_session__choose_segments(struct bpf_session *s, size_t bytes)
 {
@@ -57,7 +58,7 @@ int bpf_session__choose_segments(struct bpf_session *s, size_t bytes)
 	return 0;
 }
 
-/* Where there are no tables the maps are there all the same, for the program to refer to. */
+/* Without tables the maps exist all the same, for the program to refer to. */
 int bpf_session__size_unwind_maps(struct bpf_session *s)
 {
 	if (s->unwind.segment_size)
@@ -99,12 +100,13 @@ static bool has_program_ended(const struct cpu_books *books)
 }
 
 /*
- * A program that reads tables after it has set `busy` reads what was written before `busy` was looked at here, because
- * both sides have a full barrier between the two. So each CPU is looked at once, and mostly none runs a program.
+ * A program that reads tables after it has set `busy` sees what was written before `busy` was
+ * checked here, because both sides have a full barrier between. So each CPU is checked once, and
+ * mostly none runs a program.
  *
- * A CPU of a guest can stand still in one. Programs run with RCU held, and membarrier waits for that: for milliseconds, on a
- * busy machine for a second. It refuses where CPUs are free of ticks (nohz_full); writing to a map of maps waits as
- * well, and for a moment this CPU's ticks are lost.
+ * A guest's CPU can be stopped in one. Programs run under RCU, and membarrier waits for that: for
+ * milliseconds, on a busy machine a second. It fails where CPUs are free of ticks (nohz_full);
+ * writing to a map of maps waits as well, but this CPU's ticks are lost for a moment.
  */
 static int wait_for_programs(void *context)
 {

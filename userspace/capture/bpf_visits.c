@@ -114,7 +114,7 @@ static int take_event(void *visits, void *data, size_t size)
 	return 0;
 }
 
-/* Of threads whose numbers are equal in the smaller table each is walked at each visit. */
+/* If threads' numbers are equal in the smaller table, each of them is walked at each visit. */
 static int make_small(struct bpf_visits *v)
 {
 	int err = bpf_map__set_max_entries(v->skel->maps.visits, SMALL_RING);

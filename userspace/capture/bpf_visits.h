@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The kernel side of the visitor (bpf/visit.bpf.c): loading its programs, running them, and reading what they wrote. The
- * process that runs them may never return from one, because a program reads the memory of others: it is a child of its own,
- * and only the collector reads.
+ * The kernel side of the visitor (bpf/visit.bpf.c): loading its programs, running them, and reading
+ * what they wrote. A program reads memory of others and may never return, so a child process of its
+ * own runs it; only the collector reads.
  */
 #ifndef CAPTURE_BPF_VISITS_H
 #define CAPTURE_BPF_VISITS_H
@@ -12,8 +12,8 @@
 struct bpf_visits;
 
 /*
- * Maps of targets and tables are the session's, which has to outlive the result, and counts the memory of the others as its own.
- * `small`: these take 2 MB instead of 8. 0, or negative errno with `failure` filled: this kernel cannot, for one.
+ * The session, which has to outlive the result, has the maps of targets and tables, and counts the
+ * memory of the others, 8 MB, or 2 MB if `small`. 0, or negative errno with `failure` filled.
  */
 int bpf_visits__open(struct bpf_session *session, bool small, struct bpf_visits **visits,
 		     struct failure *failure);
@@ -27,14 +27,14 @@ struct bpf_visits_memory {
 };
 struct bpf_visits_memory bpf_visits__memory(const struct bpf_visits *v);
 
-/* The programs, for bpf_visits__run(), or just one, for bpf_visits__pass(); their number. Owned by `v`. */
+/* The programs for bpf_visits__run(), or one for bpf_visits__pass(); their number. Owned by `v`. */
 enum { VISIT_SCAN, VISIT_ONE, VISIT_PROGRAMS };
 #define VISIT_PASS 0
 int bpf_visits__programs(const struct bpf_visits *v, int fds[VISIT_PROGRAMS]);
 
 /*
- * Runs VISIT_SCAN, or VISIT_ONE for the thread in `visited` of the shared memory. Needs no privileges but the descriptor. 0, or
- * negative errno. May not return.
+ * Runs VISIT_SCAN, or VISIT_ONE for the thread in `visited` of the shared memory. Needs only the
+ * descriptor, no privileges. 0, or negative errno. May not return.
  */
 int bpf_visits__run(int program);
 

@@ -111,7 +111,7 @@ void cpu_idle_move(struct books_event *books, __u64 idle_time)
 		move_ticks(books, idle_time / books->period);
 }
 
-/* Ticks up to the mark stay reported as they were, as lost or as not lost. */
+/* Ticks up to the mark stay reported as they were, lost or not. */
 static void keep_since_mark(const struct cpu_idle *idle, struct books_event *books)
 {
 	uint64_t not_run = books->count[BOOK_NOT_RUN] + books->count[BOOK_IDLE_NOT_RUN];
@@ -151,7 +151,7 @@ static uint64_t look(struct idle_life *life, const char *text)
 	return life->past + life->last;
 }
 
-/* How many ticks fell into `time`, all of it; the period changes at a look, if it does. */
+/* How many ticks fell into all of `time`. A changed period applies from the last look on. */
 static uint64_t ticks_of(struct idle_life *life, uint64_t time, uint64_t period)
 {
 	if (life->period && life->period != period) {

@@ -2,8 +2,9 @@
 /*
  * How long each CPU was idle, from /proc/stat.
  *
- * The kernel does not run perf's programs for some timers of an idle CPU (those it serves on the way out of idle).
- * The books have such ticks as not run; the idle time separates them from losses. The figure has a grain of 10 ms.
+ * For some timers of an idle CPU (those it serves on the way out of idle) the kernel does not run
+ * perf's programs. The books have such ticks as not run; the idle time separates them from losses.
+ * It has a grain of 10 ms.
  */
 #ifndef CAPTURE_CPU_IDLE_H
 #define CAPTURE_CPU_IDLE_H
@@ -19,15 +20,15 @@ void cpu_idle__free(struct cpu_idle *idle);
 void cpu_idle__start(struct cpu_idle *idle);
 /* A CPU has come: it counts from now on, on top of what it had before it went. 0 or -ENOMEM. */
 int cpu_idle__came(struct cpu_idle *idle, __u32 cpu);
-/* Read it again. Where /proc/stat cannot be read every CPU counts as busy; one that has gone keeps what it had. */
+/* Read again. Without /proc/stat every CPU counts as busy; one that has gone keeps what it had. */
 void cpu_idle__read(struct cpu_idle *idle);
 
 /* Move what fell into idle time from NOT_RUN to IDLE_NOT_RUN; the sum stays. */
 void cpu_idle__split(struct cpu_idle *idle, struct books_event *books);
 
 /*
- * A window ends with these books: since idle time has a coarse grain, a later split might put earlier ticks
- * elsewhere; from now on it does not. 0 or -ENOMEM.
+ * A window ends with these books. Idle time has a coarse grain, so a later split might move earlier
+ * ticks; from now on it does not. 0 or -ENOMEM.
  */
 int cpu_idle__mark(struct cpu_idle *idle, const struct books_event *books);
 

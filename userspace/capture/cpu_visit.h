@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Readings that need their CPU: moving the calling thread there, the TSC, and perf's counter of it. And readings of all
- * clocks, which stream/clock.h uses.
+ * Readings that need their CPU: moving the calling thread there, the TSC, and perf's counter of it.
+ * Readings of all clocks, for stream/clock.h.
  */
 #ifndef CAPTURE_CPU_VISIT_H
 #define CAPTURE_CPU_VISIT_H
@@ -40,13 +40,13 @@ static inline uint64_t read_tsc(void)
 }
 
 /*
- * perf's counter of the TSC counts from its opening on: the TSC at which the counter behind `fd` stood at 0; *error is
- * half the bracket of the best reading, in TSC ticks: a tenth of a microsecond on the counter's own CPU, several from
- * another one. 0 or -EIO.
+ * perf's counter of the TSC counts from its opening on. *base: the TSC at which the counter behind
+ * `fd` was 0. *error: half the bracket of the best reading, in TSC ticks; a tenth of a microsecond
+ * on the counter's own CPU, several from another one. 0 or -EIO.
  */
 int tsc_counter_base(int fd, uint64_t *base, uint64_t *error);
 
-/* TSC ticks per microsecond, well enough to judge an error by. Takes a millisecond. */
+/* TSC ticks per microsecond, exact enough to judge an error by. Takes a millisecond. */
 uint64_t tsc_per_us(void);
 
 /* Read all clocks, the best of several tries. with_tsc is for CPUs that have an invariant one. */

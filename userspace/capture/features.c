@@ -44,7 +44,7 @@ struct features {
 	int error;
 };
 
-/* ---- the state of the system ------------------------------------------------------------------ */
+/* ---- the state of the system ----------------------------------------------------------------- */
 
 /* Effective capabilities of this process, by number. */
 static uint64_t effective_capabilities(void)
@@ -218,7 +218,7 @@ int features_explain(struct failure *f, int error, const char *attempt)
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-/* `remedy`: where it is missing; "": there is none. */
+/* `remedy`: for a missing feature; "": there is none. */
 __attribute__((format(printf, 8, 9))) static void
 add_feature(struct features *f, const char *group, const char *name, enum feature_level level,
 	    bool available, const char *cost, const char *remedy, const char *detail, ...)
@@ -240,7 +240,7 @@ add_feature(struct features *f, const char *group, const char *name, enum featur
 		f->error = -ENOMEM;
 }
 
-/* An attempt that gave `result`: negative errno or not. The cause and the remedy are looked for. */
+/* An attempt with this result, negative errno or not. Finds the cause and the remedy. */
 static void add_attempt(struct features *f, const char *name, enum feature_level level, int result,
 			const char *cost)
 {
@@ -429,9 +429,7 @@ static void probe_capabilities(struct features *f)
 	}
 }
 
-/*
- * Does kallsyms show addresses? The first symbol of x86-64 may be at 0 (per-CPU), the text is not.
- */
+/* Does kallsyms show addresses? x86-64's first symbol may be at 0 (per-CPU), the text is not. */
 static bool kallsyms_shows(void)
 {
 	_cleanup_fclose_ FILE *file = fopen("/proc/kallsyms", "re");

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Features that this kernel and these privileges allow. Everything is tried, nothing is concluded from a version
- * number.
- */
+/* Features that this kernel and these privileges allow. All are tried, none by a version number. */
 #ifndef CAPTURE_FEATURES_H
 #define CAPTURE_FEATURES_H
 
@@ -40,9 +37,9 @@ const struct feature *features__find(const struct features *features, const char
 bool features__can_record(const struct features *features);
 
 /*
- * Why did this privileged call fail? Fills `failure` with `attempt` ("cannot load the eBPF program"), the cause if it
- * can be determined (a missing capability by its name, lockdown, perf_event_paranoid, a container's seccomp filter,
- * the limit of open files, missing BTF) and the remedy. Returns `error`.
+ * Why did this privileged call fail? Fills `failure` with `attempt` ("cannot load the programs"),
+ * the remedy, and the cause if it is found (a missing capability by name, lockdown, seccomp filter
+ * of a container, perf_event_paranoid, limit of open files, no BTF). Returns `error`.
  */
 int features_explain(struct failure *failure, int error, const char *attempt);
 

@@ -250,10 +250,7 @@ static int emit_event(struct event_header *event, uint16_t type, uint16_t flags,
 	return sink(context, event);
 }
 
-/*
- * Does the record speak of a task that our pid namespace shows? Others are 0 there, and so is idle;
- * a task that is dead already can be -1.
- */
+/* Does our pid namespace show the record's task? Others, and idle, are 0; a dead task can be -1. */
 static bool names_task(uint32_t pid, uint32_t tid)
 {
 	return pid && tid && pid != UINT32_MAX && tid != UINT32_MAX;
@@ -349,7 +346,7 @@ static int decode_group(struct sideband_decoder *d, const struct group_record *r
 
 #define KSYMBOL_NAME_MAX 512
 
-/* A line as /proc/kallsyms has it of the same code. Code that goes needs no event: what comes there has a name of its own. */
+/* A line as in /proc/kallsyms. Removed code needs no event: what replaces it has its own name. */
 static int decode_ksymbol(struct sideband_decoder *d, const struct ksymbol_record *r,
 			  size_t text_size, uint64_t time, event_push_fn sink, void *context)
 {
@@ -407,9 +404,9 @@ static size_t fixed_size(uint32_t type)
 }
 
 /*
- * The sample_id. It ends the record, but for symbols: the kernel hands one record to all that listen on this CPU, and
- * makes it longer for each by the room of its sample_id. The bytes behind ours are then older contents of the ring.
- * (perf_event_ksymbol_output() in all kernels up to 6.18, while those of other records restore the size.)
+ * The sample_id, which ends the record except for symbols: the kernel hands one record to all
+ * listeners of this CPU, and lengthens it by a sample_id for each. The bytes behind ours are old
+ * contents of the ring. (perf_event_ksymbol_output() up to 6.18; other records restore the size.)
  */
 static const struct sample_id *sample_id_of(const struct perf_event_header *record, size_t fixed,
 					    size_t text_size)
@@ -421,7 +418,7 @@ static const struct sample_id *sample_id_of(const struct perf_event_header *reco
 	return (const struct sample_id *)(text + text_size);
 }
 
-/* It would wait in a queue for ever. */
+/* Such an event would wait in a queue forever. */
 static bool is_in_the_future(struct sideband_decoder *d, uint64_t time)
 {
 	if (time <= d->now)
@@ -470,7 +467,7 @@ int sideband_decode(struct sideband_decoder *d, const struct perf_event_header *
 	return err;
 }
 
-/* As the kernel writes PERF_SAMPLE_RAW, and the program behind it. */
+/* The kernel's PERF_SAMPLE_RAW, and behind it the program's event. */
 struct output_record {
 	struct perf_event_header header;
 	uint32_t raw_size;

@@ -36,14 +36,11 @@ uint64_t tick_source__period(const struct tick_source *source, unsigned int hz);
 
 /* A tick event of one CPU, disabled. hz > 0. Returns the fd or negative errno. */
 int tick_event_open(const struct tick_source *source, int cpu, unsigned int hz);
-/*
- * The event samples come through (PERF_COUNT_SW_BPF_OUTPUT); wakes its reader when `mark` bytes
- * wait.
- */
+/* The event of the hooks' output (PERF_COUNT_SW_BPF_OUTPUT); wakes its reader at `mark` bytes. */
 int output_event_open(int cpu, uint32_t mark);
 /*
- * mmap2, comm, fork and exit of one CPU, and with `groups` new control groups, disabled. *build_ids: whether the
- * kernel reports build-ids (5.12).
+ * mmap2, comm, fork and exit of one CPU, and with `groups` new control groups, disabled.
+ * *build_ids: whether the kernel reports build-ids (5.12).
  */
 int sideband_event_open(int cpu, uint32_t mark, bool groups, bool *build_ids);
 #define SIDEBAND_RECORD_MAX (8u * 1024) /* a mapping, with its path */

@@ -5,9 +5,9 @@
  * head is loaded with acquire, so that the records up to it are whole, and the tail stored with
  * release, so that the kernel writes over nothing that is still being read.
  *
- * Records are copied out: one that wraps has to be made whole, and consumers may write to the others, while the ring
- * itself is read-only except for its first page. Nothing is trusted: a record whose size is out of bounds costs the
- * rest of the ring, never more.
+ * Records are copied: one that wraps has to be made whole, and consumers may write to them, while
+ * the ring except for its first page is read-only. Nothing is trusted: a record whose size is out
+ * of bounds costs the rest of the ring, never more.
  */
 #include "capture/perf_ring.h"
 
@@ -50,9 +50,7 @@ void perf_ring__unmap(struct perf_ring *ring)
 	*ring = (struct perf_ring){};
 }
 
-/*
- * Copy of the record at `at`, which has `available` bytes before the head. NULL: it makes no sense.
- */
+/* Copy of the record at `at`, which has `available` bytes before the head. NULL: it is invalid. */
 static struct perf_event_header *copy_record(struct perf_ring *ring, uint64_t at,
 					     uint64_t available)
 {

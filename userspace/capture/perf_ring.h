@@ -55,12 +55,12 @@ struct stack_join {
 
 void stack_join__fini(struct stack_join *j);
 
-/* One more piece. If it does not follow on the last one, it replaces that; without memory it is left out. */
+/* Adds a piece, in place of all if it does not follow on the last one. Left out without memory. */
 void stack_join__piece(struct stack_join *j, const struct stack_piece *piece);
 
 /*
- * The sample with the pieces that follow on its own copy, valid until the next call; the sample itself, where
- * there are none. Pieces are forgotten in any case: they were of a sample that found no room.
+ * The sample with the pieces that follow on its own copy, or else the sample itself; valid until
+ * the next call. Other pieces are dropped: they were of a sample that found no room.
  */
 struct event_header *stack_join__sample(struct stack_join *j, struct event_header *sample);
 

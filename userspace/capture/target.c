@@ -37,9 +37,7 @@ static int check_task(pid_t id, bool is_thread, struct failure *failure)
 	}
 	if (err)
 		return fail(failure, err, "cannot read /proc/%d/stat: %s", id, strerror(-err));
-	/*
-	 * of a process whose first thread has ended before the others, that one alone is a zombie
-	 */
+	/* if a process's first thread ended before the others, it alone is a zombie */
 	if (proc_stat__is_dead(&stat) && (is_thread || stat.threads <= 1))
 		return fail(failure, -ECHILD, "%s %d has exited (it is a zombie)", kind, id);
 	if (stat.flags & PROC_FLAG_KTHREAD) {
@@ -70,7 +68,7 @@ int target_check_thread(pid_t tid, struct failure *failure)
 
 const char *target_cgroup_root(void)
 {
-	/* the second is where the older hierarchy has the first place */
+	/* the second: where the older hierarchy has the first place */
 	static const char *const places[] = {CGROUP_ROOT, CGROUP_ROOT "/unified"};
 	struct statfs fs;
 

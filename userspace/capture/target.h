@@ -18,10 +18,9 @@ enum target_mode {
 
 struct target {
 	enum target_mode mode;
-	bool inherit;	   /* children too: new processes; in TARGET_THREADS new threads as well */
-	bool exclude_self; /* not our own process */
-	const char
-		*cgroup; /* limit all that to this one: absolute, or below the root; NULL: none */
+	bool inherit;	    /* children too: new processes; in TARGET_THREADS new threads as well */
+	bool exclude_self;  /* not our own process */
+	const char *cgroup; /* only in this group: absolute, or below the root; NULL: no limit */
 	const uint32_t *cpus; /* sample on these CPUs only; NULL: on all */
 	size_t cpu_count;
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The program stores the head after the events below it, and never writes above the tail by more than a ring. Events are passed
- * where they are: none wraps, because the last one reaches into the slack. The receiver may write to them.
+ * The program stores the head after the events below it, and never writes more than a ring above
+ * the tail. Events are passed where they are: none wraps, because the last one reaches into the
+ * slack. The receiver may write to them.
  */
 #include "capture/tick_rings.h"
 
@@ -51,7 +52,7 @@ static struct tick_ring *ring_at(const struct tick_rings *rings, size_t number)
 	return (struct tick_ring *)(rings->memory + number * tick_ring_bytes(rings->data_size));
 }
 
-/* The event at `at`, with `available` bytes before the head. NULL: it makes no sense. */
+/* The event at `at`, with `available` bytes before the head. NULL: it is invalid. */
 static struct event_header *event_at(const struct tick_rings *rings, struct tick_ring *ring,
 				     uint64_t at, uint64_t available)
 {
@@ -89,16 +90,16 @@ size_t tick_rings__used(const struct tick_rings *rings, size_t number)
 	return __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE) - ring->tail;
 }
 
-/* ---- how big rings are ------------------------------------------------------------------------ */
+/* ---- how big rings are ----------------------------------------------------------------------- */
 
 /*
- * A sample ring has room for two seconds of the deepest stacks, where there are enough bytes for that: rings are read
- * every 100 ms and when they are half full, so that is twenty times what comes in between, and most stacks are a tenth
- * as deep. A busy machine can keep the reader off its CPU for long: what is there is used. With more CPUs the share of
- * each shrinks; of 256 CPUs at 99 Hz it is still four times what the deepest stacks fill in 100 ms.
+ * A sample ring has room for two seconds of the deepest stacks, if there are enough bytes. Rings
+ * are read every 100 ms and when half full, so that is twenty times what comes in between, and most
+ * stacks are a tenth as deep. A busy machine can keep the reader off its CPU for long. More CPUs
+ * have less each: 256 at 99 Hz still four times what the deepest stacks fill in 100 ms.
  *
- * Side-band records come in bursts (a linker's mappings, a storm of forks), and one that is lost does more harm than a
- * sample. So their ring has a quarter of a CPU's share, up to what no burst is known to fill.
+ * Side-band records come in bursts (a linker's mappings, many forks), and losing one does more harm
+ * than losing a sample. Their ring has a quarter of a CPU's share, up to what no known burst fills.
  */
 #define RING_SECONDS	2
 #define PAGE_LEAST	4096u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rings that the ticks write to: one array of the kernel's, with an element for each sampled CPU. */
+/* Rings that the ticks write to: one array of the kernel's, with an element per sampled CPU. */
 #ifndef CAPTURE_TICK_RINGS_H
 #define CAPTURE_TICK_RINGS_H
 
@@ -21,8 +21,8 @@ static inline size_t tick_ring_bytes(size_t data_size)
 }
 
 /*
- * Creates the array with `want` bytes of data (a power of two) for each ring; where the kernel refuses so much, half of it,
- * and so on down to `least`. *size is the result. A descriptor of the map, or negative errno.
+ * Creates the array with `want` bytes of data (a power of two) a ring; if the kernel refuses, half
+ * of it, and so on to `least`; *size is the result. The map's descriptor or negative errno.
  */
 int tick_rings__create(size_t count, size_t want, size_t least, size_t *size);
 
@@ -31,18 +31,17 @@ int tick_rings__map(struct tick_rings *rings, int fd, size_t count, size_t data_
 /* Not mapped is fine. */
 void tick_rings__unmap(struct tick_rings *rings);
 
-/* Passes what is in the ring now to `event`, oldest first. 0, or the first non-zero value of it (that event counts as read). */
+/* Passes the ring's events, oldest first. 0, or the first nonzero result; that event is read. */
 typedef int (*tick_event_fn)(void *context, struct event_header *event);
 int tick_rings__drain(struct tick_rings *rings, size_t number, tick_event_fn event, void *context);
 
 /* Bytes that wait in the ring. */
 size_t tick_rings__used(const struct tick_rings *rings, size_t number);
 
-/* ---- how big rings are ------------------------------------------------------------------------ */
+/* ---- how big rings are ----------------------------------------------------------------------- */
 
 /*
- * How big the rings of a CPU are: by what comes in, and so that those of all CPUs together stay within a limit,
- * however many CPUs there are.
+ * The size of a CPU's rings: by what comes in, with a limit for all CPUs together.
  */
 #define RING_BYTES_DEFAULT (64u << 20) /* of all CPUs and kinds of ring */
 
@@ -54,8 +53,8 @@ struct ring_needs {
 };
 
 /*
- * Bytes, powers of two, of whole pages of 4096. Below a least size, which two of the largest records need, nothing
- * goes: with thousands of CPUs the sum can be more than the limit.
+ * Bytes, powers of two, whole pages of 4096. None is below a least size, which two of the largest
+ * records need: with thousands of CPUs the sum can exceed the limit.
  */
 struct ring_sizes {
 	size_t sample;	 /* of a sampled CPU */

@@ -315,7 +315,7 @@ void wall_accounts__exit(struct thread_life *thread, uint64_t time, uint64_t cpu
 	w->seen = time;
 }
 
-/* The next visit finds another life, without this wait. If the thread ran little, the wait ends now. */
+/* The next visit finds another life, without this wait. If the thread ran little, it ends here. */
 void wall_accounts__exec(struct thread_life *caller, uint64_t time)
 {
 	struct thread_wall *w = &caller->wall;
