@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The figures of a whole profile, in one table: the formats, the report and the summary are written from it.
+ * The figures of a whole profile, in one table, from which formats, report and summary are written.
  *
- * A figure is a number with a unit, a key for programs and a text for people. Most count something that is missing:
- * ticks by what became of them, stacks by how they end, records that were lost, names beyond a bound. Formats go
- * through these groups, so a new row of a group is in every format. The other figures are listed by each format that
- * shows them, in its own order.
+ * A figure is a number with a unit, a key for programs and a text for people. Most count something
+ * missing: ticks by result, stacks by end, lost records, names beyond a limit. Formats loop over
+ * these groups, so every format has a new row of a group. The other figures are listed by each
+ * format that shows them, in its own order.
  */
 #ifndef PROFILE_FIGURES_H
 #define PROFILE_FIGURES_H
@@ -25,8 +25,8 @@ enum figure_unit {
 };
 
 /*
- * X(ENUM, unit, key, value, label). `value` is an expression of p, the profile, and s, its sums (struct sums). `label`
- * is for a list of labels and values; "": the figure is in none.
+ * X(ENUM, unit, key, value, label). `value` is an expression of p, the profile, and s, its sums
+ * (struct sums). `label` is for a list of labels and values; "": the figure is in none.
  */
 #define SINGLE_FIGURES(X)                                                                          \
 	X(START, NS, "start_monotonic_ns", p->start, "")                                           \
@@ -52,13 +52,11 @@ enum figure_unit {
 	X(UNEXPLAINED, DUE, "unexplained", profile__unexplained_ticks(p), "Unexplained")           \
 	X(LOST_TICKS, COUNT, "lost_ticks", s->lost, "") /* of the target, or of unknown tasks */
 
-/*
- * Amounts that a bound has left out: shown unless they are 0, followed by "left out". X(ENUM, unit, key, value, text)
- */
+/* What a limit left out, shown with "left out" unless 0. X(ENUM, unit, key, value, text) */
 #define LEFT_OUT_FIGURES(X)                                                                        \
 	X(INLINED, COUNT, "inlined_left_out", p->inlined_left_out, "inlined functions")
 
-/* The last four groups are BOOK_LINES (over all CPUs), STACK_ENDS, FRAME_KINDS and LOST_SOURCES of event.h and sample.h. */
+/* The last four groups: BOOK_LINES (of all CPUs), STACK_ENDS, FRAME_KINDS and LOST_SOURCES. */
 #define FIGURE_LEFT_OUT 0
 
 enum figure_id {

@@ -8,7 +8,7 @@
 /* Times and sums stay below this, so that differences fit into signed 64 bits. */
 #define PROFILE_TIME_MAX (UINT64_MAX >> 2)
 
-/* The arrays of a profile, and of its builder: X(array, count). Element 0 of a table is the placeholder. */
+/* The arrays of a profile, and of its builder: X(array, count). Tables begin with a placeholder. */
 #define PROFILE_TABLES(X)                                                                          \
 	X(dsos, dso_count)                                                                         \
 	X(functions, function_count)                                                               \

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The write side of the profile: adding. profile_finish.c has what is done at the end.
+ * The write side of the profile: adding. profile_finish.c completes it.
  *
- * Every table is a vector whose element 0 is a zero placeholder, or a map (base/map.h) of which the placeholder is in
- * no index, where equal input must give an equal id. The samples of each kind of a thread are columns, 24 bytes a
- * sample. The builder owns all of it; the finished profile points at these vectors.
+ * Every table is a vector whose element 0 is a zero placeholder. Where equal input must give an
+ * equal id, it is a map (base/map.h), with the placeholder in no index. The samples of each kind of
+ * a thread are columns, 24 bytes a sample. The builder owns all; the finished profile points at it.
  *
- * The first lack of memory is remembered; from then on adders return 0 and finish() fails.
+ * The first lack of memory is stored; from then on adders return 0 and finish() fails.
  */
 #include "profile/profile_builder_private.h"
 
@@ -55,7 +55,7 @@ static bool same_function(const struct profile_function *a, const struct profile
 	       a->definition_column == k->definition_column;
 }
 
-/* Of all fields of same_function(): functions that differ only in an omitted one would all collide. */
+/* Of all fields of same_function(): functions that differ only in an omitted one would collide. */
 static uint64_t hash_function(const struct profile_function *f)
 {
 	uint64_t hash = hash_u64((uint64_t)f->name.v << 32 | f->dso.v);
@@ -419,7 +419,7 @@ void profile_builder__thread_wall(struct profile_builder *b, struct thread_id id
 		b->threads.data[id.v].wall = *wall;
 }
 
-/* CPU always is; other kinds from their first sample on. */
+/* CPU always is; other kinds are from their first sample on. */
 static bool sample_type_is_listed(const struct profile_builder *b, enum sample_kind kind)
 {
 	for (size_t i = 0; i < b->sample_types.count; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The profile in the making: profile_builder.c and profile_events.c fill it, profile_finish.c completes it. */
+/* The profile in the making: filled by profile_builder.c and profile_events.c, then finished. */
 #ifndef PROFILE_PROFILE_BUILDER_PRIVATE_H
 #define PROFILE_PROFILE_BUILDER_PRIVATE_H
 
@@ -22,8 +22,8 @@ struct row_range {
 };
 
 /*
- * X(type, name), as in struct profile_samples. `ticks` is empty if all are one, `gil` if nothing is known; those after it
- * are of WALL samples.
+ * X(type, name), as in struct profile_samples. `ticks` is empty if all are one, `gil` if nothing is
+ * known; those after it are of WALL samples.
  */
 #define SAMPLE_COLUMNS(X)                                                                          \
 	X(uint64_t, time)                                                                          \
@@ -38,8 +38,8 @@ struct row_range {
 	X(uint64_t, until)
 
 /*
- * The samples of one kind of one thread. `taken` are ranges of rows whose weight is 0, in order, without others
- * between them that are known: taking weights back passes over each in one step.
+ * The samples of one kind of one thread. `taken` are ranges of rows with weight 0, in order and
+ * without overlaps: taking weights back passes over each in one step.
  */
 struct sample_columns {
 #define X(type, name) VEC(type) name;

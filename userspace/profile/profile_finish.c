@@ -15,7 +15,7 @@
 #include "base/order.h"
 #include "profile/profile.h"
 
-/* The function that stands for all code of a dso without a symbol; of JIT code it is one for each address. */
+/* The function for all code of a dso without a symbol; JIT code has one for each address. */
 static struct function_id unnamed_function(struct profile_builder *b,
 					   const struct profile_location *l)
 {
@@ -29,7 +29,7 @@ static struct function_id unnamed_function(struct profile_builder *b,
 	return profile_builder__function(b, &f);
 }
 
-/* Is what it was given as a name what it would have been given without one? */
+/* Is its name the one that it would have got without one? */
 static bool is_named_as_unnamed(const struct profile_builder *b, const struct profile_location *l)
 {
 	const struct profile_dso *dso = &b->dsos.data[l->dso.v];
@@ -75,20 +75,20 @@ static void name_unnamed_locations(struct profile_builder *b)
 	}
 }
 
-/* ---- inlined functions -------------------------------------------------------------------------- */
+/* ---- inlined functions ----------------------------------------------------------------------- */
 
 /*
- * A location that takes a few bytes of a recording can have a chain of inlined functions, and it stands in every
- * sample again for eight bytes. Formats that write a stack frame by frame would grow by the product. So chains are
- * shortened where all samples together have more frames by inlining than any program has.
+ * A location can have a chain of inlined functions for a few bytes of a recording, and each sample
+ * can have it again for eight bytes. Formats that write stacks frame by frame would grow by the
+ * product. So chains are shortened if all samples have more inlined frames than any program has.
  */
 
 /*
- * Frames of all samples with what is inlined into them, as a multiple of those without. A chain of INLINED_MEAN is
- * always kept, so shortening to that is enough.
+ * Limit of the frames of all samples with inlined ones, as a multiple of those without. A chain of
+ * INLINED_MEAN is always kept, so shortening to that is enough.
  */
 #define INLINED_MEAN  8u
-#define INLINED_FREE  65536u /* small profiles may have so many in addition */
+#define INLINED_FREE  65536u /* allowed in addition, for small profiles */
 #define INLINED_CHAIN 64u    /* the longest chain that is not shortened */
 
 /* How often each location is in a stack of a CPU sample. */
@@ -122,7 +122,7 @@ static uint32_t shortened(const struct profile_location *l, uint32_t longest)
 	return l->line_count < longest ? l->line_count : longest;
 }
 
-/* Frames of all samples with chains of that length at most. A sample has 2^11 frames at most, each 2^16 lines. */
+/* Frames of all samples with chains up to `longest`. A sample has <= 2^11 frames of 2^16 lines. */
 static uint64_t count_frames(const struct profile_builder *b, const uint64_t *uses,
 			     uint32_t longest)
 {
@@ -163,7 +163,7 @@ static int limit_inlining(struct profile_builder *b)
 	return 0;
 }
 
-/* ---- lives ------------------------------------------------------------------------------------- */
+/* ---- lives ----------------------------------------------------------------------------------- */
 
 /* When a thread's last sample of any kind was; 0: it has none. */
 static uint64_t last_sample_time(const struct thread_columns *thread)
@@ -190,7 +190,7 @@ static uint64_t first_sample_time(const struct thread_columns *thread)
 	return first;
 }
 
-/* The session covers every sample, and at least 1 ns before it, so that no sample is at its start. */
+/* The session covers every sample, and at least 1 ns before it: no sample is at its start. */
 static void settle_session(struct profile_builder *b)
 {
 	struct profile *p = &b->profile;
@@ -216,7 +216,7 @@ static uint64_t clip_to_session(const struct profile *p, uint64_t time)
 	return min_u64(max_u64(time, p->start), p->end);
 }
 
-/* A wait that was there before is seen from the start on. Waits are in order. */
+/* A wait that began before `start` is shown from there on. Waits are in order. */
 static void clip_waits(struct sample_columns *waits, uint64_t start)
 {
 	for (size_t i = 0; i < waits->since.count && waits->since.data[i] < start; i++) {

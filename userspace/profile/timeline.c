@@ -124,7 +124,7 @@ static struct range idle_between(const struct profile_thread *thread, uint64_t f
 	};
 }
 
-/* Where weights are those of the time after a sample, and IDLE samples say when it was idle. */
+/* If weights are of the time after a sample, and IDLE samples are known. */
 static void push_known_interval(struct timeline *t, const struct interval *v)
 {
 	const struct profile_samples *samples = &t->thread->samples[SAMPLE_CPU];
@@ -194,7 +194,7 @@ static uint64_t divide_up(uint64_t a, uint64_t b)
 	return a / b + (a % b != 0);
 }
 
-/* Those that are known, laid a period apart, as many as fit. */
+/* As many of the known ones as fit, a period apart. */
 static struct timeline_idle known_idle(const struct profile *p, const struct profile_thread *thread,
 				       const struct interval *v)
 {

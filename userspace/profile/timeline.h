@@ -25,11 +25,10 @@
  *    CPU time in the gap is TIMELINE_LOST_PERIODS or more was not missed by chance: samples of it
  *    were lost, and there are no more idle samples than its idle time has periods (rounded up).
  *
- * Profiles that were read from formats which say when threads were idle (profile.idle_known) have IDLE
- * samples, and those are the idle samples of the second view. In the first view they are used only
- * where weights are those of the time after a sample (weight_ahead): IDLE_BEGIN is the first of them between
- * two CPU samples, IDLE_END lies 1 ns before the next CPU sample, and an entry's cpu_delta is the weight of
- * the sample before it.
+ * Profiles of formats that report when threads were idle (profile.idle_known) have IDLE samples:
+ * the idle samples of the second view. The first view uses them only where weights are of the time
+ * after a sample (weight_ahead): IDLE_BEGIN is the first one between two CPU samples, IDLE_END lies
+ * 1 ns before the next CPU sample, and an entry's cpu_delta is the weight of the sample before it.
  */
 #ifndef PROFILE_TIMELINE_H
 #define PROFILE_TIMELINE_H
@@ -89,9 +88,9 @@ struct timeline_idle {
 };
 
 /*
- * The idle samples between CPU sample i - 1 and CPU sample i of a thread: i = 0 means those between
- * its start and its first sample, i = their count those after its last one, before its end. first is
- * later than sample i - 1 (for i = 0: not before thread.start).
+ * The idle samples between CPU samples i - 1 and i of a thread. i = 0: those from its start to its
+ * first sample; i = their count: those from its last one to its end. first is later than sample
+ * i - 1 (for i = 0: not before thread.start).
  */
 struct timeline_idle timeline_idle_before(const struct profile *p,
 					  const struct profile_thread *thread, size_t i);
