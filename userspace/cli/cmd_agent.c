@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sysprof agent: parse, note the start, open, step until SIGTERM, stop. SIGHUP reads the file again.
+ * sysprof agent: parse, note the start, open, step until SIGTERM, stop. SIGHUP reloads the file.
  *
  * Signals come through a descriptor, and are blocked before there is a thread.
  */
@@ -31,9 +31,8 @@ struct running_agent {
 	struct agent_options *options;
 	struct agent *agent;
 	int signal_fd;
-	uint64_t watchdog,
-		notified;  /* how often the manager expects a message; when it got the last, ns */
-	bool safe, reload; /* the latter: SIGHUP has come */
+	uint64_t watchdog, notified; /* ns between messages to the manager; time of the last one */
+	bool safe, reload;	     /* reload: SIGHUP has come */
 };
 
 /* ---- options and settings -------------------------------------------------------------------- */
@@ -41,7 +40,7 @@ struct running_agent {
 enum agent_mode { AGENT_RUN, AGENT_CHECK, AGENT_DRY_RUN };
 
 struct agent_options {
-	int argc; /* as given: a file that is read again is under the same flags */
+	int argc; /* as given: a file is read again with the same flags */
 	char **argv;
 	const char *config; /* NULL: the default one, if there is one */
 	enum agent_mode mode;
@@ -92,7 +91,7 @@ static int take_setting(const struct given_option *o)
 	return err ? fail(o->failure, err, "--%s %s: %s", setting->key, value, why.what) : 0;
 }
 
-/* All flags; with `settings` NULL only those that are none of its. */
+/* All flags; with `settings` NULL only those that are not settings. */
 static int take_flags(struct agent_options *o, struct agent_settings *settings,
 		      struct failure *failure)
 {
@@ -164,7 +163,7 @@ static void print_finding(bool good, const char *name, const char *detail, const
 		printf("  %-8s   fix: %s\n", "", remedy);
 }
 
-/* Checks the features that sampling needs, and waits if they are requested. False: sampling is impossible. */
+/* The features that sampling needs, and visits if requested. False: sampling is impossible. */
 static bool check_features(const struct agent_settings *settings)
 {
 	struct features *features;
@@ -236,7 +235,7 @@ static bool check_sinks(const struct agent_settings *settings)
 	return good;
 }
 
-/* Prints to standard output. EXIT_DONE, or EXIT_FAILED where something is missing. */
+/* Prints to standard output. EXIT_DONE, or EXIT_FAILED if something is missing. */
 static int agent_check(const struct agent_settings *settings)
 {
 	bool good = check_features(settings);
@@ -276,7 +275,7 @@ static void say(const char *text)
 	log_print(LOG_INFO, "%s", text);
 }
 
-/* A window is being handed over at times: then it is tried again with the next step. */
+/* While a window is being handed over, this is retried with the next step. */
 static void reload(struct running_agent *r)
 {
 	struct agent_settings settings;
@@ -288,7 +287,7 @@ static void reload(struct running_agent *r)
 	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%llu",
 		 (unsigned long long)(monotonic_ns() / 1000));
 	notify_manager(text);
-	/* of the same command line */
+	/* with the same command line */
 	err = read_settings(r->options, &settings, &failure);
 	if (!err) {
 		err = agent__configure(r->agent, &settings, &remark, &failure);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sysprof check: what this kernel and these privileges allow, what each lack costs, and the remedy. With -p the same of one
- * process: what of it can be unwound and named.
+ * sysprof check: what this kernel and these privileges allow, what each lack costs, and the remedy.
+ * With -p: what of a process can be unwound and named.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -49,7 +49,7 @@ static const char *level_name(enum feature_level level)
 
 /* ---- how stacks end -------------------------------------------------------------------------- */
 
-/* How user stacks end on this machine: a short recording of all that runs, of which nothing is kept. */
+/* How user stacks end on this machine: a short recording of everything, which is not kept. */
 
 struct stack_census {
 	uint64_t samples; /* 0: the machine was idle */
@@ -116,7 +116,7 @@ static int check_stacks(struct stack_census *census, struct failure *failure)
 
 /* ---- this machine ---------------------------------------------------------------------------- */
 
-/* `census` is NULL where recording is impossible. */
+/* `census` is NULL if recording is impossible. */
 static void json_stacks(const struct stack_census *census, struct json_writer *w)
 {
 	json_key_object(w, "stacks");
@@ -220,7 +220,7 @@ static const char *const map_states[JIT_FILE_STATE_COUNT] = {
 #undef X
 };
 
-/* Of the program or of the runtimes that the host has: names may hold anything. */
+/* Names from the program or of the host's runtimes may have any characters. */
 struct shown {
 	char text[4 * PATH_MAX];
 };
@@ -230,7 +230,7 @@ static const char *show(struct shown *shown, const char *text)
 	return utf8_sanitize(shown->text, sizeof(shown->text), text);
 }
 
-/* A lack that a recording of it would have, although it can be made; NULL: none. */
+/* What a possible recording of it would lack; NULL: nothing. */
 static const char *hindrance(const struct process_survey *s)
 {
 	if (s->narrow)
@@ -350,7 +350,7 @@ static void print_file(const struct surveyed_file *file)
 		       debug_texts[f->debug]);
 }
 
-/* `stops`: why it cannot be recorded at all; what is empty: it can. */
+/* `stops`: why it cannot be recorded at all; empty: it can. */
 static void print_process(const struct process_survey *s, const struct failure *stops)
 {
 	print_state(s, stops);
@@ -441,7 +441,7 @@ static void json_process(const struct process_survey *s, const struct failure *s
 
 /* ---- looking at a process -------------------------------------------------------------------- */
 
-/* A feature that this machine does not allow stops each recording. */
+/* A required feature that is missing prevents every recording. */
 static void see_privileges(struct failure *stops)
 {
 	struct features *features;

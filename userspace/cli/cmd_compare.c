@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sysprof compare: two commands, recorded in alternation (ABBA…, so that what drifts hits both), and compared. Each
- * recording is one of `sysprof record`, in a process of its own.
+ * sysprof compare: two commands, recorded in alternation (ABBA…, so drift affects both), and
+ * compared. Each recording is a `sysprof record` in a process of its own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -59,7 +59,7 @@ static void stop(int signal)
 		kill((pid_t)running, signal);
 }
 
-/* COMMAND reads nothing and its output goes nowhere: ours is the comparison. Its errors are shown. */
+/* COMMAND's input and output are /dev/null: ours is the comparison. Its errors are shown. */
 static int spawn(char **argv, pid_t *pid)
 {
 	posix_spawn_file_actions_t files;
@@ -141,7 +141,7 @@ static int record_pair(struct pairs *p, struct failure *failure)
 
 /* ---- until it is answered -------------------------------------------------------------------- */
 
-/* Pairs after which the question is put: doubled each time, the last time at the most. */
+/* Pairs after which the question is put: doubled each time, up to the maximum. */
 static unsigned int next_look(const struct compare_arguments *a, unsigned int pairs)
 {
 	return 2 * pairs < a->max ? 2 * pairs : a->max;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sysprof perf-map: the entries of a perf map for an address, and those that are not stale. A map is written in the
- * order of time: an entry is stale once a later one has a part of its addresses.
+ * sysprof perf-map: the entries of a perf map for an address, and the entries that are not stale. A
+ * map is in order of time: an entry is stale if a later one has a part of its addresses.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -202,7 +202,7 @@ static int index_fresh(struct fresh_index *index)
 	return 0;
 }
 
-/* The one that has the address; of those that do, which begin at the same place, the last. */
+/* The entry that has the address; of several that begin at the same place, the last. */
 static const struct text_span *name_at(const struct fresh_index *index, uint64_t address)
 {
 	const struct code_range *ranges = index->map->ranges.data;
@@ -214,7 +214,7 @@ static const struct text_span *name_at(const struct fresh_index *index, uint64_t
 
 		if (has_address(&ranges[entry], address))
 			return &index->map->names.data[entry];
-		/* only single addresses can lie inside of another one */
+		/* only single addresses can lie inside another entry */
 		if (ranges[entry].start != ranges[entry].end)
 			break;
 	}

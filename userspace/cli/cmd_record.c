@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sysprof record: parse, open the session, start the target, step until a signal, the duration or the
- * target's end, stop, symbolize, finish, export, summary.
+ * sysprof record: parse, open the session, start the target, step until a signal, the duration or
+ * the target's end, stop, symbolize, finish, export, summary.
  */
 #include <errno.h>
 #include <limits.h>
@@ -31,7 +31,7 @@
 #include "stream/recording_file.h"
 
 #define PROGRESS_NS	100000000ull
-#define SILENCE_PERIODS 20 /* a target that used so much CPU must have been sampled */
+#define SILENCE_PERIODS 20 /* a target that used so much CPU must have samples */
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
@@ -193,7 +193,7 @@ static int open_recording_file(struct recording *r, struct failure *failure)
 	return 0;
 }
 
-/* Are there processes whose unwind tables can be built before the first tick? COMMAND is held, with its file mapped. */
+/* Are there processes whose tables can be built before the first tick? A held COMMAND is one. */
 static bool has_processes(const struct record_options *options)
 {
 	return options->command || options->processes.count || options->threads.count;
@@ -288,7 +288,7 @@ static int run_until_the_end(struct recording *r, struct failure *failure)
 		now = monotonic_ns();
 		show_status(r, now);
 	}
-	/* what is known of a command that has ended includes its children */
+	/* CPU time of a command that has ended includes its children */
 	r->target_cpu = r->command.ended && r->options.session.live.session.target.inherit
 				? r->command.cpu_time
 				: session__target_cpu(r->session);
@@ -323,7 +323,7 @@ static int close_recording_file(struct recording *r, struct failure *failure)
 	return err;
 }
 
-/* After a failure the recording keeps what it has. If it was what failed, say so. */
+/* After a failure the recording keeps what it has. If writing it failed, report that. */
 static void abandon_recording_file(struct recording *r, int err, struct failure *failure)
 {
 	struct failure why = {};
@@ -333,8 +333,8 @@ static void abandon_recording_file(struct recording *r, int err, struct failure 
 }
 
 /*
- * If the target ran but no sample was received, recording has failed (another pid namespace, a filter that
- * does not match): that is an error, not an empty profile.
+ * If the target ran without a sample, recording has failed (another pid namespace, a filter that
+ * does not match): an error, not an empty profile.
  */
 static int check_silence(const struct recording *r, const struct profile *profile,
 			 struct failure *failure)
@@ -437,7 +437,7 @@ static void print_session(const struct recording *r)
 		info->sideband_ring_wanted);
 }
 
-/* COMMAND may have ended in the meantime, or runs on. */
+/* COMMAND may have ended meanwhile, or still runs. */
 static int exit_code(const struct recording *r)
 {
 	return r->command.ended ? held_command__exit_code(&r->command) : EXIT_DONE;
@@ -497,7 +497,7 @@ static int record(struct recording *r, int argc, char **argv)
 
 static void recording__fini(struct recording *r)
 {
-	/* COMMAND was never let go: it must not outlive us waiting */
+	/* if COMMAND was never released it must not wait longer than we live */
 	held_command__fini(&r->command);
 	recording_writer__free(r->writer);
 	session__free(r->session);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The commands, as data: one file each. The options of a command are rows of a table, of which parsing, messages and the
- * shells' completions are made.
+ * The commands, as data, one file each. The options of a command are rows of a table, from which
+ * parsing, messages and the shells' completions are made.
  */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
@@ -25,7 +25,7 @@ enum {
 	EXIT_SIGNAL_BASE = 128,
 };
 
-/* An option of the command line, to be taken: its row, its value, and the struct that it is for. */
+/* A given option: its row, its value, and the struct that takes it. */
 struct given_option {
 	const struct cli_option *row;
 	const char *value; /* of argv; NULL: it has none */
@@ -59,7 +59,7 @@ take_option_fn option_number;		 /* an unsigned int */
 take_option_fn option_text;		 /* a const char *, of argv */
 
 /*
- * Take the options in argv; argv[optind] is the first word that is none. `stops`: options end at the first such word.
+ * Take the options in argv; argv[optind] is the first other word. `stops`: options end there.
  * 0 or negative errno, `failure` filled.
  */
 int options__take(const struct cli_option *rows, bool stops, void *fields, int argc, char **argv,
@@ -72,7 +72,7 @@ struct command {
 	const char *help;		   /* examples first, then the options */
 	int (*run)(int argc, char **argv); /* argv[0] is the command; returns an exit code */
 	const struct cli_option *options;  /* NULL: none in a table */
-	bool stops;			   /* options end at the first word that is none */
+	bool stops;			   /* options end at the first other word */
 	void (*print_options)(FILE *out);  /* behind the help; NULL: it has them */
 };
 

@@ -95,8 +95,8 @@ static int parse_time(const char *text, size_t size, uint64_t *ns)
 }
 
 /*
- * "FILE@10s-20s", "FILE@10s-": a part of its time, unless a file has that very name. Cuts it off the path. 1; 0: all of
- * the file; -EINVAL: the part ends before it begins.
+ * "FILE@10s-20s", "FILE@10s-": a part of its time, unless a file has that very name. Removes it
+ * from the path. 1; 0: all of the file; -EINVAL: the part ends before it begins.
  */
 static int take_range(char *path, struct compare_range *range)
 {
@@ -214,7 +214,7 @@ static int write_profile(const struct exporter *exporter, const struct compare_o
 
 /* ---- the comparison, written ----------------------------------------------------------------- */
 
-/* `path`: that of the report; "": it has none. */
+/* `path`: of the report; "": none. */
 static int write_report(FILE *out, const struct diffing *arguments, const char *path,
 			const struct compare_output *output)
 {

@@ -14,7 +14,7 @@
 
 enum diff_format { DIFF_TEXT, DIFF_JSON, DIFF_MARKDOWN };
 
-/* The first member of what a command's options are taken to. */
+/* The first member of the struct that takes a command's options. */
 struct diffing {
 	struct compare_options compare;
 	struct compare_rule rules[DIFFING_RULES_MAX];
@@ -66,8 +66,9 @@ take_option_fn diffing__take_work, diffing__take_view, diffing__take_run_noise, 
 int diffing__check(const struct diffing *d, const struct command *command);
 
 /*
- * Reads and compares the files. `write`: also writes the comparison. *answer: the worst of the rules; without rules whether
- * any difference was found: COMPARE_WORSE, or COMPARE_CANNOT_TELL. 0 or negative errno after a message.
+ * Reads and compares the files; `write`: also writes the comparison. *answer: the worst of the
+ * rules, or without rules COMPARE_WORSE if there is a difference, else COMPARE_CANNOT_TELL. 0 or
+ * negative errno after a message.
  */
 int diffing__run(const struct diffing *d, bool write, enum compare_answer *answer);
 

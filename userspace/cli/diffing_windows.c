@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Spans of time of a service, out of the files that an agent writes into a directory (--sink dir:), or of the windows that
- * wait in its spool. A file is a window; a span is what a file is to other comparisons, and its windows are blocks of its
- * time.
+ * Spans of time of a service, from the files of an agent's directory (--sink dir:) or the windows
+ * waiting in its spool. A file is a window. A span takes the place of a file in other comparisons;
+ * its windows are blocks of its time.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +23,7 @@
 
 #define SECOND	    UINT64_C(1000000000)
 #define SUFFIX	    "Z.pb.gz"
-#define WINDOWS_MAX 200000 /* files that are looked at */
+#define WINDOWS_MAX 200000 /* files that are listed */
 #define TEXT_SIZE   32
 
 struct found_window {
@@ -64,7 +64,7 @@ static bool parse_name(const char *name, uint64_t *start)
 
 DEFINE_ORDER(compare_windows, struct found_window, ASCENDING(start));
 
-/* A file that has been sent meanwhile, or is no window, is skipped. */
+/* A file that was sent meanwhile, or is no window, is skipped. */
 static int open_waiting(const char *path, struct spool_file **file)
 {
 	int err = spool_file__open(AT_FDCWD, path, file);
@@ -140,7 +140,7 @@ static bool is_spool_name(const char *name)
 	return dash && strlen(dash) == 17 && strspn(dash + 1, "0123456789abcdef") == 16;
 }
 
-/* All of them have the same windows, so only one may have any. */
+/* All sinks have the same windows, so only one spool may have any. */
 static int list_spools(const char *directory, struct found_windows *windows,
 		       struct failure *failure)
 {
@@ -273,7 +273,7 @@ static int take_requests(struct taking *t, const struct spool_file *file, const 
 	return err;
 }
 
-/* *where: of a new file or not. The service may be in none of its requests: then it did not run in that time. */
+/* t->where.is_first: of a new file. A service that did not run may be in none of the requests. */
 static int add_waiting_window(struct taking *t, const char *service)
 {
 	struct spool_file *file = NULL;

@@ -21,7 +21,7 @@
 #include "cli/commands.h"
 #include "cli/give_up.h"
 
-/* Is it what execvp() runs? That reports errors. */
+/* Is it what execvp() runs? execvp() reports errors. */
 static bool map_if_executable(const char *path)
 {
 	_cleanup_close_ int fd = -1;
@@ -36,8 +36,9 @@ static bool map_if_executable(const char *path)
 }
 
 /*
- * Maps COMMAND's file and touches no page of it. The unwind tables of targets are built before the first tick, so those of
- * the program, its loader and the C library, which this process has mapped too, are there at its first instruction.
+ * Maps COMMAND's file, touching no page. Unwind tables of targets are built before the first tick,
+ * so those of the program, and of its loader and the C library, which this process has mapped, too,
+ * are there at its first instruction.
  */
 static void map_program(const char *name)
 {
@@ -66,11 +67,11 @@ static void wait_and_exec(int release_fd, int error_fd, char **argv)
 	char go;
 	int error;
 
-	/* what a tick sees of us on the way to exec is not sysprof */
+	/* a tick on the way to exec must not show sysprof */
 	prctl(PR_SET_NAME, slash ? slash + 1 : argv[0]);
 	give_up__restore_signals();
 	map_program(argv[0]);
-	/* end of file: the recording could not begin, so there is nothing to run */
+	/* end of file: the recording could not begin, so nothing is run */
 	if (read(release_fd, &go, 1) != 1)
 		_exit(EXIT_FAILED);
 	execvp(argv[0], argv);
@@ -96,7 +97,7 @@ int held_command__start(struct held_command *c, char **argv, struct failure *fai
 		return fail(failure, -errno, "cannot start %s: %s", argv[0], strerror(errno));
 	error_read = pipes[0];
 	error_write = pipes[1];
-	/* a signal is for the child, or for us: not for our handler in the child */
+	/* a signal is for the child or for us, not for our handler in the child */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &mask);
 	pid = fork();
@@ -105,7 +106,7 @@ int held_command__start(struct held_command *c, char **argv, struct failure *fai
 	if (pid < 0)
 		return fail(failure, -errno, "cannot start %s: %s", argv[0], strerror(errno));
 	if (pid == 0) {
-		close(steal_fd(release_write)); /* or our own end of it would hold us for ever */
+		close(steal_fd(release_write)); /* or our own end would hold us forever */
 		wait_and_exec(release_read, error_write, argv);
 	}
 	c->pid = pid;

@@ -22,9 +22,9 @@
 #define MAGIC_SIZE 8
 #define READ_STEP  (64u << 20)
 
-/* ---- notes about a recording: damage, a missing end, missing names; one line each ------------- */
+/* ---- notes about a recording: damage, a missing end, missing names; one line each ------------ */
 
-/* By what the files of this machine were taken for those of the recording. */
+/* How files of this machine were matched to those of the recording. */
 static void print_matches(const char *path, const struct profile *profile)
 {
 	size_t by_build_id = 0, by_inode = 0, missing = 0;
@@ -128,7 +128,7 @@ static bool is_recording(int fd)
 	       !memcmp(magic, MAGIC, MAGIC_SIZE);
 }
 
-/* As much as there was when it was opened; read, not mapped, for a file may be cut while it is read. */
+/* At most the size when it was opened; read, not mapped, because a file may shrink meanwhile. */
 static int read_bytes(int fd, const char *path, uint64_t size, struct bytes *bytes,
 		      struct failure *failure)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The input of commands: a recording, or a profile in any format of import/. The first bytes of the file
- * decide which of them it is.
+ * The input of commands: a recording, or a profile in any format of import/, by the first bytes of
+ * the file.
  */
 #ifndef CLI_INPUTS_H
 #define CLI_INPUTS_H
@@ -19,8 +19,8 @@ struct input {
 };
 
 /*
- * Read a file; `waits`: one that has them. Notes about what is wrong with a recording are printed; so is a failure. 0 or negative errno;
- * on failure there is nothing to close.
+ * Read a file; `waits`: require waits. Prints a failure, and notes about flaws of a recording. 0 or
+ * negative errno; on failure there is nothing to close.
  */
 int input__open(const char *path, const struct replay_options *options, bool waits,
 		struct input *input);

@@ -54,9 +54,9 @@ static int print_help(int argc, char **argv)
 }
 
 /*
- * Large blocks are mapped, and go back to the system when they are freed. Left to itself glibc keeps
- * them from the first one on (its threshold grows), and building one big unwind table cost 40 MB for
- * the rest of the recording.
+ * Large blocks are mapped, and returned to the system when they are freed. By default glibc keeps
+ * them after the first one (its threshold grows): building one big unwind table cost 40 MB for the
+ * rest of the recording.
  */
 static void give_memory_back(void)
 {
@@ -66,8 +66,9 @@ static void give_memory_back(void)
 }
 
 /*
- * The C library of a static program looks names up as the system's configuration says, by modules of a C library that
- * may be another one. So it does without them: files, and DNS for hosts. What else it lacks is printed with the version.
+ * The C library of a static program looks names up by the system's configuration, with modules of a
+ * C library that may differ. So it uses only files, and DNS for hosts. What else it lacks is
+ * printed with the version.
  */
 #ifdef SYSPROF_STATIC
 #define VARIANT "\nstatic: without debuginfod; hosts by /etc/hosts and DNS, users by /etc/passwd"

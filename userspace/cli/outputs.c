@@ -23,11 +23,11 @@
 
 #define RECORDING_NAME	 "sysprof"
 #define RECORDING_SUFFIX ".sysprof"
-#define SIBLING_SHARE	 100 /* threads with at least 1/100 of the samples get a file of their own */
+#define SIBLING_SHARE	 100 /* threads with at least 1/100 of the samples get their own file */
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-/* FORMAT:PATH, or PATH, whose suffix picks the format; a name with a colon in it is a path as well. */
+/* FORMAT:PATH, or PATH, whose suffix selects the format; a path may have a colon, too. */
 static int parse_output(const char *argument, struct output *output, struct failure *failure)
 {
 	const char *colon = strchr(argument, ':'), *slash = strchr(argument, '/');
@@ -162,7 +162,7 @@ static void warn_of_shared(const struct outputs *outputs)
 	}
 }
 
-/* Decide where each goes, if that was not done yet. */
+/* Decide where each file goes, if that was not done yet. */
 static int open_places(struct outputs *outputs, struct failure *failure)
 {
 	bool any = false;
@@ -284,7 +284,7 @@ static uint64_t cpu_samples(const struct profile_thread *thread)
 	return thread->samples[SAMPLE_CPU].tick_sum;
 }
 
-/* NAME.<pid>-<tid>[-n].cpuprofile beside NAME.cpuprofile; n numbers further lives of the numbers. */
+/* NAME.<pid>-<tid>[-n].cpuprofile beside NAME.cpuprofile; n numbers further lives of the ids. */
 static int sibling_path(const struct output *output, const struct profile *profile,
 			const struct profile_thread *thread, char **sibling)
 {
@@ -307,7 +307,7 @@ static int sibling_path(const struct output *output, const struct profile *profi
 	return n < 0 ? -ENOMEM : 0;
 }
 
-/* Of a tid's lives the one with most samples; 0: it has none. */
+/* Of a tid's lives the one with the most samples; 0: none has any. */
 static uint32_t thread_by_tid(const struct profile *profile, uint32_t tid)
 {
 	uint32_t found = 0;

@@ -37,23 +37,23 @@ struct outputs {
 };
 
 /*
- * -o of a command: its field is the outputs, its value PATH, or FORMAT:PATH. -EINVAL with a sentence: no format has that
- * suffix, "-" without a format, the recording requested twice, a path given twice.
+ * -o of a command: its field is the outputs, its value PATH, or FORMAT:PATH. -EINVAL with a
+ * sentence: unknown suffix, "-" without a format, two recordings, a path given twice.
  */
 take_option_fn outputs__take;
-/* The output without -o: a file of that name, which another user may not have made into a link. */
+/* The output without -o: a file of that name, which must not be a link of another user. */
 int outputs__add_default(struct outputs *outputs, const char *name, struct failure *failure);
 void outputs__fini(struct outputs *outputs);
 
 /* Path of the recording, if one was requested, or NULL. */
 const char *outputs__recording(const struct outputs *outputs);
-/* It is at another path than requested, which is the outputs' from now on; said in a warning. */
+/* It is at another path than requested, which the outputs take over; prints a warning. */
 void outputs__recording_is_at(struct outputs *outputs, char *path);
 
 /*
- * Can every file be created where it is wanted? Tried before sampling: a typo must not cost a recording. From
- * then on it is decided where each file goes, whatever becomes of links and directories meanwhile. Directories in
- * which others can replace files are named in a warning.
+ * Can every file be created at its path? Tried before sampling: a typo must not cost a recording.
+ * It also decides where each file goes, whatever happens to links and directories later. Prints a
+ * warning about directories in which others can replace files.
  */
 int outputs__check(struct outputs *outputs, struct failure *failure);
 
@@ -72,19 +72,18 @@ struct written_files {
 };
 
 /*
- * Write all of them, or none. Where a directory has come under a name, the file gets another name, with a warning. `written` (caller frees with written_files__fini) lists them, the siblings of one-thread formats
- * included. Negative errno with a sentence.
+ * Write all of them, or none. If a directory was made at a name, the file gets another one, with a
+ * warning. `written` (freed by written_files__fini) lists them, with the siblings of one-thread
+ * formats. Negative errno with a sentence.
  */
 int outputs__write(struct outputs *outputs, const struct profile *profile,
 		   struct written_files *written, struct failure *failure);
 void written_files__fini(struct written_files *written);
 
-/*
- * One file of a format on a stream. *size: of what was written, before compression; 0: not known. 0 or negative errno.
- */
+/* A file of a format, to a stream. *size: without compression; 0: unknown. 0 or negative errno. */
 int outputs__write_format(const struct exporter *exporter, struct export_request request, bool gzip,
 			  FILE *out, uint64_t *size);
-/* Compressed, if the path ends so and the format may be. */
+/* Compressed, if the path ends in .gz and the format may be. */
 bool outputs__are_compressed(const struct exporter *exporter, const char *path);
 
 #endif

@@ -54,7 +54,7 @@ struct serving {
 
 /* ---- the user behind sudo -------------------------------------------------------------------- */
 
-/* Variables that the user's programs expect, and sudo has replaced or removed. */
+/* Variables that the user's programs need, and sudo has replaced or removed. */
 static void set_environment(uid_t uid, const struct passwd *account)
 {
 	char runtime[64], bus[96];
@@ -94,9 +94,9 @@ static int become(uid_t uid, gid_t gid)
 }
 
 /*
- * Gives up every privilege that the process has: root called by sudo becomes its caller (SUDO_UID, SUDO_GID) for
- * good, groups and home directory included, and no capability is kept. 0, or negative errno with
- * `failure` filled: then the process must not go on.
+ * Gives up all privileges for good: root called by sudo becomes its caller (SUDO_UID, SUDO_GID),
+ * with groups and home directory, and no capability is kept. 0, or negative errno with `failure`
+ * filled: then the process must not continue.
  */
 static int drop_privileges(struct failure *failure)
 {
@@ -114,7 +114,7 @@ static int drop_privileges(struct failure *failure)
 	return err ? fail(failure, err, "cannot give up root: %s", strerror(-err)) : 0;
 }
 
-/* ---- the user's browser, and what to do where it is on another machine ------------------------ */
+/* ---- the user's browser, and what to do if it is on another machine -------------------------- */
 
 static bool is_set(const char *variable)
 {
@@ -164,7 +164,7 @@ static void exec_browser(const char *url)
 	try_command(fallback, url);
 }
 
-/* A browser's output is not for our user, and our terminal is not for the browser. */
+/* A browser's output is not for our user, nor our terminal for the browser. */
 static void detach(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -189,14 +189,14 @@ static bool open_browser(const char *url)
 	pid = fork();
 	if (!pid) {
 		/*
-		 * Twice, so that init adopts it and it needs no wait; posix_spawn() cannot do that, nor give the signals
-		 * back as our caller left them.
+		 * Twice, so that init adopts it and it needs no wait. posix_spawn() cannot do that,
+		 * nor give the signals back as our caller left them.
 		 */
 		if (fork())
 			_exit(0);
 		detach();
 		exec_browser(url);
-		/* our caller waits for this, or for the end of the file that execve brings */
+		/* our caller waits for this, or for the end of file that execve brings */
 		_exit(write(pipes[1], "x", 1) != 1);
 	}
 	close(pipes[1]);
@@ -253,9 +253,9 @@ static bool is_plain(const char *text)
 }
 
 /*
- * In a session of ssh: the command for the user's own machine that makes `port` of this machine's loopback
- * interface reachable there. "" elsewhere. Looks at the processes above us if sudo has removed the
- * variables; that needs the privileges to do so.
+ * In an ssh session: the command for the user's own machine that makes `port` of our loopback
+ * interface reachable there; "" elsewhere. If sudo has removed the variables, it looks at the
+ * processes above us, which needs privileges.
  */
 static void describe_ssh_forward(uint16_t port, char *text, size_t size)
 {
@@ -366,9 +366,9 @@ static int start_server(struct serving *s, const struct profile *profile, struct
 }
 
 /*
- * The order matters: a port below 1024 and the variables of processes above us need the privileges,
- * nothing behind that does. Of a child `parent` is the process without which it ends, else 0: a change
- * of the user cancels that request.
+ * The order matters: a port below 1024 and the variables of processes above us need privileges,
+ * nothing later does. In a child, `parent` is the process with which it ends, else 0: a change of
+ * the user cancels that request.
  */
 static int run(const struct profile *profile, const struct serving_options *options, pid_t parent,
 	       struct failure *failure)
@@ -416,7 +416,7 @@ struct child_work {
 	const struct serving_options *options;
 };
 
-/* Descriptors of the recording (the kernel's programs and maps, files of all users) are not for a server. */
+/* A server must not have descriptors of the recording (programs, maps, files of all users). */
 static int run_child(const struct child_self *self)
 {
 	const struct child_work *work = self->data;

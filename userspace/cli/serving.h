@@ -29,15 +29,15 @@ int serving__run(const struct profile *profile, const struct serving_options *op
 		 struct failure *failure);
 
 /*
- * The same in a child process, which takes nothing with it but the profile: no descriptor, no privilege.
- * After that the caller can free everything. 0 or negative errno with `failure` filled.
+ * The same in a child process, which has nothing but the profile: no descriptor, no privilege. The
+ * caller can free everything afterwards. 0 or negative errno with `failure` filled.
  */
 int serving__start(const struct profile *profile, const struct serving_options *options,
 		   pid_t *child, struct failure *failure);
 /* Waits for its end and hands signals on; `signal_fd` is that of give_up__watch(). An exit code. */
 int serving__supervise(pid_t child, int signal_fd);
 
-/* ---- the routes of a profile: its files, made at the first request for each, and its sources --- */
+/* ---- the routes of a profile: files, made at the first request for each, and sources --------- */
 
 #define PROFILE_NAME "profile.json" /* what the Firefox Profiler loads */
 #define FORMATS_NAME "formats"	    /* the list of all files */

@@ -36,7 +36,7 @@ static void print_count(uint64_t count, const char *format)
 		fprintf(stderr, format, (unsigned long long)count);
 }
 
-/* Which program a tick that was not run would have met is not known: with targets, mostly another one. */
+/* The program that a tick not run would have met is unknown: with targets, mostly another one. */
 static void print_lost_ticks(const struct figures *f, unsigned int id)
 {
 	uint64_t of_others = f->value[FIGURE_BOOKS + BOOK_FILTERED];
@@ -131,7 +131,7 @@ static const char *cost_text(char *text, size_t size, const struct summary *s)
 	return text;
 }
 
-/* Names of files may hold anything. */
+/* Names of files may have any characters. */
 struct shown_path {
 	char text[4 * PATH_MAX];
 };
@@ -186,7 +186,7 @@ static void print_files(const struct summary *s)
 DEFINE_ORDER(compare_jits, const struct profile_jit *,
 	     order_of((*y)->samples, (*x)->samples) ?: order_of(*x, *y));
 
-/* Processes that make code as they run, those with the most samples first. */
+/* Processes with JIT code, those with the most samples first. */
 static void print_jits(const struct profile *p)
 {
 	_cleanup_free_ const struct profile_jit **jits = calloc(p->jit_count + 1, sizeof(*jits));
