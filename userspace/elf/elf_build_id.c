@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any process can make us search a build-id by mapping a file, and may change the file's times and map it again a
- * thousand times a second. So the search has a budget of its own: reads of one page each, a number of segments and
- * sections that are looked at, and a number of notes in all of them together. Real files need one read or two:
- * linkers put headers and notes into the first page, and make one to three ranges of notes.
+ * Any process can cause a search by mapping a file, and can repeat it a thousand times a second by
+ * changing the file's times. So the search has limits of its own on reads (of one page each),
+ * segments, sections and notes. Real files need one or two reads: linkers put headers and notes
+ * into the first page, and make one to three ranges of notes.
  *
- * Ranges are collected before notes are read, so that the one page in memory does not alternate between both.
+ * Ranges are collected before notes are read: both would compete for the one page in memory.
  */
 #include "elf/elf_file.h"
 
@@ -36,7 +36,6 @@ static void add_range(struct ranges *ranges, struct range range)
 		ranges->data[ranges->count++] = range;
 }
 
-/* Number `i` of a table. */
 static bool read_record(const struct elf_file *file, uint64_t table, uint64_t i, Elf_Type type,
 			void *record)
 {
@@ -46,7 +45,7 @@ static bool read_record(const struct elf_file *file, uint64_t table, uint64_t i,
 	       elf_file__read_records(file, offset, type, record, 1) == 1;
 }
 
-/* How many segments can be read. */
+/* How many segments were read. */
 static size_t note_segments(const struct elf_file *file, uint64_t count, struct ranges *ranges)
 {
 	const Elf64_Ehdr *h = &file->header;
@@ -84,7 +83,7 @@ static bool is_gnu(const struct elf_file *file, uint64_t offset)
 	       !memcmp(name, "GNU", sizeof(name));
 }
 
-/* The build-id's size, or 0: there is none in the range. */
+/* The build-id's size; 0: not in the range. */
 static size_t find_in_range(const struct elf_file *file, const struct range *range,
 			    unsigned int *notes, uint8_t *id, size_t size)
 {

@@ -34,7 +34,7 @@ static uint32_t gnu_hash(const char *name)
 	return hash;
 }
 
-/* Does the string table have this name there, with or without a version ("@@GLIBC_2.2.5")? */
+/* The string at this offset is the name, with or without a version ("@@GLIBC_2.2.5"). */
 static bool has_name(const struct elf_exports *x, uint32_t offset, const char *name)
 {
 	char read[MAX_NAME + 1] = "";

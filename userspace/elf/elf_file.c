@@ -2,13 +2,11 @@
 /*
  * Headers and segments of an untrusted ELF file.
  *
- * libelf could read such a file by itself, but it allocates the size that a header claims before it checks the file,
- * and its limits are not ours. So reading is done here, by one function: elf_file__read_records() takes as many
- * records as the file holds, and has libelf turn them from the file's byte order into ours. 32-bit records are then
- * widened in place, so all other code uses the 64-bit forms only.
+ * libelf itself would allocate the size that a header claims before it checks the file. So
+ * elf_file__read_records() reads as many records as the file holds, and libelf only converts their
+ * byte order. 32-bit records are then widened in place: all other code uses 64-bit forms.
  *
- * A file may be truncated while it is read: then a table is short, as if the header promised too much. Tables are cut
- * to the bytes that exist, the rest of the file stays useful.
+ * If the file is truncated meanwhile, tables are cut to the bytes that exist.
  */
 #include "elf/elf_file.h"
 
@@ -73,10 +71,7 @@ static Elf64_Ehdr widen_header(const void *raw)
 	return wide;
 }
 
-/*
- * 32-bit records at the start of `records` to 64-bit ones, in place: from the last to the first, as
- * the wide form of one only covers narrow forms behind it.
- */
+/* In place, from the last to the first: a wide record overwrites only narrow ones behind it. */
 static void widen_records(Elf_Type type, void *records, size_t size, size_t count)
 {
 	for (size_t i = count; i-- > 0;) {
@@ -187,7 +182,7 @@ int elf_file__read_first_section(const struct elf_file *file, Elf64_Shdr *sectio
 	return 0;
 }
 
-/* Does it hold bytes of the file, and does none of its ranges wrap around? */
+/* It has bytes in the file, and its ranges do not wrap around. */
 static bool is_load(const Elf64_Phdr *s)
 {
 	uint64_t end;
@@ -197,7 +192,7 @@ static bool is_load(const Elf64_Phdr *s)
 	       !__builtin_add_overflow(s->p_vaddr, s->p_filesz, &end);
 }
 
-/* The executable ones of those, in a list of their own, because they are looked up often. */
+/* Executable PT_LOADs have a list of their own because they are looked up often. */
 static int choose_code(struct elf_file *file)
 {
 	int err = 0;
@@ -348,10 +343,7 @@ static const Elf64_Phdr *find_code(const struct elf_file *file, uint64_t positio
 	return NULL;
 }
 
-/*
- * The PT_LOAD that covers a position, in the file or in memory. If there are several, the executable one is used:
- * callers look up code.
- */
+/* The PT_LOAD that covers a position. An executable one comes first: callers look up code. */
 static const Elf64_Phdr *find_load(const struct elf_file *file, uint64_t position, bool in_file)
 {
 	const Elf64_Phdr *code = find_code(file, position, in_file);
@@ -437,10 +429,10 @@ int elf_file__code_at(const struct elf_file *file, uint64_t offset, uint64_t end
 	if (!s)
 		return -ENOENT;
 	code->address = s->p_vaddr + (offset - s->p_offset);
-	/* what lies between two segments, which is the rest of a page, is left to the first */
+	/* bytes between two segments, the rest of a page, belong to the first */
 	next = next_code(file, max_u64(s->p_offset, offset), end);
 	code->end = next ? next->p_offset : end;
-	/* of two that overlap, the rest of the second */
+	/* if another segment covers the end of this one, the run ends there */
 	if (s->p_offset + s->p_filesz < code->end &&
 	    find_code(file, s->p_offset + s->p_filesz, true))
 		code->end = s->p_offset + s->p_filesz;

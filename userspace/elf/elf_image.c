@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Some sections of an ELF file, copied and inflated into memory of ours; where a descriptor of it is wanted, into a
- * file in memory, which is sealed then.
+ * Sections of an ELF file, copied and inflated into our memory, or into a sealed memfd.
  *
- * libdw would inflate every debug section of a file when it opens it, needed or not, and would go on reading a file
- * that its owner may truncate. So libdw gets this image and nothing else: it has only the requested sections,
- * inflated in place, and libelf reads it in place.
+ * libdw would inflate every debug section when it opens a file, and keep reading a file that its
+ * owner may truncate. So libdw gets only this image of the requested sections, which libelf reads
+ * in place.
  *
- * A size that a header claims costs address space only: pages are allocated as bytes are written to them. The sum of
- * the claims is checked against the limit before the first byte is inflated.
+ * A claimed size costs only address space: pages are allocated when they are written. The sum of
+ * the claims is checked against the limit before anything is inflated.
  *
- * The layout: ELF header, section headers, section names, and the sections, each aligned. The image is always of the
- * 64-bit class (nothing in a debug section depends on the file's), in the file's byte order.
+ * The layout: ELF header, section headers, section names, and the sections, each aligned. The class
+ * is always 64-bit, because no debug section depends on it; the byte order is the file's.
  */
 #include "elf/elf_image.h"
 
@@ -39,18 +38,17 @@
 
 enum coding { CODING_PLAIN, CODING_ZLIB, CODING_OTHER };
 
-/* Where a section is in the file, and what it claims to be when inflated. */
 struct source {
 	const char *name;
 	uint64_t offset, stored; /* in the file */
-	uint64_t claimed;	 /* in the image */
+	uint64_t claimed;	 /* size when inflated, as the file claims */
 	enum coding coding;
 	bool cut; /* the file does not hold all of it */
 };
 
 /* ---- what there is --------------------------------------------------------------------------- */
 
-/* The old way: ".zdebug_x", which begins with "ZLIB" and the size. */
+/* The old format: ".zdebug_x" begins with "ZLIB" and the inflated size, big-endian. */
 static int read_zdebug_header(const struct elf_file *file, struct source *s)
 {
 	unsigned char header[ZDEBUG_HEADER];
@@ -96,7 +94,7 @@ static int read_compression_header(const struct elf_file *file, struct source *s
 	if (s->coding == CODING_ZLIB) {
 		s->offset += size;
 		s->stored -= size;
-	} else if (s->claimed < s->stored) { /* it is copied as it is, and needs the room */
+	} else if (s->claimed < s->stored) { /* copied as it is */
 		s->claimed = s->stored;
 	}
 	return 0;
@@ -114,7 +112,7 @@ static const char *old_name(const char *name, char *buffer, size_t size)
 	return buffer;
 }
 
-/* 0; -ENOENT: there is no such section; -EBADMSG: it makes no sense; -ENOMEM; -EIO. */
+/* 0; -ENOENT: no such section, or empty; -EBADMSG: damaged; -ENOMEM; -EIO. */
 static int find_source(struct elf_file *file, const char *name, struct source *source)
 {
 	char old[NAME_MAX_LENGTH];
@@ -173,7 +171,7 @@ uint64_t elf_file__debug_size(struct elf_file *file)
 	return total;
 }
 
-/* All that are there; *damaged where one makes no sense. */
+/* Finds all that exist. Sets *damaged if one of them is. */
 static int find_sources(struct elf_file *file, const char *const *names, size_t count,
 			struct source *sources, size_t *found, uint64_t *claimed, bool *damaged)
 {
@@ -194,7 +192,7 @@ static int find_sources(struct elf_file *file, const char *const *names, size_t 
 
 /* ---- the copy -------------------------------------------------------------------------------- */
 
-/* The headers are for `count` sections, the empty one and the names. */
+/* Headers of `count` sections, the empty one and the names. */
 static size_t headers_size(size_t count)
 {
 	return align_up(sizeof(Elf64_Ehdr) + (count + 2) * sizeof(Elf64_Shdr) +
@@ -212,7 +210,7 @@ static int make_file(struct elf_image *image)
 	return 0;
 }
 
-/* Most of the time of a copy is spent on new pages; huge pages make them few. */
+/* A copy mostly takes time for new pages, so huge pages are requested. */
 static int map_image(struct elf_image *image, const struct source *sources, size_t count,
 		     uint64_t claimed, bool as_file)
 {
@@ -240,7 +238,7 @@ static int map_image(struct elf_image *image, const struct source *sources, size
 	return 0;
 }
 
-/* Sets the section's size to what came; being damaged is no error. */
+/* Sets the section's size to the bytes read; damage is no error. */
 static int read_source(struct elf_image *image, const struct elf_file *file, const struct source *s,
 		       struct elf_image_section *section)
 {
@@ -319,7 +317,7 @@ struct elf_image_section *elf_image__section(struct elf_image *image, const char
 
 /* ---- the headers ----------------------------------------------------------------------------- */
 
-/* Copy a name behind the others; its offset. */
+/* Appends a name; returns its offset. */
 static size_t add_name(char *names, size_t *used, const char *name)
 {
 	size_t at = *used, length = strnlen(name, NAME_MAX_LENGTH - 1);
@@ -337,7 +335,7 @@ static bool to_file_order(const struct elf_image *image, void *records, size_t s
 	return elf64_xlatetof(&data, &data, image->encoding);
 }
 
-/* It cannot be written any more: a sealed file has no shared mapping that could. */
+/* Maps it privately first: F_SEAL_WRITE fails while a shared writable mapping exists. */
 static int seal_image(struct elf_image *image)
 {
 	void *bytes = mmap(image->bytes, image->size, PROT_READ | PROT_WRITE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A small ELF file in our own memory, made of some sections of another one: compressed ones inflated, all others left
- * out. The file's owner cannot change the copy.
+ * An ELF file in our own memory with some sections of another one, inflated. The file's owner
+ * cannot change the copy.
  */
 #ifndef ELF_IMAGE_H
 #define ELF_IMAGE_H
@@ -18,13 +18,13 @@ struct elf_image_section {
 	const char *name;
 	unsigned char *data; /* may be written to before elf_image__finish() */
 	uint64_t size;	     /* may be lowered before elf_image__finish() */
-	uint64_t flags;	     /* SHF_COMPRESSED: by an algorithm that is not zlib, as in the file */
+	uint64_t flags;	     /* SHF_COMPRESSED: not zlib, copied as it is in the file */
 };
 
 struct elf_image {
 	unsigned char encoding; /* ELFDATA2LSB, ELFDATA2MSB */
 	uint16_t type, machine;
-	int fd; /* of the file in memory; -1: it was not loaded as a file */
+	int fd; /* memfd; -1: not loaded as a file */
 	unsigned char *bytes;
 	size_t size;
 	size_t count;
@@ -34,9 +34,9 @@ struct elf_image {
 };
 
 /*
- * Read the sections of these names (which must live as long as the image); ".zdebug_x" stands for ".debug_x". A
- * damaged section is cut to its readable part. -ENODATA: none of them is there; -EFBIG: together they claim more than
- * `limit`, nothing was inflated; -EBADMSG; -ENOMEM; -EIO. `as_file`: it is to have a descriptor, which takes longer.
+ * Reads the sections with these names, which must outlive the image; ".zdebug_x" is read for a
+ * missing ".debug_x". A damaged section is cut to its readable part. `as_file`: with a descriptor;
+ * slower. -ENODATA: no such section; -EFBIG: they claim more than `limit`; -EBADMSG; -ENOMEM; -EIO.
  */
 int elf_image__load(struct elf_file *file, const char *const *names, size_t count, uint64_t limit,
 		    bool as_file, struct elf_image **image);
@@ -45,10 +45,7 @@ void elf_image__free(struct elf_image *image);
 /* NULL: the file does not have it. */
 struct elf_image_section *elf_image__section(struct elf_image *image, const char *name);
 
-/*
- * Writes the headers and seals the file, if there is one: the image as an ELF file that cannot be changed. 0,
- * -EBADMSG, …
- */
+/* Writes the headers, seals the memfd if there is one, returns the ELF file. 0, -EBADMSG, … */
 int elf_image__finish(struct elf_image *image, void **bytes, size_t *size);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by the files of elf/. Tables are kept in the 64-bit form, whatever the file's class. */
+/* Shared by the files of elf/. Tables are in the 64-bit form, whatever the file's class. */
 #ifndef ELF_PRIVATE_H
 #define ELF_PRIVATE_H
 
@@ -21,8 +21,8 @@ struct elf_name {
 MAP_TYPE(elf_name_map, struct elf_name);
 
 /*
- * The strings of .symtab or .dynsym: `size` bytes of the file and a NUL of ours behind them. Or, without `data`,
- * single names that were requested.
+ * The strings of .symtab or .dynsym: `size` bytes of the file and a NUL of ours; or, if `data` is
+ * NULL, the single names that were read.
  */
 struct elf_strings {
 	char *data;
@@ -33,7 +33,7 @@ struct elf_strings {
 
 #define MAX_CODE_SEGMENTS 64 /* linkers make one or two */
 
-/* The one page of a file that is in memory, where reading has a budget. */
+/* One page of a file in memory, and a budget of reads. */
 struct elf_window {
 	unsigned int reads; /* that are left */
 	uint64_t start;	    /* in the descriptor's file */
@@ -43,56 +43,56 @@ struct elf_window {
 
 struct elf_file {
 	int fd;
-	struct elf_window *window; /* NULL: all reads are made */
-	uint64_t base;		   /* where it begins in the file of the descriptor */
-	uint64_t size;		   /* to the end of that, when it was opened */
+	struct elf_window *window; /* NULL: no budget */
+	uint64_t base;		   /* offset of this ELF file in the descriptor's file */
+	uint64_t size;		   /* from there to its end when it was opened */
 	bool is_64;
 	unsigned char encoding; /* ELFDATA2LSB, ELFDATA2MSB */
 	Elf64_Ehdr header;
 	VEC(Elf64_Phdr) segments;
-	VEC(Elf64_Phdr) code; /* executable PT_LOADs, in the order in which find_code() searches */
+	VEC(Elf64_Phdr) code; /* executable PT_LOADs, in search order */
 	VEC(Elf64_Shdr) sections; /* read when first needed */
 	bool sections_read;
-	bool sections_damaged; /* the header promises more than there is */
+	bool sections_damaged; /* the header claims more than there is */
 	struct elf_strings symbol_names, dynamic_names;
 	struct elf_strings section_names; /* read when first needed */
 };
 
 void elf_strings__fini(struct elf_strings *strings);
 
-/* As pread_full(), at an offset of the ELF file. */
+/* pread_full() at an offset of the ELF file. */
 ssize_t elf_file__read(const struct elf_file *file, void *buffer, size_t size, uint64_t offset);
 
-/* Magic, class and byte order, then the rest of the header. 0; -ENOEXEC; -EBADMSG; or an error of reading. */
+/* 0; -ENOEXEC: not ELF, or too short; -EBADMSG: unknown class or byte order; or a read error. */
 int elf_file__read_header(struct elf_file *file);
-/* Section 0 holds the numbers that were too large for the ELF header. 0, -ENOENT, or an error of reading. */
+/* Section 0 holds numbers that are too large for the ELF header. 0, -ENOENT, or a read error. */
 int elf_file__read_first_section(const struct elf_file *file, Elf64_Shdr *section);
-/* A file without both of the tables that its header promises is rejected. `segments`: how many can be read. */
+/* Unless the header claims tables and none can be read. `segments`: how many were read. */
 bool elf_file__is_useful(const struct elf_file *file, size_t segments);
 
-/* How many bytes one record of this type takes in the file. */
+/* Bytes of one record of this type in the file. */
 size_t elf_file__record_size(const struct elf_file *file, Elf_Type type);
 
 /*
- * Read up to `count` records (ELF_T_EHDR, PHDR, SHDR, SYM, DYN: Elf64_*; ELF_T_WORD: uint32_t) that
- * lie one behind the other at `offset`. How many the file really has there, or negative errno.
+ * Reads up to `count` consecutive records (ELF_T_EHDR, PHDR, SHDR, SYM, DYN: Elf64_*; ELF_T_WORD:
+ * uint32_t) at `offset`. How many the file has there, or negative errno.
  */
 ssize_t elf_file__read_records(const struct elf_file *file, uint64_t offset, Elf_Type type,
 			       void *records, size_t count);
 
-/* Reads the section headers if that was not done yet. 0, -ENOMEM, or an error of reading. */
+/* Reads the section headers unless they were read. 0, -ENOMEM, or a read error. */
 int elf_file__load_sections(struct elf_file *file);
 
-/* Of the dynamic segment: addresses, but for sizes; 0: not there. */
+/* Addresses and sizes in the dynamic segment; 0: not there. */
 struct elf_dynamic {
 	uint64_t symbols, strings, strings_size, hash, gnu_hash, relocations, relocations_size;
 };
 /* 0, -ENODATA: there is no such segment, -ENOMEM, … */
 int elf_file__dynamic(const struct elf_file *file, struct elf_dynamic *dynamic);
-/* The header of the table at this address. 0 or -EBADMSG. */
+/* Reads the table's header at this address. 0 or -EBADMSG. */
 int elf_file__gnu_hash(const struct elf_file *file, uint64_t address, struct elf_gnu_hash *hash);
 
-/* How much of a range that starts at `offset` and claims `size` bytes is inside the file. */
+/* How many of `size` bytes from `offset` on are inside the file. */
 uint64_t elf_file__available(const struct elf_file *file, uint64_t offset, uint64_t size);
 
 #endif

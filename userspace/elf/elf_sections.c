@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sections by name, and the contents of the two that link to other files: .gnu_debuglink and .gnu_debugaltlink. */
+/* Sections by name; links to other files in .gnu_debuglink and .gnu_debugaltlink. */
 #include "base/minmax.h"
 #include "elf/elf_file.h"
 
@@ -13,7 +13,7 @@
 #define MAX_SECTION_NAMES (64 << 20) /* -ffunction-sections names a section after each function */
 #define MAX_LINK_SECTION  (64 << 10)
 
-/* Where the names are: in e_shstrndx, or, if that number is too large for it, in section 0. */
+/* The section of the names: e_shstrndx, or in section 0 a number that is too large for that. */
 static size_t names_index(const struct elf_file *file)
 {
 	size_t index = file->header.e_shstrndx;
@@ -23,7 +23,7 @@ static size_t names_index(const struct elf_file *file)
 	return index;
 }
 
-/* Bytes of a section, all of them or -EBADMSG, with a NUL behind. */
+/* All bytes of a section with a NUL behind, or -EBADMSG. */
 static int read_section(const struct elf_file *file, const Elf64_Shdr *section, size_t limit,
 			char **data)
 {
@@ -127,7 +127,7 @@ int elf_file__section_data(struct elf_file *file, const char *name, size_t limit
 	return 0;
 }
 
-/* A name that fits `size` with its NUL, at the start of a section, and where what follows it begins. */
+/* Copies the name at the start of a section. *behind: the offset after its NUL. */
 static int read_link(struct elf_file *file, const char *section, char *name, size_t size,
 		     void **data, size_t *data_size, size_t *behind)
 {

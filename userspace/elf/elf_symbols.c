@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Function symbols from .symtab and .dynsym, or, in a file without section headers, from the tables of the dynamic
- * linker.
+ * Symbols of .symtab and .dynsym, or of the dynamic linker's tables if there are no section
+ * headers.
  *
- * A symbol table is read in pieces, its strings as a whole, because callers keep names; if few names of a large table
- * are wanted, only those are read: a string table of 20 MB is neither read nor kept for them. The version is cut off a name in place: strings may share their ends, but then
- * they share the version too.
+ * A symbol table is read in pieces, its strings as a whole because callers keep names. If only a
+ * few names of a large table are wanted (20 MB, say), these are read one by one. Versions are cut
+ * off in place: names that share their ends share the version too.
  *
- * Time is bounded as well as memory: a million symbols could all point at the start of one endless name, so the bytes
- * that are read for names have a budget of some multiples of the string table.
+ * A million symbols could point at the start of one endless name. So the bytes that are read for
+ * names have a budget, a multiple of the string table.
  */
 #include "elf/elf_file.h"
 
@@ -28,22 +28,21 @@
 #define MAX_NAME	   (64 * 1024)
 #define MAX_DYNAMIC	   1024
 #define SYMBOLS_AT_ONCE	   2048
-#define AHEAD		   8			 /* names that are fetched early */
-#define NAMES_ALONE	   (UINT64_C(256) << 10) /* bytes of strings that are not read for a few names … */
-#define NAMES_ALONE_SHARE  2048 /* … and one for so many of them: for more, all are read as fast */
-#define NAME_READ	   512	/* bytes of a single name at first: few are longer */
+#define AHEAD		   8			 /* names that are prefetched */
+#define NAMES_ALONE	   (UINT64_C(256) << 10) /* smaller string tables are read whole */
+#define NAMES_ALONE_SHARE  2048 /* with more than one name per so many bytes, all are read */
+#define NAME_READ	   512	/* first read of a single name, bytes: few are longer */
 #define WORDS_AT_ONCE	   1024
 
 MAP_FUNCTIONS_BY(elf_name_map, struct elf_name, uint64_t, offset);
 
-/* A symbol table whose symbols are being reported. */
 struct table {
 	struct elf_file *file;
 	uint64_t offset, count;
 	struct elf_strings *strings;
 	uint64_t name_budget;
 	bool objects;  /* not functions */
-	bool exported; /* those alone, of a file that has not many of them */
+	bool exported; /* only exported ones, if they are few */
 	bool dynamic, damaged;
 	int err; /* of reading a name: -ENOMEM */
 	elf_symbol_fn visit;
@@ -51,7 +50,7 @@ struct table {
 	void *context;
 };
 
-/* All strings, unless an earlier walk has read them. Less than there should be is no error here. */
+/* All strings, unless an earlier walk read them. A short read sets `damaged`. */
 static int read_strings(struct table *t)
 {
 	struct elf_strings *strings = t->strings;
@@ -73,14 +72,14 @@ static int read_strings(struct table *t)
 	return 0;
 }
 
-/* Is it faster to read single names? */
+/* Single names are faster to read. */
 static bool is_for_few(const struct table *t)
 {
 	return t->wanted && t->strings->size >= NAMES_ALONE &&
 	       t->strings->names.count < t->strings->size / NAMES_ALONE_SHARE;
 }
 
-/* Find a string table and read it, if need be. Sets `damaged` where not all of it is there. */
+/* Sets `damaged` if part of the table is missing. */
 static int load_strings(struct table *t, uint64_t offset, uint64_t size)
 {
 	uint64_t readable = elf_file__available(t->file, offset, size);
@@ -100,7 +99,7 @@ static int load_strings(struct table *t, uint64_t offset, uint64_t size)
 	return err;
 }
 
-/* A copy of one name that is below the size of its table, at most MAX_NAME bytes of it. NULL: see t->err. */
+/* Copies up to MAX_NAME bytes of a name; `offset` is below the size. NULL: t->err has the error. */
 static char *copy_name(struct table *t, uint32_t offset)
 {
 	const struct elf_strings *strings = t->strings;
@@ -125,7 +124,7 @@ static char *copy_name(struct table *t, uint32_t offset)
 	}
 }
 
-/* A name lives as long as the file, like one of a whole table. NULL: it cannot be read. */
+/* The name lives as long as the file. NULL: it cannot be read. */
 static char *single_name(struct table *t, uint32_t offset)
 {
 	struct elf_name_map *names = &t->strings->names;
@@ -143,7 +142,7 @@ static char *single_name(struct table *t, uint32_t offset)
 	return NULL;
 }
 
-/* Of a name that is below the size of its table; NULL: it cannot be read. */
+/* `offset` is below the size. NULL: the name cannot be read. */
 static char *find_name(struct table *t, uint32_t offset)
 {
 	if (!t->strings->data && !is_for_few(t)) {
@@ -154,7 +153,7 @@ static char *find_name(struct table *t, uint32_t offset)
 	return t->strings->data ? t->strings->data + offset : single_name(t, offset);
 }
 
-/* The name without its version, if there is one and it is not damaged. */
+/* The name without its version; leaves it NULL if there is none or it is damaged. */
 static void read_name(struct table *t, uint32_t offset, struct elf_symbol *symbol)
 {
 	size_t limit, length;
@@ -207,7 +206,7 @@ static bool is_object(const Elf64_Sym *symbol)
 	return symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT;
 }
 
-/* Labels of the assembler, and marks of where code and data begin ($x, $d). */
+/* Assembler labels, and markers of code and data ($x, $d). */
 static bool is_label(const char *name)
 {
 	return name[0] == '$' || !strncmp(name, ".L", 2);
@@ -277,7 +276,7 @@ static int report_table(struct table *t)
 	return 0;
 }
 
-/* The first section of a type; a file has at most one .symtab and one .dynsym. */
+/* The first of a type: a file has at most one .symtab and one .dynsym. */
 static const Elf64_Shdr *find_section(const struct elf_file *file, uint32_t type)
 {
 	for (size_t i = 0; i < file->sections.count; i++) {
@@ -310,7 +309,7 @@ static int report_section(struct table *t, const Elf64_Shdr *section)
 
 /* ---- without section headers ----------------------------------------------------------------- */
 
-/* Where the value of an entry with this tag goes; NULL: it is not needed. */
+/* NULL: not needed. */
 static uint64_t *dynamic_value(struct elf_dynamic *d, int64_t tag)
 {
 	switch (tag) {
@@ -360,7 +359,7 @@ int elf_file__dynamic(const struct elf_file *file, struct elf_dynamic *dynamic)
 	return got < 0 ? (int)got : 0;
 }
 
-/* DT_HASH: buckets, chains; there are as many chain words as symbols. */
+/* DT_HASH begins with the numbers of buckets and chain words; each symbol has one chain word. */
 static int count_by_hash(const struct elf_file *file, uint64_t address, uint64_t *count)
 {
 	uint32_t words[2];
@@ -373,7 +372,7 @@ static int count_by_hash(const struct elf_file *file, uint64_t address, uint64_t
 	return 0;
 }
 
-/* The number of the first symbol of the last chain: the largest of all buckets. */
+/* The first symbol of the last chain: the largest number in all buckets. */
 static int last_bucket(const struct elf_file *file, uint64_t offset, uint32_t bucket_count,
 		       uint32_t *last)
 {
@@ -395,7 +394,7 @@ static int last_bucket(const struct elf_file *file, uint64_t offset, uint32_t bu
 	return 0;
 }
 
-/* How many words a chain has from `offset` on: its last one is odd. */
+/* Words of the chain at `offset`: its last one is odd. */
 static int chain_length(const struct elf_file *file, uint64_t offset, uint64_t *length)
 {
 	uint32_t words[WORDS_AT_ONCE];
@@ -463,7 +462,7 @@ static int count_symbols(const struct elf_file *file, const struct elf_dynamic *
 	return err && d->gnu_hash ? count_by_gnu_hash(file, d->gnu_hash, count) : err;
 }
 
-/* As report_table(). Sets `missing` where there is no dynamic symbol table. */
+/* As report_table(). Sets *missing if there is no dynamic symbol table. */
 static int report_dynamic(struct table *t, bool *missing)
 {
 	struct elf_dynamic d = {};

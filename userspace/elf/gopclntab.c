@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Functions of a Go program: how deep the stack is in them, their files, lines and inlined calls.
+ * Functions of a Go program: depth of the stack, files, lines and inlined calls.
  *
- * A function's record refers to tables that give a value to each of its instructions: the depth of the stack, the
- * file, the line. Such a table is a sequence of pairs of variable-length integers, a step of the value (zigzag) and
- * one of the pc, and ends with a zero step of the value; the value begins at -1. A step of the pc by 0 is treated as
- * damage, so no walk takes more steps than its function has bytes, and the walks of all functions together no more
- * than the text has.
+ * A function's record refers to tables with a value for each instruction: depth, file, line. A
+ * table is a sequence of pairs of variable-length integers, a step of the value (zigzag) and a step
+ * of the pc. The value begins at -1; a zero step of it ends the table. A zero step of the pc is
+ * treated as damage, so a walk takes at most one step per byte of its function.
  *
- * Three of these tables are the number of a file in its compilation unit, the line, and where in the function's tree of
- * inlined calls it is. A node of that tree has the inlined function's name and an instruction of the parent whose file
- * and line are those of the call; so the next outer frame is found by looking up that instruction in the same three
- * tables. Nodes lie outside of the function table, in go:func.*, whose address moduledata has.
+ * Three of the tables have the number of the file in its compilation unit, the line, and the node
+ * in the function's tree of inlined calls. A node has the inlined function's name and an
+ * instruction of the parent; looked up in the same tables, that gives file and line of the call:
+ * the next outer frame. Nodes are outside the function table, in go:func.*; moduledata has its
+ * address.
  *
- * The table does not say in which file an inlined function is defined. It is the file it executes in: a Go function is in
- * one file, unless //line comments say otherwise. The function around them is defined in the file of its first
- * instruction.
+ * The table does not have the file that defines an inlined function. The file of its instruction is
+ * used: without //line comments a Go function has one file. The function around inlined calls gets
+ * the file of its first instruction.
  *
- * The form: runtime/symtab.go, runtime/symtabinl.go and cmd/link/internal/ld/pcln.go of Go's sources.
+ * Format: runtime/symtab.go, runtime/symtabinl.go and cmd/link/internal/ld/pcln.go of Go's sources.
  */
 #include "elf/gopclntab.h"
 
@@ -33,7 +33,7 @@
 #define FLAG_TOP_FRAME	 1
 #define FLAG_SP_WRITE	 2
 
-/* Fields of a record that are at the same place in all versions. */
+/* Fields of a record at the same offset in all versions. */
 enum {
 	RECORD_START = 0,
 	RECORD_NAME = 4,
@@ -45,7 +45,7 @@ enum {
 	RECORD_START_LINE = 36, /* Go 1.20 */
 };
 
-/* From the end of a record's fixed part back. */
+/* The last bytes of a record's fixed part. */
 enum { TAIL_SIZE = 4, TAIL_ID = 0, TAIL_FLAGS = 1, TAIL_DATA_TABLES = 3 };
 
 size_t gopclntab__count(const struct gopclntab *t)
@@ -53,13 +53,13 @@ size_t gopclntab__count(const struct gopclntab *t)
 	return t->count;
 }
 
-/* Of function number `number`; if that is the count: the end of the last one. */
+/* The start of a function; for the count, the end of the last one. */
 static uint64_t start_of(const struct gopclntab *t, size_t number)
 {
 	return t->text + go_load32(t->functions.data + number * 8);
 }
 
-/* The string at `offset` of a part, or NULL: outside, not terminated, or far too long. */
+/* NULL: outside, not terminated, or far too long. */
 static const char *go_string(struct go_bytes bytes, uint32_t offset)
 {
 	size_t left;
@@ -128,7 +128,7 @@ int gopclntab__find(const struct gopclntab *t, uint64_t address, size_t *number)
 {
 	if (address < start_of(t, 0) || address >= start_of(t, t->count))
 		return -ENOENT;
-	/* the first is not read again: the number is in range, whatever the order of the rest */
+	/* not searched for the first: the number is in range even if the rest is out of order */
 	*number = partition_index(t->count - 1, i, start_of(t, i + 1) <= address);
 	return 0;
 }
@@ -208,7 +208,7 @@ int gopclntab__each_depth(const struct gopclntab *t, size_t number, go_depth_fn 
 #define MAX_STEPS	   (4u << 20) /* through tables, for one address */
 #define NOT_BEGUN	   UINT64_MAX
 
-/* A node: Go 1.20 has (id, name, parent pc, start line), 1.18 (parent and id, file, line, name, parent pc). */
+/* 1.20: id, name, parent pc, start line; 1.18: parent and id, file, line, name, parent pc. */
 enum { NODE_WORDS_118 = 5, NODE_WORDS_120 = 4, NODE_WORDS_MAX = 5 };
 
 struct node {
@@ -218,13 +218,13 @@ struct node {
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* Entry `number` of the tables behind a record. */
+/* Entry `number` of the tables behind the current record. */
 static uint32_t table_of(const struct gopclntab *t, size_t number)
 {
 	return go_load32(t->functions.data + t->lines.record.tables + number * sizeof(uint32_t));
 }
 
-/* The value of a table at an address, -1 where it has none. *until becomes less where the value ends before that. */
+/* The value at an address, or -1. Lowers *until to the address where the value ends. */
 static int32_t value_at(struct gopclntab *t, struct go_values *values, uint32_t table,
 			uint64_t address, uint64_t *until)
 {
@@ -234,7 +234,7 @@ static int32_t value_at(struct gopclntab *t, struct go_values *values, uint32_t 
 		t->lines.steps--;
 		if (go_values__next(values) > 0)
 			continue;
-		values->at = NULL; /* damaged, it does not go on */
+		values->at = NULL; /* damaged, or at its end */
 		break;
 	}
 	if (address >= values->end)
@@ -277,7 +277,7 @@ static struct go_place place_at(struct gopclntab *t, struct go_cursor *c, uint64
 
 /* ---- the tree of inlined calls --------------------------------------------------------------- */
 
-/* The words of a node lie at an offset of the file. */
+/* `size` bytes at an offset of the file, in its byte order. */
 static int read_words(struct gopclntab *t, uint64_t offset, uint32_t *words, size_t size)
 {
 	struct go_lines *l = &t->lines;
@@ -358,7 +358,7 @@ static void restart(struct go_cursor *c)
 				.nodes.start = NOT_BEGUN};
 }
 
-/* Later readings are those of this function. */
+/* Look-ups that follow are in this function. */
 static int begin_function(struct gopclntab *t, size_t number)
 {
 	struct go_lines *l = &t->lines;

@@ -2,19 +2,19 @@
 /*
  * Finds the table, and the start of the text that it describes.
  *
- * The table has a section of its own, unless a linker other than Go's has merged that with others or the section
- * headers are gone. Then the loaded segments are searched for its first eight bytes; a candidate is accepted only if
- * all of its header is sane.
+ * The table has a section of its own, unless a linker other than Go's merged it with others or the
+ * section headers are gone. Then the loaded segments are searched for its first eight bytes; a
+ * candidate is accepted if its whole header is sane.
  *
- * Its addresses are relative to runtime.text, whose address is not reliably in the table: until Go 1.25 it has a
- * pointer, which is relocated in a PIE, and from 1.26 on none. The program's moduledata has it: a structure that
- * begins with a pointer to the table, repeats where its parts are and how many functions there are, and has the
- * text's bounds. It is found by that pointer: in place, or in a PIE among the relocations, whose addends then stand for
- * what is in place. It is accepted if all of its pointers into the table agree with the table's header. The runtime refuses to start if its
- * bounds are not those of the table's first and last function, so this is checked here too. Without such a structure
- * .text is used, if the program starts at one of the functions that result.
+ * Its addresses are relative to runtime.text. Up to Go 1.25 the table has a pointer to it,
+ * relocated in a PIE; from 1.26 on it has none. moduledata has the address: a structure that begins
+ * with a pointer to the table, repeats the places of its parts and the number of functions, and has
+ * the text's bounds. It is found by that first pointer: in place, or in a PIE among the
+ * relocations, whose addends then replace the words in place. It is accepted if its pointers into
+ * the table agree with the table's header, and its bounds with the first and last function, as the
+ * runtime requires too. Without it .text is used, if the entry point is then a function's start.
  *
- * The form: runtime/symtab.go of Go's sources, "type pcHeader" and "type moduledata".
+ * Format: runtime/symtab.go of Go's sources, "type pcHeader" and "type moduledata".
  */
 #include "elf/gopclntab.h"
 
@@ -29,16 +29,16 @@
 #define MAX_TABLE     (256u << 20)
 #define MAX_TRIES     8
 #define SEARCH_CHUNK  (1u << 20)
-#define MAX_READ      (UINT64_C(512) << 20) /* bytes of the file, until the table is found */
+#define MAX_READ      (UINT64_C(512) << 20) /* bytes read to find the table */
 
-/* magic, two zeroes, the size of the smallest instruction, that of a pointer */
+/* Magic, two zeroes, the sizes of the smallest instruction and of a pointer. */
 #define FIRST_WORD_118 UINT64_C(0x08010000fffffff0)
 #define FIRST_WORD_120 UINT64_C(0x08010000fffffff1)
 
 /* Words of the table's header. */
 enum {
 	HEADER_FUNCTIONS = 1,
-	HEADER_TEXT = 3, /* nothing from Go 1.26 on */
+	HEADER_TEXT = 3, /* 0 from Go 1.26 on */
 	HEADER_NAMES,
 	HEADER_UNITS,
 	HEADER_FILES,
@@ -65,7 +65,6 @@ enum {
 	MODULE_WORDS,
 };
 
-/* A table that is being opened. */
 struct go_opening {
 	struct elf_file *file;
 	uint64_t address, offset, available; /* of its header; bytes from there on */
@@ -73,13 +72,13 @@ struct go_opening {
 	uint64_t module[MODULE_WORDS], module_address;
 	unsigned int tries, module_tries;
 	uint64_t read_budget, size_max;
-	struct gopclntab *table; /* when it could be opened */
+	struct gopclntab *table; /* the result */
 };
 
-/* An address where something was found: nonzero ends the search and is returned. */
+/* Called with an address that was found: nonzero ends the search and is returned. */
 typedef int (*go_address_fn)(struct go_opening *o, uint64_t address);
 
-/* A word to search for, but for the bits that are left out. */
+/* A word to search for; bits of `without` are ignored. */
 struct go_wanted {
 	uint64_t word, without;
 	uint32_t flags; /* segments that have any of these */
@@ -87,7 +86,7 @@ struct go_wanted {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* So many words at an offset of the file. 0, -EBADMSG, -EIO. */
+/* 0, -EBADMSG: cut short, -EIO. */
 static int read_words(const struct elf_file *file, uint64_t offset, uint64_t *words, size_t count)
 {
 	ssize_t got = elf_file__read(file, words, count * sizeof(*words), offset);
@@ -101,7 +100,7 @@ static int read_words(const struct elf_file *file, uint64_t offset, uint64_t *wo
 	return 0;
 }
 
-/* Read a piece of what is searched: how many bytes, or negative errno. -EFBIG: too much already. */
+/* Bytes read, or negative errno. -EFBIG: the budget is spent. */
 static ssize_t read_piece(struct go_opening *o, void *data, size_t size, uint64_t offset)
 {
 	if (size > o->read_budget)
@@ -148,7 +147,7 @@ static int search(struct go_opening *o, const struct go_wanted *wanted, go_addre
 	return err;
 }
 
-/* A relocation that puts an address of the file itself somewhere: nonzero ends the walk. */
+/* Called with each relative relocation: nonzero ends the walk. */
 typedef int (*relocation_fn)(struct go_opening *o, const Elf64_Rela *relocation);
 
 static int find_relocations(const struct elf_file *file, uint64_t *offset, uint64_t *count)
@@ -218,7 +217,7 @@ static bool module_is_sane(const struct go_opening *o)
 	       m[MODULE_END_PC] <= m[MODULE_TEXT_END];
 }
 
-/* The addend takes the place of what the file has there. */
+/* The addend replaces the word in the file. */
 static int relocate_module(struct go_opening *o, const Elf64_Rela *relocation)
 {
 	uint64_t distance = relocation->r_offset - o->module_address;
@@ -248,7 +247,7 @@ static int try_relocated_module(struct go_opening *o, const Elf64_Rela *relocati
 							    : 0;
 }
 
-/* Find o->module, after o->address and o->header. 1; 0: there is none; -ENOMEM, -EIO, … */
+/* Sets o->module; needs o->address and o->header. 1; 0: there is none; -ENOMEM, -EIO, … */
 static int find_module(struct go_opening *o)
 {
 	struct go_wanted wanted = {.word = o->address, .flags = PF_W};
@@ -331,7 +330,7 @@ static bool is_first_word(uint64_t word)
 	return word == FIRST_WORD_118 || word == FIRST_WORD_120;
 }
 
-/* The parts lie one behind the other. */
+/* The parts must be in order. */
 static bool header_is_sane(const struct go_opening *o)
 {
 	const uint64_t *h = o->header;
@@ -353,7 +352,7 @@ static struct go_bytes part_of_table(const struct gopclntab *t, const struct go_
 	return (struct go_bytes){.data = t->data + start, .size = end - start};
 }
 
-/* All that the header promises is there, and functions do not overlap. */
+/* The index is complete, and functions do not overlap. */
 static bool functions_are_sane(const struct gopclntab *t)
 {
 	if (t->functions.size / 8 <= t->count)
@@ -365,7 +364,7 @@ static bool functions_are_sane(const struct gopclntab *t)
 	return true;
 }
 
-/* `size` bytes of the table, all of which the caller has found to be in the file. */
+/* The caller has checked that `size` bytes are in the file. */
 static int load_table(struct gopclntab *t, struct go_opening *o, uint64_t size)
 {
 	ssize_t got;
@@ -394,7 +393,7 @@ static int load_table(struct gopclntab *t, struct go_opening *o, uint64_t size)
 	return functions_are_sane(t) ? 0 : -EBADMSG;
 }
 
-/* Without moduledata the last part reaches as far as what it is in. */
+/* Without moduledata the last part extends to the end of its section or segment. */
 static uint64_t size_of_table(const struct go_opening *o, bool has_module)
 {
 	uint64_t records = o->header[HEADER_RECORDS], size = o->available;
@@ -437,7 +436,7 @@ static int open_at(struct go_opening *o, uint64_t address, uint64_t offset, uint
 
 /* ---- finding it ------------------------------------------------------------------------------ */
 
-/* Something that begins like a table. 1 if it is one. */
+/* A candidate by its first word. 1 if it is a table. */
 static int try_table(struct go_opening *o, uint64_t address)
 {
 	uint64_t offset;
@@ -467,7 +466,7 @@ static int search_table(struct go_opening *o)
 	return found ? 0 : -ENOENT;
 }
 
-/* Has it any of these sections, or no readable section names? */
+/* It has a section of Go's, or no readable section names. */
 static bool may_be_go(struct elf_file *file)
 {
 	static const char *const names[] = {".go.buildinfo", ".note.go.buildid"};

@@ -24,14 +24,12 @@ struct go_record {
 	uint32_t name, unit;
 	uint32_t depths, file_numbers, lines; /* in `values`; 0: none */
 	uint32_t value_tables, data_tables;   /* how many */
-	size_t tables;			      /* in `functions`: first those of values */
+	size_t tables;			      /* offset in `functions`: values first, then data */
 	int32_t start_line;		      /* 0: unknown (before Go 1.20) */
 	uint8_t id, flags;
 };
 
-/*
- * A value for each stretch of instructions of a function: [start, end), ascending, without gaps.
- */
+/* A value for each range [start, end) of a function's instructions, ascending, without gaps. */
 struct go_values {
 	const unsigned char *at, *limit;
 	uint64_t start, end, function_end;
@@ -39,12 +37,12 @@ struct go_values {
 	bool first;
 };
 
-/* ---- lines: what the last look-up read, as neighbours need the same ---- */
+/* ---- lines: what the last look-up read, because neighbours need the same ---- */
 
 #define GO_KNOWN_CALLS	64
 #define GO_WINDOW_BYTES 4096
 
-/* How far tables were read; ascending addresses go on from there. */
+/* How far tables were read; ascending addresses continue from there. */
 struct go_cursor {
 	struct go_values files, lines, nodes;
 	int32_t file_number;
@@ -54,7 +52,7 @@ struct go_cursor {
 struct go_place {
 	const char *file;
 	uint32_t line;
-	int32_t node; /* in the tree of inlined calls; negative: in none of them */
+	int32_t node; /* in the tree of inlined calls; negative: none */
 };
 
 /* A node of the tree: the function, and where it was called. */
@@ -73,16 +71,16 @@ struct go_lines {
 	struct go_call calls[GO_KNOWN_CALLS]; /* by number */
 	bool has_definition;
 	const char *definition; /* its file */
-	uint32_t steps;		/* through tables that the look-up may still take */
-	/* Bytes of the file, where the last tree is. */
+	uint32_t steps;		/* budget of the look-up: steps through tables */
+	/* Bytes of the file around the last tree. */
 	unsigned char window[GO_WINDOW_BYTES];
 	uint64_t window_at;
 	size_t window_size;
 };
 
 /*
- * `functions` begins with `count` pairs (start, where its record is), ascending by start, and the end
- * of the last function. Starts are relative to `text`, all other offsets to the part they are in.
+ * `functions` begins with `count` pairs (start, offset of its record), ascending by start, and the
+ * end of the last function. Starts are relative to `text`, other offsets to the part they are in.
  */
 struct gopclntab {
 	struct elf_file *file;

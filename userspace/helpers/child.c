@@ -14,13 +14,13 @@
 
 #include "base/log.h"
 
-#define ABOVE_ALL 64 /* descriptors are set aside here before they get their numbers */
+#define ABOVE_ALL 64 /* descriptors are first moved above this number */
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
 static bool signal_is_ignored(int number)
 {
-	/* SIGTERM: a service manager sends it to all, and the collector ends its children. SIGPIPE, SIGXFSZ: write fails */
+	/* SIGTERM: the collector ends its children itself; SIGPIPE, SIGXFSZ: write() fails */
 	return number == SIGINT || number == SIGHUP || number == SIGQUIT || number == SIGTERM ||
 	       number == SIGPIPE || number == SIGXFSZ || number == SIGTSTP;
 }
@@ -66,7 +66,7 @@ static void place(int from, int to)
 		_exit(EXIT_FAILURE);
 }
 
-/* Otherwise a reader of the output would wait for the end of an abandoned process. */
+/* Otherwise an abandoned process would keep the output's pipe open. */
 static void detach_streams(const struct helper_class *class)
 {
 	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC), last = STDERR_FILENO;
@@ -83,7 +83,7 @@ static void detach_streams(const struct helper_class *class)
 		place(nothing, fd);
 }
 
-/* The same numbers in all children; the parent's own are closed with them. */
+/* Gives descriptors their numbers and closes all others. */
 static void arrange_descriptors(const struct child_plan *plan, int socket,
 				const struct helper_class *class)
 {
@@ -116,14 +116,14 @@ static void give_up_rights(const struct child_plan *plan, const struct helper_cl
 			   struct child_self *self)
 {
 	if (!class->shows_debug)
-		log_set_level(LOG_ERROR); /* its owner reports */
+		log_set_level(LOG_ERROR); /* its owner reports errors */
 	reset_signals();
 	prctl(PR_SET_NAME, plan->name ? plan->name : class->name);
 	end_with(self->parent);
 	self->confined = confine(class, &plan->confine);
 	if (self->confined && !class->unconfined)
 		_exit(EXIT_FAILURE);
-	/* a change of user undoes both */
+	/* a change of user resets dumpable and the death signal */
 	if (!class->read_by_parent)
 		prctl(PR_SET_DUMPABLE, 0);
 	end_with(self->parent);
@@ -140,7 +140,7 @@ become_child(const struct child_plan *plan, const struct child_origin *origin, p
 				  .parent = parent};
 
 	arrange_descriptors(plan, origin->socket, class);
-	setpgid(0, 0); /* what a terminal sends on Ctrl-C is for the collector */
+	setpgid(0, 0); /* Ctrl-C in a terminal is for the collector only */
 	if (!class->as_parent)
 		give_up_rights(plan, class, &self);
 	_exit(plan->run(&self));
@@ -148,7 +148,7 @@ become_child(const struct child_plan *plan, const struct child_origin *origin, p
 
 /* ---- the parent ------------------------------------------------------------------------------ */
 
-/* fork() of the C library makes its locks usable in the child; a caller with one thread can do without. */
+/* Only fork() resets the C library's locks; callers of the other have one thread. */
 static pid_t fork_now(bool sibling)
 {
 	return sibling ? (pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, NULL, NULL, NULL, NULL)
@@ -162,7 +162,7 @@ pid_t child__fork(const struct child_plan *plan, const struct child_origin *orig
 	sigset_t all, before;
 	int err;
 
-	/* no handler of the parent's runs in the child */
+	/* so that no handler of the parent runs in the child */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
 	pid = fork_now(origin->sibling);

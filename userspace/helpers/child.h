@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The one way from a fork to a confined process of a class (helpers/classes.h). A child has three standard streams
- * that lead nowhere, one socket to its owner, the descriptors that it is given, and nothing else of its parent's. It
- * ends with its parent. Signals of a terminal do not reach it.
+ * Forks a confined process of a class (helpers/classes.h); there is no other way to make one. It
+ * has /dev/null as its standard streams, a socket to its owner and the descriptors that it is
+ * given. It ends with its parent, and terminal signals do not reach it.
  */
 #ifndef HELPERS_CHILD_H
 #define HELPERS_CHILD_H
@@ -17,21 +17,20 @@
 
 struct filter;
 
-/* The numbers of a child's descriptors. */
 #define CHILD_SOCKET   3
 #define CHILD_FIRST_FD 4
 
-/* In the child: what it was given. */
+/* In the child. */
 struct child_self {
 	const void *data; /* as in the plan */
 	size_t size;
 	size_t fd_count; /* from CHILD_FIRST_FD on; those that were -1 are closed */
-	int confined; /* 0, or the error of confine(), which other classes than HELPER_SYMBOLS do not survive */
+	int confined; /* 0, or the error of confine(), if the class is `unconfined` */
 	const struct filter *filter; /* of its class, made before; NULL: none */
-	pid_t parent;		     /* with which it ends */
+	pid_t parent;		     /* the child ends with it */
 };
 
-/* The function of a child, which ends with the status that is returned. */
+/* The result is the exit status. */
 typedef int (*child_run_fn)(const struct child_self *self);
 
 struct child_plan {
@@ -39,7 +38,7 @@ struct child_plan {
 	const char *name; /* NULL: the class's */
 	child_run_fn run;
 	int type;	/* of its socket: SOCK_STREAM, SOCK_SEQPACKET */
-	const int *fds; /* the caller's, and stay open; -1: that number stays free */
+	const int *fds; /* the caller's, stay open; -1: that number stays free */
 	size_t fd_count;
 	const void *data; /* copied by the fork */
 	size_t size;
@@ -47,16 +46,16 @@ struct child_plan {
 };
 
 /*
- * Forks this process. *socket is the caller's end. The child's pid, or negative errno. A caller that has much memory or
- * several threads has a keeper do this, a child that was forked early.
+ * *socket is the caller's end. The child's pid, or negative errno. A caller with much memory or
+ * several threads uses a keeper (helpers/keeper.h) instead.
  */
 pid_t child__start(const struct child_plan *plan, int *socket);
 
 /* ---- for keepers, which have one thread ------------------------------------------------------ */
 
 struct child_origin {
-	int socket;   /* the child's end, which stays the caller's too */
-	bool sibling; /* a child of the caller's parent, not of the caller */
+	int socket;   /* the child's end; the caller keeps its copy */
+	bool sibling; /* make it a child of the caller's parent */
 	const struct filter *filter;
 };
 

@@ -7,13 +7,13 @@
 #define SECOND		1000000000ull
 
 /*
- * To look below /proc/PID (root, map_files, memory), and at files of any user. CAP_SYS_ADMIN is for map_files where
- * there is no CAP_CHECKPOINT_RESTORE: confine() drops it otherwise.
+ * To read /proc/PID (root, map_files, memory) and files of any user. CAP_SYS_ADMIN is for map_files
+ * without CAP_CHECKPOINT_RESTORE; confine() drops it otherwise.
  */
 #define OF_READERS                                                                                 \
 	(BIT(CAP_SYS_PTRACE) | BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_SYS_ADMIN) |                     \
 	 BIT(CAP_CHECKPOINT_RESTORE))
-/* The same, and to borrow a process's identity; its children become users and send signals. */
+/* The same, and to act as a process's user; children become users and send signals. */
 #define OF_WATCHERS                                                                                \
 	(OF_READERS | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) | BIT(CAP_MAC_OVERRIDE) |            \
 	 BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_KILL))
@@ -62,11 +62,11 @@ const struct helper_class helper_classes[HELPER_CLASS_COUNT] = {
 			    .first_to_go = true,
 			    .unconfined = true,
 			    .read_by_parent = true,  /* paths of files that it opens */
-			    .memory = 1024ull << 20, /* by default: what there is decides */
-			    .cpu_seconds = 30,	     /* by default: the module's size decides */
+			    .memory = 1024ull << 20, /* default; depends on free memory */
+			    .cpu_seconds = 30,	     /* default; depends on the module's size */
 			    .files = 256,
 			    .silence = 10 * SECOND},
 	[HELPER_SERVER] = {.as_parent = true},
-	/* to run a program takes its descriptor only */
+	/* it needs only a program's descriptor to run it */
 	[HELPER_VISITOR] = {.name = "sysprof-visitor", .silence = SECOND},
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The order matters. Limits come first, while their numbers can still be looked up. Then everything that needs a privilege
- * to be given up (bounding set, root directory, user), then the capabilities themselves.
+ * The order matters: limits while /proc can still be read, then steps that need a privilege
+ * (bounding set, root directory, user), then the capabilities.
  */
 #include "helpers/confine.h"
 
@@ -19,7 +19,7 @@
 #include "base/io.h"
 #include "base/minmax.h"
 
-/* No user has these uids (systemd's table calls them unused); each process has one of its own. */
+/* Uids that no user has (unused in systemd's table); each process gets its own. */
 #define UID_BASE	0x7f000000u
 #define UID_NOBODY	65534u
 
@@ -38,7 +38,7 @@ static int set_limit(int resource, uint64_t soft, uint64_t hard)
 	return setrlimit(resource, &limit) ? -errno : 0;
 }
 
-/* Bytes of address space that the process has: what it inherited is not what it may still take. */
+/* Address space that the process has already, bytes: the limit is on top of it. */
 static uint64_t address_space(void)
 {
 	char line[128];
@@ -64,7 +64,7 @@ static int limit_memory(uint64_t bytes)
 	uint64_t space = saturating_add_u64(address_space(), bytes);
 	int err = set_limit(RLIMIT_AS, space, space);
 
-	/* memory files count here, not there */
+	/* RLIMIT_AS does not limit memory files */
 	return err ? err : set_limit(RLIMIT_FSIZE, bytes, bytes);
 }
 
@@ -84,7 +84,7 @@ static int limit_resources(const struct helper_class *class, const struct confin
 	return err;
 }
 
-/* Before the root directory is empty. */
+/* Needs /proc, so call it before enter_empty_root(). */
 static void offer_to_be_killed(void)
 {
 	_cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -95,7 +95,7 @@ static void offer_to_be_killed(void)
 
 /* ---- root and user --------------------------------------------------------------------------- */
 
-/* A root directory in which there is nothing: the numbers of the descriptors that are open anyway. */
+/* An almost empty directory: it only lists descriptors that are open anyway. */
 static int enter_empty_root(void)
 {
 	if (chroot("/proc/self/fdinfo"))
@@ -107,7 +107,7 @@ static void become_own_user(void)
 {
 	uid_t own = UID_BASE + (uid_t)getpid();
 
-	/* in a user namespace that does not map them the user stays, without capabilities */
+	/* a user namespace may not map these uids: then the user stays, without capabilities */
 	if (setgroups(0, NULL) ||
 	    (setresgid(own, own, own) && setresgid(UID_NOBODY, UID_NOBODY, UID_NOBODY)))
 		return;
@@ -137,7 +137,7 @@ static int change_user(const struct helper_class *class, const struct confine_op
 
 /* ---- capabilities ---------------------------------------------------------------------------- */
 
-/* Both fail where there is no privilege to give up. */
+/* Both fail if there is no privilege to drop. */
 static void drop_bounding_set(void)
 {
 	for (int capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++)
@@ -187,7 +187,7 @@ int confine(const struct helper_class *class, const struct confine_options *opti
 		return -errno;
 	if (class->user == HELPER_USER_OWN)
 		set_limit(RLIMIT_NPROC, 0, 0);
-	/* /proc/PID/map_files takes either of them */
+	/* /proc/PID/map_files needs either of them */
 	if (has_capability(CAP_CHECKPOINT_RESTORE))
 		kept &= ~BIT(CAP_SYS_ADMIN);
 	return capabilities__keep(kept);

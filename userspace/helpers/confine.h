@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Drops the privileges of a process before it reads other users' files: the row of its class, but for the filter. */
+/* Drops a process's privileges as its class says (helpers/classes.h), except for the filter. */
 #ifndef HELPERS_CONFINE_H
 #define HELPERS_CONFINE_H
 
@@ -10,22 +10,19 @@
 
 struct confine_options {
 	uint64_t
-		memory; /* bytes; 0: the class's. A limit that the class does not have is not set. */
-	unsigned int cpu_seconds; /* the same; then SIGXCPU, which ends it */
-	uid_t uid;		  /* of HELPER_USER_GIVEN */
+		memory; /* bytes; 0: the class's; ignored if the class has no limit */
+	unsigned int cpu_seconds; /* the same; SIGXCPU ends the process then */
+	uid_t uid;		  /* for HELPER_USER_GIVEN */
 	gid_t gid;
 };
 
-/*
- * For a process with one thread; nothing of it can be taken back. 0, or negative errno if something could not be given
- * up: it has dropped what it could by then.
- */
+/* For a process with one thread. Negative errno: a step failed, and later ones are left out. */
 int confine(const struct helper_class *class, const struct confine_options *options);
 
-/* Lower the memory limit; it never rises again. 0 or negative errno. */
+/* Lowers the memory limit for good. 0 or negative errno. */
 int confine__lower_memory(uint64_t by);
 
-/* Keep these capabilities (bits) of those that the process has, and inherit none. 0 or negative errno. */
+/* Drops all capabilities but these (bits); none are inheritable. 0 or negative errno. */
 int capabilities__keep(uint64_t wanted);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A sealed process has two filters. The first has a listener, which notifies the parent of every open, and allows the
- * rest: its descriptor has to be sent to the parent, which the second filter forbids. A system call gets the
- * strictest verdict of all filters, and "notify" is milder than "refuse" but stricter than "allow": the second filter
- * allows open where the first one notifies.
+ * A sealed process has two filters. The first notifies the parent of each open and allows the rest,
+ * because its listener must still be sent to the parent. The second one forbids sending. The kernel
+ * applies the strictest verdict of all filters. "Notify" is milder than "refuse" but stricter than
+ * "allow", so the second filter allows open.
  *
- * libdw tries paths that it does not need (it reads the name of its file from /proc/self/fd), so paths are refused
- * and do not kill. Calls that no library makes by chance (sockets, other programs, other processes' memory, the
- * kernel's settings) do.
+ * libdw tries paths that it does not need (it reads its file's name from /proc/self/fd), so calls
+ * with paths fail. Calls that no library makes by chance (sockets, other programs, other processes'
+ * memory, kernel settings) kill the process.
  */
 #include "helpers/filter.h"
 
@@ -31,8 +31,8 @@
 /* ---- system calls ---------------------------------------------------------------------------- */
 
 /*
- * System calls by their names. Both lists of what is allowed have sysinfo: without knowing how much memory there is,
- * qsort() of the C library is a quicksort, and that can be made quadratic.
+ * Both lists of allowed calls have sysinfo: if qsort() of the C library cannot get the memory size,
+ * it is a quicksort, and an input can make that quadratic.
  */
 static const char ALLOWED[] =
 	"read readv pread64 preadv preadv2 fadvise64 write writev pwrite64 lseek close dup fstat fstat64 "
@@ -64,10 +64,10 @@ static const char DEADLY[] =
 
 static const char LINKS[] = "readlink readlinkat";
 
-/* The listener of the first filter has these for us. */
+/* The first filter notifies of these. */
 static const char OPENS[] = "open openat";
 
-/* One verdict for system calls by name; those that this architecture does not have are left out. */
+/* Names that this architecture does not have are left out. */
 static int add_names(scmp_filter_ctx filter, uint32_t verdict, const char *names)
 {
 	int length, err = 0;
@@ -89,7 +89,7 @@ static int allow_if(scmp_filter_ctx filter, const char *name, struct scmp_arg_cm
 	return number < 0 ? 0 : seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 1, condition);
 }
 
-/* Memory that cannot be executed. */
+/* Allows memory that is not executable. */
 static int add_no_code(scmp_filter_ctx filter)
 {
 	static const char *const NO_CODE[] = {"mmap", "mmap2", "mprotect"};
@@ -100,7 +100,7 @@ static int add_no_code(scmp_filter_ctx filter)
 	return err;
 }
 
-/* System calls that are harmless with some arguments only. */
+/* Calls that are harmless only with certain arguments. */
 static int add_conditions(scmp_filter_ctx filter)
 {
 	static const int FCNTLS[] = {F_GETFD,	      F_SETFD,	   F_GETFL,    F_DUPFD,
@@ -111,21 +111,21 @@ static int add_conditions(scmp_filter_ctx filter)
 		err = allow_if(filter, "fcntl", SCMP_A1(SCMP_CMP_EQ, FCNTLS[i]))
 			      ?: allow_if(filter, "fcntl64", SCMP_A1(SCMP_CMP_EQ, FCNTLS[i]));
 	}
-	/* our own limits: they can be read and lowered */
+	/* its own limits, which it can read and lower */
 	if (!err)
 		err = allow_if(filter, "prlimit64", SCMP_A0(SCMP_CMP_EQ, 0));
 	return err;
 }
 
-/* abort() of our own; the C library looks up its own pid and tid */
+/* For abort(), which signals its own pid and tid. */
 static int add_abort(scmp_filter_ctx filter)
 {
 	return allow_if(filter, "tgkill", SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
 }
 
 /*
- * fstat() of newer C libraries is newfstatat(fd, "", AT_EMPTY_PATH). The path is behind a pointer,
- * which a filter cannot follow; the empty root directory is what keeps it harmless.
+ * fstat() of newer C libraries is newfstatat(fd, "", AT_EMPTY_PATH). A filter cannot read the path,
+ * but the root directory is empty.
  */
 static int add_stat(scmp_filter_ctx filter, const char *name)
 {
@@ -153,7 +153,7 @@ static int add_rules(scmp_filter_ctx filter, bool files, bool no_links)
 
 /* ---- a filter for many processes ------------------------------------------------------------- */
 
-/* System calls to read an open file and write an answer to another one, and no others. */
+/* To read an open file and write an answer to another one. */
 static const char WORKERS[] =
 	"read pread64 write pwrite64 lseek close fstat fstat64 brk munmap mremap madvise futex "
 	"exit exit_group rt_sigreturn getrandom clock_gettime rt_sigprocmask sigaltstack "
@@ -161,7 +161,7 @@ static const char WORKERS[] =
 
 struct filter {
 	struct sock_fprog program;
-	struct sock_fprog opens; /* of a sealed process, the first one */
+	struct sock_fprog opens; /* the first filter of a sealed process */
 };
 
 static int add_worker_rules(scmp_filter_ctx filter)
@@ -177,7 +177,7 @@ static int add_worker_rules(scmp_filter_ctx filter)
 	return err;
 }
 
-/* libseccomp writes programs to files only. */
+/* libseccomp exports programs only to files. */
 static int take_program(scmp_filter_ctx filter, struct sock_fprog *program)
 {
 	_cleanup_close_ int fd = memfd_create("filter", MFD_CLOEXEC);

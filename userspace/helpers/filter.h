@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The door to libseccomp: the system calls that a process has left once it has its files. */
+/* The only use of libseccomp: system calls that a process may still make once it has its files. */
 #ifndef HELPERS_FILTER_H
 #define HELPERS_FILTER_H
 
@@ -8,9 +8,10 @@
 #include "helpers/classes.h"
 
 /*
- * A filter that is made once, for children that are forked often: making it takes more time than entering it. WORKER
- * is narrower than SEALED: no path, no new descriptor, no signal. SEALED is filter__seal(true, false), but for the
- * signal of abort(), which ends the process in another way. NULL: it cannot be made.
+ * A filter that is made once and entered by many children, because making it takes longer. WORKER
+ * is narrower than SEALED: no paths, no new descriptors, no signals. SEALED is filter__seal(true,
+ * false) without the signal of abort(), which then ends the process in another way. NULL: it
+ * failed.
  */
 struct filter;
 struct filter *filter__new(enum helper_filter kind);
@@ -19,15 +20,16 @@ void filter__free(struct filter *filter);
 int filter__enter(const struct filter *filter);
 
 /*
- * From now on opening a file notifies the owner of *listener. `made`: a filter of SEALED, or NULL. Negative errno: the
- * kernel cannot, or there is a listener already; then opening is refused once the process is sealed.
+ * Each open() of this process now notifies the owner of *listener. `made`: a SEALED filter, or
+ * NULL. Negative errno: not supported, or there is a listener; pass `files` = false to
+ * filter__seal() then.
  */
 int filter__notify_opens(const struct filter *made, int *listener);
 
 /*
- * Allows only reading open files, memory, and writing an answer. `files`: filter__notify_opens() succeeded. Paths
- * give EACCES, all else EPERM, and what has no innocent use ends the process. `no_links`: no path is a symbolic link
- * (EINVAL), and so /proc/self/fd/N is the name that libdw gives to a file that is open.
+ * Allows only reading open files, memory, and writing an answer. `files`: filter__notify_opens()
+ * succeeded. Calls with paths give EACCES, other calls EPERM; calls without an innocent use end the
+ * process. `no_links`: readlink() gives EINVAL, so libdw names open files /proc/self/fd/N.
  */
 int filter__seal(bool files, bool no_links);
 

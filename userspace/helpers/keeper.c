@@ -16,11 +16,11 @@
 #include "helpers/message.h"
 
 #define END_PATIENCE_MS 200
-#define FORK_SECONDS	2 /* that a sibling's fork may take */
+#define FORK_SECONDS	2 /* limit for a sibling's fork */
 
 enum keeper_service { KEEPER_CHILD, KEEPER_SIBLING };
 
-/* The bytes of a request, or none. With descriptors: the helper's end of its socket, then its own. */
+/* A request's bytes, or none. Its descriptors: the helper's end of the socket, then the plan's. */
 struct order {
 	struct confine_options confine;
 	_Alignas(8) char data[KEEPER_DATA_MAX];
@@ -33,7 +33,7 @@ struct keeper {
 
 /* ---- the keeper ------------------------------------------------------------------------------ */
 
-/* Helpers are reaped here; those that are stuck are left to init. */
+/* Waits until all have ended, 200 ms at most. The kernel reaps them, because SIGCHLD is ignored. */
 static void await_helpers(void)
 {
 	for (int i = 0; i < END_PATIENCE_MS && !waitpid(-1, NULL, WNOHANG); i++)
@@ -80,7 +80,7 @@ static int run_keeper(const struct child_self *self)
 	static struct message_buffer request;
 	int got;
 
-	signal(SIGCHLD, SIG_IGN); /* helpers that end need no wait */
+	signal(SIGCHLD, SIG_IGN); /* no zombies */
 	if (filter != HELPER_FILTER_NONE && !(k.filter = filter__new(filter)))
 		return EXIT_FAILURE;
 	do

@@ -88,7 +88,7 @@ int message__receive(int socket, struct message_buffer *buffer, int flags)
 	if (!(packet.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) &&
 	    is_message(&buffer->frame, (size_t)got))
 		return 1;
-	/* an empty packet may have descriptors, too */
+	/* an empty packet may have descriptors as well */
 	message__close_fds(buffer->fds, buffer->fd_count);
 	buffer->fd_count = 0;
 	return got ? -EBADMSG : 0;
@@ -104,7 +104,7 @@ int message__read(int socket, struct message_buffer *buffer)
 	const ssize_t room = offsetof(struct message_buffer, fds);
 	ssize_t got;
 
-	do /* beyond the room, where more than a message shows */
+	do /* beyond the room, to detect a packet that is too long */
 		got = read(socket, buffer, sizeof(*buffer));
 	while (got < 0 && errno == EINTR);
 	if (got > room || (got > 0 && !is_message(&buffer->frame, (size_t)got)))
@@ -112,7 +112,7 @@ int message__read(int socket, struct message_buffer *buffer)
 	return got < 0 ? -errno : got > 0;
 }
 
-/* ---- more than a packet ----------------------------------------------------------------------- */
+/* ---- more than a packet ---------------------------------------------------------------------- */
 
 int sealed_memory__new(const char *name, size_t size)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The message between the collector and its helpers: a frame, bytes, and descriptors, as one packet of a SOCK_SEQPACKET
- * socket. The receiver checks the frame and each length; what the bytes mean is checked by the service. What is too large
- * for a packet is passed as a descriptor of sealed memory.
+ * Messages between the collector and its helpers: a frame, bytes and descriptors in one packet of a
+ * SOCK_SEQPACKET socket. The receiver checks the frame and all lengths, a service its bytes. Data
+ * too large for a packet is passed as a descriptor of sealed memory.
  */
 #ifndef HELPERS_MESSAGE_H
 #define HELPERS_MESSAGE_H
@@ -23,7 +23,7 @@ struct message_frame {
 	uint64_t ticket; /* the request's; the answer repeats it */
 	uint32_t service;
 	uint32_t flags;
-	uint64_t size; /* of the bytes after it */
+	uint64_t size; /* of the bytes after the frame */
 };
 
 struct message {
@@ -33,35 +33,32 @@ struct message {
 	size_t fd_count;
 };
 
-/* Where a message is received. The bytes are aligned to 8. */
+/* The bytes are aligned to 8. */
 struct message_buffer {
 	struct message_frame frame;
 	char bytes[MESSAGE_SIZE_MAX];
-	int fds[MESSAGE_FDS_MAX]; /* of the receiver, which closes them */
+	int fds[MESSAGE_FDS_MAX]; /* the receiver's, to close */
 	size_t fd_count;
 };
 
-/* `flags`: as of sendmsg(). 0 or negative errno; -EMSGSIZE: more bytes or descriptors than a message may have. */
+/* Flags of sendmsg(). 0 or negative errno; -EMSGSIZE: too many bytes or descriptors. */
 int message__send(int socket, const struct message *message, int flags);
 /*
- * `flags`: as of recvmsg(). 1; 0: the other end is closed; negative errno. -EBADMSG: it is no message, and none of its
- * descriptors stays open.
+ * Flags of recvmsg(). 1; 0: the other end is closed; negative errno. -EBADMSG: not a message; its
+ * descriptors are closed.
  */
 int message__receive(int socket, struct message_buffer *buffer, int flags);
-/*
- * The same without descriptors: a process with a filter need not be allowed more than read() and write(). message__write()
- * sends the frame and as many bytes as it says.
- */
+/* Without descriptors, so that read() and write() are enough for a process with a filter. */
 int message__write(int socket, const struct message_buffer *buffer);
 int message__read(int socket, struct message_buffer *buffer);
 /* Closes those that are not -1. */
 void message__close_fds(const int *fds, size_t count);
 
-/* ---- more than a packet ----------------------------------------------------------------------- */
+/* ---- more than a packet ---------------------------------------------------------------------- */
 
-/* Memory of a size that cannot change, for another process to write. A descriptor or negative errno. */
+/* A memfd of fixed size that another process may write. The descriptor or negative errno. */
 int sealed_memory__new(const char *name, size_t size);
-/* No process can write it any more. 0 or negative errno; -EBUSY: it is mapped for writing. */
+/* Forbids writing. 0 or negative errno; -EBUSY: it is mapped for writing. */
 int sealed_memory__seal(int fd);
 /* Reads `size` bytes. 0; -EPROTO: it can still be written or resized, or has fewer bytes. */
 int sealed_memory__read(int fd, void *bytes, size_t size);

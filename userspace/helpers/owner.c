@@ -10,7 +10,7 @@
 
 #define IN_NAMESPACE (1ull << 32)
 
-/* The number in "mnt:[4026531840]"; 0: it cannot be read. The kernel makes that text from memory. */
+/* The number in "mnt:[4026531840]"; 0: unreadable. The kernel makes this text without any file. */
 static uint64_t mount_namespace(const char *process)
 {
 	char path[64], text[64], *bracket;
@@ -25,7 +25,7 @@ static uint64_t mount_namespace(const char *process)
 	return bracket ? strtoull(bracket + 1, NULL, 10) : 0;
 }
 
-/* It does not change, but a child may go into another one. */
+/* Cached by pid, because a child may enter another one. */
 static uint64_t own_mount_namespace(void)
 {
 	static _Thread_local uint64_t number;

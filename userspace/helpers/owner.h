@@ -10,11 +10,11 @@
 #define HELPER_OWNER_UNKNOWN TENANT_UNKNOWN
 
 /*
- * The owner to whom reading a process is charged: its user (base/tenant_user.h); user 0 of another mount namespace is
- * another owner than our user 0. Makes no system call that the process can hold up.
+ * The owner who is charged for reading a process: its user (base/tenant_user.h). User 0 of another
+ * mount namespace is another owner. Makes no system call that the process can hold up.
  */
 uint64_t helper_owner(pid_t pid);
-/* The user of an account, for the books of the outside. */
+/* An owner's user, for the books of the outside. */
 uint32_t helper_owner_user(uint64_t owner);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A helper that is free gets the next request (helpers/requests.c). A request that is not answered soon is slow: its helper is
- * replaced at once, so that others are served, and its owner has no second one served meanwhile. And since the whole stream of
- * events waits for a request that `holds`, that time is charged to its owner, too: when it is used up, the stream continues
- * without the answer.
+ * A free helper gets the next request (helpers/requests.c). A request without an answer after 20 ms
+ * is slow: another helper serves other owners meanwhile. The stream of events waits for requests
+ * that `hold`, so that time is charged to their owner; without credit, the stream continues without
+ * the answer.
  */
 #include "helpers/pool.h"
 
@@ -36,7 +36,7 @@ struct helper {
 	int socket;
 	pid_t pid;
 	int pidfd;	/* -1: it has not sent its pid */
-	uint64_t since; /* that state */
+	uint64_t since; /* time of the last change of state */
 	struct request *serving;
 	uint64_t ticket;    /* of the frame */
 	uint64_t cpu_begin; /* ns, when it got the request */
@@ -50,7 +50,7 @@ struct helper_pool {
 	struct helper helpers[HELPERS_MAX];
 	struct requests requests;
 	uint64_t tickets;
-	uint64_t retry; /* no helper is started before */
+	uint64_t retry; /* do not start helpers before this time */
 	struct message_buffer buffer;
 };
 
@@ -125,7 +125,7 @@ static void close_helper(struct helper *helper, bool kill_it)
 	*helper = (struct helper){.socket = -1, .pidfd = -1};
 }
 
-/* CPU time for its request: of a helper that has ended, as much as it can have taken. */
+/* CPU time for its request; if it cannot be read (the helper has ended), the wall time. */
 static uint64_t cpu_used(const struct helper *helper, uint64_t now)
 {
 	uint64_t cpu;
@@ -144,8 +144,8 @@ static uint64_t charge_cpu(struct helper_pool *p, const struct helper *helper, u
 }
 
 /*
- * Its place is free, and its request gets no answer. Its owner is charged with a hang; with a helper's end only if that
- * costs other requests: any process may have killed it.
+ * Refuses its request and charges the owner with a hang. If each request has its own helper, only a
+ * real hang counts: any process may have killed the helper.
  */
 static void abandon(struct helper_pool *p, struct helper *helper, enum helper_refusal why)
 {
@@ -222,7 +222,7 @@ static bool is_answer(const struct helper *helper, const struct message_frame *f
 	       frame->ticket == helper->ticket && frame->service == helper->serving->service;
 }
 
-/* Takes what a helper has sent: one message, since it sends the next one after a request. */
+/* Reads one message: a helper sends the next one only after a request. */
 static void take_message(struct helper_pool *p, struct helper *helper)
 {
 	struct message_buffer *buffer = &p->buffer;
@@ -245,7 +245,7 @@ static void take_message(struct helper_pool *p, struct helper *helper)
 
 /* ---- handing out ----------------------------------------------------------------------------- */
 
-/* `now` is the beginning of the step: a helper that was given a request in it is busy since a later time. */
+/* `now` is the start of the step, so `since` may be later. */
 static bool is_slow(const struct helper *helper, uint64_t now)
 {
 	return helper->state == HELPER_BUSY && now > helper->since + REQUEST_SLOW;
@@ -311,7 +311,7 @@ static bool may_serve(const struct helper_pool *p, uint64_t now)
 	return p->requests.first && fast < p->options.at_once;
 }
 
-/* Slow ones do not count: others are started instead, as long as there is a place. */
+/* Slow helpers do not count: others are started instead, up to the maximum. */
 static void hand_out(struct helper_pool *p, uint64_t now)
 {
 	for (size_t i = 0; i < HELPERS_MAX; i++) {
@@ -405,14 +405,14 @@ void helper_pool__free(struct helper_pool *p)
 	free(p);
 }
 
-/* The helpers of late requests continue: an end shows that the owner's files do not hang. */
+/* Helpers of late requests continue: if they end, the owner's files do not hang. */
 static void charge_requests(struct helper_pool *p, uint64_t now)
 {
 	struct request *serving[HELPERS_MAX];
 
 	for (size_t i = 0; i < HELPERS_MAX; i++)
 		serving[i] = p->helpers[i].serving;
-	/* all of a step are charged before one is judged */
+	/* charge all requests before refusing any */
 	requests__charge_step(&p->requests, serving, HELPERS_MAX, now);
 	for (size_t i = 0; i < HELPERS_MAX; i++)
 		if (serving[i])

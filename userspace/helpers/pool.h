@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Processes that do what the collector must not: system calls that a tenant can hold up (readers), and work on a tenant's
- * file with code that the file may take over (builders).
+ * Processes for what the collector must not do: system calls that a tenant can hold up (readers),
+ * and parsing of tenants' files, which might take over the parser (builders).
  *
- * A file system may be served by a user's program (FUSE, also below an overlayfs) or by a machine far away: a call into it
- * can sleep forever, and SIGKILL does not end it. A helper has one socket and one request at a time, so the request that
- * hangs is known, and no other request waits behind it. A helper that makes no progress is killed, not waited for, and
- * replaced. An owner whose requests had a few helpers hang is not served any more by this pool.
+ * A file system may be served by a user's program (FUSE, also below an overlayfs) or by a remote
+ * machine. A call into it can sleep forever, and SIGKILL does not end it. A helper has one socket
+ * and one request at a time, so the pool knows which request hangs, and none waits behind it. A
+ * helper without progress is killed, not waited for, and replaced. A pool stops serving an owner
+ * whose requests made a few helpers hang.
  *
- * A pool has helpers of one class and a keeper that forks them (helpers/keeper.h), started early by helper_pool__new().
+ * A pool has helpers of one class and a keeper that forks them (helpers/keeper.h).
  *
- * One thread uses a pool. An answer comes through the callback of its request, exactly once, within helper_pool__step(),
- * helper_pool__settle(), helper_pool__end() or helper_pool__free(), never within helper_pool__request().
+ * One thread uses a pool. Each request's callback is called once, within helper_pool__step(),
+ * __settle(), __end() or __free(), never within helper_pool__request().
  */
 #ifndef HELPERS_POOL_H
 #define HELPERS_POOL_H
@@ -28,7 +29,6 @@ struct helper_pool;
 
 /* ---- in a helper ----------------------------------------------------------------------------- */
 
-/* A request, and the room for its answer. */
 struct helper_job {
 	const void *request;
 	size_t request_size;
@@ -40,7 +40,7 @@ struct helper_job {
 	size_t answer_fd_count;
 };
 
-/* Serves one request. It comes from the pool's user and is as it was passed to helper_pool__request(). */
+/* Serves one request, which is as it was passed to helper_pool__request(). */
 typedef void (*helper_serve_fn)(struct helper_job *job);
 
 /* ---- the pool -------------------------------------------------------------------------------- */
@@ -49,45 +49,42 @@ struct helper_pool_options {
 	enum helper_class_id class, keeper;
 	const helper_serve_fn *services; /* outlive the pool */
 	unsigned int service_count;
-	/*
-	 * A helper serves one request and ends; it enters the filter of its class once it has the request. One more waits
-	 * for the next request.
-	 */
+	/* A helper enters its class's filter with its request, then ends; one is kept ready. */
 	bool once;
 	unsigned int
-		at_once;   /* requests that are served at the same time, without slow ones; 0: 2 */
+		at_once;   /* requests served in parallel, not counting slow ones; 0: 2 */
 	unsigned int most; /* helpers, up to 8; 0: 8 */
 	uint64_t silence,
-		wall_time;  /* 0: those of its class; the latter in proportion to the former */
-	unsigned int hangs; /* 0: those of its class */
-	bool any_cpu_time;  /* owners' CPU time has no limit here: the caller has one */
+		wall_time;  /* 0: the class's; wall_time 0: in proportion to `silence` */
+	unsigned int hangs; /* 0: the class's */
+	bool any_cpu_time;  /* no limit on owners' CPU time here: the caller has one */
 	uint64_t
-		credit; /* ns of helpers' CPU time that an owner may have at once; 0: QUOTA_HELPER_CPU */
+		credit; /* burst of helpers' CPU time per owner, ns; 0: QUOTA_HELPER_CPU */
 	uint64_t
-		patience; /* ns that an owner may hold up others at once; 0: QUOTA_HOLDING. All: three times that */
-	struct outside_books *books; /* where requests without an answer are counted, or NULL */
+		patience; /* ns that an owner may hold up others; all: 3x; 0: QUOTA_HOLDING */
+	struct outside_books *books; /* counts requests without an answer, or NULL */
 	const enum outside_thing *things; /* of the services; NULL: files */
 };
 
-/* Why a request has no answer; 0: it has one. */
+/* Why a request has no answer. */
 enum helper_refusal {
 	HELPER_ANSWERED,
 	HELPER_HUNG,   /* the helper made no progress, or took too long */
 	HELPER_DIED,   /* the helper ended */
-	HELPER_FORGED, /* the helper sent something else than an answer */
-	HELPER_BANNED, /* this owner's requests had helpers hang */
-	HELPER_OVER_BUDGET, /* the owner's requests take too much CPU time, too many wait, or no descriptor is left */
-	HELPER_LATE, /* others wait for it, and have waited enough for this owner's; request it again later */
+	HELPER_FORGED, /* the helper sent an invalid message */
+	HELPER_BANNED, /* this owner's requests made helpers hang */
+	HELPER_OVER_BUDGET, /* too much CPU time, too many requests, or no descriptor left */
+	HELPER_LATE, /* held up others for too long; request it again later */
 	HELPER_ENDED, /* the pool or its keeper has ended */
 };
 
 struct helper_answer {
 	enum helper_refusal refusal; /* then only ticket and cpu_ns are set */
 	uint64_t ticket;
-	uint64_t cpu_ns; /* of the helper for this request, as the kernel counted it */
+	uint64_t cpu_ns; /* of the helper for this request, by the kernel's count */
 	const void *data;
 	size_t size;
-	/* The callee's to keep: what it takes it sets to -1; the others are closed. */
+	/* The callee may keep descriptors: it sets those to -1; the others are closed. */
 	int *fds;
 	size_t fd_count;
 };
@@ -96,9 +93,9 @@ struct helper_answer {
 typedef void (*helper_answer_fn)(void *context, const struct helper_answer *answer);
 
 struct helper_request {
-	unsigned int service; /* which of the pool's */
+	unsigned int service; /* index into the pool's services */
 	uint64_t
-		owner; /* the owner that it is charged to: see helpers/owner.h; QUOTA_NOBODY: has no limits */
+		owner; /* charged for it, see helpers/owner.h; QUOTA_NOBODY: no limits */
 	bool holds; /* others wait for the answer, see helper_pool__set_hurry() */
 	const void *data;
 	size_t size;	/* 1 to MESSAGE_SIZE_MAX */
@@ -106,43 +103,43 @@ struct helper_request {
 	size_t fd_count;
 	helper_answer_fn answer;
 	void *context;
-	uint64_t ticket; /* the caller's number for it, repeated in the answer */
+	uint64_t ticket; /* any number, repeated in the answer */
 };
 
 struct helper_pool_stats {
 	uint64_t hung; /* helpers that were abandoned with a request */
-	uint64_t late; /* requests that others could not wait for */
+	uint64_t late; /* requests refused with HELPER_LATE */
 	uint64_t owners_banned;
 };
 
-/* Forks the keeper, which forks the helpers: the caller must have one thread. 0 or negative errno. */
+/* Forks the keeper and first helpers. The caller must have one thread. 0 or negative errno. */
 int helper_pool__new(const struct helper_pool_options *options, struct helper_pool **pool);
-/* Ends the helpers. Requests without an answer get HELPER_ENDED, as do all later ones. Waits for the keeper alone. */
+/* Ends the helpers, waits for the keeper. Open requests and later ones get HELPER_ENDED. */
 void helper_pool__end(struct helper_pool *pool);
-/* The same, and frees the pool. NULL is fine. */
+/* helper_pool__end(), and frees the pool. NULL is fine. */
 void helper_pool__free(struct helper_pool *pool);
 
-/* 0: there will be an answer. -EINVAL, -ENOMEM: there will be none. */
+/* 0: there will be an answer. -EINVAL, -ENOMEM or the error of copying a descriptor: none. */
 int helper_pool__request(struct helper_pool *pool, const struct helper_request *request);
 /* Requests with this context get no answer any more. */
 void helper_pool__forget(struct helper_pool *pool, const void *context);
 
 /*
- * In a hurry, requests that hold up others are charged to their owner when they take more than some milliseconds: an owner
- * without time left gets HELPER_LATE. Owner 0 (root) is trusted and does not.
+ * In a hurry, an owner is charged for the time beyond 20 ms that its requests hold up others. If it
+ * has no time left, they get HELPER_LATE. Owner 0 (root) is exempt.
  */
 void helper_pool__set_hurry(struct helper_pool *pool, bool hurry);
 
-/* Takes answers that have come, looks for hangs, hands out requests that wait. Does not sleep. */
+/* Receives answers, checks for hangs, hands out waiting requests. Does not sleep. */
 void helper_pool__step(struct helper_pool *pool);
-/* The same until no request waits for an answer, or for this long (ns). True: none waits. */
+/* Steps until no request waits for an answer, for `patience` ns at most. True: none waits. */
 bool helper_pool__settle(struct helper_pool *pool, uint64_t patience);
 
-/* For poll(): readable when helper_pool__step() has something to do, but for hangs. */
+/* For poll(): readable when a helper has sent something; hangs do not show here. */
 int helper_pool__fd(const struct helper_pool *pool);
 /* Requests without an answer. */
 size_t helper_pool__waiting(const struct helper_pool *pool);
-/* Does any request wait for a helper? */
+/* A request waits for a helper. */
 bool helper_pool__queues(const struct helper_pool *pool);
 
 void helper_pool__stats(const struct helper_pool *pool, struct helper_pool_stats *stats);

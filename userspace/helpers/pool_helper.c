@@ -49,7 +49,7 @@ static int serve_one(const struct helper_pool_options *options)
 	memset(answer.bytes, 0, sizeof(answer.bytes));
 	options->services[request.frame.service](&job);
 	err = send_answer(&job);
-	/* first the answer: closing a file can be held up as well */
+	/* after the answer: closing a file can hang as well */
 	message__close_fds(job.answer_fds, job.answer_fd_count);
 	message__close_fds(job.fds, job.fd_count);
 	return err;

@@ -11,7 +11,7 @@
 #include "helpers/owner.h"
 
 #define BUDGET_PATIENCE 2000000000ull /* ns that a request waits for its owner's CPU time */
-#define STEP_MAX	50000000ull /* ns: more time between two steps is the collector's own doing */
+#define STEP_MAX	50000000ull /* ns: any more between two steps is the collector's fault */
 #define CHARGED_MAX	64	    /* owners in one step */
 #define TRUSTED		0	    /* the owner that may keep others waiting */
 
@@ -38,7 +38,7 @@ void requests__init(struct requests *r, const struct helper_pool_options *option
 	r->hangs.user.limit = options->hangs;
 	override(&r->holding.user, options->patience);
 	override(&r->holding.all, 3 * options->patience);
-	/* charged once in a step, for whichever owners */
+	/* one charge a step for all owners together */
 	r->holding_of_all = r->holding.all;
 	r->holding.all = (struct quota_limit){};
 }
@@ -79,7 +79,7 @@ struct charged {
 	size_t count;
 };
 
-/* Each owner once in a step, however many requests there are. */
+/* Charges each owner once a step, however many requests it has. */
 static void charge_request(struct requests *r, const struct request *request, uint64_t now,
 			   struct charged *charged)
 {
@@ -261,7 +261,7 @@ struct request *requests__next(struct requests *r, const uint64_t *slow, size_t 
 			       uint64_t now)
 {
 	uint64_t passed = QUOTA_NOBODY -
-			  1; /* the owner of the one before; often the same for long */
+			  1; /* owner of the previous one: requests often come in long runs */
 	struct request **next = NULL;
 
 	for (struct request **link = &r->first; *link; link = &(*link)->next) {
@@ -293,7 +293,7 @@ static enum helper_refusal refusal_of(const struct requests *r, const struct req
 	return is_late(r, request, now) ? HELPER_LATE : HELPER_ANSWERED;
 }
 
-/* Callbacks may make requests, so all are taken from the list first. */
+/* Callbacks may add requests, so the refused ones are unlinked first. */
 void requests__refuse_hopeless(struct requests *r, bool ended, uint64_t now)
 {
 	struct request **link = &r->first, *hopeless = NULL, **end = &hopeless;

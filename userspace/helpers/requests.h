@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The requests of a pool: their order, and what is left to each owner of CPU time, places in the list, time for which
- * the stream waits, and hangs. For helpers/pool.c alone.
+ * The requests of a pool: their order, and each owner's quotas of CPU time, waiting requests, time
+ * for which the stream waits, and hangs. For helpers/pool.c only.
  */
 #ifndef HELPERS_REQUESTS_H
 #define HELPERS_REQUESTS_H
@@ -10,16 +10,15 @@
 #include "helpers/child.h"
 #include "helpers/pool.h"
 
-#define REQUEST_SLOW 20000000ull /* ns: a request without an answer by then is slow */
+#define REQUEST_SLOW 20000000ull /* ns without an answer: the request is slow */
 
-/* A request that has no answer yet. */
 struct request {
 	struct request *next;
 	uint64_t service, owner, time, ticket;
 	enum helper_refusal refusal; /* decided when it was made */
-	bool for_all;		     /* not its owner's requests are too many, but all */
-	bool holds, answered;	     /* the latter: its callback has been called */
-	helper_answer_fn answer;     /* NULL: no caller waits for it any more */
+	bool for_all;		     /* refused by a limit on all owners */
+	bool holds, answered;	     /* answered: its callback has been called */
+	helper_answer_fn answer;     /* NULL: the caller has forgotten it */
 	void *context;
 	int fds[MESSAGE_FDS_MAX];
 	size_t fd_count, size;
@@ -27,12 +26,12 @@ struct request {
 };
 
 struct requests {
-	struct request *first, **last; /* that wait for a helper */
-	size_t unanswered;	       /* those that are being served, too */
+	struct request *first, **last; /* requests that wait for a helper */
+	size_t unanswered;	       /* these, and those being served */
 	struct turns turns;
 	struct quota cpu, holding, count, hangs;
 	struct quota_limit holding_of_all;
-	struct meter held_by_all; /* but the trusted owner */
+	struct meter held_by_all; /* except the trusted owner */
 	bool hurry;
 	uint64_t last_step, elapsed; /* ns between the last two */
 	struct outside_books *books;
@@ -40,38 +39,36 @@ struct requests {
 	struct helper_pool_stats stats;
 };
 
-/* Zeroed before. */
+/* `r` must be zeroed. */
 void requests__init(struct requests *r, const struct helper_pool_options *options);
 
-/* `refusal`: what the request gets in any case. 0, -ENOMEM, or the error of copying a descriptor. */
+/* `refusal`: refuse it in any case. 0, -ENOMEM, or the error of copying a descriptor. */
 int requests__add(struct requests *r, const struct helper_request *from,
 		  enum helper_refusal refusal);
-/* The oldest one of the owner whose turn it is; `slow`: owners that have to wait. NULL: none. */
+/* The oldest request of the owner whose turn it is; not of `slow` owners. NULL: none. */
 struct request *requests__next(struct requests *r, const uint64_t *slow, size_t slow_count,
 			       uint64_t now);
 
-/* ---- a request that is in no list any more ---------------------------------------------------- */
+/* ---- a request that was taken from the list -------------------------------------------------- */
 
-/* Calls back, closes the descriptors that were not taken, and frees the request. */
+/* Calls back, closes the descriptors that the callee did not keep, frees the request. */
 void request__end(struct requests *r, struct request *request, struct helper_answer *answer);
 void request__refuse(struct requests *r, struct request *request, enum helper_refusal refusal,
 		     uint64_t cpu_ns);
-/* It is being served: calls back all the same if its owner has held up others for too long. */
+/* Of one being served: refuses it now if its owner has held up others for too long. */
 void request__release_late(struct requests *r, struct request *request, uint64_t now);
 
-/* ---- owners ----------------------------------------------------------------------------------- */
+/* ---- owners ---------------------------------------------------------------------------------- */
 
-/* CPU time that a helper took for a request. */
 void requests__charge_cpu(struct requests *r, uint64_t owner, uint64_t ns, uint64_t now);
-/* Its request had a helper hang. */
 void requests__note_hang(struct requests *r, uint64_t owner);
-/* Charges owners for the time since the last step in which others waited for them; `serving` has `count` requests or NULL. */
+/* Charges owners for holding up others since the last step. `serving` may have NULLs. */
 void requests__charge_step(struct requests *r, struct request *const *serving, size_t count,
 			   uint64_t now);
-/* Refuses those in the list whose answer is known; `ended`: all of them. */
+/* Refuses waiting requests that cannot be served any more; `ended`: all of them. */
 void requests__refuse_hopeless(struct requests *r, bool ended, uint64_t now);
 
-/* A helper of a pool, whose options are its data: sends its pid, then serves requests. */
+/* A helper: sends its pid, then serves requests. Its data are the pool's options. */
 int pool_helper__run(const struct child_self *self);
 
 #endif

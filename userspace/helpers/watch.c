@@ -17,8 +17,8 @@
 #include "base/proc_task.h"
 
 #define MS_NS	    UINT64_C(1000000)
-#define CPU_GETS_ON MS_NS /* of CPU time: it has done something */
-#define LOOKS	    4	  /* at a child at least before it is stuck */
+#define CPU_GETS_ON MS_NS /* this much CPU time is progress */
+#define LOOKS	    4	  /* minimum of checks before a child is stuck */
 
 /* 1: reaped, 0: not yet, negative errno: it is not ours. */
 static int try_reap(pid_t pid, int *status, struct rusage *usage)
@@ -31,7 +31,7 @@ static int try_reap(pid_t pid, int *status, struct rusage *usage)
 	return got < 0 ? -errno : got == pid;
 }
 
-/* Sleeps until it has ended, or for a while. */
+/* Sleeps until it ends, `ns` at most; without a pidfd for 1 ms. */
 static void await_end(int pidfd, uint64_t ns)
 {
 	struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A record in a ring is its size and its bytes, rounded up. Both counters only grow; each is written by one side. The
- * reader does not trust the other side: a size beyond the written bytes is an error.
+ * A record in a ring is its size and its bytes, rounded up. Both counters only grow; each is
+ * written by one side. The reader rejects a size beyond the written bytes.
  */
 #include "jitwatch/jit_channel.h"
 

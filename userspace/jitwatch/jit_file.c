@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The modification time of the file is the time of its last write, so the time of its last line: the kernel
- * uses a fresh time if the file was checked since its previous write (from Linux 6.13 on; older kernels use
- * the time of the last timer tick, which is earlier but not wrong). But a write sets the time before its bytes
- * become visible (measured: up to 50 us; longer if it waits for the disk), so the time may already be that of
- * the next line. So a line is held until the next line shows that it has a time of its own, or until no
- * write can take that long.
+ * The modification time is the time of the last write, and so of the last line. From Linux 6.13 on
+ * it is exact if the file was checked since the write before; older kernels use the last timer
+ * tick, which is earlier but not wrong. But a write sets the time before its bytes are visible (up
+ * to 50 us measured, longer if it waits for the disk), so it may be the next line's. So a line is
+ * held until the next one shows that it has its own time, or until no write can take that long.
  *
- * A file that is at least as long as before, and has the same bytes before the read position, has been
- * appended to; everything else is a new file with the old name. Reading continues until there are no more
- * bytes; the time before that last attempt is the earliest possible time of the next line.
+ * If the file is as long as before or longer, and has the same bytes before the read position, it
+ * was appended to; otherwise it is a new file. It is read until there are no more bytes; the time
+ * before the last attempt is the earliest possible time of the next line.
  */
 #include "jitwatch/jit_follower.h"
 
@@ -23,13 +22,12 @@
 #include "base/minmax.h"
 #include "jitwatch/jit_channel.h"
 
-#define FILE_MAX       (512ull << 20)  /* bytes that are read of one, */
-#define FILE_GROWTH    600000000000ull /* and as many again in each such time, ns */
-#define SNAPSHOT_MAX   (32u << 20)     /* larger ones are read in pieces, as they come */
-#define WRITE_PATIENCE 50000000ull     /* ns of a write, from its time to its bytes */
+#define FILE_MAX       (512ull << 20)  /* bytes that are read of one file, */
+#define FILE_GROWTH    600000000000ull /* and as many again per this time, ns */
+#define SNAPSHOT_MAX   (32u << 20)     /* larger ones are read in pieces */
+#define WRITE_PATIENCE 50000000ull     /* ns from a write's time to its bytes */
 #define PIECE_MAX      (EVENT_SIZE_MAX - sizeof(struct jit_bytes_event))
 
-/* Consecutive, in one piece of memory that the sink copies. */
 union piece {
 	struct jit_bytes_event event;
 	char room[EVENT_SIZE_MAX];
@@ -76,7 +74,7 @@ int jit_file__begin(struct jit_file *f, uint32_t number, enum jit_file_kind kind
 		.sink = *sink,
 	};
 	found->fd = -1;
-	/* HotSpot may be writing it just now */
+	/* HotSpot may be writing it now */
 	if (f->fd >= 0 && f->state == JIT_FILE_STATE_FOLLOWED && kind == JIT_FILE_MAP &&
 	    (!found->st.st_size || found->modified + JIT_FILE_REWRITE_PATIENCE > now))
 		f->waits_since = now;
@@ -90,7 +88,7 @@ void jit_file__close(struct jit_file *f)
 	f->fd = -1;
 }
 
-/* Until then the file may be being rewritten; 0: it is not. */
+/* A rewrite may last until then; 0: there is none. */
 static uint64_t rewritten_by(const struct jit_file *f)
 {
 	return f->waits_since && f->state == JIT_FILE_STATE_FOLLOWED
@@ -110,8 +108,8 @@ uint64_t jit_file__wakes_at(const struct jit_file *f)
 struct reading {
 	struct jit_file *f;
 	uint64_t after;
-	bool goes_on;	 /* from `after` on: a line that comes alone may be known better */
-	uint64_t before; /* 0: that of each piece */
+	bool goes_on;	 /* an earlier reading ended at `after`, so a single line may be timed */
+	uint64_t before; /* 0: the time of reading each piece */
 	uint32_t flags;	 /* of the next piece */
 };
 
@@ -168,13 +166,13 @@ static int stop_at_limit(struct reading *r, enum jit_file_state why)
 	return err ? err : report_state(r->f, "", monotonic_ns());
 }
 
-/* A map has no NUL: this is what a file has where nothing was written. */
+/* A map has no NULs: they are where nothing was written. */
 static bool is_hole(const struct jit_file *f, const char *bytes, size_t size)
 {
 	return f->kind == JIT_FILE_MAP && !bytes[0] && !memcmp(bytes, bytes + 1, size - 1);
 }
 
-/* ---- a line that comes alone ----------------------------------------------------------------- */
+/* ---- a single new line ----------------------------------------------------------------------- */
 
 static int report_held(struct jit_file *f, bool sure)
 {
@@ -194,21 +192,21 @@ static int report_held(struct jit_file *f, bool sure)
 	return report_piece(&r, &piece, size, monotonic_ns());
 }
 
-/* It is exactly one line, and the modification time may be that of its write. */
+/* Exactly one line, and the modification time may be its own. */
 static bool is_last_write(const struct jit_file *f, bool whole, const char *bytes, size_t size)
 {
 	return f->kind == JIT_FILE_MAP && whole && f->last_write.size == f->offset &&
 	       f->last_write.time && memchr(bytes, '\n', size) == bytes + size - 1;
 }
 
-/* Is it held? Otherwise it gets the times of the reading. */
+/* False: not held; the line gets the times of the reading. */
 static bool hold_line(struct reading *r, const char *line, size_t size)
 {
 	struct jit_file *f = r->f;
 	uint64_t now = monotonic_ns(), time = f->last_write.time;
 
 	if (time <= r->after || time > now || size > JIT_FILE_LINE_MAX)
-		return false; /* a user has set a time in the future */
+		return false; /* users can set times */
 	if (now > time + WRITE_PATIENCE) {
 		r->after = time;
 		return false;
@@ -225,7 +223,7 @@ static bool hold_line(struct reading *r, const char *line, size_t size)
 	return true;
 }
 
-/* There are no bytes after it: it is reported, or still held. */
+/* No bytes follow it: reports it if it was held long enough. */
 static int report_held_alone(struct jit_file *f, uint64_t now, bool settle)
 {
 	if (now < f->held.until && !settle)
@@ -233,7 +231,7 @@ static int report_held_alone(struct jit_file *f, uint64_t now, bool settle)
 	return report_held(f, now >= f->held.until && f->last_write.size == f->offset);
 }
 
-/* A program that writes for weeks is read for weeks. */
+/* Grows with time, for programs that write for weeks. */
 static uint64_t most_of(const struct jit_file *f, uint64_t now)
 {
 	if (f->is_linked)
@@ -248,7 +246,7 @@ static void note_end(struct jit_file *f)
 	f->end_mtime = fstat(f->fd, &st) ? 0 : mtime_of(&st);
 }
 
-/* Reads up to the end, or JIT_READ_MAX bytes. 1: it was not the end. */
+/* Reads up to the end, or JIT_READ_MAX bytes. 1: not at the end. */
 static int read_on(struct reading *r)
 {
 	struct jit_file *f = r->f;
@@ -276,7 +274,7 @@ static int read_on(struct reading *r)
 		whole = !f->tail_size || f->tail[f->tail_size - 1] == '\n';
 		keep_tail(f, piece.event.bytes, size);
 		last_write = r->goes_on && is_last_write(f, whole, piece.event.bytes, size);
-		/* the bytes after a held line show which time the file had */
+		/* these bytes show whether the time was the held line's */
 		err = report_held(f, last_write && f->last_write.mtime != f->held.mtime);
 		if (!err && !is_hole(f, piece.event.bytes, size) &&
 		    !(last_write && hold_line(r, piece.event.bytes, size)))
@@ -316,7 +314,7 @@ static int begin_anew(struct jit_file *f, uint64_t now)
 	return err;
 }
 
-#define CLOCK_STEP 100000 /* ns: CLOCK_REALTIME was set */
+#define CLOCK_STEP 100000 /* ns; a larger change: CLOCK_REALTIME was set */
 
 static void note_write(struct jit_file *f, const struct stat *st)
 {
@@ -335,7 +333,7 @@ static void note_write(struct jit_file *f, const struct stat *st)
 	};
 }
 
-/* It never grew, was opened and written to, and has the same length: it was rewritten, even if it looks equal. */
+/* Never grew, was opened and written, has the same length: it was rewritten with the same bytes. */
 static bool is_next_snapshot(const struct jit_file *f, const struct jit_signs *signs,
 			     const struct stat *st)
 {
@@ -359,7 +357,7 @@ static int look_for_rewriting(struct jit_file *f, const struct jit_signs *signs,
 	return err;
 }
 
-/* The snapshot is complete: all of it was valid when the file was closed. */
+/* The file was closed, so the snapshot is complete. */
 static int read_snapshot(struct jit_file *f)
 {
 	struct reading r = {
@@ -383,8 +381,8 @@ static int read_snapshot(struct jit_file *f)
 }
 
 /*
- * The file was not closed: its earlier entries are gone, and new ones are reported as they come. If nothing was
- * reported before, the only difference is that overlapping entries are in doubt.
+ * The file was not closed. If entries were reported before, they are gone now; new ones are
+ * reported as they come.
  */
 static int give_up_waiting(struct jit_file *f)
 {
@@ -401,7 +399,7 @@ static int give_up_waiting(struct jit_file *f)
 	return rewritten ? report_empty(&r) : 0;
 }
 
-/* Reads the new bytes, or the whole file, whose age is unknown. */
+/* Reads the new bytes; of a new file all, whose age is unknown. */
 static int read_new(struct jit_file *f)
 {
 	bool first = !f->listed;
@@ -430,7 +428,7 @@ int jit_file__replace(struct jit_file *f, int fd, const struct stat *st, uint64_
 	f->inode = st->st_ino;
 	f->is_linked = st->st_nlink > 1;
 	err = begin_anew(f, now);
-	/* the new file may have existed, and been written to, since the last check */
+	/* the new file may have been written since the last check of the name */
 	f->silent = min_u64(f->silent, f->named_at);
 	f->listed = min_u64(f->listed, f->named_at);
 	f->named_at = now;
@@ -455,7 +453,7 @@ static bool has_changed(const struct jit_file *f)
 	return !fstat(f->fd, &st) && mtime_of(&st) != f->found_mtime;
 }
 
-/* Its owner writes to it after all. */
+/* Something was written to an outdated file. */
 static int revive_file(struct jit_file *f, uint64_t now)
 {
 	int err = begin_anew(f, now);

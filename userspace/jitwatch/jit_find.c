@@ -16,7 +16,7 @@
 #include "base/tenant_open.h"
 
 #define FUSE_SUPER_MAGIC 0x65735546
-#define FDS_MAX		 4096	      /* of a process, that are looked at */
+#define FDS_MAX		 4096	      /* descriptors checked of a process */
 #define BIRTH_SLACK_NS	 1000000000ll /* between the clocks of processes and of files */
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -24,7 +24,7 @@
 #define CLOCK_TRIES 10
 #define CLOCK_ERROR 2000 /* ns */
 
-/* This thread may have been preempted between the two readings of one clock. */
+/* Repeats if this thread was preempted between the readings. */
 bool jit_clock_offset(int64_t *offset)
 {
 	for (int i = 0; i < CLOCK_TRIES; i++) {
@@ -37,7 +37,7 @@ bool jit_clock_offset(int64_t *offset)
 	return false;
 }
 
-/* CLOCK_MONOTONIC ns; negative: before that began. */
+/* CLOCK_MONOTONIC ns; negative: before boot. */
 static int64_t monotonic_of(const struct timespec *realtime)
 {
 	int64_t offset;
@@ -60,7 +60,7 @@ static enum jit_file_state state_of_error(int err)
 	}
 }
 
-/* Of a setuid program both users count: what it may read is its real user's. */
+/* A setuid program may own files as either user, but reads as its real user. */
 static bool is_own_file(const struct jit_owner *owner, const struct stat *st)
 {
 	if (st->st_uid != owner->uid && st->st_uid != owner->euid)
@@ -69,8 +69,9 @@ static bool is_own_file(const struct jit_owner *owner, const struct stat *st)
 }
 
 /*
- * File systems that programs write to. All others are left out: opening or reading files of /proc, /sys and their
- * like has effects, and FUSE is a user's program. Network file systems are mounted by the administrator.
+ * File systems that programs write to. Others are refused: opening or reading files of /proc or
+ * /sys has side effects, and FUSE is a user's program. Only administrators mount network file
+ * systems.
  */
 static bool holds_data(uint32_t type)
 {
@@ -110,8 +111,8 @@ static bool holds_data(uint32_t type)
 }
 
 /*
- * Was this file mounted where it is? In a mount namespace of their own users may mount any file over any name. A
- * directory may be a mount: then a user who could write there has named the file in it.
+ * The file itself is a mount point: in a mount namespace of their own, users can mount any file
+ * over any name. Its directory may be one: only a user who can write there can name a file in it.
  */
 static bool is_mounted_itself(int path_fd)
 {
@@ -123,20 +124,20 @@ static bool is_mounted_itself(int path_fd)
 	return stx.stx_attributes & STATX_ATTR_MOUNT_ROOT;
 }
 
-/* Before it is opened. FOLLOWED: it may be. */
+/* Call before opening. FOLLOWED: it may be opened. */
 static enum jit_file_state judge_pinned(const struct jit_owner *owner, int path_fd)
 {
 	struct statfs fs;
 	struct stat st;
 
-	/* not a call to the file: the type of the mounted file system is enough */
+	/* FUSE is refused before fstat(), which would call the user's program */
 	if (fstatfs(path_fd, &fs))
 		return JIT_FILE_STATE_DENIED;
 	if ((uint32_t)fs.f_type == FUSE_SUPER_MAGIC)
 		return JIT_FILE_STATE_FUSE;
 	if (fstat(path_fd, &st))
 		return JIT_FILE_STATE_DENIED;
-	if (S_ISLNK(st.st_mode)) /* it was pinned itself */
+	if (S_ISLNK(st.st_mode)) /* O_NOFOLLOW pins the link itself */
 		return JIT_FILE_STATE_LINK;
 	if (!S_ISREG(st.st_mode))
 		return JIT_FILE_STATE_NOT_REGULAR;
@@ -146,7 +147,7 @@ static enum jit_file_state judge_pinned(const struct jit_owner *owner, int path_
 		return JIT_FILE_STATE_NO_DATA;
 	if (!is_own_file(owner, &st))
 		return JIT_FILE_STATE_FOREIGN;
-	/* other writers could give the process's code other names, and use up its user's budget */
+	/* other writers could forge names of code, and use up the user's budget */
 	return st.st_mode & S_IWOTH ? JIT_FILE_STATE_WRITABLE : JIT_FILE_STATE_FOLLOWED;
 }
 
@@ -167,7 +168,7 @@ static bool is_outdated(const struct jit_owner *owner, const struct stat *st)
 	return owner->start && monotonic_of(&st->st_mtim) + BIRTH_SLACK_NS < (int64_t)owner->start;
 }
 
-/* Stores the result of an attempt to pin. Takes path_fd. 0, or -ENOENT. */
+/* Judges and opens what was pinned. Takes path_fd, which may be an error. 0 or -ENOENT. */
 static int describe_pinned(const struct jit_owner *owner, int path_fd, struct jit_found *found)
 {
 	_cleanup_close_ int pinned = path_fd;
@@ -194,7 +195,7 @@ static int describe_pinned(const struct jit_owner *owner, int path_fd, struct ji
 	return 0;
 }
 
-/* The name as the process resolves it: what it cannot reach is not its file. */
+/* With the process's rights: a file that it cannot reach is not its own. */
 static int pin_as_owner(const struct jit_owner *owner, int root, const char *path)
 {
 	struct jit_own_rights own;
@@ -238,9 +239,9 @@ static bool have_one_tmp(pid_t a, pid_t b)
 }
 
 /*
- * A process in its own pid namespace may share /tmp with a process outside that has the same pid there. The file
- * belongs to the latter, unless our process has it open. A process of another user cannot have made it: its files are
- * not touched, because a hang would be charged to our process's user.
+ * A process in its own pid namespace may share /tmp with one outside that has the same pid there.
+ * The file is the latter's unless ours has it open. Another user's process cannot have made it, and
+ * its files are not touched: a hang would be charged to the wrong user.
  */
 static bool is_taken(const struct jit_owner *owner, pid_t number, const struct stat *file)
 {
@@ -255,7 +256,7 @@ static bool is_taken(const struct jit_owner *owner, pid_t number, const struct s
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
-/* Mostly nothing has that name, and for that answer no rights have to be borrowed. */
+/* Mostly there is no such file, which is found without borrowing rights. */
 static int find_in(const struct jit_owner *owner, int root, pid_t number, struct jit_found *found)
 {
 	_cleanup_close_ int any = -1;
@@ -274,8 +275,8 @@ static int find_in(const struct jit_owner *owner, int root, pid_t number, struct
 }
 
 /*
- * In the process's root another process may have that pid, and its map the same name. So this name is used there
- * only if the /proc in that root shows that no process has the pid.
+ * In the process's root another process may have our pid for it, and a map of that name. So the
+ * name counts there only if that root's /proc shows that no process has the pid.
  */
 static bool is_free_in(int root, pid_t number)
 {
@@ -319,14 +320,11 @@ int jit_find_map(const struct jit_owner *owner, struct jit_found *found)
 	if (host < 0)
 		return -errno;
 	if (owner->own_pid == owner->pid && is_same_root(root, host))
-		return -ENOENT; /* it was looked into */
+		return -ENOENT; /* already searched */
 	return find_in(owner, host, owner->pid, found);
 }
 
-/*
- * A jitdump lies where the options of its runtime put it: in /tmp, in the working directory, at home. So it may be on
- * any mount of data.
- */
+/* A runtime's options decide where its jitdump is: any mount that holds data will do. */
 int jit_open_dump(const struct jit_owner *owner, const char *path, uint64_t start, uint64_t end,
 		  struct jit_found *found)
 {
@@ -343,7 +341,7 @@ int jit_open_dump(const struct jit_owner *owner, const char *path, uint64_t star
 	return describe_pinned(owner, path_fd, found);
 }
 
-/* Behind a number; NULL: there is none. */
+/* The end of a number; NULL: there is none. */
 static const char *skip_number(const char *at)
 {
 	const char *end = at;

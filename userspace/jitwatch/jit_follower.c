@@ -14,16 +14,16 @@
 #include "base/minmax.h"
 #include "base/vec.h"
 
-#define FILES_MAX      1024u /* that are open */
+#define FILES_MAX      1024u /* open files */
 #define WAITING_MAX    4096u
-#define SLOW_WAIT      1000000000ull /* ns until a file is read that has used up its CPU time */
+#define SLOW_WAIT      1000000000ull /* ns of pause for a file without CPU time left */
 #define PARSING_A_BYTE 5	     /* ns */
-#define LOOK_INTERVAL  1000000000ull /* ns: for new files, and for others under an old name */
+#define LOOK_INTERVAL  1000000000ull /* ns between searches for new and replaced files */
 #define LOOK_FIRST     (LOOK_INTERVAL / 64)
 #define POLL_INTERVAL  50000000ull /* ns: of files without signs */
 #define GLANCE_SHARE   64	   /* of the time since the last line was written */
 #define GLANCE_MIN     5000000ull  /* ns */
-#define GLANCE_FILES   8 /* ... for so many files: twice as many have half as many glances */
+#define GLANCE_FILES   8 /* ... for so many files; in proportion for more */
 #define IDENTITY_TRIES 2
 #define SIGNS_AT_ONCE  16
 #define SIGNS_SIZE     16384
@@ -33,11 +33,11 @@ struct followed {
 	int watch; /* -1: none */
 	struct jit_signs signs;
 	bool more;	   /* there is more to read */
-	uint64_t grown_at; /* something was read then */
+	uint64_t grown_at; /* last time that something was read */
 	uint64_t glance_at;
 	struct meter listing, reading; /* QUOTA_JIT_LISTING, QUOTA_JIT_READING */
-	uint64_t slow_until;	       /* it has used up its CPU time; 0: it has not */
-	uint64_t poll_at;	       /* it has no watch; 0: it has */
+	uint64_t slow_until;	       /* its CPU time is used up until then; 0: it is not */
+	uint64_t poll_at;	       /* 0: it has a watch */
 };
 
 /* A process without a map so far. */
@@ -48,13 +48,13 @@ struct waiting {
 
 struct jit_follower {
 	struct jit_follower_output output;
-	int inotify; /* -1: a user may have no more than 128 of these: files are polled then */
+	int inotify; /* -1: files are polled (a user can have no more than 128 instances) */
 	VEC(struct followed) files;
 	VEC(struct waiting) waiting;
 	const uint32_t *denied; /* users; the caller's */
 	size_t denied_count;
 	struct quota *bytes;	  /* the caller's */
-	struct quota file_counts; /* of files and processes that are waiting */
+	struct quota file_counts; /* files and waiting processes */
 	uint32_t last_number;
 	uint64_t last_read; /* of any file */
 	uint64_t next_look;
@@ -105,7 +105,7 @@ static bool is_denied(const struct jit_follower *r, uint32_t user)
 	return false;
 }
 
-/* Why no file of this user may be read (on); FOLLOWED: it may. */
+/* Why files of this user must not be read; FOLLOWED: they may. */
 static enum jit_file_state judge_user(const struct jit_follower *r, uint32_t user)
 {
 	if (is_denied(r, user))
@@ -120,7 +120,7 @@ static enum jit_file_state judge_user(const struct jit_follower *r, uint32_t use
 	}
 }
 
-/* One file more of this user. False: that would be too many. */
+/* False: too many files of this user. */
 static bool count_file(struct jit_follower *r, uint32_t user)
 {
 	if (quota__refusal(&r->file_counts, user, 1, 0) != OUTSIDE_REASON_COUNT)
@@ -143,7 +143,7 @@ static void watch_file(struct jit_follower *r, struct followed *f)
 
 	if (f->file.fd < 0)
 		return;
-	if (f->file.kind == JIT_FILE_DUMP) { /* its times are exact, no matter when it is read */
+	if (f->file.kind == JIT_FILE_DUMP) { /* it has exact times of its own */
 		f->poll_at = now + LOOK_INTERVAL;
 		return;
 	}
@@ -167,7 +167,7 @@ static void forget_file(struct jit_follower *r, size_t i)
 	r->files.data[i] = r->files.data[--r->files.count];
 }
 
-/* `bytes` are parsed as well, later and by another thread: that counts. A file without CPU time left is read a second later. */
+/* Charges the later parsing of `bytes`, too. A file without CPU time left pauses for a second. */
 static void account_reading(struct jit_follower *r, struct followed *f, uint64_t used,
 			    uint64_t bytes)
 {
@@ -183,7 +183,7 @@ static void account_reading(struct jit_follower *r, struct followed *f, uint64_t
 	unwatch_file(r, f);
 }
 
-/* After a long quiet time the exact time of the next write hardly matters. */
+/* After a long pause the exact time of the next write hardly matters. */
 static void plan_glance(const struct jit_follower *r, struct followed *f)
 {
 	uint64_t now = monotonic_ns(), interval = (now - f->grown_at) / GLANCE_SHARE;
@@ -192,7 +192,7 @@ static void plan_glance(const struct jit_follower *r, struct followed *f)
 	f->glance_at = now + min_u64(max_u64(interval, least), LOOK_INTERVAL);
 }
 
-/* 0: there is nothing to be gained by it. */
+/* 0: a glance would not help. */
 static uint64_t glances_at(const struct followed *f)
 {
 	return f->file.kind == JIT_FILE_MAP && f->file.state == JIT_FILE_STATE_FOLLOWED &&
@@ -206,7 +206,6 @@ static bool is_full(const struct jit_follower *r, bool settle)
 	return r->output.is_full(r->output.context, settle);
 }
 
-/* Nothing more is read of it, for that reason. */
 static void give_up_file(struct jit_follower *r, struct followed *f, enum jit_file_state why)
 {
 	int err = jit_file__give_up(&f->file, why);
@@ -215,7 +214,7 @@ static void give_up_file(struct jit_follower *r, struct followed *f, enum jit_fi
 	r->err = err ? err : r->err;
 }
 
-/* Over its user's limit the file is left. */
+/* Gives the file up if its user is over a limit. */
 static void charge_file(struct jit_follower *r, struct followed *f, uint64_t bytes)
 {
 	uint32_t user = f->file.owner.user;
@@ -235,7 +234,7 @@ static void read_file(struct jit_follower *r, struct followed *f, bool settle)
 	uint64_t began = thread_cpu_ns(), reported = f->file.reported;
 	int more;
 
-	if (f->slow_until) { /* from here on there are signs again */
+	if (f->slow_until) { /* watch it again */
 		f->slow_until = 0;
 		watch_file(r, f);
 		f->signs.opened = true;
@@ -254,7 +253,7 @@ static void read_file(struct jit_follower *r, struct followed *f, bool settle)
 	if (more < 0)
 		r->err = more;
 	charge_file(r, f, f->file.reported - reported);
-	/* what was there before counts only as far as reading goes */
+	/* parsing of what the file had when it was found is not charged */
 	reported = max_u64(reported, f->file.found_size);
 	account_reading(r, f, thread_cpu_ns() - began,
 			f->file.reported > reported ? f->file.reported - reported : 0);
@@ -283,11 +282,11 @@ static struct followed *find_file(const struct jit_follower *r, pid_t pid, enum 
 }
 
 /*
- * The owner of a file that two processes may have. Two processes in different pid namespaces can have the same pid
- * and share /tmp: the file belongs to the process that has it open. A file that both have open belongs to neither,
- * because the owner of its lines is unknown. So a file with many names is read once. Of two users' processes (one is
- * a setuid program's) the owner's process has the file: the open files of the other one are not searched, because
- * that can hang and would be charged to the wrong user.
+ * Processes in different pid namespaces can have the same pid and share /tmp. The file belongs to
+ * the one that has it open, to neither if both have (the owner of its lines is unknown), so a file
+ * with many names is read once. Of two users' processes (one runs a setuid program) it belongs to
+ * the file owner's: searching the other's open files can hang, and would be charged to the wrong
+ * user.
  */
 static bool belongs_to_other(const struct jit_owner *owner, const struct jit_owner *other,
 			     const struct stat *st)
@@ -297,7 +296,7 @@ static bool belongs_to_other(const struct jit_owner *owner, const struct jit_own
 	return !jit_has_open(owner->pid, st) || jit_has_open(other->pid, st);
 }
 
-/* Is the same file followed for another process? */
+/* The same file is followed for another process, and is that one's. */
 static bool is_anothers(const struct jit_follower *r, const struct jit_owner *owner,
 			const struct jit_found *found)
 {
@@ -329,7 +328,7 @@ static size_t count_open(const struct jit_follower *r)
 	return count;
 }
 
-/* The file can be read; checks whether it should be. */
+/* Closes a readable file that should not be read. */
 static void judge_found(struct jit_follower *r, const struct jit_owner *owner,
 			struct jit_found *found)
 {
@@ -380,7 +379,7 @@ static void begin_file(struct jit_follower *r, const struct jit_owner *owner,
 	read_file(r, &r->files.data[r->files.count - 1], false);
 }
 
-/* A file that was not even looked at. */
+/* Reports a file that was not searched. */
 static void begin_unread(struct jit_follower *r, const struct jit_owner *owner,
 			 enum jit_file_kind kind, const char *path, enum jit_file_state why)
 {
@@ -395,10 +394,7 @@ static void begin_unread(struct jit_follower *r, const struct jit_owner *owner,
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/*
- * The owner of a file was decided by the state of the process at that time. It may have taken another identity
- * before, or meanwhile; then all is done again.
- */
+/* Searches again if the process took another identity meanwhile. */
 static int find_surely(struct jit_owner *owner, struct jit_found *found)
 {
 	for (int i = 0; i < IDENTITY_TRIES; i++) {
@@ -418,7 +414,7 @@ static int find_surely(struct jit_owner *owner, struct jit_found *found)
 	return -ENOENT;
 }
 
-/* 0: it was found, or never will be. */
+/* 0: found, or never will be; -EAGAIN: search later. */
 static int look_for_map(struct jit_follower *r, struct jit_owner *owner)
 {
 	struct jit_found found;
@@ -514,7 +510,7 @@ void jit_follower__let_go(struct jit_follower *r, pid_t pid)
 		do
 			read_file(r, f, true);
 		while (f->more && !r->err && !f->slow_until && !is_full(r, true));
-		if (f->more) /* there is no time for the rest */
+		if (f->more) /* no time for the rest */
 			give_up_file(r, f, JIT_FILE_STATE_TOO_BIG);
 		forget_file(r, i);
 		touch(r, NULL);
@@ -573,7 +569,7 @@ static void look_for_waiting(struct jit_follower *r, uint64_t now)
 		w->interval = min_u64(w->interval * 2, LOOK_INTERVAL);
 		w->next = now + w->interval;
 		found = look_for_map(r, &w->owner) != -EAGAIN;
-		if (w->owner.user != user) { /* its place is another user's now */
+		if (w->owner.user != user) { /* count it for its new user */
 			quota__give(&r->file_counts, user, 1);
 			if (!count_file(r, w->owner.user))
 				found = true;
@@ -583,7 +579,7 @@ static void look_for_waiting(struct jit_follower *r, uint64_t now)
 	}
 }
 
-/* A file that was not read, and may be now. True: it is another one in the list. */
+/* A file that could not be read before. True: the list has changed. */
 static bool begin_again(struct jit_follower *r, size_t i, const struct jit_owner *owner,
 			struct jit_found *found)
 {
@@ -623,13 +619,13 @@ static bool look_again(struct jit_follower *r, size_t i, uint64_t now)
 	return false;
 }
 
-/* It is left for good. */
+/* Given up for good. */
 static bool is_left(enum jit_file_state state)
 {
 	return jit_file_state_is_followed(state) && state != JIT_FILE_STATE_FOLLOWED;
 }
 
-/* Files that replaced a followed one, and maps that are new. */
+/* New maps, and files that replaced a followed one. */
 void jit_follower__look_for_files(struct jit_follower *r)
 {
 	uint64_t now = monotonic_ns();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The identity of a process from /proc, by which its own files are recognized. */
+/* The identity of a process, read from /proc. */
 #include "jitwatch/jit_find.h"
 
 #include <errno.h>
@@ -19,8 +19,8 @@
 #include "base/tenant_user.h"
 
 #define STATUS_MAX     (64u * 1024)
-#define STATUS_HEAD    2048	   /* of it, where the users are */
-#define START_GRAIN_NS 10000000ull /* ns, and less than that between two readings of the clocks */
+#define STATUS_HEAD    2048	   /* the part with the users */
+#define START_GRAIN_NS 10000000ull /* more than two conversions of one start time differ by */
 
 /* ---- /proc/PID/status ------------------------------------------------------------------------ */
 
@@ -150,9 +150,9 @@ bool jit_owner__is_same(const struct jit_owner *a, const struct jit_owner *b)
 /* ---- rights ---------------------------------------------------------------------------------- */
 
 /*
- * The system calls themselves, which concern one thread: libc's functions would change all threads of the
- * program. Only what counts at the opening of a file is changed (fsuid, fsgid, groups, capabilities over files);
- * CAP_SYS_PTRACE, by which the process's root is reached, stays.
+ * Raw system calls, because libc's functions would change all threads. Only what matters to open a
+ * file is changed: fsuid, fsgid, groups, capabilities over files. CAP_SYS_PTRACE stays, which the
+ * process's root needs.
  */
 
 #define BIT(capability) (1ull << (capability))
@@ -182,7 +182,7 @@ static int note_own(struct jit_own_rights *own)
 	return own->group_count < 0 ? -errno : 0;
 }
 
-/* Our own capabilities, less those that the process does not have. */
+/* Drops capabilities over files that the process does not have. */
 static int limit_capabilities(uint64_t capabilities)
 {
 	struct __user_cap_header_struct header = header_of_thread();
@@ -196,7 +196,7 @@ static int limit_capabilities(uint64_t capabilities)
 	return set_capabilities(data);
 }
 
-/* setfsuid() and setfsgid() do not report errors: a second call that changes nothing returns the value. */
+/* setfsuid() and setfsgid() report no errors; an invalid second call returns the present value. */
 static bool become(const struct jit_rights *rights)
 {
 	setfsgid(rights->gid);
@@ -231,6 +231,6 @@ void jit_rights__give_back(const struct jit_own_rights *own)
 		setfsgid(own->gid);
 	}
 	set_capabilities(own->capabilities);
-	if (own->identity) /* without the right to set groups they were not lost either */
+	if (own->identity) /* if it fails, they had not been changed either */
 		(void)!syscall(SYS_setgroups, own->group_count, own->groups);
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The collector's side of the watchers. Each user has a separate watcher: one that hangs in the user's files delays
- * no other user, and no other user's files are read again for it. A line is a sequence of watchers and their
- * requests: it keeps the requests for the next watcher, and the reported files, which it declares left out if their
- * user's files hang.
+ * The collector's side of the watchers. Each user has a watcher, so one that hangs delays no other
+ * user. A line is a sequence of watchers. It keeps the requests, which the next watcher is sent
+ * again, and the reported files, which it reports as given up if their user's files hang.
  *
- * If there are more users than watchers, the last ones share a line. Only then, or when a watcher dies, does another
- * one take its place and read everything anew.
+ * If there are more users than watchers, the last ones share a line.
  */
 #include "jitwatch/jit_tail.h"
 
@@ -30,7 +28,7 @@
 #include "helpers/watch.h"
 #include "jitwatch/jit_channel.h"
 
-#define UNTAKEN_MAX (2u << 20) /* bytes of events not taken yet, but for the end */
+#define UNTAKEN_MAX (2u << 20) /* bytes of events not taken yet, except at the end */
 #define WAIT_STEP   500000     /* ns */
 #define NUMBERS_MAX (1u << 24) /* files of one watcher */
 
@@ -43,7 +41,6 @@ struct watcher_request {
 	char *path; /* of a dump */
 };
 
-/* A file that is read. */
 struct followed_file {
 	uint32_t number, user;
 	pid_t pid;
@@ -52,19 +49,19 @@ struct followed_file {
 
 struct jit_line {
 	struct jit_tail *tail;
-	int socket;	       /* of its watcher; -1: there is none */
-	unsigned int current;  /* number of the watcher; JIT_WATCHERS_MAX: there is none any more */
-	unsigned int watchers; /* that it has had */
-	VEC(uint32_t) users;   /* the users of its files */
+	int socket;	       /* of its watcher; -1: none */
+	unsigned int current;  /* number of the watcher; JIT_WATCHERS_MAX: none any more */
+	unsigned int watchers; /* how many it has had */
+	VEC(uint32_t) users;   /* of its files */
 	VEC(struct watcher_request) log;
 	size_t sent; /* of the log */
 	VEC(uint32_t)
-	numbers; /* of the files that this watcher has reported, outside of it; 0: none */
+	numbers; /* the recording's number of each file of this watcher; 0: none */
 	VEC(struct followed_file) files;
 	uint32_t denied[JIT_WATCHERS_MAX];
 	uint32_t denied_count;
 
-	uint64_t seen_at; /* what the watcher was seen at, and since then */
+	uint64_t seen_at; /* last value of touched_at */
 	struct liveness liveness;
 };
 
@@ -74,15 +71,15 @@ struct jit_tail {
 	struct jit_channels *channels;
 	struct outside_books *books; /* or NULL */
 	bool attach_jvms, settling, finished, paused;
-	uint32_t requested; /* requests to have all done, of all watchers */
+	uint32_t requested; /* requests to all watchers to finish their work */
 	struct jit_line lines[JIT_WATCHERS_MAX];
 	unsigned int line_count;
-	unsigned int first;   /* that is read next */
-	unsigned int next;    /* watcher that was never begun */
+	unsigned int first;   /* line to read first */
+	unsigned int next;    /* first unused watcher */
 	VEC(uint32_t) denied; /* users */
 	VEC(char) untaken;    /* events */
 	uint32_t last_number;
-	uint64_t cpu; /* of those that have ended */
+	uint64_t cpu; /* of watchers that have ended */
 	int err;
 };
 
@@ -91,7 +88,7 @@ static struct jit_channel *channel_of(const struct jit_line *l)
 	return l->current < JIT_WATCHERS_MAX ? &l->tail->channels->of[l->current] : NULL;
 }
 
-/* If there is no room for the message, the watcher has others to read. */
+/* If the socket is full, the watcher has other messages to wake it. */
 static void wake(const struct jit_line *l)
 {
 	message__send(l->socket, &(struct message){.frame.service = JIT_WAKE}, MSG_DONTWAIT);
@@ -119,7 +116,7 @@ static int note_file(struct jit_line *l, const struct jit_file_event *e)
 	return 0;
 }
 
-/* Enters it into the books of the outside, if its state is that of a limit. */
+/* Counts it in the books of the outside if its state is a limit's. */
 static void note_left(struct jit_tail *t, uint32_t user, enum jit_file_state state)
 {
 	enum outside_reason reason;
@@ -145,7 +142,6 @@ static void note_left(struct jit_tail *t, uint32_t user, enum jit_file_state sta
 	outside_books__add(t->books, user, OUTSIDE_JIT_FILES, reason, 1);
 }
 
-/* Is an event of a watcher one of two types, and consistent? */
 static bool is_sound(const struct event_header *event, long size)
 {
 	const struct jit_file_event *file = (const void *)event;
@@ -161,7 +157,7 @@ static bool is_sound(const struct event_header *event, long size)
 	       bytes->after <= bytes->before && bytes->size <= (size_t)size - sizeof(*bytes);
 }
 
-/* Watchers number files separately. False: an event of a file that was not reported. */
+/* Each watcher numbers its own files. False: an event of a file that was not reported. */
 static bool translate_number(struct jit_line *l, struct event_header *event)
 {
 	uint32_t *file = event->type == EVENT_JIT_FILE ? &((struct jit_file_event *)event)->file
@@ -183,10 +179,7 @@ static bool translate_number(struct jit_line *l, struct event_header *event)
 	return true;
 }
 
-/*
- * Takes all events of the watcher so far. `all`: none are taken later (the watcher itself has limits). False: one is
- * invalid.
- */
+/* Takes the watcher's events; `all`: beyond UNTAKEN_MAX. False: one is invalid. */
 static bool handle_events(struct jit_line *l, bool all)
 {
 	static _Thread_local _Alignas(8) char buffer[EVENT_SIZE_MAX];
@@ -221,7 +214,7 @@ static void free_request(struct jit_line *l, size_t i)
 	free(l->log.data[i].path);
 }
 
-/* The process's commands up to `end` are of no use any more: it is gone. */
+/* Drops the commands before `end` of a process that is gone. */
 static void forget_requests(struct jit_line *l, pid_t pid, size_t end)
 {
 	size_t kept = 0, sent = 0;
@@ -262,7 +255,7 @@ static bool send_one(const struct jit_line *l, const struct watcher_request *req
 		MSG_DONTWAIT);
 }
 
-/* As many as there is room for; the others at the next opportunity. */
+/* As many as the socket takes; the others later. */
 static void send_commands(struct jit_line *l)
 {
 	while (channel_of(l) && l->sent < l->log.count) {
@@ -276,7 +269,7 @@ static void send_commands(struct jit_line *l)
 	}
 }
 
-/* There is no watcher for it any more. */
+/* Reports a file that no watcher reads. */
 static int say_unread(struct jit_tail *t, const struct watcher_request *request,
 		      enum jit_file_state why)
 {
@@ -300,7 +293,7 @@ static int say_unread(struct jit_tail *t, const struct watcher_request *request,
 
 /* ---- one watcher after the other ------------------------------------------------------------- */
 
-/* It sends nothing. */
+/* A live watcher sends nothing through its socket. */
 static bool has_ended(const struct jit_line *l)
 {
 	char byte;
@@ -308,7 +301,7 @@ static bool has_ended(const struct jit_line *l)
 	return recv(l->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
 }
 
-/* It ends, unless it hangs. */
+/* The watcher ends then, unless it hangs. */
 static void close_watcher(struct jit_line *l)
 {
 	cleanup_close(&l->socket);
@@ -342,7 +335,7 @@ static int begin_watcher(struct jit_line *l)
 	return keeper__fork(t->control, &plan, false, &l->socket);
 }
 
-/* From `time` on the entries of a map are in doubt, as for every file that is left (jit_file.c). */
+/* From `time` on entries of a map are in doubt, as in stop_at_limit() of jit_file.c. */
 static int leave_file(struct jit_tail *t, const struct followed_file *file, uint64_t time,
 		      enum jit_file_state why)
 {
@@ -374,7 +367,7 @@ static bool has_user(const uint32_t *users, size_t count, uint32_t user)
 	return false;
 }
 
-/* The bytes read of this user's files stay, and the files are not requested any more. */
+/* Gives up the user's files. What was read of them stays. */
 static void deny_user(struct jit_line *l, uint32_t user, uint64_t time)
 {
 	struct jit_tail *t = l->tail;
@@ -405,7 +398,7 @@ static void deny_user(struct jit_line *l, uint32_t user, uint64_t time)
 	}
 }
 
-/* The other users of the line are not read any more either. */
+/* Gives up the files of all users of the line. */
 static void give_up(struct jit_line *l)
 {
 	struct jit_tail *t = l->tail;
@@ -442,14 +435,14 @@ static void leave_watcher(struct jit_line *l)
 	t->cpu += channel->cpu;
 	if (touched)
 		deny_user(l, channel->touched_user, touched);
-	/* most often there is no other user, and then no other watcher is needed */
+	/* mostly there is no other user, so no other watcher is needed */
 	if ((touched && !l->log.count) || begin_watcher(l))
 		give_up(l);
 	else
 		send_commands(l);
 }
 
-/* It hangs if it has been at one user's files for too long without progress. */
+/* No progress in one user's files for too long. */
 static bool is_hanging(struct jit_line *l, uint64_t now)
 {
 	const struct jit_channel *channel = channel_of(l);
@@ -499,7 +492,7 @@ static struct jit_line *add_line(struct jit_tail *t, uint32_t user)
 	return l;
 }
 
-/* With the fewest users, of those that have a watcher. */
+/* The line with a watcher and the fewest users. */
 static struct jit_line *share_line(struct jit_tail *t, uint32_t user)
 {
 	struct jit_line *best = NULL;
@@ -515,7 +508,7 @@ static struct jit_line *share_line(struct jit_tail *t, uint32_t user)
 	return best;
 }
 
-/* NULL: there is none for the user. */
+/* NULL: no line has a watcher. */
 static struct jit_line *line_of(struct jit_tail *t, uint32_t user)
 {
 	struct jit_line *l = NULL;
@@ -523,7 +516,7 @@ static struct jit_line *line_of(struct jit_tail *t, uint32_t user)
 	for (unsigned int i = 0; i < t->line_count; i++)
 		if (has_user(t->lines[i].users.data, t->lines[i].users.count, user))
 			return &t->lines[i];
-	if (user == TENANT_UNKNOWN) /* it is gone, most likely */
+	if (user == TENANT_UNKNOWN) /* the process has probably ended */
 		l = share_line(t, user);
 	if (!l)
 		l = add_line(t, user);
@@ -587,7 +580,7 @@ static bool has_requests(const struct jit_line *l, pid_t pid)
 	return false;
 }
 
-/* Its user may be another by now, or unknown. */
+/* Searches all lines: the process's user may have changed, or be unknown. */
 int jit_tail__gone(struct jit_tail *t, pid_t pid)
 {
 	const struct watcher_request request = {.kind = JIT_GONE, .pid = pid};
@@ -631,7 +624,7 @@ int jit_tail__take(struct jit_tail *t, uint64_t now, event_push_fn push, void *c
 	__typeof__(t->untaken) taken;
 	int err;
 
-	t->first++; /* another one is first each time: what is taken at a time has a limit */
+	t->first++; /* in turn, because the bytes taken at once are limited */
 	for (unsigned int i = 0; i < t->line_count; i++)
 		look_after_watcher(&t->lines[(t->first + i) % t->line_count]);
 	err = t->err;
@@ -648,7 +641,7 @@ int jit_tail__take(struct jit_tail *t, uint64_t now, event_push_fn push, void *c
 	return err;
 }
 
-/* The watchers are to have done all that they have been sent by now. */
+/* Requests all watchers to finish their work. */
 static void request_completion(struct jit_tail *t)
 {
 	t->requested++;
@@ -663,7 +656,7 @@ static void request_completion(struct jit_tail *t)
 	}
 }
 
-/* One look. True: all is done, and all events were taken. */
+/* True: its work is done, and its events were taken. */
 static bool is_line_done(struct jit_line *l)
 {
 	const struct jit_channel *channel = channel_of(l);
@@ -711,7 +704,7 @@ bool jit_tail__settle(struct jit_tail *t, uint64_t timeout)
 	return false;
 }
 
-/* There is no time for another watcher: only report the user of the files that it reads. */
+/* There is no time for another watcher: only gives up the user whose files it hangs in. */
 static void leave_at_end(struct jit_line *l)
 {
 	struct jit_channel *channel = channel_of(l);

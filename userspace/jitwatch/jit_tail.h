@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Follows perf maps and jitdumps of processes, in a process of its own: the owner of a file can make reading
- * it slow, or never end, and the earlier a line is read, the more exactly its time is known.
+ * Follows perf maps and jitdumps of processes in watchers, processes of their own: a file's owner
+ * can make reading it slow or endless, and the time of a line is more exact the earlier it is read.
  *
- * inotify wakes that process, the watcher. The time of a single new line is the file's modification time. If there
- * are several, none is older than the last check of the file that found nothing new. Without inotify events a
- * file is checked after 5 ms and then whenever it has been quiet for a 64th longer. There is at most one
- * round of reading in 200 us, and 20 ms of CPU per second for one file.
+ * inotify wakes a watcher. The time of a single new line is the file's modification time. Several
+ * new lines are younger than the last check that found nothing new. Without inotify events a file
+ * is checked after 5 ms and then each time that it has been quiet for a 64th longer. There is at
+ * most one round of reading in 200 us, and 20 ms of CPU per second for one file.
  *
- * Each user has a separate watcher. One that makes no progress in a user's files for a second is abandoned, and files
- * of that user are not read any more; other users are not affected. There are 32 watchers in a recording: users
- * beyond that share one, and there another watcher begins, which reads all files of the line anew but those of that
- * user. That can happen three times to a line; then its files are not read any more. Files say so by their state.
+ * Each user has a watcher. If it makes no progress in the user's files for a second, it is
+ * abandoned, and that user's files are given up. A recording starts at most 32 watchers; further
+ * users share them. If a watcher dies, or has hung while it has other users' files, another one
+ * reads those anew, three times at most. Then, or after the 32nd watcher, all are given up. The
+ * state of a file has the reason.
  */
 #ifndef JITWATCH_JIT_TAIL_H
 #define JITWATCH_JIT_TAIL_H
@@ -26,17 +27,17 @@
 struct jit_tail;
 
 /*
- * `attach_jvms`: request the maps of HotSpot processes: when they are followed, each ten seconds, and at the end. 0 or
- * negative errno. It forks, so it comes early. By one thread; nothing blocks, but for
- * what has a timeout. */
+ * Forks, so call it early. `attach_jvms`: request maps of HotSpot processes (jvm_requests.h). 0 or
+ * negative errno. Used by one thread; only functions with a timeout block.
+ */
 int jit_tail__new(bool attach_jvms, struct jit_tail **tail);
 /* Takes a second at most. NULL is fine. */
 void jit_tail__free(struct jit_tail *t);
 
-/* Files that are left are counted there; NULL: nowhere. */
+/* Counts files that are not read there; NULL: nowhere. */
 void jit_tail__count_in(struct jit_tail *t, struct outside_books *books);
 
-/* The process runs JIT code: look for its perf map, repeatedly. Further calls have no effect. */
+/* The process runs JIT code: search its perf map, repeatedly. Further calls have no effect. */
 int jit_tail__follow(struct jit_tail *t, pid_t pid);
 /* It has mapped a jitdump at [start, end). */
 int jit_tail__follow_dump(struct jit_tail *t, pid_t pid, const char *path, uint64_t start,
@@ -44,18 +45,19 @@ int jit_tail__follow_dump(struct jit_tail *t, pid_t pid, const char *path, uint6
 /* The process has ended or called execve: its files are read once more. */
 int jit_tail__gone(struct jit_tail *t, pid_t pid);
 
-/* Is any file followed, or a process that may have one? */
+/* A process was followed. */
 bool jit_tail__follows(const struct jit_tail *t);
 
 /*
- * Give what was read to `push`, as events of the time `now`. 0, or what `push` returned. To be called regularly: here
- * it is noticed that a watcher hangs.
+ * Passes what was read to `push`, as events of the time `now`. 0, or what `push` returned. Call it
+ * regularly: it also detects watchers that hang.
  */
 int jit_tail__take(struct jit_tail *t, uint64_t now, event_push_fn push, void *context);
 
 /*
- * No file is read until this is taken back (or everything is read once more, at the end): what was written meanwhile is
- * read then, and its times are as uncertain as the pause was long. What a process deletes before it ends is not had.
+ * During a pause files are read only when their process ends or at jit_tail__finish(). Times of
+ * lines written meanwhile are uncertain by its length. Files that a process deletes meanwhile are
+ * lost.
  */
 void jit_tail__pause(struct jit_tail *t, bool pause);
 

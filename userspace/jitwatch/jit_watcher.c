@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A round is: wait, take commands, send requests to JVMs, take inotify events, read the files that have some or are
- * due (jit_follower.c). Before a file of a process is touched, its user is noted in the channel: if the read never
- * ends, the collector charges that user.
+ * A round: wait, take commands and inotify events, send requests to JVMs, read due files
+ * (jit_follower.c). Before a process's files are touched, the channel gets its user: if the read
+ * never ends, the collector charges that user.
  */
 #include "jitwatch/jit_channel.h"
 
@@ -23,22 +23,22 @@
 #include "jitwatch/jit_follower.h"
 #include "jitwatch/jvm_requests.h"
 
-#define SETTLE_MAX	(64u << 20) /* bytes of events, at the end and of a process that has ended */
-#define BACKLOG_KEPT	(1u << 20)  /* bytes of room for events, if there are none */
+#define SETTLE_MAX	(64u << 20) /* bytes of events, at the end and of an ended process */
+#define BACKLOG_KEPT	(1u << 20)  /* bytes of an empty backlog that stay allocated */
 #define ROUND_MIN	200000ull   /* ns between two rounds of reading */
 #define BACKLOG_ROUND	5	    /* ms, while there is a backlog */
-#define PAUSED_ROUND	100000000   /* ns between two rounds while nothing is read */
+#define PAUSED_ROUND	100000000   /* ns between two rounds during a pause */
 #define SETTLE_PATIENCE 600000000ull /* ns for JVMs to answer, at the end */
 
 struct watcher {
 	struct jit_channel *channel;
 	int epoll;
-	VEC(char) backlog; /* events that have found no room, whole */
+	VEC(char) backlog; /* events that did not fit into the ring */
 	size_t backlog_sent;
 	size_t settled; /* bytes of events since the end was requested */
 	struct jit_follower *follower;
 	struct jvm_requests jvms;
-	uint32_t requested; /* of the channel, when this round began */
+	uint32_t requested; /* the channel's, when this round began */
 	bool orphaned;
 	int err;
 };
@@ -62,7 +62,7 @@ static void send_backlog(struct watcher *w)
 	w->channel->backlogged = w->backlog.count > 0;
 }
 
-/* An event_push_fn. There is progress: a slow reading is no hang. */
+/* An event_push_fn. It counts as progress: a slow read is no hang. */
 static int keep_event(void *context, struct event_header *event)
 {
 	struct watcher *w = context;
@@ -144,7 +144,7 @@ static void take_commands(struct watcher *w)
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
-/* A JVM got a request: its map may exist now. An `answered` of jvm_requests__send_due(). */
+/* A JVM has answered, so its map may exist now. */
 static void note_answer(void *context, pid_t pid)
 {
 	struct watcher *w = context;
@@ -158,9 +158,9 @@ static int time_to_wait(struct watcher *w)
 	uint64_t now = monotonic_ns(), next;
 	bool full = is_full(w, false);
 
-	if (w->channel->requested != w->requested) /* its message was taken in the round before */
+	if (w->channel->requested != w->requested) /* the previous round took its message */
 		return 0;
-	if (w->channel->paused) /* until a wake-up, which may have overlooked a backlog */
+	if (w->channel->paused) /* until a wake-up, which may not come for a backlog */
 		return full ? PAUSED_ROUND / 1000000 : -1;
 	if (jit_follower__has_more(w->follower, false) && !full)
 		return 0;
@@ -173,7 +173,7 @@ static int time_to_wait(struct watcher *w)
 	return next <= now ? 0 : (int)min_u64((next - now) / 1000000 + 1, INT_MAX);
 }
 
-/* Limits the rate of rounds: all that came meanwhile is read at once. */
+/* Limits the rate of rounds. */
 static void keep_distance(const struct watcher *w)
 {
 	uint64_t now = monotonic_ns(), next = jit_follower__last_read(w->follower) + ROUND_MIN;
@@ -188,7 +188,7 @@ static void keep_distance(const struct watcher *w)
 	nanosleep(&rest, NULL);
 }
 
-/* The requests by the beginning of the round are done, if nothing is left to do. */
+/* If no work is left, reports the requests up to the start of this round as done. */
 static void say_done(struct watcher *w, bool settle, bool settled)
 {
 	bool idle;
@@ -227,13 +227,13 @@ static int run_rounds(struct watcher *w)
 		settle_began = settle && !settle_began ? monotonic_ns() : settle_began;
 		jit_follower__take_signs(w->follower);
 		if (w->channel->paused && !settle) {
-			send_backlog(w); /* those that have ended are read all the same */
+			send_backlog(w); /* files of ended processes are read even now */
 			keep_distance(w);
 			continue;
 		}
 		jvm_requests__send_due(&w->jvms, settle, &caller);
 		jit_follower__look_for_files(w->follower);
-		/* a JVM writes a snapshot on request, which is complete when the file is closed */
+		/* a JVM's snapshot is complete when it closes the file */
 		last = settle && (!jvm_requests__are_pending(&w->jvms) ||
 				  monotonic_ns() > settle_began + SETTLE_PATIENCE);
 		jit_follower__read_due(w->follower, last);

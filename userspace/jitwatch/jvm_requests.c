@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The attach protocol (OpenJDK, src/hotspot/os/posix/attachListener_posix.cpp): beside .attach_pidNUMBER in its /tmp,
- * SIGQUIT makes a JVM listen on .java_pidNUMBER there. It takes "1", a command and three arguments, each ended by
- * NUL, and answers with a status line. It speaks only to its own user. Without that file SIGQUIT makes it print its
- * threads. A process that does not catch SIGQUIT would be killed, so that is checked first.
+ * The attach protocol (OpenJDK, src/hotspot/os/posix/attachListener_posix.cpp): with a file
+ * .attach_pidNUMBER in its /tmp, SIGQUIT makes a JVM listen on .java_pidNUMBER there; without it,
+ * print its threads. The JVM reads "1", a command and three arguments, each ended by NUL, and
+ * answers with a status line. It accepts only its own user. SIGQUIT would kill a process that does
+ * not catch it, so that is checked first.
  */
 #include "jitwatch/jvm_requests.h"
 
@@ -31,11 +32,10 @@
 #define LISTEN_TRIES	50
 #define TRY_MS		20
 #define ANSWER_MS	3000
-#define REQUEST_SECONDS 5 /* all of it */
+#define REQUEST_SECONDS 5 /* for a whole request */
 
 /* ---- may it get a request? ------------------------------------------------------------------- */
 
-/* Does the process run HotSpot? */
 static bool is_jvm(pid_t pid)
 {
 	_cleanup_free_ char *maps = NULL;
@@ -49,7 +49,7 @@ static bool is_jvm(pid_t pid)
 
 /* ---- the child ------------------------------------------------------------------------------- */
 
-/* Its descriptors: the process's /tmp, and a pidfd of it. */
+/* The child's descriptors: the process's /tmp and pidfd. */
 enum { JVM_TMP = CHILD_FIRST_FD, JVM_PIDFD };
 
 struct attach_names {
@@ -59,7 +59,7 @@ struct attach_names {
 
 static const char REQUEST[] = "1\0jcmd\0Compiler.perfmap\0\0";
 
-/* The socket itself, wherever a link of that name would lead. */
+/* Does not follow a link of that name. */
 static int connect_to(const struct attach_names *a)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -79,7 +79,7 @@ static int connect_to(const struct attach_names *a)
 	return fd;
 }
 
-/* It listens already, or is made to. */
+/* Connects; makes the JVM listen first if it does not yet. */
 static int reach_listener(const struct attach_names *a)
 {
 	int fd = connect_to(a), trigger;
@@ -138,9 +138,9 @@ static int open_tmp(pid_t pid)
 }
 
 /*
- * Starts the child, as the user of the process, so that a hang or crash affects only that child. Returns its pid; its status is
- * 0 if the map was written. Or negative errno; -ESRCH: the process takes no requests (any more, or yet: it would not survive one
- * before it has started).
+ * Starts a child with the process's user, so that a hang or crash affects only the child. Its pid
+ * (exit status 0: the map was written) or negative errno. -ESRCH: the process takes no requests, or
+ * not yet: a JVM that is just starting would not survive SIGQUIT.
  */
 static pid_t begin_attach(const struct jit_owner *owner)
 {
@@ -162,7 +162,7 @@ static pid_t begin_attach(const struct jit_owner *owner)
 		return tmp;
 	if (pidfd < 0)
 		return -errno;
-	/* the number may be another process's by now, or the same one's that is another program */
+	/* the pid may have been reused, or the process may have called execve */
 	if (jit_owner__read(owner->pid, &now) || !jit_owner__is_process(&now, owner) ||
 	    !now.has_quit_handler || !is_jvm(owner->pid))
 		return -ESRCH;
@@ -198,8 +198,8 @@ void jvm_requests__forget(struct jvm_requests *a, pid_t pid)
 }
 
 /*
- * The child has ended, or has taken too long. A JVM without an answer gets no further request. A child that does not
- * end when it is killed hangs in a file of the JVM: it is abandoned. True: no child is left.
+ * True: the child has ended, or was killed and abandoned because it hangs in a file of the JVM. A
+ * JVM that did not answer gets no further request.
  */
 static bool reap_child(struct jvm_request *jvm, uint64_t now)
 {
@@ -226,7 +226,7 @@ static void begin_request(struct jvm_request *jvm, uint64_t now)
 	if (child > 0) {
 		jvm->began = now;
 		jvm->child = child;
-	} else if (++jvm->tries < REQUEST_TRIES) { /* it has only just started */
+	} else if (++jvm->tries < REQUEST_TRIES) { /* it may have just started */
 		jvm->next = now + RETRY_INTERVAL;
 	} else {
 		jvm->gone = true;

@@ -19,7 +19,7 @@
 
 struct frames_request {
 	struct made_runtime runtime;
-	uint64_t registers[RUNTIME_REGISTERS]; /* all 0: there are none */
+	uint64_t registers[RUNTIME_REGISTERS]; /* all 0: none */
 	uint64_t area_count;		       /* in a descriptor */
 };
 
@@ -32,13 +32,13 @@ struct frames_answer {
 
 /* ---- arrays between processes ---------------------------------------------------------------- */
 
-/* A descriptor of a copy of so many bytes; -1 of none; negative errno. */
+/* A descriptor of a copy; -1 for no bytes; negative errno. */
 static int share_bytes(const void *data, size_t size)
 {
 	return size ? memory_with("sysprof-array", data, size) : -1;
 }
 
-/* A copy of so many bytes of it, the caller's. 0, -ENODATA: it has fewer; -ENOMEM. */
+/* Copies `count` elements; the caller frees. 0; -ENODATA: too few or too many; -ENOMEM. */
 static int take_bytes(int fd, size_t count, size_t size, void **data)
 {
 	_cleanup_free_ void *copy = NULL;
@@ -112,7 +112,7 @@ struct pending_request {
 	void *context;
 };
 
-/* As they are promised to be; they come from another process. */
+/* Ascending and disjoint. They come from another process. */
 static bool frames_are_sound(const struct made_frame *frames, size_t count)
 {
 	uint64_t end = 0;
@@ -206,7 +206,7 @@ int runtime_reader__request(struct helper_pool *pool, unsigned int service,
 
 struct code_request {
 	uint32_t pid, count;
-	uint64_t started; /* distinguishes processes that had the number */
+	uint64_t started; /* tells processes with the same pid apart */
 	struct code_question questions[CODE_QUESTIONS_MAX];
 };
 _Static_assert(sizeof(struct code_request) <= MESSAGE_SIZE_MAX, "it is one request");
@@ -241,7 +241,7 @@ int code_reader__request(struct helper_pool *pool, unsigned int service, uint32_
 
 /* ---- in a reader ----------------------------------------------------------------------------- */
 
-/* The process of the last request; a reader has one thread. */
+/* A process of an earlier request; a reader has one thread. */
 struct cached_process {
 	uint64_t started, used;
 	struct found_runtimes found; /* pid 0: free */
@@ -259,7 +259,7 @@ static struct cached_process *forget_oldest(struct cached_process *known)
 	return oldest;
 }
 
-/* NULL: nothing can be found. `again`: earlier findings may have changed. */
+/* NULL: it cannot be read. `again`: search again, not in the cache. */
 static struct found_runtimes *runtimes_of(const struct code_request *request, bool again)
 {
 	static struct cached_process known[KNOWN_MAX];
@@ -329,9 +329,9 @@ void code_reader__serve(struct helper_job *job)
 	answer->result = answer_all(found, &request, job);
 }
 
-/* ---- what comes back ------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
-/* Bits of runtimes that are not listed, or whose words are not sound, go; so do states that there are none of. */
+/* Clears bits of runtimes that are not listed or whose words are not sound, and unknown states. */
 static void check_findings(struct runtime_findings *findings)
 {
 	const struct runtime_memory *memory;

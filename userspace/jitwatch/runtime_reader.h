@@ -18,15 +18,13 @@ struct helper_pool;
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-/*
- * Functions of runtimes from the memory of a process: requested by the words of frames, answered by a reader process
- * as events.
- */
+/* Functions of runtimes in a process's memory: requested by words of frames, answered as events. */
 
 #define CODE_QUESTIONS_MAX 64u /* in one request */
 
 /*
- * `count` 0: which runtimes does it have? `owner`: helper_owner(pid). 0, -EINVAL, -ENOMEM: there will be no answer.
+ * `count` 0: only the runtimes of the process. `owner`: helper_owner(pid). 0; errors of
+ * helper_pool__request(): there will be no answer.
  */
 int code_reader__request(struct helper_pool *pool, unsigned int service, uint32_t pid,
 			 uint64_t owner, uint64_t started, const struct code_question *questions,
@@ -34,27 +32,26 @@ int code_reader__request(struct helper_pool *pool, unsigned int service, uint32_
 /* A helper_serve_fn. */
 void code_reader__serve(struct helper_job *job);
 
-/* Which runtimes a process has, checked. 0; -ENODATA: it could not be read. */
+/* The runtimes of a process, checked. 0; -ENODATA: it could not be read. */
 int code_reader__take_info(const struct helper_answer *answer, struct runtime_findings *findings);
 
-/* Each event of an answer, checked, of this process alone, with this time. 0, or what `push` returned. */
+/* Checks events, sets their time; stops at one of another process. 0, or what `push` returned. */
 int code_reader__take_events(const struct helper_answer *answer, uint32_t pid, uint64_t time,
 			     int (*push)(void *context, struct event_header *event), void *context);
 
 /* ---- frames of JIT code ---------------------------------------------------------------------- */
 
 /*
- * The frames of JIT code, read from the memory of LuaJIT and PyPy.
- *
- * A process can have memory that its reader waits for (a file of FUSE, userfaultfd). So a reader process reads it.
+ * Frames of JIT code from the memory of LuaJIT and PyPy. A read of a process's memory can hang
+ * (FUSE, userfaultfd), so a reader process does it.
  */
 
 /* May make further requests. */
 typedef void (*made_answer_fn)(void *context, const struct made_answer *answer);
 
 /*
- * Sends the request, with copies of all that it points to, to this service of the pool. 0: there will be one answer, when
- * the owner of the pool takes answers, in any order; -EINVAL, -ENOMEM: there will be none. The process may have ended by then.
+ * Sends a copy of the request to this service of the pool. 0: the pool will call `answer` once, in
+ * any order; -EINVAL, -ENOMEM or a lack of descriptors: never. The process may have ended by then.
  */
 int runtime_reader__request(struct helper_pool *pool, unsigned int service,
 			    const struct made_request *request, made_answer_fn answer,
@@ -63,8 +60,8 @@ int runtime_reader__request(struct helper_pool *pool, unsigned int service,
 void runtime_reader__serve(struct helper_job *job);
 
 /*
- * Run by a reader. *frames are the caller's. 0; -ENODATA: nothing was found; -ESRCH, -EPERM, …: the memory cannot be
- * read; -EINVAL: no such runtime; -ENOMEM.
+ * Run by a reader. *frames are the caller's. 0; -ENODATA: nothing found; -ESRCH, -EPERM, …:
+ * memory not readable; -EINVAL: no such runtime; -ENOMEM.
  */
 int runtime_reader__read(const struct frame_sizes_request *request, struct made_frame **frames,
 			 size_t *count);
