@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Definitions shared by the eBPF programs and the collector, besides events (event.h) and unwind tables (unwind_table.h). */
+/* Shared by the eBPF programs and the collector, besides event.h and unwind_table.h. */
 #ifndef SYSPROF_BPF_SHARED_H
 #define SYSPROF_BPF_SHARED_H
 
@@ -14,16 +14,16 @@
 #define OUTPUT_LEAD_SIZE 4u
 
 /*
- * The events of the ticks of a sampled CPU: an element of one array that the kernel shares with the collector. Events follow each
- * other from TICK_RING_DATA on. Positions are bytes since the start. An event begins where its position is from the origin,
- * modulo the ring's size, and the last one before the end reaches into the slack behind it. When the ring is empty the
- * program moves the origin to the head: so mostly the same few pages are used, which are in the CPU's caches.
+ * The ring of a CPU's ticks, an element of an array that the kernel and the collector share. Events
+ * start at TICK_RING_DATA. Positions count bytes. An event is at its position less the origin,
+ * modulo the ring's size, and may reach into the slack behind the end. The program moves the origin
+ * to the head of an empty ring: so few pages are used, and they stay in the CPU's caches.
  */
 struct tick_ring {
-	__u64 head;   /* up to here events are whole; the program's, as the origin */
+	__u64 head;   /* events before it are complete; written by the program, as is origin */
 	__u64 origin; /* changes only while the ring is empty */
 	__u64 unused[14];
-	__u64 tail; /* up to here they were read; the collector's */
+	__u64 tail; /* events before it were read; written by the collector */
 };
 #define TICK_RING_DATA	256u
 #define TICK_RING_SLACK (23u * 1024) /* the largest event */
@@ -46,27 +46,27 @@ enum cpu_time_source {
 };
 
 /*
- * The visitor (bpf/visit.bpf.c): a process runs its programs, the collector follows in shared memory. Of the kernel's threads
- * of a visit those that have run are put into `due`.
+ * The state of the visitor (bpf/visit.bpf.c). A process of its own runs the visitor's programs, the
+ * collector reads and writes this in shared memory. `due` has the threads to be walked.
  */
 #define VISIT_DUE_MAX	 16384u /* a power of two */
 #define VISIT_BANNED_MAX 4u
 #define VISIT_LISTED_MAX 64u	     /* a power of two */
-#define VISIT_SECOND	 0x80000000u /* of a thread that is due: it was put off */
+#define VISIT_SECOND	 0x80000000u /* of a thread that is due: it was deferred once */
 struct visitor {
-	/* the collector's to set */
+	/* set by the collector */
 	__u32 final;	  /* the last visit: every account is taken */
 	__u32 used_epoch; /* as unwind_epoch in maps.bpf.h */
 	__u32 self_tgid;  /* the collector, in the initial pid namespace */
 	__u32 hz;	  /* visits a second, at most */
 	__u32 budget;	  /* millionths of a CPU */
-	__u32 window; /* stacks are of one window: each thread's is taken once more in another one */
-	__u32 round;  /* where it changes, accounts of threads that have not run are taken, too */
-	__u32 debt;   /* ns of CPU time that visits may be behind: more is left to the next one */
-	__u64 table_changes; /* a walk during which memory of tables was reused is void */
-	/* whose memory did not answer: these processes, and all of these users (not of root, which is 0: none) */
+	__u32 window;	  /* a thread's stack is taken again in each window */
+	__u32 round;	  /* in a new round the accounts of idle threads are taken, too */
+	__u32 debt; /* ns of CPU time that visits may be behind: more is left to the next one */
+	__u64 table_changes; /* a walk during which it changes is void: table memory was reused */
+	/* not read, because memory did not answer: processes, and users (0: none, never root) */
 	__u32 banned[VISIT_BANNED_MAX], banned_users[VISIT_BANNED_MAX];
-	/* the visitor's */
+	/* set by the visitor */
 	__u64 drawn;   /* CLOCK_MONOTONIC: the random moment of the latest visit; … */
 	__u64 made_at; /* … and when it began */
 	__u64 cpu;     /* CPU time of its process, ns */
@@ -77,7 +77,7 @@ struct visitor {
 	__u32 due_count;
 	__u64 count[VISIT_LINE_COUNT];
 	__s64 clock_offset
-		[2]; /* CLOCK_MONOTONIC less the run queues' clock: least of this window and the last */
+		[2]; /* CLOCK_MONOTONIC less run queue clock: least of this and the last window */
 	__u64 clock_window;
 	/* processes that are targets, while no process is made; listed_count 0: there is no list */
 	__u64 listed_at;      /* CLOCK_MONOTONIC */
@@ -86,13 +86,13 @@ struct visitor {
 	__u32 due[VISIT_DUE_MAX];
 };
 
-/* In the kernel: a thread as of its last event, by its number. Threads whose numbers are equal there are always walked. */
+/* In the kernel: a thread as of its last event, by tid. Tids that collide are always walked. */
 struct seen_thread {
 	__u64 started;
 	__u64 runtime, switches;
 	__u64 unchanged; /* CLOCK_MONOTONIC: the latest visit that found it so */
-	__u64 again; /* CLOCK_MONOTONIC: when its stack is taken once more, changed or not; 0: not again */
-	__u64 known; /* what its stack was walked and named by; 0: it was not whole */
+	__u64 again;	 /* CLOCK_MONOTONIC: take its stack then even if unchanged; 0: do not */
+	__u64 known;	 /* what its stack was walked and named by; 0: it was not whole */
 	__u32 state, walks;
 	__u32 window, round;
 };

@@ -4,7 +4,7 @@
  *
  * The eBPF program writes samples as events, capture/ converts everything else that is read from
  * outside (perf side-band records, /proc, clocks, kallsyms) into events, and a recording file is a
- * sequence of them, byte for byte. Nothing is resolved here: raw addresses, raw clocks, reason codes.
+ * sequence of them, byte for byte. Addresses and clocks are raw, reasons are codes.
  *
  * Every event starts with a struct event_header, is a multiple of 8 bytes long and holds no
  * pointers. Multi-byte fields are in the byte order of the machine that recorded (the recording
@@ -74,8 +74,8 @@ struct task_event {
 };
 
 /*
- * X(ENUM, name, sentence). Lost samples are in the books as well; where side-band records are lost, processes may be
- * wrong; the count of RECORDING is chunks.
+ * X(ENUM, name, sentence). Lost samples are in the books as well. If side-band records are lost,
+ * mappings and processes may be wrong. RECORDING counts chunks.
  */
 #define LOST_SOURCES(X)                                                                            \
 	X(SAMPLES, "samples", "samples that the kernel could not write")                           \
@@ -130,9 +130,9 @@ struct memory_event {
 };
 
 /*
- * The path in the unified hierarchy, or in that of the cpu controller, as the recorder's cgroup namespace shows it.
- * Reported at once for processes from /proc, and later for others, once they have run for a while; until then a process
- * has its parent's group.
+ * The path in the unified hierarchy, or in the cpu controller's, as the recorder's cgroup namespace
+ * shows it. Processes from /proc are reported at once, others after they have run for a while;
+ * until then a process has its parent's group.
  */
 struct cgroup_event {
 	struct event_header header;
@@ -141,10 +141,7 @@ struct cgroup_event {
 	char path[];
 };
 
-/*
- * How much of the facts about a process was read. A process can block a reader of its memory for ever. X(ENUM,
- * sentence)
- */
+/* How much of a process's facts was read. It can block readers of its memory. X(ENUM, sentence) */
 #define FACTS_STATES(X)                                                                            \
 	X(NONE, "not read")                                                                        \
 	X(FIRST, "read, except for its memory")                                                    \
@@ -162,9 +159,9 @@ enum facts_state {
 #define PROCESS_FACTS_SIZE 8192u /* bytes of their text */
 
 /*
- * All facts so far about one life of a process: "key\0value\0", `count` times. Keys are "exe" (the path of its
- * program), "script" (an interpreter's script, module or main class), "env:NAME" and "otel:ATTRIBUTE" (of its
- * OpenTelemetry process context). `since` lies in that life.
+ * All facts so far about one life of a process: "key\0value\0", `count` times. Keys are "exe" (the
+ * program's path), "script" (an interpreter's script, module or main class), "env:NAME" and
+ * "otel:ATTRIBUTE" (from its OpenTelemetry process context). `since` lies in that life.
  */
 struct facts_event {
 	struct event_header header;
@@ -184,18 +181,18 @@ struct clock_anchor_event {
 	__u64 tsc;		    /* 0 if samples use the monotonic clock */
 	__u64 monotonic;	    /* ns */
 	__u64 realtime;		    /* ns since the Unix epoch */
-	__u64 tsc_khz; /* running TSC frequency measured over the anchors of this epoch, 0 unknown */
-	__u32 error_ns; /* half the time that this reading took */
+	__u64 tsc_khz;		    /* TSC frequency over the anchors of this epoch; 0: unknown */
+	__u32 error_ns;		    /* half the time that this reading took */
 	__u32 epoch;
-	__s64 extrapolation_error_ns; /* error of the previous anchor's line, extrapolated to here */
+	__s64 extrapolation_error_ns; /* of the previous anchor's line, extrapolated to here */
 };
 
 /*
- * The books of one CPU (its sample accounting). X(ENUM, name, loss, sentence): DELIVERED counts the samples
- * written to the ring; each other line is a reason why a tick is not in the profile. The program counts all
- * lines but IDLE_NOT_RUN: some timers of an idle CPU run no program, and the collector moves these ticks
- * from NOT_RUN to IDLE_NOT_RUN by the CPU's idle time. due = time_running / period, from the kernel's
- * own accounting of the event. due - sum of lines is unexplained and must be 0.
+ * The books of one CPU (its sample accounting). X(ENUM, name, loss, sentence). DELIVERED counts the
+ * samples written to the ring, each other line a reason why a tick is not in the profile. The
+ * program counts all lines but IDLE_NOT_RUN: some timers of an idle CPU run no program, and the
+ * collector moves these ticks from NOT_RUN by the CPU's idle time. due = time_running / period,
+ * from the kernel's accounting of the event. due - sum of lines is unexplained and must be 0.
  */
 #define BOOK_LINES(X)                                                                              \
 	X(DELIVERED, "delivered", 0, "handed to the collector")                                    \
@@ -216,18 +213,18 @@ enum book_line {
 };
 
 /*
- * Written by the program, one per CPU, in an mmapable array; the collector reads it without a syscall.
- * After the counts comes the per-CPU state of the program (bpf/clock.bpf.h, bpf/cputime.bpf.h). It is
- * aligned so that no two CPUs write to the same cache line.
+ * One per CPU, written by the program in an mmapable array that the collector reads without a
+ * syscall. After the counts comes the per-CPU state of the program (bpf/clock.bpf.h,
+ * bpf/cputime.bpf.h). Aligned, so that no two CPUs write to the same cache line.
  */
 struct cpu_books {
 	__u64 count[BOOK_COUNT];
-	__u64 last_tick;   /* bpf_ktime_get_ns() of the last run */
-	__u64 grid_origin; /* CLOCK_MONOTONIC at which the timer started, 0: not run yet */
-	__u64 grid_point;  /* periods from there to the last run */
-	__u64 period; /* ns between ticks, of this grid; 0: the event is not a clock. Set by the collector */
-	__u64 grid_enabled; /* the event's enabled time when the timer started; set by the collector */
-	__u64 tsc_base; /* TSC at which this CPU's counter was 0; 0: there is none. Set by the collector */
+	__u64 last_tick;    /* bpf_ktime_get_ns() of the last run */
+	__u64 grid_origin;  /* CLOCK_MONOTONIC at which the timer started, 0: not run yet */
+	__u64 grid_point;   /* periods from there to the last run */
+	__u64 period;	    /* ns between ticks, by the collector; 0: not a clock event */
+	__u64 grid_enabled; /* the event's enabled time when the timer started, by the collector */
+	__u64 tsc_base;	    /* TSC when this CPU's counter was 0, by the collector; 0: none */
 	__s64 clock_offset
 		[2]; /* event clock minus run queue clock: least of this window and the last */
 	__u64 clock_window;
@@ -254,8 +251,8 @@ struct meta_event {
 };
 
 /*
- * Input that limits left out of this recording, or deferred, since `since` and since the last event with the same
- * user, thing and reason: counts add up. base/outside_books.h in userspace defines the numbers.
+ * Input that limits left out or deferred since `since` and since the last event with the same user,
+ * thing and reason: counts add up. userspace/base/outside_books.h defines the numbers.
  */
 struct outside_event {
 	struct event_header header;
@@ -267,8 +264,8 @@ struct outside_event {
 };
 
 /*
- * A piece of /proc/kallsyms, whole lines, text symbols only; pieces are in file order. A symbol that was added may have
- * a second line, "END a KALLSYMS_END [MODULE]": its code ends there, and what earlier symbols inside stood for is gone.
+ * A piece of /proc/kallsyms: whole lines, text symbols only, in file order. A symbol that was added
+ * may have a line "END a KALLSYMS_END [MODULE]": its code ends there and voids earlier symbols.
  */
 #define KALLSYMS_END "end"
 struct kallsyms_event {
@@ -287,8 +284,8 @@ enum jit_file_kind {
 };
 
 /*
- * Whether such a file is read, and why not. The file belongs to the process, which may be hostile, so it is
- * checked before it is opened. X(ENUM, followed, sentence)
+ * Whether such a file is read, and why not. It belongs to the process, which may be hostile, so it
+ * is checked before it is opened. X(ENUM, followed, sentence)
  */
 #define JIT_FILE_STATES(X)                                                                         \
 	X(NONE, 0, "there is none")                                                                \
@@ -341,7 +338,7 @@ struct jit_file_event {
 	__u8 kind;	     /* enum jit_file_kind */
 	__u8 state;	     /* enum jit_file_state */
 	__u8 reserved[2];
-	__u32 user; /* the user whose quota pays: a uid, or the number of a user namespace; 0: root */
+	__u32 user;  /* who pays: a uid, or the number of a user namespace; 0: root */
 	char path[]; /* as the process names it; empty: as reported before */
 };
 
@@ -388,8 +385,8 @@ struct code_row {
 #define CODE_NAME_MAX 1024u /* bytes with the NUL */
 
 /*
- * The function that a note's words identify, read from process memory at header.time, after its first sample; reported
- * again if it changes. Rows ascend by offset. The function's name and file follow them, each with its NUL.
+ * The function that a note identifies, read from process memory at header.time, after its first
+ * sample; reported again if it changes. Rows ascend by offset; NUL-terminated name and file follow.
  */
 struct code_function_event {
 	struct event_header header;
@@ -439,14 +436,14 @@ struct code_runtime_event {
 };
 
 /*
- * The functions that compiled code at an address consists of, innermost first; the last one is the function of the note.
- * States other than CONFIRMED and INFERRED have no calls to use.
+ * The functions that compiled code at an address consists of, innermost first; the last one is the
+ * note's. Only CONFIRMED and INFERRED chains have calls to use.
  *
- * HOTSPOT_CODE: the last one is the blob with the note's check, not a function of the stack; those before it are of kind
- * HOTSPOT. If it stands alone, the blob is a stub, and EVENT_CODE_FUNCTION has its name. If the state is INFERRED, the
- * `line` of the last one is the number of outermost functions that are certain.
+ * HOTSPOT_CODE: the last one is the blob with the note's check, the ones before it are HOTSPOT
+ * functions. If it stands alone, the blob is a stub, and EVENT_CODE_FUNCTION has its name. If
+ * INFERRED, the `line` of the last one is the number of outermost functions that are certain.
  *
- * V8_WASM: the last one is the instance of the note, not a function of the stack; the one before it is the function.
+ * V8_WASM: the last one is the note's instance, the one before it is the function.
  */
 struct code_chain_event {
 	struct event_header header;
@@ -470,10 +467,10 @@ struct symbol_dso_event {
 
 struct symbol_event {
 	struct event_header header;
-	__u64 address; /* of the location, as the recorder made it (file offset or kernel address) */
+	__u64 address;	   /* as the recorder made the location: file offset or kernel address */
 	__u64 elf_address; /* virtual address in the ELF file; ~0 unknown */
 	__u32 frames;	   /* innermost first, then packed as struct symbol_event_frame + strings */
-	__u32 same_size; /* number of ELF addresses with this chain; 0: unknown, as in a recording */
+	__u32 same_size;   /* number of ELF addresses with this chain; 0: unknown, as in files */
 	char payload[];
 };
 

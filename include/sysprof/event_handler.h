@@ -46,9 +46,8 @@ struct event_handler {
 };
 
 /*
- * A request from the recorder to its source of events: "read the mappings of this process again". Live
- * capture answers with events (rate-limited). In a replay the request is ignored, since the recording
- * already contains the answer.
+ * A request from the recorder to its source of events: "read the mappings of this process again".
+ * Live capture answers with events (rate-limited). A replay ignores it: the answer is recorded.
  */
 struct event_source_requests {
 	void *context;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The header of every event: its type, its flags, its size and its time. event.h has the rules of the format. */
+/* The header of every event. event.h has the rules of the format. */
 #ifndef SYSPROF_EVENT_HEADER_H
 #define SYSPROF_EVENT_HEADER_H
 
@@ -60,14 +60,14 @@ enum event_type {
 #define EVENT_COMM_EXEC 0x0002 /* EVENT_COMM: the name comes from an execve */
 #define EVENT_BUILD_ID	0x0004 /* EVENT_MMAP: build_id is valid */
 /*
- * EVENT_MMAP: the event has a build-id, but users other than the administrator can write or create this file. So the
- * build-id alone does not identify it: device, inode and inode_generation (from size and times) do. inode 0: unknown.
+ * EVENT_MMAP: users other than root can write or create this file, so it is identified not by its
+ * build-id but by device, inode and inode_generation (from size and times). inode 0: unknown.
  */
 #define EVENT_UNSHARED 0x0080
 /* EVENT_MMAP: the file's user is over the limit of files, so all such files count as one. */
 #define EVENT_LEFT   0x0100
 #define EVENT_EXITED 0x0008 /* EVENT_THREAD_CPU: the thread is exiting */
-/* EVENT_THREAD_CPU: earlier CPU time was deliberately not sampled; accounting starts from this value. */
+/* EVENT_THREAD_CPU: accounting starts from this value; time before it was not to be sampled. */
 #define EVENT_BASELINE 0x0200
 #define EVENT_FINAL    0x0010 /* EVENT_BOOKS: the last counts; no tick follows */
 #define EVENT_STACK_COPY                                                                           \
@@ -78,8 +78,8 @@ enum event_type {
 #define EVENT_NEW_EPOCH 0x0020 /* EVENT_CLOCK_ANCHOR: nothing is interpolated across this point */
 #define EVENT_RECORDER	0x0080 /* EVENT_MEMORY: the process is the recorder */
 /*
- * EVENT_KALLSYMS. ADDED: symbols that the kernel has added; the earlier ones stay valid. MODULES: a later reading, of
- * all symbols except the kernel image's; they replace the earlier ones when the piece with LAST has arrived.
+ * EVENT_KALLSYMS. ADDED: symbols that the kernel has added; earlier ones stay valid. MODULES: all
+ * symbols but the kernel image's, read again; they replace earlier ones when LAST arrives.
  */
 #define EVENT_KALLSYMS_ADDED   0x0200
 #define EVENT_KALLSYMS_MODULES 0x0400

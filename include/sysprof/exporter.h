@@ -24,7 +24,7 @@ struct export_difference {
 	const char *facts;	 /* the comparison as JSON, docs/diff.schema.json */
 	const char *type, *unit; /* of values, as in pprof's sample types */
 	const double *
-		tick_value; /* by thread: what one of its ticks is; OLD and NEW add up to their wholes */
+		tick_value; /* of a tick, by thread; those of OLD and of NEW add up to the wholes */
 };
 #define EXPORT_OLD_PROCESS 1u
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A format that can be read. An importer gets the bytes of a file and fills a profile_builder; it opens nothing else.
- * The file is not trusted: every id is checked, and every count, size and depth is bounded.
+ * A format that can be read. An importer gets the bytes of a file and fills a profile_builder; it
+ * opens nothing. The file is not trusted: ids are checked, counts, sizes and depths are bounded.
  */
 #ifndef SYSPROF_IMPORTER_H
 #define SYSPROF_IMPORTER_H

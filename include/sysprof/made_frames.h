@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Frames of JIT code that does not keep frame pointers: read from the process's memory by jitwatch/, compiled to an
- * unwind table by unwind/.
+ * Frames of JIT code that keeps no frame pointers: jitwatch/ reads them from the process's memory,
+ * unwind/ compiles them to an unwind table.
  */
 #ifndef SYSPROF_MADE_FRAMES_H
 #define SYSPROF_MADE_FRAMES_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Code with a fixed frame size. Offsets are from the end of the frame, which is the caller's stack pointer. */
+/* Code with a fixed frame size. Offsets are from the frame's end, the caller's stack pointer. */
 struct made_frame {
 	uint64_t start, end;
 	uint32_t size;
@@ -39,7 +39,7 @@ struct made_runtime {
 	uint32_t state_count;
 };
 
-/* The frames that the memory of a process has are wanted. Valid during the call. */
+/* A request for the frames in a process's memory. Valid during the call. */
 struct made_request {
 	uint64_t ticket; /* returned with the answer */
 	const struct made_runtime *runtime;
@@ -51,8 +51,8 @@ struct made_request {
 /* Valid during the call. */
 struct made_answer {
 	uint64_t ticket;
-	int result; /* 0; -ENODATA: nothing was found; -ESRCH, -EPERM, -ETIMEDOUT, …: it cannot be read; -ENOMEM */
-	const struct made_runtime *runtime; /* with what is known of it now */
+	int result; /* 0; -ENODATA: none; -ESRCH, -EPERM, -ETIMEDOUT, …: unreadable; -ENOMEM */
+	const struct made_runtime *runtime; /* completed by the reading */
 	const struct made_frame
 		*frames; /* ascending, without overlap, all in the areas of the request */
 	size_t count;

@@ -25,15 +25,12 @@ struct mapping_run {
 	uint64_t end; /* of the last one */
 };
 
-/*
- * The executable mappings of a process: sorted, without overlaps, in runs of limited length, so that an insertion moves
- * few of them.
- */
+/* A process's executable mappings: sorted, disjoint, in short runs so that insertions move few. */
 struct mappings {
 	const struct mapping_run *runs;
 	size_t run_count;
 	size_t count; /* of mappings */
-	/* Finds one mapping, if there are no runs (they are made only on request). NULL: there are runs. */
+	/* Finds one mapping, if there are no runs (made only on request). NULL: there are runs. */
 	const struct mapping *(*find)(const void *table, uint64_t address);
 	const void *table;
 };

@@ -25,7 +25,7 @@
 #define META_HZ		     "hz"
 #define META_PERIOD	     "period_ns"
 #define META_SAMPLING_START  "sampling_start" /* CLOCK_MONOTONIC ns */
-#define META_CPU_CHANGES     "cpu_changes" /* "CPU 1 online at 2.310 s; …", since sampling began */
+#define META_CPU_CHANGES     "cpu_changes"    /* "CPU 1 online at 2.310 s; …", of the recording */
 #define META_LINES_MISSING                                                                         \
 	"lines_missing" /* which files have lines that could not be read, and why */
 #define META_FILES_NOT_READ                                                                        \

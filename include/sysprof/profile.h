@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The profile: columnar and interned. This is the read side, the only interface of exporters and
- * reports: types and queries on a const struct profile. <sysprof/profile_builder.h> is the write side.
+ * reports. <sysprof/profile_builder.h> is the write side.
  *
- * Vocabulary (pprof's): a sample has a kind, a weight and a stack; a stack is a location and a parent
- * stack; a location is an address in a dso and has lines: the inline chain, innermost first; a line
- * is a function and the executing line in it; a function has a definition site. Ids are typed, 0 is
- * none, and id n is element n of its table (element 0 of each table is an all-zero placeholder).
+ * Vocabulary (pprof's): a sample has a kind, a weight and a stack; a stack is a location and a
+ * parent stack; a location is an address in a dso and has lines: the inline chain, innermost first;
+ * a line is a function and the executing line in it; a function has a definition site. Ids are
+ * typed, 0 is none, and id n is element n of its table (element 0 is an all-zero placeholder).
  *
- * Samples are columns, kept by thread and kind, so code for one kind (CPU, so far) reads the columns of that kind and
- * stays correct when a profile has others too.
+ * Samples are columns by thread and kind, so code for one kind is not affected by others.
  */
 #ifndef SYSPROF_PROFILE_H
 #define SYSPROF_PROFILE_H
@@ -52,7 +51,7 @@ enum dso_kind {
 	DSO_KERNEL,  /* vmlinux, modules, BPF programs, trampolines */
 	DSO_JIT,     /* anonymous executable memory */
 	DSO_UNKNOWN, /* an address outside every known mapping */
-	DSO_RUNTIME, /* functions that only a runtime identifies: addresses are numbers of this profile */
+	DSO_RUNTIME, /* functions that only a runtime identifies; addresses are arbitrary numbers */
 };
 
 enum profile_category {
@@ -109,18 +108,16 @@ enum symbol_state {
 };
 
 /*
- * Kinds of samples by what they measure. X(ENUM, name, unit), named as pprof's sample types; the unit is the unit of
- * the weight.
+ * Kinds of samples. X(ENUM, name, unit), named as pprof's sample types; the unit is the weight's.
  *
  * CPU: a tick found the thread running. The weight is the CPU time that the thread used since its
- * previous CPU sample, or since its start; where profile.weight_ahead is set, until the next sample of any
- * kind, or until its end.
+ * previous CPU sample or its start; with profile.weight_ahead, until its next sample or its end.
  *
- * IDLE: the thread was found off CPU; only in profiles that were read from a format which says so. The
- * weight is the time until the next sample.
+ * IDLE: the thread was off CPU; only in profiles read from a format which says so. The weight is
+ * the time until the next sample.
  *
- * WALL: a visit found the thread waiting, for a CPU or anything else (struct profile_wall). The weight is the time that it
- * waited so.
+ * WALL: a visit found the thread waiting, for a CPU or anything else (struct profile_wall). The
+ * weight is the time that it waited.
  */
 #define SAMPLE_KINDS(X)                                                                            \
 	X(CPU, "cpu", "nanoseconds")                                                               \
@@ -158,7 +155,7 @@ enum wall_state {
 		WALL_STATE_COUNT
 };
 
-/* The kernel's run delay has it: the thread would run. */
+/* The thread would run: it waits for a CPU, which the kernel counts as run delay. */
 static inline bool wall_state_is_for_cpu(int state)
 {
 	return state == WALL_RUNNABLE || state == WALL_THROTTLED;
@@ -224,12 +221,11 @@ struct profile_location {
 	uint64_t address;
 	uint64_t elf_address; /* virtual address in the ELF file; UNKNOWN until resolved */
 	struct process_id
-		process; /* DSO_JIT and DSO_UNKNOWN: the process of the address; 0 for the other kinds */
+		process; /* DSO_JIT and DSO_UNKNOWN: whose address it is; 0 for the other kinds */
 	uint32_t first_line,
 		line_count; /* into profile->lines, innermost first; ≥ 1 once finished */
 	/* JIT code: */
-	uint32_t
-		version; /* counts the functions that were at this address over time; 0 is the first */
+	uint32_t version; /* number of the function among those at this address over time, from 0 */
 	enum code_tier tier;
 	bool ambiguous;	     /* another function may have been at the address; */
 	uint32_t sure_lines; /* this number of outermost lines is certain even so */
@@ -325,16 +321,17 @@ struct profile_samples {
 	const struct thread_id
 		*holder; /* the same: which thread has the lock; 0: not known, or none */
 	/*
-	 * The same: it was seen waiting from when to when, ns, later than the wait before. Equal: the time of the wait
-	 * is not known. The weight is an estimate that adds up, and may be more or less than their difference.
+	 * The same: it was seen waiting in [since, until], ns, later than the wait before. Equal:
+	 * times unknown. The weight is an estimate that adds up; it may differ from until - since.
 	 */
 	const uint64_t *since, *until;
 };
 
 /*
- * The account of a thread that was visited: where the time between `since` and `until` went, ns. `running` and `runnable` are
- * the kernel's own account (`runnable`: its run delay, throttled time too), `blocked` is the rest; visits divide runnable and blocked time among the WALL samples, whose
- * weights add up to them. until - since = running + runnable + blocked + unvisited.
+ * The account of a visited thread: where the time between `since` and `until` went, ns. `running`
+ * and `runnable` (run delay, throttled time too) are the kernel's, `blocked` is the rest. Visits
+ * divide `runnable` and `blocked` among the WALL samples, whose weights add up to them.
+ * until - since = running + runnable + blocked + unvisited.
  */
 struct profile_wall {
 	uint64_t since, until;
@@ -350,8 +347,8 @@ struct profile_visits {
 };
 
 /*
- * One life of a tid. The weights of its CPU samples and cpu_tail, the CPU time that it used after the
- * last of them, add up to exactly the CPU time that it used while it was recorded.
+ * One life of a tid. The weights of its CPU samples and cpu_tail, the CPU time after the last of
+ * them, add up to exactly the CPU time that it used while it was recorded.
  */
 struct profile_thread {
 	struct process_id process;
@@ -361,9 +358,8 @@ struct profile_thread {
 	uint64_t start, end; /* as of the process */
 	uint64_t cpu_tail;
 	/*
-	 * In a session with several windows: CPU time, ns, that this window and earlier ones counted in
-	 * excess. It was found by a later reading, when no weight was left to reduce. Set when the thread
-	 * has ended.
+	 * With several windows: CPU time, ns, that this and earlier windows counted in excess. A
+	 * later reading found it, when no weight was left to reduce. Set when the thread has ended.
 	 */
 	uint64_t cpu_excess;
 	struct profile_samples samples[SAMPLE_KIND_COUNT]; /* by kind */
@@ -391,17 +387,17 @@ struct profile_jit {
 	struct string_id runtime; /* "Node.js", "Java", …; 0: not recognized */
 	struct string_id remedy;  /* how to start it so that its code gets names; 0 unknown */
 	struct string_id
-		refusal; /* why its interpreter's functions are not read from memory; 0: they are, or it has none */
+		refusal; /* why its interpreter's functions are not read; 0: they are, or none */
 	struct profile_jit_file map, dump;
 	uint64_t samples;   /* with a frame in JIT code that no runtime's memory has named */
 	uint64_t unnamed;   /* of these, with such a frame without a name */
 	uint64_t ambiguous; /* of these, with such a frame that is ambiguous */
-	uint64_t read; /* samples with a frame whose function was read from the process's memory */
+	uint64_t read;	    /* samples with a frame whose function was read from process memory */
 };
 
 /*
- * Frames that are named from a runtime's memory, over all processes with that runtime, and how certain the names are.
- * Frames that count as neither stale nor unknown have a name.
+ * Frames named from a runtime's memory, over all processes with that runtime. Frames that count as
+ * neither stale nor unknown have a name.
  */
 struct profile_runtime {
 	struct string_id name; /* of FRAME_NOTES */
@@ -427,7 +423,7 @@ struct profile_cpu_books {
 	uint64_t time_enabled, time_running;
 	uint64_t
 		due; /* time_running / period, or one more in a later window; 0 where period is 0 */
-	bool period_changed; /* `period` is the last one; due is a sum, of each stretch by its own */
+	bool period_changed; /* `period` is the last one; due is the sum of all stretches */
 	uint64_t received;
 	uint64_t count[BOOK_COUNT];
 };
@@ -436,15 +432,12 @@ struct profile_lost_range {
 	uint64_t since, until;
 };
 
-/*
- * Input that a limit left out or deferred. Things, reasons and their texts are in userspace's base/outside_books.h.
- */
+/* Input that a limit left out or deferred: see userspace/base/outside_books.h. */
 struct profile_outside {
 	uint32_t user; /* a uid, or one of the OUTSIDE_USER_… */
 	uint8_t thing, reason;
 	uint64_t count; /* in the thing's unit */
-	uint64_t
-		since; /* CLOCK_MONOTONIC ns: time of the first one; not before the recording's start */
+	uint64_t since; /* CLOCK_MONOTONIC ns of the first one, in the recording */
 };
 
 struct profile_meta {
@@ -453,7 +446,7 @@ struct profile_meta {
 
 /* Every array has `*_count` elements; where ids point into it, element 0 is the placeholder. */
 struct profile {
-	/* The kinds of samples in this profile, each once, no placeholder. No thread has other kinds. */
+	/* The kinds of samples, each once, no placeholder. No thread has other kinds. */
 	const struct profile_sample_type *sample_types;
 	size_t sample_type_count;
 	const char *const *strings;
@@ -506,17 +499,11 @@ struct profile {
 	struct profile_visits visits;
 	uint64_t unmapped_frames;  /* user frames outside every known mapping */
 	uint64_t inlined_left_out; /* lines of locations beyond the bound of docs/FORMATS.md */
-	/*
-	 * Read from a format without times: rows are in order, with times that were made up and period 0.
-	 * The weights and ticks are the file's.
-	 */
+	/* Of a format without times: made-up times in row order, period 0, real weights, ticks. */
 	bool untimed;
-	/*
-	 * Read from a format that says when threads were off CPU: at their IDLE samples, and nowhere else. No
-	 * gap is inferred from times and weights.
-	 */
+	/* From a format with IDLE samples: threads were off CPU there and nowhere else. */
 	bool idle_known;
-	bool weight_ahead; /* a weight is the time from a sample to the next one; implies idle_known */
+	bool weight_ahead; /* weights count to the next sample; implies idle_known */
 	bool cut_short;	   /* the recording has no end: its writer was killed or is still writing */
 	bool finished_symbols; /* every location was symbolized, or is in the symbols chunk */
 };
@@ -575,7 +562,7 @@ const char *symbol_state_text(enum symbol_state state);
 /* Does this end mean that the whole stack is there? */
 bool stack_end_is_complete(enum stack_end end);
 
-/* CPU time of a thread over the whole recording, ns: the weights of its CPU samples and its tail. */
+/* CPU time of a thread over the whole recording, ns: its CPU samples' weights and its tail. */
 uint64_t profile_thread__cpu(const struct profile_thread *thread);
 
 /* Add the ticks of the CPU samples of all threads to `ticks`, by stack. */
@@ -584,15 +571,15 @@ void profile__count_stacks(const struct profile *p, uint64_t *ticks);
 /* Share of CPU samples whose stack is complete, 0..1; 1 if there is no sample. */
 double profile__complete_share(const struct profile *p);
 
-/* Share of distinct locations that have a function name from a symbol, 0..1; 1 if there is no location. */
+/* Share of distinct locations with a function name from a symbol, 0..1; 1 without locations. */
 double profile__named_share(const struct profile *p);
 
 /* Sum of (due - Σ lines) over all CPUs whose due is known: ticks missing from the books. */
 int64_t profile__unexplained_ticks(const struct profile *p);
 /*
- * How many missing ticks are within the measurement error: two per CPU for the edges of the recording,
- * plus 50 ppm, because the two counts come from different kernel clocks (local_clock, and CLOCK_MONOTONIC
- * under NTP).
+ * How many missing ticks are within the measurement error: two per CPU for the edges of the
+ * recording, plus 50 ppm, because the two counts come from different kernel clocks (local_clock,
+ * and CLOCK_MONOTONIC under NTP).
  */
 int64_t profile__unexplained_allowed(const struct profile *p);
 

@@ -3,9 +3,8 @@
  * The write side of the profile.
  *
  * A profile is built in three steps. process/recorder adds processes, threads and samples in time
- * order. Then symbols are added, location by location. Then profile_builder__finish() names the remaining
- * locations, checks every invariant and freezes the profile. The result is a const struct profile, the
- * only interface of exporters and reports (<sysprof/profile.h>).
+ * order. Then symbols are added, location by location. Then profile_builder__finish() names the
+ * remaining locations, checks every invariant and returns the finished const struct profile.
  */
 #ifndef SYSPROF_PROFILE_BUILDER_H
 #define SYSPROF_PROFILE_BUILDER_H
@@ -52,10 +51,7 @@ void profile_builder__process_program(struct profile_builder *b, struct process_
 void profile_builder__process_facts(struct profile_builder *b, struct process_id id,
 				    enum facts_state state, const struct profile_fact *facts,
 				    size_t count);
-/*
- * A reading of a process's memory. Those of one process come in time order. `id` 0: of the recorder,
- * which is no process of the profile.
- */
+/* A reading of a process's memory, in time order. `id` 0: the recorder, if it has no process. */
 void profile_builder__memory(struct profile_builder *b, struct process_id id, uint32_t pid,
 			     bool is_recorder, uint64_t time, uint64_t bytes);
 
@@ -64,7 +60,7 @@ struct thread_id profile_builder__thread(struct profile_builder *b, struct proce
 					 uint64_t start);
 void profile_builder__thread_name(struct profile_builder *b, struct thread_id id,
 				  struct string_id name);
-/* The thread got this name then: for the list of renames. In time order; the first few hundred count. */
+/* The thread's name from `time` on. In time order; the first few hundred are kept. */
 void profile_builder__thread_renamed(struct profile_builder *b, struct thread_id id, uint64_t time,
 				     struct string_id name);
 void profile_builder__thread_end(struct profile_builder *b, struct thread_id id, uint64_t time);
@@ -92,16 +88,13 @@ struct profile_sample {
 #define WALL_STATE_OPEN 0x80u
 
 /*
- * Add a sample to a thread. Samples of one kind come in time order. A sample that is not later than the
+ * Add a sample to a thread. Samples of one kind come in time order. A sample not later than the
  * previous one is moved to 1 ns after it, because viewers divide by the difference.
  */
 void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
 			     const struct profile_sample *sample);
 
-/*
- * Reduce the weights of a thread's CPU samples by `ns` in total, the latest sample first. Returns by how
- * much they were reduced, at most `ns`.
- */
+/* Take up to `ns` off the weights of a thread's CPU samples, latest first. Returns how much. */
 uint64_t profile_builder__take_back_cpu(struct profile_builder *b, struct thread_id thread,
 					uint64_t ns);
 
@@ -113,9 +106,7 @@ void profile_builder__gil(struct profile_builder *b, const struct profile_gil *g
 void profile_builder__lost(struct profile_builder *b, enum lost_source source, uint64_t count,
 			   uint64_t since, uint64_t until);
 
-/*
- * Counts of one user, thing and reason add up. The number of users is bounded: further ones become OUTSIDE_USER_OTHERS.
- */
+/* Counts of one user, thing and reason add up. Users beyond a limit become OUTSIDE_USER_OTHERS. */
 void profile_builder__outside(struct profile_builder *b, const struct profile_outside *row);
 
 /* A clock epoch after the first one began, in time order. */
@@ -141,7 +132,7 @@ void profile_builder__dso_state(struct profile_builder *b, struct dso_id id,
 				enum symbol_state state);
 struct function_id profile_builder__function(struct profile_builder *b,
 					     const struct profile_function *function);
-/* Each function has its full name as its name. No function may be added afterwards, except by profile_builder__finish(). */
+/* Make full names the names of functions. Later only profile_builder__finish() adds functions. */
 void profile_builder__show_full_names(struct profile_builder *b);
 /* The same address at a time when it had other code; `location` itself is version 0. */
 struct location_id profile_builder__version(struct profile_builder *b, struct location_id location,
@@ -172,17 +163,17 @@ struct builder_samples profile_builder__samples(struct profile_builder *b, struc
 						enum sample_kind kind);
 
 /*
- * Set the inline chain of a location, innermost first; at most once. A location without one is named
- * after its dso ("[libfoo.so]"), or after its address if it has no dso.
+ * Set the inline chain of a location, innermost first; at most once. Without one, it is named after
+ * its dso ("[libfoo.so]"), or after its address if it has no dso.
  */
 void profile_builder__resolve(struct profile_builder *b, struct location_id id,
 			      uint64_t elf_address, const struct profile_line *lines,
 			      size_t line_count);
 
 /*
- * Name the locations without a name, freeze the profile, and check every invariant (profile_check.h).
- * Returns 0 and *profile, owned by the builder and valid until it is freed; -ENOMEM; or -EINVAL if an
- * invariant is broken, which is a bug. `why` (why_size bytes, may be NULL) then says which.
+ * Name the locations without a name, freeze the profile, and check every invariant
+ * (profile_check.h). Returns 0 and *profile, owned by the builder and valid until it is freed;
+ * -ENOMEM; or -EINVAL: a broken invariant, a bug. `why` (why_size bytes, may be NULL) says which.
  */
 int profile_builder__finish(struct profile_builder *b, const struct profile **profile, char *why,
 			    size_t why_size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The events that the kernel side writes: samples with their frames, notes and stack ends, visits, copies of stacks and code,
- * CPU time at the end of a thread, control groups.
+ * The events that the kernel side writes: samples with frames, notes and stack ends, visits, copies
+ * of stacks and code, CPU time at a thread's end, control groups.
  */
 #ifndef SYSPROF_SAMPLE_H
 #define SYSPROF_SAMPLE_H
@@ -9,8 +9,8 @@
 #include <sysprof/event_header.h>
 
 /*
- * A frame is an address whose top byte says how the frame was found. The top byte of a kernel address
- * is always 0xff (with 4 and with 5 page-table levels), so kernel addresses are stored unchanged.
+ * A frame is an address whose top byte says how it was found. The top byte of a kernel address is
+ * always 0xff (with 4 and 5 page-table levels), so kernel addresses are stored unchanged.
  */
 #define FRAME_KINDS(X)                                                                             \
 	X(NONE, "none", 0, "")                                                                     \
@@ -98,29 +98,32 @@ struct sample_event {
 	__u8 user_end;	     /* enum stack_end */
 	__u8 from_user;	     /* 1: the tick interrupted user code; 0: kernel code */
 	__u16 notes;	     /* behind the frames */
-	__u32 places_tag; /* which mappings its user stack was unwound with: unwind_tag(); 0: none */
+	__u32 places_tag;    /* unwind_tag() of the mappings that it was unwound with; 0: none */
 	__u64 frames
 		[]; /* kernel_frames + user_frames packed frames, then `notes` struct frame_note */
 };
 
 /*
- * Which function of a runtime a frame belongs to: the words that identify it in the runtime's memory, as they were at
- * the sample. EVENT_CODE_FUNCTION resolves them. X(ENUM, runtime)
+ * The function of a runtime that a frame belongs to: the words that identified it in the runtime's
+ * memory at the sample. EVENT_CODE_FUNCTION resolves them. X(ENUM, runtime)
  *
- * V8            a JavaScript frame: its SharedFunctionInfo. place: offset into the bytecode array, 0: not interpreted.
- *               check: upper half: V8's number for the function, unique in its isolate, or (Node.js 18 to 21) the number
- *               of its script; lower half: the function's number in its script. 0: unknown, as in old recordings
- * PYTHON        a Python frame: its code object. place: bytes from there to the instruction. function 0: the outer frames
- *               of the group and all later groups have no notes; check 0: the frame has no function
- * HOTSPOT       an interpreted frame: its Method; check: its ConstMethod; place: bytes from there to the bytecode; 0: unknown
- * PYTHON_LOOP   the native frame is the interpreter loop that runs the Python frames of group `place`
- * HOTSPOT_CODE  compiled code and stubs: the blob; check: its compile id, then the low half of its Method's address;
- *               place: bytes from the blob to the instruction or the return address. In EVENT_CODE_FUNCTION also a piece of
- *               code that lasts as long as its process: its first address; check: its size, below 2^32
- * V8_WASM       a WebAssembly frame in V8: the instance of its module; check, in EVENT_CODE_FUNCTION: function index + 1
- * V8_FRAME      another frame of V8 in code made at run time: its type
+ * V8            SharedFunctionInfo of a JavaScript frame. place: bytecode offset, 0: not
+ *               interpreted. check: upper half: V8's number for the function, unique in its
+ *               isolate, or (Node.js 18 to 21) that of its script; lower half: its number in its
+ *               script. 0: unknown, as in old recordings
+ * PYTHON        code object of a Python frame. place: bytes from there to the instruction. function
+ *               0: the group's outer frames and later groups have no notes; check 0: no function
+ * HOTSPOT       Method of an interpreted frame. check: ConstMethod; place: bytes from it to the
+ *               bytecode; 0: unknown
+ * PYTHON_LOOP   the native frame is the interpreter loop of the Python frames of group `place`
+ * HOTSPOT_CODE  blob of compiled code or a stub. check: compile id, then low half of the Method's
+ *               address; place: bytes from the blob to the instruction or return address. In
+ *               EVENT_CODE_FUNCTION also code that lasts as long as its process: its first address;
+ *               check: its size, below 2^32
+ * V8_WASM       instance of a WebAssembly frame. check, in EVENT_CODE_FUNCTION: index + 1
+ * V8_FRAME      type of another V8 frame in JIT code
  *
- * The numbers are stored in recordings: new ones go at the end. Without a runtime there are no functions of that kind.
+ * The numbers are in recordings: new ones go at the end. Kinds without a runtime have no functions.
  */
 #define FRAME_NOTES(X)                                                                             \
 	X(NONE, "")                                                                                \
@@ -140,8 +143,9 @@ enum frame_note_kind {
 };
 
 /*
- * Notes are in the order of the frames, leaf first. Notes of Python frames are in the order of Python's own chain, and
- * `frame` is the number of their group: the frames that one call of the interpreter loop runs.
+ * Notes are in the order of the frames, leaf first; those of Python frames in the order of Python's
+ * chain, with `frame` the number of their group: the frames that one call of
+ * the interpreter loop runs.
  */
 struct frame_note {
 	__u16 frame;	/* number of the user frame, 0 is the leaf */
@@ -155,7 +159,7 @@ struct frame_note {
 
 /* The thread and the GIL of its interpreter at the sample; equal in all notes of a sample. */
 #define FRAME_NOTE_GIL_KNOWN                                                                       \
-	1u /* the state was read. Without HELD and WAITS, the thread ran native code without the GIL */
+	1u /* the state was read. Neither HELD nor WAITS: the thread ran native code without it */
 #define FRAME_NOTE_GIL_HELD 2u
 #define FRAME_NOTE_GIL_WAITS                                                                       \
 	4u /* it was about to wait for the GIL, or had just waited (Python 3.15) */
@@ -189,8 +193,8 @@ static inline const struct frame_note *sample_notes(const struct sample_event *e
 	(-2) /* not read, or of a 32-bit task, whose system calls have other numbers */
 
 /*
- * The account of a thread when it was visited. A thread that has not run since its last visit is not visited again: what
- * was seen still holds.
+ * The account of a thread when it was visited. A thread that has not run since its last visit is
+ * not visited again: what was seen still holds.
  */
 struct visit_account {
 	struct event_header header;
@@ -200,7 +204,7 @@ struct visit_account {
 	__u64 run_delay; /* ns that it has waited for a CPU, up to `seen` */
 	__u64 since;	 /* CLOCK_MONOTONIC ns: when it last ran; 0: unknown */
 	__u64 switches;	 /* its own: it has waited so often */
-	__u32 holder; /* the thread that has the lock that it waits for, as the lock says; 0: not known */
+	__u32 holder; /* the thread that has the lock that it waits for, by the lock; 0: unknown */
 	__u32 reserved;
 	__s32 call;  /* the system call that it is in, or VISIT_NO_CALL, … */
 	__u32 found; /* VISIT_… */
@@ -225,8 +229,8 @@ static inline const struct sample_event *event_stack(const struct event_header *
 #endif
 
 /*
- * The books of the visitor. X(ENUM, name, sentence). A look at a thread ends in one of the lines from UNCHANGED on; they
- * add up to LOOKS.
+ * The books of the visitor. X(ENUM, name, sentence). A look at a thread ends in one of the lines
+ * from UNCHANGED on; they add up to LOOKS.
  */
 #define VISIT_LINES(X)                                                                             \
 	X(DUE, "due", "visits by the requested rate")                                              \
@@ -259,7 +263,7 @@ struct visit_books_event {
 };
 
 /*
- * Follows the sample of a process whose unwind tables are not built yet: everything needed to unwind
+ * Follows the sample of a process whose unwind tables are not built yet: what is needed to unwind
  * its stack later. The sample's `frames` were found by frame pointer.
  */
 struct stack_copy {
@@ -274,8 +278,8 @@ struct stack_copy {
 };
 
 /*
- * The kernel side puts the first STACK_PIECE_MAX bytes of a stack into the sample itself. The bytes above
- * are sent before it as pieces, in address order. The collector joins them.
+ * The kernel side puts the first STACK_PIECE_MAX bytes of a stack into the sample. Pieces with the
+ * bytes above are sent before it, in address order. The collector joins them.
  */
 struct stack_piece {
 	struct event_header header;
@@ -289,8 +293,8 @@ struct stack_piece {
 #define STACK_COPY_MAX	((STACK_PIECES + 1) * STACK_PIECE_MAX)
 
 /*
- * Precedes the first sample with a Python function: copies of the objects that describe the function, taken at that
- * sample. Strings may be truncated, and bytes behind them may belong to something else.
+ * Precedes the first sample with a Python function: copies of the objects that describe it, taken
+ * at that sample. Strings may be truncated, and bytes behind them may belong to something else.
  */
 #define CODE_COPY_HEAD	192u
 #define CODE_COPY_NAME	192u
@@ -316,16 +320,16 @@ struct thread_cpu_event {
 	__u64 cpu_time; /* ns */
 };
 
-/* ---- control groups by id: from the kernel to the collector, which maps ids to paths ---------- */
+/* ---- control groups by id: the collector maps ids to paths ---------------------------------- */
 
 /*
- * Sent with the first tick of a process, and with the first one after a move. Ids are those of directories in the
- * unified hierarchy; they are never reused.
+ * Sent with the first tick of a process, and with the first one after a move. Ids are those of
+ * directories in the unified hierarchy; they are never reused.
  */
 struct in_group_event {
 	struct event_header header;
 	__u32 tgid;
-	__u32 was_excluded; /* ticks of its previous group are filtered: so this tick is no sample either */
+	__u32 was_excluded; /* its previous group is filtered: so this tick is no sample either */
 	__u64 group;
 };
 

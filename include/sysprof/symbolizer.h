@@ -2,8 +2,8 @@
 /*
  * From (dso, address) to an inline chain of functions, files and lines.
  *
- * The symbolizer never uses a pid and never opens a path chosen by a process: it is given open files. So
- * it works for dead processes and deleted binaries, and it can run in a process without privileges.
+ * The symbolizer uses no pid and opens no path chosen by a process: it is given open files. So it
+ * works for dead processes and deleted binaries, and can run without privileges.
  */
 #ifndef SYSPROF_SYMBOLIZER_H
 #define SYSPROF_SYMBOLIZER_H
@@ -23,9 +23,8 @@ struct symbolizer_dso {
 	int fd;	       /* the mapped file, -1 if unavailable; owned by the caller */
 	uint64_t base; /* offset of the dso in the file: not 0 in an archive */
 	int root_fd;   /* its process's root directory, searched first for debug files, or -1 */
-	uint32_t
-		copied_for; /* the user whose file `fd` is a copy of, in memory; 0: it is no copy, or root's file */
-	const char *path; /* for messages */
+	uint32_t copied_for; /* the user of whose file `fd` is a copy in memory; 0: none, or root */
+	const char *path;    /* for messages */
 	uint8_t build_id_size;
 	const uint8_t *build_id;
 	const char *release; /* DSO_KERNEL: as uname -r has it, or NULL */
@@ -34,37 +33,37 @@ struct symbolizer_dso {
 struct symbolizer *symbolizer__new(void);
 void symbolizer__free(struct symbolizer *s);
 /*
- * Fork the keeper of the child processes that read modules now, while this process is small; the calling thread must outlive
- * it. Idle children are kept for further requests about the same modules, within so many bytes; if any are, the process that
- * searches debug files is forked now, too.
+ * Fork the keeper of the child processes that read modules now, while this process is small; the
+ * calling thread must outlive it. Idle children are kept for further requests about their modules,
+ * within so many bytes; if any are, the process that searches debug files is forked now, too.
  */
 void symbolizer__keep_readers(struct symbolizer *s, size_t bytes);
-/* Another limit of these. */
+/* Change that limit. */
 void symbolizer__limit_readers(struct symbolizer *s, size_t bytes);
 #define SYMBOLIZER_READERS_BYTES ((size_t)16 << 20)
 
-/* /proc/kallsyms in pieces of whole lines; to be called before the first kernel address is resolved. */
+/* /proc/kallsyms in pieces of whole lines, before the first kernel address is resolved. */
 int symbolizer__add_kallsyms(struct symbolizer *s, const char *text, size_t size);
 /* A later piece of /proc/kallsyms, of whole lines. */
 struct kallsyms_piece {
-	bool is_reading; /* a new reading of all symbols except the kernel image's, which replaces the last reading; else symbols to add */
-	bool begins,
-		ends; /* the piece is the first or the last of a reading, which takes effect at its end */
+	/* symbols to replace the last reading of all but the kernel image's; else symbols to add */
+	bool is_reading;
+	bool begins, ends; /* first, last piece of a reading, which takes effect at its end */
 	const char *text;
 	size_t size;
 };
 int symbolizer__change_kallsyms(struct symbolizer *s, const struct kallsyms_piece *piece);
 /*
- * Should the kernel's modules be read again? Yes if kernel addresses had no name since the last call, or if more
- * symbols were added than a new reading costs.
+ * Read the kernel's modules again? Yes if kernel addresses had no name since the last call, or if
+ * more symbols were added than a new reading costs.
  */
 bool symbolizer__wants_modules(struct symbolizer *s);
 
 struct symbolizer_job {
 	struct symbolizer_dso dso;
-	/* Distinct, ascending: file offsets for DSO_FILE and DSO_VDSO, virtual addresses for DSO_KERNEL. */
+	/* Distinct, ascending: file offsets (DSO_FILE, DSO_VDSO), addresses (DSO_KERNEL). */
 	const uint64_t *addresses;
-	const uint32_t *samples; /* in so many samples each is; NULL: as many as there are */
+	const uint32_t *samples; /* number of samples that each is in; NULL: all of them */
 	size_t count;
 	symbol_sink_fn sink;
 	/* Called after the last address, with the fields below set. Nonzero stops. */
@@ -73,7 +72,7 @@ struct symbolizer_job {
 
 	enum symbol_state state;
 	const char *
-		lines_lost; /* why line information could not be read, a sentence; NULL: none was lost */
+		lines_lost; /* why line information was not read, a sentence; NULL: none was lost */
 };
 
 struct symbolizer_progress {
@@ -83,22 +82,22 @@ struct symbolizer_progress {
 };
 
 struct symbolizer_options {
-	bool cache; /* look up and keep answers on disk, by the files they came from */
-	bool remember; /* keep some answers in memory, for other addresses of the same functions in the next call */
+	bool cache;    /* look up and keep answers on disk, by the files they came from */
+	bool remember; /* keep answers in memory, for other addresses of their functions, later */
 	struct outside_books *outside; /* counts what limits leave out, or NULL */
 	bool debuginfod;	       /* query the servers of DEBUGINFOD_URLS for debug files */
-	bool symbols_only; /* do not read debug information: names come from symbol tables, lines from the cache */
+	bool symbols_only; /* read no debug information: names from symbols, lines from the cache */
 	/*
-	 * With `remember`, to save time: a module of which no child has to answer for an important address is not read.
-	 * Its addresses that no cache has stay without a name, until there are many of them in all calls: then it is read,
-	 * for an index. Important are those in one of a thousand samples, in a module that was not read before those in one
-	 * of a hundred and at least two.
+	 * With `remember`, to save time: a module is read only for important addresses. Others that
+	 * no cache has get no name, until many of the module wait: then it is read, for an index.
+	 * Important addresses are in one of a thousand samples; in a module that was not read
+	 * before, in one of a hundred and at least two.
 	 */
 	bool put_off_rare, put_off_new;
 	uint64_t samples; /* of all jobs */
-	/* Children that read large files count there, and wait for each other and for builders. NULL: they do not. */
+	/* Number of children that read large files; they wait for others and builders. Or NULL */
 	_Atomic int64_t *large_children;
-	/* Called from time to time. Nonzero cancels: unresolved addresses become CANCELLED. May be NULL */
+	/* Called now and then. Nonzero cancels: the rest becomes CANCELLED. May be NULL */
 	int (*progress)(void *context, const struct symbolizer_progress *progress);
 	void *context;
 };
@@ -119,11 +118,10 @@ struct symbolizer_counts {
 };
 
 /*
- * Resolve all jobs, with the separate debug files of their dsos. Files that belong to others are read by
- * sandboxed processes, as many at a time as there are idle CPUs. Sinks are called in the order of the jobs
- * and of their addresses: the result depends neither on the order in which processes finish nor on the
- * cache. 0; negative errno: out of memory, or the error of a sink. A damaged file or one without symbols is no
- * error: its addresses get no frames.
+ * Resolve all jobs, with the separate debug files of their dsos. Sandboxed processes read the files
+ * of others, one per idle CPU. Sinks are called in the order of jobs and addresses, so the result
+ * depends neither on which process finishes first nor on the cache. 0; negative errno: out of
+ * memory, or a sink's error. Damaged files and those without symbols are no error: no frames.
  */
 int symbolizer__resolve_all(struct symbolizer *s, struct symbolizer_job *jobs, size_t count,
 			    const struct symbolizer_options *options,

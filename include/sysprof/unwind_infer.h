@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Finds callers of code without CFI (assembly). The location of the return address is inferred, and the
+ * Finds callers of code without CFI (assembly). The return address's location is inferred, and the
  * address is accepted only if it follows a call instruction. Part of unwind_walk.h.
  */
 #ifndef SYSPROF_UNWIND_INFER_H
@@ -74,9 +74,9 @@ static __always_inline bool unwind_is_called(struct unwind_state *s, __u64 cfa, 
 }
 
 /*
- * Code without CFI in a file returns to an address after a call. A call of a function that has CFI is a
- * call of another function. If the code was analyzed without a result it may not keep a frame pointer, so
- * then only a direct call is accepted.
+ * Code without CFI in a file returns to an address after a call. A call of a function that has CFI
+ * is another function's. Code that was analyzed without a result may keep no frame pointer, so then
+ * only a direct call is accepted.
  */
 static __always_inline bool unwind_is_return(struct unwind_state *s, __u64 ra)
 {
@@ -91,7 +91,7 @@ static __always_inline bool unwind_is_return(struct unwind_state *s, __u64 ra)
 	       (call == UNWIND_CALL_TO && unwind_look(s, s->call_target) != UNWIND_LOOK_DESCRIBED);
 }
 
-/* Is it a call of the function at pc? Yes if no code with CFI or an inferred rule is between target and pc. */
+/* Does the call before ra call the function at pc? Yes if only code without rules is between. */
 static __always_inline bool unwind_calls_this(struct unwind_state *s, __u64 ra)
 {
 	__u64 target, row;
@@ -105,7 +105,7 @@ static __always_inline bool unwind_calls_this(struct unwind_state *s, __u64 ra)
 	return unwind_look(s, s->ip) == UNWIND_LOOK_NOTHING && row == s->row;
 }
 
-/* UNWIND_STEP_ON: this word above the stack pointer is certainly the return address of this function. */
+/* UNWIND_STEP_ON: this word above the stack pointer is this function's return address. */
 static __always_inline int unwind_is_word(struct unwind_state *s, __u32 number)
 {
 	__u64 at = s->sp + (__u64)number * 8, ra;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The innermost function of JIT code, if it has no frame: it was just entered, or is about to return. The frame pointer is
- * then its caller's, and following it would skip the caller. The instructions decide. Part of unwind_walk.h.
+ * The innermost function of JIT code, if it has no frame: it was just entered, or is about to
+ * return. The frame pointer is then its caller's, and following it would skip the caller. The
+ * instructions decide. Part of unwind_walk.h.
  *
- * V8's functions begin at a multiple of 64 bytes, and read some words before they make their frame. They end with a return
- * that pops their arguments; if more arguments were passed than declared, the return address is moved first.
+ * V8's functions begin at a multiple of 64 bytes and read some words before they make their frame.
+ * They end with a return that pops their arguments; if more were passed than declared, the return
+ * address is moved first.
  */
 #ifndef SYSPROF_UNWIND_LEAF_H
 #define SYSPROF_UNWIND_LEAF_H
@@ -33,8 +35,8 @@ enum unwind_leaf {
 };
 
 /*
- * One bit for each byte of `word` at which a function makes its frame; `next` has the bytes that follow. Not inline: its
- * variables would be on the stack eight times, and all functions of an eBPF program share 512 bytes.
+ * One bit for each byte of `word` at which a function makes its frame; `next` has the bytes behind.
+ * Not inline: eight copies of its variables exceed the 512 bytes of stack of an eBPF program.
  */
 static __attribute__((noinline)) __u64 unwind_frames_made(__u64 word, __u64 next)
 {
@@ -52,7 +54,7 @@ static __attribute__((noinline)) __u64 unwind_frames_made(__u64 word, __u64 next
 	return made;
 }
 
-/* V8's baseline code calls a builtin that makes its frame: mov $SIZE,%ebx; mov $BYTECODES,%r12; call. 1: this does. */
+/* Baseline code of V8 calls a builtin for its frame: mov $SIZE,%ebx; mov $BYTECODES,%r12; call. */
 static __always_inline __u64 unwind_entry_calls(__u64 first, __u64 second)
 {
 	__u64 other = (first & UNWIND_CALL_MASK) ^ UNWIND_CALL_ENTRY;
@@ -60,10 +62,7 @@ static __always_inline __u64 unwind_entry_calls(__u64 first, __u64 second)
 	return ((other | (second >> 56 ^ 0xe8)) - 1) >> 63;
 }
 
-/*
- * Where the innermost function of such code makes its frame, as bits: bit 0 is the first of the 64 bytes that `ip` is in. 0:
- * nowhere in them.
- */
+/* Where the innermost function makes its frame: a bit for each of the 64 bytes around `ip`. */
 static __always_inline __u64 unwind_entry(struct unwind_state *s)
 {
 	__u64 code[UNWIND_ENTRY_WORDS], made = 0;
@@ -76,9 +75,7 @@ static __always_inline __u64 unwind_entry(struct unwind_state *s)
 	return made | unwind_entry_calls(code[0], code[1]) << UNWIND_CALL_AT;
 }
 
-/*
- * Is this an instruction at the end of a V8 function, after pop %rbp? Then the return address is on top of the stack.
- */
+/* Is this an end of a V8 function, after pop %rbp? Its return address is on top of the stack. */
 static __always_inline bool unwind_is_leaving(__u64 code)
 {
 	return (code & 0xff) == 0xc2 ||				/* ret $BYTES */
@@ -109,9 +106,7 @@ static __always_inline int unwind_take_leaf(struct unwind_state *s, enum unwind_
 			   s->fp);
 }
 
-/*
- * The builtin that makes the frame of this baseline code has no frame of its own, and has not made that one yet.
- */
+/* The builtin that makes the frame of this baseline code: it has no frame of its own. */
 static __always_inline int unwind_leaf_that_calls(struct unwind_state *s)
 {
 	__u64 code[2];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The arrays of unwind_table.h on the collector's side: capture/ allocates them, unwind/ fills them. */
+/* The arrays of unwind_table.h in the collector: capture/ allocates them, unwind/ fills them. */
 #ifndef SYSPROF_UNWIND_MEMORY_H
 #define SYSPROF_UNWIND_MEMORY_H
 
@@ -16,7 +16,7 @@ struct unwind_memory {
 	unsigned char *places; /* UNWIND_PLACES_SIZE bytes */
 	size_t segment_size;
 	unsigned int segment_limit; /* number of segments at most, up to UNWIND_SEGMENTS */
-	/* Allocate segment `number`; *bytes is shared with the kernel from then on. 0, -ENOMEM, … */
+	/* Allocates segment `number`; the kernel shares *bytes from then on. 0, -ENOMEM, … */
 	int (*add_segment)(void *context, unsigned int number, unsigned char **bytes);
 	/* Waits until every program run that was under way has ended. 0 or negative errno. */
 	int (*wait_for_programs)(void *context);

@@ -25,7 +25,7 @@ struct unwind_go_saved {
 	__u64 sp, pc, g, ctxt, unused, bp, old_bp;
 };
 
-/* The state of a change from one stack to another. The kernel's verifier does not track values stored here. */
+/* A change from one stack to another. The kernel's verifier does not track values stored here. */
 struct unwind_across {
 	struct unwind_rule rule;
 	__u64 noted[2], top, offset, thread, goroutine, frame[2];
@@ -36,24 +36,24 @@ struct unwind_state {
 	__u64 ip, sp, fp;	       /* of the last frame found */
 	__u64 general[UNWIND_GENERAL]; /* by DWARF number; valid if all_known */
 	__u32 kind;		       /* enum frame_kind of that frame */
-	bool all_known; /* all registers are of this frame: the innermost, or interrupted by a signal */
+	bool all_known;	 /* all registers are this frame's: innermost, or hit by a signal */
 	bool after_call; /* ip is behind its call or system call instruction */
 	bool fp_lost;
 	bool rbx_known;	    /* general[] has rbx of this frame, even if all_known is false */
 	bool is_fresh;	    /* a new task, whose stack is still empty */
-	bool in_trampoline; /* the frame before the last is the return trampoline of a signal handler */
+	bool in_trampoline; /* the frame before the last is a signal handler's trampoline */
 	bool by_code;	    /* the last address is in an UNWIND_BY_CODE mapping */
 	__u32 switches;	    /* how often the walk changed stacks */
 	struct unwind_across across;
 	bool needs_call; /* accept a return address only if it follows a call instruction */
-	/* For FRAME_INFERRED: this frame has no CFI, and its callee is the innermost frame. So the register
-	 * from which this frame restores its stack pointer after the call still has its value. */
+	/* FRAME_INFERRED: no CFI here, and the callee is innermost. So the register from which this
+	 * frame restores its stack pointer after the call still has its value. */
 	bool was_kept;
 	bool was_followed; /* the code was analyzed, without a result */
 	bool is_made;	   /* the innermost address is in code that is made as it runs */
-	__u32 leaf; /* enum unwind_leaf: of the innermost frame, in code that is made as it runs */
-	__u64 left; /* the frame pointer that it had */
-	__u64 row;  /* of the last address looked up, in its table */
+	__u32 leaf;	   /* enum unwind_leaf: of the innermost frame, in JIT code */
+	__u64 left;	   /* the frame pointer that it had */
+	__u64 row;	   /* of the last address looked up, in its table */
 	__u64 low, high;   /* the last words read by unwind_find_pair() */
 	__u64 call_target; /* of the last call instruction examined */
 	__u32 missing; /* why the last address has no rule: STACK_END_NO_TABLE, STACK_END_JAVA; 0 */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The unwind table of one executable file: for every address, the rule that finds the caller. Compiled
- * from .eh_frame by unwind/, read by the eBPF program and by the same code built natively.
+ * The unwind table of an executable file: for every address, the rule that finds the caller.
+ * Compiled from .eh_frame by unwind/, read by the eBPF program and by the same code built natively.
  *
- * A row is an address and the rule that applies from there to the next row. The code is divided into
- * buckets of 256 bytes, so that a row stores only one byte of its address. The index has the number of
- * each bucket's first row, and a search takes at most eight steps. At the start of a bucket the last row
- * before the bucket applies; for the first bucket that is row 0, an empty rule. Rules repeat, so a row
- * stores the number of a rule in the dictionary, in one byte if the file has at most 256 rules.
+ * A row is an address and the rule from there to the next row. Buckets divide the code, of 256
+ * bytes each, so a row stores one byte of its address. The index has the number of each bucket's
+ * first row; a search takes at most eight steps. At the start of a bucket the last row before it
+ * applies; for the first bucket that is row 0, an empty rule. Rules repeat, so a row stores the
+ * number of a rule in the dictionary, in one byte if the file has at most 256 rules.
  *
- * The parts of a table follow each other in its segment: struct unwind_rule dictionary[], __u32 index[buckets + 1],
- * numbers[rows] of `number_size` bytes, __u8 address[rows], and UNWIND_SLACK bytes that a search may read
- * but does not use.
+ * The parts of a table follow each other in its segment: struct unwind_rule dictionary[], __u32
+ * index[buckets + 1], numbers[rows] of `number_size` bytes, __u8 address[rows], and UNWIND_SLACK
+ * bytes that a search may read but does not use.
  */
 #ifndef SYSPROF_UNWIND_TABLE_H
 #define SYSPROF_UNWIND_TABLE_H
@@ -22,7 +22,7 @@
 #define UNWIND_BUCKET_SIZE (1u << UNWIND_BUCKET_BITS)
 #define UNWIND_SLACK	   (2 * UNWIND_BUCKET_SIZE)
 
-/* The canonical frame address (CFA): the stack pointer before the call pushed the return address. */
+/* The canonical frame address (CFA): the stack pointer before the call. */
 enum unwind_cfa {
 	UNWIND_CFA_NONE,     /* the file says nothing about this address */
 	UNWIND_CFA_SP,	     /* stack pointer + cfa_offset */
@@ -30,8 +30,8 @@ enum unwind_cfa {
 	UNWIND_CFA_REGISTER, /* another register + cfa_offset; known in the innermost frame only */
 	UNWIND_CFA_DEREF,    /* the word at (register + cfa_offset), + cfa_addend */
 	UNWIND_CFA_PLT,	     /* stack pointer + 8; + 16 from byte cfa_offset of each 16 bytes on */
-	UNWIND_CFA_SIGNAL, /* the return trampoline of a signal handler: all registers are on the stack */
-	UNWIND_CFA_ROOT, /* the outermost frame: no caller */
+	UNWIND_CFA_SIGNAL,   /* a signal handler's trampoline: all registers are on the stack */
+	UNWIND_CFA_ROOT,     /* the outermost frame: no caller */
 	/* The function changed to another stack, see unwind_walk.h; it begins at cfa_offset. */
 	UNWIND_CFA_SWITCH,	   /* its frame pointer leads to its own frame there */
 	UNWIND_CFA_GO_DEPTH,	   /* Go's asmcgocall without a frame */
@@ -50,8 +50,8 @@ enum unwind_fp {
 };
 
 /*
- * The caller's rbx. It is tracked only in files with frames that are relative to it (glibc's dynamic linker, in
- * lazy binding). In other files it would only make the tables larger.
+ * The caller's rbx. Tracked only in files with frames that are relative to it (glibc's dynamic
+ * linker, in lazy binding). In other files it would only make the tables larger.
  */
 enum unwind_rbx {
 	UNWIND_RBX_UNTOLD,
@@ -62,9 +62,9 @@ enum unwind_rbx {
 /* The return address. */
 enum unwind_ra {
 	UNWIND_RA_NONE,
-	UNWIND_RA_AT_CFA, /* at CFA + ra_offset */
-	UNWIND_RA_INTERRUPTED, /* as AT_CFA, but the frame was interrupted by a signal: no call precedes the address */
-	/* as AT_CFA, if the address follows a call: the file has no CFI here, the rule is inferred from its
+	UNWIND_RA_AT_CFA,      /* at CFA + ra_offset */
+	UNWIND_RA_INTERRUPTED, /* as AT_CFA, of a frame that a signal interrupted: no call before */
+	/* as AT_CFA, if the address follows a call: there is no CFI here, the rule is inferred from
 	 * instructions. With UNWIND_CFA_NONE: it could not be inferred. */
 	UNWIND_RA_INFERRED,
 	/* in register ra_offset; known in the innermost frame only. A separate bit. */
@@ -94,12 +94,12 @@ struct unwind_table {
 /* ---- where the kernel finds them ------------------------------------------------------------- */
 
 /*
- * All of this is in arrays shared by the kernel and the collector. The collector writes them without
- * system calls. The kernel writes only one: when a table was last used.
+ * All of this is in arrays shared by the kernel and the collector. The collector writes them
+ * without system calls. The kernel writes only one: when a table was last used.
  *
- * Each process has one word in a hash table. The word says where the process's places are: a sorted array
- * of start addresses, followed by the rest of each place. Places are never changed in place: a process that
- * maps something gets new places first, and then a new word.
+ * Each process has one word in a hash table. It says where the process's places are: a sorted array
+ * of start addresses, then the rest of each place. Places never change: a process that maps
+ * something gets new places first, and then a new word.
  */
 #define UNWIND_PROCESSES    8192u /* words; a power of two */
 #define UNWIND_PROBES	    16u	  /* words that are searched for a process, from its hash on */
@@ -113,7 +113,7 @@ struct unwind_table {
 #define UNWIND_NO_TABLE (~0u) /* there is none: use frame pointers */
 #define UNWIND_LATER	(~1u) /* not built yet */
 #define UNWIND_JAVA	(~2u) /* code of a HotSpot that uses the frame pointer for something else */
-#define UNWIND_BY_CODE	(~3u) /* small functions without frame pointers: decode their instructions */
+#define UNWIND_BY_CODE	(~3u) /* small functions without frame pointers: decode instructions */
 
 struct unwind_place {
 	__u64 end;  /* of an executable mapping */
@@ -155,8 +155,8 @@ static inline __u32 unwind_hash(__u32 tgid)
 }
 
 /*
- * The last execve with a hash: tgid in 22 bits, and CLOCK_MONOTONIC in units of 16 us in 42 bits, which wrap
- * after two years. One word, so that it is read and written atomically.
+ * The last execve with a hash: tgid in 22 bits, and CLOCK_MONOTONIC in units of 16 us in 42 bits,
+ * which wrap after two years. One word, so that it is read and written atomically.
  */
 #define UNWIND_EXEC_UNIT_BITS 14
 
@@ -165,7 +165,7 @@ static inline __u64 unwind_exec_word(__u32 tgid, __u64 time)
 	return (time >> UNWIND_EXEC_UNIT_BITS) << 22 | tgid;
 }
 
-/* Is this an execve of this process later than `as_of`? One within the same 16 us does not count. */
+/* Is this an execve of this process after `as_of`? Not if within the same 16 us. */
 static inline int unwind_exec_is_after(__u64 word, __u32 tgid, __u64 as_of)
 {
 	return unwind_word_tgid(word) == tgid &&
@@ -179,7 +179,7 @@ _Static_assert(sizeof(struct unwind_rule) == 16, "four to a cache line");
 _Static_assert(sizeof(struct unwind_table) == 32, "two to a cache line");
 #endif
 
-/* x86-64: DWARF register numbers, and the offsets of the interrupted registers in a signal frame. */
+/* x86-64: DWARF register numbers, and offsets of registers in a signal frame. */
 #define UNWIND_X86_RBX		  3
 #define UNWIND_X86_RDI		  5
 #define UNWIND_X86_RBP		  6

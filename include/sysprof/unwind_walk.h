@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Unwinds one frame of a user stack, by table or by frame pointer. The same source is used in the kernel
- * (bpf/unwind.bpf.h) and natively (unwind/unwind.c).
+ * Unwinds one frame of a user stack, by table or by frame pointer. The same source is used in the
+ * kernel (bpf/unwind.bpf.h) and natively (unwind/unwind.c).
  *
  * The file that includes this defines first:
  *
@@ -15,27 +15,25 @@
  *	sets s->mapping to the executable mapping of this address; false: there is none
  *   bool unwind_has_mappings(struct unwind_state *s)
  *	false: nothing is known of this process
- *   int unwind_find_room(struct unwind_state *s)
- *	unwind_room_at(s)
- *   int unwind_across(struct unwind_state *s)
- *	unwind_across_at(s)
  *   long unwind_thread_base(struct unwind_state *s, __u64 *base)
  *	the base of the thread's local storage; 0, or it is not known
- *   int unwind_find_call(struct unwind_state *s, __u64 ra)
- *   int unwind_find_called(struct unwind_state *s, __u64 cfa, __u64 ra)
- *   int unwind_find_undescribed(struct unwind_state *s)
- *   int unwind_find_return(struct unwind_state *s, __u64 ra)
- *   int unwind_find_word(struct unwind_state *s, __u32 number)
- *   int unwind_find_pair(struct unwind_state *s, __u64 address)
- *	unwind_read_pair(s, address, &s->low, &s->high)
- *   int unwind_find_in_words(struct unwind_state *s)
- *   int unwind_find_leaf(struct unwind_state *s)
- *   int unwind_look(struct unwind_state *s, __u64 address)
- *	unwind_call_before(s, ra), unwind_is_called(s, cfa, ra), unwind_undescribed(s), unwind_is_return(s, ra), unwind_is_word(s, number), unwind_search(s), unwind_leaf_of_made(s), unwind_look_at(s, address)
  *
- * Searches have no data-dependent branches: the verifier (from Linux 6.8 on) would follow every path.
- * Offsets are masked right before each access, after a barrier that keeps the compiler from removing the
- * mask.
+ * and these, each a call of a function below, which the kernel verifies by itself:
+ *
+ *   int unwind_find_room(struct unwind_state *s): unwind_room_at(s)
+ *   int unwind_across(struct unwind_state *s): unwind_across_at(s)
+ *   int unwind_find_call(struct unwind_state *s, __u64 ra): unwind_call_before(s, ra)
+ *   int unwind_find_called(struct unwind_state *s, __u64 cfa, __u64 ra): unwind_is_called()
+ *   int unwind_find_undescribed(struct unwind_state *s): unwind_undescribed(s)
+ *   int unwind_find_return(struct unwind_state *s, __u64 ra): unwind_is_return(s, ra)
+ *   int unwind_find_word(struct unwind_state *s, __u32 number): unwind_is_word(s, number)
+ *   int unwind_find_pair(struct unwind_state *s, __u64 address): unwind_read_pair() to low, high
+ *   int unwind_find_in_words(struct unwind_state *s): unwind_search(s)
+ *   int unwind_find_leaf(struct unwind_state *s): unwind_leaf_of_made(s)
+ *   int unwind_look(struct unwind_state *s, __u64 address): unwind_look_at(s, address)
+ *
+ * Searches have no data-dependent branches: the verifier (from Linux 6.8 on) would follow every
+ * path. Offsets are masked right before each access, after a barrier that keeps the mask.
  */
 #ifndef SYSPROF_UNWIND_WALK_H
 #define SYSPROF_UNWIND_WALK_H
@@ -57,8 +55,8 @@ static __always_inline bool unwind_is_code(__u64 address)
 }
 
 /*
- * Resets the state for a new stack. The caller sets ip, sp, fp and general. In a system call ip is behind
- * the system call instruction.
+ * Resets the state for a new stack. The caller sets ip, sp, fp and general. In a system call ip is
+ * behind the system call instruction.
  */
 static __always_inline void unwind_begin(struct unwind_state *s, bool in_system_call)
 {
@@ -76,7 +74,7 @@ static __always_inline void unwind_begin(struct unwind_state *s, bool in_system_
 }
 
 /*
- * Reads two words of the stack. Reading 4 KB costs hardly more than reading 16 bytes, so the rest of the
+ * Reads two words of the stack. Reading 4 KB costs hardly more than 16 bytes, so the rest of the
  * page is read as well. 0, or they cannot be read.
  */
 static __always_inline long unwind_read_pair(struct unwind_state *s, __u64 address, __u64 *low,
@@ -147,7 +145,7 @@ static __always_inline __u32 unwind_load_u16(const unsigned char *segment, __u64
 	return *(const __u16 *)(segment + offset);
 }
 
-/* `found`, or more by a power of two: as many of the `count` addresses at `offset` are not above `low`. */
+/* A step: `found`, or + 2^bit if that many of the `count` addresses at `offset` are <= `low`. */
 static __always_inline __u64 unwind_count_on(const unsigned char *segment, __u64 offset,
 					     __u64 count, __u64 low, __u64 found, int bit)
 {
@@ -161,8 +159,8 @@ static __always_inline __u64 unwind_count_on(const unsigned char *segment, __u64
 }
 
 /*
- * How many of the `count` addresses at `offset` are not above `low`; 256 at most. Most buckets have a few rows: steps that
- * cannot find any are left out, two or three at a time, since the verifier follows each branch.
+ * How many of the `count` addresses at `offset` are at most `low`; 256 at most. Most buckets have a
+ * few rows: needless steps are left out, two or three at a time as the verifier follows branches.
  */
 static __always_inline __u64 unwind_count_rows(const unsigned char *segment, __u64 offset,
 					       __u64 count, __u64 low, bool is_hot)
@@ -326,9 +324,9 @@ static __always_inline int unwind_signal(struct unwind_state *s)
 }
 
 /*
- * Code that allocates stack and calls, without a frame pointer (CPython's trampolines, one for each Python function:
- * sub $8,%rsp; call *%rcx; add $8,%rsp; ret). At the return address it releases that stack and returns: that is its
- * whole frame. Returns its size in bytes; or -STACK_END_FAULT, -STACK_END_NO_FRAME: it is other code.
+ * Code that allocates stack and calls, without a frame pointer (CPython's trampolines, one for each
+ * Python function: sub $8,%rsp; call *%rcx; add $8,%rsp; ret). Returns the size in bytes of its
+ * frame, which is that stack; -STACK_END_FAULT; or -STACK_END_NO_FRAME: it is other code.
  */
 static __always_inline int unwind_room_at(struct unwind_state *s)
 {
@@ -346,9 +344,9 @@ static __always_inline int unwind_room_at(struct unwind_state *s)
 }
 
 /*
- * Unwinds by frame pointer; or, with s->by_code, by the return address that the current code implies, as if a
- * frame pointer was saved right below it. STACK_END_ROOT: there is no frame pointer (0, or a saved pair of
- * zeros), which marks the outermost frame.
+ * Unwinds by frame pointer; or, with s->by_code, by the return address that the current code
+ * implies, as if a frame pointer was saved right below it. STACK_END_ROOT: there is no frame
+ * pointer (0, or a saved pair of zeros), which marks the outermost frame.
  */
 static __always_inline int unwind_by_frame_pointer(struct unwind_state *s)
 {
@@ -382,9 +380,9 @@ static __always_inline int unwind_by_frame_pointer(struct unwind_state *s)
 }
 
 /*
- * The innermost function may not have set up its frame yet, or may have removed it already. Then the frame
- * pointer is the caller's, and following it would skip the caller. The current instruction decides.
- * UNWIND_STEP_ON: the caller was found this way.
+ * The innermost function may not have set up its frame yet, or may have removed it already. Then
+ * the frame pointer is the caller's, and following it would skip the caller. The instruction at ip
+ * decides. UNWIND_STEP_ON: the caller was found this way.
  */
 static __always_inline int unwind_by_prologue(struct unwind_state *s)
 {
@@ -420,7 +418,7 @@ static __always_inline int unwind_by_prologue(struct unwind_state *s)
 static __always_inline int unwind_by_rule(struct unwind_state *s, const struct unwind_rule *rule,
 					  __u64 pc)
 {
-	/* zero: a path that does not use it may copy it uninitialized, which the verifier rejects */
+	/* zero: a path without a use may copy it uninitialized, which the verifier rejects */
 	__u64 cfa = 0, ra = 0, fp = s->fp, base = s->sp;
 	__u32 how = rule->cfa,
 	      kind = rule->ra == UNWIND_RA_INTERRUPTED ? FRAME_AFTER_SIGNAL : FRAME_TABLE;
@@ -446,8 +444,8 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 		cfa = base + rule->cfa_offset;
 	}
 	/*
-	 * the stack pointer grows with each frame, except if the return address has left the stack (vfork,
-	 * runtime.clone of Go)
+	 * the stack pointer grows with each frame, except if the return address has left the stack
+	 * (vfork, runtime.clone of Go)
 	 */
 	if (cfa < s->sp + (rule->ra != UNWIND_RA_REGISTER) || (cfa & 7))
 		return STACK_END_NO_CALLER;
@@ -501,7 +499,7 @@ static __always_inline __u64 unwind_window_word(const struct unwind_state *s, __
 	return s->window[at & (UNWIND_WINDOW / 8 - 1)];
 }
 
-/* The caller's frame pointer by a common rule. False: the rule is not common, or the word is not in the window. */
+/* The caller's frame pointer by a common rule. False: another rule, or not in the window. */
 static __always_inline bool unwind_common_fp(const struct unwind_state *s,
 					     const struct unwind_rule *rule, __u64 cfa, __u64 below,
 					     __u64 *fp)
@@ -529,9 +527,9 @@ static __always_inline bool unwind_common_return(struct unwind_state *s, __u64 r
 }
 
 /*
- * Does what unwind_to_caller() does for this rule of a frame that has made a call, if it is one of the common rules:
- * the CFA relative to the stack or frame pointer, the return address right below it. UNWIND_STEP_ON; or
- * UNWIND_NOT_COMMON: of the caller nothing was stored.
+ * Does what unwind_to_caller() does for a frame that has made a call, if its rule is a common one:
+ * the CFA relative to the stack or frame pointer, the return address right below it.
+ * UNWIND_STEP_ON; or UNWIND_NOT_COMMON: no caller was stored.
  */
 static __always_inline int unwind_by_common_rule(struct unwind_state *s,
 						 const struct unwind_rule *rule)
@@ -574,8 +572,8 @@ static __always_inline int unwind_by_common_rule(struct unwind_state *s,
 }
 
 /*
- * The same for a frame that has no rule: in a file whose table has none and does not say that one was looked for, or in code
- * without a table, if its callee was found by the frame pointer too.
+ * The same for a frame without a rule: in a file whose table has none there and does not say that
+ * one was looked for; or in code without a table, if its callee was found by frame pointer, too.
  */
 static __always_inline int unwind_by_common_pointer(struct unwind_state *s)
 {
@@ -620,8 +618,8 @@ static __always_inline bool unwind_is_call_of(struct unwind_state *s, __u64 ra, 
 }
 
 /*
- * Go's asmcgocall, up to 1.20, has no frame. It stores on the new stack which goroutine it left, and how deep in that
- * one's stack; or 0 and the stack pointer, if it stayed. 0, or it cannot be read.
+ * Go's asmcgocall, up to 1.20, has no frame. It stores on the new stack the goroutine that it left
+ * and how deep in its stack; if it stayed, 0 and the stack pointer. 0, or it cannot be read.
  */
 static __always_inline long unwind_go_depth(struct unwind_state *s, __s64 slot)
 {
@@ -638,8 +636,8 @@ static __always_inline long unwind_go_depth(struct unwind_state *s, __s64 slot)
 }
 
 /*
- * The registers that Go's runtime saved for this thread's goroutine, while the thread is on another stack. Thread-local
- * storage leads to them. UNWIND_STEP_ON, or an end: the root, if there is none.
+ * The registers that Go's runtime saved for this thread's goroutine, while the thread is on another
+ * stack; by thread-local storage. UNWIND_STEP_ON, or an end: the root, if there is none.
  */
 static __always_inline int unwind_go_saved(struct unwind_state *s)
 {
@@ -696,11 +694,11 @@ static __always_inline int unwind_find_across(struct unwind_state *s)
 }
 
 /*
- * Functions of Go that switch to another stack, by s->across. Go's stacks move and are reused, so the return address on
- * the old stack must follow a call of this function.
+ * Functions of Go that switch to another stack, by s->across. Go's stacks move and are reused, so
+ * the return address on the old stack must follow a call of this function.
  *
- * Functions with a frame keep their frame pointer, the others keep their caller's. morestack continues the goroutine that
- * ran out of stack, if that is still this thread's.
+ * Functions with a frame keep their frame pointer, the others their caller's. morestack continues
+ * the goroutine that ran out of stack, if it is still this thread's.
  */
 static __always_inline int unwind_across_at(struct unwind_state *s)
 {
@@ -725,8 +723,8 @@ static __always_inline int unwind_across_at(struct unwind_state *s)
 /* ---- code without CFI ------------------------------------------------------------------------ */
 
 /*
- * Code without CFI. In a file it may keep no frame pointer at all. Where the frame pointer led nowhere, the stack is
- * not searched: the code may have allocated stack that holds old return addresses of its own.
+ * Code without CFI. In a file it may keep no frame pointer. Where the frame pointer led nowhere,
+ * the stack is not searched: the code's own frame may hold old return addresses.
  */
 static __always_inline int unwind_undescribed(struct unwind_state *s)
 {
@@ -757,11 +755,11 @@ static __always_inline int unwind_undescribed(struct unwind_state *s)
 }
 
 /*
- * Steps from the frame in `s` to its caller. UNWIND_STEP_ON, or enum stack_end. With s->in_trampoline the
- * frame that it came from is FRAME_SIGNAL_RETURN.
+ * Steps from the frame in `s` to its caller. UNWIND_STEP_ON, or enum stack_end. With
+ * s->in_trampoline the frame that it came from is FRAME_SIGNAL_RETURN.
  *
- * If a function ends with a call that never returns, the return address is behind the end of the
- * function. So the call is looked up instead, one byte before.
+ * If a function ends with a call that never returns, the return address is behind its end. So the
+ * call is looked up, one byte before.
  */
 static __always_inline int unwind_to_caller(struct unwind_state *s)
 {
