@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many dsos at once: debug files are found (file_finder.h), the cache is searched, and what it does not have goes to
- * sealed children. This process reads no file of another user.
+ * Resolves many dsos at once: finds their debug files (file_finder.h), searches the cache and gives
+ * the rest to sealed children. This process reads no file of another user.
  *
- * Answers come from three places: from here (the kernel, files that cannot be opened), from the cache, and from the
- * children, which answer in the order of their jobs. The caller gets them in the order of its jobs and of their
- * addresses. So answers of the cache are set aside, and before an answer of a child those that precede it are passed
- * on.
+ * Answers come from this process (the kernel, files that cannot be opened), from the cache, and
+ * from children, which answer in the order of their jobs. The caller gets them in the order of its
+ * jobs and addresses. So the cache's answers are set aside; those that precede a child's answer are
+ * passed on before it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -52,7 +52,7 @@ struct part {
 	bool is_put_off;	   /* there were such, but they wait */
 	bool wants_index;	   /* because many have waited */
 	struct sealed_job *sealed; /* NULL: no child is needed */
-	/* The kernel, if there is a vmlinux: how far it is from there, and how many answers are passed on. */
+	/* The kernel with a vmlinux: its distance from there, number of answers passed on. */
 	bool has_vmlinux;
 	uint64_t shift;
 	size_t reported;
@@ -165,7 +165,7 @@ static struct file_finder *need_finder(struct batch *b)
 	return b->finder = *finder;
 }
 
-/* 0 or -ENOMEM. Without a descriptor left for it, or a process that opens it, the module's own tables have to do. */
+/* 0 or -ENOMEM. Without a descriptor or a process to open it, the module's own tables are used. */
 static int find_debug_file(struct batch *b, struct part *part)
 {
 	const struct debug_file_request request = debug_file_request_of(b, part);
@@ -202,8 +202,8 @@ static int is_text_start(void *context, const struct elf_symbol *symbol)
 }
 
 /*
- * The running kernel beside its vmlinux: address space layout randomization moves it as a whole. `start`: where its
- * text begins (_stext). False: the file has no such address.
+ * The distance of the running kernel from its vmlinux: address space layout randomization moves it
+ * as a whole. `start`: where its text begins (_stext). False: the file has no such address.
  */
 static bool find_shift(int vmlinux, uint64_t start, uint64_t *shift)
 {
@@ -497,11 +497,11 @@ static void batch__fini(struct batch *b)
 	free(b->sealed);
 }
 
-/* ---- passing on ------------------------------------------------------------------------------- */
+/* ---- passing on ------------------------------------------------------------------------------ */
 
 /*
- * Answers of a whole file are worth keeping; those of half a file would hide the other half. That it has no symbols is
- * worth knowing, too.
+ * Keep answers of whole files; those of half a file would hide the other half. That a file has no
+ * symbols is kept, too.
  */
 static bool may_be_kept(const struct part *part)
 {
@@ -548,7 +548,7 @@ static int report_kernel_until(struct part *part, size_t end)
 	return err;
 }
 
-/* Lines of the kernel, moved to where it lies. Without lines kallsyms is as good, and has modules. */
+/* Lines of the kernel, moved to where it is. Without lines kallsyms is as good, and has modules. */
 static int report_kernel(struct part *part, size_t index, const struct symbol_result *result)
 {
 	const struct symbolizer_job *job = part->job;

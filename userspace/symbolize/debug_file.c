@@ -2,10 +2,10 @@
 /*
  * The search for debug files.
  *
- * Names come from files that a process chose, so no name is trusted: each is resolved inside a root directory and
- * cannot leave it, and what is found is used only if it proves to be the right file, by the build-id in it, or, for
- * .gnu_debuglink alone, by the CRC of all its bytes. The roots are the process's own and then the host's. Where these
- * are two, only /usr/lib/debug of the host is searched: a file beside a path of the same name there means nothing.
+ * Names come from files that a process chose, so no name is trusted. Each is resolved inside a root
+ * directory and cannot leave it. A file is used only if it is proved right: by build-id, or, for
+ * .gnu_debuglink alone, by the CRC of all bytes. The roots are the process's, then the host's. If
+ * they differ, only /usr/lib/debug of the host is searched: files beside equal paths mean nothing.
  *
  *   build-id        /usr/lib/debug/.build-id/xx/yyyy.debug
  *   .gnu_debuglink  beside the file, in .debug/ beside it, /usr/lib/debug/DIRECTORY/, and the same
@@ -16,8 +16,8 @@
  *
  * A module that has .debug_info itself needs no other file but dwz's.
  *
- * This runs in the process of file_finder.c: profiled processes decide which files are opened here, and opening may
- * take for ever.
+ * Runs in the process of file_finder.c, because profiled processes decide which files are opened
+ * here, and opening may never return.
  */
 #include "symbolize/debug_file.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the debug information of a module is: a separate file by build-id or by .gnu_debuglink, the dwz file by
- * .gnu_debugaltlink, and debuginfod with --debuginfod. Only verified files are passed on.
+ * Finds the debug information of a module: a separate file by build-id or .gnu_debuglink, the dwz
+ * file by .gnu_debugaltlink, and debuginfod with --debuginfod. Only verified files are passed on.
  */
 #ifndef SYMBOLIZE_DEBUG_FILE_H
 #define SYMBOLIZE_DEBUG_FILE_H
@@ -14,17 +14,13 @@
 #include "base/quota.h"
 
 /*
- * The CRC of a debug file that .gnu_debuglink names: all its bytes have to be read to see whether it is the
- * right one. Which files these are, and how many modules name them, the profiled programs decide. So a
- * file is read once, holes are not read at all, and what one user's modules may cost is bounded, as is what
- * those of all users but root may.
+ * The CRC of a debug file that .gnu_debuglink names: all its bytes must be read to verify it.
+ * Profiled programs decide which files these are and how many modules name them. So a file is read
+ * once, holes are not read, and the cost is bounded for each user and for all users but root.
  */
 
 #define CRC_MEMOS 64
-/*
- * Of all requests of a session. Zeroed it has no limits. Holds no pointers: it may lie in memory that processes share,
- * one of which uses it at a time.
- */
+/* Of a session's requests. Zeroed: no limits. No pointers, so processes can share it, in turn. */
 struct crc_ledger {
 	struct crc_memo {
 		struct file_stamp stamp;
@@ -42,28 +38,24 @@ void crc_ledger__init(struct crc_ledger *ledger);
 typedef int (*crc_progress_fn)(void *context, uint64_t done, uint64_t total);
 
 /*
- * The CRC-32 of an open file, for a module that belongs to `user`. Moves the file's offset. 0; -EFBIG: the
- * file is too large, or has too many holes; -EDQUOT: the budget is used up; -ESTALE: it changed meanwhile;
- * -EBADMSG: it is cut short; -ECANCELED; -ENOMEM, -EIO.
+ * The CRC-32 of an open file, for a module that belongs to `user`. Moves the file's offset. 0;
+ * -EFBIG: too large, or too many holes; -EDQUOT: the budget is used up; -ESTALE: it changed
+ * meanwhile; -EBADMSG: it is cut short; -ECANCELED; -ENOMEM, -EIO.
  */
 int link_crc(struct crc_ledger *ledger, uid_t user, int fd, crc_progress_fn progress, void *context,
 	     uint32_t *crc);
 
 struct debug_file_request {
-	int elf_fd;	   /* the mapped file, or -1 */
-	uint64_t elf_base; /* where the module begins in it */
-	uint32_t
-		copied_for; /* elf_fd is a copy in memory of this user's file; 0: it is not, or root's */
-	int root_fd; /* root directory of its process, or -1: sought there first, then on the host */
-	const char *path; /* as mapped; the directory of .gnu_debuglink is beside it */
+	int elf_fd;	     /* the mapped file, or -1 */
+	uint64_t elf_base;   /* where the module begins in it */
+	uint32_t copied_for; /* the user of whose file elf_fd is a memory copy; 0: none, or root */
+	int root_fd;	     /* root directory of its process, searched before the host's; or -1 */
+	const char *path;    /* as mapped; the directory of .gnu_debuglink is beside it */
 	uint8_t build_id_size;
 	const uint8_t *build_id;
-	/*
-	 * As uname -r has it: then the vmlinux of this kernel on the host is sought, by its build-id. elf_fd and root_fd
-	 * are -1. NULL: the debug file of a module
-	 */
+	/* As uname -r: find this vmlinux on the host, by build-id; both fds -1. NULL: a module */
 	const char *release;
-	bool package;	 /* file_finder__find(): the package of its .dwo files is sought, too */
+	bool package;	 /* file_finder__find(): the package of its .dwo files is searched, too */
 	bool debuginfod; /* query the servers of DEBUGINFOD_URLS */
 	/* called now and then while a file is downloaded (`what` is its module's path) or its CRC
 	 * calculated; nonzero gives up. May be NULL */
@@ -90,7 +82,7 @@ struct debug_file_counts {
 	uint64_t by_build_id, by_link, by_debuginfod;
 	uint64_t wrong_build_id, wrong_crc; /* files that had the name and were not it */
 	/*
-	 * Downloads that failed, other than by "no server has it"; after a few no server is queried any more.
+	 * Failed downloads, without "no server has it"; after a few no server is queried any more.
 	 * debuginfod_strerror() of the last one's errno has the reason.
 	 */
 	uint64_t debuginfod_failures;
@@ -110,9 +102,9 @@ int debug_file_find(const struct debug_file_request *request, int *debug_fd, int
 		    struct debug_file_counts *counts);
 
 /*
- * A number for "the answers were made from exactly these files" (-1: none): device, inode, size and time of the last
- * change of each, and where in its file the module begins. Build-ids are not enough: a process can give its file any
- * build-id, and must not decide the names of other files with that build-id. Never 0.
+ * A number for "the answers were made from exactly these files" (-1: none): device, inode, size and
+ * time of the last change of each, and where the module begins in its file. A build-id is not
+ * enough: a process can give its file any, and must not name other files with it. Never 0.
  */
 uint64_t debug_file_identity(int elf_fd, uint64_t elf_base, int debug_fd, int alt_fd);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libdebuginfod is loaded when it is first wanted, never linked: it brings libcurl and what that needs, thirty
- * libraries, which a profiler without --debuginfod should not load as root. So a missing one costs this feature
- * alone. Its cache, its servers (DEBUGINFOD_URLS) and its limits are the user's, as for every other tool. Without
- * DEBUGINFOD_URLS the servers are those of /etc/debuginfod (which login shells get, and sudo drops). A server that
- * stalls is given up sooner than the library would.
+ * libdebuginfod is loaded when first needed, never linked: with libcurl and others it brings thirty
+ * libraries, which a profiler without --debuginfod should not load as root. If it is missing, only
+ * this feature is. Its cache, servers (DEBUGINFOD_URLS) and limits are the user's, as for other
+ * tools. Without DEBUGINFOD_URLS the servers are those of /etc/debuginfod (which login shells get,
+ * and sudo drops). A stalled server is abandoned sooner than by the library.
  */
 #include "symbolize/debuginfod.h"
 

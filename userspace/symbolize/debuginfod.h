@@ -20,7 +20,7 @@ typedef int (*debuginfod_progress_fn)(void *context, uint64_t done, uint64_t tot
 int debuginfod_fetch(const uint8_t *build_id, size_t size, debuginfod_progress_fn progress,
 		     void *context, int *fd);
 
-/* The meaning of such an error, as the end of a sentence: "debuginfod: no server is configured …". */
+/* The meaning of such an error, to end a sentence: "debuginfod: no server is configured …". */
 const char *debuginfod_strerror(int error);
 
 #endif

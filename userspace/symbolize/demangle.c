@@ -2,17 +2,17 @@
 /*
  * Names made readable.
  *
- * A mangled name is a small program: its back references let a kilobyte describe an output that no machine can hold.
- * So the printing goes through libiberty's callbacks into a buffer of fixed size, and once that is full the demangler
- * is left with a longjmp. That is sound because the demanglers of C++ and Rust keep everything they need on the stack
- * while they print to a callback. Their own limit on recursion stays on, and names that are longer than any
- * compiler's are left as they are.
+ * A mangled name is a small program: by back references a kilobyte can describe an output larger
+ * than any memory. So libiberty prints through callbacks into a buffer of fixed size, and a longjmp
+ * leaves the demangler when that is full. This is sound because the demanglers of C++ and Rust keep
+ * all state on the stack while they print to a callback. Their limit on recursion stays on, and
+ * names longer than any compiler's are not demangled.
  *
  * The D demangler has no callback. A name in D grows by its back references ('Q') only, at most
  * threefold for every three of them, so a name with many of those is left mangled.
  *
- * The result is c++filt's output with --no-verbose, as perf shows it: `std::string` and not its whole expansion, no
- * hash behind names of Rust.
+ * The result is that of c++filt --no-verbose, as in perf: `std::string` is not expanded, names of
+ * Rust have no hash.
  */
 #include "symbolize/module_private.h"
 

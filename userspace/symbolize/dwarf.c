@@ -2,10 +2,10 @@
 /*
  * An address to its inline chain.
  *
- * libdw's own functions for this are wrong or slow: dwarf_getscopes() misses functions that are not where it looks,
- * and dwarf_addrdie() needs a table that clang does not write. So: an index of the units' ranges, an index of a
- * unit's functions when the first address falls into it, and the tree of inlined calls of the function at hand
- * (dwarf_units). Addresses come sorted, so that tree is built once for most functions and only one is kept.
+ * libdw's own functions for this are wrong or slow: dwarf_getscopes() misses functions, and
+ * dwarf_addrdie() needs a table that clang does not write. So dwarf_units indexes the ranges of
+ * units, the functions of a unit at its first address, and the tree of inlined calls of a function.
+ * Addresses come sorted, so most trees are built once, and only one is kept.
  *
  * Everything here reads an image in our own memory (dwarf_image), but for .dwo files, which libdw
  * opens by the names in the DWARF. All walks are bounded; a damaged unit is counted and gives what
@@ -26,7 +26,7 @@ struct dwarf_reader {
 	struct dwarf_inlines inlines;
 	struct dwarf_sources sources;
 	struct dwarf_frame outermost; /* of the function whose inlined calls are there */
-	/* The last chain: its number, and the innermost inlined call in it. It is that of inlines.function. */
+	/* Number of the last chain; innermost inlined call in it, of inlines.function. */
 	uint64_t chain;
 	uint32_t inlined;
 	VEC(struct dwarf_frame) frames;

@@ -30,9 +30,9 @@ struct dwarf_options {
 bool dwarf_reads_packages(void);
 
 /*
- * `fd`: a file with DWARF (the module itself or its debug file). It and the dwz file stay the caller's, and are not
- * read after this call. 0; -ENODATA: no DWARF; -EBADMSG: damaged beyond use; -EFBIG: the sections claim more than the
- * limit when inflated; -ENOTSUP: compressed by a method that libelf does not support; -ENOMEM; -EIO.
+ * `fd`: a file with DWARF (the module or its debug file). The caller keeps it and the dwz file;
+ * they are not read after this call. 0; -ENODATA: no DWARF; -EBADMSG: damaged beyond use; -EFBIG:
+ * larger than the limit when inflated; -ENOTSUP: unsupported compression; -ENOMEM; -EIO.
  */
 int dwarf_reader__open(int fd, const struct dwarf_options *options, struct dwarf_reader **reader);
 void dwarf_reader__free(struct dwarf_reader *r);
@@ -48,18 +48,17 @@ struct dwarf_frame {
 struct dwarf_chain {
 	const struct dwarf_frame *frames; /* innermost first, valid until the next request */
 	size_t count;			  /* 0: no DWARF covers the address */
-	uint64_t
-		until; /* the answer is that of all addresses from the requested one up to this one */
-	uint64_t number; /* that of the answer before: it differs in the innermost place alone */
+	uint64_t until;	 /* addresses from the requested one up to this one have this answer */
+	uint64_t number; /* equal to the last one's: only the innermost place differs */
 };
 
-/* The chain of one ELF virtual address of that file; ascending addresses are quickest. 0, -ENOMEM. */
+/* The chain of an ELF virtual address of that file; fastest if they ascend. 0, -ENOMEM. */
 int dwarf_reader__resolve(struct dwarf_reader *r, uint64_t address, struct dwarf_chain *chain);
 
 /* Called for ranges, none of which is empty; nonzero stops and is returned. */
 typedef int (*dwarf_range_fn)(void *context, uint64_t start, uint64_t end);
 
-/* Each stretch of code of one unit, in any order. They can overlap. 0, -ENOMEM, or what `visit` returned. */
+/* Each stretch of code of one unit, in any order; may overlap. 0, -ENOMEM, or visit's result. */
 int dwarf_reader__each_unit(struct dwarf_reader *r, dwarf_range_fn visit, void *context);
 /* Mark the unit of an address: 0, -ENOMEM. Is that of another address one of these? */
 int dwarf_reader__mark_unit(struct dwarf_reader *r, uint64_t address);

@@ -2,9 +2,9 @@
 /*
  * The line program of a unit (DWARF 2 to 5): rows, and names of files.
  *
- * libdw's dwarf_getsrclines() takes 80 bytes a row, which it keeps until its handle ends, and several times as long. Here a row
- * takes 16 bytes. Rows are in the order in which libdw has them: by address, and of one address those that end a sequence come
- * first, the others as they are in the program. Names are those of the sections, which stay in memory.
+ * libdw's dwarf_getsrclines() keeps 80 bytes a row until its handle ends, and is several times as
+ * slow. A row here has 16 bytes. The order is libdw's: by address; at one address rows that end a
+ * sequence, then the others as in the program. Names stay in the sections, which stay in memory.
  */
 #include "symbolize/dwarf_private.h"
 
@@ -166,7 +166,7 @@ static int take_old_names(struct reading *r, const char *compilation_directory)
 	return err;
 }
 
-/* ---- the header ------------------------------------------------------------------------------- */
+/* ---- the header ------------------------------------------------------------------------------ */
 
 static int take_header(struct reading *r, const char *compilation_directory)
 {
@@ -320,7 +320,7 @@ static int take_rows(struct reading *r)
 	return err ?: r->c.bad ? -EBADMSG : 0;
 }
 
-/* ---- their order ------------------------------------------------------------------------------ */
+/* ---- their order ----------------------------------------------------------------------------- */
 
 struct ordered_row {
 	struct line_row row;

@@ -16,7 +16,7 @@
 struct elf_image;
 struct strtab;
 
-/* ---- range_map: address ranges that may overlap in any way -> the one that counts at an address */
+/* ---- range_map: address ranges that may overlap -> the one that counts at an address --------- */
 
 struct range_map {
 	VEC(struct range) ranges;
@@ -87,10 +87,7 @@ struct dwarf_units {
 
 int dwarf_units__init(struct dwarf_units *u, Dwarf *dwarf);
 void dwarf_units__fini(struct dwarf_units *u);
-/*
- * The unit whose code the address is, with its functions indexed; *unit is NULL where there is none. *until as of a range
- * map. 0, -ENOMEM.
- */
+/* The unit of an address, its functions indexed; or NULL. *until as in range_map. 0, -ENOMEM. */
 int dwarf_units__find(struct dwarf_units *u, uint64_t address, struct dwarf_unit **unit,
 		      uint64_t *until);
 
@@ -125,7 +122,7 @@ struct dwarf_inlines {
 /* 0; -EBADMSG: damaged, what could be read is there; -ENOMEM. */
 int dwarf_inlines__load(struct dwarf_inlines *inlines, const struct dwarf_function *function);
 
-/* ---- dwarf_sources: source files and lines ---------------------------------------------------- */
+/* ---- dwarf_sources: source files and lines --------------------------------------------------- */
 
 enum { LINE_BITS = 24, FILE_BITS = 23, COLUMN_BITS = 16, FILE_UNKNOWN = (1 << FILE_BITS) - 1 };
 
@@ -159,8 +156,8 @@ struct dwarf_sources {
 };
 
 /*
- * dwarf_lines.c: the program at an offset of .debug_line, its rows only if they are wanted; the image must outlive them. 0;
- * -EBADMSG, -EFBIG, -ENOMEM: a part of it may be there.
+ * dwarf_lines.c: the program at an offset of .debug_line, with its rows if `rows`; the image must
+ * outlive it. 0; -EBADMSG, -EFBIG, -ENOMEM: a part of it may be there.
  */
 int line_program__read(struct line_program *p, struct elf_image *image, uint64_t offset,
 		       const char *compilation_directory, bool rows, uint64_t memory_limit);
@@ -173,15 +170,15 @@ void dwarf_sources__fini(struct dwarf_sources *s);
 bool dwarf_sources__line(struct dwarf_sources *s, Dwarf_CU *unit, uint64_t address,
 			 struct dwarf_place *place, uint64_t *until);
 
-/* The name of a DIE's function and the place of its definition; the place of the call of an inlined one. */
+/* A DIE's function name and definition; *call: the place of its call, if it was inlined. */
 struct dwarf_frame dwarf_describe(struct dwarf_sources *sources, Dwarf_Die *die,
 				  struct dwarf_place *call);
 
 #define SOURCE_PATH_SIZE 4096
 
 /*
- * A path of a source file, as compilers write it, in one form: `name` in `directory` (NULL: not known) without ".", ".." and doubled slashes: "/a/b/../c" is "/a/c". A path
- * that stays relative is not changed. 0, -ENAMETOOLONG.
+ * The path of a source file, `name` in `directory` (NULL: unknown), without ".", ".." and double
+ * slashes: "/a/b/../c" is "/a/c". A path that stays relative is not changed. 0, -ENAMETOOLONG.
  */
 int source_path(const char *directory, const char *name, char *buffer, size_t size);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Source files and lines: what the line programs of units say. Names and places: what a DIE is called, where it was
- * defined, and where it was called from.
+ * Source files and lines, from the line programs of units; and names, definitions and calls of
+ * DIEs.
  *
- * An attribute may come from another DIE than the given one (the abstract origin, the declaration), and that from
- * another unit, even another file. A file is a number in the table of the unit that the attribute was found in, so
- * the two always travel together.
+ * An attribute may come from another DIE (the abstract origin, the declaration), of another unit or
+ * even another file. A file is a number in the table of the unit in which the attribute was found,
+ * so the two always travel together.
  */
 #include "symbolize/dwarf_private.h"
 
@@ -20,7 +20,7 @@
 
 #define ORIGINS_MAX 16 /* as libdw follows them */
 
-/* ---- paths: joined with the directory of the compilation, normalised by their text ------------ */
+/* ---- paths: joined with the directory of the compilation, normalised ------------------------- */
 
 struct path {
 	char *buffer;
@@ -141,8 +141,8 @@ static int copy_names(struct line_program *p, Dwarf_Die *unit_die)
 }
 
 /*
- * The part of it that is available; rows only of units of the file itself, and only where they are needed: units of types,
- * made by dwz, have the line program of another one.
+ * What is available; rows only of units of the file itself, and only if needed: units of types,
+ * made by dwz, have another unit's line program.
  */
 static void read_program(struct dwarf_sources *s, struct line_program *p, bool rows)
 {
@@ -285,10 +285,7 @@ static int take_attribute(Dwarf_Attribute *attribute, void *context)
 	return DWARF_CB_OK;
 }
 
-/*
- * As dwarf_attr_integrate(): the attributes of a DIE, and of the DIEs that it refers to. Each DIE is read once
- * for all of them.
- */
+/* As dwarf_attr_integrate(), for all attributes of a DIE and its origins; each DIE is read once. */
 static void read_site(Dwarf_Die *die, struct site *s)
 {
 	const uint32_t of_call = 1U << SITE_call_file | 1U << SITE_call_line |

@@ -7,13 +7,13 @@
  * into it, and stay: all DIEs that can hold a function are walked, since functions are nested in
  * namespaces, types and other functions.
  *
- * A unit that does not say where its code is has its functions added to the units' ranges, but only for an address
- * that no other unit covers: most such units have no code at all.
+ * If no unit covers an address, the functions of units without ranges are read and added to the
+ * units' ranges. Not before, because most of these units have no code at all.
  *
- * Ranges overlap. Linkers leave the ranges of what they removed at address 0 (GNU ld, 1 in lists) or at the end of
- * memory (lld): the first are dropped, the others are never requested. GNU ld also lets every copy of an inline
- * function that it dropped claim the one it kept, which is that of the first unit. So the shortest range of a unit
- * counts, of equal ones the first; of functions the last, which is the innermost.
+ * Ranges overlap. Linkers leave the ranges of what they removed at address 0 (GNU ld, 1 in lists),
+ * which are dropped, or at the end of memory (lld), which are never requested. With GNU ld every
+ * dropped copy of an inline function claims the kept one, the first unit's. So the unit with the
+ * shortest range counts, of equal ones the first; of functions the last, which is the innermost.
  */
 #include "symbolize/dwarf_private.h"
 
@@ -32,15 +32,15 @@
 #define REMOVED_START	    1
 #define WALK_DEPTH_MAX	    256
 
-/* ---- a walk over the DIEs below one, in the order they lie in --------------------------------- */
+/* ---- a walk over the DIEs below one, in their order ------------------------------------------ */
 
 /*
- * To find the next sibling of a DIE with children, libdw reads all that is below it, unless the compiler wrote where
- * that ends (gcc does, clang and rustc do not). A walk that goes down, up, and then to the parent's sibling reads
- * everything once for each level. But at the end of a list of siblings dwarf_siblingof() returns the place of the
- * null that ends it; behind that null the parent's siblings go on. So every byte is read once, nothing but a depth
- * has to be kept, and each step moves on: a walk ends, whatever the unit contains. DIEs deeper than WALK_DEPTH_MAX are
- * skipped.
+ * To find the next sibling of a DIE with children, libdw reads all that is below it, unless the
+ * compiler wrote where that ends (gcc does, clang and rustc do not). A walk down, up and to the
+ * parent's sibling would read everything once for each level. But at the end of a list of siblings
+ * dwarf_siblingof() returns the place of the null that ends it, and behind it the parent's siblings
+ * go on. So every byte is read once, only a depth is kept, and each step moves on: a walk ends,
+ * whatever the unit contains. DIEs deeper than WALK_DEPTH_MAX are skipped.
  */
 struct walk {
 	Dwarf_Die die;	    /* where the walk is */
@@ -61,7 +61,7 @@ static const unsigned char *unit_end(Dwarf_Die *die)
 	return (const unsigned char *)die->addr + (next - dwarf_dieoffset(die));
 }
 
-/* To the first child of `root`. 1: there is one; 0: no more; -EBADMSG: damaged, or out of budget. */
+/* To the first child of `root`. 1: it exists; 0: no more; -EBADMSG: damaged, or out of budget. */
 static int walk__start(struct walk *w, Dwarf_Die *root, uint64_t budget)
 {
 	int result;
@@ -89,7 +89,7 @@ static int leave_list(struct walk *w, const unsigned char *at)
 	return 0;
 }
 
-/* To where the next visit is due, below the DIE at hand only if `enter`. The same. */
+/* To the next DIE to visit; not below the current one unless `enter`. As above. */
 static int walk__next(struct walk *w, bool enter)
 {
 	Dwarf_Die next = w->die;
@@ -224,8 +224,8 @@ void dwarf_units__fini(struct dwarf_units *u)
 /* ---- the functions of a unit ----------------------------------------------------------------- */
 
 /*
- * Classes are most of a unit of C++. gcc writes the code of their members outside of them, but for classes that are
- * local to a function. And it writes where a class ends, so passing over is free.
+ * Classes are most of a C++ unit. gcc writes the code of their members outside of them, except for
+ * local classes of functions. It also writes where a class ends, so skipping it is free.
  */
 static bool code_is_outside_of_classes(Dwarf_Die *unit_die)
 {
@@ -404,7 +404,7 @@ int dwarf_units__find(struct dwarf_units *u, uint64_t address, struct dwarf_unit
 	return 0;
 }
 
-/* ---- what was inlined into one function ------------------------------------------------------- */
+/* ---- what was inlined into one function ------------------------------------------------------ */
 
 /*
  * The blocks between (scopes of variables) carry ranges too, but do not count: compilers write

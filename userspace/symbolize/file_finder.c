@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The parent makes no system call that waits for a file system: owner and device of a module come from the
- * kernel's cache (AT_STATX_DONT_SYNC).
+ * The parent makes no system call that waits for a file system: a module's owner and device come
+ * from the kernel's cache (AT_STATX_DONT_SYNC).
  *
- * A search that hangs is charged to the owner of the module. Root's own files are in tenants' mount namespaces too,
- * where a tenant may have mounted another file system over /usr/lib/debug: so a root directory on another mount than
- * ours is charged as well, and so is the module's device, unless it is ours.
+ * A search that hangs is charged to the module's owner. Root's files are in tenants' mount
+ * namespaces, too, where a tenant may have mounted a file system over /usr/lib/debug: so a root
+ * directory on another mount than ours is charged as well, and the module's device, unless ours.
  *
- * The child answers one question after the other. It stays what its parent is but for privileges, signals and
- * descriptors: it has no sandbox, since it opens files by name. Of files that it opens it reads headers, names of
- * sections, and CRCs.
+ * The child answers one question at a time. It differs from its parent in privileges, signals and
+ * descriptors. It has no sandbox, because it opens files by name; it reads their headers, section
+ * names and CRCs.
  */
 #include "symbolize/file_finder.h"
 
@@ -55,7 +55,7 @@
 /* The service of a request. */
 enum finder_question { FINDER_FIND, FINDER_OPEN };
 
-/* With descriptors: the module and the root directory, those of them that are there, in this order. */
+/* With descriptors: the module and the root directory, if present, in this order. */
 struct finder_request {
 	struct debug_file_request of; /* its pointers and descriptors say what there is */
 	uint64_t size_limit;
@@ -85,7 +85,7 @@ struct file_owner {
 	uint64_t mount; /* … but on this mount */
 };
 
-/* A search depends on these: the module, the root directory of its process, its path and build-id. */
+/* What a search depends on: the module, its process's root directory, its path and build-id. */
 struct search_key {
 	uint64_t device, inode, size, changed, base, root_mount, root_inode, names;
 };
@@ -202,10 +202,7 @@ static int open_named(const struct finder_request *r, int root_fd)
 	return fd >= 0 ? fd : open_below(own, r);
 }
 
-/*
- * A descriptor that the parent gets cannot block it, not even in close(). A file that is too big for a copy counts as
- * missing.
- */
+/* The parent's descriptor can never block, even in close(). A file too big to copy is missing. */
 static void keep_safe(int *fd, uint64_t copy_max, struct finder_answer *answer)
 {
 	uint64_t copied = 0;
@@ -561,7 +558,7 @@ static int send_request(struct file_finder *f, enum finder_question question,
 		0);
 }
 
-/* For the module `elf_fd`. 0: an answer has come, and a->buffer has its descriptors. The child is gone otherwise. */
+/* For the module `elf_fd`. 0: a->buffer has the answer's descriptors. Else the child has ended. */
 static int request_answer(struct file_finder *f, enum finder_question question,
 			  struct finder_request *request, int elf_fd, struct pending_request *a)
 {

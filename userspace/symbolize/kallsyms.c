@@ -11,20 +11,20 @@
  *   1. a function's; next the padding before it (__pfx_, __cfi_). The linker's marks
  *      (__sched_text_start, _stext, …) and data only end what is before them and name nothing;
  *   2. a global one (T, W) before a local one (t, w), and T before W;
- *   3. the shortest, then the first in byte order. Of BPF programs it is the last one reported: it was loaded where
- *      the other one had been.
+ *   3. the shortest, then the first in byte order. Of BPF programs the last one reported: it was
+ *      loaded where the other one had been.
  *
- * Code that the kernel adds later is reported with its end, a line KALLSYMS_END behind its own. Whatever
- * lay in between has gone: a large program may lie where several small ones were.
+ * Code that the kernel adds later is reported with its end, a line KALLSYMS_END behind its own.
+ * Earlier symbols in between are void: a large program may be where several small ones were.
  *
- * Every symbol that is not of the image has a tag: its module's name, "bpf" for programs and trampolines,
- * "__builtin__ftrace" and "__builtin__kprobes" for code that those make at run time. So /proc/modules is not needed;
- * it could not say more either, as since 6.4 a module lies in several places and its line there has one address and
- * the sum of their sizes. The space behind a module's last function, whose end is unknown, has no owner after 64 KB:
- * there may be code that the kernel keeps out of this file (BPF programs, under net.core.bpf_jit_harden).
+ * Every symbol outside the image has a tag: its module, "bpf" for programs and trampolines,
+ * "__builtin__ftrace" and "__builtin__kprobes" for their generated code. /proc/modules says no
+ * more: since 6.4 a module has several places, and its line one address and the sum of sizes. The
+ * space behind a module's last function, whose end is unknown, has no owner after 64 KB: the kernel
+ * may have hidden code there (BPF programs, under net.core.bpf_jit_harden).
  *
- * Names lie behind one another in one block; a function has the end of the name of the padding before it. A symbol is
- * 16 bytes: 3.5 MB for a kernel of 120,000 symbols.
+ * All names are in one block; a function shares the end of the name of the padding before it. A
+ * symbol is 16 bytes: 3.5 MB for a kernel of 120,000 symbols.
  */
 #include "symbolize/symbolize.h"
 
@@ -364,8 +364,8 @@ static int compare_symbols(const void *a, const void *b, void *table)
 }
 
 /*
- * Moves those behind the sorted ones to their places among them. Returns from which on symbols have changed; all are
- * sorted anew without memory for a copy.
+ * Merges new symbols into the sorted ones. Returns from which on symbols have changed. Without
+ * memory for a copy all are sorted anew.
  */
 static size_t merge_new(struct kallsyms *k)
 {
@@ -411,7 +411,7 @@ static void remove_covered(struct kallsyms *k, const struct added_code *code)
 	k->symbols.count -= i - kept;
 }
 
-/* Sort by address and keep the best name of each. Few are added to many: a kernel has 100,000, a BPF program one. */
+/* Sort by address and keep the best name of each. A kernel has 100,000; a BPF program adds one. */
 static void kallsyms__sort(struct kallsyms *k)
 {
 	size_t first, kept;

@@ -69,7 +69,7 @@ static void keep_memo(struct crc_ledger *l, const struct file_stamp *stamp, uint
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* [*start, *end): the next piece from `at` on that is no hole; *start is the size where there is none. */
+/* [*start, *end): the next piece from `at` on that is no hole; *start is r->size: none is left. */
 static void next_piece(const struct reading *r, uint64_t at, uint64_t *start, uint64_t *end)
 {
 	off_t data = lseek(r->fd, (off_t)at, SEEK_DATA), hole;

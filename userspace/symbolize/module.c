@@ -2,15 +2,15 @@
 /*
  * One module's addresses to locations.
  *
- * Three sources. A Go program's own function table (elf/gopclntab.h) has everything for its Go code and is preferred
- * to DWARF. It is what Go itself prints stacks by, in a program that is stripped as well as in one that is not, so both
- * give the same profile. Names, lines and inlined calls are those of the DWARF; but that lacks the files in which inlined
- * functions are defined, the lines of some generated functions and, from Go 1.19, the function around some inlined
- * calls. And it is there without inflating anything.
+ * Three sources. A Go program's own function table (elf/gopclntab.h) has all about its Go code and
+ * is preferred to DWARF. Go prints stacks by it, in stripped programs as well, so both give the
+ * same profile. Names, lines and inlined calls are those of DWARF. But DWARF lacks files that
+ * define inlined functions, lines of some generated functions and, from Go 1.19, the function
+ * around some inlined calls; and it must be inflated.
  *
- * Each of the other two has something that the other lacks. DWARF has the chain of inlined calls, lines, and one
- * function for both parts of what a compiler split into a hot and a cold one. The symbol tables have a name for code
- * without DWARF (assembly, libraries linked in), and the mangled name where DWARF has only the bare one (lambdas).
+ * Each of the others has something that the other lacks. DWARF has inlined calls, lines, and one
+ * function for the hot and cold parts that a compiler split. Symbol tables have names for code
+ * without DWARF (assembly, libraries), and mangled names where DWARF has bare ones (lambdas).
  *
  * Symbols come from the separate debug file first, whose table is whole; a mapped file is often
  * left with the dynamic one. Where there is no debug file, .gnu_debugdata stands in for its table.
@@ -184,7 +184,7 @@ static int take_addresses(struct module *m, const uint64_t *requested, size_t co
 	return 0;
 }
 
-/* Are all requested addresses Go code? Then DWARF, which takes long to inflate, has nothing to add. */
+/* Are all requested addresses Go code? Then DWARF, which is slow to inflate, adds nothing. */
 static bool is_all_go(const struct module *m)
 {
 	size_t number;
@@ -321,8 +321,8 @@ static const char *name_of_function(struct module *m, const char *symbol)
 }
 
 /*
- * The readable name of one level. That of the outermost is in the symbol table too, and better there where DWARF has
- * no mangled one: of a C function's aliases DWARF has one, perhaps an internal one ("__GI___libc_read"), and the
+ * The readable name of one level. For the outermost the symbol table is better if DWARF has no
+ * mangled name: of a C function's aliases DWARF has one, perhaps internal ("__GI___libc_read"), the
  * table those that programs call ("read"). NULL: no memory.
  */
 static const char *frame_name(struct module *m, const struct dwarf_frame *frame,
@@ -451,10 +451,7 @@ int module_merge_frames(struct module *m, uint64_t address, const struct symbol_
 	return err ? err : merge_chain(m, &chain, match);
 }
 
-/*
- * How far the answer for an address holds: as far as the symbols say, within its segment. Lines change from one
- * instruction to the next.
- */
+/* How far an answer holds: to its symbol's end, in its segment; 0 with lines: they change often. */
 static uint64_t same_until(const struct module *m, uint64_t requested, size_t number)
 {
 	const struct elf_file *file = m->elf ? m->elf : m->debug;

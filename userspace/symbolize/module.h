@@ -54,29 +54,28 @@ struct module_report {
 	uint64_t addresses, with_symbol, with_lines;
 	uint64_t units_skipped; /* damaged, or their .dwo is missing */
 	uint64_t inflated;	/* bytes of DWARF that had to be inflated */
-	uint64_t
-		index_cost; /* ns of CPU time, estimated, that its index takes; 0: it can have none */
+	uint64_t index_cost;	/* ns of CPU time, estimated, of its index; 0: it can have none */
 };
 
 /*
- * As symbolizer__resolve_all(): sorted distinct addresses in, the sink called once for each, in order.
- * The outermost frame's name may come from the symbol table where DWARF has none.
+ * As symbolizer__resolve_all(): sorted distinct addresses; the sink is called for each, in order.
+ * If DWARF has no name of the outermost frame, the symbol table's is used.
  */
 int module_resolve(const struct module_files *files, const uint64_t *addresses, size_t count,
 		   symbol_sink_fn sink, void *context, struct module_report *report);
 
 /*
- * The same for a module with further requests: what was read of its files stays in memory. The descriptors stay the
- * caller's, and open until module__free(). After an error of module__resolve() it can only be freed.
+ * The same for further requests: what was read stays in memory. The descriptors stay the caller's,
+ * open until module__free(). After an error of module__resolve() it can only be freed.
  */
 struct module;
 int module__open(const struct module_files *files, struct module **module);
 int module__resolve(struct module *m, const uint64_t *addresses, size_t count, symbol_sink_fn sink,
 		    void *context, struct module_report *report);
 /*
- * The index (symbol_index.h) of the whole module. If that is large: a slice, of the code around some file offsets; of the
- * rest it has no answers. The caller frees it. 0; -ENODATA: the module cannot have one, or a part of it is damaged; -EFBIG;
- * -ENOMEM. Nothing that was read of the files is lost.
+ * The index (symbol_index.h) of the module; of a large one a slice, of the code around the file
+ * offsets. The caller frees it. 0; -ENODATA: it can have none, or is damaged; -EFBIG; -ENOMEM. What
+ * was read of the files stays.
  */
 int module__index(struct module *m, const uint64_t *offsets, size_t count, void **data,
 		  size_t *size);

@@ -2,13 +2,13 @@
 /*
  * The index of a module.
  *
- * An answer holds up to the next address at which a symbol, a unit, a function, an inlined call or a line begins or
- * ends. So the answers at these addresses are all that there are. They come from the functions that answer single
- * addresses (module.c), which say how far an answer holds; the symbols at them from a sweep over all of them.
+ * An answer holds up to the next address at which a symbol, a unit, a function, an inlined call or
+ * a line begins or ends. So the answers at these addresses are all there are. module.c gives them
+ * and says how far they hold; a sweep over all symbols gives the symbols.
  *
- * The edges of units and of Go's functions divide the addresses into areas. All of them are indexed, or, if the module is
- * large, a slice: those of the units of requested addresses, and near to one, as many as fit. Of a Go program only Go's
- * code is.
+ * The edges of units and of Go's functions divide addresses into areas. All are indexed; or, of a
+ * large module, a slice: those of the units of requested addresses, near to one, as many as fit. Of
+ * a Go program only Go's code is.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -280,7 +280,7 @@ static bool is_full(const struct indexing *x)
 	return index_writer__size(x->writer) > size_limit(x) - ANSWER_ROOM;
 }
 
-/* From one address at which the answer changes to the next. A slice that is full has no answers behind that. */
+/* From one change of the answer to the next. A full slice has no answers behind it. */
 static int write_area(struct indexing *x, uint64_t start, uint64_t end)
 {
 	struct module *m = x->module;

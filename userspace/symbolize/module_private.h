@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A module, and where its names come from: symbol tables, .gnu_debugdata, the table of Go; and how they are made readable. */
+/* A module and the sources of its names: symbol tables, .gnu_debugdata, Go's table; demangling. */
 #ifndef SYMBOLIZE_MODULE_PRIVATE_H
 #define SYMBOLIZE_MODULE_PRIVATE_H
 
@@ -36,9 +36,9 @@ int symbol_table__match(struct elf_file *file, const uint64_t *addresses, size_t
 			struct symbol_match *matches);
 
 /*
- * All symbols of a file, for searches in the order of addresses, with the answers of symbol_table__match(): of the
- * addresses that `wanted` accepts a part of. The names are the file's. An error as of match, or -EFBIG: there are too many;
- * *ranges is to be freed after an error, too.
+ * The symbols of a file whose ranges `wanted` accepts, for ascending searches, with the answers of
+ * symbol_table__match(). Names are the file's. Errors as of match, or -EFBIG: too many; free
+ * *ranges after an error, too.
  */
 struct symbol_ranges;
 typedef bool (*symbol_range_fn)(void *context, uint64_t start, uint64_t end);
@@ -57,9 +57,9 @@ void symbol_ranges__find(struct symbol_ranges *r, uint64_t address, struct symbo
 #define MINIDEBUG_LIMIT (UINT64_C(256) << 20)
 
 /*
- * The inflated ELF file of the .gnu_debugdata of an ELF file, as a sealed memfd that the caller closes:
- * for symbol_table, in addition to the file's own tables. Its addresses are the file's. It opens
- * nothing: beside reading and memory it needs memfd_create and fcntl(F_ADD_SEALS).
+ * Inflates an ELF file's .gnu_debugdata, into a sealed memfd that the caller closes: for
+ * symbol_table, beside the file's own tables. Its addresses are the file's. It opens nothing:
+ * besides reading and memory it needs memfd_create and fcntl(F_ADD_SEALS).
  *
  * 0; -ENOENT: there is no such section; -EBADMSG: damaged;
  * -EFBIG: more than `limit` bytes, or a dictionary beyond all reason; -ENOMEM; -EIO.
@@ -95,7 +95,7 @@ struct module {
 	struct memo *names;	/* readable ones */
 	bool as_in_file;	/* names need not be readable */
 	struct memo *functions; /* of symbols that are parts of them */
-	/* The addresses that a segment covers, by ELF virtual address, and their answers by symbol. */
+	/* The addresses in segments, by ELF virtual address, and their answers by symbol. */
 	size_t covered;
 	struct covered_address *places;
 	struct symbol_match *matches;
@@ -117,10 +117,7 @@ int module_renew_names(struct module *m);
 void module_open_dwarf(struct module *m);
 /* The results of reading symbols of the debug file and of the module, for the report. */
 void module_note_symbols(struct module *m, int debug_error, int elf_error);
-/*
- * The frames of one address, into m->frames, which are those of all addresses up to *until with the same symbol. 0,
- * -ENOMEM.
- */
+/* The frames of an address, into m->frames: those of its symbol up to *until. 0, -ENOMEM. */
 int module_merge_frames(struct module *m, uint64_t address, const struct symbol_match *match,
 			uint64_t *until);
 /* module_index.c: see module_report.index_cost. */

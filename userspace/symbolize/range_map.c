@@ -2,9 +2,9 @@
 /*
  * Ranges that overlap, made into segments that do not.
  *
- * A sweep over the ranges by their start, with a heap of those that are open and the one that counts on its top. An
- * ended range is taken off only when it comes to the top, so each range is pushed once and popped once. There are at
- * most twice as many segments as ranges.
+ * A sweep over the ranges by start, with a heap of the open ones, the one that counts on top. An
+ * ended range is removed only on top, so each is pushed and popped once. There are at most twice as
+ * many segments as ranges.
  */
 #include "symbolize/dwarf_private.h"
 
