@@ -7,11 +7,11 @@
  * files' sizes, so that the longest is not the last; answers are kept until all jobs before have
  * been delivered, so that the order of what comes out is that of the jobs.
  *
- * One poll() waits for everything: answers of children, their requests for files, their deadlines. A child is done
- * when its socket ends. It is then killed and waited for: it has succeeded if a whole report has come, else its
- * status has the reason.
+ * One poll() waits for everything: children's answers, their requests for files, their deadlines. A
+ * child whose socket ends is done. It is killed and reaped: if a whole report has come it has
+ * succeeded, else its status has the reason.
  *
- * A child whose file is on a file system that does not answer neither makes progress nor ends. After some seconds
+ * A child whose file system does not answer neither makes progress nor ends. After some seconds
  * without progress it is killed, and abandoned if it outlives SIGKILL by a second.
  */
 #include "symbolize/sealed.h"
@@ -201,7 +201,7 @@ static bool is_large(const struct run *r, const struct task *task)
 	return r->large->shared && task->size >= QUOTA_LARGE_FILE;
 }
 
-/* Is there another large one? Where CPUs are short it takes long, and a builder may be followed by the next one. */
+/* Is there another large one? With few CPUs it takes long, and builders can follow each other. */
 static bool must_wait(const struct run *r, const struct task *task)
 {
 	return is_large(r, task) && quota__left(r->large, QUOTA_NOBODY, 0) <= 0 &&
@@ -278,7 +278,7 @@ static uint64_t deadline_of(const struct run *r, unsigned int seconds)
 	       (r->work->wall_time ? r->work->wall_time : seconds * WALL_PER_CPU * SECOND_NS);
 }
 
-/* May its child get requests in a later run? The files that it opens would have to be available then. */
+/* May its child get requests in a later run? Files that it opens would have to be there then. */
 static bool may_keep(const struct run *r, const struct task *task)
 {
 	const struct sealed_job *job = task->job;
@@ -389,7 +389,7 @@ static bool is_used_up(const struct run *r, uint32_t user, bool *by_all)
 	return *by_all ? r->child_count == children_of(r, ROOT) : !children_of(r, user);
 }
 
-/* The next one of a user with the fewest children; tasks of users without CPU time left are done. */
+/* The next one of a user with fewest children; tasks of users without CPU time left are done. */
 static struct task *next_task(struct run *r)
 {
 	struct task *best = NULL;
@@ -500,7 +500,7 @@ static void take_index(struct task *task)
 		  err ? strerror(-err) : "complete", size);
 }
 
-/* The child's report has ended. `error`: of its stream. An index that is not whole costs nothing but itself. */
+/* The child's report has ended. `error`: of its stream. If its index is cut, only that is lost. */
 static void finish_child(struct run *r, struct child *child, int error, enum child_end end)
 {
 	struct task *task = child->task;
@@ -542,7 +542,7 @@ static void finish_child(struct run *r, struct child *child, int error, enum chi
 	task->state = TASK_WAITING;
 }
 
-/* 1: there may be more; 0: the child has said its last; -EAGAIN: nothing yet; negative errno: it is worth nothing. */
+/* 1: there may be more; 0: the child is done; -EAGAIN: nothing yet; other errors: drop it. */
 static int read_message(struct child *child, struct message_buffer *message)
 {
 	struct sealed_answers *answers = &child->task->answers;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Modules resolved in children that can do nothing else: no capabilities, no new privileges, a uid of their own where
+ * Modules resolved in sandboxed children: no capabilities, no new privileges, a uid of their own if
  * possible, limits of memory and CPU time, a seccomp filter. They get open files and addresses and
- * answer with locations over a socket. A crash, a limit or a hang in one costs that module's lines.
+ * answer with locations over a socket. A crash, limit or hang of one costs its module's lines.
  *
- * The same children are the parallelism: as many at a time as there are idle CPUs. Users take turns, and what the children of one
- * user's files take in all has a limit, as what those of all users but root take (QUOTA_SYMBOLS), in one run and over all runs with
- * one quota. What a child may take is set aside when it starts, and what it has not used is given back when it has ended.
+ * As many children run as there are idle CPUs. Users take turns. CPU time is limited for one user's
+ * files and for those of all users but root (QUOTA_SYMBOLS), in a run and in all runs with one
+ * quota. What a child may take is set aside at its start, and the rest returned at its end.
  */
 #ifndef SYMBOLIZE_SEALED_H
 #define SYMBOLIZE_SEALED_H
@@ -72,9 +72,9 @@ struct sealed_work {
 };
 
 /*
- * Run all jobs, big ones first, `parallel` at a time (0: the idle CPUs). Sinks are called in the order of the jobs, so that
- * the result does not depend on which child was quicker. A job whose child dies is resolved by symbol table alone
- * in another child. 0, or the first error of a sink, or -ENOMEM.
+ * Run all jobs, big ones first, `parallel` at a time (0: the idle CPUs). Sinks are called in the
+ * order of the jobs, whichever child is quicker. A job whose child dies is resolved by symbol table
+ * alone in another child. 0, or the first error of a sink, or -ENOMEM.
  */
 int sealed_run(struct sealed_job *jobs, size_t count, unsigned int parallel, sealed_poll_fn poll,
 	       void *context, const struct sealed_work *work);
@@ -82,10 +82,10 @@ int sealed_run(struct sealed_job *jobs, size_t count, unsigned int parallel, sea
 /* ---- the parts: what a child and its parent send --------------------------------------------- */
 
 /*
- * The answers of a sandboxed child to its parent, in messages of helpers/message.h: the pieces of a blob of
- * stream/symbol_blob.h with an answer for each address in turn, then a report (MESSAGE_DONE). The parent checks each
- * answer when it comes and keeps the bytes; one that our own code cannot have sent ends the child. If the index of the
- * module was requested, its pieces follow the report, the last of them with MESSAGE_DONE; no bytes at all: there is none.
+ * A child's answers to its parent, in messages of helpers/message.h: pieces of a blob of
+ * stream/symbol_blob.h with an answer for each address in turn, then a report (MESSAGE_DONE). The
+ * parent checks answers as they come and keeps their bytes; one that our code cannot have sent ends
+ * the child. A requested index follows in pieces, the last with MESSAGE_DONE; no bytes: no index.
  */
 
 /* ---- the child's side ------------------------------------------------------------------------ */
@@ -123,8 +123,8 @@ void sealed_answers__init(struct sealed_answers *a, size_t expected);
 void sealed_answers__fini(struct sealed_answers *a);
 
 /*
- * Take the next message. 0; -EBADMSG: no child sends that; -EFBIG: more than the answers to so many addresses can be;
- * -ENOMEM. After an error it is of no use but to be freed.
+ * Take the next message. 0; -EBADMSG: no child sends that; -EFBIG: more than so many answers can
+ * have; -ENOMEM. After an error it can only be freed.
  */
 int sealed_answers__take(struct sealed_answers *a, const struct message_buffer *message);
 
@@ -140,22 +140,22 @@ struct sealed_child_request {
 	size_t count;
 	struct confine_options limits;
 	sealed_resolve_fn resolve;
-	bool keeps; /* by module__resolve(): then it waits for more questions (sealed_child__request()) … */
-	bool wants_index; /* … or, if the index of the module is wanted as well, sends that and ends */
+	bool keeps;	  /* by module__resolve(): it waits for sealed_child__request() … */
+	bool wants_index; /* … or, if the module's index is wanted as well, sends it and ends */
 };
 
 /*
- * Send another request to a child that keeps its module and has answered. 0; negative errno, and a part of the
- * question may have gone.
+ * Send another request to a child that keeps its module and has answered. 0; negative errno: a part
+ * may have been sent.
  */
 int sealed_child__request(int socket, const uint64_t *addresses, size_t count, bool wants_index);
 #define SEALED_QUESTION_MAX 8192u /* addresses, at most, of a further request */
 
 /*
- * Sealed children that have answered and wait for further requests: opening a module, which reads all its debug
- * information, takes many times as long as a few more addresses. A child is still of one module alone. The memory of
- * all of them is limited. There are requests in each window, so the child that saves the least time for its memory
- * ends first, not the one with the oldest request.
+ * Sealed children that have answered and wait for further requests: opening a module, which reads
+ * all its debug information, takes many times as long as more addresses. A child has one module.
+ * The memory of all is limited. Each window has requests, so the child that saves the least time
+ * for its memory ends first, not the one with the oldest request.
  */
 
 /* A child that waits for a question, or works on one. */
@@ -167,8 +167,8 @@ struct kept_child {
 };
 
 /*
- * With a keeper (helpers/keeper.h) that forks children from now on, if one can be started. The thread that calls must
- * outlive the children: they end with it. NULL: no memory.
+ * Has a keeper (helpers/keeper.h), if one can be started, that forks children from now on. They end
+ * with the calling thread, so it must outlive them. NULL: no memory.
  */
 struct sealed_pool *sealed_pool__new(size_t bytes);
 void sealed_pool__free(struct sealed_pool *p);
@@ -181,8 +181,8 @@ void sealed_pool__limit(struct sealed_pool *p, size_t bytes);
 void sealed_pool__make_room(struct sealed_pool *p);
 
 /*
- * The child's pid; *socket is the caller's. The keeper forks it if it can; `p` may be NULL. Its first message
- * (MESSAGE_PROGRESS) has the descriptor that requests files, if the kernel has such a thing; then follow those above.
+ * The child's pid; *socket is the caller's. The keeper forks it if it can; `p` may be NULL. Its
+ * first message (MESSAGE_PROGRESS) has the descriptor for file requests, if the kernel supports it.
  */
 pid_t sealed_pool__start(struct sealed_pool *p, const struct sealed_child_request *request,
 			 int *socket);
@@ -201,9 +201,9 @@ void sealed_pool__tidy(struct sealed_pool *p);
 /* ---- the files that a child requests while it works: .dwo files ------------------------------ */
 
 /*
- * Answers one request of the listener, for which poll() has returned: the named file, if the child may have it, below the
- * module's root or below our own; or an error. A name beside /proc/self/fd/N is searched beside the module. 0, or negative
- * errno if the listener is of no use any more.
+ * Answers one request of the listener, after poll(): the named file, if allowed, below the module's
+ * root or below ours; or an error. A name beside /proc/self/fd/N is searched beside the module. 0,
+ * or negative errno if the listener is of no use any more.
  */
 int sealed_files__answer(int listener, const struct sealed_job *job);
 

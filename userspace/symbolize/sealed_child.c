@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A sealed child keeps four descriptors, gives up everything else and resolves one module. It is a fork of its parent
- * or of a keeper, not a program of its own, so nothing has to be found on disk. Without a keeper it starts with a copy of the
- * parent's memory, which it can send to no process but the parent.
+ * A sealed child keeps four descriptors, gives up all else and resolves one module. It is forked by
+ * its parent or a keeper, so no program has to be found on disk. Without a keeper it has a copy of
+ * the parent's memory, which it can send to the parent only.
  */
 
 #include <errno.h>
@@ -192,7 +192,7 @@ static void pass(int *file, int *fds, size_t *count)
 	*file = CHILD_FIRST_FD + (int)(*count)++;
 }
 
-/* The ticket: addresses that follow. MESSAGE_DONE: there will be no other request, the index is wanted. */
+/* Ticket: number of addresses to follow. MESSAGE_DONE: the last request, an index is wanted. */
 int sealed_child__request(int socket, const uint64_t *addresses, size_t count, bool wants_index)
 {
 	uint32_t flags = wants_index ? MESSAGE_DONE : 0;
@@ -213,7 +213,7 @@ int sealed_child__request(int socket, const uint64_t *addresses, size_t count, b
 	return err;
 }
 
-/* The child's pid; *socket is the caller's. `keeper`: the control of one, or -1: this process forks. */
+/* The child's pid; *socket is the caller's. `keeper`: its control, or -1: this process forks. */
 static pid_t start_child(const struct sealed_child_request *wanted, int keeper, int *socket)
 {
 	_cleanup_close_ int addresses = memory_with("addresses", wanted->addresses,

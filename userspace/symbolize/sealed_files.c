@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A child's open() stops in the kernel until we have answered it. Its path is in the child's memory, which the child
- * can change at any time: we read it once, judge that copy, have it opened and put the descriptor into the child.
- * Later changes of the child's memory do not matter.
+ * A child's open() stops in the kernel until we answer. Its path is in the child's memory, which
+ * the child can change at any time: we read it once, check and open that copy, and put the
+ * descriptor into the child.
  *
- * Before the copy is used the request must still be valid: if the child has died, its pid may be another process by
- * now, and the memory that we read too.
+ * Before the copy is used the request must still be valid: if the child has died, its pid may be
+ * another process by now, whose memory we read.
  */
 #include "symbolize/sealed.h"
 

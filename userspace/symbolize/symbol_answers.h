@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The content of one file of the symbol cache, in memory: made from answers, or read and checked. */
+/* The content of a file of the symbol cache, in memory: made from answers, or read and checked. */
 #ifndef SYMBOLIZE_SYMBOL_ANSWERS_H
 #define SYMBOLIZE_SYMBOL_ANSWERS_H
 
@@ -14,7 +14,7 @@
 /* The sources of answers. Compared as bytes: zeroed before it is filled in, and without padding. */
 struct symbol_key {
 	uint64_t
-		identity; /* of the files, as debug_file_identity(): a debug package installed later is another one */
+		identity; /* debug_file_identity(); differs if a debug package is installed later */
 	uint32_t symbols_only;	/* 1: no debug information was read; such answers are in no file */
 	uint32_t build_id_size; /* 0: no file can have them */
 	uint8_t build_id[SYMBOL_BUILD_ID_MAX];
@@ -34,8 +34,8 @@ int symbol_answers__add(struct symbol_answers *a, uint64_t address,
 int symbol_answers__merge(struct symbol_answers *a, struct symbol_answers *from);
 
 /*
- * The answer for this address, or that for an earlier one as far as it holds (symbol_result.same_until). NULL: there is none.
- * Valid until the next call of any function of these answers.
+ * The answer for this address, or for an earlier one if it holds (symbol_result.same_until). NULL:
+ * none. Valid until the next call of any function of these answers.
  */
 const struct symbol_result *symbol_answers__find(struct symbol_answers *a, uint64_t address);
 

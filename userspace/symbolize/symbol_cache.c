@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A module has up to two sets of answers: its file as it was read, and what was added since. Both are searched, after its
- * indexes, each of which has a file as well, with the number of its place. A file of answers is
- * written as a whole, so a few answers cost as much as all, and a cache that keeps answers writes when there are many.
+ * A module has up to two sets of answers: its file and what was added since. Its indexes, each in a
+ * file with the number of its place, are searched first. A file of answers is written as a whole: a
+ * few cost as much as all, so a cache that keeps answers writes when there are many.
  *
- * Two processes that write the same file leave one of the two, whole: the answers of the other one are missing, no more.
+ * If two processes write a file, one of the two stays, whole: only the other's answers are missing.
  */
 #include "symbolize/symbol_cache.h"
 
@@ -61,7 +61,7 @@ struct module_answers {
 
 MAP_TYPE(module_map, struct module_answers);
 
-/* Behind the answers in their file: what a module_answers had of these, when it had so many bytes of indexes. */
+/* Behind the answers in their file: these of its module_answers, and the bytes of its indexes. */
 struct answers_trailer {
 	uint64_t reading_cost, index_cost, index_bytes, never;
 };
@@ -249,7 +249,7 @@ static size_t index_bytes(const struct module_answers *m)
 	return sum;
 }
 
-/* Answers in the file are from before this process. Of the costs, those since the last index count. */
+/* The file's answers are older than this process. Only costs since the last index count. */
 static void take_trailer(struct module_answers *m, const struct answers_trailer *trailer)
 {
 	if (trailer->index_bytes == index_bytes(m)) {
@@ -474,7 +474,7 @@ static void forget_indexes(struct symbol_cache *c, struct module_answers *m)
 		drop_index(c, m, i);
 }
 
-/* Answers that are to be written stay. An index that had no room once would be made for nothing again and again. */
+/* Answers to be written stay. An index that had no room once would be made again and again. */
 static void evict(struct symbol_cache *c, struct module_answers *m)
 {
 	if (m->index_count && !m->on_disk)
@@ -698,7 +698,7 @@ static bool has_place(const struct symbol_cache *c, const struct module_answers 
 	       may_hold(c, user, bytes);
 }
 
-/* Indexes that were not used for longest give way. The files of a key have one owner, but he may change. */
+/* Drops indexes, least recently used first. A key's files have one owner, who may change. */
 static bool make_place(struct symbol_cache *c, struct module_answers *m, uint32_t user,
 		       size_t bytes)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Answers that were found before, by the files they were made from: the second profile of a big binary is immediate, and
- * so is the next window of one symbolizer.
+ * Answers found before, by the files they were made from: so the second profile of a big binary is
+ * immediate, and the next window of one symbolizer.
  *
- * On disk there is one file of answers a module, in a directory of base/disk_cache, and one an index. In memory are the
- * answers that no file can have, those that are not written yet, and files that were read. Samples of a running program
- * hit the same functions again and again, but hardly ever the same instructions: an answer without lines serves all the
- * addresses for which it holds, and a module whose reading has cost as much as an index would gets one
- * (symbol_index.h), which has the answers for all addresses. That of a large module is a slice; it gets others for further
- * parts, and the one that was not used for longest gives way when its module's limit is reached.
+ * On disk each module has a file of answers, and one for each index, in a directory of
+ * base/disk_cache. In memory are answers that no file can have, those not written yet, and files
+ * that were read. Samples of a running program hit the same functions repeatedly, but hardly the
+ * same instructions. So an answer without lines serves all addresses for which it holds, and a
+ * module whose reading has cost as much as an index gets one (symbol_index.h), for all addresses.
+ * For a large module it is a slice; others follow, and at its limit the least recently used goes.
  */
 #ifndef SYMBOLIZE_SYMBOL_CACHE_H
 #define SYMBOLIZE_SYMBOL_CACHE_H
@@ -29,25 +29,25 @@ struct symbol_index;
 /* In memory alone. NULL: no memory. */
 struct symbol_cache *symbol_cache__new(void);
 /*
- * In a directory of the caller's choice, which is created if it is missing (its parents are not), or that of the user
- * (NULL), with so many bytes of answers. NULL: there can be none (no home, foreign directory); everything works without.
+ * In the directory `path`, created if missing (its parents are not), or the user's (NULL), with so
+ * many bytes of answers. NULL: none possible (no home, foreign directory); all works without.
  */
 struct symbol_cache *symbol_cache__open(const char *path, uint64_t limit);
 /* Writes what was put off. NULL is fine. */
 void symbol_cache__free(struct symbol_cache *c);
 
 /*
- * From now on so many bytes of answers and indexes stay in memory, those used last, and writing is deferred until a
- * quarter as many are to be written. Without this there are no new indexes.
+ * From now on so many bytes of answers and indexes stay in memory, last used first, and writing is
+ * deferred until a quarter as many are to be written. Without this there are no new indexes.
  */
 void symbol_cache__keep(struct symbol_cache *c, size_t bytes);
 /* Writes everything and looks for the directory again, which may be another one by now. */
 void symbol_cache__reopen(struct symbol_cache *c);
 
 /*
- * Calls the sink for every address that is known, in order of the index; known[i] is set for them. *state is what was
- * added with the answers. With key->symbols_only answers with lines come first; if there are others, *without_lines is
- * set. 0, or what the sink returned.
+ * Calls the sink for every known address, in order, and sets known[i]. *state was added with the
+ * answers. With key->symbols_only answers with lines come first; if there are others,
+ * *without_lines is set. 0, or what the sink returned.
  */
 int symbol_cache__read(struct symbol_cache *c, const struct symbol_key *key,
 		       const uint64_t *addresses, size_t count, unsigned char *known,
@@ -56,30 +56,27 @@ int symbol_cache__read(struct symbol_cache *c, const struct symbol_key *key,
 /* Add one answer, to be written by symbol_cache__commit() if a file can have it. 0, -ENOMEM. */
 int symbol_cache__add(struct symbol_cache *c, const struct symbol_key *key, uint64_t address,
 		      const struct symbol_result *result, enum symbol_state state);
-/* A process has answered requests about this module, in `cost` ns of CPU time; `index_cost` as of its report. */
+/* A process has answered for this module, in `cost` ns of CPU; `index_cost` as in its report. */
 void symbol_cache__note_reading(struct symbol_cache *c, const struct symbol_key *key, uint64_t cost,
 				uint64_t index_cost);
 /* Has any of its addresses been answered for, with lines or without? */
 bool symbol_cache__has_read(const struct symbol_cache *c, const struct symbol_key *key);
-/* So many addresses were not looked for, to save time; returns how many there are since the module was read. */
+/* So many addresses were deferred, to save time. Returns their number since the last reading. */
 size_t symbol_cache__put_off(struct symbol_cache *c, const struct symbol_key *key, size_t count);
 /*
- * Is an index of this module worth making? When reading it has cost as much since the last one, in this process or in
- * earlier ones (costs are in the file of its answers), so both together cost no more than twice what the better one would
- * have. After the n-th reading in this process an n-th of that is enough: a module that is read in each window will be read
- * in the next ones. An index that the cache did not get, or has no room for, is not requested again.
+ * Is an index of this module worth making? If reading has cost as much since the last one, here or
+ * in earlier processes (costs are in its file of answers): then both cost at most twice the better
+ * one. After n readings in this process an n-th is enough, because a module read in each window
+ * will be read again. An index that was not possible, or had no room, is not requested again.
  */
 bool symbol_cache__wants_index(const struct symbol_cache *c, const struct symbol_key *key);
 /*
- * Takes it over; NULL: it cannot be had. `user`: whose file it is, 0: root. An index that has none of the addresses for
- * which it was made is dropped; another one is worth making when reading has cost as much again.
+ * Takes it over; NULL: not possible. `user`: of the file, 0: root. An index without any address for
+ * which it was made is dropped; the next is worth making when reading has cost as much again.
  */
 void symbol_cache__add_index(struct symbol_cache *c, const struct symbol_key *key, uint32_t user,
 			     struct symbol_index *index, const uint64_t *addresses, size_t count);
-/*
- * Merge what was added with the files, the new before the old, and keep to the limits. Answers that cannot be written
- * are dropped.
- */
+/* Merge additions into files, new before old; keep to the limits. Drops what cannot be written. */
 void symbol_cache__commit(struct symbol_cache *c);
 
 /* Bytes that stay in memory now. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reading an index. Its maker has read a file of another user, so all of it is checked before the first look-up: that
- * each number is one of a record, that addresses ascend, and that a node is behind the one around it. Look-ups are
- * bounded by their section all the same.
+ * Reading an index. Its maker has read another user's file, so all of it is checked before the
+ * first look-up: numbers are those of records, addresses ascend, a node is behind the one around
+ * it. Look-ups are bounded by their section all the same.
  */
 #include "symbolize/symbol_index.h"
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The answers for all addresses of a module, in a small block of memory: what a sandboxed child would answer from its
- * symbol tables, DWARF and Go's table, without a child. The child makes it (symbol_index_writer.h) and it is checked
- * once, so a look-up trusts it and needs no memory.
+ * The answers for all addresses of a module, in a small block of memory: those of a sandboxed child
+ * from its symbol tables, DWARF and Go's table, without a child. The child makes it
+ * (symbol_index_writer.c). It is checked once, so look-ups trust it and need no memory.
  *
  * The block, in the machine's own byte order:
  *
  *	header, segments, row blocks, files, blocks of names, functions, nodes, rows, names, strings
  *
- * A row has the first address of a piece of code with one answer, which ends at the next row. A block has ROWS rows, of
- * which the first stands for itself and each other one for the difference. The answer of a row is a node, and the place
- * in it that is executed. A node is a function, called from a place in another node, which it was inlined into. Node
- * NOTHING has no function; of node NOT_COVERED the index has no answer.
+ * A row has the first address of code with one answer, up to the next row. A block has ROWS_A_BLOCK
+ * rows, the last one fewer: the first stands for itself, others for the difference. A row's answer
+ * is a node and the executing place in it. A node is a function, called from a place in another
+ * node, into which it was inlined. Node NOTHING has no function; NOT_COVERED means no answer.
  */
 #ifndef SYMBOLIZE_SYMBOL_INDEX_H
 #define SYMBOLIZE_SYMBOL_INDEX_H
@@ -30,8 +30,8 @@
 struct symbol_index;
 
 /*
- * Takes `data` over (malloced), whatever it returns. Reads all of it. 0; -EBADMSG: it is no index, or a part of it
- * leads out of it; -ENOMEM.
+ * Takes `data` over (malloced), whatever it returns. Reads all of it. 0; -EBADMSG: it is no index,
+ * or a part of it leads out of it; -ENOMEM.
  */
 int symbol_index__open(void *data, size_t size, struct symbol_index **index);
 void symbol_index__free(struct symbol_index *x); /* NULL is fine */
@@ -46,9 +46,9 @@ bool symbol_index__is_whole(const struct symbol_index *x);
 enum symbol_state symbol_index__state(const struct symbol_index *x);
 
 /*
- * The answer for an offset in the file, as module_resolve() has it but for same_until, which is 0, and for
- * frames beyond SYMBOL_CHAIN_MAX. Its strings are the index's, until the next look-up. False: it is not covered, or its
- * names are longer than 64 KB.
+ * The answer for a file offset, as module_resolve() has it, except for same_until, which is 0, and
+ * frames beyond SYMBOL_CHAIN_MAX. Strings are the index's, until the next look-up. False: not
+ * covered, or names longer than 64 KB.
  */
 bool symbol_index__find(const struct symbol_index *x, uint64_t offset,
 			struct symbol_answer *answer);

@@ -57,10 +57,11 @@ _Static_assert(sizeof(struct index_header) % 8 == 0 && sizeof(struct index_segme
 enum { NODE_NOTHING, NODE_NOT_COVERED, NODE_FIRST };
 
 /*
- * A place: its file + 1, line and column; 0: nothing is known of it. A function: its name, its address + 1 (0: unknown), its size, file, line and column of its definition.
- * A node: its function, the distance to the node around it (0: none), and if there is one, file, line and column of the
- * call. A row: a byte of what follows, the difference of the address if it is not in that byte, then what differs from
- * the row before. All are numbers of 7 bits a byte, the lowest first; differences that may be negative are in zigzag.
+ * A place: file + 1, line and column; 0: unknown. A function: name, address + 1 (0: unknown), size,
+ * place of its definition. A node: function, distance to the node around it (0: none), and if there
+ * is one, the place of the call. A row: a byte of what follows, the address difference if it is not
+ * in that byte, then what differs from the row before. Numbers have 7 bits a byte, the lowest
+ * first; differences that may be negative are in zigzag.
  */
 enum {
 	ROW_STEP = 15, /* the difference of the address; 15: it follows */
@@ -73,8 +74,9 @@ enum {
 #define ROWS_A_BLOCK 64
 
 /*
- * A name is twice the position of its string, or twice its place + 1 in the blocks of long names, as if each unpacked block
- * had NAMES_BLOCK bytes. NAME_BLOCKS has the positions of the packed ones. The names of node take a fourth of their text.
+ * A name is twice the position of its string, or twice its place + 1 in the blocks of long names,
+ * as if each unpacked block had NAMES_BLOCK bytes. NAME_BLOCKS has the packed ones' positions.
+ * node's names take a fourth of their text.
  */
 enum { NAME_STRING, NAME_PACKED, NAME_FORMS };
 
@@ -106,24 +108,21 @@ static inline int64_t from_zigzag(uint64_t number)
 	return (int64_t)(number >> 1) ^ -(int64_t)(number & 1);
 }
 
-/* ---- symbol_names.c: blocks of names ---------------------------------------------------------- */
+/* ---- symbol_names.c: blocks of names --------------------------------------------------------- */
 
 /* Of at most NAMES_BLOCK bytes, into NAMES_PACKED_MAX. The size. */
 size_t names_pack(const char *names, size_t size, unsigned char *to);
-/*
- * Into NAMES_UNPACKED_MAX, with a NUL behind them, until the name at `wanted` has ended. The size without that NUL; 0: it
- * makes no sense.
- */
+/* Until the name at `wanted` ends, and a NUL, into NAMES_UNPACKED_MAX. Its size; 0: damaged. */
 size_t names_unpack(const unsigned char *at, size_t size, char *to, size_t wanted);
 
-/* ---- symbol_index_writer.c: makes an index from answers in the order of their addresses ------- */
+/* ---- symbol_index_writer.c: makes an index from answers in the order of their addresses ------ */
 
 struct index_writer;
 
 /* The form of a name that is shown, in a buffer, and its length. */
 typedef size_t (*index_readable_fn)(const char *name, char *buffer, size_t size);
 
-/* With at most `limit` bytes; names are shown as they are if `readable` is NULL. NULL: no memory. */
+/* At most `limit` bytes; `readable` NULL: names are shown as they are. NULL: no memory. */
 struct index_writer *index_writer__new(size_t limit, index_readable_fn readable);
 void index_writer__free(struct index_writer *w);
 
@@ -131,8 +130,8 @@ void index_writer__free(struct index_writer *w);
 int index_writer__segment(void *writer, uint64_t offset, uint64_t size, uint64_t address);
 
 /*
- * From this address on, which is behind the last one, this is the answer. The strings stay as they are and at their
- * place until index_writer__finish(). 0; -EFBIG: the limit; -ENOMEM.
+ * The answer from this address on, which is behind the last one. Strings must not change or move
+ * until index_writer__finish(). 0; -EFBIG: the limit; -ENOMEM.
  */
 int index_writer__answer(struct index_writer *w, uint64_t address,
 			 const struct symbol_frame *frames, size_t count);

@@ -33,8 +33,8 @@ struct slot {
 };
 
 /*
- * Records of a section. Most of those that are equal come soon one after the other: `recent` has the last ones by the hashes of
- * their keys, and a record is compared as its bytes would be at that position. One that is not found is written again.
+ * Records of a section. Equal ones mostly follow soon: `recent` has the last ones by their keys'
+ * hashes, and a record is compared with the bytes there. One that is not found is written again.
  */
 struct records {
 	unsigned char *data;
@@ -300,7 +300,7 @@ static int write_file(struct index_writer *w, const char *text, uint32_t *number
 	return err;
 }
 
-/* ---- functions and nodes ---------------------------------------------------------------------- */
+/* ---- functions and nodes --------------------------------------------------------------------- */
 
 _Static_assert(sizeof(struct function_key) == 32 && sizeof(struct node_key) == 20, "no padding");
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Long names of an index, packed: blocks of names, one behind the other, each with its NUL. Names that lie beside each other
- * have the same namespaces and types, so a piece that was in the block before is a distance and a length, as in LZ4.
+ * Long names of an index, packed: blocks of names, each with its NUL. Neighbours share namespaces
+ * and types, so a piece that the block has already is a distance and a length, as in LZ4.
  *
- * A block is a series of: a byte with two numbers, of literals (<< 4) and of the copy (its length - COPY_MIN + 1; 0: there
- * is none); the rest of the first if it is LONG; the literals; the rest of the second if that is LONG; the copy's distance.
+ * A block is a series of: a byte with two numbers, of literals (<< 4) and of the copy (length -
+ * COPY_MIN + 1; 0: none); the rest of the first if it is LONG; the literals; the rest of the second
+ * if that is LONG; the copy's distance.
  */
 #include "symbolize/symbol_index_private.h"
 
@@ -85,7 +86,7 @@ static bool take_rest(const unsigned char **at, const unsigned char *end, size_t
 	return false;
 }
 
-/* By words, up to STEP - 1 bytes more than that; of what overlaps a word must be whole before it is copied. */
+/* By words, up to STEP - 1 bytes more; an overlapping word must be whole before it is copied. */
 static void copy_words(char *to, const char *from, size_t length)
 {
 	for (size_t i = 0; i < length; i += STEP)

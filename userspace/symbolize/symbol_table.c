@@ -2,21 +2,21 @@
 /*
  * Which symbol covers an address.
  *
- * All addresses of a request are known at first, and they are few beside the symbols. So no table of symbols is
- * built: the symbols stream past once, each is tried on the addresses that it covers, and each address keeps the best
- * it has seen. Memory goes with the addresses, whatever a file claims to hold; how many symbols and how long names
- * there can be is bounded by elf_file.
+ * All addresses of a request are known first, and are few beside the symbols. So there is no table
+ * of symbols: they stream past once, each is tried on the addresses that it covers, and each
+ * address keeps the best. Memory grows with the addresses, whatever a file claims; elf_file bounds
+ * the number of symbols and the length of names.
  *
  * A symbol with a size covers [address, address + size): a range of the sorted addresses. It is
  * left at the O(log n) nodes of a segment tree which that range consists of, where the better one
  * stays; an address has the best of the nodes above it. So a file in which every symbol covers
  * everything costs no more than another.
  *
- * A symbol without a size (hand-written assembly) reaches to the next symbol, to the end of its section, or 64 KB,
- * whichever comes first. Only the last one at or before an address can be its answer, and only if no symbol with a
- * size reaches beyond that one's start: either it covers the address and is the better answer, or it lies between the
- * two. Code between two symbols with sizes (padding, stubs of the linker) has no answer, rather than its neighbour's
- * name.
+ * A symbol without a size (hand-written assembly) reaches to the next symbol, the end of its
+ * section, or 64 KB, whichever is first. Only the last one before an address can be its answer, and
+ * only if no symbol with a size reaches beyond its start: that one covers the address and is
+ * better, or lies between the two. Code between two symbols with sizes (padding, linker stubs) has
+ * no answer, rather than its neighbour's name.
  *
  * Of all symbols that cover an address one is taken, always the same whatever their order:
  *   1. one with a size before one without;
@@ -56,13 +56,13 @@ struct candidate {
 
 _Static_assert(NAME_LENGTH_MAX <= UINT16_MAX, "lengths fit");
 
-/* Places have numbers of candidates, 0: none, so that each candidate is kept once, and only while a place has it. */
+/* Places have numbers of candidates, 0: none. A candidate is kept once, while a place has it. */
 struct matcher {
 	const uint64_t *addresses;
 	size_t count;
 	VEC(struct candidate) candidates;
 	uint32_t unused; /* first of a list */
-	/* A tree over the addresses: node n is above 2n and 2n + 1, address i is the leaf count + i. */
+	/* A tree over addresses: node n is above 2n and 2n + 1; address i is leaf count + i. */
 	uint32_t *sized;
 	/* By the first address at or behind their start: the last symbol without a size, … */
 	uint32_t *unsized;
@@ -180,8 +180,8 @@ static struct candidate candidate_of(const struct elf_symbol *symbol)
 }
 
 /*
- * Does it cover one of the addresses, or say where an answer ends? Few do if there are few addresses. The end of a
- * symbol counts in any case.
+ * Does it cover one of the addresses, or say where an answer ends? Few do if addresses are few. A
+ * symbol's end counts in any case.
  */
 static bool is_wanted(void *context, const struct elf_symbol *symbol)
 {
@@ -244,8 +244,8 @@ static const struct candidate *best_sized(const struct matcher *m, size_t index)
 }
 
 /*
- * How far an answer holds. Where no symbol starts, none can be a better answer, and whatever covers a later address covers
- * this one.
+ * How far an answer holds. Where no symbol starts, none can be better, and whatever covers a later
+ * address covers this one.
  */
 static void collect_extents(const struct matcher *m, struct symbol_match *matches)
 {
@@ -317,8 +317,8 @@ int symbol_table__match(struct elf_file *file, const uint64_t *addresses, size_t
 /* ---- all symbols, for ascending addresses ---------------------------------------------------- */
 
 /*
- * An index needs all of them. They are sorted once. Of those that started before an address and have not ended the one that
- * started last is its symbol, so they are a stack.
+ * For an index, sorted once. Of the symbols that started before an address and have not ended, the
+ * one that started last is its symbol, so they are a stack.
  */
 
 struct symbol_ranges {
@@ -328,10 +328,7 @@ struct symbol_ranges {
 	VEC(struct candidate) candidates;
 	VEC(struct radix_item)
 	order; /* numbers of candidates, by their starts; of equal ones the best comes last */
-	/*
-	 * Those from `next` on start behind the address of the last search. The first `open` places have those that started before,
-	 * the innermost last.
-	 */
+	/* those from `next` on start behind the last search; the first `open` ones are the stack */
 	size_t next, open;
 	int err;
 };
@@ -397,8 +394,9 @@ static void fetch_ahead(const struct symbol_ranges *r, size_t i)
 }
 
 /*
- * Those that start at one address, in their order. One without a size covers nothing if one with a size reaches beyond its
- * start, or behind the next start, and if there is a better one. Of equal ones of two tables one is kept.
+ * Symbols that start at one address, ordered. One without a size covers nothing if one with a size
+ * reaches beyond its start, or if there is a better one, and ends at the next start. Of equal ones
+ * of two tables one is kept.
  */
 static void settle_start(struct symbol_ranges *r, struct radix_item *items, size_t count,
 			 uint64_t next, uint64_t *sized_end)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The kernel by kallsyms, and what stays from call to call. batch.c resolves files, in other processes. */
+/* The kernel by kallsyms, and state kept between calls. batch.c resolves files, in processes. */
 #include "symbolize/symbolize.h"
 
 #include <errno.h>
@@ -142,7 +142,7 @@ int symbolize_kernel_address(struct symbolizer *s, size_t index, uint64_t addres
 	size_t length;
 
 	if (!find_kernel_function(s, address, &function)) {
-		/* the kernel has Rust in it; and the module distinguishes functions with one name */
+		/* the kernel has Rust; the module tells functions of one name apart */
 		length = demangle(function.name, name, sizeof(name));
 		if (function.module)
 			snprintf(name + length, sizeof(name) - length, " %s", function.module);

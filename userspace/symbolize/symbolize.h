@@ -26,8 +26,8 @@ struct symbolizer {
 };
 
 /*
- * The cache that stays from call to call. Its directory is opened anew now and then, since it may be another one.
- * NULL: no memory.
+ * The cache that is kept between calls. Its directory is reopened now and then, because it may be
+ * another one. NULL: no memory.
  */
 struct symbol_cache *symbolize_cache(struct symbolizer *s);
 
@@ -38,7 +38,7 @@ enum symbol_state symbolize_kernel_state(const struct symbolizer *s);
 /* Is the address in the kernel's own image, not in a module? */
 bool symbolize_in_kernel_image(struct symbolizer *s, uint64_t address);
 
-/* ---- kallsyms.c: the kernel's own symbol table, from the text of /proc/kallsyms --------------- */
+/* ---- kallsyms.c: the kernel's own symbol table, from the text of /proc/kallsyms -------------- */
 
 struct kallsyms;
 
