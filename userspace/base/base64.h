@@ -13,7 +13,7 @@ void base64_group(char text[4], uint32_t group, unsigned int count);
 /* A stream to write to; fclose() writes the padding and leaves `out` open. NULL + errno. */
 FILE *base64_writer(FILE *out);
 
-/* Into a fresh buffer, which the caller frees. 0; -EBADMSG: something else than whole groups of four; -ENOMEM. */
+/* Decodes into a new buffer; the caller frees. 0; -EBADMSG: not whole groups of four; -ENOMEM. */
 int base64_decode(const char *text, size_t size, uint8_t **bytes, size_t *count);
 
 #endif

@@ -7,11 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/*
- * Reads numbers, as ELF and DWARF have them, from an untrusted source: it never goes beyond its end, and once a read has
- * failed `bad` is set and everything reads as 0.
- */
-
+/* Bounded reads of untrusted ELF and DWARF. After a failure `bad` is set and every read is 0. */
 struct cursor {
 	const uint8_t *at, *end;
 	bool bad, big_endian;

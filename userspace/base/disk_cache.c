@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every file is opened relative to one descriptor of the directory. The directory is ours and no other user can write
- * to it, so a name in it cannot be swapped, whatever happens to the path that led there. Files are opened without
- * following links and checked before they are read; a file that is not as we left it is bad, and its content is made
- * again.
+ * Every file is opened relative to one descriptor of the directory. The directory is ours and not
+ * writable by others, so its names cannot be swapped, whatever happens to its path. Files are
+ * opened without following links and checked before use; the content of a bad one is made again.
  *
- * A file is written under another name and renamed: if two processes write the same file, one of the two remains,
+ * A file is written under another name and renamed: of two concurrent writers one file remains,
  * whole.
  *
- * The time of last modification is the time of last use. When the files together are found to take more than the limit,
- * the ones that were used longest ago are deleted, until a quarter of it is free.
+ * The modification time is the time of last use. If all files exceed the limit, the least recently
+ * used are deleted until a quarter of it is free.
  */
 #include "base/disk_cache.h"
 
@@ -279,7 +278,7 @@ static int write_file(struct disk_cache *c, const struct file_header *header, co
 
 /* ---- the limit ------------------------------------------------------------------------------- */
 
-/* Most files of symbols have some hundred bytes, and take a block. */
+/* Most files of symbols have some hundred bytes and take one block. */
 #define BLOCK 4096u
 
 static uint64_t size_on_disk(const struct stat *st)
@@ -343,8 +342,8 @@ static int tidy_directory(struct disk_cache *c)
 }
 
 /*
- * Whether `size` more bytes are a reason to list the directory, which takes 50 ms for 40,000 files. A program that writes
- * little would list it each time it runs; so it is drawn, with a chance in proportion to the bytes.
+ * Is it time to list the directory (50 ms for 40,000 files), after `size` more bytes? Decided at
+ * random, in proportion to the bytes: programs that write little would list it in each run.
  */
 static bool is_time_to_tidy(const struct disk_cache *c, uint64_t size)
 {
@@ -367,7 +366,7 @@ int disk_cache__write(struct disk_cache *c, const char *name, const void *data, 
 	err = write_file(c, &header, data);
 	if (err)
 		return err;
-	/* counted even if it replaced something: the count is corrected by tidying */
+	/* counted even if it replaced a file: tidying corrects the count */
 	c->total += on_disk;
 	return is_time_to_tidy(c, on_disk) ? tidy_directory(c) : 0;
 }

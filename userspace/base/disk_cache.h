@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A directory of files that can be recreated: below $XDG_CACHE_HOME/sysprof (or ~/.cache/sysprof), for root below
- * /var/cache/sysprof.
+ * A directory of files that can be recreated: below $XDG_CACHE_HOME/sysprof or ~/.cache/sysprof,
+ * for root below /var/cache/sysprof.
  *
- * Nothing in it is trusted: directories and files must be ours and not writable by others. A checksum finds what the
- * disk or a crash did. It is no protection from a forger, so the reader checks the content as well. It is read by the
- * machine and the version that wrote it, so everything is in the machine's own order and width. Bounded in size, give or
- * take a sixteenth; the least recently used file is deleted first.
+ * Nothing in it is trusted: directories and files must be ours and not writable by others. A
+ * checksum detects damage by the disk or a crash, but no forgery, so the reader checks the content
+ * too. Data has the machine's byte order and width: only the machine and version that wrote it read
+ * it. The size is bounded, give or take a sixteenth; the least recently used file is deleted first.
  */
 #ifndef BASE_DISK_CACHE_H
 #define BASE_DISK_CACHE_H
@@ -26,22 +26,22 @@ struct disk_cache_kind {
 
 struct disk_cache;
 
-/* NULL: there can be no cache (no home, foreign directory). The strings of `kind` stay the caller's. */
+/* NULL: no memory, no home, or a foreign directory. The strings of `kind` stay the caller's. */
 struct disk_cache *disk_cache__open(const struct disk_cache_kind *kind);
-/* The same in a directory of the caller's choice, which is created if it is missing (its parents are not). */
+/* The same in the given directory, which is created if missing (its parents are not). */
 struct disk_cache *disk_cache__open_at(const struct disk_cache_kind *kind, const char *directory);
 void disk_cache__free(struct disk_cache *c);
 /*
- * The data that was written by that name, which counts as a use; the caller frees it. 0; -ENOENT; -EBADMSG: there is something
- * else, or it is damaged, or of another maker; -ENOMEM, -EMFILE, -ENFILE, -EIO.
+ * The data written under that name, which counts as a use; the caller frees. 0; -ENOENT; -EBADMSG:
+ * something else, damaged, or of another maker; -ENOMEM, -EMFILE, -ENFILE, -EIO.
  */
 int disk_cache__read(struct disk_cache *c, const char *name, void **data, size_t *size);
 void disk_cache__delete(struct disk_cache *c, const char *name);
 
 /*
- * Writes a file under another name and renames it: a reader finds all of it or nothing, unless the machine crashes.
- * Then deletes others, if there are too many; that is looked at once for every sixteenth of the limit that all programs
- * write, on average. 0 or negative errno: not written.
+ * Writes under another name and renames: readers find all or nothing, unless the machine crashes.
+ * Then deletes files over the limit; on average, the directory is listed for that once for each
+ * sixteenth of the limit that all programs write. Negative errno: not written, or not listed.
  */
 int disk_cache__write(struct disk_cache *c, const char *name, const void *data, size_t size);
 

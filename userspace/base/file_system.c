@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * In a user namespace any user can mount some kinds of file system: memory, overlays, FUSE. Disks need the
- * administrator. A mount of the former kinds is the administrator's if it is in the mount namespace of the first
- * process. Mounts of a user namespace never get there: namespaces with fewer rights only receive.
+ * Any user can mount memory, overlays and FUSE in a user namespace. Disks need the administrator. A
+ * mount of the former kinds is the administrator's if it is in the mount namespace of process 1:
+ * mounts of a user namespace never propagate to a more privileged one.
  */
 #include "base/file_system.h"
 
@@ -111,7 +111,7 @@ static bool has_device(const char *mounts, unsigned int major, unsigned int mino
 		line += *line == '\n';
 		end = strchr(line, '\n');
 		at = strstr(line, wanted);
-		/* the third field; later fields are text of any user, but have no blanks around them */
+		/* the third field, or a mount's source, which can have such a text */
 		if (at && (!end || at < end))
 			return true;
 	}
@@ -146,7 +146,7 @@ static bool is_mounted_by_administrator(int fd, pid_t pid)
 	       has_device(first, major, minor);
 }
 
-/* ---- judging a descriptor --------------------------------------------------------------------- */
+/* ---- judging a descriptor -------------------------------------------------------------------- */
 
 bool file_system__answers(int fd, pid_t pid)
 {

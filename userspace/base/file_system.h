@@ -8,19 +8,19 @@
 #include <sys/types.h>
 
 /*
- * Does every call on this descriptor return, whatever users do? True for disks and memory, and for an overlayfs that
- * was mounted by the machine's administrator (`pid`: a process that has the file in a mount of its own; 0: none).
- * False for FUSE, network and unknown file systems. May itself sleep for ever.
+ * Does every call on this descriptor return, whatever users do? True for disks, memory, and an
+ * overlayfs that the administrator mounted (`pid`: a process with the file in a mount of its own;
+ * 0: none). False for FUSE, network and unknown file systems. May itself sleep for ever.
  */
 bool file_system__answers(int fd, pid_t pid);
 
-/* Did the administrator mount it, so that an owner, a mode and a number there mean what they say? May sleep. */
+/* Did the administrator mount it? If not, owners, modes and numbers prove nothing. May sleep. */
 bool file_system__is_administrators(int fd, pid_t pid);
 
 /*
- * Makes every call on *fd return: keeps the descriptor, or closes it and replaces it by that of a copy in memory, of
- * at most `copy_max` bytes of data. *copied: bytes of the copy; 0: it was kept. 0; -EFBIG: too many; other errors of
- * reading. On failure *fd is unchanged. May sleep.
+ * Makes every call on *fd return: keeps it, or replaces it by a copy in memory of at most
+ * `copy_max` bytes of data. *copied: bytes of the copy; 0: kept. 0; -EFBIG: too large; other read
+ * errors. On failure *fd is unchanged. May sleep.
  */
 int file_system__make_safe(int *fd, pid_t pid, uint64_t copy_max, uint64_t *copied);
 

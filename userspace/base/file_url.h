@@ -8,24 +8,18 @@
 /* Does it begin with a scheme: "node:fs", "https://…", "wasm://…"? A letter, then a colon. */
 bool url_has_scheme(const char *text);
 
-/* "file://" and the path, whose bytes are percent-encoded where they are not plain. NULL: no memory. */
+/* "file://" and the path, percent-encoded where needed. NULL: no memory. */
 char *file_url_encode(const char *path);
 
 /* The path of a URL that begins with "file:///". NULL: it is none, or no memory. */
 char *file_url_path(const char *url);
 
-/*
- * The path from which file_url_encode() makes this URL; the text itself if there is none (another scheme, another
- * encoding), so that encoding it again restores it. NULL: no memory.
- */
+/* The path of which file_url_encode() makes it; if none, a copy of the text. NULL: no memory. */
 char *file_url_decode(const char *url);
 
 /* Percent-encoding, as in URLs: "%2F". */
 
-/*
- * All bytes but letters, digits and those in `plain` are encoded, with upper-case digits. `out` has room for three times
- * the text. Returns the end, where a NUL is.
- */
+/* `plain`: kept beside letters and digits. `out`: 3 times the text, and a NUL. Returns the end. */
 char *percent_encode(char *out, const char *text, const char *plain);
 
 /* `out` may be `text`. False: a '%' without two digits, or "%00", which are copied as they are. */

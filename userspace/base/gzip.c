@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * gzip by zlib behind a FILE: bytes written to it come out compressed on another. And inflating of compressed
- * sections, piece by piece, so that a size that a file only claims costs no memory.
- */
+/* gzip by zlib behind a FILE. Inflating is piece by piece: a size only claimed costs no memory. */
 #include "base/gzip.h"
 
 #include <errno.h>
@@ -18,8 +15,8 @@
 #include "base/minmax.h"
 
 /*
- * MB/s and ratio (Firefox profile; Chrome trace): 2: 86, 2.40; 273, 8.3. 4: 46, 2.48; 149, 9.1. 6: 16, 2.56; 73,
- * 10.7. It is most of the time after the stop. `make bench SECTIONS=export`
+ * MB/s and ratio (Firefox profile; Chrome trace) by level: 2: 86, 2.40; 273, 8.3. 4: 46, 2.48; 149,
+ * 9.1. 6: 16, 2.56; 73, 10.7. Most of the time after the stop. `make bench SECTIONS=export`
  */
 #define LEVEL	    2
 #define OUTPUT_SIZE (64 * 1024)
@@ -191,10 +188,7 @@ uint32_t crc32_update(uint32_t crc, const void *data, size_t size)
 	return crc32_z(crc, data, size);
 }
 
-/*
- * crc32_combine(a, b, n) moves a over n bytes of 0 and adds b; the inversion at the begin and end of a CRC is undone
- * before and redone afterwards.
- */
+/* crc32_combine(a, b, n) moves a over n zero bytes and adds b; a CRC is inverted at both ends. */
 uint32_t crc32_zeros(uint32_t crc, uint64_t count)
 {
 	while (count) {
@@ -240,7 +234,7 @@ static int next_input(struct inflater *f)
 	return 0;
 }
 
-/* Twice as much room each time, for the kernel moves pages, not bytes. */
+/* Doubles the room each time: realloc() moves pages, not bytes. */
 static int grow_output(struct inflater *f)
 {
 	uint64_t room = min_u64(f->room ? 2 * f->room : GROW_SIZE, f->limit);
@@ -253,7 +247,7 @@ static int grow_output(struct inflater *f)
 	return 0;
 }
 
-/* 1: a stream has ended; 0: go on. One byte beyond the limit is requested, to detect output that is too large. */
+/* 1: a stream has ended; 0: go on. Requests a byte beyond the limit, to detect larger output. */
 static int inflate_step(struct inflater *f)
 {
 	bool full = f->done == f->limit;
@@ -322,7 +316,7 @@ int inflate_at(int fd, uint64_t offset, uint64_t compressed, void *out, uint64_t
 	return err;
 }
 
-/* Zeros may follow on a member of a gzip file. */
+/* After a member of a gzip file zeros may follow. */
 static bool has_only_zeros(const struct inflater *f)
 {
 	for (size_t i = 0; i < f->z.avail_in; i++)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Open addressing with linear probing. A slot is 8 bytes: 32 bits of the (scrambled) hash and the element's number,
- * so keys are rarely compared in vain, and never when the table grows.
+ * Open addressing, linear probing. A slot has 8 bytes: 32 bits of the scrambled hash and the
+ * element's number. So keys are rarely compared in vain, and never when the table grows.
  *
- * A removed element leaves a tombstone; used slots and tombstones together stay below 3/4 of the capacity, so that
- * every probe ends at an empty slot. If tombstones fill the table, it is rebuilt at the same size.
+ * A removed element leaves a tombstone. Elements and tombstones take 3/4 of the capacity at most,
+ * so every probe ends at an empty slot. A table full of tombstones is rebuilt at the same size.
  *
- * Strings come from untrusted files, and keys chosen to collide would make every look-up a walk through the whole
- * table. So byte strings are hashed by SipHash-1-3 with a key that is new in each run. Nothing iterates over a map,
- * hence no output depends on that key.
+ * Strings come from untrusted files; keys chosen to collide would make each look-up a scan of the
+ * table. So byte strings are hashed by SipHash-1-3 with a key that is new in each run. Nothing
+ * iterates over a map, so no output depends on the key.
  */
 #include "base/hashmap.h"
 

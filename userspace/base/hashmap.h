@@ -2,8 +2,8 @@
 /*
  * An index over elements that live elsewhere (in a vector): hash -> element number.
  *
- * The map holds element numbers and hashes only; its user compares keys. So one small open-addressing table serves
- * strings, stacks, locations, processes and files. Elements of a vector of their own have a typed map (base/map.h).
+ * It holds numbers and hashes; its user compares keys. So one open-addressing table serves strings,
+ * stacks, locations, processes and files. base/map.h has typed maps of vectors.
  */
 #ifndef BASE_HASHMAP_H
 #define BASE_HASHMAP_H
@@ -36,8 +36,8 @@ struct hashmap_probe hashmap__probe(uint64_t hash);
 uint32_t hashmap__next(const struct hashmap *map, struct hashmap_probe *probe);
 
 /*
- * `i` (uint32_t) is each element with (very probably) this hash, until `break`; HASHMAP_NONE behind the last. Nothing is added or
- * erased meanwhile.
+ * `i` (uint32_t) is each element with (very probably) this hash, until `break`; then HASHMAP_NONE.
+ * Nothing may be added or erased meanwhile.
  */
 #define hashmap_each(map, hash, i)                                                                 \
 	for (struct hashmap_probe probe_ = hashmap__probe(hash);                                   \

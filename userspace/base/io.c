@@ -91,7 +91,7 @@ void io_drop_pages(int fd, uint64_t start, uint64_t size)
 				    POSIX_FADV_DONTNEED);
 }
 
-/* Bytes at the start that memory has; -EAGAIN: it does not have the first one; -EOPNOTSUPP: this file does not say. */
+/* Bytes in memory from `offset` on; -EAGAIN: none; -EOPNOTSUPP: not known for this file. */
 static ssize_t read_present(int fd, void *data, size_t size, off_t offset)
 {
 	const struct iovec to = {.iov_base = data, .iov_len = size};
@@ -101,9 +101,9 @@ static ssize_t read_present(int fd, void *data, size_t size, off_t offset)
 }
 
 /*
- * Pages that a process is the first to read are charged to its control group, and stay: of debug information that is
- * more than all else. So these are dropped. From the first one on that is missing, also by reads that go on where the
- * last one ended, because the kernel reads ahead.
+ * Pages that a process is the first to read are charged to its control group and stay: with debug
+ * information, more than all else. So they are dropped, from the first that was not in memory on,
+ * and in reads that continue the last one, because the kernel reads ahead.
  */
 static ssize_t read_large(int fd, char *data, size_t size, off_t offset)
 {

@@ -12,11 +12,11 @@
 int write_full(int fd, const void *data, size_t size);
 /* Memory with a copy of some bytes, for another process. A descriptor or negative errno. */
 int memory_with(const char *name, const void *data, size_t size);
-/* Like pread, through EINTR and short reads: bytes read (less than size only at the end), or errno. */
+/* Like pread, through EINTR and short reads: bytes (fewer only at the end) or negative errno. */
 ssize_t pread_full(int fd, void *data, size_t size, uint64_t offset);
 /*
- * From now on, in this process and those that it forks: what pread_full() had to read from the disk does not stay in
- * memory, if it is much, and io_drop_pages() does something.
+ * For this process and those it forks: data that pread_full() reads from the disk does not stay in
+ * memory if it is much, and io_drop_pages() has an effect.
  */
 void io_keep_no_pages(void);
 /* Clean pages that no process has mapped; `size` 0: to the end of the file. */
@@ -26,24 +26,24 @@ int pread_exactly(int fd, void *data, size_t size, uint64_t offset);
 /* Like pread_full, from the descriptor's position on. */
 ssize_t read_full(int fd, void *data, size_t size);
 /*
- * A file of unknown size (as in /proc) into a fresh NUL-terminated buffer; at most `limit` bytes, else
- * -EFBIG. `dirfd`/`path` as openat. Caller frees.
+ * Reads a file of unknown size (as in /proc) into a new NUL-terminated buffer; the caller frees.
+ * -EFBIG: more than `limit` bytes. `dirfd`, `path` as in openat.
  */
 int read_file_at(int dirfd, const char *path, size_t limit, char **data, size_t *size);
 /* The names in a directory (".": in `dirfd`), from the first one on. NULL: errno says why. */
 DIR *open_names(int dirfd, const char *path);
-/* First line of a small file, without its newline, into buffer (undefined on failure). 0 or negative errno. */
+/* First line of a small file, without newline; buffer undefined on failure. 0 or negative errno. */
 int read_line(const char *path, char *buffer, size_t size);
 
-/* A line of `size` bytes, with its newline behind them; may be changed. Other than 0 ends the reading. */
+/* A line of `size` bytes, then its newline; may be changed. Not 0: reading ends. */
 typedef int (*line_fn)(void *context, char *line, size_t size);
 /*
- * Reads large pieces, and passes on whole lines. A line longer than `longest` is cut into pieces of that size at least,
- * of which all but the last are left out. 0, what `take` returned, or negative errno.
+ * Reads large pieces and passes on lines that end in a newline; of one longer than `longest` only
+ * its end. 0, what `take` returned, or negative errno.
  */
 int read_lines(int fd, size_t longest, line_fn take, void *context);
 
-/* Identity and state of a file: data derived from the file is valid as long as its stamp is the same. */
+/* Identity and state of a file: data derived from it is valid while its stamp is the same. */
 
 /* Fixed fields, without holes: it is hashed, and kept in files. */
 struct file_stamp {

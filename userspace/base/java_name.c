@@ -5,7 +5,7 @@
 
 #include "base/minmax.h"
 
-/* ---- text ------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 /* Text that does not fit is left out. */
 struct line {
@@ -40,8 +40,8 @@ static void dots_for_slashes(char *name)
 }
 
 /*
- * The size of a class's name without its address: "W$$Lambda+0x00007f86a4001000" in memory, the same with a slash in a perf map and
- * with a dot in JVMTI.
+ * Size of a class name without its address: "W$$Lambda+0x00007f86a4001000" in memory, with a slash
+ * in a perf map, with a dot in JVMTI.
  */
 static size_t size_without_address(const char *name, size_t size)
 {
@@ -55,7 +55,7 @@ static size_t size_without_address(const char *name, size_t size)
 	return at - 3;
 }
 
-/* ---- from descriptors -------------------------------------------------------------------------- */
+/* ---- from descriptors ------------------------------------------------------------------------ */
 
 static const char *basic_type(char letter)
 {
@@ -132,7 +132,7 @@ void java_name__full(char *full, size_t size, const struct java_method *method)
 	dots_for_slashes(full);
 }
 
-/* ---- names of JIT code ------------------------------------------------------------------------- */
+/* ---- names of JIT code ----------------------------------------------------------------------- */
 
 /* LCLASS;METHOD, LCLASS;METHODDESCRIPTOR, LCLASS;::METHOD */
 static bool parse_descriptors(struct java_name *name, char *text)

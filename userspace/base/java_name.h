@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names of Java methods. Brief: "a.b.Outer.run", as async-profiler prints it. Full: "void a.b.Outer.run(int, java.lang.String[])",
- * as the JVM's perf map has it. Hidden classes (lambdas) have no address in either, because it differs in each run.
+ * Names of Java methods. Brief: "a.b.Outer.run", as async-profiler prints it. Full: "void
+ * a.b.Outer.run(int)", as in the JVM's perf map. Both without addresses of hidden classes.
  */
 #ifndef BASE_JAVA_NAME_H
 #define BASE_JAVA_NAME_H
@@ -10,8 +10,8 @@
 #include <stddef.h>
 
 /*
- * From what a class file has: "a/b/Outer", "run" and "(I[Ljava/lang/String;)V". Without a valid descriptor the full name is the
- * brief one. Text that does not fit is cut.
+ * From a class file: "a/b/Outer", "run", "(I[Ljava/lang/String;)V". Without a valid descriptor the
+ * full name is the brief one. Text that does not fit is cut.
  */
 struct java_method {
 	const char *class_name, *name, *descriptor;
@@ -26,8 +26,8 @@ struct java_name {
 };
 
 /*
- * From a name of JIT code, as the JVM's perf map ("void a.b.Outer.run(int)", also without its end), perf's JVMTI agent
- * ("La/b/Outer;run(I)V") or perf-map-agent ("La/b/Outer;::run") writes it. False: it is not the name of a Java method.
+ * From a name of JIT code by the JVM's perf map ("void a.b.Outer.run(int)", also cut off), perf's
+ * JVMTI agent ("La/b/Outer;run(I)V") or perf-map-agent ("La/b/Outer;::run"). False: no Java method.
  */
 bool java_name__parse(struct java_name *name, const char *text, size_t size);
 

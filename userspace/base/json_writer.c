@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * JSON goes out in runs: a table has for each byte whether it can be written as it is, and the bytes between two that
- * cannot are one copy. Integers are formatted here rather than by printf, which is slow and has no exact division
- * of nanoseconds.
+ * A table has for each byte whether it is written as it is; a run of such bytes is one copy.
+ * Integers are not formatted by printf, which is slow and cannot divide nanoseconds exactly.
  */
 #include "base/json_writer.h"
 
@@ -31,7 +30,7 @@ static void flush_buffer(struct json_writer *w)
 	w->used = 0;
 }
 
-/* Room for `size` bytes, which is less than the buffer has; the caller adds to w->used what it took. */
+/* Room for `size` bytes, fewer than the buffer has; the caller adds what it wrote to w->used. */
 static char *room_for(struct json_writer *w, size_t size)
 {
 	if (sizeof(w->buffer) - w->used < size)

@@ -2,13 +2,13 @@
 /*
  * Streaming JSON: writes commas, nesting and escapes.
  *
- * Every byte is escaped: control characters as \u00XX, and each byte that is not valid UTF-8 (overlong forms,
- * surrogates, stray bytes) as U+FFFD, one for each such byte, so the output is always valid UTF-8. Numbers are
- * written by exact rules, so equal input gives equal bytes. Write errors are sticky and show in
- * json_writer__finish().
+ * Control characters become \u00XX, and each byte that is not valid UTF-8 (overlong forms,
+ * surrogates, stray bytes) U+FFFD, so output is always valid UTF-8. Numbers are formatted exactly,
+ * so equal input gives equal bytes. Write errors are sticky: json_writer__finish() returns the
+ * first.
  *
- * Output stays in a buffer until that is full or json_writer__finish() is called. Nothing else may write to the
- * stream in between.
+ * Output stays in a buffer until that is full or json_writer__finish() is called. Nothing else may
+ * write to the stream in between.
  */
 #ifndef BASE_JSON_WRITER_H
 #define BASE_JSON_WRITER_H
@@ -41,7 +41,7 @@ void json_key(struct json_writer *w, const char *key);
 void json_string(struct json_writer *w, const char *value); /* NULL writes null */
 void json_int(struct json_writer *w, int64_t value);
 void json_uint(struct json_writer *w, uint64_t value);
-/* `value` ns as milliseconds or microseconds with all digits that matter, e.g. 1234567 -> 1.234567 */
+/* `value` ns as milliseconds or microseconds, exactly: 1234567 -> 1.234567 */
 void json_ns_as_ms(struct json_writer *w, int64_t value);
 void json_ns_as_us(struct json_writer *w, int64_t value);
 /* Fixed number of decimals (0..9); not finite writes null. */

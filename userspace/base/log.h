@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages to the user. Only cli/ prints; libraries return errors, and may describe one in a struct failure that
- * their caller passes in. Every directory may write debug lines (-vv).
+ * Messages to the user. Only cli/ prints. Libraries return errors and may describe one in the
+ * caller's struct failure. Every directory may write debug lines (-vv).
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -9,8 +9,8 @@
 #include <stdbool.h>
 
 /*
- * A failure: the attempt, its object, the reason, and the command or setting that fixes it. Filled by the function
- * that failed, printed by cli/. Both texts may be empty.
+ * A failure: what was attempted, on what, why it failed, and the command or setting that fixes it.
+ * Filled by the function that failed, printed by cli/. Both texts may be empty.
  */
 struct failure {
 	char what[512];
@@ -26,12 +26,9 @@ int fail_remedy(struct failure *f, int error, const char *format, ...)
 
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
-/* Call it before other threads exist. Debug lines have the time since it was first set to LOG_DEBUG. */
+/* Call before other threads exist. Debug lines have the time since LOG_DEBUG was first set. */
 void log_set_level(enum log_level level);
-/*
- * cli/ only. Writes "sysprof: text\n" to stderr if the level is wanted, with one write(); control
- * bytes are escaped.
- */
+/* cli/ only. "sysprof: text\n" to stderr if the level is wanted, in one write(), escaped. */
 void log_print(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* clang-format off */
@@ -54,9 +51,9 @@ enum log_subsystem {
 };
 
 /*
- * The debug log, with -vv: "sysprof: [symbols] 1.204 s: text\n". From any thread; costs one branch, and does not
- * evaluate the arguments, if it is off. Strings of other users (paths, names) are allowed, because control bytes are
- * escaped; environments and contents of files are not.
+ * The debug log, with -vv: "sysprof: [symbols] 1.204 s: text\n". From any thread. If it is off, it
+ * costs a branch and does not evaluate the arguments. Strings of other users (paths, names) are
+ * allowed, because control bytes are escaped; environments and contents of files are not.
  */
 #define log_debug(subsystem, ...)                                                                  \
 	do {                                                                                       \

@@ -7,22 +7,22 @@
  *	struct process_map known = {};
  *	struct process *p = process_map__need(&known, &(struct process){.pid = pid}, &is_new);
  *
- * The entries lie in a vector, in the order in which they were added, and `index` (base/hashmap.h) finds their
- * numbers by the hashes of their keys. The map has the fields of a VEC: `m.data[i]` for i < m.count is how it is
- * iterated. So an output that follows the entries does not depend on the key of the hashes. A map of zeros is empty, it
- * may be moved in memory, and an entry and its place in the index appear together or not at all.
+ * Entries lie in a vector in the order of addition; `index` (base/hashmap.h) finds their numbers by
+ * the hashes of their keys. The map has the fields of a VEC: iterate over `m.data[i]`, i < m.count.
+ * Output in that order does not depend on the key of the hashes. A map of zeros is empty and may be
+ * moved in memory. An entry and its place in the index appear together or not at all.
  *
- * A pointer to an entry is valid until the next entry is added or removed; its number until the next removal, which
- * moves the last entry into the gap. Where entries are sorted or dropped in bulk (half of a cache is evicted),
+ * A pointer to an entry is valid until the next addition or removal, its number until the next
+ * removal, which moves the last entry into the gap. To sort entries or drop many (half of a cache),
  * the owner changes `data` and `count` as it likes and then calls reindex, which needs no memory.
  *
  * An entry that vec_push() adds is in no index: a placeholder with number 0, for example.
  *
  *	NAME__find(m, key)		the entry, or NULL
- *	NAME__need(m, &entry, &is_new)	the entry with the key of `entry`; if there is none, a copy of `entry` is added.
- *					NULL: no memory, nothing has changed. `is_new` may be NULL.
- *	NAME__remove(m, entry)		takes an entry of the map out. A loop that removes runs from the last to the first.
- *	NAME__reindex(m)		after entries were rearranged or dropped; none may have been added
+ *	NAME__need(m, &entry, &is_new)	the entry with the key of `entry`; adds a copy if missing.
+ *					NULL: no memory, map unchanged. `is_new` may be NULL.
+ *	NAME__remove(m, entry)		takes it out; a loop that removes runs from last to first
+ *	NAME__reindex(m)		after rearranging or dropping entries, not after adding
  *	NAME__clear(m), NAME__fini(m)	what entries own is the caller's to free
  */
 #ifndef BASE_MAP_H
@@ -48,8 +48,8 @@
 	MAP_FUNCTIONS_BY_STRING(NAME, TYPE, FIELD)
 
 /*
- * The key is the entry, of which `uint64_t hash(const TYPE *)` and `bool equal(const TYPE *, const TYPE *)` look at the
- * fields that identify it.
+ * The key is the entry: `uint64_t hash(const TYPE *)` and `bool equal(const TYPE *, const TYPE *)`
+ * look at the fields that identify it.
  */
 #define DEFINE_MAP_OF(NAME, TYPE, hash, equal)                                                     \
 	MAP_TYPE(NAME, TYPE);                                                                      \
@@ -118,8 +118,8 @@
 #define map_same_bytes(a, b)  (!memcmp((a), (b), sizeof(*(a))))
 
 /*
- * The general form. `key_of(map, entry)` gives the KEY of an entry, which may also lie in an object around the map, its map_owner;
- * `hash(key)` and `equal(key, key)` as above.
+ * The general form. `key_of(map, entry)` gives the KEY of an entry, which may lie in the object
+ * around the map (map_owner); `hash(key)` and `equal(key, key)` as above.
  */
 #define map_owner(map, TYPE, MEMBER) ((const TYPE *)((const char *)(map)-offsetof(TYPE, MEMBER)))
 

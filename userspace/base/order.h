@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Order and search. Functions for qsort(): one line defines one, by fields of the elements, the first that differs:
+ * Order and search. One line defines a function for qsort(), by the first field that differs:
  *
  *	DEFINE_ORDER(compare_ticks, struct tick, ASCENDING(node) ?: ASCENDING(line));
  *
@@ -26,8 +26,8 @@
 	struct NAME
 
 /*
- * The count of the numbers from 0 on, below `count`, for which `condition` holds, if it holds for none after the
- * first for which it does not. `condition` calls the number `index`. For lists that are no arrays.
+ * How many numbers from 0 on, below `count`, fulfil `condition`, which calls the number `index`. No
+ * number after the first that does not may fulfil it. For lists that are no arrays.
  */
 #define partition_index(count, index, condition)                                                   \
 	({                                                                                         \
@@ -42,7 +42,7 @@
 		low_;                                                                              \
 	})
 
-/* The same; it begins to search at `last`, the result of the last time, as the next one is often close behind it. */
+/* The same; searches from `last`, the previous result, because the next is often close. */
 #define ascending_point(count, last, index, condition)                                             \
 	({                                                                                         \
 		const size_t count_ = (count);                                                     \

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Root writes into directories that other users can write to (-o /tmp/x), so nothing there is trusted.
+ * Root writes into directories that others can write to (-o /tmp/x), so nothing there is trusted.
  *
- * Links are followed one by one, each read in a directory that is open, and only if the link's owner may decide where
- * we write: in a world-writable directory these are the directory's owner and our own user. Linux has that rule too
- * (fs.protected_symlinks, fs.protected_fifos), but not everywhere. The result is an open directory and a name in it,
- * which no other process can move.
+ * Links are followed one by one, each read in an open directory, and only if the link's owner may
+ * decide where we write: in a world-writable directory, the directory's owner and our own user.
+ * Linux has that rule (fs.protected_symlinks, fs.protected_fifos), but not everywhere. The result
+ * is an open directory and a name in it, which no other process can move.
  *
- * If others may replace the file afterwards (they own the directory, or it is not sticky), none of this helps:
- * output_place__shared() returns that directory.
+ * If others may replace the file afterwards (they own the directory, or it is not sticky), this
+ * does not help: output_place__shared() returns that directory.
  *
- * The file is created under an unpredictable name, with O_EXCL, and renamed, which replaces a link instead of
- * following it. A directory cannot be replaced: that is an error. Everything is relative to the descriptor of the
- * directory that was decided on (struct output_place); its path is compared before the rename, because the result must be
- * where the messages say it is.
+ * The file is created under an unpredictable name with O_EXCL and renamed, which replaces a link
+ * instead of following it. A directory cannot be replaced: an error. All is relative to the
+ * descriptor of the directory (struct output_place); its path is compared before the rename,
+ * because the result must be where the messages say.
  *
- * The stream is a cookie over the descriptor, because stdio forgets errno: the first error of any write is kept and
- * returned by finish.
+ * The stream is a cookie over the descriptor, because stdio forgets errno: finish returns the first
+ * write error.
  */
 #include "base/output_file.h"
 
@@ -122,7 +122,7 @@ static int directory__copy(const struct directory *d, struct directory *copy)
 	return 0;
 }
 
-/* Split a path, which `base` (NULL: ours) is the working directory of, into its directory and its last component. */
+/* Splits a path, relative to `base` (NULL: where we are), into directory and last component. */
 static int directory__split(const struct directory *base, const char *path,
 			    struct directory *directory, char **name)
 {
@@ -196,7 +196,7 @@ static int read_link(const struct directory *d, const char *name, char **target)
 	return *target ? 0 : -ENOMEM;
 }
 
-/* Go on to where the link leads whose name the place has. */
+/* Replaces the name of the place, a link, by the name that it leads to. */
 static int follow_link(struct output_place *p)
 {
 	_cleanup_free_ char *target = NULL;
@@ -222,8 +222,8 @@ static bool is_procfs(const struct directory *d)
 }
 
 /*
- * A link of procfs (/dev/stdout leads to one). A file that is not regular can be opened through it only; a regular
- * one has a path, which is compared with it. 1: done, 0: a link like others.
+ * A link of procfs (/dev/stdout leads to one). If the file is not regular, only the link opens it;
+ * if it is, its path must lead to the same file. 1: done; 0: a link like others.
  */
 static int resolve_magic(struct output_place *p)
 {

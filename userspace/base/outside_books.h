@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The books of the outside: input that a limit has left out or deferred, by user and reason, beside the books of the
- * ticks. Profiled processes decide how many files, mappings and names they have, so there are limits, and a profile
- * contains what they have left out.
+ * The books of the outside: input that a limit has left out or deferred, by user and reason, beside
+ * the books of the ticks. Profiled processes decide how many files, mappings and names they have,
+ * so there are limits, and a profile contains what they left out.
  *
- * Each part adds to a row when it leaves something out; the session sends the rows as events. The number of users is
- * bounded: later ones share a row. Not thread-safe.
+ * Each part adds to a row when it leaves something out; the session sends the rows as events. The
+ * number of users is bounded: later ones share a row. Not thread-safe.
  */
 #ifndef BASE_OUTSIDE_BOOKS_H
 #define BASE_OUTSIDE_BOOKS_H

@@ -177,10 +177,7 @@ static int take_range(const char **cursor, uint32_t max, struct range *range)
 	return 0;
 }
 
-/*
- * Sorted ranges to single numbers. A text with "0-1000" a thousand times must not cost a million numbers, so doubles
- * are dropped before anything is stored.
- */
+/* Of sorted ranges. Drops doubles first: "0-1000" a thousand times is not a million numbers. */
 static int expand_ranges(const struct range *ranges, size_t range_count, uint32_t **values,
 			 size_t *count)
 {

@@ -28,7 +28,7 @@ static inline int hex_digit(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Hexadecimal digits at *cursor (no prefix), moving it behind them. -EINVAL: none; -ERANGE: > 16. */
+/* Hexadecimal digits at *cursor (no prefix); moves it behind them. -EINVAL: none; -ERANGE: > 16. */
 int parse_hex(const char **cursor, uint64_t *value);
 
 #endif

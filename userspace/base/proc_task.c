@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Lines of /proc, whatever names their processes chose: the comm in stat is found by the last ')',
- * and a path in maps may hold anything but NUL, of which the kernel escapes the newline alone, as "\012".
+ * Lines of /proc, whatever names processes chose: the comm in stat ends at the last ')', and a path
+ * in maps may have any byte but NUL; the kernel escapes only the newline, as "\012".
  */
 #include "base/proc_task.h"
 
@@ -23,7 +23,7 @@
 #define SMALL_FILE    4096u
 #define NS_PER_SECOND 1000000000ULL
 
-/* ---- texts ------------------------------------------------------------------------------------ */
+/* ---- texts ----------------------------------------------------------------------------------- */
 
 /* A decimal number, perhaps with a sign, and the spaces after it. */
 static bool take_number(const char **at, const char *end, int64_t *value)
@@ -248,7 +248,7 @@ bool mapping_is_run_time_code(const char *path, bool has_build_id, bool has_file
 	return starts_with(path, "/memfd:") || (mapping_is_deleted(path) && !has_file);
 }
 
-/* ---- a process or thread ---------------------------------------------------------------------- */
+/* ---- a process or thread --------------------------------------------------------------------- */
 
 uint64_t proc_suspended_ns(void)
 {
@@ -314,8 +314,8 @@ bool proc_stat__is_dead(const struct proc_stat *stat)
 }
 
 /*
- * The 15 bytes that perf calls a thread. For a kernel worker stat appends its current work ("kworker/0:1-events"),
- * which changes all the time and is no part of the name.
+ * The 15 bytes that perf calls a thread. For a kernel worker stat appends its current work
+ * ("kworker/0:1-events"), which changes and is no part of the name.
  */
 void proc_stat__comm(const struct proc_stat *stat, char comm[PROC_COMM_SIZE])
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One process or thread, as /proc shows it; and the texts of /proc/PID/stat and /proc/PID/maps, parsed. */
+/* A process or thread, as /proc shows it; parsers of /proc/PID/stat and /proc/PID/maps. */
 #ifndef BASE_PROC_TASK_H
 #define BASE_PROC_TASK_H
 
@@ -31,7 +31,7 @@ enum proc_state proc_process_state(pid_t pid, struct proc_identity *identity);
 /* Its real uid, in our user namespace. 0, -ESRCH, … */
 int proc_real_uid(pid_t pid, uid_t *uid);
 
-/* ---- texts: pure functions --------------------------------------------------------------------- */
+/* ---- texts: pure functions ------------------------------------------------------------------- */
 
 struct proc_stat {
 	char comm[64]; /* NUL-terminated, any bytes: also ')', spaces and newlines */
@@ -62,16 +62,14 @@ struct proc_mapping {
 
 /*
  * One line of /proc/PID/maps, `size` bytes without its newline; line[size] may be overwritten. The
- * path is decoded in place: the kernel writes a newline as "\012" and escapes nothing else. 0 or
- * -EBADMSG.
+ * path is decoded in place: the kernel escapes only a newline, as "\012". 0 or -EBADMSG.
  */
 int proc_parse_mapping(char *line, size_t size, struct proc_mapping *mapping);
 
 /*
- * The path of a process's control group, from the text of /proc/PID/cgroup, which may be cut off: that in
- * the unified hierarchy, or where it is in the root of that one, the first other than the root among
- * the hierarchies of the cpu controller and of systemd. "/" if all are. NULL: the text has none.
- * The path ends where *size says.
+ * A process's control group in /proc/PID/cgroup (the text may be cut off): that of the unified
+ * hierarchy or, if that is the root, of the cpu controller's or else of systemd's that is not the
+ * root. "/": all are. NULL: the text has none. The path ends after *path_size bytes.
  */
 const char *proc_parse_cgroup(const char *text, size_t size, size_t *path_size);
 
@@ -80,8 +78,8 @@ const char *proc_parse_cgroup(const char *text, size_t size, size_t *path_size);
 #define MAPPING_ANONYMOUS "//anon"
 
 /*
- * Memory without an ELF file behind it (anonymous, heap, stack, shared memory, a memfd without a build-id, a deleted
- * file that is no ELF file: `has_file` is false then): if it is executable, it can only be JIT code.
+ * Memory without an ELF file behind it (anonymous, heap, stack, shared memory, a memfd without a
+ * build-id, a deleted file that is not ELF: no `has_file`). If executable, it is JIT code.
  */
 bool mapping_is_run_time_code(const char *path, bool has_build_id, bool has_file);
 
@@ -99,8 +97,8 @@ ssize_t proc_read_small(int dir, const char *path, char *buffer, size_t size);
 /* The stat of a process or thread: `path` is "stat" or "task/TID/stat". 0 or negative errno. */
 int proc_read_stat(int dir, const char *path, struct proc_stat *stat);
 /*
- * The number behind a field, "\nTgid:", of a status or of meminfo, that is in its first 4 KB; newlines in names are escaped
- * there. 0; -ESRCH: there is no such field; -ENOENT, …
+ * The number behind a field, "\nTgid:", in the first 4 KB of a status or meminfo, where newlines in
+ * names are escaped. 0; -ESRCH: there is no such field; -ENOENT, …
  */
 int proc_status_number(int dir, const char *path, const char *field, uint64_t *number);
 /* The same of a process or thread by its number. -ESRCH: there is none. */

@@ -140,7 +140,7 @@ static uint32_t find(const struct quota *q, uint64_t owner, uint64_t now, uint32
 	return SHARED_ACCOUNT;
 }
 
-/* Without an account of its own the owner has nothing, or a part of the shared one if there is no other. */
+/* Without an account: nothing, or the shared account's if no account is vacant. */
 static struct meter meter_of(const struct quota *q, uint64_t owner, uint64_t now)
 {
 	uint32_t vacant, at = find(q, owner, now, &vacant);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Limits of users, of things and of rates: the one table of limits, and the one implementation.
+ * The one table of limits of users, and its one implementation.
  *
- * A profiled program decides how many files, mappings and functions it has, and how often they change. So each thing that
- * costs the collector memory or time has a limit for each process or file, for each user, and for all users together.
- * Memory is held until it is given back; time and events are given again as time passes.
+ * A profiled program decides how many files, mappings and functions it has, and how often they
+ * change. So whatever costs the collector memory or time has limits: for each process or file, each
+ * user, all users. Memory is held until given back, time and events are given again as time passes.
  *
- * A quota has an account for each owner: the user of a process (base/tenant_user.h), or the account of its readers
- * (helpers/owner.h). 1,023 owners have accounts of their own, further ones share the last. An account without
- * anything in it is used again. No function here needs memory or can fail. Not thread-safe.
+ * Each owner has an account: the user of a process (base/tenant_user.h), or the account of its
+ * readers (helpers/owner.h). Owners beyond 1,023 share the last. Empty accounts are reused. No
+ * function here needs memory or can fail. Not thread-safe.
  */
 #ifndef BASE_QUOTA_H
 #define BASE_QUOTA_H
@@ -25,10 +25,10 @@
 #define QUOTA_SECOND 1000000000ull
 
 /*
- * X(THING, unit, each process or file, user, all, policy, row in the books of the outside, sentence). What is over a limit is
- * refused (REFUSE), takes the place of what the user with the most has (EVICT), or waits (DEFER). HELD(limit): until it is given
- * back; OTHERS(limit): the same of all users but root; RATE(limit, period): given again in so many ns, up to the limit;
- * RATE_OF_OTHERS(limit, period): the same of all users but root; GROWS(limit, period): without end.
+ * X(THING, unit, each process or file, user, all, policy, row in the books of the outside, text).
+ * Over a limit: REFUSE, EVICT something of the user with the most, or DEFER. HELD(limit): until
+ * given back; RATE(limit, period): given again in `period` ns, up to the limit; GROWS(limit,
+ * period): without end; OTHERS, RATE_OF_OTHERS: as HELD and RATE, for all users but root.
  */
 #define QUOTAS(X)                                                                                  \
 	X(ROOTS, COUNT, NONE, NONE, HELD(1024), EVICT, OPEN_FILES,                                 \
@@ -147,7 +147,7 @@ struct meter {
 	uint64_t as_of; /* CLOCK_MONOTONIC ns */
 };
 
-/* `now` is CLOCK_MONOTONIC ns, or anything for what is held. Below 0: more was taken than there was. */
+/* `now`: CLOCK_MONOTONIC ns; of what is held, anything. Below 0: more was taken than there was. */
 int64_t meter__left(const struct meter *m, const struct quota_limit *limit, uint64_t now);
 void meter__take(struct meter *m, const struct quota_limit *limit, uint64_t amount, uint64_t now);
 /* Takes it, if that much is left. False: it is not. */
@@ -179,7 +179,7 @@ void quota__continue(struct quota *q, const struct quota *old);
 
 /* The amount left for the owner; INT64_MAX: there is no limit. */
 int64_t quota__left(const struct quota *q, uint64_t owner, uint64_t now);
-/* Why the owner may not have that much more: OUTSIDE_BY_USER, OUTSIDE_BY_ALL; OUTSIDE_REASON_COUNT: nothing forbids it. */
+/* Why not `amount` more: OUTSIDE_BY_USER, OUTSIDE_BY_ALL; OUTSIDE_REASON_COUNT: it is allowed. */
 enum outside_reason quota__refusal(const struct quota *q, uint64_t owner, uint64_t amount,
 				   uint64_t now);
 /* Of which of the two there is less: OUTSIDE_BY_USER or OUTSIDE_BY_ALL. */
@@ -191,8 +191,8 @@ void quota__give(struct quota *q, uint64_t owner, uint64_t amount);
 uint64_t quota__used(const struct quota *q, uint64_t owner);
 
 /*
- * The amount that a process takes from its own meter, its user's account and the limit of all. Finding the user takes system
- * calls, so users count only while no more than `scarce` is left for all.
+ * The amount that a process takes from its own meter, its user's account and the limit of all.
+ * Users count only while at most `scarce` is left for all, because finding one takes system calls.
  */
 struct quota_claim {
 	struct meter *process, *all; /* the latter: total, or another meter with the same limit */
@@ -211,9 +211,9 @@ void quota__claim(struct quota *q, const struct quota_claim *claim, uint64_t amo
 /* ---- turns ----------------------------------------------------------------------------------- */
 
 /*
- * Of owners whose requests wait: every other turn is root's while it has some, so that no number of users keeps it
- * waiting. The others share the rest, one after the other by their numbers, however many requests each has.
- * Zero-initialised.
+ * Turns of owners whose requests wait. Every other turn is root's while it has requests, so no
+ * number of users keeps it waiting. The others take turns by their numbers, however many requests
+ * each has. Zero-initialised.
  */
 struct turns {
 	bool tenants; /* the last turn was not root's */
@@ -227,8 +227,8 @@ void turns__take(struct turns *t, uint64_t owner);
 /* ---- eviction -------------------------------------------------------------------------------- */
 
 /*
- * The account with the most, if that is more than `owner` would have with `amount` more. QUOTA_OWNERS: there is none.
- * Users who have less than others are served from what these have, so every user gets some.
+ * The account with the most, if that exceeds what `owner` would have with `amount` more, so that
+ * every user gets some. QUOTA_OWNERS: none.
  */
 uint32_t quota__most(const struct quota *q, uint64_t owner, uint64_t amount);
 /* Is that account the owner's? */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A file is opened in two steps. The first, O_PATH, resolves the name and pins what it leads to without opening it:
- * no driver runs, no FIFO waits for a writer, no tape rewinds. Only a regular file of acceptable size (by fstat) is
- * then opened for reading, through /proc/self/fd, which leads to the pinned inode whatever happens to the name
- * meanwhile.
+ * A file is opened in two steps. O_PATH resolves the name and pins the file without opening it: no
+ * driver runs, no FIFO waits for a writer, no tape rewinds. Only a regular file of acceptable size
+ * (fstat) is then opened for reading, through /proc/self/fd, which leads to the pinned inode
+ * whatever happens to the name.
  */
 #include "base/tenant_open.h"
 

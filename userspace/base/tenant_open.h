@@ -2,9 +2,9 @@
 /*
  * Opens files that another process named, without being led elsewhere.
  *
- * The name is resolved inside that process's root (openat2 with RESOLVE_IN_ROOT and RESOLVE_NO_MAGICLINKS), opening
- * never blocks (O_NONBLOCK), and only a regular file within a size limit comes back. Such a file is never mmapped:
- * its owner can truncate it.
+ * The name is resolved inside that process's root (openat2: RESOLVE_IN_ROOT,
+ * RESOLVE_NO_MAGICLINKS), opening never blocks (O_NONBLOCK), and only a regular file within a size
+ * limit is returned. Never mmap such a file: its owner can truncate it.
  */
 #ifndef BASE_TENANT_OPEN_H
 #define BASE_TENANT_OPEN_H
@@ -27,8 +27,8 @@ int tenant_open_mapped(pid_t pid, uint64_t start, uint64_t end, uint64_t size_li
 		       struct stat *st);
 
 /*
- * The two steps of these, for a caller that checks the file in between: pinning resolves the name and returns an
- * O_PATH descriptor, or negative errno; no driver or file system opens anything.
+ * The two steps of these, for a caller that checks the file in between. Pinning resolves the name
+ * to an O_PATH descriptor, or negative errno; no driver or file system opens anything.
  */
 int tenant_pin(int root_fd, const char *path, int flags);
 int tenant_pin_mapped(pid_t pid, uint64_t start, uint64_t end);

@@ -59,8 +59,8 @@ static int outermost_below(int fd, const struct stat *ours)
 }
 
 /*
- * The creator of a namespace can take any uid of those mapped there, and create any number of namespaces. All of it
- * is charged to the creator of the outermost one. Root creates them for others.
+ * The creator of a namespace can take any uid mapped there and create any number of namespaces. All
+ * are charged to the creator of the outermost one. Root creates them for others: each has a number.
  */
 static uint32_t maker_of(int ns)
 {

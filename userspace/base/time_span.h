@@ -11,8 +11,8 @@ struct time_span {
 };
 
 /*
- * "-1h": the last hour until `now`; "1 day ago+1h": an hour, from one day before `now`; "2026-11-26 10:00+30m": of local time, with a
- * "Z" at the end of UTC; "2026-11-26+1d": from midnight. Units are s, m, h, d and w, or their names. 0 or -EINVAL.
+ * "-1h": the last hour; "1 day ago+1h": an hour from then; "2026-11-26 10:00+30m": local time, or
+ * UTC with "Z"; "2026-11-26+1d": from midnight. Units: s, m, h, d, w or names. 0 or -EINVAL.
  */
 int parse_time_span(const char *text, uint64_t now, struct time_span *span);
 

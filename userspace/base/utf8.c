@@ -95,7 +95,7 @@ static bool is_c1(const unsigned char *b, size_t size)
 	return size == 2 && b[0] == 0xc2 && b[1] < 0xa0;
 }
 
-/* The code point if it turns the direction of writing, ends a line for some readers, or is a byte order mark; else 0. */
+/* The code point if it turns the text, ends a line for some readers, or is a BOM; else 0. */
 static uint32_t turning(const unsigned char *b, size_t size)
 {
 	uint32_t c = size == 3 ? (b[0] & 15u) << 12 | (b[1] & 63u) << 6 | (b[2] & 63u) : 0;

@@ -2,7 +2,7 @@
 /*
  * A growing array. `VEC(int) v = {}; vec_push(&v, 3); v.data[0]; v.count; vec_free(&v);`
  *
- * vec_push, vec_append and vec_reserve evaluate to 0 or -ENOMEM and leave the vector as it was on failure.
+ * vec_push, vec_append and vec_reserve are 0 or -ENOMEM; on failure the vector is unchanged.
  */
 #ifndef BASE_VEC_H
 #define BASE_VEC_H

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Protobuf messages, read and written field by field: a profile's message has millions of small ones in it, and is never
- * unpacked as a whole.
- */
+/* Protobuf messages, field by field: a profile's has millions of small ones, never all unpacked. */
 #ifndef BASE_WIRE_H
 #define BASE_WIRE_H
 
@@ -101,24 +98,24 @@ static inline int wire_next(struct wire *w)
 
 typedef VEC(uint64_t) numbers;
 
-/* Has a field the type that `types` has for it, a letter for each number from 1 on? `v`: a number; `b`: bytes; `*`: either. */
+/* Has the field its type in `types`, a letter per number: `v` number, `b` bytes, `*` any? */
 bool wire_has_type(const struct wire *field, const char *types);
 /*
- * Fills a struct of 64-bit numbers, of `size` bytes: one for each field from 1 on, the last one of it, or 0. Fields beyond it are
- * skipped, those beyond `types` whatever they are. False: the message is damaged, or a field has another type.
+ * Fills a struct of `size` bytes, a 64-bit number for each field from 1 on: its last value or 0.
+ * Fields beyond the struct are skipped, beyond `types` unchecked. False: damaged, or a wrong type.
  */
 bool wire_numbers(struct wire message, const char *types, void *numbers, size_t size);
 /* Appends the numbers of a repeated field, packed or not. 0, -ENOMEM, -EBADMSG. */
 int wire_repeated(struct wire message, uint32_t number, numbers *to);
 
 /*
- * Calls `take` with each field of the messages that lie at `path` (numbers of fields, from outside) in a message;
- * field->start is where it begins. 0; -EBADMSG: damaged; what `take` returns, which ends it unless it is 0.
+ * Calls `take` with each field of the messages at `path` (field numbers from outside) in a message;
+ * field->start is where it begins. 0; -EBADMSG; or what `take` returned to end it.
  */
 int wire_each(struct wire message, const uint32_t *path, size_t depth,
 	      int (*take)(void *context, const struct wire *field), void *context);
 
-/* The last field of each number below `count`; those that are not there are all zero. 0, -EBADMSG. */
+/* The last field of each number below `count`; missing ones are all zero. 0, -EBADMSG. */
 int wire_last(struct wire message, struct wire *fields, uint32_t count);
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -160,8 +157,8 @@ static inline void cleanup_bytes(struct bytes *b)
 int bytes__add(struct bytes *b, const void *data, size_t size);
 
 /*
- * Fields of a protobuf message, at the end. As proto3 has it, a number of 0 and an empty text are left out. Without memory
- * `failed` is set, so that callers need not check each call.
+ * Append fields of a protobuf message. As in proto3, a number of 0 and an empty text are left out.
+ * Without memory they set `failed`, so callers need not check each call.
  */
 void bytes__number(struct bytes *b, uint32_t field, uint64_t value);
 void bytes__numbers(struct bytes *b, const void *numbers,
@@ -174,12 +171,12 @@ void bytes__append(struct bytes *b, struct wire fields); /* as they are */
 /* The bytes added since b->count was `at` become one field: a message, or packed numbers. */
 void bytes__wrap(struct bytes *b, uint32_t field, size_t at);
 
-/* The bytes that `write` writes to a FILE. *out is fresh, and to be freed if it fails as well. 0, -ENOMEM, or the result of `write`. */
+/* Bytes that `write` writes to a FILE; free *out after errors too. 0, -ENOMEM, or its result. */
 int bytes__write(int (*write)(void *context, FILE *out), void *context, struct bytes *out);
 
 /*
- * A protobuf message compressed by gzip, always the same for the same input. In the messages that lie at `path` in it
- * (numbers of fields, from outside) are tables of many rows. *out is fresh. 0, -ENOMEM.
+ * Compresses a protobuf message by gzip, deterministic. The messages at `path` in it (numbers of
+ * fields, from outside) have tables of many rows. *out is new. 0, -ENOMEM.
  */
 int bytes__gzip(const struct bytes *in, const uint32_t *path, size_t depth, struct bytes *out);
 
@@ -188,14 +185,14 @@ int bytes__gzip(const struct bytes *in, const uint32_t *path, size_t depth, stru
 typedef VEC(size_t) sections;
 
 /*
- * Adds the offsets, ascending, at which another field follows in the messages that lie at `path` (numbers of fields, from
- * outside) in a protobuf message; not so near to each other that a code of their own would cost more. 0, -ENOMEM. Of what is
- * no message there is none.
+ * Adds the ascending offsets at which another field follows in the messages at `path` (numbers of
+ * fields, from outside), unless so near that a code of their own costs more. None for a damaged
+ * message. 0, -ENOMEM.
  */
 int sections__find(const uint8_t *message, size_t size, const uint32_t *path, size_t depth,
 		   sections *found);
 
-/* ---- pprof ------------------------------------------------------------------------------------- */
+/* ---- pprof ----------------------------------------------------------------------------------- */
 
 /* The fields of a profile (proto/pprof.proto). */
 enum pprof_field {
@@ -216,7 +213,7 @@ enum pprof_field {
 enum pprof_sample_field { PPROF_LOCATION_ID = 1, PPROF_VALUE, PPROF_LABEL };
 #define PPROF_LINE 4 /* of a location */
 
-/* The numbers of its messages, for wire_numbers() and bytes__numbers(). Texts are numbers of strings. */
+/* The numbers of its messages, for wire_numbers() and bytes__numbers(); texts by string number. */
 struct pprof_value_type {
 	int64_t type, unit;
 };

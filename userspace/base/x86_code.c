@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * After the opcode maps of the Intel SDM, volume 2, appendix A, and AMD's manual, volume 3, for XOP.
+ * Opcode maps of the Intel SDM, volume 2, appendix A; XOP of AMD's manual, volume 3.
  *
- * The set of registers that an instruction writes may be too large, never too small: callers rely on a register being
- * unchanged.
+ * The registers that an instruction writes may be too many, never too few: callers rely on
+ * unchanged ones.
  */
 #include "base/x86_code.h"
 
@@ -12,12 +12,12 @@
 /* ---- the opcode maps ------------------------------------------------------------------------- */
 
 /*
- * The bytes that follow an opcode, of one byte and behind 0f. An upper-case letter has a ModRM byte.
+ * The bytes that follow an opcode of one byte; of two, behind 0f. Upper-case letters have a ModRM.
  *
  * . nothing, + the opcode is a prefix, ! it is none
  * b, B 1 byte   w 2 bytes   j 4 bytes   z, Z 4 bytes, 2 with an operand size prefix
- * v mov $…,reg: as z, 8 bytes with REX.W   o 8 bytes, 4 with an address size prefix   e enter: 3 bytes
- * M nothing more   G as B, H as Z, for two of eight
+ * v mov $…,reg: as z, 8 bytes with REX.W   o 8 bytes, 4 with an address size prefix
+ * e enter: 3 bytes   M nothing more   G as B, H as Z, for two of eight
  */
 static const char FORMS[2][256 + 1] = {
 	{
@@ -58,7 +58,7 @@ static const char FORMS[2][256 + 1] = {
 	},
 };
 
-/* The operands that they write: writes_as() has the letters; an upper-case one is of an operand of one byte. */
+/* The operands that they write, by the letters of writes_as(); upper-case: operands of one byte. */
 static const char WRITES[2][256 + 1] = {
 	{
 		"RrGgaaaaRrGgaaaa"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Instructions of 64-bit x86: how long one is, where it leads, and what it does to the stack pointer. Nothing else is
- * decoded. Registers have the numbers of the machine code (rsp 4, rbp 5).
+ * Instructions of 64-bit x86: length, target, effect on the stack pointer. Nothing else is decoded.
+ * Registers have the numbers of the machine code (rsp 4, rbp 5).
  */
 #ifndef BASE_X86_CODE_H
 #define BASE_X86_CODE_H
@@ -15,9 +15,9 @@
 #define X86_SIZE_MAX 15
 
 enum x86_effect {
-	X86_PLAIN,   /* no effect here but for `writes` */
-	X86_PADDING, /* does nothing */
-	X86_PUSH, /* push reg; X86_NO_REGISTER: something else, or a word is pushed and popped elsewhere */
+	X86_PLAIN,     /* no effect here but for `writes` */
+	X86_PADDING,   /* does nothing */
+	X86_PUSH,      /* push reg; X86_NO_REGISTER: another word */
 	X86_POP,       /* pop reg */
 	X86_ADD_SP,    /* rsp += amount */
 	X86_COPY_SP,   /* reg = rsp + amount */

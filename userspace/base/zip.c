@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An archive ends with a record that has the offset of its directory. An entry of the directory has the offset of the
- * entry's own header; its bytes follow that header, whose length is only in the header itself. So of all stored
- * entries the one whose header is nearest before the wanted byte is taken, and only its header is read.
+ * An archive ends with a record that has the offset of its directory. A directory entry has the
+ * offset of its own header; the bytes follow that header, which alone has its length. So the stored
+ * entry with the last header before the wanted byte is taken, and only that header is read.
  *
  * The format is that of PKWARE's APPNOTE.TXT, 4.3.7, 4.3.12 and 4.3.16.
  */

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Files that lie in a zip archive as they are, without compression, so that they can be mapped from
- * there: libraries in Android's packages.
- */
+/* Uncompressed files in zip archives, which can be mapped: libraries in Android's packages. */
 #ifndef BASE_ZIP_H
 #define BASE_ZIP_H
 
@@ -20,9 +17,9 @@ struct zip_entry {
 bool zip_is_archive(int fd);
 
 /*
- * The stored entry that the byte at `offset` belongs to. Nothing in the archive is trusted: sizes are bounded, and at
- * most 4 MB of its directory are read. 0; -ENOENT: it belongs to none; -EBADMSG: the directory is damaged, or of the
- * 64-bit kind; -EFBIG: it is too large; -ENOMEM; -EIO.
+ * The stored entry that has the byte at `offset`. Nothing in the archive is trusted: sizes are
+ * bounded, and at most 4 MB of its directory are read. 0; -ENOENT: none; -EBADMSG: damaged, or a
+ * 64-bit directory; -EFBIG: the directory is too large; -ENOMEM; -EIO.
  */
 int zip_find(int fd, uint64_t offset, struct zip_entry *entry);
 
