@@ -222,7 +222,7 @@ static int keep_settings(struct agent *a, const struct agent_settings *settings)
 	return a->listen && a->spool && a->usage && a->budget ? 0 : -ENOMEM;
 }
 
-/* The rules decide which facts of processes the session reads; threads of sinks start after all forks. */
+/* Rules decide which facts the session reads of processes; sinks' threads start after all forks. */
 static int open_all(struct agent *a, const struct agent_settings *settings, struct failure *failure)
 {
 	struct agent_settings without_sinks = *settings;
@@ -320,7 +320,7 @@ static int end_what_ends(struct agent *a, struct failure *failure)
 	return ends ? end_window(a, now.monotonic, failure) : 0;
 }
 
-/* A thread that does not run is seen once in a window, but for this. */
+/* Otherwise a thread that does not run is seen only once in a window. */
 static void look_at_waits(struct agent *a, uint64_t now)
 {
 	uint64_t end = a->request_until ? a->request_until : a->clock.end;
@@ -334,7 +334,7 @@ static void look_at_waits(struct agent *a, uint64_t now)
 /* ---- budget ---------------------------------------------------------------------------------- */
 
 /*
- * The memory that the limit leaves to readers that wait for further requests. They save time and are not needed, so they make
+ * Memory that the limit leaves to idle readers. They save time and are not needed, so they make
  * room before anything is shed; a tenth is for those that work.
  */
 static size_t reader_bytes(const struct agent *a)
@@ -459,7 +459,7 @@ static void publish_metrics(struct agent *a, uint64_t now)
 		(void)endpoint__publish(a->endpoint, text, size, complaint);
 }
 
-/* The window in hand ends, and the next one is theirs. False while windows before it are being finished. */
+/* Ends the open window; the next is the request's. False: earlier windows are being finished. */
 static bool give_window(struct agent *a, uint64_t now)
 {
 	if (!a->request_since) {
@@ -471,7 +471,7 @@ static bool give_window(struct agent *a, uint64_t now)
 	return publisher__try_request(a->publisher, a->endpoint, &a->request, a->request_since);
 }
 
-/* A request right after an answer may come while that window is still being sent: that is no reason to refuse it. */
+/* A request right after an answer may find that window still being sent: it is not refused. */
 static void take_request(struct agent *a, uint64_t now)
 {
 	if (!a->request.id) {

@@ -27,9 +27,9 @@ struct agent_start {
 	void (*say)(const char *text); /* for the log: what changes while it runs, a line each */
 };
 
-/* Loads and opens everything; nothing is sampled. The caller has one thread. 0 or negative errno, `failure` filled. */
+/* Opens everything, samples nothing. The caller has one thread. 0 or negative errno, `failure`. */
 int agent__new(const struct agent_start *start, struct agent **agent, struct failure *failure);
-/* Whatever agent__stop() was not called for is lost. NULL is fine. */
+/* The open window is lost, unless agent__stop() was called. NULL is fine. */
 void agent__free(struct agent *a);
 
 int agent__start(struct agent *a, struct failure *failure);
@@ -38,13 +38,13 @@ int agent__start(struct agent *a, struct failure *failure);
 int agent__step(struct agent *a, struct failure *failure);
 
 /*
- * Other settings, from the window in hand on. 0; -EBUSY: not now, call again a little later; else nothing has changed.
- * *remark is what takes a restart, a static text; "": nothing.
+ * Other settings, from the open window on. 0; -EBUSY: not now, call again a little later; other
+ * errors: a part may have changed. *remark: what takes a restart, a static text; "": nothing.
  */
 int agent__configure(struct agent *a, const struct agent_settings *settings, const char **remark,
 		     struct failure *failure);
 
-/* Ends the last window and hands it to the sinks, in whose spools it stays if need be. Takes two seconds at most. */
+/* Ends the last window and hands it to the sinks, which may spool it. Takes two seconds at most. */
 int agent__stop(struct agent *a, struct failure *failure);
 
 /* Windows that have been finished. */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The objects that the parts of the agent pass on: a closed window with the services in it, and the requests that a sink makes
- * of it.
+ * What the parts of the agent pass on: a closed window with its services, and a sink's requests.
  *
- *   profile of a window ─► services (of each process) ─► struct agent_window
- *                       ─► a sink's format         ─► struct sealed_window: requests, byte for byte
- *                       ─► spool ─► sender          ─► the backend
+ *   profile of a window -> services (of each process) -> struct agent_window
+ *                       -> a sink's format -> struct sealed_window: requests, byte for byte
+ *                       -> spool -> sender -> the backend
  */
 #ifndef AGENT_AGENT_WINDOW_H
 #define AGENT_AGENT_WINDOW_H
@@ -45,7 +44,7 @@ struct agent_window {
 	uint64_t start_realtime, end_realtime; /* ns since the epoch */
 	const struct agent_service *services;
 	size_t service_count;
-	/* By process_id: index into services; [0] is unused, and so are those of processes without samples and CPU time. */
+	/* By process_id: index into services; unused for [0] and processes that did nothing. */
 	const uint32_t *service_of_process;
 	/* NULL: there are no series of waits. Those of parked threads are left out. */
 	const struct parked *parked;
@@ -77,7 +76,7 @@ struct sealed_window {
 	/* Left out, since a backend would refuse them: a label that breaks the rules above. */
 	uint32_t series_invalid;
 	uint64_t samples_invalid;
-	/* The series of waits that are in the requests: time, and bytes before compression; OTLP: without names. */
+	/* Series of waits in the requests: time; bytes before compression (OTLP: without names). */
 	uint64_t wall_ns, wall_bytes;
 };
 

@@ -154,7 +154,7 @@ static double average(const struct budget *b)
 	return count ? sum / count : 0;
 }
 
-/* Is the rate what has to become less? One peak, or a start, says nothing about it. */
+/* Must the rate go down? One peak, or a start, does not show that. */
 static bool is_over_for_long(const struct budget *b)
 {
 	unsigned int over = 0;
@@ -170,10 +170,7 @@ static bool has_memory_for(const struct budget *b, enum budget_step step, uint64
 						    (b->for_memory[step] ? CALM_MEMORY : 1);
 }
 
-/*
- * The place of the step that is undone next: of the rate, which was lowered last of all, or the last one of those for which
- * there is memory; -1: there is none.
- */
+/* Place of the step to undo next: the rate's last, or the last that memory allows; -1: none. */
 static int next_back(const struct budget *b, uint64_t memory)
 {
 	int last = -1;
@@ -187,7 +184,7 @@ static int next_back(const struct budget *b, uint64_t memory)
 	return last;
 }
 
-/* Would what grows with the rate still fit, after the step back? What a part will cost without another step is unknown. */
+/* Does what grows with the rate fit after the step back? Costs without other steps are unknown. */
 static bool fits_step_back(const struct budget *b, enum budget_step step)
 {
 	double ratio = (double)hz_without(b, 1) / (double)hz_without(b, 0);
@@ -218,7 +215,7 @@ static double over_share(const struct budget *b, enum budget_part part)
 	return b->stats.cpu_by[part] - PARTS[part].share * b->options.cpu;
 }
 
-/* Names come with windows, so the smoothed figure decides; but part of it may be of a higher rate. */
+/* Names come with windows, so the smoothed figure decides; it may include a higher rate. */
 static bool is_worth_it(const struct budget *b, enum budget_step step)
 {
 	enum budget_part part = STEPS[step].part;
@@ -229,7 +226,7 @@ static bool is_worth_it(const struct budget *b, enum budget_step step)
 	return cost >= STEPS[step].worth * b->options.cpu;
 }
 
-/* BUDGET_STEP_COUNT: none. Of the part that is most over its share, its first one; the rate's if there is no other. */
+/* The first step of the part most over its share, else the rate's; BUDGET_STEP_COUNT: none. */
 static enum budget_step choose_for_cpu(const struct budget *b)
 {
 	enum budget_step best = BUDGET_STEP_COUNT, rate = BUDGET_STEP_COUNT;

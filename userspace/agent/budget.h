@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Keeps the agent within its budget: a controller that gets measurements and decides what is left out or put off.
+ * Keeps the agent within its budget: a controller that gets measurements and decides what is left
+ * out or deferred. It does nothing itself: no clock, no file, no session.
  *
- * Each part of the agent has a share of the budget, and steps that make it cheaper. Over the budget, the part that is
- * most over its share takes its next step; a part that costs little takes none, since that would save little. The
- * rate is lowered when no other step is left, and to 7 Hz only where the samples alone cost half of the budget.
- * Over the limit of memory, steps that save memory are taken, in the order of BUDGET_STEPS. Steps are undone in reverse
- * order, the rate's first. It does nothing itself: no clock, no file, no session.
+ * Each part of the agent has a share of the budget, and steps that make it cheaper. Over the
+ * budget, the part most over its share takes its next step; a part that costs little takes none,
+ * because that would save little. The rate is lowered if no other step is left, to 7 Hz only if the
+ * samples alone cost half of the budget. Over the limit of memory, steps that save memory are taken
+ * in the order of BUDGET_STEPS. Steps are undone in reverse order, the rate's first.
  *
- *   down   two measurements in a row are over the budget, or one is over twice of it. The rate: three of the last six,
- *          and their average, since a peak of names or tables is over before a lower rate saves anything
- *   back   over a minute the CPU time was below half of the budget, or, for a higher rate, what grows with the rate would
- *          have fitted as well. A step that saves memory: it is below the limit, or below three quarters if that was why
- *          it was taken. Memory that was given back stays with the allocator in part, so half of it would hardly ever come
+ *   down   two measurements in a row are over the budget, or one is over twice of it; the rate:
+ *          three of the last six and their average, because peaks of names and tables pass
+ *   back   over a minute CPU time was below half of the budget; a higher rate: what grows with it
+ *          would have fitted; memory: below the limit, or three quarters if the step was for memory
+ *          (freed memory stays with the allocator in part)
  *
- * After each step the next measurement is not judged: part of it is of the time before. A step back that does not
- * last ten minutes doubles the time from a step to the next step back, from a minute up to an hour, of a higher rate up to
- * five minutes, because what it will cost is known; one that lasts undoes that.
+ * After a step the next measurement is not judged: part of it is from before. A step back that does
+ * not last ten minutes doubles the time to the next step back, from a minute up to an hour, for a
+ * higher rate up to five minutes, because its cost is known; one that lasts undoes that.
  */
 #ifndef AGENT_BUDGET_H
 #define AGENT_BUDGET_H
@@ -42,9 +43,9 @@ enum budget_part {
 };
 
 /*
- * X(ENUM, PART, worth, saves_memory, label, text): of a part, the cheapest loss first. Worth: the percentage of the budget
- * from which on the part's cost justifies the step; without tables stacks are cut, so it is large there, and they come last
- * for memory. Rates not below the configured ones are left out.
+ * X(ENUM, PART, worth, saves_memory, label, text): of a part, the cheapest loss first. Worth: the
+ * percentage of the budget from which on the part's cost justifies the step; large for tables, last
+ * for memory, because stacks are cut without them. Only rates below the configured one are used.
  */
 #define BUDGET_STEPS(X)                                                                            \
 	X(NEW_FILES, SYMBOLS, 20, true, "new_files",                                               \
@@ -94,11 +95,10 @@ struct budget_usage {
 /* The work that is allowed now. */
 struct budget_state {
 	bool allowed[BUDGET_STEP_COUNT]; /* what a step would leave out; unused for rates */
-	unsigned int
-		hz; /* of the options or one of the primes above; at least 7, unless less was configured */
-	unsigned int visits;	    /* of the options, 5 or 1 */
-	unsigned int level, levels; /* steps taken, of so many */
-	bool over;		    /* the last measurement was, by CPU or memory */
+	unsigned int hz;		 /* of the options, 97, 47, 19 or 7 */
+	unsigned int visits;		 /* of the options, 5 or 1 */
+	unsigned int level, levels;	 /* steps taken, of so many */
+	bool over;			 /* the last measurement was, by CPU or memory */
 };
 
 enum budget_change { BUDGET_SAME, BUDGET_DOWN, BUDGET_BACK };
@@ -108,7 +108,7 @@ struct budget;
 struct budget *budget__new(const struct budget_options *options); /* NULL: no memory */
 void budget__free(struct budget *b);
 
-/* Other limits from now on (the configuration was read again); steps that are taken stay so, where there still are. */
+/* New limits (the configuration was read again); steps taken stay taken, if they still exist. */
 void budget__set(struct budget *b, const struct budget_options *options);
 
 /* *step: the one that was taken or undone; untouched with BUDGET_SAME. */

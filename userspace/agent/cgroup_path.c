@@ -86,7 +86,7 @@ static void unescape(char *text)
 
 /* ---- containers ------------------------------------------------------------------------------ */
 
-/* "<64 digits>", "docker-<64 digits>.scope", "x.slice:cri-containerd:<64 digits>", "<32 digits>-<number>" */
+/* "<64 digits>", "docker-<64>.scope", "x.slice:cri-containerd:<64>", "<32 digits>-<number>" */
 static bool take_id(struct cgroup_place *place, struct part p)
 {
 	size_t number;
@@ -210,7 +210,7 @@ static void take_service(struct cgroup_place *place, struct part name)
 		take_named(place, name, ".service");
 }
 
-/* "app-gnome-firefox-1234" is the application, others have no name: sessions, jobs, what systemd-run started. */
+/* "app-gnome-firefox-1234" is the application; sessions, jobs and systemd-run have no name. */
 static void take_scope(struct cgroup_place *place, struct part unit, struct part name)
 {
 	if (begins(name, "app-")) {

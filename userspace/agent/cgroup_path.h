@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Container, pod and systemd unit from the path of a control group. Runtimes, kubelet and systemd each have a grammar
- * of their own, and they are nested in each other (docker in docker, systemd in a container), so the last one that is
+ * Container, pod and systemd unit from a control group's path. Runtimes, kubelet and systemd have
+ * grammars of their own and are nested (docker in docker, systemd in a container), so the last one
  * found counts. Users may name groups below their own.
  */
 #ifndef AGENT_CGROUP_PATH_H
@@ -18,12 +18,9 @@ struct cgroup_place {
 	char container_name[CGROUP_NAME_SIZE]; /* LXC and machines of systemd have no id */
 	char pod_uid[CONTAINER_ID_SIZE];
 	char unit
-		[CGROUP_NAME_SIZE]; /* "nginx.service", "postgresql@.service", "app-firefox.scope" */
+		[CGROUP_NAME_SIZE]; /* "nginx.service", "postgresql@.service", "app-chrome.scope" */
 	char instance[CGROUP_NAME_SIZE]; /* of a unit: "14-main" */
-	/*
-	 * The service that this unit is; "": it is none, as what runs in it was started by hand or by chance (a user's
-	 * session, a job, a transient unit).
-	 */
+	/* The service that this unit is; "": none (a user's session, a job, a transient unit). */
 	char unit_service[CGROUP_NAME_SIZE];
 	bool is_monitor; /* of a container: what runs there is the runtime's */
 };

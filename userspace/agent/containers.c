@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A cache by id. kubelet's names of log files are an index of all pods that costs one readdir, which is read when a
- * container is unknown, at most every INDEX_INTERVAL.
+ * A cache by id. The names of kubelet's log files are an index of all pods for one readdir, read if
+ * a container is unknown, at most every INDEX_INTERVAL.
  */
 #include "agent/containers.h"
 
@@ -41,10 +41,7 @@ void container_names__fini(struct container_names *t)
 
 /* ---- what is in them ------------------------------------------------------------------------- */
 
-/*
- * Annotations and labels that name something, the better ones first: the offset of the text that they are, and of those
- * with one offset the first in this list counts.
- */
+/* Annotations and labels by the offset of the text that each is; of one offset the first counts. */
 #define TEXT(name) offsetof(struct container_names, name)
 static const struct {
 	const char *key;
@@ -202,7 +199,7 @@ static int read_config(int root_fd, const char *path, struct container_names *na
 	return err == -ENOMEM ? err : 0;
 }
 
-/* The containers of containerd are in a directory of their namespace: "k8s.io", "moby", "default". */
+/* containerd has a directory for each namespace: "k8s.io", "moby", "default". */
 static int read_containerd(int root_fd, const char *id, struct container_names *names)
 {
 	static const char place[] = "run/containerd/io.containerd.runtime.v2.task";

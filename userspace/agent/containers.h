@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names of containers and pods, from the files of their runtimes: containerd, CRI-O, Podman, Docker, and the names of
- * kubelet's log files. No API server is queried. The files are the administrator's, their contents the tenants': their
- * sizes, their depth and every text in them may be meant to harm.
+ * Names of containers and pods, from files of their runtimes (containerd, CRI-O, Podman, Docker)
+ * and the names of kubelet's log files. No API server is queried. The files are the
+ * administrator's, their contents the tenants': size, depth and every text may be hostile.
  *
- * A container is looked up once. What was not found is looked up again a few times, since a container may begin before
- * its files are there; and of the many that come and go those that were used last are kept.
+ * A container is looked up once; if not found, a few times more, because it may begin before its
+ * files are there. Of the many that come and go, those used last are kept.
  */
 #ifndef AGENT_CONTAINERS_H
 #define AGENT_CONTAINERS_H
@@ -35,8 +35,8 @@ int containers__new(const char *root, struct containers **containers);
 void containers__free(struct containers *c);
 
 /*
- * The names of a container, or of one in this pod, by their ids; "": unknown. `now`: CLOCK_MONOTONIC ns. NULL: nothing is
- * known. Valid until the next call.
+ * The names of a container, or of one in this pod, by ids ("": unknown); NULL: not known. `now`:
+ * CLOCK_MONOTONIC ns. Valid until the next call.
  */
 const struct container_names *containers__find(struct containers *c, const char *id,
 					       const char *pod_uid, uint64_t now);
@@ -46,7 +46,7 @@ struct containers_stats {
 };
 void containers__stats(const struct containers *c, struct containers_stats *stats);
 
-/* The names in one file of a runtime: an OCI runtime's config.json, or Docker's config.v2.json. 0, -EBADMSG, -ENOMEM. */
+/* Names from an OCI runtime's config.json or Docker's config.v2.json. 0, -EBADMSG, -ENOMEM. */
 int container_config__parse(const char *json, size_t size, struct container_names *names);
 
 #endif

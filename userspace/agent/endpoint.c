@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Under the lock is all that the threads share: what was published, and one request with its answer. The serving thread
- * sleeps in server__run(), and is woken by an answer or the end.
+ * The lock guards all that threads share: what was published, and one request with its answer. The
+ * serving thread sleeps in server__run() until an answer or the end wakes it.
  */
 #include "agent/endpoint.h"
 

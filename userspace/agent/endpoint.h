@@ -3,12 +3,12 @@
  * The agent's endpoint:
  *
  *   /metrics               what was published last (agent/metrics.h)
- *   /healthz               200 "ok", or 503 and why not: as it was published, or that nothing was for too long
- *   /debug/pprof/profile   ?seconds=N[&pid=N|&service=NAME]: a pprof file of the next N seconds, as `go tool pprof` and
- *                          Parca's scraping request it. One at a time; others get 503
+ *   /healthz               200 "ok", or 503 and why: as published, or nothing was for too long
+ *   /debug/pprof/profile   ?seconds=N[&pid=N|&service=NAME]: pprof of the next N seconds, for
+ *                          `go tool pprof` and Parca's scraping. One at a time; others get 503
  *
- * A thread of its own serves it and touches nothing of the session: the owner of the session publishes text, and
- * checks now and then for a request for a profile. All functions may be called by any thread, but for new and free.
+ * Its thread serves it and touches nothing of the session, whose owner publishes text and checks
+ * for requests for a profile. Any thread may call any function but new and free.
  */
 #ifndef AGENT_ENDPOINT_H
 #define AGENT_ENDPOINT_H
@@ -37,7 +37,7 @@ void endpoint__free(struct endpoint *e);
 /* Where it listens. Valid as long as the endpoint. */
 const char *endpoint__address(const struct endpoint *e);
 
-/* `metrics`: malloc()ed, given up. `illness`: why we are not well, a sentence; NULL: we are. 0 or -ENOMEM. */
+/* `metrics`: malloc()ed, given up. `illness`: a sentence; NULL: we are well. 0 or -ENOMEM. */
 int endpoint__publish(struct endpoint *e, char *metrics, size_t size, const char *illness);
 
 /* ---- profiles -------------------------------------------------------------------------------- */
@@ -45,9 +45,8 @@ int endpoint__publish(struct endpoint *e, char *metrics, size_t size, const char
 struct endpoint_request {
 	uint64_t id;
 	unsigned int seconds;
-	uint32_t pid; /* 0: all */
-	char service[AGENT_LABEL_VALUE_MAX +
-		     1]; /* "": all; valid UTF-8 without control characters */
+	uint32_t pid;				 /* 0: all */
+	char service[AGENT_LABEL_VALUE_MAX + 1]; /* "": all; UTF-8 without control characters */
 };
 
 /* Readable while there is a request that was not taken; for poll(). */

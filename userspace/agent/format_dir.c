@@ -2,12 +2,11 @@
 /*
  * A directory: files for `go tool pprof`, and for collectors of files.
  *
- * One file a window, with the labels of services at its samples, and not one for each service: a day of windows of 15
- * s is 5,760 files whatever runs, names have no tenant's text in them, and pprof merges files of any span and picks a
- * service out of them (-tagfocus=service_name=…). Waits are a third value, with the label `state`, as in pprof files of record. Beside each lies a line of JSON that describes it: all of these
- * together are the index.
- *
- * Names are those of times, to the nanosecond, so that they sort and never meet.
+ * One file per window, with labels of services at its samples, not one per service: a day of 15-s
+ * windows is 5,760 files whatever runs, names have no tenant's text in them, and pprof merges files
+ * of any span and picks a service out of them (-tagfocus=service_name=NAME). Waits are a third
+ * value, with the label `state`, as in pprof files of record. Beside each lies a line of JSON that
+ * describes it: together an index. Names are times to the nanosecond: they sort and never collide.
  */
 #include <errno.h>
 #include <stdio.h>

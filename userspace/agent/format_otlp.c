@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * OTLP profiles: a resource with one profile a service, all of them on one dictionary.
+ * OTLP profiles: a resource with one profile per service, all on one dictionary.
  *
- * A profile is samples/count with a period of CPU time: Pyroscope makes CPU time of that, in the type that
- * dashboards open, and of no other form. So what is sent are ticks; CPU time that was not sampled is not in it. Waits are a
- * profile wall/nanoseconds beside it, which has all CPU time.
+ * A profile is samples/count with a period of CPU time: only of that Pyroscope makes CPU time in
+ * the type that dashboards open. So ticks are sent, and CPU time that was not sampled is missing.
+ * Waits are a profile wall/nanoseconds beside it, which has all CPU time.
  *
- * Attributes are plain keys and values: references to strings, which 1.10 has as well, are not read by Pyroscope
- * and Parca.
+ * Attributes are plain keys and values: Pyroscope and Parca do not read 1.10's string references.
  *
- * Numbers of fields are those of opentelemetry.proto.profiles.v1development from 1.10 (March 2026) on: 1.10 renumbered
- * Sample, with no other sign of it on the wire. Element 0 of each table of the dictionary is empty, and means none.
+ * Field numbers are those of opentelemetry.proto.profiles.v1development from 1.10 (March 2026) on,
+ * which renumbered Sample with no other sign on the wire. Element 0 of each dictionary table is
+ * empty and means none.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@
 #define REQUEST_MAX                                                                                \
 	2000000 /* bytes, not compressed: a collector takes 4 MiB by gRPC, 20 MiB by HTTP */
 #define SERIES_MAX 500
-/* Of a profile: Pyroscope takes 16,000, and 4 MiB, where it counts the mappings of each sample again. */
+/* Of a profile: Pyroscope takes 16,000, and 4 MiB, counting mappings again for each sample. */
 #define SAMPLES_MAX 4000
 #define DEPTH_MAX   1000
 #define TEXT_MAX    4096
@@ -101,9 +101,7 @@ static void dictionary__fini(struct dictionary *d)
 	free(d->stack_number);
 }
 
-/*
- * The number of a stack. Those of waits have one more leaf, and are hardly ever equal. Stack{1: locations, leaf first}
- */
+/* The number of a stack; with a wait's leaf hardly ever reused. Stack{1: locations, leaf first} */
 static uint32_t stack_number(struct dictionary *d, uint32_t stack, enum wall_state state)
 {
 	const struct profile_stack *stacks = d->p->stacks;
@@ -313,9 +311,7 @@ static void add_time(struct bytes *request, uint32_t field, uint64_t time)
 	request->failed |= bytes__add(request, bytes, sizeof(bytes)) != 0;
 }
 
-/*
- * Profile{1: sample_type, 2: samples, 3: time_unix_nano, 4: duration_nano, 5: period_type, 6: period, 7: profile_id}
- */
+/* Profile{1: sample_type, 2: samples, 3: time, 4: duration, 5: period_type, 6: period, 7: id} */
 static void add_profile(const struct otlp *o, struct dictionary *d, const struct part *part,
 			uint64_t time, struct bytes *request)
 {

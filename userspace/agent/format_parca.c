@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parca: WriteRaw of pprof, by its JSON door.
+ * Parca: WriteRaw of pprof, by its JSON endpoint.
  *
- * Of its three doors that is the one whose answers cannot be mistaken: a status of HTTP, and "{}" for success. Those
- * of gRPC need HTTP/2, or answer 200 with the real status inside. It takes no compressed requests, so profiles
- * are compressed one by one.
+ * Of its three endpoints only this one has unambiguous answers: an HTTP status, and "{}" for
+ * success. Those of gRPC need HTTP/2, or answer 200 with the real status inside. It takes no
+ * compressed requests, so profiles are compressed one by one.
  *
- * Only CPU time is sent: it shows samples/count as period times count, in nanoseconds again, next to it. One
- * series that it refuses makes it refuse the request, and nothing is stored.
+ * Only CPU time is sent: Parca shows samples/count as period times count, in nanoseconds again. If
+ * it refuses one series, it refuses the request and stores nothing.
  */
 #include <errno.h>
 #include <stdio.h>

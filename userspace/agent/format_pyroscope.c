@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Grafana Pyroscope: Push of pprof, a series a service.
+ * Grafana Pyroscope: Push of pprof, one series per service.
  *
- * Series of a request are taken or refused one by one, but only one failure is reported, without saying of which. So
- * a request that was refused is never sent again, and one that may have been taken is sent again byte for byte:
- * Pyroscope identifies a profile by its labels and its time.
+ * The series of a request are taken or refused one by one, but only one failure is reported,
+ * without its series. So a refused request is never sent again; one that may have been taken is
+ * sent again byte for byte: Pyroscope identifies a profile by its labels and its time.
  *
- * The profiles in the request are plain, and the request as a whole is compressed: names that services have in
- * common cost their bytes once then. Files, lines of calls and lines of definitions are half of what is left, and
- * stay: Grafana shows the source of a function by them, and Go is given them for its optimization.
+ * Profiles are plain and the request is compressed as a whole: shared names cost their bytes once.
+ * Files and lines of calls and definitions are half of the rest, and stay: Grafana shows a
+ * function's source by them, and Go uses them for optimization.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -80,7 +80,7 @@ static int encode(const struct agent_window *window, const struct sink_encoding_
 	return series__seal(window, &series_options, &kind, sealed);
 }
 
-/* The body is empty, or the gzip of nothing; its type is that of the request, if a proxy has left it. */
+/* The body is empty, or the gzip of nothing; its type is the request's, if a proxy has left it. */
 static enum sink_verdict judge_200(const struct sink_answer *a)
 {
 	bool has_no_type = !a->type || !*a->type;
@@ -91,8 +91,8 @@ static enum sink_verdict judge_200(const struct sink_answer *a)
 }
 
 /*
- * "… exceeded while adding 2.1 MiB": more than the 2 MiB that Pyroscope takes at a time? Its burst is smaller than the
- * request then: so it will be the next time.
+ * "… exceeded while adding 2.1 MiB": more than the 2 MiB that Pyroscope takes at a time? Then its
+ * burst is smaller than the request, now and the next time.
  */
 static bool exceeds_burst(const struct sink_answer *a)
 {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The multi interface, for the sake of its wake-up: a thread that waits for an answer is stopped by another one. A name
- * that is looked up has a thread of libcurl's, which is left behind where it hangs (CURLOPT_QUICK_EXIT).
+ * The multi interface, for its wake-up: another thread stops one that waits for an answer. Names
+ * are looked up in a thread of libcurl's, which is left behind if it hangs (CURLOPT_QUICK_EXIT).
  *
- * libcurl sends a request again by itself, where a kept connection turns out to be closed. The backend may have had it
- * the first time, so that is forbidden: the second time that libcurl is about to send one (CURLOPT_PREREQFUNCTION) the
- * transfer is ended, and counts as one without an answer. The same call reports whether anything was sent at all.
- *
- * libcurl allocates where secrets are, see secret_memory.h.
+ * libcurl sends a request again by itself if a kept connection turns out to be closed. The backend
+ * may have had it the first time, so that is forbidden: if libcurl is about to send one again
+ * (CURLOPT_PREREQFUNCTION) the transfer ends and counts as unanswered. The same call reports
+ * whether anything was sent at all. libcurl allocates secret memory, see secret_memory.h.
  */
 #include "agent/http.h"
 
@@ -565,8 +564,8 @@ static void describe_failure(struct http_client *c, const struct credentials *cr
 }
 
 /*
- * A refusal counts, even if its reason is cut short; a word that all is well, only if it came to its end: a proxy may
- * have begun to give one. What is longer than we read has come far enough.
+ * A refusal counts even if its reason is cut short, success only if it came to its end: a proxy may
+ * have begun it. An answer longer than we read is complete enough.
  */
 static void judge_end(struct http_client *c, const struct credentials *credentials,
 		      struct transfer *t, CURLcode code)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The only door to libcurl, which is loaded when a client is opened: it brings some thirty libraries, and a recording
- * has no use for them.
+ * The only user of libcurl, which is loaded when a client is opened: it brings some thirty
+ * libraries, and a recording needs none of them.
  *
- * A client belongs to one thread, but for http_client__stop(). It keeps its connection open between requests, makes
- * one at a time, follows no redirect, and never sends one twice by itself.
+ * A client belongs to one thread, but for http_client__stop(). It keeps its connection open between
+ * requests, makes one at a time, follows no redirect, and never sends one twice by itself.
  */
 #ifndef AGENT_HTTP_H
 #define AGENT_HTTP_H
@@ -15,10 +15,7 @@
 
 #include "base/log.h"
 
-/*
- * Credentials for a backend. Read from files each time it is used, for tokens are rotated; kept in memory that no
- * dump shows, and only as long as a request takes.
- */
+/* Credentials, read from files for each request (tokens are rotated) into memory without dumps. */
 
 #define CREDENTIAL_HEADERS 16
 
@@ -93,15 +90,15 @@ void http_answer__fini(struct http_answer *answer);
 /* Any thread: what is under way, and what comes, ends at this time (CLOCK_MONOTONIC ns). */
 void http_client__stop(struct http_client *c, uint64_t deadline);
 
-/* ---- when a request is tried again: the backend's word (Retry-After), or our own back-off ------- */
+/* ---- when a request is tried again: the backend's word (Retry-After), or our own back-off ---- */
 
 #define RETRY_AFTER_MAX                                                                            \
 	(300 * UINT64_C(1000000000)) /* a backend that requests more is tried before */
 
 /*
- * Nanoseconds of a Retry-After header: seconds, or an HTTP date. `date`: the answer's own Date header, which a date
- * is compared with, since the two clocks may differ; NULL or not a date: `now` (ns since the epoch) is. 0: it is
- * empty, or its time has come. RETRY_AFTER_MAX at most.
+ * Nanoseconds of a Retry-After header: seconds, or an HTTP date, compared with the answer's own
+ * Date header (`date`), because the clocks may differ; if that is NULL or no date, with `now` (ns
+ * since the epoch). 0: empty, invalid or past. RETRY_AFTER_MAX at most.
  */
 uint64_t retry_after(const char *value, const char *date, uint64_t now);
 
@@ -114,22 +111,19 @@ struct retry_pace {
 };
 
 /*
- * Full jitter, so that a fleet whose backend comes back does not come all at once: anything up to `least` doubled with each
- * failure (1: the first), and up to `most`; a tenth of `least` at the least. `random` is 64 random bits.
+ * Full jitter, so that a fleet does not return all at once: up to `least` doubled with each failure
+ * (1: the first), `most` at most, a tenth of `least` at least. `random`: 64 random bits.
  */
 uint64_t retry_delay(const struct retry_pace *pace, unsigned int failures, uint64_t random);
 
 /* ---- the CA file ----------------------------------------------------------------------------- */
 
-/*
- * Where a system keeps the certificates of the authorities that it trusts. Distributions disagree, and a libcurl that
- * is linked into the static program has to do on all of them.
- */
+/* Distributions disagree on its place; libcurl in the static program has to work on all of them. */
 
 /* The first of these files that can be read; NULL: none. */
 const char *ca_file__first(const char *const *paths, size_t count);
 
-/* The CA file of this system, or the one that SSL_CERT_FILE names; NULL: none. Valid until the environment changes. */
+/* This system's CA file, or SSL_CERT_FILE's; NULL: none. Valid until the environment changes. */
 const char *ca_file__of_system(void);
 
 #endif

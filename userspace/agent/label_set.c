@@ -171,10 +171,7 @@ static uint32_t code_point(const char *s, size_t length)
 	return code;
 }
 
-/*
- * Controls, C1 too; what ends a line for some readers; and invisible characters, or what turns the direction of writing: two
- * names would look the same, or one like another.
- */
+/* Controls, line ends, invisible and direction characters: with them, names could look alike. */
 static bool is_control(const char *s, size_t length)
 {
 	static const struct {

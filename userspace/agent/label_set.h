@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sets of labels, each once: they separate services. They outlive windows as long as they are held. */
+/* Sets of labels, each once: they separate services. Sets that are held outlive windows. */
 #ifndef AGENT_LABEL_SET_H
 #define AGENT_LABEL_SET_H
 
@@ -55,7 +55,7 @@ void label_sets__sweep(struct label_sets *sets, uint64_t window);
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* Texts of tenants, made fit to be labels, and lists of attributes that they give in one variable. */
+/* Texts of tenants, made fit to be labels, and lists of attributes in one of their variables. */
 #define LABEL_SERVICE_MAX 255 /* bytes of a service's name */
 
 /* Without the blanks at both ends; those at the end are overwritten. */
@@ -65,15 +65,15 @@ char *trim_blanks(char *text);
 bool label_name_is_valid(const char *name);
 
 /*
- * A value that all backends take: what is not valid UTF-8 and control characters become "_", blanks at both ends go, and
- * what is too long is cut between two characters. `size`: of `value`, AGENT_LABEL_VALUE_MAX + 1 bytes at most are used.
- * False: nothing is left.
+ * A value that all backends take: invalid UTF-8 and control characters become "_", blanks at both
+ * ends go, long text is cut between characters. AGENT_LABEL_VALUE_MAX + 1 bytes of `size` are used
+ * at most. False: nothing is left.
  */
 bool label_value_set(char *value, size_t size, const char *text);
 
 /*
- * OTEL_RESOURCE_ATTRIBUTES, "key=value,key=value" with percent-encoded values: the attribute of this name, decoded, into
- * `value` as above. A pair that is not sound voids all of them, as the specification says. False: there is none.
+ * OTEL_RESOURCE_ATTRIBUTES, "key=value,key=value": the attribute of this name, percent-decoded,
+ * into `value` as above. An invalid pair voids all, by the specification. False: there is none.
  */
 bool resource_attribute(const char *text, const char *name, char *value, size_t size);
 

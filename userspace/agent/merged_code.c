@@ -146,8 +146,7 @@ void merged_code__fini(struct merged_code *m)
 }
 
 struct ordered_location {
-	uint32_t file, use,
-		location; /* file: the use of its first one; use: how many were before */
+	uint32_t file, use, location; /* file: use of its first one; use: how many were before */
 };
 
 struct code_order {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which locations and stacks of a profile say the same: those of one line of one function, wherever in it the
+ * Which locations and stacks of a profile say the same: one line of one function, wherever the
  * addresses are. Backends show functions and lines, so one of them is sent for all.
  */
 #ifndef AGENT_MERGED_CODE_H
@@ -23,9 +23,8 @@ int merged_code__init(struct merged_code *m, const struct profile *p);
 void merged_code__fini(struct merged_code *m);
 
 /*
- * Gives the code of a message its numbers file by file. In order of first use, which is that of stacks, rows of the
- * kernel, of libraries and of the program alternate; rows of one file are alike, and a message of them gets smaller by
- * compression.
+ * Numbers the code of a message file by file. In order of first use, rows of the kernel, libraries
+ * and the program alternate; rows of one file are alike and compress better.
  */
 
 struct code_order;

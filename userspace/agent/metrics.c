@@ -21,7 +21,7 @@ static void head(FILE *out, const char *name, const char *type, const char *help
 	fprintf(out, "# HELP sysprof_%s %s\n# TYPE sysprof_%s %s\n", name, help, name, type);
 }
 
-/* Control characters and invalid UTF-8 become \xNN; then the characters that the format reserves are escaped. */
+/* Control characters and invalid UTF-8 become \xNN; reserved characters are escaped. */
 static void write_value(FILE *out, const char *value)
 {
 	char clean[LABEL_MAX];
@@ -66,7 +66,7 @@ static void count(FILE *out, const char *name, const struct label *labels, size_
 	fprintf(out, " %llu\n", (unsigned long long)value);
 }
 
-/* CPU time of days, to the nanosecond. Not a number is one in this format, but it cannot be added up. */
+/* CPU time of days, to the nanosecond. NaN is valid in this format, but cannot be added up. */
 static void number(FILE *out, const char *name, const struct label *labels, size_t n, double value)
 {
 	fprintf(out, "sysprof_%s", name);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The agent's books in public: the text that Prometheus reads (format 0.0.4). Every figure is from one plain struct,
- * which the owner of the session fills once a window and publishes as text (agent/endpoint.h).
+ * The agent's metrics: text for Prometheus (format 0.0.4). Every figure is from one plain struct,
+ * which the owner of the session fills every two seconds and publishes (agent/endpoint.h).
  *
- * The number of series does not depend on what runs on the machine: no service, process or error text is a label. What
- * a label can be is one of a list, but for the names of sinks, which are the configuration's.
+ * The number of series does not depend on what runs on the machine: no service, process or error
+ * text is a label. Labels have values from a list, but for sinks, named in the configuration.
  *
- * The books: ticks due = those of state sent, idle, filtered and lost by reason (unexplained is what is missing in
- * that sum: those of a CPU that has been idle since); windows taken by a sink = those of its results, those that its spool dropped, and those in it.
+ * The books: ticks due = ticks sent, idle, filtered, lost by reason, or unexplained (of a CPU idle
+ * since); windows that a sink took = windows by result, dropped by its spool, or still in it.
  */
 #ifndef AGENT_METRICS_H
 #define AGENT_METRICS_H

@@ -51,7 +51,6 @@ struct publisher {
 
 /* ---- a dry run ------------------------------------------------------------------------------- */
 
-/* A dry run: the series of a window with their labels, and the size that each format makes of them. */
 static void print_service(const struct agent_service *service, const struct service_sample *samples,
 			  size_t count, FILE *out)
 {

@@ -9,16 +9,16 @@
 #include "base/log.h"
 
 /*
- * Labels of the user's own: "NAME = SOURCE ~ REGEX". SOURCE is cgroup (the path of the control group), exe (the path
- * of the program) or env:VARIABLE. REGEX is POSIX's extended kind; its first group is the value, or, if it has none,
- * all that it matches. Without "~ REGEX" the value is the whole text. A rule that does not match gives no label; of
- * several with one name the first that matches counts.
+ * Labels of the user's own: "NAME = SOURCE ~ REGEX". SOURCE is cgroup (the control group's path),
+ * exe (the program's path) or env:VARIABLE. REGEX is POSIX extended; its first group is the value,
+ * or all that it matches. Without "~ REGEX" the value is the whole text. A rule that does not match
+ * gives no label; of several with one name the first that matches counts.
  *
  *   team = cgroup ~ ^/kubepods.*team-([a-z]+)
  *   job  = env:SLURM_JOB_ID
  *
- * A rule may be named as one of the labels that there are anyway, and then stands above what would be found; one
- * named service_name ranks behind the process's own facts.
+ * A rule with the name of a label that there is anyway overrides it; one named service_name ranks
+ * behind the process's own facts.
  */
 
 #define LABEL_RULES_MAX 12 /* with those that there are anyway: AGENT_LABELS_MAX */
@@ -50,9 +50,9 @@ bool label_rules__apply(const struct label_rules *rules, size_t i,
 /* ---- filters --------------------------------------------------------------------------------- */
 
 /*
- * Which services are sent: rules "cgroup=PATTERN", "unit=PATTERN" and "service=PATTERN", with the shell's *, ? and [].
- * A pattern of cgroup that has none of these means the group and all below it. What any exclude rule matches is left out;
- * if there are include rules, so is what none of them matches.
+ * Which services are sent: rules "cgroup=PATTERN", "unit=PATTERN", "service=PATTERN", with the
+ * shell's *, ? and []. A pattern of cgroup without these is the group and all below. A service is
+ * left out if it matches an exclude rule or, if there are include rules, none of them.
  */
 
 #define FILTER_RULES_MAX 64
@@ -69,10 +69,7 @@ void service_filter__free(struct service_filter *f);
 bool service_filter__passes(const struct service_filter *f, const char *cgroup, const char *unit,
 			    const char *service);
 
-/*
- * Can any process of this control group pass? False: none can, whatever its service is called, so nothing of it need be
- * sampled.
- */
+/* Can any process of this control group pass? False: none, so none of it need be sampled. */
 bool service_filter__may_pass(const struct service_filter *f, const char *cgroup);
 
 #endif

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Blocks of a power of two, each size with a list of those that are free, cut from chunks that core dumps leave out
- * (MADV_DONTDUMP). Chunks are never given back: what libcurl needs at once is a few of them. Large blocks are mappings
- * of their own.
- *
- * A fork takes place between two calls, never in one: the child may go on allocating.
+ * Blocks of powers of two with a free list for each size, cut from chunks that core dumps leave out
+ * (MADV_DONTDUMP). Chunks are never given back: libcurl needs only a few. Large blocks are mappings
+ * of their own. A fork waits until no call is under way: the child may go on allocating.
  */
 #include "agent/secret_memory.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory for what must not be found anywhere else: in no core dump, and not in memory that was freed. libcurl gets
- * all of its memory here too, since it copies credentials into its send buffers.
+ * Memory for what must not be found elsewhere: neither in a core dump nor in freed memory. libcurl
+ * gets all of its memory here too, because it copies credentials into its send buffers.
  */
 #ifndef AGENT_SECRET_MEMORY_H
 #define AGENT_SECRET_MEMORY_H
@@ -23,9 +23,9 @@ static inline void cleanup_secret(void *p)
 #define _cleanup_secret_ __attribute__((cleanup(cleanup_secret)))
 
 /*
- * For a function that copies or compares secrets. String functions leave pieces of them in vector registers, and the next
- * variadic function saves those registers on its stack: they are zero when the function returns. A compiler without the
- * attribute (Clang 14, which builds the fuzzers) leaves the pieces there.
+ * For a function that copies or compares secrets: string functions leave pieces of them in vector
+ * registers, which the next variadic function would save on its stack. Zeroes them on return.
+ * Without the attribute (Clang 14, which builds the fuzzers) the pieces stay.
  */
 #if __has_attribute(zero_call_used_regs)
 #define _zero_registers_ __attribute__((zero_call_used_regs("all")))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A sink's thread: the oldest window first, request by request. The state of a request is written down before and
- * after it is sent, so after a crash the next sender continues there, and recognizes the request that may have
- * arrived already.
+ * A sink's thread: the oldest window first, request by request. A request's state is written before
+ * and after it is sent, so after a crash the next sender continues there and recognizes the request
+ * that may have arrived.
  *
- * A request that is sent again has the same bytes. One whose answer was lost may arrive twice: it is counted as ambiguous
- * when it is sent again, and once more only if that answer is lost as well.
+ * A request that is sent again has the same bytes. One whose answer was lost may arrive twice: it
+ * counts as ambiguous when it is sent again, and once more only if that answer is lost too.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -187,7 +187,7 @@ static void cleanup_place(struct output_place **place)
 	output_place__free(*place);
 }
 
-/* Write a request's body as a file, whole or not at all. 0; -EINVAL: no name for a file; other errors of files. */
+/* Writes a request's body as a file, whole or not at all. 0; -EINVAL: no file name; other errno. */
 static int write_to_directory(const char *directory, const struct sink_request *r)
 {
 	_cleanup_(cleanup_place) struct output_place *place = NULL;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The series of a window as pprof: of each service a profile, or several parts of one, where a backend has limits. If the
- * window has waits, a second one has all time of the service's threads: CPU time, and waits with a leaf "[waiting: STATE]".
+ * The series of a window as pprof: of each service a profile, or parts of one if a backend has
+ * limits. If the window has waits, a second profile has all time of the service's threads: CPU
+ * time, and waits with a leaf "[waiting: STATE]".
  *
- * Backends drop one of two profiles without a word that have the same labels and the same time, in milliseconds.
- * So parts begin a millisecond after one another, and so do services that have the same labels. All is the same
- * for the same window.
- *
- * Each part passes agent/validate.h before it is handed out.
+ * Of two profiles with the same labels and the same time in milliseconds backends silently drop
+ * one. So parts, and services with the same labels, begin a millisecond after one another. All is
+ * the same for the same window. Each part passes agent/validate.h before it is handed out.
  */
 #ifndef AGENT_SERIES_H
 #define AGENT_SERIES_H
@@ -42,7 +41,7 @@ struct series_part {
 	uint64_t wall_ns;	  /* … and the time that they are in all, with that on a CPU */
 };
 
-/* Requests made of series, for the backends that take pprof: as many series in one as it may have. */
+/* Requests of series, for backends that take pprof: as many series in each as it may have. */
 
 /* A request that is put together. */
 struct series_request {
@@ -54,8 +53,8 @@ struct series_request {
 /* How a backend's requests are made of series. All return 0, -ENOMEM. */
 struct series_requests {
 	size_t series_max, size_max; /* of a request; one series alone may be larger */
-	int (*make)(const struct series_part *part,
-		    struct bytes *made); /* its bytes; *made is empty */
+	/* its bytes; *made is empty */
+	int (*make)(const struct series_part *part, struct bytes *made);
 	int (*add)(struct series_request *request, const struct bytes *made);
 	/* Fills in the other facts, and adds the request; its body is empty afterwards. */
 	int (*seal)(struct series_request *request);
@@ -67,10 +66,7 @@ int series__seal(const struct agent_window *window, const struct series_options 
 
 /* ---- times of profiles ----------------------------------------------------------------------- */
 
-/*
- * Times of profiles. A backend that gets two of the same labels and the same millisecond drops one of them without a
- * word: so the parts of a window, and services that have the same labels, are a millisecond apart.
- */
+/* Times of profiles, a millisecond apart if the labels are the same: see above. */
 struct part_times;
 
 /* 0, -ENOMEM. The window has to outlive it. */

@@ -52,9 +52,7 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/*
- * Its path; NULL: unknown. One that is too long to be read is an empty fact, and of its mapping /proc has a part only.
- */
+/* Its path; NULL: unknown. A path too long to be read is an empty fact, and cut in its mapping. */
 static const char *program_of(const struct service_question *q)
 {
 	const char *mapped = profile__string(q->profile, q->process->program);
@@ -65,10 +63,7 @@ static const char *program_of(const struct service_question *q)
 	return *mapped ? mapped : q->program;
 }
 
-/*
- * The name of a program, by its path. A program that is in memory alone has the name that it was given there:
- * "/memfd:runc_cloned:/proc/self/exe" is "memfd:runc_cloned". "": it has none.
- */
+/* A program's name by its path; if in memory, its memfd's: "memfd:runc_cloned". "": none. */
 static void program_name(const struct service_question *q, char *name, size_t size)
 {
 	static const char memory[] = "/memfd:";

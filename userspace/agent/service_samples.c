@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Threads are sorted by service first; then one map of stacks at a time is enough. Samples of a service are sorted by
- * their places in the tree of all stacks: neighbours have most of their callers in common, and a message of them
- * gets smaller by compression.
+ * Threads are sorted by service, so one map of stacks at a time is enough. Samples of a service are
+ * sorted by place in the tree of stacks: neighbours share most callers and compress better.
  */
 #include "agent/service_samples.h"
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The samples of a window by service: all threads and processes of a service together, each stack once. Threads
- * are not separated, since a backend makes a series of each distinct set of labels.
+ * The samples of a window by service: all its threads and processes together, each stack once.
+ * Threads are not separated, because a backend makes a series of each set of labels.
  *
- * Over a service the samples add up to its ticks and its CPU time exactly, as in a report: the time that a
- * thread used after its last sample is that sample's. Where a thread was never sampled, it is in a sample without
- * a stack, of no ticks. A sample of no ticks and no time is left out.
- *
- * Waits are samples of their own, if the window has series of them: with a state, and without ticks and CPU time.
+ * A service's samples add up to its ticks and CPU time exactly, as in a report: time after a
+ * thread's last sample is that sample's. A thread never sampled is a sample without a stack and
+ * ticks. Samples of no ticks and no time are left out. If the window has series of waits, they are
+ * samples of their own: with a state, without ticks and CPU time.
  */
 #ifndef AGENT_SERVICE_SAMPLES_H
 #define AGENT_SERVICE_SAMPLES_H
@@ -26,7 +25,7 @@ struct service_sample {
 
 struct service_samples;
 
-/* `merged`, by stack: the one that stands for it; NULL: itself. 0, -ENOMEM. Both have to outlive it. */
+/* `merged`: the stack that stands for each; NULL: itself. Both have to outlive it. 0, -ENOMEM. */
 int service_samples__new(const struct agent_window *window, const uint32_t *merged,
 			 struct service_samples **samples);
 void service_samples__free(struct service_samples *s);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A window goes through four steps. Activity: the CPU time and samples of each process. Decisions: each active
- * process by what is known about it alone. Neighbours: processes of which too little is known, by the others of their
- * control group. Series: which sets of labels there are, and which are too many.
+ * A window takes four steps. Activity: CPU time and samples of each process. Decisions: each active
+ * process by what is known of it alone. Neighbours: processes of which too little is known, by
+ * others of their control group. Series: which sets of labels there are, and which are too many.
  */
 #include "agent/services.h"
 
@@ -123,7 +123,7 @@ static const char *program_in_stack(const struct profile *p, struct stack_id sta
 	return NULL;
 }
 
-/* For processes of which neither /proc nor a mapping is known: what their samples were in. 0 or -ENOMEM. */
+/* For processes of which neither /proc nor a mapping is known: by their samples. 0 or -ENOMEM. */
 static int find_programs(struct services *s, const struct profile *p)
 {
 	for (size_t i = 1; i < p->thread_count; i++) {
@@ -265,9 +265,8 @@ static int note_groups(struct services *s, const struct profile *p)
 }
 
 /*
- * A process of which not all is known, and another of its control group with more facts: it is taken for the same if
- * it is unknown which program it runs, or if it is the same one and has been given a name (many scripts have one
- * interpreter).
+ * A process with some facts, and another of its group with more: taken for the same if its program
+ * is unknown, or the same and with a given name (many scripts have one interpreter).
  */
 static bool follows(const struct services *s, const struct profile *p, uint32_t number,
 		    const struct kept_group *group)
@@ -340,7 +339,7 @@ static const struct active *last_life(const struct services *s, uint32_t pid)
 	return end && pids[end - 1].pid == pid ? &s->active.data[pids[end - 1].number] : NULL;
 }
 
-/* Of what has this pid, or had it when it last ran; NULL: unknown. Kernel threads start no programs. */
+/* Of what has this pid, or had it when it last ran; NULL: unknown. Kernel threads start nothing. */
 static struct label_set *set_of_pid(const struct services *s, uint32_t pid)
 {
 	const struct active *a = last_life(s, pid);
@@ -352,7 +351,7 @@ static struct label_set *set_of_pid(const struct services *s, uint32_t pid)
 	return kept && kept->source != SERVICE_FROM_KERNEL ? kept->set : NULL;
 }
 
-/* For processes of which nothing is known: the service of their parent, if that is known. 0 or -ENOMEM. */
+/* For processes of which nothing is known: their parent's service, if known. 0 or -ENOMEM. */
 static int inherit_from_parents(struct services *s, const struct profile *p)
 {
 	bool listed = false;
@@ -376,7 +375,7 @@ static int inherit_from_parents(struct services *s, const struct profile *p)
 	return 0;
 }
 
-/* But for those that went by their neighbours: what they say themselves counts, as soon as they have. */
+/* Not those named by neighbours: their own facts count as soon as they are known. 0 or -ENOMEM. */
 static int keep_lives(struct services *s, const struct profile *p)
 {
 	int err = 0;
@@ -444,7 +443,7 @@ static struct label_set *other_set(struct services *s)
 	return label_sets__find(s->sets, &list, false, s->window);
 }
 
-/* The smallest are one, SERVICE_OTHER. What is left out anyway is no series, and does not count. 0 or -ENOMEM. */
+/* The smallest become SERVICE_OTHER. Excluded ones are no series and do not count. 0 or -ENOMEM. */
 static int number_services(struct services *s)
 {
 	size_t series = 0, kept = 0, other = SIZE_MAX;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The services of a window, by the facts in its profile, by the paths of control groups and by the files of
- * container runtimes.
+ * Services of a window, by facts in its profile, control groups and files of container runtimes.
  *
- * A process whose facts are not read yet, or that was gone before, belongs to the service of its control group, or of
- * the group's other processes. What was decided about a life stays, unless something more certain becomes known: then
- * it moves up, never down. All that is kept from window to window has a limit; what was used last stays.
+ * A process whose facts were not read, or that was gone before, belongs to the service of its
+ * control group, or of the group's other processes. A decision about a life stays until something
+ * more certain becomes known: it moves up, never down. All that is kept between windows has a
+ * limit; what was used last stays.
  *
- * One thread uses it. It reads files of the administrator, so it may take some milliseconds where many containers are new.
+ * One thread uses it. Reading files of the administrator may take milliseconds for new containers.
  */
 #ifndef AGENT_SERVICES_H
 #define AGENT_SERVICES_H
@@ -25,12 +25,9 @@
 #include "agent/label_set.h"
 #include "base/log.h"
 
-/* ---- which service a process belongs to, by what is known about it now (service_decision.c) ---- */
+/* ---- which service a process belongs to, by what is known about it now (service_decision.c) -- */
 
-/*
- * The sources of a name, the most certain first: a later decision can only move a process up. X(ENUM, value of the label
- * service_source)
- */
+/* The sources of a name, the most certain first. X(ENUM, value of the label service_source) */
 #define SERVICE_SOURCES(X)                                                                         \
 	X(OTEL_CONTEXT, "otel_ctx")                                                                \
 	X(ENVIRONMENT, "env")                                                                      \
@@ -84,7 +81,7 @@ void service_decide(const struct service_question *question, struct service_deci
 const char *process_fact(const struct profile *p, const struct profile_process *process,
 			 const char *key);
 
-/* ---- the services of windows ------------------------------------------------------------------ */
+/* ---- the services of windows ----------------------------------------------------------------- */
 
 #define SERVICES_MAX  1000 /* series of a window, by default */
 #define SERVICE_OTHER "_other"
@@ -107,8 +104,8 @@ int services__new(const struct services_options *options, struct services **serv
 void services__free(struct services *s);
 
 /*
- * The services of a profile, into `window`: services, service_count and service_of_process, all valid until the next call.
- * `window->profile` is set by the caller. `now`: CLOCK_MONOTONIC ns. 0 or -ENOMEM.
+ * Fills in the window's services, service_count and service_of_process, valid until the next call.
+ * The caller has set `window->profile`. `now`: CLOCK_MONOTONIC ns. 0 or -ENOMEM.
  */
 int services__name(struct services *s, struct agent_window *window, uint64_t now);
 
@@ -126,10 +123,7 @@ struct services_stats {
 };
 void services__stats(const struct services *s, struct services_stats *stats);
 
-/*
- * Decisions of earlier windows: the service of a life, and that of the busiest process of a control group. Both have
- * a limit; the half that was used last stays.
- */
+/* Earlier decisions on lives and groups (by their busiest process): the half used last stays. */
 
 #define LIVES_KEPT  65536u
 #define GROUPS_KEPT 8192u

@@ -321,8 +321,8 @@ void agent_settings__fini(struct agent_settings *s)
 /* ---- the file -------------------------------------------------------------------------------- */
 
 /*
- * The only user of libinih, which does not pass the number of a line to its handler, so lines are counted where it
- * reads them; and it cuts lines in two that do not fit into its buffer, so those are refused.
+ * The only user of libinih, which does not report line numbers, so lines are counted when read; it
+ * also splits lines that do not fit into its buffer, so those are refused.
  */
 
 #define SIZE_MAX_OF_FILE (1u << 20)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The agent's settings: one table, from which the flags, the keys of the configuration file, the help and the shells'
- * completions are made. The file comes first, then the flags: a list that a flag gives takes the place of the
- * file's.
+ * The agent's settings: one table makes the flags, the keys of the configuration file, the help and
+ * the shells' completions. The file comes first, then flags: a list given by a flag replaces it.
  */
 #ifndef AGENT_SETTINGS_H
 #define AGENT_SETTINGS_H
@@ -64,7 +63,7 @@ void agent_settings__fini(struct agent_settings *settings);
 /* Of a setting that may be given several times: none is left of it. */
 void agent_settings__clear(struct agent_settings *settings, const struct setting *setting);
 
-/* Checks settings against each other, after all of them were set. 0 or -EINVAL with `failure` filled. */
+/* Checks settings against each other, after all were set. 0 or -EINVAL with `failure` filled. */
 int agent_settings__check(const struct agent_settings *settings, struct failure *failure);
 
 #define AGENT_SETTINGS_MAX 32 /* rows of the table */
@@ -72,8 +71,8 @@ int agent_settings__check(const struct agent_settings *settings, struct failure 
 /* ---- the file -------------------------------------------------------------------------------- */
 
 /*
- * The agent's configuration file. Keys are those of agent/settings.h, in a section [agent]; each sink has one of its own,
- * [sink NAME], with the key `to` for "TYPE:URL":
+ * The agent's configuration file. Keys are those of the table, in a section [agent]; each sink has
+ * a section [sink NAME], with the key `to` for "TYPE:URL":
  *
  *   [agent]
  *   window = 15
@@ -85,8 +84,8 @@ int agent_settings__check(const struct agent_settings *settings, struct failure 
  */
 
 /*
- * Adds the settings of the file. Unknown sections and keys are errors, with the number of their line. 0 or negative
- * errno with `failure` filled; `settings` may have a part of it then.
+ * Adds the settings of the file. Unknown sections and keys are errors, with their line. 0 or
+ * negative errno with `failure` filled; `settings` may have a part of it then.
  */
 int config_file__read(const char *path, struct agent_settings *settings, struct failure *failure);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A sink's thread is waited for at the end, but not for long: it may hang in a disk or in a name server, where nothing
- * stops it. Then it is left behind, and the last of its two holders frees it.
+ * A sink's thread is waited for at the end, but not for long: it may hang in a disk or a name
+ * server. Then it is left behind, and the last of its two holders frees it.
  */
 #include "agent/sink.h"
 
@@ -225,8 +225,8 @@ void sink__stats(struct sink *s, struct sink_stats *stats)
 /* ---- a request without data ------------------------------------------------------------------ */
 
 /*
- * Pyroscope answers it by 400 and "no profiles received", Parca and a Collector by 200, Pyroscope's OTLP door by 500 and
- * "missing profile metadata dictionary". Whatever the format takes for an answer of its backend is one.
+ * Pyroscope answers 400, "no profiles received", Parca and a Collector 200, Pyroscope's OTLP
+ * endpoint 500, "missing profile metadata dictionary". Any answer of the format's backend will do.
  */
 static int explain(const struct sink_options *o, const struct http_answer *a,
 		   struct failure *failure)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A sink: where windows go. It keeps sealed windows, on disk or, where that fails, in memory, and a thread sends
- * them, the oldest first. Passing it a window never waits for a network.
+ * A sink: where windows go. It keeps sealed windows on disk or, if that fails, in memory; a thread
+ * sends them, the oldest first. Passing it a window never waits for a network.
  */
 #ifndef AGENT_SINK_H
 #define AGENT_SINK_H
@@ -20,9 +20,8 @@ struct sink;
 /* Strings are copied. */
 struct sink_options {
 	const struct sink_format *format;
-	struct http_options http; /* dir: its url is a path */
-	struct spool_options
-		spool; /* a directory of this sink alone; 0 bytes: 64 MiB; age 0: 50 min */
+	struct http_options http;   /* dir: its url is a path */
+	struct spool_options spool; /* a directory of its own; 0 bytes: 64 MiB; age 0: 50 min */
 };
 
 struct sink_stats {
@@ -41,10 +40,10 @@ struct sink_stats {
 	char last_error[256]; /* "": none. No secret is in it */
 };
 
-/* Starts the thread. What an earlier run left in the spool is sent first. 0 or negative errno, `failure` filled. */
+/* Starts the thread, which sends an earlier run's spool first. 0 or negative errno, `failure`. */
 int sink__new(const struct sink_options *options, struct sink **sink, struct failure *failure);
 
-/* Takes the window; it is empty afterwards, whatever happens. Any thread. 0 or negative errno: it is dropped, counted. */
+/* Takes the window, empty afterwards in any case. Any thread. Negative errno: dropped, counted. */
 int sink__put(struct sink *s, struct sealed_window *window);
 
 /* Windows that wait stay in the spool; a request under way has this long (ns). NULL is fine. */
@@ -52,7 +51,7 @@ void sink__free(struct sink *s, uint64_t patience);
 
 void sink__stats(struct sink *s, struct sink_stats *stats);
 
-/* Is anything there that answers as such a backend? One request, without data. 0 or negative errno with `failure` filled. */
+/* Does such a backend answer? One request, without data. 0 or negative errno, `failure` filled. */
 int sink__probe(const struct sink_options *options, struct failure *failure);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of formats, and what is the same for all: meanings of answers, and how requests are kept. */
+/* The table of formats, and what is the same for all: verdicts, and how requests are kept. */
 #include "agent/sink_format.h"
 
 #include <errno.h>
@@ -100,7 +100,7 @@ enum sink_verdict sink_format__judge(const struct sink_format *format, const str
 	rule = find_rule(format->rules, a) ?: find_rule(http_rules, a);
 	if (rule)
 		return rule->verdict;
-	/* no such path, another method or type, a redirection; else it is about what could not be read */
+	/* no such path, another method or type, a redirection; from 500 on, it could not read it */
 	return a->status < 500 ? SINK_NOT_A_BACKEND : SINK_RETRY_FEW;
 }
 

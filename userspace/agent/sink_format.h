@@ -56,15 +56,12 @@ struct answer_rule {
 
 struct sink_format {
 	const char *name; /* "pyroscope", as in TYPE:URL */
-	/*
-	 * Requests of this window, each within the backend's limits. *sealed is fresh, and the caller's to free,
-	 * whatever happens. 0, -ENOMEM.
-	 */
+	/* Requests within the backend's limits. *sealed is the caller's to free. 0, -ENOMEM. */
 	int (*encode)(const struct agent_window *window,
 		      const struct sink_encoding_options *options, struct sealed_window *sealed);
-	/* An answer of 200: each backend has its own sign of success. NULL: of a format that is not sent. */
+	/* Judges a 200: each backend has its own sign of success. NULL: the format is not sent. */
 	enum sink_verdict (*judge_200)(const struct sink_answer *answer);
-	/* Other answers, the first row that fits; ended by status 0. What is in none means what it does in HTTP. */
+	/* Other answers, the first row that fits; ends with status 0. Else as in HTTP. */
 	const struct answer_rule *rules;
 	/* A request without data, which such a backend answers in its own way. */
 	struct {
@@ -77,7 +74,7 @@ struct sink_format {
 const struct sink_format *const *sink_formats(void);
 const struct sink_format *sink_format__find(const char *name);
 
-/* Pages for people, whatever their status, are of proxies and other servers: backends give none to a client that pushes. */
+/* HTML with a status up to 400, 500 or 501 is no backend's: it is of a proxy or another server. */
 enum sink_verdict sink_format__judge(const struct sink_format *format,
 				     const struct sink_answer *answer);
 

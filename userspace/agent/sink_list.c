@@ -82,7 +82,7 @@ static uint64_t identity_of(const struct sink_settings *sink, const char *spool)
 	return hash_text(hash, spool);
 }
 
-/* A directory for each place, the same after a restart, whatever else is configured. NULL: no memory. */
+/* A directory for each place, the same after a restart with other settings. NULL: no memory. */
 static char *spool_of(const struct sink_settings *sink, const struct sink_options *options,
 		      const char *spool)
 {

@@ -10,13 +10,12 @@ struct sink_list;
 
 /* An empty one; NULL: no memory. */
 struct sink_list *sink_list__new(void);
-/* Windows that wait stay in the spools; requests under way have this long (ns), all together. NULL is fine. */
+/* Windows that wait stay in spools; requests have this long (ns), all together. NULL is fine. */
 void sink_list__free(struct sink_list *list, uint64_t patience);
 
 /*
- * Makes it those of `settings`. A sink that is there already, with the same options, goes on untouched; others end, what
- * they had left stays in their spool. 0, or negative errno with `failure` filled:
- * those before the one that failed are there.
+ * Makes it those of `settings`. Sinks with the same options continue; others end, their windows
+ * stay in their spools. 0, or negative errno with `failure`: sinks before the failed one are there.
  */
 int sink_list__set(struct sink_list *list, const struct agent_settings *settings,
 		   struct failure *failure);
@@ -29,10 +28,7 @@ size_t sink_list__count(const struct sink_list *list);
 const char *sink_list__name(const struct sink_list *list, size_t i);
 void sink_list__stats(const struct sink_list *list, size_t i, struct sink_stats *stats);
 
-/*
- * Seals the window for each sink and hands it over. A sink that fails takes nothing from the others; how many of them
- * did is returned.
- */
+/* Seals and hands over the window for each sink, even if others fail. Returns how many failed. */
 unsigned int sink_list__put(struct sink_list *list, const struct agent_window *window,
 			    const struct sink_encoding_options *options);
 

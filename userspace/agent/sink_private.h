@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A sink from inside: sink.c makes and ends it, sender.c is its thread. Tests are in a hurry, and set its pace. */
+/* A sink inside: sink.c makes and ends it, sender.c is its thread. Tests set another pace. */
 #ifndef AGENT_SINK_PRIVATE_H
 #define AGENT_SINK_PRIVATE_H
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Files are "NUMBER-MILLISECONDS.win", twenty digits each; the number gives the order, for clocks are set back. The
- * directory is ours alone (0700), and reached through one descriptor; ".lock" in it is locked by the process that uses
- * it. Files with other names, links, and torn windows are left as they are, and counted. A temporary file that a killed
- * process has left is removed.
+ * Files are "NUMBER-MILLISECONDS.win", twenty digits each; the number gives the order, because
+ * clocks are set back. The directory is ours alone (0700) and reached through one descriptor; the
+ * process that uses it locks ".lock" in it. Files with other names, links and torn windows are left
+ * as they are, and counted. A temporary file of a killed process is removed.
  *
- * The index is all that grows in memory, by 40 bytes a window. A window that is being sent is in no index: nothing drops
- * it, and it is put back in front.
+ * Only the index grows in memory, by 40 bytes a window. A window that is being sent is in no index:
+ * nothing drops it, and it is put back in front.
  *
- * Where the disk fails, the window stays in memory; each window that comes tries the disk first, and takes those in memory
- * with it. There are a few of them at most: the oldest of these goes. Windows on the disk stay, since it is unknown
- * whether the room that they leave would be ours.
+ * If the disk fails, the window stays in memory; each new window tries the disk first, and takes
+ * those in memory with it. Of too many in memory the oldest goes. Windows on disk stay, because the
+ * room that they leave may not become ours.
  *
- * `turn` orders the threads that change anything, and is held while the disk works. `lock` is for the numbers alone.
+ * `turn` orders the threads that change anything, also while the disk works; `lock` is for numbers.
  */
 #include "agent/spool.h"
 
@@ -358,7 +358,7 @@ static int write_or_reopen(struct spool *s, struct entry *e)
 	return open_directory(s) ?: write_entry(s, e);
 }
 
-/* Those in memory to the disk, as long as it takes them. The directory has been opened, so numbers stay. */
+/* Moves those in memory to disk, while it takes them. The directory is open, so numbers stay. */
 static void move_to_disk(struct spool *s)
 {
 	for (size_t i = 0; i < s->entries.count; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sealed windows that wait for a backend: in a directory that is this sink's alone, the oldest out first. What is sent
- * is read from there when it is sent, so that an outage costs disk and no memory. Where the disk fails, the newest few
- * windows are kept in memory, and moved to the disk when it works again.
+ * Sealed windows that wait for a backend: in a directory of this sink alone, the oldest out first.
+ * Bodies are read when they are sent, so an outage costs disk, not memory. If the disk fails, the
+ * newest few windows are kept in memory, and moved to the disk when it works again.
  *
  * Any thread may call; those that write wait for each other, and for the disk.
  */
@@ -17,8 +17,8 @@
 #include "base/log.h"
 
 /*
- * A sealed window with a byte for the state of each of its requests, on disk or in memory. On disk it is read request by
- * request, so that only one body is in memory. All of it is checked: it may be torn, or not ours.
+ * A sealed window with a state byte for each request, on disk or in memory. On disk one body is
+ * read at a time. All of it is checked: it may be torn, or not ours.
  */
 
 /* Of a request. Numbers are in files. */
@@ -35,12 +35,12 @@ struct spool_file;
 /* A copy in memory, of which nothing was sent. 0, -E2BIG, -ENOMEM. */
 int spool_file__pack(const struct sealed_window *w, struct spool_file **file);
 /*
- * Write one that is in memory under a temporary name, sync, rename, sync the directory. 0 or negative errno: then nothing is
- * left behind, but for a directory that could not be synced.
+ * Writes one from memory: temporary name, sync, rename, sync of the directory. Negative errno:
+ * nothing is left behind, but for a directory that could not be synced.
  */
 int spool_file__save(const struct spool_file *f, int directory, const char *temporary,
 		     const char *name);
-/* 0; -EBADMSG: no whole file of this format; -EPERM: not a file of ours; other errors of opening and reading. */
+/* 0; -EBADMSG: no whole file of this format; -EPERM: not ours; other errors of open and read. */
 int spool_file__open(int directory, const char *name, struct spool_file **file);
 void spool_file__free(struct spool_file *f);
 
@@ -82,15 +82,15 @@ struct spool_stats {
 struct spool;
 
 /*
- * 0. A directory that does not work for the moment is none, see `error` above. Negative errno with `failure`: -EBUSY:
- * another process uses it (this one takes care itself); -EPERM, -ELOOP, -ENOTDIR: it is no directory of ours alone; -ENOMEM.
+ * 0, also if the directory does not work now: see `error`. Negative errno with `failure`: -EBUSY:
+ * another process uses it (not seen within one); -EPERM, -ELOOP, -ENOTDIR: not ours alone; -ENOMEM.
  */
 int spool__new(const struct spool_options *options, struct spool **spool, struct failure *failure);
 /* NULL is fine. Windows in memory are moved to the disk if that works, and gone if not. */
 void spool__free(struct spool *s);
 /*
- * For an end without the thread that uses it: lets another process have the directory, from now on nothing is written
- * there but the progress of what is under way. Does not wait for a disk.
+ * For an end while its thread hangs: lets another process have the directory; only the progress of
+ * the window under way is still written. Does not wait for a disk.
  */
 void spool__leave(struct spool *s);
 
@@ -105,7 +105,7 @@ struct spool_window {
 	struct spool_file *file;
 };
 
-/* The oldest, which is the caller's until spool__give_back(). One at a time. 0, -ENOENT: there is none; -ENOMEM. */
+/* The oldest, the caller's until spool__give_back(). One at a time. 0, -ENOENT: none; -ENOMEM. */
 int spool__take(struct spool *s, struct spool_window **window);
 /* done: it is deleted. Else it is the oldest again. */
 void spool__give_back(struct spool *s, struct spool_window *window, bool done);
@@ -115,11 +115,11 @@ void spool__set_aside(struct spool *s, struct spool_window *window);
 /* Any thread; never waits for a disk. */
 void spool__stats(struct spool *s, struct spool_stats *stats);
 
-/* ---- for commands that read a spool while the agent runs -------------------------------------- */
+/* ---- for commands that read a spool while the agent runs ------------------------------------- */
 
 /*
- * Calls `take` with each profile of the service in a request, a file of pprof. 0; -EBADMSG; -EPROTONOSUPPORT: requests to this
- * backend are not read; -ENOMEM; what `take` returns.
+ * Calls `take` with each pprof file of the service in a request. 0; -EBADMSG; -EPROTONOSUPPORT:
+ * requests to this backend are not read; -ENOMEM; or what `take` returned.
  */
 int sink_request__profiles(const struct sink_request *request, const char *service,
 			   int (*take)(void *context, const void *pprof, size_t size),

@@ -6,9 +6,9 @@
  *   strings     path, type and encoding of each request
  *   bodies
  *
- * In memory it has the same bytes as on disk. A file has exactly the length in its head, so a truncated one is
- * recognized when it is opened. A body is compared with its hash when it is read. A change of this layout changes the
- * magic: files of another version are not ours.
+ * In memory it has the same bytes. A file has exactly the length in its head, so a truncated one is
+ * recognized when it is opened. A body is compared with its hash when it is read. Another layout
+ * has another magic: files of other versions are not ours.
  */
 #include "agent/spool.h"
 

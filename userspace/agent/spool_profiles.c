@@ -24,9 +24,9 @@ struct taker {
 /* ---- Pyroscope, OTLP ------------------------------------------------------------------------- */
 
 /*
- * A profile of OTLP as pprof. Rows of mappings, locations and functions have the same fields in both, but that each
- * number is one higher in pprof, which has the row's id as field 1. Lines, types of values and lists of locations are the
- * same. Row 0 of a table is none in both.
+ * A profile of OTLP as pprof. Rows of mappings, locations and functions have the same fields, with
+ * numbers one higher in pprof, whose field 1 is the row's id. Lines, types of values and lists of
+ * locations are the same. Row 0 of a table is none in both.
  */
 enum {
 	OTLP_MAPPINGS = 1,
@@ -39,8 +39,7 @@ enum {
 /* A request in hand. */
 struct packed {
 	const struct taker *taker;
-	bool is_otlp, is_wanted,
-		is_wall; /* is_wanted: of the service; is_wall: all time, not CPU time */
+	bool is_otlp, is_wanted, is_wall;  /* wanted: of the service; wall: all time */
 	uint64_t rows[OTLP_FUNCTIONS + 1]; /* of OTLP's dictionary so far, by table */
 	VEC(struct wire) stacks;
 	struct bytes tables, pprof; /* tables: the dictionary's, as pprof's */
@@ -136,10 +135,7 @@ static int put_sample(struct packed *p, const struct wire *sample, uint64_t peri
 	return 0;
 }
 
-/*
- * Types of values: their count, and CPU time by it.
- * Profile{1: sample_type, 2: samples, 3: time_unix_nano, 4: duration_nano, 5: period_type, 6: period}
- */
+/* Count and CPU time. Profile{1: type, 2: samples, 3: time, 4: duration, 5 and 6: period} */
 static int read_profile(void *context, const struct wire *profile)
 {
 	struct packed *p = context;
@@ -169,7 +165,7 @@ static int read_profile(void *context, const struct wire *profile)
 	return err ?: p->taker->take(p->taker->context, p->pprof.data, p->pprof.count);
 }
 
-/* RawProfileSeries{1: labels, 2: samples} or ResourceProfiles{1: Resource{1: labels}, 2: ScopeProfiles{2: profiles}} */
+/* RawProfileSeries{1: labels, 2: samples} or {1: Resource{1: labels}, 2: Scope{2: profiles}} */
 static int read_series(void *context, const struct wire *series)
 {
 	static const uint32_t resource[] = {1}, scopes[] = {2};

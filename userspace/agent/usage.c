@@ -26,7 +26,7 @@
 #define PROGRAMS_MAX   32
 #define TEXT_MAX       (64u << 10)
 #define SMAPS_MAX      (16u << 20)
-#define LOOK_EVERY     18 /* reports: PSS is read so often; the kernel looks at all pages for it … */
+#define LOOK_EVERY     18	    /* reports: PSS is read so often; that visits all pages … */
 #define LOOK_CHANGE    (8ull << 20) /* … or when as many bytes more or less are resident */
 
 /* A process's memory as it was last looked at. */
@@ -123,7 +123,7 @@ static void end_statistics(struct usage *u, struct session *session, uint64_t no
 	u->statistics = session__run_statistics(u->statistics);
 }
 
-/* ---- threads and children --------------------------------------------------------------------- */
+/* ---- threads and children -------------------------------------------------------------------- */
 
 /* ns on a CPU, of one of our threads; 0: it has gone. */
 static uint64_t thread_ns(pid_t tid)
@@ -162,7 +162,7 @@ static struct child *need_child(struct usage *u, pid_t pid, uint64_t start, bool
 }
 
 /*
- * The children of a thread, and those below them: children have one thread, if they have children at all.
+ * The children of a thread, and those below: children have one thread if they have children.
  * NOLINTNEXTLINE(misc-no-recursion): as deep as the tree of our processes
  */
 static void look_below(struct usage *u, pid_t process, pid_t tid, enum usage_cpu_part part,
@@ -234,7 +234,7 @@ static enum usage_cpu_part part_of_thread(pid_t tid)
 	return strcmp(name, "sysprof-finish") ? USAGE_CPU_THREADS : USAGE_CPU_FINISHER;
 }
 
-/* Of our threads and what is below them. What is of no thread that lives is of one that has ended. */
+/* Our threads and what is below them. What the named threads do not have is that of the others. */
 static void measure_cpu(struct usage *u, uint64_t cpu[USAGE_CPU_PART_COUNT], unsigned int *threads)
 {
 	uint64_t waited = waited_for_ns(), all = process_cpu_ns(), named = 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The cost of the agent, measured by itself: CPU time and memory of this process, of all processes that descend from it,
- * and of its programs in the kernel.
+ * The cost of the agent, measured by itself: CPU time and memory of this process, its descendants,
+ * and its programs in the kernel.
  *
  *   threads    /proc/self/task: by their names
- *   children   /proc/PID/task/TID/children, from here downwards; what has ended is in our rusage. Those that live for
- *              less than an interval are the sandboxed readers
- *   programs   their run time, which the kernel counts for one second of ten, since counting costs some 20 ns a run
- *   memory     the control group's own figure where no other process is in it; else PSS of all processes, read once a minute and
- *              followed by what is resident and of no file, and the maps and rings in the kernel
+ *   children   /proc/PID/task/TID/children and below; those that ended are in our rusage. Those
+ *              that live for less than an interval are the sandboxed readers
+ *   programs   run time, counted in one second of ten, because counting costs some 20 ns a run
+ *   memory     of the control group if no other process is in it; else maps and rings in the
+ *              kernel, and PSS of all processes, read every three minutes, followed by RssAnon
  *
  * Used by the thread that owns the session.
  */
@@ -75,8 +75,8 @@ struct usage *usage__new(void); /* NULL: no memory */
 void usage__free(struct usage *u);
 
 /*
- * To be called at `*next` or later, for the first time at once. True: *report is new. `session` may be NULL, or another
- * one than before. *next: CLOCK_MONOTONIC ns.
+ * Call it at `*next` (CLOCK_MONOTONIC ns) or later, the first time at once. True: *report is new.
+ * `session` may be NULL, or another one than before.
  */
 bool usage__step(struct usage *u, struct session *session, uint64_t now, uint64_t *next,
 		 struct usage_report *report);

@@ -243,8 +243,8 @@ static bool take_line(struct check *c, const struct wire *field, void *context)
 }
 
 /*
- * A frame without a name is left out by Pyroscope, and with it the time of a stack that has no other. It stays in a
- * mapping with the flag that names are missing, and whose file can be found.
+ * Pyroscope leaves out a frame without a name, and the time of a stack that has no other. It stays
+ * in a mapping with the flag that names are missing, whose file can be found.
  */
 static bool check_location(struct check *c, const struct wire *field, uint64_t expected)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finds series that Pyroscope or Parca refuses, or accepts and drops: one bad series makes a whole request fail, and some faults
- * are answered by "stored" and lost. So nothing is sent that does not pass here.
+ * Finds series that Pyroscope or Parca refuses, or accepts and drops: one bad series fails a whole
+ * request, and some faults are answered "stored" and lost. Only what passes here is sent.
  *
  * A reader of its own, not that of the writer: it is to find the writer's faults.
  */
@@ -32,7 +32,7 @@ bool validate_label_value(const char *value);
 /* *why (text of why_size bytes) is the reason. */
 bool validate_labels(const struct service_label *labels, size_t count, char *why, size_t why_size);
 
-/* A profile that is not compressed, without labels at its samples. *sums, which may be NULL, is filled in if it is good. */
+/* A plain profile without labels at its samples. *sums (or NULL) is filled in if it is good. */
 bool validate_pprof(const void *bytes, size_t size, struct pprof_sums *sums, char *why,
 		    size_t why_size);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * When a window ends. Windows end at whole multiples of their length on the wall clock, shifted by a part of it that
- * a machine's id decides: a fleet that was set up by one image does not push in one moment. A step of the wall clock,
- * or a machine that slept, ends a window at once, because its times would be wrong for a part of it.
+ * When a window ends: at multiples of its length on the wall clock, shifted by a part of it that
+ * the machine's id decides, so that a fleet set up by one image does not push at once. A step of
+ * the wall clock or a suspend ends a window at once, because its times would be wrong in part.
  *
  * Nothing here reads a clock.
  */
