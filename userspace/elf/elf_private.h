@@ -50,7 +50,7 @@ struct elf_file {
 	unsigned char encoding; /* ELFDATA2LSB, ELFDATA2MSB */
 	Elf64_Ehdr header;
 	VEC(Elf64_Phdr) segments;
-	VEC(Elf64_Phdr) code; /* executable PT_LOADs, in search order */
+	VEC(Elf64_Phdr) code;	  /* executable PT_LOADs, in search order */
 	VEC(Elf64_Shdr) sections; /* read when first needed */
 	bool sections_read;
 	bool sections_damaged; /* the header claims more than there is */

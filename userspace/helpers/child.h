@@ -25,7 +25,7 @@ struct child_self {
 	const void *data; /* as in the plan */
 	size_t size;
 	size_t fd_count; /* from CHILD_FIRST_FD on; those that were -1 are closed */
-	int confined; /* 0, or the error of confine(), if the class is `unconfined` */
+	int confined;	 /* 0, or the error of confine(), if the class is `unconfined` */
 	const struct filter *filter; /* of its class, made before; NULL: none */
 	pid_t parent;		     /* the child ends with it */
 };

@@ -9,8 +9,7 @@
 #include "helpers/classes.h"
 
 struct confine_options {
-	uint64_t
-		memory; /* bytes; 0: the class's; ignored if the class has no limit */
+	uint64_t memory;	  /* bytes; 0: the class's; ignored if the class has no limit */
 	unsigned int cpu_seconds; /* the same; SIGXCPU ends the process then */
 	uid_t uid;		  /* for HELPER_USER_GIVEN */
 	gid_t gid;

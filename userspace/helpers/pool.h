@@ -51,31 +51,27 @@ struct helper_pool_options {
 	unsigned int service_count;
 	/* A helper enters its class's filter with its request, then ends; one is kept ready. */
 	bool once;
-	unsigned int
-		at_once;   /* requests served in parallel, not counting slow ones; 0: 2 */
-	unsigned int most; /* helpers, up to 8; 0: 8 */
-	uint64_t silence,
-		wall_time;  /* 0: the class's; wall_time 0: in proportion to `silence` */
-	unsigned int hangs; /* 0: the class's */
-	bool any_cpu_time;  /* no limit on owners' CPU time here: the caller has one */
-	uint64_t
-		credit; /* burst of helpers' CPU time per owner, ns; 0: QUOTA_HELPER_CPU */
-	uint64_t
-		patience; /* ns that an owner may hold up others; all: 3x; 0: QUOTA_HOLDING */
-	struct outside_books *books; /* counts requests without an answer, or NULL */
+	unsigned int at_once;	     /* requests served in parallel, not counting slow ones; 0: 2 */
+	unsigned int most;	     /* helpers, up to 8; 0: 8 */
+	uint64_t silence, wall_time; /* 0: the class's; wall_time 0: in proportion to `silence` */
+	unsigned int hangs;	     /* 0: the class's */
+	bool any_cpu_time;	     /* no limit on owners' CPU time here: the caller has one */
+	uint64_t credit;   /* burst of helpers' CPU time per owner, ns; 0: QUOTA_HELPER_CPU */
+	uint64_t patience; /* ns that an owner may hold up others; all: 3x; 0: QUOTA_HOLDING */
+	struct outside_books *books;	  /* counts requests without an answer, or NULL */
 	const enum outside_thing *things; /* of the services; NULL: files */
 };
 
 /* Why a request has no answer. */
 enum helper_refusal {
 	HELPER_ANSWERED,
-	HELPER_HUNG,   /* the helper made no progress, or took too long */
-	HELPER_DIED,   /* the helper ended */
-	HELPER_FORGED, /* the helper sent an invalid message */
-	HELPER_BANNED, /* this owner's requests made helpers hang */
+	HELPER_HUNG,	    /* the helper made no progress, or took too long */
+	HELPER_DIED,	    /* the helper ended */
+	HELPER_FORGED,	    /* the helper sent an invalid message */
+	HELPER_BANNED,	    /* this owner's requests made helpers hang */
 	HELPER_OVER_BUDGET, /* too much CPU time, too many requests, or no descriptor left */
-	HELPER_LATE, /* held up others for too long; request it again later */
-	HELPER_ENDED, /* the pool or its keeper has ended */
+	HELPER_LATE,	    /* held up others for too long; request it again later */
+	HELPER_ENDED,	    /* the pool or its keeper has ended */
 };
 
 struct helper_answer {
@@ -94,9 +90,8 @@ typedef void (*helper_answer_fn)(void *context, const struct helper_answer *answ
 
 struct helper_request {
 	unsigned int service; /* index into the pool's services */
-	uint64_t
-		owner; /* charged for it, see helpers/owner.h; QUOTA_NOBODY: no limits */
-	bool holds; /* others wait for the answer, see helper_pool__set_hurry() */
+	uint64_t owner;	      /* charged for it, see helpers/owner.h; QUOTA_NOBODY: no limits */
+	bool holds;	      /* others wait for the answer, see helper_pool__set_hurry() */
 	const void *data;
 	size_t size;	/* 1 to MESSAGE_SIZE_MAX */
 	const int *fds; /* the caller's; a copy is sent */

@@ -11,9 +11,9 @@
 #include "helpers/owner.h"
 
 #define BUDGET_PATIENCE 2000000000ull /* ns that a request waits for its owner's CPU time */
-#define STEP_MAX	50000000ull /* ns: any more between two steps is the collector's fault */
-#define CHARGED_MAX	64	    /* owners in one step */
-#define TRUSTED		0	    /* the owner that may keep others waiting */
+#define STEP_MAX	50000000ull   /* ns: any more between two steps is the collector's fault */
+#define CHARGED_MAX	64	      /* owners in one step */
+#define TRUSTED		0	      /* the owner that may keep others waiting */
 
 static void override(struct quota_limit *limit, uint64_t value)
 {

@@ -22,8 +22,8 @@
 
 #define JIT_EVENT_BYTES	  (1u << 20) /* a power of two */
 #define JIT_WATCHERS_MAX  32	     /* of one recording */
-#define JIT_LINE_WATCHERS 4    /* successive watchers of one user, or of users that share */
-#define JIT_PAGE	  4096 /* with larger pages other channels stay mapped */
+#define JIT_LINE_WATCHERS 4	     /* successive watchers of one user, or of users that share */
+#define JIT_PAGE	  4096	     /* with larger pages other channels stay mapped */
 
 struct jit_channel {
 	/* by the collector */
@@ -41,7 +41,7 @@ struct jit_channel {
 	/* CLOCK_MONOTONIC ns of the last progress in a user's files; 0: reads none. */
 	_Atomic uint64_t touched_at;
 	_Atomic uint32_t touched_user;
-	struct quota bytes; /* read of each user's files; continues the previous watcher's */
+	struct quota bytes;	 /* read of each user's files; continues the previous watcher's */
 	_Atomic bool backlogged; /* it has events that did not fit into the ring */
 
 	_Atomic uint64_t written, read; /* bytes of events; one writes, one reads */

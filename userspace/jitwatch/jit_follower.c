@@ -23,7 +23,7 @@
 #define POLL_INTERVAL  50000000ull /* ns: of files without signs */
 #define GLANCE_SHARE   64	   /* of the time since the last line was written */
 #define GLANCE_MIN     5000000ull  /* ns */
-#define GLANCE_FILES   8 /* ... for so many files; in proportion for more */
+#define GLANCE_FILES   8	   /* ... for so many files; in proportion for more */
 #define IDENTITY_TRIES 2
 #define SIGNS_AT_ONCE  16
 #define SIGNS_SIZE     16384

@@ -65,14 +65,14 @@ struct jit_file {
 	enum jit_file_state state;
 	int fd;
 	uint64_t device, inode;
-	uint64_t offset;    /* everything before it was reported, or is held */
-	bool at_end;	    /* the last read reached the end, ... */
-	uint64_t end_mtime; /* ... where this was its mtime */
-	uint64_t silent;    /* all bytes written up to this time were read; 0: unknown */
-	uint64_t listed;   /* time of the last snapshot or first reading, which had all code */
-	bool appended;	   /* ... and it has grown since */
-	uint64_t reported; /* bytes, of all snapshots */
-	uint64_t began;	   /* when following began */
+	uint64_t offset;      /* everything before it was reported, or is held */
+	bool at_end;	      /* the last read reached the end, ... */
+	uint64_t end_mtime;   /* ... where this was its mtime */
+	uint64_t silent;      /* all bytes written up to this time were read; 0: unknown */
+	uint64_t listed;      /* time of the last snapshot or first reading, which had all code */
+	bool appended;	      /* ... and it has grown since */
+	uint64_t reported;    /* bytes, of all snapshots */
+	uint64_t began;	      /* when following began */
 	uint64_t found_size;  /* of the file when it was found */
 	uint64_t found_mtime; /* ... and its mtime */
 	uint64_t named_at;    /* when it was last found under its name */

@@ -23,11 +23,11 @@
 #include "jitwatch/jit_follower.h"
 #include "jitwatch/jvm_requests.h"
 
-#define SETTLE_MAX	(64u << 20) /* bytes of events, at the end and of an ended process */
-#define BACKLOG_KEPT	(1u << 20)  /* bytes of an empty backlog that stay allocated */
-#define ROUND_MIN	200000ull   /* ns between two rounds of reading */
-#define BACKLOG_ROUND	5	    /* ms, while there is a backlog */
-#define PAUSED_ROUND	100000000   /* ns between two rounds during a pause */
+#define SETTLE_MAX	(64u << 20)  /* bytes of events, at the end and of an ended process */
+#define BACKLOG_KEPT	(1u << 20)   /* bytes of an empty backlog that stay allocated */
+#define ROUND_MIN	200000ull    /* ns between two rounds of reading */
+#define BACKLOG_ROUND	5	     /* ms, while there is a backlog */
+#define PAUSED_ROUND	100000000    /* ns between two rounds during a pause */
 #define SETTLE_PATIENCE 600000000ull /* ns for JVMs to answer, at the end */
 
 struct watcher {

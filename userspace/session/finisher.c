@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The collector puts copies of events and closed windows into two lists under one lock; the thread takes
- * both at once and works on them without it. So events are never older than the windows behind them,
- * and what came after a window's end helps to name it, too: a jitdump is late by what its writer buffers.
+ * The collector appends copies of events and closed windows to two lists under one lock. The thread
+ * takes both at once and works without the lock, events first. So a window has all earlier events,
+ * and later ones as well: a jitdump is late by what its writer buffers.
  *
- * The collector never waits. If the thread is so far behind that the copies take PENDING_MAX, further bytes of JIT
- * files are dropped, and the entries of the file so far are in doubt.
+ * The collector never waits. If the copies take PENDING_MAX, further bytes of JIT files are
+ * dropped, and earlier entries of the file are in doubt.
  */
 #include "session/finisher.h"
 
@@ -27,26 +27,26 @@
 
 #define PENDING_MAX  (256u << 20)
 #define LATE_SAMPLES 1000000000ull /* ns */
-#define FREE_KEPT    (2u << 20)	   /* bytes that malloc may keep between two windows */
-#define EVENTS_KEPT  (1u << 20)	   /* bytes of memory */
+#define FREE_KEPT    (2u << 20)	   /* free bytes that malloc keeps between two windows */
+#define EVENTS_KEPT  (1u << 20)	   /* bytes of a list that stay allocated */
 #define EVENTS_WAKE  (64u << 10)   /* bytes of events that wake the thread without a window */
 
 struct finisher_work {
-	VEC(char) events; /* one behind the other */
+	VEC(char) events; /* consecutive */
 	VEC(struct window *) windows;
 };
 
 struct finisher {
 	struct finisher_options options;
 
-	/* the worker's, which is the thread, or the caller where there is none */
+	/* used by the thread, or by the caller if there is none */
 	struct symbolizer *symbolizer;
 	struct jit_sources *jit;
 	_Atomic bool symbols_only, put_off_new, put_off_rare;
 	_Atomic uint64_t put_off;    /* addresses so far */
 	_Atomic size_t reader_bytes; /* symbolizer__limit_readers() */
 	_Atomic bool wants_modules;
-	_Atomic int err; /* the first lack of memory; also the collector's */
+	_Atomic int err; /* the first error, set by both threads */
 
 	/* under the lock */
 	pthread_mutex_t lock;
@@ -56,7 +56,7 @@ struct finisher {
 	bool ending;
 	bool draining; /* a caller waits until nothing is left */
 
-	bool runs; /* the thread does */
+	bool runs; /* the thread */
 	pthread_t thread;
 };
 
@@ -128,7 +128,7 @@ int finisher__finish(struct finisher *f, struct window *window, const struct pro
 	return err ? fail(failure, err, "cannot make the profile: %s", strerror(-err)) : 0;
 }
 
-/* Memory of a window goes back to the system: windows differ, and the memory of the largest would stay for ever. */
+/* Returns memory to the system: otherwise that of the largest window would stay for good. */
 static void give_back(void)
 {
 	if (mallinfo2().fordblks > FREE_KEPT)
@@ -164,7 +164,7 @@ static void finish_window(struct finisher *f, struct window *window)
 			  window->last_jit_file);
 	if (symbolizer__wants_modules(f->symbolizer))
 		f->wants_modules = true;
-	/* of the next window nothing is older than this one's end, nearly */
+	/* samples of the next window may be a little older than this one's end */
 	if (window->last_time > LATE_SAMPLES)
 		note_error(f, jit_sources__forget(f->jit, window->last_time - LATE_SAMPLES));
 	window__free(window);
@@ -174,7 +174,7 @@ static void finish_window(struct finisher *f, struct window *window)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Inside. Some bytes of a perf map can wait: they are needed when a window ends. */
+/* Under the lock. A few events can wait: they are needed when a window ends. */
 static bool has_work(const struct finisher *f)
 {
 	const struct finisher_work *waiting = &f->waiting;
@@ -183,7 +183,7 @@ static bool has_work(const struct finisher *f)
 	       (waiting->events.count && (f->draining || f->ending));
 }
 
-/* Waits for work. False: there will be no more. */
+/* Waits for work. False: no more will come. */
 static bool take_work(struct finisher *f, struct finisher_work *work)
 {
 	struct finisher_work done = *work;
@@ -194,7 +194,7 @@ static bool take_work(struct finisher *f, struct finisher_work *work)
 		pthread_cond_broadcast(&f->idle);
 		pthread_cond_wait(&f->wake, &f->lock);
 	}
-	/* both sides keep their memory, but for what kallsyms took at the start */
+	/* both lists keep their memory, except the large one of kallsyms at the start */
 	if (done.events.capacity > EVENTS_KEPT)
 		vec_free(&done.events);
 	*work = f->waiting;
@@ -252,7 +252,7 @@ int finisher__new(const struct finisher_options *options, struct finisher **fini
 	f->jit = jit_sources__new();
 	if (f->jit && options->jit_memory)
 		jit_sources__limit(f->jit, options->jit_memory / 2, options->jit_memory);
-	/* A user's process that is not dumpable, as those of a keeper, cannot choose to be the OOM killer's first one. */
+	/* without root a keeper's children cannot set oom_score_adj: they are not dumpable */
 	if (f->symbolizer && (options->symbols.remember || !geteuid()))
 		symbolizer__keep_readers(f->symbolizer, f->reader_bytes);
 	if (f->symbolizer && f->jit)
@@ -299,9 +299,9 @@ void finisher__free(struct finisher *f)
 	free(f);
 }
 
-/* ---- what is handed over --------------------------------------------------------------------- */
+/* ---- input ----------------------------------------------------------------------------------- */
 
-/* The event that replaces dropped bytes: what comes next is not the next in the file. */
+/* Replaces dropped bytes of a file, and marks the gap. */
 static void say_lost(struct jit_bytes_event *e, const struct event_header *event)
 {
 	*e = *(const struct jit_bytes_event *)event;
@@ -310,7 +310,7 @@ static void say_lost(struct jit_bytes_event *e, const struct event_header *event
 	e->flags |= JIT_BYTES_LOST;
 }
 
-/* Where little may be kept, little may wait to be. */
+/* A small limit on JIT memory also limits waiting bytes. */
 static size_t pending_most(const struct finisher *f)
 {
 	return f->options.jit_memory ? min_u64(f->options.jit_memory / 2, PENDING_MAX)

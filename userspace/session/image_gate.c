@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Of a process that is gone its parent is the best guess. */
+/* For a process that is gone, its parent's user is the best guess. */
 static uint32_t user_of(struct image_gate *g, uint32_t pid)
 {
 	uint32_t user = outside_books__user_of(g->books, (pid_t)pid);

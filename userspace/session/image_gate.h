@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Limits how many files of a user the profile distinguishes. Mappings pass here on their way out of the queue, before
- * the recording file and the world see them: a file too many is marked in its mapping (EVENT_LEFT), so a replay,
- * which has no users, leaves out the same ones.
+ * Limits how many files of a user a profile distinguishes. Mappings pass here when they leave the
+ * queue. Those of files beyond the limit get EVENT_LEFT, so a replay, which has no users, leaves
+ * out the same ones.
  */
 #ifndef SESSION_IMAGE_GATE_H
 #define SESSION_IMAGE_GATE_H
@@ -21,7 +21,7 @@ struct image_gate {
 	} marked;
 };
 
-/* *event may become a marked copy, which is valid until the next call. */
+/* May replace *event by a marked copy, which is valid until the next call. */
 void image_gate__pass(struct image_gate *g, const struct event_header **event);
 
 #endif

@@ -28,18 +28,18 @@
 
 #define S	 1000000000ull
 #define DEADLINE (2 * S) /* of one request */
-#define PATIENCE (8 * S) /* of all of them */
+#define PATIENCE (8 * S) /* for all requests */
 #define READERS	 4u
-#define HANGS	 4u /* of files that do not answer; then no more are requested */
+#define HANGS	 4u /* files without an answer after which no more are requested */
 
 _Static_assert(sizeof(struct survey_mapping) <= MESSAGE_SIZE_MAX, "it is one request");
 
-#define FILE_MAX     (16ull << 30) /* bytes of a file that is looked at */
+#define FILE_MAX     (16ull << 30) /* bytes; larger files are not read */
 #define BUILD_ID_MAX 64u
 
-/* ---- in a reader: what a file has -------------------------------------------------------------- */
+/* ---- in a reader: what a file has ------------------------------------------------------------ */
 
-/* 0, or -EPROTO: it is no such request. The path ends. */
+/* 0 or -EPROTO. Terminates the path. */
 static int take_request(const struct helper_job *job, struct survey_mapping *mapping)
 {
 	if (job->request_size != sizeof(*mapping))
@@ -54,7 +54,7 @@ static bool has_section(struct elf_file *file, const char *name)
 	struct elf_section section;
 
 	return !elf_file__find_section(file, name, &section) && section.type != SHT_NOBITS &&
-	       section.size > 4; /* an .eh_frame that only ends is none */
+	       section.size > 4; /* more than the terminator of an .eh_frame */
 }
 
 static enum survey_cfi cfi_of(struct elf_file *file)
@@ -136,7 +136,7 @@ void survey_file__serve(struct helper_job *job)
 	elf_file__free(file);
 }
 
-/* ---- the pool --------------------------------------------------------------------------------- */
+/* ---- the pool -------------------------------------------------------------------------------- */
 
 enum { SERVICE_MAPS, SERVICE_FILE, SERVICE_RUNTIMES, SERVICE_COUNT };
 
@@ -263,7 +263,7 @@ static int request_files(struct process_survey *s, struct helper_pool *pool)
 	return err;
 }
 
-/* ---- where it writes down its functions ------------------------------------------------------ */
+/* ---- its perf map and jitdumps --------------------------------------------------------------- */
 
 static struct surveyed_map *map_of(struct process_survey *s, const struct jit_file_event *e)
 {
@@ -318,7 +318,7 @@ static void mark_unanswered(struct process_survey *s)
 			s->maps.data[i].state = JIT_FILE_STATE_HUNG;
 }
 
-/* A map that is followed may not be readable yet: one that was written to just now is read somewhat later. */
+/* A map that is being written is read a little later, so waits once for that. */
 static int handle_map_events(struct process_survey *s, struct jit_tail *tail)
 {
 	const struct timespec patience = {.tv_nsec = (long)JIT_FILE_REWRITE_PATIENCE};
@@ -349,7 +349,7 @@ static int look_for_maps(struct process_survey *s, struct jit_tail *tail)
 	return err ? err : handle_map_events(s, tail);
 }
 
-/* Jitdumps are mapped so that they are seen, and have no code. */
+/* Jitdumps are mapped as a signal for profilers; they have no code. */
 static void drop_dumps(struct process_survey *s)
 {
 	size_t kept = 0;
@@ -363,9 +363,9 @@ static void drop_dumps(struct process_survey *s)
 	s->files.count = kept;
 }
 
-/* ---- judging its runtimes by the findings: one line for each ---------------------------------- */
+/* ---- judging its runtimes by the findings: one line for each --------------------------------- */
 
-/* A map or dump that is read; one that has nothing in it names nothing. */
+/* A map or dump of which something was read: an empty one names nothing. */
 static const struct surveyed_map *followed_map(const struct process_survey *s)
 {
 	for (size_t i = 0; i < s->maps.count; i++)
@@ -376,7 +376,7 @@ static const struct surveyed_map *followed_map(const struct process_survey *s)
 	return NULL;
 }
 
-/* A process that writes down its functions is not read. */
+/* A recording reads no memory of a process with a map, except to unwind. */
 static void judge_map(struct surveyed_runtime *runtime, const struct runtime *known,
 		      const struct surveyed_map *map)
 {
@@ -407,7 +407,7 @@ static const struct runtime_finding *finding_of(const struct process_survey *s,
 	return &s->found.of[number];
 }
 
-/* `file`: of which it was recognized; NULL: by its memory alone. */
+/* `file`: by which it was recognized; NULL: by its memory. */
 static int add_runtime(struct process_survey *s, const struct runtime *known,
 		       const struct surveyed_file *file)
 {
@@ -432,7 +432,7 @@ static int add_runtime(struct process_survey *s, const struct runtime *known,
 	return vec_push(&s->runtimes, runtime);
 }
 
-/* By the name of the file without its directories, as summaries do. */
+/* By the file name, as in summaries. */
 static const struct runtime *runtime_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -442,7 +442,7 @@ static const struct runtime *runtime_of(const char *path)
 	return runtime_of_file(name);
 }
 
-/* A file of that name that has no interpreter in it, nor has any other. */
+/* The name is a runtime's, but no file has its interpreter. */
 static bool is_absent(const struct process_survey *s, const struct runtime *known)
 {
 	return known->memory && known->memory->is_absent_unless_read && s->memory_answered &&
@@ -501,7 +501,7 @@ static int look_closer(struct process_survey *s, struct helper_pool *pool)
 	if (!err)
 		err = request_files(s, pool);
 	helper_pool__settle(pool, PATIENCE);
-	helper_pool__end(pool); /* readers without an answer by now are abandoned */
+	helper_pool__end(pool); /* abandons readers without an answer */
 	return err;
 }
 

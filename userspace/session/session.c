@@ -14,23 +14,23 @@
 #include "session/windows.h"
 #include "unwind/build.h"
 
-#define TABLES_NS	1000000000ull /* longest wait of the first tick for the targets' unwind tables */
-#define BACKLOG_NS	2000000000ull /* … and for all events from /proc, */
+#define TABLES_NS	1000000000ull /* the first tick waits for unwind tables at most, */
+#define BACKLOG_NS	2000000000ull /* … and for events from /proc */
 #define ANNOUNCE_MS	5	      /* between two steps while waiting */
-#define FLUSH_INTERVAL	250000000ull  /* ns: a chunk of the recording is at most this old */
-#define WAITING_WINDOWS 4	      /* closed ones at most, before rotation has to wait */
+#define FLUSH_INTERVAL	250000000ull  /* ns: maximum age of a chunk of the recording */
+#define WAITING_WINDOWS 4	      /* closed windows at which rotation has to wait */
 
 struct session {
 	struct live *live;	      /* NULL: a replay */
 	struct live_shared shared;    /* the stream's */
 	struct helper_pool *builders; /* of unwind tables */
-	_Atomic int64_t large;	      /* builders and readers of large files, if they count */
-	struct unwinding *unwinding;  /* NULL: no tables are kept */
+	_Atomic int64_t large;	      /* builders and readers of large files, if counted */
+	struct unwinding *unwinding;  /* NULL: no unwind tables */
 	struct windows *windows;
 	struct image_gate gate;
 	struct recording_writer *writer; /* not owned */
-	uint64_t flushed;		 /* when, CLOCK_MONOTONIC ns */
-	uint64_t rotating;		 /* the window that is to end; 0: none is */
+	uint64_t flushed;		 /* last flush, CLOCK_MONOTONIC ns */
+	uint64_t rotating;		 /* the window that is to end; 0: none */
 };
 
 /* ---- on the way out of the queue ------------------------------------------------------------- */
@@ -102,7 +102,7 @@ int session__open(const struct session_options *options, struct session **sessio
 
 	if (!s)
 		return fail(failure, -ENOMEM, "cannot start: out of memory");
-	/* processes are forked while there is little memory and one thread */
+	/* fork helpers while there is little memory and one thread */
 	err = helper_pool__new(&builder_options, &s->builders);
 	err = err ? fail(failure, err, "cannot start: %s", strerror(-err))
 		  : live__open(&options->live, &s->live, failure);
@@ -131,7 +131,7 @@ void session__free(struct session *s)
 {
 	if (!s)
 		return;
-	/* events that wait for a file get none, while the queue exists */
+	/* answers requests for files without a file, while the queue still exists */
 	if (s->live)
 		dso_opener__finish(s->shared.opener, 0);
 	unwinding__free(s->unwinding);
@@ -200,9 +200,9 @@ static int await_tables(struct session *s, int cancel)
 }
 
 /*
- * Records what has come before the first tick: the kernel's symbols, which take 17 ms, and all of /proc, where hundreds
- * of thousands of mappings take a second. A tick that finds them waiting is late, and samples that come meanwhile are
- * copied. The recording has no name before its first flush, so whatever fails at the start leaves an older one alone.
+ * Records events that precede the first tick: the kernel's symbols (17 ms) and all of /proc (a
+ * second for some 100,000 mappings). Otherwise the first tick would be late and samples copied. The
+ * recording has no name before its first flush, so a failed start does not replace an older one.
  */
 static int take_backlog(struct session *s, int cancel)
 {
@@ -231,7 +231,7 @@ int session__start(struct session *s, bool wait, int cancel, struct failure *fai
 			return fail(failure, err, "cannot build the targets' unwind tables: %s",
 				    strerror(-err));
 	}
-	/* the first flush, and the file's name with it, costs 4 to 7 ms: not while the first tables are made */
+	/* the first flush names the file in 4 to 7 ms: not while the first tables are made */
 	s->flushed = monotonic_ns();
 	return live__start(s->live, failure);
 }
@@ -361,7 +361,7 @@ int session__finish(struct session *s, const struct profile **profile, struct fa
 
 /* ---- replay ---------------------------------------------------------------------------------- */
 
-/* Symbols for a recording without any: from files on this machine. */
+/* Symbols of a recording that has none, from files on this machine. */
 static int symbolize_replay(struct session *s, const struct symbolizer_options *options)
 {
 	struct symbolizer_counts counts = {};
@@ -432,7 +432,7 @@ int session__replay(const char *path, const struct replay_options *options,
 	return 0;
 }
 
-/* ---- how it goes ----------------------------------------------------------------------------- */
+/* ---- statistics ------------------------------------------------------------------------------ */
 
 void session__stats(struct session *s, struct session_stats *stats)
 {

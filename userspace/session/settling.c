@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Settling: turns a sample as the kernel side wrote it into what is recorded. Its frames are compared with the
- * mappings of its time, and a copy of its stack is walked.
+ * Settling: turns a sample of the kernel side into its recorded form. Compares its frames with the
+ * mappings of its time, and walks a copy of its stack.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "stream/event_decode.h"
 #include "stream/event_queue.h"
 
-/* JIT code is unwound by frame pointer, no matter when it was mapped. */
+/* A frame in JIT code stays, because it was unwound by frame pointer. */
 static bool same_place(const struct unwinding *u, const struct mapping *then,
 		       const struct mapping *now)
 {
@@ -23,7 +23,7 @@ static bool same_place(const struct unwinding *u, const struct mapping *then,
 	       then->start - then->page_offset == now->start - now->page_offset;
 }
 
-/* How many user frames, from the innermost on, are at addresses where both have the same mapping. */
+/* User frames, from the innermost on, at addresses with the same mapping in both. */
 static size_t frames_in_common(const struct unwinding *u, const struct sample_event *sample,
 			       const struct mapping_table *then, const struct mapping_table *now)
 {
@@ -48,9 +48,9 @@ static const struct publication *find_publication(struct unwinding *u,
 	return NULL;
 }
 
-#define GENERATIONS 2 /* whose mappings a fork has: struct runtime_fork */
+#define GENERATIONS 2 /* ancestors whose mappings a fork may have: struct runtime_fork */
 
-/* Was it unwound with mappings of those that it was forked from? NULL: they are not known any more. */
+/* The publication of an ancestor with which it was unwound. NULL: not known any more. */
 static const struct publication *
 publication_of_kin(struct unwinding *u, const struct process_life *process, uint32_t tag)
 {
@@ -63,7 +63,7 @@ publication_of_kin(struct unwinding *u, const struct process_life *process, uint
 	return found;
 }
 
-/* The innermost frame is always right: it is where the thread was. */
+/* The innermost frame is always right: it is the thread's own pc. */
 static size_t frames_to_keep(struct unwinding *u, const struct sample_event *sample,
 			     const struct process_life *process)
 {
@@ -97,7 +97,7 @@ static void copy_sample(struct sample_event *to, const struct sample_event *from
 	to->notes = 0; /* they are of the whole stack */
 }
 
-/* NULL: it brought none. */
+/* NULL: none. */
 static const struct stack_copy *copy_of(const struct sample_event *sample)
 {
 	if (!(sample->header.flags & EVENT_STACK_COPY))
@@ -105,7 +105,7 @@ static const struct stack_copy *copy_of(const struct sample_event *sample)
 	return (const void *)&sample->frames[sample->kernel_frames + sample->user_frames];
 }
 
-/* The address that the walk got to. */
+/* Where the walk ended. */
 static uint64_t last_address(const struct sample_event *sample)
 {
 	size_t frames = (size_t)sample->kernel_frames + sample->user_frames;
@@ -128,7 +128,7 @@ static void walk_once(struct unwinding *u, const struct fed_process *process,
 	to->header.size = sizeof(*to) + (to->kernel_frames + count) * sizeof(to->frames[0]);
 }
 
-/* A walk ended because a table is missing. 1: the table is known now; 0; -ENOMEM. */
+/* A walk ended because a table is missing. 1: there is one now; 0; -ENOMEM. */
 static int note_missing(struct unwinding *u, struct process_life *process,
 			const struct sample_event *ended, const struct stack_copy *copy)
 {
@@ -149,8 +149,8 @@ static bool ends_in_made_code(const struct unwinding *u, const struct process_li
 }
 
 /*
- * 0; -EAGAIN: a table that it needs will be built soon; -ENOMEM. For a process that was not published the
- * sample does not say what is missing, so its JIT code is looked up here.
+ * 0; -EAGAIN: a table that it needs will be built soon; -ENOMEM. A sample of an unpublished process
+ * does not report a missing table of JIT code, so that is noted here.
  */
 static int walk_copy(struct unwinding *u, struct process_life *process,
 		     const struct sample_event *sample, size_t max, struct sample_event *to)
@@ -173,7 +173,6 @@ static int walk_copy(struct unwinding *u, struct process_life *process,
 	return again;
 }
 
-/* Requests its missing tables. */
 static int feed_process(struct unwinding *u, struct process_life *process,
 			const struct sample_event *sample)
 {
@@ -212,7 +211,7 @@ static int settle_sample(struct unwinding *u, const struct sample_event **sample
 	return err;
 }
 
-/* A visit with the stack as it is recorded. */
+/* A visit with the settled stack. */
 static const struct event_header *settled_visit(struct unwinding *u,
 						const struct visit_account *from)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Results are encoded as the events of a recording, and the profile is filled from these events. The encoding
- * truncates long strings and chains, so this way a replay gives the same profile as the live session.
+ * Results are encoded as events of a recording, and the profile is filled from these. The encoding
+ * truncates long strings and chains, so live session and replay give the same profile.
  */
 #include "session/window.h"
 
@@ -20,7 +20,7 @@
 
 struct sampled_address {
 	uint64_t address;
-	uint32_t samples; /* that it is in */
+	uint32_t samples; /* how many have it */
 };
 
 /* The addresses of one dso. */
@@ -146,7 +146,7 @@ static bool can_be_symbolized(enum dso_kind kind)
 	return kind == DSO_FILE || kind == DSO_VDSO || kind == DSO_KERNEL;
 }
 
-/* By location: in how many samples it is. A frame that a stack has twice counts twice. 0 or -ENOMEM. */
+/* Samples of each location; a frame that is twice in a stack counts twice. 0 or -ENOMEM. */
 static int count_samples(struct profile_builder *builder, uint32_t *by_location, uint64_t *sum)
 {
 	size_t count = profile_builder__stack_count(builder);
@@ -174,7 +174,7 @@ static int count_samples(struct profile_builder *builder, uint32_t *by_location,
 	return 0;
 }
 
-/* The addresses of every dso that can be symbolized, by dso. */
+/* Addresses of each dso that can be symbolized. */
 static int collect_addresses(struct symbolizing *s, const uint32_t *samples)
 {
 	const struct profile_builder *builder = s->window->builder;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Publications. The kernel side unwinds a stack with the mappings that were published for the process at that
- * time; the sample says which publication it was. Mappings may have changed in between, so frames are compared
- * with the mappings of the sample's time, and truncated at the first difference.
+ * Publications. The kernel side unwinds a stack with the mappings that are published for the
+ * process; the sample has the publication's tag. Mappings may have changed since it was published,
+ * so frames are compared with the mappings of the sample's time, and truncated at the first
+ * difference.
  *
- * Changes are published once for each piece of the stream, not at each event, so that few of the samples in
- * transit were unwound with another publication. A process is published every PUBLISH_NS at most, but for the first
- * publications of its life, and within a budget of CPU time (QUOTA_PUBLISHING). Meanwhile its stacks are cut
- * where its mappings have changed. If there is no room for it, or it has too many mappings, nothing is
- * published of it, and its stacks come as copies.
+ * Changes are published once per piece of the stream, so that few samples in transit have an older
+ * publication. Except early in its life, a process is published every PUBLISH_NS at most, and
+ * within a budget of CPU time (QUOTA_PUBLISHING); until then its stacks are cut where its mappings
+ * have changed. Without room for it, or with too many mappings, it is not published, and its stacks
+ * come as copies.
  */
 #include "session/unwinding.h"
 
@@ -30,15 +31,15 @@
 /* A published process whose samples come without places is published again this often at most. */
 #define REPUBLISH_NS 50000000ull
 
-#define PUBLISH_NS   100000000ull  /* from one publication of a process to the next at least … */
+#define PUBLISH_NS   100000000ull  /* minimum time between two publications of a process … */
 #define YOUNG_NS     1000000000ull /* … unless it is younger … */
-#define AT_ONCE	     16 /* … and has had less than so many: its libraries come one by one */
+#define AT_ONCE	     16		   /* … and has had fewer: its libraries are mapped one by one */
 #define ROUND_NS                                                                                   \
-	20000000ull /* that publishing takes at a time: others wait for the collector, too */
-#define REFUSED_NS  250000000ull  /* until it is tried again whether there is room */
-#define TOO_MANY_NS 1000000000ull /* until it is looked again whether mappings are still too many */
-#define UNASKED_MAX 1024	  /* mappings of a process that is published before it is sampled */
-#define LARGE	    1024	  /* mappings of a process whose publications count as large */
+	20000000ull /* longest time of publishing at once: other work of the collector waits */
+#define REFUSED_NS  250000000ull  /* until the next try if there was no room */
+#define TOO_MANY_NS 1000000000ull /* until the next try if there were too many mappings */
+#define UNASKED_MAX 1024	  /* mappings of a process published before it is sampled */
+#define LARGE	    1024	  /* more mappings make a publication large */
 
 static void forget_publications(struct known_process *known)
 {
@@ -164,7 +165,7 @@ static uint32_t user_of_process(void *context, uint32_t tgid)
 {
 	struct unwinding *u = context;
 	const struct process_life *process = process_table__find(world__processes(u->world), tgid);
-	/* none is added here: the caller may hold one */
+	/* adds none, which would invalidate one that the caller holds */
 	struct known_process *known = unwinding__find(u, process);
 
 	if (!known)
@@ -175,7 +176,7 @@ static uint32_t user_of_process(void *context, uint32_t tgid)
 	return known->user;
 }
 
-/* A fork that has changed nothing yet has what its parent has. */
+/* A fork that has not changed its mappings has the parent's runtimes. */
 static const struct known_process *parent_with_same_maps(struct unwinding *u,
 							 const struct process_life *process)
 {
@@ -202,7 +203,7 @@ static void find_runtimes(struct unwinding *u, const struct process_life *proces
 	known->runtimes_known = true;
 }
 
-/* The memory of a JVM is read some time after it was published for the first time. */
+/* The memory of a JVM is read some time after its first publication. */
 static void find_frame_pointers(const struct unwinding *u, const struct process_life *process,
 				struct known_process *known)
 {
@@ -247,20 +248,19 @@ struct fed_process unwinding__fed(struct unwinding *u, const struct process_life
 		find_runtimes(u, process, known);
 	find_frame_pointers(u, process, known);
 	fed.runtimes = known->runtimes;
-	if (fed.runtimes.by != MADE_BY_OTHERS) /* its code is looked for among all of them */
+	if (fed.runtimes.by != MADE_BY_OTHERS) /* its code is searched in all mappings */
 		fed.maps = mapping_table__all(process->maps);
 	return fed;
 }
 
-/* Publishes its mappings. 0 or -ENOMEM. */
+/* 0 or -ENOMEM. */
 static int publish(struct unwinding *u, const struct process_life *process,
 		   struct known_process *known, uint64_t now)
 {
 	struct fed_process fed = unwinding__fed(u, process, u->last_time);
 	int err;
 
-	if (mapping_table__count(process->maps) <=
-	    UNWIND_FEED_MAPPINGS) /* else there are too many */
+	if (mapping_table__count(process->maps) <= UNWIND_FEED_MAPPINGS) /* else too many */
 		fed.maps = mapping_table__all(process->maps);
 	err = unwind_feed__publish(u->feed, &fed);
 
@@ -318,7 +318,7 @@ int unwinding__publish_at_once(struct unwinding *u, const struct process_life *p
 	return unwinding__publish_again(u, process);
 }
 
-/* Is it time for another publication? The first ones of a process do not wait. */
+/* The first publications of a process do not wait. */
 static bool is_due(struct known_process *known, uint64_t now)
 {
 	if (now < known->not_before)
@@ -328,7 +328,7 @@ static bool is_due(struct known_process *known, uint64_t now)
 	return now - known->since < YOUNG_NS && known->at_once < AT_ONCE;
 }
 
-/* Waiting for programs takes time in which nothing else is done, so it counts like CPU time. */
+/* Nothing else is done while waiting for eBPF programs, so that counts like CPU time. */
 static uint64_t spent_so_far(const struct unwinding *u)
 {
 	struct unwind_feed_stats stats;
@@ -338,8 +338,9 @@ static uint64_t spent_so_far(const struct unwinding *u)
 }
 
 /*
- * A process decides how many mappings it has and how often it changes them, so it decides what publishing them costs.
- * Many users with large publications keep none with small ones waiting.
+ * A process decides how many mappings it has and how often they change, and so what publishing
+ * costs. Large publications have a total of their own, so they do not delay small ones of other
+ * users.
  */
 static struct quota_claim publishing_claim(struct unwinding *u, const struct process_life *process,
 					   struct known_process *known, uint64_t now)
@@ -371,7 +372,7 @@ static int publish_within_budget(struct unwinding *u, const struct process_life 
 					   OUTSIDE_PUBLICATIONS, OUTSIDE_BY_TOO_OFTEN, 1);
 		}
 		known->waits = true;
-		/* rather nothing than what misleads */
+		/* no publication is better than a wrong one */
 		if (known->urgent)
 			place_store__withdraw(table_store__places(u->tables), process->pid);
 		return 0;
@@ -386,7 +387,7 @@ static int publish_within_budget(struct unwinding *u, const struct process_life 
 	return err;
 }
 
-/* Of a process that was not sampled yet only if no file has to be read for it. */
+/* Before its first sample, a process is published only if no file must be read for it. */
 static bool is_wanted(const struct unwinding *u, const struct process_life *process,
 		      const struct known_process *known)
 {
@@ -396,7 +397,7 @@ static bool is_wanted(const struct unwinding *u, const struct process_life *proc
 	       unwind_feed__has_tables(u->feed, mapping_table__all(process->maps));
 }
 
-/* *waits: it is to be published later. */
+/* *waits: publish it later. */
 static int publish_if_changed(struct unwinding *u, const struct life_mark *mark, uint64_t now,
 			      bool *waits)
 {
@@ -433,7 +434,7 @@ int unwinding__update(struct unwinding *u)
 		struct life_mark mark = u->changed.data[i];
 		bool waits = true;
 
-		/* the others are the first ones next time */
+		/* the rest is first in the next round */
 		if (!u->round_began || u->spent - u->round_began < ROUND_NS)
 			err = publish_if_changed(u, &mark, now, &waits);
 		if (waits)
@@ -460,7 +461,7 @@ int unwinding__prepare(struct unwinding *u)
 	return err;
 }
 
-/* ---- what becomes of processes --------------------------------------------------------------- */
+/* ---- callbacks of the world ------------------------------------------------------------------ */
 
 static int on_mapped(void *context, struct process_life *process, const struct mapping *mapping)
 {
@@ -620,7 +621,7 @@ void unwinding__free(struct unwinding *u)
 	free(u);
 }
 
-/* Of a file that was deleted the place on the disk is kept: it goes at once, others when room is wanted. */
+/* An open descriptor keeps a deleted file on disk, so it is forgotten at once, others if `full`. */
 bool unwinding__forget_image(void *unwinding, struct image_id id, bool full)
 {
 	struct unwinding *u = unwinding;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connects the world and the kernel's unwind tables in a live session: changes of processes are published to
- * the kernel side, and samples from there are completed or truncated before they are passed on.
- *
- * It observes the world. All functions are called by the collector thread.
+ * Connects the world and the kernel's unwind tables in a live session. It observes the world and
+ * publishes changes of processes to the kernel side; it completes or truncates samples from there.
+ * All functions are called by the collector thread.
  */
 #ifndef SESSION_UNWINDING_H
 #define SESSION_UNWINDING_H
@@ -20,7 +19,7 @@
 
 struct tasks;
 
-#define PUBLICATIONS 8 /* more often they do not change while a sample is on its way */
+#define PUBLICATIONS 8 /* mappings do not change more often while a sample is in transit */
 
 /* Mappings that were published to the kernel side. */
 struct publication {
@@ -32,23 +31,23 @@ struct publication {
 /* The kernel side's state of a process life. */
 struct known_process {
 	uint64_t serial;       /* of the life */
-	uint64_t published;    /* maps_version + 1; 0: nothing yet */
+	uint64_t published;    /* maps_version + 1; 0: nothing */
 	uint64_t published_at; /* CLOCK_MONOTONIC */
-	uint64_t since;	       /* it is known, CLOCK_MONOTONIC */
+	uint64_t since;	       /* first seen, CLOCK_MONOTONIC */
 	uint64_t not_before;   /* the next try, CLOCK_MONOTONIC */
-	unsigned int at_once;  /* publications that it has had without waiting */
-	bool changed;	       /* it is in the list of those to be published */
+	unsigned int at_once;  /* publications so far that did not wait for PUBLISH_NS */
+	bool changed;	       /* it is in `changed` of struct unwinding */
 	bool wanted;	       /* it has been sampled */
-	bool urgent;	       /* what was published leads to wrong frames now */
+	bool urgent;	       /* its publication leads to wrong frames */
 	bool waits;	       /* for credit */
 	bool user_known, runtimes_known;
 	uint32_t user;
 	struct meter publishing; /* CPU time */
 	struct fed_runtimes runtimes;
-	struct publication publications[PUBLICATIONS]; /* the last ones, the newest first */
+	struct publication publications[PUBLICATIONS]; /* the newest first */
 };
 
-/* A process by its number, whether it is still there or not. */
+/* A process, which may have ended. */
 struct life_mark {
 	uint32_t pid;
 	uint64_t serial;
@@ -66,11 +65,11 @@ struct unwinding {
 	int err;			 /* of an answer */
 	uint64_t last_time;		 /* of the stream */
 	VEC(struct known_process) known; /* by slot of the life */
-	VEC(struct life_mark) changed;	 /* mappings have, since they were last published */
-	struct quota publishing; /* CPU time; of all together it has that of small publications */
-	struct meter large_publishing; /* of all together, the large ones */
-	uint64_t deferred;	       /* publications that had to wait for credit */
-	uint64_t round_began, spent;   /* what all had cost when a round began, and by now; ns */
+	VEC(struct life_mark) changed;	 /* processes to publish */
+	struct quota publishing;	 /* CPU time; its total is that of small publications */
+	struct meter large_publishing;	 /* total of large ones */
+	uint64_t deferred;		 /* publications that had to wait for credit */
+	uint64_t round_began, spent;	 /* cost of all when the round began, and now; ns */
 	struct {
 		struct visit_account account; /* of a visit: the event begins here */
 		union {
@@ -82,7 +81,7 @@ struct unwinding {
 };
 
 struct unwinding_options {
-	const struct unwind_memory *memory; /* read by the eBPF programs; copied */
+	const struct unwind_memory *memory; /* shared with the eBPF programs; copied */
 	unsigned int max_depth;		    /* of user stacks that are unwound here */
 	bool cache;			    /* use the on-disk cache of tables */
 	struct helper_pool *readers;	    /* with the services of live/readers.h */
@@ -90,7 +89,7 @@ struct unwinding_options {
 	bool small;			    /* table_store_options.old_first */
 	_Atomic int64_t *large_children;    /* as in unwind_feed_options */
 	const struct tasks *tasks;	    /* live/parts/code: the memory of JVMs; outlives it */
-	struct outside_books *books;	    /* for what is left out; outlive it. Or NULL */
+	struct outside_books *books;	    /* NULL, or must outlive it */
 };
 
 /* World and opener must outlive it. 0 or -ENOMEM. */
@@ -99,9 +98,9 @@ int unwinding__new(const struct unwinding_options *options, struct world *world,
 void unwinding__free(struct unwinding *u);
 
 /*
- * A stage of the queue (event_stage_fn) whose context is the unwinding. It brings a sample into its final
- * form: frames unwound with mappings that have since changed are truncated, and a sample with a copy of its
- * stack is unwound by tables, which it may have to wait for.
+ * An event_stage_fn of the queue whose context is the unwinding. Settles a sample: truncates frames
+ * unwound with mappings that have since changed, and walks a copy of its stack, for whose tables it
+ * may have to wait.
  */
 int unwinding__settle(void *unwinding, const struct event_header **event);
 
@@ -109,34 +108,34 @@ int unwinding__settle(void *unwinding, const struct event_header **event);
 int unwinding__recorded(struct unwinding *u, const struct event_header *event);
 
 /*
- * Called before and after each piece of the stream: publishes new tables and changes to the kernel side. It
- * also notes from when on tables are in use. 0 or -ENOMEM.
+ * Call before and after each piece of the stream. Publishes new tables and changes to the kernel
+ * side. 0 or -ENOMEM.
  */
 int unwinding__update(struct unwinding *u);
 /* Requests the tables of all files that targets have mapped so far. 0 or -ENOMEM. */
 int unwinding__prepare(struct unwinding *u);
 
-/* image_table__forget()'s: false while the image's file is being read. */
+/* For image_table__forget(). False: the image's file is still needed. */
 bool unwinding__forget_image(void *unwinding, struct image_id image, bool full);
 
 void unwinding__stats(const struct unwinding *u, struct unwind_feed_stats *stats);
 
-/* ---- shared by publishing (unwinding.c) and settling (settling.c) ----------------------------- */
+/* ---- shared by publishing (unwinding.c) and settling (settling.c) ---------------------------- */
 
 /* The entry of a life. NULL: no memory. Valid until the next call for another one. */
 struct known_process *unwinding__known(struct unwinding *u, const struct process_life *life);
-/* NULL: it has none, or `life` is NULL. */
+/* NULL: no entry, or `life` is NULL. */
 struct known_process *unwinding__find(struct unwinding *u, const struct process_life *life);
 const struct image *unwinding__image(const struct unwinding *u, struct image_id id);
-/* The process for the feed. Without memory for it its runtimes are those of none. */
+/* The process for the feed. If out of memory, without runtimes. */
 struct fed_process unwinding__fed(struct unwinding *u, const struct process_life *process,
 				  uint64_t time);
 
-/* It is sampled, so it must be published. 0 or -ENOMEM, as the next ones. */
+/* The process was sampled, so publish it. 0 or -ENOMEM, as the next ones. */
 int unwinding__want(struct unwinding *u, const struct process_life *process);
-/* The last publication is outdated. */
+/* Publish again: the last publication is outdated. */
 int unwinding__publish_again(struct unwinding *u, const struct process_life *process);
-/* The same; and what it says of JIT code is not right any more. */
+/* The same, without PUBLISH_NS of delay: the last publication is wrong about JIT code. */
 int unwinding__publish_at_once(struct unwinding *u, const struct process_life *process);
 
 #endif

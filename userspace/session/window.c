@@ -10,7 +10,6 @@
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* One file, until it is answered. */
 struct window_request {
 	struct window *window;
 	uint32_t dso;
@@ -27,7 +26,7 @@ static bool same_root(const struct statx *a, const struct statx *b)
 	       a->stx_dev_minor == b->stx_dev_minor && a->stx_mnt_id == b->stx_mnt_id;
 }
 
-/* Many files share a few root directories, so there is one descriptor of each. -1 on failure. */
+/* Many files share a few roots, so keeps one descriptor of each. -1 on failure. */
 static int keep_root(struct window *w, int root_fd)
 {
 	struct window_root root = {.fd = -1};
@@ -100,7 +99,7 @@ static int reserve_files(struct window *w, size_t count)
 	return 0;
 }
 
-/* Those of dsos that have samples. */
+/* Files of dsos with samples. */
 static int request_files(struct window *w, struct dso_opener *opener,
 			 enum window_file_source source)
 {

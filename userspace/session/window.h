@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A closed window: its builder has all samples, but no symbols yet. It owns everything needed to symbolize it,
- * so another thread can finish it while the next window is filled.
+ * A closed window: its builder has all samples, but no symbols yet. It owns all that symbolizing
+ * needs, so another thread can finish it while the next window is filled.
  */
 #ifndef SESSION_WINDOW_H
 #define SESSION_WINDOW_H
@@ -42,36 +42,34 @@ struct window {
 	uint64_t number; /* from 1 on */
 	struct profile_builder *builder;
 	VEC(struct jit_process) jit_processes;
-	VEC(uint32_t) jit_files;       /* of processes that were known at its end */
-	uint32_t last_jit_file;	       /* reported by then */
-	VEC(struct window_file) files; /* by dso; those behind the last have none */
+	VEC(uint32_t) jit_files;       /* of processes known at its end */
+	uint32_t last_jit_file;	       /* the last one reported by then */
+	VEC(struct window_file) files; /* by dso; may be shorter than the dsos */
 	VEC(struct window_root) roots;
-	size_t unanswered; /* requested files; until they arrive the window must not be passed on or freed */
+	size_t unanswered; /* requested files: do not pass on or free the window before 0 */
 	struct kernel_identity kernel;
-	uint64_t last_time; /* of the stream: the time of events made from here on */
-	bool has_symbols;   /* they were in the stream */
+	uint64_t last_time; /* of the stream; events made later have this time */
+	bool has_symbols;   /* the stream had them */
 };
 
 /* How the files of a window's dsos are found. */
 enum window_file_source {
 	WINDOW_FILES_LIVE,	  /* the opener opened them when they were mapped */
-	WINDOW_FILES_BY_IDENTITY, /* for a recording: searched on this machine */
+	WINDOW_FILES_BY_IDENTITY, /* of a recording: searched on this machine */
 };
 
 /*
- * Takes ownership of the builder (also on failure) and copies what it needs from the closed recorder. Files of
- * sampled dsos are requested from the opener (NULL: there are none). Returns NULL if out of memory.
+ * Takes the builder (also on failure), copies what it needs from the closed recorder, and requests
+ * files of sampled dsos from the opener (NULL: no files). NULL: out of memory.
  */
 struct window *window__new(struct profile_builder *builder, const struct recorder *recorder,
 			   struct dso_opener *opener, enum window_file_source source);
 void window__free(struct window *w);
 
-/* Symbols for a closed window: every location is resolved once, and the results are emitted as events. */
-
 /*
- * Resolves every location in files, the vDSO and the kernel. The results are added to the window's profile
- * and, unless `sink` is NULL, passed to it as the events of a recording, up to EVENT_SYMBOLS_END. 0 or
- * negative errno, including the sink's. A file without symbols is not an error.
+ * Resolves every location in files, the vDSO and the kernel. Adds the results to the window's
+ * profile and, unless `sink` is NULL, passes it the events of a recording, up to EVENT_SYMBOLS_END.
+ * 0 or negative errno, also of the sink. A file without symbols is not an error.
  */
 int symbolize_window(struct window *w, struct symbolizer *symbolizer,
 		     const struct symbolizer_options *options, struct symbolizer_counts *counts,

@@ -13,7 +13,7 @@
 #include "stream/event_decode.h"
 
 #define JIT_LATE_NS    200000000ull
-#define FILES_PATIENCE 2000000000ull /* ns: for files to be opened again, at the end */
+#define FILES_PATIENCE 2000000000ull /* ns of waiting for files at the end */
 
 struct windows {
 	struct windows_options options;
@@ -27,7 +27,7 @@ struct windows {
 	void *forget_context;
 	struct kernel_identity kernel;
 	uint64_t last_time;	/* of the stream */
-	uint32_t last_jit_file; /* number, of the stream so far */
+	uint32_t last_jit_file; /* highest number in the stream so far */
 
 	/* the open window */
 	uint64_t number;
@@ -36,8 +36,8 @@ struct windows {
 	struct event_handler handler, symbol_handler;
 	struct profile_symbols symbols;
 
-	VEC(struct window *) closed; /* that wait for their files */
-	struct window *last;	     /* once it is closed */
+	VEC(struct window *) closed; /* windows that wait for their files */
+	struct window *last;	     /* the last one, once it is closed */
 	uint64_t longest_close, longest_close_cpu;
 };
 
@@ -123,8 +123,8 @@ static int close_window(struct windows *w, uint64_t end, struct window **window)
 }
 
 /*
- * Closed windows that have their files go to the finisher, in their order, and a moment after their end: entries of
- * JIT files about code that ran then may come that late.
+ * Passes closed windows that have their files to the finisher, in order, and JIT_LATE_NS after
+ * their end, because entries of JIT files may be that late.
  */
 static void hand_on_windows(struct windows *w)
 {
