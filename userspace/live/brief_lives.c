@@ -27,7 +27,7 @@ static void note_fork(struct brief_lives *b, const struct task_event *event)
 	if (event->pid == event->ppid)
 		return;
 	child = need(b, event->pid, event->header.time);
-	/* two lives of one number: neither is brief */
+	/* two lives with one pid: neither is brief */
 	if (child && child->began)
 		child->forked = true;
 	else if (child)

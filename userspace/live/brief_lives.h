@@ -2,13 +2,14 @@
 /*
  * Processes that began and ended between two readings of the rings, and passed nothing on.
  *
- * Most processes of a shell script or a build live for a millisecond, and no tick meets them. Their records are most of
- * the side-band, and are needed for nothing: no sample has an address in their mappings, no child has inherited them,
- * and no profile has a process without samples that is no target. So they are dropped before they cost anything.
+ * Most processes of a shell script or a build live for a millisecond, and no tick meets them. Their
+ * records are most of the side-band, and nothing needs them: no sample has an address in their
+ * mappings, no child inherited them, and profiles lack processes without samples that are no
+ * targets. So they are dropped early.
  *
- * A life is brief if its fork and its exit record have been read, and between them no fork of a child or of a thread.
- * Whether it was sampled is in its task (live/tasks). It is decided once, at its fork record: all of its records are
- * dropped, or none is.
+ * A life is brief if its fork and exit records were read, and no fork by it between them. Its task
+ * (live/tasks) has whether it was sampled. Decided once, at its fork record, for all of its
+ * records.
  */
 #ifndef LIVE_BRIEF_LIVES_H
 #define LIVE_BRIEF_LIVES_H
@@ -23,17 +24,17 @@
 struct brief_life {
 	uint32_t pid;
 	bool forked;	 /* it has started a thread or a process */
-	bool dropped;	 /* its records are */
+	bool dropped;	 /* its records are dropped */
 	uint64_t began;	 /* CLOCK_MONOTONIC ns; 0: its fork record was not read */
 	uint64_t ended;	 /* 0: it lives */
-	uint64_t latest; /* of its records here */
+	uint64_t latest; /* the time of its last record */
 };
 
 MAP_TYPE(brief_life_map, struct brief_life);
 
 struct brief_lives {
 	struct brief_life_map lives;
-	bool incomplete; /* records or samples are missing: until all are forgotten no life is brief */
+	bool incomplete; /* records or samples are missing: until all are forgotten none is brief */
 };
 
 #define BRIEF_LIVES_MAX 65536u
@@ -43,11 +44,11 @@ void brief_lives__note(struct brief_lives *b, const struct task_event *event);
 /* A record or a sample could not be noted. */
 void brief_lives__miss(struct brief_lives *b);
 /*
- * At the record of its fork at `time`: was the life of process `pid` brief? If so, it is dropped. All records and samples
- * older than `all_read` have been read, ns. Whether it was sampled is for the caller to check.
+ * At the fork record (`time`) of process `pid`: drops the life if it was brief. All records and
+ * samples older than `all_read` have been read, ns. The caller checks whether it was sampled.
  */
 bool brief_lives__drop(struct brief_lives *b, uint32_t pid, uint64_t time, uint64_t all_read);
-/* Is a later record of process `pid`, at `time`, of a life that is dropped? */
+/* Does a later record of process `pid`, at `time`, belong to a dropped life? */
 bool brief_lives__dropped(const struct brief_lives *b, uint32_t pid, uint64_t time);
 /* All records older than `before` have been passed on. */
 void brief_lives__forget(struct brief_lives *b, uint64_t before);

@@ -2,27 +2,28 @@
 /*
  * Merges all sources into one stream.
  *
- * A tick reads every ring once. The records are complete up to the start of the tick, but for records that were being
- * written at that time. The eBPF programs publish since when they have been writing one
- * (bpf_session__written_until()); for the kernel's own records WRITING_TIME is enough. The queue passes on everything
- * older. A record that a hypervisor delays for longer is passed on late, and counted. Samples get their time from the
- * clock's anchors when they are read.
+ * A tick reads every ring once. The records are complete up to the start of the tick, except for
+ * those being written at that time. The eBPF programs publish since when they have been writing one
+ * (bpf_session__written_until()); for the kernel's own records WRITING_TIME is enough. The queue
+ * passes on everything older. A record that a hypervisor delays for longer is passed on late, and
+ * counted. Samples get their time from the clock's anchors when they are read.
  *
  * pace.c decides when ticks are.
  *
- * Side-band records have a queue of their own until all rings of the tick are read, and are then gone through by
- * time: a fork may lie in one CPU's ring and the child's mappings, or its own children, in another's,
- * and whether a process is a target decides whether its files are opened at all. Rings are read one
- * after the other, so what was written since the first of them was read has to wait for the next
- * tick: its cause may lie in a ring that was read before.
+ * Side-band records have a queue of their own until all rings of the tick are read, and are then
+ * processed by time: one CPU's ring may have a fork, and another's the child's mappings or its own
+ * children; and only files of targets are opened. Rings are read one after the other, so records
+ * written since the first was read wait for the next tick: their cause may be in a ring that was
+ * read before.
  *
- * One thread does all of it, so no record can be older than an anchor that was taken after it was
- * read: the conversion of a TSC uses nothing that comes later.
+ * One thread does all of it, so no record can be older than an anchor taken after it was read: the
+ * conversion of a TSC uses nothing later.
  *
- * A process can map more in a moment than can be gone through in one. So a tick spends a slice of time on the
- * side-band and another on what leaves the queue, and the rest waits for the next tick, which comes at once: in
- * between the caller looks at signals and the time, and all rings are read. The queue of the side-band has a limit;
- * records beyond it are lost, and counted like those that did not fit into a ring.
+ * A process can map files faster than they can be processed. So a tick spends one slice of time on
+ * the side-band and another on the queue, and the rest waits for the next tick, which comes at
+ * once: in between the caller checks signals and the time, and all rings are read. The side-band's
+ * queue has a limit; records beyond it are lost, and counted like those that did not fit into a
+ * ring.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -40,19 +41,19 @@
 #include "stream/meta.h"
 
 #define ANCHOR_INTERVAL	  1000000000ull /* ns */
-#define BOOKS_SELDOM	  4		/* anchors, where a low rate is to cost little */
-#define CPU_LOOK_INTERVAL 250000000ull	/* ns between looks which CPUs are online */
+#define BOOKS_SELDOM	  4		/* anchors, if a low rate is to cost little */
+#define CPU_LOOK_INTERVAL 250000000ull	/* ns between checks of which CPUs are online */
 #define TSC_ERROR_MAX	  2000ull	/* ns by which a sample's two clocks may differ */
-#define WRITING_TIME	  1000000ull	/* ns: from a record's time until it is in the ring */
+#define WRITING_TIME	  1000000ull	/* ns from a record's time until it is in the ring */
 #define CODE_AT_END	  100000000ull	/* ns: for functions that were seen in the last moment */
 #define SLICE		  50000000ull	/* ns */
-#define SLICE_EVENTS	  16		/* between two looks at the clock */
-#define MAPS_FREE	  256u /* records of a program's mappings without a look at its user */
+#define SLICE_EVENTS	  16		/* between two readings of the clock */
+#define MAPS_FREE	  256u /* records of a program's mappings before its user is looked up */
 #define MAPS_REREAD	  1000000000ull /* ns */
 
 /* ---- into the queue -------------------------------------------------------------------------- */
 
-/* A mapping whose file is known. A mapping_answer_fn. */
+/* A mapping_answer_fn: a mapping whose file is known. */
 static int push_mapping(void *context, struct mmap_event *mmap)
 {
 	struct live *live = context;
@@ -74,7 +75,7 @@ static int see_and_push(struct live *live, struct event_header *event)
 			       push_mapping, live);
 }
 
-/* Takes what readers have answered, until all is, or for so long (ns). */
+/* Takes answers of readers, until none is missing or `patience` (ns) is over. */
 int live_settle_readers(struct live *live, uint64_t patience)
 {
 	int err = dso_opener__settle(live->opener, patience);
@@ -93,7 +94,7 @@ static bool slice_is_over(struct live *live)
 {
 	if (++live->handled % SLICE_EVENTS || monotonic_ns() <= live->slice_end)
 		return false;
-	live->handled--; /* it stays over */
+	live->handled--; /* so that it stays over */
 	live->unfinished = true;
 	return true;
 }
@@ -108,7 +109,7 @@ int live_stage_event(void *context, const struct event_header **event)
 	return live->stage ? live->stage(live->stage_context, event) : 0;
 }
 
-/* Passes on events older than `until` and older than every mapping whose file is not known yet. */
+/* Passes on events older than `until` and than every mapping whose file is still unknown. */
 static int release_until(struct live *live, uint64_t until, event_sink_fn sink, void *context)
 {
 	until = min_u64(until, dso_opener__pending_since(live->opener));
@@ -120,7 +121,7 @@ static int release_until(struct live *live, uint64_t until, event_sink_fn sink, 
 
 static int push_from_rings(void *context, struct event_header *event);
 
-/* While /proc is read, which can take seconds: the rings have not room for that much of what happens meanwhile. */
+/* Reading /proc can take seconds, and the rings have no room for all that happens meanwhile. */
 int live_drain_in_time(struct live *live)
 {
 	uint64_t now = monotonic_ns();
@@ -131,7 +132,7 @@ int live_drain_in_time(struct live *live)
 	return bpf_session__drain(live->session, push_from_rings, live);
 }
 
-/* An event from /proc: of targets only, so it needs no check. An event_push_fn. */
+/* An event_push_fn: an event from /proc, which is of targets only, so it needs no check. */
 int live_push_from_proc(void *context, struct event_header *event)
 {
 	struct live *live = context;
@@ -150,11 +151,10 @@ int live_push_from_proc(void *context, struct event_header *event)
 }
 
 /*
- * The time of a sample, by its TSC. perf's counter of the TSC stands still for some microseconds
- * whenever the kernel rearranges a CPU's counters, as it does for each profiler that starts or ends,
- * and is late from then on. The program's own reading of the clock, half a microsecond before that
- * of the TSC, gives this away, and also where a new epoch has begun or the program was held up
- * between the two.
+ * Sets the time of a sample from its TSC. perf's TSC counter stands still for some microseconds
+ * whenever the kernel rearranges a CPU's counters (when a profiler starts or ends), and is late
+ * from then on. The program's reading of the clock, half a microsecond before that of the TSC,
+ * shows this; also a new epoch, and a delay between the two readings.
  */
 static int refine_time(struct live *live, struct sample_event *sample)
 {
@@ -191,8 +191,8 @@ static int take_sample(struct live *live, struct sample_event *sample)
 }
 
 /*
- * A user can map more than is gone through in time, and others' records come behind: is this one over the user's share?
- * Its process is read again then.
+ * A user can map more than can be processed in time, and records of others queue behind. Is this
+ * record over the user's share? If so, its process is read again later.
  */
 static bool is_over_share(struct live *live, const struct mmap_event *mapping)
 {
@@ -219,7 +219,7 @@ static bool is_over_share(struct live *live, const struct mmap_event *mapping)
 	return true;
 }
 
-/* Records of the rings. An event_push_fn. */
+/* An event_push_fn: records of the rings. */
 static int push_from_rings(void *context, struct event_header *event)
 {
 	struct live *live = context;
@@ -262,7 +262,7 @@ static pid_t sideband_pid(const struct event_header *event)
 	}
 }
 
-/* The part's slots are about to be cleared: tasks_options.released. */
+/* tasks_options.released: the parts' slots are about to be cleared. */
 int live_release_task(void *context, struct task *task, enum task_end how)
 {
 	struct live *live = context;
@@ -278,7 +278,7 @@ int live_stage_sideband(void *live, const struct event_header **event)
 	return slice_is_over(live) ? STAGE_WAIT : 0;
 }
 
-/* Is it of a process that has ended, and that no sample needs? Its fork decides. */
+/* Is the process over, and needed by no sample? Decided at its fork record. */
 static bool is_needless(struct live *live, const struct event_header *event)
 {
 	pid_t pid = sideband_pid(event);
@@ -286,7 +286,7 @@ static bool is_needless(struct live *live, const struct event_header *event)
 
 	if (event->type != EVENT_FORK)
 		return brief_lives__dropped(&live->brief, (uint32_t)pid, event->time);
-	/* a visit of it may come after its side-band */
+	/* a visit may come after the side-band of its process */
 	if (live->wall)
 		return false;
 	task = tasks__find(live->tasks, pid);
@@ -327,7 +327,7 @@ static int take_sideband(void *context, const struct event_header *record)
 	return err;
 }
 
-/* ---- CPUs that come and go -------------------------------------------------------------------- */
+/* ---- CPUs that come and go ------------------------------------------------------------------- */
 
 #define CPU_NOTES_MAX 2000 /* bytes; later changes are not listed */
 
@@ -361,7 +361,7 @@ static int on_cpu_change(void *context, const struct cpu_change *change)
 	int err = 0;
 
 	if (change->online && !change->error) {
-		/* its counter of the TSC is a new one */
+		/* its TSC counter begins anew */
 		if (change->cpu < live->tsc_lags.count)
 			live->tsc_lags.data[change->cpu] = 0;
 		err = cpu_idle__came(live->idle, change->cpu);
@@ -370,7 +370,7 @@ static int on_cpu_change(void *context, const struct cpu_change *change)
 }
 
 /*
- * Until the return of a CPU is noticed its side-band is lost: programs started there, and processes were renamed. So
+ * Until the return of a CPU is noticed its side-band is lost: execve calls and renames there. So
  * all processes are read again.
  */
 static int follow_cpus(struct live *live)
@@ -404,7 +404,7 @@ static int tick_parts(struct live *live)
 	return err;
 }
 
-/* Side-band records that are younger than `before` wait for the next time. */
+/* Side-band records younger than `before` wait for the next call. */
 static int read_everything(struct live *live, uint64_t before)
 {
 	int err;
@@ -465,7 +465,7 @@ bool live__is_behind(const struct live *live)
 int live__tick(struct live *live, event_sink_fn sink, void *context)
 {
 	uint64_t began = monotonic_ns();
-	/* less what a sample may be refined by */
+	/* less the most by which a sample's time may be refined */
 	uint64_t until = bpf_session__written_until(live->session, began - WRITING_TIME) -
 			 TSC_ERROR_MAX;
 	int err = live->found_err ? live->found_err : read_everything(live, began - WRITING_TIME);
@@ -517,7 +517,7 @@ int live__stop(struct live *live, event_sink_fn sink, void *context)
 	for (const struct live_part *part = live->parts; part->object; part++)
 		if (part->stop)
 			part->stop(part->object);
-	/* once before the end: what was lost from a full ring comes with a later record */
+	/* before the end: losses of a full ring are reported with a later record */
 	err = read_everything(live, monotonic_ns() - WRITING_TIME);
 	if (err)
 		return err;
@@ -541,7 +541,7 @@ int live__stop(struct live *live, event_sink_fn sink, void *context)
 	if (err)
 		return err;
 	end.time = live->last_anchor > end.time ? live->last_anchor : end.time;
-	/* also what was left out of the last events */
+	/* includes what was left out of the last events */
 	err = outside_books__report(live->books, push_to_sink, &to, end.time);
 	return err ? err : sink(context, &end);
 }

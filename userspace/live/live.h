@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A live recording: merges all sources (kernel rings, /proc, clocks) into one stream of events in time
- * order.
+ * A live recording: merges all sources (kernel rings, /proc, clocks) into one stream in time order.
  *
  *   live__open    loads and opens everything; nothing is sampled
  *   live__begin   reads the existing processes, threads and mappings; nothing is sampled
@@ -40,19 +39,19 @@ struct live_options {
 	const char *target_text;  /* for the metadata: "-p 12" */
 	const char *command_line; /* of this run */
 	bool jvm_perfmap;	  /* request the maps of HotSpot processes */
-	bool no_memory;		  /* how much memory processes have is of no interest */
-	unsigned int wall_hz;	  /* visits of threads that do not run, a second; 0: none */
-	unsigned int wall_budget; /* … and so many millionths of a CPU at most */
-	bool wall_if_possible;	  /* without visits it is no error */
+	bool no_memory;		  /* do not report how much memory processes have */
+	unsigned int wall_hz;	  /* visits of waiting threads a second; 0: none */
+	unsigned int wall_budget; /* at most so many millionths of a CPU for visits */
+	bool wall_if_possible;	  /* if visits fail, that is no error */
 	bool wall_small;	  /* their maps take less memory */
 	bool facts;		  /* read facts of processes: EVENT_FACTS */
-	/* Variables of their environment, beside those that are always read; copied. */
+	/* Environment variables to read, beside those always read; copied. */
 	const char *const *fact_names;
 	size_t fact_name_count;
-	/* Of session.follow_groups: which control groups are sampled; NULL: all. Called by the collector. */
+	/* With session.follow_groups: which groups to sample; NULL: all. The collector calls it. */
 	group_wanted_fn group_wanted;
 	void *group_context;
-	size_t queue_bytes; /* that events may take while they wait for older ones; more are lost, and counted. 0: the default */
+	size_t queue_bytes; /* of events waiting for older ones; more are lost. 0: the default */
 };
 
 int live__open(const struct live_options *options, struct live **live, struct failure *failure);
@@ -63,7 +62,7 @@ int live__add_command(struct live *live, pid_t pid, struct failure *failure);
 
 int live__begin(struct live *live, struct failure *failure);
 int live__announce(struct live *live, event_sink_fn sink, void *context);
-/* There is more to announce. */
+/* Is there more to announce? */
 bool live__is_behind(const struct live *live);
 int live__start(struct live *live, struct failure *failure);
 /* The meaning of a descriptor that ends live__wait() when it is readable. */
@@ -74,52 +73,52 @@ enum live_wake {
 	LIVE_WAKE_TABLES,  /* an unwind table is ready: a tick is due soon */
 	LIVE_WAKE_OTHER,   /* the caller's */
 };
-/* Until it is closed. -1 is fine. 0 or negative errno. */
+/* Until it is closed. -1 is ignored. 0 or negative errno. */
 int live__watch(struct live *live, int fd, enum live_wake wake);
-/* Waits until a tick is due, a descriptor of the last two kinds is readable, or `until` (CLOCK_MONOTONIC ns) has passed. */
+/* Until a tick is due, the last two kinds are readable, or `until` (CLOCK_MONOTONIC ns). */
 void live__wait(struct live *live, uint64_t until);
-/* Is it time for live__tick()? live__wait() may return before. */
+/* Is live__tick() due? live__wait() may return before. */
 bool live__is_due(const struct live *live);
 int live__tick(struct live *live, event_sink_fn sink, void *context);
 int live__stop(struct live *live, event_sink_fn sink, void *context);
 
-/* Every event goes through this stage before it is passed on. */
+/* Every event passes this stage before it leaves the queue. */
 void live__set_stage(struct live *live, event_stage_fn stage, void *context);
-/* So many ticks a second and CPU, from the next window on. > 0 */
+/* Sets the ticks a second and CPU (> 0), from the next window on. */
 void live__set_hz(struct live *live, unsigned int hz);
-/* The rate now. */
+/* The current rate. */
 unsigned int live__hz(const struct live *live);
-/* Of threads that wait and do not run, the time until now is known soon: before a window's end. */
+/* Reports soon how long waiting threads have waited so far: call it before a window's end. */
 void live__look_at_waits(struct live *live);
-/* So many visits a second, and millionths of a CPU for them, from now on. Both > 0; nothing if there are no visits. */
+/* Sets visits a second and millionths of a CPU for them (> 0), if there are visits. */
 void live__set_visits(struct live *live, unsigned int hz, unsigned int budget);
 /* Queues the current books and then EVENT_WINDOW. 0 or negative errno. */
 int live__end_window(struct live *live);
-/* There are kernel addresses without a name: symbols of modules are read again soon, with the end of a window. */
+/* Some kernel addresses have no name: reads symbols of modules again at a window's end. */
 void live__want_modules(struct live *live);
 
-/* Which control groups are wanted has changed. 0 or negative errno. */
+/* The wanted control groups have changed. 0 or negative errno. */
 int live__judge_groups(struct live *live);
-/* As jit_tail__pause(). */
+/* See jit_tail__pause(). */
 void live__pause_jit(struct live *live, bool pause);
-/* Ticks are further apart, and those before their time have an eighth of their share of a CPU; or as at first. */
+/* Makes ticks rarer, and gives early ticks an eighth of their share of a CPU; false: as before. */
 void live__save_ticks(struct live *live, bool save);
 
-/* CPU time that the targets have used since the start, from /proc, ns. To detect that samples are missing. */
+/* CPU time of the targets since the start, from /proc, ns. Shows that samples are missing. */
 uint64_t live__target_cpu(const struct live *live);
 
-/* Have all requested threads (-t) ended? One that calls execve goes on. */
+/* Have all requested threads (-t) ended? One that calls execve has not. */
 bool live__threads_ended(struct live *live);
 
-/* Objects that a session shares with its live stream, as long as that lives. */
+/* Objects that a session shares with its live stream, valid as long as that. */
 struct live_shared {
 	struct bpf_session *kernel;
 	struct dso_opener *opener;
 	struct helper_pool *readers;
 	const struct tasks *tasks;
-	/* The books of the outside, which become events of the stream once a second, and at each window's end. */
+	/* Become events once a second, and at each window's end. */
 	struct outside_books *books;
-	const struct event_source_requests *requests; /* those that the recorder may make */
+	const struct event_source_requests *requests; /* that the recorder may make */
 };
 struct live_shared live__shared(const struct live *live);
 
@@ -127,10 +126,10 @@ struct live_stats {
 	struct groups_stats groups;
 	uint64_t samples;
 	struct event_queue_stats queue;
-	uint64_t jit_cpu; /* of following perf maps, ns */
+	uint64_t jit_cpu; /* for following perf maps, ns */
 	size_t memory;	  /* maps, rings and the queue, bytes */
 	const char *
-		wall_refused; /* wall_if_possible: why there are no visits; NULL: there are, or were not requested */
+		wall_refused; /* with wall_if_possible: why there are no visits; NULL: no failure */
 };
 void live__stats(const struct live *live, struct live_stats *stats);
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Shared by the files of the live stream: live.c (ticks), open.c (up to the first one), pace.c (when ticks
- * are) and targets.c (what is recorded).
- */
+/* Shared by live.c (ticks), open.c (before them), pace.c (when they are) and the others here. */
 #ifndef LIVE_LIVE_PRIVATE_H
 #define LIVE_LIVE_PRIVATE_H
 
@@ -26,15 +23,15 @@
 /*
  * The requested threads, each by its present number, and whether it has ended.
  *
- * A thread that calls execve gets the number of its process's leader: its own is gone, and it goes on. A number
- * that is gone is that of a thread that has ended only if an exit record was seen; since records arrive later than
- * /proc changes, this is decided when all records of that moment have been read.
+ * A thread that calls execve gets the number of its process's leader, and its own is gone. So a
+ * thread whose number is gone has ended only if its exit record was seen. Records arrive later than
+ * /proc changes, so this is decided when all records of that moment have been read.
  */
 
 struct thread_target {
 	uint32_t tid, pid;
 	bool ended;
-	uint64_t gone; /* CLOCK_MONOTONIC ns when /proc had it no more; 0: it had */
+	uint64_t gone; /* CLOCK_MONOTONIC ns since when /proc does not have it; 0: it has */
 };
 
 struct thread_targets {
@@ -46,20 +43,20 @@ int thread_targets__add(struct thread_targets *t, uint32_t tid, uint32_t pid);
 void thread_targets__fini(struct thread_targets *t);
 
 /*
- * Records come from now on: a thread that does not run by now has ended. `runs`, here and below: does the thread with
- * this number exist, and is no zombie?
+ * Records are read from now on: a thread that does not run now has ended. `runs`, here and below:
+ * does the thread exist, and is it no zombie?
  */
 void thread_targets__begin(struct thread_targets *t, bool (*runs)(pid_t tid));
-/* An exit record. */
+/* Takes an exit record. */
 void thread_targets__exit(struct thread_targets *t, const struct task_event *event);
 /*
- * Look again, at time `now`; all records older than `read_until` have been handed to thread_targets__exit(). True: all
- * have ended, and there was one.
+ * Checks again at `now`; thread_targets__exit() has had all records older than `read_until`. True:
+ * all threads have ended, and there was one.
  */
 bool thread_targets__ended(struct thread_targets *t, bool (*runs)(pid_t tid), uint64_t now,
 			   uint64_t read_until);
 
-/* Is a thread requested, by its present number? */
+/* Is a thread, by its present number, requested? */
 bool thread_targets__has(const struct thread_targets *t, uint32_t tid);
 
 #define PARTS_MAX	    8
@@ -68,11 +65,11 @@ bool thread_targets__has(const struct thread_targets *t, uint32_t tid);
 struct live {
 	struct bpf_session *session;
 	struct clock clock;
-	VEC(uint64_t) tsc_lags; /* by CPU: ns that its TSC counter stood still for */
+	VEC(uint64_t) tsc_lags; /* by CPU: ns for which its TSC counter stood still */
 	struct event_queue *queue;
 	struct outside_books *books;
 	struct tasks *tasks;
-	struct live_part parts[PARTS_MAX + 1]; /* up to the first without an object */
+	struct live_part parts[PARTS_MAX + 1]; /* ends with one that has no object */
 	struct helper_pool *readers;
 	struct dso_opener *opener;
 	struct cpu_idle *idle;
@@ -91,7 +88,7 @@ struct live {
 	struct thread_targets threads; /* -t: the requested threads */
 	char *target_text, *command_line;
 	uint64_t last_cpu_look;
-	uint64_t drained; /* the rings, before the first tick; ns */
+	uint64_t drained; /* when the rings were read, before the first tick; ns */
 	char *cpu_notes;  /* META_CPU_CHANGES so far; NULL: none came or went */
 	unsigned int hz;
 	unsigned int next_hz; /* from the next window on; 0: the same */
@@ -99,30 +96,30 @@ struct live {
 
 	struct event_queue *sideband; /* records that wait until all rings are read */
 	struct brief_lives brief;     /* among them */
-	uint64_t all_read;	  /* all samples and records that are older have been read; ns */
-	struct quota map_records; /* of users */
-	uint64_t sideband_until;  /* its records that are older have been taken */
+	uint64_t all_read;	      /* all older samples and records have been read; ns */
+	struct quota map_records;     /* of users */
+	uint64_t sideband_until;      /* all older records of it have been taken */
 	uint64_t slice_end;
 	unsigned int handled; /* events of this slice */
-	bool unfinished;      /* a slice was not enough */
+	bool unfinished;      /* a slice was too short */
 	event_stage_fn stage; /* the caller's; NULL: none */
 	void *stage_context;
 	uint64_t last_anchor;
 	int wakes;	     /* an epoll set: what ends live__wait() */
-	bool awaits_readers; /* readers are in it now */
+	bool awaits_readers; /* readers are in the set now */
 	uint64_t due;	     /* the next tick; ns */
-	uint64_t on_timer;   /* a tick before this time is early; 0: it has another reason; ns */
-	/* of early ticks: CPU time from their wake on, and the next one, ns; root's are counted among all, too */
+	uint64_t on_timer;   /* a tick before this is early; 0: it has another reason; ns */
+	/* of early ticks: CPU time since their wake, the next one, ns; root's are charged to all */
 	struct meter early[WAKE_CAUSES];
 	uint64_t earliest[WAKE_CAUSES];
-	uint64_t answers_at;	 /* not later for a file or a table that events wait for */
-	uint64_t for_root_until; /* ticks are for a process of root's until then; ns */
-	uint64_t woken_cpu;	 /* CPU time of the thread when it was woken for the last one */
+	uint64_t answers_at;	 /* the latest tick for a file or table that events wait for */
+	uint64_t for_root_until; /* until then ticks are for a process of root's; ns */
+	uint64_t woken_cpu;	 /* CPU time of the thread at its last wake */
 	bool ticked;		 /* since the last plan */
 	bool ticked_early;	 /* … before on_timer */
 	uint64_t wake_interval[WAKE_CAUSES];
-	uint64_t soon; /* after an execve: until the next look at its libraries, 0: not any more */
-	bool changed;  /* side-band of targets has come since the last tick */
+	uint64_t soon;	  /* after an execve: ns to the next look at its libraries; 0: none */
+	bool changed;	  /* side-band of targets came since the last tick */
 	uint64_t seconds; /* anchors so far */
 	uint64_t start_time;
 	uint64_t samples;
@@ -131,29 +128,29 @@ struct live {
 	int found_err; /* of a mapping whose file was found between two ticks */
 };
 
-/* Add the requested targets to the kernel's set and to live/tasks. 0 or an error that is reported. */
+/* Adds the requested targets to the kernel's set and to live/tasks. 0 or a reported error. */
 int live_targets__add(struct live *live, const struct live_options *options,
 		      struct failure *failure);
-/* Existing children of targets; the kernel side adds new ones. */
+/* Adds existing children of targets; the kernel side adds new ones. */
 int live_targets__add_descendants(struct live *live, struct failure *failure);
-/* Reads all targets from /proc. `first`: they were requested, so they are in the profile, sampled or not. */
+/* Reads all targets from /proc. `first`: requested ones, which the profile has, sampled or not. */
 int live_targets__snapshot(struct live *live, bool first, event_push_fn push);
-/* CPU of every thread of every target, as of now, into the queue. `time` 0: that of each reading. */
+/* Queues the CPU time of every thread of every target. `time` 0: the time of each reading. */
 int live_targets__read_cpu(struct live *live, uint64_t time);
 /* CPU time so far (ns) of the requested targets that still live, without children. */
 uint64_t live_targets__cpu(const struct live *live);
 
-/* ---- pace.c ----------------------------------------------------------------------------- */
+/* ---- pace.c ---------------------------------------------------------------------------------- */
 
-/* The kernel side and the readers end the wait from now on. 0 or negative errno. */
+/* From now on the kernel side and readers end the wait. 0 or negative errno. */
 int live_pace__init(struct live *live);
-/* Ticks begin. A first one at once would find nothing, and keep the one for COMMAND's execve waiting. */
+/* Ticks begin. An immediate one would find nothing, and delay the one for COMMAND's execve. */
 void live_pace__start(struct live *live, uint64_t now);
 /* A target has called execve. */
 void live_pace__exec(struct live *live);
-/* Is it the whole system at so low a rate that what is not needed at once is to cost little? */
+/* Is it the whole system at a low rate, so that all that can wait should cost little? */
 bool live_is_saving(const struct live *live);
-/* At the end of a tick: its requests are sent now, if the next tick would be too late. */
+/* At the end of a tick: sends requests now if the next tick would be too late. */
 int live_pace__use_readers(struct live *live);
 
 /* ---- live.c ---------------------------------------------------------------------------------- */
@@ -166,26 +163,26 @@ int live_stage_event(void *live, const struct event_header **event);
 int live_stage_sideband(void *live, const struct event_header **event);
 /* tasks_options.released. */
 int live_release_task(void *live, struct task *task, enum task_end how);
-/* An event from /proc: of targets only, so it needs no check. An event_push_fn. */
+/* An event_push_fn: an event from /proc, which is of targets only, so it needs no check. */
 int live_push_from_proc(void *live, struct event_header *event);
-/* Takes what readers have answered, until all have, or for so long (ns). 0 or negative errno. */
+/* Takes answers of readers, until all are there or `patience` (ns) is over. 0 or negative errno. */
 int live_settle_readers(struct live *live, uint64_t patience);
-/* While /proc is read, which can take seconds: reads the rings if the last time was too long ago. 0 or negative errno. */
+/* While /proc is read, which can take seconds: reads the rings if due. 0 or negative errno. */
 int live_drain_in_time(struct live *live);
-/* Takes all that is in the rings now. 0 or negative errno. */
+/* Takes all that the rings have now. 0 or negative errno. */
 int live_read_rings(struct live *live);
 /*
- * Functions that were sampled in the last moment of a window, or of the recording, have no names yet: request them,
- * and take the answers, within a tenth of a second. 0 or negative errno.
+ * At the end of a window or recording: requests the names of functions sampled in the last moment,
+ * and takes the answers, within a tenth of a second. 0 or negative errno.
  */
 int live_settle_code(struct live *live);
 
-/* ---- windows.c ----------------------------------------------------------------------------- */
+/* ---- windows.c ------------------------------------------------------------------------------- */
 
-/* `window_end` 0: no window ends; else the books have that time. 0 or negative errno, as the two below. */
+/* `window_end` 0: no window ends; else the books' time. 0 or negative errno, as the two below. */
 int live_push_books(struct live *live, uint64_t window_end);
 int live_push_number(struct live *live, const char *key, uint64_t number, uint64_t now);
-/* The rate that holds now. */
+/* The current rate. */
 int live_push_rate(struct live *live, uint64_t now);
 
 #endif

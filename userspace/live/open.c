@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A live recording from open to the first tick: its sources, its parts, and what exists before sampling begins. */
+/* Opens a live recording, up to the first tick: sources, parts, and what exists before sampling. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -20,10 +20,10 @@
 #include "stream/event_decode.h"
 #include "stream/meta.h"
 
-#define FILES_PATIENCE 500000ull     /* ns: for readers to find a file, within a tick */
-#define FILES_AT_START 2000000000ull /* ns: the same for all files of all processes there are */
+#define FILES_PATIENCE 500000ull     /* ns per tick for readers to find files */
+#define FILES_AT_START 2000000000ull /* ns for all files of all existing processes */
 #define FILES_AT_END   2000000000ull
-#define CODE_AT_START  200000000ull /* ns: for runtimes of processes that are there */
+#define CODE_AT_START  200000000ull /* ns for runtimes of existing processes */
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
@@ -109,7 +109,7 @@ static int finish_files(void *context, uint64_t time)
 	return live_settle_readers(live, FILES_AT_END);
 }
 
-/* Takes answers of readers; parts below it use them. */
+/* Takes answers of readers; the parts after it use them. */
 static int add_files(struct live *live, const struct live_options *options, struct live_part *part)
 {
 	(void)options;
@@ -130,7 +130,7 @@ static int add_facts(struct live *live, const struct live_options *options, stru
 	return options->facts ? facts_part__new(&facts, part) : 0;
 }
 
-/* The runtimes of a process, for the kernel side. */
+/* Passes the runtimes of a process to the kernel side. */
 static int set_runtime(void *context, uint32_t tgid, const struct runtime_info *info)
 {
 	struct live *live = context;
@@ -156,7 +156,7 @@ static int add_code(struct live *live, const struct live_options *options, struc
 
 static int add_parts(struct live *live, const struct live_options *options)
 {
-	/* in the order in which they are called */
+	/* in the order of their calls */
 	static int (*const add[])(struct live *, const struct live_options *,
 				  struct live_part *) = {
 		add_groups, add_memory, add_reread, add_jit, add_files, add_facts, add_code, NULL,
@@ -171,7 +171,7 @@ static int add_parts(struct live *live, const struct live_options *options)
 	return err;
 }
 
-/* An event_push_fn. A visit has a stack as a sample has, and what follows samples follows visits. */
+/* An event_push_fn. A visit has a stack, so the parts that follow samples get it, too. */
 static int push_visit(void *context, struct event_header *event)
 {
 	struct live *live = context;
@@ -187,7 +187,7 @@ static int push_visit(void *context, struct event_header *event)
 	return err ? err : event_queue__push(live->queue, event);
 }
 
-/* The last part, since it needs the session. */
+/* The last part, because it needs the session. */
 static int add_wall(struct live *live, const struct live_options *options, struct failure *failure)
 {
 	const struct wall_options wall = {.hz = options->wall_hz,
@@ -208,7 +208,7 @@ static int add_wall(struct live *live, const struct live_options *options, struc
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* True for a zombie, until it is reaped. */
+/* True also for a zombie. */
 static bool process_exists(pid_t pid)
 {
 	return !kill(pid, 0) || errno == EPERM;
@@ -245,7 +245,7 @@ static int init(struct live *live, const struct live_options *options)
 	if (!live->target_text || !live->command_line || !live->books || !live->queue ||
 	    !live->sideband || !live->tasks || !live->idle)
 		return -ENOMEM;
-	/* processes are forked while there is little memory and one thread */
+	/* helpers are forked while there is little memory and one thread */
 	err = session_readers__new(live->books, &live->readers);
 	if (!err)
 		err = dso_opener__new(&(struct dso_opener_options){.readers = live->readers,
@@ -363,7 +363,7 @@ static int push_first_events(struct live *live)
 		err = push_meta(live);
 	if (!err)
 		err = kernel_snapshot__kallsyms(monotonic_ns(), event_queue__push, live->queue);
-	/* without kallsyms the kernel has no symbols; the profile says so, it is not an error */
+	/* without kallsyms the kernel has no symbols; the profile reports that, it is no error */
 	kernel_modules__init(&live->modules, monotonic_ns());
 	return err == -ENOMEM || !err ? err : 0;
 }
@@ -414,7 +414,7 @@ int live__begin(struct live *live, struct failure *failure)
 
 int live__start(struct live *live, struct failure *failure)
 {
-	/* baselines, as late as can be: a snapshot of a big system takes its time */
+	/* baselines, as late as possible, because a snapshot of a big system takes time */
 	int err = live_targets__read_cpu(live, 0);
 
 	if (!err)

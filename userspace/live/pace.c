@@ -2,21 +2,23 @@
 /*
  * When ticks are.
  *
- * There is one every TICK, when a ring is half full, and soon after a target's execve or a stack that was
- * truncated because mappings were unknown: the kernel side needs the mappings of a new process before most of
- * its life is over. If such early ticks find nothing, the interval grows.
+ * There is one every TICK, when a ring is half full, and soon after a target's execve or a stack
+ * that was truncated because mappings were unknown: the kernel side needs the mappings of a new
+ * process before most of its life is over. If such early ticks find nothing, the interval grows.
  *
- * A process that is not sampled needs no mappings, and a stack without them comes as a copy. So early ticks are as far
- * apart as samples of a CPU are. Below 500 Hz an execve somewhere on the host causes none: most of those programs
- * end without a sample, and the first sample of the others does. And below 500 Hz their share of a CPU is in proportion
- * to the rate: from there on a twentieth, at 99 Hz a hundredth, half of that for the whole system. They are charged with
- * what they take, and ticks on the timer or for a full ring are not; what was not used before lets the first ticks after
- * an execve be close together. A lower rate should cost less, too: answers of readers that no event waits for (names,
- * facts) then do not wake the collector, and are taken at the next tick. Answers about a process that has just begun do,
- * because it may be gone by then. Books of the whole system are read less often.
+ * A process without samples needs no mappings, and a stack without them comes as a copy. So early
+ * ticks are at least a sampling period apart. Below 500 Hz an execve somewhere on the host causes
+ * none: most such programs end without a sample, and the first sample of the others causes one.
+ * Early ticks have a share of a CPU: a twentieth from 500 Hz on, in proportion to the rate below
+ * (at 99 Hz a hundredth), half of that for the whole system. Ticks on the timer or for a full ring
+ * are not charged. Unused share lets the first ticks after an execve be close together. At a low
+ * rate, answers of readers that no event waits for (names, facts) wait for the next tick, except
+ * those about a process that has just begun and may be gone by then; books of the whole system are
+ * read less often.
  *
- * Users can have the collector woken all the time, and what their processes do decides what a tick costs. So early ticks
- * for root's processes have a share of their own: those after a wake by one of them, until its files and tables are there.
+ * Users can have the collector woken all the time, and their processes decide what a tick costs. So
+ * early ticks for root's processes have a share of their own: those after a wake by one of them,
+ * until its files and tables are there.
  */
 #include <errno.h>
 #include <poll.h>
@@ -28,21 +30,21 @@
 #include "live/live_private.h"
 
 #define TICK	       200000000ull /* ns from one to the next, at most */
-#define TICK_OF_JIT    100000000ull /* where code is made, and at most so many … */
-#define JIT_SAMPLES    100	    /* … samples of it come between two */
-#define WAKE_SETTLES   1200000ull   /* ns: from a wake to the tick that finds its cause written */
-#define WAKE_MIN       1000000ull   /* ns between ticks that are not on the timer */
+#define TICK_OF_JIT    100000000ull /* ns if there is JIT code, but at least the time of … */
+#define JIT_SAMPLES    100	    /* … so many samples */
+#define WAKE_SETTLES   1200000ull   /* ns from a wake to the tick that finds its cause written */
+#define WAKE_MIN       1000000ull   /* ns between early ticks */
 #define WAKE_MAX       100000000ull
 #define FULL_RATE_HZ   500u	    /* from here on early ticks have their whole share */
-#define SAVED_TICK     500000000ull /* ns: instead of TICK, to cost less, … */
+#define SAVED_TICK     500000000ull /* ns instead of TICK, to cost less, … */
 #define SAVED_WAKE_MAX 400000000ull /* … the most between two early ones, … */
-#define SAVED_PART     8	    /* … and of the share of early ticks one part is left */
-#define MAPS_LIBRARIES 16000000ull  /* ns: from an execve to the last library, mostly */
-#define HELD_UP	       20000000ull  /* ns: from a tick to the next while all wait for a file */
+#define SAVED_PART     8	    /* … and their share is divided by this */
+#define MAPS_LIBRARIES 16000000ull  /* ns from an execve to the last library, mostly */
+#define HELD_UP	       20000000ull  /* ns from a tick to the next while events wait for a file */
 #define FUNCTIONS_COME                                                                             \
 	100000000ull	   /* ns: where new functions were met so late, more are expected */
 #define CALM_HZ	      500u /* below it answers that nothing waits for come with the next tick */
-#define ROOT_STARTS   50000000ull /* ns: from root's wake on answers are for its process */
+#define ROOT_STARTS   50000000ull /* ns from root's wake on in which answers are for its process */
 #define WAKES_AT_ONCE 8		  /* the others come with the next wait */
 
 /* Do events wait for a file or for mappings? */
@@ -57,7 +59,7 @@ static bool is_calm(const struct live *live)
 	return live->hz < CALM_HZ;
 }
 
-/* A sample of a program that begins is not likely to come before the next tick. */
+/* Is a new program's sample unlikely to come before the next tick? */
 bool live_is_saving(const struct live *live)
 {
 	return is_calm(live) && live->everyone;
@@ -69,7 +71,7 @@ static bool hurries(const struct live *live)
 	return is_calm(live) ? is_held_up(live) : helper_pool__waiting(live->readers) > 0;
 }
 
-/* Functions that are dropped soon, and those of processes that end soon, are to be read before that. */
+/* Functions that may be freed soon, or whose process may end soon, have to be read before. */
 static bool expects_functions(const struct live *live, uint64_t now)
 {
 	uint64_t met = max_u64(code_part__begun(live->code),
@@ -78,7 +80,7 @@ static bool expects_functions(const struct live *live, uint64_t now)
 	return met && now < met + FUNCTIONS_COME;
 }
 
-/* The CPU time of early ticks: the same in a longer time where the rate is lower. */
+/* The CPU time of early ticks; at a lower rate, the same in a longer time. */
 static struct quota_limit early_limit(const struct live *live)
 {
 	struct quota_limit limit = quota_row(QUOTA_EARLY_TICKS)->all;
@@ -93,7 +95,7 @@ static struct quota_limit early_limit(const struct live *live)
 	return limit;
 }
 
-/* The longest time between two early ticks, ns: however much is owed. */
+/* The longest time between two early ticks, ns, whatever they have used. */
 static uint64_t wake_max(const struct live *live)
 {
 	if (live->saves_ticks)
@@ -106,13 +108,13 @@ static enum wake_cause cause_of_ticks(const struct live *live, uint64_t now)
 	return now < live->for_root_until ? WAKE_BY_ROOT : WAKE_BY_USERS;
 }
 
-/* The next tick for a file or a table that events wait for. */
+/* The next tick for a file or table that events wait for. */
 static uint64_t answers_earliest(const struct live *live, uint64_t now)
 {
 	return min_u64(live->earliest[cause_of_ticks(live, now)], live->answers_at);
 }
 
-/* A tick that took so much CPU time (ns) has ended. What is owed is given again within wake_max(). */
+/* Charges a tick that took `cpu` ns. The debt is limited to what is earned within wake_max(). */
 static void charge_early(struct live *live, uint64_t cpu, uint64_t now)
 {
 	const struct quota_limit limit = early_limit(live);
@@ -126,7 +128,7 @@ static void charge_early(struct live *live, uint64_t cpu, uint64_t now)
 	}
 }
 
-/* From a tick to one that is early; ns. */
+/* The least time from a tick to an early one, ns. */
 static uint64_t least_distance(const struct live *live, enum wake_cause cause, uint64_t now)
 {
 	const struct quota_limit limit = early_limit(live);
@@ -138,7 +140,7 @@ static uint64_t least_distance(const struct live *live, enum wake_cause cause, u
 	return min_u64(least, wake_max(live));
 }
 
-/* Perf maps and jitdumps are taken at ticks, and stacks of JIT code are cut until then. */
+/* Perf maps and jitdumps are read at ticks, and stacks of JIT code are cut until then. */
 static uint64_t longest_distance(const struct live *live)
 {
 	uint64_t samples = JIT_SAMPLES * 1000000000ull / (live->hz ? live->hz : 1);
@@ -148,7 +150,7 @@ static uint64_t longest_distance(const struct live *live)
 	return jit_tail__follows(live->jit) ? min_u64(most, max_u64(TICK_OF_JIT, samples)) : most;
 }
 
-/* Plans early ticks. Returns the least time until the next one that a part requests; ns. */
+/* Plans early ticks. Returns the least time until the next one for an answer; ns. */
 static uint64_t plan_early(struct live *live, uint64_t now)
 {
 	for (int cause = 0; cause < WAKE_CAUSES; cause++) {
@@ -165,7 +167,7 @@ static uint64_t plan_early(struct live *live, uint64_t now)
 	return answers_earliest(live, now) - now;
 }
 
-/* When the next tick is due, after one and what the caller did with it. */
+/* Plans the next tick, after one and the caller's work on it. */
 static void plan_next(struct live *live, uint64_t now)
 {
 	uint64_t least;
@@ -207,7 +209,7 @@ bool live__is_due(const struct live *live)
 	return monotonic_ns() >= live->due;
 }
 
-/* A record has come that a tick has to take into the stream: the next one may be early. */
+/* A record has come that the stream needs: the next tick may be early. */
 static void hasten_for(struct live *live, enum wake_cause cause)
 {
 	uint64_t now = monotonic_ns();
@@ -217,13 +219,13 @@ static void hasten_for(struct live *live, enum wake_cause cause)
 	live->due = min_u64(live->due, max_u64(now + WAKE_SETTLES, live->earliest[cause]));
 }
 
-/* The same for a file or a table that events wait for: they are in the queue, and no record has to settle. */
+/* The same for a file or table that events wait for: these are queued, so no record must settle. */
 static void hasten_for_answer(struct live *live)
 {
 	live->due = min_u64(live->due, answers_earliest(live, monotonic_ns()));
 }
 
-/* A ring that is half full does not wait. */
+/* A ring that is half full is read at once. */
 static void take_kernel_wake(struct live *live)
 {
 	enum wake_cause cause;
@@ -234,7 +236,7 @@ static void take_kernel_wake(struct live *live)
 		hasten_for(live, cause);
 }
 
-/* Mappings whose files were found go on with the next tick, which is soon if a process waits for them. */
+/* Mappings whose files were found continue with the next tick, soon if a process waits for that. */
 static void take_found_files(struct live *live)
 {
 	bool hurried = hurries(live);
@@ -292,7 +294,7 @@ static void choose_readers(struct live *live)
 		live->awaits_readers = wanted;
 }
 
-/* True: one of the caller's is readable. */
+/* True: a descriptor of the caller's is readable. */
 static bool take_wakes(struct live *live)
 {
 	struct epoll_event events[WAKES_AT_ONCE];

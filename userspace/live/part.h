@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A part of the live stream: something that follows samples and processes, and adds events of its own to the queue.
- * live/open.c has the list of parts; each is called in the order of the list. All in the collector's thread.
- * A callback may be NULL. They return 0 or a negative errno, which ends the recording. The data of a part about a
- * process is in a slot of the process's task (live/tasks.h).
+ * A part of the live stream follows samples and processes, and queues events of its own.
+ * live/open.c has the list of parts; callbacks run in its order, in the collector's thread. A
+ * callback may be NULL. It returns 0 or a negative errno, which ends the recording. A part's data
+ * about a process is in a slot of the process's task (live/tasks.h).
  */
 #ifndef LIVE_PART_H
 #define LIVE_PART_H
@@ -15,13 +15,13 @@
 #include "live/tasks.h"
 
 struct live_part {
-	void *object; /* the part's own, the first argument of each callback */
+	void *object; /* first argument of each callback */
 	int (*sampled)(void *object, struct task *task, const struct sample_event *sample);
-	/* Other records of the rings that are no side-band: those of one part each. */
+	/* Other records of the rings that are not side-band; each is of one part. */
 	int (*reported)(void *object, const struct event_header *event);
 	/* Any fork, also of threads and of processes that are no targets. */
 	int (*forked)(void *object, const struct task_event *fork);
-	/* A mapping whose file is known, or is known to have none. */
+	/* A mapping whose file is known, or known to be missing. */
 	int (*mapped)(void *object, struct task *task, const struct mmap_event *mapping);
 	/* The task's program ended. Its slots are cleared afterwards. */
 	int (*execed)(void *object, struct task *task);
@@ -31,16 +31,16 @@ struct live_part {
 	int (*begin)(void *object);
 	/* After the rings and the side-band were read. */
 	int (*tick)(void *object, uint64_t now);
-	/* Once a second, at the start and at the end: what is measured as of `time`. */
+	/* Once a second, and at start and end: measures as of `time`. */
 	int (*second)(void *object, uint64_t time);
-	/* Sampling ends: nothing is begun any more that takes long. A few more ticks follow. */
+	/* Sampling ends: begin nothing that takes long. A few more ticks follow. */
 	void (*stop)(void *object);
 	/* After the last tick, for the last events, whose time is at most `time`. */
 	int (*finish)(void *object, uint64_t time);
 	void (*free)(void *object);
 };
 
-/* Calls a callback of each part, up to the first error. `parts` ends with one that has no object. */
+/* Calls a callback of each part, up to the first error. `parts` ends with one without an object. */
 #define call_parts(parts, callback, ...)                                                           \
 	({                                                                                         \
 		int err_ = 0;                                                                      \

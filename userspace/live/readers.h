@@ -14,7 +14,7 @@ enum session_service {
 	SERVICE_COUNT
 };
 
-/* Requests without an answer are counted in `books`. The caller must have one thread. 0 or negative errno. */
+/* `books` counts requests without answers. The caller must have one thread. 0 or negative errno. */
 int session_readers__new(struct outside_books *books, struct helper_pool **pool);
 
 #endif

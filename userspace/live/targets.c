@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The targets: those that were requested, the live ones of them and of their children, and their CPU time so far. */
+/* The targets: requested ones, the live ones with their children, and their CPU time so far. */
 #include <errno.h>
 #include <string.h>
 

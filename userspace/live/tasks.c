@@ -9,10 +9,10 @@
 #include "helpers/owner.h"
 
 #define SWEEP_INTERVAL 1000000000ull /* ns */
-#define FREE_AFTER     2000000000ull /* ns: from the exit of a leader until its entry is freed */
+#define FREE_AFTER     2000000000ull /* ns from the exit of a leader until its entry is freed */
 #define SEARCH_INTERVAL                                                                            \
 	10000000000ull /* ns between two searches for processes that ended without a record */
-/* An owner is read again after a second, and each time that it has stayed the same after twice as long. */
+/* An owner is read again after a second; each time that it is the same, the interval doubles. */
 #define OWNER_KEPT	1000000000ull /* ns */
 #define OWNER_KEPT_MOST (16 * OWNER_KEPT)
 #define NEVER		UINT64_MAX
@@ -24,7 +24,7 @@ MAP_FUNCTIONS(task_map, struct task *, pid_t, task_map__key, map_hash_number, ma
 struct tasks {
 	struct tasks_options options;
 	struct task_map all;
-	size_t unknown; /* entries that are */
+	size_t unknown; /* entries with is_unknown */
 	uint64_t serial, swept, searched;
 };
 
@@ -245,14 +245,14 @@ int tasks__exec(struct tasks *t, pid_t pid)
 	return task ? release(t, task, TASK_EXECED) : 0;
 }
 
-/* ---- the ended ------------------------------------------------------------------------------- */
+/* ---- ended tasks ----------------------------------------------------------------------------- */
 
 static bool exists(const struct tasks *t, const struct task *task)
 {
 	return t->options.exists && t->options.exists(task->id.pid);
 }
 
-/* Has it ended without a record? A sample may come before the record of its fork: such a process has another search. */
+/* Has it ended without a record? Unknown ones are searched twice: a fork record may still come. */
 static bool has_gone(const struct tasks *t, struct task *task)
 {
 	bool again = task->is_unknown && !task->is_missed;
@@ -263,13 +263,13 @@ static bool has_gone(const struct tasks *t, struct task *task)
 	return !again;
 }
 
-/* Had it another thread at its end? In the whole system that is known of each process that was forked meanwhile. */
+/* May other threads have outlived it? With -a it is known if the recording has its fork. */
 static bool may_have_threads(const struct tasks *t, const struct task *task)
 {
 	return !t->options.everyone || !task->since || task->has_threads;
 }
 
-/* An entry with an end: threads may go on without their leader, unless the pid was reused outside of the targets. */
+/* The entry stays while threads outlive their leader, unless a non-target reused the pid. */
 static int sweep_ended(struct tasks *t, struct task **entry, uint64_t now)
 {
 	struct task *task = *entry;
@@ -281,7 +281,7 @@ static int sweep_ended(struct tasks *t, struct task **entry, uint64_t now)
 		task->ended = now;
 		return 0;
 	}
-	err = release(t, task, TASK_EXITED); /* what late records put into its slots */
+	err = release(t, task, TASK_EXITED); /* clears what late records put into its slots */
 	set_known(t, task);
 	task_map__remove(&t->all, entry);
 	free(task);

@@ -20,8 +20,8 @@ void thread_targets__begin(struct thread_targets *t, bool (*runs)(pid_t tid))
 }
 
 /*
- * Not of a leader: its number goes on where another thread calls execve, and while its process has other threads it
- * can be seen to be a zombie.
+ * Ignores leaders: another thread that calls execve takes over a leader's number, and while its
+ * process has other threads an ended leader is seen as a zombie.
  */
 void thread_targets__exit(struct thread_targets *t, const struct task_event *event)
 {
@@ -49,7 +49,7 @@ static void look(struct thread_target *thread, bool (*runs)(pid_t tid), uint64_t
 		thread->gone = now;
 	if (read_until <= thread->gone)
 		return;
-	/* it has not ended: it has called execve */
+	/* it has not ended, but called execve */
 	thread->tid = thread->pid;
 	thread->ended = !runs(thread->tid);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A live recording's windows: the books that each ends with, and the rate, which changes between two of them. */
+/* Windows of a live recording: books at the end of each, and the rate, which changes in between. */
 #include <stdio.h>
 #include <string.h>
 
@@ -73,7 +73,7 @@ void live__set_visits(struct live *live, unsigned int hz, unsigned int budget)
 		wall_part__set_rate(live->wall, hz, budget);
 }
 
-/* Books that are read between pause and resume are those of one rate. A CPU that refuses the new one keeps its own. */
+/* Books read between pause and resume are of one rate. CPUs that refuse the new one keep theirs. */
 static int change_rate(struct live *live)
 {
 	int err = bpf_session__resume_ticks(live->session, live->next_hz);
@@ -89,7 +89,7 @@ void live__want_modules(struct live *live)
 	kernel_modules__want(&live->modules);
 }
 
-/* So that the window has the names of what was sampled until now. */
+/* The window needs the names of what was sampled so far. */
 static int settle_window(struct live *live)
 {
 	int err = live_read_rings(live);
@@ -97,7 +97,7 @@ static int settle_window(struct live *live)
 	return err ? err : live_settle_code(live);
 }
 
-/* Counts up to then belong to the window: its samples are older, or nearly so. */
+/* Counts up to now belong to the window; nearly all of its samples are older. */
 int live__end_window(struct live *live)
 {
 	struct event_header window = {.size = sizeof(window), .type = EVENT_WINDOW};
@@ -122,6 +122,6 @@ int live__end_window(struct live *live)
 					   live->queue);
 	if (!changes)
 		return err;
-	/* whatever happened: nothing may stay paused */
+	/* in any case, because nothing may stay paused */
 	return change_rate(live) ?: err;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All work and memory that a process can cause has a limit of its own, so a process that lies about its runtime takes
- * nothing from another one: its questions, one request at a time, bytes of answers in a minute (QUOTA_FUNCTIONS).
+ * Each process has its own limits of work and memory: questions, one request at a time, bytes of
+ * answers a minute (QUOTA_FUNCTIONS). So one that lies about its runtime takes nothing from others.
  */
 #include "live/parts/code_private.h"
 
@@ -18,20 +18,20 @@
 
 #define S	      1000000000ull
 #define PROCESSES_MAX 16384u
-/* that are only looked at because any program may have a runtime in it */
+/* processes whose program may have a runtime in it, as any may */
 #define PROGRAMS_MAX (PROCESSES_MAX / 2)
-#define AT_FIRST     16u /* processes that are looked at before the first tick */
+#define AT_FIRST     16u /* processes to look at before the first tick */
 #define RESTART	     S	 /* ns between two series of looks */
-#define YOUNG	     S /* ns since its first sample: it may be gone soon, and its functions with it */
+#define YOUNG	     S	 /* ns since its first sample: it may end soon, and its functions with it */
 
 /*
- * How long after its first sample a process is looked at, and again while its runtime has not begun. At once, since many
- * processes are gone after some ticks; what writes down its functions itself is left to that when it does.
+ * When a process is looked at, after its first sample, while its runtime has not begun. At once,
+ * because many processes end after some ticks; a perf map or jitdump of it is used once it has one.
  */
 static const uint64_t looks[LOOKS] = {0,     S / 128, S / 64, S / 32, S / 16, S / 8,
 				      S / 4, S / 2,   S,      2 * S,  10 * S};
 
-/* A child of fork has what its parent has, and needs nothing of its own unless it stays. */
+/* A child of fork has what its parent has, and gets an entry of its own only if it stays. */
 #define STAYS (S / 32)
 
 /* ---- plain files ----------------------------------------------------------------------------- */
@@ -119,7 +119,7 @@ static int code__mapped(void *code, struct task *task, const struct mmap_event *
 	return 0;
 }
 
-/* As the kernel has done when it was forked; see inherited_runtimes() there. */
+/* Does what the kernel did at the fork; see inherited_runtimes() there. */
 static void inherit(struct code_process *child, const struct code_process *parent)
 {
 	uint32_t has = parent->has | (parent->inherits ? RUNTIME_FORKED : 0);
@@ -157,7 +157,7 @@ static int code__forked(void *code, const struct task_event *fork)
 	return err;
 }
 
-/* The kernel notes nothing of it any more. */
+/* The kernel notes nothing of the process any more. */
 static void withdraw(struct code_part *c, struct code_process *process)
 {
 	if (process->has || process->inherits)
@@ -192,7 +192,7 @@ static int code__ended(void *code, struct task *task)
 
 /* ---- the kernel's copy ----------------------------------------------------------------------- */
 
-/* Makes room in the kernel by evicting the process sampled longest ago. False: none can be evicted. */
+/* Evicts the process sampled longest ago from the kernel. False: none can be evicted. */
 static bool make_room(struct code_part *c, const struct code_process *except)
 {
 	struct code_process *oldest = NULL;
@@ -206,7 +206,7 @@ static bool make_room(struct code_part *c, const struct code_process *except)
 	if (!oldest || oldest->last + S > except->last)
 		return false;
 	withdraw(c, oldest);
-	oldest->looks = 0; /* should it be sampled again */
+	oldest->looks = 0; /* if it is sampled again */
 	oldest->settled = false;
 	oldest->first = 0;
 	return true;
@@ -279,7 +279,7 @@ bool code_keeps_frame_pointers(const struct tasks *tasks, pid_t pid)
 
 /* ---- looks ----------------------------------------------------------------------------------- */
 
-/* A runtime that is not read is reported; and if it is after all. True: the process has one that is or would be. */
+/* Reports runtimes that cannot be read, or can again. True: the process has a reported runtime. */
 static bool report_states(struct code_part *c, struct code_process *process,
 			  const struct runtime_findings *findings)
 {
@@ -316,7 +316,7 @@ void code_begins(struct code_part *c, const struct code_process *process, uint64
 		c->begun = now;
 }
 
-/* No look is needed any more, unless a runtime was mapped after this one was requested. */
+/* Ends the looks, unless a runtime was mapped after this request. */
 static void end_looks(struct code_process *process, const struct code_request *request)
 {
 	if (request->since >= process->mapped)
@@ -325,7 +325,7 @@ static void end_looks(struct code_process *process, const struct code_request *r
 
 #define LISTS_MAX 2u
 
-/* Its pieces of code are listed when it is found, and when the first profile ends, because more has been made since. */
+/* Lists pieces of code when found, and again at the first profile's end, because there are more. */
 static void list_pieces(struct code_part *c, struct code_process *process)
 {
 	int err = 0;
@@ -378,8 +378,8 @@ static void take_info(void *context, const struct helper_answer *answer)
 }
 
 /*
- * Is it known that its program has no runtime in it? Separately for each user: a reader may find another file than
- * the process maps, and so a user can only deceive us about the user's own programs.
+ * Is its program known to have no runtime? Separately for each owner: a reader may find another
+ * file than the process maps, so users can only deceive us about their own programs.
  */
 static bool is_plain(struct code_part *c, struct code_process *process)
 {
@@ -390,7 +390,7 @@ static bool is_plain(struct code_part *c, struct code_process *process)
 	return file_set__find(&c->plain, process->plain_key);
 }
 
-/* A child that has lived long enough to have an entry of its own in the kernel. False: it has to be looked at. */
+/* For a child that has stayed: makes its own entry in the kernel. False: look at it instead. */
 static bool take_as_parent(struct code_part *c, struct code_process *process)
 {
 	struct runtime_info info = process->info;
@@ -475,7 +475,7 @@ struct code_process *code_requested(const struct code_request *request)
 	return task ? task->slots.program.code : NULL;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all processes --------------------------------------------------------------------------- */
 
 static int code__begin(void *code)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The part that reads functions of runtimes: which processes have one, and which of their functions are to be read.
+ * The part that reads functions of runtimes: finds processes with a runtime, and functions to read.
  *
- * If a sampled process maps such a runtime, or executes a program that may have one linked into it, a reader searches
- * it. The result goes into the kernel, which notes the function of each frame from then on. A function in a note for
- * the first time is read at once, because memory of functions is reused within milliseconds. Functions that are
- * identified by an address alone are read again while they are sampled.
+ * If a sampled process maps a runtime, or its program may have one linked in, a reader searches it.
+ * The result goes into the kernel, which then notes the function of each frame. A function noted
+ * for the first time is read at once, because its memory may be reused within milliseconds.
+ * Functions that only an address identifies are read again while they are sampled.
  *
- * A child has the functions of its parent at the fork: those that were read of the parent until then are not read
- * again, others are requested of both, because many children end before they can be read.
+ * A child has the functions of its parent at the fork: functions read from the parent before are
+ * not read again; others are requested of both, because many children end before they can be read.
  */
 #ifndef LIVE_CODE_H
 #define LIVE_CODE_H
@@ -27,46 +27,46 @@
 struct code_options {
 	struct tasks *tasks;
 	struct helper_pool *readers;
-	unsigned int service;	     /* of theirs: code_reader__serve */
+	unsigned int service;	     /* code_reader__serve among theirs */
 	struct outside_books *books; /* or NULL */
-	event_push_fn push;	     /* events that were read */
+	event_push_fn push;	     /* for events that were read */
 	void *context;
-	/* The kernel's entry of a process; NULL: removes it. 0, -ENOSPC or another negative errno. */
+	/* The kernel's entry of a process; NULL: removes it. 0, -E2BIG (full), other -errno. */
 	int (*set_runtime)(void *context, uint32_t tgid, const struct runtime_info *info);
 	void *runtime_context;
 };
 
 /*
- * 0 or -ENOMEM. The pool must have ended before `free`. `begin` looks at the processes that are there, if they are few.
- * `tick` makes the requests that are due.
+ * 0 or -ENOMEM. `begin` looks at existing processes, if they are few; `tick` sends requests that
+ * are due. The pool must have ended before `free`.
  */
 int code_part__new(const struct code_options *options, struct live_part *part);
 
 /*
- * It writes down its functions itself, in a map or a dump that is followed: nothing is noted of it any more, except in a JVM, whose
- * map has neither interpreted methods nor those that were compiled after it was written.
+ * The process's functions are in a map or dump that is followed: its frames get no notes any more,
+ * except in a JVM, whose map lacks interpreted methods and those compiled after it was written.
  */
 void code_part__reports(const struct live_part *part, pid_t pid);
-/* Perf maps are not read: what processes with a map have is noted meanwhile, as in others. */
+/* Perf maps are not read while paused: frames of processes with a map get notes like others. */
 void code_part__pause_maps(const struct live_part *part, bool pause);
 /*
- * A profile is about to end: functions that were sampled since their last reading are to be read again, because their
- * words may have been another function's at that time. 0 or -ENOMEM.
+ * A profile is about to end: requests functions again that were sampled since their last reading,
+ * because their words may have been another function's then. 0 or -ENOMEM.
  */
 int code_part__close(const struct live_part *part, uint64_t now);
-/* Is there a request to be made or without an answer, for a live process? */
+/* Does a live process have a request that is due or unanswered? */
 bool code_part__waits(const struct live_part *part);
-/* Is a process being looked at? Its samples have no names until that is answered. */
+/* Is a look at a process under way? Until its answer, samples of it have no names. */
 bool code_part__looks(const struct live_part *part);
 /*
- * Time of the last first request for a function of a script, CLOCK_MONOTONIC ns; 0: never. Such requests come in
- * series.
+ * When a function of a script was last requested for the first time, CLOCK_MONOTONIC ns; 0: never.
+ * Such requests come in series.
  */
 uint64_t code_part__met(const struct live_part *part);
-/* When something was met last in a process that had just begun: a runtime, or a function of it. The process may be gone soon. */
+/* When a runtime or function was last met in a process that had just begun: it may be gone soon. */
 uint64_t code_part__begun(const struct live_part *part);
 
-/* HotSpot's code keeps frame pointers in this process (-XX:+PreserveFramePointer). False until that is read. */
+/* Does HotSpot's code keep frame pointers (-XX:+PreserveFramePointer)? False until that is read. */
 bool code_keeps_frame_pointers(const struct tasks *tasks, pid_t pid);
 
 #endif

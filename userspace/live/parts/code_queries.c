@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Questions about functions of a process, one request at a time, and what becomes of the answers. */
+/* Questions about functions of a process, one request at a time, and the handling of answers. */
 #include "live/parts/code_private.h"
 
 #include <errno.h>
@@ -11,13 +11,13 @@
 #include "runtimes/answers.h"
 
 #define S	    1000000000ull
-#define TRIES	    6u	  /* for a question without an answer */
-#define EARLY_MAX   1024u /* functions in samples of processes that are not known yet */
-#define EARLY_TURNS 3u	  /* that they wait for them */
+#define TRIES	    6u	  /* of a question without an answer */
+#define EARLY_MAX   1024u /* functions in samples of unknown processes */
+#define EARLY_TURNS 3u	  /* for which they wait */
 #define RECHECK	    S	  /* ns between two readings of a function that may move, … */
-/* … of what is inlined in compiled code, and of a function that has a number */
+/* … of code inlined in compiled code, and of a function with a number */
 #define RECHECK_SELDOM (5 * S)
-/* a function that was not sampled for so many windows is requested again when it is */
+/* a function not sampled for so many windows is requested again */
 #define QUERY_WINDOWS 2u
 
 _Static_assert(
@@ -49,7 +49,7 @@ struct code_process *code_find(const struct code_part *c, pid_t pid)
 	return task ? task->slots.program.code : NULL;
 }
 
-/* NULL: there was no such question. */
+/* NULL: no such question. */
 static struct query *find_query(const struct code_process *process,
 				const struct code_question *question)
 {
@@ -58,7 +58,7 @@ static struct query *find_query(const struct code_process *process,
 
 /* ---- children of fork ------------------------------------------------------------------------ */
 
-/* The process that the task was forked from. NULL: it is gone, or has no runtime. */
+/* The process that the task was forked from. NULL: gone, or without a runtime. */
 static struct code_process *parent_of(const struct code_part *c, const struct task *task)
 {
 	const struct task *parent = tasks__get(c->options.tasks, task->parent);
@@ -66,7 +66,7 @@ static struct code_process *parent_of(const struct code_part *c, const struct ta
 	return parent ? parent->slots.program.code : NULL;
 }
 
-/* Was it read before the fork, of the parent or of its parents? Then it is known of the child as well. */
+/* Was it read before the fork, of the parent or its parents? Then it is known of the child. */
 static bool is_inherited(const struct code_part *c, const struct task *task,
 			 const struct code_question *question)
 {
@@ -96,7 +96,7 @@ static void forget_questions(struct code_part *c, struct code_process *process)
 	process->has_open = false;
 }
 
-/* How long what is read of a function of this kind holds. */
+/* How long a reading of such a function is valid. */
 static enum code_lasting lasting_of(const struct code_part *c, uint32_t kind, uint64_t check)
 {
 	const struct note_ops *ops = kind < FRAME_NOTE_COUNT ? c->notes.of[kind] : NULL;
@@ -205,7 +205,7 @@ static int want_own(struct code_part *c, struct code_process *process,
 	return vec_push(&process->waiting, process->queries.count - 1);
 }
 
-/* A function of a child of fork: most are its parent's as well, which lives longer. */
+/* Requests a child's function of its parent: most are the parent's, too, and it lives longer. */
 static int want_of_parent(struct code_part *c, const struct task *task,
 			  const struct code_question *question, uint64_t now)
 {
@@ -248,7 +248,7 @@ int code_want_pieces(struct code_part *c, struct code_process *process, uint64_t
 	return err;
 }
 
-/* Of the words of a note alone. */
+/* A question with only the words of a note. */
 static struct code_question question_of_words(const struct sample_event *e,
 					      const struct frame_note *note)
 {
@@ -274,8 +274,8 @@ static int want_note(struct code_part *c, struct code_process *process,
 }
 
 /*
- * Of runtimes whose functions a child of fork inherits: the kernel notes them for a child from its first sample on,
- * and its fork is read after the samples. Others are noted again with the next sample.
+ * Keeps inherited functions of a child: the kernel notes them from its first sample on, and its
+ * fork is read after the samples. Functions of other runtimes are noted again with the next sample.
  */
 static int note_early(struct code_part *c, const struct sample_event *e,
 		      const struct frame_note *note)
@@ -302,7 +302,7 @@ int code_want_notes(struct code_part *c, struct code_process *process, const str
 	return err;
 }
 
-/* 1: its process is not known yet. If it has ended, the request goes to its parent. */
+/* 1: its process is still unknown. If it has ended, the request goes to its parent. */
 static int want_early(struct code_part *c, const struct early_function *early)
 {
 	const struct code_question *q = &early->question;
@@ -397,7 +397,7 @@ static struct code_question question_of(const struct event_header *event)
 		.kind = chain->kind};
 }
 
-/* Enter a function that came without a request, with code that it is inlined in. NULL: no room. */
+/* Adds a function that came unrequested, with the code that it is inlined in. NULL: no room. */
 static struct query *add_query(struct code_part *c, struct code_process *process,
 			       const struct code_question *question, uint64_t now)
 {
@@ -412,7 +412,7 @@ static struct query *add_query(struct code_part *c, struct code_process *process
 	return query;
 }
 
-/* Does its answer hold, whatever is at its address by now? */
+/* Does its answer stay valid, whatever is at its address later? */
 static bool is_known_for_good(const struct code_part *c, const struct code_function_event *e)
 {
 	enum code_lasting lasting = lasting_of(c, e->kind, e->check);
@@ -421,8 +421,8 @@ static bool is_known_for_good(const struct code_part *c, const struct code_funct
 }
 
 /*
- * A failed reading is not reported, with two exceptions: functions for which there will be no other answer, and
- * methods that were reported before, because later samples may be of another one.
+ * A failed reading is not reported, with two exceptions: functions that will get no other answer,
+ * and methods that were reported before, because later samples may be of another one.
  */
 static bool is_news(const struct code_part *c, const struct query *query,
 		    const struct event_header *event, uint64_t hash)
@@ -440,7 +440,7 @@ static bool is_news(const struct code_part *c, const struct query *query,
 	return query->doubtful && !(event->flags & EVENT_DOUBTFUL);
 }
 
-/* A function over a limit is requested again, regardless of its number of tries. */
+/* A function over a limit may be requested again, whatever its number of tries. */
 static void give_another_try(struct query *query)
 {
 	if (query && query->tries == TRIES)
@@ -454,8 +454,8 @@ static bool is_confirmed(const struct event_header *event)
 }
 
 /*
- * If an answer is over a limit, and the words were reported before, they may be another function's since. Report that
- * in a few bytes, once until the next answer.
+ * If an answer is over a limit and the words were reported before, they may have become another
+ * function's. Reports that in a few bytes, once until the next answer.
  */
 static int report_change(struct code_part *c, struct query *query, const struct event_header *event)
 {
@@ -490,7 +490,7 @@ static uint32_t user_of(void *books, uint32_t pid)
 	return outside_books__user_of(books, (pid_t)pid);
 }
 
-/* May the process add this event to the recording? If not, the books have a row, if there are any. */
+/* May the process add this event to the recording? If not, the books count it, if there are any. */
 static bool may_add(struct code_part *c, struct code_process *process,
 		    const struct event_header *event)
 {
@@ -572,7 +572,7 @@ static int take_copy(struct code_part *c, const struct code_copy_event *copy)
 	if ((query && query->confirmed) ||
 	    (process->is_forked && is_inherited(c, process->task, &question)) ||
 	    !meter__spend(&c->copies, &quota_row(QUOTA_CODE_COPIES)->all, copy->header.size,
-			  copy->header.time)) /* rather as if there were no copy */
+			  copy->header.time)) /* over the limit: as if there were no copy */
 		return 0;
 	err = memory->read_copy(&answers, copy, &process->layout);
 	if (!err) {
@@ -591,7 +591,7 @@ int code_reported(void *code, const struct event_header *event)
 		       : 0;
 }
 
-/* A helper_answer_fn. Then requests what waits. */
+/* A helper_answer_fn; then sends waiting requests. */
 static void take_events(void *context, const struct helper_answer *answer)
 {
 	_cleanup_free_ struct code_request *request = context;
@@ -609,7 +609,7 @@ static void take_events(void *context, const struct helper_answer *answer)
 	c->err = c->err ? c->err : err;
 }
 
-/* Of these the memory may be used again within milliseconds. */
+/* Its memory may be reused within milliseconds. */
 static bool is_of_a_new_function(const struct code_part *c, const struct query *query)
 {
 	const struct code_question *q = &query->question;

@@ -25,7 +25,7 @@
 static const uint64_t looks[] = {0, S, 10 * S, 60 * S};
 #define LOOKS (sizeof(looks) / sizeof(looks[0]))
 
-/* Processes whose turn comes at a certain rate. A program that has ended meanwhile takes no turn. */
+/* Processes that get their turns at a limited rate; ended programs take none. */
 struct facts_queue {
 	VEC(struct task_id) tasks; /* from `next` on */
 	size_t next;
@@ -38,8 +38,8 @@ struct facts {
 	int proc_fd;
 	char names[FACT_NAMES_MAX];
 	size_t names_size;
-	struct facts_queue fresh;   /* nothing was reported of them yet */
-	struct facts_queue waiting; /* for a reader */
+	struct facts_queue fresh;   /* processes without a report */
+	struct facts_queue waiting; /* processes that wait for a reader */
 	bool stopped;
 	int err; /* of `push`, within an answer */
 	struct facts_stats stats;
@@ -58,7 +58,7 @@ struct facts_request {
 /* 0, -ENOBUFS: too many wait, -ENOMEM. */
 static int facts_queue__add(struct facts_queue *q, struct task_id id)
 {
-	/* those whose turn has come make room */
+	/* drop those that had their turn */
 	if (q->next == q->tasks.count || q->tasks.count >= FACT_WAITING_MAX) {
 		vec_drop(&q->tasks, q->next);
 		q->next = 0;
@@ -89,7 +89,7 @@ static int facts__sampled(void *facts, struct task *task, const struct sample_ev
 	return 0;
 }
 
-/* ---- what is reported ------------------------------------------------------------------------ */
+/* ---- reports --------------------------------------------------------------------------------- */
 
 static int report(struct facts *f, pid_t pid, uint64_t since, enum facts_state state,
 		  const struct fact_text *facts)
@@ -170,10 +170,7 @@ static int request_reader(struct facts *f, struct task *task, uint64_t since, co
 	return err;
 }
 
-/*
- * False: a kernel thread has no program, and neither has a process that is gone. A path that is too long to be read
- * is reported as "".
- */
+/* False: a kernel thread, or the process is gone. A path that is too long is reported as "". */
 static bool read_program(struct facts *f, pid_t pid, char path[PATH_MAX])
 {
 	char link[32];
@@ -208,7 +205,7 @@ static int report_first(struct facts *f, struct task *task, uint64_t since, cons
 	return report(f, pid, since, FACTS_STATE_FIRST, &facts);
 }
 
-/* Reads the facts that the process cannot block; then it waits for a reader. */
+/* Reads the facts that the process cannot block, and queues it for a reader. */
 static int read_at_once(struct facts *f, struct task *task)
 {
 	uint64_t since = monotonic_ns();
@@ -236,11 +233,11 @@ static int request_facts(struct facts *f, struct task *task, uint64_t now)
 	if (!program->facts_looks)
 		program->facts_first = now;
 	program->facts_looks++;
-	/* what is published late may be memory that does not answer: first the rest */
+	/* published memory may not answer, so the other facts are read first */
 	return request_reader(f, task, since, path, program->facts_answered);
 }
 
-/* The next one whose turn it is; NULL: none. */
+/* The next process to get a turn; NULL: none. */
 static struct task *next_of(struct facts *f, struct facts_queue *queue, uint64_t now)
 {
 	while (queue->next < queue->tasks.count &&

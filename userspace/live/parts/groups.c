@@ -15,13 +15,13 @@
 #include "capture/target.h"
 #include "procfs/group_paths.h"
 
-#define ENTERED_MAX 65536u /* between two readings of the rings; more are as good as lost */
+#define ENTERED_MAX 65536u /* between two readings of the rings; more are dropped */
 
 struct groups {
 	struct groups_options options;
 	struct bpf_session *session;
 	struct group_paths *paths;
-	bool root_counts; /* the root's path is that of its processes: there is no other hierarchy */
+	bool root_counts; /* the root's path is its processes' own: there is no other hierarchy */
 	VEC(struct in_group_event) entered;
 	struct groups_stats stats;
 };
@@ -65,8 +65,8 @@ struct baseline {
 };
 
 /*
- * CPU time of a thread when the process left its group, by a later reading: it has not run for longer than has passed
- * since. An event_push_fn.
+ * An event_push_fn: CPU time of a thread when its process left a group, from a later reading: less
+ * the time passed since, which is the most that it can have run.
  */
 static int push_baseline(void *context, struct event_header *event)
 {
@@ -84,12 +84,12 @@ static int push_baseline(void *context, struct event_header *event)
 
 static bool is_wanted(const struct groups *g, const char *path)
 {
-	/* in another hierarchy what is in the root of this one may be anywhere */
+	/* with another hierarchy, a process in this one's root may be anywhere in that one */
 	return !g->options.wanted || (!g->root_counts && !strcmp(path, "/")) ||
 	       g->options.wanted(g->options.wanted_context, path);
 }
 
-/* As long as the kernel's set has no room its samples are left out later. */
+/* If the kernel's set is full, the group's samples are dropped later. */
 static void judge(struct groups *g, struct known_group *group)
 {
 	bool excluded = !is_wanted(g, group->path);
@@ -130,7 +130,7 @@ static int settle(struct groups *g, const struct in_group_event *entered)
 	g->stats.unknown += !group;
 	if (group)
 		judge(g, group);
-	/* in another hierarchy it may have a place, which is in /proc */
+	/* in another hierarchy it may have a path, which /proc shows */
 	if (group && (g->root_counts || strcmp(group->path, "/")))
 		err = report_group(g, entered, group->path);
 	if (!err && entered->was_excluded)
@@ -139,7 +139,7 @@ static int settle(struct groups *g, const struct in_group_event *entered)
 	return err;
 }
 
-/* All rings were read. */
+/* After all rings were read. */
 static int groups__tick(void *groups, uint64_t now)
 {
 	struct groups *g = groups;
@@ -152,7 +152,7 @@ static int groups__tick(void *groups, uint64_t now)
 	return err;
 }
 
-/* All processes of a group, before the first tick that counts again. 0 or negative errno. */
+/* Baselines of all processes of a group, before its next tick counts. 0 or negative errno. */
 static int start_anew(struct groups *g, const char *path)
 {
 	struct baseline baseline = {g, 0};
@@ -187,7 +187,7 @@ int groups_part__judge_again(const struct live_part *part)
 	for (size_t i = 0; i < count && !err; i++)
 		if (all[i].excluded && is_wanted(g, all[i].path))
 			err = start_anew(g, all[i].path);
-	/* also what is known there alone */
+	/* includes groups that only the kernel's set has */
 	if (!err && g->stats.excluded)
 		err = bpf_session__exclude_none(g->session);
 	for (size_t i = 0; i < count && !err; i++) {

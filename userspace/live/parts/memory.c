@@ -30,7 +30,7 @@ static void memory__free(void *memory)
 	free(m);
 }
 
-/* Without memory for it the process is not read in this round. */
+/* If there is no memory for the entry, the process is not read in this round. */
 static int memory__sampled(void *memory, struct task *task, const struct sample_event *sample)
 {
 	struct memory *m = memory;
@@ -75,7 +75,7 @@ DEFINE_ORDER(compare_busy, struct task *,
 	     order_of((*y)->slots.samples, (*x)->slots.samples)
 		     ?: order_of((*x)->id.pid, (*y)->id.pid));
 
-/* A pid that was reused since it was sampled is in the list twice; without samples a task was read already. */
+/* A pid that was reused since its sample is listed twice; a task without samples has been read. */
 static int find_busy(struct memory *m)
 {
 	int err = 0;

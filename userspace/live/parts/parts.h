@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The parts of the live stream (live/part.h) that have nothing but a constructor. */
+/* The parts of the live stream (live/part.h) with little more than a constructor. */
 #ifndef LIVE_PARTS_PARTS_H
 #define LIVE_PARTS_PARTS_H
 
@@ -14,27 +14,27 @@
 #include "procfs/proc_snapshot.h"
 #include "stream/event_queue.h"
 
-/* ---- jit.c: follows perf maps and jitdumps of processes that map memory for code -------------- */
+/* ---- jit.c: follows perf maps and jitdumps of processes with memory for code ----------------- */
 
 struct jit_options {
-	struct jit_tail *tail; /* the part frees it */
-	event_push_fn push;    /* its events */
+	struct jit_tail *tail; /* owned by the part */
+	event_push_fn push;    /* for its events */
 	void *context;
 };
 
-/* 0 or -ENOMEM; then the caller frees the tail. */
+/* 0 or -ENOMEM; then the caller still owns the tail. */
 int jit_part__new(const struct jit_options *options, struct live_part *part);
 
 /*
- * The part that reads processes from /proc again, because an address of theirs had no mapping or they were
- * not known at all. A process is read at once the first time, then no sooner than 100 ms, 200 ms, …
- * 12.8 s after the last; a request that comes earlier waits. execve and an exit start the waiting time anew.
+ * The part that reads processes from /proc again, because an address had no mapping or the process
+ * was unknown. The first reading is at once, the next at least 100 ms, 200 ms, … 12.8 s after the
+ * last; earlier requests wait. execve and exit reset this.
  */
 
 struct reread_options {
 	struct tasks *tasks;
 	struct proc_snapshot *snapshot;
-	event_push_fn push; /* what is read */
+	event_push_fn push; /* for what is read */
 	void *context;
 };
 
@@ -42,18 +42,18 @@ struct reread_options {
 int reread_part__new(const struct reread_options *options, struct live_part *part);
 
 /*
- * Notes the request; reads nothing, so it may be called while events are passed on. Has the shape of
- * event_source_requests.reread_process; `reread` is the part's object. Without memory the request is dropped.
+ * Notes a request without reading, so it may be called while events are passed on. An
+ * event_source_requests.reread_process; `reread` is the part's object. Dropped if out of memory.
  */
 void reread_part__request(void *reread, __u32 pid);
 
 /*
- * The part that reads facts of processes (program, control group, environment): of a process that was sampled, once
- * for each program that it runs. Facts that the process cannot block (the path of its program, its control group) are
- * reported at once; the rest comes from a reader process. OpenTelemetry's libraries publish their context after a
- * program has begun, so one that is sampled again later is read again, three times at most.
+ * The part that reads facts (program, control group, environment) of sampled processes, once per
+ * program. Facts that the process cannot block (program's path, control group) are reported at
+ * once; the rest comes from a reader process. OpenTelemetry's libraries publish their context after
+ * a program's start, so one that is sampled again later is read again, three times at most.
  *
- * The rates of both are limited (base/quota.h), whatever runs: in a storm of new processes most wait, and end before their turn.
+ * Both rates are limited (base/quota.h): in a storm of new processes most end before their turn.
  */
 
 #define FACT_WAITING_MAX 4096u
@@ -61,34 +61,34 @@ void reread_part__request(void *reread, __u32 pid);
 struct facts_options {
 	struct tasks *tasks;
 	struct helper_pool *readers;
-	unsigned int service; /* of theirs: fact_reader__serve */
-	/* Variables that are wanted beside those of environment_names; copied. */
+	unsigned int service; /* fact_reader__serve among theirs */
+	/* Variables to read beside environment_names; copied. */
 	const char *const *names;
 	size_t name_count;
-	event_push_fn push; /* EVENT_FACTS and EVENT_CGROUP */
+	event_push_fn push; /* for EVENT_FACTS and EVENT_CGROUP */
 	void *context;
 };
 
 /*
- * 0, -EINVAL: an invalid name, or too many; -ENOMEM, or why /proc cannot be opened. The pool must have ended before `free`.
- * `tick` returns 0, -ENOMEM, or what `push` has returned since the last call.
+ * 0, -EINVAL: an invalid name, or too many; -ENOMEM, or the error of opening /proc. `tick` returns
+ * 0, -ENOMEM, or an error of `push` since its last call. The pool must have ended before `free`.
  */
 int facts_part__new(const struct facts_options *options, struct live_part *part);
 
 struct facts_stats {
 	uint64_t requested, answered;
-	uint64_t refused; /* without an answer */
-	uint64_t dropped; /* too many waited */
+	uint64_t refused; /* requests without an answer */
+	uint64_t dropped; /* processes, because too many waited */
 };
 void facts_part__stats(const struct live_part *part, struct facts_stats *stats);
 
 /*
- * The part that reads, from time to time, how much memory processes have and which control group they are in.
+ * The part that reads memory and control groups of processes, once a second.
  *
- * A process that does not run does not change, so a round reads the processes that were sampled since the last one,
- * at most WATCH_MOST of them, the busiest first. The control group is read in the first round, after an execve (a
- * container's first process is moved before that), unless facts just were, and then every WATCH_CGROUP_NS. So the cost of a round is bounded,
- * and a fork costs nothing.
+ * A process that does not run does not change, so a round reads the processes sampled since the
+ * last one, at most WATCH_MOST, the busiest first. The control group is read in a program's first
+ * round (a container's first process is moved before its execve), unless facts just were, and then
+ * every WATCH_CGROUP_NS. So a round has a bounded cost, and a fork costs nothing.
  */
 
 #define WATCH_MOST	64u
@@ -101,14 +101,14 @@ struct pid_list {
 
 struct memory_options {
 	struct tasks *tasks;
-	/* Memory is only read together with the control group, since that shows which threads are the kernel's. */
+	/* Read memory only with the control group: it shows which threads are the kernel's. */
 	bool groups_only;
 	const struct pid_list *always; /* read in each round, WATCH_MOST at most */
-	event_push_fn push;	       /* EVENT_MEMORY and EVENT_CGROUP */
+	event_push_fn push;	       /* for EVENT_MEMORY and EVENT_CGROUP */
 	void *context;
 };
 
-/* 0, -ENOMEM, or why /proc cannot be opened. `second` returns 0, -ENOMEM, -EMFILE, -ENFILE, or what `push` returned. */
+/* 0, -ENOMEM, error of opening /proc. `second`: 0, -ENOMEM, -EMFILE, -ENFILE, result of `push`. */
 int memory_part__new(const struct memory_options *options, struct live_part *part);
 
 #endif

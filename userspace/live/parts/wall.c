@@ -26,15 +26,15 @@
 #include "helpers/message.h"
 #include "helpers/watch.h"
 
-#define LAST_VISIT 500 /* ms that the last visit may take */
+#define LAST_VISIT 500 /* ms for the last visit */
 #define RESTARTS   VISIT_BANNED_MAX
-/* ns of CPU time that visits may be ahead of their budget: the first one walks all threads */
+/* ns of CPU time by which visits may exceed their budget: the first one walks all threads */
 #define CREDIT	       60000000
-#define SMALL_DEBT     10000000 /* ns: `small` goes on with visits after some seconds */
+#define SMALL_DEBT     10000000 /* ns: with `small`, visits resume after some seconds */
 #define OVERDRAWN_EACH 16	/* threads */
 #define MILLIONTHS     1000000ull
 #define SECOND	       1000000000ull
-#define SHORT_NS       2000000u /* CPU time of a visit that may displace any other thread */
+#define SHORT_NS       2000000u /* CPU time of a visit that may displace any thread */
 #define PRIORITY       1	/* the least of SCHED_FIFO */
 
 /* ---- the child: it visits -------------------------------------------------------------------- */
@@ -46,7 +46,7 @@ struct visiting {
 	int count;	 /* of programs */
 	int64_t credit;	 /* ns of CPU time */
 	uint64_t used;	 /* CPU time by now, ns */
-	uint64_t paid;	 /* CLOCK_MONOTONIC ns: until then it has got its budget */
+	uint64_t paid;	 /* CLOCK_MONOTONIC ns up to which its budget was credited */
 	uint64_t random; /* state */
 };
 
@@ -78,7 +78,7 @@ static void visit_one(struct visitor *shared, int program, uint32_t tid)
 	bpf_visits__run(program);
 }
 
-/* Begins anywhere: if not all can be visited, each has its chance. Those that are put off become due behind the others. */
+/* Begins anywhere, so that each thread has its chance. Deferred ones become due after the rest. */
 static int scan_and_visit(struct visiting *v)
 {
 	struct visitor *shared = v->shared;
@@ -113,7 +113,7 @@ static void visit_all(struct visiting *v)
 	shared->count[VISIT_LINE_MADE]++;
 }
 
-/* The time until the end of the next period. What visits have used beyond their budget is waited for. */
+/* The length of the next period, ns. Longer after visits that exceeded their budget. */
 static uint64_t next_length(struct visiting *v)
 {
 	uint64_t period = SECOND / __atomic_load_n(&v->shared->hz, __ATOMIC_RELAXED);
@@ -126,7 +126,7 @@ static uint64_t next_length(struct visiting *v)
 	return v->credit < 0 ? period + (uint64_t)-v->credit * MILLIONTHS / budget : period;
 }
 
-/* True: the collector wants it to end, or is gone. */
+/* True: the collector wants the child to end, or is gone. */
 static bool is_called(uint64_t until)
 {
 	struct pollfd fd = {.fd = CHILD_SOCKET, .events = POLLIN};
@@ -137,7 +137,7 @@ static bool is_called(uint64_t until)
 	return ppoll(&fd, 1, &wait, NULL) > 0;
 }
 
-/* The programs, when the kernel has verified them, and the shared memory. */
+/* Receives the programs, once the kernel has verified them, and the shared memory. */
 static bool take_programs(struct visiting *v)
 {
 	struct message_buffer message;
@@ -158,12 +158,12 @@ static bool take_programs(struct visiting *v)
 	return memory != MAP_FAILED;
 }
 
-/* At a random moment of the stratum. False: there is to be none. */
+/* Waits for a random moment of the stratum. False: there is no further visit. */
 static bool wait_for_visit(struct visiting *v, uint64_t stratum, uint64_t length)
 {
 	uint64_t drawn = stratum + next_random(v) % length;
 
-	v->shared->drawn = max_u64(drawn, monotonic_ns()); /* it may be over */
+	v->shared->drawn = max_u64(drawn, monotonic_ns()); /* the moment may be over */
 	return !is_called(drawn);
 }
 
@@ -205,22 +205,22 @@ struct wall {
 	struct bpf_visits *visits;
 	struct visitor *shared;
 	pid_t child;
-	int socket;	  /* -1: the child has ended, or was left behind */
+	int socket;	  /* -1: the child has ended, or was abandoned */
 	uint64_t started; /* CLOCK_MONOTONIC ns; 0: not yet */
 	struct liveness liveness;
-	bool first_in_line;   /* the child, for a CPU */
+	bool first_in_line;   /* the child has priority for a CPU */
 	uint64_t made, cpu;   /* as of the last decision about that */
 	uint64_t visits_seen; /* shared->made_at, as of the last progress */
 	uint32_t visited_seen;
 	uint64_t books_of;  /* … as of the last books */
 	uint64_t due_until; /* visits were due until then */
 	uint32_t window, round;
-	uint64_t hz_since; /* at this rate; … */
-	uint64_t due;	   /* … and so many were due before */
-	/* of children that were left behind */
+	uint64_t hz_since; /* since when at this rate; … */
+	uint64_t due;	   /* … visits due before */
+	/* of abandoned children */
 	unsigned int restarts;
 	uint64_t past_count[VISIT_LINE_COUNT], past_cpu;
-	/* if_possible: a thread loads the programs. What it finds is its own until `loaded` */
+	/* if_possible: a thread loads the programs. `found` and `why` are its own until `loaded` */
 	pthread_t loader;
 	bool loading;
 	atomic_bool loaded;
@@ -254,7 +254,7 @@ static void set_rate(struct wall *w)
 	__atomic_store_n(&w->shared->round, w->round, __ATOMIC_RELAXED);
 }
 
-/* It is forked before the collector has much memory, and waits. */
+/* Forks the child before the collector has much memory; it waits for its programs. */
 static int start_child(struct wall *w, struct failure *failure)
 {
 	const struct child_plan plan = {
@@ -269,7 +269,7 @@ static int start_child(struct wall *w, struct failure *failure)
 		       : 0;
 }
 
-/* Its first visit is now. */
+/* The child makes its first visit now. */
 static int send_programs(struct wall *w)
 {
 	int fds[VISIT_PROGRAMS + 1], count = bpf_visits__programs(w->visits, fds);
@@ -284,7 +284,7 @@ static int send_programs(struct wall *w)
 	return message__send(w->socket, &message, 0);
 }
 
-/* Programs and maps of its own, because those of a child that hangs may still go on. 0 or negative errno. */
+/* Opens new programs and maps: those of a child that hangs may still run. 0 or negative errno. */
 static int open_visits(struct wall *w, struct failure *failure)
 {
 	int err = bpf_visits__open(w->session, w->options.small, &w->visits, failure);
@@ -294,7 +294,7 @@ static int open_visits(struct wall *w, struct failure *failure)
 	return err;
 }
 
-/* The counts so far are in past_count and past_cpu. */
+/* The counts so far were added to past_count and past_cpu. */
 static int visit_no_more(struct wall *w)
 {
 	memset(w->shared->count, 0, sizeof(w->shared->count));
@@ -303,13 +303,13 @@ static int visit_no_more(struct wall *w)
 }
 
 /*
- * It hangs in a page of some thread that does not come. Another child goes on without this process, and without all of this
- * user's. If there can be none, the recording goes on without visits.
+ * Abandons a child that waits for a page forever. Another child goes on without that process and
+ * all of its user's; if that fails, the recording goes on without visits.
  */
 static int leave_behind(struct wall *w)
 {
 	struct bpf_visits *left = w->visits;
-	struct visitor old = {}; /* of it the part before `due` */
+	struct visitor old = {}; /* of it, up to `due` */
 	struct failure why = {};
 	int err;
 
@@ -369,7 +369,7 @@ static int push_books(struct wall *w, uint64_t time)
 
 /* ---- loading in the background --------------------------------------------------------------- */
 
-/* At the end of the process. What the thread uses can be found here, so it is no leak. */
+/* Keeps memory that the thread uses reachable at the process's end, so that it is no leak. */
 static struct wall *volatile still_loading;
 
 static void *run_loader(void *wall)
@@ -412,8 +412,9 @@ static void finish_loading(struct wall *w)
 /* ---- the part -------------------------------------------------------------------------------- */
 
 /*
- * A visit has to be at the moment that was drawn. One that waits for a CPU gets it when another thread leaves it, and then finds
- * that thread at the begin of its wait. So short visits displace any other thread. Without the right to it they wait.
+ * A visit must be at its random moment: one that waits for a CPU gets it when another thread leaves
+ * it, and finds that thread at the start of a wait. So short visits displace any thread, if
+ * permitted.
  */
 static void choose_priority(struct wall *w)
 {
@@ -464,7 +465,7 @@ static int wall__tick(void *wall, uint64_t now)
 	return w->visits ? follow_visits(w, now) : 0;
 }
 
-/* The last visit takes the account of every thread; then the child ends. */
+/* The last visit accounts for every thread; then the child ends. */
 static void wall__stop(void *wall)
 {
 	struct wall *w = wall;
@@ -490,7 +491,7 @@ static void wall__free(void *wall)
 
 	close_child(w, false);
 	if (w->loading && !atomic_load(&w->loaded)) {
-		still_loading = w; /* the end of the process ends it */
+		still_loading = w; /* ends with the process */
 		return;
 	}
 	if (w->loading)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The part that visits threads which do not run (record --wall): EVENT_VISIT and EVENT_VISIT_BOOKS.
+ * The part that visits threads that do not run (record --wall): EVENT_VISIT, EVENT_VISIT_BOOKS.
  *
- * A child runs the programs of bpf/visit.bpf.c, each visit at a random moment of its period, so that no program can run in
- * step with them. A program reads the memory of the threads, and a page of it may never come (a file on FUSE): then the child
- * is left behind, the recording goes on, and nothing more is visited.
+ * A child runs the programs of bpf/visit.bpf.c, each visit at a random moment of its period, so
+ * that no program can run in step with them. They read memory of threads, of which a page may never
+ * come (a file on FUSE). Then the child is abandoned; another one goes on without that process and
+ * all of its user's, unless that is root. After VISIT_BANNED_MAX of these nothing is visited any
+ * more.
  */
 #ifndef LIVE_PARTS_WALL_H
 #define LIVE_PARTS_WALL_H
@@ -17,30 +19,30 @@
 
 struct wall_options {
 	unsigned int hz;     /* visits a second, at most. > 0 */
-	unsigned int budget; /* millionths of a CPU: at more threads visits become fewer */
-	bool if_possible;   /* without visits it is no error, and sampling does not wait for them */
-	bool small;	    /* as in bpf_visits__open(); and a visit that takes long is cut short */
-	event_push_fn push; /* EVENT_VISIT, which the receiver may change, and EVENT_VISIT_BOOKS */
+	unsigned int budget; /* millionths of a CPU; with more threads visits become fewer */
+	bool if_possible;    /* failure is no error, and sampling does not wait for visits */
+	bool small;	     /* see bpf_visits__open(); a visit that takes long is cut short */
+	event_push_fn push;  /* for EVENT_VISIT, which may be changed, and EVENT_VISIT_BOOKS */
 	void *context;
 };
 
-/* 0 or negative errno with `failure` filled. The part has to be freed before the session. */
+/* 0 or negative errno with `failure` set. The part has to be freed before the session. */
 int wall_part__new(const struct wall_options *options, struct bpf_session *session,
 		   struct live_part *part, struct failure *failure);
-/* Sampling has begun: the first visit is now; if_possible, when the kernel has verified the programs. */
+/* Sampling begins: first visit now, or if_possible once the kernel has verified the programs. */
 void wall_part__start(const struct live_part *part);
-/* Later events are of another window: where threads wait that do not run is visited once more. */
+/* Later events are of the next window: the places of waiting threads are visited once more. */
 void wall_part__begin_window(const struct live_part *part);
-/* The next visit takes the accounts of threads that have not run, too: they have waited until then. */
+/* The next visit also accounts for threads that have not run: they have waited until then. */
 void wall_part__begin_round(const struct live_part *part);
-/* From now on. Both > 0. */
+/* From now on. Both are > 0. */
 void wall_part__set_rate(const struct live_part *part, unsigned int hz, unsigned int budget);
 /*
- * if_possible: was a part freed whose thread still loads the programs? On a host without a free CPU that takes long. Then the
- * session must not be freed, and the part is not: the process is about to end.
+ * Does the thread of a freed part still load programs (if_possible; takes long without a free CPU)?
+ * Then neither session nor part may be freed; the process is about to end.
  */
 bool wall_parts__still_load(void);
-/* if_possible: why there are no visits; NULL: there are, or are to come. */
+/* if_possible: why there are no visits; NULL: there are, or will be. */
 const char *wall_part__refused(const struct live_part *part);
 
 #endif
