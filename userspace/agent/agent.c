@@ -57,7 +57,7 @@ struct agent {
 	uint64_t memory_limit;
 	unsigned int hz, wall; /* of the settings */
 	bool looked;	       /* at the waits of the open window */
-	bool refused;	       /* there are no visits: it was said */
+	bool refused;	       /* visits were refused, and that was logged */
 
 	struct endpoint *endpoint; /* NULL: no listener */
 	uint64_t metrics_next;
@@ -429,7 +429,7 @@ static void fill_metrics(struct agent *a, struct agent_metrics *m)
 	m->memory_limit = a->memory_limit;
 }
 
-/* Why the agent is of no use; NULL: it is. */
+/* Why the agent is not well; NULL: it is. */
 static const char *find_complaint(const struct agent *a, const struct agent_metrics *m,
 				  uint64_t now)
 {

@@ -19,12 +19,12 @@
 struct agent;
 
 struct agent_start {
-	const struct agent_settings *settings; /* what is needed of them is copied */
+	const struct agent_settings *settings; /* copied as far as needed */
 	const char *version;
 	bool safe;     /* frame pointers alone; no symbols are read */
 	FILE *dry_run; /* NULL: windows are sent; else what would be sent is written there */
 	int wake_fd;   /* once it is readable agent__step() returns */
-	void (*say)(const char *text); /* for the log: what changes while it runs, a line each */
+	void (*say)(const char *text); /* logs changes while it runs, a line each */
 };
 
 /* Opens everything, samples nothing. The caller has one thread. 0 or negative errno, `failure`. */

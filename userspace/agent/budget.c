@@ -209,7 +209,7 @@ static bool is_open(const struct budget *b, enum budget_step step)
 	return b->possible[step] && !b->taken[step];
 }
 
-/* How much the part costs more than its share, in CPUs. */
+/* The part's cost above its share, in CPUs. */
 static double over_share(const struct budget *b, enum budget_part part)
 {
 	return b->stats.cpu_by[part] - PARTS[part].share * b->options.cpu;

@@ -175,7 +175,7 @@ static void cut_random(struct part *p)
 		p->size -= digits + 1;
 }
 
-/* A unit that is no service; what was found further out does not count any more. */
+/* A unit that is no service; names found further out are discarded. */
 static void take_none(struct cgroup_place *place, struct part unit)
 {
 	set_text(place->unit, sizeof(place->unit), unit);

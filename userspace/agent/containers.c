@@ -86,7 +86,7 @@ static int take_text(const struct json_text *json, struct json_value value, char
 	return err ? (err == -ENOMEM ? err : 0) : set_text(text, copy);
 }
 
-/* The values of known keys; those of which there are several are decided when all were seen. */
+/* The values of known keys, taken in the order of the table after all were read. */
 static int take_keys(const struct json_text *json, struct json_value object,
 		     struct container_names *names)
 {

@@ -114,7 +114,7 @@ static bool answer_health(void *context, const struct route *route, struct serve
 	return reply_text(reply, *why ? 503 : 200, *why ? why : "ok\n");
 }
 
-/* NULL, or what is wrong with it. */
+/* NULL, or the error. */
 static const char *parse_request(const struct endpoint *e, const struct server_request *request,
 				 struct endpoint_request *profile)
 {
@@ -278,7 +278,7 @@ int endpoint__publish(struct endpoint *e, char *metrics, size_t size, const char
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Passes on an answer that has come, or answers that none did. Returns when to look again. */
+/* Sends the answer, or 503 after the deadline. Returns when to look again. */
 static uint64_t settle_request(struct endpoint *e)
 {
 	struct server_request *request = NULL;

@@ -57,7 +57,7 @@ bool endpoint__take_request(struct endpoint *e, struct endpoint_request *request
 bool endpoint__is_wanted(struct endpoint *e, uint64_t id);
 /* `body`: a pprof file, malloc()ed, given up. If no request waits any more it is freed. */
 void endpoint__grant(struct endpoint *e, uint64_t id, void *body, size_t size);
-/* There will be none: `status` (404: no such process or service; 503) and a sentence. */
+/* No profile: `status` (404: no such process or service; 503) and a sentence. */
 void endpoint__refuse(struct endpoint *e, uint64_t id, unsigned int status, const char *why);
 
 #endif

@@ -367,7 +367,7 @@ static uint64_t time_of(const struct otlp *o, const struct part *parts, size_t i
 	return part_times__next(o->times, parts[i].service, ahead);
 }
 
-/* Of what all these samples are in, before the first is added: 0, -ENOMEM. */
+/* Numbers the code of all these samples, before the first is added. 0, -ENOMEM. */
 static int number_code(const struct otlp *o, struct dictionary *d, const struct part *parts,
 		       size_t count)
 {
@@ -429,7 +429,7 @@ static int seal(struct otlp *o, const struct part *parts, size_t count, const st
 	return err ?: sealed_window__add(o->sealed, &facts, &body);
 }
 
-/* Of one sample that is too big alone so much of its stack as fits. */
+/* One sample that is too big alone: as much of its stack as fits. */
 static int seal_big_sample(struct otlp *o, const struct part *part, struct bytes *request)
 {
 	uint32_t depth = DEPTH_MAX;
@@ -485,7 +485,7 @@ static bool has_good_labels(const struct agent_service *service)
 	return validate_labels(labels, count + 1, why, sizeof(why));
 }
 
-/* Those with ticks, or time: of 0 backends make nothing. */
+/* Samples with ticks, or time: backends drop zeros. */
 static int take_samples(struct otlp *o, const struct service_samples *samples, size_t service,
 			bool wall)
 {
@@ -572,7 +572,7 @@ static int check_partial(void *context, const struct wire *field)
 	return field->number == 1 && field->type == WIRE_BYTES ? 0 : -EBADMSG;
 }
 
-/* Of partial_success, which is there even if all was taken. -1: that is no such message. */
+/* From partial_success, which is there even if all was taken. -1: another message. */
 static int64_t rejected_profiles(const struct sink_answer *a)
 {
 	static const uint32_t partial_success[] = {1};

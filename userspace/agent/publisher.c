@@ -168,7 +168,7 @@ static int naming__init(struct naming *n, const struct agent_settings *s, struct
 	return err;
 }
 
-/* Inside. What was learnt of services is learnt again. */
+/* Under the lock. Services are decided anew. */
 static int configure(struct publisher *p, const struct agent_settings *settings,
 		     struct failure *failure)
 {
@@ -344,7 +344,7 @@ static void add_thread(struct agent_metrics *m, const struct profile *p,
 	}
 }
 
-/* Of a window with waits. What is left out of the series is apart. */
+/* Of a window with waits. Parked time, left out of the series, is apart. */
 static void add_waits(struct agent_metrics *m, const struct profile *p, const struct parked *parked)
 {
 	struct wall_totals totals;

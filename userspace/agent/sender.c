@@ -138,7 +138,7 @@ struct attempt {
 	enum sink_verdict verdict;
 	uint64_t after; /* ns to wait, from the backend */
 	bool sent;	/* a part of it at least */
-	bool unsure;	/* it may have been taken, though there is no word of it */
+	bool unsure;	/* it may have been taken, without an answer */
 };
 
 /* 0, -ENOMEM: it was not tried. */
@@ -311,7 +311,7 @@ static struct outcome send_request(struct sink *s, struct spool_window *w, size_
 		return (struct outcome){.again = true, .pause = MEMORY_PAUSE};
 	if (attempt.sent && before != REQUEST_UNSENT && before != REQUEST_RESENT)
 		count_ambiguous(s);
-	/* straight to what it is: on the way it would be one that was never sent */
+	/* no state in between: after a crash it would look like one that was never sent */
 	outcome = follow(s, w, i, attempt.verdict, attempt.after);
 	if (outcome.again)
 		spool_file__set_state(w->file, i, state_after(before, &attempt));

@@ -59,7 +59,7 @@ static void write_samples(struct pprof_writer *w, const struct series_maker *m,
 	}
 }
 
-/* Of what the samples are in, before they are written: 0, -ENOMEM. */
+/* Numbers the code of the samples, before they are written. 0, -ENOMEM. */
 static int number_code(const struct series_maker *m, const struct service_sample *samples,
 		       size_t count, uint32_t depth_max)
 {
@@ -184,7 +184,7 @@ static int keep_part(struct series_maker *m, const struct service_sample *sample
 
 /* ---- a service ------------------------------------------------------------------------------- */
 
-/* Of one sample that is too big alone so much of its stack as fits. */
+/* One sample that is too big alone: as much of its stack as fits. */
 static int add_big_sample(struct series_maker *m, const struct service_sample *sample)
 {
 	_cleanup_bytes_ struct bytes pprof = {};

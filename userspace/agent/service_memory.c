@@ -88,7 +88,7 @@ static void drop_lives(struct service_memory *m, uint64_t before)
 
 DEFINE_ORDER(compare_windows, uint64_t, order_of(*x, *y));
 
-/* The window so that half of the lives were not used since. */
+/* The window before which half of the lives were used last. */
 static int median_window(const struct service_memory *m, uint64_t *window)
 {
 	uint64_t *windows = malloc(m->lives.count * sizeof(*windows));

@@ -60,7 +60,7 @@ const struct setting *agent_settings__find(const char *key);
 void agent_settings__init(struct agent_settings *settings);
 void agent_settings__fini(struct agent_settings *settings);
 
-/* Of a setting that may be given several times: none is left of it. */
+/* Removes all values of a setting that may be given several times. */
 void agent_settings__clear(struct agent_settings *settings, const struct setting *setting);
 
 /* Checks settings against each other, after all were set. 0 or -EINVAL with `failure` filled. */

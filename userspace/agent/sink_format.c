@@ -49,7 +49,7 @@ bool answer__has_type(const struct sink_answer *a, const char *type)
 	return a->type && !strncasecmp(a->type, type, strlen(type));
 }
 
-/* Those of proxies that say to come again are pages, too. */
+/* Proxies' pages that mean "try again" are judged by their status. */
 static bool is_page(const struct sink_answer *a)
 {
 	return answer__has_type(a, "text/html") &&

@@ -178,7 +178,7 @@ static void drop_old(struct spool *s)
 	}
 }
 
-/* So many bytes more on disk, and a window more. The oldest go. -ENOSPC: that many never fit. */
+/* Makes room for `bytes` and one window; drops the oldest. -ENOSPC: more than the limit. */
 static int make_room(struct spool *s, uint64_t bytes)
 {
 	uint64_t all = s->is_taken ? s->taken.bytes : 0;
@@ -488,7 +488,7 @@ int spool__take(struct spool *s, struct spool_window **window)
 	return err;
 }
 
-/* Inside. `kept`: the index has what is in memory. */
+/* Under `turn`. `kept`: the index has what is in memory. */
 static void end_window(struct spool *s, bool kept)
 {
 	s->is_taken = false;

@@ -309,7 +309,7 @@ static uint64_t own_memory(void)
 	return sum;
 }
 
-/* Between two looks what is of no file is taken for what comes and goes. */
+/* Between two looks, PSS is taken to change as RssAnon does. */
 static uint64_t memory_now(struct memory_look *m, pid_t pid)
 {
 	uint64_t now = anonymous_of(pid),

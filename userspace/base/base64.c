@@ -60,7 +60,7 @@ static ssize_t base64_write(void *cookie, const char *data, size_t size)
 	}
 	if (b->error) {
 		errno = b->error;
-		return 0; /* how a cookie's write says that it failed */
+		return 0; /* how a cookie's write reports failure */
 	}
 	return (ssize_t)size;
 }

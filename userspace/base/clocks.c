@@ -39,7 +39,7 @@ uint64_t process_cpu_ns(void)
 	return read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-/* clock_getcpuclockid() makes the same number, and a system call more to check it. */
+/* clock_getcpuclockid() makes the same number, with one more system call to check it. */
 bool process_cpu_ns_of(pid_t pid, uint64_t *ns)
 {
 	struct timespec time;

@@ -9,7 +9,7 @@
 
 uint64_t monotonic_ns(void);
 uint64_t realtime_ns(void);
-/* Goes on while the machine sleeps. */
+/* Counts while the machine sleeps, too. */
 uint64_t boottime_ns(void);
 /* CPU time of the calling thread; of the process. */
 uint64_t thread_cpu_ns(void);

@@ -26,7 +26,7 @@ static inline void cursor__skip(struct cursor *c, uint64_t size)
 		c->at += size;
 }
 
-/* The next `size` bytes by themselves; none of them, and bad, where there are not so many. */
+/* The next `size` bytes as a cursor of their own; empty and bad if there are fewer. */
 static inline struct cursor cursor__take(struct cursor *c, uint64_t size)
 {
 	struct cursor part = {.at = c->at, .end = c->at};

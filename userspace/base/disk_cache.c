@@ -43,7 +43,7 @@
 
 static const char MAGIC[8] = "sysprofC";
 
-/* A file begins with it. */
+/* The head of each file. */
 struct file_header {
 	char magic[8];
 	uint32_t header_size;
@@ -286,7 +286,7 @@ static uint64_t size_on_disk(const struct stat *st)
 	return max_u64((uint64_t)st->st_size, (uint64_t)st->st_blocks * 512);
 }
 
-/* Note a file of the cache, remove what a writer that was killed left behind. */
+/* Lists a file of the cache; removes temporary files of killed writers. */
 static int note_file(int directory, const char *name, struct file_list *list)
 {
 	struct cached_file file;

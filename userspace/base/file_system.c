@@ -40,7 +40,7 @@ static enum served_by server_of(int fd)
 	if (fstatfs(fd, &fs))
 		return BY_SOMEBODY;
 	switch ((uint32_t)fs.f_type) {
-	case EXT4_SUPER_MAGIC: /* and its elders */
+	case EXT4_SUPER_MAGIC: /* and ext2, ext3 */
 	case XFS_SUPER_MAGIC:
 	case BTRFS_SUPER_MAGIC:
 	case F2FS_SUPER_MAGIC:
@@ -209,7 +209,7 @@ static int copy_data(int from, int to, uint64_t size, uint64_t room, uint64_t *c
 	return 0;
 }
 
-/* A descriptor of a copy, which cannot change any more; or negative errno. */
+/* A descriptor of a sealed copy, or negative errno. */
 static int copy_into_memory(int fd, uint64_t size, uint64_t room, uint64_t *copied)
 {
 	_cleanup_close_ int copy = memfd_create("sysprof-file", MFD_CLOEXEC | MFD_ALLOW_SEALING);

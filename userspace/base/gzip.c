@@ -80,7 +80,7 @@ static ssize_t gzip_write(void *cookie, const char *data, size_t size)
 		*gz->written += size - left;
 	if (gz->error) {
 		errno = gz->error;
-		return 0; /* how a cookie's write says that it failed */
+		return 0; /* how a cookie's write reports failure */
 	}
 	return size;
 }

@@ -26,7 +26,7 @@ void hashmap__fini(struct hashmap *map);
 /* Frees a map that is much larger than what was in it, else as hashmap__reset(). */
 void hashmap__clear(struct hashmap *map);
 
-/* Where the search for a hash has got to. */
+/* The position of a search for a hash. */
 struct hashmap_probe {
 	uint32_t hash, at;
 };
@@ -45,7 +45,7 @@ uint32_t hashmap__next(const struct hashmap *map, struct hashmap_probe *probe);
 
 /* Add an element that is not there yet. 0, -ENOMEM; `index` may be too large for a number. */
 int hashmap__add(struct hashmap *map, uint64_t hash, size_t index);
-/* The element `index`, which was added with this hash, is removed; or is `to` from now on. */
+/* Removes the element `index`, added with this hash; or changes its number to `to`. */
 void hashmap__erase(struct hashmap *map, uint64_t hash, uint32_t index);
 void hashmap__renumber(struct hashmap *map, uint64_t hash, uint32_t index, uint32_t to);
 /* Empty it and keep its memory: as many elements as were in it can be added without failure. */

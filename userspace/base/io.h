@@ -10,7 +10,7 @@
 
 /* Write everything, through EINTR and short writes. 0 or negative errno. */
 int write_full(int fd, const void *data, size_t size);
-/* Memory with a copy of some bytes, for another process. A descriptor or negative errno. */
+/* A memory file with a copy of the bytes, for another process. Descriptor or negative errno. */
 int memory_with(const char *name, const void *data, size_t size);
 /* Like pread, through EINTR and short reads: bytes (fewer only at the end) or negative errno. */
 ssize_t pread_full(int fd, void *data, size_t size, uint64_t offset);

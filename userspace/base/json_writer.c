@@ -73,7 +73,7 @@ int json_writer__finish(struct json_writer *w)
 	return w->error;
 }
 
-/* Before each value: the comma that parts it from the one before. */
+/* Writes the comma before a value that is not the first. */
 static void begin_value(struct json_writer *w)
 {
 	if (w->comma)

@@ -15,7 +15,7 @@ static inline uint64_t max_u64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* The largest number where the sum is none. */
+/* UINT64_MAX on overflow. */
 static inline uint64_t saturating_add_u64(uint64_t a, uint64_t b)
 {
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;

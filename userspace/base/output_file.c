@@ -246,7 +246,7 @@ static int resolve_magic(struct output_place *p)
 	return same_file(&behind, &found) ? 1 : -ESTALE;
 }
 
-/* One step. 1: the place is what it will be. */
+/* One step. 1: the place is resolved. */
 static int resolve_step(struct output_place *p)
 {
 	struct stat st;
@@ -392,7 +392,7 @@ static ssize_t stream_write(void *cookie, const char *data, size_t size)
 	if (!file->error)
 		return size;
 	errno = -file->error;
-	return 0; /* how a cookie's write says that it failed */
+	return 0; /* how a cookie's write reports failure */
 }
 
 static int make_stream(struct output_file *file)
@@ -414,7 +414,7 @@ static int open_stdout(struct output_file *file)
 	return file->fd < 0 ? -errno : 0;
 }
 
-/* It may have become something else since it was looked at. */
+/* The file may have been replaced since it was checked. */
 static int open_special(struct output_file *file, const struct output_place *p)
 {
 	int flags = O_WRONLY | O_CLOEXEC | O_NOCTTY;
@@ -580,7 +580,7 @@ static int check_directory(const struct output_file *file)
 	return same_file(&now, &then) ? 0 : -ENOENT;
 }
 
-/* Has `name` still the file that we write? It may have been removed, moved or replaced. */
+/* Is our file still at `name`? It may have been removed, moved or replaced. */
 static int check_name(struct output_file *file, const char *name)
 {
 	struct stat now;
@@ -694,7 +694,7 @@ void output_file__take_back(struct output_file *file)
 {
 	struct stat now;
 
-	/* numbers of files are given out again at once */
+	/* inode numbers are reused at once */
 	if (file->name && !file->temp_name &&
 	    !fstatat(file->directory.fd, file->name, &now, AT_SYMLINK_NOFOLLOW) &&
 	    same_file(&now, &file->own) && now.st_size == file->own.st_size)

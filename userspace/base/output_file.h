@@ -77,7 +77,7 @@ void output_file__abort(struct output_file *file);
  * output_file__finish_otherwise() before the last dot: output_file__moved(). 0 or negative errno.
  */
 int output_file__publish(struct output_file *file);
-/* Has it got another name than it was to have? */
+/* Has it another name, because a directory had taken its own? */
 bool output_file__moved(const struct output_file *file);
 /* Path of its temporary name, for emergency removal: 0; -ENOENT: none (any more); -ENAMETOOLONG. */
 int output_file__temporary(const struct output_file *file, char *path, size_t size);

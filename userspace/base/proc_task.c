@@ -168,7 +168,7 @@ static bool has_word(const char *list, size_t size, const char *word)
 	return false;
 }
 
-/* How much the hierarchy of a line counts; 0: not at all. */
+/* The rank of a line's hierarchy; 0: ignored. */
 static int rank_of_hierarchy(const char *controllers, size_t size, bool is_root)
 {
 	if (is_root)
@@ -334,7 +334,7 @@ int proc_status_number(int dir, const char *path, const char *field, uint64_t *n
 {
 	_cleanup_close_ int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
 	char text[SMALL_FILE + 1];
-	ssize_t size = fd < 0 ? -1 : read(fd, text, SMALL_FILE); /* no second look */
+	ssize_t size = fd < 0 ? -1 : read(fd, text, SMALL_FILE); /* once: the first 4 KB */
 	const char *at;
 
 	if (size < 0)

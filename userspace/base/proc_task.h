@@ -106,7 +106,7 @@ int proc_stat_of(pid_t pid, struct proc_stat *stat);
 int proc_status_of(pid_t pid, const char *field, uint64_t *number);
 /* It has exited, whether or not its parent has waited for it. */
 bool proc_stat__is_dead(const struct proc_stat *stat);
-/* The name that perf calls the task by. */
+/* The task's name, as in perf. */
 void proc_stat__comm(const struct proc_stat *stat, char comm[PROC_COMM_SIZE]);
 
 /* How far CLOCK_MONOTONIC has fallen behind the time since boot, by suspending, ns. */

@@ -52,7 +52,7 @@ int64_t meter__left(const struct meter *m, const struct quota_limit *l, uint64_t
 	return (int64_t)l->limit - (used < 0 && !l->grows ? 0 : used);
 }
 
-/* The rest of what is less than one unit remains to be given. */
+/* A rest of less than one unit stays due. */
 static void settle(struct meter *m, const struct quota_limit *l, uint64_t now)
 {
 	int64_t given = given_again(m, l, now);

@@ -26,7 +26,7 @@ static bool is_same_file(int a, const struct stat *b)
 	return !fstat(a, &st) && is_same(&st, b);
 }
 
-/* 0 or negative errno. It does not change, but a child may go into another one. */
+/* 0 or negative errno. Cached for each process: a child may enter another namespace. */
 static int own_namespace(struct stat *st)
 {
 	static _Thread_local struct stat own;

@@ -45,7 +45,7 @@ int vec_grow(void **data, size_t *capacity, size_t want, size_t size);
 		vec_err_;                                                                          \
 	})
 
-/* The element with this number, after zeros were added up to it; NULL: no memory. */
+/* The element with this number; missing ones are added as zeros. NULL: no memory. */
 #define vec_at(v, number)                                                                          \
 	({                                                                                         \
 		size_t vec_n_ = (number), vec_old_ = (v)->count;                                   \
