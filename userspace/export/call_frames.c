@@ -97,7 +97,7 @@ uint32_t call_frames_leaf_line(const struct profile *p, struct stack_id stack)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* Lines 1.. of the profile are 0.. here; unknown is -1, and so is what does not fit. */
+/* Lines 1.. of the profile are 0.. here; unknown or too large ones are -1. */
 static int64_t zero_based(uint32_t position)
 {
 	return position && position <= INT32_MAX ? (int64_t)position - 1 : -1;
@@ -123,7 +123,7 @@ static int write_url(struct call_frames *frames, const struct call_frame *frame,
 	return 0;
 }
 
-/* Engines write nothing for a function without a name, and viewers show "(anonymous)" for it. */
+/* Engines write "" for a function without a name; viewers show "(anonymous)". */
 static const char *function_name(const struct call_frames *frames, const struct call_frame *frame)
 {
 	const char *name = profile__string(frames->p, frame->name);

@@ -60,10 +60,7 @@ int call_frames__key(void *context, const struct profile_location *location, uin
 /* The member "callFrame". */
 int call_frames__write(struct call_frames *frames, uint32_t key, struct json_writer *w);
 
-/*
- * The executing line of a stack's innermost function; 0 if it is not in the file of its url,
- * because a viewer would draw it on the text of that file.
- */
+/* The executing line of a stack's leaf; 0: it is not in the file of its url, which viewers show. */
 uint32_t call_frames_leaf_line(const struct profile *p, struct stack_id stack);
 
 /*
@@ -84,16 +81,13 @@ void row_times__init(struct row_times *times, const struct profile *p,
 		     const struct profile_thread *thread);
 /* The time of the next row; only for as many as there are. */
 uint64_t row_times__next(struct row_times *times);
-/* When the last row is over. Where there is none: the start. */
+/* The end of the last row; without rows, the start. */
 uint64_t row_times__end(const struct row_times *times);
 
-/* The first time in a file of this thread alone. */
+/* The start of a file of this thread alone. */
 uint64_t row_times_start(const struct profile *p, const struct profile_thread *thread);
 
-/*
- * The idle samples of the format that the profile was read from (profile.idle_known), among the CPU
- * samples of a thread.
- */
+/* Idle samples of an imported profile (profile.idle_known), among a thread's CPU samples. */
 struct idle_rows {
 	const struct profile_samples *cpu, *idle;
 	size_t next;

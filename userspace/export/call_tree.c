@@ -43,7 +43,7 @@ void call_tree__clear(struct call_tree *tree)
 {
 	call_nodes__clear(&tree->nodes);
 	tree->nodes.data[tree->nodes.count++] = (struct call_node){0};
-	tree->generation++; /* what the memo has is of no use any more */
+	tree->generation++; /* invalidates the memo */
 }
 
 int call_tree__child(struct call_tree *tree, uint32_t parent, uint32_t key, uint32_t *node)

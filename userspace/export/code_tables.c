@@ -207,7 +207,7 @@ size_t code_tables__function_count(const struct code_tables *t)
 	return t->functions.count;
 }
 
-/* Behind the locations of the profile: what waits, by state, and TRUNCATED, which is none. */
+/* Numbers after the profile's locations: waits by state, and TRUNCATED (WALL_NONE). */
 static uint32_t made_up(const struct code_tables *t, enum wall_state state)
 {
 	return (uint32_t)t->p->location_count + state;
@@ -227,7 +227,7 @@ static const char *made_up_name(const struct code_tables *t, uint32_t location)
 		       : wait_leaf((enum wall_state)(location - t->p->location_count));
 }
 
-/* "libfoo.so+0x1234", by the address in the ELF file as far as it is known. */
+/* "libfoo.so+0x1234", by the address in the ELF file if known. */
 static uint32_t name_of_place(struct code_tables *t, uint32_t location)
 {
 	const struct profile_location *l = &t->p->locations[location];
@@ -287,7 +287,7 @@ static bool has_mapping(const struct code_tables *t, const struct profile_dso *d
 	       dso->kind == DSO_KERNEL;
 }
 
-/* Another tool may know the symbols, and can check by the build id that it has the right file. */
+/* Another tool may know the symbols; the build id shows whether it has the right file. */
 static bool may_be_named_elsewhere(const struct profile_dso *dso)
 {
 	return dso->kind == DSO_FILE && dso->build_id_size;
@@ -407,7 +407,7 @@ static bool has_address(const struct code_tables *t, const struct profile_locati
 	return l->elf_address != PROFILE_UNKNOWN_ADDRESS || t->dsos[l->dso.v].has_addresses;
 }
 
-/* Is it left to others to name it? They need its address in a file that they can find. */
+/* Do other tools name it? They need its address in a file that they can find. */
 static bool goes_unnamed(const struct code_tables *t, const struct profile_location *l)
 {
 	if (!t->options.split_unnamed)
@@ -458,7 +458,7 @@ static void add_line(struct code_tables *t, const struct function_row *function,
 	}
 }
 
-/* A line has no file of its own: it goes to the function as it is in that file. */
+/* A line has no file of its own, so its function is one of that file. */
 static void add_lines(struct code_tables *t, const struct profile_location *l,
 		      struct mapping_row *mapping)
 {

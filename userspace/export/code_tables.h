@@ -68,7 +68,7 @@ struct code_tables;
 struct code_tables *code_tables__new(const struct profile *p, const struct code_options *options);
 void code_tables__free(struct code_tables *t);
 
-/* Empties it, for another message about the same profile; that costs what was in it. 0, -ENOMEM. */
+/* Empties it for another message about the profile, in time of its contents. 0, -ENOMEM. */
 int code_tables__reset(struct code_tables *t);
 
 /* The first error so far, -ENOMEM or 0; it is sticky, so callers need not check each call. */
@@ -91,10 +91,7 @@ uint32_t code_tables__mapping(struct code_tables *t, struct dso_id id);
 size_t code_tables__location_count(const struct code_tables *t);
 size_t code_tables__mapping_count(const struct code_tables *t);
 size_t code_tables__function_count(const struct code_tables *t);
-/*
- * Numbers the names of all functions so far in one run; else names and files take turns. Tables in
- * which numbers count up together compress better.
- */
+/* Numbers all names so far in one run, not in turn with files: such tables compress better. */
 void code_tables__number_names(struct code_tables *t);
 struct code_location code_tables__describe_location(struct code_tables *t, uint32_t number);
 struct code_mapping code_tables__describe_mapping(struct code_tables *t, uint32_t number);

@@ -217,7 +217,7 @@ static void write_children(struct cpuprofile *c, const struct call_node *node)
 	json_end_array(&c->w);
 }
 
-/* Ticks are in the order of the nodes: *next is the first that is not written. */
+/* Ticks are in the order of the nodes; *next: the first unwritten one. */
 static void write_ticks(struct cpuprofile *c, uint32_t id, size_t *next)
 {
 	if (*next == c->ticks.count || c->ticks.data[*next].node != id)

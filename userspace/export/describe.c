@@ -73,7 +73,7 @@ static void add_file(struct text_line *line, const struct profile *p, const char
 		add_text(line, ", %s", jit_file_states[file->state].text);
 }
 
-/* The process may have names in a buffer that it has not written to its jitdump yet. */
+/* A living process may have names that it has not written to its jitdump yet. */
 static bool may_be_unwritten(const struct profile *p, const struct profile_jit *jit)
 {
 	return jit->dump.path.v && jit_file_states[jit->dump.state].followed &&
@@ -501,7 +501,7 @@ static void add_meta(struct comments *c, const struct profile *p, const char *wh
 		add_comment(c, "%s%s", what, value);
 }
 
-/* Where every tick went, in a line; a tick that is not a sample has a reason. */
+/* What became of every tick, in a line; a tick without a sample has a reason. */
 static void add_books(struct comments *c, const struct figures *f)
 {
 	char text[COMMENT_SIZE / 2] = "";

@@ -30,10 +30,7 @@ extern const char *const visit_line_names[VISIT_LINE_COUNT];
  */
 void describe_jit(char *text, size_t size, const struct profile *p, const struct profile_jit *jit);
 
-/*
- * How reliable names from the memory of a runtime's processes are, in one line of at most 255
- * bytes, without the runtime's name.
- */
+/* One line, at most 255 bytes: how reliable names from a runtime's memory are, without its name. */
 #define RUNTIME_TEXT_SIZE 256
 void describe_runtime(char *text, size_t size, const struct profile_runtime *runtime);
 /* Processes with JIT code in JSON: the first JITS_MAX, with JITS_PATHS_MAX bytes of paths. */

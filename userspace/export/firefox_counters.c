@@ -169,7 +169,7 @@ static int add_track(struct firefox *f, size_t track, struct stretches *s)
 	return err;
 }
 
-/* Rows of the stretches with CPU time, and where an idle time before one of them ends. */
+/* Rows of stretches with CPU time, and of ends of idle times before them. */
 static int make_rows(const struct profile *p, const struct stretches *s, cpu_rows *rows)
 {
 	uint64_t last = p->start;

@@ -147,7 +147,7 @@ static void write_schema(const struct marker_kind *kind, struct json_writer *w)
 	json_end_object(w);
 }
 
-/* Few recordings have anything to say of that kind. */
+/* Schemas that few profiles need are written only if needed. */
 static bool is_of_use(const struct profile *p, enum firefox_marker_kind kind)
 {
 	if (is_of_gil(kind))
@@ -182,7 +182,6 @@ struct run {
 
 typedef VEC(struct run) runs;
 
-/* Are two flaws without another row between them one run? */
 static bool is_same_run(const struct profile *p, const struct profile_samples *samples,
 			const struct run *run, const struct flaw *flaw)
 {
@@ -441,7 +440,7 @@ static int collect_names(struct firefox *f)
 
 /* ---- the recording --------------------------------------------------------------------------- */
 
-/* Where there are too many ranges, several that follow one another are one marker. */
+/* If there are too many ranges, several consecutive ones are one marker. */
 static int collect_losses(struct firefox *f)
 {
 	const struct profile *p = f->p;
@@ -541,7 +540,7 @@ static void write_number_text(struct json_writer *w, const char *key, uint32_t n
 	json_key_string(w, key, text);
 }
 
-/* Children share the text, which is long and in each marker again. */
+/* Child processes share the text, which may be long and is in each marker. */
 static const char *cgroup_text(const struct firefox *f, const struct profile_process *process,
 			       char buffer[CGROUP_CUT])
 {

@@ -166,7 +166,7 @@ static bool has_native_symbol(const struct profile *p, struct function_id id)
 	return function->address != PROFILE_UNKNOWN_ADDRESS && dso_is_lib(p, function->dso);
 }
 
-/* By all that is shown of a function. Only for functions with a definition site. */
+/* By all that is shown of a function, if it has a definition site. */
 static int compare_functions(const struct profile_function *x, const struct profile_function *y)
 {
 	return ASCENDING(dso.v) ?: ASCENDING(name.v) ?: ASCENDING(definition_file.v) ?: ASCENDING(definition_line) ?: ASCENDING(definition_column);

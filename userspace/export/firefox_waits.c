@@ -43,7 +43,7 @@ int firefox_waits__collect(struct firefox_tables *t, const struct tracks *tracks
 	return err;
 }
 
-/* The leaves are behind the other frames and functions. */
+/* The leaves come after the other frames and functions. */
 int firefox_waits__number(struct firefox_tables *t)
 {
 	uint32_t count = 0;
@@ -104,7 +104,7 @@ static int push_row(struct merge *m, struct firefox_row row)
 	return vec_push(&m->f->rows, row);
 }
 
-/* When the next wait begins: not so late that the thread ends before all have a row. */
+/* The begin of the next wait, early enough for all waits to have a row before the end. */
 static uint64_t next_begin(const struct merge *m)
 {
 	uint64_t left = m->waits->count - m->next;

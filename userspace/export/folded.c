@@ -49,7 +49,7 @@ struct folded_wait {
 
 DEFINE_ORDER(compare_waits, struct folded_wait, ASCENDING(key) ?: ASCENDING(state));
 
-/* The leaf of waits. A function can have its name, so its hits are not ns. */
+/* The leaf of waits, with ns apart from its hits: a function can have its name. */
 struct waited_node {
 	uint32_t node;
 	uint64_t ns;
@@ -287,7 +287,7 @@ static int add_wait(struct folded *f, struct folded_place *at, const struct fold
 	return 0;
 }
 
-/* Behind the samples: their time as ticks. */
+/* Adds waits after the samples, with their time as ticks. */
 static int add_waits(struct folded *f)
 {
 	uint64_t period = wait_period(f->p), rest = period / 2;

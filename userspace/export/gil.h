@@ -27,7 +27,7 @@ struct gil_table {
 	size_t count;
 };
 
-/* The caller ends it. Without memory it is empty. */
+/* fini is due in any case. Without memory it is empty. */
 void gil_table__init(struct gil_table *t, const struct profile *p);
 void gil_table__fini(struct gil_table *t);
 

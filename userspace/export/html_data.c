@@ -41,7 +41,7 @@ struct page_function {
 	uint32_t name, module; /* strings */
 };
 
-/* One of a function, which stands for all overloaded ones. */
+/* One full name of a function, which stands for all overloaded ones. */
 struct page_full_name {
 	uint32_t function, name; /* string */
 };
@@ -300,7 +300,7 @@ static void write_cut(const struct figures *f, struct json_writer *w)
 	json_end_array(w);
 }
 
-/* Modules of frames that could not be given names, and why. */
+/* Modules of frames without names, and why. */
 static void write_modules(const struct page *page, struct json_writer *w)
 {
 	const struct profile *p = page->p;
@@ -560,7 +560,7 @@ static uint64_t wait_end(const struct page *page, const struct profile_samples *
 	return (s->until[i] - page->base) / 1000;
 }
 
-/* When the visit was that found it, and read which thread has the lock: since its begin. */
+/* The visit that found the wait and read the lock's holder, since the wait's begin. */
 static uint64_t wait_visit(const struct page *page, const struct profile_samples *s, size_t i)
 {
 	return s->time[i] > s->since[i] ? microseconds(page, s, i) - wait_begin(page, s, i) : 0;

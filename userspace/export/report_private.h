@@ -81,10 +81,7 @@ static inline double share_of(uint64_t part, uint64_t whole)
 
 /* ---- report_code.c: which code is one row ---------------------------------------------------- */
 
-/*
- * Functions, dsos or lines that look the same to a reader are one row. Each line of the profile
- * belongs to one row, looked up once.
- */
+/* Code that looks the same to a reader is one row. A line of the profile belongs to one row. */
 
 /* The fields that make rows of code equal: all that is shown of them. */
 struct report_code_key {
@@ -143,10 +140,7 @@ struct report_tree {
 	VEC(char *) texts;	   /* names that were cut */
 };
 
-/*
- * Nodes with less samples than `min` are cut, with all below them. 0 or -ENOMEM; fini is due in
- * both cases. The tree must not move.
- */
+/* Cuts nodes with less samples than `min`. 0, -ENOMEM: fini is due anyway. Never move the tree. */
 int report_tree__init(struct report_tree *tree, const struct profile *p, enum report_by by,
 		      bool callers, uint64_t min);
 void report_tree__fini(struct report_tree *tree);

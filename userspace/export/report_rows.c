@@ -146,10 +146,7 @@ int report_rows(const struct profile *p, enum report_by by, struct report_row **
 
 /* ---- how far a share can be trusted ---------------------------------------------------------- */
 
-/*
- * Wilson's interval, not share ± 2 σ: that is empty for functions with few samples, where readers
- * need it, and goes below 0.
- */
+/* Not share ± 2 σ: it is empty for few samples, where readers need it most, and goes below 0. */
 struct interval share_interval(uint64_t part, uint64_t whole)
 {
 	double n = (double)whole, p, scale, middle, half;

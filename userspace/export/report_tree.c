@@ -470,7 +470,7 @@ static int add_group(struct builder *b, const struct group *group)
 	return err;
 }
 
-/* The last group that is shown is the last child of the root that a tree does not have. */
+/* The last group shown is the last child of the tree's missing root. */
 static void mark_last_group(struct report_tree *tree)
 {
 	for (size_t i = tree->nodes.count; i-- > 0;) {

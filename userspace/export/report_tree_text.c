@@ -84,7 +84,7 @@ static void print_share(const struct tree_text *t, uint64_t samples)
 	paint_share(t->out, t->options->color, share_of(samples, t->p->sample_count));
 }
 
-/* The farther edge of the interval: as much as this may the share be wrong. */
+/* The farther edge of the interval: the error of the share. */
 static double error_of(uint64_t part, uint64_t whole)
 {
 	struct interval range = share_interval(part, whole);
@@ -93,7 +93,7 @@ static double error_of(uint64_t part, uint64_t whole)
 	return share - range.low > range.high - share ? share - range.low : range.high - share;
 }
 
-/* Is its dso that of the node above it? Saying it once will do. */
+/* Does the node above it show the same dso? */
 static bool is_same_place(const struct tree_text *t, const struct report_node *node)
 {
 	const struct report_node *above = node->parent == REPORT_NO_NODE

@@ -40,7 +40,7 @@ int report_wall_by_parse(const char *text, enum report_wall_by *by)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Behind the states: the waits of parked threads. */
+/* After the states: the waits of parked threads. */
 enum { WALL_ROW_PARKED = WALL_STATE_COUNT, WALL_ROW_COUNT };
 
 static const char *state_name(int state)
@@ -95,7 +95,7 @@ static void set_parked_apart(const struct wall_report *r, uint64_t ns[WALL_ROW_C
 	}
 }
 
-/* One that has all of its time; none without any. */
+/* Adds a row with all of its time, if it has any. */
 static int add_row(struct wall_report *r, const struct wall_row *row)
 {
 	return !row->ns || wall_rows__need(&r->rows, row, NULL) ? 0 : -ENOMEM;
@@ -162,7 +162,7 @@ static struct wall_row row_of_function(const struct profile *p, const struct pro
 	};
 }
 
-/* Waits for locks whose holder is not known are a row, too. Without a name: it is none of these. */
+/* Waits for locks with an unknown holder are a row too. No name: no wait for a lock. */
 static struct wall_row row_of_holder(const struct profile *p, const struct profile_samples *waits,
 				     size_t k)
 {

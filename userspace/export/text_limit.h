@@ -44,7 +44,7 @@ void text_limit__fini(struct text_limit *limit);
 /* The next limit, if there are too many bytes. False: there are not, or it is the tightest. */
 bool text_limit__tighten(struct text_limit *limit, uint64_t bytes);
 
-/* As tight as is needed for a call tree of each of these threads. 0, -ENOMEM. */
+/* Tightens it until a call tree of each of these threads fits. 0, -ENOMEM. */
 int text_limit__fit_trees(struct text_limit *limit, const struct tracks *threads);
 
 struct text_size text_size_of(const char *text);

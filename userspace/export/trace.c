@@ -319,7 +319,7 @@ static void write_holder(struct trace *t, uint32_t holder)
 	json_key_string(&t->w, "holder", profile__string(t->p, thread->name));
 }
 
-/* Those that are known to have lasted a microsecond. */
+/* Waits that lasted a microsecond or longer. */
 static void write_waits(struct trace *t, const struct profile_thread *thread, uint64_t start)
 {
 	const struct profile_samples *waits = &thread->samples[SAMPLE_WALL];
@@ -343,7 +343,7 @@ static void write_waits(struct trace *t, const struct profile_thread *thread, ui
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-/* When its last sample is over, or the gap after it. */
+/* The end of its last sample, or of the gap after it. */
 static uint64_t end_of(const struct trace *t, const struct profile_thread *thread)
 {
 	const struct profile_samples *idle = &thread->samples[SAMPLE_IDLE];

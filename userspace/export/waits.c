@@ -66,7 +66,7 @@ int write_requested_waits(const struct export_request *request,
 #define RARELY	   1000000000u /* ns: so long is a wait of a pool that has nothing to do */
 #define WHOLE	   0.95	       /* of the lifetime: a wait that never ended */
 
-/* Stubs of a runtime, as "[monitorenter stub]", are no functions of its programs. */
+/* Stubs of a runtime ("[monitorenter stub]") rank as a library, not as the program. */
 static int rank_of(const struct profile *p, const struct profile_location *l)
 {
 	static const int ranks[CATEGORY_COUNT] = {
@@ -203,7 +203,7 @@ static bool is_rare(const struct stay *stay, const struct profile_wall *wall)
 		(double)stay->seen >= WHOLE * (double)(wall->until - wall->since));
 }
 
-/* Does what it waits for come from outside of the program, or by a timer? */
+/* Does the wait end by a timer or from outside of the program? */
 static bool ends_from_outside(const struct profile *p, const struct profile_thread *thread,
 			      const struct stay *stay)
 {

@@ -62,7 +62,7 @@ static bool is_meta(const char *name, const char *url, const char *wanted)
 	return !*url && !strcmp(name, wanted);
 }
 
-/* In "69" and 69 alike; native functions of an engine have "0" or none. */
+/* From "69" or 69; native functions of an engine have "0" or none. */
 static uint64_t script_number(const struct json_tree *frame)
 {
 	const char *text = json_tree__string(frame, "scriptId", "");
@@ -301,7 +301,7 @@ int cdp__samples(struct cdp *c, struct json_value samples, struct json_value del
 		more = json_column__init(&cpu_column, c->text, cpu);
 	while (!more && (more = json_column__next(&ids, &id)) > 0)
 		more = add_sample(c, &id, &times, &line_column, &cpu_column);
-	/* a delta too many is the time after the last sample, for some writers; it has no sample */
+	/* some writers add a delta for the time after the last sample */
 	return more;
 }
 
@@ -450,10 +450,7 @@ static int stack_of(struct cdp *c, uint32_t index)
 	return err;
 }
 
-/*
- * The line of a node's next sample. The file has only the number of samples of each line, so the
- * first samples get the first line. 0: unknown.
- */
+/* The next sample's line: the file has only counts by line, so they go in order. 0: unknown. */
 static uint32_t take_tick(const struct cdp *c, struct cdp_node *node)
 {
 	while (node->next_tick < node->tick_count) {
@@ -469,7 +466,7 @@ static uint32_t take_tick(const struct cdp *c, struct cdp_node *node)
 	return 0;
 }
 
-/* The stack of a sample; a thread that is nowhere is in "(root)". */
+/* The stack of a sample; a sample of the root itself is in "(root)". */
 static int sample_stack(struct cdp *c, const struct cdp_sample *sample, struct stack_id *stack)
 {
 	struct cdp_node *node = &c->nodes.data[sample->node];
@@ -526,7 +523,7 @@ int cdp__emit(struct cdp *c, struct thread_id thread, struct string_id comm, int
 		}
 		profile_builder__sample(c->b, thread, &row);
 	}
-	/* what our own files have after the last sample */
+	/* our own files have CPU time after the last sample */
 	profile_builder__thread_cpu_tail(c->b, thread, cpu);
 	return err ? err : profile_builder__error(c->b);
 }

@@ -128,7 +128,7 @@ static void set_session(struct profile_builder *b, const struct identity *id, in
 			int64_t end, uint64_t period)
 {
 	struct profile *session = profile_builder__session(b);
-	/* the start is all that the format has for a date, and what other converters take */
+	/* the format has no other date, and other converters take the start too */
 	uint64_t realtime = id->present ? id->realtime_us * 1000 : (uint64_t)start;
 
 	session->start = (uint64_t)start;

@@ -54,7 +54,7 @@ struct sample_values {
 	struct json_value stack, time, deltas, weight, weight_type, cpu;
 };
 
-/* Columns side by side; those that the file does not have are without text. */
+/* Columns side by side; absent ones have no text. */
 struct sample_columns {
 	struct json_column stack, time, weight, cpu;
 	bool deltas, weights_are_ms;
@@ -336,7 +336,7 @@ static int next_cpu(const struct firefox_reader *r, struct sample_columns *c, in
 	err = next_number(&c->cpu, "threadCPUDelta", &number);
 	if (err)
 		return err;
-	if (number.is_null) /* unknown, which viewers take for always */
+	if (number.is_null) /* unknown: viewers assume that it ran all the time */
 		delta = r->unit == CPU_NS ? elapsed : elapsed / 1000;
 	else if (json_scaled(&number, 0, &delta) || delta < 0)
 		return json_fail(c->cpu.text, number.at, -EBADMSG, "CPU time %zu is out of range",
@@ -349,7 +349,7 @@ static int next_cpu(const struct firefox_reader *r, struct sample_columns *c, in
 	return 0;
 }
 
-/* Ticks, or the CPU time itself where weights are that. */
+/* Ticks, or CPU time if the weights are ms. */
 static int next_weight(struct sample_columns *c, uint64_t *ticks, uint64_t *ms_as_ns)
 {
 	struct json_number number;
@@ -383,7 +383,7 @@ static uint64_t multiply(uint64_t a, uint64_t b)
 	return __builtin_mul_overflow(a, b, &product) ? (uint64_t)TIME_LIMIT : product;
 }
 
-/* The CPU time of a sample; false: it is none. */
+/* The CPU time of a row; false: it is no CPU sample. */
 static bool weigh(const struct firefox_reader *r, struct sample_columns *c, uint64_t ticks,
 		  uint64_t ms_as_ns, uint64_t *weight)
 {

@@ -152,7 +152,7 @@ static int32_t at(const firefox_column *column, uint32_t index)
 	return index < column->count ? column->data[index] : FIREFOX_NONE;
 }
 
-/* As many numbers as its table has rows; *rows 0: whatever it has, and then *rows is that. */
+/* The column must have *rows numbers; 0: any number, which becomes *rows. */
 static int read_column(const struct json_text *text, struct json_value value,
 		       const struct column_spec *spec, size_t *rows)
 {
@@ -167,7 +167,7 @@ static int read_column(const struct json_text *text, struct json_value value,
 	for (; !more && (more = json_column__next(&column, &number)) > 0; count++) {
 		int64_t v = FIREFOX_NONE;
 
-		/* fractions and huge numbers come of JavaScript */
+		/* JavaScript writes fractions and huge numbers */
 		if (!number.is_null &&
 		    (json_scaled(&number, 0, &v) || v < FIREFOX_NONE || v >= spec->limit))
 			return json_fail(text, number.at, -EBADMSG,
@@ -185,7 +185,7 @@ static int read_column(const struct json_text *text, struct json_value value,
 					  spec->name, count, *rows);
 }
 
-/* The columns of a table, which all have as many rows. */
+/* The columns of a table, all with the same number of rows. */
 static int read_table(const struct json_text *text, struct json_value table, const char *name,
 		      const struct column_spec *specs, size_t count, size_t *rows)
 {

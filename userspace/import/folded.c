@@ -28,13 +28,13 @@ struct span {
 	const char *at, *end;
 };
 
-/* A line without its count. */
+/* A line, split. */
 struct folded_line {
 	struct span stack;
 	uint64_t count;
 };
 
-/* Texts of fields were seen before, most of them often. */
+/* Most texts of fields occur often. */
 struct field {
 	struct span text;
 	struct location_id location;
@@ -220,7 +220,7 @@ static bool find_threads(const struct folded *f)
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/* A name as a string; NUL does not come, for it would end it. */
+/* A name as a string. It has no NUL: read_folded() rejects them. */
 static const char *terminated(struct folded *f, struct span text)
 {
 	size_t size = (size_t)(text.end - text.at);
@@ -330,7 +330,7 @@ static uint32_t take_tid(struct span *field)
 	return tid < UINT32_MAX ? (uint32_t)tid : 0;
 }
 
-/* Of the thread with this name. */
+/* The thread with this name, made at first use. */
 static int thread_of(struct folded *f, struct span field, struct thread **thread)
 {
 	uint32_t tid = is_async_thread(field) ? take_tid(&field) : 0;

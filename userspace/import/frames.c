@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Frames of imported files as locations of a profile. */
 #include "import/frames.h"
 
 #include <string.h>
@@ -54,7 +53,7 @@ void frames__fini(struct frames *f)
 	vec_free(&f->lines);
 }
 
-/* Is the address taken, by a frame with other lines? Then it is another version of it. */
+/* If a frame with other lines has the address, this is another version of that location. */
 static struct location_id new_location(struct frames *f, const struct frame *frame)
 {
 	size_t before = profile_builder__location_count(f->b);

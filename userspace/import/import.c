@@ -30,7 +30,7 @@ static const struct importer *const importers[] = {
 	&pprof_importer,   &folded_importer,	 NULL,
 };
 
-/* An array of events is a trace, as well. */
+/* A bare array of events is a trace too. */
 static bool is_array(const uint8_t *bytes, size_t size)
 {
 	size_t at = 0;

@@ -8,7 +8,7 @@
 
 #include <sysprof/importer.h>
 
-/* A file, as it is and as it unpacks, is at most that big. */
+/* Bytes of a file at most, packed and unpacked. */
 #define IMPORT_SIZE_MAX (4ULL << 30)
 /*
  * A gzip file may unpack to IMPORT_RATIO_MAX times its size plus IMPORT_RATIO_FREE bytes. Our own

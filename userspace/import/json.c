@@ -221,7 +221,7 @@ static int walk_key(struct json_walk *walk)
 	return 0;
 }
 
-/* To the next value, without looking where it ends: 1, or 0: no more. */
+/* Go to the next value without finding its end. 1; 0: no more. */
 static int walk_to_value(struct json_walk *walk)
 {
 	const struct json_text *text = walk->text;
@@ -523,7 +523,7 @@ static const cJSON *of_tree(const struct json_tree *tree)
 	return (const void *)tree;
 }
 
-/* The parser does not say whether it was the memory; so large values are refused before. */
+/* cJSON does not report if memory ran out, so json_tree__parse() rejects large values. */
 static int parse_tree(const struct json_text *text, struct json_value value, cJSON **json)
 {
 	const char *stopped = NULL;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Processes and threads by what samples say of them. */
 #include "import/owners.h"
 
 #include <errno.h>

@@ -45,7 +45,7 @@ struct text {
 	enum label_kind label; /* if it is a key of a label */
 };
 
-/* An element of a table with ids: what is kept of it until it is used. */
+/* An element of a table with ids, until it is used. */
 struct mapping {
 	uint64_t id, start, limit, offset;
 	struct dso_id dso;
@@ -263,7 +263,7 @@ static int each_field(struct pprof *p, const struct wanted_field *wanted)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* An element was added under an id, which may be there once. */
+/* An element was added; its id must be new and not 0. */
 static int check_id(const struct pprof *p, const struct wire *w, uint64_t id, const void *added,
 		    bool is_new)
 {
@@ -429,7 +429,7 @@ static int choose_values(struct pprof *p)
 
 /* ---- mappings and locations ------------------------------------------------------------------ */
 
-/* The tables are whole. */
+/* After all tables were read. */
 static int name_mapping(struct pprof *p, const struct wire *w, const void *message)
 {
 	const struct pprof_mapping *m = message;
@@ -485,7 +485,7 @@ static int add_line(struct pprof *p, const struct wire *w, const struct pprof_li
 	return line.function.v ? vec_push(&p->named_lines, line) : -ENOMEM;
 }
 
-/* JIT code has no mapping; what has neither mapping nor address nor file is an engine itself. */
+/* JIT code has no mapping; without mapping, address and file it is the engine itself. */
 static void set_unmapped(struct pprof *p, struct frame *frame, const struct pprof_location *l)
 {
 	bool has_file = false;

@@ -101,7 +101,7 @@ static bool recognizes_trace(const uint8_t *bytes, size_t size)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* The name of a thread, or of a process (tid 0); it is added if it is new. NULL: no memory. */
+/* The name of a thread, or of a process (tid 0), made at first use. NULL: no memory. */
 static struct name *need_name(struct names *names, int64_t pid, int64_t tid)
 {
 	return names__need(names, &(struct name){.pid = pid, .tid = tid}, NULL);
@@ -200,7 +200,7 @@ static bool is_span(const struct event *e)
 	       memmem(e->args.at, (size_t)(e->args.end - e->args.at), "\"cpuTimeNs\"", 11);
 }
 
-/* Of our own files: the time of a thread, and its numbers. */
+/* The time of a thread and its true numbers, from our own files. */
 static int add_span(struct trace *t, const struct event *e)
 {
 	_cleanup_json_ struct json_tree *args = NULL;
@@ -223,7 +223,7 @@ static int add_span(struct trace *t, const struct event *e)
 	return 0;
 }
 
-/* Most events of a trace of Chrome's are none of ours. */
+/* Most events of Chrome's traces are ignored. */
 static int read_event(struct trace *t, struct json_value value)
 {
 	static const struct {
@@ -251,7 +251,7 @@ static int read_event(struct trace *t, struct json_value value)
 	return is_span(&e) ? event_numbers(t, &e) ?: add_span(t, &e) : 0;
 }
 
-/* Is nothing left behind the last whole event, but perhaps a comma? */
+/* Does nothing but perhaps a comma follow the last whole event? */
 static bool only_bracket_missing(const struct trace *t, const char *at)
 {
 	for (; at < t->text.end; at++)

@@ -52,7 +52,7 @@ static const struct interpreter interpreters[] = {
 	SHELL("ash"),
 };
 
-/* Those of java that take the next word. */
+/* Options of java that take the next word. */
 static const char java_values[] =
 	" -cp -classpath --class-path -p --module-path --upgrade-module-path --add-modules "
 	"--limit-modules --add-opens --add-exports --add-reads --patch-module --source "
@@ -63,7 +63,7 @@ static const char multiple[] = " busybox toybox coreutils ";
 
 #define PHP_FPM "php-fpm"
 
-/* Names that many scripts have: the directory is added to them. */
+/* Names of many scripts: the directory is added. */
 static const char common_names[] = " main index app server run start cli __main__ manage worker ";
 
 static bool has_word(const char *words, const char *word, size_t length)

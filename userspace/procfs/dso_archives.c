@@ -143,7 +143,7 @@ int dso_archives__enter(struct dso_archives *a, const struct open_archive *archi
 
 /* ---- requested by identity ------------------------------------------------------------------- */
 
-/* Without a build-id it is identified by where it was mapped from, as sightings are. */
+/* Without a build-id it is identified by its mapping, as sightings are. */
 static bool member_is(const struct dso_member *m, const struct wanted *w)
 {
 	if (!m->path)

@@ -15,7 +15,7 @@
 
 /* ---- the file of an event -------------------------------------------------------------------- */
 
-/* There is none to spare: all are used. */
+/* No descriptor is free. */
 static void note_no_descriptor(struct dso_files *f, struct mmap_event *event)
 {
 	event->file_state = FILE_STATE_NO_FDS;
@@ -91,10 +91,7 @@ static bool may_be_memory(const char *path)
 	return !strncmp(path, "/memfd:", 7) || mapping_is_deleted(path);
 }
 
-/*
- * A memfd with JIT code is mapped repeatedly and is no file to read. Its inode number may be
- * reused, so it is checked again after a while.
- */
+/* A memfd with JIT code is not searched for again for a while: its inode may be reused. */
 static bool is_plain_memory(const struct dso_files *f, const struct wanted *w)
 {
 	for (size_t i = 0; i < PLAIN_KEPT && w->numbers.inode; i++)
@@ -141,7 +138,7 @@ bool dso_files__complete_known(struct dso_files *f, struct mmap_event *event,
 	return true;
 }
 
-/* A file that is memory for code is none. 0, -ENOSPC, -ENOMEM. */
+/* Memory for code is no file. 0, -ENOSPC, -ENOMEM. */
 static int adopt_found(struct dso_files *f, const struct wanted *w, struct root_id root,
 		       const struct found *found, uint32_t *file)
 {
@@ -154,7 +151,7 @@ static int adopt_found(struct dso_files *f, const struct wanted *w, struct root_
 		return 0;
 	}
 	err = dso_files__adopt(f, found, file);
-	/* the name of a process without a root may be of any file */
+	/* without a root the name may be of any file */
 	if (!err && (root.v || w->build_id.size == 0 || f->files.data[*file].shared))
 		err = dso_sightings__add(&f->sightings, w, root, *file);
 	return err;

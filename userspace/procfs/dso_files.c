@@ -377,7 +377,7 @@ static void forget_file(void *files, uint32_t i)
 	f->forgotten++;
 }
 
-/* A slot for it; does not take its descriptor. */
+/* A slot for the file; does not take its descriptor. */
 static int make_file(struct dso_files *f, const struct found *found, uint32_t *i)
 {
 	const struct file_finding *facts = &found->facts;
@@ -484,7 +484,7 @@ uint32_t dso_files__of_mapping(struct dso_files *f, const struct wanted *w, stru
 	if (!sighting)
 		return HASHMAP_NONE;
 	file = &f->files.data[sighting->file];
-	/* what was closed is opened again if there is room for it, and else known all the same */
+	/* a closed file is opened again if there is room; else it stays known */
 	if (file->fd < 0 && w->build_id.size &&
 	    !dso_files__make_fd_room(f, lru__owner(&f->order, sighting->file)))
 		return sighting->file;

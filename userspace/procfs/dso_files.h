@@ -55,7 +55,7 @@ struct dso_file {
 	struct meter readings; /* of its directory, if it is an archive */
 };
 
-/* A file that was opened on the way, with the facts about it. */
+/* A file that a search opened, and the facts about it. */
 struct found {
 	int fd;
 	struct root_id root;
@@ -109,12 +109,12 @@ void dso_files__fini(struct dso_files *f);
 /* ---- one file -------------------------------------------------------------------------------- */
 
 void dso_files__use(struct dso_files *f, uint32_t file);
-/* As long as it is held it is neither closed nor forgotten. */
+/* While held, it is neither closed nor forgotten. */
 void dso_files__hold(struct dso_files *f, uint32_t file);
 void dso_files__unhold(struct dso_files *f, uint32_t file);
 /* Close its descriptor, if it is open and not held. */
 void dso_files__close(struct dso_files *f, uint32_t file);
-/* The name below a root by which it is opened again. Without memory it stays what it was. */
+/* The name below a root by which it is reopened. Without memory it stays the old one. */
 void dso_files__set_path(struct dso_files *f, uint32_t file, struct root_id root, const char *path,
 			 size_t path_length);
 
@@ -138,10 +138,7 @@ int dso_files__answer(struct dso_files *f, const struct located *located, file_a
 
 /* ---- findings -------------------------------------------------------------------------------- */
 
-/*
- * Takes the found file. Its descriptor is kept if there is room, else closed. 0; -ENOMEM; -ENOSPC:
- * no room for another file.
- */
+/* Takes over `found`; keeps its descriptor if there is room. 0, -ENOMEM; -ENOSPC: full of files. */
 int dso_files__adopt(struct dso_files *f, const struct found *found, uint32_t *file);
 /* The file was found again and is open now, room or not; false: it is another file, and closed. */
 bool dso_files__reopen(struct dso_files *f, uint32_t file, const struct found *found);
@@ -151,10 +148,7 @@ bool dso_files__make_fd_room(void *files, uint64_t owner);
 void dso_files__close_surplus(struct dso_files *f, uint32_t file);
 /* How many of `wanted` bytes a copy for this user may have. Closes idle copies to make room. */
 uint64_t dso_files__copy_room(struct dso_files *f, uint32_t user, uint64_t wanted);
-/*
- * Count a file of the user that was left out: no room, or (`by_itself`) never room. A file is
- * counted once, though it may be requested again and again.
- */
+/* Counts a file of the user, once, as left out: no room, or (`by_itself`) never room. */
 void dso_files__note_copy(struct dso_files *f, uint32_t user, const struct file_finding *facts,
 			  bool by_itself);
 
@@ -174,10 +168,7 @@ void dso_files__complete_like(struct dso_files *f, struct mmap_event *event,
 			      const struct mmap_event *like, uint32_t file);
 /* Nothing was found. */
 void dso_files__give_up(struct mmap_event *event, enum file_state state);
-/*
- * Answers a complete event; for a mapping of an archive, with the library mapped from it. Returns
- * what `answer` returned, or -ENOMEM.
- */
+/* Answers a complete event (of an archive: its mapped library). `answer`'s result or -ENOMEM. */
 int dso_files__answer_event(struct dso_files *f, struct mmap_event *event, uint32_t file,
 			    mapping_answer_fn answer, void *context);
 

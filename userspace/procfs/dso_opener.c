@@ -55,7 +55,7 @@ static void reserve_descriptors(size_t count)
 		last = fcntl(any, F_DUPFD_CLOEXEC, (int)count - 1);
 }
 
-/* How many descriptors the opener may have of them. */
+/* Descriptors that the opener may use. */
 static size_t raise_fd_limit(void)
 {
 	struct rlimit limit = {1024, 1024};

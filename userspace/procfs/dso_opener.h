@@ -77,10 +77,7 @@ typedef int (*mapping_answer_fn)(void *context, struct mmap_event *event);
 int dso_opener__see(struct dso_opener *o, struct mmap_event *event, pid_t parent,
 		    mapping_answer_fn answer, void *context);
 
-/*
- * An event about all mappings before it (EVENT_MAPS_READ), passed on when they are answered. What
- * `push` returned, or -ENOMEM.
- */
+/* Passes on an event (EVENT_MAPS_READ) after all earlier mappings. `push`'s result or -ENOMEM. */
 int dso_opener__pass(struct dso_opener *o, struct event_header *event, event_push_fn push,
 		     void *context);
 
@@ -93,17 +90,11 @@ uint64_t dso_opener__pending_since(const struct dso_opener *o);
 int dso_opener__step(struct dso_opener *o);
 /* The same until no answer is pending, or for `patience` ns. */
 int dso_opener__settle(struct dso_opener *o, uint64_t patience);
-/*
- * The same; then all pending and later requests are answered from what is cached, and the readers
- * end (helper_pool__end()).
- */
+/* The same; then answers all requests, also later ones, from the cache and ends the readers. */
 int dso_opener__finish(struct dso_opener *o, uint64_t patience);
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/*
- * The identity of an image: if known and not `unshared` (EVENT_UNSHARED), the build-id alone, else
- * all fields.
- */
+/* The identity of an image: its build-id if known and not `unshared` (EVENT_UNSHARED), else all. */
 struct dso_identity {
 	const char *path; /* as mapped, with or without " (deleted)" */
 	const uint8_t *build_id;
@@ -122,10 +113,7 @@ struct file_answer {
 };
 typedef int (*file_answer_fn)(void *context, const struct file_answer *answer);
 
-/*
- * A file that was seen before. If its descriptor was closed, it is opened again, if its path still
- * leads to it. 0, -ENOMEM, or what `answer` returned.
- */
+/* A file seen before; if closed, reopened by its path. `answer`'s result or -ENOMEM. */
 int dso_opener__request(struct dso_opener *o, const struct dso_identity *identity,
 			file_answer_fn answer, void *context);
 

@@ -122,7 +122,7 @@ static struct root_id add_root(struct dso_roots *r, const struct dso_root *root,
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* Which root is it, of a directory's path or descriptor? False: there is none. */
+/* Identify the root at a path or descriptor. False: there is none. */
 static bool identify(int fd, const char *path, struct dso_root *root)
 {
 	struct statx stx;
@@ -156,7 +156,7 @@ static struct root_id open_root(struct dso_roots *r, pid_t pid)
 	return id;
 }
 
-/* Most are known, and need not be opened for that. */
+/* Most roots are known and need not be opened. */
 struct root_id dso_roots__of(struct dso_roots *r, pid_t pid)
 {
 	struct root_id id = {};
@@ -183,7 +183,7 @@ static struct root_id root_of_mapping(struct dso_roots *r, const struct mmap_eve
 	return !root.v && event->tid != event->pid ? dso_roots__of(r, (pid_t)event->tid) : root;
 }
 
-/* A root that was read after the mapping had been made is as good as another reading of it. */
+/* A root that was read after the mapping was made need not be read again. */
 static bool holds(const struct dso_roots *r, const struct recent_root *recent,
 		  const struct mmap_event *event)
 {

@@ -22,7 +22,7 @@
 #include "procfs/file_search.h"
 #include "procfs/lru.h"
 
-/* No other root ever has it. Once the root is closed it stands for none. */
+/* Never reused; invalid once the root is closed. */
 struct root_id {
 	uint64_t v; /* 0: none */
 };
@@ -44,7 +44,7 @@ struct recent_root {
 	struct root_id root;
 };
 
-/* Is there room for one descriptor more of this owner's? Makes it, if something can be closed. */
+/* Makes room for one more descriptor of this owner's, if something can be closed. */
 typedef bool (*dso_make_fd_room_fn)(void *context, uint64_t owner);
 
 struct dso_roots {
@@ -67,22 +67,19 @@ void dso_roots__fini(struct dso_roots *r);
 struct root_id dso_roots__of(struct dso_roots *r, pid_t pid);
 /* The root of the process with the mapping, read again if the mapping is newer than the reading. */
 struct root_id dso_roots__of_event(struct dso_roots *r, const struct mmap_event *event);
-/*
- * Possible roots of a process that is gone, from SEARCH_PARENT on: its parent's, ours, and, if
- * `any`, the most recently used ones.
- */
+/* Guesses an ended process's roots from SEARCH_PARENT on: parent's, ours, if `any` recent ones. */
 void dso_roots__guess(struct dso_roots *r, pid_t parent, bool any,
 		      struct root_id roots[SEARCH_ROOTS]);
 
 /* Its descriptor, or -1. */
 int dso_roots__fd(const struct dso_roots *r, struct root_id id);
 void dso_roots__use(struct dso_roots *r, struct root_id id);
-/* As long as it is held it stays open. */
+/* While held, it stays open. */
 void dso_roots__hold(struct dso_roots *r, struct root_id id);
 void dso_roots__unhold(struct dso_roots *r, struct root_id id);
 /* A file's reference becomes one to `to`. */
 void dso_roots__refer(struct dso_roots *r, struct root_id *reference, struct root_id to);
-/* Close those that no file refers to and nothing has used for a while, now and then. */
+/* Now and then, close roots without files that were not used for a while. */
 void dso_roots__tick(struct dso_roots *r);
 
 #endif

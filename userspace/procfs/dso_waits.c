@@ -96,7 +96,7 @@ static bool same_file(const struct wanted *a, const struct wanted *b)
 	       a->numbers.generation == b->numbers.generation;
 }
 
-/* One with mappings of the file. */
+/* A pending search for the file of a mapping. */
 static struct dso_search *find_search(struct dso_waits *w, const struct wanted *wanted,
 				      struct root_id root)
 {
@@ -115,7 +115,7 @@ static struct dso_search *find_search(struct dso_waits *w, const struct wanted *
 	return NULL;
 }
 
-/* Of a process that is gone its parent is the best guess. */
+/* If the process is gone, its parent is the best guess. */
 static uint64_t owner_of(const struct wanted *w)
 {
 	uint64_t owner = helper_owner(w->pid);
@@ -149,7 +149,7 @@ static struct dso_search *new_search(struct dso_waits *w, const struct wanted *w
 	return s;
 }
 
-/* Mappings that come from now on wait for another one. */
+/* Later mappings wait for another search. */
 static void unlink_search(struct dso_search *s)
 {
 	if (s->is_linked)
@@ -172,10 +172,7 @@ static void free_search(struct dso_search *s)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/*
- * Charge a copy to its user, who may have got more copies since the request. *fd -1: the copy is
- * left out, or was not made for lack of room.
- */
+/* Leaves out a copy (*fd -1) if its user has no room now, or had none at the request. */
 static void judge_copy(const struct dso_search *s, struct file_finding *facts, int *fd)
 {
 	struct dso_files *files = s->waits->files;
@@ -351,7 +348,7 @@ static int send_question(struct dso_search *s, struct file_question *q, int fds[
 	return helper_pool__request(s->waits->readers, &request);
 }
 
-/* An error: the search is freed without an answer. */
+/* On an error the search is freed without an answer. */
 static int start(struct dso_search *s)
 {
 	struct file_question q;

@@ -65,7 +65,7 @@ int fact_reader__request(struct helper_pool *pool, unsigned int service, uint64_
 			 helper_answer_fn answer, void *context);
 /* A helper_serve_fn. */
 void fact_reader__serve(struct helper_job *job);
-/* Adds the facts of an answer. False: it is none, or not sound. */
+/* Adds the facts of an answer. False: there is none, or it is invalid. */
 bool fact_reader__take(const struct helper_answer *answer, struct fact_text *facts);
 
 /*

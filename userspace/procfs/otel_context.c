@@ -81,7 +81,7 @@ static bool take_attribute(struct wire message, struct fact_text *facts)
 	return name != NULL;
 }
 
-/* No deeper than NESTING, so that the message cannot make it call itself often. */
+/* Recursion ends at NESTING, whatever the message contains. */
 static void walk_message(struct wire message, unsigned int depth, struct fact_text *facts)
 {
 	while (next_bytes(&message)) {

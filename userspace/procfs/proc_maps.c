@@ -36,7 +36,7 @@ struct maps_text {
 	struct proc_maps_result *result;
 };
 
-/* The path becomes exact. The text of maps is exact but for an ambiguous "\012". */
+/* Make the path exact. Only "\012" is ambiguous in the text of maps. */
 static void make_exact(struct maps_text *t, struct proc_mapping *mapping)
 {
 	char name[96];
@@ -81,7 +81,7 @@ static int read_text(struct maps_text *t, const char *path)
 	return t->result->sink_failed || err == -ENOMEM ? err : 0;
 }
 
-/* Of the first thread that has any. */
+/* Read the maps of the first thread that has any. */
 static int read_threads(struct maps_text *t, pid_t *tid)
 {
 	_cleanup_closedir_ DIR *tasks = open_names(t->dir, "task");
@@ -128,7 +128,7 @@ struct maps_answer {
 	uint64_t lines, size; /* bytes of the records */
 };
 
-/* Its path is behind it. */
+/* Followed by its path. */
 struct maps_record {
 	struct proc_mapping mapping;
 	size_t size; /* with the path, a multiple of 8 */
@@ -203,7 +203,7 @@ int proc_maps__request(struct helper_pool *pool, unsigned int service, pid_t pid
 	return helper_pool__request(pool, &request);
 }
 
-/* The record there, if it is sound. */
+/* The record there, if it is valid. */
 static bool get_record(const char *bytes, size_t left, struct maps_record *record)
 {
 	if (left < sizeof(*record))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The vDSO, which is no file: its image, as one. */
+/* The image of the vDSO, which is no file, as a file. */
 #ifndef PROCFS_VDSO_H
 #define PROCFS_VDSO_H
 
