@@ -43,7 +43,7 @@ struct part {
 	bool in_cache;		   /* its answers have a key, and a place */
 	bool was_looked_up;	   /* was looked up in the cache: */
 	struct symbol_blob cached; /* answers from there, by index … */
-	size_t delivered;	   /* … of which so many bytes were passed on */
+	size_t delivered;	   /* … of which this number of bytes was passed on */
 	enum symbol_state known_state;
 	bool known_without_lines;
 	/* Addresses without an answer in the cache, and their indices in the job. */
@@ -266,7 +266,7 @@ static int look_up_in_cache(struct batch *b, struct part *part, const uint64_t *
 				  &part->known_without_lines);
 }
 
-/* Are so many of all samples few? */
+/* Are these less than one in `part` of all samples? */
 static bool are_few(const struct batch *b, uint64_t samples, uint64_t part)
 {
 	return samples * part < b->options->samples;
@@ -305,7 +305,7 @@ static void put_off(struct batch *b, struct part *part)
 	part->addresses.count = 0;
 }
 
-/* Set aside what is known; what is not is for a child. */
+/* Set the cache's answers aside; a child gets the other addresses. */
 static int divide_addresses(struct batch *b, struct part *part)
 {
 	const struct symbolizer_job *job = part->job;
@@ -610,7 +610,7 @@ static enum symbol_state state_without_answers(const struct part *part)
 	return is_file(job->dso.kind) ? SYMBOL_STATE_NO_FILE : SYMBOL_STATE_NO_SYMBOLS;
 }
 
-/* They get no name, and those between them what the cache has. */
+/* Deferred addresses get no name; those between them the cache's answers. */
 static int report_put_off(struct part *part)
 {
 	const struct symbol_result nothing = {.elf_address = PROFILE_UNKNOWN_ADDRESS};

@@ -34,7 +34,7 @@ struct crc_ledger {
 
 void crc_ledger__init(struct crc_ledger *ledger);
 
-/* Nonzero gives up. */
+/* Nonzero cancels. */
 typedef int (*crc_progress_fn)(void *context, uint64_t done, uint64_t total);
 
 /*
@@ -63,7 +63,7 @@ struct debug_file_request {
 	void *context;
 };
 
-/* Why a debug file that is there was not used. X(ENUM, sentence) */
+/* Why a debug file that exists was not used. X(ENUM, sentence) */
 #define DEBUG_REFUSALS(X)                                                                          \
 	X(NONE, "")                                                                                \
 	X(TOO_LARGE, "its debug file has no build-id and is too large to be verified by its CRC")  \
@@ -80,7 +80,7 @@ enum debug_refusal {
 /* Of all requests of a session: zero it once and pass the same to each. Holds no pointers. */
 struct debug_file_counts {
 	uint64_t by_build_id, by_link, by_debuginfod;
-	uint64_t wrong_build_id, wrong_crc; /* files that had the name and were not it */
+	uint64_t wrong_build_id, wrong_crc; /* files with the right name and the wrong content */
 	/*
 	 * Failed downloads, without "no server has it"; after a few no server is queried any more.
 	 * debuginfod_strerror() of the last one's errno has the reason.

@@ -81,7 +81,7 @@ static int library__init(struct library *l)
 #else
 static int library__init(struct library *l)
 {
-	/* NODELETE: libcurl does not bear being unloaded */
+	/* NODELETE: libcurl cannot be unloaded */
 	l->handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	if (!l->handle)
 		return -ENOPKG;
@@ -98,7 +98,7 @@ static int library__init(struct library *l)
 }
 #endif
 
-/* Words of a file behind those that are there already. */
+/* Appends the words of a file. */
 static int append_servers(char *servers, size_t size, const char *path)
 {
 	_cleanup_free_ char *data = NULL;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The one door to libdebuginfod: debug files by build-id from the servers that the user chose. */
+/* The only user of libdebuginfod: debug files by build-id, from the user's servers. */
 #ifndef SYMBOLIZE_DEBUGINFOD_H
 #define SYMBOLIZE_DEBUGINFOD_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Called now and then while a download goes on; nonzero gives up. `total` is 0 if it is unknown. */
+/* Called now and then during a download; nonzero cancels. `total` is 0 if unknown. */
 typedef int (*debuginfod_progress_fn)(void *context, uint64_t done, uint64_t total);
 
 /*

@@ -25,7 +25,7 @@ struct dwarf_reader {
 	struct dwarf_units units;
 	struct dwarf_inlines inlines;
 	struct dwarf_sources sources;
-	struct dwarf_frame outermost; /* of the function whose inlined calls are there */
+	struct dwarf_frame outermost; /* of the function of `inlines` */
 	/* Number of the last chain; innermost inlined call in it, of inlines.function. */
 	uint64_t chain;
 	uint32_t inlined;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The door to libdw: an address to its inline chain, with executing lines and definition sites.
+ * Interface to libdw: an address to its inline chain, with executing lines and definition sites.
  */
 #ifndef SYMBOLIZE_DWARF_H
 #define SYMBOLIZE_DWARF_H

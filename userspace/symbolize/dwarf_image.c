@@ -3,7 +3,7 @@
  * The file as libdw gets it: an image of the sections that are read, in our memory.
  *
  * libdw walks the units of .debug_info by their headers, and one header that it does not like ends
- * the walk: whatever comes behind is out of reach. So the headers are checked here first. A unit
+ * the walk: what follows is out of reach. So the headers are checked here first. A unit
  * of an unknown version becomes, in our copy, an empty unit of the same size; where a length makes
  * no sense, the section ends.
  *
@@ -123,7 +123,7 @@ static void make_empty_unit(struct bytes *b, uint64_t at, const struct unit_head
 	b->data[at + 2 + h->offset_size + 1] = 0;
 }
 
-/* Every header that libdw would stumble over is replaced; what cannot be walked is cut off. */
+/* Replaces each header that libdw would reject; cuts the section where no unit can be found. */
 static void check_units(struct dwarf_image *image, struct elf_image_section *info,
 			uint64_t abbrev_size)
 {

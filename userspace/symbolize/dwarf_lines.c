@@ -363,7 +363,7 @@ int line_program__read(struct line_program *p, struct elf_image *image, uint64_t
 	vec_free(&r.directories);
 	if (!err && r.unsorted)
 		err = sort_rows(p);
-	/* the last one ends a sequence, whatever it says */
+	/* the last one always ends a sequence */
 	if (!err && p->rows.count)
 		p->rows.data[p->rows.count - 1].ends = 1;
 	return err;

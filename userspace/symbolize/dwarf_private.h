@@ -106,7 +106,7 @@ struct dwarf_place {
 struct dwarf_inline {
 	Dwarf_Die die;
 	uint32_t parent; /* number of the one around it, or INLINE_NONE: the function itself */
-	bool described;	 /* these are there: */
+	bool described;	 /* these are set: */
 	struct dwarf_frame frame;
 	struct dwarf_place call;
 };
@@ -119,7 +119,7 @@ struct dwarf_inlines {
 	struct range_map map; /* address -> number in nodes */
 };
 
-/* 0; -EBADMSG: damaged, what could be read is there; -ENOMEM. */
+/* 0; -EBADMSG: damaged, but what could be read is kept; -ENOMEM. */
 int dwarf_inlines__load(struct dwarf_inlines *inlines, const struct dwarf_function *function);
 
 /* ---- dwarf_sources: source files and lines --------------------------------------------------- */

@@ -346,7 +346,7 @@ static struct dwarf_place place_of(struct dwarf_sources *sources, struct site *s
 	return place;
 }
 
-/* The DIE that an attribute refers to, of this DIE or of what it comes from. */
+/* The DIE that an attribute of this DIE or of its origins refers to. */
 static bool follow_reference(Dwarf_Die *die, unsigned int code, Dwarf_Die *target)
 {
 	Dwarf_Attribute attribute;

@@ -73,7 +73,7 @@ static int walk__start(struct walk *w, Dwarf_Die *root, uint64_t budget)
 	return result < 0 ? -EBADMSG : !result;
 }
 
-/* From the null at `at` to what comes behind the end of the list it ends. */
+/* From the null at `at`, which ends a list, to the next DIE behind it. */
 static int leave_list(struct walk *w, const unsigned char *at)
 {
 	Dwarf *dwarf = dwarf_cu_getdwarf(w->die.cu);
@@ -346,7 +346,7 @@ static int index_functions(struct dwarf_units *u, struct dwarf_unit *unit, uint6
 	return range_map__build(&unit->map);
 }
 
-/* Units that say nothing: their functions' ranges are theirs. */
+/* Units without ranges get those of their functions. */
 int dwarf_units__index_all(struct dwarf_units *u)
 {
 	uint64_t budget = RANGELESS_DIES_MAX;

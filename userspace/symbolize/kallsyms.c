@@ -3,7 +3,7 @@
  * The kernel's own symbol table.
  *
  * /proc/kallsyms gives starts without sizes, so a function ends where the next symbol of any kind
- * begins, and what lies further behind its start than a function can be long has no name: that is
+ * begins. Addresses farther behind its start than a function can be long have no name: that is
  * the space behind the last symbol of a module. The kernel's image has its text marked by
  * _stext.._etext and _sinittext.._einittext; a symbol of the image answers inside those only.
  *
@@ -84,7 +84,7 @@ struct kallsyms {
 	struct strtab *modules; /* "[ext4]", … */
 	uint16_t bpf;		/* number of "[bpf]"; 0: there is none */
 	struct text_range text[TEXT_COUNT];
-	size_t sorted;		      /* so many symbols are, and one per address */
+	size_t sorted;		      /* number of symbols that are, one per address */
 	VEC(struct added_code) added; /* since then */
 	uint64_t lines, malformed, nonzero;
 };
@@ -393,7 +393,7 @@ static size_t count_up_to(const struct kallsyms *k, uint64_t address)
 	return partition_point(k->symbols.data, k->symbols.count, s, s->address <= address);
 }
 
-/* Removes the symbols of code that is gone because this lies there now. */
+/* Removes the symbols of older code that this code has replaced. */
 static void remove_covered(struct kallsyms *k, const struct added_code *code)
 {
 	size_t first = count_up_to(k, code->start), kept = first, i;

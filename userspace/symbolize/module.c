@@ -86,7 +86,7 @@ static enum dwarf_state state_of_dwarf_error(int error)
 	}
 }
 
-/* The debug file's DWARF, or the module's own. That it cannot be had costs the lines only. */
+/* The debug file's DWARF, or the module's own. Without it only lines are missing. */
 void module_open_dwarf(struct module *m)
 {
 	const struct module_files *files = &m->files;
@@ -376,7 +376,7 @@ static int add_dwarf_frames(struct module *m, const struct dwarf_frame *frames, 
 	return 0;
 }
 
-/* 1: it is Go code, its frames are there; 0; -ENOMEM. */
+/* 1: it is Go code, its frames were added; 0; -ENOMEM. */
 static int add_go_frames(struct module *m, uint64_t address, uint64_t *until)
 {
 	struct symbol_frame frames[GO_MAX_FRAMES];

@@ -50,7 +50,7 @@ void symbol_ranges__find(struct symbol_ranges *r, uint64_t address, struct symbo
 
 /*
  * .gnu_debugdata: the symbol table that Fedora and others leave in stripped files, an ELF file in
- * an LZMA stream. The door to liblzma.
+ * an LZMA stream. The only user of liblzma.
  */
 
 /* As much as any such section has ever inflated to, and more. */
@@ -66,7 +66,7 @@ void symbol_ranges__find(struct symbol_ranges *r, uint64_t address, struct symbo
  */
 int minidebug_inflate(struct elf_file *file, uint64_t limit, int *inflated);
 
-/* The door to libiberty: C++, Rust and D names made readable, within bounds whatever they say. */
+/* The only user of libiberty: demangles C++, Rust and D names, within bounds for any input. */
 
 /* Longest readable name, with its NUL; a longer one is cut at a character's edge. */
 #define DEMANGLED_SIZE 4096
@@ -86,7 +86,7 @@ struct covered_address {
 
 struct module {
 	struct module_files files;
-	struct elf_file *elf, *debug; /* NULL: not to be had */
+	struct elf_file *elf, *debug; /* NULL: not available */
 	int minidebug_fd;	      /* what `debug` was inflated to, or -1 */
 	int elf_error;
 	struct gopclntab *go;	    /* NULL: not a Go program */
@@ -111,7 +111,7 @@ struct module {
 #define NOT_COVERED SIZE_MAX
 
 void module_forget_addresses(struct module *m);
-/* Forgets what was made of names. 0, -ENOMEM. */
+/* Drops all readable names. 0, -ENOMEM. */
 int module_renew_names(struct module *m);
 /* If that was not done yet. */
 void module_open_dwarf(struct module *m);

@@ -5,7 +5,7 @@
  * A task is a job with what became of it. It is tried at most twice: with everything, and, if the
  * child did not live to its report, with symbol tables alone. Children start in the order of their
  * files' sizes, so that the longest is not the last; answers are kept until all jobs before have
- * been delivered, so that the order of what comes out is that of the jobs.
+ * been delivered, so results come in the order of the jobs.
  *
  * One poll() waits for everything: children's answers, their requests for files, their deadlines. A
  * child whose socket ends is done. It is killed and reaped: if a whole report has come it has
@@ -167,7 +167,7 @@ static void note_left(const struct task *task, enum outside_reason reason)
 	outside_books__add(task->job->books, task->job->user, OUTSIDE_SYMBOLS, reason, 1);
 }
 
-/* The user's files have had all that they get. */
+/* The quota of the user's files is used up. */
 static void leave(struct task *task, bool by_all)
 {
 	log_debug(LOG_SYMBOLS, "%s: left: its user's files take too much", name_of(task));
@@ -187,7 +187,7 @@ static void add_costs(struct sealed_job *job, const struct rusage *usage, uint64
 	job->peak_memory = max_u64(job->peak_memory, peak);
 }
 
-/* Of what was set aside, `used` ns are spent. */
+/* Returns what was set aside, except for `used` ns. */
 static void give_back(struct run *r, uint32_t user, unsigned int seconds, uint64_t used)
 {
 	if (user == ROOT)
@@ -220,7 +220,7 @@ static void count_large(struct run *r, struct child *child)
 	r->large_since = monotonic_ns();
 }
 
-/* It is not the run's any more. */
+/* Removes the child from the run. */
 static void release_child(struct run *r, struct child *child)
 {
 	const struct sealed_job *job = child->task->job;
@@ -418,7 +418,7 @@ static bool has_waiting(const struct run *r)
 	return false;
 }
 
-/* No process to be had is a reason to wait for one that ends, and at last to go without. */
+/* If no process can be made, wait until one ends; after FORK_TRIES without any, give up. */
 static void start_children(struct run *r)
 {
 	struct task *task;
@@ -480,7 +480,7 @@ static void note_limit(const struct task *task)
 		note_left(task, OUTSIDE_BY_ITSELF);
 }
 
-/* Checks what came of it. */
+/* Takes and checks the child's index. */
 static void take_index(struct task *task)
 {
 	struct sealed_answers *answers = &task->answers;
@@ -524,7 +524,7 @@ static void finish_child(struct run *r, struct child *child, int error, enum chi
 		return;
 	}
 	log_death(task, status, end, error);
-	if (again) { /* what it had before may be the reason: a new one gets this job alone */
+	if (again) { /* an earlier request may be the reason: retry in a new child */
 		task->state = TASK_WAITING;
 		return;
 	}
@@ -571,7 +571,7 @@ static int read_messages(struct child *child)
 	return more == -EAGAIN ? 1 : more;
 }
 
-/* Something has come for the child, or it has no time left. */
+/* Handles the child's messages and requests, and its deadlines. */
 static int attend_child(struct run *r, struct child *child, const struct pollfd *fds, uint64_t now)
 {
 	uint64_t silence = r->work->silence ?: helper_classes[HELPER_SYMBOLS].silence;
@@ -667,7 +667,7 @@ static void end_all(struct run *r)
 		end_child(r, &r->children[r->child_count - 1]);
 }
 
-/* The user does not wait: what was answered so far is kept, the rest is not known. */
+/* The user cancelled: keep what was answered, the rest is unknown. */
 static int cancel_tasks(struct run *r)
 {
 	end_all(r);

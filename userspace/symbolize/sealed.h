@@ -97,11 +97,11 @@ struct sealed_writer {
 	struct message_buffer message;
 };
 
-/* A symbol_sink_fn whose context is the writer. 0, -ENOMEM, or what writing met. */
+/* A symbol_sink_fn whose context is the writer. 0, -ENOMEM, or the error of writing. */
 int sealed_writer__result(void *writer, size_t index, const struct symbol_result *result);
-/* Sends what is left, then the report, and frees memory. `error`: what resolving returned. */
+/* Sends the rest, then the report; frees memory. `error`: the result of resolving. */
 int sealed_writer__end(struct sealed_writer *w, int error, const struct module_report *report);
-/* Behind the report. 0, or what writing met. */
+/* Behind the report. 0, or the error of writing. */
 int sealed_writer__index(struct sealed_writer *w, const void *data, size_t size);
 
 /* ---- the parent's side ----------------------------------------------------------------------- */
@@ -109,8 +109,8 @@ int sealed_writer__index(struct sealed_writer *w, const void *data, size_t size)
 struct sealed_answers {
 	size_t expected; /* requested addresses */
 	size_t results;	 /* … and are answered */
-	VEC(char) bytes; /* checked answers, then what came of the next one */
-	size_t checked;	 /* so many of the bytes are */
+	VEC(char) bytes; /* checked answers, then a part of the next one */
+	size_t checked;	 /* number of checked bytes */
 	bool finished;	 /* the report has come */
 	int error;	 /* in it */
 	struct module_report report;
@@ -203,7 +203,7 @@ void sealed_pool__tidy(struct sealed_pool *p);
 /*
  * Answers one request of the listener, after poll(): the named file, if allowed, below the module's
  * root or below ours; or an error. A name beside /proc/self/fd/N is searched beside the module. 0,
- * or negative errno if the listener is of no use any more.
+ * or negative errno if the listener cannot be used any more.
  */
 int sealed_files__answer(int listener, const struct sealed_job *job);
 

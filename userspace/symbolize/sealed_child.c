@@ -40,7 +40,7 @@ static int greet_parent(int listener)
 			     0);
 }
 
-/* 0, or negative errno where something could not be given up. */
+/* 0, or negative errno: the child is not sandboxed. */
 static int seal(const struct child_self *self, const struct module_files *files)
 {
 	_cleanup_close_ int listener = -1;
@@ -70,7 +70,7 @@ static uint64_t debug_size(int fd, uint64_t base)
 	return size;
 }
 
-/* Twice what there is to inflate, and something to live on. */
+/* Twice the size of what is to be inflated, and MEMORY_BASE. */
 static void tighten_memory(const struct module_files *files, uint64_t memory)
 {
 	uint64_t size = 0, parts[] = {debug_size(files->elf_fd, files->elf_base),
@@ -149,7 +149,7 @@ static int work_on_module(struct sealed_child_request *request, bool sealed)
 {
 	int err;
 
-	/* without a seal no foreign library gets to see a stranger's file */
+	/* without a sandbox no foreign library reads another user's file */
 	request->files.symbols_only |= !sealed;
 	tighten_memory(&request->files, request->limits.memory);
 	err = request->keeps && sealed ? answer_all(request) : answer(request, NULL, sealed);

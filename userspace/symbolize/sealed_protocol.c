@@ -125,7 +125,7 @@ static int take_report(struct sealed_answers *a, const struct message_buffer *me
 	return 0;
 }
 
-/* Checks the answers that are there as a whole. */
+/* Checks the complete answers. */
 static int check_answers(struct sealed_answers *a)
 {
 	struct symbol_answer answer;

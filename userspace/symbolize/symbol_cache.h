@@ -33,7 +33,7 @@ struct symbol_cache *symbol_cache__new(void);
  * many bytes of answers. NULL: none possible (no home, foreign directory); all works without.
  */
 struct symbol_cache *symbol_cache__open(const char *path, uint64_t limit);
-/* Writes what was put off. NULL is fine. */
+/* Writes what was deferred. NULL is fine. */
 void symbol_cache__free(struct symbol_cache *c);
 
 /*

@@ -42,7 +42,7 @@ uint64_t symbol_index__rows(const struct symbol_index *x);
 void symbol_index__bytes(const struct symbol_index *x, const void **data, size_t *size);
 /* Does it have the answers for all addresses? */
 bool symbol_index__is_whole(const struct symbol_index *x);
-/* Of the module; of one with lines it is that names were found. */
+/* The module's; RESOLVED if it has lines. */
 enum symbol_state symbol_index__state(const struct symbol_index *x);
 
 /*

@@ -135,7 +135,7 @@ int index_writer__segment(void *writer, uint64_t offset, uint64_t size, uint64_t
  */
 int index_writer__answer(struct index_writer *w, uint64_t address,
 			 const struct symbol_frame *frames, size_t count);
-/* Bytes of what it has so far. */
+/* Bytes so far. */
 size_t index_writer__size(const struct index_writer *w);
 /* From this address on the index does not have an answer. */
 int index_writer__gap(struct index_writer *w, uint64_t address);

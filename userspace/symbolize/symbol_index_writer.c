@@ -27,7 +27,7 @@ struct node_key {
 	struct index_place call;
 };
 
-/* Where something lies whose key has this hash. */
+/* The position of a record or string with this hash. */
 struct slot {
 	uint32_t hash, position;
 };
@@ -126,7 +126,7 @@ static size_t put_place(unsigned char *to, const struct index_place *place)
 	return size + wire_put_varint(to + size, place->column);
 }
 
-/* The bytes of a record that lies at `here`; 0: it cannot lie there. */
+/* The bytes of a record at position `here`; 0: it cannot be there. */
 typedef size_t (*put_record_fn)(unsigned char *to, const void *key, uint32_t here);
 
 static size_t put_function(unsigned char *to, const void *record, uint32_t here)
@@ -455,7 +455,7 @@ int index_writer__answer(struct index_writer *w, uint64_t address,
 	if (count)
 		memcpy(w->frames, frames, count * sizeof(*frames));
 	w->frame_count = count;
-	/* Equal names may lie at several places. */
+	/* Equal names can have several positions. */
 	same = w->begun && has_same_answer(&row, &w->last);
 	w->begun = true;
 	return same ? 0 : add_row(w, &row);
@@ -492,7 +492,7 @@ struct part {
 		(vec).data, (vec).count * sizeof(*(vec).data)                                      \
 	}
 
-/* Each part is given back when it is copied. */
+/* Frees each part when it is copied. */
 static void join_parts(struct index_writer *w, const struct part *parts, char *to)
 {
 	for (size_t i = 0; i < INDEX_SECTION_COUNT; i++) {

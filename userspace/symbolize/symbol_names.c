@@ -104,7 +104,7 @@ static void copy_back(char *to, size_t distance, size_t length)
 			to[i] = from[i];
 }
 
-/* One piece, behind `length` bytes of `to`. False: it makes no sense. */
+/* One piece, behind `length` bytes of `to`. False: it is damaged. */
 static bool take_piece(const unsigned char **at, const unsigned char *end, char *to, size_t *length)
 {
 	size_t literals = **at >> 4, copy = *(*at)++ & LONG, distance = 1;

@@ -67,7 +67,7 @@ struct matcher {
 	/* By the first address at or behind their start: the last symbol without a size, … */
 	uint32_t *unsized;
 	uint64_t *sized_end; /* … and where the symbols with sizes end at the latest. */
-	/* where the first symbol behind an address starts, as far as it was left there */
+	/* where the first symbol behind an address starts, for collect_extents() to spread */
 	uint64_t *next;
 };
 
