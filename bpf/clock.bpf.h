@@ -2,16 +2,16 @@
 /*
  * The time of a tick, and the number of ticks before it that did not run the program.
  *
- * The kernel runs no perf_event program on a CPU that is inside bpf() (a map update, say), and does not report it. The timer
- * of a clock event, however, stays on a grid of CLOCK_MONOTONIC, a whole number of periods from its origin: a tick can be
- * late, never early, and a missed one does not move the next. So the number of grid points between two runs is the number of
- * ticks that did not run the program.
+ * The kernel runs no perf_event program on a CPU that is inside bpf() (a map update, say), and does
+ * not report it. But the timer of a clock event stays on a grid of CLOCK_MONOTONIC, whole periods
+ * from its origin: a tick can be late, never early, and a missed one does not move the next. So the
+ * grid points between two runs are the ticks that did not run the program.
  *
- * The origin is the time at which the event was enabled (at this rate), which perf reports in the event's own clock; the timer
- * starts some 5 to 20 us later. Points are counted with a tolerance of a sixteenth of a period, so that no jitter around a
- * point counts it twice; a very late tick adds to one gap what it takes from the next. The sum of all lines is then the number
- * of the last point. If perf restarts the timer (other events on this CPU), the phase moves by microseconds, and the sum is
- * off by one tick at most.
+ * The origin is the time when the event was enabled (at this rate), which perf reports in the
+ * event's own clock; the timer starts 5 to 20 us later. A tolerance of a sixteenth of a period
+ * keeps jitter from counting a point twice. A very late tick adds to one gap what it takes from the
+ * next, so the sum of all lines is the number of the last point. If perf restarts the timer (other
+ * events on this CPU), the phase moves by microseconds, and the sum is off by one tick at most.
  */
 #ifndef BPF_CLOCK_BPF_H
 #define BPF_CLOCK_BPF_H
@@ -40,16 +40,15 @@ static __always_inline void note_tick(struct bpf_perf_event_data *ctx, struct cp
 }
 
 /*
- * The clocks of this CPU. `event_clock` is the enabled time of an event, which is perf's clock since it was opened; `tsc` is 0
- * where it is not the clock.
+ * The clocks of this CPU. `event_clock`: the enabled time of an event, which is perf's clock since
+ * the event was opened; `tsc`: 0 where it is not the clock.
  */
 struct now {
 	__u64 tsc, event_clock;
 };
 
 /*
- * One call reads both from the TSC counter. A CPU without one has the event of its ticks, or of its side-band. False: there
- * is none.
+ * One call reads both from the TSC counter, or from the CPU's tick or side-band event. False: none.
  */
 static __always_inline bool read_clocks(const struct cpu_books *books, struct now *now)
 {

@@ -2,9 +2,9 @@
 /*
  * Copies of the objects that name a Python function, sent before its first sample.
  *
- * CPython frees code as soon as nothing refers to it: the body of an imported module, or what `exec` runs. A reader that comes a
- * few milliseconds later finds another object there. So the tick copies the few objects that the name is read from. Objects
- * that do not fit, and functions beyond the limit of copies, are read from the process.
+ * CPython frees code as soon as nothing refers to it: an imported module's body, or code of `exec`.
+ * A few milliseconds later another object is there. So the tick copies the few objects that the
+ * name is read from. If they do not fit, or exceed the limit of copies, the process is read.
  */
 #ifndef BPF_CODE_COPY_BPF_H
 #define BPF_CODE_COPY_BPF_H
@@ -42,7 +42,7 @@ struct {
 	__type(value, struct code_copy_scratch);
 } code_copy_scratches SEC(".maps");
 
-/* Hashes of copied Python functions: members of a set evict each other, and are then copied once more. */
+/* Hashes of copied Python functions. Members of a set evict each other, and are copied again. */
 struct copied_set {
 	__u64 hashes[COPIED_WAYS];
 };
@@ -127,7 +127,7 @@ static __always_inline __u64 word_of_copy(const struct code_copy_event *e, __u64
 	return offset <= CODE_COPY_HEAD - 8 ? *(const __u64 *)(e->head + offset) : 0;
 }
 
-/* Copies `size` bytes of an object, or as many as are in its first page. Returns the number of bytes. */
+/* Copies `size` bytes of an object, or those in its first page. Returns the number of bytes. */
 static __always_inline __u64 copy_object(unsigned char *to, __u64 size, __u64 address)
 {
 	__u64 in_page = IN_PAGE + 1 - (address & IN_PAGE);
@@ -156,7 +156,7 @@ static __always_inline bool copy_table(struct code_copy_scratch *c,
 	return true;
 }
 
-/* 3.11: its name, of which the hash is read. */
+/* 3.11: the hash of its name, and where that is. */
 static __always_inline void copy_hash(struct code_copy_event *e,
 				      const struct runtime_python *python)
 {
@@ -168,7 +168,7 @@ static __always_inline void copy_hash(struct code_copy_event *e,
 		e->hash_at = 0;
 }
 
-/* Function number `which` of those new in this sample. 0: it needs no copy. A global function. */
+/* Copies new function `which` of this sample. 0: no other attempt is needed. A global function. */
 __attribute__((noinline)) int copy_code(__u32 which)
 {
 	struct code_copy_scratch *c = code_copy_scratch();
@@ -209,7 +209,7 @@ __attribute__((noinline)) int copy_code(__u32 which)
 	return put_event(e, sizeof(*e) + size, e->header.time);
 }
 
-/* The new functions of the sample, before the sample itself. */
+/* Copies the new functions of the sample, before the sample is sent. */
 static __always_inline void copy_codes(struct notes *n)
 {
 	for (__u32 i = 0; i < CODE_COPIES; i++) {

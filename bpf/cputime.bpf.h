@@ -2,26 +2,26 @@
 /*
  * The CPU time of the running thread, exact, without a hook on context switches.
  *
- * The scheduler brings se.sum_exec_runtime up to date at switches and at its own tick, up to 10 ms ago, and notes in
- * se.exec_start when that was. The missing part is the time since, in the same clock: rq->clock_task, which is
- * local_clock() less interrupt and stolen time. That clock has to be read *now*, but rq->clock itself is as old as
- * sum_exec_runtime.
+ * The scheduler updates se.sum_exec_runtime at switches and at its own tick, up to 10 ms ago, and
+ * stores the time of the update in se.exec_start. The missing part is the time since, in the same
+ * clock: rq->clock_task, which is local_clock() less interrupt and stolen time. It is needed as of
+ * *now*, but rq->clock is as old as sum_exec_runtime.
  *
- *  - perf's clock is local_clock() too. An event's `enabled` time is that clock since the event was enabled, so
- *    (enabled - rq->clock) is a constant of this CPU plus the age of rq->clock. Its minimum over all looks is the
- *    constant; no drift, both are one clock. The collector gets it right to a microsecond before the first sample: on
- *    each CPU it reads its own CPU time, which sets rq->clock, and looks at once. Every later look can only better
- *    it.
+ *  - perf's clock is local_clock(), too. An event's `enabled` time is that clock since the event
+ *    was enabled, so (enabled - rq->clock) is a constant of this CPU plus the age of rq->clock. Its
+ *    minimum over all readings is the constant; no drift, both are one clock. The collector finds
+ *    it to a microsecond before the first sample: on each CPU it reads its own CPU time, which sets
+ *    rq->clock, and runs `prepare` at once. Later readings can only improve it.
  *  - rq->clock - rq->clock_task is the time taken out so far.
  *
  * So: now_task = (enabled - constant) - (rq->clock - rq->clock_task). Time that a hypervisor has
- * stolen since the scheduler's last look is not in there yet: a sample can be that much too large,
- * never too small, and a later one shows it.
+ * stolen since the scheduler's last update is not in there yet: a sample can be that much too
+ * large, never too small, and a later one corrects it.
  *
- * The run queue is reached through the task, se.cfs_rq->rq, which is there with
- * CONFIG_FAIR_GROUP_SCHED (the per-CPU symbol `runqueues` is only where CONFIG_KALLSYMS_ALL is).
- * Without, exec_start stands in for rq->clock_task: the "constant" then grows with interrupt and
- * stolen time, and its minimum is taken over the last 4 to 8 seconds.
+ * The run queue is reached through the task, se.cfs_rq->rq, which exists with
+ * CONFIG_FAIR_GROUP_SCHED (the per-CPU symbol `runqueues` only with CONFIG_KALLSYMS_ALL). Without
+ * it, exec_start replaces rq->clock_task: the "constant" then grows with interrupt and stolen time,
+ * and its minimum is taken over the last 4 to 8 seconds.
  */
 #ifndef BPF_CPUTIME_BPF_H
 #define BPF_CPUTIME_BPF_H

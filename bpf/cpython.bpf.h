@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Notes of CPython. It has its own chain of frames, which is walked before the native stack. The loop that runs some of
- * them is the native frame that contains their anchor, an object on the C stack.
+ * Notes of CPython, whose own chain of frames is walked before the native stack. The loop that runs
+ * a group of them is the native frame that contains their anchor, an object on the C stack.
  */
 #ifndef BPF_CPYTHON_BPF_H
 #define BPF_CPYTHON_BPF_H
@@ -106,7 +106,7 @@ static __always_inline __u64 word_of_code(const struct notes *n, __u64 offset)
 	return offset <= RUNTIME_CODE_BYTES - 8 ? *(const __u64 *)(n->python_code + offset) : 0;
 }
 
-/* The fields of a code object that are read lie close together. */
+/* The fields of a code object that are read are close together. */
 static __always_inline bool read_code(struct notes *n, __u64 code)
 {
 	__u64 size = n->info.python.code_size;
@@ -198,8 +198,8 @@ static __always_inline int note_python(struct notes *n, __u64 code)
 }
 
 /*
- * Reads a frame into n->python_frame. Its caller usually lies right below it, so bytes below it are read as well, up to
- * the page boundary: reading 1,000 bytes costs hardly more than reading 88.
+ * Reads a frame into n->python_frame. Its caller usually lies right below it, so bytes below it are
+ * read as well, up to the page boundary: 1,000 bytes cost hardly more than 88.
  */
 static __always_inline bool read_python_frame(struct notes *n, __u64 frame)
 {
@@ -314,7 +314,7 @@ __attribute__((noinline)) int python_passes(void)
 	return end;
 }
 
-/* The anchor of the group whose outer frames have no room: its inner frames are placed at its loop even so. */
+/* The anchor of the group that is cut: its inner frames are placed at its loop even so. */
 static __always_inline void find_last_anchor(struct notes *n, __u64 until)
 {
 	if (n->info.python.frame_is_entry != RUNTIME_NONE) {
@@ -360,8 +360,8 @@ static __always_inline bool begin_chain(struct notes *n)
 }
 
 /*
- * Up to 3.12 the loop links its C frame in before it initializes it: until then the frame pointer is garbage, and the
- * chain begins at the previous C frame.
+ * Up to 3.12 the loop links in its C frame before it initializes it. Until then the frame pointer
+ * is garbage, and the chain begins at the previous C frame.
  */
 static __always_inline bool begin_chain_again(struct notes *n)
 {
@@ -402,8 +402,8 @@ static __always_inline __u64 next_anchor(const struct notes *n)
 }
 
 /*
- * Native frame number `frame` covers the stack from `sp` up to `cfa`, which is above the next anchor: is it the loop of
- * that group? Anchors that the walk has passed have no frame. A global function.
+ * Native frame `frame` covers the stack from `sp` to `cfa`, which is above the next anchor. Is it
+ * that group's loop? Anchors that the walk has passed have no frame. A global function.
  */
 __attribute__((noinline)) int note_loop(__u32 frame, __u64 sp, __u64 cfa)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Samples with what belongs to them into the ring of the ticks; ends of threads into that of the hooks. */
+/* Emits samples, copies and notes into the tick ring, and ends of threads into the hook ring. */
 #ifndef BPF_EMIT_BPF_H
 #define BPF_EMIT_BPF_H
 
@@ -73,8 +73,8 @@ __attribute__((noinline)) int emit_piece(__u64 start)
 }
 
 /*
- * The stack above the part in the sample, in records of its own; returns its size in bytes. A piece that finds no room
- * costs the outermost frames, not the sample.
+ * The stack above the part in the sample, in records of its own; returns its size in bytes. A piece
+ * that finds no room costs the outermost frames, not the sample.
  */
 static __always_inline __u64 emit_pieces(__u64 start)
 {
@@ -96,10 +96,10 @@ static __always_inline __u64 copy_start(__u64 sp)
 }
 
 /*
- * Behind the frames, `at` bytes from the start of the event. Returns the size of the event.
+ * Copies the stack behind the frames, `at` bytes into the event. Returns the size of the event.
  *
- * Pages may be missing: the innermost function has allocated stack and not touched it yet, or an outer one has allocated more
- * than it uses. After GAP_MAX missing pages the stack has most likely ended.
+ * Pages may be missing: the innermost function has not touched new stack yet, or an outer one has
+ * allocated more than it uses. After GAP_MAX missing pages the stack has most likely ended.
  */
 static __always_inline __u64 append_copy(struct scratch *s, __u64 at)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Features of this kernel, one line each. The answers are put in by libbpf when the program is loaded; it only has to
- * run once (BPF_PROG_TEST_RUN) to write them down.
+ * Features of this kernel, one line each. libbpf fills in the answers when it loads the program;
+ * one run (BPF_PROG_TEST_RUN) stores them.
  */
 #include <stdbool.h>
 #include <linux/bpf.h>

@@ -2,12 +2,12 @@
 /*
  * Which tasks are targets, and their numbers.
  *
- * The set has numbers of the initial pid namespace: the hooks have them at a task's birth and at its very end, at no cost. In
- * a pid namespace of its own the collector does not have them, so its entries are marked TARGET_IN_NAMESPACE and looked up
- * by the task's number in that namespace. Everything that leaves the programs has the collector's numbers.
+ * The set has numbers of the initial pid namespace: the hooks have them at a task's birth and at
+ * its very end, at no cost. A collector in another pid namespace does not, so its entries are
+ * marked TARGET_IN_NAMESPACE and looked up by the task's number there. All output has its numbers.
  *
- * A member is removed when its task is freed, not when it exits: a process that frees a lot of memory spends most of its exit
- * after the exit hook (since 6.15).
+ * A member is removed when its task is freed, not when it exits: since 6.15 a process that frees a
+ * lot of memory spends most of its exit after the exit hook.
  */
 #ifndef BPF_FILTER_BPF_H
 #define BPF_FILTER_BPF_H
@@ -59,8 +59,8 @@ static __always_inline bool collector_ids(const struct task_struct *task, struct
 }
 
 /*
- * A number is reused as soon as its task was reaped, some milliseconds before the task and its entry are freed. So the
- * first task seen under a number is the target, and a later one is not.
+ * A number is reused as soon as its task is reaped, some milliseconds before the task and its entry
+ * are freed. So the first task seen under a number is the target, and a later one is not.
  */
 static __always_inline bool is_the_one(struct task_struct *task, __u64 *start_time)
 {
@@ -93,8 +93,8 @@ static __always_inline bool in_targets(struct task_struct *task, const struct ta
 #define HELPER_NAME "sysprof-"
 
 /*
- * Is `task`, the current one, a helper process of the collector? Helpers are its children and grandchildren with that name.
- * COMMAND is a child as well, but under its own name; no other process can match.
+ * Is `task`, the current one, a helper process: a child or grandchild of the collector with that
+ * name? COMMAND is a child as well, but under its own name. No other process can match.
  */
 static __noinline bool is_helper(const struct task_struct *task)
 {
@@ -122,7 +122,7 @@ static __noinline bool is_helper(const struct task_struct *task)
 }
 
 /*
- * Is `task`, the current one, a target? `initial`: its numbers in the initial pid namespace; the collector's are filled in.
+ * Is `task`, the current one, a target? `initial`: its initial numbers; fills in the collector's.
  */
 static __always_inline bool current_is_wanted(struct task_struct *task,
 					      const struct task_ids *initial, struct task_ids *ours)
@@ -141,9 +141,9 @@ static __always_inline bool current_is_wanted(struct task_struct *task,
 }
 
 /*
- * A thread that the collector has added, found among all tasks. From now on its key is its number in the initial pid
- * namespace, the only one that on_exec has for a thread that had another before; and its start time, because otherwise the
- * end of the old leader would remove it.
+ * A thread that the collector has added, found among all tasks. Its key becomes its number in the
+ * initial pid namespace, the only earlier number that on_exec has. Its start time is stored,
+ * because otherwise the end of the old leader would remove the entry.
  */
 static __always_inline void identify_thread(const struct task_struct *task)
 {
@@ -183,8 +183,8 @@ static __always_inline void follow_fork(const struct task_ids *parent,
 }
 
 /*
- * An exiting task was added by its number in the collector's namespace, which it is about to lose. Use its initial
- * number from here on.
+ * An exiting task was added by its number in the collector's namespace, which it is about to lose:
+ * use its initial number from here on.
  */
 static __always_inline void rename_exiting(struct task_struct *task, const struct task_ids *initial,
 					   const struct task_ids *ours)

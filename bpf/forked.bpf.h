@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Children of fork, until the collector has seen them: many end before. A child has its parent's memory, so it is read like
- * its parent: with the same words of runtimes, and by the same mappings. Only children of processes with a runtime; for
- * others a fork costs one array lookup.
+ * Children of fork, until the collector has seen them: many end before. A child has its parent's
+ * memory, so it is read like its parent: with the same words of runtimes, and by the same mappings.
+ * Only for processes with a runtime; a fork of others costs one array lookup.
  *
- * It is an array, not a hash table: no tenant can exhaust it, and entries need not be removed. A later child replaces an earlier
- * one with the same low bits.
+ * An array, not a hash table: no tenant can exhaust it, and entries need not be removed. A later
+ * child replaces an earlier one with the same low bits.
  */
 #ifndef BPF_FORKED_BPF_H
 #define BPF_FORKED_BPF_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The control group of a process: reported at its first tick and at the first one after a move, so that the collector has it
- * also for processes that end before their /proc is read. Ticks of excluded groups end here, before a stack is walked.
+ * The control group of a process, reported at its first tick and at the first one after a move,
+ * even if it ends before its /proc is read. Ticks of excluded groups end before a stack is walked.
  *
- * A group that the collector has not checked yet is sampled; the collector drops those samples later if it is excluded. So a
- * new group that is a target is sampled from its first tick on.
+ * A group that the collector has not checked yet is sampled, so that a new target is sampled from
+ * its first tick on. If it is excluded, the collector drops those samples later.
  */
 #ifndef BPF_GROUPS_BPF_H
 #define BPF_GROUPS_BPF_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Holders of locks: which thread has the lock that the visited thread waits for? Mutexes of glibc and musl, CPython's GIL, and
- * mutexes and rwsems of the kernel.
+ * Holders of locks: which thread has the lock that the visited thread waits for? Mutexes of glibc
+ * and musl, CPython's GIL, and mutexes and rwsems of the kernel.
  */
 #ifndef BPF_HOLDERS_BPF_H
 #define BPF_HOLDERS_BPF_H
@@ -36,7 +36,7 @@
 #define MUTEX_HANDED_OVER 4ul /* to a thread that does not have it yet */
 #define RWSEM_HAS_READERS 1ul /* its owner is a reader, or was one */
 
-/* Are numbers of threads that its program has the collector's? */
+/* Are the thread numbers in its program's memory those of the collector's pid namespace? */
 static __always_inline bool has_our_numbers(struct task_struct *task)
 {
 	const struct pid *pid = for_reading(task)->thread_pid;
@@ -82,9 +82,9 @@ static __always_inline __u32 musl_holder(__u64 address)
 }
 
 /*
- * A mutex of glibc has its owner behind the word that threads wait for; one of musl, or with priority inheritance, has it in the
- * word. What looks like none of these is none. It is the program's memory: the recorder checks that there is such a thread in the
- * process.
+ * A mutex of glibc has its owner behind the word that threads wait for; one of musl, or with
+ * priority inheritance, has it in the word. Anything else is no mutex. It is the program's memory:
+ * the recorder checks that the process has such a thread.
  */
 static __always_inline __u32 mutex_holder(const struct pt_regs *regs)
 {
@@ -103,9 +103,9 @@ static __always_inline __u32 mutex_holder(const struct pt_regs *regs)
 }
 
 /*
- * A thread that waits for the GIL waits at the condition variable within it. Its holder is a thread state, which has the number
- * of its thread. A holder that has released it stays there: so it must be locked, and from 3.14 on the state has to say that it
- * holds it.
+ * A thread that waits for the GIL waits at the condition variable within it. Its holder is a thread
+ * state, which has the number of its thread. The holder stays there after a release: so the GIL
+ * must be locked, and from 3.14 on the state must say that it holds it.
  */
 static __always_inline __u32 gil_holder(const struct runtime_python *python,
 					const struct pt_regs *regs)
@@ -129,7 +129,7 @@ static __always_inline __u32 gil_holder(const struct runtime_python *python,
 	return holds ? number : 0;
 }
 
-/* The lock of the kernel that the task waits for, with its kind; 0: none, or unknown. */
+/* The kernel lock that the task waits for, with its kind; 0: none, or unknown. */
 static __always_inline __u64 kernel_lock(struct task_struct *task)
 {
 	if (bpf_core_field_exists(task->blocker))

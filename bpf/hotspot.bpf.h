@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Frames of HotSpot's code: no table describes it, and the frame pointer is a general register there. But a JVM keeps a map
- * from each address of its code heaps to the blob that contains it, and a blob's header has the size of its frame.
+ * Frames of HotSpot's code. No table describes it, and the frame pointer is a general register
+ * there. But a JVM maps each address of its code heaps to its blob, and a blob's header has the
+ * size of its frame.
  *
- * The steps, for a frame with ip, sp and fp; pc is ip, and ip - 1 where ip is a return address:
+ * Steps for a frame with ip, sp and fp; pc is ip, or ip - 1 where ip is a return address:
  *
  *  1. If pc is in no heap's reserved range, the frame is not HotSpot's.
- *  2. pc is in the interpreter: RA [fp+8], fp [fp], CFA [fp-8]. Method* is [fp-24]; the bytecode [fp-64], or r13 in the
- *     innermost frame.
- *  3. i = (pc - low) >> shift. While byte i of the map is not 0: 0xff ends the walk, else i -= that byte. The blob is at
- *     low + (i << shift) + block_size.
- *  4. Its header has frame_size in words. 0: nmethods, adapters and vtable stubs have CFA = sp + 8 and fp unchanged,
- *     other stubs CFA = fp + 16 and fp [CFA-16]. Innermost and pc - code < frame_complete: CFA = sp + 8, fp unchanged.
- *     Else CFA = sp + 8 * frame_size, fp [CFA-16].
- *  5. RA [CFA-8]; the caller's sp is the CFA. The fp that is used and the CFA are aligned to 8 and between sp and sp + 1 MB;
- *     the CFA is above sp, except for an innermost frame whose return address is in a register.
+ *  2. pc is in the interpreter: RA [fp+8], fp [fp], CFA [fp-8]. Method* is [fp-24]; the bytecode
+ *     [fp-64], or r13 in the innermost frame.
+ *  3. i = (pc - low) >> shift. While byte i of the map is not 0: 0xff ends the walk, else i -= that
+ *     byte. The blob is at low + (i << shift) + block_size.
+ *  4. Its header has frame_size in words. 0: nmethods, adapters and vtable stubs have CFA = sp + 8
+ *     and fp unchanged, other stubs CFA = fp + 16 and fp [CFA-16]. Innermost and pc - code <
+ *     frame_complete: CFA = sp + 8, fp unchanged. Else CFA = sp + 8 * frame_size, fp [CFA-16].
+ *  5. RA [CFA-8]; the caller's sp is the CFA. The used fp and the CFA are aligned to 8, and at most
+ *     1 MB above sp; the CFA is above sp, unless an innermost frame's RA is in a register.
  *
- * A compiled frame is named later by ip and compile_id; an interpreted one by Method* and the bytecode.
+ * A compiled frame is named later by ip and compile_id, an interpreted one by Method* and bytecode.
+ * The innermost frame may not exist yet, or no longer: HotSpot's compilers begin and end all
+ * methods alike, so the bytes at the instruction pointer decide.
  *
- * The innermost frame may not exist yet, or no longer: HotSpot's compilers begin and end all methods alike, so the bytes at
- * the instruction pointer decide.
- *
- * Each part is a global function, which the verifier checks once. Nothing that is read here is trusted: a process can only
- * falsify its own stacks.
+ * Each part is a global function, which the verifier checks once. Nothing that is read here is
+ * trusted: a process can only falsify its own stacks.
  */
 #ifndef BPF_HOTSPOT_BPF_H
 #define BPF_HOTSPOT_BPF_H
@@ -40,11 +40,11 @@
 #define HOTSPOT_ARGUMENTS_MAX (256 * 8 + 16) /* bytes of arguments, and what aligns them */
 #define HOTSPOT_ROOM_MAX      512	     /* bytes, and where it is noted */
 #define HOTSPOT_PUSHED_WORDS  5
-/* Interpreted frames: Method*, the bytecode, the caller's stack pointer; from the frame pointer on. */
+/* Interpreted frames, from the frame pointer on: Method*, bytecode, the caller's stack pointer. */
 #define HOTSPOT_METHOD_SLOT   (-24)
 #define HOTSPOT_BYTECODE_SLOT (-64)
 #define HOTSPOT_SENDER_SLOT   (-8)
-/* The frame below which those of a virtual thread are (Continuation.enterSpecial); in JDK 21 and 25. */
+/* The frame of Continuation.enterSpecial, above those of a virtual thread; in JDK 21 and 25. */
 #define HOTSPOT_ENTER_WORDS 10
 
 #define TEXT8(a, b, c, d, e, f, g, h)                                                              \
@@ -63,7 +63,7 @@ enum hotspot_kind {
 /* The words of the innermost frame on the stack. */
 enum hotspot_leaf {
 	HOTSPOT_WHOLE,
-	HOTSPOT_NOT_SAVED, /* the same, but for the caller's frame pointer, which is in its register */
+	HOTSPOT_NOT_SAVED, /* the same, but the caller's frame pointer is still in its register */
 	HOTSPOT_PUSHED,	   /* the caller's frame pointer and the return address */
 	HOTSPOT_BARE,	   /* the return address */
 };
@@ -94,7 +94,7 @@ __attribute__((noinline)) int hotspot_heap(__u64 address)
 
 /* ---- the blob of an address ------------------------------------------------------------------ */
 
-/* One hop towards the first segment of the block. 1: there are more; 0: it is there; -1: there is none. */
+/* One hop towards the first segment of the block. 1: there are more; 0: it is there; -1: none. */
 __attribute__((noinline)) int hotspot_hop(void)
 {
 	struct notes *n = notes();
@@ -213,8 +213,8 @@ __attribute__((noinline)) int hotspot_blob(__u64 pc)
 }
 
 /*
- * A result for an address is valid for 50 ms: code that has replaced it since would have to return to the very same
- * address, and only a collection frees code that was on a stack. The same applies to the fields of a Method.
+ * A result for an address is valid for 50 ms: code that replaced it would have to return to the
+ * same address, and only a collection frees code on a stack. The same holds for fields of a Method.
  */
 struct hotspot_known {
 	__u64 address, as_of; /* a process, by its runtime_info */
@@ -342,8 +342,8 @@ __attribute__((noinline)) int note_interpreted(__u32 frame, __u64 method, __u64 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 /*
- * The return address is at `at`. The caller's frame pointer is right below it, if it was saved, else still in its
- * register. A global function.
+ * The return address is at `at`; the caller's frame pointer is right below it if `saved`, else in
+ * its register. A global function.
  */
 __attribute__((noinline)) int hotspot_return(__u64 at, __u32 saved)
 {
@@ -367,7 +367,7 @@ __attribute__((noinline)) int hotspot_return(__u64 at, __u32 saved)
 	return unwind_take(&s->unwind, FRAME_CODE_HEAP, ra, at + 8, fp);
 }
 
-/* The interpreter's own frame lies above the frame pointer, and stores the caller's stack pointer. */
+/* The interpreter's frame is above the frame pointer, and stores the caller's stack pointer. */
 __attribute__((noinline)) int hotspot_interpreted(void)
 {
 	struct scratch *s = scratch();
@@ -423,8 +423,8 @@ static __always_inline enum hotspot_leaf leaf_of_prologue(__u64 before, __u64 at
 }
 
 /*
- * Methods end in add $ROOM,%rsp; pop %rbp; cmp …(%r15),%rsp; ja; ret. `ja` leads to lea …(%rip),%r10; mov %r10,…(%r15);
- * jmp. Methods that propagate an exception jump instead of returning.
+ * Methods end in add $ROOM,%rsp; pop %rbp; cmp …(%r15),%rsp; ja; ret. `ja` leads to lea
+ * …(%rip),%r10; mov %r10,…(%r15); jmp. Methods that propagate an exception end in a jump.
  */
 __attribute__((noinline)) int hotspot_leaf(__u64 ip, __u32 in_prologue)
 {
@@ -459,10 +459,7 @@ __attribute__((noinline)) int hotspot_leaf(__u64 ip, __u32 in_prologue)
 	return in_prologue ? leaf_of_prologue(before, at) : HOTSPOT_WHOLE;
 }
 
-/*
- * Stubs keep a frame pointer. Those that methods call at their entry have a word of ones between it and the return
- * address.
- */
+/* Stubs keep a frame pointer; those called at a method's entry have a word of ones above it. */
 static __always_inline int step_by_fp(struct unwind_state *s)
 {
 	__u64 fp;
@@ -487,8 +484,8 @@ static __always_inline int step_by_size(struct unwind_state *s, const struct not
 }
 
 /*
- * From compiled to interpreted code, arguments are copied to where the return address was, and the return address below
- * them: meanwhile it is in rax, and the former stack pointer in r13.
+ * From compiled to interpreted code, arguments are copied over the return address, which moves
+ * below them. Meanwhile it is also in rax, and the former stack pointer in r13.
  */
 static __always_inline int step_from_adapter(struct unwind_state *s)
 {
@@ -502,8 +499,8 @@ static __always_inline int step_from_adapter(struct unwind_state *s)
 }
 
 /*
- * Is this the return address of the oldest frame of a virtual thread on this stack, whose callers are in the heap: mov
- * …(%r15),%rsp? There the stack continues below them, where the thread was entered.
+ * Is this the return address of a virtual thread's oldest frame on this stack, whose callers are in
+ * the heap: mov …(%r15),%rsp? The stack continues where the thread was entered.
  */
 static __always_inline bool is_barrier(__u64 ip)
 {
@@ -548,8 +545,8 @@ static __always_inline int step_from_blob(struct unwind_state *s, const struct n
 }
 
 /*
- * Code that searches strings allocates stack within a method's frame, and pushes the former stack pointer. Returns it,
- * or 0.
+ * Code that searches strings allocates stack within a method's frame, and pushes the former stack
+ * pointer. Returns how far that is above the current one, or 0.
  */
 __attribute__((noinline)) int hotspot_sp_before(__u32 word)
 {
@@ -575,7 +572,7 @@ static __always_inline int step_from_room(struct unwind_state *s, const struct n
 	return STACK_END_CODE_HEAP;
 }
 
-/* The bytes at the instruction pointer are inconclusive: a return address that leads to code decides. */
+/* The bytes at ip are inconclusive: a return address that leads to code decides. */
 static __always_inline int step_otherwise(struct unwind_state *s, const struct notes *n, int leaf)
 {
 	int end = STACK_END_CODE_HEAP;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The parts of kernel structures that we touch, and nothing else. Offsets are filled in from the
- * running kernel's BTF when the program is loaded, so only names and kinds matter here.
+ * The parts of kernel structures that the programs read. libbpf fills in offsets from the running
+ * kernel's BTF at load, so only names and kinds matter here.
  */
 #ifndef BPF_KERNEL_H
 #define BPF_KERNEL_H
@@ -84,10 +84,8 @@ struct css_set {
 };
 
 struct sched_info {
-	unsigned long long
-		run_delay; /* ns that the task has waited for a CPU, up to when it last got one */
-	unsigned long long
-		last_queued; /* since when it waits, by the run queue's clock; 0: it does not */
+	unsigned long long run_delay;	 /* ns of waiting for a CPU, up to when it last got one */
+	unsigned long long last_queued;	 /* start of its wait, by the run queue's clock; 0: none */
 	unsigned long long last_arrival; /* when it last got a CPU, by the same clock */
 };
 
@@ -148,7 +146,7 @@ struct bpf_iter__task {
 
 #pragma clang attribute pop
 
-/* Optional kernel features. libbpf resolves them when the program is loaded: constants to the verifier. */
+/* Optional kernel features, resolved by libbpf at load: constants to the verifier. */
 /* 5.11: fields of the current task are plain loads */
 #define HAVE_TYPED_TASK bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
 /* 5.15: user registers of a task that is in the kernel */

@@ -31,14 +31,13 @@ const volatile bool kernel_stacks;
 const volatile bool user_stacks;
 const volatile bool use_tables; /* unwind by table where there is one */
 const volatile bool use_tsc;
-const volatile __u32
-	code_bytes; /* of copies of functions (code_copy.bpf.h), on each CPU in CODE_COPIES_NS, or one copy more */
-const volatile __u32 max_depth = 256;	  /* user frames */
+const volatile __u32 code_bytes;      /* of copied functions a CPU in CODE_COPIES_NS, or one more */
+const volatile __u32 max_depth = 256; /* user frames */
 const volatile __u32 pid_namespace_inode; /* the collector's pid namespace; 0: the initial one */
 const volatile __u64 segment_size = SEGMENT_LEAST; /* of unwind tables, a power of two */
 const volatile __u64 ring_size = TICK_RING_LEAST;  /* of a tick ring, a power of two */
 
-/* Bytes of stacks that are copied, on each CPU, or one copy more; 0: none is. Set by the collector, at any time. */
+/* Bytes of stacks copied a second on each CPU, or one copy more; 0: none. The collector sets it. */
 volatile __u32 copied_a_second;
 
 #define FRAMES_MAX (SAMPLE_KERNEL_DEPTH_MAX + SAMPLE_USER_DEPTH_MAX)
@@ -125,8 +124,8 @@ struct {
 } cgroups SEC(".maps");
 
 /*
- * The control group of a process at its last tick, by a hash of its pid: processes that share a slot are reported more
- * often than needed. `life` distinguishes processes that have had the pid. 0: empty.
+ * The control group of a process at its last tick, by a hash of its pid: processes that share a
+ * slot are reported too often. `life` distinguishes processes with the same pid. 0: empty.
  */
 struct group_slot {
 	__u64 life, group;
@@ -140,8 +139,8 @@ struct {
 } group_slots SEC(".maps");
 
 /*
- * Groups whose ticks are filtered, by id: the collector adds them after it has checked their paths. If the map is full,
- * an older entry is evicted, and the collector drops the samples of that group.
+ * Ids of groups whose ticks are filtered, added by the collector once it has checked their paths.
+ * If the map is full, an older entry is evicted, and the collector drops that group's samples.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -150,9 +149,7 @@ struct {
 	__type(value, __u32);
 } excluded_groups SEC(".maps");
 
-/*
- * The tick events, by CPU; where a CPU has no ticks its side-band event, which is a clock as well.
- */
+/* The tick events, by CPU; without ticks the CPU's side-band event, which is a clock as well. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
 	__uint(key_size, sizeof(__u32));
@@ -205,7 +202,7 @@ struct {
 	__type(value, struct unwind_table);
 } unwind_tables SEC(".maps");
 
-/* The value of unwind_epoch when the table was last used. The kernel puts each value at a multiple of 8 bytes. */
+/* The value of unwind_epoch when the table was last used. The kernel aligns values to 8 bytes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -231,8 +228,8 @@ struct {
 } unwind_execs SEC(".maps");
 
 /*
- * Threads that were sampled, by a part of their number in the initial pid namespace: the number; 0: none; SAMPLED_MANY: several
- * threads with that part have been.
+ * Sampled threads by the low bits of their number in the initial pid namespace: the number; 0:
+ * none; SAMPLED_MANY: several threads with the same bits.
  */
 #define SAMPLED_THREADS 65536u
 #define SAMPLED_MANY	(~0u)
@@ -258,19 +255,19 @@ struct {
 	__array(values, struct segment);
 } unwind_segments SEC(".maps");
 
-__u32 unwind_epoch; /* goes on by the collector */
-__u32 any_excluded; /* there may be something in `excluded_groups`; the collector's to set */
-__u64 wake_interval[WAKE_CAUSES]; /* ns between two wakes at least; the collector's to set */
-__u32 execs_wake;		  /* the collector; the collector's to set */
+__u32 unwind_epoch;		  /* advanced by the collector */
+__u32 any_excluded;		  /* `excluded_groups` may have entries; set by the collector */
+__u64 wake_interval[WAKE_CAUSES]; /* least ns between two wakes; set by the collector */
+__u32 execs_wake;		  /* the collector; set by it */
 __u64 last_wake[WAKE_CAUSES];	  /* CLOCK_MONOTONIC ns */
 __u32 held_tgid; /* becomes a target with its next execve, in the collector's numbers; 0: none */
 
 /* Counters of the hooks, and what `prepare` found. */
-__u64 target_set_full; /* children that did not fit into `targets` */
-__u64 groups_unreported; /* EVENT_IN_GROUP that did not fit into the ring: the next tick tries again */
-__u64 hook_output_lost; /* EVENT_THREAD_CPU that did not fit into the ring */
-__u32 self_tgid;	/* the collector, in the initial pid namespace */
-__u32 cpu_time_source;	/* enum cpu_time_source */
+__u64 target_set_full;	 /* children that did not fit into `targets` */
+__u64 groups_unreported; /* EVENT_IN_GROUP lost because the ring was full: the next tick retries */
+__u64 hook_output_lost;	 /* EVENT_THREAD_CPU that did not fit into the ring */
+__u32 self_tgid;	 /* the collector, in the initial pid namespace */
+__u32 cpu_time_source;	 /* enum cpu_time_source */
 
 static __always_inline struct cpu_books *cpu_books(__u32 cpu)
 {
@@ -287,8 +284,8 @@ static __always_inline struct scratch *scratch(void)
 extern void *bpf_rdonly_cast(const void *object, __u32 type) __ksym __weak; /* 6.2 */
 
 /*
- * The task, for reading. For each pointer that is loaded through a pointer to a known type, kernels from 6.4 on search all
- * their types by name, some milliseconds each time that they come by. Not so if the pointer is one for reading alone.
+ * The task, for reading only. Other pointers cost time at load: for each one that is loaded through
+ * a known type, kernels from 6.4 on search all their types by name, some milliseconds each time.
  */
 static __always_inline const struct task_struct *for_reading(const struct task_struct *task)
 {
@@ -298,8 +295,8 @@ static __always_inline const struct task_struct *for_reading(const struct task_s
 }
 
 /*
- * The current task. From 5.11 on its fields are plain loads, because the verifier has its type; before, they are read
- * by a helper. TASK_READ() takes what there is, decided when loading.
+ * The current task. From 5.11 on its fields are plain loads, because the verifier has its type;
+ * before, a helper reads them. TASK_READ() takes what there is, decided at load.
  */
 static __always_inline struct task_struct *current_task(void)
 {

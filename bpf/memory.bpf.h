@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The thread whose stack is walked, and its memory: the current thread in the sampler; in the visitor (visit.bpf.c)
- * another one, whose memory is paged in if need be.
+ * The thread whose stack is walked, and its memory: the current thread in the sampler, another one
+ * in the visitor (visit.bpf.c), which pages its memory in if need be.
  */
 #ifndef BPF_MEMORY_BPF_H
 #define BPF_MEMORY_BPF_H
@@ -14,8 +14,8 @@ extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym __weak;
 extern void bpf_task_release(struct task_struct *task) __ksym __weak;
 
 /*
- * Before Linux 6.7 an iterator's program makes the visits. It alone has the task, so functions that read the thread's memory
- * get pages that the program has copied. If a page is missing, it is copied, and the whole walk is repeated.
+ * Before Linux 6.7 an iterator's program makes the visits. It alone has the task, so it copies
+ * pages for functions that read memory. If a page is missing, it is copied and the walk repeated.
  */
 const volatile bool by_copies;
 
@@ -53,7 +53,7 @@ struct {
 struct {
 	__u32 tid;	      /* in the initial pid namespace */
 	int begun;	      /* UNWIND_STEP_ON, or why there is no user stack */
-	bool has_our_numbers; /* that its program has are the collector's */
+	bool has_our_numbers; /* thread numbers in its memory are those of the collector */
 	__u64 started, fsbase;
 	__u64 changes; /* visitor.table_changes, when it began */
 	struct seen_thread as;
@@ -64,7 +64,7 @@ static __always_inline __u32 copy_slot(__u64 page, __u32 probe)
 	return ((page ^ page >> 6) + probe) & (COPIED_PAGES - 1);
 }
 
-/* Where the bytes are among the copies, or COPY_MISSING. A global function: it is used in many places. */
+/* Offset of the bytes in the copies, or COPY_MISSING. A global function: it has many callers. */
 __attribute__((noinline)) int find_copied(__u64 address, __u32 size)
 {
 	__u64 page = address >> PAGE_BITS, offset = address & (PAGE_BYTES - 1);
@@ -94,7 +94,7 @@ static __always_inline long read_copied(void *to, __u32 size, __u64 address)
 	return bpf_probe_read_kernel(to, size, copies + (at & COPIES_MASK));
 }
 
-/* The page that was missing. False: none was, or there is no room. */
+/* Copies the page that was missing. False: none was, or there is no room. */
 static __always_inline bool copy_missing(struct task_struct *task)
 {
 	__u32 zero = 0;

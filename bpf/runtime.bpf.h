@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Notes: beside the frames of a stack, the words by which a runtime in the process identifies its functions.
+ * Notes: the words by which a runtime in the process identifies its functions, beside the frames.
  *
- * This file has the state that runtimes share: scratch, which processes have one, and what a child of fork inherits. Notes are
- * not checked here: the reader of the names rejects wrong ones.
+ * This file has the state that runtimes share: scratch, which processes have one, and what a child
+ * of fork inherits. Notes are not checked here: the reader of the names rejects wrong ones.
  */
 #ifndef BPF_RUNTIME_BPF_H
 #define BPF_RUNTIME_BPF_H
@@ -25,19 +25,20 @@
 #define KNOWN_WORDS	   16u /* a power of two */
 
 /*
- * The result for a function in this sample: a recursive one is on the stack many times. It is not kept longer, because
- * its memory may hold another function by the next sample.
+ * The result for a function in this sample: a recursive one is on the stack many times. By the next
+ * sample its memory may hold another function.
  */
 struct known_word {
-	__u64 function,
-		led_to; /* V8: a Script, its number. Python: the code object, frame_note.check; 3.11: its file, by its name */
-	__u64 time;	/* notes.time */
+	/* V8: a Script, its number. Python: code, frame_note.check; 3.11: a file's name, a hash */
+	__u64 function, led_to;
+	__u64 time; /* notes.time */
 };
 
 /*
- * The result for a JSFunction on this CPU, valid within a sample. In the next one its own words are read again: if they are
- * unchanged, it is the same closure of the same function, and the function's memory is not read. That holds for less time than
- * V8 needs for a full collection, before which no function's memory is reused: at least 1.4 ms, with an empty heap.
+ * The result for a JSFunction on this CPU, valid within a sample. The next one reads its own words
+ * again: if unchanged, it is the same closure of the same function, which is not read. This holds
+ * for less time than a full collection of V8 takes (1.4 ms at least, with an empty heap): before,
+ * no function's memory is reused.
  */
 struct v8_known {
 	__u64 function, as_of; /* … of that process */
@@ -67,10 +68,7 @@ struct notes {
 	__u32 has; /* info.has, of this sample's process; 0: nothing is noted */
 	__u32 count;
 	__u64 time; /* of the sample */
-	/*
-	 * Python: the next frame to read, and its C frame; number of complete groups, and of the first one not passed
-	 * yet
-	 */
+	/* Python: the next frame to read, its C frame; complete groups, the first not passed yet */
 	__u64 frame, cframe;
 	__u32 groups, passed;
 	__u8 gil; /* FRAME_NOTE_GIL_ of the sample */
@@ -86,7 +84,7 @@ struct notes {
 		__u64 function, check;
 	} met[CODE_COPIES];
 	__u32 met_count;
-	/* V8: what lies below the frame pointer, lowest first; functions by a few bits of their address */
+	/* V8: the words below the frame pointer, lowest first */
 	__u64 v8_frame[V8_FRAME_WORDS];
 	__u64 v8_closure[V8_CLOSURE_WORDS];
 	__u64 v8_script[V8_SCRIPT_WORDS];
@@ -115,8 +113,8 @@ struct {
 } runtimes SEC(".maps");
 
 /*
- * Number of processes in `runtimes` by the low bits of their pid. Most entries are 0, and a tick of their processes
- * pays only for this lookup.
+ * Number of processes in `runtimes` by the low bits of their pid. Most entries are 0: a tick of
+ * their processes pays for this lookup only.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

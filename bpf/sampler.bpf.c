@@ -3,13 +3,13 @@
  * The programs in the kernel: entry points only.
  *
  *  tick      runs at each timer tick (or overflow of a hardware counter) of each CPU: filter,
- *            clocks, kernel stack, user stack, emit. Every run ends in one line of the CPU's books.
- *  tick_in_python  continues `tick` after the walk of the Python frames
+ *            clocks, stacks, emit. Every run ends in one line of the CPU's books.
+ *  tick_in_python  continues `tick` with the walk of the Python frames
  *  finish    the rest of both: stacks, emit
- *  on_fork   adds children of targets to the set, and lets them use their parents' runtimes, before they run their first
- *            instruction
- *  on_exec   renames an executing thread to its process's number; makes COMMAND a target; wakes the collector
- *  on_exit   reports the last CPU time of a thread, in the whole system of one that was sampled
+ *  on_fork   adds children of targets to the set before they run; they inherit runtimes
+ *  on_exec   renames an executing thread to its process's number; makes COMMAND a target; wakes the
+ *            collector
+ *  on_exit   reports the last CPU time of a thread; system-wide only if it was sampled
  *  on_free   removes it from the set
  *  identify  walks over all tasks once, to find the threads that are targets
  *  prepare   is run by the collector (BPF_PROG_TEST_RUN), not by an event
@@ -50,7 +50,7 @@ static __always_inline void kernel_stack(struct bpf_perf_event_data *ctx, struct
 		s->sample.kernel_frames = size / sizeof(__u64);
 }
 
-/* Notes are made for the stack of a program that runs itself; kernel workers have their maker's registers. */
+/* Only programs' own stacks have notes; kernel workers have the registers of their maker. */
 static __always_inline __u32 noted_runtimes(struct bpf_perf_event_data *ctx,
 					    struct task_struct *task, bool from_user, __u32 tgid,
 					    __u64 time)
@@ -65,9 +65,7 @@ static __always_inline __u32 noted_runtimes(struct bpf_perf_event_data *ctx,
 	return find_runtimes(tgid, time);
 }
 
-/*
- * The header of a sample: everything except stacks. Returns BOOK_DELIVERED, or the reason why there is no sample.
- */
+/* The header of a sample, without stacks. BOOK_DELIVERED, or why there is no sample. */
 static __always_inline enum book_line begin_sample(struct bpf_perf_event_data *ctx,
 						   struct cpu_books *books, __u32 cpu)
 {
@@ -240,7 +238,7 @@ static __always_inline void begin_command(__u32 tgid, __u32 initial_tgid)
 		__sync_fetch_and_add(&target_set_full, 1);
 }
 
-/* args: task, its previous number, bprm. A thread that calls execve gets the number of its leader. */
+/* args: task, its previous number, bprm. A thread that calls execve gets its leader's number. */
 SEC("raw_tp/sched_process_exec")
 int on_exec(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -311,8 +309,8 @@ int identify(struct bpf_iter__task *ctx)
 }
 
 /*
- * Run by the collector, on each CPU in turn right after rq->clock was set: stores the collector's number, and the
- * difference of the run queue's clock and the event's (see cputime.bpf.h).
+ * Run by the collector, on each CPU in turn right after rq->clock was set: stores the collector's
+ * number, and the difference of the run queue's clock and the event's (see cputime.bpf.h).
  */
 SEC("raw_tp")
 int prepare(void *ctx __attribute__((unused)))

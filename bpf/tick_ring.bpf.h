@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The ring of the ticks of a CPU, see struct tick_ring. One tick at a time writes to it (cpu_books.busy), and no hook does: it
- * needs no lock, and costs a copy where a perf ring costs some twenty calls.
+ * The ring of a CPU's ticks, see struct tick_ring. Only the tick that has set cpu_books.busy writes
+ * to it: it needs no lock, and costs a copy where a perf ring costs some twenty calls.
  */
 #ifndef BPF_TICK_RING_BPF_H
 #define BPF_TICK_RING_BPF_H
@@ -12,7 +12,7 @@
 #define ENOSPC 28
 #define EINVAL 22
 
-/* Appends an event of `size` bytes, a multiple of EVENT_ALIGN. 0, -ENOSPC: the ring is full, or -EINVAL. */
+/* Appends an event of `size` bytes, a multiple of EVENT_ALIGN. 0; -ENOSPC: no room; -EINVAL. */
 static __always_inline long put_event(const void *event, __u64 size, __u64 now)
 {
 	struct cpu_books *books = cpu_books(bpf_get_smp_processor_id());

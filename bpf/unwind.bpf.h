@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The user stack of the current task: unwind_user(), into scratch->sample.frames behind the
- * kernel's. How a frame leads to its caller is in sysprof/unwind_walk.h; here is where it finds
- * tables, mappings and memory.
- *
- * Each step is a global function, which the verifier checks once and not for every turn of the
- * loop.
+ * kernel's. sysprof/unwind_walk.h has the step from a frame to its caller; this file provides
+ * tables, mappings and memory. Each step is a global function, which the verifier checks once and
+ * not for every turn.
  */
 #ifndef BPF_UNWIND_BPF_H
 #define BPF_UNWIND_BPF_H
@@ -107,7 +105,7 @@ static __always_inline void note_use(__u32 table)
 		*used = unwind_epoch;
 }
 
-/* `found`, or more by a power of two: as many of the process's places do not begin above the address. */
+/* Returns `found`, or 1 << bit more: so many of the places do not begin above the address. */
 static __always_inline __u64 count_places_on(const struct unwind_state *s,
 					     const unsigned char *places, __u64 address,
 					     __u64 found, int bit)
@@ -352,7 +350,7 @@ static __always_inline void take_places(struct unwind_state *s, __u32 hash, __u6
 }
 
 /*
- * Uses the places of a process; returns their number. A global function: children of fork use their parents' as well.
+ * Uses the places of a process; returns their number. Global: also for parents of fork's children.
  */
 __attribute__((noinline)) int unwind_places_of(__u32 tgid)
 {
@@ -377,8 +375,8 @@ __attribute__((noinline)) int unwind_places_of(__u32 tgid)
 }
 
 /*
- * A child without published places. It does not have its parent's later mappings: the collector sees by the sample's
- * tag which places were used. Returns the time since which the child may have mapped more; 0: no places were found.
+ * A child without published places uses its parent's, without later mappings: the sample's tag says
+ * which. Returns the time since which the child may have mapped more; 0: no places were found.
  */
 static __always_inline __u64 find_forked_places(__u32 tgid)
 {
@@ -453,8 +451,8 @@ static __always_inline int entry_registers(struct task_struct *task, struct pt_r
 	} while (0)
 
 /*
- * Registers outlive the stack that they belong to: an exiting task has released its memory, and one in execve has the
- * incomplete memory of its next program.
+ * Registers outlive the stack that they belong to: an exiting task has released its memory, and a
+ * task in execve has the incomplete memory of its next program.
  */
 static __always_inline bool has_user_stack(struct task_struct *task)
 {
@@ -465,10 +463,7 @@ static __always_inline bool has_user_stack(struct task_struct *task)
 	return HAVE_TYPED_TASK ? mm->start_code : BPF_CORE_READ(mm, start_code);
 }
 
-/*
- * Is the instruction pointer behind the instruction that made the system call? After an execve it is where the
- * new program begins.
- */
+/* Is ip behind the instruction of the system call? After an execve a new program begins there. */
 static __always_inline bool is_behind_call(const struct pt_regs *regs)
 {
 	return (__s64)regs->orig_rax >= 0 && regs->orig_rax != NR_EXECVE &&
@@ -476,8 +471,8 @@ static __always_inline bool is_behind_call(const struct pt_regs *regs)
 }
 
 /*
- * Was this task just created by the system call, with a stack of its own? That stack is still empty. The call returns 0
- * to the new task; its maker's register has an error until there is a number.
+ * Was this task just created by the system call, with a stack of its own, which is still empty? The
+ * call returns 0 to the new task; its maker's register has an error until there is a number.
  */
 static __always_inline bool is_fresh(const struct pt_regs *regs)
 {
@@ -491,7 +486,7 @@ static __always_inline bool is_fresh(const struct pt_regs *regs)
 	return stack != 0;
 }
 
-/* The registers with which a task that is in the kernel has entered it. UNWIND_STEP_ON, or why there are none. */
+/* The registers at a task's entry into the kernel. UNWIND_STEP_ON, or why there are none. */
 static __always_inline int entry_of(struct task_struct *task, struct pt_regs *regs)
 {
 	__u32 flags = TASK_READ(task, flags);
@@ -586,7 +581,7 @@ __attribute__((noinline)) int note_v8_leaf(__u64 fp)
 	return s->unwind.kind == FRAME_POINTER ? note_v8(0, fp) : 0;
 }
 
-/* Notes of the last frame, which had this stack pointer and frame pointer; the walk is at its caller. */
+/* Notes the last frame, which had this stack and frame pointer; the walk is at its caller. */
 static __always_inline void note_frame(struct scratch *s, __u64 sp, __u64 fp)
 {
 	__u32 frame = s->sample.user_frames - 1;
@@ -625,8 +620,8 @@ __attribute__((noinline)) int unwind_step(void)
 }
 
 /*
- * Common frames of the file whose table it is, as long as there are any. UNWIND_STEP_ON; UNWIND_NOT_COMMON or
- * UNWIND_NOT_DESCRIBED: of the next one; or an end.
+ * Common frames of the file that has this table, as long as there are any. UNWIND_STEP_ON;
+ * UNWIND_NOT_COMMON or UNWIND_NOT_DESCRIBED: of the next one; or an end.
  */
 static __always_inline int step_by_table(struct scratch *s, const unsigned char *segment,
 					 const struct unwind_table *table)
@@ -671,8 +666,8 @@ static __always_inline int step_by_pointer(struct scratch *s, struct notes *n)
 }
 
 /*
- * On a CPU where a return is slow a call costs as much as a frame. So common frames are found in loops without a call;
- * unwind_step() finds the others.
+ * On a CPU with slow returns a call costs as much as a frame. So common frames are walked in loops
+ * without a call, the others by unwind_step().
  */
 __attribute__((noinline)) int unwind_run_by_table(void)
 {
@@ -713,9 +708,7 @@ static __always_inline int run_on(const struct scratch *s)
 	return s->runtimes & RUNTIME_HOTSPOT ? UNWIND_NOT_COMMON : unwind_run_by_pointer();
 }
 
-/*
- * The verifier follows every iteration of a loop: two nested short ones, the inner of which it verifies once.
- */
+/* The verifier follows each iteration: two nested short loops, the inner one verified once. */
 __attribute__((noinline)) int unwind_steps(void)
 {
 	struct scratch *s = scratch();
@@ -748,7 +741,7 @@ static __always_inline int push_innermost(struct scratch *s, int end)
 	return UNWIND_STEP_ON;
 }
 
-/* Walk the user stack from these registers, if there are any; returns enum stack_end. kernel_frames is set. */
+/* Walks the user stack from these registers, if any. Returns enum stack_end. */
 static __always_inline int walk_user(struct scratch *s, int end)
 {
 	end = push_innermost(s, end);

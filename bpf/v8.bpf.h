@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Notes of V8: the words beside the frame pointer of each of its frames, and the function of the closure among them.
- */
+/* Notes of V8: words beside each frame pointer, and the function of the closure among them. */
 #ifndef BPF_V8_BPF_H
 #define BPF_V8_BPF_H
 
@@ -19,9 +17,7 @@ static __always_inline __u64 load_v8_word(const struct notes *n, __s64 offset)
 	return at < V8_FRAME_WORDS ? n->v8_frame[at] : 0;
 }
 
-/*
- * Reads the words below the frame pointer into n->v8_frame. Usually they are in the page that the walk has just read.
- */
+/* Reads the words below the frame pointer, which are usually in the page just read. */
 static __always_inline bool read_v8_frame(struct notes *n, const struct unwind_state *u, __u64 fp)
 {
 	__u64 from = fp - RUNTIME_V8_FRAME, at = (from - u->window_start) >> 3;
@@ -130,8 +126,8 @@ static __always_inline bool identify_v8(struct notes *n, __u64 function, struct 
 }
 
 /*
- * A frame of no function has its type, a small number, in the place of the context. In a WebAssembly frame the next
- * word is the instance of the module. A global function.
+ * A frame of no function has its type, a small number, in place of the context. In a WebAssembly
+ * frame the next word is the module's instance. A global function.
  */
 __attribute__((noinline)) int note_v8_typed(__u32 frame, __u64 type)
 {
@@ -191,7 +187,7 @@ __attribute__((noinline)) int note_v8(__u32 frame, __u64 fp)
 	return 0;
 }
 
-/* Frame number `frame` does not exist yet: V8 calls its functions with the JSFunction in a register. */
+/* Frame number `frame` does not exist yet: V8 calls functions with the JSFunction in a register. */
 __attribute__((noinline)) int note_v8_entered(__u32 frame, __u64 function)
 {
 	struct frame_note note = {.frame = frame, .kind = FRAME_NOTE_V8};

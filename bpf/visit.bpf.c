@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The visitor: what do threads wait for? Nothing is hooked and no thread is disturbed: a process (live/parts/wall.c) runs
- * these programs from time to time.
+ * The visitor: what do threads wait for? Nothing is hooked and no thread is disturbed: a process
+ * (live/parts/wall.c) runs these programs from time to time.
  *
- *  scan   goes through all threads, and finds those of the targets that have run since the last visit
+ *  scan   goes through all threads, and finds those of targets that have run since the last visit
  *  visit  takes the account and the stacks of one of them
- *  pass   before Linux 6.7: both of them in one
+ *  pass   before Linux 6.7: both in one
  *
- * A thread that has not run since the last visit waits where it did. One that runs has a stack that moves: the ticks have
- * it. A visit reads the memory of another process, which may sleep until a page is there: for ever, if the page is on a
- * file system of that process's. So nothing but that process waits for it.
+ * A thread that has not run since the last visit waits where it did. A running thread's stack
+ * moves: the ticks have it. A visit reads another process's memory, which may sleep until a page is
+ * there: for ever, if it is on a file system of that process. So only the visitor's process waits.
  *
  * The maps of tables, places and targets are the sampler's.
  */
@@ -82,9 +82,9 @@ static __always_inline struct seen_thread *seen_thread(__u32 tid)
 /* ---- clocks ---------------------------------------------------------------------------------- */
 
 /*
- * The scheduler's times are in clocks of the run queues. The process that runs this program has just been put on its CPU, which
- * has set that clock: so CLOCK_MONOTONIC less it is a constant plus a few microseconds. All CPUs have one such clock where the
- * TSC is stable.
+ * The scheduler's times are in clocks of the run queues. The visitor's process has just been put on
+ * its CPU, which has set that clock: CLOCK_MONOTONIC less it is a constant plus a few microseconds.
+ * All CPUs have one such clock where the TSC is stable.
  */
 static __always_inline void note_clock(__u64 now)
 {
@@ -121,7 +121,7 @@ static __always_inline __u64 ran_until(struct task_struct *task)
 	return task->se.exec_start + (rq->clock - rq->clock_task) + clock_offset();
 }
 
-/* The run delay, with the wait that it is in. */
+/* The run delay, with the wait so far. */
 static __always_inline __u64 delay_until(struct task_struct *task, __u64 now)
 {
 	__u64 queued, delay;
@@ -150,7 +150,7 @@ static __always_inline __u32 user_of(struct task_struct *task)
 	return for_reading(task)->cred->uid.val;
 }
 
-/* Does its memory, or that of its user's processes, not answer? */
+/* Did a read of its memory, or of its user's processes, hang? */
 static __always_inline bool is_banned(struct task_struct *task)
 {
 	__u32 user;
@@ -183,7 +183,7 @@ static __always_inline __u64 group_at(const struct cgroup *group, __u32 level)
 	return BPF_CORE_READ(ancestor, kn, id);
 }
 
-/* Is it in the wanted group, or below? The group's level becomes known with the first thread that is. */
+/* Is it in the wanted group, or below? The first thread that is sets the group's level. */
 static __noinline bool in_wanted_group(const struct task_struct *task)
 {
 	const struct cgroup *group = BPF_CORE_READ(task, cgroups, dfl_cgrp);
@@ -218,7 +218,7 @@ static __always_inline bool is_wanted(struct task_struct *task, struct task_ids 
 	return !(filter_processes || filter_threads) || in_targets(task, &initial, ours);
 }
 
-/* Is the quota of its control group, or of one above, used up? Before 6.18 this is known of run queues. */
+/* Is the quota of its control group, or of one above, used up? Before 6.18 by run queues. */
 static __always_inline bool is_throttled(struct task_struct *task)
 {
 	if (bpf_core_field_exists(task->throttled))
@@ -228,7 +228,7 @@ static __always_inline bool is_throttled(struct task_struct *task)
 	       for_reading(task)->se.cfs_rq->throttle_count;
 }
 
-/* A thread can be throttled when it has waited for a CPU already. */
+/* A thread that waits for a CPU can still become throttled. */
 static __always_inline __u32 state_of(struct task_struct *task)
 {
 	return task->__state | (is_throttled(task) ? STATE_THROTTLED : 0);
@@ -252,7 +252,7 @@ static __always_inline bool is_of_window(const struct seen_thread *seen)
 	return seen->window == *(volatile __u32 *)&visitor.window;
 }
 
-/* It runs, but did not at the moment that was drawn. It may wait again before its stack is taken. */
+/* It runs, but did not at the drawn moment. It may wait again before its stack is taken. */
 static __always_inline bool has_just_begun(struct task_struct *task)
 {
 	return HAVE_RQ_CLOCK && bpf_core_field_exists(task->sched_info) &&
@@ -386,8 +386,8 @@ static __always_inline void look_at_listed(__u64 now)
 }
 
 /*
- * The threads of processes that are targets. To find those among all processes takes longer than to visit a few. While none is made,
- * they remain the same, but for what the collector adds.
+ * The threads of target processes. Finding those among all processes takes longer than a few
+ * visits. While no process is made they stay the same, but for what the collector adds.
  */
 static __always_inline void look_at_processes(__u64 now)
 {
@@ -418,8 +418,8 @@ int scan(void *ctx __attribute__((unused)))
 /* ---- one thread ------------------------------------------------------------------------------ */
 
 /*
- * The timer interrupt that wakes the visitor also ends waits of others, whose timers have slack. A thread that was woken then and
- * has not run since was blocked at the moment that was drawn, and still has the stack of that wait.
+ * The timer interrupt that wakes the visitor also ends waits of others, whose timers have slack. A
+ * thread woken then that has not run since was blocked at the drawn moment, and has that stack.
  */
 static __always_inline bool was_woken_with_us(struct task_struct *task, __u32 state)
 {
@@ -537,7 +537,7 @@ static __always_inline void begin_stack(struct task_struct *task, struct scratch
 	s->visit.call = (__s64)s->regs.orig_rax >= 0 ? (__s32)s->regs.orig_rax : VISIT_NO_CALL;
 }
 
-/* Mappings and runtimes of the process of a stack, by which it is walked and named. 0: none is known. */
+/* The mappings and runtimes by which a stack is walked and named. 0: none is known. */
 static __always_inline __u64 known_of_process(struct scratch *s)
 {
 	const struct notes *n = notes();
@@ -549,8 +549,8 @@ static __always_inline __u64 known_of_process(struct scratch *s)
 }
 
 /*
- * Tables, mappings and runtimes of a process become known after its first visits, and a thread that waits for long is not visited
- * again. So its stack is taken a few more times, unless it is whole and no more is known.
+ * Tables, mappings and runtimes of a process become known after its first visits, but a long wait
+ * has no later ones. So its stack is taken a few more times, unless it is whole and up to date.
  */
 static __always_inline void plan_again(const struct seen_thread *seen)
 {
@@ -664,7 +664,7 @@ static __always_inline void take_python(struct scratch *s)
 	s->next_anchor = next_anchor(n);
 }
 
-/* Up to the innermost frame. UNWIND_STEP_ON or an end. A global function, which the verifier follows once. */
+/* Up to the innermost frame. UNWIND_STEP_ON or an end. A global function, verified once. */
 __attribute__((noinline)) int begin_walk(void)
 {
 	struct scratch *s = scratch();
@@ -688,7 +688,7 @@ __attribute__((noinline)) int begin_walk(void)
 	return push_innermost(s, begun);
 }
 
-/* If pages are copied: from the start again whenever one was missing. Each turn adds frames or a page. */
+/* With copied pages: restarts whenever one was missing. Each turn adds frames or a page. */
 static __always_inline void take_user_stack(struct task_struct *task, struct scratch *s)
 {
 	int end = begin_walk();
@@ -720,8 +720,8 @@ static __always_inline enum visit_line visit_thread(struct task_struct *task, st
 }
 
 /*
- * A thread that has just begun to run is looked at again after all others: what visits miss at the end of one wait they find at the begin
- * of the next one.
+ * A thread that has just begun to run is visited again after all others. This makes up for ends of
+ * waits that visits miss: they find the beginning of the next wait.
  */
 static __always_inline bool put_off(struct task_struct *task)
 {

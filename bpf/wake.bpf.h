@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Waking the collector before its next drain is due: a target has called execve, a stack could not be walked for
- * want of mappings or tables, or a ring is half full. A record with the cause is put into a BPF ring buffer, which wakes the
- * poller.
+ * Waking the collector before its next drain is due: a target has called execve, a stack could not
+ * be walked for lack of mappings or tables, or a ring is half full. A record with the cause goes
+ * into a BPF ring buffer, which wakes the poller.
  *
- * The collector sets the interval between two wakes, because it measures what a drain costs. Root's processes have an
- * interval of their own, so that those of users cannot keep the collector from looking at them.
+ * The collector sets the interval between two wakes, because it measures what a drain costs. Root's
+ * processes have an interval of their own, so those of users cannot keep the collector from them.
  *
- * The tick may run in an NMI and has a ring of its own: on some kernels (6.15 to 6.18) an NMI that meets the
- * lock of a ring buffer on its own CPU freezes for a quarter of a second.
+ * The tick may run in an NMI and has a ring of its own: on some kernels (6.15 to 6.18) an NMI that
+ * meets the lock of a ring buffer on its own CPU freezes for a quarter of a second.
  */
 #ifndef BPF_WAKE_BPF_H
 #define BPF_WAKE_BPF_H
@@ -36,7 +36,7 @@ static __always_inline void wake_collector(void *ring, __u64 now)
 {
 	__u64 cause = wake_cause();
 
-	/* CPUs may read and write it at the same time; the worst of it is a wake more */
+	/* CPUs may race here; the worst is one more wake */
 	if ((__s64)(now - last_wake[cause]) >= (__s64)wake_interval[cause])
 		wake_for(ring, now, cause);
 }
