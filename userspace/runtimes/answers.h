@@ -17,10 +17,7 @@
 
 /* ---- runtimes of a process ------------------------------------------------------------------- */
 
-/*
- * Which runtimes a process has, and how each of them keeps what its functions are called. In a reader: files and memory are
- * the process's own.
- */
+/* The runtimes of a process. In a reader: files and memory are the process's own. */
 
 #define FOUND_FILE_CODE 64u
 
@@ -29,8 +26,7 @@ struct found_runtimes {
 	int mem;		     /* /proc/PID/mem; 0: it could not be opened */
 	uint32_t user;		     /* of the process: tenant_user() */
 	struct target_memory memory; /* for one request */
-	struct target_range
-		file_code[FOUND_FILE_CODE]; /* executable mappings of files: no code that is made */
+	struct target_range file_code[FOUND_FILE_CODE]; /* executable mappings of files */
 	uint32_t file_code_count;
 	bool may_come; /* a runtime is there, and has not begun yet: worth another look */
 	void *state[RUNTIME_MEMORIES_MAX]; /* of each runtime_memory(), by its number */
@@ -40,8 +36,8 @@ struct found_runtimes {
 bool runtime_finder__is_program(const char *path);
 
 /*
- * Looks at the files of its executable mappings that may have one in them, and at its program. 0; negative errno: its mappings cannot
- * be read. The caller ends it. It may not be moved.
+ * Looks at its program, and at files of its executable mappings that may have a runtime. 0;
+ * negative errno: its mappings cannot be read. The caller ends it. It must not be moved.
  */
 int runtime_finder__look(pid_t pid, struct found_runtimes *found);
 void found_runtimes__fini(struct found_runtimes *found);
@@ -58,27 +54,25 @@ struct target_memory found_runtimes__memory(const struct found_runtimes *found);
 /* ---- functions ------------------------------------------------------------------------------- */
 
 /*
- * A function of a runtime, as its own memory describes it: what is found for the words that a frame has.
- *
- * Everything in it was a tenant's. Text is bounded, and has been through utf8_sanitize().
+ * A function of a runtime, as its own memory describes it. Everything in it was a tenant's. Text is
+ * bounded, and has been through utf8_sanitize().
  */
 
 #define MANAGED_NAME_MAX 1024u /* bytes, with the NUL */
 #define MANAGED_FILE_MAX 4096u
 #define MANAGED_ROWS_MAX 16384u /* of one function; what is beyond has no line */
 
-/* From this place in the function's code on, up to the next row. The unit is the runtime's: see its reader. */
+/* From this place in the function's code up to the next row. The unit is the runtime's. */
 struct managed_row {
 	uint32_t offset;
 	uint32_t line, column; /* 1-based; 0: unknown */
 };
 
 struct managed_function {
-	char name[MANAGED_NAME_MAX]; /* "": it has none */
-	char file[MANAGED_FILE_MAX]; /* a path or a URL; "": unknown */
-	uint32_t line, column;	     /* where it is defined, 1-based; 0: unknown */
-	VEC(struct managed_row)
-	rows; /* ascending by offset; where there are none, its lines are unknown */
+	char name[MANAGED_NAME_MAX];  /* "": it has none */
+	char file[MANAGED_FILE_MAX];  /* a path or a URL; "": unknown */
+	uint32_t line, column;	      /* where it is defined, 1-based; 0: unknown */
+	VEC(struct managed_row) rows; /* ascending by offset; none: its lines are unknown */
 };
 
 static inline void managed_function__fini(struct managed_function *f)
@@ -103,21 +97,18 @@ struct code_answers {
 	uint32_t pid;
 	size_t limit;
 	VEC(char) bytes;
-	/*
-	 * functions that are already reported, with the compiled code that consists of them: HotSpot's, and
-	 * WebAssembly
-	 */
+	/* reported functions of compiled code (HotSpot, WebAssembly) */
 	VEC(struct code_question) methods;
 	struct target_pages *pages;	    /* NULL: none yet */
 	const struct found_runtimes *found; /* of the process */
 };
 
 /*
- * Reads the state by which a later reading decides whether a method is still the sampled one. Before the first
- * question, and now and then.
+ * Reads the state by which a later reading decides whether a method is still the sampled one.
+ * Before the first question, and now and then.
  */
 void code_answers__begin(struct found_runtimes *found);
-/* 0; -E2BIG, -EDQUOT: a limit is reached, and this one has no answer; -ENOMEM. found->memory is what may be read. */
+/* Reads found->memory. 0; -E2BIG, -EDQUOT: a limit is reached, no answer to this one; -ENOMEM. */
 int code_answers__add(struct code_answers *answers, struct found_runtimes *found,
 		      const struct code_question *question);
 void code_answers__fini(struct code_answers *answers);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The contract of a runtime: what sysprof needs to recognize it, to give advice about it, to read its functions or the sizes
- * of its frames from a process, and to judge what was found.
+ * The contract of a runtime: what sysprof needs to recognize it, to give advice about it, to read
+ * its functions or the sizes of its frames from a process, and to judge what was found.
  *
- * table.c lists all runtimes. One that is only recognized has a row there; one whose memory is read has a folder, and nothing
- * outside of it names that runtime, except bpf/, the numbers in sample.h and runtime_info.h, the grammar of its perf map
- * (jit/jit_name), its command line (procfs/command_line), the JVM's attach protocol and Python's GIL. CONTRIBUTING.md,
- * "a runtime", says what to write.
+ * table.c lists all runtimes. One that is only recognized has a row there. One whose memory is read
+ * has a folder, and nothing outside of it names that runtime, except bpf/, the numbers in sample.h
+ * and runtime_info.h, the grammar of its perf map (jit/jit_name), its command line
+ * (procfs/command_line), the JVM's attach protocol and Python's GIL. See CONTRIBUTING.md.
  *
- * Memory is read in a reader process, where runtimes/answers.h calls what `struct
- * runtime_memory` has. The collector sends requests: `struct note_ops` has when, and what the words of a frame stand
- * for.
+ * Memory is read in a reader, where runtimes/answers.h calls the functions of `struct
+ * runtime_memory`. The collector sends requests: `struct note_ops` has when, and what the words of
+ * a frame mean.
  */
 #ifndef RUNTIMES_RUNTIME_H
 #define RUNTIMES_RUNTIME_H
@@ -38,47 +38,45 @@ struct code_question {
 	uint64_t address; /* in compiled code: which functions are inlined there? 0: not needed */
 	uint64_t time;	  /* of the sample that needs it */
 	uint32_t kind;	  /* enum frame_note_kind */
-	uint16_t
-		is_leaf; /* the address is where the thread was; 0: the byte before a return address */
+	uint16_t is_leaf; /* 1: the thread was there; 0: the byte before a return address */
 	uint16_t is_answered; /* 1: its answer is known, and is repeated only if it has changed */
 };
 #define NOTE_QUESTIONS_MAX 3u /* of one note */
 
-#define CODE_KIN_MAX	   4u /* generations whose functions a child of fork has, the nearest first */
+#define CODE_KIN_MAX	   4u /* generations whose functions a child of fork has, nearest first */
 /*
- * Functions that no sample of so many windows has needed are not kept if there are many. When sampled again they are
- * reported again, because the requests for them are forgotten earlier.
+ * Functions without a sample in so many windows are dropped if there are many. If sampled again
+ * they are reported again, because the requests for them are forgotten earlier.
  */
 #define CODE_WINDOWS_KEPT 6u
 
 /* How long an answer about a function holds: that with these words in its note. */
 enum code_lasting {
-	CODE_MOVES, /* the words can be another function's later: read it again while it is sampled */
-	CODE_STAYS, /* it is read once */
-	CODE_LASTS, /* … and no other function ever has these words */
-	CODE_NUMBERED, /* no other function has these words, but more may be known of it later: read it again, seldom */
+	CODE_MOVES,    /* others can have the words later: read it again while it is sampled */
+	CODE_STAYS,    /* it is read once */
+	CODE_LASTS,    /* … and no other function ever has these words */
+	CODE_NUMBERED, /* the same, but more may be known of it later: read it again, seldom */
 };
 
 /* The source of names of frames with one kind of note. */
 enum note_naming {
 	NAMED_BY_FUNCTION, /* the function of the note, or the chain at its address */
-	NAMED_BY_CODE, /* the chain of a piece of compiled code, which is described once and ends with the code itself */
+	NAMED_BY_CODE, /* the chain of a piece of code, described once, which ends with the code */
 	NAMED_BY_MODULE, /* the first call of the chain at its address */
 };
 
 /* Where the frames of one kind of note stand in a stack. */
 enum note_order {
 	NOTE_OF_FRAME, /* in the place of its native frame */
-	NOTE_IN_GROUP, /* in groups, in an order of their own; `frame` is the group's number. Without a check: no function */
+	NOTE_IN_GROUP, /* in groups with their own order; `frame`: a group. No check: no function */
 	NOTE_PLACES_GROUP, /* the frames of the group in `place` stand here */
 };
 
 /* How a note and its native frame become frames of the stack. */
 struct note_placing {
-	uint64_t
-		address; /* of compiled code: the frame is known by that; 0: by its place in the function */
-	bool is_native; /* the native frame has more */
-	bool has_callee; /* the native frame as well, inside: called by a function that has a file, or is not known */
+	uint64_t address; /* of compiled code, which identifies the frame; 0: its place does */
+	bool is_native;	  /* the native frame has more */
+	bool has_callee;  /* native frame: its callee, if the function has a file or is unknown */
 };
 
 /* One kind of note. */
@@ -88,22 +86,22 @@ struct note_ops {
 	enum frame_note_kind calls;	 /* the kind of the functions in its chains */
 	enum note_naming naming;
 	enum note_order order;
-	bool is_urgent; /* memory of its functions is reused within milliseconds */
-	bool is_inherited; /* a child of fork has its parent's functions, and the kernel notes them from the fork on */
+	bool is_urgent;	    /* memory of its functions is reused within milliseconds */
+	bool is_inherited;  /* a child of fork has its parent's functions, noted from the fork on */
 	bool is_beside_map; /* a perf map of the process has less than its notes */
-	bool has_pieces; /* a question without words is answered by pieces of code that last as long as the process */
+	bool has_pieces;    /* without words: asks for code that lasts as long as the process */
 	bool has_signatures; /* names are those of Java methods with their types */
-	bool names_leaf; /* as the caller of code without a frame of its own it has the candidates for that code */
+	bool names_leaf;     /* it has the candidates for a callee that has no frame of its own */
 	enum code_lasting lasting; /* of a function with a check … */
 	bool needs_check;	   /* … without one its words can be another function's later */
 	bool only_checked;	   /* without words and a check there is no question */
 	/*
-	 * The questions about the note of a sample: their number, at most NOTE_QUESTIONS_MAX. The first one has the note's words
-	 * when it is called. NULL: that one.
+	 * The questions about a sample's note; returns their number, at most NOTE_QUESTIONS_MAX.
+	 * When called, the first one has the note's words. NULL: only that one.
 	 */
 	unsigned int (*questions)(const struct sample_event *e, const struct frame_note *note,
 				  struct code_question *questions);
-	/* `native`: the packed frame of the note. `is_made`: is that the address of code without a file? NULL: by its place. */
+	/* `native`: its packed frame; `is_made`: is it JIT code? NULL: by the note's place. */
 	struct note_placing (*place)(const struct frame_note *note, uint64_t native,
 				     bool (*is_made)(const void *context, uint64_t address),
 				     const void *context);
@@ -114,7 +112,7 @@ static inline enum code_lasting note_lasting(const struct note_ops *ops, uint64_
 	return ops->needs_check && !check ? CODE_MOVES : ops->lasting;
 }
 
-/* ---- memory: in a reader process -------------------------------------------------------------- */
+/* ---- memory: in a reader process ------------------------------------------------------------- */
 
 /* A file that a process has mapped, and that may have the runtime in it. */
 struct runtime_lookup {
@@ -147,7 +145,7 @@ struct runtime_layout {
 	char bytes[RUNTIME_LAYOUT_MAX];
 };
 
-/* Findings about a process. They come from another process: the collector checks them by `is_sound`. */
+/* Findings about a process, from another process: the collector checks them by `is_sound`. */
 #define RUNTIME_MEMORIES_MAX 8u
 struct runtime_findings {
 	struct runtime_info info; /* for the kernel; `has` is 0 if that is nothing */
@@ -157,7 +155,7 @@ struct runtime_findings {
 	struct runtime_finding of[RUNTIME_MEMORIES_MAX];
 };
 
-/* ---- judging: `check -p` ---------------------------------------------------------------------- */
+/* ---- judging: `check -p` --------------------------------------------------------------------- */
 
 enum survey_mark {
 	SURVEY_GOOD,   /* named */
@@ -198,20 +196,19 @@ struct runtime_memory {
 
 	/* In the collector. NULL: every `info` is sound. */
 	bool (*is_sound)(const struct runtime_info *info);
-	/* The EVENT_CODE_FUNCTION of a copy, added to `answers`. 0; -ENODATA: it is incomplete; -ENOMEM. NULL: there are no copies. */
+	/* Adds the EVENT_CODE_FUNCTION. 0; -ENODATA: incomplete; -ENOMEM. NULL: no copies. */
 	int (*read_copy)(struct code_answers *answers, const struct code_copy_event *copy,
 			 const struct runtime_layout *layout);
-	enum frame_note_kind
-		reports; /* the kind whose state goes to the recording (EVENT_CODE_RUNTIME); NONE: none */
+	enum frame_note_kind reports; /* its state is recorded (EVENT_CODE_RUNTIME); NONE */
 
-	/* `version`: of the file that it was recognized by; "". Fills the mark, the text, the version and the remedy. */
+	/* `version`: of the file that it is in; "". Fills the mark, text, version and remedy. */
 	void (*judge)(const struct runtime_finding *found, const struct runtime *runtime,
 		      const char *version, struct surveyed_runtime *judgement);
 	bool is_absent_unless_read; /* a file of its name is not enough */
 	bool needs_walk; /* a perf map has its names, but does not make its stacks whole */
 };
 
-/* ---- a runtime -------------------------------------------------------------------------------- */
+/* ---- a runtime ------------------------------------------------------------------------------- */
 
 #define RUNTIME_FILES	  4u
 #define RUNTIME_REGISTERS 16
@@ -220,7 +217,7 @@ struct runtime_memory {
 struct frame_sizes_request {
 	struct made_runtime *runtime; /* with what is known of it so far */
 	const uint64_t *
-		registers; /* RUNTIME_REGISTERS of a thread that runs its code, by DWARF number, or all 0 */
+		registers; /* RUNTIME_REGISTERS of a thread in its code by DWARF number, or all 0 */
 	const struct made_area *areas; /* executable memory without a file, ascending */
 	size_t area_count;
 };
@@ -232,21 +229,18 @@ struct runtime {
 		bool whole;	   /* … and all of it, but for a version: digits and dots */
 	} files[RUNTIME_FILES];
 	const char *
-		modules; /* what names of files have that it loads, and that it is not in; NULL: nothing */
+		modules; /* part of the names of files that it loads but is not in; NULL: nothing */
 	const char *remedy; /* how to start it so that it reports its code; NULL: it cannot */
 	const char *
 		lacks; /* what a recording lacks if it was started without that: words for a list */
 	const struct runtime_memory *memory; /* NULL: its functions are not read */
-	/*
-	 * The version of the one in a file that the process has mapped, in a reader process. NULL: it is in its
-	 * memory.
-	 */
+	/* The version by a file that it has mapped; in a reader. NULL: it is in its memory. */
 	void (*read_version)(pid_t pid, const char *path, char *version, size_t size);
 	/* How its JIT code is unwound. */
 	bool has_own_walk; /* the kernel walks it by what was found, or it keeps frame pointers */
 	bool has_trampolines; /* pieces of it are so small that their instructions say how */
 	enum made_by by;      /* by sizes of frames: */
-	/* Ascending, without overlap, in *frames, which is the caller's to free. 0; -ENODATA: there are none; -ENOMEM. */
+	/* Ascending, no overlap, in *frames; the caller frees. 0; -ENODATA: none; -ENOMEM. */
 	int (*frame_sizes)(const struct frame_sizes_request *request, struct made_frame **frames,
 			   size_t *count);
 };
@@ -262,7 +256,7 @@ const struct runtime *runtime_of_made_code(enum made_by by);
 /* Lower comes first where a process has several. */
 unsigned int runtime_rank(const struct runtime *runtime);
 
-/* Those whose memory is read, by numbers from 0 on, less than RUNTIME_MEMORIES_MAX. NULL: there are no more. */
+/* Those whose memory is read, by numbers from 0 on, below RUNTIME_MEMORIES_MAX. NULL: no more. */
 const struct runtime_memory *runtime_memory(unsigned int number);
 /* The one whose frames have a kind of note. NULL: none. */
 const struct runtime *runtime_of_note(enum frame_note_kind kind);
@@ -283,8 +277,6 @@ void note_table__init(struct note_table *notes);
 
 /* ---- addresses of frames --------------------------------------------------------------------- */
 
-/* The code address of a user frame: inside the call instruction, not behind it. */
-
 static inline bool frame_is_return_address(uint64_t frame)
 {
 	static const bool exact[FRAME_KIND_COUNT] = {
@@ -297,7 +289,10 @@ static inline bool frame_is_return_address(uint64_t frame)
 	return kind < FRAME_KIND_COUNT && !exact[kind];
 }
 
-/* A packed user frame keeps 56 bits; those of the vsyscall page are negative. */
+/*
+ * The code address of a user frame: inside the call instruction, not behind it. A packed frame
+ * keeps 56 bits; addresses of the vsyscall page are negative.
+ */
 static inline uint64_t frame_user_address(uint64_t frame)
 {
 	uint64_t address = frame & FRAME_ADDRESS_MASK;

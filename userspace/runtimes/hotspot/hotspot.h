@@ -18,9 +18,9 @@
 /* ---- layout ---------------------------------------------------------------------------------- */
 
 /*
- * The layout of a HotSpot JVM, from its own tables: libjvm.so exports tables of its types, fields and constants for
- * the serviceability agent (hotspot/share/runtime/vmStructs.hpp). They are read once per process. Those of JDK 17, 21
- * and 25 are understood, and of others if what they publish is the same.
+ * The layout of a HotSpot JVM, from its own tables: libjvm.so exports its types, fields and
+ * constants for the serviceability agent (hotspot/share/runtime/vmStructs.hpp). They are read once
+ * per process. Those of JDK 17, 21 and 25 are understood, and others that publish the same.
  */
 
 /* Variables of 64 bits that libjvm.so exports. */
@@ -51,8 +51,8 @@ enum hotspot_export {
 extern const char *const hotspot_export_names[HOTSPOT_EXPORTS];
 
 /*
- * Facts: the offset of a field, the address of a static one, the size of a type, the value of a constant; those of a type stand
- * together. X(its name here, what needs it (layout.c), its kind, type and field), and another place that a fact may be in.
+ * Facts: the offset of a field, the address of a static one, the size of a type, a constant; those
+ * of a type stand together. X(name, what needs it (layout.c), kind, type, field); ALSO: or this.
  */
 #define HOTSPOT_FACTS(X, ALSO)                                                                     \
 	X(HEAPS, UNWIND, STATIC, "CodeCache", "_heaps")                                            \
@@ -169,10 +169,10 @@ struct hotspot_layout {
 		    [HOTSPOT_MISSING_MAX]; /* why not: the first name that it lacks */
 	uint32_t major;			   /* of the JDK; 0: it does not say */
 	uint32_t header_size;		   /* of a blob: all fields above end before it */
-	/* -XX:+PreserveFramePointer. Final once the JVM has a code heap; before that it may not have parsed it */
+	/* -XX:+PreserveFramePointer. Before the JVM has a code heap it may not have parsed it */
 	enum hotspot_flag frame_pointers;
 	VEC(uint64_t)
-	stub_entries; /* addresses of variables with entry points of stubs: most of them up to 21 */
+	stub_entries; /* addresses of variables with entry points of stubs, up to 21 */
 };
 
 /* The beginning of an object of the JVM. */
@@ -182,7 +182,7 @@ struct hotspot_object {
 	size_t size;
 };
 
-/* A number of 2, 4 or 8 bytes in it. 0: the layout does not have this field, or it lies behind these bytes. */
+/* A number of 2, 4 or 8 bytes. 0: the layout lacks the field, or it is behind these bytes. */
 static inline uint64_t hotspot_number(const struct hotspot_object *o, enum hotspot_fact fact,
 				      size_t size)
 {
@@ -191,8 +191,8 @@ static inline uint64_t hotspot_number(const struct hotspot_object *o, enum hotsp
 }
 
 /*
- * `exports`: their addresses in the process. 0; -ENODATA: they do not describe a HotSpot; -EDQUOT; -ENOMEM; else as reading fails.
- * That a part cannot be done is no error.
+ * `exports`: their addresses in the process. 0; -ENODATA: no HotSpot; -EDQUOT; -ENOMEM; else as
+ * reading fails. A part that cannot be done is no error.
  */
 int hotspot_layout__read(struct hotspot_layout *l, struct target_memory *memory,
 			 const uint64_t exports[HOTSPOT_EXPORTS]);
@@ -201,9 +201,9 @@ void hotspot_layout__fini(struct hotspot_layout *l);
 /* ---- code heaps ------------------------------------------------------------------------------ */
 
 /*
- * Where HotSpot keeps code: up to three heaps, in each of which blobs of any size follow one another. A map with one
- * byte for each 128 bytes of code leads from any address to the blob that it is in. A blob begins with a header (CodeBlob);
- * compiled methods are blobs with a longer one (nmethod).
+ * Where HotSpot keeps code: up to three heaps, in each of which blobs of any size follow one
+ * another. A map with one byte for each 128 bytes of code leads from an address to its blob. A blob
+ * begins with a header (CodeBlob); compiled methods are blobs with a longer one (nmethod).
  */
 
 #define HOTSPOT_HEAPS_MAX 8u
@@ -255,55 +255,54 @@ struct hotspot_code {
 	unsigned int count;
 	unsigned int shift;		       /* of addresses to segments */
 	uint64_t bytecode_start, bytecode_end; /* the interpreter's codelets */
-	uint64_t
-		call_return; /* where Java returns to from what the JVM has called: in the call stub; 0: not known */
-	/* kinds by the address of a name, so that each is read once; by address modulo their number */
+	uint64_t call_return; /* where Java returns to in the call stub; 0: not known */
+	/* kinds by the address of their name, modulo the number of entries: each is read once */
 	struct {
 		uint64_t name;
 		enum hotspot_kind kind;
 	} kinds[HOTSPOT_NAMES_KNOWN];
 };
 
-/* The heaps as they are now. The layout must live as long. 0; -ENODATA: not to be understood; else as reading fails. */
+/* The heaps now. `layout` must outlive it. 0; -ENODATA: not understood; else as reading fails. */
 int hotspot_code__read(struct hotspot_code *code, const struct hotspot_layout *layout,
 		       struct target_memory *memory);
 /* The heap of an address, or NULL. */
 const struct hotspot_heap *hotspot_code__heap(const struct hotspot_code *code, uint64_t address);
 
-/* The blob that has this address. 0; -ENOENT: there is none; -ELOOP: the map leads nowhere; else as reading fails. */
+/* The blob of an address. 0; -ENOENT: none; -ELOOP: map leads nowhere; else as reading fails. */
 int hotspot_code__find(const struct hotspot_code *code, struct target_memory *memory,
 		       uint64_t address, uint64_t *blob);
-/* 0; -ENODATA: there is no blob, none yet, or it was freed, and what is left will be overwritten; else as reading fails. */
+/* 0; -ENODATA: no blob, none yet, or it was freed and will be reused; else as reading fails. */
 int hotspot_code__blob(struct hotspot_code *code, struct target_memory *memory, uint64_t address,
 		       struct hotspot_blob *blob);
 /* The same of a header that was read already, layout->header_size bytes of it. */
 int hotspot_code__take(struct hotspot_code *code, struct target_memory *memory,
 		       const unsigned char *bytes, uint64_t address, struct hotspot_blob *blob);
 /*
- * All blobs of the heap that the interpreter is in, in order of their addresses, as far as they can be read; a blob that the JVM is
- * changing is left out. `visit` returns 0 to go on. 0, what `visit` has returned, or as reading fails.
+ * All blobs of the interpreter's heap, by address, as far as they can be read; not those that the
+ * JVM is changing. `visit` returns 0 to go on. 0, what `visit` returned, or as reading fails.
  */
 int hotspot_code__each(struct hotspot_code *code, struct target_memory *memory,
 		       int (*visit)(void *context, const struct hotspot_blob *blob), void *context);
-/* The text of the name: what kind of blob it is; codelets and methods have others. As target_memory__string(). */
+/* The text of the blob's name, which is its kind, no method's. As target_memory__string(). */
 int hotspot_blob__name(const struct hotspot_blob *blob, struct target_memory *memory, char *name,
 		       size_t size);
 
 /*
- * The words about a process's code heaps that the walk in the kernel needs. With them alone, without a table of rows, nearly
- * all stacks are whole. 0; -E2BIG: they do not fit.
+ * The words about a process's code heaps that the kernel's walk needs. With them alone, without a
+ * table of rows, nearly all stacks are whole. 0; -E2BIG: they do not fit.
  */
 int hotspot_words__make(struct runtime_hotspot *w, const struct hotspot_code *code);
 
 /* ---- methods --------------------------------------------------------------------------------- */
 
 /*
- * Names and lines of HotSpot's methods: of compiled ones with those that are inlined at an address, of interpreted ones by
- * the two words that a frame has of them (Method*, the address of the bytecode).
+ * Names and lines of HotSpot's methods: of compiled ones with those inlined at an address, of
+ * interpreted ones by the two words in their frame (Method*, the address of the bytecode).
  *
- * A method is called what HotSpot calls it in a perf map, "void a.b.Outer.run(int, java.lang.String[])", but that of hidden
- * classes the address in the name is left out, since otherwise every run has other names. Offsets of managed_function's rows
- * are bytecode indices.
+ * A method has the name that HotSpot writes into a perf map, "void a.b.Outer.run(int,
+ * java.lang.String[])", but in that of hidden classes the address is left out, since it differs in
+ * every run. Offsets of managed_function's rows are bytecode indices.
  */
 
 /* Identity of a method: its class may be unloaded, and both be of something else then. */
@@ -319,7 +318,7 @@ struct hotspot_method {
 /* 0; -ENODATA: it is no method; else as reading fails. */
 int hotspot_method__read(const struct hotspot_layout *layout, struct target_memory *memory,
 			 uint64_t method, struct hotspot_method *m);
-/* `f` is the caller's, empty, and has to be freed even if this fails. 0, -ENODATA, -ENOMEM, or as reading fails. */
+/* `f`: empty; the caller always frees it. 0, -ENODATA, -ENOMEM, or as reading fails. */
 int hotspot_method__describe(const struct hotspot_layout *layout, struct target_memory *memory,
 			     const struct hotspot_method *m, struct managed_function *f);
 /* Is what is there now what was sampled? */
@@ -336,8 +335,8 @@ struct hotspot_scope {
 };
 
 /*
- * Innermost first. The JVM describes few places: calls that may stop there, polls. Between two of them the scopes are those of the
- * one that is run next, of which those are sure that the one before has as well.
+ * Innermost first. The JVM describes few places: calls that may stop there, polls. Between two of
+ * them the scopes are those of the one that runs next; `sure` ones are also in the one before.
  */
 struct hotspot_chain {
 	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX];
@@ -370,28 +369,28 @@ struct hotspot_debug {
 void hotspot_debug__fini(struct hotspot_debug *debug);
 
 /*
- * The methods at an address in an nmethod: the place that the innermost frame is at, or the byte before a return address,
- * because what is described behind it is what returns there. Where nothing is known of the address it is the nmethod's own
- * method, index -1. `debug` is read if it was not, and is the caller's. 0, -ENODATA: no nmethod; -ENOMEM; or as reading fails.
+ * The methods at an address in an nmethod: the innermost frame's place, or the byte before a return
+ * address, because what is described behind that returns there. If nothing is known of it: the
+ * nmethod's own method, index -1. Reads `debug` (the caller's) once. -ENODATA: no nmethod; -ENOMEM.
  */
 int hotspot_chain__read(const struct hotspot_code *code, struct target_memory *memory,
 			const struct hotspot_blob *blob, struct hotspot_debug *debug,
 			uint64_t address, struct hotspot_chain *chain);
 
-/* One number of 1 to 5 bytes at *at, which it moves; false: it does not end before `size`. X: 0 to JDK 19, then 1. */
+/* A number of 1 to 5 bytes at *at, which moves; false: cut off. excluded: 0 to JDK 19, then 1. */
 bool hotspot_unsigned5(const unsigned char *bytes, size_t size, size_t *at, unsigned int excluded,
 		       uint32_t *number);
 
 /* ---- classes that were unloaded -------------------------------------------------------------- */
 
 /*
- * Have classes been unloaded since a sample? If none was, a Method is the one that it was then: its memory is another one's
- * only after its class has gone, and the JVM has counted that before.
+ * Have classes been unloaded since a sample? If not, a Method is still the same: its memory is
+ * reused only after its class has gone, and the JVM counts that before.
  */
 
 /*
- * The address of a counter of a JVM's PerfMemory, which jstat reads: 8 bytes. That of "sun.ci.totalCompiles" grows with each
- * new nmethod but wrappers of native methods. 0; -ENOENT: it has none (-XX:-UsePerfData); else as reading fails.
+ * The address of an 8-byte counter in a JVM's PerfMemory, which jstat reads. "sun.ci.totalCompiles"
+ * counts nmethods, not native wrappers. 0; -ENOENT: none (-XX:-UsePerfData); or as reading fails.
  */
 int hotspot_counter__find(const struct hotspot_layout *layout, struct target_memory *memory,
 			  const char *name, uint64_t *address);
@@ -401,20 +400,20 @@ struct hotspot_unloads {
 	uint64_t counter; /* its address; 0: there is none */
 	bool was_searched, is_known;
 	uint64_t count;
-	uint64_t since; /* CLOCK_MONOTONIC ns: so long it has been the same, at least */
+	uint64_t since; /* CLOCK_MONOTONIC ns: unchanged since then, at least */
 };
 
 /* Reads the counter. Where there is none nothing will be known. */
 void hotspot_unloads__look(struct hotspot_unloads *u, const struct hotspot_layout *layout,
 			   struct target_memory *memory);
 
-/* ---- what was read already -------------------------------------------------------------------- */
+/* ---- what was read already ------------------------------------------------------------------- */
 
 /*
- * Kept for as long as it is certain to be the same. An nmethod is identified by its address and its number, which the JVM
- * gives to no other one; its methods exist as long as it does. Any other method is the same if it ran when the JVM had
- * counted as many unloaded classes as now, and its words are the same. What was read of one that ran before may be what an
- * unloaded class has left in its memory.
+ * Kept while it is certain to be the same. An nmethod is identified by its address and its number,
+ * which the JVM gives to no other; its methods exist as long as it does. Any other method is the
+ * same if it ran when the JVM had counted as many unloaded classes as now, and its words are the
+ * same. What was read of one that ran before may be an unloaded class's remains.
  */
 
 #define HOTSPOT_KNOWN_MAX (512u << 10) /* bytes of one process; then all is read anew */
@@ -426,13 +425,13 @@ struct hotspot_text {
 	struct hotspot_method method;
 	struct code_function_event *event;
 	uint64_t unloads; /* the JVM's count before it was read */
-	bool is_shared; /* the method ran at that count: it may be the text of other nmethods, too */
+	bool is_shared;	  /* the method ran at that count: other nmethods may have it, too */
 };
 
 struct hotspot_nmethod {
 	uint64_t address, check;
 	size_t bytes;
-	unsigned int text_count; /* of its methods, that were looked up */
+	unsigned int text_count; /* of its methods: those looked up */
 	struct hotspot_debug debug;
 };
 
@@ -462,8 +461,8 @@ void hotspot_known__keep(struct hotspot_known *known, struct hotspot_nmethod *nm
 			 bool is_sure);
 
 /*
- * *text, if it is CONFIRMED: the number of the text of a method that ran at `time`, CLOCK_MONOTONIC ns, which is read if it is
- * not known. `check`: its ConstMethod*; 0: any.
+ * *text, if CONFIRMED: the number of the text of a method that ran at `time`, CLOCK_MONOTONIC ns;
+ * reads it if it is not known. `check`: its ConstMethod*; 0: any.
  */
 enum code_state hotspot_known__text(struct code_answers *answers, struct hotspot_found *found,
 				    uint64_t method, uint64_t check, uint64_t time, uint32_t *text);
@@ -472,7 +471,7 @@ enum code_state hotspot_state_of_error(int err);
 
 /* ---- what a reader has found ----------------------------------------------------------------- */
 
-/* HotSpot in a process, as a reader has found it, and the answers about its frames: between the files of this folder. */
+/* HotSpot in a process and answers about its frames: shared by the files of this folder. */
 
 extern const struct runtime java_runtime;
 

@@ -19,9 +19,9 @@
 /*
  * Where CPython keeps what its stacks are read from: 3.11 to 3.15, x86-64, builds with a GIL.
  *
- * From 3.13 on an interpreter describes itself: _PyRuntime begins with a table of offsets (_Py_DebugOffsets). The
- * table has no layout version of its own, its fields are found by the minor version. So a minor that is not known, or a
- * pre-release, is tried by the layouts that are, and needs a self-check on top. For 3.11 and 3.12 the
+ * From 3.13 on _PyRuntime begins with a table of offsets (_Py_DebugOffsets). The table has no
+ * layout version, its fields are found by the minor version. For an unknown minor, or a
+ * pre-release, the known layouts are tried, and need a self-check on top. For 3.11 and 3.12 the
  * offsets are constants; they did not move within a minor.
  */
 
@@ -50,8 +50,8 @@ enum cpython_verdict {
 const char *cpython_verdict__text(enum cpython_verdict verdict);
 
 /*
- * Offsets in bytes. 0 where a field does not exist; of those that may be at 0, all exist. X(the field, the limit of what a table
- * may say, the offset in 3.11 and in 3.12, its place in the tables of 3.13, 3.14 and 3.15; 0: nowhere)
+ * Offsets in bytes; 0: no such field, unless it can be at 0. X(the field, the limit in a table, the
+ * offset in 3.11 and in 3.12, its place in the tables of 3.13, 3.14 and 3.15; 0: nowhere)
  */
 #define CPYTHON_FIELDS(X)                                                                          \
 	/* of _PyRuntime: the first interpreter; autoTSSkey: int initialized, int key */           \
@@ -106,10 +106,10 @@ struct cpython_layout {
 #define X(name, ...) uint32_t name;
 	CPYTHON_FIELDS(X)
 #undef X
-	bool has_cframes;    /* 3.11, 3.12 */
-	bool has_base_frame; /* the outermost frame is not of a C stack: 3.15 */
-	bool has_init_shim; /* 3.13 on: a frame of no function between a class's caller and its __init__ */
-	bool has_own_anchors; /* an owner-3 frame in each interpreter loop; else its _PyCFrame: 3.11 */
+	bool has_cframes;     /* 3.11, 3.12 */
+	bool has_base_frame;  /* the outermost frame is not of a C stack: 3.15 */
+	bool has_init_shim;   /* 3.13 on: a frame of no function before that of an __init__ */
+	bool has_own_anchors; /* an owner-3 frame in each loop; else its _PyCFrame: 3.11 */
 };
 
 #define CPYTHON_FRAME_MAX                                                                          \
@@ -135,23 +135,20 @@ static inline unsigned int cpython_minor(uint32_t version)
 /* The start of the table: "xdebugpy", and PY_VERSION_HEX behind it. */
 bool cpython_table__is(const uint8_t *table, size_t size, uint32_t *version);
 
-/*
- * The layout of 3.11 and 3.12, by constants. CPYTHON_OK, CPYTHON_TOO_OLD; CPYTHON_BAD_TABLE: it is a version that has a
- * table.
- */
+/* By constants: 3.11, 3.12. CPYTHON_OK; CPYTHON_TOO_OLD; CPYTHON_BAD_TABLE: it has a table. */
 enum cpython_verdict cpython_layout__of_version(uint32_t version, struct cpython_layout *layout);
 
 /*
- * The layout by a table. `attempt` counts from 0: for a version that is known there is one; for another the known layouts
- * one after the other, each to be checked. CPYTHON_OK; CPYTHON_FREE_THREADED; CPYTHON_BAD_TABLE: this attempt is
- * implausible; CPYTHON_UNKNOWN_VERSION: no attempt is left.
+ * The layout by a table. `attempt` counts from 0: a known version has one; others have the known
+ * layouts one after another, each to be checked. CPYTHON_OK; CPYTHON_FREE_THREADED;
+ * CPYTHON_BAD_TABLE: this attempt is implausible; CPYTHON_UNKNOWN_VERSION: no attempt is left.
  */
 enum cpython_verdict cpython_layout__of_table(const uint8_t *table, size_t size,
 					      unsigned int attempt, struct cpython_layout *layout);
 
 /*
- * Can objects be read by this layout, which may come from another process: is each field of code, str and bytes
- * within the bytes that are read, and do they not overlap?
+ * Can objects be read by this layout, which may come from another process? Each field of code, str
+ * and bytes must be within the bytes that are read, and they must not overlap.
  */
 bool cpython_layout__is_sound(const struct cpython_layout *layout);
 
@@ -161,29 +158,27 @@ bool cpython_version__is_known(uint32_t version);
 /* ---- code objects ---------------------------------------------------------------------------- */
 
 /*
- * A code object of CPython: its name, file and lines; and whether it still is the one that was sampled.
+ * A code object of CPython: its name, file and lines; and whether it still is the sampled one.
  *
- * Code that is dropped leaves its memory to other objects within milliseconds, its name's first. So what a frame had of
- * it (its identity) is compared, each object that is read must be alive, and the code's head is read again at the end: as
- * long as the code lives, so does what it refers to.
+ * Dropped code leaves its memory to other objects within milliseconds, its name's first. So the
+ * frame's words of it (its identity) are compared, each object that is read must be alive, and the
+ * code's head is read again at the end: while the code lives, so does what it refers to.
  */
 
 /*
- * Whether an object lives, by its first word: the count of references, and bits that are 0 in one (3.11 to 3.15, with a
- * GIL). In memory that was given back there is a pointer to the next free block, or 0.
+ * Is an object alive, by its first word? It has the count of references, and bits that are 0 (3.11
+ * to 3.15, with a GIL); freed memory has a pointer to the next free block, or 0.
  */
 bool cpython_object__is_alive(uint64_t first_word);
 
 /*
- * The text of a str as UTF-8, fit to be shown; what does not fit is cut. 0; -ESTALE: the object is gone; -EBADMSG: it is
- * no str; else as target_memory__read().
+ * The text of a str as UTF-8, fit to be shown, cut to `size`. 0; -ESTALE: the object is gone;
+ * -EBADMSG: it is no str; else as target_memory__read().
  */
 int cpython_str__read(const struct cpython *py, struct target_memory *m, uint64_t address, char *to,
 		      size_t size);
 
-/*
- * The contents of a bytes object, `limit` of them at most; the caller frees. As above, and -ENOMEM.
- */
+/* The contents of a bytes object, `limit` at most; the caller frees. As above, and -ENOMEM. */
 int cpython_bytes__read(const struct cpython *py, struct target_memory *m, uint64_t address,
 			size_t limit, uint8_t **bytes, size_t *size);
 
@@ -198,8 +193,8 @@ static inline uint64_t cpython_word(const uint8_t *bytes, uint32_t offset)
 #define CPYTHON_TYPE_AT 8u /* ob_type */
 
 /*
- * The head of a code object, by which it is recognized later: the memory of one that is gone is used for the next
- * one. Words of the process, none of which is followed but those to 3.11's names.
+ * The head of a code object, by which it is recognized later: memory of dropped code is reused.
+ * Words of the process, none of which is followed but those to 3.11's names.
  */
 struct cpython_identity {
 	uint32_t version; /* co_version; 3.11: runtime_python_version() */
@@ -215,8 +210,8 @@ static inline size_t cpython_head__size(const struct cpython *py)
 }
 
 /*
- * Of the head that was read. 0; 3.11: else as target_memory__read(), what cannot be read of its names counts as 0 then, as it
- * does in the kernel.
+ * The identity in a head. 0; 3.11: else as target_memory__read(): what cannot be read of its names
+ * then counts as 0, as in the kernel.
  */
 int cpython_identity__of_head(const struct cpython *py, struct target_memory *m,
 			      const uint8_t *head, struct cpython_identity *identity);
@@ -233,18 +228,18 @@ static inline bool cpython_identity__has(const struct cpython_identity *identity
 #define CPYTHON_CODE_SPENT (CPYTHON_LINETABLE_MAX + (32u << 10))
 
 /*
- * CONFIRMED: it is the code of that identity. STALE: it is gone, or going; UNKNOWN: it could not be read: nothing is reported
- * of these. *f must be empty; whatever comes out, the caller ends it with managed_function__fini(). Rows: `offset` is in bytes
- * from the start of the bytecode (co_code_adaptive), line 0 is an instruction that has none.
+ * CONFIRMED: it is the code of that identity. STALE: it is gone, or going; UNKNOWN: unreadable:
+ * nothing is reported of these. *f must be empty; the caller ends it with managed_function__fini().
+ * Rows: `offset` is in bytes from the start of the bytecode, line 0 is none.
  */
 enum code_state cpython_code__read(const struct cpython *py, struct target_memory *m, uint64_t code,
 				   const struct cpython_identity *identity,
 				   struct managed_function *f);
 
 /*
- * Adds the rows of a table to f->rows: `offset` is in bytes from the start of the bytecode, line 0 is an instruction without
- * a line. Neighbours of one line are one row; columns are left out. The last row has line 0 and begins where the table
- * ends, is damaged, or has more rows than there is room for. 0 or -ENOMEM.
+ * Adds the rows of a table to f->rows, as above. Neighbours of one line are one row; columns are
+ * left out. The last row has line 0 and begins where the table ends, is damaged, or has more rows
+ * than there is room for. 0 or -ENOMEM.
  */
 int cpython_lines__read(const uint8_t *table, size_t size, uint32_t firstline,
 			struct managed_function *f);
@@ -254,9 +249,9 @@ int cpython_lines__read(const uint8_t *table, size_t size, uint32_t firstline,
 /*
  * CPython in an image of a process: address, version and layout of its _PyRuntime.
  *
- * Symbols of the file (cpython_symbols) may be cached by the file's identity; addresses are those of one process. The
- * runtime is recognized by content, never by a file's name: it may be in the program, in libpython, or in anything
- * that it was linked into.
+ * Symbols of the file (cpython_symbols) may be cached by the file's identity; addresses are those
+ * of one process. The runtime is recognized by content, not by a file's name: it may be in the
+ * program, in libpython, or in anything that it was linked into.
  */
 
 #define CPYTHON_CODE_BYTES 64u
@@ -273,8 +268,8 @@ struct cpython_symbols {
 };
 
 /*
- * The symbols of the CPython in a file. 0; -ENOENT: nothing; -ENOEXEC: not 64-bit x86. Reads the section headers, the
- * exported objects (as elf_file__each_object() bounds them), and only where there is a runtime the functions.
+ * The symbols of the CPython in a file. 0; -ENOENT: none; -ENOEXEC: not 64-bit x86. Reads section
+ * headers, exported objects (bounded by elf_file__each_object()), and, if there is one, functions.
  */
 int cpython_symbols__read(struct elf_file *file, struct cpython_symbols *symbols);
 
@@ -282,21 +277,21 @@ int cpython_symbols__read(struct elf_file *file, struct cpython_symbols *symbols
 struct cpython_image {
 	const struct cpython_symbols *symbols; /* of its file; NULL or empty: nothing is known */
 	uint64_t bias;			       /* what is added to addresses of the file */
-	/* its own writable mappings: searched for a table (3.13 on) if its file has no symbols. Up to 1 MB is read. */
+	/* searched for a table (3.13 on), 1 MB at most, if its file has no symbols */
 	const struct target_range *writable;
 	size_t writable_count;
 };
 
 /*
- * CPYTHON_OK and *py; else why not. CPYTHON_NOT_STARTED is for a version that needs a self-check, and has no Python
- * frame yet.
+ * CPYTHON_OK and *py; else why not. CPYTHON_NOT_STARTED: the version needs a self-check, and has no
+ * Python frame yet.
  */
 enum cpython_verdict cpython__find(const struct cpython_image *image, struct target_memory *m,
 				   struct cpython *py);
 
 /*
- * The GIL of the main interpreter: where it has {PyThreadState *holder; int locked}, and which interpreter that is (0: all share
- * one, 3.11). 0; -ENOENT: there is none (yet), or it is laid out otherwise; negative errno of a read.
+ * The GIL of the main interpreter: the address of {PyThreadState *holder; int locked}, and that
+ * interpreter (0: all share one, 3.11). 0; -ENOENT: none (yet), or another layout; or as a read.
  */
 struct cpython_main_gil {
 	uint64_t address, interpreter;
@@ -307,19 +302,19 @@ int cpython_gil__of_main(const struct cpython *py, struct target_memory *m,
 /* ---- threads --------------------------------------------------------------------------------- */
 
 /*
- * The state (PyThreadState) of a thread that is known by its fs base, and the states that an interpreter lists.
+ * The state (PyThreadState) of a thread, by its fs base, and the states that an interpreter lists.
  *
- * The current state of a thread (_Py_tss_tstate) is no help: it is NULL whenever the GIL is released. The one that
- * PyGILState_GetThisThreadState() returns stays: up to 3.14 under a pthread key, from 3.15 on in a word of
- * thread-local storage. Both are found from the fs base by a few loads.
+ * A thread's current state (_Py_tss_tstate) is no help: it is NULL whenever the GIL is released.
+ * The one that PyGILState_GetThisThreadState() returns stays: up to 3.14 under a pthread key, from
+ * 3.15 on in a word of thread-local storage. Both are found from the fs base by a few loads.
  */
 
 #define CPYTHON_HOPS 3u
 
 /*
- * p = fs base; for each hop p = *(u64 *)(p + offset): p is the state, or 0. One hop: thread-local storage at a constant
- * offset, or a key below 32. Two: a larger key. Three: the storage of a library that was loaded later (through the DTV).
- * A load that fails means that this thread has none yet.
+ * p = fs base; for each hop p = *(u64 *)(p + offset): p is the state, or 0. One hop: thread-local
+ * storage at a constant offset, or a key below 32. Two: a larger key. Three: the storage of a
+ * library that was loaded later (through the DTV). If a load fails, the thread has no state yet.
  */
 struct cpython_thread_word {
 	uint32_t hops;
@@ -327,9 +322,9 @@ struct cpython_thread_word {
 };
 
 /*
- * Finds that word, and tries it on the threads that the interpreters list: a state has its thread's fs base in it.
- * CPYTHON_OK; CPYTHON_NOT_STARTED: no thread to try it on, or too few to be sure of; CPYTHON_OTHER_LIBC;
- * CPYTHON_THREADS_UNKNOWN; CPYTHON_UNREADABLE.
+ * Finds that word, and tries it on the listed threads: a state has its thread's fs base.
+ * CPYTHON_OK; CPYTHON_NOT_STARTED: no thread to try it on, or too few to be sure;
+ * CPYTHON_OTHER_LIBC; CPYTHON_THREADS_UNKNOWN; CPYTHON_UNREADABLE.
  */
 enum cpython_verdict cpython_thread_word__find(const struct cpython *py,
 					       const struct cpython_image *image,
@@ -348,8 +343,8 @@ struct cpython_thread {
 };
 
 /*
- * Each thread state of each interpreter, newest first, as far as links can be followed. `visit` nonzero stops and is
- * returned. 0; -ENOENT: there is no interpreter; negative errno of the first read that failed.
+ * Visits each thread state of each interpreter, newest first, as far as links lead. A nonzero
+ * `visit` ends it and is returned. 0; -ENOENT: no interpreter; errno of the first failed read.
  */
 typedef int (*cpython_thread_fn)(void *context, const struct cpython_thread *thread);
 int cpython__each_thread(const struct cpython *py, struct target_memory *m, cpython_thread_fn visit,

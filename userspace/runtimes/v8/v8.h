@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* V8 in the memory of a process: layout, objects, strings, scripts, functions, lines, code, and what a reader has found. */
+/* V8 in the memory of a process: layout, heap, scripts, functions, lines, code, findings. */
 #ifndef RUNTIMES_V8_V8_H
 #define RUNTIMES_V8_V8_H
 
@@ -18,11 +18,10 @@ struct v8_wasm;
 /* ---- layout ---------------------------------------------------------------------------------- */
 
 /*
- * The layout of one build of V8: from the constants that V8 publishes for debuggers as symbols (v8dbg_*) of the
- * executable or library that it is linked into, stripped or not. Values that are not published are filled in by the
- * version, for versions in which it was looked at.
- *
- * Offsets are in bytes from the start of an object, whose tagged pointer is 1 more. Types are those of the object's map.
+ * The layout of one build of V8: from the constants that V8 publishes for debuggers as symbols
+ * (v8dbg_*) of the executable or library that it is linked into, stripped or not. Unpublished
+ * values are filled in by the version, for versions that were examined. Offsets are in bytes from
+ * the start of an object, whose tagged pointer is 1 more. Types are those of the object's map.
  */
 
 /* How much of a V8 can be read: enum, and the sentence for it. */
@@ -46,13 +45,13 @@ const char *v8_verdict__text(enum v8_verdict verdict);
 enum v8_position_encoding { V8_POSITIONS_UNKNOWN, V8_POSITIONS_ZIGZAG, V8_POSITIONS_BREAKABLE };
 
 #define V8_FRAME_TYPES 64
-#define V8_NO_OFFSET   INT32_MIN /* where one is not to be had */
+#define V8_NO_OFFSET   INT32_MIN /* an unknown one */
 
 struct v8_layout {
 	enum v8_verdict verdict;
 	uint32_t major, minor, build;
 
-	/* Offsets for a walk of stacks: from the frame pointer, and from a JSFunction without its tag. */
+	/* Offsets for a walk of stacks: from the frame pointer, in a JSFunction less the tag. */
 	int32_t off_context, off_function, off_bytecode_offset;
 	int32_t off_shared;
 
@@ -85,7 +84,7 @@ struct v8_layout {
 	enum v8_position_encoding encoding;
 
 	bool has_code;	      /* all of the following are known */
-	int32_t stream_start; /* of instructions, in an InstructionStream; they are aligned to 64 bytes */
+	int32_t stream_start; /* of instructions, in an InstructionStream; aligned to 64 bytes */
 	int32_t code_start, code_size, code_flags, code_deopt, code_positions;
 	int32_t kind_baseline; /* then Maglev, TurboFan */
 	int32_t deopt_count, deopt_literals, deopt_inlining, deopt_sfi;
@@ -94,34 +93,32 @@ struct v8_layout {
 	int32_t type_wasm_module, type_wasm_instance;
 	int32_t script_wasm; /* of a module's Script: what owns its code */
 	int32_t frame_wasm;
-	/* Types of frames, one bit each, that code outside of V8's file can have; and of them those whose code calls no other such code */
+	/* Bits of frame types that code outside V8's file can have; and of those calling none. */
 	uint64_t frames_made, frames_made_leaf;
 
-	const char
-		*frame_types[V8_FRAME_TYPES]; /* what a frame without function is; NULL: unknown */
+	const char *frame_types[V8_FRAME_TYPES]; /* of frames without a function; NULL: unknown */
 };
 
 /* The value of a symbol: 0, -ENOENT, or another negative errno, which ends it all. */
 typedef int (*v8_constant_fn)(void *context, const char *symbol, uint32_t *value);
 
 /*
- * Always fills the verdict; the rest where it is V8_WHOLE, V8_NO_INLINED or V8_NAMES_ONLY, for which true is returned.
- * The frame types of whatever has no function are there as well.
+ * Always fills the verdict; only if it is V8_WHOLE, V8_NO_INLINED or V8_NAMES_ONLY also the rest,
+ * with the frame types, and returns true.
  */
 bool v8_layout__read(struct v8_layout *l, const struct elf_file *file);
 bool v8_layout__fill(struct v8_layout *l, v8_constant_fn constant, void *context);
 
-/* The unit of rows is an offset into the bytecodes. The one in a frame, shifted right by 32, is this much more. */
+/* Rows have offsets into the bytecodes. That in a frame, shifted right by 32, is this much more. */
 int32_t v8_layout__bytecode_bias(const struct v8_layout *l);
 
 /* ---- heap ------------------------------------------------------------------------------------ */
 
 /*
- * Objects of V8's heap, read as they are there. Words are as V8 has them: a Smi has a number in its upper half and 0 in its
- * lower one, a pointer to an object is 1 more than its address.
- *
- * Nothing in it is to be trusted: an object may be none, may have been moved (its first word then is an address), and
- * may be changed while it is read. Each link that is followed is checked by the object's type.
+ * Objects of V8's heap, read as they are. A Smi has a number in its upper half and 0 in its lower
+ * one, a pointer to an object is 1 more than its address. Nothing is trusted: an object may be
+ * none, may have been moved (its first word then is an address), and may change while it is read.
+ * Each link that is followed is checked by the object's type.
  */
 
 #define V8_MAPS_KNOWN	64
@@ -129,9 +126,9 @@ int32_t v8_layout__bytecode_bias(const struct v8_layout *l);
 #define V8_CHUNKS_KNOWN 512u /* 1 MB each: a power of two */
 
 /*
- * A reader of the heaps of one process. The layout and the scripts are the caller's; `memory` is
- * the limit of one request, and may be another for each. Maps of the kinds that are followed lie in memory that V8
- * never changes: which types they have is remembered. One thread.
+ * A reader of the heaps of one process; one thread. The layout and the scripts are the caller's;
+ * `memory` is the limit of one request, and may be another for each. The types of maps are kept for
+ * kinds that are followed, because V8 never changes the memory of these maps.
  */
 struct v8_reader {
 	const struct v8_layout *layout;
@@ -142,7 +139,7 @@ struct v8_reader {
 		uint16_t type;
 	} maps[V8_MAPS_KNOWN];
 	uint64_t stream_map; /* of InstructionStreams; 0: none was seen */
-	/* Parts of the address space that had code of the heap, one more than their number, by its end */
+	/* By their low bits: parts of the address space that had heap code, their number + 1. */
 	uint64_t code_chunks[V8_CHUNKS_KNOWN];
 };
 
@@ -178,8 +175,8 @@ struct v8_object {
 };
 
 /*
- * 0; -EINVAL: the word is no pointer to an object; or as target_memory__read(). An object without a map is no error: its
- * type is -1.
+ * 0; -EINVAL: the word is no pointer to an object; or as target_memory__read(). An object without a
+ * map is no error: its type is -1.
  */
 int v8_object__read(struct v8_reader *r, uint64_t tagged, struct v8_object *o);
 static inline uint64_t v8_object__word(const struct v8_object *o, int32_t offset)
@@ -200,52 +197,47 @@ static inline bool v8_object__is_string(const struct v8_reader *r, const struct 
 /* The type that a map has. 0, -EINVAL, or as target_memory__read(). */
 int v8_reader__type(struct v8_reader *r, uint64_t map, int32_t *type);
 
-/* Where the elements of an array lie, and how many: bytes of a byte array, words of a fixed one. 0, -EAGAIN: none is there. */
+/* The elements of an array: bytes of a byte array, words of a fixed one. -EAGAIN: it is none. */
 int v8_array__find(struct v8_reader *r, uint64_t tagged, uint32_t limit, uint64_t *address,
 		   uint32_t *count);
 
 /* ---- strings --------------------------------------------------------------------------------- */
 
 /*
- * Strings of V8: in one piece (sequential, or outside of the heap), put together of two (cons), a part of another (sliced),
- * or a stand-in for another (thin); in bytes of Latin-1 or in units of UTF-16. They change from one into another while the
- * program runs.
+ * Strings of V8: in one piece (sequential, or outside of the heap), joined of two (cons), part of
+ * another (sliced), or a stand-in for another (thin); in bytes of Latin-1 or in units of UTF-16.
+ * They change from one into another while the program runs.
  */
 
 /* `count` characters of 1 or 2 (`wide`) bytes; aligned for neither. 0, or what ends it. */
 typedef int (*v8_chars_fn)(void *context, const unsigned char *chars, size_t count, bool wide);
 
 /*
- * The first `limit` characters in order, in pieces. 0; -EAGAIN: something in it is no string, or shorter than it must be: it may
- * be just being changed; -ELOOP: more pieces than any string has that a name is made of; or as target_memory__read().
+ * The first `limit` characters in order, in pieces. 0; -EAGAIN: a part is no string, or too short:
+ * it may be changing; -ELOOP: more pieces than a name has; or as target_memory__read().
  */
 int v8_string__each(struct v8_reader *r, uint64_t string, uint32_t limit, v8_chars_fn visit,
 		    void *context);
 
-/*
- * As UTF-8, through utf8_sanitize(), cut at `size`, which is 4096 at most; a character NUL is shown as \x00. On failure `to` is "".
- */
+/* As sanitized UTF-8, cut at `size`, 4096 at most; NUL is shown as \x00. On failure `to` is "". */
 int v8_string__text(struct v8_reader *r, uint64_t string, char *to, size_t size);
 
 /* ---- scripts --------------------------------------------------------------------------------- */
 
 /*
- * Scripts of V8: what they are called, and in which line a place of their source is.
- *
- * V8 itself computes lines only on demand. So mostly they are counted in the source, once per script, and the ends of
- * lines are kept: of as many scripts as fit into the cache (16 MB, beside one script), those used last.
+ * Scripts of V8: their names, and the lines of places in their source. V8 itself computes lines
+ * only on demand. So mostly they are counted in the source, once per script, and the ends of lines
+ * are kept: of the last used scripts that fit into the cache (16 MB, beside one script).
  */
 
 #define V8_SOURCE_MAX (16u << 20) /* characters; a longer one has no lines */
 
 struct v8_script {
-	uint64_t address,
-		source; /* tagged. Its identity: with its number, which each isolate counts for itself */
+	uint64_t address, source; /* tagged. Its identity, with `id`, which each isolate counts */
 	int32_t id;
-	int32_t line_offset,
-		column_offset; /* of what is before the source, in a file of something else */
-	char *url;	       /* "": it has none */
-	uint32_t *ends;	       /* positions of the ends of lines, ascending; NULL: not counted */
+	int32_t line_offset, column_offset; /* of what is before the source in its file */
+	char *url;			    /* "": it has none */
+	uint32_t *ends; /* positions of the ends of lines, ascending; NULL: not counted */
 	uint32_t line_count;
 	uint32_t last_line; /* that was looked up, from 0 on */
 	uint8_t counted;    /* it has been tried */
@@ -256,14 +248,14 @@ struct v8_scripts *v8_scripts__new(void); /* NULL: no memory */
 void v8_scripts__free(struct v8_scripts *scripts);
 
 /*
- * The script at this word. It is the cache's, and valid until the next look-up. 0; -ENODATA: there is none; -EAGAIN: its
- * name is just being changed; -ENOMEM; or as target_memory__read().
+ * The script at this word. It is the cache's, and valid until the next look-up. 0; -ENODATA: none;
+ * -EAGAIN: its name is just being changed; -ENOMEM; or as target_memory__read().
  */
 int v8_script__find(struct v8_reader *r, uint64_t script, struct v8_script **found);
 
 /*
- * Where a place of its source is: 1-based, columns in units of UTF-16 as V8 counts them; 0, 0: unknown. 0; -ENOMEM,
- * or what kept it from being counted now.
+ * The place of a position in its source: 1-based, columns in units of UTF-16 as V8 counts them; 0,
+ * 0: unknown. 0; -ENOMEM, or what kept it from being counted now.
  */
 int v8_script__place(struct v8_reader *r, struct v8_script *s, int32_t position, uint32_t *line,
 		     uint32_t *column);
@@ -271,11 +263,10 @@ int v8_script__place(struct v8_reader *r, struct v8_script *s, int32_t position,
 /* ---- functions ------------------------------------------------------------------------------- */
 
 /*
- * Functions of JavaScript, by their SharedFunctionInfo ("SFI"): the one object that all closures and all code of a function
- * share, and that is seldom moved. All words here are tagged, as they are in frames and in the heap.
- *
- * How it is used: a walk of stacks notes the SFI of a frame. The first time, soon after, it is read by
- * v8_function__read(), which gives its number as well; each later time v8_function__number() is compared with that.
+ * Functions of JavaScript, by their SharedFunctionInfo ("SFI"): the one object that all closures
+ * and all code of a function share, and that is seldom moved. All words here are tagged, as in
+ * frames and in the heap. A walk of stacks notes the SFI of a frame. Soon after the first time
+ * v8_function__read() reads it, and its number; later v8_function__number() is compared with that.
  */
 
 struct v8_function {
@@ -287,18 +278,19 @@ struct v8_function {
 };
 
 /*
- * Names the function at an SFI, without rows. 0; -ENODATA: there is none, or no more; -EAGAIN: it is just
- * being changed, even at the second look; or as target_memory__read(). Untouched on failure are only `about`.
+ * Names the function at an SFI, without rows. 0; -ENODATA: none, or no more; -EAGAIN: it is
+ * changing, even at the second look; or as target_memory__read(). A failure changes *f, but not
+ * *about.
  */
 int v8_function__read(struct v8_reader *r, uint64_t sfi, struct managed_function *f,
 		      struct v8_function *about);
 
 /*
- * A number that no other function at this address has: frame_note.check of a walk of stacks. In the upper half the
- * number that V8 gives to each function of an isolate, or before it did (Node.js 20) its script's, which it gives to
- * each script; in the lower half the function's in its script. They are never changed, where the collector may move
- * what lies beside them. 0: unknown. It is read as the walk reads it, whatever is there. 0, or as
- * target_memory__read().
+ * A number that no other function at this address has: frame_note.check of a walk of stacks. Its
+ * upper half is the number that V8 gives to each function of an isolate, or before it did (Node.js
+ * 20) to each script; its lower half the function's number in its script. They never change, but
+ * the collector may move what is beside them. 0: unknown. It is read as the walk reads it, whatever
+ * is there. 0, or as target_memory__read().
  */
 int v8_function__number(struct v8_reader *r, uint64_t sfi, uint64_t *number);
 
@@ -308,20 +300,19 @@ int v8_function__script(struct v8_reader *r, uint64_t sfi, struct v8_script **sc
 /* ---- lines ----------------------------------------------------------------------------------- */
 
 /*
- * Lines of a function, by its bytecodes, as in V8 itself.
- *
- * The offset of a row is one into the bytecodes, from 0 on. In the frame of an interpreted function, the upper half of the
- * word at off_bytecode_offset is v8_layout__bytecode_bias() more than it. In frames of other code there may be anything,
- * numbers as well: the row counts only where the address is in none that V8 has made, or in one of V8_CODE_OTHER.
+ * Lines of a function, by its bytecodes, as in V8 itself. Rows have offsets into the bytecodes,
+ * from 0 on. In an interpreted function's frame, the upper half of the word at off_bytecode_offset
+ * is v8_layout__bytecode_bias() more. In frames of other code it may be anything, a number as well:
+ * the row counts only if the address is in no code that V8 has made, or in V8_CODE_OTHER.
  */
 
 /*
- * The rows of the function at an SFI; none where its bytecodes are gone, or V8 has not made its positions. What was
- * in f->rows is replaced. 0; -ENOTSUP: positions of this version are not known; -ENOMEM; or as v8_function__read().
+ * The rows of the function at an SFI, in place of those in f->rows; none if its bytecodes are gone,
+ * or have no positions yet. 0; -ENOTSUP: unknown version; -ENOMEM; or as v8_function__read().
  */
 int v8_lines__read(struct v8_reader *r, uint64_t sfi, struct managed_function *f);
 
-/* The bytecodes of an SFI, the word by which code made of them refers to them; 0: it has none now. 0, or as above. */
+/* The word for the bytecodes of an SFI, as their code has it; 0: none now. 0, or as above. */
 int v8_lines__bytecode_array(struct v8_reader *r, uint64_t sfi, uint64_t *bytecode_array);
 
 /* Follows the word that Code, or a function, has for its bytecodes. 0 and 0: it leads to none. */
@@ -332,17 +323,17 @@ int v8_lines__place(struct v8_reader *r, uint64_t sfi, int32_t position, uint32_
 		    uint32_t *column);
 
 /*
- * A table of positions, read whole; the caller frees. -ENODATA: there is none, because V8 makes them on demand;
- * -EAGAIN: what is there is none; -ENOMEM; or as target_memory__read().
+ * A table of positions, read whole; the caller frees. -ENODATA: none, because V8 makes them on
+ * demand; -ENOMEM; or as target_memory__read().
  */
 int v8_lines__table(struct v8_reader *r, uint64_t word, unsigned char **bytes, uint32_t *size);
 
-/* ---- tables of positions ---------------------------------------------------------------------- */
+/* ---- tables of positions --------------------------------------------------------------------- */
 
 /*
- * V8's tables of source positions: for places in code, ascending, which place of the source is run there. Each entry
- * is two differences to the one before, as integers of variable length. Up to V8 13.6 the sign of the code's
- * difference says whether a statement begins; from 14.1 on it has two bits for that below it.
+ * V8's tables of source positions: for places in code, ascending, the place of the source. Each
+ * entry is two differences to the one before, as integers of variable length. Up to V8 13.6 the
+ * sign of the code's says whether a statement begins; from 14.1 on it has two low bits for that.
  */
 
 #define V8_POSITIONS_MAX (1u << 20) /* bytes of a table */
@@ -368,9 +359,9 @@ bool v8_positions__next(struct v8_positions *p);
 /* ---- bytecodes ------------------------------------------------------------------------------- */
 
 /*
- * How long V8's bytecodes are: from the table that V8 has itself, which is not exported and in each version another
- * one. It is recognized by its contents: the bytecodes that all versions begin with, and each operand that can be
- * widened, which is twice and four times as long behind a prefix.
+ * The lengths of V8's bytecodes: from V8's own table, which is not exported and differs between
+ * versions. It is recognized by its contents: the bytecodes that all versions begin with, and
+ * operands that can be widened, which are twice and four times as long behind a prefix.
  */
 
 #define V8_BYTECODES	256u
@@ -387,19 +378,18 @@ bool v8_bytecodes__find(const unsigned char *bytes, size_t size, struct v8_bytec
 /* The same in the constants of a file. */
 bool v8_bytecodes__read(struct elf_file *file, struct v8_bytecodes *table);
 
-/* The length of the bytecode at `at`, with its prefix. 0: there is none, or it does not end there. */
+/* The length of the bytecode at `at`, with its prefix. 0: there is none, or it is cut off. */
 size_t v8_bytecodes__length(const struct v8_bytecodes *table, const unsigned char *at, size_t left);
 
 /* ---- code ------------------------------------------------------------------------------------ */
 
 /*
- * Code that V8 has made, by an address in it: its function, and the functions that are inlined there.
+ * Code that V8 has made, by an address in it: its function, and the functions inlined there.
  *
- * Code is thrown away and its memory used again within a second, so it has to be read right after the stack was
- * walked, or not at all; and it counts only if it is code of the frame's function.
- *
- * A return address is looked for by the byte before it. The caller does not pass addresses outside of V8's own code
- * (anonymous executable mappings), for which this is slow and finds nothing.
+ * Code is dropped and its memory reused within a second. So it must be read right after the stack
+ * was walked, and counts only if it is code of the frame's function. A return address is looked up
+ * by the byte before it. The caller passes only addresses of V8's own code (anonymous executable
+ * mappings): for others this is slow and finds nothing.
  */
 
 #define V8_CODE_MAX    (256u << 10) /* bytes, that code is looked for in */
@@ -417,8 +407,8 @@ struct v8_code {
 };
 
 /*
- * 0; -ENODATA: there is none any more, where the heap had code when it was looked at before; -ENOENT: no code was found
- * there; -ENOTSUP: where it keeps what is not known of this version; or as target_memory__read().
+ * 0; -ENODATA: none any more, where the heap had code at an earlier look; -ENOENT: no code was
+ * found; -ENOTSUP: this version's place for it is not known; or as target_memory__read().
  */
 int v8_code__at(struct v8_reader *r, uint64_t pc, struct v8_code *code);
 
@@ -429,8 +419,8 @@ enum v8_code_owner {
 };
 
 /*
- * The owner of the code. If `pc` is the innermost address, V8_OWNER_OTHER means that the frame pointer is still, or
- * again, the caller's: the function with this SFI is the caller, and the innermost one is that of the code.
+ * The owner of the code. If `pc` is the innermost address, V8_OWNER_OTHER means that the frame
+ * pointer is still, or again, the caller's: this SFI is the caller, the code is the callee's.
  */
 enum v8_code_owner v8_code__owner(struct v8_reader *r, const struct v8_code *code, uint64_t sfi);
 
@@ -442,49 +432,41 @@ struct v8_chain {
 	unsigned int count;
 	bool is_blind; /* functions are inlined in it, and it does not say where */
 	bool is_cut;   /* deeper than can be reported */
-	/*
-	 * The code was given up while it was called: the address is where V8 leaves it. The called function is
-	 * unknown.
-	 */
+	/* given up during the call: V8 leaves it at this address, the callee is unknown */
 	bool is_deoptimized;
 };
 
 /*
- * The functions at a return address of optimized code. A call may have the position of one before it: in Maglev's code, and
- * where a function is inlined into itself. In code that was not made to be measured only calls have positions, so the only answer for an innermost address is that one of the code->inlined functions may run. 0;
- * -ENODATA: it is no optimized code; -EAGAIN: what is there is not what must be; -ENOMEM; or as
- * target_memory__read().
+ * The functions at a return address of optimized code. In Maglev's code, and if a function is
+ * inlined into itself, a call may have the position of one before. Unless code was made to be
+ * measured only calls have positions: the innermost address may be in any of the code->inlined. 0;
+ * -ENODATA: no optimized code; -EAGAIN: unexpected contents; -ENOMEM; or as target_memory__read().
  */
 int v8_code__chain(struct v8_reader *r, const struct v8_code *code, uint64_t return_address,
 		   struct v8_chain *chain);
 
 /*
- * The place of an address in code that V8 has made: the function, those that are inlined there, and the lines, if
- * they can be determined.
- */
-
-/*
- * `sfi` is what the frame was noted with. `address`: where the thread was; else the byte before a return address.
+ * The functions, inlined ones as well, at an address in code that V8 has made, and their lines, if
+ * they can be determined. `sfi`: of the frame's note. `address`: where the thread was (`is_leaf`);
+ * else the byte before a return address.
  *
- * Where the thread was, in optimized code, another function may run that is inlined there: the chain is_blind, and has no
- * line. Code of another function than the frame's has no frame yet, or none any more: the chain is that function, and
- * the frame's as its caller. At a return address, where that cannot be, the words of the frame were not its own: the chain
- * is_blind.
- *
- * 0; -ENODATA: there is nothing but the function itself; -ENOENT, -ENOTSUP, -EAGAIN, -ENOMEM as v8_code__at() and
- * v8_code__chain().
+ * In a leaf of optimized code an inlined function may run: the chain is_blind, and has no line.
+ * Code of another function than the frame's has no frame yet, or none any more: the chain is that
+ * function, and the frame's as its caller. At a return address that cannot be: the words were not
+ * this frame's, and the chain is_blind. 0; -ENODATA: there is nothing but the function itself;
+ * -ENOENT, -ENOTSUP, -EAGAIN, -ENOMEM as v8_code__at() and v8_code__chain().
  */
 int v8_place__chain(struct v8_reader *r, const struct v8_bytecodes *bytecodes, uint64_t sfi,
 		    uint64_t address, bool is_leaf, struct v8_chain *chain);
 
 /* ---- what a reader has found ----------------------------------------------------------------- */
 
-/* V8 in a process, as a reader has found it, and the answers about its frames: between the files of this folder. */
+/* V8 in a process and answers about its frames: shared by the files of this folder. */
 
 /*
- * Do the constants fit this process? Of the first words of frames that should be SharedFunctionInfos, nine of ten
- * must lead to a plausible one. Otherwise nothing of this process is named: wrong constants would name everything,
- * and wrongly.
+ * Do the constants fit this process? Of the first words of frames that should be
+ * SharedFunctionInfos, nine of ten must lead to a plausible one. Otherwise nothing of this process
+ * is named: wrong constants would give everything wrong names.
  */
 
 #define V8_TRUST_CANDIDATES 50u
@@ -498,9 +480,9 @@ struct v8_trust {
 };
 
 /*
- * Checks one more candidate while the state is open, and returns the state. Words that were seen before are the
- * caller's to leave out, as are those of frames that may be native code's: what lies there are saved registers. What
- * could not be read for want of time or rights does not count.
+ * Checks one more candidate while the state is open; returns the state. The caller leaves out words
+ * seen before, and those of frames that may be native code's: they are saved registers. What could
+ * not be read for lack of time or rights does not count.
  */
 enum v8_trust_state v8_trust__see(struct v8_trust *t, struct v8_reader *r, uint64_t sfi);
 

@@ -17,11 +17,11 @@
 /*
  * WebAssembly in V8: which function of which module the code at an address is.
  *
- * A frame of it has the instance of the module. By types that V8 publishes it leads to the module's Script, which has
- * the URL, and by an offset that it publishes to the C++ object that owns the module's code (NativeModule). What that
- * one looks like is not published. It is recognized: by a tree of code whose nodes, code and owner refer to each
- * other, by the table that has the code of a function at the function's number, and by the bytes of the module, which
- * have the magic number and are read to their end. If any of that is different, there is no answer.
+ * A frame of it has the module's instance. By published types of V8 it leads to the Script, which
+ * has the URL, and by a published offset to the C++ object that owns the module's code
+ * (NativeModule). Its layout is recognized: by a tree of code whose nodes, code and owner refer to
+ * each other, by the table that has a function's code at its number, and by the module's bytes,
+ * which have the magic number and are read to their end. Otherwise there is no answer.
  */
 
 struct v8_wasm *v8_wasm__new(void); /* NULL: no memory */
@@ -36,16 +36,16 @@ struct v8_wasm_function {
 };
 
 /*
- * The function that code at an address is of, in the module of an instance (a tagged word). `is_leaf`: the address is
- * where the thread is, which may be in the jump that leads to the function. 0; -ENODATA: it cannot be determined, or
- * it is no function of the module (stubs, calls of imports); -ENOMEM; or as target_memory__read().
+ * The function of the code at an address, in the module of an instance (a tagged word). `is_leaf`:
+ * the thread is there, possibly in the jump that leads to the function. 0; -ENODATA: unknown, or no
+ * function of the module (stubs, calls of imports); -ENOMEM; or as target_memory__read().
  */
 int v8_wasm__function(struct v8_wasm *w, struct v8_reader *r, uint64_t instance, uint64_t address,
 		      bool is_leaf, struct v8_wasm_function *function);
 
 /*
- * Its name, as V8 has it ("wasm-function[3]" where the module names none), and its module's URL. Right behind
- * v8_wasm__function(), for the same instance. 0, or as above.
+ * Its name, as V8 has it ("wasm-function[3]" if the module names none), and its module's URL. Right
+ * after v8_wasm__function(), for the same instance. 0, or as above.
  */
 int v8_wasm__describe(struct v8_wasm *w, struct v8_reader *r, uint64_t instance, uint32_t function,
 		      struct managed_function *f);
@@ -55,10 +55,9 @@ int v8_wasm__describe(struct v8_wasm *w, struct v8_reader *r, uint64_t instance,
 /* Modules, between the way from an instance to its module (wasm_find.c) and its code (wasm.c). */
 
 /*
- * A module of WebAssembly in its binary format, in the memory of the process that has loaded it: the number of its
- * functions, and their names in its name section.
- *
- * The bytes are a tenant's. They are read through a window, front to back, and what has to be kept of them is bounded.
+ * A module of WebAssembly in its binary format, in the memory of the process that has loaded it:
+ * the number of its functions, and the names in its name section. The bytes are a tenant's: they
+ * are read through a window, front to back, and what is kept of them is bounded.
  */
 
 #define WASM_BYTES_MAX	   (1u << 30) /* of a module */
@@ -74,20 +73,20 @@ struct wasm_mark {
 struct wasm_bytes {
 	uint64_t address, size;
 	uint32_t imported, own;
-	/* Names of functions: where some of them lie, ascending by function, and where the last one ends. Offsets */
+	/* Offsets of some functions' names, ascending by function, and the end of the last name */
 	VEC(struct wasm_mark) marks;
 	uint32_t names_end;
 };
 
 /*
- * The module that is exactly these bytes. 0; -EINVAL: it is none; -ENOTSUP: it has what is not known here; -ENOMEM; or as
- * target_memory__read(). The caller ends it, if it is 0.
+ * The module that is exactly these bytes. 0; -EINVAL: no module; -ENOTSUP: unknown contents;
+ * -ENOMEM; or as target_memory__read(). If it is 0, the caller ends it.
  */
 int wasm_bytes__open(struct wasm_bytes *w, struct target_memory *m, uint64_t address,
 		     uint64_t size);
 void wasm_bytes__fini(struct wasm_bytes *w);
 
-/* Its name, through utf8_sanitize(). 0; -ENODATA: it has none; or as target_memory__read(). On failure `to` is "". */
+/* Its sanitized name. 0; -ENODATA: none; or as target_memory__read(). On failure `to` is "". */
 int wasm_bytes__name(const struct wasm_bytes *w, struct target_memory *m, uint32_t function,
 		     char *to, size_t size);
 
@@ -116,17 +115,17 @@ struct v8_wasm_module {
 	struct wasm_bytes bytes;
 	uint32_t size_at, index_at, inlined_at; /* in a piece of code */
 	bool is_calibrated;			/* … these are right */
-	/* code that was made since V8 itself has looked some up, by start; read once in a request, in which one */
+	/* code made since V8's own last look-up, by start; read once in a request: fresh_read */
 	VEC(struct wasm_code) fresh;
 	uint64_t fresh_read;
 };
 
-/* Fills all up to `bytes`, which the caller ends. 0; -ENODATA: it was not found; -ENOMEM; or as target_memory__read(). */
+/* Fills all up to `bytes`; the caller ends it. -ENODATA: not found; else as wasm_bytes__open(). */
 int wasm_module__find(struct v8_reader *r, uint64_t instance, struct v8_wasm_module *module);
 /* Is it still the one that was found? */
 bool wasm_module__is_there(struct v8_reader *r, const struct v8_wasm_module *module);
 
-/* libstdc++'s, in a NativeModule: a tree, behind it a vector of code that is not in it yet, then a table by function. */
+/* libstdc++'s, in a NativeModule: a tree, a vector of code not yet in it, a table by function. */
 enum {
 	TREE_PARENT = 8,
 	TREE_LEFT = 16,
