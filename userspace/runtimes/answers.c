@@ -181,7 +181,7 @@ void code_answers__fini(struct code_answers *answers)
 	answers->pages = NULL;
 }
 
-/* ---- runtimes of a process ----------------------------------------------------------------------- */
+/* ---- runtimes of a process ------------------------------------------------------------------- */
 
 #define MAPPINGS_MAX 65536u
 #define FILES_MAX    16u /* that are opened: by their names, */
@@ -211,8 +211,8 @@ bool runtime_finder__is_program(const char *path)
 }
 
 /*
- * The program that a process executes, by its path; "": by that of a file which is no library, since it was started
- * by the dynamic linker. Makes no call to a file system.
+ * The path of the program that a process executes. "": the dynamic linker was executed; the program
+ * is then a file that is no library. Makes no call to a file system.
  */
 static void read_program(pid_t pid, char *path, size_t size)
 {

@@ -6,8 +6,9 @@
 #include <string.h>
 
 /*
- * All runtimes, by the names of their `struct runtime`. Of several in one process the first counts in a summary: LuaJIT is before
- * Python, since it may be a module of one. A runtime whose memory is read is defined in its folder, the others below.
+ * All runtimes, by the names of their `struct runtime`. In a summary the first of several in a
+ * process counts: LuaJIT is before Python, as it may be its module. Those whose memory is read are
+ * defined in their folders.
  */
 #define RUNTIMES(X)                                                                                \
 	X(node)                                                                                    \

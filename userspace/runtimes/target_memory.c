@@ -106,7 +106,7 @@ int target_memory__string(struct target_memory *m, char *to, size_t size, uint64
 	return -ENAMETOOLONG;
 }
 
-/* ---- of a process that runs ------------------------------------------------------------------- */
+/* ---- of a process that runs ------------------------------------------------------------------ */
 
 int process_memory__read(pid_t pid, void *to, size_t size, uint64_t address)
 {

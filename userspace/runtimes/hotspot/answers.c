@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Methods of HotSpot's. Answers about compiled code are certain: it is checked before and after its methods are read,
- * and its methods exist as long as it does. The words of an interpreted method may be another one's since the sample.
+ * Methods of HotSpot. Answers about compiled code are certain: it is checked before and after its
+ * methods are read, which live as long. An interpreted method's words may be another's by now.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,8 +17,8 @@
 #define BLOB_NAME_MAX 128u
 
 /*
- * A class that was unloaded since may have left this address to another one. Without a count of these, what is the same as
- * before has to do.
+ * A class unloaded since the sample may have left its address to another one. Without a count of
+ * unloaded classes only an answer that is the same again is trusted.
  */
 static bool is_doubtful(const struct hotspot_unloads *unloads, const struct code_question *q)
 {
@@ -55,7 +55,7 @@ static bool is_compiled(const struct hotspot_blob *blob)
 	return blob->kind == HOTSPOT_NMETHOD || blob->kind == HOTSPOT_NATIVE;
 }
 
-/* Is the blob of the note still there? Where a stub has no header like a method's, those words are of its code. */
+/* Is the note's blob still there? A stub without a header like a method's has code in its words. */
 static enum code_state find_blob(struct hotspot_found *found, const struct code_question *q,
 				 struct hotspot_blob *blob)
 {
@@ -133,7 +133,7 @@ static int add_scope(struct code_answers *answers, struct hotspot_found *found,
 	return err ? err : vec_push(&answers->methods, q);
 }
 
-/* Where it is not known for sure what is inlined, it is the compiled method alone, without a line. */
+/* If it is not certain what is inlined, the chain is the compiled method alone, without a line. */
 static int read_chain(struct hotspot_found *found, const struct hotspot_blob *blob,
 		      struct hotspot_nmethod *n, uint64_t address, struct hotspot_chain *chain)
 {
@@ -225,7 +225,7 @@ static int add_code(struct code_answers *answers, const struct code_question *q,
 	return code_answers__chain(answers, q, e->state, e->calls, e->count);
 }
 
-/* The address of the call that the call stub makes: it is one of many stubs in its blob, and a caller of all of Java. */
+/* The call that the call stub makes: a stub among many in its blob, and a caller of all of Java. */
 static bool is_call_stub(const struct hotspot_found *found, uint64_t address)
 {
 	return found->code.call_return && address == found->code.call_return - 1;
@@ -274,8 +274,8 @@ static int list_blob(void *context, const struct hotspot_blob *blob)
 }
 
 /*
- * All code that is not of methods: the JVM makes it once, and does not free it. So it names what has no note: frames of copied stacks,
- * and those from before the JVM was found.
+ * All code that is not of methods: the JVM makes it once, and does not free it. It names what has
+ * no note: frames of copied stacks, and those from before the JVM was found.
  */
 static int list_code(struct code_answers *answers, struct hotspot_found *found)
 {
@@ -337,7 +337,7 @@ int hotspot_answers__code(struct code_answers *answers, struct hotspot_found *fo
 
 /* ---- classes that were unloaded -------------------------------------------------------------- */
 
-/* PerfMemory: a header, and entries that follow one another, each with its name. All of it is the process's to forge. */
+/* PerfMemory: a header, and entries one after another, each with its name. All may be forged. */
 
 #define COUNTERS_MAX  4096u
 #define PERF_SIZE_MAX (1u << 20)

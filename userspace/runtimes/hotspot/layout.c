@@ -205,7 +205,7 @@ static int read_tables(struct reading *r, const uint64_t exports[HOTSPOT_EXPORTS
 
 /* ---- flags ----------------------------------------------------------------------------------- */
 
-/* The value of a flag of type bool. 1, 0; -ENODATA: there is none of this name; else as reading fails. */
+/* The value of a bool flag. 1, 0; -ENODATA: there is none of this name; else as reading fails. */
 static int find_flag(struct reading *r, const char *wanted_name)
 {
 	const struct hotspot_layout *l = r->layout;

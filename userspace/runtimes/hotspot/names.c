@@ -71,7 +71,7 @@ static unsigned int references_of(const struct hotspot_layout *l, const char *by
 	return references;
 }
 
-/* Cut where it does not fit; it always ends. Most are read at once, with what lies behind them in their page. */
+/* Cut where it does not fit; it always ends. Most are read at once, with the rest of their page. */
 static int read_symbol(const struct hotspot_layout *l, struct target_memory *memory,
 		       uint64_t symbol, char *text, size_t size)
 {
@@ -93,7 +93,7 @@ static int read_symbol(const struct hotspot_layout *l, struct target_memory *mem
 		memcpy(text, bytes + body, length);
 	else
 		err = target_memory__read(memory, text, length, symbol + body);
-	/* memory that was freed is in use for something else: no symbol has a NUL in it (JVMS 4.4.7) */
+	/* no symbol has a NUL in it (JVMS 4.4.7): the memory was freed and reused */
 	if (!err && (!references_of(l, bytes, part) || memchr(text, '\0', length)))
 		err = -ENODATA;
 	text[err ? 0 : length] = '\0';

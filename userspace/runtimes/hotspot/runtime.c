@@ -124,7 +124,7 @@ static void take_version(const char *text, char *version, size_t size)
 	version[used] = '\0';
 }
 
-/* It lies two directories above that of the library: lib/server/libjvm.so, or lib/amd64/server/ before 9. */
+/* `release` is two directories above lib/server/; before JDK 9 four above jre/lib/amd64/server/. */
 static void read_version(pid_t pid, const char *library, char *version, size_t size)
 {
 	_cleanup_close_ int root = tenant_root(pid);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which methods are inlined where: an nmethod has a list of places (PcDesc), each with a chain of scopes from the
- * innermost outwards. JDK 23 moved them out of the code heap, into a block of their own.
+ * Which methods are inlined where: an nmethod has a list of places (PcDesc), each with a chain of
+ * scopes from the innermost outwards. JDK 23 moved them from the code heap to a block of their own.
  */
 #include "runtimes/hotspot/hotspot.h"
 
@@ -104,8 +104,8 @@ void hotspot_debug__fini(struct hotspot_debug *debug)
 /* ---- where compiled code goes on ------------------------------------------------------------- */
 
 /*
- * The place that is described next in memory need not be the next that is run: a loop goes back before it gets there, and what
- * lies behind a jump is something else.
+ * The next place in memory need not be the next that runs: a loop goes back before it gets there,
+ * and behind a jump is something else.
  */
 enum ahead {
 	AHEAD_ON,      /* to the next place in memory, as far as it is known */
@@ -130,7 +130,7 @@ static bool is_inside(const struct hotspot_blob *blob, int64_t target)
 	return target >= 0 && target < (int64_t)(blob->code_end - blob->code);
 }
 
-/* One instruction after the other, up to the first that leads elsewhere for sure or as a loop does. */
+/* Decodes instructions up to the first that surely leads elsewhere, or closes a loop. */
 static enum ahead walk(const struct hotspot_blob *blob, const uint8_t *code, struct way *w)
 {
 	struct x86_instruction i;
@@ -153,8 +153,8 @@ static enum ahead walk(const struct hotspot_blob *blob, const uint8_t *code, str
 }
 
 /*
- * `distance` from the code: of a return address, or one more than where the innermost frame is. `next`: where the next place
- * in memory is, in the same code. What cannot be read or understood leads on.
+ * `distance` from the code: of a return address, or one more than the innermost frame's place.
+ * `next`: the next place in memory, in the same code. Unknown instructions lead on.
  */
 static enum ahead find_ahead(struct target_memory *memory, const struct hotspot_blob *blob,
 			     uint32_t distance, uint32_t next, uint32_t *target)
@@ -180,7 +180,7 @@ static enum ahead find_ahead(struct target_memory *memory, const struct hotspot_
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-/* The scopes of the places around an address, in the order in which they are run as far as that is known; 0: none. */
+/* The scopes of the places around an address, in the order of running if known; 0: none. */
 struct around {
 	uint32_t behind, before;
 	bool is_described; /* the place behind it is its own */
@@ -298,7 +298,7 @@ static int follow(const struct hotspot_layout *l, struct target_memory *memory,
 	return 0;
 }
 
-/* How many of the outermost scopes both have; the calls that led further in have to be the same, too. */
+/* How many outermost scopes both have; the calls that led further in have to be the same, too. */
 static unsigned int in_common(const struct hotspot_chain *a, const struct hotspot_chain *b)
 {
 	unsigned int count = 0;
@@ -316,7 +316,7 @@ static unsigned int in_common(const struct hotspot_chain *a, const struct hotspo
 	return count;
 }
 
-/* Where it stands between two places: before the first one it is in the compiled method itself, which is the outermost. */
+/* Compares with the place before; before the first one is the compiled method, the outermost. */
 static int compare_with_before(const struct hotspot_layout *l, struct target_memory *memory,
 			       struct hotspot_debug *d, const struct around *around,
 			       struct hotspot_chain *chain)

@@ -2,16 +2,16 @@
 /*
  * Frames of LuaJIT's traces: version 2.1 for x86-64 with 64-bit references (GC64).
  *
- * A trace runs in the stack frame of the interpreter that entered it, and below that it has made
- * room for what finds no register. How much is in the trace's description (GCtrace of lj_jit.h:
+ * A trace runs in the stack frame of the interpreter that entered it, and has made room below that
+ * for what finds no register. The trace's description has the amount (GCtrace of lj_jit.h:
  * spadjust); the interpreter's frame has one size (vm_x64.dasc: 80 bytes, and 16 more for the
- * registers that traces alone use).
+ * registers that only traces use).
  *
- * Nothing exported leads to the traces. But the interpreter and the traces keep the address of a dispatch table in
- * r14, and right below it, in one piece of memory (GG_State of lj_dispatch.h), lies the compiler's state. The places
- * of its fields differ between versions, so they are recognized by their contents: four words describe the present
- * area of machine code, and before them is the array of traces, each of which has its own number. A word that only
- * looks so leads to no trace.
+ * Nothing exported leads to the traces. But the interpreter and the traces keep the address of a
+ * dispatch table in r14, and right below it, in one piece of memory (GG_State of lj_dispatch.h), is
+ * the compiler's state. Its layout differs between versions, so it is recognized by its contents:
+ * five words describe the present area of machine code, and before them is the array of traces,
+ * each of which has its own number. A word that only looks so leads to no trace.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -240,8 +240,8 @@ static int read_new(struct trace_reader *r, struct made_runtime *runtime, uint64
 }
 
 /*
- * The traces of all Lua states that are known. In a trace and in the interpreter the register has the dispatch table of its
- * state, which is known from then on.
+ * The traces of all known Lua states. In a trace and in the interpreter the register has the
+ * dispatch table of its state, which is known from then on.
  */
 static int frame_sizes(const struct frame_sizes_request *request, struct made_frame **frames,
 		       size_t *count)

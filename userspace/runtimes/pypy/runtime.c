@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * PyPy's code uses the frame pointer for its own frame, which is in the heap (rpython/jit/backend/x86:
- * ebp is the jitframe). Its stack frame has one size in all traces, FRAME_FIXED_SIZE words of
- * arch.py, which differs from version to version. Each trace ends with the same instructions, that
- * give both figures:
+ * PyPy's code uses the frame pointer for its own frame, which is in the heap
+ * (rpython/jit/backend/x86: ebp is the jitframe). Its stack frame has one size in all traces,
+ * FRAME_FIXED_SIZE words of arch.py, which differs from version to version. Each trace ends with
+ * the same instructions, which have both numbers:
  *
  *	mov OFFSET(%rsp),%rbp; add $SIZE,%rsp; ret
  *
- * So memory without a file is searched for those. The figures that come most often are taken, for a
+ * So memory without a file is searched for those. The most frequent numbers are taken, because a
  * constant may look like them.
  *
- * Traces call helpers that were made before them, and these call the runtime, the garbage collector
- * above all. A helper either makes room for that, which traces never do in such small steps, or has
- * its argument on the stack and takes it along as it returns:
+ * Traces call helpers that were made before them, and these call the runtime, mostly the garbage
+ * collector. A helper either makes room for that, which traces never do in such small steps, or
+ * takes its argument from the stack when it returns:
  *
  *	sub $ROOM,%rsp; ...; call *%r11; ...; add $ROOM,%rsp (or lea ROOM(%rsp),%rsp)
  *	mov 8(%rsp),%rdi; ...; call *%r11; ...; ret $8
@@ -128,7 +128,7 @@ static size_t helper_limit(const struct search *s, size_t at)
 	return min_u64(s->size, at + HELPER_MAX);
 }
 
-/* Where the room that was made before `at` is given back; 0: nowhere. */
+/* Where the room made before `at` is given back; 0: nowhere. */
 static size_t find_giving_back(const struct search *s, size_t at, unsigned char room)
 {
 	const char add[] = {0x48, (char)0x83, (char)0xc4, (char)room};

@@ -65,8 +65,8 @@ int cpython_identity__of_head(const struct cpython *py, struct target_memory *m,
 /* ---- lines ----------------------------------------------------------------------------------- */
 
 /*
- * An entry is a byte of which bit 7 is set, kind and length in it, and the operands of the kind behind. Its length is
- * in code units of two bytes; lines are differences.
+ * An entry is a byte with bit 7 set, a kind and a length, and the operands of the kind behind it.
+ * The length is in code units of two bytes; lines are differences.
  */
 #define CODE_UNIT 2u
 #define CODE_MAX  (1u << 30) /* bytes of one function's bytecode */

@@ -107,8 +107,8 @@ static uint64_t search(const struct cpython_image *image, struct target_memory *
 }
 
 /*
- * Of 3.12 and older. If Py_Version is not exported, the section's size decides: it differs by 300 KB between the two,
- * and within each by less than a page.
+ * Of 3.12 and older. Without an exported Py_Version the section's size decides: it differs by 300
+ * KB between the two, and within each by less than a page.
  */
 static enum cpython_verdict version_of(const struct cpython_image *image, struct target_memory *m,
 				       uint32_t *version)
@@ -145,7 +145,7 @@ struct outermost {
 	struct cpython_identity identity;
 };
 
-/* Follows the chain of frames from a thread's state to its root. False: that is not where it leads. */
+/* Follows the chain of frames from a thread's state to its root. False: it does not lead there. */
 static bool find_outermost(const struct cpython *py, struct target_memory *m, uint64_t state,
 			   struct outermost *found)
 {
@@ -218,9 +218,9 @@ static int check_thread(void *context, const struct cpython_thread *thread)
 }
 
 /*
- * Whether a layout that is not known for this version holds: it is used, and the result is looked at. One thread must have a
- * stack that ends at its root, all of code objects of the one type, the outermost of which is named as such are. NOT_STARTED:
- * no thread has a frame; BAD_TABLE: what there is does not pass.
+ * Does a layout hold that is not known for this version? One thread must have a stack that ends at
+ * its root, all of code objects of one type, the outermost with one of the usual names.
+ * NOT_STARTED: no thread has a frame; BAD_TABLE: the check fails.
  */
 static enum cpython_verdict check_layout(const struct cpython *py, struct target_memory *m)
 {

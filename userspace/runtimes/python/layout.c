@@ -42,8 +42,7 @@ static const struct field {
 #define FIELD_COUNT (sizeof(fields) / sizeof(fields[0]))
 
 /*
- * Other fields of a table: the GIL of an interpreter, of which gil_holder and gil_locked are parts, and what it does
- * not have.
+ * Other fields of tables: an interpreter's GIL, with gil_holder and gil_locked, and missing ones.
  */
 static const struct tabled_version {
 	uint16_t gil;	    /* its place in the table */
@@ -198,7 +197,7 @@ bool cpython_version__is_known(uint32_t version)
 	       (level == IS_RELEASE || level == IS_CANDIDATE);
 }
 
-/* Of `versions`: its own minor's first; of a minor that is newer than all, the newest first. -1: no attempt is left. */
+/* Of `versions`: its minor's first; of one newer than all, the newest first. -1: none is left. */
 static int version_of(uint32_t version, unsigned int attempt)
 {
 	const unsigned int count = sizeof(versions) / sizeof(versions[0]);

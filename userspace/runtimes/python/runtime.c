@@ -84,7 +84,7 @@ static int answer(void *state_of, struct code_answers *answers, struct target_me
 	return err;
 }
 
-/* The part of a code object that the kernel reads in one piece. False: its fields lie too far apart. */
+/* The part of a code object that the kernel reads at once. False: its fields are too far apart. */
 static bool set_code_range(struct runtime_python *info)
 {
 	uint32_t first = min_u64(info->code_line, info->code_version);
@@ -222,8 +222,8 @@ static int read_from_copy(void *context, void *to, size_t size, uint64_t address
 }
 
 /*
- * A function from the bytes that the kernel has copied at its first sample: no process is read, so it may have ended. It is the
- * reading of code.c, from these few bytes.
+ * A function from the bytes that the kernel has copied at its first sample: the process is not
+ * read, and may have ended. code.c reads these few bytes.
  */
 static int read_copy(struct code_answers *answers, const struct code_copy_event *copy,
 		     const struct runtime_layout *layout)
@@ -263,7 +263,7 @@ static const struct note_ops notes[] = {
 	 .is_urgent = true,
 	 .is_inherited = true,
 	 .lasting = CODE_LASTS,
-	 /* from 3.13 on there is a frame of no function before each __init__, whose code has neither line nor version */
+	 /* from 3.13 on a frame of no function, without line or version, precedes each __init__ */
 	 .only_checked = true},
 	{.kind = FRAME_NOTE_PYTHON_LOOP, .order = NOTE_PLACES_GROUP},
 };

@@ -79,7 +79,7 @@ struct trial {
 
 #define TRIED_MAX 32u
 
-/* Of glibc's block, the first and the third word are its own address; musl's fourth is too, or its third is not. */
+/* Words 1 and 3 of glibc's block are its own address; musl's 4 is as well, or its 3 is not. */
 static bool is_glibc(struct target_memory *m, uint64_t fs)
 {
 	uint64_t words[4];
@@ -125,7 +125,7 @@ static enum cpython_verdict try_word(const struct cpython *py, struct target_mem
 
 /* ---- the key: up to 3.14 --------------------------------------------------------------------- */
 
-/* struct pthread of glibc: the first keys' {sequence, value} are in it, and pointers to blocks of further ones. */
+/* glibc's struct pthread: {sequence, value} of the first keys, and pointers to blocks of others. */
 #define KEYS_FIRST     0x310
 #define KEY_BLOCKS     0x510
 #define KEYS_PER_BLOCK 32u
@@ -203,7 +203,7 @@ static bool take_displacement(struct code *c, int32_t *value)
 	return SKIP(c, "\x00");
 }
 
-/* {module, offset} of the GOT, which __tls_get_addr() is called with; then a load from what it returns. */
+/* {module, offset} of the GOT for __tls_get_addr(), and a load from what that returns. */
 static bool by_call(struct code *c, struct target_memory *m, struct cpython_thread_word *word)
 {
 	uint64_t slot[2];
@@ -240,7 +240,7 @@ static bool by_got(struct code *c, struct target_memory *m, struct cpython_threa
 	return true;
 }
 
-/* By the instructions of PyGILState_GetThisThreadState(). False: they are not known. The result has to be tried. */
+/* By the code of PyGILState_GetThisThreadState(). False: unknown code. The result must be tried. */
 static bool find_by_code(const struct cpython_image *image, struct target_memory *m,
 			 struct cpython_thread_word *word)
 {
@@ -267,7 +267,7 @@ static bool find_by_code(const struct cpython_image *image, struct target_memory
 	return SKIP(&c, "\x48\x8d\x3d") && by_call(&c, m, word);
 }
 
-/* CPython's own storage is some 40 bytes; beyond there may be anything, copies of the word on the stack as well. */
+/* CPython's own storage is some 40 bytes; beyond there may be anything, even copies of the word. */
 #define STATIC_SEARCHED	 256u /* bytes below the fs base */
 #define MODULES_SEARCHED 64u
 #define BLOCK_SEARCHED	 64u /* bytes of each module's storage */
@@ -354,7 +354,7 @@ static int compare_thread(void *context, const struct cpython_thread *t)
 }
 
 /*
- * By looking at the storage of threads: the word that is the thread's state in each of them. As
+ * Finds the word that is the thread's state in the storage of each thread. As
  * cpython_thread_word__find(); CPYTHON_NOT_STARTED: more than one word is, at this moment.
  */
 static enum cpython_verdict find_by_comparison(const struct cpython *py, struct target_memory *m,

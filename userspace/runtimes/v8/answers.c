@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Functions of JavaScript, and what is inlined in their compiled code; WebAssembly; what V8 has made besides. */
+/* Functions of JavaScript and those inlined in their code; WebAssembly; other code made by V8. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@ static struct v8_reported *answer_of(struct v8_found *found, uint64_t sfi)
 }
 
 /*
- * For a function that was reported already, checking that it is the same is enough. An incomplete one, or one without a
- * number, is read anew.
+ * For a function that was reported, checking that it is the same is enough. An incomplete one, or
+ * one without a number, is read anew.
  */
 static bool is_unchanged(struct v8_found *found, const struct code_question *q)
 {
@@ -45,7 +45,7 @@ static bool is_the_one(struct v8_reader *r, const struct code_question *q, uint6
 	return !q->check || (!v8_function__number(r, sfi, &number) && number == q->check);
 }
 
-/* -ENODATA: another function is there, or has come while name and lines were read: looked at last, without the pages. */
+/* -ENODATA: another function is there, or has come meanwhile: checked last, without the pages. */
 static int read_v8_function(struct code_answers *answers, struct v8_reader *r,
 			    const struct code_question *q, struct managed_function *f,
 			    struct v8_function *about)
@@ -87,8 +87,8 @@ static int add_v8_function(struct code_answers *answers, struct v8_found *found,
 }
 
 /*
- * As v8_place__chain(). Where the thread was in no code of V8's heap the words of the frame are its caller's: a function of
- * WebAssembly that was just entered.
+ * As v8_place__chain(). If the thread was in no code of V8's heap, the words of the frame are its
+ * caller's: a function of WebAssembly that was just entered.
  */
 static int find_chain(struct code_answers *answers, struct v8_found *found,
 		      const struct code_question *q, struct v8_chain *chain)
@@ -173,7 +173,7 @@ int v8_answers__function(struct code_answers *answers, struct v8_found *found,
 	return add_v8_function(answers, found, q);
 }
 
-/* ---- frames that are no functions of JavaScript ------------------------------------------------ */
+/* ---- frames that are no functions of JavaScript ---------------------------------------------- */
 
 /* A process that has none pays for none. */
 static struct v8_wasm *wasm_of(struct v8_found *found)

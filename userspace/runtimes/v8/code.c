@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Instructions begin at multiples of 64 bytes, behind the header of the object that they are in. So the way back from
- * an address leads to it in steps of 64: to the first word there that is the map of such objects. The header names
- * the Code object, which has the address of its instructions; instructions that only look like a header do not agree
- * with it.
+ * Instructions begin at multiples of 64 bytes, behind the header of their object. So steps of 64
+ * bytes back from an address lead to it: to the first word that is the map of such objects. The
+ * header names the Code object, which has the address of its instructions; instructions that only
+ * look like a header do not agree with it.
  */
 #include "runtimes/v8/v8.h"
 
@@ -185,7 +185,7 @@ static int element(struct v8_reader *r, uint64_t array, int64_t index, uint64_t 
 	return target_memory__word(r->memory, word, address + 8 * index);
 }
 
-/* InliningPositions[id - 1]: the position of the call, and which literal is the function that was called (-1: itself). */
+/* InliningPositions[id - 1]: the position of a call, and the literal that it calls (-1: itself). */
 struct inlining {
 	uint64_t position;
 	int32_t literal, padding;
@@ -296,7 +296,7 @@ static void add(struct v8_chain *chain, uint64_t sfi, int32_t position)
 	chain->at[chain->count++].position = position;
 }
 
-/* A function is inlined before those that are inlined into it: so that numbers fall on the way out, and it ends. */
+/* A function is inlined before those inlined into it: numbers fall on the way out, and it ends. */
 static int add_inlined(struct v8_reader *r, const struct v8_code *code, uint64_t *word,
 		       struct v8_chain *chain)
 {
@@ -326,8 +326,8 @@ static int add_inlined(struct v8_reader *r, const struct v8_code *code, uint64_t
 }
 
 /*
- * V8 gives code up by changing the return addresses into it: to its exits, each of which is a call of a builtin by a table.
- * Behind a call in code that is in use never comes another at once.
+ * V8 gives code up by changing return addresses into it, to its exits: each calls a builtin by a
+ * table. In code that is in use, a call is never right behind another.
  */
 static int find_exit(struct v8_reader *r, uint64_t return_address, bool *is_exit)
 {
@@ -365,8 +365,8 @@ int v8_code__chain(struct v8_reader *r, const struct v8_code *code, uint64_t ret
 /* ---- places ---------------------------------------------------------------------------------- */
 
 /*
- * Baseline code is made bytecode by bytecode, in their order. Its table has the bytes of code of each, behind those of the
- * function's entry. The bytecodes have the positions.
+ * Baseline code is made bytecode by bytecode, in their order. Its table has the size of each one's
+ * code, behind that of the function's entry. The bytecodes have the positions.
  */
 
 #define BYTECODES_MAX	(1 << 18) /* bytes of one function */
@@ -437,8 +437,8 @@ static int leaf_of_optimized(const struct v8_code *code, struct v8_chain *chain)
 }
 
 /*
- * Code of another function than the frame's: it has no frame yet, or none any more. Or it was made since, where the
- * frame's own code had been, which cannot be detected.
+ * Code of another function than the frame's, which has no frame yet, or none any more. It may also
+ * have been made since, at the place of the frame's own code, which cannot be detected.
  */
 static int leaf_without_frame(const struct v8_code *code, uint64_t sfi, struct v8_chain *chain)
 {
@@ -502,7 +502,7 @@ int v8_place__chain(struct v8_reader *r, const struct v8_bytecodes *bytecodes, u
 		       : v8_code__chain(r, &code, address + 1, chain);
 }
 
-/* ---- bytecodes ----------------------------------------------------------------------------------- */
+/* ---- bytecodes ------------------------------------------------------------------------------- */
 
 #define COUNT_LEAST 128u
 #define BLOCK	    (1u << 20)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The place of a function's name depends on its state: a compiled function has a ScopeInfo, with or without a name in it.
- * Another function has the name itself, and its place in the source beside the parser's data.
+ * The place of a function's name: a compiled function has a ScopeInfo, with or without a name.
+ * Another one has the name itself, and its place in the source beside the parser's data.
  */
 #include "runtimes/v8/v8.h"
 

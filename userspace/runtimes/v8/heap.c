@@ -11,7 +11,7 @@
 #define ARRAY_LENGTH 8 /* of both kinds, a Smi */
 #define ARRAY_DATA   16
 
-/* Types of objects that are followed. The maps of others may be freed, and something else come in their place. */
+/* Types of objects that are followed. Maps of others may be freed, and their memory reused. */
 static bool is_lasting(const struct v8_layout *l, int32_t type)
 {
 	const int32_t lasting[] = {l->type_sfi,	       l->type_scope_info,
@@ -107,7 +107,7 @@ int v8_array__find(struct v8_reader *r, uint64_t tagged, uint32_t limit, uint64_
 	return 0;
 }
 
-/* ---- strings ------------------------------------------------------------------------------------- */
+/* ---- strings --------------------------------------------------------------------------------- */
 
 #define MAX_DEPTH   40	  /* parts that are not read yet */
 #define MAX_PIECES  1024  /* also of a ring of them */

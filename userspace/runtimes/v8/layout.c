@@ -317,7 +317,7 @@ static void fill_by_version(struct v8_layout *l)
 		l->encoding = V8_POSITIONS_BREAKABLE;
 }
 
-/* V8 11.3 has Code, but does not say how large it is; 12.4 and later say all but two, which lie before one that they do. */
+/* V8 11.3 does not publish Code's fields; 12.4 and later all but two, right before `wrapper`. */
 static void fill_code(struct v8_layout *l, struct source *s)
 {
 	const unsigned int version = VERSION_OF(l);

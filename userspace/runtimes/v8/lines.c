@@ -139,7 +139,7 @@ int v8_lines__place(struct v8_reader *r, uint64_t sfi, int32_t position, uint32_
 	return v8_script__place(r, script, position, line, column);
 }
 
-/* ---- tables of positions ---------------------------------------------------------------------- */
+/* ---- tables of positions --------------------------------------------------------------------- */
 
 #define NOWHERE (-1)
 

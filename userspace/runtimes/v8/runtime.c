@@ -22,9 +22,9 @@ struct cached_layout {
 };
 
 /*
- * The constants of a file. To find the bytecodes takes a look at all constants of a program, a millisecond or more, so it is
- * remembered for programs that are started again and again. A file system's answers about its files count for the user of
- * the process only.
+ * The constants of a file. To find the bytecodes takes a search of all constants of a program, a
+ * millisecond or more, so they are kept for programs that are started often. What a file system
+ * says of its files counts for the user of the process only.
  */
 static bool read_file(const struct runtime_lookup *lookup, struct v8_found *found)
 {
@@ -187,7 +187,7 @@ static unsigned int list_questions(const struct sample_event *e, const struct fr
 	return 1 + place_question(e, note, &questions[1]);
 }
 
-/* The innermost frame, if it is not known as WebAssembly: the one that called it is, and it may be another function of its module. */
+/* The innermost frame, unless it has a note: maybe another function of its caller's module. */
 static bool leaf_question(const struct sample_event *e, struct code_question *question)
 {
 	const struct frame_note *notes = sample_notes(e);
@@ -212,11 +212,10 @@ static unsigned int wasm_questions(const struct sample_event *e, const struct fr
 }
 
 /*
- * Compiled code is known by its address. The word that has the place of an interpreted frame has something else in it, which
- * may look the same.
- *
- * The innermost frame may be two: what V8 has in its file is called by compiled code without a frame of its own, and the words
- * beside the frame pointer are the caller's. But its own functions of JavaScript have frames, and no file.
+ * Compiled code is known by its address: what it has in the word for a place may look like one. A
+ * leaf may be two frames: code in V8's file is called by compiled code without a frame of its own,
+ * and the words beside the frame pointer are the caller's. But V8's own functions of JavaScript
+ * have frames, and no file.
  */
 static struct note_placing place(const struct frame_note *note, uint64_t native,
 				 bool (*is_made)(const void *context, uint64_t address),

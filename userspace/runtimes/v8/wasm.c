@@ -318,7 +318,7 @@ static int code_at(struct v8_reader *r, struct v8_wasm_module *module,
 	return function_of(module, &code, fresh->start, address, function);
 }
 
-/* Functions call each other through a table of jumps, each of which leads to where a function begins. */
+/* Functions call each other through a table of jumps, each to the beginning of a function. */
 static bool follow_jump(struct v8_reader *r, uint64_t address, uint64_t *target)
 {
 	struct x86_instruction jump;

@@ -57,7 +57,7 @@ static unsigned char read_byte(struct cursor *c)
 	return c->window[c->at++ - c->from];
 }
 
-/* An integer of variable length, of at most `bits`, and unsigned: of signed ones only the length counts. */
+/* An integer of at most `bits`, read as unsigned: of signed ones only the length counts. */
 static uint64_t read_leb(struct cursor *c, unsigned int bits)
 {
 	uint64_t value = 0;
@@ -172,7 +172,7 @@ static bool is_name_section(struct cursor *c)
 	return !c->err;
 }
 
-/* They ascend by function, and end where they do not. The module is valid even if its names are not. */
+/* They ascend by function, up to the last that does. The module is valid without them. */
 static int mark_names(struct wasm_bytes *w, struct cursor *c)
 {
 	uint32_t count = read_u32(c), last = 0;

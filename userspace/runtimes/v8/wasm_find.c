@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From an instance of a module to what V8 has of it. Each step counts only if the object there is of the type that it must
- * be, or if what lies there refers back.
+ * From an instance of a module to what V8 has of it. A step counts only if the object there is of
+ * the type that it must be, or refers back.
  */
 #include <errno.h>
 #include <string.h>
@@ -70,8 +70,8 @@ static bool has_word(struct v8_reader *r, uint64_t object, uint64_t word)
 }
 
 /*
- * The first field of an object that is an object of this type. The object's size is unknown: others may follow. So it
- * has to be the first one, or it has to refer back.
+ * The first field of an object that is an object of this type. It has to be the first, or to refer
+ * back, because the object's size is unknown, and others may follow.
  */
 static int find_field(struct v8_reader *r, uint64_t object, size_t bytes, int32_t type,
 		      bool refers_back, struct v8_wasm_module *module, uint64_t *found)
@@ -88,7 +88,7 @@ static int find_field(struct v8_reader *r, uint64_t object, size_t bytes, int32_
 	return r->memory->reads_left ? -ENODATA : -EDQUOT;
 }
 
-/* The instance of a frame has it; from V8 12 on the instance that JavaScript sees has, which it refers to. */
+/* A frame's instance has it; from V8 12 on the instance of JavaScript, to which that refers. */
 static int find_module_object(struct v8_reader *r, uint64_t instance, struct v8_wasm_module *module,
 			      uint64_t *found)
 {
