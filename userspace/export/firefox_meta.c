@@ -15,7 +15,7 @@
 #include "export/describe.h"
 
 #define VISIBLE_THREADS	 15
-#define VISIBLE_PART	 20 /* a thread with less than this part of the busiest is not shown */
+#define VISIBLE_PART	 20	 /* a thread with less than this part of the busiest is not shown */
 #define FALLBACK_PERIOD	 1000000 /* ns; the viewer wants an interval even of unclocked events */
 #define PROCESSED_FORMAT 66
 #define GECKO_FORMAT	 24

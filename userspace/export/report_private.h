@@ -125,8 +125,8 @@ struct report_node {
 	bool group;		      /* a thread or process */
 	uint64_t total;		      /* samples in it */
 	uint64_t self;		      /* at its code; of callers: without another caller */
-	uint32_t cut;	    /* children that are too small to be nodes … */
-	uint64_t cut_total; /* … and their samples */
+	uint32_t cut;		      /* children that are too small to be nodes … */
+	uint64_t cut_total;	      /* … and their samples */
 };
 
 /* In preorder, siblings by their samples, most first. */

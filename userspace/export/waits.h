@@ -40,7 +40,7 @@ const struct profile_location *waiting_place(const struct profile *p, struct sta
 struct parked {
 	const struct profile *p;
 	uint64_t *
-		of_stack; /* a hash of the names of its functions, without those of the kernel */
+		of_stack; /* by stack: a hash of its functions' names without those of the kernel */
 	uint64_t *place;  /* by thread: the place where it is parked; 0: it is not */
 	uint64_t threads, ns;
 };

@@ -106,9 +106,9 @@ struct dso_identity {
 
 /* Both descriptors are the opener's, valid until the callback returns: dup one to keep it. */
 struct file_answer {
-	int fd; /* or negative errno: -ENOENT: unknown, gone; -ESTALE: replaced; … */
+	int fd;	     /* or negative errno: -ENOENT: unknown, gone; -ESTALE: replaced; … */
 	int root_fd; /* root directory of the process that mapped it, or -1; possible without fd */
-	uint64_t base; /* where the dso begins in the file */
+	uint64_t base;	     /* where the dso begins in the file */
 	uint32_t copied_for; /* fd is a copy in memory of this user's file; 0: none, or root's */
 };
 typedef int (*file_answer_fn)(void *context, const struct file_answer *answer);

@@ -95,7 +95,7 @@ struct file_finding {
 	bool shortened;	   /* the name without " (deleted)" led to it */
 	bool elf, archive; /* what it is; neither: something else */
 	bool copy_too_big; /* the last file that could not be copied exceeds copy_max */
-	bool shared; /* only the administrator can write it and can have put it there */
+	bool shared;	   /* only the administrator can write it and can have put it there */
 	struct build_id build_id;
 	/* of the file itself, also where a copy of it is what came */
 	uint64_t device, inode, size;
