@@ -87,7 +87,6 @@ static __always_inline __u8 python_gil(const struct runtime_python *python, __u6
 	return gil.holder == state ? known | FRAME_NOTE_GIL_HELD : known;
 }
 
-/* The group ends here. */
 static __always_inline int end_group(struct notes *n, __u64 anchor)
 {
 	__u32 group = n->groups;

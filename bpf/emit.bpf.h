@@ -87,7 +87,7 @@ static __always_inline __u64 emit_pieces(__u64 start)
 	return total;
 }
 
-/* Not in the page below, which may never have been touched. */
+/* Not in the page below the stack pointer's, which may never have been touched. */
 static __always_inline __u64 copy_start(__u64 sp)
 {
 	__u64 in_page = sp & (COPY_PAGE - 1);

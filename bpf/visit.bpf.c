@@ -270,7 +270,7 @@ static __always_inline bool make_due(__u32 tid)
 	return true;
 }
 
-/* At a thread that is wanted. */
+/* Makes a wanted thread due, or counts why not. */
 static __always_inline void look_at(struct task_struct *task, __u64 now)
 {
 	struct seen_thread *seen;
@@ -310,7 +310,6 @@ static __always_inline void look_at_all_threads(__u64 now)
 	bpf_iter_task_destroy(&it);
 }
 
-/* Of a process that is wanted. */
 static __always_inline void look_at_threads(struct task_struct *process, __u64 now)
 {
 	struct bpf_iter_task it;
@@ -449,7 +448,7 @@ static __always_inline __u32 found_in(struct task_struct *task, __u32 state)
 	return found;
 }
 
-/* A running thread's account is as old as the scheduler's last look at it. */
+/* A running thread's account is as old as the scheduler's last update. */
 static __always_inline __u64 used_until(struct task_struct *task, __u32 found, __u64 now)
 {
 	__u64 used = task->se.sum_exec_runtime, until = ran_until(task);

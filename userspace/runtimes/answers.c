@@ -57,7 +57,7 @@ const struct code_function_event *code_answers__event(const struct code_answers 
 		char bytes[sizeof(struct code_function_event) +
 			   CODE_ROWS_MAX * sizeof(struct code_row) + CODE_NAME_MAX +
 			   EVENT_PATH_MAX + EVENT_ALIGN];
-	} e; /* a reader has one thread, and one of the collector's reads copies */
+	} e; /* a reader has one thread; in the collector one thread reads copies */
 	struct code_function_event *event = &e.event;
 	const char *name = f ? f->name : "", *file = f ? f->file : "";
 	size_t size;

@@ -151,7 +151,7 @@ struct runtime_findings {
 	struct runtime_info info; /* for the kernel; `has` is 0 if that is nothing */
 	struct runtime_layout layout;
 	uint32_t may_come;
-	uint32_t keeps_frame_pointers; /* JIT code that is not walked otherwise does */
+	uint32_t keeps_frame_pointers; /* of JIT code that is not walked otherwise */
 	struct runtime_finding of[RUNTIME_MEMORIES_MAX];
 };
 
@@ -177,12 +177,12 @@ surveyed_runtime__judge(struct surveyed_runtime *runtime, enum survey_mark mark,
 
 /* How the memory of a runtime is read. Runtimes that are built on the same engine share one. */
 struct runtime_memory {
-	const struct runtime *home; /* the one that it is called by, where no file says which */
+	const struct runtime *home; /* its runtime, unless a file identifies another */
 	uint32_t bits;		    /* RUNTIME_… of runtime_info.has */
 	const struct note_ops *notes;
 	size_t note_count;
 
-	/* In a reader, with a zeroed `state` of so many bytes for each process. */
+	/* In a reader: each process has a zeroed `state` of so many bytes. */
 	size_t state_size;
 	void (*find)(void *state, struct runtime_lookup *lookup); /* once for each file */
 	void (*fini)(void *state);				  /* NULL: nothing is to be freed */
@@ -251,7 +251,7 @@ const struct runtime *runtime_of_file(const char *name);
 const struct runtime *runtime_like_file(const char *name);
 /* May a file of this path have a runtime in it whose memory is read? */
 bool runtime_may_be_in(const char *path);
-/* By what JIT code was made by. NULL: none. */
+/* The runtime that makes this kind of JIT code. NULL: none. */
 const struct runtime *runtime_of_made_code(enum made_by by);
 /* Lower comes first where a process has several. */
 unsigned int runtime_rank(const struct runtime *runtime);

@@ -46,7 +46,7 @@ static int read_by_pages(struct target_memory *m, void *to, size_t size, uint64_
 		size_t part = min_u64(TARGET_PAGE - in_page, size - done);
 		const unsigned char *page = page_at(m, address + done - in_page);
 
-		if (!page) /* the reason is in that */
+		if (!page) /* this read returns the reason */
 			return m->read(m->context, to, size, address);
 		memcpy((char *)to + done, page + in_page, part);
 		done += part;

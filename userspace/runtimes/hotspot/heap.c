@@ -210,7 +210,7 @@ static void take_code(const struct hotspot_object *o, struct hotspot_blob *b)
 	if (o->layout->known[HOTSPOT_BLOB_CODE_OFFSET]) {
 		b->code = b->address + hotspot_number(o, HOTSPOT_BLOB_CODE_OFFSET, 4);
 		b->code_end = b->address + hotspot_number(o, HOTSPOT_BLOB_DATA_OFFSET, 4);
-		/* there it became narrower, too */
+		/* 2 bytes since the same JDK */
 		complete = (int16_t)hotspot_number(o, HOTSPOT_BLOB_FRAME_COMPLETE, 2);
 	} else {
 		b->code = hotspot_number(o, HOTSPOT_BLOB_CODE_BEGIN, 8);

@@ -86,7 +86,7 @@ enum code_state hotspot_state_of_error(int err)
 								  : CODE_STATE_UNKNOWN;
 }
 
-/* Behind its bytecode it has no lines. */
+/* Ends the lines behind the bytecode. */
 static int end_rows(struct managed_function *f, uint32_t code_size)
 {
 	struct managed_row end = {.offset = code_size};
@@ -100,7 +100,7 @@ static int end_rows(struct managed_function *f, uint32_t code_size)
 	return vec_push(&f->rows, end);
 }
 
-/* Read, and looked at again. `f` is to be freed. */
+/* Describes a method, then checks that it is the same. The caller frees `f`. */
 static enum code_state describe_method(struct code_answers *answers, struct hotspot_found *found,
 				       const struct hotspot_method *m, struct managed_function *f)
 {

@@ -22,7 +22,7 @@ const char *const hotspot_export_names[HOTSPOT_EXPORTS] = {
 
 enum kind { FIELD, STATIC, SIZE, CONSTANT };
 
-/* A part of what can be read, or one of the two forms that its facts have had. */
+/* The part that needs a fact, or one of the two forms that its facts have had. */
 enum need {
 	NEED_NONE,
 	NEED_UNWIND,
@@ -64,7 +64,7 @@ struct reading {
 	struct hotspot_layout *layout;
 	struct target_memory *memory;
 	uint64_t exported[HOTSPOT_EXPORTS];
-	/* of the type that the last entries were of */
+	/* the type of the last entries */
 	uint64_t type_address;
 	size_t first, end;
 	bool is_stubs;

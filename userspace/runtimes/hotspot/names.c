@@ -60,7 +60,7 @@ static int read_entry(const struct hotspot_layout *l, struct target_memory *memo
 	return err;
 }
 
-/* How many refer to it: the lower half of a word with its hash. 1: not known. */
+/* A symbol's count of references: the lower half of a word with its hash. 1: not known. */
 static unsigned int references_of(const struct hotspot_layout *l, const char *bytes, uint64_t size)
 {
 	uint64_t at = l->at[HOTSPOT_SYMBOL_REFERENCES];
@@ -148,7 +148,7 @@ static int read_texts(const struct hotspot_layout *l, struct target_memory *memo
 		       : -ENODATA)
 		      ?: read_symbol(l, memory, symbol, t->class_name, sizeof(t->class_name));
 	if (!err && (!*t->class_name || !*t->method_name))
-		err = -ENODATA; /* they are gone */
+		err = -ENODATA; /* the symbols are gone */
 	return err ? err : read_file(&o, memory, m->pool, t);
 }
 

@@ -22,7 +22,7 @@
 
 _Static_assert(sizeof(struct hotspot_pc_desc) == DESCRIPTION_SIZE, "as HotSpot has them");
 
-/* Where it is. */
+/* Addresses of an nmethod's debug data. */
 struct debug_data {
 	uint64_t places, places_size;
 	uint64_t scopes, scopes_end;
@@ -256,7 +256,7 @@ static int read_scope(const struct hotspot_layout *l, const struct hotspot_debug
 		       : -ENODATA;
 }
 
-/* Read when it is met, because its length is not published. */
+/* Methods are read one by one, because the length of their list is not published. */
 static int read_method(struct target_memory *memory, struct hotspot_debug *d, uint32_t number,
 		       uint64_t *method)
 {
@@ -276,7 +276,7 @@ static int read_method(struct target_memory *memory, struct hotspot_debug *d, ui
 	return err ? err : vec_push(&d->named, named);
 }
 
-/* A sender's scope has been written before those of what it calls, so that the offsets go down. */
+/* A sender's scope is written before those of its callees, so offsets go down. */
 static int follow(const struct hotspot_layout *l, struct target_memory *memory,
 		  struct hotspot_debug *d, uint32_t at, struct hotspot_chain *chain)
 {
@@ -369,7 +369,7 @@ int hotspot_chain__read(const struct hotspot_code *code, struct target_memory *m
 		hotspot_debug__fini(debug);
 	if (err == -EDQUOT || err == -ESRCH || err == -EPERM || err == -ENOMEM)
 		return err;
-	/* of what was found before it could not go on, the caller is the nmethod's own method */
+	/* scopes from before an error are kept, as callees of the nmethod's own method */
 	chain->is_cut = chain->is_cut || err;
 	if (chain->count)
 		return 0;

@@ -96,7 +96,7 @@ static bool is_code_area(const struct trace_reader *r, const uint64_t *w)
 	       in_areas(r, area, size);
 }
 
-/* One trace; those that are just being made or freed are none. */
+/* Adds a trace, unless it is just being made or freed. */
 static int add_trace(struct trace_reader *r, uint64_t address, uint32_t number)
 {
 	unsigned char t[TRACE_SIZE];
@@ -210,7 +210,7 @@ static bool is_known(const struct made_runtime *runtime, uint64_t state)
 	return false;
 }
 
-/* A state without traces may be none any more; if it is one, it will be found again. */
+/* Drops states without traces: they may be gone, and are found again if not. */
 static int read_known(struct trace_reader *r, struct made_runtime *runtime)
 {
 	uint32_t kept = 0;

@@ -111,7 +111,7 @@ static const struct kind *find_kind(struct search *s, const struct made_area *ar
 	for (size_t i = 0; i < count && left; i++) {
 		bool there = read_area(s, &areas[i], left);
 
-		left -= s->size; /* whether it came or not */
+		left -= s->size; /* read or not */
 		for (size_t at = 0; there && (at = find_byte(s, at, s->size, 0x48)) < s->size; at++)
 			look_for_end(s, at);
 	}
@@ -202,7 +202,7 @@ static int add_area(struct search *s, const struct made_area *area, const struct
 			      ?: add_frame(s, area->start + start, area->start + end, helper);
 		at = from = end;
 	}
-	/* of what was not read nothing is known */
+	/* nothing is known of what was not read */
 	return err ? err : add_frame(s, area->start + from, area->start + s->size, trace);
 }
 

@@ -190,7 +190,7 @@ static bool is_of_identity(const struct head *h, const struct cpython_identity *
 	       h->identity.qualname == identity->qualname && h->identity.others == identity->others;
 }
 
-/* Counts change with every use. */
+/* Without the counts of references, which change with every use. */
 static bool is_same(const struct head *a, const struct head *b)
 {
 	return a->type == b->type && is_of_identity(a, &b->identity);
@@ -243,7 +243,7 @@ enum code_state cpython_code__read(const struct cpython *py, struct target_memor
 	if (!err)
 		return CODE_STATE_CONFIRMED;
 	forget(f);
-	/* what is not there any more, or is something else, is not what was sampled */
+	/* gone, or something else: not what was sampled */
 	return err == -ESTALE || err == -ENODATA || err == -EBADMSG ? CODE_STATE_STALE
 								    : CODE_STATE_UNKNOWN;
 }

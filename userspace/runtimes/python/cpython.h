@@ -46,7 +46,6 @@ enum cpython_verdict {
 		CPYTHON_VERDICTS
 };
 
-/* A few words for a person. */
 const char *cpython_verdict__text(enum cpython_verdict verdict);
 
 /*

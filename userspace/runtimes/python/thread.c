@@ -160,7 +160,7 @@ static enum cpython_verdict word_of_key(const struct cpython *py, struct target_
 #define DTV_OF_THREAD 8 /* glibc's block has a pointer to the array of modules' storage here */
 #define DTV_SIZE      16
 
-/* Code that is read from its begin on; what is looked for is skipped when it is there. */
+/* Code that is parsed from its beginning: skip() passes expected bytes. */
 struct code {
 	const uint8_t *at, *end;
 	uint64_t address; /* of `at`, in the process */

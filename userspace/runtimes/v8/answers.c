@@ -58,7 +58,7 @@ static int read_v8_function(struct code_answers *answers, struct v8_reader *r,
 	if (!err && q->check && about->number != q->check)
 		err = -ENODATA;
 	if (!err)
-		v8_lines__read(r, about->sfi, f); /* else it has no lines */
+		v8_lines__read(r, about->sfi, f); /* on failure it has no lines */
 	memory->pages = NULL;
 	return !err && !is_the_one(r, q, about->sfi) ? -ENODATA : err;
 }
@@ -175,7 +175,7 @@ int v8_answers__function(struct code_answers *answers, struct v8_found *found,
 
 /* ---- frames that are no functions of JavaScript ---------------------------------------------- */
 
-/* A process that has none pays for none. */
+/* Allocated at the first frame of WebAssembly. */
 static struct v8_wasm *wasm_of(struct v8_found *found)
 {
 	if (!found->wasm)

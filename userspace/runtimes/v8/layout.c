@@ -76,7 +76,7 @@ static const struct constant constants[] = {
 	{FIELD(script_source), {"class_Script__source__Object"}, false},
 	{FIELD(script_name), {"class_Script__name__Object"}, false},
 	{FIELD(script_line_ends), {"class_Script__line_ends__Object"}, false},
-	/* not it, but the field before the one before it; older ones have none there */
+	/* two fields before it; older versions do not have that one */
 	{FIELD(script_source_url),
 	 {"class_Script__compiled_lazy_function_positions__Tagged_Object_",
 	  "class_Script__compiled_lazy_function_positions__Object"},
@@ -281,13 +281,13 @@ static bool is_known(const struct v8_layout *l)
 	return l->major >= 10 && l->major <= 14;
 }
 
-/* Of the kinds of scopes, a module's has moved back and forth. */
+/* The kind of a module's scope, whose number has changed back and forth. */
 static int32_t module_scope(const struct v8_layout *l)
 {
 	return VERSION_OF(l) >= 1300 && VERSION_OF(l) < 1500 ? 5 : 3;
 }
 
-/* And do what is looked at beside it lie where it is looked at? */
+/* Are the number and the fields beside it where the kernel reads them? */
 static bool has_number(const struct v8_layout *l)
 {
 	if (!is_known(l) || (l->off_shared != 24 && l->off_shared != 32))

@@ -101,7 +101,7 @@ static int answer(void *state, struct code_answers *answers, struct target_memor
 					       : v8_answers__frame(answers, found, q);
 }
 
-#define CLOSURE 24 /* of a JSFunction: what is behind what it has as an object */
+#define CLOSURE 24 /* of a JSFunction: the fields behind those of any object */
 
 struct runtime_v8 v8_info(const struct v8_layout *v8)
 {
@@ -129,7 +129,7 @@ struct runtime_v8 v8_info(const struct v8_layout *v8)
 	return info;
 }
 
-/* Does the kernel read as much below the frame pointer? */
+/* Are the words within what the kernel reads below the frame pointer? */
 static bool are_near(const struct runtime_v8 *info)
 {
 	const int32_t offsets[] = {info->context, info->function, info->bytecode_offset};

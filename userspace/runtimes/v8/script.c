@@ -101,7 +101,7 @@ static int add_script(struct v8_reader *r, const struct v8_object *o, const stru
 	struct v8_script s = *key;
 	int err = read_url(r, v8_object__word(o, r->layout->script_name), url, &is_named);
 
-	if (!err && !is_named) /* what an eval is called by itself */
+	if (!err && !is_named) /* the name that an eval gives itself */
 		err = read_url(r, v8_object__word(o, r->layout->script_source_url), url, &is_named);
 	if (err)
 		return err;
@@ -297,7 +297,7 @@ static int load_lines(struct v8_reader *r, struct v8_script *s)
 	return err;
 }
 
-/* In which line a place is, from 0 on; their number: in none. Most requests come in their order. */
+/* The line of a place, from 0 on; line_count: none. Most requests come in order. */
 static size_t line_of(struct v8_script *s, uint32_t at)
 {
 	size_t i = s->last_line;

@@ -240,7 +240,7 @@ struct v8_script {
 	uint32_t *ends; /* positions of the ends of lines, ascending; NULL: not counted */
 	uint32_t line_count;
 	uint32_t last_line; /* that was looked up, from 0 on */
-	uint8_t counted;    /* it has been tried */
+	uint8_t counted;    /* its lines are counted, or never will be */
 	uint64_t last_use;
 };
 

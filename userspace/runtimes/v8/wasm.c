@@ -31,7 +31,7 @@ struct v8_wasm *v8_wasm__new(void)
 	struct v8_wasm *w = calloc(1, sizeof(*w));
 
 	if (w)
-		w->request = 1; /* a module was looked at in none */
+		w->request = 1; /* 0 in a module: it was not checked */
 	return w;
 }
 
@@ -109,7 +109,7 @@ struct code {
 	unsigned char bytes[CODE_BYTES];
 };
 
-/* The module's, from this address on. */
+/* Reads a piece of the module's code that begins at `start`. */
 static bool read_code(struct v8_reader *r, const struct v8_wasm_module *module, uint64_t object,
 		      uint64_t start, struct code *code)
 {

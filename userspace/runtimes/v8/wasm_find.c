@@ -10,11 +10,11 @@
 #include "runtimes/v8/wasm.h"
 
 #define PIECE	     64u
-#define MANAGED_WORD 8 /* of a Foreign: the one address that it has */
-#define PAIR_WORDS   8 /* of what that is the address of */
+#define MANAGED_WORD 8 /* of a Foreign: its one address, … */
+#define PAIR_WORDS   8 /* … and the words read there */
 #define TREE_CODE    (1u << 20)
 
-/* A word that has led on. */
+/* Records a word that was followed. */
 static int follow(struct v8_wasm_module *module, uint64_t address, uint64_t value)
 {
 	if (module->link_count == WASM_LINKS)
@@ -146,7 +146,7 @@ static bool is_tree(struct v8_reader *r, uint64_t native, uint64_t at, const str
 	       owns(r, native, node.value);
 }
 
-/* The bytes of the module, by their address and size, which lie side by side somewhere. */
+/* Finds the module's bytes: their address and size are side by side. */
 static int find_bytes(struct v8_reader *r, const uint64_t *words, size_t count,
 		      struct v8_wasm_module *module)
 {
