@@ -141,7 +141,7 @@ struct cgroup_event {
 	char path[];
 };
 
-/* How much of a process's facts was read. It can block readers of its memory. X(ENUM, sentence) */
+/* How much of a process's facts was read: it can block a reader for ever. X(ENUM, sentence) */
 #define FACTS_STATES(X)                                                                            \
 	X(NONE, "not read")                                                                        \
 	X(FIRST, "read, except for its memory")                                                    \

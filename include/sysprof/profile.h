@@ -437,7 +437,7 @@ struct profile_outside {
 	uint32_t user; /* a uid, or one of the OUTSIDE_USER_… */
 	uint8_t thing, reason;
 	uint64_t count; /* in the thing's unit */
-	uint64_t since; /* CLOCK_MONOTONIC ns of the first one, in the recording */
+	uint64_t since; /* CLOCK_MONOTONIC ns of the first one, since the recording's start */
 };
 
 struct profile_meta {

@@ -54,7 +54,7 @@ static __attribute__((noinline)) __u64 unwind_frames_made(__u64 word, __u64 next
 	return made;
 }
 
-/* Baseline code of V8 calls a builtin for its frame: mov $SIZE,%ebx; mov $BYTECODES,%r12; call. */
+/* 1: V8's baseline code, whose frame a builtin makes: mov $SIZE,%ebx; mov $BYTECODES,%r12; call. */
 static __always_inline __u64 unwind_entry_calls(__u64 first, __u64 second)
 {
 	__u64 other = (first & UNWIND_CALL_MASK) ^ UNWIND_CALL_ENTRY;
@@ -62,7 +62,7 @@ static __always_inline __u64 unwind_entry_calls(__u64 first, __u64 second)
 	return ((other | (second >> 56 ^ 0xe8)) - 1) >> 63;
 }
 
-/* Where the innermost function makes its frame: a bit for each of the 64 bytes around `ip`. */
+/* Where the innermost function makes its frame: a bit for each of the 64 bytes that ip is in. */
 static __always_inline __u64 unwind_entry(struct unwind_state *s)
 {
 	__u64 code[UNWIND_ENTRY_WORDS], made = 0;
@@ -106,7 +106,7 @@ static __always_inline int unwind_take_leaf(struct unwind_state *s, enum unwind_
 			   s->fp);
 }
 
-/* The builtin that makes the frame of this baseline code: it has no frame of its own. */
+/* The builtin that makes this baseline code's frame: it has none itself and has not made it yet */
 static __always_inline int unwind_leaf_that_calls(struct unwind_state *s)
 {
 	__u64 code[2];
