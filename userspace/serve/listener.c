@@ -17,7 +17,7 @@
 #define SOCKET_MODE  0660
 #define DEFAULT_PORT 80 /* of http: browsers leave it out of the Host header */
 
-/* The file of a socket without a listener would make bind() fail. */
+/* The file of a socket without a listener makes bind() fail. */
 static void remove_dead_socket(const struct sockaddr_un *address)
 {
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -98,7 +98,7 @@ static bool is_loopback(const union address *address)
 	return IN6_IS_ADDR_LOOPBACK(&address->v6.sin6_addr);
 }
 
-/* fds[i] */
+/* Opens fds[i]. */
 static int listen_tcp(struct listener *l, size_t i, const char *text)
 {
 	_cleanup_close_ int fd = -1;
@@ -112,7 +112,7 @@ static int listen_tcp(struct listener *l, size_t i, const char *text)
 	fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	/* connections of a server that has just ended do not keep the port */
+	/* connections of a server that has just ended do not block the port */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) ||
 	    bind(fd, &address.any, (socklen_t)size) || listen(fd, BACKLOG) ||
 	    getsockname(fd, &address.any, &bound))

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * libmicrohttpd parses, buffers and sends. Connections are accepted here, so that they can be counted (struct peers) and
- * dropped.
- */
+/* libmicrohttpd parses and sends. Connections are accepted here, to count and drop them. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -21,9 +18,9 @@
 /* ---- peers ----------------------------------------------------------------------------------- */
 
 /*
- * A stranger too many drops the oldest, not the newest: the browser's connections are strangers for a millisecond,
- * until their request is read. To drop is to shut the socket down; its reader gets the end of the stream and closes
- * it.
+ * With too many strangers, the oldest is dropped, not the newest: the browser is a stranger for a
+ * millisecond, until its request is read. Dropping shuts the socket down; libmicrohttpd reads the
+ * end of the stream and closes it.
  */
 struct peer *peers__add(struct peers *peers, int fd, uint64_t now)
 {
@@ -38,7 +35,6 @@ struct peer *peers__add(struct peers *peers, int fd, uint64_t now)
 	return peer;
 }
 
-/* One that still has its connection, and has not shown the token. */
 static bool is_stranger(const struct peer *peer)
 {
 	return !peer->trusted && !peer->dropped;
@@ -113,7 +109,7 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
 		fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)
 			     ->connect_fd;
-		/* without memory for it, its requests are refused */
+		/* NULL: its requests are refused */
 		*socket_context = peers__add(&s->peers, fd, monotonic_ns());
 		return;
 	}
@@ -132,12 +128,12 @@ static void accept_peers(struct server *s, int listener)
 		if (fd < 0)
 			return;
 		peers__make_room(&s->peers);
-		/* closes it, if it fails */
+		/* closes it on failure */
 		MHD_add_connection(s->daemon, fd, (struct sockaddr *)&address, size);
 	}
 }
 
-/* ---- requests that wait for an answer --------------------------------------------------------- */
+/* ---- waiting requests ------------------------------------------------------------------------ */
 
 void server_request__wait(struct server_request *request)
 {
@@ -173,7 +169,7 @@ void server__reply(struct server_request *request, struct server_reply *reply)
 	MHD_resume_connection(request->connection);
 }
 
-/* Calls answer() for the requests that are complete since the last call. True: libmicrohttpd has answers to send. */
+/* Calls answer() for newly complete requests. True: libmicrohttpd has answers to send. */
 static bool answer_requests(struct server *s)
 {
 	bool answered = false;
@@ -190,14 +186,14 @@ static bool answer_requests(struct server *s)
 			server__reply(request, &reply);
 			answered = true;
 		} else {
-			/* not dropped for a newer connection: the caller bounds how many wait */
+			/* do not drop it for new connections: the caller limits waiting ones */
 			peer__trust(request->peer);
 		}
 	}
 	return answered;
 }
 
-/* libmicrohttpd does not look at connections that are suspended. */
+/* libmicrohttpd does not notice that a suspended connection was closed. */
 static void drop_abandoned(struct server *s)
 {
 	for (struct server_request *request = LIST_FIRST(&s->waiting), *next; request;
@@ -215,7 +211,7 @@ static void drop_abandoned(struct server *s)
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
-/* A path with a token is compared as it came: a token has nothing to escape. */
+/* A path with a token is compared as received: a token has nothing to escape. */
 static size_t unescape(void *context, struct MHD_Connection *connection, char *text)
 {
 	const struct server *s = context;
@@ -372,11 +368,11 @@ int server__run(struct server *s, int wake_fd, uint64_t until)
 
 		if (run_daemon(s))
 			return -EIO;
-		/* by the time before: a slow answer() is no slow request of others */
+		/* `now` is before run_daemon(), so a slow answer() makes no other request slow */
 		peers__drop_slow(&s->peers, now);
 		if (monotonic_ns() >= until)
 			return 0;
-		/* at the limit of connections, new ones stay in the queue of the socket */
+		/* at the limit, new connections stay in the socket's queue */
 		for (size_t i = 1; i <= 2; i++)
 			fds[i].events = s->peers.count < PEERS_MAX ? POLLIN : 0;
 		n = poll(fds, sizeof(fds) / sizeof(fds[0]), poll_timeout(s, until));

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "serve/server.h"
 
-/* ---- tokens (server_request.c) ---------------------------------------------------------------- */
+/* ---- tokens (server_request.c) --------------------------------------------------------------- */
 
 #define TOKEN_BYTES 20 /* of randomness: 160 bits */
 #define TOKEN_SIZE  (2 * TOKEN_BYTES)
@@ -21,74 +21,73 @@
 /* TOKEN_SIZE hexadecimal digits and NUL. 0 or negative errno. */
 int token__make(char token[TOKEN_SIZE + 1]);
 
-/* Is the text before `end` this token? Takes equally long wherever they differ. */
+/* Compares the text up to `end`, in constant time. */
 bool token__equal(const char token[TOKEN_SIZE + 1], const char *text, const char *end);
 
-/* ---- sockets that listen --------------------------------------------------------------------- */
+/* ---- listening sockets ----------------------------------------------------------------------- */
 
 #define UNIX_PREFIX "unix:"
 
 struct listener {
 	int fds[2]; /* -1: none */
 	uint16_t port;
-	bool loopback;		 /* TCP that only this machine reaches: a browser among others */
+	bool loopback;		 /* TCP on the loopback interface: browsers can connect */
 	struct stat socket_file; /* of a unix socket */
-	char address[sizeof(struct sockaddr_un) +
-		     sizeof(UNIX_PREFIX)]; /* with the port that it got */
+	char address[sizeof(struct sockaddr_un) + sizeof(UNIX_PREFIX)]; /* with the real port */
 };
 
 /*
- * "127.0.0.1:9090", "[::1]:9090", "unix:/run/sysprof.sock" (mode 0660). 0 or negative errno with `failure` filled; on
- * failure it is closed.
+ * "127.0.0.1:9090", "[::1]:9090", "unix:/run/sysprof.sock" (mode 0660). 0 or negative errno with
+ * `failure` filled, and nothing open.
  */
 int listener__open(struct listener *listener, const char *address, struct failure *failure);
 /*
- * On the loopback interface and nowhere else, at `port`, 0: any that is free. [::1] is left out where there is no IPv6, or
+ * On the loopback interface only, at `port` (0: any free one). Without [::1] if there is no IPv6 or
  * another process has the port there.
  */
 int listener__open_loopback(struct listener *listener, uint16_t port, struct failure *failure);
 /* Removes the file of a unix socket, unless another process has replaced it. */
 void listener__close(struct listener *listener);
 
-/* Does a Host header name this machine and port? Anything else is another site's page (DNS rebinding). */
+/* A Host header is for this machine and port, not another site's (DNS rebinding). */
 bool listener__is_our_host(const struct listener *listener, const char *host);
 
 /*
- * The connections, and which of them to close: a crowd of idle or slow connections must not keep the browser out.
- * Peers that have not shown the token are *strangers*.
+ * Connections, and which of them to close: idle or slow ones must not keep the browser out. Peers
+ * that have not sent the token are *strangers*.
  */
 
 #define PEERS_MAX	128
 #define STRANGERS_MAX	64
-#define REQUEST_SECONDS 10 /* for all of a request, however it comes */
+#define REQUEST_SECONDS 10 /* until a request is complete */
 
 struct peers {
 	LIST_HEAD(, peer) list; /* the youngest first */
 	unsigned int count, strangers;
 };
 
-/* A connection. All zero but what peers__add() sets. */
+/* A connection. */
 struct peer {
 	struct peers *peers;
 	LIST_ENTRY(peer) link;
 	int fd;		/* not ours */
-	uint64_t since; /* it was accepted, or its last request was answered: CLOCK_MONOTONIC ns */
+	uint64_t since; /* when accepted, or its last request was answered; CLOCK_MONOTONIC ns */
 	bool trusted, answered, dropped;
 };
 
 /* NULL: no memory */
 struct peer *peers__add(struct peers *peers, int fd, uint64_t now);
-/* It has closed; frees it. NULL is fine. */
+/* Frees a closed connection. NULL is fine. */
 void peer__remove(struct peer *peer);
 
-/* Before another one is accepted: drops the oldest stranger, if there are as many as there may be. */
+/* Call before accepting: drops the oldest stranger if there are STRANGERS_MAX. */
 void peers__make_room(struct peers *peers);
-/* Drops those whose request takes too long to arrive. `now` may be before the last peer__is_done(). */
+/* Drops peers whose request takes too long. `now` may precede the last peer__is_done(). */
 void peers__drop_slow(struct peers *peers, uint64_t now);
 
-/* It has shown the token. */
+/* It has sent the token. */
 void peer__trust(struct peer *peer);
-/* Its request is complete; the rest is up to us. */
+/* Its request is complete, so its time limit ends. */
 void peer__is_answered(struct peer *peer);
 /* The next request may come. */
 void peer__is_done(struct peer *peer, uint64_t now);
@@ -98,7 +97,7 @@ void peer__is_done(struct peer *peer, uint64_t now);
 struct server_request {
 	struct server *server;
 	struct peer *peer;
-	LIST_ENTRY(server_request) link; /* of those that wait */
+	LIST_ENTRY(server_request) link; /* in server.waiting */
 	struct MHD_Connection *connection;
 	const struct route *route; /* NULL: the path has none */
 	char *path;
@@ -107,8 +106,8 @@ struct server_request {
 	bool preflight; /* OPTIONS of a browser */
 	bool waiting;	/* suspended */
 	bool started;	/* answer() was called */
-	bool abandoned; /* its client has closed while it waited */
-	bool replied;	/* one that waited: `reply` is for it */
+	bool abandoned; /* its client closed while it waited */
+	bool replied;	/* `reply` is to be sent */
 	struct server_reply reply;
 };
 
@@ -128,7 +127,7 @@ struct server {
 	char entry_url[sizeof("http://127.0.0.1:65535//") + TOKEN_SIZE];
 };
 
-/* The callbacks of libmicrohttpd for a request; their context is the server. */
+/* Callbacks of libmicrohttpd; the context is the server. */
 enum MHD_Result server__on_request(void *context, struct MHD_Connection *connection,
 				   const char *url, const char *method, const char *version,
 				   const char *data, size_t *size, void **request_context);
@@ -137,7 +136,7 @@ void server__on_completed(void *context, struct MHD_Connection *connection, void
 
 /* Suspends the connection until the route has an answer. */
 void server_request__wait(struct server_request *request);
-/* Of one that waits: it leaves the list without an answer. */
+/* Takes a waiting request from the list without an answer. */
 void server_request__give_up(struct server_request *request);
 
 #endif

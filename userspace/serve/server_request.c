@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a request is checked, in this order, once its headers are there:
+ * Checks of a request, in this order, once its headers are there:
  *
- *   1. Is the Host header ours, and with a token: is it the first component of the path? If not: 404 without a body
- *      that depends on anything, and the connection is closed. The method, the rest of the path and the other headers
- *      have not been looked at, so the answer depends on none of them.
- *   2. A client with the token is the user's browser, or a page that the user gave the address to (the Firefox
- *      Profiler): every answer has the headers that let pages of other origins read it (CORS, and Chrome's private
- *      network access). Without a token no answer has them.
- *   3. Method and announced size. An error is sent before the body, which closes the connection without reading the
- *      body; every other answer is sent after the body and keeps the connection.
+ *   1. The Host header is ours, and the first component of the path is the token, if there is one.
+ *      Otherwise a constant 404 is sent and the connection closed. The method, the rest of the path
+ *      and other headers are not read before, so the answer does not depend on them.
+ *   2. A client with the token is the user's browser, or a page that got the address from the user
+ *      (the Firefox Profiler). So with a token every answer has the headers that let pages of other
+ *      origins read it (CORS, Chrome's private network access).
+ *   3. Method and announced size. An error is sent before the body, which closes the connection
+ *      without reading it; other answers are sent after the body and keep the connection.
  *
- * Then the connection is suspended. The route's answer() is called between two runs of libmicrohttpd, so that a slow
- * one does not count as idleness of its client, and an early and a late answer take the same way.
+ * Then the connection is suspended. The route's answer() is called between runs of libmicrohttpd,
+ * so a slow one does not count as idle time of the client.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@
 #define ECHO_MAX	 1024 /* bytes of Access-Control-Request-Headers */
 #define CONTENT_TOO_LONG 413  /* its name in libmicrohttpd depends on the version */
 
-/* The page is complete: neither it nor markup from a hostile name may reach the network. */
+/* The page needs no network, and markup in a hostile name must not reach it. */
 #define PAGE_POLICY                                                                                \
 	"default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval' blob: data:; "          \
 	"style-src 'unsafe-inline'; img-src data: blob:; font-src data:; "                         \
@@ -78,7 +78,7 @@ static enum MHD_Result queue_response(struct server_request *request, unsigned i
 	return MHD_queue_response(request->connection, status, response);
 }
 
-/* Gives `response` up; NULL: no memory, which closes the connection. */
+/* Takes `response`; NULL: out of memory, which closes the connection. */
 static enum MHD_Result send_response(struct server_request *request, unsigned int status,
 				     struct MHD_Response *response)
 {
@@ -126,7 +126,7 @@ static enum MHD_Result send_redirect(struct server_request *request, const char 
 	return send_response(request, MHD_HTTP_FOUND, response);
 }
 
-/* Header names only: what is not one is not echoed. */
+/* Only header names are echoed. */
 static bool is_header_list(const char *text)
 {
 	static const char letters[] =
@@ -237,8 +237,9 @@ static enum MHD_Result count_host(void *context, enum MHD_ValueKind kind, const 
 }
 
 /*
- * Any other name is another site's page (DNS rebinding). Without a token, a client that sends no name is not a browser,
- * and only the loopback interface is checked: browsers of other machines use names that are not known here.
+ * Another name is that of another site's page (DNS rebinding). Without a token, a client without a
+ * Host is no browser, and only the loopback interface is checked: names for other machines are
+ * unknown.
  */
 static bool host_is_ours(const struct server_request *request)
 {
@@ -269,7 +270,7 @@ static const struct route *find_route(const struct server *s, const char *path)
 	return NULL;
 }
 
-/* The length is refused where it is announced; one that is not announced, where it is exceeded. */
+/* An unannounced length is checked in take_body(). */
 static bool announces_too_much(const struct server_request *request)
 {
 	const char *length = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND,
@@ -319,7 +320,6 @@ static enum MHD_Result check_secret(struct server_request *request, const char *
 	return check_route(request, method, end + 1);
 }
 
-/* The checks of the essay at the top, before the body arrives. */
 static enum MHD_Result check_headers(struct server_request *request, const char *method,
 				     const char *url)
 {
@@ -346,7 +346,7 @@ static enum MHD_Result take_body(struct server_request *request, const char *dat
 	return MHD_YES;
 }
 
-/* Its body is there. */
+/* The body is complete. */
 static enum MHD_Result finish_request(struct server_request *request)
 {
 	const struct server *s = request->server;

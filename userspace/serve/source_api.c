@@ -34,9 +34,9 @@ static bool is_listed(const struct source_list *sources, const char *path)
 }
 
 /*
- * The text of a file that is listed, NUL-terminated. A recording can come from a stranger, and names
- * what it likes: so no symbolic link at the end of the path, no device or pipe, nothing of /proc (its files
- * have size 0), and nothing that has NUL bytes, as programs, databases and keystores do.
+ * The text of a listed file, NUL-terminated. A stranger's recording can name any file. So no
+ * symbolic link at the end of the path, no device or pipe, no file of size 0 (as in /proc), and
+ * none with NUL bytes, as programs, databases and keystores have.
  */
 static int read_source(const char *path, char **text)
 {
@@ -65,7 +65,7 @@ static int read_source(const char *path, char **text)
 	return 0;
 }
 
-/* For any other file than those listed the answer does not even show whether it exists. */
+/* For an unlisted file the answer does not show whether it exists. */
 static const char *find_source(const struct source_list *sources, const cJSON *file, char **text)
 {
 	int err;
@@ -105,7 +105,7 @@ static void delete_json(cJSON **json)
 int source_api__answer(const struct source_list *sources, const char *name, const char *request,
 		       size_t request_size, char **answer, size_t *size)
 {
-	/* cJSON bounds the depth, and the size is bounded by our caller */
+	/* cJSON limits the depth, the caller the size */
 	_cleanup_(delete_json) cJSON *json = cJSON_ParseWithLength(request, request_size);
 	const cJSON *file = cJSON_GetObjectItemCaseSensitive(json, "file");
 	_cleanup_free_ char *text = NULL;

@@ -7,9 +7,9 @@
  * the bracket of a reading (some 50 ns) an error of a few parts in 10^8; much longer lines would
  * lag behind when NTP changes the speed of CLOCK_MONOTONIC.
  *
- * TSC values order anchors within an epoch only. The epoch of a TSC follows from its value: inside the range of an
- * epoch, newest first, with some room behind its last anchor for what comes before the next; else after the greatest
- * anchor that is not above it.
+ * TSC values order anchors only within an epoch. A TSC belongs to the newest epoch with it in
+ * range, EPOCH_TAIL_NS after the last anchor included; else to that of the greatest anchor not
+ * above it.
  */
 #include "stream/clock.h"
 
@@ -19,11 +19,11 @@
 
 #define NS_PER_S	 1000000000ull
 #define BASELINE_NS	 NS_PER_S
-#define EPOCH_TAIL_NS	 (2 * NS_PER_S) /* how far behind the last anchor of an epoch it goes on */
+#define EPOCH_TAIL_NS	 (2 * NS_PER_S) /* an epoch extends so far beyond its last anchor */
 #define DEPARTURE_PPM	 1000
-#define CLOCK_RECENT	 256   /* anchors that are all kept */
-#define CLOCK_DROPPED	 64    /* that go where none can be spared */
-#define DEPARTURE_MIN_NS 20000 /* what a badly bracketed reading may be off */
+#define CLOCK_RECENT	 256   /* latest anchors, which are all kept */
+#define CLOCK_DROPPED	 64    /* oldest anchors dropped if none is dispensable */
+#define DEPARTURE_MIN_NS 20000 /* error of a badly bracketed reading */
 
 void clock__init(struct clock *clock, bool tsc)
 {
@@ -134,10 +134,7 @@ static bool departs(const struct clock *clock, const struct clock_reading *readi
 	if (!clock->khz)
 		return false;
 	*departure = reading->monotonic - on_line(clock, last, reading->tsc);
-	/*
-	 * an epoch's first line is drawn by its second anchor; until then the speed is the last
-	 * one's
-	 */
+	/* an epoch has a line of its own from the second anchor on; until then, the last speed */
 	if (line_start(clock, last) == last)
 		return false;
 	elapsed = reading->monotonic - clock->history[last].monotonic;
@@ -147,7 +144,7 @@ static bool departs(const struct clock *clock, const struct clock_reading *readi
 	return (uint64_t)(*departure < 0 ? -*departure : *departure) > limit;
 }
 
-/* Does this one of the older anchors go, if every second one does? The ends of an epoch stay. */
+/* Every second of the older anchors, but not the ends of an epoch. */
 static bool is_dispensable(const struct clock *clock, uint32_t i)
 {
 	return i % 2 && i < clock->count - CLOCK_RECENT &&
@@ -156,8 +153,8 @@ static bool is_dispensable(const struct clock *clock, uint32_t i)
 }
 
 /*
- * Makes room. Some anchors go in any case: the oldest, where there are nothing but ends of epochs. No machine does
- * that, so several go at once: a forged recording has many more.
+ * Makes room. If all anchors are ends of epochs, which only a forged recording has, it drops
+ * several of the oldest at once, because many more will come.
  */
 static void thin_out(struct clock *clock)
 {

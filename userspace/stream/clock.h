@@ -45,9 +45,9 @@ struct clock {
 void clock__init(struct clock *clock, bool tsc);
 
 /*
- * Make the anchor event of a reading, and add it to the clock. The first two must be at least 20 ms apart and come
- * before the first conversion (clock__start does so); after that at least one a second, one before a chunk is begun,
- * one at the end.
+ * Adds a reading to the clock and makes its anchor event. The first two must be at least 20 ms
+ * apart and precede the first conversion; then at least one a second, one before each chunk, one at
+ * the end.
  */
 void clock__add(struct clock *clock, const struct clock_reading *reading,
 		struct clock_anchor_event *event);
@@ -56,9 +56,9 @@ void clock__add(struct clock *clock, const struct clock_reading *reading,
 void clock__observe(struct clock *clock, const struct clock_anchor_event *event);
 
 /*
- * CLOCK_MONOTONIC ns of a TSC value. With no anchor 0; with one anchor and no frequency the
- * anchor's own time. All anchors of the last minutes are kept and of what is older ever fewer, so a
- * TSC of any age has its epoch's line.
+ * CLOCK_MONOTONIC ns of a TSC value. 0 without an anchor; with one anchor and no frequency the
+ * anchor's time. Recent anchors are all kept, older ones ever more sparsely, so a TSC of any age
+ * has its epoch's line.
  */
 uint64_t clock__to_monotonic(const struct clock *clock, uint64_t tsc);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Checking and handing on one event.
+ * Checks one event and passes it on.
  *
- * One table has a row for each type: its callback, the size of the part that is always there, and its own rule, a small
- * function. Types of a newer recorder are let through and skipped.
+ * A table has a row for each type: its callback, the size of its fixed part, and its rule, a
+ * function. Types of a newer recorder pass and are skipped.
  */
 #include "stream/event_decode.h"
 
@@ -21,7 +21,7 @@ static bool string_ends(const char *s, size_t available, size_t limit)
 	return length < available && length < limit;
 }
 
-/* Does the text that starts at `offset` of the event end within it? */
+/* The text at `offset` of the event ends within it. */
 static bool tail_ends(const void *event, size_t offset, size_t limit)
 {
 	const struct event_header *header = event;
@@ -250,7 +250,7 @@ static int decode_meta(const struct meta_event *e, const struct event_handler *h
 	return handler->meta(handler->context, e->text, e->text + strlen(e->text) + 1);
 }
 
-/* X(ID, how the event `e` is handed on, size of what is always there, its rule). Copies of code never reach a handler. */
+/* X(ID, the call for event `e`, size of its fixed part, its rule). No handler gets CODE_COPY. */
 #define EVENTS(X)                                                                                  \
 	X(SAMPLE, CALL(sample), sizeof(struct sample_event), check_sample(e))                      \
 	X(VISIT, CALL(visit), sizeof(struct visit_event), check_visit(e))                          \

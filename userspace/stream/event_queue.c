@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Time order out of many sources.
+ * Events are consecutive in blocks; a binary heap of (time, number of arrival, event) has the next
+ * one on top. A block is free when its last event was passed on, which is soon, because events
+ * leave nearly in order of arrival. A few free blocks are kept, so a steady stream allocates
+ * nothing. Blocks are aligned to their size: masking an event's address gives its block.
  *
- * Events lie one after the other in blocks; a binary heap of (time, number of arrival, event) has the next one on
- * top. A block is free again when the last event in it has been handed on, which, since events leave nearly in the
- * order in which they came, is soon; a few free blocks are kept, so that a steady stream allocates nothing. Blocks
- * are aligned to their size: the block of an event is found by masking its address.
- *
- * The arrival number makes the order stable, and lets the sink push while a release is going on:
- * neither blocks nor their events ever move, only heap slots do.
+ * The arrival number keeps the order stable. Blocks and events never move, only heap slots do, so
+ * the sink can push during a release.
  */
 #include "stream/event_queue.h"
 
@@ -32,9 +30,9 @@ _Static_assert((BLOCK_SIZE & (BLOCK_SIZE - 1)) == 0, "found by masking");
 _Static_assert(BLOCK_SIZE >= 2 * EVENT_LIVE_MAX, "any event fits");
 
 struct block {
-	struct block *next; /* of the spare ones */
+	struct block *next; /* spare block */
 	uint32_t used;	    /* bytes, this header included */
-	uint32_t live;	    /* events not handed on yet */
+	uint32_t live;	    /* events not passed on yet */
 };
 
 struct slot {
@@ -45,7 +43,7 @@ struct slot {
 
 _Static_assert(sizeof(struct block) % EVENT_ALIGN == 0, "events are aligned");
 
-/* Events refused for want of memory since the last EVENT_LOST about them. */
+/* Events since the last EVENT_LOST about them. */
 struct drop {
 	uint64_t count;
 	uint64_t first, last; /* their times */
@@ -58,9 +56,9 @@ struct event_queue {
 	unsigned int spare_count;
 	size_t limit, memory, memory_peak;
 	uint64_t arrivals;
-	uint64_t last; /* time of the event handed on last */
+	uint64_t last; /* time of the last event passed on */
 	uint64_t pushed, released, dropped;
-	struct drop late; /* handed on, but late */
+	struct drop late; /* passed on, but late */
 	uint64_t late_total;
 	struct drop drops[DROP_KINDS]; /* LOST_SAMPLES, LOST_SIDEBAND */
 	event_stage_fn stage;	       /* NULL: none */
@@ -128,10 +126,7 @@ static void block_recycle(struct event_queue *q, struct block *block)
 	q->spare_count++;
 }
 
-/*
- * Events of the session itself: few and small, and without them nothing goes on. A window whose end was dropped would
- * never end.
- */
+/* Events of the session itself are few, small and indispensable: EVENT_WINDOW ends a window. */
 static bool is_of_session(const struct event_header *event)
 {
 	return event->type == EVENT_WINDOW || event->type == EVENT_BOOKS ||
@@ -170,8 +165,7 @@ static struct event_header *event_store(struct event_queue *q, const struct even
 		block = block_new(q, is_of_session(event));
 		if (!block)
 			return NULL;
-		q->current =
-			block; /* the one before has events in it, the last of which frees it */
+		q->current = block; /* the last event of the one before frees that */
 	}
 	at = (char *)block + block->used;
 	memcpy(at, event, event->size);
@@ -197,7 +191,7 @@ static bool slot_before(const struct slot *a, const struct slot *b)
 
 static void heap_add(struct event_queue *q, struct slot slot)
 {
-	size_t i = q->heap.count++; /* room was made by the caller */
+	size_t i = q->heap.count++; /* the caller has made room */
 
 	while (i > 0) {
 		size_t parent = (i - 1) / 2;
@@ -310,7 +304,7 @@ static int report_lost(struct event_queue *q, enum lost_source source, const str
 	return hand_on(q, &lost.header, sink, context);
 }
 
-/* Report events dropped before `until`; a later release reports a drop that reaches beyond it. */
+/* Reports events dropped before `until`; a drop that extends beyond it is reported later. */
 static int report_drops(struct event_queue *q, uint64_t until, event_sink_fn sink, void *context)
 {
 	for (unsigned int kind = 0; kind < DROP_KINDS; kind++) {
@@ -344,7 +338,7 @@ int event_queue__release(struct event_queue *q, uint64_t until, event_sink_fn si
 		event = slot.event;
 		err = q->stage ? q->stage(q->stage_context, &event) : 0;
 		if (err == STAGE_WAIT) {
-			/* a stage may have pushed, so its room may be another's */
+			/* the stage may have pushed into its slot */
 			err = vec_reserve(&q->heap, q->heap.count + 1);
 			if (err)
 				return err;

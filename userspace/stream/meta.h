@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Facts as events: EVENT_META, one key and one value each (<sysprof/meta_keys.h>), and EVENT_OUTSIDE. */
+/* Facts as events: EVENT_META, a key and a value (<sysprof/meta_keys.h>), and EVENT_OUTSIDE. */
 #ifndef STREAM_META_H
 #define STREAM_META_H
 
@@ -11,13 +11,13 @@
 #include "stream/event_queue.h"
 
 #define META_KEY_MAX   256u	    /* with NUL */
-#define META_VALUE_MAX (16u * 1024) /* with NUL; cut at a character's edge */
+#define META_VALUE_MAX (16u * 1024) /* with NUL; cut between characters */
 
-/* One fact. 0 or what `push` returned; -EINVAL: no key, or a very long one. */
+/* 0 or what `push` returned; -EINVAL: no key, or one longer than META_KEY_MAX; -ENOMEM. */
 int meta_event__emit(event_push_fn push, void *context, uint64_t time, const char *key,
 		     const char *value);
 
-/* An EVENT_OUTSIDE of `time` for each row of the books with something new since the last report. 0 or what `push` returned. */
+/* An EVENT_OUTSIDE for each row that has changed since the last report. 0 or `push`'s result. */
 int outside_books__report(struct outside_books *books, event_push_fn push, void *context,
 			  uint64_t time);
 

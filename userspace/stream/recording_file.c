@@ -4,19 +4,16 @@
  *
  *   file header (64) | chunk header (48) | events | trailer (8) | chunk header | events | …
  *
- * A chunk is written with one write(2) when it is full or when the caller says so, so whatever
- * kills the writer, the file ends with at most one broken chunk. Chunks do not need one another:
- * each has its checksums, its place in the sequence and a clock anchor at its start. The anchor of
- * a chunk that has none by itself is a copy of the last one, which the reader recognizes, having
- * handed on the very same one before, and keeps to itself.
+ * A chunk is written with one write(2) when it is full or flushed. If the writer is killed, at most
+ * the last chunk is broken. A chunk is self-contained: it has checksums, a sequence number and
+ * first a clock anchor. If that is a copy of the last anchor, the reader does not pass it on again.
  *
- * Every chunk header repeats a random number from the file header. When the reader has lost the
- * thread it searches the bytes for the next chunk header, and these bytes hold names that any
- * process may have chosen; without the number one could plant a chunk.
+ * Each chunk header repeats a random number of the file header: after damage the reader searches
+ * for a chunk header, and a process could plant one in a recorded name.
  *
- * The reader trusts nothing: sizes are bounded before memory is allocated, headers and payloads have to match their
- * checksums, and every event is checked although its chunk was sound. A gap is reported as an EVENT_LOST before the
- * first event behind it.
+ * The reader trusts nothing: sizes are bounded before memory is allocated, headers and payloads
+ * have checksums, and events are checked even in a sound chunk. A gap is reported as an EVENT_LOST
+ * before the first event behind it.
  */
 #include "stream/recording_file.h"
 
@@ -43,7 +40,7 @@
 #define BYTE_ORDER_MARK	   0x01020304u
 #define BYTE_ORDER_SWAPPED 0x04030201u
 #define END_MARK	   0x444e4543u /* "CEND" on a little-endian machine */
-#define CHUNK_FULL	   (1u << 20)  /* a chunk ends with the event that reaches this */
+#define CHUNK_FULL	   (1u << 20)  /* bytes at which a chunk ends */
 #define PAYLOAD_MAX	   (16u << 20)
 #define SEARCH_STEP	   (64u * 1024)
 #define SEARCH_FIRST                                                                               \
@@ -85,7 +82,7 @@ _Static_assert(sizeof(struct chunk_trailer) == 8, "on disk");
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* The buffer holds, at the very start of the file, the file header, then one chunk. */
+/* The buffer has one chunk, after the file header if it is the first. */
 #define BUFFER_SIZE                                                                                \
 	(sizeof(struct file_header) + sizeof(struct chunk_header) + CHUNK_FULL + EVENT_SIZE_MAX +  \
 	 sizeof(struct clock_anchor_event) + sizeof(struct chunk_trailer))
@@ -93,7 +90,7 @@ _Static_assert(sizeof(struct chunk_trailer) == 8, "on disk");
 struct recording_writer {
 	struct output_file *file;
 	int fd;		/* of `file` */
-	bool may_cut;	/* not standard output, where others may write too */
+	bool may_cut;	/* not standard output, where others may write */
 	bool published; /* it has its name */
 	bool stopped;	/* after an error */
 	int error;	/* the first one */
@@ -102,8 +99,8 @@ struct recording_writer {
 	uint32_t sequence;
 
 	char *buffer;
-	size_t chunk;	 /* where the chunk's header is in it */
-	size_t used;	 /* end of the last event in it */
+	size_t chunk;	 /* offset of the chunk's header */
+	size_t used;	 /* end of the last event */
 	uint32_t events; /* of the current chunk */
 	uint64_t last_time;
 	bool have_anchor;
@@ -176,14 +173,13 @@ void recording_writer__free(struct recording_writer *w)
 	free(w);
 }
 
-/* Half a chunk is worth nothing. Where it cannot be cut off, the reader finds a cut-off chunk. */
+/* Removes a partial chunk. If that fails, the reader skips it. */
 static void cut_back(struct recording_writer *w)
 {
 	if (w->published && w->may_cut && ftruncate(w->fd, w->bytes))
 		w->may_cut = false;
 }
 
-/* Remember the first error, and be silent from now on. */
 static int stop_writing(struct recording_writer *w, int err)
 {
 	log_debug(LOG_STREAM, "recording: cannot write chunk %u: %s", w->sequence, strerror(-err));
@@ -268,7 +264,7 @@ int recording_writer__flush(struct recording_writer *w)
 	return (w->events ? write_chunk(w) : 0) ?: publish(w);
 }
 
-/* The state of the file: whole, cut after a chunk, or nothing. */
+/* The file is whole, or cut after a chunk, or there is none. */
 static int close_file(struct recording_writer *w)
 {
 	if (!w->published) {
@@ -319,7 +315,7 @@ uint64_t recording_writer__bytes(const struct recording_writer *w)
 
 struct recording_reader {
 	int fd;
-	uint64_t size, at; /* of the file; of the next chunk */
+	uint64_t size, at; /* of the file; offset of the next chunk */
 	event_sink_fn sink;
 	void *context;
 	struct recording_summary *summary;
@@ -329,15 +325,15 @@ struct recording_reader {
 	bool have_id; /* false: the file header is damaged, and no chunk was found yet */
 	uint32_t file_id;
 	uint32_t next_sequence;
-	bool failed;	    /* by itself, not by the sink */
+	bool failed;	    /* the reader, not the sink */
 	bool searched;	    /* bytes were skipped to find the current chunk */
-	uint64_t suspect;   /* inside a damaged chunk, whose length may be wrong too; 0 none */
+	uint64_t suspect;   /* offset in a damaged chunk, whose length may be wrong; 0: none */
 	uint64_t doubted;   /* bytes of such chunks */
-	uint64_t gap;	    /* missing chunks that are not reported yet */
-	uint64_t gap_since; /* the last event before them */
-	uint64_t last_time; /* of the event handed on last */
+	uint64_t gap;	    /* missing chunks not reported yet */
+	uint64_t gap_since; /* time of the last event before them */
+	uint64_t last_time; /* of the last event passed on */
 	bool have_anchor;
-	struct clock_anchor_event anchor; /* handed on last */
+	struct clock_anchor_event anchor; /* the last one passed on */
 };
 
 static int reader_failed(struct recording_reader *r, int err)
@@ -355,7 +351,7 @@ static bool chunk_header_is_sound(const struct recording_reader *r,
 	       header->payload_size <= PAYLOAD_MAX && header->payload_size % EVENT_ALIGN == 0;
 }
 
-/* The next place from `at` on where a sound chunk header lies. 1: *found is set; 0: none. */
+/* The next sound chunk header from `at` on. 1: *found is set; 0: none; negative errno. */
 static int search_chunk(const struct recording_reader *r, uint64_t at, uint64_t *found)
 {
 	_cleanup_free_ char *block = malloc(SEARCH_STEP + sizeof(struct chunk_header));
@@ -424,7 +420,7 @@ static bool is_repeated_anchor(const struct recording_reader *r, const struct ev
 	       anchor->epoch == r->anchor.epoch;
 }
 
-/* One checked event, in our own buffer. `first`: of its chunk. */
+/* `event` is checked and in our buffer. `first`: of its chunk. */
 static int take_event(struct recording_reader *r, struct event_header *event, bool first)
 {
 	bool anchor = event->type == EVENT_CLOCK_ANCHOR;
@@ -436,7 +432,7 @@ static int take_event(struct recording_reader *r, struct event_header *event, bo
 		event->time = r->last_time;
 		r->summary->disordered++;
 	}
-	/* an anchor that heads its chunk may be older than the gap before the chunk */
+	/* an anchor at the start of a chunk may be older than the gap before it */
 	if (r->gap > 0 && !(anchor && first)) {
 		err = report_gap(r, event->time);
 		if (err)
@@ -479,7 +475,7 @@ static void count_gap(struct recording_reader *r, uint64_t chunks)
 		  (unsigned long long)chunks, (unsigned long long)r->at);
 }
 
-/* Chunks missing before this one, by its number or because bytes had to be skipped. */
+/* Counts chunks missing before this one, by its number or because bytes were skipped. */
 static void account_sequence(struct recording_reader *r, const struct chunk_header *header)
 {
 	if (header->sequence > r->next_sequence)
@@ -490,7 +486,7 @@ static void account_sequence(struct recording_reader *r, const struct chunk_head
 	r->next_sequence = header->sequence + 1;
 }
 
-/* The chunk at r->at has a sound header and lies whole in the file. */
+/* The chunk at r->at has a sound header and is whole. */
 static int take_chunk(struct recording_reader *r, const struct chunk_header *header)
 {
 	size_t payload = header->payload_size;
@@ -513,7 +509,7 @@ static int take_chunk(struct recording_reader *r, const struct chunk_header *hea
 	    trailer.payload_crc != crc32_update(0, r->buffer.data, payload)) {
 		count_gap(r, 1);
 		r->doubted += payload;
-		if (r->doubted <= r->size) /* or chunks within chunks would take for ever */
+		if (r->doubted <= r->size) /* bounds the time for chunks within chunks */
 			r->suspect = start + 1;
 		return 0;
 	}
@@ -521,10 +517,10 @@ static int take_chunk(struct recording_reader *r, const struct chunk_header *hea
 	return take_payload(r, payload);
 }
 
-/* There is no chunk where one should be. Go to the next that can be found; 1, 0: none, or errno. */
+/* No chunk where one should be. Goes to the next one. 1; 0: none; negative errno. */
 static int find_next_chunk(struct recording_reader *r)
 {
-	bool counted = r->suspect > 0; /* the chunk that led here */
+	bool counted = r->suspect > 0; /* the damaged chunk before was counted */
 	int found = search_chunk(r, counted ? r->suspect : r->at + 1, &r->at);
 
 	r->suspect = 0;
@@ -534,7 +530,7 @@ static int find_next_chunk(struct recording_reader *r)
 	return found < 0 ? reader_failed(r, found) : found;
 }
 
-/* A chunk that is longer than the file: the last one, cut off, or one that has lost bytes. */
+/* A chunk that exceeds the file: the last one, cut off, or one that has lost bytes. */
 static int pass_cut_chunk(struct recording_reader *r, const struct chunk_header *header)
 {
 	int found = search_chunk(r, r->at + 1, &r->at);
@@ -549,7 +545,7 @@ static int pass_cut_chunk(struct recording_reader *r, const struct chunk_header 
 	return found;
 }
 
-/* One step: a chunk, or on to the next one that can be found. 1: go on; 0: the end. */
+/* Reads a chunk, or goes to the next one. 1: go on; 0: the end; negative errno. */
 static int read_step(struct recording_reader *r)
 {
 	uint64_t left = r->size > r->at ? r->size - r->at : 0;

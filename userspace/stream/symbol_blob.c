@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One encoder and one checker of symbol answers. The checker trusts nothing: a place of an earlier
- * string may be any byte before it, and what begins there has to end there as well.
+ * The encoder and the checker of symbol answers. The checker trusts nothing: the place of an
+ * earlier string may be any byte before it, and the string there must end before it.
  */
 #include "stream/symbol_blob.h"
 
@@ -14,7 +14,7 @@
 #include "base/utf8.h"
 
 #define STRINGS 3u
-/* In the place of a string's size: four bytes follow, where in the blob it is. Never in a recording. */
+/* Instead of a string's size: four bytes follow, its offset in the blob. Never in a recording. */
 #define SYMBOL_STRING_EARLIER 0xffffu
 #define PLACE_SIZE	      sizeof(uint32_t)
 
@@ -44,7 +44,7 @@ static size_t kept_frames(const struct symbol_result *result)
 	return min_u64(result->frame_count, SYMBOL_CHAIN_MAX);
 }
 
-/* Of the event, without references; *limit: the longest strings, by halves, with which it fits. */
+/* Size of the event without references; *limit: length of strings, halved until it fits. */
 static size_t event_size(const struct symbol_result *result, size_t *limit)
 {
 	for (*limit = SYMBOL_STRING_MAX;; *limit /= 2) {
@@ -58,8 +58,8 @@ static size_t event_size(const struct symbol_result *result, size_t *limit)
 }
 
 /*
- * In the place of the string at `at`, if an earlier one equals it: its place. Else the string is noted as being at
- * `place`; without memory for that it is not. The strings' places have room for one more.
+ * True: an equal string was there; its place replaces the one at `at`. Otherwise notes that this
+ * one is at `place`, unless out of memory. `places` must have room for one more.
  */
 static bool put_place(struct symbol_blob *b, char *at, size_t size, uint64_t place)
 {
@@ -79,11 +79,11 @@ static bool put_place(struct symbol_blob *b, char *at, size_t size, uint64_t pla
 	return false;
 }
 
-/* An encoder at work: in a blob, or for an event that stands alone. */
+/* The state of encoding. */
 struct put {
-	struct symbol_blob *blob; /* or NULL */
-	const char *start;	  /* of what is written … */
-	uint64_t place;		  /* … and where in the blob that is */
+	struct symbol_blob *blob; /* NULL: an event that stands alone */
+	const char *start;	  /* of the output … */
+	uint64_t place;		  /* … and its offset in the blob */
 	size_t limit;		  /* of strings */
 	char *at;
 };
@@ -212,12 +212,12 @@ void symbol_blob__take(struct symbol_blob *b)
 
 /* ---- checking and decoding ------------------------------------------------------------------- */
 
-/* The rest of an answer; `blob` NULL: it stands alone. */
+/* The rest of an answer; `blob` NULL: an event that stands alone. */
 struct take {
 	const char *blob, *at, *end;
 };
 
-/* A string that ends within `size` bytes, NUL included. */
+/* NUL included. */
 static bool ends_within(const char *string, size_t size)
 {
 	return strnlen(string, size) < size;
@@ -238,7 +238,7 @@ static bool take_place(struct take *t, const char **string)
 	return true;
 }
 
-/* Take the next string of a frame: false unless it is exactly `size` bytes with its NUL. */
+/* The next string of a frame. False unless it has exactly `size` bytes with its NUL. */
 static bool take_string(struct take *t, size_t size, const char *none, const char **string)
 {
 	*string = none;
