@@ -11,8 +11,8 @@
 #include "compare/comparison.h"
 
 #define POWER_Z	  1.2815515655446004 /* of 9 in 10 */
-#define STRIPPED  0.5 /* of a file's samples: so many more without a name, and it is another build */
-#define NEAR_SIZE 3.0 /* functions of about a size: a third to three times */
+#define STRIPPED  0.5 /* more unnamed samples of a file than this share: another build */
+#define NEAR_SIZE 3.0 /* functions of similar size: a third to three times */
 
 const char *compare_verdict_name(enum compare_verdict verdict)
 {
@@ -73,7 +73,7 @@ void comparison__free(struct comparison *c)
 	free(c);
 }
 
-/* Its waits are compared as well, if all files have some. */
+/* Waits are compared as well if all files have some. */
 static int add_waits(struct comparison *c, enum compare_side side, const char *path,
 		     const struct profile *p, const struct compare_range *range)
 {
@@ -117,9 +117,9 @@ int comparison__add_window(struct comparison *c, enum compare_side side, const c
 	return 0;
 }
 
-/* ---- may they be compared? ------------------------------------------------------------------- */
+/* ---- can they be compared? ------------------------------------------------------------------- */
 
-/* Clocks of a CPU tick alike, whichever of them is read. */
+/* CPU clocks are comparable with each other. */
 static bool is_clock(const char *event)
 {
 	return !*event || !strcmp(event, "cpu-clock") || !strcmp(event, "task-clock");
@@ -155,7 +155,7 @@ static const char *waits_missing(const struct comparison *c)
 	return NULL;
 }
 
-/* Programs that hardly run may be compared by their waits. */
+/* Programs that hardly run can be compared by their waits. */
 static int check_functions(const struct comparison *c, struct failure *failure)
 {
 	for (size_t i = 1; i < c->series.count; i++) {
@@ -200,7 +200,7 @@ static bool is_run(const struct compare_file *f)
 	return has_cpu(f) && f->is_command;
 }
 
-/* The first file of which `has` does not hold; NULL: it holds of all. */
+/* The first file for which `has` is false; NULL: none. */
 static const struct compare_file *file_without(const struct comparison *c,
 					       bool (*has)(const struct compare_file *))
 {
@@ -237,8 +237,8 @@ static int choose_view(struct comparison *c, struct failure *failure)
 /* ---- sums of the sides ----------------------------------------------------------------------- */
 
 /*
- * Samples without a name that would have one if the files of code had as many names as on the other side. A library that
- * is stripped on both sides, and has exported names only, is about equally nameless on both.
+ * Samples without a name that would have one if the file of code had as many names as on the other
+ * side. A library that is stripped on both sides has about the same share of them on both.
  */
 static double nameless_ticks(const struct comparison *c, enum compare_side side)
 {
@@ -301,7 +301,7 @@ static void set_doubts(struct compare_result *r)
 	}
 }
 
-/* The files of one side may be enough to measure it. */
+/* One side may have enough files. */
 static int measure_run_noise(struct comparison *c)
 {
 	struct compare_result *r = &c->result;
@@ -312,12 +312,12 @@ static int measure_run_noise(struct comparison *c)
 		return 0;
 	r->noise_files = r->side[side].files;
 	r->noise_assumed = false;
-	/* half of it, since both sides have the same one */
+	/* halved, because both sides use the same estimate */
 	c->noise_freedom = (double)(r->noise_files - 1) / 2;
 	return comparison__measure_noise(c, side, &r->run_noise);
 }
 
-/* Parts of one recording differ by what it did, and by sampling. */
+/* Parts of one recording have no variance of runs. */
 static bool is_one_run(const struct comparison *c)
 {
 	const char *first = c->merged.files.data[0].facts.path, *end = strrchr(first, '@');
@@ -354,7 +354,7 @@ static void set_run_noise(struct comparison *c)
 
 DEFINE_ORDER(compare_numbers, double, order_of(*x, *y));
 
-/* Of a function of that share: by the errors of those of about its size. */
+/* For a function of this share, from the errors of functions of similar size. */
 static int find_detectable(const struct comparison *c, double share, double *detectable)
 {
 	_cleanup_free_ double *errors = malloc((c->tests.count + 1) * sizeof(*errors));
@@ -417,7 +417,7 @@ static int compare(struct comparison *c, struct failure *failure)
 	return err ? err : set_detectable(c);
 }
 
-/* In the same view. That the waits have nothing in common is no failure of the comparison. */
+/* In the same view. If the waits have nothing in common, the comparison still succeeds. */
 static int compare_waits(struct comparison *c)
 {
 	struct compare_options options = c->options;

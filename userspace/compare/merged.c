@@ -14,14 +14,12 @@
 #define NO_NUMBER  UINT32_MAX
 #define TICK	   1000	      /* ns */
 #define STATE_SIZE 64	      /* of the name of a state */
-#define PIECES_MAX (1u << 20) /* beyond, those with the same key are joined */
+#define PIECES_MAX (1u << 20) /* above, pieces with the same key are joined */
 
 MAP_FUNCTIONS_OF_BYTES(merged_nodes, struct merged_node);
 MAP_FUNCTIONS_BY(merged_dsos, struct merged_dso, uint32_t, name);
 
-/* A profile while it is added to the merged tree. */
-
-/* How far the samples of a thread are added, and its cuts looked at. */
+/* The next sample of a thread to add, and the next of its cuts. */
 struct cursor {
 	size_t sample, cut;
 };
@@ -33,10 +31,10 @@ struct adding {
 	uint32_t *name_of_function; /* by function of the profile, or NO_NUMBER */
 	uint32_t *node_of_stack;    /* by stack of the profile */
 	uint64_t *ticks_of_stack;   /* so far */
-	bool is_part;		    /* of the profile's time */
+	bool is_part;		    /* only a range of the profile's time */
 	struct compare_range range; /* CLOCK_MONOTONIC */
-	uint64_t *block_ticks;	    /* of these, in the block that is being added */
-	VEC(uint32_t) touched;	    /* stacks in it */
+	uint64_t *block_ticks;	    /* by stack, in the current block */
+	VEC(uint32_t) touched;	    /* stacks in the current block */
 	struct cursor *cursors;	    /* by thread */
 };
 
@@ -87,7 +85,7 @@ static int note_function(struct adding *a, const struct profile_location *locati
 	return 0;
 }
 
-/* Functions without a name of their own have that of their script as well. */
+/* Anonymous functions get the name of their script, too. */
 static int name_function(struct adding *a, const struct profile_location *location,
 			 uint32_t function, uint32_t *number)
 {
@@ -104,7 +102,7 @@ static int name_function(struct adding *a, const struct profile_location *locati
 	return strtab__number(a->m->names, stable, number) ?: note_function(a, location, *number);
 }
 
-/* A function's outlined part, called by the function itself, is the function. */
+/* A function's outlined part, called by that function. */
 static bool is_part_of_caller(const struct adding *a, uint32_t node, uint32_t number,
 			      uint32_t function, uint32_t caller)
 {
@@ -112,7 +110,7 @@ static bool is_part_of_caller(const struct adding *a, uint32_t node, uint32_t nu
 	       a->m->nodes.data[node].function == number;
 }
 
-/* Functions of the kernel are left out of waits: the state stands for them. */
+/* Waits have no kernel functions: the state represents them. */
 static int add_location(struct adding *a, const struct profile_location *location, uint32_t *node,
 			uint32_t *caller)
 {
@@ -154,7 +152,7 @@ static int add_stacks(struct adding *a)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* Of the innermost functions: how much of which file of code has no name. */
+/* Counts ticks by file of code of the innermost function, and those without a name. */
 static int count_unnamed(struct adding *a, uint32_t stack)
 {
 	const struct profile_location *l = &a->p->locations[a->p->stacks[stack].location.v];
@@ -193,7 +191,7 @@ static uint64_t block_of(const struct adding *a, uint64_t time)
 	return (min_u64(time, a->range.until) - a->range.from) >> a->file->block_shift;
 }
 
-/* A sample of the block that is being added. */
+/* Adds a sample to the current block. */
 static int add_sample(struct adding *a, const struct profile_samples *samples, size_t i)
 {
 	uint32_t stack = samples->stack[i].v;
@@ -229,7 +227,7 @@ static int add_of_thread(struct adding *a, const struct profile_thread *thread,
 	return err;
 }
 
-/* The counts of the block become cells, and are zero again. */
+/* Turns the counts of the block into cells, and clears them. */
 static int end_block(struct adding *a, uint64_t block)
 {
 	int err = 0;
@@ -268,13 +266,13 @@ static int add_all_samples(struct adding *a)
 /* ---- waits ----------------------------------------------------------------------------------- */
 
 /*
- * Waits (record --wall) as ticks of a microsecond. A wait is in all blocks of time through which it lasted. So the variance
- * of blocks has what counts of visits would hide: one long wait is one event.
+ * Waits (record --wall) as ticks of a microsecond. A wait is in all blocks of time that it spans,
+ * so the variance of blocks shows that a long wait is one event; counts of visits would hide that.
  */
 
 /* The part of a wait that is in a block. */
 struct piece {
-	uint64_t key; /* as of a cell */
+	uint64_t key; /* as in a cell */
 	double ns;
 };
 struct pieces {
@@ -301,7 +299,7 @@ static int find_leaf(struct adding *a, uint32_t node, enum wall_state state, uin
 	return child_of(a->m, node, number, leaf);
 }
 
-/* A wait whose time is not known is where it was found. */
+/* A wait of unknown time is at the time of its visit. */
 static int add_wait(struct adding *a, const struct profile_samples *waits, size_t i,
 		    struct pieces *pieces)
 {
@@ -331,7 +329,7 @@ static int add_wait(struct adding *a, const struct profile_samples *waits, size_
 	return err;
 }
 
-/* Pieces with the same key are one. */
+/* Joins pieces with the same key. */
 static void join_pieces(struct pieces *pieces)
 {
 	size_t count = 0;
@@ -407,7 +405,7 @@ static uint32_t block_shift_of(uint64_t duration)
 	return shift;
 }
 
-/* Was a COMMAND recorded from its start to its end? */
+/* A COMMAND that was recorded from start to end. */
 static bool is_whole_command(const struct profile *p)
 {
 	const char *target = profile__meta(p, META_TARGET);
@@ -420,7 +418,6 @@ static bool is_whole_command(const struct profile *p)
 	return true;
 }
 
-/* Samples, their cuts and, of a part, CPU time are added with the samples. */
 static int begin_file(struct merged_file *file, enum compare_side side, const char *path,
 		      const char *event, const char *kernel)
 {
@@ -432,8 +429,8 @@ static int begin_file(struct merged_file *file, enum compare_side side, const ch
 }
 
 /*
- * Whose a tick was that was not run is not known. It was a target's as often as those that were run: most ticks of a target that
- * mostly waits are others'.
+ * Ticks that were not run are of unknown tasks. The targets' part is taken from the ticks that were
+ * run, because most ticks beside a target that mostly waits are those of others.
  */
 static uint64_t lost_of_targets(const struct figures *f)
 {
@@ -446,7 +443,7 @@ static uint64_t lost_of_targets(const struct figures *f)
 	       (run ? (uint64_t)((double)not_run * (double)own / (double)run + 0.5) : not_run);
 }
 
-/* Samples, their cuts and, of a part, CPU time are added with the samples. */
+/* Samples, their cuts and, of a part, CPU time are counted when samples are added. */
 static int add_facts(struct adding *a, enum compare_side side, const char *path)
 {
 	const struct profile *p = a->p;

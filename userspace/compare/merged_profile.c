@@ -13,15 +13,15 @@
 struct shaping {
 	const struct merged *m; /* of samples, then of waits */
 	struct profile_builder *b;
-	unsigned int joined;		/* 2^joined blocks are one */
-	VEC(struct location_id) places; /* by string of `b`: of both trees */
-	uint64_t last_address;		/* of the places of the tree before */
+	unsigned int joined;		/* 2^joined blocks are joined */
+	VEC(struct location_id) places; /* by string of `b`, for both trees */
+	uint64_t last_address;		/* of places of the first tree */
 	struct stack_id *stacks;	/* by node */
-	struct stack_id kernel;		/* of waits without any other function */
-	uint64_t *ticks;		/* by node, in the blocks in hand */
+	struct stack_id kernel;		/* of waits without any function */
+	uint64_t *ticks;		/* by node, in the current block */
 	uint32_t *used;			/* nodes with ticks … */
 	size_t used_count;
-	struct string_id comm; /* of the file in hand */
+	struct string_id comm; /* of the current file */
 };
 
 /* ---- functions and stacks -------------------------------------------------------------------- */
@@ -53,7 +53,7 @@ static struct location_id add_place(struct shaping *s, struct string_id name,
 	return place;
 }
 
-/* Both trees have one place for a name. */
+/* A name has one place in both trees. */
 static struct stack_id add_stack(struct shaping *s, struct stack_id parent, const char *text,
 				 const struct merged_function *f, uint64_t address)
 {
@@ -67,7 +67,7 @@ static struct stack_id add_stack(struct shaping *s, struct stack_id parent, cons
 	return profile_builder__stack(s->b, parent, *place);
 }
 
-/* A node comes after its parent. Of a leaf that is a state, a row has the stack below it. 0 or -ENOMEM. */
+/* A node comes after its parent. A state has no stack: its rows have its parent's. 0 or -ENOMEM. */
 static int add_stacks(struct shaping *s)
 {
 	static const struct merged_function kernel = {.kind = DSO_KERNEL,
@@ -99,7 +99,7 @@ static uint32_t block_of(const struct shaping *s, const struct merged_cell *cell
 	return (uint32_t)(cell->key >> 32) >> s->joined;
 }
 
-/* Cells are in the order of their blocks. Collects those of a block; returns the number of the first of the next one. */
+/* Collects the cells of a block, which are consecutive. Returns the next block's first cell. */
 static size_t collect_block(struct shaping *s, const struct merged_file *file, size_t from)
 {
 	uint32_t block = block_of(s, &file->cells.data[from]);
@@ -135,13 +135,13 @@ static size_t count_rows(struct shaping *s)
 	return rows;
 }
 
-/* Of a file's CPU time, that of its first `ticks`. */
+/* CPU time of the first `ticks` of a file. */
 static uint64_t cpu_of(const struct compare_file *f, uint64_t ticks)
 {
 	return (uint64_t)((double)f->cpu_ns * ((double)ticks / (double)f->samples));
 }
 
-/* A wait has its state and the stack below it. What all waits of a thread are is its account. */
+/* A wait has its state and the stack of the node's parent. Adds it to the thread's account. */
 static void make_wait(const struct shaping *s, uint32_t leaf, uint64_t since,
 		      struct profile_sample *row, struct profile_wall *wall)
 {
@@ -158,7 +158,7 @@ static void make_wait(const struct shaping *s, uint32_t leaf, uint64_t since,
 	*(wall_state_is_for_cpu(row->state) ? &wall->runnable : &wall->blocked) += row->weight;
 }
 
-/* Rows of a thread while they are added. */
+/* The state of adding the rows of a thread. */
 struct row_adding {
 	struct thread_id thread;
 	const struct merged_file *file;
@@ -166,7 +166,7 @@ struct row_adding {
 	struct profile_wall wall;
 };
 
-/* The rows of a block are spread over its time: samples evenly, waits by how long they are. */
+/* Spreads the rows of a block over its time: samples evenly, waits by their length. */
 static void add_rows(struct shaping *s, struct row_adding *a, uint32_t block)
 {
 	const struct compare_file *f = &a->file->facts;
@@ -270,7 +270,7 @@ static void add_lives(struct shaping *s)
 					(uint32_t)i + 1, false, comm_of(s, i), 0);
 }
 
-/* The samples of all files, with what they are about; or their waits. */
+/* Adds the samples of all files, with processes and metadata; or their waits. */
 static int add_tree(struct shaping *s, const struct merged *m)
 {
 	_cleanup_free_ struct stack_id *stacks = calloc(m->nodes.count, sizeof(*stacks));

@@ -14,7 +14,7 @@ static const char *const compiler_suffixes[] = {
 	"clone", "localalias", "unlikely", "str2", "warm", "specialized",
 };
 
-/* Behind these, digits number what has no name: "lambda#2", "$_0", "run.func1". */
+/* Digits behind these number functions without names: "lambda#2", "$_0", "run.func1". */
 static const char *const numbered[] = {
 	"#",	    "$_",	  "lambda$",	".func",     ".gowrap",	 "$Proxy",
 	"Accessor", "__unnamed_", "Lambda$MH$", "$anonfun$", "_lambda_", "{closure#",
@@ -47,7 +47,7 @@ static bool is_compiler_suffix(const char *at, const char *end)
 	return false;
 }
 
-/* Cuts ".SUFFIX" and ".SUFFIX.NUMBER" off, again and again; a number alone is kept. */
+/* Cuts all ".SUFFIX" and ".SUFFIX.NUMBER" at the end; a number alone is kept. */
 static void cut_compiler_suffixes(char *name)
 {
 	char *end = name + strlen(name), *number = NULL;
@@ -64,7 +64,7 @@ static void cut_compiler_suffixes(char *name)
 	}
 }
 
-/* " [clone .isra.0]", as c++filt writes the same. */
+/* " [clone .isra.0]", written by c++filt. */
 static void cut_clones(char *name)
 {
 	char *clone = strstr(name, " [clone ");
@@ -94,7 +94,7 @@ static void cut_offset(char *name)
 		*plus = '\0';
 }
 
-/* Takes the bytes from `at` up to `end` out. */
+/* Removes the bytes from `at` to `end`. */
 static void take_out(char *at, const char *end)
 {
 	memmove(at, end, strlen(end) + 1);
@@ -118,7 +118,7 @@ static void cut_numbers_behind(char *name, const char *mark)
 	}
 }
 
-/* A hidden class of Java, whose name has an address: "$$Lambda$14/0x7f12.run", "LambdaForm$MH/0x7f12". */
+/* A Java hidden class with an address: "$$Lambda$14/0x7f12.run", "LambdaForm$MH/0x7f12". */
 static void cut_hidden_class(char *name)
 {
 	char *slash = strstr(name, "/0x"), *end;

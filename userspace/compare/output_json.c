@@ -162,7 +162,7 @@ static void write_waiting_file(struct json_writer *w, const struct comparison *c
 	json_end_object(w);
 }
 
-/* Waiting time: of each side and each file, exact. */
+/* Waiting time of each side and each file, exact. */
 static void write_waiting(struct json_writer *w, const struct compare_output *o)
 {
 	char sentence[SENTENCE_SIZE];

@@ -9,7 +9,7 @@
 #define VALUE_SIZE    32
 #define NAME_SIZE     512
 
-/* Of waiting time: result is NULL if it is not compared. Of what a rule judges: waiting time, or CPU time. */
+/* The same for waiting time: result is NULL if not compared; and for what a rule judges. */
 struct compare_output compare_output_of_waiting(const struct compare_output *o);
 struct compare_output compare_output_of_rule(const struct compare_output *o, size_t rule);
 
@@ -18,9 +18,9 @@ void compare_sentence(const struct compare_output *o, char text[SENTENCE_SIZE]);
 /* A side: files, samples, time, losses. */
 void compare_side_sentence(const struct compare_output *o, enum compare_side side,
 			   char text[SENTENCE_SIZE]);
-/* How long the runs took by the clock; false: nothing is known of it. */
+/* Elapsed time of the runs; false: unknown. */
 bool compare_elapsed_sentence(const struct compare_output *o, char text[SENTENCE_SIZE]);
-/* How the variance of runs is known. */
+/* The source of the variance of runs. */
 void compare_noise_sentence(const struct compare_output *o, char text[SENTENCE_SIZE]);
 /* The smallest change that could have been found. */
 void compare_detectable_sentence(const struct compare_output *o, char text[SENTENCE_SIZE]);
@@ -35,7 +35,7 @@ void compare_value(const struct compare_output *o, double value, char text[VALUE
 void compare_change(const struct compare_output *o, const struct compare_test *t,
 		    char text[3 * VALUE_SIZE]);
 void compare_q(double q, char text[VALUE_SIZE]);
-/* A name that is safe on a terminal, with " (own code)" if only that is meant. */
+/* A name that is safe on a terminal, with " (own code)" if `is_self`. */
 void compare_name(const struct compare_output *o, uint32_t function, bool is_self,
 		  char text[NAME_SIZE]);
 /* "main > run > parse"; "… > run > parse" if it is long. */

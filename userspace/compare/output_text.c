@@ -26,7 +26,7 @@ static const char *unit_of(const struct compare_output *o)
 	}
 }
 
-/* Where one side differs from the other in more than its samples. */
+/* Differences between the sides other than samples. */
 static void write_warnings(const struct compare_output *o, const char *before, FILE *out)
 {
 	const struct comparison *c = o->comparison;
@@ -158,10 +158,10 @@ int compare_write_text(const struct compare_output *o, FILE *out)
 
 /* ---- Markdown -------------------------------------------------------------------------------- */
 
-#define MARKDOWN_ROWS 7 /* so that all of it has 20 lines */
-#define WAITING_ROWS  2 /* of these, at most; what functions leave */
+#define MARKDOWN_ROWS 7 /* so that all has 20 lines */
+#define WAITING_ROWS  2 /* at most of these, if functions leave room */
 
-/* For a cell: no line ends, which names do not have, no bars, no ends of code. */
+/* For a cell: no bars, no ends of code. Names have no line ends. */
 static void write_cell(const char *text, FILE *out)
 {
 	fputc('`', out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules of a gate: what must not become worse, and by how much it may. */
+/* Rules of a gate: quantities that must not become worse, and their tolerance. */
 #include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>
@@ -11,8 +11,8 @@
 #include "base/minmax.h"
 #include "compare/comparison.h"
 
-#define SIZE_MIN   0.01 /* of the whole, on either side: smaller functions are not judged by a rule */
-#define NEEDED_Z   3.24 /* 5 % on both sides, seen in 9 of 10 cases */
+#define SIZE_MIN   0.01 /* of the whole on either side: rules skip smaller functions */
+#define NEEDED_Z   3.24 /* 5 % on both sides, detected in 9 of 10 cases */
 #define NEEDED_MAX 1e12
 #define NO_TEST	   UINT32_MAX
 
@@ -82,8 +82,9 @@ static const struct compare_row *row_of(const struct compare_result *result, uin
 }
 
 /*
- * How much the whole may have grown, ÷ OLD, unnoticed, in the share view: there the whole is measured by the code that looks
- * unchanged, so it has no error where nothing was found. The largest change of a function's own code that could be missed.
+ * Share view: how much the whole may have grown undetected, ÷ OLD. There the whole is measured by
+ * code that seems unchanged, so without findings it has no error. Returns the largest change of a
+ * function's own code that could be missed.
  */
 static double unnoticed(const struct compare_result *result)
 {
@@ -100,7 +101,7 @@ static double unnoticed(const struct compare_result *result)
 	return most / result->tests[0].side[COMPARE_OLD].value;
 }
 
-/* The user chose the function before the comparison: it is no choice out of many, and q does not apply. */
+/* The user chose the function in advance, so p counts, not q. */
 static bool is_named(const struct compare_rule *rule)
 {
 	return !rule->is_total && !strpbrk(rule->pattern + (rule->is_waiting ? 3 : 0), "*?[\\");
@@ -112,7 +113,7 @@ static enum compare_answer judge_test(const struct compare_rule *rule,
 	const struct compare_test *t = &result->tests[test];
 	const struct compare_row *row = row_of(result, test);
 	bool found = test == 0 || t->found || (is_named(rule) && t->p <= result->level);
-	/* the whole is exact but in the share view */
+	/* the whole is exact, except in the share view */
 	bool doubtful = (test || result->view == COMPARE_SHARE) &&
 			compare_test__is_doubtful(t, result);
 
@@ -129,7 +130,7 @@ static enum compare_answer judge_test(const struct compare_rule *rule,
 								       : COMPARE_CANNOT_TELL;
 }
 
-/* How much more it takes until the interval is on one side of the tolerance. */
+/* Runs or samples until the interval is on one side of the tolerance. */
 static void set_needed(struct compare_ruling *ruling, const struct compare_rule *rule,
 		       const struct compare_result *result)
 {

@@ -10,7 +10,7 @@
 
 #define NAME_BYTES 96	  /* of a function, in texts */
 #define PATH_SHOWN 5	  /* functions, the innermost ones */
-#define SHOWN	   0.0005 /* smaller changes of the whole, which may be exact, are 0.0 % */
+#define SHOWN	   0.0005 /* smaller changes of the whole are shown as 0.0 % */
 #define FIRST_SIZE (2 * NAME_SIZE + 8)
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -126,7 +126,7 @@ static void add_refusal(struct text_line *s, const struct compare_result *r)
 		 100 * r->side[COMPARE_NEW].doubt[d]);
 }
 
-/* Of a wait, also the function that waits. */
+/* For a wait also the function that waits. */
 static void first_name(const struct compare_output *o, char text[FIRST_SIZE])
 {
 	const struct compare_row *row = &o->result->rows[0];
@@ -141,7 +141,7 @@ static void first_name(const struct compare_output *o, char text[FIRST_SIZE])
 	snprintf(text + strlen(text), NAME_SIZE + 8, " of %s", name);
 }
 
-/* The part of the whole difference that the first row is. */
+/* The first row's part of the whole difference. */
 static void add_largest(struct text_line *s, const struct compare_output *o)
 {
 	const struct compare_result *r = o->result;

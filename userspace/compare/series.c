@@ -24,7 +24,7 @@ static void link_children(struct series *s)
 	}
 }
 
-/* Walks the tree, and counts how often each function is on the way. Linear, however deep the tree is. */
+/* Walks the tree and counts each function on the path. Linear, however deep the tree is. */
 static int find_outermost(struct series *s)
 {
 	const struct merged_node *nodes = s->m->nodes.data;
@@ -51,7 +51,7 @@ static int find_outermost(struct series *s)
 	return 0;
 }
 
-/* Adds what is below a node to it, for all of them; children come after their parents. */
+/* Adds to each node all nodes below; children come after their parents. */
 static void sum_up(const struct merged *m, uint64_t *ticks)
 {
 	for (size_t i = m->nodes.count; i-- > 1;)
@@ -95,7 +95,7 @@ static void sum_functions(struct series *s, struct function_sum *sums)
 	}
 }
 
-/* Those with most samples of both sides together: the choice does not depend on the difference. */
+/* Those with most samples of both sides: the choice does not depend on the difference. */
 static int choose_functions(struct series *s)
 {
 	_cleanup_free_ struct function_sum *sums = calloc(s->name_count + 1, sizeof(*sums));
@@ -127,7 +127,7 @@ static int choose_functions(struct series *s)
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
-/* The longest block of any file: those of the others are joined to it. */
+/* The longest block of any file: shorter ones are joined to this length. */
 static uint32_t common_shift(const struct merged *m)
 {
 	uint32_t shift = 0;
@@ -193,13 +193,13 @@ struct counting {
 	const struct merged_file *file;
 	enum compare_side side;
 	size_t first_slot, slots;
-	uint32_t shift;	 /* of a block of the file to a slot */
+	uint32_t shift;	 /* from a block of the file to a slot */
 	uint32_t *order; /* the cells by slot */
 	size_t *starts;	 /* by slot, and one more */
 	uint64_t *ticks; /* by node */
 	uint32_t *
-		number; /* by node: which function it counts for, 0: none, or it is above it once more */
-	double *sums; /* by function */
+		number; /* by node: tested function; 0: none, or also function of a node above it */
+	double *sums;	/* by function */
 };
 
 static size_t slot_of(const struct counting *c, const struct merged_cell *cell)
@@ -216,7 +216,7 @@ static void order_cells(struct counting *c)
 		c->starts[slot_of(c, &cells[i]) + 1]++;
 	for (size_t i = 0; i < c->slots; i++)
 		c->starts[i + 1] += c->starts[i];
-	for (size_t i = count; i-- > 0;) /* each slot is filled from its end, so the ends move */
+	for (size_t i = count; i-- > 0;) /* fills each slot from its end, so the ends move */
 		c->order[--c->starts[slot_of(c, &cells[i]) + 1]] = (uint32_t)i;
 	memmove(c->starts, c->starts + 1, c->slots * sizeof(*c->starts));
 	c->starts[c->slots] = count;

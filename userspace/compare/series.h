@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ticks of functions over time. A slot is a block of time of one file; if each side has COMPARE_RUNS_MIN files, it is a
- * file. All slots of a comparison are equally long, but for files.
+ * Ticks of functions over time. If each side has COMPARE_RUNS_MIN files, a slot is a file;
+ * otherwise it is a block of time of one file, and all are equally long.
  */
 #ifndef COMPARE_SERIES_H
 #define COMPARE_SERIES_H
@@ -13,14 +13,14 @@
 #include "compare/merged.h"
 
 #define SERIES_FUNCTIONS_MAX 4096
-#define SERIES_TICKS_MIN     20 /* samples of both sides: with less, nothing can be shown */
+#define SERIES_TICKS_MIN     20 /* samples of both sides: fewer can show nothing */
 
-/* A function that is tested. The first one is the whole: COMPARE_WHOLE. */
+/* A tested function. The first one is the whole: COMPARE_WHOLE. */
 struct series_function {
 	uint32_t function;
 	uint64_t total[COMPARE_SIDES], self[COMPARE_SIDES];
-	uint64_t unchanged[COMPARE_SIDES]; /* of `total`: in code that is taken as unchanged */
-	bool changed;			   /* its own code is not */
+	uint64_t unchanged[COMPARE_SIDES]; /* of `total`: in code taken as unchanged */
+	bool changed;			   /* its own code is not taken as unchanged */
 	/* by slot: */
 	double *total_slots[COMPARE_SIDES], *self_slots[COMPARE_SIDES];
 };
@@ -28,8 +28,8 @@ struct series_function {
 struct series_side {
 	size_t slots;
 	size_t files;
-	uint32_t *file;		   /* by slot: which of the files of the merged tree */
-	double *ticks, *unchanged; /* by slot: of everything, of code that is taken as unchanged */
+	uint32_t *file;		   /* by slot: index of the merged file */
+	double *ticks, *unchanged; /* by slot: of all code, of code taken as unchanged */
 	uint64_t tick_sum, unchanged_sum;
 };
 
@@ -37,24 +37,24 @@ struct series {
 	const struct merged *m;
 	bool by_file;
 	struct series_side side[COMPARE_SIDES];
-	uint64_t *node_ticks[COMPARE_SIDES];  /* by node, with all below it */
-	uint32_t *first_child, *next_sibling; /* by node; MERGED_ROOT: there is none */
-	bool *outermost;		      /* by node: its function is not above it once more */
+	uint64_t *node_ticks[COMPARE_SIDES];  /* by node, with all nodes below */
+	uint32_t *first_child, *next_sibling; /* by node; MERGED_ROOT: none */
+	bool *outermost;		      /* by node: no node above has its function */
 	struct series_function *functions;
 	size_t count;
 	uint32_t *number_of; /* by function: its number in `functions`; 0: not tested */
 	size_t name_count;
-	double *room; /* of all slots of all functions */
+	double *room; /* memory of all slots of all functions */
 };
 
-/* 0 or -ENOMEM; fini is due in both cases. */
+/* 0 or -ENOMEM; call fini in both cases. */
 int series__init(struct series *s, const struct merged *m);
 void series__fini(struct series *s);
 
-/* The own code of function number i is not taken as unchanged from now on; `changed` false: all code is. */
+/* Takes the own code of function number i as changed; exclude_none(): no code. */
 void series__exclude(struct series *s, size_t i);
 void series__exclude_none(struct series *s);
-/* After that: what of each function is in unchanged code. 0 or -ENOMEM. */
+/* Then counts the ticks of each function in unchanged code. 0 or -ENOMEM. */
 int series__count_unchanged(struct series *s);
 
 #endif

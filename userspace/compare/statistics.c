@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/order.h"
 
-#define KNOWN_FREEDOM 1e7 /* from here on Student's t is the normal distribution */
+#define KNOWN_FREEDOM 1e7 /* above, Student's t is taken as normal */
 #define STEPS_MAX     500
 
 struct estimate difference_of(struct estimate a, struct estimate b)

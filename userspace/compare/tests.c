@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A quantity of a side is amount × ticks ÷ ticks in unchanged code: the exact CPU time of a side, in the part that the
- * samples give a function. Its variance is that of the ratio, from blocks of time or as for independent samples,
- * whichever is larger, and that of runs.
+ * A quantity of a side is amount × ticks ÷ ticks in unchanged code: exact CPU time in proportion
+ * to samples. Its variance is that of the ratio, from blocks of time or of independent samples,
+ * whichever is larger, plus that of runs.
  */
 #include <errno.h>
 #include <math.h>
@@ -13,16 +13,16 @@
 #include "base/order.h"
 #include "compare/comparison.h"
 
-#define BLOCKS_MIN    16   /* with less, the variance of blocks says nothing */
-#define SELF_MAX      0.95 /* of the total: beyond, one test does for both */
-#define WHOLE_PART    0.25 /* of the false discoveries that are allowed */
-#define TOTAL_PART    0.1  /* of the rest: for functions that have code of their own besides */
+#define BLOCKS_MIN    16   /* fewer blocks give no usable variance */
+#define SELF_MAX      0.95 /* own code ÷ total: above, one test is for both */
+#define WHOLE_PART    0.25 /* of the allowed false discoveries, for the whole */
+#define TOTAL_PART    0.1  /* of the rest, for totals of functions whose own code is tested, too */
 #define LARGE	      0.05 /* of all samples: larger functions are found anyway */
-#define ITS_OWN	      0.5  /* of a difference, that is not explained by what others took */
-#define REFERENCE_MIN 0.5  /* of the samples of either side have to be in unchanged code */
+#define ITS_OWN	      0.5  /* of a difference must not be explained by other functions */
+#define REFERENCE_MIN 0.5  /* of each side's samples must be in unchanged code */
 #define CHANGED_MAX   64
 #define NOISE_SHARE                                                                                \
-	0.01 /* of the samples: by the functions that have so much, noise of runs is measured */
+	0.01 /* of the samples: functions with this share are used to measure noise of runs */
 
 /* Ticks that are compared. */
 struct quantity {
@@ -44,7 +44,7 @@ static struct quantity quantity_of(const struct series_function *f, bool is_self
 
 /* ---- variance -------------------------------------------------------------------------------- */
 
-/* Of the ratio of two sums over blocks of `step` slots each. */
+/* Variance of the ratio of two sums over blocks of `step` slots. */
 static double block_variance(const double *part, const double *whole, size_t slots, size_t step,
 			     double ratio)
 {
@@ -65,7 +65,7 @@ static double block_variance(const double *part, const double *whole, size_t slo
 	return squares / (sum * sum) * (double)blocks / (double)(blocks - 1);
 }
 
-/* Blocks are doubled until their variance grows by no more than its own error. The last two count, the larger one. */
+/* Doubles blocks until their variance grows by no more than its error; keeps the largest one. */
 static struct estimate ratio_variance(const struct series_side *side, const double *slots,
 				      double ratio, double independent)
 {
@@ -142,7 +142,7 @@ double comparison__tick_value(const struct comparison *c, size_t file)
 	return 0;
 }
 
-/* Of a function's ticks ÷ those in unchanged code, all files as one, if samples were independent. */
+/* Variance of ticks ÷ ticks in unchanged code, all files as one, if samples were independent. */
 static double sampling_variance(const struct comparison *c, const struct quantity *q,
 				enum compare_side which)
 {
@@ -156,8 +156,8 @@ static double sampling_variance(const struct comparison *c, const struct quantit
 }
 
 /*
- * The mean of the files, and its variance by them. It is at least that of samples: by chance a few files have almost the
- * same number of them, and out of thousands of functions some do.
+ * The mean of the files and its variance, which is at least that of sampling: out of thousands of
+ * functions, some have almost the same samples in a few files by chance.
  */
 static struct estimate estimate_runs(const struct comparison *c, const struct quantity *q,
 				     enum compare_side which)
@@ -184,9 +184,9 @@ static struct estimate estimate_runs(const struct comparison *c, const struct qu
 }
 
 /*
- * The ticks whose variance between runs is that of the whole times their share: a part varies more, relatively, than the
- * whole does. In the share view, noise that all code has in common cancels out: what is left is that of the code in
- * question against the rest.
+ * Ticks whose variance between runs is that of the whole times their share, because a part varies
+ * more, relatively, than the whole. In the share view noise that all code has in common cancels
+ * out; that of the function against the rest remains.
  */
 static double noisy_ticks(const struct comparison *c, const struct quantity *q,
 			  enum compare_side side)
@@ -214,7 +214,7 @@ static struct spread spread_of(const double *values, size_t count)
 	return s;
 }
 
-/* By file of a side, the sum of what is by slot. */
+/* Sums slots by file of a side. */
 static void sum_files(const struct series_side *side, const double *slots, double *sums)
 {
 	size_t file = 0;
@@ -227,7 +227,7 @@ static void sum_files(const struct series_side *side, const double *slots, doubl
 	}
 }
 
-/* The variance of functions' shares beyond that of samples, ÷ what a noise of 1 would make it. */
+/* Variance of functions' shares beyond that of sampling, relative to that of a noise of 1. */
 static double share_noise(const struct comparison *c, enum compare_side which, const double *ticks,
 			  double *part)
 {
@@ -276,7 +276,7 @@ int comparison__measure_noise(const struct comparison *c, enum compare_side whic
 	return 0;
 }
 
-/* All files of a side as one, and what is assumed of runs. */
+/* All files of a side as one, with the assumed variance of runs. */
 static struct estimate estimate_pooled(const struct comparison *c, const struct quantity *q,
 				       enum compare_side which)
 {
@@ -339,7 +339,7 @@ static void make_test(const struct comparison *c, size_t number, bool is_self,
 	set_relative(t, c->result.level);
 }
 
-/* How long the runs took. The samples say nothing about it, so it is not in the family of tests. */
+/* Elapsed time of the runs. It does not depend on samples, so it is not in the family of tests. */
 static void set_elapsed(struct comparison *c)
 {
 	struct compare_test *t = &c->result.elapsed;
@@ -379,7 +379,7 @@ struct own_code {
 
 DEFINE_ORDER(compare_ratios, struct own_code, ASCENDING(ratio) ?: ASCENDING(number));
 
-/* By so much half of OLD's own code has changed at most, and half at least. Sorts them. */
+/* The median of NEW ÷ OLD of own code, weighted by OLD. Sorts `codes`. */
 static double median_ratio(struct own_code *codes, size_t count)
 {
 	double all = 0, sum = 0;
@@ -395,19 +395,19 @@ static double median_ratio(struct own_code *codes, size_t count)
 	return 1;
 }
 
-/* Does most of its difference stay if all changes as most of the code does, since something else took its share? */
+/* Most of its difference remains relative to the median, which other functions may have caused. */
 static bool is_its_own(const struct own_code *code, double median)
 {
 	return fabs(code->new - median * code->old) >= ITS_OWN * fabs(code->new - code->old);
 }
 
-/* Are there enough samples? */
+/* There are enough samples. */
 static bool is_testable(const struct comparison *c, const uint64_t ticks[COMPARE_SIDES])
 {
 	return ticks[COMPARE_OLD] + ticks[COMPARE_NEW] >= SERIES_TICKS_MIN * c->merged.sample_ticks;
 }
 
-/* The function whose own code differs most, among those that differ for certain; 0: none does. 0 or -ENOMEM. */
+/* *found: the function whose own code differs most, of those that do for certain; 0: none. */
 static int find_most_changed(const struct comparison *c, size_t *found)
 {
 	double most = 0, median, level = c->result.level / (double)max_u64(c->series.count - 1, 1);
@@ -468,8 +468,8 @@ static void set_reference(struct comparison *c)
 }
 
 /*
- * If a function takes a larger share, all others take a smaller one. So what has changed is taken out of the
- * denominator, one function at a time, until the rest agrees. If less than half is left, nothing is taken out.
+ * If a function's share grows, all others shrink. So changed functions are taken out of the
+ * denominator, one at a time, until the rest agrees; none, if less than half would be left.
  */
 static int find_reference(struct comparison *c)
 {
@@ -498,15 +498,15 @@ static int find_reference(struct comparison *c)
 
 /* ---- all tests ------------------------------------------------------------------------------- */
 
-/* Of the allowance of false discoveries, by the share of the samples. */
+/* Weight in the allowed false discoveries, by share of samples. */
 static double weight_of_share(double share)
 {
 	return share < LARGE ? share : LARGE * LARGE / share;
 }
 
 /*
- * The allowance is shared out by the samples that are at stake, so that many small functions do not hide a large one. Beyond
- * a size it falls again: the same change in percent is so many more standard errors there.
+ * Weights follow the samples, so that many small functions do not hide a large one. Above LARGE
+ * they fall again: there the same relative change is more standard errors.
  */
 static double weight_of(const struct comparison *c, const struct compare_test *t)
 {
@@ -516,15 +516,16 @@ static double weight_of(const struct comparison *c, const struct compare_test *t
 	return weight_of_share(fmax(fmin(part, all - part), 1) / all);
 }
 
-/* The test of a function's own code, or of a function that has hardly anything else. */
+/* A test of own code, or of a function that has hardly any callees. */
 static bool is_own(const struct compare_test *t)
 {
 	return t->is_self || t->is_only;
 }
 
 /*
- * Each difference is one of some own code. Totals have a small part, for changes of many small callees together. In the share
- * view the whole differs by what own code does, and is one more of these tests. All weights add up to 1.
+ * Each difference is in some own code. Totals get a small part, for changes of many small callees
+ * together. In the share view the whole depends on own code, so it is one of these tests. All
+ * weights add up to 1.
  */
 static void share_out(struct comparison *c)
 {

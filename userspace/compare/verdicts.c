@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From tests to rows. If a function takes longer, so do all its callers; a row is the function in which the difference
- * arises. A difference that is made up for next to it, or that a caller does not have, has moved.
+ * From tests to rows. If a function takes longer, so do all its callers; a row is the function in
+ * which the difference arises. A difference has moved if neighbours compensate it, or a caller
+ * lacks it.
  */
 #include <errno.h>
 #include <math.h>
@@ -12,21 +13,21 @@
 #include "base/order.h"
 #include "compare/comparison.h"
 
-#define FOUND_MAX 256	    /* functions that are set against each other: those that differ most */
+#define FOUND_MAX 256	    /* compared functions: those that differ most */
 #define COVERS	  (2.0 / 3) /* of a difference: it is the same one */
 #define PART	  (1.0 / 3) /* of a difference: the rest may be noise */
-#define MAKES_UP  0.7	    /* of a difference, in the other direction */
+#define MAKES_UP  0.7	    /* of a difference, in the other direction: compensates it */
 #define NOISE                                                                                      \
-	1.5 /* half intervals: what callees leave of a difference may be that large by chance */
+	1.5 /* half intervals: the part of a difference not in callees may be so large by chance */
 #define UNCHANGED                                                                                  \
-	0.5 /* of a difference: a caller that has less of it, for certain, does not have it */
-#define CLIMB_MAX 1024 /* callers that are looked at */
+	0.5 /* of a difference: a caller that has less of it for certain does not have it */
+#define CLIMB_MAX 1024 /* callers that are checked */
 
-/* A function with a difference that was found. */
+/* A function with a significant difference. */
 struct found {
 	uint32_t number, function; /* in series; of its name */
 	const struct compare_test *test;
-	bool is_caller, is_part; /* the difference is a callee's, or is a part of a caller's */
+	bool is_caller, is_part; /* it is a callee's difference, or part of a caller's */
 	size_t callee;		 /* of a caller */
 	uint32_t node;
 };
@@ -36,13 +37,13 @@ struct judging {
 	const struct merged_node *nodes;
 	size_t node_count;
 	double *total, *own;	     /* differences by node */
-	double *old_total, *old_own; /* and what they differ from */
+	double *old_total, *old_own; /* OLD's values by node */
 	struct found *found;
 	size_t count;
 	uint32_t *found_of; /* by function: its number in `found`, plus 1 */
 	double *cover;	    /* [a * count + b]: the difference of b below a … */
-	double *nearest;    /* … without what is below another one of them in between */
-	double *below;	    /* by node: the difference in it of the function that is judged */
+	double *nearest;    /* … without differences below another found function in between */
+	double *below;	    /* by node: the judged function's difference in it */
 };
 
 /* ---- differences by node --------------------------------------------------------------------- */
@@ -77,7 +78,7 @@ static int find_node_differences(struct judging *j)
 	return 0;
 }
 
-/* ---- what was found -------------------------------------------------------------------------- */
+/* ---- significant differences ----------------------------------------------------------------- */
 
 static double size_of(const struct found *f)
 {
@@ -86,7 +87,7 @@ static double size_of(const struct found *f)
 
 DEFINE_ORDER(compare_found, struct found, order_of(size_of(y), size_of(x)) ?: ASCENDING(function));
 
-/* Of a function, the test of the total comes first. */
+/* A function's test of the total is preferred. */
 static int collect_found(struct judging *j)
 {
 	const struct comparison *c = j->c;
@@ -120,7 +121,7 @@ static uint32_t found_at(const struct judging *j, uint32_t node)
 	return node == MERGED_ROOT ? 0 : j->found_of[j->nodes[node].function];
 }
 
-/* Adds the difference of a node to those of the functions above it, each once, up to its own function. */
+/* Adds a node's difference to the functions above it, each once, up to its own function. */
 static void cover_callers(struct judging *j, uint32_t node, uint32_t b, uint32_t *stamp)
 {
 	double difference = j->found[b].test->is_self ? j->own[node] : j->total[node];
@@ -156,7 +157,7 @@ static int find_covers(struct judging *j)
 	return 0;
 }
 
-/* Is `part` most of `whole`, in the same direction? */
+/* `part` is most of `whole`, in the same direction. */
 static bool is_most(double part, double whole)
 {
 	return part * whole > 0 && fabs(part) >= COVERS * fabs(whole);
@@ -167,7 +168,7 @@ static bool is_doubtful(const struct judging *j, size_t a)
 	return compare_test__is_doubtful(j->found[a].test, &j->c->result);
 }
 
-/* The difference of a function; if it has more than the whole, the rest has moved there. */
+/* The difference of a function, but not more than the whole's: the rest has moved there. */
 static double kept_difference(const struct judging *j, size_t a)
 {
 	double own = j->found[a].test->difference.value, all = j->total[MERGED_ROOT];
@@ -181,7 +182,7 @@ static bool covers(const struct judging *j, size_t a, size_t b)
 	return is_most(j->cover[a * j->count + b], kept_difference(j, a));
 }
 
-/* The function that has the difference of `at`, of the callee that has it, and so on. */
+/* Follows callees to the function that has the difference of `at`. */
 static size_t origin_of(const struct judging *j, size_t at)
 {
 	while (j->found[at].is_caller)
@@ -190,8 +191,8 @@ static size_t origin_of(const struct judging *j, size_t at)
 }
 
 /*
- * Can the difference of `a` be that of `b`? Of two that call each other, the first counts as the callee; so of a circle one
- * is left. What is in doubt explains only what is in doubt as well.
+ * The difference of `a` may be that of `b`. Of two that call each other the first counts as the
+ * callee, so one of a cycle is left. A doubtful difference explains only doubtful ones.
  */
 static bool may_explain(const struct judging *j, size_t a, size_t b)
 {
@@ -199,7 +200,7 @@ static bool may_explain(const struct judging *j, size_t a, size_t b)
 	       (!is_doubtful(j, b) || is_doubtful(j, a));
 }
 
-/* Do callees have the difference, together? What they leave of it may be as large as the caller's own noise. */
+/* Callees together have the difference, except for a rest within the caller's noise. */
 static bool is_explained(const struct judging *j, size_t a, size_t *callee)
 {
 	const struct compare_test *t = j->found[a].test;
@@ -233,7 +234,7 @@ static bool find_callee(const struct judging *j, size_t a, size_t *callee)
 	return is_explained(j, a, callee);
 }
 
-/* Is most of the difference of `b` below a row, and not much of the row's? Code that is called is not part of own code. */
+/* Most of the difference of `b` is below row `a`, and a small part of it. Own code has no parts. */
 static bool is_part_of(const struct judging *j, size_t b, size_t a)
 {
 	const struct found *row = &j->found[a], *part = &j->found[b];
@@ -277,12 +278,12 @@ static uint32_t place_of(const struct judging *j, const struct found *f)
 /* A difference that may have moved. */
 struct suspect {
 	double difference;
-	double others; /* by that factor all else changes because it does */
+	double others; /* factor by which all else changes because of it */
 };
 
 /*
- * In the share view all else falls if one function rises, as long as it is not certain enough to be left out of the
- * denominator: that does not make up for it.
+ * In the share view, if a function rises but is not certain enough to be taken out of the
+ * denominator, all else falls: that does not compensate it.
  */
 static struct suspect suspect(const struct judging *j, double old, double difference)
 {
@@ -295,7 +296,7 @@ static struct suspect suspect(const struct judging *j, double old, double differ
 	return s;
 }
 
-/* Of a difference that was found, how much makes up for that of the suspect. */
+/* How much of a found difference compensates the suspect's. */
 static double made_up(const struct suspect *s, double old, double difference)
 {
 	double beyond = difference - old * (s->others - 1);
@@ -303,7 +304,7 @@ static double made_up(const struct suspect *s, double old, double difference)
 	return difference * s->difference < 0 && beyond * s->difference < 0 ? fabs(beyond) : 0;
 }
 
-/* Was it found by itself, not since others were? Else what is found by chance would turn what is slower into moved. */
+/* Significant by itself: chance findings must not turn slower into moved. */
 static bool is_firm(const struct judging *j, const struct compare_test *t)
 {
 	return t->p <= j->c->result.level * t->weight;
@@ -314,7 +315,7 @@ static bool is_enough(const struct suspect *s, double sum)
 	return sum >= MAKES_UP * fmin(s->others, 1) * fabs(s->difference);
 }
 
-/* The sum of differences found among a node's callees that are opposite to the suspect's, without the node `but`. */
+/* Sum of found differences of a node's callees, except `but`, opposite to the suspect's. */
 static double made_up_below(const struct judging *j, uint32_t parent, uint32_t but,
 			    const struct suspect *suspect)
 {
@@ -327,7 +328,7 @@ static double made_up_below(const struct judging *j, uint32_t parent, uint32_t b
 	return sum;
 }
 
-/* A node's own code, if a difference of its function's was found in that direction. */
+/* The same of a node's own code, if its function's difference was found. */
 static double made_up_by(const struct judging *j, uint32_t node, const struct suspect *suspect)
 {
 	const struct comparison *c = j->c;
@@ -340,7 +341,7 @@ static double made_up_by(const struct judging *j, uint32_t node, const struct su
 	return t->found && is_firm(j, t) ? made_up(suspect, j->old_own[node], j->own[node]) : 0;
 }
 
-/* Is it certain that a test's difference is small against `difference`? */
+/* The test's difference is certainly small against `difference`. */
 static bool is_unchanged(const struct compare_test *t, double difference)
 {
 	return fmax(fabs(t->low), fabs(t->high)) < UNCHANGED * fabs(difference);
@@ -358,7 +359,7 @@ static bool is_own_made_up(const struct judging *j, const struct found *f)
 	return is_enough(&s, sum);
 }
 
-/* Next to a node, or next to a caller that has the same difference. */
+/* Compensated next to the node, or next to a caller with the same difference. */
 static bool is_node_made_up(const struct judging *j, uint32_t at)
 {
 	const struct suspect s = suspect(j, j->old_total[at], j->total[at]);
@@ -374,7 +375,7 @@ static bool is_node_made_up(const struct judging *j, uint32_t at)
 	return false;
 }
 
-/* Is most of a function's difference made up for where it is? */
+/* Most of a function's difference is compensated where it is. */
 static bool is_made_up(const struct judging *j, const struct found *f)
 {
 	double difference = f->test->difference.value, sum = 0;
@@ -388,7 +389,7 @@ static bool is_made_up(const struct judging *j, const struct found *f)
 	return fabs(sum) >= MAKES_UP * fabs(difference);
 }
 
-/* The rest of a caller changes with all else, so it may change less than the suspect. */
+/* The rest of a caller changes like all else, so the caller may change less than the suspect. */
 static bool is_caller_unchanged(const struct compare_test *caller, const struct suspect *s,
 				double old)
 {
@@ -410,7 +411,7 @@ static void sum_below(const struct judging *j, uint32_t function)
 	}
 }
 
-/* Does a caller not have it? If only a part of it is below that caller, the rest is in other callers. */
+/* A caller does not have it. Most of the difference must be below that caller. */
 static bool is_unchanged_above(const struct judging *j, const struct found *f)
 {
 	const struct comparison *c = j->c;
@@ -449,7 +450,7 @@ static enum compare_verdict verdict_of(const struct judging *j, const struct fou
 	return t->difference.value > 0 ? COMPARE_IS_SLOWER : COMPARE_IS_FASTER;
 }
 
-/* The found ones are sorted by size already; what has moved goes to the end. */
+/* `found` is sorted by size; moved ones go to the end. */
 static int add_rows(struct judging *j)
 {
 	struct comparison *c = j->c;
