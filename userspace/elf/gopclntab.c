@@ -5,7 +5,8 @@
  * A function's record refers to tables with a value for each instruction: depth, file, line. A
  * table is a sequence of pairs of variable-length integers, a step of the value (zigzag) and a step
  * of the pc. The value begins at -1; a zero step of it ends the table. A zero step of the pc is
- * treated as damage, so a walk takes at most one step per byte of its function.
+ * treated as damage: a walk takes at most one step per byte of its function, all together one per
+ * byte of the text.
  *
  * Three of the tables have the number of the file in its compilation unit, the line, and the node
  * in the function's tree of inlined calls. A node has the inlined function's name and an

@@ -109,7 +109,7 @@ struct helper_pool_stats {
 
 /* Forks the keeper and first helpers. The caller must have one thread. 0 or negative errno. */
 int helper_pool__new(const struct helper_pool_options *options, struct helper_pool **pool);
-/* Ends the helpers, waits for the keeper. Open requests and later ones get HELPER_ENDED. */
+/* Ends the helpers, waits only for the keeper. Open and later requests get HELPER_ENDED. */
 void helper_pool__end(struct helper_pool *pool);
 /* helper_pool__end(), and frees the pool. NULL is fine. */
 void helper_pool__free(struct helper_pool *pool);

@@ -381,8 +381,8 @@ static int read_snapshot(struct jit_file *f)
 }
 
 /*
- * The file was not closed. If entries were reported before, they are gone now; new ones are
- * reported as they come.
+ * The file was not closed: earlier entries are gone, new ones are reported as they come. If none
+ * were reported, the only effect is that overlapping entries are in doubt.
  */
 static int give_up_waiting(struct jit_file *f)
 {

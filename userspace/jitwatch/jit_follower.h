@@ -26,7 +26,7 @@ struct jit_follower;
  * closed.
  */
 
-#define JIT_LINKED_MAX	   (16ull << 20) /* bytes of a file with several links: suspicious */
+#define JIT_LINKED_MAX	   (16ull << 20) /* bytes of a file with several links: not a runtime's */
 #define JIT_FILE_TAIL_SIZE 256u
 #define JIT_FILE_LINE_MAX  1024u
 
@@ -96,7 +96,7 @@ int jit_file__begin(struct jit_file *f, uint32_t number, enum jit_file_kind kind
 		    const struct jit_owner *owner, struct jit_found *found, uint64_t now,
 		    const struct jit_file_sink *sink);
 
-/* Reads new bytes. `settle`: hold nothing back. 1: there is more; 0; or the result of `push`. */
+/* Reads JIT_READ_MAX at most. `settle`: hold nothing back. 1: there is more; 0; push's result. */
 #define JIT_READ_MAX (4u << 20)
 int jit_file__read(struct jit_file *f, const struct jit_signs *signs, bool settle);
 

@@ -85,7 +85,7 @@ int session__step(struct session *s, uint64_t until, struct failure *failure);
 
 /*
  * Ends the open window now. A later step closes it, when all earlier events have arrived. 0;
- * -EAGAIN: the previous window is not closed yet, or the finisher is too far behind.
+ * -EAGAIN: the window goes on; the previous one is not closed, or the finisher is far behind.
  */
 int session__rotate(struct session *s);
 
@@ -153,7 +153,7 @@ struct session_stats {
 	size_t threads;			 /* of the open window */
 	size_t processes_known, threads_known, images_known;
 	uint64_t mappings_left;	       /* mappings not kept because there were too many */
-	uint64_t longest_rotation;     /* ns that closing a window took at most */
+	uint64_t longest_rotation;     /* ns that closing a window held up the rings at most */
 	uint64_t longest_rotation_cpu; /* its CPU time */
 };
 void session__stats(struct session *s, struct session_stats *stats);

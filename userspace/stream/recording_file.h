@@ -32,7 +32,7 @@ int recording_writer__open(const char *path, struct recording_writer **writer,
  */
 int recording_writer__append(struct recording_writer *w, const struct event_header *event);
 
-/* Ends and writes the current chunk, if it has events. Call it every 250 ms. Errors as append. */
+/* Writes the current chunk, if any. Call it at the start and every 250 ms. Errors as append. */
 int recording_writer__flush(struct recording_writer *w);
 
 /*
