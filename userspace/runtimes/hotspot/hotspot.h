@@ -147,7 +147,7 @@ enum hotspot_part {
 	HOTSPOT_CAN_UNWIND, /* blobs, the interpreter */
 	HOTSPOT_CAN_NAME,   /* methods, inlined ones too */
 	HOTSPOT_CAN_LINE,
-	HOTSPOT_CAN_COUNT, /* the counter of compiles: code is new */
+	HOTSPOT_CAN_COUNT, /* counters of PerfMemory */
 	HOTSPOT_PARTS
 };
 
