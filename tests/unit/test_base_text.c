@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* utf8, json_writer and parse: text in, text out, as tables. */
+/* utf8, json_writer, parse and suffix: text in, text out, as tables. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +16,7 @@
 #include "base/base64.h"
 #include "base/json_writer.h"
 #include "base/parse.h"
+#include "base/suffix.h"
 #include "base/time_span.h"
 #include "base/utf8.h"
 
@@ -600,6 +601,23 @@ static void base64_both_ways(void **state)
 			fail_msg("'%s' is taken", bad[i]);
 }
 
+static void library_names(void **state)
+{
+	static const char *const libraries[] = {
+		"libc.so", "/lib/libc.so.6", "/opt/my.software/x.solver.so",
+		"/lib/ld-2.31.so (deleted)", "_ssl.cpython-312-x86_64-linux-gnu.so"};
+	static const char *const others[] = {
+		"", "/", "so", "/bin/my.solver", "/opt/lib.so/prog", "/lib.so.1/", "[vdso]"};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(libraries); i++)
+		if (!is_library_path(libraries[i]))
+			fail_msg("'%s' is none", libraries[i]);
+	for (size_t i = 0; i < COUNT(others); i++)
+		if (is_library_path(others[i]))
+			fail_msg("'%s' is one", others[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -619,6 +637,7 @@ int main(void)
 		cmocka_unit_test(parse_cpu_list_up_to_the_last_number),
 		cmocka_unit_test(parse_hexadecimal),
 		cmocka_unit_test(parse_spans),
+		cmocka_unit_test(library_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,4 +12,14 @@ static inline bool has_suffix(const char *text, const char *suffix)
 	return length >= wanted && !strcmp(text + length - wanted, suffix);
 }
 
+/* Is the file named like a shared library: libc.so, libc.so.6, "libc.so.6 (deleted)"? */
+static inline bool is_library_path(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *so = strstr(slash ? slash : path, ".so");
+
+	while (so && so[3] && so[3] != '.' && so[3] != ' ')
+		so = strstr(so + 3, ".so");
+	return so;
+}
+
 #endif

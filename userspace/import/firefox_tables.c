@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/suffix.h"
 #include "import/import.h"
 
 #define NO_CHAIN    UINT32_MAX
@@ -40,7 +41,7 @@ static int add_lib(void *context, struct json_value value)
 		.kind = lib.kind,
 		.path = profile_builder__string(common->b, *path ? path : name),
 		.name = profile_builder__string(common->b, *name ? name : path),
-		.is_library = strstr(name, ".so") != NULL,
+		.is_library = is_library_path(name),
 		.file_state = FILE_STATE_UNOPENED,
 		.symbol_state = SYMBOL_STATE_RESOLVED,
 	};

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/file_url.h"
 #include "base/parse.h"
+#include "base/suffix.h"
 
 struct frame_key {
 	const struct frame *frame;
@@ -97,7 +98,7 @@ struct dso_id frames__dso(struct frames *f, enum dso_kind kind, const char *path
 		.kind = kind,
 		.path = profile_builder__string(f->b, path),
 		.name = profile_builder__string(f->b, name),
-		.is_library = strstr(name, ".so") != NULL,
+		.is_library = is_library_path(name),
 		.file_state = FILE_STATE_UNOPENED,
 		.symbol_state = SYMBOL_STATE_RESOLVED,
 		.inode = number,

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "base/minmax.h"
+#include "base/suffix.h"
 #include "base/wire.h"
 #include "import/frames.h"
 #include "import/import.h"
@@ -172,7 +173,7 @@ static enum dso_kind mapping_kind(const char *path, enum profile_category *categ
 		*category = CATEGORY_JIT;
 		return DSO_JIT;
 	}
-	*category = strstr(path, ".so") || *path == '[' ? CATEGORY_LIBRARY : CATEGORY_USER;
+	*category = is_library_path(path) || *path == '[' ? CATEGORY_LIBRARY : CATEGORY_USER;
 	return strcmp(path, "[vdso]") ? DSO_FILE : DSO_VDSO;
 }
 
@@ -449,7 +450,7 @@ static int name_mapping(struct pprof *p, const struct wire *w, const void *messa
 	dso.kind = mapping->kind;
 	dso.path = profile_builder__string(p->b, path);
 	dso.name = profile_builder__string(p->b, name);
-	dso.is_library = strstr(name, ".so") != NULL;
+	dso.is_library = is_library_path(name);
 	frames__set_build_id(&dso, build_id);
 	mapping->dso = profile_builder__dso(p->b, &dso);
 	return mapping->dso.v ? 0 : -ENOMEM;

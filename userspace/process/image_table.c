@@ -16,6 +16,7 @@
 #include "base/hashmap.h"
 #include "base/proc_task.h"
 #include "base/quota.h"
+#include "base/suffix.h"
 #include "base/vec.h"
 
 #define LEFT_NAME "[unknown]" /* as for addresses outside of every mapping */
@@ -181,7 +182,7 @@ static struct image describe_image(const struct mmap_event *event, char *path)
 	}
 	image.path = path;
 	image.name = strcmp(path, MAPPING_ANONYMOUS) ? last_component(path) : "[anon]";
-	image.is_library = image.kind == DSO_FILE && strstr(image.name, ".so");
+	image.is_library = image.kind == DSO_FILE && is_library_path(image.name);
 	return image;
 }
 

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/suffix.h"
 #include "process/jit_sources.h"
 
 /* /proc has start times in ticks of 10 ms, converted from another clock. */
@@ -467,13 +468,6 @@ static void refuse_mapping(struct world *w, const struct process_life *process)
 
 #define PATH_TOO_LONG "//toolong" /* perf's name for a file whose path is too long */
 
-static bool is_named_as_library(const char *path)
-{
-	const char *name = strrchr(path, '/') + 1, *so = strstr(name, ".so");
-
-	return so && (!so[3] || so[3] == '.');
-}
-
 /*
  * The kernel maps a program before its loader and its libraries. In /proc, which is sorted by
  * address, the program is first as well, unless its path is too long. 0 or -ENOMEM.
@@ -482,7 +476,7 @@ static int note_program(struct process_life *process, const struct mmap_event *e
 {
 	if (process->program || e->path[0] != '/' ||
 	    (e->path[1] == '/' && strcmp(e->path, PATH_TOO_LONG)) ||
-	    (e->header.flags & EVENT_FROM_PROC && is_named_as_library(e->path)))
+	    (e->header.flags & EVENT_FROM_PROC && is_library_path(e->path)))
 		return 0;
 	process->program = shared_text__new(e->path);
 	return process->program ? 0 : -ENOMEM;

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/proc_task.h"
+#include "base/suffix.h"
 #include "base/tenant_user.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
@@ -206,7 +207,7 @@ bool runtime_finder__is_program(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
-	return *path == '/' && path[1] != '/' && slash[1] && !strstr(slash, ".so") &&
+	return *path == '/' && path[1] != '/' && slash[1] && !is_library_path(path) &&
 	       !strstr(slash, ".dump");
 }
 
@@ -222,7 +223,7 @@ static void read_program(pid_t pid, char *path, size_t size)
 	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
 	length = readlink(link, path, size - 1);
 	path[length > 0 ? length : 0] = '\0';
-	if (strstr(path, ".so"))
+	if (is_library_path(path))
 		*path = '\0';
 }
 

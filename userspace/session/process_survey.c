@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/proc_task.h"
+#include "base/suffix.h"
 #include "base/tenant_open.h"
 #include "capture/target.h"
 #include "elf/elf_file.h"
@@ -472,19 +473,12 @@ int process_survey__judge(struct process_survey *s)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static bool is_program(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return !strstr(slash, ".so");
-}
-
 static void see_program(struct process_survey *s)
 {
 	for (size_t i = 0; i < s->files.count; i++) {
 		const struct surveyed_file *file = &s->files.data[i];
 
-		if (!is_program(file->path))
+		if (is_library_path(file->path))
 			continue;
 		s->program = file->path;
 		s->narrow = file->answered && !file->file.error && !file->file.wide;
