@@ -123,8 +123,10 @@ static int keep(struct code_functions *f, const struct entry *wanted,
 		return 0;
 	}
 	entry = entry_map__need(&f->entries, wanted, &is_new);
-	if (entry && is_new)
+	if (entry && is_new) {
 		f->bytes += ENTRY_BYTES;
+		life->bytes += ENTRY_BYTES;
+	}
 	copy = entry ? malloc(event->size) : NULL;
 	if (!copy)
 		return -ENOMEM;
@@ -134,7 +136,7 @@ static int keep(struct code_functions *f, const struct entry *wanted,
 		return -ENOMEM;
 	}
 	f->bytes += event->size;
-	life->bytes += size;
+	life->bytes += event->size;
 	return 0;
 }
 
