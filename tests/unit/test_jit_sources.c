@@ -294,12 +294,15 @@ static void user_limit_test(void **state)
 	jit_sources__free(s);
 }
 
-/* The profile names the user, once for a file that two processes have, and no user whose files were kept. */
+/*
+ * The profile names the user, once for a file that two processes have, and no user whose files were
+ * kept. Files beyond the number of files that are kept have no user.
+ */
 static void left_test(void **state)
 {
 	struct jit_sources *s = jit_sources__new();
 	struct profile_builder *b = profile_builder__new();
-	struct jit_process processes[3] = {};
+	struct jit_process processes[4] = {};
 	const struct profile *p;
 
 	(void)state;
@@ -311,20 +314,26 @@ static void left_test(void **state)
 	for (uint32_t file = 1; file < 9; file++)
 		jit_sources__get(s, file)->left = JIT_FILE_STATE_NONE;
 	jit_sources__get(s, 9)->left = JIT_FILE_STATE_USER_LIMIT;
-	for (uint32_t i = 0; i < 3; i++) {
+	for (uint32_t file = 10; file <= 65537; file++)
+		report_file_of(s, file, 2000, JIT_FILE_MAP, JIT_FILE_STATE_LINK);
+	for (uint32_t i = 0; i < 4; i++) {
 		const struct profile_process process = {.pid = 1 + i};
 
 		processes[i].id = profile_builder__process(b, &process);
-		processes[i].files[JIT_FILE_MAP] = i ? 9 : 1;
+		processes[i].files[JIT_FILE_MAP] = (const uint32_t[]){1, 9, 9, 65537}[i];
 	}
 	profile_builder__session(b)->end = 1;
-	assert_int_equal(name_jit_code(b, s, processes, 3), 0);
+	assert_int_equal(name_jit_code(b, s, processes, 4), 0);
 	assert_int_equal(profile_builder__finish(b, &p, NULL, 0), 0);
-	assert_int_equal(p->outside_count, 1);
+	assert_int_equal(p->outside_count, 2);
 	assert_int_equal(p->outside[0].user, 1000);
 	assert_int_equal(p->outside[0].thing, OUTSIDE_JIT_NAMES);
 	assert_int_equal(p->outside[0].reason, OUTSIDE_BY_USER);
 	assert_int_equal(p->outside[0].count, 1);
+	assert_int_equal(p->outside[1].user, OUTSIDE_USER_OTHERS);
+	assert_int_equal(p->outside[1].thing, OUTSIDE_JIT_NAMES);
+	assert_int_equal(p->outside[1].reason, OUTSIDE_BY_ALL);
+	assert_int_equal(p->outside[1].count, 1);
 	profile_builder__free(b);
 	jit_sources__free(s);
 }

@@ -574,21 +574,19 @@ static void name_samples(struct jit_names *j, struct thread_id thread, enum samp
 /* ---- the end --------------------------------------------------------------------------------- */
 
 /* The bound applies here, in a replay as well, so this row is in no recording. */
-static void note_left(const struct jit_names *j, struct jit_source *source)
+static void add_left(const struct jit_names *j, uint32_t user, enum jit_file_state why,
+		     uint64_t since)
 {
 	const struct profile_outside row = {
-		.user = source->user,
+		.user = user,
 		.thing = OUTSIDE_JIT_NAMES,
-		.reason = source->left == JIT_FILE_STATE_USER_LIMIT ? OUTSIDE_BY_USER
-			  : source->left == JIT_FILE_STATE_LIMIT    ? OUTSIDE_BY_ALL
-								    : OUTSIDE_BY_ITSELF,
+		.reason = why == JIT_FILE_STATE_USER_LIMIT ? OUTSIDE_BY_USER
+			  : why == JIT_FILE_STATE_LIMIT	   ? OUTSIDE_BY_ALL
+							   : OUTSIDE_BY_ITSELF,
 		.count = 1,
-		.since = source->left_at,
+		.since = since,
 	};
 
-	if (source->left == JIT_FILE_STATE_NONE || source->noted)
-		return;
-	source->noted = true;
 	profile_builder__outside(j->builder, &row);
 }
 
@@ -597,9 +595,15 @@ static struct profile_jit_file describe_file(const struct jit_names *j, uint32_t
 	struct jit_source *source = jit_sources__get(j->sources, file);
 	struct jit_code_counts counts;
 
-	if (!source)
+	if (!source) {
+		if (file) /* beyond the limit of files; its user was not kept */
+			add_left(j, OUTSIDE_USER_OTHERS, JIT_FILE_STATE_LIMIT, 0);
 		return (struct profile_jit_file){};
-	note_left(j, source);
+	}
+	if (source->left != JIT_FILE_STATE_NONE && !source->noted) {
+		source->noted = true;
+		add_left(j, source->user, source->left, source->left_at);
+	}
 	counts = source->code ? jit_code__counts(source->code) : (struct jit_code_counts){};
 	return (struct profile_jit_file){
 		.path = profile_builder__string(j->builder, source->path),

@@ -12,7 +12,7 @@
 #include "stream/clock.h"
 
 #define ROOM_ROUNDS 16	       /* files that room is made in, at most, for one piece */
-#define FILES_MAX   (1u << 16) /* at one time; more are those of a damaged recording */
+#define FILES_MAX   (1u << 16) /* at one time; the others are left out */
 
 DEFINE_MAP_BY(source_map, struct jit_source, uint32_t, file);
 

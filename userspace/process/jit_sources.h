@@ -54,7 +54,7 @@ struct jit_sources_stats {
 };
 void jit_sources__stats(const struct jit_sources *s, struct jit_sources_stats *stats);
 
-/* The file of this number; NULL: there is none. Valid until the next event. */
+/* The file of this number; NULL: none, or there are too many. Valid until the next event. */
 struct jit_source *jit_sources__get(struct jit_sources *s, uint32_t file);
 
 /* All files up to number `last` are forgotten but these, in any order: their processes are gone. */
