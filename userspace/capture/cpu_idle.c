@@ -94,7 +94,7 @@ __u64 cpu_idle_parse(const char *text, unsigned int cpu)
 	return (idle + iowait) * (NS_PER_SECOND / sysconf(_SC_CLK_TCK));
 }
 
-static void move_ticks(struct books_event *books, uint64_t ticks)
+void cpu_idle_move(struct books_event *books, __u64 ticks)
 {
 	uint64_t moved;
 
@@ -103,12 +103,6 @@ static void move_ticks(struct books_event *books, uint64_t ticks)
 	moved = min_u64(ticks - books->count[BOOK_IDLE], books->count[BOOK_NOT_RUN]);
 	books->count[BOOK_NOT_RUN] -= moved;
 	books->count[BOOK_IDLE_NOT_RUN] += moved;
-}
-
-void cpu_idle_move(struct books_event *books, __u64 idle_time)
-{
-	if (books->period)
-		move_ticks(books, idle_time / books->period);
 }
 
 /* Ticks up to the mark stay reported as they were, lost or not. */
@@ -182,7 +176,7 @@ void cpu_idle__split(struct cpu_idle *idle, struct books_event *books)
 	uint64_t time = life ? look(life, idle->now) : 0;
 
 	if (time && books->period)
-		move_ticks(books, ticks_of(life, time, books->period));
+		cpu_idle_move(books, ticks_of(life, time, books->period));
 	keep_since_mark(idle, books);
 }
 

@@ -32,8 +32,8 @@ void cpu_idle__split(struct cpu_idle *idle, struct books_event *books);
  */
 int cpu_idle__mark(struct cpu_idle *idle, const struct books_event *books);
 
-/* cpu_idle__split() for a CPU that was idle for `idle_time` ns. */
-void cpu_idle_move(struct books_event *books, __u64 idle_time);
+/* cpu_idle__split() for a CPU whose idle time has so many ticks. */
+void cpu_idle_move(struct books_event *books, __u64 ticks);
 
 /* The text of /proc/stat: ns that `cpu` was idle or waiting for I/O since boot, ~0 unknown. */
 __u64 cpu_idle_parse(const char *text, unsigned int cpu);

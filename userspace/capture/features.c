@@ -567,15 +567,6 @@ const struct feature *features__list(const struct features *f, size_t *count)
 	return f->list.data;
 }
 
-const struct feature *features__find(const struct features *f, const char *name)
-{
-	for (size_t i = 0; i < f->list.count; i++) {
-		if (!strcmp(f->list.data[i].name, name))
-			return &f->list.data[i];
-	}
-	return NULL;
-}
-
 bool features__can_record(const struct features *f)
 {
 	for (size_t i = 0; i < f->list.count; i++) {

@@ -31,8 +31,6 @@ int features__probe(struct features **features);
 void features__free(struct features *features);
 
 const struct feature *features__list(const struct features *features, size_t *count);
-/* By name; NULL: no such feature. */
-const struct feature *features__find(const struct features *features, const char *name);
 /* Is every FEATURE_REQUIRED one available? */
 bool features__can_record(const struct features *features);
 

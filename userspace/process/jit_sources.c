@@ -19,8 +19,7 @@ DEFINE_MAP_BY(source_map, struct jit_source, uint32_t, file);
 struct jit_sources {
 	struct source_map files;
 	struct quota memory;
-	uint64_t living_left; /* entries */
-	struct clock clock;   /* of jitdumps that use the TSC */
+	struct clock clock; /* of jitdumps that use the TSC */
 };
 
 struct jit_sources *jit_sources__new(void)
@@ -53,11 +52,6 @@ void jit_sources__free(struct jit_sources *s)
 		free_source(&s->files.data[i]);
 	source_map__fini(&s->files);
 	free(s);
-}
-
-size_t jit_sources__count(const struct jit_sources *s)
-{
-	return s->files.count;
 }
 
 /* ---- budgets --------------------------------------------------------------------------------- */
@@ -195,7 +189,7 @@ static int shrink(struct jit_sources *s, struct jit_source *source)
 	uint64_t living = 0;
 	int err = jit_code__settle(source->code, tsc_to_monotonic, s)
 			  ?: jit_code__shrink(source->code, memory, &living);
-	s->living_left += living;
+
 	log_debug(LOG_JIT,
 		  "%s: over the limit of memory: %zu KB of %zu, %llu living functions forgotten",
 		  source->path ? source->path : "a file", jit_code__memory(source->code) / 1024,
@@ -310,10 +304,4 @@ int jit_sources__forget(struct jit_sources *s, uint64_t horizon)
 			charge(s, source, jit_code__memory(source->code));
 	}
 	return err;
-}
-
-void jit_sources__stats(const struct jit_sources *s, struct jit_sources_stats *stats)
-{
-	*stats = (struct jit_sources_stats){.memory = (uint64_t)s->memory.total.used,
-					    .living = s->living_left};
 }

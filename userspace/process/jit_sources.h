@@ -47,19 +47,12 @@ struct jit_source {
  * code that had ended by then. 0 or -ENOMEM.
  */
 int jit_sources__forget(struct jit_sources *s, uint64_t horizon);
-struct jit_sources_stats {
-	uint64_t memory; /* bytes of all code */
-	/* functions that were forgotten for want of room while they were alive, so far */
-	uint64_t living;
-};
-void jit_sources__stats(const struct jit_sources *s, struct jit_sources_stats *stats);
 
 /* The file of this number; NULL: none, or there are too many. Valid until the next event. */
 struct jit_source *jit_sources__get(struct jit_sources *s, uint32_t file);
 
 /* All files up to number `last` are forgotten but these, in any order: their processes are gone. */
 void jit_sources__keep(struct jit_sources *s, const uint32_t *files, size_t count, uint32_t last);
-size_t jit_sources__count(const struct jit_sources *s);
 
 /* EVENT_JIT_BYTES as the readers of JIT files take it. */
 

@@ -110,7 +110,6 @@ void world__advance(struct world *w, uint64_t time)
 
 void world__request_reread(struct world *w, uint32_t pid)
 {
-	w->stats.rereads++;
 	if (w->requests && w->requests->reread_process)
 		w->requests->reread_process(w->requests->context, pid);
 }
@@ -500,8 +499,6 @@ int world__mmap(struct world *w, const struct mmap_event *e, struct image_id *im
 	change = mapping_table__add(&process->maps, &mapping, e->header.flags & EVENT_FROM_PROC);
 	if (change == -ENOMEM)
 		return change;
-	if (change == MAPPING_KNOWN)
-		w->stats.known_mappings++;
 	if (change == -E2BIG)
 		refuse_mapping(w, process);
 	if (change != MAPPING_ADDED)
@@ -520,7 +517,6 @@ int world__maps_read(struct world *w, const struct maps_read_event *e)
 	removed = mapping_table__end_read(&process->maps);
 	if (removed <= 0)
 		return removed;
-	w->stats.stale_mappings += removed;
 	return note_new_mappings(w, process, NULL);
 }
 

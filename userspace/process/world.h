@@ -410,11 +410,8 @@ size_t image_table__forget(struct image_table *t, bool full, image_forget_fn may
 size_t image_table__count(const struct image_table *t); /* of images that are known */
 
 struct world_stats {
-	uint64_t known_mappings;   /* mapping events of known mappings */
-	uint64_t stale_mappings;   /* found gone by a reading of /proc */
 	uint64_t refused_mappings; /* of processes with too many */
 	uint64_t dropped_mappings; /* of the process with the most, when there were too many */
-	uint64_t rereads;	   /* requested readings of /proc */
 };
 
 /* `requests` (may be NULL) must outlive the world. Returns NULL if out of memory. */
