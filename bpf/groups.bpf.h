@@ -54,11 +54,10 @@ static __always_inline bool in_wanted_group(struct task_struct *task, __u64 time
 	if (same && slot->group == group)
 		return !group_is_excluded(group);
 	was_excluded = same && group_is_excluded(slot->group);
+	/* else the ring is full, and the next tick tries again */
 	if (!emit_group(group, time, tgid, was_excluded)) {
 		slot->life = life;
 		slot->group = group;
-	} else {
-		__sync_fetch_and_add(&groups_unreported, 1);
 	}
 	/* a thread of an excluded group has no CPU time baseline before this is reported */
 	return !was_excluded && !group_is_excluded(group);

@@ -263,11 +263,10 @@ __u64 last_wake[WAKE_CAUSES];	  /* CLOCK_MONOTONIC ns */
 __u32 held_tgid; /* becomes a target with its next execve, in the collector's numbers; 0: none */
 
 /* Counters of the hooks, and what `prepare` found. */
-__u64 target_set_full;	 /* children that did not fit into `targets` */
-__u64 groups_unreported; /* EVENT_IN_GROUP lost because the ring was full: the next tick retries */
-__u64 hook_output_lost;	 /* EVENT_THREAD_CPU that did not fit into the ring */
-__u32 self_tgid;	 /* the collector, in the initial pid namespace */
-__u32 cpu_time_source;	 /* enum cpu_time_source */
+__u64 target_set_full;	/* children that did not fit into `targets` */
+__u64 hook_output_lost; /* EVENT_THREAD_CPU that did not fit into the ring */
+__u32 self_tgid;	/* the collector, in the initial pid namespace */
+__u32 cpu_time_source;	/* enum cpu_time_source */
 
 static __always_inline struct cpu_books *cpu_books(__u32 cpu)
 {

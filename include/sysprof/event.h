@@ -79,7 +79,7 @@ struct task_event {
  */
 #define LOST_SOURCES(X)                                                                            \
 	X(SAMPLES, "samples", "samples that the kernel could not write")                           \
-	X(SIDEBAND, "sideband", "process and mapping records that the kernel could not write")     \
+	X(SIDEBAND, "sideband", "process and mapping records that were lost")                      \
 	X(LATE, "late", "events that came too late to be put in order")                            \
 	X(RECORDING, "recording", "damaged chunks of the recording")
 

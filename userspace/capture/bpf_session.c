@@ -484,15 +484,9 @@ void bpf_session__hold_target(struct bpf_session *s, uint32_t id)
 	s->skel->bss->held_tgid = id;
 }
 
-void bpf_session__stats(struct bpf_session *s, struct bpf_session_stats *stats)
+uint64_t bpf_session__refused_children(const struct bpf_session *s)
 {
-	*stats = (struct bpf_session_stats){
-		.groups_unreported = s->skel->bss->groups_unreported,
-		.target_set_full = s->skel->bss->target_set_full,
-		.hook_output_lost = s->skel->bss->hook_output_lost,
-	};
-	for (size_t i = 0; i < s->cpu_count; i++)
-		stats->sideband_damaged += s->cpus[i].decoder.damaged + s->cpus[i].sideband.damaged;
+	return s->skel->bss->target_set_full;
 }
 
 void bpf_session__copy_stacks(struct bpf_session *s, bool copy)

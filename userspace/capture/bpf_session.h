@@ -109,7 +109,8 @@ void bpf_session__disable(struct bpf_session *session);
 /*
  * Pass everything that is in the rings now to `sink`: for each CPU its samples (EVENT_SAMPLE,
  * EVENT_THREAD_CPU), then its side-band (EVENT_MMAP with file_state UNOPENED or NONE, EVENT_COMM,
- * EVENT_FORK, EVENT_EXIT, EVENT_LOST). In order within one CPU and kind, not across.
+ * EVENT_FORK, EVENT_EXIT, EVENT_LOST). In order within one CPU and kind, not across. Then one
+ * EVENT_LOST of no CPU, if records were damaged or the hooks found a ring full.
  *
  * All events have their time. That of a sample is the program's own reading of the clock, half a
  * microsecond before its TSC. A sample's cpu_time can be too large, never too small: it includes
@@ -187,13 +188,8 @@ int bpf_session__exclude_none(struct bpf_session *session);
 int bpf_session__set_runtime(struct bpf_session *session, uint32_t tgid,
 			     const struct runtime_info *info);
 
-struct bpf_session_stats {
-	uint64_t groups_unreported; /* EVENT_IN_GROUP that found the ring full */
-	uint64_t target_set_full;   /* children that are not sampled, for want of room in the set */
-	uint64_t hook_output_lost;  /* EVENT_THREAD_CPU of ended threads that found the ring full */
-	uint64_t sideband_damaged;  /* records that made no sense */
-};
-void bpf_session__stats(struct bpf_session *session, struct bpf_session_stats *stats);
+/* Children that are not sampled, for want of room in the set of targets. */
+uint64_t bpf_session__refused_children(const struct bpf_session *session);
 
 struct bpf_program_info {
 	char name[32];

@@ -633,6 +633,28 @@ int bpf_session__drain_cpu(struct bpf_session *s, struct session_cpu *c, event_p
 	return err;
 }
 
+/* What no record of the rings reports: damaged records, and output of hooks that did not fit. */
+static int report_losses(struct bpf_session *s, event_push_fn sink, void *context)
+{
+	uint64_t lost = __atomic_load_n(&s->skel->bss->hook_output_lost, __ATOMIC_RELAXED);
+	struct lost_event event = {
+		.header = {.size = sizeof(event), .type = EVENT_LOST, .time = monotonic_ns()},
+		.source = LOST_SIDEBAND,
+		.cpu = ~0u,
+		.since = s->drained,
+	};
+
+	for (size_t i = 0; i < s->cpu_count; i++) {
+		const struct session_cpu *c = &s->cpus[i];
+
+		lost += c->decoder.damaged + c->sideband.damaged + c->output.damaged;
+	}
+	event.count = lost - s->losses;
+	s->losses = lost;
+	s->drained = event.header.time;
+	return event.count ? sink(context, &event.header) : 0;
+}
+
 int bpf_session__drain(struct bpf_session *s, event_push_fn sink, void *context)
 {
 	bool disabled = s->disabled;
@@ -644,7 +666,7 @@ int bpf_session__drain(struct bpf_session *s, event_push_fn sink, void *context)
 			return err;
 	}
 	s->final = disabled;
-	return 0;
+	return report_losses(s, sink, context);
 }
 
 int bpf_session__epoll_fd(const struct bpf_session *s)

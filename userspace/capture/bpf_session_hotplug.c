@@ -89,7 +89,7 @@ static int retire(struct bpf_session *s, struct session_cpu *c, event_push_fn si
 	forget_in_maps(s, c->cpu);
 	stop_watching(s, c);
 	err = bpf_session__drain_cpu(s, c, sink, context);
-	c->decoder.damaged += c->sideband.damaged;
+	c->decoder.damaged += c->sideband.damaged + c->output.damaged;
 	bpf_session__close_cpu(c);
 	memset(&c->join, 0, sizeof(c->join));
 	c->was_full = false;

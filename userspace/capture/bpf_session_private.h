@@ -76,6 +76,8 @@ struct bpf_session {
 	uint64_t looked_closely; /* CLOCK_MONOTONIC: when events were last checked to count */
 	int online_fd;		 /* the list of online CPUs; -1: it cannot be opened */
 	uint64_t online_hash;	 /* of the list at the last look; 0: there was none */
+	uint64_t drained;	 /* CLOCK_MONOTONIC: when all rings were last read */
+	uint64_t losses;	 /* records that report_losses() has reported */
 	bool ticking, paused, disabled, final;
 };
 

@@ -340,7 +340,7 @@ void summary__print(const struct summary *s)
 		    "  mappings not kept: %llu, of processes with too many\n");
 	print_unnamed_files(p);
 	print_symbols(s);
-	print_count(s->session.kernel.target_set_full,
+	print_count(s->session.refused_children,
 		    "  %llu child processes not sampled: too many at one time\n");
 	if (s->options->command)
 		fprintf(stderr, "  the command ran as the same user as sysprof\n");

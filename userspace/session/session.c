@@ -454,7 +454,7 @@ void session__stats(struct session *s, struct session_stats *stats)
 	};
 	if (s->live) {
 		live__stats(s->live, &stats->live);
-		bpf_session__stats(s->shared.kernel, &stats->kernel);
+		stats->refused_children = bpf_session__refused_children(s->shared.kernel);
 	}
 	if (s->unwinding)
 		unwinding__stats(s->unwinding, &stats->tables);

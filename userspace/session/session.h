@@ -146,12 +146,12 @@ int session__replay(const char *path, const struct replay_options *options,
 
 struct session_stats {
 	struct live_stats live;
-	struct bpf_session_stats kernel;
 	struct unwind_feed_stats tables; /* all zero without unwind tables */
 	uint64_t windows;		 /* begun */
 	size_t waiting_windows;		 /* closed, but not finished */
 	size_t threads;			 /* of the open window */
 	size_t processes_known, threads_known, images_known;
+	uint64_t refused_children;     /* not sampled, because there were too many */
 	uint64_t mappings_left;	       /* mappings not kept because there were too many */
 	uint64_t longest_rotation;     /* ns that closing a window held up the rings at most */
 	uint64_t longest_rotation_cpu; /* its CPU time */
