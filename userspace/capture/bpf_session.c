@@ -112,8 +112,7 @@ static void set_knobs(struct bpf_session *s, const struct bpf_session_options *o
 	skel->rodata->use_tables = s->unwind.segment_size;
 	if (s->unwind.segment_size)
 		skel->rodata->segment_size = s->unwind.segment_size;
-	if (s->rings.sample >= COPY_RING_LEAST)
-		skel->bss->copied_a_second = s->rings.sample * COPY_RING_SHARE;
+	bpf_session__copy_stacks(s, true);
 	skel->rodata->code_bytes = s->rings.sample * CODE_RING_SHARE;
 	bpf_program__set_autoload(skel->progs.on_exec,
 				  processes || threads || s->unwind.segment_size);

@@ -37,7 +37,6 @@
 /* Spare rings for CPUs that come: one for so many present CPUs, and at least so many. */
 #define RINGS_SPARED_SHARE 4
 #define RINGS_SPARED	   2
-#define TSC_ERROR_MAX_NS   5000
 #define CLOCK_LOOKS	   16
 
 void session_cpu__init(struct session_cpu *c, uint32_t cpu)
@@ -139,12 +138,16 @@ int bpf_session__open_tsc(struct bpf_session *s, struct session_cpu *c, bool vis
 			 err == -ENOENT ? "there is none" : strerror(-err));
 		return err;
 	}
+	if (!s->tsc_per_us)
+		s->tsc_per_us = max_u64(tsc_per_us(), 1);
 	if (visit)
 		go_to_cpu(c->cpu);
 	err = tsc_counter_base(c->fds.tsc, &c->tsc_base, error);
 	if (err)
 		snprintf(s->clock_reason, sizeof(s->clock_reason),
 			 "the TSC counter of CPU %u cannot be read", c->cpu);
+	else
+		*error = *error * 1000 / s->tsc_per_us;
 	return err;
 }
 
@@ -152,7 +155,7 @@ int bpf_session__open_tsc(struct bpf_session *s, struct session_cpu *c, bool vis
 static int open_tsc(struct bpf_session *s)
 {
 	const char *refused = tsc_refused();
-	uint64_t per_us, error, worst = 0;
+	uint64_t error, worst = 0;
 	cpu_set_t *home;
 	int err = 0;
 
@@ -160,7 +163,6 @@ static int open_tsc(struct bpf_session *s)
 		snprintf(s->clock_reason, sizeof(s->clock_reason), "%s", refused);
 		return -ENOTSUP;
 	}
-	per_us = tsc_per_us();
 	home = save_affinity();
 	for (size_t i = 0; i < s->info.cpus && !err; i++) {
 		err = bpf_session__open_tsc(s, &s->cpus[s->sampled[i]], home, &error);
@@ -170,7 +172,6 @@ static int open_tsc(struct bpf_session *s)
 	restore_affinity(home);
 	if (err)
 		return err;
-	worst = worst * 1000 / (per_us ? per_us : 1);
 	if (worst > TSC_ERROR_MAX_NS) {
 		snprintf(s->clock_reason, sizeof(s->clock_reason),
 			 "the TSC counters' bases are uncertain by %llu ns",

@@ -25,9 +25,8 @@
 #include "base/hashmap.h"
 #include "capture/cpu_visit.h"
 
-#define TSC_ERROR_MAX_NS 5000
-#define ONLINE_MAX	 4096	      /* bytes of the list of online CPUs */
-#define STANDS_STILL	 900000000ull /* ns in which a living event's time has gone on */
+#define ONLINE_MAX   4096	  /* bytes of the list of online CPUs */
+#define STANDS_STILL 900000000ull /* ns in which a living event's time has gone on */
 
 /* An account for a CPU that is new to the session. */
 static int add_cpu(struct bpf_session *s, uint32_t cpu, struct session_cpu **added)
@@ -113,13 +112,11 @@ struct follow {
 static void open_counter(struct bpf_session *s, struct session_cpu *c, bool visit)
 {
 	char reason[sizeof(s->clock_reason)];
-	uint64_t error = 0, per_us = tsc_per_us();
+	uint64_t error;
 
 	memcpy(reason, s->clock_reason, sizeof(reason)); /* that of the start */
-	if (bpf_session__open_tsc(s, c, visit, &error) ||
-	    error * 1000 / (per_us ? per_us : 1) > TSC_ERROR_MAX_NS) {
+	if (bpf_session__open_tsc(s, c, visit, &error) || error > TSC_ERROR_MAX_NS)
 		close_event(&c->fds.tsc);
-	}
 	memcpy(s->clock_reason, reason, sizeof(reason));
 }
 

@@ -18,6 +18,9 @@
 
 #define NO_RING SIZE_MAX
 
+/* A TSC counter whose base is less certain is not used. */
+#define TSC_ERROR_MAX_NS 5000
+
 /* The perf events of a CPU; -1: none. */
 struct session_fds {
 	int tick, output, sideband, tsc;
@@ -52,6 +55,7 @@ struct bpf_session {
 	struct tick_source source;
 	struct bpf_session_info info;
 	char clock_reason[160];
+	uint64_t tsc_per_us;  /* 0: not measured yet */
 	struct target target; /* its pointers are not kept */
 	uint64_t group;	      /* the id of the target's control group */
 	unsigned int hz;
@@ -131,7 +135,7 @@ int bpf_session__read_online(uint32_t **cpus, size_t *count);
 int bpf_session__open_cpu(struct bpf_session *s, struct session_cpu *c, struct failure *failure);
 /* Unmap and close what there is. */
 void bpf_session__close_cpu(struct session_cpu *c);
-/* Open a CPU's TSC counter, from that CPU if `visit`. *error: of its base, in TSC ticks at most. */
+/* Open a CPU's TSC counter, from that CPU if `visit`. *error: of its base, in ns at most. */
 int bpf_session__open_tsc(struct bpf_session *s, struct session_cpu *c, bool visit,
 			  uint64_t *error);
 /* Start the open events. */
