@@ -22,8 +22,8 @@
 #define SEGMENT_SIZE_SMALL (8u << 20) /* if there are less than SEGMENTS_LEAST of the above */
 #define SEGMENT_SIZE_OLD   (4u << 20)
 #define SEGMENTS_LEAST	   4
-#define PROGRAM_NS                                                                                 \
-	200000ull /* that a CPU's program may still run before all are waited for otherwise */
+/* ns that a CPU's program may still run before all are waited for otherwise */
+#define PROGRAM_NS 200000ull
 _Static_assert(UNWIND_PLACES_SIZE <= SEGMENT_SIZE_OLD, "a value of an array, too");
 
 static int make_segment(size_t size)

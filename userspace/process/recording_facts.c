@@ -9,9 +9,6 @@
 #include "base/parse.h"
 #include "base/vec.h"
 
-#define FACTS_MAX     4096 /* more are those of a damaged recording, as are more CPUs */
-#define BOOKS_CPU_MAX 65536
-
 struct fact {
 	char *key, *value;
 };
@@ -72,7 +69,7 @@ static int replace_fact(struct recording_facts *f, const char *key, const char *
 	char *copy;
 
 	if (!known)
-		return f->facts.count < FACTS_MAX ? keep_fact(f, key, value) : 0;
+		return f->facts.count < PROFILE_META_MAX ? keep_fact(f, key, value) : 0;
 	copy = strdup(value);
 	if (!copy)
 		return -ENOMEM;
@@ -168,8 +165,6 @@ int recording_facts__books(struct recording_facts *f, const struct books_event *
 {
 	struct cpu_account *account;
 
-	if (e->cpu >= BOOKS_CPU_MAX)
-		return 0;
 	if (!f->period)
 		f->period = e->period;
 	account = account_map__need(&f->accounts, &(struct cpu_account){.now.cpu = e->cpu}, NULL);

@@ -26,8 +26,8 @@
 #define TIME_LIMIT   (1ull << 60) /* of hostile recordings */
 #define VISITS_LIMIT (1ull << 56) /* the same */
 #define BIRTH_LATE   10000000ull  /* ns: a fork record comes when the thread was there already */
-#define RAN_LITTLE                                                                                 \
-	10000000ull /* ns: a thread that ran for less was not running at several visits */
+/* ns: a thread that ran for less was not running at several visits */
+#define RAN_LITTLE 10000000ull
 
 /* Places at addresses that nothing has. */
 enum { PLACE_UNSEEN, PLACE_TAKEN };

@@ -56,9 +56,9 @@ enum figure_unit {
 #define LEFT_OUT_FIGURES(X)                                                                        \
 	X(INLINED, COUNT, "inlined_left_out", p->inlined_left_out, "inlined functions")
 
-/* The last four groups: BOOK_LINES (of all CPUs), STACK_ENDS, FRAME_KINDS and LOST_SOURCES. */
 #define FIGURE_LEFT_OUT 0
 
+/* The last four groups: BOOK_LINES (of all CPUs), STACK_ENDS, FRAME_KINDS and LOST_SOURCES. */
 enum figure_id {
 #define X(id, ...) FIGURE_##id,
 	LEFT_OUT_FIGURES(X) FIGURE_LEFT_OUT_END, /* no figure */

@@ -17,8 +17,7 @@
 #include "base/minmax.h"
 #include "profile/profile.h"
 
-#define META_MAX      4096 /* more are ignored, as are the books of CPUs from this number on */
-#define BOOKS_CPU_MAX 65536
+#define BOOKS_CPU_MAX 65536 /* the books of CPUs from this number on are ignored */
 
 /* ---- equality of interned things ------------------------------------------------------------- */
 
@@ -547,7 +546,7 @@ void profile_builder__meta(struct profile_builder *b, const char *key, const cha
 	known = meta_table__find(&b->meta, entry.key.v);
 	if (known)
 		known->value = entry.value;
-	else if (b->meta.count < META_MAX && !meta_table__need(&b->meta, &entry, NULL))
+	else if (b->meta.count < PROFILE_META_MAX && !meta_table__need(&b->meta, &entry, NULL))
 		builder_has_failed(b, -ENOMEM);
 }
 
