@@ -326,6 +326,21 @@ static void test_folded_without_threads(void **state)
 	}
 }
 
+/* async-profiler names pool threads alike. */
+static void test_folded_threads_of_one_name(void **state)
+{
+	struct imported i =
+		import_good("[pool tid=12];f 4\n[pool tid=13];f 3\n[pool tid=12];g 1\n");
+
+	(void)state;
+	assert_int_equal(i.p->thread_count, 3);
+	assert_int_equal(i.p->threads[1].tid, 12);
+	assert_int_equal(i.p->threads[1].samples[SAMPLE_CPU].tick_sum, 5);
+	assert_int_equal(i.p->threads[2].tid, 13);
+	assert_int_equal(i.p->threads[2].samples[SAMPLE_CPU].tick_sum, 3);
+	import_done(&i);
+}
+
 static void test_folded_bad(void **state)
 {
 	static const struct refused cases[] = {
@@ -374,6 +389,7 @@ int main(void)
 		cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_folded),
 		cmocka_unit_test(test_folded_without_threads),
+		cmocka_unit_test(test_folded_threads_of_one_name),
 		cmocka_unit_test(test_folded_bad),
 	};
 

@@ -347,6 +347,29 @@ static void test_trace(void **state)
 
 /* ---- our own files --------------------------------------------------------------------------- */
 
+/* A reused number is made up in the file; the event of the thread's whole time has the true one, and its end. */
+static void test_own_trace_numbers(void **state)
+{
+	static const char text[] =
+		"[{\"name\":\"worker (300)\",\"ph\":\"X\",\"pid\":10000007,\"tid\":10000300,\"ts\":1000,"
+		"\"dur\":500,\"args\":{\"pid\":7,\"tid\":300,\"cpuTimeNs\":1}},"
+		"{\"name\":\"Profile\",\"ph\":\"P\",\"pid\":10000007,\"tid\":10000300,\"ts\":1000,"
+		"\"id\":\"0x1\",\"args\":{\"data\":{\"startTime\":1000}}},"
+		"{\"name\":\"ProfileChunk\",\"ph\":\"P\",\"pid\":10000007,\"tid\":10000300,\"ts\":1100,"
+		"\"id\":\"0x1\",\"args\":{\"data\":{\"cpuProfile\":{\"nodes\":[{\"id\":1," FRAME(
+			"h", "", 0, 1) "}],\"samples\":[1,1]},\"timeDeltas\":[100,20]}}}]";
+	struct imported i = import_good(text);
+	const struct profile_thread *thread = &i.p->threads[1];
+
+	(void)state;
+	assert_int_equal(thread->tid, 300);
+	assert_int_equal(i.p->processes[thread->process.v].pid, 7);
+	/* 20 us up to the second sample, which lasts until the thread's end */
+	assert_int_equal(thread->samples[SAMPLE_CPU].weight[0], 20000);
+	assert_int_equal(thread->samples[SAMPLE_CPU].weight[1], 380000);
+	import_done(&i);
+}
+
 static bool __attribute__((noinline)) same_but_recording(const char *a, const char *b)
 {
 	const char *end = strstr(a, "\"recording\"");
@@ -377,11 +400,17 @@ static void test_own_cpuprofile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_x1_times),       cmocka_unit_test(test_x2_functions),
-		cmocka_unit_test(test_x4_totals),      cmocka_unit_test(test_timeline),
-		cmocka_unit_test(test_negative_delta), cmocka_unit_test(test_urls_survive),
-		cmocka_unit_test(test_refused),	       cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_trace),	       cmocka_unit_test(test_own_cpuprofile),
+		cmocka_unit_test(test_x1_times),
+		cmocka_unit_test(test_x2_functions),
+		cmocka_unit_test(test_x4_totals),
+		cmocka_unit_test(test_timeline),
+		cmocka_unit_test(test_negative_delta),
+		cmocka_unit_test(test_urls_survive),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_trace),
+		cmocka_unit_test(test_own_cpuprofile),
+		cmocka_unit_test(test_own_trace_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -268,6 +268,8 @@ static void test_types(void **state)
 			fail_msg("case %zu: %s", n, i.failure.what);
 		assert_int_equal(i.p->threads[1].samples[SAMPLE_CPU].weight[0], cases[n].weight);
 		assert_int_equal(i.p->sample_count, cases[n].ticks);
+		assert_int_equal(i.p->period,
+				 cases[n].period * (cases[n].period_unit == US ? 1000 : 1));
 		import_done(&i);
 	}
 }

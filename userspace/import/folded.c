@@ -56,11 +56,19 @@ DEFINE_MAP_OF(fields, struct field, hash_field, is_same_field);
 
 struct thread {
 	struct string_id name;
+	uint32_t tid; /* 0: unknown */
 	struct thread_id id;
 	uint64_t rows;
 };
 
-DEFINE_MAP_BY(threads, struct thread, uint32_t, name.v);
+static uint64_t hash_thread(const struct thread *t)
+{
+	return hash_combine(hash_u64(t->name.v), hash_u64(t->tid));
+}
+
+#define is_same_thread(a, b) ((a)->name.v == (b)->name.v && (a)->tid == (b)->tid)
+
+DEFINE_MAP_OF(threads, struct thread, hash_thread, is_same_thread);
 
 struct folded {
 	struct profile_builder *b;
@@ -330,12 +338,12 @@ static uint32_t take_tid(struct span *field)
 	return tid < UINT32_MAX ? (uint32_t)tid : 0;
 }
 
-/* The thread with this name, made at first use. */
+/* The thread with this name and number, made at first use. */
 static int thread_of(struct folded *f, struct span field, struct thread **thread)
 {
 	uint32_t tid = is_async_thread(field) ? take_tid(&field) : 0;
 	const char *text = terminated(f, field);
-	const struct thread wanted = {.name = profile_builder__string(f->b, text)};
+	const struct thread wanted = {.name = profile_builder__string(f->b, text), .tid = tid};
 	bool is_new, is_main = !f->threads.count;
 
 	*thread = text ? threads__need(&f->threads, &wanted, &is_new) : NULL;

@@ -523,12 +523,14 @@ static const cJSON *of_tree(const struct json_tree *tree)
 	return (const void *)tree;
 }
 
-/* cJSON does not report if memory ran out, so json_tree__parse() rejects large values. */
+/* cJSON does not report if memory ran out, so large values are rejected. */
 static int parse_tree(const struct json_text *text, struct json_value value, cJSON **json)
 {
 	const char *stopped = NULL;
 	size_t size = (size_t)(value.end - value.at);
 
+	if (size > JSON_TREE_MAX)
+		return json_fail(text, value.at, -E2BIG, "an element of %zu bytes", size);
 	*json = cJSON_ParseWithLengthOpts(value.at, size, &stopped, false);
 	if (!*json)
 		return json_fail(text, stopped && stopped >= value.at ? stopped : value.at,
@@ -543,9 +545,6 @@ int json_tree__parse(const struct json_text *text, struct json_value value, stru
 
 	if (!value.at)
 		return json_fail(text, text->start, -EBADMSG, "a value is missing");
-	if (value.end - value.at > JSON_TREE_MAX)
-		return json_fail(text, value.at, -E2BIG, "an element of %zu bytes",
-				 (size_t)(value.end - value.at));
 	err = parse_tree(text, value, &json);
 	if (!err)
 		*tree = (struct json_tree *)json;

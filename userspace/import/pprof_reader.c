@@ -704,7 +704,8 @@ static int take_values(struct pprof *p, const struct wire *w, struct profile_sam
 	uint64_t period = p->period > 0 ? (uint64_t)p->period : 0;
 
 	if (p->values.count != p->types.count)
-		return fail_at(p, w->bytes, -EBADMSG, "a sample has %llu values, one of each type",
+		return fail_at(p, w->bytes, -EBADMSG,
+			       "a sample has %llu values, expected one of each type",
 			       p->values.count);
 	if (p->count_index != NONE)
 		count = (int64_t)p->values.data[p->count_index];
@@ -791,6 +792,9 @@ static void set_session(const struct pprof *p)
 	if (p->duration > 0)
 		session->end += min_u64((uint64_t)p->duration, INT64_MAX / 4);
 	session->start_realtime = p->time > 0 ? (uint64_t)p->time : 0;
+	if (p->period > 0)
+		session->period = min_u64(
+			multiply((uint64_t)p->period, unit_of(p, p->period_type.unit)), TAIL_MAX);
 	session->untimed = true;
 	session->finished_symbols = true;
 }

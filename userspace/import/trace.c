@@ -383,9 +383,10 @@ static int lane_of(struct trace *t, const struct head *head, struct process_id p
 	if (!name)
 		return -ENOMEM;
 	lane.comm = name->text;
-	lane.id = profile_builder__thread(
-		t->b, process, (uint32_t)min_u64((uint64_t)head->tid, UINT32_MAX),
-		first && head->tid == head->pid, lane.comm, (uint64_t)head->start);
+	lane.end = name->end;
+	lane.id = profile_builder__thread(t->b, process, number_of(name, head->tid),
+					  first && head->tid == head->pid, lane.comm,
+					  (uint64_t)head->start);
 	return lane.id.v ? vec_push(&t->lanes, lane) : -ENOMEM;
 }
 

@@ -244,8 +244,12 @@ static void set_fd(struct dso_files *f, uint32_t i, const struct found *found)
 		lru__take_place(&f->open, i, lru__owner(&f->order, i));
 		return;
 	}
-	/* under the same number, which a pending answer may refer to */
-	dup3(found->fd, file->fd, O_CLOEXEC);
+	/*
+	 * Under the same number, which a pending answer may refer to. The target is open, so this
+	 * fails only for a moment (EBUSY, EINTR).
+	 */
+	while (dup3(found->fd, file->fd, O_CLOEXEC) < 0 && (errno == EBUSY || errno == EINTR))
+		;
 	close(found->fd);
 }
 
