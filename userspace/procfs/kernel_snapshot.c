@@ -218,7 +218,7 @@ int kernel_modules__look(struct kernel_modules *m, uint64_t now, event_push_fn p
 	m->wanted = false;
 	m->readings++;
 	err = read_symbols(m, now, push, context);
-	log_debug(LOG_SESSION, "symbols of the kernel's modules: read again, since %s%s",
+	log_debug(LOG_PROCFS, "symbols of the kernel's modules: read again, since %s%s",
 		  changed ? "modules have come or gone" : "addresses have no names",
 		  err > 0 ? ": they are hidden" : "");
 	return err < 0 ? err : 0;

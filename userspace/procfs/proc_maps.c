@@ -172,15 +172,17 @@ void proc_maps__serve(struct helper_job *job)
 	}
 	answer->err = proc_maps__read(job->fds[0], question->pid, &tid, add_record, &bytes,
 				      &result);
-	if (answer->err == -EFBIG) /* what there was room for */
+	if (answer->err == -EFBIG) { /* what there was room for: not all lines were read */
 		answer->err = 0;
+		result.lines = 0;
+	}
 	answer->tid = tid;
-	answer->lines = result.lines;
 	fd = bytes.count ? memory_with("sysprof-maps", bytes.data, bytes.count) : -1;
 	if (fd >= 0) {
 		answer->size = bytes.count;
 		job->answer_fds[job->answer_fd_count++] = fd;
 	}
+	answer->lines = bytes.count && fd < 0 ? 0 : result.lines;
 	vec_free(&bytes);
 }
 
@@ -240,6 +242,8 @@ int proc_maps__take(const struct helper_answer *from, pid_t *tid, maps_line_fn t
 	if (from->refusal || from->size != sizeof(answer))
 		return 0;
 	memcpy(&answer, from->data, sizeof(answer));
+	if (!answer.err && !answer.size)
+		result->lines = answer.lines;
 	if (answer.err || !answer.size || answer.size > ANSWER_MAX || !from->fd_count)
 		return answer.err;
 	bytes = malloc(answer.size);

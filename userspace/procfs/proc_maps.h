@@ -18,7 +18,7 @@
 typedef int (*maps_line_fn)(void *context, const struct proc_mapping *mapping);
 
 struct proc_maps_result {
-	size_t lines;	  /* of all mappings; 0: the process is gone */
+	size_t lines;	  /* of all mappings; 0: the process is gone, or not all were read */
 	bool sink_failed; /* the error is what `take` has returned */
 };
 
