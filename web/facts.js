@@ -94,6 +94,7 @@ export function fillDetails(profile, host) {
     ]),
     section('JIT code', words.jit_texts.map((text) => [text, ''])),
     section('Sample accounting', summary.due === null ? [] : [['ticks due', count(summary.due)], ...Object.entries(summary.books).filter(([, n]) => n).map(([k, n]) => [k, count(n)])]),
+    section('Visits of threads that wait', Object.entries(words.visits ?? {}).filter(([, n]) => n).map(([k, n]) => (k === 'cpu_ns' ? ['CPU time', duration(n)] : [k, count(n)]))),
     section('Machine', Object.entries(summary.meta).map(([k, v]) => [spaced(k), v])),
   ].filter(Boolean));
 }

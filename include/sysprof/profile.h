@@ -339,7 +339,7 @@ struct profile_wall {
 	uint64_t unvisited; /* between its last visit and its end, less what it ran */
 };
 
-/* The books of the visitor: see VISIT_LINES. */
+/* The books of the visitor, of this window: see VISIT_LINES. */
 struct profile_visits {
 	uint32_t hz;  /* requested; 0: there were no visits */
 	uint64_t cpu; /* CPU time of the visitor, ns */
@@ -533,15 +533,6 @@ static inline enum wall_state profile_samples__state(const struct profile_sample
 
 /* "lock", … */
 const char *wall_state_name(enum wall_state state);
-/* … and a sentence */
-const char *wall_state_text(enum wall_state state);
-
-/* ns in each state, of all visited threads: the states and `unvisited` add up to `lived`. */
-struct wall_totals {
-	uint64_t state[WALL_STATE_COUNT];
-	uint64_t unvisited, lived, threads;
-};
-void profile__wall_totals(const struct profile *p, struct wall_totals *totals);
 
 static inline uint64_t profile_samples__ticks(const struct profile_samples *samples, size_t i)
 {

@@ -31,7 +31,7 @@
 	X(process_memory)                                                                          \
 	X(descriptors) X(processes_known) X(threads_known) X(images_known) X(queue) X(waiting)
 
-struct figures {
+struct soak_figures {
 #define X(name) uint64_t name;
 	FIGURES(X)
 #undef X
@@ -43,7 +43,7 @@ struct soak {
 	struct budget *budget;
 	struct endpoint *endpoint; /* NULL: none */
 	struct agent_metrics metrics;
-	struct figures early, late; /* the most in the second and in the fourth quarter */
+	struct soak_figures early, late; /* the most in the second and in the fourth quarter */
 	uint64_t begin, end;
 	char *log_path;
 	FILE *log;
@@ -65,15 +65,8 @@ static void add_window(void *context, const struct finished_window *window)
 
 	m->windows_finished += !window->err;
 	m->windows_failed += window->err != 0;
-	if (!p)
-		return;
-	for (size_t i = 0; i < p->books_count; i++) {
-		m->ticks_due += p->books[i].due;
-		for (int line = 0; line < BOOK_COUNT; line++)
-			m->ticks[line] += p->books[i].count[line];
-	}
-	for (int i = 0; i < STACK_END_COUNT; i++)
-		m->ends[i] += p->stack_ends[i];
+	if (p)
+		metrics__add(m, p);
 }
 
 /* ---- the log --------------------------------------------------------------------------------- */
@@ -93,7 +86,7 @@ static void rotate_log(struct soak *s)
 }
 
 static void write_log(struct soak *s, const struct usage_report *u, const struct budget_state *b,
-		      const struct figures *f)
+		      const struct soak_figures *f)
 {
 	fprintf(s->log,
 		"%llu s cpu %.2f %% memory %llu KB process %llu KB children %llu KB kernel %llu KB "
@@ -113,21 +106,21 @@ static void write_log(struct soak *s, const struct usage_report *u, const struct
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
-static void keep_most(struct figures *most, const struct figures *now)
+static void keep_most(struct soak_figures *most, const struct soak_figures *now)
 {
 #define X(name) most->name = max_u64(most->name, now->name);
 	FIGURES(X)
 #undef X
 }
 
-static void note_figures(struct soak *s, const struct usage_report *u, struct figures *now)
+static void note_figures(struct soak *s, const struct usage_report *u, struct soak_figures *now)
 {
 	uint64_t quarter = (s->end - s->begin) / 4, passed = u->time - s->begin;
 	struct session_stats stats;
 
 	session__stats(s->session, &stats);
 	s->queue_dropped = stats.live.queue.dropped;
-	*now = (struct figures){
+	*now = (struct soak_figures){
 		.memory = u->memory,
 		.process_memory = u->memory_by[USAGE_MEMORY_PROCESS],
 		.descriptors = u->descriptors,
@@ -174,7 +167,7 @@ static void measure(struct soak *s, const struct usage_report *report)
 	struct budget_usage usage = {
 		.time = report->time, .cpu = report->cpu, .memory = report->memory};
 	enum budget_step step;
-	struct figures now;
+	struct soak_figures now;
 
 	usage__by_part(report, usage.cpu_by);
 	s->metrics.usage = *report;
@@ -245,7 +238,7 @@ static void open_session(struct soak *s)
 		give_up("start", &failure);
 }
 
-static void print_figures(const char *when, const struct figures *f)
+static void print_figures(const char *when, const struct soak_figures *f)
 {
 #define X(name) printf(#name "_%s %llu\n", when, (unsigned long long)f->name);
 	FIGURES(X)
@@ -255,11 +248,8 @@ static void print_figures(const char *when, const struct figures *f)
 static void print_result(struct soak *s)
 {
 	const struct agent_metrics *m = &s->metrics;
-	long long unexplained = (long long)m->ticks_due;
 	uint64_t cpu = 0;
 
-	for (int i = 0; i < BOOK_COUNT; i++)
-		unexplained -= (long long)m->ticks[i];
 	for (int i = 0; i < USAGE_CPU_PART_COUNT; i++)
 		cpu += m->usage.cpu_ns[i];
 	print_figures("early", &s->early);
@@ -267,8 +257,10 @@ static void print_result(struct soak *s)
 	printf("windows %llu\nfailed %llu\nput_off %llu\nmeasurements %llu\n",
 	       (unsigned long long)m->windows_finished, (unsigned long long)m->windows_failed,
 	       (unsigned long long)m->windows_put_off, (unsigned long long)s->measurements);
-	printf("due %llu\ndelivered %llu\nunexplained %lld\n", (unsigned long long)m->ticks_due,
-	       (unsigned long long)m->ticks[BOOK_DELIVERED], unexplained);
+	printf("due %llu\ndelivered %llu\nunexplained %lld\n",
+	       (unsigned long long)m->figures[FIGURE_DUE],
+	       (unsigned long long)m->figures[FIGURE_BOOKS + BOOK_DELIVERED],
+	       (long long)m->figures[FIGURE_UNEXPLAINED]);
 #define X(id, part, label, text)                                                                   \
 	printf("cpu_ms_" label " %llu\n",                                                          \
 	       (unsigned long long)m->usage.cpu_ns[USAGE_CPU_##id] / 1000000);

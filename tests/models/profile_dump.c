@@ -3,7 +3,7 @@
 #include "models/profile_dump.h"
 #include "base/outside_books.h"
 #include "base/utf8.h"
-#include "profile/figures.h"
+#include "export/describe.h"
 
 #include <inttypes.h>
 
@@ -12,11 +12,6 @@ static const char *const categories[] = {"other", "user", "kernel", "library", "
 static const char *const file_states[] = {
 #define X(id, text) #id,
 	FILE_STATES(X)
-#undef X
-};
-static const char *const jit_file_states[] = {
-#define X(id, followed, text) #id,
-	JIT_FILE_STATES(X)
 #undef X
 };
 static const char *const symbol_states[] = {
@@ -85,6 +80,7 @@ static void dump_session(const struct profile *p, FILE *out)
 	dump_figures("ends", &f, FIGURE_ENDS, FIGURE_ENDS_END, out);
 	dump_figures("frames", &f, FIGURE_FRAMES, FIGURE_FRAMES_END, out);
 	dump_figures("lost", &f, FIGURE_LOST, FIGURE_LOST_END, out);
+	dump_figures("visits", &f, FIGURE_VISITED, FIGURE_VISITS_END, out);
 	for (size_t i = 0; i < p->lost_range_count; i++)
 		fprintf(out, "lost-range %" PRIu64 "..%" PRIu64 "\n", p->lost_ranges[i].since,
 			p->lost_ranges[i].until);
@@ -194,7 +190,7 @@ static void dump_jit_file(const struct profile *p, const char *what,
 			  const struct profile_jit_file *file, FILE *out)
 {
 	fprintf(out, " %s=%s entries=%" PRIu64 " bad=%" PRIu64 " torn=%" PRIu64, what,
-		jit_file_states[file->state], file->entries, file->bad_lines, file->torn);
+		jit_file_states[file->state].name, file->entries, file->bad_lines, file->torn);
 	put_string(p, "path", file->path, out);
 }
 

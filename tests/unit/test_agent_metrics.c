@@ -27,10 +27,9 @@ static struct agent_metrics full(size_t sink_count)
 		.started = 1700000000ull * 1000000000,
 		.now = 1700000100ull * 1000000000,
 		.healthy = true,
-		.ticks_due = 1000,
+		.figures = {[FIGURE_DUE] = 1000, [FIGURE_CPU] = 12345678901},
 		.hz = 97,
 		.configured_hz = 97,
-		.cpu_ns = 12345678901,
 		.window_length = 15000000000,
 		.services = 50,
 		.cpu_limit = 0.005,
@@ -41,9 +40,9 @@ static struct agent_metrics full(size_t sink_count)
 	};
 
 	for (int i = 0; i < BOOK_COUNT; i++)
-		m.ticks[i] = 100 + (uint64_t)i;
+		m.figures[FIGURE_BOOKS + i] = 100 + (uint64_t)i;
 	for (int i = 0; i < STACK_END_COUNT; i++)
-		m.ends[i] = 200 + (uint64_t)i;
+		m.figures[FIGURE_ENDS + i] = 200 + (uint64_t)i;
 	for (size_t i = 0; i < sink_count; i++) {
 		struct sink_stats *s = &sinks[i].stats;
 
@@ -268,8 +267,9 @@ static void test_the_books_balance(void **state)
 	(void)state;
 	sinks[0].name = "s";
 	for (int i = 0; i < BOOK_COUNT; i++)
-		sum += m.ticks[i];
-	m.ticks_due = sum + 2;
+		sum += m.figures[FIGURE_BOOKS + i];
+	m.figures[FIGURE_DUE] = sum + 2;
+	m.figures[FIGURE_UNEXPLAINED] = 2;
 	text = text_of(&m);
 	assert_true(value_of(text, "sysprof_ticks_due_total ") == (double)sum + 2);
 	assert_true(value_of(text, "sysprof_ticks_total{state=\"sent\"} ") == 100);

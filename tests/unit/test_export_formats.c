@@ -237,12 +237,24 @@ static void test_a_figure_is_in_every_format(void **state)
 	profile_builder__free(f.b);
 }
 
+/* Files are in the goldens. */
+static void test_the_books_of_visits(void **state)
+{
+	struct fixture f;
+	const struct profile *p = build_profile(&f, "waits");
+
+	(void)state;
+	assert_writes(write_page, p, "\"visits\":{\"hz\":200,\"cpu_ns\":12345,\"due\":20,");
+	assert_writes(write_comments, p, "visits: 19 of 20 due at 200 a second, 0.000 s of CPU;");
+	profile_builder__free(f.b);
+}
+
 /* Each has a key and a text: a row of an X-macro of event.h that is not in the table has neither. */
 static void test_figures_have_words(void **state)
 {
 	(void)state;
 	for (unsigned int id = 0; id < FIGURE_COUNT; id++) {
-		if (id == FIGURE_LEFT_OUT_END)
+		if (id == FIGURE_LEFT_OUT_END || id == FIGURE_STATES + WALL_NONE)
 			continue;
 		assert_true(figure_table[id].key && *figure_table[id].key);
 		assert_non_null(figure_table[id].text);
@@ -260,6 +272,7 @@ int main(void)
 		cmocka_unit_test(test_unknown_thread),
 		cmocka_unit_test(test_busiest_thread),
 		cmocka_unit_test(test_a_figure_is_in_every_format),
+		cmocka_unit_test(test_the_books_of_visits),
 		cmocka_unit_test(test_figures_have_words),
 	};
 

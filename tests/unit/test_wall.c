@@ -310,20 +310,28 @@ static void the_end_of_a_thread(void **state)
 	assert_int_equal(w->unvisited, 87 * MS);
 }
 
+/* The books of the visitor so far. `seen`: when its latest visit began, in ms. */
+static void visit_books(uint64_t seen, uint64_t looks, uint64_t unchanged)
+{
+	struct visit_books_event books = {
+		.header = header(0),
+		.lines = VISIT_LINE_COUNT,
+		.hz = 20,
+		.made_at = S + seen * MS,
+		.count = {[VISIT_LINE_LOOKS] = looks, [VISIT_LINE_UNCHANGED] = unchanged}};
+
+	assert_int_equal(ev.h.visit_books(ev.h.context, &books), 0);
+}
+
 static void the_end_of_a_thread_that_was_passed_over(void **state)
 {
-	struct visit_books_event books = {.lines = VISIT_LINE_COUNT, .hz = 20};
 	const struct profile_wall *w;
 
 	(void)state;
 	begin();
 	visit(10, .call = SYS_futex, .cpu = 5, .switches = 1);
 	ev.now = S + 80 * MS;
-	books.header = header(0);
-	books.made_at = S + 70 * MS;
-	books.count[VISIT_LINE_LOOKS] = 7;
-	books.count[VISIT_LINE_UNCHANGED] = 5;
-	assert_int_equal(ev.h.visit_books(ev.h.context, &books), 0);
+	visit_books(70, 7, 5);
 	ev.now = S + 100 * MS;
 	thread_cpu(10, 11, 8 * MS, EVENT_EXITED);
 	exit_(10, 11);
@@ -331,11 +339,9 @@ static void the_end_of_a_thread_that_was_passed_over(void **state)
 	assert_int_equal(waited(WALL_LOCK), 60 * MS);
 	assert_int_equal(w->running, 3 * MS);
 	assert_int_equal(w->unvisited, 27 * MS);
-	/* in the middle of a visit: two looks have no result yet */
-	assert_int_equal(ev.p->visits.count[VISIT_LINE_LEFT], 2);
 }
 
-/* Windows add up. */
+/* Windows add up. The first one ends in the middle of a visit: two looks have no result yet. */
 static void windows_of_a_wait(void **state)
 {
 	uint64_t blocked;
@@ -345,14 +351,18 @@ static void windows_of_a_wait(void **state)
 	visit(10, .call = SYS_futex, .cpu = 5, .switches = 1);
 	visit(20, .call = SYS_futex, .cpu = 5, .switches = 2);
 	ev.now = S + 30 * MS;
+	visit_books(20, 5, 3);
 	assert_int_equal(recorder__close(ev.recorder, ev.now), 0);
 	assert_int_equal(wall_states__settle(ev.builder), 0);
 	next_window();
 	blocked = thread_of(11, 0)->wall.blocked;
+	visit_books(100, 9, 9);
 	visit(120, .call = SYS_futex, .unchanged = 110, .cpu = 25, .switches = 3);
 	closed();
 	assert_int_equal(blocked + thread_of(11, 0)->wall.blocked, 90 * MS);
 	assert_int_equal(thread_of(11, 0)->wall.running, 20 * MS);
+	assert_int_equal(ev.profiles[0]->visits.count[VISIT_LINE_LOOKS], 3);
+	assert_int_equal(ev.p->visits.count[VISIT_LINE_LOOKS], 6);
 }
 
 /* Nothing of a first visit goes into the next window: its stack would be another one there, or none. */

@@ -10,7 +10,6 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/utf8.h"
-#include "export/describe.h"
 
 #define LABEL_MAX 512 /* bytes */
 
@@ -93,22 +92,22 @@ static double seconds(uint64_t ns)
 	return (double)ns / 1e9;
 }
 
+/* Each by the figure's name. */
+static void write_figures(FILE *out, const struct agent_metrics *m, const char *name,
+			  const char *label, unsigned int first, unsigned int end)
+{
+	for (unsigned int id = first; id < end; id++)
+		count(out, name, LABELS({label, figure_table[id].key}), m->figures[id]);
+}
+
 /* ---- samples --------------------------------------------------------------------------------- */
 
 /* Lines without a reason are states of their own. */
 static const char *state_of(enum book_line line)
 {
-	switch (line) {
-	case BOOK_DELIVERED:
-		return "sent";
-	case BOOK_IDLE:
-	case BOOK_IDLE_NOT_RUN:
-		return "idle";
-	case BOOK_FILTERED:
-		return "filtered";
-	default:
+	if (figure_table[FIGURE_BOOKS + line].is_loss)
 		return "lost";
-	}
+	return line == BOOK_DELIVERED ? "sent" : line == BOOK_FILTERED ? "filtered" : "idle";
 }
 
 static const char *reason_of(enum book_line line)
@@ -120,31 +119,29 @@ static const char *reason_of(enum book_line line)
 
 static void write_samples(FILE *out, const struct agent_metrics *m)
 {
-	int64_t unexplained = (int64_t)m->ticks_due;
+	uint64_t lost = 0;
 
 	one_count(out, "ticks_due_total", "counter",
-		  "Ticks due by the kernel's own account of the timers.", m->ticks_due);
+		  "Ticks due by the kernel's own account of the timers.", m->figures[FIGURE_DUE]);
 	head(out, "ticks_total", "counter", "Ticks by their result.");
-	for (int i = 0; i < BOOK_COUNT; i++) {
+	for (int i = 0; i < BOOK_COUNT; i++)
 		count(out, "ticks_total", LABELS({"state", state_of(i)}, {"reason", reason_of(i)}),
-		      m->ticks[i]);
-		unexplained -= (int64_t)m->ticks[i];
-	}
+		      m->figures[FIGURE_BOOKS + i]);
 	head(out, "ticks_unexplained", "gauge",
 	     "Ticks due less ticks of all states: a CPU that is idle reports its ticks when it wakes.");
-	fprintf(out, "sysprof_ticks_unexplained %lld\n", (long long)unexplained);
+	fprintf(out, "sysprof_ticks_unexplained %lld\n", (long long)m->figures[FIGURE_UNEXPLAINED]);
+	for (unsigned int id = FIGURE_LOST; id < FIGURE_LOST_END; id++)
+		lost += m->figures[id];
 	one_count(out, "sideband_lost_total", "counter", "Lost records of mappings and processes.",
-		  m->sideband_lost);
+		  lost);
 	head(out, "unwind_total", "counter", "User stacks by how they end.");
-	for (int i = 0; i < STACK_END_COUNT; i++)
-		count(out, "unwind_total", LABELS({"end", figure_table[FIGURE_ENDS + i].key}),
-		      m->ends[i]);
+	write_figures(out, m, "unwind_total", "end", FIGURE_ENDS, FIGURE_ENDS_END);
 	head(out, "frames_total", "counter",
 	     "Innermost frames of samples, with a name and without.");
 	count(out, "frames_total", LABELS({"state", "named"}), m->frames_named);
 	count(out, "frames_total", LABELS({"state", "unnamed"}), m->frames_unnamed);
 	one_number(out, "sampled_cpu_seconds_total", "counter",
-		   "CPU time that the samples stand for.", seconds(m->cpu_ns));
+		   "CPU time that the samples stand for.", seconds(m->figures[FIGURE_CPU]));
 	one_count(out, "sampling_hz", "gauge", "Samples a second and CPU, now.", m->hz);
 	one_count(out, "sampling_hz_configured", "gauge", "Samples a second and CPU, at most.",
 		  m->configured_hz);
@@ -162,7 +159,8 @@ static void write_windows(FILE *out, const struct agent_metrics *m)
 	one_count(out, "clock_steps_total", "counter",
 		  "Steps of the wall clock and suspends; each splits a window.", m->clock_steps);
 	one_number(out, "clock_anchor_error_seconds", "gauge",
-		   "How far the clocks' readings may be apart.", seconds(m->clock_error_ns));
+		   "How far the clocks' readings may be apart.",
+		   seconds(m->figures[FIGURE_CLOCK_ERROR]));
 	one_count(out, "services", "gauge", "Services in the last window.", m->services);
 	one_count(out, "services_over_limit", "gauge",
 		  "Services of the last window that went to _other.", m->services_other);
@@ -175,20 +173,18 @@ static void write_waits(FILE *out, const struct agent_metrics *m)
 {
 	head(out, "visits_total", "counter",
 	     "Visits of threads that were due, made and late, looks at threads, and the result of each look.");
-	for (int i = 0; i < VISIT_LINE_COUNT; i++)
-		count(out, "visits_total", LABELS({"line", visit_line_names[i]}),
-		      m->visits.count[i]);
+	write_figures(out, m, "visits_total", "line", FIGURE_VISITS, FIGURE_VISITS_END);
 	one_count(out, "visits_hz", "gauge", "Visits a second, at most, now; 0: none.",
-		  m->visits.hz);
+		  m->figures[FIGURE_VISITS_HZ]);
 	one_count(out, "threads_visited", "gauge", "Threads with an account in the last window.",
-		  m->threads_visited);
+		  m->figures[FIGURE_VISITED]);
 	head(out, "waited_seconds_total", "counter",
 	     "Time that visited threads did not run, by state; unvisited: before their end.");
 	for (int i = WALL_RUNNABLE; i < WALL_STATE_COUNT; i++)
 		number(out, "waited_seconds_total", LABELS({"state", wall_state_name(i)}),
-		       seconds(m->waited_ns[i]));
+		       seconds(m->figures[FIGURE_STATES + i]));
 	number(out, "waited_seconds_total", LABELS({"state", "unvisited"}),
-	       seconds(m->unvisited_ns));
+	       seconds(m->figures[FIGURE_UNVISITED]));
 	one_number(out, "parked_seconds_total", "counter",
 		   "Of that time: event loops and idle pools, which are left out of the series.",
 		   seconds(m->parked_ns));
@@ -387,6 +383,18 @@ static void write_sinks(FILE *out, const struct sinks *s, uint64_t now)
 	EACH_SINK(out, s, count, "spool_failed", "gauge",
 		  "1: the directory cannot be written to, windows wait in memory.",
 		  stats->spool_failed);
+}
+
+void metrics__add(struct agent_metrics *m, const struct profile *window)
+{
+	static const enum figure_id last[] = {FIGURE_VISITED, FIGURE_VISITS_HZ, FIGURE_CLOCK_ERROR};
+	struct figures f;
+
+	figures__init(&f, window);
+	for (size_t i = 0; i < sizeof(last) / sizeof(*last); i++)
+		m->figures[last[i]] = 0;
+	for (unsigned int id = 0; id < FIGURE_COUNT; id++)
+		m->figures[id] += f.value[id];
 }
 
 int metrics__text(const struct agent_metrics *m, char **text, size_t *size)

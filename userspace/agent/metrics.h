@@ -16,11 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <sysprof/profile.h>
-
 #include "agent/budget.h"
 #include "agent/sink.h"
 #include "agent/usage.h"
+#include "export/describe.h"
 
 #define METRICS_TYPE	  "text/plain; version=0.0.4; charset=utf-8"
 
@@ -39,11 +38,9 @@ struct agent_metrics {
 	bool healthy, safe_mode;
 
 	/* samples */
-	uint64_t ticks_due, ticks[BOOK_COUNT];
-	uint64_t ends[STACK_END_COUNT];
-	uint64_t sideband_lost; /* records of mappings and processes */
+	uint64_t figures[FIGURE_COUNT]; /* VISITED, VISITS_HZ, CLOCK_ERROR: of the last window */
+	uint64_t parked_ns;		/* of the states of WALL_STATES: left out of the series */
 	unsigned int hz, configured_hz;
-	uint64_t cpu_ns; /* that the samples stand for */
 
 	/* names: of samples' innermost frames */
 	uint64_t frames_named, frames_unnamed;
@@ -54,17 +51,10 @@ struct agent_metrics {
 		windows_put_off; /* put off: a rotation was refused */
 	uint64_t window_length;	 /* ns */
 	uint64_t clock_steps;	 /* and suspends, which split a window */
-	uint64_t clock_error_ns; /* of the last anchor */
 
 	/* services of the last window */
 	uint64_t services, services_other; /* in `_other`: over the limit of series */
 	uint64_t samples_unknown_service;
-
-	/* waits: of windows with visits */
-	struct profile_visits visits; /* since the start of the session */
-	uint64_t waited_ns[WALL_STATE_COUNT], unvisited_ns;
-	uint64_t parked_ns;	  /* of waited_ns: left out of the series */
-	uint64_t threads_visited; /* in the last window */
 
 	/* what it costs */
 	struct usage_report usage;
@@ -76,6 +66,9 @@ struct agent_metrics {
 	const struct metrics_sink *sinks;
 	size_t sink_count;
 };
+
+/* Adds the figures of a window. */
+void metrics__add(struct agent_metrics *metrics, const struct profile *window);
 
 /* The whole text, NUL-terminated; the caller frees. `size` may be NULL. 0 or -ENOMEM. */
 int metrics__text(const struct agent_metrics *metrics, char **text, size_t *size);

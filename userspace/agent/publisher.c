@@ -312,27 +312,11 @@ bool publisher__try_request(struct publisher *p, struct endpoint *endpoint,
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-static void add_books(struct agent_metrics *m, const struct profile *p)
-{
-	for (size_t i = 0; i < p->books_count; i++) {
-		m->ticks_due += p->books[i].due;
-		for (unsigned int line = 0; line < BOOK_COUNT; line++)
-			m->ticks[line] += p->books[i].count[line];
-	}
-	for (unsigned int end = 0; end < STACK_END_COUNT; end++)
-		m->ends[end] += p->stack_ends[end];
-	for (unsigned int source = 0; source < LOST_SOURCE_COUNT; source++)
-		m->sideband_lost += p->lost[source];
-	m->clock_error_ns = p->clock_error_ns;
-}
-
 static void add_thread(struct agent_metrics *m, const struct profile *p,
 		       const struct profile_thread *thread)
 {
 	const struct profile_samples *rows = &thread->samples[SAMPLE_CPU];
 
-	m->cpu_ns += profile_thread__cpu(thread);
-	m->threads_visited += thread->wall.until > 0;
 	for (size_t i = 0; i < rows->count; i++) {
 		struct location_id leaf = p->stacks[rows->stack[i].v].location;
 		uint64_t ticks = profile_samples__ticks(rows, i);
@@ -342,19 +326,6 @@ static void add_thread(struct agent_metrics *m, const struct profile *p,
 		else
 			m->frames_named += ticks;
 	}
-}
-
-/* Of a window with waits. Parked time, left out of the series, is apart. */
-static void add_waits(struct agent_metrics *m, const struct profile *p, const struct parked *parked)
-{
-	struct wall_totals totals;
-
-	profile__wall_totals(p, &totals);
-	for (int state = WALL_RUNNABLE; state < WALL_STATE_COUNT; state++)
-		m->waited_ns[state] += totals.state[state];
-	m->unvisited_ns += totals.unvisited;
-	m->parked_ns += parked->ns;
-	m->visits = p->visits;
 }
 
 static uint64_t windows_sent(const struct publisher *p)
@@ -373,10 +344,9 @@ static uint64_t windows_sent(const struct publisher *p)
 static void add_window(struct publisher *p, const struct profile *profile,
 		       const struct parked *parked)
 {
-	add_books(&p->sums, profile);
+	metrics__add(&p->sums, profile);
 	if (parked)
-		add_waits(&p->sums, profile, parked);
-	p->sums.threads_visited = 0;
+		p->sums.parked_ns += parked->ns;
 	for (size_t i = 1; i < profile->thread_count; i++)
 		add_thread(&p->sums, profile, &profile->threads[i]);
 	if (!p->dry_run)

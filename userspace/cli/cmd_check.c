@@ -49,13 +49,7 @@ static const char *level_name(enum feature_level level)
 
 /* ---- how stacks end -------------------------------------------------------------------------- */
 
-/* How user stacks end on this machine: a short recording of everything, which is not kept. */
-
-struct stack_census {
-	uint64_t samples; /* 0: the machine was idle */
-	uint64_t ends[STACK_END_COUNT];
-	double complete; /* share of those with a user stack, 0..1 */
-};
+/* How user stacks end on this machine: the figures of a short recording of everything. */
 
 #define CENSUS_NS 1000000000ull
 #define CENSUS_HZ 499 /* enough samples of a machine that does little */
@@ -70,23 +64,18 @@ static int record_for_a_while(struct session *session, struct failure *failure)
 	return err ? err : session__stop(session, failure);
 }
 
-static int count_ends(struct session *session, struct stack_census *census, struct failure *failure)
+static int count_ends(struct session *session, struct figures *census, struct failure *failure)
 {
 	const struct profile *profile;
 	int err = session__finish(session, &profile, failure);
 
-	if (err)
-		return err;
-	*census = (struct stack_census){
-		.samples = profile->sample_count,
-		.complete = profile__complete_share(profile),
-	};
-	memcpy(census->ends, profile->stack_ends, sizeof(census->ends));
-	return 0;
+	if (!err)
+		figures__init(census, profile);
+	return err;
 }
 
 /* Takes about a second. 0 or negative errno. */
-static int check_stacks(struct stack_census *census, struct failure *failure)
+static int check_stacks(struct figures *census, struct failure *failure)
 {
 	const struct session_options options = {
 		.live =
@@ -117,20 +106,22 @@ static int check_stacks(struct stack_census *census, struct failure *failure)
 /* ---- this machine ---------------------------------------------------------------------------- */
 
 /* `census` is NULL if recording is impossible. */
-static void json_stacks(const struct stack_census *census, struct json_writer *w)
+static void json_stacks(const struct figures *census, struct json_writer *w)
 {
 	json_key_object(w, "stacks");
 	if (census) {
-		json_key_uint(w, "samples", census->samples);
+		json_key_uint(w, "samples", census->value[FIGURE_SAMPLES]);
 		json_key(w, "complete");
-		json_fixed(w, census->samples ? census->complete : 0, 4);
-		for (unsigned int end = 0; end < STACK_END_COUNT; end++)
-			json_key_uint(w, figure_table[FIGURE_ENDS + end].key, census->ends[end]);
+		json_fixed(w,
+			   census->value[FIGURE_SAMPLES] ? census->share[FIGURE_COMPLETE_SHARE] : 0,
+			   4);
+		for (unsigned int id = FIGURE_ENDS; id < FIGURE_ENDS_END; id++)
+			json_key_uint(w, figure_table[id].key, census->value[id]);
 	}
 	json_end_object(w);
 }
 
-static int print_json(const struct features *features, const struct stack_census *census)
+static int print_json(const struct features *features, const struct figures *census)
 {
 	struct json_writer w;
 	size_t count;
@@ -171,22 +162,24 @@ static void print_feature(const struct feature *f)
 	print_remedy(f->remedy);
 }
 
-static void print_stacks(const struct stack_census *census)
+static void print_stacks(const struct figures *census)
 {
+	uint64_t samples = census->value[FIGURE_SAMPLES];
+
 	printf("\nuser stacks of the whole system during one second\n");
-	if (!census->samples) {
+	if (!samples) {
 		printf("  nothing ran\n");
 		return;
 	}
-	printf("  complete %.1f %% of %llu samples\n", 100 * census->complete,
-	       (unsigned long long)census->samples);
-	for (unsigned int end = 0; end < STACK_END_COUNT; end++)
-		if (census->ends[end] && !stack_end_is_complete(end))
-			printf("  cut      %.1f %%: %s\n",
-			       100.0 * census->ends[end] / census->samples, stack_end_text(end));
+	printf("  complete %.1f %% of %llu samples\n", 100 * census->share[FIGURE_COMPLETE_SHARE],
+	       (unsigned long long)samples);
+	for (unsigned int id = FIGURE_ENDS; id < FIGURE_ENDS_END; id++)
+		if (figures__is_loss(census, id))
+			printf("  cut      %.1f %%: %s\n", 100.0 * census->value[id] / samples,
+			       figure_table[id].text);
 }
 
-static int print_text(const struct features *features, const struct stack_census *census)
+static int print_text(const struct features *features, const struct figures *census)
 {
 	size_t count;
 	const struct feature *list = features__list(features, &count);
@@ -212,12 +205,6 @@ static int print_text(const struct features *features, const struct stack_census
 static const char *const map_kinds[JIT_FILE_KIND_COUNT] = {
 	[JIT_FILE_MAP] = "perf map",
 	[JIT_FILE_DUMP] = "jitdump",
-};
-
-static const char *const map_states[JIT_FILE_STATE_COUNT] = {
-#define X(id, followed, text) [JIT_FILE_STATE_##id] = text,
-	JIT_FILE_STATES(X)
-#undef X
 };
 
 /* Names from the program or of the host's runtimes may have any characters. */
@@ -287,7 +274,7 @@ static const char *map_text(const struct surveyed_map *map)
 	if (map->state == JIT_FILE_STATE_NONE)
 		return "does not answer";
 	return map->state == JIT_FILE_STATE_FOLLOWED ? "followed as it grows"
-						     : map_states[map->state];
+						     : jit_file_states[map->state].text;
 }
 
 static void print_maps(const struct process_survey *s)
@@ -522,7 +509,7 @@ static const struct cli_option rows[] = {
 static int check_system(bool json)
 {
 	struct features *features;
-	struct stack_census census;
+	struct figures census;
 	struct failure failure = {};
 	bool can_record, counted;
 	int err = features__probe(&features);

@@ -52,6 +52,7 @@ static void print_matches(const char *path, const struct profile *profile)
 static void print_recording_notes(const char *path, const struct recording_summary *summary,
 				  const struct profile *profile)
 {
+	char text[OUTSIDE_TEXT_SIZE];
 	struct figures figures;
 
 	figures__init(&figures, profile);
@@ -73,12 +74,9 @@ static void print_recording_notes(const char *path, const struct recording_summa
 	if (profile__meta(profile, META_FILES_NOT_READ))
 		log_print(LOG_WARNING, "%s: files not read: %s", path,
 			  profile__meta(profile, META_FILES_NOT_READ));
-	for (size_t i = 0; i < profile->outside_count; i++) {
-		char text[OUTSIDE_TEXT_SIZE];
-
-		describe_outside(text, sizeof(text), &profile->outside[i]);
-		log_print(LOG_WARNING, "%s: left out: %s", path, text);
-	}
+	for (size_t i = 0; i < profile->outside_count; i++)
+		log_print(LOG_WARNING, "%s: left out: %s", path,
+			  describe_outside(text, sizeof(text), &profile->outside[i]));
 	if (profile__meta(profile, META_LINES_MISSING))
 		log_print(LOG_WARNING, "%s: lines are missing: %s", path,
 			  profile__meta(profile, META_LINES_MISSING));

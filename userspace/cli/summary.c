@@ -96,10 +96,9 @@ static void print_outside(const struct profile *p)
 {
 	char text[OUTSIDE_TEXT_SIZE];
 
-	for (size_t i = 0; i < p->outside_count; i++) {
-		describe_outside(text, sizeof(text), &p->outside[i]);
-		fprintf(stderr, "  left out: %s\n", text);
-	}
+	for (size_t i = 0; i < p->outside_count; i++)
+		fprintf(stderr, "  left out: %s\n",
+			describe_outside(text, sizeof(text), &p->outside[i]));
 }
 
 /* Files whose code has no names, by reason. PENDING: no sample lies in it. */
@@ -198,10 +197,10 @@ static void print_jits(const struct profile *p)
 		jits[i] = &p->jits[i];
 	if (p->jit_count)
 		qsort(jits, p->jit_count, sizeof(*jits), compare_jits);
-	for (size_t i = 0; i < p->jit_count && i < JITS_SHOWN; i++) {
-		describe_jit(text, sizeof(text), p, jits[i]);
-		fprintf(stderr, "  JIT code: %s\n", utf8_sanitize(shown, sizeof(shown), text));
-	}
+	for (size_t i = 0; i < p->jit_count && i < JITS_SHOWN; i++)
+		fprintf(stderr, "  JIT code: %s\n",
+			utf8_sanitize(shown, sizeof(shown),
+				      describe_jit(text, sizeof(text), p, jits[i])));
 	if (p->jit_count > JITS_SHOWN)
 		fprintf(stderr, "  JIT code: %zu more processes\n", p->jit_count - JITS_SHOWN);
 }
@@ -210,10 +209,9 @@ static void print_runtimes(const struct profile *p)
 {
 	char text[RUNTIME_TEXT_SIZE];
 
-	for (size_t i = 0; i < p->runtime_count; i++) {
-		describe_runtime(text, sizeof(text), &p->runtimes[i]);
-		fprintf(stderr, "  %s: %s\n", profile__string(p, p->runtimes[i].name), text);
-	}
+	for (size_t i = 0; i < p->runtime_count; i++)
+		fprintf(stderr, "  %s: %s\n", profile__string(p, p->runtimes[i].name),
+			describe_runtime(text, sizeof(text), &p->runtimes[i]));
 }
 
 /* Processes with several threads, where the GIL was held longest first. */
@@ -234,19 +232,18 @@ static void print_gils(const struct profile *p)
 	gil_table__fini(&table);
 }
 
-static void print_visits(const struct profile *p, const char *refused)
+static void print_visits(const struct figures *f, const char *refused)
 {
-	const struct profile_visits *v = &p->visits;
-
 	if (refused)
 		fprintf(stderr, "  not recorded: what threads wait for (%s)\n", refused);
-	if (!v->hz)
+	if (!f->value[FIGURE_VISITS_HZ])
 		return;
 	fprintf(stderr, "  visits of threads that wait: %llu of %llu due, %.2f s CPU\n",
-		(unsigned long long)v->count[VISIT_LINE_MADE],
-		(unsigned long long)v->count[VISIT_LINE_DUE], v->cpu / 1e9);
+		(unsigned long long)f->value[FIGURE_VISITS + VISIT_LINE_MADE],
+		(unsigned long long)f->value[FIGURE_VISITS + VISIT_LINE_DUE],
+		f->value[FIGURE_VISITS_CPU] / 1e9);
 	print_count(
-		v->count[VISIT_LINE_LEFT],
+		f->value[FIGURE_VISITS + VISIT_LINE_LEFT],
 		"  a thread's memory did not answer: its process or user was not visited any more (%llu threads left)\n");
 }
 
@@ -334,7 +331,7 @@ void summary__print(const struct summary *s)
 	print_jits(p);
 	print_runtimes(p);
 	print_gils(p);
-	print_visits(p, s->session.live.wall_refused);
+	print_visits(&figures, s->session.live.wall_refused);
 	print_tables(&s->session.tables);
 	print_count(s->session.mappings_left,
 		    "  mappings not kept: %llu, of processes with too many\n");

@@ -367,14 +367,14 @@ static int add_cells(struct adding *a, struct pieces *pieces)
 static int add_waits(struct adding *a)
 {
 	struct compare_file *facts = &a->file->facts;
-	struct wall_totals totals;
+	struct figures f;
 	struct pieces pieces = {};
 	size_t limit = PIECES_MAX;
 	int err = 0;
 
-	profile__wall_totals(a->p, &totals);
-	facts->lost = totals.unvisited;
-	facts->due = totals.lived;
+	figures__init(&f, a->p);
+	facts->lost = f.value[FIGURE_UNVISITED];
+	facts->due = f.value[FIGURE_LIVED];
 	if (a->p->visits.hz)
 		a->m->sample_ticks = max_u64(a->m->sample_ticks,
 					     UINT64_C(1000000000) / TICK / a->p->visits.hz);

@@ -17,36 +17,58 @@ bool export_has_realtime(const struct profile *p)
 	return p->start_realtime >= YEAR_2000;
 }
 
-void describe_clock(char *text, size_t size, const struct profile *p)
+const char *describe_clock(char *text, size_t size, const struct profile *p)
 {
 	if (p->tsc_khz)
 		snprintf(text, size, "TSC at %" PRIu64 ".%03" PRIu64 " MHz", p->tsc_khz / 1000,
 			 p->tsc_khz % 1000);
 	else
 		snprintf(text, size, "CLOCK_MONOTONIC");
+	return text;
 }
 
-void add_ticks(struct text_line *line, const uint64_t lines[BOOK_COUNT], bool all)
+void add_counts(struct text_line *line, unsigned int first, unsigned int end,
+		const uint64_t *values, unsigned int always)
 {
-	for (unsigned int i = 0; i < BOOK_COUNT; i++)
-		if (all || !i || lines[i])
-			add_text(line, "%s%" PRIu64 " %s", i ? " + " : "", lines[i],
-				 figure_table[FIGURE_BOOKS + i].key);
+	const char *plus = "";
+
+	for (unsigned int id = first; id < end; id++, values++) {
+		if (id - first >= always && !*values)
+			continue;
+		add_text(line, "%s%" PRIu64 " %s", plus, *values, figure_table[id].key);
+		plus = " + ";
+	}
 }
 
-const char *const visit_line_names[VISIT_LINE_COUNT] = {
-#define X(id, name, text) name,
-	VISIT_LINES(X)
-#undef X
-};
+/* ---- visits ---------------------------------------------------------------------------------- */
+
+const char *describe_visits(char *text, size_t size, const struct figures *f)
+{
+	snprintf(text, size,
+		 "%" PRIu64 " of %" PRIu64 " due at %" PRIu64 " a second, %.3f s of CPU; %" PRIu64
+		 " threads, %.3f s of their time",
+		 f->value[FIGURE_VISITS + VISIT_LINE_MADE],
+		 f->value[FIGURE_VISITS + VISIT_LINE_DUE], f->value[FIGURE_VISITS_HZ],
+		 (double)f->value[FIGURE_VISITS_CPU] / 1e9, f->value[FIGURE_VISITED],
+		 (double)f->value[FIGURE_LIVED] / 1e9);
+	return text;
+}
+
+const char *describe_looks(char *text, size_t size, const struct figures *f)
+{
+	const unsigned int results = FIGURE_VISITS + VISIT_LINE_UNCHANGED;
+	uint64_t looks = f->value[FIGURE_VISITS + VISIT_LINE_LOOKS];
+	struct text_line line = {text, size, 0};
+
+	add_text(&line, "%" PRIu64 " =%s", looks, looks ? " " : "");
+	add_counts(&line, results, FIGURE_VISITS_END, &f->value[results], 0);
+	return text;
+}
 
 /* ---- JIT code -------------------------------------------------------------------------------- */
 
-static const struct {
-	const char *name, *text;
-	bool followed;
-} jit_file_states[] = {
-#define X(id, followed, text) [JIT_FILE_STATE_##id] = {#id, text, followed},
+const struct jit_file_words jit_file_states[JIT_FILE_STATE_COUNT] = {
+#define X(id, followed, text) [JIT_FILE_STATE_##id] = {#id, text},
 	JIT_FILE_STATES(X)
 #undef X
 };
@@ -62,7 +84,7 @@ static void add_file(struct text_line *line, const struct profile *p, const char
 	if (!file->path.v)
 		return;
 	add_text(line, "; %s %s: ", what, profile__string(p, file->path));
-	if (!jit_file_states[file->state].followed) {
+	if (!jit_file_state_is_followed(file->state)) {
 		add_text(line, "not read: %s", jit_file_states[file->state].text);
 		return;
 	}
@@ -76,7 +98,7 @@ static void add_file(struct text_line *line, const struct profile *p, const char
 /* A living process may have names that it has not written to its jitdump yet. */
 static bool may_be_unwritten(const struct profile *p, const struct profile_jit *jit)
 {
-	return jit->dump.path.v && jit_file_states[jit->dump.state].followed &&
+	return jit->dump.path.v && jit_file_state_is_followed(jit->dump.state) &&
 	       !p->processes[jit->process.v].end;
 }
 
@@ -89,7 +111,8 @@ static bool is_read(const struct profile_jit *jit)
 	return jit->read && jit->unnamed <= jit->read / 4;
 }
 
-void describe_jit(char *text, size_t size, const struct profile *p, const struct profile_jit *jit)
+const char *describe_jit(char *text, size_t size, const struct profile *p,
+			 const struct profile_jit *jit)
 {
 	const struct profile_process *process = &p->processes[jit->process.v];
 	struct text_line line = {text, size, 0};
@@ -100,14 +123,14 @@ void describe_jit(char *text, size_t size, const struct profile *p, const struct
 			 profile__string(p, process->name), process->pid,
 			 profile__string(p, jit->runtime), profile__string(p, jit->refusal),
 			 profile__string(p, jit->remedy));
-		return;
+		return text;
 	}
 	add_text(&line, "%s (pid %" PRIu32 "%s%s): ", profile__string(p, process->name),
 		 process->pid, jit->runtime.v ? ", " : "", profile__string(p, jit->runtime));
 	if (jit->read && !jit->samples && !jit->map.path.v && !jit->dump.path.v) {
 		add_text(&line, "all functions read from its memory, in %" PRIu64 " sample%s",
 			 jit->read, plural_ending(jit->read));
-		return;
+		return text;
 	}
 	add_text(&line, "%" PRIu64 " sample%s", jit->samples, plural_ending(jit->samples));
 	if (jit->ambiguous)
@@ -124,11 +147,12 @@ void describe_jit(char *text, size_t size, const struct profile *p, const struct
 	if (!jit->map.path.v && !jit->dump.path.v && !is_read(jit))
 		add_text(&line, "; no perf map");
 	if (jit->unnamed && jit->remedy.v && !is_read(jit) &&
-	    !(jit->map.path.v && jit_file_states[jit->map.state].followed))
+	    !(jit->map.path.v && jit_file_state_is_followed(jit->map.state)))
 		add_text(&line, ": %s", profile__string(p, jit->remedy));
+	return text;
 }
 
-void describe_runtime(char *text, size_t size, const struct profile_runtime *runtime)
+const char *describe_runtime(char *text, size_t size, const struct profile_runtime *runtime)
 {
 	uint64_t named = runtime->frames - runtime->stale - runtime->unknown;
 	struct text_line line = {text, size, 0};
@@ -142,6 +166,7 @@ void describe_runtime(char *text, size_t size, const struct profile_runtime *run
 		add_text(&line, ", %" PRIu64 " of functions that were gone", runtime->stale);
 	if (runtime->unknown)
 		add_text(&line, ", %" PRIu64 " not read", runtime->unknown);
+	return text;
 }
 
 static void write_runtimes(const struct profile *p, struct json_writer *w)
@@ -228,12 +253,13 @@ static void write_jits(const struct profile *p, struct json_writer *w)
 
 /* ---- the books of the outside ---------------------------------------------------------------- */
 
-void describe_outside(char *text, size_t size, const struct profile_outside *row)
+const char *describe_outside(char *text, size_t size, const struct profile_outside *row)
 {
 	const struct outside_row described = {
 		.user = row->user, .thing = row->thing, .reason = row->reason, .count = row->count};
 
 	outside_row__describe(text, size, &described);
+	return text;
 }
 
 static void write_outside_row(const struct profile *p, const struct profile_outside *row,
@@ -255,8 +281,7 @@ static void write_outside_row(const struct profile *p, const struct profile_outs
 	json_key_bool(w, "waited", outside_reasons[row->reason].waited);
 	json_key(w, "since");
 	json_ns_as_us(w, (int64_t)(row->since - p->start));
-	describe_outside(text, sizeof(text), row);
-	json_key_string(w, "text", text);
+	json_key_string(w, "text", describe_outside(text, sizeof(text), row));
 	json_end_object(w);
 }
 
@@ -402,6 +427,12 @@ static void write_group(const struct figures *f, const char *key, unsigned int f
 	json_end_object(w);
 }
 
+void write_visits(const struct figures *f, struct json_writer *w)
+{
+	if (f->value[FIGURE_VISITS_HZ])
+		write_group(f, "visits", FIGURE_VISITS_HZ, FIGURE_VISITS_END, w);
+}
+
 /* Parts that a bound has left out, and lists with rows. */
 static void write_rest(const struct profile *p, const struct figures *f, enum key_style style,
 		       struct json_writer *w)
@@ -462,6 +493,7 @@ void write_recording(const struct profile *p, struct json_writer *w)
 	write_counts(&f, FIGURE_BOOKS, FIGURE_BOOKS_END, w);
 	write_figure(&f, FIGURE_UNEXPLAINED, CAMEL_CASE, w);
 	json_end_object(w);
+	write_visits(&f, w);
 	json_key_object(w, "lost");
 	write_counts(&f, FIGURE_LOST, FIGURE_LOST + LOST_RECORDING, w);
 	json_key_uint(w, "recordingChunks", p->lost[LOST_RECORDING]);
@@ -507,7 +539,7 @@ static void add_books(struct comments *c, const struct figures *f)
 	char text[COMMENT_SIZE / 2] = "";
 	struct text_line line = {text, sizeof(text), 0};
 
-	add_ticks(&line, &f->value[FIGURE_BOOKS], false);
+	add_counts(&line, FIGURE_BOOKS, FIGURE_BOOKS_END, &f->value[FIGURE_BOOKS], 1);
 	if (f->due_known)
 		add_comment(c, "ticks: %" PRIu64 " due = %s; unexplained %" PRId64,
 			    f->value[FIGURE_DUE], text, figures__unexplained(f));
@@ -515,8 +547,21 @@ static void add_books(struct comments *c, const struct figures *f)
 		add_comment(c, "ticks: %s", text);
 }
 
+static void add_visits(struct comments *c, const struct figures *f)
+{
+	char text[VISITS_TEXT_SIZE];
+
+	add_comment(c, "visits: %s", describe_visits(text, sizeof(text), f));
+	add_comment(c, "looks: %s", describe_looks(text, sizeof(text), f));
+	if (f->value[FIGURE_UNVISITED])
+		add_comment(c, "unvisited: %.3f s, at the end of threads",
+			    (double)f->value[FIGURE_UNVISITED] / 1e9);
+}
+
 static void add_losses(struct comments *c, const struct profile *p, const struct figures *f)
 {
+	char text[OUTSIDE_TEXT_SIZE];
+
 	if (p->books_count)
 		add_comment(c, "lost: %" PRIu64 " ticks", f->value[FIGURE_LOST_TICKS]);
 	for (unsigned int id = FIGURE_LOST; id < FIGURE_LOST_END; id++)
@@ -530,12 +575,9 @@ static void add_losses(struct comments *c, const struct profile *p, const struct
 		if (figures__is_loss(f, id))
 			add_comment(c, "left out: %" PRIu64 " %s", f->value[id],
 				    figure_table[id].text);
-	for (size_t i = 0; i < p->outside_count; i++) {
-		char text[OUTSIDE_TEXT_SIZE];
-
-		describe_outside(text, sizeof(text), &p->outside[i]);
-		add_comment(c, "left outside: %s", text);
-	}
+	for (size_t i = 0; i < p->outside_count; i++)
+		add_comment(c, "left outside: %s",
+			    describe_outside(text, sizeof(text), &p->outside[i]));
 	if (p->cut_short)
 		add_comment(c, "cut short: the recording has no end");
 }
@@ -555,6 +597,8 @@ int export_comments(const struct profile *p, int (*add)(void *context, const cha
 		add_comment(&c, "start on CLOCK_MONOTONIC: %" PRIu64 " ns", p->start);
 	if (p->books_count) /* or it was read from another format */
 		add_books(&c, &figures);
+	if (p->visits.hz)
+		add_visits(&c, &figures);
 	add_losses(&c, p, &figures);
 	return c.error;
 }

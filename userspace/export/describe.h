@@ -16,30 +16,43 @@
 /* Is the wall clock at the start known? Files of engines may have other clocks instead. */
 bool export_has_realtime(const struct profile *p);
 
+/* Each describe_…() returns `text`. */
+
 /* "TSC at 2100.000 MHz" or "CLOCK_MONOTONIC" */
 #define CLOCK_TEXT_SIZE 64
-void describe_clock(char *text, size_t size, const struct profile *p);
+const char *describe_clock(char *text, size_t size, const struct profile *p);
 
-/* "90 delivered + 10 idle": all lines of the books, or the first and those that are not 0. */
-void add_ticks(struct text_line *line, const uint64_t lines[BOOK_COUNT], bool all);
-extern const char *const visit_line_names[VISIT_LINE_COUNT];
+/* "90 delivered + 10 idle": the values of figures from `first` on. 0 only of the first `always`. */
+void add_counts(struct text_line *line, unsigned int first, unsigned int end,
+		const uint64_t *values, unsigned int always);
+
+/* The books of the visitor in two lines: visits, and the results of looks at threads. */
+#define VISITS_TEXT_SIZE 384
+const char *describe_visits(char *text, size_t size, const struct figures *f);
+const char *describe_looks(char *text, size_t size, const struct figures *f);
+
+/* The states of perf maps and jitdumps. */
+extern const struct jit_file_words {
+	const char *name, *text;
+} jit_file_states[JIT_FILE_STATE_COUNT];
 
 /*
  * The JIT code of a process in one line: files with its names, samples without a name or with an
  * ambiguous one, and the remedy. It may contain any bytes.
  */
-void describe_jit(char *text, size_t size, const struct profile *p, const struct profile_jit *jit);
+const char *describe_jit(char *text, size_t size, const struct profile *p,
+			 const struct profile_jit *jit);
 
 /* One line, at most 255 bytes: how reliable names from a runtime's memory are, without its name. */
 #define RUNTIME_TEXT_SIZE 256
-void describe_runtime(char *text, size_t size, const struct profile_runtime *runtime);
+const char *describe_runtime(char *text, size_t size, const struct profile_runtime *runtime);
 /* Processes with JIT code in JSON: the first JITS_MAX, with JITS_PATHS_MAX bytes of paths. */
 #define JITS_MAX       4096u
 #define JITS_PATHS_MAX (1u << 20)
 size_t described_jits(const struct profile *p);
 
 /* A row of the books of the outside, in one line of at most 255 bytes. */
-void describe_outside(char *text, size_t size, const struct profile_outside *row);
+const char *describe_outside(char *text, size_t size, const struct profile_outside *row);
 /* The build-id of a dso; size 0: unknown. That of the kernel is in the facts about the machine. */
 struct dso_build_id {
 	uint8_t size;
@@ -52,11 +65,14 @@ const char *dso_display_name(const struct profile *p, struct dso_id id);
 
 /*
  * Facts of a recording in plain lines, for formats without fields for them: product, command,
- * machine, start on CLOCK_MONOTONIC, what became of every tick, losses, cut stacks. `add` gets each
- * line, of any bytes. 0, or the first error of `add`.
+ * machine, start on CLOCK_MONOTONIC, what became of every tick and visit, losses, cut stacks. `add`
+ * gets each line, of any bytes. 0, or the first error of `add`.
  */
 int export_comments(const struct profile *p, int (*add)(void *context, const char *text),
 		    void *context);
+
+/* The member "visits" of a recording with waits, as in docs/report.schema.json. */
+void write_visits(const struct figures *f, struct json_writer *w);
 
 /* Figures of a whole recording as JSON: in the report, the page and Chrome's formats. */
 

@@ -612,8 +612,9 @@ static void write_data(const struct firefox *f, const struct firefox_marker *mar
 		break;
 	case MARKER_CUT_STACKS:
 		json_key_string(w, "reason",
-				marker->what == SEVERAL ? "several reasons"
-							: stack_end_text(marker->what));
+				marker->what == SEVERAL
+					? "several reasons"
+					: figure_table[FIGURE_ENDS + marker->what].text);
 		json_key_uint(w, "samples", marker->count);
 		break;
 	case MARKER_AMBIGUOUS_NAME:
@@ -629,8 +630,8 @@ static void write_data(const struct firefox *f, const struct firefox_marker *mar
 		json_key_uint(w, "number", marker->what);
 		break;
 	case MARKER_LEFT_OUT:
-		describe_outside(text, sizeof(text), &p->outside[marker->what]);
-		json_key_string(w, "text", text);
+		json_key_string(w, "text",
+				describe_outside(text, sizeof(text), &p->outside[marker->what]));
 		break;
 	case MARKER_GIL_HELD:
 	case MARKER_GIL_WAITING:

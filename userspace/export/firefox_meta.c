@@ -170,26 +170,19 @@ static void entry_count(struct json_writer *w, const char *label, uint64_t value
 
 static void entry_figure(struct json_writer *w, const struct figures *f, enum figure_id id)
 {
-	const char *label = figure_table[id].text;
+	enum figure_unit unit = figure_table[id].unit;
 
-	switch (figure_table[id].unit) {
-	case FIGURE_IN_SHARE:
-		begin_entry(w, label, "percentage");
+	if (unit == FIGURE_IN_DUE && !f->due_known)
+		return;
+	begin_entry(w, figure_table[id].text,
+		    unit == FIGURE_IN_SHARE ? "percentage"
+		    : unit == FIGURE_IN_NS  ? "nanoseconds"
+					    : "integer");
+	if (unit == FIGURE_IN_SHARE)
 		json_fixed(w, f->share[id], 6);
-		json_end_object(w);
-		break;
-	case FIGURE_IN_NS:
-		begin_entry(w, label, "nanoseconds");
-		json_uint(w, f->value[id]);
-		json_end_object(w);
-		break;
-	case FIGURE_IN_DUE:
-		if (f->due_known)
-			entry_count(w, label, f->value[id]);
-		break;
-	default:
-		entry_count(w, label, f->value[id]);
-	}
+	else
+		json_int(w, (int64_t)f->value[id]);
+	json_end_object(w);
 }
 
 static void write_clock_section(const struct profile *p, const struct figures *f,
@@ -199,8 +192,7 @@ static void write_clock_section(const struct profile *p, const struct figures *f
 	char text[CLOCK_TEXT_SIZE];
 
 	begin_section(w, "Clock");
-	describe_clock(text, sizeof(text), p);
-	entry_string(w, "Timestamps from", text);
+	entry_string(w, "Timestamps from", describe_clock(text, sizeof(text), p));
 	if (reason)
 		entry_string(w, "Why", reason);
 	snprintf(text, sizeof(text), "%" PRIu64 " ns", p->start);
@@ -221,11 +213,33 @@ static void write_cpu_books(const struct profile_cpu_books *books, struct json_w
 		rest -= (int64_t)books->count[i];
 	if (books->period)
 		add_text(&line, "%" PRIu64 " = ", books->due);
-	add_ticks(&line, books->count, true);
+	add_counts(&line, FIGURE_BOOKS, FIGURE_BOOKS_END, books->count, BOOK_COUNT);
 	if (books->period)
 		add_text(&line, "; unexplained %" PRId64, rest);
 	snprintf(label, sizeof(label), "CPU %" PRIu32, books->cpu);
 	entry_string(w, label, text);
+}
+
+/* The lines of books, with their sentences. */
+static void write_lines(const struct figures *f, unsigned int first, unsigned int end,
+			struct json_writer *w)
+{
+	char label[160];
+
+	for (unsigned int id = first; id < end; id++) {
+		snprintf(label, sizeof(label), "%s (%s)", figure_table[id].key,
+			 figure_table[id].text);
+		entry_count(w, label, f->value[id]);
+	}
+}
+
+static void write_visits_section(const struct figures *f, struct json_writer *w)
+{
+	begin_section(w, "Visits of threads that wait");
+	for (unsigned int id = FIGURE_VISITED; id < FIGURE_VISITS; id++)
+		entry_figure(w, f, id);
+	write_lines(f, FIGURE_VISITS, FIGURE_VISITS_END, w);
+	end_section(w);
 }
 
 static void write_books_section(const struct profile *p, const struct figures *f,
@@ -235,13 +249,7 @@ static void write_books_section(const struct profile *p, const struct figures *f
 
 	begin_section(w, "Books: every timer tick and what became of it");
 	entry_figure(w, f, FIGURE_DUE);
-	for (unsigned int id = FIGURE_BOOKS; id < FIGURE_BOOKS_END; id++) {
-		char label[160];
-
-		snprintf(label, sizeof(label), "%s (%s)", figure_table[id].key,
-			 figure_table[id].text);
-		entry_count(w, label, f->value[id]);
-	}
+	write_lines(f, FIGURE_BOOKS, FIGURE_BOOKS_END, w);
 	entry_figure(w, f, FIGURE_RECEIVED);
 	entry_figure(w, f, FIGURE_UNEXPLAINED);
 	if (changes)
@@ -257,11 +265,11 @@ static void write_stacks_section(const struct figures *f, struct json_writer *w)
 
 	begin_section(w, "Stacks");
 	entry_figure(w, f, FIGURE_COMPLETE_SHARE);
-	for (unsigned int end = 0; end < STACK_END_COUNT; end++) {
+	for (unsigned int id = FIGURE_ENDS; id < FIGURE_ENDS_END; id++) {
 		snprintf(label, sizeof(label), "%s: %s",
-			 stack_end_is_complete(end) ? "Complete" : "Cut", stack_end_text(end));
-		if (f->value[FIGURE_ENDS + end])
-			entry_count(w, label, f->value[FIGURE_ENDS + end]);
+			 figure_table[id].is_loss ? "Cut" : "Complete", figure_table[id].text);
+		if (f->value[id])
+			entry_count(w, label, f->value[id]);
 	}
 	for (unsigned int id = FIGURE_FRAMES + FRAME_POINTER; id < FIGURE_FRAMES_END; id++) {
 		snprintf(label, sizeof(label), "User frames found %s", figure_table[id].text);
@@ -288,14 +296,13 @@ static void write_jit_section(const struct profile *p, struct json_writer *w)
 
 		snprintf(label, sizeof(label), "%s (pid %" PRIu32 ")",
 			 profile__string(p, process->name), process->pid);
-		describe_jit(text, sizeof(text), p, &p->jits[i]);
-		entry_string(w, label, text);
+		entry_string(w, label, describe_jit(text, sizeof(text), p, &p->jits[i]));
 	}
 	for (size_t i = 0; i < p->runtime_count; i++) {
 		char text[RUNTIME_TEXT_SIZE];
 
-		describe_runtime(text, sizeof(text), &p->runtimes[i]);
-		entry_string(w, profile__string(p, p->runtimes[i].name), text);
+		entry_string(w, profile__string(p, p->runtimes[i].name),
+			     describe_runtime(text, sizeof(text), &p->runtimes[i]));
 	}
 	end_section(w);
 }
@@ -317,8 +324,8 @@ static void write_losses_section(const struct profile *p, const struct figures *
 	for (size_t i = 0; i < p->outside_count; i++) {
 		char text[OUTSIDE_TEXT_SIZE];
 
-		describe_outside(text, sizeof(text), &p->outside[i]);
-		entry_string(w, "Left outside", text);
+		entry_string(w, "Left outside",
+			     describe_outside(text, sizeof(text), &p->outside[i]));
 	}
 	end_section(w);
 }
@@ -351,6 +358,8 @@ static void write_extra(const struct profile *p, struct json_writer *w)
 	write_recording_section(p, &f, w);
 	write_clock_section(p, &f, w);
 	write_books_section(p, &f, w);
+	if (p->visits.hz)
+		write_visits_section(&f, w);
 	write_stacks_section(&f, w);
 	if (p->jit_count || p->runtime_count)
 		write_jit_section(p, w);

@@ -324,10 +324,8 @@ static void write_jit_texts(const struct profile *p, struct json_writer *w)
 	char text[JIT_TEXT];
 
 	json_key_array(w, "jit_texts");
-	for (size_t i = 0; i < p->jit_count; i++) {
-		describe_jit(text, sizeof(text), p, &p->jits[i]);
-		json_string(w, text);
-	}
+	for (size_t i = 0; i < p->jit_count; i++)
+		json_string(w, describe_jit(text, sizeof(text), p, &p->jits[i]));
 	for (size_t i = 0; i < p->runtime_count; i++) {
 		int length = snprintf(text, sizeof(text),
 				      "%s: ", profile__string(p, p->runtimes[i].name));
@@ -358,7 +356,7 @@ static void write_states(struct json_writer *w)
 	for (int state = 0; state < WALL_STATE_COUNT; state++) {
 		json_begin_array(w);
 		json_string(w, wall_state_name((enum wall_state)state));
-		json_string(w, wall_state_text((enum wall_state)state));
+		json_string(w, figure_table[FIGURE_STATES + state].text);
 		json_end_array(w);
 	}
 	json_end_array(w);
@@ -398,8 +396,7 @@ static int write_words(const struct page *page)
 	json_key_uint(&w, "version", DATA_VERSION);
 	json_key_string(&w, "program", "sysprof " SYSPROF_VERSION);
 	json_key_bool(&w, "untimed", page->p->untimed);
-	if (page->p->visits.hz)
-		json_key_uint(&w, "visits_hz", page->p->visits.hz);
+	write_visits(&figures, &w);
 	json_key(&w, "base_us"); /* of all times, relative to the recording's start */
 	json_ns_as_us(&w, -(int64_t)(page->p->start - page->base));
 	write_counts(page, &w);

@@ -78,30 +78,28 @@ static void print_outside(const struct profile *p, FILE *out)
 {
 	char text[OUTSIDE_TEXT_SIZE];
 
-	for (size_t i = 0; i < p->outside_count; i++) {
-		describe_outside(text, sizeof(text), &p->outside[i]);
-		fprintf(out, "# left out   %s\n", text);
-	}
+	for (size_t i = 0; i < p->outside_count; i++)
+		fprintf(out, "# left out   %s\n",
+			describe_outside(text, sizeof(text), &p->outside[i]));
 }
 
 static void print_runtimes(const struct profile *p, FILE *out)
 {
 	char text[RUNTIME_TEXT_SIZE];
 
-	for (size_t i = 0; i < p->runtime_count; i++) {
-		describe_runtime(text, sizeof(text), &p->runtimes[i]);
-		fprintf(out, "# %-10s %s\n", profile__string(p, p->runtimes[i].name), text);
-	}
+	for (size_t i = 0; i < p->runtime_count; i++)
+		fprintf(out, "# %-10s %s\n", profile__string(p, p->runtimes[i].name),
+			describe_runtime(text, sizeof(text), &p->runtimes[i]));
 }
 
 static void print_jits(const struct profile *p, FILE *out)
 {
 	char text[JIT_TEXT_SIZE], shown[4 * JIT_TEXT_SIZE];
 
-	for (size_t i = 0; i < p->jit_count && i < JITS_SHOWN; i++) {
-		describe_jit(text, sizeof(text), p, &p->jits[i]);
-		fprintf(out, "# JIT code   %s\n", utf8_sanitize(shown, sizeof(shown), text));
-	}
+	for (size_t i = 0; i < p->jit_count && i < JITS_SHOWN; i++)
+		fprintf(out, "# JIT code   %s\n",
+			utf8_sanitize(shown, sizeof(shown),
+				      describe_jit(text, sizeof(text), p, &p->jits[i])));
 	if (p->jit_count > JITS_SHOWN)
 		fprintf(out, "# JIT code   %zu more processes\n", p->jit_count - JITS_SHOWN);
 }
@@ -112,8 +110,8 @@ static void print_clock(const struct profile *p, FILE *out)
 
 	if (!p->tsc_khz && !p->clock_error_ns)
 		return; /* of a profile that was read from another format */
-	describe_clock(text, sizeof(text), p);
-	fprintf(out, "# clock      %s, error below %" PRIu64 " ns\n", text, p->clock_error_ns);
+	fprintf(out, "# clock      %s, error below %" PRIu64 " ns\n",
+		describe_clock(text, sizeof(text), p), p->clock_error_ns);
 }
 
 int report_header(const struct profile *p, FILE *out)

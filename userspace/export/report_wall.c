@@ -64,7 +64,7 @@ struct wall_report {
 	const struct profile *p;
 	const struct report_options *options;
 	const struct parked *parked; /* NULL: their waits are as any other */
-	struct wall_totals totals;
+	struct figures figures;
 	struct wall_rows rows;
 	size_t shown, count;
 	FILE *out;
@@ -106,7 +106,7 @@ static int add_states(struct wall_report *r)
 	uint64_t ns[WALL_ROW_COUNT] = {}, waits[WALL_ROW_COUNT] = {};
 	int err = 0;
 
-	memcpy(ns, r->totals.state, sizeof(r->totals.state));
+	memcpy(ns, &r->figures.value[FIGURE_STATES], WALL_STATE_COUNT * sizeof(*ns));
 	set_parked_apart(r, ns, waits);
 	for (int state = WALL_RUNNING; state < WALL_ROW_COUNT && !err; state++)
 		err = add_row(
@@ -120,7 +120,7 @@ static int add_states(struct wall_report *r)
 				.place =
 					state == WALL_ROW_PARKED
 						? "waits at one place for a time or for what comes from outside"
-						: wall_state_text((enum wall_state)state)});
+						: figure_table[FIGURE_STATES + state].text});
 	return err;
 }
 
@@ -210,30 +210,19 @@ static int add_waits(struct wall_report *r,
 
 static void print_visits(const struct wall_report *r)
 {
-	const struct profile_visits *v = &r->p->visits;
+	char text[VISITS_TEXT_SIZE];
 	FILE *out = r->out;
 
-	fprintf(out,
-		"# visits     %" PRIu64 " of %" PRIu64
-		" due at %u a second, %.3f s of CPU; %" PRIu64 " threads, %.3f s of their time\n",
-		v->count[VISIT_LINE_MADE], v->count[VISIT_LINE_DUE], v->hz, (double)v->cpu / 1e9,
-		r->totals.threads, (double)r->totals.lived / 1e9);
-	fprintf(out, "# looks      %" PRIu64 " =", v->count[VISIT_LINE_LOOKS]);
-	for (int line = VISIT_LINE_LOOKS + 1, first = 1; line < VISIT_LINE_COUNT; line++) {
-		if (v->count[line])
-			fprintf(out, "%s %" PRIu64 " %s", first ? "" : " +", v->count[line],
-				visit_line_names[line]);
-		first &= !v->count[line];
-	}
-	fputc('\n', out);
+	fprintf(out, "# visits     %s\n", describe_visits(text, sizeof(text), &r->figures));
+	fprintf(out, "# looks      %s\n", describe_looks(text, sizeof(text), &r->figures));
 	if (r->parked && r->parked->threads)
 		fprintf(out,
 			"# parked     %" PRIu64
 			" threads, %.3f s at one place each: --parked shows them\n",
 			r->parked->threads, (double)r->parked->ns / 1e9);
-	if (r->totals.unvisited)
+	if (r->figures.value[FIGURE_UNVISITED])
 		fprintf(out, "# unvisited  %.3f s, at the end of threads\n",
-			(double)r->totals.unvisited / 1e9);
+			(double)r->figures.value[FIGURE_UNVISITED] / 1e9);
 }
 
 static int print_row(const struct wall_report *r, const struct wall_row *row)
@@ -247,8 +236,9 @@ static int print_row(const struct wall_report *r, const struct wall_row *row)
 
 	if (!name || !place)
 		return -ENOMEM;
-	fprintf(out, "%6.2f%% %12.3f %8" PRIu64 "  ", 100 * share_of(row->ns, r->totals.lived),
-		(double)row->ns / 1e6, row->waits);
+	fprintf(out, "%6.2f%% %12.3f %8" PRIu64 "  ",
+		100 * share_of(row->ns, r->figures.value[FIGURE_LIVED]), (double)row->ns / 1e6,
+		row->waits);
 	if (by == REPORT_WALL_THREAD)
 		fprintf(out, "%11.3f %11.3f %11.3f %11.3f %8u  %s  %s%s\n",
 			(double)w->running / 1e6, (double)w->runnable / 1e6,
@@ -294,16 +284,6 @@ static int write_text(const struct wall_report *r)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void write_visits(const struct profile *p, struct json_writer *w)
-{
-	json_key_object(w, "visits");
-	json_key_uint(w, "hz", p->visits.hz);
-	json_key_uint(w, "cpu_ns", p->visits.cpu);
-	for (int line = 0; line < VISIT_LINE_COUNT; line++)
-		json_key_uint(w, visit_line_names[line], p->visits.count[line]);
-	json_end_object(w);
-}
-
 /* Of a thread, all but running. */
 static void write_states(const struct profile_samples *waits, struct json_writer *w)
 {
@@ -339,7 +319,7 @@ static void write_row(const struct wall_report *r, const struct wall_row *row,
 	json_begin_object(w);
 	json_key_uint(w, "ns", row->ns);
 	json_key(w, "share");
-	json_fixed(w, share_of(row->ns, r->totals.lived), SHARE_DIGITS);
+	json_fixed(w, share_of(row->ns, r->figures.value[FIGURE_LIVED]), SHARE_DIGITS);
 	json_key_uint(w, "waits", row->waits);
 	if (by == REPORT_WALL_THREAD) {
 		json_key_uint(w, "running_ns", t->wall.running);
@@ -368,13 +348,13 @@ static int write_json(const struct wall_report *r)
 
 	report_json__begin(&w, r->p, by_names[r->options->wall_by], "wall", r->options->min_share,
 			   r->out);
-	json_key_uint(&w, "lived_ns", r->totals.lived);
-	json_key_uint(&w, "unvisited_ns", r->totals.unvisited);
+	json_key_uint(&w, "lived_ns", r->figures.value[FIGURE_LIVED]);
+	json_key_uint(&w, "unvisited_ns", r->figures.value[FIGURE_UNVISITED]);
 	if (r->parked) {
 		json_key_uint(&w, "parked_threads", r->parked->threads);
 		json_key_uint(&w, "parked_ns", r->parked->ns);
 	}
-	write_visits(r->p, &w);
+	write_visits(&r->figures, &w);
 	json_key_uint(&w, "row_count", r->count);
 	JSON_COLUMN(&w, "rows", r->shown, write_row(r, &r->rows.data[i], &w));
 	return report_json__end(&w, r->out);
@@ -405,12 +385,13 @@ int report_wall(const struct export_request *request, const struct report_option
 				.out = request->out};
 	int err = r.parked ? parked__init(&parked, r.p) : 0;
 
-	profile__wall_totals(r.p, &r.totals);
+	figures__init(&r.figures, r.p);
 	if (!err)
 		err = collect_rows(&r);
 	vec_sort(&r.rows, compare_rows);
 	for (size_t i = 0; i < r.rows.count; i++)
-		if (share_of(r.rows.data[i].ns, r.totals.lived) >= options->min_share)
+		if (share_of(r.rows.data[i].ns, r.figures.value[FIGURE_LIVED]) >=
+		    options->min_share)
 			r.rows.data[r.count++] = r.rows.data[i];
 	r.shown = min_u64(r.count, request->top ? request->top : REPORT_TOP_DEFAULT);
 	if (!err)

@@ -570,7 +570,7 @@ static int on_visit_books(void *context, const struct visit_books_event *e)
 	struct recorder *r = advance(context, &e->header);
 
 	r->visited = max_u64(r->visited, e->made_at);
-	wall_accounts__books(&r->session->visits, e);
+	r->session->visits = recording_facts__visits(r->facts, e);
 	return 0;
 }
 

@@ -56,6 +56,9 @@ int recording_facts__begin_window(struct recording_facts *f, struct profile_buil
 /* The books of a CPU in this window. */
 struct profile_cpu_books recording_facts__window_books(const struct recording_facts *f,
 						       const struct books_event *e);
+/* The books of the visitor in this window. The event has sums since the start. */
+struct profile_visits recording_facts__visits(struct recording_facts *f,
+					      const struct visit_books_event *e);
 
 /* ---- window_lives.c: the profile ids of lives in one window, indexed by the lives' slots ---- */
 
@@ -180,7 +183,6 @@ struct thread_id wall_accounts__holder(const struct thread_accounts *a,
 				       struct process_table *processes,
 				       const struct thread_life *waiting,
 				       const struct visit_event *e);
-void wall_accounts__books(struct profile_visits *visits, const struct visit_books_event *e);
 /* The thread ends. `visited`: when the latest visit of any thread began, as far as known. */
 void wall_accounts__exit(struct thread_life *thread, uint64_t time, uint64_t cpu_time,
 			 uint64_t visited);

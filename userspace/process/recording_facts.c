@@ -6,8 +6,11 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/minmax.h"
 #include "base/parse.h"
 #include "base/vec.h"
+
+#define VISITS_LIMIT (1ull << 56) /* of hostile recordings */
 
 struct fact {
 	char *key, *value;
@@ -26,6 +29,7 @@ DEFINE_MAP_BY(account_map, struct cpu_account, uint32_t, now.cpu);
 struct recording_facts {
 	struct fact_map facts; /* in the order of their first reports */
 	struct account_map accounts;
+	struct visit_books_event visits, visits_begin; /* of the window */
 	uint64_t start, period, fallback_period;
 	bool anchored;
 	struct clock_moment first, last;
@@ -193,6 +197,27 @@ struct profile_cpu_books recording_facts__window_books(const struct recording_fa
 	return books;
 }
 
+static uint64_t grown(uint64_t since, uint64_t now)
+{
+	return now > since ? min_u64(now - since, VISITS_LIMIT) : 0;
+}
+
+/* In the middle of a visit some looks have no result yet: they count in the next books. */
+struct profile_visits recording_facts__visits(struct recording_facts *f,
+					      const struct visit_books_event *e)
+{
+	const struct visit_books_event *begin = &f->visits_begin;
+	struct profile_visits visits = {.hz = e->hz, .cpu = grown(begin->cpu, e->cpu)};
+
+	f->visits = *e;
+	for (int line = 0; line < VISIT_LINE_COUNT; line++)
+		visits.count[line] = grown(begin->count[line], e->count[line]);
+	visits.count[VISIT_LINE_LOOKS] = 0;
+	for (int line = VISIT_LINE_LOOKS + 1; line < VISIT_LINE_COUNT; line++)
+		visits.count[VISIT_LINE_LOOKS] += visits.count[line];
+	return visits;
+}
+
 /* ---- windows --------------------------------------------------------------------------------- */
 
 int recording_facts__begin_window(struct recording_facts *f, struct profile_builder *builder)
@@ -203,6 +228,7 @@ int recording_facts__begin_window(struct recording_facts *f, struct profile_buil
 		profile_builder__meta(builder, f->facts.data[i].key, f->facts.data[i].value);
 	for (size_t i = 0; i < f->accounts.count; i++)
 		f->accounts.data[i].begin = f->accounts.data[i].now;
+	f->visits_begin = f->visits;
 	session->tsc_khz = f->tsc_khz;
 	session->clock_epochs = f->anchored;
 	return profile_builder__error(builder);

@@ -23,9 +23,8 @@
 
 #include "base/minmax.h"
 
-#define TIME_LIMIT   (1ull << 60) /* of hostile recordings */
-#define VISITS_LIMIT (1ull << 56) /* the same */
-#define BIRTH_LATE   10000000ull  /* ns: a fork record comes when the thread was there already */
+#define TIME_LIMIT (1ull << 60) /* of hostile recordings */
+#define BIRTH_LATE 10000000ull	/* ns: a fork record comes when the thread was there already */
 /* ns: a thread that ran for less was not running at several visits */
 #define RAN_LITTLE 10000000ull
 
@@ -280,23 +279,6 @@ struct thread_id wall_accounts__holder(const struct thread_accounts *a,
 	entry = window_lives__show(a->lives, holder, e->account.header.time,
 				   recording_facts__period(a->facts));
 	return entry ? entry->id : (struct thread_id){0};
-}
-
-/* In the middle of a visit some threads are not looked at yet: they count as left. */
-void wall_accounts__books(struct profile_visits *visits, const struct visit_books_event *e)
-{
-	uint64_t *count = visits->count, sum = 0;
-
-	visits->hz = e->hz;
-	visits->cpu = e->cpu;
-	for (int line = 0; line < VISIT_LINE_COUNT; line++)
-		count[line] = min_u64(e->count[line], VISITS_LIMIT);
-	for (int line = VISIT_LINE_LOOKS + 1; line < VISIT_LINE_COUNT; line++)
-		sum += count[line];
-	if (count[VISIT_LINE_LOOKS] > sum)
-		count[VISIT_LINE_LEFT] += count[VISIT_LINE_LOOKS] - sum;
-	else
-		count[VISIT_LINE_LOOKS] = sum;
 }
 
 void wall_accounts__exit(struct thread_life *thread, uint64_t time, uint64_t cpu_time,

@@ -10,19 +10,25 @@ const struct figure figure_table[FIGURE_COUNT] = {
 #define X(id, unit, key, value, text) [FIGURE_##id] = {FIGURE_IN_##unit, true, key, text},
 		LEFT_OUT_FIGURES(X)
 #undef X
+#define X(id, name, text) [FIGURE_VISITS + VISIT_LINE_##id] = {FIGURE_IN_COUNT, false, name, text},
+			VISIT_LINES(X)
+#undef X
+#define X(id, name, text) [FIGURE_STATES + WALL_##id] = {FIGURE_IN_NS, false, name, text},
+				WALL_STATES(X)
+#undef X
 #define X(id, name, loss, text) [FIGURE_BOOKS + BOOK_##id] = {FIGURE_IN_COUNT, loss, name, text},
-			BOOK_LINES(X)
+					BOOK_LINES(X)
 #undef X
 #define X(id, name, complete, text)                                                                \
 	[FIGURE_ENDS + STACK_END_##id] = {FIGURE_IN_COUNT, !(complete), name, text},
-				STACK_ENDS(X)
+						STACK_ENDS(X)
 #undef X
 #define X(id, name, exact, text)                                                                   \
 	[FIGURE_FRAMES + FRAME_##id] = {FIGURE_IN_COUNT, false, name, text},
-					FRAME_KINDS(X)
+							FRAME_KINDS(X)
 #undef X
 #define X(id, name, text) [FIGURE_LOST + LOST_##id] = {FIGURE_IN_COUNT, true, name, text},
-						LOST_SOURCES(X)
+								LOST_SOURCES(X)
 #undef X
 };
 
@@ -32,6 +38,7 @@ struct sums {
 	uint64_t cpu, silent_cpu;	  /* ns, of all threads and of those without a sample */
 	uint64_t due, received, lost;	  /* ticks */
 	uint64_t lines[BOOK_COUNT];
+	uint64_t visited, lived, unvisited, states[WALL_STATE_COUNT];
 	bool due_known;
 };
 
@@ -46,6 +53,17 @@ static void add_thread(struct sums *s, const struct profile_thread *thread)
 		s->silent_threads++;
 		s->silent_cpu += cpu;
 	}
+}
+
+static void add_wall(struct sums *s, const struct profile_wall *wall,
+		     const struct profile_samples *waits)
+{
+	s->visited += wall->until > 0;
+	s->lived += wall->until - wall->since;
+	s->unvisited += wall->unvisited;
+	s->states[WALL_RUNNING] += wall->running;
+	for (size_t i = 0; i < waits->count; i++)
+		s->states[profile_samples__state(waits, i)] += waits->weight[i];
 }
 
 static void add_books(struct sums *s, const struct profile_cpu_books *books)
@@ -73,6 +91,8 @@ static void set_figures(struct figures *f, const struct profile *p, const struct
 	SINGLE_FIGURES(X)
 	LEFT_OUT_FIGURES(X)
 #undef X
+	memcpy(&f->value[FIGURE_VISITS], p->visits.count, sizeof(p->visits.count));
+	memcpy(&f->value[FIGURE_STATES], s->states, sizeof(s->states));
 	memcpy(&f->value[FIGURE_BOOKS], s->lines, sizeof(s->lines));
 	memcpy(&f->value[FIGURE_ENDS], p->stack_ends, sizeof(p->stack_ends));
 	memcpy(&f->value[FIGURE_FRAMES], p->frames_found, sizeof(p->frames_found));
@@ -83,8 +103,10 @@ void figures__init(struct figures *f, const struct profile *p)
 {
 	struct sums sums = {};
 
-	for (size_t i = 1; i < p->thread_count; i++)
+	for (size_t i = 1; i < p->thread_count; i++) {
 		add_thread(&sums, &p->threads[i]);
+		add_wall(&sums, &p->threads[i].wall, &p->threads[i].samples[SAMPLE_WALL]);
+	}
 	for (size_t i = 0; i < p->books_count; i++)
 		add_books(&sums, &p->books[i]);
 	set_figures(f, p, &sums);

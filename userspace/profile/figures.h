@@ -50,7 +50,12 @@ enum figure_unit {
 	X(DUE, DUE, "due", s->due, "Due")                                                          \
 	X(RECEIVED, COUNT, "received", s->received, "received by the collector")                   \
 	X(UNEXPLAINED, DUE, "unexplained", profile__unexplained_ticks(p), "Unexplained")           \
-	X(LOST_TICKS, COUNT, "lost_ticks", s->lost, "") /* of the target, or of unknown tasks */
+	X(LOST_TICKS, COUNT, "lost_ticks", s->lost, "") /* of the target, or of unknown tasks */   \
+	X(VISITED, COUNT, "visited_threads", s->visited, "Threads visited")                        \
+	X(LIVED, NS, "lived_ns", s->lived, "Lifetime of these")                                    \
+	X(UNVISITED, NS, "unvisited_ns", s->unvisited, "Unvisited, at the end of threads")         \
+	X(VISITS_HZ, COUNT, "hz", p->visits.hz, "Visits a second, requested")                      \
+	X(VISITS_CPU, NS, "cpu_ns", p->visits.cpu, "CPU time of the visitor")
 
 /* What a limit left out, shown with "left out" unless 0. X(ENUM, unit, key, value, text) */
 #define LEFT_OUT_FIGURES(X)                                                                        \
@@ -58,12 +63,19 @@ enum figure_unit {
 
 #define FIGURE_LEFT_OUT 0
 
-/* The last four groups: BOOK_LINES (of all CPUs), STACK_ENDS, FRAME_KINDS and LOST_SOURCES. */
+/*
+ * The last groups: VISIT_LINES (the books of the visitor begin with VISITS_HZ), WALL_STATES (in ns,
+ * of all visited threads; with UNVISITED they add up to LIVED), BOOK_LINES (of all CPUs),
+ * STACK_ENDS, FRAME_KINDS and LOST_SOURCES.
+ */
 enum figure_id {
 #define X(id, ...) FIGURE_##id,
 	LEFT_OUT_FIGURES(X) FIGURE_LEFT_OUT_END, /* no figure */
-	SINGLE_FIGURES(X) FIGURE_BOOKS,
+	SINGLE_FIGURES(X) FIGURE_VISITS,
 #undef X
+	FIGURE_VISITS_END = FIGURE_VISITS + VISIT_LINE_COUNT,
+	FIGURE_STATES = FIGURE_VISITS_END,
+	FIGURE_BOOKS = FIGURE_STATES + WALL_STATE_COUNT,
 	FIGURE_BOOKS_END = FIGURE_BOOKS + BOOK_COUNT,
 	FIGURE_ENDS = FIGURE_BOOKS_END,
 	FIGURE_ENDS_END = FIGURE_ENDS + STACK_END_COUNT,
@@ -100,11 +112,6 @@ static inline bool figures__is_loss(const struct figures *f, unsigned int id)
 static inline int64_t figures__unexplained(const struct figures *f)
 {
 	return (int64_t)f->value[FIGURE_UNEXPLAINED];
-}
-
-static inline const char *stack_end_text(enum stack_end end)
-{
-	return figure_table[FIGURE_ENDS + end].text;
 }
 
 #endif

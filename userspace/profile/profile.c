@@ -52,38 +52,10 @@ uint64_t profile_thread__cpu(const struct profile_thread *thread)
 	return sum;
 }
 
-static const struct {
-	const char *name, *text;
-} wall_states[WALL_STATE_COUNT] = {
-#define X(id, name, text) {name, text},
-	WALL_STATES(X)
-#undef X
-};
-
 const char *wall_state_name(enum wall_state state)
 {
-	return (unsigned int)state < WALL_STATE_COUNT ? wall_states[state].name : "";
-}
-
-const char *wall_state_text(enum wall_state state)
-{
-	return (unsigned int)state < WALL_STATE_COUNT ? wall_states[state].text : "";
-}
-
-void profile__wall_totals(const struct profile *p, struct wall_totals *totals)
-{
-	*totals = (struct wall_totals){};
-	for (size_t i = 1; i < p->thread_count; i++) {
-		const struct profile_wall *wall = &p->threads[i].wall;
-		const struct profile_samples *waits = &p->threads[i].samples[SAMPLE_WALL];
-
-		totals->threads += wall->until > 0;
-		totals->lived += wall->until - wall->since;
-		totals->unvisited += wall->unvisited;
-		totals->state[WALL_RUNNING] += wall->running;
-		for (size_t k = 0; k < waits->count; k++)
-			totals->state[profile_samples__state(waits, k)] += waits->weight[k];
-	}
+	return (unsigned int)state < WALL_STATE_COUNT ? figure_table[FIGURE_STATES + state].key
+						      : "";
 }
 
 void profile__count_stacks(const struct profile *p, uint64_t *ticks)
