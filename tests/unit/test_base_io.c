@@ -2,6 +2,8 @@
 /* io and gzip: whole reads, result files that appear whole or not at all, deterministic gzip. */
 #include "output_support.h"
 
+#include "base/file_system.h"
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 static void reads_whole_files(void **state)
@@ -648,6 +650,28 @@ static void gzip_into_an_output_file(void **state)
 	free(data);
 }
 
+/* Users choose the root, the mount point and, for FUSE, the source of their mounts. */
+static void devices_of_mounts(void **state)
+{
+	static const char mounts[] =
+		"22 1 259:1 / / rw,relatime shared:1 - ext4 /dev/root rw\n"
+		"30 22 0:51 / /home/u/m rw,nosuid shared:9 - fuse.x 0:52 rw,user_id=1000\n"
+		"31 22 0:54 / /home/u/a\\0400:55\\040b rw - fuse.x \\0400:55\\040 rw\n"
+		"32 22 0:53 / /home/u/ 0:56 rw shared:9 - fuse.x  0:57  rw 0:58\n"
+		"33 22 10:60 /a\\01234\\04022\\0400:59 / rw - tmpfs 0:59 rw";
+
+	(void)state;
+	assert_true(mountinfo__has_device(mounts, 259, 1));
+	assert_true(mountinfo__has_device(mounts, 0, 51));
+	assert_true(mountinfo__has_device(mounts, 0, 54));
+	assert_true(mountinfo__has_device(mounts, 10, 60));
+	for (unsigned int minor = 55; minor < 62; minor++)
+		assert_false(mountinfo__has_device(mounts, 0, minor));
+	assert_false(mountinfo__has_device(mounts, 0, 52));
+	assert_false(mountinfo__has_device(mounts, 59, 1));
+	assert_false(mountinfo__has_device("", 0, 0));
+}
+
 static void crc_is_the_usual_one(void **state)
 {
 	(void)state;
@@ -686,6 +710,7 @@ int main(void)
 		cmocka_unit_test(gzip_reports_errors),
 		in_directory(gzip_into_an_output_file),
 		cmocka_unit_test(crc_is_the_usual_one),
+		cmocka_unit_test(devices_of_mounts),
 	};
 
 	unsetenv("SUDO_UID"); /* the tests themselves may run under sudo */

@@ -86,35 +86,40 @@ static char *mounts_of(pid_t pid)
 	return read_file_at(AT_FDCWD, path, MOUNTS_MAX, &text, &size) ? NULL : text;
 }
 
-/* "… 0:52 …" of the line "ID PARENT MAJOR:MINOR …"; false: no mount has that number. */
-static bool device_of_mount(const char *mounts, uint64_t id, unsigned int *major,
-			    unsigned int *minor)
-{
-	for (const char *line = mounts; line && *line; line = strchr(line, '\n')) {
-		unsigned long long here;
+struct mount {
+	uint64_t id;
+	unsigned int major, minor;
+};
 
-		line += *line == '\n';
-		if (sscanf(line, "%llu %*u %u:%u", &here, major, minor) == 3 && here == id)
+/* From "ID PARENT MAJOR:MINOR …"; users choose what follows. *mounts moves on. False: the end. */
+static bool next_mount(const char **mounts, struct mount *mount)
+{
+	const char *line = *mounts, *end = strchrnul(line, '\n');
+	char *at;
+
+	*mount = (struct mount){.id = strtoull(line, &at, 10)};
+	(void)strtoull(at, &at, 10);
+	mount->major = (unsigned int)strtoul(at, &at, 10);
+	mount->minor = *at == ':' ? (unsigned int)strtoul(at + 1, &at, 10) : 0;
+	*mounts = end + (*end == '\n');
+	return *line && at <= end;
+}
+
+static bool find_mount(const char *mounts, uint64_t id, struct mount *mount)
+{
+	while (next_mount(&mounts, mount))
+		if (mount->id == id)
 			return true;
-	}
 	return false;
 }
 
-static bool has_device(const char *mounts, unsigned int major, unsigned int minor)
+bool mountinfo__has_device(const char *mounts, unsigned int major, unsigned int minor)
 {
-	char wanted[32];
+	struct mount mount;
 
-	snprintf(wanted, sizeof(wanted), " %u:%u ", major, minor);
-	for (const char *line = mounts; line && *line; line = strchr(line, '\n')) {
-		const char *at, *end;
-
-		line += *line == '\n';
-		end = strchr(line, '\n');
-		at = strstr(line, wanted);
-		/* the third field, or a mount's source, which can have such a text */
-		if (at && (!end || at < end))
+	while (next_mount(&mounts, &mount))
+		if (mount.major == major && mount.minor == minor)
 			return true;
-	}
 	return false;
 }
 
@@ -134,16 +139,16 @@ static bool is_mounted_by_administrator(int fd, pid_t pid)
 {
 	_cleanup_free_ char *first = is_initial_user_space(1) ? mounts_of(1) : NULL;
 	_cleanup_free_ char *theirs = NULL;
-	unsigned int major, minor;
-	uint64_t mount;
+	struct mount mount;
+	uint64_t id;
 
-	if (!first || !mount_of(fd, &mount))
+	if (!first || !mount_of(fd, &id))
 		return false;
-	if (device_of_mount(first, mount, &major, &minor))
+	if (find_mount(first, id, &mount))
 		return true;
 	theirs = pid > 0 ? mounts_of(pid) : NULL;
-	return theirs && device_of_mount(theirs, mount, &major, &minor) &&
-	       has_device(first, major, minor);
+	return theirs && find_mount(theirs, id, &mount) &&
+	       mountinfo__has_device(first, mount.major, mount.minor);
 }
 
 /* ---- judging a descriptor -------------------------------------------------------------------- */
