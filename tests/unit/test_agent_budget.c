@@ -537,6 +537,26 @@ static void test_memory_beside_cpu(void **unused)
 	(void)unused;
 }
 
+/* A rate that has to wait holds no step for memory back, and no step is missing meanwhile. */
+static void test_memory_before_the_rate(void **unused)
+{
+	struct run run = start(0.005, 100u << 20, 97);
+	struct budget_stats stats;
+
+	measure(&run, 0.008, 90u << 20);
+	assert_int_equal(measure(&run, 0.008, 101u << 20), BUDGET_DOWN);
+	assert_int_equal(state_of(&run).hz, 97);
+	measure(&run, 0.008, 90u << 20);
+	measure(&run, 0.008, 90u << 20);
+	assert_int_equal(measure(&run, 0.008, 90u << 20), BUDGET_SAME);
+	budget__stats(run.budget, &stats);
+	assert_int_equal(stats.over_at_floor, 0);
+	assert_int_equal(measure(&run, 0.008, 90u << 20), BUDGET_DOWN);
+	assert_int_equal(state_of(&run).hz, 47);
+	budget__free(run.budget);
+	(void)unused;
+}
+
 static void test_without_limits(void **unused)
 {
 	struct run run = start(0, 0, 97);
@@ -590,6 +610,7 @@ int main(void)
 		cmocka_unit_test(test_memory_counts_as_well),
 		cmocka_unit_test(test_memory_leaves_the_rate),
 		cmocka_unit_test(test_memory_beside_cpu),
+		cmocka_unit_test(test_memory_before_the_rate),
 		cmocka_unit_test(test_without_limits),
 		cmocka_unit_test(test_other_limits),
 	};

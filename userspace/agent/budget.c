@@ -289,15 +289,15 @@ static enum budget_change go_down(struct budget *b, const struct budget_usage *u
 {
 	enum budget_step next = cpu > 1 ? choose_for_cpu(b) : BUDGET_STEP_COUNT;
 	bool by_cpu = next != BUDGET_STEP_COUNT;
+	bool too_early = by_cpu && step_hz(next) && !is_over_for_long(b);
 
-	if (!by_cpu && memory > 1)
-		next = choose_for_memory(b);
+	by_cpu &= !too_early;
+	if (!by_cpu)
+		next = memory > 1 ? choose_for_memory(b) : BUDGET_STEP_COUNT;
 	if (next == BUDGET_STEP_COUNT) {
-		b->stats.over_at_floor++;
+		b->stats.over_at_floor += !too_early;
 		return BUDGET_SAME;
 	}
-	if (by_cpu && step_hz(next) && !is_over_for_long(b))
-		return BUDGET_SAME;
 	judge_last_back(b, usage->time, true);
 	*step = b->order[b->level++] = next;
 	b->taken[next] = true;
