@@ -125,6 +125,35 @@ static void test_small_files(void **state)
 	assert_in_range(left, 12, 16);
 }
 
+/* What was written is there, also if nothing can be evicted for it. */
+static void test_directory_that_cannot_be_listed(void **state)
+{
+	static const struct disk_cache_kind kind = {
+		.directory = "x", .suffix = ".x", .limit = PAGE, .file_limit = PAGE};
+	char directory[] = "/var/tmp/disk-cache-XXXXXX", path[64];
+	struct disk_cache *c;
+	uid_t user = geteuid();
+	int err;
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/a.x", directory);
+	c = disk_cache__open_at(&kind, directory);
+	assert_non_null(c);
+	if (!user) {
+		assert_int_equal(chown(directory, 12345, 12345), 0);
+		assert_int_equal(seteuid(12345), 0);
+	}
+	chmod(directory, 0300);
+	err = disk_cache__write(c, "a.x", directory, sizeof(directory));
+	assert_int_equal(seteuid(user), 0);
+	assert_int_equal(err, 0);
+	assert_int_equal(access(path, F_OK), 0);
+	disk_cache__free(c);
+	unlink(path);
+	rmdir(directory);
+}
+
 /* Pages that were there may be others' and stay; those that a large read had to get do not. */
 static void test_large_reads(void **state)
 {
@@ -174,6 +203,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pages),
 		cmocka_unit_test(test_small_files),
+		cmocka_unit_test(test_directory_that_cannot_be_listed),
 		cmocka_unit_test(test_large_reads),
 	};
 

@@ -321,7 +321,7 @@ static int list_files(int directory, struct file_list *list)
 DEFINE_ORDER(compare_use, struct cached_file, ASCENDING(used.tv_sec) ?: ASCENDING(used.tv_nsec));
 
 /* Deletes files until the directory is below its limit, and sums their sizes. */
-static int tidy_directory(struct disk_cache *c)
+static void tidy_directory(struct disk_cache *c)
 {
 	struct file_list list = {.kind = &c->kind};
 	uint64_t limit = c->kind.limit;
@@ -338,7 +338,6 @@ static int tidy_directory(struct disk_cache *c)
 		c->counted = true;
 	}
 	vec_free(&list.files);
-	return err;
 }
 
 /*
@@ -368,5 +367,7 @@ int disk_cache__write(struct disk_cache *c, const char *name, const void *data, 
 		return err;
 	/* counted even if it replaced a file: tidying corrects the count */
 	c->total += on_disk;
-	return is_time_to_tidy(c, on_disk) ? tidy_directory(c) : 0;
+	if (is_time_to_tidy(c, on_disk))
+		tidy_directory(c);
+	return 0;
 }
