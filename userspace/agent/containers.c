@@ -398,12 +398,13 @@ static int add_logged(struct containers *c, const char *name,
 {
 	struct logged_pod entry = {.names = strdup(name)};
 	bool is_new = false;
+	int err = entry.names ? 0 : -ENOMEM;
 
-	if (!entry.names)
-		return -ENOMEM;
-	if (!parse(&entry) || !logged_pods__need(&c->logged, &entry, &is_new) || !is_new)
+	if (!err && parse(&entry) && !logged_pods__need(&c->logged, &entry, &is_new))
+		err = -ENOMEM;
+	if (err || !is_new)
 		free(entry.names);
-	return 0;
+	return err;
 }
 
 static int index_directory(struct containers *c, const char *path,
@@ -420,13 +421,16 @@ static int index_directory(struct containers *c, const char *path,
 
 static int read_index(struct containers *c, uint64_t now)
 {
+	int err;
+
 	if (c->was_indexed && now < c->indexed + INDEX_INTERVAL)
 		return 0;
-	c->was_indexed = true;
 	c->indexed = now;
 	forget_index(c);
-	return index_directory(c, "var/log/containers", parse_container_log)
-		       ?: index_directory(c, "var/log/pods", parse_pod_directory);
+	err = index_directory(c, "var/log/containers", parse_container_log)
+		      ?: index_directory(c, "var/log/pods", parse_pod_directory);
+	c->was_indexed = !err;
+	return err;
 }
 
 static int take_logged(struct containers *c, const char *key, struct container_names *names)
