@@ -7,13 +7,16 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -539,6 +542,28 @@ static void test_a_leader_that_has_ended(void **state)
 	proc_snapshot__free(s);
 }
 
+/* The states of a process and a thread of it where /proc shows neither, as hidepid does. */
+static void expect_hidden(pid_t pid, pid_t thread)
+{
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (!child) {
+		if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		    mount("none", "/proc", "tmpfs", 0, NULL))
+			_exit(77);
+		_exit(proc_process_state(pid, NULL) != PROC_HIDDEN ||
+		      proc_process_state(thread, NULL) != PROC_HIDDEN ||
+		      proc_process_state(INT_MAX, NULL) != PROC_NONE);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (status == W_EXITCODE(77, 0))
+		print_message("/proc cannot be hidden here: not tested\n");
+	else
+		assert_int_equal(status, 0);
+}
+
 static void test_process_states(void **state)
 {
 	struct proc_snapshot *s = open_snapshot();
@@ -571,6 +596,7 @@ static void test_process_states(void **state)
 	assert_int_equal(proc_process_state(helper_tid, &identity), PROC_ALIVE);
 	assert_int_equal(identity.tgid, getpid());
 	assert_string_equal(identity.comm, "a)\n(\xff S 1 2 3");
+	expect_hidden(getpid(), helper_tid);
 	pthread_barrier_wait(&barrier);
 	pthread_join(helper, NULL);
 

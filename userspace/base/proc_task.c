@@ -373,8 +373,8 @@ static enum proc_state hidden_or_none(pid_t pid)
 {
 	_cleanup_close_ int fd = syscall(SYS_pidfd_open, pid, 0);
 
-	/* EINVAL: a thread that leads no process */
-	return fd >= 0 || errno == EINVAL ? PROC_HIDDEN : PROC_NONE;
+	/* of a thread that leads no process: EINVAL, in later kernels ENOENT */
+	return fd >= 0 || errno == EINVAL || errno == ENOENT ? PROC_HIDDEN : PROC_NONE;
 }
 
 enum proc_state proc_process_state(pid_t pid, struct proc_identity *identity)
