@@ -176,7 +176,13 @@ static void shared_directories_are_known(void **state)
 	expect_shared("link", "./d");
 	expect_shared("-", NULL);
 	expect_shared("/dev/null", NULL);
-	chmod("d", 0755);
+	chmod("d", 0775);
+	expect_shared("d/f", NULL);
+	assert_int_equal(chown("d", 0, STRANGER), 0);
+	expect_shared("d/f", "d");
+	chmod("d", 01775);
+	expect_shared("d/f", NULL);
+	chmod("d", 0775);
 	assert_int_equal(chown("d", STRANGER, STRANGER), 0);
 	expect_shared("d/f", "d");
 	setenv("SUDO_UID", "12345", 1);

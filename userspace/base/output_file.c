@@ -154,20 +154,22 @@ static int directory__split(const struct directory *base, const char *path,
 	return 0;
 }
 
-/* May others replace files in it? */
+/* May others replace files in it? The groups of root and of the user are theirs alone. */
 static bool directory__is_shared(const struct directory *d)
 {
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+	mode_t others = S_IWOTH;
 	struct stat st;
-	uid_t uid;
-	gid_t gid;
 
 	if (fstat(d->fd, &st))
 		return false;
-	if (st.st_mode & S_IWOTH && !(st.st_mode & S_ISVTX))
+	(void)find_sudo_user(&uid, &gid); /* else it leaves both */
+	if (st.st_gid != 0 && st.st_gid != gid)
+		others |= S_IWGRP;
+	if (st.st_mode & others && !(st.st_mode & S_ISVTX))
 		return true;
-	if (st.st_uid == 0 || st.st_uid == geteuid())
-		return false;
-	return find_sudo_user(&uid, &gid) <= 0 || uid != st.st_uid;
+	return st.st_uid != 0 && st.st_uid != uid;
 }
 
 /* Another user has put this link or pipe into a world-writable directory. */
