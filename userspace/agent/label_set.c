@@ -161,16 +161,6 @@ bool label_name_is_valid(const char *name)
 	return true;
 }
 
-static uint32_t code_point(const char *s, size_t length)
-{
-	const unsigned char *b = (const unsigned char *)s;
-	uint32_t code = length == 1 ? *b : *b & (0x7f >> length);
-
-	for (size_t i = 1; i < length; i++)
-		code = code << 6 | (b[i] & 0x3f);
-	return code;
-}
-
 /* Controls, line ends, invisible and direction characters: with them, names could look alike. */
 static bool is_control(const char *s, size_t length)
 {
@@ -181,7 +171,7 @@ static bool is_control(const char *s, size_t length)
 		{0x180e, 0x180e}, {0x200b, 0x200f}, {0x2028, 0x202e},	{0x2060, 0x206f},
 		{0xfeff, 0xfeff}, {0xfff9, 0xffff}, {0xe0000, 0xe0fff},
 	};
-	uint32_t code = code_point(s, length);
+	uint32_t code = utf8_code_point(s, length);
 
 	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
 		if (code >= ranges[i].first && code <= ranges[i].last)

@@ -4,8 +4,10 @@
 #define BASE_IO_H
 
 #include <dirent.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /* Write everything, through EINTR and short writes. 0 or negative errno. */
@@ -42,6 +44,11 @@ typedef int (*line_fn)(void *context, char *line, size_t size);
  * its end. 0, what `take` returned, or negative errno.
  */
 int read_lines(int fd, size_t longest, line_fn take, void *context);
+
+static inline bool is_same_inode(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
 
 /* Identity and state of a file: data derived from it is valid while its stamp is the same. */
 

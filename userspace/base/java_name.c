@@ -3,33 +3,14 @@
 
 #include <string.h>
 
-#include "base/minmax.h"
+#include "base/text_line.h"
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* Text that does not fit is left out. */
-struct line {
-	char *text;
-	size_t size, used;
-};
-
-static struct line line_in(char *text, size_t size)
+static struct text_line line_in(char *text, size_t size)
 {
 	*text = '\0';
-	return (struct line){text, size, 0};
-}
-
-static void add_text(struct line *line, const char *text, size_t size)
-{
-	size = min_u64(size, line->size - 1 - line->used);
-	memcpy(line->text + line->used, text, size);
-	line->used += size;
-	line->text[line->used] = '\0';
-}
-
-static void add_string(struct line *line, const char *text)
-{
-	add_text(line, text, strlen(text));
+	return (struct text_line){text, size, 0};
 }
 
 static void dots_for_slashes(char *name)
@@ -74,7 +55,7 @@ static const char *basic_type(char letter)
 }
 
 /* One type of a descriptor: "[Ljava/lang/String;". False: it is none. */
-static bool add_type(struct line *line, const char **at)
+static bool add_type(struct text_line *line, const char **at)
 {
 	size_t dimensions = strspn(*at, "[");
 	const char *type = *at + dimensions, *basic = basic_type(*type), *end;
@@ -83,50 +64,50 @@ static bool add_type(struct line *line, const char **at)
 		end = strchr(type, ';');
 		if (!end)
 			return false;
-		add_text(line, type + 1, (size_t)(end - type) - 1);
+		add_text(line, "%.*s", (int)(end - type - 1), type + 1);
 		*at = end + 1;
 	} else if (basic) {
-		add_string(line, basic);
+		add_text(line, "%s", basic);
 		*at = type + 1;
 	} else {
 		return false;
 	}
 	for (; dimensions; dimensions--)
-		add_string(line, "[]");
+		add_text(line, "[]");
 	return true;
 }
 
-static void add_brief(struct line *line, const struct java_method *m)
+static void add_brief(struct text_line *line, const struct java_method *m)
 {
-	add_text(line, m->class_name, size_without_address(m->class_name, strlen(m->class_name)));
-	add_string(line, ".");
-	add_string(line, m->name);
+	int size = (int)size_without_address(m->class_name, strlen(m->class_name));
+
+	add_text(line, "%.*s.%s", size, m->class_name, m->name);
 }
 
-static bool add_full(struct line *line, const struct java_method *m)
+static bool add_full(struct text_line *line, const struct java_method *m)
 {
 	const char *at = m->descriptor, *end = strrchr(at, ')'), *result = end ? end + 1 : at;
 
 	if (*at++ != '(' || !end || !add_type(line, &result) || *result)
 		return false;
-	add_string(line, " ");
+	add_text(line, " ");
 	add_brief(line, m);
-	add_string(line, "(");
+	add_text(line, "(");
 	for (const char *between = ""; *at != ')'; between = ", ") {
-		add_string(line, between);
+		add_text(line, "%s", between);
 		if (!add_type(line, &at))
 			return false;
 	}
-	add_string(line, ")");
+	add_text(line, ")");
 	return true;
 }
 
 void java_name__full(char *full, size_t size, const struct java_method *method)
 {
-	struct line line = line_in(full, size);
+	struct text_line line = line_in(full, size);
 
 	if (!add_full(&line, method)) {
-		line = line_in(full, size);
+		line.used = 0;
 		add_brief(&line, method);
 	}
 	dots_for_slashes(full);
@@ -139,9 +120,9 @@ static bool parse_descriptors(struct java_name *name, char *text)
 {
 	char *end = strchr(text, ';'), *open, *method;
 	struct java_method m = {.class_name = text + 1, .descriptor = ""};
-	struct line brief = line_in(name->brief, sizeof(name->brief));
+	struct text_line brief = line_in(name->brief, sizeof(name->brief));
 	char parts[JAVA_NAME_MAX];
-	struct line line = line_in(parts, sizeof(parts));
+	struct text_line line = line_in(parts, sizeof(parts));
 
 	if (*text != 'L' || !end || end == text + 1)
 		return false;
@@ -149,7 +130,7 @@ static bool parse_descriptors(struct java_name *name, char *text)
 	method = end + 1;
 	method += !strncmp(method, "::", 2) ? 2 : 0;
 	open = strchr(method, '(');
-	add_text(&line, method, open ? (size_t)(open - method) : strlen(method));
+	add_text(&line, "%.*s", (int)strcspn(method, "("), method);
 	m.name = parts;
 	m.descriptor = open ? open : "";
 	if (!*parts || strpbrk(parts, " .;:/") || strpbrk(m.class_name, " ()<>:"))
@@ -164,8 +145,8 @@ static bool parse_descriptors(struct java_name *name, char *text)
 static bool parse_signature(struct java_name *name, const char *text)
 {
 	const char *space = strchr(text, ' '), *open = strchr(text, '('), *method;
-	struct line brief = line_in(name->brief, sizeof(name->brief));
-	struct line full = line_in(name->full, sizeof(name->full));
+	struct text_line brief = line_in(name->brief, sizeof(name->brief));
+	struct text_line full = line_in(name->full, sizeof(name->full));
 	size_t class_size;
 
 	if (!space || !open || space > open || space == text || strchr(text, '[') == text)
@@ -176,11 +157,8 @@ static bool parse_signature(struct java_name *name, const char *text)
 	    (strchr(open, ')') && strchr(open, ')')[1]))
 		return false;
 	class_size = size_without_address(space + 1, (size_t)(method - space) - 1);
-	add_text(&brief, space + 1, class_size);
-	add_text(&brief, method, (size_t)(open - method));
-	add_text(&full, text, (size_t)(space - text) + 1);
-	add_string(&full, name->brief);
-	add_string(&full, open);
+	add_text(&brief, "%.*s%.*s", (int)class_size, space + 1, (int)(open - method), method);
+	add_text(&full, "%.*s %s%s", (int)(space - text), text, name->brief, open);
 	return true;
 }
 

@@ -62,11 +62,6 @@ struct output_place {
 	char *name;
 };
 
-static inline bool same_file(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
 int find_sudo_user(uid_t *uid, gid_t *gid)
 {
 	const char *uid_text = getenv("SUDO_UID"), *gid_text = getenv("SUDO_GID");
@@ -245,7 +240,7 @@ static int resolve_magic(struct output_place *p)
 		return err;
 	if (fstatat(p->real.fd, p->name, &found, AT_SYMLINK_NOFOLLOW))
 		return -errno;
-	return same_file(&behind, &found) ? 1 : -ESTALE;
+	return is_same_inode(&behind, &found) ? 1 : -ESTALE;
 }
 
 /* One step. 1: the place is resolved. */
@@ -579,7 +574,7 @@ static int check_directory(const struct output_file *file)
 
 	if (stat(file->directory.path, &now) || fstat(file->directory.fd, &then))
 		return -errno;
-	return same_file(&now, &then) ? 0 : -ENOENT;
+	return is_same_inode(&now, &then) ? 0 : -ENOENT;
 }
 
 /* Is our file still at `name`? It may have been removed, moved or replaced. */
@@ -593,7 +588,7 @@ static int check_name(struct output_file *file, const char *name)
 	if (fstatat(file->directory.fd, name, &now, AT_SYMLINK_NOFOLLOW) ||
 	    fstat(file->fd, &file->own))
 		return -errno;
-	return same_file(&now, &file->own) ? 0 : -ENOENT;
+	return is_same_inode(&now, &file->own) ? 0 : -ENOENT;
 }
 
 static int rename_into_place(struct output_file *file)
@@ -699,7 +694,7 @@ void output_file__take_back(struct output_file *file)
 	/* inode numbers are reused at once */
 	if (file->name && !file->temp_name &&
 	    !fstatat(file->directory.fd, file->name, &now, AT_SYMLINK_NOFOLLOW) &&
-	    same_file(&now, &file->own) && now.st_size == file->own.st_size)
+	    is_same_inode(&now, &file->own) && now.st_size == file->own.st_size)
 		unlinkat(file->directory.fd, file->name, 0);
 	output_file__abort(file);
 }

@@ -180,10 +180,18 @@ static int rank_of_hierarchy(const char *controllers, size_t size, bool is_root)
 	return has_word(controllers, size, "name=systemd") ? 2 : 0;
 }
 
+static size_t size_without_deleted(const char *path, size_t size)
+{
+	static const char DELETED[] = " (deleted)";
+	size_t suffix = sizeof(DELETED) - 1;
+
+	return size > suffix && !memcmp(path + size - suffix, DELETED, suffix) ? size - suffix
+									       : size;
+}
+
 /* Lines "number:controllers:path"; a path has no newline, and any other byte. */
 const char *proc_parse_cgroup(const char *text, size_t size, size_t *path_size)
 {
-	static const char deleted[] = " (deleted)";
 	const char *best = NULL, *newline;
 	size_t length = 0;
 	int best_rank = 0;
@@ -204,10 +212,7 @@ const char *proc_parse_cgroup(const char *text, size_t size, size_t *path_size)
 		best = path;
 		length = newline - path;
 	}
-	if (length > strlen(deleted) &&
-	    !memcmp(best + length - strlen(deleted), deleted, strlen(deleted)))
-		length -= strlen(deleted);
-	*path_size = length;
+	*path_size = size_without_deleted(best, length);
 	return best;
 }
 
@@ -218,12 +223,7 @@ static bool starts_with(const char *s, const char *prefix)
 
 size_t mapping_path_length(const char *path)
 {
-	static const char DELETED[] = " (deleted)";
-	size_t length = strlen(path), suffix = sizeof(DELETED) - 1;
-
-	if (length > suffix && !strcmp(path + length - suffix, DELETED))
-		return length - suffix;
-	return length;
+	return size_without_deleted(path, strlen(path));
 }
 
 bool mapping_is_deleted(const char *path)

@@ -10,20 +10,16 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/proc_task.h"
 
 #define NESTED_MAX 64 /* user namespaces; the kernel has 33 at most */
-
-static bool is_same(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
 
 static bool is_same_file(int a, const struct stat *b)
 {
 	struct stat st;
 
-	return !fstat(a, &st) && is_same(&st, b);
+	return !fstat(a, &st) && is_same_inode(&st, b);
 }
 
 /* 0 or negative errno. Cached for each process: a child may enter another namespace. */
@@ -85,7 +81,7 @@ int tenant_user__of(pid_t pid, uid_t uid, uint32_t *user, bool *apart)
 	if (err) /* a kernel without them */
 		return err == -ENOENT ? 0 : err;
 	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
-	if (!stat(path, &theirs) && is_same(&theirs, &ours))
+	if (!stat(path, &theirs) && is_same_inode(&theirs, &ours))
 		return 0;
 	ns = open(path, O_RDONLY | O_CLOEXEC);
 	*apart = ns < 0 || !is_same_file(ns, &ours);

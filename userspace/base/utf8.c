@@ -89,21 +89,27 @@ size_t utf8_put(char to[4], uint32_t c)
 	return 4;
 }
 
-/* U+0080..U+009F: terminals execute them like ESC sequences. */
-static bool is_c1(const unsigned char *b, size_t size)
+uint32_t utf8_code_point(const char *s, size_t length)
 {
-	return size == 2 && b[0] == 0xc2 && b[1] < 0xa0;
+	const unsigned char *b = (const unsigned char *)s;
+	uint32_t code = length == 1 ? *b : *b & (0x7f >> length);
+
+	for (size_t i = 1; i < length; i++)
+		code = code << 6 | (b[i] & 0x3f);
+	return code;
 }
 
-/* The code point if it turns the text, ends a line for some readers, or is a BOM; else 0. */
-static uint32_t turning(const unsigned char *b, size_t size)
+/* Terminals execute C1 (U+0080..U+009F) like ESC sequences. */
+static bool is_control(uint32_t c)
 {
-	uint32_t c = size == 3 ? (b[0] & 15u) << 12 | (b[1] & 63u) << 6 | (b[2] & 63u) : 0;
+	return c < 0x20 || (c >= 0x7f && c <= 0x9f);
+}
 
+/* Does it turn the text, end a line for some readers, or is it a BOM? */
+static bool turns(uint32_t c)
+{
 	return c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
-			       (c >= 0x2066 && c <= 0x2069) || c == 0xfeff
-		       ? c
-		       : 0;
+	       (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
 }
 
 char *utf8_sanitize(char *buffer, size_t size, const char *text)
@@ -114,19 +120,18 @@ char *utf8_sanitize(char *buffer, size_t size, const char *text)
 	if (!size)
 		return buffer;
 	while (left) {
-		const unsigned char *b = (const unsigned char *)text;
 		size_t taken = utf8_sequence(text, left);
-		bool plain = taken && *b >= 0x20 && *b != 0x7f && !is_c1(b, taken);
-		uint32_t turns = turning(b, taken);
-		size_t written = turns ? 6 : plain ? taken : 4;
+		uint32_t c = utf8_code_point(text, taken ?: 1);
+		bool plain = taken && !is_control(c), turning = plain && turns(c);
+		size_t written = turning ? 6 : plain ? taken : 4;
 
 		if (written >= size - used)
 			break;
-		if (turns)
-			snprintf(escape, sizeof(escape), "\\u%04x", turns);
+		if (turning)
+			snprintf(escape, sizeof(escape), "\\u%04x", c & 0xffff);
 		else if (!plain)
-			snprintf(escape, sizeof(escape), "\\x%02x", *b);
-		memcpy(buffer + used, plain && !turns ? text : escape, written);
+			snprintf(escape, sizeof(escape), "\\x%02x", (unsigned char)*text);
+		memcpy(buffer + used, plain && !turning ? text : escape, written);
 		/* the second byte of a C1 is stray by itself */
 		taken = plain ? taken : 1;
 		used += written;

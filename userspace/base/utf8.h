@@ -9,6 +9,9 @@
 /* Length (1..4) of the valid UTF-8 sequence at s, or 0: overlong, surrogate, cut off, stray. */
 size_t utf8_sequence(const char *s, size_t available);
 
+/* The character of a valid sequence of this length. */
+uint32_t utf8_code_point(const char *s, size_t length);
+
 /* Bytes of `s` that fit into `limit` with the NUL, cut at the edge of a character. */
 size_t utf8_cut(const char *s, size_t limit);
 

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "base/io.h"
 #include "base/tenant_open.h"
 
 #define FUSE_SUPER_MAGIC 0x65735546
@@ -220,8 +221,7 @@ bool jit_has_open(pid_t pid, const struct stat *file)
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
 	dir = opendir(path);
 	for (int n = 0; dir && n < FDS_MAX && (entry = readdir(dir)); n++)
-		if (!fstatat(dirfd(dir), entry->d_name, &st, 0) && st.st_dev == file->st_dev &&
-		    st.st_ino == file->st_ino)
+		if (!fstatat(dirfd(dir), entry->d_name, &st, 0) && is_same_inode(&st, file))
 			return true;
 	return false;
 }
@@ -235,7 +235,7 @@ static bool have_one_tmp(pid_t a, pid_t b)
 	if (stat(path, &x))
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d/root/tmp", b);
-	return !stat(path, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+	return !stat(path, &y) && is_same_inode(&x, &y);
 }
 
 /*

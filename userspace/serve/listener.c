@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/parse.h"
 
 #define BACKLOG	     128
@@ -184,7 +185,7 @@ static void remove_socket(const struct listener *l)
 
 	if (!l->socket_file.st_ino || lstat(path, &file))
 		return;
-	if (file.st_ino == l->socket_file.st_ino && file.st_dev == l->socket_file.st_dev)
+	if (is_same_inode(&file, &l->socket_file))
 		unlink(path);
 }
 

@@ -221,7 +221,7 @@ static int try_path(const struct search *s, int root, const struct proof *proof,
 			  root_name(root), strerror(-fd));
 		return is_hard(fd) ? fd : -ENOENT;
 	}
-	if (s->has_self && st.st_dev == s->self.st_dev && st.st_ino == s->self.st_ino)
+	if (s->has_self && is_same_inode(&st, &s->self))
 		return refuse_file(s, path, "that is the module itself");
 	err = prove_file(s, path, fd, proof);
 	if (err)
@@ -451,7 +451,7 @@ static int open_host_root(int root_fd)
 	if (fd < 0)
 		return -errno;
 	if (root_fd >= 0 && !fstat(fd, &host) && !fstat(root_fd, &target) &&
-	    host.st_dev == target.st_dev && host.st_ino == target.st_ino)
+	    is_same_inode(&host, &target))
 		return -1;
 	return steal_fd(fd);
 }
