@@ -18,7 +18,6 @@
 
 #include "base/outside_books.h"
 
-#define QUOTA_KB     (1ull << 10)
 #define QUOTA_MB     (1ull << 20)
 #define QUOTA_GB     (1ull << 30)
 #define QUOTA_MS     1000000ull
@@ -56,7 +55,6 @@
 	X(PUBLISHING, CPU, RATE(50 * QUOTA_MS, 5 * QUOTA_SECOND),                                  \
 	  RATE(100 * QUOTA_MS, 5 * QUOTA_SECOND),                                                  \
 	  RATE_OF_OTHERS(200 * QUOTA_MS, 4 * QUOTA_SECOND), DEFER, PUBLICATIONS,                   \
-                                                                                                   \
 	  "giving a process's mappings to the kernel; processes with more than 1,024 mappings "    \
 	  "have a limit for all of their own, of the same size")                                   \
 	X(MAP_RECORDS, COUNT, NONE, RATE(16384, 2 * QUOTA_SECOND), NONE, DEFER, MAPPINGS,          \
