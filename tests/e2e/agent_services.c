@@ -201,10 +201,9 @@ static void print_stats(const struct tool *tool)
 	struct services_stats stats;
 
 	services__stats(tool->services, &stats);
-	printf("{\"stats\": true, \"looked_up\": %llu, \"found\": %llu, \"excluded\": %llu",
+	printf("{\"stats\": true, \"looked_up\": %llu, \"found\": %llu",
 	       (unsigned long long)stats.containers.looked_up,
-	       (unsigned long long)stats.containers.found,
-	       (unsigned long long)stats.samples_excluded);
+	       (unsigned long long)stats.containers.found);
 	for (int i = 0; i < SERVICE_SOURCE_COUNT; i++)
 		printf(", \"%s\": %llu", service_source_text(i),
 		       (unsigned long long)stats.samples[i]);

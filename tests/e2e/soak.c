@@ -266,12 +266,12 @@ static void print_result(struct soak *s)
 	       (unsigned long long)m->usage.cpu_ns[USAGE_CPU_##id] / 1000000);
 	USAGE_CPU_PARTS(X)
 #undef X
-	printf("cpu_ms %llu\nbpf_us %llu\nmost_cpu_permille %.2f\nbpf_known %d\n",
+	printf("cpu_ms %llu\nbpf_us %llu\nmost_cpu_permille %.2f\n",
 	       (unsigned long long)cpu / 1000000,
 	       (unsigned long long)(m->usage.cpu_ns[USAGE_CPU_BPF] +
 				    m->usage.cpu_ns[USAGE_CPU_HOOKS]) /
 		       1000,
-	       1000 * s->most_cpu, m->usage.bpf_known);
+	       1000 * s->most_cpu);
 	printf("queue_dropped %llu\n", (unsigned long long)s->queue_dropped);
 	printf("level %u\nhz %u\n", m->budget.level, m->hz);
 }

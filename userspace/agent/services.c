@@ -468,12 +468,9 @@ static int number_services(struct services *s)
 		set->number = (uint32_t)(fits ? s->services.count : other);
 		s->stats.excluded += set->service.excluded;
 		kept += fits && !set->service.excluded;
-		if (fits) {
+		s->stats.overflowed += !fits;
+		if (fits)
 			s->services.data[s->services.count++] = set->service;
-		} else {
-			s->stats.overflowed++;
-			s->stats.overflowed_cpu += set->cpu;
-		}
 	}
 	s->stats.services = s->services.count;
 	return 0;
@@ -488,8 +485,6 @@ static void assign(struct services *s)
 			continue;
 		s->service_of_process.data[i] = a->set->number;
 		s->stats.samples[a->source] += a->samples;
-		if (a->set->service.excluded)
-			s->stats.samples_excluded += a->samples;
 	}
 }
 
@@ -500,7 +495,7 @@ int services__name(struct services *s, struct agent_window *window, uint64_t now
 
 	forget_window(s);
 	s->window++;
-	s->stats.services = s->stats.excluded = s->stats.overflowed = s->stats.overflowed_cpu = 0;
+	s->stats.services = s->stats.excluded = s->stats.overflowed = 0;
 	err = measure_processes(s, p)
 			?: find_programs(s, p)
 			?: decide_all(s, p, now)

@@ -112,11 +112,9 @@ int services__name(struct services *s, struct agent_window *window, uint64_t now
 struct services_stats {
 	/* of the last window */
 	size_t services, excluded;
-	size_t overflowed;	 /* that are in SERVICE_OTHER */
-	uint64_t overflowed_cpu; /* ns */
+	size_t overflowed; /* that are in SERVICE_OTHER */
 	/* of all windows: samples, by what decided */
 	uint64_t samples[SERVICE_SOURCE_COUNT];
-	uint64_t samples_excluded;
 	size_t lives_kept, groups_kept, sets_kept;
 	uint64_t lives_evicted;
 	struct containers_stats containers;

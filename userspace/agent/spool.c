@@ -97,18 +97,15 @@ static void entry__fini(struct entry *e)
 
 static void publish(struct spool *s)
 {
-	uint64_t bytes = 0, memory = 0;
+	uint64_t bytes = 0;
 	const struct entry *taken = s->is_taken ? &s->taken : NULL;
 	const struct entry *oldest = taken ? taken : s->entries.count ? s->entries.data : NULL;
 
-	for (size_t i = 0; i < s->entries.count; i++) {
+	for (size_t i = 0; i < s->entries.count; i++)
 		bytes += s->entries.data[i].bytes;
-		memory += s->entries.data[i].memory != NULL;
-	}
 	pthread_mutex_lock(&s->lock);
 	s->stats.windows = s->entries.count + (taken ? 1 : 0);
 	s->stats.bytes = bytes + (taken ? taken->bytes : 0);
-	s->stats.memory_windows = memory + (taken && taken->memory ? 1 : 0);
 	s->stats.oldest = oldest ? oldest->start : 0;
 	pthread_mutex_unlock(&s->lock);
 }

@@ -71,9 +71,8 @@ struct spool_options {
 };
 
 struct spool_stats {
-	uint64_t windows, bytes; /* now, with the one that is taken */
-	uint64_t oldest;	 /* ns since the epoch, 0: none */
-	uint64_t memory_windows;
+	uint64_t windows, bytes;   /* now, with the one that is taken */
+	uint64_t oldest;	   /* ns since the epoch, 0: none */
 	uint64_t too_old, no_room; /* windows that were dropped */
 	uint64_t strange;	   /* files that were skipped: torn, or not ours */
 	int error; /* why the disk is not used, negative errno; 0: it is, or is not wanted */

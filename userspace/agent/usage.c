@@ -58,7 +58,6 @@ struct usage {
 	int statistics; /* descriptor; -1: programs are not measured now */
 	uint64_t statistics_since, run_ns[USAGE_CPU_PART_COUNT];
 	double program_share[USAGE_CPU_PART_COUNT]; /* of one CPU, as last measured */
-	bool bpf_known;
 };
 
 struct usage *usage__new(void)
@@ -101,7 +100,6 @@ static void begin_statistics(struct usage *u, struct session *session, uint64_t 
 {
 	int fd = session ? session__run_statistics(-1) : -1;
 
-	u->bpf_known = fd >= 0;
 	if (fd < 0)
 		return;
 	u->statistics = fd;
@@ -389,8 +387,9 @@ static void measure_memory(struct usage *u, struct session *session, struct usag
 		by[USAGE_MEMORY_CHILDREN] += memory_now(&u->children.data[i].memory,
 							u->children.data[i].pid);
 	by[USAGE_MEMORY_KERNEL] = session ? session__kernel_memory(session) : 0;
-	report->own_cgroup = cgroup_memory(u, &report->memory);
-	for (int part = 0; part < USAGE_MEMORY_PART_COUNT && !report->own_cgroup; part++)
+	if (cgroup_memory(u, &report->memory))
+		return;
+	for (int part = 0; part < USAGE_MEMORY_PART_COUNT; part++)
 		report->memory += by[part];
 }
 
@@ -427,7 +426,7 @@ static void add_programs(const struct usage *u, struct usage_report *report)
 
 static void make_report(struct usage *u, struct session *session, uint64_t now)
 {
-	struct usage_report report = {.time = now, .bpf_known = u->bpf_known};
+	struct usage_report report = {.time = now};
 	uint64_t since = u->report.time, total = 0;
 
 	measure_cpu(u, report.cpu_ns, &report.threads);

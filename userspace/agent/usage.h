@@ -64,8 +64,6 @@ struct usage_report {
 	uint64_t cpu_ns[USAGE_CPU_PART_COUNT]; /* since the start; never less than before */
 	uint64_t memory;		       /* bytes, of all */
 	uint64_t memory_by[USAGE_MEMORY_PART_COUNT];
-	bool own_cgroup;			      /* `memory` is its figure */
-	bool bpf_known;				      /* the kernel reports run times */
 	unsigned int processes, threads, descriptors; /* children, own threads, own descriptors */
 };
 
