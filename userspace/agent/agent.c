@@ -38,6 +38,7 @@
 #define VISITS_CPU	 5000 /* … or millionths of a CPU, if there is none */
 #define MACHINE_ID	 "/etc/machine-id"
 #define LISTEN_DEFAULT	 "127.0.0.1:4041"
+#define COMPLAINT_SIZE	 384
 
 struct agent {
 	struct agent_start start; /* settings is NULL */
@@ -429,34 +430,41 @@ static void fill_metrics(struct agent *a, struct agent_metrics *m)
 	m->memory_limit = a->memory_limit;
 }
 
-/* Why the agent is not well; NULL: it is. */
-static const char *find_complaint(const struct agent *a, const struct agent_metrics *m,
-				  uint64_t now)
+/* Why the agent is not well, or "". */
+static void find_complaint(const struct agent *a, const struct agent_metrics *m, uint64_t now,
+			   char *text, size_t size)
 {
+	const char *error = "";
+
+	*text = '\0';
+	for (size_t i = 0; i < m->sink_count && !*error; i++)
+		error = m->sinks[i].stats.last_error;
 	if (!m->healthy)
-		return "no sink accepted any of the last three windows with samples";
-	if (a->put_off_since && now - a->put_off_since > HEALTH_SILENT_WINDOWS * a->clock.length)
-		return "the window is overdue: earlier windows are still being processed";
-	return NULL;
+		snprintf(text, size,
+			 "no sink accepted any of the last three windows with samples%s%s",
+			 *error ? ": " : "", error);
+	else if (a->put_off_since &&
+		 now - a->put_off_since > HEALTH_SILENT_WINDOWS * a->clock.length)
+		snprintf(text, size,
+			 "the window is overdue: earlier windows are still being processed");
 }
 
 static void publish_metrics(struct agent *a, uint64_t now)
 {
-	const char *complaint;
 	struct metrics_sink sinks[METRICS_SINKS_MAX];
 	struct agent_metrics metrics;
+	char complaint[COMPLAINT_SIZE], *text;
 	size_t size;
-	char *text;
 
 	if (!a->endpoint || now < a->metrics_next ||
 	    !publisher__try_fill(a->publisher, &metrics, sinks))
 		return;
 	a->metrics_next = now + METRICS_EVERY;
 	fill_metrics(a, &metrics);
-	complaint = find_complaint(a, &metrics, now);
-	metrics.healthy = !complaint;
+	find_complaint(a, &metrics, now, complaint, sizeof(complaint));
+	metrics.healthy = !*complaint;
 	if (!metrics__text(&metrics, &text, &size))
-		(void)endpoint__publish(a->endpoint, text, size, complaint);
+		(void)endpoint__publish(a->endpoint, text, size, *complaint ? complaint : NULL);
 }
 
 /* Ends the open window; the next is the request's. False: earlier windows are being finished. */
