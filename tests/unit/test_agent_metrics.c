@@ -48,6 +48,8 @@ static struct agent_metrics full(size_t sink_count)
 
 		*s = (struct sink_stats){.windows_put = 40,
 					 .windows_sent = 30,
+					 .series_invalid = 2,
+					 .samples_invalid = 170,
 					 .push_ns = 1500000000,
 					 .cpu_ns_sent = 123456789012345,
 					 .requests = 31,
@@ -284,6 +286,8 @@ static void test_the_books_balance(void **state)
 	assert_true(value_of(text, "sysprof_windows_total{sink=\"s\",result=\"sent\"} ") == 30);
 	assert_true(value_of(text, "sysprof_windows_total{sink=\"s\",result=\"rejected\"} ") ==
 		    304);
+	assert_true(value_of(text, "sysprof_series_invalid_total{sink=\"s\"} ") == 2);
+	assert_true(value_of(text, "sysprof_samples_invalid_total{sink=\"s\"} ") == 170);
 	assert_true(value_of(text, "sysprof_push_seconds_sum{sink=\"s\"} ") == 1.5);
 	/* to the nanosecond: it is compared with what backends answer */
 	assert_non_null(

@@ -73,7 +73,7 @@ struct sealed_window {
 	uint64_t start_realtime, end_realtime; /* ns since the epoch */
 	struct sink_request *requests;
 	size_t request_count;
-	/* Left out, since a backend would refuse them: a label that breaks the rules above. */
+	/* Left out, since a backend would refuse them: validate.h has the rules. */
 	uint32_t series_invalid;
 	uint64_t samples_invalid;
 	/* Series of waits in the requests: time; bytes before compression (OTLP: without names). */

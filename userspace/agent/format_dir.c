@@ -16,7 +16,6 @@
 
 #include "agent/sink_format.h"
 #include "agent/service_samples.h"
-#include "agent/validate.h"
 #include "base/cleanup.h"
 #include "base/json_writer.h"
 #include "export/pprof_writer.h"

@@ -355,6 +355,11 @@ static void write_sinks(FILE *out, const struct sinks *s, uint64_t now)
 	EACH_SINK(out, s, count, "windows_taken_total", "counter", "Windows that a sink was given.",
 		  stats->windows_put);
 	write_results(out, s);
+	EACH_SINK(out, s, count, "series_invalid_total", "counter",
+		  "Series that were left out: a label or the profile breaks a rule of backends.",
+		  stats->series_invalid);
+	EACH_SINK(out, s, count, "samples_invalid_total", "counter", "Samples in such series.",
+		  stats->samples_invalid);
 	EACH_SINK(out, s, count, "samples_sent_total", "counter", "Samples that were sent.",
 		  stats->samples_sent);
 	EACH_SINK(out, s, number, "cpu_sent_seconds_total", "counter", "CPU time that was sent.",

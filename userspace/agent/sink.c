@@ -183,19 +183,20 @@ int sink__new(const struct sink_options *options, struct sink **sink, struct fai
 
 int sink__put(struct sink *s, struct sealed_window *window)
 {
-	bool empty = !window->request_count;
-	uint64_t wall_ns = window->wall_ns, wall_bytes = window->wall_bytes;
+	const struct sealed_window put = *window;
 	int err = 0;
 
-	if (empty)
+	if (!put.request_count)
 		sealed_window__fini(window);
 	else
 		err = spool__put(s->spool, window);
 	pthread_mutex_lock(&s->lock);
 	s->stats.windows_put++;
-	s->stats.wall_ns += wall_ns;
-	s->stats.wall_bytes += wall_bytes;
-	s->stats.windows_sent += empty; /* there is nothing to send */
+	s->stats.series_invalid += put.series_invalid;
+	s->stats.samples_invalid += put.samples_invalid;
+	s->stats.wall_ns += put.wall_ns;
+	s->stats.wall_bytes += put.wall_bytes;
+	s->stats.windows_sent += !put.request_count; /* there is nothing to send */
 	s->put = true;
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);

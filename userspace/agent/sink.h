@@ -26,6 +26,7 @@ struct sink_options {
 
 struct sink_stats {
 	uint64_t windows_put, windows_sent;
+	uint64_t series_invalid, samples_invalid; /* left out of windows that it was given */
 	uint64_t cpu_ns_sent, samples_sent;
 	uint64_t wall_ns, wall_bytes;		      /* of windows that it was given */
 	uint64_t windows_dropped[SINK_VERDICT_COUNT]; /* by the last verdict */
