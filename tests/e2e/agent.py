@@ -137,7 +137,7 @@ def test_windows_signals_and_questions():
 
 @e.long
 def test_configuration():
-    """SIGHUP: a file with a mistake changes nothing, a good one does."""
+    """SIGHUP: a file with a mistake or a sink that cannot start changes nothing, a good one does."""
     e.need_root()
     path = e.scratch("agent.conf")
     out = e.scratch("configured")
@@ -163,10 +163,19 @@ def test_configuration():
             p.send_signal(signal.SIGHUP)
             e.wait_for(lambda: "line 8: unknown key 'windw'" in said(), timeout=20,
                        what="the mistake")
+            write(good.replace("where", "place").replace(f"dir:{out}", f"dir:{out}-2") +
+                  "[sink b]\nto = pyroscope:https://127.0.0.1:1\nca-file = /nonexistent.pem\n")
+            p.send_signal(signal.SIGHUP)
+            e.wait_for(lambda: said().count("the configuration is unchanged") == 2, timeout=20,
+                       what="the certificates")
             count = len(glob.glob(out + "/*.json"))
-            write(good.replace("where", "place"))
+            e.wait_for(lambda: len(glob.glob(out + "/*.json")) > count, timeout=60,
+                       what="a window by the old file")
+            count = len(glob.glob(out + "/*.json"))
+            write(good.replace("where", "place") + "[agent]\nlabel = job = env:JOB_ID\n")
             p.send_signal(signal.SIGHUP)
             e.wait_for(lambda: "was reloaded" in said(), timeout=20, what="the new file")
+            assert "another environment variable takes a restart" in said(), said()
             e.wait_for(lambda: len(glob.glob(out + "/*.json")) > count, timeout=60,
                        what="one more window")
             p.send_signal(signal.SIGTERM)
@@ -177,6 +186,7 @@ def test_configuration():
         print(said())
     names = [json.load(open(name)) for name in sorted(glob.glob(out + "/*.json"))]
     labels = [{k for s in w["services"] for k in s["labels"]} for w in names]
+    assert not glob.glob(out + "-2/*")
     assert "where" in labels[0] and "place" not in labels[0], labels
     assert "place" in labels[-1] and "where" not in labels[-1], labels
 

@@ -321,6 +321,28 @@ def test_what_is_no_backend():
         assert not elsewhere.arrived
 
 
+def test_other_credentials():
+    """They are used at once, however long the refused sink would have waited, and nothing is lost or sent twice."""
+    tokens = [e.scratch("token.old"), e.scratch("token.new")]
+    for token in tokens:
+        with open(token, "w", encoding="utf-8") as f:
+            f.write(os.path.basename(token))
+
+    def by_token(handler):
+        handler.give(200 if handler.headers["Authorization"] == "Bearer token.new" else 401)
+
+    for spool in (None, "/nonexistent/spool"):
+        with Server((), by_token) as server, \
+                Sink(server.url, f"bearer={tokens[0]}", "slow=36000000", spool=spool) as sink:
+            sink.put(2)
+            sink.wait(requests=1, failures=1)
+            sink.send_request(f"bearer {tokens[0]}")
+            sink.wait(requests=2, failures=2)
+            sink.send_request(f"bearer {tokens[1]}")
+            sink.wait(windows_sent=2, requests=4, failures=2, ambiguous=0, dropped=0)
+            assert server.paths() == ["/0-0"] * 3 + ["/1-0"], server.paths()
+
+
 # ---- connections ---------------------------------------------------------------------------------
 
 def test_connections():

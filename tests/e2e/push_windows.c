@@ -205,8 +205,21 @@ static void take_option(struct options *o, const char *a)
 	s->format = &written;
 }
 
+static void set_bearer(const struct options *o, struct sink *s, const char *path)
+{
+	struct http_options http = o->sink.http;
+	struct failure failure = {};
+	struct http_client *client;
+
+	http.credentials.bearer = path;
+	check(!http_client__new(&http, &client, &failure), failure.what);
+	sink__set_client(s, client);
+	printf("{}\n");
+}
+
 static void apply(struct options *o, struct sink **s, const char *line)
 {
+	char path[256];
 	uint64_t count, begin;
 	unsigned int requests, milliseconds;
 	size_t size;
@@ -215,6 +228,8 @@ static void apply(struct options *o, struct sink **s, const char *line)
 		for (; count; count--)
 			put(*s, o->sink.format, o->first++, requests, size);
 		printf("{}\n");
+	} else if (sscanf(line, "bearer %255s", path) == 1) {
+		set_bearer(o, *s, path);
 	} else if (!strcmp(line, "stats\n")) {
 		report_stats(*s);
 	} else if (!strcmp(line, "memory\n")) {

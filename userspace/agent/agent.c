@@ -70,6 +70,7 @@ struct agent {
 	char kernel[sizeof(((struct utsname *)NULL)->release)];
 	/* what cannot change while it runs */
 	char *spool, *listen;
+	struct label_rules *rules; /* the session reads their variables */
 };
 
 __attribute__((format(printf, 2, 3))) static void say(const struct agent *a, const char *format,
@@ -100,6 +101,13 @@ static int make_filter(const struct agent_settings *s, struct service_filter **f
 	return service_filter__new((const char *const *)s->includes.data, s->includes.count,
 				   (const char *const *)s->excludes.data, s->excludes.count, filter,
 				   failure);
+}
+
+static int make_rules(const struct agent_settings *s, struct label_rules **rules,
+		      struct failure *failure)
+{
+	return label_rules__new((const char *const *)s->labels.data, s->labels.count, rules,
+				failure);
 }
 
 /* A group_wanted_fn. */
@@ -154,7 +162,7 @@ static int open_session(struct agent *a, unsigned int hz, struct failure *failur
 		.context = a,
 	};
 
-	options.live.fact_names = publisher__variables(a->publisher, &options.live.fact_name_count);
+	options.live.fact_names = label_rules__variables(a->rules, &options.live.fact_name_count);
 	return session__open(&options, &a->session, failure);
 }
 
@@ -223,18 +231,24 @@ static int keep_settings(struct agent *a, const struct agent_settings *settings)
 	return a->listen && a->spool && a->usage && a->budget ? 0 : -ENOMEM;
 }
 
+static int configure_publisher(struct agent *a, const struct agent_settings *settings,
+			       struct failure *failure)
+{
+	int err = publisher__try_configure(a->publisher, settings, failure);
+
+	if (!err)
+		publisher__settle(a->publisher, true);
+	return err;
+}
+
 /* Rules decide which facts the session reads of processes; sinks' threads start after all forks. */
 static int open_all(struct agent *a, const struct agent_settings *settings, struct failure *failure)
 {
-	struct agent_settings without_sinks = *settings;
-	int err = publisher__new(a->start.dry_run, &a->publisher, failure);
-
-	without_sinks.sinks.count = 0;
-	return err
-			?: publisher__try_configure(a->publisher, &without_sinks, failure)
+	return publisher__new(a->start.dry_run, &a->publisher, failure)
+			?: make_rules(settings, &a->rules, failure)
 			?: make_filter(settings, &a->filter, failure)
 			?: open_session(a, settings->hz, failure)
-			?: publisher__try_configure(a->publisher, settings, failure)
+			?: configure_publisher(a, settings, failure)
 			?: watch(a, a->start.wake_fd, failure)
 			?: listen_for_questions(a, failure);
 }
@@ -273,6 +287,7 @@ void agent__free(struct agent *a)
 		return;
 	session__free(a->session); /* the finisher's thread uses the publisher, */
 	service_filter__free(a->filter);
+	label_rules__free(a->rules);
 	publisher__free(a->publisher, 0); /* which may owe the endpoint an answer */
 	endpoint__free(a->endpoint);
 	budget__free(a->budget);
@@ -527,33 +542,75 @@ int agent__step(struct agent *a, struct failure *failure)
 	return end_what_ends(a, failure);
 }
 
-int agent__configure(struct agent *a, const struct agent_settings *settings, const char **remark,
-		     struct failure *failure)
+/* Do rules need a variable that the session does not read? */
+static bool need_variables(const struct agent *a, const struct label_rules *rules)
+{
+	size_t count, read, k;
+	const char *const *names = label_rules__variables(rules, &count);
+	const char *const *known = label_rules__variables(a->rules, &read);
+
+	for (size_t i = 0; i < count; i++) {
+		for (k = 0; k < read && strcmp(names[i], known[k]);)
+			k++;
+		if (k == read)
+			return true;
+	}
+	return false;
+}
+
+static void report_restarts(const struct agent *a, const struct agent_settings *settings,
+			    const struct label_rules *rules)
 {
 	const char *listen = settings->listen ? settings->listen : LISTEN_DEFAULT;
 	const char *spool = settings->spool ? settings->spool : "";
+
+	if (strcmp(listen, a->listen) || strcmp(spool, a->spool))
+		say(a, "another spool or address takes a restart");
+	if (!a->wall != !settings->wall)
+		say(a, "waits take a restart");
+	if (need_variables(a, rules))
+		say(a, "a label of another environment variable takes a restart");
+}
+
+/* All that can fail comes before all that changes. */
+static int configure_services(struct agent *a, const struct agent_settings *settings,
+			      struct failure *failure)
+{
+	struct service_filter *filter, *old = a->filter;
 	struct agent_settings now = *settings;
-	struct service_filter *filter;
 	int err = make_filter(settings, &filter, failure);
 
 	if (err)
 		return err;
 	now.spool = *a->spool ? a->spool : NULL;
 	err = publisher__try_configure(a->publisher, &now, failure);
-	if (err) {
-		service_filter__free(filter);
-		return err;
+	if (!err) {
+		a->filter = filter;
+		err = session__judge_groups(a->session);
+		publisher__settle(a->publisher, !err);
+		if (err)
+			fail(failure, err, "cannot read the control groups again: %s",
+			     strerror(-err));
 	}
-	service_filter__free(a->filter);
-	a->filter = filter;
-	err = session__judge_groups(a->session);
+	a->filter = err ? old : filter;
+	service_filter__free(err ? filter : old);
+	return err;
+}
+
+int agent__configure(struct agent *a, const struct agent_settings *settings,
+		     struct failure *failure)
+{
+	struct label_rules *rules;
+	int err = make_rules(settings, &rules, failure);
+
 	if (err)
-		return fail(failure, err, "cannot read the control groups again: %s",
-			    strerror(-err));
-	*remark = strcmp(listen, a->listen) || strcmp(spool, a->spool)
-			  ? "another spool or address takes a restart"
-		  : !a->wall != !settings->wall ? "waits take a restart"
-						: "";
+		return err;
+	err = configure_services(a, settings, failure);
+	if (!err)
+		report_restarts(a, settings, rules);
+	label_rules__free(rules);
+	if (err)
+		return err;
 	a->wall = a->wall && settings->wall ? settings->wall : a->wall;
 	window_clock__set_length(&a->clock, settings->window);
 	limit(a, settings);

@@ -38,10 +38,10 @@ int agent__start(struct agent *a, struct failure *failure);
 int agent__step(struct agent *a, struct failure *failure);
 
 /*
- * Other settings, from the open window on. 0; -EBUSY: not now, call again a little later; other
- * errors: a part may have changed. *remark: what takes a restart, a static text; "": nothing.
+ * Other settings, from the open window on; what takes a restart is reported through `say`. 0;
+ * -EBUSY: not now, call again a little later; other errors: nothing has changed.
  */
-int agent__configure(struct agent *a, const struct agent_settings *settings, const char **remark,
+int agent__configure(struct agent *a, const struct agent_settings *settings,
 		     struct failure *failure);
 
 /* Ends the last window and hands it to the sinks, which may spool it. Takes two seconds at most. */

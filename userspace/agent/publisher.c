@@ -43,6 +43,7 @@ struct publisher {
 	atomic_ullong windows;
 	pthread_mutex_t lock; /* of all below */
 	struct naming naming;
+	struct naming next; /* between publisher__try_configure() and publisher__settle() */
 	struct sink_list *sinks;
 	struct wanted_profile wanted;
 	struct health health;
@@ -168,24 +169,17 @@ static int naming__init(struct naming *n, const struct agent_settings *s, struct
 	return err;
 }
 
-/* Under the lock. Services are decided anew. */
-static int configure(struct publisher *p, const struct agent_settings *settings,
-		     struct failure *failure)
+/* Services are decided anew. */
+void publisher__settle(struct publisher *p, bool accepted)
 {
-	struct naming naming;
-	int err = naming__init(&naming, settings, failure);
+	struct naming left = accepted ? p->naming : p->next;
 
-	if (err)
-		return err;
-	if (!p->dry_run)
-		err = sink_list__set(p->sinks, settings, failure);
-	if (err) {
-		naming__fini(&naming);
-		return err;
-	}
-	naming__fini(&p->naming);
-	p->naming = naming;
-	return 0;
+	if (accepted)
+		p->naming = p->next;
+	naming__fini(&left);
+	p->next = (struct naming){};
+	sink_list__settle(p->sinks, accepted);
+	pthread_mutex_unlock(&p->lock);
 }
 
 int publisher__try_configure(struct publisher *p, const struct agent_settings *settings,
@@ -195,14 +189,12 @@ int publisher__try_configure(struct publisher *p, const struct agent_settings *s
 
 	if (pthread_mutex_trylock(&p->lock))
 		return -EBUSY;
-	err = configure(p, settings, failure);
-	pthread_mutex_unlock(&p->lock);
+	err = naming__init(&p->next, settings, failure);
+	if (!err && !p->dry_run)
+		err = sink_list__try(p->sinks, settings, failure);
+	if (err)
+		publisher__settle(p, false);
 	return err;
-}
-
-const char *const *publisher__variables(const struct publisher *p, size_t *count)
-{
-	return label_rules__variables(p->naming.rules, count);
 }
 
 int publisher__new(FILE *dry_run, struct publisher **publisher, struct failure *failure)

@@ -31,14 +31,14 @@ int publisher__new(FILE *dry_run, struct publisher **publisher, struct failure *
 void publisher__free(struct publisher *p, uint64_t patience);
 
 /*
- * Rules, labels and sinks. 0; -EBUSY: not now (never before windows come); negative errno with
- * `failure` filled: rules and labels are unchanged.
+ * Prepares rules, labels and sinks. 0: publisher__settle() has to follow, which accepts them or
+ * leaves all as it was; windows wait until then. -EBUSY: not now (never before windows come);
+ * negative errno with `failure` filled: nothing has changed.
  */
 int publisher__try_configure(struct publisher *p, const struct agent_settings *settings,
 			     struct failure *failure);
 
-/* Environment variables of its rules, until it is configured again. Only before other threads. */
-const char *const *publisher__variables(const struct publisher *p, size_t *count);
+void publisher__settle(struct publisher *p, bool accepted);
 
 /* A window that could not be finished has no profile: it is counted. */
 void publisher__take(struct publisher *p, uint64_t number, const struct profile *profile);

@@ -43,13 +43,13 @@ static uint64_t random_bits(void)
 	return bits;
 }
 
-/* Until then (CLOCK_MONOTONIC), or the end of the sink. */
+/* Until then (CLOCK_MONOTONIC), another client, or the end of the sink. */
 static void wait_until(struct sink *s, uint64_t time)
 {
 	struct timespec until = {time / NS_PER_SECOND, time % NS_PER_SECOND};
 
 	pthread_mutex_lock(&s->lock);
-	while (!s->stopping && monotonic_ns() < time)
+	while (!s->stopping && !s->next_client && monotonic_ns() < time)
 		pthread_cond_timedwait(&s->changed, &s->lock, &until);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -61,6 +61,20 @@ static void wait_for_window(struct sink *s)
 		pthread_cond_wait(&s->changed, &s->lock);
 	s->put = false;
 	pthread_mutex_unlock(&s->lock);
+}
+
+static void take_next_client(struct sink *s)
+{
+	struct http_client *old = NULL;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->next_client && !s->stopping) {
+		old = s->client;
+		s->client = s->next_client;
+		s->next_client = NULL;
+	}
+	pthread_mutex_unlock(&s->lock);
+	http_client__free(old);
 }
 
 static bool is_stopping(struct sink *s)
@@ -359,8 +373,10 @@ bool sender__turn(struct sink *s)
 {
 	struct spool_window *w;
 	struct outcome outcome;
-	int err = spool__take(s->spool, &w);
+	int err;
 
+	take_next_client(s);
+	err = spool__take(s->spool, &w);
 	if (err == -ENOENT) {
 		if (is_stopping(s))
 			return false;

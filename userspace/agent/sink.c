@@ -37,6 +37,7 @@ static void drop_sink(struct sink *s)
 	if (atomic_fetch_sub(&s->holders, 1) != 1)
 		return;
 	http_client__free(s->client);
+	http_client__free(s->next_client);
 	spool__free(s->spool);
 	pthread_mutex_destroy(&s->lock);
 	pthread_cond_destroy(&s->changed);
@@ -64,7 +65,7 @@ void sink__free(struct sink *s, uint64_t patience)
 	if (!s)
 		return;
 	pthread_mutex_lock(&s->lock);
-	s->stopping = true;
+	s->stopping = true; /* and the thread takes no other client */
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
 	if (s->client)
@@ -201,6 +202,18 @@ int sink__put(struct sink *s, struct sealed_window *window)
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
 	return err;
+}
+
+void sink__set_client(struct sink *s, struct http_client *client)
+{
+	struct http_client *old;
+
+	pthread_mutex_lock(&s->lock);
+	old = s->next_client;
+	s->next_client = client;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	http_client__free(old);
 }
 
 void sink__stats(struct sink *s, struct sink_stats *stats)

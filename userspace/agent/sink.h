@@ -50,6 +50,9 @@ int sink__put(struct sink *s, struct sealed_window *window);
 /* Windows that wait stay in the spool; a request under way has this long (ns). NULL is fine. */
 void sink__free(struct sink *s, uint64_t patience);
 
+/* Requests from now on go through this client, the sink's from then on. Not for a directory. */
+void sink__set_client(struct sink *s, struct http_client *client);
+
 void sink__stats(struct sink *s, struct sink_stats *stats);
 
 /* Does such a backend answer? One request, without data. 0 or negative errno, `failure` filled. */

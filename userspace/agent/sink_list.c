@@ -13,10 +13,15 @@
 #include "base/vec.h"
 
 struct listed_sink {
-	char *name;	   /* "TYPE:URL" */
-	uint64_t identity; /* of all of its options */
+	char *name;	 /* "TYPE:URL" */
+	uint64_t place;	 /* of its name, tenant and spool */
+	uint64_t access; /* of its credentials and certificates */
 	const struct sink_format *format;
 	struct sink *sink;
+	/* of settings that are tried */
+	bool is_new, is_wanted;
+	uint64_t next_access;
+	struct http_client *next_client; /* NULL: it keeps its own */
 };
 
 struct sink_list {
@@ -70,16 +75,18 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 	return hash_combine(hash, text ? hash_bytes(text, strlen(text) + 1) : 1);
 }
 
-static uint64_t identity_of(const struct sink_settings *sink, const char *spool)
+static uint64_t place_of(const struct sink_settings *sink, const char *spool)
 {
-	uint64_t hash = hash_text(0, sink->to);
+	return hash_text(hash_text(hash_text(0, sink->to), sink->tenant ?: ""), spool);
+}
 
-	hash = hash_text(hash, sink->bearer_file);
+static uint64_t access_of(const struct sink_settings *sink)
+{
+	uint64_t hash = hash_text(0, sink->bearer_file);
+
 	hash = hash_text(hash, sink->basic_file);
 	hash = hash_text(hash, sink->header_file);
-	hash = hash_text(hash, sink->ca_file);
-	hash = hash_text(hash, sink->tenant);
-	return hash_text(hash, spool);
+	return hash_text(hash, sink->ca_file);
 }
 
 /* A directory for each place, the same after a restart with other settings. NULL: no memory. */
@@ -106,7 +113,10 @@ static int begin_sink(const struct sink_settings *settings, const char *spool,
 	struct sink_options options;
 	int err;
 
-	*made = (struct listed_sink){.identity = identity_of(settings, spool)};
+	*made = (struct listed_sink){.place = place_of(settings, spool),
+				     .access = access_of(settings),
+				     .is_new = true,
+				     .is_wanted = true};
 	sink_options_of(settings, &options);
 	made->name = strdup(settings->to);
 	if (!made->name || !options.format)
@@ -127,58 +137,68 @@ no_memory:
 	return fail(failure, -ENOMEM, "cannot start sink %s: out of memory", settings->to);
 }
 
-static struct listed_sink *find(struct sink_list *list, uint64_t identity)
+static struct listed_sink *find(struct sink_list *list, uint64_t place)
 {
 	for (size_t i = 0; i < list->sinks.count; i++)
-		if (list->sinks.data[i].sink && list->sinks.data[i].identity == identity)
+		if (list->sinks.data[i].place == place)
 			return &list->sinks.data[i];
 	return NULL;
 }
 
-static bool is_wanted(const struct agent_settings *settings, uint64_t identity)
+/* The sink stays, since its spool cannot be another one's at the same time. */
+static int keep_sink(struct listed_sink *s, const struct sink_settings *settings,
+		     struct failure *failure)
 {
-	for (size_t i = 0; i < settings->sinks.count; i++)
-		if (identity_of(&settings->sinks.data[i], settings->spool) == identity)
-			return true;
-	return false;
+	struct sink_options options;
+
+	s->is_wanted = true;
+	s->next_access = access_of(settings);
+	if (s->next_access == s->access || !s->format->judge_200)
+		return 0;
+	sink_options_of(settings, &options);
+	return http_client__new(&options.http, &s->next_client, failure);
 }
 
-/* A spool is one sink's: a sink that takes over another's spool has to wait for its end. */
-static void end_unwanted(struct sink_list *list, const struct agent_settings *settings)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < list->sinks.count; i++) {
-		struct listed_sink *s = &list->sinks.data[i];
-
-		if (is_wanted(settings, s->identity))
-			list->sinks.data[kept++] = *s;
-		else
-			end_sink(s, 0);
-	}
-	list->sinks.count = kept;
-}
-
-int sink_list__set(struct sink_list *list, const struct agent_settings *settings,
+int sink_list__try(struct sink_list *list, const struct agent_settings *settings,
 		   struct failure *failure)
 {
 	int err = vec_reserve(&list->sinks, list->sinks.count + settings->sinks.count);
 
 	if (err)
 		return fail(failure, err, "cannot start the sinks: out of memory");
-	end_unwanted(list, settings);
-	for (size_t i = 0; i < settings->sinks.count; i++) {
+	for (size_t i = 0; i < settings->sinks.count && !err; i++) {
 		const struct sink_settings *wanted = &settings->sinks.data[i];
-		struct listed_sink made;
+		struct listed_sink *known = find(list, place_of(wanted, settings->spool)), made;
 
-		if (find(list, identity_of(wanted, settings->spool)))
-			continue;
-		err = begin_sink(wanted, settings->spool, &made, failure);
-		if (err)
-			return err;
-		(void)vec_push(&list->sinks, made); /* there is room */
+		err = known ? keep_sink(known, wanted, failure)
+			    : begin_sink(wanted, settings->spool, &made, failure);
+		if (!err && !known)
+			(void)vec_push(&list->sinks, made); /* there is room */
 	}
-	return 0;
+	return err;
+}
+
+void sink_list__settle(struct sink_list *list, bool accepted)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->sinks.count; i++) {
+		struct listed_sink s = list->sinks.data[i];
+
+		if (accepted && s.next_client)
+			sink__set_client(s.sink, steal_ptr(s.next_client));
+		http_client__free(s.next_client);
+		if (accepted ? !s.is_wanted : s.is_new) {
+			end_sink(&s, 0);
+			continue;
+		}
+		if (accepted && !s.is_new)
+			s.access = s.next_access;
+		s.next_client = NULL;
+		s.is_new = s.is_wanted = false;
+		list->sinks.data[kept++] = s;
+	}
+	list->sinks.count = kept;
 }
 
 /* ---- windows --------------------------------------------------------------------------------- */

@@ -14,11 +14,13 @@ struct sink_list *sink_list__new(void);
 void sink_list__free(struct sink_list *list, uint64_t patience);
 
 /*
- * Makes it those of `settings`. Sinks with the same options continue; others end, their windows
- * stay in their spools. 0, or negative errno with `failure`: sinks before the failed one are there.
+ * Prepares the sinks of `settings`, beside those that are there. 0, or negative errno with
+ * `failure`. Before any other call, sink_list__settle() makes them the list's (accepted), or takes
+ * everything back. Sinks of the same place continue; others end, their windows stay in their spools.
  */
-int sink_list__set(struct sink_list *list, const struct agent_settings *settings,
+int sink_list__try(struct sink_list *list, const struct agent_settings *settings,
 		   struct failure *failure);
+void sink_list__settle(struct sink_list *list, bool accepted);
 
 /* Options of a configured sink, without the spool; pointers into `sink`. */
 void sink_options_of(const struct sink_settings *sink, struct sink_options *options);

@@ -20,14 +20,15 @@ struct sink {
 	struct sink_pace pace;
 	char *url;
 	struct spool *spool;
-	struct http_client *client; /* the thread's; NULL: a directory is written */
+	struct http_client *client; /* the thread's, which takes the next one; NULL: a directory */
 	pthread_t thread;
 	atomic_int holders; /* the thread and the sink's creator: the last one frees */
 
 	pthread_mutex_t lock; /* of all below */
 	pthread_cond_t changed;
-	bool stopping, ended; /* the thread shall end; it has ended */
-	bool put;	      /* a window came */
+	bool stopping, ended;		 /* the thread shall end; it has ended */
+	bool put;			 /* a window came */
+	struct http_client *next_client; /* NULL: none */
 	struct sink_stats stats;
 
 	/* the thread's own */

@@ -280,7 +280,6 @@ static void reload(struct running_agent *r)
 {
 	struct agent_settings settings;
 	struct failure failure = {};
-	const char *remark = "";
 	char text[64];
 	int err;
 
@@ -290,15 +289,14 @@ static void reload(struct running_agent *r)
 	/* with the same command line */
 	err = read_settings(r->options, &settings, &failure);
 	if (!err) {
-		err = agent__configure(r->agent, &settings, &remark, &failure);
+		err = agent__configure(r->agent, &settings, &failure);
 		agent_settings__fini(&settings);
 	}
 	r->reload = err == -EBUSY;
 	if (err && !r->reload)
 		log_print(LOG_ERROR, "the configuration is unchanged: %s", failure.what);
 	else if (!err)
-		log_print(LOG_INFO, "the configuration was reloaded%s%s", *remark ? "; " : "",
-			  remark);
+		log_print(LOG_INFO, "the configuration was reloaded");
 	if (!r->reload)
 		notify_manager("READY=1");
 }
