@@ -127,6 +127,10 @@ static void pieces_test(void **state)
 	/* xor; 1: dec; jg 1b; ret */
 	CHECK("\x31\xc0\x48\xff\xcf\x7f\xfb\xc3", {0, UNWIND_CFA_SP, SP, 8, SAME},
 	      {5, UNWIND_CFA_SP, SP, 8, SAME}, {7, UNWIND_CFA_SP, SP, 8, SAME});
+	/* test edi,edi; je 1f; push rbp; mov rsp,rbp; leave; 1: ret */
+	CHECK("\x85\xff\x74\x05\x55\x48\x89\xe5\xc9\xc3", {0, UNWIND_CFA_SP, SP, 8, SAME},
+	      {4, UNWIND_CFA_SP, SP, 8, SAME}, {5, UNWIND_CFA_SP, SP, 16, -16},
+	      {8, UNWIND_CFA_FP, UNWIND_X86_RBP, 16, -16}, {9, UNWIND_CFA_SP, SP, 8, SAME});
 	/* push rbx; push rbp; xor ebp,ebp; pop rbp; pop rbx; ret */
 	CHECK("\x53\x55\x31\xed\x5d\x5b\xc3", {0, UNWIND_CFA_SP, SP, 8, SAME},
 	      {1, UNWIND_CFA_SP, SP, 16, SAME}, {2, UNWIND_CFA_SP, SP, 24, -24},

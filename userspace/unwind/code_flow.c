@@ -256,6 +256,7 @@ static struct state before_copy(const struct step *step, struct state s)
 	if (s.cfa != AT_REG || s.reg != step->reg)
 		return s;
 	s.cfa = AT_SP;
+	s.reg = 0;
 	return moved_state(s, step->amount);
 }
 
