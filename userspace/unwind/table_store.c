@@ -134,15 +134,15 @@ static int find_unused_number(const struct table_store *s, uint32_t *number)
 static int free_numbers(struct table_store *s, uint32_t tgid)
 {
 	uint32_t number;
-	int err = 0;
+	int err = vec_reserve(&s->unused, REUSED_AT_ONCE);
 
+	if (err)
+		return err;
 	for (unsigned int ways = 0; ways < WAYS_MADE && find_unused_number(s, &number); ways++)
 		if (!place_store__evict(s->places, tgid))
 			break;
 	while (s->unused.count < REUSED_AT_ONCE && !find_unused_number(s, &number)) {
-		err = vec_push(&s->unused, number);
-		if (err)
-			return err;
+		s->unused.data[s->unused.count++] = number;
 		unlink_table(s, number);
 		s->held.data[number].holder = 0;
 		s->held.data[number].is_unused = true;
