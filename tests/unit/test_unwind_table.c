@@ -178,6 +178,36 @@ static void many_rules_test(void **state)
 	forge_free(&section.content);
 }
 
+/* A .debug_frame with too many rows is reported as too big, also if it is all that there is. */
+static void debug_frame_too_big_test(void **state)
+{
+	static const uint8_t CIE[] = "\xff\xff\xff\xff\3\0\1\x78\x10\x0c\7\x08\x90\1";
+	struct forged_section section = {".debug_frame", {}, 0};
+	struct unwind_table_image image;
+	int fd;
+
+	(void)state;
+	put_entry(&section.content, CIE, sizeof(CIE) - 1);
+	for (unsigned int i = 0; i < 1000; i++) {
+		struct forge fde = {};
+
+		forge_number(&fde, 0, 4);
+		forge_number(&fde, 0x10000 + i, 8);
+		forge_number(&fde, 1, 8);
+		forge_number(&fde, DW_CFA_def_cfa_offset, 1);
+		forge_uleb(&fde, 8 * i);
+		put_entry(&section.content, fde.data, fde.size);
+		forge_free(&fde);
+	}
+	fd = forge_elf(&section, 1, ET_DYN);
+	assert_int_equal(build(fd, LIMIT, &image), 0);
+	assert_int_equal(image.counts.functions, 1000);
+	unwind_table_image__fini(&image);
+	assert_int_equal(build(fd, 1000, &image), -EFBIG);
+	close(fd);
+	forge_free(&section.content);
+}
+
 static void nothing_test(void **state)
 {
 	struct forged_section section = {".text", {}, 0};
@@ -347,7 +377,7 @@ int main(void)
 		cmocka_unit_test(c_library_test), cmocka_unit_test(many_rules_test),
 		cmocka_unit_test(nothing_test),	  cmocka_unit_test(undescribed_test),
 		cmocka_unit_test(in_vain_test),	  cmocka_unit_test(too_much_code_test),
-		cmocka_unit_test(rbx_test),
+		cmocka_unit_test(rbx_test),	  cmocka_unit_test(debug_frame_too_big_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -278,7 +278,7 @@ static int read_file(const struct build *b, struct unwind_rows *r, struct cfi_co
 			TABLE_REFUSAL_NONE; /* the rows of .eh_frame are a table, too */
 		return 0;
 	}
-	return other == -ENOMEM || (other == -EFBIG && b->whole) ? other : err;
+	return other == -ENOMEM || (other == -EFBIG && (err || b->whole)) ? other : err;
 }
 
 static int build_with(const struct build *b, struct unwind_table_image *image)
