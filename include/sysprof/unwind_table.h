@@ -82,6 +82,8 @@ struct unwind_rule {
 	__s16 ra_offset, cfa_addend;
 };
 
+#define UNWIND_RULES_MAX (1u << 16) /* of one table, because their numbers have 16 bits at most */
+
 /* Where a table is; offsets are bytes in its segment. */
 struct unwind_table {
 	__u64 base;    /* ELF virtual address of the first bucket, a multiple of its size */

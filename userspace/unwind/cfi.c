@@ -333,7 +333,6 @@ static int describe_function(struct cfi_reader *r, const struct fde *fde, cfi_ro
 
 static int report_rows(struct cfi_reader *r, cfi_row_fn row, void *context)
 {
-	static const struct unwind_rule NONE = {};
 	uint64_t covered = 0;
 	int err = 0;
 
@@ -348,12 +347,12 @@ static int report_rows(struct cfi_reader *r, cfi_row_fn row, void *context)
 			continue;
 		}
 		if (covered && fde->start - covered >= PADDING_MAX)
-			err = row(context, covered, &NONE);
+			err = row(context, covered, UNWIND_NO_RULE);
 		if (!err)
 			err = describe_function(r, fde, row, context);
 		covered = fde->start + fde->size;
 	}
-	return err || !covered ? err : row(context, covered, &NONE);
+	return err || !covered ? err : row(context, covered, UNWIND_NO_RULE);
 }
 
 int cfi_each_row(const struct cfi_section *section, cfi_row_fn row, void *context,

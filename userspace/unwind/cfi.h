@@ -15,6 +15,8 @@
 
 struct build_budget;
 
+#define UNWIND_NO_RULE (&(const struct unwind_rule){.cfa = UNWIND_CFA_NONE})
+
 struct cfi_section {
 	const uint8_t *data;
 	size_t size;

@@ -58,10 +58,6 @@
 #define ADD_RSP	       0xc4
 #define AND_RSP	       0xe4
 
-/* mov $15,%rax; syscall */
-static const unsigned char SIGRETURN[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
-static const unsigned char SIGRETURN_32[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05}; /* %eax */
-
 enum kind {
 	ORDINARY,
 	ROOT,	     /* has no caller */
@@ -109,7 +105,6 @@ struct walker {
 	unsigned char special[SPECIAL_MAX];
 };
 
-static const struct unwind_rule NOTHING = {.cfa = UNWIND_CFA_NONE};
 static const struct unwind_rule NOT_FOLLOWED = {.cfa = UNWIND_CFA_UNKNOWN};
 static const struct unwind_rule NO_CALLER = {.cfa = UNWIND_CFA_ROOT};
 static const struct unwind_rule SIGNAL = {.cfa = UNWIND_CFA_SIGNAL};
@@ -541,7 +536,7 @@ static int add_function(struct walker *w, const struct gopclntab *table, size_t 
 				     w->function.writes_sp ? SPECIAL_STEPS : FUNCTION_STEPS);
 
 	if (!err && w->last_end && w->function.start > w->last_end)
-		err = w->row(w->context, w->last_end, &NOTHING);
+		err = w->row(w->context, w->last_end, UNWIND_NO_RULE);
 	w->last_end = w->function.end;
 	if (err)
 		return err;
@@ -590,7 +585,7 @@ static int add_functions(struct walker *w, const struct gopclntab *table, struct
 		counts->functions++;
 		err = add_function(w, table, i);
 	}
-	return err || !w->last_end ? err : w->row(w->context, w->last_end, &NOTHING);
+	return err || !w->last_end ? err : w->row(w->context, w->last_end, UNWIND_NO_RULE);
 }
 
 static int walk_table(struct elf_file *file, const struct gopclntab *table, uint64_t limit,

@@ -46,8 +46,6 @@ struct known_code {
 	unsigned int pushed_after;
 };
 
-static const unsigned char SIGRETURN[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
-static const unsigned char SIGRETURN_32[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05}; /* mov $15,%eax */
 static const unsigned char ENDBR64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 static const unsigned char XOR_EBP[] = {0x31, 0xed};
 static const unsigned char XOR_RBP[] = {0x48, 0x31, 0xed};
@@ -252,13 +250,11 @@ static bool is_described(const struct unwind_rows *r, const struct known_code *c
 
 static int add_known(struct unwind_rows *r, const struct known_code *code, row_list *rows)
 {
-	static const struct unwind_rule NONE = {};
-
 	if (is_described(r, code))
 		return 0;
 	return (code->cfa == UNWIND_CFA_PLT ? add_plt(r, code, rows)
 					    : add_trampoline(r, code, rows))
-		       ?: unwind_rows__add_to(r, rows, code->end, &NONE);
+		       ?: unwind_rows__add_to(r, rows, code->end, UNWIND_NO_RULE);
 }
 
 DEFINE_ORDER(compare_rows, struct unwind_row, ASCENDING(address));
@@ -352,7 +348,6 @@ static int add_stretch(struct code_rows *c, uint64_t start, uint64_t end)
 		.row = add_code_row,
 		.context = c,
 	};
-	static const struct unwind_rule NONE = {};
 	int err;
 
 	if (!flow.code)
@@ -362,7 +357,7 @@ static int add_stretch(struct code_rows *c, uint64_t start, uint64_t end)
 	err = build_budget__step(c->described->budget, min_u64(end - start, UINT32_MAX))
 		      ?: code_flow__follow(&flow);
 	if (!err && c->rows.count > c->first)
-		err = add_code_row(c, end, &NONE);
+		err = add_code_row(c, end, UNWIND_NO_RULE);
 	return err;
 }
 

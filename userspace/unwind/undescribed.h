@@ -13,6 +13,10 @@
 #include "unwind/cfi.h"
 #include "unwind/unwind_rows.h"
 
+/* Returns from a signal: mov $15,%rax (or %eax); syscall. */
+static const unsigned char SIGRETURN[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
+static const unsigned char SIGRETURN_32[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05};
+
 /* Adds linkage tables, signal trampolines and entries, known by their bytes. 0 or -errno. */
 int undescribed__add_known(struct elf_file *file, struct unwind_rows *rows);
 /*

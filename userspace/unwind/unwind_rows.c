@@ -4,7 +4,6 @@
 #include "base/minmax.h"
 #include "base/order.h"
 
-#define RULES_MAX (UINT16_MAX + 1u)
 #define ROW_SIZE  2 /* bytes in the image, at least */
 #define ROW_STEPS 2
 
@@ -49,7 +48,7 @@ int unwind_rows__number(struct unwind_rows *r, const struct unwind_rule *rule, u
 			return 0;
 	}
 	known = rule_map__find(&r->rules, rule);
-	if (!known && r->rules.count == RULES_MAX)
+	if (!known && r->rules.count == UNWIND_RULES_MAX)
 		return build_budget__refuse(r->budget, TABLE_REFUSAL_ROWS);
 	if (!known)
 		known = rule_map__need(

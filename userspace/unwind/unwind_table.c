@@ -113,15 +113,14 @@ static void fill_in(const struct unwind_rows *r, uint32_t none, struct unwind_ta
 
 static int make_image(struct unwind_rows *r, size_t limit, struct unwind_table_image *image)
 {
-	static const struct unwind_rule NONE = {};
 	uint32_t none;
-	int err = unwind_rows__number(r, &NONE, &none)
+	int err = unwind_rows__number(r, UNWIND_NO_RULE, &none)
 			?: renumber_rules(r)
 			?: lay_out(r, limit, image);
 
 	if (err)
 		return err;
-	for (none = 0; !unwind_rows__is_rule(r, none, &NONE); none++)
+	for (none = 0; !unwind_rows__is_rule(r, none, UNWIND_NO_RULE); none++)
 		;
 	if (posix_memalign(&image->bytes, UNWIND_IMAGE_ALIGNMENT, image->size))
 		return -ENOMEM;
@@ -208,8 +207,7 @@ static void go_to(struct side *s, uint64_t address)
 static int overlay_rows(const struct unwind_rows *upper, const struct unwind_rows *lower,
 			struct unwind_rows *both)
 {
-	static const struct unwind_rule NONE = {};
-	struct side up = {upper, 0, &NONE}, low = {lower, 0, &NONE};
+	struct side up = {upper, 0, UNWIND_NO_RULE}, low = {lower, 0, UNWIND_NO_RULE};
 	int err = 0;
 
 	while (!err && (up.next < upper->rows.count || low.next < lower->rows.count)) {
@@ -364,7 +362,6 @@ static int add_row_of_piece(void *context, uint64_t address, const struct unwind
 int unwind_table__build_pieces(const struct unwind_piece *pieces, size_t count, size_t limit,
 			       struct unwind_table_image *image)
 {
-	static const struct unwind_rule NONE = {};
 	struct build_budget budget;
 	struct unwind_rows r;
 	int err = 0;
@@ -379,7 +376,7 @@ int unwind_table__build_pieces(const struct unwind_piece *pieces, size_t count, 
 
 		section.budget = &budget;
 		err = cfi_each_row(&section, add_row_of_piece, &rows, &counts)
-			      ?: unwind_rows__add(&r, pieces[i].end, &NONE);
+			      ?: unwind_rows__add(&r, pieces[i].end, UNWIND_NO_RULE);
 		image->counts.functions += counts.functions;
 		image->counts.damaged += counts.damaged;
 	}

@@ -14,7 +14,6 @@
 #include "unwind/unwind_table.h"
 
 #define REGISTERS  16
-#define RULES_MAX  (UINT16_MAX + 1u)
 #define PLT_ENTRY  16
 #define COUNTS_MAX UINT32_MAX
 #define WORD	   8
@@ -63,7 +62,7 @@ static bool is_laid_out(const struct unwind_table_image *image)
 	if (!image->bytes || (uintptr_t)image->bytes % WORD || image->size > UINT32_MAX ||
 	    image->rows > image->size || image->rows < 2 || !place_is_good(t))
 		return false;
-	if (t->index % sizeof(struct unwind_rule) || !rules || rules > RULES_MAX ||
+	if (t->index % sizeof(struct unwind_rule) || !rules || rules > UNWIND_RULES_MAX ||
 	    t->number_size != (rules <= UINT8_MAX + 1 ? 1 : 2))
 		return false;
 	size += ((uint64_t)t->buckets + 1) * sizeof(uint32_t);
@@ -230,13 +229,12 @@ static bool rule_is_good(const struct unwind_rule *rule)
 
 static bool rules_are_good(const struct unwind_table_image *image)
 {
-	static const struct unwind_rule NONE = {};
 	const struct unwind_rule *rules = image->bytes;
 
 	for (uint64_t i = 0; i < rules_of(image); i++)
 		if (!rule_is_good(&rules[i]))
 			return false;
-	return !memcmp(&rules[number_at(image, 0)], &NONE, sizeof(NONE));
+	return !memcmp(&rules[number_at(image, 0)], UNWIND_NO_RULE, sizeof(struct unwind_rule));
 }
 
 int unwind_table_image__check(const struct unwind_table_image *image)
