@@ -409,6 +409,32 @@ static void slots_are_cleared_once(void **state)
 	tasks__free(t);
 }
 
+/* The fork record of another process with the pid ends the life before it. */
+static void a_pid_comes_back_without_an_exit(void **state)
+{
+	struct releases r = {};
+	struct tasks *t = tasks__new(&(struct tasks_options){
+		.everyone = true, .released = count_release, .context = &r});
+	struct task_id first;
+	struct task *task;
+
+	(void)state;
+	forks(t, 1000, 10, 11);
+	task = tasks__find(t, 11);
+	assert_non_null(task);
+	task->slots.samples = 7;
+	first = task->id;
+	forks(t, 2000, 10, 11);
+	assert_null(tasks__get(t, first));
+	assert_int_equal(r.exited, 1);
+	assert_int_equal(r.samples, 7);
+	assert_int_equal(task->slots.samples, 0);
+	exits(t, 3000, 11, 11);
+	forks(t, 4000, 10, 11);
+	assert_int_equal(r.exited, 2);
+	tasks__free(t);
+}
+
 static bool is_even(pid_t pid)
 {
 	return pid % 2 == 0;
@@ -486,6 +512,7 @@ int main(void)
 		cmocka_unit_test(an_owner_that_stays_is_seldom_read),
 		cmocka_unit_test(many_short_lives),
 		cmocka_unit_test(slots_are_cleared_once),
+		cmocka_unit_test(a_pid_comes_back_without_an_exit),
 		cmocka_unit_test(ends_without_a_record_are_found),
 		cmocka_unit_test(unknown_processes_are_bounded),
 		cmocka_unit_test(nothing_at_all),

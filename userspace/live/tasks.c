@@ -185,23 +185,44 @@ int tasks__living_targets(const struct tasks *t, pid_t **pids, size_t *count)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
+static int release(struct tasks *t, struct task *task, enum task_end how)
+{
+	int err = t->options.released ? t->options.released(t->options.context, task, how) : 0;
+
+	if (how == TASK_EXITED)
+		task->slots = (struct task_slots){};
+	else
+		task->slots.program = (struct task_program){};
+	task->id.serial = ++t->serial;
+	return err;
+}
+
+/* Has another process the pid now? A task without a fork record may be this process. */
+static bool has_lost_exit(const struct task *task, uint64_t forked)
+{
+	return task->since && task->since < forked && task->ended == NEVER;
+}
+
 int tasks__fork(struct tasks *t, const struct task_event *event)
 {
 	pid_t pid = (pid_t)event->pid, parent = (pid_t)event->ppid;
 	const struct task *known;
 	struct task *task = tasks__find(t, pid);
 	bool is_target;
+	int err = 0;
 
 	if (pid == parent) {
 		if (task)
 			task->has_threads = true;
 		return 0;
 	}
+	if (task && has_lost_exit(task, event->header.time))
+		err = release(t, task, TASK_EXITED);
 	is_target = t->options.inherit && was_target(t, parent, event->header.time);
 	if (!is_target && !t->options.everyone) {
 		if (task)
 			task->until = event->header.time;
-		return 0;
+		return err;
 	}
 	task = add(t, pid);
 	if (!task)
@@ -213,18 +234,6 @@ int tasks__fork(struct tasks *t, const struct task_event *event)
 	task->has_threads = false;
 	task->since = event->header.time;
 	task->until = task->ended = NEVER;
-	return 0;
-}
-
-static int release(struct tasks *t, struct task *task, enum task_end how)
-{
-	int err = t->options.released ? t->options.released(t->options.context, task, how) : 0;
-
-	if (how == TASK_EXITED)
-		task->slots = (struct task_slots){};
-	else
-		task->slots.program = (struct task_program){};
-	task->id.serial = ++t->serial;
 	return err;
 }
 
