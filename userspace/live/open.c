@@ -302,7 +302,7 @@ void live__free(struct live *live)
 		close(live->wakes);
 	if (live->wall && live->wall->object)
 		live->wall->free(steal_ptr(live->wall->object));
-	if (!wall_parts__still_load())
+	if (!wall_parts__still_use(live->session))
 		bpf_session__free(live->session);
 	proc_snapshot__free(live->proc);
 	dso_opener__free(live->opener);

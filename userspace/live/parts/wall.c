@@ -226,6 +226,7 @@ struct wall {
 	atomic_bool loaded;
 	struct bpf_visits *found;
 	struct failure why;
+	struct wall *loading_before; /* in still_loading */
 };
 
 static void close_child(struct wall *w, bool left)
@@ -369,7 +370,7 @@ static int push_books(struct wall *w, uint64_t time)
 
 /* ---- loading in the background --------------------------------------------------------------- */
 
-/* Keeps memory that the thread uses reachable at the process's end, so that it is no leak. */
+/* Keeps memory that threads use reachable at the process's end, so that it is no leak. */
 static struct wall *volatile still_loading;
 
 static void *run_loader(void *wall)
@@ -491,7 +492,8 @@ static void wall__free(void *wall)
 
 	close_child(w, false);
 	if (w->loading && !atomic_load(&w->loaded)) {
-		still_loading = w; /* ends with the process */
+		w->loading_before = still_loading; /* ends with the process */
+		still_loading = w;
 		return;
 	}
 	if (w->loading)
@@ -569,9 +571,9 @@ void wall_part__set_rate(const struct live_part *part, unsigned int hz, unsigned
 		set_rate(w);
 }
 
-bool wall_parts__still_load(void)
+bool wall_parts__still_use(const struct bpf_session *session)
 {
-	return still_loading;
+	return still_loading && still_loading->session == session;
 }
 
 const char *wall_part__refused(const struct live_part *part)

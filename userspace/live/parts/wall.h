@@ -38,10 +38,10 @@ void wall_part__begin_round(const struct live_part *part);
 /* From now on. Both are > 0. */
 void wall_part__set_rate(const struct live_part *part, unsigned int hz, unsigned int budget);
 /*
- * Does the thread of a freed part still load programs (if_possible; takes long without a free CPU)?
- * Then neither session nor part may be freed; the process is about to end.
+ * Does the thread of the part that was freed last still load programs of this session (if_possible;
+ * takes long without a free CPU)? Then the session must not be freed.
  */
-bool wall_parts__still_load(void);
+bool wall_parts__still_use(const struct bpf_session *session);
 /* if_possible: why there are no visits; NULL: there are, or will be. */
 const char *wall_part__refused(const struct live_part *part);
 
