@@ -596,8 +596,6 @@ void live__stats(const struct live *live, struct live_stats *stats)
 		.memory = bpf_session__memory(live->session),
 		.wall_refused = live->wall ? wall_part__refused(live->wall) : NULL,
 	};
-	if (live->groups)
-		groups_part__stats(live->groups, &stats->groups);
 	event_queue__stats(live->queue, &stats->queue);
 	stats->memory += stats->queue.memory_peak;
 }

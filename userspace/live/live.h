@@ -123,7 +123,6 @@ struct live_shared {
 struct live_shared live__shared(const struct live *live);
 
 struct live_stats {
-	struct groups_stats groups;
 	uint64_t samples;
 	struct event_queue_stats queue;
 	uint64_t jit_cpu; /* for following perf maps, ns */

@@ -15,7 +15,7 @@
 #include "capture/target.h"
 #include "procfs/group_paths.h"
 
-#define ENTERED_MAX 65536u /* between two readings of the rings; more are dropped */
+#define ENTERED_MAX 65536u /* that wait until all rings are read; more do not wait */
 
 struct groups {
 	struct groups_options options;
@@ -23,7 +23,7 @@ struct groups {
 	struct group_paths *paths;
 	bool root_counts; /* the root's path is its processes' own: there is no other hierarchy */
 	VEC(struct in_group_event) entered;
-	struct groups_stats stats;
+	bool any_excluded;
 };
 
 static void groups__free(void *groups)
@@ -40,21 +40,6 @@ void groups_part__attach(const struct live_part *part, struct bpf_session *sessi
 	struct groups *g = part->object;
 
 	g->session = session;
-}
-
-static int groups__reported(void *groups, const struct event_header *event)
-{
-	const struct group_made_event *made = (const struct group_made_event *)event;
-	struct groups *g = groups;
-
-	if (event->type == EVENT_GROUP_MADE)
-		return group_paths__add(g->paths, made->group, made->path);
-	if (event->type != EVENT_IN_GROUP)
-		return 0;
-	g->stats.entered++;
-	return g->entered.count < ENTERED_MAX
-		       ? vec_push(&g->entered, *(const struct in_group_event *)event)
-		       : 0;
 }
 
 /* ---- CPU time -------------------------------------------------------------------------------- */
@@ -99,7 +84,7 @@ static void judge(struct groups *g, struct known_group *group)
 	if (bpf_session__exclude_group(g->session, group->id, excluded))
 		return;
 	group->excluded = excluded;
-	g->stats.excluded += excluded;
+	g->any_excluded |= excluded;
 }
 
 static int report_group(struct groups *g, const struct in_group_event *entered, const char *path)
@@ -127,7 +112,6 @@ static int settle(struct groups *g, const struct in_group_event *entered)
 	struct known_group *group = group_paths__find(g->paths, entered->group);
 	int err = 0;
 
-	g->stats.unknown += !group;
 	if (group)
 		judge(g, group);
 	/* in another hierarchy it may have a path, which /proc shows */
@@ -150,6 +134,19 @@ static int groups__tick(void *groups, uint64_t now)
 		err = settle(g, &g->entered.data[i]);
 	g->entered.count = 0;
 	return err;
+}
+
+static int groups__reported(void *groups, const struct event_header *event)
+{
+	const struct group_made_event *made = (const struct group_made_event *)event;
+	struct groups *g = groups;
+
+	if (event->type == EVENT_GROUP_MADE)
+		return group_paths__add(g->paths, made->group, made->path);
+	if (event->type != EVENT_IN_GROUP)
+		return 0;
+	return (g->entered.count < ENTERED_MAX ? 0 : groups__tick(g, 0))
+		       ?: vec_push(&g->entered, *(const struct in_group_event *)event);
 }
 
 /* Baselines of all processes of a group, before its next tick counts. 0 or negative errno. */
@@ -188,20 +185,13 @@ int groups_part__judge_again(const struct live_part *part)
 		if (all[i].excluded && is_wanted(g, all[i].path))
 			err = start_anew(g, all[i].path);
 	/* includes groups that only the kernel's set has */
-	if (!err && g->stats.excluded)
+	if (!err && g->any_excluded)
 		err = bpf_session__exclude_none(g->session);
 	for (size_t i = 0; i < count && !err; i++) {
 		all[i].excluded = false;
 		judge(g, &all[i]);
 	}
 	return err;
-}
-
-void groups_part__stats(const struct live_part *part, struct groups_stats *stats)
-{
-	const struct groups *g = part->object;
-
-	*stats = g->stats;
 }
 
 int groups_part__new(const struct groups_options *options, struct live_part *part)

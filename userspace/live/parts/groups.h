@@ -38,11 +38,4 @@ void groups_part__attach(const struct live_part *part, struct bpf_session *sessi
 /* `wanted` may answer differently from now on. 0, -ENOMEM, or the result of `push`. */
 int groups_part__judge_again(const struct live_part *part);
 
-struct groups_stats {
-	uint64_t entered;  /* reports */
-	uint64_t unknown;  /* reports without a known path */
-	uint64_t excluded; /* groups excluded */
-};
-void groups_part__stats(const struct live_part *part, struct groups_stats *stats);
-
 #endif
