@@ -127,8 +127,11 @@ static void test_incomplete(void **state)
 	(void)state;
 	forks(&b, 110, SHELL, CHILD);
 	exits(&b, 130, CHILD);
-	brief_lives__miss(&b);
+	brief_lives__miss(&b, 110);
 	assert_false(brief_lives__drop(&b, CHILD, 110, 200));
+	forks(&b, 111, SHELL, 7);
+	exits(&b, 130, 7);
+	assert_true(brief_lives__drop(&b, 7, 111, 200));
 	brief_lives__forget(&b, 131);
 	for (uint32_t pid = 1000; pid < 1000 + BRIEF_LIVES_MAX; pid++)
 		forks(&b, 140, SHELL, pid);

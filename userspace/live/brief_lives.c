@@ -14,7 +14,7 @@ static struct brief_life *need(struct brief_lives *b, uint32_t pid, uint64_t tim
 	if (life)
 		life->latest = max_u64(life->latest, time);
 	else
-		brief_lives__miss(b);
+		brief_lives__miss(b, time);
 	return life;
 }
 
@@ -47,17 +47,17 @@ void brief_lives__note(struct brief_lives *b, const struct task_event *event)
 	}
 }
 
-void brief_lives__miss(struct brief_lives *b)
+void brief_lives__miss(struct brief_lives *b, uint64_t time)
 {
-	b->incomplete = true;
+	b->missed = max_u64(b->missed, time);
 }
 
 bool brief_lives__drop(struct brief_lives *b, uint32_t pid, uint64_t time, uint64_t all_read)
 {
 	struct brief_life *life = brief_life_map__find(&b->lives, pid);
 
-	if (!life || b->incomplete || life->forked || life->began != time || life->ended < time ||
-	    life->ended >= all_read)
+	if (!life || time <= b->missed || life->forked || life->began != time ||
+	    life->ended < time || life->ended >= all_read)
 		return false;
 	life->dropped = true;
 	return true;
@@ -75,8 +75,6 @@ void brief_lives__forget(struct brief_lives *b, uint64_t before)
 	for (size_t i = b->lives.count; i-- > 0;)
 		if (b->lives.data[i].latest < before)
 			brief_life_map__remove(&b->lives, &b->lives.data[i]);
-	if (!b->lives.count)
-		b->incomplete = false;
 }
 
 void brief_lives__fini(struct brief_lives *b)

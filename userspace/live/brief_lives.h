@@ -34,15 +34,15 @@ MAP_TYPE(brief_life_map, struct brief_life);
 
 struct brief_lives {
 	struct brief_life_map lives;
-	bool incomplete; /* records or samples are missing: until all are forgotten none is brief */
+	uint64_t missed; /* records or samples until then are missing: no older life is brief */
 };
 
 #define BRIEF_LIVES_MAX 65536u
 
 /* A fork or exit record of a ring, in any order. */
 void brief_lives__note(struct brief_lives *b, const struct task_event *event);
-/* A record or a sample could not be noted. */
-void brief_lives__miss(struct brief_lives *b);
+/* A record or a sample of this time, ns, could not be noted, or several up to then. */
+void brief_lives__miss(struct brief_lives *b, uint64_t time);
 /*
  * At the fork record (`time`) of process `pid`: drops the life if it was brief. All records and
  * samples older than `all_read` have been read, ns. The caller checks whether it was sampled.

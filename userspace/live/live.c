@@ -184,7 +184,7 @@ static int take_sample(struct live *live, struct sample_event *sample)
 	if (task)
 		task->slots.sampled = true;
 	else
-		brief_lives__miss(&live->brief);
+		brief_lives__miss(&live->brief, sample->header.time);
 	if (!err && task)
 		err = call_parts(live->parts, sampled, task, sample);
 	return err ? err : event_queue__push(live->queue, &sample->header);
@@ -242,6 +242,9 @@ static int push_from_rings(void *context, struct event_header *event)
 	case EVENT_COMM:
 	case EVENT_THREAD_CPU:
 		return event_queue__push(live->sideband, event);
+	case EVENT_LOST:
+		brief_lives__miss(&live->brief, event->time);
+		return event_queue__push(live->queue, event);
 	default:
 		return event_queue__push(live->queue, event);
 	}
@@ -303,9 +306,9 @@ static int take_sideband(void *context, const struct event_header *record)
 	bool is_exec = event->type == EVENT_COMM && event->flags & EVENT_COMM_EXEC;
 	int err = 0;
 
-	if (event->type != EVENT_LOST && is_needless(live, event))
+	if (is_needless(live, event))
 		return 0;
-	if (event->type == EVENT_LOST || event->type == EVENT_THREAD_CPU)
+	if (event->type == EVENT_THREAD_CPU)
 		return event_queue__push(live->queue, event);
 	if (event->type == EVENT_FORK) {
 		err = tasks__fork(live->tasks, task);
