@@ -539,6 +539,23 @@ static void made_frames_test(void **state)
 	tear_down(&w);
 }
 
+/* Descriptors of requests for tables of JIT code: one while they wait, two in the pool. */
+static size_t count_requests(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	size_t count = 0;
+
+	assert_non_null(d);
+	for (struct dirent *e; (e = readdir(d));) {
+		char target[64] = "";
+
+		if (readlinkat(dirfd(d), e->d_name, target, sizeof(target) - 1) > 0)
+			count += !strncmp(target, "/memfd:pieces", 13);
+	}
+	closedir(d);
+	return count;
+}
+
 /* What a jitdump says becomes a table elsewhere; what is said of a process that has ended meanwhile does not count. */
 static void described_test(void **state)
 {
@@ -569,20 +586,51 @@ static void described_test(void **state)
 	assert_int_equal(unwind_feed__describe(w.feed, &process, pieces, 1), 0);
 	take_all(&w);
 	assert_int_equal(w.described, 0);
-	/* the first answer is outdated by the time it comes */
+	/* the first answer is outdated by the time it comes; of the others one waits */
 	assert_int_equal(unwind_feed__describe(w.feed, &process, pieces, 3), 0);
-	assert_int_equal(unwind_feed__describe(w.feed, &process, pieces, 3), 0);
+	assert_int_equal(unwind_feed__take(w.feed), 0);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(unwind_feed__describe(w.feed, &process, pieces, 3), 0);
+	assert_in_range(count_requests(), 1, 3);
 	take_all(&w);
+	assert_int_equal(count_requests(), 0);
 	assert_int_equal(w.described, 10);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_true(is_there(&w, published(&w, 10, MADE_CODE)));
 	assert_int_equal(unwind_feed__describe(w.feed, &process, pieces, 3), 0);
+	assert_int_equal(count_requests(), 1);
 	unwind_feed__withdraw(w.feed, 10);
+	assert_int_equal(count_requests(), 0);
+	assert_false(unwind_feed__is_building(w.feed));
 	w.described = 0;
 	take_all(&w);
 	assert_int_equal(w.described, 0);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_NO_TABLE);
+	tear_down(&w);
+}
+
+/* Tables of JIT code take from the user's credit, and wait without it. */
+static void described_credit_test(void **state)
+{
+	const struct unwind_piece piece = {
+		0x10000,
+		0x10040,
+		{.data = (const uint8_t *)"\xff\xff", .size = 2, .is_eh_frame = true}};
+	struct unwind_feed_stats stats;
+	struct scene_maps space;
+	struct fed_process process;
+	struct scene w;
+
+	(void)state;
+	set_up(&w, 1);
+	process = process_with(&w, 10, maps_of(&w, "4", &space));
+	assert_true(unwind_feed__may_describe(w.feed, 10));
+	assert_int_equal(unwind_feed__describe(w.feed, &process, &piece, 1), 0);
+	take_all(&w);
+	assert_false(unwind_feed__may_describe(w.feed, 10));
+	unwind_feed__stats(w.feed, &stats);
+	assert_int_equal(stats.put_off, 1);
 	tear_down(&w);
 }
 
@@ -777,13 +825,20 @@ static void cached_only_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(waiting_test),	     cmocka_unit_test(missed_test),
-		cmocka_unit_test(storm_test),	     cmocka_unit_test(cached_test),
-		cmocka_unit_test(jvm_test),	     cmocka_unit_test(made_frames_test),
-		cmocka_unit_test(late_file_test),    cmocka_unit_test(no_file_test),
-		cmocka_unit_test(late_runtime_test), cmocka_unit_test(many_files_test),
-		cmocka_unit_test(too_many_test),     cmocka_unit_test(described_test),
+		cmocka_unit_test(waiting_test),
+		cmocka_unit_test(missed_test),
+		cmocka_unit_test(storm_test),
+		cmocka_unit_test(cached_test),
+		cmocka_unit_test(jvm_test),
+		cmocka_unit_test(made_frames_test),
+		cmocka_unit_test(late_file_test),
+		cmocka_unit_test(no_file_test),
+		cmocka_unit_test(late_runtime_test),
+		cmocka_unit_test(many_files_test),
+		cmocka_unit_test(too_many_test),
+		cmocka_unit_test(described_test),
 		cmocka_unit_test(cached_only_test),
+		cmocka_unit_test(described_credit_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,7 +64,8 @@
 	  "ticks of the collector before their time; below 500 Hz the share falls with the rate")  \
 	X(TABLE_BUILDING, CPU, NONE, RATE(2 * QUOTA_SECOND, 40 * QUOTA_SECOND),                    \
 	  RATE_OF_OTHERS(4 * QUOTA_SECOND, 40 * QUOTA_SECOND), DEFER, NONE,                        \
-	  "building unwind tables; only tables for processes younger than 1 s wait")               \
+	  "building unwind tables; tables for processes younger than 1 s wait, and those of JIT "  \
+	  "code; others do not")                                                                   \
 	X(TABLE_CACHE, BYTES, NONE, NONE, RATE(64 * QUOTA_MB, 64 * QUOTA_SECOND), REFUSE, NONE,    \
 	  "unwind tables written to the cache on disk; the same of indexes of modules")            \
 	X(HELPER_CPU, CPU, NONE, RATE(QUOTA_SECOND, 20 * QUOTA_SECOND), NONE, DEFER, NONE,         \

@@ -278,7 +278,7 @@ static void print_tables(const struct unwind_feed_stats *feed)
 			fprintf(stderr, "  files without an unwind table: %llu: %s\n",
 				(unsigned long long)feed->refusals.count[why],
 				table_refusal_text(why));
-	print_count(feed->put_off, "  unwind tables deferred for short-lived processes: %llu\n");
+	print_count(feed->put_off, "  unwind tables deferred, to save CPU time: %llu\n");
 	print_places(&tables->places);
 	print_count(feed->deferred,
 		    "  mappings that changed too often to be used at once: %llu times\n");

@@ -417,18 +417,18 @@ static int drop_overwritten(struct jit_code *c, bool *fresh)
 	return take_kept(c, &kept, 0);
 }
 
+bool jit_code__has_new_unwinding(const struct jit_code *c)
+{
+	return c->unwinding.count > c->unwinding_reported + c->unwinding_reported / 16 ||
+	       (c->unwinding_full && is_worth_it(c, c->records.count));
+}
+
 int jit_code__unwinding(struct jit_code *c, struct jit_unwinding **list, size_t *count)
 {
-	bool worth_it = is_worth_it(c, c->records.count);
-	_cleanup_free_ bool *fresh = NULL;
-	int err;
+	_cleanup_free_ bool *fresh = calloc(c->records.count + 1, sizeof(*fresh));
+	int err = fresh ? find_fresh_records(c, fresh) : -ENOMEM;
 
-	if (c->unwinding.count <= c->unwinding_reported + c->unwinding_reported / 16 &&
-	    !(worth_it && c->unwinding_full))
-		return 1;
-	fresh = calloc(c->records.count + 1, sizeof(*fresh));
-	err = fresh ? find_fresh_records(c, fresh) : -ENOMEM;
-	if (!err && worth_it)
+	if (!err && is_worth_it(c, c->records.count))
 		err = drop_overwritten(c, fresh);
 	if (err)
 		return err;

@@ -71,9 +71,11 @@ struct jit_unwinding {
 	uint64_t eh_frame_address; /* that its references to code are relative to */
 };
 
+/* Has it grown by more than a little since the last report? */
+bool jit_code__has_new_unwinding(const struct jit_code *c);
 /*
- * All of it, sorted by address, disjoint, without overwritten code. The caller frees *list. 0; 1:
- * it has hardly grown since the last report; -ENOMEM.
+ * Reports all of it, sorted by address, disjoint, without overwritten code. The caller frees *list.
+ * 0 or -ENOMEM.
  */
 int jit_code__unwinding(struct jit_code *c, struct jit_unwinding **list, size_t *count);
 

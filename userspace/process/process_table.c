@@ -249,10 +249,9 @@ bool process_table__wants_jit_frames(const struct process_table *table)
 }
 
 int process_table__announce_jit_frames(struct process_table *table, struct process_life *process,
-				       uint64_t time, const struct jit_unwinding *list,
-				       size_t count)
+				       uint64_t time)
 {
-	return announce(table, jit_frames, process, time, list, count);
+	return announce(table, jit_frames, process, time);
 }
 
 int process_table__follow_dump(struct process_table *table, struct process_life *process)

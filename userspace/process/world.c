@@ -557,20 +557,15 @@ int world__jit_bytes(struct world *w, const struct jit_bytes_event *e)
 {
 	struct process_life *process = process_table__find_dump(w->processes, e->file);
 	const struct jit_piece piece = jit_piece_of(e);
-	struct jit_unwinding *list;
-	size_t count;
 	int err;
 
 	if (!process)
 		return 0;
-	err = jit_code__feed(process->dump, &piece)
-		      ?: jit_code__unwinding(process->dump, &list, &count);
+	err = jit_code__feed(process->dump, &piece);
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	if (process->maps && process_table__find(w->processes, process->pid) == process)
-		err = process_table__announce_jit_frames(w->processes, process, e->header.time,
-							 list, count);
-	free(list);
+		err = process_table__announce_jit_frames(w->processes, process, e->header.time);
 	return err;
 }
 

@@ -29,7 +29,6 @@
 struct mapping_table;
 struct process_life;
 struct thread_life;
-struct jit_unwinding;
 struct mapping;
 struct process_table;
 struct image_table;
@@ -142,9 +141,8 @@ struct process_observer {
 
 	/* The mappings changed: this one was added, or (NULL) some were removed. 0 or -ENOMEM. */
 	int (*mapped)(void *context, struct process_life *process, const struct mapping *mapping);
-	/* All unwinding information of the process's jitdump so far. 0 or -ENOMEM. */
-	int (*jit_frames)(void *context, struct process_life *process, uint64_t time,
-			  const struct jit_unwinding *list, size_t count);
+	/* The process's `dump` has grown. 0 or -ENOMEM. */
+	int (*jit_frames)(void *context, struct process_life *process, uint64_t time);
 
 	void (*process_renamed)(void *context, struct process_life *process);
 	void (*process_ended)(void *context, struct process_life *process, enum life_end how);
@@ -291,8 +289,7 @@ void process_table__unobserve(struct process_table *table, const void *context);
 int process_table__announce_mapped(struct process_table *table, struct process_life *process,
 				   const struct mapping *mapping);
 int process_table__announce_jit_frames(struct process_table *table, struct process_life *process,
-				       uint64_t time, const struct jit_unwinding *list,
-				       size_t count);
+				       uint64_t time);
 /* Does any observer need them? */
 bool process_table__wants_jit_frames(const struct process_table *table);
 /* A new `dump`, in place of the last one. 0 or -ENOMEM. */

@@ -497,13 +497,20 @@ static void on_process_forgotten(void *context, struct process_life *process)
 }
 
 /* Passes the unwinding information of a jitdump to the unwinder. */
-static int on_jit_frames(void *context, struct process_life *process, uint64_t time,
-			 const struct jit_unwinding *list, size_t count)
+static int on_jit_frames(void *context, struct process_life *process, uint64_t time)
 {
 	struct unwinding *u = context;
-	_cleanup_free_ struct unwind_piece *pieces = calloc(count + 1, sizeof(*pieces));
 	struct fed_process now = unwinding__fed(u, process, time);
+	_cleanup_free_ struct unwind_piece *pieces = NULL;
+	_cleanup_free_ struct jit_unwinding *list = NULL;
+	size_t count;
 
+	if (!jit_code__has_new_unwinding(process->dump) ||
+	    !unwind_feed__may_describe(u->feed, process->pid))
+		return 0;
+	if (jit_code__unwinding(process->dump, &list, &count))
+		return -ENOMEM;
+	pieces = calloc(count + 1, sizeof(*pieces));
 	if (!pieces)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)

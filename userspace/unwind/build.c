@@ -31,7 +31,7 @@ const struct helper_pool_options builder_options = {
 	.once = true,
 	.at_once = 1,
 	.most = 2,
-	.any_cpu_time = true, /* QUOTA_TABLE_BUILDING is charged for tables of files */
+	.any_cpu_time = true, /* QUOTA_TABLE_BUILDING is charged instead */
 };
 
 /* ---- pieces of JIT code ---------------------------------------------------------------------- */

@@ -322,18 +322,38 @@ int table_builder__request(struct table_builder *b, const struct table_request *
 	return 0;
 }
 
-void table_builder__hurry(struct table_builder *b, uint32_t id)
+/* A request that no builder has yet; NULL: none with this id. */
+static struct build *find_waiting(const struct table_builder *b, enum build_kind kind, uint32_t id)
 {
 	for (enum build_state state = BUILD_NEW; state < BUILD_IN_POOL; state++) {
-		struct build *build = first_in(b, state);
+		struct build *build;
 
-		while (build && (build->result.id != id || build->result.kind != BUILD_FILE))
-			build = TAILQ_NEXT(build, link);
-		if (!build)
-			continue;
-		TAILQ_REMOVE(&b->builds[state], build, link);
-		TAILQ_INSERT_HEAD(&b->builds[state], build, link);
+		TAILQ_FOREACH(build, &b->builds[state], link)
+		if (build->result.id == id && build->result.kind == kind)
+			return build;
 	}
+	return NULL;
+}
+
+void table_builder__hurry(struct table_builder *b, uint32_t id)
+{
+	struct build *build = find_waiting(b, BUILD_FILE, id);
+
+	if (!build)
+		return;
+	TAILQ_REMOVE(&b->builds[build->state], build, link);
+	TAILQ_INSERT_HEAD(&b->builds[build->state], build, link);
+}
+
+bool table_builder__cancel_pieces(struct table_builder *b, uint32_t id)
+{
+	struct build *build = find_waiting(b, BUILD_PIECES, id);
+
+	if (!build)
+		return false;
+	TAILQ_REMOVE(&b->builds[build->state], build, link);
+	free_build(build);
+	return true;
 }
 
 /* Cache look-ups come before builds. The cache is written when there is nothing else to do. */

@@ -49,6 +49,8 @@ int table_builder__request(struct table_builder *b, const struct table_request *
 
 /* Moves this file before all other requests of its user. */
 void table_builder__hurry(struct table_builder *b, uint32_t id);
+/* Drops a request of BUILD_PIECES that no builder has yet. False: there is none. */
+bool table_builder__cancel_pieces(struct table_builder *b, uint32_t id);
 
 struct built_table {
 	uint32_t id, owner;

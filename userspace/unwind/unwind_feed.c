@@ -5,8 +5,10 @@
  *
  * On a machine that compiles programs continuously, most files are mapped by one process, which
  * ends before a table is of use. So each user has a credit of CPU time for building, which grows
- * slowly. When it is used up, tables are deferred for processes younger than YOUNG_NS. Tables in
- * the disk cache are read for all processes: that takes a twentieth of the time.
+ * slowly. When it is used up, tables are deferred for processes younger than YOUNG_NS, and tables
+ * of JIT code for all, because a process can change its code at any time. Files of older processes
+ * get tables without credit: users take turns, and few builders work at once. Tables in the disk
+ * cache are read for all processes: that takes a twentieth of the time.
  */
 #include "unwind/unwind_feed_private.h"
 
@@ -417,13 +419,23 @@ int unwind_feed__missed(struct unwind_feed *f, const struct fed_process *process
 	return later && file->state == FILE_BUILDING;
 }
 
+/* Requests that a builder has are answered; the answer is outdated. */
+static void cancel_made_table(struct unwind_feed *f, struct fed_made *made)
+{
+	if (made->ticket && table_builder__cancel_pieces(f->builder, made->ticket))
+		f->building--;
+	made->ticket = 0;
+}
+
 void unwind_feed__withdraw(struct unwind_feed *f, uint32_t tgid)
 {
 	struct fed_made *made = made_map__find(&f->mades, tgid);
 
 	place_store__withdraw(f->places, tgid);
-	if (made)
+	if (made) {
+		cancel_made_table(f, made);
 		made_map__remove(&f->mades, made);
+	}
 	made_code__forget(f->made_code, tgid);
 }
 
@@ -460,8 +472,6 @@ static int load_made(struct unwind_feed *f, struct fed_made *made,
 
 int unwind_feed__put_made(struct unwind_feed *f, const struct built_table *built)
 {
-	f->stats.build_ns += built->cpu_ns;
-	f->stats.builder_ns += built->builder_ns;
 	for (size_t i = 0; i < f->mades.count; i++) {
 		struct fed_made *made = &f->mades.data[i];
 
@@ -490,12 +500,23 @@ static int request_made_table(struct unwind_feed *f, uint32_t tgid,
 	made = made_map__need(&f->mades, &(struct fed_made){.tgid = tgid}, NULL);
 	if (!made)
 		return -ENOMEM;
+	cancel_made_table(f, made);
 	request.fd = fd;
-	request.id = made->ticket = ++f->tickets;
+	request.id = ++f->tickets;
 	err = table_builder__request(f->builder, &request);
-	if (!err)
-		f->building++;
-	return err == -ENOMEM ? err : 0;
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	made->ticket = request.id;
+	f->building++;
+	return 0;
+}
+
+bool unwind_feed__may_describe(struct unwind_feed *f, uint32_t tgid)
+{
+	bool may = unwind_feed__may_build(f, place_store__user(f->places, tgid));
+
+	f->stats.put_off += !may;
+	return may;
 }
 
 int unwind_feed__describe(struct unwind_feed *f, const struct fed_process *process,

@@ -137,9 +137,11 @@ int unwind_feed__fd(const struct unwind_feed *f);
 enum stack_end unwind_feed__walk(struct unwind_feed *f, const struct fed_process *process,
 				 const struct stack_copy *copy, uint64_t *frames, size_t max,
 				 size_t *count);
+/* Has the process's user credit for a table of its JIT code? Else ask again later. */
+bool unwind_feed__may_describe(struct unwind_feed *f, uint32_t tgid);
 /*
- * CFI of JIT code, from the process's jitdump. Calls options.described() when a table of it is
- * loaded. 0 or -ENOMEM.
+ * CFI of JIT code, from the process's jitdump, in place of an earlier request. Calls
+ * options.described() when a table of it is loaded. 0 or -ENOMEM.
  */
 struct unwind_piece;
 int unwind_feed__describe(struct unwind_feed *f, const struct fed_process *process,

@@ -128,12 +128,17 @@ bool unwind_feed__forget(struct unwind_feed *f, struct image_id image)
 
 /* ---- building -------------------------------------------------------------------------------- */
 
+bool unwind_feed__may_build(const struct unwind_feed *f, uint32_t user)
+{
+	return !f->cached_only && quota__left(&f->building_cpu, user, monotonic_ns()) > 0;
+}
+
+/* Without credit, does it wait? See unwind_feed.c. */
 static bool is_put_off(struct unwind_feed *f, const struct fed_process *process, uint32_t user)
 {
-	if (f->cached_only)
-		return true;
-	return process->born && process->time - process->born < YOUNG_NS &&
-	       quota__left(&f->building_cpu, user, monotonic_ns()) <= 0;
+	bool is_young = process->born && process->time - process->born < YOUNG_NS;
+
+	return (f->cached_only || is_young) && !unwind_feed__may_build(f, user);
 }
 
 void unwind_feed__set_cached_only(struct unwind_feed *f, bool cached_only)
@@ -201,9 +206,6 @@ static void count_table(struct unwind_feed *f, const struct built_table *built)
 	f->stats.built += !built->err && !built->cached;
 	f->stats.cached += !built->err && built->cached;
 	f->stats.put_off += built->err == -ENOENT;
-	f->stats.build_ns += built->cpu_ns;
-	f->stats.builder_ns += built->builder_ns;
-	quota__take(&f->building_cpu, built->owner, built->cpu_ns, monotonic_ns());
 }
 
 /* Since when it is refused, see is_of_use(). The builder may have been killed, or the disk slow. */
@@ -254,6 +256,9 @@ static int take_table(struct unwind_feed *f, bool wait, bool *took)
 	if (!*took)
 		return 0;
 	f->building--;
+	f->stats.build_ns += built.cpu_ns;
+	f->stats.builder_ns += built.builder_ns;
+	quota__take(&f->building_cpu, built.owner, built.cpu_ns, monotonic_ns());
 	if (built.kind == BUILD_PIECES)
 		err = unwind_feed__put_made(f, &built);
 	else

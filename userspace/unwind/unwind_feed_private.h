@@ -37,7 +37,7 @@ struct fed_file {
 /* The table of a process's JIT code, from its jitdump. */
 struct fed_made {
 	uint32_t tgid;
-	uint32_t ticket;	    /* of its last request, until that is built; then 0 */
+	uint32_t ticket;	    /* of its request, until that is built; then 0 */
 	struct table_number number; /* {}: it has no table */
 };
 
@@ -74,6 +74,8 @@ struct fed_file *unwind_feed__file_at(struct unwind_feed *f, const struct fed_pr
 				      uint64_t address, struct image_id *image);
 /* The descriptor of an image, until the next request; -EAGAIN: perhaps later; -ENOENT; -ENOMEM. */
 int unwind_feed__descriptor(struct unwind_feed *f, struct image_id image);
+/* Are tables built now, and has the user credit for it? */
+bool unwind_feed__may_build(const struct unwind_feed *f, uint32_t user);
 /* 0 or -ENOMEM; the result is in the file's state. */
 int unwind_feed__request_table(struct unwind_feed *f, const struct fed_process *process,
 			       struct fed_file *file, struct image_id image);
