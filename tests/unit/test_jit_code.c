@@ -377,6 +377,45 @@ static void move_test(void **state)
 	jit_code__free(c);
 }
 
+static void put_frames(struct dump *d)
+{
+	size_t at = begin_record(d, 4, 1);
+
+	put64(d, 12);
+	put64(d, 4);
+	put64(d, 12);
+	put(d, "EH FRAME HDR", 12);
+	end_record(d, at);
+}
+
+/* Code that is moved has no CFI any more, and code in its new place neither. */
+static void moved_frames_test(void **state)
+{
+	struct jit_code *c = jit_code__new(JIT_CODE_FRAMES);
+	struct jit_unwinding *list;
+	struct dump d = {};
+	size_t count;
+
+	(void)state;
+	assert_false(jit_code__has_new_unwinding(c));
+	put_header(&d, 0);
+	for (uint64_t i = 1; i <= 4; i++) {
+		put_frames(&d);
+		put_load(&d, 100 + i, i * 0x1000, 32, "f");
+	}
+	put_move(&d, 200, 0x1000, 0x3000, 32);
+	assert_int_equal(feed_dump(c, &d, false), 0);
+	assert_true(jit_code__has_new_unwinding(c));
+	assert_int_equal(jit_code__unwinding(c, &list, &count), 0);
+	assert_false(jit_code__has_new_unwinding(c));
+	assert_int_equal(count, 2);
+	assert_int_equal(list[0].address, 0x2000);
+	assert_memory_equal(list[0].eh_frame, "EH FRAME", list[0].eh_frame_size);
+	assert_int_equal(list[1].address, 0x4000);
+	free(list);
+	jit_code__free(c);
+}
+
 /* A move that stands before its load in the file. */
 static void early_move_test(void **state)
 {
@@ -646,7 +685,7 @@ int main(void)
 		cmocka_unit_test(tsc_test),	     cmocka_unit_test(monotonic_test),
 		cmocka_unit_test(lines_test),	     cmocka_unit_test(no_lines_test),
 		cmocka_unit_test(refused_test),	     cmocka_unit_test(dump_anew_test),
-		cmocka_unit_test(dump_emptied_test),
+		cmocka_unit_test(dump_emptied_test), cmocka_unit_test(moved_frames_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -254,10 +254,19 @@ static int keep_load(void *context, const struct jitdump_load *load)
 	return err ? err : vec_push(&c->records, record);
 }
 
+/* A record without CFI ends older code. */
+static int end_frames(struct jit_code *c, uint64_t address, uint64_t size)
+{
+	return vec_push(&c->records, ((struct dump_record){.address = address, .size = size}));
+}
+
 static int keep_move(void *context, const struct jitdump_move *move)
 {
 	struct jit_code *c = context;
 
+	/* no known engine moves code that has CFI: the old code ends, the new one has none */
+	if (c->use == JIT_CODE_FRAMES)
+		return end_frames(c, move->from, move->size) ?: end_frames(c, move->to, move->size);
 	return vec_push(&c->records, ((struct dump_record){
 					     .action = DUMP_MOVE,
 					     .tsc = c->dump.tsc,

@@ -277,7 +277,8 @@ static int on_move(struct jitdump_reader *r, const struct record *record, struct
 	struct jitdump_move reported = {.time = record->time};
 	struct move move;
 
-	if (!take_bytes(&body, &move, sizeof(move)) || move.to + move.size < move.to)
+	if (!take_bytes(&body, &move, sizeof(move)) || move.to + move.size < move.to ||
+	    move.from + move.size < move.from)
 		return 1;
 	reported.from = move.from;
 	reported.to = move.to;
