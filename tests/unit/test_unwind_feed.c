@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clocks.h"
@@ -634,6 +635,28 @@ static void described_credit_test(void **state)
 	tear_down(&w);
 }
 
+/* Without descriptors for a while a file is not one that describes no code. */
+static void few_descriptors_test(void **state)
+{
+	struct rlimit limit, few;
+	struct scene_maps space;
+	struct fed_process process;
+	struct scene w;
+
+	(void)state;
+	set_up(&w, 0);
+	process = process_with(&w, 10, maps_of(&w, "1", &space));
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	few = (struct rlimit){.rlim_cur = 3, .rlim_max = limit.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_int_equal(unwind_feed__take(w.feed), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_false(unwind_feed__is_building(w.feed));
+	assert_false(is_there(&w, published(&w, 10, 1)));
+	tear_down(&w);
+}
+
 /* A file that comes later: until then stacks end there, and the next one that misses it asks for the table. */
 static void late_file_test(void **state)
 {
@@ -839,6 +862,7 @@ int main(void)
 		cmocka_unit_test(described_test),
 		cmocka_unit_test(cached_only_test),
 		cmocka_unit_test(described_credit_test),
+		cmocka_unit_test(few_descriptors_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

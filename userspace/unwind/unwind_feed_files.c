@@ -223,6 +223,12 @@ static uint64_t refused_since(struct fed_file *file, const struct built_table *b
 	}
 }
 
+/* Is the error the file's? Others may pass: too few descriptors, no memory, a failing disk. */
+static bool describes_nothing(int err)
+{
+	return err == -ENODATA || err == -ENOTSUP || err == -EBADMSG || err == -ENOEXEC;
+}
+
 static int put_table(struct unwind_feed *f, struct fed_file *file, struct built_table *built)
 {
 	static const struct unwind_table_image NOTHING = {};
@@ -238,8 +244,8 @@ static int put_table(struct unwind_feed *f, struct fed_file *file, struct built_
 	f->stats.too_big += err == -EFBIG;
 	if (built->refusal)
 		table_store__leave(f->options.store, file->requester);
-	if (err == -ENOMEM || built->refusal)
-		return err == -ENOMEM ? err : 0;
+	if (err && !describes_nothing(err))
+		return 0;
 	err = table_store__put(f->options.store, file->number.number, file->requester,
 			       err ? &NOTHING : &built->image);
 	if (!err)
