@@ -66,12 +66,6 @@ static void each_setting(const struct command *command, flag_fn show)
 	}
 }
 
-/* perf-map has no table: words of its own, and one option. */
-static void each_of_perf_map(const struct command *command, flag_fn show)
-{
-	show(command, &(struct flag){.letter = 'o', .has_value = true, .text = "the new map"});
-}
-
 static const char *words_of(const struct command *command)
 {
 	return command == &cmd_perf_map ? "find tidy update" : "";
@@ -81,14 +75,11 @@ static void each_flag(const struct command *command, flag_fn show)
 {
 	if (command == &cmd_agent)
 		each_setting(command, show);
-	if (command == &cmd_perf_map)
-		return each_of_perf_map(command, show);
 	for (const struct cli_option *o = command->options; o->name; o++) {
 		struct flag flag = {
 			.name = o->name,
 			.letter = o->letter,
 			.has_value = o->has_value,
-			.repeats = command == &cmd_agent && !strcmp(o->name, "verbose"),
 		};
 
 		find_text(command->help, &flag);

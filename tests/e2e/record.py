@@ -504,6 +504,23 @@ def test_verbosity():
     assert any("verbosity.folded: folded written: " in line for line in said["-vv"]), said["-vv"]
 
 
+def test_usage():
+    for args, wanted in ((["record", "--lines", "-qZ"], "unknown option '-Z'"), (["record", "-qo"], "-o requires a value"),
+                         (["record", "--quiet=1"], "--quiet=1: this option takes no value"),
+                         (["report", "--json=3", "x"], "--json=3: this option takes no value"),
+                         (["perf-map", "tidy", "x", "--output"], "--output requires a value"),
+                         (["check", "--nothing"], "unknown option '--nothing'")):
+        result = run(SYSPROF, *args)
+        assert result.status == 2 and wanted in result.err, (args, result)
+
+
+def test_full_disk():
+    for command in (["version"], ["help"], ["help", "record"], ["check", "-p", os.getpid()]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([SYSPROF, *map(str, command)], stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 1 and "cannot write to standard output: No space left" in done.stderr, (command, done)
+
+
 BIG_SOURCE = "#include <stdio.h>\n" + "".join(
     f"struct s{i} {{ int a[{i % 7 + 1}]; double b; }};\n"
     f"int f{i}(struct s{i} *s, int n) {{ int x = 0; for (int i = 0; i < n; i++) "

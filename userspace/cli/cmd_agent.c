@@ -44,18 +44,9 @@ struct agent_options {
 	char **argv;
 	const char *config; /* NULL: the default one, if there is one */
 	enum agent_mode mode;
-	bool verbose, debug;
+	bool debug;
 	struct agent_settings settings;
 };
-
-static int take_verbose(const struct given_option *given)
-{
-	struct agent_options *o = given->fields;
-
-	o->debug = o->verbose;
-	o->verbose = true;
-	return 0;
-}
 
 #define FIELD(name) .field = offsetof(struct agent_options, name)
 
@@ -64,7 +55,7 @@ static const struct cli_option agent_option_rows[] = {
 	{"config", 0, true, option_text, FIELD(config)},
 	{"check", 0, false, option_choose, FIELD(mode), AGENT_CHECK},
 	{"dry-run", 0, false, option_choose, FIELD(mode), AGENT_DRY_RUN},
-	{"verbose", 'v', .take = take_verbose},
+	{"verbose", 'v', false, option_set, FIELD(debug)},
 	{},
 };
 
@@ -158,9 +149,9 @@ static void agent_options__print(FILE *out)
 
 static void print_finding(bool good, const char *name, const char *detail, const char *remedy)
 {
-	printf("  %-8s %-24s %s\n", good ? "ok" : "MISSING", name, detail);
-	if (!good && *remedy)
-		printf("  %-8s   fix: %s\n", "", remedy);
+	print_line(good ? "ok" : "MISSING", name, detail);
+	if (!good)
+		print_remedy(remedy);
 }
 
 /* The features that sampling needs, and visits if requested. False: sampling is impossible. */
@@ -243,7 +234,7 @@ static int agent_check(const struct agent_settings *settings)
 	good &= check_spool(settings);
 	good &= check_sinks(settings);
 	printf("\n%s\n", good ? "the agent can run here" : "see MISSING above");
-	return good ? EXIT_DONE : EXIT_FAILED;
+	return !print_ended(0) && good ? EXIT_DONE : EXIT_FAILED;
 }
 
 /* ---- signals --------------------------------------------------------------------------------- */
@@ -435,7 +426,7 @@ const struct command cmd_agent = {
 		"      --config FILE          default /etc/sysprof/agent.conf, if it exists\n"
 		"      --check                list what is missing, and exit\n"
 		"      --dry-run              show what would be sent for one window; send nothing\n"
-		"  -v, --verbose              given twice (-vv): each decision and its reason\n"
+		"  -v, --verbose              log each decision and its reason\n"
 		"\n"
 		"Settings, also keys of the file:\n",
 	.run = run_agent,

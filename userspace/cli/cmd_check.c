@@ -14,7 +14,6 @@
 #include "base/clocks.h"
 #include "base/json_writer.h"
 #include "base/log.h"
-#include "base/utf8.h"
 #include "capture/features.h"
 #include "cli/commands.h"
 #include "cli/record_options.h"
@@ -22,17 +21,6 @@
 #include "export/describe.h"
 #include "session/process_survey.h"
 #include "session/session.h"
-
-static void print_line(const char *mark, const char *name, const char *text)
-{
-	printf("  %-8s %-24s %s\n", mark, name, text);
-}
-
-static void print_remedy(const char *remedy)
-{
-	if (remedy && *remedy)
-		printf("  %-8s   try: %s\n", "", remedy);
-}
 
 static const char *level_name(enum feature_level level)
 {
@@ -206,16 +194,6 @@ static const char *const map_kinds[JIT_FILE_KIND_COUNT] = {
 	[JIT_FILE_MAP] = "perf map",
 	[JIT_FILE_DUMP] = "jitdump",
 };
-
-/* Names from the program or of the host's runtimes may have any characters. */
-struct shown {
-	char text[4 * PATH_MAX];
-};
-
-static const char *show(struct shown *shown, const char *text)
-{
-	return utf8_sanitize(shown->text, sizeof(shown->text), text);
-}
 
 /* What a possible recording of it would lack; NULL: nothing. */
 static const char *hindrance(const struct process_survey *s)
@@ -465,15 +443,6 @@ static int print_survey(const struct process_survey *survey, const struct failur
 	return json_writer__finish(&w);
 }
 
-/* stdout has taken all of it: 0 or negative errno. */
-static int flush_output(void)
-{
-	errno = 0;
-	if (!fflush(stdout) && !ferror(stdout))
-		return 0;
-	return errno ? -errno : -EIO;
-}
-
 static int check_process(pid_t pid, bool json)
 {
 	struct process_survey survey;
@@ -484,14 +453,10 @@ static int check_process(pid_t pid, bool json)
 	process_survey__run(pid, &survey, &stops);
 	if (!*stops.what)
 		see_privileges(&stops);
-	err = print_survey(&survey, &stops, json) ?: flush_output();
-	if (err)
-		log_print(LOG_ERROR, "cannot print: %s", strerror(-err));
+	err = print_ended(print_survey(&survey, &stops, json));
 	process_survey__fini(&survey);
 	return err || *stops.what ? EXIT_FAILED : EXIT_DONE;
 }
-
-#define PID_LIMIT 4194304 /* PID_MAX_LIMIT of 64-bit kernels */
 
 struct arguments {
 	unsigned int pid; /* 0: the system */
@@ -520,13 +485,9 @@ static int check_system(bool json)
 	}
 	can_record = features__can_record(features);
 	counted = can_record && !check_stacks(&census, &failure);
-	err = json ? print_json(features, counted ? &census : NULL)
-		   : print_text(features, counted ? &census : NULL);
+	err = print_ended(json ? print_json(features, counted ? &census : NULL)
+			       : print_text(features, counted ? &census : NULL));
 	features__free(features);
-	if (!err)
-		err = flush_output();
-	if (err)
-		log_print(LOG_ERROR, "cannot print: %s", strerror(-err));
 	if (can_record && !counted)
 		print_failure(&failure);
 	return err || !counted ? EXIT_FAILED : EXIT_DONE;

@@ -328,31 +328,24 @@ static int run_verb(const char *verb, int count, char **arguments, const char *o
 		status = rewrite_map(&map, arguments, true, output ? output : "-");
 	else
 		status = usage_error(&cmd_perf_map, "expected %s", cmd_perf_map.arguments);
-	if (fflush(stdout) || ferror(stdout)) {
-		log_print(LOG_ERROR, "cannot write to standard output: %s", strerror(errno));
-		status = EXIT_FAILED;
-	}
 	map__fini(&map);
-	return status;
+	return print_ended(0) ? EXIT_FAILED : status;
 }
 
 static int run_perf_map(int argc, char **argv)
 {
 	const char *output = NULL;
-	int option;
+	int status = options__parse(&cmd_perf_map, &output, argc, argv);
 
-	optind = 1;
-	while ((option = getopt(argc, argv, ":o:")) != -1) {
-		if (option == ':')
-			return usage_error(&cmd_perf_map, "-o requires a value");
-		if (option != 'o')
-			return usage_error(&cmd_perf_map, "unknown option '-%c'", optopt);
-		output = optarg;
-	}
+	if (status)
+		return status;
 	if (optind == argc)
 		return usage_error(&cmd_perf_map, "expected %s", cmd_perf_map.arguments);
 	return run_verb(argv[optind], argc - optind - 1, argv + optind + 1, output);
 }
+
+static const struct cli_option rows[] = {{"output", 'o', .has_value = true, .take = option_text},
+					 {}};
 
 const struct command cmd_perf_map = {
 	.name = "perf-map",
@@ -362,6 +355,9 @@ const struct command cmd_perf_map = {
 		"  sysprof perf-map tidy /tmp/perf-12.map -o fresh.map\n"
 		"  sysprof perf-map update /tmp/perf-12.map stacks.txt    (from perf script)\n"
 		"\n"
-		"An entry is stale if a later entry overlaps it.\n",
+		"An entry is stale if a later entry overlaps it.\n"
+		"\n"
+		"  -o, --output OUT   write to that file instead of standard output\n",
 	.run = run_perf_map,
+	.options = rows,
 };

@@ -154,12 +154,8 @@ static int report_input(const char *path, const struct arguments *arguments)
 	if (err)
 		return EXIT_FAILED;
 	request.profile = input.profile;
-	err = report_write(&request, &arguments->report);
-	if (!err && (fflush(stdout) || ferror(stdout)))
-		err = errno ? -errno : -EIO;
-	if (err)
-		log_print(LOG_ERROR, "cannot write the report: %s", strerror(-err));
-	else
+	err = print_ended(report_write(&request, &arguments->report));
+	if (!err)
 		print_left_out(path, &left_out);
 	input__close(&input);
 	return err ? EXIT_FAILED : EXIT_DONE;

@@ -28,6 +28,16 @@ int usage_error(const struct command *command, const char *format, ...)
 	return EXIT_USAGE;
 }
 
+int print_ended(int err)
+{
+	errno = 0;
+	if (!err && (fflush(stdout) || ferror(stdout)))
+		err = errno ? -errno : -EIO;
+	if (err)
+		log_print(LOG_ERROR, "cannot write to standard output: %s", strerror(-err));
+	return err;
+}
+
 /* ---- options --------------------------------------------------------------------------------- */
 
 struct getopt_table {
@@ -101,13 +111,32 @@ static void make_table(const struct cli_option *rows, bool stops, struct getopt_
 	table->options[i] = (struct option){};
 }
 
+/* The end of the table: no row has this letter. */
 static const struct cli_option *row_of(const struct cli_option *rows, int option)
 {
 	if (option >= LONG_ONLY)
 		return &rows[option - LONG_ONLY];
-	while (rows->letter != option)
+	while (rows->name && rows->letter != option)
 		rows++;
 	return rows;
+}
+
+/*
+ * What getopt_long() has rejected: `optopt` is the letter or the row's value; 0: an unknown long
+ * option. Within "-qZ" optind is still that of the word, so argv[optind - 1] is the word before.
+ */
+static int refuse(const struct cli_option *rows, int verdict, const char *word,
+		  struct failure *failure)
+{
+	if (verdict == ':' && word[1] == '-')
+		return fail(failure, -EINVAL, "%s requires a value", word);
+	if (verdict == ':')
+		return fail(failure, -EINVAL, "-%c requires a value", optopt);
+	if (!optopt)
+		return fail(failure, -EINVAL, "unknown option '%s'", word);
+	if (!row_of(rows, optopt)->name)
+		return fail(failure, -EINVAL, "unknown option '-%c'", optopt);
+	return fail(failure, -EINVAL, "%s: this option takes no value", word);
 }
 
 static int take(const struct given_option *o)
@@ -138,10 +167,8 @@ int options__take(const struct cli_option *rows, bool stops, void *fields, int a
 	optind = 1;
 	while (!err &&
 	       (option = getopt_long(argc, argv, table.letters, table.options, NULL)) != -1) {
-		if (option == ':')
-			return fail(failure, -EINVAL, "%s requires a value", argv[optind - 1]);
-		if (option == '?')
-			return fail(failure, -EINVAL, "unknown option '%s'", argv[optind - 1]);
+		if (option == ':' || option == '?')
+			return refuse(rows, option, argv[optind - 1], failure);
 		err = take(&(struct given_option){row_of(rows, option), optarg, fields, failure});
 	}
 	return err;

@@ -71,9 +71,9 @@ struct command {
 	const char *summary;		   /* one line */
 	const char *help;		   /* examples first, then the options */
 	int (*run)(int argc, char **argv); /* argv[0] is the command; returns an exit code */
-	const struct cli_option *options;  /* NULL: none in a table */
-	bool stops;			   /* options end at the first other word */
-	void (*print_options)(FILE *out);  /* behind the help; NULL: it has them */
+	const struct cli_option *options;
+	bool stops;			  /* options end at the first other word */
+	void (*print_options)(FILE *out); /* behind the help; NULL: it has them */
 };
 
 /* NULL-ended, in the order of `help`. */
@@ -95,5 +95,11 @@ int options__parse(const struct command *command, void *fields, int argc, char *
 /* "sysprof COMMAND: what is wrong", with where to read on. Returns EXIT_USAGE. */
 int usage_error(const struct command *command, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/*
+ * Has standard output taken everything? `err`: of printing so far. 0, or negative errno after a
+ * message.
+ */
+int print_ended(int err);
 
 #endif

@@ -40,7 +40,7 @@ static int print_help(int argc, char **argv)
 
 	if (argc < 2) {
 		print_overview(stdout);
-		return EXIT_DONE;
+		return print_ended(0) ? EXIT_FAILED : EXIT_DONE;
 	}
 	command = find_command(argv[1]);
 	if (!command) {
@@ -50,7 +50,7 @@ static int print_help(int argc, char **argv)
 	printf("usage: sysprof %s %s\n\n%s", command->name, command->arguments, command->help);
 	if (command->print_options)
 		command->print_options(stdout);
-	return EXIT_DONE;
+	return print_ended(0) ? EXIT_FAILED : EXIT_DONE;
 }
 
 /*
@@ -102,7 +102,7 @@ int main(int argc, char **argv)
 		return print_help(argc - 1, argv + 1);
 	if (!strcmp(argv[1], "version") || !strcmp(argv[1], "--version")) {
 		printf("sysprof %s%s\n", SYSPROF_VERSION, VARIANT);
-		return EXIT_DONE;
+		return print_ended(0) ? EXIT_FAILED : EXIT_DONE;
 	}
 	command = find_command(argv[1]);
 	if (!command) {

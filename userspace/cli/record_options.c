@@ -14,8 +14,7 @@
 
 #define HZ_DEFAULT	  999
 #define HZ_DEFAULT_SYSTEM 99
-#define HZ_MAX		  20000	  /* 50 µs; far beyond it a CPU does nothing but take samples */
-#define PID_LIMIT	  4194304 /* PID_MAX_LIMIT of 64-bit kernels */
+#define HZ_MAX		  20000 /* 50 µs; far beyond it a CPU does nothing but take samples */
 #define CPU_LIMIT	  8191
 #define WALL_HZ_DEFAULT	  200
 #define WALL_HZ_SYSTEM	  20

@@ -13,6 +13,7 @@
 #define DEPTH_DEFAULT	      256
 #define UNWIND_MEMORY_DEFAULT 64 /* MiB */
 #define RING_MEMORY_DEFAULT   (RING_BYTES_DEFAULT >> 20)
+#define PID_LIMIT	      4194304 /* PID_MAX_LIMIT of 64-bit kernels */
 
 enum verbosity { QUIET, NORMAL, VERBOSE, DEBUGGING };
 

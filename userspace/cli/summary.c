@@ -2,7 +2,6 @@
 /* The summary: counts, losses by reason, costs, files and how to open them. */
 #include "cli/summary.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +26,22 @@ void print_failure(const struct failure *failure)
 	log_print(LOG_ERROR, "%s", *failure->what ? failure->what : "failed");
 	if (*failure->remedy)
 		log_print(LOG_ERROR, "  try: %s", failure->remedy);
+}
+
+void print_line(const char *mark, const char *name, const char *text)
+{
+	printf("  %-8s %-24s %s\n", mark, name, text);
+}
+
+void print_remedy(const char *remedy)
+{
+	if (remedy && *remedy)
+		printf("  %-8s   try: %s\n", "", remedy);
+}
+
+const char *show(struct shown *shown, const char *text)
+{
+	return utf8_sanitize(shown->text, sizeof(shown->text), text);
 }
 
 /* `format` has one %llu, the count; nothing if that is 0. */
@@ -130,21 +145,11 @@ static const char *cost_text(char *text, size_t size, const struct summary *s)
 	return text;
 }
 
-/* Names of files may have any characters. */
-struct shown_path {
-	char text[4 * PATH_MAX];
-};
-
-static const char *show_path(struct shown_path *shown, const char *path)
-{
-	return utf8_sanitize(shown->text, sizeof(shown->text), path);
-}
-
 static void print_file(const struct written_file *file, size_t siblings)
 {
-	struct shown_path path;
+	struct shown path;
 
-	fprintf(stderr, "  wrote %s\n", show_path(&path, file->path));
+	fprintf(stderr, "  wrote %s\n", show(&path, file->path));
 	if (file->exporter->how_to_open) {
 		fputs("    ", stderr);
 		fprintf(stderr, file->exporter->how_to_open, path.text);
@@ -152,8 +157,7 @@ static void print_file(const struct written_file *file, size_t siblings)
 	}
 	if (siblings)
 		fprintf(stderr, "    and %zu more beside it, one per thread%s %s\n", siblings,
-			siblings == 1 ? ":" : ", the last is",
-			show_path(&path, file[siblings].path));
+			siblings == 1 ? ":" : ", the last is", show(&path, file[siblings].path));
 }
 
 /* The siblings of a file of one thread come right behind it: they are counted, not listed. */
@@ -161,7 +165,7 @@ static void print_files(const struct summary *s)
 {
 	const struct written_files *files = s->files;
 	const char *recording = outputs__recording(&s->options->outputs);
-	struct shown_path path;
+	struct shown path;
 
 	for (size_t i = 0, siblings; i < files->count; i += 1 + siblings) {
 		siblings = 0;
@@ -175,7 +179,7 @@ static void print_files(const struct summary *s)
 			"  no files for %zu thread%s with less than 1 %% of the samples: --thread TID writes one\n",
 			files->threads_left_out, files->threads_left_out == 1 ? "" : "s");
 	if (recording && strcmp(recording, "-")) {
-		show_path(&path, recording);
+		show(&path, recording);
 		fprintf(stderr,
 			"  wrote %s\n    sysprof report %s, or sysprof convert %s -o FILE\n",
 			path.text, path.text, path.text);
