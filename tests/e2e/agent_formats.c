@@ -8,6 +8,7 @@
  *     How large a window of a made-up host is, in each format; with OUTPUT its files, OUTPUT.FORMAT.N, and their lines.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include <sysprof/profile_builder.h>
 
 #include "agent/sink_format.h"
+#include "base/cleanup.h"
 #include "base/json_writer.h"
 #include "base/utf8.h"
 #include "base/vec.h"
@@ -141,6 +143,7 @@ static void report(const char *path, const struct sink_request *request)
 
 static int encode_recording(char **arguments, int count)
 {
+	_cleanup_close_ int fd = open(arguments[2], O_RDONLY | O_CLOEXEC);
 	const struct replay_options options = {.symbols = {.cache = false}};
 	struct recording_summary summary = {};
 	struct failure failure = {};
@@ -151,7 +154,7 @@ static int encode_recording(char **arguments, int count)
 	struct sealed_window sealed;
 	char path[4096];
 
-	if (session__replay(arguments[2], &options, &session, &p, &summary, &failure))
+	if (session__replay(fd, arguments[2], &options, &session, &p, &summary, &failure))
 		die(arguments[2], failure.what);
 	map_services(&services, p, arguments + 3, count - 3);
 	window = window_of(p, &services);

@@ -10,6 +10,7 @@
  * ("due", "counted", "filtered", "sideband_lost"), processes "cpu_ns", and a line says what a tick cost.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,9 +18,10 @@
 #include <string.h>
 
 #include "agent/services.h"
-#include "base/outside_books.h"
+#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/json_writer.h"
+#include "base/outside_books.h"
 #include "base/parse.h"
 #include "session/session.h"
 
@@ -290,13 +292,14 @@ static void record(struct tool *tool, const char *path, uint64_t seconds, uint64
 
 static void replay(struct tool *tool, const char *path)
 {
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	const struct replay_options options = {};
 	struct recording_summary summary = {};
 	struct failure failure = {};
 	const struct profile *p;
 	struct session *session;
 
-	if (session__replay(path, &options, &session, &p, &summary, &failure))
+	if (session__replay(fd, path, &options, &session, &p, &summary, &failure))
 		fail_now("replay", &failure);
 	tool->replay = true;
 	new_services(tool);

@@ -10,12 +10,14 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/hashmap.h"
 #include "base/parse.h"
@@ -402,6 +404,7 @@ static struct totals *record_windows(const char *path, uint64_t seconds, uint64_
 
 static struct totals *read_as_one(const char *path)
 {
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	const struct replay_options options = {.symbols = {.cache = true}};
 	struct totals *totals = new_totals();
 	struct recording_summary summary = {};
@@ -409,7 +412,7 @@ static struct totals *read_as_one(const char *path)
 	const struct profile *profile;
 	struct session *session;
 
-	if (session__replay(path, &options, &session, &profile, &summary, &failure))
+	if (session__replay(fd, path, &options, &session, &profile, &summary, &failure))
 		fail_now("replay", &failure);
 	add_profile(totals, profile);
 	session__free(session);

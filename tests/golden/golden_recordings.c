@@ -7,6 +7,7 @@
  *   golden_recordings RECORDING    dump one, any one, to standard output
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 
 #include "base/cleanup.h"
@@ -28,10 +29,11 @@ static const char *const cases[] = {
 
 static int load(const char *path, struct session **session, const struct profile **profile)
 {
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	const struct replay_options options = {.symbols = {.cache = false}};
 	struct recording_summary summary = {};
 	struct failure failure = {};
-	int err = session__replay(path, &options, session, profile, &summary, &failure);
+	int err = session__replay(fd, path, &options, session, profile, &summary, &failure);
 
 	if (err)
 		fprintf(stderr, "%s: %s\n", path, failure.what);

@@ -17,10 +17,9 @@
 #include "cli/summary.h"
 #include "export/describe.h"
 #include "import/import.h"
+#include "stream/recording_file.h"
 
-#define MAGIC	   "SYSPROF\n"
-#define MAGIC_SIZE 8
-#define READ_STEP  (64u << 20)
+#define READ_STEP (64u << 20)
 
 /* ---- notes about a recording: damage, a missing end, missing names; one line each ------------ */
 
@@ -117,15 +116,6 @@ static int open_regular(const char *path, uint64_t *size, struct failure *failur
 	return fd;
 }
 
-/* A magic that is cut off or damaged is for the reader of recordings to report. */
-static bool is_recording(int fd)
-{
-	char magic[MAGIC_SIZE];
-
-	return pread_full(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
-	       !memcmp(magic, MAGIC, MAGIC_SIZE);
-}
-
 /* At most the size when it was opened; read, not mapped, because a file may shrink meanwhile. */
 static int read_bytes(int fd, const char *path, uint64_t size, struct bytes *bytes,
 		      struct failure *failure)
@@ -200,11 +190,11 @@ static int import_file(int fd, const char *path, uint64_t size, struct input *in
 	return err;
 }
 
-static int replay_file(const char *path, const struct replay_options *options, struct input *input,
-		       struct failure *failure)
+static int replay_file(int fd, const char *path, const struct replay_options *options,
+		       struct input *input, struct failure *failure)
 {
 	struct recording_summary summary = {};
-	int err = session__replay(path, options, &input->session, &input->profile, &summary,
+	int err = session__replay(fd, path, options, &input->session, &input->profile, &summary,
 				  failure);
 
 	if (!err)
@@ -236,8 +226,8 @@ int input__open(const char *path, const struct replay_options *options, bool wai
 	int err = fd < 0 ? fd : 0;
 
 	if (!err)
-		err = is_recording(fd) ? replay_file(path, options, &opened, &failure)
-				       : import_file(fd, path, size, &opened, &failure);
+		err = recording_probe(fd) ? replay_file(fd, path, options, &opened, &failure)
+					  : import_file(fd, path, size, &opened, &failure);
 	if (!err && waits && !opened.profile->visits.hz) {
 		err = fail(&failure, -ENODATA,
 			   "%s has no waits: record with --wall -o FILE.sysprof", path);

@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clocks.h"
 #include "session/image_gate.h"
@@ -399,22 +398,16 @@ static int new_replay(const struct replay_options *options, struct session **ses
 	return 0;
 }
 
-int session__replay(const char *path, const struct replay_options *options,
+int session__replay(int fd, const char *path, const struct replay_options *options,
 		    struct session **session, const struct profile **profile,
 		    struct recording_summary *summary, struct failure *failure)
 {
 	struct session *s;
-	int fd = recording_open(path, failure), err;
+	int err = new_replay(options, &s);
 
-	if (fd < 0)
-		return fd;
-	err = new_replay(options, &s);
-	if (err) {
-		close(fd);
+	if (err)
 		return fail(failure, err, "cannot read %s: out of memory", path);
-	}
 	err = recording_read(fd, windows__event, s->windows, summary, failure);
-	close(fd);
 	if (err && failure && !*failure->what)
 		fail(failure, err, "cannot read %s: %s", path, strerror(-err));
 	if (!err && !summary->has_symbols) {

@@ -137,8 +137,11 @@ struct replay_options {
 	void *context;
 };
 
-/* Reads a recording into a finished profile of its last window. The caller frees the session. */
-int session__replay(const char *path, const struct replay_options *options,
+/*
+ * Reads a recording into a finished profile of its last window. The caller frees the session and
+ * closes `fd`; `path` is for messages.
+ */
+int session__replay(int fd, const char *path, const struct replay_options *options,
 		    struct session **session, const struct profile **profile,
 		    struct recording_summary *summary, struct failure *failure);
 

@@ -647,23 +647,3 @@ bool recording_probe(int fd)
 	return pread_full(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
 	       !memcmp(magic, FILE_MAGIC, sizeof(magic));
 }
-
-int recording_open(const char *path, struct failure *failure)
-{
-	/* open of a pipe without a writer would block */
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	struct stat st;
-
-	if (fd < 0)
-		return fail(failure, -errno, "cannot open %s: %s", path, strerror(errno));
-	if (!fstat(fd, &st) && !S_ISREG(st.st_mode)) {
-		fail(failure, -ENOTSUP, "%s is not a regular file", path);
-		return fail_remedy(failure, -ENOTSUP, "save it to a file first");
-	}
-	if (!recording_probe(fd)) {
-		fail(failure, -ENOEXEC, "%s is not a recording (.sysprof)", path);
-		return fail_remedy(failure, -ENOEXEC,
-				   "sysprof record -o NAME.sysprof … (makes one)");
-	}
-	return steal_fd(fd);
-}

@@ -84,7 +84,4 @@ int recording_read(int fd, event_sink_fn sink, void *context, struct recording_s
 /* The file starts like a recording of any version and byte order. Does not move its position. */
 bool recording_probe(int fd);
 
-/* A descriptor of a recording for recording_read(), or negative errno with `failure` filled. */
-int recording_open(const char *path, struct failure *failure);
-
 #endif
