@@ -9,6 +9,8 @@ import gzip
 import json
 import os
 import random
+import signal
+import subprocess
 import time
 
 from diff_windows import window_bytes
@@ -478,12 +480,14 @@ def test_compare_fails():
     for words in [], ["--"], ["--", "a"], ["--", "a", "---"], ["--", "---", "b"], ["-n", "2", "--", "a", "---", "b"], \
             ["-n", "5", "--max", "4", "--", "a", "---", "b"], ["a", "--", "a", "---", "b"]:
         assert sysprof("compare", *words, env=env).status == 2, words
-    with Background(SYSPROF, "compare", "--", "/bin/sleep", "5", "---", "/bin/sleep", "5", env=env) as running:
-        wait_for(lambda: os.listdir(place) and os.listdir(os.path.join(place, os.listdir(place)[0])), 20)
-        time.sleep(0.5)
-        running.p.terminate()
-        assert running.p.wait(20) == 1
-    assert not os.listdir(place)
+    for number in signal.SIGTERM, signal.SIGINT:
+        with Background(SYSPROF, "compare", "--", "/bin/sleep", "40", "---", "/bin/sleep", "40", env=env,
+                        stderr=subprocess.DEVNULL) as running:
+            wait_for(lambda: os.listdir(place) and os.listdir(os.path.join(place, os.listdir(place)[0])), 20)
+            time.sleep(0.5)
+            running.signal(number)
+            assert running.p.wait(20) == 1
+        assert not os.listdir(place)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ struct pairs {
 };
 
 static volatile sig_atomic_t running; /* the pid of `record`; 0: none */
-static volatile sig_atomic_t stopped; /* by which signal */
+static volatile sig_atomic_t stopped; /* by a signal */
 
 static void clear_line(const struct pairs *p)
 {
@@ -51,16 +51,20 @@ static void clear_line(const struct pairs *p)
 
 /* ---- one recording --------------------------------------------------------------------------- */
 
-/* Ctrl-C reaches `record` through the terminal; SIGTERM is passed on. */
-static void stop(int signal)
+/* Ctrl-C comes from the kernel and reaches `record`, too; a signal of kill(1) is passed on. */
+static void stop(int signal, siginfo_t *info, void *context)
 {
-	stopped = signal;
-	if (signal == SIGTERM && running)
-		kill((pid_t)running, signal);
+	(void)signal, (void)context;
+	stopped = 1;
+	if (running && info->si_code != SI_KERNEL)
+		kill((pid_t)running, SIGTERM);
 }
 
-/* COMMAND's input and output are /dev/null: ours is the comparison. Its errors are shown. */
-static int spawn(char **argv, pid_t *pid)
+/*
+ * COMMAND's input and output are /dev/null: ours is the comparison. Its errors are shown. `mask`:
+ * signals that it has blocked.
+ */
+static int spawn(char **argv, const sigset_t *mask, pid_t *pid)
 {
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attributes;
@@ -72,7 +76,8 @@ static int spawn(char **argv, pid_t *pid)
 	sigaddset(&defaults, SIGTERM);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setsigdefault(&attributes, &defaults);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+	posix_spawnattr_setsigmask(&attributes, mask);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
@@ -88,17 +93,22 @@ static int record(char **command, const char *path)
 	VEC(char *) argv = {};
 	char *before[] = {"sysprof", "record", "-q", "-o", (char *)path, "--"};
 	int status = 0, err = vec_append(&argv, before, sizeof(before) / sizeof(*before));
+	sigset_t all, mask;
 	pid_t pid;
 
 	do
 		err = err ? err : vec_push(&argv, *command);
 	while (*command++);
+	/* a signal comes before the start, or when there is a process to pass it to */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &mask);
 	if (!err)
-		err = spawn(argv.data, &pid);
+		err = stopped ? -EINTR : spawn(argv.data, &mask, &pid);
+	running = err ? 0 : pid;
+	sigprocmask(SIG_SETMASK, &mask, NULL);
 	vec_free(&argv);
 	if (err)
 		return err;
-	running = pid;
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
@@ -165,14 +175,9 @@ static int compare(struct pairs *p, bool last, enum compare_answer *answer)
 		diffing.file_count[side] = p->paths[side].count - 1;
 	}
 	diffing.compare.looks = looks_of(p->arguments);
+	diffing.stopped = &stopped;
 	clear_line(p);
-	if (!last) {
-		int err = diffing__run(&diffing, false, answer);
-
-		if (err || *answer == COMPARE_CANNOT_TELL)
-			return err;
-	}
-	return diffing__run(&diffing, true, answer);
+	return diffing__run(&diffing, last, answer);
 }
 
 static int run_pairs(struct pairs *p, enum compare_answer *answer, struct failure *failure)
@@ -230,7 +235,7 @@ static int make_directory(const struct compare_arguments *a, char **directory,
 
 static int run(const struct compare_arguments *arguments, enum compare_answer *answer)
 {
-	const struct sigaction stopping = {.sa_handler = stop};
+	const struct sigaction stopping = {.sa_sigaction = stop, .sa_flags = SA_SIGINFO};
 	struct pairs p = {.arguments = arguments};
 	_cleanup_free_ char *directory = NULL;
 	struct failure failure = {};

@@ -111,8 +111,8 @@ static int take_range(char *path, struct compare_range *range)
 	return dash[1] && range->until <= range->from ? -EINVAL : 1;
 }
 
-static int add_file(struct comparison *c, enum compare_side side, const char *name,
-		    struct failure *failure)
+static int add_file(struct comparison *c, const struct diffing *arguments, enum compare_side side,
+		    const char *name, struct failure *failure)
 {
 	const struct replay_options replay = {.symbols = {.cache = true}};
 	_cleanup_free_ char *path = strdup(name);
@@ -120,6 +120,8 @@ static int add_file(struct comparison *c, enum compare_side side, const char *na
 	struct input input = {};
 	int is_part, err;
 
+	if (arguments->stopped && *arguments->stopped)
+		return fail(failure, -EINTR, "stopped; nothing was compared");
 	if (!path)
 		return fail(failure, -ENOMEM, "cannot compare: out of memory");
 	is_part = take_range(path, &range);
@@ -143,8 +145,8 @@ static int add_files(struct comparison *c, const struct diffing *arguments, stru
 		return diffing__add_windows(c, arguments, failure);
 	for (int side = 0; side < COMPARE_SIDES; side++)
 		for (size_t i = 0; i < arguments->file_count[side] && !err; i++)
-			err = add_file(c, (enum compare_side)side, arguments->files[side][i],
-				       failure);
+			err = add_file(c, arguments, (enum compare_side)side,
+				       arguments->files[side][i], failure);
 	return err;
 }
 
@@ -245,15 +247,17 @@ static int write_file(const struct diffing *arguments, const struct exporter *fo
 }
 
 /* If OUT is a profile, the report is printed as well. */
-static int write_output(const struct diffing *arguments, const struct compare_output *output)
+static int write_output(const struct diffing *arguments, const struct compare_output *output,
+			struct failure *failure)
 {
 	const struct exporter *format = profile_format(arguments->output);
 	int err = arguments->output ? write_file(arguments, format, output) : 0;
 
-	if (err || (arguments->output && !format))
-		return err;
-	err = write_report(stdout, arguments, "", output);
-	return !err && (fflush(stdout) || ferror(stdout)) ? -EIO : err;
+	if (err)
+		return fail(failure, err, "cannot write %s: %s", arguments->output, strerror(-err));
+	if (arguments->output && !format)
+		return 0;
+	return print_ended(write_report(stdout, arguments, "", output));
 }
 
 static enum compare_answer worst_of(const struct compare_ruling *rulings, size_t count)
@@ -266,7 +270,7 @@ static enum compare_answer worst_of(const struct compare_ruling *rulings, size_t
 	return worst;
 }
 
-static int finish(struct comparison *c, const struct diffing *arguments, bool write,
+static int finish(struct comparison *c, const struct diffing *arguments, bool last,
 		  enum compare_answer *answer, struct failure *failure)
 {
 	struct compare_ruling rulings[DIFFING_RULES_MAX];
@@ -288,15 +292,11 @@ static int finish(struct comparison *c, const struct diffing *arguments, bool wr
 	if (!arguments->rule_count)
 		*answer = result->tests[0].found || result->row_count ? COMPARE_WORSE
 								      : COMPARE_CANNOT_TELL;
-	err = write ? write_output(arguments, &output) : 0;
-	if (err)
-		return fail(failure, err, "cannot write %s: %s",
-			    arguments->output ? arguments->output : "the comparison",
-			    strerror(-err));
-	return 0;
+	return last || *answer != COMPARE_CANNOT_TELL ? write_output(arguments, &output, failure)
+						      : 0;
 }
 
-int diffing__run(const struct diffing *d, bool write, enum compare_answer *answer)
+int diffing__run(const struct diffing *d, bool last, enum compare_answer *answer)
 {
 	struct failure failure = {};
 	struct comparison *c = comparison__new();
@@ -304,8 +304,8 @@ int diffing__run(const struct diffing *d, bool write, enum compare_answer *answe
 		    : fail(&failure, -ENOMEM, "cannot compare: out of memory");
 
 	if (!err)
-		err = finish(c, d, write, answer, &failure);
-	if (err)
+		err = finish(c, d, last, answer, &failure);
+	if (err && *failure.what)
 		print_failure(&failure);
 	comparison__free(c);
 	return err;

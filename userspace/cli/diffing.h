@@ -3,6 +3,8 @@
 #ifndef CLI_DIFFING_H
 #define CLI_DIFFING_H
 
+#include <signal.h>
+
 #include "base/time_span.h"
 #include "cli/commands.h"
 #include "compare/compare.h"
@@ -23,6 +25,7 @@ struct diffing {
 	const char *output, *unit;
 	char **files[COMPARE_SIDES];
 	size_t file_count[COMPARE_SIDES];
+	const volatile sig_atomic_t *stopped; /* NULL, or not 0 once files shall not be read */
 	/* Of an agent's windows; the directory is the only file of OLD. */
 	const char *service;
 	struct time_span spans[COMPARE_SIDES][DIFFING_SPANS_MAX];
@@ -66,11 +69,11 @@ take_option_fn diffing__take_work, diffing__take_view, diffing__take_run_noise, 
 int diffing__check(const struct diffing *d, const struct command *command);
 
 /*
- * Reads and compares the files; `write`: also writes the comparison. *answer: the worst of the
- * rules, or without rules COMPARE_WORSE if there is a difference, else COMPARE_CANNOT_TELL. 0 or
- * negative errno after a message.
+ * Reads and compares the files. *answer: the worst of the rules, or without rules COMPARE_WORSE if
+ * there is a difference, else COMPARE_CANNOT_TELL. The comparison is written if it is the `last`
+ * one or can tell. 0 or negative errno after a message.
  */
-int diffing__run(const struct diffing *d, bool write, enum compare_answer *answer);
+int diffing__run(const struct diffing *d, bool last, enum compare_answer *answer);
 
 /* The spans of a service as files. 0 or negative errno with `failure` filled. */
 int diffing__add_windows(struct comparison *c, const struct diffing *d, struct failure *failure);
