@@ -42,7 +42,6 @@ struct facts {
 	struct facts_queue waiting; /* processes that wait for a reader */
 	bool stopped;
 	int err; /* of `push`, within an answer */
-	struct facts_stats stats;
 };
 
 /* A request under way. */
@@ -66,12 +65,9 @@ static int facts_queue__add(struct facts_queue *q, struct task_id id)
 	return q->tasks.count >= FACT_WAITING_MAX ? -ENOBUFS : vec_push(&q->tasks, id);
 }
 
-static void enqueue(struct facts *f, struct facts_queue *queue, struct task *task)
+static void enqueue(struct facts_queue *queue, struct task *task)
 {
-	int err = facts_queue__add(queue, task->id);
-
-	task->slots.program.facts_waits = !err;
-	f->stats.dropped += err != 0;
+	task->slots.program.facts_waits = !facts_queue__add(queue, task->id);
 }
 
 static int facts__sampled(void *facts, struct task *task, const struct sample_event *sample)
@@ -82,10 +78,10 @@ static int facts__sampled(void *facts, struct task *task, const struct sample_ev
 	if (program->facts_waits || program->facts_looks == LOOKS)
 		return 0;
 	if (!program->facts_reported)
-		enqueue(f, &f->fresh, task);
+		enqueue(&f->fresh, task);
 	else if (!program->facts_looks ||
 		 sample->header.time >= program->facts_first + looks[program->facts_looks])
-		enqueue(f, &f->waiting, task);
+		enqueue(&f->waiting, task);
 	return 0;
 }
 
@@ -131,13 +127,10 @@ static void take_answer(void *context, const struct helper_answer *answer)
 	if (answer->refusal == HELPER_ENDED)
 		return;
 	if (fact_reader__take(answer, &facts)) {
-		f->stats.answered++;
 		state = FACTS_STATE_WHOLE;
 		task = tasks__get(f->options.tasks, request->task);
 		if (task)
 			task->slots.program.facts_answered = true;
-	} else {
-		f->stats.refused++;
 	}
 	err = report(f, request->task.pid, request->since, state, &facts);
 	f->err = f->err ? f->err : err;
@@ -166,7 +159,6 @@ static int request_reader(struct facts *f, struct task *task, uint64_t since, co
 				   request);
 	if (err)
 		free(request);
-	f->stats.requested += !err;
 	return err;
 }
 
@@ -216,7 +208,7 @@ static int read_at_once(struct facts *f, struct task *task)
 		task->slots.program.facts_looks = LOOKS;
 		return 0;
 	}
-	enqueue(f, &f->waiting, task);
+	enqueue(&f->waiting, task);
 	return report_first(f, task, since, path);
 }
 
@@ -332,11 +324,4 @@ int facts_part__new(const struct facts_options *options, struct live_part *part)
 				   .stop = facts__stop,
 				   .free = facts__free};
 	return 0;
-}
-
-void facts_part__stats(const struct live_part *part, struct facts_stats *stats)
-{
-	const struct facts *f = part->object;
-
-	*stats = f->stats;
 }

@@ -75,13 +75,6 @@ struct facts_options {
  */
 int facts_part__new(const struct facts_options *options, struct live_part *part);
 
-struct facts_stats {
-	uint64_t requested, answered;
-	uint64_t refused; /* requests without an answer */
-	uint64_t dropped; /* processes, because too many waited */
-};
-void facts_part__stats(const struct live_part *part, struct facts_stats *stats);
-
 /*
  * The part that reads memory and control groups of processes, once a second.
  *
