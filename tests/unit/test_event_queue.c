@@ -204,6 +204,8 @@ static void test_over_the_limit_events_are_counted(void **state)
 {
 	enum { COUNT = 10000 };
 	struct event_queue *q = event_queue__new(1 << 20);
+	struct visit_account visit = {
+		.header = {.size = sizeof(visit), .type = EVENT_VISIT, .time = 1000 + COUNT - 1}};
 	struct event_queue_stats stats;
 	struct output out;
 	uint64_t lost = 0;
@@ -216,6 +218,7 @@ static void test_over_the_limit_events_are_counted(void **state)
 		.header = {.size = sizeof(comm), .type = EVENT_COMM, .time = 500000}};
 	for (int i = 0; i < 20000; i++)
 		assert_int_equal(event_queue__push(q, &comm.header), 0);
+	assert_int_equal(event_queue__push(q, &visit.header), 0); /* a sample, too */
 	event_queue__stats(q, &stats);
 	assert_true(stats.memory_peak <= 1 << 20);
 	assert_true(stats.dropped > 0);
@@ -226,7 +229,7 @@ static void test_over_the_limit_events_are_counted(void **state)
 	assert_int_equal(event_queue__release(q, 400000, take, &out), 0);
 	assert_int_equal(out.lost.count, 1);
 	assert_int_equal(out.lost.data[0].source, LOST_SAMPLES);
-	assert_int_equal(out.lost.data[0].count + out.samples, COUNT);
+	assert_int_equal(out.lost.data[0].count + out.samples, COUNT + 1);
 	assert_int_equal(out.lost.data[0].since, 1000 + out.samples - 1);
 	assert_int_equal(out.lost.data[0].header.time, 1000 + COUNT - 1);
 	assert_int_equal(event_queue__flush(q, take, &out), 0);

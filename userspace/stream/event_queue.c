@@ -253,9 +253,9 @@ static void count_drop(struct drop *drop, uint64_t time)
 
 static void drop_event(struct event_queue *q, const struct event_header *event)
 {
-	struct drop *drop = &q->drops[event->type == EVENT_SAMPLE ? LOST_SAMPLES : LOST_SIDEBAND];
+	bool is_sample = event->type == EVENT_SAMPLE || event->type == EVENT_VISIT;
 
-	count_drop(drop, event->time);
+	count_drop(&q->drops[is_sample ? LOST_SAMPLES : LOST_SIDEBAND], event->time);
 	q->dropped++;
 }
 

@@ -54,7 +54,8 @@ void event_queue__set_stage(struct event_queue *q, event_stage_fn stage, void *c
 /*
  * An event_push_fn whose context is the queue. 0; -EBADMSG: the header's size is impossible. An
  * event over the memory limit is dropped and counted: the result is 0, and the next release reports
- * LOST_SAMPLES or LOST_SIDEBAND. The session's own events (ends of windows, books) are always kept.
+ * LOST_SAMPLES (visits are samples) or LOST_SIDEBAND. The session's own events (ends of windows,
+ * books) are always kept.
  */
 int event_queue__push(void *queue, struct event_header *event);
 
