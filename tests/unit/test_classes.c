@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of classes of processes in docs/SECURITY.md, which --print prints. */
+/* The table of classes of processes in docs/SECURITY.md, which --print prints; confine(). */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,11 +10,19 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "helpers/classes.h"
+#include "helpers/confine.h"
 
 #define BEGIN  "<!-- table: build/tests/unit/test_classes --print -->\n"
 #define END    "<!-- end of table -->\n"
@@ -142,9 +150,55 @@ static void document_test(void **state)
 			 "userspace/helpers/classes.c: make format");
 }
 
+/* System call `number` fails from now on. */
+static void refuse_call(int number)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		_exit(2);
+}
+
+static int confine_without_limits(void)
+{
+	struct __user_cap_header_struct version = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+	const struct confine_options options = {};
+
+	refuse_call(SYS_prlimit64);
+	if (confine(&helper_classes[HELPER_SYMBOLS], &options) != -EPERM)
+		return 3;
+	if (syscall(SYS_capget, &version, data) || data[0].permitted || data[1].permitted)
+		return 4;
+	return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 && geteuid() ? 0 : 5;
+}
+
+/* If the limits cannot be set, user and capabilities are given up nevertheless. */
+static void steps_test(void **state)
+{
+	int status;
+	pid_t child;
+
+	(void)state;
+	if (geteuid())
+		skip(); /* needs root */
+	child = fork();
+	if (!child)
+		_exit(confine_without_limits());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(document_test)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(document_test),
+					   cmocka_unit_test(steps_test)};
 
 	if (argc == 2 && !strcmp(argv[1], "--print")) {
 		print_table(stdout);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The order matters: limits while /proc can still be read, then steps that need a privilege
- * (bounding set, root directory, user), then the capabilities.
+ * (bounding set, root directory, user), then the capabilities. If a step fails, the others follow
+ * nevertheless.
  */
 #include "helpers/confine.h"
 
@@ -24,6 +25,11 @@
 #define UID_NOBODY	65534u
 
 #define BIT(capability) (1ull << (capability))
+
+static int first_error(int err, int next)
+{
+	return err ? err : next;
+}
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
@@ -62,10 +68,10 @@ int confine__lower_memory(uint64_t by)
 static int limit_memory(uint64_t bytes)
 {
 	uint64_t space = saturating_add_u64(address_space(), bytes);
-	int err = set_limit(RLIMIT_AS, space, space);
 
 	/* RLIMIT_AS does not limit memory files */
-	return err ? err : set_limit(RLIMIT_FSIZE, bytes, bytes);
+	return first_error(set_limit(RLIMIT_AS, space, space),
+			   set_limit(RLIMIT_FSIZE, bytes, bytes));
 }
 
 static int limit_resources(const struct helper_class *class, const struct confine_options *options)
@@ -73,14 +79,14 @@ static int limit_resources(const struct helper_class *class, const struct confin
 	unsigned int seconds = options->cpu_seconds ? options->cpu_seconds : class->cpu_seconds;
 	int err = set_limit(RLIMIT_CORE, 0, 0);
 
-	if (!err && class->memory)
-		err = limit_memory(options->memory ? options->memory : class->memory);
-	if (!err && class->cpu_seconds)
-		err = set_limit(RLIMIT_CPU, seconds, seconds + 1);
-	if (!err && class->files)
-		err = set_limit(RLIMIT_NOFILE, class->files, class->files);
-	if (!err && class->user == HELPER_USER_OWN)
-		err = set_limit(RLIMIT_MEMLOCK, 0, 0);
+	if (class->memory)
+		err = first_error(err, limit_memory(options->memory ?: class->memory));
+	if (class->cpu_seconds)
+		err = first_error(err, set_limit(RLIMIT_CPU, seconds, seconds + 1));
+	if (class->files)
+		err = first_error(err, set_limit(RLIMIT_NOFILE, class->files, class->files));
+	if (class->user == HELPER_USER_OWN)
+		err = first_error(err, set_limit(RLIMIT_MEMLOCK, 0, 0));
 	return err;
 }
 
@@ -177,18 +183,15 @@ int confine(const struct helper_class *class, const struct confine_options *opti
 	if (class->first_to_go)
 		offer_to_be_killed();
 	err = limit_resources(class, options);
-	if (err)
-		return err;
 	drop_bounding_set();
-	err = (class->empty_root ? enter_empty_root() : 0) ?: change_user(class, options);
-	if (err)
-		return err;
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-		return -errno;
+	if (class->empty_root)
+		err = first_error(err, enter_empty_root());
+	err = first_error(err, change_user(class, options));
+	err = first_error(err, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0);
 	if (class->user == HELPER_USER_OWN)
 		set_limit(RLIMIT_NPROC, 0, 0);
 	/* /proc/PID/map_files needs either of them */
 	if (has_capability(CAP_CHECKPOINT_RESTORE))
 		kept &= ~BIT(CAP_SYS_ADMIN);
-	return capabilities__keep(kept);
+	return first_error(err, capabilities__keep(kept));
 }

@@ -15,7 +15,7 @@ struct confine_options {
 	gid_t gid;
 };
 
-/* For a process with one thread; cannot be undone. Negative errno: later steps were left out. */
+/* For a process with one thread; cannot be undone. Negative errno: not all steps succeeded. */
 int confine(const struct helper_class *class, const struct confine_options *options);
 
 /* Lowers the memory limit for good. 0 or negative errno. */
