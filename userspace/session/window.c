@@ -52,6 +52,11 @@ static int take_file(void *context, const struct file_answer *answer)
 
 	free(context);
 	w->unanswered--;
+	if (w->is_freed) {
+		if (!w->unanswered)
+			free(w);
+		return 0;
+	}
 	w->files.data[request.dso] = (struct window_file){
 		.fd = copy_descriptor(answer->fd),
 		.root_fd = keep_root(w, answer->root_fd),
@@ -169,5 +174,7 @@ void window__free(struct window *w)
 	vec_free(&w->jit_processes);
 	vec_free(&w->jit_files);
 	profile_builder__free(w->builder);
-	free(w);
+	w->is_freed = true;
+	if (!w->unanswered)
+		free(w);
 }

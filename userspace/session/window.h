@@ -46,7 +46,8 @@ struct window {
 	uint32_t last_jit_file;	       /* the last one reported by then */
 	VEC(struct window_file) files; /* by dso; may be shorter than the dsos */
 	VEC(struct window_root) roots;
-	size_t unanswered; /* requested files: do not pass on or free the window before 0 */
+	size_t unanswered; /* requested files: do not pass on the window before 0 */
+	bool is_freed;	   /* but for the structure itself, which the last answer frees */
 	struct kernel_identity kernel;
 	uint64_t last_time; /* of the stream; events made later have this time */
 	bool has_symbols;   /* the stream had them */

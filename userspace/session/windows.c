@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/log.h"
 #include "base/minmax.h"
@@ -107,6 +108,7 @@ static int close_window(struct windows *w, uint64_t end, struct window **window)
 {
 	int err = recorder__close(w->recorder, end);
 
+	*window = NULL;
 	if (err)
 		return err;
 	*window = window__new(w->builder, w->recorder, w->opener, w->source);
@@ -119,7 +121,10 @@ static int close_window(struct windows *w, uint64_t end, struct window **window)
 	(*window)->has_symbols = w->symbols.complete;
 	(*window)->last_jit_file = w->last_jit_file;
 	free_open_window(w);
-	return world__each_jit_file(w->world, note_jit_file, *window);
+	err = world__each_jit_file(w->world, note_jit_file, *window);
+	if (err)
+		window__free(steal_ptr(*window));
+	return err;
 }
 
 /*
