@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "jitwatch/runtime_reader.h"
 #include "helpers/pool.h"
 #include "unit/luajit_state.h"
@@ -189,6 +190,41 @@ static int request_function(pid_t pid)
 	return code_reader__take_info(&answer, &findings);
 }
 
+/* An event_push_fn. */
+static int count_event(void *context, struct event_header *event)
+{
+	(void)event;
+	++*(unsigned int *)context;
+	return 0;
+}
+
+/* The rest of an answer behind an event of another process is not taken, and that is reported. */
+static void forged_events_test(void **state)
+{
+	struct code_chain_event events[2] = {};
+	struct helper_answer answer = {.fd_count = 1};
+	unsigned int count = 0;
+	int fd;
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++)
+		events[i] = (struct code_chain_event){
+			.header = {.size = sizeof(events[i]), .type = EVENT_CODE_CHAIN},
+			.pid = 1,
+			.kind = FRAME_NOTE_HOTSPOT,
+			.state = CODE_STATE_STALE};
+	for (unsigned int pid = 1; pid <= 2; pid++) {
+		events[1].pid = pid;
+		fd = memory_with("events", events, sizeof(events));
+		answer.fds = &fd;
+		count = 0;
+		assert_int_equal(code_reader__take_events(&answer, 1, 5, count_event, &count),
+				 pid == 1 ? 0 : -ENODATA);
+		assert_int_equal(count, pid == 1 ? 2 : 1);
+		close(fd);
+	}
+}
+
 /* What was found of many processes is not searched again: it is there though they have ended. */
 static void many_processes_test(void **state)
 {
@@ -214,9 +250,10 @@ static void many_processes_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(luajit_test), cmocka_unit_test(pypy_test),
-		cmocka_unit_test(again_test),  cmocka_unit_test(bad_request_test),
-		cmocka_unit_test(ended_test),  cmocka_unit_test(many_processes_test),
+		cmocka_unit_test(luajit_test),	      cmocka_unit_test(pypy_test),
+		cmocka_unit_test(again_test),	      cmocka_unit_test(bad_request_test),
+		cmocka_unit_test(ended_test),	      cmocka_unit_test(many_processes_test),
+		cmocka_unit_test(forged_events_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

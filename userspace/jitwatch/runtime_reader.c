@@ -382,13 +382,11 @@ int code_reader__take_events(const struct helper_answer *answer, uint32_t pid, u
 		return 0;
 	size = (size_t)st.st_size;
 	err = take_bytes(answer->fds[0], size, 1, &bytes);
-	if (err)
-		return err == -ENOMEM ? err : 0;
 	for (size_t at = 0; at < size && !err;) {
 		struct event_header *event = (void *)((char *)bytes + at);
 
 		if (event_check(event, size - at) || pid_of(event) != pid)
-			return 0;
+			return -ENODATA;
 		event->time = time;
 		at += event->size;
 		err = push(context, event);

@@ -35,7 +35,10 @@ void code_reader__serve(struct helper_job *job);
 /* The runtimes of a process, checked. 0; -ENODATA: it could not be read. */
 int code_reader__take_info(const struct helper_answer *answer, struct runtime_findings *findings);
 
-/* Checks events, sets their time; stops at one of another process. 0, or what `push` returned. */
+/*
+ * Checks events, sets their time. 0; -ENODATA: the rest was not taken, because an event is invalid
+ * or of another process; -ENOMEM; or what `push` returned.
+ */
 int code_reader__take_events(const struct helper_answer *answer, uint32_t pid, uint64_t time,
 			     int (*push)(void *context, struct event_header *event), void *context);
 

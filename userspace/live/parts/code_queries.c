@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "helpers/owner.h"
 #include "runtimes/answers.h"
 
 #define S	    1000000000ull
@@ -597,15 +598,21 @@ static void take_events(void *context, const struct helper_answer *answer)
 	_cleanup_free_ struct code_request *request = context;
 	struct code_part *c = request->code;
 	struct taking taking = {c, code_requested(request)};
+	uint64_t now = monotonic_ns();
 	int err;
 
 	if (!taking.process)
 		return;
 	taking.process->has_request = false;
-	err = code_reader__take_events(answer, (uint32_t)request->id.pid, monotonic_ns(),
-				       take_event, &taking);
+	err = code_reader__take_events(answer, (uint32_t)request->id.pid, now, take_event, &taking);
+	if (err == -ENODATA) {
+		outside_books__add(c->options.books,
+				   helper_owner_user(task__owner(taking.process->task, now)),
+				   OUTSIDE_RUNTIMES, OUTSIDE_BY_NO_ANSWER, 1);
+		err = 0;
+	}
 	if (!err && taking.process->waiting.count && !answer->refusal)
-		err = code_send_queries(c, taking.process, monotonic_ns());
+		err = code_send_queries(c, taking.process, now);
 	c->err = c->err ? c->err : err;
 }
 
