@@ -453,6 +453,14 @@ static void forget_waiting(struct jit_follower *r, size_t i)
 	r->waiting.data[i] = r->waiting.data[--r->waiting.count];
 }
 
+static void keep_waiting(struct jit_follower *r, const struct waiting *w)
+{
+	if (r->waiting.count >= WAITING_MAX || !count_file(r, w->owner.user))
+		begin_unread(r, &w->owner, JIT_FILE_MAP, NULL, JIT_FILE_STATE_TOO_MANY);
+	else if (vec_push(&r->waiting, *w))
+		r->err = -ENOMEM;
+}
+
 void jit_follower__follow_map(struct jit_follower *r, const struct jit_owner *owner)
 {
 	struct waiting w = {.owner = *owner, .interval = LOOK_FIRST};
@@ -460,10 +468,7 @@ void jit_follower__follow_map(struct jit_follower *r, const struct jit_owner *ow
 	if (!look_for_map(r, &w.owner))
 		return;
 	w.next = monotonic_ns() + w.interval;
-	if (r->waiting.count >= WAITING_MAX || !count_file(r, w.owner.user))
-		begin_unread(r, owner, JIT_FILE_MAP, NULL, JIT_FILE_STATE_TOO_MANY);
-	else if (vec_push(&r->waiting, w))
-		r->err = -ENOMEM;
+	keep_waiting(r, &w);
 }
 
 void jit_follower__expect_map(struct jit_follower *r, pid_t pid)
@@ -560,22 +565,17 @@ void jit_follower__take_signs(struct jit_follower *r)
 static void look_for_waiting(struct jit_follower *r, uint64_t now)
 {
 	for (size_t i = r->waiting.count; i-- > 0;) {
-		struct waiting *w = &r->waiting.data[i];
-		uint32_t user = w->owner.user;
+		struct waiting w = r->waiting.data[i];
 		bool found;
 
-		if (now < w->next)
+		if (now < w.next)
 			continue;
-		w->interval = min_u64(w->interval * 2, LOOK_INTERVAL);
-		w->next = now + w->interval;
-		found = look_for_map(r, &w->owner) != -EAGAIN;
-		if (w->owner.user != user) { /* count it for its new user */
-			quota__give(&r->file_counts, user, 1);
-			if (!count_file(r, w->owner.user))
-				found = true;
-		}
-		if (found)
-			forget_waiting(r, i);
+		w.interval = min_u64(w.interval * 2, LOOK_INTERVAL);
+		w.next = now + w.interval;
+		found = look_for_map(r, &w.owner) != -EAGAIN;
+		forget_waiting(r, i);
+		if (!found) /* perhaps of another user now */
+			keep_waiting(r, &w);
 	}
 }
 

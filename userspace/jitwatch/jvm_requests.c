@@ -166,7 +166,7 @@ static pid_t begin_attach(const struct jit_owner *owner)
 	if (jit_owner__read(owner->pid, &now) || !jit_owner__is_process(&now, owner) ||
 	    !now.has_quit_handler || !is_jvm(owner->pid))
 		return -ESRCH;
-	plan.confine.uid = owner->euid;
+	plan.confine.uid = now.euid;
 	plan.confine.gid = now.egid;
 	snprintf(a.trigger, sizeof(a.trigger), ".attach_pid%d", owner->own_pid);
 	snprintf(a.socket, sizeof(a.socket), ".java_pid%d", owner->own_pid);
