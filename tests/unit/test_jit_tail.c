@@ -171,6 +171,78 @@ static void denied_test(void **state)
 	jit_follower__free(r);
 }
 
+static void never_mind(void *context, const struct jit_owner *owner)
+{
+	(void)context;
+	(void)owner;
+}
+
+static void become_other(int number)
+{
+	(void)number;
+	if (setresuid(60101, 60101, 60101))
+		_exit(1);
+}
+
+static pid_t start_user(uid_t uid, struct jit_owner *owner)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		signal(SIGUSR1, become_other);
+		if (setresuid(uid, 0, 0))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	do
+		assert_int_equal(jit_owner__read(child, owner), 0);
+	while (owner->uid != uid);
+	return child;
+}
+
+/*
+ * A process without a map becomes another user, who has as many already as a user may have: it is
+ * reported, and the number of files of that user stays right.
+ */
+static void changed_user_test(void **state)
+{
+	const uint64_t limit = quota_row(QUOTA_JIT_FILES)->user.limit;
+	static struct quota bytes;
+	struct received h = {};
+	const struct jit_follower_output output = {
+		.push = receive, .is_full = never_full, .touch = never_mind, .context = &h};
+	struct jit_owner one, other;
+	struct jit_follower *r;
+	pid_t children[2];
+
+	(void)state;
+	if (geteuid())
+		skip(); /* needs root */
+	children[0] = start_user(60100, &one);
+	children[1] = start_user(60101, &other);
+	quota__init(&bytes, QUOTA_JIT_BYTES);
+	assert_int_equal(jit_follower__new(&output, &bytes, NULL, 0, &r), 0);
+	jit_follower__follow_map(r, &one);
+	for (uint64_t i = 0; i < limit; i++)
+		jit_follower__follow_map(r, &other);
+	assert_int_equal(h.last_file, 0);
+	assert_int_equal(kill(children[0], SIGUSR1), 0);
+	for (uint64_t until = monotonic_ns() + PATIENCE; !h.last_file && monotonic_ns() < until;) {
+		usleep(10000);
+		jit_follower__look_for_files(r);
+	}
+	assert_int_equal(h.last_file, 1);
+	assert_int_equal(h.state, JIT_FILE_STATE_TOO_MANY);
+	/* there is no room for another one */
+	jit_follower__follow_map(r, &other);
+	assert_int_equal(h.last_file, 2);
+	assert_int_equal(h.state, JIT_FILE_STATE_TOO_MANY);
+	jit_follower__free(r);
+	kill(children[0], SIGKILL);
+	kill(children[1], SIGKILL);
+}
+
 static void append(const char *text)
 {
 	int fd = open(map_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -286,7 +358,7 @@ static void ended_test(void **state)
 	append("1000 10 f\n");
 	assert_int_equal(jit_tail__new(false, &t), 0);
 	assert_int_equal(jit_tail__follow(t, getpid()), 0);
-	for (unsigned int i = 1; i <= JIT_LINE_WATCHERS; i++) {
+	for (unsigned int i = 1; i <= JIT_LINE_FAILURES; i++) {
 		wait_for_bytes(t, &h, 10 * i);
 		assert_int_equal(h.files, i);
 		assert_true(h.last_file > last);
@@ -393,6 +465,50 @@ static void users_test(void **state)
 	vec_free(&h.bytes);
 }
 
+/*
+ * A user beyond the number of lines gets the watcher of a user without processes, and another one
+ * when that ends.
+ */
+static void many_users_test(void **state)
+{
+	enum { USERS = JIT_LINES_MAX + 1, IDLE = 5 };
+	struct jit_tail *t = NULL;
+	struct received h = {};
+	pid_t watchers[USERS], children[USERS];
+	char maps[USERS][64];
+
+	(void)state;
+	if (geteuid())
+		skip(); /* needs root */
+	for (unsigned int i = 0; i < USERS; i++)
+		children[i] = other_user(maps[i], sizeof(maps[i]), 60000 + i);
+	usleep(20000); /* they are others by then */
+	assert_int_equal(jit_tail__new(false, &t), 0);
+	for (unsigned int i = 0; i < USERS; i++) {
+		if (i == JIT_LINES_MAX)
+			assert_int_equal(jit_tail__gone(t, children[IDLE]), 0);
+		assert_int_equal(jit_tail__follow(t, children[i]), 0);
+		wait_for_bytes(t, &h, 10 * (i + 1));
+	}
+	assert_int_equal(find_watchers(watchers, USERS), JIT_LINES_MAX);
+	for (unsigned int i = 1; i < JIT_LINE_FAILURES; i++) {
+		assert_true(jit_tail__settle(t, PATIENCE));
+		assert_int_equal(find_watchers(watchers, USERS), JIT_LINES_MAX);
+		/* a new one is the last child */
+		assert_int_equal(kill(watchers[i > 1 ? JIT_LINES_MAX - 1 : IDLE], SIGKILL), 0);
+		wait_for_bytes(t, &h, 10 * (USERS + i));
+	}
+	assert_true(jit_tail__finish(t, PATIENCE));
+	assert_int_equal(jit_tail__take(t, monotonic_ns(), receive, &h), 0);
+	assert_int_equal(h.state, JIT_FILE_STATE_FOLLOWED);
+	jit_tail__free(t);
+	for (unsigned int i = 0; i < USERS; i++) {
+		kill(children[i], SIGKILL);
+		unlink(maps[i]);
+	}
+	vec_free(&h.bytes);
+}
+
 /* kB of its own; 0: it is gone. */
 static unsigned long memory_of(pid_t pid)
 {
@@ -474,9 +590,9 @@ static void crowd_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(ring_test),  test(keep_test),   test(nonsense_test), test(follow_test),
-		test(ended_test), test(denied_test), test(users_test),	  test(crowd_test),
-		test(pause_test), test(large_test),
+		test(ring_test),  test(keep_test),   test(nonsense_test),   test(follow_test),
+		test(ended_test), test(denied_test), test(users_test),	    test(crowd_test),
+		test(pause_test), test(large_test),  test(many_users_test), test(changed_user_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

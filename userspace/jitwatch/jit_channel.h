@@ -21,8 +21,10 @@
 #include "helpers/child.h"
 
 #define JIT_EVENT_BYTES	  (1u << 20) /* a power of two */
-#define JIT_WATCHERS_MAX  32	     /* of one recording */
-#define JIT_LINE_WATCHERS 4	     /* successive watchers of one user, or of users that share */
+#define JIT_LINES_MAX	  32	     /* watchers that a recording has at the same time */
+#define JIT_WATCHERS_MAX  64	     /* with abandoned ones that have not ended yet */
+#define JIT_LINE_FAILURES 4	     /* watchers of a line that end without a user to blame */
+#define JIT_DENIED_MAX	  256	     /* users */
 #define JIT_PAGE	  4096	     /* with larger pages other channels stay mapped */
 
 struct jit_channel {
@@ -31,7 +33,8 @@ struct jit_channel {
 	_Atomic bool settling; /* ... at the end: without waiting for writers */
 	_Atomic bool paused;   /* no files are read */
 	bool attach_jvms;
-	uint32_t denied[JIT_WATCHERS_MAX]; /* users whose files hung a watcher before */
+	uint32_t
+		denied[JIT_DENIED_MAX]; /* users whose files hung a watcher before; the last ones */
 	uint32_t denied_count;
 
 	/* by the watcher */

@@ -4,7 +4,9 @@
  * user. A line is a sequence of watchers. It keeps the requests, which the next watcher is sent
  * again, and the reported files, which it reports as given up if their user's files hang.
  *
- * If there are more users than watchers, the last ones share a line.
+ * Lines beyond 32 users are shared: a new user gets the one with the fewest processes. A user keeps
+ * the line, whose watchers count what they read of the user's files. A channel is used again when
+ * its watcher has ended.
  */
 #include "jitwatch/jit_tail.h"
 
@@ -20,6 +22,7 @@
 #include "base/cleanup.h"
 #include "base/clocks.h"
 #include "base/log.h"
+#include "base/minmax.h"
 #include "base/outside_books.h"
 #include "base/tenant_user.h"
 #include "base/vec.h"
@@ -51,15 +54,13 @@ struct jit_line {
 	struct jit_tail *tail;
 	int socket;	       /* of its watcher; -1: none */
 	unsigned int current;  /* number of the watcher; JIT_WATCHERS_MAX: none any more */
-	unsigned int watchers; /* how many it has had */
-	VEC(uint32_t) users;   /* of its files */
+	unsigned int failures; /* watchers that ended without a user to blame */
+	VEC(uint32_t) users;   /* of its files, now or before */
 	VEC(struct watcher_request) log;
 	size_t sent; /* of the log */
 	VEC(uint32_t)
 	numbers; /* the recording's number of each file of this watcher; 0: none */
 	VEC(struct followed_file) files;
-	uint32_t denied[JIT_WATCHERS_MAX];
-	uint32_t denied_count;
 
 	uint64_t seen_at; /* last value of touched_at */
 	struct liveness liveness;
@@ -72,12 +73,12 @@ struct jit_tail {
 	struct outside_books *books; /* or NULL */
 	bool attach_jvms, settling, finished, paused;
 	uint32_t requested; /* requests to all watchers to finish their work */
-	struct jit_line lines[JIT_WATCHERS_MAX];
+	struct jit_line lines[JIT_LINES_MAX];
 	unsigned int line_count;
-	unsigned int first;   /* line to read first */
-	unsigned int next;    /* first unused watcher */
-	VEC(uint32_t) denied; /* users */
-	VEC(char) untaken;    /* events */
+	unsigned int first;		 /* line to read first */
+	int abandoned[JIT_WATCHERS_MAX]; /* sockets of watchers that no line has; -1: none */
+	VEC(uint32_t) denied;		 /* users */
+	VEC(char) untaken;		 /* events */
 	uint32_t last_number;
 	uint64_t cpu; /* of watchers that have ended */
 	int err;
@@ -294,40 +295,74 @@ static int say_unread(struct jit_tail *t, const struct watcher_request *request,
 /* ---- one watcher after the other ------------------------------------------------------------- */
 
 /* A live watcher sends nothing through its socket. */
-static bool has_ended(const struct jit_line *l)
+static bool has_ended(int socket)
 {
 	char byte;
 
-	return recv(l->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
+	return recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
 }
 
-/* The watcher ends then, unless it hangs. */
+/* The watcher ends then, unless it hangs: its channel is in use until it has ended. */
 static void close_watcher(struct jit_line *l)
 {
-	cleanup_close(&l->socket);
+	if (l->socket < 0)
+		return;
+	shutdown(l->socket, SHUT_WR);
+	l->tail->abandoned[l->current] = l->socket;
 	l->socket = -1;
+}
+
+/* A channel that no watcher has; JIT_WATCHERS_MAX: none. */
+static unsigned int find_channel(struct jit_tail *t)
+{
+	bool used[JIT_WATCHERS_MAX + 1] = {};
+
+	for (unsigned int i = 0; i < t->line_count; i++)
+		used[t->lines[i].current] |= t->lines[i].socket >= 0;
+	for (unsigned int i = 0; i < JIT_WATCHERS_MAX; i++) {
+		if (used[i] || (t->abandoned[i] >= 0 && !has_ended(t->abandoned[i])))
+			continue;
+		cleanup_close(&t->abandoned[i]);
+		t->abandoned[i] = -1;
+		return i;
+	}
+	return JIT_WATCHERS_MAX;
+}
+
+static void prepare_channel(const struct jit_tail *t, struct jit_channel *channel)
+{
+	size_t denied = min_u64(t->denied.count, JIT_DENIED_MAX);
+
+	channel->attach_jvms = t->attach_jvms;
+	channel->requested = t->requested;
+	channel->settling = t->settling;
+	channel->paused = t->paused;
+	if (denied)
+		memcpy(channel->denied, t->denied.data + t->denied.count - denied,
+		       denied * sizeof(*channel->denied));
+	channel->denied_count = denied;
+	channel->pid = 0;
+	channel->done = 0;
+	channel->cpu = 0;
+	channel->touched_at = 0;
+	channel->backlogged = false;
+	channel->written = channel->read = 0;
 }
 
 static int begin_watcher(struct jit_line *l)
 {
 	struct jit_tail *t = l->tail;
 	const struct jit_channel *before = channel_of(l);
-	struct jit_begin begin = {.channels = t->channels};
+	struct jit_begin begin = {.channels = t->channels, .number = find_channel(t)};
 	const struct child_plan plan = {.data = &begin, .size = sizeof(begin)};
 	struct jit_channel *channel;
 
 	l->current = JIT_WATCHERS_MAX;
-	if (t->next >= JIT_WATCHERS_MAX || l->watchers >= JIT_LINE_WATCHERS)
+	if (begin.number == JIT_WATCHERS_MAX || l->failures >= JIT_LINE_FAILURES)
 		return -ENOSPC;
-	l->current = begin.number = t->next++;
-	l->watchers++;
+	l->current = begin.number;
 	channel = channel_of(l);
-	channel->attach_jvms = t->attach_jvms;
-	channel->requested = t->requested;
-	channel->settling = t->settling;
-	channel->paused = t->paused;
-	memcpy(channel->denied, l->denied, sizeof(channel->denied));
-	channel->denied_count = l->denied_count;
+	prepare_channel(t, channel);
 	if (before)
 		quota__continue(&channel->bytes, &before->bytes);
 	l->sent = l->numbers.count = 0;
@@ -372,9 +407,9 @@ static void deny_user(struct jit_line *l, uint32_t user, uint64_t time)
 {
 	struct jit_tail *t = l->tail;
 
-	if (l->denied_count < JIT_WATCHERS_MAX)
-		l->denied[l->denied_count++] = user;
-	if (!has_user(t->denied.data, t->denied.count, user) && !t->err)
+	if (has_user(t->denied.data, t->denied.count, user))
+		l->failures++; /* by a process that has become that user */
+	else if (!t->err)
 		t->err = vec_push(&t->denied, user);
 	outside_books__add(t->books, user, OUTSIDE_JIT_FILES, OUTSIDE_BY_NO_ANSWER, 1);
 	for (size_t i = l->files.count; i-- > 0;) {
@@ -429,14 +464,15 @@ static void leave_watcher(struct jit_line *l)
 
 	log_debug(LOG_JIT, "watcher %u of %u %s", l->current + 1, JIT_WATCHERS_MAX,
 		  touched ? "is abandoned: a request did not return" : "has ended");
-	if (!has_ended(l) && channel->pid > 0)
+	if (!has_ended(l->socket) && channel->pid > 0)
 		kill(channel->pid, SIGKILL);
 	close_watcher(l);
 	t->cpu += channel->cpu;
 	if (touched)
 		deny_user(l, channel->touched_user, touched);
-	/* mostly there is no other user, so no other watcher is needed */
-	if ((touched && !l->log.count) || begin_watcher(l))
+	else
+		l->failures++;
+	if (begin_watcher(l))
 		give_up(l);
 	else
 		send_commands(l);
@@ -464,7 +500,7 @@ static void look_after_watcher(struct jit_line *l)
 
 	if (t->finished)
 		return;
-	if (channel_of(l) && (!sound || has_ended(l) || is_hanging(l, monotonic_ns()))) {
+	if (channel_of(l) && (!sound || has_ended(l->socket) || is_hanging(l, monotonic_ns()))) {
 		if (sound)
 			handle_events(l, true);
 		leave_watcher(l);
@@ -478,7 +514,7 @@ static struct jit_line *add_line(struct jit_tail *t, uint32_t user)
 {
 	struct jit_line *l;
 
-	if (t->next >= JIT_WATCHERS_MAX || t->line_count >= JIT_WATCHERS_MAX)
+	if (t->line_count >= JIT_LINES_MAX || find_channel(t) == JIT_WATCHERS_MAX)
 		return NULL;
 	l = &t->lines[t->line_count];
 	*l = (struct jit_line){.tail = t, .current = JIT_WATCHERS_MAX, .socket = -1};
@@ -492,7 +528,7 @@ static struct jit_line *add_line(struct jit_tail *t, uint32_t user)
 	return l;
 }
 
-/* The line with a watcher and the fewest users. */
+/* The line with a watcher and the fewest processes. */
 static struct jit_line *share_line(struct jit_tail *t, uint32_t user)
 {
 	struct jit_line *best = NULL;
@@ -500,7 +536,7 @@ static struct jit_line *share_line(struct jit_tail *t, uint32_t user)
 	for (unsigned int i = 0; i < t->line_count; i++) {
 		struct jit_line *l = &t->lines[i];
 
-		if (channel_of(l) && (!best || l->users.count < best->users.count))
+		if (channel_of(l) && (!best || l->log.count < best->log.count))
 			best = l;
 	}
 	if (best && user != TENANT_UNKNOWN && vec_push(&best->users, user))
@@ -757,6 +793,7 @@ int jit_tail__new(bool attach_jvms, struct jit_tail **tail)
 		return -ENOMEM;
 	t->attach_jvms = attach_jvms;
 	t->control = -1;
+	memset(t->abandoned, -1, sizeof(t->abandoned));
 	t->channels = jit_channels__new();
 	err = t->channels ? keeper__start(HELPER_KEEPER, &plan, &t->keeper, &t->control) : -ENOMEM;
 	if (err) {
@@ -784,6 +821,8 @@ void jit_tail__free(struct jit_tail *t)
 		return;
 	for (unsigned int i = 0; i < t->line_count; i++)
 		free_line(&t->lines[i]);
+	for (unsigned int i = 0; i < JIT_WATCHERS_MAX; i++)
+		cleanup_close(&t->abandoned[i]);
 	keeper__stop(t->keeper, &t->control);
 	jit_channels__free(t->channels);
 	vec_free(&t->denied);

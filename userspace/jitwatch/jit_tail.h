@@ -9,10 +9,10 @@
  * most one round of reading in 200 us, and 20 ms of CPU per second for one file.
  *
  * Each user has a watcher. If it makes no progress in the user's files for a second, it is
- * abandoned, and that user's files are given up. A recording starts at most 32 watchers; further
- * users share them. If a watcher dies, or has hung while it has other users' files, another one
- * reads those anew, three times at most. Then, or after the 32nd watcher, all are given up. The
- * state of a file has the reason.
+ * abandoned, and that user's files are given up. A recording has at most 32 watchers at a time;
+ * further users share those with the fewest processes. If a watcher dies or is abandoned, another
+ * one reads the files of its other users anew. All are given up if that happens four times without
+ * a user to blame, or if 32 abandoned watchers have not ended. The state of a file has the reason.
  */
 #ifndef JITWATCH_JIT_TAIL_H
 #define JITWATCH_JIT_TAIL_H
