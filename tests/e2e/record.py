@@ -8,8 +8,10 @@ import glob
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
+import sys
 import time
 
 from libe2e import (SCRATCH, SYSPROF, Background, Facts, Fixture, Skip, alone, comms, firefox_extra,
@@ -502,6 +504,18 @@ def test_verbosity():
     subsystems = {line.split("]")[0].split("[")[1] for line in said["-vv"] if "] " in line[:20]}
     assert subsystems >= {"stream", "unwind", "symbols", "export"}, said["-vv"]
     assert any("verbosity.folded: folded written: " in line for line in said["-vv"]), said["-vv"]
+
+
+def test_own_cost():
+    """The CPU time in the summary is that of all processes of sysprof, without COMMAND's."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    result = run(SYSPROF, "record", "--no-symbol-cache", "-o", scratch("cost.json.gz"), "--", sys.executable, "-c",
+                 "import time\nwhile time.process_time() < 1: sum(range(1000))\nprint(time.process_time())", check=0)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime - float(result.out)
+    reported = float(re.search(r"sysprof itself: ([\d.]+) s CPU", result.err)[1])
+    # what follows the summary is not in it
+    assert 0.8 * used < reported < used + 0.05, (used, reported)
 
 
 def test_usage():

@@ -17,6 +17,7 @@
 
 #include "agent/usage.h"
 #include "base/clocks.h"
+#include "base/descendants.h"
 #include "base/minmax.h"
 
 #define MS 1000000ull
@@ -166,6 +167,41 @@ static void test_children(void **state)
 	usage__free(u);
 }
 
+/* A keeper's helper that lives for less than an interval: its CPU time is in the keeper's part. */
+static void test_helpers(void **state)
+{
+	struct usage *u = usage__new();
+	struct usage_report first = report_at(u, 1000 * MS), second;
+	uint64_t family = family_cpu_ns(0);
+	pid_t keeper, helper;
+	int burned[2], ready[2], status;
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe(burned) | pipe(ready), 0);
+	keeper = fork();
+	assert_true(keeper >= 0);
+	if (!keeper) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_NAME, "sysprof-builder");
+		helper = fork_worker("sysprof-builder", 80 * MS, burned[1], NULL);
+		if (read(burned[0], &byte, 1) == 1 && !kill(helper, SIGKILL) &&
+		    waitpid(helper, &status, 0) == helper && write(ready[1], &byte, 1) == 1)
+			pause();
+		_exit(1);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	second = report_at(u, 11000 * MS);
+	assert_int_equal(second.processes, 1);
+	assert_true(more(&second, &first, USAGE_CPU_BUILDER) >= 60 * MS);
+	assert_true(family_cpu_ns(keeper) < family_cpu_ns(0) - 60 * MS);
+	kill(keeper, SIGKILL);
+	assert_int_equal(waitpid(keeper, &status, 0), keeper);
+	assert_true(family_cpu_ns(0) >= family + 60 * MS);
+	close(burned[0]), close(burned[1]), close(ready[0]), close(ready[1]);
+	usage__free(u);
+}
+
 static void test_memory(void **state)
 {
 	const size_t size = 64u << 20;
@@ -225,9 +261,8 @@ static void test_memory_followed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_children),
-		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_threads),		cmocka_unit_test(test_children),
+		cmocka_unit_test(test_helpers),		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_memory_followed),
 	};
 

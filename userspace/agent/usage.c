@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -14,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "base/descendants.h"
 #include "base/io.h"
 #include "base/minmax.h"
 #include "base/parse.h"
@@ -39,7 +39,7 @@ struct memory_look {
 struct child {
 	pid_t pid;
 	uint64_t start; /* clock ticks: a pid may be used again */
-	uint64_t cpu;	/* ns, when last seen */
+	uint64_t cpu;	/* ns, with those that it has waited for, when last seen */
 	enum usage_cpu_part part;
 	struct memory_look memory;
 	bool direct; /* ours: what it used is in our rusage when it has ended */
@@ -148,49 +148,32 @@ static enum usage_cpu_part part_of_child(const char *comm, enum usage_cpu_part p
 }
 
 /* NULL: there are too many. */
-static struct child *need_child(struct usage *u, pid_t pid, uint64_t start, bool direct)
+static struct child *need_child(struct usage *u, const struct descendant *d)
 {
+	uint64_t start = d->stat.start_ticks;
+
 	for (size_t i = 0; i < u->children.count; i++)
-		if (u->children.data[i].pid == pid && u->children.data[i].start == start)
+		if (u->children.data[i].pid == d->pid && u->children.data[i].start == start)
 			return &u->children.data[i];
 	if (u->children.count >= CHILDREN_MAX ||
-	    vec_push(&u->children, (struct child){.pid = pid, .start = start, .direct = direct}))
+	    vec_push(&u->children,
+		     (struct child){.pid = d->pid, .start = start, .direct = !d->parent}))
 		return NULL;
 	return &u->children.data[u->children.count - 1];
 }
 
-/*
- * The children of a thread, and those below: children have one thread if they have children.
- * NOLINTNEXTLINE(misc-no-recursion): as deep as the tree of our processes
- */
-static void look_below(struct usage *u, pid_t process, pid_t tid, enum usage_cpu_part part,
-		       bool direct)
+static bool see_child(struct descendant *d, void *context)
 {
-	_cleanup_free_ char *text = NULL;
-	char path[64], *end;
-	size_t size;
+	struct usage *u = context;
+	struct child *child = need_child(u, d);
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", process, tid);
-	if (read_file_at(AT_FDCWD, path, TEXT_MAX, &text, &size))
-		return;
-	for (char *at = text; *at; at = end) {
-		pid_t pid = (pid_t)strtol(at, &end, 10);
-		struct proc_stat stat;
-		struct child *child;
-		uint64_t cpu = 0;
-
-		if (end == at)
-			break;
-		child = proc_stat_of(pid, &stat) ? NULL
-						 : need_child(u, pid, stat.start_ticks, direct);
-		if (!child || child->seen)
-			continue;
-		child->part = part_of_child(stat.comm, part);
-		child->seen = true;
-		process_cpu_ns_of(pid, &cpu);
-		child->cpu = max_u64(child->cpu, cpu);
-		look_below(u, pid, pid, child->part, false);
-	}
+	if (!child || child->seen)
+		return false;
+	d->tag = part_of_child(d->stat.comm, d->parent ? d->parent->tag : USAGE_CPU_SYMBOLIZER);
+	child->part = d->tag;
+	child->seen = true;
+	child->cpu = max_u64(child->cpu, d->cpu_ns);
+	return true;
 }
 
 static void forget_ended(struct usage *u)
@@ -204,21 +187,13 @@ static void forget_ended(struct usage *u)
 			u->children.data[kept++] = child;
 			continue;
 		}
+		/* the CPU time of others is in what their parent has waited for */
+		if (!child.direct)
+			continue;
 		u->ended[child.part] += child.cpu;
-		u->ended_direct += child.direct ? child.cpu : 0;
+		u->ended_direct += child.cpu;
 	}
 	u->children.count = kept;
-}
-
-/* CPU time of children that we have waited for, ns. */
-static uint64_t waited_for_ns(void)
-{
-	struct rusage usage;
-
-	if (getrusage(RUSAGE_CHILDREN, &usage))
-		return 0;
-	return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000 +
-	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
 }
 
 static enum usage_cpu_part part_of_thread(pid_t tid)
@@ -235,7 +210,7 @@ static enum usage_cpu_part part_of_thread(pid_t tid)
 /* Our threads and what is below them. What the named threads do not have is that of the others. */
 static void measure_cpu(struct usage *u, uint64_t cpu[USAGE_CPU_PART_COUNT], unsigned int *threads)
 {
-	uint64_t waited = waited_for_ns(), all = process_cpu_ns(), named = 0;
+	uint64_t waited = waited_for_cpu_ns(), all = process_cpu_ns(), named = 0;
 	_cleanup_closedir_ DIR *tasks = opendir("/proc/self/task");
 	struct dirent *entry;
 
@@ -248,13 +223,13 @@ static void measure_cpu(struct usage *u, uint64_t cpu[USAGE_CPU_PART_COUNT], uns
 		if (!tid)
 			continue;
 		++*threads;
-		look_below(u, getpid(), tid, USAGE_CPU_SYMBOLIZER, true);
 		part = part_of_thread(tid);
 		if (part == USAGE_CPU_THREADS)
 			continue;
 		cpu[part] = part == USAGE_CPU_COLLECTOR ? thread_cpu_ns() : thread_ns(tid);
 		named += cpu[part];
 	}
+	descendants__each(see_child, u);
 	forget_ended(u);
 	cpu[USAGE_CPU_THREADS] = all > named ? all - named : 0;
 	for (int part = 0; part < USAGE_CPU_PART_COUNT; part++)

@@ -4,8 +4,9 @@
  * and its programs in the kernel.
  *
  *   threads    /proc/self/task: by their names
- *   children   /proc/PID/task/TID/children and below; those that ended are in our rusage. Those
- *              that live for less than an interval are the sandboxed readers
+ *   children   base/descendants.h; ours that ended are in our rusage, others in the CPU time that
+ *              their parent has waited for. Ours that live for less than an interval are the
+ *              sandboxed readers
  *   programs   run time, counted in one second of ten, because counting costs some 20 ns a run
  *   memory     of the control group if no other process is in it; else maps and rings in the
  *              kernel, and PSS of all processes, read every three minutes, followed by RssAnon

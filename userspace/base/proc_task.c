@@ -75,6 +75,7 @@ int proc_parse_stat(const char *text, size_t size, struct proc_stat *stat)
 	stat->ppid = fields[4];
 	stat->flags = fields[9];
 	stat->cpu_ticks = fields[14] + fields[15];
+	stat->waited_ticks = fields[16] + fields[17];
 	stat->threads = fields[20];
 	stat->start_ticks = fields[22];
 	return 0;

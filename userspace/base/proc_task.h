@@ -38,9 +38,10 @@ struct proc_stat {
 	char state;
 	pid_t ppid;
 	uint32_t flags;
-	uint64_t cpu_ticks;   /* utime + stime */
-	uint64_t threads;     /* of the process */
-	uint64_t start_ticks; /* clock ticks since boot */
+	uint64_t cpu_ticks;    /* utime + stime */
+	uint64_t waited_ticks; /* the same of children that it has waited for */
+	uint64_t threads;      /* of the process */
+	uint64_t start_ticks;  /* clock ticks since boot */
 };
 
 #define PROC_FLAG_KTHREAD 0x00200000u

@@ -19,6 +19,8 @@
 
 #include "base/cleanup.h"
 #include "base/clocks.h"
+#include "base/descendants.h"
+#include "base/minmax.h"
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "cli/commands.h"
@@ -47,19 +49,21 @@ static void progress__init(struct progress *p, bool quiet)
 	*p = (struct progress){.wanted = !quiet && isatty(STDERR_FILENO)};
 }
 
-/* Show this line instead of the last one, at most ten times a second. */
+/* At most ten lines a second. */
+static bool progress__is_due(const struct progress *p)
+{
+	return p->wanted && (!p->shown || monotonic_ns() - p->last >= PROGRESS_NS);
+}
+
+/* Show this line instead of the last one, if one is due. */
 __attribute__((format(printf, 2, 3))) static void progress__line(struct progress *p,
 								 const char *format, ...)
 {
 	va_list arguments;
-	unsigned long long now;
 
-	if (!p->wanted)
+	if (!progress__is_due(p))
 		return;
-	now = monotonic_ns();
-	if (p->shown && now - p->last < PROGRESS_NS)
-		return;
-	p->last = now;
+	p->last = monotonic_ns();
 	p->shown = true;
 	fputs("\r\033[K", stderr);
 	va_start(arguments, format);
@@ -248,21 +252,27 @@ static bool should_stop(struct recording *r, uint64_t now)
 	return processes_ended(r) || session__threads_ended(r->session);
 }
 
+/* CPU time of this process and its helpers, ns. COMMAND is a child as well. */
+static uint64_t own_cpu(const struct recording *r)
+{
+	uint64_t cpu = family_cpu_ns(r->command.ended ? 0 : r->command.pid);
+
+	return cpu - min_u64(cpu, r->command.cpu_time);
+}
+
 static void show_status(struct recording *r, uint64_t now)
 {
 	struct session_stats stats;
-	struct timespec cpu;
 
-	if (!r->progress.wanted)
+	if (!progress__is_due(&r->progress))
 		return;
 	session__stats(r->session, &stats);
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
 	progress__line(
 		&r->progress,
 		"%.1f s · %llu samples · %zu thread%s · %llu lost · own CPU %.2f s · Ctrl-C to stop",
 		(now - r->started) / 1e9, (unsigned long long)stats.live.samples, stats.threads,
 		stats.threads == 1 ? "" : "s", (unsigned long long)session__lost(r->session),
-		cpu.tv_sec + cpu.tv_nsec / 1e9);
+		own_cpu(r) / 1e9);
 }
 
 /* Watches the events that end a recording before its time. */
@@ -409,6 +419,7 @@ static int finish(struct recording *r, struct failure *failure)
 						  failure);
 	if (!err && r->options.verbosity != QUIET) {
 		session__stats(r->session, &summary.session);
+		summary.own_cpu = own_cpu(r);
 		summary.files = &files;
 		summary__print(&summary);
 	}

@@ -132,16 +132,13 @@ static void print_unnamed_files(const struct profile *p)
 static const char *cost_text(char *text, size_t size, const struct summary *s)
 {
 	struct rusage usage;
-	double seconds = (s->profile->end - s->profile->start) / 1e9, cpu;
+	double seconds = (s->profile->end - s->profile->start) / 1e9;
 
 	getrusage(RUSAGE_SELF, &usage);
-	cpu = usage.ru_utime.tv_sec + usage.ru_stime.tv_sec +
-	      (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6 +
-	      s->session.live.jit_cpu / 1e9 +	  /* of a process of its own */
-	      s->session.tables.builder_ns / 1e9; /* and of many */
 	snprintf(text, size,
 		 "%.2f s CPU for %.1f s recorded, %.0f MB peak memory, %.0f MB of rings and maps",
-		 cpu, seconds, usage.ru_maxrss / 1024.0, s->session.live.memory / 1048576.0);
+		 s->own_cpu / 1e9, seconds, usage.ru_maxrss / 1024.0,
+		 s->session.live.memory / 1048576.0);
 	return text;
 }
 

@@ -16,6 +16,7 @@ struct summary {
 	const struct record_options *options;
 	const struct profile *profile;
 	struct session_stats session;
+	uint64_t own_cpu; /* of this process and its helpers, ns */
 	const struct written_files *files;
 	struct symbolizer_counts symbols;
 };

@@ -40,7 +40,6 @@ struct jit_channel {
 	/* by the watcher */
 	_Atomic int32_t pid;
 	_Atomic uint32_t done; /* the last request that is finished */
-	_Atomic uint64_t cpu;  /* ns */
 	/* CLOCK_MONOTONIC ns of the last progress in a user's files; 0: reads none. */
 	_Atomic uint64_t touched_at;
 	_Atomic uint32_t touched_user;

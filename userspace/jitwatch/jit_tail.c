@@ -80,7 +80,6 @@ struct jit_tail {
 	VEC(uint32_t) denied;		 /* users */
 	VEC(char) untaken;		 /* events */
 	uint32_t last_number;
-	uint64_t cpu; /* of watchers that have ended */
 	int err;
 };
 
@@ -458,7 +457,6 @@ static void give_up(struct jit_line *l)
 
 static void leave_watcher(struct jit_line *l)
 {
-	struct jit_tail *t = l->tail;
 	struct jit_channel *channel = channel_of(l);
 	uint64_t touched = channel->touched_at;
 
@@ -467,7 +465,6 @@ static void leave_watcher(struct jit_line *l)
 	if (!has_ended(l->socket) && channel->pid > 0)
 		kill(channel->pid, SIGKILL);
 	close_watcher(l);
-	t->cpu += channel->cpu;
 	if (touched)
 		deny_user(l, channel->touched_user, touched);
 	else
@@ -769,16 +766,6 @@ bool jit_tail__finish(struct jit_tail *t, uint64_t timeout)
 void jit_tail__count_in(struct jit_tail *t, struct outside_books *books)
 {
 	t->books = books;
-}
-
-uint64_t jit_tail__cpu(const struct jit_tail *t)
-{
-	uint64_t cpu = t->cpu;
-
-	for (unsigned int i = 0; i < t->line_count; i++)
-		if (channel_of(&t->lines[i]))
-			cpu += channel_of(&t->lines[i])->cpu;
-	return cpu;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

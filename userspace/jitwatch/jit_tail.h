@@ -66,7 +66,4 @@ bool jit_tail__settle(struct jit_tail *t, uint64_t timeout);
 /* The same at the end: every file is read once more, without waiting for writers. */
 bool jit_tail__finish(struct jit_tail *t, uint64_t timeout);
 
-/* CPU time of the watchers so far, ns. */
-uint64_t jit_tail__cpu(const struct jit_tail *t);
-
 #endif

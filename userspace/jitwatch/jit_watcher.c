@@ -194,7 +194,6 @@ static void say_done(struct watcher *w, bool settle, bool settled)
 	bool idle;
 
 	send_backlog(w);
-	w->channel->cpu = process_cpu_ns();
 	idle = !w->backlog.count && !jit_follower__has_more(w->follower, settled) &&
 	       (settled || (!settle && !jvm_requests__are_pending(&w->jvms)));
 	if (idle)

@@ -595,7 +595,6 @@ void live__stats(const struct live *live, struct live_stats *stats)
 {
 	*stats = (struct live_stats){
 		.samples = live->samples,
-		.jit_cpu = jit_tail__cpu(live->jit),
 		.memory = bpf_session__memory(live->session),
 		.wall_refused = live->wall ? wall_part__refused(live->wall) : NULL,
 	};

@@ -125,8 +125,7 @@ struct live_shared live__shared(const struct live *live);
 struct live_stats {
 	uint64_t samples;
 	struct event_queue_stats queue;
-	uint64_t jit_cpu; /* for following perf maps, ns */
-	size_t memory;	  /* maps, rings and the queue, bytes */
+	size_t memory; /* maps, rings and the queue, bytes */
 	const char *
 		wall_refused; /* with wall_if_possible: why there are no visits; NULL: no failure */
 };

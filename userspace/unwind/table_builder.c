@@ -226,7 +226,6 @@ static void take_reply(void *context, const struct helper_answer *answer)
 		table_cache__keep(b->cache, build->fd, &build->stamp, &t->image);
 		b->unwritten = true;
 	}
-	t->builder_ns = answer->cpu_ns;
 	t->cpu_ns += answer->cpu_ns + thread_cpu_ns() - begin;
 	finish_build(b, build);
 }

@@ -60,7 +60,6 @@ struct built_table {
 	enum table_refusal refusal;	 /* the reason, if a limit or the builder is one */
 	bool cached;			 /* read, not built */
 	uint64_t cpu_ns;		 /* CPU time, here and in the builder */
-	uint64_t builder_ns;		 /* the builder's part of it */
 	struct unwind_table_image image; /* owned by the receiver */
 };
 

@@ -151,12 +151,11 @@ void unwind_feed__withdraw(struct unwind_feed *f, uint32_t tgid);
 
 struct unwind_feed_stats {
 	struct table_store_stats store;
-	uint64_t built;	     /* tables */
-	uint64_t cached;     /* tables read from the cache instead */
-	uint64_t build_ns;   /* CPU time spent on both */
-	uint64_t builder_ns; /* of that, in other processes */
-	uint64_t put_off;    /* tables deferred, for lack of credit or because none are built now */
-	uint64_t too_big;    /* files whose table exceeds a segment or the limits of building */
+	uint64_t built;	   /* tables */
+	uint64_t cached;   /* tables read from the cache instead */
+	uint64_t build_ns; /* CPU time spent on both */
+	uint64_t put_off;  /* tables deferred, for lack of credit or because none are built now */
+	uint64_t too_big;  /* files whose table exceeds a segment or the limits of building */
 	struct table_refusals refusals; /* files without a table, by reason */
 	uint64_t forgotten; /* files not used for a while, because there were too many */
 	uint64_t deferred;  /* publications that waited for their budget; counted by the caller */

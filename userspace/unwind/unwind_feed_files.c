@@ -263,7 +263,6 @@ static int take_table(struct unwind_feed *f, bool wait, bool *took)
 		return 0;
 	f->building--;
 	f->stats.build_ns += built.cpu_ns;
-	f->stats.builder_ns += built.builder_ns;
 	quota__take(&f->building_cpu, built.owner, built.cpu_ns, monotonic_ns());
 	if (built.kind == BUILD_PIECES)
 		err = unwind_feed__put_made(f, &built);
