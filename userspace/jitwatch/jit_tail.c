@@ -342,7 +342,6 @@ static void prepare_channel(const struct jit_tail *t, struct jit_channel *channe
 	channel->denied_count = denied;
 	channel->pid = 0;
 	channel->done = 0;
-	channel->cpu = 0;
 	channel->touched_at = 0;
 	channel->backlogged = false;
 	channel->written = channel->read = 0;
