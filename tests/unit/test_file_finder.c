@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <cmocka.h>
 
@@ -21,7 +22,7 @@
 #include "unit/debug_file_support.h"
 
 #define SECOND	UINT64_C(1000000000)
-#define TENANT	12345
+#define TENANT	12345 /* the first of many */
 #define PATIENT (60 * SECOND)
 
 static struct file_finder *finder(uint64_t silence)
@@ -39,9 +40,10 @@ struct question {
 	struct found_files found;
 };
 
-static void open_question(struct question *q, const char *module)
+static void open_question(struct question *q, const char *module, uint32_t user)
 {
 	*q = (struct question){.request = {.elf_fd = open_scratch(module, O_RDONLY),
+					   .user = user,
 					   .root_fd = open_scratch("root", O_PATH | O_DIRECTORY),
 					   .path = "/opt/app/prog",
 					   .package = true},
@@ -73,7 +75,7 @@ static void test_finds(void **state)
 	(void)state;
 	place_for("root", "id1", "id1.debug");
 	run("cp plain1.debug root/opt/app/; printf 12345 >root/opt/app/prog.dwp");
-	open_question(&q, "id1.stripped");
+	open_question(&q, "id1.stripped", 0);
 	assert_int_equal(request_finder(f, &q), 0);
 	assert_int_equal(q.counts.by_build_id, 1);
 	assert_int_equal(q.found.package_size, 5);
@@ -86,12 +88,12 @@ static void test_finds(void **state)
 	assert_non_null(strstr(name, ".build-id"));
 	close_question(&q);
 	/* the same process, another module, what was counted goes on */
-	open_question(&q, "plain1.linked");
+	open_question(&q, "plain1.linked", 0);
 	assert_int_equal(request_finder(f, &q), 0);
 	assert_true(q.found.debug_fd >= 0 && q.found.alt_fd < 0);
 	assert_int_equal(q.counts.by_build_id + q.counts.by_link, 2);
 	close_question(&q);
-	open_question(&q, "plain2.linked");
+	open_question(&q, "plain2.linked", 0);
 	assert_int_equal(request_finder(f, &q), 0);
 	assert_int_equal(q.found.debug_fd, -1);
 	close_question(&q);
@@ -109,7 +111,7 @@ static void test_recalls(void **state)
 
 	(void)state;
 	place_for("root", "id1", "id1.debug");
-	open_question(&q, "id1.stripped");
+	open_question(&q, "id1.stripped", 0);
 	assert_int_equal(file_finder__start(f), 0);
 	child = file_finder__child(f);
 	assert_true(child > 0);
@@ -134,7 +136,7 @@ static void test_recalls(void **state)
 	assert_false(file_finder__recall(f, &q.request, &found));
 	close_question(&q);
 	run("cp id1.stripped changing");
-	open_question(&q, "changing");
+	open_question(&q, "changing", 0);
 	assert_int_equal(request_finder(f, &q), 0);
 	assert_true(file_finder__recall(f, &q.request, &found));
 	run("printf x >>changing");
@@ -157,17 +159,21 @@ static void test_opens(void **state)
 	struct file_finder *f = finder(PATIENT);
 	_cleanup_close_ int root = open_scratch("root", O_PATH | O_DIRECTORY);
 	_cleanup_close_ int module = open_scratch("id1", O_RDONLY), fd = -1;
+	struct debug_file_request r = {.elf_fd = module, .root_fd = root, .path = "/opt/app/x.dwo"};
 	char name[512];
 
 	(void)state;
 	run("echo >root/opt/app/x.dwo; mkfifo root/opt/app/y.dwo");
-	fd = file_finder__open(f, module, root, "/opt/app/x.dwo", 100);
+	fd = file_finder__open(f, &r, 100);
 	assert_true(fd >= 0);
 	name_of(steal_fd(fd), name, sizeof(name));
 	assert_string_equal(name, "root/opt/app/x.dwo");
-	assert_int_equal(file_finder__open(f, module, root, "/opt/app/x.dwo", 0), -ENOENT);
-	assert_int_equal(file_finder__open(f, module, root, "/opt/app/y.dwo", 100), -ENOENT);
-	assert_int_equal(file_finder__open(f, module, -1, "/no/such/file.dwo", 100), -ENOENT);
+	assert_int_equal(file_finder__open(f, &r, 0), -ENOENT);
+	r.path = "/opt/app/y.dwo";
+	assert_int_equal(file_finder__open(f, &r, 100), -ENOENT);
+	r.path = "/no/such/file.dwo";
+	r.root_fd = -1;
+	assert_int_equal(file_finder__open(f, &r, 100), -ENOENT);
 	file_finder__free(f);
 }
 
@@ -196,7 +202,7 @@ static void test_privileges(void **state)
 	pid_t child;
 
 	(void)state;
-	open_question(&q, "id1.stripped");
+	open_question(&q, "id1.stripped", 0);
 	assert_int_equal(request_finder(f, &q), 0);
 	close_question(&q);
 	child = file_finder__child(f);
@@ -209,11 +215,11 @@ static void test_privileges(void **state)
 }
 
 /* Start its child by a question, and stop that. */
-static void stop_child(struct file_finder *f, const char *module)
+static void stop_child(struct file_finder *f)
 {
 	struct question q;
 
-	open_question(&q, module);
+	open_question(&q, "id1.stripped", 0);
 	assert_int_equal(request_finder(f, &q), 0);
 	close_question(&q);
 	assert_true(file_finder__child(f) > 0);
@@ -228,10 +234,9 @@ static void test_hangs(void **state)
 	pid_t child;
 
 	(void)state;
-	run("cp id1.stripped tenants; chown %d tenants", geteuid() ? (int)geteuid() : TENANT);
-	stop_child(f, "tenants");
+	stop_child(f);
 	child = file_finder__child(f);
-	open_question(&q, "tenants");
+	open_question(&q, "id1.stripped", TENANT);
 	begin = monotonic_ns();
 	assert_int_equal(request_finder(f, &q), -ETIMEDOUT);
 	assert_true(monotonic_ns() - begin >= SECOND / 5);
@@ -241,13 +246,42 @@ static void test_hangs(void **state)
 	/* its user's files are not opened again, of no process */
 	assert_int_equal(request_finder(f, &q), -ETIMEDOUT);
 	assert_int_equal(file_finder__child(f), 0);
-	close_question(&q);
-	if (!geteuid()) { /* root's files are */
-		open_question(&q, "id1.stripped");
-		assert_int_equal(request_finder(f, &q), 0);
-		assert_true(file_finder__child(f) > 0);
-		close_question(&q);
+	/* of other users they are, until many have hung; root's always */
+	for (unsigned int i = 1; i < 8; i++) {
+		stop_child(f);
+		q.request.user = TENANT + i;
+		assert_int_equal(request_finder(f, &q), -ETIMEDOUT);
+		assert_int_equal(file_finder__abandoned(f), 1 + i);
 	}
+	q.request.user = TENANT + 8;
+	assert_int_equal(request_finder(f, &q), -ETIMEDOUT);
+	assert_int_equal(file_finder__abandoned(f), 8);
+	q.request.user = 0;
+	assert_int_equal(request_finder(f, &q), 0);
+	assert_true(file_finder__child(f) > 0);
+	close_question(&q);
+	file_finder__free(f);
+}
+
+/* A copy in memory is of the user whose file it is a copy of. */
+static void test_copy_hangs(void **state)
+{
+	struct file_finder *f = finder(SECOND / 5);
+	_cleanup_close_ int root = open_scratch("root", O_PATH | O_DIRECTORY);
+	_cleanup_close_ int copy = memfd_create("copy", MFD_CLOEXEC), fd = -1;
+	struct debug_file_request r = {
+		.elf_fd = copy, .user = TENANT, .root_fd = root, .path = "/opt/app/x.dwo"};
+
+	(void)state;
+	run("echo >root/opt/app/x.dwo");
+	stop_child(f);
+	assert_int_equal(file_finder__open(f, &r, 100), -ETIMEDOUT);
+	assert_int_equal(file_finder__abandoned(f), 1);
+	assert_int_equal(file_finder__open(f, &r, 100), -ETIMEDOUT);
+	assert_int_equal(file_finder__child(f), 0);
+	r.user = TENANT + 1;
+	fd = file_finder__open(f, &r, 100);
+	assert_true(fd >= 0);
 	file_finder__free(f);
 }
 
@@ -257,9 +291,9 @@ static void test_dies(void **state)
 	struct question q;
 
 	(void)state;
-	stop_child(f, "id1.stripped");
+	stop_child(f);
 	assert_int_equal(kill(file_finder__child(f), SIGKILL), 0);
-	open_question(&q, "id1.stripped");
+	open_question(&q, "id1.stripped", 0);
 	assert_true(request_finder(f, &q) < 0);
 	assert_int_equal(file_finder__child(f), 0);
 	assert_int_equal(request_finder(f, &q), 0);
@@ -284,8 +318,8 @@ static void test_cancel(void **state)
 	int calls = 0;
 
 	(void)state;
-	stop_child(f, "id1.stripped");
-	open_question(&q, "id1.stripped");
+	stop_child(f);
+	open_question(&q, "id1.stripped", 0);
 	q.request.progress = give_up;
 	q.request.context = &calls;
 	assert_int_equal(request_finder(f, &q), -ECANCELED);
@@ -303,15 +337,11 @@ static void test_budget(void **state)
 	struct question q;
 
 	(void)state;
-	if (geteuid())
-		skip();
-	run("cp id1.stripped tenants; chown %d tenants", TENANT);
-	open_question(&q, "tenants");
+	open_question(&q, "id1.stripped", TENANT);
 	assert_int_equal(request_finder(f, &q), 0);
 	assert_int_equal(request_finder(f, &q), -EDQUOT);
 	assert_int_equal(q.counts.refusal, DEBUG_REFUSAL_BUDGET);
-	close_question(&q);
-	open_question(&q, "id1.stripped");
+	q.request.user = 0;
 	assert_int_equal(request_finder(f, &q), 0);
 	assert_int_equal(request_finder(f, &q), 0);
 	close_question(&q);
@@ -370,9 +400,9 @@ static void test_liveness(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_finds),      TEST(test_recalls), TEST(test_opens),
-		TEST(test_privileges), TEST(test_hangs),   TEST(test_dies),
-		TEST(test_cancel),     TEST(test_budget),  TEST(test_liveness),
+		TEST(test_finds),  TEST(test_recalls),	  TEST(test_opens), TEST(test_privileges),
+		TEST(test_hangs),  TEST(test_copy_hangs), TEST(test_dies),  TEST(test_cancel),
+		TEST(test_budget), TEST(test_liveness),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

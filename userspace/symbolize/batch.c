@@ -132,6 +132,20 @@ static int on_poll(void *context, size_t done, size_t total)
 
 /* ---- preparing ------------------------------------------------------------------------------- */
 
+/* Whose file it is, from the kernel's cache: a file system may not answer. */
+static uint32_t user_of_file(const struct symbolizer_dso *dso)
+{
+	struct statx st;
+
+	if (dso->fd < 0) /* the kernel */
+		return 0;
+	if (dso->copied_for)
+		return dso->copied_for;
+	if (statx(dso->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_UID, &st))
+		return OUTSIDE_USER_UNKNOWN;
+	return st.stx_uid;
+}
+
 static struct debug_file_request debug_file_request_of(struct batch *b, const struct part *part)
 {
 	const struct symbolizer_dso *dso = &part->job->dso;
@@ -140,7 +154,7 @@ static struct debug_file_request debug_file_request_of(struct batch *b, const st
 		.elf_fd = dso->fd,
 		.elf_base = dso->base,
 		.root_fd = dso->root_fd,
-		.copied_for = dso->copied_for,
+		.user = user_of_file(dso),
 		.path = dso->path,
 		.build_id_size = dso->build_id_size,
 		.build_id = dso->build_id,
@@ -331,20 +345,6 @@ static int divide_addresses(struct batch *b, struct part *part)
 }
 
 static int report_fresh(void *context, size_t number, const struct symbol_result *result);
-
-/* The owner of the file as the file finder has it, from the kernel's cache. */
-static uint32_t user_of_file(const struct symbolizer_dso *dso)
-{
-	struct statx st;
-
-	if (dso->fd < 0) /* the kernel */
-		return 0;
-	if (dso->copied_for)
-		return dso->copied_for;
-	if (statx(dso->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_UID, &st))
-		return OUTSIDE_USER_UNKNOWN;
-	return st.stx_uid;
-}
 
 static void hand_to_child(struct batch *b, struct part *part)
 {

@@ -129,19 +129,11 @@ static int pass_progress(void *context, uint64_t done, uint64_t total)
 	return r->progress(r->context, r->path, done, total);
 }
 
-/* The user to charge for the module's debug files. */
-static uid_t user_of(const struct search *s)
-{
-	if (s->request->copied_for)
-		return s->request->copied_for;
-	return s->has_self ? s->self.st_uid : 0;
-}
-
 /* CRC of a whole file. -ECANCELED: the user has cancelled. */
 static int calculate_crc(const struct search *s, int fd, uint32_t *crc)
 {
 	const struct debug_file_request *r = s->request;
-	int err = link_crc(&s->counts->crcs, user_of(s), fd, r->progress ? pass_progress : NULL,
+	int err = link_crc(&s->counts->crcs, r->user, fd, r->progress ? pass_progress : NULL,
 			   (void *)r, crc);
 
 	if (err == -EFBIG)

@@ -46,11 +46,11 @@ int link_crc(struct crc_ledger *ledger, uid_t user, int fd, crc_progress_fn prog
 	     uint32_t *crc);
 
 struct debug_file_request {
-	int elf_fd;	     /* the mapped file, or -1 */
-	uint64_t elf_base;   /* where the module begins in it */
-	uint32_t copied_for; /* the user of whose file elf_fd is a memory copy; 0: none, or root */
-	int root_fd;	     /* root directory of its process, searched before the host's; or -1 */
-	const char *path;    /* as mapped; the directory of .gnu_debuglink is beside it */
+	int elf_fd;	   /* the mapped file, or a copy of it, or -1 */
+	uint64_t elf_base; /* where the module begins in it */
+	uint32_t user;	   /* whose file it is: the user to charge */
+	int root_fd;	   /* root directory of its process, searched before the host's; or -1 */
+	const char *path;  /* as mapped; the directory of .gnu_debuglink is beside it */
 	uint8_t build_id_size;
 	const uint8_t *build_id;
 	/* As uname -r: find this vmlinux on the host, by build-id; both fds -1. NULL: a module */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The parent makes no system call that waits for a file system: a module's owner and device come
- * from the kernel's cache (AT_STATX_DONT_SYNC).
+ * The parent makes no system call that waits for a file system: a module's device comes from the
+ * kernel's cache (AT_STATX_DONT_SYNC).
  *
  * A search that hangs is charged to the module's owner. Root's files are in tenants' mount
  * namespaces, too, where a tenant may have mounted a file system over /usr/lib/debug: so a root
- * directory on another mount than ours is charged as well, and the module's device, unless ours.
+ * directory on another mount than ours is charged as well. Searches for root's own modules, those
+ * of root below our root directory, have no limit of time. One that hangs excludes root's own
+ * modules on the device of its module, unless that is the device of our root directory. The hang of
+ * a tenant says nothing about the device, because the tenant decides what hangs.
  *
  * The child answers one question at a time. It differs from its parent in privileges, signals and
  * descriptors. It has no sandbox, because it opens files by name; it reads their headers, section
@@ -41,10 +44,9 @@
 #define SECOND_NS    UINT64_C(1000000000)
 #define MS_NS	     UINT64_C(1000000)
 #define POLL_NS	     (100 * MS_NS)
-#define HUNG_MAX     8
+#define HUNG_MAX     8 /* of root's own modules, and of all others: then none is searched */
 #define FOREIGN_MAX  4 /* hung roots of others, until none of them is looked into any more */
 #define ROOT	     0
-#define NO_OWNER     ((uid_t)-1)
 #define VALID_NS     (60 * SECOND_NS)
 #define RESULTS_MAX  1024
 
@@ -125,8 +127,8 @@ struct file_finder {
 	bool early;			  /* it stays when a run ends */
 	struct debug_file_counts *counts; /* shared with it */
 	struct file_owner own;		  /* of our root directory */
-	struct file_owner hung[HUNG_MAX];
-	size_t hung_count, foreign_count;
+	struct file_owner hung[2 * HUNG_MAX];
+	size_t hung_count, own_count, foreign_count;
 	struct quota time, copies; /* of all but root's own files */
 	uint64_t abandoned, requests;
 	struct outside_books *books; /* or NULL */
@@ -286,7 +288,7 @@ static pid_t fork_child(struct debug_file_counts *shared_counts, enum helper_cla
 
 static bool look_at(int fd, struct statx *st)
 {
-	const unsigned int wanted = STATX_UID | STATX_INO | STATX_SIZE | STATX_CTIME | STATX_MNT_ID;
+	const unsigned int wanted = STATX_INO | STATX_SIZE | STATX_CTIME | STATX_MNT_ID;
 
 	return fd >= 0 && !statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, wanted, st);
 }
@@ -324,7 +326,7 @@ struct file_finder *file_finder__new(const struct finder_limits *limits)
 void file_finder__begin(struct file_finder *f, struct outside_books *books)
 {
 	f->books = books;
-	f->hung_count = f->foreign_count = 0;
+	f->hung_count = f->own_count = f->foreign_count = 0;
 	f->abandoned = f->requests = 0;
 	quota__init(&f->time, QUOTA_DEBUG_SEARCH);
 	quota__init(&f->copies, QUOTA_DEBUG_COPIES);
@@ -401,54 +403,51 @@ void file_finder__end(struct file_finder *f)
 
 /* ---- owners ---------------------------------------------------------------------------------- */
 
-static struct file_owner owner_of(const struct file_finder *f, int elf_fd, int root_fd,
-				  uint32_t copied_for)
+static struct file_owner owner_of(const struct file_finder *f, const struct debug_file_request *r)
 {
-	struct file_owner o = {.user = elf_fd < 0 ? ROOT : NO_OWNER};
+	struct file_owner o = {.user = r->user};
 	struct statx st;
 
-	if (copied_for) { /* the copy itself is ours */
-		o.user = copied_for;
-	} else if (look_at(elf_fd, &st)) {
-		o.user = st.stx_uid;
+	if (look_at(r->elf_fd, &st))
 		o.device = makedev(st.stx_dev_major, st.stx_dev_minor);
-	}
-	if (look_at(root_fd, &st)) {
+	if (look_at(r->root_fd, &st)) {
 		o.mount = st.stx_mnt_id;
 		o.foreign = o.mount != f->own.mount;
 	}
 	return o;
 }
 
+static bool is_ours(const struct file_owner *o)
+{
+	return o->user == ROOT && !o->foreign;
+}
+
 static bool is_suspect(const struct file_finder *f, const struct file_owner *o,
 		       const struct file_owner *hung)
 {
-	if (o->user == hung->user && o->user != ROOT)
-		return true;
-	if (o->foreign && hung->foreign && o->mount == hung->mount)
-		return true;
-	return o->device && o->device == hung->device && o->device != f->own.device;
+	if (is_ours(o))
+		return is_ours(hung) && o->device && o->device == hung->device &&
+		       o->device != f->own.device;
+	return (o->user == hung->user && o->user != ROOT) ||
+	       (o->foreign && hung->foreign && o->mount == hung->mount);
 }
 
 static bool has_hung(const struct file_finder *f, const struct file_owner *o)
 {
+	size_t count = is_ours(o) ? f->own_count : f->hung_count - f->own_count;
+
 	for (size_t i = 0; i < f->hung_count; i++)
 		if (is_suspect(f, o, &f->hung[i]))
 			return true;
-	return f->hung_count == HUNG_MAX || (o->foreign && f->foreign_count >= FOREIGN_MAX);
+	return count == HUNG_MAX || (o->foreign && f->foreign_count >= FOREIGN_MAX);
 }
 
 static void note_hung(struct file_finder *f, const struct file_owner *o)
 {
 	f->abandoned++;
+	f->own_count += is_ours(o);
 	f->foreign_count += o->foreign;
-	if (f->hung_count < HUNG_MAX)
-		f->hung[f->hung_count++] = *o;
-}
-
-static bool is_ours(const struct file_owner *o)
-{
-	return o->user == ROOT && !o->foreign;
+	f->hung[f->hung_count++] = *o; /* has_hung() leaves room */
 }
 
 static uint64_t copies_allowed(const struct file_finder *f, const struct file_owner *o)
@@ -558,12 +557,12 @@ static int send_request(struct file_finder *f, enum finder_question question,
 		0);
 }
 
-/* For the module `elf_fd`. 0: a->buffer has the answer's descriptors. Else the child has ended. */
+/* For the module of `r`. 0: a->buffer has the answer's descriptors. Else the child has ended. */
 static int request_answer(struct file_finder *f, enum finder_question question,
-			  struct finder_request *request, int elf_fd, struct pending_request *a)
+			  const struct debug_file_request *r, struct finder_request *request,
+			  struct pending_request *a)
 {
-	const struct file_owner owner = owner_of(f, elf_fd, request->of.root_fd,
-						 request->of.copied_for);
+	const struct file_owner owner = owner_of(f, r);
 	enum outside_reason refusal = OUTSIDE_REASON_COUNT;
 	uint64_t begin = monotonic_ns();
 	int err;
@@ -708,7 +707,7 @@ int file_finder__find(struct file_finder *f, const struct debug_file_request *r,
 	struct finder_request request = request_of(r);
 	struct pending_request a = {
 		.progress = r->progress, .context = r->context, .what = r->path};
-	int err = request_answer(f, FINDER_FIND, &request, r->elf_fd, &a);
+	int err = request_answer(f, FINDER_FIND, r, &request, &a);
 
 	take_counts(f, counts, err);
 	if (err)
@@ -725,19 +724,19 @@ int file_finder__find(struct file_finder *f, const struct debug_file_request *r,
 	return err ? err : a.answer.err;
 }
 
-int file_finder__open(struct file_finder *f, int elf_fd, int root_fd, const char *path,
+int file_finder__open(struct file_finder *f, const struct debug_file_request *r,
 		      uint64_t size_limit)
 {
 	struct finder_request request = {
-		.of = {.elf_fd = -1, .root_fd = root_fd},
+		.of = {.elf_fd = -1, .root_fd = r->root_fd},
 		.size_limit = size_limit,
 	};
-	struct pending_request a = {.what = path};
+	struct pending_request a = {.what = r->path};
 	int err, fd;
 
-	if (!set_text(request.path, sizeof(request.path), path))
+	if (!set_text(request.path, sizeof(request.path), r->path))
 		return -ENAMETOOLONG;
-	err = request_answer(f, FINDER_OPEN, &request, elf_fd, &a) ?: a.answer.err;
+	err = request_answer(f, FINDER_OPEN, r, &request, &a) ?: a.answer.err;
 	if (!err && !a.buffer.fd_count)
 		err = -EBADMSG;
 	fd = err ? err : take_next(&a.buffer);

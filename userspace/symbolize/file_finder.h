@@ -5,8 +5,8 @@
  * Lookup, open, fstat and read may never return if a file system does not answer (FUSE, or an
  * overlay above it), and no signal ends them. So a child does them, with no more privileges than
  * reading takes, and hands over open files. A child silent for some seconds is abandoned and
- * replaced, and no more files of its module's user and device are searched: so hanging costs each
- * user one deadline. The cost of all modules of a user is bounded as well.
+ * replaced, and no more files of its module's user are searched: so hanging costs each user one
+ * deadline. The cost of all modules of a user is bounded as well.
  *
  * The child is forked when needed, or early, while the caller has little memory. Not thread-safe.
  */
@@ -57,8 +57,11 @@ int file_finder__find(struct file_finder *f, const struct debug_file_request *re
 bool file_finder__recall(const struct file_finder *f, const struct debug_file_request *request,
 			 struct found_files *found);
 
-/* tenant_open() of a module's .dwo file or package, in root_fd (-1: skip), else in our root. */
-int file_finder__open(struct file_finder *f, int elf_fd, int root_fd, const char *path,
+/*
+ * tenant_open() of a .dwo file or package, `path`, of the module `elf_fd`, in root_fd (-1: skip),
+ * else in our root. The rest of the request is not used, but for the user.
+ */
+int file_finder__open(struct file_finder *f, const struct debug_file_request *request,
 		      uint64_t size_limit);
 
 /* Its process, for tests; 0: there is none. */

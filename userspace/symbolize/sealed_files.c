@@ -91,7 +91,12 @@ static int judge_open(int listener, const struct seccomp_notif *question,
 		return err;
 	if (!job->finder)
 		return -ENOENT;
-	return file_finder__open(job->finder, job->files.elf_fd, job->root_fd, path, FILE_SIZE_MAX);
+	return file_finder__open(job->finder,
+				 &(struct debug_file_request){.elf_fd = job->files.elf_fd,
+							      .user = job->user,
+							      .root_fd = job->root_fd,
+							      .path = path},
+				 FILE_SIZE_MAX);
 }
 
 /* Put our descriptor into the child: its number there, or negative errno. */
