@@ -185,6 +185,28 @@ static void test_memory_alone(void **state)
 	assert_int_equal(list_directory(NULL, 0), 0);
 }
 
+/* Modules whose addresses wait are forgotten before answers that are used. */
+static void test_many_put_off(void **state)
+{
+	struct symbol_key waits = KEY, none = KEY;
+	uint64_t addresses[10];
+	struct symbol_cache *c = open_cache();
+
+	(void)state;
+	fill_addresses(addresses, 10, 50);
+	none.build_id_size = 0;
+	symbol_cache__keep(c, 100000);
+	add_answers(c, &none, addresses, 10, 1);
+	for (size_t i = 0; i < 1000; i++) {
+		waits.identity = 100 + i;
+		assert_int_equal(symbol_cache__put_off(c, &waits, 3), 3);
+		assert_int_equal(symbol_cache__put_off(c, &waits, 4), 7);
+		assert_int_equal(read_cache(c, &none, addresses, 10, 1), 10);
+		assert_true(symbol_cache__bytes(c) <= 100000);
+	}
+	symbol_cache__free(c);
+}
+
 /* More than a file may hold is left out, and what is there can be read. */
 static void test_too_much(void **state)
 {
@@ -591,7 +613,7 @@ int main(void)
 		TEST(test_forged),	  TEST(test_foreign_files), TEST(test_foreign_directories),
 		TEST(test_homes),	  TEST(test_limit),	    TEST(test_writers_at_once),
 		TEST(test_other_version), TEST(test_kept),	    TEST(test_kept_limit),
-		TEST(test_memory_alone),
+		TEST(test_many_put_off),  TEST(test_memory_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -474,17 +474,22 @@ static void forget_indexes(struct symbol_cache *c, struct module_answers *m)
 		drop_index(c, m, i);
 }
 
+/* Without answers: that it gets no index. */
+static bool stays(const struct symbol_cache *c, const struct module_answers *m)
+{
+	return m->no_index && c->modules.count <= REFUSED_MAX;
+}
+
 /* Answers to be written stay. An index that had no room once would be made again and again. */
 static void evict(struct symbol_cache *c, struct module_answers *m)
 {
-	if (m->index_count && !m->on_disk)
-		m->no_index = c->modules.count < REFUSED_MAX;
+	m->no_index |= m->index_count && !m->on_disk;
 	forget_indexes(c, m);
 	drop(&m->file);
 	if (pending_bytes(c, m))
 		return;
 	drop(&m->added);
-	if (!m->no_index)
+	if (!stays(c, m))
 		module_map__remove(&c->modules, m);
 }
 
@@ -495,7 +500,8 @@ static struct module_answers *oldest_module(const struct symbol_cache *c)
 	for (size_t i = 0; i < c->modules.count; i++) {
 		struct module_answers *m = &c->modules.data[i];
 
-		if (kept_bytes(c, m) > sizeof(*m) && (!oldest || m->used < oldest->used))
+		if ((kept_bytes(c, m) > sizeof(*m) || !(pending_bytes(c, m) || stays(c, m))) &&
+		    (!oldest || m->used < oldest->used))
 			oldest = m;
 	}
 	return oldest;
@@ -668,7 +674,10 @@ size_t symbol_cache__put_off(struct symbol_cache *c, const struct symbol_key *ke
 	const struct module_answers new = {.key = *key, .state = SYMBOL_STATE_RESOLVED};
 	struct module_answers *m = module_map__need(&c->modules, &new, NULL);
 
-	return m ? m->put_off += count : count;
+	if (!m)
+		return count;
+	m->used = ++c->uses;
+	return m->put_off += count;
 }
 
 bool symbol_cache__wants_index(const struct symbol_cache *c, const struct symbol_key *key)
