@@ -449,9 +449,9 @@ static int batch__init(struct batch *b, struct symbolizer_job *jobs)
 {
 	int err = 0;
 
-	b->parts = calloc(b->count + 1, sizeof(*b->parts));
 	b->sealed = calloc(b->count + 1, sizeof(*b->sealed));
-	if (!b->parts || !b->sealed)
+	b->parts = b->sealed ? calloc(b->count + 1, sizeof(*b->parts)) : NULL;
+	if (!b->parts)
 		return -ENOMEM;
 	if (b->options->cache)
 		b->cache = b->options->remember ? symbolize_cache(b->symbolizer)

@@ -153,7 +153,10 @@ static int find_chain(struct dwarf_reader *r, const struct dwarf_function *funct
 		number = INLINE_NONE;
 	if (!same || number != r->inlined) {
 		r->inlined = number;
-		return make_chain(r, *at);
+		err = make_chain(r, *at);
+		if (err)
+			r->frames.count = 0;
+		return err;
 	}
 	r->frames.data[0].where.file = at->file;
 	r->frames.data[0].where.line = at->line;

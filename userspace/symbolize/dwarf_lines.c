@@ -32,7 +32,7 @@ struct format {
 struct reading {
 	struct elf_image *image;
 	struct line_program *program;
-	bool has_files; /* of an earlier reading, with names in memory */
+	bool has_files; /* those of the header, from an earlier reading, with names in memory */
 	struct cursor c;
 	unsigned int version, offset_size;
 	const unsigned char *opcodes; /* where they begin */
@@ -304,6 +304,7 @@ static int take_rows(struct reading *r)
 {
 	int err = 0;
 
+	r->has_files = false; /* rows are read once, and with them the files that they define */
 	begin_sequence(r);
 	while (r->c.at < r->c.end && !err && !r->c.bad) {
 		unsigned int opcode = *r->c.at++;
