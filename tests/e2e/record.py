@@ -529,7 +529,7 @@ def test_usage():
 
 
 def test_full_disk():
-    for command in (["version"], ["help"], ["help", "record"], ["check", "-p", os.getpid()]):
+    for command in (["version"], ["help"], ["help", "record"], ["check", "-p", os.getpid()], ["agent", "--check"]):
         with open("/dev/full", "w") as full:
             done = subprocess.run([SYSPROF, *map(str, command)], stdout=full, stderr=subprocess.PIPE, text=True)
         assert done.returncode == 1 and "cannot write to standard output: No space left" in done.stderr, (command, done)

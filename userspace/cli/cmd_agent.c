@@ -394,6 +394,8 @@ static int run_modes(struct agent_options *options)
 	}
 	if (err)
 		print_failure(&failure);
+	else if (options->mode == AGENT_DRY_RUN)
+		err = print_ended(0);
 	else
 		note_end(&r);
 	if (r.signal_fd >= 0)

@@ -135,7 +135,8 @@ static int record_side(struct pairs *p, enum compare_side side, struct failure *
 	if (stopped)
 		return fail(failure, -EINTR, "stopped; nothing was compared");
 	if (status > 0)
-		return fail(failure, -ECHILD, "%s ended with status %d; nothing was compared",
+		return fail(failure, -ECHILD,
+			    "recording %s ended with status %d; nothing was compared",
 			    p->arguments->command[side][0], status);
 	return status;
 }

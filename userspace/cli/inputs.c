@@ -103,12 +103,14 @@ struct bytes {
 static int open_regular(const char *path, uint64_t *size, struct failure *failure)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
+	struct stat st = {};
 
 	if (fd < 0)
 		return fail(failure, -errno, "cannot open %s: %s", path, strerror(errno));
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
 		close(fd);
+		if (S_ISDIR(st.st_mode))
+			return fail(failure, -EISDIR, "cannot read %s: it is a directory", path);
 		fail(failure, -ENOTSUP, "%s is not a regular file", path);
 		return fail_remedy(failure, -ENOTSUP, "save it to a file first");
 	}
