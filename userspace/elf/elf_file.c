@@ -97,10 +97,17 @@ uint64_t elf_file__available(const struct elf_file *file, uint64_t offset, uint6
 	return min_u64(size, left);
 }
 
-static ssize_t read_window(struct elf_window *w, int fd, uint64_t at, void *buffer, size_t size)
+ssize_t elf_file__read_window(const struct elf_file *file, struct elf_window *w, void *buffer,
+			      size_t size, uint64_t offset)
 {
+	uint64_t at;
+
+	if (__builtin_add_overflow(file->base, offset, &at) || at > INT64_MAX)
+		return 0;
+	if (!w)
+		return pread_full(file->fd, buffer, size, at);
 	if (at < w->start || at - w->start > w->size || w->size - (at - w->start) < size) {
-		ssize_t got = w->reads ? pread_full(fd, w->bytes, sizeof(w->bytes), at) : 0;
+		ssize_t got = w->reads ? pread_full(file->fd, w->bytes, sizeof(w->bytes), at) : 0;
 
 		w->reads -= w->reads > 0;
 		w->start = at;
@@ -115,13 +122,7 @@ static ssize_t read_window(struct elf_window *w, int fd, uint64_t at, void *buff
 
 ssize_t elf_file__read(const struct elf_file *file, void *buffer, size_t size, uint64_t offset)
 {
-	uint64_t at;
-
-	if (__builtin_add_overflow(file->base, offset, &at) || at > INT64_MAX)
-		return 0;
-	if (file->window)
-		return read_window(file->window, file->fd, at, buffer, size);
-	return pread_full(file->fd, buffer, size, at);
+	return elf_file__read_window(file, file->window, buffer, size, offset);
 }
 
 ssize_t elf_file__read_records(const struct elf_file *file, uint64_t offset, Elf_Type type,
@@ -288,7 +289,9 @@ int elf_file__open_at(int fd, uint64_t base, struct elf_file **file)
 	f->fd = fd;
 	f->base = base;
 	f->size = (uint64_t)st.st_size > base ? st.st_size - base : 0;
-	err = elf_file__read_header(f) ?: load_segments(f) ?: (elf_file__is_useful(f, f->segments.count) ? 0 : -EBADMSG);
+	err = elf_file__read_header(f) ?: load_segments(f);
+	if (!err && !elf_file__is_useful(f, f->segments.count))
+		err = -EBADMSG;
 	if (err) {
 		elf_file__free(f);
 		return err;

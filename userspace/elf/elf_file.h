@@ -147,8 +147,6 @@ int elf_file__alternate_link(struct elf_file *file, char *name, size_t size, uin
  * small pieces of the file, however many symbols it has.
  */
 
-struct elf_file;
-
 /* DT_GNU_HASH; offsets in the file. */
 struct elf_gnu_hash {
 	uint64_t buckets, chains;

@@ -62,6 +62,9 @@ void elf_strings__fini(struct elf_strings *strings);
 
 /* pread_full() at an offset of the ELF file. */
 ssize_t elf_file__read(const struct elf_file *file, void *buffer, size_t size, uint64_t offset);
+/* The same through a window, which is moved if the bytes are not in it. NULL: there is none. */
+ssize_t elf_file__read_window(const struct elf_file *file, struct elf_window *window, void *buffer,
+			      size_t size, uint64_t offset);
 
 /* 0; -ENOEXEC: not ELF, or too short; -EBADMSG: unknown class or byte order; or a read error. */
 int elf_file__read_header(struct elf_file *file);

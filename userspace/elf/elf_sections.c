@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sections by name; links to other files in .gnu_debuglink and .gnu_debugaltlink. */
-#include "base/minmax.h"
 #include "elf/elf_file.h"
 
 #include <errno.h>
@@ -8,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/minmax.h"
 #include "elf/elf_private.h"
 
 #define MAX_SECTION_NAMES (64 << 20) /* -ffunction-sections names a section after each function */

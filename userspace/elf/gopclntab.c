@@ -281,19 +281,12 @@ static struct go_place place_at(struct gopclntab *t, struct go_cursor *c, uint64
 /* `size` bytes at an offset of the file, in its byte order. */
 static int read_words(struct gopclntab *t, uint64_t offset, uint32_t *words, size_t size)
 {
-	struct go_lines *l = &t->lines;
-	ssize_t got;
+	struct elf_window *window = &t->lines.window;
 
-	if (offset < l->window_at || offset - l->window_at > l->window_size ||
-	    l->window_size - (offset - l->window_at) < size) {
-		got = elf_file__read(t->file, l->window, sizeof(l->window), offset);
-		l->window_at = offset;
-		l->window_size = got > 0 ? got : 0;
-	}
-	if (l->window_size - (offset - l->window_at) < size)
-		return -EBADMSG;
-	memcpy(words, l->window + (offset - l->window_at), size);
-	return 0;
+	window->reads = 1;
+	return elf_file__read_window(t->file, window, words, size, offset) == (ssize_t)size
+		       ? 0
+		       : -EBADMSG;
 }
 
 static int read_node(struct gopclntab *t, uint32_t number, struct node *node)

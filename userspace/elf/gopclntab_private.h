@@ -39,8 +39,7 @@ struct go_values {
 
 /* ---- lines: what the last look-up read, because neighbours need the same ---- */
 
-#define GO_KNOWN_CALLS	64
-#define GO_WINDOW_BYTES 4096
+#define GO_KNOWN_CALLS 64
 
 /* How far tables were read; ascending addresses continue from there. */
 struct go_cursor {
@@ -70,12 +69,9 @@ struct go_lines {
 	struct go_cursor executing, calling;
 	struct go_call calls[GO_KNOWN_CALLS]; /* by number */
 	bool has_definition;
-	const char *definition; /* its file */
-	uint32_t steps;		/* budget of the look-up: steps through tables */
-	/* Bytes of the file around the last tree. */
-	unsigned char window[GO_WINDOW_BYTES];
-	uint64_t window_at;
-	size_t window_size;
+	const char *definition;	  /* its file */
+	uint32_t steps;		  /* budget of the look-up: steps through tables */
+	struct elf_window window; /* around the last tree */
 };
 
 /*
