@@ -168,7 +168,8 @@ static int check_functions(const struct comparison *c, struct failure *failure)
 		return 0;
 	return fail(
 		failure, -EINVAL,
-		"cannot compare: OLD and NEW have no function in common (of those with %d samples or more)",
+		"cannot compare: OLD and NEW have no function in common (of those with %d samples "
+		"or more)",
 		SERIES_TICKS_MIN);
 }
 

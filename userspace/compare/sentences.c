@@ -273,10 +273,10 @@ void compare_noise_sentence(const struct compare_output *o, char text[SENTENCE_S
 		snprintf(text, SENTENCE_SIZE, "%.1f %%, measured by the %zu files of one side",
 			 100 * r->run_noise, r->noise_files);
 	else if (r->noise_assumed)
-		snprintf(
-			text, SENTENCE_SIZE,
-			"unknown with fewer than %d files a side, taken to be %.1f %% (--run-noise)",
-			COMPARE_RUNS_MIN, 100 * r->run_noise);
+		snprintf(text, SENTENCE_SIZE,
+			 "unknown with fewer than %d files a side, taken to be %.1f %% "
+			 "(--run-noise)",
+			 COMPARE_RUNS_MIN, 100 * r->run_noise);
 	else
 		snprintf(text, SENTENCE_SIZE, "%.1f %%, as given", 100 * r->run_noise);
 }

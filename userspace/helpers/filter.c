@@ -35,8 +35,8 @@
  * it is a quicksort, and an input can make that quadratic.
  */
 static const char ALLOWED[] =
-	"read readv pread64 preadv preadv2 fadvise64 write writev pwrite64 lseek close dup fstat fstat64 "
-	"brk munmap mremap madvise memfd_create ftruncate ftruncate64 futex exit exit_group "
+	"read readv pread64 preadv preadv2 fadvise64 write writev pwrite64 lseek close dup fstat "
+	"fstat64 brk munmap mremap madvise memfd_create ftruncate ftruncate64 futex exit exit_group "
 	"rt_sigreturn rt_sigprocmask rt_sigaction sigaltstack getrandom "
 	"clock_gettime clock_getres gettimeofday getpid gettid sched_yield restart_syscall "
 	"getuid geteuid getgid getegid getrusage sched_getaffinity membarrier "

@@ -273,7 +273,10 @@ int server__new(const struct server_options *options, struct server **server,
 	s->options.address = NULL;
 	s->secret = !options->address;
 	s->listener.fds[0] = s->listener.fds[1] = -1;
-	err = token__make(s->token) ?: token__make(s->entry) ?: make_not_found(s) ?: start_daemon(s);
+	err = token__make(s->token)
+		      ?: token__make(s->entry)
+		      ?: make_not_found(s)
+		      ?: start_daemon(s);
 	if (err)
 		fail(failure, err, "cannot start the server: %s", strerror(-err));
 	else
