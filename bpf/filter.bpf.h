@@ -93,8 +93,8 @@ static __always_inline bool in_targets(struct task_struct *task, const struct ta
 #define HELPER_NAME "sysprof-"
 
 /*
- * Is `task`, the current one, a helper process: a child or grandchild of the collector with that
- * name? COMMAND is a child as well, but under its own name. No other process can match.
+ * Is `task` of a helper process: a child or grandchild of the collector with that name? COMMAND is
+ * a child as well, but under its own name. No other process can match.
  */
 static __noinline bool is_helper(const struct task_struct *task)
 {
@@ -114,11 +114,16 @@ static __noinline bool is_helper(const struct task_struct *task)
 
 	if (mother != self_tgid && grandmother != self_tgid)
 		return false;
-	bpf_get_current_comm(name, sizeof(name));
+	BPF_CORE_READ_INTO(&name, task, comm);
 	for (unsigned int i = 0; i < sizeof(HELPER_NAME) - 1; i++)
 		if (name[i] != HELPER_NAME[i])
 			return false;
 	return true;
+}
+
+static __always_inline bool is_own(const struct task_struct *task, __u32 tgid)
+{
+	return tgid == self_tgid || is_helper(task);
 }
 
 /*
@@ -127,7 +132,7 @@ static __noinline bool is_helper(const struct task_struct *task)
 static __always_inline bool current_is_wanted(struct task_struct *task,
 					      const struct task_ids *initial, struct task_ids *ours)
 {
-	if (exclude_self && (initial->tgid == self_tgid || is_helper(task)))
+	if (exclude_self && is_own(task, initial->tgid))
 		return false;
 	if (!pid_namespace_inode)
 		*ours = *initial;

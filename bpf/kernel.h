@@ -112,6 +112,7 @@ struct task_struct {
 	__u64 start_time;
 	struct css_set *cgroups; /* with CONFIG_CGROUPS */
 	struct thread_struct thread;
+	char comm[16];
 };
 
 typedef struct {

@@ -138,13 +138,6 @@ static __always_inline __u64 delay_until(struct task_struct *task, __u64 now)
 
 /* ---- the scan -------------------------------------------------------------------------------- */
 
-static __always_inline bool is_own(struct task_struct *task)
-{
-	__u32 self = visitor.self_tgid;
-
-	return (__u32)task->tgid == self || (__u32)for_reading(task)->real_parent->tgid == self;
-}
-
 static __always_inline __u32 user_of(struct task_struct *task)
 {
 	return for_reading(task)->cred->uid.val;
@@ -206,7 +199,7 @@ static __always_inline bool is_wanted(struct task_struct *task, struct task_ids 
 
 	if (is_of_kernel(task))
 		return false;
-	if (exclude_self && is_own(task))
+	if (exclude_self && is_own(task, task->tgid))
 		return false;
 	if (is_banned(task))
 		return false;

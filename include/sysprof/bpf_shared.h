@@ -57,7 +57,6 @@ struct visitor {
 	/* set by the collector */
 	__u32 final;	  /* the last visit: every account is taken */
 	__u32 used_epoch; /* as unwind_epoch in maps.bpf.h */
-	__u32 self_tgid;  /* the collector, in the initial pid namespace */
 	__u32 hz;	  /* visits a second, at most */
 	__u32 budget;	  /* millionths of a CPU */
 	__u32 window;	  /* a thread's stack is taken again in each window */

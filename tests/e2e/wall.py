@@ -67,6 +67,15 @@ def test_a_threads_time_is_its_account():
         assert sum(row["states"].values()) == row["runnable_ns"] + row["blocked_ns"], name
 
 
+def test_a_command_is_not_excluded():
+    """It is a child of the collector, as its helpers are."""
+    need_visits()
+    path = e.scratch("command.sysprof")
+    e.record("--wall", "--exclude-self", "-o", path, "--", "sleep", 1)
+    row, = report(path, "thread")["rows"]
+    assert row["process"] == "sleep" and row["states"].get("sleep", 0) > row["ns"] / 2, row
+
+
 def stolen_ns():
     """By interrupts and the hypervisor, from all CPUs: in no account of a thread."""
     with open("/proc/stat", encoding="ascii") as f:

@@ -136,7 +136,7 @@ static int load(struct bpf_visits *v, bool small, struct failure *failure)
 	err = share_maps(v) ?: (small ? make_small(v) : 0) ?: visit_bpf__load(v->skel);
 	if (err)
 		return explain_libbpf(err, "the visitor's programs", failure);
-	v->skel->bss->visitor.self_tgid = v->session->skel->bss->self_tgid;
+	v->skel->bss->self_tgid = v->session->skel->bss->self_tgid;
 	v->ring = ring_buffer__new(bpf_map__fd(v->skel->maps.visits), take_event, v, NULL);
 	if (!v->ring)
 		return features_explain(failure, -errno, "cannot read the visitor's ring");
