@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cpython_oracle PID [table]: what userspace/runtimes/ reads of a CPython that is stopped, for runtime_cpython.py.
+ * cpython_oracle PID: what userspace/runtimes/ reads of a CPython that is stopped, for runtime_cpython.py.
  *
  * The first line that it prints is what was found of the interpreter. Then it executes one line of its input after the other
  * and answers each with one line of JSON:
@@ -9,7 +9,6 @@
  *               instruction, to the handler's end
  *   gil         stops all threads: which one holds the GIL, which ones wait
  *   again       reads the code objects of the last stop again, while the process runs: how many are still what they were
- * "table": the interpreter is looked for by its table alone, not by sections and symbols of the file.
  */
 #include <dirent.h>
 #include <elfutils/libdwfl.h>
@@ -45,7 +44,6 @@
 #define HANDLER_SECONDS 3
 
 static pid_t pid;
-static bool by_table;
 static Dwfl *dwfl;
 static struct cpython py;
 static struct cpython_thread_word word;
@@ -78,7 +76,6 @@ static struct target_memory new_memory(void)
 struct mapping {
 	uint64_t start, end, offset;
 	unsigned long long inode;
-	bool writable;
 };
 
 static VEC(struct mapping) mappings;
@@ -87,7 +84,7 @@ static void read_mappings(void)
 {
 	_cleanup_free_ char *line = NULL;
 	_cleanup_fclose_ FILE *f = NULL;
-	char path[64], protection[8];
+	char path[64];
 	size_t size = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
@@ -98,37 +95,19 @@ static void read_mappings(void)
 	while (getline(&line, &size, f) > 0) {
 		struct mapping m;
 
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %llu", &m.start,
-			   &m.end, protection, &m.offset, &m.inode) != 5)
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %llu", &m.start,
+			   &m.end, &m.offset, &m.inode) != 4)
 			continue;
-		m.writable = protection[1] == 'w';
 		if (vec_push(&mappings, m))
 			die("memory");
 	}
 }
 
-/* Writable mappings of the same file, and what has none directly behind them. */
-static size_t own_writable(size_t first, struct target_range *ranges, size_t max)
-{
-	size_t count = 0;
-
-	for (size_t i = first; i < mappings.count && count < max; i++) {
-		const struct mapping *m = &mappings.data[i];
-		bool own = m->inode == mappings.data[first].inode;
-		bool behind = !m->inode && count && ranges[count - 1].end == m->start;
-
-		if (m->writable && (own || behind))
-			ranges[count++] = (struct target_range){m->start, m->end};
-	}
-	return count;
-}
-
 static enum cpython_verdict try_file(size_t i, int fd)
 {
 	struct target_memory m = new_memory();
-	struct target_range ranges[16];
 	struct cpython_symbols symbols;
-	struct cpython_image image = {.writable = ranges};
+	struct cpython_image image = {.symbols = &symbols};
 	enum cpython_verdict verdict = CPYTHON_ABSENT;
 	struct elf_file *file;
 	uint64_t address;
@@ -138,8 +117,6 @@ static enum cpython_verdict try_file(size_t i, int fd)
 	if (!cpython_symbols__read(file, &symbols) &&
 	    !elf_file__address_of_offset(file, mappings.data[i].offset, &address)) {
 		image.bias = mappings.data[i].start - (address & ~UINT64_C(4095));
-		image.symbols = by_table ? NULL : &symbols;
-		image.writable_count = own_writable(i, ranges, 16);
 		verdict = cpython__find(&image, &m, &py);
 		if (verdict == CPYTHON_OK)
 			verdict = cpython_thread_word__find(&py, &image, &m, &word);
@@ -589,12 +566,11 @@ int main(int argc, char **argv)
 	char line[64];
 
 	if (argc < 2) {
-		fprintf(stderr, "usage: %s PID [table]\n", argv[0]);
+		fprintf(stderr, "usage: %s PID\n", argv[0]);
 		return 2;
 	}
 	pid = atoi(argv[1]);
 	sigaction(SIGALRM, &(struct sigaction){.sa_handler = on_alarm}, NULL); /* waits end by it */
-	by_table = argc > 2 && !strcmp(argv[2], "table");
 	dwfl = dwfl_begin(&callbacks);
 	verdict = find_interpreter();
 	begin_line("verdict", cpython_verdict__text(verdict));

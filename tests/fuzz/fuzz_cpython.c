@@ -129,10 +129,9 @@ static void walk(const struct cpython *py, struct forged *f, struct target_memor
 
 static void look(struct forged *f)
 {
-	const struct target_range range = {FORGED_BASE, FORGED_BASE + FORGED_SIZE};
-	struct cpython_symbols s = {.runtime = cpython_minor(f->py.version) < 13 ? FORGED_BASE : 0,
+	struct cpython_symbols s = {.runtime = FORGED_BASE,
 				    .runtime_size = f->py.version < 0x030c0000 ? 0x28b20 : 0x704a8};
-	const struct cpython_image image = {.symbols = &s, .writable = &range, .writable_count = 1};
+	const struct cpython_image image = {.symbols = &s};
 	struct target_memory m = {
 		.read = forged_read, .context = f, .bytes_left = 16u << 20, .reads_left = READS};
 	struct cpython_thread_word word;

@@ -45,10 +45,8 @@ static struct {
 /* The finder needs /proc/PID/map_files, which is root's: the lookup of this program by hand. */
 static void look(struct found *found, bool *may_come)
 {
-	const struct target_range range = {(uintptr_t)&heap, (uintptr_t)(&heap + 1)};
 	struct found_runtimes process = {.pid = getpid()};
-	struct runtime_lookup lookup = {.writable = &range,
-					.writable_count = 1,
+	struct runtime_lookup lookup = {.bias = (uintptr_t)&heap,
 					.memory = found_runtimes__memory(&process)};
 
 	*found = (struct found){};

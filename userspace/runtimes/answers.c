@@ -187,7 +187,6 @@ void code_answers__fini(struct code_answers *answers)
 #define MAPPINGS_MAX 65536u
 #define FILES_MAX    16u /* that are opened: by their names, */
 #define PROGRAMS_MAX 1u	 /* … and because it is the program */
-#define RANGES_MAX   16u
 #define IN_PAGE	     UINT64_C(4095)
 #define READS_MAX    (1u << 16) /* of one request */
 #define BYTES_MAX    (64u << 20)
@@ -195,7 +194,7 @@ void code_answers__fini(struct code_answers *answers)
 struct area {
 	uint64_t start, end, offset, inode;
 	uint32_t major, minor;
-	bool writable, executable, candidate, program;
+	bool executable, candidate, program;
 	bool was_looked_at; /* the file, of its first mapping */
 };
 
@@ -260,7 +259,6 @@ static int read_areas(pid_t pid, struct areas *areas)
 					      .inode = m.inode,
 					      .major = m.major,
 					      .minor = m.minor,
-					      .writable = m.protection & PROT_WRITE,
 					      .executable = m.protection & PROT_EXEC,
 					      .candidate = m.inode && runtime_may_be_in(m.path),
 					      .program = is_program(&m, program)}));
@@ -268,35 +266,16 @@ static int read_areas(pid_t pid, struct areas *areas)
 	return err;
 }
 
-/* Writable mappings of the same file, and what has none directly behind them. */
-static size_t writable_of(const struct areas *areas, size_t first, struct target_range *ranges)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < areas->list.count && count < RANGES_MAX; i++) {
-		const struct area *a = &areas->list.data[i];
-		bool own = a->inode == areas->list.data[first].inode;
-		bool behind = !a->inode && count && ranges[count - 1].end == a->start;
-
-		if (a->writable && (own || behind))
-			ranges[count++] = (struct target_range){a->start, a->end};
-	}
-	return count;
-}
-
 static void look_for_each(struct found_runtimes *found, const struct areas *areas, size_t first,
 			  struct elf_file *file, const struct file_stamp *stamp)
 {
 	const struct area *a = &areas->list.data[first];
-	struct target_range ranges[RANGES_MAX];
-	struct runtime_lookup lookup = {
-		.file = file, .stamp = *stamp, .user = found->user, .writable = ranges};
+	struct runtime_lookup lookup = {.file = file, .stamp = *stamp, .user = found->user};
 	const struct runtime_memory *memory;
 	uint64_t address;
 
 	lookup.has_bias = !elf_file__address_of_offset(file, a->offset, &address);
 	lookup.bias = lookup.has_bias ? a->start - (address & ~IN_PAGE) : 0;
-	lookup.writable_count = writable_of(areas, first, ranges);
 	for (unsigned int i = 0; (memory = runtime_memory(i)); i++) {
 		lookup.memory = found_runtimes__memory(found);
 		memory->find(found->state[i], &lookup);

@@ -120,9 +120,7 @@ struct runtime_lookup {
 	struct file_stamp stamp;
 	uint32_t user; /* of the process: tenant_user() */
 	bool has_bias;
-	uint64_t bias;			     /* what is added to addresses of the file */
-	const struct target_range *writable; /* its writable mappings */
-	size_t writable_count;
+	uint64_t bias;		     /* what is added to addresses of the file */
 	struct target_memory memory; /* of the process */
 	bool may_come; /* set: the runtime is there and has not begun, another look is worth it */
 };

@@ -274,11 +274,8 @@ int cpython_symbols__read(struct elf_file *file, struct cpython_symbols *symbols
 
 /* An image of a process. */
 struct cpython_image {
-	const struct cpython_symbols *symbols; /* of its file; NULL or empty: nothing is known */
+	const struct cpython_symbols *symbols; /* of its file */
 	uint64_t bias;			       /* what is added to addresses of the file */
-	/* searched for a table (3.13 on), 1 MB at most, if its file has no symbols */
-	const struct target_range *writable;
-	size_t writable_count;
 };
 
 /*

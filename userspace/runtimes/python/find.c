@@ -7,11 +7,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/minmax.h"
-
-#define SEARCHED_MAX (1u << 20)
-#define PIECE	     (64u << 10)
-#define COOKIE_WORDS 16u /* bytes: the cookie and the version */
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
@@ -63,49 +58,6 @@ int cpython_symbols__read(struct elf_file *file, struct cpython_symbols *symbols
 
 /* ---- the process ----------------------------------------------------------------------------- */
 
-/* The first table in a piece of memory, by its offset; `size`: there is none. */
-static size_t find_cookie(const uint8_t *bytes, size_t size)
-{
-	uint32_t version;
-
-	for (size_t at = 0; at + COOKIE_WORDS <= size; at += 8)
-		if (cpython_table__is(bytes + at, size - at, &version))
-			return at;
-	return size;
-}
-
-/* Pieces overlap by what could lie across their edge. */
-static uint64_t search_range(struct target_memory *m, struct target_range range, uint8_t *bytes,
-			     uint64_t *left)
-{
-	uint64_t at = (range.start + 7) & ~UINT64_C(7);
-
-	while (at < range.end && range.end - at >= COOKIE_WORDS && *left >= COOKIE_WORDS) {
-		size_t size = min_u64(min_u64(range.end - at, PIECE), *left), found;
-
-		*left -= size;
-		if (target_memory__read(m, bytes, size, at))
-			return 0;
-		found = find_cookie(bytes, size);
-		if (found < size)
-			return at + found;
-		if (size < PIECE)
-			return 0;
-		at += size - COOKIE_WORDS;
-	}
-	return 0;
-}
-
-static uint64_t search(const struct cpython_image *image, struct target_memory *m)
-{
-	_cleanup_free_ uint8_t *bytes = malloc(PIECE);
-	uint64_t left = SEARCHED_MAX, found = 0;
-
-	for (size_t i = 0; bytes && !found && i < image->writable_count; i++)
-		found = search_range(m, image->writable[i], bytes, &left);
-	return found;
-}
-
 /*
  * Of 3.12 and older. Without an exported Py_Version the section's size decides: it differs by 300
  * KB between the two, and within each by less than a page.
@@ -116,13 +68,13 @@ static enum cpython_verdict version_of(const struct cpython_image *image, struct
 	const struct cpython_symbols *s = image->symbols;
 	uint64_t word;
 
-	if (s && s->version_word) {
+	if (s->version_word) {
 		if (target_memory__word(m, &word, s->version_word + image->bias))
 			return CPYTHON_UNREADABLE;
 		*version = word;
 		return word >> 24 == 3 ? CPYTHON_OK : CPYTHON_NO_VERSION;
 	}
-	if (!s || !s->runtime_size || s->code_type)
+	if (!s->runtime_size || s->code_type)
 		return CPYTHON_TOO_OLD; /* 3.7 to 3.10 export other things, and not this */
 	if (s->runtime_size >> 12 == 0x28b20 >> 12)
 		*version = 0x030b00f0;
@@ -264,14 +216,11 @@ enum cpython_verdict cpython__find(const struct cpython_image *image, struct tar
 				   struct cpython *py)
 {
 	const struct cpython_symbols *s = image->symbols;
-	bool has_symbol = s && s->runtime;
 	uint8_t table[CPYTHON_TABLE_MAX];
 	enum cpython_verdict verdict;
 
-	*py = (struct cpython){.runtime = has_symbol ? s->runtime + image->bias : search(image, m)};
-	if (!py->runtime)
-		return CPYTHON_ABSENT;
-	if (s && s->code_type)
+	*py = (struct cpython){.runtime = s->runtime + image->bias};
+	if (s->code_type)
 		py->code_type = s->code_type + image->bias;
 	if (target_memory__read(m, table, sizeof(table), py->runtime))
 		return CPYTHON_UNREADABLE;

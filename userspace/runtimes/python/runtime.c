@@ -33,10 +33,7 @@ static void find(void *state, struct runtime_lookup *lookup)
 {
 	struct python_found *found = state;
 	struct cpython_symbols symbols;
-	struct cpython_image image = {.symbols = &symbols,
-				      .bias = lookup->bias,
-				      .writable = lookup->writable,
-				      .writable_count = lookup->writable_count};
+	struct cpython_image image = {.symbols = &symbols, .bias = lookup->bias};
 
 	if (verdict_of(found) == CPYTHON_OK || !lookup->has_bias ||
 	    cpython_symbols__read(lookup->file, &symbols))

@@ -248,7 +248,7 @@ static bool find_by_code(const struct cpython_image *image, struct target_memory
 	struct code c;
 	int32_t offset;
 
-	if (!s || !s->gilstate_size)
+	if (!s->gilstate_size)
 		return false;
 	c = (struct code){.at = s->gilstate_code,
 			  .end = s->gilstate_code + s->gilstate_size,
