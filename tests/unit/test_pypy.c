@@ -132,6 +132,24 @@ static void helpers_test(void **state)
 	free_code(&c);
 }
 
+/* Behind more helpers than are kept nothing is known: what follows may be one of either kind. */
+static void many_helpers_test(void **state)
+{
+	struct code c = make_code(16 * PAGE);
+
+	(void)state;
+	PUT(c.bytes, END);
+	for (size_t at = 16; at < 16 * PAGE - 16; at += 16) {
+		PUT(c.bytes + at, MAKE_ROOM);
+		PUT(c.bytes + at + 8, GIVE_BACK);
+	}
+	assert_int_equal(request(&c), 0);
+	assert_in_range(c.count, 4096, 4097);
+	assert_int_equal(c.frames[c.count - 1].size, 16);
+	assert_true(c.frames[c.count - 1].end < c.area.end);
+	free_code(&c);
+}
+
 /* Of memory that is not there, or of another code, nothing is known. */
 static void nothing_test(void **state)
 {
@@ -175,9 +193,9 @@ static void any_bytes_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(traces_test),	  cmocka_unit_test(small_frame_test),
-		cmocka_unit_test(helpers_test),	  cmocka_unit_test(nothing_test),
-		cmocka_unit_test(any_bytes_test),
+		cmocka_unit_test(traces_test),	     cmocka_unit_test(small_frame_test),
+		cmocka_unit_test(helpers_test),	     cmocka_unit_test(nothing_test),
+		cmocka_unit_test(many_helpers_test), cmocka_unit_test(any_bytes_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -202,8 +202,10 @@ static int add_area(struct search *s, const struct made_area *area, const struct
 			      ?: add_frame(s, area->start + start, area->start + end, helper);
 		at = from = end;
 	}
-	/* nothing is known of what was not read */
-	return err ? err : add_frame(s, area->start + from, area->start + s->size, trace);
+	/* nothing is known of what was not read, or not searched for helpers */
+	if (err || s->frames.count >= FRAMES_MAX)
+		return err;
+	return add_frame(s, area->start + from, area->start + s->size, trace);
 }
 
 static int frame_sizes(const struct frame_sizes_request *request, struct made_frame **frames,
