@@ -471,6 +471,35 @@ static void maglev_test(void **state)
 	assert_int_equal(v8_code__chain(&h->reader, &code, m.start + 17, &chain), -ENODATA);
 }
 
+/* Functions that are inlined at several addresses are sent once in an answer. */
+static void sent_once_test(void **state)
+{
+	struct v8_heap *h = fresh(V8_NODE_24);
+	uint64_t middle, inner;
+	struct made m = make_optimized(h, 2, &middle, &inner);
+	const struct code_question q = {
+		.kind = FRAME_NOTE_V8, .function = m.sfi, .address = m.start + 17};
+	struct found_runtimes process = {};
+	struct code_answers answers = {.limit = 1u << 20, .found = &process};
+	struct v8_found found = {.is_read = true, .layout = h->layout, .trust.state = V8_TRUSTED};
+	size_t first;
+
+	(void)state;
+	v8_reader__init(&found.reader, &found.layout, h->scripts);
+	found.reader.memory = &h->memory;
+	found.reported = calloc(V8_FUNCTIONS_REPORTED, sizeof(*found.reported));
+	assert_non_null(found.reported);
+	assert_int_equal(v8_answers__function(&answers, &found, &q), 0);
+	assert_int_equal(answers.methods.count, 2);
+	first = answers.bytes.count;
+	assert_int_equal(v8_answers__function(&answers, &found, &q), 0);
+	assert_int_equal(answers.methods.count, 2);
+	assert_int_equal(answers.bytes.count - first,
+			 sizeof(struct code_chain_event) + 3 * sizeof(struct code_call));
+	code_answers__fini(&answers);
+	free(found.reported);
+}
+
 static void deep_chain_test(void **state)
 {
 	static uint64_t zeros[2 * 100];
@@ -693,13 +722,14 @@ static int free_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(positions_test),    cmocka_unit_test(bad_positions_test),
-		cmocka_unit_test(rows_test),	     cmocka_unit_test(no_rows_test),
-		cmocka_unit_test(many_rows_test),    cmocka_unit_test(find_code_test),
-		cmocka_unit_test(far_code_test),     cmocka_unit_test(chain_test),
-		cmocka_unit_test(maglev_test),	     cmocka_unit_test(deep_chain_test),
-		cmocka_unit_test(hostile_code_test), cmocka_unit_test(bytecodes_test),
-		cmocka_unit_test(baseline_test),     cmocka_unit_test(leaf_test),
+		cmocka_unit_test(positions_test),  cmocka_unit_test(bad_positions_test),
+		cmocka_unit_test(rows_test),	   cmocka_unit_test(no_rows_test),
+		cmocka_unit_test(many_rows_test),  cmocka_unit_test(find_code_test),
+		cmocka_unit_test(far_code_test),   cmocka_unit_test(chain_test),
+		cmocka_unit_test(maglev_test),	   cmocka_unit_test(sent_once_test),
+		cmocka_unit_test(deep_chain_test), cmocka_unit_test(hostile_code_test),
+		cmocka_unit_test(bytecodes_test),  cmocka_unit_test(baseline_test),
+		cmocka_unit_test(leaf_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, free_all);

@@ -86,6 +86,18 @@ static int add_v8_function(struct code_answers *answers, struct v8_found *found,
 	return err;
 }
 
+/* Once in an answer. */
+static int add_inlined(struct code_answers *answers, struct v8_found *found,
+		       const struct code_question *q)
+{
+	int err;
+
+	if (code_answers__has(answers, q))
+		return 0;
+	err = add_v8_function(answers, found, q);
+	return err ? err : vec_push(&answers->methods, *q);
+}
+
 /*
  * As v8_place__chain(). If the thread was in no code of V8's heap, the words of the frame are its
  * caller's: a function of WebAssembly that was just entered.
@@ -133,7 +145,7 @@ static int add_v8_chain(struct code_answers *answers, struct v8_found *found,
 		v8_lines__place(r, chain.at[i].sfi, chain.at[i].position, &call->line,
 				&call->column);
 		if (inlined.function != q->function)
-			err = add_v8_function(answers, found, &inlined);
+			err = add_inlined(answers, found, &inlined);
 	}
 	return err ? err
 		   : code_answers__chain(answers, q,
