@@ -377,7 +377,13 @@ int hotspot_chain__read(const struct hotspot_code *code, struct target_memory *m
 			const struct hotspot_blob *blob, struct hotspot_debug *debug,
 			uint64_t address, struct hotspot_chain *chain);
 
-/* A number of 1 to 5 bytes at *at, which moves; false: cut off. excluded: 0 to JDK 19, then 1. */
+/* Values that no byte of a number has: 0 to JDK 19, then 1. */
+static inline unsigned int hotspot_excluded(const struct hotspot_layout *l)
+{
+	return l->major >= 20;
+}
+
+/* A number of 1 to 5 bytes at *at, which moves; false: cut off. */
 bool hotspot_unsigned5(const unsigned char *bytes, size_t size, size_t *at, unsigned int excluded,
 		       uint32_t *number);
 

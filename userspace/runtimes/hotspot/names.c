@@ -21,7 +21,6 @@
 #define SYMBOL_READ    64u
 #define HEADER_READ    128u /* of a ConstMethod and of a ConstantPool; both have less */
 #define UNSIGNED5_LOW  192u
-#define EXCLUDED_SINCE 20u /* JDK */
 
 bool hotspot_unsigned5(const unsigned char *bytes, size_t size, size_t *at, unsigned int excluded,
 		       uint32_t *number)
@@ -40,11 +39,6 @@ bool hotspot_unsigned5(const unsigned char *bytes, size_t size, size_t *at, unsi
 	}
 	*number = sum;
 	return true;
-}
-
-static unsigned int excluded_of(const struct hotspot_layout *l)
-{
-	return l->major >= EXCLUDED_SINCE;
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -179,7 +173,7 @@ struct line_table {
 /* As much as fits, up to the end of its page: what follows may not be there. */
 static int read_piece(struct line_table *t)
 {
-	uint64_t size = min_u64(4096 - (t->address & 4095), LINE_PIECE - t->got);
+	uint64_t size = min_u64(PAGE - (t->address & (PAGE - 1)), LINE_PIECE - t->got);
 	int err = target_memory__read(t->memory, t->bytes + t->got, size, t->address);
 
 	if (err)
@@ -247,7 +241,7 @@ static int read_line_table(const struct hotspot_layout *l, struct target_memory 
 	t.address = m->const_method + l->at[HOTSPOT_CONST_METHOD_SIZE] + m->code_size;
 	while (f->rows.count < MANAGED_ROWS_MAX) {
 		err = refill(&t);
-		if (err || !take_line(&t, excluded_of(l), &index, &line))
+		if (err || !take_line(&t, hotspot_excluded(l), &index, &line))
 			break;
 		if (index >= m->code_size || !line || line > UINT16_MAX)
 			break; /* the format has no more than 16 bits of both */

@@ -244,7 +244,7 @@ struct scope_record {
 static int read_scope(const struct hotspot_layout *l, const struct hotspot_debug *d, uint32_t at,
 		      struct scope_record *s)
 {
-	unsigned int excluded = l->major >= 20;
+	unsigned int excluded = hotspot_excluded(l);
 	size_t next = at;
 
 	return hotspot_unsigned5(d->scopes, d->scopes_size, &next, excluded, &s->sender) &&
