@@ -686,7 +686,7 @@ static void print_layout(void)
 	printf("total layout_us %.0f\ntotal layout_reads %" PRIu64 "\ntotal major %u\n",
 	       1e3 * ms_since(start), reads, again.major);
 	for (int i = 0; i < HOTSPOT_PARTS; i++)
-		printf("can %s %d %s\n", PARTS[i], again.can[i], again.missing[i]);
+		printf("can %s %d\n", PARTS[i], again.can[i]);
 	printf("total knows_used %d\ntotal knows_signature %d\n",
 	       again.known[HOTSPOT_HEAP_BLOCK_USED], again.known[HOTSPOT_SIGNATURE_INDEX]);
 	printf("total words %d\n", hotspot_words__make(&words, &code));

@@ -18,7 +18,6 @@
 #define IMAGE_SIZE	  0x24000u
 #define IMAGE_TABLES	  0x1000u
 #define IMAGE_TYPES	  0x3000u
-#define IMAGE_INTS	  0x3800u
 #define IMAGE_STRINGS	  0x4000u
 #define IMAGE_HEAP	  0x8000u /* CodeHeap */
 #define IMAGE_STATICS	  0x8800u
@@ -120,17 +119,12 @@ static inline void image_exports(struct hotspot_image *i)
 		[HOTSPOT_TYPES] = IMAGE_BASE + IMAGE_TYPES,
 		[HOTSPOT_TYPE_STRIDE] = 16,
 		[HOTSPOT_TYPE_SIZE] = 8,
-		[HOTSPOT_INTS] = IMAGE_BASE + IMAGE_INTS,
-		[HOTSPOT_INT_STRIDE] = 16,
-		[HOTSPOT_INT_VALUE] = 8,
 	};
 
 	for (unsigned int k = 0; k < HOTSPOT_EXPORTS; k++) {
 		i->exports[k] = IMAGE_BASE + 8 * k;
 		image_put(i, 8 * k, VALUES[k], 8);
 	}
-	image_put(i, IMAGE_INTS, image_string(i, "frame::interpreter_frame_sender_sp_offset"), 8);
-	image_put(i, IMAGE_INTS + 8, (uint32_t)-1, 4);
 }
 
 static inline void image_statics(struct hotspot_image *i)

@@ -34,11 +34,7 @@
 	X(TYPES, "gHotSpotVMTypes")                                                                \
 	X(TYPE_STRIDE, "gHotSpotVMTypeEntryArrayStride")                                           \
 	X(TYPE_NAME, "gHotSpotVMTypeEntryTypeNameOffset")                                          \
-	X(TYPE_SIZE, "gHotSpotVMTypeEntrySizeOffset")                                              \
-	X(INTS, "gHotSpotVMIntConstants")                                                          \
-	X(INT_STRIDE, "gHotSpotVMIntConstantEntryArrayStride")                                     \
-	X(INT_NAME, "gHotSpotVMIntConstantEntryNameOffset")                                        \
-	X(INT_VALUE, "gHotSpotVMIntConstantEntryValueOffset")
+	X(TYPE_SIZE, "gHotSpotVMTypeEntrySizeOffset")
 
 enum hotspot_export {
 #define X(name, symbol) HOTSPOT_##name,
@@ -51,8 +47,8 @@ enum hotspot_export {
 extern const char *const hotspot_export_names[HOTSPOT_EXPORTS];
 
 /*
- * Facts: the offset of a field, the address of a static one, the size of a type, a constant; those
- * of a type stand together. X(name, what needs it (layout.c), kind, type, field); ALSO: or this.
+ * Facts: the offset of a field, the address of a static one, the size of a type; those of a type
+ * stand together. X(name, what needs it (layout.c), kind, type, field); ALSO: or this.
  */
 #define HOTSPOT_FACTS(X, ALSO)                                                                     \
 	X(HEAPS, UNWIND, STATIC, "CodeCache", "_heaps")                                            \
@@ -116,7 +112,6 @@ extern const char *const hotspot_export_names[HOTSPOT_EXPORTS];
 	X(CODELET_SIZE, NONE, FIELD, "InterpreterCodelet", "_size")                                \
 	X(CODELET_DESCRIPTION, NONE, FIELD, "InterpreterCodelet", "_description")                  \
 	X(CODELET_TYPE_SIZE, NONE, SIZE, "InterpreterCodelet", "")                                 \
-	X(CONT_ENTRY, NONE, FIELD, "JavaThread", "_cont_entry") /* 25 */                           \
 	X(CALL_STUB_RETURN, NONE, STATIC, "StubRoutines", "_call_stub_return_address")             \
 	X(PERF_START, COUNT, STATIC, "PerfMemory", "_start")                                       \
 	X(PERF_TOP, COUNT, STATIC, "PerfMemory", "_top")                                           \
@@ -130,8 +125,7 @@ extern const char *const hotspot_export_names[HOTSPOT_EXPORTS];
 	ALSO(FLAG_COUNT, STATIC, "Flag", "numFlags")                                               \
 	ALSO(FLAG_SIZE, SIZE, "Flag", "")                                                          \
 	ALSO(FLAG_NAME, FIELD, "Flag", "_name")                                                    \
-	ALSO(FLAG_VALUE, FIELD, "Flag", "_addr")                                                   \
-	X(SENDER_SP_OFFSET, UNWIND, CONSTANT, "frame::interpreter_frame_sender_sp_offset", "")
+	ALSO(FLAG_VALUE, FIELD, "Flag", "_addr")
 
 enum hotspot_fact {
 #define X(name, need, kind, type, field) HOTSPOT_##name,
@@ -158,17 +152,14 @@ enum hotspot_flag {
 	HOTSPOT_FLAG_ON,
 };
 
-#define HOTSPOT_MISSING_MAX 40
-#define HOTSPOT_HEADER_MAX  512u /* bytes of a blob that are read at once */
+#define HOTSPOT_HEADER_MAX 512u /* bytes of a blob that are read at once */
 
 struct hotspot_layout {
 	uint64_t at[HOTSPOT_FACT_COUNT];
 	bool known[HOTSPOT_FACT_COUNT];
 	bool can[HOTSPOT_PARTS];
-	char missing[HOTSPOT_PARTS]
-		    [HOTSPOT_MISSING_MAX]; /* why not: the first name that it lacks */
-	uint32_t major;			   /* of the JDK; 0: it does not say */
-	uint32_t header_size;		   /* of a blob: all fields above end before it */
+	uint32_t major;	      /* of the JDK; 0: it does not say */
+	uint32_t header_size; /* of a blob: all fields above end before it */
 	/* -XX:+PreserveFramePointer. Before the JVM has a code heap it may not have parsed it */
 	enum hotspot_flag frame_pointers;
 	VEC(uint64_t)

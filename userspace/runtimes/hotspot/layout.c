@@ -2,7 +2,6 @@
 #include "runtimes/hotspot/hotspot.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +19,7 @@ const char *const hotspot_export_names[HOTSPOT_EXPORTS] = {
 #undef X
 };
 
-enum kind { FIELD, STATIC, SIZE, CONSTANT };
+enum kind { FIELD, STATIC, SIZE };
 
 /* The part that needs a fact, or one of the two forms that its facts have had. */
 enum need {
@@ -35,11 +34,8 @@ enum need {
 	NEED_COUNT,
 };
 
-static const struct {
-	const char *name;
-	enum need need;
-} facts[HOTSPOT_FACT_COUNT] = {
-#define X(name, need, kind, type, field) [HOTSPOT_##name] = {#name, NEED_##need},
+static const enum need needs_of[HOTSPOT_FACT_COUNT] = {
+#define X(name, need, kind, type, field) [HOTSPOT_##name] = NEED_##need,
 #define ALSO(name, kind, type, field)
 	HOTSPOT_FACTS(X, ALSO)
 #undef ALSO
@@ -86,7 +82,7 @@ static int read_name(struct reading *r, char name[NAME_MAX_SIZE], uint64_t addre
 static void note(struct hotspot_layout *l, const struct wanted *w, uint64_t value)
 {
 	if (l->known[w->fact] || ((w->kind == FIELD || w->kind == SIZE) && value > OFFSET_MAX) ||
-	    (w->kind != FIELD && w->kind != CONSTANT && !value))
+	    (w->kind != FIELD && !value))
 		return;
 	l->at[w->fact] = value;
 	l->known[w->fact] = true;
@@ -149,16 +145,6 @@ static int visit_type(struct reading *r, const unsigned char *entry)
 	return 0;
 }
 
-static int visit_constant(struct reading *r, const unsigned char *entry)
-{
-	int err = look_up_type(r, word_at(entry, r->exported[HOTSPOT_INT_NAME]));
-
-	if (!err && r->first < r->end && wanted[r->first].kind == CONSTANT)
-		note(r->layout, &wanted[r->first],
-		     (uint64_t)(int32_t)word_at(entry, r->exported[HOTSPOT_INT_VALUE]));
-	return err;
-}
-
 /* Entries up to one without a name. */
 static int each_entry(struct reading *r, enum hotspot_export array, enum hotspot_export stride,
 		      enum hotspot_export name,
@@ -197,9 +183,6 @@ static int read_tables(struct reading *r, const uint64_t exports[HOTSPOT_EXPORTS
 	if (!err)
 		err = each_entry(r, HOTSPOT_TYPES, HOTSPOT_TYPE_STRIDE, HOTSPOT_TYPE_NAME,
 				 visit_type);
-	if (!err)
-		err = each_entry(r, HOTSPOT_INTS, HOTSPOT_INT_STRIDE, HOTSPOT_INT_NAME,
-				 visit_constant);
 	return err;
 }
 
@@ -267,15 +250,9 @@ static void judge(struct hotspot_layout *l)
 
 	for (unsigned int i = 0; i < HOTSPOT_PARTS; i++)
 		l->can[i] = true;
-	for (unsigned int i = 0; i < HOTSPOT_FACT_COUNT; i++) {
-		enum hotspot_part part = needs[facts[i].need].part;
-
-		if (l->known[i] || !needs[facts[i].need].counts)
-			continue;
-		if (l->can[part])
-			snprintf(l->missing[part], sizeof(l->missing[part]), "%s", facts[i].name);
-		l->can[part] = false;
-	}
+	for (unsigned int i = 0; i < HOTSPOT_FACT_COUNT; i++)
+		if (!l->known[i] && needs[needs_of[i]].counts)
+			l->can[needs[needs_of[i]].part] = false;
 	l->can[HOTSPOT_CAN_LINE] = l->can[HOTSPOT_CAN_LINE] && l->can[HOTSPOT_CAN_NAME];
 }
 
