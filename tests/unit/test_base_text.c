@@ -512,6 +512,23 @@ static void parse_hexadecimal(void **state)
 	}
 }
 
+static void hexadecimal_bytes(void **state)
+{
+	static const char *const bad[] = {"", "0", "0g", "g0", "001122334455", "-1", " 1", "0x"};
+	uint8_t bytes[5];
+	char text[11];
+
+	(void)state;
+	assert_int_equal(parse_hex_bytes("00fFA512ef", bytes, sizeof(bytes)), 5);
+	assert_memory_equal(bytes, "\x00\xff\xa5\x12\xef", 5);
+	assert_ptr_equal(put_hex_bytes(text, bytes, 5), text + 10);
+	assert_string_equal(text, "00ffa512ef");
+	put_hex_bytes(text, bytes, 0);
+	assert_string_equal(text, "");
+	for (size_t i = 0; i < COUNT(bad); i++)
+		assert_int_equal(parse_hex_bytes(bad[i], bytes, sizeof(bytes)), 0);
+}
+
 /* Spans of time relative to 2026-11-27 00:00:00 UTC. */
 static void parse_spans(void **state)
 {
@@ -636,6 +653,7 @@ int main(void)
 		cmocka_unit_test(parse_lists),
 		cmocka_unit_test(parse_cpu_list_up_to_the_last_number),
 		cmocka_unit_test(parse_hexadecimal),
+		cmocka_unit_test(hexadecimal_bytes),
 		cmocka_unit_test(parse_spans),
 		cmocka_unit_test(library_names),
 	};

@@ -260,3 +260,31 @@ int parse_hex(const char **cursor, uint64_t *value)
 	*value = sum;
 	return 0;
 }
+
+size_t parse_hex_bytes(const char *text, uint8_t *bytes, size_t max)
+{
+	size_t length = strlen(text);
+
+	if (length % 2 || length / 2 > max)
+		return 0;
+	for (size_t i = 0; i < length; i += 2) {
+		int high = hex_digit(text[i]), low = hex_digit(text[i + 1]);
+
+		if (high < 0 || low < 0)
+			return 0;
+		bytes[i / 2] = (uint8_t)(high << 4 | low);
+	}
+	return length / 2;
+}
+
+char *put_hex_bytes(char *text, const uint8_t *bytes, size_t size)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < size; i++) {
+		*text++ = digits[bytes[i] >> 4];
+		*text++ = digits[bytes[i] & 15];
+	}
+	*text = '\0';
+	return text;
+}

@@ -30,5 +30,9 @@ static inline int hex_digit(char c)
 
 /* Hexadecimal digits at *cursor (no prefix); moves it behind them. -EINVAL: none; -ERANGE: > 16. */
 int parse_hex(const char **cursor, uint64_t *value);
+/* Bytes as two hexadecimal digits each. Their number; 0: other text, or more than `max` bytes. */
+size_t parse_hex_bytes(const char *text, uint8_t *bytes, size_t max);
+/* The reverse, with small digits and a NUL, which is where it returns. */
+char *put_hex_bytes(char *text, const uint8_t *bytes, size_t size);
 
 #endif

@@ -15,8 +15,8 @@
 #include "base/cleanup.h"
 #include "base/file_url.h"
 #include "base/minmax.h"
+#include "export/describe.h"
 
-#define FALLBACK_PERIOD 1000000 /* ns, where ticks are not of a clock */
 #define MANY_TICKS                                                                                 \
 	1000000000000 /* of which each gets less, or the times would not be exact as doubles */
 
@@ -193,7 +193,7 @@ void row_times__init(struct row_times *times, const struct profile *p,
 	*times = (struct row_times){
 		.samples = &thread->samples[SAMPLE_CPU],
 		.last = row_times_start(p, thread),
-		.step = p->period ? p->period : FALLBACK_PERIOD,
+		.step = export_period(p),
 		.untimed = p->untimed,
 	};
 	if (times->untimed && times->samples->tick_sum > MANY_TICKS)

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "base/minmax.h"
+#include "base/parse.h"
 #include "base/strtab.h"
 #include "base/utf8.h"
 #include "base/vec.h"
@@ -328,10 +329,9 @@ size_t code_tables__mapping_count(const struct code_tables *t)
 
 static uint32_t build_id_text(struct code_tables *t, const struct profile_dso *dso)
 {
-	char text[2 * BUILD_ID_SIZE + 1] = "";
+	char text[2 * BUILD_ID_SIZE + 1];
 
-	for (unsigned int i = 0; i < dso->build_id_size && i < BUILD_ID_SIZE; i++)
-		snprintf(text + 2 * i, 3, "%02x", dso->build_id[i]);
+	put_hex_bytes(text, dso->build_id, min_u64(dso->build_id_size, BUILD_ID_SIZE));
 	return code_tables__text(t, text);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/json_writer.h"
 #include "base/outside_books.h"
+#include "base/parse.h"
 #include "export/gil.h"
 
 #define YEAR_2000 946684800000000000ull /* ns since the epoch */
@@ -15,6 +16,11 @@
 bool export_has_realtime(const struct profile *p)
 {
 	return p->start_realtime >= YEAR_2000;
+}
+
+uint64_t export_period(const struct profile *p)
+{
+	return p->period ? p->period : 1000000;
 }
 
 const char *describe_clock(char *text, size_t size, const struct profile *p)
@@ -295,30 +301,16 @@ static void write_outside(const struct profile *p, struct json_writer *w)
 	json_end_array(w);
 }
 
-static void parse_build_id(const char *digits, struct dso_build_id *build_id)
-{
-	size_t length = digits ? strlen(digits) : 0;
-	unsigned int byte;
-
-	if (length % 2 || length > sizeof(build_id->bytes) * 2 ||
-	    strspn(digits ? digits : "", "0123456789abcdefABCDEF") != length)
-		return;
-	for (size_t i = 0; i < length / 2; i++) {
-		if (sscanf(digits + 2 * i, "%2x", &byte) != 1)
-			return;
-		build_id->bytes[i] = byte;
-	}
-	build_id->size = length / 2;
-}
-
 void dso_build_id(const struct profile *p, struct dso_id id, struct dso_build_id *build_id)
 {
 	const struct profile_dso *dso = &p->dsos[id.v];
+	const char *of_kernel = profile__meta(p, META_KERNEL_BUILD_ID);
 
 	*build_id = (struct dso_build_id){.size = dso->build_id_size};
 	memcpy(build_id->bytes, dso->build_id, sizeof(build_id->bytes));
-	if (dso->kind == DSO_KERNEL && !build_id->size)
-		parse_build_id(profile__meta(p, META_KERNEL_BUILD_ID), build_id);
+	if (dso->kind == DSO_KERNEL && !build_id->size && of_kernel)
+		build_id->size = (uint8_t)parse_hex_bytes(of_kernel, build_id->bytes,
+							  sizeof(build_id->bytes));
 }
 
 const char *dso_display_name(const struct profile *p, struct dso_id id)

@@ -16,6 +16,9 @@
 /* Is the wall clock at the start known? Files of engines may have other clocks instead. */
 bool export_has_realtime(const struct profile *p);
 
+/* ns between two ticks; 1 ms if they are not of a clock: viewers want an interval. */
+uint64_t export_period(const struct profile *p);
+
 /* Each describe_…() returns `text`. */
 
 /* "TSC at 2100.000 MHz" or "CLOCK_MONOTONIC" */

@@ -15,8 +15,7 @@
 #include "export/describe.h"
 
 #define VISIBLE_THREADS	 15
-#define VISIBLE_PART	 20	 /* a thread with less than this part of the busiest is not shown */
-#define FALLBACK_PERIOD	 1000000 /* ns; the viewer wants an interval even of unclocked events */
+#define VISIBLE_PART	 20 /* a thread with less than this part of the busiest is not shown */
 #define PROCESSED_FORMAT 66
 #define GECKO_FORMAT	 24
 
@@ -427,7 +426,7 @@ int firefox_write_meta(const struct firefox *f)
 	json_key_uint(w, "preprocessedProfileVersion", PROCESSED_FORMAT);
 	json_key_string(w, "product", product ? product : "sysprof");
 	json_key(w, "interval");
-	json_ns_as_ms(w, (int64_t)(p->period ? p->period : FALLBACK_PERIOD));
+	json_ns_as_ms(w, (int64_t)(export_period(p)));
 	json_key(w, "startTime");
 	json_ns_as_ms(w, (int64_t)p->start_realtime);
 	json_key_uint(w, "startTimeAsClockMonotonicNanosecondsSinceBoot", p->start);

@@ -20,6 +20,7 @@
 
 #include "base/file_url.h"
 #include "base/order.h"
+#include "base/parse.h"
 #include "export/describe.h"
 
 /* A JavaScript number can hold a kernel address exactly without its sign bits. */
@@ -649,17 +650,6 @@ static void breakpad_id(const struct dso_build_id *build_id, char id[34])
 	*out = '\0';
 }
 
-static void code_id(const struct dso_build_id *build_id, char id[2 * BUILD_ID_SIZE + 1])
-{
-	static const char digits[] = "0123456789abcdef";
-
-	for (unsigned int i = 0; i < build_id->size; i++) {
-		*id++ = digits[build_id->bytes[i] >> 4];
-		*id++ = digits[build_id->bytes[i] & 15];
-	}
-	*id = '\0';
-}
-
 static void write_lib(const struct firefox_tables *t, struct json_writer *w, struct dso_id id,
 		      const char *architecture)
 {
@@ -673,7 +663,7 @@ static void write_lib(const struct firefox_tables *t, struct json_writer *w, str
 		path = name;
 	dso_build_id(t->p, id, &build_id);
 	breakpad_id(&build_id, breakpad);
-	code_id(&build_id, code);
+	put_hex_bytes(code, build_id.bytes, build_id.size);
 	json_begin_object(w);
 	json_key_string(w, "name", name);
 	json_key_string(w, "path", path);

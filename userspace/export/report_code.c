@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "export/describe.h"
 
 #define NO_ROW UINT32_MAX
@@ -115,17 +116,13 @@ static int compare_text(const char *a, const char *b)
 	return strcmp(a ? a : "", b ? b : "");
 }
 
-static int compare_u32(uint32_t a, uint32_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 int report_row__compare_texts(const struct report_row *a, const struct report_row *b)
 {
 	int order = compare_text(a->name, b->name);
 
 	order = order ? order : compare_text(a->place, b->place);
-	order = order ? order : compare_u32(a->line, b->line);
-	order = order ? order : compare_u32(a->pid, b->pid);
-	return order ? order : compare_u32(a->tid, b->tid);
+	return order
+		       ?: order_of(a->line, b->line)
+		       ?: order_of(a->pid, b->pid)
+		       ?: order_of(a->tid, b->tid);
 }

@@ -27,11 +27,6 @@ static bool is_task(enum report_by by)
 	return by == REPORT_THREAD || by == REPORT_PROCESS;
 }
 
-static size_t max_size(size_t a, size_t b)
-{
-	return a > b ? a : b;
-}
-
 /* Columns of what is shown as the row's place. */
 static size_t place_columns(const struct report_row *row)
 {
@@ -50,19 +45,19 @@ static void lay_out(struct layout *l, const struct report_options *options,
 
 	*l = (struct layout){.by = options->by, .options = options};
 	for (size_t i = 0; i < table->shown; i++) {
-		names = max_size(names, text_columns(table->rows[i].name));
-		places = max_size(places, place_columns(&table->rows[i]));
+		names = max_u64(names, text_columns(table->rows[i].name));
+		places = max_u64(places, place_columns(&table->rows[i]));
 	}
 	l->name = (int)min_u64(names, NAME_WIDTH);
 	fixed = is_task(options->by) ? TASK_FIXED : CODE_FIXED;
 	if (!options->width)
 		return;
 	room = options->width > fixed ? options->width - fixed : 0;
-	places = min_u64(places, max_size(room / 3, PLACE_WIDTH_MIN));
+	places = min_u64(places, max_u64(room / 3, PLACE_WIDTH_MIN));
 	l->limit = room > places + 2 ? room - places - (places ? 2 : 0) : 0;
-	l->limit = max_size(l->limit, NAME_WIDTH_MIN);
+	l->limit = max_u64(l->limit, NAME_WIDTH_MIN);
 	l->name = (int)min_u64(names, l->limit);
-	l->places = max_size(room > (size_t)l->name + 2 ? room - l->name - 2 : 0, PLACE_WIDTH_MIN);
+	l->places = max_u64(room > (size_t)l->name + 2 ? room - l->name - 2 : 0, PLACE_WIDTH_MIN);
 }
 
 static void print_titles(const struct layout *l, FILE *out)

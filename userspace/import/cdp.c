@@ -17,9 +17,8 @@
 #include "base/order.h"
 #include "import/import.h"
 
-#define ID_MAX	   ((1LL << 53) - 1) /* what a JavaScript number holds */
-#define TIME_LIMIT (1LL << 61)	     /* ns */
-#define DELTA_MAX  (1LL << 50)	     /* µs: 35 years */
+#define TIME_LIMIT (1LL << 61) /* ns */
+#define DELTA_MAX  (1LL << 50) /* µs: 35 years */
 
 void cdp__init(struct cdp *c, const struct json_text *text, struct frames *frames,
 	       struct cdp_call_frames *call_frames, struct process_id process)
@@ -69,8 +68,8 @@ static uint64_t script_number(const struct json_tree *frame)
 	uint64_t number = 0;
 
 	if (!*text)
-		return (uint64_t)json_tree__integer(frame, "scriptId", 0, ID_MAX, 0);
-	for (; *text >= '0' && *text <= '9' && number < ID_MAX; text++)
+		return (uint64_t)json_tree__integer(frame, "scriptId", 0, JSON_INTEGER_MAX, 0);
+	for (; *text >= '0' && *text <= '9' && number < JSON_INTEGER_MAX; text++)
 		number = number * 10 + (uint64_t)(*text - '0');
 	return number;
 }
@@ -185,7 +184,8 @@ static int add_node(void *context, struct json_value value)
 	int err = json_members(c->text, value, {"id", &id}, {"callFrame", &frame},
 			       {"children", &children}, {"parent", &parent},
 			       {"positionTicks", &ticks})
-			  ?: json_integer(c->text, id, "the id of a node", 0, ID_MAX, &number);
+			  ?: json_integer(c->text, id, "the id of a node", 0, JSON_INTEGER_MAX,
+					  &number);
 
 	if (err)
 		return err;
@@ -205,7 +205,8 @@ static int add_node(void *context, struct json_value value)
 	if (!err && children.at && !json_is(children, "null"))
 		err = add_children(c, index, children);
 	if (!err && parent.at) {
-		err = json_integer(c->text, parent, "the parent of a node", 0, ID_MAX, &number)
+		err = json_integer(c->text, parent, "the parent of a node", 0, JSON_INTEGER_MAX,
+				   &number)
 			      ?: vec_push(&c->edges,
 					  (struct cdp_edge){index, true, (uint64_t)number,
 							    parent.at});

@@ -23,7 +23,6 @@
 
 #define MS_SCALE   6
 #define TIME_LIMIT (1LL << 60)
-#define ID_MAX	   ((1LL << 53) - 1)
 #define WEIGHT_MAX (1LL << 40)
 
 enum cpu_unit { CPU_ABSENT, CPU_NS, CPU_US, CPU_CYCLES };
@@ -376,20 +375,15 @@ static int next_weight(struct sample_columns *c, uint64_t *ticks, uint64_t *ms_a
 	return 0;
 }
 
-static uint64_t multiply(uint64_t a, uint64_t b)
-{
-	uint64_t product;
-
-	return __builtin_mul_overflow(a, b, &product) ? (uint64_t)TIME_LIMIT : product;
-}
-
 /* The CPU time of a row; false: it is no CPU sample. */
 static bool weigh(const struct firefox_reader *r, struct sample_columns *c, uint64_t ticks,
 		  uint64_t ms_as_ns, uint64_t *weight)
 {
 	bool has_cpu = c->cpu.text, ran = c->acc > 0 || r->ours;
 
-	*weight = c->weights_are_ms ? ms_as_ns : multiply(ticks, r->interval);
+	*weight = c->weights_are_ms
+			  ? ms_as_ns
+			  : min_u64(saturating_multiply_u64(ticks, r->interval), TIME_LIMIT);
 	if (has_cpu && r->unit != CPU_CYCLES)
 		*weight = c->acc;
 	c->acc = 0;

@@ -81,7 +81,10 @@ int firefox_in__read(struct firefox_in *in, struct firefox_common *common, struc
 		     struct json_value strings, struct json_value sources);
 void firefox_in__fini(struct firefox_in *in);
 
-/* A stack of a sample. `process`: whose JIT code it is. *idle: its leaf is of the category Idle. */
+/*
+ * A stack of a sample, by a number below stacks.count. `process`: whose JIT code it is. *idle: its
+ * leaf is of the category Idle.
+ */
 int firefox_in__stack(struct firefox_in *in, uint32_t number, struct process_id process,
 		      struct stack_id *stack, bool *idle);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/parse.h"
 #include "base/suffix.h"
 #include "import/import.h"
 
@@ -45,7 +46,8 @@ static int add_lib(void *context, struct json_value value)
 		.file_state = FILE_STATE_UNOPENED,
 		.symbol_state = SYMBOL_STATE_RESOLVED,
 	};
-	frames__set_build_id(&dso, json_tree__string(tree, "codeId", ""));
+	dso.build_id_size = (uint8_t)parse_hex_bytes(json_tree__string(tree, "codeId", ""),
+						     dso.build_id, sizeof(dso.build_id));
 	lib.dso = profile_builder__dso(common->b, &dso);
 	return lib.dso.v ? vec_push(&common->libs, lib) : -ENOMEM;
 }
@@ -646,8 +648,6 @@ int firefox_in__stack(struct firefox_in *in, uint32_t number, struct process_id 
 {
 	int err = 0;
 
-	if (number >= in->stacks.count)
-		return -ENOENT;
 	in->path.count = 0;
 	for (int32_t next = (int32_t)number; next >= 0 && !in->stacks.data[next].v && !err;
 	     next = caller_of(in, (uint32_t)next))

@@ -5,7 +5,6 @@
 
 #include "base/cleanup.h"
 #include "base/file_url.h"
-#include "base/parse.h"
 #include "base/suffix.h"
 
 struct frame_key {
@@ -127,20 +126,4 @@ struct string_id frames__file(struct frames *f, const char *url)
 	_cleanup_free_ char *path = file_url_decode(url);
 
 	return path ? profile_builder__string(f->b, path) : (struct string_id){0};
-}
-
-void frames__set_build_id(struct profile_dso *dso, const char *text)
-{
-	size_t size = strlen(text) / 2;
-
-	if (!size || size > BUILD_ID_SIZE || strlen(text) % 2)
-		return;
-	for (size_t i = 0; i < size; i++) {
-		int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
-
-		if (high < 0 || low < 0)
-			return;
-		dso->build_id[i] = (uint8_t)(high << 4 | low);
-	}
-	dso->build_id_size = (uint8_t)size;
 }

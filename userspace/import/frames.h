@@ -50,9 +50,6 @@ struct location_id frames__location(struct frames *f, const struct frame *frame,
 /* A file with code, by its path; `number` separates files of one path. */
 struct dso_id frames__dso(struct frames *f, enum dso_kind kind, const char *path, uint64_t number);
 
-/* Parse hexadecimal digits. Other or longer texts (Go's own ids) set no build-id. */
-void frames__set_build_id(struct profile_dso *dso, const char *text);
-
 /* A function without an address, by name (empty: an engine's anonymous function) and site. */
 struct function_id frames__function(struct frames *f, const char *name, struct dso_id dso,
 				    struct string_id file, uint32_t line, uint32_t column);

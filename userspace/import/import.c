@@ -33,15 +33,13 @@ static const struct importer *const importers[] = {
 /* A bare array of events is a trace too. */
 static bool is_array(const uint8_t *bytes, size_t size)
 {
-	size_t at = 0;
+	const struct json_text text = {(const char *)bytes, (const char *)bytes + size, NULL};
+	const char *at = json_skip_spaces(&text, text.start);
 
-	while (at < size && strchr(" \t\r\n", bytes[at]) && bytes[at])
-		at++;
-	if (at == size || bytes[at] != '[')
+	if (at == text.end || *at != '[')
 		return false;
-	for (at++; at < size && strchr(" \t\r\n", bytes[at]) && bytes[at]; at++)
-		;
-	return at == size || bytes[at] == '{' || bytes[at] == ']';
+	at = json_skip_spaces(&text, at + 1);
+	return at == text.end || *at == '{' || *at == ']';
 }
 
 enum import_json import_json_kind(const uint8_t *bytes, size_t size)

@@ -41,7 +41,7 @@ static bool is_space(char c)
 	return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
 
-static const char *skip_spaces(const struct json_text *text, const char *at)
+const char *json_skip_spaces(const struct json_text *text, const char *at)
 {
 	while (at < text->end && is_space(*at))
 		at++;
@@ -187,7 +187,7 @@ int json_walk__init(struct json_walk *walk, const struct json_text *text, const 
 {
 	char bracket = type == JSON_OBJECT ? '{' : '[';
 
-	at = at ? skip_spaces(text, at) : text->end;
+	at = at ? json_skip_spaces(text, at) : text->end;
 	if (at == text->end || *at != bracket)
 		return json_fail(text, at, -EBADMSG, "expected %s",
 				 type == JSON_OBJECT ? "an object" : "an array");
@@ -212,12 +212,12 @@ static int walk_key(struct json_walk *walk)
 	walk->key.end = skip_string(text, walk->at);
 	if (!walk->key.end)
 		return fail_cut(text);
-	walk->at = skip_spaces(text, walk->key.end);
+	walk->at = json_skip_spaces(text, walk->key.end);
 	if (walk->at == text->end || *walk->at != ':')
 		return walk->at == text->end
 			       ? fail_cut(text)
 			       : json_fail(text, walk->at, -EBADMSG, "expected a colon");
-	walk->at = skip_spaces(text, walk->at + 1);
+	walk->at = json_skip_spaces(text, walk->at + 1);
 	return 0;
 }
 
@@ -227,7 +227,7 @@ static int walk_to_value(struct json_walk *walk)
 	const struct json_text *text = walk->text;
 	int err;
 
-	walk->at = skip_spaces(text, walk->at);
+	walk->at = json_skip_spaces(text, walk->at);
 	if (walk->at == text->end)
 		return fail_cut(text);
 	if (*walk->at == (walk->is_object ? '}' : ']')) {
@@ -237,7 +237,7 @@ static int walk_to_value(struct json_walk *walk)
 	if (!walk->first) {
 		if (*walk->at != ',')
 			return json_fail(text, walk->at, -EBADMSG, "expected a comma");
-		walk->at = skip_spaces(text, walk->at + 1);
+		walk->at = json_skip_spaces(text, walk->at + 1);
 		walk->index++;
 	}
 	walk->first = false;
@@ -295,7 +295,7 @@ int json_first_key(const uint8_t *bytes, size_t size, const char *const *names)
 
 int json_expect_end(const struct json_text *text, const char *at)
 {
-	at = skip_spaces(text, at);
+	at = json_skip_spaces(text, at);
 	return at == text->end ? 0
 			       : json_fail(text, at, -EBADMSG, "something follows the JSON text");
 }
@@ -435,7 +435,7 @@ int json_column__init(struct json_column *column, const struct json_text *text,
 int json_column__next(struct json_column *c, struct json_number *number)
 {
 	const struct json_text *text = c->text;
-	const char *at = skip_spaces(text, c->at), *end;
+	const char *at = json_skip_spaces(text, c->at), *end;
 
 	if (at == text->end)
 		return fail_cut(text);
@@ -446,7 +446,7 @@ int json_column__next(struct json_column *c, struct json_number *number)
 	if (!c->first) {
 		if (*at != ',')
 			return json_fail(text, at, -EBADMSG, "expected a comma");
-		at = skip_spaces(text, at + 1);
+		at = json_skip_spaces(text, at + 1);
 	}
 	c->first = false;
 	end = parse_number(at, text->end, number);

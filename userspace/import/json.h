@@ -20,8 +20,9 @@
 
 #include "base/hashmap.h"
 
-#define JSON_DEPTH_MAX 512
-#define JSON_TREE_MAX  (1u << 20) /* bytes of a value that becomes a tree */
+#define JSON_DEPTH_MAX	 512
+#define JSON_TREE_MAX	 (1u << 20)	   /* bytes of a value that becomes a tree */
+#define JSON_INTEGER_MAX ((1LL << 53) - 1) /* above it a JavaScript number is not exact */
 
 struct json_text {
 	const char *start, *end;
@@ -41,6 +42,9 @@ enum json_type {
 	JSON_NUMBER,
 	JSON_LITERAL, /* true, false, null */
 };
+
+/* The first byte from `at` on that is no space, or the text's end. */
+const char *json_skip_spaces(const struct json_text *text, const char *at);
 
 enum json_type json_type(struct json_value value);
 bool json_is(struct json_value value, const char *literal); /* "null", "true", … */

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "base/minmax.h"
+#include "base/parse.h"
 #include "base/suffix.h"
 #include "base/wire.h"
 #include "import/frames.h"
@@ -451,7 +452,8 @@ static int name_mapping(struct pprof *p, const struct wire *w, const void *messa
 	dso.path = profile_builder__string(p->b, path);
 	dso.name = profile_builder__string(p->b, name);
 	dso.is_library = is_library_path(name);
-	frames__set_build_id(&dso, build_id);
+	/* Go has ids that are no digits */
+	dso.build_id_size = (uint8_t)parse_hex_bytes(build_id, dso.build_id, sizeof(dso.build_id));
 	mapping->dso = profile_builder__dso(p->b, &dso);
 	return mapping->dso.v ? 0 : -ENOMEM;
 }
@@ -681,13 +683,6 @@ static int find_any_process(struct pprof *p)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-static uint64_t multiply(uint64_t a, uint64_t b)
-{
-	uint64_t product;
-
-	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
-
 static int read_sample(struct pprof *p, const struct wire *w)
 {
 	struct wire fields = wire_inside(w);
@@ -714,9 +709,10 @@ static int take_values(struct pprof *p, const struct wire *w, struct profile_sam
 	if (count < 0 || cpu < 0)
 		return fail_at(p, w->bytes, -EBADMSG,
 			       "a value is negative: it is the difference of two profiles", 0);
-	row->weight = min_u64(multiply((uint64_t)cpu, p->unit), TAIL_MAX);
+	row->weight = min_u64(saturating_multiply_u64((uint64_t)cpu, p->unit), TAIL_MAX);
 	if (p->cpu_index == NONE)
-		row->weight = multiply(multiply((uint64_t)count, period), p->unit);
+		row->weight = saturating_multiply_u64(
+			saturating_multiply_u64((uint64_t)count, period), p->unit);
 	row->ticks = (uint64_t)count;
 	if (p->count_index == NONE && cpu)
 		row->ticks = period ? max_u64(((uint64_t)cpu + period / 2) / period, 1) : 1;
@@ -793,8 +789,9 @@ static void set_session(const struct pprof *p)
 		session->end += min_u64((uint64_t)p->duration, INT64_MAX / 4);
 	session->start_realtime = p->time > 0 ? (uint64_t)p->time : 0;
 	if (p->period > 0)
-		session->period = min_u64(
-			multiply((uint64_t)p->period, unit_of(p, p->period_type.unit)), TAIL_MAX);
+		session->period = min_u64(saturating_multiply_u64((uint64_t)p->period,
+								  unit_of(p, p->period_type.unit)),
+					  TAIL_MAX);
 	session->untimed = true;
 	session->finished_symbols = true;
 }

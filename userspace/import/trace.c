@@ -20,7 +20,6 @@
 #include "import/cdp.h"
 #include "import/import.h"
 
-#define ID_MAX	  ((1LL << 53) - 1)
 #define US_SCALE  3
 #define HEADS_MAX (1u << 16) /* each is compared with the threads that are known */
 
@@ -185,8 +184,9 @@ static int add_chunk(struct trace *t, const struct event *e)
 
 static int event_numbers(const struct trace *t, struct event *e)
 {
-	int err = json_integer(&t->text, e->pid, "pid", 0, ID_MAX, &e->pid_number)
-			  ?: json_integer(&t->text, e->tid, "tid", 0, ID_MAX, &e->tid_number);
+	int err = json_integer(&t->text, e->pid, "pid", 0, JSON_INTEGER_MAX, &e->pid_number)
+			  ?: json_integer(&t->text, e->tid, "tid", 0, JSON_INTEGER_MAX,
+					  &e->tid_number);
 
 	e->time = 0;
 	if (!err && e->ts.at)
@@ -290,9 +290,10 @@ static int read_metadata(struct trace *t, struct json_value metadata)
 		return err;
 	err = json_members(&t->text, own, {"periodNs", &period}, {"startTimeRealtime", &realtime});
 	if (!err && period.at)
-		err = json_integer(&t->text, period, "periodNs", 0, ID_MAX, &ns);
+		err = json_integer(&t->text, period, "periodNs", 0, JSON_INTEGER_MAX, &ns);
 	if (!err && realtime.at)
-		err = json_integer(&t->text, realtime, "startTimeRealtime", 0, ID_MAX, &us);
+		err = json_integer(&t->text, realtime, "startTimeRealtime", 0, JSON_INTEGER_MAX,
+				   &us);
 	t->own_period = (uint64_t)ns;
 	t->own_realtime = (uint64_t)us * 1000;
 	return err;
@@ -302,11 +303,9 @@ static int read_text(struct trace *t)
 {
 	struct json_value events = {0};
 	struct json_walk walk;
-	const char *at = t->text.start;
+	const char *at = json_skip_spaces(&t->text, t->text.start);
 	int more;
 
-	while (at < t->text.end && *at && strchr(" \t\r\n", *at))
-		at++;
 	if (at < t->text.end && *at == '[')
 		return read_events(t, (struct json_value){at, t->text.end}, true);
 	more = json_walk__init(&walk, &t->text, at, JSON_OBJECT);

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/parse.h"
 #include "base/proc_task.h"
 #include "stream/meta.h"
 
@@ -126,7 +127,7 @@ static int read_kernel_build_id(char *text, size_t size)
 
 	while (!err && at + sizeof(Elf64_Nhdr) <= total) {
 		Elf64_Nhdr note;
-		size_t name = at + sizeof(note), id, used = 0;
+		size_t name = at + sizeof(note), id;
 
 		memcpy(&note, notes + at, sizeof(note));
 		id = name + align_note(note.n_namesz);
@@ -136,10 +137,8 @@ static int read_kernel_build_id(char *text, size_t size)
 		if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != sizeof("GNU") ||
 		    memcmp(notes + name, "GNU", sizeof("GNU")) || 2 * note.n_descsz >= size)
 			continue;
-		for (size_t i = 0; i < note.n_descsz; i++)
-			used += snprintf(text + used, size - used, "%02x",
-					 (unsigned char)notes[id + i]);
-		return used ? 0 : -ENOENT;
+		put_hex_bytes(text, (const uint8_t *)notes + id, note.n_descsz);
+		return note.n_descsz ? 0 : -ENOENT;
 	}
 	return err ? err : -ENOENT;
 }

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/clocks.h"
+#include "base/parse.h"
 #include "serve/server_private.h"
 
 #define ECHO_MAX	 1024 /* bytes of Access-Control-Request-Headers */
@@ -48,8 +49,7 @@ int token__make(char token[TOKEN_SIZE + 1])
 	} while (got < 0 && errno == EINTR);
 	if (got != sizeof(bytes))
 		return got < 0 ? -errno : -EIO;
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		snprintf(token + 2 * i, 3, "%02x", bytes[i]);
+	put_hex_bytes(token, bytes, sizeof(bytes));
 	return 0;
 }
 

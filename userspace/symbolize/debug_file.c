@@ -36,6 +36,7 @@
 #include "base/hashmap.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "base/tenant_open.h"
 #include "elf/elf_file.h"
 #include "symbolize/debuginfod.h"
@@ -251,12 +252,12 @@ static int try_places(const struct search *s, const struct places *p, const stru
 
 static void add_place_of_build_id(struct places *p, const struct identity *id)
 {
-	char hex[2 * BUILD_ID_MAX + 1] = "";
+	char hex[2 * BUILD_ID_MAX + 1];
 
-	for (size_t i = 1; i < id->size; i++)
-		snprintf(hex + 2 * (i - 1), 3, "%02x", id->bytes[i]);
-	if (id->size)
-		add_place(p, DEBUG_DIRECTORY "/.build-id/%02x/%s.debug", id->bytes[0], hex);
+	if (!id->size)
+		return;
+	put_hex_bytes(hex, id->bytes + 1, id->size - 1);
+	add_place(p, DEBUG_DIRECTORY "/.build-id/%02x/%s.debug", id->bytes[0], hex);
 }
 
 /* Length of a path's directory without its last slash; -1: the path is not absolute. */

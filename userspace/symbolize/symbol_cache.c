@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/minmax.h"
+#include "base/parse.h"
 #include "base/quota.h"
 #include "symbolize/symbol_index.h"
 
@@ -152,10 +153,8 @@ void symbol_cache__keep(struct symbol_cache *c, size_t bytes)
 /* Without a suffix. Where that goes. */
 static char *put_key(const struct symbol_key *key, char name[NAME_SIZE])
 {
-	char *at = name;
+	char *at = put_hex_bytes(name, key->build_id, key->build_id_size);
 
-	for (size_t i = 0; i < key->build_id_size; i++)
-		at += snprintf(at, 3, "%02x", key->build_id[i]);
 	return at +
 	       snprintf(at, name + NAME_SIZE - at, "-%016llx", (unsigned long long)key->identity);
 }
