@@ -173,6 +173,15 @@ static void write_sample(struct pprof *pp, const struct pprof_sample *sample,
 	note_error(pp, pprof_writer__error(pp->writer));
 }
 
+static struct pprof_sample *need_sample(struct pprof *pp, const struct pprof_sample *wanted)
+{
+	struct pprof_sample *sample = pprof_samples__need(&pp->samples, wanted, NULL);
+
+	if (!sample)
+		note_error(pp, -ENOMEM);
+	return sample;
+}
+
 /* The sample of the file to which a row belongs. */
 static struct pprof_sample *sample_of_row(struct pprof *pp, const struct profile_samples *rows,
 					  size_t row)
@@ -183,11 +192,8 @@ static struct pprof_sample *sample_of_row(struct pprof *pp, const struct profile
 		.gil = profile_samples__gil(rows, row),
 		.state = rows->state ? profile_samples__state(rows, row) : WALL_RUNNING,
 		.holder = rows->holder ? rows->holder[row] : (struct thread_id){0}};
-	struct pprof_sample *sample = pprof_samples__need(&pp->samples, &wanted, NULL);
 
-	if (!sample)
-		note_error(pp, -ENOMEM);
-	return sample;
+	return need_sample(pp, &wanted);
 }
 
 static void collect_samples(struct pprof *pp, const struct profile_thread *thread)
@@ -211,13 +217,17 @@ static void collect_samples(struct pprof *pp, const struct profile_thread *threa
 		if (sample)
 			sample->wall += waits->weight[i];
 	}
+	if (rows->count || !thread->cpu_tail || pp->error)
+		return;
+	sample = need_sample(pp,
+			     &(struct pprof_sample){.comm = thread->name, .state = WALL_RUNNING});
+	if (sample)
+		sample->cpu += thread->cpu_tail;
 }
 
 static void write_thread(struct pprof *pp, uint32_t id)
 {
 	const struct profile_thread *thread = &pp->p->threads[id];
-	const struct pprof_sample silent = {
-		.comm = thread->name, .state = WALL_RUNNING, .cpu = thread->cpu_tail};
 	struct pprof_labels labels;
 
 	collect_samples(pp, thread);
@@ -231,10 +241,6 @@ static void write_thread(struct pprof *pp, uint32_t id)
 		else
 			write_sample(pp, sample, &labels);
 	}
-	if (thread->samples[SAMPLE_CPU].count || !thread->cpu_tail)
-		return;
-	fill_labels(pp, thread, &silent, &labels);
-	write_sample(pp, &silent, &labels);
 }
 
 /* ---- the profile ----------------------------------------------------------------------------- */
