@@ -493,8 +493,8 @@ static void test_markers_are_bounded(void **state)
 	struct fixture f;
 	struct location_id code;
 	struct thread_id thread;
-	const cJSON *marker, *markers;
-	uint64_t reported = 0, cut = 0;
+	const cJSON *marker, *markers, *section, *entry;
+	uint64_t reported = 0, cut = 0, spans = 0;
 	cJSON *file;
 
 	(void)state;
@@ -519,6 +519,36 @@ static void test_markers_are_bounded(void **state)
 			   get(markers, "data")) if (!strcmp(string(marker, "type"), "CutStacks"))
 		reported += (uint64_t)number(marker, "samples");
 	assert_true(reported == cut);
+	cJSON_ArrayForEach(section, get(get(file, "meta"), "extra"))
+		cJSON_ArrayForEach(entry, get(section, "entries"))
+			spans += !strcmp(string(entry, "label"), "Something was lost in");
+	assert_in_range(spans, 1000, 2048);
+	cJSON_Delete(file);
+	profile_builder__free(f.b);
+}
+
+/* A long path of a control group is cut between two characters. */
+static void test_cut_cgroup(void **state)
+{
+	static char path[(5 << 20) + 2];
+	struct fixture f;
+	const char *cut;
+	cJSON *file;
+
+	(void)state;
+	path[0] = '/';
+	for (size_t i = 1; i + 2 < sizeof(path); i += 2)
+		memcpy(path + i, "ä", 2);
+	fixture__init(&f, 10);
+	f.process = add_process(&f, 42, "fixture", 1, 0);
+	profile_builder__process_cgroup(f.b, f.process, text(&f, path));
+	add_thread(&f, f.process, 42, true, "fixture", 1);
+	profile_builder__process_end(f.b, f.process, AT(5), false);
+	file = export_json(&firefox_exporter, finish(&f), NULL);
+	cut = string(element(get(get(element(get(file, "threads"), 0), "markers"), "data"), 0),
+		     "cgroup");
+	assert_int_equal(strlen(cut), 1 + 125 * 2 + strlen("…"));
+	assert_string_equal(cut + 249, "ä…");
 	cJSON_Delete(file);
 	profile_builder__free(f.b);
 }
@@ -746,6 +776,7 @@ int main(void)
 		cmocka_unit_test(test_f6_settings),
 		cmocka_unit_test(test_f6_first_view_of_a_crowd),
 		cmocka_unit_test(test_markers_are_bounded),
+		cmocka_unit_test(test_cut_cgroup),
 		cmocka_unit_test(test_gil),
 		cmocka_unit_test(test_a_pause_ends_a_run),
 		cmocka_unit_test(test_cpu_counters_add_up),

@@ -3,11 +3,13 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "base/json_writer.h"
 #include "export/gil.h"
 #include "profile/profile.h"
 
@@ -85,6 +87,36 @@ static void test_text(void **state)
 	gil_table__fini(&table);
 }
 
+/* What a list leaves out is counted. */
+static void test_many_threads_in_json(void **state)
+{
+	static struct profile_gil many[4200];
+	struct profile p = profile();
+	struct json_writer w;
+	size_t size, rows = 0;
+	char *text = NULL;
+	FILE *out = open_memstream(&text, &size);
+
+	(void)state;
+	for (size_t i = 0; i < 4200; i++)
+		many[i] = (struct profile_gil){{1}, {1}, .samples = 1};
+	p.gils = many;
+	p.gil_count = 4200;
+	assert_non_null(out);
+	json_writer__init(&w, out);
+	json_begin_object(&w);
+	write_gils(&p, &w);
+	json_end_object(&w);
+	assert_int_equal(json_writer__finish(&w), 0);
+	assert_int_equal(fclose(out), 0);
+	for (const char *at = text; (at = strstr(at, "\"tid\"")); at++)
+		rows++;
+	assert_int_equal(rows, 4096);
+	assert_non_null(strstr(text, "\"threads_left_out\":104"));
+	assert_null(strstr(text, "gil_left_out"));
+	free(text);
+}
+
 static void test_nothing(void **state)
 {
 	struct profile p = profile();
@@ -102,6 +134,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_many_threads_in_json),
 		cmocka_unit_test(test_nothing),
 	};
 

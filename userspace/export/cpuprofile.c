@@ -331,8 +331,7 @@ static int write_file(struct cpuprofile *c, FILE *out)
 static void report_left_out(const struct cpuprofile *c, const struct export_request *request)
 {
 	text_limit__report(&c->frames.limit, request);
-	if (request->left_out)
-		request->left_out->jits += c->p->jit_count - described_jits(c->p);
+	report_jits_left_out(request);
 	if (request->left_out && c->idle_step > 1)
 		request->left_out->idle_ticks = max_u64(request->left_out->idle_ticks,
 							c->idle_step);

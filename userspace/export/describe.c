@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json_writer.h"
+#include "base/minmax.h"
 #include "base/outside_books.h"
 #include "base/parse.h"
 #include "export/gil.h"
@@ -69,6 +70,20 @@ const char *describe_looks(char *text, size_t size, const struct figures *f)
 	add_text(&line, "%" PRIu64 " =%s", looks, looks ? " " : "");
 	add_counts(&line, results, FIGURE_VISITS_END, &f->value[results], 0);
 	return text;
+}
+
+/* ---- times of losses ------------------------------------------------------------------------- */
+
+bool next_lost_span(const struct profile *p, size_t *at, struct lost_span *span)
+{
+	size_t end = min_u64(*at + p->lost_range_count / LOST_SPANS_MAX + 1, p->lost_range_count);
+
+	if (*at == end)
+		return false;
+	*span = (struct lost_span){p->lost_ranges[*at].since, p->lost_ranges[end - 1].until,
+				   end - *at};
+	*at = end;
+	return true;
 }
 
 /* ---- JIT code -------------------------------------------------------------------------------- */
@@ -225,6 +240,13 @@ size_t described_jits(const struct profile *p)
 	for (; count < p->jit_count && count < JITS_MAX && bytes <= JITS_PATHS_MAX; count++)
 		bytes += bytes_of_jit(p, &p->jits[count]);
 	return count;
+}
+
+void report_jits_left_out(const struct export_request *request)
+{
+	if (request->left_out)
+		request->left_out->jits += request->profile->jit_count -
+					   described_jits(request->profile);
 }
 
 static void write_jits(const struct profile *p, struct json_writer *w)

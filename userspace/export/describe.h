@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sysprof/exporter.h>
 #include <sysprof/profile.h>
 
 #include "base/json_writer.h"
@@ -34,6 +35,17 @@ void add_counts(struct text_line *line, unsigned int first, unsigned int end,
 const char *describe_visits(char *text, size_t size, const struct figures *f);
 const char *describe_looks(char *text, size_t size, const struct figures *f);
 
+/*
+ * Times in which something was lost, at most LOST_SPANS_MAX: if there are more ranges, several
+ * consecutive ones are a span. `at` begins with 0. False: there is none after it.
+ */
+#define LOST_SPANS_MAX 2048u
+struct lost_span {
+	uint64_t since, until;
+	size_t ranges;
+};
+bool next_lost_span(const struct profile *p, size_t *at, struct lost_span *span);
+
 /* The states of perf maps and jitdumps. */
 extern const struct jit_file_words {
 	const char *name, *text;
@@ -53,6 +65,8 @@ const char *describe_runtime(char *text, size_t size, const struct profile_runti
 #define JITS_MAX       4096u
 #define JITS_PATHS_MAX (1u << 20)
 size_t described_jits(const struct profile *p);
+/* Counts the others in the request. */
+void report_jits_left_out(const struct export_request *request);
 
 /* A row of the books of the outside, in one line of at most 255 bytes. */
 const char *describe_outside(char *text, size_t size, const struct profile_outside *row);

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/describe.h"
 #include "export/firefox.h"
 #include "export/waits.h"
 #include "profile/timeline.h"
@@ -235,6 +236,7 @@ static int write_tracks(const struct export_request *request)
 
 static int write_firefox(const struct export_request *request)
 {
+	report_jits_left_out(request);
 	return write_requested_waits(request, write_tracks);
 }
 

@@ -21,6 +21,7 @@
 #include "base/minmax.h"
 #include "base/order.h"
 #include "base/outside_books.h"
+#include "base/utf8.h"
 #include "export/describe.h"
 
 #define RUNS_OF_FILE	   16384u /* of each kind */
@@ -31,7 +32,6 @@
 #define WAIT_LONG	   10000000u /* ns: shorter ones have no marker */
 #define WAITS_OF_FILE	   65536u    /* where there are more, only longer ones have one */
 #define HOLDER_NAME	   256	     /* bytes of the name of a thread */
-#define LOST_MAX	   2048u     /* ranges */
 #define CGROUP_CUT	   256u /* bytes of a control group's path, if all have more than … */
 #define CGROUPS_FREE	   (4u << 20) /* … these, and CGROUP_CUT for each process */
 #define SEVERAL		   UINT32_MAX
@@ -440,26 +440,20 @@ static int collect_names(struct firefox *f)
 
 /* ---- the recording --------------------------------------------------------------------------- */
 
-/* If there are too many ranges, several consecutive ones are one marker. */
 static int collect_losses(struct firefox *f)
 {
-	const struct profile *p = f->p;
-	size_t together = p->lost_range_count / LOST_MAX + 1;
+	struct lost_span span;
+	size_t at = 0;
 	int err = 0;
 
-	for (size_t i = 0; i < p->lost_range_count && !err; i += together) {
-		size_t count = min_u64(together, p->lost_range_count - i);
-
-		err = vec_push(
-			&f->markers,
-			((struct firefox_marker){
-				.start = max_u64(p->lost_ranges[i].since, p->start),
-				.end = max_u64(p->lost_ranges[i + count - 1].until, p->start),
-				.track = f->recording,
-				.kind = MARKER_LOST,
-				.count = count,
-			}));
-	}
+	while (!err && next_lost_span(f->p, &at, &span))
+		err = vec_push(&f->markers, ((struct firefox_marker){
+						    .start = max_u64(span.since, f->p->start),
+						    .end = max_u64(span.until, f->p->start),
+						    .track = f->recording,
+						    .kind = MARKER_LOST,
+						    .count = span.ranges,
+					    }));
 	return err;
 }
 
@@ -548,7 +542,7 @@ static const char *cgroup_text(const struct firefox *f, const struct profile_pro
 
 	if (f->whole_cgroups || strlen(text) < CGROUP_CUT)
 		return text;
-	snprintf(buffer, CGROUP_CUT, "%.*s…", (int)(CGROUP_CUT - sizeof("…")), text);
+	snprintf(buffer, CGROUP_CUT, "%.*s…", (int)utf8_cut(text, CGROUP_CUT - strlen("…")), text);
 	return buffer;
 }
 
@@ -583,13 +577,14 @@ static void write_wait(const struct firefox *f, const struct firefox_marker *mar
 {
 	const struct profile_samples *waits = waits_of(f, marker);
 	const struct profile_thread *holder = &f->p->threads[waits->holder[marker->what].v];
+	const char *name = profile__string(f->p, holder->name);
 	char text[HOLDER_NAME + 16];
 
 	json_key_string(w, "state", wall_state_name(profile_samples__state(waits, marker->what)));
 	if (!waits->holder[marker->what].v)
 		return;
-	snprintf(text, sizeof(text), "%.*s (%" PRIu32 ")", HOLDER_NAME,
-		 profile__string(f->p, holder->name), holder->tid);
+	snprintf(text, sizeof(text), "%.*s (%" PRIu32 ")", (int)utf8_cut(name, HOLDER_NAME + 1),
+		 name, holder->tid);
 	json_key_string(w, "holder", text);
 }
 

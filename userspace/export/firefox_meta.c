@@ -288,8 +288,10 @@ static void write_stacks_section(const struct figures *f, struct json_writer *w)
 
 static void write_jit_section(const struct profile *p, struct json_writer *w)
 {
+	size_t count = described_jits(p);
+
 	begin_section(w, "Code that was made as it ran");
-	for (size_t i = 0; i < p->jit_count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		const struct profile_process *process = &p->processes[p->jits[i].process.v];
 		char label[128], text[1024];
 
@@ -297,6 +299,8 @@ static void write_jit_section(const struct profile *p, struct json_writer *w)
 			 profile__string(p, process->name), process->pid);
 		entry_string(w, label, describe_jit(text, sizeof(text), p, &p->jits[i]));
 	}
+	if (count < p->jit_count)
+		entry_count(w, "Further processes", p->jit_count - count);
 	for (size_t i = 0; i < p->runtime_count; i++) {
 		char text[RUNTIME_TEXT_SIZE];
 
@@ -309,15 +313,20 @@ static void write_jit_section(const struct profile *p, struct json_writer *w)
 static void write_losses_section(const struct profile *p, const struct figures *f,
 				 struct json_writer *w)
 {
+	struct lost_span span;
+	size_t at = 0;
+
 	begin_section(w, "Losses");
 	for (unsigned int id = FIGURE_LOST; id < FIGURE_LOST_END; id++)
 		entry_count(w, figure_table[id].text, f->value[id]);
-	for (size_t i = 0; i < p->lost_range_count; i++) {
-		char text[96];
+	while (next_lost_span(p, &at, &span)) {
+		char text[128];
+		struct text_line line = {text, sizeof(text), 0};
 
-		snprintf(text, sizeof(text), "%.6f s to %.6f s",
-			 ((double)p->lost_ranges[i].since - (double)p->start) / 1e9,
-			 ((double)p->lost_ranges[i].until - (double)p->start) / 1e9);
+		add_text(&line, "%.6f s to %.6f s", ((double)span.since - (double)p->start) / 1e9,
+			 ((double)span.until - (double)p->start) / 1e9);
+		if (span.ranges > 1)
+			add_text(&line, ", in %zu ranges", span.ranges);
 		entry_string(w, "Something was lost in", text);
 	}
 	for (size_t i = 0; i < p->outside_count; i++) {

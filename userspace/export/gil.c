@@ -117,6 +117,8 @@ void describe_gil(char *text, size_t size, const struct profile *p,
 static void write_process(const struct profile *p, const struct gil_of_process *gil,
 			  struct json_writer *w)
 {
+	size_t shown = min_u64(gil->count, ROWS_MAX);
+
 	json_begin_object(w);
 	json_key_uint(w, "pid", p->processes[gil->rows->process.v].pid);
 	json_key(w, "held_time_share");
@@ -124,8 +126,10 @@ static void write_process(const struct profile *p, const struct gil_of_process *
 	json_key_uint(w, "samples", gil->samples);
 	json_key_uint(w, "held", gil->held);
 	json_key_uint(w, "waiting", gil->waiting);
+	if (shown < gil->count)
+		json_key_uint(w, "threads_left_out", gil->count - shown);
 	json_key_array(w, "threads");
-	for (size_t i = 0; i < gil->count && i < ROWS_MAX; i++) {
+	for (size_t i = 0; i < shown; i++) {
 		const struct profile_gil *row = &gil->rows[i];
 
 		json_begin_object(w);
@@ -144,12 +148,16 @@ static void write_process(const struct profile *p, const struct gil_of_process *
 void write_gils(const struct profile *p, struct json_writer *w)
 {
 	struct gil_table table;
+	size_t shown;
 
 	if (!p->gil_count)
 		return;
 	gil_table__init(&table, p);
+	shown = min_u64(table.count, ROWS_MAX);
+	if (shown < table.count)
+		json_key_uint(w, "gil_left_out", table.count - shown);
 	json_key_array(w, "gil");
-	for (size_t i = 0; i < table.count && i < ROWS_MAX; i++)
+	for (size_t i = 0; i < shown; i++)
 		write_process(p, &table.processes[i], w);
 	json_end_array(w);
 	gil_table__fini(&table);

@@ -12,6 +12,7 @@
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/gzip.h"
+#include "export/describe.h"
 #include "export/exporters.h"
 #include "export/html_page.h" /* page_head[], page_tail[] */
 
@@ -43,6 +44,7 @@ static int write_html(const struct export_request *request)
 	FILE *out = request->out;
 	int err;
 
+	report_jits_left_out(request);
 	if (fwrite(page_head, 1, sizeof(page_head), out) != sizeof(page_head))
 		return -EIO;
 	err = write_packed(request, out);

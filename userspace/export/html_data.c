@@ -278,15 +278,18 @@ static void write_losses(const struct figures *f, unsigned int first, unsigned i
 
 static void write_lost(const struct profile *p, const struct figures *f, struct json_writer *w)
 {
+	struct lost_span span;
+	size_t at = 0;
+
 	json_key_array(w, "lost");
 	write_losses(f, FIGURE_BOOKS, FIGURE_BOOKS_END, "", w);
 	write_losses(f, FIGURE_LOST, FIGURE_LOST_END, "", w);
 	json_end_array(w);
 	json_key_array(w, "lost_ranges");
-	for (size_t i = 0; i < p->lost_range_count; i++) {
+	while (next_lost_span(p, &at, &span)) {
 		json_begin_array(w);
-		json_ns_as_us(w, (int64_t)(p->lost_ranges[i].since - p->start));
-		json_ns_as_us(w, (int64_t)(p->lost_ranges[i].until - p->start));
+		json_ns_as_us(w, (int64_t)(span.since - p->start));
+		json_ns_as_us(w, (int64_t)(span.until - p->start));
 		json_end_array(w);
 	}
 	json_end_array(w);
@@ -321,11 +324,16 @@ static void write_modules(const struct page *page, struct json_writer *w)
 
 static void write_jit_texts(const struct profile *p, struct json_writer *w)
 {
+	size_t count = described_jits(p);
 	char text[JIT_TEXT];
 
 	json_key_array(w, "jit_texts");
-	for (size_t i = 0; i < p->jit_count; i++)
+	for (size_t i = 0; i < count; i++)
 		json_string(w, describe_jit(text, sizeof(text), p, &p->jits[i]));
+	if (count < p->jit_count) {
+		snprintf(text, sizeof(text), "%zu more processes", p->jit_count - count);
+		json_string(w, text);
+	}
 	for (size_t i = 0; i < p->runtime_count; i++) {
 		int length = snprintf(text, sizeof(text),
 				      "%s: ", profile__string(p, p->runtimes[i].name));

@@ -130,9 +130,8 @@ static int write_tree(const struct export_request *request, const struct report_
 
 int report_write(const struct export_request *request, const struct report_options *options)
 {
-	if (request->left_out && options->json)
-		request->left_out->jits += request->profile->jit_count -
-					   described_jits(request->profile);
+	if (options->json)
+		report_jits_left_out(request);
 	if (options->wall)
 		return report_wall(request, options);
 	return options->shape == REPORT_TABLE ? write_table(request, options)

@@ -445,8 +445,7 @@ static int write_tracks(const struct export_request *request)
 			?: text_limit__fit_trees(&t.frames.limit, &t.tracks)
 			?: write_file(&t);
 	text_limit__report(&t.frames.limit, request);
-	if (request->left_out)
-		request->left_out->jits += t.p->jit_count - described_jits(t.p);
+	report_jits_left_out(request);
 	tracks__fini(&t.tracks);
 	call_tree__fini(&t.tree);
 	call_frames__fini(&t.frames);
