@@ -54,22 +54,30 @@ static __always_inline __u64 task_clock_by_rq(struct cpu_books *books, struct ta
 	return enabled - books->clock_offset[0] - taken;
 }
 
+/* `offsets`: the least one in the window of `now`, and the least in the window before. */
+static __always_inline void note_offset(__s64 *offsets, __u64 *window, __u64 now, __s64 offset)
+{
+	__u64 present = (now >> CLOCK_WINDOW_SHIFT) + 1;
+
+	if (*window != present) {
+		offsets[1] = *window ? offsets[0] : offset;
+		offsets[0] = offset;
+		*window = present;
+	}
+	if (offset < offsets[0])
+		offsets[0] = offset;
+}
+
+static __always_inline __s64 least_offset(const __s64 *offsets)
+{
+	return offsets[1] < offsets[0] ? offsets[1] : offsets[0];
+}
+
 static __always_inline __u64 task_clock_by_exec_start(struct cpu_books *books, __u64 enabled,
 						      __u64 exec_start)
 {
-	__s64 offset = enabled - exec_start;
-	__u64 window = (enabled >> CLOCK_WINDOW_SHIFT) + 1;
-
-	if (books->clock_window != window) {
-		books->clock_offset[1] = books->clock_window ? books->clock_offset[0] : offset;
-		books->clock_offset[0] = offset;
-		books->clock_window = window;
-	}
-	if (offset < books->clock_offset[0])
-		books->clock_offset[0] = offset;
-	if (books->clock_offset[1] < books->clock_offset[0])
-		return enabled - books->clock_offset[1];
-	return enabled - books->clock_offset[0];
+	note_offset(books->clock_offset, &books->clock_window, enabled, enabled - exec_start);
+	return enabled - least_offset(books->clock_offset);
 }
 
 /* CPU time of `task`, which is the current one; `enabled`: of this CPU's event in `ticks`, now. */

@@ -15,6 +15,7 @@
  */
 #define VISITOR
 #include "maps.bpf.h"
+#include "cputime.bpf.h"
 #include "filter.bpf.h"
 #include "unwind.bpf.h"
 #include "holders.bpf.h"
@@ -31,10 +32,9 @@ extern int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __ksym 
 extern int *bpf_iter_num_next(struct bpf_iter_num *it) __ksym __weak;
 extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __ksym __weak;
 
-#define ALL_PROCESSES	       0 /* BPF_TASK_ITER_ALL_PROCS: their leaders */
-#define ALL_THREADS	       1 /* BPF_TASK_ITER_ALL_THREADS */
-#define PROCESS_THREADS	       2 /* BPF_TASK_ITER_PROC_THREADS */
-#define CLOCK_WINDOW_SHIFT     32
+#define ALL_PROCESSES	       0	     /* BPF_TASK_ITER_ALL_PROCS: their leaders */
+#define ALL_THREADS	       1	     /* BPF_TASK_ITER_ALL_THREADS */
+#define PROCESS_THREADS	       2	     /* BPF_TASK_ITER_PROC_THREADS */
 #define SEEN_THREADS	       65536u	     /* a power of two, unless it is made less */
 #define LIST_NS		       1000000000ull /* a list of processes is not older */
 #define WALKS_MORE	       3u
@@ -88,26 +88,16 @@ static __always_inline struct seen_thread *seen_thread(__u32 tid)
  */
 static __always_inline void note_clock(__u64 now)
 {
-	__u64 window = (now >> CLOCK_WINDOW_SHIFT) + 1;
 	struct task_struct *task = bpf_get_current_task_btf();
-	__s64 offset;
 
-	if (!HAVE_RQ_CLOCK)
-		return;
-	offset = now - for_reading(task)->se.cfs_rq->rq->clock;
-	if (visitor.clock_window != window) {
-		visitor.clock_offset[1] = visitor.clock_window ? visitor.clock_offset[0] : offset;
-		visitor.clock_offset[0] = offset;
-		visitor.clock_window = window;
-	}
-	if (offset < visitor.clock_offset[0])
-		visitor.clock_offset[0] = offset;
+	if (HAVE_RQ_CLOCK)
+		note_offset(visitor.clock_offset, &visitor.clock_window, now,
+			    now - for_reading(task)->se.cfs_rq->rq->clock);
 }
 
 static __always_inline __s64 clock_offset(void)
 {
-	return visitor.clock_offset[1] < visitor.clock_offset[0] ? visitor.clock_offset[1]
-								 : visitor.clock_offset[0];
+	return least_offset(visitor.clock_offset);
 }
 
 /* When the task stopped running, or was last brought up to date if it runs. 0: unknown. */
