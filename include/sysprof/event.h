@@ -346,7 +346,6 @@ struct jit_file_event {
 #define JIT_BYTES_LOST	   0x80000000u
 #define JIT_SNAPSHOT_BEGIN 1u /* the file was rewritten: these are its first bytes */
 #define JIT_SNAPSHOT_END   2u /* these are the last bytes of the rewritten file */
-#define JIT_RESTART	   4u /* the file starts over; its earlier entries remain valid */
 
 /* A piece of the file, in file order, written in (after, before], CLOCK_MONOTONIC ns. */
 struct jit_bytes_event {

@@ -290,7 +290,6 @@ struct stack_piece {
 #define STACK_PAGE	4096u
 #define STACK_PIECE_MAX (16u * 1024)
 #define STACK_PIECES	3
-#define STACK_COPY_MAX	((STACK_PIECES + 1) * STACK_PIECE_MAX)
 
 /*
  * Precedes the first sample with a Python function: copies of the objects that describe it, taken

@@ -188,9 +188,7 @@ _Static_assert(sizeof(struct unwind_table) == 32, "two to a cache line");
 #define UNWIND_X86_RSP		  7
 #define UNWIND_X86_RA		  16
 #define UNWIND_X86_SIGNAL_CONTEXT 40 /* of the stack pointer: r8 to r15, rdi, rsi, rbp, rbx, … */
-#define UNWIND_X86_SIGNAL_RBP	  120
 #define UNWIND_X86_SIGNAL_RSP	  160
-#define UNWIND_X86_SIGNAL_RIP	  168
 
 /* Offsets in Go's structures: g.stack.hi, g.m, g.sched. The other offsets are in the rules. */
 #define UNWIND_GO_STACK_TOP 8

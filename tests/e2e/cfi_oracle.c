@@ -28,6 +28,10 @@
 #include "models/unwind_find.h"
 #include "unwind/unwind_table.h"
 
+/* Offsets of registers in a signal frame, of the stack pointer. */
+#define SIGNAL_RBP  120
+#define SIGNAL_RIP  168
+
 #define TABLE_LIMIT (1u << 30)
 #define STACK_SIZE  64
 #define REGISTERS   17
@@ -94,8 +98,8 @@ static struct values ours(const struct unwind_rule *rule, const uint64_t *regist
 		break;
 	case UNWIND_CFA_SIGNAL:
 		v.cfa = memory(sp + UNWIND_X86_SIGNAL_RSP);
-		v.fp = memory(sp + UNWIND_X86_SIGNAL_RBP);
-		v.ra = memory(sp + UNWIND_X86_SIGNAL_RIP);
+		v.fp = memory(sp + SIGNAL_RBP);
+		v.ra = memory(sp + SIGNAL_RIP);
 		return v;
 	case UNWIND_CFA_ROOT:
 		v.root = true;

@@ -18,6 +18,7 @@
 #include "elf/elf_file.h"
 #include "symbolize/module.h"
 #include "symbolize/symbol_index.h"
+#include "symbolize/symbol_index_private.h"
 
 #define COUNT 5000
 
@@ -144,7 +145,7 @@ int main(int argc, char **argv)
 	struct module_report report;
 	struct symbol_answer answer;
 	struct elf_file *debug;
-	uint64_t *offsets, built, opened, found, resolved;
+	uint64_t *offsets, built, opened, found, resolved, rows;
 	struct module *module;
 	long peak;
 	void *data;
@@ -176,6 +177,7 @@ int main(int argc, char **argv)
 		printf("no index: %s\n", strerror(-err));
 		return 1;
 	}
+	rows = ((const struct index_header *)data)->rows;
 	opened = cpu_ns();
 	if (symbol_index__open(data, size, &index))
 		die("the index is bad");
@@ -194,9 +196,8 @@ int main(int argc, char **argv)
 	printf("rows %" PRIu64 " bytes %zu debug %" PRIu64
 	       " build %.3f open %.3f lookup %.3f resolve %.3f "
 	       "checked %zu missing %zu different %zu peak %ld\n",
-	       symbol_index__rows(index), size, elf_file__debug_size(debug),
-	       (double)built / (double)symbol_index__rows(index),
-	       (double)opened / (double)symbol_index__rows(index), (double)found / (double)distinct,
+	       rows, size, elf_file__debug_size(debug), (double)built / (double)rows,
+	       (double)opened / (double)rows, (double)found / (double)distinct,
 	       (double)resolved / (double)distinct, distinct, comparison.missing,
 	       comparison.different, peak);
 	elf_file__free(debug);

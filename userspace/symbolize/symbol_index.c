@@ -413,11 +413,6 @@ size_t symbol_index__size(const struct symbol_index *x)
 	return sizeof(*x) + x->size + (x->block ? NAMES_UNPACKED_MAX + x->texts_size : 0);
 }
 
-uint64_t symbol_index__rows(const struct symbol_index *x)
-{
-	return x->header->rows;
-}
-
 void symbol_index__bytes(const struct symbol_index *x, const void **data, size_t *size)
 {
 	*data = x->data;

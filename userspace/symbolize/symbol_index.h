@@ -37,7 +37,6 @@ int symbol_index__open(void *data, size_t size, struct symbol_index **index);
 void symbol_index__free(struct symbol_index *x); /* NULL is fine */
 
 size_t symbol_index__size(const struct symbol_index *x); /* bytes in memory */
-uint64_t symbol_index__rows(const struct symbol_index *x);
 /* For symbol_index__open(); they stay the index's. */
 void symbol_index__bytes(const struct symbol_index *x, const void **data, size_t *size);
 /* Does it have the answers for all addresses? */
