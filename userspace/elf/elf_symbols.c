@@ -206,10 +206,10 @@ static bool is_object(const Elf64_Sym *symbol)
 	return symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT;
 }
 
-/* Assembler labels, and markers of code and data ($x, $d). */
+/* Marks of assemblers and annotating compilers name no function: $x, $d.1, .L12, .annobin_… */
 static bool is_label(const char *name)
 {
-	return name[0] == '$' || !strncmp(name, ".L", 2);
+	return name[0] == '$' || name[0] == '.';
 }
 
 static int report_symbol(struct table *t, const Elf64_Sym *symbol)

@@ -209,7 +209,7 @@ static int is_text_start(void *context, const struct elf_symbol *symbol)
 {
 	uint64_t *address = context;
 
-	if (!symbol->name || strcmp(symbol->name, "_stext"))
+	if (strcmp(symbol->name, "_stext"))
 		return 0;
 	*address = symbol->address;
 	return FOUND;
@@ -499,21 +499,6 @@ static void batch__fini(struct batch *b)
 
 /* ---- passing on ------------------------------------------------------------------------------ */
 
-/*
- * Keep answers of whole files; those of half a file would hide the other half. That a file has no
- * symbols is kept, too.
- */
-static bool may_be_kept(const struct part *part)
-{
-	const struct module_report *report = &part->sealed->report;
-
-	if (!part->in_cache ||
-	    (report->state != SYMBOL_STATE_RESOLVED && report->state != SYMBOL_STATE_NO_SYMBOLS))
-		return false;
-	return part->key.symbols_only || report->dwarf == DWARF_STATE_NONE ||
-	       report->dwarf == DWARF_STATE_READ;
-}
-
 static void fill_in(struct part *part)
 {
 	struct symbolizer_job *job = part->job;
@@ -705,7 +690,8 @@ static int report_fresh(void *context, size_t number, const struct symbol_result
 			?: deliver_cached(part, index)
 			?: report_result(part, index, result);
 
-	if (!err && may_be_kept(part))
+	if (!err && part->in_cache &&
+	    module_report__is_whole(&part->sealed->report, !part->key.symbols_only))
 		err = symbol_cache__add(part->batch->cache, &part->key,
 					part->addresses.data[number], result,
 					part->sealed->report.state);

@@ -58,6 +58,16 @@ struct module_report {
 };
 
 /*
+ * May its answers be kept? Those of half a file would hide the other half. That a file has no
+ * symbols is kept, too. Without `lines` the state of its debug information does not matter.
+ */
+static inline bool module_report__is_whole(const struct module_report *r, bool lines)
+{
+	return (r->state == SYMBOL_STATE_RESOLVED || r->state == SYMBOL_STATE_NO_SYMBOLS) &&
+	       (!lines || r->dwarf == DWARF_STATE_NONE || r->dwarf == DWARF_STATE_READ);
+}
+
+/*
  * As symbolizer__resolve_all(): sorted distinct addresses; the sink is called for each, in order.
  * If DWARF has no name of the outermost frame, the symbol table's is used.
  */

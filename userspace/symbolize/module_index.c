@@ -318,14 +318,6 @@ static int write_areas(struct indexing *x)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* As batch.c keeps answers: of half a file they would hide the other half. */
-static bool is_undamaged(const struct module_report *report)
-{
-	return (report->state == SYMBOL_STATE_RESOLVED ||
-		report->state == SYMBOL_STATE_NO_SYMBOLS) &&
-	       (report->dwarf == DWARF_STATE_NONE || report->dwarf == DWARF_STATE_READ);
-}
-
 static int fill_index(struct indexing *x, const uint64_t *offsets, size_t count, void **data,
 		      size_t *size)
 {
@@ -338,7 +330,7 @@ static int fill_index(struct indexing *x, const uint64_t *offsets, size_t count,
 	if (err)
 		return err;
 	module_finish_report(m, 0);
-	return is_undamaged(&m->report)
+	return module_report__is_whole(&m->report, true)
 		       ? index_writer__finish(x->writer, m->report.state, data, size)
 		       : -ENODATA;
 }

@@ -150,12 +150,6 @@ static void offer_range(struct matcher *m, size_t first, size_t end, uint32_t nu
 	}
 }
 
-/* Marks of assemblers and annotating compilers name no function: $x, $d.1, .L12, .annobin_… */
-static bool is_mark(const struct elf_symbol *symbol)
-{
-	return symbol->type == STT_NOTYPE && (symbol->name[0] == '$' || symbol->name[0] == '.');
-}
-
 static uint64_t unsized_end(const struct elf_symbol *symbol)
 {
 	uint64_t end = saturating_add_u64(symbol->address, UNSIZED_EXTENT);
@@ -203,8 +197,6 @@ static int visit_symbol(void *context, const struct elf_symbol *symbol)
 	size_t first, end;
 	uint32_t number;
 
-	if (!symbol->name || !symbol->name[0] || is_mark(symbol))
-		return 0;
 	c = candidate_of(symbol);
 	first = count_below(m, symbol->address);
 	if (first)
@@ -351,7 +343,7 @@ static int name_range(void *context, const struct elf_symbol *symbol)
 	struct symbol_ranges *r = context;
 	struct candidate c;
 
-	if (r->err || is_mark(symbol))
+	if (r->err)
 		return r->err;
 	c = candidate_of(symbol);
 	if (!symbol->size)
