@@ -331,7 +331,7 @@ def test_other_credentials():
     def by_token(handler):
         handler.give(200 if handler.headers["Authorization"] == "Bearer token.new" else 401)
 
-    for spool in (None, "/nonexistent/spool"):
+    for spool in (None, e.scratch("spool")):
         with Server((), by_token) as server, \
                 Sink(server.url, f"bearer={tokens[0]}", "slow=36000000", spool=spool) as sink:
             sink.put(2)
