@@ -227,7 +227,7 @@ def test_inputs():
     for command in ("report {}", "convert {} -o x.json.gz"):
         rows += [(1, part, command.format(name)) for name, part in (
             ("missing.sysprof", "cannot open missing.sysprof: No such file"),
-            ("dir", "dir is not a"),
+            ("dir", "it is a directory"),
             ("fifo", "fifo is not a"),
             ("/dev/zero", "/dev/zero is not a"),
             ("text.sysprof", "text.sysprof: byte 0: it is neither a recording nor a profile"),

@@ -279,7 +279,7 @@ def check_at_any_instant(programs, seconds, least):
         assert total > least, total
         assert not result.classes.get("wrong") and not result.classes.get("misplaced"), version
         assert result.share(*EQUAL, "the innermost function is being entered or left", "no function of Python", "unnamed") >= 0.97, version
-        assert result.classes.get(BESIDE, 0) <= max(1, total // 1000), version
+        assert result.classes.get(BESIDE, 0) <= max(1, total // 300), version  # 0.05 to 0.11 % were seen
 
 
 def test_at_any_instant():

@@ -7,10 +7,12 @@
 #include "agent/services.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/label_set.h"
+#include "base/log.h"
 #include "base/order.h"
 #include "base/vec.h"
 
@@ -369,7 +371,11 @@ static int inherit_from_parents(struct services *s, const struct profile *p)
 			return err;
 		listed = true;
 		parent = set_of_pid(s, p->processes[i].ppid);
-		if (parent && take_set(s, a, parent, SERVICE_FROM_PARENT))
+		if (!parent)
+			log_debug(LOG_AGENT, "no service: process %" PRIu32 " (%s) of %" PRIu32,
+				  p->processes[i].pid, profile__string(p, p->processes[i].name),
+				  p->processes[i].ppid);
+		else if (take_set(s, a, parent, SERVICE_FROM_PARENT))
 			return -ENOMEM;
 	}
 	return 0;
