@@ -357,26 +357,6 @@ static void test_counter(void **state)
 	close_scene(s);
 }
 
-/* A search that a limit ended is repeated, one that found nothing is not. */
-static void test_search_for_unloads(void **state)
-{
-	struct scene *s = open_scene(false);
-	struct hotspot_unloads u = {};
-
-	(void)state;
-	s->memory.reads_left = 1;
-	hotspot_unloads__look(&u, &s->layout, &s->memory);
-	assert_false(u.is_known || u.was_searched);
-	s->memory.reads_left = 100;
-	hotspot_unloads__look(&u, &s->layout, &s->memory);
-	assert_true(u.is_known && u.was_searched);
-	u = (struct hotspot_unloads){};
-	s->layout.can[HOTSPOT_CAN_COUNT] = false;
-	hotspot_unloads__look(&u, &s->layout, &s->memory);
-	assert_true(!u.is_known && u.was_searched);
-	close_scene(s);
-}
-
 /* ---- names ----------------------------------------------------------------------------------- */
 
 static void test_names_and_lines(void **state)
@@ -854,7 +834,6 @@ int main(void)
 		cmocka_unit_test(test_what_is_new_and_gone),
 		cmocka_unit_test(test_budget),
 		cmocka_unit_test(test_counter),
-		cmocka_unit_test(test_search_for_unloads),
 		cmocka_unit_test(test_names_and_lines),
 		cmocka_unit_test(test_lines_across_pages),
 		cmocka_unit_test(test_bad_signatures),

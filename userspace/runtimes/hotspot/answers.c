@@ -414,14 +414,11 @@ void hotspot_unloads__look(struct hotspot_unloads *u, const struct hotspot_layou
 			   struct target_memory *memory)
 {
 	uint64_t count;
-	int err = 0;
 
-	if (!u->was_searched)
-		err = hotspot_counter__find(layout, memory, "java.cls.unloadedClasses",
-					    &u->counter);
-	if (err)
+	if (!u->was_searched &&
+	    hotspot_counter__find(layout, memory, "java.cls.unloadedClasses", &u->counter))
 		u->counter = 0;
-	u->was_searched = err != -EDQUOT && err != -ENOMEM;
+	u->was_searched = true;
 	if (!u->counter || target_memory__word(memory, &count, u->counter)) {
 		u->is_known = false;
 		return;
