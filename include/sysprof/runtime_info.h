@@ -36,7 +36,7 @@
 struct runtime_v8 {
 	__s32 context, function, bytecode_offset;
 	__s32 shared;
-	/* the words of a JSFunction to read: SharedFunctionInfo, some that tell closures apart */
+	/* the words of a JSFunction to read: SharedFunctionInfo, some that distinguish closures */
 	__s32 closure;
 	__s32 number; /* less the tag; 0: unknown */
 	/* 0: both numbers are at `number`; else less the tag, RUNTIME_V8_BEFORE_NUMBER before it */

@@ -71,7 +71,7 @@ int diffing__check(const struct diffing *d, const struct command *command);
 /*
  * Reads and compares the files. *answer: the worst of the rules, or without rules COMPARE_WORSE if
  * there is a difference, else COMPARE_CANNOT_TELL. The comparison is written if it is the `last`
- * one or can tell. 0 or negative errno after a message.
+ * one or has an answer. 0 or negative errno after a message.
  */
 int diffing__run(const struct diffing *d, bool last, enum compare_answer *answer);
 
