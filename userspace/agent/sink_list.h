@@ -16,7 +16,7 @@ void sink_list__free(struct sink_list *list, uint64_t patience);
 /*
  * Prepares the sinks of `settings`, beside those that are there. 0, or negative errno with
  * `failure`. Before any other call, sink_list__settle() makes them the list's (accepted), or takes
- * everything back. Sinks of the same place continue; others end, their windows stay in their spools.
+ * everything back. Sinks of the same place continue; windows of others stay in their spools.
  */
 int sink_list__try(struct sink_list *list, const struct agent_settings *settings,
 		   struct failure *failure);
