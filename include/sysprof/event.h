@@ -338,7 +338,7 @@ struct jit_file_event {
 	__u8 kind;	     /* enum jit_file_kind */
 	__u8 state;	     /* enum jit_file_state */
 	__u8 reserved[2];
-	__u32 user;  /* who pays: a uid, or the number of a user namespace; 0: root */
+	__u32 user;  /* charged: a uid, or the number of a user namespace; 0: root */
 	char path[]; /* as the process names it; empty: as reported before */
 };
 

@@ -361,7 +361,7 @@ static void short_children_are_seen(void **state)
 	close_recording(r);
 }
 
-/* On one CPU, in the smallest ring, which nobody reads meanwhile. */
+/* On one CPU, in the smallest ring, which is not drained meanwhile. */
 static void losses_are_counted(void **state)
 {
 	struct bpf_session_options options = defaults();
