@@ -18,7 +18,7 @@ from libe2e import (EVENT_SAMPLE, SYSPROF, Background, Fixture, GrowingRecording
                     folded, long, main, need_root, new_scratch, run, scratch, share, started_sampling, wait_for)
 
 ATTACKER, VICTIM = 23456, 23457
-EVENT_JIT_FILE, EVENT_JIT_BYTES, FOLLOWED = 40, 41, 1
+EVENT_MMAP, EVENT_JIT_FILE, EVENT_JIT_BYTES, FOLLOWED = 8, 40, 41, 1
 FOREVER = 600  # s, of recordings and programs that are ended before
 LINKED_MAX = 16 << 20  # bytes that are read of a map with several names
 SECRET = "SECRET-of-root-that-nobody-may-see"
@@ -328,6 +328,43 @@ def test_many_files():
         assert peak_of(result) < 800, result
         print(f"  {os.path.getsize(binary) >> 20} MB recorded, {peak_of(result)} MB peak memory")
         assert_victim(rows)
+
+
+class MappedAgain(GrowingRecording):
+    """Counts the records of mappings of one process."""
+
+    def __init__(self, path, file, pid):
+        super().__init__(path, file)
+        self.pid, self.count = pid, 0
+
+    def has(self, count):
+        self.count += sum(kind == EVENT_MMAP and struct.unpack_from("<I", body)[0] == self.pid
+                          for kind, _, _, body in self.new_events())
+        return self.count >= count
+
+
+@long
+def test_a_dump_that_is_mapped_again_and_again():
+    """Each of 25,000 mappings has a path of 3.5 KB: what is kept of them is the one request for it."""
+    need_root()
+    place = os.path.join(place_of(ATTACKER), *["d" * 250] * 14)
+    os.makedirs(place)
+    dump = os.path.join(place, "jit-1.dump")
+    with open(dump, "wb") as file:
+        file.write(bytes(4096))
+    recording, rows = new_scratch("again.sysprof"), new_scratch("again.folded")
+    with Fixture("churn", "maps", 1 << 31, dump, wrap=as_user(ATTACKER)) as attacker, Victim() as victim:
+        attacker.wait_facts("begin")
+        with Background(SYSPROF, "record", "-p", f"{attacker.pid},{victim.pid}", "-o", recording, "-o", rows) as recorder:
+            started_sampling(recorder, recording)
+            with open(recording, "rb") as file:
+                mapped = MappedAgain(recording, file, attacker.pid)
+                wait_for(lambda: mapped.has(25000), 120, "25,000 mappings")
+            recorder.signal(signal.SIGINT)
+            result = HostDelay().finish(recorder, timeout=60, check=0)
+        print(f"  {mapped.count} mappings, {peak_of(result)} MB peak memory")
+        assert peak_of(result) < 110, result
+        assert_victim(folded(rows))
 
 
 # ---- for how long -------------------------------------------------------------------------------

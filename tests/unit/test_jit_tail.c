@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 
 #include "base/clocks.h"
 #include "base/io.h"
+#include "base/outside_books.h"
 #include "base/vec.h"
 #include "jitwatch/jit_channel.h"
 #include "jitwatch/jit_follower.h"
@@ -584,14 +586,107 @@ static void crowd_test(void **state)
 	jit_tail__free(NULL);
 }
 
+/* ---- mappings of jitdumps, as many as a process likes ------------------------------------------ */
+
+static void fill_long(char *path, size_t size, unsigned int number)
+{
+	memset(path, 'd', size);
+	path[0] = '/';
+	snprintf(path + size - 32, 32, "/jit-%u.dump", number);
+}
+
+/* A process maps its dump again and again: one request, whose memory does not grow. */
+static void same_dump_test(void **state)
+{
+	enum { TIMES = 20000, LONG = 1000 };
+	struct jit_tail *t = NULL;
+	struct received h = {};
+	char path[LONG];
+	size_t before;
+
+	(void)state;
+	fill_long(path, sizeof(path), 1);
+	assert_int_equal(jit_tail__new(false, &t), 0);
+	assert_int_equal(jit_tail__follow(t, getpid()), 0);
+	before = mallinfo2().uordblks;
+	for (uint64_t i = 1; i <= TIMES; i++)
+		assert_int_equal(jit_tail__follow_dump(t, getpid(), path, i << 12, (i + 1) << 12),
+				 0);
+	assert_in_range(mallinfo2().uordblks, 0, before + 16 * LONG);
+	assert_true(jit_tail__settle(t, PATIENCE));
+	assert_int_equal(jit_tail__take(t, monotonic_ns(), receive, &h), 0);
+	assert_int_equal(h.last_file, 1);
+	assert_int_equal(h.files, 0);
+	jit_tail__free(t);
+}
+
+static uint64_t count_refused(struct outside_books *books)
+{
+	struct outside_row row;
+	uint64_t count = 0;
+
+	while (outside_books__take(books, &row)) {
+		assert_int_equal(row.thing, OUTSIDE_JIT_FILES);
+		assert_int_equal(row.reason, OUTSIDE_BY_USER);
+		count += row.count;
+	}
+	return count;
+}
+
+/*
+ * A process maps one dump after the other: its user has a limit, what is beyond it is counted, and
+ * the end of the process gives the room back. Another process that finds no room is reported, once.
+ */
+static void many_dumps_test(void **state)
+{
+	enum { DUMPS = 2000 };
+	const uint64_t limit = quota_row(QUOTA_JIT_FILES)->user.limit;
+	struct outside_books *books = outside_books__new();
+	struct jit_tail *t = NULL;
+	struct received h = {};
+	pid_t child = fork();
+	char path[64];
+
+	(void)state;
+	if (!child)
+		for (;;)
+			pause();
+	assert_int_equal(jit_tail__new(false, &t), 0);
+	jit_tail__count_in(t, books);
+	for (int pass = 0; pass < 2; pass++) {
+		assert_int_equal(jit_tail__follow(t, getpid()), 0);
+		if (!pass)
+			assert_int_equal(jit_tail__follow(t, child), 0);
+		for (unsigned int i = 0; i < DUMPS; i++) {
+			snprintf(path, sizeof(path), "/tmp/none/jit-%u.dump", i);
+			assert_int_equal(jit_tail__follow_dump(t, getpid(), path, 0, 4096), 0);
+		}
+		assert_int_equal(count_refused(books), DUMPS - (limit - 2));
+		assert_int_equal(jit_tail__follow_dump(t, child, "/tmp/none/jit-1.dump", 0, 1), 0);
+		assert_int_equal(jit_tail__follow_dump(t, child, "/tmp/none/jit-2.dump", 0, 1), 0);
+		assert_int_equal(count_refused(books), 2);
+		assert_true(jit_tail__settle(t, PATIENCE));
+		assert_int_equal(jit_tail__take(t, monotonic_ns(), receive, &h), 0);
+		assert_int_equal(h.last_file, 1);
+		assert_int_equal(h.state, JIT_FILE_STATE_TOO_MANY);
+		assert_int_equal(jit_tail__gone(t, getpid()), 0);
+		assert_true(jit_tail__settle(t, PATIENCE));
+	}
+	jit_tail__free(t);
+	outside_books__free(books);
+	kill(child, SIGKILL);
+}
+
 #define test(function) cmocka_unit_test_setup_teardown(function, remove_map, remove_map)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(ring_test),  test(keep_test),   test(nonsense_test),   test(follow_test),
-		test(ended_test), test(denied_test), test(users_test),	    test(crowd_test),
-		test(pause_test), test(large_test),  test(many_users_test), test(changed_user_test),
+		test(ring_test),      test(keep_test),	     test(nonsense_test),
+		test(follow_test),    test(ended_test),	     test(denied_test),
+		test(users_test),     test(crowd_test),	     test(pause_test),
+		test(large_test),     test(many_users_test), test(changed_user_test),
+		test(same_dump_test), test(many_dumps_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/outside_books.h"
+#include "base/quota.h"
 #include "base/tenant_user.h"
 #include "base/vec.h"
 #include "helpers/keeper.h"
@@ -41,7 +42,8 @@ struct watcher_request {
 	pid_t pid;
 	uint32_t user;
 	uint64_t start, end;
-	char *path; /* of a dump */
+	char *path;	       /* of a dump */
+	bool has_refused_dump; /* of JIT_FOLLOW: reported for the process */
 };
 
 struct followed_file {
@@ -56,6 +58,7 @@ struct jit_line {
 	unsigned int current;  /* number of the watcher; JIT_WATCHERS_MAX: none any more */
 	unsigned int failures; /* watchers that ended without a user to blame */
 	VEC(uint32_t) users;   /* of its files, now or before */
+	/* of each program a JIT_FOLLOW, a JIT_FOLLOW_DUMP a path, and a JIT_GONE until it is sent */
 	VEC(struct watcher_request) log;
 	size_t sent; /* of the log */
 	VEC(uint32_t)
@@ -78,6 +81,7 @@ struct jit_tail {
 	unsigned int first;		 /* line to read first */
 	int abandoned[JIT_WATCHERS_MAX]; /* sockets of watchers that no line has; -1: none */
 	VEC(uint32_t) denied;		 /* users */
+	struct quota requests;		 /* QUOTA_JIT_FILES: in the logs, without JIT_GONE */
 	VEC(char) untaken;		 /* events */
 	uint32_t last_number;
 	int err;
@@ -211,7 +215,18 @@ static bool handle_events(struct jit_line *l, bool all)
 
 static void free_request(struct jit_line *l, size_t i)
 {
-	free(l->log.data[i].path);
+	const struct watcher_request *request = &l->log.data[i];
+
+	if (request->kind != JIT_GONE)
+		quota__give(&l->tail->requests, request->user, 1);
+	free(request->path);
+}
+
+/* The caller has freed it, or copied it. */
+static void remove_request(struct jit_line *l, size_t i)
+{
+	memmove(&l->log.data[i], &l->log.data[i + 1], (--l->log.count - i) * sizeof(*l->log.data));
+	l->sent -= l->sent > i;
 }
 
 /* Drops the commands before `end` of a process that is gone. */
@@ -425,9 +440,7 @@ static void deny_user(struct jit_line *l, uint32_t user, uint64_t time)
 			continue;
 		t->err = t->err ? t->err : say_unread(t, &l->log.data[i], JIT_FILE_STATE_HUNG);
 		free_request(l, i);
-		memmove(&l->log.data[i], &l->log.data[i + 1],
-			(--l->log.count - i) * sizeof(*l->log.data));
-		l->sent -= l->sent > i;
+		remove_request(l, i);
 	}
 }
 
@@ -559,30 +572,72 @@ static int add_request(struct jit_line *l, const struct watcher_request *request
 {
 	int err = vec_push(&l->log, *request);
 
-	if (err)
+	if (err) {
 		free(request->path);
-	else
-		send_commands(l);
+		return err;
+	}
+	if (request->kind != JIT_GONE)
+		quota__take(&l->tail->requests, request->user, 1, 0);
+	send_commands(l);
+	return 0;
+}
+
+/* A request of the process's present program; `path` NULL: JIT_FOLLOW, "": any dump. */
+static struct watcher_request *find_request(const struct jit_line *l, pid_t pid, const char *path)
+{
+	for (size_t i = l->log.count; i-- > 0;) {
+		struct watcher_request *request = &l->log.data[i];
+
+		if (request->pid != pid)
+			continue;
+		if (request->kind == JIT_GONE)
+			return NULL;
+		if (path ? request->path && (!*path || !strcmp(request->path, path))
+			 : request->kind == JIT_FOLLOW)
+			return request;
+	}
+	return NULL;
+}
+
+/* A process can map dumps at will: the first that is refused is reported, if it has no other. */
+static int refuse_dump(struct jit_tail *t, const struct watcher_request *dump,
+		       enum jit_file_state why)
+{
+	for (unsigned int i = 0; i < t->line_count; i++) {
+		struct jit_line *l = &t->lines[i];
+		struct watcher_request *follow = find_request(l, dump->pid, NULL);
+
+		if (!follow || follow->has_refused_dump || find_request(l, dump->pid, ""))
+			continue;
+		follow->has_refused_dump = true;
+		return say_unread(t, dump, why);
+	}
+	note_left(t, dump->user, why); /* the process was reported */
+	return 0;
+}
+
+static int refuse_request(struct jit_tail *t, const struct watcher_request *request,
+			  enum jit_file_state why)
+{
+	int err = request->path ? refuse_dump(t, request, why) : say_unread(t, request, why);
+
+	free(request->path);
 	return err;
 }
 
 static int request_file(struct jit_tail *t, struct watcher_request *request)
 {
 	struct jit_line *l;
-	int err;
 
 	request->user = tenant_user(request->pid);
-	if (has_user(t->denied.data, t->denied.count, request->user)) {
-		err = say_unread(t, request, JIT_FILE_STATE_HUNG);
-		free(request->path);
-		return err;
-	}
+	if (has_user(t->denied.data, t->denied.count, request->user))
+		return refuse_request(t, request, JIT_FILE_STATE_HUNG);
+	if (quota__refusal(&t->requests, request->user, 1, 0) != OUTSIDE_REASON_COUNT)
+		return refuse_request(t, request, JIT_FILE_STATE_TOO_MANY);
 	l = line_of(t, request->user);
 	if (l && channel_of(l))
 		return add_request(l, request);
-	err = say_unread(t, request, JIT_FILE_STATE_NO_READER);
-	free(request->path);
-	return err;
+	return refuse_request(t, request, JIT_FILE_STATE_NO_READER);
 }
 
 int jit_tail__follow(struct jit_tail *t, pid_t pid)
@@ -595,21 +650,26 @@ int jit_tail__follow(struct jit_tail *t, pid_t pid)
 int jit_tail__follow_dump(struct jit_tail *t, pid_t pid, const char *path, uint64_t start,
 			  uint64_t end)
 {
-	struct watcher_request request = {.kind = JIT_FOLLOW_DUMP,
-					  .pid = pid,
-					  .start = start,
-					  .end = end,
-					  .path = strdup(path)};
+	struct watcher_request request = {
+		.kind = JIT_FOLLOW_DUMP, .pid = pid, .start = start, .end = end};
 
+	for (unsigned int i = 0; i < t->line_count; i++) {
+		struct watcher_request *dump = find_request(&t->lines[i], pid, path);
+
+		if (dump) { /* mapped again: this mapping is likelier to be there */
+			dump->start = start;
+			dump->end = end;
+			return 0;
+		}
+	}
+	request.path = strdup(path);
 	return request.path ? request_file(t, &request) : -ENOMEM;
 }
 
+/* The last of them is not that it is gone. */
 static bool has_requests(const struct jit_line *l, pid_t pid)
 {
-	for (size_t i = 0; i < l->log.count; i++)
-		if (l->log.data[i].pid == pid)
-			return true;
-	return false;
+	return find_request(l, pid, NULL) || find_request(l, pid, "");
 }
 
 /* Searches all lines: the process's user may have changed, or be unknown. */
@@ -779,6 +839,7 @@ int jit_tail__new(bool attach_jvms, struct jit_tail **tail)
 		return -ENOMEM;
 	t->attach_jvms = attach_jvms;
 	t->control = -1;
+	quota__init(&t->requests, QUOTA_JIT_FILES);
 	memset(t->abandoned, -1, sizeof(t->abandoned));
 	t->channels = jit_channels__new();
 	err = t->channels ? keeper__start(HELPER_KEEPER, &plan, &t->keeper, &t->control) : -ENOMEM;

@@ -39,7 +39,7 @@ void jit_tail__count_in(struct jit_tail *t, struct outside_books *books);
 
 /* The process runs JIT code: search its perf map, repeatedly. Further calls have no effect. */
 int jit_tail__follow(struct jit_tail *t, pid_t pid);
-/* It has mapped a jitdump at [start, end). */
+/* It has mapped a jitdump at [start, end): call jit_tail__follow() first. One request a path. */
 int jit_tail__follow_dump(struct jit_tail *t, pid_t pid, const char *path, uint64_t start,
 			  uint64_t end);
 /* The process has ended or called execve: its files are read once more. */
