@@ -9,6 +9,7 @@ function of somebody else's program returns to is its caller.
 """
 import os
 import random
+import re
 import shutil
 import subprocess
 
@@ -79,6 +80,70 @@ def test_what_cannot_be_reported():
     """A stack or frame pointer that is kept elsewhere, room above which nothing is known: cut."""
     count, _ = steps("every-step", undescribed(), "lost")
     assert count["undescribed"] > 300 and count["cut"] + count["cut_later"] > 100, count
+
+
+NATIVE = """
+volatile long sink;
+__attribute__((noinline)) long leaf(long x) { for (int i = 0; i < 200; i++) sink += x * i; return sink; }
+__attribute__((noinline)) long middle(long x) { long y = leaf(x + 1); return y + leaf(y); }
+__attribute__((noinline)) long outer(long x) { long y = middle(x + 1); return y ^ middle(y); }
+"""
+START = """
+#include <stdlib.h>
+#include <time.h>
+long outer(long);
+int main(int c, char **v)
+{
+    struct timespec t = {};
+    while (t.tv_sec < atol(v[1])) { for (int i = 0; i < 100; i++) outer(i); clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); }
+}
+"""
+
+
+def native(name, change=lambda asm: asm, before=""):
+    """Code as GraalVM makes it: no CFI, no frame pointers. `before` is assembly in front of it."""
+    base = scratch(name)
+    for suffix, text in ((".c", NATIVE), ("-start.c", START), ("-before.s", f".text\n{before}\n.section .note.GNU-stack,\"\"\n")):
+        with open(base + suffix, "w") as f:
+            f.write(text)
+    run("gcc", "-O2", "-fomit-frame-pointer", "-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-fcf-protection=none",
+        "-S", base + ".c", "-o", base + ".s", check=0)
+    with open(base + ".s") as f:
+        asm = change(f.read())
+    with open(base + ".s", "w") as f:
+        f.write(asm)
+    run("gcc", "-O2", "-o", base, base + "-start.c", base + "-before.s", base + ".s", check=0)
+    return base
+
+
+def whole_chains(program):
+    path = scratch("native.folded")
+    err = record("-F", "999", "-o", path, "--", program, "1", timeout=90).err
+    rows = [user_part(frames) for frames, count in folded(path) for _ in range(count)]
+    rows = [frames for frames in rows if frames and frames[-1] == "leaf"]
+    assert len(rows) > 300
+    return sum(frames[-4:] == ["main", "outer", "middle", "leaf"] for frames in rows) / len(rows), err
+
+
+@long
+def test_native_images():
+    """A nop behind each call, and code far behind the start of what has no CFI."""
+    filler = "filler:\n.rept 400000\n sub $24,%rsp\n add $24,%rsp\n ret\n.endr"
+    nops = lambda asm: re.sub(r"^(\tcall.*)$", "\\1\n\tnop", asm, flags=re.M)
+    for name, change, before in (("near", str, ""), ("nops", nops, ""), ("far", str, filler)):
+        share_of, err = whole_chains(native(name, change, before))
+        print(f"  {name}: {share_of:.3f}")
+        assert share_of > 0.95 and "code without CFI, whose" not in err, (name, share_of, err)
+
+
+@long
+def test_a_limit_is_counted():
+    """Code whose rules take too many passes has none, and the summary says so."""
+    path = scratch("left.folded")
+    err = record("-F", "999", "-o", path, "--", native("left", str, "endless:\n ret\n.byte 0xeb,0xfd\n.rept 3000\n.byte 0xeb,0xfc\n.endr"), "1").err
+    found = re.search(r"left out: .*: [0-9]+ bytes left \(code without CFI.*", err)
+    print(f"  {found and found.group(0)}")
+    assert found, err
 
 
 def chains(program):

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,6 +167,31 @@ static void pieces_test(void **state)
 	unwind_table_image__fini(&image);
 }
 
+/* Code that is not followed is counted; the table has all the rest. The program's start has no CFI. */
+static void left_test(void **state)
+{
+	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct build_limits limits = BUILD_LIMITS;
+	struct unwind_table_image image;
+	enum table_refusal refusal;
+	struct elf_file *file;
+	uint64_t rows;
+
+	(void)state;
+	assert_int_equal(elf_file__open(fd, &file), 0);
+	assert_int_equal(unwind_table__build_within(file, LIMIT, &limits, &image, &refusal), 0);
+	assert_int_equal(image.left, 0);
+	rows = image.rows;
+	unwind_table_image__fini(&image);
+	limits.code_steps = 1;
+	assert_int_equal(unwind_table__build_within(file, LIMIT, &limits, &image, &refusal), 0);
+	assert_int_equal(refusal, TABLE_REFUSAL_NONE);
+	assert_true(image.left >= 32 && image.left < 4096);
+	assert_true(image.rows < rows && image.rows > rows / 2);
+	unwind_table_image__fini(&image);
+	elf_file__free(file);
+}
+
 /* Everything that was taken is given back. */
 static void books_test(void **state)
 {
@@ -232,8 +258,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(limits_test),	   cmocka_unit_test(memory_test),
-		cmocka_unit_test(table_size_test), cmocka_unit_test(books_test),
-		cmocka_unit_test(merge_test),	   cmocka_unit_test(pieces_test),
+		cmocka_unit_test(table_size_test), cmocka_unit_test(left_test),
+		cmocka_unit_test(books_test),	   cmocka_unit_test(merge_test),
+		cmocka_unit_test(pieces_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -410,7 +410,7 @@ static void processes_test(void **state)
 	table_store__stats(store, &stats);
 	assert_int_equal(stats.places.too_many, 1);
 	assert_int_equal(noted(0, OUTSIDE_PLACES, OUTSIDE_BY_ITSELF), 1);
-	table_store__leave(store, 3007);
+	table_store__leave(store, 3007, OUTSIDE_TABLES, 1);
 	assert_int_equal(noted(3, OUTSIDE_TABLES, OUTSIDE_BY_ITSELF), 1);
 	outside_books__free(books);
 	books = NULL;

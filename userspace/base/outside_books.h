@@ -33,7 +33,8 @@
 	X(SYMBOLS, "symbols", "files", "modules whose symbols were read")                          \
 	X(JIT_NAMES, "jit-names", "files", "names of JIT code, kept in memory")                    \
 	X(FACTS, "facts", "readings", "environments and command lines of processes")               \
-	X(FUNCTIONS, "functions", "functions", "functions, read from memory of runtimes")
+	X(FUNCTIONS, "functions", "functions", "functions, read from memory of runtimes")          \
+	X(CODE, "code", "bytes", "code without CFI, whose instructions give rules to unwind it")
 
 enum outside_thing {
 #define X(id, name, unit, text) OUTSIDE_##id,

@@ -273,6 +273,7 @@ static const char *const cfi_texts[] = {
 	[SURVEY_CFI_EH_FRAME] = "CFI",
 	[SURVEY_CFI_DEBUG_FRAME] = "CFI in .debug_frame",
 	[SURVEY_CFI_GO] = "Go's function table",
+	[SURVEY_CFI_LITTLE] = "CFI for little of the code: other callers are inferred from it",
 };
 
 static const char *const symbol_texts[] = {"no symbols", "symbols",
@@ -286,7 +287,7 @@ static const char *const debug_texts[] = {
 
 static bool is_sound(const struct survey_file *file)
 {
-	return file->cfi <= SURVEY_CFI_GO && file->symbols < 3 &&
+	return file->cfi <= SURVEY_CFI_LITTLE && file->symbols < 3 &&
 	       file->debug <= SURVEY_DEBUG_SEPARATE;
 }
 

@@ -37,7 +37,8 @@ enum survey_cfi {
 	SURVEY_CFI_NONE,
 	SURVEY_CFI_EH_FRAME,
 	SURVEY_CFI_DEBUG_FRAME,
-	SURVEY_CFI_GO, /* the function table of Go */
+	SURVEY_CFI_GO,	   /* the function table of Go */
+	SURVEY_CFI_LITTLE, /* .eh_frame of a small part of the code */
 };
 
 enum survey_debug {

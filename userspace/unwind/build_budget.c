@@ -15,6 +15,7 @@ const struct build_limits BUILD_LIMITS = {
 	.rows = 16 * MB,
 	.memory = 384 * MB,
 	.cpu_ns = UINT64_C(5000000000),
+	.code_steps = 256 * MB,
 };
 
 const char *table_refusal_text(enum table_refusal refusal)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/clocks.h"
 #include "base/minmax.h"
 #include "base/order.h"
 #include "base/vec.h"
@@ -10,7 +11,8 @@
 
 #define WORD		   8
 #define OFFSET_MAX	   (1 << 20)
-#define PASSES_MAX	   24 /* hand-written code needs three or four */
+#define PASSES_MAX	   24	 /* hand-written code needs three or four */
+#define CLOCK_STEP	   65536 /* steps between two looks at the clock */
 #define FUNCTION_ALIGNMENT 16
 #define ARGUMENTS	   0x03c6u /* rdi, rsi, rdx, rcx, r8, r9 */
 
@@ -48,9 +50,12 @@ struct step {
 
 #define OUTSIDE (-1)
 
+/* One piece of the code, see find_end(). */
 struct flow {
 	const struct code_flow *options;
 	VEC(struct step) steps;
+	size_t begin, end;	    /* in the code */
+	bool guesses;		    /* see is_end_of_call() */
 	struct unwind_rule unknown; /* for code without a rule */
 };
 
@@ -60,10 +65,11 @@ static int read_steps(struct flow *f)
 {
 	const struct code_flow *o = f->options;
 	struct x86_instruction i;
-	size_t at = 0;
+	size_t at = f->begin;
 	int err;
 
-	while (at < o->size && f->steps.count < CODE_FLOW_INSTRUCTIONS_MAX) {
+	f->steps.count = 0;
+	while (at < o->size && f->steps.count < o->piece) {
 		if (!x86_decode(o->code + at, o->size - at, &i)) {
 			at = align_up(o->start + at + 1, FUNCTION_ALIGNMENT) - o->start;
 			continue;
@@ -78,7 +84,35 @@ static int read_steps(struct flow *f)
 			return err;
 		at += i.size;
 	}
+	f->end = min_u64(at, o->size);
 	return 0;
+}
+
+static bool ends_function(const struct step *s)
+{
+	return s->effect == X86_JUMP || s->effect == X86_JUMP_AWAY || s->effect == X86_RETURN ||
+	       s->effect == X86_STOP;
+}
+
+/*
+ * Code of more than a piece is divided, because its steps take memory. A piece ends between two
+ * functions: after an instruction that does not go on, at an aligned address. Jumps to other pieces
+ * lead to a function's start or to code that has rules already, or not at all.
+ */
+static void find_end(struct flow *f)
+{
+	const struct code_flow *o = f->options;
+	const struct step *s = f->steps.data;
+
+	if (f->end == o->size)
+		return;
+	for (size_t i = f->steps.count - 1; i > f->steps.count / 2; i--) {
+		if (!ends_function(&s[i - 1]) || (o->start + s[i].at) % FUNCTION_ALIGNMENT)
+			continue;
+		f->end = s[i].at;
+		f->steps.count = i;
+		return;
+	}
 }
 
 /* The step at that offset; OUTSIDE: none begins there. */
@@ -113,7 +147,8 @@ static struct state state_of_rule(const struct unwind_rule *rule)
 
 	if (rule->cfa == UNWIND_CFA_PLT)
 		return at_sp(WORD);
-	if (rule->cfa != UNWIND_CFA_SP || rule->ra != UNWIND_RA_AT_CFA || rule->ra_offset != -WORD)
+	if (rule->cfa != UNWIND_CFA_SP || rule->ra_offset != -WORD ||
+	    (rule->ra != UNWIND_RA_AT_CFA && rule->ra != UNWIND_RA_INFERRED))
 		return s;
 	s = at_sp(rule->cfa_offset);
 	if (rule->fp == UNWIND_FP_AT_CFA) {
@@ -139,7 +174,7 @@ static void find_targets(struct flow *f)
 			continue;
 		s->amount = step_at(f, to);
 		s->state = state_nowhere();
-		if (s->amount == OUTSIDE && (to < 0 || (uint64_t)to >= o->size) &&
+		if (s->amount == OUTSIDE && (to < (int64_t)f->begin || (uint64_t)to >= f->end) &&
 		    o->outside(o->context, o->start + (uint64_t)to, &rule))
 			s->state = state_of_rule(&rule);
 	}
@@ -345,17 +380,51 @@ static struct state state_of_both(struct state a, struct state b)
 	return a;
 }
 
-/* Bytes after a call that never returns are padding, or another function. */
+static bool is_nop(const struct step *s)
+{
+	return s->effect == X86_PADDING && s->size == 1;
+}
+
+/* What is behind the padding after a call: a step of the same code; or the number of steps. */
+static size_t behind_padding(const struct flow *f, size_t i)
+{
+	const struct step *s = f->steps.data;
+
+	do
+		i++;
+	while (i < f->steps.count && s[i].effect == X86_PADDING &&
+	       s[i].at == s[i - 1].at + s[i - 1].size);
+	return i < f->steps.count && s[i].at == s[i - 1].at + s[i - 1].size ? i : f->steps.count;
+}
+
+/*
+ * Bytes after a call that never returns are padding, or another function. A nop of one byte that
+ * does not end where a function can begin is no padding: the compiler puts it behind calls. If it
+ * does so behind most calls, an aligned address behind a nop is a guess, see guess_calls().
+ */
+static bool is_end_of_call(const struct flow *f, size_t i)
+{
+	const struct step *next = &f->steps.data[i + 1];
+	size_t behind;
+
+	if (next->effect == X86_STOP)
+		return true;
+	if (next->effect != X86_PADDING)
+		return false;
+	behind = behind_padding(f, i);
+	if (!is_nop(next) || behind == f->steps.count || f->steps.data[behind].effect == X86_STOP)
+		return true;
+	return (f->options->start + f->steps.data[behind].at) % FUNCTION_ALIGNMENT == 0 &&
+	       !f->guesses;
+}
+
 static bool goes_on(const struct flow *f, size_t i)
 {
 	const struct step *s = &f->steps.data[i], *next = s + 1;
 
-	if (s->effect == X86_JUMP || s->effect == X86_JUMP_AWAY || s->effect == X86_RETURN ||
-	    s->effect == X86_STOP)
+	if (ends_function(s) || i + 1 == f->steps.count || next->at != s->at + s->size)
 		return false;
-	if (i + 1 == f->steps.count || next->at != s->at + s->size)
-		return false;
-	return s->effect != X86_CALL || (next->effect != X86_PADDING && next->effect != X86_STOP);
+	return s->effect != X86_CALL || !is_end_of_call(f, i);
 }
 
 /* After a jump to an unknown address comes an aligned function, or one of the jump's targets. */
@@ -397,9 +466,9 @@ static bool update_state(struct flow *f, size_t i)
 }
 
 /* After a pass from the end to the start only backward jumps can be unsettled. */
-static bool is_settled(struct flow *f)
+static bool is_settled(struct flow *f, size_t first, size_t end)
 {
-	for (size_t i = f->steps.count; i-- > 0;) {
+	for (size_t i = end; i-- > first;) {
 		const struct step *s = &f->steps.data[i];
 
 		if (is_jump(s) && s->amount != OUTSIDE && (size_t)s->amount <= i &&
@@ -409,29 +478,108 @@ static bool is_settled(struct flow *f)
 	return true;
 }
 
-/* Charges a pass over all steps; false: the work is used up. */
-static bool take_work(const struct flow *f)
+/* Charges a pass over these steps; false: the work or the time is used up. */
+static bool take_work(const struct flow *f, size_t count)
 {
-	uint64_t *work = f->options->work;
+	uint64_t *work = f->options->work, before = *work;
 
-	if (*work < f->steps.count) {
+	if (before < count) {
 		*work = 0;
 		return false;
 	}
-	*work -= f->steps.count;
-	return true;
+	*work -= count;
+	if (before / CLOCK_STEP == *work / CLOCK_STEP || !f->options->cpu_end ||
+	    thread_cpu_ns() <= f->options->cpu_end)
+		return true;
+	*work = 0;
+	return false;
+}
+
+/* Where a function probably begins that contains the step before `end`. */
+static size_t start_of_function(const struct flow *f, size_t end)
+{
+	const struct step *s = f->steps.data;
+	size_t i = end - 1;
+
+	while (i && !(ends_function(&s[i - 1]) &&
+		      (f->options->start + s[i].at) % FUNCTION_ALIGNMENT == 0))
+		i--;
+	return i;
 }
 
 /* False: the states have not settled. */
-static bool settle_states(struct flow *f)
+static bool settle_steps(struct flow *f, size_t first, size_t end)
 {
-	for (int pass = 0; pass < PASSES_MAX && take_work(f); pass++) {
-		for (size_t i = f->steps.count; i-- > 0;)
+	for (int pass = 0; pass < PASSES_MAX && take_work(f, end - first); pass++) {
+		for (size_t i = end; i-- > first;)
 			update_state(f, i);
-		if (is_settled(f))
+		if (is_settled(f, first, end))
 			return true;
 	}
 	return false;
+}
+
+/*
+ * One function after the other, because most jumps are within one. Then again those that jump to a
+ * function before them.
+ */
+static bool settle_states(struct flow *f)
+{
+	bool changed = true;
+	size_t first;
+
+	for (int pass = 0; pass < PASSES_MAX && changed; pass++) {
+		changed = false;
+		for (size_t end = f->steps.count; end; end = first) {
+			first = start_of_function(f, end);
+			if (pass && is_settled(f, first, end))
+				continue;
+			changed = true;
+			if (!settle_steps(f, first, end))
+				return false;
+		}
+	}
+	return !changed;
+}
+
+static bool has_nops_behind_calls(const struct flow *f)
+{
+	size_t calls = 0, nops = 0;
+
+	for (size_t i = 0; i + 1 < f->steps.count; i++) {
+		const struct step *s = &f->steps.data[i];
+
+		calls += s->effect == X86_CALL;
+		nops += s->effect == X86_CALL && is_nop(&s[1]);
+	}
+	return nops && nops >= calls / 8 * 7;
+}
+
+static void guess_steps(struct flow *f, size_t first, size_t end)
+{
+	bool changed = true;
+
+	for (int pass = 0; changed && pass < PASSES_MAX && take_work(f, end - first); pass++) {
+		changed = false;
+		for (size_t i = end; i-- > first;)
+			if (f->steps.data[i].state.cfa == NOWHERE)
+				changed |= update_state(f, i);
+	}
+}
+
+/*
+ * After a call and a nop, code at an aligned address is mostly the rest of the function. It may
+ * be the next one, if the call never returns: so code that has rules already keeps them.
+ */
+static void guess_calls(struct flow *f)
+{
+	size_t first;
+
+	f->guesses = has_nops_behind_calls(f);
+	for (size_t end = f->steps.count; f->guesses && end; end = first) {
+		first = start_of_function(f, end);
+		guess_steps(f, first, end);
+	}
 }
 
 static bool may_be_anchored(const struct state *s)
@@ -460,7 +608,7 @@ static void find_anchors(struct flow *f)
 
 	for (size_t i = 0; i < f->steps.count && !changed; i++)
 		changed = needs_anchor(&f->steps.data[i].state);
-	for (int pass = 0; pass < PASSES_MAX && changed && take_work(f); pass++) {
+	for (int pass = 0; pass < PASSES_MAX && changed && take_work(f, f->steps.count); pass++) {
 		changed = false;
 		for (size_t i = 0; i < f->steps.count; i++) {
 			const struct step *s = &f->steps.data[i];
@@ -537,7 +685,7 @@ static bool same_rule(const struct state *a, const struct state *b)
 static int write_rows(const struct flow *f)
 {
 	const struct code_flow *o = f->options;
-	uint64_t end = 0;
+	uint64_t end = f->begin;
 	int err = 0;
 
 	for (size_t i = 0; i < f->steps.count && !err; i++) {
@@ -554,7 +702,7 @@ static int write_rows(const struct flow *f)
 		}
 		end = s->at + s->size;
 	}
-	return err || end == o->size ? err : o->row(o->context, o->start + end, &f->unknown);
+	return err || end == f->end ? err : o->row(o->context, o->start + end, &f->unknown);
 }
 
 static bool is_padding(const struct flow *f)
@@ -565,22 +713,42 @@ static bool is_padding(const struct flow *f)
 	return true;
 }
 
+static int leave_piece(const struct flow *f)
+{
+	const struct code_flow *o = f->options;
+
+	*o->left += f->end - f->begin;
+	return o->row(o->context, o->start + f->begin, &f->unknown);
+}
+
+static int follow_piece(struct flow *f)
+{
+	int err = read_steps(f);
+
+	if (err)
+		return err;
+	find_end(f);
+	if (is_padding(f))
+		return f->begin ? f->options->row(f->options->context, f->options->start + f->begin,
+						  &f->unknown)
+				: 0;
+	f->unknown.ra = keeps_frame_pointers(f) ? UNWIND_RA_NONE : UNWIND_RA_INFERRED;
+	find_targets(f);
+	f->guesses = false;
+	if (!settle_states(f))
+		return leave_piece(f);
+	guess_calls(f);
+	find_anchors(f);
+	return write_rows(f);
+}
+
 int code_flow__follow(const struct code_flow *options)
 {
 	struct flow f = {.options = options};
-	int err = read_steps(&f);
+	int err = 0;
 
-	if (!err && !is_padding(&f)) {
-		if (!keeps_frame_pointers(&f))
-			f.unknown.ra = UNWIND_RA_INFERRED;
-		find_targets(&f);
-		if (settle_states(&f)) {
-			find_anchors(&f);
-			err = write_rows(&f);
-		} else {
-			err = options->row(options->context, options->start, &f.unknown);
-		}
-	}
+	for (; f.begin < options->size && !err; f.begin = f.end)
+		err = follow_piece(&f);
 	vec_free(&f.steps);
 	return err;
 }

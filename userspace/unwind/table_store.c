@@ -373,10 +373,11 @@ int table_store__put(struct table_store *s, uint32_t number, uint32_t tgid,
 	return 0;
 }
 
-void table_store__leave(struct table_store *s, uint32_t tgid)
+void table_store__leave(struct table_store *s, uint32_t tgid, enum outside_thing thing,
+			uint64_t count)
 {
-	outside_books__add(s->options.books, place_store__user(s->places, tgid), OUTSIDE_TABLES,
-			   OUTSIDE_BY_ITSELF, 1);
+	outside_books__add(s->options.books, place_store__user(s->places, tgid), thing,
+			   OUTSIDE_BY_ITSELF, count);
 }
 
 const struct unwind_table *table_store__get(const struct table_store *s, uint32_t number,

@@ -16,6 +16,7 @@
 
 #include <sysprof/unwind_memory.h>
 
+#include "base/outside_books.h"
 #include "unwind/place_store.h"
 #include "unwind/unwind_table.h"
 
@@ -60,8 +61,9 @@ bool table_store__owns(const struct table_store *s, const struct table_number *n
 int table_store__put(struct table_store *s, uint32_t number, uint32_t tgid,
 		     const struct unwind_table_image *image);
 
-/* Counts a table for this process that will never come: building it would exceed a limit. */
-void table_store__leave(struct table_store *s, uint32_t tgid);
+/* Counts what a limit leaves out of a table for this process, or the whole table. */
+void table_store__leave(struct table_store *s, uint32_t tgid, enum outside_thing thing,
+			uint64_t count);
 
 /* The table and its segment; NULL: not loaded. */
 const struct unwind_table *table_store__get(const struct table_store *s, uint32_t number,

@@ -10,17 +10,18 @@
 #include "base/minmax.h"
 #include "base/order.h"
 
-#define PLT_ENTRY_SIZE	16
-#define PLT_MAX		(64u << 20)
-#define KNOWN_MAX	11	    /* of one file */
-#define SEARCHED_MAX	(16u << 20) /* text of C libraries and static programs; 1 ms a MB */
-#define ENTRY_MAX	128
-#define FIRST_PUSH_END	6 /* of a .plt: push *GOT+8 */
-#define TEXT_MAX	(1u << 30)
-#define UNDESCRIBED_MAX (32u << 20) /* bytes of code without descriptions */
-#define CODE_WORK_MAX	(16u << 20) /* steps processed in them */
-#define CODE_ALIGNMENT	16
-#define WINDOW_SIZE	(64u << 10) /* text to read at once, at least */
+#define PLT_ENTRY_SIZE 16
+#define PLT_MAX	       (64u << 20)
+#define KNOWN_MAX      32		     /* of one file */
+#define LIBRARY_TEXT   (16u << 20)	     /* more than any C library has */
+#define SEARCHED_PIECE (4u << 20)	     /* text to read at once */
+#define SEARCH_STEPS   (SEARCHED_PIECE / 10) /* 1 ms a MB */
+#define ENTRY_MAX      128
+#define FIRST_PUSH_END 6	   /* of a .plt: push *GOT+8 */
+#define STRETCH_MAX    (32u << 20) /* bytes of code to read at once; longer ones are divided */
+#define CODE_MEMORY    (96u << 20) /* of that, and of the steps of a piece of it */
+#define CODE_ALIGNMENT 16
+#define WINDOW_SIZE    (64u << 10) /* text to read at once, at least */
 
 /* ---- known by its bytes ---------------------------------------------------------------------- */
 
@@ -65,9 +66,10 @@ static unsigned int pushed_after(const unsigned char *entry)
 }
 
 /* Appends to the `count` found so far. Returns the new count, or -ENOMEM; so do those below. */
-static int find_plts(struct elf_file *file, struct known_code *found, int count)
+static int find_plts(struct elf_file *file, struct unwind_rows *r, struct known_code *found)
 {
 	static const char *const NAMES[] = {".plt", ".plt.sec", ".plt.got"};
+	int count = 0;
 
 	for (size_t i = 0; i < sizeof(NAMES) / sizeof(*NAMES); i++) {
 		_cleanup_free_ void *code = NULL;
@@ -81,6 +83,8 @@ static int find_plts(struct elf_file *file, struct known_code *found, int count)
 		err = elf_file__section_data(file, NAMES[i], PLT_MAX, &code, &size);
 		if (err == -ENOMEM)
 			return err;
+		if (err == -EFBIG)
+			r->left += section.size;
 		if (err || !size)
 			continue;
 		found[count++] = (struct known_code){
@@ -102,17 +106,22 @@ struct text {
 	uint64_t address;
 };
 
-static int find_returns(const struct text *text, const unsigned char *pattern, size_t size,
-			struct known_code *found, int count)
+/* Finds those that begin in the first SEARCHED_PIECE bytes. */
+static int find_returns(struct unwind_rows *r, const struct text *text,
+			const unsigned char *pattern, size_t size, struct known_code *found,
+			int count)
 {
 	const unsigned char *at = text->bytes, *end = at + text->size;
 
-	while (count < KNOWN_MAX && (at = memmem(at, end - at, pattern, size))) {
-		found[count++] = (struct known_code){
-			.start = text->address + (at - text->bytes),
-			.end = text->address + (at - text->bytes) + size,
-			.cfa = UNWIND_CFA_SIGNAL,
-		};
+	while ((at = memmem(at, end - at, pattern, size)) && at < text->bytes + SEARCHED_PIECE) {
+		if (count < KNOWN_MAX)
+			found[count++] = (struct known_code){
+				.start = text->address + (at - text->bytes),
+				.end = text->address + (at - text->bytes) + size,
+				.cfa = UNWIND_CFA_SIGNAL,
+			};
+		else
+			r->left += size;
 		at += size;
 	}
 	return count;
@@ -158,45 +167,67 @@ static size_t entry_size(const unsigned char *code, size_t size)
 	return 0;
 }
 
-static int find_entry(const struct text *text, uint64_t entry, struct known_code *found, int count)
+static int find_entry(struct elf_file *file, struct known_code *found, int count)
 {
-	uint64_t offset = entry - text->address, left = text->size - offset;
-	size_t size;
+	unsigned char code[ENTRY_MAX];
+	uint64_t entry = elf_file__entry(file);
+	ssize_t got = entry ? elf_file__read_at(file, entry, code, sizeof(code)) : 0;
+	size_t size = got > 0 ? entry_size(code, got) : 0;
 
-	if (count == KNOWN_MAX || offset >= text->size)
-		return count;
-	size = entry_size(text->bytes + offset, min_u64(left, ENTRY_MAX));
-	if (size)
+	if (size && count < KNOWN_MAX)
 		found[count++] = (struct known_code){
 			.start = entry, .end = entry + size, .cfa = UNWIND_CFA_ROOT};
 	return count;
 }
 
-static int find_trampolines(struct elf_file *file, struct known_code *found, int count)
+/* Programs without a dynamic linker have a C library in them. One without symbols is static-pie. */
+static bool may_have_trampolines(struct elf_file *file, const struct elf_section *text)
 {
-	_cleanup_free_ void *code = NULL;
-	struct elf_section section;
-	struct text text;
-	int err;
+	struct elf_section other;
 
-	if (elf_file__find_section(file, ".text", &section))
-		return count;
-	err = elf_file__section_data(file, ".text", SEARCHED_MAX, &code, &text.size);
-	if (err)
-		return err == -ENOMEM ? err : count;
-	text.bytes = code;
-	text.address = section.address;
-	count = find_entry(&text, elf_file__entry(file), found, count);
-	count = find_returns(&text, SIGRETURN, sizeof(SIGRETURN), found, count);
-	return find_returns(&text, SIGRETURN_32, sizeof(SIGRETURN_32), found, count);
+	if (text->size <= LIBRARY_TEXT)
+		return true;
+	return elf_file__find_section(file, ".interp", &other) == -ENOENT &&
+	       (elf_file__find_section(file, ".dynsym", &other) == -ENOENT ||
+		other.size <= sizeof(Elf64_Sym));
 }
 
-/* Finds all known code, with CFI or without. Returns the count, or -ENOMEM. */
-static int find_known(struct elf_file *file, struct known_code found[KNOWN_MAX])
+static int find_trampolines(struct elf_file *file, struct unwind_rows *r, struct known_code *found,
+			    int count)
 {
-	int count = find_plts(file, found, 0);
+	const size_t overlap = sizeof(SIGRETURN) - 1, room = SEARCHED_PIECE + overlap;
+	_cleanup_free_ unsigned char *code = NULL;
+	struct elf_section section;
+	struct text text;
+	int err = 0;
 
-	return count < 0 ? count : find_trampolines(file, found, count);
+	if (elf_file__find_section(file, ".text", &section) ||
+	    !may_have_trampolines(file, &section))
+		return count;
+	text.bytes = code = malloc(room);
+	if (!code)
+		return -ENOMEM;
+	for (uint64_t at = 0; at < section.size && !err; at += SEARCHED_PIECE) {
+		ssize_t got = elf_file__read_section(file, &section, at, code, room);
+
+		if (got <= 0)
+			break;
+		text.size = got;
+		text.address = section.address + at;
+		count = find_returns(r, &text, SIGRETURN, sizeof(SIGRETURN), found, count);
+		count = find_returns(r, &text, SIGRETURN_32, sizeof(SIGRETURN_32), found, count);
+		err = build_budget__step(r->budget, SEARCH_STEPS);
+	}
+	return err ? err : count;
+}
+
+/* Finds all known code, with CFI or without. Returns the count, or negative errno. */
+static int find_known(struct elf_file *file, struct unwind_rows *r,
+		      struct known_code found[KNOWN_MAX])
+{
+	int count = find_plts(file, r, found);
+
+	return count < 0 ? count : find_trampolines(file, r, found, find_entry(file, found, count));
 }
 
 /* ---- rules from its bytes -------------------------------------------------------------------- */
@@ -263,7 +294,7 @@ int undescribed__add_known(struct elf_file *file, struct unwind_rows *r)
 {
 	struct known_code known[KNOWN_MAX];
 	row_list rows = {};
-	int count = find_known(file, known), err = count < 0 ? count : 0;
+	int count = find_known(file, r, known), err = count < 0 ? count : 0;
 
 	for (int i = 0; i < count && !err; i++)
 		err = add_known(r, &known[i], &rows);
@@ -290,7 +321,7 @@ struct code_rows {
 	struct unwind_rows *described;
 	row_list rows;
 	size_t first; /* row of the current stretch */
-	uint64_t work;
+	uint64_t work, cpu_end;
 	struct code_window window;
 };
 
@@ -316,15 +347,24 @@ static const uint8_t *read_stretch(struct code_window *w, uint64_t start, uint64
 	return end - start <= w->size ? w->bytes : NULL;
 }
 
-static bool rule_outside(void *context, uint64_t address, struct unwind_rule *rule)
+static bool rule_in(const struct code_rows *c, const row_list *rows, uint64_t address,
+		    struct unwind_rule *rule)
 {
-	const struct code_rows *c = context;
-	size_t before = unwind_rows__up_to(c->described, address);
+	size_t before = partition_point(rows->data, rows->count, row, row->address <= address);
 
 	if (!before)
 		return false;
-	*rule = c->described->rules.data[c->described->rows.data[before - 1].rule].rule;
+	*rule = c->described->rules.data[rows->data[before - 1].rule].rule;
 	return rule->cfa != UNWIND_CFA_NONE;
+}
+
+/* Of code with CFI, or of code that was followed before. */
+static bool rule_outside(void *context, uint64_t address, struct unwind_rule *rule)
+{
+	const struct code_rows *c = context;
+
+	return rule_in(c, &c->described->rows, address, rule) ||
+	       rule_in(c, &c->rows, address, rule);
 }
 
 static int add_code_row(void *context, uint64_t address, const struct unwind_rule *rule)
@@ -340,7 +380,10 @@ static int add_code_row(void *context, uint64_t address, const struct unwind_rul
 static int add_stretch(struct code_rows *c, uint64_t start, uint64_t end)
 {
 	const struct code_flow flow = {
+		.piece = CODE_FLOW_PIECE,
 		.work = &c->work,
+		.cpu_end = c->cpu_end,
+		.left = &c->described->left,
 		.code = read_stretch(&c->window, start, end),
 		.start = start,
 		.size = end - start,
@@ -350,14 +393,25 @@ static int add_stretch(struct code_rows *c, uint64_t start, uint64_t end)
 	};
 	int err;
 
-	if (!flow.code)
+	if (!flow.code) {
+		c->described->left += end - start;
 		return 0;
+	}
 	c->first = c->rows.count;
 	/* each byte may be an instruction */
 	err = build_budget__step(c->described->budget, min_u64(end - start, UINT32_MAX))
 		      ?: code_flow__follow(&flow);
 	if (!err && c->rows.count > c->first)
 		err = add_code_row(c, end, UNWIND_NO_RULE);
+	return err;
+}
+
+static int add_parts(struct code_rows *c, uint64_t start, uint64_t end)
+{
+	int err = 0;
+
+	for (; !err && start < end; start += min_u64(end - start, STRETCH_MAX))
+		err = add_stretch(c, start, start + min_u64(end - start, STRETCH_MAX));
 	return err;
 }
 
@@ -381,7 +435,7 @@ static int each_stretch(struct code_rows *c, const struct elf_section *text, uin
 			if (sum)
 				*sum += end - start;
 			else
-				err = add_stretch(c, start, end);
+				err = add_parts(c, start, end);
 		}
 		start = end;
 		open = i < r->rows.count && unwind_rows__says_nothing(r, &r->rows.data[i]);
@@ -395,9 +449,25 @@ static bool is_readable(struct elf_file *file, struct elf_section *text)
 	struct elf_section other;
 
 	return !elf_file__find_section(file, ".text", text) && text->size &&
-	       (text->flags & SHF_EXECINSTR) && text->size <= TEXT_MAX &&
-	       text->address <= UINT64_MAX - text->size &&
+	       (text->flags & SHF_EXECINSTR) && text->address <= UINT64_MAX - text->size &&
 	       elf_file__find_section(file, ".gopclntab", &other) == -ENOENT;
+}
+
+uint64_t undescribed__size(struct elf_file *file, struct unwind_rows *r)
+{
+	struct code_rows c = {.described = r};
+	struct elf_section text;
+	uint64_t sum = 0;
+
+	if (is_readable(file, &text))
+		each_stretch(&c, &text, &sum);
+	return sum;
+}
+
+/* Code gets half of the time, because without any table nothing of the file is unwound. */
+static uint64_t end_of_following(const struct build_budget *b)
+{
+	return b ? b->cpu_end - b->limits.cpu_ns / 2 : 0;
 }
 
 int undescribed__follow_code(struct elf_file *file, struct unwind_rows *r)
@@ -405,22 +475,20 @@ int undescribed__follow_code(struct elf_file *file, struct unwind_rows *r)
 	struct elf_section text;
 	struct code_rows c = {
 		.described = r,
-		.work = CODE_WORK_MAX,
+		.work = r->budget ? r->budget->limits.code_steps : UINT64_MAX,
+		.cpu_end = end_of_following(r->budget),
 		.window = {.file = file, .text = &text},
 	};
-	uint64_t sum = 0;
+	uint64_t size = undescribed__size(file, r), memory = min_u64(2 * size, CODE_MEMORY);
 	int err;
 
-	if (!is_readable(file, &text))
+	if (!size || !is_readable(file, &text))
 		return 0;
-	err = each_stretch(&c, &text, &sum);
-	if (err || !sum || sum > UNDESCRIBED_MAX)
-		return err;
-	err = build_budget__take(r->budget, sum);
+	err = build_budget__take(r->budget, memory);
 	if (err)
 		return err;
 	err = each_stretch(&c, &text, NULL);
-	build_budget__give_back(r->budget, sum);
+	build_budget__give_back(r->budget, memory);
 	free(c.window.bytes);
 	if (!err && c.rows.count)
 		err = unwind_rows__merge(r, &c.rows);

@@ -20,10 +20,12 @@ static const unsigned char SIGRETURN_32[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05};
 /* Adds linkage tables, signal trampolines and entries, known by their bytes. 0 or -errno. */
 int undescribed__add_known(struct elf_file *file, struct unwind_rows *rows);
 /*
- * Adds rules of all other code, from its instructions. Skips code that would take too long, and
- * Go's, which has tables of its own. 0 or negative errno.
+ * Adds rules of all other code, from its instructions, except Go's, which has tables of its own.
+ * Code that would take too long gets none and is counted in rows->left. 0 or negative errno.
  */
 int undescribed__follow_code(struct elf_file *file, struct unwind_rows *rows);
+/* The bytes of code that it would follow. */
+uint64_t undescribed__size(struct elf_file *file, struct unwind_rows *rows);
 
 /*
  * Rules for code without CFI, from its instructions.
@@ -34,7 +36,7 @@ int undescribed__follow_code(struct elf_file *file, struct unwind_rows *rows);
  * symbols nor function starts are needed; a jump to another function is one more path to a ret.
  */
 
-#define CODE_FLOW_INSTRUCTIONS_MAX (1u << 20)
+#define CODE_FLOW_PIECE (1u << 20) /* instructions that are followed together */
 
 struct code_flow {
 	const uint8_t *code; /* at virtual address `start` */
@@ -45,8 +47,12 @@ struct code_flow {
 	/* The rule from an address on; ascending, the first is not before start. Nonzero stops. */
 	int (*row)(void *context, uint64_t address, const struct unwind_rule *rule);
 	void *context;
-	/* Steps that may still be processed, shared by several calls. Code beyond has no rules. */
-	uint64_t *work;
+	size_t piece; /* CODE_FLOW_PIECE */
+	/*
+	 * Steps that may still be processed, and until when (thread_cpu_ns(); 0: no limit). Shared by
+	 * several calls, as is the sum of bytes that got no rules because of a limit.
+	 */
+	uint64_t *work, cpu_end, *left;
 };
 
 /* All rules have UNWIND_RA_INFERRED, unless frame pointers will do. 0, -ENOMEM, result of `row`. */

@@ -27,7 +27,7 @@
 
 #define USER_ADDRESS_BITS 47
 #define REFUSED_NS	  3000000000ull /* until a refused table is tried again */
-#define RUNS_MAX	  8		/* of one mapping, in different segments */
+#define RUNS_MAX	  64		/* of one mapping, in different segments */
 #define FILES_MAX	  8192		/* whose segments are kept */
 
 MAP_FUNCTIONS_BY(made_map, struct fed_made, uint32_t, tgid);
@@ -111,8 +111,8 @@ static uint32_t table_of(const struct unwind_feed *f, const struct fed_file *fil
 }
 
 /* Places the runs of a mapping of an ELF file; leaves the last one in *placement. */
-static int place_code(struct unwind_feed *f, const struct fed_file *file,
-		      const struct mapping *mapping, struct unwind_placement *placement)
+static int place_code(struct unwind_feed *f, struct fed_file *file, const struct mapping *mapping,
+		      struct unwind_placement *placement)
 {
 	uint64_t offset = mapping->page_offset, end;
 	struct elf_code code;
@@ -122,9 +122,14 @@ static int place_code(struct unwind_feed *f, const struct fed_file *file,
 	for (size_t runs = 1; offset < end; runs++) {
 		if (elf_file__code_at(file->elf, offset, end, &code))
 			break;
+		if (runs == RUNS_MAX) {
+			placement->table = UNWIND_NO_TABLE;
+			unwind_feed__count_left(f, file, end - offset);
+			break;
+		}
 		placement->table = table_of(f, file);
 		placement->bias = placement->start - code.address;
-		if (code.end >= end || runs == RUNS_MAX)
+		if (code.end >= end)
 			break;
 		placement->end = placement->start + (code.end - offset);
 		if (vec_push(&f->placements, *placement))

@@ -208,6 +208,14 @@ static void count_table(struct unwind_feed *f, const struct built_table *built)
 	f->stats.put_off += built->err == -ENOENT;
 }
 
+void unwind_feed__count_left(struct unwind_feed *f, struct fed_file *file, uint64_t bytes)
+{
+	if (file->left_counted || !bytes)
+		return;
+	file->left_counted = true;
+	table_store__leave(f->options.store, file->requester, OUTSIDE_CODE, bytes);
+}
+
 /* Since when it is refused, see is_of_use(). The builder may have been killed, or the disk slow. */
 static uint64_t refused_since(struct fed_file *file, const struct built_table *built)
 {
@@ -243,13 +251,15 @@ static int put_table(struct unwind_feed *f, struct fed_file *file, struct built_
 	file->refused = refused_since(file, built);
 	f->stats.too_big += err == -EFBIG;
 	if (built->refusal)
-		table_store__leave(f->options.store, file->requester);
+		table_store__leave(f->options.store, file->requester, OUTSIDE_TABLES, 1);
 	if (err && !describes_nothing(err))
 		return 0;
 	err = table_store__put(f->options.store, file->number.number, file->requester,
 			       err ? &NOTHING : &built->image);
 	if (!err)
 		file->state = FILE_THERE;
+	if (!built->err)
+		unwind_feed__count_left(f, file, built->image.left);
 	return err == -ENOMEM ? err : 0;
 }
 

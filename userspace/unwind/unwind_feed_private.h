@@ -30,6 +30,7 @@ struct fed_file {
 	uint32_t requester; /* the process for which the table was requested */
 	enum table_state state;
 	bool not_cached;     /* the cache has no table of it */
+	bool left_counted;   /* code without rules is in the books */
 	unsigned int deaths; /* of builders that read it */
 	uint64_t refused;    /* when; UINT64_MAX: permanently */
 };
@@ -79,6 +80,8 @@ bool unwind_feed__may_build(const struct unwind_feed *f, uint32_t user);
 /* 0 or -ENOMEM; the result is in the file's state. */
 int unwind_feed__request_table(struct unwind_feed *f, const struct fed_process *process,
 			       struct fed_file *file, struct image_id image);
+/* Counts code without rules, once for a file, however often its table is loaded. */
+void unwind_feed__count_left(struct unwind_feed *f, struct fed_file *file, uint64_t bytes);
 void unwind_feed__close_file(struct unwind_feed *f, struct fed_file *file);
 
 /* ---- unwind_feed.c --------------------------------------------------------------------------- */

@@ -38,6 +38,7 @@ struct unwind_rows {
 	struct rule_map rules;
 	size_t rows_max; /* more do not fit into the image, or exceed the budget */
 	struct build_budget *budget;
+	uint64_t left; /* bytes of code that got no rules because of a limit */
 };
 
 /* `limit`: size of the image, bytes. `budget` may be NULL; the caller owns it. */

@@ -291,6 +291,9 @@ static int build_with(const struct build *b, struct unwind_table_image *image)
 		err = undescribed__add_known(b->file, &r);
 	if (!err && b->whole)
 		err = undescribed__follow_code(b->file, &r);
+	else if (!err)
+		r.left += undescribed__size(b->file, &r);
+	image->left = min_u64(r.left, UINT32_MAX);
 	if (!err && !r.rows.count)
 		err = -ENODATA;
 	if (!err)

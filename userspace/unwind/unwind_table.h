@@ -21,6 +21,7 @@ struct unwind_table_image {
 	void *bytes;		   /* 8-aligned; owned by the holder */
 	size_t size;		   /* a multiple of 64 */
 	uint64_t rows;
+	uint64_t left; /* bytes of code that got no rules because of a limit */
 	struct cfi_counts counts;
 };
 

@@ -85,10 +85,13 @@ static bool slack_is_empty(const struct unwind_table_image *image)
 	return !any;
 }
 
-static bool counts_are_good(const struct cfi_counts *c)
+static bool counts_are_good(const struct unwind_table_image *image)
 {
-	return c->functions <= COUNTS_MAX && c->damaged <= COUNTS_MAX &&
-	       c->unsupported <= COUNTS_MAX && c->overlapping <= COUNTS_MAX;
+	const struct cfi_counts *c = &image->counts;
+
+	return image->left <= COUNTS_MAX && c->functions <= COUNTS_MAX &&
+	       c->damaged <= COUNTS_MAX && c->unsupported <= COUNTS_MAX &&
+	       c->overlapping <= COUNTS_MAX;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -239,7 +242,7 @@ static bool rules_are_good(const struct unwind_table_image *image)
 
 int unwind_table_image__check(const struct unwind_table_image *image)
 {
-	if (!is_laid_out(image) || !slack_is_empty(image) || !counts_are_good(&image->counts) ||
+	if (!is_laid_out(image) || !slack_is_empty(image) || !counts_are_good(image) ||
 	    !index_is_good(image) || !rows_are_sorted(image) || !numbers_are_good(image) ||
 	    !rules_are_good(image))
 		return -EBADMSG;
