@@ -358,6 +358,18 @@ struct jit_bytes_event {
 	char bytes[];
 };
 
+/*
+ * The process of the jitdump is in a time namespace. Comes before the file's bytes; without it,
+ * times are those of CLOCK_MONOTONIC here.
+ */
+struct jit_clock_event {
+	struct event_header header;
+	__u32 file;
+	__u8 known; /* 0: `ahead` could not be read */
+	__u8 reserved[3];
+	__s64 ahead; /* of CLOCK_MONOTONIC here, ns */
+};
+
 /* ---- functions of runtimes ------------------------------------------------------------------- */
 
 /* The result of reading a function. X(ENUM, sentence) */
@@ -511,6 +523,7 @@ EVENT_ASSERT(outside_event);
 EVENT_ASSERT(kallsyms_event);
 EVENT_ASSERT(jit_file_event);
 EVENT_ASSERT(jit_bytes_event);
+EVENT_ASSERT(jit_clock_event);
 EVENT_ASSERT(frame_note);
 EVENT_ASSERT(code_function_event);
 EVENT_ASSERT(code_chain_event);

@@ -49,6 +49,7 @@ enum event_type {
 	/* files in which processes report their JIT code: perf maps, jitdumps */
 	EVENT_JIT_FILE = 40,
 	EVENT_JIT_BYTES = 41,
+	EVENT_JIT_CLOCK = 42, /* the clock by which a process writes the times of its jitdump */
 	/* functions, read from a runtime's memory, that notes of frames refer to */
 	EVENT_CODE_FUNCTION = 48,
 	EVENT_CODE_CHAIN = 49,

@@ -10,10 +10,11 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 import time
 
 from libe2e import (SANITIZED, SYSPROF, Background, FirefoxThread, Fixture, Skip, alone, children_of, deepest, folded,
-                    load_json, long, main, natively, need_root, record, scratch, share)
+                    load_json, long, main, natively, need_root, record, run, scratch, share)
 
 TIERS = 8  # include/sysprof/profile.h; behind them are the same tiers with a doubt
 
@@ -86,13 +87,17 @@ def with_children(pid):
     return [pid, *(p for child in children_of(pid) for p in with_children(child))]
 
 
-def same_address(*options, seconds=2, hz=999, stop=None):
-    """The fixture from before the recording to after it, or all of it if it writes late."""
+def same_address(*options, seconds=2, hz=999, stop=None, ahead=0):
+    """The fixture from before the recording to after it, or all of it if it writes late.
+
+    `ahead`: it runs in a time namespace whose CLOCK_MONOTONIC is so many seconds ahead."""
     need_root()
     path = scratch("jitreuse.json")
-    with Fixture("jitreuse", *options, seconds + 0.6) as f:
+    wrap = ("unshare", "-T", "--monotonic", str(ahead), "--fork") if ahead else ()
+    with Fixture("jitreuse", *options, seconds + 0.6, wrap=wrap) as f:
         f.wait_facts("start")
-        with Background(SYSPROF, "record", "-p", f.pid, "-F", hz, "-o", path) as recorder:
+        pid = children_of(f.pid)[0] if ahead else f.pid
+        with Background(SYSPROF, "record", "-p", pid, "-F", hz, "-o", path) as recorder:
             if stop:
                 time.sleep(1)
                 ours = with_children(recorder.pid)  # the files are read by a child
@@ -105,12 +110,13 @@ def same_address(*options, seconds=2, hz=999, stop=None):
                     os.kill(pid, signal.SIGCONT)
             result = recorder.finish(check=0)
         facts = f.finish(check=0)
-        if os.path.exists(f"/tmp/perf-{f.pid}.map"):
-            os.unlink(f"/tmp/perf-{f.pid}.map")
-        judged = Judged(leaves(path, f.pid), spans_of(facts))
+        if os.path.exists(f"/tmp/perf-{pid}.map"):
+            os.unlink(f"/tmp/perf-{pid}.map")
+        spans = [(name, start - ahead * 10**9, end - ahead * 10**9) for name, start, end in spans_of(facts)]
+        judged = Judged(leaves(path, pid), spans)
     print(f"  {' '.join(map(str, options))}: {judged}")
     print("  " + next(line for line in result.err.splitlines() if "JIT code" in line).strip())
-    return (judged, path, facts, f.pid, stopped) if stop else judged
+    return (judged, path, facts, pid, stopped) if stop else judged
 
 
 def enough_at_same_address(least, *options, **more):
@@ -140,6 +146,21 @@ def test_the_same_reported_by_a_jitdump():
     """Its times are exact: 0 wrong and 0 flagged of at least 2000 samples, reported when the process ends."""
     judged = enough_at_same_address(2000, "-d", "-p", 100, "-f", scratch(""), seconds=3)
     assert judged.wrong == judged.unnamed == judged.flagged == 0, judged
+
+
+@long
+@alone
+@natively
+def test_the_same_in_a_time_namespace():
+    """As a process that was restored from a checkpoint: its dump's times are those of another clock."""
+    if subprocess.run(("unshare", "-T", "true"), check=False, capture_output=True).returncode:
+        raise Skip("no time namespaces")
+    for ahead in 100000, -5:
+        judged = enough_at_same_address(50, "-d", "-p", 100, "-f", scratch(""), ahead=ahead)
+        assert judged.wrong == judged.unnamed == judged.flagged == 0, judged
+    refused = run("unshare", "-T", "--monotonic", "-5", "--fork", SYSPROF, "record", "-d", 1, "-o", scratch("no.folded"),
+                  check=1)
+    assert "its clock is 5.000 s behind the kernel's" in refused.err, refused
 
 
 @alone

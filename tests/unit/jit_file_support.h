@@ -59,7 +59,8 @@ struct received {
 	unsigned int states;
 	struct jit_file_event state; /* the last one */
 	char path[PATH_MAX];	     /* its */
-	int refusal;		     /* what receive_event() returns */
+	struct jit_clock_event clock;
+	int refusal; /* what receive_event() returns */
 };
 
 static inline void receive_state(struct received *h, const struct event_header *event)
@@ -119,6 +120,8 @@ static inline int receive_event(void *context, struct event_header *event)
 	assert_int_equal(event->size % EVENT_ALIGN, 0);
 	if (event->type == EVENT_JIT_FILE)
 		receive_state(h, event);
+	else if (event->type == EVENT_JIT_CLOCK)
+		h->clock = *(const struct jit_clock_event *)event;
 	else
 		receive_bytes(h, event);
 	return 0;

@@ -275,7 +275,7 @@ static int feed_dump(struct jit_code *c, const struct dump *d, bool begins_anew)
 {
 	return feed(c, (struct jit_piece){.bytes = d->bytes,
 					  .size = d->size,
-					  .before = 1,
+					  .before = 1000000,
 					  .begins_snapshot = begins_anew,
 					  .ends_snapshot = begins_anew});
 }
@@ -515,6 +515,85 @@ static void monotonic_test(void **state)
 	jit_code__free(c);
 }
 
+/* The clock of a time namespace; of a checkpoint on another machine, with its records. */
+static void other_clock_test(void **state)
+{
+	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
+	struct dump d = {};
+
+	(void)state;
+	put_header(&d, 0);
+	put_load(&d, 4000000, 0x1000, 32, "before the restore");
+	put_load(&d, 5000000, 0x1000, 32, "the last one before it");
+	put_load(&d, 9000200, 0x1000, 32, "after it");
+	jit_code__set_clock(c, 9000000, true);
+	assert_int_equal(feed_dump(c, &d, false), 0);
+	settle(c);
+	assert_named(c, 0x1000, 1, "the last one before it");
+	assert_named(c, 0x1000, 199, "the last one before it");
+	assert_named(c, 0x1000, 200, "after it");
+	jit_code__free(c);
+
+	c = jit_code__new(JIT_CODE_DUMP);
+	d = (struct dump){};
+	put_header(&d, 0);
+	put_load(&d, 10, 0x1000, 32, "f");
+	jit_code__set_clock(c, -500, true);
+	assert_int_equal(feed_dump(c, &d, false), 0);
+	settle(c);
+	assert_named(c, 0x1000, 509, NULL);
+	assert_named(c, 0x1000, 510, "f");
+	jit_code__free(c);
+}
+
+static void feed_moments(struct jit_code *c, const struct dump *d, uint64_t after, uint64_t before)
+{
+	assert_int_equal(feed(c, (struct jit_piece){.bytes = d->bytes,
+						    .size = d->size,
+						    .after = after,
+						    .before = before}),
+			 0);
+	settle(c);
+}
+
+/* What was read of a clock that is not known is in doubt from one reading to the next. */
+static void assert_in_doubt(struct jit_code *c)
+{
+	assert_named(c, 0x1000, 100, "first");
+	assert_answer(c, 0x1000, 150, "second", true);
+	assert_named(c, 0x1000, 201, "second");
+	jit_code__free(c);
+}
+
+static void feed_two(struct jit_code *c, uint64_t flags, uint64_t one, uint64_t other)
+{
+	struct dump d = {};
+
+	put_header(&d, flags);
+	put_load(&d, one, 0x1000, 32, "first");
+	feed_moments(c, &d, 0, 50);
+	d.size = 0;
+	put_load(&d, other, 0x1000, 32, "second");
+	feed_moments(c, &d, 100, 200);
+}
+
+/* Not readable; a record after it was read, which only the second piece shows; a record without time. */
+static void unknown_clock_test(void **state)
+{
+	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
+
+	(void)state;
+	jit_code__set_clock(c, 0, false);
+	feed_two(c, 0, 20, 20);
+	assert_in_doubt(c);
+	c = jit_code__new(JIT_CODE_DUMP);
+	feed_two(c, 0, 40, 30000000);
+	assert_in_doubt(c);
+	c = jit_code__new(JIT_CODE_DUMP);
+	feed_two(c, 0, 0, 0);
+	assert_in_doubt(c);
+}
+
 /* ---- lines ----------------------------------------------------------------------------------- */
 
 static void put_code_with_lines(struct dump *d)
@@ -683,6 +762,7 @@ int main(void)
 		cmocka_unit_test(dump_pieces_test),  cmocka_unit_test(move_test),
 		cmocka_unit_test(early_move_test),   cmocka_unit_test(close_test),
 		cmocka_unit_test(tsc_test),	     cmocka_unit_test(monotonic_test),
+		cmocka_unit_test(other_clock_test),  cmocka_unit_test(unknown_clock_test),
 		cmocka_unit_test(lines_test),	     cmocka_unit_test(no_lines_test),
 		cmocka_unit_test(refused_test),	     cmocka_unit_test(dump_anew_test),
 		cmocka_unit_test(dump_emptied_test), cmocka_unit_test(moved_frames_test),

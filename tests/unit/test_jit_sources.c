@@ -63,7 +63,7 @@ static void report_bytes(struct jit_sources *s, uint32_t file, const void *bytes
 
 	e->header = (struct event_header){.size = sizeof(*e) + size, .type = EVENT_JIT_BYTES};
 	e->after = M0;
-	e->before = M0 + S;
+	e->before = M0 + 10 * S;
 	e->file = file;
 	e->size = size;
 	memcpy(e->bytes, bytes, size);
@@ -119,6 +119,48 @@ static void suspend_test(void **state)
 	assert_begins(s, 0x2000, M0 + 4 * S + 3 * S / 4, "falls asleep");
 	assert_begins(s, 0x3000, M0 + 5 * S + S / 4, "wakes up");
 	assert_begins(s, 0x4000, M0 + 9 * S, "late");
+	jit_sources__free(s);
+}
+
+/* No anchor has a TSC: it is not known when the code was there. */
+static void no_tsc_test(void **state)
+{
+	struct jit_sources *s = jit_sources__new();
+	struct dump d = {};
+
+	(void)state;
+	report_anchor(s, M0, 0, 0, false);
+	report_file(s, 1, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
+	put_header(&d, 1);
+	put_load(&d, T0, 0x1000, 32, "f");
+	report_bytes(s, 1, d.bytes, d.size);
+	assert_int_equal(jit_sources__settle(s), 0);
+	assert_null(name_at(s, 1, 0x1010, M0));
+	assert_string_equal(name_at(s, 1, 0x1010, M0 + 1), "f");
+	jit_sources__free(s);
+}
+
+/* The clock of its process, by an event. */
+static void process_clock_test(void **state)
+{
+	struct jit_sources *s = jit_sources__new();
+	struct jit_clock_event e = {
+		.header = {.size = sizeof(e), .type = EVENT_JIT_CLOCK},
+		.file = 1,
+		.known = 1,
+		.ahead = 1000 * (int64_t)S,
+	};
+	struct dump d = {};
+
+	(void)state;
+	assert_int_equal(jit_sources__event(s, &e.header), 0);
+	report_file(s, 1, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
+	assert_int_equal(jit_sources__event(s, &e.header), 0);
+	put_header(&d, 0);
+	put_load(&d, M0 + 1001 * S, 0x1000, 32, "f");
+	report_bytes(s, 1, d.bytes, d.size);
+	assert_int_equal(jit_sources__settle(s), 0);
+	assert_begins(s, 0x1000, M0 + S, "f");
 	jit_sources__free(s);
 }
 
@@ -544,12 +586,13 @@ static void dump_weeks_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(suspend_test),	   cmocka_unit_test(windows_test),
-		cmocka_unit_test(map_test),	   cmocka_unit_test(what_is_no_file_test),
-		cmocka_unit_test(forgetting_test), cmocka_unit_test(user_limit_test),
-		cmocka_unit_test(limit_test),	   cmocka_unit_test(left_test),
-		cmocka_unit_test(users_test),	   cmocka_unit_test(weeks_test),
-		cmocka_unit_test(lost_test),	   cmocka_unit_test(recovery_test),
+		cmocka_unit_test(suspend_test),	      cmocka_unit_test(no_tsc_test),
+		cmocka_unit_test(process_clock_test), cmocka_unit_test(windows_test),
+		cmocka_unit_test(map_test),	      cmocka_unit_test(what_is_no_file_test),
+		cmocka_unit_test(forgetting_test),    cmocka_unit_test(user_limit_test),
+		cmocka_unit_test(limit_test),	      cmocka_unit_test(left_test),
+		cmocka_unit_test(users_test),	      cmocka_unit_test(weeks_test),
+		cmocka_unit_test(lost_test),	      cmocka_unit_test(recovery_test),
 		cmocka_unit_test(dump_weeks_test),
 	};
 

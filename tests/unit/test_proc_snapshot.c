@@ -798,9 +798,61 @@ static void test_rereading_is_limited(void **state)
 	proc_snapshot__free(s);
 }
 
+/* A child that has unshared its time; `grandchild`: with a child in that namespace. Until killed. */
+static pid_t start_in_time(bool grandchild, const int ready[2])
+{
+	static const char OFFSET[] = "monotonic 5000 7";
+	pid_t child = fork();
+	int offsets;
+
+	if (child)
+		return child;
+	offsets = unshare(CLONE_NEWTIME) ? -1 : open("/proc/self/timens_offsets", O_WRONLY);
+	if (write(offsets, OFFSET, sizeof(OFFSET) - 1) < 0)
+		_exit(1);
+	child = grandchild ? fork() : 0;
+	if (child || !grandchild)
+		(void)!write(ready[1], &child, sizeof(child));
+	for (;;)
+		pause();
+}
+
+/*
+ * A process has the offsets of its namespace. One that has unshared has another one than its
+ * children: the offsets in its file are theirs.
+ */
+static void time_namespace_test(void **state)
+{
+	int64_t ahead = 1;
+
+	(void)state;
+	assert_int_equal(proc_clock_ahead(getpid(), &ahead), 0);
+	assert_int_equal(ahead, 0);
+	if (access("/proc/self/timens_offsets", F_OK) || geteuid())
+		skip();
+	for (int grandchild = 0; grandchild < 2; grandchild++) {
+		pid_t inner, outer;
+		int ready[2];
+
+		assert_int_equal(pipe(ready), 0);
+		outer = start_in_time(grandchild, ready);
+		close(ready[1]);
+		assert_int_equal(read(ready[0], &inner, sizeof(inner)), sizeof(inner));
+		close(ready[0]);
+		assert_int_equal(proc_clock_ahead(inner ? inner : outer, &ahead), 0);
+		assert_int_equal(ahead, grandchild ? 5000000000007ll : 0);
+		if (inner)
+			kill(inner, SIGKILL);
+		kill(outer, SIGKILL);
+		waitpid(outer, NULL, 0);
+	}
+	assert_int_equal(proc_clock_ahead(0x7fffffff, &ahead), -ESRCH);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(time_namespace_test),
 		cmocka_unit_test(test_stat),
 		cmocka_unit_test(test_mapping_lines),
 		cmocka_unit_test(test_this_process),

@@ -406,3 +406,57 @@ enum proc_state proc_process_state(pid_t pid, struct proc_identity *identity)
 		return PROC_KERNEL;
 	return proc_stat__is_dead(&stat) && stat.threads <= 1 ? PROC_ZOMBIE : PROC_ALIVE;
 }
+
+/* ---- time namespaces ------------------------------------------------------------------------- */
+
+#define FIRST_TIME_NAMESPACE "time:[4026531834]" /* on every kernel */
+#define LINK_SIZE	     64
+
+/* False: it cannot be read. */
+static bool read_time_namespace(int dir, const char *name, char link[LINK_SIZE])
+{
+	ssize_t size = readlinkat(dir, name, link, LINK_SIZE - 1);
+
+	link[size < 0 ? 0 : size] = '\0';
+	return size > 0;
+}
+
+static bool parse_offsets(const char *text, int64_t *ahead)
+{
+	long long seconds, nanoseconds;
+
+	if (sscanf(text, "monotonic %lld %lld", &seconds, &nanoseconds) != 2)
+		return false;
+	return !__builtin_mul_overflow(seconds, NS_PER_SECOND, ahead) &&
+	       !__builtin_add_overflow(*ahead, nanoseconds, ahead);
+}
+
+/*
+ * timens_offsets has the offsets of the namespace of the process's children. That is not its own
+ * one between unshare() and exec.
+ */
+int proc_clock_ahead(pid_t pid, int64_t *ahead)
+{
+	_cleanup_close_ int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int dir = proc < 0 ? -1 : proc_open_process(proc, pid);
+	char own[LINK_SIZE], childrens[LINK_SIZE], text[SMALL_FILE];
+	ssize_t size;
+
+	*ahead = 0;
+	if (dir < 0)
+		return -ESRCH;
+	size = proc_read_small(dir, "timens_offsets", text, sizeof(text) - 1);
+	if (size == -ENOENT) /* the kernel has no time namespaces */
+		return 0;
+	if (size <= 0 || !read_time_namespace(dir, "ns/time", own))
+		return -ENODATA;
+	if (!strcmp(own, FIRST_TIME_NAMESPACE))
+		return 0;
+	text[size] = '\0';
+	if (!read_time_namespace(dir, "ns/time_for_children", childrens) ||
+	    strcmp(own, childrens) || !parse_offsets(text, ahead)) {
+		*ahead = 0;
+		return -ENODATA;
+	}
+	return 0;
+}

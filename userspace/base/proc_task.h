@@ -110,6 +110,12 @@ bool proc_stat__is_dead(const struct proc_stat *stat);
 /* The task's name, as in perf. */
 void proc_stat__comm(const struct proc_stat *stat, char comm[PROC_COMM_SIZE]);
 
+/*
+ * How far CLOCK_MONOTONIC of a process is ahead of the kernel's, by its time namespace, ns. 0;
+ * -ESRCH; -ENODATA: it cannot be told.
+ */
+int proc_clock_ahead(pid_t pid, int64_t *ahead);
+
 /* How far CLOCK_MONOTONIC has fallen behind the time since boot, by suspending, ns. */
 uint64_t proc_suspended_ns(void);
 /* Ticks since boot to CLOCK_MONOTONIC ns. */

@@ -294,7 +294,7 @@ int bpf_session__open(const struct bpf_session_options *options, struct bpf_sess
 	s->info.event = s->source.name;
 	s->info.period = tick_source__period(&s->source, options->hz);
 	s->info.clock_reason = s->clock_reason;
-	err = pid_namespace__detect(&ns, failure);
+	err = pid_namespace__detect(&ns, failure) ?: time_namespace__check(failure);
 	if (err)
 		goto err_out;
 	s->info.pid_namespace = ns.inode;

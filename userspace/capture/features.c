@@ -482,7 +482,7 @@ static void probe_privileges(struct features *f)
 	char mode[32] = "none";
 	long kptr_restrict = read_number(KPTR_PATH, -1);
 	struct pid_namespace ns = {};
-	struct failure why = {};
+	struct failure why = {}, other_time = {};
 	int err;
 
 	probe_capabilities(f);
@@ -507,6 +507,10 @@ static void probe_privileges(struct features *f)
 		    err	       ? why.what
 		    : ns.inode ? "not the initial one: processes outside of it are invisible"
 			       : "the initial one");
+	err = time_namespace__check(&other_time);
+	add_feature(f, "privileges", "time-namespace", FEATURE_REQUIRED, !err,
+		    "times of samples and of other events do not match", other_time.remedy,
+		    "%.150s", err ? other_time.what : "no offset");
 	add_feature(f, "privileges", "perf_event_paranoid", FEATURE_INFO, true, "", "", "%ld",
 		    read_number(PARANOID_PATH, -2));
 }

@@ -107,3 +107,16 @@ int pid_namespace__detect(struct pid_namespace *ns, struct failure *failure)
 	ns->inode = st.st_ino == INITIAL_INODE ? 0 : (uint32_t)st.st_ino;
 	return 0;
 }
+
+int time_namespace__check(struct failure *failure)
+{
+	int64_t ahead;
+
+	if (proc_clock_ahead(getpid(), &ahead) || !ahead)
+		return 0;
+	fail(failure, -EXDEV,
+	     "sysprof runs in a time namespace: its clock is %.3f s %s the kernel's",
+	     (double)(ahead < 0 ? -ahead : ahead) / 1e9, ahead < 0 ? "behind" : "ahead of");
+	return fail_remedy(failure, -EXDEV,
+			   "run it in the initial time namespace (nsenter -T -t 1 sysprof ...)");
+}

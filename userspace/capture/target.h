@@ -62,4 +62,7 @@ struct pid_namespace {
  */
 int pid_namespace__detect(struct pid_namespace *ns, struct failure *failure);
 
+/* The kernel's times are not those of another time namespace: 0, or -EXDEV if ours has an offset. */
+int time_namespace__check(struct failure *failure);
+
 #endif

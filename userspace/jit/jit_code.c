@@ -3,6 +3,10 @@
  * Entries of a perf map go into the timeline as they come. Records of a jitdump have exact times
  * but may be a little out of order, because several threads write them; they are sorted when
  * settled.
+ *
+ * The process writes these times by a clock of its choice. A record without a time, or with one
+ * after it was read, shows that the clock is another one. Then all records have the two moments of
+ * their piece, as those of a perf map, so what was in doubt is ambiguous.
  */
 #include "jit/jit_code.h"
 
@@ -37,7 +41,8 @@ struct dump_record {
 	enum dump_action action;
 	bool tsc; /* `time` is of the TSC */
 	uint64_t time;
-	uint64_t from; /* of a move */
+	uint64_t after, before; /* written in (after, before] */
+	uint64_t from;		/* of a move */
 	uint64_t address, size;
 	uint32_t name;
 	uint32_t first_line, line_count;
@@ -49,6 +54,9 @@ struct dump_record {
 struct jit_code {
 	enum jit_code_use use;
 	bool gave_up;
+	bool clock_unknown; /* times of records are not used */
+	bool clock_unreadable;
+	int64_t ahead;	/* of CLOCK_MONOTONIC: times that are not the TSC's */
 	size_t settled; /* records in the timeline */
 	size_t kept;	/* entries or records left after the last forgetting */
 	struct strtab *names;
@@ -232,24 +240,55 @@ static int keep_unwinding(struct jit_code *c, const struct jitdump_load *load,
 	return vec_append(&c->unwinding, load->unwinding, size);
 }
 
+void jit_code__set_clock(struct jit_code *c, int64_t ahead, bool known)
+{
+	c->ahead = ahead;
+	c->clock_unreadable = !known;
+}
+
+/*
+ * In CLOCK_MONOTONIC; UINT64_MAX: it has no time. A process that was restored from a checkpoint has
+ * records from before this machine's boot: these are the oldest, in the order of the file.
+ */
+static uint64_t to_monotonic(const struct jit_code *c, uint64_t time)
+{
+	if (c->dump.tsc)
+		return time;
+	if (!time || c->clock_unreadable)
+		return UINT64_MAX;
+	if (c->ahead > 0)
+		return time > (uint64_t)c->ahead ? time - (uint64_t)c->ahead : 1;
+	return saturating_add_u64(time, -(uint64_t)c->ahead);
+}
+
+static struct dump_record new_record(const struct jit_code *c, enum dump_action action,
+				     uint64_t time)
+{
+	return (struct dump_record){
+		.action = action,
+		.tsc = c->dump.tsc,
+		.time = to_monotonic(c, time),
+		.after = c->piece->after,
+		.before = c->piece->before,
+		.order = c->records.count,
+	};
+}
+
 /* Keeps what the use needs: CFI, or names and lines. */
 static int keep_load(void *context, const struct jitdump_load *load)
 {
 	struct jit_code *c = context;
 	bool frames = c->use == JIT_CODE_FRAMES;
 	int64_t name = frames ? 0 : intern(c, load->name);
-	struct dump_record record = {
-		.action = DUMP_LOAD,
-		.tsc = c->dump.tsc,
-		.time = load->time,
-		.address = load->address,
-		.size = load->size,
-		.name = (uint32_t)name,
-		.first_line = c->lines.count,
-		.order = c->records.count,
-	};
-	int err = (name < 0 ? (int)name : 0)
-			  ?: (frames ? keep_unwinding(c, load, &record) : add_dump_lines(c, load));
+	struct dump_record record = new_record(c, DUMP_LOAD, load->time);
+	int err;
+
+	record.address = load->address;
+	record.size = load->size;
+	record.name = (uint32_t)name;
+	record.first_line = c->lines.count;
+	err = (name < 0 ? (int)name : 0)
+		      ?: (frames ? keep_unwinding(c, load, &record) : add_dump_lines(c, load));
 	record.line_count = c->lines.count - record.first_line;
 	return err ? err : vec_push(&c->records, record);
 }
@@ -263,31 +302,22 @@ static int end_frames(struct jit_code *c, uint64_t address, uint64_t size)
 static int keep_move(void *context, const struct jitdump_move *move)
 {
 	struct jit_code *c = context;
+	struct dump_record record = new_record(c, DUMP_MOVE, move->time);
 
 	/* no known engine moves code that has CFI: the old code ends, the new one has none */
 	if (c->use == JIT_CODE_FRAMES)
 		return end_frames(c, move->from, move->size) ?: end_frames(c, move->to, move->size);
-	return vec_push(&c->records, ((struct dump_record){
-					     .action = DUMP_MOVE,
-					     .tsc = c->dump.tsc,
-					     .time = move->time,
-					     .from = move->from,
-					     .address = move->to,
-					     .size = move->size,
-					     .order = c->records.count,
-				     }));
+	record.from = move->from;
+	record.address = move->to;
+	record.size = move->size;
+	return vec_push(&c->records, record);
 }
 
 static int keep_close(void *context, uint64_t time)
 {
 	struct jit_code *c = context;
 
-	return vec_push(&c->records, ((struct dump_record){
-					     .action = DUMP_CLOSE,
-					     .tsc = c->dump.tsc,
-					     .time = time,
-					     .order = c->records.count,
-				     }));
+	return vec_push(&c->records, new_record(c, DUMP_CLOSE, time));
 }
 
 static int feed_dump(struct jit_code *c, const struct jit_piece *piece)
@@ -295,6 +325,7 @@ static int feed_dump(struct jit_code *c, const struct jit_piece *piece)
 	const struct jitdump_handler handler = {
 		.context = c, .load = keep_load, .move = keep_move, .close = keep_close};
 
+	c->piece = piece;
 	/* rewritten by the same process: a new dump; its times order it after the old one */
 	if (piece->begins_snapshot) {
 		c->before.entries += c->dump.counts.loads + c->dump.counts.moves;
@@ -460,12 +491,15 @@ DEFINE_ORDER(compare_records, struct dump_record, ASCENDING(time) ?: ASCENDING(o
 
 DEFINE_ORDER(compare_lines, struct dump_line, ASCENDING(offset));
 
-/* Adds a range that begins at `time`. */
-static int add_range(struct jit_code *c, uint64_t time, uint64_t start, uint64_t end, uint32_t name)
+/* Adds a range that begins with the record. */
+static int add_range(struct jit_code *c, const struct dump_record *r, uint64_t start, uint64_t end,
+		     uint32_t name)
 {
 	const struct code_range range = {start, end};
-	uint64_t moment = time ? time - 1 : 0;
+	uint64_t moment = r->time ? r->time - 1 : 0;
 
+	if (c->clock_unknown)
+		return jit_timeline__add(c->timeline, &range, r->after, r->before, name);
 	return jit_timeline__add(c->timeline, &range, moment, moment, name);
 }
 
@@ -473,7 +507,7 @@ static int add_range(struct jit_code *c, uint64_t time, uint64_t start, uint64_t
 static int add_code(struct jit_code *c, const struct dump_record *r, uint32_t load)
 {
 	uint32_t entry = jit_timeline__count(c->timeline), before = entry_at(c, r->address);
-	int err = add_range(c, r->time, r->address, r->address + r->size, load);
+	int err = add_range(c, r, r->address, r->address + r->size, load);
 
 	if (err)
 		return err;
@@ -495,8 +529,8 @@ static int move_code(struct jit_code *c, const struct dump_record *r)
 	range = jit_timeline__range(c->timeline, entry);
 	load = jit_timeline__name(c->timeline, entry);
 	/* an empty range still has an address */
-	err = add_range(c, r->time, range.start,
-			range.end > range.start ? range.end : range.start + 1, JIT_NOTHING);
+	err = add_range(c, r, range.start, range.end > range.start ? range.end : range.start + 1,
+			JIT_NOTHING);
 	return err ? err : add_code(c, r, load);
 }
 
@@ -512,7 +546,7 @@ static int apply_record(struct jit_code *c, uint32_t number)
 	case DUMP_CLOSE:
 		break;
 	}
-	return add_range(c, r->time, 0, UINT64_MAX, JIT_NOTHING);
+	return add_range(c, r, 0, UINT64_MAX, JIT_NOTHING);
 }
 
 /* Rebuilds the timeline from nothing, because records may have come out of order. */
@@ -532,9 +566,42 @@ static void log_settled(const struct jit_code *c)
 {
 	struct jit_code_counts counts = jit_code__counts(c);
 
-	log_debug(LOG_JIT, "%s: %llu entries, %llu bad lines, %llu bytes cut off",
-		  is_dump(c) ? "jitdump" : "perf map", (unsigned long long)counts.entries,
-		  (unsigned long long)counts.bad_lines, (unsigned long long)counts.torn);
+	log_debug(LOG_JIT, "%s%s: %llu entries, %llu bad lines, %llu bytes cut off",
+		  is_dump(c) ? "jitdump" : "perf map",
+		  c->clock_unknown ? " with times of an unknown clock" : "",
+		  (unsigned long long)counts.entries, (unsigned long long)counts.bad_lines,
+		  (unsigned long long)counts.torn);
+}
+
+#define CLOCK_ERROR 10000000ull /* ns, of times converted from the TSC */
+
+static bool is_after_reading(const struct dump_record *r)
+{
+	return r->time > r->before && r->time - r->before > CLOCK_ERROR;
+}
+
+/* Records are ordered by when they were read. */
+static void drop_times(struct jit_code *c)
+{
+	for (size_t i = 0; i < c->records.count; i++) {
+		c->records.data[i].time = c->records.data[i].before;
+		c->records.data[i].tsc = false;
+	}
+}
+
+static void settle_times(struct jit_code *c, jit_clock_fn clock, void *context)
+{
+	for (size_t i = 0; i < c->records.count; i++) {
+		struct dump_record *r = &c->records.data[i];
+
+		if (r->tsc && clock) {
+			r->time = clock(context, r->time);
+			r->tsc = false;
+		}
+		c->clock_unknown |= !r->tsc && is_after_reading(r);
+	}
+	if (c->clock_unknown)
+		drop_times(c);
 }
 
 int jit_code__settle(struct jit_code *c, jit_clock_fn clock, void *context)
@@ -546,13 +613,7 @@ int jit_code__settle(struct jit_code *c, jit_clock_fn clock, void *context)
 	err = clear_timeline(c);
 	if (err)
 		return err;
-	for (size_t i = 0; i < c->records.count && clock; i++) {
-		struct dump_record *r = &c->records.data[i];
-
-		if (r->tsc)
-			r->time = clock(context, r->time);
-		r->tsc = false;
-	}
+	settle_times(c, clock, context);
 	qsort(c->records.data, c->records.count, sizeof(*c->records.data), compare_records);
 	for (size_t i = 0; i < c->records.count; i++) {
 		const struct dump_record *r = &c->records.data[i];
@@ -662,7 +723,8 @@ static struct dump_record load_of_entry(const struct jit_code *c, uint32_t entry
 
 	r.address = range.start;
 	r.size = range.end - range.start;
-	r.time = jit_timeline__after(c->timeline, entry) + 1;
+	r.after = jit_timeline__after(c->timeline, entry);
+	r.time = c->clock_unknown ? r.before : r.after + 1;
 	return r;
 }
 

@@ -28,6 +28,12 @@ enum jit_code_use {
 struct jit_code *jit_code__new(enum jit_code_use use);
 void jit_code__free(struct jit_code *c);
 
+/*
+ * The times of a jitdump that are not the TSC's are those of a clock that is this far ahead of
+ * CLOCK_MONOTONIC, ns. Not `known`: they are not used, and code has the moments of its piece. Call
+ * it before feeding.
+ */
+void jit_code__set_clock(struct jit_code *c, int64_t ahead, bool known);
 /* 0, -ENOMEM, -E2BIG, or an error of jitdump_reader__feed(). After an error the rest is ignored. */
 int jit_code__feed(struct jit_code *c, const struct jit_piece *piece);
 
@@ -40,7 +46,7 @@ size_t jit_code__memory(const struct jit_code *c);
  */
 int jit_code__lose(struct jit_code *c, uint64_t after, uint64_t before);
 
-/* Converts a TSC value to CLOCK_MONOTONIC ns; 0: unknown. */
+/* Converts a TSC value to CLOCK_MONOTONIC ns. 0: before everything; UINT64_MAX: unknown. */
 typedef uint64_t (*jit_clock_fn)(void *context, uint64_t tsc);
 
 /*

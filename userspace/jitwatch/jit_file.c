@@ -20,6 +20,7 @@
 #include "base/clocks.h"
 #include "base/io.h"
 #include "base/minmax.h"
+#include "base/proc_task.h"
 #include "jitwatch/jit_channel.h"
 
 #define FILE_MAX       (512ull << 20)  /* bytes that are read of one file, */
@@ -54,10 +55,27 @@ static int report_state(const struct jit_file *f, const char *path, uint64_t now
 	return f->sink.push(f->sink.context, &e.event.header);
 }
 
+/* Only of a clock that differs. */
+static int report_clock(const struct jit_file *f, uint64_t now)
+{
+	int64_t ahead = 0;
+	bool known = !proc_clock_ahead(f->owner.pid, &ahead);
+	struct jit_clock_event e = {
+		.header = {.size = sizeof(e), .type = EVENT_JIT_CLOCK, .time = now},
+		.file = f->number,
+		.known = known,
+		.ahead = ahead,
+	};
+
+	return known && !ahead ? 0 : f->sink.push(f->sink.context, &e.header);
+}
+
 int jit_file__begin(struct jit_file *f, uint32_t number, enum jit_file_kind kind,
 		    const struct jit_owner *owner, struct jit_found *found, uint64_t now,
 		    const struct jit_file_sink *sink)
 {
+	int err;
+
 	*f = (struct jit_file){
 		.number = number,
 		.owner = *owner,
@@ -78,7 +96,8 @@ int jit_file__begin(struct jit_file *f, uint32_t number, enum jit_file_kind kind
 	if (f->fd >= 0 && f->state == JIT_FILE_STATE_FOLLOWED && kind == JIT_FILE_MAP &&
 	    (!found->st.st_size || found->modified + JIT_FILE_REWRITE_PATIENCE > now))
 		f->waits_since = now;
-	return report_state(f, found->path, now);
+	err = report_state(f, found->path, now);
+	return err || kind != JIT_FILE_DUMP || f->fd < 0 ? err : report_clock(f, now);
 }
 
 void jit_file__close(struct jit_file *f)

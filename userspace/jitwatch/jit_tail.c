@@ -157,18 +157,30 @@ static bool is_sound(const struct event_header *event, long size)
 		return (size_t)size > sizeof(*file) && file->file &&
 		       file->kind < JIT_FILE_KIND_COUNT && file->state < JIT_FILE_STATE_COUNT &&
 		       !((const char *)event)[size - 1];
+	if (event->type == EVENT_JIT_CLOCK)
+		return (size_t)size == sizeof(struct jit_clock_event);
 	return event->type == EVENT_JIT_BYTES && (size_t)size >= sizeof(*bytes) && bytes->file &&
 	       bytes->after <= bytes->before && bytes->size <= (size_t)size - sizeof(*bytes);
+}
+
+static uint32_t *file_of(struct event_header *event)
+{
+	switch (event->type) {
+	case EVENT_JIT_FILE:
+		return &((struct jit_file_event *)event)->file;
+	case EVENT_JIT_CLOCK:
+		return &((struct jit_clock_event *)event)->file;
+	default:
+		return &((struct jit_bytes_event *)event)->file;
+	}
 }
 
 /* Each watcher numbers its own files. False: an event of a file that was not reported. */
 static bool translate_number(struct jit_line *l, struct event_header *event)
 {
-	uint32_t *file = event->type == EVENT_JIT_FILE ? &((struct jit_file_event *)event)->file
-						       : &((struct jit_bytes_event *)event)->file;
-	uint32_t *number;
+	uint32_t *file = file_of(event), *number;
 
-	if (*file > NUMBERS_MAX)
+	if (!*file || *file > NUMBERS_MAX)
 		return false;
 	while (l->numbers.count < *file && !l->tail->err)
 		l->tail->err = vec_push(&l->numbers, 0);

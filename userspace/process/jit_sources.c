@@ -152,7 +152,7 @@ static uint64_t tsc_to_monotonic(void *context, uint64_t tsc)
 {
 	const struct jit_sources *s = context;
 
-	return clock__to_monotonic(&s->clock, tsc);
+	return s->clock.count ? clock__to_monotonic(&s->clock, tsc) : UINT64_MAX;
 }
 
 /* ---- room ------------------------------------------------------------------------------------ */
@@ -259,6 +259,15 @@ static int add_bytes(struct jit_sources *s, const struct jit_bytes_event *e)
 	return 0;
 }
 
+static int set_clock(struct jit_sources *s, const struct jit_clock_event *e)
+{
+	struct jit_source *source = jit_sources__get(s, e->file);
+
+	if (source && source->code)
+		jit_code__set_clock(source->code, e->ahead, e->known);
+	return 0;
+}
+
 int jit_sources__event(struct jit_sources *s, const struct event_header *event)
 {
 	const void *e = event;
@@ -271,6 +280,8 @@ int jit_sources__event(struct jit_sources *s, const struct event_header *event)
 		return add_file(s, e);
 	case EVENT_JIT_BYTES:
 		return add_bytes(s, e);
+	case EVENT_JIT_CLOCK:
+		return set_clock(s, e);
 	default:
 		return 0;
 	}

@@ -91,6 +91,7 @@ static bool is_wanted(const struct event_header *event)
 	case EVENT_CLOCK_ANCHOR:
 	case EVENT_JIT_FILE:
 	case EVENT_JIT_BYTES:
+	case EVENT_JIT_CLOCK:
 		return true;
 	default:
 		return false;

@@ -175,6 +175,11 @@ static bool check_jit_bytes(const struct jit_bytes_event *e)
 	       e->size <= e->header.size - offsetof(struct jit_bytes_event, bytes);
 }
 
+static bool check_jit_clock(const struct jit_clock_event *e)
+{
+	return e->file && e->known <= 1;
+}
+
 static bool is_runtime(unsigned int kind)
 {
 	static const char *const runtimes[FRAME_NOTE_COUNT] = {
@@ -250,7 +255,7 @@ static int decode_meta(const struct meta_event *e, const struct event_handler *h
 	return handler->meta(handler->context, e->text, e->text + strlen(e->text) + 1);
 }
 
-/* X(ID, the call for event `e`, size of its fixed part, its rule). No handler gets CODE_COPY. */
+/* X(ID, the call, 0: no handler gets it; size of its fixed part, its rule), of event `e`. */
 #define EVENTS(X)                                                                                  \
 	X(SAMPLE, CALL(sample), sizeof(struct sample_event), check_sample(e))                      \
 	X(VISIT, CALL(visit), sizeof(struct visit_event), check_visit(e))                          \
@@ -275,6 +280,7 @@ static int decode_meta(const struct meta_event *e, const struct event_handler *h
 	X(END, CALL(end), sizeof(struct event_header), true)                                       \
 	X(JIT_FILE, CALL(jit_file), offsetof(struct jit_file_event, path) + 1, check_jit_file(e))  \
 	X(JIT_BYTES, CALL(jit_bytes), sizeof(struct jit_bytes_event), check_jit_bytes(e))          \
+	X(JIT_CLOCK, 0, sizeof(struct jit_clock_event), check_jit_clock(e))                        \
 	X(CODE_FUNCTION, CALL(code_function), sizeof(struct code_function_event) + 2,              \
 	  check_code_function(e))                                                                  \
 	X(CODE_CHAIN, CALL(code_chain), sizeof(struct code_chain_event), check_code_chain(e))      \
