@@ -100,16 +100,18 @@ static __always_inline enum book_line begin_sample(struct bpf_perf_event_data *c
 	s->sample.kernel_frames = 0;
 	s->sample.user_frames = 0;
 	s->sample.places_tag = 0;
+	s->sample.period = counts_events ? ctx->sample_period : 0;
 	s->sample.from_user = from_user;
 	s->runtimes = noted_runtimes(ctx, task, from_user, ours.tgid, books->last_tick);
 	return BOOK_DELIVERED;
 }
 
 /* The tick ends in this line of the books. */
-static __always_inline int end_tick(struct cpu_books *books, enum book_line line)
+static __always_inline int end_tick(struct bpf_perf_event_data *ctx, struct cpu_books *books,
+				    enum book_line line)
 {
 	if (line < BOOK_COUNT)
-		books->count[line]++;
+		books->count[line] += counts_events ? ctx->sample_period : 1;
 	books->busy = 0;
 	return 0;
 }
@@ -125,7 +127,7 @@ int finish(struct bpf_perf_event_data *ctx)
 	if (!s->sample.from_user)
 		kernel_stack(ctx, s);
 	s->sample.user_end = unwind_user(ctx, s, s->sample.from_user);
-	return end_tick(books, emit_sample(s));
+	return end_tick(ctx, books, emit_sample(s));
 }
 
 int tick_in_python(struct bpf_perf_event_data *ctx);
@@ -159,7 +161,7 @@ int tick_in_python(struct bpf_perf_event_data *ctx)
 		copy_codes(n);
 	}
 	bpf_tail_call_static(ctx, &programs, PROGRAM_FINISH);
-	return books ? end_tick(books, BOOK_INTERNAL) : 0;
+	return books ? end_tick(ctx, books, BOOK_INTERNAL) : 0;
 }
 
 SEC("perf_event")
@@ -173,7 +175,8 @@ int tick(struct bpf_perf_event_data *ctx)
 	if (!books || !s)
 		return 0;
 	if (books->busy) {
-		__sync_fetch_and_add(&books->count[BOOK_REENTRY], 1);
+		__sync_fetch_and_add(&books->count[BOOK_REENTRY],
+				     counts_events ? ctx->sample_period : 1);
 		return 0;
 	}
 	/* with a full barrier: see wait_for_programs() */
@@ -187,7 +190,7 @@ int tick(struct bpf_perf_event_data *ctx)
 		bpf_tail_call_static(ctx, &programs, PROGRAM_FINISH);
 		line = BOOK_INTERNAL;
 	}
-	return end_tick(books, line);
+	return end_tick(ctx, books, line);
 }
 
 /* The current task has created a process. */

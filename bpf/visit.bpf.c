@@ -477,6 +477,7 @@ static __always_inline void take_account(struct task_struct *task, struct scratc
 	s->sample.from_user = 0;
 	s->sample.notes = 0;
 	s->sample.places_tag = 0;
+	s->sample.period = 0;
 	s->sample.user_end = STACK_END_DISABLED;
 	s->runtimes = 0;
 }

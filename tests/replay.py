@@ -23,7 +23,7 @@ import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(TOP, "tests/e2e"))
-from libe2e import EVENT_BOOKS, EVENT_SAMPLE, SANITIZED, recording_events  # noqa: E402 pylint: disable=wrong-import-position
+from libe2e import BOOKS_LINES, EVENT_BOOKS, EVENT_SAMPLE, SAMPLE_FRAMES, SANITIZED, recording_events  # noqa: E402 pylint: disable=wrong-import-position
 
 SYSPROF, SCRATCH, RECORDINGS = (os.environ[name] for name in ("SYSPROF", "SCRATCH", "RECORDINGS"))
 REFERENCE = os.path.join(TOP, "build/sysprof")
@@ -83,12 +83,13 @@ def variants(kind, flags, body):
     yield kind, flags
     if kind == EVENT_SAMPLE:
         kernel, user, end, from_user, notes = struct.unpack_from("<HHBBH", body, 28)
-        frames, last = 40 + 8 * kernel, 40 + 8 * (kernel + user)
+        frames, last = SAMPLE_FRAMES + 8 * kernel, SAMPLE_FRAMES + 8 * (kernel + user)
         yield from (("end", end, from_user), ("kernel", kernel > 0), ("notes", notes > 0))
         yield from (("frame", how) for how in set(body[frames + 7:last:8]))
         yield from (("note", *what) for what in set(zip(body[last + 2:last + 24 * notes:24], body[last + 3:last + 24 * notes:24])))
     elif kind == EVENT_BOOKS:
-        yield from (("books", line) for line, count in enumerate(struct.unpack_from(f"<{(len(body) - 40) // 8}Q", body, 40)) if count)
+        lines = struct.unpack_from(f"<{(len(body) - BOOKS_LINES) // 8}Q", body, BOOKS_LINES)
+        yield from (("books", line) for line, count in enumerate(lines) if count)
     elif kind == EVENT_META:
         yield "meta", body.partition(b"\0")[0]
     elif kind in VARIANTS:

@@ -193,6 +193,9 @@ struct clock_anchor_event {
  * program counts all lines but IDLE_NOT_RUN: some timers of an idle CPU run no program, and the
  * collector moves these ticks from NOT_RUN by the CPU's idle time. due = time_running / period,
  * from the kernel's accounting of the event. due - sum of lines is unexplained and must be 0.
+ *
+ * Of an event that is no clock a line counts events, the periods of its samples, and due is the
+ * kernel's counter. What overflows did not report is NOT_RUN; see bpf_session__books().
  */
 #define BOOK_LINES(X)                                                                              \
 	X(DELIVERED, "delivered", 0, "handed to the collector")                                    \
@@ -237,10 +240,11 @@ struct books_event {
 	struct event_header header;
 	__u32 cpu;
 	__u32 lines;	    /* BOOK_COUNT of the recorder */
-	__u64 period;	    /* ns; 0: not a clock event, due is unknown */
+	__u64 period;	    /* ns; 0: not a clock event */
 	__u64 time_enabled; /* ns since the event was opened */
 	__u64 time_running;
 	__u64 received; /* samples of this CPU that the collector has read */
+	__u64 counted;	/* events, by the kernel's counter; 0: of a clock */
 	__u64 count[BOOK_COUNT];
 };
 

@@ -19,7 +19,9 @@
 #define META_COMMAND	     "command" /* the command line of the recorder */
 #define META_TARGET	     "target"  /* "-p 12" */
 #define META_EVENT	     "event"
-#define META_CLOCK	     "clock" /* "tsc" or "monotonic" */
+#define META_EVENT_UNIT	     "event_unit"   /* of samples' weights; absent: of a clock */
+#define META_EVENT_PERIOD    "event_period" /* requested; absent: chosen by the kernel for META_HZ */
+#define META_CLOCK	     "clock"	    /* "tsc" or "monotonic" */
 #define META_CLOCK_REASON    "clock_reason"
 #define META_CPU_TIME_METHOD "cpu_time_method"
 #define META_HZ		     "hz"

@@ -307,11 +307,15 @@ struct profile_memory {
  * weights of a thread's samples of one kind add up to less than 2^62, and so do the ticks.
  *
  * A row is one tick, except in a profile that was read from a format that adds equal stacks up.
+ * CPU samples of an event that is no clock (profile.event) have a second weight, the events that
+ * they stand for.
  */
 struct profile_samples {
 	size_t count;		      /* of rows */
 	uint64_t tick_sum;	      /* count, if ticks is NULL */
+	uint64_t event_sum;	      /* tick_sum, if events is NULL */
 	const uint64_t *ticks;	      /* how many ticks a row stands for; NULL: one each */
+	const uint64_t *events;	      /* how many events; NULL: as many as ticks */
 	const uint64_t *time;	      /* CLOCK_MONOTONIC ns */
 	const uint64_t *weight;	      /* see SAMPLE_KINDS */
 	const struct stack_id *stack; /* never 0 */
@@ -421,12 +425,21 @@ struct profile_cpu_books {
 	uint32_t cpu;
 	uint64_t period;
 	uint64_t time_enabled, time_running;
-	uint64_t
-		due; /* time_running / period, or one more in a later window; 0 where period is 0 */
+	/*
+	 * time_running / period, or one more in a later window. With `counts_events` what the
+	 * kernel has counted, and lines count events as well. 0: unknown.
+	 */
+	uint64_t due;
+	bool counts_events;
 	bool period_changed; /* `period` is the last one; due is the sum of all stretches */
 	uint64_t received;
 	uint64_t count[BOOK_COUNT];
 };
+
+static inline bool profile_cpu_books__due_is_known(const struct profile_cpu_books *books)
+{
+	return books->period || books->counts_events;
+}
 
 struct profile_lost_range {
 	uint64_t since, until;
@@ -489,6 +502,11 @@ struct profile {
 	uint64_t start, end;	 /* CLOCK_MONOTONIC ns: sampling was on in [start, end] */
 	uint64_t start_realtime; /* ns since the epoch at `start` */
 	uint64_t period;	 /* ns between two ticks of a CPU */
+	/* What CPU samples count, and its unit, as pprof's sample types; 0: ticks of a clock. */
+	struct string_id event, event_unit;
+	uint64_t event_count;	 /* events of the CPU samples of all threads; of a clock: ticks */
+	double event_squares;	 /* sum of the squares of single samples' events, for errors */
+	uint64_t event_period;	 /* events between two samples; 0: it varies, or a clock */
 	uint64_t tsc_khz;	 /* 0: the monotonic clock was used */
 	uint64_t clock_error_ns; /* largest anchor error + extrapolation error */
 	uint32_t clock_epochs;
@@ -547,6 +565,24 @@ static inline const char *profile__string(const struct profile *p, struct string
 /* Value of a key of <sysprof/meta_keys.h>, or NULL. */
 const char *profile__meta(const struct profile *p, const char *key);
 
+/* What a row counts: events, or the ticks of a clock. */
+static inline uint64_t profile_samples__events(const struct profile_samples *samples, size_t i)
+{
+	return samples->events ? samples->events[i] : profile_samples__ticks(samples, i);
+}
+
+/* The sum of the squares of the events of the samples in a row: the variance of their sum. */
+static inline double profile_samples__square(const struct profile_samples *samples, size_t i)
+{
+	double events = (double)profile_samples__events(samples, i);
+
+	return events * events / (double)profile_samples__ticks(samples, i);
+}
+
+/* "cycles", …; "samples" of a clock, whose unit is "count". */
+const char *profile__event(const struct profile *p);
+const char *profile__event_unit(const struct profile *p);
+
 const char *code_tier_text(enum code_tier tier);
 const char *symbol_state_text(enum symbol_state state);
 
@@ -556,8 +592,8 @@ bool stack_end_is_complete(enum stack_end end);
 /* CPU time of a thread over the whole recording, ns: its CPU samples' weights and its tail. */
 uint64_t profile_thread__cpu(const struct profile_thread *thread);
 
-/* Add the ticks of the CPU samples of all threads to `ticks`, by stack. */
-void profile__count_stacks(const struct profile *p, uint64_t *ticks);
+/* Add the events of the CPU samples of all threads to `events`, by stack. */
+void profile__count_stacks(const struct profile *p, uint64_t *events);
 
 /* Share of CPU samples whose stack is complete, 0..1; 1 if there is no sample. */
 double profile__complete_share(const struct profile *p);
@@ -565,12 +601,13 @@ double profile__complete_share(const struct profile *p);
 /* Share of distinct locations with a function name from a symbol, 0..1; 1 without locations. */
 double profile__named_share(const struct profile *p);
 
-/* Sum of (due - Σ lines) over all CPUs whose due is known: ticks missing from the books. */
+/* Sum of (due - Σ lines) over all CPUs whose due is known: ticks or events not in the books. */
 int64_t profile__unexplained_ticks(const struct profile *p);
 /*
  * How many missing ticks are within the measurement error: two per CPU for the edges of the
  * recording, plus 50 ppm, because the two counts come from different kernel clocks (local_clock,
- * and CLOCK_MONOTONIC under NTP).
+ * and CLOCK_MONOTONIC under NTP). Of events two periods per CPU if they vary: the events since the
+ * last overflow, and a period that the kernel reports one overflow early.
  */
 int64_t profile__unexplained_allowed(const struct profile *p);
 

@@ -99,6 +99,7 @@ struct sample_event {
 	__u8 from_user;	     /* 1: the tick interrupted user code; 0: kernel code */
 	__u16 notes;	     /* behind the frames */
 	__u32 places_tag;    /* unwind_tag() of the mappings that it was unwound with; 0: none */
+	__u64 period; /* events that it stands for, of an event that is no clock; 0: a clock's tick */
 	__u64 frames
 		[]; /* kernel_frames + user_frames packed frames, then `notes` struct frame_note */
 };

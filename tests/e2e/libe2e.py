@@ -447,6 +447,7 @@ def firefox_extra(path):
 # Numbers of include/sysprof/event.h.
 EVENT_SAMPLE, EVENT_BOOKS = 1, 25
 EVENT_FINAL, EVENT_FROM_COPY = 0x0010, 0x0400
+SAMPLE_FRAMES, BOOKS_LINES = 48, 48  # where they begin in the bytes behind the header
 BOOK_NAMES = ("delivered", "idle", "filtered", "ring-full", "re-entry", "internal", "not-run",
               "idle-not-run")
 
@@ -505,12 +506,12 @@ class CpuBooks:
     """The last books of one CPU, from the recording itself; `samples` are the events in it."""
 
     def __init__(self, flags, body):
-        self.cpu, lines, self.period, _, self.running, self.received = \
-            struct.unpack_from("<IIQQQQ", body)
+        self.cpu, lines, self.period, _, self.running, self.received, self.counted = \
+            struct.unpack_from("<IIQQQQQ", body)
         assert lines == len(BOOK_NAMES), f"{lines} lines in the books"
-        self.count = dict(zip(BOOK_NAMES, struct.unpack_from(f"<{lines}Q", body, 40)))
+        self.count = dict(zip(BOOK_NAMES, struct.unpack_from(f"<{lines}Q", body, BOOKS_LINES)))
         self.final = bool(flags & EVENT_FINAL)
-        self.due = self.running / self.period
+        self.due = self.running / self.period if self.period else self.counted
         self.samples = 0
 
     def __repr__(self):

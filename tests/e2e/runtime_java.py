@@ -8,7 +8,7 @@ import contextlib
 import os
 import struct
 
-from libe2e import EVENT_SAMPLE, Background, Skip, long, main, need_root, record, recording_events, run, scratch, wait_for
+from libe2e import EVENT_SAMPLE, SAMPLE_FRAMES, Background, Skip, long, main, need_root, record, recording_events, run, scratch, wait_for
 from libjava import MAJOR, SOURCES, compiled, jdk, jdks
 
 ENDS = ("root no-user disabled depth fault no-frame compat user-worker no-regs budget no-caller no-rule copy stale no-table java "
@@ -30,8 +30,8 @@ def samples(path):
         if kind != EVENT_SAMPLE:
             continue
         _, _, tgid, tid, _, kernel, user, end, _, notes, _ = struct.unpack_from("<QQIIIHHBBHI", data)
-        words = struct.unpack_from(f"<{user}Q", data, 40 + 8 * kernel)
-        at = 40 + 8 * (kernel + user)
+        words = struct.unpack_from(f"<{user}Q", data, SAMPLE_FRAMES + 8 * kernel)
+        at = SAMPLE_FRAMES + 8 * (kernel + user)
         rows[tgid].append(Sample(when, tid, ENDS[end], [(w >> 56, w & ADDRESS) for w in words],
                                  [Note(*(struct.unpack_from("<HBxIQQ", data, at + 24 * i))) for i in range(notes)]))
     return rows

@@ -17,7 +17,7 @@ import struct
 import threading
 import time
 
-from libe2e import EVENT_SAMPLE, Background, load_json, long, main, need_root, record, recording_events, scratch
+from libe2e import EVENT_SAMPLE, SAMPLE_FRAMES, Background, load_json, long, main, need_root, record, recording_events, scratch
 from librecorded import nodes
 from libv8 import ENTRY, FLAGS, PROGRAM, PROGRAMS, PerfMap
 
@@ -82,7 +82,7 @@ def raw_samples(path):
         if kind == EVENT_SAMPLE:
             tid, kernel, user = struct.unpack_from("<I", body, 20)[0], *struct.unpack_from("<HH", body, 28)
             notes = struct.unpack_from("<H", body, 34)[0]
-            found[tid, round(when / 1000)] = when, struct.unpack_from(f"<{kernel + user}Q", body, 40), kernel, notes > 0
+            found[tid, round(when / 1000)] = when, struct.unpack_from(f"<{kernel + user}Q", body, SAMPLE_FRAMES), kernel, notes > 0
     return found
 
 

@@ -14,7 +14,7 @@ import statistics
 import struct
 import time
 
-from libe2e import (EVENT_FROM_COPY, EVENT_SAMPLE, Background, Skip, fixture, long, main, need_root, record, recording_events, run,
+from libe2e import (EVENT_FROM_COPY, EVENT_SAMPLE, SAMPLE_FRAMES, Background, Skip, fixture, long, main, need_root, record, recording_events, run,
                     scratch, started_sampling, stack_ends, sysprof)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -39,7 +39,7 @@ class Sample:
     def __init__(self, when, flags, body):
         self.time, self.copied = when, bool(flags & EVENT_FROM_COPY)
         self.tgid, _, _, kernel, self.frames, self.end, _, _, self.tag = struct.unpack_from("<IIIHHBBHI", body, 16)
-        self.kinds = body[40 + 8 * kernel + 7:40 + 8 * (kernel + self.frames):8]
+        self.kinds = body[SAMPLE_FRAMES + 8 * kernel + 7:SAMPLE_FRAMES + 8 * (kernel + self.frames):8]
         self.by_table = self.tag != 0 and not self.copied and self.end == ROOT
         # without mappings the kernel side has no tables
         assert self.tag or self.copied or FRAME_TABLE not in self.kinds

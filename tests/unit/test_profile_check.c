@@ -85,6 +85,7 @@ static void fill_tables(struct fixture *f)
 						.renames = f->renames,
 						.samples[SAMPLE_CPU] = {.count = 2,
 									.tick_sum = 2,
+									.event_sum = 2,
 									.time = f->time,
 									.weight = f->weight,
 									.stack = f->stack,
@@ -127,6 +128,7 @@ static void fill_waits(struct fixture *f)
 	f->wait_state[1] = WALL_LOCK;
 	f->threads[2].samples[SAMPLE_WALL] = (struct profile_samples){.count = 2,
 								      .tick_sum = 2,
+								      .event_sum = 2,
 								      .time = f->wait_time,
 								      .weight = f->wait_weight,
 								      .stack = f->wait_stack,
@@ -189,6 +191,7 @@ static void fill(struct fixture *f)
 		.start = 100,
 		.end = 200,
 		.sample_count = 2,
+		.event_count = 2,
 		.stack_ends = {[STACK_END_ROOT] = 1, [STACK_END_DEPTH] = 1},
 	};
 }
@@ -283,6 +286,9 @@ static void fill(struct fixture *f)
 	X(f->p.sample_count = 3, "have 2 CPU samples")                                             \
 	X(f->p.stack_ends[STACK_END_FAULT] = 1, "3 stacks ended")                                  \
 	X(f->threads[1].samples[SAMPLE_CPU].tick_sum = 3, "thread 1: its ticks do not add up")     \
+	X(f->threads[1].samples[SAMPLE_CPU].event_sum = 3, "thread 1: its ticks do not add up")    \
+	X(f->p.event_count = 3, "the threads have 2 events, the profile 3")                        \
+	X(f->p.event.v = 1, "the event has no name, or no unit")                                   \
 	X(f->processes[1].cgroup.v = 3, "process 1: name or control")                              \
 	X(f->processes[1].program.v = 3, "process 1: program out")                                 \
 	X(f->processes[1].began = 7, "process 1: it began by 7")                                   \

@@ -34,7 +34,8 @@ static const char *body(const char *text)
 
 static void assert_interval(uint64_t part, uint64_t whole, double low, double high)
 {
-	struct interval i = share_interval(part, whole);
+	struct profile p = {.event_count = whole};
+	struct interval i = share_interval(&p, part, (double)part);
 
 	assert_true(fabs(i.low - low) < 5e-5 && fabs(i.high - high) < 5e-5);
 	assert_true(i.low >= 0 && i.low <= share_of(part, whole));
@@ -53,6 +54,23 @@ static void test_interval(void **state)
 	assert_interval(0, 0, 0, 1);
 	assert_interval(UINT64_MAX, UINT64_MAX, 1, 1);
 	assert_interval(1, UINT64_C(1) << 62, 0, 0);
+}
+
+/*
+ * Of events: 10 samples of 100 events and 1,000 of one. Half of the events are in the ten, so their
+ * share is nearly as uncertain as that of 20 samples is; with equal samples nothing changes.
+ */
+static void test_interval_of_events(void **state)
+{
+	struct profile p = {.event = {1}, .event_count = 2000, .event_squares = 101000};
+	struct profile equal = {.event = {1}, .event_count = 3000, .event_squares = 9000};
+	struct interval ten = share_interval(&p, 1000, 100000);
+	struct interval same = share_interval(&equal, 150, 450);
+
+	(void)state;
+	/* 0.5 * 0.5 * 2000 ^ 2 / (0.5 ^ 2 * 100000 + 0.5 ^ 2 * 1000) = 39.6 equal samples */
+	assert_true(fabs(ten.low - 0.3511) < 5e-4 && fabs(ten.high - 0.6489) < 5e-4);
+	assert_true(fabs(same.low - 0.0381) < 5e-5 && fabs(same.high - 0.0653) < 5e-5);
 }
 
 /* ---- what adds up ---------------------------------------------------------------------------- */
@@ -489,6 +507,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_interval),
+		cmocka_unit_test(test_interval_of_events),
 		cmocka_unit_test(test_adds_up),
 		cmocka_unit_test(test_agrees_with_table),
 		cmocka_unit_test(test_dsos_are_merged),

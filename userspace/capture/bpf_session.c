@@ -104,6 +104,7 @@ static void set_knobs(struct bpf_session *s, const struct bpf_session_options *o
 	skel->rodata->kernel_stacks = o->kernel_stacks;
 	skel->rodata->user_stacks = o->user_stacks;
 	skel->rodata->use_tsc = s->info.tsc;
+	skel->rodata->counts_events = !s->source.clock;
 	skel->rodata->max_depth = o->max_depth;
 	skel->rodata->pid_namespace_inode = s->info.pid_namespace;
 	skel->rodata->follow_children = (processes || threads) && o->target.inherit;
@@ -292,6 +293,7 @@ int bpf_session__open(const struct bpf_session_options *options, struct bpf_sess
 	if (err)
 		goto err_out;
 	s->info.event = s->source.name;
+	s->info.event_unit = s->source.clock ? NULL : "count";
 	s->info.period = tick_source__period(&s->source, options->hz);
 	s->info.clock_reason = s->clock_reason;
 	err = pid_namespace__detect(&ns, failure) ?: time_namespace__check(failure);

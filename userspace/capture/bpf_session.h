@@ -58,6 +58,7 @@ struct bpf_session_options {
 /* The result, for the recording's metadata and the summary. Valid as long as the session. */
 struct bpf_session_info {
 	const char *event;	     /* name of the tick event */
+	const char *event_unit;	     /* of its samples' periods; NULL: a clock */
 	uint64_t period;	     /* ns; 0: not a clock event */
 	bool tsc;		     /* sample.tsc is set, which is more exact than header.time */
 	const char *clock_reason;    /* why this clock, a sentence without a stop */

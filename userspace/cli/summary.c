@@ -68,14 +68,16 @@ static void print_lost(const struct profile *p, const struct figures *f)
 {
 	int64_t unexplained = figures__unexplained(f);
 
-	fprintf(stderr, "  lost: %llu\n", (unsigned long long)f->value[FIGURE_LOST_TICKS]);
+	fprintf(stderr, "  lost: %llu%s\n", (unsigned long long)f->value[FIGURE_LOST_TICKS],
+		p->event.v ? " events" : "");
 	for (unsigned int id = FIGURE_BOOKS; id < FIGURE_BOOKS_END; id++)
 		if (figures__is_loss(f, id))
 			print_lost_ticks(f, id);
 	print_count(p->lost[LOST_SIDEBAND],
 		    "    %llu process and mapping records: some names may be wrong\n");
 	if (llabs(unexplained) > profile__unexplained_allowed(p))
-		fprintf(stderr, "    %lld ticks unexplained\n", (long long)unexplained);
+		fprintf(stderr, "    %lld %s unexplained\n", (long long)unexplained,
+			p->event.v ? "events" : "ticks");
 }
 
 static void print_cpus(const struct profile *p)
@@ -325,6 +327,9 @@ void summary__print(const struct summary *s)
 		(unsigned long long)p->sample_count, p->sample_count == 1 ? "" : "s",
 		(unsigned long long)figures.value[FIGURE_THREADS],
 		figures.value[FIGURE_THREADS] == 1 ? "" : "s");
+	if (p->event.v)
+		fprintf(stderr, "  %s: %llu\n", profile__event(p),
+			(unsigned long long)p->event_count);
 	print_lost(p, &figures);
 	print_cpus(p);
 	print_outside(p);

@@ -447,6 +447,18 @@ void write_visits(const struct figures *f, struct json_writer *w)
 		write_group(f, "visits", FIGURE_VISITS_HZ, FIGURE_VISITS_END, w);
 }
 
+/* What the samples count, if they are not ticks of a clock. */
+static void write_event(const struct profile *p, const struct figures *f, enum key_style style,
+			struct json_writer *w)
+{
+	if (!p->event.v)
+		return;
+	json_key_string(w, "event", profile__event(p));
+	json_key_string(w, style == SNAKE_CASE ? "event_unit" : "eventUnit",
+			profile__event_unit(p));
+	write_figure(f, FIGURE_EVENTS, style, w);
+}
+
 /* Parts that a bound has left out, and lists with rows. */
 static void write_rest(const struct profile *p, const struct figures *f, enum key_style style,
 		       struct json_writer *w)
@@ -471,6 +483,7 @@ void write_summary(const struct profile *p, const struct figures *f, struct json
 
 	json_begin_object(w);
 	write_list(f, ids, COUNT(ids), SNAKE_CASE, w);
+	write_event(p, f, SNAKE_CASE, w);
 	write_group(f, "stack_ends", FIGURE_ENDS, FIGURE_ENDS_END, w);
 	write_group(f, "frames_found", FIGURE_FRAMES + FRAME_IP, FIGURE_FRAMES_END, w);
 	write_rest(p, f, SNAKE_CASE, w);
@@ -498,6 +511,7 @@ void write_recording(const struct profile *p, struct json_writer *w)
 	json_key_uint(w, "startTime", p->start / 1000);
 	json_key_uint(w, "endTime", p->end / 1000);
 	write_list(&f, ids, COUNT(ids), CAMEL_CASE, w);
+	write_event(p, &f, CAMEL_CASE, w);
 	write_group(&f, "stackEnds", FIGURE_ENDS, FIGURE_ENDS_END, w);
 	write_group(&f, "framesFound", FIGURE_FRAMES + FRAME_IP, FIGURE_FRAMES_END, w);
 	write_figure(&f, FIGURE_NAMED_SHARE, CAMEL_CASE, w);
@@ -548,17 +562,18 @@ static void add_meta(struct comments *c, const struct profile *p, const char *wh
 }
 
 /* What became of every tick, in a line; a tick without a sample has a reason. */
-static void add_books(struct comments *c, const struct figures *f)
+static void add_books(struct comments *c, const struct profile *p, const struct figures *f)
 {
+	const char *unit = p->event.v ? "events" : "ticks";
 	char text[COMMENT_SIZE / 2] = "";
 	struct text_line line = {text, sizeof(text), 0};
 
 	add_counts(&line, FIGURE_BOOKS, FIGURE_BOOKS_END, &f->value[FIGURE_BOOKS], 1);
 	if (f->due_known)
-		add_comment(c, "ticks: %" PRIu64 " due = %s; unexplained %" PRId64,
+		add_comment(c, "%s: %" PRIu64 " due = %s; unexplained %" PRId64, unit,
 			    f->value[FIGURE_DUE], text, figures__unexplained(f));
 	else
-		add_comment(c, "ticks: %s", text);
+		add_comment(c, "%s: %s", unit, text);
 }
 
 static void add_visits(struct comments *c, const struct figures *f)
@@ -577,7 +592,8 @@ static void add_losses(struct comments *c, const struct profile *p, const struct
 	char text[OUTSIDE_TEXT_SIZE];
 
 	if (p->books_count)
-		add_comment(c, "lost: %" PRIu64 " ticks", f->value[FIGURE_LOST_TICKS]);
+		add_comment(c, "lost: %" PRIu64 " %s", f->value[FIGURE_LOST_TICKS],
+			    p->event.v ? "events" : "ticks");
 	for (unsigned int id = FIGURE_LOST; id < FIGURE_LOST_END; id++)
 		if (figures__is_loss(f, id))
 			add_comment(c, "lost: %" PRIu64 " %s", f->value[id], figure_table[id].text);
@@ -610,7 +626,7 @@ int export_comments(const struct profile *p, int (*add)(void *context, const cha
 	if (!p->untimed)
 		add_comment(&c, "start on CLOCK_MONOTONIC: %" PRIu64 " ns", p->start);
 	if (p->books_count) /* or it was read from another format */
-		add_books(&c, &figures);
+		add_books(&c, p, &figures);
 	if (p->visits.hz)
 		add_visits(&c, &figures);
 	add_losses(&c, p, &figures);

@@ -210,10 +210,10 @@ static void write_cpu_books(const struct profile_cpu_books *books, struct json_w
 
 	for (unsigned int i = 0; i < BOOK_COUNT; i++)
 		rest -= (int64_t)books->count[i];
-	if (books->period)
+	if (profile_cpu_books__due_is_known(books))
 		add_text(&line, "%" PRIu64 " = ", books->due);
 	add_counts(&line, FIGURE_BOOKS, FIGURE_BOOKS_END, books->count, BOOK_COUNT);
-	if (books->period)
+	if (profile_cpu_books__due_is_known(books))
 		add_text(&line, "; unexplained %" PRId64, rest);
 	snprintf(label, sizeof(label), "CPU %" PRIu32, books->cpu);
 	entry_string(w, label, text);

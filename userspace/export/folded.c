@@ -35,7 +35,7 @@
 /* The samples with one stack of threads with one name. */
 struct comm_stack {
 	uint64_t key; /* comm << 32 | stack */
-	uint64_t ticks;
+	uint64_t events;
 };
 
 DEFINE_MAP_BY(comm_stacks, struct comm_stack, uint64_t, key);
@@ -141,14 +141,14 @@ static void folded__fini(struct folded *f)
 
 DEFINE_ORDER(compare_stacks, struct comm_stack, ASCENDING(key));
 
-static int count_ticks(struct folded *f, uint64_t key, uint64_t ticks)
+static int count_events(struct folded *f, uint64_t key, uint64_t events)
 {
 	struct comm_stack *known = comm_stacks__need(&f->stacks, &(struct comm_stack){.key = key},
 						     NULL);
 
 	if (!known)
 		return -ENOMEM;
-	known->ticks += ticks;
+	known->events += events;
 	return 0;
 }
 
@@ -161,9 +161,9 @@ static int collect_stacks(struct folded *f)
 		const struct profile_samples *samples = &f->p->threads[i].samples[SAMPLE_CPU];
 
 		for (size_t j = 0; j < samples->count && !err; j++)
-			err = count_ticks(f,
-					  (uint64_t)samples->comm[j].v << 32 | samples->stack[j].v,
-					  profile_samples__ticks(samples, j));
+			err = count_events(f,
+					   (uint64_t)samples->comm[j].v << 32 | samples->stack[j].v,
+					   profile_samples__events(samples, j));
 	}
 	vec_sort(&f->stacks, compare_stacks);
 	return err;
@@ -265,7 +265,7 @@ static int build_tree(struct folded *f)
 	for (size_t i = 0; i < f->stacks.count && !err; i++) {
 		err = add_stack(f, &at, stacks[i].key, &node);
 		if (!err)
-			f->tree.nodes.data[node].hits += stacks[i].ticks;
+			f->tree.nodes.data[node].hits += stacks[i].events;
 	}
 	return err;
 }
@@ -407,9 +407,9 @@ static int write_folded(const struct export_request *request)
 	struct folded f;
 	int err = folded__init(&f, request->profile, request->lines) ?: collect_stacks(&f);
 
-	if (!err && request->waits && !request->parked)
+	if (!err && shows_waits(request) && !request->parked)
 		err = parked__init(&parked, request->profile);
-	if (!err && request->waits)
+	if (!err && shows_waits(request))
 		err = collect_waits(&f, &parked);
 	if (!err)
 		err = fit_lines(&f)

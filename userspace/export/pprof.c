@@ -7,6 +7,9 @@
  * CPU time of all threads exactly. CPU time after a thread's last sample is that sample's; a thread
  * with CPU time but no sample has one of no ticks, in a function called "[not sampled]".
  *
+ * Of an event that is no clock the second value is the number of events, as in [samples, cycles,
+ * CPU time], and the default.
+ *
  * With visits (record --wall) values are [ticks, CPU time, wall time], and samples have a state as
  * a label: "running" for ticks, whose wall time is their CPU time. Waits have only wall time.
  *
@@ -35,7 +38,7 @@
 #include "export/pprof_writer.h"
 
 #define MAX_LABELS 9
-#define MAX_VALUES 3
+#define MAX_VALUES 4
 
 /* A sample of the file: those of the thread in hand with one stack, one name and one state. */
 struct pprof_sample {
@@ -44,7 +47,7 @@ struct pprof_sample {
 	enum gil_state gil;
 	enum wall_state state;
 	struct thread_id holder;
-	uint64_t ticks, cpu, wall;
+	uint64_t ticks, events, cpu, wall;
 };
 
 static uint64_t hash_sample(const struct pprof_sample *s)
@@ -164,12 +167,16 @@ static void write_value(struct pprof *pp, uint32_t thread, const struct pprof_sa
 static void write_sample(struct pprof *pp, const struct pprof_sample *sample,
 			 const struct pprof_labels *labels)
 {
-	const int64_t values[MAX_VALUES] = {(int64_t)sample->ticks, (int64_t)sample->cpu,
-					    (int64_t)(sample->cpu + sample->wall)};
+	int64_t values[MAX_VALUES];
+	size_t count = 0;
 
-	pprof_writer__sample(pp->writer, sample->stack, values,
-			     pp->has_wall ? MAX_VALUES : MAX_VALUES - 1, labels->list,
-			     labels->count);
+	values[count++] = (int64_t)sample->ticks;
+	if (pp->p->event.v)
+		values[count++] = (int64_t)sample->events;
+	values[count++] = (int64_t)sample->cpu;
+	if (pp->has_wall)
+		values[count++] = (int64_t)(sample->cpu + sample->wall);
+	pprof_writer__sample(pp->writer, sample->stack, values, count, labels->list, labels->count);
 	note_error(pp, pprof_writer__error(pp->writer));
 }
 
@@ -208,6 +215,7 @@ static void collect_samples(struct pprof *pp, const struct profile_thread *threa
 		if (!sample)
 			return;
 		sample->ticks += profile_samples__ticks(rows, i);
+		sample->events += profile_samples__events(rows, i);
 		sample->cpu += rows->weight[i];
 		if (i + 1 == rows->count)
 			sample->cpu += thread->cpu_tail;
@@ -245,7 +253,7 @@ static void write_thread(struct pprof *pp, uint32_t id)
 
 /* ---- the profile ----------------------------------------------------------------------------- */
 
-/* The program with most ticks, by a stack's outermost frame in no library; 0: none. */
+/* The program with most events, by a stack's outermost frame in no library; 0: none. */
 static struct dso_id main_program(const struct profile *p)
 {
 	_cleanup_free_ uint64_t *of_stack = calloc(p->stack_count + 1, sizeof(*of_stack));
@@ -284,9 +292,16 @@ static void write_facts(struct pprof *pp)
 		.has_comments = true,
 	};
 
+	if (p->event.v) {
+		out.period = p->event_period;
+		out.period_type = profile__event(p);
+		out.period_unit = profile__event_unit(p);
+	}
+
 	/* what was read from folded stacks has counts alone, and pprof shows the default */
 	figures__init(&figures, p);
 	out.default_sample_type = pp->difference	      ? pp->difference->type
+				  : p->event.v		      ? profile__event(p)
 				  : figures.value[FIGURE_CPU] ? "cpu"
 							      : "samples";
 	pprof_writer__facts(pp->writer, &out);
@@ -300,6 +315,9 @@ static void write_all(struct pprof *pp)
 		pprof_writer__sample_type(pp->writer, pp->difference->type, pp->difference->unit);
 	} else {
 		pprof_writer__sample_type(pp->writer, "samples", "count");
+		if (pp->p->event.v)
+			pprof_writer__sample_type(pp->writer, profile__event(pp->p),
+						  profile__event_unit(pp->p));
 		pprof_writer__sample_type(pp->writer, "cpu", "nanoseconds");
 	}
 	if (pp->has_wall)

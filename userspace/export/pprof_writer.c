@@ -272,7 +272,8 @@ void pprof_writer__facts(struct pprof_writer *w, const struct pprof_facts *facts
 	bytes__number(m, PPROF_TIME_NANOS, facts->time);
 	bytes__number(m, PPROF_DURATION_NANOS, facts->duration);
 	at = m->count;
-	put_value_type(w, facts->period_type ? facts->period_type : "cpu", "nanoseconds");
+	put_value_type(w, facts->period_type ? facts->period_type : "cpu",
+		       facts->period_unit ? facts->period_unit : "nanoseconds");
 	bytes__wrap(m, PPROF_PERIOD_TYPE, at);
 	bytes__number(m, PPROF_PERIOD, facts->period);
 	if (w->comments.count)

@@ -29,6 +29,7 @@ struct pprof_facts {
 	uint64_t time, duration, period; /* ns; time is since the epoch */
 	const char *default_sample_type;
 	const char *period_type; /* NULL: "cpu" */
+	const char *period_unit; /* NULL: "nanoseconds" */
 	bool has_comments;	 /* export_comments() */
 };
 

@@ -34,10 +34,10 @@ int report_by_parse(const char *text, enum report_by *by)
 	return -EINVAL;
 }
 
-/* The least number of samples that is such a share of all. */
+/* The least count that is such a share of all. */
 static uint64_t least_samples(const struct profile *p, double share)
 {
-	return (uint64_t)ceil(share * (double)p->sample_count);
+	return (uint64_t)ceil(share * (double)p->event_count);
 }
 
 static int write_table(const struct export_request *request, const struct report_options *options)

@@ -10,8 +10,9 @@
 #include "export/describe.h"
 #include "export/report_private.h"
 
-#define JITS_SHOWN    10
-#define JIT_TEXT_SIZE 1024
+#define JITS_SHOWN	10
+#define JIT_TEXT_SIZE	1024
+#define EVENT_TEXT_SIZE 256
 
 /* The wall-clock start, in UTC: an exporter has no time zone. */
 static void format_date(uint64_t realtime, char *text, size_t size)
@@ -114,6 +115,17 @@ static void print_clock(const struct profile *p, FILE *out)
 		describe_clock(text, sizeof(text), p), p->clock_error_ns);
 }
 
+/* What the samples stand for, if it is no time. */
+static void print_event(const struct profile *p, FILE *out)
+{
+	char name[EVENT_TEXT_SIZE];
+
+	fprintf(out, ", for %" PRIu64 " %s", p->event_count,
+		utf8_sanitize(name, sizeof(name), profile__event(p)));
+	if (p->event_period > 1)
+		fprintf(out, ", one each %" PRIu64, p->event_period);
+}
+
 int report_header(const struct profile *p, FILE *out)
 {
 	const char *reason = profile__meta(p, META_CLOCK_REASON);
@@ -136,7 +148,9 @@ int report_header(const struct profile *p, FILE *out)
 			p->cut_short ? " (cut short: the recording has no end)" : "");
 	fprintf(out, "# samples    %" PRIu64 " from %" PRIu64 " thread%s", p->sample_count,
 		f.value[FIGURE_THREADS], f.value[FIGURE_THREADS] == 1 ? "" : "s");
-	if (p->period)
+	if (p->event.v)
+		print_event(p, out);
+	else if (p->period)
 		fprintf(out, ", one each %.6f ms of a CPU", (double)p->period / 1e6);
 	fprintf(out, "\n# CPU        %.3f s", (double)f.value[FIGURE_CPU] / 1e9);
 	if (f.value[FIGURE_SILENT_THREADS])

@@ -21,15 +21,15 @@ static const char *const shape_names[] = {
 
 /* "self": 12, "self_share": 0.12, "self_interval": [0.06, 0.21] */
 static void write_share(struct json_writer *w, const struct profile *p, const char *key,
-			uint64_t samples)
+			uint64_t samples, double square)
 {
-	struct interval range = share_interval(samples, p->sample_count);
+	struct interval range = share_interval(p, samples, square);
 	char name[32];
 
 	json_key_uint(w, key, samples);
 	snprintf(name, sizeof(name), "%s_share", key);
 	json_key(w, name);
-	json_fixed(w, share_of(samples, p->sample_count), SHARE_DIGITS);
+	json_fixed(w, share_of(samples, p->event_count), SHARE_DIGITS);
 	snprintf(name, sizeof(name), "%s_interval", key);
 	json_key_array(w, name);
 	json_fixed(w, range.low, SHARE_DIGITS);
@@ -63,14 +63,14 @@ static void write_row(const struct profile *p, const struct report_row *row, enu
 		      struct json_writer *w)
 {
 	json_begin_object(w);
-	write_share(w, p, "self", row->self);
+	write_share(w, p, "self", row->self, row->self_square);
 	if (by == REPORT_THREAD || by == REPORT_PROCESS) {
 		json_key_uint(w, "cpu_ns", row->cpu);
 		if (by == REPORT_PROCESS)
 			json_key_uint(w, "threads", row->threads);
 		write_task(row, by, w);
 	} else {
-		write_share(w, p, "total", row->total);
+		write_share(w, p, "total", row->total, row->total_square);
 		write_code(row, by, w);
 	}
 	json_end_object(w);
@@ -86,9 +86,9 @@ static void write_node(const struct profile *p, const struct report_node *node,
 		json_null(w);
 	else
 		json_uint(w, node->parent);
-	write_share(w, p, "total", node->total);
+	write_share(w, p, "total", node->total, node->total_square);
 	if (options->shape == REPORT_TREE)
-		write_share(w, p, "self", node->self);
+		write_share(w, p, "self", node->self, node->self_square);
 	if (node->group)
 		write_task(node->row, options->by, w);
 	else

@@ -40,13 +40,14 @@ void paint_text(FILE *out, bool color, enum paint paint, const char *format, ...
 /* " 12.34%" */
 void paint_share(FILE *out, bool color, double share);
 
-/* ---- report_rows.c: CPU samples, grouped ----------------------------------------------------- */
+/* ---- report_rows.c: CPU samples, grouped. Counts are events where the event is no clock ----------------------------------------------------- */
 
 /* Texts belong to the profile or are static; they have to be sanitized before they are printed. */
 struct report_row {
 	uint64_t self;	/* samples of it: its code was executing, or it is the thread or process */
 	uint64_t total; /* samples with it anywhere in the stack, each counted once */
-	uint64_t cpu;	/* ns; threads and processes only */
+	double self_square, total_square; /* of single samples: for their errors */
+	uint64_t cpu;			  /* ns; threads and processes only */
 	const char *name;
 	const char *place; /* dso of a function, file of a line, process of a thread */
 	uint32_t pid, tid, line;
@@ -56,6 +57,9 @@ struct report_row {
 
 /* The row of a thread or its process, without counts; `by` is one of these. */
 struct report_row report_task(const struct profile *p, enum report_by by, uint32_t thread);
+
+/* Of all of them: see profile_samples__square(). */
+double samples_square(const struct profile_samples *samples);
 
 /* Sorted by self, then total, then name and the rest. The caller frees *rows. */
 int report_rows(const struct profile *p, enum report_by by, struct report_row **rows,
@@ -70,8 +74,12 @@ struct interval {
 	double low, high;
 };
 
-/* Wilson's score interval of `part` of `whole` samples; 0 to 1 if there is no sample. */
-struct interval share_interval(uint64_t part, uint64_t whole);
+/*
+ * Wilson's score interval of `part` of all that the profile counts; 0 to 1 if there is no sample.
+ * `square`: the sum of the squares of what each sample of the part counts. A sum of unequal samples
+ * is as exact as that of fewer equal ones, by the ratio of its variance.
+ */
+struct interval share_interval(const struct profile *p, uint64_t part, double square);
 
 /* part / whole, 0 if there is nothing */
 static inline double share_of(uint64_t part, uint64_t whole)
@@ -125,8 +133,9 @@ struct report_node {
 	bool group;		      /* a thread or process */
 	uint64_t total;		      /* samples in it */
 	uint64_t self;		      /* at its code; of callers: without another caller */
-	uint32_t cut;		      /* children that are too small to be nodes … */
-	uint64_t cut_total;	      /* … and their samples */
+	double total_square, self_square;
+	uint32_t cut;	    /* children that are too small to be nodes … */
+	uint64_t cut_total; /* … and their samples */
 };
 
 /* In preorder, siblings by their samples, most first. */

@@ -33,7 +33,7 @@ static int find_row(struct counting *c, const struct profile_location *location,
 	return !err && !vec_at(&c->stamps, *row) ? -ENOMEM : err;
 }
 
-static int count_stack(struct counting *c, uint32_t stack, uint64_t samples)
+static int count_stack(struct counting *c, uint32_t stack, uint64_t samples, double square)
 {
 	const struct profile *p = c->code.p;
 	bool leaf = true;
@@ -47,30 +47,46 @@ static int count_stack(struct counting *c, uint32_t stack, uint64_t samples)
 
 			if (err)
 				return err;
-			if (leaf)
+			if (leaf) {
 				c->code.rows.data[row].self += samples;
+				c->code.rows.data[row].self_square += square;
+			}
 			leaf = false;
 			if (c->stamps.data[row] == stack)
 				continue;
 			c->stamps.data[row] = stack;
 			c->code.rows.data[row].total += samples;
+			c->code.rows.data[row].total_square += square;
 		}
 	}
 	return 0;
+}
+
+/* By stack. */
+static void add_squares(const struct profile *p, double *squares)
+{
+	for (size_t i = 1; i < p->thread_count; i++) {
+		const struct profile_samples *samples = &p->threads[i].samples[SAMPLE_CPU];
+
+		for (size_t k = 0; k < samples->count; k++)
+			squares[samples->stack[k].v] += profile_samples__square(samples, k);
+	}
 }
 
 static int count_code(struct counting *c)
 {
 	const struct profile *p = c->code.p;
 	_cleanup_free_ uint64_t *hits = calloc(p->stack_count + 1, sizeof(*hits));
+	_cleanup_free_ double *squares = calloc(p->stack_count + 1, sizeof(*squares));
 	int err = 0;
 
-	if (!hits)
+	if (!hits || !squares)
 		return -ENOMEM;
 	profile__count_stacks(p, hits);
+	add_squares(p, squares);
 	for (uint32_t i = 1; i < p->stack_count && !err; i++)
 		if (hits[i])
-			err = count_stack(c, i, hits[i]);
+			err = count_stack(c, i, hits[i], squares[i]);
 	return err;
 }
 
@@ -107,6 +123,15 @@ struct report_row report_task(const struct profile *p, enum report_by by, uint32
 	};
 }
 
+double samples_square(const struct profile_samples *samples)
+{
+	double square = 0;
+
+	for (size_t i = 0; i < samples->count; i++)
+		square += profile_samples__square(samples, i);
+	return square;
+}
+
 static int task_rows(const struct profile *p, enum report_by by, struct report_row **rows,
 		     size_t *count)
 {
@@ -121,7 +146,8 @@ static int task_rows(const struct profile *p, enum report_by by, struct report_r
 
 		if (!row->name)
 			*row = report_task(p, by, i);
-		row->self += thread->samples[SAMPLE_CPU].tick_sum;
+		row->self += thread->samples[SAMPLE_CPU].event_sum;
+		row->self_square += samples_square(&thread->samples[SAMPLE_CPU]);
 		row->total = row->self;
 		row->cpu += profile_thread__cpu(thread);
 		row->threads += thread->samples[SAMPLE_CPU].count > 0;
@@ -146,15 +172,30 @@ int report_rows(const struct profile *p, enum report_by by, struct report_row **
 
 /* ---- how far a share can be trusted ---------------------------------------------------------- */
 
-/* Not share ± 2 σ: it is empty for few samples, where readers need it most, and goes below 0. */
-struct interval share_interval(uint64_t part, uint64_t whole)
+/* The number of equal samples whose share would be as exact. */
+static double equal_samples(const struct profile *profile, double p, double square)
 {
-	double n = (double)whole, p, scale, middle, half;
+	double whole = (double)profile->event_count, q = 1 - p;
+	double variance = q * q * square + p * p * (profile->event_squares - square);
+
+	if (!profile->event.v)
+		return whole;
+	if (p <= 0 || p >= 1 || variance <= 0)
+		return whole * whole / profile->event_squares;
+	return p * q * whole * whole / variance;
+}
+
+/* Not share ± 2 σ: it is empty for few samples, where readers need it most, and goes below 0. */
+struct interval share_interval(const struct profile *profile, uint64_t part, double square)
+{
+	uint64_t whole = profile->event_count;
+	double n, p, scale, middle, half;
 	struct interval interval;
 
 	if (!whole)
 		return (struct interval){0, 1};
-	p = (double)part / n;
+	p = (double)part / (double)whole;
+	n = equal_samples(profile, p, square);
 	scale = 1 + Z * Z / n;
 	middle = (p + Z * Z / (2 * n)) / scale;
 	half = Z / scale * sqrt(p * (1 - p) / n + Z * Z / (4 * n * n));

@@ -11,12 +11,15 @@
 #define NAME_WIDTH	56 /* longer names push their row's last column to the right */
 #define NAME_WIDTH_MIN	16
 #define PLACE_WIDTH_MIN 8
+#define COUNTS_WIDTH	9
 #define CODE_FIXED	41 /* columns before the name */
 #define TASK_FIXED	63
 
 struct layout {
 	enum report_by by;
 	const struct report_options *options;
+	const char *event; /* what is counted, and the columns of that */
+	int counts;
 	int name;      /* columns of the name, padded */
 	size_t limit;  /* of the name; 0: none */
 	size_t places; /* limit of the place; 0: none */
@@ -38,18 +41,21 @@ static size_t place_columns(const struct report_row *row)
 	       (row->line ? (size_t)snprintf(line, sizeof(line), ":%" PRIu32, row->line) : 0);
 }
 
-static void lay_out(struct layout *l, const struct report_options *options,
+static void lay_out(struct layout *l, const struct profile *p, const struct report_options *options,
 		    const struct report_table *table)
 {
 	size_t names = strlen("function"), places = 0, room, fixed;
+	char largest[32];
 
-	*l = (struct layout){.by = options->by, .options = options};
+	*l = (struct layout){.by = options->by, .options = options, .event = profile__event(p)};
+	l->counts = snprintf(largest, sizeof(largest), "%" PRIu64, p->event_count);
+	l->counts = (int)max_u64(max_u64(COUNTS_WIDTH, (uint64_t)l->counts), strlen(l->event));
 	for (size_t i = 0; i < table->shown; i++) {
 		names = max_u64(names, text_columns(table->rows[i].name));
 		places = max_u64(places, place_columns(&table->rows[i]));
 	}
 	l->name = (int)min_u64(names, NAME_WIDTH);
-	fixed = is_task(options->by) ? TASK_FIXED : CODE_FIXED;
+	fixed = (is_task(options->by) ? TASK_FIXED : CODE_FIXED) + (size_t)l->counts - COUNTS_WIDTH;
 	if (!options->width)
 		return;
 	room = options->width > fixed ? options->width - fixed : 0;
@@ -72,7 +78,8 @@ static void print_titles(const struct layout *l, FILE *out)
 							    [REPORT_PROCESS] = "process"};
 
 	paint_begin(out, l->options->color, PAINT_DIM);
-	fprintf(out, "%7s %12s %9s ", is_task(l->by) ? "share" : "self", "95 % range", "samples");
+	fprintf(out, "%7s %12s %*s ", is_task(l->by) ? "share" : "self", "95 % range", l->counts,
+		l->event);
 	if (is_task(l->by))
 		fprintf(out, "%12s %8s %8s  ", "CPU ms", "pid",
 			l->by == REPORT_THREAD ? "tid" : "threads");
@@ -88,17 +95,17 @@ static void print_titles(const struct layout *l, FILE *out)
 static void print_numbers(const struct profile *p, const struct report_row *row,
 			  const struct layout *l, FILE *out)
 {
-	struct interval range = share_interval(row->self, p->sample_count);
+	struct interval range = share_interval(p, row->self, row->self_square);
 	char text[32];
 
 	snprintf(text, sizeof(text), "%.2f-%.2f", 100 * range.low, 100 * range.high);
-	paint_share(out, l->options->color, share_of(row->self, p->sample_count));
-	fprintf(out, " %12s %9" PRIu64 " ", text, row->self);
+	paint_share(out, l->options->color, share_of(row->self, p->event_count));
+	fprintf(out, " %12s %*" PRIu64 " ", text, l->counts, row->self);
 	if (is_task(l->by))
 		fprintf(out, "%12.3f %8" PRIu32 " %8" PRIu32, (double)row->cpu / 1e6, row->pid,
 			l->by == REPORT_THREAD ? row->tid : row->threads);
 	else
-		paint_share(out, l->options->color, share_of(row->total, p->sample_count));
+		paint_share(out, l->options->color, share_of(row->total, p->event_count));
 	fputs("  ", out);
 }
 
@@ -146,7 +153,7 @@ int report_table_text(const struct profile *p, const struct report_options *opti
 	struct layout l;
 	int err = report_header(p, out);
 
-	lay_out(&l, options, table);
+	lay_out(&l, p, options, table);
 	fputc('\n', out);
 	print_titles(&l, out);
 	for (size_t i = 0; i < table->shown && !err; i++)

@@ -26,6 +26,7 @@ struct strand {
 	uint32_t line;	/* of the stack's location: 0 is the innermost */
 	uint32_t key;	/* the code that it is at: a row */
 	uint64_t samples;
+	double square; /* of what single samples count */
 };
 
 /* A set of strands that waits to become a node. */
@@ -33,6 +34,7 @@ struct candidate {
 	uint32_t parent, key;
 	uint32_t first, count; /* its strands: in builder.strands, then in builder.arena */
 	uint64_t total;
+	double square;
 	bool last;
 };
 
@@ -41,12 +43,14 @@ struct group {
 	uint32_t number;       /* of the thread or process; 0: everything */
 	uint32_t first, count; /* in builder.threads */
 	uint64_t total;
+	double square;
 };
 
 /* Of a stack in the forest. */
 struct links {
 	uint32_t first_child, next_sibling;
 	uint64_t total; /* samples of it and all below it; 0: it is not in the forest */
+	double square;
 };
 
 struct builder {
@@ -59,6 +63,7 @@ struct builder {
 	VEC(uint32_t) threads; /* by group */
 	VEC(struct group) groups;
 	uint64_t *hits;		    /* by stack: samples that end there, of the group at hand */
+	double *squares;	    /* by stack: of those samples */
 	VEC(uint32_t) stacks;	    /* those with hits; in the forest */
 	struct links *forest;	    /* by stack */
 	VEC(struct strand) strands; /* of the node at hand */
@@ -97,17 +102,22 @@ static int add_to_group(struct builder *b, uint32_t i)
 {
 	uint32_t thread = b->threads.data[i], number = group_of(b, thread);
 	struct group *last = b->groups.count ? &b->groups.data[b->groups.count - 1] : NULL;
-	uint64_t samples = b->p->threads[thread].samples[SAMPLE_CPU].tick_sum;
+	const struct profile_samples *rows = &b->p->threads[thread].samples[SAMPLE_CPU];
+	double square = samples_square(rows);
 
 	if (last && last->number == number) {
 		last->count++;
-		last->total += samples;
+		last->total += rows->event_sum;
+		last->square += square;
 		return 0;
 	}
 	if (number)
 		b->tree->groups[number] = report_task(b->p, b->by, thread);
-	return vec_push(&b->groups,
-			(struct group){.number = number, .first = i, .count = 1, .total = samples});
+	return vec_push(&b->groups, (struct group){.number = number,
+						   .first = i,
+						   .count = 1,
+						   .total = rows->event_sum,
+						   .square = square});
 }
 
 /* Which samples belong together, the largest group first. */
@@ -140,11 +150,12 @@ static int gather(struct builder *b, const struct group *group)
 
 		for (size_t i = 0; i < samples->count; i++) {
 			uint32_t stack = samples->stack[i].v;
-			uint64_t ticks = profile_samples__ticks(samples, i);
+			uint64_t events = profile_samples__events(samples, i);
 
-			if (!b->hits[stack] && ticks && vec_push(&b->stacks, stack))
+			if (!b->hits[stack] && events && vec_push(&b->stacks, stack))
 				return -ENOMEM;
-			b->hits[stack] += ticks;
+			b->hits[stack] += events;
+			b->squares[stack] += profile_samples__square(samples, i);
 		}
 	}
 	return 0;
@@ -180,7 +191,9 @@ static int begin_callers(struct builder *b)
 	for (size_t i = 0; i < b->stacks.count && !err; i++) {
 		uint32_t stack = b->stacks.data[i];
 
-		err = add_strand(b, (struct strand){.stack = stack, .samples = b->hits[stack]});
+		err = add_strand(b, (struct strand){.stack = stack,
+						    .samples = b->hits[stack],
+						    .square = b->squares[stack]});
 	}
 	return err;
 }
@@ -191,6 +204,7 @@ static struct strand outermost(const struct builder *b, uint32_t stack)
 		.stack = stack,
 		.line = location_of(b, stack)->line_count - 1,
 		.samples = b->forest[stack].total,
+		.square = b->forest[stack].square,
 	};
 }
 
@@ -210,8 +224,10 @@ static int add_parents(struct builder *b)
 			b->forest[at] = (struct links){.total = 1}; /* until it is summed */
 		}
 	}
-	for (size_t i = 0; i < b->stacks.count; i++)
+	for (size_t i = 0; i < b->stacks.count; i++) {
 		b->forest[b->stacks.data[i]].total = b->hits[b->stacks.data[i]];
+		b->forest[b->stacks.data[i]].square = b->squares[b->stacks.data[i]];
+	}
 	return 0;
 }
 
@@ -230,6 +246,7 @@ static int begin_calls(struct builder *b)
 			continue;
 		}
 		b->forest[parent].total += links->total;
+		b->forest[parent].square += links->square;
 		links->next_sibling = b->forest[parent].first_child;
 		b->forest[parent].first_child = stack;
 	}
@@ -240,13 +257,14 @@ static void forget_group(struct builder *b)
 {
 	for (size_t i = 0; i < b->stacks.count; i++) {
 		b->hits[b->stacks.data[i]] = 0;
+		b->squares[b->stacks.data[i]] = 0;
 		if (!b->callers)
 			b->forest[b->stacks.data[i]].total = 0;
 	}
 }
 
 /* One step outwards. The strand has no stack if it was the outermost. */
-static int step_out(struct builder *b, struct strand *strand, uint64_t *self)
+static int step_out(struct builder *b, struct strand *strand, struct report_node *node)
 {
 	uint32_t key = strand->key;
 	int err;
@@ -260,7 +278,8 @@ static int step_out(struct builder *b, struct strand *strand, uint64_t *self)
 	} while (!err && b->merge && strand->stack && strand->key == key);
 	if (err || strand->stack)
 		return err ? err : vec_push(&b->strands, *strand);
-	*self += strand->samples;
+	node->self += strand->samples;
+	node->self_square += strand->square;
 	return 0;
 }
 
@@ -276,7 +295,7 @@ static int go_in(struct builder *b, struct strand next, uint32_t key)
 }
 
 /* One step inwards: to what was inlined, or to all that the frame calls. */
-static int step_in(struct builder *b, const struct strand *strand, uint64_t *self)
+static int step_in(struct builder *b, const struct strand *strand, struct report_node *node)
 {
 	struct strand inlined = *strand;
 	int err = 0;
@@ -285,7 +304,8 @@ static int step_in(struct builder *b, const struct strand *strand, uint64_t *sel
 		inlined.line--;
 		return go_in(b, inlined, strand->key);
 	}
-	*self += b->hits[strand->stack];
+	node->self += b->hits[strand->stack];
+	node->self_square += b->squares[strand->stack];
 	for (uint32_t child = b->forest[strand->stack].first_child; child && !err;
 	     child = b->forest[child].next_sibling)
 		err = go_in(b, outermost(b, child), strand->key);
@@ -293,7 +313,8 @@ static int step_in(struct builder *b, const struct strand *strand, uint64_t *sel
 }
 
 /* Takes the strands of a candidate out of the arena, one step further. */
-static int take_strands(struct builder *b, const struct candidate *candidate, uint64_t *self)
+static int take_strands(struct builder *b, const struct candidate *candidate,
+			struct report_node *node)
 {
 	int err = 0;
 
@@ -304,7 +325,7 @@ static int take_strands(struct builder *b, const struct candidate *candidate, ui
 	while (b->queue.count && !err) {
 		struct strand strand = b->queue.data[--b->queue.count];
 
-		err = b->callers ? step_out(b, &strand, self) : step_in(b, &strand, self);
+		err = b->callers ? step_out(b, &strand, node) : step_in(b, &strand, node);
 	}
 	return err;
 }
@@ -328,8 +349,10 @@ static int split_strands(struct builder *b, uint32_t parent)
 			.first = (uint32_t)i,
 		};
 
-		for (next = i; next < count && list[next].key == list[i].key; next++)
+		for (next = i; next < count && list[next].key == list[i].key; next++) {
 			candidate.total += list[next].samples;
+			candidate.square += list[next].square;
+		}
 		candidate.count = (uint32_t)(next - i);
 		if (vec_push(&b->waiting, candidate))
 			return -ENOMEM;
@@ -369,6 +392,12 @@ static void settle_candidates(struct builder *b, size_t first, uint32_t *shown, 
 	*shown = (uint32_t)kept;
 }
 
+static void add_samples(struct strand *to, const struct strand *more)
+{
+	to->samples += more->samples;
+	to->square += more->square;
+}
+
 /* Moves a candidate's strands from b->strands into the arena; those at one place become one. */
 static int store_candidate(struct builder *b, struct candidate *candidate)
 {
@@ -380,7 +409,7 @@ static int store_candidate(struct builder *b, struct candidate *candidate)
 							     : NULL;
 
 		if (last && last->stack == list[i].stack && last->line == list[i].line)
-			last->samples += list[i].samples;
+			add_samples(last, &list[i]);
 		else if (vec_push(&b->arena, list[i]))
 			return -ENOMEM;
 	}
@@ -414,8 +443,9 @@ static int add_node(struct builder *b, const struct candidate *candidate)
 		.parent = candidate->parent,
 		.last = candidate->last,
 		.total = candidate->total,
+		.total_square = candidate->square,
 	};
-	int err = take_strands(b, candidate, &node.self);
+	int err = take_strands(b, candidate, &node);
 
 	if (candidate->parent != REPORT_NO_NODE)
 		node.depth = tree->nodes.data[candidate->parent].depth + 1;
@@ -447,6 +477,7 @@ static int add_group(struct builder *b, const struct group *group)
 		.parent = REPORT_NO_NODE,
 		.group = true,
 		.total = group->total,
+		.total_square = group->square,
 	};
 	size_t number = tree->nodes.count;
 	int err = gather(b, group);
@@ -519,13 +550,14 @@ int report_tree__init(struct report_tree *tree, const struct profile *p, enum re
 		.callers = callers,
 		.merge = by == REPORT_DSO, /* a file that calls itself is one node */
 		.hits = calloc(p->stack_count + 1, sizeof(*b.hits)),
+		.squares = calloc(p->stack_count + 1, sizeof(*b.squares)),
 		.forest = callers ? NULL : calloc(p->stack_count + 1, sizeof(*b.forest)),
 	};
 	int err;
 
 	*tree = (struct report_tree){};
 	err = report_code__init(&tree->code, p, groups ? REPORT_FUNCTION : by);
-	if (!err && (!b.hits || (!callers && !b.forest)))
+	if (!err && (!b.hits || !b.squares || (!callers && !b.forest)))
 		err = -ENOMEM;
 	if (!err)
 		err = build(&b);
@@ -537,6 +569,7 @@ int report_tree__init(struct report_tree *tree, const struct profile *p, enum re
 	vec_free(&b.arena);
 	vec_free(&b.waiting);
 	free(b.hits);
+	free(b.squares);
 	free(b.forest);
 	return err;
 }

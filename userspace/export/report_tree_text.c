@@ -81,14 +81,14 @@ static size_t print_lines(struct tree_text *t, uint32_t level, bool fork, bool l
 
 static void print_share(const struct tree_text *t, uint64_t samples)
 {
-	paint_share(t->out, t->options->color, share_of(samples, t->p->sample_count));
+	paint_share(t->out, t->options->color, share_of(samples, t->p->event_count));
 }
 
 /* The farther edge of the interval: the error of the share. */
-static double error_of(uint64_t part, uint64_t whole)
+static double error_of(const struct profile *p, const struct report_node *node)
 {
-	struct interval range = share_interval(part, whole);
-	double share = share_of(part, whole);
+	struct interval range = share_interval(p, node->total, node->total_square);
+	double share = share_of(node->total, p->event_count);
 
 	return share - range.low > range.high - share ? share - range.low : range.high - share;
 }
@@ -129,7 +129,7 @@ static char *describe_place(const struct tree_text *t, const struct report_node 
 /* Children that were cut are mentioned if together they would have been shown. */
 static void print_cut(const struct tree_text *t, uint32_t count, uint64_t total, const char *before)
 {
-	double share = share_of(total, t->p->sample_count);
+	double share = share_of(total, t->p->event_count);
 
 	if (!count || share < t->options->min_share)
 		return;
@@ -177,7 +177,7 @@ static int print_node(struct tree_text *t, uint32_t number)
 	level += fork;
 	t->levels[number] = level;
 	print_share(t, node->total);
-	fprintf(t->out, " %5.2f", 100 * error_of(node->total, t->p->sample_count));
+	fprintf(t->out, " %5.2f", 100 * error_of(t->p, node));
 	if (!t->callers) {
 		fputc(' ', t->out);
 		print_share(t, node->self);
@@ -194,7 +194,7 @@ static int print_node(struct tree_text *t, uint32_t number)
 static void print_titles(const struct tree_text *t)
 {
 	paint_text(t->out, t->options->color, PAINT_DIM, "%7s %5s %s %s",
-		   t->callers ? "samples" : "total", "+/-", t->callers ? "" : "   self ",
+		   t->callers ? profile__event(t->p) : "total", "+/-", t->callers ? "" : "   self ",
 		   t->callers ? "function, and its callers below it" : "call tree");
 	fputc('\n', t->out);
 }
@@ -238,7 +238,7 @@ int report_tree_text(const struct profile *p, const struct report_options *optio
 	print_titles(&t);
 	if (!err)
 		err = print_nodes(&t, shown);
-	if (tree->cut && share_of(tree->cut_total, p->sample_count) >= options->min_share) {
+	if (tree->cut && share_of(tree->cut_total, p->event_count) >= options->min_share) {
 		print_cut(&t, tree->cut, tree->cut_total, "");
 		fputc('\n', out);
 	}

@@ -20,6 +20,12 @@ uint64_t wait_period(const struct profile *p);
  */
 uint64_t wait_ticks(uint64_t weight, uint64_t period, uint64_t *rest);
 
+/* Are waits among the stacks? Not beside events that are no time, which they cannot be added to. */
+static inline bool shows_waits(const struct export_request *request)
+{
+	return request->waits && !request->profile->event.v;
+}
+
 /* Writes a file with waits only if they are requested, else as of a recording without visits. */
 int write_requested_waits(const struct export_request *request,
 			  int (*write)(const struct export_request *request));

@@ -337,6 +337,7 @@ static int push_meta(struct live *live)
 		{META_COMMAND, live->command_line},
 		{META_TARGET, live->target_text},
 		{META_EVENT, info->event},
+		{META_EVENT_UNIT, info->event_unit},
 		{META_CLOCK, info->tsc ? "tsc" : "monotonic"},
 		{META_CLOCK_REASON, info->clock_reason},
 		{META_CPU_TIME_METHOD, info->cpu_time_source},
@@ -344,8 +345,9 @@ static int push_meta(struct live *live)
 	int err = machine_facts__emit(event_queue__push, live->queue, now);
 
 	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]) && !err; i++)
-		err = meta_event__emit(event_queue__push, live->queue, now, facts[i].key,
-				       facts[i].value);
+		err = facts[i].value ? meta_event__emit(event_queue__push, live->queue, now,
+							facts[i].key, facts[i].value)
+				     : 0;
 	return err ? err : live_push_rate(live, now);
 }
 

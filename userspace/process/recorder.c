@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/minmax.h"
+#include "base/parse.h"
 #include "base/vec.h"
 #include "runtimes/runtime.h"
 
@@ -31,7 +32,8 @@ struct recorder {
 	uint64_t last_time;
 	uint64_t visited; /* CLOCK_MONOTONIC ns: when the latest visit began, as far as known */
 	bool ended, closed, observes;
-	bool failed; /* no memory */
+	bool failed;	 /* no memory */
+	bool has_events; /* samples of an event that is no clock */
 
 	struct window_lives lives;
 	struct thread_accounts accounts;
@@ -508,6 +510,7 @@ static int on_sample(void *context, const struct sample_event *e)
 		.kind = SAMPLE_CPU,
 		.time = e->header.time,
 		.end = e->user_end < STACK_END_COUNT ? e->user_end : STACK_END_NO_REGS,
+		.events = e->period,
 	};
 	struct window_thread *entry;
 	struct thread_life *thread = world__thread_at(r->world, e->tgid, e->tid, sample.time);
@@ -519,6 +522,7 @@ static int on_sample(void *context, const struct sample_event *e)
 	if (!entry)
 		return -ENOMEM;
 	thread->counted = true;
+	r->has_events |= e->period > 0;
 	sample.weight = thread_accounts__sample(&r->accounts, thread, sample.time, e->cpu_time);
 	/* no two samples of a thread have the same time, also across windows */
 	sample.time = thread->last_sample = max_u64(sample.time, thread->last_sample + 1);
@@ -841,6 +845,22 @@ static void settle_realtime(struct recorder *r)
 	session->start_realtime = moment.realtime + (session->start - moment.monotonic);
 }
 
+/* The event of the samples, if it is no clock. */
+static void settle_event(struct recorder *r)
+{
+	const char *name = recording_facts__find(r->facts, META_EVENT);
+	const char *unit = recording_facts__find(r->facts, META_EVENT_UNIT);
+	const char *period = recording_facts__find(r->facts, META_EVENT_PERIOD);
+	struct profile *session = r->session;
+
+	if (!unit && !r->has_events)
+		return;
+	session->event = profile_builder__string(r->builder, name && *name ? name : "events");
+	session->event_unit = profile_builder__string(r->builder, unit && *unit ? unit : "count");
+	if (period)
+		parse_u64(period, 1, UINT64_MAX, &session->event_period);
+}
+
 int recorder__close(struct recorder *r, uint64_t end)
 {
 	struct profile *session = r->session;
@@ -865,6 +885,7 @@ int recorder__close(struct recorder *r, uint64_t end)
 	gil_counts__report(&r->gil, r->builder);
 	session->period = recording_facts__period(r->facts);
 	settle_realtime(r);
+	settle_event(r);
 	stop_observing(r);
 	return result_of(r, 0);
 }

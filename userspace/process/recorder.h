@@ -44,6 +44,8 @@ int recording_facts__books(struct recording_facts *f, const struct books_event *
 uint64_t recording_facts__start(const struct recording_facts *f);
 /* ns between two ticks of a CPU; 0 unknown. */
 uint64_t recording_facts__period(const struct recording_facts *f);
+/* The value of a key of <sysprof/meta_keys.h>; NULL: it was not reported. */
+const char *recording_facts__find(const struct recording_facts *f, const char *key);
 /* The first anchor of the stream, and the last one so far. False: there was none. */
 struct clock_moment {
 	uint64_t monotonic, realtime; /* ns */

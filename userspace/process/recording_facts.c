@@ -82,6 +82,13 @@ static int replace_fact(struct recording_facts *f, const char *key, const char *
 	return 0;
 }
 
+const char *recording_facts__find(const struct recording_facts *f, const char *key)
+{
+	const struct fact *fact = fact_map__find(&f->facts, key);
+
+	return fact ? fact->value : NULL;
+}
+
 int recording_facts__meta(struct recording_facts *f, const char *key, const char *value)
 {
 	uint64_t number;
@@ -134,7 +141,7 @@ static uint64_t ticks_due(const struct cpu_account *account, const struct books_
 {
 	return e->period ? account->due_before +
 				   (e->time_running - account->running_before) / e->period
-			 : 0;
+			 : e->counted;
 }
 
 static struct profile_cpu_books books_of(const struct cpu_account *account,
@@ -146,6 +153,7 @@ static struct profile_cpu_books books_of(const struct cpu_account *account,
 		.time_enabled = e->time_enabled,
 		.time_running = e->time_running,
 		.due = ticks_due(account, e),
+		.counts_events = !e->period && e->counted,
 		.received = e->received,
 	};
 

@@ -68,7 +68,7 @@ static void add_wall(struct sums *s, const struct profile_wall *wall,
 
 static void add_books(struct sums *s, const struct profile_cpu_books *books)
 {
-	if (books->period) {
+	if (profile_cpu_books__due_is_known(books)) {
 		s->due_known = true;
 		s->due += books->due;
 	}

@@ -34,7 +34,8 @@ enum figure_unit {
 	X(DURATION, NS, "duration_ns", p->end > p->start ? p->end - p->start : 0, "")              \
 	X(PERIOD, NS, "period_ns", p->period, "Period")                                            \
 	X(SAMPLES, COUNT, "samples", p->sample_count, "Samples")                                   \
-	X(THREADS, COUNT, "threads", s->threads, "") /* with a sample */                           \
+	X(EVENTS, COUNT, "events", p->event_count, "Events") /* of an event that is no clock */    \
+	X(THREADS, COUNT, "threads", s->threads, "")	     /* with a sample */                   \
 	X(SILENT_THREADS, COUNT, "silent_threads", s->silent_threads,                              \
 	  "Threads without a sample, not shown")                                                   \
 	X(CPU, NS, "cpu_ns", s->cpu, "CPU time of all threads")                                    \

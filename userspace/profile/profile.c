@@ -58,13 +58,23 @@ const char *wall_state_name(enum wall_state state)
 						      : "";
 }
 
-void profile__count_stacks(const struct profile *p, uint64_t *ticks)
+const char *profile__event(const struct profile *p)
+{
+	return p->event.v ? profile__string(p, p->event) : "samples";
+}
+
+const char *profile__event_unit(const struct profile *p)
+{
+	return p->event.v ? profile__string(p, p->event_unit) : "count";
+}
+
+void profile__count_stacks(const struct profile *p, uint64_t *events)
 {
 	for (size_t i = 1; i < p->thread_count; i++) {
 		const struct profile_samples *samples = &p->threads[i].samples[SAMPLE_CPU];
 
 		for (size_t k = 0; k < samples->count; k++)
-			ticks[samples->stack[k].v] += profile_samples__ticks(samples, k);
+			events[samples->stack[k].v] += profile_samples__events(samples, k);
 	}
 }
 
@@ -103,7 +113,7 @@ int64_t profile__unexplained_ticks(const struct profile *p)
 	for (size_t i = 0; i < p->books_count; i++) {
 		const struct profile_cpu_books *books = &p->books[i];
 
-		if (!books->period)
+		if (!profile_cpu_books__due_is_known(books))
 			continue;
 		sum += (int64_t)books->due;
 		for (int line = 0; line < BOOK_COUNT; line++)
@@ -112,13 +122,29 @@ int64_t profile__unexplained_ticks(const struct profile *p)
 	return sum;
 }
 
+static uint64_t largest_period(const struct profile *p)
+{
+	uint64_t largest = 0;
+
+	for (size_t i = 1; i < p->thread_count; i++) {
+		const struct profile_samples *samples = &p->threads[i].samples[SAMPLE_CPU];
+
+		for (size_t k = 0; samples->events && k < samples->count; k++)
+			largest = samples->events[k] > largest ? samples->events[k] : largest;
+	}
+	return largest;
+}
+
 int64_t profile__unexplained_allowed(const struct profile *p)
 {
-	int64_t allowed = 0;
+	int64_t period = p->event_period ? 0 : (int64_t)largest_period(p), allowed = 0;
 
-	for (size_t i = 0; i < p->books_count; i++)
+	for (size_t i = 0; i < p->books_count; i++) {
 		if (p->books[i].period)
 			allowed += 2 + (int64_t)(p->books[i].due / 20000);
+		else if (p->books[i].counts_events)
+			allowed += 2 * period;
+	}
 	return allowed;
 }
 

@@ -439,6 +439,16 @@ static bool sample_type_is_listed(const struct profile_builder *b, enum sample_k
 		err_;                                                                              \
 	})
 
+/* A row of the events of an event that is no clock; rows before the first one count ticks. */
+static int add_events(struct sample_columns *c, uint64_t events)
+{
+	int err = 0;
+
+	for (size_t i = c->events.count; i < c->time.count && !err; i++)
+		err = vec_push(&c->events, c->ticks.count ? c->ticks.data[i] : UINT64_C(1));
+	return err ?: vec_push(&c->events, events);
+}
+
 /* The columns of WALL samples. */
 static int add_wait(struct sample_columns *c, const struct profile_sample *sample, uint64_t start)
 {
@@ -456,15 +466,19 @@ void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
 			     const struct profile_sample *sample)
 {
 	struct sample_columns *c = columns_of(b, thread, sample->kind);
-	uint64_t last, weight, ticks;
+	uint64_t last, weight, ticks, events;
 
 	if (b->error || !thread.v)
 		return;
+	events = min_u64(sample->events ? sample->events : max_u64(sample->ticks, 1),
+			 PROFILE_TIME_MAX - b->profile.event_count);
 	ticks = min_u64(max_u64(sample->ticks, 1), PROFILE_TIME_MAX - b->profile.sample_count);
 	if (vec_reserve(&c->time, c->time.count + 1) ||
 	    vec_reserve(&c->weight, c->weight.count + 1) ||
 	    vec_reserve(&c->stack, c->stack.count + 1) ||
-	    vec_reserve(&c->comm, c->comm.count + 1) || add_unusual(c, ticks, UINT64_C(1), ticks) ||
+	    vec_reserve(&c->comm, c->comm.count + 1) ||
+	    ((events != ticks || c->events.count) && add_events(c, events)) ||
+	    add_unusual(c, ticks, UINT64_C(1), ticks) ||
 	    add_unusual(c, gil, GIL_UNKNOWN, sample->gil) ||
 	    (sample->kind == SAMPLE_WALL && add_wait(c, sample, b->threads.data[thread.v].start)) ||
 	    (sample->kind == SAMPLE_CPU &&
@@ -482,10 +496,13 @@ void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
 	c->comm.data[c->comm.count++] = sample->comm;
 	c->weight_sum += weight;
 	c->tick_sum += ticks;
+	c->event_sum += events;
 	if (!sample_type_is_listed(b, sample->kind))
 		builder_has_failed(b, add_sample_type(b, sample->kind));
 	if (sample->kind == SAMPLE_CPU) {
 		b->profile.sample_count += ticks;
+		b->profile.event_count += events;
+		b->profile.event_squares += (double)events * (double)events / (double)ticks;
 		b->profile.stack_ends[sample->end] += ticks;
 	}
 }
@@ -560,6 +577,8 @@ void profile_builder__books(struct profile_builder *b, const struct profile_cpu_
 		return;
 	for (int line = 0; line < BOOK_COUNT; line++)
 		books.count[line] = min_u64(books.count[line], PROFILE_TIME_MAX / BOOK_COUNT);
+	if (books.counts_events)
+		books.due = min_u64(books.due, PROFILE_TIME_MAX);
 	known = books_table__need(&b->books, &books, NULL);
 	if (!builder_has_failed(b, known ? 0 : -ENOMEM))
 		*known = books;

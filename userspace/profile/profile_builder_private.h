@@ -22,8 +22,8 @@ struct row_range {
 };
 
 /*
- * X(type, name), as in struct profile_samples. `ticks` is empty if all are one, `gil` if nothing is
- * known; those after it are of WALL samples.
+ * X(type, name), as in struct profile_samples. `ticks` is empty if all are one, `events` if all are
+ * ticks, `gil` if nothing is known; those after it are of WALL samples.
  */
 #define SAMPLE_COLUMNS(X)                                                                          \
 	X(uint64_t, time)                                                                          \
@@ -31,6 +31,7 @@ struct row_range {
 	X(struct stack_id, stack)                                                                  \
 	X(struct string_id, comm)                                                                  \
 	X(uint64_t, ticks)                                                                         \
+	X(uint64_t, events)                                                                        \
 	X(uint8_t, gil)                                                                            \
 	X(uint8_t, state)                                                                          \
 	X(struct thread_id, holder)                                                                \
@@ -46,7 +47,7 @@ struct sample_columns {
 	SAMPLE_COLUMNS(X)
 #undef X
 	VEC(struct row_range) taken;
-	uint64_t weight_sum, tick_sum;
+	uint64_t weight_sum, tick_sum, event_sum;
 };
 
 struct thread_columns {

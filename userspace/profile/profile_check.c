@@ -239,7 +239,7 @@ static int check_samples(const struct checker *c, size_t i, const struct profile
 {
 	const struct profile *p = c->p;
 	const struct profile_thread *t = &p->threads[i];
-	uint64_t last = t->start, end = t->end ? t->end : p->end, sum = tail, ticks = 0;
+	uint64_t last = t->start, end = t->end ? t->end : p->end, sum = tail, ticks = 0, events = 0;
 
 	if (samples->count &&
 	    (!samples->time || !samples->weight || !samples->stack || !samples->comm))
@@ -266,10 +266,15 @@ static int check_samples(const struct checker *c, size_t i, const struct profile
 		if (profile_samples__ticks(samples, k) > PROFILE_TIME_MAX - ticks)
 			return report_broken(c, "thread %zu: the sum of its ticks overflows", i);
 		ticks += profile_samples__ticks(samples, k);
+		if (profile_samples__events(samples, k) > PROFILE_TIME_MAX - events)
+			return report_broken(c, "thread %zu: the sum of its events overflows", i);
+		events += profile_samples__events(samples, k);
 		last = samples->time[k];
 	}
-	if (ticks != samples->tick_sum)
+	if (ticks != samples->tick_sum || events != samples->event_sum)
 		return report_broken(c, "thread %zu: its ticks do not add up", i);
+	if (samples->events && !p->event.v)
+		return report_broken(c, "thread %zu: events of a clock", i);
 	return 0;
 }
 
@@ -394,7 +399,7 @@ static int check_threads(const struct checker *c)
 {
 	const struct profile *p = c->p;
 	_cleanup_free_ bool *has_main = calloc(p->process_count, sizeof(*has_main));
-	uint64_t samples = 0, ends = 0, cut[STACK_END_COUNT] = {};
+	uint64_t samples = 0, events = 0, ends = 0, cut[STACK_END_COUNT] = {};
 
 	if (!has_main)
 		return -ENOMEM;
@@ -404,7 +409,15 @@ static int check_threads(const struct checker *c)
 		if (err)
 			return err;
 		samples += p->threads[i].samples[SAMPLE_CPU].tick_sum;
+		events += p->threads[i].samples[SAMPLE_CPU].event_sum;
 	}
+	if (!is_string(c, p->event) || !is_string(c, p->event_unit) ||
+	    !p->event.v != !p->event_unit.v)
+		return report_broken(c, "the event has no name, or no unit");
+	if (events != p->event_count)
+		return report_broken(c, "the threads have %llu events, the profile %llu",
+				     (unsigned long long)events,
+				     (unsigned long long)p->event_count);
 	if (samples != p->sample_count)
 		return report_broken(c, "the threads have %llu CPU samples, the profile %llu",
 				     (unsigned long long)samples,
@@ -425,6 +438,8 @@ static bool due_is_possible(const struct profile_cpu_books *b)
 {
 	uint64_t due = b->period ? b->time_running / b->period : 0;
 
+	if (b->counts_events)
+		return !b->period && b->due <= PROFILE_TIME_MAX;
 	if (b->period_changed)
 		return b->due <= b->time_running;
 	return b->due == due || (b->period && b->due == due + 1);

@@ -264,6 +264,7 @@ static void freeze_samples(struct profile_thread *t, const struct thread_columns
 
 		t->samples[kind].count = c->time.count;
 		t->samples[kind].tick_sum = c->tick_sum;
+		t->samples[kind].event_sum = c->event_sum;
 #define X(type, name) t->samples[kind].name = c->name.data;
 		SAMPLE_COLUMNS(X)
 #undef X

@@ -35,8 +35,9 @@
 #include "base/output_file.h"
 #include "base/vec.h"
 #include "stream/event_decode.h"
+#include "stream/event_widen.h"
 
-#define FORMAT_VERSION	   1u
+#define FORMAT_VERSION	   2u
 #define BYTE_ORDER_MARK	   0x01020304u
 #define BYTE_ORDER_SWAPPED 0x04030201u
 #define END_MARK	   0x444e4543u /* "CEND" on a little-endian machine */
@@ -320,7 +321,9 @@ struct recording_reader {
 	void *context;
 	struct recording_summary *summary;
 
+	uint32_t version; /* of the file */
 	VEC(char) buffer;
+	VEC(char) widened; /* an event of an older version, as it is now */
 
 	bool have_id; /* false: the file header is damaged, and no chunk was found yet */
 	uint32_t file_id;
@@ -450,14 +453,15 @@ static int take_payload(struct recording_reader *r, size_t size)
 	int err = 0;
 
 	for (size_t at = 0; at < size && !err;) {
-		struct event_header *event = (struct event_header *)(r->buffer.data + at);
+		struct event_header *event = (struct event_header *)(r->buffer.data + at), *now;
 		size_t left = size - at;
 		size_t step = left < sizeof(*event) ? left : event->size;
 
-		if (event_check(event, left))
+		now = event_widen(event, left, r->version, r->widened.data);
+		if (event_check(now, now == event ? left : now->size))
 			r->summary->bad_events++;
 		else
-			err = take_event(r, event, at == 0);
+			err = take_event(r, now, at == 0);
 		if (left < sizeof(*event) || step < sizeof(*event) || step % EVENT_ALIGN)
 			break; /* the start of the next one is unknown */
 		at += min_u64(step, left);
@@ -493,7 +497,8 @@ static int take_chunk(struct recording_reader *r, const struct chunk_header *hea
 	struct chunk_trailer trailer;
 	uint64_t start;
 	ssize_t got;
-	int err = vec_reserve(&r->buffer, payload + sizeof(trailer));
+	int err = vec_reserve(&r->buffer, payload + sizeof(trailer))
+			  ?: vec_reserve(&r->widened, EVENT_WIDEN_MAX);
 
 	if (err)
 		return reader_failed(r, err);
@@ -586,6 +591,8 @@ static int check_file_header(struct recording_reader *r, struct failure *failure
 	if (header.byte_order == BYTE_ORDER_SWAPPED)
 		return fail(failure, -ENOTSUP, "recorded on a machine with the other byte order");
 	r->at = sizeof(header);
+	r->version = header.version && header.version < FORMAT_VERSION ? header.version
+								       : FORMAT_VERSION;
 	if (header.crc != crc32_update(0, &header, offsetof(struct file_header, crc))) {
 		r->summary->header_damaged = true; /* the chunks have checksums of their own */
 		return 0;
@@ -637,6 +644,7 @@ int recording_read(int fd, event_sink_fn sink, void *context, struct recording_s
 	r.size = summary->bytes = st.st_size;
 	err = check_file_header(&r, failure) ?: read_chunks(&r, failure);
 	vec_free(&r.buffer);
+	vec_free(&r.widened);
 	return err;
 }
 
