@@ -423,10 +423,11 @@ void helper_pool__step(struct helper_pool *p)
 {
 	struct epoll_event events[HELPERS_MAX];
 	int ready = epoll_wait(p->epoll, events, HELPERS_MAX, 0);
-	uint64_t now = monotonic_ns();
+	uint64_t now;
 
 	for (int i = 0; i < ready; i++)
 		take_message(p, events[i].data.ptr);
+	now = monotonic_ns();
 	for (size_t i = 0; i < HELPERS_MAX; i++)
 		check_progress(p, &p->helpers[i], now);
 	charge_requests(p, now);

@@ -68,10 +68,16 @@ void requests__note_hang(struct requests *r, uint64_t owner)
 	r->stats.owners_banned += is_banned(r, owner);
 }
 
+/* Callbacks of a step add requests that are younger than its `now`. */
+static uint64_t age_of(const struct request *request, uint64_t now)
+{
+	return now > request->time ? now - request->time : 0;
+}
+
 static bool holds_up(const struct requests *r, const struct request *request, uint64_t now)
 {
 	return r->hurry && request->holds && !request->answered && request->owner != TRUSTED &&
-	       now - request->time > REQUEST_SLOW;
+	       age_of(request, now) > REQUEST_SLOW;
 }
 
 struct charged {
@@ -83,10 +89,11 @@ struct charged {
 static void charge_request(struct requests *r, const struct request *request, uint64_t now,
 			   struct charged *charged)
 {
-	uint64_t amount = min_u64(r->elapsed, now - request->time - REQUEST_SLOW);
+	uint64_t amount;
 
 	if (!holds_up(r, request, now) || charged->count == CHARGED_MAX)
 		return;
+	amount = min_u64(r->elapsed, age_of(request, now) - REQUEST_SLOW);
 	for (size_t i = 0; i < charged->count; i++)
 		if (charged->owners[i] == request->owner)
 			return;
@@ -288,7 +295,7 @@ static enum helper_refusal refusal_of(const struct requests *r, const struct req
 		return request->refusal;
 	if (banned)
 		return HELPER_BANNED;
-	if (now - request->time > BUDGET_PATIENCE && !has_credit(r, request->owner, now))
+	if (age_of(request, now) > BUDGET_PATIENCE && !has_credit(r, request->owner, now))
 		return HELPER_OVER_BUDGET;
 	return is_late(r, request, now) ? HELPER_LATE : HELPER_ANSWERED;
 }

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Requests of a pool: what they are charged and refused for, at times of the test's choice. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/clocks.h"
+#include "helpers/requests.h"
+
+#define SECOND 1000000000ull
+#define USER   1000
+
+static unsigned int refused[(HELPER_ENDED + 1)], answered;
+
+static void note_answer(void *context, const struct helper_answer *answer)
+{
+	(void)context;
+	refused[answer->refusal]++;
+	answered++;
+}
+
+static int begin(void **state)
+{
+	static struct requests r;
+	const struct helper_pool_options options = {.service_count = 1};
+
+	r = (struct requests){};
+	requests__init(&r, &options);
+	r.hurry = true;
+	answered = 0;
+	for (size_t i = 0; i < (HELPER_ENDED + 1); i++)
+		refused[i] = 0;
+	*state = &r;
+	return 0;
+}
+
+static int end(void **state)
+{
+	requests__refuse_hopeless(*state, true, monotonic_ns());
+	return 0;
+}
+
+static void add(struct requests *r)
+{
+	const struct helper_request request = {
+		.owner = USER, .data = "x", .size = 1, .holds = true, .answer = note_answer};
+
+	assert_int_equal(requests__add(r, &request, HELPER_ANSWERED), 0);
+}
+
+/* One step that began at this time, with one request that is being served. */
+static void step(struct requests *r, struct request *serving, uint64_t now)
+{
+	requests__charge_step(r, &serving, 1, now);
+	if (serving)
+		request__release_late(r, serving, now);
+	requests__refuse_hopeless(r, false, now);
+}
+
+static int64_t held_by(const struct requests *r, uint64_t now)
+{
+	return (int64_t)r->holding.user.limit - quota__left(&r->holding, USER, now);
+}
+
+/* What a callback adds is younger than the step: it holds up nothing yet. */
+static void added_in_a_step(void **state)
+{
+	struct requests *r = *state;
+	uint64_t began = monotonic_ns() - SECOND;
+
+	step(r, NULL, began);
+	for (int i = 1; i <= 200; i++) { /* 50 ms a step, if they were charged */
+		add(r);
+		step(r, NULL, began + i);
+	}
+	assert_int_equal(answered, 0);
+	assert_int_equal(held_by(r, began + 200), 0);
+	assert_int_equal(r->stats.late, 0);
+}
+
+/* ... not even if its user has used up its CPU time: it waits for more. */
+static void added_without_credit(void **state)
+{
+	struct requests *r = *state;
+	uint64_t began = monotonic_ns() - SECOND;
+
+	requests__charge_cpu(r, USER, r->cpu.user.limit, began);
+	add(r);
+	step(r, NULL, began);
+	assert_int_equal(answered, 0);
+	requests__charge_cpu(r, USER, r->cpu.user.limit, began + 4 * SECOND);
+	step(r, NULL, began + 4 * SECOND); /* more than two seconds after it was added */
+	assert_int_equal(refused[HELPER_OVER_BUDGET], 1);
+}
+
+/* ... and neither does one that a helper got at once. */
+static void served_in_a_step(void **state)
+{
+	struct requests *r = *state;
+	uint64_t began = monotonic_ns() - SECOND;
+	struct request *serving;
+
+	add(r);
+	serving = requests__next(r, NULL, 0, began);
+	assert_non_null(serving);
+	for (int i = 0; i < 200; i++)
+		step(r, serving, began + (uint64_t)i * 1000);
+	assert_int_equal(answered, 0);
+	assert_int_equal(held_by(r, began), 0);
+	request__refuse(r, serving, HELPER_ENDED, 0);
+}
+
+/* One that is older than 20 ms holds up others: its user pays, and then the stream goes on. */
+static void old_ones_are_charged(void **state)
+{
+	struct requests *r = *state;
+	uint64_t now;
+
+	add(r);
+	now = monotonic_ns() + REQUEST_SLOW;
+	for (int i = 0; i < 100 && !answered; i++)
+		step(r, NULL, now += SECOND / 100);
+	assert_int_equal(refused[HELPER_LATE], 1);
+	assert_int_equal(answered, 1);
+}
+
+#define test(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test(added_in_a_step),
+		test(added_without_credit),
+		test(served_in_a_step),
+		test(old_ones_are_charged),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
