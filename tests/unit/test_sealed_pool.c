@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -155,6 +156,49 @@ static void dead_test(void **state)
 	sealed_pool__free(pool);
 }
 
+/* A child that sends its first answer, which is wrong, and ends. */
+static void put_broken(struct sealed_pool *pool)
+{
+	const struct symbol_frame frame = {.function = "wrong"};
+	const struct symbol_result wrong = {.frames = (void *)&frame, .frame_count = 1};
+	struct kept_child child = {.listener = -1};
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	child.pid = fork();
+	if (!child.pid) {
+		static struct message_buffer request;
+		static struct sealed_writer writer;
+
+		close(ends[0]);
+		_exit(dup2(ends[1], CHILD_SOCKET) != CHILD_SOCKET ||
+		      message__read(CHILD_SOCKET, &request) != 1 ||
+		      sealed_writer__result(&writer, 0, &wrong));
+	}
+	close(ends[1]);
+	child.socket = ends[0];
+	sealed_pool__put(pool, &key, &child);
+}
+
+/* Two are kept for one module. If the first breaks off, the other one answers from the start. */
+static void second_test(void **state)
+{
+	struct sealed_pool *pool = sealed_pool__new(ENOUGH);
+	struct answers all = run(NULL, NULL, 0, ADDRESSES), second;
+	struct kept_child good;
+
+	(void)state;
+	run(pool, &other_key, 0, 1);
+	assert_true(sealed_pool__take(pool, &other_key, &good));
+	put_broken(pool);
+	sealed_pool__put(pool, &key, &good);
+	second = run(pool, &key, 0, ADDRESSES);
+	for (size_t i = 0; i < ADDRESSES; i++)
+		assert_string_equal(second.names[i], all.names[i]);
+	assert_int_equal(kept_pid(pool, &key), good.pid);
+	sealed_pool__free(pool);
+}
+
 /* A child over the limit is not kept, and nothing stays behind. */
 static void limit_test(void **state)
 {
@@ -279,8 +323,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(again_test), cmocka_unit_test(other_test),
-		cmocka_unit_test(dead_test),  cmocka_unit_test(limit_test),
-		cmocka_unit_test(index_test), cmocka_unit_test(room_test),
+		cmocka_unit_test(dead_test),  cmocka_unit_test(second_test),
+		cmocka_unit_test(limit_test), cmocka_unit_test(index_test),
+		cmocka_unit_test(room_test),
 	};
 
 	return cmocka_run_group_tests(tests, find_offsets, NULL);

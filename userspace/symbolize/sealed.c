@@ -349,8 +349,6 @@ static int start_child(struct run *r, struct task *task, unsigned int seconds)
 	request.limits.memory = r->memory;
 	request.files.symbols_only |= task->symbols_only;
 	request.files.memory_limit = r->memory / 2;
-	sealed_answers__fini(&task->answers);
-	sealed_answers__init(&task->answers, task->job->count);
 	own.pid = sealed_pool__start(r->work->pool, &request, &own.socket);
 	if (own.pid < 0)
 		return own.pid;
@@ -360,6 +358,9 @@ static int start_child(struct run *r, struct task *task, unsigned int seconds)
 
 static int begin_task(struct run *r, struct task *task, unsigned int seconds)
 {
+	/* without those of a child that did not finish */
+	sealed_answers__fini(&task->answers);
+	sealed_answers__init(&task->answers, task->job->count);
 	return use_kept_child(r, task, seconds) ? 0 : start_child(r, task, seconds);
 }
 
