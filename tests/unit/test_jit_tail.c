@@ -19,6 +19,7 @@
 #include "base/io.h"
 #include "base/outside_books.h"
 #include "base/vec.h"
+#include "failing_call.h"
 #include "jitwatch/jit_channel.h"
 #include "jitwatch/jit_follower.h"
 #include "jitwatch/jit_tail.h"
@@ -386,6 +387,28 @@ static void ended_test(void **state)
 	vec_free(&h.bytes);
 }
 
+static void follow_ourselves(void *tail)
+{
+	if (jit_tail__follow(tail, getpid()))
+		abort();
+}
+
+/* The kernel has no memory to start a watcher with: it is started later. */
+static void no_memory_test(void **state)
+{
+	struct jit_tail *t = NULL;
+	struct received h = {};
+
+	(void)state;
+	append("1000 10 f\n");
+	assert_int_equal(jit_tail__new(false, &t), 0);
+	while_call_fails(SYS_sendmsg, ENOBUFS, follow_ourselves, t);
+	wait_for_bytes(t, &h, 10);
+	assert_int_equal(h.files, 1);
+	jit_tail__free(t);
+	vec_free(&h.bytes);
+}
+
 /* Numbers of the processes that the keeper has, up to `max`. */
 static unsigned int find_watchers(pid_t *watchers, unsigned int max)
 {
@@ -451,6 +474,7 @@ static void users_test(void **state)
 	assert_int_equal(h.files, 2);
 	assert_int_equal(find_watchers(watchers, 4), 2);
 	/* the other's map is read again, ours is not; and ours is still read */
+	assert_true(jit_tail__settle(t, PATIENCE)); /* it is in the middle of no file */
 	assert_int_equal(kill(watchers[1], SIGKILL), 0);
 	wait_for_bytes(t, &h, 30);
 	append("2000 10 g\n");
@@ -686,7 +710,7 @@ int main(void)
 		test(follow_test),    test(ended_test),	     test(denied_test),
 		test(users_test),     test(crowd_test),	     test(pause_test),
 		test(large_test),     test(many_users_test), test(changed_user_test),
-		test(same_dump_test), test(many_dumps_test),
+		test(no_memory_test), test(same_dump_test),  test(many_dumps_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

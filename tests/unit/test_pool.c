@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "base/clocks.h"
+#include "failing_call.h"
 #include "helpers/pool.h"
 
 #define DEADLINE 100000000ull /* ns */
@@ -313,6 +314,57 @@ static void no_descriptor_is_left(void **state)
 	helper_pool__free(pool);
 }
 
+static void one_step(void *pool)
+{
+	helper_pool__step(pool);
+}
+
+/* The kernel has no memory to start a helper with: the next step tries again. */
+static void no_memory_for_a_helper(void **state)
+{
+	static const int errors[] = {ENOBUFS, ENOMEM, ETOOMANYREFS};
+	struct helper_pool *pool =
+		make_pool(&(struct helper_pool_options){.silence = LONG, .at_once = 1, .hangs = 9});
+	struct reported dead = {}, reported = {};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		send_request(pool, 1, DIE, 0, &dead);
+		assert_true(helper_pool__settle(pool, LONG));
+		assert_int_equal(dead.count[HELPER_DIED], i + 1);
+		send_request(pool, 2, ECHO, 7, &reported);
+		while_call_fails(SYS_sendmsg, (unsigned int)errors[i], one_step, pool);
+		assert_int_equal(reported.answers, i);
+		assert_true(helper_pool__settle(pool, LONG));
+		assert_int_equal(reported.count[HELPER_ANSWERED], i + 1);
+	}
+	helper_pool__free(pool);
+}
+
+/* ... or to pass it a request: it is sent again, and no hang is counted. */
+static void no_memory_for_a_request(void **state)
+{
+	struct helper_pool *pool =
+		make_pool(&(struct helper_pool_options){.silence = LONG, .at_once = 1});
+	struct helper_pool_stats stats;
+	struct reported reported = {};
+
+	(void)state;
+	send_request(pool, 1, ECHO, 7, &reported);
+	assert_true(helper_pool__settle(pool, LONG));
+	for (unsigned int i = 0; i < 5; i++) {
+		send_request(pool, 1, ECHO, i, &reported);
+		send_request(pool, 1, ECHO, i, &reported);
+		while_call_fails(SYS_sendmsg, ENOBUFS, one_step, pool);
+		assert_int_equal(reported.answers, 1 + 2 * i);
+		assert_true(helper_pool__settle(pool, LONG));
+		assert_int_equal(reported.count[HELPER_ANSWERED], 3 + 2 * i);
+	}
+	helper_pool__stats(pool, &stats);
+	assert_int_equal(stats.hung, 0);
+	helper_pool__free(pool);
+}
+
 /* Requests of one owner that wait together are served by both helpers, once both have started. */
 static void both_serve(void **state)
 {
@@ -486,6 +538,8 @@ int main(void)
 		cmocka_unit_test(cpu_time_is_an_owners),
 		cmocka_unit_test(too_many_wait),
 		cmocka_unit_test(no_descriptor_is_left),
+		cmocka_unit_test(no_memory_for_a_helper),
+		cmocka_unit_test(no_memory_for_a_request),
 		cmocka_unit_test(both_serve),
 		cmocka_unit_test(the_end_answers_all),
 		cmocka_unit_test(bad_requests),

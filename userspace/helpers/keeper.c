@@ -125,7 +125,7 @@ int keeper__start(enum helper_class_id class, const struct child_plan *helper, p
 static int request_helper(int control, const struct child_plan *helper, bool sibling, int end)
 {
 	struct message message = {.frame = {.service = sibling ? KEEPER_SIBLING : KEEPER_CHILD}};
-	int fds[MESSAGE_FDS_MAX] = {end};
+	int fds[MESSAGE_FDS_MAX] = {end}, err;
 	struct order order;
 
 	if (helper && (helper->size > sizeof(order.data) || helper->fd_count >= MESSAGE_FDS_MAX))
@@ -140,7 +140,8 @@ static int request_helper(int control, const struct child_plan *helper, bool sib
 	message.bytes = &order;
 	message.fds = fds;
 	message.fd_count = 1 + (helper ? helper->fd_count : 0);
-	return message__send(control, &message, MSG_DONTWAIT);
+	err = message__send(control, &message, MSG_DONTWAIT);
+	return message__is_for_now(err) ? -EAGAIN : err;
 }
 
 static pid_t await_pid(int control)

@@ -23,8 +23,8 @@ int keeper__start(enum helper_class_id class, const struct child_plan *helper, p
 /*
  * Requests a helper and does not wait for it. *socket (SOCK_SEQPACKET) is the caller's end; the
  * other end is closed if the fork fails. `helper`: data (up to KEEPER_DATA_MAX bytes), descriptors
- * and limits of this one; NULL: as in the keeper's plan. 0; -EAGAIN: too many requests wait, or no
- * socket; -EMSGSIZE: too much data; other negative errno: the keeper has ended.
+ * and limits of this one; NULL: as in the keeper's plan. 0; -EAGAIN: too many requests wait, or
+ * there is no socket or memory now; -EMSGSIZE: too much data; other negative errno: the keeper has ended.
  *
  * `sibling`: waits for the fork, two seconds at most. The pid; -EPIPE: the keeper has ended or does
  * not answer, and must be ended, because the next fork would get its answer; or the fork's error.

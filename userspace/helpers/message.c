@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -48,6 +47,11 @@ int message__send(int socket, const struct message *message, int flags)
 		sent = sendmsg(socket, &packet, flags | MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);
 	return sent < 0 ? -errno : 0;
+}
+
+bool message__is_for_now(int error)
+{
+	return error == -EAGAIN || error == -ENOBUFS || error == -ENOMEM || error == -ETOOMANYREFS;
 }
 
 static bool is_message(const struct message_frame *frame, size_t size)

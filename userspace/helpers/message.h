@@ -7,6 +7,7 @@
 #ifndef HELPERS_MESSAGE_H
 #define HELPERS_MESSAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,6 +44,8 @@ struct message_buffer {
 
 /* Flags of sendmsg(). 0 or negative errno; -EMSGSIZE: too many bytes or descriptors. */
 int message__send(int socket, const struct message *message, int flags);
+/* The kernel had no room or memory for it: not the other end's fault, and over soon. */
+bool message__is_for_now(int error);
 /*
  * Flags of recvmsg(). 1; 0: the other end is closed; negative errno. -EBADMSG: not a message; its
  * descriptors are closed.

@@ -266,6 +266,7 @@ static void serve_next(struct helper_pool *p, struct helper *helper, uint64_t no
 {
 	struct request *request = next_request(p, now);
 	struct message message;
+	int err;
 
 	if (!request)
 		return;
@@ -276,13 +277,18 @@ static void serve_next(struct helper_pool *p, struct helper *helper, uint64_t no
 				   .bytes = request->data,
 				   .fds = request->fds,
 				   .fd_count = request->fd_count};
-	helper->serving = request;
 	helper->cpu_begin = 0;
 	if (!p->options.once)
 		process_cpu_ns_of(helper->pid, &helper->cpu_begin);
+	err = message__send(helper->socket, &message, MSG_DONTWAIT);
+	if (message__is_for_now(err)) {
+		requests__put_back(&p->requests, request);
+		return;
+	}
+	helper->serving = request;
 	helper->liveness = (struct liveness){.cpu_ns = helper->cpu_begin, .since = now};
 	set_state(helper, HELPER_BUSY);
-	if (message__send(helper->socket, &message, MSG_DONTWAIT))
+	if (err)
 		abandon(p, helper, HELPER_DIED);
 }
 

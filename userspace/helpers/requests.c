@@ -288,6 +288,14 @@ struct request *requests__next(struct requests *r, const uint64_t *slow, size_t 
 	return unlink_request(r, next);
 }
 
+void requests__put_back(struct requests *r, struct request *request)
+{
+	request->next = r->first;
+	r->first = request;
+	if (!request->next)
+		r->last = &request->next;
+}
+
 static enum helper_refusal refusal_of(const struct requests *r, const struct request *request,
 				      bool banned, uint64_t now)
 {

@@ -49,6 +49,9 @@ int requests__add(struct requests *r, const struct helper_request *from,
 struct request *requests__next(struct requests *r, const uint64_t *slow, size_t slow_count,
 			       uint64_t now);
 
+/* The one that was taken last is the oldest again. */
+void requests__put_back(struct requests *r, struct request *request);
+
 /* ---- a request that was taken from the list -------------------------------------------------- */
 
 /* Calls back, closes the descriptors that the callee did not keep, frees the request. */

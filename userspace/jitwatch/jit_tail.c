@@ -344,7 +344,7 @@ static unsigned int find_channel(struct jit_tail *t)
 	bool used[JIT_WATCHERS_MAX + 1] = {};
 
 	for (unsigned int i = 0; i < t->line_count; i++)
-		used[t->lines[i].current] |= t->lines[i].socket >= 0;
+		used[t->lines[i].current] = true;
 	for (unsigned int i = 0; i < JIT_WATCHERS_MAX; i++) {
 		if (used[i] || (t->abandoned[i] >= 0 && !has_ended(t->abandoned[i])))
 			continue;
@@ -378,11 +378,13 @@ static int begin_watcher(struct jit_line *l)
 {
 	struct jit_tail *t = l->tail;
 	const struct jit_channel *before = channel_of(l);
-	struct jit_begin begin = {.channels = t->channels, .number = find_channel(t)};
+	struct jit_begin begin = {.channels = t->channels};
 	const struct child_plan plan = {.data = &begin, .size = sizeof(begin)};
 	struct jit_channel *channel;
+	int err;
 
 	l->current = JIT_WATCHERS_MAX;
+	begin.number = find_channel(t);
 	if (begin.number == JIT_WATCHERS_MAX || l->failures >= JIT_LINE_FAILURES)
 		return -ENOSPC;
 	l->current = begin.number;
@@ -392,7 +394,8 @@ static int begin_watcher(struct jit_line *l)
 		quota__continue(&channel->bytes, &before->bytes);
 	l->sent = l->numbers.count = 0;
 	l->seen_at = 0;
-	return keeper__fork(t->control, &plan, false, &l->socket);
+	err = keeper__fork(t->control, &plan, false, &l->socket);
+	return err == -EAGAIN ? 0 : err; /* the next tick tries again */
 }
 
 /* From `time` on entries of a map are in doubt, as in stop_at_limit() of jit_file.c. */
@@ -521,7 +524,11 @@ static void look_after_watcher(struct jit_line *l)
 
 	if (t->finished)
 		return;
-	if (channel_of(l) && (!sound || has_ended(l->socket) || is_hanging(l, monotonic_ns()))) {
+	if (channel_of(l) && l->socket < 0) {
+		if (begin_watcher(l))
+			give_up(l);
+	} else if (channel_of(l) &&
+		   (!sound || has_ended(l->socket) || is_hanging(l, monotonic_ns()))) {
 		if (sound)
 			handle_events(l, true);
 		leave_watcher(l);
