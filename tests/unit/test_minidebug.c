@@ -77,7 +77,8 @@ static void assert_name(struct elf_file *file, const char *name)
 	uint64_t address = address_of(name) + 1;
 	struct symbol_match match = {};
 
-	assert_int_equal(symbol_table__match(file, &address, 1, &match), 0);
+	assert_int_equal(
+		symbol_table__match(&(struct symbol_source){.file = file}, &address, 1, &match), 0);
 	assert_string_equal(match.name, name);
 	assert_int_equal(match.address, address - 1);
 	assert_true(match.size > 1);
@@ -106,7 +107,7 @@ static void test_names(void **state)
 	(void)state;
 	/* the file itself does not show it */
 	assert_int_equal(elf_file__open(fd, &file), 0);
-	symbol_table__match(file, &address, 1, &match);
+	symbol_table__match(&(struct symbol_source){.file = file}, &address, 1, &match);
 	assert_true(!match.name || strcmp(match.name, "hidden_one"));
 	elf_file__free(file);
 	assert_int_equal(inflate(fd, MINIDEBUG_LIMIT, &inflated), 0);

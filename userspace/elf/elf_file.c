@@ -320,6 +320,7 @@ void elf_file__free(struct elf_file *file)
 	elf_strings__fini(&file->symbol_names);
 	elf_strings__fini(&file->dynamic_names);
 	free(file->section_names.data);
+	free(file->frames.data);
 	free(file);
 }
 

@@ -96,6 +96,7 @@ struct elf_symbol {
 	uint64_t section_end;  /* end address of the section that defines it; 0: unknown */
 	uint8_t type, binding; /* STT_*, STB_* */
 	bool dynamic;	       /* from .dynsym */
+	bool partial;	       /* the file has no .symtab: only exported functions are there */
 };
 
 /*
@@ -126,6 +127,16 @@ void elf_file__forget_dynamic_names(struct elf_file *file);
  * can cost us.
  */
 int elf_file__each_object(struct elf_file *file, bool exported, elf_symbol_fn visit, void *context);
+
+/*
+ * One function's code by .eh_frame, if the file has an .eh_frame_hdr with a table. False: no FDE
+ * covers the address. `next` is set in any case: where the code of the next FDE begins, UINT64_MAX:
+ * there is none.
+ */
+struct elf_frame {
+	uint64_t start, end, next;
+};
+bool elf_file__find_frame(struct elf_file *file, uint64_t address, struct elf_frame *frame);
 
 /* The links of an ELF file to its debug information. */
 

@@ -41,6 +41,14 @@ struct elf_window {
 	uint8_t bytes[4096];
 };
 
+/* .eh_frame_hdr. */
+struct elf_frames {
+	bool tried;
+	unsigned char *data;
+	uint64_t address; /* of the header */
+	size_t count;	  /* of FDEs in its table */
+};
+
 struct elf_file {
 	int fd;
 	struct elf_window *window; /* NULL: no budget */
@@ -56,6 +64,7 @@ struct elf_file {
 	bool sections_damaged; /* the header claims more than there is */
 	struct elf_strings symbol_names, dynamic_names;
 	struct elf_strings section_names; /* read when first needed */
+	struct elf_frames frames;	  /* read when first needed */
 };
 
 void elf_strings__fini(struct elf_strings *strings);

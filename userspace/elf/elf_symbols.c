@@ -43,7 +43,7 @@ struct table {
 	uint64_t name_budget;
 	bool objects;  /* not functions */
 	bool exported; /* only exported ones, if they are few */
-	bool dynamic, damaged;
+	bool dynamic, partial, damaged;
 	int err; /* of reading a name: -ENOMEM */
 	elf_symbol_fn visit;
 	elf_symbol_wanted_fn wanted; /* NULL: all are */
@@ -221,6 +221,7 @@ static int report_symbol(struct table *t, const Elf64_Sym *symbol)
 		.type = ELF64_ST_TYPE(symbol->st_info),
 		.binding = ELF64_ST_BIND(symbol->st_info),
 		.dynamic = t->dynamic,
+		.partial = t->partial,
 	};
 
 	if (t->objects ? !is_object(symbol) : !is_function(symbol, section))
@@ -504,7 +505,10 @@ static int report_all(struct elf_file *file, bool objects, bool exported, elf_sy
 	dynsym.strings = &file->dynamic_names;
 	dynsym.dynamic = true;
 	dynamic_section = find_section(file, SHT_DYNSYM);
-	section = exported && dynamic_section ? NULL : find_section(file, SHT_SYMTAB);
+	section = find_section(file, SHT_SYMTAB);
+	dynsym.partial = !section;
+	if (exported && dynamic_section)
+		section = NULL;
 	if (section)
 		err = report_section(&symtab, section);
 	if (!err && dynamic_section)

@@ -13,7 +13,8 @@
  * without DWARF (assembly, libraries), and mangled names where DWARF has bare ones (lambdas).
  *
  * Symbols come from the separate debug file first, whose table is whole; a mapped file is often
- * left with the dynamic one. Where there is no debug file, .gnu_debugdata stands in for its table.
+ * left with the dynamic one. Where there is no debug file, .gnu_debugdata has what that lacks: both
+ * together are one table.
  */
 #include "symbolize/module.h"
 
@@ -214,15 +215,28 @@ static enum symbol_state state_of_error(int error)
 	}
 }
 
+struct symbol_source module_debug_symbols(const struct module *m)
+{
+	bool is_minidebug = m->debug && m->minidebug_fd >= 0;
+
+	return (struct symbol_source){m->debug, is_minidebug ? m->elf : NULL, m->elf};
+}
+
+struct symbol_source module_elf_symbols(const struct module *m)
+{
+	return (struct symbol_source){.file = m->elf, .code = m->elf};
+}
+
 /* Match the symbols of the mapped file where the debug file has left an address open. */
 static int fill_from_elf(struct module *m)
 {
 	_cleanup_free_ struct symbol_match *matches = calloc(m->covered + 1, sizeof(*matches));
+	const struct symbol_source source = module_elf_symbols(m);
 	int err;
 
 	if (!matches)
 		return -ENOMEM;
-	err = symbol_table__match(m->elf, m->addresses, m->covered, matches);
+	err = symbol_table__match(&source, m->addresses, m->covered, matches);
 	if (err == -ENOMEM)
 		return err;
 	for (size_t i = 0; i < m->covered; i++) {
@@ -252,14 +266,15 @@ void module_note_symbols(struct module *m, int debug_error, int elf_error)
 /* The symbol of each of m->addresses, into m->matches. 0, -ENOMEM. */
 static int match_symbols(struct module *m)
 {
+	const struct symbol_source debug = module_debug_symbols(m);
 	int debug_error = -ENODATA, err = m->elf_error;
 
-	if (m->debug) {
-		debug_error = symbol_table__match(m->debug, m->addresses, m->covered, m->matches);
+	if (debug.file) {
+		debug_error = symbol_table__match(&debug, m->addresses, m->covered, m->matches);
 		if (debug_error == -ENOMEM)
 			return debug_error;
 	}
-	if (m->elf && (debug_error || has_open_address(m)))
+	if (m->elf && !debug.rest && (debug_error || has_open_address(m)))
 		err = fill_from_elf(m);
 	if (err == -ENOMEM)
 		return err;

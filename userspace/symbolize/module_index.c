@@ -236,12 +236,13 @@ static bool is_in_wanted_area(void *context, uint64_t start, uint64_t end)
 static int read_symbols(struct indexing *x)
 {
 	struct module *m = x->module;
+	const struct symbol_source debug = module_debug_symbols(m), elf = module_elf_symbols(m);
 	int debug_error = -ENODATA, elf_error = m->elf_error;
 
-	if (m->debug)
-		debug_error = symbol_ranges__read(m->debug, is_in_wanted_area, x, &x->of_debug);
-	if (m->elf && debug_error != -ENOMEM && debug_error != -EFBIG)
-		elf_error = symbol_ranges__read(m->elf, is_in_wanted_area, x, &x->of_elf);
+	if (debug.file)
+		debug_error = symbol_ranges__read(&debug, is_in_wanted_area, x, &x->of_debug);
+	if (m->elf && !debug.rest && debug_error != -ENOMEM && debug_error != -EFBIG)
+		elf_error = symbol_ranges__read(&elf, is_in_wanted_area, x, &x->of_elf);
 	for (int i = 0; i < 2; i++) {
 		int err = i ? elf_error : debug_error;
 

@@ -27,26 +27,45 @@ struct symbol_match {
 	uint64_t until;
 };
 
+/* One symbol table. */
+struct symbol_source {
+	struct elf_file *file;
+	struct elf_file *rest; /* with the symbols that `file` lacks; NULL: it lacks none */
+	struct elf_file *code; /* with code and .eh_frame; NULL: not available */
+};
+
 /*
  * matches[i] is the symbol that covers addresses[i]: ELF virtual addresses, sorted ascending.
  * 0; -ENODATA: the file has no symbols; -EBADMSG: its tables are damaged, what could be read was
  * used; -ENOMEM. `matches` is filled unless memory ran out.
  */
-int symbol_table__match(struct elf_file *file, const uint64_t *addresses, size_t count,
+int symbol_table__match(const struct symbol_source *source, const uint64_t *addresses, size_t count,
 			struct symbol_match *matches);
 
 /*
- * The symbols of a file whose ranges `wanted` accepts, for ascending searches, with the answers of
- * symbol_table__match(). Names are the file's. Errors as of match, or -EFBIG: too many; free
+ * The symbols whose ranges `wanted` accepts, for ascending searches, with the answers of
+ * symbol_table__match(). Names are the files'. Errors as of match, or -EFBIG: too many; free
  * *ranges after an error, too.
  */
 struct symbol_ranges;
 typedef bool (*symbol_range_fn)(void *context, uint64_t start, uint64_t end);
-int symbol_ranges__read(struct elf_file *file, symbol_range_fn wanted, void *context,
+int symbol_ranges__read(const struct symbol_source *source, symbol_range_fn wanted, void *context,
 			struct symbol_ranges **ranges);
 void symbol_ranges__free(struct symbol_ranges *r); /* NULL is fine */
 /* No address may be below that of the last search. */
 void symbol_ranges__find(struct symbol_ranges *r, uint64_t address, struct symbol_match *match);
+
+/* ---- symbol_extent.c: symbols without a size ------------------------------------------------- */
+
+struct elf_symbol;
+
+/* Where the symbol's code ends at the latest. */
+uint64_t symbol_extent_limit(const struct elf_symbol *symbol);
+/*
+ * Where the code of a symbol at `start` ends, `limit` at the latest, but for the next symbol.
+ * `whole`: the symbol table has all functions. `start`: unknown. `file` may be NULL.
+ */
+uint64_t symbol_extent_end(struct elf_file *file, bool whole, uint64_t start, uint64_t limit);
 
 /*
  * .gnu_debugdata: the symbol table that Fedora and others leave in stripped files, an ELF file in
@@ -113,6 +132,9 @@ struct module {
 void module_forget_addresses(struct module *m);
 /* Drops all readable names. 0, -ENOMEM. */
 int module_renew_names(struct module *m);
+/* The symbols of the debug file or .gnu_debugdata, and of the module. */
+struct symbol_source module_debug_symbols(const struct module *m);
+struct symbol_source module_elf_symbols(const struct module *m);
 /* If that was not done yet. */
 void module_open_dwarf(struct module *m);
 /* The results of reading symbols of the debug file and of the module, for the report. */

@@ -12,9 +12,9 @@
  * stays; an address has the best of the nodes above it. So a file in which every symbol covers
  * everything costs no more than another.
  *
- * A symbol without a size (hand-written assembly) reaches to the next symbol, the end of its
- * section, or 64 KB, whichever is first. Only the last one before an address can be its answer, and
- * only if no symbol with a size reaches beyond its start: that one covers the address and is
+ * A symbol without a size reaches to the next symbol, the end of its section, 64 KB, or the end that
+ * symbol_extent.c finds, whichever is first. Only the last one before an address can be its answer,
+ * and only if no symbol with a size reaches beyond its start: that one covers the address and is
  * better, or lies between the two. Code between two symbols with sizes (padding, linker stubs) has
  * no answer, rather than its neighbour's name.
  *
@@ -40,7 +40,6 @@
 #include "base/vec.h"
 #include "elf/elf_file.h"
 
-#define UNSIZED_EXTENT	(64 << 10)
 #define RANGES_MAX	(1u << 20) /* of a file of which all are kept */
 #define AHEAD		8
 #define NAME_LENGTH_MAX 4096 /* longer ones are equal in length and compared so far */
@@ -58,6 +57,8 @@ _Static_assert(NAME_LENGTH_MAX <= UINT16_MAX, "lengths fit");
 
 /* Places have numbers of candidates, 0: none. A candidate is kept once, while a place has it. */
 struct matcher {
+	struct elf_file *code; /* as of symbol_source */
+	bool whole;	       /* the table has all functions */
 	const uint64_t *addresses;
 	size_t count;
 	VEC(struct candidate) candidates;
@@ -150,14 +151,7 @@ static void offer_range(struct matcher *m, size_t first, size_t end, uint32_t nu
 	}
 }
 
-static uint64_t unsized_end(const struct elf_symbol *symbol)
-{
-	uint64_t end = saturating_add_u64(symbol->address, UNSIZED_EXTENT);
-
-	return symbol->section_end && symbol->section_end < end ? symbol->section_end : end;
-}
-
-/* The name of one without a name is set later. */
+/* The name of one without a name is set later. The end of one without a size is its limit. */
 static struct candidate candidate_of(const struct elf_symbol *symbol)
 {
 	bool sized = symbol->size;
@@ -167,7 +161,7 @@ static struct candidate candidate_of(const struct elf_symbol *symbol)
 		.name_length = (uint16_t)min_u64(symbol->name_length, NAME_LENGTH_MAX),
 		.start = symbol->address,
 		.end = sized ? saturating_add_u64(symbol->address, symbol->size)
-			     : unsized_end(symbol),
+			     : symbol_extent_limit(symbol),
 		.rank = symbol_rank(symbol),
 		.sized = sized,
 	};
@@ -183,6 +177,7 @@ static bool is_wanted(void *context, const struct elf_symbol *symbol)
 	size_t first = count_below(m, symbol->address);
 	uint64_t end = saturating_add_u64(symbol->address, symbol->size);
 
+	m->whole |= !symbol->partial;
 	if (first < m->count && symbol->size)
 		m->sized_end[first] = max_u64(m->sized_end[first], end);
 	if (first && symbol->address < m->next[first - 1])
@@ -249,6 +244,17 @@ static void collect_extents(const struct matcher *m, struct symbol_match *matche
 	}
 }
 
+/* One without a size, if nothing else covers the address. */
+static void match_unsized(const struct matcher *m, const struct candidate *c, uint64_t address,
+			  struct symbol_match *match)
+{
+	uint64_t end = address < c->end ? symbol_extent_end(m->code, m->whole, c->start, c->end)
+					: c->end;
+
+	if (address < end)
+		*match = (struct symbol_match){.name = c->name, .address = c->start, .until = end};
+}
+
 static void collect_matches(const struct matcher *m, struct symbol_match *matches)
 {
 	const struct candidate *unsized = NULL;
@@ -264,10 +270,8 @@ static void collect_matches(const struct matcher *m, struct symbol_match *matche
 		if (best)
 			matches[i] = (struct symbol_match){best->name, best->start,
 							   best->end - best->start, best->end};
-		else if (unsized && sized_end <= unsized->start && m->addresses[i] < unsized->end)
-			matches[i] = (struct symbol_match){.name = unsized->name,
-							   .address = unsized->start,
-							   .until = unsized->end};
+		else if (unsized && sized_end <= unsized->start)
+			match_unsized(m, unsized, m->addresses[i], &matches[i]);
 	}
 	collect_extents(m, matches);
 }
@@ -293,12 +297,23 @@ static int init_matcher(struct matcher *m)
 	return vec_push(&m->candidates, (struct candidate){}); /* number 0: none */
 }
 
-int symbol_table__match(struct elf_file *file, const uint64_t *addresses, size_t count,
+/* As elf_file__each_wanted_symbol(); it is enough if one of the files is all right. */
+static int read_source(const struct symbol_source *source, elf_symbol_wanted_fn wanted,
+		       elf_symbol_fn visit, void *context)
+{
+	int err = elf_file__each_wanted_symbol(source->file, wanted, visit, context), rest;
+
+	if (!source->rest || err == -ENOMEM || err == -EFBIG)
+		return err;
+	rest = elf_file__each_wanted_symbol(source->rest, wanted, visit, context);
+	return rest == -ENOMEM || rest == -EFBIG || err ? rest : 0;
+}
+
+int symbol_table__match(const struct symbol_source *source, const uint64_t *addresses, size_t count,
 			struct symbol_match *matches)
 {
-	struct matcher m = {.addresses = addresses, .count = count};
-	int err = init_matcher(&m)
-			  ?: elf_file__each_wanted_symbol(file, is_wanted, visit_symbol, &m);
+	struct matcher m = {.code = source->code, .addresses = addresses, .count = count};
+	int err = init_matcher(&m) ?: read_source(source, is_wanted, visit_symbol, &m);
 
 	if (err != -ENOMEM)
 		collect_matches(&m, matches);
@@ -314,7 +329,8 @@ int symbol_table__match(struct elf_file *file, const uint64_t *addresses, size_t
  */
 
 struct symbol_ranges {
-	struct elf_file *file;
+	struct symbol_source source;
+	bool whole; /* as of matcher */
 	symbol_range_fn wanted;
 	void *context;
 	VEC(struct candidate) candidates;
@@ -331,6 +347,7 @@ static bool add_range(void *context, const struct elf_symbol *symbol)
 	struct symbol_ranges *r = context;
 	struct candidate c = candidate_of(symbol);
 
+	r->whole |= !symbol->partial;
 	if (r->err || !r->wanted(r->context, c.start, c.end))
 		return false;
 	if (symbol->size)
@@ -405,11 +422,12 @@ static void settle_start(struct symbol_ranges *r, struct radix_item *items, size
 	for (size_t i = count; i-- > 0;) {
 		struct candidate *c = &all[items[i].value];
 
-		if (!c->sized)
-			c->end = min_u64(c->end, next);
 		if (c->sized ? better && is_same_symbol(c, better)
 			     : *sized_end > c->start || (better && !better->sized))
 			c->name = NULL;
+		else if (!c->sized)
+			c->end = min_u64(next, symbol_extent_end(r->source.code, r->whole, c->start,
+								 c->end));
 		better = c;
 	}
 }
@@ -437,18 +455,18 @@ static int sort_ranges(struct symbol_ranges *r)
 }
 
 /* Of names that .dynsym and the symbol table have those of the table were kept. */
-static void forget_dynamic_names(const struct symbol_ranges *r)
+static void forget_dynamic_names(const struct symbol_ranges *r, struct elf_file *file)
 {
 	for (size_t i = 0; i < r->candidates.count; i++) {
 		const char *name = r->candidates.data[i].name;
 
-		if (name && elf_file__has_dynamic_name(r->file, name))
+		if (name && elf_file__has_dynamic_name(file, name))
 			return;
 	}
-	elf_file__forget_dynamic_names(r->file);
+	elf_file__forget_dynamic_names(file);
 }
 
-int symbol_ranges__read(struct elf_file *file, symbol_range_fn wanted, void *context,
+int symbol_ranges__read(const struct symbol_source *source, symbol_range_fn wanted, void *context,
 			struct symbol_ranges **ranges)
 {
 	struct symbol_ranges *r = calloc(1, sizeof(*r));
@@ -457,13 +475,15 @@ int symbol_ranges__read(struct elf_file *file, symbol_range_fn wanted, void *con
 	*ranges = r;
 	if (!r)
 		return -ENOMEM;
-	*r = (struct symbol_ranges){.file = file, .wanted = wanted, .context = context};
-	err = elf_file__each_wanted_symbol(file, add_range, name_range, r);
+	*r = (struct symbol_ranges){.source = *source, .wanted = wanted, .context = context};
+	err = read_source(source, add_range, name_range, r);
 	if (r->err || err == -ENOMEM || err == -EFBIG)
 		return r->err ?: err;
 	if (sort_ranges(r))
 		return -ENOMEM;
-	forget_dynamic_names(r);
+	forget_dynamic_names(r, source->file);
+	if (source->rest)
+		forget_dynamic_names(r, source->rest);
 	return err;
 }
 
