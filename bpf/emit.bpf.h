@@ -37,6 +37,19 @@ static __always_inline bool may_copy(struct scratch *s)
 	return s->copied < copied_a_second;
 }
 
+/* Some of the return addresses that were replaced. */
+__attribute__((noinline)) int put_back_in_piece(__u32 first, __u32 size, __u64 start)
+{
+	__u32 zero = 0;
+	union piece_scratch *p = bpf_map_lookup_elem(&piece_scratches, &zero);
+	struct scratch *s = scratch();
+
+	for (__u32 i = 0; s && p && i < REPLACED_A_CALL; i++)
+		unwind_put_back(&s->unwind.replaced, first + i, p->piece.stack, STACK_PIECE_MAX, 0,
+				size, start);
+	return 0;
+}
+
 /* A piece of the stack; returns its size in bytes. A global function, which is verified once. */
 __attribute__((noinline)) int emit_piece(__u64 start)
 {
@@ -60,6 +73,9 @@ __attribute__((noinline)) int emit_piece(__u64 start)
 	UNWIND_HIDE(size);
 	if (!size || size > STACK_PIECE_MAX)
 		return 0;
+	for (__u32 i = 0; s->unwind.replaced.trampoline && i < UNWIND_REPLACED_MAX;
+	     i += REPLACED_A_CALL)
+		put_back_in_piece(i, size, start);
 	p->piece.holes = holes;
 	p->piece.header.type = EVENT_STACK_PIECE;
 	p->piece.header.flags = 0;
@@ -140,6 +156,9 @@ static __always_inline __u64 append_copy(struct scratch *s, __u64 at)
 		piece = COPY_PAGE;
 	}
 	UNWIND_HIDE(size);
+	if (s->unwind.replaced.trampoline)
+		put_back(&s->unwind, offsetof(struct scratch, space) + at + sizeof(*copy), size,
+			 start);
 	copy->start = start;
 	copy->holes = holes;
 	if (size && span - size <= GAP_MAX * COPY_PAGE && emit_pieces(start + span))

@@ -53,8 +53,31 @@ struct pid {
 	struct upid numbers[1]; /* level + 1 of them, the initial namespace's first */
 };
 
+struct xol_area {
+	unsigned long vaddr; /* of the page [uprobes]: the trampoline, and slots for instructions */
+};
+
+struct uprobes_state {
+	struct xol_area *xol_area;
+};
+
+struct return_instance {
+	unsigned long stack; /* where the return address was */
+	unsigned long orig_ret_vaddr;
+	struct return_instance *next; /* of an outer function */
+};
+
+/* Of a thread that has hit an uprobe. */
+struct uprobe_task {
+	struct return_instance *return_instances;
+	unsigned long vaddr;	      /* of the instruction that is executed … */
+	unsigned long xol_vaddr;      /* … as a copy in this slot … */
+	struct uprobe *active_uprobe; /* … if there is one */
+};
+
 struct mm_struct {
-	unsigned long start_code; /* 0 until execve has mapped the program */
+	unsigned long start_code;	    /* 0 until execve has mapped the program */
+	struct uprobes_state uprobes_state; /* with CONFIG_UPROBES */
 };
 
 struct thread_struct {
@@ -108,6 +131,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct task_struct *real_parent;
 	struct pid *thread_pid;
+	struct uprobe_task *utask; /* with CONFIG_UPROBES; NULL: it has hit none */
 	struct cred *cred;
 	__u64 start_time;
 	struct css_set *cgroups; /* with CONFIG_CGROUPS */
@@ -159,6 +183,8 @@ struct bpf_iter__task {
 	(bpf_core_field_exists(struct sched_entity, cfs_rq) &&                                     \
 	 bpf_core_field_exists(struct cfs_rq, rq))
 
+/* any, by configuration (CONFIG_UPROBES) */
+#define HAVE_UPROBES bpf_core_field_exists(struct task_struct, utask)
 /* any, by configuration (CONFIG_CGROUPS) */
 #define HAVE_GROUPS    bpf_core_field_exists(struct task_struct, cgroups)
 

@@ -8,6 +8,20 @@
 
 #include "maps.bpf.h"
 
+/* Its struct uprobe_task; 0: it has not hit an uprobe. */
+static __always_inline __u64 probes_of(const struct task_struct *task)
+{
+	if (!HAVE_UPROBES)
+		return 0;
+	return (__u64)TASK_READ(for_reading(task), utask);
+}
+
+/* The address of its process's page [uprobes]. */
+static __always_inline __u64 probes_page_of(const struct task_struct *task)
+{
+	return BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+}
+
 #ifdef VISITOR
 
 extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym __weak;
@@ -54,7 +68,7 @@ struct {
 	__u32 tid;	      /* in the initial pid namespace */
 	int begun;	      /* UNWIND_STEP_ON, or why there is no user stack */
 	bool has_our_numbers; /* thread numbers in its memory are those of the collector */
-	__u64 started, fsbase;
+	__u64 started, fsbase, probes, probes_page;
 	__u64 changes; /* visitor.table_changes, when it began */
 	struct seen_thread as;
 } visited;
@@ -149,6 +163,16 @@ static __always_inline __u64 thread_base(void)
 	return visited.fsbase;
 }
 
+static __always_inline __u64 thread_probes(void)
+{
+	return visited.probes;
+}
+
+static __always_inline __u64 probes_page(void)
+{
+	return visited.probes_page;
+}
+
 #else
 
 static __always_inline long read_user(void *to, __u32 size, __u64 address)
@@ -160,6 +184,16 @@ static __always_inline long read_user(void *to, __u32 size, __u64 address)
 static __always_inline __u64 thread_base(void)
 {
 	return TASK_READ(current_task(), thread.fsbase);
+}
+
+static __always_inline __u64 thread_probes(void)
+{
+	return probes_of(current_task());
+}
+
+static __always_inline __u64 probes_page(void)
+{
+	return probes_page_of(current_task());
 }
 
 #endif

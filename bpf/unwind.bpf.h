@@ -23,6 +23,7 @@ static __always_inline const struct unwind_table *unwind_table_at(struct unwind_
 								  __u32 number);
 static __always_inline bool unwind_find_mapping(struct unwind_state *s, __u64 address);
 static __always_inline bool unwind_has_mappings(struct unwind_state *s);
+static __always_inline void unwind_restore_window(struct unwind_state *s);
 static __always_inline int unwind_find_room(struct unwind_state *s);
 static __always_inline int unwind_across(struct unwind_state *s);
 static __always_inline long unwind_thread_base(struct unwind_state *s, __u64 *base);
@@ -59,7 +60,8 @@ static __always_inline int unwind_find_leaf(struct unwind_state *s);
 #define FEW_PLACES_BITS	 5
 _Static_assert(UNWIND_PLACES_MAX == (1u << PLACE_COUNT_BITS) - 1, "a step of the search for each");
 _Static_assert(SAMPLE_USER_DEPTH_MAX % FRAMES_A_CHECK == 0, "all of them are checked");
-#define BUDGET_NS 200000 /* of one stack; interrupts are off meanwhile */
+#define REPLACED_A_CALL 8      /* all 64 in one loop take the verifier some 2,500 instructions */
+#define BUDGET_NS	200000 /* of one stack; interrupts are off meanwhile */
 
 /* ---- surroundings ---------------------------------------------------------------------------- */
 
@@ -182,6 +184,29 @@ static __always_inline bool unwind_find_mapping(struct unwind_state *s __attribu
 						__u64 address)
 {
 	return unwind_locate(address);
+}
+
+/* Some of the return addresses that were replaced, into a copy of the stack in scratch. */
+__attribute__((noinline)) int put_back_some(__u32 first, __u32 from, __u32 size, __u64 start)
+{
+	struct scratch *s = scratch();
+
+	for (__u32 i = 0; s && i < REPLACED_A_CALL; i++)
+		unwind_put_back(&s->unwind.replaced, first + i, s, sizeof(*s), from, size, start);
+	return 0;
+}
+
+static __always_inline void put_back(const struct unwind_state *s, __u32 from, __u32 size,
+				     __u64 start)
+{
+	for (__u32 i = 0; i < UNWIND_REPLACED_MAX && i < s->replaced.count; i += REPLACED_A_CALL)
+		put_back_some(i, from, size, start);
+}
+
+static __always_inline void unwind_restore_window(struct unwind_state *s)
+{
+	put_back(s, offsetof(struct scratch, unwind.window), s->window_end - s->window_start,
+		 s->window_start);
 }
 
 /* Also a global function: its branches are then of no concern to its caller. */
@@ -503,6 +528,123 @@ static __always_inline int entry_of(struct task_struct *task, struct pt_regs *re
 	return regs->cs == USER32_CS ? STACK_END_COMPAT : UNWIND_STEP_ON;
 }
 
+/* ---- uprobes --------------------------------------------------------------------------------- */
+
+#define XOL_PAGE 4096u
+#define XOL_SLOT 128u
+
+/*
+ * The words on the stack above which the trampoline's return address is, from its last instructions
+ * on: pop %r11; pop %rcx; ret. -1: other instructions.
+ */
+static __always_inline int words_in_trampoline(__u64 ip)
+{
+	__u16 code;
+
+	if (read_user(&code, sizeof(code), ip))
+		return -1;
+	return code == 0x5b41 ? 2 : (code & 0xff) == 0x59 ? 1 : (code & 0xff) == 0xc3 ? 0 : -1;
+}
+
+/*
+ * The probed function has returned to the trampoline, which saves up to three registers: over the
+ * return address first. Its system call takes the original one off the list, and puts it back.
+ */
+static __always_inline void leave_trampoline(struct unwind_state *s)
+{
+	__u64 address = s->replaced.of[0].address, at = s->replaced.of[0].at;
+	int words;
+
+	if (!s->replaced.count || at + 8 - s->sp > 24) {
+		words = words_in_trampoline(s->ip);
+		at = s->sp + 8 * words;
+		if (words < 0 || read_user(&address, sizeof(address), at) ||
+		    unwind_find_call(s, address) == UNWIND_CALL_NONE)
+			return;
+	}
+	s->ip = address;
+	s->sp = s->general[UNWIND_X86_RSP] = at + 8;
+	s->after_call = false;
+}
+
+/*
+ * At a function's entry. A breakpoint's exception leaves ip behind its instruction until the kernel
+ * has looked at it. If the kernel has executed the probed instruction, a push, ip is right, and no
+ * return address is on top of the stack.
+ */
+static __always_inline void step_back(struct unwind_state *s, __u64 page)
+{
+	__u64 ra;
+	__u8 code;
+
+	if (s->after_call || read_user(&code, sizeof(code), s->ip - 1) || code != 0xcc ||
+	    read_user(&ra, sizeof(ra), s->sp))
+		return;
+	if ((page && ra == page) || unwind_find_call(s, ra) != UNWIND_CALL_NONE)
+		s->ip--;
+}
+
+/* Of the kernel's list, from s->replaced.next on. */
+__attribute__((noinline)) int read_replaced(__u32 first)
+{
+	const struct return_instance *next;
+	struct scratch *s = scratch();
+	struct unwind_replaced *r;
+
+	if (!s || first > UNWIND_REPLACED_MAX - REPLACED_A_CALL)
+		return 0;
+	r = &s->unwind.replaced;
+	next = (void *)r->next;
+	for (__u32 i = 0; i < REPLACED_A_CALL && next; i++) {
+		r->of[first + i].at = BPF_CORE_READ(next, stack);
+		r->of[first + i].address = BPF_CORE_READ(next, orig_ret_vaddr);
+		r->count = first + i + 1;
+		next = BPF_CORE_READ(next, next);
+	}
+	r->next = (__u64)next;
+	return 0;
+}
+
+/*
+ * A thread that has hit an uprobe. Its innermost address may be in the page [uprobes]: it executes
+ * a copy of the probed instruction there, or is in the trampoline. Only threads with uprobes get
+ * here.
+ */
+__attribute__((noinline)) int unwind_see_probes(int in_kernel)
+{
+	const struct uprobe_task *probes = (void *)thread_probes();
+	struct scratch *of = scratch();
+	struct unwind_state *s;
+	__u64 slot, page = probes_page();
+
+	if (!of)
+		return 0;
+	s = &of->unwind;
+	s->replaced.next = (__u64)BPF_CORE_READ(probes, return_instances);
+	s->replaced.count = 0;
+	for (__u32 i = 0; i < UNWIND_REPLACED_MAX && s->replaced.next; i += REPLACED_A_CALL)
+		read_replaced(i);
+	s->replaced.trampoline = s->replaced.count ? page : 0;
+	if (!page || s->ip - page >= XOL_PAGE) {
+		if (in_kernel)
+			step_back(s, page);
+		return 0;
+	}
+	slot = BPF_CORE_READ(probes, xol_vaddr);
+	if (BPF_CORE_READ(probes, active_uprobe) && s->ip - slot < XOL_SLOT)
+		s->ip = BPF_CORE_READ(probes, vaddr) + (s->ip - slot);
+	else
+		leave_trampoline(s);
+	return 0;
+}
+
+static __always_inline void see_probes(struct unwind_state *s, bool in_kernel)
+{
+	s->replaced.trampoline = 0;
+	if (thread_probes())
+		unwind_see_probes(in_kernel);
+}
+
 static __always_inline void begin_at_entry(struct scratch *scratch)
 {
 	struct unwind_state *s = &scratch->unwind;
@@ -511,6 +653,7 @@ static __always_inline void begin_at_entry(struct scratch *scratch)
 	unwind_begin(s, is_behind_call(regs));
 	s->is_fresh = is_fresh(regs);
 	TAKE_REGISTERS(s, *regs);
+	see_probes(s, true);
 }
 
 /* The registers of the innermost user frame. UNWIND_STEP_ON, or why there is none. */
@@ -528,6 +671,7 @@ static __always_inline int user_registers(struct bpf_perf_event_data *ctx, struc
 	}
 	unwind_begin(s, false);
 	TAKE_REGISTERS(s, ctx->regs);
+	see_probes(s, false);
 	return ctx->regs.cs == USER32_CS ? STACK_END_COMPAT : UNWIND_STEP_ON;
 }
 

@@ -509,6 +509,8 @@ static __always_inline void begin_stack(struct task_struct *task, struct scratch
 	visited.tid = task->pid;
 	visited.started = task->start_time;
 	visited.fsbase = task->thread.fsbase;
+	visited.probes = probes_of(task);
+	visited.probes_page = visited.probes ? probes_page_of(task) : 0;
 	visitor.visited_process = task->tgid;
 	visitor.visited_user = user_of(task);
 	visited.begun = entry_of(task, &s->regs);

@@ -36,8 +36,8 @@ live      : base stream capture procfs jitwatch helpers runtimes live | bpf_shar
 session   : base elf profile stream capture procfs jitwatch unwind jit process symbolize helpers runtimes live session | event.h event_handler.h meta_keys.h made_frames.h runtime_info.h unwind_memory.h unwind_table.h profile.h profile_builder.h symbolizer.h mapping.h | a recording from open to finished profile, live or replayed
 agent     : base session export import serve agent            | profile.h meta_keys.h symbolizer.h exporter.h importer.h | continuous profiling; settings, windows, services, formats of backends, sinks with spools, budget, metrics
 cli       : base elf profile stream capture procfs jitwatch unwind jit process symbolize helpers runtimes live session export import compare serve agent cli | event.h event_handler.h meta_keys.h made_frames.h unwind_table.h profile.h profile_builder.h symbolizer.h exporter.h importer.h | one file per command; the only room that prints
-bpf       :                                             | bpf_shared.h event.h event_header.h sample.h runtime_info.h unwind_infer.h unwind_leaf.h unwind_state.h unwind_table.h unwind_walk.h | programs that run in the kernel; `kernel.h` has the kernel structures that they read
-sysprof   :                                             | event.h event_header.h sample.h unwind_infer.h unwind_leaf.h unwind_state.h unwind_table.h profile.h profile_builder.h meta_keys.h symbol_result.h | contracts between the rooms
+bpf       :                                             | bpf_shared.h event.h event_header.h sample.h runtime_info.h unwind_infer.h unwind_leaf.h unwind_replaced.h unwind_state.h unwind_table.h unwind_walk.h | programs that run in the kernel; `kernel.h` has the kernel structures that they read
+sysprof   :                                             | event.h event_header.h sample.h unwind_infer.h unwind_leaf.h unwind_replaced.h unwind_state.h unwind_table.h profile.h profile_builder.h meta_keys.h symbol_result.h | contracts between the rooms
 '
 
 # foreign header (a prefix of its name) : the only files that may include it

@@ -14,6 +14,8 @@
 /* Hides a value from the compiler and the verifier. */
 #define UNWIND_HIDE(x) __asm__ volatile("" : "+r"(x))
 
+#include <sysprof/unwind_replaced.h>
+
 struct unwind_mapping {
 	__u64 start, end;
 	__u64 bias; /* address - bias is the file's virtual address */
@@ -60,8 +62,9 @@ struct unwind_state {
 	__u32 places, place_count; /* for the includer's use: the mappings of the process ... */
 	__u64 places_time; /* ... and the time at which they were valid, CLOCK_MONOTONIC ns */
 	bool outside;	   /* an address of the walk is in no mapping */
-	struct unwind_mapping mapping;	/* of the last address looked up; start > end: none */
-	__u64 window_start, window_end; /* the addresses that `window` holds */
+	struct unwind_mapping mapping;	 /* of the last address looked up; start > end: none */
+	struct unwind_replaced replaced; /* by the includer, before the first frame */
+	__u64 window_start, window_end;	 /* the addresses that `window` holds */
 	__u64 window[UNWIND_WINDOW / 8];
 };
 

@@ -17,6 +17,8 @@
  *	false: nothing is known of this process
  *   long unwind_thread_base(struct unwind_state *s, __u64 *base)
  *	the base of the thread's local storage; 0, or it is not known
+ *   void unwind_restore_window(struct unwind_state *s)
+ *	unwind_put_back() of all s->replaced into the window
  *
  * and these, each a call of a function below, which the kernel verifies by itself:
  *
@@ -80,25 +82,21 @@ static __always_inline void unwind_begin(struct unwind_state *s, bool in_system_
 static __always_inline long unwind_read_pair(struct unwind_state *s, __u64 address, __u64 *low,
 					     __u64 *high)
 {
-	__u64 pair[2], at, size;
+	__u64 at, size;
 
 	if (address & 7)
 		return -1;
 	if (address < s->window_start || address + 16 > s->window_end) {
 		size = UNWIND_WINDOW - (address & (UNWIND_WINDOW - 1));
-		if (size < 16) { /* it straddles two pages */
-			if (unwind_read(s, pair, sizeof(pair), address))
-				return -1;
-			*low = pair[0];
-			*high = pair[1];
-			return 0;
-		}
+		size = size < 16 ? 16 : size; /* the pair may straddle two pages */
 		s->window_start = s->window_end = 0;
 		UNWIND_HIDE(size);
 		if (size > UNWIND_WINDOW || unwind_read(s, s->window, size, address))
 			return -1;
 		s->window_start = address;
 		s->window_end = address + size;
+		if (s->replaced.trampoline)
+			unwind_restore_window(s);
 	}
 	at = (address - s->window_start) >> 3;
 	UNWIND_HIDE(at);

@@ -20,6 +20,7 @@ static const struct unwind_table *unwind_table_at(struct unwind_state *s, __u32 
 static bool unwind_find_mapping(struct unwind_state *s, __u64 address);
 static bool unwind_has_mappings(struct unwind_state *s);
 static long unwind_thread_base(struct unwind_state *s, __u64 *base);
+static void unwind_restore_window(struct unwind_state *s);
 
 /* In the kernel these are functions that the verifier checks one by one. */
 #define unwind_find_room(s)	       unwind_room_at(s)
@@ -90,6 +91,13 @@ static long unwind_thread_base(struct unwind_state *s, __u64 *base)
 {
 	*base = space_of(s)->thread_base;
 	return *base ? 0 : -1;
+}
+
+static void unwind_restore_window(struct unwind_state *s)
+{
+	for (__u32 i = 0; i < s->replaced.count; i++)
+		unwind_put_back(&s->replaced, i, s->window, sizeof(s->window), 0,
+				s->window_end - s->window_start, s->window_start);
 }
 
 static bool find_range(const struct unwind_space *space, uint64_t address,
