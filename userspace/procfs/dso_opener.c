@@ -125,12 +125,17 @@ static void advance_time(struct dso_opener *o, uint64_t time)
 /* ---- mappings -------------------------------------------------------------------------------- */
 
 /* Mappings without an answer here wait. */
-static int see(struct dso_opener *o, struct mmap_event *event, const struct wanted *w,
+static int see(struct dso_opener *o, struct mmap_event *event, struct wanted *w,
 	       mapping_answer_fn answer, void *context)
 {
 	struct root_id root;
 	uint32_t file;
 
+	w->anonymous = dso_waits__may_search_moved(&o->waits, event);
+	if (w->anonymous)
+		return dso_waits__add_mapping(&o->waits, event, w,
+					      dso_roots__of_event(&o->roots, event), answer,
+					      context);
 	if (dso_files__complete_memory(&o->files, event, w))
 		return answer(context, event);
 	root = dso_roots__of_event(&o->roots, event);

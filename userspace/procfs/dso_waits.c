@@ -5,13 +5,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/minmax.h"
 #include "helpers/owner.h"
 #include "helpers/pool.h"
 
-#define COPY_MAX (256ull << 20) /* bytes of a file that is kept as a copy */
+#define COPY_MAX     (256ull << 20) /* bytes of a file that is kept as a copy */
+#define MOVED_MISSES 8
+#define MOVED_PERIOD 60000000000ull /* ns */
 
 struct waiting_event {
 	struct mmap_event *event; /* owned */
@@ -56,6 +59,34 @@ static void *copy_of(const struct event_header *event)
 	void *copy = malloc(event->size);
 
 	return copy ? memcpy(copy, event, event->size) : NULL;
+}
+
+/* ---- memory that may have a file's text ------------------------------------------------------ */
+
+static struct moved_searches *searches_of(struct dso_waits *w, pid_t pid)
+{
+	return &w->moved[(unsigned int)pid % MOVED_SEARCHED];
+}
+
+/* Found: such searches of the process are of use. */
+static void forgive_search(struct dso_waits *w, pid_t pid)
+{
+	struct moved_searches *searches = searches_of(w, pid);
+
+	if (searches->pid == pid && searches->count)
+		searches->count--;
+}
+
+bool dso_waits__may_search_moved(struct dso_waits *w, const struct mmap_event *event)
+{
+	struct moved_searches *searches = searches_of(w, (pid_t)event->pid);
+	uint64_t now = event->header.time;
+
+	if (!(event->protection & PROT_EXEC) || !moved_text__may_be(event->path))
+		return false;
+	if (searches->pid != (pid_t)event->pid || now - searches->since > MOVED_PERIOD)
+		*searches = (struct moved_searches){(pid_t)event->pid, 0, now};
+	return searches->count++ < MOVED_MISSES;
 }
 
 static void note_error(struct dso_waits *w, int err)
@@ -105,7 +136,7 @@ static struct dso_search *find_search(struct dso_waits *w, const struct wanted *
 
 	struct dso_search *s;
 
-	if (of_process && !wanted->numbers.inode && !wanted->build_id.size)
+	if (wanted->anonymous || (of_process && !wanted->numbers.inode && !wanted->build_id.size))
 		return NULL;
 	LIST_FOREACH(s, &w->searches[hash % DSO_SEARCH_BUCKETS], link)
 	if (s->located.file == HASHMAP_NONE && s->hash == hash &&
@@ -206,6 +237,46 @@ static struct found take_found(const struct dso_search *s, const struct file_fin
 	return found;
 }
 
+/* The mapping as one of the file whose text the memory has. */
+static void fill_moved_event(const struct mmap_event *event, const struct moved_text *text,
+			     struct mmap_event_space *space)
+{
+	struct mmap_event *moved = &space->event;
+
+	memset(space, 0, sizeof(*space));
+	memcpy(moved, event, sizeof(*event));
+	snprintf(moved->path, EVENT_PATH_MAX, "%s", text->path);
+	moved->header.size = event_aligned(sizeof(*moved) + strlen(moved->path) + 1);
+	moved->page_offset = text->offset;
+	moved->major = text->major;
+	moved->minor = text->minor;
+	moved->inode = text->inode;
+}
+
+static int answer_moved(struct dso_search *s, const struct found *found, enum file_state state)
+{
+	struct dso_files *files = s->waits->files;
+	struct waiting_event *waiting = &s->events.data[0];
+	struct mmap_event_space space;
+	uint32_t file = HASHMAP_NONE;
+	struct wanted wanted;
+	int err;
+
+	if (!found) {
+		waiting->event->file_state = state == FILE_STATE_LATE ? FILE_STATE_LATE
+								      : FILE_STATE_NONE;
+		return waiting->answer(waiting->context, waiting->event);
+	}
+	forgive_search(s->waits, s->wanted.pid);
+	fill_moved_event(waiting->event, &found->facts.moved, &space);
+	wanted = wanted_by_event(&space.event, s->wanted.parent);
+	err = dso_files__complete_found(files, &space.event, &wanted, s->roots[SEARCH_PROCESS],
+					found, &file);
+	return err ? err
+		   : dso_files__answer_event(files, &space.event, file, waiting->answer,
+					     waiting->context);
+}
+
 /* The other mappings get the answer of the first one. */
 static int answer_mappings(struct dso_search *s, const struct found *found, enum file_state state)
 {
@@ -258,8 +329,9 @@ static void end_search(struct dso_search *s, struct file_finding *facts, int fd)
 		found = &opened;
 	}
 	unlink_search(s);
-	note_error(w, requested == HASHMAP_NONE ? answer_mappings(s, found, facts->state)
-						: answer_request(s, found, facts->state));
+	note_error(w, s->wanted.anonymous	  ? answer_moved(s, found, facts->state)
+		      : requested == HASHMAP_NONE ? answer_mappings(s, found, facts->state)
+						  : answer_request(s, found, facts->state));
 	free_search(s);
 	if (requested != HASHMAP_NONE)
 		dso_files__close_surplus(w->files, requested);
@@ -289,11 +361,13 @@ static void take_finding(void *context, const struct helper_answer *answer)
 	struct file_finding facts = {.root = SEARCH_MAPPED};
 	int fd = -1;
 
-	if (answer->refusal || answer->size != sizeof(facts)) {
+	if (answer->refusal || answer->size <= offsetof(struct file_finding, moved.path) ||
+	    answer->size > sizeof(facts)) {
 		facts.err = -ETIMEDOUT;
 		facts.state = state_of_refusal(answer->refusal);
 	} else {
-		memcpy(&facts, answer->data, sizeof(facts));
+		memcpy(&facts, answer->data, answer->size);
+		facts.moved.path[sizeof(facts.moved.path) - 1] = '\0';
 		if (facts.root > SEARCH_MAPPED || facts.state >= FILE_STATE_COUNT)
 			facts = (struct file_finding){.err = -EPROTO, .root = SEARCH_MAPPED};
 		if (!facts.err && answer->fd_count) {
@@ -319,6 +393,7 @@ static void fill_question(struct dso_search *s, struct file_question *q, int fds
 		.build_id = w->build_id,
 		.inode = w->numbers.inode,
 		.just_read = w->just_read,
+		.anonymous = w->anonymous,
 		.copy_max = s->copy_max,
 		.path_length = file_search__is_nameless(w->path) ? 0 : w->path_length,
 	};

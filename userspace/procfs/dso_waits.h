@@ -20,6 +20,7 @@
 #include "stream/event_queue.h"
 
 #define DSO_SEARCH_BUCKETS 256u
+#define MOVED_SEARCHED	   256u
 
 struct helper_pool;
 
@@ -30,6 +31,13 @@ struct passed_event {
 	void *context;
 };
 
+/* A process's searches for the file of its anonymous executable memory. */
+struct moved_searches {
+	pid_t pid;
+	unsigned int count; /* without those that found one */
+	uint64_t since;
+};
+
 struct dso_waits {
 	struct dso_files *files;
 	struct dso_roots *roots;
@@ -37,8 +45,9 @@ struct dso_waits {
 	unsigned int service;
 	LIST_HEAD(, dso_search) searches[DSO_SEARCH_BUCKETS]; /* by hash */
 	VEC(struct passed_event) passed;		      /* until the searches end */
-	uint64_t opens;					      /* files opened so far */
-	int err; /* of an answer that came outside of a call */
+	struct moved_searches moved[MOVED_SEARCHED];
+	uint64_t opens; /* files opened so far */
+	int err;	/* of an answer that came outside of a call */
 };
 
 void dso_waits__init(struct dso_waits *w, struct dso_files *files, struct dso_roots *roots,
@@ -52,6 +61,11 @@ void dso_waits__fini(struct dso_waits *w);
 int dso_waits__add_mapping(struct dso_waits *w, const struct mmap_event *event,
 			   const struct wanted *wanted, struct root_id root,
 			   mapping_answer_fn answer, void *context);
+/*
+ * Is the event of memory that may have a file's text? Most such memory has JIT code, so after eight
+ * searches in vain there are none for a minute.
+ */
+bool dso_waits__may_search_moved(struct dso_waits *w, const struct mmap_event *event);
 /* The same for a request for a file that was closed. -ENOENT: it has no path or no root. */
 int dso_waits__add_request(struct dso_waits *w, const struct located *located,
 			   file_answer_fn answer, void *context);

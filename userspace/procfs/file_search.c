@@ -204,6 +204,26 @@ static int try_mapped(const struct file_question *q, struct file_finding *findin
 	return fd < 0 ? note_failure(finding, fd) : fd;
 }
 
+/* Memory whose bytes do not come in time counts as late: the process is read again then. */
+static int find_moved(const struct file_question *q, struct file_finding *finding)
+{
+	struct file_question mapped = *q;
+	struct stat st;
+	int fd = moved_text__find(q->pid, q->start, q->end, &finding->moved, &st);
+
+	mapped.just_read = true;
+	if (fd >= 0)
+		fd = judge(&mapped, fd, &st, true, finding);
+	if (fd >= 0) {
+		finding->state = FILE_STATE_RIGHT;
+		finding->root = SEARCH_MAPPED;
+		return fd;
+	}
+	finding->err = fd;
+	finding->state = fd == -EAGAIN ? FILE_STATE_LATE : FILE_STATE_NONE;
+	return -1;
+}
+
 /* A descriptor, or -1. */
 static int found_by(struct file_finding *finding, enum search_root root, int fd)
 {
@@ -220,6 +240,8 @@ int file_search__find(const struct file_question *q, const int roots[SEARCH_ROOT
 	int fd = -1;
 
 	*finding = (struct file_finding){};
+	if (q->anonymous)
+		return find_moved(q, finding);
 	if (named && roots[SEARCH_PROCESS] >= 0)
 		fd = try_below(q, roots[SEARCH_PROCESS], finding);
 	if (fd >= 0)
@@ -251,6 +273,11 @@ size_t file_question__size(const struct file_question *question)
 	return offsetof(struct file_question, path) + strlen(question->path) + 1;
 }
 
+size_t file_finding__size(const struct file_finding *finding)
+{
+	return offsetof(struct file_finding, moved.path) + strlen(finding->moved.path) + 1;
+}
+
 void file_search__serve(struct helper_job *job)
 {
 	struct file_question question = {};
@@ -263,7 +290,7 @@ void file_search__serve(struct helper_job *job)
 	for (int i = 0; i < SEARCH_ROOTS; i++)
 		roots[i] = question.has_root[i] && used < job->fd_count ? job->fds[used++] : -1;
 	fd = file_search__find(&question, roots, finding);
-	job->answer_size = sizeof(*finding);
+	job->answer_size = file_finding__size(finding);
 	if (fd >= 0)
 		job->answer_fds[job->answer_fd_count++] = fd;
 }

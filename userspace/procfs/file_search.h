@@ -14,6 +14,8 @@
 
 #include <sysprof/event.h>
 
+#include "procfs/moved_text.h"
+
 struct helper_job;
 
 struct build_id {
@@ -57,6 +59,7 @@ struct wanted {
 	pid_t pid, tid, parent;
 	uint64_t start, end;
 	bool just_read; /* the mapping has just been read from /proc */
+	bool anonymous; /* executable memory: a file's text may have been moved there */
 	bool unshared;	/* EVENT_UNSHARED: with a build-id, the numbers count as well */
 };
 
@@ -82,6 +85,7 @@ struct file_question {
 	struct build_id build_id;
 	uint64_t inode;
 	bool just_read; /* the mapping was just read from /proc, so the mapped file is right */
+	bool anonymous; /* search for the file whose text this memory has (moved_text.h) */
 	bool has_root[SEARCH_ROOTS];
 	uint64_t copy_max;    /* bytes that a copy of the file may have */
 	uint16_t path_length; /* without " (deleted)"; 0: the file has no name */
@@ -100,8 +104,12 @@ struct file_finding {
 	/* of the file itself, also where a copy of it is what came */
 	uint64_t device, inode, size;
 	struct timespec modified, changed;
-	uint64_t copied; /* bytes, if it is a copy in memory: without its holes */
+	uint64_t copied;	 /* bytes, if it is a copy in memory: without its holes */
+	struct moved_text moved; /* of an anonymous mapping */
 };
+
+/* Bytes of the finding that say something. */
+size_t file_finding__size(const struct file_finding *finding);
 
 /*
  * `roots`: descriptors, -1: none. 0 and a descriptor that no tenant can block: of the file if its
