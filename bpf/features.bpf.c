@@ -4,11 +4,9 @@
  * one run (BPF_PROG_TEST_RUN) stores them.
  */
 #include <stdbool.h>
-#include <linux/bpf.h>
 #include <linux/perf_event.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
 
+#include "helpers.h"
 #include "kernel.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

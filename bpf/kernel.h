@@ -10,7 +10,7 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct bpf_iter_meta {
+struct bpf_iter_meta___own {
 	__u64 seq_num;
 };
 
@@ -155,17 +155,17 @@ struct rw_semaphore {
 };
 
 /* 6.7: an iterator over tasks for loops */
-struct bpf_iter_task {
+struct bpf_iter_task___own {
 	__u64 opaque[3];
 } __attribute__((aligned(8)));
 
 /* 6.4: over numbers */
-struct bpf_iter_num {
+struct bpf_iter_num___own {
 	__u64 opaque[1];
 } __attribute__((aligned(8)));
 
-struct bpf_iter__task {
-	struct bpf_iter_meta *meta;
+struct bpf_iter__task___own {
+	struct bpf_iter_meta___own *meta;
 	struct task_struct *task; /* NULL: there are no more */
 };
 

@@ -4,16 +4,14 @@
 #define BPF_MAPS_BPF_H
 
 #include <stdbool.h>
-#include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
 
 #include <sysprof/bpf_shared.h>
 #include <sysprof/event.h>
 #include <sysprof/runtime_info.h>
 #include <sysprof/unwind_state.h>
 
+#include "helpers.h"
 #include "kernel.h"
 
 #define SEGMENT_LEAST	64   /* the size of a segment where there are no tables */

@@ -302,7 +302,7 @@ int on_free(struct bpf_raw_tracepoint_args *ctx)
 }
 
 SEC("iter/task")
-int identify(struct bpf_iter__task *ctx)
+int identify(struct bpf_iter__task___own *ctx)
 {
 	struct task_struct *task = ctx->task;
 

@@ -24,13 +24,13 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 extern void bpf_rcu_read_lock(void) __ksym __weak;
 extern void bpf_rcu_read_unlock(void) __ksym __weak;
-extern int bpf_iter_task_new(struct bpf_iter_task *it, struct task_struct *task,
+extern int bpf_iter_task_new(struct bpf_iter_task___own *it, struct task_struct *task,
 			     unsigned int flags) __ksym __weak;
-extern struct task_struct *bpf_iter_task_next(struct bpf_iter_task *it) __ksym __weak;
-extern void bpf_iter_task_destroy(struct bpf_iter_task *it) __ksym __weak;
-extern int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end) __ksym __weak;
-extern int *bpf_iter_num_next(struct bpf_iter_num *it) __ksym __weak;
-extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __ksym __weak;
+extern struct task_struct *bpf_iter_task_next(struct bpf_iter_task___own *it) __ksym __weak;
+extern void bpf_iter_task_destroy(struct bpf_iter_task___own *it) __ksym __weak;
+extern int bpf_iter_num_new(struct bpf_iter_num___own *it, int start, int end) __ksym __weak;
+extern int *bpf_iter_num_next(struct bpf_iter_num___own *it) __ksym __weak;
+extern void bpf_iter_num_destroy(struct bpf_iter_num___own *it) __ksym __weak;
 
 #define ALL_PROCESSES	       0	     /* BPF_TASK_ITER_ALL_PROCS: their leaders */
 #define ALL_THREADS	       1	     /* BPF_TASK_ITER_ALL_THREADS */
@@ -282,7 +282,7 @@ static __always_inline void look_at(struct task_struct *task, __u64 now)
 
 static __always_inline void look_at_all_threads(__u64 now)
 {
-	struct bpf_iter_task it;
+	struct bpf_iter_task___own it;
 	struct task_struct *task;
 	struct task_ids ours;
 
@@ -295,7 +295,7 @@ static __always_inline void look_at_all_threads(__u64 now)
 
 static __always_inline void look_at_threads(struct task_struct *process, __u64 now)
 {
-	struct bpf_iter_task it;
+	struct bpf_iter_task___own it;
 	struct task_struct *task;
 
 	bpf_iter_task_new(&it, process, PROCESS_THREADS);
@@ -334,7 +334,7 @@ static __always_inline void list_process(__u32 pid)
 
 static __always_inline void find_processes(__u64 now)
 {
-	struct bpf_iter_task it;
+	struct bpf_iter_task___own it;
 	struct task_struct *leader;
 	struct task_ids ours;
 
@@ -353,7 +353,7 @@ static __always_inline void find_processes(__u64 now)
 
 static __always_inline void look_at_listed(__u64 now)
 {
-	struct bpf_iter_num it;
+	struct bpf_iter_num___own it;
 	int *at;
 
 	bpf_iter_num_new(&it, 0, VISIT_LISTED_MAX);
@@ -741,7 +741,7 @@ static __always_inline void begin_pass(__u64 now)
 }
 
 SEC("iter.s/task")
-int pass(struct bpf_iter__task *ctx)
+int pass(struct bpf_iter__task___own *ctx)
 {
 	struct task_struct *task = ctx->task;
 	__u64 now = bpf_ktime_get_ns();

@@ -10,9 +10,7 @@
 #define COUNTED_CALLS_BPF_H
 
 #include <stdbool.h>
-#include <linux/bpf.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
+#include "../../bpf/helpers.h"
 
 /* The ticks'; the hooks'. No name, or it would be missing in the skeleton. */
 struct {

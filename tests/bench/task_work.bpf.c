@@ -17,19 +17,20 @@ struct bpf_map {
 	int unused;
 };
 
-struct bpf_task_work {
+struct bpf_task_work___own {
 	__u64 opaque;
 } __attribute__((aligned(8)));
 
 typedef int (*bpf_task_work_callback_t)(struct bpf_map *, void *, void *);
 
 /* Linux 6.18; 7.0 renamed it. */
-extern int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct bpf_task_work *tw,
-					      void *map__map, bpf_task_work_callback_t callback,
+extern int bpf_task_work_schedule_resume_impl(struct task_struct *task,
+					      struct bpf_task_work___own *tw, void *map__map,
+					      bpf_task_work_callback_t callback,
 					      void *aux__prog) __ksym;
 
 struct slot {
-	struct bpf_task_work work;
+	struct bpf_task_work___own work;
 	__u64 scheduled, stack;
 };
 

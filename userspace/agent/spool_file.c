@@ -100,11 +100,11 @@ static int measure(const struct sealed_window *w, struct spool_head *head)
 {
 	uint64_t strings = 0, bodies = 0;
 
-	*head = (struct spool_head){.magic = MAGIC,
-				    .number = w->number,
+	*head = (struct spool_head){.number = w->number,
 				    .start = w->start_realtime,
 				    .end = w->end_realtime,
 				    .count = w->request_count};
+	memcpy(head->magic, MAGIC, sizeof(head->magic));
 	if (w->request_count > REQUESTS_MAX)
 		return -E2BIG;
 	for (size_t i = 0; i < w->request_count; i++) {

@@ -38,10 +38,9 @@
 #define TEMPORARY	".writing-"
 #define TEMPORARY_AGE	3600 /* seconds after which its writer is surely gone */
 #define DIRECTORY_FILES (1u << 20)
+#define MAGIC		"sysprofC"
 #define LIMIT_PARTS                                                                                \
 	16 /* of the limit: the directory is listed once a part that is written, on average */
-
-static const char MAGIC[8] = "sysprofC";
 
 /* The head of each file. */
 struct file_header {
@@ -190,7 +189,7 @@ static struct file_header header_of(const struct disk_cache *c, const char *name
 {
 	struct file_header h = {.header_size = sizeof(h), .maker = c->kind.maker, .size = size};
 
-	memcpy(h.magic, MAGIC, sizeof(MAGIC));
+	memcpy(h.magic, MAGIC, sizeof(h.magic));
 	snprintf(h.name, sizeof(h.name), "%s", name);
 	return h;
 }
