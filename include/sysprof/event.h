@@ -61,6 +61,11 @@ struct mmap_event {
 	char path[]; /* as the kernel names it: "//anon", "[vdso]", "/usr/lib/…", " (deleted)" */
 };
 
+/*
+ * A thread's new name; of an execve (EVENT_COMM_EXEC), also that of the process. With
+ * EVENT_FROM_PROC: the name of the program that the process executes, whatever its threads are
+ * called.
+ */
 struct comm_event {
 	struct event_header header;
 	__u32 pid, tid;

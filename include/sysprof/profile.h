@@ -193,7 +193,8 @@ struct profile_dso {
 	uint8_t build_id[BUILD_ID_SIZE];
 	uint32_t major, minor;
 	uint64_t inode, inode_generation;
-	bool unshared; /* EVENT_UNSHARED: another file with this build-id is another dso */
+	bool unshared;	     /* EVENT_UNSHARED: another file with this build-id is another dso */
+	bool is_interpreted; /* DSO_RUNTIME: an interpreter runs the functions of source files */
 };
 
 struct profile_function {

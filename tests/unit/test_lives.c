@@ -288,12 +288,67 @@ static void names_as_they_were(void **state)
 	assert_string_equal(str(t->samples[SAMPLE_CPU].comm[0]), "prog");
 	assert_string_equal(str(t->samples[SAMPLE_CPU].comm[1]), "renamed");
 	assert_string_equal(str(t->name), "renamed");
-	assert_string_equal(str(process_of(t)->name), "renamed");
+	assert_string_equal(str(process_of(t)->name), "prog");
 	t = thread_of(12, 0);
 	assert_string_equal(str(t->samples[SAMPLE_CPU].comm[0]), "prog");
 	assert_string_equal(str(t->samples[SAMPLE_CPU].comm[1]), "worker");
 	assert_false(t->is_main);
 	assert_int_equal(t->process.v, thread_of(10, 0)->process.v);
+}
+
+/* Whatever its main thread is called when it is found, and whatever /proc says of it later. */
+static void a_process_is_called_as_its_program(void **state)
+{
+	(void)state;
+	process(10, S / 2, true, "MainThread");
+	thread(10, 10, S / 2, 5 * S, "MainThread");
+	map(10, 0x10000, 0x1000, 0x400, "/bin/prog", EVENT_FROM_PROC);
+	comm(10, 10, "prog", EVENT_FROM_PROC);
+	maps_read(10);
+	start_sampling();
+	sample(10, 10, 5 * S, HERE);
+	process(10, S / 2, true, "MainThread");
+	fork_(10, 10, 11, 11);
+	sample(11, 11, MS, HERE);
+	finish();
+	assert_string_equal(str(thread_of(10, 0)->name), "MainThread");
+	assert_string_equal(str(process_of(thread_of(10, 0))->name), "prog");
+	assert_string_equal(str(thread_of(11, 0)->name), "MainThread");
+	assert_string_equal(str(process_of(thread_of(11, 0))->name), "prog");
+}
+
+/* "ld-linux-x86-64.so.2 PROGRAM": the kernel maps the loader, and that maps the program. */
+static void a_loader_is_not_the_program(void **state)
+{
+	const struct profile_process *tool;
+
+	(void)state;
+	prog();
+	fork_(10, 10, 11, 11);
+	comm(11, 11, "ld-linux-x86-64", EVENT_COMM_EXEC);
+	map(11, 0x700000, 0x1000, 0, "/usr/lib/ld-linux-x86-64.so.2", 0);
+	map(11, 0x702000, 0x1000, 0, "/usr/lib/ld-linux-x86-64.so.2", 0);
+	map(11, 0x500000, 0x1000, 0, "/opt/a-very-long-tool-name", 0);
+	map(11, 0x600000, 0x1000, 0, "/lib/libc.so.6", 0);
+	map(11, 0x800000, 0x1000, 0, "/opt/plugin", 0);
+	sample(11, 11, MS, HERE);
+	finish();
+	tool = process_of(thread_of(11, 0));
+	assert_string_equal(str(tool->name), "a-very-long-too");
+	assert_string_equal(str(tool->program), "/opt/a-very-long-tool-name");
+}
+
+/* They have no program, and change their names all the time. */
+static void a_kernel_thread_is_called_as_it_is(void **state)
+{
+	(void)state;
+	report_process(2, S / 2, false, true, "kworker/0:1");
+	thread(2, 2, S / 2, 5, "kworker/0:1");
+	start_sampling();
+	comm(2, 2, "kworker/0:1-ev", 0);
+	sample(2, 2, 10, 0xffffffff81000000);
+	finish();
+	assert_string_equal(str(process_of(thread_of(2, 0))->name), "kworker/0:1-ev");
 }
 
 /* ---- beginnings, names, control groups, memory ----------------------------------------------- */
@@ -596,6 +651,9 @@ int main(void)
 		STORY(reported_before_its_fork_record),
 		STORY(ended_lives_are_forgotten),
 		STORY(names_as_they_were),
+		STORY(a_process_is_called_as_its_program),
+		STORY(a_loader_is_not_the_program),
+		STORY(a_kernel_thread_is_called_as_it_is),
 		STORY(how_lives_begin_and_end),
 		STORY(a_life_begins_once),
 		STORY(names_by_time),

@@ -391,6 +391,34 @@ static void stop_child(pid_t pid)
 	waitpid(pid, &status, 0);
 }
 
+static void rename_itself(void)
+{
+	prctl(PR_SET_NAME, "MainThread");
+}
+
+static const char *reported_comm(const struct reported *reported)
+{
+	for (size_t i = 0; i < reported->events.count; i++)
+		if (reported->events.data[i]->type == EVENT_COMM)
+			return ((const struct comm_event *)reported->events.data[i])->comm;
+	return "";
+}
+
+static void test_a_leader_that_renamed_itself(void **state)
+{
+	struct proc_snapshot *s = open_snapshot();
+	struct reported reported = {};
+	pid_t pid = start_child(rename_itself);
+
+	(void)state;
+	assert_int_equal(proc_snapshot__process(s, pid, true, take, &reported), 0);
+	assert_string_equal(reported_thread(&reported, pid)->comm, "MainThread");
+	assert_string_equal(reported_comm(&reported), "test_proc_snaps");
+	reported_fini(&reported);
+	proc_snapshot__free(s);
+	stop_child(pid);
+}
+
 enum { MANY = 60000 };
 
 static void map_much(void)
@@ -858,6 +886,7 @@ int main(void)
 		cmocka_unit_test(test_this_process),
 		cmocka_unit_test(test_paths_are_exact),
 		cmocka_unit_test(test_readers_report_the_same),
+		cmocka_unit_test(test_a_leader_that_renamed_itself),
 		cmocka_unit_test(test_many_mappings),
 		cmocka_unit_test(test_a_leader_that_has_ended),
 		cmocka_unit_test(test_process_states),

@@ -22,4 +22,21 @@ static inline bool is_library_path(const char *path)
 	return so;
 }
 
+static inline const char *path_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* A dynamic loader, which can be started with a program as its argument: glibc's or musl's. */
+static inline bool is_loader_path(const char *path)
+{
+	const char *base = path_base(path);
+
+	return is_library_path(path) &&
+	       (!strncmp(base, "ld-", 3) || !strncmp(base, "ld.so", 5) ||
+		!strncmp(base, "ld64.so", 7) || !strncmp(base, "libc.so", 7));
+}
+
 #endif

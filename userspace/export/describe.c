@@ -10,6 +10,7 @@
 #include "base/minmax.h"
 #include "base/outside_books.h"
 #include "base/parse.h"
+#include "base/suffix.h"
 #include "export/gil.h"
 
 #define YEAR_2000 946684800000000000ull /* ns since the epoch */
@@ -355,6 +356,15 @@ const char *dso_display_name(const struct profile *p, struct dso_id id)
 		break;
 	}
 	return "[unknown]";
+}
+
+const char *module_display_name(const struct profile *p, struct dso_id id,
+				const struct profile_function *function)
+{
+	const char *file = profile__string(p, function->definition_file);
+
+	return p->dsos[id.v].is_interpreted && *path_base(file) ? path_base(file)
+								: dso_display_name(p, id);
 }
 
 #define KEY_SIZE     64

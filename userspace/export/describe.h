@@ -79,6 +79,9 @@ void dso_build_id(const struct profile *p, struct dso_id id, struct dso_build_id
 
 /* The name shown for a dso: never empty. The kernel is "[kernel.kallsyms]", as in other tools. */
 const char *dso_display_name(const struct profile *p, struct dso_id id);
+/* The same of a function there: one that an interpreter runs is in its source file, "app.py". */
+const char *module_display_name(const struct profile *p, struct dso_id id,
+				const struct profile_function *function);
 
 /*
  * Facts of a recording in plain lines, for formats without fields for them: product, command,

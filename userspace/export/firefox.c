@@ -138,6 +138,19 @@ static void write_samples(const struct firefox *f, const struct profile_thread *
 	json_end_object(w);
 }
 
+/* The viewer shows the main thread's name for its process: the program's, with its own beside. */
+static void write_thread_name(const struct firefox *f, const struct profile_thread *thread,
+			      const char *name, const char *process_name)
+{
+	char text[256];
+
+	if (thread->is_main && strcmp(name, process_name)) {
+		snprintf(text, sizeof(text), "%s (%s)", process_name, name);
+		name = text;
+	}
+	json_key_string(f->w, "name", name);
+}
+
 static int write_thread(struct firefox *f, const struct track *track, size_t number)
 {
 	const struct profile_thread *thread = &f->p->threads[track->thread];
@@ -154,7 +167,7 @@ static int write_thread(struct firefox *f, const struct track *track, size_t num
 	if (is_none)
 		name = process_name = "nothing was recorded";
 	json_begin_object(w);
-	json_key_string(w, "name", thread->is_main ? process_name : name);
+	write_thread_name(f, thread, name, process_name);
 	json_key_bool(w, "isMainThread", thread->is_main || is_none);
 	json_key_string(w, "processType", "default");
 	json_key_string(w, "processName", process_name);

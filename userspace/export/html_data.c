@@ -64,7 +64,6 @@ struct page {
 	struct page_full_names full_names;
 	struct page_frames frames;
 	bool *dso_used;		 /* by dso: it is in a stack */
-	uint32_t *module_of_dso; /* number of its display name; 0: none yet */
 	struct call_tree tree;	 /* keys are frames */
 	uint32_t *number;	 /* of a node of the tree, in preorder */
 	uint32_t *node_of_stack; /* by stack: its node in the tree, 0 if it has no samples */
@@ -110,14 +109,13 @@ static int function_of(struct page *page, const struct profile_function *functio
 {
 	struct page_full_name full;
 	struct page_function wanted = {0};
-	int err = intern_id(page, function->name, &wanted.name);
+	int err = intern_id(page, function->name, &wanted.name)
+			  ?: strtab__number(page->strings,
+					    module_display_name(page->p, dso, function),
+					    &wanted.module);
 
-	if (!err && !page->module_of_dso[dso.v])
-		err = strtab__number(page->strings, dso_display_name(page->p, dso),
-				     &page->module_of_dso[dso.v]);
 	if (err)
 		return err;
-	wanted.module = page->module_of_dso[dso.v];
 	err = map_number(&page->functions, page_functions__need(&page->functions, &wanted, NULL),
 			 number);
 	if (err || !function->full_name.v)
@@ -174,12 +172,9 @@ static int page__init(struct page *page, const struct profile *p, FILE *out)
 	page->strings = strtab__new();
 	page->string_of = calloc(p->string_count + 1, sizeof(*page->string_of));
 	page->node_of_stack = calloc(p->stack_count + 1, sizeof(*page->node_of_stack));
-	page->module_of_dso = calloc(p->dso_count + 1, sizeof(*page->module_of_dso));
 	page->dso_used = calloc(p->dso_count + 1, sizeof(*page->dso_used));
-	return page->strings && page->string_of && page->node_of_stack && page->module_of_dso &&
-			       page->dso_used
-		       ? 0
-		       : -ENOMEM;
+	return page->strings && page->string_of && page->node_of_stack && page->dso_used ? 0
+											 : -ENOMEM;
 }
 
 static void page__fini(struct page *page)
@@ -189,7 +184,6 @@ static void page__fini(struct page *page)
 	page_functions__fini(&page->functions);
 	page_full_names__fini(&page->full_names);
 	page_frames__fini(&page->frames);
-	free(page->module_of_dso);
 	free(page->dso_used);
 	call_tree__fini(&page->tree);
 	parked__fini(&page->parked);

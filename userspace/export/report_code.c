@@ -11,61 +11,36 @@
 #define NO_ROW UINT32_MAX
 
 MAP_FUNCTIONS_OF_BYTES(report_code_keys, struct report_code_key);
+MAP_FUNCTIONS_BY_STRING(report_modules, struct report_module, name);
 
-struct dso_name {
-	const char *name;
-	uint32_t dso; /* the first one with this name */
-};
-DEFINE_MAP_BY_STRING(dso_names, struct dso_name, name);
-
-/* Dsos with one display name are shown as one: versions of a library, JIT code of all processes. */
-static int merge_dsos(struct report_code *code)
-{
-	const struct profile *p = code->p;
-	struct dso_names names = {};
-	int err = 0;
-
-	code->dso_by_name = calloc(p->dso_count + 1, sizeof(*code->dso_by_name));
-	if (!code->dso_by_name)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < p->dso_count && !err; i++) {
-		struct dso_name name = {dso_display_name(p, (struct dso_id){i}), i};
-		const struct dso_name *first = dso_names__need(&names, &name, NULL);
-
-		err = first ? 0 : -ENOMEM;
-		code->dso_by_name[i] = first ? first->dso : i;
-	}
-	dso_names__fini(&names);
-	return err;
-}
-
-static struct report_code_key key_of(const struct report_code *code,
-				     const struct profile_location *location,
-				     const struct profile_line *line)
+/* 0 or -ENOMEM. */
+static int key_of(struct report_code *code, const struct profile_location *location,
+		  const struct profile_line *line, struct report_code_key *key)
 {
 	const struct profile_function *function = &code->p->functions[line->function.v];
-	struct report_code_key key = {.dso = code->dso_by_name[location->dso.v]};
+	const struct report_module module = {module_display_name(code->p, location->dso, function)};
 
-	if (code->by == REPORT_DSO)
-		return key;
-	key.name = function->name;
+	*key = (struct report_code_key){};
+	if (code->by != REPORT_DSO)
+		key->name = function->name;
 	if (code->by == REPORT_LINE && line->line) {
-		key.file = line->file;
-		key.line = line->line;
+		key->file = line->file;
+		key->line = line->line;
 	}
-	return key;
+	return map_number(&code->modules, report_modules__need(&code->modules, &module, NULL),
+			  &key->module);
 }
 
 static int add_row(struct report_code *code, const struct report_code_key *key,
 		   enum profile_category category)
 {
 	const struct profile *p = code->p;
-	const char *dso = dso_display_name(p, (struct dso_id){key->dso});
+	const char *module = code->modules.data[key->module].name;
 	struct report_row new_row = {
-		.name = code->by == REPORT_DSO ? dso : profile__string(p, key->name),
+		.name = code->by == REPORT_DSO ? module : profile__string(p, key->name),
 		.place = code->by == REPORT_DSO ? NULL
 			 : key->file.v		? profile__string(p, key->file)
-						: dso,
+						: module,
 		.line = key->line,
 		.category = category,
 	};
@@ -80,7 +55,8 @@ int report_code__row(struct report_code *code, const struct profile_location *lo
 	bool is_new;
 
 	if (code->row_of_line[line] == NO_ROW) {
-		wanted = key_of(code, location, &code->p->lines[line]);
+		if (key_of(code, location, &code->p->lines[line], &wanted))
+			return -ENOMEM;
 		known = report_code_keys__need(&code->keys, &wanted, &is_new);
 		if (!known || (is_new && add_row(code, known, location->category)))
 			return -ENOMEM;
@@ -92,12 +68,9 @@ int report_code__row(struct report_code *code, const struct profile_location *lo
 
 int report_code__init(struct report_code *code, const struct profile *p, enum report_by by)
 {
-	int err;
-
 	*code = (struct report_code){.p = p, .by = by};
-	err = merge_dsos(code);
 	code->row_of_line = malloc((p->line_count + 1) * sizeof(*code->row_of_line));
-	if (err || !code->row_of_line)
+	if (!code->row_of_line)
 		return -ENOMEM;
 	memset(code->row_of_line, 0xff, (p->line_count + 1) * sizeof(*code->row_of_line));
 	return 0;
@@ -107,8 +80,8 @@ void report_code__fini(struct report_code *code)
 {
 	vec_free(&code->rows);
 	report_code_keys__fini(&code->keys);
+	report_modules__fini(&code->modules);
 	free(code->row_of_line);
-	free(code->dso_by_name);
 }
 
 static int compare_text(const char *a, const char *b)

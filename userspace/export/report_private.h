@@ -92,10 +92,16 @@ static inline double share_of(uint64_t part, uint64_t whole)
 /* Code that looks the same to a reader is one row. A line of the profile belongs to one row. */
 
 /* The fields that make rows of code equal: all that is shown of them. */
+/* The modules of code, by the name that is shown: versions of a library are one. */
+struct report_module {
+	const char *name; /* in the profile, or constant */
+};
+MAP_TYPE(report_modules, struct report_module);
+
 struct report_code_key {
 	struct string_id name; /* of the function; 0 for dsos */
 	struct string_id file;
-	uint32_t dso, line;
+	uint32_t module, line;
 };
 MAP_TYPE(report_code_keys, struct report_code_key);
 
@@ -105,7 +111,7 @@ struct report_code {
 	VEC(struct report_row) rows;
 	struct report_code_keys keys; /* by row */
 	uint32_t *row_of_line;	      /* by line of the profile */
-	uint32_t *dso_by_name;	      /* by dso: the first one that is shown under the same name */
+	struct report_modules modules;
 };
 
 /* 0 or -ENOMEM; fini is due in both cases. */

@@ -100,7 +100,10 @@ void managed_frames__free(struct managed_frames *m)
 
 static struct dso_id dso_of(struct managed_frames *m, enum frame_note_kind kind)
 {
-	struct profile_dso dso = {.kind = DSO_RUNTIME};
+	struct profile_dso dso = {
+		.kind = DSO_RUNTIME,
+		.is_interpreted = m->notes.of[kind] && m->notes.of[kind]->is_interpreted,
+	};
 
 	if (m->dsos[kind].v)
 		return m->dsos[kind];

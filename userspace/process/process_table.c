@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/suffix.h"
 #include "base/vec.h"
 #include "jit/jit_code.h"
 
@@ -469,6 +470,15 @@ void process_table__rename(struct process_table *table, struct process_life *pro
 	notify_observers(table, process_renamed, process);
 }
 
+void process_table__rename_to_file(struct process_table *table, struct process_life *process,
+				   const char *path)
+{
+	char comm[EVENT_COMM_SIZE];
+
+	snprintf(comm, sizeof(comm), "%s", path_base(path));
+	process_table__rename(table, process, comm);
+}
+
 void process_table__rename_thread(struct process_table *table, struct thread_life *thread,
 				  const char *comm, uint64_t time)
 {
@@ -476,6 +486,6 @@ void process_table__rename_thread(struct process_table *table, struct thread_lif
 		thread->renamed = time;
 	set_name(thread->comm, comm);
 	notify_observers(table, thread_renamed, thread);
-	if (thread_life__is_main(thread))
+	if (thread_life__is_main(thread) && !process_life__is_named(thread->process))
 		process_table__rename(table, thread->process, comm);
 }

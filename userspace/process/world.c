@@ -173,7 +173,8 @@ int world__process(struct world *w, const struct process_event *e)
 	if (process && !is_other_process(process, e)) {
 		if (process->end)
 			return 0; /* it ended while it was read */
-		process_table__rename(w->processes, process, e->name);
+		if (!process_life__is_named(process))
+			process_table__rename(w->processes, process, e->name);
 	} else {
 		process = process_table__add(w->processes, e->pid, e->name, e->start_time,
 					     e->header.time);
@@ -244,8 +245,8 @@ static void inherit_code(struct process_life *child, const struct process_life *
 static int fork_process(struct world *w, const struct task_event *e, const char *comm)
 {
 	const struct process_life *parent = process_table__find(w->processes, e->ppid);
-	struct process_life *child = process_table__add(w->processes, e->pid, comm, e->header.time,
-							e->header.time);
+	struct process_life *child = process_table__add(
+		w->processes, e->pid, parent ? parent->name : comm, e->header.time, e->header.time);
 
 	if (!child)
 		return -ENOMEM;
@@ -404,6 +405,10 @@ int world__comm(struct world *w, const struct comm_event *e)
 		return -ENOMEM;
 	if (e->header.flags & EVENT_COMM_EXEC)
 		return exec_process(w, process, e);
+	if (e->header.flags & EVENT_FROM_PROC) {
+		process_table__rename(w->processes, process, e->comm);
+		return 0;
+	}
 	thread = world__thread_at(w, e->pid, e->tid, e->header.time);
 	if (!thread)
 		return -ENOMEM;
@@ -471,13 +476,28 @@ static void refuse_mapping(struct world *w, const struct process_life *process)
  * The kernel maps a program before its loader and its libraries. In /proc, which is sorted by
  * address, the program is first as well, unless its path is too long. 0 or -ENOMEM.
  */
-static int note_program(struct process_life *process, const struct mmap_event *e)
+static bool may_be_program(const struct process_life *process, const struct mmap_event *e)
 {
-	if (process->program || e->path[0] != '/' ||
-	    (e->path[1] == '/' && strcmp(e->path, PATH_TOO_LONG)) ||
+	const char *known = process->program ? process->program->bytes : NULL;
+
+	if (e->path[0] != '/' || (e->path[1] == '/' && strcmp(e->path, PATH_TOO_LONG)) ||
 	    (e->header.flags & EVENT_FROM_PROC && is_library_path(e->path)))
+		return false;
+	return !known || (is_loader_path(known) && strcmp(known, e->path));
+}
+
+/* A loader that was started as a program maps that program first. The process has its name. */
+static int note_program(struct world *w, struct process_life *process, const struct mmap_event *e)
+{
+	struct shared_bytes *loader;
+
+	if (!may_be_program(process, e))
 		return 0;
+	loader = process->program;
 	process->program = shared_text__new(e->path);
+	if (loader && process->program)
+		process_table__rename_to_file(w->processes, process, e->path);
+	shared_unref(loader);
 	return process->program ? 0 : -ENOMEM;
 }
 
@@ -491,7 +511,7 @@ int world__mmap(struct world *w, const struct mmap_event *e, struct image_id *im
 	struct process_life *process = need_process(w, e->pid, e->header.time);
 	int change;
 
-	if (!process || note_program(process, e))
+	if (!process || note_program(w, process, e))
 		return -ENOMEM;
 	*image = mapping.image = image_table__add(w->images, e);
 	if (!mapping.image.v)

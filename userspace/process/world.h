@@ -329,9 +329,19 @@ void process_table__set_target(struct process_table *table, struct process_life 
 /* Is this thread in every profile of its lifetime, sampled or not? */
 bool process_table__is_target(const struct process_table *table, const struct thread_life *thread);
 
-/* The name of the main thread is also that of its process. */
+/*
+ * A process has the name of its program: a main thread may rename itself, and does (all of Node.js
+ * are "MainThread"). Only kernel threads, and what was never named, are called as their leader.
+ */
+static inline bool process_life__is_named(const struct process_life *process)
+{
+	return !process->is_kernel && strcmp(process->name, LIFE_UNKNOWN_NAME);
+}
 void process_table__rename(struct process_table *table, struct process_life *process,
 			   const char *name);
+/* To the name that the kernel gives a process that executes this file. */
+void process_table__rename_to_file(struct process_table *table, struct process_life *process,
+				   const char *path);
 void process_table__rename_thread(struct process_table *table, struct thread_life *thread,
 				  const char *comm, uint64_t time);
 

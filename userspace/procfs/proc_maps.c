@@ -21,6 +21,7 @@
 #include "base/io.h"
 #include "base/vec.h"
 #include "helpers/owner.h"
+#include "procfs/exec_name.h"
 
 #define MAPS_LINE_MAX (1u << 20)
 #define THREADS_TRIED 4096
@@ -111,6 +112,7 @@ int proc_maps__read(int dir, pid_t pid, pid_t *tid, maps_line_fn take, void *con
 
 	*result = (struct proc_maps_result){};
 	*tid = pid;
+	exec_name__read(dir, result->name);
 	err = read_text(&text, "maps");
 	if (!err && !result->lines)
 		err = read_threads(&text, tid);
@@ -126,6 +128,7 @@ struct maps_question {
 struct maps_answer {
 	int32_t err, tid;
 	uint64_t lines, size; /* bytes of the records */
+	char name[PROC_COMM_SIZE];
 };
 
 /* Followed by its path. */
@@ -177,6 +180,7 @@ void proc_maps__serve(struct helper_job *job)
 		result.lines = 0;
 	}
 	answer->tid = tid;
+	memcpy(answer->name, result.name, sizeof(answer->name));
 	fd = bytes.count ? memory_with("sysprof-maps", bytes.data, bytes.count) : -1;
 	if (fd >= 0) {
 		answer->size = bytes.count;
@@ -242,6 +246,7 @@ int proc_maps__take(const struct helper_answer *from, pid_t *tid, maps_line_fn t
 	if (from->refusal || from->size != sizeof(answer))
 		return 0;
 	memcpy(&answer, from->data, sizeof(answer));
+	snprintf(result->name, sizeof(result->name), "%.*s", PROC_COMM_SIZE - 1, answer.name);
 	if (!answer.err && !answer.size)
 		result->lines = answer.lines;
 	if (answer.err || !answer.size || answer.size > ANSWER_MAX || !from->fd_count)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The executable mappings of a process, from /proc/PID/maps. Reading it takes the lock of the
- * process's memory, which a mapping on a hanging file system can hold for ever. So a live session
- * has a reader process read it (proc_maps__request); without readers this process does.
+ * The executable mappings of a process, from /proc/PID/maps, and the name of its program. Reading
+ * them takes the lock of the process's memory, which a mapping on a hanging file system can hold
+ * for ever. So a live session has a reader process read them (proc_maps__request); without readers
+ * this process does.
  */
 #ifndef PROCFS_PROC_MAPS_H
 #define PROCFS_PROC_MAPS_H
@@ -20,6 +21,7 @@ typedef int (*maps_line_fn)(void *context, const struct proc_mapping *mapping);
 struct proc_maps_result {
 	size_t lines;	  /* of all mappings; 0: the process is gone, or not all were read */
 	bool sink_failed; /* the error is what `take` has returned */
+	char name[PROC_COMM_SIZE]; /* of its program (procfs/exec_name.h); "": unknown */
 };
 
 /*

@@ -58,6 +58,7 @@ struct proc_snapshot {
 		struct thread_event thread;
 		struct thread_cpu_event thread_cpu;
 		struct mmap_event mmap;
+		struct comm_event comm;
 		struct maps_read_event maps_read;
 		char bytes[sizeof(struct mmap_event) + EVENT_PATH_MAX + EVENT_ALIGN];
 	} event;
@@ -266,6 +267,26 @@ static int push_maps_read(const struct maps_source *source)
 	return source->push(source->context, &e->header);
 }
 
+static int push_program_name(const struct maps_source *source, const char *name)
+{
+	struct comm_event *e = &source->snapshot->event.comm;
+
+	if (!*name)
+		return 0;
+	begin_event(source->snapshot, EVENT_COMM, sizeof(*e), source->time);
+	e->pid = e->tid = source->pid;
+	snprintf(e->comm, sizeof(e->comm), "%s", name);
+	return source->push(source->context, &e->header);
+}
+
+/* What follows the mappings. */
+static int finish_maps(const struct maps_source *source, const struct proc_maps_result *result)
+{
+	int err = push_program_name(source, result->name);
+
+	return err || !result->lines ? err : push_maps_read(source);
+}
+
 static int push_maps_in_place(struct maps_source *source, int dir)
 {
 	struct proc_maps_result result;
@@ -273,7 +294,7 @@ static int push_maps_in_place(struct maps_source *source, int dir)
 
 	if (err)
 		return is_fatal(err) || result.sink_failed ? err : 0;
-	return result.lines ? push_maps_read(source) : 0;
+	return finish_maps(source, &result);
 }
 
 /* ---- mappings that a reader reads ------------------------------------------------------------ */
@@ -296,8 +317,8 @@ static void take_maps(void *context, const struct helper_answer *answer)
 
 	unlink_source(source);
 	err = proc_maps__take(answer, &source->tid, push_mapping, source, &result);
-	if (!err && result.lines)
-		err = push_maps_read(source);
+	if (!err)
+		err = finish_maps(source, &result);
 	if (err && (is_fatal(err) || result.sink_failed) && !source->snapshot->err)
 		source->snapshot->err = err;
 }

@@ -35,7 +35,10 @@ uint64_t proc_snapshot__pending_since(const struct proc_snapshot *s);
 /* The error of `push`, or -ENOMEM, since the last call. */
 int proc_snapshot__error(struct proc_snapshot *s);
 
-/* EVENT_PROCESS, _CGROUP, _THREADs, _MMAPs, EVENT_MAPS_READ; the last two not of kernel threads. */
+/*
+ * EVENT_PROCESS, _CGROUP, _THREADs, _MMAPs, EVENT_COMM with the name of the program,
+ * EVENT_MAPS_READ; the last three not of kernel threads.
+ */
 int proc_snapshot__process(struct proc_snapshot *s, pid_t pid, bool is_target, event_push_fn push,
 			   void *context);
 

@@ -91,6 +91,7 @@ struct note_ops {
 	bool is_beside_map; /* a perf map of the process has less than its notes */
 	bool has_pieces;    /* without words: asks for code that lasts as long as the process */
 	bool has_signatures; /* names are those of Java methods with their types */
+	bool is_interpreted; /* all of its functions, so each is in its source file */
 	bool names_leaf;     /* it has the candidates for a callee that has no frame of its own */
 	enum code_lasting lasting; /* of a function with a check … */
 	bool needs_check;	   /* … without one its words can be another function's later */

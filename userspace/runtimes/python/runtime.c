@@ -258,6 +258,7 @@ static const struct note_ops notes[] = {
 	 .calls = FRAME_NOTE_PYTHON,
 	 .order = NOTE_IN_GROUP,
 	 .is_urgent = true,
+	 .is_interpreted = true,
 	 .is_inherited = true,
 	 .lasting = CODE_LASTS,
 	 /* from 3.13 on a frame of no function, without line or version, precedes each __init__ */
