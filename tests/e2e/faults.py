@@ -196,8 +196,49 @@ USAGE = [
 ]
 
 
+# The commonest lines of perf and samply, and what is to be written here.
+HABITS = [
+    (2, "-d 10", "record -a -- sleep 10"),
+    (2, "-d 10", "record -p 1 sleep 10"),
+    (2, "-a -d SECONDS", "record -a -- make"),
+    (2, "leave -g out", "record -F 99 -g -p 1"),
+    (2, "leave -g out", "record -F 99 -ag -- sleep 10"),
+    (2, "leave -g out", "record -g ./program"),
+    (2, "leave it out", "record --call-graph dwarf -p 1"),
+    (2, "leave it out", "record --call-graph=dwarf,16384 -p 1"),
+    (2, "leave it out", "record --call-graph lbr -p 1"),
+    (2, "-F 20000", "record -F max -a"),
+    (2, "pgrep -d, node", "record -p node"),
+    (2, "--no-inherit", "record -i -p 1"),
+    (2, "--cgroup PATH", "record -G system.slice"),
+    (2, "pgrep -d, -u USER", "record -u www-data"),
+    (2, "--ring-mem", "record -m 256 -a"),
+    (2, "--no-kernel", "record --all-user -a"),
+    (2, "--wall", "record --off-cpu -p 1"),
+    (2, "--exclude-self", "record --exclude-perf -a"),
+    (2, "--clock", "record -k mono -a"),
+    (2, "leave it out", "record -T -p 1"),
+    (2, "'sysprof report IN'", "report -i perf.data"),
+    (2, "--tree", "report --stdio"),
+    (2, "--by function", "report --sort=dso"),
+    (2, "--min", "report --percent-limit 1"),
+    (2, "folded:-", "script"),
+    (2, "sysprof check", "list"),
+    (2, "--by line", "annotate"),
+    (2, "record -- COMMAND", "./program"),
+    (2, "-F HZ", "record --rate 4000 ./program"),
+    (2, "leave it out", "record --save-only ./program"),
+    (2, "leave it out", "record --no-open ./program"),
+    (2, "sysprof open IN", "load profile.json"),
+    (2, "sysprof open IN", "import perf.data"),
+    (2, "sysprof check", "setup"),
+    (2, "compare", "record --iteration-count 3 ./program"),
+]
+
+
 def test_usage():
     check_table(USAGE)
+    check_table(HABITS)
     overview = sysprof(check=2)
     assert "Commands:" in overview.err and not overview.out, overview
     assert "Commands:" in sysprof("help", check=0).out

@@ -283,12 +283,14 @@ static const char *const debug_texts[] = {
 	[SURVEY_DEBUG_NONE] = "no debug information",
 	[SURVEY_DEBUG_INSIDE] = "debug information",
 	[SURVEY_DEBUG_SEPARATE] = "debug information in a separate file",
+	[SURVEY_DEBUG_ZSTD] = "debug information compressed with zstd (elfutils 0.189 or newer; "
+			      "for others: objcopy --decompress-debug-sections FILE)",
 };
 
 static bool is_sound(const struct survey_file *file)
 {
 	return file->cfi <= SURVEY_CFI_LITTLE && file->symbols < 3 &&
-	       file->debug <= SURVEY_DEBUG_SEPARATE;
+	       file->debug <= SURVEY_DEBUG_ZSTD;
 }
 
 /* Why the file cannot be described; NULL: it can. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "cli/habits.h"
 
 #define LONG_ONLY 256 /* and the number of the row */
 
@@ -133,9 +134,9 @@ static int refuse(const struct cli_option *rows, int verdict, const char *word,
 	if (verdict == ':')
 		return fail(failure, -EINVAL, "-%c requires a value", optopt);
 	if (!optopt)
-		return fail(failure, -EINVAL, "unknown option '%s'", word);
+		return fail(failure, -ENOENT, "unknown option '%s'", word);
 	if (!row_of(rows, optopt)->name)
-		return fail(failure, -EINVAL, "unknown option '-%c'", optopt);
+		return fail(failure, -ENOENT, "unknown option '-%c'", optopt);
 	return fail(failure, -EINVAL, "%s: this option takes no value", word);
 }
 
@@ -174,10 +175,20 @@ int options__take(const struct cli_option *rows, bool stops, void *fields, int a
 	return err;
 }
 
+/* What an option is in this program that only other tools have; "": nothing similar. */
+static const char *similar(const struct command *command, char **argv)
+{
+	const char letter[] = {'-', (char)optopt, '\0'};
+
+	return habit__find(command->name, optopt ? letter : argv[optind - 1]) ?: "";
+}
+
 int options__parse(const struct command *command, void *fields, int argc, char **argv)
 {
 	struct failure failure = {};
 	int err = options__take(command->options, command->stops, fields, argc, argv, &failure);
+	const char *instead = err == -ENOENT ? similar(command, argv) : "";
 
-	return err ? usage_error(command, "%s", failure.what) : 0;
+	return err ? usage_error(command, "%s%s%s", failure.what, *instead ? ": " : "", instead)
+		   : 0;
 }

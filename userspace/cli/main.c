@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/give_up.h"
+#include "cli/habits.h"
 
 static const struct command *find_command(const char *name)
 {
@@ -34,6 +35,17 @@ static void print_overview(FILE *out)
 		"help [COMMAND]: print this, or a command's options");
 }
 
+static int refuse_command(const char *name)
+{
+	const char *instead = habit__find(NULL, name);
+
+	if (!instead && (strchr(name, '/') || *name == '-'))
+		instead = *name == '-' ? "options follow the command, as in 'sysprof record -a'"
+				       : "to record a program write 'sysprof record -- COMMAND'";
+	log_print(LOG_ERROR, "unknown command '%s': %s", name, instead ?: "see 'sysprof help'");
+	return EXIT_USAGE;
+}
+
 static int print_help(int argc, char **argv)
 {
 	const struct command *command;
@@ -43,10 +55,8 @@ static int print_help(int argc, char **argv)
 		return print_ended(0) ? EXIT_FAILED : EXIT_DONE;
 	}
 	command = find_command(argv[1]);
-	if (!command) {
-		log_print(LOG_ERROR, "unknown command '%s': see 'sysprof help'", argv[1]);
-		return EXIT_USAGE;
-	}
+	if (!command)
+		return refuse_command(argv[1]);
 	printf("usage: sysprof %s %s\n\n%s", command->name, command->arguments, command->help);
 	if (command->print_options)
 		command->print_options(stdout);
@@ -105,10 +115,8 @@ int main(int argc, char **argv)
 		return print_ended(0) ? EXIT_FAILED : EXIT_DONE;
 	}
 	command = find_command(argv[1]);
-	if (!command) {
-		log_print(LOG_ERROR, "unknown command '%s': see 'sysprof help'", argv[1]);
-		return EXIT_USAGE;
-	}
+	if (!command)
+		return refuse_command(argv[1]);
 	if (argc == 3 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h")))
 		return print_help(2, argv);
 	return command->run(argc - 1, argv + 1);

@@ -2,6 +2,7 @@
 /* Options of `record`: a table of them, then what goes with what. */
 #include "cli/record_options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -30,6 +31,10 @@ static int take_ids(const struct given_option *o)
 	if (ids->count)
 		return fail(o->failure, -EINVAL,
 			    "-%c given twice: separate several ids with commas", o->row->letter);
+	if (isalpha((unsigned char)*o->value))
+		return fail(o->failure, -EINVAL,
+			    "-%c %s: expected numbers: write -%c \"$(pgrep -d, %s)\"",
+			    o->row->letter, o->value, o->row->letter, o->value);
 	return parse_u32_list(o->value, 1, PID_LIMIT, &ids->data, &ids->count);
 }
 
@@ -48,6 +53,28 @@ static int take_duration(const struct given_option *o)
 
 static const char *const call_graphs[] = {
 	[CALL_GRAPH_AUTO] = "auto", [CALL_GRAPH_FP] = "fp", [CALL_GRAPH_NONE] = "none", NULL};
+/* perf's -g has no value, and its --call-graph has others. */
+static int take_call_graph(const struct given_option *o)
+{
+	bool is_copy = !strncmp(o->value, "dwarf", 5) || !strncmp(o->value, "lbr", 3);
+
+	if (!option_word(o))
+		return 0;
+	return fail(
+		o->failure, -EINVAL,
+		is_copy ? "-g %s: whole stacks are the default, so leave it out (auto, fp or none)"
+			: "-g %s: stacks are the default, so leave -g out, or give it a value: "
+			  "auto, fp or none",
+		o->value);
+}
+
+static int take_hz(const struct given_option *o)
+{
+	if (strcmp(o->value, "max"))
+		return option_number(o);
+	return fail(o->failure, -EINVAL, "-F max: the highest rate is -F %d", HZ_MAX);
+}
+
 static const char *const clock_choices[] = {[CLOCK_CHOICE_AUTO] = "auto",
 					    [CLOCK_CHOICE_TSC] = "tsc",
 					    [CLOCK_CHOICE_MONOTONIC] = "monotonic",
@@ -107,12 +134,11 @@ const struct cli_option record_option_rows[] = {
 	 .expected = "a list of numbers, as in 12,34"},
 	{"tid", 't', true, take_ids, FIELD(threads), .expected = "a list of numbers, as in 12,34"},
 	{"all-cpus", 'a', false, option_set, FIELD(all)},
-	{"frequency", 'F', true, option_number, SAMPLING(hz), .min = 1, .max = HZ_MAX},
+	{"frequency", 'F', true, take_hz, SAMPLING(hz), .min = 1, .max = HZ_MAX},
 	{"duration", 'd', true, take_duration, .expected = "a number of seconds above 0"},
 	{"output", 'o', true, outputs__take, FIELD(outputs)},
 	{"event", 'e', true, take_event, SAMPLING(event)},
-	{"call-graph", 'g', true, option_word, FIELD(call_graph), .words = call_graphs,
-	 .expected = "auto, fp or none"},
+	{"call-graph", 'g', true, take_call_graph, FIELD(call_graph), .words = call_graphs},
 	{"cpus", 'C', true, take_cpus, FIELD(cpus), .expected = "one list of CPUs, as in 0,2-4"},
 	{"cgroup", 0, true, option_text, SAMPLING(target.cgroup)},
 	{"wall", 0, .value_is_optional = true, .take = take_wall, FIELD(session.live.wall_hz),
@@ -150,6 +176,22 @@ static bool is_list_of_words(const struct record_options *options)
 	       !parse_u64(options->command[0], 1, PID_LIMIT, &number);
 }
 
+/* perf records other targets for as long as COMMAND runs, which mostly is `sleep SECONDS`. */
+static int refuse_targets(const struct record_options *options)
+{
+	static const char rule[] = "-p, -t, -a and COMMAND are mutually exclusive";
+	char **command = options->command;
+
+	if (!command)
+		return usage_error(&cmd_record, "%s", rule);
+	if (!strcmp(command[0], "sleep") && command[1] && !command[2])
+		return usage_error(&cmd_record, "%s: instead of sleep, write -d %s", rule,
+				   command[1]);
+	return usage_error(&cmd_record,
+			   "%s: -a -d SECONDS records the system, and %s if it is started beside",
+			   rule, command[0]);
+}
+
 static int check_together(const struct record_options *options)
 {
 	int targets = !!options->processes.count + !!options->threads.count + options->all +
@@ -162,7 +204,7 @@ static int check_together(const struct record_options *options)
 		return usage_error(&cmd_record,
 				   "several processes are separated by commas, as in -p 1,2,3");
 	if (targets > 1)
-		return usage_error(&cmd_record, "-p, -t, -a and COMMAND are mutually exclusive");
+		return refuse_targets(options);
 	return 0;
 }
 

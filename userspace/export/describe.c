@@ -167,7 +167,7 @@ const char *describe_jit(char *text, size_t size, const struct profile *p,
 		add_text(&line, "; functions read from its memory in %" PRIu64 " sample%s",
 			 jit->read, plural_ending(jit->read));
 	if (!jit->map.path.v && !jit->dump.path.v && !is_read(jit))
-		add_text(&line, "; no perf map");
+		add_text(&line, "; no perf map in /tmp");
 	if (jit->unnamed && jit->remedy.v && !is_read(jit) &&
 	    !(jit->map.path.v && jit_file_state_is_followed(jit->map.state)))
 		add_text(&line, ": %s", profile__string(p, jit->remedy));

@@ -54,7 +54,7 @@ ADVICE(julia, "Julia", "start it with ENABLE_JITPROFILING=1", NO_NAMES, {"julia"
 ADVICE(mono, "Mono", "start it with MONO_ENV_OPTIONS=--jitmap", NO_NAMES, {"mono", true});
 ADVICE(qemu, "QEMU", "start it with -perfmap", "translated code has no names", {"qemu-", false});
 ADVICE(bun, "Bun", "start it with BUN_JSC_useJITDump=1 BUN_JSC_jitDumpDirectory=/tmp", NO_NAMES,
-       {"bun", true});
+       {"bun", true}, {"bun.exe", true}); /* so it is called in npm's package, on Linux too */
 #endif
 
 #define X(id) extern const struct runtime id##_runtime;

@@ -86,6 +86,22 @@ static bool has_debug_info(struct elf_file *file)
 	return has_section(file, ".debug_info") || has_section(file, ".zdebug_info");
 }
 
+#ifndef ELFCOMPRESS_ZSTD
+#define ELFCOMPRESS_ZSTD 2 /* of the ELF specification; elf.h of glibc 2.37 has it */
+#endif
+
+static bool is_zstd(struct elf_file *file)
+{
+	struct elf_section section;
+	uint32_t method; /* the first field of both Elf32_Chdr and Elf64_Chdr */
+
+	return !elf_file__find_section(file, ".debug_info", &section) &&
+	       section.flags & SHF_COMPRESSED &&
+	       elf_file__read_section(file, &section, 0, &method, sizeof(method)) ==
+		       sizeof(method) &&
+	       method == ELFCOMPRESS_ZSTD;
+}
+
 static enum survey_debug find_debug(const struct survey_mapping *mapping, int fd,
 				    struct elf_file *file)
 {
@@ -96,7 +112,7 @@ static enum survey_debug find_debug(const struct survey_mapping *mapping, int fd
 	int size;
 
 	if (has_debug_info(file))
-		return SURVEY_DEBUG_INSIDE;
+		return is_zstd(file) ? SURVEY_DEBUG_ZSTD : SURVEY_DEBUG_INSIDE;
 	crc_ledger__init(&counts.crcs);
 	size = elf_file__build_id(file, build_id, sizeof(build_id));
 	snprintf(path, sizeof(path), "%.*s", (int)mapping_path_length(mapping->path),

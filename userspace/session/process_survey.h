@@ -45,6 +45,7 @@ enum survey_debug {
 	SURVEY_DEBUG_NONE,
 	SURVEY_DEBUG_INSIDE,
 	SURVEY_DEBUG_SEPARATE, /* a separate file was found */
+	SURVEY_DEBUG_ZSTD,     /* as INSIDE, compressed by a method that not each libelf supports */
 };
 
 struct survey_file {

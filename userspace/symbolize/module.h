@@ -34,7 +34,8 @@ struct module_files {
 	X(PACKAGED, "its debug information is in a .dwp file, which this libdw does not read")     \
 	X(DAMAGED, "its debug information is damaged")                                             \
 	X(UNSUPPORTED,                                                                             \
-	  "its debug information is compressed by a method that libelf does not support")          \
+	  "its debug information is compressed by a method that libelf does not support: "         \
+	  "objcopy --decompress-debug-sections")                                                   \
 	X(TOO_BIG, "its debug information is larger than there is memory for")                     \
 	X(LIMIT, "reading its debug information took too long")                                    \
 	X(UNSEALED, "the process to read its debug information could not be sealed")               \
