@@ -178,6 +178,18 @@ def test_recursion():
         assert others <= 0.03 * sum(inside.values()), others
 
 
+def test_text_without_a_file():
+    """node moves its own text into huge pages, which have no file: no frame there is V8's for its words."""
+    need_root()
+    end = "const end = Date.now() + 2500; let n = 0; while (Date.now() < end) n += zlib.deflateSync(Buffer.alloc(200000, 'ab')).length"
+    with Background("node", "--use-largepages=on", "-e", end) as program:
+        record("--no-wall", "-p", program.pid, "-d", 2, "-o", scratch("huge.folded"))
+    stacks = folded(scratch("huge.folded"))
+    taken = sum(n for stack, n in stacks if any("WebAssembly" in name for name in stack))
+    print(f"  {taken} of {sum(n for _, n in stacks)} samples have a frame of WebAssembly")
+    assert stacks and not taken, taken
+
+
 def test_replay():
     """A recording has the same names."""
     stacks_of(all_nodes()[0], "mixed", 100)

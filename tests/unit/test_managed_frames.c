@@ -558,7 +558,43 @@ static void test_wasm_that_is_just_entered(void **state)
 	assert_string_equal(lines_of(1), "five four?");
 }
 
-/* Other frames of V8's: by their type in code that was made, by their symbol in a file's. */
+static void report_type(uint64_t address)
+{
+	struct {
+		struct code_chain_event e;
+		struct code_call call;
+	} c = {.call.function = 5};
+
+	c.e.header = header(0);
+	c.e.header.type = EVENT_CODE_CHAIN;
+	c.e.header.size = sizeof(c);
+	c.e.pid = who;
+	c.e.kind = FRAME_NOTE_V8_FRAME;
+	c.e.state = CODE_STATE_CONFIRMED;
+	c.e.call_count = 1;
+	c.e.function = 5;
+	c.e.address = address;
+	assert_int_equal(event_decode(&c.e.header, &ev.h), 0);
+	ev.now += MS;
+}
+
+/* The words of a frame in memory without a file are those of a type, but its code is not V8's. */
+static void test_frames_that_only_look_typed(void **state)
+{
+	const struct frame_note notes[] = {
+		{.frame = 2, .kind = FRAME_NOTE_V8_FRAME, .function = 5}};
+
+	(void)state;
+	begin();
+	noted_sample(4, notes, COUNT(notes));
+	report(FRAME_NOTE_V8_FRAME, 5, 0, CODE_STATE_CONFIRMED, "[calls out]", 0);
+	report_type(MADE + 0x40);
+	finish();
+	assert_null(strstr(lines_of(0), "calls out"));
+	assert_int_equal(ev.p->runtime_count, 0);
+}
+
+/* Other frames of V8's: by their type in its code, by their symbol in a file's. */
 static void test_frames_with_a_type(void **state)
 {
 	const struct frame_note notes[] = {
@@ -569,9 +605,9 @@ static void test_frames_with_a_type(void **state)
 	begin();
 	noted_sample(4, notes, COUNT(notes));
 	report(FRAME_NOTE_V8_FRAME, 5, 0, CODE_STATE_CONFIRMED, "[calls out]", 0);
+	report_type(MADE + 0x30);
 	finish();
 	assert_string_equal(lines_of(0), "[prog] [calls out] [prog] [prog]");
-	assert_string_equal(counted(), "V8 1 0 0 0");
 }
 
 int main(void)
@@ -582,6 +618,7 @@ int main(void)
 		T(test_wasm_without_a_name),
 		T(test_wasm_that_is_just_entered),
 		T(test_frames_with_a_type),
+		T(test_frames_that_only_look_typed),
 		T(test_frames_take_the_place_of_native_ones),
 		T(test_compiled_code_has_a_chain),
 		T(test_python_stands_where_its_loops_are),

@@ -50,6 +50,18 @@ struct forked_life {
 
 DEFINE_MAP_BY(forked_map, struct forked_life, uint64_t, life);
 
+static uint64_t hash_words(const struct code_words *w)
+{
+	return hash_combine(hash_u64(w->life), hash_u64(w->address));
+}
+
+static bool same_words(const struct code_words *a, const struct code_words *b)
+{
+	return a->life == b->life && a->address == b->address && a->kind == b->kind;
+}
+
+DEFINE_MAP_OF(words_map, struct code_words, hash_words, same_words);
+
 struct managed_frames {
 	struct profile_builder *builder;
 	const struct image_table *images;
@@ -57,6 +69,7 @@ struct managed_frames {
 	const struct process_life *process; /* of the sample */
 	struct note_table notes;
 	struct place_map places;
+	struct words_map unconfirmed; /* notes of native frames: NAMED_IF_CONFIRMED */
 	struct forked_map forked;
 	struct dso_id dsos[FRAME_NOTE_COUNT];
 	VEC(__u64) frames;
@@ -91,6 +104,7 @@ void managed_frames__free(struct managed_frames *m)
 	if (!m)
 		return;
 	place_map__fini(&m->places);
+	words_map__fini(&m->unconfirmed);
 	forked_map__fini(&m->forked);
 	vec_free(&m->frames);
 	free(m);
@@ -278,6 +292,23 @@ static const struct frame_note *note_of_leaf(const struct managed_frames *m,
 	return leaf;
 }
 
+/* Keeps the note of a native frame for managed_frames__suggest(). The last one counts. */
+static int note_native(struct managed_frames *m, const struct process_life *process,
+		       const struct frame_note *note, uint64_t native)
+{
+	const struct code_words words = {
+		process->number.serial,	    note->kind, note->function, note->check,
+		frame_user_address(native), true};
+	struct code_words *known;
+
+	if (m->unconfirmed.count >= MANAGED_PLACES_MAX || !is_made_code(m, words.address))
+		return 0;
+	known = words_map__need(&m->unconfirmed, &words, NULL);
+	if (known)
+		*known = words;
+	return known ? 0 : -ENOMEM;
+}
+
 static int push_user_frame(struct managed_frames *m, const struct process_life *process,
 			   const struct frame_note *note, struct cursor *grouped, uint64_t native)
 {
@@ -289,6 +320,8 @@ static int push_user_frame(struct managed_frames *m, const struct process_life *
 		return vec_push(&m->frames, native);
 	if (ops->order == NOTE_PLACES_GROUP)
 		return push_groups(m, process, grouped, note->place);
+	if (ops->naming == NAMED_IF_CONFIRMED)
+		return note_native(m, process, note, native) ?: vec_push(&m->frames, native);
 	if (ops->place)
 		at = ops->place(note, native, is_made_code, m);
 	if (at.is_native || (at.has_callee && !has_no_file(m, process, note)))
@@ -735,6 +768,7 @@ static bool name_place(struct managed_frames *m, const struct managed_location *
 		[NAMED_BY_FUNCTION] = name_by_function,
 		[NAMED_BY_CODE] = name_by_code,
 		[NAMED_BY_MODULE] = name_by_module,
+		[NAMED_IF_CONFIRMED] = NULL, /* has no place */
 	};
 	enum note_naming naming = ops_of(m, &place->words)->naming;
 	bool is_cut = naming == NAMED_BY_FUNCTION && place->words.life && !place->words.function;
@@ -785,6 +819,16 @@ void managed_frames__resolve(struct managed_frames *m)
 
 /* ---- frames without a note ------------------------------------------------------------------- */
 
+/* The life of a location in JIT code; 0: it is another one. */
+static uint64_t life_of(const struct managed_frames *m, const struct profile_location *l,
+			const uint64_t *lives, size_t count)
+{
+	bool is_jit = l->process.v < count &&
+		      profile_builder__get_dso(m->builder, l->dso)->kind == DSO_JIT;
+
+	return is_jit ? lives[l->process.v] : 0;
+}
+
 static int suggest_of_kind(struct managed_frames *m, enum frame_note_kind kind,
 			   const uint64_t *lives, size_t count)
 {
@@ -795,12 +839,10 @@ static int suggest_of_kind(struct managed_frames *m, enum frame_note_kind kind,
 	     !err && pieces.all.count && i < profile_builder__location_count(m->builder); i++) {
 		const struct location_id id = {i};
 		const struct profile_location *l = profile_builder__get_location(m->builder, id);
+		const uint64_t life = life_of(m, l, lives, count);
 		const struct code_piece *piece;
 
-		if (l->process.v >= count || !lives[l->process.v] ||
-		    profile_builder__get_dso(m->builder, l->dso)->kind != DSO_JIT)
-			continue;
-		piece = code_pieces__at(&pieces, lives[l->process.v], l->address);
+		piece = life ? code_pieces__at(&pieces, life, l->address) : NULL;
 		if (piece)
 			profile_builder__fallback(m->builder, id,
 						  function_of(m, kind, piece->event));
@@ -809,9 +851,49 @@ static int suggest_of_kind(struct managed_frames *m, enum frame_note_kind kind,
 	return err;
 }
 
+/* The function of a note at a native frame, if the code there was found to be of its kind. */
+static const struct code_function_event *confirmed(const struct managed_frames *m, uint64_t life,
+						   uint64_t address, enum frame_note_kind *kind)
+{
+	for (*kind = 0; *kind < FRAME_NOTE_COUNT; ++*kind) {
+		const struct code_words *words = words_map__find(
+			&m->unconfirmed,
+			&(struct code_words){.life = life, .kind = *kind, .address = address});
+		struct code_words function = words ? *words : (struct code_words){};
+		const struct code_function_event *event;
+
+		if (!words || !code_functions__versions(m->functions, words))
+			continue;
+		function.address = 0;
+		function.is_chain = false;
+		event = code_functions__get(m->functions, &function, 0);
+		if (event && event->state == CODE_STATE_CONFIRMED)
+			return event;
+	}
+	return NULL;
+}
+
+static void suggest_confirmed(struct managed_frames *m, const uint64_t *lives, size_t count)
+{
+	for (uint32_t i = 1;
+	     m->unconfirmed.count && i < profile_builder__location_count(m->builder); i++) {
+		const struct location_id id = {i};
+		const struct profile_location *l = profile_builder__get_location(m->builder, id);
+		const uint64_t life = life_of(m, l, lives, count);
+		const struct code_function_event *event;
+		enum frame_note_kind kind;
+
+		event = life ? confirmed(m, life, l->address, &kind) : NULL;
+		if (event)
+			profile_builder__fallback(m->builder, id, function_of(m, kind, event));
+	}
+}
+
 int managed_frames__suggest(struct managed_frames *m, const uint64_t *lives, size_t count)
 {
 	int err = 0;
+
+	suggest_confirmed(m, lives, count);
 
 	for (unsigned int kind = 0; kind < FRAME_NOTE_COUNT && !err; kind++)
 		if (m->notes.of[kind] && m->notes.of[kind]->has_pieces)

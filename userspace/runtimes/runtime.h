@@ -63,6 +63,8 @@ enum note_naming {
 	NAMED_BY_FUNCTION, /* the function of the note, or the chain at its address */
 	NAMED_BY_CODE, /* the chain of a piece of code, described once, which ends with the code */
 	NAMED_BY_MODULE, /* the first call of the chain at its address */
+	/* the native frame stays; if it has no other name, the note's function, if there is a chain */
+	NAMED_IF_CONFIRMED,
 };
 
 /* Where the frames of one kind of note stand in a stack. */

@@ -242,12 +242,48 @@ int v8_answers__wasm(struct code_answers *answers, struct v8_found *found,
 				   calls, 2);
 }
 
+/* The address is in code that V8 has made, and that is no function's of JavaScript. */
+static int is_other_code(const struct code_answers *answers, struct v8_found *found,
+			 uint64_t address, bool *is_it)
+{
+	struct v8_code code;
+	int err;
+
+	*is_it = false;
+	if (found_runtimes__is_file_code(answers->found, address))
+		return 0;
+	*is_it = found->wasm && v8_wasm__is_near(found->wasm, address);
+	if (*is_it)
+		return 0;
+	err = v8_code__at(&found->reader, address, &code);
+	*is_it = !err && code.kind == V8_CODE_OTHER;
+	return err == -ENOMEM || err == -EDQUOT ? err : 0;
+}
+
+/*
+ * The type at an address: the words of a frame of any other code (a C++ function in memory without a
+ * file, another JIT's) may look like those of a typed one.
+ */
+static int confirm_type(struct code_answers *answers, struct v8_found *found,
+			const struct code_question *q)
+{
+	const struct code_call call = {.function = q->function};
+	bool is_it;
+	int err = found->is_read ? is_other_code(answers, found, q->address, &is_it) : -ENODATA;
+
+	if (err || !is_it)
+		return err == -ENODATA ? 0 : err;
+	return code_answers__chain(answers, q, CODE_STATE_CONFIRMED, &call, 1);
+}
+
 int v8_answers__frame(struct code_answers *answers, struct v8_found *found,
 		      const struct code_question *q)
 {
 	struct managed_function f = {};
 	const char *type = NULL;
 
+	if (q->address)
+		return confirm_type(answers, found, q);
 	if (found->is_read && q->function < V8_FRAME_TYPES)
 		type = found->layout.frame_types[q->function];
 	if (!type)

@@ -212,6 +212,29 @@ static unsigned int wasm_questions(const struct sample_event *e, const struct fr
 }
 
 /*
+ * The function of WebAssembly around the frame comes first: its place shows where such code is, also
+ * that between functions and JavaScript.
+ */
+static unsigned int typed_questions(const struct sample_event *e, const struct frame_note *note,
+				    struct code_question *questions)
+{
+	const struct code_question type = questions[0];
+	const struct frame_note *wasm = note, *end = sample_notes(e) + e->notes;
+	unsigned int count = 0;
+
+	while (wasm < end && wasm->kind != FRAME_NOTE_V8_WASM)
+		wasm++;
+	if (wasm < end && wasm->frame) {
+		questions[0] = (struct code_question){
+			.function = wasm->function, .time = type.time, .kind = wasm->kind};
+		count = place_question(e, wasm, &questions[0]);
+	}
+	questions[count++] = type;
+	questions[count] = type;
+	return count + place_question(e, note, &questions[count]);
+}
+
+/*
  * Compiled code is known by its address: what it has in the word for a place may look like one. A
  * leaf may be two frames: code in V8's file is called by compiled code without a frame of its own,
  * and the words beside the frame pointer are the caller's. But V8's own functions of JavaScript
@@ -229,15 +252,6 @@ static struct note_placing place(const struct frame_note *note, uint64_t native,
 		.has_callee = !note->frame && !note->place && frame_kind(native) == FRAME_IP,
 		.is_native = note->kind == FRAME_NOTE_V8_WASM && note->frame,
 	};
-}
-
-/* Code that V8 has in its file is better known by its symbol than by the type of its frame. */
-static struct note_placing place_frame(const struct frame_note *note, uint64_t native,
-				       bool (*is_made)(const void *context, uint64_t address),
-				       const void *context)
-{
-	(void)note;
-	return (struct note_placing){.is_native = !is_made(context, frame_user_address(native))};
 }
 
 static const struct note_ops notes[] = {
@@ -259,8 +273,9 @@ static const struct note_ops notes[] = {
 	{.kind = FRAME_NOTE_V8_FRAME,
 	 .counted_as = FRAME_NOTE_V8,
 	 .calls = FRAME_NOTE_V8_FRAME,
+	 .naming = NAMED_IF_CONFIRMED,
 	 .lasting = CODE_STAYS,
-	 .place = place_frame},
+	 .questions = typed_questions},
 };
 
 static void judge(const struct runtime_finding *found, const struct runtime *runtime,

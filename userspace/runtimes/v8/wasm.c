@@ -11,6 +11,8 @@
 #include "base/x86_code.h"
 
 #define MODULES	     16u
+#define NEAR_BITS    20	   /* V8 reserves a megabyte and more for code of WebAssembly */
+#define PLACES	     64u   /* a power of two */
 #define TREE_DEPTH   64u   /* a tree of 2^32 nodes is no deeper */
 #define FRESH_MAX    4096u /* the last ones of those that were made */
 #define FRESH_PIECE  256u
@@ -24,6 +26,7 @@
 struct v8_wasm {
 	struct v8_wasm_module modules[MODULES];
 	uint64_t uses, request;
+	uint64_t places[PLACES]; /* of code, by their low bits: numbers of megabytes + 1 */
 };
 
 struct v8_wasm *v8_wasm__new(void)
@@ -353,10 +356,21 @@ static int look_up(struct v8_reader *r, struct v8_wasm_module *module, uint64_t 
 int v8_wasm__function(struct v8_wasm *w, struct v8_reader *r, uint64_t instance, uint64_t address,
 		      bool is_leaf, struct v8_wasm_function *function)
 {
+	const uint64_t place = address >> NEAR_BITS;
 	struct v8_wasm_module *module;
-	int err = find_module(w, r, instance, &module);
+	int err = find_module(w, r, instance, &module)
+			  ?: look_up(r, module, address, is_leaf, function);
 
-	return err ? err : look_up(r, module, address, is_leaf, function);
+	if (!err)
+		w->places[place & (PLACES - 1)] = place + 1;
+	return err;
+}
+
+bool v8_wasm__is_near(const struct v8_wasm *w, uint64_t address)
+{
+	const uint64_t place = address >> NEAR_BITS;
+
+	return w->places[place & (PLACES - 1)] == place + 1;
 }
 
 int v8_wasm__describe(struct v8_wasm *w, struct v8_reader *r, uint64_t instance, uint32_t function,

@@ -44,6 +44,12 @@ int v8_wasm__function(struct v8_wasm *w, struct v8_reader *r, uint64_t instance,
 		      bool is_leaf, struct v8_wasm_function *function);
 
 /*
+ * Was code of a function found near that address? V8 puts code between functions and JavaScript
+ * there as well, some of it outside of any module.
+ */
+bool v8_wasm__is_near(const struct v8_wasm *w, uint64_t address);
+
+/*
  * Its name, as V8 has it ("wasm-function[3]" if the module names none), and its module's URL. Right
  * after v8_wasm__function(), for the same instance. 0, or as above.
  */
