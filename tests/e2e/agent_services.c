@@ -271,8 +271,7 @@ static void record(struct tool *tool, const char *path, uint64_t seconds, uint64
 	if (path && recording_writer__open(path, &writer, &failure))
 		fail_now("writer", &failure);
 	options.writer = writer;
-	if (session__open(&options, &session, &failure) ||
-	    session__start(session, false, -1, &failure))
+	if (session__open(&options, &session, &failure) || session__start(session, 0, -1, &failure))
 		fail_now("start", &failure);
 	signal(SIGTERM, end_early);
 	statistics = session__run_statistics(-1);

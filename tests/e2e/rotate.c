@@ -380,8 +380,7 @@ static struct totals *record_windows(const char *path, uint64_t seconds, uint64_
 	if (recording_writer__open(path, &writer, &failure))
 		fail_now("writer", &failure);
 	options.writer = writer;
-	if (session__open(&options, &session, &failure) ||
-	    session__start(session, false, -1, &failure))
+	if (session__open(&options, &session, &failure) || session__start(session, 0, -1, &failure))
 		fail_now("start", &failure);
 	run_windows(session, seconds, interval, rates, &growth);
 	if (session__stop(session, &failure))

@@ -234,7 +234,7 @@ static void open_session(struct soak *s)
 	struct failure failure = {};
 
 	if (session__open(&options, &s->session, &failure) ||
-	    session__start(s->session, false, -1, &failure))
+	    session__start(s->session, 0, -1, &failure))
 		give_up("start", &failure);
 }
 

@@ -18,7 +18,7 @@ from libe2e import (EVENT_FROM_COPY, EVENT_SAMPLE, SAMPLE_FRAMES, Background, Sk
                     scratch, started_sampling, stack_ends, sysprof)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-EVENT_COMM, EVENT_JIT_BYTES, EXEC, ROOT = 9, 41, 2, 0
+EVENT_MMAP, EVENT_COMM, EVENT_JIT_BYTES, FROM_PROC, EXEC, ROOT = 8, 9, 41, 1, 2, 0
 FRAME_TABLE, FRAME_AFTER_SIGNAL = 3, 5
 NO_MEMORY, NO_USER = "no-memory", "no-user"
 UNWIND_SLOTS = 8192
@@ -168,6 +168,28 @@ def test_command_by_table_on_a_loaded_host():
     need_root()
     with loaded_host():
         assert_soon(lambda: commands(20, fixture("deep-no-fp"), "60", "0.2"), 20, 8)
+
+
+def test_libraries_of_a_command():
+    """A held COMMAND has its libraries mapped, and theirs, so that their tables are built before it starts."""
+    below = os.path.join(scratch("needs"), "lib")
+    os.makedirs(below, exist_ok=True)
+    for name, *needs in (("inner",), ("outer", f"-L{below}", "-linner", "-Wl,-rpath,$ORIGIN")):
+        path = os.path.join(below, f"{name}.c")
+        with open(path, "w") as f:
+            f.write(f"int {name}(int x) {{ return x + 1; }}\n")
+        run("gcc", "-shared", "-fPIC", "-Wl,--no-as-needed", "-o", os.path.join(below, f"lib{name}.so"), path, *needs, check=0)
+    source = os.path.join(below, "main.c")
+    with open(source, "w") as f:
+        f.write("int main(void) { return 0; }\n")
+    program = os.path.join(scratch("needs"), "program")
+    run("gcc", "-Wl,--no-as-needed", "-o", program, source, f"-L{below}", "-louter", f"-Wl,-rpath-link,{below}",
+        "-Wl,-rpath,$ORIGIN/lib", check=0)
+    path = scratch("needs.sysprof")
+    record("-o", path, "--", program)
+    mapped = [body for kind, flags, _, body in recording_events(path) if kind == EVENT_MMAP and flags & FROM_PROC]
+    for name in (program, os.path.join(below, "libouter.so"), os.path.join(below, "libinner.so")):
+        assert any(os.path.realpath(name).encode() in body for body in mapped), name
 
 
 def test_table_before_the_first_tick():

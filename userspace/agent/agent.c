@@ -299,7 +299,7 @@ void agent__free(struct agent *a)
 
 int agent__start(struct agent *a, struct failure *failure)
 {
-	return session__start(a->session, false, -1, failure);
+	return session__start(a->session, 0, -1, failure);
 }
 
 /* ---- windows --------------------------------------------------------------------------------- */

@@ -45,7 +45,7 @@ static const char *level_name(enum feature_level level)
 static int record_for_a_while(struct session *session, struct failure *failure)
 {
 	uint64_t end = monotonic_ns() + CENSUS_NS;
-	int err = session__start(session, false, -1, failure);
+	int err = session__start(session, 0, -1, failure);
 
 	while (!err && monotonic_ns() < end)
 		err = session__step(session, end, failure);

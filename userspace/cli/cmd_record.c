@@ -197,10 +197,12 @@ static int open_recording_file(struct recording *r, struct failure *failure)
 	return 0;
 }
 
-/* Are there processes whose tables can be built before the first tick? A held COMMAND is one. */
-static bool has_processes(const struct record_options *options)
+/* For how long tables of processes are built before the first tick, ns. A held COMMAND is one. */
+static uint64_t tables_patience(const struct record_options *options)
 {
-	return options->command || options->processes.count || options->threads.count;
+	if (options->processes.count || options->threads.count)
+		return SESSION_TABLES_NS;
+	return options->command ? SESSION_COMMAND_TABLES_NS : 0;
 }
 
 /* Everything up to the first tick. COMMAND is held meanwhile. */
@@ -215,10 +217,13 @@ static int open_everything(struct recording *r, int argc, char **argv, struct fa
 		err = held_command__start(&r->command, r->options.command, failure);
 	if (!err)
 		err = open_session(r, argc, argv, failure) ?: open_recording_file(r, failure);
-	if (!err && r->options.command)
+	if (!err && r->options.command) {
+		held_command__await(&r->command);
 		err = session__add_command(r->session, r->command.pid, failure);
+	}
 	if (!err)
-		err = session__start(r->session, has_processes(&r->options), r->signal_fd, failure);
+		err = session__start(r->session, tables_patience(&r->options), r->signal_fd,
+				     failure);
 	return err;
 }
 

@@ -5,11 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -18,25 +18,25 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "cli/command_libraries.h"
 #include "cli/commands.h"
 #include "cli/give_up.h"
+
+#define READY_MS 250 /* libraries on a disk that is slower than that are not waited for */
 
 /* Is it what execvp() runs? execvp() reports errors. */
 static bool map_if_executable(const char *path)
 {
-	_cleanup_close_ int fd = -1;
 	struct stat st;
 
 	if (access(path, X_OK) || stat(path, &st) || !S_ISREG(st.st_mode))
 		return false;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0)
-		(void)mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	command_libraries__map(path);
 	return true;
 }
 
 /*
- * Maps COMMAND's file, touching no page. Unwind tables of targets are built before the first tick,
+ * Maps COMMAND's file and its libraries. Unwind tables of targets are built before the first tick,
  * so those of the program, and of its loader and the C library, which this process has mapped, too,
  * are there at its first instruction.
  */
@@ -60,17 +60,18 @@ static void map_program(const char *name)
 	}
 }
 
-/* In the child, which takes no lock until execvp. */
+/* In the child. Its parent has no thread but one, so no lock is held. */
 static void wait_and_exec(int release_fd, int error_fd, char **argv)
 {
 	const char *slash = strrchr(argv[0], '/');
+	int error = 0;
 	char go;
-	int error;
 
 	/* a tick on the way to exec must not show sysprof */
 	prctl(PR_SET_NAME, slash ? slash + 1 : argv[0]);
 	give_up__restore_signals();
 	map_program(argv[0]);
+	write_full(error_fd, &error, sizeof(error));
 	/* end of file: the recording could not begin, so nothing is run */
 	if (read(release_fd, &go, 1) != 1)
 		_exit(EXIT_FAILED);
@@ -119,21 +120,42 @@ int held_command__start(struct held_command *c, char **argv, struct failure *fai
 	return 0;
 }
 
-int held_command__release(struct held_command *c, const char *name, struct failure *failure)
+/* The next error of the child; 0: none. */
+static int read_error(const struct held_command *c)
 {
 	int error = 0;
 	ssize_t got;
+
+	do {
+		got = read(c->error_fd, &error, sizeof(error));
+	} while (got < 0 && errno == EINTR);
+	return got == sizeof(error) ? error : 0;
+}
+
+void held_command__await(struct held_command *c)
+{
+	struct pollfd ready = {.fd = c->error_fd, .events = POLLIN};
+
+	if (poll(&ready, 1, READY_MS) == 1) {
+		read_error(c);
+		c->ready = true;
+	}
+}
+
+int held_command__release(struct held_command *c, const char *name, struct failure *failure)
+{
+	int error;
 
 	if (write_full(c->release_fd, "g", 1))
 		return fail(failure, -ESRCH, "cannot run %s: it was killed before it started",
 			    name);
 	close(steal_fd(c->release_fd));
-	do {
-		got = read(c->error_fd, &error, sizeof(error));
-	} while (got < 0 && errno == EINTR);
+	if (!c->ready)
+		read_error(c);
+	error = read_error(c);
 	close(steal_fd(c->error_fd));
 	c->running = true;
-	if (got == sizeof(error))
+	if (error)
 		return fail(failure, -error, "cannot run %s: %s", name, strerror(error));
 	return 0;
 }

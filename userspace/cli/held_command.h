@@ -17,14 +17,18 @@ struct held_command {
 	pid_t pid;
 	int pidfd;	/* readable when it has ended; -1: none */
 	int release_fd; /* a byte here lets it go */
-	int error_fd;	/* has why execve failed; end of file: it did not */
-	bool running, ended;
+	/* has 0 when its libraries are mapped, then why execve failed; end of file: it did not */
+	int error_fd;
+	bool ready, running, ended;
 	int status;	   /* of waitpid, once ended */
 	uint64_t cpu_time; /* ns it used, its own waited-for children included, once ended */
 };
 
 /* Fork, and hold. 0 or negative errno. */
 int held_command__start(struct held_command *c, char **argv, struct failure *failure);
+
+/* Waits until it has mapped its libraries, a moment at most. */
+void held_command__await(struct held_command *c);
 
 /* Let it go. 0; negative errno of its execve: -ENOENT, -EACCES, … with `failure` filled. */
 int held_command__release(struct held_command *c, const char *name, struct failure *failure);

@@ -80,6 +80,11 @@ void helper_pool__set_hurry(struct helper_pool *p, bool hurry)
 	p->requests.hurry = hurry;
 }
 
+void helper_pool__set_at_once(struct helper_pool *p, unsigned int at_once)
+{
+	p->options.at_once = at_once;
+}
+
 /* ---- helpers --------------------------------------------------------------------------------- */
 
 static void set_state(struct helper *helper, enum helper_state state)

@@ -124,6 +124,8 @@ void helper_pool__forget(struct helper_pool *pool, const void *context);
  * has no time left, they get HELPER_LATE. Owner 0 (root) is exempt.
  */
 void helper_pool__set_hurry(struct helper_pool *pool, bool hurry);
+/* Requests served in parallel from now on, as in the options. */
+void helper_pool__set_at_once(struct helper_pool *pool, unsigned int at_once);
 
 /* Receives answers, checks for hangs, hands out waiting requests. Does not sleep. */
 void helper_pool__step(struct helper_pool *pool);

@@ -13,8 +13,7 @@
 #include "session/windows.h"
 #include "unwind/build.h"
 
-#define TABLES_NS	1000000000ull /* the first tick waits for unwind tables at most, */
-#define BACKLOG_NS	2000000000ull /* … and for events from /proc */
+#define BACKLOG_NS	2000000000ull /* the first tick waits for events from /proc at most */
 #define ANNOUNCE_MS	5	      /* between two steps while waiting */
 #define FLUSH_INTERVAL	250000000ull  /* ns: maximum age of a chunk of the recording */
 #define WAITING_WINDOWS 4	      /* closed windows at which rotation has to wait */
@@ -178,9 +177,9 @@ static int flush_recording(struct session *s)
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
-static int await_tables(struct session *s, int cancel)
+static int await_tables(struct session *s, uint64_t patience, int cancel)
 {
-	uint64_t until = monotonic_ns() + TABLES_NS;
+	uint64_t until = monotonic_ns() + patience;
 	struct pollfd wake[] = {
 		{.fd = unwind_feed__fd(s->unwinding->feed), .events = POLLIN},
 		{.fd = cancel, .events = POLLIN},
@@ -215,7 +214,7 @@ static int take_backlog(struct session *s, int cancel)
 	return err;
 }
 
-int session__start(struct session *s, bool wait, int cancel, struct failure *failure)
+int session__start(struct session *s, uint64_t patience, int cancel, struct failure *failure)
 {
 	int err = live__begin(s->live, failure);
 
@@ -224,8 +223,12 @@ int session__start(struct session *s, bool wait, int cancel, struct failure *fai
 	err = take_backlog(s, cancel);
 	if (err)
 		return fail(failure, err, "cannot read the processes in /proc: %s", strerror(-err));
-	if (wait && s->unwinding) {
-		err = await_tables(s, cancel);
+	if (patience && s->unwinding) {
+		/* the CPU that a held COMMAND would use */
+		if (patience == SESSION_COMMAND_TABLES_NS)
+			helper_pool__set_at_once(s->builders, builder_options.most);
+		err = await_tables(s, patience, cancel);
+		helper_pool__set_at_once(s->builders, builder_options.at_once);
 		if (err)
 			return fail(failure, err, "cannot build the targets' unwind tables: %s",
 				    strerror(-err));

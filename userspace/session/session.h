@@ -65,11 +65,13 @@ void session__free(struct session *s);
 int session__add_command(struct session *s, pid_t pid, struct failure *failure);
 
 /*
- * Reads events of /proc for two seconds at most. `await_tables`: then waits a second at most for
- * the unwind tables of running processes, so that first stacks are complete. Both end once `cancel`
- * (-1: none) is readable.
+ * Reads events of /proc for two seconds at most. Then waits for `patience` ns at most for the
+ * unwind tables of running processes, so that first stacks are complete; later ones are built while
+ * it records. Both end once `cancel` (-1: none) is readable.
  */
-int session__start(struct session *s, bool await_tables, int cancel, struct failure *failure);
+#define SESSION_TABLES_NS	  1000000000ull
+#define SESSION_COMMAND_TABLES_NS 250000000ull
+int session__start(struct session *s, uint64_t patience, int cancel, struct failure *failure);
 
 /* Writes the stream to this recording from now on; NULL: to none. */
 void session__set_writer(struct session *s, struct recording_writer *writer);
