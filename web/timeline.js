@@ -41,6 +41,24 @@ function binRows(profile, kinds, from, to, bins, end, into) {
   }
 }
 
+// Moves what exceeds `room` ns in a bin to the bin before, since CPU time was used before its sample, and what is left
+// at the first bin to later ones. Threads whose first ticks are late have all of their time right before them, and
+// together they would use more CPUs than there are.
+function fitInto(values, room) {
+  const bins = values.length / LEVELS, carried = new Float64Array(LEVELS);
+  const fit = (b) => {
+    const own = values.subarray(b * LEVELS, (b + 1) * LEVELS);
+    let sum = 0;
+    for (let k = 0; k < LEVELS; k++) sum += own[k] += carried[k];
+    const kept = sum > room ? room / sum : 1;
+    for (let k = 0; k < LEVELS; k++) own[k] -= carried[k] = own[k] * (1 - kept);
+    return sum > room;
+  };
+  let left = false;
+  for (let b = bins - 1; b >= 0; b--) left = fit(b);
+  for (let b = 1; left && b < bins; b++) left = fit(b);
+}
+
 export class Timeline {
   // `options`: selected(from, to, final), thread(number, event), hover(text, event)
   constructor(host, profile, options) {
@@ -49,6 +67,7 @@ export class Timeline {
     this.end = profile.end || 1;
     this.threads = profile.threads.filter((t) => t.end > t.first || t.cpu > 0);
     this.threads.sort((a, b) => (profile.begin ? !!a.parked - !!b.parked : 0) || b.cpu - a.cpu || a.number - b.number);
+    this.cpus = profile.begin || profile.difference ? 0 : Number(profile.summary.meta?.cpus) || 0; // 0: bins are not bounded
     this.all = options.all ?? profile; // what the graph of all threads shows: parked ones may be left out
     this.kinds = new Uint8Array(profile.nodeFrame.length);
     for (let i = 1; i < this.kinds.length; i++) {
@@ -133,6 +152,7 @@ export class Timeline {
     if (kept?.length === bins * LEVELS) return kept;
     const values = new Float64Array(bins * LEVELS);
     for (const t of rows) binRows(profile, this.kinds, t.first, t.end, bins, this.end, values);
+    if (this.cpus) fitInto(values, ((key === 'all' ? this.cpus : 1) * this.end * 1000) / bins);
     this.cache.set(key, values);
     return values;
   }

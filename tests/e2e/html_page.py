@@ -327,6 +327,18 @@ def test_the_timeline_and_the_heat_map_are_exact():
         close(page)
 
 
+def test_the_timeline_has_no_more_cpus_than_the_host():
+    make_files()
+    page = open_page("late")
+    assert page.evaluate("document.querySelector('.time-all small').textContent") == "peak: 2.0 CPUs"
+    most, all_of_it, cpu = page.evaluate("""(() => { const t = page.pictures().timeline, add = (a) => a.reduce((x, y) => x + y, 0);
+      const values = t.bins('all', 900, t.threads), bins = Math.floor(900 / 3), levels = values.length / bins, each = t.end * 1000 / bins;
+      const sums = Array.from({length: bins}, (_, b) => add(values.subarray(b * levels, (b + 1) * levels)) / each);
+      return [Math.max(...sums), add(values), add(t.threads.map((x) => x.cpu - x.tail))]; })()""")
+    assert 1.99 < most < 2.0001 and math.isclose(all_of_it, cpu, rel_tol=1e-9), (most, all_of_it, cpu)
+    close(page)
+
+
 def test_search_shows_the_matched_share():
     make_files()
     with open(file_of("recursion", ".folded"), encoding="utf-8") as file:

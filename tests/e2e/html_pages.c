@@ -133,9 +133,25 @@ static void build_untimed(struct fixture *f)
 	NAME(f, b, {.function = "work"});
 }
 
+/* Two CPUs whose first ticks are late: they find six threads that have shared them until then. */
+static void build_late(struct fixture *f)
+{
+	struct location_id work;
+
+	begin(f, 1000, "late");
+	work = add_location(f, f->program, 0x10);
+	for (uint32_t t = 0; t < 6; t++) {
+		struct thread_id thread = add_thread(f, f->process, 10 + t, !t, "late", 0);
+
+		add_sample(f, thread, 400 + t, STACK(f, work), 130, "late");
+		add_sample(f, thread, 700 + t, STACK(f, work), 1, "late");
+	}
+	NAME(f, work, {.function = "work"});
+}
+
 static const struct named_profile own_profiles[] = {
-	{"attacks", build_attacks}, {"one", build_one},		{"threads", build_threads},
-	{"deep", build_deep},	    {"untimed", build_untimed},
+	{"attacks", build_attacks}, {"one", build_one},	  {"threads", build_threads},
+	{"deep", build_deep},	    {"late", build_late}, {"untimed", build_untimed},
 };
 
 static FILE *open_beside(const char *dir, const char *name, const char *suffix)

@@ -8,6 +8,7 @@
  *   enable_sideband   now, before /proc is read, so that no change falls between
  *   add_target …      any time after open; a child that a target forks later is added by the
  *                     kernel side. COMMAND: while it is held before exec
+ *   visit_cpus        optional
  *   enable_ticks
  *   drain …           on a timer (100 ms), and when epoll_fd is readable (a ring is half full)
  *   disable, drain    idempotent; after that drain the books are final
@@ -66,7 +67,8 @@ struct bpf_session_info {
 	bool build_ids;		     /* side-band mappings carry build-ids */
 	uint32_t pid_namespace;	     /* inode of our own pid namespace; 0: the initial one */
 	uint32_t cpus;		     /* CPUs that are sampled; books have index 0..cpus-1 */
-	uint32_t sideband_cpus;	     /* CPUs whose side-band is read: all that are online */
+	uint64_t started; /* CLOCK_MONOTONIC ns: right before the first tick event was enabled */
+	uint32_t sideband_cpus; /* CPUs whose side-band is read: all that are online */
 	size_t sample_ring_size, sideband_ring_size;	 /* bytes, of a CPU: the smallest */
 	size_t sample_ring_wanted, sideband_ring_wanted; /* less got than wanted: lost sooner */
 };
@@ -87,6 +89,11 @@ int bpf_session__identify_targets(struct bpf_session *session, struct failure *f
 void bpf_session__hold_target(struct bpf_session *session, uint32_t id);
 
 int bpf_session__enable_sideband(struct bpf_session *session, struct failure *failure);
+/*
+ * Before enable_ticks, optional: reads the clocks of all CPUs, if that is possible without ticks.
+ * A visit of a busy CPU takes a while, and the ticks then start together.
+ */
+void bpf_session__visit_cpus(struct bpf_session *session);
 int bpf_session__enable_ticks(struct bpf_session *session, struct failure *failure);
 
 /* Whether stacks are copied whose tables are not there; they are at the start. */

@@ -470,21 +470,28 @@ uint64_t bpf_session__written_until(const struct bpf_session *s, uint64_t now)
 
 /* ---- starting and stopping ------------------------------------------------------------------- */
 
-/*
- * Enable an event of CPU `c`, on that CPU if we may go there, and read the run queue's clock right
- * after it was set, which reading our own CPU time does. The first tick is a period away.
- */
-static int start_event(struct bpf_session *s, const struct session_cpu *c, int fd, bool look)
+/* Read this CPU's run queue clock right after it was set, which reading our own CPU time does. */
+static void look_at_clock(struct bpf_session *s)
 {
-	bool there = look && go_to_cpu(c->cpu);
 	struct timespec used;
 
-	if (ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
-		return -errno;
-	for (int i = 0; there && i < CLOCK_LOOKS; i++) {
+	for (int i = 0; i < CLOCK_LOOKS; i++) {
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
 		bpf_session__run_prepare(s);
 	}
+}
+
+/* Enable an event of CPU `c`, on that CPU if we may go there. The first tick is a period away. */
+static int start_event(struct bpf_session *s, const struct session_cpu *c, int fd, bool look)
+{
+	bool there = look && go_to_cpu(c->cpu);
+
+	if (fd == c->fds.tick && !s->info.started)
+		s->info.started = monotonic_ns();
+	if (ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
+		return -errno;
+	if (there)
+		look_at_clock(s);
 	return 0;
 }
 
@@ -513,13 +520,36 @@ int bpf_session__enable_sideband(struct bpf_session *s, struct failure *failure)
 	return 0;
 }
 
+/* Has the clock of CPU `c` been read before its ticks start? A TSC counter always counts. */
+static bool is_visited(const struct bpf_session *s, const struct session_cpu *c)
+{
+	return s->visited && s->books[c->cpu].tsc_base;
+}
+
+void bpf_session__visit_cpus(struct bpf_session *s)
+{
+	cpu_set_t *home = save_affinity();
+
+	s->visited = home;
+	for (size_t i = 0; i < s->info.cpus; i++) {
+		const struct session_cpu *c = &s->cpus[s->sampled[i]];
+
+		if (!c->gone && is_visited(s, c) && go_to_cpu(c->cpu))
+			look_at_clock(s);
+	}
+	restore_affinity(home);
+}
+
 int bpf_session__enable_ticks(struct bpf_session *s, struct failure *failure)
 {
 	cpu_set_t *home = save_affinity();
 	int err = 0;
 
-	for (size_t i = 0; i < s->info.cpus && !err; i++)
-		err = bpf_session__start_tick(s, &s->cpus[s->sampled[i]], home);
+	for (size_t i = 0; i < s->info.cpus && !err; i++) {
+		struct session_cpu *c = &s->cpus[s->sampled[i]];
+
+		err = bpf_session__start_tick(s, c, home && !is_visited(s, c));
+	}
 	restore_affinity(home);
 	s->ticking = !err;
 	if (err)

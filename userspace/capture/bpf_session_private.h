@@ -82,7 +82,7 @@ struct bpf_session {
 	uint64_t online_hash;	 /* of the list at the last look; 0: there was none */
 	uint64_t drained;	 /* CLOCK_MONOTONIC: when all rings were last read */
 	uint64_t losses;	 /* records that report_losses() has reported */
-	bool ticking, paused, disabled, final;
+	bool visited, ticking, paused, disabled, final;
 };
 
 /* ---- bpf_session.c --------------------------------------------------------------------------- */

@@ -487,7 +487,7 @@ static int record(struct recording *r, int argc, char **argv)
 		return failed(&failure);
 	if (r->options.verbosity >= VERBOSE)
 		print_session(r);
-	r->started = monotonic_ns();
+	r->started = session__kernel_info(r->session)->started;
 	if (r->options.command) {
 		err = held_command__release(&r->command, r->options.command[0], &failure);
 		if (err) {

@@ -416,20 +416,22 @@ int live__begin(struct live *live, struct failure *failure)
 
 int live__start(struct live *live, struct failure *failure)
 {
-	/* baselines, as late as possible, because a snapshot of a big system takes time */
-	int err = live_targets__read_cpu(live, 0);
+	int err;
 
+	bpf_session__visit_cpus(live->session);
+	/* baselines, as late as possible, because a snapshot of a big system takes time */
+	err = live_targets__read_cpu(live, 0);
 	if (!err)
 		err = call_parts(live->parts, second, monotonic_ns());
 	if (err)
 		return fail(failure, err, "cannot read the processes in /proc: %s", strerror(-err));
 	live->cpu_at_start = live_targets__cpu(live);
 	cpu_idle__start(live->idle);
-	live->start_time = monotonic_ns();
-	live_pace__start(live, live->start_time);
+	live_pace__start(live, monotonic_ns());
 	err = bpf_session__enable_ticks(live->session, failure);
 	if (err)
 		return err;
+	live->start_time = bpf_session__info(live->session)->started;
 	live->started = true;
 	if (live->wall)
 		wall_part__start(live->wall);
