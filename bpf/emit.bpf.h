@@ -165,7 +165,7 @@ static __always_inline __u64 append_copy(struct scratch *s, __u64 at)
 		size = span;
 	copy->size = size;
 	s->copied += size < COPY_PAGE ? COPY_PAGE : size; /* its walk costs the same */
-	s->sample.header.flags = EVENT_STACK_COPY;
+	s->sample.header.flags |= EVENT_STACK_COPY;
 	return at + sizeof(*copy) + size;
 }
 

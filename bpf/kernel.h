@@ -186,11 +186,14 @@ struct bpf_iter__task___own {
 /* any, by configuration (CONFIG_UPROBES) */
 #define HAVE_UPROBES bpf_core_field_exists(struct task_struct, utask)
 /* any, by configuration (CONFIG_CGROUPS) */
-#define HAVE_GROUPS    bpf_core_field_exists(struct task_struct, cgroups)
+#define HAVE_GROUPS	bpf_core_field_exists(struct task_struct, cgroups)
 
-#define PF_IO_WORKER   0x00000010
-#define PF_USER_WORKER 0x00004000
-#define PF_EXITING     0x00000004
-#define PF_KTHREAD     0x00200000
+#define TASK_STACK_SIZE 16384 /* of x86-64, without KASAN */
+
+#define PF_VCPU		0x00000001
+#define PF_IO_WORKER	0x00000010
+#define PF_USER_WORKER	0x00004000
+#define PF_EXITING	0x00000004
+#define PF_KTHREAD	0x00200000
 
 #endif

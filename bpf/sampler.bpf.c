@@ -65,35 +65,68 @@ static __always_inline __u32 noted_runtimes(struct bpf_perf_event_data *ctx,
 	return find_runtimes(tgid, time);
 }
 
+/*
+ * Has the tick interrupted the work of an interrupt? x86 does it on a stack of the CPU, but for
+ * softirqs in ksoftirqd, and all of them with PREEMPT_RT.
+ */
+static __always_inline bool on_interrupt_stack(struct bpf_perf_event_data *ctx,
+					       struct task_struct *task)
+{
+	return ctx->regs.rsp - (__u64)TASK_READ(task, stack) >= TASK_STACK_SIZE;
+}
+
+/* Why there is no sample of the current task; BOOK_DELIVERED: it is wanted. */
+static __always_inline enum book_line choose_task(struct cpu_books *books, struct task_struct *task,
+						  const struct task_ids *initial,
+						  struct task_ids *ours)
+{
+	if (!current_is_wanted(task, initial, ours))
+		return BOOK_FILTERED;
+	if (follow_groups && HAVE_GROUPS &&
+	    !in_wanted_group(task, books->last_tick, initial, ours->tgid))
+		return BOOK_FILTERED;
+	note_sampled(task, initial->tid);
+	return BOOK_DELIVERED;
+}
+
+/* The same of the idle task, in which interrupts may work. They belong to no target. */
+static __always_inline enum book_line choose_idle(bool interrupted)
+{
+	if (!interrupted)
+		return BOOK_IDLE;
+	if (filter_processes || filter_threads || filter_cgroup || pid_namespace_inode)
+		return BOOK_FILTERED;
+	return BOOK_DELIVERED;
+}
+
 /* The header of a sample, without stacks. BOOK_DELIVERED, or why there is no sample. */
 static __always_inline enum book_line begin_sample(struct bpf_perf_event_data *ctx,
 						   struct cpu_books *books, __u32 cpu)
 {
 	struct task_struct *task = current_task();
+	bool from_user = (ctx->regs.cs & 3) == 3, interrupted;
 	struct task_ids initial, ours;
+	enum book_line line;
 	struct scratch *s;
 	struct now now;
-	bool from_user;
 
 	current_ids(task, &initial);
-	if (!initial.tid)
-		return BOOK_IDLE;
-	if (!current_is_wanted(task, &initial, &ours))
-		return BOOK_FILTERED;
-	if (follow_groups && HAVE_GROUPS &&
-	    !in_wanted_group(task, books->last_tick, &initial, ours.tgid))
-		return BOOK_FILTERED;
-	note_sampled(task, initial.tid);
+	interrupted = !from_user && on_interrupt_stack(ctx, task);
+	ours = initial;
+	line = initial.tid ? choose_task(books, task, &initial, &ours) : choose_idle(interrupted);
+	if (line != BOOK_DELIVERED)
+		return line;
 	s = scratch();
 	if (!s || !read_clocks(books, &now))
 		return BOOK_INTERNAL;
 
-	from_user = (ctx->regs.cs & 3) == 3;
 	s->sample.header.type = EVENT_SAMPLE;
-	s->sample.header.flags = 0;
+	s->sample.header.flags = interrupted ? EVENT_ON_INTERRUPT_STACK : 0;
+	if (!from_user && TASK_READ(task, flags) & PF_VCPU)
+		s->sample.header.flags |= EVENT_IN_GUEST;
 	s->sample.tsc = now.tsc;
 	s->sample.header.time = books->last_tick;
-	s->sample.cpu_time = cpu_time(books, task, now.event_clock);
+	s->sample.cpu_time = initial.tid ? cpu_time(books, task, now.event_clock) : 0;
 	s->sample.tgid = ours.tgid;
 	s->sample.tid = ours.tid;
 	s->sample.cpu = cpu;

@@ -74,6 +74,14 @@ enum event_type {
 #define EVENT_STACK_COPY                                                                           \
 	0x0040 /* EVENT_SAMPLE: a struct stack_copy follows the frames; never in a file */
 #define EVENT_FROM_COPY 0x0400 /* EVENT_SAMPLE: its stack was walked later, from such a copy */
+/*
+ * EVENT_SAMPLE: what the tick interrupted. ON_INTERRUPT_STACK is by the kernel side and never in a
+ * file; live/interrupts decides by it and by the functions of the kernel stack.
+ */
+#define EVENT_ON_INTERRUPT_STACK 0x0800
+#define EVENT_IN_SOFTIRQ	 0x1000
+#define EVENT_IN_HARDIRQ	 0x2000
+#define EVENT_IN_GUEST		 0x4000 /* KVM ran the guest of this thread */
 /* EVENT_CODE_FUNCTION: earlier samples with the same words may belong to another function. */
 #define EVENT_DOUBTFUL	0x1000
 #define EVENT_NEW_EPOCH 0x0020 /* EVENT_CLOCK_ANCHOR: nothing is interpolated across this point */

@@ -28,6 +28,8 @@
 #define META_PERIOD	     "period_ns"
 #define META_SAMPLING_START  "sampling_start" /* CLOCK_MONOTONIC ns */
 #define META_CPU_CHANGES     "cpu_changes"    /* "CPU 1 online at 2.310 s; …", of the recording */
+#define META_INTERRUPTS                                                                            \
+	"interrupts" /* "root": the work of interrupts has a root frame of its own */
 #define META_LINES_MISSING                                                                         \
 	"lines_missing" /* which files have lines that could not be read, and why */
 #define META_FILES_NOT_READ                                                                        \

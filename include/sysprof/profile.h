@@ -175,6 +175,19 @@ enum gil_state {
 		GIL_STATE_COUNT
 };
 
+/* What a sample interrupted, if it is not the thread's own work. X(ENUM, name) */
+#define SAMPLE_CONTEXTS(X)                                                                         \
+	X(NONE, "")                                                                                \
+	X(SOFTIRQ, "softirq")                                                                      \
+	X(HARDIRQ, "hardirq")
+
+enum sample_context {
+#define X(id, name) CONTEXT_##id,
+	SAMPLE_CONTEXTS(X)
+#undef X
+		CONTEXT_COUNT
+};
+
 /* A kind of sample in a profile. */
 struct profile_sample_type {
 	enum sample_kind kind;
@@ -322,6 +335,7 @@ struct profile_samples {
 	const struct stack_id *stack; /* never 0 */
 	const struct string_id *comm; /* the thread's name at that time */
 	const uint8_t *gil;	      /* enum gil_state; NULL: unknown of all of them */
+	const uint8_t *context;	      /* enum sample_context; NULL: all are CONTEXT_NONE */
 	const uint8_t *state;	      /* enum wall_state, of WALL samples; NULL: of other kinds */
 	const struct thread_id
 		*holder; /* the same: which thread has the lock; 0: not known, or none */
@@ -542,6 +556,24 @@ static inline const char *gil_state_name(enum gil_state state)
 	};
 
 	return (unsigned int)state < GIL_STATE_COUNT ? names[state] : "";
+}
+
+static inline enum sample_context profile_samples__context(const struct profile_samples *samples,
+							   size_t i)
+{
+	return samples->context ? (enum sample_context)samples->context[i] : CONTEXT_NONE;
+}
+
+/* "softirq", …; "": the thread's own work. */
+static inline const char *sample_context_name(enum sample_context context)
+{
+	static const char *const names[CONTEXT_COUNT] = {
+#define X(id, name) name,
+		SAMPLE_CONTEXTS(X)
+#undef X
+	};
+
+	return (unsigned int)context < CONTEXT_COUNT ? names[context] : "";
 }
 
 static inline enum wall_state profile_samples__state(const struct profile_samples *samples,

@@ -81,6 +81,7 @@ struct profile_sample {
 	struct string_id comm; /* the thread's name at that time */
 	enum stack_end end;    /* why the stack ends where it does */
 	enum gil_state gil;
+	enum sample_context context;
 	struct thread_id holder; /* of a lock that a WALL sample waits for */
 	uint8_t state;		 /* enum wall_state; with WALL_STATE_OPEN: its stack may say more */
 	/* of a WALL sample; it is moved to its thread's start, and behind the wait before */

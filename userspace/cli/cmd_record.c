@@ -576,6 +576,7 @@ const struct command cmd_record = {
 		"      --unwind-mem MIB      memory limit of the unwind tables, default 64\n"
 		"      --ring-mem MIB        memory limit of the rings of all CPUs, default 64\n"
 		"      --no-kernel           without kernel stacks\n"
+		"      --interrupts          a root frame for the work of interrupts\n"
 		"      --max-depth N         user frames per stack, default 256\n"
 		"      --clock CLOCK         auto (default), tsc or monotonic\n"
 		"      --wall[=HZ]           what threads wait for (report --wall), with -a as well, and in\n"

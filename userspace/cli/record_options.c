@@ -148,6 +148,7 @@ const struct cli_option record_option_rows[] = {
 	{"wall-cpu", 0, true, take_wall_budget, FIELD(session.live.wall_budget),
 	 .expected = "a share of one CPU, as in 0.5% or 0.005"},
 	{"no-inherit", 0, false, option_clear, SAMPLING(target.inherit)},
+	{"interrupts", 0, false, option_set, FIELD(session.live.interrupts)},
 	{"no-kernel", 0, false, option_clear, SAMPLING(kernel_stacks)},
 	{"exclude-self", 0, false, option_set, SAMPLING(target.exclude_self)},
 	{"clock", 0, true, option_word, SAMPLING(clock), .words = clock_choices,

@@ -37,7 +37,7 @@
 #include "export/describe.h"
 #include "export/pprof_writer.h"
 
-#define MAX_LABELS 9
+#define MAX_LABELS 10
 #define MAX_VALUES 4
 
 /* A sample of the file: those of the thread in hand with one stack, one name and one state. */
@@ -45,6 +45,7 @@ struct pprof_sample {
 	struct stack_id stack;
 	struct string_id comm;
 	enum gil_state gil;
+	enum sample_context context;
 	enum wall_state state;
 	struct thread_id holder;
 	uint64_t ticks, events, cpu, wall;
@@ -53,13 +54,14 @@ struct pprof_sample {
 static uint64_t hash_sample(const struct pprof_sample *s)
 {
 	return hash_combine(hash_u64((uint64_t)s->stack.v << 32 | s->comm.v),
-			    s->gil + ((uint64_t)s->state << 8) + ((uint64_t)s->holder.v << 32));
+			    s->gil + ((uint64_t)s->state << 8) + ((uint64_t)s->context << 16) +
+				    ((uint64_t)s->holder.v << 32));
 }
 
 static bool has_same_labels(const struct pprof_sample *a, const struct pprof_sample *b)
 {
-	return a->comm.v == b->comm.v && a->gil == b->gil && a->state == b->state &&
-	       a->holder.v == b->holder.v;
+	return a->comm.v == b->comm.v && a->gil == b->gil && a->context == b->context &&
+	       a->state == b->state && a->holder.v == b->holder.v;
 }
 
 #define is_same_sample(a, b) ((a)->stack.v == (b)->stack.v && has_same_labels(a, b))
@@ -144,6 +146,7 @@ static void fill_labels(struct pprof *pp, const struct profile_thread *thread,
 	add_text_label(pp, labels, "cgroup", process->cgroup);
 	/* only where something is known: -tagfocus=gil=held */
 	add_label(pp, labels, "gil", gil_state_name(sample->gil));
+	add_label(pp, labels, "context", sample_context_name(sample->context));
 	add_label(pp, labels, "state", pp->has_wall ? wall_state_name(sample->state) : "");
 	add_holder_label(pp, labels, sample->holder);
 	if (pp->difference && thread->process.v == EXPORT_OLD_PROCESS)
@@ -197,6 +200,7 @@ static struct pprof_sample *sample_of_row(struct pprof *pp, const struct profile
 		.stack = rows->stack[row],
 		.comm = rows->comm[row],
 		.gil = profile_samples__gil(rows, row),
+		.context = profile_samples__context(rows, row),
 		.state = rows->state ? profile_samples__state(rows, row) : WALL_RUNNING,
 		.holder = rows->holder ? rows->holder[row] : (struct thread_id){0}};
 

@@ -39,6 +39,7 @@ enum label_kind {
 	LABEL_COMM,
 	LABEL_CGROUP,
 	LABEL_GIL,
+	LABEL_CONTEXT,
 };
 
 struct text {
@@ -126,6 +127,7 @@ static enum label_kind label_kind(const uint8_t *bytes, size_t size)
 		{"comm", LABEL_COMM},
 		{"cgroup", LABEL_CGROUP},
 		{"gil", LABEL_GIL},
+		{"context", LABEL_CONTEXT},
 	};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
@@ -141,6 +143,14 @@ static enum gil_state gil_state_of(const uint8_t *bytes, size_t size)
 		if (is_word(bytes, size, gil_state_name(state)))
 			return state;
 	return GIL_UNKNOWN;
+}
+
+static enum sample_context sample_context_of(const uint8_t *bytes, size_t size)
+{
+	for (int context = CONTEXT_NONE + 1; context < CONTEXT_COUNT; context++)
+		if (is_word(bytes, size, sample_context_name(context)))
+			return context;
+	return CONTEXT_NONE;
 }
 
 /* Nanoseconds of a unit of time; 0: it is none. */
@@ -600,11 +610,20 @@ static enum gil_state label_gil(const struct pprof *p, const struct pprof_label 
 		       : GIL_UNKNOWN;
 }
 
+static enum sample_context label_context(const struct pprof *p, const struct pprof_label *l)
+{
+	return (uint64_t)l->text < p->strings.count
+		       ? sample_context_of(p->strings.data[l->text].bytes,
+					   p->strings.data[l->text].size)
+		       : CONTEXT_NONE;
+}
+
 /* The labels of a sample. */
 struct labels {
 	struct sample_owner owner;
 	struct string_id comm, service;
 	enum gil_state gil;
+	enum sample_context context;
 };
 
 static int take_label(struct pprof *p, const struct pprof_label *l, struct labels *to)
@@ -630,6 +649,9 @@ static int take_label(struct pprof *p, const struct pprof_label *l, struct label
 		return intern(p, l->text, &to->owner.cgroup);
 	case LABEL_GIL:
 		to->gil = label_gil(p, l);
+		return 0;
+	case LABEL_CONTEXT:
+		to->context = label_context(p, l);
 		return 0;
 	case LABEL_OTHER:
 		return 0;
@@ -772,6 +794,7 @@ static int add_sample(struct pprof *p, const struct wire *w, const void *message
 	}
 	row.kind = idle ? SAMPLE_IDLE : SAMPLE_CPU;
 	row.gil = labels.gil;
+	row.context = labels.context;
 	row.comm = labels.comm.v	   ? labels.comm
 		   : labels.owner.thread.v ? labels.owner.thread
 					   : thread->name;

@@ -175,18 +175,30 @@ static int refine_time(struct live *live, struct sample_event *sample)
 	return 0;
 }
 
-static int take_sample(struct live *live, struct sample_event *sample)
+/* A sample of a process, not of interrupts: the parts follow it. */
+static int take_task(struct live *live, struct sample_event *sample)
 {
 	struct task *task = tasks__need(live->tasks, (pid_t)sample->tgid);
-	int err = refine_time(live, sample);
+
+	if (!task) {
+		brief_lives__miss(&live->brief, sample->header.time);
+		return 0;
+	}
+	task->slots.sampled = true;
+	return call_parts(live->parts, sampled, task, sample);
+}
+
+static int take_sample(struct live *live, struct sample_event *sample)
+{
+	uint64_t period = bpf_session__info(live->session)->period;
+	int err = refine_time(live, sample)
+			  ?: interrupts__take(&live->interrupts, sample,
+					      period ? period : 1000000000ull / live->hz,
+					      event_queue__push, live->queue);
 
 	live->samples++;
-	if (task)
-		task->slots.sampled = true;
-	else
-		brief_lives__miss(&live->brief, sample->header.time);
-	if (!err && task)
-		err = call_parts(live->parts, sampled, task, sample);
+	if (!err && sample->tgid)
+		err = take_task(live, sample);
 	return err ? err : event_queue__push(live->queue, &sample->header);
 }
 

@@ -39,6 +39,7 @@ struct live_options {
 	const char *target_text;  /* for the metadata: "-p 12" */
 	const char *command_line; /* of this run */
 	bool jvm_perfmap;	  /* request the maps of HotSpot processes */
+	bool interrupts;	  /* their work gets a root frame */
 	bool no_memory;		  /* do not report how much memory processes have */
 	unsigned int wall_hz;	  /* visits of waiting threads a second; 0: none */
 	unsigned int wall_budget; /* at most so many millionths of a CPU for visits */

@@ -10,6 +10,7 @@
 #include "base/quota.h"
 #include "base/vec.h"
 #include "live/brief_lives.h"
+#include "live/interrupts.h"
 #include "live/parts/code.h"
 #include "live/parts/parts.h"
 #include "live/part.h"
@@ -96,9 +97,11 @@ struct live {
 
 	struct event_queue *sideband; /* records that wait until all rings are read */
 	struct brief_lives brief;     /* among them */
-	uint64_t all_read;	      /* all older samples and records have been read; ns */
-	struct quota map_records;     /* of users */
-	uint64_t sideband_until;      /* all older records of it have been taken */
+	struct interrupts interrupts;
+	bool marks_interrupts;
+	uint64_t all_read;	  /* all older samples and records have been read; ns */
+	struct quota map_records; /* of users */
+	uint64_t sideband_until;  /* all older records of it have been taken */
 	uint64_t slice_end;
 	unsigned int handled; /* events of this slice */
 	bool unfinished;      /* a slice was too short */

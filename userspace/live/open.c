@@ -223,6 +223,7 @@ static int init(struct live *live, const struct live_options *options)
 	live->everyone = target->mode == TARGET_ALL;
 	live->inherit = target->inherit;
 	live->hz = options->session.hz;
+	live->marks_interrupts = options->interrupts;
 	live->target_text = strdup(options->target_text);
 	live->command_line = strdup(options->command_line);
 	live->books = outside_books__new();
@@ -318,6 +319,7 @@ void live__free(struct live *live)
 	vec_free(&live->roots);
 	thread_targets__fini(&live->threads);
 	brief_lives__fini(&live->brief);
+	interrupts__fini(&live->interrupts);
 	event_queue__free(live->sideband);
 	free(live->target_text);
 	free(live->command_line);
@@ -341,6 +343,7 @@ static int push_meta(struct live *live)
 		{META_CLOCK, info->tsc ? "tsc" : "monotonic"},
 		{META_CLOCK_REASON, info->clock_reason},
 		{META_CPU_TIME_METHOD, info->cpu_time_source},
+		{META_INTERRUPTS, live->marks_interrupts ? "root" : NULL},
 	};
 	int err = machine_facts__emit(event_queue__push, live->queue, now);
 
@@ -349,6 +352,15 @@ static int push_meta(struct live *live)
 							facts[i].key, facts[i].value)
 				     : 0;
 	return err ? err : live_push_rate(live, now);
+}
+
+/* An event_push_fn: the kernel's symbols. */
+static int push_symbols(void *context, struct event_header *event)
+{
+	struct live *live = context;
+
+	return interrupts__symbols(&live->interrupts, (const struct kallsyms_event *)event)
+		       ?: event_queue__push(live->queue, event);
 }
 
 static int push_first_events(struct live *live)
@@ -364,7 +376,7 @@ static int push_first_events(struct live *live)
 	if (!err)
 		err = push_meta(live);
 	if (!err)
-		err = kernel_snapshot__kallsyms(monotonic_ns(), event_queue__push, live->queue);
+		err = kernel_snapshot__kallsyms(monotonic_ns(), push_symbols, live);
 	/* without kallsyms the kernel has no symbols; the profile reports that, it is no error */
 	kernel_modules__init(&live->modules, monotonic_ns());
 	return err == -ENOMEM || !err ? err : 0;

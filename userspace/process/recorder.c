@@ -426,25 +426,26 @@ static void remember(struct stack_memo *memo, uint64_t frame, struct stack_id st
 }
 
 /* How many outermost frames are the same as in the thread's last sample. */
-static size_t recall(struct stack_memo *memo, const struct process_life *process, const __u64 *leaf,
-		     size_t count)
+static size_t recall(struct stack_memo *memo, const struct process_life *process,
+		     struct stack_id root, const __u64 *leaf, size_t count)
 {
 	size_t same = 0;
 
-	if (memo->maps_version == process->maps_version)
+	if (memo->maps_version == process->maps_version && memo->root.v == root.v)
 		while (same < memo->frames.count && same < count &&
 		       memo->frames.data[same] == leaf[count - 1 - same])
 			same++;
 	memo->maps_version = process->maps_version;
+	memo->root = root;
 	memo->frames.count = memo->stacks.count = same;
 	return same;
 }
 
 /* For a sample whose frames were not requested or could not be read. */
 static struct stack_id stack_without_frames(struct recorder *r, const struct process_life *process,
-					    const struct sample_event *e)
+					    struct stack_id root, const struct sample_event *e)
 {
-	return profile_builder__stack(r->builder, (struct stack_id){0},
+	return profile_builder__stack(r->builder, root,
 				      e->from_user ? unknown_location(r, process, 0)
 						   : kernel_location(r, 0));
 }
@@ -455,10 +456,11 @@ static struct stack_id stack_without_frames(struct recorder *r, const struct pro
  * which may be mapped, and must be counted, the next time.
  */
 static struct stack_id make_stack(struct recorder *r, struct process_life *process,
-				  struct stack_memo *memo, const struct sample_event *e)
+				  struct stack_memo *memo, struct stack_id root,
+				  const struct sample_event *e)
 {
 	size_t kernel_leaf = e->kernel_frames ? 1 : 0, unmapped = 0;
-	struct stack_id stack = {0};
+	struct stack_id stack = root;
 	struct sample_frames all;
 	const __u64 *frames;
 	size_t count, done;
@@ -468,8 +470,8 @@ static struct stack_id make_stack(struct recorder *r, struct process_life *proce
 	frames = all.frames;
 	count = all.count;
 	if (!count)
-		return stack_without_frames(r, process, e);
-	done = recall(memo, process, frames + kernel_leaf, count - kernel_leaf);
+		return stack_without_frames(r, process, root, e);
+	done = recall(memo, process, root, frames + kernel_leaf, count - kernel_leaf);
 	if (done)
 		stack = memo->stacks.data[done - 1];
 	for (size_t i = count - done; i-- > 0;) {
@@ -503,6 +505,30 @@ static void count_frames(struct recorder *r, const struct sample_event *e)
 	}
 }
 
+static enum sample_context context_of(const struct sample_event *e)
+{
+	if (e->header.flags & EVENT_IN_SOFTIRQ)
+		return CONTEXT_SOFTIRQ;
+	return e->header.flags & EVENT_IN_HARDIRQ ? CONTEXT_HARDIRQ : CONTEXT_NONE;
+}
+
+/* The stack of a tick. Interrupts have a root frame on request, guests a leaf. */
+static struct stack_id stack_of_tick(struct recorder *r, struct thread_life *thread,
+				     struct stack_memo *memo, enum sample_context context,
+				     const struct sample_event *e)
+{
+	struct stack_id stack = {0};
+
+	if (context != CONTEXT_NONE && recording_facts__marks_interrupts(r->facts))
+		stack = thread_accounts__made_up_frame(&r->accounts, thread, stack,
+						       context == CONTEXT_SOFTIRQ ? PLACE_SOFTIRQ
+										  : PLACE_HARDIRQ);
+	stack = make_stack(r, thread->process, memo, stack, e);
+	if (e->header.flags & EVENT_IN_GUEST)
+		stack = thread_accounts__made_up_frame(&r->accounts, thread, stack, PLACE_GUEST);
+	return stack;
+}
+
 static int on_sample(void *context, const struct sample_event *e)
 {
 	struct recorder *r = advance(context, &e->header);
@@ -526,7 +552,8 @@ static int on_sample(void *context, const struct sample_event *e)
 	sample.weight = thread_accounts__sample(&r->accounts, thread, sample.time, e->cpu_time);
 	/* no two samples of a thread have the same time, also across windows */
 	sample.time = thread->last_sample = max_u64(sample.time, thread->last_sample + 1);
-	sample.stack = make_stack(r, thread->process, &entry->memo, e);
+	sample.context = context_of(e);
+	sample.stack = stack_of_tick(r, thread, &entry->memo, sample.context, e);
 	sample.comm = entry->comm;
 	count_frames(r, e);
 	sample.gil = gil_state_of(e);
@@ -564,7 +591,8 @@ static int on_visit(void *context, const struct visit_event *e)
 						     thread, e);
 	entry = window_lives__thread(&r->lives, thread); /* it may have moved */
 	if (visit.state != WALL_NONE)
-		visit.stack = make_stack(r, thread->process, &entry->memo, &e->stack);
+		visit.stack = make_stack(r, thread->process, &entry->memo, (struct stack_id){0},
+					 &e->stack);
 	err = wall_accounts__visit(&r->accounts, thread, e, &visit);
 	return result_of(r, err);
 }

@@ -42,6 +42,8 @@ int recording_facts__books(struct recording_facts *f, const struct books_event *
 
 /* When sampling began, CLOCK_MONOTONIC ns; 0: not known yet. */
 uint64_t recording_facts__start(const struct recording_facts *f);
+/* --interrupts: samples of their work have a root frame that says so. */
+bool recording_facts__marks_interrupts(const struct recording_facts *f);
 /* ns between two ticks of a CPU; 0 unknown. */
 uint64_t recording_facts__period(const struct recording_facts *f);
 /* The value of a key of <sysprof/meta_keys.h>; NULL: it was not reported. */
@@ -69,6 +71,7 @@ struct stack_memo {
 	VEC(uint64_t) frames;
 	VEC(struct stack_id) stacks;
 	uint64_t maps_version;
+	struct stack_id root; /* below all of them; 0: there is none */
 };
 
 struct window_process {
@@ -127,6 +130,20 @@ struct window_thread *window_lives__thread(const struct window_lives *w,
 struct window_thread *window_lives__show(struct window_lives *w, struct thread_life *life,
 					 uint64_t time, uint64_t earlier);
 
+/* Frames that are no code, at addresses that nothing has. X(ENUM, name) */
+#define MADE_UP_PLACES(X)                                                                          \
+	X(UNSEEN, "[between visits]")                                                              \
+	X(TAKEN, "[interrupts and stolen time]")                                                   \
+	X(SOFTIRQ, "[softirq]")                                                                    \
+	X(HARDIRQ, "[hardirq]")                                                                    \
+	X(GUEST, "[guest]")
+
+enum made_up_place {
+#define X(id, name) PLACE_##id,
+	MADE_UP_PLACES(X)
+#undef X
+};
+
 /* ---- thread_accounts.c ----------------------------------------------------------------------- */
 
 /* CPU time of threads, as weights of the samples of one window. See thread_accounts.c. */
@@ -137,6 +154,11 @@ struct thread_accounts {
 	struct window_lives *lives;
 	const struct recording_facts *facts;
 };
+
+/* The stack of such a frame that `caller` (0: none) has called. */
+struct stack_id thread_accounts__made_up_frame(const struct thread_accounts *a,
+					       const struct thread_life *thread,
+					       struct stack_id caller, enum made_up_place place);
 
 /* The weight of a sample, ns, at which the thread's clock was `cpu_time`. */
 uint64_t thread_accounts__sample(const struct thread_accounts *a, struct thread_life *thread,

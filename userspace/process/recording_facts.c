@@ -31,7 +31,7 @@ struct recording_facts {
 	struct account_map accounts;
 	struct visit_books_event visits, visits_begin; /* of the window */
 	uint64_t start, period, fallback_period;
-	bool anchored;
+	bool anchored, marks_interrupts;
 	struct clock_moment first, last;
 	uint64_t tsc_khz;
 };
@@ -99,6 +99,8 @@ int recording_facts__meta(struct recording_facts *f, const char *key, const char
 	} else if (!strcmp(key, META_PERIOD)) {
 		if (!parse_u64(value, 1, UINT64_MAX, &number))
 			f->period = number;
+	} else if (!strcmp(key, META_INTERRUPTS)) {
+		f->marks_interrupts = true;
 	} else if (!strcmp(key, META_HZ)) {
 		if (!f->fallback_period && !parse_u64(value, 1, 1000000000, &number))
 			f->fallback_period = 1000000000 / number;
@@ -119,6 +121,11 @@ void recording_facts__anchor(struct recording_facts *f, const struct clock_ancho
 uint64_t recording_facts__start(const struct recording_facts *f)
 {
 	return f->start;
+}
+
+bool recording_facts__marks_interrupts(const struct recording_facts *f)
+{
+	return f->marks_interrupts;
 }
 
 uint64_t recording_facts__period(const struct recording_facts *f)

@@ -88,6 +88,35 @@ void thread_accounts__settle(const struct thread_accounts *a, struct thread_life
 	profile_builder__thread_cpu_excess(a->builder, entry->id, thread->cpu.excess);
 }
 
+/* ---- made-up frames -------------------------------------------------------------------------- */
+
+struct stack_id thread_accounts__made_up_frame(const struct thread_accounts *a,
+					       const struct thread_life *thread,
+					       struct stack_id caller, enum made_up_place place)
+{
+	static const char *const names[] = {
+#define X(id, name) [PLACE_##id] = name,
+		MADE_UP_PLACES(X)
+#undef X
+	};
+	struct profile_builder *b = a->builder;
+	struct profile_dso dso = {
+		.kind = DSO_UNKNOWN,
+		.path = profile_builder__string(b, "[unknown]"),
+		.name = profile_builder__string(b, "[unknown]"),
+	};
+	struct profile_function function = {.name = profile_builder__string(b, names[place]),
+					    .address = PROFILE_UNKNOWN_ADDRESS};
+	struct location_id location;
+
+	function.dso = profile_builder__dso(b, &dso);
+	location = profile_builder__location(b, function.dso, UINT64_MAX - (uint64_t)place,
+					     window_lives__process_id(a->lives, thread->process),
+					     CATEGORY_OTHER);
+	profile_builder__fallback(b, location, profile_builder__function(b, &function));
+	return profile_builder__stack(b, caller, location);
+}
+
 /* ---- the GIL --------------------------------------------------------------------------------- */
 
 /* All notes of a sample that have a state have the same. */

@@ -28,32 +28,10 @@
 /* ns: a thread that ran for less was not running at several visits */
 #define RAN_LITTLE 10000000ull
 
-/* Places at addresses that nothing has. */
-enum { PLACE_UNSEEN, PLACE_TAKEN };
-
-static struct stack_id made_up_stack(const struct thread_accounts *a, struct thread_life *thread,
-				     int place)
+static struct stack_id made_up_stack(const struct thread_accounts *a,
+				     const struct thread_life *thread, enum made_up_place place)
 {
-	static const char *const names[] = {
-		[PLACE_UNSEEN] = "[between visits]",
-		[PLACE_TAKEN] = "[interrupts and stolen time]",
-	};
-	struct profile_builder *b = a->builder;
-	struct profile_dso dso = {
-		.kind = DSO_UNKNOWN,
-		.path = profile_builder__string(b, "[unknown]"),
-		.name = profile_builder__string(b, "[unknown]"),
-	};
-	struct profile_function function = {.name = profile_builder__string(b, names[place]),
-					    .address = PROFILE_UNKNOWN_ADDRESS};
-	struct location_id location;
-
-	function.dso = profile_builder__dso(b, &dso);
-	location = profile_builder__location(b, function.dso, UINT64_MAX - (uint64_t)place,
-					     window_lives__process_id(a->lives, thread->process),
-					     CATEGORY_OTHER);
-	profile_builder__fallback(b, location, profile_builder__function(b, &function));
-	return profile_builder__stack(b, (struct stack_id){0}, location);
+	return thread_accounts__made_up_frame(a, thread, (struct stack_id){0}, place);
 }
 
 static int push_wait(const struct thread_accounts *a, struct thread_life *thread, uint64_t time,

@@ -480,6 +480,7 @@ void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
 	    ((events != ticks || c->events.count) && add_events(c, events)) ||
 	    add_unusual(c, ticks, UINT64_C(1), ticks) ||
 	    add_unusual(c, gil, GIL_UNKNOWN, sample->gil) ||
+	    add_unusual(c, context, CONTEXT_NONE, sample->context) ||
 	    (sample->kind == SAMPLE_WALL && add_wait(c, sample, b->threads.data[thread.v].start)) ||
 	    (sample->kind == SAMPLE_CPU &&
 	     builder_note_cut(&b->columns.data[thread.v], c->time.count, sample->end))) {

@@ -23,7 +23,8 @@ struct row_range {
 
 /*
  * X(type, name), as in struct profile_samples. `ticks` is empty if all are one, `events` if all are
- * ticks, `gil` if nothing is known; those after it are of WALL samples.
+ * ticks, `gil` if nothing is known, `context` if nothing is unusual; those after it are of WALL
+ * samples.
  */
 #define SAMPLE_COLUMNS(X)                                                                          \
 	X(uint64_t, time)                                                                          \
@@ -33,6 +34,7 @@ struct row_range {
 	X(uint64_t, ticks)                                                                         \
 	X(uint64_t, events)                                                                        \
 	X(uint8_t, gil)                                                                            \
+	X(uint8_t, context)                                                                        \
 	X(uint8_t, state)                                                                          \
 	X(struct thread_id, holder)                                                                \
 	X(uint64_t, since)                                                                         \

@@ -260,6 +260,9 @@ static int check_samples(const struct checker *c, size_t i, const struct profile
 		if (profile_samples__gil(samples, k) >= GIL_STATE_COUNT)
 			return report_broken(c, "thread %zu: sample %zu: GIL %d", i, k,
 					     samples->gil[k]);
+		if (profile_samples__context(samples, k) >= CONTEXT_COUNT)
+			return report_broken(c, "thread %zu: sample %zu: context %d", i, k,
+					     samples->context[k]);
 		if (samples->weight[k] > PROFILE_TIME_MAX - sum)
 			return report_broken(c, "thread %zu: the sum of its weights overflows", i);
 		sum += samples->weight[k];
