@@ -377,7 +377,7 @@ demo:
 
 vmtest: all
 	$(Q)tools/install-deps.sh --check vmtest
-	$(Q)+$(sub) $(addprefix $(BUILD)/tests/fixtures/,chain-no-fp chain-lld chain-go waits)
+	$(Q)+$(sub) $(addprefix $(BUILD)/tests/fixtures/,chain-no-fp chain-lld chain-go waits packets)
 	$(Q)vmtest/run.sh $(BUILD)
 
 # Runtimes to be measured, fetched by the caller like those above.

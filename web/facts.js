@@ -93,7 +93,9 @@ export function fillDetails(profile, host) {
       ...words.modules.map((m) => [m.path || m.name, m.text]),
     ]),
     section('JIT code', words.jit_texts.map((text) => [text, ''])),
-    section('Sample accounting', summary.due === null ? [] : [['ticks due', count(summary.due)], ...Object.entries(summary.books).filter(([, n]) => n).map(([k, n]) => [k, count(n)])]),
+    section('Sample accounting', summary.due === null ? [] : [['ticks due', count(summary.due)], ...Object.entries(summary.books).filter(([, n]) => n).map(([k, n]) => [k, count(n)]),
+      ...(summary.stolen_ticks ? [['not run while the hypervisor had the CPU', count(summary.stolen_ticks)]] : [])]),
+    section('CPU times by the kernel', Object.entries(summary.cpu_times_ns ?? {}).filter(([, n]) => n).map(([k, n]) => [k, duration(n)])),
     section('Visits of threads that wait', Object.entries(words.visits ?? {}).filter(([, n]) => n).map(([k, n]) => (k === 'cpu_ns' ? ['CPU time', duration(n)] : [k, count(n)]))),
     section('Machine', Object.entries(summary.meta).map(([k, v]) => [spaced(k), v])),
   ].filter(Boolean));

@@ -253,6 +253,31 @@ struct books_event {
 	__u64 count[BOOK_COUNT];
 };
 
+/*
+ * Time of a CPU that is no task's own, by /proc/stat. X(ENUM, name, text). Kernels account for it at
+ * their tick or exactly (CONFIG_IRQ_TIME_ACCOUNTING), and part of it may be in tasks' CPU time, too.
+ */
+#define CPU_TIMES(X)                                                                               \
+	X(IRQ, "irq", "hardware interrupts")                                                       \
+	X(SOFTIRQ, "softirq", "softirqs")                                                          \
+	X(STEAL, "steal", "taken by the hypervisor")                                               \
+	X(GUEST, "guest", "guests of KVM")
+
+enum cpu_time {
+#define X(id, name, text) CPU_TIME_##id,
+	CPU_TIMES(X)
+#undef X
+		CPU_TIME_COUNT
+};
+
+/* Comes before the books of its CPU. */
+struct cpu_times_event {
+	struct event_header header;
+	__u32 cpu;
+	__u32 kinds;		    /* CPU_TIME_COUNT of the recorder */
+	__u64 time[CPU_TIME_COUNT]; /* since sampling began, ns */
+};
+
 /* "key\0value\0": facts about the machine and the recording, the keys are in sysprof/meta_keys.h */
 struct meta_event {
 	struct event_header header;
@@ -528,6 +553,7 @@ EVENT_ASSERT(facts_event);
 EVENT_ASSERT(clock_anchor_event);
 EVENT_ASSERT(cpu_books);
 EVENT_ASSERT(books_event);
+EVENT_ASSERT(cpu_times_event);
 EVENT_ASSERT(outside_event);
 EVENT_ASSERT(kallsyms_event);
 EVENT_ASSERT(jit_file_event);

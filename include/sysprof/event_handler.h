@@ -16,6 +16,7 @@ struct event_handler {
 	void *context; /* first argument of every callback */
 	int (*sample)(void *context, const struct sample_event *event);
 	int (*visit)(void *context, const struct visit_event *event);
+	int (*cpu_times)(void *context, const struct cpu_times_event *event);
 	int (*visit_books)(void *context, const struct visit_books_event *event);
 	int (*thread_cpu)(void *context, const struct thread_cpu_event *event);
 	int (*mmap)(void *context, const struct mmap_event *event);

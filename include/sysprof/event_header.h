@@ -42,6 +42,7 @@ enum event_type {
 	EVENT_WINDOW = 29,  /* a window ends and the next one begins, at header.time */
 	EVENT_OUTSIDE = 30, /* counts of what limits left out; a row of base/outside_books.h */
 	EVENT_VISIT_BOOKS = 31,
+	EVENT_CPU_TIMES = 35, /* what the kernel accounts for as no task's, of one CPU */
 	/* the symbols chunk, appended by a normal stop */
 	EVENT_SYMBOL = 32,
 	EVENT_SYMBOL_DSO = 33,

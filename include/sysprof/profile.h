@@ -449,6 +449,7 @@ struct profile_cpu_books {
 	bool period_changed; /* `period` is the last one; due is the sum of all stretches */
 	uint64_t received;
 	uint64_t count[BOOK_COUNT];
+	uint64_t times[CPU_TIME_COUNT]; /* ns; all 0 in older recordings */
 };
 
 static inline bool profile_cpu_books__due_is_known(const struct profile_cpu_books *books)

@@ -20,6 +20,7 @@ static void test_parse(void **state)
 				   "cpu12 1 2\n"
 				   "intr 5\n";
 	uint64_t tick = 1000000000u / sysconf(_SC_CLK_TCK);
+	__u64 times[CPU_TIME_COUNT];
 
 	(void)state;
 	assert_int_equal(cpu_idle_parse(text, 0), 405 * tick);
@@ -29,6 +30,13 @@ static void test_parse(void **state)
 	assert_int_equal(cpu_idle_parse(text, 2), UNKNOWN);
 	assert_int_equal(cpu_idle_parse("", 0), UNKNOWN);
 	assert_int_equal(cpu_idle_parse(NULL, 0), UNKNOWN);
+	assert_true(cpu_times_parse(text, 0, times));
+	assert_int_equal(times[CPU_TIME_IRQ], 6 * tick);
+	assert_int_equal(times[CPU_TIME_SOFTIRQ], 7 * tick);
+	assert_int_equal(times[CPU_TIME_STEAL], 8 * tick);
+	assert_int_equal(times[CPU_TIME_GUEST], 19 * tick);
+	assert_false(cpu_times_parse(text, 1, times)); /* fewer columns */
+	assert_false(cpu_times_parse(NULL, 0, times));
 }
 
 static void check_move(uint64_t ticks, uint64_t idle, uint64_t not_run, uint64_t moved)

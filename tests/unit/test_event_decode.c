@@ -81,6 +81,14 @@ static void make_visit_books(union event *e)
 	books->hz = 20;
 }
 
+static void make_cpu_times(union event *e)
+{
+	struct cpu_times_event *times = (struct cpu_times_event *)e;
+
+	make(e, EVENT_CPU_TIMES, sizeof(*times));
+	times->kinds = CPU_TIME_COUNT;
+}
+
 static struct stack_copy *copy_of(union event *e)
 {
 	return (struct stack_copy *)&e->sample.frames[5];
@@ -203,7 +211,7 @@ static const enum event_type types[] = {
 	EVENT_BOOKS,	EVENT_META,	    EVENT_KALLSYMS,   EVENT_END,
 	EVENT_SYMBOL,	EVENT_CLOCK_ANCHOR, EVENT_SYMBOL_DSO, EVENT_SYMBOLS_END,
 	EVENT_JIT_FILE, EVENT_JIT_BYTES,    EVENT_OUTSIDE,    EVENT_FACTS,
-	EVENT_VISIT,	EVENT_VISIT_BOOKS,
+	EVENT_VISIT,	EVENT_VISIT_BOOKS,  EVENT_CPU_TIMES,
 };
 
 static void make_sound(union event *e, enum event_type type)
@@ -217,6 +225,9 @@ static void make_sound(union event *e, enum event_type type)
 		break;
 	case EVENT_VISIT_BOOKS:
 		make_visit_books(e);
+		break;
+	case EVENT_CPU_TIMES:
+		make_cpu_times(e);
 		break;
 	case EVENT_MMAP:
 		make_mmap(e);
@@ -272,6 +283,7 @@ struct calls {
 CALLBACK(sample, EVENT_SAMPLE, sample_event)
 CALLBACK(visit, EVENT_VISIT, visit_event)
 CALLBACK(visit_books, EVENT_VISIT_BOOKS, visit_books_event)
+CALLBACK(cpu_times, EVENT_CPU_TIMES, cpu_times_event)
 CALLBACK(thread_cpu, EVENT_THREAD_CPU, thread_cpu_event)
 CALLBACK(mmap, EVENT_MMAP, mmap_event)
 CALLBACK(comm, EVENT_COMM, comm_event)
@@ -312,6 +324,7 @@ static struct event_handler handler_for(struct calls *calls)
 		.sample = received_sample,
 		.visit = received_visit,
 		.visit_books = received_visit_books,
+		.cpu_times = received_cpu_times,
 		.thread_cpu = received_thread_cpu,
 		.mmap = received_mmap,
 		.comm = received_comm,

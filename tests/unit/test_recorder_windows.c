@@ -23,7 +23,7 @@ struct totals {
 	VEC(char *) lines; /* of samples and of lives, to be sorted */
 	uint64_t cpu[TIDS], excess[TIDS];
 	uint64_t ends[STACK_END_COUNT], unmapped, lost[LOST_SOURCE_COUNT];
-	uint64_t due, delivered, received, running;
+	uint64_t due, stolen, delivered, received, running;
 };
 
 static void add_line(struct totals *t, const char *format, ...)
@@ -63,6 +63,7 @@ static void add_profile(struct totals *t, const struct profile *p)
 		t->lost[i] += p->lost[i];
 	for (size_t i = 0; i < p->books_count; i++) {
 		t->due += p->books[i].due;
+		t->stolen += p->books[i].times[CPU_TIME_STEAL];
 		t->running += p->books[i].time_running;
 		t->received += p->books[i].received;
 		t->delivered += p->books[i].count[BOOK_DELIVERED];
@@ -100,6 +101,7 @@ static void assert_same_totals(struct totals *one, struct totals *many)
 	assert_memory_equal(one->lost, many->lost, sizeof(one->lost));
 	assert_int_equal(one->unmapped, many->unmapped);
 	assert_int_equal(one->due, many->due);
+	assert_int_equal(one->stolen, many->stolen);
 	assert_int_equal(one->running, many->running);
 	assert_int_equal(one->received, many->received);
 	assert_int_equal(one->delivered, many->delivered);
@@ -114,6 +116,10 @@ static void report_books(uint64_t ticks)
 				    .lines = BOOK_COUNT,
 				    .period = ticks / 60 % 2 ? MS + 1 : 3 * MS + 7};
 
+	struct cpu_times_event times = {.header = header(0), .kinds = CPU_TIME_COUNT};
+
+	times.time[CPU_TIME_STEAL] = ticks * ticks;
+	assert_int_equal(ev.h.cpu_times(ev.h.context, &times), 0);
 	books.time_enabled = books.time_running = ticks * MS;
 	books.received = ticks;
 	books.count[BOOK_DELIVERED] = ticks;

@@ -78,20 +78,65 @@ void cpu_idle__read(struct cpu_idle *idle)
 	read_stat(&idle->now);
 }
 
-__u64 cpu_idle_parse(const char *text, unsigned int cpu)
+/* Columns of a CPU's line. */
+enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, GUEST, GUEST_NICE, COLUMNS };
+
+/* In ns. False: there is no such line, or it has fewer than `least` columns. */
+static bool parse_cpu(const char *text, unsigned int cpu, int least, __u64 ns[COLUMNS])
 {
-	unsigned long long user, nice, system, idle, iowait;
+	unsigned long long v[COLUMNS] = {};
 	char name[24];
 	const char *line;
-	size_t length;
+	int found = 0;
 
 	snprintf(name, sizeof(name), "\ncpu%u ", cpu);
-	length = strlen(name);
 	line = text ? strstr(text, name) : NULL;
-	if (!line || sscanf(line + length, "%llu %llu %llu %llu %llu", &user, &nice, &system, &idle,
-			    &iowait) != 5)
-		return IDLE_UNKNOWN;
-	return (idle + iowait) * (NS_PER_SECOND / sysconf(_SC_CLK_TCK));
+	if (line)
+		found = sscanf(line + strlen(name),
+			       "%llu %llu %llu %llu %llu %llu %llu %llu %llu %llu", &v[USER],
+			       &v[NICE], &v[SYSTEM], &v[IDLE], &v[IOWAIT], &v[IRQ], &v[SOFTIRQ],
+			       &v[STEAL], &v[GUEST], &v[GUEST_NICE]);
+	for (int i = 0; i < COLUMNS; i++)
+		ns[i] = v[i] * (NS_PER_SECOND / sysconf(_SC_CLK_TCK));
+	return found >= least;
+}
+
+__u64 cpu_idle_parse(const char *text, unsigned int cpu)
+{
+	__u64 ns[COLUMNS];
+
+	return parse_cpu(text, cpu, IOWAIT + 1, ns) ? ns[IDLE] + ns[IOWAIT] : IDLE_UNKNOWN;
+}
+
+bool cpu_times_parse(const char *text, unsigned int cpu, __u64 times[CPU_TIME_COUNT])
+{
+	__u64 ns[COLUMNS];
+
+	if (!parse_cpu(text, cpu, GUEST_NICE + 1, ns))
+		return false;
+	times[CPU_TIME_IRQ] = ns[IRQ];
+	times[CPU_TIME_SOFTIRQ] = ns[SOFTIRQ];
+	times[CPU_TIME_STEAL] = ns[STEAL];
+	times[CPU_TIME_GUEST] = ns[GUEST] + ns[GUEST_NICE];
+	return true;
+}
+
+bool cpu_idle__times(const struct cpu_idle *idle, __u32 cpu, struct cpu_times_event *event)
+{
+	__u64 start[CPU_TIME_COUNT];
+
+	*event = (struct cpu_times_event){
+		.header = {.size = sizeof(*event), .type = EVENT_CPU_TIMES},
+		.cpu = cpu,
+		.kinds = CPU_TIME_COUNT,
+	};
+	if (!cpu_times_parse(idle->start, cpu, start) ||
+	    !cpu_times_parse(idle->now, cpu, event->time))
+		return false;
+	/* steal may go back after a migration of the machine */
+	for (int i = 0; i < CPU_TIME_COUNT; i++)
+		event->time[i] -= min_u64(start[i], event->time[i]);
+	return true;
 }
 
 void cpu_idle_move(struct books_event *books, __u64 ticks)

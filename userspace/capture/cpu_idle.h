@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How long each CPU was idle, from /proc/stat.
+ * How long each CPU was idle, or did no task's work, from /proc/stat.
  *
  * For some timers of an idle CPU (those it serves on the way out of idle) the kernel does not run
  * perf's programs. The books have such ticks as not run; the idle time separates them from losses.
@@ -8,6 +8,8 @@
  */
 #ifndef CAPTURE_CPU_IDLE_H
 #define CAPTURE_CPU_IDLE_H
+
+#include <stdbool.h>
 
 #include <sysprof/event.h>
 
@@ -26,6 +28,9 @@ void cpu_idle__read(struct cpu_idle *idle);
 /* Move what fell into idle time from NOT_RUN to IDLE_NOT_RUN; the sum stays. */
 void cpu_idle__split(struct cpu_idle *idle, struct books_event *books);
 
+/* Fill in the event of this CPU, but for its header's time. False: it cannot be read. */
+bool cpu_idle__times(const struct cpu_idle *idle, __u32 cpu, struct cpu_times_event *event);
+
 /*
  * A window ends with these books. Idle time has a coarse grain, so a later split might move earlier
  * ticks; from now on it does not. 0 or -ENOMEM.
@@ -37,5 +42,7 @@ void cpu_idle_move(struct books_event *books, __u64 ticks);
 
 /* The text of /proc/stat: ns that `cpu` was idle or waiting for I/O since boot, ~0 unknown. */
 __u64 cpu_idle_parse(const char *text, unsigned int cpu);
+/* The same text: times since boot, ns. False: unknown. */
+bool cpu_times_parse(const char *text, unsigned int cpu, __u64 times[CPU_TIME_COUNT]);
 
 #endif

@@ -58,6 +58,9 @@ static void print_lost_ticks(const struct figures *f, unsigned int id)
 
 	fprintf(stderr, "    %llu %s (%s)", (unsigned long long)f->value[id], figure_table[id].key,
 		figure_table[id].text);
+	if (id == FIGURE_BOOKS + BOOK_NOT_RUN && f->value[FIGURE_STOLEN_TICKS])
+		fprintf(stderr, "; %llu of them while the hypervisor had the CPU",
+			(unsigned long long)f->value[FIGURE_STOLEN_TICKS]);
 	if (id == FIGURE_BOOKS + BOOK_NOT_RUN && of_others)
 		fprintf(stderr, "; some may be of other programs, which had %llu other ticks",
 			(unsigned long long)of_others);
@@ -80,10 +83,13 @@ static void print_lost(const struct profile *p, const struct figures *f)
 			p->event.v ? "events" : "ticks");
 }
 
-static void print_cpus(const struct profile *p)
+static void print_cpus(const struct profile *p, const struct figures *f)
 {
 	const char *changes = profile__meta(p, META_CPU_CHANGES);
-	char text[CPUS_SHOWN];
+	char text[CPUS_SHOWN], times[CPU_TIMES_TEXT_SIZE];
+
+	if (*describe_cpu_times(times, sizeof(times), &f->value[FIGURE_TIMES]))
+		fprintf(stderr, "  CPU times by the kernel: %s\n", times);
 
 	if (changes)
 		fprintf(stderr, "  CPUs changed: %s\n", utf8_sanitize(text, sizeof(text), changes));
@@ -331,7 +337,7 @@ void summary__print(const struct summary *s)
 		fprintf(stderr, "  %s: %llu\n", profile__event(p),
 			(unsigned long long)p->event_count);
 	print_lost(p, &figures);
-	print_cpus(p);
+	print_cpus(p, &figures);
 	print_outside(p);
 	print_stacks(&figures);
 	print_jits(p);

@@ -48,6 +48,18 @@ void add_counts(struct text_line *line, unsigned int first, unsigned int end,
 	}
 }
 
+const char *describe_cpu_times(char *text, size_t size, const uint64_t *times)
+{
+	struct text_line line = {text, size, 0};
+
+	*text = 0;
+	for (unsigned int i = 0; i < CPU_TIME_COUNT; i++)
+		if (times[i])
+			add_text(&line, "%s%s %.3f s", *text ? ", " : "",
+				 figure_table[FIGURE_TIMES + i].key, (double)times[i] / 1e9);
+	return text;
+}
+
 /* ---- visits ---------------------------------------------------------------------------------- */
 
 const char *describe_visits(char *text, size_t size, const struct figures *f)
@@ -469,6 +481,19 @@ static void write_event(const struct profile *p, const struct figures *f, enum k
 	write_figure(f, FIGURE_EVENTS, style, w);
 }
 
+static void write_times(const struct figures *f, enum key_style style, struct json_writer *w)
+{
+	bool any = false;
+
+	for (unsigned int id = FIGURE_TIMES; id < FIGURE_TIMES_END; id++)
+		any |= f->value[id] != 0;
+	if (!any)
+		return;
+	write_group(f, style == SNAKE_CASE ? "cpu_times_ns" : "cpuTimesNs", FIGURE_TIMES,
+		    FIGURE_TIMES_END, w);
+	write_figure(f, FIGURE_STOLEN_TICKS, style, w);
+}
+
 /* Parts that a bound has left out, and lists with rows. */
 static void write_rest(const struct profile *p, const struct figures *f, enum key_style style,
 		       struct json_writer *w)
@@ -476,6 +501,7 @@ static void write_rest(const struct profile *p, const struct figures *f, enum ke
 	for (unsigned int id = FIGURE_LEFT_OUT; id < FIGURE_LEFT_OUT_END; id++)
 		if (f->value[id])
 			write_figure(f, id, style, w);
+	write_times(f, style, w);
 	write_outside(p, w);
 	write_jits(p, w);
 	write_runtimes(p, w);
@@ -575,7 +601,7 @@ static void add_meta(struct comments *c, const struct profile *p, const char *wh
 static void add_books(struct comments *c, const struct profile *p, const struct figures *f)
 {
 	const char *unit = p->event.v ? "events" : "ticks";
-	char text[COMMENT_SIZE / 2] = "";
+	char text[COMMENT_SIZE / 2] = "", times[CPU_TIMES_TEXT_SIZE];
 	struct text_line line = {text, sizeof(text), 0};
 
 	add_counts(&line, FIGURE_BOOKS, FIGURE_BOOKS_END, &f->value[FIGURE_BOOKS], 1);
@@ -584,6 +610,11 @@ static void add_books(struct comments *c, const struct profile *p, const struct 
 			    f->value[FIGURE_DUE], text, figures__unexplained(f));
 	else
 		add_comment(c, "%s: %s", unit, text);
+	if (f->value[FIGURE_STOLEN_TICKS])
+		add_comment(c, "ticks not run while the hypervisor had the CPU: %" PRIu64,
+			    f->value[FIGURE_STOLEN_TICKS]);
+	if (*describe_cpu_times(times, sizeof(times), &f->value[FIGURE_TIMES]))
+		add_comment(c, "CPU times by the kernel: %s", times);
 }
 
 static void add_visits(struct comments *c, const struct figures *f)

@@ -30,6 +30,10 @@ const char *describe_clock(char *text, size_t size, const struct profile *p);
 void add_counts(struct text_line *line, unsigned int first, unsigned int end,
 		const uint64_t *values, unsigned int always);
 
+/* "irq 0.010 s, softirq 1.200 s", by enum cpu_time, without those that are 0; "": all are. */
+#define CPU_TIMES_TEXT_SIZE 160
+const char *describe_cpu_times(char *text, size_t size, const uint64_t *times);
+
 /* The books of the visitor in two lines: visits, and the results of looks at threads. */
 #define VISITS_TEXT_SIZE 384
 const char *describe_visits(char *text, size_t size, const struct figures *f);

@@ -205,7 +205,7 @@ static void write_clock_section(const struct profile *p, const struct figures *f
 static void write_cpu_books(const struct profile_cpu_books *books, struct json_writer *w)
 {
 	int64_t rest = (int64_t)books->due;
-	char label[32], text[640] = "";
+	char label[32], text[640] = "", times[CPU_TIMES_TEXT_SIZE];
 	struct text_line line = {text, sizeof(text), 0};
 
 	for (unsigned int i = 0; i < BOOK_COUNT; i++)
@@ -215,6 +215,8 @@ static void write_cpu_books(const struct profile_cpu_books *books, struct json_w
 	add_counts(&line, FIGURE_BOOKS, FIGURE_BOOKS_END, books->count, BOOK_COUNT);
 	if (profile_cpu_books__due_is_known(books))
 		add_text(&line, "; unexplained %" PRId64, rest);
+	if (*describe_cpu_times(times, sizeof(times), books->times))
+		add_text(&line, "; %s", times);
 	snprintf(label, sizeof(label), "CPU %" PRIu32, books->cpu);
 	entry_string(w, label, text);
 }
@@ -249,6 +251,8 @@ static void write_books_section(const struct profile *p, const struct figures *f
 	begin_section(w, "Books: every timer tick and what became of it");
 	entry_figure(w, f, FIGURE_DUE);
 	write_lines(f, FIGURE_BOOKS, FIGURE_BOOKS_END, w);
+	if (f->value[FIGURE_STOLEN_TICKS])
+		entry_figure(w, f, FIGURE_STOLEN_TICKS);
 	entry_figure(w, f, FIGURE_RECEIVED);
 	entry_figure(w, f, FIGURE_UNEXPLAINED);
 	if (changes)

@@ -36,6 +36,18 @@ static int print_field(FILE *out, const char *label, const char *text)
 	return 0;
 }
 
+static void print_times(const struct figures *f, FILE *out)
+{
+	char times[CPU_TIMES_TEXT_SIZE];
+
+	if (*describe_cpu_times(times, sizeof(times), &f->value[FIGURE_TIMES]))
+		fprintf(out, "# CPU times  by the kernel: %s\n", times);
+	if (f->value[FIGURE_STOLEN_TICKS])
+		fprintf(out,
+			"# stolen     %" PRIu64 " ticks not run while the hypervisor had the CPU\n",
+			f->value[FIGURE_STOLEN_TICKS]);
+}
+
 static void print_losses(const struct figures *f, FILE *out)
 {
 	int64_t unexplained = figures__unexplained(f);
@@ -159,6 +171,7 @@ int report_header(const struct profile *p, FILE *out)
 			f.value[FIGURE_SILENT_THREADS] == 1 ? "" : "s");
 	fputc('\n', out);
 	print_losses(&f, out);
+	print_times(&f, out);
 	err = print_field(out, "CPUs", profile__meta(p, META_CPU_CHANGES));
 	if (err)
 		return err;

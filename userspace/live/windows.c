@@ -17,6 +17,7 @@ int live_push_books(struct live *live, uint64_t window_end)
 	cpu_idle__read(live->idle);
 
 	for (uint32_t i = 0; i < cpus; i++) {
+		struct cpu_times_event times;
 		struct books_event books;
 		int err = 0;
 
@@ -25,6 +26,10 @@ int live_push_books(struct live *live, uint64_t window_end)
 		if (window_end) {
 			books.header.time = window_end;
 			err = cpu_idle__mark(live->idle, &books);
+		}
+		if (!err && cpu_idle__times(live->idle, books.cpu, &times)) {
+			times.header.time = books.header.time;
+			err = event_queue__push(live->queue, &times.header);
 		}
 		if (!err)
 			err = event_queue__push(live->queue, &books.header);

@@ -776,6 +776,13 @@ static int on_books(void *context, const struct books_event *e)
 	return result_of(r, err);
 }
 
+static int on_cpu_times(void *context, const struct cpu_times_event *e)
+{
+	struct recorder *r = advance(context, &e->header);
+
+	return result_of(r, recording_facts__cpu_times(r->facts, e));
+}
+
 static int on_meta(void *context, const char *key, const char *value)
 {
 	struct recorder *r = context;
@@ -826,6 +833,7 @@ struct event_handler recorder__handler(struct recorder *r)
 		.facts = on_facts,
 		.clock_anchor = on_clock_anchor,
 		.books = on_books,
+		.cpu_times = on_cpu_times,
 		.meta = on_meta,
 		.outside = on_outside,
 		.end = on_end,

@@ -39,6 +39,7 @@ void recording_facts__free(struct recording_facts *f);
 int recording_facts__meta(struct recording_facts *f, const char *key, const char *value);
 void recording_facts__anchor(struct recording_facts *f, const struct clock_anchor_event *e);
 int recording_facts__books(struct recording_facts *f, const struct books_event *e);
+int recording_facts__cpu_times(struct recording_facts *f, const struct cpu_times_event *e);
 
 /* When sampling began, CLOCK_MONOTONIC ns; 0: not known yet. */
 uint64_t recording_facts__start(const struct recording_facts *f);

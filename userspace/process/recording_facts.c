@@ -11,6 +11,7 @@
 #include "base/vec.h"
 
 #define VISITS_LIMIT (1ull << 56) /* of hostile recordings */
+#define TIMES_LIMIT  (1ull << 56)
 
 struct fact {
 	char *key, *value;
@@ -165,6 +166,7 @@ static struct profile_cpu_books books_of(const struct cpu_account *account,
 	};
 
 	memcpy(books.count, e->count, sizeof(books.count));
+	memcpy(books.times, account->now.times, sizeof(books.times));
 	return books;
 }
 
@@ -194,6 +196,19 @@ int recording_facts__books(struct recording_facts *f, const struct books_event *
 	return 0;
 }
 
+/* Its books follow. */
+int recording_facts__cpu_times(struct recording_facts *f, const struct cpu_times_event *e)
+{
+	struct cpu_account *account =
+		account_map__need(&f->accounts, &(struct cpu_account){.now.cpu = e->cpu}, NULL);
+
+	if (!account)
+		return -ENOMEM;
+	for (int i = 0; i < CPU_TIME_COUNT; i++)
+		account->now.times[i] = min_u64(e->time[i], TIMES_LIMIT);
+	return 0;
+}
+
 struct profile_cpu_books recording_facts__window_books(const struct recording_facts *f,
 						       const struct books_event *e)
 {
@@ -209,6 +224,8 @@ struct profile_cpu_books recording_facts__window_books(const struct recording_fa
 	books.received -= account->begin.received;
 	for (int line = 0; line < BOOK_COUNT; line++)
 		books.count[line] -= account->begin.count[line];
+	for (int i = 0; i < CPU_TIME_COUNT; i++)
+		books.times[i] -= min_u64(account->begin.times[i], books.times[i]);
 	return books;
 }
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/minmax.h"
+
 const struct figure figure_table[FIGURE_COUNT] = {
 #define X(id, unit, key, value, label) [FIGURE_##id] = {FIGURE_IN_##unit, false, key, label},
 	SINGLE_FIGURES(X)
@@ -30,6 +32,9 @@ const struct figure figure_table[FIGURE_COUNT] = {
 #define X(id, name, text) [FIGURE_LOST + LOST_##id] = {FIGURE_IN_COUNT, true, name, text},
 								LOST_SOURCES(X)
 #undef X
+#define X(id, name, text) [FIGURE_TIMES + CPU_TIME_##id] = {FIGURE_IN_NS, false, name, text},
+									CPU_TIMES(X)
+#undef X
 };
 
 /* Over all threads and all CPUs. */
@@ -38,6 +43,7 @@ struct sums {
 	uint64_t cpu, silent_cpu;	  /* ns, of all threads and of those without a sample */
 	uint64_t due, received, lost;	  /* ticks */
 	uint64_t lines[BOOK_COUNT];
+	uint64_t times[CPU_TIME_COUNT], stolen; /* ns of CPUs; ticks not run in stolen time */
 	uint64_t visited, lived, unvisited, states[WALL_STATE_COUNT];
 	bool due_known;
 };
@@ -73,6 +79,11 @@ static void add_books(struct sums *s, const struct profile_cpu_books *books)
 		s->due += books->due;
 	}
 	s->received += books->received;
+	for (unsigned int i = 0; i < CPU_TIME_COUNT; i++)
+		s->times[i] += books->times[i];
+	if (books->period)
+		s->stolen += min_u64(books->count[BOOK_NOT_RUN],
+				     books->times[CPU_TIME_STEAL] / books->period);
 	for (unsigned int line = 0; line < BOOK_COUNT; line++) {
 		s->lines[line] += books->count[line];
 		if (figure_table[FIGURE_BOOKS + line].is_loss)
@@ -97,6 +108,7 @@ static void set_figures(struct figures *f, const struct profile *p, const struct
 	memcpy(&f->value[FIGURE_ENDS], p->stack_ends, sizeof(p->stack_ends));
 	memcpy(&f->value[FIGURE_FRAMES], p->frames_found, sizeof(p->frames_found));
 	memcpy(&f->value[FIGURE_LOST], p->lost, sizeof(p->lost));
+	memcpy(&f->value[FIGURE_TIMES], s->times, sizeof(s->times));
 }
 
 void figures__init(struct figures *f, const struct profile *p)

@@ -51,6 +51,8 @@ enum figure_unit {
 	X(DUE, DUE, "due", s->due, "Due")                                                          \
 	X(RECEIVED, COUNT, "received", s->received, "received by the collector")                   \
 	X(UNEXPLAINED, DUE, "unexplained", profile__unexplained_ticks(p), "Unexplained")           \
+	X(STOLEN_TICKS, COUNT, "stolen_ticks", s->stolen,                                          \
+	  "Not run, while the hypervisor had the CPU")                                             \
 	X(LOST_TICKS, COUNT, "lost_ticks", s->lost, "") /* of the target, or of unknown tasks */   \
 	X(VISITED, COUNT, "visited_threads", s->visited, "Threads visited")                        \
 	X(LIVED, NS, "lived_ns", s->lived, "Lifetime of these")                                    \
@@ -67,7 +69,7 @@ enum figure_unit {
 /*
  * The last groups: VISIT_LINES (the books of the visitor begin with VISITS_HZ), WALL_STATES (in ns,
  * of all visited threads; with UNVISITED they add up to LIVED), BOOK_LINES (of all CPUs),
- * STACK_ENDS, FRAME_KINDS and LOST_SOURCES.
+ * STACK_ENDS, FRAME_KINDS, LOST_SOURCES and CPU_TIMES (of all CPUs, in ns).
  */
 enum figure_id {
 #define X(id, ...) FIGURE_##id,
@@ -84,7 +86,9 @@ enum figure_id {
 	FIGURE_FRAMES_END = FIGURE_FRAMES + FRAME_KIND_COUNT,
 	FIGURE_LOST = FIGURE_FRAMES_END,
 	FIGURE_LOST_END = FIGURE_LOST + LOST_SOURCE_COUNT,
-	FIGURE_COUNT = FIGURE_LOST_END,
+	FIGURE_TIMES = FIGURE_LOST_END,
+	FIGURE_TIMES_END = FIGURE_TIMES + CPU_TIME_COUNT,
+	FIGURE_COUNT = FIGURE_TIMES_END,
 };
 
 struct figure {

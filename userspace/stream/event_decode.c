@@ -148,6 +148,14 @@ static bool check_books(const struct books_event *e)
 	       e->lines <= room / sizeof(e->count[0]);
 }
 
+static bool check_cpu_times(const struct cpu_times_event *e)
+{
+	size_t room = e->header.size - offsetof(struct cpu_times_event, time);
+
+	return e->cpu < EVENT_CPU_LIMIT && e->kinds >= CPU_TIME_COUNT &&
+	       e->kinds <= room / sizeof(e->time[0]);
+}
+
 /* "key\0value\0" */
 static bool check_meta(const struct meta_event *e)
 {
@@ -274,6 +282,7 @@ static int decode_meta(const struct meta_event *e, const struct event_handler *h
 	X(FACTS, CALL(facts), sizeof(struct facts_event), check_facts(e))                          \
 	X(CLOCK_ANCHOR, CALL(clock_anchor), sizeof(struct clock_anchor_event), true)               \
 	X(BOOKS, CALL(books), sizeof(struct books_event), check_books(e))                          \
+	X(CPU_TIMES, CALL(cpu_times), sizeof(struct cpu_times_event), check_cpu_times(e))          \
 	X(META, decode_meta(e, handler), offsetof(struct meta_event, text) + 2, check_meta(e))     \
 	X(OUTSIDE, CALL(outside), sizeof(struct outside_event), true)                              \
 	X(KALLSYMS, CALL(kallsyms), sizeof(struct kallsyms_event), check_kallsyms(e))              \
