@@ -234,11 +234,11 @@ check_packets() { # kernel, console file
 		/\[softirq\];/ { softirq += $NF }
 		/^NET_RX;/ { received += $NF }
 		END {
-			sampled = softirq / 999
+			sampled = softirq / 99
 			stat /= 1e9
 			allowed = 0.02 + (exact || !stat ? 0 : 3 / sqrt(stat / 0.004))
 			printf "packets: %.3f s of softirqs sampled, %.3f s in /proc/stat (%s, %.1f %% allowed), %.3f s of NET_RX on idle CPUs\n",
-				sampled, stat, exact ? "exact" : "by ticks", 100 * allowed, received / 999
+				sampled, stat, exact ? "exact" : "by ticks", 100 * allowed, received / 99
 			exit !stat || sampled > stat * (1 + allowed) || sampled < stat * (1 - allowed) || received < softirq / 3
 		}'
 }

@@ -37,6 +37,7 @@ static struct {
 	size_t windows;
 	struct event_source_requests requests;
 	uint64_t now;
+	uint16_t sample_flags; /* of the next samples */
 	uint32_t reread[16];
 	size_t rereads;
 	const struct profile *p;
@@ -257,7 +258,7 @@ static inline void sample(uint32_t pid, uint32_t tid, uint64_t cpu, ...)
 	size_t n = 0;
 	va_list frames;
 
-	e->header = header(0);
+	e->header = header(ev.sample_flags);
 	e->tgid = pid;
 	e->tid = tid;
 	e->cpu_time = cpu;

@@ -87,6 +87,7 @@ static void test_rows_of_several_ticks(void **state)
 						.stack = STACK(&f, place),
 						.comm = text(&f, i == 3 ? "c" : "b"),
 						.gil = i == 3 ? GIL_HELD : GIL_UNKNOWN,
+						.context = i == 3 ? CONTEXT_SOFTIRQ : CONTEXT_NONE,
 					});
 	NAME(&f, place, {.function = "work"});
 	profile = export_pprof(finish(&f));
@@ -101,9 +102,11 @@ static void test_rows_of_several_ticks(void **state)
 	assert_true(is_text(profile, profile->sample[0]->label[2]->str, "a"));
 	assert_true(is_text(profile, profile->sample[0]->label[3]->str, "b"));
 	assert_true(is_text(profile, profile->sample[1]->label[3]->str, "c"));
-	assert_int_equal(profile->sample[1]->n_label, 5);
+	assert_int_equal(profile->sample[1]->n_label, 6);
 	assert_true(is_text(profile, profile->sample[1]->label[4]->key, "gil"));
 	assert_true(is_text(profile, profile->sample[1]->label[4]->str, "held"));
+	assert_true(is_text(profile, profile->sample[1]->label[5]->key, "context"));
+	assert_true(is_text(profile, profile->sample[1]->label[5]->str, "softirq"));
 	pprof__profile__free_unpacked(profile, NULL);
 	profile_builder__free(f.b);
 }

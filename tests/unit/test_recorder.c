@@ -62,6 +62,64 @@ static void kernel_and_user_frames(void **state)
 	assert_int_equal(ev.p->unmapped_frames, 0);
 }
 
+#define KERNEL(offset) (0xffffffff81000000 + (offset))
+
+/* The work of interrupts in a task, and on an idle CPU; the outer frames are the same each time. */
+static void work_of_interrupts(const char *softirq, const char *hardirq)
+{
+	static const uint16_t flags[] = {0, EVENT_IN_SOFTIRQ, EVENT_IN_HARDIRQ, 0, EVENT_IN_GUEST};
+	const char *const roots[] = {"", softirq, hardirq, "", ""};
+	static const enum sample_context contexts[] = {CONTEXT_NONE, CONTEXT_SOFTIRQ,
+						       CONTEXT_HARDIRQ, CONTEXT_NONE, CONTEXT_NONE};
+	const struct profile_samples *s;
+	char wanted[256];
+
+	report_process(0, 0, false, true, "[interrupts]");
+	thread(0, 0x400003, 0, 0, "NET_RX");
+	for (int i = 0; i < 5; i++) {
+		ev.now += MS;
+		ev.sample_flags = flags[i];
+		sample(10, 10, 5 * S + i * MS, KERNEL(0x10), KERNEL(0x21), IP(0x10010), END);
+	}
+	ev.sample_flags = EVENT_IN_SOFTIRQ;
+	for (int i = 1; i < 4; i++) {
+		ev.now += MS;
+		sample(0, 0x400003, i * MS, KERNEL(0x10), KERNEL(0x31), END);
+	}
+	finish();
+	s = &thread_of(10, 0)->samples[SAMPLE_CPU];
+	for (int i = 0; i < 5; i++) {
+		snprintf(wanted, sizeof(wanted),
+			 "%sprog+0x410 [kernel]+0xffffffff81000020 [kernel]+0xffffffff81000010%s",
+			 roots[i], i == 4 ? " [unknown]+0xfffffffffffffffb" : "");
+		expect_stack(thread_of(10, 0), i, wanted);
+		assert_int_equal(profile_samples__context(s, i), contexts[i]);
+	}
+	s = &thread_of(0x400003, 0)->samples[SAMPLE_CPU];
+	assert_int_equal(s->count, 3);
+	assert_int_equal(s->weight[1], MS);
+	assert_int_equal(profile_samples__context(s, 0), CONTEXT_SOFTIRQ);
+	assert_string_equal(str(thread_of(0x400003, 0)->name), "NET_RX");
+	assert_string_equal(str(process_of(thread_of(0x400003, 0))->name), "[interrupts]");
+	assert_int_equal(process_of(thread_of(0x400003, 0))->pid, 0);
+	assert_int_equal(ev.rereads, 0);
+}
+
+static void interrupts_are_labels(void **state)
+{
+	(void)state;
+	prog();
+	work_of_interrupts("", "");
+}
+
+static void interrupts_are_roots(void **state)
+{
+	(void)state;
+	prog();
+	assert_int_equal(ev.h.meta(ev.h.context, META_INTERRUPTS, "root"), 0);
+	work_of_interrupts("[unknown]+0xfffffffffffffffd ", "[unknown]+0xfffffffffffffffc ");
+}
+
 /* The call is the last thing in its mapping: the return address belongs to the next file. */
 static void return_address_at_a_boundary(void **state)
 {
@@ -642,6 +700,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		STORY(kernel_and_user_frames),
+		STORY(interrupts_are_labels),
+		STORY(interrupts_are_roots),
 		STORY(return_address_at_a_boundary),
 		STORY(mappings_that_are_left),
 		STORY(frames_without_mapping),
