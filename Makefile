@@ -2,8 +2,8 @@
 #
 #   make            build build/sysprof, as any user; installs nothing
 #   make demo       install what is missing, build, record the system for 5 s, show the result
-#   make test       install what is missing, build, run the tests: about a quarter of an hour on two CPUs
-#   make test-all   the same with the long cases and the sanitizers, as CI does: about half an hour
+#   make test       install what is missing, build, run the quick tests: a few minutes on two CPUs
+#   make test-all   all tests, with the long cases, the fuzzers and the sanitizers, as CI does: about half an hour
 #   make deb        a Debian package, in build/deb
 #   make static     build/static/sysprof, one file for any x86-64 Linux from 5.10 on, whatever its C library
 #   make check-deb check-static     installs, removes and purges the package; runs that file where there is nothing else
@@ -103,7 +103,7 @@ TABLE_SOURCES := $(sort $(wildcard $(foreach d,base elf unwind,userspace/$d/*.[c
 FUZZ_SOURCES  := $(filter-out userspace/capture/% userspace/live/% userspace/serve/%,$(LIB_SOURCES)) $(wildcard tests/models/*.c)
 FUZZ_OBJECTS  := $(FUZZ_SOURCES:%.c=$(BUILD)/fuzz/%.o)
 
-.PHONY: all tests-build test test-all test-servers unit golden golden-update e2e sanitize fuzz fuzz-build demo vmtest bench soak install uninstall completions deb static check-deb check-static format clean
+.PHONY: all quick-build tests-build test test-all test-servers unit golden golden-update e2e sanitize fuzz fuzz-build demo vmtest bench soak install uninstall completions deb static check-deb check-static format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -282,7 +282,10 @@ $(BUILD)/fuzz/seeds/.made: tests/fuzz/seeds.sh tests/fixtures/go/table.S $(wildc
 
 fuzz-build: $(FUZZERS) $(BUILD)/fuzz/seeds/.made
 
-tests-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES) $(E2E_TOOLS) $(if $(SANITIZE),,$(COUNTED) $(BUILD)/tests/bench/bpf_maps) build/consumers/stamp build/libdw/stamp build/runtimes/stamp build/oracle/programs build/go-cache/stamp
+# Of all tests only what `make test` runs.
+quick-build: all $(UNIT_TESTS) $(GOLDEN_TESTS) $(FIXTURES)
+
+tests-build: quick-build $(E2E_TOOLS) $(if $(SANITIZE),,$(COUNTED) $(BUILD)/tests/bench/bpf_maps) build/consumers/stamp build/libdw/stamp build/runtimes/stamp build/oracle/programs build/go-cache/stamp
 
 # The viewers that judge what is written. Fetched here, by the caller, so that nothing fetches them as
 # root; without a network the tests that want them say so.
@@ -324,17 +327,17 @@ build/oracle/programs: tests/e2e/oracle/build.sh $(wildcard tests/fixtures/dwarf
 	$(Q)$< $(@D)
 
 # What `make test` proves, and what `make test-all` adds to it. tests/run.sh has the suites.
-TEST_SUITES	:= layers format build:unit build:golden build:e2e
+CHECKS		:= layers format build:unit build:golden
 SANITIZED_SUITES := build-asan:unit build-asan:golden build-asan:sanitized build-asan:replay
-ALL_SUITES	:= $(TEST_SUITES) build:long $(SANITIZED_SUITES) build:fuzz # short ones at the end: no lane waits for long
+ALL_SUITES	:= $(CHECKS) build:e2e build:long $(SANITIZED_SUITES) build:fuzz # short ones at the end: no lane waits for long
 
 # Installing and building are separate makes: what the first puts there, the second has to look for.
 # `make test test-all` runs nothing twice.
 test:
 ifeq ($(filter test-all,$(MAKECMDGOALS)),)
 	$(Q)tools/install-deps.sh test
-	$(Q)+$(sub) tests-build
-	$(Q)tests/run.sh $(TEST_SUITES)
+	$(Q)+$(sub) quick-build
+	$(Q)tests/run.sh $(CHECKS) build:quick
 endif
 
 test-all:

@@ -5,7 +5,8 @@
 #
 #   unit       the built C programs of tests/unit          fuzz     each fuzz target, FUZZ_SECONDS (2)
 #   golden     the built C programs of tests/golden        layers   tests/check-layers.sh
-#   e2e        .sh and .py of tests/e2e, but "lib*"        format   tests/check-format.sh
+#   quick      the cases of e2e that are marked @quick     format   tests/check-format.sh
+#   e2e        .sh and .py of tests/e2e, but "lib*"
 #   long       the long cases of those that have some (test-all)
 #   soak       cases that repeat others for longer (make soak)
 #   sanitized  those of e2e that are repeated with the sanitizers, long cases included, but for those marked @natively
@@ -214,13 +215,14 @@ says() { # source, word
 	sed -n '1,40s/^[^[:alnum:]]*runs://p' "$1" | grep -w -- "$2" >/dev/null
 }
 
-# Whether this suite has cases of a test that are long, or not (short), or for `make soak` (all: of both but these), and
+# Whether this suite has cases of a test that are quick, long, or not (short), or for `make soak` (all: but these), and
 # run alone, or not (beside).
-has_cases() { # source, short|long|soak|all, alone|beside
+has_cases() { # source, quick|short|long|soak|all, alone|beside
 	awk -v wanted="$2" -v place="$3" -v suite="$suite" '
 		/^@/ { marks = marks " " $0 }
 		/^def test_/ {
 			kind = marks ~ /@(e\.)?soak/ ? "soak" : marks ~ /@(e\.)?long/ ? "long" : "short"
+			if (wanted == "quick") kind = marks ~ /@(e\.)?quick/ ? "quick" : ""
 			found += (wanted == "all" ? kind != "soak" : kind == wanted) &&
 				(marks ~ /@(e\.)?alone/ ? "alone" : "beside") == place &&
 				!(suite == "sanitized" && marks ~ /@(e\.)?natively/)
@@ -230,7 +232,7 @@ has_cases() { # source, short|long|soak|all, alone|beside
 }
 
 # Whether all cases of a test are for other suites.
-has_no_case() { # source, short|long|soak|all
+has_no_case() { # source, quick|short|long|soak|all
 	[[ $1 == *.py ]] && grep -q '^def test_' "$1" && ! has_cases "$1" "$2" beside && ! has_cases "$1" "$2" alone
 }
 
@@ -244,6 +246,11 @@ sources_of() {
 		for source in $({ compgen -G "tests/e2e/*.sh"; compgen -G "tests/e2e/*.py"; } | grep -v '/lib[^/]*$' | sort); do
 			if says "$source" servers; then place=servers; else place=e2e; fi
 			[ "$place" != "$1" ] || echo "$source"
+		done
+		;;
+	quick)
+		for source in $(sources_of e2e); do
+			! grep -Eq '^@(e\.)?quick' "$source" || echo "$source"
 		done
 		;;
 	long | sanitized | soak)
@@ -284,14 +291,14 @@ plan_suite() {
 	[ -z "$only" ] || found=$(grep "/$only\.[a-z]*$" <<<"$found")
 	case $suite in
 	unit) find_root && as=yes ;;
-	e2e | long | sanitized | servers | soak)
+	quick | e2e | long | sanitized | servers | soak)
 		limit=300
 		if find_root; then as=yes; else refused=$refusal; fi
 		;;
 	esac
 	[ -n "$found" ] || { result FAIL "$dir:$1" "" "no test found" >"$results/none"; show "$results/none"; }
 	[ "$dir:$suite/$only" != build:e2e/ ] || "${as_root[@]}" rm -rf build/tests/recordings
-	[[ $suite != long && $suite != soak ]] || wanted=$suite
+	[[ $suite != quick && $suite != long && $suite != soak ]] || wanted=$suite
 	[[ $suite != servers && $suite != sanitized ]] || wanted=all
 
 	for source in $found; do
@@ -301,10 +308,10 @@ plan_suite() {
 		# a second build of the same tests has its name in front
 		[ "$dir" = build ] || label=$(basename "$dir")/$label
 		# with the sanitizers it is memory that is looked at
-		[[ ! $suite =~ ^(e2e|long|soak|servers)$ ]] || says "$source" beside || place=alone
+		[[ ! $suite =~ ^(quick|e2e|long|soak|servers)$ ]] || says "$source" beside || place=alone
 		says "$source" alone && place=alone
 		[ "$place" = alone ] || ! says "$source" waiting || place=waiting
-		if [[ $source == *.py && $place != alone && $suite =~ ^(e2e|long|sanitized|soak)$ ]] && has_cases "$source" "$wanted" alone; then
+		if [[ $source == *.py && $place != alone && $suite =~ ^(quick|e2e|long|sanitized|soak)$ ]] && has_cases "$source" "$wanted" alone; then
 			! has_cases "$source" "$wanted" beside || plan_test "$source" "$label" "$place" "$wanted beside"
 			plan_test "$source" "$label.alone" alone "$wanted alone"
 		else
@@ -411,7 +418,7 @@ run_alone() {
 }
 
 [ $# -gt 0 ] || {
-	echo "usage: $0 [DIR:]unit|golden|e2e|long|soak|sanitized|servers|replay|fuzz|layers|format[/TEST]…" >&2
+	echo "usage: $0 [DIR:]unit|golden|quick|e2e|long|soak|sanitized|servers|replay|fuzz|layers|format[/TEST]…" >&2
 	exit 2
 }
 results=$(mktemp -d "${TMPDIR:-/tmp}/sysprof-results.XXXXXX") || exit 1

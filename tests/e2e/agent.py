@@ -191,6 +191,7 @@ def test_configuration():
     assert "place" in labels[-1] and "where" not in labels[-1], labels
 
 
+@e.quick
 def test_dry_run_and_check():
     e.need_root()
     result = e.run(e.SYSPROF, "agent", "--dry-run", "--window", WINDOW, "--exclude", "service=sysprof", timeout=90)

@@ -132,6 +132,7 @@ def stopped(program, path, seconds):
 
 # ---- tests --------------------------------------------------------------------------------------
 
+@e.quick
 def test_quiet():
     path = e.scratch("quiet.sysprof")
     quiet(e.SYSPROF, path)

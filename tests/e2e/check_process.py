@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from libe2e import (Background, Fixture, fixture, main, need_root, run, scratch, sysprof, wait_for)
+from libe2e import Background, Fixture, fixture, main, need_root, quick, run, scratch, sysprof, wait_for
 from librecorded import FIXTURES, java_command, newer_python, nodes
 
 ATTACKER = 23457
@@ -139,6 +139,7 @@ def test_other_names():
         assert runtime(reported, "Python")
 
 
+@quick
 def test_what_cannot_be_recorded():
     need_root()
     reported, text = check(2, status=1)

@@ -7,8 +7,8 @@ import os
 import re
 import shutil
 
-from libe2e import (SYSPROF, Facts, Fixture, Skip, children_of, firefox_threads, fixture, folded, has_chain, kernel_part,
-                    long, main, natively, record, run, scratch, share, total, wait_for)
+from libe2e import (SYSPROF, Facts, Fixture, Skip, children_of, firefox_threads, fixture, folded, has_chain,
+                    kernel_part, long, main, natively, quick, record, run, scratch, share, total, wait_for)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CHAIN = ("outer", "middle", "inner", "leaf")
@@ -74,6 +74,7 @@ def without_build_id(name, fixture_name):
 
 # ---- the target in a container ------------------------------------------------------------------
 
+@quick
 def test_symbols_from_inside_the_targets_root():
     """Its path does not exist on the host, whichever way the root was changed."""
     root = new_root("root", chain=("/opt/app/inside", fixture("chain")))

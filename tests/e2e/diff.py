@@ -14,7 +14,8 @@ import subprocess
 import time
 
 from diff_windows import window_bytes
-from libe2e import SYSPROF, Background, Skip, alone, long, main, need_root, record, run, scratch, sysprof, wait_for
+from libe2e import (SYSPROF, Background, Skip, alone, long, main, need_root, quick, record, run, scratch, sysprof,
+                    wait_for)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCHEMA = os.path.join(HERE, "..", "..", "docs", "diff.schema.json")
@@ -160,6 +161,7 @@ def test_schema():
     assert run(PYTHON, "-c", validate, SCHEMA, scratch("bad.json"), check=0).out
 
 
+@quick
 def test_exit_codes():
     old = [folded_file(f"old{i}.folded", i) for i in range(4)]
     same = [folded_file(f"same{i}.folded", 10 + i) for i in range(4)]
@@ -467,6 +469,7 @@ def test_compare_until_answered():
     assert result.status != 3 or any("parse_header" in row["path"] for row in found["rows"]), found["rows"]
 
 
+@quick
 def test_compare_fails():
     """A command that fails, one that does not exist, usage, a signal: nothing is left in the temporary directory."""
     need_root()

@@ -17,8 +17,8 @@ import subprocess
 import sys
 import time
 
-from libe2e import (SANITIZED, SYSPROF, Background, Skip, alone, children_of, fixture, folded, has_chain,
-                    load_json, long, main, natively, need_root, run, scratch, share, sysprof, wait_for)
+from libe2e import (SANITIZED, SYSPROF, Background, Skip, alone, children_of, fixture, folded, has_chain, load_json,
+                    long, main, natively, need_root, quick, run, scratch, share, sysprof, wait_for)
 
 LIMIT = 30 if SANITIZED else 10
 libc = ctypes.CDLL(None, use_errno=True)
@@ -236,6 +236,7 @@ HABITS = [
 ]
 
 
+@quick
 def test_usage():
     check_table(USAGE)
     check_table(HABITS)
@@ -398,6 +399,7 @@ def check_refusal(prefix, parts, absent=(), args=("record", "-a", "-d", "0.2")):
     no_children()
 
 
+@quick
 def test_no_privileges():
     need_root()
     check_refusal(NOBODY, ["missing CAP_BPF and CAP_PERFMON", "sudo", "setcap"])
@@ -689,6 +691,7 @@ def record_command(*command, options=("-d", "20"), place=None, **more):
                timeout=LIMIT, **more)
 
 
+@quick
 @natively
 def test_exit_codes_of_command():
     need_root()

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 
-from libe2e import Skip, main, run, scratch, sysprof
+from libe2e import Skip, main, quick, run, scratch, sysprof
 from libgo import go_build, pprof
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -273,6 +273,7 @@ def test_go_heap():
 
 # ---- folded stacks -------------------------------------------------------------------------------
 
+@quick
 def test_folded():
     """As stackcollapse-perf.pl writes them, with its annotations; and the same bytes again."""
     text = ("node;_start;main;[libc.so.6] 3\n"
@@ -288,6 +289,7 @@ def test_folded():
 
 # ---- our own -------------------------------------------------------------------------------------
 
+@quick
 def test_own_formats():
     """A recording in each format, read again: the same functions with the same samples."""
     for recording in ("fork-exec", "jit-reuse"):

@@ -3,6 +3,7 @@
 
 A test is a script with functions named test_*; `main(globals())` at its end runs them in order (or
 those named on the command line), prints a line for each and exits 0, 1, or 77 if all were skipped.
+Those marked @quick are what `make test` runs (CASES=quick): one of each command and of each kind of target, a few seconds each.
 Those marked @long are for `make test-all`: CASES=short leaves them out, CASES=long runs no others.
 Those marked @soak repeat others for longer: CASES=soak, as `make soak` sets it, runs them alone.
 Those marked @alone run when nothing else does: CASES="short beside" leaves them out, CASES="short alone" runs no others.
@@ -36,6 +37,12 @@ KEPT_MAX = 64 << 20  # bytes of one recording
 
 class Skip(Exception):
     """This case cannot run here; its text says why."""
+
+
+def quick(test):
+    """A case that `make test` runs; with all others it is in `make test-all`."""
+    test.is_quick = True
+    return test
 
 
 def long(test):
@@ -614,7 +621,9 @@ def is_wanted(name, test):
         return False
     if getattr(test, "is_soak", False) != ("soak" in CASES):
         return False
-    if not {"all", "soak"} & set(CASES) and getattr(test, "is_long", False) != ("long" in CASES):
+    if "quick" in CASES and not getattr(test, "is_quick", False):
+        return False
+    if not {"all", "soak", "quick"} & set(CASES) and getattr(test, "is_long", False) != ("long" in CASES):
         return False
     return len(CASES) < 2 or getattr(test, "is_alone", False) == ("alone" in CASES)
 

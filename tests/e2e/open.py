@@ -16,7 +16,7 @@ import threading
 import urllib.parse
 
 from libbrowser import Browser, PageError
-from libe2e import (SYSPROF, Background, children_of, fixture, main, need_root, record, run, scratch, sysprof,
+from libe2e import (SYSPROF, Background, children_of, fixture, main, need_root, quick, record, run, scratch, sysprof,
                     wait_for)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -106,6 +106,7 @@ class Server(Background):
         assert self.p.wait(20) == 0, self.said()
 
 
+@quick
 def test_files():
     """The page, the profile and every format, as convert writes them, with the headers they need."""
     with Server() as server:

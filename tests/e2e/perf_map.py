@@ -6,7 +6,7 @@ import os
 import random
 import stat
 
-from libe2e import long, main, scratch, sysprof
+from libe2e import long, main, quick, scratch, sysprof
 
 RENDER = "LazyCompile:*a.renderDOM /opt/app/node_modules/react-dom/cjs/react-dom-server.node.production.min.js:35"
 STREAM = "LazyCompile:*stream.on /opt/app/src/api.js:44"
@@ -29,6 +29,7 @@ def perf_map(*args, status=0):
     return result
 
 
+@quick
 def test_find():
     path = write("four.map", "\n".join(FOUR) + "\n")
     reported = perf_map("find", path, "227bbdff955b").out

@@ -14,9 +14,9 @@ import subprocess
 import sys
 import time
 
-from libe2e import (SCRATCH, SYSPROF, Background, Facts, Fixture, Skip, alone, comms, firefox_extra,
-                    firefox_threads, fixture, folded, has_chain, kernel_part, load_json, long, main, natively,
-                    record, run, scratch, share, started_sampling, total, user_part, wait_for)
+from libe2e import (SCRATCH, SYSPROF, Background, Facts, Fixture, Skip, alone, comms, firefox_extra, firefox_threads,
+                    fixture, folded, has_chain, kernel_part, load_json, long, main, natively, quick, record, run,
+                    scratch, share, started_sampling, total, user_part, wait_for)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CHECKER = os.path.join(TOP, "tests/e2e/consumers/check_structure.py")
@@ -51,11 +51,12 @@ def of_user(rows):
 
 # ---- targets ------------------------------------------------------------------------------------
 
+@quick
 def test_command_has_its_known_chain():
     path = scratch("chain.folded")
     record("-o", path, "--", fixture("chain"), "0.7")
     rows = of_user(folded(path))
-    assert total(rows) >= 50, rows
+    assert total(rows) >= 20, rows
     assert set(comms(rows)) == {"chain"}, comms(rows)
     good = share(rows, lambda f: has_chain(f, "main", *CHAIN) and f[-1] == "leaf")
     assert good >= 0.95, f"{good:.3f} have the chain: {rows}"
@@ -76,6 +77,7 @@ def test_command_with_threads():
         assert threads[tid].pid == reported.number("pid") and threads[tid].process == "chain"
 
 
+@quick
 def test_process_and_all_its_threads():
     path = scratch("process.json.gz")
     with Fixture("chain", "-t", "3", "30") as chain, Fixture("loop", "30"):
@@ -112,6 +114,7 @@ def test_two_processes():
     assert "leaf" in seen[one.pid] and "count_iterations" in seen[two.pid], seen
 
 
+@quick
 @natively
 def test_only_the_requested_thread():
     path = scratch("tid.json.gz")
@@ -207,6 +210,7 @@ def test_no_inherit_of_a_command():
     assert set(comms(folded(path))) <= {"storm"}, comms(folded(path))
 
 
+@quick
 @alone
 @natively
 def test_whole_system():
@@ -329,6 +333,7 @@ def test_rates():
         assert_sample_count(samples, reported.number("cpu_ns"), 1e9 / hz, lost(path), f"-F {hz}")
 
 
+@quick
 @alone
 @natively
 def test_cpus():
@@ -518,6 +523,7 @@ def test_own_cost():
     assert 0.8 * used < reported < used + 0.05, (used, reported)
 
 
+@quick
 def test_usage():
     for args, wanted in ((["record", "--lines", "-qZ"], "unknown option '-Z'"), (["record", "-qo"], "-o requires a value"),
                          (["record", "--quiet=1"], "--quiet=1: this option takes no value"),

@@ -15,10 +15,10 @@ import time
 import zlib
 
 import libe2e as e
-from libe2e import (SANITIZED, SYSPROF, Background, fixture, folded, has_chain, main, natively, need_root, run,
+from libe2e import (SYSPROF, Background, fixture, folded, has_chain, main, natively, need_root, run,
                     scratch, share, sysprof, wait_for)
 
-LIMIT = 60 if SANITIZED else 20
+LIMIT = 60
 PERIOD = 1e9 / 999
 FORMATS = ("json", "json.gz", "cpuprofile", "folded", "txt")
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all")
@@ -349,6 +349,7 @@ def outputs(path):
     return [w for f in FORMATS for w in ("-o", f"{path}/x.{f}")]
 
 
+@e.quick
 def test_same_bytes():
     good = recorded()
     out = directory("same")

@@ -12,7 +12,7 @@ import subprocess
 import termios
 import threading
 
-from libe2e import SYSPROF, main, run, scratch, sysprof
+from libe2e import SYSPROF, main, quick, run, scratch, sysprof
 from libreport import invalid
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -70,6 +70,7 @@ def test_schema():
     assert set(invalid(*bad)) == set(range(len(bad))), invalid(*bad)
 
 
+@quick
 def test_trees_and_tables():
     """The same figures in trees and tables."""
     for name in NAMES:

@@ -240,6 +240,7 @@ def on_terminal(path, *args, until=sampling):
     return terminal
 
 
+@e.quick
 @natively
 def test_ctrl_c():
     need_root()

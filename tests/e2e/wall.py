@@ -173,6 +173,7 @@ def test_a_series_of_runs():
     print(f"    times off: {worst}", flush=True)
 
 
+@e.quick
 def test_states_add_up_to_all_time():
     r = report(recording().path, "state")
     assert sum(row["ns"] for row in r["rows"]) + r["unvisited_ns"] == r["lived_ns"]
