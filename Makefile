@@ -9,7 +9,7 @@
 #   make check-deb check-static     installs, removes and purges the package; runs that file where there is nothing else
 #   make install    PREFIX=/usr/local DESTDIR=        make uninstall undoes it
 #
-#   make unit golden e2e     one suite of the tests; the first two take less than a minute
+#   make unit golden e2e     one suite of the tests; the first two take less than a minute, and install what they need
 #   make sanitize            ASan, UBSan and LSan: unit, golden, what can break memory of e2e, and
 #                              what a `make e2e` before it recorded is read again
 #   make golden-update       accept what the goldens see
@@ -19,6 +19,7 @@
 #   make vmtest              boot distribution kernels in qemu and record inside
 #   make soak                SECONDS=600 of what an agent is made of, beside churn: nothing may grow; the log of
 #                              memory, descriptors and CPU time is build/soak.log. Then cases of e2e for longer.
+#   make distros             bare Debian 12, 13 and testing: the demo and the tests there, from a fresh checkout
 #   make bench               measure the budgets             make format      clang-format -i
 #                            SECTIONS="programs unwinding": those alone, see tests/bench/bench.py
 #
@@ -103,7 +104,7 @@ TABLE_SOURCES := $(sort $(wildcard $(foreach d,base elf unwind,userspace/$d/*.[c
 FUZZ_SOURCES  := $(filter-out userspace/capture/% userspace/live/% userspace/serve/%,$(LIB_SOURCES)) $(wildcard tests/models/*.c)
 FUZZ_OBJECTS  := $(FUZZ_SOURCES:%.c=$(BUILD)/fuzz/%.o)
 
-.PHONY: all quick-build tests-build test test-all test-servers unit golden golden-update e2e sanitize fuzz fuzz-build demo vmtest bench soak install uninstall completions deb static check-deb check-static format clean
+.PHONY: all quick-build tests-build test test-all test-servers quick-tests unit golden golden-update e2e sanitize fuzz fuzz-build demo vmtest distros bench soak install uninstall completions deb static check-deb check-static format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -329,7 +330,7 @@ build/oracle/programs: tests/e2e/oracle/build.sh $(wildcard tests/fixtures/dwarf
 # What `make test` proves, and what `make test-all` adds to it. tests/run.sh has the suites.
 CHECKS		:= layers format build:unit build:golden
 SANITIZED_SUITES := build-asan:unit build-asan:golden build-asan:sanitized build-asan:replay
-ALL_SUITES	:= $(CHECKS) build:e2e build:long $(SANITIZED_SUITES) build:fuzz # short ones at the end: no lane waits for long
+ALL_SUITES	:= $(CHECKS) build:e2e build:distros build:long $(SANITIZED_SUITES) build:fuzz # short ones at the end: no lane waits for long
 
 # Installing and building are separate makes: what the first puts there, the second has to look for.
 # `make test test-all` runs nothing twice.
@@ -351,13 +352,19 @@ sanitize:
 	$(Q)+$(sub) SANITIZE=1 tests-build
 	$(Q)tests/run.sh $(filter-out $(if $(wildcard build/tests/recordings/made),,%:replay),$(SANITIZED_SUITES))
 
-unit: $(UNIT_TESTS)
+# Built at once, so that both may be made with -j.
+quick-tests:
+	$(Q)tools/install-deps.sh unit
+	$(Q)+$(sub) $(BUILD)/sysprof $(if $(filter unit,$(MAKECMDGOALS)),$(UNIT_TESTS)) \
+		$(if $(filter golden%,$(MAKECMDGOALS)),$(GOLDEN_TESTS))
+
+unit: quick-tests
 	$(Q)tests/run.sh $(BUILD):unit
 
-golden: $(GOLDEN_TESTS) $(BUILD)/sysprof
+golden: quick-tests
 	$(Q)tests/run.sh $(BUILD):golden
 
-golden-update: $(GOLDEN_TESTS) $(BUILD)/sysprof
+golden-update: quick-tests
 	$(Q)GOLDEN_UPDATE=1 tests/run.sh $(BUILD):golden
 
 e2e: all $(FIXTURES) $(E2E_TOOLS) build/consumers/stamp build/libdw/stamp build/runtimes/stamp build/oracle/programs build/go-cache/stamp
@@ -382,6 +389,11 @@ vmtest: all
 	$(Q)tools/install-deps.sh --check vmtest
 	$(Q)+$(sub) $(addprefix $(BUILD)/tests/fixtures/,chain-no-fp chain-lld chain-go waits packets)
 	$(Q)vmtest/run.sh $(BUILD)
+
+# As root, through sudo where one is not.
+distros:
+	$(Q)tools/install-deps.sh distros
+	$(Q)tests/distros.sh
 
 # Runtimes to be measured, fetched by the caller like those above.
 build/programs/stamp: tests/bench/programs/fetch.sh

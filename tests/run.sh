@@ -8,6 +8,7 @@
 #   quick      the cases of e2e that are marked @quick     format   tests/check-format.sh
 #   e2e        .sh and .py of tests/e2e, but "lib*"
 #   long       the long cases of those that have some (test-all)
+#   distros    unit and golden, built in a bare system of the stable Debian (tests/distros.sh)
 #   soak       cases that repeat others for longer (make soak)
 #   sanitized  those of e2e that are repeated with the sanitizers, long cases included, but for those marked @natively
 #   servers    those of e2e that want running backends (test-servers); no other suite has them
@@ -261,6 +262,7 @@ sources_of() {
 	fuzz) compgen -G "tests/fuzz/fuzz_*.c" | sort ;;
 	replay) echo tests/replay.py ;;
 	layers) echo tests/check-layers.sh ;;
+	distros) echo tests/distros.sh ;;
 	format) echo tests/check-format.sh ;;
 	esac
 }
@@ -273,6 +275,7 @@ plan_test() { # source, label, place, cases
 	case $suite in
 	unit | golden) commands[i]=$build/${1%.c} ;;
 	fuzz) commands[i]="$top/tests/fuzz/run.sh $name" ;;
+	distros) commands[i]="$top/$1 trixie:unit:1" ;;
 	*) commands[i]=$top/$1 ;;
 	esac
 	names[i]=$2 sources[i]=$1 builds[i]=$build places[i]=$3 cases[i]=$4 limits[i]=$limit
@@ -291,7 +294,7 @@ plan_suite() {
 	[ -z "$only" ] || found=$(grep "/$only\.[a-z]*$" <<<"$found")
 	case $suite in
 	unit) find_root && as=yes ;;
-	quick | e2e | long | sanitized | servers | soak)
+	quick | e2e | long | sanitized | servers | soak | distros)
 		limit=300
 		if find_root; then as=yes; else refused=$refusal; fi
 		;;
@@ -304,7 +307,7 @@ plan_suite() {
 	for source in $found; do
 		! has_no_case "$source" "$wanted" || continue
 		label=$suite/$(basename "${source%.*}") place=beside
-		[[ $suite == layers || $suite == format || $suite == replay ]] && label=${label#*/}
+		[[ $suite == layers || $suite == format || $suite == replay || $suite == distros ]] && label=${label#*/}
 		# a second build of the same tests has its name in front
 		[ "$dir" = build ] || label=$(basename "$dir")/$label
 		# with the sanitizers it is memory that is looked at
@@ -418,7 +421,7 @@ run_alone() {
 }
 
 [ $# -gt 0 ] || {
-	echo "usage: $0 [DIR:]unit|golden|quick|e2e|long|soak|sanitized|servers|replay|fuzz|layers|format[/TEST]…" >&2
+	echo "usage: $0 [DIR:]unit|golden|quick|e2e|long|soak|sanitized|servers|replay|fuzz|layers|format|distros[/TEST]…" >&2
 	exit 2
 }
 results=$(mktemp -d "${TMPDIR:-/tmp}/sysprof-results.XXXXXX") || exit 1

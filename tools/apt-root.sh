@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
+# apt-root.sh --mirror | --settings: the Debian mirror of the system's apt, and its settings of the network.
 # apt-root.sh DIR SUITE ARCHITECTURE [sources]: an apt root of our own in DIR for one suite of Debian's; with
 # "sources" its source packages and no others. Prints the path of its configuration: with that in APT_CONFIG, apt-get
 # and apt-cache use that suite.
@@ -23,8 +24,13 @@ mirror_of_system() {
 		awk '$1 == "Debian" && $2 !~ /-/ && !found++ { print $3 }'
 }
 
-configuration() { # directory, architecture
+# How the system's apt reaches its mirror.
+settings_of_system() {
 	apt-config dump | grep -E '^Acquire::(http|https|socks|Retries|ForceIP|Languages)' || true
+}
+
+configuration() { # directory, architecture
+	settings_of_system
 	cat <<-CONFIG
 	Dir::Etc::main "/dev/null";
 	Dir::Etc::parts "/dev/null";
@@ -43,11 +49,13 @@ configuration() { # directory, architecture
 	CONFIG
 }
 
-[ $# -eq 3 ] || [ "$#,${4:-}" = 4,sources ] || die "usage: apt-root.sh DIR SUITE ARCHITECTURE [sources]"
-[ -e "$keyring" ] || die "$keyring is missing; 'tools/install-deps.sh vmtest' installs it"
+[ "$*" != --settings ] || { settings_of_system; exit; }
 mirror=${DEBIAN_MIRROR:-$(mirror_of_system)}
 [ -n "$mirror" ] || die "the system's apt sources name no Debian mirror: set DEBIAN_MIRROR=URL" \
 	"(or run apt-get update, if this is Debian)"
+[ "$*" != --mirror ] || { echo "$mirror"; exit; }
+[ $# -eq 3 ] || [ "$#,${4:-}" = 4,sources ] || die "usage: apt-root.sh DIR SUITE ARCHITECTURE [sources]"
+[ -e "$keyring" ] || die "$keyring is missing; 'tools/install-deps.sh vmtest' installs it"
 mkdir -p "$1"/{state/lists/partial,cache/archives/partial,etc}
 root=$(realpath "$1")
 : >"$root/status"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# install-deps.sh [--check] build|demo|test|deb|static|fuzz|vmtest|bench
+# install-deps.sh [--check] build|demo|unit|test|distros|deb|static|fuzz|vmtest|bench
 #
 # Looks what the named task still needs on this machine and installs just that: on Debian and Ubuntu
 # with apt-get (through sudo where the caller is not root), elsewhere it prints the package names and
@@ -46,9 +46,11 @@ needs() {
 	static | cmd:apt-get             | apt             | apt             | apt        | apt
 	static | cmd:dpkg-source         | dpkg-dev        | dpkg-dev        | dpkg       | dpkg-devel
 	static | file:/usr/share/keyrings/debian-archive-keyring.gpg | debian-archive-keyring | debian-keyring | debian-archive-keyring | debian-archive-keyring
-	test  | pc:cmocka:1.1            | libcmocka-dev   | libcmocka-devel | cmocka     | libcmocka-devel
-	test  | pc:libprotobuf-c:1.3     | libprotobuf-c-dev | protobuf-c-devel | protobuf-c | protobuf-c-devel
-	test  | cmd:protoc-c             | protobuf-c-compiler | protobuf-c-compiler | protobuf-c | protobuf-c
+	unit  | pc:cmocka:1.1            | libcmocka-dev   | libcmocka-devel | cmocka     | libcmocka-devel
+	unit  | pc:libprotobuf-c:1.3     | libprotobuf-c-dev | protobuf-c-devel | protobuf-c | protobuf-c-devel
+	unit  | cmd:protoc-c             | protobuf-c-compiler | protobuf-c-compiler | protobuf-c | protobuf-c
+	distros | cmd:debootstrap        | debootstrap     | debootstrap     | debootstrap | debootstrap
+	distros | file:/usr/share/keyrings/debian-archive-keyring.gpg | debian-archive-keyring | debian-keyring | debian-archive-keyring | debian-archive-keyring
 	test  | cmd:clang-format         | clang-format    | clang-tools-extra | clang    | clang-tools
 	test  | cmd:python3              | python3         | python3         | python     | python3
 	test  | py:yaml                  | python3-yaml    | python3-pyyaml  | python-yaml | python3-PyYAML
@@ -64,29 +66,29 @@ needs() {
 	test  | cmd:strace               | strace          | strace          | strace     | strace
 	test  | file:/usr/lib/debug/.build-id | libc6-dbg  | glibc-debuginfo | glibc-debug | glibc-debuginfo
 	test  | cmd:objcopy              | binutils        | binutils        | binutils   | binutils
-	test  | cmd:xz                   | xz-utils        | xz              | xz         | xz
-	test  | cmd:dwz                  | dwz             | dwz             | dwz        | dwz
+	unit  | cmd:xz                   | xz-utils        | xz              | xz         | xz
+	unit  | cmd:dwz                  | dwz             | dwz             | dwz        | dwz
 	test  | cmd:javac                | default-jdk-headless | java-latest-openjdk-devel | jdk-openjdk | java-21-openjdk-devel
-	test  | cmd:go                   | golang-go       | golang          | go         | go
+	unit  | cmd:go                   | golang-go       | golang          | go         | go
 	test  | cmd:musl-gcc             | musl-tools      | musl-gcc        | musl       | musl-devel
 	test  | cmd:luajit               | luajit          | luajit          | luajit     | luajit
 	test  | cmd:pypy3                | pypy3           | pypy3           | pypy3      | pypy3
 	test  | cmd:erlc                 | erlang-base     | erlang-erts     | erlang     | erlang
 	test  | cmd:ffmpeg               | ffmpeg          | ffmpeg-free     | ffmpeg     | ffmpeg
-	test  | cmd:debuginfod           | debuginfod      | elfutils-debuginfod | debuginfod | elfutils-debuginfod
+	unit  | cmd:debuginfod           | debuginfod      | elfutils-debuginfod | debuginfod | elfutils-debuginfod
 	test  | cmd:chromium             | chromium        | chromium        | chromium   | chromium
 	test  | cmd:redis-server         | redis-server    | redis           | redis      | redis
 	test  | cmd:nginx                | nginx-light     | nginx           | nginx      | nginx
 	test  | cmd:gunicorn             | gunicorn        | python3-gunicorn | gunicorn  | python3-gunicorn
 	test  | cmd:pg_ctl               | postgresql      | postgresql-server | postgresql | postgresql-server
 	test  | cmd:ld.lld               | lld             | lld             | lld        | lld
-	test  | cmd:ld.gold              | binutils        | binutils-gold   | binutils   | binutils-gold
+	test  | cmd:ld.gold              | binutils-gold   | binutils-gold   | binutils   | binutils-gold
 	test  | cmd:systemd-analyze      | systemd         | systemd         | systemd    | systemd
 	test  | cmd:capsh                | libcap2-bin     | libcap          | libcap     | libcap-progs
 	test  | cmd:zsh                  | zsh             | zsh             | zsh        | zsh
 	test  | cmd:fish                 | fish            | fish            | fish       | fish
 	test  | file:/usr/share/bash-completion/bash_completion | bash-completion | bash-completion | bash-completion | bash-completion
-	test  | cmd:promtool           | prometheus      | golang-github-prometheus | prometheus | golang-github-prometheus-prometheus
+	unit  | cmd:promtool           | prometheus      | golang-github-prometheus | prometheus | golang-github-prometheus-prometheus
 	fuzz  | clang-rt:fuzzer          | libclang-rt-dev | compiler-rt     | compiler-rt | clang-tools
 	vmtest | cmd:qemu-system-x86_64  | qemu-system-x86 | qemu-system-x86-core | qemu-system-x86 | qemu-x86
 	vmtest | file:/bin/busybox       | busybox-static  | busybox         | busybox    | busybox-static
@@ -102,7 +104,7 @@ needs() {
 	bench | cmd:python3              | python3         | python3         | python     | python3
 	bench | cmd:g++                  | g++             | gcc-c++         | gcc        | gcc-c++
 	bench | cmd:ld.lld               | lld             | lld             | lld        | lld
-	bench | cmd:ld.gold              | binutils        | binutils-gold   | binutils   | binutils-gold
+	bench | cmd:ld.gold              | binutils-gold   | binutils-gold   | binutils   | binutils-gold
 	bench | cmd:musl-gcc             | musl-tools      | musl-gcc        | musl       | musl-devel
 	bench | cmd:go                   | golang-go       | golang          | go         | go
 	bench | cmd:rustc                | rustc           | rust            | rust       | rust
@@ -129,7 +131,9 @@ needs() {
 rows_of() {
 	case $1 in
 	build | demo) echo build ;;
-	test) echo "build test fuzz" ;;
+	unit) echo "build unit" ;;
+	test) echo "build unit test distros fuzz" ;;
+	distros) echo "distros" ;;
 	deb) echo "build deb" ;;
 	static) echo "build static" ;;
 	fuzz) echo "build fuzz" ;;
@@ -180,6 +184,17 @@ column_of() {
 	esac
 }
 
+# The linker gold has a package of its own since binutils 2.44.
+debian_name() {
+	local ID="" VERSION_ID=""
+	# shellcheck source=/dev/null
+	[ -r /etc/os-release ] && . /etc/os-release
+	case "$1 $ID ${VERSION_ID%%.*}" in
+	"binutils-gold debian 11" | "binutils-gold debian 12" | "binutils-gold ubuntu 2"[234]) echo binutils ;;
+	*) echo "$1" ;;
+	esac
+}
+
 # Ubuntu keeps the kernel's own tools (bpftool, perf) in packages of its own names, and Chromium as well.
 ubuntu_name() {
 	case $1 in
@@ -199,7 +214,8 @@ missing() {
 		package=$(cut -d'|' -f"$column" <<<"$row")
 		[[ $tasks == *" $task "* ]] || continue
 		present "$what" && continue
-		[ "$distro" = ubuntu ] && package=$(ubuntu_name "$package")
+		[[ $distro != debian && $distro != ubuntu ]] || package=$(debian_name "$package")
+		[ "$distro" != ubuntu ] || package=$(ubuntu_name "$package")
 		echo "$what $package"
 	done
 }
@@ -237,7 +253,7 @@ main() {
 	[ "${1:-}" = --check ] && check=yes && shift
 	task=${1:-}
 	tasks=$(rows_of "$task") || {
-		echo "usage: $0 [--check] build|demo|test|deb|static|fuzz|vmtest|bench" >&2
+		echo "usage: $0 [--check] build|demo|unit|test|distros|deb|static|fuzz|vmtest|bench" >&2
 		exit 2
 	}
 

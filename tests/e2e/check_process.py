@@ -246,7 +246,7 @@ def check_beside_silence(*options):
     print(f"  {len(silent)} files that do not answer, two checks took {took:.1f} s")
     assert [row["path"] for row in silent] == ["/tmp/perf-5.map"] and "not answer" in text, reported["files"]
     # what can be read is read
-    assert any(row["path"] == "/usr/bin/python3.11" and row["unwind"] == "CFI" for row in reported["files"]), reported["files"]
+    assert any(row["path"] == os.path.realpath("/usr/bin/python3") and row["unwind"] == "CFI" for row in reported["files"]), reported["files"]
     # its perf map is one of these files
     assert runtime(reported, "Python")["state"] == "partly"
     assert took < 40, took

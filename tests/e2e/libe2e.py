@@ -14,9 +14,12 @@ import hashlib
 import http.server
 import json
 import os
+import pathlib
 import re
 import resource
+import shutil
 import signal
+import stat
 import struct
 import subprocess
 import sys
@@ -25,7 +28,6 @@ import time
 import traceback
 
 BUILD = os.environ.get("BUILD", os.path.abspath("build"))
-SYSPROF = os.environ.get("SYSPROF", os.path.join(BUILD, "sysprof"))
 SCRATCH = os.environ.get("SCRATCH") or os.getcwd()
 SANITIZED = "asan" in os.path.basename(BUILD)
 
@@ -34,6 +36,20 @@ CASES = os.environ.get("CASES", "all").split()
 KEPT = os.path.join(SCRATCH, "kept")
 KEPT_MAX = 64 << 20  # bytes of one recording
 
+
+def for_all_users(program):
+    """A path by which each user can execute it: that of a copy if the checkout is in a directory for its owner alone, as a home is."""
+    program = os.path.abspath(program)
+    if all(os.stat(folder).st_mode & stat.S_IXOTH for folder in pathlib.Path(program).parents):
+        return program
+    copy = os.path.join(SCRATCH, "programs", os.path.basename(program))
+    if not os.path.exists(copy):
+        os.makedirs(os.path.dirname(copy), exist_ok=True)
+        shutil.copy2(program, copy)
+    return copy
+
+
+SYSPROF = for_all_users(os.environ.get("SYSPROF", os.path.join(BUILD, "sysprof")))
 
 class Skip(Exception):
     """This case cannot run here; its text says why."""
@@ -88,7 +104,7 @@ def deepest(pid):
 def fixture(name):
     path = os.path.join(BUILD, "tests", "fixtures", name)
     assert os.path.exists(path), f"fixture {path} is not built"
-    return path
+    return for_all_users(path)
 
 
 def scratch(name):

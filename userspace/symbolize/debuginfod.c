@@ -4,7 +4,9 @@
  * libraries, which a profiler without --debuginfod should not load as root. If it is missing, only
  * this feature is. Its cache, servers (DEBUGINFOD_URLS) and limits are the user's, as for other
  * tools. Without DEBUGINFOD_URLS the servers are those of /etc/debuginfod (which login shells get,
- * and sudo drops). A stalled server is abandoned sooner than by the library.
+ * and sudo drops). A stalled server is abandoned sooner than by the library. Since elfutils 0.190
+ * the library cannot be cancelled before the first bytes of a file have come: until then, that
+ * limit (STALL_SECONDS) ends the request.
  */
 #include "symbolize/debuginfod.h"
 
