@@ -424,6 +424,7 @@ struct profile_runtime {
 	uint64_t ambiguous; /* named, but possibly of another function */
 	uint64_t stale;	    /* without a name: the memory held another function when it was read */
 	uint64_t unknown;   /* without a name: not read, or not readable */
+	struct string_id remedy; /* of ambiguous names, if they are many; 0: none */
 };
 
 /* A thread and the GIL of its interpreter, by its CPU samples. */

@@ -5,6 +5,7 @@
 """Java that was started without any flag: its methods have names, files and lines, compiled, inlined and interpreted, in the
 live profile and in a replay, and the same names as by the JVM's perf map."""
 import base64
+import collections
 import gzip
 import os
 import re
@@ -173,6 +174,80 @@ def check_names(binary, *flags):
 
 def test_compiled_and_inlined():
     check_names(java())
+
+
+COUNTED = """
+public class Counted {
+    static volatile long sink;
+
+    static int straight(int n) {
+        n ^= n >>> 16; n *= 0x85ebca6b; n ^= n >>> 13; n *= 0xc2b2ae35;
+        return n ^ n >>> 16;
+    }
+
+    static int counted(int n) {
+        int sum = 0;
+        for (int i = 0; i < n; i++)
+            sum += i * i ^ sum >> 3;
+        return sum;
+    }
+
+    static int caller(int n) { return counted(n) + 1; }
+
+    static int mixing(byte[] all) {
+        int sum = 0;
+        for (byte each : all)
+            sum = straight(sum + each);
+        return sum;
+    }
+
+    public static void main(String[] args) {
+        byte[] all = new byte[20000];
+        for (;;)
+            sink += caller(20000) + mixing(all) + new byte[1000].length;
+    }
+}
+"""
+WITHOUT_WORK = {"Counted.caller", "Counted.main"}
+
+
+def counted_leaves(*flags):
+    """{innermost frame: samples} of the compiled program, and the summary."""
+    place = scratch("java-counted")
+    os.makedirs(place, exist_ok=True)
+    source = os.path.join(place, "Counted.java")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(COUNTED[1:])
+    run("javac", "-d", place, source, check=0, timeout=120)
+    with Background(java(), *flags, "-cp", place, "Counted") as program:
+        time.sleep(4)
+        for seconds in 2, 4, 8, 16:
+            leaves = collections.Counter()
+            result = record("--no-wall", "-p", program.pid, "-d", seconds, "-o", scratch("counted.folded"))
+            for frames, count in folded(scratch("counted.folded")):
+                leaf = [f for f in frames if not f.endswith("_[k]")][-1]
+                leaves[leaf] += count if leaf.startswith("Counted.") else 0
+            if leaves.total() > 300:
+                break
+    print(f"  {' '.join(flags)}: {dict(leaves)}")
+    assert leaves.total() > 100, "the host gave the program no CPU time"
+    return leaves, result.err
+
+
+@long
+def test_inlined_and_not_described():
+    """A loop without a poll, and straight code in a loop, both inlined: no place of the compiler's is in them."""
+    need_root()
+    for collector in "-XX:+UseSerialGC", "-XX:+UseParallelGC", "-XX:+UseG1GC":
+        leaves, summary = counted_leaves(collector)
+        wrong = sum(n for leaf, n in leaves.items() if leaf in WITHOUT_WORK)
+        assert wrong <= 0.05 * leaves.total(), leaves
+        assert not leaves["Counted.mixing"] or leaves["Counted.mixing"] <= 0.05 * leaves.total(), leaves
+        assert "-XX:+DebugNonSafepoints" in summary, summary
+    leaves, summary = counted_leaves("-XX:+UseSerialGC", "-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints")
+    certain = sum(n for leaf, n in leaves.items() if not leaf.endswith("_[?]") and leaf not in WITHOUT_WORK)
+    assert certain >= 0.95 * leaves.total() and leaves["Counted.counted"] and leaves["Counted.straight"], leaves
+    assert "DebugNonSafepoints" not in summary, summary
 
 
 def test_signatures():

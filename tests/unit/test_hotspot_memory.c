@@ -527,6 +527,116 @@ static void test_between_places(void **state)
 	close_scene(s);
 }
 
+/*
+ * Both places are in the outer method, or the code returns from it: what it calls on the way may be
+ * inlined there, unless that call has a place of its own, or there is no code for it.
+ */
+static void test_calls_between_places(void **state)
+{
+	static const struct {
+		uint8_t code[2], call_at;
+		bool has_call_place;
+		uint32_t second_place;
+		unsigned int sure;
+	} WAYS[] = {
+		{{0x75, 0xdc}, 0, false, 0x60, 1},
+		{{0x75, 0xdc}, 6, false, 0x60, 0}, /* in the loop */
+		{{0x75, 0xdc}, 6, false, 0x34, 1}, /* too little code for more */
+		{{0x75, 0xdc}, 6, true, 0x60, 1},
+		{{0x75, 0xdc}, 16, false, 0x60, 1}, /* behind the loop */
+		{{0xc3, 0x90}, 16, false, 0x60, 0},
+		{{0xc3, 0x90}, 0, false, 0x60, 1},
+	};
+	static const uint8_t INVOKE[] = {0xb8, 0, 1}, CALL[] = {0xff, 0xd0};
+	struct scene *s = open_scene(true);
+	uint64_t code = image_code_of(IMAGE_COMPILED);
+	uint8_t *bytes = s->image.bytes + (code - IMAGE_BASE);
+	uint8_t *bytecodes = s->image.bytes + IMAGE_BYTECODES_OF(IMAGE_METHODS);
+	uint8_t *scopes = s->image.bytes + IMAGE_DEBUG + 0x40;
+	struct hotspot_chain chain;
+	struct hotspot_blob b;
+
+	(void)state;
+	assert_int_equal(hotspot_code__blob(&s->code, &s->memory, code - IMAGE_HEADER, &b), 0);
+	memmove(scopes, s->image.bytes + IMAGE_DEBUG + 32, 7);
+	memcpy(scopes + 7, (uint8_t[]){1, 2, 7 + 1}, 3); /* the outer method at 6 */
+	image_put(&s->image, code - IMAGE_HEADER - IMAGE_BASE + 120, 0x40, 4);
+	for (size_t i = 0; i < sizeof(WAYS) / sizeof(WAYS[0]); i++) {
+		const uint32_t places[][2] = {{0x10, 1},
+					      {WAYS[i].second_place, 1},
+					      {0x70, WAYS[i].has_call_place ? 7 : 1},
+					      {0x7fffffff, 0}};
+
+		for (unsigned int k = 0; k < 4; k++) {
+			image_put(&s->image, IMAGE_DEBUG + 16 * k, places[k][0], 4);
+			image_put(&s->image, IMAGE_DEBUG + 16 * k + 4, places[k][1], 4);
+		}
+		memset(bytes + 0x10, 0x90, 0x60);
+		memcpy(bytes + 0x6e, CALL, sizeof(CALL));
+		memcpy(bytes + 0x30, WAYS[i].code, sizeof(WAYS[i].code));
+		memcpy(bytecodes, IMAGE_BYTECODES, sizeof(IMAGE_BYTECODES));
+		if (WAYS[i].call_at)
+			memcpy(bytecodes + WAYS[i].call_at, INVOKE, sizeof(INVOKE));
+		assert_int_equal(read_chain(s, &b, code + 0x20, &chain), 0);
+		assert_int_equal(chain.count, 1);
+		assert_int_equal(chain.sure, WAYS[i].sure);
+	}
+	s->layout.describes_all = HOTSPOT_FLAG_ON;
+	memcpy(bytecodes + 16, INVOKE, sizeof(INVOKE));
+	memcpy(bytes + 0x30, (uint8_t[]){0xc3}, 1);
+	assert_int_equal(read_chain(s, &b, code + 0x20, &chain), 0);
+	assert_int_equal(chain.sure, 1);
+	close_scene(s);
+}
+
+/* Ways through bytecodes that javac makes: switches, wide ones, those that the JVM has replaced. */
+static void test_ways_through_bytecodes(void **state)
+{
+	static const unsigned char SWITCHES[] = {
+		0x1b,				     /* 0: iload_1 */
+		0xaa, 0,    0,			     /* 1: tableswitch */
+		0,    0,    0,	  27,		     /* default: 28 */
+		0,    0,    0,	  1,	0, 0, 0, 2,  /* 1 to 2 */
+		0,    0,    0,	  23,	0, 0, 0, 27, /* 24, 28 */
+		0xb8, 0,    1,	  0xb1,		     /* 24: invokestatic, return */
+		0xc4, 0x84, 1,	  1,	0, 1,	     /* 28: wide iinc */
+		0xe3, 0,    1,			     /* 34: a fast invokevirtual */
+		0xa7, 0xff, 0xdb,		     /* 37: goto 0 */
+	};
+	struct {
+		int32_t from, to;
+		bool is_done, is_there, loops;
+		unsigned int calls, length;
+	} WAYS[] = {
+		{0, -1, false, true, true, 2, 7},   {24, -1, true, true, false, 0, 1},
+		{28, 34, false, true, false, 0, 2}, {28, 28, true, true, true, 1, 5},
+		{24, 34, true, false, false, 0, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(WAYS) / sizeof(WAYS[0]); i++) {
+		struct hotspot_way way = {
+			.from = WAYS[i].from, .to = WAYS[i].to, .is_done = WAYS[i].is_done};
+
+		assert_int_equal(hotspot_way__find(SWITCHES, sizeof(SWITCHES), &way), 0);
+		assert_int_equal(way.is_there, WAYS[i].is_there);
+		assert_int_equal(way.call_count, WAYS[i].calls);
+		assert_int_equal(way.length, WAYS[i].length);
+		assert_int_equal(way.loops, WAYS[i].loops);
+	}
+	for (size_t size = 0; size < sizeof(SWITCHES); size++) {
+		struct hotspot_way way = {.to = -1};
+
+		assert_int_equal(hotspot_way__find(SWITCHES, size, &way), -ENODATA);
+	}
+	for (unsigned int op = 0; op < 256; op++) {
+		const unsigned char code[] = {(unsigned char)op, 0, 0, 0, 0xff, 0xff, 0xff, 0xff};
+		struct hotspot_way way = {.to = -1};
+
+		hotspot_way__find(code, sizeof(code), &way); /* whatever that is */
+	}
+}
+
 /* A scope that is its own sender, and lengths that are not. */
 static void test_bad_debug_data(void **state)
 {
@@ -839,6 +949,8 @@ int main(void)
 		cmocka_unit_test(test_bad_signatures),
 		cmocka_unit_test(test_what_is_inlined),
 		cmocka_unit_test(test_between_places),
+		cmocka_unit_test(test_calls_between_places),
+		cmocka_unit_test(test_ways_through_bytecodes),
 		cmocka_unit_test(test_bad_debug_data),
 		cmocka_unit_test(test_identity),
 		cmocka_unit_test(test_bad_methods),

@@ -218,9 +218,14 @@ static void print_runtimes(const struct profile *p)
 {
 	char text[RUNTIME_TEXT_SIZE];
 
-	for (size_t i = 0; i < p->runtime_count; i++)
-		fprintf(stderr, "  %s: %s\n", profile__string(p, p->runtimes[i].name),
-			describe_runtime(text, sizeof(text), &p->runtimes[i]));
+	for (size_t i = 0; i < p->runtime_count; i++) {
+		const struct profile_runtime *runtime = &p->runtimes[i];
+
+		fprintf(stderr, "  %s: %s\n", profile__string(p, runtime->name),
+			describe_runtime(text, sizeof(text), runtime));
+		if (runtime->remedy.v)
+			fprintf(stderr, "    %s\n", profile__string(p, runtime->remedy));
+	}
 }
 
 /* Processes with several threads, where the GIL was held longest first. */

@@ -11,7 +11,8 @@
 #include "base/vec.h"
 #include "runtimes/runtime.h"
 
-#define NOTES_PASS 1000000000ull /* ns from a process's first map until no note is from before it */
+#define MANY_DOUBTFUL 100u	    /* one frame in so many */
+#define NOTES_PASS    1000000000ull /* ns from a process's first map until no note is from before it */
 
 struct managed_location {
 	struct code_words words;
@@ -810,9 +811,14 @@ void managed_frames__resolve(struct managed_frames *m)
 		resolve_place(m, place, &counts[ops_of(m, &place->words)->counted_as]);
 	}
 	for (unsigned int kind = 0; kind < FRAME_NOTE_COUNT; kind++) {
+		const char *remedy;
+
 		if (!counts[kind].frames)
 			continue;
 		counts[kind].name = profile_builder__string(m->builder, runtimes[kind].name);
+		remedy = runtime_of_note(kind)->memory->doubt_remedy;
+		if (remedy && counts[kind].ambiguous > counts[kind].frames / MANY_DOUBTFUL)
+			counts[kind].remedy = profile_builder__string(m->builder, remedy);
 		profile_builder__runtime(m->builder, &counts[kind]);
 	}
 }

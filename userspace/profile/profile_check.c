@@ -496,7 +496,7 @@ static int check_runtimes(const struct checker *c)
 	for (size_t i = 0; i < c->p->runtime_count; i++) {
 		const struct profile_runtime *r = &c->p->runtimes[i];
 
-		if (!r->name.v || !is_string(c, r->name))
+		if (!r->name.v || !is_string(c, r->name) || !is_string(c, r->remedy))
 			return report_broken(c, "runtime %zu: name", i);
 		if (r->ambiguous > r->frames || r->stale > r->frames - r->ambiguous ||
 		    r->unknown > r->frames - r->ambiguous - r->stale)

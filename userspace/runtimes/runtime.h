@@ -205,6 +205,7 @@ struct runtime_memory {
 	/* `version`: of the file that it is in; "". Fills the mark, text, version and remedy. */
 	void (*judge)(const struct runtime_finding *found, const struct runtime *runtime,
 		      const char *version, struct surveyed_runtime *judgement);
+	const char *doubt_remedy;   /* what makes ambiguous names certain; NULL: nothing */
 	bool is_absent_unless_read; /* a file of its name is not enough */
 	bool needs_walk; /* a perf map has its names, but does not make its stacks whole */
 };

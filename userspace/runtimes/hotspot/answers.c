@@ -188,7 +188,8 @@ static int add_compiled(struct code_answers *answers, struct hotspot_found *foun
 	before = *n;
 	err = add_scopes(answers, found, q, blob, n, e);
 	if (!err && n->text_count == before.text_count && n->debug.places == before.debug.places &&
-	    n->debug.named.count == before.debug.named.count)
+	    n->debug.named.count == before.debug.named.count &&
+	    n->debug.bytecodes.count == before.debug.bytecodes.count)
 		return 0;
 	if (!err)
 		*state = find_blob(found, q, blob);

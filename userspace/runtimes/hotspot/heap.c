@@ -173,6 +173,7 @@ static const struct {
 	{"vtable chunks", HOTSPOT_NO_FRAME},
 	{"InlineCacheBuffer", HOTSPOT_NO_FRAME},
 	{"ExceptionBlob", HOTSPOT_EXCEPTION},
+	{"UncommonTrapBlob", HOTSPOT_UNCOMMON_TRAP},
 	{"SafepointBlob", HOTSPOT_SAFEPOINT},
 	{"DeoptimizationBlob", HOTSPOT_DEOPT},
 };

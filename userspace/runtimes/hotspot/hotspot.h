@@ -162,6 +162,8 @@ struct hotspot_layout {
 	uint32_t header_size; /* of a blob: all fields above end before it */
 	/* -XX:+PreserveFramePointer. Before the JVM has a code heap it may not have parsed it */
 	enum hotspot_flag frame_pointers;
+	/* -XX:+DebugNonSafepoints: all places are described, also those between calls and polls */
+	enum hotspot_flag describes_all;
 	VEC(uint64_t)
 	stub_entries; /* addresses of variables with entry points of stubs, up to 21 */
 };
@@ -204,14 +206,15 @@ void hotspot_layout__fini(struct hotspot_layout *l);
 
 enum hotspot_kind {
 	HOTSPOT_NMETHOD,
-	HOTSPOT_NATIVE,	      /* the wrapper of a native method, or a MethodHandle's intrinsic */
-	HOTSPOT_BYTECODE,     /* the interpreter */
-	HOTSPOT_STUBS,	      /* by their frame pointer; many in a blob */
-	HOTSPOT_CONTINUATION, /* those of virtual threads */
-	HOTSPOT_ADAPTERS,     /* no frame, but what they move */
-	HOTSPOT_NO_FRAME,     /* vtable chunks, inline caches */
-	HOTSPOT_RUNTIME,      /* a frame of one size */
-	HOTSPOT_EXCEPTION,    /* the same; entered by a jump */
+	HOTSPOT_NATIVE,	       /* the wrapper of a native method, or a MethodHandle's intrinsic */
+	HOTSPOT_BYTECODE,      /* the interpreter */
+	HOTSPOT_STUBS,	       /* by their frame pointer; many in a blob */
+	HOTSPOT_CONTINUATION,  /* those of virtual threads */
+	HOTSPOT_ADAPTERS,      /* no frame, but what they move */
+	HOTSPOT_NO_FRAME,      /* vtable chunks, inline caches */
+	HOTSPOT_RUNTIME,       /* a frame of one size */
+	HOTSPOT_UNCOMMON_TRAP, /* the same; does not return */
+	HOTSPOT_EXCEPTION,     /* the same; entered by a jump */
 	HOTSPOT_SAFEPOINT,
 	HOTSPOT_DEOPT,
 };
@@ -316,6 +319,26 @@ int hotspot_method__describe(const struct hotspot_layout *layout, struct target_
 enum code_state hotspot_method__check(const struct hotspot_layout *layout,
 				      struct target_memory *memory, const struct hotspot_method *m);
 
+/* ---- between two bytecodes ------------------------------------------------------------------- */
+
+#define HOTSPOT_WAY_CALLS 32u
+
+/* Ways in a method from one bytecode to another, without passing the first one again. */
+struct hotspot_way {
+	int32_t from;
+	bool is_done; /* `from` has run already: it is not on the way */
+	int32_t to;   /* -1: to any return */
+	/* what is found */
+	bool is_there;			   /* there is one */
+	bool loops;			   /* … with a bytecode that leads back */
+	unsigned int length;		   /* bytecodes that can be on it */
+	unsigned int call_count;	   /* of these, calls; all of them, */
+	uint32_t calls[HOTSPOT_WAY_CALLS]; /* … of which these are kept */
+};
+
+/* 0; -ENODATA: these are no bytecodes, or they are not understood. */
+int hotspot_way__find(const unsigned char *code, uint32_t size, struct hotspot_way *way);
+
 /* ---- what is inlined ------------------------------------------------------------------------- */
 
 #define HOTSPOT_SCOPES_MAX 128u
@@ -327,7 +350,8 @@ struct hotspot_scope {
 
 /*
  * Innermost first. The JVM describes few places: calls that may stop there, polls. Between two of
- * them the scopes are those of the one that runs next; `sure` ones are also in the one before.
+ * them the scopes are those of the one that runs next; `sure` ones are also in the one before, and
+ * the last of them makes no call on the way that may be inlined.
  */
 struct hotspot_chain {
 	struct hotspot_scope scopes[HOTSPOT_SCOPES_MAX];
@@ -347,6 +371,12 @@ struct hotspot_named {
 	uint64_t method; /* Method* */
 };
 
+struct hotspot_bytecodes {
+	uint64_t method;
+	unsigned char *code; /* NULL: they are not to be read */
+	uint32_t size;
+};
+
 /* The debug data of an nmethod. They do not change, and are read as a whole. */
 struct hotspot_debug {
 	struct hotspot_pc_desc *places; /* ascending; NULL: not read */
@@ -355,6 +385,8 @@ struct hotspot_debug {
 	size_t scopes_size;
 	uint64_t methods;		 /* the address of the JVM's list */
 	VEC(struct hotspot_named) named; /* methods that were needed so far */
+	VEC(struct hotspot_bytecodes) bytecodes;
+	size_t bytecode_bytes;
 };
 
 void hotspot_debug__fini(struct hotspot_debug *debug);
@@ -364,7 +396,7 @@ void hotspot_debug__fini(struct hotspot_debug *debug);
  * address, because what is described behind that returns there. If nothing is known of it: the
  * nmethod's own method, index -1. Reads `debug` (the caller's) once. -ENODATA: no nmethod; -ENOMEM.
  */
-int hotspot_chain__read(const struct hotspot_code *code, struct target_memory *memory,
+int hotspot_chain__read(struct hotspot_code *code, struct target_memory *memory,
 			const struct hotspot_blob *blob, struct hotspot_debug *debug,
 			uint64_t address, struct hotspot_chain *chain);
 
@@ -475,6 +507,7 @@ extern const struct runtime java_runtime;
 /* runtime_finding.flags: enum hotspot_flag of the frame pointers, and … */
 #define HOTSPOT_FOUND_POINTERS 3u
 #define HOTSPOT_FOUND_METHODS  4u /* methods are named */
+#define HOTSPOT_FOUND_GAPS     8u /* only calls and polls are described */
 
 struct hotspot_found {
 	bool is_read;		      /* layout, and code, which refers to it */

@@ -287,6 +287,7 @@ int hotspot_layout__read(struct hotspot_layout *l, struct target_memory *memory,
 					  l->at[HOTSPOT_VM_MAJOR]);
 	if (!err)
 		l->frame_pointers = read_flag(&r, "PreserveFramePointer");
+	l->describes_all = read_flag(&r, "DebugNonSafepoints");
 	memory->pages = NULL;
 	if (err) {
 		hotspot_layout__fini(l);

@@ -96,6 +96,8 @@ static void describe(const void *state, struct runtime_findings *findings,
 	};
 	if (found->is_read && found->layout.can[HOTSPOT_CAN_NAME])
 		own->flags |= HOTSPOT_FOUND_METHODS;
+	if (found->layout.describes_all == HOTSPOT_FLAG_OFF)
+		own->flags |= HOTSPOT_FOUND_GAPS;
 	findings->keeps_frame_pointers |= found->layout.frame_pointers == HOTSPOT_FLAG_ON;
 	if (!found->is_read)
 		return;
@@ -182,6 +184,9 @@ static const struct note_ops notes[] = {
 	 .place = place_code},
 };
 
+#define DESCRIBE_ALL                                                                               \
+	"start it with -XX:+UnlockDiagnosticVMOptions -XX:+DebugNonSafepoints: innermost methods that may be inlined are marked without it"
+
 static void judge(const struct runtime_finding *found, const struct runtime *runtime,
 		  const char *version, struct surveyed_runtime *judgement)
 {
@@ -192,6 +197,8 @@ static void judge(const struct runtime_finding *found, const struct runtime *run
 		surveyed_runtime__judge(
 			judgement, SURVEY_GOOD,
 			"whole stacks, by its code heaps; methods, files and lines are read from its memory");
+		if (found->flags & HOTSPOT_FOUND_GAPS)
+			judgement->remedy = DESCRIBE_ALL;
 		return;
 	}
 	judgement->remedy = runtime->remedy;
@@ -216,6 +223,7 @@ static void judge(const struct runtime_finding *found, const struct runtime *run
 
 static const struct runtime_memory hotspot_memory = {
 	.home = &java_runtime,
+	.doubt_remedy = DESCRIBE_ALL,
 	.bits = RUNTIME_HOTSPOT | RUNTIME_HOTSPOT_NOTES,
 	.notes = notes,
 	.note_count = sizeof(notes) / sizeof(notes[0]),

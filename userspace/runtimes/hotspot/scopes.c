@@ -98,6 +98,9 @@ void hotspot_debug__fini(struct hotspot_debug *debug)
 	free(debug->places);
 	free(debug->scopes);
 	vec_free(&debug->named);
+	for (size_t i = 0; i < debug->bytecodes.count; i++)
+		free(debug->bytecodes.data[i].code);
+	vec_free(&debug->bytecodes);
 	*debug = (struct hotspot_debug){};
 }
 
@@ -183,8 +186,11 @@ static enum ahead find_ahead(struct target_memory *memory, const struct hotspot_
 /* The scopes of the places around an address, in the order of running if known; 0: none. */
 struct around {
 	uint32_t behind, before;
-	bool is_described; /* the place behind it is its own */
-	bool returns;	   /* out of the compiled method, without any other place */
+	int32_t behind_at, before_at; /* where these places are; before_at 0: there is none */
+	uint32_t size;		      /* of the code between those that are next to it in memory */
+	bool loops;		      /* there is a loop around it without a place of its own */
+	bool is_described;	      /* the place behind it is its own */
+	bool returns;		      /* out of the compiled method, without any other place */
 };
 
 static uint32_t scope_of(const struct hotspot_pc_desc *places, size_t count, size_t at)
@@ -212,12 +218,17 @@ static void look_ahead(struct target_memory *memory, const struct hotspot_blob *
 	case AHEAD_ON:
 		break;
 	case AHEAD_AT:
-		around->behind = scope_of(places, count, place_at(places, count, target));
+		there = place_at(places, count, target);
+		around->behind = scope_of(places, count, there);
+		around->behind_at = there < count ? places[there].pc_offset : 0;
 		break;
 	case AHEAD_LOOPS:
 		there = place_at(places, count, target);
-		if (there < at)
+		if (there < at) {
 			around->behind = scope_of(places, count, there);
+			around->behind_at = places[there].pc_offset;
+		}
+		around->loops = there >= at;
 		break;
 	case AHEAD_RETURNS:
 		around->returns = true;
@@ -229,9 +240,15 @@ static void find_scopes(struct target_memory *memory, const struct hotspot_blob 
 			const struct hotspot_debug *d, uint32_t distance, struct around *around)
 {
 	size_t count = d->place_count, at = place_at(d->places, count, distance);
+	int32_t end;
 
 	around->behind = scope_of(d->places, count, at);
 	around->before = at ? scope_of(d->places, count, at - 1) : 0;
+	around->before_at = around->before ? d->places[at - 1].pc_offset : 0;
+	around->behind_at = at < count ? d->places[at].pc_offset : 0;
+	end = around->behind_at > around->before_at ? around->behind_at : INT32_MAX;
+	around->size = (uint32_t)(min_u64((uint64_t)end, blob->code_end - blob->code) -
+				  (uint64_t)around->before_at);
 	around->is_described = at < count && d->places[at].pc_offset == (int64_t)distance;
 	if (!around->is_described)
 		look_ahead(memory, blob, d->places, count, at, distance, around);
@@ -316,43 +333,224 @@ static unsigned int in_common(const struct hotspot_chain *a, const struct hotspo
 	return count;
 }
 
-/* Compares with the place before; before the first one is the compiled method, the outermost. */
-static int compare_with_before(const struct hotspot_layout *l, struct target_memory *memory,
-			       struct hotspot_debug *d, const struct around *around,
-			       struct hotspot_chain *chain)
-{
-	struct hotspot_chain before = {};
-	int err = 0;
+/* ---- what may be inlined between two places -------------------------------------------------- */
 
-	if (around->before == around->behind)
-		return 0;
-	if (around->before)
-		err = follow(l, memory, d, around->before, &before);
-	if (err)
+#define LAST_BYTECODES 2u /* of a callee: a return, and what is made of its result before */
+
+/* What is needed to look at a gap between places. */
+struct gap {
+	struct hotspot_code *code;
+	struct target_memory *memory;
+	const struct hotspot_blob *blob;
+	struct hotspot_debug *debug;
+	const struct around *around;
+	uint32_t distance;
+};
+
+/* NULL: they cannot be read. *err: -ENOMEM, or as reading fails for good. */
+static const struct hotspot_bytecodes *bytecodes_of(const struct gap *g, uint64_t method, int *err)
+{
+	const struct hotspot_layout *l = g->code->layout;
+	struct hotspot_bytecodes b = {.method = method};
+	struct hotspot_method m;
+
+	for (size_t i = 0; i < g->debug->bytecodes.count; i++)
+		if (g->debug->bytecodes.data[i].method == method)
+			return &g->debug->bytecodes.data[i];
+	if (!hotspot_method__read(l, g->memory, method, &m) && m.code_size &&
+	    (b.code = malloc(m.code_size)) &&
+	    !target_memory__read(g->memory, b.code, m.code_size,
+				 m.const_method + l->at[HOTSPOT_CONST_METHOD_SIZE]))
+		b.size = m.code_size;
+	*err = vec_push(&g->debug->bytecodes, b);
+	if (*err) {
+		free(b.code);
+		return NULL;
+	}
+	g->debug->bytecode_bytes += b.size;
+	return &g->debug->bytecodes.data[g->debug->bytecodes.count - 1];
+}
+
+enum place_kind {
+	PLACE_OTHER, /* a poll */
+	PLACE_CALL,  /* behind a call of a method */
+	PLACE_TRAP,  /* behind a call that gives the code up, and does not return */
+};
+
+static enum place_kind kind_of(const struct gap *g, int32_t place)
+{
+	uint8_t bytes[CALL_BYTES];
+	uint64_t target, address;
+	struct hotspot_blob blob;
+	int32_t distance;
+
+	if (place < (int32_t)CALL_BYTES ||
+	    target_memory__read(g->memory, bytes, sizeof(bytes),
+				g->blob->code + (uint32_t)place - CALL_BYTES))
+		return PLACE_OTHER;
+	if (bytes[0] != 0xe8)
+		return is_behind_call(bytes + CALL_BYTES) ? PLACE_CALL : PLACE_OTHER;
+	memcpy(&distance, bytes + 1, sizeof(distance));
+	target = g->blob->code + (uint64_t)((int64_t)place + distance);
+	if (!hotspot_code__find(g->code, g->memory, target, &address) &&
+	    !hotspot_code__blob(g->code, g->memory, address, &blob) &&
+	    blob.kind == HOTSPOT_UNCOMMON_TRAP)
+		return PLACE_TRAP;
+	return PLACE_CALL;
+}
+
+/* A call of this method, in the same scope, has a place of its own: it is not inlined. */
+static bool is_called(const struct gap *g, const struct scope_record *scope, uint32_t index)
+{
+	const struct hotspot_debug *d = g->debug;
+
+	for (size_t i = 0; i < d->place_count; i++) {
+		uint32_t at = scope_of(d->places, d->place_count, i);
+		struct scope_record record;
+
+		if (at && !read_scope(g->code->layout, d, at, &record) &&
+		    record.index == index + 1 && record.method == scope->method &&
+		    record.sender == scope->sender &&
+		    kind_of(g, d->places[i].pc_offset) == PLACE_CALL)
+			return true;
+	}
+	return false;
+}
+
+#define CODE_EACH 4u /* bytes of code that a bytecode is compiled to, on average at most … */
+#define CODE_MORE 16u
+
+/* Is there more code than the method's own bytecodes make? */
+static bool has_more(const struct gap *g, const struct hotspot_way *way)
+{
+	return (g->around->loops && !way->loops) ||
+	       g->around->size > way->length * CODE_EACH + CODE_MORE;
+}
+
+/* May a method run that is inlined where `method` goes on from one bytecode to another? */
+static int can_call(const struct gap *g, uint64_t method, const struct scope_record *scope,
+		    struct hotspot_way *way, bool *can)
+{
+	int err = 0;
+	const struct hotspot_bytecodes *b = bytecodes_of(g, method, &err);
+
+	*can = true;
+	if (err || !b->code || hotspot_way__find(b->code, b->size, way) || !way->is_there)
 		return err;
-	chain->sure = around->before ? in_common(chain, &before) : 1;
+	for (unsigned int i = 0; i < way->call_count; i++)
+		if (i == HOTSPOT_WAY_CALLS || !scope || !is_called(g, scope, way->calls[i])) {
+			*can = has_more(g, way);
+			return 0;
+		}
+	*can = false;
 	return 0;
 }
 
-static int read_chain(const struct hotspot_layout *l, struct target_memory *memory,
+/* Callees that the place before is in, and the one behind is not: is there more than a return? */
+static int may_go_on(const struct gap *g, const struct hotspot_chain *before, unsigned int callees,
+		     bool is_done, bool *may)
+{
+	int err = 0;
+
+	*may = false;
+	for (unsigned int i = 0; i < callees && !err && !*may; i++) {
+		struct hotspot_way way = {
+			.from = before->scopes[i].index, .is_done = i || is_done, .to = -1};
+
+		if (way.from < 0)
+			*may = true;
+		else
+			err = can_call(g, before->scopes[i].method, NULL, &way, may);
+		*may |= way.length > LAST_BYTECODES;
+	}
+	return err;
+}
+
+/*
+ * The way of the innermost method that both places are in. Code before a place that gives the code
+ * up goes on elsewhere if it does not come to that, and code behind one comes from elsewhere.
+ */
+static struct hotspot_way way_of(const struct gap *g, const struct hotspot_scope *from,
+				 const struct hotspot_scope *to, enum place_kind before)
+{
+	struct hotspot_way way = {.from = from->index, .to = to->index, .is_done = true};
+
+	if (!g->around->before || before == PLACE_TRAP || from->index < 0) {
+		way.from = 0;
+		way.is_done = false;
+	}
+	if (g->around->returns || kind_of(g, g->around->behind_at) == PLACE_TRAP || to->index < 0)
+		way.to = -1;
+	return way;
+}
+
+/*
+ * Sets chain->sure. The innermost method that both places are in is not sure if it can make a call on
+ * the way: nothing describes what is inlined there. Nor if the way leads out of it and in again.
+ */
+static int compare_with_before(const struct gap *g, const struct hotspot_chain *before,
+			       struct hotspot_chain *chain)
+{
+	enum place_kind kind = g->around->before ? kind_of(g, g->around->before_at) : PLACE_OTHER;
+	unsigned int common = in_common(chain, before), callees = before->count - common;
+	struct hotspot_way way;
+	struct scope_record scope;
+	bool doubtful = false, has_scope;
+	int err = 0;
+
+	chain->sure = common;
+	if (!common || common < chain->count)
+		return 0;
+	if (kind != PLACE_TRAP)
+		err = may_go_on(g, before, callees, kind == PLACE_CALL, &doubtful);
+	has_scope = g->around->behind && !g->around->returns &&
+		    !read_scope(g->code->layout, g->debug, g->around->behind, &scope);
+	way = way_of(g, &before->scopes[callees], &chain->scopes[0], kind);
+	if (!err && !doubtful)
+		err = can_call(g, chain->scopes[0].method, has_scope ? &scope : NULL, &way,
+			       &doubtful);
+	chain->sure -= doubtful;
+	return err;
+}
+
+static int judge_gap(const struct gap *g, struct hotspot_chain *chain)
+{
+	struct hotspot_chain before = {.count = 1, .scopes[0] = {g->blob->method, -1}};
+	int err = 0;
+
+	if (!g->around->before && g->distance <= g->blob->frame_complete)
+		return 0; /* before its first bytecode */
+	if (g->around->before) {
+		before.count = 0;
+		err = follow(g->code->layout, g->memory, g->debug, g->around->before, &before);
+	}
+	return err ? err : compare_with_before(g, &before, chain);
+}
+
+static int read_chain(struct hotspot_code *code, struct target_memory *memory,
 		      const struct hotspot_blob *blob, struct hotspot_debug *d, uint32_t distance,
 		      struct hotspot_chain *chain)
 {
 	struct around around = {};
-	int err = d->places ? 0 : read_debug_data(l, memory, blob, d);
+	const struct gap gap = {code, memory, blob, d, &around, distance};
+	int err = d->places ? 0 : read_debug_data(code->layout, memory, blob, d);
 
 	if (err)
 		return err;
 	find_scopes(memory, blob, d, distance, &around);
 	if (!around.returns)
-		err = follow(l, memory, d, around.behind, chain);
+		err = follow(code->layout, memory, d, around.behind, chain);
+	if (!err && !chain->count) {
+		chain->scopes[0] = (struct hotspot_scope){.method = blob->method, .index = -1};
+		chain->count = 1;
+	}
 	chain->sure = chain->count;
-	if (err || !chain->count || around.is_described)
+	if (err || around.is_described || code->layout->describes_all == HOTSPOT_FLAG_ON)
 		return err;
-	return compare_with_before(l, memory, d, &around, chain);
+	return judge_gap(&gap, chain);
 }
 
-int hotspot_chain__read(const struct hotspot_code *code, struct target_memory *memory,
+int hotspot_chain__read(struct hotspot_code *code, struct target_memory *memory,
 			const struct hotspot_blob *blob, struct hotspot_debug *debug,
 			uint64_t address, struct hotspot_chain *chain)
 {
@@ -364,7 +562,7 @@ int hotspot_chain__read(const struct hotspot_code *code, struct target_memory *m
 	    (blob->kind != HOTSPOT_NMETHOD && blob->kind != HOTSPOT_NATIVE))
 		return -ENODATA;
 	if (l->can[HOTSPOT_CAN_LINE] && blob->kind == HOTSPOT_NMETHOD)
-		err = read_chain(l, memory, blob, debug, address - blob->code + 1, chain);
+		err = read_chain(code, memory, blob, debug, address - blob->code + 1, chain);
 	if (err)
 		hotspot_debug__fini(debug);
 	if (err == -EDQUOT || err == -ESRCH || err == -EPERM || err == -ENOMEM)
