@@ -689,7 +689,7 @@ static __always_inline bool push_frame(struct scratch *s, enum frame_kind kind, 
 	return true;
 }
 
-/* The last frame is exact: a handler returns to where nothing was called from. */
+/* The last frame is exact: a handler, or a fiber, returns to where nothing was called from. */
 static __always_inline void mark_trampoline(struct scratch *s)
 {
 	__u64 at = (__u64)s->sample.user_frames + s->sample.kernel_frames - 1;

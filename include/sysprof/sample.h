@@ -19,7 +19,7 @@
 	X(TABLE, "table", 0, "by unwind table")                                                    \
 	X(LEAF_PEEK, "prologue", 0, "by the innermost function's first instructions")              \
 	X(AFTER_SIGNAL, "signal", 1, "where a signal came")                                        \
-	X(SIGNAL_RETURN, "signal-return", 1, "where its handler returns to")                       \
+	X(SIGNAL_RETURN, "signal-return", 1, "where its handler, or a fiber, returns to")          \
 	X(INSTRUCTIONS, "instructions", 0, "by the instructions that its callee returns to")       \
 	X(SWITCH, "stack-switch", 0, "by frame pointer, from another stack")                       \
 	X(INFERRED, "inferred", 0, "inferred (code without CFI)")                                  \

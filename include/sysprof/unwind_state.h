@@ -43,7 +43,7 @@ struct unwind_state {
 	bool fp_lost;
 	bool rbx_known;	    /* general[] has rbx of this frame, even if all_known is false */
 	bool is_fresh;	    /* a new task, whose stack is still empty */
-	bool in_trampoline; /* the frame before the last is a signal handler's trampoline */
+	bool in_trampoline; /* the frame before the last is a signal's or a fiber's trampoline */
 	bool by_code;	    /* the last address is in an UNWIND_BY_CODE mapping */
 	__u32 switches;	    /* how often the walk changed stacks */
 	struct unwind_across across;

@@ -39,6 +39,8 @@ enum unwind_cfa {
 	UNWIND_CFA_GO_INTERRUPTED, /* Go's morestack */
 	UNWIND_CFA_UNKNOWN,	   /* unsupported CFI */
 	UNWIND_CFA_LATER, /* JIT code newer than the table: the collector will find out its rule */
+	/* the return address is that of a starter, which was put where a stack begins */
+	UNWIND_CFA_STARTER,
 };
 
 /* The caller's frame pointer. */

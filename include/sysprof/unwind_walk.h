@@ -785,6 +785,10 @@ static __always_inline int unwind_to_caller(struct unwind_state *s)
 		return STACK_END_NO_RULE;
 	if (rule->cfa == UNWIND_CFA_LATER)
 		return STACK_END_NO_TABLE;
+	if (rule->cfa == UNWIND_CFA_STARTER) {
+		s->in_trampoline = true;
+		return STACK_END_ROOT;
+	}
 	if (rule->cfa >= UNWIND_CFA_SWITCH) {
 		s->across.rule = *rule;
 		return unwind_across(s);

@@ -74,7 +74,7 @@ static void try_all(const struct unwind_table_image *image)
 		const struct unwind_rule *rule = unwind_table__find(image->bytes, t, address);
 
 		MUST((const char *)(rule + 1) <= (const char *)image->bytes + t->index);
-		MUST(rule->cfa <= UNWIND_CFA_LATER && rule->cfa_register < 16);
+		MUST(rule->cfa <= UNWIND_CFA_STARTER && rule->cfa_register < 16);
 		MUST(rule->fp <= UNWIND_FP_UNKNOWN && rule->rbx <= UNWIND_RBX_AT_CFA);
 		MUST(rule->ra <= UNWIND_RA_REGISTER);
 		walk(image, address);

@@ -91,6 +91,8 @@ static void add_fde(struct forge *f, size_t cie, uint64_t address, uint32_t leng
 	set_length(f, start);
 }
 
+static uint64_t entry; /* of the program whose section it is */
+
 static struct reported read_as(const struct forge *f, bool is_eh_frame, struct cfi_counts *counts)
 {
 	const struct cfi_section section = {
@@ -98,6 +100,7 @@ static struct reported read_as(const struct forge *f, bool is_eh_frame, struct c
 		.size = f->size,
 		.address = SECTION,
 		.is_eh_frame = is_eh_frame,
+		.entry = entry,
 	};
 	struct reported reported = {};
 
@@ -318,6 +321,31 @@ static void signal_test(void **state)
 	forge_free(&f);
 }
 
+/* Whatever a program's entry says, it has no caller. A library has no entry. */
+static void entry_test(void **state)
+{
+	static const uint8_t DEEP[] = {DW_CFA_advance_loc | 4, DW_CFA_def_cfa_offset, 32};
+	struct forge f = {};
+	struct reported reported;
+	size_t cie;
+
+	(void)state;
+	cie = add_cie(&f, "zR", NULL, 0);
+	add_fde(&f, cie, CODE, 0x10, DEEP, sizeof(DEEP));
+	add_fde(&f, cie, CODE + 0x10, 0x10, DEEP, sizeof(DEEP));
+	entry = CODE + 0x10;
+	reported = read_forged(&f);
+	assert_int_equal(reported.count, 4);
+	assert_row(&reported, 1, CODE + 4, SP(32));
+	assert_row(&reported, 2, CODE + 0x10, (struct unwind_rule){.cfa = UNWIND_CFA_ROOT});
+	assert_row(&reported, 3, CODE + 0x20, NONE);
+	entry = 0;
+	reported = read_forged(&f);
+	assert_int_equal(reported.count, 5);
+	assert_row(&reported, 2, CODE + 0x10, SP(8));
+	forge_free(&f);
+}
+
 /* ---- functions ------------------------------------------------------------------------------- */
 
 /* Out of order, with padding, with a gap, none of their own, twice. */
@@ -494,17 +522,12 @@ static void long_length_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(prologue_test),
-		cmocka_unit_test(remember_test),
-		cmocka_unit_test(expressions_test),
-		cmocka_unit_test(registers_test),
-		cmocka_unit_test(rbx_test),
-		cmocka_unit_test(signal_test),
-		cmocka_unit_test(functions_test),
-		cmocka_unit_test(debug_frame_test),
-		cmocka_unit_test(damaged_functions_test),
-		cmocka_unit_test(many_test),
-		cmocka_unit_test(truncation_test),
+		cmocka_unit_test(prologue_test),    cmocka_unit_test(remember_test),
+		cmocka_unit_test(expressions_test), cmocka_unit_test(registers_test),
+		cmocka_unit_test(rbx_test),	    cmocka_unit_test(signal_test),
+		cmocka_unit_test(entry_test),	    cmocka_unit_test(functions_test),
+		cmocka_unit_test(debug_frame_test), cmocka_unit_test(damaged_functions_test),
+		cmocka_unit_test(many_test),	    cmocka_unit_test(truncation_test),
 		cmocka_unit_test(long_length_test),
 	};
 

@@ -41,7 +41,7 @@ struct walk {
 	const struct unwind_table_image *image;
 	uint64_t address;
 	struct unwind_rule rule;
-	size_t rows;
+	size_t rows, starters;
 };
 
 /* From one row up to the next the table has the row's rule. Where a .plt is not described, it has more. */
@@ -55,7 +55,10 @@ static int compare(void *context, uint64_t address, const struct unwind_rule *ru
 		for (size_t i = 0; i < 3; i++) {
 			struct unwind_rule found = find(w->image, places[i]);
 
-			assert_memory_equal(&found, &w->rule, sizeof(found));
+			if (found.cfa == UNWIND_CFA_STARTER)
+				w->starters++; /* the padding before makecontext()'s */
+			else
+				assert_memory_equal(&found, &w->rule, sizeof(found));
 		}
 	}
 	w->address = address;
@@ -94,8 +97,9 @@ static void c_library_test(void **state)
 	assert_int_equal(elf_file__section_data(file, ".eh_frame", LIMIT, &data, &section.size), 0);
 	section.data = data;
 	section.address = header.address;
+	section.entry = elf_file__entry(file); /* it is a program, too */
 	assert_int_equal(cfi_each_row(&section, compare, &walk, &counts), 0);
-	assert_true(counts.functions > 1000 && walk.rows > 3000);
+	assert_true(counts.functions > 1000 && walk.rows > 3000 && walk.starters <= 1);
 	assert_int_equal(counts.damaged + counts.unsupported, 0);
 	here = find(&image, image.table.base - 1);
 	assert_int_equal(here.cfa, UNWIND_CFA_NONE);
@@ -371,13 +375,71 @@ static void rbx_test(void **state)
 	forge_free(&section.content);
 }
 
+/* ---- where fibers begin ---------------------------------------------------------------------- */
+
+#define STARTER 80 /* its offset in the text */
+
+/* ret; lea STARTER(%rip),%rax; ret; …; what is before the starter; the starter. */
+static bool is_starter(const char *taken, const char *before, const char *starter, size_t size)
+{
+	struct forged_section section = {".text", {}, SHF_EXECINSTR};
+	struct unwind_table_image image;
+	bool found;
+	int fd;
+
+	put_code(&section.content, "\xc3", 1, 16);
+	put_code(&section.content, taken, 7, 23);
+	put_code(&section.content, "\xc3", 1, STARTER - 5);
+	forge_bytes(&section.content, before, 5);
+	put_code(&section.content, starter, size, 128);
+	fd = forge_elf(&section, 1, ET_DYN);
+	assert_int_equal(build(fd, LIMIT, &image), 0);
+	found = find(&image, TEXT + STARTER - 1).cfa == UNWIND_CFA_STARTER;
+	for (uint64_t at = 0; at < 128; at++)
+		assert_true(at == STARTER - 1 || find(&image, TEXT + at).cfa != UNWIND_CFA_STARTER);
+	unwind_table_image__fini(&image);
+	close(fd);
+	forge_free(&section.content);
+	return found;
+}
+
+#define LEA   "\x48\x8d\x05\x39\0\0\0" /* STARTER - 23 */
+#define NOPS  "\x90\x90\x90\x90\x90"
+#define BEGIN "\x31\xff\xe8\1\2\3\4\xf4" /* xor %edi,%edi; call; hlt */
+
+static void starter_test(void **state)
+{
+	(void)state;
+	assert_true(is_starter(LEA, NOPS, BEGIN, 8));
+	/* as in makecontext()'s: a branch within */
+	assert_true(is_starter(LEA, NOPS, "\x48\x85\xff\x74\5\xe8\1\2\3\4\xe8\1\2\3\4\xf4", 16));
+	assert_true(is_starter(LEA, "\x90\x90\x55\xff\xe3", BEGIN, 8)); /* jmp *%rbx before */
+	/* its address is not taken; another one is */
+	assert_false(is_starter("\x48\x8b\x05\x39\0\0\0", NOPS, BEGIN, 8));
+	assert_false(is_starter("\x48\x8d\x05\x3a\0\0\0", NOPS, BEGIN, 8));
+	/* it is a return address, or the byte before is an instruction */
+	assert_false(is_starter(LEA, "\xe8\1\2\3\4", BEGIN, 8));
+	assert_false(is_starter(LEA, "\x90\x90\x90\xff\xd0", BEGIN, 8));
+	assert_false(is_starter(LEA, "\x90\x90\x90\x90\xc3", BEGIN, 8));
+	/* it returns, or goes on elsewhere, or nothing says that it does not return */
+	assert_false(is_starter(LEA, NOPS, "\x90\xc3\xe8\1\2\3\4\xf4", 8));
+	assert_false(is_starter(LEA, NOPS, "\x74\x20\xe8\1\2\3\4\xf4", 8));
+	assert_false(is_starter(LEA, NOPS, "\xeb\0\xe8\1\2\3\4\xf4", 8));
+	assert_false(is_starter(LEA, NOPS, "\x31\xff\xe8\1\2\3\4\x90", 8));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(c_library_test), cmocka_unit_test(many_rules_test),
-		cmocka_unit_test(nothing_test),	  cmocka_unit_test(undescribed_test),
-		cmocka_unit_test(in_vain_test),	  cmocka_unit_test(too_much_code_test),
-		cmocka_unit_test(rbx_test),	  cmocka_unit_test(debug_frame_too_big_test),
+		cmocka_unit_test(starter_test),
+		cmocka_unit_test(c_library_test),
+		cmocka_unit_test(many_rules_test),
+		cmocka_unit_test(nothing_test),
+		cmocka_unit_test(undescribed_test),
+		cmocka_unit_test(in_vain_test),
+		cmocka_unit_test(too_much_code_test),
+		cmocka_unit_test(rbx_test),
+		cmocka_unit_test(debug_frame_too_big_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -179,7 +179,7 @@ static void rules_test(void **state)
 {
 	(void)state;
 	WRONG(t.small.rules[0].cfa = UNWIND_CFA_NONE);
-	WRONG(t.small.rules[0].cfa = UNWIND_CFA_LATER + 1);
+	WRONG(t.small.rules[0].cfa = UNWIND_CFA_STARTER + 1);
 	WRONG(t.small.rules[0].cfa = UINT8_MAX);
 	WRONG(t.small.rules[0].cfa_register = UNWIND_X86_RBP);
 	WRONG(t.small.rules[0].cfa_register = 16);
@@ -213,7 +213,8 @@ static void rules_test(void **state)
 static void bare_rules_test(void **state)
 {
 	static const enum unwind_cfa BARE[] = {UNWIND_CFA_SIGNAL, UNWIND_CFA_ROOT,
-					       UNWIND_CFA_UNKNOWN, UNWIND_CFA_LATER};
+					       UNWIND_CFA_UNKNOWN, UNWIND_CFA_LATER,
+					       UNWIND_CFA_STARTER};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(BARE) / sizeof(*BARE); i++) {

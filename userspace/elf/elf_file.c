@@ -483,3 +483,8 @@ bool elf_file__is_relocatable(const struct elf_file *file)
 {
 	return file->header.e_type == ET_REL;
 }
+
+bool elf_file__is_program(const struct elf_file *file)
+{
+	return file->header.e_type == ET_EXEC;
+}

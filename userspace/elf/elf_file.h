@@ -60,6 +60,8 @@ int elf_file__code_at(const struct elf_file *file, uint64_t offset, uint64_t end
 ssize_t elf_file__read_at(const struct elf_file *file, uint64_t address, void *bytes, size_t size);
 /* ET_REL: an object file, whose sections have no addresses yet, or a dwz file. */
 bool elf_file__is_relocatable(const struct elf_file *file);
+/* ET_EXEC. Programs that are loaded at any address are ET_DYN, as libraries are. */
+bool elf_file__is_program(const struct elf_file *file);
 
 bool elf_file__is_x86_64(const struct elf_file *file);
 /* The entry point, a virtual address; 0: none. */

@@ -305,6 +305,7 @@ static int describe_function(struct cfi_reader *r, const struct fde *fde, cfi_ro
 			     void *context)
 {
 	static const struct unwind_rule UNKNOWN = {.cfa = UNWIND_CFA_UNKNOWN};
+	static const struct unwind_rule ROOT = {.cfa = UNWIND_CFA_ROOT};
 	struct cfi_machine m = {
 		.section = r->section,
 		.cie = &r->cies.data[fde->cie],
@@ -318,6 +319,8 @@ static int describe_function(struct cfi_reader *r, const struct fde *fde, cfi_ro
 	int err;
 
 	r->counts->functions++;
+	if (r->section->entry && r->section->entry - fde->start < fde->size)
+		return row(context, fde->start, &ROOT);
 	err = cfi_machine__run(&m, r->section->data + fde->instructions,
 			       r->section->data + fde->instructions_end);
 	if (err)

@@ -23,6 +23,7 @@ struct cfi_section {
 	uint64_t address; /* of the section, ELF virtual address */
 	bool is_eh_frame; /* else .debug_frame */
 	bool tracks_rbx;  /* rules have the place of the caller's rbx */
+	uint64_t entry;	  /* the program's: that function has no caller; 0: it is no program */
 	/* Checked before anything is stored. The caller counts the section. NULL: no limits. */
 	struct build_budget *budget;
 };

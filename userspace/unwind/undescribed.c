@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/order.h"
+#include "base/x86_code.h"
 
 #define PLT_ENTRY_SIZE 16
 #define PLT_MAX	       (64u << 20)
@@ -17,6 +18,8 @@
 #define SEARCHED_PIECE (4u << 20)	     /* text to read at once */
 #define SEARCH_STEPS   (SEARCHED_PIECE / 10) /* 1 ms a MB */
 #define ENTRY_MAX      128
+#define HLT	       0xf4
+#define STARTER_MAX    64	   /* bytes of a starter */
 #define FIRST_PUSH_END 6	   /* of a .plt: push *GOT+8 */
 #define STRETCH_MAX    (32u << 20) /* bytes of code to read at once; longer ones are divided */
 #define CODE_MEMORY    (96u << 20) /* of that, and of the steps of a piece of it */
@@ -38,10 +41,14 @@
  * address: it marks the outermost frame (xor %ebp,%ebp), aligns the stack (and $-16,%rsp) and makes
  * a call (System V ABI, AMD64 supplement, 3.4.1). glibc's dynamic linker starts with mov %rsp,%rdi;
  * call, and leaves to the program with jmp *%r12.
+ *
+ * The stack of a fiber begins with the address of a starter, as if that had called the fiber's
+ * first function: makecontext() of glibc puts it there, and make_fcontext() of boost.context, which
+ * PHP and others have copied. It ends the thread or the program with a call, and hlt behind it.
  */
 struct known_code {
 	uint64_t start, end; /* ELF virtual addresses */
-	/* UNWIND_CFA_PLT; _SIGNAL: return from a signal; _ROOT: a program's entry */
+	/* UNWIND_CFA_PLT; _SIGNAL: return from a signal; _ROOT: a program's entry; _STARTER */
 	enum unwind_cfa cfa;
 	/* offset in an entry of a linkage table after which a word has been pushed; 0: never */
 	unsigned int pushed_after;
@@ -180,6 +187,96 @@ static int find_entry(struct elf_file *file, struct known_code *found, int count
 	return count;
 }
 
+/* Does this code get to the call at `call`, and nowhere else? */
+static bool leads_to_call(const unsigned char *code, size_t call)
+{
+	struct x86_instruction i;
+	size_t at = 0;
+
+	for (; at < call; at += i.size) {
+		if (!x86_decode(code + at, call - at, &i) || i.effect == X86_RETURN ||
+		    i.effect == X86_JUMP || i.effect == X86_JUMP_AWAY || i.effect == X86_STOP)
+			return false;
+		if (i.effect == X86_BRANCH && at + i.size + i.amount > call)
+			return false;
+	}
+	return at == call;
+}
+
+/*
+ * Return addresses are looked up one byte before. Here that is padding, or within an instruction:
+ * no call, which would make this an ordinary return address, and no ret.
+ */
+static bool is_behind_nothing(const unsigned char *code)
+{
+	return code[-1] != 0xc3 && code[-5] != 0xe8 &&
+	       !(code[-2] == 0xff && (code[-1] & 0x38) == 0x10) &&
+	       !(code[-6] == 0xff && (code[-5] & 0x38) == 0x10);
+}
+
+/* The address that an instruction takes that ends at `at`: lea, or mov $ADDRESS. 0: none. */
+static uint64_t taken_address(const struct text *text, size_t at)
+{
+	const unsigned char *code = text->bytes + at;
+	int32_t word;
+
+	memcpy(&word, code - sizeof(word), sizeof(word));
+	if (code[-6] == 0x8d && (code[-5] & 0xc7) == 0x05 && (code[-7] & 0xf8) == 0x48)
+		return text->address + at + word;
+	if ((code[-5] & 0xf8) == 0xb8 || code[-6] == 0xc7 || code[-7] == 0xc7 || code[-8] == 0xc7)
+		return (uint32_t)word;
+	return 0;
+}
+
+/* The code that ends in the call at `call` is a starter if other code takes its address. */
+static int find_starter(struct unwind_rows *r, const struct text *text, size_t call,
+			struct known_code *found, int count)
+{
+	const size_t lowest = call - (STARTER_MAX - X86_SIZE_MAX);
+
+	for (size_t at = X86_SIZE_MAX; at <= text->size; at++) {
+		uint64_t target = taken_address(text, at) - text->address;
+
+		if (target < lowest || target > call || !is_behind_nothing(text->bytes + target) ||
+		    !leads_to_call(text->bytes + target, call - target))
+			continue;
+		if (count < KNOWN_MAX)
+			found[count++] = (struct known_code){.start = text->address + target - 1,
+							     .end = text->address + target,
+							     .cfa = UNWIND_CFA_STARTER};
+		else
+			r->left++;
+		break;
+	}
+	return count;
+}
+
+/* The size of the call behind which this is; 0: there is none. */
+static size_t call_size(const unsigned char *code)
+{
+	return code[-5] == 0xe8 ? 5 : code[-6] == 0xff && code[-5] == 0x15 ? 6 : 0;
+}
+
+/* Also -EFBIG: the budget has been used up. */
+static int find_starters(struct unwind_rows *r, const struct text *text, uint64_t entry,
+			 struct known_code *found, int count)
+{
+	const unsigned char *at = text->bytes + STARTER_MAX, *end = text->bytes + text->size;
+	int err = 0;
+
+	for (; at < end && !err && (at = memchr(at, HLT, end - at)); at++) {
+		size_t size = call_size(at), call = at - text->bytes - size;
+
+		/* a program's entry has such a call, too */
+		if (!size || text->address + call - entry < ENTRY_MAX)
+			continue;
+		err = build_budget__step(r->budget, text->size / 10);
+		if (!err)
+			count = find_starter(r, text, call, found, count);
+	}
+	return err ? err : count;
+}
+
 /* Programs without a dynamic linker have a C library in them. One without symbols is static-pie. */
 static bool may_have_trampolines(struct elf_file *file, const struct elf_section *text)
 {
@@ -216,7 +313,9 @@ static int find_trampolines(struct elf_file *file, struct unwind_rows *r, struct
 		text.address = section.address + at;
 		count = find_returns(r, &text, SIGRETURN, sizeof(SIGRETURN), found, count);
 		count = find_returns(r, &text, SIGRETURN_32, sizeof(SIGRETURN_32), found, count);
-		err = build_budget__step(r->budget, SEARCH_STEPS);
+		if (text.size > STARTER_MAX)
+			count = find_starters(r, &text, elf_file__entry(file), found, count);
+		err = count < 0 ? count : build_budget__step(r->budget, SEARCH_STEPS);
 	}
 	return err ? err : count;
 }
@@ -279,8 +378,23 @@ static bool is_described(const struct unwind_rows *r, const struct known_code *c
 	       (before < r->rows.count && r->rows.data[before].address < code->end);
 }
 
+/* In the middle of code that may be described. */
+static int add_starter(struct unwind_rows *r, const struct known_code *starter, row_list *rows)
+{
+	static const struct unwind_rule RULE = {.cfa = UNWIND_CFA_STARTER};
+	size_t before = unwind_rows__up_to(r, starter->end);
+	struct unwind_rule behind = *UNWIND_NO_RULE;
+
+	if (before)
+		behind = r->rules.data[r->rows.data[before - 1].rule].rule;
+	return unwind_rows__add_to(r, rows, starter->start, &RULE)
+		       ?: unwind_rows__add_to(r, rows, starter->end, &behind);
+}
+
 static int add_known(struct unwind_rows *r, const struct known_code *code, row_list *rows)
 {
+	if (code->cfa == UNWIND_CFA_STARTER)
+		return add_starter(r, code, rows);
 	if (is_described(r, code))
 		return 0;
 	return (code->cfa == UNWIND_CFA_PLT ? add_plt(r, code, rows)

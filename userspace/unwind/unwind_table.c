@@ -158,10 +158,24 @@ static int run_section_twice(struct cfi_section *section, bool track_rbx, struct
 	return run_section(section, r, counts);
 }
 
+/*
+ * Where the kernel starts the program, without a return address; 0: it is a library, whose entry
+ * may be any function. One with an interpreter can be run as well.
+ */
+static uint64_t program_entry(struct elf_file *file)
+{
+	struct elf_section interpreter;
+
+	return elf_file__is_program(file) || !elf_file__find_section(file, ".interp", &interpreter)
+		       ? elf_file__entry(file)
+		       : 0;
+}
+
 static int read_section(const struct build *b, const char *name, struct unwind_rows *r,
 			struct cfi_counts *counts)
 {
 	struct cfi_section section = {.is_eh_frame = !strcmp(name, ".eh_frame"),
+				      .entry = program_entry(b->file),
 				      .budget = b->budget};
 	_cleanup_free_ void *data = NULL;
 	struct elf_section header;

@@ -219,6 +219,7 @@ static bool rule_is_good(const struct unwind_rule *rule)
 	case UNWIND_CFA_ROOT:
 	case UNWIND_CFA_UNKNOWN:
 	case UNWIND_CFA_LATER:
+	case UNWIND_CFA_STARTER:
 		return !rule->ra && has_kind_only(rule);
 	case UNWIND_CFA_SWITCH:
 	case UNWIND_CFA_GO_DEPTH:
