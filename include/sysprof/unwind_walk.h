@@ -45,7 +45,7 @@
 #define UNWIND_FP_STEP_MAX  (1ULL << 20)
 #define UNWIND_SIGNAL_WORDS 17
 #define UNWIND_ADDRESS_BITS 47
-#define UNWIND_SWITCHES_MAX 16 /* calls from C to Go and back may nest */
+#define UNWIND_SWITCHES_MAX 16 /* calls from C to Go or OCaml and back may nest */
 
 #define UNWIND_CODE_LOWEST  4096
 #define UNWIND_STEP_ON	    (-1) /* not an end: continue with the next frame */
@@ -413,6 +413,19 @@ static __always_inline int unwind_by_prologue(struct unwind_state *s)
 	return unwind_take(s, FRAME_LEAF_PEEK, ra, s->sp + (pushed ? 16 : 8), fp);
 }
 
+/*
+ * May this frame be on another stack than its callee, below it? Functions that run others on a stack
+ * of their own note theirs in memory (OCaml 5, whose code runs on such stacks and C on the thread's)
+ * or in rbp (__morestack of gcc, psm of Rust). The return address has to follow a call, and so few
+ * frames may that no walk is endless.
+ */
+static __always_inline bool unwind_may_switch(struct unwind_state *s,
+					      const struct unwind_rule *rule)
+{
+	return (rule->cfa == UNWIND_CFA_DEREF || rule->cfa == UNWIND_CFA_FP) &&
+	       rule->ra == UNWIND_RA_AT_CFA && s->switches++ < UNWIND_SWITCHES_MAX;
+}
+
 static __always_inline int unwind_by_rule(struct unwind_state *s, const struct unwind_rule *rule,
 					  __u64 pc)
 {
@@ -420,6 +433,7 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 	__u64 cfa = 0, ra = 0, fp = s->fp, base = s->sp;
 	__u32 how = rule->cfa,
 	      kind = rule->ra == UNWIND_RA_INTERRUPTED ? FRAME_AFTER_SIGNAL : FRAME_TABLE;
+	bool switches;
 
 	if (rule->cfa_register == UNWIND_X86_RBP)
 		base = fp;
@@ -443,9 +457,10 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 	}
 	/*
 	 * the stack pointer grows with each frame, except if the return address has left the stack
-	 * (vfork, runtime.clone of Go)
+	 * (vfork, runtime.clone of Go), or the function has left it
 	 */
-	if (cfa < s->sp + (rule->ra != UNWIND_RA_REGISTER) || (cfa & 7))
+	switches = cfa < s->sp + (rule->ra != UNWIND_RA_REGISTER);
+	if ((switches && !unwind_may_switch(s, rule)) || (cfa & 7))
 		return STACK_END_NO_CALLER;
 	if (unwind_read_pair(s, cfa - 16, &base, &ra))
 		return STACK_END_FAULT;
@@ -453,6 +468,8 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, const struct u
 		ra = unwind_general(s, rule->ra_offset);
 	else if (rule->ra_offset != -8 && unwind_read_word(s, cfa + rule->ra_offset, &ra))
 		return STACK_END_FAULT;
+	if (switches && unwind_find_call(s, ra) == UNWIND_CALL_NONE)
+		return STACK_END_NO_CALLER;
 	if (rule->ra == UNWIND_RA_INFERRED) {
 		if (!unwind_find_called(s, cfa, ra))
 			return UNWIND_NOT_CALLED;

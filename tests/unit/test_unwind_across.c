@@ -313,9 +313,92 @@ static void register_test(void **state)
 	assert_int_equal(walk(&w), STACK_END_NO_CALLER);
 }
 
+/* ACROSS has noted the old stack's pointer on the new one, and its CFI reads it there. */
+static void make_noted(struct world *w)
+{
+	make(w, (struct unwind_rule){});
+	w->segment.rules[ACROSS] = (struct unwind_rule){.cfa = UNWIND_CFA_DEREF,
+							.cfa_register = UNWIND_X86_RSP,
+							.cfa_addend = 8,
+							.ra = UNWIND_RA_AT_CFA,
+							.ra_offset = -8};
+	put(w, NEW + 0x808, OLD + 0x100);
+}
+
+/* ACROSS keeps the old stack's pointer in rbp. */
+static void make_kept(struct world *w)
+{
+	make(w, (struct unwind_rule){});
+	w->segment.rules[ACROSS] = (struct unwind_rule){.cfa = UNWIND_CFA_FP,
+							.cfa_register = UNWIND_X86_RBP,
+							.cfa_offset = 8,
+							.ra = UNWIND_RA_AT_CFA,
+							.ra_offset = -8};
+	w->registers[UNWIND_X86_RBP] = OLD + 0x100;
+}
+
+static void assert_whole_by_cfi(struct world *w)
+{
+	const uint64_t expected[] = {
+		frame_pack(FRAME_IP, ENTRY(LEAF)),
+		frame_pack(FRAME_TABLE, RETURN(ACROSS)),
+		frame_pack(FRAME_TABLE, RETURN(CALLER)),
+		frame_pack(FRAME_TABLE, RETURN(START)),
+	};
+
+	assert_int_equal(walk(w), STACK_END_ROOT);
+	assert_int_equal(w->count, 4);
+	assert_memory_equal(w->frames, expected, sizeof(expected));
+}
+
+/* To a stack below; to one above it goes without saying. */
+static void cfi_test(void **state)
+{
+	static void (*const MAKE[])(struct world *) = {make_noted, make_kept};
+	struct world w;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		MAKE[i](&w);
+		assert_whole_by_cfi(&w);
+		w.code[CALLER * FUNCTION + CALL] = 0xe9; /* no call is before the address */
+		assert_int_equal(walk(&w), STACK_END_NO_CALLER);
+		assert_int_equal(w.count, 2);
+		MAKE[i](&w);
+		put(&w, OLD + 0x100, CODE + UNWIND_BUCKET_SIZE + 8);
+		assert_int_equal(walk(&w), STACK_END_NO_CALLER);
+		MAKE[i](&w);
+		w.segment.rules[ACROSS].cfa_addend += i ? 0 : 4;
+		w.segment.rules[ACROSS].cfa_offset += i ? 4 : 0;
+		assert_int_equal(walk(&w), STACK_END_NO_CALLER);
+	}
+	make_noted(&w);
+	put(&w, NEW + 0x808, DATA + SIZE + 0x100); /* no memory */
+	assert_int_equal(walk(&w), STACK_END_FAULT);
+	/* the callee's stack pointer alone leads nowhere below */
+	make_kept(&w);
+	w.segment.rules[ACROSS] = by_sp(0);
+	w.segment.rules[ACROSS].cfa_offset = (int32_t)(OLD + 0x108) - (int32_t)(NEW + 0x808);
+	assert_int_equal(walk(&w), STACK_END_NO_CALLER);
+}
+
+/* A stack that leads to itself is left so many times. */
+static void cfi_circle_test(void **state)
+{
+	struct world w;
+
+	(void)state;
+	make_noted(&w);
+	put_call(&w, ACROSS, ACROSS);
+	put(&w, NEW + 0x808, NEW + 0x800);
+	assert_int_equal(walk(&w), STACK_END_NO_CALLER);
+	assert_int_equal(w.count, 2 + 16);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cfi_test),	      cmocka_unit_test(cfi_circle_test),
 		cmocka_unit_test(frame_pointer_test), cmocka_unit_test(circle_test),
 		cmocka_unit_test(depth_test),	      cmocka_unit_test(saved_test),
 		cmocka_unit_test(saved_once_test),    cmocka_unit_test(interrupted_test),

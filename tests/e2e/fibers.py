@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# time-limit: 240
+# runs: beside
+"""Stacks that are not the thread's: those that begin with a starter are complete, and those that CFI leads to are followed."""
+import os
+import re
+
+from libe2e import (Background, fixture, folded, has_chain, long, main, need_root, new_scratch, record, run, schedstat, scratch,
+                    share, total, wait_for)
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def recorded(program, *arguments):
+    """Rows with the innermost function, and the percentage of complete stacks. Of a program that runs already, because a copy
+    of a stack, as its first milliseconds would have, ends where another stack begins.
+    """
+    need_root()
+    path = new_scratch("fibers.folded")
+    with Background(program, "60", *arguments) as running:
+        wait_for(lambda: schedstat(running.pid)[0] > 1e6 or len(os.listdir(f"/proc/{running.pid}/task")) > 1, 20, "its thread")
+        result = record("-p", running.pid, "-d", "1.5", "-o", path, timeout=90)
+    complete = float(re.search(r"complete stacks: ([\d.]+)", result.err)[1])
+    return [row for row in folded(path) if "leaf" in row[0]], complete
+
+
+def check(rows, complete, *chain):
+    right = share(rows, lambda frames: has_chain(frames, *chain))
+    print(f"  {right:.3f} of {total(rows)} stacks are right, {complete} % are complete")
+    assert total(rows) >= 20 and right >= 0.98, rows
+    assert complete >= 95, complete
+
+
+def test_context():
+    rows, complete = recorded(fixture("fibers"), "context")
+    check(rows, complete, "first", "second", "leaf")
+
+
+@long
+def test_context_of_a_static_program():
+    """Its code takes the starter's address by another instruction."""
+    program = scratch("static")
+    run("gcc", "-O2", "-g", "-D_GNU_SOURCE", "-static", "-no-pie", "-o", program, f"{TOP}/tests/fixtures/fibers.c", check=0)
+    rows, complete = recorded(program, "context")
+    check(rows, complete, "__start_context", "first", "second", "leaf")
+
+
+@long
+def test_planted():
+    """Nothing is above the starter: the thread's own functions are not its callers."""
+    rows, complete = recorded(fixture("fibers"), "planted")
+    check(rows, complete, "begin_planted", "first", "second", "leaf")
+    assert not [frames for frames, _ in rows if "start_thread" in frames]
+
+
+def test_noted():
+    """To a stack of its own, and back; in both directions."""
+    for where in "low", "high":
+        rows, complete = recorded(fixture("fibers"), "noted", where)
+        check(rows, complete, "start_thread", "run", "call_noted", "first", "second", "call_back", "leaf")
+
+
+@long
+def test_kept():
+    for where in "low", "high":
+        rows, complete = recorded(fixture("fibers"), "kept", where)
+        check(rows, complete, "start_thread", "run", "call_kept", "first", "second", "leaf")
+
+
+if __name__ == "__main__":
+    main(globals())
