@@ -24,7 +24,8 @@ static __always_inline const struct unwind_table *unwind_table_at(struct unwind_
 static __always_inline bool unwind_find_mapping(struct unwind_state *s, __u64 address);
 static __always_inline bool unwind_has_mappings(struct unwind_state *s);
 static __always_inline void unwind_restore_window(struct unwind_state *s);
-static __always_inline int unwind_find_room(struct unwind_state *s);
+static __always_inline int unwind_find_ahead(struct unwind_state *s);
+static __always_inline int unwind_find_by_code(struct unwind_state *s);
 static __always_inline int unwind_across(struct unwind_state *s);
 static __always_inline long unwind_thread_base(struct unwind_state *s, __u64 *base);
 static __always_inline int unwind_find_call(struct unwind_state *s, __u64 ra);
@@ -210,16 +211,28 @@ static __always_inline void unwind_restore_window(struct unwind_state *s)
 }
 
 /* Also a global function: its branches are then of no concern to its caller. */
-__attribute__((noinline)) int unwind_room(void)
+__attribute__((noinline)) int unwind_ahead(void)
 {
 	struct scratch *s = scratch();
 
-	return s ? unwind_room_at(&s->unwind) : -STACK_END_NO_FRAME;
+	return s ? unwind_ahead_one(&s->unwind) : UNWIND_AHEAD_UNKNOWN;
 }
 
-static __always_inline int unwind_find_room(struct unwind_state *s __attribute__((unused)))
+static __always_inline int unwind_find_ahead(struct unwind_state *s __attribute__((unused)))
 {
-	return unwind_room();
+	return unwind_ahead();
+}
+
+__attribute__((noinline)) int unwind_by_code(void)
+{
+	struct scratch *s = scratch();
+
+	return s ? unwind_by_code_at(&s->unwind) : STACK_END_NO_FRAME;
+}
+
+static __always_inline int unwind_find_by_code(struct unwind_state *s __attribute__((unused)))
+{
+	return unwind_by_code();
 }
 
 __attribute__((noinline)) int unwind_call(__u64 ra)

@@ -34,6 +34,25 @@ struct unwind_across {
 	struct unwind_go_saved saved;
 };
 
+#define UNWIND_AHEAD_READ 128u /* bytes of code; a power of two */
+
+/* Code that is followed: unwind_ahead.h. */
+struct unwind_ahead {
+	__u64 at;	  /* the next instruction */
+	__u64 start, end; /* addresses of the code that was read */
+	__u64 sp, fp;	  /* the registers before that instruction */
+	__u64 restored;	  /* where the caller's frame pointer was taken from; 0: nowhere */
+	__u64 removed;	  /* by the return, besides its address */
+	bool sp_known, fp_known;
+	bool fp_same; /* as at the beginning */
+	bool by_fp;   /* sp comes from that */
+	bool uses_fp; /* words below it */
+	__u32 op, modrm, sib, rex;
+	__s64 disp;
+	__u64 imm;
+	unsigned char code[2 * UNWIND_AHEAD_READ]; /* half of it; offsets are masked */
+};
+
 struct unwind_state {
 	__u64 ip, sp, fp;	       /* of the last frame found */
 	__u64 general[UNWIND_GENERAL]; /* by DWARF number; valid if all_known */
@@ -62,7 +81,8 @@ struct unwind_state {
 	__u32 places, place_count; /* for the includer's use: the mappings of the process ... */
 	__u64 places_time; /* ... and the time at which they were valid, CLOCK_MONOTONIC ns */
 	bool outside;	   /* an address of the walk is in no mapping */
-	struct unwind_mapping mapping;	 /* of the last address looked up; start > end: none */
+	struct unwind_mapping mapping; /* of the last address looked up; start > end: none */
+	struct unwind_ahead ahead;
 	struct unwind_replaced replaced; /* by the includer, before the first frame */
 	__u64 window_start, window_end;	 /* the addresses that `window` holds */
 	__u64 window[UNWIND_WINDOW / 8];

@@ -117,7 +117,7 @@ struct unwind_table {
 #define UNWIND_NO_TABLE (~0u) /* there is none: use frame pointers */
 #define UNWIND_LATER	(~1u) /* not built yet */
 #define UNWIND_JAVA	(~2u) /* code of a HotSpot that uses the frame pointer for something else */
-#define UNWIND_BY_CODE	(~3u) /* small functions without frame pointers: decode instructions */
+#define UNWIND_BY_CODE	(~3u) /* code that may keep no frame pointer: see unwind_ahead.h */
 
 struct unwind_place {
 	__u64 end;  /* of an executable mapping */

@@ -22,7 +22,8 @@
  *
  * and these, each a call of a function below, which the kernel verifies by itself:
  *
- *   int unwind_find_room(struct unwind_state *s): unwind_room_at(s)
+ *   int unwind_find_ahead(struct unwind_state *s): unwind_ahead_one(s)
+ *   int unwind_find_by_code(struct unwind_state *s): unwind_by_code_at(s)
  *   int unwind_across(struct unwind_state *s): unwind_across_at(s)
  *   int unwind_find_call(struct unwind_state *s, __u64 ra): unwind_call_before(s, ra)
  *   int unwind_find_called(struct unwind_state *s, __u64 cfa, __u64 ra): unwind_is_called()
@@ -322,60 +323,31 @@ static __always_inline int unwind_signal(struct unwind_state *s)
 }
 
 /*
- * Code that allocates stack and calls, without a frame pointer (CPython's trampolines, one for each
- * Python function: sub $8,%rsp; call *%rcx; add $8,%rsp; ret). Returns the size in bytes of its
- * frame, which is that stack; -STACK_END_FAULT; or -STACK_END_NO_FRAME: it is other code.
- */
-static __always_inline int unwind_room_at(struct unwind_state *s)
-{
-	__u64 code;
-
-	if (unwind_read(s, &code, sizeof(code), s->ip))
-		return -STACK_END_FAULT;
-	if ((code & 0xff00ffffff) == 0xc300c48348) /* add $ROOM,%rsp; ret */
-		return code >> 24 & 0x7f;
-	if (s->after_call)
-		return -STACK_END_NO_FRAME;
-	if ((code & 0xff00ffffffffff) == 0xc300c48348d1ff) /* call *%rcx, and that */
-		return code >> 40 & 0x7f;
-	return (code & 0xffffff) == 0xec8348 ? 0 : -STACK_END_NO_FRAME; /* sub $ROOM,%rsp */
-}
-
-/*
- * Unwinds by frame pointer; or, with s->by_code, by the return address that the current code
- * implies, as if a frame pointer was saved right below it. STACK_END_ROOT: there is no frame
- * pointer (0, or a saved pair of zeros), which marks the outermost frame.
+ * Unwinds by frame pointer. STACK_END_ROOT: there is none (0, or a saved pair of zeros), which
+ * marks the outermost frame.
  */
 static __always_inline int unwind_by_frame_pointer(struct unwind_state *s)
 {
 	__u64 fp = s->fp, caller_fp, ra;
-	int room = s->by_code ? unwind_find_room(s) : -STACK_END_NO_FRAME;
 
-	if (room >= 0) {
-		fp = s->sp + room - 8;
-	} else {
-		if (room == -STACK_END_FAULT)
-			return STACK_END_FAULT;
-		if (s->fp_lost)
-			return STACK_END_NO_FRAME;
-		if (!fp && s->kind != FRAME_IP)
-			return STACK_END_ROOT;
-		if ((fp & 7) || fp < s->sp || fp - s->sp > UNWIND_FP_STEP_MAX)
-			return STACK_END_NO_FRAME;
-	}
+	if (s->fp_lost)
+		return STACK_END_NO_FRAME;
+	if (!fp && s->kind != FRAME_IP)
+		return STACK_END_ROOT;
+	if ((fp & 7) || fp < s->sp || fp - s->sp > UNWIND_FP_STEP_MAX)
+		return STACK_END_NO_FRAME;
 	if (unwind_find_pair(s, fp))
 		return STACK_END_FAULT;
 	caller_fp = s->low;
 	ra = s->high;
-	if (room >= 0)
-		caller_fp = s->fp;
-	else if (!ra && !caller_fp)
+	if (!ra && !caller_fp)
 		return STACK_END_ROOT;
 	if (!unwind_find_return(s, ra))
 		return STACK_END_NO_FRAME;
-	return unwind_take(s, room >= 0 ? FRAME_INSTRUCTIONS : FRAME_POINTER, ra, fp + 16,
-			   caller_fp);
+	return unwind_take(s, FRAME_POINTER, ra, fp + 16, caller_fp);
 }
+
+#include <sysprof/unwind_ahead.h>
 
 /*
  * The innermost function may not have set up its frame yet, or may have removed it already. Then
@@ -748,13 +720,16 @@ static __always_inline int unwind_undescribed(struct unwind_state *s)
 
 	searches = innermost && !s->was_followed && unwind_in_mapping(s, s->ip) &&
 		   s->mapping.table < UNWIND_BY_CODE;
-	made = innermost && !s->was_followed && !searches && s->mapping.table == UNWIND_NO_TABLE;
+	made = innermost && !s->was_followed && !searches &&
+	       (s->mapping.table == UNWIND_NO_TABLE || s->by_code);
 	s->is_made = made;
 	s->needs_call = searches || s->was_followed;
 	if (innermost && unwind_by_prologue(s) == UNWIND_STEP_ON) {
 		s->leaf = made ? s->leaf : 0;
 		return UNWIND_STEP_ON;
 	}
+	if (s->by_code)
+		return unwind_find_by_code(s);
 	/* also the caller of a V8 builtin without a frame, which is innermost */
 	if ((innermost || (s->after_call && s->kind != FRAME_POINTER &&
 			   (s->ip & (UNWIND_ENTRY_BYTES - 1)) == UNWIND_CALL_END &&

@@ -14,7 +14,7 @@ import subprocess
 import time
 
 from libe2e import (SANITIZED, SYSPROF, Background, FirefoxThread, Fixture, Skip, alone, children_of, deepest, folded,
-                    load_json, long, main, natively, need_root, record, run, scratch, share)
+                    has_chain, load_json, long, main, natively, need_root, record, run, scratch, share)
 
 TIERS = 8  # include/sysprof/profile.h; behind them are the same tiers with a doubt
 
@@ -201,6 +201,28 @@ def test_snapshots():
     """Each line replaces the file: what it has holds back to the one before, and is in doubt there."""
     judged = enough_at_same_address(1000, "-p", 200, "-s", "-n", 1000)
     assert judged.wrong == 0, judged
+
+
+def test_functions_without_frame_pointers():
+    """Small functions of .NET, and LLVM's: the frame pointer is that of a caller, and leads beyond the next one."""
+    need_root()
+    with Fixture("jitshapes", 60) as f:
+        f.wait_facts("start")
+        path, text = scratch("shapes.json"), scratch("shapes.folded")
+        record("-p", f.pid, "-d", 3, "-F", 499, "-o", path, "-o", text)
+        os.unlink(f"/tmp/perf-{f.pid}.map")
+        f.p.kill()
+    rows = [(frames, n) for frames, n in folded(text) if not frames[-1].endswith("_[k]")]
+    whole = [(frames, n) for frames, n in rows if frames[-1] == "leaf"]
+    away = [(frames, n) for frames, n in rows if frames[-1] == "leaf_of_away"]
+    good = share(whole, lambda frames: has_chain(frames, "main", "outer", "pushes", "small", "leaf"))
+    print(f"  {good:.4f} of {sum(n for _, n in whole)}; beside {sum(n for _, n in away)}")
+    assert good >= 0.95, whole
+    # how it goes on cannot be seen: its caller is missing, and the stack is not whole
+    assert share(away, lambda frames: frames[-2:] == ["away", "leaf_of_away"]) >= 0.95, away
+    assert not any("main" in frames and "outer_away" not in frames for frames, _ in away), away
+    ends = load_json(path)["meta"]
+    assert "JIT code that may keep no frame pointer" in str(ends), ends
 
 
 @alone

@@ -237,7 +237,7 @@ static void no_answer_test(void **state)
 		changed = send_request(&w, MADE_BY_LUAJIT, time, 0x11010);
 	assert_int_equal(changed, 1);
 	assert_true(w.requested > 4 && w.requested < 100);
-	assert_instead(&w, 0x11010, UNWIND_NO_TABLE);
+	assert_instead(&w, 0x11010, UNWIND_BY_CODE);
 	requested = w.requested;
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(send_request(&w, MADE_BY_LUAJIT, time + i * 5 * MS, 0x11010), 0);

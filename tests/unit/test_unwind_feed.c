@@ -498,7 +498,14 @@ static void jvm_test(void **state)
 	unwind_feed__withdraw(w.feed, 10);
 	process = process_with(&w, 11, plain);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(published(&w, 11, MADE_CODE), UNWIND_BY_CODE);
+	/* an engine that keeps frame pointers; then another one beside it */
+	process.runtimes.some_keep = runtime_of_file("node")->keeps_frame_pointers;
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_int_equal(published(&w, 11, MADE_CODE), UNWIND_NO_TABLE);
+	process.runtimes.others_may_not = !runtime_of_file("libcoreclr.so")->keeps_frame_pointers;
+	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
+	assert_int_equal(published(&w, 11, MADE_CODE), UNWIND_BY_CODE);
 	assert_int_equal(w.requested, 0);
 	tear_down(&w);
 }
@@ -534,7 +541,7 @@ static void made_frames_test(void **state)
 	process.maps = plain;
 	process.runtimes = runtimes_of(&w, plain);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
-	assert_int_equal(published(&w, 11, MADE_CODE), UNWIND_NO_TABLE);
+	assert_int_equal(published(&w, 11, MADE_CODE), UNWIND_BY_CODE);
 	assert_int_equal(unwind_feed__missed(w.feed, &process, 0x10100, &copy), 0);
 	assert_int_equal(w.requested, 1);
 	tear_down(&w);
@@ -581,7 +588,7 @@ static void described_test(void **state)
 	set_up(&w, 0);
 	process = process_with(&w, 10, maps_of(&w, "4", &space));
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
-	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_NO_TABLE);
+	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_BY_CODE);
 	/* nothing of it is in JIT memory, or is anything */
 	assert_int_equal(unwind_feed__describe(w.feed, &process, pieces + 2, 1), 0);
 	assert_int_equal(unwind_feed__describe(w.feed, &process, pieces, 1), 0);
@@ -607,7 +614,7 @@ static void described_test(void **state)
 	take_all(&w);
 	assert_int_equal(w.described, 0);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
-	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_NO_TABLE);
+	assert_int_equal(published(&w, 10, MADE_CODE), UNWIND_BY_CODE);
 	tear_down(&w);
 }
 
@@ -712,7 +719,7 @@ static void no_file_test(void **state)
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
 	assert_int_equal(unwind_feed__answer_file(w.feed, w.pending, -1, 0), 0);
 	assert_int_equal(unwind_feed__publish(w.feed, &process), 0);
-	assert_int_equal(published(&w, 10, 1), UNWIND_NO_TABLE);
+	assert_int_equal(published(&w, 10, 1), UNWIND_BY_CODE);
 	assert_true(unwind_feed__forget(w.feed, w.pending));
 	tear_down(&w);
 }

@@ -240,8 +240,8 @@ struct runtime {
 	void (*read_version)(pid_t pid, const char *path, char *version, size_t size);
 	/* How its JIT code is unwound. */
 	bool has_own_walk; /* the kernel walks it by what was found, or it keeps frame pointers */
-	bool has_trampolines; /* pieces of it are so small that their instructions say how */
-	enum made_by by;      /* by sizes of frames: */
+	bool keeps_frame_pointers; /* in all of it; else its instructions are followed */
+	enum made_by by;	   /* by sizes of frames: */
 	/* Ascending, no overlap, in *frames; the caller frees. 0; -ENODATA: none; -ENOMEM. */
 	int (*frame_sizes)(const struct frame_sizes_request *request, struct made_frame **frames,
 			   size_t *count);

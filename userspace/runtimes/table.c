@@ -35,26 +35,36 @@
 #ifndef RUNTIME_TABLE
 #define RUNTIME_TABLE RUNTIMES
 
-#define ADVICE(id, NAME, REMEDY, LACKS, ...)                                                       \
-	const struct runtime id##_runtime = {                                                      \
-		.name = NAME, .files = {__VA_ARGS__}, .remedy = REMEDY, .lacks = LACKS}
+#define RUNTIME(id, NAME, REMEDY, LACKS, KEEPS, ...)                                               \
+	const struct runtime id##_runtime = {.name = NAME,                                         \
+					     .files = {__VA_ARGS__},                               \
+					     .remedy = REMEDY,                                     \
+					     .lacks = LACKS,                                       \
+					     .keeps_frame_pointers = KEEPS}
+#define ADVICE(id, NAME, REMEDY, LACKS, ...) RUNTIME(id, NAME, REMEDY, LACKS, false, __VA_ARGS__)
+#define WITH_FRAME_POINTERS(id, NAME, REMEDY, LACKS, ...)                                          \
+	RUNTIME(id, NAME, REMEDY, LACKS, true, __VA_ARGS__)
 
 ADVICE(openj9, "OpenJ9", "start it with -XX:+PerfTool", NO_NAMES, {"libj9jit", false});
 ADVICE(dotnet, ".NET", "start it with DOTNET_PerfMapEnabled=1", NO_NAMES, {"libcoreclr.so", true});
-ADVICE(erlang, "Erlang", "start it with +JPperf true, for its stacks as well (OTP 25 or newer)",
-       "Erlang's functions have no names, and no whole stacks", {"beam.smp", true});
+/* without +JPperf its rbp is no address */
+WITH_FRAME_POINTERS(erlang, "Erlang",
+		    "start it with +JPperf true, for its stacks as well (OTP 25 or newer)",
+		    "Erlang's functions have no names, and no whole stacks", {"beam.smp", true});
 ADVICE(php, "PHP", "start it with opcache.jit_debug=16", NO_INTERPRETED, {"php", true},
        {"php-fpm", true}, {"libphp", false});
 ADVICE(ruby, "Ruby", "start it with --yjit-perf", NO_INTERPRETED, {"ruby", true},
        {"libruby", false});
-ADVICE(wasmtime, "Wasmtime", "start it with --profile=perfmap", NO_NAMES, {"wasmtime", true});
+WITH_FRAME_POINTERS(wasmtime, "Wasmtime", "start it with --profile=perfmap", NO_NAMES,
+		    {"wasmtime", true});
 ADVICE(iwasm, "WAMR", "build it with WAMR_BUILD_LINUX_PERF=1, and start it with --perf-profile",
        NO_NAMES, {"iwasm", true});
 ADVICE(julia, "Julia", "start it with ENABLE_JITPROFILING=1", NO_NAMES, {"julia", true});
 ADVICE(mono, "Mono", "start it with MONO_ENV_OPTIONS=--jitmap", NO_NAMES, {"mono", true});
 ADVICE(qemu, "QEMU", "start it with -perfmap", "translated code has no names", {"qemu-", false});
-ADVICE(bun, "Bun", "start it with BUN_JSC_useJITDump=1 BUN_JSC_jitDumpDirectory=/tmp", NO_NAMES,
-       {"bun", true}, {"bun.exe", true}); /* so it is called in npm's package, on Linux too */
+WITH_FRAME_POINTERS(bun, "Bun", "start it with BUN_JSC_useJITDump=1 BUN_JSC_jitDumpDirectory=/tmp",
+		    NO_NAMES, {"bun", true},
+		    {"bun.exe", true}); /* so it is called in npm's package, on Linux too */
 #endif
 
 #define X(id) extern const struct runtime id##_runtime;

@@ -125,7 +125,7 @@ void made_code__place(const struct made_code *m, uint32_t tgid, uint64_t start, 
 	bool vain = p && p->failures >= FAILURES_MAX;
 
 	*piece = (struct unwind_placement){
-		.start = start, .end = end, .table = vain ? UNWIND_NO_TABLE : UNWIND_LATER};
+		.start = start, .end = end, .table = vain ? UNWIND_BY_CODE : UNWIND_LATER};
 	if (!range || range->start >= end)
 		return;
 	if (range->start > start) {

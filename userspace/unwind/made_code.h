@@ -32,7 +32,7 @@ void made_code__free(struct made_code *m);
 
 /*
  * How to unwind code at the start of [start, end), memory of that process without a file; valid up
- * to piece->end. UNWIND_LATER: unknown so far; UNWIND_NO_TABLE: reading gives no frames.
+ * to piece->end. UNWIND_LATER: unknown so far; UNWIND_BY_CODE: reading gives no frames.
  */
 void made_code__place(const struct made_code *m, uint32_t tgid, uint64_t start, uint64_t end,
 		      struct unwind_placement *piece);

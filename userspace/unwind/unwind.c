@@ -23,7 +23,8 @@ static long unwind_thread_base(struct unwind_state *s, __u64 *base);
 static void unwind_restore_window(struct unwind_state *s);
 
 /* In the kernel these are functions that the verifier checks one by one. */
-#define unwind_find_room(s)	       unwind_room_at(s)
+#define unwind_find_ahead(s)	       unwind_ahead_one(s)
+#define unwind_find_by_code(s)	       unwind_by_code_at(s)
 #define unwind_across(s)	       unwind_across_at(s)
 #define unwind_find_call(s, ra)	       unwind_call_before(s, ra)
 #define unwind_look(s, address)	       unwind_look_at(s, address)
@@ -35,7 +36,8 @@ static void unwind_restore_window(struct unwind_state *s);
 #define unwind_find_pair(s, address)   unwind_read_pair(s, address, &(s)->low, &(s)->high)
 #define unwind_find_leaf(s)	       unwind_leaf_of_made(s)
 
-static int unwind_room_at(struct unwind_state *s);
+static int unwind_ahead_one(struct unwind_state *s);
+static int unwind_by_code_at(struct unwind_state *s);
 static int unwind_across_at(struct unwind_state *s);
 static int unwind_call_before(struct unwind_state *s, __u64 ra);
 static int unwind_look_at(struct unwind_state *s, __u64 address);

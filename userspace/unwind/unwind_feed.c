@@ -100,7 +100,7 @@ static uint32_t table_of(const struct unwind_feed *f, const struct fed_file *fil
 	switch (file->state) {
 	case FILE_UNREAD:
 	case FILE_PLAIN:
-		return UNWIND_NO_TABLE;
+		return UNWIND_BY_CODE;
 	case FILE_REQUESTED:
 	case FILE_LATER:
 		return UNWIND_LATER;
@@ -174,7 +174,10 @@ void unwind_feed__note_runtime(const struct unwind_feed *f, const struct mapping
 	if (!runtime)
 		return;
 	runtimes->has_own_walk |= runtime->has_own_walk;
-	runtimes->has_trampolines |= runtime->has_trampolines;
+	if (!runtime->has_own_walk) {
+		runtimes->some_keep |= runtime->keeps_frame_pointers;
+		runtimes->others_may_not |= !runtime->keeps_frame_pointers;
+	}
 	if (runtime->frame_sizes)
 		runtimes->by = runtime->by;
 }
@@ -222,10 +225,10 @@ static int place_known_frames(struct unwind_feed *f, uint32_t tgid)
 }
 
 /*
- * Most engines keep frame pointers in JIT code, or leave none that could mislead. HotSpot keeps
- * them if started with a flag; until that is read, its code is not followed. Trampolines
- * (runtime.has_trampolines) are too small to need them. True: *table is how to unwind all JIT code
- * of the process; false: each piece differs.
+ * Engines that keep frame pointers in JIT code are known by name (runtime.keeps_frame_pointers).
+ * HotSpot keeps them if started with a flag; until that is read, its code is not followed. Of all
+ * others the instructions are followed at the sample, which takes longer. True: *table is how to
+ * unwind all JIT code of the process; false: each piece differs.
  */
 static bool table_of_made_code(struct unwind_feed *f, const struct fed_process *process,
 			       uint32_t *table)
@@ -236,7 +239,10 @@ static bool table_of_made_code(struct unwind_feed *f, const struct fed_process *
 	if ((runtimes->has_own_walk && !runtimes->keeps_frame_pointers) ||
 	    describes_itself(f, process->tgid, table))
 		return true;
-	*table = runtimes->has_trampolines ? UNWIND_BY_CODE : UNWIND_NO_TABLE;
+	*table = (runtimes->some_keep || runtimes->keeps_frame_pointers) &&
+				 !runtimes->others_may_not
+			 ? UNWIND_NO_TABLE
+			 : UNWIND_BY_CODE;
 	return runtimes->by == MADE_BY_OTHERS;
 }
 

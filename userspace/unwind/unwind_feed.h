@@ -68,8 +68,8 @@ bool unwind_feed__forget(struct unwind_feed *f, struct image_id image);
 
 /* The runtimes that may have made a process's JIT code. {}: none that matters. */
 struct fed_runtimes {
-	bool has_trampolines;	   /* see struct runtime */
-	bool has_own_walk;	   /* see struct runtime */
+	bool some_keep, others_may_not; /* frame pointers: see struct runtime */
+	bool has_own_walk;		/* see struct runtime */
 	bool keeps_frame_pointers; /* with has_own_walk; set by the caller, once that is read */
 	enum made_by by;
 };

@@ -306,5 +306,4 @@ const struct runtime python_runtime = {
 	.remedy = "start it with python3 -X perf (Python 3.12 or newer)",
 	.lacks = NO_INTERPRETED,
 	.memory = &python_memory,
-	.has_trampolines = true,
 };

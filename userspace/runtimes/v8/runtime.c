@@ -315,6 +315,7 @@ static const struct runtime_memory v8_memory = {
 					     .files = {__VA_ARGS__},                               \
 					     .remedy = REMEDY,                                     \
 					     .lacks = NO_NAMES,                                    \
+					     .keeps_frame_pointers = true,                         \
 					     .memory = &v8_memory}
 #define CHROME "start it with --js-flags=--perf-basic-prof --no-sandbox"
 
