@@ -127,8 +127,8 @@ struct live_stats {
 	uint64_t samples;
 	struct event_queue_stats queue;
 	size_t memory; /* maps, rings and the queue, bytes */
-	const char *
-		wall_refused; /* with wall_if_possible: why there are no visits; NULL: no failure */
+	const char
+		*wall_refused; /* why there are no visits, or no more of them; NULL: no failure */
 };
 void live__stats(const struct live *live, struct live_stats *stats);
 

@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -220,12 +222,13 @@ struct wall {
 	/* of abandoned children */
 	unsigned int restarts;
 	uint64_t past_count[VISIT_LINE_COUNT], past_cpu;
-	/* if_possible: a thread loads the programs. `found` and `why` are its own until `loaded` */
+	/* if_possible: a thread loads the programs. `found` and `unfound` are its own until `loaded` */
 	pthread_t loader;
 	bool loading;
 	atomic_bool loaded;
 	struct bpf_visits *found;
-	struct failure why;
+	struct failure unfound;
+	char why[600]; /* there are no visits, or no more of them; "": there are, or will be */
 	struct wall *loading_before; /* in still_loading */
 };
 
@@ -295,12 +298,37 @@ static int open_visits(struct wall *w, struct failure *failure)
 	return err;
 }
 
+/* The recording goes on. */
+static void __attribute__((format(printf, 2, 3)))
+visit_no_more(struct wall *w, const char *format, ...)
+{
+	va_list args;
+	int at = 0;
+
+	if (w->started)
+		at = snprintf(w->why, sizeof(w->why),
+			      "after %.1f s: ", (double)(monotonic_ns() - w->started) / 1e9);
+	va_start(args, format);
+	vsnprintf(w->why + at, sizeof(w->why) - (size_t)at, format, args);
+	va_end(args);
+	log_debug(LOG_BPF, "no visits: %s", w->why);
+	close_child(w, false);
+}
+
 /* The counts so far were added to past_count and past_cpu. */
-static int visit_no_more(struct wall *w)
+static void clear_counts(struct wall *w)
 {
 	memset(w->shared->count, 0, sizeof(w->shared->count));
 	w->shared->cpu = 0;
-	return 0;
+}
+
+static void pass_programs(struct wall *w)
+{
+	int err = send_programs(w);
+
+	if (err)
+		visit_no_more(w, "the process that visits threads does not answer: %s",
+			      strerror(-err));
 }
 
 /*
@@ -319,21 +347,24 @@ static int leave_behind(struct wall *w)
 	for (int line = 0; line < VISIT_LINE_COUNT; line++)
 		w->past_count[line] += old.count[line];
 	w->past_cpu += old.cpu;
-	log_debug(LOG_BPF, "memory of process %u of user %u does not answer: %s",
-		  old.visited_process, old.visited_user,
-		  w->restarts < RESTARTS ? "not visited any more" : "nothing is visited any more");
-	if (w->restarts == RESTARTS)
-		return visit_no_more(w);
+	log_debug(LOG_BPF, "memory of process %u of user %u does not answer", old.visited_process,
+		  old.visited_user);
+	if (w->restarts == RESTARTS) {
+		clear_counts(w);
+		visit_no_more(w, "memory of too many processes did not answer");
+		return 0;
+	}
 	err = bpf_visits__drain(w->visits, w->options.push, w->options.context);
 	if (err)
 		return err;
 	w->visits = NULL;
 	if (open_visits(w, &why) || start_child(w, &why)) {
-		log_debug(LOG_BPF, "nothing is visited any more: %s", why.what);
 		bpf_visits__free(w->visits);
 		w->visits = left;
 		w->shared = bpf_visits__shared(left);
-		return visit_no_more(w);
+		clear_counts(w);
+		visit_no_more(w, "%s", why.what);
+		return 0;
 	}
 	bpf_visits__free(left);
 	memcpy(w->shared->banned, old.banned, sizeof(old.banned));
@@ -341,7 +372,8 @@ static int leave_behind(struct wall *w)
 	w->shared->banned[w->restarts] = old.visited_process;
 	w->shared->banned_users[w->restarts++] = old.visited_user;
 	w->liveness = (struct liveness){};
-	return send_programs(w);
+	pass_programs(w);
+	return 0;
 }
 
 static uint64_t due_until_now(const struct wall *w)
@@ -377,7 +409,7 @@ static void *run_loader(void *wall)
 {
 	struct wall *w = wall;
 
-	if (bpf_visits__open(w->session, w->options.small, &w->found, &w->why))
+	if (bpf_visits__open(w->session, w->options.small, &w->found, &w->unfound))
 		w->found = NULL;
 	atomic_store(&w->loaded, true);
 	return NULL;
@@ -385,16 +417,17 @@ static void *run_loader(void *wall)
 
 static void start_loader(struct wall *w)
 {
-	int err = thread__start(&w->loader, run_loader, w);
+	int err = w->socket < 0 ? 0 : thread__start(&w->loader, run_loader, w);
 
-	w->loading = !err;
+	w->loading = w->socket >= 0 && !err;
 	if (err)
-		fail(&w->why, err, "cannot start a thread: %s", strerror(-err));
+		visit_no_more(w, "cannot start a thread: %s", strerror(-err));
 }
 
 static void begin_visits(struct wall *w)
 {
-	if (!send_programs(w))
+	pass_programs(w);
+	if (w->socket >= 0)
 		w->started = w->due_until = w->hz_since = monotonic_ns();
 }
 
@@ -406,8 +439,9 @@ static void finish_loading(struct wall *w)
 	if (w->visits) {
 		w->shared = bpf_visits__shared(w->visits);
 		begin_visits(w);
-	} else
-		log_debug(LOG_BPF, "no visits: %s", w->why.what);
+	} else {
+		visit_no_more(w, "%s", w->unfound.what);
+	}
 }
 
 /* ---- the part -------------------------------------------------------------------------------- */
@@ -507,6 +541,7 @@ int wall_part__new(const struct wall_options *options, struct bpf_session *sessi
 		   struct live_part *part, struct failure *failure)
 {
 	struct wall *w = calloc(1, sizeof(*w));
+	struct failure why = {};
 	int err;
 
 	if (!w)
@@ -514,13 +549,16 @@ int wall_part__new(const struct wall_options *options, struct bpf_session *sessi
 	w->options = *options;
 	w->session = session;
 	w->socket = -1;
-	err = start_child(w, failure);
+	err = start_child(w, &why);
 	if (!err && !options->if_possible)
-		err = open_visits(w, failure);
-	if (err) {
+		err = open_visits(w, &why);
+	if (err && !options->if_possible) {
+		*failure = why;
 		wall__free(w);
 		return err;
 	}
+	if (err)
+		visit_no_more(w, "%s", why.what);
 	*part = (struct live_part){.object = w,
 				   .tick = wall__tick,
 				   .stop = wall__stop,
@@ -580,5 +618,5 @@ const char *wall_part__refused(const struct live_part *part)
 {
 	const struct wall *w = part->object;
 
-	return !w->loading && !w->visits && w->why.what[0] ? w->why.what : NULL;
+	return w->why[0] ? w->why : NULL;
 }

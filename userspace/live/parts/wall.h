@@ -20,7 +20,7 @@
 struct wall_options {
 	unsigned int hz;     /* visits a second, at most. > 0 */
 	unsigned int budget; /* millionths of a CPU; with more threads visits become fewer */
-	bool if_possible;    /* failure is no error, and sampling does not wait for visits */
+	bool if_possible;    /* no error at the start, and sampling does not wait for visits */
 	bool small;	     /* see bpf_visits__open(); a visit that takes long is cut short */
 	event_push_fn push;  /* for EVENT_VISIT, which may be changed, and EVENT_VISIT_BOOKS */
 	void *context;
@@ -42,7 +42,7 @@ void wall_part__set_rate(const struct live_part *part, unsigned int hz, unsigned
  * takes long without a free CPU)? Then the session must not be freed.
  */
 bool wall_parts__still_use(const struct bpf_session *session);
-/* if_possible: why there are no visits; NULL: there are, or will be. */
+/* Why there are no visits, or no more of them; NULL: there are, or will be. */
 const char *wall_part__refused(const struct live_part *part);
 
 #endif

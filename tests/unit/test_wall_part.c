@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* runs: waiting */
+/*
+ * The part that visits threads, with visits of the test's own: a visitor that ends or hangs costs
+ * visits, never the recording, and the reason is reported.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <sysprof/bpf_shared.h>
+
+#include "base/clocks.h"
+#include "base/io.h"
+#include "capture/bpf_visits.h"
+#include "live/parts/wall.h"
+
+#include <cmocka.h> /* its fail() is another one */
+
+#define PATIENCE 60000000000ull /* ns */
+
+/* ---- visits ---------------------------------------------------------------------------------- */
+
+struct bpf_visits {
+	int memory, programs[VISIT_PROGRAMS];
+	struct visitor *shared;
+};
+
+/* What goes wrong. */
+static struct {
+	bool open, pass_programs, hang, kill_at_open;
+	unsigned int opened;
+} wrong;
+
+static pid_t find_child(void)
+{
+	char path[64], line[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", getpid(), getpid());
+	return read_line(path, line, sizeof(line)) ? 0 : atoi(line);
+}
+
+static void kill_child(void)
+{
+	siginfo_t info;
+	pid_t child = find_child();
+
+	assert_true(child > 0);
+	assert_int_equal(kill(child, SIGKILL), 0);
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+}
+
+int bpf_visits__open(struct bpf_session *session, bool small, struct bpf_visits **visits,
+		     struct failure *failure)
+{
+	struct bpf_visits *v;
+
+	(void)session, (void)small;
+	wrong.opened++;
+	if (wrong.kill_at_open)
+		kill_child();
+	if (wrong.open) {
+		snprintf(failure->what, sizeof(failure->what), "no programs today");
+		return -EPERM;
+	}
+	v = calloc(1, sizeof(*v));
+	assert_non_null(v);
+	v->memory = memfd_create("visits", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(v->memory, sizeof(*v->shared)), 0);
+	v->shared = mmap(NULL, sizeof(*v->shared), PROT_READ | PROT_WRITE, MAP_SHARED, v->memory,
+			 0);
+	assert_ptr_not_equal(v->shared, MAP_FAILED);
+	v->shared->due_count = wrong.hang;
+	v->shared->due[0] = 77;
+	*visits = v;
+	return 0;
+}
+
+void bpf_visits__free(struct bpf_visits *v)
+{
+	if (!v)
+		return;
+	munmap(v->shared, sizeof(*v->shared));
+	close(v->memory);
+	free(v);
+}
+
+struct visitor *bpf_visits__shared(struct bpf_visits *v)
+{
+	return v->shared;
+}
+
+struct bpf_visits_memory bpf_visits__memory(const struct bpf_visits *v)
+{
+	return (struct bpf_visits_memory){.map = v->memory, .size = sizeof(*v->shared)};
+}
+
+/* VISIT_SCAN succeeds, VISIT_ONE never returns: the child tells them apart by their order. */
+int bpf_visits__programs(const struct bpf_visits *v, int fds[VISIT_PROGRAMS])
+{
+	fds[VISIT_SCAN] = STDIN_FILENO;
+	fds[VISIT_ONE] = wrong.pass_programs ? -1 : v->memory;
+	return VISIT_PROGRAMS;
+}
+
+static int first_program;
+
+int bpf_visits__run(int program)
+{
+	first_program = first_program ?: program;
+	while (program != first_program)
+		pause();
+	return 0;
+}
+
+int bpf_visits__pass(int pass)
+{
+	return -pass;
+}
+
+int bpf_visits__drain(struct bpf_visits *v, event_push_fn sink, void *context)
+{
+	(void)v, (void)sink, (void)context;
+	return 0;
+}
+
+/* ---- the part -------------------------------------------------------------------------------- */
+
+static uint64_t made; /* by the last books */
+
+static int take_books(void *context, struct event_header *event)
+{
+	(void)context;
+	assert_int_equal(event->type, EVENT_VISIT_BOOKS);
+	made = ((const struct visit_books_event *)event)->count[VISIT_LINE_MADE];
+	return 0;
+}
+
+static struct live_part new_part(bool if_possible)
+{
+	const struct wall_options options = {
+		.hz = 100, .budget = 1000000, .if_possible = if_possible, .push = take_books};
+	struct live_part part = {};
+	struct failure failure = {};
+
+	if (wall_part__new(&options, NULL, &part, &failure))
+		fail_msg("%s", failure.what);
+	return part;
+}
+
+static void tick_until_refused(const struct live_part *part)
+{
+	uint64_t until = monotonic_ns() + PATIENCE;
+
+	while (!wall_part__refused(part) && monotonic_ns() < until) {
+		assert_int_equal(part->tick(part->object, monotonic_ns()), 0);
+		usleep(10000);
+	}
+	assert_non_null(wall_part__refused(part));
+	assert_int_equal(part->tick(part->object, monotonic_ns()), 0);
+}
+
+static void end(const struct live_part *part)
+{
+	part->stop(part->object);
+	assert_int_equal(part->finish(part->object, monotonic_ns()), 0);
+	part->free(part->object);
+	while (waitpid(-1, NULL, 0) > 0) /* those that were left behind are killed */
+		;
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	memset(&wrong, 0, sizeof(wrong));
+	made = 0;
+	return 0;
+}
+
+static void visits_are_made(void **state)
+{
+	struct live_part part = new_part(false);
+	uint64_t until = monotonic_ns() + PATIENCE;
+
+	(void)state;
+	wall_part__start(&part);
+	while (!made && monotonic_ns() < until) {
+		assert_int_equal(part.tick(part.object, monotonic_ns()), 0);
+		usleep(10000);
+		part.finish(part.object, monotonic_ns()); /* books */
+	}
+	assert_true(made > 0);
+	assert_null(wall_part__refused(&part));
+	end(&part);
+}
+
+/* It was requested, and the visitor ended before sampling began. */
+static void an_early_end(void **state)
+{
+	struct live_part part;
+
+	(void)state;
+	wrong.kill_at_open = true;
+	part = new_part(false);
+	assert_null(wall_part__refused(&part));
+	wall_part__start(&part);
+	assert_non_null(wall_part__refused(&part));
+	assert_non_null(strstr(wall_part__refused(&part), "does not answer"));
+	tick_until_refused(&part);
+	end(&part);
+}
+
+/* The memory of a thread never comes, and the next visitor cannot get its programs. */
+static void no_second_visitor(void **state)
+{
+	struct live_part part;
+
+	(void)state;
+	wrong.hang = true;
+	part = new_part(false);
+	wall_part__start(&part);
+	assert_null(wall_part__refused(&part));
+	wrong.pass_programs = true;
+	tick_until_refused(&part);
+	assert_int_equal(wrong.opened, 2);
+	assert_int_equal(strncmp(wall_part__refused(&part), "after ", 6), 0);
+	assert_non_null(strstr(wall_part__refused(&part), "does not answer"));
+	end(&part);
+}
+
+/* ... or there are no programs for it. */
+static void no_second_programs(void **state)
+{
+	struct live_part part;
+
+	(void)state;
+	wrong.hang = true;
+	part = new_part(false);
+	wall_part__start(&part);
+	wrong.open = true;
+	tick_until_refused(&part);
+	assert_non_null(strstr(wall_part__refused(&part), ": no programs today"));
+	end(&part);
+}
+
+/* One after the other hangs: nothing is visited from then on. */
+static void too_many_hang(void **state)
+{
+	struct live_part part;
+
+	(void)state;
+	wrong.hang = true;
+	part = new_part(false);
+	wall_part__start(&part);
+	tick_until_refused(&part);
+	assert_int_equal(wrong.opened, 1 + VISIT_BANNED_MAX);
+	assert_non_null(strstr(wall_part__refused(&part), "too many processes"));
+	end(&part);
+}
+
+/* Visits that were not requested are no error, whatever fails. */
+static void no_visitor(void **state)
+{
+	struct rlimit before, few;
+	struct live_part part;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = (struct rlimit){.rlim_cur = 3, .rlim_max = before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	part = new_part(true);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	wall_part__start(&part);
+	tick_until_refused(&part);
+	assert_non_null(strstr(wall_part__refused(&part), "cannot start the process"));
+	assert_int_equal(wrong.opened, 0);
+	end(&part);
+}
+
+static void no_programs(void **state)
+{
+	const struct wall_options options = {.hz = 100, .budget = 1000000, .push = take_books};
+	struct failure failure = {};
+	struct live_part part;
+
+	(void)state;
+	wrong.open = true;
+	part = new_part(true);
+	wall_part__start(&part);
+	tick_until_refused(&part);
+	assert_string_equal(wall_part__refused(&part), "no programs today");
+	end(&part);
+	assert_int_equal(wall_part__new(&options, NULL, &part, &failure), -EPERM);
+	assert_string_equal(failure.what, "no programs today");
+}
+
+#define test(function) cmocka_unit_test_setup(function, begin)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test(visits_are_made),	  test(an_early_end),  test(no_second_visitor),
+		test(no_second_programs), test(too_many_hang), test(no_visitor),
+		test(no_programs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
