@@ -12,7 +12,9 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -155,6 +157,38 @@ static void test_a_stuck_collector(void **state)
 	publish(e, NULL);
 	assert_int_equal(get(e, "/healthz", buffer, sizeof(buffer)), 200);
 	endpoint__free(e);
+}
+
+static atomic_uint errors_said;
+
+static void count_error(const char *text)
+{
+	errors_said += strstr(text, "cannot serve 127.0.0.1:") != NULL;
+}
+
+/* The server's poll() fails for a while: that is logged once, and then the endpoint goes on. */
+static void test_an_error_of_the_server(void **state)
+{
+	struct endpoint *e = start_with((struct endpoint_options){.say = count_error});
+	struct rlimit before, few;
+	char buffer[4096];
+	int fd = connect_to(e);
+
+	(void)state;
+	publish(e, NULL);
+	assert_int_equal(get(e, "/healthz", buffer, sizeof(buffer)), 200);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = (struct rlimit){.rlim_cur = 3, .rlim_max = before.rlim_max}; /* it polls four */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	say(fd, "GET /healthz HTTP/1.1\r\n");
+	for (int i = 0; i < PATIENCE_MS / 10 && !errors_said; i++)
+		usleep(10000);
+	usleep(1500000); /* another try, which fails as well */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(errors_said, 1);
+	assert_int_equal(get(e, "/healthz", buffer, sizeof(buffer)), 200);
+	endpoint__free(e);
+	close(fd);
 }
 
 static void test_health_by_windows(void **state)
@@ -492,6 +526,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_metrics_and_health),
 		cmocka_unit_test(test_a_stuck_collector),
+		cmocka_unit_test(test_an_error_of_the_server),
 		cmocka_unit_test(test_health_by_windows),
 		cmocka_unit_test(test_a_profile),
 		cmocka_unit_test(test_invalid_requests),

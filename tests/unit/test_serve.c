@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The server's parts: tokens and hosts, evicted connections, and the files that it serves. */
+#include "base/clocks.h"
 #include "serve/server_private.h"
 #include "serve/source_api.h"
 
@@ -12,9 +13,12 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -365,6 +369,52 @@ static void test_deep_request(void **state)
 	free(request);
 }
 
+/* ---- the server ------------------------------------------------------------------------------ */
+
+static int connect_client(const struct server *s)
+{
+	const struct sockaddr_in address = {.sin_family = AF_INET,
+					    .sin_port = htons(server__port(s)),
+					    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+/* There is no descriptor for a connection: it waits, and the server does not spin meanwhile. */
+static void test_no_descriptor(void **state)
+{
+	const struct server_options options = {.header_max = 8192, .idle_seconds = 10};
+	struct failure failure;
+	struct server *s;
+	struct rlimit before, few;
+	uint64_t cpu;
+	int client, wake = eventfd(0, EFD_CLOEXEC), next;
+
+	(void)state;
+	assert_int_equal(server__new(&options, &s, &failure), 0);
+	client = connect_client(s);
+	next = dup(client);
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = (struct rlimit){.rlim_cur = (rlim_t)next, .rlim_max = before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	cpu = thread_cpu_ns();
+	assert_int_equal(server__run(s, wake, monotonic_ns() + SECOND), 0);
+	cpu = thread_cpu_ns() - cpu;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(s->peers.count, 0);
+	assert_in_range(cpu, 0, SECOND / 20);
+	for (int i = 0; i < 100 && !s->peers.count; i++)
+		assert_int_equal(server__run(s, wake, monotonic_ns() + SECOND / 10), 0);
+	assert_int_equal(s->peers.count, 1);
+	server__free(s);
+	close(client);
+	close(wake);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -377,6 +427,7 @@ int main(void)
 		cmocka_unit_test(test_proc),
 		cmocka_unit_test(test_other_requests),
 		cmocka_unit_test(test_deep_request),
+		cmocka_unit_test(test_no_descriptor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -213,6 +213,7 @@ static int listen_for_questions(struct agent *a, struct failure *failure)
 		.address = a->listen,
 		.stuck_after = STUCK_AFTER,
 		.seconds_max = PROFILE_SECONDS,
+		.say = a->start.say,
 	};
 
 	if (a->start.dry_run || !strcmp(a->listen, "none"))

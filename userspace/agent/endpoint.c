@@ -6,6 +6,7 @@
 #include "agent/endpoint.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@
 #define SECOND	     1000000000ull
 #define HEADER_MAX   (16 * 1024)
 #define IDLE_SECONDS 15
+#define RETRY_MS     1000
 
 enum profile_request_state {
 	REQUEST_NONE,
@@ -306,16 +308,32 @@ static uint64_t settle_request(struct endpoint *e)
 	return until;
 }
 
+/* Logs the first of several errors, and waits before the next try. */
+static void note_error(struct endpoint *e, int error, bool is_first)
+{
+	struct pollfd fd = {.fd = e->wake_fd, .events = POLLIN};
+	char text[256];
+
+	snprintf(text, sizeof(text), "cannot serve %s: %s; trying again every second",
+		 server__address(e->server), strerror(-error));
+	if (is_first && e->options.say)
+		e->options.say(text);
+	poll(&fd, 1, RETRY_MS);
+}
+
 static void *serve(void *context)
 {
 	struct endpoint *e = context;
-	int result = 0;
+	int result = 0, last;
 
 	prctl(PR_SET_NAME, "sysprof-http");
-	while (result >= 0 && !atomic_load(&e->ending)) {
+	while (!atomic_load(&e->ending)) {
 		eventfd_t count;
 
+		last = result;
 		result = server__run(e->server, e->wake_fd, settle_request(e));
+		if (result < 0)
+			note_error(e, result, last >= 0);
 		eventfd_read(e->wake_fd, &count);
 	}
 	return NULL;

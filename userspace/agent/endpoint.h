@@ -25,7 +25,8 @@ struct endpoint;
 struct endpoint_options {
 	const char *address;  /* as for server_options */
 	uint64_t stuck_after; /* ns without a publication after which we are not well; 0: never */
-	unsigned int seconds_max; /* 0: 600 */
+	unsigned int seconds_max;      /* 0: 600 */
+	void (*say)(const char *text); /* logs a line, from any thread; NULL: nowhere */
 };
 
 /* Starts the thread. 0 or negative errno with `failure` filled. */

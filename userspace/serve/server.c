@@ -13,6 +13,7 @@
 
 #define ACCEPTS_AT_ONCE 32
 #define SWEEP_MS	1000
+#define NO_ROOM_NS	100000000ull /* without accepting, if there is no descriptor or memory */
 #define POLL_MAX_MS	3600000
 
 /* ---- peers ----------------------------------------------------------------------------------- */
@@ -117,6 +118,20 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
 	*socket_context = NULL;
 }
 
+/* The connection stays in the socket's queue, so poll() would return at once. */
+static void wait_for_room(struct server *s, int error)
+{
+	if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM)
+		return;
+	s->accept_at = monotonic_ns() + NO_ROOM_NS;
+	log_debug(LOG_AGENT, "cannot accept connections for now: %s", strerror(error));
+}
+
+static bool may_accept(const struct server *s)
+{
+	return s->peers.count < PEERS_MAX && monotonic_ns() >= s->accept_at;
+}
+
 static void accept_peers(struct server *s, int listener)
 {
 	for (int i = 0; i < ACCEPTS_AT_ONCE && s->peers.count < PEERS_MAX; i++) {
@@ -125,8 +140,10 @@ static void accept_peers(struct server *s, int listener)
 		int fd = accept4(listener, (struct sockaddr *)&address, &size,
 				 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-		if (fd < 0)
+		if (fd < 0) {
+			wait_for_room(s, errno);
 			return;
+		}
 		peers__make_room(&s->peers);
 		/* closes it on failure */
 		MHD_add_connection(s->daemon, fd, (struct sockaddr *)&address, size);
@@ -337,6 +354,8 @@ static int poll_timeout(struct server *s, uint64_t until)
 	uint64_t now = monotonic_ns(), left = UINT64_MAX;
 	MHD_UNSIGNED_LONG_LONG timeout;
 
+	if (now < s->accept_at)
+		until = min_u64(until, s->accept_at);
 	if (until != UINT64_MAX)
 		left = until > now ? (until - now) / 1000000 + 1 : 0;
 	if (s->peers.count)
@@ -375,9 +394,9 @@ int server__run(struct server *s, int wake_fd, uint64_t until)
 		peers__drop_slow(&s->peers, now);
 		if (monotonic_ns() >= until)
 			return 0;
-		/* at the limit, new connections stay in the socket's queue */
+		/* otherwise new connections stay in the socket's queue */
 		for (size_t i = 1; i <= 2; i++)
-			fds[i].events = s->peers.count < PEERS_MAX ? POLLIN : 0;
+			fds[i].events = may_accept(s) ? POLLIN : 0;
 		n = poll(fds, sizeof(fds) / sizeof(fds[0]), poll_timeout(s, until));
 		if (n < 0 && errno != EINTR)
 			return -errno;

@@ -118,6 +118,7 @@ struct server {
 	struct MHD_Daemon *daemon;
 	struct MHD_Response *not_found;
 	struct peers peers;
+	uint64_t accept_at; /* CLOCK_MONOTONIC ns; until then there is no room for a connection */
 	LIST_HEAD(, server_request) waiting;
 	bool ending;
 	bool entered; /* the entry has been used */
