@@ -9,6 +9,7 @@ import gzip
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -491,6 +492,17 @@ def test_compare_fails():
             running.signal(number)
             assert running.p.wait(20) == 1
         assert not os.listdir(place)
+
+
+def test_compare_without_a_process():
+    """The user may have no further process: `compare` says so."""
+    need_root()
+    program = scratch("sysprof-of-a-user")
+    shutil.copy(SYSPROF, program)
+    os.chmod(os.path.dirname(program), 0o755)
+    result = run("setpriv", "--reuid=23470", "--regid=23470", "--clear-groups", "prlimit", "--nproc=1",
+                 program, "compare", "--", "/bin/true", "---", "/bin/false", check=1, cwd="/")
+    assert "cannot record /bin/false: Resource temporarily unavailable; nothing was compared" in result.err, result
 
 
 if __name__ == "__main__":

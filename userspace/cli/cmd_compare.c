@@ -22,6 +22,7 @@
 #define PAIRS_MAX     (COMPARE_FILES_MAX / COMPARE_SIDES)
 #define CLEAR_LINE    "\r\033[K"
 #define OURSELVES     "/proc/self/exe"
+#define OUT_OF_MEMORY "cannot compare: out of memory"
 
 extern char **environ;
 
@@ -124,10 +125,10 @@ static int record_side(struct pairs *p, enum compare_side side, struct failure *
 	int status;
 
 	if (asprintf(&path, "%s/%s-%zu.sysprof", p->directory, names[side], number) < 0)
-		return -ENOMEM;
+		return fail(failure, -ENOMEM, OUT_OF_MEMORY);
 	if (vec_push(&p->paths[side], path)) {
 		free(path);
-		return -ENOMEM;
+		return fail(failure, -ENOMEM, OUT_OF_MEMORY);
 	}
 	if (p->is_terminal)
 		fprintf(stderr, CLEAR_LINE "%s of pair %zu", names[side], number);
@@ -138,7 +139,9 @@ static int record_side(struct pairs *p, enum compare_side side, struct failure *
 		return fail(failure, -ECHILD,
 			    "recording %s ended with status %d; nothing was compared",
 			    p->arguments->command[side][0], status);
-	return status;
+	return status ? fail(failure, status, "cannot record %s: %s; nothing was compared",
+			     p->arguments->command[side][0], strerror(-status))
+		      : 0;
 }
 
 static int record_pair(struct pairs *p, struct failure *failure)
@@ -224,11 +227,11 @@ static int make_directory(const struct compare_arguments *a, char **directory,
 
 	if (a->keep) {
 		*directory = strdup(a->keep);
-		return *directory ? 0 : -ENOMEM;
+		return *directory ? 0 : fail(failure, -ENOMEM, OUT_OF_MEMORY);
 	}
 	if (asprintf(directory, "%s/sysprof-compare.XXXXXX",
 		     temporary && *temporary ? temporary : "/tmp") < 0)
-		return -ENOMEM;
+		return fail(failure, -ENOMEM, OUT_OF_MEMORY);
 	return mkdtemp(*directory)
 		       ? 0
 		       : fail(failure, -errno, "cannot create %s: %s", *directory, strerror(errno));
