@@ -15,13 +15,14 @@ import sys
 import time
 
 from libe2e import (SCRATCH, SYSPROF, Background, Facts, Fixture, Skip, alone, comms, firefox_extra, firefox_threads,
-                    fixture, folded, has_chain, kernel_part, load_json, long, main, natively, quick, record, run,
-                    scratch, share, started_sampling, total, user_part, wait_for)
+                    fixture, folded, has_chain, kernel_part, load_json, long, main, natively, quick, record,
+                    recording_events, run, scratch, share, started_sampling, total, user_part, wait_for)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CHECKER = os.path.join(TOP, "tests/e2e/consumers/check_structure.py")
 CHAIN = ("outer", "middle", "inner", "leaf")
 SLACK_NS = 2_000_000
+EVENT_MMAP, EVENT_MMAP_PATH = 8, 88  # bytes behind the header
 
 
 def check_structure(*paths):
@@ -60,6 +61,23 @@ def test_command_has_its_known_chain():
     assert set(comms(rows)) == {"chain"}, comms(rows)
     good = share(rows, lambda f: has_chain(f, "main", *CHAIN) and f[-1] == "leaf")
     assert good >= 0.95, f"{good:.3f} have the chain: {rows}"
+
+
+def test_command_in_an_empty_element_of_path():
+    """
+    It is the working directory, as for the shell: COMMAND's file is known before its first instruction. Only the process that
+    waits has mapped a script.
+    """
+    program = scratch("in-this-directory")
+    with open(program, "w", encoding="ascii") as f:
+        f.write("#!/bin/sh\nexit 7\n")
+    os.chmod(program, 0o755)
+    for path in f":{os.environ['PATH']}", f"/nowhere::{os.environ['PATH']}", f"{os.environ['PATH']}:":
+        out = scratch("path.sysprof")
+        record("-q", "-o", out, "--", os.path.basename(program), check=7, cwd=SCRATCH, env={**os.environ, "PATH": path})
+        mapped = {body[EVENT_MMAP_PATH:].split(b"\0")[0].decode() for kind, _, _, body in recording_events(out)
+                  if kind == EVENT_MMAP}
+        assert os.path.realpath(program) in mapped, (path, mapped)
 
 
 def test_command_with_threads():

@@ -42,7 +42,7 @@ static bool map_if_executable(const char *path)
  */
 static void map_program(const char *name)
 {
-	const char *directory = getenv("PATH");
+	const char *directory = getenv("PATH") ?: "/bin:/usr/bin"; /* as execvp() */
 	char path[PATH_MAX];
 	bool found = false;
 
@@ -52,8 +52,9 @@ static void map_program(const char *name)
 	}
 	while (!found && directory) {
 		const char *end = strchrnul(directory, ':');
-		int size = snprintf(path, sizeof(path), "%.*s/%s", (int)(end - directory),
-				    directory, name);
+		int length = (int)(end - directory); /* 0: the working directory */
+		int size = snprintf(path, sizeof(path), "%.*s%s%s", length, directory,
+				    length ? "/" : "", name);
 
 		found = size < (int)sizeof(path) && map_if_executable(path);
 		directory = *end ? end + 1 : NULL;
