@@ -10,8 +10,8 @@
 
 #define SWEEP_INTERVAL 1000000000ull /* ns */
 #define FREE_AFTER     2000000000ull /* ns from the exit of a leader until its entry is freed */
-#define SEARCH_INTERVAL                                                                            \
-	10000000000ull /* ns between two searches for processes that ended without a record */
+/* ns between two searches for processes that ended without a record; unknown ones take two sweeps */
+#define SEARCH_INTERVAL 8000000000ull
 /* An owner is read again after a second; each time that it is the same, the interval doubles. */
 #define OWNER_KEPT	1000000000ull /* ns */
 #define OWNER_KEPT_MOST (16 * OWNER_KEPT)
@@ -261,15 +261,16 @@ static bool exists(const struct tasks *t, const struct task *task)
 	return t->options.exists && t->options.exists(task->id.pid);
 }
 
-/* Has it ended without a record? Unknown ones are searched twice: a fork record may still come. */
+/*
+ * Has it ended without a record? Unknown ones are searched twice, by this sweep and the next one: a
+ * fork record may still come.
+ */
 static bool has_gone(const struct tasks *t, struct task *task)
 {
-	bool again = task->is_unknown && !task->is_missed;
+	bool was_missed = task->is_missed;
 
-	if (exists(t, task))
-		return false;
-	task->is_missed = true;
-	return !again;
+	task->is_missed = !exists(t, task);
+	return task->is_missed && (was_missed || !task->is_unknown);
 }
 
 /* May other threads have outlived it? With -a it is known if the recording has its fork. */
@@ -312,7 +313,7 @@ int tasks__sweep(struct tasks *t, uint64_t now)
 
 		if (task->ended != NEVER) {
 			failed = sweep_ended(t, &t->all.data[i], now);
-		} else if (search && has_gone(t, task)) {
+		} else if ((search || task->is_missed) && has_gone(t, task)) {
 			task->ended = now;
 			failed = release(t, task, TASK_EXITED);
 		}
