@@ -145,7 +145,7 @@ int main(int argc, char **argv)
 	struct helper_pool_options options = {.services = services,
 					      .service_count = SERVICES,
 					      .class = HELPER_READER,
-					      .keeper = HELPER_KEEPER,
+					      .keeper = HELPER_READER_KEEPER,
 					      .credit = 3600000000000ull};
 	unsigned int rounds = argc == 2 ? (unsigned int)strtoul(argv[1], NULL, 10) : 0;
 	struct stat st;

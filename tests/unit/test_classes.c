@@ -30,7 +30,8 @@
 #define SECOND 1000000000ull
 
 static const char *const labels[HELPER_CLASS_COUNT] = {
-	[HELPER_KEEPER] = "keeper of readers, keeper of JIT watchers",
+	[HELPER_READER_KEEPER] = "keeper of readers",
+	[HELPER_WATCHER_KEEPER] = "keeper of JIT watchers",
 	[HELPER_SEALED_KEEPER] = "keeper of builders, keeper of sandboxed readers",
 	[HELPER_READER] = "reader",
 	[HELPER_WATCHER] = "JIT watcher",

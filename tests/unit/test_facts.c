@@ -490,7 +490,7 @@ static void new_requester(struct requester *a, struct received *received)
 	const struct helper_pool_options options = {.services = services,
 						    .service_count = 1,
 						    .class = HELPER_READER,
-						    .keeper = HELPER_KEEPER};
+						    .keeper = HELPER_READER_KEEPER};
 	static const char *const names[] = {"TEAM"};
 
 	a->tasks = tasks__new(&(struct tasks_options){});

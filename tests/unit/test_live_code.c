@@ -185,7 +185,7 @@ static int set_up(void **state)
 	const struct helper_pool_options pool = {.services = services,
 						 .service_count = 1,
 						 .class = HELPER_READER,
-						 .keeper = HELPER_KEEPER,
+						 .keeper = HELPER_READER_KEEPER,
 						 .silence = S};
 	struct code_options options = {.push = count_event, .set_runtime = set_runtime};
 

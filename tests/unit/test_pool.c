@@ -94,7 +94,7 @@ static struct helper_pool *make_pool(const struct helper_pool_options *more)
 	options.services = services;
 	options.service_count = 1;
 	options.class = HELPER_READER;
-	options.keeper = HELPER_KEEPER;
+	options.keeper = HELPER_READER_KEEPER;
 	assert_int_equal(helper_pool__new(&options, &pool), 0);
 	return pool;
 }

@@ -477,7 +477,7 @@ static void test_readers_report_the_same(void **state)
 	const struct helper_pool_options options = {.services = services,
 						    .service_count = 1,
 						    .class = HELPER_READER,
-						    .keeper = HELPER_KEEPER};
+						    .keeper = HELPER_READER_KEEPER};
 	struct reported here = {}, there = {};
 	struct proc_snapshot *s = open_snapshot();
 	struct helper_pool *pool;

@@ -155,7 +155,7 @@ static void start_session(void)
 	const struct helper_pool_options pool = {.services = services,
 						 .service_count = 1,
 						 .class = HELPER_READER,
-						 .keeper = HELPER_KEEPER,
+						 .keeper = HELPER_READER_KEEPER,
 						 .silence = S};
 	struct code_options options = {.push = take_event, .set_runtime = set_runtime};
 	union {

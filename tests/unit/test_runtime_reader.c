@@ -132,7 +132,7 @@ static void again_test(void **state)
 {
 	static const helper_serve_fn services[] = {runtime_reader__serve};
 	const struct helper_pool_options options = {.class = HELPER_READER,
-						    .keeper = HELPER_KEEPER,
+						    .keeper = HELPER_READER_KEEPER,
 						    .services = services,
 						    .service_count = 1};
 	struct requesting a = {.runtime = {.tgid = UINT32_MAX, .by = MADE_BY_PYPY},

@@ -21,7 +21,8 @@
 #define OF_SEALED_KEEPERS (BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_SYS_CHROOT))
 
 const struct helper_class helper_classes[HELPER_CLASS_COUNT] = {
-	[HELPER_KEEPER] = {.capabilities = OF_WATCHERS},
+	[HELPER_READER_KEEPER] = {.capabilities = OF_READERS},
+	[HELPER_WATCHER_KEEPER] = {.capabilities = OF_WATCHERS},
 	[HELPER_SEALED_KEEPER] = {.capabilities = OF_SEALED_KEEPERS},
 	[HELPER_READER] = {.name = "sysprof-reader",
 			   .capabilities = OF_READERS,

@@ -10,17 +10,18 @@
 #include <stdint.h>
 
 enum helper_class_id {
-	HELPER_KEEPER,	      /* forks readers or watchers */
-	HELPER_SEALED_KEEPER, /* forks builders or sealed children */
-	HELPER_READER,	      /* makes calls that a tenant can hold up */
-	HELPER_WATCHER,	      /* follows perf maps and jitdumps */
-	HELPER_JVM_CLIENT,    /* requests a JVM's perf map */
-	HELPER_FINDER,	      /* opens debug files */
-	HELPER_DOWNLOADER,    /* the same, with debug servers and their cache */
-	HELPER_BUILDER,	      /* builds an unwind table */
-	HELPER_SYMBOLS,	      /* reads ELF and DWARF of a module */
-	HELPER_SERVER,	      /* serves a profile */
-	HELPER_VISITOR,	      /* visits threads that do not run */
+	HELPER_READER_KEEPER,  /* forks readers */
+	HELPER_WATCHER_KEEPER, /* forks watchers */
+	HELPER_SEALED_KEEPER,  /* forks builders or sealed children */
+	HELPER_READER,	       /* makes calls that a tenant can hold up */
+	HELPER_WATCHER,	       /* follows perf maps and jitdumps */
+	HELPER_JVM_CLIENT,     /* requests a JVM's perf map */
+	HELPER_FINDER,	       /* opens debug files */
+	HELPER_DOWNLOADER,     /* the same, with debug servers and their cache */
+	HELPER_BUILDER,	       /* builds an unwind table */
+	HELPER_SYMBOLS,	       /* reads ELF and DWARF of a module */
+	HELPER_SERVER,	       /* serves a profile */
+	HELPER_VISITOR,	       /* visits threads that do not run */
 	HELPER_CLASS_COUNT
 };
 

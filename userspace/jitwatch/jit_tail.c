@@ -861,7 +861,7 @@ int jit_tail__new(bool attach_jvms, struct jit_tail **tail)
 	quota__init(&t->requests, QUOTA_JIT_FILES);
 	memset(t->abandoned, -1, sizeof(t->abandoned));
 	t->channels = jit_channels__new();
-	err = t->channels ? keeper__start(HELPER_KEEPER, &plan, &t->keeper, &t->control) : -ENOMEM;
+	err = t->channels ? keeper__start(HELPER_WATCHER_KEEPER, &plan, &t->keeper, &t->control) : -ENOMEM;
 	if (err) {
 		jit_tail__free(t);
 		return err;

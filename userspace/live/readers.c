@@ -20,7 +20,7 @@ int session_readers__new(struct outside_books *books, struct helper_pool **pool)
 	};
 	const struct helper_pool_options options = {
 		.class = HELPER_READER,
-		.keeper = HELPER_KEEPER,
+		.keeper = HELPER_READER_KEEPER,
 		.services = services,
 		.service_count = SERVICE_COUNT,
 		.books = books,

@@ -177,7 +177,7 @@ static int new_pool(struct helper_pool **pool)
 	};
 	const struct helper_pool_options options = {
 		.class = HELPER_READER,
-		.keeper = HELPER_KEEPER,
+		.keeper = HELPER_READER_KEEPER,
 		.services = services,
 		.service_count = SERVICE_COUNT,
 		.at_once = READERS,
