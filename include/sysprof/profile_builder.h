@@ -100,7 +100,8 @@ void profile_builder__sample(struct profile_builder *b, struct thread_id thread,
 uint64_t profile_builder__take_back_cpu(struct profile_builder *b, struct thread_id thread,
 					uint64_t ns);
 
-#define PROFILE_META_MAX 4096 /* keys; more are ignored */
+#define PROFILE_RENAMES_MAX 256	 /* of a thread; more are ignored */
+#define PROFILE_META_MAX    4096 /* keys; more are ignored */
 void profile_builder__meta(struct profile_builder *b, const char *key, const char *value);
 void profile_builder__books(struct profile_builder *b, const struct profile_cpu_books *books);
 void profile_builder__jit(struct profile_builder *b, const struct profile_jit *jit);

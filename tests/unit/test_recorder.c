@@ -663,6 +663,39 @@ static const char story_dump[] =
 	"thread 2 process=2 tid=11 name=\"prog\" start=1000000000 end=1001000000 tail=0 main\n"
 	"  sample 1001000000 stack=4 cpu=1000000 comm=\"prog\"\n";
 
+/*
+ * A thread that changes its name without end: the profile has the first names, those at samples,
+ * and the last.
+ */
+static void names_without_end(void **state)
+{
+	enum { NAMES = 20000, EACH = 1000 };
+	const struct profile_thread *t;
+	char name[16] = "", wanted[16];
+	size_t n = 0;
+
+	(void)state;
+	prog();
+	sample(10, 10, 5 * S, HERE);
+	for (unsigned int i = 0; i < NAMES; i++) {
+		ev.now += 10;
+		snprintf(name, sizeof(name), "n%u", i);
+		comm(10, 10, name, 0);
+		if (i % EACH == EACH / 2)
+			sample(10, 10, 5 * S + i, HERE);
+	}
+	finish();
+	t = thread_of(10, 0);
+	assert_in_range(ev.p->string_count, 1, PROFILE_RENAMES_MAX + NAMES / EACH + 50);
+	assert_int_equal(t->rename_count, PROFILE_RENAMES_MAX);
+	assert_string_equal(str(t->name), name);
+	assert_int_equal(t->samples[SAMPLE_CPU].count, 1 + NAMES / EACH);
+	for (unsigned int i = EACH / 2; i < NAMES; i += EACH) {
+		snprintf(wanted, sizeof(wanted), "n%u", i);
+		assert_string_equal(str(t->samples[SAMPLE_CPU].comm[++n]), wanted);
+	}
+}
+
 static void same_events_same_profile(void **state)
 {
 	char *one = story(), *two = story();
@@ -720,6 +753,7 @@ int main(void)
 		STORY(samples_before_the_start_are_kept),
 		STORY(symbols_from_the_stream),
 		STORY(damaged_symbol_events),
+		STORY(names_without_end),
 		cmocka_unit_test(same_events_same_profile),
 		cmocka_unit_test(any_order_keeps_the_invariants),
 	};

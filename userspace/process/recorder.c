@@ -114,9 +114,16 @@ static int result_of(const struct recorder *r, int err)
 
 /* ---- what becomes of lives ------------------------------------------------------------------- */
 
-static void on_process_renamed(void *context, struct process_life *process)
+/* Is the name to be entered now? Otherwise with the next sample, or at the end. */
+static bool is_early(struct window_name *name)
 {
-	struct recorder *r = context;
+	name->is_old = name->changes >= PROFILE_RENAMES_MAX;
+	name->changes += !name->is_old;
+	return !name->is_old;
+}
+
+static void name_process(struct recorder *r, const struct process_life *process)
+{
 	struct process_id id = window_lives__process_id(&r->lives, process);
 
 	if (id.v)
@@ -124,10 +131,30 @@ static void on_process_renamed(void *context, struct process_life *process)
 					      profile_builder__string(r->builder, process->name));
 }
 
+static void on_process_renamed(void *context, struct process_life *process)
+{
+	struct recorder *r = context;
+	struct window_process *entry = life_entry(&r->lives.processes, process);
+
+	if (entry && is_early(&entry->name))
+		name_process(r, process);
+}
+
+static void settle_process_name(struct recorder *r, const struct process_life *process)
+{
+	struct window_process *entry = life_entry(&r->lives.processes, process);
+
+	if (!entry || !entry->name.is_old)
+		return;
+	entry->name.is_old = false;
+	name_process(r, process);
+}
+
 static void on_process_ended(void *context, struct process_life *process, enum life_end how)
 {
 	struct recorder *r = context;
 
+	settle_process_name(r, process);
 	profile_builder__process_end(r->builder, window_lives__process_id(&r->lives, process),
 				     process->end, how == LIFE_EXEC);
 }
@@ -140,19 +167,33 @@ static void on_process_revived(void *context, struct process_life *process)
 				     false);
 }
 
-static void on_thread_renamed(void *context, struct thread_life *thread)
+static void name_thread(struct recorder *r, const struct thread_life *thread,
+			struct window_thread *entry)
 {
-	struct recorder *r = context;
-	struct window_thread *entry = window_lives__thread(&r->lives, thread);
-	struct string_id name;
+	struct string_id name = profile_builder__string(r->builder, thread->comm);
 
-	if (!entry)
-		return;
-	name = profile_builder__string(r->builder, thread->comm);
+	entry->name.is_old = false;
 	if (name.v != entry->comm.v)
 		profile_builder__thread_renamed(r->builder, entry->id, thread->renamed, name);
 	entry->comm = name;
 	profile_builder__thread_name(r->builder, entry->id, entry->comm);
+}
+
+static void on_thread_renamed(void *context, struct thread_life *thread)
+{
+	struct recorder *r = context;
+	struct window_thread *entry = window_lives__thread(&r->lives, thread);
+
+	if (entry && is_early(&entry->name))
+		name_thread(r, thread, entry);
+}
+
+static void settle_thread_name(struct recorder *r, const struct thread_life *thread)
+{
+	struct window_thread *entry = window_lives__thread(&r->lives, thread);
+
+	if (entry && entry->name.is_old)
+		name_thread(r, thread, entry);
 }
 
 /* The end is recorded in the window in which it occurs. */
@@ -165,6 +206,7 @@ static void on_thread_ended(void *context, struct thread_life *thread, enum life
 			   process_table__is_target(world__processes(r->world), thread);
 	if (thread->counted && !window_lives__show(&r->lives, thread, thread->end, 0))
 		r->failed = true;
+	settle_thread_name(r, thread);
 	entry = window_lives__thread(&r->lives, thread);
 	if (entry)
 		profile_builder__thread_end(r->builder, entry->id, thread->end);
@@ -554,6 +596,7 @@ static int on_sample(void *context, const struct sample_event *e)
 	sample.time = thread->last_sample = max_u64(sample.time, thread->last_sample + 1);
 	sample.context = context_of(e);
 	sample.stack = stack_of_tick(r, thread, &entry->memo, sample.context, e);
+	settle_thread_name(r, thread);
 	sample.comm = entry->comm;
 	count_frames(r, e);
 	sample.gil = gil_state_of(e);
@@ -585,6 +628,7 @@ static int on_visit(void *context, const struct visit_event *e)
 	r->visited = max_u64(r->visited, e->account.seen);
 	visit.state = wall_state_of_visit(&e->account, &open);
 	visit.open = open ? WALL_STATE_OPEN : 0;
+	settle_thread_name(r, thread);
 	visit.comm = entry->comm;
 	if (visit.state != WALL_NONE)
 		visit.holder = wall_accounts__holder(&r->accounts, world__processes(r->world),
@@ -854,10 +898,12 @@ static void settle_threads(struct recorder *r, const struct process_life *first,
 	struct thread_life *thread;
 
 	for (const struct process_life *p = first; p; p = process_life__next(p)) {
+		settle_process_name(r, p);
 		TAILQ_FOREACH(thread, &p->threads, sibling)
 		{
 			if (!thread->ended && process_table__is_target(table, thread))
 				window_lives__show(&r->lives, thread, r->session->end, 0);
+			settle_thread_name(r, thread);
 			if (final)
 				thread_accounts__settle(&r->accounts, thread, r->last_time);
 			if (wall_accounts__settle(&r->accounts, thread))

@@ -75,17 +75,28 @@ struct stack_memo {
 	struct stack_id root; /* below all of them; 0: there is none */
 };
 
+/*
+ * A thread can have a new name at each moment, and the profile keeps each that it was told. So only
+ * the first ones are entered at once, later ones with the next sample, and the last one.
+ */
+struct window_name {
+	uint32_t changes; /* up to PROFILE_RENAMES_MAX */
+	bool is_old;	  /* in the profile */
+};
+
 struct window_process {
 	uint64_t serial;
 	struct process_id id; /* 0: not in the profile yet */
 	bool has_main;	      /* the profile has its main thread */
-	uint32_t jit;	      /* the recorder's: index + 1 in jit_processes */
+	struct window_name name;
+	uint32_t jit; /* the recorder's: index + 1 in jit_processes */
 };
 
 struct window_thread {
 	uint64_t serial;
 	struct thread_id id;   /* 0: not in the profile yet */
 	struct string_id comm; /* valid once id is */
+	struct window_name name;
 	struct stack_memo memo;
 	size_t gil; /* index + 1 in the recorder's gil_counts */
 };

@@ -33,6 +33,7 @@ static struct window_thread *thread_entry(struct window_lives *w, const struct t
 	entry->serial = life->number.serial;
 	entry->id = (struct thread_id){0};
 	entry->comm = (struct string_id){0};
+	entry->name = (struct window_name){};
 	entry->memo.frames.count = entry->memo.stacks.count = 0;
 	entry->gil = 0;
 	return entry;

@@ -11,8 +11,7 @@
 #include "base/outside_books.h"
 #include "profile/profile.h"
 
-#define RENAMES_MAX 256 /* of a thread */
-#define EPOCHS_MAX  65536
+#define EPOCHS_MAX 65536
 
 /* Users of the outside with rows of their own: those of the books, and the two that are none. */
 #define OUTSIDE_USERS (OUTSIDE_USERS_MAX + 2)
@@ -113,7 +112,7 @@ void profile_builder__thread_renamed(struct profile_builder *b, struct thread_id
 {
 	struct profile_rename rename = {min_u64(time, BUILDER_TIME_LIMIT), name};
 
-	if (b->error || !id.v || b->columns.data[id.v].renames.count >= RENAMES_MAX)
+	if (b->error || !id.v || b->columns.data[id.v].renames.count >= PROFILE_RENAMES_MAX)
 		return;
 	builder_has_failed(b, vec_push(&b->columns.data[id.v].renames, rename));
 }
