@@ -644,6 +644,31 @@ static void same_dump_test(void **state)
 	jit_tail__free(t);
 }
 
+/* Programs that end before their map is reported: nothing is kept of them. */
+static void brief_programs_test(void **state)
+{
+	enum { PROGRAMS = 1000 };
+	struct jit_tail *t = NULL;
+	struct received h = {};
+	size_t before = 0;
+
+	(void)state;
+	append("1000 10 f\n");
+	assert_int_equal(jit_tail__new(false, &t), 0);
+	for (int i = 0; i < PROGRAMS; i++) {
+		assert_int_equal(jit_tail__follow(t, getpid()), 0);
+		assert_int_equal(jit_tail__gone(t, getpid()), 0);
+		assert_true(jit_tail__settle(t, PATIENCE));
+		assert_int_equal(jit_tail__take(t, monotonic_ns(), receive, &h), 0);
+		vec_free(&h.bytes);
+		if (i == PROGRAMS / 10)
+			before = mallinfo2().uordblks;
+	}
+	assert_int_equal(h.files, PROGRAMS);
+	assert_in_range(mallinfo2().uordblks, 0, before + 8 * PROGRAMS + 2048); /* numbers */
+	jit_tail__free(t);
+}
+
 static uint64_t count_refused(struct outside_books *books)
 {
 	struct outside_row row;
@@ -706,11 +731,12 @@ static void many_dumps_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(ring_test),      test(keep_test),	     test(nonsense_test),
-		test(follow_test),    test(ended_test),	     test(denied_test),
-		test(users_test),     test(crowd_test),	     test(pause_test),
-		test(large_test),     test(many_users_test), test(changed_user_test),
-		test(no_memory_test), test(same_dump_test),  test(many_dumps_test),
+		test(ring_test),       test(keep_test),		  test(nonsense_test),
+		test(follow_test),     test(ended_test),	  test(denied_test),
+		test(users_test),      test(crowd_test),	  test(pause_test),
+		test(large_test),      test(many_users_test),	  test(changed_user_test),
+		test(no_memory_test),  test(brief_programs_test), test(same_dump_test),
+		test(many_dumps_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

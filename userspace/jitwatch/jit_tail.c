@@ -34,7 +34,7 @@
 
 #define UNTAKEN_MAX (2u << 20) /* bytes of events not taken yet, except at the end */
 #define WAIT_STEP   500000     /* ns */
-#define NUMBERS_MAX (1u << 24) /* files of one watcher */
+#define NUMBERS_MAX (1u << 18) /* files of one watcher; then another one begins */
 
 /* A request, without the room for a path. */
 struct watcher_request {
@@ -105,6 +105,29 @@ static int keep_event(struct jit_tail *t, const struct event_header *event)
 	return vec_append(&t->untaken, event, event->size);
 }
 
+/* A request of the process's present program; `path` NULL: JIT_FOLLOW, "": any dump. */
+static struct watcher_request *find_request(const struct jit_line *l, pid_t pid, const char *path)
+{
+	for (size_t i = l->log.count; i-- > 0;) {
+		struct watcher_request *request = &l->log.data[i];
+
+		if (request->pid != pid)
+			continue;
+		if (request->kind == JIT_GONE)
+			return NULL;
+		if (path ? request->path && (!*path || !strcmp(request->path, path))
+			 : request->kind == JIT_FOLLOW)
+			return request;
+	}
+	return NULL;
+}
+
+/* The last of them is not that it is gone. */
+static bool has_requests(const struct jit_line *l, pid_t pid)
+{
+	return find_request(l, pid, NULL) || find_request(l, pid, "");
+}
+
 static int note_file(struct jit_line *l, const struct jit_file_event *e)
 {
 	const struct followed_file file = {
@@ -113,8 +136,9 @@ static int note_file(struct jit_line *l, const struct jit_file_event *e)
 
 	while (i < l->files.count && l->files.data[i].number != e->file)
 		i++;
-	if (e->state == JIT_FILE_STATE_FOLLOWED)
-		return i < l->files.count ? 0 : vec_push(&l->files, file);
+	if (e->state == JIT_FILE_STATE_FOLLOWED) /* the process may be gone by now */
+		return i < l->files.count || !has_requests(l, file.pid) ? 0
+									: vec_push(&l->files, file);
 	if (i < l->files.count)
 		l->files.data[i] = l->files.data[--l->files.count];
 	return 0;
@@ -180,7 +204,7 @@ static bool translate_number(struct jit_line *l, struct event_header *event)
 {
 	uint32_t *file = file_of(event), *number;
 
-	if (!*file || *file > NUMBERS_MAX)
+	if (!*file || *file > 2 * NUMBERS_MAX)
 		return false;
 	while (l->numbers.count < *file && !l->tail->err)
 		l->tail->err = vec_push(&l->numbers, 0);
@@ -517,6 +541,13 @@ static bool is_hanging(struct jit_line *l, uint64_t now)
 					helper_classes[HELPER_WATCHER].silence);
 }
 
+static void begin_anew(struct jit_line *l)
+{
+	close_watcher(l);
+	if (begin_watcher(l))
+		give_up(l);
+}
+
 static void look_after_watcher(struct jit_line *l)
 {
 	struct jit_tail *t = l->tail;
@@ -524,9 +555,8 @@ static void look_after_watcher(struct jit_line *l)
 
 	if (t->finished)
 		return;
-	if (channel_of(l) && l->socket < 0) {
-		if (begin_watcher(l))
-			give_up(l);
+	if (channel_of(l) && (l->socket < 0 || l->numbers.count > NUMBERS_MAX)) {
+		begin_anew(l);
 	} else if (channel_of(l) &&
 		   (!sound || has_ended(l->socket) || is_hanging(l, monotonic_ns()))) {
 		if (sound)
@@ -601,23 +631,6 @@ static int add_request(struct jit_line *l, const struct watcher_request *request
 	return 0;
 }
 
-/* A request of the process's present program; `path` NULL: JIT_FOLLOW, "": any dump. */
-static struct watcher_request *find_request(const struct jit_line *l, pid_t pid, const char *path)
-{
-	for (size_t i = l->log.count; i-- > 0;) {
-		struct watcher_request *request = &l->log.data[i];
-
-		if (request->pid != pid)
-			continue;
-		if (request->kind == JIT_GONE)
-			return NULL;
-		if (path ? request->path && (!*path || !strcmp(request->path, path))
-			 : request->kind == JIT_FOLLOW)
-			return request;
-	}
-	return NULL;
-}
-
 /* A process can map dumps at will: the first that is refused is reported, if it has no other. */
 static int refuse_dump(struct jit_tail *t, const struct watcher_request *dump,
 		       enum jit_file_state why)
@@ -683,12 +696,6 @@ int jit_tail__follow_dump(struct jit_tail *t, pid_t pid, const char *path, uint6
 	}
 	request.path = strdup(path);
 	return request.path ? request_file(t, &request) : -ENOMEM;
-}
-
-/* The last of them is not that it is gone. */
-static bool has_requests(const struct jit_line *l, pid_t pid)
-{
-	return find_request(l, pid, NULL) || find_request(l, pid, "");
 }
 
 /* Searches all lines: the process's user may have changed, or be unknown. */
@@ -861,7 +868,8 @@ int jit_tail__new(bool attach_jvms, struct jit_tail **tail)
 	quota__init(&t->requests, QUOTA_JIT_FILES);
 	memset(t->abandoned, -1, sizeof(t->abandoned));
 	t->channels = jit_channels__new();
-	err = t->channels ? keeper__start(HELPER_WATCHER_KEEPER, &plan, &t->keeper, &t->control) : -ENOMEM;
+	err = t->channels ? keeper__start(HELPER_WATCHER_KEEPER, &plan, &t->keeper, &t->control)
+			  : -ENOMEM;
 	if (err) {
 		jit_tail__free(t);
 		return err;
