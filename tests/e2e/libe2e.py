@@ -42,7 +42,7 @@ def for_all_users(program):
     program = os.path.abspath(program)
     if all(os.stat(folder).st_mode & stat.S_IXOTH for folder in pathlib.Path(program).parents):
         return program
-    copy = os.path.join(SCRATCH, "programs", os.path.basename(program))
+    copy = os.path.join(SCRATCH, "for-all-users", os.path.basename(program))
     if not os.path.exists(copy):
         os.makedirs(os.path.dirname(copy), exist_ok=True)
         shutil.copy2(program, copy)
@@ -325,14 +325,19 @@ class HostDelay:
 
 # ---- reading ------------------------------------------------------------------------------------
 
-def folded(path):
-    """[(frames, count)], root first; frames[0] is the comm."""
+# In calls that can be cancelled, between a function such as read() and the kernel: since glibc 2.41.
+CANCELLATION = {"__syscall_cancel", "__internal_syscall_cancel", "__syscall_cancel_arch"}
+
+
+def folded(path, cancellation=False):
+    """[(frames, count)], root first; frames[0] is the comm. Without the C library's frames of cancellation."""
     rows = []
     with open(path, encoding="utf-8") as f:
         for line in f:
             match = re.fullmatch(r"(.*) (\d+)\n", line)
             assert match, f"not a folded line: {line!r}"
-            rows.append((match[1].split(";"), int(match[2])))
+            frames = match[1].split(";")
+            rows.append((frames if cancellation else [f for f in frames if f not in CANCELLATION], int(match[2])))
     return rows
 
 
