@@ -118,6 +118,8 @@ struct task_struct {
 	int on_cpu; /* not of this size in all kernels */
 	int exit_state;
 	unsigned int in_iowait : 1;
+	unsigned int frozen : 1; /* by its control group, or in a wait that counts as such */
+	unsigned long jobctl;
 	unsigned long nvcsw, nivcsw;  /* switches: its own, and others' */
 	struct sched_info sched_info; /* with CONFIG_SCHED_INFO */
 	_Bool throttled;	      /* from 6.18 on, with CONFIG_CFS_BANDWIDTH */

@@ -40,6 +40,7 @@ extern void bpf_iter_num_destroy(struct bpf_iter_num___own *it) __ksym __weak;
 #define WALKS_MORE	       3u
 #define WALK_AGAIN_NS	       100000000ull /* then four times as long each */
 
+#define JOBCTL_TRAP_FREEZE     0x00800000ul /* its control group is to be frozen */
 #define TASK_STOPPED_OR_TRACED 0x000cu
 #define TASK_PARKED_STATE      0x0040u
 #define TASK_FROZEN_STATE      0x8000u
@@ -414,6 +415,16 @@ static __always_inline bool was_woken_with_us(struct task_struct *task, __u32 st
 	return since < visitor.drawn && visitor.drawn <= queued;
 }
 
+/*
+ * By the freezer of version 2, which leaves its state as it was. Some other waits count as frozen
+ * for the group, of a stopped thread or for a child of vfork, but only a freezing group sets both.
+ */
+static __always_inline bool is_frozen(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->frozen) && task->jobctl & JOBCTL_TRAP_FREEZE &&
+	       BPF_CORE_READ_BITFIELD_PROBED(task, frozen);
+}
+
 static __always_inline __u32 found_in(struct task_struct *task, __u32 state)
 {
 	__u32 found = 0;
@@ -424,7 +435,8 @@ static __always_inline __u32 found_in(struct task_struct *task, __u32 state)
 		found |= VISIT_RUNNABLE | VISIT_THROTTLED;
 	else if (!state)
 		found |= VISIT_RUNNABLE;
-	if (state & (TASK_STOPPED_OR_TRACED | TASK_PARKED_STATE | TASK_FROZEN_STATE))
+	if (state & (TASK_STOPPED_OR_TRACED | TASK_PARKED_STATE | TASK_FROZEN_STATE) ||
+	    is_frozen(task))
 		found |= VISIT_STOPPED;
 	if (BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait))
 		found |= VISIT_IO_WAIT;

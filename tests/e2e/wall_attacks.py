@@ -289,4 +289,64 @@ def test_a_thread_of_a_tid_that_executes():
     assert [row for row in rows if row["process"] == "loop" and row["running_ns"] > 0 and row["running_ns"] + row["runnable_ns"] > 0.3 * NS], rows
 
 
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(str(text))
+
+
+@contextlib.contextmanager
+def frozen_group(*pids):
+    """A control group of version 2 that is frozen, with these processes in it."""
+    top = next((top for top in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
+                if os.path.exists(os.path.join(top, "cgroup.procs"))), None)
+    if not top:
+        raise e.Skip("there are no control groups of version 2")
+    group = os.path.join(top, f"sysprof-frozen-{os.getpid()}")
+    os.mkdir(group)
+    try:
+        for pid in pids:
+            write(os.path.join(group, "cgroup.procs"), pid)
+        write(os.path.join(group, "cgroup.freeze"), 1)
+        with open(os.path.join(group, "cgroup.events"), encoding="utf-8") as events:
+            e.wait_for(lambda: events.seek(0) == 0 and "frozen 1" in events.read(), 20, "a frozen group")
+        yield
+    finally:
+        write(os.path.join(group, "cgroup.freeze"), 0)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        e.wait_for(lambda: removed(group), 20, "the end of " + group)
+
+
+def test_a_frozen_group():
+    """What is frozen is stopped, wherever it was: in its own code, or in a system call that waits."""
+    need_visits()
+    with e.Background("sleep", "100") as sleeper, e.Background(e.fixture("loop"), "100") as spinner:
+        with frozen_group(sleeper.pid, spinner.pid):
+            path, _ = recorded("--wall-cpu", "10%", "-d", 1, "-p", f"{sleeper.pid},{spinner.pid}")
+    _, rows = check_books(path)
+    assert len(rows) == 2, rows
+    for row in rows:
+        assert row["states"].get("stopped", 0) >= 0.99 * row["blocked_ns"] > 0, row
+
+
+VFORKS = """
+import ctypes
+libc = ctypes.CDLL(None)
+CLONE_VM, CLONE_VFORK, SIGCHLD = 0x100, 0x4000, 17
+stack = ctypes.create_string_buffer(1 << 16)
+child = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+sleep = ctypes.cast(libc.sleep, ctypes.c_void_p)
+libc.clone(sleep, ctypes.c_void_p(ctypes.addressof(stack) + (1 << 16) - 64), CLONE_VM | CLONE_VFORK | SIGCHLD, ctypes.c_void_p(2))
+"""
+
+
+def test_a_parent_that_waits_for_its_vfork():
+    """By clone(), as posix_spawn() does it. The kernel's function for it is a part of its caller."""
+    need_visits()
+    path, _ = recorded("--wall-cpu", "10%", "--no-inherit", "--", sys.executable, "-c", VFORKS)
+    _, rows = check_books(path)
+    states = max((row["states"] for row in rows), key=lambda states: states.get("child", 0))
+    assert states.get("child", 0) >= 1.5 * NS, rows
+
+
 e.main(globals())

@@ -605,6 +605,53 @@ static void each_function_has_its_state(void **state)
 }
 
 /* Each row can be found: they are in order, and none hides another. */
+/* ---- the functions of this kernel ------------------------------------------------------------ */
+
+/* By row: is it a function of this kernel? Names are there for any user, unlike addresses. */
+static void find_functions(bool *found)
+{
+	FILE *symbols = fopen("/proc/kallsyms", "re");
+	char line[1024], name[512];
+
+	assert_non_null(symbols);
+	while (fgets(line, sizeof(line), symbols)) {
+		if (sscanf(line, "%*s %*s %511[^. \t\n]", name) != 1)
+			continue;
+		for (size_t i = 0; i < wall_function_count; i++)
+			found[i] |= !strcmp(wall_functions[i].name, name);
+	}
+	fclose(symbols);
+}
+
+static bool is_found(const bool *found, const char *name)
+{
+	for (size_t i = 0; i < wall_function_count; i++)
+		if (!strcmp(wall_functions[i].name, name))
+			return found[i];
+	return false;
+}
+
+/* A row that no stack can match has another way to its state. vmtest runs this in each kernel. */
+static void each_row_can_match_here(void **state)
+{
+	bool *found = calloc(wall_function_count, sizeof(*found));
+	unsigned int missing = 0;
+
+	(void)state;
+	find_functions(found);
+	for (size_t i = 0; i < wall_function_count; i++) {
+		const struct wall_function *row = &wall_functions[i];
+		const char *otherwise = row->otherwise;
+
+		if (found[i] || (otherwise && (*otherwise == '(' || is_found(found, otherwise))))
+			continue;
+		print_message("%s: not in this kernel, and there is no other way\n", row->name);
+		missing++;
+	}
+	free(found);
+	assert_int_equal(missing, 0);
+}
+
 static void the_table_is_in_order(void **state)
 {
 	(void)state;
@@ -717,6 +764,7 @@ int main(void)
 		TEST(who_has_a_kernel_lock),
 		TEST(each_function_has_its_state),
 		TEST(the_table_is_in_order),
+		TEST(each_row_can_match_here),
 		TEST(what_a_visit_says),
 		TEST(the_kernels_function_decides),
 	};

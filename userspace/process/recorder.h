@@ -286,10 +286,17 @@ enum wall_state wall_state_of_visit(const struct visit_account *visit, bool *ope
 /* Of a kernel function in which threads wait; WALL_NONE: not in the table. "foo.isra.0" is foo. */
 enum wall_state wall_state_of_function(const char *name);
 
-/* The table. */
+/*
+ * The table. `otherwise`: what has the state in a kernel without this function, because it has
+ * another name there or is a part of its caller: another row, or one of these. NULL: all have it.
+ */
+#define WALL_BY_READINGS "(readings)" /* wall_state_of_visit() */
+#define WALL_BY_CALL	 "(call)"     /* the system call */
+#define WALL_OF_MODULE	 "(module)"   /* it is of a module that may not be loaded */
 extern const struct wall_function {
 	const char *name;
 	enum wall_state state;
+	const char *otherwise;
 } wall_functions[];
 extern const size_t wall_function_count;
 
