@@ -30,7 +30,9 @@ const volatile bool user_stacks;
 const volatile bool use_tables; /* unwind by table where there is one */
 const volatile bool use_tsc;
 const volatile bool counts_events; /* the event is no clock: samples and books have its periods */
-const volatile __u32 code_bytes;   /* of copied functions a CPU in CODE_COPIES_NS, or one more */
+const volatile bool
+	periods_begin;		 /* the kernel reports periods when they begin, not at their end */
+const volatile __u32 code_bytes; /* of copied functions a CPU in CODE_COPIES_NS, or one more */
 const volatile __u32 max_depth = 256;	  /* user frames */
 const volatile __u32 pid_namespace_inode; /* the collector's pid namespace; 0: the initial one */
 const volatile __u64 segment_size = SEGMENT_LEAST; /* of unwind tables, a power of two */

@@ -133,18 +133,17 @@ static __always_inline enum book_line begin_sample(struct bpf_perf_event_data *c
 	s->sample.kernel_frames = 0;
 	s->sample.user_frames = 0;
 	s->sample.places_tag = 0;
-	s->sample.period = counts_events ? ctx->sample_period : 0;
+	s->sample.period = counts_events ? books->events : 0;
 	s->sample.from_user = from_user;
 	s->runtimes = noted_runtimes(ctx, task, from_user, ours.tgid, books->last_tick);
 	return BOOK_DELIVERED;
 }
 
 /* The tick ends in this line of the books. */
-static __always_inline int end_tick(struct bpf_perf_event_data *ctx, struct cpu_books *books,
-				    enum book_line line)
+static __always_inline int end_tick(struct cpu_books *books, enum book_line line)
 {
 	if (line < BOOK_COUNT)
-		books->count[line] += counts_events ? ctx->sample_period : 1;
+		books->count[line] += counts_events ? books->events : 1;
 	books->busy = 0;
 	return 0;
 }
@@ -160,7 +159,7 @@ int finish(struct bpf_perf_event_data *ctx)
 	if (!s->sample.from_user)
 		kernel_stack(ctx, s);
 	s->sample.user_end = unwind_user(ctx, s, s->sample.from_user);
-	return end_tick(ctx, books, emit_sample(s));
+	return end_tick(books, emit_sample(s));
 }
 
 int tick_in_python(struct bpf_perf_event_data *ctx);
@@ -194,7 +193,19 @@ int tick_in_python(struct bpf_perf_event_data *ctx)
 		copy_codes(n);
 	}
 	bpf_tail_call_static(ctx, &programs, PROGRAM_FINISH);
-	return books ? end_tick(ctx, books, BOOK_INTERNAL) : 0;
+	return books ? end_tick(books, BOOK_INTERNAL) : 0;
+}
+
+/*
+ * How many events this overflow stands for. Of software events whose periods vary, the kernel
+ * reports with an overflow the period that begins: this one ends the period before.
+ */
+static __always_inline void note_period(struct bpf_perf_event_data *ctx, struct cpu_books *books)
+{
+	__u64 ended = books->period_begun;
+
+	books->period_begun = ctx->sample_period;
+	books->events = periods_begin ? ended : ctx->sample_period;
 }
 
 SEC("perf_event")
@@ -215,6 +226,8 @@ int tick(struct bpf_perf_event_data *ctx)
 	/* with a full barrier: see wait_for_programs() */
 	__sync_fetch_and_add(&books->busy, 1);
 	note_tick(ctx, books, bpf_ktime_get_ns());
+	if (counts_events)
+		note_period(ctx, books);
 	line = begin_sample(ctx, books, cpu);
 	if (line == BOOK_DELIVERED) {
 		/* a constant number for each: the kernel turns it into a jump */
@@ -223,7 +236,7 @@ int tick(struct bpf_perf_event_data *ctx)
 		bpf_tail_call_static(ctx, &programs, PROGRAM_FINISH);
 		line = BOOK_INTERNAL;
 	}
-	return end_tick(ctx, books, line);
+	return end_tick(books, line);
 }
 
 /* The current task has created a process. */

@@ -236,9 +236,11 @@ struct cpu_books {
 	__s64 clock_offset
 		[2]; /* event clock minus run queue clock: least of this window and the last */
 	__u64 clock_window;
-	__u64 busy;	  /* the program is running */
-	__u64 hook_since; /* CLOCK_MONOTONIC since when a hook is writing a record; 0: none is */
-	__u64 ring;	  /* the CPU's element of the tick rings; set by the collector */
+	__u64 busy;	    /* the program is running */
+	__u64 hook_since;   /* CLOCK_MONOTONIC since when a hook is writing a record; 0: none is */
+	__u64 period_begun; /* of an event that is no clock, in events; 1: of its first one */
+	__u64 events;	    /* that the tick stands for */
+	__u64 ring;	    /* the CPU's element of the tick rings; set by the collector */
 } __attribute__((aligned(128)));
 
 struct books_event {

@@ -641,8 +641,8 @@ int64_t profile__unexplained_ticks(const struct profile *p);
 /*
  * How many missing ticks are within the measurement error: two per CPU for the edges of the
  * recording, plus 50 ppm, because the two counts come from different kernel clocks (local_clock,
- * and CLOCK_MONOTONIC under NTP). Of events two periods per CPU if they vary: the events since the
- * last overflow, and a period that the kernel reports one overflow early.
+ * and CLOCK_MONOTONIC under NTP). Of a PMU's events two periods per CPU: many kernels report a
+ * varying period when it begins.
  */
 int64_t profile__unexplained_allowed(const struct profile *p);
 

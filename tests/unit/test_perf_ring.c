@@ -537,22 +537,6 @@ static void output_records(void **state)
 	assert_null(output_decode(&r.header));
 }
 
-static void sources_have_names(void **state)
-{
-	struct tick_source source;
-	struct failure failure = {};
-
-	(void)state;
-	assert_int_equal(tick_source__find("cpu-clock", &source, &failure), 0);
-	assert_true(source.clock);
-	assert_int_equal(tick_source__find("cycles", &source, &failure), 0);
-	assert_false(source.clock);
-	assert_int_equal(source.type, PERF_TYPE_HARDWARE);
-	assert_int_equal(tick_source__find("cycle", &source, &failure), -ENOENT);
-	assert_non_null(strstr(failure.what, "\"cycle\""));
-	assert_non_null(strstr(failure.remedy, "ref-cycles"));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -567,7 +551,6 @@ int main(void)
 		cmocka_unit_test(ksymbol_records),
 		cmocka_unit_test(records_of_the_future),
 		cmocka_unit_test(output_records),
-		cmocka_unit_test(sources_have_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,6 +105,7 @@ static void set_knobs(struct bpf_session *s, const struct bpf_session_options *o
 	skel->rodata->user_stacks = o->user_stacks;
 	skel->rodata->use_tsc = s->info.tsc;
 	skel->rodata->counts_events = !s->source.clock;
+	skel->rodata->periods_begin = s->source.type == PERF_TYPE_SOFTWARE && !s->rate.period;
 	skel->rodata->max_depth = o->max_depth;
 	skel->rodata->pid_namespace_inode = s->info.pid_namespace;
 	skel->rodata->follow_children = (processes || threads) && o->target.inherit;
@@ -139,10 +140,13 @@ int explain_libbpf(int err, const char *programs, struct failure *failure)
 		"report this with the output of uname -a; another kernel version may work");
 }
 
+/* Nobody knows how often an event comes: rings as for this rate. */
+#define EVENTS_HZ 20000
+
 static void choose_rings(struct bpf_session *s, const struct bpf_session_options *o)
 {
 	const struct ring_needs needs = {
-		.hz = o->hz,
+		.hz = s->source.clock || !o->period ? o->hz : EVENTS_HZ,
 		.record = sizeof(struct sample_event) +
 			  sizeof(uint64_t) * (SAMPLE_KERNEL_DEPTH_MAX + o->max_depth),
 		.cpus = s->cpu_count,
@@ -283,7 +287,7 @@ int bpf_session__open(const struct bpf_session_options *options, struct bpf_sess
 	if (!s)
 		return -ENOMEM;
 	s->epoll_fd = s->segment_fd = s->online_fd = -1;
-	s->hz = options->hz;
+	s->rate = (struct tick_rate){options->hz, options->period};
 	s->target = options->target;
 	s->target.cpus = NULL;
 	s->follow_groups = options->follow_groups;
@@ -294,7 +298,8 @@ int bpf_session__open(const struct bpf_session_options *options, struct bpf_sess
 		goto err_out;
 	s->info.event = s->source.name;
 	s->info.event_unit = s->source.clock ? NULL : "count";
-	s->info.period = tick_source__period(&s->source, options->hz);
+	s->info.period = tick_source__period(&s->source, &s->rate);
+	s->info.event_period = s->source.clock ? 0 : s->rate.period;
 	s->info.clock_reason = s->clock_reason;
 	err = pid_namespace__detect(&ns, failure) ?: time_namespace__check(failure);
 	if (err)

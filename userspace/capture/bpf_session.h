@@ -31,6 +31,7 @@
 #include "base/log.h"
 #include "capture/perf_events.h"
 #include "capture/tick_rings.h"
+#include "capture/tick_source.h"
 #include "capture/target.h"
 
 struct bpf_session;
@@ -47,6 +48,7 @@ struct bpf_session_options {
 	struct target target;
 	const char *event; /* -e; NULL: TICK_SOURCE_DEFAULT */
 	unsigned int hz;   /* > 0 */
+	uint64_t period;   /* -c: events, or ns of a clock, between two samples; 0: by hz */
 	bool user_stacks, kernel_stacks;
 	size_t unwind_bytes;	/* for unwind tables at most; 0: by frame pointers alone */
 	unsigned int max_depth; /* user frames, 1..SAMPLE_USER_DEPTH_MAX */
@@ -61,6 +63,7 @@ struct bpf_session_info {
 	const char *event;	     /* name of the tick event */
 	const char *event_unit;	     /* of its samples' periods; NULL: a clock */
 	uint64_t period;	     /* ns; 0: not a clock event */
+	uint64_t event_period;	     /* requested, of an event that is no clock; 0: by the rate */
 	bool tsc;		     /* sample.tsc is set, which is more exact than header.time */
 	const char *clock_reason;    /* why this clock, a sentence without a stop */
 	const char *cpu_time_source; /* "rq-clock" or "exec-start", see bpf/cputime.bpf.h */

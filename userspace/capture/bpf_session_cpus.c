@@ -214,7 +214,7 @@ int bpf_session__choose_clock(struct bpf_session *s, enum clock_choice choice,
 
 static int open_tick(struct bpf_session *s, struct session_cpu *c)
 {
-	c->fds.tick = tick_event_open(&s->source, c->cpu, s->hz);
+	c->fds.tick = tick_event_open(&s->source, c->cpu, &s->rate);
 	if (c->fds.tick < 0)
 		return c->fds.tick;
 	if (ioctl(c->fds.tick, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(s->skel->progs.tick)))
@@ -304,9 +304,11 @@ static int explain_tick(const struct bpf_session *s, int err, struct failure *fa
 	char attempt[128];
 
 	if (err == -ENOENT || err == -EOPNOTSUPP || err == -ENODEV || err == -EINVAL) {
-		fail(failure, err, "this machine's PMU has no event \"%s\": %s", s->source.name,
-		     strerror(-err));
-		return fail_remedy(failure, err, "-e cpu-clock (works on every machine)");
+		fail(failure, err, "cannot sample the event \"%s\": %s", s->source.name,
+		     tick_source__refusal(err));
+		return fail_remedy(failure, err,
+				   "-e cpu-clock (works on every machine); sysprof check --events "
+				   "lists what this machine has");
 	}
 	snprintf(attempt, sizeof(attempt), "cannot open the event \"%s\"", s->source.name);
 	return features_explain(failure, err, attempt);
@@ -558,8 +560,8 @@ int bpf_session__enable_ticks(struct bpf_session *s, struct failure *failure)
 	return 0;
 }
 
-/* Read time_enabled and time_running of the tick event. */
-void bpf_session__read_times(struct session_cpu *c)
+/* Read the counter, time_enabled and time_running of the tick event. That of a clock is its time. */
+void bpf_session__read_times(const struct bpf_session *s, struct session_cpu *c)
 {
 	uint64_t values[3];
 
@@ -567,13 +569,15 @@ void bpf_session__read_times(struct session_cpu *c)
 		return;
 	c->time_enabled = values[1];
 	c->time_running = values[2];
+	if (!s->source.clock)
+		c->counted = values[0];
 }
 
-void bpf_session__stop_tick(struct session_cpu *c)
+void bpf_session__stop_tick(const struct bpf_session *s, struct session_cpu *c)
 {
 	ioctl(c->fds.tick, PERF_EVENT_IOC_DISABLE, 0);
 	c->disabled_at = monotonic_ns();
-	bpf_session__read_times(c);
+	bpf_session__read_times(s, c);
 }
 
 void bpf_session__disable(struct bpf_session *s)
@@ -582,7 +586,7 @@ void bpf_session__disable(struct bpf_session *s)
 		return;
 	s->disabled = true;
 	for (size_t i = 0; i < s->info.cpus; i++)
-		bpf_session__stop_tick(&s->cpus[s->sampled[i]]);
+		bpf_session__stop_tick(s, &s->cpus[s->sampled[i]]);
 	sampler_bpf__detach(s->skel);
 	for (size_t i = 0; i < s->cpu_count; i++)
 		ioctl(s->cpus[i].fds.sideband, PERF_EVENT_IOC_DISABLE, 0);
@@ -726,13 +730,35 @@ uint64_t bpf_session__ticks_after_last_run(const struct bpf_session *s, const st
 	return point > books->grid_point ? point - books->grid_point : 0;
 }
 
+/*
+ * Closes the books of an event that is no clock: `count` are its lines. The events since the last
+ * overflow are in no sample, and not due: they are less than the period that has begun. Others are
+ * those of overflows that did not run the program.
+ */
+uint64_t bpf_session__close_events(const struct bpf_session *s, const struct session_cpu *c,
+				   __u64 *count)
+{
+	uint64_t counted = c->past_counted + c->counted, reported = 0, rest;
+	uint64_t period = s->rate.period ? s->rate.period : s->books[c->cpu].period_begun;
+
+	for (int i = 0; i < BOOK_COUNT; i++)
+		reported += count[i];
+	rest = counted > reported ? counted - reported : 0;
+	if (rest < period)
+		return counted - rest;
+	if (s->rate.period)
+		rest -= rest % period;
+	count[BOOK_NOT_RUN] += rest;
+	return reported + rest;
+}
+
 void bpf_session__books(struct bpf_session *s, uint32_t index, struct books_event *event)
 {
 	struct session_cpu *c = &s->cpus[s->sampled[index]];
 	const struct cpu_books *books = &s->books[c->cpu];
 
 	if (!s->disabled)
-		bpf_session__read_times(c);
+		bpf_session__read_times(s, c);
 	*event = (struct books_event){
 		.header = {.size = sizeof(*event),
 			   .type = EVENT_BOOKS,
@@ -744,9 +770,12 @@ void bpf_session__books(struct bpf_session *s, uint32_t index, struct books_even
 		.time_enabled = c->past_enabled + c->time_enabled,
 		.time_running = c->past_running + c->time_running,
 		.received = c->received,
+		.counted = c->past_counted + c->counted,
 	};
 	for (int i = 0; i < BOOK_COUNT; i++)
 		event->count[i] = __atomic_load_n(&books->count[i], __ATOMIC_RELAXED);
-	if (s->disabled)
+	if (s->disabled && s->source.clock)
 		event->count[BOOK_NOT_RUN] += bpf_session__ticks_after_last_run(s, c);
+	else if (s->disabled)
+		event->counted = bpf_session__close_events(s, c, event->count);
 }

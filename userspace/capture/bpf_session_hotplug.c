@@ -78,11 +78,13 @@ static int retire(struct bpf_session *s, struct session_cpu *c, event_push_fn si
 	if (c->fds.output < 0)
 		return 0;
 	if (c->fds.tick >= 0) {
-		bpf_session__stop_tick(c);
+		bpf_session__stop_tick(s, c);
 		books->count[BOOK_NOT_RUN] += bpf_session__ticks_after_last_run(s, c);
 		c->past_enabled += c->time_enabled;
 		c->past_running += c->time_running;
-		c->time_enabled = c->time_running = c->seen_enabled = 0;
+		c->past_counted = s->source.clock ? 0
+						  : bpf_session__close_events(s, c, books->count);
+		c->time_enabled = c->time_running = c->counted = c->seen_enabled = 0;
 		c->period_running = 0;
 	}
 	forget_in_maps(s, c->cpu);
@@ -169,13 +171,13 @@ static int take_down(const struct follow *f, struct session_cpu *c)
 }
 
 /* Its time stands still: the kernel has removed the event. */
-static bool event_is_dead(struct session_cpu *c)
+static bool event_is_dead(const struct bpf_session *s, struct session_cpu *c)
 {
 	bool dead;
 
 	if (c->fds.tick < 0)
 		return false;
-	bpf_session__read_times(c);
+	bpf_session__read_times(s, c);
 	dead = c->seen_enabled && c->time_enabled == c->seen_enabled;
 	c->seen_enabled = c->time_enabled;
 	return dead;
@@ -187,7 +189,7 @@ static int follow_known(const struct follow *f, struct session_cpu *c, bool onli
 		c->failed = false;
 		return c->gone ? 0 : take_down(f, c);
 	}
-	if (c->failed || (!c->gone && !(closely && event_is_dead(c))))
+	if (c->failed || (!c->gone && !(closely && event_is_dead(f->s, c))))
 		return 0;
 	return bring_up(f, c);
 }
@@ -301,6 +303,7 @@ void bpf_session__start_grid(struct bpf_session *s, struct session_cpu *c)
 	books->grid_origin = books->grid_point = 0;
 	books->clock_offset[0] = books->clock_offset[1] = 0;
 	books->clock_window = 0;
+	books->period_begun = 1; /* as the kernel begins */
 }
 
 static bool has_ticks(const struct session_cpu *c)
@@ -318,7 +321,7 @@ void bpf_session__pause_ticks(struct bpf_session *s)
 
 		if (!has_ticks(c))
 			continue;
-		bpf_session__stop_tick(c);
+		bpf_session__stop_tick(s, c);
 		s->books[c->cpu].count[BOOK_NOT_RUN] += bpf_session__ticks_after_last_run(s, c);
 	}
 }
@@ -326,7 +329,7 @@ void bpf_session__pause_ticks(struct bpf_session *s)
 /* Its event is stopped. */
 static int set_period(struct bpf_session *s, struct session_cpu *c, bool visit)
 {
-	uint64_t value = s->source.clock ? s->info.period : s->hz;
+	uint64_t value = s->source.clock ? s->info.period : s->rate.hz;
 	int err = ioctl(c->fds.tick, PERF_EVENT_IOC_PERIOD, &value) ? -errno : 0, started;
 	uint64_t period = c->period;
 
@@ -345,8 +348,8 @@ int bpf_session__resume_ticks(struct bpf_session *s, unsigned int hz)
 	if (!s->paused)
 		return 0;
 	s->paused = false;
-	s->hz = hz;
-	s->info.period = tick_source__period(&s->source, hz);
+	s->rate = (struct tick_rate){.hz = hz};
+	s->info.period = tick_source__period(&s->source, &s->rate);
 	home = save_affinity();
 	for (size_t i = 0; i < s->info.cpus; i++) {
 		struct session_cpu *c = &s->cpus[s->sampled[i]];

@@ -42,12 +42,14 @@ struct session_cpu {
 	uint64_t tsc_base;
 	uint64_t received;		     /* EVENT_SAMPLEs */
 	uint64_t time_enabled, time_running; /* of the tick event, when last read */
+	uint64_t counted;		     /* events, then; 0: of a clock */
 	uint64_t period;		     /* of its ticks, ns; 0: not a clock event */
 	uint64_t period_running;	     /* time_running at the start of that period */
-	uint64_t past_enabled, past_running; /* of its events before, if the CPU was offline */
-	uint64_t seen_enabled;		     /* time_enabled at the last look at CPUs */
-	uint64_t disabled_at;		     /* CLOCK_MONOTONIC */
-	struct sideband_decoder decoder;     /* its end is of variable size */
+	uint64_t past_enabled, past_running,
+		past_counted;		 /* of its events before, if the CPU was offline */
+	uint64_t seen_enabled;		 /* time_enabled at the last look at CPUs */
+	uint64_t disabled_at;		 /* CLOCK_MONOTONIC */
+	struct sideband_decoder decoder; /* its end is of variable size */
 };
 
 struct bpf_session {
@@ -58,7 +60,7 @@ struct bpf_session {
 	uint64_t tsc_per_us;  /* 0: not measured yet */
 	struct target target; /* its pointers are not kept */
 	uint64_t group;	      /* the id of the target's control group */
-	unsigned int hz;
+	struct tick_rate rate;
 	struct session_cpu *cpus; /* all that are online */
 	size_t cpu_count;
 	uint32_t *sampled; /* places in cpus */
@@ -142,8 +144,10 @@ int bpf_session__open_tsc(struct bpf_session *s, struct session_cpu *c, bool vis
 int bpf_session__start_sideband(struct bpf_session *s, struct session_cpu *c, bool visit);
 int bpf_session__start_tick(struct bpf_session *s, struct session_cpu *c, bool visit);
 /* Stop the tick event, and note how long it ran. */
-void bpf_session__stop_tick(struct session_cpu *c);
-void bpf_session__read_times(struct session_cpu *c);
+void bpf_session__stop_tick(const struct bpf_session *s, struct session_cpu *c);
+uint64_t bpf_session__close_events(const struct bpf_session *s, const struct session_cpu *c,
+				   __u64 *count);
+void bpf_session__read_times(const struct bpf_session *s, struct session_cpu *c);
 int bpf_session__drain_cpu(struct bpf_session *s, struct session_cpu *c, event_push_fn sink,
 			   void *context);
 uint64_t bpf_session__ticks_after_last_run(const struct bpf_session *s,

@@ -26,6 +26,7 @@
 #include "capture/bpf_session.h"
 #include "capture/cpu_visit.h"
 #include "capture/perf_events.h"
+#include "capture/tick_source.h"
 #include "capture/target.h"
 
 #include "features.skel.h"
@@ -307,12 +308,13 @@ static void probe_bpf(struct features *f)
 
 static void probe_perf(struct features *f)
 {
+	const struct tick_rate rate = {.hz = RATE};
 	struct tick_source source;
 	bool build_ids = false;
 	int cpu = first_cpu(), fd;
 
 	tick_source__find(TICK_SOURCE_DEFAULT, &source, NULL);
-	add_attempt(f, "cpu-clock", FEATURE_REQUIRED, try_fd(tick_event_open(&source, cpu, RATE)),
+	add_attempt(f, "cpu-clock", FEATURE_REQUIRED, try_fd(tick_event_open(&source, cpu, &rate)),
 		    "nothing can be recorded");
 	add_attempt(f, "sample-ring", FEATURE_REQUIRED, try_fd(output_event_open(cpu, 4096)),
 		    "nothing can be recorded");
@@ -323,7 +325,7 @@ static void probe_perf(struct features *f)
 		    "a file replaced while recording is recognized by its inode only",
 		    fd < 0 ? GRANT : "boot Linux 5.12 or later", "in mapping records, since 5.12");
 	tick_source__find("cycles", &source, NULL);
-	fd = try_fd(tick_event_open(&source, cpu, RATE));
+	fd = try_fd(tick_event_open(&source, cpu, &rate));
 	add_feature(f, "kernel", "hardware-pmu", FEATURE_INFO, fd >= 0,
 		    "-e cycles and other hardware events do not work; cpu-clock does", "", "%s",
 		    fd < 0 ? strerror(-fd) : "");

@@ -19,49 +19,7 @@
 #include "base/minmax.h"
 #include "base/parse.h"
 
-#define NS_PER_S 1000000000ull
-
 /* ---- opening --------------------------------------------------------------------------------- */
-
-static const struct tick_source sources[] = {
-	{TICK_SOURCE_DEFAULT, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true},
-	{"task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true},
-	{"cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false},
-	{"cpu-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false},
-	{"instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false},
-	{"cache-references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES, false},
-	{"cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, false},
-	{"branches", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, false},
-	{"branch-instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, false},
-	{"branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, false},
-	{"bus-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BUS_CYCLES, false},
-	{"stalled-cycles-frontend", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_FRONTEND,
-	 false},
-	{"stalled-cycles-backend", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_BACKEND, false},
-	{"ref-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_REF_CPU_CYCLES, false},
-};
-
-int tick_source__find(const char *name, struct tick_source *source, struct failure *failure)
-{
-	char names[400];
-	size_t used = 0;
-
-	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
-		if (!strcmp(name, sources[i].name)) {
-			*source = sources[i];
-			return 0;
-		}
-		used += snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
-				 sources[i].name);
-	}
-	fail(failure, -ENOENT, "unknown event \"%s\"", name);
-	return fail_remedy(failure, -ENOENT, "give one of: %s", names);
-}
-
-uint64_t tick_source__period(const struct tick_source *source, unsigned int hz)
-{
-	return source->clock ? NS_PER_S / hz : 0;
-}
 
 int perf_event_open_attr(struct perf_event_attr *attr, int pid, int cpu)
 {
@@ -70,24 +28,6 @@ int perf_event_open_attr(struct perf_event_attr *attr, int pid, int cpu)
 	attr->size = sizeof(*attr);
 	fd = syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	return fd < 0 ? -errno : fd;
-}
-
-int tick_event_open(const struct tick_source *source, int cpu, unsigned int hz)
-{
-	struct perf_event_attr attr = {
-		.type = source->type,
-		.config = source->config,
-		.disabled = 1,
-		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
-	};
-
-	if (source->clock) {
-		attr.sample_period = tick_source__period(source, hz);
-	} else {
-		attr.freq = 1;
-		attr.sample_freq = hz;
-	}
-	return perf_event_open_attr(&attr, -1, cpu);
 }
 
 int output_event_open(int cpu, uint32_t mark)

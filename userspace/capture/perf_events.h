@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * perf events: the ticks that drive the program, the rings its samples come out of, and the
- * side-band (mmap, comm, fork, exit), all one per CPU; and what their records mean.
+ * perf events: the rings that samples of hooks come out of, and the side-band (mmap, comm, fork,
+ * exit), all one per CPU; and what their records mean. Those that tick are in tick_source.h.
  *
  * Used by bpf_session alone (and by tests); the rest of the program sees events.
  */
@@ -18,24 +18,6 @@
 #include "capture/perf_ring.h"
 #include "stream/event_queue.h" /* event_push_fn */
 
-/* The event that drives the ticks. */
-struct tick_source {
-	const char *name; /* "cpu-clock", …, as for -e */
-	uint32_t type;
-	uint64_t config;
-	bool clock; /* a clock: period in ns, so the books know what is due */
-};
-
-#define TICK_SOURCE_DEFAULT "cpu-clock" /* which every machine has */
-
-/* By its name. -ENOENT: there is no such event; the failure lists what there is. */
-int tick_source__find(const char *name, struct tick_source *source, struct failure *failure);
-
-/* ns between two ticks; 0: it is not a clock. hz > 0. */
-uint64_t tick_source__period(const struct tick_source *source, unsigned int hz);
-
-/* A tick event of one CPU, disabled. hz > 0. Returns the fd or negative errno. */
-int tick_event_open(const struct tick_source *source, int cpu, unsigned int hz);
 /* The event of the hooks' output (PERF_COUNT_SW_BPF_OUTPUT); wakes its reader at `mark` bytes. */
 int output_event_open(int cpu, uint32_t mark);
 /*

@@ -349,7 +349,7 @@ static void abandon_recording_file(struct recording *r, int err, struct failure 
 
 /*
  * If the target ran without a sample, recording has failed (another pid namespace, a filter that
- * does not match): an error, not an empty profile.
+ * does not match): an error, not an empty profile. An event that is no clock may not have occurred.
  */
 static int check_silence(const struct recording *r, const struct profile *profile,
 			 struct failure *failure)
@@ -357,7 +357,7 @@ static int check_silence(const struct recording *r, const struct profile *profil
 	const struct bpf_session_options *o = &r->options.session.live.session;
 	uint64_t period = 1000000000ull / o->hz;
 
-	if (profile->sample_count || o->target.cpus || o->target.cgroup ||
+	if (profile->sample_count || profile->event.v || o->target.cpus || o->target.cgroup ||
 	    r->target_cpu < SILENCE_PERIODS * period)
 		return 0;
 	fail(failure, -ENODATA, "the target used %.3f s of CPU but no samples were received",
@@ -569,8 +569,10 @@ const struct command cmd_record = {
 		"\n"
 		"How:\n"
 		"  -F, --frequency HZ        samples per second of CPU time; default 999, with -a 99\n"
+		"  -c, --count PERIOD        a sample each so many events, or ns of a clock; instead of -F\n"
 		"  -d, --duration SECONDS    stop after that time\n"
-		"  -e, --event EVENT         cpu-clock (default), task-clock, cycles, …\n"
+		"  -e, --event EVENT         cpu-clock (default), task-clock, page-faults, cycles, …: see\n"
+		"                            sysprof check --events\n"
 		"  -g, --call-graph MODE     user stacks: auto (default: unwind tables, frame pointers\n"
 		"                            where a file has none), fp (frame pointers only), none\n"
 		"      --unwind-mem MIB      memory limit of the unwind tables, default 64\n"

@@ -9,13 +9,15 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "capture/perf_events.h"
+#include "capture/tick_source.h"
 #include "cli/commands.h"
 #include "export/describe.h"
 
 #define HZ_DEFAULT	  999
 #define HZ_DEFAULT_SYSTEM 99
 #define HZ_MAX		  20000 /* 50 µs; far beyond it a CPU does nothing but take samples */
+#define PERIOD_MAX	  (1ull << 48)
+#define NS_PER_S	  1000000000ull
 #define CPU_LIMIT	  8191
 #define WALL_HZ_DEFAULT	  200
 #define WALL_HZ_SYSTEM	  20
@@ -87,8 +89,14 @@ static int take_event(const struct given_option *o)
 	int err = tick_source__find(o->value, &source, &why);
 
 	if (err)
-		return fail(o->failure, err, "%s; %s", why.what, why.remedy);
+		return fail(o->failure, err, "%s%s%s", why.what, *why.remedy ? "; " : "",
+			    why.remedy);
 	return option_text(o);
+}
+
+static int take_period(const struct given_option *o)
+{
+	return parse_u64(o->value, 1, PERIOD_MAX, option_field(o, uint64_t));
 }
 
 static int take_verbose(const struct given_option *o)
@@ -138,6 +146,8 @@ const struct cli_option record_option_rows[] = {
 	{"duration", 'd', true, take_duration, .expected = "a number of seconds above 0"},
 	{"output", 'o', true, outputs__take, FIELD(outputs)},
 	{"event", 'e', true, take_event, SAMPLING(event)},
+	{"count", 'c', true, take_period, SAMPLING(period),
+	 .expected = "a number of events above 0, or of ns of a clock"},
 	{"call-graph", 'g', true, take_call_graph, FIELD(call_graph), .words = call_graphs},
 	{"cpus", 'C', true, take_cpus, FIELD(cpus), .expected = "one list of CPUs, as in 0,2-4"},
 	{"cgroup", 0, true, option_text, SAMPLING(target.cgroup)},
@@ -209,6 +219,27 @@ static int check_together(const struct record_options *options)
 	return 0;
 }
 
+/* How often samples come, and what goes with it. Samples of events are no time: nor are waits. */
+static int set_rate(struct record_options *options, bool system)
+{
+	struct bpf_session_options *session = &options->session.live.session;
+	struct tick_source source = {};
+
+	if (session->hz && session->period)
+		return usage_error(&cmd_record, "-F and -c are mutually exclusive");
+	tick_source__find(session->event ? session->event : TICK_SOURCE_DEFAULT, &source, NULL);
+	if (source.clock && session->period && session->period < NS_PER_S / HZ_MAX)
+		return usage_error(&cmd_record, "-c %llu: of a clock, %llu ns at least",
+				   (unsigned long long)session->period, NS_PER_S / HZ_MAX);
+	if (!session->hz)
+		session->hz = system ? HZ_DEFAULT_SYSTEM : HZ_DEFAULT;
+	if (source.clock && session->period)
+		session->hz = session->period < NS_PER_S ? NS_PER_S / session->period : 1;
+	if ((system || !source.clock) && !options->wall_requested)
+		options->wall = false;
+	return 0;
+}
+
 static int set_defaults(struct record_options *options)
 {
 	struct live_options *live = &options->session.live;
@@ -216,10 +247,8 @@ static int set_defaults(struct record_options *options)
 	bool system = options->all ||
 		      (!options->processes.count && !options->threads.count && !options->command);
 
-	if (!live->session.hz)
-		live->session.hz = system ? HZ_DEFAULT_SYSTEM : HZ_DEFAULT;
-	if (system && !options->wall_requested)
-		options->wall = false;
+	if (set_rate(options, system))
+		return EXIT_USAGE;
 	if (!live->wall_hz)
 		live->wall_hz = system ? WALL_HZ_SYSTEM : WALL_HZ_DEFAULT;
 	if (!options->outputs.count &&

@@ -49,11 +49,12 @@ int live_push_number(struct live *live, const char *key, uint64_t number, uint64
 
 int live_push_rate(struct live *live, uint64_t now)
 {
-	int err = live_push_number(live, META_HZ, live->hz, now);
+	const struct bpf_session_info *info = bpf_session__info(live->session);
 
-	return err ? err
-		   : live_push_number(live, META_PERIOD, bpf_session__info(live->session)->period,
-				      now);
+	if (info->event_period)
+		return live_push_number(live, META_EVENT_PERIOD, info->event_period, now);
+	return live_push_number(live, META_HZ, live->hz, now)
+		       ?: live_push_number(live, META_PERIOD, info->period, now);
 }
 
 void live__set_hz(struct live *live, unsigned int hz)
