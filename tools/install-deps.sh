@@ -63,6 +63,8 @@ needs() {
 	test  | cmd:curl                 | curl            | curl            | curl       | curl
 	test  | cmd:git                  | git             | git             | git        | git
 	test  | cmd:openssl              | openssl         | openssl         | openssl    | openssl
+	test  | cmd:bindfs               | bindfs          | bindfs          | bindfs     | bindfs
+	test  | cmd:fuse-overlayfs       | fuse-overlayfs  | fuse-overlayfs  | fuse-overlayfs | fuse-overlayfs
 	test  | cmd:strace               | strace          | strace          | strace     | strace
 	test  | file:/usr/lib/debug/.build-id | libc6-dbg  | glibc-debuginfo | glibc-debug | glibc-debuginfo
 	test  | cmd:objcopy              | binutils        | binutils        | binutils   | binutils

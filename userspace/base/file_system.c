@@ -190,13 +190,16 @@ static int copy_data(int from, int to, uint64_t size, uint64_t room, uint64_t *c
 	if (!chunk)
 		return -ENOMEM;
 	while ((uint64_t)at < size) {
-		off_t data = lseek(from, at, SEEK_DATA), hole;
+		off_t data = lseek(from, at, SEEK_DATA), hole = -1;
 
-		if (data < 0)
-			return errno == ENXIO ? 0 : -errno;
-		hole = lseek(from, data, SEEK_HOLE);
-		if (hole < 0)
-			return -errno;
+		if (data >= 0)
+			hole = lseek(from, data, SEEK_HOLE);
+		else if (errno == ENXIO)
+			return 0;
+		if (hole < 0) { /* some FUSE programs answer with an error */
+			data = at;
+			hole = (off_t)size;
+		}
 		for (at = data; at < hole && (uint64_t)at < size;) {
 			size_t want = hole - at < COPY_CHUNK ? hole - at : COPY_CHUNK;
 			ssize_t got = pread(from, chunk, want, at);
@@ -214,17 +217,17 @@ static int copy_data(int from, int to, uint64_t size, uint64_t room, uint64_t *c
 	return 0;
 }
 
-/* A descriptor of a sealed copy, or negative errno. */
-static int copy_into_memory(int fd, uint64_t size, uint64_t room, uint64_t *copied)
+int file_system__copy(int fd, uint64_t size, uint64_t copy_max, uint64_t *copied)
 {
 	_cleanup_close_ int copy = memfd_create("sysprof-file", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int err;
 
+	*copied = 0;
 	if (copy < 0)
 		return -errno;
 	if (ftruncate(copy, size))
 		return -errno;
-	err = copy_data(fd, copy, size, room, copied);
+	err = copy_data(fd, copy, size, copy_max, copied);
 	if (err)
 		return err;
 	if (fcntl(copy, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL))
@@ -242,7 +245,7 @@ int file_system__make_safe(int *fd, pid_t pid, uint64_t copy_max, uint64_t *copi
 		return 0;
 	if (fstat(*fd, &st))
 		return -errno;
-	copy = copy_into_memory(*fd, st.st_size, copy_max, copied);
+	copy = file_system__copy(*fd, st.st_size, copy_max, copied);
 	if (copy < 0) {
 		*copied = 0;
 		return copy;

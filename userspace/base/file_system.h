@@ -24,6 +24,9 @@ bool file_system__is_administrators(int fd, pid_t pid);
  */
 int file_system__make_safe(int *fd, pid_t pid, uint64_t copy_max, uint64_t *copied);
 
+/* A sealed copy of an open file of `size` bytes, or negative errno; as above. */
+int file_system__copy(int fd, uint64_t size, uint64_t copy_max, uint64_t *copied);
+
 /* Is a file system of this number mounted, by the text of a mountinfo? */
 bool mountinfo__has_device(const char *mounts, unsigned int major, unsigned int minor);
 

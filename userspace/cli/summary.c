@@ -124,17 +124,40 @@ static void print_outside(const struct profile *p)
 			describe_outside(text, sizeof(text), &p->outside[i]));
 }
 
+/* Why a file could not be opened, if there is more to say. */
+static const char *why_not_opened(enum symbol_state symbols, enum file_state file)
+{
+	static const char *const TEXTS[] = {
+#define X(id, text) [FILE_STATE_##id] = text,
+		FILE_STATES(X)
+#undef X
+	};
+
+	if (symbols != SYMBOL_STATE_NO_FILE || file <= FILE_STATE_RIGHT)
+		return NULL;
+	return TEXTS[file];
+}
+
 /* Files whose code has no names, by reason. PENDING: no sample lies in it. */
 static void print_unnamed_files(const struct profile *p)
 {
-	size_t files[SYMBOL_STATE_COUNT] = {};
+	size_t files[SYMBOL_STATE_COUNT][FILE_STATE_COUNT] = {};
 
 	for (size_t i = 1; i < p->dso_count; i++)
-		files[p->dsos[i].symbol_state]++;
-	for (int state = 0; state < SYMBOL_STATE_COUNT; state++)
-		if (files[state] && state != SYMBOL_STATE_PENDING && state != SYMBOL_STATE_RESOLVED)
-			fprintf(stderr, "  no symbols from %zu file%s: %s\n", files[state],
-				files[state] == 1 ? "" : "s", symbol_state_text(state));
+		files[p->dsos[i].symbol_state]
+		     [why_not_opened(p->dsos[i].symbol_state, p->dsos[i].file_state)
+			      ? p->dsos[i].file_state
+			      : 0]++;
+	for (int i = 0; i < SYMBOL_STATE_COUNT * FILE_STATE_COUNT; i++) {
+		int symbols = i / FILE_STATE_COUNT, file = i % FILE_STATE_COUNT;
+		const char *why = why_not_opened(symbols, file);
+		size_t count = files[symbols][file];
+
+		if (count && symbols != SYMBOL_STATE_PENDING && symbols != SYMBOL_STATE_RESOLVED)
+			fprintf(stderr, "  no symbols from %zu file%s: %s%s%s\n", count,
+				count == 1 ? "" : "s", symbol_state_text(symbols), why ? ": " : "",
+				why ? why : "");
+	}
 }
 
 static const char *cost_text(char *text, size_t size, const struct summary *s)

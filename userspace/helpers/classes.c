@@ -7,16 +7,17 @@
 #define SECOND		1000000000ull
 
 /*
- * To read /proc/PID (root, map_files, memory) and files of any user. CAP_SYS_ADMIN is for map_files
- * without CAP_CHECKPOINT_RESTORE; confine() drops it otherwise.
+ * To read /proc/PID (root, map_files, memory) and files of any user, by a child with that user's ids
+ * where the file system wants them. CAP_SYS_ADMIN is for map_files without CAP_CHECKPOINT_RESTORE;
+ * confine() drops it otherwise.
  */
 #define OF_READERS                                                                                 \
 	(BIT(CAP_SYS_PTRACE) | BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_SYS_ADMIN) |                     \
-	 BIT(CAP_CHECKPOINT_RESTORE))
+	 BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_SETUID) | BIT(CAP_SETGID))
 /* The same, and to act as a process's user; children become users and send signals. */
 #define OF_WATCHERS                                                                                \
 	(OF_READERS | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) | BIT(CAP_MAC_OVERRIDE) |            \
-	 BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_KILL))
+	 BIT(CAP_KILL))
 /* To become another user and enter an empty root: what confine() needs in a child. */
 #define OF_SEALED_KEEPERS (BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_SYS_CHROOT))
 

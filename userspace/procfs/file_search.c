@@ -22,6 +22,7 @@
 #include "base/zip.h"
 #include "elf/elf_file.h"
 #include "helpers/pool.h"
+#include "procfs/owner_copy.h"
 
 #define FILE_SIZE_MAX (8ULL << 30)
 
@@ -143,25 +144,34 @@ static bool only_root_writes(const struct stat *st)
 
 /* ---- one attempt ----------------------------------------------------------------------------- */
 
-/* Is this opened file right? Takes the descriptor; returns one to pass on, or negative errno. */
-static int judge(const struct file_question *q, int opened, const struct stat *st, bool mapped,
-		 struct file_finding *finding)
+/* Is this opened file right? Notes what it is. 0 or -ESTALE. */
+static int identify(const struct file_question *q, int fd, const struct stat *st, bool mapped,
+		    struct file_finding *finding)
 {
-	_cleanup_close_ int fd = opened;
-	int err;
-
 	if (q->build_id.size == 0 && st->st_ino != q->inode && !(mapped && q->just_read))
 		return -ESTALE;
 	finding->elf = file_search__read_build_id(fd, 0, &finding->build_id);
 	finding->archive = !finding->elf && zip_is_archive(fd);
 	if (q->build_id.size > 0 && !build_id_equal(&q->build_id, &finding->build_id))
 		return -ESTALE;
-	finding->shared = only_root_writes(st) && file_system__is_administrators(fd, q->pid);
 	finding->device = st->st_dev;
 	finding->inode = st->st_ino;
 	finding->size = st->st_size;
 	finding->modified = st->st_mtim;
 	finding->changed = st->st_ctim;
+	return 0;
+}
+
+/* Takes the descriptor; returns one to pass on, or negative errno. */
+static int judge(const struct file_question *q, int opened, const struct stat *st, bool mapped,
+		 struct file_finding *finding)
+{
+	_cleanup_close_ int fd = opened;
+	int err = identify(q, fd, st, mapped, finding);
+
+	if (err)
+		return err;
+	finding->shared = only_root_writes(st) && file_system__is_administrators(fd, q->pid);
 	err = file_system__make_safe(&fd, q->pid, q->copy_max, &finding->copied);
 	finding->copy_too_big = err == -EFBIG;
 	return err ? err : steal_fd(fd);
@@ -192,6 +202,20 @@ static int try_below(const struct file_question *q, int root, struct file_findin
 	return fd < 0 ? note_failure(finding, fd) : fd;
 }
 
+/* A file that only its user can open. */
+static int try_as_owner(const struct file_question *q, struct file_finding *finding)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+	int err;
+
+	fd = owner_copy__of_mapping(q->pid, q->start, q->end, q->copy_max, &st, &finding->copied);
+	finding->copy_too_big = fd == -EFBIG;
+	finding->shared = false;
+	err = fd < 0 ? fd : identify(q, fd, &st, true, finding);
+	return err ? err : steal_fd(fd);
+}
+
 static int try_mapped(const struct file_question *q, struct file_finding *finding)
 {
 	struct stat st;
@@ -201,6 +225,8 @@ static int try_mapped(const struct file_question *q, struct file_finding *findin
 		fd = tenant_open_mapped(q->tid, q->start, q->end, FILE_SIZE_MAX, &st);
 	if (fd >= 0)
 		fd = judge(q, fd, &st, true, finding);
+	else if (fd == -EACCES)
+		fd = try_as_owner(q, finding);
 	return fd < 0 ? note_failure(finding, fd) : fd;
 }
 

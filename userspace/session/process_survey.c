@@ -23,6 +23,7 @@
 #include "jitwatch/jit_follower.h"
 #include "jitwatch/jit_tail.h"
 #include "jitwatch/runtime_reader.h"
+#include "procfs/owner_copy.h"
 #include "procfs/proc_maps.h"
 #include "runtimes/runtime.h"
 #include "symbolize/debug_file.h"
@@ -36,6 +37,7 @@
 _Static_assert(sizeof(struct survey_mapping) <= MESSAGE_SIZE_MAX, "it is one request");
 
 #define FILE_MAX     (16ull << 30) /* bytes; larger files are not read */
+#define COPY_MAX     (256ull << 20)
 #define BUILD_ID_MAX 64u
 
 /* ---- in a reader: what a file has ------------------------------------------------------------ */
@@ -150,6 +152,7 @@ void survey_file__serve(struct helper_job *job)
 	struct survey_mapping mapping;
 	_cleanup_close_ int fd = -1;
 	struct elf_file *file;
+	uint64_t copied;
 	struct stat st;
 
 	job->answer_size = sizeof(*answer);
@@ -157,6 +160,9 @@ void survey_file__serve(struct helper_job *job)
 	if (answer->error)
 		return;
 	fd = tenant_open_mapped((pid_t)mapping.pid, mapping.start, mapping.end, FILE_MAX, &st);
+	if (fd == -EACCES)
+		fd = owner_copy__of_mapping((pid_t)mapping.pid, mapping.start, mapping.end,
+					    COPY_MAX, &st, &copied);
 	answer->error = fd < 0 ? fd : elf_file__open(fd, &file);
 	if (answer->error)
 		return;
