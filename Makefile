@@ -31,9 +31,10 @@ MANDIR	  ?= $(PREFIX)/share/man
 BUILD	  ?= $(if $(SANITIZE),build-asan,build)
 CC	  ?= cc
 CLANG	  ?= clang
-# often in a directory that is not in a user's PATH; Ubuntu hides it deeper still
-BPFTOOL	  ?= $(firstword $(shell PATH=$$PATH:/usr/sbin:/sbin command -v bpftool) \
-			 $(wildcard /usr/lib/linux-tools/*/bpftool))
+# Often in a directory that is not in a user's PATH. In Ubuntu before 25.04 the one there is a script that finds the
+# real one for the running kernel only.
+BPFTOOL	  ?= $(firstword $(wildcard /usr/lib/linux-tools/*/bpftool) \
+			 $(shell PATH=$$PATH:/usr/sbin:/sbin command -v bpftool))
 PKGS	  := libbpf libelf libdw libseccomp liblzma zlib libcjson libmicrohttpd inih
 
 FUZZ_SECONDS ?= 60

@@ -14,6 +14,7 @@ set -euo pipefail
 
 # One row a need: task | what must be there | Debian | Fedora | Arch | openSUSE.
 #   cmd:NAME        a command, also in the sbin directories
+#   runs:NAME       a command that prints its version: Ubuntu has a script of that name that may find nothing
 #   pc:NAME:MIN     a library that pkg-config finds
 #   h:PATH          a header that the compiler finds by itself
 #   file:PATH       a file
@@ -26,7 +27,7 @@ needs() {
 	build | cmd:pkg-config           | pkg-config      | pkgconf-pkg-config | pkgconf | pkg-config
 	build | h:sys/types.h            | libc6-dev       | glibc-devel     | glibc      | glibc-devel
 	build | cmd:clang                | clang           | clang           | clang      | clang
-	build | cmd:bpftool              | bpftool         | bpftool         | bpf        | bpftool
+	build | runs:bpftool             | bpftool         | bpftool         | bpf        | bpftool
 	build | pc:libbpf:1.1            | libbpf-dev      | libbpf-devel    | libbpf     | libbpf-devel
 	build | pc:libelf:0.188          | libelf-dev      | elfutils-libelf-devel | libelf | libelf-devel
 	build | pc:liblzma:5.2           | liblzma-dev     | xz-devel        | xz         | xz-devel
@@ -155,6 +156,7 @@ present() {
 		command -v "$rest" >/dev/null || compgen -G "/usr/lib/linux-tools/*/$rest" >/dev/null ||
 			compgen -G "/usr/lib/postgresql/*/bin/$rest" >/dev/null
 		;;
+	runs) "$rest" version >/dev/null 2>&1 || compgen -G "/usr/lib/linux-tools/*/$rest" >/dev/null ;;
 	pc) pkg-config --exists "${rest%:*} >= ${rest#*:}" 2>/dev/null ;;
 	h) echo "#include <$rest>" | cc -E -o /dev/null - 2>/dev/null ;;
 	file) [ -e "$rest" ] ;;
@@ -186,23 +188,17 @@ column_of() {
 	esac
 }
 
-# The linker gold has a package of its own since binutils 2.44.
-debian_name() {
-	local ID="" VERSION_ID=""
+# Debian's and Ubuntu's releases differ from the table: the linker gold has a package of its own since binutils 2.44, and
+# Ubuntu has the kernel's own tools (bpftool until 25.04, perf) in packages of its own names, and Chromium as well.
+apt_name() { # debian or ubuntu, package
+	local VERSION_ID=""
 	# shellcheck source=/dev/null
 	[ -r /etc/os-release ] && . /etc/os-release
-	case "$1 $ID ${VERSION_ID%%.*}" in
-	"binutils-gold debian 11" | "binutils-gold debian 12" | "binutils-gold ubuntu 2"[234]) echo binutils ;;
-	*) echo "$1" ;;
-	esac
-}
-
-# Ubuntu keeps the kernel's own tools (bpftool, perf) in packages of its own names, and Chromium as well.
-ubuntu_name() {
-	case $1 in
-	bpftool | linux-perf) echo "linux-tools-common linux-tools-generic" ;;
-	chromium) echo chromium-browser ;;
-	*) echo "$1" ;;
+	case "$1 ${VERSION_ID%%.*} $2" in
+	"debian 1"[12]" binutils-gold" | "ubuntu 2"[234]" binutils-gold") echo binutils ;;
+	"ubuntu 2"[234]" bpftool" | "ubuntu "*" linux-perf") echo "linux-tools-common linux-tools-generic" ;;
+	"ubuntu "*" chromium") echo chromium-browser ;;
+	*) echo "$2" ;;
 	esac
 }
 
@@ -216,8 +212,7 @@ missing() {
 		package=$(cut -d'|' -f"$column" <<<"$row")
 		[[ $tasks == *" $task "* ]] || continue
 		present "$what" && continue
-		[[ $distro != debian && $distro != ubuntu ]] || package=$(debian_name "$package")
-		[ "$distro" != ubuntu ] || package=$(ubuntu_name "$package")
+		[[ $distro != debian && $distro != ubuntu ]] || package=$(apt_name "$distro" "$package")
 		echo "$what $package"
 	done
 }
