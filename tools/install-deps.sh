@@ -100,6 +100,7 @@ needs() {
 	vmtest | cmd:python3             | python3         | python3         | python     | python3
 	vmtest | cmd:node                | nodejs          | nodejs          | nodejs     | nodejs
 	vmtest | cmd:cpio                | cpio            | cpio            | cpio       | cpio
+	vmtest | cmd:xz                  | xz-utils        | xz              | xz         | xz
 	vmtest | cmd:apt-get             | apt             | apt             | apt        | apt
 	vmtest | cmd:dpkg-deb            | dpkg            | dpkg            | dpkg       | dpkg
 	vmtest | file:/usr/share/keyrings/debian-archive-keyring.gpg | debian-archive-keyring | debian-keyring | debian-archive-keyring | debian-archive-keyring

@@ -133,15 +133,15 @@ static void test_tasks(void **state)
 	interrupts__fini(&i);
 }
 
-static void check_idle(const struct pushed *pushed, struct sample_event s, enum interrupt_kind kind,
-		       const char *name, uint64_t periods)
+static void check_idle(const struct pushed *pushed, const struct sample_event *s,
+		       enum interrupt_kind kind, const char *name, uint64_t periods)
 {
-	assert_int_equal(s.tgid, 0);
-	assert_int_equal(s.tid, INTERRUPT_TIDS + s.cpu * INTERRUPT_KINDS_MAX + kind);
-	assert_int_equal(s.cpu_time, periods * PERIOD);
+	assert_int_equal(s->tgid, 0);
+	assert_int_equal(s->tid, INTERRUPT_TIDS + s->cpu * INTERRUPT_KINDS_MAX + kind);
+	assert_int_equal(s->cpu_time, periods * PERIOD);
 	assert_int_equal(pushed->processes, 1);
 	if (periods == 1) {
-		assert_int_equal(pushed->tid, s.tid);
+		assert_int_equal(pushed->tid, s->tid);
 		assert_string_equal(pushed->comm, name);
 	}
 }
@@ -156,23 +156,23 @@ static void test_idle(void **state)
 	(void)state;
 	init(&i);
 	TAKE(&i, &pushed, &s, 0, 0, on, NAPI, NET_RX, HANDLE, EXIT, SYSVEC, IDLE);
-	check_idle(&pushed, s, INTERRUPT_NET_RX, "NET_RX", 1);
+	check_idle(&pushed, &s, INTERRUPT_NET_RX, "NET_RX", 1);
 	TAKE(&i, &pushed, &s, 0, 0, on, NET_RX, HANDLE, IDLE);
-	check_idle(&pushed, s, INTERRUPT_NET_RX, "NET_RX", 2);
+	check_idle(&pushed, &s, INTERRUPT_NET_RX, "NET_RX", 2);
 	/* each CPU has its own */
 	TAKE(&i, &pushed, &s, 0, 3, on, NET_RX, HANDLE, IDLE);
-	check_idle(&pushed, s, INTERRUPT_NET_RX, "NET_RX", 1);
+	check_idle(&pushed, &s, INTERRUPT_NET_RX, "NET_RX", 1);
 	TAKE(&i, &pushed, &s, 0, 0, on, RCU, HANDLE, IDLE);
-	check_idle(&pushed, s, INTERRUPT_RCU, "RCU", 1);
+	check_idle(&pushed, &s, INTERRUPT_RCU, "RCU", 1);
 	/* between two of them, and a function that is not in the table */
 	TAKE(&i, &pushed, &s, 0, 0, on, HANDLE, IDLE);
-	check_idle(&pushed, s, INTERRUPT_SOFTIRQ, "softirq", 1);
+	check_idle(&pushed, &s, INTERRUPT_SOFTIRQ, "softirq", 1);
 	TAKE(&i, &pushed, &s, 0, 0, on, OTHER, HANDLE, IDLE);
-	check_idle(&pushed, s, INTERRUPT_SOFTIRQ, "softirq", 2);
+	check_idle(&pushed, &s, INTERRUPT_SOFTIRQ, "softirq", 2);
 	assert_int_equal(s.header.flags, EVENT_IN_SOFTIRQ);
 	/* without a kernel stack */
 	TAKE(&i, &pushed, &s, 0, 0, on, 1);
-	check_idle(&pushed, s, INTERRUPT_UNKNOWN, "unknown", 1);
+	check_idle(&pushed, &s, INTERRUPT_UNKNOWN, "unknown", 1);
 	assert_int_equal(s.header.flags, 0);
 	assert_int_equal(pushed.threads, 5);
 	interrupts__fini(&i);
