@@ -683,7 +683,7 @@ static void no_lines_test(void **state)
 
 /* ---- odd dumps ------------------------------------------------------------------------------- */
 
-/* It is said once; what came before it holds on. */
+/* It is said once; what came before it holds on, in doubt. */
 static void refused_test(void **state)
 {
 	static const unsigned char RECORD_OF_NO_SIZE[16];
@@ -707,6 +707,26 @@ static void refused_test(void **state)
 	assert_int_equal(feed_dump(c, &d, false), 0);
 	settle(c);
 	assert_named(c, 0x1000, 10, "f");
+	assert_answer(c, 0x1000, 11, "f", true);
+	jit_code__free(c);
+}
+
+/* From the last reading on other code may be there. */
+static void lost_dump_test(void **state)
+{
+	struct jit_code *c = jit_code__new(JIT_CODE_DUMP);
+	struct dump d = {};
+
+	(void)state;
+	put_header(&d, 0);
+	put_load(&d, 10, 0x1000, 16, "f");
+	feed_moments(c, &d, 0, 50);
+	assert_named(c, 0x1000, 200, "f");
+	assert_int_equal(jit_code__lose(c, 100, 200), 0);
+	settle(c);
+	assert_named(c, 0x1000, 100, "f");
+	assert_answer(c, 0x1000, 101, "f", true);
+	assert_answer(c, 0x1000, 300, "f", true);
 	jit_code__free(c);
 }
 
@@ -764,8 +784,9 @@ int main(void)
 		cmocka_unit_test(tsc_test),	     cmocka_unit_test(monotonic_test),
 		cmocka_unit_test(other_clock_test),  cmocka_unit_test(unknown_clock_test),
 		cmocka_unit_test(lines_test),	     cmocka_unit_test(no_lines_test),
-		cmocka_unit_test(refused_test),	     cmocka_unit_test(dump_anew_test),
-		cmocka_unit_test(dump_emptied_test), cmocka_unit_test(moved_frames_test),
+		cmocka_unit_test(refused_test),	     cmocka_unit_test(lost_dump_test),
+		cmocka_unit_test(dump_anew_test),    cmocka_unit_test(dump_emptied_test),
+		cmocka_unit_test(moved_frames_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,6 +54,8 @@ struct dump_record {
 struct jit_code {
 	enum jit_code_use use;
 	bool gave_up;
+	uint64_t gave_up_at;
+	uint64_t read_at;   /* all that was written before was fed */
 	bool clock_unknown; /* times of records are not used */
 	bool clock_unreadable;
 	int64_t ahead;	/* of CLOCK_MONOTONIC: times that are not the TSC's */
@@ -335,14 +337,17 @@ static int feed_dump(struct jit_code *c, const struct jit_piece *piece)
 	return jitdump_reader__feed(&c->dump, piece->bytes, piece->size, &handler);
 }
 
-/* Ignores the rest of the file. Later code of a perf map is unknown; a jitdump has own times. */
+/* Ignores the rest of the file: from then on all code is in doubt; see settle() for a jitdump's. */
 static int give_up(struct jit_code *c, uint64_t time)
 {
 	int err = 0;
 
 	c->gave_up = true;
-	if (is_dump(c))
+	c->gave_up_at = time;
+	if (is_dump(c)) {
+		c->settled = SIZE_MAX;
 		return 0;
+	}
 	err = jit_timeline__begin_snapshot(c->timeline, time, UINT64_MAX);
 	jit_timeline__end_snapshot(c->timeline);
 	return err;
@@ -353,7 +358,7 @@ int jit_code__lose(struct jit_code *c, uint64_t after, uint64_t before)
 	int err;
 
 	if (is_dump(c))
-		return give_up(c, after);
+		return c->gave_up ? 0 : give_up(c, after);
 	c->map.rest.count = 0;
 	c->map.skipping = true;
 	err = jit_timeline__begin_snapshot(c->timeline, after, before);
@@ -371,8 +376,10 @@ int jit_code__feed(struct jit_code *c, const struct jit_piece *piece)
 		err = -E2BIG;
 	else
 		err = is_dump(c) ? feed_dump(c, piece) : feed_map(c, piece);
-	if (!err)
+	if (!err) {
+		c->read_at = piece->before;
 		return 0;
+	}
 	return give_up(c, piece->after) ? -ENOMEM : err;
 }
 
@@ -604,6 +611,17 @@ static void settle_times(struct jit_code *c, jit_clock_fn clock, void *context)
 		drop_times(c);
 }
 
+/* What replaced the code is not known since the last record. Records are sorted. */
+static int doubt_all(struct jit_code *c)
+{
+	uint64_t last = c->records.count ? c->records.data[c->records.count - 1].time : 0;
+	int err = jit_timeline__begin_snapshot(
+		c->timeline, max_u64(max_u64(c->gave_up_at, c->read_at), last), UINT64_MAX);
+
+	jit_timeline__end_snapshot(c->timeline);
+	return err;
+}
+
 int jit_code__settle(struct jit_code *c, jit_clock_fn clock, void *context)
 {
 	int err;
@@ -624,6 +642,8 @@ int jit_code__settle(struct jit_code *c, jit_clock_fn clock, void *context)
 	}
 	for (uint32_t i = 0; i < c->records.count && !err; i++)
 		err = apply_record(c, i);
+	if (c->gave_up && !err)
+		err = doubt_all(c);
 	c->settled = err ? 0 : c->records.count;
 	log_settled(c);
 	return err;

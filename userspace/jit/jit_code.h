@@ -42,7 +42,8 @@ size_t jit_code__memory(const struct jit_code *c);
 
 /*
  * Bytes are missing that were written in (after, before] (CLOCK_MONOTONIC ns). A perf map continues
- * with its next line, and earlier entries are in doubt; a jitdump ends there. 0 or -ENOMEM.
+ * with its next line, and earlier entries are in doubt; a jitdump ends there, and from then on all of
+ * its code is in doubt. 0 or -ENOMEM.
  */
 int jit_code__lose(struct jit_code *c, uint64_t after, uint64_t before);
 

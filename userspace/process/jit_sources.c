@@ -113,6 +113,8 @@ static int add_file(struct jit_sources *s, const struct jit_file_event *e)
 		source->path = path;
 	}
 	source->state = e->state;
+	if (source->code && e->kind == JIT_FILE_DUMP && e->state != JIT_FILE_STATE_FOLLOWED)
+		return jit_code__lose(source->code, 0, UINT64_MAX); /* it is not read any more */
 	if (!source->code)
 		source->user = e->user;
 	if (!jit_file_state_is_followed(e->state) || source->code)

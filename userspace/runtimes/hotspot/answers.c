@@ -133,7 +133,10 @@ static int add_scope(struct code_answers *answers, struct hotspot_found *found,
 	return err ? err : vec_push(&answers->methods, q);
 }
 
-/* If it is not certain what is inlined, the chain is the compiled method alone, without a line. */
+/*
+ * If it is not certain what is inlined, the chain is the compiled method alone, without a line. It is
+ * not sure then: an inlined method may run.
+ */
 static int read_chain(struct hotspot_found *found, const struct hotspot_blob *blob,
 		      struct hotspot_nmethod *n, uint64_t address, struct hotspot_chain *chain)
 {
@@ -144,7 +147,8 @@ static int read_chain(struct hotspot_found *found, const struct hotspot_blob *bl
 	if (chain->is_cut || chain->count >= CODE_CALLS_MAX ||
 	    chain->scopes[chain->count - 1].method != blob->method) {
 		chain->scopes[0] = (struct hotspot_scope){.method = blob->method, .index = -1};
-		chain->count = chain->sure = 1;
+		chain->count = 1;
+		chain->sure = 0;
 	}
 	return 0;
 }

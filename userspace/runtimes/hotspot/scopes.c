@@ -572,6 +572,7 @@ int hotspot_chain__read(struct hotspot_code *code, struct target_memory *memory,
 	if (chain->count)
 		return 0;
 	chain->scopes[0] = (struct hotspot_scope){.method = blob->method, .index = -1};
-	chain->count = chain->sure = 1;
+	chain->count = 1;
+	chain->sure = blob->kind == HOTSPOT_NATIVE; /* nothing is inlined in a wrapper */
 	return 0;
 }
