@@ -72,7 +72,10 @@ struct comm_event {
 	char comm[EVENT_COMM_SIZE];
 };
 
-/* FORK: a new thread (pid == ppid) or process (pid != ppid). EXIT: thread tid ended. */
+/*
+ * FORK: a new thread (pid == ppid) or process (pid != ppid). EXIT: thread tid ended; with
+ * EVENT_FROM_PROC the whole process has, and records of that were lost.
+ */
 struct task_event {
 	struct event_header header;
 	__u32 pid, ppid, tid, ptid;

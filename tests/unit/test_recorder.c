@@ -696,6 +696,35 @@ static void names_without_end(void **state)
 	}
 }
 
+/* The ends of a process and of its threads were lost, and /proc has it no more. */
+static void ends_that_were_lost(void **state)
+{
+	struct task_event gone = {.pid = 20, .tid = 20};
+	const struct thread_life *thread;
+	uint64_t end;
+
+	(void)state;
+	prog();
+	fork_(10, 10, 20, 20);
+	for (uint32_t tid = 21; tid < 30; tid++)
+		fork_(20, 20, 20, tid);
+	sample(20, 25, MS, HERE);
+	ev.now += MS;
+	gone.header = header(EVENT_FROM_PROC);
+	end = gone.header.time;
+	assert_int_equal(ev.h.exit(ev.h.context, &gone), 0);
+	assert_true(process_table__find(world__processes(ev.world), 20)->ended);
+	thread = process_table__find_thread(world__processes(ev.world), 25);
+	assert_true(thread->ended);
+	assert_int_equal(thread->end, end);
+	ev.now += 3 * LIFE_GRACE_NS;
+	sample(10, 10, 5 * S + MS, HERE);
+	assert_null(process_table__find(world__processes(ev.world), 20));
+	assert_null(process_table__find_thread(world__processes(ev.world), 25));
+	finish();
+	assert_int_equal(process_of(thread_of(25, 0))->end, end);
+}
+
 static void same_events_same_profile(void **state)
 {
 	char *one = story(), *two = story();
@@ -754,6 +783,7 @@ int main(void)
 		STORY(symbols_from_the_stream),
 		STORY(damaged_symbol_events),
 		STORY(names_without_end),
+		STORY(ends_that_were_lost),
 		cmocka_unit_test(same_events_same_profile),
 		cmocka_unit_test(any_order_keeps_the_invariants),
 	};

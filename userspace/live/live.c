@@ -277,11 +277,31 @@ static pid_t sideband_pid(const struct event_header *event)
 	}
 }
 
+/* Otherwise the world would keep the process until its number is used again. */
+static int push_gone(struct live *live, const struct task *task)
+{
+	struct task_event e = {
+		.header = {.size = sizeof(e),
+			   .type = EVENT_EXIT,
+			   .flags = EVENT_FROM_PROC,
+			   .time = task->ended},
+		.pid = (uint32_t)task->id.pid,
+		.ppid = (uint32_t)task->parent.pid,
+		.tid = (uint32_t)task->id.pid,
+		.ptid = (uint32_t)task->parent.pid,
+	};
+
+	return live->everyone || task->is_target ? event_queue__push(live->queue, &e.header) : 0;
+}
+
 /* tasks_options.released: the parts' slots are about to be cleared. */
 int live_release_task(void *context, struct task *task, enum task_end how)
 {
 	struct live *live = context;
+	int err = how == TASK_GONE ? push_gone(live, task) : 0;
 
+	if (err)
+		return err;
 	return how == TASK_EXECED ? call_parts(live->parts, execed, task)
 				  : call_parts(live->parts, exited, task);
 }

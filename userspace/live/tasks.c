@@ -10,7 +10,7 @@
 
 #define SWEEP_INTERVAL 1000000000ull /* ns */
 #define FREE_AFTER     2000000000ull /* ns from the exit of a leader until its entry is freed */
-/* ns between two searches for processes that ended without a record; unknown ones take two sweeps */
+/* ns between two searches for processes that ended without a record, of two sweeps each */
 #define SEARCH_INTERVAL 8000000000ull
 /* An owner is read again after a second; each time that it is the same, the interval doubles. */
 #define OWNER_KEPT	1000000000ull /* ns */
@@ -189,7 +189,7 @@ static int release(struct tasks *t, struct task *task, enum task_end how)
 {
 	int err = t->options.released ? t->options.released(t->options.context, task, how) : 0;
 
-	if (how == TASK_EXITED)
+	if (how != TASK_EXECED)
 		task->slots = (struct task_slots){};
 	else
 		task->slots.program = (struct task_program){};
@@ -262,15 +262,15 @@ static bool exists(const struct tasks *t, const struct task *task)
 }
 
 /*
- * Has it ended without a record? Unknown ones are searched twice, by this sweep and the next one: a
- * fork record may still come.
+ * Has it ended without a record? Searched twice, by this sweep and the next one: until then the
+ * record of its end may come, or that of its fork.
  */
 static bool has_gone(const struct tasks *t, struct task *task)
 {
 	bool was_missed = task->is_missed;
 
 	task->is_missed = !exists(t, task);
-	return task->is_missed && (was_missed || !task->is_unknown);
+	return task->is_missed && was_missed;
 }
 
 /* May other threads have outlived it? With -a it is known if the recording has its fork. */
@@ -315,7 +315,7 @@ int tasks__sweep(struct tasks *t, uint64_t now)
 			failed = sweep_ended(t, &t->all.data[i], now);
 		} else if ((search || task->is_missed) && has_gone(t, task)) {
 			task->ended = now;
-			failed = release(t, task, TASK_EXITED);
+			failed = release(t, task, TASK_GONE);
 		}
 		err = err ? err : failed;
 	}

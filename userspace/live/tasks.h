@@ -41,8 +41,8 @@ struct task {
 	struct task_id id;
 	struct task_id parent; /* pid 0: unknown; serial 0: unknown, or older than the recording */
 	bool is_target, is_unknown;
-	bool is_missed;	  /* not found by the last search; of an unknown one records may come */
-	bool has_threads; /* it has started one since its fork */
+	bool is_missed;	       /* not found by the last search: its last records may still come */
+	bool has_threads;      /* it has started one since its fork */
 	uint64_t since, until; /* it is a target in [since, until), CLOCK_MONOTONIC ns */
 	uint64_t ended;	       /* UINT64_MAX while it lives */
 
@@ -72,7 +72,11 @@ struct task {
 	} slots;
 };
 
-enum task_end { TASK_EXECED, TASK_EXITED };
+enum task_end {
+	TASK_EXECED,
+	TASK_EXITED,
+	TASK_GONE, /* it has ended, without a record of that */
+};
 
 struct tasks_options {
 	bool everyone; /* every process is a target */

@@ -306,6 +306,10 @@ int world__task_exit(struct world *w, const struct task_event *e)
 
 	if (!process)
 		return 0;
+	if (e->header.flags & EVENT_FROM_PROC) {
+		process_table__exit(w->processes, process, e->header.time);
+		return 0;
+	}
 	thread = find_thread_of(w, process, e->tid);
 	if (thread && !thread->end)
 		process_table__exit_thread(w->processes, thread, e->header.time);
