@@ -77,6 +77,7 @@ static const __u64 UNWIND_X86_TWO_WRITES[16] = {
 
 static __always_inline __u64 unwind_x86_entry(const __u64 *table, __u64 opcode)
 {
+	UNWIND_HIDE(opcode);
 	return table[opcode >> 4 & 15] >> (opcode & 15) * 4 & 15;
 }
 
