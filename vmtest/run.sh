@@ -226,8 +226,8 @@ check_hotplug() { # console file
 
 # Time of softirqs: as much in samples as the kernel accounts for, where it does that exactly. By its own tick it is a
 # sample, too, and a poor one, since much of that work begins with a tick: then a factor of 2. An emulated CPU that is idle gets
-# its timer late, at the first instruction of what wakes it, so samples without a function of the work are left out; ticks that it
-# lost are taken for like the others. The packets are received on an idle CPU.
+# its timer late, at the first instruction of what wakes it, so samples without a function of the work are left out; where it
+# loses ticks, the kernel's own are lost as well. The packets are received on an idle CPU.
 check_packets() { # kernel, console file
 	local exact=0 figures
 	! grep -qs '^CONFIG_IRQ_TIME_ACCOUNTING=y' "$(dirname "$1")/config" || exact=1
@@ -238,7 +238,7 @@ check_packets() { # kernel, console file
 		/\[softirq\];/ && !/(__do_softirq|handle_softirqs)[^;]* [0-9]+$/ { softirq += $NF }
 		/^NET_RX;/ { received += $NF }
 		END {
-			sampled = due > lost ? softirq / 99 * due / (due - lost) : 0
+			sampled = softirq / 99
 			stat /= 1e9
 			allowed = exact ? 1.02 + (softirq ? 3 / sqrt(softirq) : 0) : 2
 			printf "packets: %d samples of softirqs, %d of them of NET_RX on idle CPUs: %.2f s, %.2f s in /proc/stat (%s), %d of %d ticks lost\n",
