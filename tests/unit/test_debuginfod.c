@@ -23,8 +23,12 @@
 
 #include "symbolize/debug_file.h"
 #include "symbolize/debuginfod.h"
+#include "symbolize/file_finder.h"
 
 #include "unit/debug_file_support.h"
+
+#define SECOND	     UINT64_C(1000000000)
+#define LATE_SECONDS 4
 
 /* ---- servers --------------------------------------------------------------------------------- */
 
@@ -35,6 +39,7 @@ enum server_mode {
 	SERVE_HTML,    /* a page, as captive portals do */
 	SERVE_NOTHING, /* accepts and is silent */
 	SERVE_START,   /* the start of a file, and then nothing */
+	SERVE_LATE,    /* the file after LATE_SECONDS */
 	SERVE_ENDLESS, /* a body without end or length */
 	SERVE_CUT,     /* half of what it promised */
 };
@@ -95,6 +100,8 @@ static void answer_request(int fd, enum server_mode mode)
 	request[size] = '\0';
 	if (!strstr(request, "GET /buildid/") || !strstr(request, "/debuginfo"))
 		send_text(fd, "HTTP/1.1 400 Bad\r\nContent-Length: 0\r\n\r\n");
+	else if (mode == SERVE_LATE && !sleep(LATE_SECONDS))
+		send_file(fd, false);
 	else if (mode == SERVE_FILE || mode == SERVE_CUT)
 		send_file(fd, mode == SERVE_CUT);
 	else if (mode == SERVE_404)
@@ -280,7 +287,7 @@ static struct answer query_impatiently(enum server_mode mode, int *patience)
 static void test_impatience(void **state)
 {
 	struct answer a;
-	int patience = 0;
+	int patience = 1;
 
 	(void)state;
 	if (!prepare_client())
@@ -288,13 +295,46 @@ static void test_impatience(void **state)
 	a = query_impatiently(SERVE_START, &patience);
 	assert_int_equal(patience, -1); /* it is not called again once it has cancelled */
 	assert_int_equal(a.counts.debuginfod_failures, 0);
-	/* since elfutils 0.190 it is first called after the first bytes, so that the timeout ends this */
-	patience = 0;
+	/* since elfutils 0.190 the library calls nothing before the first bytes: the timeout ends this */
+	patience = 1;
 	a = query_impatiently(SERVE_NOTHING, &patience);
-	if (patience)
-		assert_int_equal(a.counts.debuginfod_failures, 0);
-	else
+	assert_int_equal(patience, -1);
+	if (a.counts.debuginfod_failures)
 		assert_int_equal(a.counts.debuginfod_error, -ETIME);
+}
+
+/* A server that takes longer than a helper may be silent is waited for. */
+static void test_late_server(void **state)
+{
+	const struct finder_limits limits = {
+		.silence_ns = 2 * SECOND, .user_ns = 60 * SECOND, .others_ns = 60 * SECOND};
+	struct debug_file_request request = {
+		.elf_fd = open_scratch("id1.stripped", O_RDONLY),
+		.root_fd = open_scratch("root", O_PATH | O_DIRECTORY),
+		.path = "/opt/app/prog",
+		.debuginfod = true,
+	};
+	struct debug_file_counts counts = {};
+	struct found_files found;
+	struct file_finder *f;
+	struct server server;
+
+	(void)state;
+	if (!prepare_client())
+		skip();
+	setenv("DEBUGINFOD_TIMEOUT", "20", 1);
+	setenv("DEBUGINFOD_MAXTIME", "30", 1);
+	run("cp id1.debug served");
+	server = start_server(SERVE_LATE);
+	f = file_finder__new(&limits);
+	assert_non_null(f);
+	assert_int_equal(file_finder__find(f, &request, &counts, &found), 0);
+	assert_int_equal(counts.by_debuginfod, 1);
+	close(found.debug_fd);
+	file_finder__free(f);
+	stop_server(&server);
+	close(request.elf_fd);
+	close(request.root_fd);
 }
 
 /* A server that is not there is given up. */
@@ -326,10 +366,8 @@ static void test_no_server(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_server),
-		TEST(test_bad_servers),
-		TEST(test_impatience),
-		TEST(test_no_server),
+		TEST(test_server),	TEST(test_bad_servers), TEST(test_impatience),
+		TEST(test_late_server), TEST(test_no_server),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -5,8 +5,8 @@
  * this feature is. Its cache, servers (DEBUGINFOD_URLS) and limits are the user's, as for other
  * tools. Without DEBUGINFOD_URLS the servers are those of /etc/debuginfod (which login shells get,
  * and sudo drops). A stalled server is abandoned sooner than by the library. Since elfutils 0.190
- * the library cannot be cancelled before the first bytes of a file have come: until then, that
- * limit (STALL_SECONDS) ends the request.
+ * the library calls nothing before the first bytes of a file have come: until then, that limit or
+ * the end of the process ends the request.
  */
 #include "symbolize/debuginfod.h"
 
@@ -37,8 +37,7 @@
 #define SERVER_FILE_MAX (64 << 10)
 #define SERVERS_MAX	(256 << 10)
 
-/* Seconds until the first 100 KB have come, seconds for a whole file, bytes. */
-#define STALL_SECONDS "20"
+/* Seconds for a whole file, bytes. */
 #define TOTAL_SECONDS "900"
 #define BYTES_MAX     (8ULL << 30)
 #define BUILD_ID_MAX  64
@@ -149,8 +148,9 @@ static uint64_t choose_limits(void)
 	unsigned long long limit = bytes ? strtoull(bytes, NULL, 10) : 0;
 	char text[32];
 
+	snprintf(text, sizeof(text), "%d", DEBUGINFOD_STALL_SECONDS);
+	setenv("DEBUGINFOD_TIMEOUT", text, 0);
 	snprintf(text, sizeof(text), "%llu", BYTES_MAX);
-	setenv("DEBUGINFOD_TIMEOUT", STALL_SECONDS, 0);
 	setenv("DEBUGINFOD_MAXTIME", TOTAL_SECONDS, 0);
 	setenv("DEBUGINFOD_MAXSIZE", text, 0);
 	return limit ? limit : BYTES_MAX;
@@ -179,11 +179,15 @@ static int download_file(struct download *d, struct debuginfod_client *client,
 	const struct library *l = d->library;
 	int result;
 
+	if (continue_download(d, 0, 0))
+		return -ECANCELED;
 	l->set_user_data(client, d);
 	l->set_progress(client, pass_progress);
 	BEGIN_FOREIGN_LEAKS();
 	result = l->find(client, build_id, size, NULL);
 	END_FOREIGN_LEAKS();
+	if (d->progress && !d->cancelled)
+		d->progress(d->context, 1, 1);
 	if (result >= 0) {
 		fcntl(result, F_SETFD, FD_CLOEXEC); /* which the library forgets */
 		*fd = result;

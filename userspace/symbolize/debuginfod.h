@@ -6,7 +6,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Called now and then during a download; nonzero cancels. `total` is 0 if unknown. */
+/* Seconds until the first 100 KB have come, unless the user has set DEBUGINFOD_TIMEOUT. */
+#define DEBUGINFOD_STALL_SECONDS 20
+/* Since elfutils 0.190 nothing is reported before the first bytes, for which it tries three times. */
+#define DEBUGINFOD_FIRST_BYTES_NS (3 * DEBUGINFOD_STALL_SECONDS * UINT64_C(1000000000))
+
+/*
+ * Called with 0 bytes before a server is asked, now and then during a download, and with the whole when it has
+ * ended; nonzero cancels. `total` is 0 if unknown.
+ */
 typedef int (*debuginfod_progress_fn)(void *context, uint64_t done, uint64_t total);
 
 /*

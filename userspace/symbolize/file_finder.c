@@ -40,6 +40,7 @@
 #include "helpers/child.h"
 #include "helpers/message.h"
 #include "helpers/watch.h"
+#include "symbolize/debuginfod.h"
 
 #define SECOND_NS    UINT64_C(1000000000)
 #define MS_NS	     UINT64_C(1000000)
@@ -263,7 +264,7 @@ static int run_finder(const struct child_self *self)
 		r.path = r.path ? request->path : NULL;
 		r.release = r.release ? request->release : NULL;
 		r.build_id = request->build_id;
-		r.progress = r.progress ? report_progress : NULL;
+		r.progress = report_progress;
 		err = answer_question(buffer.frame.service, request, &r,
 				      *(struct debug_file_counts *const *)self->data);
 		message__close_fds(buffer.fds, buffer.fd_count);
@@ -513,7 +514,8 @@ static int take_message(struct pending_request *a)
 	if (frame->flags != MESSAGE_PROGRESS || frame->size != sizeof(progress))
 		return -EBADMSG;
 	memcpy(&progress, a->buffer.bytes, sizeof(progress));
-	a->deadline = monotonic_ns() + a->silence;
+	a->deadline = monotonic_ns() +
+		      (progress.done || progress.total ? a->silence : DEBUGINFOD_FIRST_BYTES_NS);
 	return pass_progress(a, progress.done, progress.total);
 }
 
