@@ -12,6 +12,7 @@ import random
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 from diff_windows import window_bytes
@@ -497,11 +498,12 @@ def test_compare_fails():
 def test_compare_without_a_process():
     """The user may have no further process: `compare` says so."""
     need_root()
-    program = scratch("sysprof-of-a-user")
-    shutil.copy(SYSPROF, program)
-    os.chmod(os.path.dirname(program), 0o755)
-    result = run("setpriv", "--reuid=23470", "--regid=23470", "--clear-groups", "prlimit", "--nproc=1",
-                 program, "compare", "--", "/bin/true", "---", "/bin/false", check=1, cwd="/")
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
+        program = shutil.copy(SYSPROF, place)
+        os.chown(place, 23470, 23470)
+        result = run("setpriv", "--reuid=23470", "--regid=23470", "--clear-groups", "prlimit", "--nproc=1",
+                     program, "compare", "--", "/bin/true", "---", "/bin/false", check=1, cwd="/",
+                     env={**os.environ, "TMPDIR": place})
     assert "cannot record /bin/false: Resource temporarily unavailable; nothing was compared" in result.err, result
 
 
