@@ -64,7 +64,9 @@ static void the_list_of_facts(void **state)
 	assert_false(fact_text__add(&facts, "a:", "b", "other", 5)); /* the first one counts */
 	assert_true(fact_text__add(&facts, "", "value", "is no key", 2));
 	assert_false(fact_text__add(&facts, "", "", "x", 1));
+	assert_int_equal(facts.left, 0);
 	assert_false(fact_text__add(&facts, "c", "", "01234567890", 11));
+	assert_int_equal(facts.left, 1); /* no room */
 	assert_string_equal(reported(), "a:b=value|value=is|");
 	assert_true(fact_text__add(&facts, "c", "", "0123456789", 10));
 	assert_int_equal(facts.size, 32);
@@ -664,10 +666,12 @@ static void answers_that_are_not_sound(void **state)
 	(void)state;
 	begin(sizeof(space));
 	assert_true(fact_reader__take(&answer, &facts)); /* there are none */
-	memcpy(bytes + 8, "a\0b", 4);
+	memcpy(bytes + 16, "a\0b", 4);
 	counts[0] = 1;
 	counts[1] = 4;
+	counts[2] = 2; /* what the reader left out */
 	assert_true(fact_reader__take(&answer, &facts));
+	assert_int_equal(facts.left, 2);
 	assert_string_equal(reported(), "a=b|");
 	for (uint32_t size = 0; size < 4; size++) {
 		counts[1] = size;

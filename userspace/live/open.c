@@ -124,6 +124,7 @@ static int add_facts(struct live *live, const struct live_options *options, stru
 					    .service = SERVICE_FACTS,
 					    .names = options->fact_names,
 					    .name_count = options->fact_name_count,
+					    .books = live->books,
 					    .push = event_queue__push,
 					    .context = live->queue};
 

@@ -17,8 +17,8 @@ struct facts_question {
 };
 
 struct facts_answer {
-	uint32_t count, size;
-	char text[PROCESS_FACTS_SIZE - 8];
+	uint32_t count, size, left, unused;
+	char text[PROCESS_FACTS_SIZE - 16];
 };
 
 _Static_assert(sizeof(struct facts_question) <= MESSAGE_SIZE_MAX, "a request");
@@ -31,6 +31,7 @@ static void read_environment(int dir, const struct facts_question *q, struct fac
 	_cleanup_free_ char *text = malloc(ENVIRONMENT_SIZE_MAX);
 	ssize_t size = text ? proc_read_small(dir, "environ", text, ENVIRONMENT_SIZE_MAX) : 0;
 
+	facts->left += size == ENVIRONMENT_SIZE_MAX;
 	if (size > 0)
 		environment__pick(text, size, q->names, q->names_size, facts);
 }
@@ -53,6 +54,8 @@ static void read_command_line(int dir, struct fact_text *facts)
 	size = text ? proc_read_small(dir, "cmdline", text, COMMAND_LINE_SIZE_MAX) : 0;
 	if (size > 0 && command_line__subject(program, text, size, subject))
 		fact_text__add(facts, "script", "", subject, strlen(subject));
+	else /* the subject may be behind what was read */
+		facts->left += size == COMMAND_LINE_SIZE_MAX;
 }
 
 void fact_reader__serve(struct helper_job *job)
@@ -73,6 +76,7 @@ void fact_reader__serve(struct helper_job *job)
 	read_environment(job->fds[0], q, &facts);
 	answer->count = facts.count;
 	answer->size = (uint32_t)facts.size;
+	answer->left = facts.left;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -123,5 +127,6 @@ bool fact_reader__take(const struct helper_answer *from, struct fact_text *facts
 		fact_text__add(facts, "", at, value, zero - value);
 		at = zero + 1;
 	}
+	facts->left += answer.left;
 	return at == end;
 }

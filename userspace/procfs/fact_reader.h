@@ -19,6 +19,7 @@ struct fact_text {
 	char *text;
 	size_t room, size;
 	unsigned int count, most;
+	unsigned int left; /* what a limit has left out: values, and texts that were cut off */
 };
 
 /*
@@ -32,9 +33,13 @@ static inline bool fact_text__add(struct fact_text *t, const char *prefix, const
 	char *at = t->text + t->size;
 
 	value_size = strnlen(value, value_size);
-	if (value_size > FACT_VALUE_MAX || t->count == t->most || first + second == 0 ||
-	    first + second + value_size + 2 > t->room - t->size)
+	if (!(first + second))
 		return false;
+	if (value_size > FACT_VALUE_MAX || t->count == t->most ||
+	    first + second + value_size + 2 > t->room - t->size) {
+		t->left++;
+		return false;
+	}
 	memcpy(at, prefix, first);
 	memcpy(at + first, key, second + 1);
 	for (const char *known = t->text; known < at; known += strlen(known) + 1) {
@@ -73,7 +78,7 @@ bool fact_reader__take(const struct helper_answer *answer, struct fact_text *fac
  * process can change the text at any time.
  */
 
-#define ENVIRONMENT_SIZE_MAX (64u * 1024) /* bytes; what is behind is not looked at */
+#define ENVIRONMENT_SIZE_MAX (256u * 1024) /* bytes; what is behind is counted as left */
 #define ENVIRONMENT_NAME_MAX 64
 
 /* The list that is always looked for; NULL-ended. */
@@ -95,7 +100,7 @@ void environment__pick(const char *text, size_t size, const char *names, size_t 
  * is kept, because arguments can be secrets.
  */
 
-#define COMMAND_LINE_SIZE_MAX (64u * 1024) /* bytes; what is behind is not looked at */
+#define COMMAND_LINE_SIZE_MAX (64u * 1024) /* bytes; what is behind is counted as left */
 #define COMMAND_SUBJECT_SIZE  256
 
 /* Is a program of this name (without its directory) a supported interpreter? */

@@ -12,7 +12,7 @@
 #include "base/wire.h"
 
 #define LINE_READ_MAX (64u * 1024)
-#define MAPS_SIZE_MAX (1u << 20) /* bytes that are looked through */
+#define MAPS_SIZE_MAX (8u << 20) /* bytes that are looked through: 65,530 mappings */
 #define MAPPINGS_MAX  4		 /* with such a name */
 #define NESTING	      2		 /* a KeyValue in a Resource in a ProcessContext */
 
@@ -161,6 +161,7 @@ void otel_context__read(int dir, struct fact_text *facts)
 	struct context_search search = {};
 
 	search_maps(dir, &search);
+	facts->left += search.bytes >= MAPS_SIZE_MAX && !search.count;
 	if (!search.count)
 		return;
 	memory = openat(dir, "mem", O_RDONLY | O_CLOEXEC);

@@ -131,6 +131,9 @@ static void take_answer(void *context, const struct helper_answer *answer)
 		task = tasks__get(f->options.tasks, request->task);
 		if (task)
 			task->slots.program.facts_answered = true;
+		outside_books__add(f->options.books,
+				   outside_books__user_of(f->options.books, request->task.pid),
+				   OUTSIDE_FACTS, OUTSIDE_BY_ITSELF, facts.left);
 	}
 	err = report(f, request->task.pid, request->since, state, &facts);
 	f->err = f->err ? f->err : err;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/outside_books.h"
 #include "helpers/pool.h"
 #include "jitwatch/jit_tail.h"
 #include "live/part.h"
@@ -65,7 +66,8 @@ struct facts_options {
 	/* Variables to read beside environment_names; copied. */
 	const char *const *names;
 	size_t name_count;
-	event_push_fn push; /* for EVENT_FACTS and EVENT_CGROUP */
+	struct outside_books *books; /* counts what limits leave out; or NULL */
+	event_push_fn push;	     /* for EVENT_FACTS and EVENT_CGROUP */
 	void *context;
 };
 
