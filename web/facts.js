@@ -49,7 +49,7 @@ export function fillHeader(profile, title, strip, opened) {
   title.replaceChildren(make('bdi', { title: what.slice(0, 2000) }, what.slice(0, 300)));
   const where = [meta.hostname, meta.kernel].filter(Boolean).join(', ');
   if (where) title.append(make('small', null, where));
-  const facts = [plural(summary.samples, 'sample'), plural(summary.threads, 'thread')];
+  const facts = [plural(summary.samples, 'sample'), ...(summary.event ? [`${count(summary.events)} ${summary.event}`] : []), plural(summary.threads, 'thread')];
   if (!profile.untimed) facts.push(`${duration(summary.duration_ns)} recorded`, `${duration(summary.cpu_ns)} of CPU time`);
   if (summary.start_realtime_ns >= YEAR_2000 && !profile.untimed) facts.push(`started ${new Date(summary.start_realtime_ns / 1e6).toLocaleString()}`);
   const line = make('button', { type: 'button', class: 'facts', title: 'All about this recording', onclick: opened }, make('span', null, facts.join(' · ')));
@@ -68,13 +68,13 @@ const spaced = (key) => key.replace(/_/g, ' ');
 export function fillDetails(profile, host) {
   const { summary, words } = profile, nameless = unnamed(profile);
   const lost = words.lost.map((l) => [l.text, count(l.count)]);
-  if (summary.unexplained) lost.push(['ticks that are not accounted for', String(summary.unexplained)]);
+  if (summary.unexplained) lost.push([`${summary.event ? 'events' : 'ticks'} that are not accounted for`, String(summary.unexplained)]);
   host.replaceChildren(...[
     section('Recording', [
-      ['samples', count(summary.samples)], ['threads', count(summary.threads)],
+      ['samples', count(summary.samples)], ...(summary.event ? [[summary.event, count(summary.events)]] : []), ['threads', count(summary.threads)],
       ...(summary.silent_threads ? [['threads without a sample', `${count(summary.silent_threads)}, ${duration(summary.silent_cpu_ns)} of CPU`]] : []),
       ['CPU time', duration(summary.cpu_ns)],
-      ...(profile.untimed ? [] : [['duration', duration(summary.duration_ns)], ['one sample each', `${duration(summary.period_ns)} of a CPU`],
+      ...(profile.untimed ? [] : [['duration', duration(summary.duration_ns)], ...(summary.event ? [] : [['one sample each', `${duration(summary.period_ns)} of a CPU`]]),
         ['clock', `${summary.clock === 'tsc' ? 'TSC' : 'CLOCK_MONOTONIC'}, error below ${count(summary.clock_error_ns)} ns`],
         ['start', `${new Date(summary.start_realtime_ns / 1e6).toISOString()}, monotonic ${(summary.start_monotonic_ns / 1e9).toFixed(6)} s`]]),
       ...(summary.cut_short ? [['end', 'missing: the writer was killed or is still writing']] : []),
@@ -93,7 +93,7 @@ export function fillDetails(profile, host) {
       ...words.modules.map((m) => [m.path || m.name, m.text]),
     ]),
     section('JIT code', words.jit_texts.map((text) => [text, ''])),
-    section('Sample accounting', summary.due === null ? [] : [['ticks due', count(summary.due)], ...Object.entries(summary.books).filter(([, n]) => n).map(([k, n]) => [k, count(n)]),
+    section('Sample accounting', summary.due === null ? [] : [[summary.event ? 'events due' : 'ticks due', count(summary.due)], ...Object.entries(summary.books).filter(([, n]) => n).map(([k, n]) => [k, count(n)]),
       ...(summary.stolen_ticks ? [['not run while the hypervisor had the CPU', count(summary.stolen_ticks)]] : [])]),
     section('CPU times by the kernel', Object.entries(summary.cpu_times_ns ?? {}).filter(([, n]) => n).map(([k, n]) => [k, duration(n)])),
     section('Visits of threads that wait', Object.entries(words.visits ?? {}).filter(([, n]) => n).map(([k, n]) => (k === 'cpu_ns' ? ['CPU time', duration(n)] : [k, count(n)]))),

@@ -142,7 +142,7 @@ function figureOf(sum) {
 }
 
 function figure(ticks, cpu) {
-  return profile.untimed && !cpu ? plural(ticks, 'sample') : `${profile.terms.count(ticks)}, ${duration(cpu)}`;
+  return profile.untimed && !cpu ? profile.terms.count(ticks) : `${profile.terms.count(ticks)}, ${duration(cpu)}`;
 }
 
 function placeOf(node, picture) {
@@ -286,7 +286,7 @@ function makeRowViews() {
   heat = new HeatMap(pane(byId('view-heat'), 'wide'), profile, {
     selected: selectTime,
     hover: (cell, event) => {
-      const text = cell && `${moment(cell.from, 1000)} to ${moment(cell.to, 1000)}: ${profile.begin ? `${cell.ticks.toFixed(1)} threads` : plural(cell.ticks, 'sample')}`;
+      const text = cell && `${moment(cell.from, 1000)} to ${moment(cell.to, 1000)}: ${profile.begin ? `${cell.ticks.toFixed(1)} threads` : profile.terms.count(cell.ticks)}`;
       tip(event, text, []);
       if (cell) byId('live').textContent = text;
     },
@@ -805,7 +805,7 @@ function watchTheme() {
 const COMPARED_MEASURES = [['mean', 'Width: mean'], ['new', 'Width: NEW'], ['old', 'Width: OLD']];
 
 function chooseMode() {
-  measures = [['ticks', 'Samples'], ['cpu', 'CPU time']];
+  measures = [['ticks', profile.event || 'Samples'], ['cpu', 'CPU time']];
   colourings = [['kind', 'Colour: kind'], ['name', 'Colour: function'], ['module', 'Colour: module']];
   if (profile.waits) {
     addStates(profile);

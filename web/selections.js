@@ -251,7 +251,7 @@ function rowsOf(profile, sides) {
 export function compareTimes(profile, tree, times, isWanted) {
   const sides = times.map((time) => new Side(profile, tree, time, isWanted));
   for (const [k, name] of ['OLD', 'NEW'].entries()) if (!sides[k].rows) return { reason: `There is no ${profile.begin ? 'wait' : 'sample'} in the time of ${name}.` };
-  const sample = profile.begin ? Math.max(1, Math.round(1e6 / (profile.words.visits?.hz || 200))) : 1;
+  const sample = profile.begin ? Math.max(1, Math.round(1e6 / (profile.words.visits?.hz || 200))) : profile.event ? profile.words.events_per_sample : 1;
   const made = testAll(profile, tree, sides, sample);
   if (sides.some((side) => !(side.cpu > 0))) return { reason: 'This profile has no CPU time: parts of it cannot be compared.' };
   const of = (side, name) => ({ side: name, path: `${(side.from / 1e6).toFixed(3)} s to ${((side.from + side.ns / 1000) / 1e6).toFixed(3)} s`, files: 1, samples: Math.floor(side.ticks / sample), cpu_ns: side.cpu, lost_share: 0, cut_share: 0, unnamed: 0, value: side.amount });

@@ -37,7 +37,8 @@ static struct {
 	size_t windows;
 	struct event_source_requests requests;
 	uint64_t now;
-	uint16_t sample_flags; /* of the next samples */
+	uint16_t sample_flags;	/* of the next samples */
+	uint64_t sample_period; /* the same; 0: of a clock */
 	uint32_t reread[16];
 	size_t rereads;
 	const struct profile *p;
@@ -262,6 +263,7 @@ static inline void sample(uint32_t pid, uint32_t tid, uint64_t cpu, ...)
 	e->tgid = pid;
 	e->tid = tid;
 	e->cpu_time = cpu;
+	e->period = ev.sample_period;
 	va_start(frames, cpu);
 	while ((frame = va_arg(frames, uint64_t))) {
 		e->frames[n++] = frame;

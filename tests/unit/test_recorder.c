@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,9 +13,90 @@
 
 #include <cmocka.h>
 
+#include "base/minmax.h"
 #include "models/profile_dump.h"
 
 #include "unit/event_story.h"
+
+/* ---- events that are no clock ---------------------------------------------------------------- */
+
+#define PLACES 3
+
+/* What a stream of events is made of, and what its samples say. */
+struct event_stream {
+	uint64_t truth[PLACES], all;
+	uint64_t left, period; /* up to the next overflow; between this one and the last */
+};
+
+/* As many events, in `most` with that probability (%), else in the last place; sampled. */
+static void run_phase(struct event_stream *s, uint64_t events, unsigned int most,
+		      unsigned int percent, uint64_t target)
+{
+	for (uint64_t i = 0; i < events; i++) {
+		unsigned int place = random_below(100) < percent ? most : PLACES - 1;
+
+		s->truth[place]++;
+		s->all++;
+		if (--s->left)
+			continue;
+		ev.now += MS;
+		ev.sample_period = s->period;
+		sample(10, 10, 5 * S, IP(0x10010 + 0x100 * place), END);
+		s->left = s->period = target / 2 + 1 + random_below(target);
+	}
+}
+
+/* By place, from the location that it is. */
+static void add_up(const struct profile_samples *samples, double *events, double *squares,
+		   size_t *rows)
+{
+	for (size_t i = 0; i < samples->count; i++) {
+		const struct profile_stack *stack = &ev.p->stacks[samples->stack[i].v];
+		size_t place = (ev.p->locations[stack->location.v].address - 0x400) / 0x100;
+
+		place = min_u64(place, PLACES - 1);
+		events[place] += (double)profile_samples__events(samples, i);
+		squares[place] += profile_samples__square(samples, i);
+		rows[place]++;
+	}
+}
+
+/*
+ * Two phases of equal length, the second with ten times as many events; the kernel keeps the rate
+ * of samples, so it makes periods ten times as long. Counts of samples are off by a factor of ten.
+ */
+static void events_of_phases_have_their_share(void **state)
+{
+	struct event_stream s = {.left = 1, .period = 1};
+	double events[PLACES] = {}, squares[PLACES] = {}, all = 0, square = 0;
+	size_t rows[PLACES] = {};
+
+	(void)state;
+	seed = 7;
+	assert_int_equal(ev.h.meta(ev.h.context, "event", "page-faults"), 0);
+	assert_int_equal(ev.h.meta(ev.h.context, "event_unit", "count"), 0);
+	prog();
+	run_phase(&s, 400000, 0, 80, 100);
+	run_phase(&s, 4000000, 1, 70, 1000);
+	finish();
+	ev.sample_period = 0;
+	assert_string_equal(profile__event(ev.p), "page-faults");
+	add_up(&thread_of(10, 0)->samples[SAMPLE_CPU], events, squares, rows);
+	for (int i = 0; i < PLACES; i++) {
+		all += events[i];
+		square += squares[i];
+	}
+	assert_true(s.all - (uint64_t)all < s.period); /* those since the last overflow */
+	assert_true(rows[0] > rows[1] * 9 / 10 && rows[1] > rows[0] / 2);
+	for (int i = 0; i < PLACES; i++) {
+		double p = (double)s.truth[i] / (double)s.all, share = events[i] / all;
+		double variance = (1 - p) * (1 - p) * squares[i] + p * p * (square - squares[i]);
+
+		if (fabs(share - p) > 3 * sqrt(variance) / all)
+			fail_msg("place %d: %f instead of %f ± %f", i, share, p,
+				 sqrt(variance) / all);
+	}
+}
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
@@ -761,6 +843,7 @@ static void any_order_keeps_the_invariants(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		STORY(events_of_phases_have_their_share),
 		STORY(kernel_and_user_frames),
 		STORY(interrupts_are_labels),
 		STORY(interrupts_are_roots),

@@ -15,6 +15,7 @@
 #include "base/json_writer.h"
 #include "base/log.h"
 #include "capture/features.h"
+#include "capture/tick_source.h"
 #include "cli/commands.h"
 #include "cli/record_options.h"
 #include "cli/summary.h"
@@ -461,15 +462,66 @@ static int check_process(pid_t pid, bool json)
 	return err || *stops.what ? EXIT_FAILED : EXIT_DONE;
 }
 
+/* ---- events ---------------------------------------------------------------------------------- */
+
+struct listing {
+	struct json_writer *json; /* NULL: text */
+	const char *kind;	  /* of the last line */
+};
+
+static int print_event(void *context, const struct listed_event *event)
+{
+	struct listing *l = context;
+	struct shown name;
+
+	if (l->json) {
+		json_begin_object(l->json);
+		json_key_string(l->json, "kind", event->kind);
+		json_key_string(l->json, "name", event->name);
+		json_key_bool(l->json, "available", event->available);
+		json_key_string(l->json, "detail", event->detail);
+		json_end_object(l->json);
+		return 0;
+	}
+	if (strcmp(l->kind, event->kind))
+		printf("%s%s\n", *l->kind ? "\n" : "", event->kind);
+	l->kind = event->kind;
+	print_line(event->available ? "ok" : "no", show(&name, event->name), event->detail);
+	return 0;
+}
+
+/* What -e takes here: each event was opened, and closed again. */
+static int check_events(bool json)
+{
+	struct json_writer w;
+	struct listing listing = {.json = json ? &w : NULL, .kind = ""};
+	int err;
+
+	if (json) {
+		json_writer__init(&w, stdout);
+		json_begin_object(&w);
+		json_key_array(&w, "events");
+	}
+	err = tick_sources__list(print_event, &listing);
+	if (json) {
+		json_end_array(&w);
+		json_end_object(&w);
+		err = err ?: json_writer__finish(&w);
+		fputc('\n', stdout);
+	}
+	return print_ended(err) ? EXIT_FAILED : EXIT_DONE;
+}
+
 struct arguments {
 	unsigned int pid; /* 0: the system */
-	bool json;
+	bool json, events;
 };
 
 static const struct cli_option rows[] = {
 	{"pid", 'p', .has_value = true, .take = option_number,
 	 .field = offsetof(struct arguments, pid), .min = 1, .max = PID_LIMIT,
 	 .expected = "one process id"},
+	{"events", .take = option_set, .field = offsetof(struct arguments, events)},
 	{"json", .take = option_set, .field = offsetof(struct arguments, json)},
 	{},
 };
@@ -505,18 +557,23 @@ static int run_check(int argc, char **argv)
 		return status;
 	if (optind < argc)
 		return usage_error(&cmd_check, "unexpected argument '%s'", argv[optind]);
+	if (arguments.events && arguments.pid)
+		return usage_error(&cmd_check, "-p and --events are mutually exclusive");
+	if (arguments.events)
+		return check_events(arguments.json);
 	return arguments.pid ? check_process((pid_t)arguments.pid, arguments.json)
 			     : check_system(arguments.json);
 }
 
 const struct command cmd_check = {
 	.name = "check",
-	.arguments = "[-p PID] [--json]",
+	.arguments = "[-p PID | --events] [--json]",
 	.summary = "show what this kernel and these privileges allow, and how user stacks end",
 	.help = "  sudo sysprof check\n"
 		"  sudo sysprof check -p 1234\n"
 		"\n"
 		"  -p, --pid PID   show what can be unwound and named in a process, and how to improve it\n"
+		"      --events    list the events that -e of record takes on this machine\n"
 		"      --json      print JSON\n"
 		"\n"
 		"With -p nothing is recorded, and the process is not stopped. Exits with status 1 if recording is impossible.\n",

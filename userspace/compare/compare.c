@@ -211,11 +211,24 @@ static const struct compare_file *file_without(const struct comparison *c,
 	return NULL;
 }
 
+/* Samples are of a clock, so that they divide CPU time. */
+static bool is_of_clock(const struct compare_file *f)
+{
+	return !f->counts_events;
+}
+
 static int choose_view(struct comparison *c, struct failure *failure)
 {
-	const struct compare_file *without = NULL;
+	const struct compare_file *without = NULL, *of_event = file_without(c, is_of_clock);
 	enum compare_view view = c->options.view;
 
+	if (view == COMPARE_AUTO && of_event)
+		view = COMPARE_SHARE;
+	if (view != COMPARE_SHARE && of_event) {
+		fail(failure, -EINVAL, "cannot compare CPU time: %s counts %s", of_event->path,
+		     of_event->event);
+		return fail_remedy(failure, -EINVAL, "compare shares: --view share");
+	}
 	if (view == COMPARE_AUTO)
 		view = c->options.work[COMPARE_OLD] > 0 ? COMPARE_WORK
 		       : !file_without(c, is_run)	? COMPARE_RUN

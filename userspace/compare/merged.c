@@ -2,6 +2,7 @@
 #include "compare/merged.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,7 +196,7 @@ static uint64_t block_of(const struct adding *a, uint64_t time)
 static int add_sample(struct adding *a, const struct profile_samples *samples, size_t i)
 {
 	uint32_t stack = samples->stack[i].v;
-	uint64_t ticks = profile_samples__ticks(samples, i);
+	uint64_t ticks = profile_samples__events(samples, i);
 	int err = a->block_ticks[stack] || !ticks ? 0 : vec_push(&a->touched, stack);
 
 	a->block_ticks[stack] += ticks;
@@ -219,7 +220,7 @@ static int add_of_thread(struct adding *a, const struct profile_thread *thread,
 		if (block_of(a, time) != block)
 			break;
 		if (is_cut(thread, i, &cursor->cut))
-			a->file->facts.cut += profile_samples__ticks(samples, i);
+			a->file->facts.cut += profile_samples__events(samples, i);
 		if (a->is_part)
 			a->file->facts.cpu_ns += samples->weight[i];
 		err = add_sample(a, samples, i);
@@ -457,7 +458,12 @@ static int add_facts(struct adding *a, enum compare_side side, const char *path)
 	facts->cpu_ns = a->is_part ? 0 : f.value[FIGURE_CPU];
 	facts->duration_ns = duration;
 	facts->lost = lost_of_targets(&f);
-	facts->due = facts->lost + p->sample_count;
+	facts->due = facts->lost + p->event_count;
+	if (p->event.v && p->event_count) /* of unequal samples, as few as are as exact */
+		a->m->sample_ticks =
+			max_u64(a->m->sample_ticks,
+				(uint64_t)ceil(p->event_squares / (double)p->event_count));
+	facts->counts_events = p->event.v;
 	facts->untimed = p->untimed;
 	facts->cut_short = p->cut_short;
 	facts->is_part = a->is_part;

@@ -141,7 +141,7 @@ static int add_sample(struct cpuprofile *c, size_t i)
 {
 	const struct profile_samples *samples = &c->thread->samples[SAMPLE_CPU];
 	struct sample sample = {.time = row_times__next(&c->times), .cpu = samples->weight[i]};
-	uint64_t ticks = profile_samples__ticks(samples, i);
+	uint64_t ticks = profile_samples__events(samples, i);
 	int err = call_tree__stack(&c->tree, CALL_TREE_ROOT, samples->stack[i], &sample.node);
 
 	if (err)

@@ -73,8 +73,8 @@ struct thread_id export_busiest_thread(const struct profile *profile)
 	struct thread_id busiest = {0};
 
 	for (uint32_t i = 1; i < profile->thread_count; i++)
-		if (!busiest.v || profile->threads[i].samples[SAMPLE_CPU].tick_sum >
-					  profile->threads[busiest.v].samples[SAMPLE_CPU].tick_sum)
+		if (!busiest.v || profile->threads[i].samples[SAMPLE_CPU].event_sum >
+					  profile->threads[busiest.v].samples[SAMPLE_CPU].event_sum)
 			busiest.v = i;
 	return busiest;
 }

@@ -41,9 +41,9 @@ const char *firefox__pid(const struct firefox *f, size_t track, char name[TRACK_
 			  f->tracks.data[track].pid_life);
 }
 
-uint64_t firefox__ticks(const struct firefox *f, size_t track)
+uint64_t firefox__events(const struct firefox *f, size_t track)
 {
-	return f->p->threads[f->tracks.data[track].thread].samples[SAMPLE_CPU].tick_sum;
+	return f->p->threads[f->tracks.data[track].thread].samples[SAMPLE_CPU].event_sum;
 }
 
 uint32_t firefox__first_of_process(const struct firefox *f, uint32_t track)
@@ -65,7 +65,7 @@ static int find_processes(struct firefox *f)
 
 		if (!*first)
 			*first = i + 1;
-		if (firefox__ticks(f, i) > firefox__ticks(f, busiest))
+		if (firefox__events(f, i) > firefox__events(f, busiest))
 			busiest = i;
 	}
 	f->recording = f->tracks.count ? firefox__first_of_process(f, busiest) : 0;
@@ -102,13 +102,17 @@ int firefox__collect_entries(struct firefox *f, size_t track)
 	return err;
 }
 
-/* The samples that each row stands for, if not one. Rows without a stack are in no tree. */
+/*
+ * What each row counts, if not one: samples, or events, for which the viewer has no other name than
+ * samples (its other weights are ms and bytes). Rows without a stack are in no tree.
+ */
 static void write_weights(const struct firefox *f, const struct profile_thread *thread)
 {
 	const struct firefox_row *rows = f->rows.data;
 	struct json_writer *w = f->w;
 
-	if (!thread->samples[SAMPLE_CPU].ticks && !thread->samples[SAMPLE_WALL].count)
+	if (!f->p->event.v && !thread->samples[SAMPLE_CPU].ticks &&
+	    !thread->samples[SAMPLE_WALL].count)
 		json_key_null(w, "weight");
 	else
 		JSON_COLUMN(w, "weight", f->rows.count, json_uint(w, rows[i].weight));

@@ -144,7 +144,7 @@ struct firefox {
 };
 
 /* Ticks of the CPU samples of a track. */
-uint64_t firefox__ticks(const struct firefox *f, size_t track);
+uint64_t firefox__events(const struct firefox *f, size_t track);
 /* The first track of the process of a track: its main thread, if that is in the file. */
 uint32_t firefox__first_of_process(const struct firefox *f, uint32_t track);
 /* How the process of a track is numbered; returns `name`. */

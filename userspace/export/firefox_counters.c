@@ -242,7 +242,7 @@ static int write_cpu_counters(struct firefox *f)
 		memset(s.cpu, 0, s.count * sizeof(*s.cpu));
 		for (; i < f->tracks.count && firefox__first_of_process(f, i) == first && !err;
 		     i++) {
-			samples = saturating_add_u64(samples, firefox__ticks(f, i));
+			samples = saturating_add_u64(samples, firefox__events(f, i));
 			err = add_track(f, i, &own);
 		}
 		if (!err)

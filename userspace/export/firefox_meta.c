@@ -109,7 +109,7 @@ static int write_visible_threads(const struct firefox *f)
 	if (!busy || !visible)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < count; i++)
-		busy[i] = (struct busy){firefox__ticks(f, i), i};
+		busy[i] = (struct busy){firefox__events(f, i), i};
 	if (count)
 		qsort(busy, count, sizeof(*busy), compare_busy);
 	for (size_t i = 0; i < count && i < VISIBLE_THREADS; i++) {
@@ -350,6 +350,10 @@ static void write_recording_section(const struct profile *p, const struct figure
 		entry_string(w, profile__string(p, p->meta[i].key),
 			     profile__string(p, p->meta[i].value));
 	entry_figure(w, f, FIGURE_SAMPLES);
+	if (p->event.v) {
+		entry_string(w, "Weights of samples count", profile__event(p));
+		entry_figure(w, f, FIGURE_EVENTS);
+	}
 	entry_figure(w, f, FIGURE_PERIOD);
 	entry_figure(w, f, FIGURE_CPU);
 	if (f->value[FIGURE_SILENT_THREADS]) {

@@ -133,7 +133,9 @@ static int begin_wait(struct merge *m)
 		.time = begin,
 		.stack = m->waits->stack[m->next],
 		.state = profile_samples__state(m->waits, m->next),
-		.weight = wait_ticks(m->waits->weight[m->next], m->period, &m->rest),
+		.weight = m->f->p->event.v
+				  ? 0
+				  : wait_ticks(m->waits->weight[m->next], m->period, &m->rest),
 	};
 	m->until = min_u64(max_u64(m->waits->until[m->next], begin + 1), m->end);
 	m->next++;
@@ -150,7 +152,7 @@ static struct firefox_row row_of(const struct merge *m, const struct timeline_en
 		.time = entry->time,
 		.stack = entry->stack,
 		.cpu_delta = entry->cpu_delta,
-		.weight = entry->stack.v ? profile_samples__ticks(samples, entry->sample) : 1,
+		.weight = entry->stack.v ? profile_samples__events(samples, entry->sample) : 1,
 		.fixed = entry->stack.v || entry->kind == TIMELINE_START,
 	};
 }

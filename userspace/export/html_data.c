@@ -210,7 +210,7 @@ static int add_stacks(struct page *page, const struct profile_samples *samples)
 static int add_samples(struct page *page, const struct profile_samples *samples)
 {
 	page->samples += samples->count;
-	if (samples->ticks)
+	if (samples->ticks || samples->events)
 		page->has_ticks = true;
 	if (samples->count && samples->time[0] < page->base)
 		page->base = samples->time[0];
@@ -381,6 +381,11 @@ static void write_counts(const struct page *page, struct json_writer *w)
 }
 
 /* Its size, then the text. */
+static double events_per_sample(const struct profile *p)
+{
+	return p->event_count ? p->event_squares / (double)p->event_count : 1;
+}
+
 static int write_words(const struct page *page)
 {
 	_cleanup_free_ char *text = NULL;
@@ -399,6 +404,10 @@ static int write_words(const struct page *page)
 	json_key_string(&w, "program", "sysprof " SYSPROF_VERSION);
 	json_key_bool(&w, "untimed", page->p->untimed);
 	write_visits(&figures, &w);
+	if (page->p->event.v) { /* of equal samples that would be as exact */
+		json_key(&w, "events_per_sample");
+		json_fixed(&w, events_per_sample(page->p), 6);
+	}
 	json_key(&w, "base_us"); /* of all times, relative to the recording's start */
 	json_ns_as_us(&w, -(int64_t)(page->p->start - page->base));
 	write_counts(page, &w);
@@ -600,7 +609,7 @@ static int write_all(const struct page *page)
 	write_stacks(page, SAMPLE_CPU);
 	write_comms(page, SAMPLE_CPU);
 	if (page->has_ticks)
-		WRITE_ROWS(page, SAMPLE_CPU, put_uint(page->out, profile_samples__ticks(s, i)));
+		WRITE_ROWS(page, SAMPLE_CPU, put_uint(page->out, profile_samples__events(s, i)));
 	if (page->waits)
 		write_waits(page);
 	return ferror(page->out) ? -EIO : 0;

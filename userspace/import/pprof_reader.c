@@ -86,6 +86,7 @@ struct pprof {
 	struct pprof_value_type period_type;
 	int64_t period, time, duration;
 	uint32_t count_index, cpu_index; /* of the values; NONE */
+	uint32_t event_index;		 /* what samples of an event that is no clock count; NONE */
 	uint64_t unit;			 /* ns of the value at cpu_index */
 };
 
@@ -418,7 +419,7 @@ static int choose_values(struct pprof *p)
 {
 	uint32_t wall = NONE;
 
-	p->count_index = p->cpu_index = NONE;
+	p->count_index = p->cpu_index = p->event_index = NONE;
 	for (uint32_t i = 0; i < p->types.count; i++) {
 		const struct pprof_value_type *t = &p->types.data[i];
 
@@ -429,7 +430,11 @@ static int choose_values(struct pprof *p)
 			p->cpu_index = i;
 		if (string_is(p, t->type, "wall") && unit_of(p, t->unit))
 			wall = i;
+		if (p->event_index == NONE && i != p->count_index && string_is(p, t->unit, "count"))
+			p->event_index = i;
 	}
+	if (p->count_index == NONE)
+		p->event_index = NONE;
 	if (p->count_index == NONE && p->cpu_index == NONE)
 		return refuse_types(p);
 	if (p->cpu_index == NONE)
@@ -736,6 +741,8 @@ static int take_values(struct pprof *p, const struct wire *w, struct profile_sam
 		row->weight = saturating_multiply_u64(
 			saturating_multiply_u64((uint64_t)count, period), p->unit);
 	row->ticks = (uint64_t)count;
+	if (p->event_index != NONE && (int64_t)p->values.data[p->event_index] > 0)
+		row->events = p->values.data[p->event_index];
 	if (p->count_index == NONE && cpu)
 		row->ticks = period ? max_u64(((uint64_t)cpu + period / 2) / period, 1) : 1;
 	return 0;
@@ -819,6 +826,24 @@ static void set_session(const struct pprof *p)
 	session->finished_symbols = true;
 }
 
+/* After the tables were read. */
+static int set_event(struct pprof *p)
+{
+	struct profile *session = profile_builder__session(p->b);
+	const struct pprof_value_type *type;
+	int err;
+
+	if (p->event_index == NONE)
+		return 0;
+	type = &p->types.data[p->event_index];
+	err = intern(p, type->type, &session->event) ?: intern(p, type->unit, &session->event_unit);
+	if (!err && !session->event.v)
+		session->event = profile_builder__string(p->b, "events");
+	if (!err && p->period > 0 && p->period_type.type == type->type)
+		session->event_period = (uint64_t)p->period;
+	return err;
+}
+
 static int read_all(struct pprof *p)
 {
 	static const struct wanted_field tables[] = {
@@ -839,6 +864,7 @@ static int read_all(struct pprof *p)
 	static const struct wanted_field samples[] = {{PPROF_SAMPLE, SAMPLE_TYPES, add_sample}, {}};
 	int err = each_field(p, tables)
 		?: choose_values(p)
+		?: set_event(p)
 		?: each_field(p, names)
 		?: find_any_process(p)
 		?: each_field(p, locations)
