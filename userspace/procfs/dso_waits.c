@@ -69,12 +69,13 @@ static struct moved_searches *searches_of(struct dso_waits *w, pid_t pid)
 }
 
 /* Found: such searches of the process are of use. */
-static void forgive_search(struct dso_waits *w, pid_t pid)
+static void forgive_search(struct dso_waits *w, const struct wanted *wanted)
 {
-	struct moved_searches *searches = searches_of(w, pid);
+	struct moved_searches *searches = searches_of(w, wanted->pid);
+	unsigned int *count = &searches->count[wanted->just_read];
 
-	if (searches->pid == pid && searches->count)
-		searches->count--;
+	if (searches->pid == wanted->pid && *count)
+		--*count;
 }
 
 bool dso_waits__may_search_moved(struct dso_waits *w, const struct mmap_event *event)
@@ -85,8 +86,9 @@ bool dso_waits__may_search_moved(struct dso_waits *w, const struct mmap_event *e
 	if (!(event->protection & PROT_EXEC) || !moved_text__may_be(event->path))
 		return false;
 	if (searches->pid != (pid_t)event->pid || now - searches->since > MOVED_PERIOD)
-		*searches = (struct moved_searches){(pid_t)event->pid, 0, now};
-	return searches->count++ < MOVED_MISSES;
+		*searches = (struct moved_searches){.pid = (pid_t)event->pid, .since = now};
+	/* JIT code that comes all the time must not use up those of a reading */
+	return searches->count[(event->header.flags & EVENT_FROM_PROC) != 0]++ < MOVED_MISSES;
 }
 
 static void note_error(struct dso_waits *w, int err)
@@ -267,7 +269,7 @@ static int answer_moved(struct dso_search *s, const struct found *found, enum fi
 								      : FILE_STATE_NONE;
 		return waiting->answer(waiting->context, waiting->event);
 	}
-	forgive_search(s->waits, s->wanted.pid);
+	forgive_search(s->waits, &s->wanted);
 	fill_moved_event(waiting->event, &found->facts.moved, &space);
 	wanted = wanted_by_event(&space.event, s->wanted.parent);
 	err = dso_files__complete_found(files, &space.event, &wanted, s->roots[SEARCH_PROCESS],

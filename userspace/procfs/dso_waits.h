@@ -34,7 +34,8 @@ struct passed_event {
 /* A process's searches for the file of its anonymous executable memory. */
 struct moved_searches {
 	pid_t pid;
-	unsigned int count; /* without those that found one */
+	/* without those that found one; of mappings as they happen, and read from /proc */
+	unsigned int count[2];
 	uint64_t since;
 };
 
