@@ -12,7 +12,8 @@
 #
 # A system is made by debootstrap when it is first needed, and kept: build/distros/SUITE/root. It is entered by pivot_root in a
 # mount namespace of its own: no file of the host is in sight but /proc, /sys and /dev. The kernel is the host's. The tree lies
-# in /root, which other users cannot enter; /tmp is a tmpfs where that is the suite's default. The mirror and its
+# in /root, which other users cannot enter. /tmp is on disk: files of a tmpfs that the host's init does not have mounted are
+# treated as any user's, and tests expect files that are the administrator's. The mirror and its
 # proxies are those of the host's apt (tools/apt-root.sh; DEBIAN_MIRROR=URL). Output: build/distros/SUITE/TASK.log.
 #
 # time-limit: 1200
@@ -37,27 +38,25 @@ cannot() {
 
 # Runs a command in it.
 enter() { # suite, command…
-	local root=$work/$1/root tmpfs=yes
-	[ "$1" != bookworm ] || tmpfs=
+	local root=$work/$1/root
 	shift
 	cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 	# shellcheck disable=SC2016 # for the shell inside
 	unshare --mount --propagation private bash -euc '
-		root=$1 tmpfs=$2
-		shift 2
+		root=$1
+		shift
 		mount --bind "$root" "$root"
 		cd "$root"
 		mount -t proc proc proc
 		mount --rbind /sys sys
 		mount --rbind /dev dev
 		mount -t tmpfs -o mode=755 tmpfs run
-		[ -z "$tmpfs" ] || mount -t tmpfs -o mode=1777 tmpfs tmp
 		pivot_root . mnt
 		umount -l /mnt
 		cd /root
 		exec env -i CI="${CI:-}" TEST_JOBS="${TEST_JOBS:-}" HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
 			PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
-	' enter "$root" "$tmpfs" "$@"
+	' enter "$root" "$@"
 }
 
 make_system() { # suite
