@@ -405,27 +405,29 @@ static bool is_starter(const char *taken, const char *before, const char *starte
 
 #define LEA   "\x48\x8d\x05\x39\0\0\0" /* STARTER - 23 */
 #define NOPS  "\x90\x90\x90\x90\x90"
-#define BEGIN "\x31\xff\xe8\1\2\3\4\xf4" /* xor %edi,%edi; call; hlt */
+#define BEGIN "\x31\xff\xe8\1\2\3\0\xf4" /* xor %edi,%edi; call; hlt */
 
 static void starter_test(void **state)
 {
 	(void)state;
 	assert_true(is_starter(LEA, NOPS, BEGIN, 8));
 	/* as in makecontext()'s: a branch within */
-	assert_true(is_starter(LEA, NOPS, "\x48\x85\xff\x74\5\xe8\1\2\3\4\xe8\1\2\3\4\xf4", 16));
+	assert_true(is_starter(LEA, NOPS, "\x48\x85\xff\x74\5\xe8\1\2\3\0\xe8\1\2\3\0\xf4", 16));
 	assert_true(is_starter(LEA, "\x90\x90\x55\xff\xe3", BEGIN, 8)); /* jmp *%rbx before */
 	/* its address is not taken; another one is */
 	assert_false(is_starter("\x48\x8b\x05\x39\0\0\0", NOPS, BEGIN, 8));
 	assert_false(is_starter("\x48\x8d\x05\x3a\0\0\0", NOPS, BEGIN, 8));
 	/* it is a return address, or the byte before is an instruction */
-	assert_false(is_starter(LEA, "\xe8\1\2\3\4", BEGIN, 8));
+	assert_false(is_starter(LEA, "\xe8\1\2\3\0", BEGIN, 8));
 	assert_false(is_starter(LEA, "\x90\x90\x90\xff\xd0", BEGIN, 8));
 	assert_false(is_starter(LEA, "\x90\x90\x90\x90\xc3", BEGIN, 8));
 	/* it returns, or goes on elsewhere, or nothing says that it does not return */
-	assert_false(is_starter(LEA, NOPS, "\x90\xc3\xe8\1\2\3\4\xf4", 8));
-	assert_false(is_starter(LEA, NOPS, "\x74\x20\xe8\1\2\3\4\xf4", 8));
-	assert_false(is_starter(LEA, NOPS, "\xeb\0\xe8\1\2\3\4\xf4", 8));
-	assert_false(is_starter(LEA, NOPS, "\x31\xff\xe8\1\2\3\4\x90", 8));
+	assert_false(is_starter(LEA, NOPS, "\x90\xc3\xe8\1\2\3\0\xf4", 8));
+	assert_false(is_starter(LEA, NOPS, "\x74\x20\xe8\1\2\3\0\xf4", 8));
+	assert_false(is_starter(LEA, NOPS, "\xeb\0\xe8\1\2\3\0\xf4", 8));
+	assert_false(is_starter(LEA, NOPS, "\x31\xff\xe8\1\2\3\0\x90", 8));
+	/* a call of what is so far away is other bytes */
+	assert_false(is_starter(LEA, NOPS, "\x31\xff\xe8\1\2\3\2\xf4", 8));
 }
 
 int main(void)

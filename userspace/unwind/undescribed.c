@@ -19,6 +19,7 @@
 #define SEARCH_STEPS   (SEARCHED_PIECE / 10) /* 1 ms a MB */
 #define ENTRY_MAX      128
 #define HLT	       0xf4
+#define CALL_DISTANCE  (32 << 20)  /* at most, to a function or its linkage table */
 #define STARTER_MAX    64	   /* bytes of a starter */
 #define FIRST_PUSH_END 6	   /* of a .plt: push *GOT+8 */
 #define STRETCH_MAX    (32u << 20) /* bytes of code to read at once; longer ones are divided */
@@ -251,9 +252,14 @@ static int find_starter(struct unwind_rows *r, const struct text *text, size_t c
 	return count;
 }
 
-/* The size of the call behind which this is; 0: there is none. */
+/* The size of the call behind which this is; 0: there is none. Other bytes rarely lead so near. */
 static size_t call_size(const unsigned char *code)
 {
+	int32_t distance;
+
+	memcpy(&distance, code - sizeof(distance), sizeof(distance));
+	if (distance <= -CALL_DISTANCE || distance >= CALL_DISTANCE)
+		return 0;
 	return code[-5] == 0xe8 ? 5 : code[-6] == 0xff && code[-5] == 0x15 ? 6 : 0;
 }
 
