@@ -463,6 +463,8 @@ int comparison__finish(struct comparison *c, const struct compare_options *optio
 	c->options = *options;
 	c->result.is_waiting = c->merged.is_waiting;
 	c->result.sample_ticks = c->merged.sample_ticks;
+	if (c->merged.files.data[0].facts.counts_events)
+		c->result.event = c->merged.files.data[0].facts.event;
 	err = check_events(c, failure) ?: compare(c, failure) ?: compare_waits(c);
 	if (err == -ENOMEM)
 		return fail(failure, err, "cannot compare: out of memory");

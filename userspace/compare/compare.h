@@ -162,6 +162,7 @@ struct compare_result {
 	/* Change ÷ OLD that 9 of 10 would find: whole, functions of 5 % and 1 %; NAN: unknown. */
 	double detectable[3];
 	bool is_waiting;       /* waiting time is compared */
+	const char *event;     /* what `samples` count instead; NULL: they are samples */
 	uint64_t sample_ticks; /* `samples` per real one; of waits: us between two visits */
 	const struct compare_result
 		*waiting;	     /* waiting time (record --wall); NULL: not compared … */

@@ -234,8 +234,8 @@ void compare_side_sentence(const struct compare_output *o, enum compare_side sid
 	struct text_line s = {text, SENTENCE_SIZE, 0};
 
 	*text = '\0';
-	add_text(&s, "%zu file%s, %" PRIu64 " samples", sum->files, sum->files == 1 ? "" : "s",
-		 sum->samples);
+	add_text(&s, "%zu file%s, %" PRIu64 " %s", sum->files, sum->files == 1 ? "" : "s",
+		 sum->samples, o->result->event ? o->result->event : "samples");
 	if (sum->duration_ns)
 		add_text(&s, " in %.3f s", (double)sum->duration_ns / 1e9);
 	if (sum->cpu_ns)
