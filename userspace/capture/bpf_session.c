@@ -140,7 +140,7 @@ int explain_libbpf(int err, const char *programs, struct failure *failure)
 		"report this with the output of uname -a; another kernel version may work");
 }
 
-/* Nobody knows how often an event comes: rings as for this rate. */
+/* With -c the rate of an event is unknown: rings are sized for this one. */
 #define EVENTS_HZ 20000
 
 static void choose_rings(struct bpf_session *s, const struct bpf_session_options *o)
