@@ -482,10 +482,11 @@ void process_table__rename_to_file(struct process_table *table, struct process_l
 void process_table__rename_thread(struct process_table *table, struct thread_life *thread,
 				  const char *comm, uint64_t time)
 {
-	if (strcmp(thread->comm, comm))
+	if (strcmp(thread->comm, comm)) {
 		thread->renamed = time;
-	set_name(thread->comm, comm);
-	notify_observers(table, thread_renamed, thread);
+		set_name(thread->comm, comm);
+		notify_observers(table, thread_renamed, thread);
+	}
 	if (thread_life__is_main(thread) && !process_life__is_named(thread->process))
 		process_table__rename(table, thread->process, comm);
 }
