@@ -24,7 +24,7 @@ memory=1G
 share_wanted=80 # percent of the samples that are in the innermost function
 samples_wanted=100
 named_wanted=33 # percent of the samples of a program of Python or Node.js: those before its tables are known have no names
-instructions_allowed=40000      # verified, of one program
+instructions_allowed=50000      # verified, of one program
 tick_instructions_allowed=20000 # … of the one that runs first
 
 die() {
