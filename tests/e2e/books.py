@@ -56,7 +56,7 @@ def check_profile(path):
     reported = next(section for label, section in e.firefox_extra(json_path).items()
                 if label.startswith("Books"))
     for b in books.values():
-        match = re.match(r"(\d+) = (.*); unexplained (-?\d+)$", reported[f"CPU {b.cpu}"])
+        match = re.match(r"(\d+) = (.*); unexplained (-?\d+)(;|$)", reported[f"CPU {b.cpu}"])
         counts = {name: int(n) for n, name in (x.split(" ") for x in match[2].split(" + "))}
         assert int(match[1]) == int(b.due) and counts == b.count, (reported, b)
     for file in (json_path, folded_path):

@@ -21,7 +21,8 @@ def commands():
 def options_of(command):
     if command in ("version", "help"):
         return set()
-    return set(re.findall(r"--[a-z][a-z-]+", e.sysprof("help", command, check=0).out))
+    text = re.sub(r"sysprof \w+ --[a-z-]+", "", e.sysprof("help", command, check=0).out)  # of other commands
+    return set(re.findall(r"--[a-z][a-z-]+", text))
 
 
 def in_bash(line):

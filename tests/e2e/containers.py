@@ -230,9 +230,13 @@ def test_thread_inside():
     path = scratch("inside-tid.json.gz")
     facts = scratch("tids")
     inside(f"""
-        "$2" -t 2 2 >{facts} & sleep 0.5
+        "$2" -t 2 60 >{facts} &
+        until [ "$(grep -c '^tid ' {facts})" -ge 2 ]; do sleep 0.1; done
         tid=$(sed -n 's/^tid //p' {facts} | tail -n 1)
-        "$1" record -t $tid -d 0.6 -o {path}""", check=0)
+        "$1" record -t $tid -d 0.6 -o {path}
+        status=$?
+        kill $!
+        exit $status""", check=0)
     with open(facts, encoding="utf-8") as f:
         tid = int(Facts(f.read()).all("tid")[1][0])
     assert [t.tid for t in firefox_threads(path) if t.count] == [tid]

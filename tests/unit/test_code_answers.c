@@ -351,8 +351,8 @@ static void assert_name(struct scene *s, const char *name)
 	assert_string_equal(function_of(s, &at), name);
 }
 
-#define RUN "void a.b.Outer.run(int, java.lang.String[][])"
-#define RUB "void a.b.Outer.rub(int, java.lang.String[][])"
+#define RUN		"void a.b.Outer.run(int, java.lang.String[][])"
+#define RUB		"void a.b.Outer.rub(int, java.lang.String[][])"
 
 #define READS_ELSEWHERE 10 /* where it is, what lies ahead, and the calls at the places around it */
 
