@@ -88,8 +88,12 @@ def test_processes_and_names():
         seen.setdefault((name, data.get("name")), []).append((start, thread["pid"]))
     tasks = [line.split() for line in open(log, encoding="utf-8") if line.startswith("task")]
     assert len(tasks) == 6
+    def lives(what, pid):  # a process is called as its program
+        return [at for at in seen[f"Process {what}", "storm"] if at[1].split(".")[0] == pid]
+
     for task in tasks:
-        (began,), (ended,) = seen["Process exec", task[3]], seen["Process exit", task[3]]
+        (began,) = lives("exec", task[1])
+        (ended,) = [at for at in lives("exit", task[1]) if at[1] == began[1]]
         monotonic = profile["meta"]["startTimeAsClockMonotonicNanosecondsSinceBoot"]
         assert began[1] == ended[1] and began[1].split(".")[0] == task[1], (began, ended, task)
         assert began[0] * 1e6 + monotonic < int(task[5]) < ended[0] * 1e6 + monotonic + 1e6, task

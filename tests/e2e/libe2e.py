@@ -387,6 +387,8 @@ class FirefoxThread:
         self.profile, self.thread = profile, thread
         self.pid, self.tid = int(thread["pid"].split(".")[0]), int(thread["tid"].split(".")[0])
         self.name, self.process = thread["name"], thread["processName"]
+        if thread["isMainThread"] and self.name.startswith(self.process + " ("):  # "node (MainThread)"
+            self.name = self.name[len(self.process) + 2:-1]
         samples = thread["samples"]
         self.stacks = samples["stack"]
         self.deltas = samples["threadCPUDelta"]

@@ -153,8 +153,8 @@ class Storm:
         before = bool(task.exec_from) and begin < task.exec_from
         names = task.names(self.parent, self.executed)
         name = names[0][2] if before else task.comm
-        # a process is called as its main thread
-        process = name if task.pid == task.tid else self.parent
+        # a process is called as its program, whatever its main thread is called
+        process = self.executed if task.exec_from and not before else self.parent
         if (thread.name, thread.process) != (name, process):
             wrong.append(f"{task}: is {thread.name!r} of {thread.process!r}, "
                          f"not {name!r} of {process!r}")
