@@ -239,7 +239,7 @@ def test_headers():
     flipped = bytearray(data)
     flipped[30] ^= 1
     for status, part, content in (
-            (1, "newer sysprof: version 2", header(data, version=2)),
+            (1, "newer sysprof: version 3", header(data, version=3)),
             (1, "newer sysprof: version 4294967295", header(data, version=0xffffffff)),
             (1, "byte order", header(data, byte_order=0x04030201)),
             (1, "neither a recording nor", header(data, magic=b"SYSPROG\n")),
