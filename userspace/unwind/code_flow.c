@@ -11,8 +11,9 @@
 
 #define WORD		   8
 #define OFFSET_MAX	   (1 << 20)
-#define PASSES_MAX	   24	 /* hand-written code needs three or four */
-#define CLOCK_STEP	   65536 /* steps between two looks at the clock */
+#define PASSES_MAX	   24	  /* hand-written code needs three or four */
+#define CLOCK_STEP	   65536  /* steps between two looks at the clock */
+#define PLAIN_STEPS	   65536u /* that a piece has at least to stand for the rest */
 #define FUNCTION_ALIGNMENT 16
 #define ARGUMENTS	   0x03c6u /* rdi, rsi, rdx, rcx, r8, r9 */
 
@@ -713,12 +714,27 @@ static bool is_padding(const struct flow *f)
 	return true;
 }
 
-static int leave_piece(const struct flow *f)
+static int begin_without_rules(const struct flow *f)
 {
 	const struct code_flow *o = f->options;
 
-	*o->left += f->end - f->begin;
 	return o->row(o->context, o->start + f->begin, &f->unknown);
+}
+
+static int leave_piece(const struct flow *f)
+{
+	*f->options->left += f->end - f->begin;
+	return begin_without_rules(f);
+}
+
+/* Frame pointers will do, and there is more of such code than is worth the time. */
+static bool is_plain(const struct flow *f)
+{
+	bool *plain = f->options->is_plain;
+
+	if (plain && f->unknown.ra == UNWIND_RA_NONE && f->steps.count >= PLAIN_STEPS)
+		*plain = true;
+	return plain && *plain;
 }
 
 static int follow_piece(struct flow *f)
@@ -733,6 +749,8 @@ static int follow_piece(struct flow *f)
 						  &f->unknown)
 				: 0;
 	f->unknown.ra = keeps_frame_pointers(f) ? UNWIND_RA_NONE : UNWIND_RA_INFERRED;
+	if (is_plain(f))
+		return begin_without_rules(f);
 	find_targets(f);
 	f->guesses = false;
 	if (!settle_states(f))
@@ -747,8 +765,11 @@ int code_flow__follow(const struct code_flow *options)
 	struct flow f = {.options = options};
 	int err = 0;
 
-	for (; f.begin < options->size && !err; f.begin = f.end)
+	for (; f.begin < options->size && !err; f.begin = f.end) {
 		err = follow_piece(&f);
+		if (options->is_plain && *options->is_plain)
+			break;
+	}
 	vec_free(&f.steps);
 	return err;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clocks.h"
 #include "base/minmax.h"
 #include "base/order.h"
 #include "base/x86_code.h"
@@ -21,6 +22,8 @@
 #define HLT	       0xf4
 #define CALL_DISTANCE  (32 << 20)  /* at most, to a function or its linkage table */
 #define STARTER_MAX    64	   /* bytes of a starter */
+#define LARGE_SIZE     (32u << 20) /* of code without CFI in one file */
+#define FOLLOW_NS      200000000ul /* for the code of a file, at least */
 #define FIRST_PUSH_END 6	   /* of a .plt: push *GOT+8 */
 #define STRETCH_MAX    (32u << 20) /* bytes of code to read at once; longer ones are divided */
 #define CODE_MEMORY    (96u << 20) /* of that, and of the steps of a piece of it */
@@ -442,6 +445,7 @@ struct code_rows {
 	row_list rows;
 	size_t first; /* row of the current stretch */
 	uint64_t work, cpu_end;
+	bool is_large, is_plain; /* of a large file: it keeps frame pointers */
 	struct code_window window;
 };
 
@@ -504,7 +508,9 @@ static int add_stretch(struct code_rows *c, uint64_t start, uint64_t end)
 		.work = &c->work,
 		.cpu_end = c->cpu_end,
 		.left = &c->described->left,
-		.code = read_stretch(&c->window, start, end),
+		.is_plain = c->is_large ? &c->is_plain : NULL,
+		/* when the work is used up, nothing more is read or decoded */
+		.code = c->work && !c->is_plain ? read_stretch(&c->window, start, end) : NULL,
 		.start = start,
 		.size = end - start,
 		.outside = rule_outside,
@@ -514,7 +520,7 @@ static int add_stretch(struct code_rows *c, uint64_t start, uint64_t end)
 	int err;
 
 	if (!flow.code) {
-		c->described->left += end - start;
+		c->described->left += c->is_plain ? 0 : end - start;
 		return 0;
 	}
 	c->first = c->rows.count;
@@ -584,10 +590,22 @@ uint64_t undescribed__size(struct elf_file *file, struct unwind_rows *r)
 	return sum;
 }
 
-/* Code gets half of the time, because without any table nothing of the file is unwound. */
-static uint64_t end_of_following(const struct build_budget *b)
+/*
+ * Code gets half of the time, because without any table nothing of the file is unwound. Of a file
+ * that is mostly described it gets as much as its CFI took: the table is awaited.
+ */
+static uint64_t end_of_following(const struct build_budget *b, uint64_t size, uint64_t text_size)
 {
-	return b ? b->cpu_end - b->limits.cpu_ns / 2 : 0;
+	uint64_t begun, now, last;
+
+	if (!b)
+		return 0;
+	begun = b->cpu_end - b->limits.cpu_ns;
+	last = begun + b->limits.cpu_ns / 2;
+	if (size >= text_size / 2)
+		return last;
+	now = thread_cpu_ns();
+	return min_u64(last, now + max_u64(now - begun, FOLLOW_NS));
 }
 
 int undescribed__follow_code(struct elf_file *file, struct unwind_rows *r)
@@ -596,7 +614,6 @@ int undescribed__follow_code(struct elf_file *file, struct unwind_rows *r)
 	struct code_rows c = {
 		.described = r,
 		.work = r->budget ? r->budget->limits.code_steps : UINT64_MAX,
-		.cpu_end = end_of_following(r->budget),
 		.window = {.file = file, .text = &text},
 	};
 	uint64_t size = undescribed__size(file, r), memory = min_u64(2 * size, CODE_MEMORY);
@@ -604,6 +621,8 @@ int undescribed__follow_code(struct elf_file *file, struct unwind_rows *r)
 
 	if (!size || !is_readable(file, &text))
 		return 0;
+	c.is_large = size > LARGE_SIZE;
+	c.cpu_end = end_of_following(r->budget, size, text.size);
 	err = build_budget__take(r->budget, memory);
 	if (err)
 		return err;

@@ -53,6 +53,8 @@ struct code_flow {
 	 * several calls, as is the sum of bytes that got no rules because of a limit.
 	 */
 	uint64_t *work, cpu_end, *left;
+	/* If not NULL: set once a large piece keeps frame pointers; the rest is not followed then. */
+	bool *is_plain;
 };
 
 /* All rules have UNWIND_RA_INFERRED, unless frame pointers will do. 0, -ENOMEM, result of `row`. */
