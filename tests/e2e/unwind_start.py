@@ -329,8 +329,8 @@ def test_storm_of_execs():
     cpu, seconds = map(float, re.search(r"sysprof itself: ([0-9.]+) s CPU for ([0-9.]+) s", result.err).groups())
     print(f"  storm: {share:.4f} of {count} stacks are whole; {100 * cpu / seconds:.1f} % of one CPU; {result.out.strip()}")
     assert count >= 300 and share >= 0.97
-    # with what starting and ending take, which is most of it
-    assert cpu <= 0.10 * seconds + 0.35, (cpu, seconds)
+    # with what starting and ending take, which is most of it, on a slow host twice as much
+    assert cpu <= 0.15 * seconds + 0.6, (cpu, seconds)
     share, count = whole_share(samples_of(beside))
     print(f"  beside it: {share:.4f} of {count} stacks are whole")
     assert count >= 300 and share >= 0.99
