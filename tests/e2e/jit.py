@@ -101,13 +101,13 @@ def same_address(*options, seconds=2, hz=999, stop=None, ahead=0):
             if stop:
                 time.sleep(1)
                 ours = with_children(recorder.pid)  # the files are read by a child
-                for pid in ours:
-                    os.kill(pid, signal.SIGSTOP)
+                for own in ours:
+                    os.kill(own, signal.SIGSTOP)
                 begin = time.monotonic_ns()
                 time.sleep(stop)
                 stopped = begin, time.monotonic_ns()
-                for pid in ours:
-                    os.kill(pid, signal.SIGCONT)
+                for own in ours:
+                    os.kill(own, signal.SIGCONT)
             result = recorder.finish(check=0)
         facts = f.finish(check=0)
         if os.path.exists(f"/tmp/perf-{pid}.map"):
@@ -158,7 +158,7 @@ def test_the_same_in_a_time_namespace():
     for ahead in 100000, -5:
         judged = enough_at_same_address(50, "-d", "-p", 100, "-f", scratch(""), ahead=ahead)
         assert judged.wrong == judged.unnamed == judged.flagged == 0, judged
-    refused = run("unshare", "-T", "--monotonic", "-5", "--fork", SYSPROF, "record", "-d", 1, "-o", scratch("no.folded"),
+    refused = run("unshare", "-T", "--monotonic", "-5", "--fork", SYSPROF, "record", "-a", "-d", 1, "-o", scratch("no.folded"),
                   check=1)
     assert "its clock is 5.000 s behind the kernel's" in refused.err, refused
 
