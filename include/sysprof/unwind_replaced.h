@@ -20,6 +20,13 @@ struct unwind_replaced {
 	} of[UNWIND_REPLACED_MAX];
 };
 
+/* A stack pointer may be at any address. */
+#ifdef __bpf__
+typedef __u64 stack_word_u64;
+#else
+typedef __u64 __attribute__((aligned(1))) stack_word_u64;
+#endif
+
 /*
  * Puts number `i` back, if it is in the copy of `size` bytes of the stack from `start` on, which
  * begins `from` bytes into `bytes`, `room` bytes. A probed function that was left by longjmp() is
@@ -28,7 +35,8 @@ struct unwind_replaced {
 static __always_inline void unwind_put_back(const struct unwind_replaced *r, __u32 i, void *bytes,
 					    __u64 room, __u64 from, __u64 size, __u64 start)
 {
-	__u64 offset, is_in, is_replaced, other, *word, is_there = ((__u64)i - r->count) >> 63;
+	stack_word_u64 *word;
+	__u64 offset, is_in, is_replaced, other, is_there = ((__u64)i - r->count) >> 63;
 
 	i &= UNWIND_REPLACED_MAX - 1;
 	offset = r->of[i].at - start;

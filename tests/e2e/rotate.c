@@ -24,7 +24,7 @@
 #include "base/vec.h"
 #include "session/session.h"
 
-#define TIDS_MAX (1u << 22)
+#define TIDS_MAX (1u << 23) /* threads of interrupts are above the numbers of all others */
 #define HZ	 499
 
 struct kept_sample {

@@ -632,7 +632,8 @@ int jit_code__settle(struct jit_code *c, jit_clock_fn clock, void *context)
 	if (err)
 		return err;
 	settle_times(c, clock, context);
-	qsort(c->records.data, c->records.count, sizeof(*c->records.data), compare_records);
+	if (c->records.count)
+		qsort(c->records.data, c->records.count, sizeof(*c->records.data), compare_records);
 	for (size_t i = 0; i < c->records.count; i++) {
 		const struct dump_record *r = &c->records.data[i];
 
