@@ -16,7 +16,7 @@
 # treated as any user's, and tests expect files that are the administrator's. The mirror and its
 # proxies are those of the host's apt (tools/apt-root.sh; DEBIAN_MIRROR=URL). Output: build/distros/SUITE/TASK.log.
 #
-# time-limit: 1200
+# time-limit: 2400
 #
 # Exit 77: a system cannot be made here. With CI=true that is a failure.
 set -euo pipefail
