@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * JIT code that may keep no frame pointer: its instructions are followed from the place where it is
- * up to its return, which tells where the return address is. Conditional branches are not taken,
+ * up to its return, which shows where the return address is. Conditional branches are not taken,
  * direct jumps are, calls are stepped over. Part of unwind_walk.h.
  *
  * The frame pointer is believed if the code gets its stack pointer from there. If the return is not

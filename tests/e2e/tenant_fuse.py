@@ -61,10 +61,10 @@ def check_whole(server):
         path = os.path.join(top, "whole.folded")
         sysprof("record", "-F", "499", "-d", "2", "-o", path, "-p", pid, check=0)
         found = share(folded(path), lambda f: has_chain(f, *CHAIN))
-        told = run(SYSPROF, "check", "-p", pid).out
+        reported = run(SYSPROF, "check", "-p", pid).out
         print(f"  {found:.3f} named and whole")
         assert found > 0.9
-        assert re.search(r"ok +\S*/mnt/chain\n +CFI, symbols", told), told
+        assert re.search(r"ok +\S*/mnt/chain\n +CFI, symbols", reported), reported
 
 
 @long
@@ -82,9 +82,9 @@ def test_without_the_right_to_be_the_user():
     with program_below("bindfs --no-allow-other lower mnt") as (pid, top):
         path = os.path.join(top, "none.folded")
         err = run(*WITHOUT_IDS, SYSPROF, "record", "-F", "499", "-d", "1", "-o", path, "-p", pid, check=0).err
-        told = run(*WITHOUT_IDS, SYSPROF, "check", "-p", pid).out
+        reported = run(*WITHOUT_IDS, SYSPROF, "check", "-p", pid).out
         assert re.search(r"no symbols from 1 file: cannot open the mapped file: permission denied", err), err
-        assert re.search(r"no +\S*/mnt/chain\n +Permission denied", told), told
+        assert re.search(r"no +\S*/mnt/chain\n +Permission denied", reported), reported
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ void proc_stat__comm(const struct proc_stat *stat, char comm[PROC_COMM_SIZE]);
 
 /*
  * How far CLOCK_MONOTONIC of a process is ahead of the kernel's, by its time namespace, ns. 0;
- * -ESRCH; -ENODATA: it cannot be told.
+ * -ESRCH; -ENODATA: it is unknown.
  */
 int proc_clock_ahead(pid_t pid, int64_t *ahead);
 

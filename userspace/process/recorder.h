@@ -76,7 +76,7 @@ struct stack_memo {
 };
 
 /*
- * A thread can have a new name at each moment, and the profile keeps each that it was told. So only
+ * A thread can have a new name at each moment, and the profile would keep them all. So only
  * the first ones are entered at once, later ones with the next sample, and the last one.
  */
 struct window_name {
