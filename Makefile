@@ -3,7 +3,7 @@
 #   make            build build/sysprof, as any user; installs nothing
 #   make demo       install what is missing, build, record the system for 5 s, show the result
 #   make test       install what is missing, build, run the quick tests: a few minutes on two CPUs
-#   make test-all   all tests, with the long cases, the fuzzers and the sanitizers, as CI does: about half an hour
+#   make test-all   all tests, with the long cases, the fuzzers and the sanitizers, as CI does
 #   make deb        a Debian package, in build/deb
 #   make static     build/static/sysprof, one file for any x86-64 Linux from 5.10 on, whatever its C library
 #   make check-deb check-static     installs, removes and purges the package; runs that file where there is nothing else

@@ -106,7 +106,7 @@ struct bpf_visits_memory bpf_visits__memory(const struct bpf_visits *v)
 	return (struct bpf_visits_memory){.map = v->memory, .size = sizeof(*v->shared)};
 }
 
-/* VISIT_SCAN succeeds, VISIT_ONE never returns: the child tells them apart by their order. */
+/* VISIT_SCAN succeeds, VISIT_ONE never returns: the child distinguishes them by their order. */
 int bpf_visits__programs(const struct bpf_visits *v, int fds[VISIT_PROGRAMS])
 {
 	fds[VISIT_SCAN] = STDIN_FILENO;
