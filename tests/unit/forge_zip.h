@@ -106,4 +106,16 @@ static inline void zip_end(struct forged_zip *z, const char *comment)
 	zip_bytes(z, comment, strlen(comment));
 }
 
+/* The end of an archive whose directory is said to have 5 MB, from the start of the file on. */
+static inline void zip_end_large(struct forged_zip *z)
+{
+	assert_int_equal(ftruncate(z->fd, 6 << 20), 0);
+	z->size = 6 << 20;
+	zip_number(z, 0x06054b50, 8);
+	zip_number(z, 0, 4);
+	zip_number(z, 5 << 20, 4);
+	zip_number(z, 0, 4);
+	zip_number(z, 0, 2);
+}
+
 #endif

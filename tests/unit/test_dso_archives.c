@@ -2,6 +2,10 @@
 /* Libraries that are mapped from inside zip archives. */
 #include "dso_support.h"
 
+#include <elf.h>
+
+#include "base/outside_books.h"
+
 #include "forge_zip.h"
 
 /* ---- archives -------------------------------------------------------------------------------- */
@@ -187,12 +191,71 @@ static void test_member_of_two(void **state)
 	free(second);
 }
 
+static void assert_left(struct outside_books *books, enum outside_thing thing, uint64_t count)
+{
+	struct outside_row row;
+
+	assert_true(outside_books__take(books, &row));
+	assert_int_equal(row.user, getuid());
+	assert_int_equal(row.thing, thing);
+	assert_int_equal(row.reason, OUTSIDE_BY_ITSELF);
+	assert_int_equal(row.count, count);
+	assert_false(outside_books__take(books, &row));
+}
+
+/* A directory of 5 MB, and a program with more segments than are searched for a build-id. */
+static void test_limits(void **state)
+{
+	char *path = in_directory("large.apk"), *file = in_directory("segments");
+	struct outside_books *books = outside_books__new();
+	const struct dso_opener_options options = {.books = books};
+	const Elf64_Ehdr header = {
+		.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+		.e_machine = EM_X86_64,
+		.e_phoff = sizeof(header),
+		.e_phentsize = sizeof(Elf64_Phdr),
+		.e_phnum = 300};
+	struct dso_opener *o = NULL;
+	struct forged_zip z;
+	struct mapping m;
+	int fd;
+
+	(void)state;
+	assert_int_equal(dso_opener__new(&options, &o), 0);
+	zip_begin(&z);
+	zip_add(&z, "lib", 0, "no ELF file", 12, 4096);
+	zip_end_large(&z);
+	save_archive(path, &z);
+	make_inode_event(&m, getpid(), path, 0);
+	m.event.page_offset = 4096;
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
+		assert_string_equal(m.event.path, path);
+		assert_left(books, OUTSIDE_ARCHIVES, 1);
+	}
+	fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	assert_int_equal(pwrite(fd, &header, sizeof(header), 0), sizeof(header));
+	assert_int_equal(ftruncate(fd, 64 << 10), 0);
+	close(fd);
+	make_inode_event(&m, getpid(), file, 0);
+	assert_int_equal(see(o, &m), FILE_STATE_RIGHT);
+	assert_int_equal(m.event.build_id_size, 0);
+	assert_left(books, OUTSIDE_BUILD_IDS, 1);
+	dso_opener__free(o);
+	outside_books__free(books);
+	unlink(path);
+	unlink(file);
+	free(path);
+	free(file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_archive),
 		cmocka_unit_test(test_members_of_others),
 		cmocka_unit_test(test_member_of_two),
+		cmocka_unit_test(test_limits),
 	};
 
 	return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -255,31 +255,39 @@ static void rangeless_unit_test(void **state)
 
 /* ---- hostile DIEs ---------------------------------------------------------------------------- */
 
-/* A million blocks, each in the one before; what is inlined down there is passed over. */
+/* Blocks, each in the one before, and in the last one an inlined call. The function is open. */
+static void forge_deep_function(struct forged_dwarf *d, unsigned int blocks)
+{
+	uint32_t origin = forge_abstract(d, "deep", 1, 5);
+
+	forge_function(d, "outer", 33, BASE, 0x100);
+	for (unsigned int i = 0; i < blocks; i++)
+		forge_uleb(forge_info(d), BLOCK);
+	forge_inlined(d, LEAF_INLINED, origin, BASE, 0x100, 1);
+	for (unsigned int i = 0; i < blocks; i++)
+		forge_end(d);
+}
+
+/* A million blocks; what is inlined down there is passed over. */
 static void depth_test(void **state)
 {
 	struct forged_dwarf d;
 	struct dwarf_reader *r;
 	uint64_t start = monotonic_ns();
-	uint32_t origin;
 
 	(void)state;
 	forge_begin(&d);
 	forge_unit(&d, BASE, 0x100);
-	origin = forge_abstract(&d, "deep", 1, 5);
-	forge_function(&d, "outer", 33, BASE, 0x100);
-	for (unsigned int i = 0; i < 1000000; i++)
-		forge_uleb(forge_info(&d), BLOCK);
-	forge_inlined(&d, LEAF_INLINED, origin, BASE, 0x100, 1);
-	for (unsigned int i = 0; i < 1000000; i++)
-		forge_end(&d);
+	forge_deep_function(&d, 1000000);
 	forge_function(&d, "behind", 34, BASE + 0x80, 0x10);
 	forge_end(&d);
 	forge_end(&d);
 	forge_unit_end(&d);
 	forge_simple_unit(&d, "other", BASE + 0x1000);
 	r = open_forged(&d);
+	assert_false(stats_of(r).left);
 	assert_named(r, BASE + 8, "outer");
+	assert_true(stats_of(r).left);
 	assert_named(r, BASE + 0x88, "behind");
 	assert_named(r, BASE + 0x1008, "other");
 	dwarf_reader__free(r);
@@ -308,6 +316,7 @@ static void nesting_test(void **state)
 	resolve(r, BASE, 2);
 	resolve(r, BASE + 99, 101);
 	resolve(r, BASE + 0xfff, 201);
+	assert_false(stats_of(r).left);
 	dwarf_reader__free(r);
 }
 
@@ -449,7 +458,8 @@ static void many_ranges_test(void **state)
 	r = open_forged(&d);
 	assert_named(r, BASE + 0x1000, "many");
 	assert_named(r, BASE + 0x200008, "other");
-	assert_int_equal(stats_of(r).units_skipped, 1);
+	assert_int_equal(stats_of(r).units_skipped, 0);
+	assert_true(stats_of(r).left);
 	dwarf_reader__free(r);
 	assert_true(monotonic_ns() - start < UINT64_C(60000000000));
 }
@@ -508,8 +518,10 @@ static void endless_lines_test(void **state)
 	forge_patch(lines, table, lines->size - table - 4, 4);
 	r = open_forged(&d);
 	assert_int_equal(resolve(r, BASE + 8, 1)[0].where.line, 10);
+	assert_false(stats_of(r).left);
 	/* 4 million rows are more than the limit allows */
 	assert_int_equal(resolve(r, BASE + 0x1008, 1)[0].where.line, 0);
+	assert_true(stats_of(r).left);
 	assert_named(r, BASE + 0x1008, "second");
 	dwarf_reader__free(r);
 	assert_true(monotonic_ns() - start < UINT64_C(10000000000));
@@ -814,6 +826,8 @@ static void module_test(void **state)
 	assert_int_equal(report.addresses, 3);
 	assert_int_equal(report.with_lines, 1);
 	assert_int_equal(report.with_symbol, 0);
+	assert_int_equal(report.left, 0);
+	assert_true(module_report__is_whole(&report, true));
 
 	seen = (struct seen){};
 	files.symbols_only = true;
@@ -827,6 +841,31 @@ static void module_test(void **state)
 	files.memory_limit = 100;
 	assert_int_equal(module_resolve(&files, addresses, 3, see, &seen, &report), 0);
 	assert_int_equal(report.dwarf, DWARF_STATE_TOO_BIG);
+	close(files.elf_fd);
+}
+
+/* The report says that a limit left out a part, which is no damage, and the answers are not kept. */
+static void module_left_test(void **state)
+{
+	static const uint64_t address = BASE + 8;
+	struct forged_dwarf d;
+	struct module_files files = {.kind = DSO_FILE, .debug_fd = -1, .alt_fd = -1};
+	struct module_report report;
+	struct seen seen = {};
+
+	(void)state;
+	forge_begin(&d);
+	forge_unit(&d, BASE, 0x100);
+	forge_deep_function(&d, 300);
+	forge_end(&d);
+	forge_unit_end(&d);
+	files.elf_fd = forge_finish(&d);
+	assert_int_equal(module_resolve(&files, &address, 1, see, &seen, &report), 0);
+	assert_string_equal(seen.function, "outer");
+	assert_int_equal(report.state, SYMBOL_STATE_RESOLVED);
+	assert_int_equal(report.dwarf, DWARF_STATE_CUT);
+	assert_int_equal(report.left, 1u << OUTSIDE_DEBUG_INFO);
+	assert_false(module_report__is_whole(&report, true));
 	close(files.elf_fd);
 }
 
@@ -857,6 +896,7 @@ int main(void)
 		cmocka_unit_test(truncated_test),
 		cmocka_unit_test(mutated_test),
 		cmocka_unit_test(module_test),
+		cmocka_unit_test(module_left_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

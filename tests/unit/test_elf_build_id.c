@@ -103,7 +103,7 @@ static void endless_test(void **state)
 	fd = make_file(bytes, 2 * MB);
 	assert_int_equal(ftruncate(fd, 2 * MB + (64 << 18)), 0);
 	assert_int_equal(pwrite(fd, &(Elf64_Shdr){.sh_size = 1 << 18}, 64, 2 * MB), 64);
-	assert_int_equal(request(fd, id), -ENOENT);
+	assert_int_equal(request(fd, id), -EFBIG);
 	close(fd);
 }
 
@@ -125,17 +125,41 @@ static void scattered_test(void **state)
 	header(&im, 40, 0);
 	fd = make_file(im.bytes, im.size);
 	assert_int_equal(ftruncate(fd, 64 * MB), 0);
-	assert_int_equal(request(fd, id), -ENOENT);
+	assert_int_equal(request(fd, id), -EFBIG);
 	close(fd);
+}
+
+/* `count` empty segments, as of one that is there in vain. */
+static int request_of_segments(size_t count, uint8_t *id)
+{
+	const Elf64_Phdr note = {.p_type = PT_NOTE, .p_offset = 64 << 10, .p_filesz = 1};
+	struct image im = {.is_64 = true, .program_headers = 64};
+	int fd, result;
+
+	header(&im, count, 0);
+	fd = make_file(im.bytes, im.size);
+	assert_int_equal(ftruncate(fd, 64 << 10), 0);
+	assert_int_equal(pwrite(fd, &note, sizeof(note), 64), sizeof(note));
+	result = request(fd, id);
+	close(fd);
+	return result;
+}
+
+static void segments_test(void **state)
+{
+	uint8_t id[20];
+
+	(void)state;
+	assert_int_equal(request_of_segments(256, id), -ENOENT);
+	assert_int_equal(request_of_segments(257, id), -EFBIG);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(variants_test),
-		cmocka_unit_test(cut_test),
-		cmocka_unit_test(endless_test),
-		cmocka_unit_test(scattered_test),
+		cmocka_unit_test(variants_test), cmocka_unit_test(cut_test),
+		cmocka_unit_test(endless_test),	 cmocka_unit_test(scattered_test),
+		cmocka_unit_test(segments_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

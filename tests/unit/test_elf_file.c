@@ -185,7 +185,7 @@ static size_t exercise(struct elf_file *file)
 	uint64_t value;
 	int err = elf_file__build_id(file, id, sizeof(id));
 
-	assert_true((err > 0 && err <= 20) || err == -ENOENT);
+	assert_true((err > 0 && err <= 20) || err == -ENOENT || err == -EFBIG);
 	for (uint64_t at = 0; at < 0x6000; at += 0x1ff) {
 		elf_file__address_of_offset(file, at, &value);
 		elf_file__offset_of_address(file, at, &value);
@@ -511,7 +511,8 @@ static void endless_names_are_cut_short(void **state)
 	memset(bytes + 0x1000 + SYMBOLS * 24, 'n', NAME);
 	fd = make_file(bytes, size);
 	assert_int_equal(elf_file__open(fd, &file), 0);
-	assert_int_equal(elf_file__each_symbol(file, see, &seen), -EBADMSG);
+	assert_int_equal(elf_file__each_symbol(file, see, &seen), 0);
+	assert_true(elf_file__left(file));
 	assert_true(seen.count > 100 && seen.count < 5000);
 	assert_true(monotonic_ns() - start < 10 * UINT64_C(1000000000));
 	close_image(file, fd);

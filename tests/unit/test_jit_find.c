@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -582,6 +583,45 @@ static void others_number_test(void **state)
 	expect_content(found.fd, "whose?");
 }
 
+/* … which has more open files than are searched. */
+static void many_open_files_test(void **state)
+{
+	enum { MANY = 4200 };
+	const struct rlimit files = {MANY + 100, MANY + 100};
+	pid_t number = start_child(), with;
+	struct jit_found found = {};
+	struct jit_owner owner;
+	struct rlimit before;
+	char path[64];
+	int err, any, first, last;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	if (setrlimit(RLIMIT_NOFILE, &files)) {
+		print_message("more open files need root\n");
+		end_child(number);
+		skip();
+	}
+	any = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	first = fcntl(any, F_DUPFD_CLOEXEC, 50);
+	for (last = first; last < MANY;)
+		last = fcntl(any, F_DUPFD_CLOEXEC, last);
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", number);
+	write_text(path, "whose?");
+	with = start_child();
+	close_range(first, last, 0);
+	close(any);
+	setrlimit(RLIMIT_NOFILE, &before);
+	owner = read_as(with, number);
+	err = jit_find_map(&owner, &found);
+	unlink(path);
+	end_child(number);
+	end_child(with);
+	assert_int_equal(err, 0);
+	assert_int_equal(found.state, JIT_FILE_STATE_TOO_MANY_OPEN);
+	assert_int_equal(found.fd, -1);
+}
+
 /* ---- dumps ----------------------------------------------------------------------------------- */
 
 static void *map_dump(size_t size)
@@ -654,12 +694,13 @@ static void deleted_dump_test(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(names_test),	  test(owner_test),	  test(users_test),
-		test(clock_test),	  test(regular_test),	  test(absent_test),
-		test(link_test),	  test(not_regular_test), test(foreign_test),
-		test(unreadable_test),	  test(mounted_test),	  test(no_data_test),
-		test(namespace_test),	  test(outdated_test),	  test(own_number_test),
-		test(others_number_test), test(dump_test),	  test(deleted_dump_test),
+		test(names_test),	  test(owner_test),	      test(users_test),
+		test(clock_test),	  test(regular_test),	      test(absent_test),
+		test(link_test),	  test(not_regular_test),     test(foreign_test),
+		test(unreadable_test),	  test(mounted_test),	      test(no_data_test),
+		test(namespace_test),	  test(outdated_test),	      test(own_number_test),
+		test(others_number_test), test(many_open_files_test), test(dump_test),
+		test(deleted_dump_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

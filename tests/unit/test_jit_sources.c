@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/outside_books.h"
+#include "jit/jitdump.h"
 #include "process/jit_sources.h"
 
 #include "unit/forge_jitdump.h"
@@ -387,6 +388,43 @@ static void left_test(void **state)
 	jit_sources__free(s);
 }
 
+/* A record that is too large is skipped, and in the books once, also if a second window is named. */
+static void large_record_test(void **state)
+{
+	struct jit_sources *s = jit_sources__new();
+	struct jit_process process = {};
+	struct dump d = {};
+
+	(void)state;
+	report_file_of(s, 1, 1000, JIT_FILE_DUMP, JIT_FILE_STATE_FOLLOWED);
+	put_header(&d, 0);
+	put_load(&d, M0 + S, 0x1000, 32, "f");
+	put32(&d, 0);
+	put32(&d, JITDUMP_RECORD_MAX + 1);
+	put64(&d, M0 + S);
+	report_bytes(s, 1, d.bytes, d.size);
+	process.files[JIT_FILE_DUMP] = 1;
+	for (int window = 0; window < 2; window++) {
+		struct profile_builder *b = profile_builder__new();
+		const struct profile_process of_window = {.pid = 1};
+		const struct profile *p;
+
+		process.id = profile_builder__process(b, &of_window);
+		profile_builder__session(b)->end = 1;
+		assert_int_equal(name_jit_code(b, s, &process, 1), 0);
+		assert_int_equal(profile_builder__finish(b, &p, NULL, 0), 0);
+		assert_int_equal(p->outside_count, window ? 0 : 1);
+		if (!window) {
+			assert_int_equal(p->outside[0].user, 1000);
+			assert_int_equal(p->outside[0].thing, OUTSIDE_JIT_RECORDS);
+			assert_int_equal(p->outside[0].reason, OUTSIDE_BY_ITSELF);
+			assert_int_equal(p->outside[0].count, 1);
+		}
+		profile_builder__free(b);
+	}
+	jit_sources__free(s);
+}
+
 /* Users come and go; those that stay are charged with what they had. */
 static void users_test(void **state)
 {
@@ -591,9 +629,9 @@ int main(void)
 		cmocka_unit_test(map_test),	      cmocka_unit_test(what_is_no_file_test),
 		cmocka_unit_test(forgetting_test),    cmocka_unit_test(user_limit_test),
 		cmocka_unit_test(limit_test),	      cmocka_unit_test(left_test),
-		cmocka_unit_test(users_test),	      cmocka_unit_test(weeks_test),
-		cmocka_unit_test(lost_test),	      cmocka_unit_test(recovery_test),
-		cmocka_unit_test(dump_weeks_test),
+		cmocka_unit_test(large_record_test),  cmocka_unit_test(users_test),
+		cmocka_unit_test(weeks_test),	      cmocka_unit_test(lost_test),
+		cmocka_unit_test(recovery_test),      cmocka_unit_test(dump_weeks_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -249,6 +249,37 @@ static void test_huge_dictionary(void **state)
 	assert_int_equal(inflate_named("dictionary", MINIDEBUG_LIMIT), -EFBIG);
 }
 
+static int ignore(void *context, size_t index, const struct symbol_result *result)
+{
+	(void)context;
+	(void)index;
+	(void)result;
+	return 0;
+}
+
+static uint32_t left_of(const char *name)
+{
+	static const uint64_t offset = 0x1000;
+	struct module_files files = {.kind = DSO_FILE,
+				     .elf_fd = open_scratch(name, O_RDONLY),
+				     .debug_fd = -1,
+				     .alt_fd = -1};
+	struct module_report report;
+
+	assert_int_equal(module_resolve(&files, &offset, 1, ignore, NULL, &report), 0);
+	close(files.elf_fd);
+	return report.left;
+}
+
+/* Symbols that a limit left out are in the module's report. */
+static void test_left(void **state)
+{
+	(void)state;
+	assert_int_equal(left_of("dictionary"), 1u << OUTSIDE_MINIDEBUG);
+	assert_int_equal(left_of("fedora"), 0);
+	assert_int_equal(left_of("with-source"), 0); /* it is damaged */
+}
+
 /* Where the compressed bytes are in "fedora". */
 static struct elf_section find_data(void)
 {
@@ -308,7 +339,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),		cmocka_unit_test(test_module),
 		cmocka_unit_test(test_not_there),	cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_huge_dictionary), cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_huge_dictionary), cmocka_unit_test(test_left),
+		cmocka_unit_test(test_damaged),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

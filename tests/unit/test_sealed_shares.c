@@ -114,6 +114,53 @@ static void test_sum_of_a_user(void **state)
 	outside_books__free(books);
 }
 
+/* Limits left out a part of each module; OTHER's child says what no child of ours can. */
+static int leave_parts(const struct module_files *files, const uint64_t *addresses, size_t count,
+		       symbol_sink_fn sink, void *context, struct module_report *report)
+{
+	const struct symbol_result nothing = {};
+	int err = 0;
+
+	(void)files;
+	for (size_t i = 0; i < count && !err; i++)
+		err = sink(context, i, &nothing);
+	report->state = SYMBOL_STATE_RESOLVED;
+	report->left = addresses[0] == OTHER
+			       ? 1u << OUTSIDE_MAPPINGS
+			       : 1u << OUTSIDE_DEBUG_INFO | 1u << OUTSIDE_SYMBOL_TABLES;
+	return err;
+}
+
+static void test_parts(void **state)
+{
+	static const uint32_t users[] = {GREEDY, OTHER, GREEDY};
+	enum { JOBS = sizeof(users) / sizeof(users[0]) };
+	struct outside_books *books = outside_books__new();
+	static struct quota cpu_quota;
+	const struct sealed_work work = {.resolve = leave_parts, .cpu = &cpu_quota};
+	uint64_t left[OUTSIDE_THING_COUNT] = {};
+	struct sealed_job jobs[JOBS];
+	struct test_job tests[JOBS];
+	struct outside_row row;
+
+	(void)state;
+	init_quota(&cpu_quota, 100, 100);
+	for (size_t i = 0; i < JOBS; i++)
+		make_job(&jobs[i], &tests[i], users[i], books);
+	assert_int_equal(sealed_run(jobs, JOBS, 1, NULL, NULL, &work), 0);
+	assert_int_equal(jobs[0].report.state, SYMBOL_STATE_RESOLVED);
+	assert_int_equal(jobs[1].report.state, SYMBOL_STATE_DAMAGED);
+	while (outside_books__take(books, &row)) {
+		assert_int_equal(row.user, GREEDY);
+		assert_int_equal(row.reason, OUTSIDE_BY_ITSELF);
+		left[row.thing] += row.count;
+	}
+	assert_int_equal(left[OUTSIDE_DEBUG_INFO], 2);
+	assert_int_equal(left[OUTSIDE_SYMBOL_TABLES], 2);
+	assert_int_equal(left[OUTSIDE_MAPPINGS], 0);
+	outside_books__free(books);
+}
+
 /* Seconds are set aside for children that run, so many at a time do not take more than the sum of all but root. */
 static void test_sum_of_all(void **state)
 {
@@ -199,6 +246,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sum_of_a_user),
+		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_sum_of_all),
 		cmocka_unit_test(test_sum_of_runs),
 	};

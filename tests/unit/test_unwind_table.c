@@ -430,18 +430,44 @@ static void starter_test(void **state)
 	assert_false(is_starter(LEA, NOPS, "\x31\xff\xe8\1\2\3\2\xf4", 8));
 }
 
+/* In a program of any size; this starter is where two pieces of the search meet. */
+static void starter_of_large_program_test(void **state)
+{
+	enum { LARGE = 17 << 20, AT = (4 << 20) + 13 };
+	struct forged_section sections[] = {
+		{".text", {}, SHF_EXECINSTR}, {".eh_frame", {}, 0}, {".interp", {}, 0}};
+	struct unwind_table_image image;
+	char *text = calloc(1, LARGE);
+	int fd;
+
+	(void)state;
+	assert_non_null(text);
+	memset(text, 0x90, LARGE);
+	memcpy(text + AT - STARTER + 16, LEA, 7);
+	memcpy(text + AT, BEGIN, 8);
+	forge_bytes(&sections[0].content, text, LARGE);
+	put_cie(&sections[1].content);
+	put_fde(&sections[1].content, TEXT, LARGE, NULL);
+	forge_text(&sections[2].content, "/lib64/ld.so");
+	fd = forge_elf(sections, 3, ET_DYN);
+	assert_int_equal(build(fd, LIMIT, &image), 0);
+	assert_int_equal(find(&image, TEXT + AT - 1).cfa, UNWIND_CFA_STARTER);
+	assert_int_not_equal(find(&image, TEXT + AT).cfa, UNWIND_CFA_STARTER);
+	unwind_table_image__fini(&image);
+	close(fd);
+	free(text);
+	for (size_t i = 0; i < 3; i++)
+		forge_free(&sections[i].content);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(starter_test),
-		cmocka_unit_test(c_library_test),
-		cmocka_unit_test(many_rules_test),
-		cmocka_unit_test(nothing_test),
-		cmocka_unit_test(undescribed_test),
-		cmocka_unit_test(in_vain_test),
-		cmocka_unit_test(too_much_code_test),
-		cmocka_unit_test(rbx_test),
-		cmocka_unit_test(debug_frame_too_big_test),
+		cmocka_unit_test(starter_test),	  cmocka_unit_test(starter_of_large_program_test),
+		cmocka_unit_test(c_library_test), cmocka_unit_test(many_rules_test),
+		cmocka_unit_test(nothing_test),	  cmocka_unit_test(undescribed_test),
+		cmocka_unit_test(in_vain_test),	  cmocka_unit_test(too_much_code_test),
+		cmocka_unit_test(rbx_test),	  cmocka_unit_test(debug_frame_too_big_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

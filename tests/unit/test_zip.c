@@ -124,16 +124,10 @@ static void test_lies(void **state)
 	zip_begin(&z);
 	zip_add(&z, name, STORED, DATA, sizeof(DATA), 4096);
 	zip_end(&z, "");
-	expect_error(&z, 4096, -ENOENT);
+	expect_error(&z, 4096, -EFBIG);
 	zip_begin(&z); /* a directory that is too large, of which nothing is read */
 	zip_end(&z, "");
-	assert_int_equal(ftruncate(z.fd, 64 << 20), 0);
-	z.size = 64 << 20;
-	zip_number(&z, 0x06054b50, 8);
-	zip_number(&z, 0, 4);
-	zip_number(&z, 5 << 20, 4);
-	zip_number(&z, 0, 4);
-	zip_number(&z, 0, 2);
+	zip_end_large(&z);
 	expect_error(&z, 4096, -EFBIG);
 }
 

@@ -34,7 +34,13 @@
 	X(JIT_NAMES, "jit-names", "files", "names of JIT code, kept in memory")                    \
 	X(FACTS, "facts", "readings", "environments and command lines of processes")               \
 	X(FUNCTIONS, "functions", "functions", "functions, read from memory of runtimes")          \
-	X(CODE, "code", "bytes", "code without CFI, whose instructions give rules to unwind it")
+	X(CODE, "code", "bytes", "code without CFI, whose instructions give rules to unwind it")   \
+	X(DEBUG_INFO, "debug-info", "parts", "debug information and Go's function tables")         \
+	X(MINIDEBUG, "minidebug", "files", "symbols in .gnu_debugdata")                            \
+	X(SYMBOL_TABLES, "symbol-tables", "files", "headers and symbol tables, read in part")      \
+	X(JIT_RECORDS, "jit-records", "records", "records of jitdumps")                            \
+	X(ARCHIVES, "archives", "readings", "directories of zip archives")                         \
+	X(BUILD_IDS, "build-ids", "files", "notes of files, searched for a build-id")
 
 enum outside_thing {
 #define X(id, name, unit, text) OUTSIDE_##id,

@@ -75,9 +75,9 @@
 	  "time for which the stream of events waits for requests to readers; not of root")        \
 	X(REQUESTS, COUNT, NONE, HELD(4096), OTHERS(8192), REFUSE, NONE,                           \
 	  "requests to reader processes that have no answer yet")                                  \
-	X(ARCHIVES, CPU, NONE, NONE, RATE(200 * QUOTA_MS, 10 * QUOTA_SECOND), DEFER, NONE,         \
+	X(ARCHIVES, CPU, NONE, NONE, RATE(200 * QUOTA_MS, 10 * QUOTA_SECOND), DEFER, ARCHIVES,     \
 	  "reading directories of zip archives")                                                   \
-	X(ARCHIVE_READS, COUNT, RATE(256, 60 * QUOTA_SECOND), NONE, NONE, DEFER, NONE,             \
+	X(ARCHIVE_READS, COUNT, RATE(256, 60 * QUOTA_SECOND), NONE, NONE, DEFER, ARCHIVES,         \
 	  "readings of one archive's directory")                                                   \
 	X(DEBUG_SEARCH, TIME, NONE, HELD(15 * QUOTA_SECOND), HELD(30 * QUOTA_SECOND), REFUSE,      \
 	  DEBUG_FILES, "searching debug files, in one run; root's own files have no limit")        \

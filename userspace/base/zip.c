@@ -129,8 +129,10 @@ static int take_name(const uint8_t *listed, struct zip_entry *entry)
 {
 	size_t length = get_number(listed + 28, 2);
 
-	if (!length || length >= sizeof(entry->name) || memchr(listed + ENTRY_SIZE, 0, length))
+	if (!length || memchr(listed + ENTRY_SIZE, 0, length))
 		return -ENOENT;
+	if (length >= sizeof(entry->name))
+		return -EFBIG;
 	memcpy(entry->name, listed + ENTRY_SIZE, length);
 	entry->name[length] = '\0';
 	return 0;

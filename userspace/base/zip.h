@@ -19,7 +19,7 @@ bool zip_is_archive(int fd);
 /*
  * The stored entry that has the byte at `offset`. Nothing in the archive is trusted: sizes are
  * bounded, and at most 4 MB of its directory are read. 0; -ENOENT: none; -EBADMSG: damaged, or a
- * 64-bit directory; -EFBIG: the directory is too large; -ENOMEM; -EIO.
+ * 64-bit directory; -EFBIG: the directory or the name is too large; -ENOMEM; -EIO.
  */
 int zip_find(int fd, uint64_t offset, struct zip_entry *entry);
 

@@ -27,13 +27,18 @@ struct range {
 
 struct ranges {
 	size_t count;
+	bool left; /* more than these */
 	struct range data[RANGES_MAX];
 };
 
 static void add_range(struct ranges *ranges, struct range range)
 {
-	if (ranges->count < RANGES_MAX && range.size)
+	if (!range.size)
+		return;
+	if (ranges->count < RANGES_MAX)
 		ranges->data[ranges->count++] = range;
+	else
+		ranges->left = true;
 }
 
 static bool read_record(const struct elf_file *file, uint64_t table, uint64_t i, Elf_Type type,
@@ -60,6 +65,7 @@ static size_t note_segments(const struct elf_file *file, uint64_t count, struct 
 		if (s.p_type == PT_NOTE)
 			add_range(ranges, (struct range){s.p_offset, s.p_filesz, s.p_align});
 	}
+	ranges->left |= i == SEGMENTS_MAX && count > i;
 	return i;
 }
 
@@ -67,6 +73,7 @@ static void note_sections(const struct elf_file *file, uint64_t count, struct ra
 {
 	Elf64_Shdr s;
 
+	ranges->left |= count > SECTIONS_MAX;
 	for (uint64_t i = 0; i < min_u64(count, SECTIONS_MAX); i++) {
 		if (!read_record(file, file->header.e_shoff, i, ELF_T_SHDR, &s))
 			break;
@@ -152,5 +159,7 @@ int elf_read_build_id(int fd, uint64_t base, uint8_t *id, size_t size)
 		note_sections(&file, file.header.e_shnum ? file.header.e_shnum : first.sh_size,
 			      &sections);
 	found = find_in_ranges(&file, &sections, &notes, id, size);
-	return found ? (int)found : -ENOENT;
+	if (found)
+		return (int)found;
+	return segments.left || sections.left || !notes || !window.reads ? -EFBIG : -ENOENT;
 }

@@ -201,8 +201,12 @@ static int choose_code(struct elf_file *file)
 	for (size_t i = 0; i < file->segments.count && !err; i++) {
 		const Elf64_Phdr *s = &file->segments.data[i];
 
-		if (file->code.count < MAX_CODE_SEGMENTS && is_load(s) && s->p_flags & PF_X)
+		if (!is_load(s) || !(s->p_flags & PF_X))
+			continue;
+		if (file->code.count < MAX_CODE_SEGMENTS)
 			err = vec_push(&file->code, *s);
+		else
+			file->left = true;
 	}
 	return err;
 }
@@ -218,8 +222,8 @@ static int load_segments(struct elf_file *file)
 		return 0;
 	if (count == PN_XNUM && !elf_file__read_first_section(file, &first))
 		count = first.sh_info;
-	if (count > MAX_SEGMENTS)
-		count = MAX_SEGMENTS;
+	file->left |= count > MAX_SEGMENTS;
+	count = min_u64(count, MAX_SEGMENTS);
 	count = elf_file__available(file, header->e_phoff, count * size) / size;
 	if (vec_reserve(&file->segments, count))
 		return -ENOMEM;
@@ -253,6 +257,7 @@ int elf_file__load_sections(struct elf_file *file)
 		return got;
 	if (!wanted)
 		wanted = first.sh_size;
+	file->left |= wanted > MAX_SECTIONS;
 	count = min_u64(wanted, MAX_SECTIONS);
 	count = elf_file__available(file, header->e_shoff, count * size) / size;
 	if (vec_reserve(&file->sections, count))
@@ -264,6 +269,11 @@ int elf_file__load_sections(struct elf_file *file)
 	file->sections_read = true;
 	file->sections_damaged = (uint64_t)got < wanted;
 	return 0;
+}
+
+bool elf_file__left(const struct elf_file *file)
+{
+	return file->left;
 }
 
 bool elf_file__is_useful(const struct elf_file *file, size_t segments)

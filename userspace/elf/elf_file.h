@@ -26,6 +26,8 @@ int elf_file__open_at(int fd, uint64_t base, struct elf_file **file);
 void elf_file__free(struct elf_file *file);
 /* Call before closing the descriptor: nothing is read after this. The segments stay available. */
 void elf_file__detach(struct elf_file *file);
+/* Has a limit left out headers, symbols or names, of those that were read? */
+bool elf_file__left(const struct elf_file *file);
 
 /* elf_read_build_id() of this file; -ENOENT also if it has changed and is no valid ELF any more. */
 int elf_file__build_id(struct elf_file *file, uint8_t *id, size_t size);
@@ -183,8 +185,8 @@ int elf_exports__u32(const struct elf_exports *x, const char *name, uint32_t *va
 /*
  * The build-id of the ELF file at offset `base` of `fd`, from PT_NOTE segments, else SHT_NOTE
  * sections. At most 64 KB are read, so it can be called for every mapped file. Its size (1..`size`,
- * longer ones are cut); -ENOENT: none within these bounds; -ENOEXEC: not ELF, or too short;
- * -EBADMSG: damaged beyond use; or a read error.
+ * longer ones are cut); -ENOENT: there is none; -EFBIG: none within these bounds; -ENOEXEC: not
+ * ELF, or too short; -EBADMSG: damaged beyond use; or a read error.
  */
 int elf_read_build_id(int fd, uint64_t base, uint8_t *id, size_t size);
 

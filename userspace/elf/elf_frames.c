@@ -54,7 +54,9 @@ static void load_table(struct elf_file *file)
 			segment = &file->segments.data[i];
 	if (!segment || !elf_file__is_x86_64(file))
 		return;
-	size = min_u64(elf_file__available(file, segment->p_offset, segment->p_filesz), TABLE_MAX);
+	size = elf_file__available(file, segment->p_offset, segment->p_filesz);
+	file->left |= size > TABLE_MAX;
+	size = min_u64(size, TABLE_MAX);
 	data = size >= HEADER_SIZE ? malloc(size) : NULL;
 	if (!data)
 		return;

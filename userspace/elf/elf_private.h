@@ -62,6 +62,7 @@ struct elf_file {
 	VEC(Elf64_Shdr) sections; /* read when first needed */
 	bool sections_read;
 	bool sections_damaged; /* the header claims more than there is */
+	bool left;	       /* a limit left out headers, symbols or names */
 	struct elf_strings symbol_names, dynamic_names;
 	struct elf_strings section_names; /* read when first needed */
 	struct elf_frames frames;	  /* read when first needed */

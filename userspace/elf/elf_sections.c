@@ -63,6 +63,7 @@ static int load_section_names(struct elf_file *file)
 		return -EBADMSG;
 	err = read_section(file, &file->sections.data[index], MAX_SECTION_NAMES,
 			   &file->section_names.data);
+	file->left |= err == -EFBIG;
 	if (err)
 		return err == -EFBIG ? -EBADMSG : err;
 	file->section_names.size = file->sections.data[index].sh_size;

@@ -85,9 +85,9 @@ static int load_strings(struct table *t, uint64_t offset, uint64_t size)
 	uint64_t readable = elf_file__available(t->file, offset, size);
 	int err;
 
-	if (readable > MAX_STRINGS)
-		readable = MAX_STRINGS;
 	t->damaged |= readable < size;
+	t->file->left |= readable > MAX_STRINGS;
+	readable = min_u64(readable, MAX_STRINGS);
 	if (t->exported && readable > MAX_EXPORTED_NAMES)
 		return -EFBIG;
 	if (!t->strings->data) {
@@ -170,7 +170,7 @@ static void read_name(struct table *t, uint32_t offset, struct elf_symbol *symbo
 	length = strnlen(name, min_u64(limit, MAX_NAME));
 	t->name_budget -= min_u64(length, t->name_budget);
 	if (length == MAX_NAME) {
-		t->damaged = true;
+		t->file->left = true;
 		return;
 	}
 	version = memchr(name, '@', length);
@@ -245,7 +245,7 @@ static int report_table(struct table *t)
 	size_t size = elf_file__record_size(t->file, ELF_T_SYM);
 	_cleanup_free_ Elf64_Sym *symbols = NULL;
 
-	t->damaged |= t->count > MAX_SYMBOLS;
+	t->file->left |= t->count > MAX_SYMBOLS;
 	t->count = min_u64(t->count, MAX_SYMBOLS);
 	if (t->exported && t->count > MAX_EXPORTED)
 		return -EFBIG;
@@ -268,10 +268,10 @@ static int report_table(struct table *t)
 			if (result)
 				return result;
 		}
-		if (!got || !t->name_budget) {
-			t->damaged = true;
+		t->damaged |= !got;
+		t->file->left |= !t->name_budget;
+		if (!got || !t->name_budget)
 			return 0;
-		}
 		done += got;
 	}
 	return 0;

@@ -74,6 +74,7 @@ struct jit_code {
 	VEC(unsigned char) unwinding;
 	size_t unwinding_reported; /* its size at the last report */
 	bool unwinding_full;	   /* records were dropped since */
+	uint64_t unwinding_left;   /* records were dropped */
 	struct strtab *functions;  /* what names are without their tiers */
 	VEC(uint32_t) function_of; /* by name: number in `functions` + 1; 0: not looked up yet */
 	struct hashmap by_start;   /* the last timeline entry of each address */
@@ -235,6 +236,7 @@ static int keep_unwinding(struct jit_code *c, const struct jitdump_load *load,
 		return 0;
 	if (c->unwinding.count + size > UNWINDING_MAX) {
 		c->unwinding_full = true;
+		c->unwinding_left++;
 		return 0;
 	}
 	record->unwinding = c->unwinding.count;
@@ -332,6 +334,7 @@ static int feed_dump(struct jit_code *c, const struct jit_piece *piece)
 	if (piece->begins_snapshot) {
 		c->before.entries += c->dump.counts.loads + c->dump.counts.moves;
 		c->before.bad_lines += c->dump.counts.bad_records;
+		c->before.left += c->dump.counts.left;
 		jitdump_reader__fini(&c->dump);
 	}
 	return jitdump_reader__feed(&c->dump, piece->bytes, piece->size, &handler);
@@ -468,6 +471,14 @@ bool jit_code__has_new_unwinding(const struct jit_code *c)
 {
 	return c->unwinding.count > c->unwinding_reported + c->unwinding_reported / 16 ||
 	       (c->unwinding_full && is_worth_it(c, c->records.count));
+}
+
+uint64_t jit_code__take_left_unwinding(struct jit_code *c)
+{
+	uint64_t left = c->unwinding_left;
+
+	c->unwinding_left = 0;
+	return left;
 }
 
 int jit_code__unwinding(struct jit_code *c, struct jit_unwinding **list, size_t *count)
@@ -855,11 +866,11 @@ void jit_code__use(struct jit_code *c, uint32_t entry)
 struct jit_code_counts jit_code__counts(const struct jit_code *c)
 {
 	if (is_dump(c))
-		return (struct jit_code_counts){c->before.entries + c->dump.counts.loads +
-							c->dump.counts.moves,
-						c->before.bad_lines + c->dump.counts.bad_records,
-						jitdump_reader__torn(&c->dump)};
-	return (struct jit_code_counts){c->map.entries, c->map.bad_lines, c->map.rest.count};
+		return (struct jit_code_counts){
+			c->before.entries + c->dump.counts.loads + c->dump.counts.moves,
+			c->before.bad_lines + c->dump.counts.bad_records,
+			jitdump_reader__torn(&c->dump), c->before.left + c->dump.counts.left};
+	return (struct jit_code_counts){c->map.entries, c->map.bad_lines, c->map.rest.count, 0};
 }
 
 struct jit_timeline *jit_code__timeline(struct jit_code *c)

@@ -85,9 +85,12 @@ bool jit_code__has_new_unwinding(const struct jit_code *c);
  * 0 or -ENOMEM.
  */
 int jit_code__unwinding(struct jit_code *c, struct jit_unwinding **list, size_t *count);
+/* Records whose CFI had no room, since the last call. */
+uint64_t jit_code__take_left_unwinding(struct jit_code *c);
 
 struct jit_code_counts {
 	uint64_t entries, bad_lines, torn; /* torn: bytes */
+	uint64_t left;			   /* records that are too large */
 };
 struct jit_code_counts jit_code__counts(const struct jit_code *c);
 

@@ -353,7 +353,7 @@ static ssize_t take_record(struct jitdump_reader *r, const char *bytes, size_t s
 	if (record.total_size < sizeof(record))
 		return -EBADMSG;
 	if (record.total_size > JITDUMP_RECORD_MAX) {
-		r->counts.bad_records++;
+		r->counts.left++;
 		forget_pending(r);
 		r->skip = record.total_size;
 		return 0;

@@ -13,7 +13,7 @@
 
 #include "base/vec.h"
 
-#define JITDUMP_RECORD_MAX (64u << 20) /* larger records are skipped */
+#define JITDUMP_RECORD_MAX (64u << 20) /* larger records are skipped and counted */
 
 struct jitdump_line {
 	uint64_t address; /* of its first instruction */
@@ -48,7 +48,8 @@ struct jitdump_handler {
 
 struct jitdump_counts {
 	uint64_t loads, moves;
-	uint64_t bad_records; /* inconsistent, or too large */
+	uint64_t bad_records; /* inconsistent */
+	uint64_t left;	      /* too large */
 };
 
 /* A dump, read piece by piece. All zero is ready. */

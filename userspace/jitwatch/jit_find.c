@@ -211,7 +211,7 @@ static int pin_as_owner(const struct jit_owner *owner, int root, const char *pat
 
 /* ---- is it another process's? ---------------------------------------------------------------- */
 
-bool jit_has_open(pid_t pid, const struct stat *file)
+int jit_has_open(pid_t pid, const struct stat *file)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;
@@ -220,10 +220,13 @@ bool jit_has_open(pid_t pid, const struct stat *file)
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
 	dir = opendir(path);
-	for (int n = 0; dir && n < FDS_MAX && (entry = readdir(dir)); n++)
+	for (int n = 0; dir && (entry = readdir(dir)); n++) {
+		if (n == FDS_MAX)
+			return -EFBIG;
 		if (!fstatat(dirfd(dir), entry->d_name, &st, 0) && is_same_inode(&st, file))
-			return true;
-	return false;
+			return 1;
+	}
+	return 0;
 }
 
 static bool have_one_tmp(pid_t a, pid_t b)
@@ -241,17 +244,19 @@ static bool have_one_tmp(pid_t a, pid_t b)
 /*
  * A process in its own pid namespace may share /tmp with one outside that has the same pid there.
  * The file is the latter's unless ours has it open. Another user's process cannot have made it, and
- * its files are not touched: a hang would be charged to the wrong user.
+ * its files are not touched: a hang would be charged to the wrong user. 1, 0; -EFBIG: unknown.
  */
-static bool is_taken(const struct jit_owner *owner, pid_t number, const struct stat *file)
+static int is_taken(const struct jit_owner *owner, pid_t number, const struct stat *file)
 {
 	struct jit_owner other;
+	int open;
 
 	if (number == owner->pid || jit_owner__read(number, &other) || other.own_pid != number ||
 	    other.user != owner->user || !is_own_file(&other, file) ||
 	    !have_one_tmp(owner->pid, number))
-		return false;
-	return !jit_has_open(owner->pid, file);
+		return 0;
+	open = jit_has_open(owner->pid, file);
+	return open < 0 ? open : !open;
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */
@@ -260,18 +265,20 @@ static bool is_taken(const struct jit_owner *owner, pid_t number, const struct s
 static int find_in(const struct jit_owner *owner, int root, pid_t number, struct jit_found *found)
 {
 	_cleanup_close_ int any = -1;
-	int err;
+	int err, taken;
 
 	snprintf(found->path, sizeof(found->path), "/tmp/perf-%d.map", number);
 	any = tenant_pin(root, found->path, O_NOFOLLOW);
 	if (any == -ENOENT)
 		return -ENOENT;
 	err = describe_pinned(owner, pin_as_owner(owner, root, found->path), found);
-	if (err || found->fd < 0 || !is_taken(owner, number, &found->st))
+	taken = err || found->fd < 0 ? 0 : is_taken(owner, number, &found->st);
+	if (!taken)
 		return err;
 	close(found->fd);
 	found->fd = -1;
-	return -ENOENT;
+	found->state = JIT_FILE_STATE_TOO_MANY_OPEN;
+	return taken < 0 ? 0 : -ENOENT;
 }
 
 /*

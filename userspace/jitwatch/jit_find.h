@@ -108,8 +108,8 @@ int jit_open_dump(const struct jit_owner *owner, const char *path, uint64_t star
 /* From CLOCK_MONOTONIC to CLOCK_REALTIME, the clock of files, ns. False: not exact to 2 us. */
 bool jit_clock_offset(int64_t *offset);
 
-/* The process has the file open. */
-bool jit_has_open(pid_t pid, const struct stat *file);
+/* Has the process the file open? 1, 0; -EFBIG: it is none of the first 4,096 open files. */
+int jit_has_open(pid_t pid, const struct stat *file);
 
 /* The path is that of a jitdump: ".../jit-NUMBER[-NUMBER].dump", perhaps with " (deleted)". */
 bool jit_is_dump(const char *path);

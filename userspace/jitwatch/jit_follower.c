@@ -286,19 +286,29 @@ static struct followed *find_file(const struct jit_follower *r, pid_t pid, enum 
  * the one that has it open, to neither if both have (the owner of its lines is unknown), so a file
  * with many names is read once. Of two users' processes (one runs a setuid program) it belongs to
  * the file owner's: searching the other's open files can hang, and would be charged to the wrong
- * user.
+ * user. FOLLOWED: it is the owner's.
  */
-static bool belongs_to_other(const struct jit_owner *owner, const struct jit_owner *other,
-			     const struct stat *st)
+static enum jit_file_state judge_owner(const struct jit_owner *owner, const struct jit_owner *other,
+				       const struct stat *st)
 {
+	int open;
+
 	if (owner->user != other->user)
-		return owner->uid != st->st_uid || other->uid == st->st_uid;
-	return !jit_has_open(owner->pid, st) || jit_has_open(other->pid, st);
+		return owner->uid != st->st_uid || other->uid == st->st_uid
+			       ? JIT_FILE_STATE_SHARED
+			       : JIT_FILE_STATE_FOLLOWED;
+	open = jit_has_open(owner->pid, st);
+	if (open > 0) {
+		open = jit_has_open(other->pid, st);
+		if (!open)
+			return JIT_FILE_STATE_FOLLOWED;
+	}
+	return open < 0 ? JIT_FILE_STATE_TOO_MANY_OPEN : JIT_FILE_STATE_SHARED;
 }
 
-/* The same file is followed for another process, and is that one's. */
-static bool is_anothers(const struct jit_follower *r, const struct jit_owner *owner,
-			const struct jit_found *found)
+/* If the same file is followed for another process: whose it is. FOLLOWED: this one may read it. */
+static enum jit_file_state judge_others(const struct jit_follower *r, const struct jit_owner *owner,
+					const struct jit_found *found)
 {
 	for (size_t i = 0; i < r->files.count; i++) {
 		const struct jit_file *f = &r->files.data[i].file;
@@ -306,9 +316,9 @@ static bool is_anothers(const struct jit_follower *r, const struct jit_owner *ow
 		if ((f->fd >= 0 || jit_file_state_is_followed(f->state)) &&
 		    f->owner.pid != owner->pid && f->device == found->st.st_dev &&
 		    f->inode == found->st.st_ino)
-			return belongs_to_other(owner, &f->owner, &found->st);
+			return judge_owner(owner, &f->owner, &found->st);
 	}
-	return false;
+	return JIT_FILE_STATE_FOLLOWED;
 }
 
 static void drop_found(struct jit_found *found, enum jit_file_state why)
@@ -337,12 +347,12 @@ static void judge_found(struct jit_follower *r, const struct jit_owner *owner,
 	if (found->fd < 0)
 		return;
 	verdict = judge_user(r, owner->user);
+	if (verdict == JIT_FILE_STATE_FOLLOWED && count_open(r) >= FILES_MAX)
+		verdict = JIT_FILE_STATE_TOO_MANY;
+	if (verdict == JIT_FILE_STATE_FOLLOWED)
+		verdict = judge_others(r, owner, found);
 	if (verdict != JIT_FILE_STATE_FOLLOWED)
 		drop_found(found, verdict);
-	else if (count_open(r) >= FILES_MAX)
-		drop_found(found, JIT_FILE_STATE_TOO_MANY);
-	else if (is_anothers(r, owner, found))
-		drop_found(found, JIT_FILE_STATE_SHARED);
 }
 
 /* Files that are not read are kept as well, so that they are reported once. */

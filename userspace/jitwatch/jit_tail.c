@@ -159,6 +159,7 @@ static void note_left(struct jit_tail *t, uint32_t user, enum jit_file_state sta
 		reason = OUTSIDE_BY_ALL;
 		break;
 	case JIT_FILE_STATE_TOO_BIG:
+	case JIT_FILE_STATE_TOO_MANY_OPEN:
 		reason = OUTSIDE_BY_ITSELF;
 		break;
 	case JIT_FILE_STATE_HUNG:

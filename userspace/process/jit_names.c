@@ -590,6 +590,21 @@ static void add_left(const struct jit_names *j, uint32_t user, enum jit_file_sta
 	profile_builder__outside(j->builder, &row);
 }
 
+/* Records that were too large, since the last time. */
+static void add_left_records(const struct jit_names *j, struct jit_source *source, uint64_t left)
+{
+	const struct profile_outside row = {
+		.user = source->user,
+		.thing = OUTSIDE_JIT_RECORDS,
+		.reason = OUTSIDE_BY_ITSELF,
+		.count = left - source->noted_records,
+	};
+
+	if (row.count)
+		profile_builder__outside(j->builder, &row);
+	source->noted_records = left;
+}
+
 static struct profile_jit_file describe_file(const struct jit_names *j, uint32_t file)
 {
 	struct jit_source *source = jit_sources__get(j->sources, file);
@@ -605,6 +620,8 @@ static struct profile_jit_file describe_file(const struct jit_names *j, uint32_t
 		add_left(j, source->user, source->left, source->left_at);
 	}
 	counts = source->code ? jit_code__counts(source->code) : (struct jit_code_counts){};
+	if (source->code)
+		add_left_records(j, source, counts.left);
 	return (struct profile_jit_file){
 		.path = profile_builder__string(j->builder, source->path),
 		.state = source->left == JIT_FILE_STATE_NONE ? source->state : source->left,

@@ -36,6 +36,7 @@ struct jit_source {
 	enum jit_file_state state;
 	bool was_read; /* the caller's own, as is the next; false after jit_sources__settle() */
 	bool noted;    /* that it was left */
+	uint64_t noted_records;	  /* of its code, which were left */
 	enum jit_file_state left; /* names were left out: why; NONE: none since the last horizon */
 	uint64_t left_at;
 	uint32_t user;	 /* the user that it is charged to */

@@ -11,9 +11,10 @@
 #include "base/proc_task.h"
 #include "base/zip.h"
 
-void dso_archives__init(struct dso_archives *a, const struct lru_clock *clock, size_t max)
+void dso_archives__init(struct dso_archives *a, const struct lru_clock *clock, size_t max,
+			struct outside_books *books)
 {
-	*a = (struct dso_archives){};
+	*a = (struct dso_archives){.books = books};
 	lru__init(&a->order, clock, max);
 }
 
@@ -75,7 +76,7 @@ static int find_entry(struct dso_archives *a, const struct open_archive *archive
 	return err;
 }
 
-/* Add the library at this offset: *member, or LRU_NONE if there is none. 0 or -ENOMEM. */
+/* Add the library at this offset: *member, or LRU_NONE if there is none. 0 or negative errno. */
 static int add_member(struct dso_archives *a, const struct open_archive *archive,
 		      const struct wanted *w, uint64_t offset, uint32_t *member)
 {
@@ -90,7 +91,7 @@ static int add_member(struct dso_archives *a, const struct open_archive *archive
 		return 0;
 	err = find_entry(a, archive, offset, &entry);
 	if (err || !file_search__read_build_id(archive->fd, entry.offset, &m.build_id))
-		return err == -ENOMEM ? err : 0;
+		return err;
 	m.offset = entry.offset;
 	m.size = entry.size;
 	if (asprintf(&path, "%.*s" ARCHIVE_MARK "%s", (int)w->path_length, w->path, entry.name) <
@@ -124,6 +125,19 @@ static void fill_inner_event(const struct dso_member *member, const struct mmap_
 	build_id_report(&member->build_id, inner);
 }
 
+/* Counts what a limit left out: `err` of add_member(), or a member whose build-id was not found. */
+static void note_left(struct dso_archives *a, const struct mmap_event *event, int err,
+		      uint32_t member)
+{
+	uint32_t user = outside_books__user_of(a->books, (pid_t)event->pid);
+
+	if (err == -EFBIG || err == -EAGAIN)
+		outside_books__add(a->books, user, OUTSIDE_ARCHIVES,
+				   err == -EFBIG ? OUTSIDE_BY_ITSELF : OUTSIDE_BY_TOO_OFTEN, 1);
+	if (member != LRU_NONE && a->members.data[member].build_id.left)
+		outside_books__add(a->books, user, OUTSIDE_BUILD_IDS, OUTSIDE_BY_ITSELF, 1);
+}
+
 int dso_archives__enter(struct dso_archives *a, const struct open_archive *archive,
 			const struct mmap_event *event, struct mmap_event_space *inner)
 {
@@ -133,8 +147,9 @@ int dso_archives__enter(struct dso_archives *a, const struct open_archive *archi
 		struct wanted w = wanted_by_event(event, 0);
 		int err = add_member(a, archive, &w, event->page_offset, &member);
 
-		if (err || member == LRU_NONE)
-			return err;
+		note_left(a, event, err, member);
+		if (err == -ENOMEM || member == LRU_NONE)
+			return err == -ENOMEM ? err : 0;
 	}
 	lru__use(&a->order, member);
 	fill_inner_event(&a->members.data[member], event, inner);

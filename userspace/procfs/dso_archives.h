@@ -13,6 +13,7 @@
 
 #include <sysprof/event.h>
 
+#include "base/outside_books.h"
 #include "base/quota.h"
 #include "base/vec.h"
 #include "procfs/file_search.h"
@@ -33,6 +34,7 @@ struct dso_archives {
 	VEC(struct dso_member) members;
 	struct lru order;
 	struct meter cpu;
+	struct outside_books *books;
 };
 
 /* An archive that is open. */
@@ -50,7 +52,9 @@ struct mmap_event_space {
 	};
 };
 
-void dso_archives__init(struct dso_archives *a, const struct lru_clock *clock, size_t max);
+/* `books` may be NULL. */
+void dso_archives__init(struct dso_archives *a, const struct lru_clock *clock, size_t max,
+			struct outside_books *books);
 void dso_archives__fini(struct dso_archives *a);
 /* A mapping of the archive: 1 and the event of the library in there; 0: it is of none; -ENOMEM. */
 int dso_archives__enter(struct dso_archives *a, const struct open_archive *archive,

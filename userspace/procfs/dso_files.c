@@ -38,7 +38,7 @@ void dso_files__init(struct dso_files *f, const struct dso_opener_options *caps,
 	lru__init(&f->order, clock, caps->images_max);
 	lru__init(&f->open, clock, caps->fds_max);
 	dso_sightings__init(&f->sightings, clock, caps->sightings_max);
-	dso_archives__init(&f->archives, clock, caps->members_max);
+	dso_archives__init(&f->archives, clock, caps->members_max, caps->books);
 	quota__init(&f->copies, QUOTA_FILE_COPIES);
 	if (caps->copies_user)
 		f->copies.user.limit = caps->copies_user;
@@ -419,6 +419,9 @@ static int add_file(struct dso_files *f, const struct found *found, uint32_t *i)
 		close(found->fd);
 		return err;
 	}
+	if (found->facts.build_id.left)
+		outside_books__add(f->books, helper_owner_user(found->owner), OUTSIDE_BUILD_IDS,
+				   OUTSIDE_BY_ITSELF, 1);
 	set_found_path(f, *i, found);
 	if (!f->files.data[*i].path)
 		dso_roots__refer(f->roots, &f->files.data[*i].root, found->root);

@@ -32,7 +32,8 @@ bool file_search__read_build_id(int fd, uint64_t base, struct build_id *id)
 	int size = elf_read_build_id(fd, base, bytes, sizeof(bytes));
 
 	build_id_set(id, bytes, size > 0 ? size : 0);
-	return size > 0 || size == -ENOENT;
+	id->left = size == -EFBIG;
+	return size > 0 || size == -ENOENT || id->left;
 }
 
 /* The last two mean that perf could not determine the name. */

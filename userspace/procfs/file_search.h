@@ -21,6 +21,7 @@ struct helper_job;
 struct build_id {
 	uint8_t size; /* 0: none */
 	uint8_t bytes[BUILD_ID_SIZE];
+	bool left; /* a limit ended the search for it */
 };
 
 static inline bool build_id_equal(const struct build_id *a, const struct build_id *b)
@@ -31,6 +32,7 @@ static inline bool build_id_equal(const struct build_id *a, const struct build_i
 static inline void build_id_set(struct build_id *id, const uint8_t *bytes, size_t size)
 {
 	id->size = size > BUILD_ID_SIZE ? BUILD_ID_SIZE : size;
+	id->left = false;
 	memset(id->bytes, 0, sizeof(id->bytes));
 	if (id->size > 0)
 		memcpy(id->bytes, bytes, id->size);

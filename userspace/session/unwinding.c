@@ -508,6 +508,8 @@ static int on_jit_frames(void *context, struct process_life *process, uint64_t t
 	if (!jit_code__has_new_unwinding(process->dump) ||
 	    !unwind_feed__may_describe(u->feed, process->pid))
 		return 0;
+	outside_books__add(u->books, user_of_process(u, process->pid), OUTSIDE_JIT_RECORDS,
+			   OUTSIDE_BY_ITSELF, jit_code__take_left_unwinding(process->dump));
 	if (jit_code__unwinding(process->dump, &list, &count))
 		return -ENOMEM;
 	pieces = calloc(count + 1, sizeof(*pieces));

@@ -102,13 +102,16 @@ static bool is_hard(int error)
 	return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
 }
 
-/* The build-id of an open file; none is no error. 0; -ENOEXEC, -EBADMSG: no ELF file; hard ones. */
+/*
+ * The build-id of an open file; none, or none within the bounds, is no error. 0; -ENOEXEC, -EBADMSG:
+ * no ELF file; hard ones.
+ */
 static int read_identity(int fd, uint64_t base, struct identity *id)
 {
 	uint8_t bytes[BUILD_ID_MAX + 1];
 	int result = elf_read_build_id(fd, base, bytes, sizeof(bytes));
 
-	if (result < 0 && result != -ENOENT)
+	if (result < 0 && result != -ENOENT && result != -EFBIG)
 		return result;
 	id->size = 0;
 	if (result < BUILD_ID_MIN || result > BUILD_ID_MAX)

@@ -111,13 +111,16 @@ static int load_function(struct dwarf_reader *r, const struct dwarf_function *fu
 {
 	Dwarf_Die die = function->die;
 	struct dwarf_place call;
+	int err;
 
 	if (r->inlines.function == function)
 		return 0;
 	r->outermost = dwarf_describe(&r->sources, &die, &call);
 	r->outermost.where.function_address = function->start;
 	r->outermost.where.function_size = function->size;
-	return dwarf_inlines__load(&r->inlines, function) == -ENOMEM ? -ENOMEM : 0;
+	err = dwarf_inlines__load(&r->inlines, function);
+	r->units.left |= err == -EFBIG;
+	return err == -ENOMEM ? err : 0;
 }
 
 /* From the innermost inlined call outwards; each is executing where the one in it was called. */
@@ -237,5 +240,6 @@ void dwarf_reader__stats(const struct dwarf_reader *r, struct dwarf_stats *stats
 		.units_skipped = r->units.damaged + r->main.bad_units,
 		.inflated = r->main.inflated + r->alt.inflated,
 		.incomplete = r->main.damaged || (r->main.needs_alt && !r->alt.dwarf),
+		.left = r->units.left || r->sources.left,
 	};
 }

@@ -17,6 +17,7 @@ struct dwarf_stats {
 	uint64_t units, units_indexed, units_skipped;
 	uint64_t inflated; /* bytes */
 	bool incomplete;   /* sections are damaged, or the dwz file is missing */
+	bool left;	   /* a limit left out a part */
 };
 
 struct dwarf_options {

@@ -111,14 +111,16 @@ static int take_entries(struct reading *r, bool files)
 	int err = 0;
 
 	if (format_count > FORMATS_MAX)
-		return -EBADMSG;
+		return -EFBIG;
 	for (size_t i = 0; i < format_count; i++) {
 		formats[i].content = cursor__uleb(&r->c);
 		formats[i].form = cursor__uleb(&r->c);
 	}
 	count = cursor__uleb(&r->c);
-	if (r->c.bad || count > (format_count ? ENTRIES_MAX : 0))
+	if (r->c.bad || (count && !format_count))
 		return -EBADMSG;
+	if (count > ENTRIES_MAX)
+		return -EFBIG;
 	for (; count && !err && !r->c.bad; count--) {
 		const char *path = NULL;
 		uint64_t directory = 0;

@@ -83,6 +83,7 @@ struct dwarf_units {
 	bool rangeless_indexed;
 	uint64_t range_budget; /* what may still be spent on ranges of all of them */
 	uint64_t seen, indexed, damaged;
+	bool left; /* a limit left out a part of them */
 };
 
 int dwarf_units__init(struct dwarf_units *u, Dwarf *dwarf);
@@ -119,7 +120,7 @@ struct dwarf_inlines {
 	struct range_map map; /* address -> number in nodes */
 };
 
-/* 0; -EBADMSG: damaged, but what could be read is kept; -ENOMEM. */
+/* 0; -EBADMSG: damaged, -EFBIG: over a limit, but what was read is kept; -ENOMEM. */
 int dwarf_inlines__load(struct dwarf_inlines *inlines, const struct dwarf_function *function);
 
 /* ---- dwarf_sources: source files and lines --------------------------------------------------- */
@@ -153,6 +154,7 @@ struct dwarf_sources {
 	uint64_t memory_limit;
 	struct line_program_map programs;
 	struct strtab *paths; /* whole ones of files */
+	bool left;	      /* a limit left out a line table */
 };
 
 /*

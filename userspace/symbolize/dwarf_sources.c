@@ -161,6 +161,7 @@ static void read_program(struct dwarf_sources *s, struct line_program *p, bool r
 					 rows, s->memory_limit);
 	if (err)
 		p->rows.count = p->files.count = 0; /* a part of them would be wrong */
+	s->left |= err == -EFBIG;
 }
 
 /* NULL: no memory. */

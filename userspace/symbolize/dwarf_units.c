@@ -40,12 +40,13 @@
  * parent's sibling would read everything once for each level. But at the end of a list of siblings
  * dwarf_siblingof() returns the place of the null that ends it, and behind it the parent's siblings
  * go on. So every byte is read once, only a depth is kept, and each step moves on: a walk ends,
- * whatever the unit contains. DIEs deeper than WALK_DEPTH_MAX are skipped.
+ * whatever the unit contains. DIEs deeper than WALK_DEPTH_MAX are left out.
  */
 struct walk {
 	Dwarf_Die die;	    /* where the walk is */
 	unsigned int depth; /* of it; children of the root have 1 */
 	uint64_t budget;    /* DIEs it may still visit */
+	bool left;	    /* some were too deep */
 	const unsigned char *end;
 };
 
@@ -61,7 +62,7 @@ static const unsigned char *unit_end(Dwarf_Die *die)
 	return (const unsigned char *)die->addr + (next - dwarf_dieoffset(die));
 }
 
-/* To the first child of `root`. 1: it exists; 0: no more; -EBADMSG: damaged, or out of budget. */
+/* To the first child of `root`. 1: it exists; 0: no more; -EBADMSG: damaged; -EFBIG: budget. */
 static int walk__start(struct walk *w, Dwarf_Die *root, uint64_t budget)
 {
 	int result;
@@ -96,9 +97,11 @@ static int walk__next(struct walk *w, bool enter)
 	int result;
 
 	if (!w->budget)
-		return -EBADMSG;
+		return -EFBIG;
 	w->budget--;
-	if (enter && w->depth < WALK_DEPTH_MAX && dwarf_haschildren(&w->die) > 0) {
+	enter = enter && dwarf_haschildren(&w->die) > 0;
+	w->left |= enter && w->depth == WALK_DEPTH_MAX;
+	if (enter && w->depth < WALK_DEPTH_MAX) {
 		result = dwarf_child(&w->die, &next);
 		if (result < 0)
 			return -EBADMSG;
@@ -121,7 +124,7 @@ static int walk__next(struct walk *w, bool enter)
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
-/* Each range of a DIE that can be true. 0, -EBADMSG, or what `visit` returned. */
+/* Each range of a DIE that can be true. 0, -EBADMSG, -EFBIG, or what `visit` returned. */
 static int each_range(Dwarf_Die *die, uint64_t *budget, dwarf_range_fn visit, void *context)
 {
 	Dwarf_Addr base, start, end;
@@ -131,7 +134,7 @@ static int each_range(Dwarf_Die *die, uint64_t *budget, dwarf_range_fn visit, vo
 		int err;
 
 		if (!*budget)
-			return -EBADMSG;
+			return -EFBIG;
 		(*budget)--;
 		if (start <= REMOVED_START || start >= end)
 			continue;
@@ -179,8 +182,9 @@ static int add_unit(struct dwarf_units *u, Dwarf_Die *die)
 	err = each_range(die, &u->range_budget, add_unit_range, &ranges);
 	if (err == -ENOMEM)
 		return err;
-	u->units.data[ranges.number].damaged = err != 0;
-	u->damaged += err != 0;
+	u->units.data[ranges.number].damaged = err == -EBADMSG;
+	u->damaged += err == -EBADMSG;
+	u->left |= err == -EFBIG;
 	if (!has_ranges || err)
 		return vec_push(&u->rangeless, ranges.number);
 	return 0;
@@ -199,8 +203,10 @@ int dwarf_units__init(struct dwarf_units *u, Dwarf *dwarf)
 
 		if (tag != DW_TAG_compile_unit && tag != DW_TAG_skeleton_unit)
 			continue;
-		if (u->units.count >= UNITS_MAX)
-			return -EBADMSG;
+		if (u->units.count >= UNITS_MAX) {
+			u->left = true;
+			break;
+		}
 		err = add_unit(u, &die);
 		if (err)
 			return err;
@@ -308,16 +314,16 @@ static int walk_functions(struct dwarf_unit *unit, Dwarf_Die *root, uint64_t *di
 		if (tag == DW_TAG_subprogram && has_code(&walk.die))
 			err = add_function(unit, &walk.die, &range_budget);
 		unit->damaged |= err == -EBADMSG;
-		if (err && (err != -EBADMSG || !range_budget))
+		if (err && err != -EBADMSG)
 			return err;
 		more = walk__next(
 			&walk, can_hold_functions(tag, everywhere || function_depth != UINT_MAX));
 	}
 	*die_budget = walk.budget;
-	return more;
+	return more ?: walk.left ? -EFBIG : 0;
 }
 
-/* 0, -ENOMEM. A damaged unit keeps the functions that were found. */
+/* 0, -ENOMEM. A damaged unit, or one over a limit, keeps the functions that were found. */
 static int index_functions(struct dwarf_units *u, struct dwarf_unit *unit, uint64_t *die_budget)
 {
 	Dwarf_Die die = unit->die, split;
@@ -341,6 +347,7 @@ static int index_functions(struct dwarf_units *u, struct dwarf_unit *unit, uint6
 	err = walk_functions(unit, &die, die_budget);
 	unit->damaged |= err == -EBADMSG;
 	u->damaged += unit->damaged && !was_damaged;
+	u->left |= err == -EFBIG;
 	if (err == -ENOMEM)
 		return err;
 	return range_map__build(&unit->map);
@@ -364,6 +371,7 @@ int dwarf_units__index_all(struct dwarf_units *u)
 		for (size_t k = 0; k < unit->functions.count && !err; k++)
 			err = each_range(&unit->functions.data[k].die, &u->range_budget,
 					 add_unit_range, &ranges);
+		u->left |= err == -EFBIG;
 		if (err == -ENOMEM)
 			return err;
 	}
@@ -454,12 +462,12 @@ static int walk_inlines(struct dwarf_inlines *inlines, Dwarf_Die *root)
 			if (!err)
 				err = each_range(&walk.die, &budget, add_inline_range, inlines);
 		}
-		if (err && (err != -EBADMSG || !budget))
+		if (err && err != -EBADMSG)
 			return err;
 		around[walk.depth + 1] = own;
 		more = walk__next(&walk, can_hold_inlines(tag));
 	}
-	return more;
+	return more ?: walk.left ? -EFBIG : 0;
 }
 
 int dwarf_inlines__load(struct dwarf_inlines *inlines, const struct dwarf_function *function)

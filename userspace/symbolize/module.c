@@ -116,9 +116,13 @@ static int open_debug_symbols(struct module *m)
 	if (m->files.debug_fd >= 0 || !m->elf)
 		return open_elf(m->files.debug_fd, 0, &m->debug);
 	err = minidebug_inflate(m->elf, MINIDEBUG_LIMIT, &m->minidebug_fd);
-	if (err) /* if it needs too much memory, the file's own table is still used */
-		return err == -ENOMEM ? -EFBIG : err;
-	return elf_file__open(m->minidebug_fd, &m->debug);
+	if (!err)
+		return elf_file__open(m->minidebug_fd, &m->debug);
+	if (err != -ENOMEM && err != -EFBIG)
+		return err;
+	/* if it needs too much memory, the file's own table is still used */
+	m->left |= 1u << OUTSIDE_MINIDEBUG;
+	return -EFBIG;
 }
 
 int module_renew_names(struct module *m)
@@ -132,7 +136,7 @@ int module_renew_names(struct module *m)
 
 static int open_files(struct module *m)
 {
-	int debug_error;
+	int debug_error, err;
 
 	if (module_renew_names(m))
 		return -ENOMEM;
@@ -140,9 +144,14 @@ static int open_files(struct module *m)
 	debug_error = open_debug_symbols(m);
 	if (m->elf_error == -ENOMEM || debug_error == -ENOMEM)
 		return -ENOMEM;
+	if (!m->elf)
+		return 0;
 	/* A table that is damaged or too large costs no more than its names and lines. */
-	if (m->elf && gopclntab__open(m->elf, &m->go))
+	err = gopclntab__open(m->elf, &m->go);
+	if (err)
 		m->go = NULL;
+	if (err == -EFBIG || err == -E2BIG)
+		m->left |= 1u << OUTSIDE_DEBUG_INFO;
 	return 0;
 }
 
@@ -509,6 +518,9 @@ void module_finish_report(struct module *m, size_t count)
 	struct dwarf_stats stats;
 
 	m->report.addresses = count;
+	m->report.left = m->left;
+	if ((m->elf && elf_file__left(m->elf)) || (m->debug && elf_file__left(m->debug)))
+		m->report.left |= 1u << OUTSIDE_SYMBOL_TABLES;
 	m->report.index_cost = module_index_cost(m);
 	/* names from DWARF or Go's table alone are names as well */
 	if (m->report.with_lines && m->report.state == SYMBOL_STATE_NO_SYMBOLS)
@@ -518,8 +530,12 @@ void module_finish_report(struct module *m, size_t count)
 	dwarf_reader__stats(m->dwarf, &stats);
 	m->report.units_skipped = stats.units_skipped;
 	m->report.inflated = stats.inflated;
+	if (stats.left)
+		m->report.left |= 1u << OUTSIDE_DEBUG_INFO;
 	if (stats.units_skipped || stats.incomplete)
 		m->report.dwarf = DWARF_STATE_PARTLY;
+	else if (stats.left)
+		m->report.dwarf = DWARF_STATE_CUT;
 }
 
 int module__open(const struct module_files *files, struct module **module)

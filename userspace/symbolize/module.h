@@ -15,6 +15,8 @@
 
 #include <sysprof/symbolizer.h>
 
+#include "base/outside_books.h"
+
 struct module_files {
 	enum dso_kind kind;
 	int elf_fd;	       /* the mapped file, or -1: then debug_fd stands for it */
@@ -40,7 +42,8 @@ struct module_files {
 	X(LIMIT, "reading its debug information took too long")                                    \
 	X(UNSEALED, "the process to read its debug information could not be sealed")               \
 	X(CRASHED, "the process that read its debug information died")                             \
-	X(HUNG, "its file system does not answer")
+	X(HUNG, "its file system does not answer")                                                 \
+	X(CUT, "a part of the debug information is over the limits")
 
 enum dwarf_state {
 #define X(id, text) DWARF_STATE_##id,
@@ -56,15 +59,22 @@ struct module_report {
 	uint64_t units_skipped; /* damaged, or their .dwo is missing */
 	uint64_t inflated;	/* bytes of DWARF that had to be inflated */
 	uint64_t index_cost;	/* ns of CPU time, estimated, of its index; 0: it can have none */
+	uint32_t left;		/* bits of MODULE_LEAVES: a limit left out a part of these */
 };
 
+/* Bits of enum outside_thing. */
+#define MODULE_LEAVES                                                                              \
+	(1u << OUTSIDE_DEBUG_INFO | 1u << OUTSIDE_MINIDEBUG | 1u << OUTSIDE_SYMBOL_TABLES)
+_Static_assert(OUTSIDE_THING_COUNT <= 32, "things are bits");
+
 /*
- * May its answers be kept? Those of half a file would hide the other half. That a file has no
- * symbols is kept, too. Without `lines` the state of its debug information does not matter.
+ * May its answers be kept? Those of half a file would hide the other half, and the limit that left
+ * it out. That a file has no symbols is kept, too. Without `lines` the state of its debug information does not matter.
  */
 static inline bool module_report__is_whole(const struct module_report *r, bool lines)
 {
-	return (r->state == SYMBOL_STATE_RESOLVED || r->state == SYMBOL_STATE_NO_SYMBOLS) &&
+	return !r->left &&
+	       (r->state == SYMBOL_STATE_RESOLVED || r->state == SYMBOL_STATE_NO_SYMBOLS) &&
 	       (!lines || r->dwarf == DWARF_STATE_NONE || r->dwarf == DWARF_STATE_READ);
 }
 

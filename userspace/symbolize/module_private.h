@@ -124,6 +124,7 @@ struct module {
 	VEC(struct symbol_frame) frames;
 	uint64_t chain;			 /* of DWARF, whose frames these are; 0: of none */
 	struct symbol_match chain_match; /* the symbol at it */
+	uint32_t left;			 /* as of the report, since the module was opened */
 	struct module_report report;
 };
 

@@ -167,6 +167,16 @@ static void note_left(const struct task *task, enum outside_reason reason)
 	outside_books__add(task->job->books, task->job->user, OUTSIDE_SYMBOLS, reason, 1);
 }
 
+/* Parts of the module that a limit left out. */
+static void note_parts(const struct task *task)
+{
+	const struct sealed_job *job = task->job;
+
+	for (unsigned int thing = 0; thing < OUTSIDE_THING_COUNT; thing++)
+		if (job->report.left & 1u << thing)
+			outside_books__add(job->books, job->user, thing, OUTSIDE_BY_ITSELF, 1);
+}
+
 /* The quota of the user's files is used up. */
 static void leave(struct task *task, bool by_all)
 {
@@ -517,6 +527,7 @@ static void finish_child(struct run *r, struct child *child, int error, enum chi
 	if (good) {
 		task->state = TASK_DONE;
 		task->job->report = task->answers.report;
+		note_parts(task);
 		if (indexes)
 			take_index(task);
 		log_debug(LOG_SYMBOLS, "%s: %zu addresses resolved: %.3f s CPU, %.1f MB",

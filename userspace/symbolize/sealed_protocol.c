@@ -117,7 +117,8 @@ static int take_report(struct sealed_answers *a, const struct message_buffer *me
 	memcpy(&last, message->bytes, sizeof(last));
 	if ((unsigned int)last.report.state >= SYMBOL_STATE_COUNT ||
 	    (unsigned int)last.report.dwarf >= DWARF_STATE_COUNT || last.error > 0 ||
-	    last.error < -4095 || (!last.error && a->results != a->expected))
+	    last.error < -4095 || (last.report.left & ~MODULE_LEAVES) ||
+	    (!last.error && a->results != a->expected))
 		return -EBADMSG;
 	a->error = (int)last.error;
 	a->report = last.report;

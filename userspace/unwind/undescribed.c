@@ -17,7 +17,8 @@
 #define KNOWN_MAX      32		     /* of one file */
 #define LIBRARY_TEXT   (16u << 20)	     /* more than any C library has */
 #define SEARCHED_PIECE (4u << 20)	     /* text to read at once */
-#define SEARCH_STEPS   (SEARCHED_PIECE / 10) /* 1 ms a MB */
+#define SEARCH_STEPS   (SEARCHED_PIECE / 10) /* for returns from signals: 1 ms a MB … */
+#define STARTER_STEPS  (SEARCHED_PIECE / 40) /* … and for starters, reading included */
 #define ENTRY_MAX      128
 #define HLT	       0xf4
 #define CALL_DISTANCE  (32 << 20)  /* at most, to a function or its linkage table */
@@ -298,18 +299,19 @@ static bool may_have_trampolines(struct elf_file *file, const struct elf_section
 		other.size <= sizeof(Elf64_Sym));
 }
 
-static int find_trampolines(struct elf_file *file, struct unwind_rows *r, struct known_code *found,
-			    int count)
+static int find_in_text(struct elf_file *file, struct unwind_rows *r, struct known_code *found,
+			int count)
 {
-	const size_t overlap = sizeof(SIGRETURN) - 1, room = SEARCHED_PIECE + overlap;
+	const size_t room = SEARCHED_PIECE + STARTER_MAX; /* pieces overlap */
 	_cleanup_free_ unsigned char *code = NULL;
 	struct elf_section section;
+	bool has_returns;
 	struct text text;
 	int err = 0;
 
-	if (elf_file__find_section(file, ".text", &section) ||
-	    !may_have_trampolines(file, &section))
+	if (elf_file__find_section(file, ".text", &section))
 		return count;
+	has_returns = may_have_trampolines(file, &section);
 	text.bytes = code = malloc(room);
 	if (!code)
 		return -ENOMEM;
@@ -320,11 +322,16 @@ static int find_trampolines(struct elf_file *file, struct unwind_rows *r, struct
 			break;
 		text.size = got;
 		text.address = section.address + at;
-		count = find_returns(r, &text, SIGRETURN, sizeof(SIGRETURN), found, count);
-		count = find_returns(r, &text, SIGRETURN_32, sizeof(SIGRETURN_32), found, count);
+		if (has_returns) {
+			count = find_returns(r, &text, SIGRETURN, sizeof(SIGRETURN), found, count);
+			count = find_returns(r, &text, SIGRETURN_32, sizeof(SIGRETURN_32), found,
+					     count);
+		}
 		if (text.size > STARTER_MAX)
 			count = find_starters(r, &text, elf_file__entry(file), found, count);
-		err = count < 0 ? count : build_budget__step(r->budget, SEARCH_STEPS);
+		err = count < 0 ? count
+				: build_budget__step(r->budget,
+						     has_returns ? SEARCH_STEPS : STARTER_STEPS);
 	}
 	return err ? err : count;
 }
@@ -335,7 +342,7 @@ static int find_known(struct elf_file *file, struct unwind_rows *r,
 {
 	int count = find_plts(file, r, found);
 
-	return count < 0 ? count : find_trampolines(file, r, found, find_entry(file, found, count));
+	return count < 0 ? count : find_in_text(file, r, found, find_entry(file, found, count));
 }
 
 /* ---- rules from its bytes -------------------------------------------------------------------- */

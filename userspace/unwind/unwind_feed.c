@@ -506,6 +506,8 @@ static int request_made_table(struct unwind_feed *f, uint32_t tgid,
 	struct fed_made *made;
 	int err = fd < 0 ? fd : 0;
 
+	if (err == -E2BIG)
+		table_store__leave(f->options.store, tgid, OUTSIDE_TABLES, 1);
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	made = made_map__need(&f->mades, &(struct fed_made){.tgid = tgid}, NULL);
