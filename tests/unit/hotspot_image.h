@@ -191,6 +191,7 @@ static inline void image_fields(struct hotspot_image *i)
 		{"nmethod", "_dependencies_offset", 104, 0},
 		{"nmethod", "_scopes_data_offset", 120, 1},
 		{"nmethod", "_metadata_offset", 124, 0},
+		{"nmethod", "_nul_chk_table_offset", 140, 2},
 		{"nmethod", "_immutable_data", 128, 1},
 		{"nmethod", "_immutable_data_size", 136, 1},
 		{"Method", "_constMethod", 8, 2},

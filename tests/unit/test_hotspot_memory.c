@@ -493,15 +493,12 @@ static void test_between_places(void **state)
 		unsigned int count, sure;
 	} WAYS[] = {
 		{0x30, {0x90, 0x90}, 2, 1}, /* on, to the inlined method's */
-		{0x30,
-		 {0x75, 0xdc},
-		 1,
-		 1}, /* jne 0xe: a loop with the outer method's place in it */
+		{0x30, {0x75, 0xdc}, 2, 1}, /* jne 0xe: … or to the outer method's */
 		{0x30, {0x75, 0xe6}, 2, 1}, /* jne 0x18: a loop without any */
 		{0x30, {0x75, 0x02}, 2, 1}, /* jne 0x34 */
 		{0x30, {0xeb, 0xdc}, 1, 1}, /* jmp 0xe */
 		{0x30, {0xeb, 0x02}, 2, 1}, /* jmp 0x34 */
-		{0x30, {0xeb, 0x20}, 1, 1}, /* jmp 0x52: behind all places */
+		{0x30, {0xeb, 0x20}, 1, 0}, /* jmp 0x52: to nowhere */
 		{0x30, {0xc3, 0x90}, 1, 1}, /* ret */
 	};
 	struct scene *s = open_scene(true);
@@ -534,18 +531,18 @@ static void test_between_places(void **state)
 static void test_calls_between_places(void **state)
 {
 	static const struct {
-		uint8_t code[2], call_at;
+		uint8_t at, code[2], call_at;
 		bool has_call_place;
 		uint32_t second_place;
 		unsigned int sure;
 	} WAYS[] = {
-		{{0x75, 0xdc}, 0, false, 0x60, 1},
-		{{0x75, 0xdc}, 6, false, 0x60, 0}, /* in the loop */
-		{{0x75, 0xdc}, 6, false, 0x34, 1}, /* too little code for more */
-		{{0x75, 0xdc}, 6, true, 0x60, 1},
-		{{0x75, 0xdc}, 16, false, 0x60, 1}, /* behind the loop */
-		{{0xc3, 0x90}, 16, false, 0x60, 0},
-		{{0xc3, 0x90}, 0, false, 0x60, 1},
+		{0x30, {0x75, 0xdc}, 0, false, 0x60, 1},
+		{0x30, {0x75, 0xdc}, 6, false, 0x60, 0}, /* in the loop */
+		{0x22, {0x75, 0xea}, 6, false, 0x26, 1}, /* too little code for more */
+		{0x30, {0x75, 0xdc}, 6, true, 0x60, 1},
+		{0x30, {0x75, 0xdc}, 16, false, 0x60, 1}, /* behind the loop */
+		{0x30, {0xc3, 0x90}, 16, false, 0x60, 0},
+		{0x30, {0xc3, 0x90}, 0, false, 0x60, 1},
 	};
 	static const uint8_t INVOKE[] = {0xb8, 0, 1}, CALL[] = {0xff, 0xd0};
 	struct scene *s = open_scene(true);
@@ -573,7 +570,7 @@ static void test_calls_between_places(void **state)
 		}
 		memset(bytes + 0x10, 0x90, 0x60);
 		memcpy(bytes + 0x6e, CALL, sizeof(CALL));
-		memcpy(bytes + 0x30, WAYS[i].code, sizeof(WAYS[i].code));
+		memcpy(bytes + WAYS[i].at, WAYS[i].code, sizeof(WAYS[i].code));
 		memcpy(bytecodes, IMAGE_BYTECODES, sizeof(IMAGE_BYTECODES));
 		if (WAYS[i].call_at)
 			memcpy(bytecodes + WAYS[i].call_at, INVOKE, sizeof(INVOKE));
@@ -587,6 +584,68 @@ static void test_calls_between_places(void **state)
 	assert_int_equal(read_chain(s, &b, code + 0x20, &chain), 0);
 	assert_int_equal(chain.sure, 1);
 	close_scene(s);
+}
+
+/* A check that leads to a call of the trap, and a load that does if it faults, are where that call is described. */
+static void test_checks_are_places(void **state)
+{
+	static const struct {
+		uint8_t at;
+		unsigned int count, sure;
+	} PLACES[] = {
+		{0x20, 2, 2}, /* je 0x50 */
+		{0x28, 2, 2}, /* a load of null */
+		{0x24, 2, 2}, /* between them */
+		{0x18, 2, 1}, /* from the outer method to the check */
+		{0x34, 1, 0}, /* jne 0x60: to a return */
+		{0x05, 1, 1}, /* the frame is not there yet */
+	};
+	(void)state;
+	for (int is_moved = 0; is_moved < 2; is_moved++) {
+		struct scene *s = open_scene(is_moved);
+		uint64_t code = image_code_of(IMAGE_COMPILED);
+		uint32_t blob = code - IMAGE_HEADER - IMAGE_BASE, x = is_moved;
+		uint32_t places = is_moved ? IMAGE_DEBUG : blob + 0x500;
+		uint32_t trap = image_blob(&s->image, 128, 4, "UncommonTrapBlob", 2);
+		uint8_t *bytes = s->image.bytes + (code - IMAGE_BASE);
+		const uint8_t records[] = {0, 0 + x, 1 + x, 4 + x, 1 + x, 2 + x, 10 + x};
+		const uint32_t described[][2] = {{0x10, 1}, {0x40, 1}, {0x5a, 4}, {0x7fffffff, 0}};
+		const uint32_t null_checks[] = {2, 0x28, 0x50, 0xffff, 0x50};
+		struct hotspot_chain chain;
+		struct hotspot_blob b;
+
+		for (unsigned int k = 0; k < 4; k++) {
+			image_put(&s->image, places + 16 * k, described[k][0], 4);
+			image_put(&s->image, places + 16 * k + 4, described[k][1], 4);
+		}
+		memcpy(s->image.bytes + places + 64, records, sizeof(records));
+		memcpy(s->image.bytes + places + 0x60, null_checks, sizeof(null_checks));
+		if (is_moved) {
+			image_put(&s->image, blob + 120, 64, 4);
+			image_put(&s->image, blob + 140, 0x60, 2);
+		} else {
+			image_put(&s->image, blob + 100, 0x500, 4);
+			image_put(&s->image, blob + 104, 0x540, 4);
+			image_put(&s->image, blob + 112, IMAGE_BASE + places + 64, 8);
+			image_put(&s->image, blob + 140, 0x560, 4);
+		}
+		memset(bytes + 0x10, 0x90, 0x60);
+		memcpy(bytes + 0x20, (uint8_t[]){0x74, 0x2e}, 2);
+		memcpy(bytes + 0x34, (uint8_t[]){0x75, 0x2a}, 2);
+		bytes[0x48] = 0xc3;
+		memcpy(bytes + 0x50, (uint8_t[]){0xbe, 1, 0, 0, 0, 0xe8}, 6);
+		image_put(&s->image, code - IMAGE_BASE + 0x56,
+			  IMAGE_BASE + trap + IMAGE_HEADER - (code + 0x5a), 4);
+		bytes[0x62] = 0xc3;
+		assert_int_equal(hotspot_code__blob(&s->code, &s->memory, code - IMAGE_HEADER, &b),
+				 0);
+		for (size_t i = 0; i < sizeof(PLACES) / sizeof(PLACES[0]); i++) {
+			assert_int_equal(read_chain(s, &b, code + PLACES[i].at, &chain), 0);
+			assert_int_equal(chain.count, PLACES[i].count);
+			assert_int_equal(chain.sure, PLACES[i].sure);
+		}
+		close_scene(s);
+	}
 }
 
 /* Ways through bytecodes that javac makes: switches, wide ones, those that the JVM has replaced. */
@@ -950,6 +1009,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_inlined),
 		cmocka_unit_test(test_between_places),
 		cmocka_unit_test(test_calls_between_places),
+		cmocka_unit_test(test_checks_are_places),
 		cmocka_unit_test(test_ways_through_bytecodes),
 		cmocka_unit_test(test_bad_debug_data),
 		cmocka_unit_test(test_identity),

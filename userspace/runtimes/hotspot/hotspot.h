@@ -88,6 +88,7 @@ extern const char *const hotspot_export_names[HOTSPOT_EXPORTS];
 	X(SCOPES_PCS_END, IN_BLOB, FIELD, "nmethod", "_dependencies_offset") /* to 21 */           \
 	ALSO(SCOPES_DATA, FIELD, "nmethod", "_scopes_data_offset")                                 \
 	X(METADATA_OFFSET, IN_BLOB, FIELD, "nmethod", "_metadata_offset") /* from the blob */      \
+	X(NULL_CHECKS, NONE, FIELD, "nmethod", "_nul_chk_table_offset")                            \
 	X(IMMUTABLE_DATA, NONE, FIELD, "nmethod", "_immutable_data")                               \
 	X(IMMUTABLE_SIZE, MOVED, FIELD, "nmethod", "_immutable_data_size")                         \
 	X(CONST_METHOD, NAME, FIELD, "Method", "_constMethod")                                     \
@@ -360,9 +361,27 @@ struct hotspot_chain {
 	bool is_cut;	   /* there are more, or they are not to be read */
 };
 
-/* PcDesc */
+enum hotspot_place_kind {
+	HOTSPOT_PLACE_OTHER, /* a poll */
+	HOTSPOT_PLACE_CALL,  /* behind a call of a method, or of the JVM */
+	HOTSPOT_PLACE_TRAP,  /* behind a call that gives the code up, and does not return */
+	HOTSPOT_PLACE_CHECK, /* an instruction that leads to such a call; the JVM has no PcDesc of it */
+};
+
+/* PcDesc; its flags are replaced by the kind. */
 struct hotspot_pc_desc {
 	int32_t pc_offset, scope, object, flags;
+};
+
+/* Instructions that run one after the other, up to the next block. */
+struct hotspot_block {
+	uint32_t start;
+	int32_t target;	   /* the block that it jumps to; -1 */
+	uint8_t last_size; /* bytes of its last instruction */
+	bool falls : 1;	   /* it runs into the next one */
+	bool returns : 1, traps : 1;
+	bool is_open : 1; /* it leads to what is not known */
+	bool pads : 1;	  /* it does nothing, and may be reached from nowhere */
 };
 
 struct hotspot_named {
@@ -383,13 +402,39 @@ struct hotspot_debug {
 	size_t place_count;
 	unsigned char *scopes;
 	size_t scopes_size;
-	uint64_t methods;		 /* the address of the JVM's list */
+	uint64_t methods;     /* the address of the JVM's list */
+	uint64_t null_checks; /* … of its table; 0: none */
+	uint32_t code_size;
+	VEC(struct hotspot_block) blocks;
 	VEC(struct hotspot_named) named; /* methods that were needed so far */
 	VEC(struct hotspot_bytecodes) bytecodes;
 	size_t bytecode_bytes;
 };
 
 void hotspot_debug__fini(struct hotspot_debug *debug);
+
+#define HOTSPOT_ENDS_MAX    8u
+#define HOTSPOT_END_OUTSIDE (-1) /* the compiled method begins or returns */
+
+struct hotspot_ends {
+	int32_t place[HOTSPOT_ENDS_MAX]; /* number in debug.places */
+	unsigned int count;
+	bool is_open; /* there may be others */
+};
+
+/* The next places on any way to an address, and from it. */
+struct hotspot_around {
+	struct hotspot_ends before, behind;
+	uint32_t size; /* bytes of code between them */
+	bool loops;    /* code runs from the address to itself without a place */
+};
+
+/* Reads the code: adds checks to the places, makes the blocks. 0; -ENOMEM; else as reading fails. */
+int hotspot_flow__read(struct hotspot_code *code, struct target_memory *memory,
+		       const struct hotspot_blob *blob, struct hotspot_debug *debug);
+/* False: it is not in the code. */
+bool hotspot_flow__around(const struct hotspot_debug *d, uint32_t at,
+			  struct hotspot_around *around);
 
 /*
  * The methods at an address in an nmethod: the innermost frame's place, or the byte before a return

@@ -62,7 +62,8 @@ struct hotspot_nmethod *hotspot_known__nmethod(struct hotspot_known *k,
 static size_t bytes_of(const struct hotspot_nmethod *n)
 {
 	return sizeof(*n) + n->debug.place_count * sizeof(n->debug.places[0]) +
-	       n->debug.scopes_size + n->debug.named.count * sizeof(n->debug.named.data[0]) +
+	       n->debug.blocks.count * sizeof(n->debug.blocks.data[0]) + n->debug.scopes_size +
+	       n->debug.named.count * sizeof(n->debug.named.data[0]) +
 	       n->debug.bytecodes.count * sizeof(n->debug.bytecodes.data[0]) +
 	       n->debug.bytecode_bytes;
 }

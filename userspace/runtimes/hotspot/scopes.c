@@ -12,13 +12,10 @@
 #include "base/cleanup.h"
 #include "base/minmax.h"
 #include "base/order.h"
-#include "base/x86_code.h"
 
 #define DESCRIPTION_SIZE 16u
 #define DESCRIPTIONS_MAX (1u << 20) /* bytes */
 #define DATA_MAX	 (4u << 20)
-#define AHEAD_BYTES	 512u /* of code, that are looked at */
-#define CALL_BYTES	 5u
 
 _Static_assert(sizeof(struct hotspot_pc_desc) == DESCRIPTION_SIZE, "as HotSpot has them");
 
@@ -27,6 +24,7 @@ struct debug_data {
 	uint64_t places, places_size;
 	uint64_t scopes, scopes_end;
 	uint64_t methods; /* 1-based */
+	uint64_t null_checks;
 };
 
 /* JDK 23 and later. */
@@ -38,6 +36,7 @@ static void find_moved(const struct hotspot_object *o, struct debug_data *d)
 	d->scopes = data + hotspot_number(o, HOTSPOT_SCOPES_DATA, 4);
 	d->places_size = d->scopes - d->places;
 	d->scopes_end = data + hotspot_number(o, HOTSPOT_IMMUTABLE_SIZE, 4);
+	d->null_checks = data + hotspot_number(o, HOTSPOT_NULL_CHECKS, 2);
 	d->methods = hotspot_number(o, HOTSPOT_BLOB_MUTABLE_DATA, 8) +
 		     hotspot_number(o, HOTSPOT_BLOB_RELOCATION_SIZE, 4);
 }
@@ -51,6 +50,7 @@ static void find_in_blob(const struct hotspot_object *o, const struct hotspot_bl
 	d->places_size = hotspot_number(o, HOTSPOT_SCOPES_PCS_END, 4) - places;
 	d->scopes = hotspot_number(o, HOTSPOT_SCOPES_DATA, 8);
 	d->scopes_end = d->places > d->scopes ? d->places : blob->address + blob->size;
+	d->null_checks = blob->address + hotspot_number(o, HOTSPOT_NULL_CHECKS, 4);
 	d->methods = blob->address + hotspot_number(o, HOTSPOT_METADATA_OFFSET, 4);
 }
 
@@ -73,11 +73,11 @@ static int find_debug_data(const struct hotspot_layout *l, struct target_memory 
 	return 0;
 }
 
-static int read_debug_data(const struct hotspot_layout *l, struct target_memory *memory,
+static int read_debug_data(struct hotspot_code *code, struct target_memory *memory,
 			   const struct hotspot_blob *blob, struct hotspot_debug *debug)
 {
 	struct debug_data d;
-	int err = find_debug_data(l, memory, blob, &d);
+	int err = find_debug_data(code->layout, memory, blob, &d);
 
 	if (err)
 		return err;
@@ -88,9 +88,13 @@ static int read_debug_data(const struct hotspot_layout *l, struct target_memory 
 	debug->scopes = malloc(debug->scopes_size + 1);
 	if (!debug->places || !debug->scopes)
 		return -ENOMEM;
-	return target_memory__read(memory, debug->places, debug->place_count * DESCRIPTION_SIZE,
-				   d.places)
-		       ?: target_memory__read(memory, debug->scopes, debug->scopes_size, d.scopes);
+	debug->null_checks = d.null_checks;
+	err = target_memory__read(memory, debug->places, debug->place_count * DESCRIPTION_SIZE,
+				  d.places)
+		      ?: target_memory__read(memory, debug->scopes, debug->scopes_size, d.scopes);
+	if (err || code->layout->describes_all == HOTSPOT_FLAG_ON)
+		return err;
+	return hotspot_flow__read(code, memory, blob, debug);
 }
 
 void hotspot_debug__fini(struct hotspot_debug *debug)
@@ -98,160 +102,24 @@ void hotspot_debug__fini(struct hotspot_debug *debug)
 	free(debug->places);
 	free(debug->scopes);
 	vec_free(&debug->named);
+	vec_free(&debug->blocks);
 	for (size_t i = 0; i < debug->bytecodes.count; i++)
 		free(debug->bytecodes.data[i].code);
 	vec_free(&debug->bytecodes);
 	*debug = (struct hotspot_debug){};
 }
 
-/* ---- where compiled code goes on ------------------------------------------------------------- */
-
-/*
- * The next place in memory need not be the next that runs: a loop goes back before it gets there,
- * and behind a jump is something else.
- */
-enum ahead {
-	AHEAD_ON,      /* to the next place in memory, as far as it is known */
-	AHEAD_AT,      /* it jumps to *target */
-	AHEAD_LOOPS,   /* it is in a loop, which begins at *target */
-	AHEAD_RETURNS, /* out of the compiled method */
-};
-
-/* Is it behind a call? Else an instruction begins one byte before. */
-static bool is_behind_call(const uint8_t *end)
-{
-	return end[-5] == 0xe8 || (end[-2] == 0xff && (end[-1] & 0xf8) == 0xd0);
-}
-
-struct way {
-	uint32_t from, to; /* of the code */
-	int64_t target;	   /* of the jump that was met */
-};
-
-static bool is_inside(const struct hotspot_blob *blob, int64_t target)
-{
-	return target >= 0 && target < (int64_t)(blob->code_end - blob->code);
-}
-
-/* Decodes instructions up to the first that surely leads elsewhere, or closes a loop. */
-static enum ahead walk(const struct hotspot_blob *blob, const uint8_t *code, struct way *w)
-{
-	struct x86_instruction i;
-
-	for (uint32_t at = w->from; at < w->to; at += i.size) {
-		if (!x86_decode(code + (at - w->from), w->to - at, &i))
-			return AHEAD_ON;
-		w->target = (int64_t)at + i.size + i.amount;
-		if (i.effect == X86_RETURN)
-			return AHEAD_RETURNS;
-		if (i.effect == X86_JUMP)
-			return is_inside(blob, w->target) ? AHEAD_AT : AHEAD_ON;
-		if (i.effect == X86_JUMP_AWAY || i.effect == X86_STOP)
-			return AHEAD_ON;
-		if (i.effect == X86_BRANCH && w->target < (int64_t)w->from &&
-		    is_inside(blob, w->target))
-			return AHEAD_LOOPS;
-	}
-	return AHEAD_ON;
-}
-
-/*
- * `distance` from the code: of a return address, or one more than the innermost frame's place.
- * `next`: the next place in memory, in the same code. Unknown instructions lead on.
- */
-static enum ahead find_ahead(struct target_memory *memory, const struct hotspot_blob *blob,
-			     uint32_t distance, uint32_t next, uint32_t *target)
-{
-	uint32_t size = min_u64(next - distance, AHEAD_BYTES);
-	uint8_t code[CALL_BYTES + AHEAD_BYTES];
-	struct way w = {.from = distance, .to = distance + size};
-	const uint8_t *from = code + CALL_BYTES;
-	enum ahead ahead;
-
-	if (distance < CALL_BYTES || next <= distance ||
-	    target_memory__read(memory, code, CALL_BYTES + size,
-				blob->code + distance - CALL_BYTES))
-		return AHEAD_ON;
-	if (!is_behind_call(from)) {
-		w.from--;
-		from--;
-	}
-	ahead = walk(blob, from, &w);
-	*target = (uint32_t)w.target;
-	return ahead;
-}
-
 /* ---- places ---------------------------------------------------------------------------------- */
 
-/* The scopes of the places around an address, in the order of running if known; 0: none. */
-struct around {
-	uint32_t behind, before;
-	int32_t behind_at, before_at; /* where these places are; before_at 0: there is none */
-	uint32_t size;		      /* of the code between those that are next to it in memory */
-	bool loops;		      /* there is a loop around it without a place of its own */
-	bool is_described;	      /* the place behind it is its own */
-	bool returns;		      /* out of the compiled method, without any other place */
-};
-
-static uint32_t scope_of(const struct hotspot_pc_desc *places, size_t count, size_t at)
+static uint32_t scope_of(const struct hotspot_debug *d, size_t at)
 {
-	return at < count && places[at].scope > 0 ? (uint32_t)places[at].scope : 0;
+	return at < d->place_count && d->places[at].scope > 0 ? (uint32_t)d->places[at].scope : 0;
 }
 
-static size_t place_at(const struct hotspot_pc_desc *places, size_t count, uint32_t distance)
+/* The first place that is not before `distance`. */
+static size_t place_at(const struct hotspot_debug *d, uint32_t distance)
 {
-	return partition_point(places, count, p, p->pc_offset < (int64_t)distance);
-}
-
-/* A loop that has a place of its own goes on there, and one that has none ends at the next. */
-static void look_ahead(struct target_memory *memory, const struct hotspot_blob *blob,
-		       const struct hotspot_pc_desc *places, size_t count, size_t at,
-		       uint32_t distance, struct around *around)
-{
-	uint64_t size = blob->code_end - blob->code;
-	uint64_t next = at < count && places[at].pc_offset >= 0 ? (uint64_t)places[at].pc_offset
-								: 0;
-	uint32_t target = 0;
-	size_t there;
-
-	switch (find_ahead(memory, blob, distance, (uint32_t)min_u64(next, size), &target)) {
-	case AHEAD_ON:
-		break;
-	case AHEAD_AT:
-		there = place_at(places, count, target);
-		around->behind = scope_of(places, count, there);
-		around->behind_at = there < count ? places[there].pc_offset : 0;
-		break;
-	case AHEAD_LOOPS:
-		there = place_at(places, count, target);
-		if (there < at) {
-			around->behind = scope_of(places, count, there);
-			around->behind_at = places[there].pc_offset;
-		}
-		around->loops = there >= at;
-		break;
-	case AHEAD_RETURNS:
-		around->returns = true;
-		break;
-	}
-}
-
-static void find_scopes(struct target_memory *memory, const struct hotspot_blob *blob,
-			const struct hotspot_debug *d, uint32_t distance, struct around *around)
-{
-	size_t count = d->place_count, at = place_at(d->places, count, distance);
-	int32_t end;
-
-	around->behind = scope_of(d->places, count, at);
-	around->before = at ? scope_of(d->places, count, at - 1) : 0;
-	around->before_at = around->before ? d->places[at - 1].pc_offset : 0;
-	around->behind_at = at < count ? d->places[at].pc_offset : 0;
-	end = around->behind_at > around->before_at ? around->behind_at : INT32_MAX;
-	around->size = (uint32_t)(min_u64((uint64_t)end, blob->code_end - blob->code) -
-				  (uint64_t)around->before_at);
-	around->is_described = at < count && d->places[at].pc_offset == (int64_t)distance;
-	if (!around->is_described)
-		look_ahead(memory, blob, d->places, count, at, distance, around);
+	return partition_point(d->places, d->place_count, p, p->pc_offset < (int64_t)distance);
 }
 
 struct scope_record {
@@ -343,8 +211,7 @@ struct gap {
 	struct target_memory *memory;
 	const struct hotspot_blob *blob;
 	struct hotspot_debug *debug;
-	const struct around *around;
-	uint32_t distance;
+	const struct hotspot_around *around;
 };
 
 /* NULL: they cannot be read. *err: -ENOMEM, or as reading fails for good. */
@@ -371,54 +238,25 @@ static const struct hotspot_bytecodes *bytecodes_of(const struct gap *g, uint64_
 	return &g->debug->bytecodes.data[g->debug->bytecodes.count - 1];
 }
 
-enum place_kind {
-	PLACE_OTHER, /* a poll */
-	PLACE_CALL,  /* behind a call of a method */
-	PLACE_TRAP,  /* behind a call that gives the code up, and does not return */
-};
-
-static enum place_kind kind_of(const struct gap *g, int32_t place)
-{
-	uint8_t bytes[CALL_BYTES];
-	uint64_t target, address;
-	struct hotspot_blob blob;
-	int32_t distance;
-
-	if (place < (int32_t)CALL_BYTES ||
-	    target_memory__read(g->memory, bytes, sizeof(bytes),
-				g->blob->code + (uint32_t)place - CALL_BYTES))
-		return PLACE_OTHER;
-	if (bytes[0] != 0xe8)
-		return is_behind_call(bytes + CALL_BYTES) ? PLACE_CALL : PLACE_OTHER;
-	memcpy(&distance, bytes + 1, sizeof(distance));
-	target = g->blob->code + (uint64_t)((int64_t)place + distance);
-	if (!hotspot_code__find(g->code, g->memory, target, &address) &&
-	    !hotspot_code__blob(g->code, g->memory, address, &blob) &&
-	    blob.kind == HOTSPOT_UNCOMMON_TRAP)
-		return PLACE_TRAP;
-	return PLACE_CALL;
-}
-
 /* A call of this method, in the same scope, has a place of its own: it is not inlined. */
 static bool is_called(const struct gap *g, const struct scope_record *scope, uint32_t index)
 {
 	const struct hotspot_debug *d = g->debug;
 
 	for (size_t i = 0; i < d->place_count; i++) {
-		uint32_t at = scope_of(d->places, d->place_count, i);
+		uint32_t at = d->places[i].flags == HOTSPOT_PLACE_CALL ? scope_of(d, i) : 0;
 		struct scope_record record;
 
 		if (at && !read_scope(g->code->layout, d, at, &record) &&
 		    record.index == index + 1 && record.method == scope->method &&
-		    record.sender == scope->sender &&
-		    kind_of(g, d->places[i].pc_offset) == PLACE_CALL)
+		    record.sender == scope->sender)
 			return true;
 	}
 	return false;
 }
 
-#define CODE_EACH 4u /* bytes of code that a bytecode is compiled to, on average at most … */
-#define CODE_MORE 16u
+#define CODE_EACH 2u /* bytes of code that a bytecode is compiled to: few need more … */
+#define CODE_MORE 8u
 
 /* Is there more code than the method's own bytecodes make? */
 static bool has_more(const struct gap *g, const struct hotspot_way *way)
@@ -427,22 +265,23 @@ static bool has_more(const struct gap *g, const struct hotspot_way *way)
 	       g->around->size > way->length * CODE_EACH + CODE_MORE;
 }
 
-/* May a method run that is inlined where `method` goes on from one bytecode to another? */
+/*
+ * May another method's code be where `method` goes on from one bytecode to another? Without a call on
+ * the way too, because the compiler moves code, but a loop may have been unrolled.
+ */
 static int can_call(const struct gap *g, uint64_t method, const struct scope_record *scope,
 		    struct hotspot_way *way, bool *can)
 {
 	int err = 0;
 	const struct hotspot_bytecodes *b = bytecodes_of(g, method, &err);
+	bool calls = false;
 
 	*can = true;
 	if (err || !b->code || hotspot_way__find(b->code, b->size, way) || !way->is_there)
 		return err;
-	for (unsigned int i = 0; i < way->call_count; i++)
-		if (i == HOTSPOT_WAY_CALLS || !scope || !is_called(g, scope, way->calls[i])) {
-			*can = has_more(g, way);
-			return 0;
-		}
-	*can = false;
+	for (unsigned int i = 0; i < way->call_count && !calls; i++)
+		calls = i == HOTSPOT_WAY_CALLS || !scope || !is_called(g, scope, way->calls[i]);
+	*can = (calls || !way->loops) && has_more(g, way);
 	return 0;
 }
 
@@ -466,88 +305,140 @@ static int may_go_on(const struct gap *g, const struct hotspot_chain *before, un
 	return err;
 }
 
-/*
- * The way of the innermost method that both places are in. Code before a place that gives the code
- * up goes on elsewhere if it does not come to that, and code behind one comes from elsewhere.
- */
-static struct hotspot_way way_of(const struct gap *g, const struct hotspot_scope *from,
-				 const struct hotspot_scope *to, enum place_kind before)
-{
-	struct hotspot_way way = {.from = from->index, .to = to->index, .is_done = true};
+/* The scopes of a place, or of the compiled method where it begins and returns. */
+struct end {
+	struct hotspot_chain chain;
+	struct scope_record innermost; /* method 0: none */
+	enum hotspot_place_kind kind;
+};
 
-	if (!g->around->before || before == PLACE_TRAP || from->index < 0) {
-		way.from = 0;
-		way.is_done = false;
+static int read_end(const struct gap *g, int32_t place, struct end *end)
+{
+	const struct hotspot_layout *l = g->code->layout;
+	uint32_t scope = place < 0 ? 0 : scope_of(g->debug, (size_t)place);
+	int err = 0;
+
+	*end = (struct end){};
+	if (place >= 0)
+		end->kind = (enum hotspot_place_kind)g->debug->places[place].flags;
+	if (scope)
+		err = follow(l, g->memory, g->debug, scope, &end->chain)
+			      ?: read_scope(l, g->debug, scope, &end->innermost);
+	if (!end->chain.count) {
+		end->chain.scopes[0] = (struct hotspot_scope){g->blob->method, -1};
+		end->chain.count = 1;
 	}
-	if (g->around->returns || kind_of(g, g->around->behind_at) == PLACE_TRAP || to->index < 0)
-		way.to = -1;
-	return way;
+	return err;
+}
+
+/* The way of the innermost method that both are in. A check comes before its bytecode. */
+static struct hotspot_way way_of(const struct end *before, unsigned int callees,
+				 const struct hotspot_scope *to)
+{
+	int32_t from = before->chain.scopes[callees].index;
+
+	return (struct hotspot_way){.from = from < 0 ? 0 : from,
+				    .to = to->index < 0 ? -1 : to->index,
+				    .is_done = callees ||
+					       (from >= 0 && before->kind != HOTSPOT_PLACE_CHECK)};
+}
+
+/* May another method run between these two than the `common`th, which is the innermost of both? */
+static int look_between(const struct gap *g, const struct end *before, const struct end *behind,
+			unsigned int common, bool *doubtful)
+{
+	unsigned int callees = before->chain.count - common;
+	const struct hotspot_scope *to = &behind->chain.scopes[behind->chain.count - common];
+	struct hotspot_way way = way_of(before, callees, to);
+	int err;
+
+	*doubtful = behind->chain.count > common;
+	if (*doubtful)
+		return 0;
+	err = may_go_on(g, &before->chain, callees, before->kind == HOTSPOT_PLACE_CALL, doubtful);
+	if (!err && !*doubtful)
+		err = can_call(g, to->method, behind->innermost.method ? &behind->innermost : NULL,
+			       &way, doubtful);
+	return err;
+}
+
+/* What is known of the places around an address. */
+struct ends {
+	struct end before[HOTSPOT_ENDS_MAX], behind[HOTSPOT_ENDS_MAX];
+	unsigned int before_count, behind_count;
+};
+
+static int read_ends(const struct gap *g, const struct hotspot_ends *places, struct end *ends,
+		     unsigned int *count)
+{
+	int err = 0;
+
+	for (*count = 0; *count < places->count && !err; ++*count)
+		err = read_end(g, places->place[*count], &ends[*count]);
+	if (!*count)
+		err = read_end(g, HOTSPOT_END_OUTSIDE, &ends[(*count)++]);
+	return err;
 }
 
 /*
- * Sets chain->sure. The innermost method that both places are in is not sure if it can make a call on
+ * Sets chain->sure. The innermost method that all places are in is not sure if it can make a call on
  * the way: nothing describes what is inlined there. Nor if the way leads out of it and in again.
  */
-static int compare_with_before(const struct gap *g, const struct hotspot_chain *before,
-			       struct hotspot_chain *chain)
+static int judge(const struct gap *g, const struct ends *e, struct hotspot_chain *chain)
 {
-	enum place_kind kind = g->around->before ? kind_of(g, g->around->before_at) : PLACE_OTHER;
-	unsigned int common = in_common(chain, before), callees = before->count - common;
-	struct hotspot_way way;
-	struct scope_record scope;
-	bool doubtful = false, has_scope;
+	bool doubtful = g->around->before.is_open || g->around->behind.is_open;
+	unsigned int count = e->before_count * e->behind_count, common = chain->count;
 	int err = 0;
 
+	for (unsigned int i = 0; i < e->behind_count; i++)
+		common = min_u64(common, in_common(chain, &e->behind[i].chain));
+	for (unsigned int i = 0; i < e->before_count; i++)
+		common = min_u64(common, in_common(chain, &e->before[i].chain));
 	chain->sure = common;
 	if (!common || common < chain->count)
 		return 0;
-	if (kind != PLACE_TRAP)
-		err = may_go_on(g, before, callees, kind == PLACE_CALL, &doubtful);
-	has_scope = g->around->behind && !g->around->returns &&
-		    !read_scope(g->code->layout, g->debug, g->around->behind, &scope);
-	way = way_of(g, &before->scopes[callees], &chain->scopes[0], kind);
-	if (!err && !doubtful)
-		err = can_call(g, chain->scopes[0].method, has_scope ? &scope : NULL, &way,
-			       &doubtful);
+	for (unsigned int i = 0; i < count && !err && !doubtful; i++)
+		err = look_between(g, &e->before[i / e->behind_count],
+				   &e->behind[i % e->behind_count], common, &doubtful);
 	chain->sure -= doubtful;
 	return err;
 }
 
-static int judge_gap(const struct gap *g, struct hotspot_chain *chain)
+static int read_between(const struct gap *g, struct hotspot_chain *chain)
 {
-	struct hotspot_chain before = {.count = 1, .scopes[0] = {g->blob->method, -1}};
-	int err = 0;
+	_cleanup_free_ struct ends *e = malloc(sizeof(*e));
+	int err = !e ? -ENOMEM
+		     : read_ends(g, &g->around->behind, e->behind, &e->behind_count)
+			       ?: read_ends(g, &g->around->before, e->before, &e->before_count);
 
-	if (!g->around->before && g->distance <= g->blob->frame_complete)
-		return 0; /* before its first bytecode */
-	if (g->around->before) {
-		before.count = 0;
-		err = follow(g->code->layout, g->memory, g->debug, g->around->before, &before);
-	}
-	return err ? err : compare_with_before(g, &before, chain);
+	if (e && e->behind_count)
+		*chain = e->behind[0].chain;
+	return err ? err : judge(g, e, chain);
 }
 
 static int read_chain(struct hotspot_code *code, struct target_memory *memory,
 		      const struct hotspot_blob *blob, struct hotspot_debug *d, uint32_t distance,
 		      struct hotspot_chain *chain)
 {
-	struct around around = {};
-	const struct gap gap = {code, memory, blob, d, &around, distance};
-	int err = d->places ? 0 : read_debug_data(code->layout, memory, blob, d);
+	struct hotspot_around around = {};
+	const struct gap gap = {code, memory, blob, d, &around};
+	int err = d->places ? 0 : read_debug_data(code, memory, blob, d);
+	bool is_there, is_first = distance <= blob->frame_complete;
+	struct end end;
+	size_t at;
 
 	if (err)
 		return err;
-	find_scopes(memory, blob, d, distance, &around);
-	if (!around.returns)
-		err = follow(code->layout, memory, d, around.behind, chain);
-	if (!err && !chain->count) {
-		chain->scopes[0] = (struct hotspot_scope){.method = blob->method, .index = -1};
-		chain->count = 1;
-	}
+	at = place_at(d, distance);
+	is_there = at < d->place_count;
+	if (code->layout->describes_all != HOTSPOT_FLAG_ON && !is_first &&
+	    !(is_there && d->places[at].pc_offset == (int64_t)distance) &&
+	    hotspot_flow__around(d, distance - 1, &around))
+		return read_between(&gap, chain);
+	err = read_end(&gap, is_there && !is_first ? (int32_t)at : HOTSPOT_END_OUTSIDE, &end);
+	*chain = end.chain;
 	chain->sure = chain->count;
-	if (err || around.is_described || code->layout->describes_all == HOTSPOT_FLAG_ON)
-		return err;
-	return judge_gap(&gap, chain);
+	return err;
 }
 
 int hotspot_chain__read(struct hotspot_code *code, struct target_memory *memory,
