@@ -78,6 +78,7 @@ struct uprobe_task {
 struct mm_struct {
 	unsigned long start_code;	    /* 0 until execve has mapped the program */
 	struct uprobes_state uprobes_state; /* with CONFIG_UPROBES */
+	struct kioctx_table *ioctx_table;   /* with CONFIG_AIO */
 };
 
 struct thread_struct {
@@ -133,7 +134,8 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct task_struct *real_parent;
 	struct pid *thread_pid;
-	struct uprobe_task *utask; /* with CONFIG_UPROBES; NULL: it has hit none */
+	struct uprobe_task *utask;	/* with CONFIG_UPROBES; NULL: it has hit none */
+	struct io_uring_task *io_uring; /* with CONFIG_IO_URING; NULL: it has used none */
 	struct cred *cred;
 	__u64 start_time;
 	struct css_set *cgroups; /* with CONFIG_CGROUPS */
@@ -146,6 +148,98 @@ typedef struct {
 } atomic64_t;
 
 typedef atomic64_t atomic_long_t;
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct list_head {
+	struct list_head *next;
+};
+
+struct hlist_node {
+	struct hlist_node *next;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
+};
+
+struct xa_node {
+	unsigned char shift; /* of the index: the bits of this level */
+	unsigned char count; /* of slots in use */
+	void *slots[64];     /* fewer with CONFIG_BASE_SMALL */
+};
+
+struct xarray {
+	void *xa_head;
+};
+
+/* Its value is the sum. */
+struct percpu_counter {
+	__s64 count;
+	int *counters; /* of each CPU */
+};
+
+/* A thread as a user of rings. */
+struct io_uring_task {
+	int cached_refs;
+	const struct io_ring_ctx *last; /* that it has submitted to */
+	struct xarray xa;		/* of its rings, by their addresses */
+	struct percpu_counter inflight; /* operations, and cached_refs */
+};
+
+struct bpf_array {
+	void *pptrs[0]; /* of a map with an element for each CPU */
+};
+
+struct io_hash_bucket {
+	struct hlist_head list;
+};
+
+struct io_hash_table {
+	struct io_hash_bucket *hbs;
+	unsigned int hash_bits;
+};
+
+struct io_ring_ctx {
+	struct io_hash_table cancel_table;	  /* polls that are armed */
+	struct io_hash_table cancel_table_locked; /* 6.0 to 6.12: more of them */
+	struct hlist_head cancelable_uring_cmd;	  /* from 6.7 on, as the next two */
+	struct hlist_head waitid_list;
+	struct hlist_head futex_list;
+	struct list_head timeout_list;
+	struct list_head defer_list; /* they wait for all before them */
+};
+
+struct io_kiocb {
+	struct io_uring_task *tctx; /* from 6.13 on */
+	struct hlist_node hash_node;
+	struct io_kiocb *link; /* the next one of a chain */
+};
+
+struct io_kiocb___task {
+	struct task_struct *task; /* before 6.13 */
+};
+
+/* An operation begins with it. */
+struct io_timeout {
+	struct list_head list;
+};
+
+struct kioctx {
+	unsigned long user_id;
+	int *cpu; /* of each CPU: operations that it may still begin */
+	unsigned int nr_events;
+	atomic_t reqs_available;
+	struct list_head active_reqs; /* polls */
+	unsigned int completed_events;
+};
+
+struct kioctx_table {
+	unsigned int nr;
+	struct kioctx *table[0];
+};
 
 struct mutex {
 	atomic_long_t owner; /* without PREEMPT_RT */

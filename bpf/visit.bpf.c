@@ -19,6 +19,7 @@
 #include "filter.bpf.h"
 #include "unwind.bpf.h"
 #include "holders.bpf.h"
+#include "completions.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -532,6 +533,8 @@ static __always_inline void begin_stack(struct task_struct *task, struct scratch
 	}
 	visited.has_our_numbers = has_our_numbers(task);
 	s->visit.call = (__s64)s->regs.orig_rax >= 0 ? (__s32)s->regs.orig_rax : VISIT_NO_CALL;
+	if (has_pending_operations(task, s->visit.call, &s->regs))
+		s->visit.found |= VISIT_PENDING;
 }
 
 /* The mappings and runtimes by which a stack is walked and named. 0: none is known. */

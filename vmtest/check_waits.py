@@ -98,6 +98,15 @@ def check_throttled():
     return states["throttled"]
 
 
+def check_completions():
+    """Threads that wait for a read are in "disk", those that wait for events alone are parked."""
+    rows = {row["thread"]: row for row in report("completions threads")["rows"]}
+    waits = {name: "parked" if row.get("parked") else max(row["states"], key=row["states"].get) for name, row in rows.items()}
+    for name in "ring events", "two rings", "aio events", "worker reads", "events, reads":
+        check(waits.get(name) == ("disk" if "reads" in name else "parked"), "completions:", name, rows.get(name))
+
+
+check_completions()
 check_threads("suspended")  # frozen threads are stopped, so shares are others than their own
 known = {}
 for own, found in check_threads("wall"):

@@ -118,6 +118,7 @@ make_initramfs() {
 	add_program "$build/tests/fixtures/chain-lld" /bin/chain-lld "$root"
 	add_program "$build/tests/fixtures/waits" /bin/waits "$root"
 	add_program "$build/tests/fixtures/packets" /bin/packets "$root"
+	add_program "$build/tests/fixtures/completions" /bin/completions "$root"
 	add_program "$build/tests/unit/test_wall" /bin/test_wall "$root"
 	install -m 755 "$build/tests/fixtures/chain-go" "$root/bin/chain-go"
 	add_python "$root"

@@ -87,7 +87,8 @@ struct profile_sample {
 	/* of a WALL sample; it is moved to its thread's start, and behind the wait before */
 	uint64_t since, until;
 };
-#define WALL_STATE_OPEN 0x80u
+#define WALL_STATE_OPEN	   0x80u
+#define WALL_STATE_PENDING 0x40u /* … and WALL_POLL by its stack is WALL_DISK */
 
 /*
  * Add a sample to a thread. Samples of one kind come in time order. A sample not later than the

@@ -188,7 +188,8 @@ static inline const struct frame_note *sample_notes(const struct sample_event *e
 #define VISIT_ACCOUNT	0x20u /* there is no stack: the last account of the thread */
 #define VISIT_LOCK                                                                                 \
 	0x40u /* it waited for a lock of the kernel, whose holder may be of another process */
-#define VISIT_ALL     0x7fu
+#define VISIT_PENDING 0x80u /* io_uring or libaio: it waited for reads, writes, … of its own */
+#define VISIT_ALL     0xffu
 
 #define VISIT_NO_CALL (-1) /* of visit_account.call: no system call, as in a page fault */
 #define VISIT_CALL_UNKNOWN                                                                         \

@@ -11,6 +11,7 @@ import math
 import os
 import re
 import resource
+import signal
 import stat
 import struct
 import subprocess
@@ -524,17 +525,44 @@ def test_threads_that_were_there():
         assert not [pid for pid in os.listdir("/proc") if pid.isdigit() and is_left_visitor(pid)]
 
 
-@contextlib.contextmanager
-def silent_stack():
-    """A thread whose stack is a file of FUSE that is never read, and a program whose waits are known; yields both."""
+def silent_files(*program):
+    """The program, where /tmp/perf-1 is a file of FUSE that is never read."""
     place, device = e.scratch("place"), e.scratch("fuse")
     os.makedirs(place, exist_ok=True)
     with contextlib.suppress(FileExistsError):
         os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(10, 229))
-    with e.Background(e.fixture("silentfs"), "-w", "read", device, place, e.fixture("foreignstack"), "/tmp/perf-1.map") as target, \
-            e.Background(e.fixture("waits"), 12) as other:
+    return e.Background(e.fixture("silentfs"), "-w", "read", device, place, *program)
+
+
+@contextlib.contextmanager
+def silent_stack():
+    """A thread whose stack is a file of FUSE that is never read, and a program whose waits are known; yields both."""
+    with silent_files(e.fixture("foreignstack"), "/tmp/perf-1.map") as target, e.Background(e.fixture("waits"), 12) as other:
         e.wait_for(lambda: target.p.poll() is None and comm_of(target.pid) == "foreign", what="the target")
         yield target, other
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        return f.read().split()
+
+
+def test_waits_for_completions():
+    """Of io_uring and libaio: one that waits for a read waits for a disk, and is not parked as one that waits for events."""
+    need_visits()
+    path = e.scratch("completions.sysprof")
+    with silent_files(e.fixture("completions"), "/tmp/perf-1") as target:
+        lines = iter(target.p.stdout.readline, "")
+        assert "ready\n" in lines, target.finish()
+        e.record("--wall", "-d", 2, "-p", target.pid, "-o", path)
+        for child in children_of(target.pid):
+            os.kill(int(child), signal.SIGKILL)  # or the reads, and thus the target, would not end
+    rows = {row["thread"]: row for row in report(path, "thread", "--min", 0)["rows"]}
+    waits = {name: "parked" if row.get("parked") else max(row["states"], key=row["states"].get) for name, row in rows.items()}
+    expected = {"aio reads": "disk", "aio events": "parked"}
+    if "ring reads" in waits:  # the kernel has rings
+        expected |= {"ring reads": "disk", "worker reads": "disk", "events, reads": "disk", "ring events": "parked", "two rings": "parked"}
+    assert waits.items() >= expected.items(), rows
 
 
 def test_memory_that_does_not_answer():
@@ -579,8 +607,7 @@ def limit_that_leaves(pid, count):
 
 
 def visitor_of(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
-        return next((child for child in f.read().split() if comm_of(child) == "sysprof-visitor"), None)
+    return next((child for child in children_of(pid) if comm_of(child) == "sysprof-visitor"), None)
 
 
 def hangs(pid):

@@ -672,69 +672,103 @@ static void what_a_visit_says(void **state)
 		uint32_t found;
 		int call;
 		enum wall_state state;
-		bool open;
+		uint8_t open;
 	} rows[] = {
-		{0, SYS_futex, WALL_LOCK, true},
-		{0, SYS_flock, WALL_LOCK, true},
-		{0, SYS_nanosleep, WALL_SLEEP, true},
-		{0, SYS_rt_sigsuspend, WALL_SLEEP, true},
-		{0, SYS_rt_sigtimedwait, WALL_SLEEP, true},
-		{0, SYS_msgrcv, WALL_PIPE, true},
-		{0, SYS_mq_timedreceive, WALL_PIPE, true},
-		{0, SYS_poll, WALL_POLL, true},
-		{0, SYS_epoll_wait, WALL_POLL, true},
-		{0, SYS_accept4, WALL_NETWORK, true},
-		{0, SYS_wait4, WALL_CHILD, true},
-		{0, SYS_fsync, WALL_DISK, true},
-		{0, SYS_read, WALL_OTHER, true},
-		{0, VISIT_NO_CALL, WALL_FAULT, true},
-		{0, VISIT_CALL_UNKNOWN, WALL_OTHER, true},
-		{VISIT_IO_WAIT, SYS_read, WALL_DISK, true},
-		{VISIT_STOPPED, SYS_read, WALL_STOPPED, false},
-		{VISIT_LOCK | VISIT_IO_WAIT, SYS_read, WALL_LOCK, false},
-		{VISIT_RUNNABLE, SYS_read, WALL_RUNNABLE, false},
-		{VISIT_RUNNABLE | VISIT_THROTTLED, SYS_read, WALL_THROTTLED, false},
-		{VISIT_RUNNING, SYS_read, WALL_NONE, false},
-		{VISIT_ACCOUNT, SYS_read, WALL_NONE, false},
+		{0, SYS_futex, WALL_LOCK, WALL_STATE_OPEN},
+		{0, SYS_flock, WALL_LOCK, WALL_STATE_OPEN},
+		{0, SYS_nanosleep, WALL_SLEEP, WALL_STATE_OPEN},
+		{0, SYS_rt_sigsuspend, WALL_SLEEP, WALL_STATE_OPEN},
+		{0, SYS_rt_sigtimedwait, WALL_SLEEP, WALL_STATE_OPEN},
+		{0, SYS_msgrcv, WALL_PIPE, WALL_STATE_OPEN},
+		{0, SYS_mq_timedreceive, WALL_PIPE, WALL_STATE_OPEN},
+		{0, SYS_poll, WALL_POLL, WALL_STATE_OPEN},
+		{0, SYS_epoll_wait, WALL_POLL, WALL_STATE_OPEN},
+		{0, SYS_accept4, WALL_NETWORK, WALL_STATE_OPEN},
+		{0, SYS_wait4, WALL_CHILD, WALL_STATE_OPEN},
+		{0, SYS_fsync, WALL_DISK, WALL_STATE_OPEN},
+		{0, SYS_read, WALL_OTHER, WALL_STATE_OPEN},
+		{0, VISIT_NO_CALL, WALL_FAULT, WALL_STATE_OPEN},
+		{0, VISIT_CALL_UNKNOWN, WALL_OTHER, WALL_STATE_OPEN},
+		{VISIT_IO_WAIT, SYS_read, WALL_DISK, WALL_STATE_OPEN},
+		{VISIT_IO_WAIT, SYS_io_uring_enter, WALL_POLL, WALL_STATE_OPEN},
+		{VISIT_IO_WAIT | VISIT_PENDING, SYS_io_uring_enter, WALL_DISK,
+		 WALL_STATE_OPEN | WALL_STATE_PENDING},
+		{VISIT_PENDING, SYS_io_getevents, WALL_DISK, WALL_STATE_OPEN | WALL_STATE_PENDING},
+		{VISIT_PENDING | VISIT_STOPPED, SYS_io_getevents, WALL_STOPPED, 0},
+		{VISIT_STOPPED, SYS_read, WALL_STOPPED, 0},
+		{VISIT_LOCK | VISIT_IO_WAIT, SYS_read, WALL_LOCK, 0},
+		{VISIT_RUNNABLE, SYS_read, WALL_RUNNABLE, 0},
+		{VISIT_RUNNABLE | VISIT_THROTTLED, SYS_read, WALL_THROTTLED, 0},
+		{VISIT_RUNNING, SYS_read, WALL_NONE, 0},
+		{VISIT_ACCOUNT, SYS_read, WALL_NONE, 0},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct visit_account visit = {.found = rows[i].found, .call = rows[i].call};
-		bool open;
+		uint8_t open;
 
 		assert_int_equal(wall_state_of_visit(&visit, &open), rows[i].state);
 		assert_int_equal(open, rows[i].open);
 	}
 }
 
-/* A read() waits for what its function in the kernel says, not for what its number says. */
-static void the_kernels_function_decides(void **state)
+/* The kernel's functions get this name. */
+static void name_kernel_functions(const char *name)
 {
-	const struct profile_wall *w;
 	struct profile_line line = {};
 	struct profile_function function = {};
 
-	(void)state;
-	begin();
-	visit(10, .call = SYS_read, .cpu = 5, .kernel = KERNEL + 16);
-	visit(20, .call = SYS_read, .cpu = 5, .kernel = KERNEL + 16, .switches = 1);
-	stop();
-	assert_int_equal(recorder__close(ev.recorder, 0), 0);
 	for (uint32_t i = 1; i < profile_builder__location_count(ev.builder); i++) {
 		const struct profile_location *l =
 			profile_builder__get_location(ev.builder, (struct location_id){i});
 
 		if (l->category != CATEGORY_KERNEL)
 			continue;
-		function.name = profile_builder__string(ev.builder, "pipe_read");
+		function.name = profile_builder__string(ev.builder, name);
 		function.dso = l->dso;
 		line.function = profile_builder__function(ev.builder, &function);
 		profile_builder__resolve(ev.builder, (struct location_id){i}, KERNEL, &line, 1);
 	}
-	w = close_story();
-	assert_int_equal(waited(WALL_PIPE), w->blocked);
-	assert_int_equal(w->blocked, 10 * MS);
+}
+
+/*
+ * A read() waits for what its function in the kernel says, not for what its number says. One that
+ * waits for any completion waits for the operations that are pending.
+ */
+static void the_kernels_function_decides(void **state)
+{
+	static const struct {
+		int call;
+		uint32_t found;
+		const char *function;
+		enum wall_state state;
+	} rows[] = {
+		{SYS_read, 0, "pipe_read", WALL_PIPE},
+		{SYS_io_uring_enter, VISIT_IO_WAIT, "io_cqring_wait", WALL_POLL},
+		{SYS_io_uring_enter, VISIT_IO_WAIT, "folio_wait_bit_common", WALL_DISK},
+		{SYS_io_uring_enter, VISIT_PENDING, "io_cqring_wait", WALL_DISK},
+		{SYS_io_uring_enter, VISIT_PENDING, "__mutex_lock", WALL_LOCK},
+		{SYS_io_uring_enter, VISIT_PENDING, "schedule", WALL_DISK},
+		{SYS_io_getevents, 0, "read_events", WALL_POLL},
+		{SYS_io_getevents, VISIT_PENDING, "read_events", WALL_DISK},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		begin();
+		visit(10, .call = rows[i].call, .found = rows[i].found, .cpu = 5,
+		      .kernel = KERNEL + 16);
+		visit(20, .call = rows[i].call, .found = rows[i].found, .cpu = 5,
+		      .kernel = KERNEL + 16, .switches = 1);
+		stop();
+		assert_int_equal(recorder__close(ev.recorder, 0), 0);
+		name_kernel_functions(rows[i].function);
+		assert_int_equal(close_story()->blocked, 10 * MS);
+		if (waited(rows[i].state) != 10 * MS)
+			fail_msg("%s", rows[i].function);
+		tear_down(state);
+		set_up(state);
+	}
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -34,8 +34,8 @@ struct bpf_visits {
 
 static bool is_own_map(const struct bpf_map *map)
 {
-	static const char *const own[] = {"scratches", "note_scratches", "seen_threads", "visits",
-					  "page_copies"};
+	static const char *const own[] = {"scratches", "note_scratches", "seen_threads",
+					  "visits",    "page_copies",	 "each_cpu"};
 
 	if (bpf_map__is_internal(map)) /* globals */
 		return true;

@@ -616,7 +616,6 @@ static int on_visit(void *context, const struct visit_event *e)
 	struct window_thread *entry;
 	struct thread_life *thread = world__thread_at(r->world, e->stack.tgid, e->stack.tid,
 						      e->account.header.time);
-	bool open;
 	int err;
 
 	if (!thread)
@@ -626,8 +625,7 @@ static int on_visit(void *context, const struct visit_event *e)
 	if (!entry)
 		return -ENOMEM;
 	r->visited = max_u64(r->visited, e->account.seen);
-	visit.state = wall_state_of_visit(&e->account, &open);
-	visit.open = open ? WALL_STATE_OPEN : 0;
+	visit.state = wall_state_of_visit(&e->account, &visit.open);
 	settle_thread_name(r, thread);
 	visit.comm = entry->comm;
 	if (visit.state != WALL_NONE)

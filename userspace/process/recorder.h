@@ -204,7 +204,7 @@ void gil_counts__report(const struct gil_counts *g, struct profile_builder *buil
 /* How a visit found a thread. */
 struct wall_visit {
 	enum wall_state state; /* WALL_NONE: its account alone */
-	uint8_t open;	       /* WALL_STATE_OPEN, or 0 */
+	uint8_t open;	       /* WALL_STATE_OPEN and WALL_STATE_PENDING, or 0 */
 	struct stack_id stack;
 	struct string_id comm;
 	struct thread_id holder; /* of the lock; 0: not known, or it is none */
@@ -280,8 +280,8 @@ void outside_event__add_to(const struct outside_event *e, struct profile_builder
 
 /* The state of a thread, by the readings of a visit and the kernel's functions on its stack. */
 
-/* By the readings. *open: a kernel function may be more precise. WALL_NONE: it did not wait. */
-enum wall_state wall_state_of_visit(const struct visit_account *visit, bool *open);
+/* By the readings. *open: flags if a kernel function may be more precise. WALL_NONE: no wait. */
+enum wall_state wall_state_of_visit(const struct visit_account *visit, uint8_t *open);
 
 /* Of a kernel function in which threads wait; WALL_NONE: not in the table. "foo.isra.0" is foo. */
 enum wall_state wall_state_of_function(const char *name);

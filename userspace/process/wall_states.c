@@ -182,9 +182,16 @@ static enum wall_state state_of_call(int call)
 	}
 }
 
-enum wall_state wall_state_of_visit(const struct visit_account *visit, bool *open)
+/* The kernel counts any wait in io_uring_enter() as one for I/O (from 6.5 on): it says nothing. */
+static bool waits_for_disk(const struct visit_account *visit)
 {
-	*open = false;
+	return visit->found & VISIT_PENDING ||
+	       (visit->found & VISIT_IO_WAIT && visit->call != SYS_io_uring_enter);
+}
+
+enum wall_state wall_state_of_visit(const struct visit_account *visit, uint8_t *open)
+{
+	*open = 0;
 	if (visit->found & (VISIT_ACCOUNT | VISIT_RUNNING))
 		return WALL_NONE;
 	if (visit->found & VISIT_THROTTLED)
@@ -195,8 +202,8 @@ enum wall_state wall_state_of_visit(const struct visit_account *visit, bool *ope
 		return WALL_STOPPED;
 	if (visit->found & VISIT_LOCK)
 		return WALL_LOCK;
-	*open = true;
-	return visit->found & VISIT_IO_WAIT ? WALL_DISK : state_of_call(visit->call);
+	*open = WALL_STATE_OPEN | (visit->found & VISIT_PENDING ? WALL_STATE_PENDING : 0);
+	return waits_for_disk(visit) ? WALL_DISK : state_of_call(visit->call);
 }
 
 static int compare_function(const void *key, const void *element)
@@ -242,13 +249,15 @@ static void settle_thread(struct profile_builder *b, struct thread_id thread, ui
 	for (size_t i = 0; i < samples.count; i++) {
 		uint8_t *of_stack = &known[samples.stack[i].v];
 		uint8_t *state = &samples.state[i];
+		bool pending = *state & WALL_STATE_PENDING;
 
 		if (!(*state & WALL_STATE_OPEN))
 			continue;
-		*state &= (uint8_t)~WALL_STATE_OPEN;
+		*state &= (uint8_t) ~(WALL_STATE_OPEN | WALL_STATE_PENDING);
 		if (!*of_stack)
 			*of_stack = WALL_STATE_OPEN | state_of_stack(b, samples.stack[i]);
-		if (*of_stack != WALL_STATE_OPEN)
+		if (*of_stack != WALL_STATE_OPEN &&
+		    !(pending && *of_stack == (WALL_STATE_OPEN | WALL_POLL)))
 			*state = *of_stack & (uint8_t)~WALL_STATE_OPEN;
 	}
 }

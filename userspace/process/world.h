@@ -222,7 +222,7 @@ struct thread_wall {
 	struct profile_wall sums;	 /* of this window */
 	/* the state at the last visit, and its time so far */
 	enum wall_state state; /* WALL_NONE: none, or no visit in this window */
-	uint8_t open;	       /* WALL_STATE_OPEN, or 0 */
+	uint8_t open;	       /* WALL_STATE_OPEN and WALL_STATE_PENDING, or 0 */
 	struct stack_id stack;
 	struct string_id comm;
 	struct thread_id holder;
