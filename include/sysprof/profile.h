@@ -207,7 +207,7 @@ struct profile_dso {
 	uint32_t major, minor;
 	uint64_t inode, inode_generation;
 	bool unshared;	     /* EVENT_UNSHARED: another file with this build-id is another dso */
-	bool is_interpreted; /* DSO_RUNTIME: an interpreter runs the functions of source files */
+	bool is_interpreted; /* DSO_RUNTIME: a source file, whose functions an interpreter runs */
 };
 
 struct profile_function {

@@ -19,8 +19,8 @@ class Frame:
 
     def __init__(self, name, library, file, line, ambiguous):
         self.name, self.library, self.file, self.line, self.ambiguous = name, library, file, line, ambiguous
-        # compiled code that nothing names has its address
-        self.runtime = library == "[jit]" and not name.startswith("0x")
+        # compiled code that nothing names has its address; what is interpreted is in its source file
+        self.runtime = not name.startswith("0x") if library == "[jit]" else bool(file) and library == os.path.basename(file)
         self.named = self.runtime and name not in RUNTIMES
 
     def __repr__(self):

@@ -159,6 +159,27 @@ static inline const struct profile *build_random(struct fixture *f, unsigned int
 	return finish(f);
 }
 
+#define INTERPRETED "/srv/app.py"
+
+/* One sample of a function of Python, "run" in INTERPRETED, that the program has called. */
+static inline void interpreted_profile(struct fixture *f)
+{
+	struct profile_dso file = {.kind = DSO_RUNTIME, .is_interpreted = true};
+	struct location_id start, run;
+	struct thread_id thread;
+
+	fixture__init(f, 10);
+	f->process = add_process(f, 1, "python3", 0, 0);
+	thread = add_thread(f, f->process, 1, true, "python3", 0);
+	file.path = profile_builder__string(f->b, INTERPRETED);
+	file.name = profile_builder__string(f->b, "app.py");
+	start = add_location(f, f->program, 0x10);
+	run = add_location(f, profile_builder__dso(f->b, &file), 0x20);
+	add_sample(f, thread, 1, STACK(f, start, run), 1, "python3");
+	NAME(f, start, {.function = "main"});
+	NAME(f, run, {.function = "run", INTERPRETED, 3, 2});
+}
+
 static inline void assert_near(double value, double wanted, double relative)
 {
 	if (fabs(value - wanted) > relative * fabs(wanted))

@@ -697,6 +697,35 @@ static void test_memory_counters(void **state)
 
 /* ---- sources --------------------------------------------------------------------------------- */
 
+/* Its resource and library are the source file. */
+static void test_interpreted(void **state)
+{
+	struct fixture f;
+	cJSON *file;
+	const cJSON *shared, *names, *lib;
+	int function, resource;
+
+	(void)state;
+	interpreted_profile(&f);
+	file = export_json(&firefox_exporter, finish(&f), NULL);
+	shared = get(file, "shared");
+	names = get(shared, "stringArray");
+	for (function = 0;; function++) {
+		int name = (int)item(get(get(shared, "funcTable"), "name"), function);
+
+		if (!strcmp(cJSON_GetArrayItem(names, name)->valuestring, "run"))
+			break;
+	}
+	resource = (int)item(get(get(shared, "funcTable"), "resource"), function);
+	assert_true(resource >= 0);
+	lib = cJSON_GetArrayItem(get(file, "libs"),
+				 (int)item(get(get(shared, "resourceTable"), "lib"), resource));
+	assert_string_equal(string(lib, "name"), "app.py");
+	assert_string_equal(string(lib, "path"), INTERPRETED);
+	cJSON_Delete(file);
+	profile_builder__free(f.b);
+}
+
 /*
  * The viewer asks for a source by an address in a library: so JIT code with a source has one. A file:// URL
  * is a path there. The kernel's build-id is in the facts about the machine.
@@ -782,6 +811,7 @@ int main(void)
 		cmocka_unit_test(test_cpu_counters_add_up),
 		cmocka_unit_test(test_memory_counters),
 		cmocka_unit_test(test_sources_and_kernel),
+		cmocka_unit_test(test_interpreted),
 		cmocka_unit_test(test_paths_of_urls),
 	};
 

@@ -232,12 +232,32 @@ static void test_mappings(void **state)
 	profile_builder__free(f.b);
 }
 
+/* A function that an interpreter runs is in its source file. */
+static void test_interpreted(void **state)
+{
+	struct fixture f;
+	Pprof__Profile *profile;
+	bool found = false;
+
+	(void)state;
+	interpreted_profile(&f);
+	profile = export_pprof(finish(&f));
+	assert_int_equal(profile->n_mapping, 2);
+	assert_true(is_text(profile, profile->mapping[1]->filename, INTERPRETED));
+	assert_true(profile->mapping[1]->has_functions && profile->mapping[1]->has_filenames);
+	for (size_t i = 0; i < profile->n_location; i++)
+		found |= profile->location[i]->mapping_id == 2;
+	assert_true(found);
+	pprof__profile__free_unpacked(profile, NULL);
+	profile_builder__free(f.b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sums),	     cmocka_unit_test(test_rows_of_several_ticks),
 		cmocka_unit_test(test_inline_chain), cmocka_unit_test(test_lines_of_another_file),
-		cmocka_unit_test(test_mappings),
+		cmocka_unit_test(test_mappings),     cmocka_unit_test(test_interpreted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -115,6 +115,31 @@ static void test_python_stands_where_its_loops_are(void **state)
 	assert_string_equal(lines_of(0), "[prog] main:32 0x50030 b:21 a:10 [prog]");
 }
 
+/* Which a function has, and where it runs. */
+static void test_python_is_in_its_files(void **state)
+{
+	unsigned int found = 0;
+
+	(void)state;
+	begin();
+	noted_sample(5, python, COUNT(python));
+	report_python();
+	finish();
+	for (size_t i = 1; i < ev.p->location_count; i++) {
+		const struct profile_location *l = &ev.p->locations[i];
+		const struct profile_dso *dso = &ev.p->dsos[l->dso.v];
+
+		if (dso->kind != DSO_RUNTIME)
+			continue;
+		assert_int_equal(ev.p->functions[ev.p->lines[l->first_line].function.v].dso.v,
+				 l->dso.v);
+		assert_true(dso->is_interpreted);
+		assert_string_equal(profile__string(ev.p, dso->name), "app");
+		found++;
+	}
+	assert_int_equal(found, 3);
+}
+
 static void test_python_without_loops_is_not_lost(void **state)
 {
 	(void)state;
@@ -622,6 +647,7 @@ int main(void)
 		T(test_frames_take_the_place_of_native_ones),
 		T(test_compiled_code_has_a_chain),
 		T(test_python_stands_where_its_loops_are),
+		T(test_python_is_in_its_files),
 		T(test_python_without_loops_is_not_lost),
 		T(test_chains_that_are_cut),
 		T(test_frames_of_no_function_are_left_out),

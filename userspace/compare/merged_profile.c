@@ -36,6 +36,7 @@ static struct location_id add_place(struct shaping *s, struct string_id name,
 			: f->kind == DSO_UNKNOWN ? DSO_FILE
 						 : f->kind,
 		.path = profile_builder__string(s->b, module),
+		.is_interpreted = f->kind == DSO_RUNTIME && *module != '[',
 		.is_library = is_library_path(module),
 		.file_state = FILE_STATE_UNOPENED,
 		.symbol_state = SYMBOL_STATE_RESOLVED,

@@ -284,7 +284,7 @@ struct code_function code_tables__describe_function(struct code_tables *t, uint3
 
 static bool has_mapping(const struct code_tables *t, const struct profile_dso *dso)
 {
-	return t->options.map_all || dso->kind == DSO_FILE || dso->kind == DSO_VDSO ||
+	return t->options.map_all || dso_has_path(dso) || dso->kind == DSO_VDSO ||
 	       dso->kind == DSO_KERNEL;
 }
 
@@ -361,9 +361,8 @@ struct code_mapping code_tables__describe_mapping(struct code_tables *t, uint32_
 		out.start = 0; /* the offset itself */
 	else if (dso->kind != DSO_KERNEL && delta <= out.start)
 		out.file_offset = out.start - delta;
-	out.filename = dso->kind == DSO_FILE
-			       ? code_tables__string(t, dso->path)
-			       : code_tables__text(t, dso_display_name(t->p, row->dso));
+	out.filename = dso_has_path(dso) ? code_tables__string(t, dso->path)
+					 : code_tables__text(t, dso_display_name(t->p, row->dso));
 	out.build_id = build_id_text(t, dso);
 	return out;
 }

@@ -358,7 +358,7 @@ const char *dso_display_name(const struct profile *p, struct dso_id id)
 		return *name && strcmp(name, "[kernel]") ? name : "[kernel.kallsyms]";
 	case DSO_JIT:
 	case DSO_RUNTIME:
-		return "[jit]";
+		return dso->is_interpreted && *name ? name : "[jit]";
 	case DSO_VDSO:
 		return *name ? name : "[vdso]";
 	case DSO_FILE:
@@ -370,13 +370,9 @@ const char *dso_display_name(const struct profile *p, struct dso_id id)
 	return "[unknown]";
 }
 
-const char *module_display_name(const struct profile *p, struct dso_id id,
-				const struct profile_function *function)
+bool dso_has_path(const struct profile_dso *dso)
 {
-	const char *file = profile__string(p, function->definition_file);
-
-	return p->dsos[id.v].is_interpreted && *path_base(file) ? path_base(file)
-								: dso_display_name(p, id);
+	return dso->kind == DSO_FILE || dso->is_interpreted;
 }
 
 #define KEY_SIZE     64

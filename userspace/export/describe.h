@@ -83,9 +83,8 @@ void dso_build_id(const struct profile *p, struct dso_id id, struct dso_build_id
 
 /* The name shown for a dso: never empty. The kernel is "[kernel.kallsyms]", as in other tools. */
 const char *dso_display_name(const struct profile *p, struct dso_id id);
-/* The same of a function there: one that an interpreter runs is in its source file, "app.py". */
-const char *module_display_name(const struct profile *p, struct dso_id id,
-				const struct profile_function *function);
+/* Is its path one of a file? Code that a JIT compiler made is in none, that of "app.py" is. */
+bool dso_has_path(const struct profile_dso *dso);
 
 /*
  * Facts of a recording in plain lines, for formats without fields for them: product, command,

@@ -82,7 +82,7 @@ static bool dso_is_lib(const struct profile *p, struct dso_id id)
 
 /*
  * Code made at run time is in no library. It gets one if its sources are known, because the viewer
- * requests sources only for addresses in a library.
+ * requests sources only for addresses in a library. That of an interpreter is its source file.
  */
 static int collect_jit_libs(struct firefox_tables *t)
 {
@@ -659,7 +659,7 @@ static void write_lib(const struct firefox_tables *t, struct json_writer *w, str
 	struct dso_build_id build_id;
 	char breakpad[34], code[2 * BUILD_ID_SIZE + 1];
 
-	if (dso->kind != DSO_FILE || !*path)
+	if (!dso_has_path(dso) || !*path)
 		path = name;
 	dso_build_id(t->p, id, &build_id);
 	breakpad_id(&build_id, breakpad);

@@ -110,8 +110,7 @@ static int function_of(struct page *page, const struct profile_function *functio
 	struct page_full_name full;
 	struct page_function wanted = {0};
 	int err = intern_id(page, function->name, &wanted.name)
-			  ?: strtab__number(page->strings,
-					    module_display_name(page->p, dso, function),
+			  ?: strtab__number(page->strings, dso_display_name(page->p, dso),
 					    &wanted.module);
 
 	if (err)

@@ -18,7 +18,7 @@ static int key_of(struct report_code *code, const struct profile_location *locat
 		  const struct profile_line *line, struct report_code_key *key)
 {
 	const struct profile_function *function = &code->p->functions[line->function.v];
-	const struct report_module module = {module_display_name(code->p, location->dso, function)};
+	const struct report_module module = {dso_display_name(code->p, location->dso)};
 
 	*key = (struct report_code_key){};
 	if (code->by != REPORT_DSO)

@@ -151,7 +151,7 @@ static struct wall_row row_of_function(const struct profile *p, const struct pro
 {
 	const struct profile_location *l = waiting_place(p, waits->stack[k]);
 	const struct profile_function *f = &p->functions[p->lines[l->first_line].function.v];
-	const char *dso = module_display_name(p, l->dso, f);
+	const char *dso = dso_display_name(p, l->dso);
 	enum wall_state state = profile_samples__state(waits, k);
 
 	return (struct wall_row){

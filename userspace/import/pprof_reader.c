@@ -185,6 +185,10 @@ static enum dso_kind mapping_kind(const char *path, enum profile_category *categ
 		*category = CATEGORY_JIT;
 		return DSO_JIT;
 	}
+	if (has_suffix(path, ".py") || *path == '<') { /* "<frozen os>" */
+		*category = CATEGORY_JIT;
+		return DSO_RUNTIME;
+	}
 	*category = is_library_path(path) || *path == '[' ? CATEGORY_LIBRARY : CATEGORY_USER;
 	return strcmp(path, "[vdso]") ? DSO_FILE : DSO_VDSO;
 }
@@ -464,6 +468,7 @@ static int name_mapping(struct pprof *p, const struct wire *w, const void *messa
 	name = strrchr(path, '/');
 	name = name && name[1] ? name + 1 : path;
 	dso.kind = mapping->kind;
+	dso.is_interpreted = mapping->kind == DSO_RUNTIME;
 	dso.path = profile_builder__string(p->b, path);
 	dso.name = profile_builder__string(p->b, name);
 	dso.is_library = is_library_path(name);

@@ -8,6 +8,7 @@
 #include "base/java_name.h"
 #include "base/map.h"
 #include "base/minmax.h"
+#include "base/suffix.h"
 #include "base/vec.h"
 #include "runtimes/runtime.h"
 
@@ -115,16 +116,27 @@ void managed_frames__free(struct managed_frames *m)
 
 static struct dso_id dso_of(struct managed_frames *m, enum frame_note_kind kind)
 {
-	struct profile_dso dso = {
-		.kind = DSO_RUNTIME,
-		.is_interpreted = m->notes.of[kind] && m->notes.of[kind]->is_interpreted,
-	};
+	struct profile_dso dso = {.kind = DSO_RUNTIME};
 
 	if (m->dsos[kind].v)
 		return m->dsos[kind];
 	dso.path = dso.name = profile_builder__string(m->builder, runtimes[kind].bracketed);
 	m->dsos[kind] = profile_builder__dso(m->builder, &dso);
 	return m->dsos[kind];
+}
+
+/* A function that an interpreter runs is in its source file. */
+static struct dso_id dso_of_function(struct managed_frames *m, enum frame_note_kind kind,
+				     const char *file)
+{
+	struct profile_dso dso = {.kind = DSO_RUNTIME, .is_interpreted = true};
+	const char *base = path_base(file);
+
+	if (!m->notes.of[kind]->is_interpreted || !*base)
+		return dso_of(m, kind);
+	dso.path = profile_builder__string(m->builder, file);
+	dso.name = profile_builder__string(m->builder, base);
+	return profile_builder__dso(m->builder, &dso);
 }
 
 /* Find or add a place. 0; -E2BIG: too many; -ENOMEM. *known is valid until one is added. */
@@ -423,7 +435,7 @@ static struct function_id function_of(struct managed_frames *m, enum frame_note_
 				      const struct code_function_event *event)
 {
 	struct profile_function function = {
-		.dso = dso_of(m, kind),
+		.dso = dso_of_function(m, kind, code_function__file(event)),
 		.address = PROFILE_UNKNOWN_ADDRESS,
 		.definition_file = profile_builder__string(m->builder, code_function__file(event)),
 		.definition_line = event->line,

@@ -727,4 +727,6 @@ void profile_builder__resolve(struct profile_builder *b, struct location_id id,
 	b->lines.count += line_count;
 	l->first_line = first;
 	l->line_count = line_count;
+	if (b->dsos.data[l->dso.v].kind == DSO_RUNTIME)
+		l->dso = b->functions.data[lines[line_count - 1].function.v].dso;
 }
