@@ -242,6 +242,8 @@ def test_inlined_and_not_described():
         leaves, summary = counted_leaves(collector)
         wrong = sum(n for leaf, n in leaves.items() if leaf in WITHOUT_WORK)
         assert wrong <= 0.05 * leaves.total(), leaves
+        marked = sum(n for leaf, n in leaves.items() if leaf.endswith("_[?]") and not leaf.startswith("Counted.mixing"))
+        assert leaves["Counted.counted"] > marked, leaves  # the only loop there
         assert not leaves["Counted.mixing"] or leaves["Counted.mixing"] <= 0.05 * leaves.total(), leaves
         assert "-XX:+DebugNonSafepoints" in summary, summary
     leaves, summary = counted_leaves("-XX:+UseSerialGC", "-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints")

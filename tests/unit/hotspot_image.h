@@ -195,12 +195,18 @@ static inline void image_fields(struct hotspot_image *i)
 		{"nmethod", "_immutable_data", 128, 1},
 		{"nmethod", "_immutable_data_size", 136, 1},
 		{"Method", "_constMethod", 8, 2},
+		{"Method", "_intrinsic_id", 16, 2},
 		{"ConstMethod", "_constants", 8, 2},
 		{"ConstMethod", "_name_index", 16, 2},
 		{"ConstMethod", "_code_size", 18, 2},
 		{"ConstMethod", "_flags", 20, 2},
 		{"ConstMethod", "_signature_index", 24, 2},
 		{"ConstantPool", "_pool_holder", 8, 2},
+		{"ConstantPool", "_cache", 24, 2},
+		{"ConstantPoolCache", "_resolved_method_entries", 8, 1},
+		{"Array<ResolvedMethodEntry>", "_data", 8, 1},
+		{"ConstantPoolCacheEntry", "_f1", 8, 0},
+		{"ConstantPoolCacheEntry", "_f2", 16, 0},
 		{"ConstantPool", "_length", 16, 2},
 		{"ConstantPool", "_source_file_name_index", 20, 2},
 		{"Klass", "_name", 8, 2},
@@ -223,6 +229,8 @@ static inline void image_fields(struct hotspot_image *i)
 	image_type(i, "HeapBlock", IMAGE_BLOCK);
 	image_type(i, "ConstMethod", 32);
 	image_type(i, "ConstantPool", 32);
+	image_type(i, "ConstantPoolCache", 16);
+	image_type(i, i->is_moved ? "ResolvedMethodEntry" : "ConstantPoolCacheEntry", 24);
 	image_type(i, "InterpreterCodelet", 32);
 	image_type(i, "JVMFlag", 32);
 }

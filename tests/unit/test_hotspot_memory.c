@@ -586,6 +586,70 @@ static void test_calls_between_places(void **state)
 	close_scene(s);
 }
 
+/* Code in a loop without a place is of the only method that loops there, which the class's table of calls has. */
+static void test_loop_of_a_callee(void **state)
+{
+	static const struct {
+		uint8_t invoke[3], at; /* at: of the method in the table's entry */
+		uint16_t intrinsic;
+		unsigned int count;
+	} CALLS[] = {
+		{{0xb8, 1, 0}, 8, 0, 2},  /* invokestatic */
+		{{0xb6, 1, 0}, 16, 0, 2}, /* invokevirtual, of a final one */
+		{{0xb9, 1, 0}, 8, 0, 1},  /* invokeinterface */
+		{{0xb8, 2, 0}, 8, 0, 1},  /* not resolved */
+		{{0xb8, 1, 0}, 8, 5, 1},  /* the compiler has its own code */
+	};
+	(void)state;
+	for (unsigned int k = 0; k < 2 * sizeof(CALLS) / sizeof(CALLS[0]); k++) {
+		bool is_moved = k & 1;
+		struct scene *s = open_scene(is_moved);
+		uint64_t code = image_code_of(IMAGE_COMPILED);
+		uint32_t blob = code - IMAGE_HEADER - IMAGE_BASE, x = is_moved;
+		uint32_t places = is_moved ? IMAGE_DEBUG : blob + 0x500;
+		uint32_t cache = IMAGE_METHODS + 0xf00, entry = cache + 16 + 24;
+		const uint8_t records[] = {0, 0 + x, 1 + x, 4 + x, 0 + x, 1 + x, 11 + x};
+		const uint32_t described[][2] = {{0x10, 1}, {0x40, 4}, {0x7fffffff, 0}};
+		uint8_t *bytes = s->image.bytes + (code - IMAGE_BASE);
+		uint8_t *bytecodes = s->image.bytes + IMAGE_BYTECODES_OF(IMAGE_METHODS);
+		struct hotspot_chain chain;
+		struct hotspot_blob b;
+
+		for (unsigned int i = 0; i < 3; i++) {
+			image_put(&s->image, places + 16 * i, described[i][0], 4);
+			image_put(&s->image, places + 16 * i + 4, described[i][1], 4);
+		}
+		memcpy(s->image.bytes + places + 64, records, sizeof(records));
+		if (is_moved) {
+			image_put(&s->image, blob + 120, 64, 4);
+			image_put(&s->image, cache + 8, IMAGE_BASE + cache + 0x40, 8);
+			entry = cache + 0x40 + 8 + 24 - CALLS[k / 2].at;
+		} else {
+			image_put(&s->image, blob + 100, 0x500, 4);
+			image_put(&s->image, blob + 104, 0x530, 4);
+			image_put(&s->image, blob + 112, IMAGE_BASE + places + 64, 8);
+		}
+		image_put(&s->image, IMAGE_METHODS + 0x20 + 24, IMAGE_BASE + cache, 8);
+		image_put(&s->image, entry + CALLS[k / 2].at, s->image.inlined, 8);
+		image_put(&s->image, s->image.inlined - IMAGE_BASE + 16, CALLS[k / 2].intrinsic, 2);
+		memset(bytecodes, 0, 19);
+		memcpy(bytecodes + 6, CALLS[k / 2].invoke, 3);
+		memset(bytes + 0x10, 0x90, 0x50);
+		memcpy(bytes + 0x30, (uint8_t[]){0x75, 0xe6}, 2); /* jne 0x18 */
+		assert_int_equal(hotspot_code__blob(&s->code, &s->memory, code - IMAGE_HEADER, &b),
+				 0);
+		assert_int_equal(read_chain(s, &b, code + 0x20, &chain), 0);
+		assert_int_equal(chain.count, CALLS[k / 2].count);
+		assert_int_equal(chain.sure, chain.count == 2 ? 2 : CALLS[k / 2].intrinsic ? 1 : 0);
+		if (chain.count == 2) {
+			assert_int_equal(chain.scopes[0].method, s->image.inlined);
+			assert_int_equal(chain.scopes[0].index, 3);
+			assert_int_equal(chain.scopes[1].index, 6);
+		}
+		close_scene(s);
+	}
+}
+
 /* A check that leads to a call of the trap, and a load that does if it faults, are where that call is described. */
 static void test_checks_are_places(void **state)
 {
@@ -1009,6 +1073,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_inlined),
 		cmocka_unit_test(test_between_places),
 		cmocka_unit_test(test_calls_between_places),
+		cmocka_unit_test(test_loop_of_a_callee),
 		cmocka_unit_test(test_checks_are_places),
 		cmocka_unit_test(test_ways_through_bytecodes),
 		cmocka_unit_test(test_bad_debug_data),

@@ -22,7 +22,9 @@ enum {
 	OP_LOOKUPSWITCH = 0xab,
 	OP_FIRST_RETURN = 0xac,
 	OP_LAST_RETURN = 0xb1,
-	OP_FIRST_INVOKE = 0xb6, /* to invokedynamic */
+	OP_FIRST_INVOKE = 0xb6, /* invokevirtual, to invokedynamic */
+	OP_INVOKESPECIAL = 0xb7,
+	OP_INVOKESTATIC = 0xb8,
 	OP_LAST_INVOKE = 0xba,
 	OP_ATHROW = 0xbf,
 	OP_WIDE = 0xc4,
@@ -81,6 +83,20 @@ static bool is_invoke(unsigned int op)
 	       op == OP_INVOKEHANDLE;
 }
 
+enum hotspot_call hotspot_call__read(const unsigned char *code, uint32_t size, uint32_t at,
+				     uint16_t *index)
+{
+	unsigned int op = at + 3 <= size ? code[at] : OP_COUNT;
+
+	if (op == OP_COUNT)
+		return HOTSPOT_CALL_OTHER;
+	memcpy(index, code + at + 1, sizeof(*index)); /* the JVM has put its own there */
+	if (op == OP_FIRST_INVOKE || op == OP_FAST_INVOKEVFINAL)
+		return HOTSPOT_CALL_FINAL;
+	return op == OP_INVOKESPECIAL || op == OP_INVOKESTATIC ? HOTSPOT_CALL_DIRECT
+							       : HOTSPOT_CALL_OTHER;
+}
+
 static bool is_return(unsigned int op)
 {
 	return (op >= OP_FIRST_RETURN && op <= OP_LAST_RETURN) ||
@@ -132,7 +148,7 @@ static uint32_t length_at(const unsigned char *code, uint32_t size, uint32_t at)
 
 /* ---- reaching -------------------------------------------------------------------------------- */
 
-enum { STARTS = 1, FORWARD = 2, BACKWARD = 4 };
+enum { STARTS = 1, FORWARD = 2, BACKWARD = 4, AROUND = 8 };
 
 struct method {
 	const unsigned char *code;
@@ -140,8 +156,8 @@ struct method {
 	const struct hotspot_way *way;
 	unsigned char *marks; /* of each byte */
 	bool has_changed, is_bad;
-	uint32_t at;	 /* whose successors are met */
-	bool leads_back; /* one of them is not behind it */
+	uint32_t at;	/* whose successors are met */
+	int64_t target; /* the first of them */
 };
 
 static bool is_end(const struct method *m, uint32_t at)
@@ -156,7 +172,7 @@ static bool meet(struct method *m, int64_t to, unsigned char mark, bool set)
 		m->is_bad = true;
 		return false;
 	}
-	m->leads_back |= to <= (int64_t)m->at;
+	m->target = to < m->target ? to : m->target;
 	if (set && !(m->marks[to] & mark)) {
 		m->marks[to] |= mark;
 		m->has_changed = true;
@@ -246,6 +262,31 @@ static bool repeat(struct method *m, void (*pass)(struct method *))
 	return false;
 }
 
+static void go_around(struct method *m)
+{
+	for (uint32_t at = 0; at < m->size; at++)
+		if ((m->marks[at] & (AROUND | BACKWARD)) == (AROUND | BACKWARD) && !is_end(m, at) &&
+		    (at != (uint32_t)m->way->from || !m->way->is_place))
+			meet_successors(m, at, AROUND, true);
+}
+
+/* A loop that the way can go round, without its beginning. */
+static void add_loop(struct method *m, struct hotspot_way *way, uint32_t first, uint32_t last)
+{
+	for (uint32_t at = 0; at < m->size; at++)
+		m->marks[at] &= ~AROUND;
+	m->marks[first] |= AROUND;
+	if (first == (uint32_t)way->from && way->is_place)
+		return;
+	if (!repeat(m, go_around) || !(m->marks[last] & AROUND))
+		return;
+	if (way->loop_count < HOTSPOT_WAY_LOOPS) {
+		way->loop[way->loop_count].first = first;
+		way->loop[way->loop_count].last = last;
+	}
+	way->loop_count++;
+}
+
 int hotspot_way__find(const unsigned char *code, uint32_t size, struct hotspot_way *way)
 {
 	static unsigned char marks[CODE_MAX]; /* a reader has one thread */
@@ -253,7 +294,7 @@ int hotspot_way__find(const unsigned char *code, uint32_t size, struct hotspot_w
 	const uint32_t from = (uint32_t)way->from;
 
 	way->is_there = way->loops = false;
-	way->call_count = way->length = 0;
+	way->call_count = way->loop_count = way->length = 0;
 	if (!size || size > CODE_MAX || from >= size || way->to >= (int64_t)size)
 		return -ENODATA;
 	memset(marks, 0, size);
@@ -268,9 +309,12 @@ int hotspot_way__find(const unsigned char *code, uint32_t size, struct hotspot_w
 			continue;
 		way->is_there |= is_end(&m, at);
 		way->length++;
-		m.leads_back = false;
+		m.target = size;
 		meet_successors(&m, at, BACKWARD, false);
-		way->loops |= m.leads_back;
+		if (m.target <= (int64_t)at) {
+			way->loops = true;
+			add_loop(&m, way, (uint32_t)m.target, at);
+		}
 		if (!is_invoke(code[at]) || is_end(&m, at) || (at == from && way->is_done))
 			continue;
 		if (way->call_count < HOTSPOT_WAY_CALLS)

@@ -92,6 +92,7 @@ extern const char *const hotspot_export_names[HOTSPOT_EXPORTS];
 	X(IMMUTABLE_DATA, NONE, FIELD, "nmethod", "_immutable_data")                               \
 	X(IMMUTABLE_SIZE, MOVED, FIELD, "nmethod", "_immutable_data_size")                         \
 	X(CONST_METHOD, NAME, FIELD, "Method", "_constMethod")                                     \
+	X(INTRINSIC, NONE, FIELD, "Method", "_intrinsic_id")                                       \
 	X(CONSTANTS, NAME, FIELD, "ConstMethod", "_constants")                                     \
 	X(NAME_INDEX, NAME, FIELD, "ConstMethod", "_name_index")                                   \
 	X(SIGNATURE_INDEX, NONE, FIELD, "ConstMethod", "_signature_index")                         \
@@ -100,9 +101,17 @@ extern const char *const hotspot_export_names[HOTSPOT_EXPORTS];
 	ALSO(METHOD_FLAGS, FIELD, "ConstMethod", "_flags._flags")                                  \
 	X(CONST_METHOD_SIZE, NAME, SIZE, "ConstMethod", "")                                        \
 	X(POOL_HOLDER, NAME, FIELD, "ConstantPool", "_pool_holder")                                \
+	X(POOL_CACHE, NONE, FIELD, "ConstantPool", "_cache")                                       \
 	X(POOL_FILE_INDEX, LINE, FIELD, "ConstantPool", "_source_file_name_index")                 \
 	X(POOL_LENGTH, LINE, FIELD, "ConstantPool", "_length")                                     \
 	X(POOL_SIZE, NAME, SIZE, "ConstantPool", "")                                               \
+	X(CACHE_SIZE, NONE, SIZE, "ConstantPoolCache", "") /* to 21 entries are behind it */       \
+	X(CACHE_METHODS, NONE, FIELD, "ConstantPoolCache", "_resolved_method_entries")             \
+	X(ENTRY_SIZE, NONE, SIZE, "ConstantPoolCacheEntry", "")                                    \
+	X(ENTRY_METHOD, NONE, FIELD, "ConstantPoolCacheEntry", "_f1")                              \
+	X(ENTRY_FINAL, NONE, FIELD, "ConstantPoolCacheEntry", "_f2") /* or an index */             \
+	X(METHOD_ENTRIES, NONE, FIELD, "Array<ResolvedMethodEntry>", "_data")                      \
+	X(METHOD_ENTRY_SIZE, NONE, SIZE, "ResolvedMethodEntry", "")                                \
 	X(KLASS_NAME, NAME, FIELD, "Klass", "_name")                                               \
 	X(SYMBOL_REFERENCES, NONE, FIELD, "Symbol", "_hash_and_refcount")                          \
 	X(SYMBOL_LENGTH, NAME, FIELD, "Symbol", "_length")                                         \
@@ -323,22 +332,40 @@ enum code_state hotspot_method__check(const struct hotspot_layout *layout,
 /* ---- between two bytecodes ------------------------------------------------------------------- */
 
 #define HOTSPOT_WAY_CALLS 32u
+#define HOTSPOT_WAY_LOOPS 8u
 
 /* Ways in a method from one bytecode to another, without passing the first one again. */
 struct hotspot_way {
 	int32_t from;
-	bool is_done; /* `from` has run already: it is not on the way */
-	int32_t to;   /* -1: to any return */
+	bool is_done;  /* `from` has run already: it is not on the way */
+	bool is_place; /* `from` cannot be in a loop on the way */
+	int32_t to;    /* -1: to any return */
 	/* what is found */
-	bool is_there;			   /* there is one */
-	bool loops;			   /* … with a bytecode that leads back */
+	bool is_there;		 /* there is one */
+	bool loops;		 /* … with a bytecode that leads back */
+	unsigned int loop_count; /* of these, loops on it; all of them, */
+	struct {
+		uint32_t first, last;
+	} loop[HOTSPOT_WAY_LOOPS];	   /* … of which these are kept */
 	unsigned int length;		   /* bytecodes that can be on it */
 	unsigned int call_count;	   /* of these, calls; all of them, */
 	uint32_t calls[HOTSPOT_WAY_CALLS]; /* … of which these are kept */
+	bool has_inlined;		   /* one of them may be inlined: between.c */
 };
 
 /* 0; -ENODATA: these are no bytecodes, or they are not understood. */
 int hotspot_way__find(const unsigned char *code, uint32_t size, struct hotspot_way *way);
+
+/* Calls that lead to one method, which the class's table of calls has. */
+enum hotspot_call {
+	HOTSPOT_CALL_OTHER,
+	HOTSPOT_CALL_DIRECT,
+	HOTSPOT_CALL_FINAL, /* or to a virtual method, which the table has no address of */
+};
+
+/* *index: in the table. */
+enum hotspot_call hotspot_call__read(const unsigned char *code, uint32_t size, uint32_t at,
+				     uint16_t *index);
 
 /* ---- what is inlined ------------------------------------------------------------------------- */
 
@@ -392,8 +419,11 @@ struct hotspot_named {
 
 struct hotspot_bytecodes {
 	uint64_t method;
-	unsigned char *code; /* NULL: they are not to be read */
+	uint64_t pool;	     /* ConstantPool* */
+	unsigned char *code; /* NULL: they are not to be read, or there are none */
 	uint32_t size;
+	bool is_native;	   /* … or abstract */
+	bool is_intrinsic; /* … or it is not known whether it is */
 };
 
 /* The debug data of an nmethod. They do not change, and are read as a whole. */
@@ -409,6 +439,7 @@ struct hotspot_debug {
 	VEC(struct hotspot_named) named; /* methods that were needed so far */
 	VEC(struct hotspot_bytecodes) bytecodes;
 	size_t bytecode_bytes;
+	enum hotspot_flag is_alone; /* the nmethod has no other method's code */
 };
 
 void hotspot_debug__fini(struct hotspot_debug *debug);
@@ -435,6 +466,20 @@ int hotspot_flow__read(struct hotspot_code *code, struct target_memory *memory,
 /* False: it is not in the code. */
 bool hotspot_flow__around(const struct hotspot_debug *d, uint32_t at,
 			  struct hotspot_around *around);
+
+/* The scopes of one place, of which all are sure; the nmethod's own method: it has none. */
+int hotspot_place__read(const struct hotspot_layout *l, struct target_memory *memory,
+			const struct hotspot_blob *blob, struct hotspot_debug *d, int32_t place,
+			struct hotspot_chain *chain);
+struct hotspot_scope_record {
+	uint32_t sender, method, index; /* of the bytecode, + 1 */
+};
+int hotspot_scope__read(const struct hotspot_layout *l, const struct hotspot_debug *d, uint32_t at,
+			struct hotspot_scope_record *s);
+/* The methods between places: `around` the address. */
+int hotspot_between__read(struct hotspot_code *code, struct target_memory *memory,
+			  const struct hotspot_blob *blob, struct hotspot_debug *debug,
+			  const struct hotspot_around *around, struct hotspot_chain *chain);
 
 /*
  * The methods at an address in an nmethod: the innermost frame's place, or the byte before a return

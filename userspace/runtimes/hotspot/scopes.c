@@ -111,23 +111,14 @@ void hotspot_debug__fini(struct hotspot_debug *debug)
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-static uint32_t scope_of(const struct hotspot_debug *d, size_t at)
-{
-	return at < d->place_count && d->places[at].scope > 0 ? (uint32_t)d->places[at].scope : 0;
-}
-
 /* The first place that is not before `distance`. */
 static size_t place_at(const struct hotspot_debug *d, uint32_t distance)
 {
 	return partition_point(d->places, d->place_count, p, p->pc_offset < (int64_t)distance);
 }
 
-struct scope_record {
-	uint32_t sender, method, index;
-};
-
-static int read_scope(const struct hotspot_layout *l, const struct hotspot_debug *d, uint32_t at,
-		      struct scope_record *s)
+int hotspot_scope__read(const struct hotspot_layout *l, const struct hotspot_debug *d, uint32_t at,
+			struct hotspot_scope_record *s)
 {
 	unsigned int excluded = hotspot_excluded(l);
 	size_t next = at;
@@ -167,8 +158,8 @@ static int follow(const struct hotspot_layout *l, struct target_memory *memory,
 {
 	while (at && chain->count < HOTSPOT_SCOPES_MAX) {
 		struct hotspot_scope *scope = &chain->scopes[chain->count];
-		struct scope_record record;
-		int err = read_scope(l, d, at, &record)
+		struct hotspot_scope_record record;
+		int err = hotspot_scope__read(l, d, at, &record)
 				  ?: read_method(memory, d, record.method, &scope->method);
 
 		if (err)
@@ -183,262 +174,43 @@ static int follow(const struct hotspot_layout *l, struct target_memory *memory,
 	return 0;
 }
 
-/* How many outermost scopes both have; the calls that led further in have to be the same, too. */
-static unsigned int in_common(const struct hotspot_chain *a, const struct hotspot_chain *b)
+int hotspot_place__read(const struct hotspot_layout *l, struct target_memory *memory,
+			const struct hotspot_blob *blob, struct hotspot_debug *d, int32_t place,
+			struct hotspot_chain *chain)
 {
-	unsigned int count = 0;
-
-	while (count < a->count && count < b->count) {
-		const struct hotspot_scope *x = &a->scopes[a->count - 1 - count];
-		const struct hotspot_scope *y = &b->scopes[b->count - 1 - count];
-
-		if (x->method != y->method)
-			break;
-		count++;
-		if (x->index != y->index)
-			break;
-	}
-	return count;
-}
-
-/* ---- what may be inlined between two places -------------------------------------------------- */
-
-#define LAST_BYTECODES 2u /* of a callee: a return, and what is made of its result before */
-
-/* What is needed to look at a gap between places. */
-struct gap {
-	struct hotspot_code *code;
-	struct target_memory *memory;
-	const struct hotspot_blob *blob;
-	struct hotspot_debug *debug;
-	const struct hotspot_around *around;
-};
-
-/* NULL: they cannot be read. *err: -ENOMEM, or as reading fails for good. */
-static const struct hotspot_bytecodes *bytecodes_of(const struct gap *g, uint64_t method, int *err)
-{
-	const struct hotspot_layout *l = g->code->layout;
-	struct hotspot_bytecodes b = {.method = method};
-	struct hotspot_method m;
-
-	for (size_t i = 0; i < g->debug->bytecodes.count; i++)
-		if (g->debug->bytecodes.data[i].method == method)
-			return &g->debug->bytecodes.data[i];
-	if (!hotspot_method__read(l, g->memory, method, &m) && m.code_size &&
-	    (b.code = malloc(m.code_size)) &&
-	    !target_memory__read(g->memory, b.code, m.code_size,
-				 m.const_method + l->at[HOTSPOT_CONST_METHOD_SIZE]))
-		b.size = m.code_size;
-	*err = vec_push(&g->debug->bytecodes, b);
-	if (*err) {
-		free(b.code);
-		return NULL;
-	}
-	g->debug->bytecode_bytes += b.size;
-	return &g->debug->bytecodes.data[g->debug->bytecodes.count - 1];
-}
-
-/* A call of this method, in the same scope, has a place of its own: it is not inlined. */
-static bool is_called(const struct gap *g, const struct scope_record *scope, uint32_t index)
-{
-	const struct hotspot_debug *d = g->debug;
-
-	for (size_t i = 0; i < d->place_count; i++) {
-		uint32_t at = d->places[i].flags == HOTSPOT_PLACE_CALL ? scope_of(d, i) : 0;
-		struct scope_record record;
-
-		if (at && !read_scope(g->code->layout, d, at, &record) &&
-		    record.index == index + 1 && record.method == scope->method &&
-		    record.sender == scope->sender)
-			return true;
-	}
-	return false;
-}
-
-#define CODE_EACH 2u /* bytes of code that a bytecode is compiled to: few need more … */
-#define CODE_MORE 8u
-
-/* Is there more code than the method's own bytecodes make? */
-static bool has_more(const struct gap *g, const struct hotspot_way *way)
-{
-	return (g->around->loops && !way->loops) ||
-	       g->around->size > way->length * CODE_EACH + CODE_MORE;
-}
-
-/*
- * May another method's code be where `method` goes on from one bytecode to another? Without a call on
- * the way too, because the compiler moves code, but a loop may have been unrolled.
- */
-static int can_call(const struct gap *g, uint64_t method, const struct scope_record *scope,
-		    struct hotspot_way *way, bool *can)
-{
-	int err = 0;
-	const struct hotspot_bytecodes *b = bytecodes_of(g, method, &err);
-	bool calls = false;
-
-	*can = true;
-	if (err || !b->code || hotspot_way__find(b->code, b->size, way) || !way->is_there)
-		return err;
-	for (unsigned int i = 0; i < way->call_count && !calls; i++)
-		calls = i == HOTSPOT_WAY_CALLS || !scope || !is_called(g, scope, way->calls[i]);
-	*can = (calls || !way->loops) && has_more(g, way);
-	return 0;
-}
-
-/* Callees that the place before is in, and the one behind is not: is there more than a return? */
-static int may_go_on(const struct gap *g, const struct hotspot_chain *before, unsigned int callees,
-		     bool is_done, bool *may)
-{
+	int32_t scope = place >= 0 && (size_t)place < d->place_count ? d->places[place].scope : 0;
 	int err = 0;
 
-	*may = false;
-	for (unsigned int i = 0; i < callees && !err && !*may; i++) {
-		struct hotspot_way way = {
-			.from = before->scopes[i].index, .is_done = i || is_done, .to = -1};
-
-		if (way.from < 0)
-			*may = true;
-		else
-			err = can_call(g, before->scopes[i].method, NULL, &way, may);
-		*may |= way.length > LAST_BYTECODES;
+	*chain = (struct hotspot_chain){};
+	if (scope > 0)
+		err = follow(l, memory, d, (uint32_t)scope, chain);
+	if (!chain->count) {
+		chain->scopes[0] = (struct hotspot_scope){blob->method, -1};
+		chain->count = 1;
 	}
+	chain->sure = chain->count;
 	return err;
-}
-
-/* The scopes of a place, or of the compiled method where it begins and returns. */
-struct end {
-	struct hotspot_chain chain;
-	struct scope_record innermost; /* method 0: none */
-	enum hotspot_place_kind kind;
-};
-
-static int read_end(const struct gap *g, int32_t place, struct end *end)
-{
-	const struct hotspot_layout *l = g->code->layout;
-	uint32_t scope = place < 0 ? 0 : scope_of(g->debug, (size_t)place);
-	int err = 0;
-
-	*end = (struct end){};
-	if (place >= 0)
-		end->kind = (enum hotspot_place_kind)g->debug->places[place].flags;
-	if (scope)
-		err = follow(l, g->memory, g->debug, scope, &end->chain)
-			      ?: read_scope(l, g->debug, scope, &end->innermost);
-	if (!end->chain.count) {
-		end->chain.scopes[0] = (struct hotspot_scope){g->blob->method, -1};
-		end->chain.count = 1;
-	}
-	return err;
-}
-
-/* The way of the innermost method that both are in. A check comes before its bytecode. */
-static struct hotspot_way way_of(const struct end *before, unsigned int callees,
-				 const struct hotspot_scope *to)
-{
-	int32_t from = before->chain.scopes[callees].index;
-
-	return (struct hotspot_way){.from = from < 0 ? 0 : from,
-				    .to = to->index < 0 ? -1 : to->index,
-				    .is_done = callees ||
-					       (from >= 0 && before->kind != HOTSPOT_PLACE_CHECK)};
-}
-
-/* May another method run between these two than the `common`th, which is the innermost of both? */
-static int look_between(const struct gap *g, const struct end *before, const struct end *behind,
-			unsigned int common, bool *doubtful)
-{
-	unsigned int callees = before->chain.count - common;
-	const struct hotspot_scope *to = &behind->chain.scopes[behind->chain.count - common];
-	struct hotspot_way way = way_of(before, callees, to);
-	int err;
-
-	*doubtful = behind->chain.count > common;
-	if (*doubtful)
-		return 0;
-	err = may_go_on(g, &before->chain, callees, before->kind == HOTSPOT_PLACE_CALL, doubtful);
-	if (!err && !*doubtful)
-		err = can_call(g, to->method, behind->innermost.method ? &behind->innermost : NULL,
-			       &way, doubtful);
-	return err;
-}
-
-/* What is known of the places around an address. */
-struct ends {
-	struct end before[HOTSPOT_ENDS_MAX], behind[HOTSPOT_ENDS_MAX];
-	unsigned int before_count, behind_count;
-};
-
-static int read_ends(const struct gap *g, const struct hotspot_ends *places, struct end *ends,
-		     unsigned int *count)
-{
-	int err = 0;
-
-	for (*count = 0; *count < places->count && !err; ++*count)
-		err = read_end(g, places->place[*count], &ends[*count]);
-	if (!*count)
-		err = read_end(g, HOTSPOT_END_OUTSIDE, &ends[(*count)++]);
-	return err;
-}
-
-/*
- * Sets chain->sure. The innermost method that all places are in is not sure if it can make a call on
- * the way: nothing describes what is inlined there. Nor if the way leads out of it and in again.
- */
-static int judge(const struct gap *g, const struct ends *e, struct hotspot_chain *chain)
-{
-	bool doubtful = g->around->before.is_open || g->around->behind.is_open;
-	unsigned int count = e->before_count * e->behind_count, common = chain->count;
-	int err = 0;
-
-	for (unsigned int i = 0; i < e->behind_count; i++)
-		common = min_u64(common, in_common(chain, &e->behind[i].chain));
-	for (unsigned int i = 0; i < e->before_count; i++)
-		common = min_u64(common, in_common(chain, &e->before[i].chain));
-	chain->sure = common;
-	if (!common || common < chain->count)
-		return 0;
-	for (unsigned int i = 0; i < count && !err && !doubtful; i++)
-		err = look_between(g, &e->before[i / e->behind_count],
-				   &e->behind[i % e->behind_count], common, &doubtful);
-	chain->sure -= doubtful;
-	return err;
-}
-
-static int read_between(const struct gap *g, struct hotspot_chain *chain)
-{
-	_cleanup_free_ struct ends *e = malloc(sizeof(*e));
-	int err = !e ? -ENOMEM
-		     : read_ends(g, &g->around->behind, e->behind, &e->behind_count)
-			       ?: read_ends(g, &g->around->before, e->before, &e->before_count);
-
-	if (e && e->behind_count)
-		*chain = e->behind[0].chain;
-	return err ? err : judge(g, e, chain);
 }
 
 static int read_chain(struct hotspot_code *code, struct target_memory *memory,
 		      const struct hotspot_blob *blob, struct hotspot_debug *d, uint32_t distance,
 		      struct hotspot_chain *chain)
 {
-	struct hotspot_around around = {};
-	const struct gap gap = {code, memory, blob, d, &around};
+	const struct hotspot_layout *l = code->layout;
 	int err = d->places ? 0 : read_debug_data(code, memory, blob, d);
-	bool is_there, is_first = distance <= blob->frame_complete;
-	struct end end;
+	bool is_first = distance <= blob->frame_complete;
+	struct hotspot_around around;
 	size_t at;
 
 	if (err)
 		return err;
 	at = place_at(d, distance);
-	is_there = at < d->place_count;
-	if (code->layout->describes_all != HOTSPOT_FLAG_ON && !is_first &&
-	    !(is_there && d->places[at].pc_offset == (int64_t)distance) &&
+	if (l->describes_all != HOTSPOT_FLAG_ON && !is_first &&
+	    !(at < d->place_count && d->places[at].pc_offset == (int64_t)distance) &&
 	    hotspot_flow__around(d, distance - 1, &around))
-		return read_between(&gap, chain);
-	err = read_end(&gap, is_there && !is_first ? (int32_t)at : HOTSPOT_END_OUTSIDE, &end);
-	*chain = end.chain;
-	chain->sure = chain->count;
-	return err;
+		return hotspot_between__read(code, memory, blob, d, &around, chain);
+	return hotspot_place__read(l, memory, blob, d, is_first ? HOTSPOT_END_OUTSIDE : (int32_t)at,
+				   chain);
 }
 
 int hotspot_chain__read(struct hotspot_code *code, struct target_memory *memory,
