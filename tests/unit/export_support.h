@@ -180,6 +180,32 @@ static inline void interpreted_profile(struct fixture *f)
 	NAME(f, run, {.function = "run", INTERPRETED, 3, 2});
 }
 
+/* Four samples of one stack, "main" and in the kernel "work": the second in softirq, the third in hardirq. */
+static inline void interrupted_profile(struct fixture *f)
+{
+	static const enum sample_context contexts[] = {CONTEXT_NONE, CONTEXT_SOFTIRQ,
+						       CONTEXT_HARDIRQ, CONTEXT_NONE};
+	struct location_id start, work;
+	struct thread_id thread;
+
+	fixture__init(f, 10);
+	f->process = add_process(f, 7, "a", 0, 0);
+	thread = add_thread(f, f->process, 7, true, "a", 0);
+	start = add_location(f, f->program, 0x10);
+	work = add_location(f, f->kernel, 0x20);
+	for (unsigned int i = 0; i < 4; i++)
+		profile_builder__sample(f->b, thread,
+					&(struct profile_sample){
+						.time = AT(i + 1),
+						.weight = 10 * MS,
+						.stack = STACK(f, start, work),
+						.comm = text(f, "a"),
+						.context = contexts[i],
+					});
+	NAME(f, start, {.function = "main"});
+	NAME(f, work, {.function = "work"});
+}
+
 static inline void assert_near(double value, double wanted, double relative)
 {
 	if (fabs(value - wanted) > relative * fabs(wanted))

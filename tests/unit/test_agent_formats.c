@@ -633,6 +633,51 @@ static void test_otlp(void **state)
 	profile_builder__free(f.b);
 }
 
+/* Samples in softirq and hardirq are rows of their own, with an attribute. */
+static void test_contexts(void **state)
+{
+	struct made_window m;
+	struct fixture f;
+	struct sealed_window sealed;
+	struct wire dictionary, resource, scope, profile, sample;
+	unsigned int samples = 0, with = 0;
+	uint8_t *plain;
+	size_t size;
+
+	(void)state;
+	interrupted_profile(&f);
+	made_window__init(&m, finish(&f), 1);
+	sealed = seal("otlp", &m.window, true);
+	plain = unzip(sealed.requests[0].body, sealed.requests[0].size, &size);
+	assert_true(find_field(plain, size, 2, &dictionary));
+	/* none, two contexts and the program's build-id */
+	assert_int_equal(count_fields(dictionary.bytes, dictionary.size, 6), 4);
+	assert_true(contains(dictionary.bytes, dictionary.size, "context"));
+	assert_true(contains(dictionary.bytes, dictionary.size, "softirq"));
+	assert_true(contains(dictionary.bytes, dictionary.size, "hardirq"));
+	assert_true(find_field(plain, size, 1, &resource));
+	assert_true(find_field(resource.bytes, resource.size, 2, &scope));
+	assert_true(find_field(scope.bytes, scope.size, 2, &profile));
+	profile = fields(profile.bytes, profile.size);
+	while (wire_next(&profile) > 0) {
+		if (profile.number != 2)
+			continue;
+		samples++;
+		with += find_field(profile.bytes, profile.size, 2, &sample);
+	}
+	assert_int_equal(samples, 3);
+	assert_int_equal(with, 2);
+	free(plain);
+	sealed_window__fini(&sealed);
+	sealed = seal("dir", &m.window, true);
+	plain = unzip(sealed.requests[0].body, sealed.requests[0].size, &size);
+	assert_true(contains(plain, size, "context") && contains(plain, size, "hardirq"));
+	free(plain);
+	sealed_window__fini(&sealed);
+	made_window__fini(&m);
+	profile_builder__free(f.b);
+}
+
 /* Names are made of times alone, whatever services are called. */
 static void test_dir(void **state)
 {
@@ -698,6 +743,7 @@ int main(void)
 		cmocka_unit_test(test_frames_without_a_name),
 		cmocka_unit_test(test_parca),
 		cmocka_unit_test(test_otlp),
+		cmocka_unit_test(test_contexts),
 		cmocka_unit_test(test_dir),
 		cmocka_unit_test(test_table),
 	};

@@ -697,6 +697,51 @@ static void test_memory_counters(void **state)
 
 /* ---- sources --------------------------------------------------------------------------------- */
 
+/* A sample in softirq or hardirq has the same functions, and an innermost frame of that subcategory. */
+static void test_contexts(void **state)
+{
+	struct fixture f;
+	cJSON *file;
+	const cJSON *shared, *kernel, *stacks, *frames, *rows;
+	static const int wanted[] = {0, 1, 2, 0};
+	int found = 0, stack, frame, work = -1;
+
+	(void)state;
+	interrupted_profile(&f);
+	file = export_json(&firefox_exporter, finish(&f), NULL);
+	shared = get(file, "shared");
+	stacks = get(shared, "stackTable");
+	frames = get(shared, "frameTable");
+	kernel = get(cJSON_GetArrayItem(get(get(file, "meta"), "categories"), CATEGORY_KERNEL),
+		     "subcategories");
+	assert_int_equal(cJSON_GetArraySize(kernel), 3);
+	assert_string_equal(cJSON_GetArrayItem(kernel, 1)->valuestring, "softirq");
+	assert_string_equal(cJSON_GetArrayItem(kernel, 2)->valuestring, "hardirq");
+	assert_int_equal(number(stacks, "length"), 4);
+	assert_int_equal(number(frames, "length"), 4);
+	rows = get(get(cJSON_GetArrayItem(get(file, "threads"), 0), "samples"), "stack");
+	for (int i = 0; i < cJSON_GetArraySize(rows); i++) {
+		if (cJSON_IsNull(cJSON_GetArrayItem(rows, i)))
+			continue;
+		stack = (int)item(rows, i);
+		frame = (int)item(get(stacks, "frame"), stack);
+		assert_int_equal(item(get(frames, "category"), frame), CATEGORY_KERNEL);
+		assert_int_equal(item(get(frames, "subcategory"), frame), wanted[found++]);
+		/* its caller is the root, of the program */
+		stack -= (int)item(get(stacks, "prefixOffset"), stack);
+		assert_int_equal(item(get(stacks, "prefixOffset"), stack), 0);
+		assert_int_equal(
+			item(get(frames, "category"), (int)item(get(stacks, "frame"), stack)),
+			CATEGORY_USER);
+		if (work < 0)
+			work = (int)item(get(frames, "func"), frame);
+		assert_int_equal(item(get(frames, "func"), frame), work);
+	}
+	assert_int_equal(found, 4);
+	cJSON_Delete(file);
+	profile_builder__free(f.b);
+}
+
 /* Its resource and library are the source file. */
 static void test_interpreted(void **state)
 {
@@ -812,6 +857,7 @@ int main(void)
 		cmocka_unit_test(test_memory_counters),
 		cmocka_unit_test(test_sources_and_kernel),
 		cmocka_unit_test(test_interpreted),
+		cmocka_unit_test(test_contexts),
 		cmocka_unit_test(test_paths_of_urls),
 	};
 

@@ -64,18 +64,23 @@ static size_t take_labels(struct dir *d, size_t service, struct pprof_label *lab
 	return count;
 }
 
-static struct pprof_label state_label(const struct dir *d, enum wall_state state)
+/* Behind those of the service. How many there are then. */
+static size_t take_sample_labels(struct dir *d, const struct service_sample *sample,
+				 struct pprof_label *labels, size_t count)
 {
-	struct code_tables *code = pprof_writer__code(d->writer);
-	const char *name = wall_state_name(state ? state : WALL_RUNNING);
+	const char *state = wall_state_name(sample->state ? sample->state : WALL_RUNNING);
 
-	return (struct pprof_label){.key = code_tables__text(code, "state"),
-				    .text = code_tables__text(code, name)};
+	if (d->window->parked)
+		labels[count++] = pprof_writer__label(d->writer, "state", state);
+	if (sample->context)
+		labels[count++] = pprof_writer__label(d->writer, "context",
+						      sample_context_name(sample->context));
+	return count;
 }
 
 static void write_service(struct dir *d, size_t service)
 {
-	struct pprof_label labels[AGENT_LABELS_MAX + 1];
+	struct pprof_label labels[AGENT_LABELS_MAX + 2];
 	bool wall = d->window->parked;
 	size_t label_count = take_labels(d, service, labels), count;
 	const struct service_sample *samples = service_samples__of(d->samples, service, &count);
@@ -86,10 +91,8 @@ static void write_service(struct dir *d, size_t service)
 		const int64_t values[] = {(int64_t)samples[i].ticks, (int64_t)samples[i].cpu,
 					  (int64_t)all};
 
-		if (wall)
-			labels[label_count] = state_label(d, samples[i].state);
 		pprof_writer__sample(d->writer, samples[i].stack, values, wall ? 3 : 2, labels,
-				     label_count + wall);
+				     take_sample_labels(d, &samples[i], labels, label_count));
 		d->ticks += samples[i].ticks;
 		d->cpu += samples[i].cpu;
 		d->wall += all;

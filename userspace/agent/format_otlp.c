@@ -75,6 +75,7 @@ struct dictionary {
 	struct bytes bytes;
 	uint32_t *stack_number; /* by stack of the profile; 0: none yet */
 	uint32_t stacks, attributes;
+	uint32_t of_context[CONTEXT_COUNT]; /* its attribute; 0: none yet */
 };
 
 static int dictionary__init(struct dictionary *d, const struct otlp *o, uint32_t depth_max)
@@ -130,16 +131,25 @@ static uint32_t stack_number(struct dictionary *d, uint32_t stack, enum wall_sta
 }
 
 /* KeyValueAndUnit{1: key, 2: AnyValue{1: text}} */
-static void add_build_id(struct dictionary *d, const char *build_id)
+static uint32_t add_code_attribute(struct dictionary *d, const char *key, const char *text)
 {
 	size_t at = d->bytes.count, value;
 
-	bytes__number(&d->bytes, 1, code_tables__text(d->code, "process.executable.build_id.gnu"));
+	bytes__number(&d->bytes, 1, code_tables__text(d->code, key));
 	value = d->bytes.count;
-	bytes__text(&d->bytes, 1, build_id);
+	bytes__text(&d->bytes, 1, text);
 	bytes__wrap(&d->bytes, 2, value);
 	bytes__wrap(&d->bytes, ATTRIBUTE_TABLE, at);
-	d->attributes++;
+	return ++d->attributes;
+}
+
+static uint32_t context_attribute(struct dictionary *d, enum sample_context context)
+{
+	uint32_t *number = &d->of_context[context];
+
+	if (context != CONTEXT_NONE && !*number)
+		*number = add_code_attribute(d, "context", sample_context_name(context));
+	return *number;
 }
 
 /* Mapping{1: start, 2: limit, 3: file_offset, 4: filename, 5: attributes} */
@@ -149,7 +159,8 @@ static void add_mapping(struct dictionary *d, uint32_t number)
 	size_t at, attributes, count;
 
 	if (m.build_id)
-		add_build_id(d, code_tables__strings(d->code, &count)[m.build_id]);
+		add_code_attribute(d, "process.executable.build_id.gnu",
+				   code_tables__strings(d->code, &count)[m.build_id]);
 	at = d->bytes.count;
 	bytes__number(&d->bytes, 1, m.start);
 	bytes__number(&d->bytes, 2, m.limit);
@@ -288,15 +299,20 @@ static void add_type(struct bytes *request, uint32_t field, uint32_t type, uint3
 	bytes__wrap(request, field, at);
 }
 
-/* Sample{1: stack, 4: values} */
-static void add_sample(struct bytes *request, uint32_t stack, int64_t value)
+/* Sample{1: stack, 2: attributes, 4: values} */
+static void add_sample(struct bytes *request, uint32_t stack, uint32_t attribute, int64_t value)
 {
-	size_t at = request->count, values;
+	size_t at = request->count, list;
 
 	bytes__number(request, 1, stack);
-	values = request->count;
+	list = request->count;
+	if (attribute) {
+		bytes__varint(request, attribute);
+		bytes__wrap(request, 2, list);
+	}
+	list = request->count;
 	bytes__varint(request, (uint64_t)value);
-	bytes__wrap(request, 4, values);
+	bytes__wrap(request, 4, list);
 	bytes__wrap(request, 2, at);
 }
 
@@ -328,6 +344,7 @@ static void add_profile(const struct otlp *o, struct dictionary *d, const struct
 	for (size_t i = 0; i < part->count; i++)
 		add_sample(request,
 			   stack_number(d, part->samples[i].stack.v, part->samples[i].state),
+			   context_attribute(d, part->samples[i].context),
 			   value_of(part->wall, &part->samples[i]));
 	add_time(request, 3, time);
 	bytes__number(request, 4,

@@ -14,7 +14,7 @@
 #include "base/order.h"
 #include "export/waits.h"
 
-/* Where the sample of a stack and a state is. */
+/* Where the sample of a stack, a state and a context is. */
 struct stack_slot {
 	uint64_t key;
 	size_t sample;
@@ -39,7 +39,7 @@ static int add_sample(struct service_samples *s, struct service_sample sample)
 	if (!sample.ticks && !sample.cpu && !sample.wait)
 		return 0;
 	sample.stack.v = s->merged ? s->merged[sample.stack.v] : sample.stack.v;
-	place.key = (uint64_t)sample.stack.v << 8 | sample.state;
+	place.key = (uint64_t)sample.stack.v << 16 | (uint64_t)sample.context << 8 | sample.state;
 	known = places__need(&s->places, &place, &is_new);
 	if (!known)
 		return -ENOMEM;
@@ -78,10 +78,11 @@ static int add_thread(struct service_samples *s, uint32_t number)
 	for (size_t i = 0; i < rows->count && !err; i++) {
 		uint64_t tail = i + 1 == rows->count ? thread->cpu_tail : 0;
 
-		err = add_sample(s,
-				 (struct service_sample){.stack = rows->stack[i],
-							 .ticks = profile_samples__ticks(rows, i),
-							 .cpu = rows->weight[i] + tail});
+		err = add_sample(
+			s, (struct service_sample){.stack = rows->stack[i],
+						   .context = profile_samples__context(rows, i),
+						   .ticks = profile_samples__ticks(rows, i),
+						   .cpu = rows->weight[i] + tail});
 	}
 	return err ? err : add_waits(s, number);
 }
@@ -146,7 +147,9 @@ static int compare_places(const void *a, const void *b, void *context)
 	const struct service_sample *x = a, *y = b;
 	const uint32_t *place = context;
 
-	return order_of(place[x->stack.v], place[y->stack.v]) ?: order_of(x->state, y->state);
+	return order_of(place[x->stack.v], place[y->stack.v])
+		       ?: order_of(x->state, y->state)
+		       ?: order_of(x->context, y->context);
 }
 
 static int collect_service(struct service_samples *s, const uint32_t *threads, size_t count)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The samples of a window by service: all its threads and processes together, each stack once.
+ * The samples of a window by service: all its threads and processes together, each stack once in
+ * each context (interrupts).
  * Threads are not separated, because a backend makes a series of each set of labels.
  *
  * A service's samples add up to its ticks and CPU time exactly, as in a report: time after a
@@ -19,8 +20,9 @@
 struct service_sample {
 	struct stack_id stack; /* 0: not sampled */
 	enum wall_state state; /* WALL_NONE: on a CPU */
-	uint64_t ticks, cpu;   /* cpu: ns */
-	uint64_t wait;	       /* ns */
+	enum sample_context context;
+	uint64_t ticks, cpu; /* cpu: ns */
+	uint64_t wait;	     /* ns */
 };
 
 struct service_samples;

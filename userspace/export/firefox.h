@@ -21,11 +21,20 @@
 
 #define FIREFOX_UNUSED UINT32_MAX
 
-/* The stack of waits of one state: a stack with one more leaf. */
+/*
+ * A stack of its own: that of waits of one state, a stack with one more leaf; or one in a context
+ * (softirq, hardirq), whose innermost frame is of another subcategory.
+ */
 struct firefox_wait_stack {
 	uint64_t key;
 };
 DEFINE_MAP_BY(firefox_wait_stacks, struct firefox_wait_stack, uint64_t, key);
+
+/* The innermost frame of a location in a context. */
+struct firefox_context_frame {
+	uint64_t key;
+};
+DEFINE_MAP_BY(firefox_context_frames, struct firefox_context_frame, uint64_t, key);
 
 /* The used elements of one of the profile's tables, numbered in order of first use. */
 struct firefox_index {
@@ -57,6 +66,7 @@ struct firefox_tables {
 	uint32_t wait_categories; /* number of the first one */
 	bool wait_used[WALL_STATE_COUNT];
 	uint32_t wait_leaf[WALL_STATE_COUNT], wait_name[WALL_STATE_COUNT], wait_leaf_count;
+	struct firefox_context_frames context_frames; /* after the leaves */
 };
 
 /* A row of a thread. */
@@ -64,7 +74,8 @@ struct firefox_row {
 	uint64_t time;
 	struct stack_id stack; /* 0: none */
 	enum wall_state state; /* of a wait, else NONE */
-	bool fixed;	       /* a CPU sample, or the start: others may get more CPU time */
+	enum sample_context context;
+	bool fixed; /* a CPU sample, or the start: others may get more CPU time */
 	uint64_t cpu_delta, weight;
 };
 
@@ -95,6 +106,9 @@ static inline uint32_t firefox_category_of_wait(const struct firefox_tables *t,
 /* ---- firefox_waits.c ------------------------------------------------------------------------- */
 
 int firefox_waits__collect(struct firefox_tables *t, const struct tracks *tracks);
+/* What a stack of its own consists of: its innermost frame, and the row of the rest, or -1. */
+void firefox_wait_stack__parts(const struct firefox_tables *t, size_t number, uint32_t *frame,
+			       int64_t *parent);
 /* When all other rows have their numbers. 0, -ENOMEM, -EOVERFLOW. */
 int firefox_waits__number(struct firefox_tables *t);
 uint32_t firefox_row__stack(const struct firefox_tables *t, const struct firefox_row *row);

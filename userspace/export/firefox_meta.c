@@ -35,15 +35,22 @@ static void write_tiers(struct json_writer *w)
 	}
 }
 
-static void write_category(struct json_writer *w, const char *name, const char *color, bool tiers)
+static void write_contexts(struct json_writer *w)
+{
+	for (int context = CONTEXT_NONE + 1; context < CONTEXT_COUNT; context++)
+		json_string(w, sample_context_name((enum sample_context)context));
+}
+
+static void write_category(struct json_writer *w, const char *name, const char *color,
+			   void (*write_more)(struct json_writer *w))
 {
 	json_begin_object(w);
 	json_key_string(w, "name", name);
 	json_key_string(w, "color", color);
 	json_key_array(w, "subcategories");
 	json_string(w, "Other");
-	if (tiers)
-		write_tiers(w);
+	if (write_more)
+		write_more(w);
 	json_end_array(w);
 	json_end_object(w);
 }
@@ -57,8 +64,9 @@ static const char *const wait_colors[WALL_STATE_COUNT] = {
 	[WALL_OTHER] = "grey",
 };
 
-static void write_categories(const struct profile *p, struct json_writer *w)
+static void write_categories(const struct firefox_tables *t, struct json_writer *w)
 {
+	const struct profile *p = t->p;
 	static const struct {
 		const char *name, *color;
 	} categories[CATEGORY_COUNT + 1] = {
@@ -74,14 +82,17 @@ static void write_categories(const struct profile *p, struct json_writer *w)
 
 	json_key_array(w, "categories");
 	for (unsigned int i = 0; i < count; i++)
-		write_category(w, categories[i].name, categories[i].color, i == CATEGORY_JIT);
+		write_category(w, categories[i].name, categories[i].color,
+			       i == CATEGORY_JIT				 ? write_tiers
+			       : i == CATEGORY_KERNEL && t->context_frames.count ? write_contexts
+										 : NULL);
 	for (int state = 1; p->visits.hz && state < WALL_STATE_COUNT; state++) {
 		char name[32];
 
 		snprintf(name, sizeof(name), "Waiting: %s",
 			 wall_state_name((enum wall_state)state));
 		write_category(w, state == WALL_RUNNING ? "Running" : name, wait_colors[state],
-			       false);
+			       NULL);
 	}
 	json_end_array(w);
 }
@@ -452,7 +463,7 @@ int firefox_write_meta(const struct firefox *f)
 	json_ns_as_ms(w, p->end > p->start ? (int64_t)(p->end - p->start) : 0);
 	write_conventions(p, w);
 	write_machine(p, w);
-	write_categories(f->p, w);
+	write_categories(&f->tables, w);
 	err = write_visible_threads(f);
 	write_extra(p, w);
 	json_end_object(w);

@@ -98,10 +98,18 @@ static int collect_jit_libs(struct firefox_tables *t)
 	return err;
 }
 
+/* A sample in a context has an innermost frame of its own, of one line in the kernel. */
 static void mark_stacks(struct firefox_tables *t, const struct profile_samples *samples)
 {
-	for (size_t j = 0; j < samples->count; j++)
-		t->stack_base[samples->stack[j].v] = 0;
+	const struct profile *p = t->p;
+
+	for (size_t j = 0; j < samples->count; j++) {
+		const struct profile_stack *stack = &p->stacks[samples->stack[j].v];
+		bool own = profile_samples__context(samples, j) != CONTEXT_NONE &&
+			   p->locations[stack->location.v].line_count == 1;
+
+		t->stack_base[own ? stack->parent.v : samples->stack[j].v] = 0;
+	}
 }
 
 /* Mark the stacks of the samples and all their callers, and the locations of them all. */
@@ -301,6 +309,8 @@ static int collect_elements(struct firefox_tables *t)
 	for (size_t i = 1; i < t->p->location_count && !err; i++)
 		if (t->frame_base[i] != FIREFOX_UNUSED)
 			err = collect_location(t, &t->p->locations[i]);
+	for (size_t i = 0; i < t->context_frames.count && !err; i++)
+		err = collect_location(t, &t->p->locations[t->context_frames.data[i].key >> 8]);
 	if (!err)
 		err = collect_jit_libs(t);
 	for (size_t i = 0; i < t->functions.used.count && !err; i++) {
@@ -365,6 +375,7 @@ void firefox_tables__fini(struct firefox_tables *t)
 	vec_free(&t->lib_names);
 	vec_free(&t->source_names);
 	firefox_wait_stacks__fini(&t->wait_stacks);
+	firefox_context_frames__fini(&t->context_frames);
 	*t = (struct firefox_tables){0};
 }
 
@@ -412,19 +423,33 @@ static void index_or_null(struct json_writer *w, uint32_t number)
 		json_end_array(w);                                                                 \
 	} while (0)
 
-/* A column of the frame table: `write` runs for each inline level of each location, outside in. */
+/*
+ * A column of the frame table: `write` runs for each inline level of each location, outside in, and
+ * for the innermost one of a location in a context.
+ */
 #define FRAME_COLUMN(t, w, name, write, of_wait)                                                   \
 	do {                                                                                       \
 		json_key_array((w), (name));                                                       \
 		for (size_t i = 1; i < (t)->p->location_count; i++) {                              \
 			const struct profile_location *location = &(t)->p->locations[i];           \
+			const enum sample_context context = CONTEXT_NONE;                          \
                                                                                                    \
+			(void)context;                                                             \
 			if ((t)->frame_base[i] == FIREFOX_UNUSED)                                  \
 				continue;                                                          \
 			for (uint32_t depth = 0; depth < location->line_count; depth++)            \
 				write;                                                             \
 		}                                                                                  \
 		FOR_EACH_LEAF(t, of_wait);                                                         \
+		for (size_t i = 0; i < (t)->context_frames.count; i++) {                           \
+			const uint64_t key = (t)->context_frames.data[i].key;                      \
+			const struct profile_location *location = &(t)->p->locations[key >> 8];    \
+			const enum sample_context context = (enum sample_context)(key & 0xff);     \
+			const uint32_t depth = location->line_count - 1;                           \
+                                                                                                   \
+			(void)context, (void)depth;                                                \
+			write;                                                                     \
+		}                                                                                  \
 		json_end_array(w);                                                                 \
 	} while (0)
 
@@ -450,11 +475,14 @@ static int64_t library_address(const struct firefox_tables *t,
 		       : (int64_t)(address & KERNEL_ADDRESS_MASK);
 }
 
-/* firefox_meta.c: write_tiers() */
-static unsigned int subcategory(const struct profile_location *location, uint32_t depth)
+/* firefox_meta.c: write_tiers(), and the contexts of the kernel */
+static unsigned int subcategory(const struct profile_location *location, uint32_t depth,
+				enum sample_context context)
 {
 	bool doubtful = location->ambiguous && depth >= location->sure_lines;
 
+	if (context != CONTEXT_NONE)
+		return context;
 	return location->category != CATEGORY_JIT
 		       ? 0
 		       : location->tier + (doubtful ? CODE_TIER_COUNT : 0);
@@ -467,31 +495,35 @@ static uint32_t function_row(const struct firefox_tables *t, const struct profil
 
 static void write_frames(const struct firefox_tables *t, struct json_writer *w)
 {
+	const size_t count = t->frame_count + t->wait_leaf_count + t->context_frames.count;
+
 	json_key_object(w, "frameTable");
-	json_key_uint(w, "length", t->frame_count + t->wait_leaf_count);
+	json_key_uint(w, "length", count);
 	FRAME_COLUMN(t, w, "address", json_int(w, library_address(t, location)), json_int(w, -1));
 	FRAME_COLUMN(t, w, "inlineDepth", json_uint(w, depth), json_uint(w, 0));
-	FRAME_COLUMN(t, w, "category", json_uint(w, location->category),
+	FRAME_COLUMN(t, w, "category", json_uint(w, context ? CATEGORY_KERNEL : location->category),
 		     json_uint(w, firefox_category_of_wait(t, (enum wall_state)state)));
-	FRAME_COLUMN(t, w, "subcategory", json_uint(w, subcategory(location, depth)),
+	FRAME_COLUMN(t, w, "subcategory", json_uint(w, subcategory(location, depth, context)),
 		     json_uint(w, 0));
 	FRAME_COLUMN(t, w, "func", json_uint(w, function_row(t, line_at(t, location, depth))),
 		     json_uint(w, t->functions.used.count + t->wait_leaf[state]));
 	FRAME_COLUMN(t, w, "nativeSymbol",
 		     index_or_null(w, t->natives.number[outermost_function(t->p, location).v]),
 		     json_null(w));
-	JSON_COLUMN(w, "innerWindowID", t->frame_count + t->wait_leaf_count, json_int(w, 0));
+	JSON_COLUMN(w, "innerWindowID", count, json_int(w, 0));
 	FRAME_COLUMN(t, w, "line", number_or_null(w, line_at(t, location, depth)->line),
 		     json_null(w));
 	FRAME_COLUMN(t, w, "column", number_or_null(w, line_at(t, location, depth)->column),
 		     json_null(w));
-	JSON_COLUMN(w, "originalLocation", t->frame_count + t->wait_leaf_count, json_null(w));
+	JSON_COLUMN(w, "originalLocation", count, json_null(w));
 	json_end_object(w);
 }
 
 static void write_stacks(const struct firefox_tables *t, struct json_writer *w)
 {
 	const struct profile *p = t->p;
+	uint32_t frame;
+	int64_t parent;
 
 	json_key_object(w, "stackTable");
 	json_key_uint(w, "length", t->stack_count + t->wait_stacks.count);
@@ -504,24 +536,25 @@ static void write_stacks(const struct firefox_tables *t, struct json_writer *w)
 		for (uint32_t depth = 0; depth < p->locations[location].line_count; depth++)
 			json_uint(w, t->frame_base[location] + depth);
 	}
-	for (size_t i = 0; i < t->wait_stacks.count; i++)
-		json_uint(w, t->frame_count + t->wait_leaf[t->wait_stacks.data[i].key & 0xff]);
+	for (size_t i = 0; i < t->wait_stacks.count; i++) {
+		firefox_wait_stack__parts(t, i, &frame, &parent);
+		json_uint(w, frame);
+	}
 	json_end_array(w);
 	json_key_array(w, "prefixOffset"); /* 0: a root; else how far up the parent is */
 	for (size_t i = 1; i < p->stack_count; i++) {
-		struct stack_id parent = p->stacks[i].parent;
+		struct stack_id caller = p->stacks[i].parent;
 
 		if (t->stack_base[i] == FIREFOX_UNUSED)
 			continue;
-		json_uint(w, parent.v ? t->stack_base[i] - firefox_tables__stack(t, parent) : 0);
+		json_uint(w, caller.v ? t->stack_base[i] - firefox_tables__stack(t, caller) : 0);
 		for (uint32_t depth = 1; depth < p->locations[p->stacks[i].location.v].line_count;
 		     depth++)
 			json_uint(w, 1);
 	}
 	for (size_t i = 0; i < t->wait_stacks.count; i++) {
-		struct stack_id parent = {(uint32_t)(t->wait_stacks.data[i].key >> 8)};
-
-		json_uint(w, t->stack_count + i - firefox_tables__stack(t, parent));
+		firefox_wait_stack__parts(t, i, &frame, &parent);
+		json_uint(w, parent < 0 ? 0 : t->stack_count + i - (uint32_t)parent);
 	}
 	json_end_array(w);
 	json_end_object(w);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Waits (record --wall) among a thread's rows. A wait is a row whose stack has the state as leaf,
+ * Stacks of their own: of waits, and of contexts (interrupts).
+ *
+ * Waits (record --wall) are among a thread's rows. A wait is a row whose stack has the state as leaf,
  * and a row without a stack at its end. It weighs its time in sample periods, a CPU sample 1.
  *
  * The edges of gaps, which the timeline infers from CPU samples, stay. Those within a wait get its
@@ -16,17 +18,34 @@
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-static uint64_t key_of(struct stack_id stack, enum wall_state state)
+#define OF_CONTEXT 0x80u /* of a key */
+
+static uint64_t key_of(uint32_t id, unsigned int state)
 {
-	return (uint64_t)stack.v << 8 | state;
+	return (uint64_t)id << 8 | state;
 }
 
 static int add_wait_stack(struct firefox_tables *t, struct stack_id stack, enum wall_state state)
 {
-	const struct firefox_wait_stack wanted = {.key = key_of(stack, state)};
+	const struct firefox_wait_stack wanted = {.key = key_of(stack.v, state)};
 
 	t->wait_used[state] = true;
 	return firefox_wait_stacks__need(&t->wait_stacks, &wanted, NULL) ? 0 : -ENOMEM;
+}
+
+static int add_context_stack(struct firefox_tables *t, struct stack_id stack,
+			     enum sample_context context)
+{
+	const struct firefox_wait_stack wanted = {.key = key_of(stack.v, OF_CONTEXT | context)};
+	const struct firefox_context_frame frame = {
+		.key = key_of(t->p->stacks[stack.v].location.v, context)};
+
+	if (context == CONTEXT_NONE || !stack.v)
+		return 0;
+	return firefox_wait_stacks__need(&t->wait_stacks, &wanted, NULL) &&
+			       firefox_context_frames__need(&t->context_frames, &frame, NULL)
+		       ? 0
+		       : -ENOMEM;
 }
 
 int firefox_waits__collect(struct firefox_tables *t, const struct tracks *tracks)
@@ -34,11 +53,15 @@ int firefox_waits__collect(struct firefox_tables *t, const struct tracks *tracks
 	int err = 0;
 
 	for (size_t i = 0; i < tracks->count; i++) {
-		const struct profile_samples *waits =
-			&t->p->threads[tracks->data[i].thread].samples[SAMPLE_WALL];
+		const struct profile_thread *thread = &t->p->threads[tracks->data[i].thread];
+		const struct profile_samples *waits = &thread->samples[SAMPLE_WALL];
+		const struct profile_samples *rows = &thread->samples[SAMPLE_CPU];
 
 		for (size_t k = 0; k < waits->count && !err; k++)
 			err = add_wait_stack(t, waits->stack[k], profile_samples__state(waits, k));
+		for (size_t k = 0; rows->context && k < rows->count && !err; k++)
+			err = add_context_stack(t, rows->stack[k],
+						profile_samples__context(rows, k));
 	}
 	return err;
 }
@@ -58,24 +81,41 @@ int firefox_waits__number(struct firefox_tables *t)
 	}
 	t->wait_leaf_count = count;
 	if ((uint64_t)t->stack_count + t->wait_stacks.count >= FIREFOX_UNUSED ||
-	    (uint64_t)t->frame_count + count >= FIREFOX_UNUSED)
+	    (uint64_t)t->frame_count + count + t->context_frames.count >= FIREFOX_UNUSED)
 		return err ? err : -EOVERFLOW;
 	return err;
 }
 
-static uint32_t wait_row(const struct firefox_tables *t, struct stack_id stack,
-			 enum wall_state state)
+void firefox_wait_stack__parts(const struct firefox_tables *t, size_t number, uint32_t *frame,
+			       int64_t *parent)
 {
-	const struct firefox_wait_stack *known = firefox_wait_stacks__find(&t->wait_stacks,
-									   key_of(stack, state));
+	uint64_t key = t->wait_stacks.data[number].key;
+	const struct profile_stack *stack = &t->p->stacks[key >> 8];
+	uint32_t row = firefox_tables__stack(t, (struct stack_id){(uint32_t)(key >> 8)});
+	const struct firefox_context_frame *known;
 
-	return t->stack_count + (uint32_t)(known - t->wait_stacks.data);
+	if (!(key & OF_CONTEXT)) {
+		*frame = t->frame_count + t->wait_leaf[key & 0xff];
+		*parent = row;
+		return;
+	}
+	known = firefox_context_frames__find(&t->context_frames,
+					     key_of(stack->location.v, key & 0xff & ~OF_CONTEXT));
+	*frame = t->frame_count + t->wait_leaf_count + (uint32_t)(known - t->context_frames.data);
+	if (t->p->locations[stack->location.v].line_count > 1)
+		*parent = (int64_t)row - 1;
+	else
+		*parent = stack->parent.v ? (int64_t)firefox_tables__stack(t, stack->parent) : -1;
 }
 
 uint32_t firefox_row__stack(const struct firefox_tables *t, const struct firefox_row *row)
 {
-	return row->state == WALL_NONE ? firefox_tables__stack(t, row->stack)
-				       : wait_row(t, row->stack, row->state);
+	unsigned int state = row->context ? OF_CONTEXT | row->context : row->state;
+	const struct firefox_wait_stack *known =
+		firefox_wait_stacks__find(&t->wait_stacks, key_of(row->stack.v, state));
+
+	return state ? t->stack_count + (uint32_t)(known - t->wait_stacks.data)
+		     : firefox_tables__stack(t, row->stack);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -151,6 +191,8 @@ static struct firefox_row row_of(const struct merge *m, const struct timeline_en
 	return (struct firefox_row){
 		.time = entry->time,
 		.stack = entry->stack,
+		.context = entry->stack.v ? profile_samples__context(samples, entry->sample)
+					  : CONTEXT_NONE,
 		.cpu_delta = entry->cpu_delta,
 		.weight = entry->stack.v ? profile_samples__events(samples, entry->sample) : 1,
 		.fixed = entry->stack.v || entry->kind == TIMELINE_START,

@@ -160,6 +160,14 @@ void pprof_writer__set_leaf(struct pprof_writer *w, enum wall_state state)
 	w->leaf = state;
 }
 
+struct pprof_label pprof_writer__label(struct pprof_writer *w, const char *key, const char *text)
+{
+	struct code_tables *code = pprof_writer__code(w);
+
+	return (struct pprof_label){.key = code_tables__text(code, key),
+				    .text = code_tables__text(code, text)};
+}
+
 void pprof_writer__sample(struct pprof_writer *w, struct stack_id stack, const int64_t *values,
 			  size_t value_count, const struct pprof_label *labels, size_t label_count)
 {

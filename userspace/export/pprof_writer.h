@@ -51,6 +51,8 @@ void pprof_writer__sample_type(struct pprof_writer *w, const char *type, const c
  */
 void pprof_writer__sample(struct pprof_writer *w, struct stack_id stack, const int64_t *values,
 			  size_t value_count, const struct pprof_label *labels, size_t label_count);
+/* A label with a text. */
+struct pprof_label pprof_writer__label(struct pprof_writer *w, const char *key, const char *text);
 /* The samples after it have a leaf "[waiting: STATE]"; WALL_NONE: they have none. */
 void pprof_writer__set_leaf(struct pprof_writer *w, enum wall_state state);
 /* Of all samples so far. */

@@ -416,6 +416,7 @@ static int add_row(struct firefox_reader *r, struct firefox_in *in, struct sampl
 	if (!counts)
 		return 0;
 	row->time = absolute(r, c->now);
+	row->context = firefox_in__context(in, (uint32_t)stack);
 	profile_builder__sample(r->b, thread, row);
 	return 0;
 }

@@ -23,6 +23,7 @@ struct firefox_category {
 struct firefox_subcategory {
 	enum code_tier tier;
 	bool ambiguous;
+	enum sample_context context;
 };
 
 struct firefox_lib {
@@ -87,5 +88,8 @@ void firefox_in__fini(struct firefox_in *in);
  */
 int firefox_in__stack(struct firefox_in *in, uint32_t number, struct process_id process,
 		      struct stack_id *stack, bool *idle);
+
+/* The context of a sample, by the subcategory of the innermost frame of its stack. */
+enum sample_context firefox_in__context(const struct firefox_in *in, uint32_t number);
 
 #endif

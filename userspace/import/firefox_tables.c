@@ -72,6 +72,9 @@ static struct firefox_subcategory subcategory_of(const char *name)
 {
 	struct firefox_subcategory found = {};
 
+	for (int context = CONTEXT_NONE + 1; context < CONTEXT_COUNT; context++)
+		if (!strcmp(name, sample_context_name((enum sample_context)context)))
+			return (struct firefox_subcategory){.context = context};
 	for (unsigned int tier = 0; tier < CODE_TIER_COUNT; tier++) {
 		const char *text = tier ? code_tier_text(tier) : "Other";
 		size_t size = strlen(text);
@@ -441,24 +444,43 @@ static const struct firefox_lib *lib_of(const struct firefox_in *in, uint32_t fr
 								: NULL;
 }
 
-static void set_category(const struct firefox_in *in, uint32_t number, struct frame *frame)
+/* Of a frame; NULL: it is none that has a meaning here. */
+static const struct firefox_subcategory *subcategory_at(const struct firefox_in *in,
+							uint32_t number)
 {
 	int32_t category = at(&in->frame_category, number),
 		sub = at(&in->frame_subcategory, number);
 	const struct firefox_category *c;
 
+	if (category < 0 || sub < 0)
+		return NULL;
+	c = &in->common->categories.data[category];
+	return (uint32_t)sub < c->subcategory_count
+		       ? &in->common->subcategories.data[c->first_subcategory + (uint32_t)sub]
+		       : NULL;
+}
+
+static void set_category(const struct firefox_in *in, uint32_t number, struct frame *frame)
+{
+	int32_t category = at(&in->frame_category, number);
+	const struct firefox_subcategory *s = subcategory_at(in, number);
+
 	frame->category = CATEGORY_OTHER;
 	if (category < 0)
 		return;
-	c = &in->common->categories.data[category];
-	frame->category = c->category;
-	if (c->category == CATEGORY_JIT && sub >= 0 && (uint32_t)sub < c->subcategory_count) {
-		const struct firefox_subcategory *s =
-			&in->common->subcategories.data[c->first_subcategory + (uint32_t)sub];
-
+	frame->category = in->common->categories.data[category].category;
+	if (frame->category == CATEGORY_JIT && s) {
 		frame->tier = s->tier;
 		frame->ambiguous = s->ambiguous;
 	}
+}
+
+enum sample_context firefox_in__context(const struct firefox_in *in, uint32_t number)
+{
+	const struct firefox_subcategory *s =
+		subcategory_at(in, (uint32_t)in->stack_frame.data[number]);
+
+	return s ? s->context : CONTEXT_NONE;
 }
 
 static void make_frame(struct firefox_in *in, uint32_t number, struct process_id process,
