@@ -5,14 +5,16 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "unit/forge_dwarf.h"
 #include "unwind/unwind_rows.h"
 #include "unwind/unwind_table.h"
@@ -192,6 +194,46 @@ static void left_test(void **state)
 	elf_file__free(file);
 }
 
+/* This program, with a .text that has `size` bytes by its header. */
+static int with_text_of(uint64_t size)
+{
+	int fd = memfd_create("text", MFD_CLOEXEC);
+	_cleanup_free_ char *data = NULL;
+	const Elf64_Ehdr *header;
+	Elf64_Shdr *sections;
+	const char *names;
+	size_t length;
+
+	assert_true(fd >= 0);
+	assert_int_equal(read_file_at(AT_FDCWD, "/proc/self/exe", LIMIT, &data, &length), 0);
+	header = (const void *)data;
+	sections = (void *)(data + header->e_shoff);
+	names = data + sections[header->e_shstrndx].sh_offset;
+	for (int i = 0; i < header->e_shnum; i++)
+		if (!strcmp(names + sections[i].sh_name, ".text"))
+			sections[i].sh_size = size;
+	assert_int_equal(write_full(fd, data, length), 0);
+	return fd;
+}
+
+/* What a section header claims beyond the end of the file costs nothing, and is left. */
+static void claimed_text_test(void **state)
+{
+	_cleanup_close_ int fd = with_text_of(UINT64_C(1) << 62);
+	struct unwind_table_image image;
+	enum table_refusal refusal;
+	struct elf_file *file;
+
+	(void)state;
+	assert_int_equal(elf_file__open(fd, &file), 0);
+	assert_int_equal(unwind_table__build_within(file, LIMIT, &BUILD_LIMITS, &image, &refusal),
+			 0);
+	assert_int_equal(refusal, TABLE_REFUSAL_NONE);
+	assert_int_equal(image.left, UINT32_MAX);
+	unwind_table_image__fini(&image);
+	elf_file__free(file);
+}
+
 /* Everything that was taken is given back. */
 static void books_test(void **state)
 {
@@ -260,7 +302,7 @@ int main(void)
 		cmocka_unit_test(limits_test),	   cmocka_unit_test(memory_test),
 		cmocka_unit_test(table_size_test), cmocka_unit_test(left_test),
 		cmocka_unit_test(books_test),	   cmocka_unit_test(merge_test),
-		cmocka_unit_test(pieces_test),
+		cmocka_unit_test(pieces_test),	   cmocka_unit_test(claimed_text_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -508,7 +508,7 @@ static int add_code_row(void *context, uint64_t address, const struct unwind_rul
 	return unwind_rows__add_to(c->described, &c->rows, address, rule);
 }
 
-static int add_stretch(struct code_rows *c, uint64_t start, uint64_t end)
+static int follow_stretch(struct code_rows *c, const uint8_t *code, uint64_t start, uint64_t end)
 {
 	const struct code_flow flow = {
 		.piece = CODE_FLOW_PIECE,
@@ -516,8 +516,7 @@ static int add_stretch(struct code_rows *c, uint64_t start, uint64_t end)
 		.cpu_end = c->cpu_end,
 		.left = &c->described->left,
 		.is_plain = c->is_large ? &c->is_plain : NULL,
-		/* when the work is used up, nothing more is read or decoded */
-		.code = c->work && !c->is_plain ? read_stretch(&c->window, start, end) : NULL,
+		.code = code,
 		.start = start,
 		.size = end - start,
 		.outside = rule_outside,
@@ -526,25 +525,34 @@ static int add_stretch(struct code_rows *c, uint64_t start, uint64_t end)
 	};
 	int err;
 
-	if (!flow.code) {
-		c->described->left += c->is_plain ? 0 : end - start;
-		return 0;
-	}
 	c->first = c->rows.count;
-	/* each byte may be an instruction */
-	err = build_budget__step(c->described->budget, min_u64(end - start, UINT32_MAX))
-		      ?: code_flow__follow(&flow);
+	err = code_flow__follow(&flow);
 	if (!err && c->rows.count > c->first)
 		err = add_code_row(c, end, UNWIND_NO_RULE);
 	return err;
 }
 
-static int add_parts(struct code_rows *c, uint64_t start, uint64_t end)
+/* What lies behind an unreadable part is left, too: a section header may claim more than a file has. */
+static int add_stretch(struct code_rows *c, uint64_t start, uint64_t end)
 {
 	int err = 0;
 
-	for (; !err && start < end; start += min_u64(end - start, STRETCH_MAX))
-		err = add_stretch(c, start, start + min_u64(end - start, STRETCH_MAX));
+	for (uint64_t next; !err && start < end; start = next) {
+		const uint8_t *code;
+
+		next = start + min_u64(end - start, STRETCH_MAX);
+		/* each byte may be an instruction */
+		err = build_budget__step(c->described->budget, next - start);
+		if (err)
+			break;
+		/* when the work is used up, nothing more is read or decoded */
+		code = c->work && !c->is_plain ? read_stretch(&c->window, start, next) : NULL;
+		if (!code) {
+			c->described->left += c->is_plain ? 0 : end - start;
+			break;
+		}
+		err = follow_stretch(c, code, start, next);
+	}
 	return err;
 }
 
@@ -568,7 +576,7 @@ static int each_stretch(struct code_rows *c, const struct elf_section *text, uin
 			if (sum)
 				*sum += end - start;
 			else
-				err = add_parts(c, start, end);
+				err = add_stretch(c, start, end);
 		}
 		start = end;
 		open = i < r->rows.count && unwind_rows__says_nothing(r, &r->rows.data[i]);
@@ -623,7 +631,7 @@ int undescribed__follow_code(struct elf_file *file, struct unwind_rows *r)
 		.work = r->budget ? r->budget->limits.code_steps : UINT64_MAX,
 		.window = {.file = file, .text = &text},
 	};
-	uint64_t size = undescribed__size(file, r), memory = min_u64(2 * size, CODE_MEMORY);
+	uint64_t size = undescribed__size(file, r), memory = 2 * min_u64(size, CODE_MEMORY / 2);
 	int err;
 
 	if (!size || !is_readable(file, &text))
