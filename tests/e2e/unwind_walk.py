@@ -13,9 +13,8 @@ import glob
 import os
 import random
 import shutil
-import time
 
-from libe2e import BUILD, SANITIZED, Background, Skip, long, main, need_root, run, scratch
+from libe2e import BUILD, SANITIZED, Background, Skip, long, main, need_root, run, schedstat, scratch, wait_for
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 STOPS = 100 if SANITIZED else 400
@@ -27,7 +26,8 @@ def compare(name, *command, longer=0.0):
     need_root()
     seed = random.getrandbits(31)
     with Background(*command) as program:
-        time.sleep(0.5)
+        # its functions are bound, and it does what it is there for
+        wait_for(lambda: schedstat(program.pid)[0] > 300_000_000, 60, "300 ms of CPU time")
         result = run(os.path.join(BUILD, "tests/e2e/unwind_oracle"), program.pid, STOPS, seed, timeout=120)
     total = {x[1]: int(x[2]) for x in (line.split() for line in result.out.splitlines())
              if x[0] == "total"}
