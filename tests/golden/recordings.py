@@ -63,8 +63,8 @@ def tsc_at(when, origin=START):
 
 # ---- the file -----------------------------------------------------------------------------------
 
-def file_header(identity):
-    head = struct.pack("<8sIIIIQQI", b"SYSPROF\n", 0x01020304, 1, 64, 0, REALTIME, START, identity) + bytes(16)
+def file_header(identity, version):
+    head = struct.pack("<8sIIIIQQI", b"SYSPROF\n", 0x01020304, version, 64, 0, REALTIME, START, identity) + bytes(16)
     return head + struct.pack("<I", zlib.crc32(head))
 
 
@@ -90,22 +90,28 @@ def chunks_of(data):
         at = end + 8
 
 
-def recording(chunks, identity=0x5eed):
-    return file_header(identity) + b"".join(chunk(i, identity, c) for i, c in enumerate(chunks) if c)
+def recording(chunks, identity=0x5eed, version=1):
+    return file_header(identity, version) + b"".join(chunk(i, identity, c) for i, c in enumerate(chunks) if c)
 
 
 # ---- stories ------------------------------------------------------------------------------------
 
 class Story:
-    """A recording that is told event by event. `now` is the time of the next one, in ms from its start."""
+    """
+    A recording that is told event by event. `now` is the time of the next one, in ms from its start. Of an `event` that is no
+    clock it is of version 2, which has the period of each sample.
+    """
 
-    def __init__(self, target="-a"):
+    def __init__(self, target="-a", event=None):
         self.chunks, self.now, self.cpu_time, self.counts = [[]], 0, {}, {}
+        self.event, self.periods = event, {}
         self.epoch = 0
         self.anchor()
         for key, value in (("product", "sysprof 0.1.0"), ("hostname", "golden"), ("kernel", "6.1.0-golden"),
                            ("architecture", "x86_64"), ("cpu", "A CPU"), ("cpus", "2"), ("target", target),
-                           ("clock", "tsc"), ("hz", "1000"), ("period_ns", str(PERIOD)), ("sampling_start", str(START))):
+                           ("clock", "tsc"), ("hz", "1000"),
+                           *([("event", event), ("event_unit", "count")] if event else [("period_ns", str(PERIOD))]),
+                           ("sampling_start", str(START))):
             self.put(META, text(key, value))
         self.kallsyms()
 
@@ -164,14 +170,16 @@ class Story:
         self.put(THREAD_CPU, struct.pack("<IIQ", pid, tid, self.cpu_time.pop((pid, tid))), EXITED)
         self.put(EXIT, struct.pack("<IIII", pid, 0, tid, 0))
 
-    def sample(self, pid, *user, tid=None, kernel=(), cpu=0, ran=1.0, end=0, origin=START):
-        """Its user frames, leaf first, and for how many ms it ran since its last sample."""
+    def sample(self, pid, *user, tid=None, kernel=(), cpu=0, ran=1.0, end=0, origin=START, period=0):
+        """Its user frames, leaf first, for how many ms it ran since its last sample, and the events that it stands for."""
         tid = tid or pid
         self.cpu_time[pid, tid] += round(ran * MS)
         self.counts[cpu] = self.counts.get(cpu, 0) + 1
         frames = [*kernel, *(a | (FRAME_TABLE if i else FRAME_IP) << 56 for i, a in enumerate(user))]
+        self.periods[cpu] = self.periods.get(cpu, 0) + period
         self.put(SAMPLE, struct.pack("<QQIIIHHBBHI", tsc_at(self.time(), origin), self.cpu_time[pid, tid], pid, tid, cpu,
-                                     len(kernel), len(user), end, not kernel, 0, 0) + struct.pack(f"<{len(frames)}Q", *frames))
+                                     len(kernel), len(user), end, not kernel, 0, 0) +
+                 (struct.pack("<Q", period) if self.event else b"") + struct.pack(f"<{len(frames)}Q", *frames))
         self.now += 1
 
     def visit(self, pid, *user, tid=None, kernel=(), call=NO_CALL, found=0, since=0, unchanged=0, ran=0.0, delay=0.0, switches=0, holder=0):
@@ -197,6 +205,11 @@ class Story:
     def books(self, cpu, delivered, ring_full=0, not_run=0, flags=FINAL):
         """What is due and in none of these lines was idle."""
         due = int(self.now)
+        if self.event:  # in events
+            periods = self.periods[cpu]
+            self.put(BOOKS, struct.pack("<IIQQQQQ8Q", cpu, 8, 0, due * PERIOD, due * PERIOD, delivered, periods, periods, 0, 0, 0, 0, 0, 0, 0),
+                     flags)
+            return
         self.put(BOOKS, struct.pack("<IIQQQQ8Q", cpu, 8, PERIOD, due * PERIOD, due * PERIOD, delivered, delivered,
                                     due - delivered - ring_full - not_run, 0, ring_full, 0, 0, not_run, 0), flags)
 
@@ -222,7 +235,7 @@ class Story:
         return padded(head + b"".join(strings))
 
     def data(self):
-        return recording(self.chunks)
+        return recording(self.chunks, version=2 if self.event else 1)
 
 
 def begun(name, pid=100, **options):
@@ -486,6 +499,23 @@ def story_waits():
     s.visit_books(10, 4, 15, 5, 1, 9)
     s.end({}, [(1, [(0x1010, ("work", 0x1000, 0x18)), (0x1020, ("take_lock", 0x1018, 0x10)), (0x1030, ("loop", 0x1028, 0x10)),
                     (0x10ff, ("main", 0x1080, 0x100))])])
+    return s.data()
+
+
+def story_hardware_events():
+    """
+    Cycles, whose period the kernel adapts to the rate: ten times as many in the second half. Two functions have as many samples
+    each, of which one has ten elevenths of the cycles; a third one is in the kernel.
+    """
+    s = begun("program", event="cycles")
+    for period in (100000, 1000000):
+        for i in range(6):
+            s.sample(100, 0x10010 if period == 100000 else 0x10020, MAIN, period=period + i)
+    s.sample(100, 0x10010, MAIN, kernel=(0xffffffff81001010, 0xffffffff81002020), ran=0.25, period=40000)
+    s.end(symbols=[(1, [(0x1010, ("few", 0x1000, 0x18, "/src/program.c", 7)), (0x1020, ("many", 0x1018, 0x40, "/src/program.c", 12)),
+                        (0x10ff, ("main", 0x1080, 0x100, "/src/program.c", 20))]),
+                   (2, [(0xffffffff81001010, ("do_work", 0xffffffff81001000, 0x1000)),
+                        (0xffffffff8100201f, ("entry_SYSCALL_64", 0xffffffff81002000, 0x1000))])])
     return s.data()
 
 

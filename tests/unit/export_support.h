@@ -206,6 +206,32 @@ static inline void interrupted_profile(struct fixture *f)
 	NAME(f, work, {.function = "work"});
 }
 
+/* Samples of cycles: three of 1,000 in "few", then three of 10,001 in "many". */
+static inline void events_profile(struct fixture *f)
+{
+	struct location_id few, many;
+	struct thread_id thread;
+
+	fixture__init(f, 10);
+	f->process = add_process(f, 7, "a", 0, 0);
+	thread = add_thread(f, f->process, 7, true, "a", 0);
+	few = add_location(f, f->program, 0x10);
+	many = add_location(f, f->program, 0x20);
+	for (unsigned int i = 0; i < 6; i++)
+		profile_builder__sample(f->b, thread,
+					&(struct profile_sample){
+						.time = AT(i + 1),
+						.weight = MS,
+						.events = i < 3 ? 1000 : 10001,
+						.stack = STACK(f, i < 3 ? few : many),
+						.comm = text(f, "a"),
+					});
+	profile_builder__session(f->b)->event = text(f, "cycles");
+	profile_builder__session(f->b)->event_unit = text(f, "count");
+	NAME(f, few, {.function = "few"});
+	NAME(f, many, {.function = "many"});
+}
+
 static inline void assert_near(double value, double wanted, double relative)
 {
 	if (fabs(value - wanted) > relative * fabs(wanted))

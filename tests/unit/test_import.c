@@ -377,9 +377,52 @@ static void test_folded_bad(void **state)
 	free(deep);
 }
 
+/* A sample stands for as many events as its period says, also when it is read back. */
+static void test_events(void **state)
+{
+	const struct exporter *const formats[] = {&firefox_exporter, &cpuprofile_exporter,
+						  &pprof_exporter};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(formats) / sizeof(formats[0]); k++) {
+		uint64_t few = 0, many = 0;
+		const struct profile *p;
+		struct fixture f;
+		struct imported i;
+		size_t size;
+		char *bytes;
+
+		events_profile(&f);
+		bytes = export_bytes(formats[k], finish(&f), NULL, &size);
+		i = import_bytes(bytes, size);
+		assert_int_equal(i.err, 0);
+		p = i.p;
+		assert_string_equal(profile__event(p), "cycles");
+		assert_string_equal(profile__event_unit(p), "count");
+		assert_int_equal(p->sample_count, 6);
+		assert_int_equal(p->event_count, 3 * 1000 + 3 * 10001);
+		for (size_t j = 0; j < p->threads[1].samples[SAMPLE_CPU].count; j++) {
+			const struct profile_samples *rows = &p->threads[1].samples[SAMPLE_CPU];
+			const struct profile_location *l =
+				&p->locations[p->stacks[rows->stack[j].v].location.v];
+			const struct profile_function *leaf =
+				&p->functions[p->lines[l->first_line].function.v];
+
+			*(strcmp(profile__string(p, leaf->name), "few") ? &many : &few) +=
+				profile_samples__events(rows, j);
+		}
+		assert_int_equal(few, 3 * 1000);
+		assert_int_equal(many, 3 * 10001);
+		import_done(&i);
+		free(bytes);
+		profile_builder__free(f.b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_foreign),
 		cmocka_unit_test(test_gzip),
 		cmocka_unit_test(test_bomb),

@@ -46,7 +46,7 @@ struct tick {
 struct sample {
 	uint64_t time; /* ns */
 	uint32_t node;
-	uint64_t cpu;
+	uint64_t cpu, events;
 };
 
 struct cpuprofile {
@@ -146,6 +146,7 @@ static int add_sample(struct cpuprofile *c, size_t i)
 
 	if (err)
 		return err;
+	sample.events = ticks;
 	c->tree.nodes.data[sample.node].hits += ticks;
 	return add_tick(c, samples->stack[i], sample.node, ticks) ?: vec_push(&c->samples, sample);
 }
@@ -295,6 +296,9 @@ static void write_identity(struct cpuprofile *c)
 	if (c->p->weight_ahead) /* each is of the time until the next sample, not since the last */
 		json_key_bool(w, "cpuDeltasAhead", true);
 	JSON_COLUMN(w, "threadCPUDeltas", c->samples.count, json_uint(w, c->samples.data[i].cpu));
+	if (c->p->event.v)
+		JSON_COLUMN(w, "sampleEvents", c->samples.count,
+			    json_uint(w, c->samples.data[i].events));
 }
 
 /* us. The last sample, at `last` ns, may be an idle one. */

@@ -417,6 +417,10 @@ static void write_machine(const struct profile *p, struct json_writer *w)
 			json_key_uint(w, facts[i].key, count);
 	}
 	json_key_string(w, "importedFrom", "sysprof");
+	if (!p->event.v)
+		return;
+	json_key_string(w, "event", profile__event(p));
+	json_key_string(w, "eventUnit", profile__event_unit(p));
 }
 
 static void write_conventions(const struct profile *p, struct json_writer *w)

@@ -260,10 +260,11 @@ static int next_time(struct cdp *c, struct json_column *deltas)
 }
 
 static int add_sample(struct cdp *c, const struct json_number *id, struct json_column *deltas,
-		      struct json_column *lines, struct json_column *cpu)
+		      struct json_column *lines, struct json_column *cpu,
+		      struct json_column *events)
 {
 	struct cdp_sample sample = {};
-	int64_t number, line = 0, ns = 0;
+	int64_t number, line = 0, ns = 0, counted = 0;
 	int err;
 
 	if (id->is_null || json_scaled(id, 0, &number) || number < 0)
@@ -277,18 +278,22 @@ static int add_sample(struct cdp *c, const struct json_number *id, struct json_c
 		err = json_column__integer(lines, INT32_MIN, INT32_MAX, 0, &line);
 	if (!err && cpu->text)
 		err = json_column__integer(cpu, 0, INT64_MAX, 0, &ns);
+	if (!err && events->text)
+		err = json_column__integer(events, 0, INT64_MAX, 0, &counted);
 	if (err)
 		return err;
 	sample.time = c->last_time;
 	sample.line = line > 0 ? (uint32_t)line : 0;
 	sample.cpu = (uint64_t)ns;
+	sample.events = (uint64_t)counted;
 	return vec_push(&c->samples, sample);
 }
 
 int cdp__samples(struct cdp *c, struct json_value samples, struct json_value deltas,
-		 struct json_value lines, struct json_value cpu, int64_t start)
+		 struct json_value lines, struct json_value cpu, struct json_value events,
+		 int64_t start)
 {
-	struct json_column ids, times, line_column = {}, cpu_column = {};
+	struct json_column ids, times, line_column = {}, cpu_column = {}, event_column = {};
 	struct json_number id;
 	int more = json_column__init(&ids, c->text, samples);
 
@@ -300,8 +305,10 @@ int cdp__samples(struct cdp *c, struct json_value samples, struct json_value del
 		more = json_column__init(&line_column, c->text, lines);
 	if (!more && json_type(cpu) == JSON_ARRAY)
 		more = json_column__init(&cpu_column, c->text, cpu);
+	if (!more && json_type(events) == JSON_ARRAY)
+		more = json_column__init(&event_column, c->text, events);
 	while (!more && (more = json_column__next(&ids, &id)) > 0)
-		more = add_sample(c, &id, &times, &line_column, &cpu_column);
+		more = add_sample(c, &id, &times, &line_column, &cpu_column, &event_column);
 	/* some writers add a delta for the time after the last sample */
 	return more;
 }
@@ -509,6 +516,7 @@ int cdp__emit(struct cdp *c, struct thread_id thread, struct string_id comm, int
 			.time = (uint64_t)s->time,
 			.weight = (uint64_t)duration(c, i, end),
 			.ticks = 1,
+			.events = s->events,
 			.comm = comm,
 			.end = STACK_END_ROOT,
 		};

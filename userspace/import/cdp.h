@@ -53,8 +53,8 @@ struct cdp_edge {
 struct cdp_sample {
 	int64_t time; /* ns */
 	uint32_t node;
-	uint32_t line; /* 0: unknown */
-	uint64_t cpu;  /* of $sysprof */
+	uint32_t line;	      /* 0: unknown */
+	uint64_t cpu, events; /* of $sysprof */
 };
 
 /* A callFrame by its bytes in the file: most nodes have one that was there before. */
@@ -95,11 +95,12 @@ void cdp__fini(struct cdp *c);
 int cdp__nodes(struct cdp *c, struct json_value nodes);
 
 /*
- * Add samples: node ids, deltas in µs and, if the file has them (else absent), executed lines and
- * CPU times. The first delta of all is relative to `start` ns.
+ * Add samples: node ids, deltas in µs and, if the file has them (else absent), executed lines, CPU
+ * times and numbers of events. The first delta of all is relative to `start` ns.
  */
 int cdp__samples(struct cdp *c, struct json_value samples, struct json_value deltas,
-		 struct json_value lines, struct json_value cpu, int64_t start);
+		 struct json_value lines, struct json_value cpu, struct json_value events,
+		 int64_t start);
 
 /* Everything was added: sort the samples and find the parents. */
 int cdp__settle(struct cdp *c);

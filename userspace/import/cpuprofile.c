@@ -27,7 +27,7 @@ struct identity {
 	char *comm, *process;
 	uint64_t period, realtime_us;
 	int64_t start_us, end_us; /* of the recording */
-	struct json_value cpu;
+	struct json_value cpu, events;
 };
 
 static bool recognizes_cpuprofile(const uint8_t *bytes, size_t size)
@@ -85,7 +85,8 @@ static int read_number(const struct json_text *text, struct json_value value, co
 	return err;
 }
 
-static int read_identity(const struct json_text *text, struct json_value own, struct identity *id)
+static int read_identity(const struct json_text *text, struct json_value own, struct identity *id,
+			 struct profile_builder *b)
 {
 	struct json_value pid, tid, comm, process, is_main, realtime, period, recording, ahead;
 	uint64_t pid_number = 0, tid_number = 0;
@@ -93,7 +94,7 @@ static int read_identity(const struct json_text *text, struct json_value own, st
 			       {"process", &process}, {"isMainThread", &is_main},
 			       {"startTimeRealtime", &realtime}, {"periodNs", &period},
 			       {"threadCPUDeltas", &id->cpu}, {"recording", &recording},
-			       {"cpuDeltasAhead", &ahead});
+			       {"cpuDeltasAhead", &ahead}, {"sampleEvents", &id->events});
 
 	id->present = true;
 	if (!err)
@@ -107,7 +108,7 @@ static int read_identity(const struct json_text *text, struct json_value own, st
 	if (!err && process.at)
 		err = json_string_copy(text, process, &id->process);
 	if (!err && recording.at)
-		err = read_recording(text, recording, id);
+		err = read_recording(text, recording, id) ?: import_event(text, recording, b);
 	id->pid = (uint32_t)pid_number;
 	id->tid = (uint32_t)tid_number;
 	id->is_main = json_is(is_main, "true");
@@ -169,7 +170,8 @@ static int read_profile(const struct import_request *request, const struct json_
 	thread = profile_builder__thread(b, c.process, id->tid, id->present ? id->is_main : true,
 					 comm, (uint64_t)start);
 	err = cdp__nodes(&c, m->nodes)
-		?: cdp__samples(&c, m->samples, m->deltas, (struct json_value){0}, id->cpu, start)
+		?: cdp__samples(&c, m->samples, m->deltas, (struct json_value){0}, id->cpu, id->events,
+			       start)
 		?: cdp__settle(&c)
 		?: cdp__emit(&c, thread, comm, end, id->cpu.at);
 	set_session(b, id, start, end, cdp__period(&c));
@@ -188,7 +190,7 @@ static int read_cpuprofile(const struct import_request *request, struct import_f
 	int err = read_members(&text, &m);
 
 	if (!err && m.own.at)
-		err = read_identity(&text, m.own, &id);
+		err = read_identity(&text, m.own, &id, request->builder);
 	if (err)
 		goto out;
 	err = read_profile(request, &text, &m, &id, &frames);

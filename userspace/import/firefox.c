@@ -117,6 +117,8 @@ static int read_machine(struct firefox_reader *r, struct json_value meta)
 			       {"importedFrom", &imported});
 
 	r->ours = !err && json_is(imported, "\"sysprof\"");
+	if (r->ours)
+		err = import_event(&r->text, meta, r->b);
 	for (size_t i = 0; i < 6 && !err && r->ours; i++) {
 		_cleanup_free_ char *text = NULL;
 
@@ -415,6 +417,10 @@ static int add_row(struct firefox_reader *r, struct firefox_in *in, struct sampl
 	counts = weigh(r, c, row->ticks, ms_as_ns, &row->weight);
 	if (!counts)
 		return 0;
+	if (profile_builder__session(r->b)->event.v) {
+		row->events = row->ticks;
+		row->ticks = 1;
+	}
 	row->time = absolute(r, c->now);
 	row->context = firefox_in__context(in, (uint32_t)stack);
 	profile_builder__sample(r->b, thread, row);

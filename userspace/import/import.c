@@ -135,6 +135,24 @@ static int read_packed(const struct import_request *request, struct import_failu
 	return read_unpacked(&unpacked, failure);
 }
 
+int import_event(const struct json_text *text, struct json_value object, struct profile_builder *b)
+{
+	struct profile *session = profile_builder__session(b);
+	_cleanup_free_ char *event_name = NULL, *unit_name = NULL;
+	struct json_value event, unit;
+	int err = json_members(text, object, {"event", &event}, {"eventUnit", &unit});
+
+	if (err || json_type(event) != JSON_STRING || json_type(unit) != JSON_STRING)
+		return err;
+	err = json_string_copy(text, event, &event_name)
+		      ?: json_string_copy(text, unit, &unit_name);
+	if (err || !*event_name)
+		return err;
+	session->event = profile_builder__string(b, event_name);
+	session->event_unit = profile_builder__string(b, *unit_name ? unit_name : "count");
+	return 0;
+}
+
 static int read_any(const struct import_request *request, struct import_failure *failure)
 {
 	return is_gzip(request->bytes, request->size) ? read_packed(request, failure)

@@ -66,6 +66,11 @@ static inline bool json_value_equal(struct json_value a, struct json_value b)
 int json_fail(const struct json_text *text, const char *at, int error, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
+struct profile_builder;
+
+/* The event of the samples, if it is no clock: what our own files say in an object. 0 or an error. */
+int import_event(const struct json_text *text, struct json_value object, struct profile_builder *b);
+
 /* ---- walking --------------------------------------------------------------------------------- */
 
 /*

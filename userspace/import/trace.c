@@ -406,7 +406,8 @@ static int read_chunk(struct trace *t, struct cdp *c, const struct chunk *chunk,
 		err = cdp__nodes(c, nodes);
 	if (!err && samples.at)
 		err = cdp__samples(c, samples, deltas.at ? deltas : inner,
-				   lines.at ? lines : inner_lines, (struct json_value){0}, start);
+				   lines.at ? lines : inner_lines, (struct json_value){0},
+				   (struct json_value){0}, start);
 	return err;
 }
 
