@@ -77,6 +77,8 @@ struct uprobe_task {
 
 struct mm_struct {
 	unsigned long start_code;	    /* 0 until execve has mapped the program */
+	unsigned long env_end;		    /* a few strings below the top of the first stack */
+	unsigned long stack_vm;		    /* pages of stacks that grow: of the first one */
 	struct uprobes_state uprobes_state; /* with CONFIG_UPROBES */
 	struct kioctx_table *ioctx_table;   /* with CONFIG_AIO */
 };
@@ -290,6 +292,7 @@ struct bpf_iter__task___own {
 #define PF_IO_WORKER	0x00000010
 #define PF_USER_WORKER	0x00004000
 #define PF_EXITING	0x00000004
+#define PF_FORKNOEXEC	0x00000040
 #define PF_KTHREAD	0x00200000
 
 #endif

@@ -914,10 +914,43 @@ static __always_inline int walk_user(struct scratch *s, int end)
 	return STACK_END_DEPTH;
 }
 
+/* ---- stacks of their own --------------------------------------------------------------------- */
+
+#define ABOVE_STRINGS (1u << 20) /* more than is above the environment */
+
+/*
+ * Surely not on the stack that execve has given to a program's first thread. The kernel counts the
+ * pages of such stacks, and strings that execve copied are at its top. Stacks of other threads are
+ * mappings like any other, and a thread that has forked may have had such a one.
+ */
+static __always_inline bool is_apart(const struct mm_struct *mm, __u64 sp)
+{
+	__u64 top = HAVE_TYPED_TASK ? mm->env_end : BPF_CORE_READ(mm, env_end);
+	__u64 pages = HAVE_TYPED_TASK ? mm->stack_vm : BPF_CORE_READ(mm, stack_vm);
+
+	return top && pages && (sp < top - pages * STACK_PAGE || sp > top + ABOVE_STRINGS);
+}
+
+/* The end of a cut stack that began on a stack of its own and did not leave it. */
+static __always_inline int explain_end(struct task_struct *task, const struct scratch *s, int end)
+{
+	const struct mm_struct *mm;
+
+	if (end != STACK_END_NO_CALLER && end != STACK_END_NO_FRAME && end != STACK_END_FAULT)
+		return end;
+	if (TASK_READ(task, pid) != TASK_READ(task, tgid) ||
+	    TASK_READ(task, flags) & PF_FORKNOEXEC)
+		return end;
+	mm = TASK_READ(for_reading(task), mm);
+	if (!mm || !is_apart(mm, s->innermost[UNWIND_X86_RSP]) || !is_apart(mm, s->unwind.sp))
+		return end;
+	return STACK_END_OTHER_STACK;
+}
+
 static __always_inline int unwind_user(struct bpf_perf_event_data *ctx, struct scratch *s,
 				       bool from_user)
 {
-	return walk_user(s, user_registers(ctx, s, from_user));
+	return explain_end(current_task(), s, walk_user(s, user_registers(ctx, s, from_user)));
 }
 
 #endif

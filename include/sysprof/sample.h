@@ -75,7 +75,9 @@ static inline __u64 frame_address(__u64 frame)
 	X(JAVA, "java", 0, "Java without -XX:+PreserveFramePointer, whose code heap is not known") \
 	X(NO_MEMORY, "no-memory", 1, "the process was exiting or in execve: it had no user stack") \
 	X(CODE_HEAP, "code-heap", 0, "a JVM's code heap does not lead to a caller")                \
-	X(UNSURE, "unsure", 0, "JIT code that may keep no frame pointer")
+	X(UNSURE, "unsure", 0, "JIT code that may keep no frame pointer")                          \
+	X(OTHER_STACK, "other-stack", 0,                                                           \
+	  "on a stack of its own (a fiber's, or for signals), whose start is not known")
 
 enum stack_end {
 #define X(id, name, complete, text) STACK_END_##id,

@@ -68,5 +68,26 @@ def test_kept():
         check(rows, complete, "start_thread", "run", "call_kept", "first", "second", "leaf")
 
 
+OTHER_STACK = "incomplete: on a stack of its own"
+
+
+@long
+def test_no_start():
+    """The summary says that these cut stacks are on a stack of their own where that is sure: of a program's first thread, but
+    not where it is on its stack, in other threads, or in a child that one of those has forked.
+    """
+    need_root()
+    for how, sure in ("bare", True), ("thread", False), ("forked", False):
+        with Background(fixture("fibers"), "60", how) as running:
+            wait_for(lambda: schedstat(running.pid)[0] > 1e6 or len(os.listdir(f"/proc/{running.pid}/task")) > 1, 20, "its thread")
+            result = record("-p", running.pid, "-d", "1", "-o", new_scratch("start.folded"), timeout=90)
+        rows = [row for row in folded(scratch("start.folded")) if "leaf" in row[0]]
+        assert total(rows) >= 20 and share(rows, lambda frames: has_chain(frames, "first", "second", "leaf")) >= 0.98, rows
+        assert (OTHER_STACK in result.err) == sure and "complete stacks: 0.0 %" in result.err, (how, result.err)
+    with Background(fixture("chain-no-fp"), "60") as running:
+        result = record("-p", running.pid, "-d", "1", "--call-graph", "fp", "-o", new_scratch("start.folded"), timeout=90)
+    assert "incomplete: " in result.err and OTHER_STACK not in result.err, result.err
+
+
 if __name__ == "__main__":
     main(globals())
