@@ -938,8 +938,7 @@ static __always_inline int explain_end(struct task_struct *task, const struct sc
 
 	if (end != STACK_END_NO_CALLER && end != STACK_END_NO_FRAME && end != STACK_END_FAULT)
 		return end;
-	if (TASK_READ(task, pid) != TASK_READ(task, tgid) ||
-	    TASK_READ(task, flags) & PF_FORKNOEXEC)
+	if (TASK_READ(task, pid) != TASK_READ(task, tgid) || TASK_READ(task, flags) & PF_FORKNOEXEC)
 		return end;
 	mm = TASK_READ(for_reading(task), mm);
 	if (!mm || !is_apart(mm, s->innermost[UNWIND_X86_RSP]) || !is_apart(mm, s->unwind.sp))

@@ -705,8 +705,7 @@ static __always_inline void take_user_stack(struct task_struct *task, struct scr
 		if (bpf_ktime_get_ns() - s->sample.header.time > BUDGET_NS)
 			end = STACK_END_BUDGET;
 	}
-	s->sample.user_end =
-		end == UNWIND_STEP_ON ? STACK_END_DEPTH : explain_end(task, s, end);
+	s->sample.user_end = end == UNWIND_STEP_ON ? STACK_END_DEPTH : explain_end(task, s, end);
 	s->sample.header.time = s->visit.seen;
 }
 

@@ -56,6 +56,7 @@ needs() {
 	test  | cmd:python3              | python3         | python3         | python     | python3
 	test  | py:yaml                  | python3-yaml    | python3-pyyaml  | python-yaml | python3-PyYAML
 	test  | py:jsonschema            | python3-jsonschema | python3-jsonschema | python-jsonschema | python3-jsonschema
+	test  | py:greenlet            | python3-greenlet | python3-greenlet | python-greenlet | python3-greenlet
 	test  | py:scipy               | python3-scipy   | python3-scipy   | python-scipy | python3-scipy
 	test  | cmd:node                 | nodejs          | nodejs          | nodejs     | nodejs
 	test  | cmd:npm                  | npm             | nodejs-npm      | npm        | npm

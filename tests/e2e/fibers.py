@@ -68,6 +68,56 @@ def test_kept():
         check(rows, complete, "start_thread", "run", "call_kept", "first", "second", "leaf")
 
 
+GREENLETS = """
+import functools, sys, time
+from greenlet import greenlet
+
+end = time.monotonic() + float(sys.argv[1])
+
+def leaf():
+    return sum(range(20000))
+
+def second():
+    while time.monotonic() < end:
+        leaf()
+        one.switch()
+
+def begin(_):
+    two.switch()
+
+def deep(depth):
+    return deep(depth - 1) if depth else list(map(begin, [0]))
+
+def go_on(depth):
+    return functools.reduce(lambda a, b: go_on(depth - 1), [0, 0]) if depth else two.switch()
+
+def first():
+    list(map(deep, [3]))
+    while time.monotonic() < end:
+        go_on(6)
+
+one, two = greenlet(first), greenlet(second)
+one.switch()
+"""
+
+
+@long
+def test_greenlets():
+    """Greenlets share one C stack. A greenlet that began deep in another one, which has done something else since, ends with its
+    own first function.
+    """
+    need_root()
+    path = new_scratch("greenlets.folded")
+    with Background("/usr/bin/python3", "-c", GREENLETS, "60") as running:
+        wait_for(lambda: schedstat(running.pid)[0] > 1e8, 20, "its greenlets")
+        result = record("-p", running.pid, "-d", "2", "-o", path, timeout=90)
+    rows = [row for row in folded(path) if "leaf" in row[0]]
+    right = share(rows, lambda frames: has_chain(frames, "second", "leaf") and not {"_start", "first", "deep", "go_on"} & set(frames))
+    print(f"  {right:.3f} of {total(rows)} stacks are right")
+    assert total(rows) >= 20 and right >= 0.97, rows
+    assert float(re.search(r"complete stacks: ([\d.]+)", result.err)[1]) >= 95, result.err
+
+
 OTHER_STACK = "incomplete: on a stack of its own"
 
 

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "models/unwind_find.h"
 #include "unit/forge_dwarf.h"
+#include "unit/tools.h"
 #include "unwind/unwind_table.h"
 
 #define LIMIT (UINT64_C(64) << 20)
@@ -460,14 +461,55 @@ static void starter_of_large_program_test(void **state)
 		forge_free(&sections[i].content);
 }
 
+/* The first function of a greenlet has no caller, only in the library that is called so. */
+static void greenlet_test(void **state)
+{
+	static const char *const exported[] = {"PyInit__greenlet", "PyInit__greener"};
+	static const char first[] = "_ZN8greenlet12UserGreenlet15inner_bootstrapEv";
+
+	(void)state;
+	assert_int_equal(make_scratch(), 0);
+	for (size_t i = 0; i < 2; i++) {
+		struct unwind_table_image image;
+		char text[64] = "";
+		uint64_t address;
+		int fd;
+
+		run("echo 'int %s(int (*f)(void)) { return f() + 1; } int %s(int (*f)(void)) "
+		    "{ return f() + 2; } asm(\".set %s.cold,PyInit_other;.type %s.cold,@function;"
+		    ".size %s.cold,4\"); int PyInit_other(void) { return 0; }' >lib.c && "
+		    "${CC:-cc} -O1 -shared -fPIC -o lib.so lib.c && "
+		    "nm lib.so | grep ' %s$' >address",
+		    exported[i], first, first, first, first, first);
+		fd = open_scratch("address", O_RDONLY);
+		assert_true(read(fd, text, sizeof(text) - 1) > 16);
+		close(fd);
+		address = strtoull(text, NULL, 16);
+		fd = open_scratch("lib.so", O_RDONLY);
+		assert_int_equal(build(fd, LIMIT, &image), 0);
+		assert_int_equal(find(&image, address).cfa == UNWIND_CFA_ROOT, !i);
+		assert_int_equal(find(&image, address + 7).cfa == UNWIND_CFA_ROOT, !i);
+		assert_int_not_equal(find(&image, address - 1).cfa, UNWIND_CFA_ROOT);
+		unwind_table_image__fini(&image);
+		close(fd);
+	}
+	remove_scratch();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(starter_test),	  cmocka_unit_test(starter_of_large_program_test),
-		cmocka_unit_test(c_library_test), cmocka_unit_test(many_rules_test),
-		cmocka_unit_test(nothing_test),	  cmocka_unit_test(undescribed_test),
-		cmocka_unit_test(in_vain_test),	  cmocka_unit_test(too_much_code_test),
-		cmocka_unit_test(rbx_test),	  cmocka_unit_test(debug_frame_too_big_test),
+		cmocka_unit_test(greenlet_test),
+		cmocka_unit_test(starter_test),
+		cmocka_unit_test(starter_of_large_program_test),
+		cmocka_unit_test(c_library_test),
+		cmocka_unit_test(many_rules_test),
+		cmocka_unit_test(nothing_test),
+		cmocka_unit_test(undescribed_test),
+		cmocka_unit_test(in_vain_test),
+		cmocka_unit_test(too_much_code_test),
+		cmocka_unit_test(rbx_test),
+		cmocka_unit_test(debug_frame_too_big_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

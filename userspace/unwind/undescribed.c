@@ -345,6 +345,63 @@ static int find_known(struct elf_file *file, struct unwind_rows *r,
 	return count < 0 ? count : find_in_text(file, r, found, find_entry(file, found, count));
 }
 
+/* A rule for [start, end) in the middle of code that may be described. */
+static int add_within(struct unwind_rows *r, uint64_t start, uint64_t end,
+		      const struct unwind_rule *rule, row_list *rows)
+{
+	size_t before = unwind_rows__up_to(r, end);
+	struct unwind_rule behind = *UNWIND_NO_RULE;
+
+	if (before)
+		behind = r->rules.data[r->rows.data[before - 1].rule].rule;
+	return unwind_rows__add_to(r, rows, start, rule)
+		       ?: unwind_rows__add_to(r, rows, end, &behind);
+}
+
+/* ---- known by its name ----------------------------------------------------------------------- */
+
+/*
+ * Greenlets (Python's greenlet, gevent) share one C stack: a greenlet's part of it is copied away
+ * and back. So what is above its first function is of other greenlets, of any time.
+ */
+static const char GREENLET[] = "PyInit__greenlet";
+static const char GREENLET_FIRST[] = "_ZN8greenlet12UserGreenlet15inner_bootstrap";
+
+static int find_greenlet(void *found, const struct elf_symbol *symbol)
+{
+	if (symbol->size && !strncmp(symbol->name, GREENLET_FIRST, sizeof(GREENLET_FIRST) - 1) &&
+	    !strchr(symbol->name, '.')) /* of a part, as .cold */
+		*(struct known_code *)found = (struct known_code){
+			.start = symbol->address,
+			.end = saturating_add_u64(symbol->address, symbol->size),
+			.cfa = UNWIND_CFA_ROOT,
+		};
+	return 0;
+}
+
+/* Nothing has called this function: it is the outermost of its stack, whatever its CFI says. */
+static int end_greenlets(struct elf_file *file, struct unwind_rows *r, row_list *rows)
+{
+	static const struct unwind_rule ROOT = {.cfa = UNWIND_CFA_ROOT};
+	struct known_code first = {};
+	struct elf_exports exports;
+	uint64_t address;
+	uint32_t number;
+	int err;
+
+	if (elf_exports__init(&exports, file) || elf_exports__find(&exports, GREENLET, &address))
+		return 0;
+	if (elf_file__each_symbol(file, find_greenlet, &first) == -ENOMEM)
+		return -ENOMEM;
+	err = first.end ? add_within(r, first.start, first.end, &ROOT, rows)
+				  ?: unwind_rows__number(r, &ROOT, &number)
+			: 0;
+	for (size_t i = unwind_rows__up_to(r, first.start);
+	     !err && i < r->rows.count && r->rows.data[i].address < first.end; i++)
+		r->rows.data[i].rule = number;
+	return err;
+}
+
 /* ---- rules from its bytes -------------------------------------------------------------------- */
 
 static int add_plt_row(struct unwind_rows *r, row_list *rows, uint64_t address, enum unwind_cfa cfa,
@@ -394,23 +451,12 @@ static bool is_described(const struct unwind_rows *r, const struct known_code *c
 	       (before < r->rows.count && r->rows.data[before].address < code->end);
 }
 
-/* In the middle of code that may be described. */
-static int add_starter(struct unwind_rows *r, const struct known_code *starter, row_list *rows)
-{
-	static const struct unwind_rule RULE = {.cfa = UNWIND_CFA_STARTER};
-	size_t before = unwind_rows__up_to(r, starter->end);
-	struct unwind_rule behind = *UNWIND_NO_RULE;
-
-	if (before)
-		behind = r->rules.data[r->rows.data[before - 1].rule].rule;
-	return unwind_rows__add_to(r, rows, starter->start, &RULE)
-		       ?: unwind_rows__add_to(r, rows, starter->end, &behind);
-}
-
 static int add_known(struct unwind_rows *r, const struct known_code *code, row_list *rows)
 {
+	static const struct unwind_rule STARTER = {.cfa = UNWIND_CFA_STARTER};
+
 	if (code->cfa == UNWIND_CFA_STARTER)
-		return add_starter(r, code, rows);
+		return add_within(r, code->start, code->end, &STARTER, rows);
 	if (is_described(r, code))
 		return 0;
 	return (code->cfa == UNWIND_CFA_PLT ? add_plt(r, code, rows)
@@ -426,6 +472,8 @@ int undescribed__add_known(struct elf_file *file, struct unwind_rows *r)
 	row_list rows = {};
 	int count = find_known(file, r, known), err = count < 0 ? count : 0;
 
+	if (!err)
+		err = end_greenlets(file, r, &rows);
 	for (int i = 0; i < count && !err; i++)
 		err = add_known(r, &known[i], &rows);
 	if (!err && rows.count) {
