@@ -73,6 +73,16 @@ def test_copied_instructions():
 
 
 @long
+def test_call_instead_of_nop():
+    """From Linux 6.18 on a probed nop becomes a call of a page that the kernel has mapped near it."""
+    rows = rows_of("nop")
+    assert_whole(rows, "again")
+    inside = [frames for frames, _ in rows if "[uprobes-trampoline]" in frames]
+    if "arch_uprobe_optimize" in open("/proc/kallsyms", encoding="ascii").read():
+        assert inside and all(has_chain(frames, "leaf", "has_nop", "[uprobes-trampoline]") for frames in inside), rows
+
+
+@long
 def test_waits():
     libwall.need_visits()
     rows = [row for row in rows_of("wait", wall=True) if any("nanosleep" in frame for frame in row[0])]

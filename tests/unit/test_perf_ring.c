@@ -262,7 +262,7 @@ static void begin_mmap(struct record *r, uint16_t misc, const void *identity, ui
 static void mmap_records(void **state)
 {
 	static const char path[16] = "/usr/bin/a b";
-	static const char anonymous[8] = "//anon";
+	static const char anonymous[8] = "//anon", cut[16] = "[uprobes-trampo";
 	unsigned char by_id[24] = {20, 0, 0, 0, 1, 2, 3}, by_inode[24] = {8, 0, 0, 0, 1};
 	struct caught caught;
 	struct record r;
@@ -296,6 +296,12 @@ static void mmap_records(void **state)
 	assert_int_equal(caught.event.mmap.major, 8);
 	assert_int_equal(caught.event.mmap.minor, 1);
 	assert_int_equal(caught.event.mmap.file_state, FILE_STATE_NONE);
+
+	begin_mmap(&r, 0, by_inode, PROT_READ | PROT_EXEC);
+	record__add(&r, cut, sizeof(cut));
+	record__end(&r, 79);
+	assert_int_equal(decode(&r, &caught), 0);
+	assert_string_equal(caught.event.mmap.path, "[uprobes-trampoline]");
 
 	begin_mmap(&r, 0, by_inode, PROT_READ | PROT_WRITE);
 	record__add(&r, path, sizeof(path));

@@ -202,17 +202,30 @@ static bool names_file(const char *path)
 	return path[0] == '/' && path[1] != '/';
 }
 
+/* Records have 15 bytes of the name of a mapping of the kernel's own, /proc has all of it. */
+static const char *whole_name(const char *path, size_t *length)
+{
+	static const char LONGER[] = "[uprobes-trampoline]"; /* 6.18 */
+
+	if (*length != 15 || memcmp(path, LONGER, *length))
+		return path;
+	*length = sizeof(LONGER) - 1;
+	return LONGER;
+}
+
 static int decode_mmap(struct sideband_decoder *d, const struct mmap2_record *r, size_t text_size,
 		       uint64_t time, event_push_fn sink, void *context)
 {
 	struct mmap_event *event = &d->out.mmap;
 	size_t length = strnlen(r->path, text_size), size;
+	const char *path;
 	uint16_t flags = 0;
 
 	if (!(r->protection & PROT_EXEC) || !names_task(r->pid, r->tid))
 		return 0;
 	if (length == text_size)
 		return -EBADMSG;
+	path = whole_name(r->path, &length);
 	length = min_u64(length, EVENT_PATH_MAX - 1);
 	size = event_aligned(sizeof(*event) + length + 1);
 	memset(event, 0, size);
@@ -235,7 +248,7 @@ static int decode_mmap(struct sideband_decoder *d, const struct mmap2_record *r,
 		event->inode = r->inode;
 		event->inode_generation = r->inode_generation;
 	}
-	memcpy(event->path, r->path, length);
+	memcpy(event->path, path, length);
 	event->file_state = names_file(event->path) ? FILE_STATE_UNOPENED : FILE_STATE_NONE;
 	return emit_event(&event->header, EVENT_MMAP, flags, size, time, sink, context);
 }
