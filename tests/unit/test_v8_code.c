@@ -267,15 +267,19 @@ static struct made make_code(struct v8_heap *h, unsigned int above_baseline, uin
 {
 	const struct v8_layout *l = &h->layout;
 	uint64_t stream, code = v8_heap_object(h, l->type_code, 80);
-	struct made m = {.code = code, .script = some_script(h)};
+	struct made m = {.script = some_script(h)};
 
-	stream = v8_heap_space(h, 64 + size, 64);
+	stream = v8_heap_space(h, 64 + l->code_more + size, 64);
 	m.start = stream + 64;
 	stream = m.start - l->stream_start + 1;
+	m.start += l->code_more;
+	m.code = code = l->code_more ? stream : code;
 	v8_heap_word(h, stream, 0, v8_heap_map(h, l->type_instruction_stream));
 	m.start = (m.start + 63) & ~63ull;
-	v8_heap_word(h, stream, 8, code);
-	v8_heap_word(h, code, l->code_start, m.start);
+	if (!l->code_more) {
+		v8_heap_word(h, stream, 8, code);
+		v8_heap_word(h, code, l->code_start, m.start);
+	}
 	v8_heap_u32(h, code, l->code_size, size);
 	v8_heap_u32(h, code, l->code_flags, l->kind_baseline + above_baseline);
 	if (t)
@@ -367,7 +371,8 @@ static void find_code_test(void **state)
 		assert_int_equal(v8_code__at(&h->reader, 64, &code), -ENOENT);
 		assert_int_equal(v8_code__at(&h->reader, ~0ull, &code), -ENOENT);
 		/* not what the header says it is */
-		v8_heap_word(h, first.code, h->layout.code_start, first.start + 64);
+		v8_heap_word(h, first.code, h->layout.code_more ? 0 : h->layout.code_start,
+			     first.start + 64);
 		assert_int_equal(v8_code__at(&h->reader, first.start + 9, &code), -ENODATA);
 		h->layout.has_code = false;
 		assert_int_equal(v8_code__at(&h->reader, first.start, &code), -ENOTSUP);

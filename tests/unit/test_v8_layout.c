@@ -79,7 +79,7 @@ static void verdicts_test(void **state)
 	/* between those two, the encoding of positions changed */
 	assert_int_equal(verdict_with(V8_NODE_24, "_ZN2v88internal7Version6minor_E", 9),
 			 V8_NAMES_ONLY);
-	assert_int_equal(verdict_with(V8_NODE_20, "_ZN2v88internal7Version6minor_E", 8),
+	assert_int_equal(verdict_with(V8_NODE_20, "_ZN2v88internal7Version6minor_E", 7),
 			 V8_NO_INLINED);
 	assert_int_equal(verdict_with(V8_NODE_24,
 				      "v8dbg_DeoptimizationDataWrappedSharedFunctionInfoIndex",

@@ -50,18 +50,23 @@ static enum v8_code_kind kind_of(const struct v8_layout *l, uint32_t flags)
 					: V8_CODE_OTHER;
 }
 
-/* The Code that a header names, if its instructions are there. */
+/*
+ * The Code that a header names, if its instructions are there. Up to V8 10.2 the header is that of the
+ * Code itself.
+ */
 static int read_code(struct v8_reader *r, uint64_t word, uint64_t start, uint64_t pc,
 		     struct v8_code *code)
 {
 	const struct v8_layout *l = r->layout;
 	struct v8_object o;
-	int err = v8_object__read(r, word, &o);
+	int err = v8_object__read(r, l->code_more ? start - l->stream_start + 1 : word, &o);
 
 	if (err)
 		return err == -EINVAL || err == -ENODATA ? -ENOENT : err;
-	if (o.type != l->type_code || v8_object__word(&o, l->code_start) != start)
+	if (o.type != l->type_code ||
+	    (!l->code_more && v8_object__word(&o, l->code_start) != start))
 		return -ENOENT;
+	start += l->code_more;
 	*code = (struct v8_code){
 		.start = start,
 		.size = v8_object__u32(&o, l->code_size),
@@ -124,7 +129,7 @@ static bool is_in_heap(struct v8_reader *r, uint64_t address)
 /* A header lies within the 64 bytes before its instructions, so that blocks need not overlap. */
 static int search(struct v8_reader *r, uint64_t pc, struct v8_code *code)
 {
-	const uint64_t last = pc & ~(uint64_t)(ALIGNMENT - 1);
+	const uint64_t last = (pc - r->layout->code_more) & ~(uint64_t)(ALIGNMENT - 1);
 	const uint64_t lowest = last > V8_CODE_MAX ? last - V8_CODE_MAX : 0;
 	unsigned char block[LARGEST_BLOCK];
 	uint64_t size = FIRST_BLOCK, end = last;

@@ -97,8 +97,14 @@ static const struct constant constants[] = {
 	{FIELD(code_start), {"class_Code__instruction_start__Address"}, true},
 	{FIELD(code_size), {"class_Code__instruction_size__int"}, true},
 	{FIELD(code_flags), {"class_Code__flags__uint32_t"}, true},
-	{FIELD(code_deopt), {"class_Code__deoptimization_data__FixedArray"}, true},
-	{FIELD(code_positions), {"class_Code__source_position_table__ByteArray"}, true},
+	{FIELD(code_deopt),
+	 {"class_Code__deoptimization_data__FixedArray",
+	  "class_Code__deoptimization_data__Tagged_FixedArray_"},
+	 true},
+	{FIELD(code_positions),
+	 {"class_Code__source_position_table__ByteArray",
+	  "class_Code__source_position_table__Tagged_ByteArray_"},
+	 true},
 	{FIELD(kind_baseline), {"CodeKindBaseline"}, true},
 	{FIELD(deopt_count), {"DeoptimizationDataInlinedFunctionCountIndex"}, true},
 	{FIELD(deopt_literals), {"DeoptimizationDataLiteralArrayIndex"}, true},
@@ -317,16 +323,40 @@ static void fill_by_version(struct v8_layout *l)
 		l->encoding = V8_POSITIONS_BREAKABLE;
 }
 
-/* V8 11.3 does not publish Code's fields; 12.4 and later all but two, right before `wrapper`. */
+/* V8 10.2: the code is behind the fields of its Code, two of which are not published. */
+static void fill_code_in_place(struct v8_layout *l, struct source *s)
+{
+	int32_t start;
+
+	if (!find(s, "class_Code__instruction_start__uintptr_t", &start) || start != 128)
+		return;
+	l->type_instruction_stream = l->type_code;
+	l->stream_start = l->code_more = 64;
+	l->code_start = start;
+	l->code_deopt = 16;
+	l->code_positions = 24;
+	l->deopt_count = 1;
+	l->deopt_literals = 2;
+	l->deopt_sfi = 6;
+	l->deopt_inlining = 7;
+}
+
+/* V8 11 does not publish all of Code's fields; 12.4 and later all but two, right before `wrapper`. */
 static void fill_code(struct v8_layout *l, struct source *s)
 {
 	const unsigned int version = VERSION_OF(l);
 	int32_t wrapper;
 
+	if (version == 1002)
+		fill_code_in_place(l, s);
 	if (version == 1103 || version == 1104) {
 		l->code_start = 40;
 		l->code_flags = 48;
 		l->code_size = 56;
+	} else if (version == 1108) {
+		l->code_start = 32;
+		l->code_flags = 40;
+		l->code_size = 44;
 	} else if (version >= 1204 &&
 		   find(s, "class_Code__wrapper__Tagged_CodeWrapper_", &wrapper) && wrapper >= 24) {
 		l->code_deopt = wrapper - 16;

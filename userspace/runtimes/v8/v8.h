@@ -85,6 +85,7 @@ struct v8_layout {
 
 	bool has_code;	      /* all of the following are known */
 	int32_t stream_start; /* of instructions, in an InstructionStream; aligned to 64 bytes */
+	uint32_t code_more; /* 10.2: instructions are in the Code, this much behind stream_start */
 	int32_t code_start, code_size, code_flags, code_deopt, code_positions;
 	int32_t kind_baseline; /* then Maglev, TurboFan */
 	int32_t deopt_count, deopt_literals, deopt_inlining, deopt_sfi;
