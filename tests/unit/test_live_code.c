@@ -167,17 +167,21 @@ static int end_program(void *context, struct task *task, enum task_end how)
 				  : live.code.exited(live.code.object, task);
 }
 
-static void map_runtime(void)
+static void map_runtime_of(pid_t pid)
 {
 	union {
 		struct mmap_event m;
 		char bytes[sizeof(struct mmap_event) + 64];
-	} mapping = {.m.pid = (uint32_t)getpid()};
+	} mapping = {.m.pid = (uint32_t)pid};
 
 	memcpy(mapping.m.path, "/usr/bin/node", sizeof("/usr/bin/node"));
 	assert_int_equal(
-		live.code.mapped(live.code.object, tasks__need(live.tasks, getpid()), &mapping.m),
-		0);
+		live.code.mapped(live.code.object, tasks__need(live.tasks, pid), &mapping.m), 0);
+}
+
+static void map_runtime(void)
+{
+	map_runtime_of(getpid());
 }
 
 static int set_up(void **state)
@@ -282,6 +286,21 @@ static void test_compiled_code_is_requested_once(void **state)
 					      .check = CHECK});
 	run();
 	assert_int_equal(live.functions, 2);
+}
+
+/* Processes beyond the limit are counted. */
+static void test_too_many_processes(void **state)
+{
+	struct outside_row row;
+
+	(void)state;
+	for (pid_t pid = 1 << 23; pid < (1 << 23) + 16384; pid++)
+		map_runtime_of(pid);
+	assert_true(outside_books__take(live.books, &row));
+	assert_int_equal(row.thing, OUTSIDE_RUNTIMES);
+	assert_int_equal(row.reason, OUTSIDE_BY_ALL);
+	assert_int_equal(row.count, 1); /* there is one of ours */
+	assert_false(outside_books__take(live.books, &row));
 }
 
 /* It may be gone after some ticks. */
@@ -714,6 +733,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		T(test_compiled_code_is_requested_once),
+		T(test_too_many_processes),
 		T(test_a_process_is_looked_at_with_its_first_sample),
 		T(test_frame_pointers),
 		T(test_a_runtime_is_mapped_during_a_look),

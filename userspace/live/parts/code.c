@@ -66,8 +66,12 @@ static int add_process(struct code_part *c, struct task *task, uint64_t program)
 {
 	struct code_process *process;
 
-	if (c->processes.count >= (program ? PROGRAMS_MAX : PROCESSES_MAX))
+	if (c->processes.count >= (program ? PROGRAMS_MAX : PROCESSES_MAX)) {
+		outside_books__add(c->options.books,
+				   outside_books__user_of(c->options.books, task->id.pid),
+				   OUTSIDE_RUNTIMES, OUTSIDE_BY_ALL, 1);
 		return 0;
+	}
 	process = calloc(1, sizeof(*process));
 	if (!process)
 		return -ENOMEM;
