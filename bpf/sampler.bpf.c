@@ -122,7 +122,8 @@ static __always_inline enum book_line begin_sample(struct bpf_perf_event_data *c
 
 	s->sample.header.type = EVENT_SAMPLE;
 	s->sample.header.flags = interrupted ? EVENT_ON_INTERRUPT_STACK : 0;
-	if (!from_user && TASK_READ(task, flags) & PF_VCPU)
+	/* not softirqs and hardirqs on the way out of the guest, which the kernel accounts for as such */
+	if (!from_user && !interrupted && TASK_READ(task, flags) & PF_VCPU)
 		s->sample.header.flags |= EVENT_IN_GUEST;
 	s->sample.tsc = now.tsc;
 	s->sample.header.time = books->last_tick;
