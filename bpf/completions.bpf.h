@@ -39,7 +39,7 @@
 	 bpf_core_field_exists(struct kioctx, completed_events))
 
 #define CPUS_LIMIT    8192u
-#define LISTED_MAX    4096u /* entries and heads of lists */
+#define LISTED_MAX    1024u /* entries and heads of lists */
 #define MANY	      (1ll << 40)
 #define LINKED_MAX    8u /* operations that wait for the one before them */
 #define AIO_CONTEXTS  32u
@@ -60,18 +60,18 @@ struct {
 	__type(value, __u64);
 } each_cpu SEC(".maps");
 
-/* Addresses, which are numbers to the verifier when they are read from here. */
-static volatile struct {
-	__u64 map, element;
-} places;
-
-struct cpu_sum {
-	__u64 address; /* of a 32-bit number of each CPU, as the kernel has it … */
-	__u64 common;  /* … and of the map's element */
+/*
+ * The state of a sum. In memory that is no stack, the verifier follows no values: addresses are
+ * numbers, and the turns of a loop all the same.
+ */
+struct {
+	__u64 map, element; /* addresses */
+	__u64 address;	    /* of a 32-bit number of each CPU, as the kernel has it … */
+	__u64 common;	    /* … and of the map's element */
 	__s64 sum;
-};
+} numbers;
 
-static long add_cpu(__u32 cpu, struct cpu_sum *s)
+static long add_cpu(__u32 cpu, void *unused __attribute__((unused)))
 {
 	__u32 zero = 0;
 	void *element = bpf_map_lookup_percpu_elem(&each_cpu, &zero, cpu);
@@ -79,35 +79,38 @@ static long add_cpu(__u32 cpu, struct cpu_sum *s)
 
 	if (!element)
 		return 1;
-	places.element = (__u64)element;
-	bpf_probe_read_kernel(&number, sizeof(number),
-			      (void *)(s->address + (places.element - s->common)));
-	s->sum += number;
+	*(volatile __u64 *)&numbers.element = (__u64)element;
+	bpf_probe_read_kernel(
+		&number, sizeof(number),
+		(void *)(numbers.address + (*(volatile __u64 *)&numbers.element - numbers.common)));
+	numbers.sum += number;
 	return 0;
 }
 
-static __always_inline __s64 sum_of_cpus(const void *address)
+/* Of the numbers at this address. A global function, verified once. */
+__attribute__((noinline)) int sum_cpus(__u64 address)
 {
-	struct cpu_sum s = {.address = (__u64)address};
 	const struct bpf_array *map;
 
-	places.map = (__u64)&each_cpu;
-	map = (const void *)places.map;
-	s.common = (__u64)BPF_CORE_READ(map, pptrs[0]);
-	bpf_loop(CPUS_LIMIT, add_cpu, &s, 0);
-	return s.sum;
+	*(volatile __u64 *)&numbers.map = (__u64)&each_cpu;
+	map = (const void *)*(volatile __u64 *)&numbers.map;
+	numbers.common = (__u64)BPF_CORE_READ(map, pptrs[0]);
+	numbers.address = address;
+	numbers.sum = 0;
+	bpf_loop(CPUS_LIMIT, add_cpu, NULL, 0);
+	return 0;
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 /* Lists, one behind the other, each with its first entry in its head, and the next one in each. */
-struct listed {
+struct {
 	__u64 head, stride, heads; /* those that are left */
 	__u64 entry, end;	   /* the entry behind the last one */
 	__u64 place;		   /* of an entry in its operation */
 	__u64 owner;		   /* struct io_uring_task; 0: all operations count, alone */
 	__s64 count;
-};
+} lists;
 
 static __always_inline __u64 word_at(__u64 address)
 {
@@ -125,73 +128,66 @@ static __always_inline __u64 owner_of_operation(const struct io_kiocb *operation
 }
 
 /* With those that are linked to it, which begin after it. */
-static __always_inline __s64 count_operation(const struct listed *l)
+static __always_inline void count_operation(void)
 {
-	const struct io_kiocb *operation = (const void *)(l->entry - l->place);
-	__s64 count = 0;
+	const struct io_kiocb *operation = (const void *)(lists.entry - lists.place);
 
-	if (!l->owner)
-		return 1;
-	if (owner_of_operation(operation) != l->owner)
-		return 0;
+	if (!lists.owner) {
+		lists.count++;
+		return;
+	}
+	if (!HAVE_RINGS || owner_of_operation(operation) != lists.owner)
+		return;
 	for (__u32 i = 0; i < LINKED_MAX && operation; i++) {
-		count++;
+		lists.count++;
 		operation = BPF_CORE_READ(operation, link);
 	}
-	return count;
 }
 
-static long count_entry(__u32 i __attribute__((unused)), struct listed *l)
+static long count_entry(__u32 i __attribute__((unused)), void *unused __attribute__((unused)))
 {
-	if (l->entry != l->end) {
-		l->count += count_operation(l);
-		l->entry = word_at(l->entry);
+	if (lists.entry != lists.end) {
+		count_operation();
+		lists.entry = word_at(lists.entry);
 		return 0;
 	}
-	if (!l->heads)
+	if (!lists.heads)
 		return 1;
-	l->heads--;
-	l->entry = word_at(l->head);
-	l->head += l->stride;
+	lists.heads--;
+	lists.entry = word_at(lists.head);
+	lists.head += lists.stride;
 	return 0;
 }
 
-/* Adds the operations in these lists. If there are too many: MANY. */
-static __always_inline void count_listed(struct listed *l)
+/* Adds the operations in lists with so many heads. A global function, verified once. */
+__attribute__((noinline)) int count_lists(__u64 head, __u64 heads)
 {
-	l->entry = l->end;
-	bpf_loop(LISTED_MAX, count_entry, l, 0);
-	if (l->entry != l->end || l->heads)
-		l->count = MANY;
+	lists.head = head;
+	lists.heads = heads;
+	lists.entry = lists.end;
+	bpf_loop(LISTED_MAX, count_entry, NULL, 0);
+	if (lists.entry != lists.end || lists.heads)
+		lists.count += MANY;
+	return 0;
 }
 
-/* One list with a head of the same kind, in which the last entry leads to the head. */
-static __always_inline void count_circular(struct listed *l, __u64 head, __u64 place)
+/* One list, in which the last entry leads to the head. */
+static __always_inline void count_circular(__u64 head, __u64 place)
 {
-	l->head = l->end = head;
-	l->heads = 1;
-	l->place = place;
-	count_listed(l);
+	lists.end = head;
+	lists.place = place;
+	count_lists(head, 1);
 }
 
-static __always_inline void count_heads(struct listed *l, __u64 head, __u64 heads)
-{
-	l->head = head;
-	l->heads = heads;
-	l->stride = bpf_core_type_size(struct io_hash_bucket);
-	count_listed(l);
-}
-
-#define COUNT_TABLE(l, ring, table)                                                                \
+#define COUNT_TABLE(ring, table)                                                                   \
 	if (bpf_core_field_exists((ring)->table))                                                  \
-	count_heads(l,                                                                             \
-		    (__u64)BPF_CORE_READ(ring, table.hbs) +                                        \
+	count_lists((__u64)BPF_CORE_READ(ring, table.hbs) +                                        \
 			    bpf_core_field_offset(struct io_hash_bucket, list),                    \
 		    1ull << (BPF_CORE_READ(ring, table.hash_bits) & 31))
 
-#define COUNT_LIST(l, ring, list)                                                                  \
+#define COUNT_LIST(ring, list)                                                                     \
 	if (bpf_core_field_exists((ring)->list))                                                   \
-	count_heads(l, (__u64)(ring) + bpf_core_field_offset((ring)->list), 1)
+	count_lists((__u64)(ring) + bpf_core_field_offset((ring)->list), 1)
 
 /* ---- io_uring -------------------------------------------------------------------------------- */
 
@@ -217,17 +213,18 @@ static __always_inline bool is_only_ring(const struct io_uring_task *user, __u64
 static __always_inline __s64 count_waiting(const struct io_uring_task *user,
 					   const struct io_ring_ctx *ring)
 {
-	struct listed l = {.owner = (__u64)user};
-
-	l.place = bpf_core_field_offset(struct io_kiocb, hash_node);
-	COUNT_TABLE(&l, ring, cancel_table);
-	COUNT_TABLE(&l, ring, cancel_table_locked);
-	COUNT_LIST(&l, ring, futex_list);
-	COUNT_LIST(&l, ring, waitid_list);
-	COUNT_LIST(&l, ring, cancelable_uring_cmd);
-	count_circular(&l, (__u64)ring + bpf_core_field_offset(ring->timeout_list),
+	lists.owner = (__u64)user;
+	lists.count = lists.end = 0;
+	lists.place = bpf_core_field_offset(struct io_kiocb, hash_node);
+	lists.stride = bpf_core_type_size(struct io_hash_bucket);
+	COUNT_TABLE(ring, cancel_table);
+	COUNT_TABLE(ring, cancel_table_locked);
+	COUNT_LIST(ring, futex_list);
+	COUNT_LIST(ring, waitid_list);
+	COUNT_LIST(ring, cancelable_uring_cmd);
+	count_circular((__u64)ring + bpf_core_field_offset(ring->timeout_list),
 		       bpf_core_field_offset(struct io_timeout, list));
-	return l.count;
+	return lists.count;
 }
 
 /* Of a struct io_uring_task. A global function, verified once. */
@@ -245,8 +242,9 @@ __attribute__((noinline)) int ring_has_pending(__u64 of)
 	if (!ring || !is_only_ring(user, (__u64)ring) || word_at(deferred) != deferred)
 		return 0;
 	/* references that it has ready for further operations count as operations */
+	sum_cpus((__u64)BPF_CORE_READ(user, inflight.counters));
 	pending = BPF_CORE_READ(user, inflight.count) - BPF_CORE_READ(user, cached_refs) +
-		  sum_of_cpus(BPF_CORE_READ(user, inflight.counters));
+		  numbers.sum;
 	return pending > 0 && pending > count_waiting(user, ring);
 }
 
@@ -271,20 +269,19 @@ static __always_inline const struct kioctx *find_aio_context(const struct mm_str
 __attribute__((noinline)) int aio_has_pending(__u64 of, __u64 id)
 {
 	const struct kioctx *context;
-	struct listed polls = {};
-	__s64 pending;
 
 	if (!HAVE_AIO)
 		return 0;
 	context = find_aio_context((const void *)of, id);
 	if (!context)
 		return 0;
-	pending = (__s64)BPF_CORE_READ(context, nr_events) - 1 -
-		  BPF_CORE_READ(context, reqs_available.counter) -
-		  sum_of_cpus(BPF_CORE_READ(context, cpu)) -
-		  BPF_CORE_READ(context, completed_events);
-	count_circular(&polls, (__u64)context + bpf_core_field_offset(context->active_reqs), 0);
-	return pending > polls.count;
+	sum_cpus((__u64)BPF_CORE_READ(context, cpu));
+	lists.owner = lists.count = 0;
+	count_circular((__u64)context + bpf_core_field_offset(context->active_reqs), 0);
+	return (__s64)BPF_CORE_READ(context, nr_events) - 1 -
+		       BPF_CORE_READ(context, reqs_available.counter) - numbers.sum -
+		       BPF_CORE_READ(context, completed_events) >
+	       lists.count;
 }
 
 /* Does it wait for operations on files that are on their way? */
