@@ -320,8 +320,10 @@ static void check_undescribed(const struct subject *s, uint64_t address)
 			return;
 		}
 	}
-	/* the signal trampoline begins a byte early; a .plt may be described by us alone */
+	/* the signal trampoline begins a byte early; a .plt may be described by us alone; and so
+	 * may the start of a fiber, which is the byte before its code */
 	if (rule->cfa == UNWIND_CFA_SIGNAL || rule->cfa == UNWIND_CFA_PLT ||
+	    rule->cfa == UNWIND_CFA_STARTER ||
 	    (rule->cfa == UNWIND_CFA_SP && rule->cfa_offset <= 24))
 		return;
 	differs(s, address, "undescribed", rule->cfa, 0);
