@@ -633,7 +633,10 @@ static void test_otlp(void **state)
 	profile_builder__free(f.b);
 }
 
-/* Samples in softirq and hardirq are rows of their own, with an attribute. */
+/*
+ * Samples in softirq and hardirq are rows of their own, with an attribute, and with a label in files. In pprof that is pushed no
+ * sample has a label, because backends make a series of each.
+ */
 static void test_contexts(void **state)
 {
 	struct made_window m;
@@ -673,6 +676,10 @@ static void test_contexts(void **state)
 	plain = unzip(sealed.requests[0].body, sealed.requests[0].size, &size);
 	assert_true(contains(plain, size, "context") && contains(plain, size, "hardirq"));
 	free(plain);
+	sealed_window__fini(&sealed);
+	sealed = seal("pyroscope", &m.window, true);
+	assert_int_equal(sealed.series_invalid, 0);
+	assert_int_equal(totals_of_push(&sealed).samples, 4);
 	sealed_window__fini(&sealed);
 	made_window__fini(&m);
 	profile_builder__free(f.b);

@@ -46,7 +46,6 @@ static void write_samples(struct pprof_writer *w, const struct series_maker *m,
 			  const struct service_sample *samples, size_t count)
 {
 	bool counts = m->options->counts && !m->wall;
-	struct pprof_label context;
 
 	for (size_t i = 0; i < count; i++) {
 		const int64_t values[VALUES_MAX] = {(int64_t)samples[i].ticks,
@@ -55,11 +54,8 @@ static void write_samples(struct pprof_writer *w, const struct series_maker *m,
 		if (!is_sent(m, &samples[i]))
 			continue;
 		pprof_writer__set_leaf(w, samples[i].state);
-		if (samples[i].context)
-			context = pprof_writer__label(w, "context",
-						      sample_context_name(samples[i].context));
 		pprof_writer__sample(w, samples[i].stack, counts ? values : values + 1,
-				     counts ? 2 : 1, &context, samples[i].context != CONTEXT_NONE);
+				     counts ? 2 : 1, NULL, 0);
 	}
 }
 
