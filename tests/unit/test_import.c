@@ -419,10 +419,41 @@ static void test_events(void **state)
 	}
 }
 
+/* Formats that have the context of a sample. */
+static void test_contexts(void **state)
+{
+	const struct exporter *const formats[] = {&firefox_exporter, &pprof_exporter};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(formats) / sizeof(formats[0]); k++) {
+		uint64_t ticks[CONTEXT_COUNT] = {};
+		const struct profile_samples *rows;
+		struct fixture f;
+		struct imported i;
+		size_t size;
+		char *bytes;
+
+		interrupted_profile(&f);
+		bytes = export_bytes(formats[k], finish(&f), NULL, &size);
+		i = import_bytes(bytes, size);
+		assert_int_equal(i.err, 0);
+		rows = &i.p->threads[1].samples[SAMPLE_CPU];
+		for (size_t j = 0; j < rows->count; j++)
+			ticks[profile_samples__context(rows, j)] += profile_samples__ticks(rows, j);
+		assert_int_equal(ticks[CONTEXT_NONE], 2);
+		assert_int_equal(ticks[CONTEXT_SOFTIRQ], 1);
+		assert_int_equal(ticks[CONTEXT_HARDIRQ], 1);
+		import_done(&i);
+		free(bytes);
+		profile_builder__free(f.b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_contexts),
 		cmocka_unit_test(test_foreign),
 		cmocka_unit_test(test_gzip),
 		cmocka_unit_test(test_bomb),
